@@ -1,0 +1,43 @@
+package schemas
+
+import "fmt"
+
+// DecodeError says why bytes are not a value. It carries the place and the
+// rule, never a byte of the data.
+type DecodeError struct {
+	Format string // the format that was expected, e.g. "json"
+	Offset int64  // bytes read before the place the rule was found broken
+	Rule   string // what is wrong, e.g. "a member name appears twice"
+}
+
+// Error reads `json: offset 17: a member name appears twice`.
+func (e *DecodeError) Error() string {
+	return fmt.Sprintf("%s: offset %d: %s", e.Format, e.Offset, e.Rule)
+}
+
+// ValueError says which field of a decoded value breaks which rule. It never
+// carries the field's value: it travels in dead letters and logs.
+type ValueError struct {
+	Field string // path such as "attributes.emailAddress"; "" for the whole value
+	Rule  string // what holds for a good value, e.g. "at most 255 characters"
+}
+
+// maxFieldPath bounds what a record can put into an error through the names of
+// its members, in bytes.
+const maxFieldPath = 120
+
+// Invalid builds a ValueError. A field path longer than any real one is cut.
+func Invalid(field, rule string) *ValueError {
+	if len(field) > maxFieldPath {
+		field = field[:maxFieldPath] + "…"
+	}
+	return &ValueError{Field: field, Rule: rule}
+}
+
+// Error reads `attributes.emailAddress: at most 255 characters`.
+func (e *ValueError) Error() string {
+	if e.Field == "" {
+		return e.Rule
+	}
+	return e.Field + ": " + e.Rule
+}
