@@ -1,0 +1,235 @@
+package ack
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strings"
+)
+
+// MetadataLimit is how many characters a broker accepts as the metadata of an
+// offset commit unless its offset.metadata.max.bytes says otherwise.
+const MetadataLimit = 4096
+
+// version opens every ledger we write. The rest is base64url, because the
+// broker counts and stores the metadata as characters, not bytes.
+const version = "feedsink1."
+
+// Errors of Decode. Both mean: start over from the committed offset.
+var (
+	ErrForeign   = errors.New("metadata was not written by feedsink, or by another version of it")
+	ErrDamaged   = errors.New("ledger is damaged")
+	errTruncated = fmt.Errorf("%w: it ends too early", ErrDamaged)
+)
+
+// ErrTooLarge is returned by Encode when what must not be dropped does not fit.
+var ErrTooLarge = errors.New("ledger does not fit into the offset commit's metadata")
+
+// TopicID tells a topic from another one of the same name, created later.
+type TopicID [16]byte
+
+// Ledger is what a partition's offset commit carries beside the offset.
+type Ledger struct {
+	Topic   TopicID
+	Done    Ranges   // confirmed offsets at or beyond the committed one
+	Imports []Import // unfinished imports that cover records of this partition
+	Slots   []Slots  // on a table's home partition: today's imports
+}
+
+// Import is an import between its intention and its confirmation.
+type Import struct {
+	Table       string
+	Mode        string // as in the ETL's definition
+	File        string
+	Execution   string // "" until the trigger was answered
+	UpTo        int64  // it covers this partition's records of that table, lane and mode below
+	Fingerprint uint64 // of the mapping that routed them
+}
+
+// Slots is when a table's imports of one calendar day were triggered.
+type Slots struct {
+	Table string
+	Used  []int64 // Unix seconds, ascending
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Encode writes the ledger for a commit of the given offset, in at most limit
+// ASCII characters. If it is too long, the highest ranges of Done are left
+// out and counted in dropped: after a crash those records are sent again,
+// which is a repetition but no loss. ErrTooLarge means that not even the rest
+// fits.
+func (l *Ledger) Encode(watermark int64, limit int) (metadata string, dropped int, err error) {
+	done := l.Done
+	for {
+		b := binary.AppendUvarint(append([]byte(nil), l.Topic[:]...), uint64(len(done)))
+		at := watermark
+		for _, r := range done {
+			b = binary.AppendUvarint(b, uint64(r.From-at))
+			b = binary.AppendUvarint(b, uint64(r.To-r.From))
+			at = r.To
+		}
+		b = l.appendImports(b, watermark)
+		b = l.appendSlots(b)
+		b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+		size := len(version) + base64.RawURLEncoding.EncodedLen(len(b))
+		if size <= limit {
+			return version + base64.RawURLEncoding.EncodeToString(b), len(l.Done) - len(done), nil
+		}
+		if len(done) == 0 {
+			return "", len(l.Done), fmt.Errorf("%w: %d imports, %d of %d characters", ErrTooLarge, len(l.Imports), size, limit)
+		}
+		done = done[:len(done)-max(1, len(done)*(size-limit)/size)]
+	}
+}
+
+func (l *Ledger) appendImports(b []byte, watermark int64) []byte {
+	b = binary.AppendUvarint(b, uint64(len(l.Imports)))
+	for _, im := range l.Imports {
+		for _, s := range []string{im.Table, im.Mode, im.File, im.Execution} {
+			b = appendString(b, s)
+		}
+		b = binary.AppendVarint(b, im.UpTo-watermark)
+		b = binary.BigEndian.AppendUint64(b, im.Fingerprint)
+	}
+	return b
+}
+
+func (l *Ledger) appendSlots(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(len(l.Slots)))
+	for _, s := range l.Slots {
+		b = appendString(b, s.Table)
+		b = binary.AppendUvarint(b, uint64(len(s.Used)))
+		at := int64(0)
+		for _, u := range s.Used {
+			b = binary.AppendVarint(b, u-at)
+			at = u
+		}
+	}
+	return b
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// Decode reads the metadata of a commit of the given offset. Empty metadata is
+// an empty ledger. Otherwise err is ErrForeign or ErrDamaged, and the ledger
+// is empty: what it would have spared is then done again.
+func Decode(metadata string, watermark int64) (Ledger, error) {
+	if metadata == "" {
+		return Ledger{}, nil
+	}
+	rest, ours := strings.CutPrefix(metadata, version)
+	if !ours {
+		return Ledger{}, ErrForeign
+	}
+	b, err := base64.RawURLEncoding.DecodeString(rest)
+	if err != nil {
+		return Ledger{}, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if len(b) < 4+len(TopicID{}) {
+		return Ledger{}, errTruncated
+	}
+	body, sum := b[:len(b)-4], binary.BigEndian.Uint32(b[len(b)-4:])
+	if crc32.Checksum(body, castagnoli) != sum {
+		return Ledger{}, fmt.Errorf("%w: the checksum differs", ErrDamaged)
+	}
+	r := reader{rest: body}
+	l := r.ledger(watermark)
+	if r.err == nil && len(r.rest) > 0 {
+		r.err = fmt.Errorf("%w: %d bytes too many", ErrDamaged, len(r.rest))
+	}
+	if r.err != nil {
+		return Ledger{}, r.err
+	}
+	return l, nil
+}
+
+// reader takes a ledger apart; after its first error it only returns zeros.
+type reader struct {
+	rest []byte
+	err  error
+}
+
+func (r *reader) ledger(watermark int64) (l Ledger) {
+	copy(l.Topic[:], r.bytes(len(l.Topic)))
+	at := watermark
+	for range r.count() {
+		from := at + r.length()
+		to := from + r.length()
+		if from < at || to <= from {
+			r.fail()
+			break
+		}
+		l.Done = append(l.Done, Range{from, to})
+		at = to
+	}
+	for range r.count() {
+		im := Import{Table: r.string(), Mode: r.string(), File: r.string(), Execution: r.string()}
+		im.UpTo = watermark + r.varint()
+		if b := r.bytes(8); b != nil {
+			im.Fingerprint = binary.BigEndian.Uint64(b)
+		}
+		l.Imports = append(l.Imports, im)
+	}
+	for range r.count() {
+		s := Slots{Table: r.string()}
+		at := int64(0)
+		for range r.count() {
+			at += r.varint()
+			s.Used = append(s.Used, at)
+		}
+		l.Slots = append(l.Slots, s)
+	}
+	return l
+}
+
+func (r *reader) fail() {
+	r.err, r.rest = errTruncated, nil
+}
+
+func (r *reader) bytes(n int) []byte {
+	if n < 0 || n > len(r.rest) {
+		r.fail()
+		return nil
+	}
+	b := r.rest[:n]
+	r.rest = r.rest[n:]
+	return b
+}
+
+func (r *reader) string() string { return string(r.bytes(r.count())) }
+
+// count reads a number of things of at least one byte each, which can
+// therefore not be more than there are bytes left.
+func (r *reader) count() int {
+	n := r.length()
+	if n > int64(len(r.rest)) {
+		r.fail()
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) length() int64 {
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 || v > 1<<62 {
+		r.fail()
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return int64(v)
+}
+
+func (r *reader) varint() int64 {
+	v, n := binary.Varint(r.rest)
+	if n <= 0 {
+		r.fail()
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}

@@ -1,0 +1,143 @@
+package ack_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/feedsink/feedsink/connector/ack"
+)
+
+func sample(rnd *rand.Rand, watermark int64) ack.Ledger {
+	var l ack.Ledger
+	for i := range l.Topic {
+		l.Topic[i] = byte(rnd.Uint32())
+	}
+	at := watermark
+	for range rnd.IntN(40) {
+		from := at + 1 + rnd.Int64N(300)
+		at = from + 1 + rnd.Int64N(1000)
+		l.Done = append(l.Done, ack.Range{From: from, To: at})
+	}
+	for range rnd.IntN(3) {
+		l.Imports = append(l.Imports, ack.Import{
+			Table: "customers", Mode: "CREATE_OR_UPDATE", File: "customers-20261121T100000Z-1.csv.gz",
+			Execution: strings.Repeat("7", rnd.IntN(30)), UpTo: watermark + rnd.Int64N(1e6), Fingerprint: rnd.Uint64(),
+		})
+	}
+	for range rnd.IntN(2) {
+		l.Slots = append(l.Slots, ack.Slots{Table: "orders", Used: []int64{1795000000, 1795000001, 1795070000}})
+	}
+	return l
+}
+
+func TestLedgerSurvivesItsEncoding(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		watermark := rnd.Int64N(1 << 40)
+		want := sample(rnd, watermark)
+		metadata, dropped, err := want.Encode(watermark, ack.MetadataLimit)
+		if err != nil || dropped != 0 {
+			t.Fatalf("encode: dropped %d, %v", dropped, err)
+		}
+		got, err := ack.Decode(metadata, watermark)
+		if err != nil {
+			t.Fatalf("decode: %v", err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("round trip:\n got %+v\nwant %+v", got, want)
+		}
+	}
+}
+
+func TestLedgerDropsHighestDoneFirst(t *testing.T) {
+	var l ack.Ledger
+	for i := range int64(5000) {
+		l.Done = append(l.Done, ack.Range{From: i*10 + 5, To: i*10 + 8})
+	}
+	metadata, dropped, err := l.Encode(0, ack.MetadataLimit)
+	if err != nil || dropped == 0 || len(metadata) > ack.MetadataLimit {
+		t.Fatalf("encode: %d characters, dropped %d, %v", len(metadata), dropped, err)
+	}
+	got, err := ack.Decode(metadata, 0)
+	if err != nil || !reflect.DeepEqual(got.Done, l.Done[:len(l.Done)-dropped]) {
+		t.Errorf("decode: %v; got %d ranges, want the lowest %d", err, len(got.Done), len(l.Done)-dropped)
+	}
+}
+
+func TestLedgerNeverDropsImports(t *testing.T) {
+	l := ack.Ledger{Done: ack.Ranges{{From: 1, To: 2}}, Imports: []ack.Import{{File: strings.Repeat("f", 4000)}}}
+	if _, _, err := l.Encode(0, ack.MetadataLimit); !errors.Is(err, ack.ErrTooLarge) {
+		t.Errorf("encode: got %v, want ErrTooLarge", err)
+	}
+}
+
+func TestDecodeTellsForeignFromDamaged(t *testing.T) {
+	var l ack.Ledger
+	good, _, _ := l.Encode(7, ack.MetadataLimit)
+	flipped := []byte(good)
+	flipped[len(flipped)-8] ^= 1
+	for name, c := range map[string]struct {
+		metadata string
+		want     error
+	}{
+		"empty":            {"", nil},
+		"ours":             {good, nil},
+		"kgo's member id":  {"kgo-4f1f", ack.ErrForeign},
+		"a later version":  {"feedsink2.AAAA", ack.ErrForeign},
+		"cut off":          {good[:len(good)-6], ack.ErrDamaged},
+		"a flipped bit":    {string(flipped), ack.ErrDamaged},
+		"not base64":       {"feedsink1.!!!!", ack.ErrDamaged},
+		"nothing after it": {"feedsink1.", ack.ErrDamaged},
+	} {
+		if _, err := ack.Decode(c.metadata, 7); !errors.Is(err, c.want) {
+			t.Errorf("%s: got %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 20 {
+		l := sample(rnd, 1000)
+		s, _, _ := l.Encode(1000, ack.MetadataLimit)
+		f.Add(s, int64(1000))
+	}
+	f.Fuzz(func(t *testing.T, metadata string, watermark int64) {
+		l, err := ack.Decode(metadata, watermark%(1<<50))
+		if err != nil && !reflect.DeepEqual(l, ack.Ledger{}) {
+			t.Errorf("an error came with a ledger: %v", err)
+		}
+	})
+}
+
+func FuzzRanges(f *testing.F) {
+	f.Add([]byte{1, 3, 2, 5, 9, 1, 0, 12})
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var rs ack.Ranges
+		var want [300]bool
+		for i := 0; i+1 < len(in); i += 2 {
+			r := ack.Range{From: int64(in[i]), To: int64(in[i]) + int64(in[i+1]%32)}
+			if in[i+1] >= 128 {
+				rs = rs.Remove(r)
+			} else {
+				rs = rs.Add(r)
+			}
+			for o := r.From; o < r.To; o++ {
+				want[o] = in[i+1] < 128
+			}
+		}
+		for o := range int64(len(want)) {
+			if got := rs.Contains(o); got != want[o] {
+				t.Fatalf("contains(%d): got %v, want %v in %v", o, got, want[o], rs)
+			}
+		}
+		for i := range rs {
+			if rs[i].From >= rs[i].To || i > 0 && rs[i-1].To >= rs[i].From {
+				t.Fatalf("not sorted and apart: %v", rs)
+			}
+		}
+	})
+}
