@@ -1,0 +1,162 @@
+package router
+
+import (
+	"strings"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// cell checks one value of a write against what its section takes and returns
+// it as it is sent, or the rule that it breaks. The types of the table's fields
+// are not known here: what `fields` does not say, the service decides.
+func cell(section schemas.Section, name string, v schemas.Value, op schemas.Op) (out schemas.Value, rule string) {
+	if name == "" {
+		return schemas.Value{}, "must have a name"
+	}
+	switch section {
+	case schemas.Attributes:
+		if rule, mine := technical(name, v, op); mine {
+			return v, rule
+		}
+		return attribute(v)
+	case schemas.Subscriptions:
+		if v.Kind() != schemas.Bool {
+			return schemas.Value{}, ruleBoolean
+		}
+		return v, ""
+	case schemas.Segments:
+		return segment(v)
+	case schemas.DataCollection:
+		return collection(name, v)
+	default:
+		return property(v)
+	}
+}
+
+// attribute takes scalars, lists of scalars, and null.
+func attribute(v schemas.Value) (schemas.Value, string) {
+	switch v.Kind() {
+	case schemas.Null:
+		return v, ""
+	case schemas.List:
+		return multiValue(v)
+	}
+	v, rule := scalar(v)
+	if rule == ruleScalar {
+		rule = "must be text, a number, true, false or a list of them"
+	}
+	return v, rule
+}
+
+// scalar takes text, numbers, true and false.
+func scalar(v schemas.Value) (schemas.Value, string) {
+	switch v.Kind() {
+	case schemas.String:
+		if tooLong(v.Text()) {
+			return schemas.Value{}, ruleLength
+		}
+		return v, ""
+	case schemas.Number:
+		if isPlain(v.Text()) {
+			return v, ""
+		}
+		return asNumber(v, 0)
+	case schemas.Bool:
+		return v, ""
+	}
+	return schemas.Value{}, ruleScalar
+}
+
+// isPlain reports whether a number's literal can be sent as it is.
+func isPlain(literal string) bool {
+	return len(literal) <= maxText && !strings.ContainsAny(literal, "eE")
+}
+
+// multiValue takes a list of scalars. The list is copied only where an element
+// has to be written differently.
+func multiValue(v schemas.Value) (schemas.Value, string) {
+	items := v.Items()
+	copied := false
+	for i := range items {
+		element, rule := scalar(items[i].Value)
+		switch {
+		case rule == ruleScalar:
+			return schemas.Value{}, ruleElements
+		case rule != "":
+			return schemas.Value{}, "each element: " + rule
+		case element.Text() != items[i].Value.Text():
+			if !copied {
+				items, copied = append([]schemas.Field(nil), items...), true
+			}
+			items[i].Value = element
+		}
+	}
+	if copied {
+		return schemas.ListValue(items), ""
+	}
+	return v, ""
+}
+
+// segment takes a boolean (simple segmentation) or a segment's name.
+func segment(v schemas.Value) (schemas.Value, string) {
+	switch {
+	case v.Kind() == schemas.Bool:
+		return v, ""
+	case v.Kind() != schemas.String:
+		return schemas.Value{}, "must be true, false or the name of a segment"
+	case tooLong(v.Text()):
+		return schemas.Value{}, ruleLength
+	}
+	return v, ""
+}
+
+// collection takes the members of dataCollection. Null says nothing about the
+// consent, so it is the same as leaving the member out: Absent.
+func collection(name string, v schemas.Value) (schemas.Value, string) {
+	if v.Kind() == schemas.Null {
+		return schemas.Value{}, ""
+	}
+	switch name {
+	case "date":
+		if _, rule := textual(ruleTimestamp, moment)(v, 0); rule != "" {
+			return schemas.Value{}, "must be a timestamp like 2006-01-02T15:04:05 with Z or an offset"
+		}
+		return v, ""
+	case "source", "way":
+		if v.Kind() != schemas.String {
+			return schemas.Value{}, ruleText
+		}
+		return scalar(v)
+	}
+	return schemas.Value{}, "is not a member of dataCollection"
+}
+
+// property takes what a table record's property can be: a number or text, and
+// null. A boolean becomes the text true or false, the only way the interface
+// leaves to write one.
+func property(v schemas.Value) (schemas.Value, string) {
+	switch v.Kind() {
+	case schemas.Null:
+		return v, ""
+	case schemas.Bool:
+		return schemas.StringValue(v.Text()), ""
+	}
+	v, rule := scalar(v)
+	if rule == ruleScalar {
+		rule = "must be a number, text, true or false"
+	}
+	return v, rule
+}
+
+// keyText is the text of a key: text or a whole number, which has one spelling.
+func keyText(v schemas.Value) (text, rule string) {
+	switch {
+	case v.Kind() != schemas.String && !v.IsWhole():
+		return "", "must be text or a whole number"
+	case v.Text() == "":
+		return "", "must not be empty"
+	case tooLong(v.Text()):
+		return "", ruleLength
+	}
+	return v.Text(), ""
+}

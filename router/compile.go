@@ -1,0 +1,184 @@
+package router
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"sync"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// Problem is a mistake in the configuration of mappings.
+type Problem struct {
+	Path    string // where, in the file's own words: mappings[0].routes[1].when
+	Message string // what rule the place breaks
+	Hint    string // what to write instead, "" where there is nothing to add
+}
+
+// Error reads `mappings[0].key: missing`.
+func (p Problem) Error() string {
+	if p.Hint == "" {
+		return p.Path + ": " + p.Message
+	}
+	return p.Path + ": " + p.Message + "; hint: " + p.Hint
+}
+
+// Router knows every mapping, compiled. It is immutable and safe for concurrent
+// use.
+type Router struct {
+	mappings []*Compiled
+	topics   map[string]*topic
+}
+
+// topic is what the mappings that read one topic have in common.
+type topic struct {
+	name             string
+	mappings         []*Compiled
+	immediate, batch bool
+}
+
+// Compiled is a mapping ready to route. Its exported fields are not to be
+// changed.
+type Compiled struct {
+	Name    string
+	Index   int // position in the configuration
+	Table   schemas.Table
+	KeyName string  // unique-key attribute, or businessKey
+	Config  Mapping // the block of configuration it was compiled from
+
+	// Fingerprint changes with everything that decides what a record becomes
+	// (key, fields, routes, columns, ETLs) and with nothing else.
+	Fingerprint uint64
+	// Columns are the CSV columns in the order of the file; nil where the
+	// mapping never uses the batch lane.
+	Columns []CSVColumn
+
+	fields           []field
+	key              *field // the one of fields that fills the key; nil for canonical events
+	profileID        []string
+	routes           []route
+	reads            []readPath // what the conditions of routes look at
+	evaluations      sync.Pool
+	immediate, batch bool
+}
+
+// CSVColumn is one column of the mapping's files.
+type CSVColumn struct {
+	Header  string
+	Section schemas.Section // of the cell that fills it; for the business key: Properties
+	Name    string          // of the cell that fills it
+	Absent  string          // what a missing cell becomes: empty, immediate or a literal
+	Null    string          // what a null cell becomes: the same choices
+}
+
+type route struct {
+	when condition // nil: always
+	lane schemas.Lane
+}
+
+// Lanes tells which lanes this mapping's writes can take.
+func (c *Compiled) Lanes() (immediate, batch bool) { return c.immediate, c.batch }
+
+// Import is the import that loads op's rows, nil where the mapping has none.
+func (c *Compiled) Import(op schemas.Op) *Import {
+	switch op {
+	case schemas.Upsert:
+		return c.Config.Imports.Upsert
+	case schemas.Patch:
+		return c.Config.Imports.Patch
+	case schemas.Create:
+		return c.Config.Imports.Create
+	case schemas.Delete:
+		return c.Config.Imports.Delete
+	}
+	return nil
+}
+
+// Compile checks the mappings and makes them a Router. It reports every problem
+// it finds, in the order of the file; with a problem there is no Router.
+func Compile(ms []Mapping) (*Router, []Problem) {
+	ch := &checker{mappings: ms}
+	r := &Router{topics: make(map[string]*topic)}
+	for i := range ms {
+		r.add(ch.mapping(i))
+	}
+	ch.together()
+	if len(ch.problems) > 0 {
+		sort.SliceStable(ch.problems, func(i, j int) bool {
+			return mappingOf(ch.problems[i].Path) < mappingOf(ch.problems[j].Path)
+		})
+		return nil, ch.problems
+	}
+	return r, nil
+}
+
+func mappingOf(path string) int {
+	index := 0
+	_, _ = fmt.Sscanf(path, "mappings[%d]", &index) // a path of the whole list sorts first
+	return index
+}
+
+func (r *Router) add(c *Compiled) {
+	r.mappings = append(r.mappings, c)
+	for _, name := range c.Config.Topics {
+		t := r.topics[name]
+		if t == nil {
+			t = &topic{name: name}
+			r.topics[name] = t
+		}
+		t.mappings = append(t.mappings, c)
+		t.immediate = t.immediate || c.immediate
+		t.batch = t.batch || c.batch
+	}
+}
+
+// Mappings are all mappings in the order of the configuration.
+func (r *Router) Mappings() []*Compiled { return slices.Clone(r.mappings) }
+
+// Topics are the topics that a lane's consumer group subscribes to, sorted.
+func (r *Router) Topics(lane schemas.Lane) []string {
+	var names []string
+	for name, t := range r.topics {
+		if lane == schemas.Immediate && t.immediate || lane == schemas.Batch && t.batch {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TopicLanes tells which lanes read a topic; neither, where no mapping names
+// it. A record that cannot be decoded belongs to the immediate lane where both
+// read it.
+func (r *Router) TopicLanes(name string) (immediate, batch bool) {
+	if t := r.topics[name]; t != nil {
+		return t.immediate, t.batch
+	}
+	return false, false
+}
+
+// Format is the format of a topic's values, the same for all of its mappings;
+// "" where no mapping names the topic.
+func (r *Router) Format(name string) string {
+	if t := r.topics[name]; t != nil {
+		return orDefault(t.mappings[0].Config.Format, "json")
+	}
+	return ""
+}
+
+// TopicMappings are the mappings that read a topic, in the order in which Route
+// reports them.
+func (r *Router) TopicMappings(name string) []*Compiled {
+	if t := r.topics[name]; t != nil {
+		return slices.Clone(t.mappings)
+	}
+	return nil
+}
+
+func orDefault(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

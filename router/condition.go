@@ -1,0 +1,231 @@
+package router
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/vm"
+)
+
+// A condition is total: whatever a record holds, it is true or false. The
+// expression is cut at its outer and, or and not into tests, each compiled
+// alone; a test that cannot be made (a sum with something missing, a length of
+// a number) is false and leaves the others standing. Inside a test, missing
+// members are nil and comparisons follow compare.go.
+type condition interface {
+	holds(e *evaluation) bool
+}
+
+type (
+	both   struct{ a, b condition }
+	either struct{ a, b condition }
+	negate struct{ a condition }
+	test   struct{ program *vm.Program }
+)
+
+func (c both) holds(e *evaluation) bool   { return c.a.holds(e) && c.b.holds(e) }
+func (c either) holds(e *evaluation) bool { return c.a.holds(e) || c.b.holds(e) }
+func (c negate) holds(e *evaluation) bool { return !c.a.holds(e) }
+
+func (c test) holds(e *evaluation) bool {
+	out, err := e.vm.Run(c.program, e.env)
+	return err == nil && out == true
+}
+
+// evaluation is the working memory for the conditions of one mapping, pooled.
+type evaluation struct {
+	vm  vm.VM
+	env map[string]any // one entry per path that the conditions read
+}
+
+// recordRoots are the names that every condition knows, by example of their
+// type. They win over members of the decoded value with the same name.
+var recordRoots = map[string]any{
+	"headers": map[string]any{}, "topic": "", "partition": 0, "timestamp": time.Time{},
+}
+
+// canonicalRoots are the names that conditions on canonical events know
+// besides. Only objects get a type: the rest may be missing.
+var canonicalRoots = map[string]any{
+	"op": "", "key": map[string]any{}, "profileId": any(nil), "businessKey": any(nil),
+	"attributes": map[string]any{}, "subscriptions": map[string]any{}, "segments": map[string]any{},
+	"properties": map[string]any{},
+}
+
+// impure are the functions whose result depends on more than their arguments:
+// the clock, the order in which a map is walked, the machine's time zones. Both
+// lanes must always come to the same answer.
+var impure = []string{"now", "keys", "values", "toPairs", "timezone"}
+
+// conditionError is a mistake in a condition, with its place in the text.
+type conditionError struct {
+	line, column int // from 1; 0 where the whole condition is meant
+	message      string
+	hint         string
+}
+
+func (e *conditionError) Error() string {
+	switch {
+	case e.line == 0:
+		return e.message
+	case e.line == 1:
+		return fmt.Sprintf("column %d: %s", e.column, e.message)
+	}
+	return fmt.Sprintf("line %d, column %d: %s", e.line, e.column, e.message)
+}
+
+// compileCondition compiles the text of a `when` and returns the paths that it
+// reads. With canonical, only the known roots may be named; without, any other
+// name is a member of the decoded value.
+func compileCondition(text string, canonical bool) (c condition, reads []readPath, err error) {
+	tree, err := parser.Parse(text)
+	if err != nil {
+		return nil, nil, explainCondition(err, canonical)
+	}
+	if err := refuse(tree); err != nil {
+		return nil, nil, explainCondition(err, canonical)
+	}
+	// The check runs on the text as written, so that mistakes are reported in
+	// its terms; the tests are compiled from what it leaves.
+	program, err := expr.Compile(text, append(environment(canonical), expr.AsBool(), expr.Optimize(false))...)
+	if err != nil {
+		return nil, nil, explainCondition(err, canonical)
+	}
+	b := &conditionBuilder{}
+	c, err = b.build(program.Node())
+	if err != nil {
+		return nil, nil, explainCondition(err, canonical)
+	}
+	return c, b.reads, nil
+}
+
+func environment(canonical bool) []expr.Option {
+	roots := maps.Clone(recordRoots)
+	if !canonical {
+		return []expr.Option{expr.Env(roots), expr.AllowUndefinedVariables()}
+	}
+	maps.Copy(roots, canonicalRoots)
+	return []expr.Option{expr.Env(roots)}
+}
+
+// explainCondition turns the library's errors, which draw the text and an
+// arrow over several lines, into one line.
+func explainCondition(err error, canonical bool) error {
+	located, ok := errors.AsType[*file.Error](err)
+	if !ok {
+		// A panic of the compiler, such as for a pattern that is none, brings its
+		// stack along.
+		message, _, _ := strings.Cut(err.Error(), "\n")
+		return &conditionError{message: message}
+	}
+	e := &conditionError{line: located.Line, column: located.Column + 1, message: located.Message}
+	if name, unknown := strings.CutPrefix(located.Message, "unknown name "); unknown && canonical {
+		e.hint = suggest(name, rootNames...)
+	}
+	return e
+}
+
+// rootNames orders the roots for people.
+var rootNames = []string{
+	"op", "key", "profileId", "businessKey", "attributes", "subscriptions", "segments", "properties",
+	"headers", "topic", "partition", "timestamp",
+}
+
+// refusal finds the first thing that a condition may not use.
+type refusal struct{ found *file.Error }
+
+func (r *refusal) Visit(node *ast.Node) {
+	message := ""
+	switch n := (*node).(type) {
+	case *ast.BuiltinNode:
+		if slices.Contains(impure, n.Name) {
+			message = n.Name + " is not available: a condition may depend on nothing but the record"
+		}
+	case *ast.CallNode:
+		message = "unknown function"
+		if callee, ok := n.Callee.(*ast.IdentifierNode); ok {
+			message += " " + callee.Value
+		}
+	case *ast.VariableDeclaratorNode:
+		message = "let is not available in a condition"
+	case *ast.IdentifierNode:
+		if n.Value == "$env" {
+			message = "$env is not available in a condition"
+		}
+	}
+	if message != "" && r.found == nil {
+		r.found = &file.Error{Location: (*node).Location(), Message: message}
+	}
+}
+
+// refuse returns the first thing in the tree that a condition may not use.
+func refuse(tree *parser.Tree) error {
+	r := &refusal{}
+	ast.Walk(&tree.Node, r)
+	if r.found == nil {
+		return nil
+	}
+	return r.found.Bind(tree.Source)
+}
+
+// conditionBuilder compiles the tests of a condition.
+type conditionBuilder struct {
+	reads []readPath
+}
+
+func (b *conditionBuilder) build(node ast.Node) (condition, error) {
+	switch n := node.(type) {
+	case *ast.BinaryNode:
+		switch n.Operator {
+		case "and", "&&":
+			x, y, err := b.pair(n)
+			return both{x, y}, err
+		case "or", "||":
+			x, y, err := b.pair(n)
+			return either{x, y}, err
+		}
+	case *ast.UnaryNode:
+		if n.Operator == "not" || n.Operator == "!" {
+			x, err := b.build(n.Node)
+			return negate{x}, err
+		}
+	}
+	return b.test(node)
+}
+
+func (b *conditionBuilder) pair(n *ast.BinaryNode) (x, y condition, err error) {
+	if x, err = b.build(n.Left); err != nil {
+		return nil, nil, err
+	}
+	y, err = b.build(n.Right)
+	return x, y, err
+}
+
+// test compiles one part of the tree: the library compiles texts, so it is
+// given a text of one node, in whose place the part is put.
+func (b *conditionBuilder) test(part ast.Node) (condition, error) {
+	options := []expr.Option{
+		expr.Env(map[string]any{}), expr.AllowUndefinedVariables(),
+		expr.Patch(graft{part}), expr.Patch(rewriter{}), expr.Patch(&pathCollector{into: &b.reads}),
+	}
+	for name, fn := range comparisons {
+		options = append(options, expr.Function(name, fn))
+	}
+	program, err := expr.Compile("true", options...)
+	if err != nil {
+		return nil, err
+	}
+	return test{program}, nil
+}
+
+type graft struct{ part ast.Node }
+
+func (g graft) Visit(node *ast.Node) { *node = g.part }

@@ -1,0 +1,50 @@
+package router_test
+
+import (
+	"fmt"
+
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// Any JSON value becomes a write through fields; a condition on the value's own
+// members chooses the lane.
+func ExampleRouter_Route() {
+	r, problems := router.Compile([]router.Mapping{{
+		Name: "orders", Topics: []string{"shop.orders"}, CustomTable: "orders", Key: "businessKey",
+		Fields: []router.Field{
+			{From: "id", To: "businessKey"},
+			{From: "total_cents", To: "orderTotal", As: "number", Scale: -2},
+		},
+		Routes: []router.Route{{Lane: "immediate"}},
+	}})
+	if len(problems) > 0 {
+		fmt.Println(problems)
+		return
+	}
+	value, err := schemas.NewJSON().Decode([]byte(`{"id":"4c1f0c1e","total_cents":1250}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, routed := range r.Route(nil, &router.Record{Topic: "shop.orders", Value: value}) {
+		w := routed.Write
+		fmt.Println(routed.Lane, w.Op, w.Table.Name, w.Key, w.Cells[0].Name, w.Cells[0].Value.Text())
+	}
+	// Output: immediate upsert orders 4c1f0c1e orderTotal 12.5
+}
+
+// Every mistake is reported at once, each with its place and a hint.
+func ExampleCompile() {
+	_, problems := router.Compile([]router.Mapping{{
+		Name: "customers", Topics: []string{"crm.customers"}, ProfileTable: "customers",
+		Routes: []router.Route{{When: `segment.tier == "gold"`, Lane: "immediate"}, {Lane: "imediate"}},
+	}})
+	for _, p := range problems {
+		fmt.Println(p)
+	}
+	// Output:
+	// mappings[0].key: missing; hint: name the unique-key attribute of the table
+	// mappings[0].routes[0].when: column 1: unknown name segment; hint: did you mean "segments"?
+	// mappings[0].routes[1].lane: unknown lane "imediate"; hint: did you mean "immediate"?
+}

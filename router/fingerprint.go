@@ -1,0 +1,27 @@
+package router
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+)
+
+// fingerprint hashes what decides what a record becomes. Defaults count as
+// written out, so that spelling one out changes nothing; names, topics, the
+// pace of files and their packing do not count at all.
+func fingerprint(m *Mapping) uint64 {
+	columns := make([]Column, len(m.Imports.Columns))
+	for i, c := range m.Imports.Columns {
+		columns[i] = Column{c.Name, orDefault(c.Absent, toEmpty), orDefault(c.Null, toEmpty)}
+	}
+	text, err := json.Marshal([]any{
+		orDefault(m.Format, "json"), orDefault(m.Envelope, "none"), orDefault(m.KafkaKey, "text"),
+		m.ProfileTable, m.CustomTable, m.Key, m.ProfileID, m.Fields, m.Routes,
+		m.Imports.Upsert, m.Imports.Patch, m.Imports.Create, m.Imports.Delete, columns,
+	})
+	if err != nil {
+		panic(err) // strings, integers and structs of them: there is nothing that cannot be marshalled
+	}
+	sum := sha256.Sum256(text)
+	return binary.BigEndian.Uint64(sum[:])
+}

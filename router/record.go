@@ -1,0 +1,75 @@
+package router
+
+import (
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// Record is a Kafka record after decoding. The router reads it and keeps
+// nothing of Key and Headers; the writes share the memory of Value.
+type Record struct {
+	Topic     string
+	Partition int32
+	Timestamp time.Time
+	Headers   []Header
+	Key       []byte
+	Value     schemas.Value
+	Tombstone bool // the record's value was null: Value is Absent, the record deletes its key
+}
+
+// Header is one header of a record.
+type Header struct {
+	Key   string
+	Value []byte
+}
+
+// header is the text of the last header of that name, as Kafka's own clients
+// read headers; ok is false where there is none or it is null.
+func (r *Record) header(name string) (text string, ok bool) {
+	for i := len(r.Headers) - 1; i >= 0; i-- {
+		if r.Headers[i].Key == name {
+			return string(r.Headers[i].Value), r.Headers[i].Value != nil
+		}
+	}
+	return "", false
+}
+
+// Routed is what one mapping makes of one record: a write for a lane, or the
+// reason why it cannot be written. Exactly one of the two groups, on every
+// member of either, owns the record by Lane, also when Err is set.
+type Routed struct {
+	Mapping *Compiled
+	Lane    schemas.Lane
+	Write   schemas.Write
+	Err     error // nil or *Reject
+}
+
+// The codes of a Reject, as they appear in dead letters.
+const (
+	CodeDecode = "decode" // the record's key cannot be read
+	CodeValue  = "value"  // a field breaks a rule
+	CodeNoID   = "no_id"  // a profile's patch or delete without the service's id
+)
+
+// Reject is a permanent reason not to write an event. It names the field and
+// the rule, never the field's value.
+type Reject struct {
+	Code  string
+	Field string // path in the event, "" for the whole
+	Rule  string // what holds for a good event
+}
+
+// Error reads `attributes.emailAddress: at most 255 characters`.
+func (r *Reject) Error() string {
+	if r.Field == "" {
+		return r.Rule
+	}
+	return r.Field + ": " + r.Rule
+}
+
+// badValue keeps the bound that schemas puts on names taken from a record.
+func badValue(field, rule string) *Reject {
+	e := schemas.Invalid(field, rule)
+	return &Reject{Code: CodeValue, Field: e.Field, Rule: e.Rule}
+}

@@ -1,0 +1,222 @@
+package router
+
+import (
+	"errors"
+	"unicode/utf8"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+func rejectOf(err error) *Reject {
+	if e, ok := errors.AsType[*schemas.ValueError](err); ok {
+		return &Reject{Code: CodeValue, Field: e.Field, Rule: e.Rule}
+	}
+	return &Reject{Code: CodeDecode, Rule: err.Error()}
+}
+
+// tombstone is the delete that a record without a value means. It carries the
+// record's key where the event of a delete would.
+func (c *Compiled) tombstone(rec *Record) (schemas.Event, *Reject) {
+	key, reject := c.kafkaKey(rec.Key)
+	if reject != nil {
+		return schemas.Event{}, reject
+	}
+	if c.Table.Custom {
+		return schemas.Event{Op: schemas.Delete, BusinessKey: key}, nil
+	}
+	members := []schemas.Field{{Name: c.KeyName, Value: schemas.StringValue(key)}}
+	return schemas.Event{Op: schemas.Delete, Key: schemas.ObjectValue(members)}, nil
+}
+
+// kafkaKey reads the row's key from a record's key, in the spelling that the
+// key of the record's events has.
+func (c *Compiled) kafkaKey(data []byte) (string, *Reject) {
+	v, reject := c.kafkaKeyValue(data)
+	if reject != nil {
+		return "", reject
+	}
+	if c.key != nil {
+		converted, reject := c.key.converted(v)
+		if reject != nil {
+			return "", badValue("kafka key", reject.Rule)
+		}
+		v = converted
+	}
+	text, rule := keyText(v)
+	if rule != "" {
+		return "", &Reject{Code: CodeDecode, Field: "kafka key", Rule: rule}
+	}
+	return text, nil
+}
+
+func (c *Compiled) kafkaKeyValue(data []byte) (schemas.Value, *Reject) {
+	unreadable := func(rule string) *Reject {
+		return &Reject{Code: CodeDecode, Field: "kafka key", Rule: rule}
+	}
+	if len(data) == 0 {
+		return schemas.Value{}, unreadable("missing, but the record has no value: nothing says what to delete")
+	}
+	if orDefault(c.Config.KafkaKey, "text") == "text" {
+		if !utf8.Valid(data) {
+			return schemas.Value{}, unreadable("not valid UTF-8")
+		}
+		return schemas.StringValue(string(data)), nil
+	}
+	d := decoders.Get().(*schemas.JSON)
+	defer decoders.Put(d)
+	v, err := d.Decode(data)
+	if err != nil {
+		return schemas.Value{}, unreadable(err.Error())
+	}
+	if v.Kind() != schemas.Object {
+		return v, nil
+	}
+	if named := v.Get(c.KeyName); named.Kind() != schemas.Absent {
+		return named, nil
+	}
+	// A key written by the producer of mapped values names it as they do.
+	if c.key != nil {
+		return descend(v, c.key.from), nil
+	}
+	return schemas.Value{}, nil
+}
+
+// id is the service's id of the profile, "" where the record has none.
+func (c *Compiled) id(rec *Record, ev *schemas.Event) (string, *Reject) {
+	if ev.ProfileID != "" || c.profileID == nil {
+		return ev.ProfileID, nil
+	}
+	v := descend(rec.Value, c.profileID)
+	if v.Kind() == schemas.Absent || v.Kind() == schemas.Null {
+		return "", nil
+	}
+	text, rule := keyText(v)
+	if rule != "" {
+		return "", badValue(c.Config.ProfileID, rule)
+	}
+	return text, nil
+}
+
+// keyOf is the write's key.
+func (c *Compiled) keyOf(rec *Record, ev *schemas.Event) (string, *Reject) {
+	switch {
+	case c.fields != nil && !rec.Tombstone:
+		v, reject := c.key.value(rec.Value)
+		if reject != nil {
+			return "", reject
+		}
+		return checkedKey("", c.key.source, v)
+	case c.Table.Custom:
+		return checkedKey("", "businessKey", schemas.StringValue(ev.BusinessKey))
+	}
+	inKey, inAttributes := ev.Key.Get(c.KeyName), ev.Attributes.Get(c.KeyName)
+	if !said(inKey) {
+		return checkedKey("attributes.", c.KeyName, inAttributes)
+	}
+	if said(inAttributes) && inAttributes.Text() != inKey.Text() {
+		return "", badValue("attributes."+c.KeyName, "must equal key."+c.KeyName)
+	}
+	return checkedKey("key.", c.KeyName, inKey)
+}
+
+// checkedKey takes the path of the key in two parts: only an error joins them.
+func checkedKey(object, name string, v schemas.Value) (string, *Reject) {
+	if !said(v) {
+		return "", badValue(object+name, "the key is missing")
+	}
+	text, rule := keyText(v)
+	if rule != "" {
+		return "", badValue(object+name, rule)
+	}
+	return text, nil
+}
+
+func said(v schemas.Value) bool {
+	return v.Kind() != schemas.Absent && v.Kind() != schemas.Null
+}
+
+// canonicalCells checks every value of an event. Of the key, a profile's upsert
+// and create add to the attributes what these do not name: the service matches
+// and creates by the body alone.
+func (c *Compiled) canonicalCells(ev *schemas.Event) ([]schemas.Cell, *Reject) {
+	if c.Table.Custom {
+		return section(make([]schemas.Cell, 0, len(ev.Properties.Items())), schemas.Properties, "properties", ev.Properties, ev.Op)
+	}
+	size := len(ev.Attributes.Items()) + len(ev.Subscriptions.Items()) + len(ev.Segments.Items()) + len(ev.DataCollection.Items())
+	if !said(ev.Attributes.Get(c.KeyName)) {
+		size += len(ev.Key.Items())
+	}
+	cells := make([]schemas.Cell, 0, size)
+	if ev.Op != schemas.Patch {
+		for _, member := range ev.Key.Items() {
+			attribute := ev.Attributes.Get(member.Name)
+			switch _, rule := keyText(member.Value); {
+			case !said(member.Value):
+				continue
+			case rule != "":
+				return nil, badValue("key."+member.Name, rule)
+			case attribute.Kind() != schemas.Absent && attribute.Text() != member.Value.Text():
+				return nil, badValue("attributes."+member.Name, "must equal key."+member.Name)
+			case attribute.Kind() != schemas.Absent:
+				continue
+			}
+			cells = append(cells, schemas.Cell{Section: schemas.Attributes, Name: member.Name, Value: member.Value})
+		}
+	}
+	var reject *Reject
+	for _, part := range [...]struct {
+		section schemas.Section
+		name    string
+		v       schemas.Value
+	}{
+		{schemas.Attributes, "attributes", ev.Attributes},
+		{schemas.Subscriptions, "subscriptions", ev.Subscriptions},
+		{schemas.Segments, "segments", ev.Segments},
+		{schemas.DataCollection, "dataCollection", ev.DataCollection},
+	} {
+		if cells, reject = section(cells, part.section, part.name, part.v, ev.Op); reject != nil {
+			return nil, reject
+		}
+	}
+	return cells, nil
+}
+
+// section appends the cells of one object of an event.
+func section(cells []schemas.Cell, s schemas.Section, name string, object schemas.Value, op schemas.Op) ([]schemas.Cell, *Reject) {
+	for _, member := range object.Items() {
+		v, rule := cell(s, member.Name, member.Value, op)
+		if rule != "" {
+			return nil, badValue(name+"."+member.Name, rule)
+		}
+		if v.Kind() != schemas.Absent {
+			cells = append(cells, schemas.Cell{Section: s, Name: member.Name, Value: v})
+		}
+	}
+	return cells, nil
+}
+
+// mappedCells reads the cells of a value through the mapping's fields.
+func (c *Compiled) mappedCells(from schemas.Value, op schemas.Op) ([]schemas.Cell, *Reject) {
+	cells := make([]schemas.Cell, 0, len(c.fields))
+	for i := range c.fields {
+		f := &c.fields[i]
+		if !f.cell {
+			continue
+		}
+		v, reject := f.value(from)
+		if reject != nil {
+			return nil, reject
+		}
+		if v.Kind() == schemas.Absent {
+			continue
+		}
+		v, rule := cell(f.section, f.name, v, op)
+		if rule != "" {
+			return nil, badValue(f.source, rule)
+		}
+		if v.Kind() != schemas.Absent {
+			cells = append(cells, schemas.Cell{Section: f.section, Name: f.name, Value: v})
+		}
+	}
+	return cells, nil
+}
