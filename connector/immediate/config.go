@@ -1,0 +1,60 @@
+package immediate
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config is what a Lane may do to the service. The keys of the configuration
+// file are named in the messages of Validate.
+type Config struct {
+	Concurrency Concurrency
+	Rate        Rate
+	Breaker     Breaker
+	Retry       Retry
+}
+
+// Concurrency bounds the calls in flight: the first limit, and the highest that
+// the limiter may find.
+type Concurrency struct{ Start, Max int }
+
+// Rate is the most calls to start per period, evenly spread; 0 calls means no
+// such bound.
+type Rate struct {
+	Calls int
+	Per   time.Duration
+}
+
+// Breaker says how many failed calls in a row, over all keys, stop the lane,
+// and how long it then waits before it tries one call.
+type Breaker struct {
+	Failures int
+	OpenFor  time.Duration
+}
+
+// Retry is the back-off of one key: Initial, doubling up to Max, jittered. A
+// write that still fails GiveUpAfter its first try is rejected; 0 means never.
+type Retry struct{ Initial, Max, GiveUpAfter time.Duration }
+
+// Validate reports everything that cannot work, each line naming the key, the
+// rule and the value.
+func (c Config) Validate() error {
+	var errs []error
+	require := func(ok bool, key, rule string, value any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s: must be %s, is %v", key, rule, value))
+		}
+	}
+	require(c.Concurrency.Max >= 1, "service.concurrency.max", "at least 1", c.Concurrency.Max)
+	require(c.Concurrency.Start >= 1 && c.Concurrency.Start <= max(c.Concurrency.Max, 1),
+		"service.concurrency.start", "from 1 to service.concurrency.max", c.Concurrency.Start)
+	require(c.Rate.Calls >= 0, "service.rate.calls", "0 (no bound) or more", c.Rate.Calls)
+	require(c.Rate.Calls == 0 || c.Rate.Per > 0, "service.rate.per", "longer than 0s", c.Rate.Per)
+	require(c.Breaker.Failures >= 1, "service.breaker.failures", "at least 1", c.Breaker.Failures)
+	require(c.Breaker.OpenFor > 0, "service.breaker.openFor", "longer than 0s", c.Breaker.OpenFor)
+	require(c.Retry.Initial > 0, "retry.initial", "longer than 0s", c.Retry.Initial)
+	require(c.Retry.Max >= c.Retry.Initial, "retry.max", "at least retry.initial", c.Retry.Max)
+	require(c.Retry.GiveUpAfter >= 0, "retry.giveUpAfter", "0s (never) or longer", c.Retry.GiveUpAfter)
+	return errors.Join(errs...)
+}

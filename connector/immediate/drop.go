@@ -1,0 +1,106 @@
+package immediate
+
+import (
+	"context"
+	"fmt"
+)
+
+// revocation is one Drop waiting for the calls it met in flight.
+type revocation struct {
+	match    func(Origin) bool
+	inFlight int
+	ended    chan struct{} // closed when inFlight is 0
+}
+
+// Drop forgets the pending writes whose origin matches: their partition was
+// revoked. A write that waits, for its turn or for another try, is forgotten at
+// once and its origin never called. A call in flight runs to its end, which its
+// origin hears if it is an end, but is not tried again. Drop returns once no call
+// of theirs is in flight, so that the partition's next owner cannot be overtaken
+// by one, or with an error when ctx ends first.
+//
+// A call that merged writes of matching and other origins stays, for the others.
+// match is called under the lane's lock.
+func (l *Lane) Drop(ctx context.Context, match func(Origin) bool) error {
+	l.mu.Lock()
+	r := &revocation{match: match, ended: make(chan struct{})}
+	for _, e := range l.keys {
+		l.dropFrom(e, r)
+	}
+	inFlight := r.inFlight
+	l.rouse()
+	l.mu.Unlock()
+	if inFlight == 0 {
+		return nil
+	}
+	select {
+	case <-r.ended:
+		return nil
+	case <-ctx.Done():
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return fmt.Errorf("calls of dropped writes still in flight: %d: %w", r.inFlight, context.Cause(ctx))
+	}
+}
+
+// Drain starts no more calls and waits for those in flight, whose origins hear
+// their end. Everything else is forgotten. It returns an error when ctx ends
+// first; the end of Run then cuts the calls off.
+func (l *Lane) Drain(ctx context.Context) error {
+	l.mu.Lock()
+	l.stopped = true
+	l.mu.Unlock()
+	return l.Drop(ctx, func(Origin) bool { return true })
+}
+
+// dropFrom forgets one key's matching writes.
+func (l *Lane) dropFrom(e *entry, r *revocation) {
+	first := e.head
+	last := (*call)(nil)
+	for at := &e.head; *at != nil; {
+		c := *at
+		if c == first && e.place == calling {
+			r.meet(c)
+		} else {
+			l.pending.Add(-int64(c.forget(r.match)))
+		}
+		if len(c.origins) == 0 {
+			*at = c.next
+			c.free()
+			continue
+		}
+		last, at = c, &c.next
+	}
+	e.tail = last
+	// An entry in the ready queue may stay there empty: next lets go of it.
+	if e.place == backing && e.head != first {
+		l.waiting.remove(e)
+		l.proceed(e)
+	}
+}
+
+// meet has the call in flight tell the revocation when it ends.
+func (r *revocation) meet(c *call) {
+	for _, o := range c.origins {
+		if r.match(o) {
+			c.revoked = append(c.revoked, r)
+			r.inFlight++
+			return
+		}
+	}
+}
+
+// release tells the Drops that waited for the call that its attempt ended. If it
+// would be tried again, their writes are forgotten; release returns how many.
+func (l *Lane) release(c *call, again bool) (gone int) {
+	for _, r := range c.revoked {
+		if again {
+			gone += c.forget(r.match)
+		}
+		if r.inFlight--; r.inFlight == 0 {
+			close(r.ended)
+		}
+	}
+	c.revoked = nil
+	return gone
+}

@@ -1,0 +1,281 @@
+package immediate
+
+import "time"
+
+// Bounds of the limiter's judgement. They say how much evidence a verdict needs
+// and how much of a change it takes to count; throughput settles on the same
+// side for any values near these.
+const (
+	windowTime  = 50 * time.Millisecond // shortest window: below it, the scheduler's jitter decides
+	shareCalls  = 64                    // fewest calls that a share of refusals is taken from
+	windowCalls = 4                     // fewest calls a window is judged by
+
+	boldest  = 2.0   // steps that keep proving right double or halve the limit
+	careful  = 1.125 // a step after one that proved wrong
+	restless = 250 * time.Millisecond
+	patient  = 4 * time.Second  // longest rest, so that a change is met within it
+	rounds   = 16               // quiet after a wrong step, in latencies, so that trying costs little,
+	longest  = 10 * time.Second // but no longer than this
+
+	slower    = 2.0  // times the base latency: somewhere calls are waiting
+	congested = 0.05 // share of overload answers that is not chance
+)
+
+// limiter finds how many calls in flight serve best, by trying. It moves the
+// limit a step, compares what came out, and takes the step back if it was wrong.
+//
+// It compares goodput: by Little's law the calls answered per second are the
+// calls in flight over their mean latency, times the share that was answered.
+// So a service that merely became slow gets no fewer calls (fewer would come out
+// slower still), one whose queue grew gets fewer (as many come out), and
+// refusals lower the limit only if lowering it makes them fewer.
+//
+// It knows calls that ended, no clock, no lock and no goroutine: the owner
+// passes the times and serialises the calls.
+type limiter struct {
+	limit, max int
+
+	window   window
+	before   reading    // the last one at rest: what a step is compared with
+	trial    *direction // the way of the step under way, nil if there is none
+	up, down direction
+	mistake  *direction // the way of the last step that was wrong
+	quiet    time.Time  // no step without need before then
+
+	base       time.Duration // latency without a queue, as far as known
+	background float64       // share of overload answers that fewer calls did not cure
+}
+
+// direction is a way to go: how far the next step reaches, and when it may be
+// taken.
+type direction struct {
+	step  float64       // factor of the next step
+	rest  time.Duration // after the next wrong step
+	until time.Time     // resting
+}
+
+// right makes the next step bolder.
+func (d *direction) right() {
+	d.step, d.rest, d.until = min(boldest, 2*d.step-1), restless, time.Time{}
+}
+
+// wrong rests before the next step, longer each time.
+func (d *direction) wrong(now time.Time) {
+	d.until = now.Add(d.rest)
+	d.step, d.rest = careful, min(2*d.rest, patient)
+}
+
+// sample is one call that ended.
+type sample struct {
+	started, ended time.Time
+	inFlight       int  // calls in flight when it ended, itself included
+	answered       bool // the service dealt with it, whatever it said
+	overload       bool // the service, or time, said it was too much
+}
+
+// reading is what one window showed.
+type reading struct {
+	limit    int
+	goodput  float64       // answered calls per second
+	latency  time.Duration // of the calls answered, 0 if none was
+	overload float64       // share of calls
+	full     bool          // the limit, not the demand, bounded the calls in flight
+}
+
+func newLimiter(start, highest int) *limiter {
+	l := &limiter{limit: start, max: highest}
+	l.afresh()
+	return l
+}
+
+// Limit is how many calls may be in flight now, at least 1.
+func (l *limiter) Limit() int { return l.limit }
+
+// observe counts a call. At the end of a window, which is at least one round of
+// calls, the limit may change.
+func (l *limiter) observe(s sample) {
+	w := &l.window
+	if !w.settled {
+		// The first round after a step meets the queue of the limit before it.
+		if !s.started.Before(w.opened) {
+			w.opened, w.settled = s.ended, true
+		}
+		return
+	}
+	if s.started.Before(w.opened) {
+		return
+	}
+	w.add(s, l.limit)
+	if w.calls < windowCalls || w.isFull() && w.calls < l.limit || w.overload > 0 && w.calls < shareCalls ||
+		s.ended.Sub(w.opened) < windowTime {
+		return
+	}
+	limit := l.limit
+	l.judge(w.read(limit), s.ended)
+	*w = window{opened: s.ended, settled: l.limit == limit}
+}
+
+// judge ends the step under way or takes the next.
+func (l *limiter) judge(r reading, now time.Time) {
+	if r.latency == 0 && r.overload == 0 {
+		return // an outage, which is the breaker's
+	}
+	tried := l.trial
+	l.trial = nil
+	l.learn(r.latency)
+	switch {
+	case l.another(r):
+		l.afresh()
+	case tried == nil:
+	case !r.full: // the demand went away: nothing was learned
+		l.set(l.before.limit)
+		return
+	case tried == &l.up && !l.gained(r), tried == &l.down && !l.kept(r):
+		if tried == &l.down { // neither the latency nor the refusals are of our making
+			l.base, l.background = max(r.latency, l.base), max(r.overload, l.before.overload)
+		}
+		tried.wrong(now)
+		l.mistake, l.quiet = tried, now.Add(min(r.latency*rounds, longest))
+		l.set(l.before.limit)
+		return
+	default:
+		tried.right()
+	}
+	l.before = r
+	l.next(r, now)
+}
+
+// learn keeps the lowest latency, slowly forgotten.
+func (l *limiter) learn(latency time.Duration) {
+	switch {
+	case latency == 0:
+	case l.base == 0 || latency < l.base:
+		l.base = latency
+	default:
+		l.base += (latency - l.base) / 100
+	}
+}
+
+// another reports that the service became another one: its latency changed by
+// more than a step of ours explains.
+func (l *limiter) another(r reading) bool {
+	if l.before.latency == 0 || r.latency == 0 {
+		return false
+	}
+	change := r.latency.Seconds() / l.before.latency.Seconds()
+	ours := float64(r.limit) / float64(l.before.limit)
+	ours *= ours // a service in trouble does worse than queue
+	return change > slower*max(ours, 1) || change < min(ours, 1)/slower
+}
+
+// afresh forgets which steps were wrong.
+func (l *limiter) afresh() {
+	l.up = direction{step: boldest, rest: restless}
+	l.down = l.up
+	l.quiet, l.background = time.Time{}, 0
+}
+
+// next takes a step down if calls are refused or waiting. Else, now and then and
+// if there is demand, it tries a step up, or one down to see whether it costs
+// anything.
+func (l *limiter) next(r reading, now time.Time) {
+	mayUp := l.limit < l.max && now.After(l.up.until)
+	mayDown := r.limit > 1 && now.After(l.down.until)
+	if mayDown {
+		l.background = 0
+	}
+	refused := r.overload > l.background+congested
+	queued := r.full && r.latency.Seconds() > l.base.Seconds()*slower
+	switch {
+	case mayDown && (refused || queued):
+		l.stepDown(r.limit, l.down.step)
+	case !r.full:
+	case mayUp && l.up.step > careful: // on the way
+		l.stepUp()
+	case now.Before(l.quiet):
+	case mayUp && (l.mistake != &l.up || !mayDown):
+		l.stepUp()
+	case mayDown:
+		l.stepDown(r.limit, careful)
+	}
+}
+
+func (l *limiter) stepUp() {
+	l.trial = &l.up
+	l.set(max(l.limit+1, int(float64(l.limit)*l.up.step)))
+}
+
+func (l *limiter) stepDown(from int, step float64) {
+	l.trial = &l.down
+	l.set(min(from-1, int(float64(from)/step)))
+}
+
+// gained reports whether a step up paid: a tenth of what it would bring if the
+// service did not notice it, and no more refusals than before.
+func (l *limiter) gained(r reading) bool {
+	grown := float64(r.limit)/float64(l.before.limit) - 1
+	return r.goodput >= l.before.goodput*(1+grown/10) && r.overload <= l.before.overload+congested
+}
+
+// kept reports whether a step down cost nothing to speak of. One that cures
+// refusals may cost more: half of what it would if they had another cause.
+func (l *limiter) kept(r reading) bool {
+	shrunk := 1 - float64(r.limit)/float64(l.before.limit)
+	allowed := shrunk / 10
+	if l.before.overload > l.background+congested {
+		allowed = shrunk / 2
+	}
+	return r.goodput >= l.before.goodput*(1-allowed)
+}
+
+func (l *limiter) set(limit int) { l.limit = min(max(limit, 1), l.max) }
+
+// window adds up the calls that started since it was opened.
+type window struct {
+	opened   time.Time
+	settled  bool // calls started under the limit before have ended
+	calls    int
+	answered int
+	overload int
+	full     int // calls that ended with every permit in use
+	inFlight int
+	peak     int
+	latency  time.Duration // of all calls together
+	served   time.Duration // of the calls answered together
+}
+
+func (w *window) add(s sample, limit int) {
+	w.calls++
+	w.inFlight += s.inFlight
+	w.peak = max(w.peak, s.inFlight)
+	w.latency += s.ended.Sub(s.started)
+	if s.answered {
+		w.answered++
+		w.served += s.ended.Sub(s.started)
+	}
+	if s.overload {
+		w.overload++
+	}
+	if s.inFlight >= limit {
+		w.full++
+	}
+}
+
+func (w *window) read(limit int) reading {
+	calls := float64(w.calls)
+	r := reading{
+		limit:    limit,
+		overload: float64(w.overload) / calls,
+		full:     w.isFull(),
+	}
+	if !r.full {
+		r.limit = min(limit, w.peak)
+	}
+	if w.answered > 0 {
+		r.goodput = float64(w.answered) / calls * float64(w.inFlight) / max(w.latency, 1).Seconds()
+		r.latency = max(w.served/time.Duration(w.answered), 1)
+	}
+	return r
+}
+
+func (w *window) isFull() bool { return w.full*2 >= w.calls }

@@ -1,0 +1,238 @@
+package immediate
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Run makes the calls until ctx ends, which cuts off the calls in flight, and
+// returns nil once every goroutine it started has ended. It is called once.
+func (l *Lane) Run(ctx context.Context) error {
+	var workers sync.WaitGroup
+	l.mu.Lock()
+	l.spawn = func() { workers.Go(func() { l.work(ctx) }) }
+	l.mu.Unlock()
+
+	l.keepTime(ctx)
+
+	l.mu.Lock()
+	l.spawn, l.stopped = nil, true
+	l.wake.Broadcast()
+	l.mu.Unlock()
+	workers.Wait()
+	return nil
+}
+
+// keepTime is the lane's only clock: it moves on what became due, and tells the
+// observer about the breaker.
+func (l *Lane) keepTime(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		l.mu.Lock()
+		next := l.tick(time.Now())
+		turns := l.turns
+		l.turns = nil
+		l.mu.Unlock()
+		for _, t := range turns {
+			l.obs.BreakerTurned(t.to, t.cause)
+		}
+		timer.Stop()
+		if !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-l.alarm:
+		}
+	}
+}
+
+// tick moves what is due and returns when something will be next, zero if
+// nothing will.
+func (l *Lane) tick(now time.Time) time.Time {
+	if !l.notBefore.After(now) {
+		l.notBefore = time.Time{}
+	}
+	for len(l.waiting) > 0 && !l.waiting[0].due.After(now) {
+		e := l.waiting[0]
+		l.waiting.remove(e)
+		l.ready.push(e)
+	}
+	l.rouse()
+	l.armed = l.notBefore
+	if len(l.waiting) > 0 && (l.armed.IsZero() || l.waiting[0].due.Before(l.armed)) {
+		l.armed = l.waiting[0].due
+	}
+	return l.armed
+}
+
+// wakeAt has tick called then.
+func (l *Lane) wakeAt(t time.Time) {
+	if l.armed.IsZero() || t.Before(l.armed) {
+		l.armed = t
+		l.sound()
+	}
+}
+
+// sound has tick called now.
+func (l *Lane) sound() {
+	select {
+	case l.alarm <- struct{}{}:
+	default: // it has been and was not heard yet
+	}
+}
+
+// rouse wakes or starts as many workers as may find a call to make.
+func (l *Lane) rouse() {
+	if l.spawn == nil || l.stopped || !l.notBefore.IsZero() {
+		return
+	}
+	for n := min(l.ready.length, l.limiter.Limit()-l.inFlight) - l.waking; n > 0; n-- {
+		switch {
+		case l.idle > l.waking:
+			l.waking++
+			l.wake.Signal()
+		case l.workers < l.cfg.Concurrency.Max:
+			l.workers++
+			l.waking++
+			l.idle++
+			l.spawn()
+		default:
+			return
+		}
+	}
+}
+
+// work makes one call after another, whichever key's it is, until the lane ends.
+// Between two calls it takes the lock once.
+func (l *Lane) work(ctx context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.awake()
+	for {
+		e, started := l.next()
+		if e == nil {
+			if l.spawn == nil {
+				l.workers--
+				return
+			}
+			l.idle++
+			l.wake.Wait()
+			l.awake()
+			continue
+		}
+		c := e.head
+		l.mu.Unlock()
+		err := l.caller.Call(ctx, &c.write, c.unsure)
+		ended := time.Now()
+		v := l.judge(ctx, c, err, ended)
+		l.report(c, &v, ended.Sub(started))
+		l.mu.Lock()
+		l.settle(e, &v, started, ended)
+	}
+}
+
+func (l *Lane) awake() {
+	l.idle--
+	if l.waking > 0 {
+		l.waking--
+	}
+}
+
+// next takes the key whose first call starts now, or none if none may.
+func (l *Lane) next() (*entry, time.Time) {
+	for !l.stopped && l.notBefore.IsZero() && l.ready.length > 0 && l.inFlight < l.limiter.Limit() {
+		if e := l.ready.first; e.head == nil { // its calls were dropped
+			l.ready.pop()
+			l.retire(e)
+			continue
+		}
+		now := time.Now()
+		if l.rate != nil {
+			if short := 1 - l.rate.TokensAt(now); short > 0 {
+				l.hold(now.Add(time.Duration(short/float64(l.rate.Limit())*float64(time.Second)) + 1))
+				break
+			}
+		}
+		settled, err := l.breaker.Allow()
+		if err != nil {
+			break // open: the hold ends in time; probing: the probe's worker goes on
+		}
+		if l.rate != nil {
+			l.rate.AllowN(now, 1)
+		}
+		e := l.ready.pop()
+		e.place = calling
+		l.inFlight++
+		c := e.head
+		if c.tries == 0 {
+			c.first = now
+		}
+		c.tries++
+		c.settled = settled
+		return e, now
+	}
+	return nil, time.Time{}
+}
+
+// report tells the origins and the observer, outside the lock.
+func (l *Lane) report(c *call, v *verdict, took time.Duration) {
+	switch v.outcome {
+	case Applied, AbsentAlready:
+		for _, o := range c.origins {
+			o.Confirm(v.outcome)
+		}
+	case Rejected:
+		for _, o := range c.origins {
+			o.Reject(v.err)
+		}
+	}
+	l.obs.Called(Attempt{Mapping: c.mapping, Op: c.write.Op, Writes: len(c.origins), Outcome: v.outcome, Took: took})
+}
+
+// settle draws the consequences of an attempt: for the limit, for the breaker,
+// and for the key, whose next call may start or whose first is tried again later.
+func (l *Lane) settle(e *entry, v *verdict, started, ended time.Time) {
+	c := e.head
+	l.tell(c.settled, v)
+	if v.outcome != Abandoned {
+		l.limiter.observe(sample{
+			started: started, ended: ended,
+			inFlight: l.inFlight, answered: v.answered, overload: v.overload,
+		})
+		l.easeOff(v, ended)
+	}
+	l.inFlight--
+	c.unsure = c.unsure || v.unsure
+	gone := l.release(c, v.outcome == Retried)
+
+	if v.outcome == Retried && len(c.origins) > 0 {
+		l.pending.Add(-int64(gone))
+		due := ended.Add(max(l.backOff(c.tries), v.retryAfter))
+		l.waiting.add(e, due)
+		l.wakeAt(due)
+	} else {
+		l.pending.Add(-int64(gone + len(c.origins)))
+		e.pop()
+		l.proceed(e)
+	}
+	l.rouse()
+}
+
+// proceed queues the key for its next call, or lets go of it.
+func (l *Lane) proceed(e *entry) {
+	if e.head == nil {
+		l.retire(e)
+		return
+	}
+	l.ready.push(e)
+}
+
+func (l *Lane) retire(e *entry) {
+	delete(l.keys, e.id)
+	entries.Put(e)
+}

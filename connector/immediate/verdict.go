@@ -1,0 +1,97 @@
+package immediate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// Outcome is how an attempt ended.
+type Outcome uint8
+
+// The outcomes. The first two confirm a write.
+const (
+	Applied       Outcome = iota + 1 // the service said yes
+	AbsentAlready                    // delete of what is not there (operations 3 and 7: 404)
+	Rejected                         // the service will not take it, or it was given up
+	Retried                          // it failed and will be tried again
+	Abandoned                        // the lane ended, or gave the write away, before another try
+)
+
+// String is the outcome's word in metrics.
+func (o Outcome) String() string {
+	switch o {
+	case Applied:
+		return "applied"
+	case AbsentAlready:
+		return "absent"
+	case Rejected:
+		return "rejected"
+	case Retried:
+		return "retried"
+	case Abandoned:
+		return "abandoned"
+	default:
+		return "unknown"
+	}
+}
+
+// verdict is what an attempt came to.
+type verdict struct {
+	outcome    Outcome
+	err        error // nil if confirmed
+	answered   bool  // the service dealt with it, whatever it said
+	unsure     bool  // it may have been applied
+	overload   bool
+	retryAfter time.Duration
+	status     int
+}
+
+// judge reads an attempt's error. An attempt that was cut off because the lane
+// ends is neither confirmed nor rejected: the write is still to be done.
+func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) verdict {
+	if err == nil {
+		return verdict{outcome: Applied, answered: true}
+	}
+	v := verdict{outcome: Retried, err: err, unsure: true}
+	var f Failure
+	if errors.As(err, &f) {
+		v.status, v.overload, v.retryAfter, v.unsure = f.Status(), f.Overload(), f.RetryAfter(), f.Unknown()
+		v.answered = !f.Transient()
+	}
+	switch {
+	case v.answered && v.status == http.StatusNotFound && c.write.Op == schemas.Delete:
+		v.outcome, v.err = AbsentAlready, nil
+	case v.answered:
+		v.outcome = Rejected
+	case ctx.Err() != nil:
+		v.outcome = Abandoned
+	case l.givesUp(c, v.status, now):
+		v.outcome = Rejected
+		v.err = fmt.Errorf("given up after %d tries in %s: %w", c.tries, now.Sub(c.first).Round(time.Millisecond), err)
+	}
+	return v
+}
+
+// givesUp reports whether the write was tried for long enough. That the lane may
+// not call (401, 403) says nothing about the write, so it waits.
+func (l *Lane) givesUp(c *call, status int, now time.Time) bool {
+	after := l.cfg.Retry.GiveUpAfter
+	return after > 0 && now.Sub(c.first) >= after &&
+		status != http.StatusUnauthorized && status != http.StatusForbidden
+}
+
+// backOff is the pause after so many failures in a row: doubling from Initial to
+// Max, of which a random half is left out so that keys do not return in step.
+func (l *Lane) backOff(failures int) time.Duration {
+	d := l.cfg.Retry.Initial
+	for ; failures > 1 && d < l.cfg.Retry.Max; failures-- {
+		d *= 2
+	}
+	d = min(d, l.cfg.Retry.Max)
+	return d - time.Duration(l.rnd.Int64N(int64(d)/2+1))
+}
