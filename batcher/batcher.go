@@ -1,0 +1,272 @@
+package batcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// Config is what all mappings share.
+type Config struct {
+	Dir      string // the spool; this process must be its only user
+	MaxBytes int64  // Full reports when the spool takes as much, in bytes
+	Poll     Backoff
+	Retry    Backoff
+	// Grace is how long a request that is on its way when Run is told to end may
+	// take to its answer. A trigger that is cut off may waste an import.
+	Grace time.Duration
+	Gate  Gate         // nil: imports go out as files are complete
+	Log   *slog.Logger // nil: slog.Default()
+}
+
+// Validate names the first key that cannot work.
+func (c Config) Validate() error {
+	switch {
+	case c.Dir == "":
+		return errors.New("spool.dir: must be set")
+	case c.MaxBytes <= 0:
+		return fmt.Errorf("spool.maxBytes: must be positive, is %d", c.MaxBytes)
+	case !c.Poll.valid():
+		return fmt.Errorf("poll: first must be positive and at most max, is %v", c.Poll)
+	case !c.Retry.valid():
+		return fmt.Errorf("retry: initial must be positive and at most max, is %v", c.Retry)
+	case c.Grace < 0:
+		return fmt.Errorf("grace: must not be negative, is %v", c.Grace)
+	}
+	return nil
+}
+
+// Backoff is a delay that doubles from First to Max.
+type Backoff struct{ First, Max time.Duration }
+
+func (b Backoff) valid() bool { return b.First > 0 && b.First <= b.Max }
+
+// Mapping is the batch lane of one mapping.
+type Mapping struct {
+	Name        string
+	Table       schemas.Table
+	Fingerprint uint64
+	Key         Key
+	Columns     []Column // the key's among them
+	CSV         CSV
+	Roll        Roll
+	RetryFailed int // further tries of a file whose execution FAILED
+	Loads       map[schemas.Op]Load
+}
+
+// Key names the column that Write.Key fills: the unique-key attribute, or the
+// business key of a custom table.
+type Key struct {
+	Section schemas.Section
+	Name    string
+}
+
+// Load is the triggered ETL for the rows of one operation.
+type Load struct{ ETL, Mode string }
+
+// Roll says when an open file is complete: whichever limit is reached first.
+type Roll struct {
+	Rows  int64         // distinct keys, counted within about 3 %
+	Bytes int64         // uncompressed rows of the distinct keys, as first seen
+	Age   time.Duration // since the first row
+}
+
+func (m Mapping) validate() error {
+	switch {
+	case m.Name == "" || strings.ContainsAny(m.Name, `/\`):
+		return errors.New("name: must be there and usable in a file name")
+	case m.Roll.Rows <= 0 || m.Roll.Bytes <= 0 || m.Roll.Age <= 0:
+		return fmt.Errorf("roll: rows, bytes and age must be positive, are %+v", m.Roll)
+	case m.RetryFailed < 0:
+		return fmt.Errorf("retryFailed: must not be negative, is %d", m.RetryFailed)
+	case len(m.Loads) == 0:
+		return errors.New("imports: none of upsert, patch, create, delete names an ETL")
+	}
+	return knownCompression(m.CSV.Compression)
+}
+
+// Batcher is the batch lane of one process. Its methods may be called from any
+// goroutine.
+type Batcher struct {
+	cfg      Config
+	segment  int
+	spool    *spool
+	importer Importer
+	ledger   Ledger
+	observer Observer
+	chance   chance
+	byName   map[string]*line
+	lines    []*line // in the order of the configuration
+}
+
+// New takes the spool directory over and opens the lane. What an earlier process
+// left there is removed, except the files kept for a person to look at. The
+// batcher must be Run or Closed.
+func New(cfg Config, mappings []Mapping, i Importer, l Ledger, o Observer, rnd *rand.Rand) (*Batcher, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	b := &Batcher{cfg: cfg, segment: segmentSize, importer: i, ledger: l, observer: o, byName: map[string]*line{}}
+	b.chance.rnd = rnd
+	for _, m := range mappings {
+		if err := m.validate(); err != nil {
+			return nil, fmt.Errorf("mapping %s: %w", m.Name, err)
+		}
+		r, err := newRows(m)
+		if err != nil {
+			return nil, fmt.Errorf("mapping %s: %w", m.Name, err)
+		}
+		if b.byName[m.Name] != nil {
+			return nil, fmt.Errorf("mapping %s: appears twice", m.Name)
+		}
+		ln := &line{Mapping: m, batcher: b, log: cfg.Log.With("mapping", m.Name), wake: make(chan struct{}, 1), rows: r}
+		b.byName[m.Name], b.lines = ln, append(b.lines, ln)
+	}
+	var err error
+	if b.spool, err = openSpool(cfg.Dir); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Append adds a write to the mapping's open file and holds the record's offset
+// until the file is confirmed. Calls for one mapping are made one after the
+// other, in the order in which the writes are to be applied.
+//
+// A *schemas.ValueError means that the write can never be a row; nothing was
+// added or held. Any other error is the disk's: nothing was added or held, and
+// the same call may be made again once there is room.
+func (b *Batcher) Append(mapping string, w schemas.Write, p Partition, offset int64) error {
+	l, ok := b.byName[mapping]
+	if !ok {
+		return unknown(mapping)
+	}
+	return l.append(&w, p, offset)
+}
+
+// Discard forgets what the mapping has open or on its way, because partitions of
+// it were revoked: the open file is dropped, a running import is neither polled
+// nor confirmed any more, nothing further is sent. Files kept after a halt stay
+// on disk. It does not wait for requests that are being cut off; appending may
+// go on at once, for new assignments.
+func (b *Batcher) Discard(mapping string) {
+	if l, ok := b.byName[mapping]; ok {
+		l.discard()
+	}
+}
+
+// Release lets a halted mapping try its kept file again, with as many tries as
+// at first. It is an operator's decision.
+func (b *Batcher) Release(mapping string) error {
+	l, ok := b.byName[mapping]
+	if !ok {
+		return unknown(mapping)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.flight == nil || l.flight.halted == "" {
+		return fmt.Errorf("mapping %s: is not halted, there is nothing to release", mapping)
+	}
+	poke(l.flight.released)
+	return nil
+}
+
+func unknown(mapping string) error { return fmt.Errorf("mapping %s: has no batch lane", mapping) }
+
+// Hint says that an execution may have ended: its import is polled at once. An
+// empty id hints at all. An id that belongs to no import is given to the one
+// import whose trigger was answered without an id, if there is exactly one:
+// only a poll decides what became of it.
+func (b *Batcher) Hint(execution string) {
+	var nameless *flight
+	count := 0
+	for _, l := range b.lines {
+		l.mu.Lock()
+		f := l.flight
+		known, waits := f != nil && f.now.Execution != "", f != nil && f.now.Step == Naming
+		match := known && (execution == "" || f.now.Execution == execution)
+		if match {
+			f.wake(execution)
+		}
+		l.mu.Unlock()
+		if match && execution != "" {
+			return
+		}
+		if waits {
+			nameless, count = f, count+1
+		}
+	}
+	if count == 1 && execution != "" {
+		nameless.adopt(execution)
+	}
+}
+
+// Run rolls and imports until ctx ends and returns once everything it started
+// has ended, at most Grace later plus the time an answer takes to be cut off.
+// Open files are not sealed early; the spool is given up, as by Close.
+func (b *Batcher) Run(ctx context.Context) error {
+	send, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	var running sync.WaitGroup
+	for _, l := range b.lines {
+		running.Go(func() { l.run(ctx, send) })
+	}
+	ended := make(chan struct{})
+	go func() {
+		running.Wait()
+		close(ended)
+	}()
+	<-ctx.Done()
+	select {
+	case <-ended:
+	case <-time.After(b.cfg.Grace):
+		cut()
+		<-ended
+	}
+	return b.Close()
+}
+
+// Close drops the open files and gives up the spool directory. It is for a
+// batcher that is not Run.
+func (b *Batcher) Close() error {
+	for _, l := range b.lines {
+		l.discard()
+	}
+	return b.spool.close()
+}
+
+// chance is the source of randomness, shared by all goroutines.
+type chance struct {
+	mu  sync.Mutex
+	rnd *rand.Rand
+}
+
+// upTo returns a random delay between three quarters of d and d, so that members
+// do not move in step.
+func (c *chance) upTo(d time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return d - time.Duration(c.rnd.Float64()*float64(d)/4)
+}
+
+// name is unique among the files of a mapping.
+func (c *chance) name(mapping string) string {
+	const letters = "abcdefghijklmnopqrstuvwxyz234567"
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	suffix := make([]byte, 6)
+	for i := range suffix {
+		suffix[i] = letters[c.rnd.IntN(len(letters))]
+	}
+	return mapping + "-" + time.Now().UTC().Format("20060102T150405Z") + "-" + string(suffix)
+}

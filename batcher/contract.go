@@ -1,0 +1,124 @@
+package batcher
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// Partition is one assignment of one partition of a topic: a partition that is
+// revoked and comes back is another value. Values are compared, so pointers are
+// what implements it.
+type Partition interface {
+	// Claim opens a hold on the partition's records from offset on. It is
+	// called inside Append, with a lock held, and must not call back.
+	Claim(offset int64) Claim
+}
+
+// Claim is one generation's hold on the records it took from one assignment of
+// one partition: the watermark stays below its first offset until the ledger
+// releases it in Confirm.
+type Claim interface {
+	// Extend adds a record to the hold. Offsets ascend. It is called inside
+	// Append, with a lock held, and must not call back.
+	Extend(offset int64)
+	// Live reports whether the assignment still exists. It may be called from
+	// any goroutine; once false it stays false.
+	Live() bool
+}
+
+// Import is one file of a generation and the execution that loads it.
+type Import struct {
+	Mapping     string
+	Table       schemas.Table
+	Fingerprint uint64     // of the mapping that routed its rows
+	Generation  string     // what all files of one roll share; the ledger's entry is known by it
+	Part, Parts int        // 1-based place of the file in its generation: parts before it are loaded
+	Op          schemas.Op // what its rows do
+	Mode        string     // import mode of the ETL's definition
+	ETL         string     // id of the triggered ETL (operation 10)
+	File        string     // name under which the file is pushed
+	Rows        int64      // without the header
+	Bytes       int64      // of the file as it is pushed
+	Attempt     int        // 1-based count of the triggers that may have taken one of the table's daily imports
+	Execution   string     // "" until the service named it
+}
+
+// Ledger keeps what must survive a crash: it writes an import's step into the
+// offset commit of every claim's partition and returns once the broker has it.
+// An error means that the step is not written and nothing may be sent; the
+// batcher tries again as long as all claims are live, so a step may be written
+// twice. Calls for one mapping never overlap; calls for different mappings do.
+type Ledger interface {
+	// Commit replaces the entry of imp.Generation: an intent while imp.Execution
+	// is empty, the running execution after. An intent whose File or Attempt is
+	// new takes one of the table's imports of the day.
+	Commit(ctx context.Context, imp Import, claims []Claim) error
+	// Confirm releases the claims and removes the entry, in one commit. imp is
+	// the generation's last import.
+	Confirm(ctx context.Context, imp Import, claims []Claim) error
+}
+
+// Importer is the service's bulk import. Every method makes one attempt, bounded
+// by itself; the batcher retries. Methods run concurrently for different imports.
+type Importer interface {
+	// Trigger pushes a file to a triggered ETL (operation 10). open gives the
+	// content from its start with its size in bytes, as often as it is called;
+	// the callee closes what it opened. An empty execution without an error
+	// means that the answer named none.
+	Trigger(ctx context.Context, etl, fileName string, open func() (io.ReadCloser, int64, error)) (execution string, err error)
+	// Results asks for the state of an execution (operation 11).
+	Results(ctx context.Context, execution string) (Results, error)
+	// OutputFiles writes the result and error files of an execution as they come
+	// (operation 12).
+	OutputFiles(ctx context.Context, execution string, w io.Writer) error
+}
+
+// Status is the state of an execution. Any other word counts as InProgress.
+type Status string
+
+// The states of an execution.
+const (
+	InProgress Status = "IN_PROGRESS"
+	Finished   Status = "FINISHED"
+	Failed     Status = "FAILED"
+)
+
+// Results is what the service says about an execution. Counters it does not
+// give are 0.
+type Results struct {
+	Status Status
+	Reason string // the service's words when Failed
+
+	Read, InError, Inserted, Updated, Deleted int64 // rows, when Finished
+}
+
+// Failure is what the batcher asks of an Importer's error, found by errors.As.
+// An error that is no Failure is transient and its outcome unknown, except one
+// of the local disk, which is met before anything is sent.
+type Failure interface {
+	error
+	Transient() bool           // worth trying again; else the mapping halts
+	RetryAfter() time.Duration // earliest next attempt from now, 0 when not said
+	Unknown() bool             // the request may have been carried out all the same
+	NoSlot() bool              // the table's imports of the day are used up
+}
+
+// Gate paces the imports of a table. It is asked before an open file is sealed
+// and before each attempt to trigger; while it says wait, an open file grows.
+// It may be called from several goroutines.
+type Gate interface {
+	// Wait returns how long to wait before asking again, 0 for: go on.
+	// retry tells a further attempt of a sealed file from a new roll.
+	Wait(mapping string, retry bool) time.Duration
+}
+
+// Observer is told when an execution has ended. It may be called from several
+// goroutines and must not block.
+type Observer interface {
+	// ImportEnded reports a Finished or Failed execution; took runs from the
+	// start of its trigger to the poll that saw the end.
+	ImportEnded(imp Import, r Results, took time.Duration)
+}

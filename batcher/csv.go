@@ -1,0 +1,143 @@
+package batcher
+
+import (
+	"bytes"
+	"fmt"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/htmlindex"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// CSV is the file format the ETL's definition expects. Empty members mean ",",
+// `"`, UTF-8 and GZIP. Rows end with a line feed.
+type CSV struct {
+	Separator   string // one ASCII character
+	Enclosing   string // one ASCII character; doubled inside an enclosed value
+	Encoding    string // a label of the WHATWG encoding standard, e.g. "windows-1252"
+	Compression string // GZIP | ZIP | NONE
+}
+
+// format writes the cells of one mapping's files.
+type format struct {
+	separator, newline []byte // in the file's encoding
+	quote              byte
+	quoted             [utf8.RuneSelf]bool // ASCII characters that need enclosing
+	label              string
+	encoder            *encoding.Encoder // nil: UTF-8
+}
+
+func newFormat(c CSV) (*format, error) {
+	separator, err := oneCharacter("csv.separator", c.Separator, ',')
+	if err != nil {
+		return nil, err
+	}
+	quote, err := oneCharacter("csv.enclosing", c.Enclosing, '"')
+	if err != nil {
+		return nil, err
+	}
+	if separator == quote {
+		return nil, fmt.Errorf("csv.separator and csv.enclosing: must differ, both are %q", quote)
+	}
+	f := &format{quote: quote, label: c.Encoding}
+	for _, b := range []byte{separator, quote, '\r', '\n'} {
+		f.quoted[b] = true
+	}
+	if f.encoder, err = newEncoder(c.Encoding); err != nil {
+		return nil, err
+	}
+	if f.separator, err = f.encode([]byte{separator}); err != nil {
+		return nil, err
+	}
+	if f.newline, err = f.encode([]byte{'\n'}); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func oneCharacter(key, s string, otherwise byte) (byte, error) {
+	switch {
+	case s == "":
+		return otherwise, nil
+	case len(s) != 1 || s[0] >= utf8.RuneSelf || s[0] == '\r' || s[0] == '\n' || s[0] == 0:
+		return 0, fmt.Errorf("%s: must be one ASCII character other than a line break, is %q", key, s)
+	}
+	return s[0], nil
+}
+
+// newEncoder returns nil for UTF-8. Cells are encoded one by one and joined, so
+// an encoding with a shift state cannot be used.
+func newEncoder(label string) (*encoding.Encoder, error) {
+	if label == "" {
+		return nil, nil
+	}
+	e, err := htmlindex.Get(label)
+	if err != nil {
+		return nil, fmt.Errorf("csv.encoding: %q is not the label of an encoding", label)
+	}
+	switch name, _ := htmlindex.Name(e); name {
+	case "utf-8":
+		return nil, nil
+	case "iso-2022-jp", "replacement", "x-user-defined":
+		return nil, fmt.Errorf("csv.encoding: files cannot be written in %q", label)
+	}
+	return e.NewEncoder(), nil
+}
+
+func (f *format) encode(text []byte) ([]byte, error) {
+	if f.encoder == nil {
+		return text, nil
+	}
+	return f.encoder.Bytes(text)
+}
+
+// appendCell appends one cell. A text that is there but empty is written as two
+// enclosing characters, which tells it from a cell about which nothing was said.
+// The error is a *schemas.ValueError for the named field.
+func (f *format) appendCell(dst []byte, field, text string) ([]byte, error) {
+	start := len(dst)
+	ascii, enclose := true, text == "" || text[0] == ' ' || text[len(text)-1] == ' '
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			ascii = false
+		} else if f.quoted[text[i]] {
+			enclose = true
+		}
+	}
+	if !ascii && !utf8.ValidString(text) {
+		return dst, schemas.Invalid(field, "must be valid UTF-8")
+	}
+	if enclose {
+		dst = append(dst, f.quote)
+		for i := range len(text) {
+			if text[i] == f.quote {
+				dst = append(dst, f.quote)
+			}
+			dst = append(dst, text[i])
+		}
+		dst = append(dst, f.quote)
+	} else {
+		dst = append(dst, text...)
+	}
+	if f.encoder == nil {
+		return dst, nil
+	}
+	encoded, err := f.encode(bytes.Clone(dst[start:]))
+	if err != nil {
+		return dst[:start], schemas.Invalid(field, "has a character that the file's encoding "+f.label+" cannot write")
+	}
+	return append(dst[:start], encoded...), nil
+}
+
+// appendValue appends the cell of a value: a list as its JSON text.
+func (f *format) appendValue(dst []byte, field string, v schemas.Value) ([]byte, error) {
+	switch v.Kind() {
+	case schemas.String, schemas.Number, schemas.Bool:
+		return f.appendCell(dst, field, v.Text())
+	case schemas.List:
+		return f.appendCell(dst, field, string(v.AppendJSON(nil)))
+	}
+	return dst, schemas.Invalid(field, "must be a text, a number, true, false or a list")
+}

@@ -1,0 +1,194 @@
+package batcher
+
+import (
+	"encoding/csv"
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/htmlindex"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+func TestCellsAreEnclosedOnlyWhereTheyMust(t *testing.T) {
+	for _, tc := range []struct {
+		name, text, want string
+		csv              CSV
+	}{
+		{"plain", "abc", "abc", CSV{}},
+		{"empty text", "", `""`, CSV{}},
+		{"separator", "a,b", `"a,b"`, CSV{}},
+		{"enclosing", `a"b`, `"a""b"`, CSV{}},
+		{"line breaks", "a\r\nb", "\"a\r\nb\"", CSV{}},
+		{"outer space", " a", `" a"`, CSV{}},
+		{"inner space", "a b", "a b", CSV{}},
+		{"other scripts", "Ελλάδα 日本", "Ελλάδα 日本", CSV{}},
+		{"semicolon is the separator", "a;b,c", `"a;b,c"`, CSV{Separator: ";"}},
+		{"apostrophe encloses", `it's "x"`, `'it''s "x"'`, CSV{Enclosing: "'"}},
+		{"tab", "a\tb", "\"a\tb\"", CSV{Separator: "\t"}},
+		{"windows-1252", "né €", "n\xe9 \x80", CSV{Encoding: "windows-1252"}},
+		{"utf-16", "a", "a\x00", CSV{Encoding: "utf-16le"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f, err := newFormat(tc.csv)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := f.appendCell([]byte("before"), "field", tc.text)
+			if err != nil || string(got) != "before"+tc.want {
+				t.Errorf("cell of %q: got %q, %v, want %q", tc.text, got, err, "before"+tc.want)
+			}
+		})
+	}
+}
+
+func TestValuesThatCannotBeACellAreNamedNotShown(t *testing.T) {
+	object := schemas.ObjectValue([]schemas.Field{{Name: "x", Value: schemas.StringValue("secret")}})
+	for _, tc := range []struct {
+		name, encoding string
+		value          schemas.Value
+	}{
+		{"unmappable character", "iso-8859-2", schemas.StringValue("secret 日本")},
+		{"broken UTF-8", "", schemas.StringValue("secret \xff")},
+		{"object", "", object},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m := testMapping()
+			m.CSV.Encoding = tc.encoding
+			w := write(schemas.Upsert, "1")
+			w.Cells = []schemas.Cell{{Section: schemas.Attributes, Name: "a", Value: tc.value}}
+			got, err := mustRows(t, m).appendEntry([]byte("before"), &w)
+			var invalid *schemas.ValueError
+			if !errors.As(err, &invalid) || invalid.Field != "a" || strings.Contains(err.Error(), "secret") {
+				t.Errorf("error: got %v, want a ValueError of field a without its value", err)
+			}
+			if string(got) != "before" {
+				t.Errorf("entries after the error: got %q, want them as before", got)
+			}
+		})
+	}
+}
+
+func TestAbsentNullAndEmptyAreThreeThings(t *testing.T) {
+	m := testMapping()
+	m.Columns[1].Absent, m.Columns[1].Null = "-", "NULL"
+	m.Columns[2].Absent, m.Columns[2].Null = "empty", "n,a"
+	r := mustRows(t, m)
+	null := func(names ...string) schemas.Write {
+		w := write(schemas.Upsert, "1")
+		for _, n := range names {
+			w.Cells = append(w.Cells, schemas.Cell{Section: schemas.Attributes, Name: n, Value: schemas.NullValue()})
+		}
+		return w
+	}
+	for _, tc := range []struct {
+		name string
+		w    schemas.Write
+		want string
+	}{
+		{"absent", write(schemas.Upsert, "1"), "1:upsert 1,-,"},
+		{"null", null("a", "b"), `1:upsert 1,NULL,"n,a"`},
+		{"empty", write(schemas.Upsert, "1", "a", "", "b", ""), `1:upsert 1,"",""`},
+	} {
+		if got := folded(t, r, []schemas.Write{tc.w}, 0); got[0] != tc.want {
+			t.Errorf("%s: got %q, want %q", tc.name, got[0], tc.want)
+		}
+	}
+}
+
+func TestCellsWithoutAColumnAreNotLoadedAndListsAreJSON(t *testing.T) {
+	w := write(schemas.Upsert, "1", "elsewhere", "x")
+	w.Cells = append(w.Cells,
+		schemas.Cell{Section: schemas.Subscriptions, Name: "a", Value: schemas.BoolValue(true)},
+		schemas.Cell{Section: schemas.Attributes, Name: "b", Value: schemas.ListValue([]schemas.Field{
+			{Value: schemas.StringValue("fr")}, {Value: schemas.NumberValue("2")},
+		})})
+	want := `1:upsert 1,,"[""fr"",2]"`
+	if got := folded(t, mustRows(t, testMapping()), []schemas.Write{w}, 0); got[0] != want {
+		t.Errorf("row: got %q, want %q", got[0], want)
+	}
+}
+
+func TestFormatRefusesWhatCannotWork(t *testing.T) {
+	for _, c := range []CSV{
+		{Separator: "||"},
+		{Separator: "\n"},
+		{Separator: "§"},
+		{Enclosing: "\r"},
+		{Separator: "'", Enclosing: "'"},
+		{Encoding: "klingon"},
+		{Encoding: "iso-2022-jp"},
+	} {
+		if _, err := newFormat(c); err == nil {
+			t.Errorf("format %+v: got no error, want one", c)
+		}
+	}
+}
+
+// FuzzRowsReadBack holds our writer against encoding/csv: what a row says is
+// what a reader finds.
+func FuzzRowsReadBack(f *testing.F) {
+	f.Add("1", "x", `quo"ted`, "")
+	f.Add("k,1", " a\r\n", "\n", ";")
+	f.Add("ключ", "日本", "\x00\t", "\t")
+	f.Fuzz(func(t *testing.T, key, a, b, separator string) {
+		m := testMapping()
+		m.CSV.Separator = separator
+		r, err := newRows(m)
+		if err != nil || key == "" {
+			return
+		}
+		w := write(schemas.Upsert, key, "b", b, "a", a)
+		entry, err := r.appendEntry(nil, &w)
+		if !utf8.ValidString(key + "|" + a + "|" + b) {
+			if err == nil {
+				t.Fatal("invalid UTF-8 was written")
+			}
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		reader := csv.NewReader(strings.NewReader(string(r.appendLine(r.appendHeader(nil, w.Op), entry))))
+		reader.Comma = ','
+		if separator != "" {
+			reader.Comma = rune(separator[0])
+		}
+		records, err := reader.ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The reader turns \r\n inside a value into \n.
+		plain := strings.NewReplacer("\r\n", "\n")
+		for i, want := range []string{key, a, b} {
+			if got := records[1][i]; got != plain.Replace(want) {
+				t.Errorf("column %d: got %q, want %q", i, got, want)
+			}
+		}
+	})
+}
+
+func TestEncodedCellsDecodeToWhatWasWritten(t *testing.T) {
+	const text = "Žluťoučký kůň, \"úpěl\""
+	for _, label := range []string{"windows-1250", "iso-8859-2", "utf-16be", "gb18030"} {
+		m := testMapping()
+		m.CSV.Encoding = label
+		r := mustRows(t, m)
+		w := write(schemas.Upsert, "1", "a", text)
+		entry, err := r.appendEntry(nil, &w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, _ := htmlindex.Get(label)
+		line, err := e.NewDecoder().Bytes(r.appendLine(nil, entry))
+		if err != nil {
+			t.Fatal(err)
+		}
+		records, err := csv.NewReader(strings.NewReader(string(line))).ReadAll()
+		if err != nil || records[0][1] != text {
+			t.Errorf("%s: read back %q, %v, want %q", label, records, err, text)
+		}
+	}
+}

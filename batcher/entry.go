@@ -1,0 +1,246 @@
+package batcher
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// Column is one column of the files: its header, the cell of a write it takes,
+// and what is written where the write does not carry the cell (Absent) or
+// carries null (Null): "" and "empty" write nothing between the separators, any
+// other text is written as it is. "immediate" writes nothing either: events
+// that need it have been routed to the other lane.
+type Column struct {
+	Header       string
+	Section      schemas.Section
+	Name         string
+	Absent, Null string
+}
+
+// An entry is one write in the journal, its cells already encoded for the file:
+//
+//	size uint32 | hash of the key uint64 | op uint8 | key cell | (column uvarint, cell)…
+//
+// A cell is its length as uvarint and its bytes; columns ascend and never
+// include the key's. Equal keys have equal key cells.
+const (
+	entryHash = 4
+	entryOp   = 12
+	entryHead = 13
+)
+
+// column is a Column ready to write.
+type column struct {
+	section      schemas.Section
+	name         string
+	absent, null []byte
+	hint         int // where the last write had this cell: writes of one topic look alike
+}
+
+// rows encodes writes as entries and entries as lines of CSV.
+type rows struct {
+	*format
+	key     int
+	columns []column
+	headers [][]byte
+	scratch []byte
+}
+
+func newRows(m Mapping) (*rows, error) {
+	f, err := newFormat(m.CSV)
+	if err != nil {
+		return nil, err
+	}
+	r := &rows{format: f, key: -1, columns: make([]column, len(m.Columns)), headers: make([][]byte, len(m.Columns))}
+	seen := make(map[string]bool, len(m.Columns))
+	for i, c := range m.Columns {
+		if c.Header == "" || seen[c.Header] {
+			return nil, fmt.Errorf("columns[%d]: header %q must be there and must not repeat: the service refuses files with duplicate headers", i, c.Header)
+		}
+		seen[c.Header] = true
+		if c.Section == m.Key.Section && c.Name == m.Key.Name {
+			r.key = i
+		}
+		r.columns[i] = column{section: c.Section, name: c.Name}
+		for _, cell := range []struct {
+			to   *[]byte
+			what string
+			text string
+		}{
+			{&r.headers[i], "header", c.Header},
+			{&r.columns[i].absent, "absent", literal(c.Absent)},
+			{&r.columns[i].null, "null", literal(c.Null)},
+		} {
+			if cell.text == "" {
+				continue
+			}
+			if *cell.to, err = f.appendCell(nil, cell.what, cell.text); err != nil {
+				return nil, fmt.Errorf("columns[%d]: %w", i, err)
+			}
+		}
+	}
+	if r.key < 0 {
+		return nil, errors.New("columns: the key has no column")
+	}
+	return r, nil
+}
+
+func literal(choice string) string {
+	if choice == "empty" || choice == "immediate" {
+		return ""
+	}
+	return choice
+}
+
+// appendEntry appends the entry of w. Cells without a column are left out: the
+// columns say what is loaded. On an error, a *schemas.ValueError, dst comes back
+// as it was.
+func (r *rows) appendEntry(dst []byte, w *schemas.Write) ([]byte, error) {
+	if w.Key == "" {
+		return dst, schemas.Invalid("key", "must not be empty")
+	}
+	start := len(dst)
+	dst = append(dst, make([]byte, entryHead)...)
+	binary.LittleEndian.PutUint64(dst[start+entryHash:], xxhash.Sum64String(w.Key))
+	dst[start+entryOp] = byte(w.Op)
+	cell, err := r.appendCell(r.scratch[:0], r.columns[r.key].name, w.Key)
+	if err != nil {
+		return dst[:start], err
+	}
+	r.scratch = cell
+	dst = appendBytes(dst, cell)
+	if w.Op != schemas.Delete {
+		for i := range r.columns {
+			if dst, err = r.appendColumn(dst, i, w.Cells); err != nil {
+				return dst[:start], err
+			}
+		}
+	}
+	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start))
+	return dst, nil
+}
+
+func (r *rows) appendColumn(dst []byte, i int, cells []schemas.Cell) ([]byte, error) {
+	c := &r.columns[i]
+	if i == r.key || !c.find(cells) {
+		return dst, nil
+	}
+	switch v := cells[c.hint].Value; v.Kind() {
+	case schemas.Absent:
+		return dst, nil
+	case schemas.Null:
+		return appendBytes(binary.AppendUvarint(dst, uint64(i)), c.null), nil
+	default:
+		cell, err := r.appendValue(r.scratch[:0], c.name, v)
+		if err != nil {
+			return dst, err
+		}
+		r.scratch = cell
+		return appendBytes(binary.AppendUvarint(dst, uint64(i)), cell), nil
+	}
+}
+
+// find leaves the place of the column's cell in hint.
+func (c *column) find(cells []schemas.Cell) bool {
+	if c.hint < len(cells) && cells[c.hint].Name == c.name && cells[c.hint].Section == c.section {
+		return true
+	}
+	for i := range cells {
+		if cells[i].Name == c.name && cells[i].Section == c.section {
+			c.hint = i
+			return true
+		}
+	}
+	return false
+}
+
+// appendMerged appends a patch merged into an older entry of the same key: the
+// older one's operation, the union of the cells, the patch's where both have one.
+func appendMerged(dst, older, patch []byte) []byte {
+	start := len(dst)
+	dst = append(dst, older[:entryHead]...)
+	key, a := cutBytes(older[entryHead:])
+	_, b := cutBytes(patch[entryHead:])
+	dst = appendBytes(dst, key)
+	for len(a) > 0 || len(b) > 0 {
+		ca, cellA, restA := cutCell(a)
+		cb, cellB, restB := cutCell(b)
+		if ca < cb {
+			dst = appendBytes(binary.AppendUvarint(dst, ca), cellA)
+			a = restA
+			continue
+		}
+		dst = appendBytes(binary.AppendUvarint(dst, cb), cellB)
+		b = restB
+		if ca == cb {
+			a = restA
+		}
+	}
+	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start))
+	return dst
+}
+
+// appendLine appends an entry's row. A file of deletions has one column, the
+// key: nothing else is needed to find the row.
+func (r *rows) appendLine(dst, entry []byte) []byte {
+	key, cells := cutBytes(entry[entryHead:])
+	if schemas.Op(entry[entryOp]) == schemas.Delete {
+		return append(append(dst, key...), r.newline...)
+	}
+	next, cell, rest := cutCell(cells)
+	for i := range r.columns {
+		if i > 0 {
+			dst = append(dst, r.separator...)
+		}
+		switch {
+		case i == r.key:
+			dst = append(dst, key...)
+		case uint64(i) == next:
+			dst = append(dst, cell...)
+			next, cell, rest = cutCell(rest)
+		default:
+			dst = append(dst, r.columns[i].absent...)
+		}
+	}
+	return append(dst, r.newline...)
+}
+
+// appendHeader appends the first line of a file of op.
+func (r *rows) appendHeader(dst []byte, op schemas.Op) []byte {
+	if op == schemas.Delete {
+		return append(append(dst, r.headers[r.key]...), r.newline...)
+	}
+	for i, h := range r.headers {
+		if i > 0 {
+			dst = append(dst, r.separator...)
+		}
+		dst = append(dst, h...)
+	}
+	return append(dst, r.newline...)
+}
+
+// noColumn sorts behind every column: what cutCell says at the end.
+const noColumn = ^uint64(0)
+
+func cutCell(b []byte) (col uint64, cell, rest []byte) {
+	if len(b) == 0 {
+		return noColumn, nil, nil
+	}
+	col, n := binary.Uvarint(b)
+	cell, rest = cutBytes(b[n:])
+	return col, cell, rest
+}
+
+func appendBytes(dst, b []byte) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
+}
+
+func cutBytes(b []byte) (first, rest []byte) {
+	size, n := binary.Uvarint(b)
+	return b[n : n+int(size)], b[n+int(size):]
+}

@@ -1,0 +1,199 @@
+package batcher
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// fold reduces the entries of one section to the rows that are left of them:
+// per key at most one row of each operation, in the order in which the files of
+// the operations are loaded.
+//
+// What an entry does to the rows its key has so far:
+//
+//	delete  drops them; the row is deleted by the file that goes first
+//	upsert  replaces them, except a delete, which still goes first
+//	patch   merges into an upsert or patch; after a delete or create it is a row of its own
+//	create  is a row of its own; a second one of the same key stands for the
+//	        same event and shares the first one's fate
+//
+// A create behind a patch would be loaded before it; it opens a second round of
+// files behind the first.
+type fold struct {
+	buf     []byte // entries, merged ones among them, and garbage
+	garbage int    // bytes of buf that no row refers to
+	index   map[uint64]int32
+	keys    []foldedKey
+	rows    []foldedRow
+}
+
+type foldedKey struct {
+	collides    int32 // next key with the same hash, or none
+	first, last int32 // rows
+	creates     bool  // a create is among them
+}
+
+type foldedRow struct {
+	entry int // offset in buf
+	next  int32
+	rank  uint16 // 4 × round + place of the operation in a round
+}
+
+const none = int32(-1)
+
+// order is the sequence in which a round's files are loaded.
+var order = [...]schemas.Op{schemas.Delete, schemas.Upsert, schemas.Create, schemas.Patch}
+
+var place = [...]uint16{schemas.Delete: 0, schemas.Upsert: 1, schemas.Create: 2, schemas.Patch: 3}
+
+func rankOp(rank uint16) schemas.Op { return order[rank%uint16(len(order))] }
+
+// reset forgets the section before, not its memory.
+func (f *fold) reset() {
+	if f.index == nil {
+		f.index = make(map[uint64]int32)
+	}
+	clear(f.index)
+	f.buf, f.keys, f.rows, f.garbage = f.buf[:0], f.keys[:0], f.rows[:0], 0
+}
+
+// add folds whole entries behind those before. What it keeps it copies, and it
+// keeps at most twice what is left of them: a key that is written a million
+// times takes no more memory than one that is written once.
+func (f *fold) add(entries []byte) {
+	for len(entries) > 0 {
+		size := binary.LittleEndian.Uint32(entries)
+		f.apply(entries[:size])
+		entries = entries[size:]
+	}
+	if f.garbage > len(f.buf)/2 && f.garbage > 1<<16 {
+		f.compact()
+	}
+}
+
+// entry is the entry of a row.
+func (f *fold) entry(row int32) []byte {
+	b := f.buf[f.rows[row].entry:]
+	return b[:binary.LittleEndian.Uint32(b)]
+}
+
+// key finds or adds the key of an entry.
+func (f *fold) key(entry []byte) *foldedKey {
+	hash := binary.LittleEndian.Uint64(entry[entryHash:])
+	head, ok := f.index[hash]
+	if !ok {
+		head = none
+	}
+	cell, _ := cutBytes(entry[entryHead:])
+	for k := head; k != none; k = f.keys[k].collides {
+		other, _ := cutBytes(f.entry(f.keys[k].first)[entryHead:])
+		if bytes.Equal(cell, other) {
+			return &f.keys[k]
+		}
+	}
+	f.index[hash] = int32(len(f.keys))
+	f.keys = append(f.keys, foldedKey{collides: head, first: none, last: none})
+	return &f.keys[len(f.keys)-1]
+}
+
+func (f *fold) apply(entry []byte) {
+	k := f.key(entry)
+	op := schemas.Op(entry[entryOp])
+	if k.first == none {
+		f.push(k, entry, op)
+		return
+	}
+	switch op {
+	case schemas.Delete:
+		f.discard(k, k.first)
+		f.push(k, entry, op)
+	case schemas.Upsert:
+		if rankOp(f.rows[k.first].rank) == schemas.Delete {
+			f.discard(k, f.rows[k.first].next)
+		} else {
+			f.discard(k, k.first)
+		}
+		f.push(k, entry, op)
+	case schemas.Patch:
+		if into := rankOp(f.rows[k.last].rank); into != schemas.Upsert && into != schemas.Patch {
+			f.push(k, entry, op)
+			return
+		}
+		older := f.entry(k.last)
+		f.garbage += len(older)
+		f.rows[k.last].entry = len(f.buf)
+		f.buf = appendMerged(f.buf, older, entry)
+	case schemas.Create:
+		if !k.creates {
+			f.push(k, entry, op)
+		}
+	}
+}
+
+// discard drops the key's rows from one of them on: its first, or the one
+// behind a leading delete.
+func (f *fold) discard(k *foldedKey, from int32) {
+	for r := from; r != none; r = f.rows[r].next {
+		f.garbage += len(f.entry(r))
+	}
+	k.creates = false
+	if from == k.first {
+		k.first, k.last = none, none
+		return
+	}
+	k.last = k.first
+	f.rows[k.first].next = none
+}
+
+// push adds a row behind the key's last one, in the next round if its operation
+// comes earlier in a round.
+func (f *fold) push(k *foldedKey, entry []byte, op schemas.Op) {
+	const round = uint16(len(order))
+	rank, added := place[op], int32(len(f.rows))
+	if k.last == none {
+		k.first = added
+	} else {
+		last := &f.rows[k.last]
+		rank += last.rank / round * round
+		if rank < last.rank {
+			rank += round
+		}
+		last.next = added
+	}
+	k.last = added
+	k.creates = k.creates || op == schemas.Create
+	f.rows = append(f.rows, foldedRow{entry: len(f.buf), next: none, rank: rank})
+	f.buf = append(f.buf, entry...)
+}
+
+// compact rewrites buf and rows without what no key refers to.
+func (f *fold) compact() {
+	buf, rows := make([]byte, 0, len(f.buf)-f.garbage), make([]foldedRow, 0, len(f.keys))
+	for i := range f.keys {
+		k := &f.keys[i]
+		from := k.first
+		k.first = int32(len(rows))
+		for r := from; r != none; r = f.rows[r].next {
+			rows = append(rows, foldedRow{entry: len(buf), next: int32(len(rows)) + 1, rank: f.rows[r].rank})
+			buf = append(buf, f.entry(r)...)
+		}
+		k.last = int32(len(rows)) - 1
+		rows[k.last].next = none
+	}
+	f.buf, f.rows, f.garbage = buf, rows, 0
+}
+
+// each calls emit for every row that is left, keys in the order of their first
+// appearance.
+func (f *fold) each(emit func(rank int, entry []byte) error) error {
+	for k := range f.keys {
+		for r := f.keys[k].first; r != none; r = f.rows[r].next {
+			if err := emit(int(f.rows[r].rank), f.entry(r)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

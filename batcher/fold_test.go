@@ -1,0 +1,207 @@
+package batcher
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// testMapping has a key column k and two more.
+func testMapping() Mapping {
+	return Mapping{
+		Name:    "customers",
+		Table:   schemas.Table{Name: "customers"},
+		Key:     Key{schemas.Attributes, "k"},
+		Columns: []Column{column1("k"), column1("a"), column1("b")},
+		Roll:    Roll{Rows: 1000, Bytes: 1 << 20, Age: 3600e9},
+		Loads: map[schemas.Op]Load{
+			schemas.Upsert: {"101", "CREATE_OR_UPDATE"}, schemas.Patch: {"102", "UPDATE_ONLY"},
+			schemas.Create: {"103", "CREATE_ONLY"}, schemas.Delete: {"104", "DELETE"},
+		},
+	}
+}
+
+func column1(name string) Column {
+	return Column{Header: name, Section: schemas.Attributes, Name: name}
+}
+
+// write builds a write from pairs of name and text.
+func write(op schemas.Op, key string, pairs ...string) schemas.Write {
+	w := schemas.Write{Op: op, Table: schemas.Table{Name: "customers"}, Key: key}
+	for i := 0; i < len(pairs); i += 2 {
+		w.Cells = append(w.Cells, schemas.Cell{Section: schemas.Attributes, Name: pairs[i], Value: schemas.StringValue(pairs[i+1])})
+	}
+	return w
+}
+
+func mustRows(t testing.TB, m Mapping) *rows {
+	t.Helper()
+	r, err := newRows(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// folded returns the rows left of the writes as "rank:op line".
+func folded(t testing.TB, r *rows, writes []schemas.Write, pieces int) []string {
+	t.Helper()
+	var f fold
+	f.reset()
+	var entries []byte
+	for i := range writes {
+		var err error
+		if entries, err = r.appendEntry(entries, &writes[i]); err != nil {
+			t.Fatal(err)
+		}
+		if pieces > 0 && i%pieces == 0 {
+			f.add(entries)
+			entries = entries[:0]
+		}
+	}
+	f.add(entries)
+	var out []string
+	if err := f.each(func(rank int, entry []byte) error {
+		out = append(out, fmt.Sprintf("%d:%s %s", rank, schemas.Op(entry[entryOp]), strings.TrimSuffix(string(r.appendLine(nil, entry)), "\n")))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestFoldKeepsTheLastStateOfAKey(t *testing.T) {
+	u := func(pairs ...string) schemas.Write { return write(schemas.Upsert, "1", pairs...) }
+	p := func(pairs ...string) schemas.Write { return write(schemas.Patch, "1", pairs...) }
+	c := func(pairs ...string) schemas.Write { return write(schemas.Create, "1", pairs...) }
+	d := write(schemas.Delete, "1")
+	for _, tc := range []struct {
+		name   string
+		writes []schemas.Write
+		want   []string
+	}{
+		{"upsert replaces upsert", []schemas.Write{u("a", "x", "b", "y"), u("a", "z")}, []string{"1:upsert 1,z,"}},
+		{"upsert replaces patch", []schemas.Write{p("b", "y"), u("a", "z")}, []string{"1:upsert 1,z,"}},
+		{"upsert replaces create", []schemas.Write{c("b", "y"), u("a", "z")}, []string{"1:upsert 1,z,"}},
+		{"patch merges into upsert", []schemas.Write{u("a", "x", "b", "y"), p("b", "z")}, []string{"1:upsert 1,x,z"}},
+		{"patch merges into patch", []schemas.Write{p("b", "y"), p("a", "x")}, []string{"3:patch 1,x,y"}},
+		{"patch follows create", []schemas.Write{c("a", "x"), p("b", "y")}, []string{"2:create 1,x,", "3:patch 1,,y"}},
+		{"delete drops what is pending", []schemas.Write{c("a", "x"), p("b", "y"), d}, []string{"0:delete 1"}},
+		{"delete goes before upsert", []schemas.Write{u("a", "x"), d, u("b", "y")}, []string{"0:delete 1", "1:upsert 1,,y"}},
+		{"delete stays before a replaced upsert", []schemas.Write{d, u("b", "y"), u("a", "x")}, []string{"0:delete 1", "1:upsert 1,x,"}},
+		{"delete goes before patch", []schemas.Write{d, p("a", "x")}, []string{"0:delete 1", "3:patch 1,x,"}},
+		{"delete goes before create", []schemas.Write{d, c("a", "x")}, []string{"0:delete 1", "2:create 1,x,"}},
+		{"create behind patch waits a round", []schemas.Write{p("a", "x"), c("b", "y")}, []string{"3:patch 1,x,", "6:create 1,,y"}},
+		{"second create shares the first one's fate", []schemas.Write{c("a", "x"), c("a", "z")}, []string{"2:create 1,x,"}},
+		{"create behind upsert is left to the service", []schemas.Write{u("a", "x"), c("a", "z")}, []string{"1:upsert 1,x,", "2:create 1,z,"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := folded(t, mustRows(t, testMapping()), tc.writes, 0); !slices.Equal(got, tc.want) {
+				t.Errorf("rows left\n got %q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// table is the service as the document describes its import modes.
+type table map[string]map[string]string
+
+func (t table) apply(op schemas.Op, key string, cells map[string]string) {
+	old, exists := t[key]
+	switch {
+	case op == schemas.Delete:
+		delete(t, key)
+	case op == schemas.Upsert, op == schemas.Create && !exists:
+		t[key] = cells
+	case op == schemas.Patch && exists:
+		merged := maps.Clone(old)
+		maps.Copy(merged, cells)
+		t[key] = merged
+	}
+}
+
+// TestFoldedFilesLeaveTheTableAsTheWritesWould loads random writes once one by
+// one and once as the files that are left of them.
+func TestFoldedFilesLeaveTheTableAsTheWritesWould(t *testing.T) {
+	r := mustRows(t, testMapping())
+	for seed := range uint64(2000) {
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		one, files := table{}, table{}
+		for k := range 3 {
+			if rnd.IntN(2) == 0 {
+				key := fmt.Sprint(k)
+				one.apply(schemas.Upsert, key, map[string]string{"a": "old", "b": "old"})
+				files.apply(schemas.Upsert, key, map[string]string{"a": "old", "b": "old"})
+			}
+		}
+		var writes []schemas.Write
+		for i := range rnd.IntN(12) {
+			op, key := order[rnd.IntN(len(order))], fmt.Sprint(rnd.IntN(3))
+			cells := map[string]string{}
+			var pairs []string
+			for _, c := range []string{"b", "a"} {
+				if op != schemas.Delete && rnd.IntN(2) == 0 {
+					cells[c] = fmt.Sprint(i)
+					pairs = append(pairs, c, cells[c])
+				}
+			}
+			writes = append(writes, write(op, key, pairs...))
+			one.apply(op, key, cells)
+		}
+		rows := folded(t, r, writes, rnd.IntN(4))
+		slices.SortStableFunc(rows, func(a, b string) int { return int(a[0]) - int(b[0]) })
+		for _, row := range rows {
+			word, line, _ := strings.Cut(row[2:], " ")
+			op, _ := schemas.ParseOp(word)
+			fields, cells := strings.Split(line, ","), map[string]string{}
+			for i, name := range []string{"a", "b"} {
+				if op != schemas.Delete && fields[i+1] != "" {
+					cells[name] = fields[i+1]
+				}
+			}
+			files.apply(op, fields[0], cells)
+		}
+		if fmt.Sprint(one) != fmt.Sprint(files) {
+			t.Fatalf("seed %d: writes %v\nrows %q\n got %v\nwant %v", seed, writes, rows, files, one)
+		}
+		seen := map[string]bool{}
+		for _, row := range rows {
+			key := row[:strings.IndexByte(row, ' ')] + " " + strings.SplitN(row[strings.IndexByte(row, ' ')+1:], ",", 2)[0]
+			if seen[key] {
+				t.Fatalf("seed %d: two rows of one key in one file: %q", seed, rows)
+			}
+			seen[key] = true
+		}
+	}
+}
+
+func TestFoldOfOneHotKeyStaysSmall(t *testing.T) {
+	r := mustRows(t, testMapping())
+	var f fold
+	f.reset()
+	w := write(schemas.Patch, "1", "a", strings.Repeat("x", 200), "b", "y")
+	cold := write(schemas.Upsert, "2", "a", "keep")
+	entries, _ := r.appendEntry(nil, &cold)
+	f.add(entries)
+	entries, _ = r.appendEntry(nil, &w)
+	for range 20_000 {
+		f.add(entries)
+	}
+	if got, most := cap(f.buf), 1<<18; got > most {
+		t.Errorf("fold holds %d bytes for two keys, want at most %d", got, most)
+	}
+	var got []string
+	_ = f.each(func(_ int, entry []byte) error {
+		got = append(got, string(r.appendLine(nil, entry)))
+		return nil
+	})
+	want := []string{"2,keep,\n", "1," + strings.Repeat("x", 200) + ",y\n"}
+	if !slices.Equal(got, want) {
+		t.Errorf("rows left\n got %q\nwant %q", got, want)
+	}
+}

@@ -1,0 +1,228 @@
+package batcher
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+func TestFailedImportIsRetriedThenHaltsUntilReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.results = []Results{{Status: Failed, Reason: "duplicate headers"}, {Status: Failed, Reason: "duplicate headers"}}
+		m := testMapping()
+		m.Roll.Rows, m.RetryFailed = 1, 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Hour)
+		w.said(
+			`0s intend upsert 1/1 attempt 1 "" holds 100-100`,
+			`0s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n1,,\n", <nil>`,
+			`0s record upsert 1/1 attempt 1 "e1" holds 100-100`,
+			`2s poll e1: FAILED`,
+			`4s intend upsert 1/1 attempt 2 "" holds 100-100`,
+			`4s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n1,,\n", <nil>`,
+			`4s record upsert 1/1 attempt 2 "e2" holds 100-100`,
+			`5s poll e2: FAILED`,
+		)
+		reason, halted := w.b.Halted("customers")
+		if !halted || !strings.Contains(reason, "duplicate headers") || !strings.Contains(reason, "e2") {
+			t.Errorf("halted: got %v, %q, want the execution and its reason", halted, reason)
+		}
+		w.wantSpool("customers-*.upsert.csv.gz.failed")
+		if got := w.b.Status()[0]; got.Halted != reason || len(got.Kept) != 1 {
+			t.Errorf("status: got %+v, want the reason and one kept file", got)
+		}
+		w.append(write(schemas.Upsert, "2"))
+		time.Sleep(3 * time.Hour)
+		w.said()
+
+		if err := w.b.Release("customers"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		w.said(
+			`4h0m0s intend upsert 1/1 attempt 3 "" holds 100-100`,
+			`4h0m0s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n1,,\n", <nil>`,
+			`4h0m0s record upsert 1/1 attempt 3 "e3" holds 100-100`,
+		)
+		time.Sleep(time.Minute)
+		w.lastSaid(`confirm upsert 1/1 attempt 1 "e4"`)
+		w.wantSpool()
+		if _, halted := w.b.Halted("customers"); halted {
+			t.Error("halted after release: got true, want false")
+		}
+		if err := w.b.Release("customers"); err == nil {
+			t.Error("release of a mapping that is not halted: got no error, want one")
+		}
+	})
+}
+
+func TestPermanentRefusalHaltsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.triggers <- &refusal{}
+		m := testMapping()
+		m.Roll.Rows, m.RetryFailed = 1, 5
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Hour)
+		if got := len(w.transcript()); got != 2 {
+			t.Errorf("lines: got %d, want 2: one intent and one trigger", got)
+		}
+		if reason, _ := w.b.Halted("customers"); !strings.Contains(reason, "service said no") {
+			t.Errorf("reason: got %q, want the service's words", reason)
+		}
+	})
+}
+
+func TestKeptFileOutlivesDiscardAndRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.triggers <- &refusal{}
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"), write(schemas.Delete, "2"))
+		synctest.Wait()
+		w.b.Discard("customers")
+		synctest.Wait()
+		if _, halted := w.b.Halted("customers"); halted {
+			t.Error("halted after discard: got true, want false: the next owner starts afresh")
+		}
+		w.wantSpool("customers-*.delete.csv.gz.failed")
+		if err := w.stop(); err != nil {
+			t.Fatal(err)
+		}
+		w.start(m)
+		w.wantSpool("customers-*.delete.csv.gz.failed")
+		if got := w.b.Status()[0].Kept; len(got) != 1 {
+			t.Errorf("kept after restart: got %q, want one file", got)
+		}
+	})
+}
+
+func TestDiscardStopsAnImportAtEveryStep(t *testing.T) {
+	for _, step := range []string{"intend", "trigger", "record", "poll", "output files", "confirm"} {
+		t.Run(step, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.hold = step
+				w.results = []Results{{Status: Finished, InError: 1}}
+				m := testMapping()
+				m.Roll.Rows = 1
+				w.start(m)
+				w.append(write(schemas.Upsert, "1"))
+				time.Sleep(time.Minute)
+				w.lastSaid(step + " is held")
+				w.append(write(schemas.Upsert, "2"))
+				w.p.dead.Store(true)
+				w.b.Discard("customers")
+				time.Sleep(3 * time.Hour)
+				w.said()
+				if step == "confirm" { // the rows in error were reported by then
+					w.wantSpool("customers-*.upsert.csv.gz.errors")
+				} else {
+					w.wantSpool()
+				}
+
+				w.change(func() { w.hold = "" })
+				w.p = &partition{}
+				w.append(write(schemas.Upsert, "3"))
+				time.Sleep(time.Minute)
+				w.lastSaid("confirm upsert 1/1")
+			})
+		})
+	}
+}
+
+func TestFencedIntentSendsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.unfit = errDisconnected
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Minute)
+		w.p.dead.Store(true)
+		time.Sleep(time.Hour)
+		w.said()
+		w.change(func() { w.unfit = nil })
+		w.p = &partition{}
+		w.append(write(schemas.Upsert, "2"))
+		time.Sleep(time.Hour)
+		w.said() // the lost generation is still there: nothing overtakes the discard
+		w.b.Discard("customers")
+		w.append(write(schemas.Upsert, "3"))
+		w.lastSaid("record upsert 1/1")
+	})
+}
+
+func TestCommitIsTriedAgainWhileThePartitionsAreOurs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.unfit = errDisconnected
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(10 * time.Minute)
+		w.said()
+		w.change(func() { w.unfit = nil })
+		time.Sleep(time.Minute)
+		w.lastSaid("confirm upsert 1/1")
+	})
+}
+
+func TestStopLetsATriggerOnItsWayBeRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.slow = 10 * time.Second
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Second)
+		if err := w.stop(); err != nil {
+			t.Fatal(err)
+		}
+		w.lastSaid(`10s record upsert 1/1 attempt 1 "e1"`)
+		w.wantSpool()
+	})
+}
+
+func TestStopCutsATriggerOffAfterTheGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.hold = "trigger"
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Second)
+		if err := w.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := time.Since(w.begun), 26*time.Second; got != want {
+			t.Errorf("stopped after %v, want %v", got, want)
+		}
+		w.wantSpool()
+	})
+}
+
+func TestStopDoesNotSealAnOpenFileEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start(testMapping())
+		w.append(write(schemas.Upsert, "1"))
+		if err := w.stop(); err != nil {
+			t.Fatal(err)
+		}
+		w.said()
+		w.wantSpool()
+	})
+}

@@ -1,0 +1,175 @@
+package batcher
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"os"
+	"slices"
+)
+
+const (
+	// sections is how many parts the keys are divided into: what is folded at
+	// once, and so the memory of a seal, is this fraction of a generation.
+	sections = 256
+	// segmentSize is how many bytes of entries wait in memory before they go to
+	// disk. A generation that stays below never touches the disk, and its files
+	// keep the order in which keys first appeared.
+	segmentSize = 4 << 20
+	// bitsPerRow sizes the bitmap that counts distinct keys: at least 16 bits for
+	// each row of the roll limit keep the count within about 3 % below the truth.
+	bitsPerRow = 16
+)
+
+// journal holds the entries of one generation in the order of their arrival,
+// within each section of the keys. Its disk writes are sequential, a segment at
+// a time, ordered by section; nobody reads it after a crash, since the offsets
+// of its records are not committed.
+type journal struct {
+	spool    *spool
+	name     string
+	limit    int // segmentSize; smaller in tests
+	file     *os.File
+	memory   []byte // entries not on disk yet
+	segments []segment
+	size     int64 // of file
+	counter  keyCounter
+	entries  int64
+	distinct int64 // keys, estimated
+	bytes    int64 // uncompressed rows of the distinct keys as first seen
+}
+
+// segment is one write to the file: section s ends at at+ends[s].
+type segment struct {
+	at   int64
+	ends [sections]uint32
+}
+
+func newJournal(s *spool, name string, limit int, rollRows int64) *journal {
+	return &journal{spool: s, name: name, limit: limit, counter: newKeyCounter(rollRows)}
+}
+
+// makeRoom moves the entries in memory to disk when they fill a segment, so that
+// an add after it cannot fail.
+func (j *journal) makeRoom() error {
+	if len(j.memory) < j.limit {
+		return nil
+	}
+	return j.flush()
+}
+
+// added counts the entry that was just appended to memory, from start on.
+func (j *journal) added(start int) {
+	entry := j.memory[start:]
+	j.entries++
+	if j.counter.first(binary.LittleEndian.Uint64(entry[entryHash:])) {
+		j.distinct++
+		j.bytes += int64(len(entry) - entryHead)
+	}
+}
+
+// flush is repeatable: what was not written whole stays in memory, and the next
+// attempt overwrites it.
+func (j *journal) flush() error {
+	if len(j.memory) == 0 {
+		return nil
+	}
+	if j.file == nil {
+		file, err := j.spool.create(j.name)
+		if err != nil {
+			return err
+		}
+		j.file = file
+	}
+	ordered, seg := j.bySection()
+	defer j.spool.scratch.Put(ordered)
+	if _, err := j.file.WriteAt(*ordered, j.size); err != nil {
+		return fmt.Errorf("write journal: %w", err)
+	}
+	j.segments = append(j.segments, seg)
+	j.size += int64(len(*ordered))
+	j.spool.resize(j.name, j.size)
+	j.memory = j.memory[:0]
+	return nil
+}
+
+// bySection copies the entries in memory, ordered by section and by arrival
+// within each (a counting sort).
+func (j *journal) bySection() (*[]byte, segment) {
+	seg := segment{at: j.size}
+	for rest := j.memory; len(rest) > 0; {
+		size := binary.LittleEndian.Uint32(rest)
+		seg.ends[rest[entryHash]] += size
+		rest = rest[size:]
+	}
+	var next [sections]uint32
+	for s := 1; s < sections; s++ {
+		next[s] = seg.ends[s-1]
+		seg.ends[s] += seg.ends[s-1]
+	}
+	ordered, ok := j.spool.scratch.Get().(*[]byte)
+	if !ok || cap(*ordered) < len(j.memory) {
+		ordered = new(make([]byte, len(j.memory)))
+	}
+	*ordered = (*ordered)[:len(j.memory)]
+	for rest := j.memory; len(rest) > 0; {
+		size := binary.LittleEndian.Uint32(rest)
+		s := rest[entryHash]
+		copy((*ordered)[next[s]:], rest[:size])
+		next[s] += size
+		rest = rest[size:]
+	}
+	return ordered, seg
+}
+
+// eachOf calls add with the entries of one section, piece by piece in the order
+// of their arrival. A journal that never touched the disk is all in section 0;
+// any other must be flushed before. piece is a buffer; it is returned for the
+// next call.
+func (j *journal) eachOf(s int, piece []byte, add func(entries []byte)) ([]byte, error) {
+	if j.file == nil {
+		if s == 0 {
+			add(j.memory)
+		}
+		return piece, nil
+	}
+	for i := range j.segments {
+		seg := &j.segments[i]
+		from := uint32(0)
+		if s > 0 {
+			from = seg.ends[s-1]
+		}
+		piece = slices.Grow(piece[:0], int(seg.ends[s]-from))[:seg.ends[s]-from]
+		if _, err := j.file.ReadAt(piece, seg.at+int64(from)); err != nil {
+			return piece, fmt.Errorf("read journal: %w", err)
+		}
+		add(piece)
+	}
+	return piece, nil
+}
+
+// drop frees memory and disk.
+func (j *journal) drop() {
+	if j.file != nil {
+		_ = j.file.Close() // nothing in it is needed any more
+		j.spool.remove(j.name)
+	}
+	j.file, j.memory, j.segments, j.counter = nil, nil, nil, keyCounter{}
+}
+
+// keyCounter counts distinct keys by their hashes in a bitmap of fixed size
+// (linear counting).
+type keyCounter struct{ words []uint64 } // a power of two of them
+
+func newKeyCounter(rows int64) keyCounter {
+	words := uint64(max(rows, 4096)) * bitsPerRow / 64
+	return keyCounter{make([]uint64, 1<<bits.Len64(words-1))}
+}
+
+// first reports whether no earlier key met the same bit.
+func (c keyCounter) first(hash uint64) bool {
+	word, bit := &c.words[hash>>6&uint64(len(c.words)-1)], uint64(1)<<(hash&63)
+	seen := *word&bit != 0
+	*word |= bit
+	return !seen
+}

@@ -1,0 +1,163 @@
+package batcher
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// flight is one generation on its way.
+type flight struct {
+	*line
+	generation *generation
+	cancel     func() // Discard's
+	hints      chan string
+	released   chan struct{}
+	files      []sealedFile // not confirmed yet
+	kept       bool         // the first of files was refused and stays on disk
+	refusals   int          // of its trigger in a row
+	retries    int          // of it after FAILED
+
+	// Guarded by line.mu.
+	now    ImportStatus
+	halted string
+}
+
+// errLost ends a flight whose assignment is gone: its records belong to somebody
+// else now, who reads them again.
+var errLost = errors.New("the partitions were lost")
+
+func newFlight(l *line, g *generation, cancel func()) *flight {
+	return &flight{
+		line: l, generation: g, cancel: cancel,
+		hints: make(chan string, 1), released: make(chan struct{}, 1),
+		now: ImportStatus{Step: Sealing, Since: time.Now()},
+	}
+}
+
+// run carries the generation to its end, or until ctx ends: with Run or with
+// Discard. send is for what is on its way; it outlives Run by the grace.
+func (f *flight) run(ctx, send context.Context) {
+	err := f.life(ctx, send)
+	f.generation.drop()
+	for i, file := range f.files {
+		if i > 0 || !f.kept {
+			f.batcher.spool.remove(file.name)
+		}
+	}
+	if errors.Is(err, errLost) {
+		f.log.Warn("import abandoned: its partitions were lost; nothing was confirmed, their next owner goes on from the ledger")
+		<-ctx.Done() // Discard follows; no new file of these rows before it
+	}
+}
+
+// life is the life of an import: seal, intend, trigger, record, await, confirm,
+// each step written down before the next begins. Files of one generation go
+// through steps 2 to 5 one after the other.
+func (f *flight) life(ctx, send context.Context) error {
+	// 1. Seal: the files are complete on disk, their names fixed.
+	// A crash leaves files nobody knows of: the next start removes them, and
+	// the records are read again.
+	imports, err := f.seal(ctx)
+	if err != nil {
+		return err
+	}
+	for len(imports) > 0 {
+		imp := &imports[0]
+		// 2. Intend: the ledger says that this file is about to be sent.
+		// A crash after it leaves an intent of which nobody can tell whether
+		// it was sent; a member that was fenced stops here, nothing was sent.
+		if err := f.intend(ctx, send, imp); err != nil {
+			return err
+		}
+		// 3. Trigger: push the file, the answer names the execution.
+		// Only a crash or a lost answer in here can repeat an import.
+		begun := time.Now()
+		execution, err := f.trigger(send, *imp)
+		if err != nil {
+			if err := f.refused(ctx, imp, err); err != nil {
+				return err
+			}
+			continue
+		}
+		// 4. Record: the ledger names the execution.
+		// From here on a crash repeats nothing: the next owner adopts it.
+		if err := f.record(ctx, send, imp, execution); err != nil {
+			return err
+		}
+		// 5. Await: poll until the service says how it ended. A crash changes
+		// nothing, the next owner goes on polling.
+		results, err := f.await(ctx, *imp)
+		if err != nil {
+			return err
+		}
+		f.batcher.observer.ImportEnded(*imp, results, time.Since(begun))
+		if results.Status == Failed {
+			if err := f.failed(ctx, imp, results.Reason); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := f.keepErrors(ctx, *imp, results); err != nil {
+			return err
+		}
+		if len(imports) == 1 {
+			// 6. Confirm: the offsets move and the ledger's entry goes, in one
+			// commit. A crash before it leaves a finished execution in the
+			// ledger: the next owner sees that with one poll.
+			if err := f.confirm(send, *imp); err != nil {
+				return err
+			}
+		}
+		f.batcher.spool.remove(imp.File)
+		imports, f.files, f.retries = imports[1:], f.files[1:], 0
+	}
+	return nil
+}
+
+// enter notes the step for Status.
+func (f *flight) enter(step Step, imp Import) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now = ImportStatus{Import: imp, Step: step, Since: time.Now()}
+}
+
+// wake hands over a hint, the line locked; the older of two that were not looked
+// at stays.
+func (f *flight) wake(execution string) {
+	select {
+	case f.hints <- execution:
+	default:
+	}
+}
+
+// adopt hands over the id of a nameless import, if it still waits for one.
+func (f *flight) adopt(execution string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.now.Step == Naming {
+		f.wake(execution)
+	}
+}
+
+// pause waits, unless ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// backoff is the delay before attempt n+1, n counted from 0: between three
+// quarters and the whole of a delay that doubles, and never below least.
+func (f *flight) backoff(b Backoff, n int, least time.Duration) time.Duration {
+	d := b.First
+	for ; n > 0 && d < b.Max; n-- {
+		d *= 2
+	}
+	return max(f.batcher.chance.upTo(min(d, b.Max)), least)
+}

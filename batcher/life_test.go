@@ -1,0 +1,218 @@
+package batcher
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+func TestImportGoesThroughItsStepsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.results = []Results{{Status: InProgress}, {Status: InProgress}, {Status: Finished, Read: 2}}
+		w.start(testMapping())
+		w.append(write(schemas.Upsert, "1", "a", "x"), write(schemas.Upsert, "2", "a", "y"), write(schemas.Upsert, "1", "a", "z"))
+		time.Sleep(time.Hour + time.Minute)
+		w.said(
+			`1h0m0s intend upsert 1/1 attempt 1 "" holds 100-102`,
+			`1h0m0s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n1,z,\n2,y,\n", <nil>`,
+			`1h0m0s record upsert 1/1 attempt 1 "e1" holds 100-102`,
+			`1h0m2s poll e1: IN_PROGRESS`,
+			`1h0m5s poll e1: IN_PROGRESS`,
+			`1h0m12s poll e1: FINISHED`,
+			`1h0m12s confirm upsert 1/1 attempt 1 "e1" holds 100-102`,
+		)
+		w.wantSpool()
+		if got := w.b.SpoolBytes(); got != 0 {
+			t.Errorf("spool bytes after confirmation: got %d, want 0", got)
+		}
+	})
+}
+
+func TestFilesOfAGenerationLoadInOrderAndAreConfirmedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start(testMapping())
+		w.append(write(schemas.Patch, "1", "b", "x"), write(schemas.Create, "2"), write(schemas.Upsert, "3"), write(schemas.Delete, "4"))
+		time.Sleep(time.Hour + time.Minute)
+		w.said(
+			`1h0m0s intend delete 1/4 attempt 1 "" holds 100-103`,
+			`1h0m0s trigger 104 with customers-*.delete.csv.gz: "k\n4\n", <nil>`,
+			`1h0m0s record delete 1/4 attempt 1 "e1" holds 100-103`,
+			`1h0m2s poll e1: FINISHED`,
+			`1h0m2s intend upsert 2/4 attempt 1 "" holds 100-103`,
+			`1h0m2s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n3,,\n", <nil>`,
+			`1h0m2s record upsert 2/4 attempt 1 "e2" holds 100-103`,
+			`1h0m4s poll e2: FINISHED`,
+			`1h0m4s intend create 3/4 attempt 1 "" holds 100-103`,
+			`1h0m4s trigger 103 with customers-*.create.csv.gz: "k,a,b\n2,,\n", <nil>`,
+			`1h0m4s record create 3/4 attempt 1 "e3" holds 100-103`,
+			`1h0m5s poll e3: FINISHED`,
+			`1h0m5s intend patch 4/4 attempt 1 "" holds 100-103`,
+			`1h0m5s trigger 102 with customers-*.patch.csv.gz: "k,a,b\n1,,x\n", <nil>`,
+			`1h0m5s record patch 4/4 attempt 1 "e4" holds 100-103`,
+			`1h0m7s poll e4: FINISHED`,
+			`1h0m7s confirm patch 4/4 attempt 1 "e4" holds 100-103`,
+		)
+	})
+}
+
+func TestTriggerIsRepeatedOnlyAsItsFailureAllows(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		failure error
+		want    []string // after the first trigger
+	}{
+		{"refused for now", &refusal{transient: true}, []string{
+			`1s intend upsert 1/1 attempt 1 "" holds 100-100`, `1s trigger 101`,
+		}},
+		{"refused with a time", &refusal{transient: true, after: 90 * time.Second}, []string{
+			`1m30s intend upsert 1/1 attempt 1 "" holds 100-100`, `1m30s trigger 101`,
+		}},
+		{"outcome unknown takes another slot", &refusal{transient: true, unknown: true}, []string{
+			`1s intend upsert 1/1 attempt 2 "" holds 100-100`, `1s trigger 101`,
+		}},
+		{"unclassified counts as unknown", errDisconnected, []string{
+			`1s intend upsert 1/1 attempt 2 "" holds 100-100`, `1s trigger 101`,
+		}},
+		{"no slot left", &refusal{noSlot: true}, []string{
+			`15m0s intend upsert 1/1 attempt 1 "" holds 100-100`, `15m0s trigger 101`,
+		}},
+		{"no slot until", &refusal{noSlot: true, after: 5 * time.Hour}, []string{
+			`5h0m0s intend upsert 1/1 attempt 1 "" holds 100-100`, `5h0m0s trigger 101`,
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.hold = "record"
+				w.triggers <- tc.failure
+				m := testMapping()
+				m.Roll.Rows = 1
+				w.start(m)
+				w.append(write(schemas.Upsert, "1"))
+				time.Sleep(6 * time.Hour)
+				got := w.transcript()[2:4]
+				for i, want := range tc.want {
+					if !strings.HasPrefix(got[i], want) {
+						t.Errorf("line %d after the refusal: got %q, want %q…", i+1, got[i], want)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestRefusedTriggersAreSpacedFurtherAndFurther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for range 20 {
+			w.triggers <- &refusal{transient: true}
+		}
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(10 * time.Minute)
+		lines := w.transcript()
+		if got := slices.IndexFunc(lines, func(s string) bool { return strings.Contains(s, "record") }); got != 42 {
+			t.Errorf("lines before the record: got %d, want 42: an intent before each of 21 triggers", got)
+		}
+		if got, want := lines[41], "6m5"; !strings.HasPrefix(got, want) {
+			t.Errorf("last trigger: got %q, want it in the last seconds of the seventh minute: delays grow to 30 s", got)
+		}
+	})
+}
+
+func TestPollThatFailsChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.polls = []error{errDisconnected, &refusal{transient: true, after: 5 * time.Minute}, &refusal{}}
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Second)
+		w.lastSaid("record")
+		time.Sleep(time.Hour)
+		w.said(
+			`2s poll e1: connection reset`,
+			`5s poll e1: service said no`,
+			`5m5s poll e1: service said no`,
+			`5m18s poll e1: FINISHED`,
+			`5m18s confirm upsert 1/1 attempt 1 "e1" holds 100-100`,
+		)
+	})
+}
+
+func TestHintPollsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.results = slices.Repeat([]Results{{Status: InProgress}}, 20)
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(5*time.Minute + 10*time.Second)
+		w.lastSaid("IN_PROGRESS")
+		w.change(func() { w.results = nil })
+		w.b.Hint("e7")
+		w.said()
+		w.b.Hint("e1")
+		w.said(`5m10s poll e1: FINISHED`, `5m10s confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
+	})
+}
+
+func TestNamelessExecutionIsNamedByTheHint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.nameless = true
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Hour)
+		w.said(`0s intend upsert 1/1 attempt 1 "" holds 100-100`, `0s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n1,,\n", <nil>`)
+		w.b.Hint("")
+		w.said()
+		w.b.Hint("e9")
+		time.Sleep(time.Minute)
+		w.said(`1h0m0s record upsert 1/1 attempt 1 "e9" holds 100-100`, `1h0m2s poll e9: FINISHED`, `1h0m2s confirm upsert 1/1 attempt 1 "e9" holds 100-100`)
+	})
+}
+
+func TestRowsInErrorKeepTheOutputFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.results = []Results{{Status: Finished, Read: 1, InError: 1}}
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Minute)
+		w.lastSaid("confirm")
+		w.wantSpool("customers-*.upsert.csv.gz.errors")
+		if got := w.ended; len(got) != 1 || got[0].InError != 1 {
+			t.Errorf("observed: got %+v, want one import with one row in error", got)
+		}
+	})
+}
+
+func TestRefusedOutputFilesDoNotHoldTheImport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.results = []Results{{Status: Finished, Read: 1, InError: 1}}
+		w.outputs = &refusal{}
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Minute)
+		w.lastSaid("confirm")
+		w.wantSpool()
+	})
+}

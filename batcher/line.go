@@ -1,0 +1,218 @@
+package batcher
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// line is one mapping's way: the open generation that grows and the one before
+// it that is being imported.
+type line struct {
+	Mapping
+	batcher *Batcher
+	log     *slog.Logger
+	wake    chan struct{} // the open generation got its first row or is complete
+
+	mu     sync.Mutex
+	rows   *rows // encoding is guarded; writing lines only reads and is not
+	open   *generation
+	flight *flight // nil: none
+}
+
+// generation is the rows that will go out together and the hold on their offsets.
+type generation struct {
+	*journal
+	opened  time.Time // when its first row came
+	byOwner map[Partition]Claim
+	claims  []Claim // in the order of their first record
+	last    Partition
+	holding Claim // last's
+}
+
+func (l *line) append(w *schemas.Write, p Partition, offset int64) error {
+	if _, ok := l.Loads[w.Op]; !ok {
+		return schemas.Invalid("", "op "+w.Op.String()+" has no import in this mapping")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open == nil {
+		l.open = l.newGeneration()
+	}
+	g := l.open
+	if err := g.makeRoom(); err != nil {
+		return fmt.Errorf("spool of mapping %s: %w", l.Name, err)
+	}
+	start := len(g.memory)
+	memory, err := l.rows.appendEntry(g.memory, w)
+	g.memory = memory
+	if err != nil {
+		return err
+	}
+	before := l.complete(g)
+	g.added(start)
+	g.hold(p, offset)
+	if g.entries == 1 {
+		g.opened = time.Now()
+		poke(l.wake)
+	}
+	if l.complete(g) && !before {
+		poke(l.wake)
+	}
+	return nil
+}
+
+func (l *line) newGeneration() *generation {
+	name := l.batcher.chance.name(l.Name) + journalSuffix
+	return &generation{
+		journal: newJournal(l.batcher.spool, name, l.batcher.segment, l.Roll.Rows),
+		byOwner: map[Partition]Claim{},
+	}
+}
+
+// hold keeps the record's offset below the watermark. Records of one partition
+// come in runs, so the last claim is usually the one.
+func (g *generation) hold(p Partition, offset int64) {
+	if p == g.last {
+		g.holding.Extend(offset)
+		return
+	}
+	claim, ok := g.byOwner[p]
+	if ok {
+		claim.Extend(offset)
+	} else {
+		claim = p.Claim(offset)
+		g.byOwner[p] = claim
+		g.claims = append(g.claims, claim)
+	}
+	g.last, g.holding = p, claim
+}
+
+func (l *line) complete(g *generation) bool {
+	return g.distinct >= l.Roll.Rows || g.bytes >= l.Roll.Bytes
+}
+
+// run rolls and imports one generation after the other until ctx ends. send
+// outlives ctx for requests that are on their way.
+func (l *line) run(ctx, send context.Context) {
+	for {
+		if !l.runOnce(ctx, send) {
+			return
+		}
+	}
+}
+
+// runOnce takes one generation to its end; false when ctx ended before one was
+// due. Discard ends the generation alone, through cancel.
+func (l *line) runOnce(ctx, send context.Context) bool {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	send, cut := context.WithCancel(send)
+	defer cut()
+	f := l.roll(ctx, func() { end(); cut() })
+	if f == nil {
+		return false
+	}
+	f.run(ctx, send)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.flight == f {
+		l.flight = nil
+	}
+	return true
+}
+
+// roll waits until the open generation is due and detaches it; nil when ctx has
+// ended. While the gate holds it back it goes on growing.
+func (l *line) roll(ctx context.Context, cancel func()) *flight {
+	for {
+		g, wait := l.due()
+		if g != nil && wait <= 0 && l.batcher.cfg.Gate != nil {
+			wait = l.batcher.cfg.Gate.Wait(l.Name, false)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if g != nil && wait <= 0 {
+			if f := l.detach(g, cancel); f != nil {
+				return f
+			}
+			continue
+		}
+		var timer <-chan time.Time
+		if g != nil {
+			timer = time.After(wait)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.wake:
+		case <-timer:
+		}
+	}
+}
+
+// due returns the open generation if it holds rows, and how long it may still
+// stay open.
+func (l *line) due() (*generation, time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch g := l.open; {
+	case g == nil || g.entries == 0:
+		return nil, 0
+	case l.complete(g):
+		return g, 0
+	default:
+		return g, time.Until(g.opened.Add(l.Roll.Age))
+	}
+}
+
+// detach makes the generation the one on its way, unless it was discarded.
+func (l *line) detach(g *generation, cancel func()) *flight {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open != g {
+		return nil
+	}
+	l.open = nil
+	l.flight = newFlight(l, g, cancel)
+	return l.flight
+}
+
+func (l *line) discard() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open != nil {
+		l.open.drop()
+		l.open = nil
+	}
+	if l.flight != nil {
+		l.flight.cancel()
+		l.flight = nil
+	}
+}
+
+func (l *line) status() MappingStatus {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := MappingStatus{Mapping: l.Name, Kept: l.batcher.spool.kept(l.Name)}
+	if g := l.open; g != nil && g.entries > 0 {
+		s.Rows, s.Bytes, s.Age = g.distinct, g.bytes, time.Since(g.opened)
+	}
+	if l.flight != nil {
+		now := l.flight.now
+		s.Import, s.Halted = &now, l.flight.halted
+	}
+	return s
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // it has not looked since the last one
+	}
+}

@@ -1,0 +1,160 @@
+package batcher
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+func TestAgeRollsWithoutNewRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.hold = "trigger"
+		w.start(testMapping())
+		time.Sleep(30 * time.Minute)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Hour - time.Second)
+		w.said()
+		time.Sleep(time.Second)
+		w.said(`1h30m0s intend upsert 1/1 attempt 1 "" holds 100-100`, `1h30m0s trigger is held`)
+	})
+}
+
+func TestRowsRollCountsDistinctKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.hold = "intend"
+		m := testMapping()
+		m.Roll.Rows = 3
+		w.start(m)
+		for range 10 {
+			w.append(write(schemas.Upsert, "1"), write(schemas.Upsert, "2"))
+		}
+		w.said()
+		w.append(write(schemas.Upsert, "3"))
+		w.said("0s intend is held")
+	})
+}
+
+func TestBytesRoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.hold = "intend"
+		m := testMapping()
+		m.Roll.Bytes = 1000
+		w.start(m)
+		w.append(write(schemas.Upsert, "1", "a", strings.Repeat("x", 600)))
+		w.said()
+		w.append(write(schemas.Upsert, "2", "a", strings.Repeat("x", 600)))
+		w.said("0s intend is held")
+	})
+}
+
+func TestOpenFileGrowsWhileOneIsOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.results = []Results{{Status: InProgress}, {Status: Finished}}
+		m := testMapping()
+		m.Roll.Rows = 2
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"), write(schemas.Upsert, "2"))
+		synctest.Wait()
+		w.append(write(schemas.Upsert, "3"), write(schemas.Upsert, "4"), write(schemas.Upsert, "5"))
+		synctest.Wait()
+		if s := w.b.Status()[0]; s.Rows != 3 || s.Import == nil || s.Import.Step != Importing || s.Import.Execution != "e1" {
+			t.Errorf("status: got %+v, import %+v, want 3 open rows and e1 importing", s, s.Import)
+		}
+		time.Sleep(time.Minute)
+		w.said(
+			`0s intend upsert 1/1 attempt 1 "" holds 100-101`,
+			`0s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n1,,\n2,,\n", <nil>`,
+			`0s record upsert 1/1 attempt 1 "e1" holds 100-101`,
+			`2s poll e1: IN_PROGRESS`,
+			`5s poll e1: FINISHED`,
+			`5s confirm upsert 1/1 attempt 1 "e1" holds 100-101`,
+			`5s intend upsert 1/1 attempt 1 "" holds 100-102`,
+			`5s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n3,,\n4,,\n5,,\n", <nil>`,
+			`5s record upsert 1/1 attempt 1 "e2" holds 100-102`,
+			`7s poll e2: FINISHED`,
+			`7s confirm upsert 1/1 attempt 1 "e2" holds 100-102`,
+		)
+	})
+}
+
+func TestClaimsAreOnePerAssignment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.hold = "trigger"
+		m := testMapping()
+		m.Roll.Rows = 3
+		w.start(m)
+		other := &partition{}
+		for i, p := range []*partition{w.p, other, w.p, w.p, other} {
+			if err := w.b.Append("customers", write(schemas.Upsert, fmt.Sprint(i%3)), p, int64(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.said(`0s intend upsert 1/1 attempt 1 "" holds 0-3 1-4`, `0s trigger is held`)
+	})
+}
+
+// turnstile holds rolls and further attempts back until told otherwise.
+type turnstile struct{ roll, retry atomic.Int64 }
+
+func (g *turnstile) Wait(_ string, retry bool) time.Duration {
+	if retry {
+		return time.Duration(g.retry.Load())
+	}
+	return time.Duration(g.roll.Load())
+}
+
+func TestGateHoldsBackRollsAndFurtherAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.triggers <- &refusal{transient: true}
+		gate := &turnstile{}
+		gate.roll.Store(int64(time.Minute))
+		gate.retry.Store(int64(time.Hour))
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.open(Config{Gate: gate}, m)
+		w.run()
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(90 * time.Second)
+		w.append(write(schemas.Upsert, "2"))
+		w.said()
+		gate.roll.Store(0)
+		time.Sleep(time.Hour)
+		w.said(`2m0s intend upsert 1/1 attempt 1 "" holds 100-100`, `2m0s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n1,,\n2,,\n", service said no`)
+		if got := w.b.Status()[0].Import.Step; got != Waiting {
+			t.Errorf("step: got %q, want %q", got, Waiting)
+		}
+		gate.retry.Store(0)
+		time.Sleep(time.Hour)
+		w.lastSaid("confirm")
+	})
+}
+
+func TestAppendRefusesWhatIsNoRow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		m := testMapping()
+		delete(m.Loads, schemas.Delete)
+		w.start(m)
+		for _, refused := range []schemas.Write{write(schemas.Delete, "1"), write(schemas.Upsert, ""), write(schemas.Upsert, "1", "a", "\xff")} {
+			if err := w.b.Append("customers", refused, w.p, 1); err == nil {
+				t.Errorf("append of %v: got no error, want one", refused.Op)
+			}
+		}
+		if err := w.b.Append("orders", write(schemas.Upsert, "1"), w.p, 1); err == nil {
+			t.Error("append to an unknown mapping: got no error, want one")
+		}
+		time.Sleep(2 * time.Hour)
+		w.said()
+	})
+}

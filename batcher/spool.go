@@ -1,0 +1,165 @@
+package batcher
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Suffixes of the files in the spool, beside sealed files named
+// mapping-time-random.operation.csv[.gz|.zip].
+const (
+	journalSuffix = ".journal" // rows of an open file
+	partSuffix    = ".part"    // a file on its way to being sealed
+	failedSuffix  = ".failed"  // kept: the service refused to load it
+	errorsSuffix  = ".errors"  // kept: output files of an import with rows in error
+)
+
+// ours matches every name this package gives; the first group is the mapping.
+// What does not match is never touched.
+var ours = regexp.MustCompile(`^(.+)-\d{8}T\d{6}Z-[a-z2-7]{6}(?:\.journal|\.(?:upsert|patch|create|delete)\d*\.csv(?:\.gz|\.zip)?(?:\.part|\.failed|\.errors|\.errors\.part)?)$`)
+
+// spool is the directory of files and what they take on disk. One process owns
+// it at a time.
+type spool struct {
+	dir     string
+	lock    *os.File
+	scratch sync.Pool // *[]byte of a segment's size
+
+	mu    sync.Mutex
+	sizes map[string]int64 // bytes by name; journals, sealed and kept files
+	total int64
+}
+
+// openSpool takes the directory over and removes what the last process left,
+// except kept files: offsets of open and sealed files are not committed, their
+// records are read again.
+func openSpool(dir string) (*spool, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("spool: %w", err)
+	}
+	lock, err := lockFile(filepath.Join(dir, "lock"))
+	if err != nil {
+		return nil, fmt.Errorf("spool %s: in use by another process: give each its own spool.dir: %w", dir, err)
+	}
+	s := &spool{dir: dir, lock: lock, sizes: map[string]int64{}}
+	if err := s.sweep(); err != nil {
+		return nil, errors.Join(fmt.Errorf("spool: %w", err), lock.Close())
+	}
+	return s, nil
+}
+
+func (s *spool) sweep() error {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !ours.MatchString(e.Name()) {
+			continue
+		}
+		if isKept(e.Name()) {
+			info, err := e.Info()
+			if err != nil {
+				return err
+			}
+			s.resize(e.Name(), info.Size())
+		} else if err := os.Remove(s.path(e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isKept(name string) bool {
+	return strings.HasSuffix(name, failedSuffix) || strings.HasSuffix(name, errorsSuffix)
+}
+
+func (s *spool) path(name string) string { return filepath.Join(s.dir, name) }
+
+// create makes a file that only its owner reads: it holds customers' data.
+func (s *spool) create(name string) (*os.File, error) {
+	return os.OpenFile(s.path(name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+}
+
+// seal gives a file that is complete on disk its final name: synced first and the
+// directory after, so that the name never stands for half a file.
+func (s *spool) seal(file *os.File, name string) (size int64, err error) {
+	temporary := file.Name()
+	info, err := file.Stat()
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return 0, errors.Join(err, os.Remove(temporary))
+	}
+	if err := os.Rename(temporary, s.path(name)); err != nil {
+		return 0, errors.Join(err, os.Remove(temporary))
+	}
+	s.resize(name, info.Size())
+	return info.Size(), syncDir(s.dir)
+}
+
+func (s *spool) rename(from, to string) error {
+	if err := os.Rename(s.path(from), s.path(to)); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	size := s.sizes[from]
+	s.mu.Unlock()
+	s.resize(from, 0)
+	s.resize(to, size)
+	return syncDir(s.dir)
+}
+
+// remove drops a file. One that cannot be removed goes on counting as used, and
+// the next start tries again.
+func (s *spool) remove(name string) {
+	if err := os.Remove(s.path(name)); err == nil || errors.Is(err, fs.ErrNotExist) {
+		s.resize(name, 0)
+	}
+}
+
+// resize notes the size of a file; 0 forgets it.
+func (s *spool) resize(name string, size int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.total += size - s.sizes[name]
+	if s.sizes[name] = size; size == 0 {
+		delete(s.sizes, name)
+	}
+}
+
+func (s *spool) used() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.total
+}
+
+// kept lists the mapping's kept files by name.
+func (s *spool) kept(mapping string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for name := range s.sizes {
+		if m := ours.FindStringSubmatch(name); m != nil && m[1] == mapping && isKept(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// close gives the directory up; a second call is harmless.
+func (s *spool) close() error {
+	if err := s.lock.Close(); !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package batcher
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+func TestStartSweepsLeftoversAndKeepsWhatIsNotOurs(t *testing.T) {
+	w := newWorld(t)
+	gone := []string{
+		"customers-20261121T100000Z-abcdef.journal",
+		"customers-20261121T100000Z-abcdef.upsert.csv.gz",
+		"customers-20261121T100000Z-abcdef.create2.csv.zip.part",
+		"orders-20261121T100000Z-abcdef.delete.csv.gz.errors.part",
+	}
+	stay := []string{
+		"customers-20261121T100000Z-abcdef.delete.csv.gz.errors",
+		"customers-20261121T100000Z-abcdef.upsert.csv.failed",
+		"my-notes.csv",
+	}
+	for _, name := range append(gone, stay...) {
+		if err := os.WriteFile(filepath.Join(w.dir, name), []byte("12345"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.open(Config{}, testMapping())
+	for _, name := range gone {
+		if _, err := os.Stat(filepath.Join(w.dir, name)); !os.IsNotExist(err) {
+			t.Errorf("%s after the start: got %v, want it gone", name, err)
+		}
+	}
+	for _, name := range stay {
+		if _, err := os.Stat(filepath.Join(w.dir, name)); err != nil {
+			t.Errorf("%s after the start: got %v, want it kept", name, err)
+		}
+	}
+	if got := w.b.SpoolBytes(); got != 10 {
+		t.Errorf("spool bytes: got %d, want 10 of the two kept files", got)
+	}
+	if got := w.b.Status()[0].Kept; len(got) != 2 {
+		t.Errorf("kept: got %q, want two files", got)
+	}
+	if err := w.b.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSpoolHasOneProcess(t *testing.T) {
+	w := newWorld(t)
+	w.open(Config{}, testMapping())
+	if s, err := openSpool(w.dir); err == nil {
+		t.Fatalf("second owner of the spool: got %v, want an error", s.dir)
+	}
+	if err := w.b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := openSpool(w.dir)
+	if err != nil {
+		t.Fatalf("owner after the first has gone: got %v, want none", err)
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFilesAreTheOwnersAlone(t *testing.T) {
+	w := newWorld(t)
+	w.dir = filepath.Join(w.dir, "deep", "spool")
+	w.open(Config{}, testMapping())
+	file, err := w.b.spool.create("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]os.FileMode{w.dir: 0o700, file.Name(): 0o600} {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("mode of %s: got %v, %v, want %v", path, info.Mode().Perm(), err, want)
+		}
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.b.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDiskErrorOnAppendAddsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.hold = "trigger"
+		w.start(testMapping())
+		w.b.segment = 1 // every entry fills a segment
+		w.append(write(schemas.Upsert, "1"))
+		moved := w.dir + "-away"
+		if err := os.Rename(w.dir, moved); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if err := w.b.Append("customers", write(schemas.Upsert, "2"), w.p, 101); err == nil {
+				t.Fatal("append without a disk: got no error, want one")
+			}
+		}
+		if err := os.Rename(moved, w.dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.b.Append("customers", write(schemas.Upsert, "3"), w.p, 102); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.b.Status()[0].Rows; got != 2 {
+			t.Errorf("rows: got %d, want 2: what was refused was not added", got)
+		}
+		if got := w.b.SpoolBytes(); got == 0 || w.b.Full() {
+			t.Errorf("spool: got %d bytes, full %v, want some and not full", got, w.b.Full())
+		}
+		w.b.cfg.MaxBytes = w.b.SpoolBytes()
+		if !w.b.Full() {
+			t.Error("full at the limit: got false, want true")
+		}
+		w.b.Discard("customers")
+		w.wantSpool()
+	})
+}
+
+func TestSealIsRepeatedUntilTheDiskTakesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start(testMapping())
+		w.append(write(schemas.Upsert, "1"))
+		moved := w.dir + "-away"
+		if err := os.Rename(w.dir, moved); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour)
+		w.said()
+		if got := w.b.Status()[0].Import; got == nil || got.Step != Sealing {
+			t.Errorf("import: got %+v, want it sealing", got)
+		}
+		if err := os.Rename(moved, w.dir); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		w.lastSaid("confirm upsert 1/1")
+		w.wantSpool()
+	})
+}

@@ -1,0 +1,69 @@
+package batcher
+
+import "time"
+
+// MappingStatus is what a mapping's batch lane is doing.
+type MappingStatus struct {
+	Mapping string
+	Rows    int64         // distinct keys in the open file, within about 3 %
+	Bytes   int64         // their uncompressed rows
+	Age     time.Duration // of the open file
+	Import  *ImportStatus
+	Halted  string   // why nothing goes on until Release
+	Kept    []string // files in the spool for a person to look at
+}
+
+// ImportStatus is an import on its way.
+type ImportStatus struct {
+	Import
+	Step  Step
+	Since time.Time // when the step began
+}
+
+// Step is where an import stands.
+type Step string
+
+// The steps of an import, in their order, and the waits between them.
+const (
+	Sealing    Step = "sealing"            // the file is being written
+	Waiting    Step = "waiting for a slot" // the table's imports of the day are used up or spread
+	Intending  Step = "intending"          // the ledger is being told that the file will be sent
+	Triggering Step = "triggering"         // the file is being sent
+	Naming     Step = "naming"             // sent, but the answer named no execution: waiting for a Hint
+	Recording  Step = "recording"          // the ledger is being told the execution
+	Importing  Step = "importing"          // the service is at work
+	Fetching   Step = "fetching errors"    // rows were in error, their file is being fetched
+	Confirming Step = "confirming"         // the offsets are being committed
+	Halting    Step = "halted"             // waiting for Release
+)
+
+// Status lists the mappings in the order of the configuration.
+func (b *Batcher) Status() []MappingStatus {
+	all := make([]MappingStatus, len(b.lines))
+	for i, l := range b.lines {
+		all[i] = l.status()
+	}
+	return all
+}
+
+// Halted reports whether the mapping waits for Release, and why. While it does,
+// its partitions should be paused: nothing that is appended goes out.
+func (b *Batcher) Halted(mapping string) (reason string, halted bool) {
+	l, ok := b.byName[mapping]
+	if !ok {
+		return "", false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.flight == nil {
+		return "", false
+	}
+	return l.flight.halted, l.flight.halted != ""
+}
+
+// SpoolBytes is what journals, sealed and kept files take on disk.
+func (b *Batcher) SpoolBytes() int64 { return b.spool.used() }
+
+// Full reports that the spool has reached its limit. Appending still works; the
+// partitions should be paused until files were confirmed.
+func (b *Batcher) Full() bool { return b.spool.used() >= b.cfg.MaxBytes }

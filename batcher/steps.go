@@ -1,0 +1,279 @@
+package batcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// noSlotWait is how long a file waits after the service said that the table's
+// imports of the day are used up, unless it says how long.
+const noSlotWait = 15 * time.Minute
+
+// seal writes the generation's files, again and again while the disk refuses.
+func (f *flight) seal(ctx context.Context) ([]Import, error) {
+	name := f.batcher.chance.name(f.Name)
+	for n := 0; ; n++ {
+		s := sealing{spool: f.batcher.spool, rows: f.rows, compression: f.CSV.Compression, name: name}
+		files, err := s.seal(ctx, f.generation.journal)
+		if err == nil {
+			f.files = files
+			break
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		f.log.Error("seal file: trying again; check the spool's disk", "generation", name, "err", err)
+		if err := pause(ctx, f.backoff(f.batcher.cfg.Retry, n, 0)); err != nil {
+			return nil, err
+		}
+	}
+	f.generation.drop()
+	imports := make([]Import, len(f.files))
+	for i, file := range f.files {
+		load := f.Loads[file.op]
+		imports[i] = Import{
+			Mapping: f.Name, Table: f.Table, Fingerprint: f.Fingerprint,
+			Generation: name, Part: i + 1, Parts: len(f.files),
+			Op: file.op, Mode: load.Mode, ETL: load.ETL,
+			File: file.name, Rows: file.rows, Bytes: file.bytes, Attempt: 1,
+		}
+	}
+	return imports, nil
+}
+
+// intend waits for the gate and commits the intent.
+func (f *flight) intend(ctx, send context.Context, imp *Import) error {
+	if gate := f.batcher.cfg.Gate; gate != nil && (imp.Part > 1 || imp.Attempt > 1 || f.refusals > 0) {
+		for wait := gate.Wait(f.Name, true); wait > 0; wait = gate.Wait(f.Name, true) {
+			f.enter(Waiting, *imp)
+			if err := pause(ctx, wait); err != nil {
+				return err
+			}
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	imp.Execution = ""
+	f.enter(Intending, *imp)
+	return f.commit(send, "intend import", *imp, f.batcher.ledger.Commit)
+}
+
+// commit writes a step, again and again while the assignment lives.
+func (f *flight) commit(ctx context.Context, doing string, imp Import, write func(context.Context, Import, []Claim) error) error {
+	for n := 0; ; n++ {
+		for _, c := range f.generation.claims {
+			if !c.Live() {
+				return errLost
+			}
+		}
+		err := write(ctx, imp, f.generation.claims)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		f.log.Warn(doing+": not committed, trying again while the partitions are ours", "file", imp.File, "err", err)
+		if err := pause(ctx, f.backoff(f.batcher.cfg.Retry, n, 0)); err != nil {
+			return err
+		}
+	}
+}
+
+func (f *flight) trigger(ctx context.Context, imp Import) (execution string, err error) {
+	f.enter(Triggering, imp)
+	return f.batcher.importer.Trigger(ctx, imp.ETL, imp.File, func() (io.ReadCloser, int64, error) {
+		file, err := os.Open(f.batcher.spool.path(imp.File))
+		return file, imp.Bytes, err
+	})
+}
+
+// refused decides what follows a trigger that was not answered with yes: nil
+// means through the intent again.
+func (f *flight) refused(ctx context.Context, imp *Import, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	f.refusals++
+	log := f.log.With("file", imp.File, "etl", imp.ETL, "attempt", imp.Attempt, "err", err)
+	var failure Failure
+	classified := errors.As(err, &failure)
+	if classified && failure.NoSlot() {
+		wait := max(failure.RetryAfter(), noSlotWait)
+		log.Warn("trigger import: the table's imports of the day are used up; the file waits", "wait", wait)
+		f.enter(Waiting, *imp)
+		return pause(ctx, wait)
+	}
+	if classified && !failure.Transient() {
+		return f.halt(ctx, imp, fmt.Sprintf("trigger import %s: %v", imp.File, err))
+	}
+	var least time.Duration
+	if classified {
+		least = failure.RetryAfter()
+	}
+	var local *fs.PathError
+	switch {
+	case classified && failure.Unknown() || !classified && !errors.As(err, &local):
+		imp.Attempt++
+		log.Error("trigger import: the outcome is unknown; the next attempt may repeat this import and takes another slot of the day")
+	default:
+		log.Warn("trigger import: not accepted, trying again")
+	}
+	return pause(ctx, f.backoff(f.batcher.cfg.Retry, f.refusals-1, least))
+}
+
+// record commits the execution; an answer that named none waits for the hint
+// that does.
+func (f *flight) record(ctx, send context.Context, imp *Import, execution string) error {
+	f.refusals = 0
+	if execution == "" {
+		drain(f.hints) // of the file before
+		f.enter(Naming, *imp)
+		f.log.Warn("import triggered, but the answer names no execution; its end is known by the webhook only", "file", imp.File)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case execution = <-f.hints:
+		}
+	}
+	imp.Execution = execution
+	f.enter(Recording, *imp)
+	f.log.Info("import triggered", "file", imp.File, "execution", execution, "rows", imp.Rows, "bytes", imp.Bytes)
+	return f.commit(send, "record import", *imp, f.batcher.ledger.Commit)
+}
+
+// await polls until the execution has ended. A poll that fails changes nothing:
+// whatever the error says, the import may still be running.
+func (f *flight) await(ctx context.Context, imp Import) (Results, error) {
+	f.enter(Importing, imp)
+	var least time.Duration
+	for n := 0; ; n++ {
+		wait := time.NewTimer(f.backoff(f.batcher.cfg.Poll, n, least))
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return Results{}, ctx.Err()
+		case <-f.hints:
+			wait.Stop()
+		case <-wait.C:
+		}
+		results, err := f.batcher.importer.Results(ctx, imp.Execution)
+		if err == nil && (results.Status == Finished || results.Status == Failed) {
+			return results, nil
+		}
+		least = 0
+		if err != nil && ctx.Err() == nil {
+			f.log.Warn("poll import: no answer, asking again", "file", imp.File, "execution", imp.Execution, "err", err)
+			var failure Failure
+			if errors.As(err, &failure) {
+				least = failure.RetryAfter()
+			}
+		}
+	}
+}
+
+// failed gives a refused file its further tries, then halts the mapping.
+func (f *flight) failed(ctx context.Context, imp *Import, reason string) error {
+	log := f.log.With("file", imp.File, "execution", imp.Execution, "reason", reason)
+	imp.Attempt++
+	if f.retries < f.RetryFailed {
+		f.retries++
+		log.Warn("import FAILED; the file is sent again", "try", f.retries+1)
+		return pause(ctx, f.backoff(f.batcher.cfg.Retry, f.retries, 0))
+	}
+	return f.halt(ctx, imp, fmt.Sprintf("import %s, execution %s: FAILED: %s", imp.File, imp.Execution, reason))
+}
+
+// halt keeps the file under a name that survives a restart and waits for
+// Release: nothing of this mapping goes out before a person has looked.
+func (f *flight) halt(ctx context.Context, imp *Import, reason string) error {
+	log := f.log.With("file", imp.File, "reason", reason)
+	if err := f.batcher.spool.rename(imp.File, imp.File+failedSuffix); err != nil {
+		log.Error("keep failed file", "err", err)
+	}
+	f.kept, f.retries, f.refusals = true, 0, 0
+	drain(f.released)
+	f.enter(Halting, *imp)
+	f.setHalted(reason)
+	defer f.setHalted("")
+	log.Error("mapping halted: its file is kept in the spool; find the cause, then let it go on with: feedsink imports release")
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-f.released:
+	}
+	log.Warn("mapping released: the file is sent again")
+	if err := f.batcher.spool.rename(imp.File+failedSuffix, imp.File); err != nil {
+		log.Error("take up the kept file", "err", err)
+	}
+	f.kept = false
+	return nil
+}
+
+func (f *flight) setHalted(reason string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.halted = reason
+}
+
+// keepErrors fetches the output files of an import with rows in error and keeps
+// them beside the spool's files.
+func (f *flight) keepErrors(ctx context.Context, imp Import, r Results) error {
+	log := f.log.With("file", imp.File, "execution", imp.Execution)
+	if r.InError == 0 {
+		log.Info("import finished", "read", r.Read, "inserted", r.Inserted, "updated", r.Updated, "deleted", r.Deleted)
+		return nil
+	}
+	log.Warn("import finished with rows in error", "read", r.Read, "inError", r.InError)
+	f.enter(Fetching, imp)
+	for n := 0; ; n++ {
+		err := f.fetchErrors(ctx, imp)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var failure Failure
+		var least time.Duration
+		if errors.As(err, &failure) {
+			if !failure.Transient() {
+				log.Error("fetch output files: refused, the rows in error are known by their number only; does the ETL generate error files?", "err", err)
+				return nil
+			}
+			least = failure.RetryAfter()
+		}
+		log.Warn("fetch output files: trying again", "err", err)
+		if err := pause(ctx, f.backoff(f.batcher.cfg.Retry, n, least)); err != nil {
+			return err
+		}
+	}
+}
+
+func (f *flight) fetchErrors(ctx context.Context, imp Import) error {
+	name := imp.File + errorsSuffix
+	file, err := f.batcher.spool.create(name + partSuffix)
+	if err != nil {
+		return err
+	}
+	if err := f.batcher.importer.OutputFiles(ctx, imp.Execution, file); err != nil {
+		return errors.Join(err, file.Close(), os.Remove(file.Name()))
+	}
+	_, err = f.batcher.spool.seal(file, name)
+	return err
+}
+
+func (f *flight) confirm(send context.Context, imp Import) error {
+	f.enter(Confirming, imp)
+	return f.commit(send, "confirm import", imp, f.batcher.ledger.Confirm)
+}
+
+func drain[T any](c chan T) {
+	select {
+	case <-c:
+	default:
+	}
+}

@@ -1,0 +1,302 @@
+package batcher
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// world is the service, the ledger and one partition around a batcher, in
+// virtual time. Everything that leaves the batcher is a line of the transcript.
+type world struct {
+	t        *testing.T
+	dir      string
+	b        *Batcher
+	p        *partition
+	begun    time.Time
+	triggers chan error    // scripted answers to triggers, then nil
+	results  []Results     // of the executions in their order, then Finished
+	nameless bool          // triggers are answered without an id
+	hold     string        // step at which to block until the context ends
+	slow     time.Duration // what a trigger takes
+	polls    []error       // scripted poll errors, then none
+	unfit    error         // what the ledger answers
+	outputs  error         // what operation 12 answers
+
+	mu         sync.Mutex
+	lines      []string
+	executions int
+	polled     int
+	ended      []Results
+	stop       func() error
+}
+
+type partition struct{ dead atomic.Bool }
+
+type claim struct {
+	p        *partition
+	from, to int64
+}
+
+func (p *partition) Claim(offset int64) Claim { return &claim{p, offset, offset} }
+func (c *claim) Extend(offset int64)          { c.to = offset }
+func (c *claim) Live() bool                   { return !c.p.dead.Load() }
+
+// refusal is a classified failure of the service.
+type refusal struct {
+	transient, unknown, noSlot bool
+	after                      time.Duration
+}
+
+func (r *refusal) Error() string             { return "service said no" }
+func (r *refusal) Transient() bool           { return r.transient }
+func (r *refusal) Unknown() bool             { return r.unknown }
+func (r *refusal) NoSlot() bool              { return r.noSlot }
+func (r *refusal) RetryAfter() time.Duration { return r.after }
+
+func newWorld(t *testing.T) *world {
+	return &world{t: t, dir: t.TempDir(), p: &partition{}, begun: time.Now(), triggers: make(chan error, 100)}
+}
+
+// start opens and runs a batcher; call it inside a synctest bubble.
+func (w *world) start(mappings ...Mapping) {
+	w.t.Helper()
+	w.open(Config{}, mappings...)
+	w.run()
+}
+
+func (w *world) run() {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.b.Run(ctx) }()
+	w.stop = sync.OnceValue(func() error { cancel(); return <-ended })
+	w.t.Cleanup(func() { _ = w.stop() })
+}
+
+func (w *world) open(cfg Config, mappings ...Mapping) {
+	w.t.Helper()
+	cfg.Dir, cfg.MaxBytes = w.dir, 1<<20
+	cfg.Poll, cfg.Retry = Backoff{2 * time.Second, time.Minute}, Backoff{time.Second, 30 * time.Second}
+	cfg.Grace, cfg.Log = 25*time.Second, slog.New(slog.DiscardHandler)
+	b, err := New(cfg, mappings, w, w, w, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.b = b
+}
+
+func (w *world) append(writes ...schemas.Write) {
+	w.t.Helper()
+	for i := range writes {
+		if err := w.b.Append("customers", writes[i], w.p, int64(100+i)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+var unique = regexp.MustCompile(`\d{8}T\d{6}Z-[a-z2-7]{6}`)
+
+// say adds a line: virtual time since the start, what happened.
+func (w *world) say(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := time.Since(w.begun).Round(time.Second)
+	w.lines = append(w.lines, unique.ReplaceAllString(fmt.Sprintf("%v "+format, append([]any{at}, args...)...), "*"))
+}
+
+func (w *world) blocked(ctx context.Context, step string) error {
+	w.mu.Lock()
+	hold := w.hold
+	w.mu.Unlock()
+	if hold != step {
+		return nil
+	}
+	w.say("%s is held", step)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (w *world) Commit(ctx context.Context, imp Import, claims []Claim) error {
+	step := "intend"
+	if imp.Execution != "" {
+		step = "record"
+	}
+	if err := w.blocked(ctx, step); err != nil {
+		return err
+	}
+	return w.wrote(step, imp, claims)
+}
+
+func (w *world) Confirm(ctx context.Context, imp Import, claims []Claim) error {
+	if err := w.blocked(ctx, "confirm"); err != nil {
+		return err
+	}
+	return w.wrote("confirm", imp, claims)
+}
+
+func (w *world) wrote(step string, imp Import, claims []Claim) error {
+	w.mu.Lock()
+	unfit := w.unfit
+	w.mu.Unlock()
+	if unfit != nil {
+		return unfit
+	}
+	var spans []string
+	for _, c := range claims {
+		spans = append(spans, fmt.Sprintf("%d-%d", c.(*claim).from, c.(*claim).to))
+	}
+	w.say("%s %s %d/%d attempt %d %q holds %s", step, imp.Op, imp.Part, imp.Parts, imp.Attempt, imp.Execution, strings.Join(spans, " "))
+	return nil
+}
+
+func (w *world) Trigger(ctx context.Context, etl, fileName string, open func() (io.ReadCloser, int64, error)) (string, error) {
+	if err := w.blocked(ctx, "trigger"); err != nil {
+		return "", err
+	}
+	body, size, err := open()
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = body.Close() }()
+	content, err := io.ReadAll(body)
+	if err != nil || int64(len(content)) != size {
+		w.t.Errorf("file %s: read %d bytes, %v, want the announced %d", fileName, len(content), err, size)
+	}
+	select {
+	case err = <-w.triggers:
+	default:
+	}
+	time.Sleep(w.slow)
+	w.say("trigger %s with %s: %q, %v", etl, fileName, unzipped(w.t, content), err)
+	if err != nil {
+		return "", err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.executions++
+	if w.nameless {
+		return "", nil
+	}
+	return fmt.Sprint("e", w.executions), nil
+}
+
+func (w *world) Results(ctx context.Context, execution string) (Results, error) {
+	if err := w.blocked(ctx, "poll"); err != nil {
+		return Results{}, err
+	}
+	w.mu.Lock()
+	n := w.polled
+	w.polled++
+	r := Results{Status: Finished}
+	if len(w.results) > 0 && (n >= len(w.polls) || w.polls[n] == nil) {
+		r, w.results = w.results[0], w.results[1:]
+	}
+	w.mu.Unlock()
+	if n < len(w.polls) && w.polls[n] != nil {
+		w.say("poll %s: %v", execution, w.polls[n])
+		return Results{}, w.polls[n]
+	}
+	w.say("poll %s: %s", execution, r.Status)
+	return r, nil
+}
+
+func (w *world) OutputFiles(ctx context.Context, execution string, to io.Writer) error {
+	if err := w.blocked(ctx, "output files"); err != nil {
+		return err
+	}
+	w.say("output files of %s: %v", execution, w.outputs)
+	if w.outputs != nil {
+		return w.outputs
+	}
+	_, err := io.WriteString(to, "row 1 is wrong")
+	return err
+}
+
+func (w *world) ImportEnded(_ Import, r Results, _ time.Duration) { w.ended = append(w.ended, r) }
+
+// change rewrites the script while the batcher runs.
+func (w *world) change(script func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	script()
+}
+
+// transcript returns the lines since the last one, once nothing moves any more.
+func (w *world) transcript() []string {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	lines := w.lines
+	w.lines = nil
+	return lines
+}
+
+func (w *world) said(want ...string) {
+	w.t.Helper()
+	if got := w.transcript(); !slices.Equal(got, want) {
+		w.t.Errorf("transcript\n got %s\nwant %s", strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+	}
+}
+
+// lastSaid checks how the transcript ends.
+func (w *world) lastSaid(want string) {
+	w.t.Helper()
+	got := w.transcript()
+	if len(got) == 0 || !strings.Contains(got[len(got)-1], want) {
+		w.t.Errorf("transcript: got %q, want it to end with %q", got, want)
+	}
+}
+
+// spooled lists the spool's files, without the lock.
+func (w *world) spooled() (names []string) {
+	w.t.Helper()
+	entries, err := os.ReadDir(w.dir)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name() != "lock" {
+			names = append(names, unique.ReplaceAllString(e.Name(), "*"))
+		}
+	}
+	return names
+}
+
+func (w *world) wantSpool(want ...string) {
+	w.t.Helper()
+	if got := w.spooled(); !slices.Equal(got, want) {
+		w.t.Errorf("spool: got %q, want %q", got, want)
+	}
+}
+
+func unzipped(t testing.TB, content []byte) string {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	plain, err := io.ReadAll(z)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(plain)
+}
+
+var errDisconnected = errors.New("connection reset")
