@@ -1,0 +1,167 @@
+package source_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/source"
+)
+
+// lane is a handler whose every decision a test can make.
+type lane struct {
+	t *testing.T
+
+	mu       sync.Mutex
+	auto     bool          // confirm at once
+	full     bool          // not ready
+	room     map[int32]int // how many records of a partition are taken from here on; absent: all
+	gate     chan struct{} // Records waits until it is closed
+	inside   chan struct{} // told when Records has met the gate
+	release  func(context.Context, []*source.Partition)
+	taken    map[string][]int64         // offsets handed on and not done before, by topic[partition]
+	pending  map[string]map[int64]*mark // by topic[partition] and offset
+	released []string                   // topic[partition], in order
+}
+
+// mark is one record on its way.
+type mark struct {
+	p *source.Partition
+	e ack.Entry
+}
+
+func newLane(t *testing.T) *lane {
+	return &lane{t: t, room: map[int32]int{}, taken: map[string][]int64{}, pending: map[string]map[int64]*mark{}}
+}
+
+func autoLane(t *testing.T) *lane {
+	l := newLane(t)
+	l.auto = true
+	return l
+}
+
+func name(topic string, partition int32) string { return fmt.Sprintf("%s[%d]", topic, partition) }
+
+func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int) {
+	l.mu.Lock()
+	gate, inside := l.gate, l.inside
+	l.mu.Unlock()
+	if gate != nil {
+		select {
+		case inside <- struct{}{}:
+		default:
+		}
+		<-gate
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := name(p.Topic, p.ID)
+	for i, r := range records {
+		if room, limited := l.room[p.ID]; limited {
+			if room == 0 {
+				return i
+			}
+			l.room[p.ID]--
+		}
+		if p.Done(r.Offset) {
+			continue
+		}
+		m := &mark{p: p}
+		p.Track(&m.e, r.Offset)
+		l.taken[at] = append(l.taken[at], r.Offset)
+		if l.auto {
+			p.Confirm(&m.e)
+			continue
+		}
+		if l.pending[at] == nil {
+			l.pending[at] = map[int64]*mark{}
+		}
+		l.pending[at][r.Offset] = m
+	}
+	return len(records)
+}
+
+func (l *lane) Ready() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.full
+}
+
+func (l *lane) Release(ctx context.Context, ps []*source.Partition) {
+	l.mu.Lock()
+	release := l.release
+	for _, p := range ps {
+		l.released = append(l.released, name(p.Topic, p.ID))
+	}
+	l.mu.Unlock()
+	if release != nil {
+		release(ctx, ps)
+	}
+}
+
+func (l *lane) set(change func(*lane)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(l)
+}
+
+// hold makes the next Records wait; the channel tells when it does, the
+// function lets it go on.
+func (l *lane) hold() (waiting <-chan struct{}, letGo func()) {
+	gate, inside := make(chan struct{}), make(chan struct{}, 1)
+	l.set(func(l *lane) { l.gate, l.inside = gate, inside })
+	return inside, sync.OnceFunc(func() {
+		l.set(func(l *lane) { l.gate, l.inside = nil, nil })
+		close(gate)
+	})
+}
+
+// confirm ends pending records and reports how many of the confirms counted.
+func (l *lane) confirm(topic string, partition int32, offsets ...int64) (counted int) {
+	l.t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, o := range offsets {
+		m := l.pending[name(topic, partition)][o]
+		if m == nil {
+			l.t.Errorf("%s: offset %d is not pending", name(topic, partition), o)
+			continue
+		}
+		if m.p.Confirm(&m.e) {
+			counted++
+		}
+	}
+	return counted
+}
+
+func (l *lane) offsets(topic string, partition int32) []int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.taken[name(topic, partition)])
+}
+
+func (l *lane) wasReleased(topic string, partition int32) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Contains(l.released, name(topic, partition))
+}
+
+// awaitOffsets waits until exactly these offsets were handed on.
+func (l *lane) awaitOffsets(topic string, partition int32, want ...int64) {
+	l.t.Helper()
+	eventually(l.t, fmt.Sprintf("%s: offsets %v are handed on", name(topic, partition), want), func() (bool, any) {
+		got := l.offsets(topic, partition)
+		return slices.Equal(got, want), got
+	})
+}
+
+// upTo lists the offsets from, …, to-1.
+func upTo(from, to int64) (offsets []int64) {
+	for o := from; o < to; o++ {
+		offsets = append(offsets, o)
+	}
+	return offsets
+}

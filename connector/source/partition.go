@@ -1,0 +1,217 @@
+package source
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/feedsink/feedsink/connector/ack"
+)
+
+// Partition is one assignment of one partition to this member. What a lane
+// does with its records is noted here; once the assignment has ended, notes
+// are ignored, whoever makes them.
+type Partition struct {
+	Topic string
+	ID    int32
+
+	member string        // our id in the group when the partition was assigned
+	total  *atomic.Int64 // pending records of all live partitions of the source
+
+	mu        sync.Mutex
+	live      bool // assigned
+	loaded    bool // the offset and ledger committed before were read
+	tracker   *ack.Tracker
+	ledger    ack.Ledger // topic id and slots; the rest is made at each commit
+	imports   map[string]ack.Import
+	claims    map[*Claim]struct{}
+	committed commit // what the broker acknowledged last
+	halts     map[string]string
+	limit     int  // room of the ledger in the commit's metadata, in characters
+	full      bool // the ledger is nearly too large: no new records until it shrinks
+
+	fetched *commit // as the broker had it when the partition was assigned
+
+	backlog []*Record // polled but not taken by the handler; the poll loop's own
+	paused  bool      // fetching is paused; the poll loop's own
+}
+
+// commit is one offset commit of a partition: offset and metadata are written
+// together.
+type commit struct {
+	offset   int64
+	metadata string
+}
+
+// Done reports whether the record at offset was confirmed before a restart, or
+// the assignment has ended: nothing is to be done for it.
+func (p *Partition) Done(offset int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.live || p.tracker.Done(offset)
+}
+
+// Track makes the record at offset pending in e, in the order of offsets.
+func (p *Partition) Track(e *ack.Entry, offset int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tracker.Track(e, offset)
+	if p.live {
+		p.total.Add(1)
+	}
+}
+
+// Share notes that the pending record also waits for a file.
+func (p *Partition) Share(e *ack.Entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tracker.Share(e)
+}
+
+// Confirm ends a pending record; its offset will be committed. It reports
+// false if that makes no difference: the record was confirmed before, or the
+// assignment has ended and the record is the next owner's.
+func (p *Partition) Confirm(e *ack.Entry) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.live || !p.tracker.Confirm(e) {
+		return false
+	}
+	p.total.Add(-1)
+	return true
+}
+
+// Live reports whether this assignment of the partition lasts.
+func (p *Partition) Live() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.live
+}
+
+// Claim is the hold of one file on the records of one assignment.
+type Claim struct {
+	p         *Partition
+	c         *ack.Claim
+	importing bool // its file is sealed; guarded by p.mu
+}
+
+// Claim holds the watermark at offset until the claim is confirmed.
+func (p *Partition) Claim(offset int64) *Claim {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := &Claim{p: p, c: p.tracker.Claim(offset)}
+	if p.claims == nil {
+		p.claims = map[*Claim]struct{}{}
+	}
+	p.claims[c] = struct{}{}
+	return c
+}
+
+// Extend takes the record at offset into the file.
+func (c *Claim) Extend(offset int64) {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	c.c.Extend(offset)
+}
+
+// Live reports whether the assignment lasts that the claim was made in.
+func (c *Claim) Live() bool { return c.p.Live() }
+
+// Halt stops reading the partition for a reason that a person must see. Each
+// cause, a mapping or a record that cannot go on, has its own reason, the
+// first one given.
+func (p *Partition) Halt(cause, reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.halts == nil {
+		p.halts = map[string]string{}
+	}
+	if p.halts[cause] == "" {
+		p.halts[cause] = reason
+	}
+}
+
+// Resume takes a halt back.
+func (p *Partition) Resume(cause string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.halts, cause)
+}
+
+// wantsPause reports whether fetching is to be paused.
+func (p *Partition) wantsPause() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.halts) > 0 || p.full
+}
+
+// end ends the assignment: from here on nothing changes its offset any more.
+func (p *Partition) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.live && p.loaded {
+		p.total.Add(-int64(p.tracker.Pending()))
+	}
+	p.live = false
+}
+
+// found notes what the broker had committed before this assignment.
+func (p *Partition) found(c commit) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fetched = &c
+}
+
+func (p *Partition) lastFound() *commit {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fetched
+}
+
+// begin lets records and commits pass: the ledger was read and the client
+// stands where it says.
+func (p *Partition) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.loaded = true
+}
+
+// ready reports whether records may be handed on: the ledger was read.
+func (p *Partition) ready() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.live && p.loaded
+}
+
+// advance notes that the records below next were taken by the handler.
+func (p *Partition) advance(next int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tracker.Advance(next)
+}
+
+// PartitionStatus is a partition as an operator sees it.
+type PartitionStatus struct {
+	Topic     string   `json:"topic"`
+	Partition int32    `json:"partition"`
+	Committed int64    `json:"committed"` // -1: nothing yet
+	Watermark int64    `json:"watermark"`
+	Position  int64    `json:"position"` // offset after the last record taken
+	Pending   int      `json:"pending"`
+	Halted    []string `json:"halted,omitempty"`
+}
+
+// Status describes the partition; ok is false while its ledger is being read.
+func (p *Partition) Status() (st PartitionStatus, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	st = PartitionStatus{Topic: p.Topic, Partition: p.ID, Committed: -1, Watermark: -1, Position: -1}
+	st.Halted = slices.Sorted(maps.Values(p.halts))
+	if !p.loaded {
+		return st, false
+	}
+	st.Committed, st.Watermark = p.committed.offset, p.tracker.Watermark()
+	st.Position, st.Pending = p.tracker.Next(), p.tracker.Pending()
+	return st, true
+}

@@ -1,0 +1,288 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Config is one lane's consumer group.
+type Config struct {
+	Connection     Connection
+	Group          string // with the lane: feedsink-batch
+	Topics         []string
+	FromEnd        bool          // where a partition without a commit starts
+	SessionTimeout time.Duration // after which a dead member's partitions move
+	CommitEvery    time.Duration // 0: once a second
+	// TableOf names the table, or group of tables, a topic feeds. With it, all
+	// partitions of a table's topics go to one member; without it they spread.
+	TableOf func(topic string) string
+	Log     *slog.Logger
+	Hooks   []kgo.Hook // the client's own metrics
+}
+
+// Handler takes the records of one lane.
+//
+// All calls come from the source, one at a time. Records and Ready must
+// return quickly: while they run, the group cannot rebalance.
+type Handler interface {
+	// Records takes records of one partition in the order of their offsets
+	// and returns how many. Those not taken are offered again a little later;
+	// until then the partition gets no others.
+	Records(p *Partition, records []*Record) (taken int)
+	// Ready reports whether there is room for more records at all.
+	Ready() bool
+	// Release is told that the assignments end, while their offsets can
+	// still be committed until ctx ends: work that was not started is to be
+	// dropped, work that was started to be waited for. Once ctx has ended
+	// there is nothing left to wait for.
+	Release(ctx context.Context, ps []*Partition)
+}
+
+// Limits of one poll. Bounded, so that a lane overshoots its own limits only
+// by this much and a rebalance never waits long.
+const (
+	maxPollRecords = 2000
+	maxPollWait    = time.Second
+	retryEvery     = 20 * time.Millisecond // how soon a full lane, or a backlog, is asked again
+	reloadEvery    = time.Second           // how soon a ledger that could not be read is tried again
+)
+
+// Source is one lane's membership in its consumer group.
+type Source struct {
+	cfg     Config
+	handler Handler
+	client  *kgo.Client
+	admin   *kadm.Client
+	log     *slog.Logger
+	room    bool // the handler was ready after the last poll; the poll loop's own
+
+	pending atomic.Int64 // records tracked and not confirmed, of all partitions
+	joined  atomic.Bool  // the group has assigned us something, be it nothing
+
+	mu    sync.Mutex
+	parts map[topicPartition]*Partition // assigned to us now
+	kept  []*Partition                  // those kept over a change of member id: their ledgers are to be read again
+
+	// commits serialises snapshot and commit: two at once could send the
+	// older snapshot last.
+	commits sync.Mutex
+}
+
+type topicPartition struct {
+	topic string
+	id    int32
+}
+
+// New connects to nothing yet: an error is one of configuration.
+func New(cfg Config, handler Handler) (*Source, error) {
+	if cfg.CommitEvery == 0 {
+		cfg.CommitEvery = time.Second
+	}
+	s := &Source{cfg: cfg, handler: handler, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group)}
+	opts, err := cfg.Connection.Options()
+	if err != nil {
+		return nil, err
+	}
+	opts = append(opts,
+		kgo.ConsumerGroup(cfg.Group), // joined once there are topics, in Run: before, callbacks could find s unfinished
+		kgo.DisableAutoCommit(), // any plain commit erases the ledger
+		kgo.BlockRebalanceOnPoll(),
+		// A committed offset that retention has overtaken is lost data, to be
+		// shown, not skipped.
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		kgo.SessionTimeout(cfg.SessionTimeout),
+		kgo.HeartbeatInterval(min(cfg.SessionTimeout/10, 3*time.Second)),
+		kgo.RebalanceTimeout(max(2*cfg.SessionTimeout, time.Minute)),
+		kgo.FetchMaxWait(500*time.Millisecond),
+		kgo.FetchMaxBytes(8<<20), kgo.FetchMaxPartitionBytes(1<<20), kgo.MaxConcurrentFetches(3),
+		kgo.MetadataMaxAge(time.Minute), kgo.MetadataMinAge(time.Second),
+		kgo.Balancers(balancer(cfg.TableOf)),
+		kgo.OnPartitionsAssigned(s.assigned),
+		kgo.OnOffsetsFetched(s.offsetsFetched),
+		kgo.AdjustFetchOffsetsFn(s.startOffsets),
+		kgo.OnPartitionsRevoked(s.revoked),
+		kgo.OnPartitionsLost(s.lost),
+		kgo.WithHooks(cfg.Hooks...),
+		kgo.WithLogger(clientLog{s.log}),
+	)
+	if s.client, err = kgo.NewClient(opts...); err != nil {
+		return nil, fmt.Errorf("kafka client: %w", err)
+	}
+	s.admin = kadm.NewClient(s.client)
+	return s, nil
+}
+
+// Run consumes until ctx ends, then commits what is confirmed and leaves the
+// group. It returns once everything it started has ended.
+func (s *Source) Run(ctx context.Context) error {
+	s.client.AddConsumeTopics(s.cfg.Topics...)
+	var committing sync.WaitGroup
+	committing.Go(func() { s.commitRegularly(ctx) })
+	for ctx.Err() == nil {
+		s.pollOnce(ctx)
+	}
+	committing.Wait()
+	s.client.CloseAllowingRebalance() // runs revoked: the last commit
+	return nil
+}
+
+// pollOnce takes one poll's records to the handler. Polling holds the group
+// still until AllowRebalance, so that partitions can't change hands meanwhile.
+func (s *Source) pollOnce(ctx context.Context) {
+	starts := s.reload(ctx)
+	wait := maxPollWait
+	if s.hasBacklog() {
+		wait = retryEvery
+	}
+	if !s.room {
+		// A poll whose time is over returns no records but still holds the
+		// group for what is below.
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryEvery):
+		}
+		wait = 0
+	}
+	polling, cancel := context.WithTimeout(ctx, wait)
+	fetches := s.client.PollRecords(polling, maxPollRecords)
+	cancel()
+	defer s.client.AllowRebalance()
+	if ctx.Err() != nil {
+		return
+	}
+	s.offerBacklog()
+	fetches.EachError(s.fetchError)
+	fetches.EachPartition(func(f kgo.FetchTopicPartition) {
+		if p := s.partition(f.Topic, f.Partition); p != nil && len(f.Records) > 0 && p.ready() {
+			s.offer(p, f.Records)
+		}
+	})
+	s.rewind(starts)
+	s.applyPauses()
+	s.room = s.handler.Ready()
+}
+
+// offer hands records to the handler and keeps what it did not take.
+func (s *Source) offer(p *Partition, records []*Record) {
+	if len(p.backlog) > 0 || p.wantsPause() {
+		p.backlog = append(p.backlog, records...)
+		return
+	}
+	taken := s.handler.Records(p, records)
+	if taken > 0 {
+		p.advance(records[taken-1].Offset + 1)
+	}
+	p.backlog = records[taken:]
+}
+
+func (s *Source) offerBacklog() {
+	for _, p := range s.Partitions() {
+		if len(p.backlog) > 0 && p.ready() && !p.wantsPause() {
+			records := p.backlog
+			p.backlog = nil
+			s.offer(p, records)
+		}
+	}
+}
+
+func (s *Source) hasBacklog() bool {
+	for _, p := range s.Partitions() {
+		if len(p.backlog) > 0 && !p.wantsPause() {
+			return true
+		}
+	}
+	return false
+}
+
+// applyPauses pauses fetching of partitions that are halted, nearly out of
+// ledger room, or still have records the handler did not take.
+func (s *Source) applyPauses() {
+	for _, p := range s.Partitions() {
+		pause := p.wantsPause() || len(p.backlog) > 0
+		if pause == p.paused {
+			continue
+		}
+		p.paused = pause
+		which := map[string][]int32{p.Topic: {p.ID}}
+		if pause {
+			s.client.PauseFetchPartitions(which)
+		} else {
+			s.client.ResumeFetchPartitions(which)
+		}
+	}
+}
+
+// fetchError tells lost data from trouble that passes. The client retries on
+// its own; only an offset that is gone needs a person.
+func (s *Source) fetchError(topic string, id int32, err error) {
+	cut, _ := errors.AsType[*kgo.ErrDataLoss](err)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, kgo.ErrClientClosed):
+	case errors.Is(err, kerr.OffsetOutOfRange):
+		if p := s.partition(topic, id); p != nil {
+			s.haltLostData(p, "the next offset to read is not in the log: "+deletedUnread)
+		}
+	case cut != nil:
+		if p := s.partition(topic, id); p != nil {
+			s.haltLostData(p, fmt.Sprintf("records up to %d were read, but the log now goes on at %d: %s", cut.ConsumedTo, cut.ResetTo, cutOff))
+		}
+	default:
+		s.log.Warn("fetching records is disturbed; the client retries", "topic", topic, "partition", id, "error", err)
+	}
+}
+
+// Why a position is not in the log.
+const (
+	deletedUnread = "records were deleted by the topic's retention before they were read"
+	cutOff        = "records were lost by the brokers, which may put others at their offsets"
+)
+
+func (s *Source) haltLostData(p *Partition, what string) {
+	reason := fmt.Sprintf("%s[%d]: %s. The partition waits. To go on without them, stop feedsink and "+
+		"set the offset of group %s with kafka-consumer-groups --reset-offsets", p.Topic, p.ID, what, s.cfg.Group)
+	p.Halt("lost data", reason)
+	s.log.Error("partition halted", "topic", p.Topic, "partition", p.ID, "reason", reason)
+}
+
+func (s *Source) partition(topic string, id int32) *Partition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.parts[topicPartition{topic, id}]
+}
+
+// Pending is the number of records on their way one by one, over all partitions.
+func (s *Source) Pending() int64 { return s.pending.Load() }
+
+// Joined reports whether this member has its place in the group and has read
+// the ledgers of its partitions.
+func (s *Source) Joined() bool {
+	if !s.joined.Load() {
+		return false
+	}
+	for _, p := range s.Partitions() {
+		if !p.ready() {
+			return false
+		}
+	}
+	return true
+}
+
+// Partitions are the present assignments, in no order.
+func (s *Source) Partitions() []*Partition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ps := make([]*Partition, 0, len(s.parts))
+	for _, p := range s.parts {
+		ps = append(ps, p)
+	}
+	return ps
+}
