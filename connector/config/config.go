@@ -1,0 +1,149 @@
+package config
+
+import (
+	"time"
+
+	"github.com/feedsink/feedsink/router"
+)
+
+// Config is the whole configuration file. Its fields carry the file's keys;
+// what the file leaves out, or leaves empty, has its default.
+type Config struct {
+	Kafka          Kafka            `yaml:"kafka"`
+	SchemaRegistry SchemaRegistry   `yaml:"schemaRegistry"`
+	Service        Service          `yaml:"service"`
+	Retry          Retry            `yaml:"retry"`
+	DLQ            DLQ              `yaml:"dlq"`
+	Spool          Spool            `yaml:"spool"`
+	Admin          Admin            `yaml:"admin"`
+	Mappings       []router.Mapping `yaml:"mappings"`
+}
+
+// Kafka is the cluster and how the sink reads from it.
+type Kafka struct {
+	Brokers        []string      `yaml:"brokers"`        // host:port each
+	Group          string        `yaml:"group"`          // the lanes' groups are GROUP-immediate and GROUP-batch
+	StartAt        string        `yaml:"startAt"`        // earliest | latest, for partitions without a commit
+	SessionTimeout time.Duration `yaml:"sessionTimeout"` // 6s to 30m
+	TLS            TLS           `yaml:"tls"`
+	SASL           SASL          `yaml:"sasl"`
+}
+
+// TLS is how brokers are reached under encryption. Paths name PEM files.
+type TLS struct {
+	Enabled  bool   `yaml:"enabled"`
+	CAFile   string `yaml:"caFile"`   // empty: the system's certificate authorities
+	CertFile string `yaml:"certFile"` // with KeyFile: the client's certificate
+	KeyFile  string `yaml:"keyFile"`
+}
+
+// SASL is how the sink authenticates to the brokers: PLAIN, SCRAM-SHA-256 or
+// SCRAM-SHA-512, each with a user name and a password.
+type SASL struct {
+	Mechanism    string `yaml:"mechanism"` // empty: none
+	Username     string `yaml:"username"`
+	PasswordFile string `yaml:"passwordFile"`
+}
+
+// SchemaRegistry is where the schemas of Avro, JSON Schema and Protobuf
+// records are looked up. The address may carry a user and a password.
+type SchemaRegistry struct {
+	URL string `yaml:"url"` // empty: none
+}
+
+// Service is the Data Feeding Interface and how hard it may be driven.
+type Service struct {
+	BaseURL     string        `yaml:"baseURL"`
+	AuthURL     string        `yaml:"authURL"`
+	Entity      string        `yaml:"entity"`
+	APIKey      Secret        `yaml:"apiKey"` // exactly one of APIKey and APIKeyFile
+	APIKeyFile  string        `yaml:"apiKeyFile"`
+	Timeout     time.Duration `yaml:"timeout"` // of a call; of an upload, the time without a byte moving
+	Concurrency Concurrency   `yaml:"concurrency"`
+	Rate        Rate          `yaml:"rate"`
+	Breaker     Breaker       `yaml:"breaker"`
+}
+
+// Concurrency bounds the calls in flight, which adapt between 1 and Max.
+type Concurrency struct {
+	Start int `yaml:"start"`
+	Max   int `yaml:"max"`
+}
+
+// Rate is the most calls in a span of time that the whole deployment makes.
+type Rate struct {
+	Calls int           `yaml:"calls"` // 0: no limit
+	Per   time.Duration `yaml:"per"`
+}
+
+// Breaker says when calls pause: after this many failures in a row, for this
+// long before one call probes.
+type Breaker struct {
+	Failures int           `yaml:"failures"`
+	OpenFor  time.Duration `yaml:"openFor"`
+}
+
+// Retry is the back-off between two tries of what may succeed later.
+type Retry struct {
+	Initial     time.Duration `yaml:"initial"`
+	Max         time.Duration `yaml:"max"`
+	GiveUpAfter time.Duration `yaml:"giveUpAfter"` // 0: never
+}
+
+// DLQ is where records go that can never be applied.
+type DLQ struct {
+	Topic string `yaml:"topic"` // empty: none, a permanent failure halts its partition
+}
+
+// Spool is the disk space of files that wait for their import.
+type Spool struct {
+	Dir      string       `yaml:"dir"`
+	MaxBytes router.Bytes `yaml:"maxBytes"` // at this size the batch lane's partitions pause
+}
+
+// Admin is the HTTP server for probes, metrics, status and webhooks.
+type Admin struct {
+	Listen  string  `yaml:"listen"` // host:port; an empty host means all addresses
+	PProf   bool    `yaml:"pprof"`
+	Webhook Webhook `yaml:"webhook"`
+}
+
+// Webhook is the shared secret that the service sends when an execution ends.
+type Webhook struct {
+	Header     string `yaml:"header"`
+	SecretFile string `yaml:"secretFile"` // empty: the endpoint answers 403
+}
+
+// defaults is the configuration of a file that says nothing.
+func defaults() Config {
+	return Config{
+		Kafka: Kafka{Group: "feedsink", StartAt: "earliest", SessionTimeout: 30 * time.Second},
+		Service: Service{
+			Timeout:     30 * time.Second,
+			Concurrency: Concurrency{Start: 16, Max: 256},
+			Rate:        Rate{Per: time.Minute},
+			Breaker:     Breaker{Failures: 10, OpenFor: 15 * time.Second},
+		},
+		Retry: Retry{Initial: 200 * time.Millisecond, Max: 30 * time.Second},
+		Spool: Spool{Dir: "/var/lib/feedsink", MaxBytes: 20 << 30},
+		Admin: Admin{Listen: ":8080", Webhook: Webhook{Header: "X-Feedsink-Secret"}},
+	}
+}
+
+// mappingDefaults is a mapping of which the file says nothing. Filled in
+// before the file's own values, so that a 0 in the file stays a 0.
+func mappingDefaults() router.Mapping {
+	return router.Mapping{
+		Format:   "json",
+		Envelope: "none",
+		KafkaKey: "text",
+		Imports: router.Imports{
+			CSV:         router.CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8", Compression: "GZIP"},
+			Roll:        router.Roll{Rows: 500_000, Bytes: 256 << 20, Age: 2 * time.Hour},
+			SlotsPerDay: 12,
+			Reserve:     2,
+			RetryFailed: 1,
+			Timezone:    "UTC",
+		},
+	}
+}

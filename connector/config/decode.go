@@ -1,0 +1,270 @@
+package config
+
+import (
+	"errors"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/feedsink/feedsink/router"
+)
+
+// decoder fills the configuration from nodes and notes where each path stands.
+// It goes on after a problem, leaving the default in place.
+type decoder struct {
+	*findings
+	env func(string) (string, bool)
+}
+
+var (
+	errUnclosed     = errors.New("${ without }")
+	errVariableName = errors.New("not a variable's name")
+)
+
+// unsetError is a variable, by its name, that has neither value nor default.
+type unsetError string
+
+func (e unsetError) Error() string { return "the environment variable " + string(e) + " is not set" }
+
+// value fills into from n. A value that is left empty keeps the default.
+func (d *decoder) value(path string, n *node, into reflect.Value) {
+	if n.kind != scalar || wantsBlock(into.Type()) {
+		d.block(path, n, into)
+		return
+	}
+	text, ok := d.scalar(path, n, into.Type() == reflect.TypeFor[Secret]())
+	if !ok || n.plain && isNothing(text) {
+		return
+	}
+	if message, hint := parseScalar(text, n.plain, into.Addr().Interface()); message != "" {
+		d.unreadable(d.places[path], path, message+shown(d.places[path]), hint)
+	}
+}
+
+// shown is a value for the end of a message.
+func shown(p place) string {
+	if p.written == "" {
+		return ""
+	}
+	return ", is " + quote(p.written)
+}
+
+// scalar notes the place of a scalar and gives its text with environment
+// variables replaced.
+func (d *decoder) scalar(path string, n *node, secret bool) (text string, ok bool) {
+	p := place{line: n.line, column: n.column}
+	if !secret {
+		p.written = n.text
+	}
+	d.places[path] = p
+	text, err := expand(n.text, d.env)
+	if err == nil {
+		return text, true
+	}
+	message, hint := err.Error(), "write $${ where ${ itself is meant"
+	if unset, ok := errors.AsType[unsetError](err); ok {
+		hint = "set it, or write ${" + string(unset) + ":-default}"
+	} else if secret {
+		message = "a ${…} that cannot be read" // what is in it may be the secret
+	}
+	d.unreadable(p, path, message, hint)
+	return "", false
+}
+
+// isNothing reports whether an unquoted scalar is YAML's null, or was written
+// as a variable that is empty.
+func isNothing(text string) bool {
+	switch text {
+	case "", "~", "null", "Null", "NULL":
+		return true
+	}
+	return false
+}
+
+// wantsBlock reports whether a value of this type is written as a list or as
+// keys.
+func wantsBlock(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Struct:
+		return t != reflect.TypeFor[Secret]()
+	case reflect.Slice, reflect.Pointer:
+		return true
+	}
+	return false
+}
+
+// block fills a list, an object or a pointer to one from n.
+func (d *decoder) block(path string, n *node, into reflect.Value) {
+	if _, known := d.places[path]; !known {
+		d.places[path] = place{line: n.line, column: n.column}
+	}
+	if n.kind == scalar && d.shorthand(path, n, into) {
+		return
+	}
+	switch {
+	case into.Kind() == reflect.Pointer:
+		if into.IsNil() {
+			into.Set(reflect.New(into.Type().Elem()))
+		}
+		d.value(path, n, into.Elem())
+	case into.Kind() == reflect.Slice && n.kind == list:
+		into.Set(reflect.MakeSlice(into.Type(), len(n.items), len(n.items)))
+		for i, item := range n.items {
+			d.item(index(path, i), item, into.Index(i))
+		}
+	case into.Kind() == reflect.Struct && n.kind == object && wantsBlock(into.Type()):
+		d.object(path, n, into)
+	default:
+		d.mismatch(path, n, into)
+	}
+}
+
+// shorthand handles a scalar where a block is expected: nothing at all, and the
+// bare name of a column.
+func (d *decoder) shorthand(path string, n *node, into reflect.Value) bool {
+	if n.plain && isNothing(n.text) {
+		return true
+	}
+	if column, ok := reflect.TypeAssert[*router.Column](into.Addr()); ok {
+		if text, ok := d.scalar(path, n, false); ok {
+			column.Name = text
+		}
+		return true
+	}
+	return false
+}
+
+// item fills one element of a list, which starts from its type's defaults.
+func (d *decoder) item(path string, n *node, into reflect.Value) {
+	if mapping, ok := reflect.TypeAssert[*router.Mapping](into.Addr()); ok {
+		*mapping = mappingDefaults()
+	}
+	if n.kind == scalar && n.plain && isNothing(n.text) && !d.unread[path] {
+		d.unreadable(place{line: n.line, column: n.column}, path, "an empty element", "write a value or remove the element")
+		return
+	}
+	d.value(path, n, into)
+}
+
+// object fills a struct key by key.
+func (d *decoder) object(path string, n *node, into reflect.Value) {
+	for _, e := range n.entries {
+		below := join(path, e.key)
+		field, known := fieldOf(into, e.key)
+		if !known {
+			hint, meant := suggest(path, e.key, into.Type())
+			if meant != "" && n.find(meant) < 0 {
+				d.unread[join(path, meant)] = true // misspelt is not also missing
+			}
+			d.unreadable(place{line: e.line, column: e.column}, below, "unknown key", hint)
+			continue
+		}
+		if e.value.kind != scalar || wantsBlock(field.Type()) {
+			d.places[below] = place{line: e.line, column: e.column}
+		}
+		d.value(below, e.value, field)
+	}
+}
+
+// mismatch reports a list, block or single value where another is wanted.
+func (d *decoder) mismatch(path string, n *node, into reflect.Value) {
+	wanted, hint := scalar, ""
+	switch {
+	case into.Kind() == reflect.Slice:
+		wanted = list
+		if n.kind == scalar {
+			hint = "write " + listOf(n.text)
+		}
+	case wantsBlock(into.Type()):
+		wanted, hint = object, "its keys are "+strings.Join(keysOf(into.Type()), ", ")
+	}
+	message := "must be " + wanted.String() + ", is " + n.kind.String()
+	d.unreadable(place{line: n.line, column: n.column}, path, message, hint)
+}
+
+// listOf is a list of one value as it can be written on a line.
+func listOf(text string) string {
+	if strings.ContainsAny(text, "{}[],#'\"") {
+		text = strconv.Quote(text)
+	}
+	return "[" + text + "]"
+}
+
+// parseScalar sets the value that into points to. It answers with the rule
+// that text breaks, and a hint.
+func parseScalar(text string, plain bool, into any) (message, hint string) {
+	switch into := into.(type) {
+	case *string:
+		*into = text
+		return "", ""
+	case *Secret:
+		*into = NewSecret(text)
+		return "", ""
+	case *time.Duration:
+		return parseDuration(text, into)
+	case *router.Bytes:
+		return parseBytes(text, into)
+	case *bool:
+		return parseBool(text, plain, into)
+	case *int:
+		return parseInt(text, plain, into)
+	case *int64:
+		return parseInt(text, plain, into)
+	}
+	// A new type in the configuration without a way to read it: every test
+	// that loads a file with it ends here.
+	panic("config: no way to read a " + reflect.TypeOf(into).String())
+}
+
+func parseDuration(text string, into *time.Duration) (message, hint string) {
+	d, err := time.ParseDuration(text)
+	if err == nil {
+		*into = d
+		return "", ""
+	}
+	if _, err := strconv.ParseUint(text, 10, 32); err == nil {
+		return "must be a duration with a unit", "write " + text + "s for seconds"
+	}
+	return "must be a duration", "write 30s; the units are ms, s, m and h"
+}
+
+func parseBytes(text string, into *router.Bytes) (message, hint string) {
+	size, err := router.ParseBytes(text)
+	if err != nil {
+		return "must be a size", "write 128MiB; the units are KiB, MiB, GiB and TiB, or kB, MB, GB and TB"
+	}
+	*into = size
+	return "", ""
+}
+
+func parseBool(text string, plain bool, into *bool) (message, hint string) {
+	const rule = "must be true or false"
+	if !plain {
+		return rule, "write it without quotes"
+	}
+	switch text {
+	case "true", "True", "TRUE":
+		*into = true
+	case "false", "False", "FALSE":
+		*into = false
+	default:
+		return rule, ""
+	}
+	return "", ""
+}
+
+func parseInt[T int | int64](text string, plain bool, into *T) (message, hint string) {
+	const rule = "must be a whole number"
+	v, err := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange) || int64(T(v)) != v:
+		return "must be a whole number of at most 64 bits", ""
+	case err != nil:
+		return rule, "write digits, such as 16"
+	case !plain:
+		return rule, "write it without quotes"
+	}
+	*into = T(v)
+	return "", ""
+}

@@ -1,0 +1,176 @@
+package config_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/router"
+)
+
+// environment is a lookup in fixed variables.
+func environment(pairs ...string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1], true
+			}
+		}
+		return "", false
+	}
+}
+
+// base is the shortest file that can work; tests add to it or spoil it.
+const base = `kafka:
+  brokers: [localhost:9092]
+service:
+  baseURL: http://localhost:8090
+  authURL: http://localhost:8090
+  entity: acme
+  apiKey: key
+mappings:
+  - name: customers
+    topics: [crm.customers]
+    profileTable: customers
+    key: customerNumber
+    routes: [{lane: immediate}]
+`
+
+func parse(t *testing.T, data string, env ...string) *config.Config {
+	t.Helper()
+	cfg, err := config.Parse("feedsink.yaml", []byte(data), environment(env...))
+	if err != nil {
+		t.Fatalf("Parse: %v", err)
+	}
+	return cfg
+}
+
+func TestParseReadsEveryKeyOfAWholeFile(t *testing.T) {
+	cfg, err := config.Load(filepath.Join("testdata", "whole.yaml"), environment("FEEDSINK_API_KEY", "s3cret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := cfg.Service.APIKey.Reveal(); got != "s3cret" {
+		t.Errorf("api key: got %q, want s3cret", got)
+	}
+	got := cfg.Mappings[0]
+	want := router.Mapping{
+		Name: "customers", Topics: []string{"crm.customers"}, Format: "json", Envelope: "none", KafkaKey: "text",
+		ProfileTable: "customers", Key: "customerNumber",
+		Routes: []router.Route{{When: `segments.tier == "gold"`, Lane: "immediate"}, {Lane: "batch"}},
+		Imports: router.Imports{
+			Upsert: &router.Import{ETL: "101", Mode: "CREATE_OR_UPDATE"},
+			Delete: &router.Import{ETL: "102", Mode: "DELETE"},
+			Columns: []router.Column{
+				{Name: "customerNumber"},
+				{Name: "emailAddress"},
+				{Name: "subscriptions#newsletter"},
+				{Name: "S_tier", Absent: "empty", Null: "none"},
+			},
+			CSV:         router.CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8", Compression: "GZIP"},
+			Roll:        router.Roll{Rows: 500_000, Bytes: 256 << 20, Age: 2 * time.Hour},
+			SlotsPerDay: 12, Reserve: 2, RetryFailed: 1, Timezone: "UTC",
+		},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("mapping\n got %+v\nwant %+v", got, want)
+	}
+	if got, want := cfg.Mappings[1].Fields[1], (router.Field{From: "total_cents", To: "orderTotal", As: "number", Scale: -2}); got != want {
+		t.Errorf("field: got %+v, want %+v", got, want)
+	}
+}
+
+func TestWholeFileSaysOnlyTheDefaults(t *testing.T) {
+	whole, err := config.Load(filepath.Join("testdata", "whole.yaml"), environment("FEEDSINK_API_KEY", "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := parse(t, base+"dlq: {topic: feedsink.dlq}\n")
+	whole.Mappings, least.Mappings = nil, nil
+	if !reflect.DeepEqual(whole, least) {
+		t.Errorf("got  %+v\nwant %+v", least, whole)
+	}
+}
+
+func TestParseKeepsZeroWhereTheFileSaysZero(t *testing.T) {
+	said := parse(t, base+"    imports: {retryFailed: 0, reserve: 0}\n").Mappings[0].Imports
+	if said.RetryFailed != 0 || said.Reserve != 0 {
+		t.Errorf("retryFailed, reserve: got %d, %d, want 0, 0", said.RetryFailed, said.Reserve)
+	}
+	unsaid := parse(t, base).Mappings[0].Imports
+	if unsaid.RetryFailed != 1 || unsaid.Reserve != 2 {
+		t.Errorf("retryFailed, reserve: got %d, %d, want 1, 2", unsaid.RetryFailed, unsaid.Reserve)
+	}
+}
+
+func TestEmptyValueKeepsTheDefault(t *testing.T) {
+	cfg := parse(t, base+"admin:\n  listen:\nretry:\nspool: {dir: ~, maxBytes: \"${NONE:-}1KiB\"}\n")
+	if cfg.Admin.Listen != ":8080" || cfg.Retry.Max != 30*time.Second || cfg.Spool.Dir != "/var/lib/feedsink" {
+		t.Errorf("got %+v %+v %+v, want the defaults", cfg.Admin, cfg.Retry, cfg.Spool)
+	}
+}
+
+func TestVariableIsTypedAfterItIsReplaced(t *testing.T) {
+	cfg := parse(t, strings.Replace(base, "entity: acme", `entity: "${ENTITY}"
+  concurrency:
+    max: ${MAX}
+  timeout: ${SECONDS:-10}s`, 1), "MAX", "99", "ENTITY", "true")
+	if cfg.Service.Concurrency.Max != 99 || cfg.Service.Timeout != 10*time.Second || cfg.Service.Entity != "true" {
+		t.Errorf("got max %d, timeout %v, entity %q, want 99, 10s, true",
+			cfg.Service.Concurrency.Max, cfg.Service.Timeout, cfg.Service.Entity)
+	}
+}
+
+func TestVariableCannotAddKeys(t *testing.T) {
+	const hostile = "acme\n  apiKeyFile: /etc/passwd\n# {[\"'"
+	cfg := parse(t, strings.Replace(base, "acme", "${ENTITY}", 1), "ENTITY", hostile)
+	if cfg.Service.Entity != hostile || cfg.Service.APIKeyFile != "" {
+		t.Errorf("got entity %q, apiKeyFile %q", cfg.Service.Entity, cfg.Service.APIKeyFile)
+	}
+}
+
+func TestCommentsAreNotExpanded(t *testing.T) {
+	parse(t, "# ${UNSET}\n"+strings.Replace(base, "acme", "acme # ${UNSET}", 1))
+}
+
+func TestAnchorsAndMergeKeysAreResolved(t *testing.T) {
+	cfg := parse(t, base+`    imports: &files
+      roll: {rows: 7}
+      reserve: 3
+  - name: orders
+    topics: [shop.orders]
+    customTable: orders
+    key: businessKey
+    routes: [{lane: immediate}]
+    imports:
+      <<: *files
+      reserve: 4
+`)
+	got := cfg.Mappings[1].Imports
+	if got.Roll.Rows != 7 || got.Reserve != 4 || got.Roll.Age != 2*time.Hour {
+		t.Errorf("got rows %d, reserve %d, age %v, want 7, 4, 2h", got.Roll.Rows, got.Reserve, got.Roll.Age)
+	}
+}
+
+func TestSizesAreReadWithTheirUnits(t *testing.T) {
+	for text, want := range map[string]router.Bytes{
+		"1": 1, "7B": 7, "128MiB": 128 << 20, "3 GiB": 3 << 30, "2kB": 2000, "1TB": 1e12, "1TiB": 1 << 40,
+	} {
+		if got := parse(t, base+"spool: {maxBytes: "+text+"}\n").Spool.MaxBytes; got != want {
+			t.Errorf("%s: got %d, want %d", text, got, want)
+		}
+	}
+}
+
+func TestLoadOfAMissingFileNamesIt(t *testing.T) {
+	_, err := config.Load(filepath.Join(t.TempDir(), "none.yaml"), os.LookupEnv)
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "none.yaml") {
+		t.Errorf("got %v, want a missing none.yaml", err)
+	}
+}

@@ -1,0 +1,140 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is one mistake in the file.
+type Problem struct {
+	Line, Column int    // from 1: of the value, or of the closest thing the file has
+	Path         string // mappings[0].routes[1].when; "" for the file as a whole
+	Message      string // the rule and the value that breaks it, never a secret
+	Hint         string // what to write instead, "" when the message says it
+}
+
+// Problems is every mistake of one file, by position. It is what Parse and
+// Load return for a file that was read and cannot work.
+//
+//nolint:errname // what it is matters more than that it is an error
+type Problems struct {
+	Name string // of the file
+	List []Problem
+}
+
+// Error is the count and then one line per problem:
+// `feedsink.yaml:12:5: kafka.brokers: …; hint: …`.
+func (p *Problems) Error() string {
+	var b strings.Builder
+	noun := "problems"
+	if len(p.List) == 1 {
+		noun = "problem"
+	}
+	fmt.Fprintf(&b, "%s: %d %s", p.Name, len(p.List), noun)
+	for _, one := range p.List {
+		fmt.Fprintf(&b, "\n%s:%d:%d: ", p.Name, one.Line, one.Column)
+		if one.Path != "" {
+			b.WriteString(one.Path + ": ")
+		}
+		b.WriteString(one.Message)
+		if one.Hint != "" {
+			b.WriteString("; hint: " + one.Hint)
+		}
+	}
+	return b.String()
+}
+
+// place is where a path of the configuration stands in the file.
+type place struct {
+	line, column int
+	written      string // a scalar as the file has it, before environment variables
+}
+
+// findings gathers problems and knows where each path of the file stands.
+type findings struct {
+	problems []Problem
+	places   map[string]place
+	unread   map[string]bool // paths whose value could not be read: rules about them say nothing new
+}
+
+func newFindings() *findings {
+	return &findings{places: map[string]place{}, unread: map[string]bool{}}
+}
+
+// at reports a problem of the value at path, or of the closest parent that the
+// file has.
+func (f *findings) at(path, message, hint string) {
+	p := place{line: 1, column: 1}
+	for near := path; ; near = parent(near) {
+		if found, ok := f.places[near]; ok {
+			p = found
+			break
+		}
+		if near == "" {
+			break
+		}
+	}
+	f.add(p, path, message, hint)
+}
+
+func (f *findings) add(p place, path, message, hint string) {
+	f.problems = append(f.problems, Problem{p.line, p.column, path, message, hint})
+}
+
+// unreadable reports a value that has no meaning under its key.
+func (f *findings) unreadable(p place, path, message, hint string) {
+	f.unread[path] = true
+	f.add(p, path, message, hint)
+}
+
+// breaks reports a value that was read and breaks a rule. It says nothing
+// where the value, or what contains it, could not be read: one mistake is
+// reported once.
+func (f *findings) breaks(path, message, hint string) {
+	for near := path; ; near = parent(near) {
+		if f.unread[near] {
+			return
+		}
+		if near == "" {
+			break
+		}
+	}
+	f.at(path, message, hint)
+}
+
+// written is the scalar at path as the file has it, quoted for a message, or
+// the default it stands for. An environment variable shows as its name: what
+// is in it may be secret.
+func (f *findings) written(path string, otherwise any) string {
+	if p, ok := f.places[path]; ok && p.written != "" {
+		return quote(p.written)
+	}
+	return quote(fmt.Sprint(otherwise))
+}
+
+// result is every finding by position, or nil.
+func (f *findings) result(name string) error {
+	if len(f.problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(f.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
+	})
+	return &Problems{Name: name, List: slices.Compact(f.problems)}
+}
+
+// parent is the path without its last key or index, "" at the top.
+func parent(path string) string {
+	return path[:max(strings.LastIndexAny(path, ".["), 0)]
+}
+
+// quote is text as a message shows it: short, on one line.
+func quote(text string) string {
+	const most = 60
+	if runes := []rune(text); len(runes) > most {
+		text = string(runes[:most]) + "…"
+	}
+	return fmt.Sprintf("%q", text)
+}

@@ -1,0 +1,199 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// rules are what a value must fulfil beyond its type, each with its message
+// beside it. They look at one file as a whole and so may compare its parts.
+type rules struct {
+	*findings
+	cfg *Config
+}
+
+func (r *rules) all() {
+	r.kafka(&r.cfg.Kafka)
+	r.service(&r.cfg.Service)
+	r.retry(&r.cfg.Retry)
+	r.stores(r.cfg)
+	r.admin(&r.cfg.Admin)
+	r.mappings()
+	r.crossings()
+}
+
+func (r *rules) service(s *Service) {
+	r.address("service.baseURL", s.BaseURL)
+	r.address("service.authURL", s.AuthURL)
+	r.required("service.entity", s.Entity, "the name of the entity that owns the tables")
+	r.apiKey(s)
+	r.positive("service.timeout", s.Timeout)
+	r.atLeast("service.concurrency.start", s.Concurrency.Start, 1)
+	r.atLeast("service.concurrency.max", s.Concurrency.Max, 1)
+	if s.Concurrency.Start > s.Concurrency.Max && s.Concurrency.Max > 0 {
+		r.breaks("service.concurrency", fmt.Sprintf("start must not be above max, is %d with max %d",
+			s.Concurrency.Start, s.Concurrency.Max), "lower start or raise max")
+	}
+	r.atLeast("service.rate.calls", s.Rate.Calls, 0)
+	if s.Rate.Calls > 0 {
+		r.positive("service.rate.per", s.Rate.Per)
+	}
+	r.atLeast("service.breaker.failures", s.Breaker.Failures, 1)
+	r.positive("service.breaker.openFor", s.Breaker.OpenFor)
+}
+
+// apiKey checks that there is exactly one key and that it can be read.
+func (r *rules) apiKey(s *Service) {
+	const path, filePath = "service.apiKey", "service.apiKeyFile"
+	switch inFile := s.APIKeyFile != ""; {
+	case inFile && !s.APIKey.IsZero():
+		r.breaks(filePath, "only one of apiKey and apiKeyFile can be given", "remove apiKey: a file can be rotated without a restart")
+	case inFile:
+		r.secretFile(filePath, s.APIKeyFile)
+	case s.APIKey.IsZero() && !r.unread[path] && !r.unread[filePath]:
+		r.breaks(path, "one of apiKey and apiKeyFile is required", "write apiKeyFile: /run/secrets/api-key")
+	case strings.ContainsFunc(s.APIKey.Reveal(), func(c rune) bool { return c < ' ' || c == 0x7f }):
+		r.breaks(path, "must be one line of text", "")
+	}
+}
+
+func (r *rules) retry(t *Retry) {
+	r.positive("retry.initial", t.Initial)
+	r.positive("retry.max", t.Max)
+	if t.Max > 0 && t.Initial > t.Max {
+		r.breaks("retry", fmt.Sprintf("initial must not be above max, is %v with max %v", t.Initial, t.Max), "lower initial or raise max")
+	}
+	if t.GiveUpAfter < 0 {
+		r.breaks("retry.giveUpAfter", "must not be negative, is "+r.written("retry.giveUpAfter", t.GiveUpAfter), "write 0s for never")
+	}
+}
+
+// stores checks where schemas come from and where records and files go.
+func (r *rules) stores(c *Config) {
+	if c.SchemaRegistry.URL != "" {
+		r.address("schemaRegistry.url", c.SchemaRegistry.URL)
+	}
+	if c.DLQ.Topic != "" && !isTopic(c.DLQ.Topic) {
+		r.breaks("dlq.topic", "must be a topic's name, is "+r.written("dlq.topic", c.DLQ.Topic),
+			"up to 249 of the characters a-z A-Z 0-9 . _ -")
+	}
+	r.required("spool.dir", c.Spool.Dir, "the directory for files that wait for their import")
+	if c.Spool.MaxBytes <= 0 {
+		r.breaks("spool.maxBytes", "must be above 0, is "+r.written("spool.maxBytes", c.Spool.MaxBytes), "")
+	}
+}
+
+// headerName is RFC 9110's token, which names of HTTP headers are.
+var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+func (r *rules) admin(a *Admin) {
+	if _, port, err := net.SplitHostPort(a.Listen); err != nil || !isPort(port, 0) {
+		r.breaks("admin.listen", "must be host:port, is "+r.written("admin.listen", a.Listen), "write :8080 for all addresses")
+	}
+	if !headerName.MatchString(a.Webhook.Header) {
+		r.breaks("admin.webhook.header", "must be the name of an HTTP header, is "+r.written("admin.webhook.header", a.Webhook.Header), "")
+	}
+	if a.Webhook.SecretFile != "" {
+		r.secretFile("admin.webhook.secretFile", a.Webhook.SecretFile)
+	}
+}
+
+// crossings are the rules between the mappings and the rest of the file.
+func (r *rules) crossings() {
+	for i, m := range r.cfg.Mappings {
+		path := index("mappings", i)
+		for j, topic := range m.Topics {
+			if topic != "" && topic == r.cfg.DLQ.Topic {
+				r.breaks(index(path+".topics", j), "is the dead-letter topic: its records would be read as events",
+					"use another topic for dlq.topic")
+			}
+		}
+		files := m.Imports.Upsert != nil || m.Imports.Patch != nil || m.Imports.Create != nil || m.Imports.Delete != nil
+		if most := r.cfg.Spool.MaxBytes; files && most > 0 && m.Imports.Roll.Bytes > most {
+			rolled := path + ".imports.roll.bytes"
+			r.breaks(rolled, "must not be above spool.maxBytes, is "+r.written(rolled, m.Imports.Roll.Bytes),
+				"the spool would be full before a file is")
+		}
+	}
+}
+
+// The rules that many keys share.
+
+func (r *rules) required(path, value, what string) {
+	if strings.TrimSpace(value) == "" {
+		r.breaks(path, "is required", what)
+	}
+}
+
+func (r *rules) positive(path string, d time.Duration) {
+	if d <= 0 {
+		r.breaks(path, "must be above 0, is "+r.written(path, d), "")
+	}
+}
+
+func (r *rules) atLeast(path string, value, least int) {
+	if value < least {
+		r.breaks(path, fmt.Sprintf("must be at least %d, is %s", least, r.written(path, value)), "")
+	}
+}
+
+// address checks an absolute http or https address. Only the registry's may
+// carry a user and a password, and no message shows an address that does.
+func (r *rules) address(path, value string) {
+	if value == "" {
+		r.breaks(path, "is required", "write https://host")
+		return
+	}
+	is := ""
+	if !strings.Contains(value, "@") {
+		is = ", is " + r.written(path, value)
+	}
+	u, err := url.Parse(value)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Port() != "" && !isPort(u.Port(), 1):
+		r.breaks(path, "must be an absolute http or https address"+is, "write https://host")
+	case u.RawQuery != "" || u.Fragment != "":
+		r.breaks(path, "must not have a query or fragment"+is, "")
+	case u.User != nil && path != "schemaRegistry.url":
+		r.breaks(path, "must not carry a user or password", "the key goes into service.apiKeyFile")
+	}
+}
+
+// secretFile checks that a secret can be read now.
+func (r *rules) secretFile(path, file string) {
+	if _, err := SecretFile(file)(); err != nil {
+		r.badFile(path, file, err)
+	}
+}
+
+// badFile reports a file that cannot be used. What does not look like a path
+// is not shown: it may be the content that belongs into the file.
+func (r *rules) badFile(path, file string, err error) {
+	if strings.Contains(file, "\n") || !strings.HasPrefix(file, "/") && !strings.HasPrefix(file, ".") {
+		r.breaks(path, "names no readable file", "write a path such as /run/secrets/api-key, not the content")
+		return
+	}
+	hint := ""
+	if errors.Is(err, fs.ErrPermission) {
+		hint = "make the file readable for the user that runs feedsink"
+	}
+	r.breaks(path, err.Error(), hint)
+}
+
+// isPort reports whether text is a port number of at least least.
+func isPort(text string, least int) bool {
+	n, err := strconv.Atoi(text)
+	return err == nil && n >= least && n <= 65535
+}
+
+var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
+
+// isTopic reports whether Kafka takes text as a topic's name.
+func isTopic(text string) bool { return text != "." && text != ".." && topicName.MatchString(text) }

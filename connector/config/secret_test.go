@@ -1,0 +1,165 @@
+package config_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/feedsink/feedsink/connector/config"
+)
+
+func TestSecretShowsNowhere(t *testing.T) {
+	const text = "hunter2"
+	secret := config.NewSecret(text)
+	holders := []any{
+		secret, &secret,
+		[]config.Secret{secret},
+		map[string]any{"key": secret},
+		config.Service{APIKey: secret},
+		&config.Config{Service: config.Service{APIKey: secret}},
+		struct {
+			inner struct{ secret config.Secret }
+		}{struct{ secret config.Secret }{secret}},
+	}
+	var out bytes.Buffer
+	for _, h := range holders {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T"} {
+			fmt.Fprintf(&out, verb+"\n", h)
+		}
+		encoded, err := json.Marshal(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Write(encoded)
+		if encoded, err = yaml.Marshal(h); err != nil {
+			t.Fatal(err)
+		}
+		out.Write(encoded)
+		slog.New(slog.NewTextHandler(&out, nil)).Info("configuration", "value", h)
+		slog.New(slog.NewJSONHandler(&out, nil)).Info("configuration", "value", h)
+	}
+	fmt.Fprint(&out, secret.String(), secret.GoString())
+	for _, shape := range []string{text, fmt.Sprintf("%x", text), fmt.Sprintf("%X", text), "104 117 110 116"} { // the last: bytes in decimal
+		if strings.Contains(out.String(), shape) {
+			t.Errorf("%q shows in\n%s", shape, &out)
+		}
+	}
+	if got := secret.Reveal(); got != text {
+		t.Errorf("Reveal: got %q, want %q", got, text)
+	}
+}
+
+func TestSecretFileFollowsTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "key")
+	read := config.SecretFile(path)
+	write := func(content string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := read(); err == nil {
+		t.Error("missing file: got no error")
+	}
+	for _, c := range []struct{ content, want string }{
+		{"one\n", "one"},
+		{"two\r\n", "two"}, // same length in the same tick of the file's clock
+		{" six ", "six"},
+	} {
+		write(c.content)
+		got, err := read()
+		if err != nil || got.Reveal() != c.want {
+			t.Errorf("%q: got %q, %v, want %q", c.content, got.Reveal(), err, c.want)
+		}
+	}
+	for _, content := range []string{"", " \n", "a\nb", strings.Repeat("k", 70_000)} {
+		write(content)
+		if got, err := read(); err == nil || strings.Contains(err.Error(), "kkk") {
+			t.Errorf("%.5q: got %q, %v, want an error", content, got.Reveal(), err)
+		}
+	}
+}
+
+// Kubernetes replaces a mounted secret by moving a symbolic link.
+func TestSecretFileFollowsAMovedLink(t *testing.T) {
+	dir := t.TempDir()
+	for _, version := range []string{"one", "two"} {
+		if err := os.WriteFile(filepath.Join(dir, version), []byte(version), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(dir, "key")
+	read := config.SecretFile(link)
+	for _, version := range []string{"one", "two"} {
+		next := link + ".next"
+		if err := os.Symlink(version, next); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(next, link); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := read(); err != nil || got.Reveal() != version {
+			t.Errorf("got %q, %v, want %q", got.Reveal(), err, version)
+		}
+	}
+}
+
+func TestSecretsOfTheFileAreReadWhenAsked(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"api", "kafka", "hook"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("from "+name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := spoiled("apiKey: key", "apiKeyFile: ${DIR}/api") + "admin:\n  webhook:\n    secretFile: ${DIR}/hook\n"
+	file = strings.Replace(file, "kafka:\n", "kafka:\n  sasl:\n    mechanism: PLAIN\n    username: u\n    passwordFile: ${DIR}/kafka\n", 1)
+	cfg := parse(t, file, "DIR", dir)
+	for want, read := range map[string]func() (config.Secret, error){
+		"from api": cfg.Service.Key(), "from kafka": cfg.Kafka.SASL.Password(), "from hook": cfg.Admin.Webhook.Secret(),
+	} {
+		if got, err := read(); err != nil || got.Reveal() != want {
+			t.Errorf("got %q, %v, want %q", got.Reveal(), err, want)
+		}
+	}
+	none := parse(t, base)
+	if got, err := none.Kafka.SASL.Password()(); err != nil || !got.IsZero() {
+		t.Errorf("no password: got %q, %v", got.Reveal(), err)
+	}
+	if got, err := none.Service.Key()(); err != nil || got.Reveal() != "key" {
+		t.Errorf("apiKey: got %q, %v, want key", got.Reveal(), err)
+	}
+}
+
+func TestProblemsShowNoSecret(t *testing.T) {
+	const secret = "c0ffee-c0ffee"
+	for name, file := range map[string]string{
+		"key in place of its file":         spoiled("apiKey: key", "apiKeyFile: "+secret),
+		"private key in place of its file": spoiled("brokers", "tls: {enabled: true, caFile: \"/\\n"+secret+"\"}\n  brokers"),
+		"misspelt key":                     spoiled("apiKey: key", "apikey: "+secret),
+		"key as a list":                    spoiled("apiKey: key", "apiKey: ["+secret+"]"),
+		"key with an open variable":        spoiled("apiKey: key", "apiKey: "+secret+"${"),
+		"both":                             spoiled("apiKey: key", "apiKey: "+secret+"\n  apiKeyFile: /none"),
+		"two lines":                        spoiled("apiKey: key", "apiKey: \""+secret+"\\n"+secret+"\""),
+		"syntax error beside it":           spoiled("apiKey: key", "apiKey: "+secret+": x"),
+		"unclosed quotation":               spoiled("apiKey: key", "apiKey: \""+secret),
+		"variable of another type":         base + "    imports: {reserve: \"${SECRET}\"}\n",
+		"variable as an address":           spoiled("http://localhost:8090", "${SECRET}"),
+		"password in an address":           spoiled("http://localhost:8090", "http://user:"+secret+"@host"),
+		"password in a bad address":        spoiled("http://localhost:8090", "user:"+secret+"@host"),
+		"password in the registry":         base + "schemaRegistry: {url: \"ftp://user:" + secret + "@host\"}\n",
+	} {
+		_, err := config.Parse("feedsink.yaml", []byte(file), environment("SECRET", secret))
+		if err == nil {
+			t.Errorf("%s: got no problem", name)
+		} else if strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// node is one value of the file with its position: a list, an object or a
+// scalar. Anchors, aliases and merge keys are resolved; environment variables
+// and types are not, they depend on the key a value stands under.
+type node struct {
+	line, column int
+	kind         kind
+	text         string // of a scalar
+	plain        bool   // a scalar without quotes: it may be a number, a boolean or nothing
+	items        []*node
+	entries      []entry
+}
+
+type kind uint8
+
+const (
+	scalar kind = iota
+	list
+	object
+)
+
+// String names the kind as a message does.
+func (k kind) String() string { return [...]string{"a single value", "a list", "a block of keys"}[k] }
+
+// entry is one key of an object.
+type entry struct {
+	key          string
+	line, column int
+	value        *node
+	merged       bool // by <<: an entry written out replaces it
+}
+
+// reader turns the YAML library's syntax tree into nodes.
+type reader struct {
+	*findings
+	anchors map[string]*node
+}
+
+// read parses the file. It answers nil after reporting why there is nothing to
+// look at: a syntax error hides everything after it, so it stands alone.
+func read(f *findings, data []byte) *node {
+	data = []byte(strings.TrimPrefix(string(data), "\ufeff"))
+	if line, column, ok := validText(data); !ok {
+		f.add(place{line: line, column: column}, "", "not UTF-8 text", "save the file as UTF-8")
+		return nil
+	}
+	file, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		f.syntax(err, data)
+		return nil
+	}
+	var bodies []ast.Node
+	for _, doc := range file.Docs {
+		if doc.Body != nil {
+			bodies = append(bodies, doc.Body)
+		}
+	}
+	switch len(bodies) {
+	case 0:
+		f.add(place{line: 1, column: 1}, "", "the file is empty", "start with kafka:, service: and mappings:")
+		return nil
+	case 1:
+		return (&reader{findings: f, anchors: map[string]*node{}}).node("", bodies[0])
+	default:
+		line, column := start(bodies[1])
+		f.add(place{line: line, column: column}, "", "a second YAML document", "write one document per file, without ---")
+		return nil
+	}
+}
+
+// validText finds the first byte that is not UTF-8.
+func validText(data []byte) (line, column int, ok bool) {
+	line, column = 1, 1
+	for len(data) > 0 {
+		r, size := utf8.DecodeRune(data)
+		if r == utf8.RuneError && size == 1 {
+			return line, column, false
+		}
+		if column++; r == '\n' {
+			line, column = line+1, 1
+		}
+		data = data[size:]
+	}
+	return line, column, true
+}
+
+// syntax reports what the YAML library could not read. Its own text is not
+// used whole: that quotes the lines around the mistake, which may hold a key.
+func (f *findings) syntax(err error, data []byte) {
+	p, message, hint := place{line: 1, column: 1}, "not readable as YAML", ""
+	if detail, ok := errors.AsType[yaml.Error](err); ok {
+		message = "not readable as YAML: " + firstLine(detail.GetMessage())
+		p.line, p.column = position(detail.GetToken())
+	}
+	lines := strings.Split(string(data), "\n")
+	if p.line <= len(lines) {
+		switch text := lines[p.line-1]; {
+		case strings.HasPrefix(strings.TrimLeft(text, " "), "\t"):
+			hint = "indent with spaces, not tabs"
+		case strings.Contains(text, "${"):
+			hint = `inside { } and [ ], quote environment variables: {url: "${URL}"}`
+		}
+	}
+	f.add(p, "", message, hint)
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// position is where a token stands, at least 1:1.
+func position(t *token.Token) (line, column int) {
+	if t == nil || t.Position == nil {
+		return 1, 1
+	}
+	return max(t.Position.Line, 1), max(t.Position.Column, 1)
+}
+
+// start is where a value begins. The library's token of a block of keys is the
+// first colon in it.
+func start(n ast.Node) (line, column int) {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		if !n.IsFlowStyle && len(n.Values) > 0 {
+			return start(n.Values[0])
+		}
+	case *ast.MappingValueNode:
+		return position(n.Key.GetToken())
+	}
+	return position(n.GetToken())
+}
+
+// node converts one value. Path is only for the problems found on the way.
+func (r *reader) node(path string, from ast.Node) *node {
+	line, column := start(from)
+	n := &node{line: line, column: column}
+	switch from := from.(type) {
+	case *ast.AnchorNode:
+		n = r.node(path, from.Value)
+		// Known only from here on, so that no alias can contain itself.
+		r.anchors[from.Name.String()] = n
+	case *ast.AliasNode:
+		if found := r.anchors[from.Value.String()]; found != nil {
+			return found
+		}
+		r.unreadable(place{line: line, column: column}, path,
+			"the alias "+quote("*"+from.Value.String())+" has no anchor before it",
+			"write &"+from.Value.String()+" in front of the value it repeats")
+		n.plain = true // nothing: the default stays
+	case *ast.TagNode:
+		r.unreadable(place{line: line, column: column}, path,
+			"the YAML tag "+quote(from.Start.Value)+" is not supported", "remove it, and quote the value to keep it text")
+		n.plain = true
+	case *ast.MappingNode:
+		r.entries(path, n, from.Values)
+	case *ast.MappingValueNode:
+		r.entries(path, n, []*ast.MappingValueNode{from})
+	case *ast.SequenceNode:
+		n.kind = list
+		for i, item := range from.Values {
+			n.items = append(n.items, r.node(index(path, i), item))
+		}
+	case *ast.LiteralNode:
+		n.text = from.Value.GetToken().Value
+	case *ast.StringNode:
+		n.text, n.plain = from.Value, from.GetToken().Type == token.StringType
+	case *ast.NullNode:
+		n.plain = true
+	default: // numbers, booleans, .inf and the like, as they are written
+		n.text, n.plain = from.GetToken().Value, true
+	}
+	return n
+}
+
+// entries fills n with keys and values. A key given twice is reported and the
+// first one kept.
+func (r *reader) entries(path string, n *node, values []*ast.MappingValueNode) {
+	n.kind = object
+	for _, value := range values {
+		line, column := position(value.Key.GetToken())
+		if value.Key.IsMergeKey() {
+			r.merge(path, n, r.node(path, value.Value))
+			continue
+		}
+		name := keyText(value.Key)
+		e := entry{key: name, line: line, column: column, value: r.node(join(path, name), value.Value)}
+		switch at := n.find(name); {
+		case at < 0:
+			n.entries = append(n.entries, e)
+		case n.entries[at].merged:
+			n.entries[at] = e
+		default:
+			r.add(place{line: line, column: column}, join(path, name), "the key is given twice", "remove one of them")
+		}
+	}
+}
+
+// merge adds the entries of from, a block of keys or a list of them, that n
+// does not have.
+func (r *reader) merge(path string, n, from *node) {
+	sources := []*node{from}
+	if from.kind == list {
+		sources = from.items
+	}
+	for _, source := range sources {
+		if source.kind != object {
+			r.add(place{line: source.line, column: source.column}, path, "<< takes blocks of keys, not "+source.kind.String(),
+				"write <<: *NAME with an anchor on a block of keys")
+		}
+		for _, e := range source.entries {
+			if n.find(e.key) < 0 {
+				e.merged = true
+				n.entries = append(n.entries, e)
+			}
+		}
+	}
+}
+
+func (n *node) find(key string) int {
+	for i := range n.entries {
+		if n.entries[i].key == key {
+			return i
+		}
+	}
+	return -1
+}
+
+// keyText is a key as it is written, so that null and 12 are keys too.
+func keyText(key ast.MapKeyNode) string {
+	switch key := key.(type) {
+	case *ast.MappingKeyNode:
+		return key.Value.GetToken().Value
+	default:
+		return key.GetToken().Value
+	}
+}

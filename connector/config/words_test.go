@@ -1,0 +1,78 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestEveryWordOfTheSchemaIsTaken(t *testing.T) {
+	const file = `kafka:
+  brokers: [localhost:9092]
+  startAt: earliest
+  sasl: {mechanism: PLAIN, username: u, passwordFile: PASSWORD}
+service: {baseURL: "http://localhost", authURL: "http://localhost", entity: acme, apiKey: key}
+mappings:
+  - name: customers
+    topics: [crm.customers]
+    format: json
+    envelope: none
+    kafkaKey: text
+    profileTable: customers
+    key: customerNumber
+    fields: [{from: id, to: customerNumber}, {from: a, to: b, as: string}]
+    routes: [{when: a == 1, lane: immediate}, {lane: immediate}]
+    imports:
+      upsert: {etl: "1", mode: CREATE_OR_UPDATE}
+      patch: {etl: "1", mode: UPDATE_ONLY}
+      create: {etl: "1", mode: CREATE_ONLY}
+      delete: {etl: "1", mode: DELETE}
+      columns: [customerNumber, b]
+`
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	document := schemaDocument(t)
+	found := map[string]map[string]any{}
+	schemaKeys(document, document, "", found)
+	words := 0
+	for path, schema := range found {
+		alternatives, _ := schema["anyOf"].([]any)
+		if alternatives == nil {
+			continue
+		}
+		enum, _ := alternatives[0].(map[string]any)["enum"].([]any)
+		for _, word := range enum {
+			if word == "" {
+				continue // nothing: the default
+			}
+			words++
+			data := strings.Replace(withWord(t, file, path, word.(string)), "PASSWORD", password, 1)
+			if _, err := Parse(path, []byte(data), os.LookupEnv); err != nil {
+				t.Errorf("%s: %v: %v", path, word, err)
+			}
+		}
+	}
+	if words < 25 {
+		t.Errorf("looked at %d words only", words)
+	}
+}
+
+// withWord is the file with another word at the schema's path.
+func withWord(t *testing.T, file, path, word string) string {
+	t.Helper()
+	keys := strings.Split(path, ".")
+	key := keys[len(keys)-1]
+	if key == "mode" {
+		key = keys[len(keys)-2] + `: {etl: "1", mode`
+	}
+	at := regexp.MustCompile(regexp.QuoteMeta(key) + ": [^,}\n]*")
+	place := at.FindStringIndex(file)
+	if place == nil {
+		t.Fatalf("%s is not in the file", path)
+	}
+	return file[:place[0]] + key + ": " + word + file[place[1]:]
+}
