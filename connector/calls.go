@@ -1,0 +1,174 @@
+package connector
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// calls makes of each write the one operation of the interface that it means.
+type calls struct{ client *feed.Client }
+
+// Call makes one attempt. retried says that an earlier one may have been
+// applied.
+func (c calls) Call(ctx context.Context, w *schemas.Write, retried bool) error {
+	if w.Table.Custom {
+		return c.record(ctx, w, retried)
+	}
+	var err error
+	switch w.Op {
+	case schemas.Upsert:
+		_, err = c.client.UpsertProfile(ctx, w.Table.Name, profileBody(w))
+	case schemas.Patch:
+		_, err = c.client.PatchProfile(ctx, w.Table.Name, w.ProfileID, profileBody(w))
+	case schemas.Delete:
+		err = c.client.DeleteProfile(ctx, w.Table.Name, w.ProfileID)
+	default:
+		err = errNoCall
+	}
+	return err
+}
+
+// errNoCall is permanent. The router sends no such write to the immediate lane.
+var errNoCall immediate.Failure = noCall{}
+
+type noCall struct{}
+
+func (noCall) Error() string             { return "the interface has no call that creates a profile only" }
+func (noCall) Transient() bool           { return false }
+func (noCall) Overload() bool            { return false }
+func (noCall) Unknown() bool             { return false }
+func (noCall) RetryAfter() time.Duration { return 0 }
+func (noCall) Status() int               { return 0 }
+
+func (c calls) record(ctx context.Context, w *schemas.Write, retried bool) error {
+	var err error
+	switch w.Op {
+	case schemas.Upsert:
+		_, err = c.client.UpsertRecord(ctx, w.Table.Name, recordBody(w), true)
+	case schemas.Patch:
+		_, err = c.client.UpdateRecord(ctx, w.Table.Name, w.Key, recordBody(w))
+	case schemas.Create:
+		_, err = c.client.UpsertRecord(ctx, w.Table.Name, recordBody(w), false)
+		if retried && conflict(err) {
+			return c.ours(ctx, w, err)
+		}
+	case schemas.Delete:
+		err = c.client.DeleteRecord(ctx, w.Table.Name, w.Key)
+	}
+	return err
+}
+
+func conflict(err error) bool {
+	e, ok := errors.AsType[*feed.Error](err)
+	return ok && e.Status() == http.StatusConflict
+}
+
+// ours decides about a create that met a record of its key after a try of which
+// nobody knows the outcome: the record may be the one that was created then. It
+// is read, and equal to what was sent means that it is.
+func (c calls) ours(ctx context.Context, w *schemas.Write, conflict error) error {
+	have, err := c.client.GetRecord(ctx, w.Table.Name, w.Key)
+	if err != nil {
+		return err
+	}
+	stored := make(map[string]json.RawMessage, len(have.Properties))
+	for _, p := range have.Properties {
+		stored[p.Name] = p.Value
+	}
+	for _, cell := range w.Cells {
+		if !sameJSON(stored[cell.Name], cell.Value.AppendJSON(nil)) {
+			return conflict
+		}
+	}
+	return nil
+}
+
+// sameJSON compares values, not spellings: 12.50 is 12.5.
+func sameJSON(a, b []byte) bool {
+	if len(a) == 0 || string(bytes.TrimSpace(a)) == "null" {
+		return string(b) == "null"
+	}
+	x, y := jsontext.Value(a).Clone(), jsontext.Value(b).Clone()
+	return x.Canonicalize() == nil && y.Canonicalize() == nil && bytes.Equal(x, y)
+}
+
+var profileSections = []struct {
+	section schemas.Section
+	name    string
+}{
+	{schemas.Attributes, `"attributes":{`},
+	{schemas.Subscriptions, `"subscriptions":{`},
+	{schemas.Segments, `"segments":{`},
+	{schemas.DataCollection, `"dataCollection":{`},
+}
+
+// profileBody is the body of operations 1 and 2: sections that have no cell are
+// left out.
+func profileBody(w *schemas.Write) []byte {
+	b := make([]byte, 0, 64+48*len(w.Cells))
+	b = append(b, '{')
+	for _, s := range profileSections {
+		open := false
+		for i := range w.Cells {
+			cell := &w.Cells[i]
+			if cell.Section != s.section {
+				continue
+			}
+			if !open {
+				b = append(comma(b), s.name...)
+				open = true
+			}
+			b = appendName(comma(b), cell.Name)
+			b = append(b, ':')
+			b = cell.Value.AppendJSON(b)
+		}
+		if open {
+			b = append(b, '}')
+		}
+	}
+	return append(b, '}')
+}
+
+// recordBody is the body of operations 4 and 5; the key is left out where the
+// write has none.
+func recordBody(w *schemas.Write) []byte {
+	b := make([]byte, 0, 64+64*len(w.Cells))
+	b = append(b, '{')
+	if w.Key != "" {
+		b = appendName(append(b, `"businessKey":`...), w.Key)
+	}
+	b = append(comma(b), `"properties":[`...)
+	for i := range w.Cells {
+		b = append(comma(b), `{"name":`...)
+		b = appendName(b, w.Cells[i].Name)
+		b = append(b, `,"value":`...)
+		b = w.Cells[i].Value.AppendJSON(b)
+		b = append(b, '}')
+	}
+	return append(b, ']', '}')
+}
+
+// comma separates from what stands before, unless that just opened.
+func comma(b []byte) []byte {
+	switch b[len(b)-1] {
+	case '{', '[':
+		return b
+	}
+	return append(b, ',')
+}
+
+// appendName quotes text. It was decoded as UTF-8, so that quoting can't fail.
+func appendName(b []byte, text string) []byte {
+	b, _ = jsontext.AppendQuote(b, text)
+	return b
+}

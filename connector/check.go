@@ -1,0 +1,99 @@
+package connector
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/source"
+)
+
+// Report is what is known of a configuration before it runs.
+type Report struct {
+	File          string           `json:"file"`
+	Configuration []config.Problem `json:"configuration"` // mistakes; none: it can work
+	Online        []Check          `json:"online,omitempty"`
+}
+
+// Check is one thing that was asked of the cluster or the service.
+type Check struct {
+	What   string `json:"what"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail,omitempty"` // what was found, or what is wrong
+}
+
+// Failed reports whether some online check did not pass.
+func (r Report) Failed() bool {
+	return slices.ContainsFunc(r.Online, func(c Check) bool { return !c.OK })
+}
+
+// String is the report for a terminal; mistakes are listed elsewhere.
+func (r Report) String() string {
+	if len(r.Configuration) > 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: the configuration can work", r.File)
+	for _, c := range r.Online {
+		word := "ok    "
+		if !c.OK {
+			word = "FAILED"
+		}
+		fmt.Fprintf(&b, "\n%s %s", word, c.What)
+		if c.Detail != "" {
+			b.WriteString(": " + c.Detail)
+		}
+	}
+	return b.String()
+}
+
+const checkTimeout = 20 * time.Second
+
+// CheckOnline asks the brokers for the topics and the service for a token. It
+// sends no write and joins no group.
+func CheckOnline(ctx context.Context, cfg *config.Config) []Check {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	return append(checkTopics(ctx, cfg), checkToken(ctx, cfg))
+}
+
+func checkTopics(ctx context.Context, cfg *config.Config) []Check {
+	brokers := "brokers " + strings.Join(cfg.Kafka.Brokers, ", ")
+	var names []string
+	for _, m := range cfg.Mappings {
+		names = append(names, m.Topics...)
+	}
+	if cfg.DLQ.Topic != "" {
+		names = append(names, cfg.DLQ.Topic)
+	}
+	slices.Sort(names)
+	partitions, err := source.Topics(ctx, connection(cfg.Kafka), slices.Compact(names))
+	if err != nil {
+		return []Check{{What: brokers, Detail: err.Error()}}
+	}
+	checks := []Check{{What: brokers, OK: true}}
+	for _, name := range slices.Compact(names) {
+		c := Check{What: "topic " + name, OK: partitions[name].Err == nil, Detail: fmt.Sprintf("%d partitions", partitions[name].Partitions)}
+		if !c.OK {
+			c.Detail = partitions[name].Err.Error()
+		}
+		checks = append(checks, c)
+	}
+	return checks
+}
+
+func checkToken(ctx context.Context, cfg *config.Config) Check {
+	c := Check{What: "token from " + cfg.Service.AuthURL}
+	client, err := newClient(cfg.Service)
+	if err == nil {
+		defer client.Close()
+		err = client.Authenticate(ctx)
+	}
+	if c.OK = err == nil; !c.OK {
+		c.Detail = err.Error()
+	}
+	return c
+}

@@ -1,0 +1,138 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// calling delivers writes as calls. Each record is pending until its own calls
+// have ended.
+type calling struct {
+	lane  *lane
+	calls *immediate.Lane
+}
+
+func (c *calling) ready() bool { return !c.calls.Paused() }
+
+func (c *calling) deliver(p *source.Partition, r *source.Record, writes, rejects []router.Routed) error {
+	j := c.lane.begin(p, r, len(writes)+len(rejects))
+	for i := range writes {
+		w := &writes[i]
+		c.calls.Submit(immediate.Item{
+			Mapping: w.Mapping.Name,
+			Write:   w.Write,
+			Origin:  &part{journey: j, mapping: w.Mapping, op: w.Write.Op},
+		})
+	}
+	j.reject(rejects)
+	return nil
+}
+
+// release forgets what was not started and waits for the calls in flight, so
+// that the partitions' next owner can't be overtaken by one.
+func (c *calling) release(ctx context.Context, ps []*source.Partition) {
+	gone := make(map[*source.Partition]bool, len(ps))
+	for _, p := range ps {
+		gone[p] = true
+	}
+	err := c.calls.Drop(ctx, func(o immediate.Origin) bool { return gone[o.(*part).partition] })
+	if err != nil {
+		c.lane.log.Warn("partitions go while calls for them are in flight", "error", err)
+	}
+}
+
+// filing delivers writes as rows of files. A file's claim holds its records;
+// they need no memory one by one.
+type filing struct {
+	lane    *lane
+	files   *batcher.Batcher
+	blocked time.Time         // the disk refused a row; no record is taken before
+	halted  map[string]string // by mapping: why its partitions are halted
+}
+
+// diskPause is how long the lane waits after the spool could not be written.
+const diskPause = time.Second
+
+func (f *filing) ready() bool {
+	f.followHalts()
+	return !f.files.Full() && !time.Now().Before(f.blocked)
+}
+
+// errHalted says that a mapping takes no rows.
+var errHalted = errors.New("the mapping's batch lane is halted")
+
+func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects []router.Routed) error {
+	for i := range writes {
+		if reason := f.halted[writes[i].Mapping.Name]; reason != "" {
+			p.Halt(haltCause(writes[i].Mapping.Name), reason) // assigned since it halted
+			return errHalted
+		}
+	}
+	rows := 0
+	for i := range writes {
+		w := &writes[i]
+		err := f.files.Append(w.Mapping.Name, w.Write, assignment{p}, r.Offset)
+		if bad, ok := errors.AsType[*schemas.ValueError](err); ok {
+			w.Err = bad
+			rejects = append(rejects, *w)
+			continue
+		}
+		if err != nil {
+			f.blocked = time.Now().Add(diskPause)
+			f.lane.log.Error("the spool cannot be written; the batch lane waits and tries again", "mapping", w.Mapping.Name,
+				"topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "wait", diskPause, "error", err)
+			return err
+		}
+		rows++
+	}
+	if len(rejects) > 0 {
+		j := f.lane.begin(p, r, len(rejects))
+		if rows > 0 {
+			p.Share(&j.entry)
+		}
+		j.reject(rejects)
+	}
+	return nil
+}
+
+// release drops the open files of the tables that go, all partitions of a
+// table going together, and lets go of their imports.
+func (f *filing) release(_ context.Context, ps []*source.Partition) {
+	for _, m := range f.lane.router.Mappings() {
+		goes := func(p *source.Partition) bool { return slices.Contains(m.Config.Topics, p.Topic) }
+		if _, batch := m.Lanes(); batch && slices.ContainsFunc(ps, goes) {
+			f.files.Discard(m.Name)
+		}
+	}
+}
+
+func haltCause(mapping string) string { return "mapping " + mapping }
+
+// followHalts pauses and resumes the partitions of mappings whose batch lane
+// has halted or was released.
+func (f *filing) followHalts() {
+	for _, m := range f.lane.router.Mappings() {
+		reason, _ := f.files.Halted(m.Name)
+		if reason == f.halted[m.Name] {
+			continue
+		}
+		f.halted[m.Name] = reason
+		for _, p := range f.lane.source.Partitions() {
+			switch {
+			case !slices.Contains(m.Config.Topics, p.Topic):
+			case reason != "":
+				p.Halt(haltCause(m.Name), reason)
+			default:
+				p.Resume(haltCause(m.Name))
+			}
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package connector
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/source"
+)
+
+// importer gives the batcher operations 10, 11 and 12.
+type importer struct {
+	client *feed.Client
+	zones  map[string]*time.Location // by ETL: the calendar its table's slots follow
+}
+
+func (i importer) Trigger(ctx context.Context, etl, name string, open func() (io.ReadCloser, int64, error)) (string, error) {
+	file := feed.File{Name: name, ContentType: contentType(name), Open: open}
+	execution, err := i.client.Trigger(ctx, etl, file, i.zones[etl])
+	return execution.ID, err
+}
+
+func contentType(name string) string {
+	switch filepath.Ext(name) {
+	case ".gz":
+		return "application/gzip"
+	case ".zip":
+		return "application/zip"
+	}
+	return "text/csv"
+}
+
+func (i importer) Results(ctx context.Context, execution string) (batcher.Results, error) {
+	r, err := i.client.Results(ctx, execution)
+	if err != nil {
+		return batcher.Results{}, err
+	}
+	c := r.Counters
+	return batcher.Results{
+		Status: batcher.Status(r.Status), Reason: r.Error,
+		Read: max(c.Read, 0), InError: max(c.InError, 0),
+		Inserted: max(c.Inserted, 0), Updated: max(c.Updated, 0), Deleted: max(c.Deleted, 0),
+	}, nil
+}
+
+func (i importer) OutputFiles(ctx context.Context, execution string, w io.Writer) error {
+	_, err := i.client.OutputFiles(ctx, execution, w)
+	return err
+}
+
+// ledger lets the batcher write an import's steps into the offset commits of
+// the partitions whose records it covers.
+type ledger struct{ lane *lane }
+
+func (l ledger) Commit(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
+	return l.lane.source.RecordImport(ctx, imp.Generation, ack.Import{
+		Table: imp.Table.Name, Mode: imp.Mode, File: imp.File, Execution: imp.Execution, Fingerprint: imp.Fingerprint,
+	}, own(claims))
+}
+
+func (l ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
+	return l.lane.source.ConfirmImport(ctx, imp.Generation, own(claims))
+}
+
+// assignment lets the batcher hold records of a partition.
+type assignment struct{ *source.Partition }
+
+func (a assignment) Claim(offset int64) batcher.Claim { return a.Partition.Claim(offset) }
+
+// own gives the claims back as what assignment made them.
+func own(claims []batcher.Claim) []*source.Claim {
+	out := make([]*source.Claim, len(claims))
+	for i, c := range claims {
+		out[i], _ = c.(*source.Claim)
+	}
+	return out
+}

@@ -1,0 +1,135 @@
+package connector
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/deadletter"
+	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// journey is a record between its poll and its confirmation, where it has to
+// be waited for on its own. It has one part for each mapping that it concerns
+// in this lane, and is confirmed when the last of them has ended.
+type journey struct {
+	entry     ack.Entry
+	partition *source.Partition
+	record    *source.Record
+	lane      *lane
+	left      atomic.Int32 // parts that have not ended
+	dead      atomic.Bool  // some part ended as a dead letter
+}
+
+// part is the record's way through one mapping.
+type part struct {
+	*journey
+	mapping *router.Compiled // nil: the record could not even be decoded
+	op      schemas.Op
+}
+
+// begin makes the record pending, to be ended by that many parts.
+func (l *lane) begin(p *source.Partition, r *source.Record, parts int) *journey {
+	j := &journey{partition: p, record: r, lane: l}
+	j.left.Store(int32(parts))
+	p.Track(&j.entry, r.Offset)
+	return j
+}
+
+// reject ends the parts that never became a write.
+func (j *journey) reject(rejects []router.Routed) {
+	for i := range rejects {
+		(&part{journey: j, mapping: rejects[i].Mapping, op: rejects[i].Write.Op}).bury(rejectLetter(rejects[i].Err))
+	}
+}
+
+// end ends one part; with the last the record is confirmed.
+func (j *journey) end() {
+	if j.left.Add(-1) > 0 {
+		return
+	}
+	outcome := outcomeConfirmed
+	switch {
+	case !j.partition.Confirm(&j.entry):
+		outcome = outcomeIgnored
+	case j.dead.Load():
+		outcome = outcomeDeadLetter
+	}
+	j.lane.metrics.records.WithLabelValues(j.record.Topic, outcome).Inc()
+}
+
+// Confirm ends the part: the service said yes.
+func (p *part) Confirm(outcome immediate.Outcome) {
+	p.count(outcome.String())
+	p.end()
+}
+
+// Reject ends the part as a dead letter: the service said no for good.
+func (p *part) Reject(err error) {
+	p.count(immediate.Rejected.String())
+	p.bury(refusalLetter(err))
+}
+
+func (p *part) count(outcome string) {
+	p.lane.metrics.writes.WithLabelValues(p.mapping.Name, p.lane.which.String(), p.op.String(), outcome).Inc()
+}
+
+// bury sends the record to the dead-letter topic and ends the part once Kafka
+// has it. Without such a topic, or if it refuses the record, the partition
+// halts: nothing is dropped.
+func (p *part) bury(l deadletter.Letter) {
+	l.Lane = p.lane.which.String()
+	if p.mapping != nil {
+		l.Mapping, l.Table = p.mapping.Name, p.mapping.Table.Name
+	}
+	if p.lane.post == nil {
+		p.halt(l, "no dead-letter topic is configured (dlq.topic)")
+		return
+	}
+	p.lane.post.Send(p.record, l, func(err error) {
+		if err != nil {
+			p.halt(l, err.Error())
+			return
+		}
+		p.dead.Store(true)
+		p.lane.metrics.deadLetters.WithLabelValues(p.record.Topic, l.Code).Inc()
+		p.end()
+	})
+}
+
+// halt stops the partition: its record can neither be applied nor put aside.
+func (p *part) halt(l deadletter.Letter, why string) {
+	r := p.record
+	reason := fmt.Sprintf("%s[%d] offset %d, mapping %s: %s: %s. There is no other place for the record: %s. "+
+		"The partition waits; mend the cause and restart",
+		r.Topic, r.Partition, r.Offset, l.Mapping, l.Code, l.Message, why)
+	p.partition.Halt("record", reason)
+	p.lane.log.Error("partition halted", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset,
+		"mapping", l.Mapping, "code", l.Code, "cause", why)
+}
+
+// refusalLetter says why the service refused, with the beginning of its answer.
+func refusalLetter(err error) deadletter.Letter {
+	l := deadletter.Letter{Stage: deadletter.Delivering, Code: "rejected", Message: err.Error()}
+	var f interface {
+		Status() int
+		Reason() string
+	}
+	if errors.As(err, &f) {
+		l.Status = f.Status()
+		if f.Reason() != "" {
+			l.Message += ": " + f.Reason()
+		}
+	}
+	switch l.Status {
+	case 404:
+		l.Code = "not_found"
+	case 409:
+		l.Code = "conflict"
+	}
+	return l
+}

@@ -1,0 +1,194 @@
+package connector
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// group is the consumer group of a lane.
+func (s *Sink) group(which schemas.Lane) string { return s.cfg.Kafka.Group + "-" + which.String() }
+
+// connection is how the cluster is reached, from the configuration.
+func connection(k config.Kafka) source.Connection {
+	c := source.Connection{Brokers: k.Brokers}
+	if k.TLS.Enabled {
+		c.TLS = &source.TLS{CAFile: k.TLS.CAFile, CertFile: k.TLS.CertFile, KeyFile: k.TLS.KeyFile}
+	}
+	if k.SASL.Mechanism != "" {
+		password := k.SASL.Password()
+		c.SASL = &source.SASL{Mechanism: k.SASL.Mechanism, Username: k.SASL.Username, Password: func() (string, error) {
+			secret, err := password()
+			return secret.Reveal(), err
+		}}
+	}
+	return c
+}
+
+// openLanes builds the lanes this process runs, each only if some mapping uses
+// it.
+func (s *Sink) openLanes() error {
+	for _, which := range s.opts.Lanes {
+		topics := s.router.Topics(which)
+		if len(topics) == 0 {
+			continue
+		}
+		l := &lane{which: which, router: s.router, decoder: schemas.NewJSON(), post: s.post, metrics: s.metrics, log: s.log.With("lane", which.String())}
+		cfg := source.Config{
+			Connection:     connection(s.cfg.Kafka),
+			Group:          s.group(which),
+			Topics:         topics,
+			FromEnd:        s.cfg.Kafka.StartAt == "latest",
+			SessionTimeout: s.cfg.Kafka.SessionTimeout,
+			CommitEvery:    s.opts.CommitEvery,
+			Log:            s.log,
+		}
+		if which == schemas.Immediate {
+			s.calls = immediate.New(s.immediateConfig(), calls{s.client}, observer{s}, s.chance())
+			l.delivery = &calling{lane: l, calls: s.calls}
+		} else {
+			groups := tableGroups(s.router.Mappings())
+			cfg.TableOf = func(topic string) string { return groups[topic] }
+			if err := s.openFiles(l); err != nil {
+				return err
+			}
+			l.delivery = &filing{lane: l, files: s.files, halted: map[string]string{}}
+		}
+		var err error
+		if l.source, err = source.New(cfg, l); err != nil {
+			return fmt.Errorf("kafka: %w", err)
+		}
+		s.lanes = append(s.lanes, l)
+	}
+	if len(s.lanes) == 0 {
+		return fmt.Errorf("no mapping uses the lanes asked for: %v", s.opts.Lanes)
+	}
+	return nil
+}
+
+// chance gives each room its own source of chance: none of them shares one
+// between goroutines of different owners.
+func (s *Sink) chance() *rand.Rand {
+	return rand.New(rand.NewPCG(s.opts.Rand.Uint64(), s.opts.Rand.Uint64()))
+}
+
+func (s *Sink) immediateConfig() immediate.Config {
+	service, retry := s.cfg.Service, s.cfg.Retry
+	return immediate.Config{
+		Concurrency: immediate.Concurrency{Start: service.Concurrency.Start, Max: service.Concurrency.Max},
+		Rate:        immediate.Rate{Calls: service.Rate.Calls, Per: service.Rate.Per},
+		Breaker:     immediate.Breaker{Failures: service.Breaker.Failures, OpenFor: service.Breaker.OpenFor},
+		Retry:       immediate.Retry{Initial: retry.Initial, Max: retry.Max, GiveUpAfter: retry.GiveUpAfter},
+	}
+}
+
+// Polls of a running execution, from the first to the slowest.
+const (
+	firstPoll   = 2 * time.Second
+	slowestPoll = time.Minute
+)
+
+func (s *Sink) openFiles(l *lane) error {
+	zones := map[string]*time.Location{}
+	var mappings []batcher.Mapping
+	for _, m := range s.router.Mappings() {
+		if _, batch := m.Lanes(); !batch {
+			continue
+		}
+		mapping, err := batchMapping(m, zones)
+		if err != nil {
+			return err
+		}
+		mappings = append(mappings, mapping)
+	}
+	var err error
+	s.files, err = batcher.New(batcher.Config{
+		Dir:      s.cfg.Spool.Dir,
+		MaxBytes: int64(s.cfg.Spool.MaxBytes),
+		Poll:     batcher.Backoff{First: s.opts.firstPoll(), Max: slowestPoll},
+		Retry:    batcher.Backoff{First: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max},
+		Grace:    s.cfg.Service.Timeout,
+		Log:      s.log,
+	}, mappings, importer{s.client, zones}, ledger{l}, observer{s}, s.chance())
+	if err != nil {
+		return fmt.Errorf("spool: %w", err)
+	}
+	s.onClose("spool", func() {
+		if err := s.files.Close(); err != nil {
+			s.log.Warn("closing the spool", "error", err)
+		}
+	})
+	return nil
+}
+
+// batchMapping is the batch lane's part of a mapping. It adds the mapping's
+// ETLs to zones.
+func batchMapping(m *router.Compiled, zones map[string]*time.Location) (batcher.Mapping, error) {
+	im := m.Config.Imports
+	zone, err := time.LoadLocation(im.Timezone)
+	if err != nil {
+		return batcher.Mapping{}, fmt.Errorf("mapping %s: imports.timezone: %w", m.Name, err)
+	}
+	key := batcher.Key{Section: schemas.Attributes, Name: m.KeyName}
+	if m.Table.Custom {
+		key.Section = schemas.Properties
+	}
+	out := batcher.Mapping{
+		Name: m.Name, Table: m.Table, Fingerprint: m.Fingerprint,
+		Key:         key,
+		CSV:         batcher.CSV(im.CSV),
+		Roll:        batcher.Roll{Rows: im.Roll.Rows, Bytes: int64(im.Roll.Bytes), Age: im.Roll.Age},
+		RetryFailed: im.RetryFailed,
+		Loads:       map[schemas.Op]batcher.Load{},
+	}
+	for _, c := range m.Columns {
+		out.Columns = append(out.Columns, batcher.Column(c))
+	}
+	for op, load := range map[schemas.Op]*router.Import{
+		schemas.Upsert: im.Upsert, schemas.Patch: im.Patch, schemas.Create: im.Create, schemas.Delete: im.Delete,
+	} {
+		if load != nil {
+			out.Loads[op] = batcher.Load{ETL: load.ETL, Mode: load.Mode}
+			zones[load.ETL] = zone
+		}
+	}
+	return out, nil
+}
+
+// observer counts what the lanes do.
+type observer struct{ s *Sink }
+
+func (o observer) Called(a immediate.Attempt) {
+	o.s.metrics.call(a.Mapping, a.Op.String(), a.Took)
+	if a.Outcome == immediate.Retried {
+		o.s.metrics.writes.WithLabelValues(a.Mapping, schemas.Immediate.String(), a.Op.String(), a.Outcome.String()).Add(float64(a.Writes))
+	}
+}
+
+func (o observer) BreakerTurned(to immediate.BreakerState, cause error) {
+	switch to {
+	case immediate.Open:
+		o.s.log.Warn("the service does not answer; calls pause and one probes it from time to time",
+			"openFor", o.s.cfg.Service.Breaker.OpenFor, "cause", cause)
+	case immediate.Closed:
+		o.s.log.Info("the service answers again; calls go on")
+	case immediate.HalfOpen:
+		o.s.log.Debug("probing the service")
+	}
+}
+
+func (o observer) ImportEnded(imp batcher.Import, r batcher.Results, took time.Duration) {
+	o.s.metrics.imports.WithLabelValues(imp.Mapping, imp.Mode, string(r.Status)).Inc()
+	o.s.metrics.importTime.WithLabelValues(imp.Mapping).Observe(took.Seconds())
+	if r.Status == batcher.Finished {
+		o.s.metrics.writes.WithLabelValues(imp.Mapping, schemas.Batch.String(), imp.Op.String(), "applied").Add(float64(imp.Rows - r.InError))
+		o.s.metrics.writes.WithLabelValues(imp.Mapping, schemas.Batch.String(), imp.Op.String(), "rejected").Add(float64(r.InError))
+	}
+}

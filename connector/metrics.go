@@ -1,0 +1,64 @@
+package connector
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are the counters that are kept as things happen. What is a state
+// rather than an event is read when it is asked for, in collector.go.
+type metrics struct {
+	records     *prometheus.CounterVec
+	writes      *prometheus.CounterVec
+	duration    *prometheus.HistogramVec
+	imports     *prometheus.CounterVec
+	importTime  *prometheus.HistogramVec
+	deadLetters *prometheus.CounterVec
+}
+
+// How a record ended, as label values.
+const (
+	outcomeConfirmed  = "confirmed"
+	outcomeDeadLetter = "dead_letter"
+	outcomeOtherLane  = "other_lane"  // confirmed at once: the other lane sees to it
+	outcomeDone       = "done_before" // confirmed before a restart
+	outcomeIgnored    = "ignored"     // ended after its partition had moved on
+)
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		records: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "feedsink_records_total",
+			Help: "Kafka records by how they ended: confirmed, dead_letter, other_lane (confirmed at once, the other lane sees to it), done_before (confirmed before a restart), ignored (ended after its partition had moved on).",
+		}, []string{"topic", "outcome"}),
+		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "feedsink_writes_total",
+			Help: "Writes by how they ended: applied, absent (a delete that found nothing), rejected, and retried for each try that is repeated.",
+		}, []string{"mapping", "lane", "op", "outcome"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "feedsink_write_duration_seconds",
+			Help:    "Time of one call of the immediate lane, from sending to its answer.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
+		}, []string{"mapping", "op"}),
+		imports: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "feedsink_imports_total",
+			Help: "Imports that ended, by mode and status: FINISHED, FAILED, refused.",
+		}, []string{"mapping", "mode", "status"}),
+		importTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "feedsink_import_duration_seconds",
+			Help:    "Time of an import from its trigger to its result.",
+			Buckets: prometheus.ExponentialBuckets(1, 3, 11),
+		}, []string{"mapping"}),
+		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "feedsink_dead_letters_total",
+			Help: "Records that Kafka acknowledged in the dead-letter topic, by reason.",
+		}, []string{"topic", "reason"}),
+	}
+	reg.MustRegister(m.records, m.writes, m.duration, m.imports, m.importTime, m.deadLetters)
+	return m
+}
+
+func (m *metrics) call(mapping, op string, took time.Duration) {
+	m.duration.WithLabelValues(mapping, op).Observe(took.Seconds())
+}

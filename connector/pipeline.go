@@ -1,0 +1,149 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+
+	"github.com/feedsink/feedsink/connector/deadletter"
+	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// lane is one consumer group and what it does with its records.
+type lane struct {
+	which    schemas.Lane
+	router   *router.Router
+	decoder  schemas.Decoder
+	delivery delivery
+	post     *deadletter.Post // nil: no dead-letter topic
+	source   *source.Source
+	metrics  *metrics
+	log      *slog.Logger
+
+	// Reused from record to record.
+	decoded router.Record
+	routed  []router.Routed
+}
+
+// delivery is the way a lane's writes take to the service. All methods are
+// called by the lane's source, one at a time.
+type delivery interface {
+	// deliver takes one record: its writes, and what of it was rejected before
+	// it became a write. It sees to it that the record is confirmed one day.
+	// An error means that the record was not taken: it is offered again.
+	deliver(p *source.Partition, r *source.Record, writes, rejects []router.Routed) error
+	// ready reports whether there is room for more.
+	ready() bool
+	// release drops what was not started for partitions that go, and waits
+	// for what was, until ctx ends.
+	release(ctx context.Context, ps []*source.Partition)
+}
+
+// maxPending is how many records of a lane may be on their way one by one, each
+// with its memory.
+const maxPending = 8192
+
+// Ready reports whether the lane has room.
+func (l *lane) Ready() bool { return l.source.Pending() < maxPending && l.delivery.ready() }
+
+// Release ends what the lane does for partitions that go.
+func (l *lane) Release(ctx context.Context, ps []*source.Partition) { l.delivery.release(ctx, ps) }
+
+// Records takes the records of one partition.
+func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int) {
+	for i, r := range records {
+		if !l.record(p, r) {
+			return i
+		}
+	}
+	return len(records)
+}
+
+// record takes one record from the poll to whoever ends its journey: decode,
+// route, deliver. It reports false if the record can't be taken now.
+func (l *lane) record(p *source.Partition, r *source.Record) bool {
+	if p.Done(r.Offset) {
+		l.count(r, outcomeDone)
+		return true
+	}
+	decoded, err := l.decode(r)
+	if err != nil {
+		l.undecodable(p, r, err)
+		return true
+	}
+	l.routed = l.router.Route(l.routed[:0], decoded)
+	writes, rejects := l.mine()
+	if len(writes)+len(rejects) == 0 {
+		l.count(r, outcomeOtherLane) // confirmed at once: the other lane sees to it
+		return true
+	}
+	return l.delivery.deliver(p, r, writes, rejects) == nil
+}
+
+// mine sorts what was routed to this lane into writes and rejects.
+func (l *lane) mine() (writes, rejects []router.Routed) {
+	mine := slices.DeleteFunc(l.routed, func(r router.Routed) bool { return r.Lane != l.which })
+	slices.SortStableFunc(mine, func(a, b router.Routed) int { return rank(a) - rank(b) })
+	n := slices.IndexFunc(mine, func(r router.Routed) bool { return r.Err != nil })
+	if n < 0 {
+		n = len(mine)
+	}
+	return mine[:n], mine[n:]
+}
+
+func rank(r router.Routed) int {
+	if r.Err != nil {
+		return 1
+	}
+	return 0
+}
+
+// decode makes of a record what the router reads. The result is valid until
+// the next call.
+func (l *lane) decode(r *source.Record) (*router.Record, error) {
+	d := &l.decoded
+	d.Topic, d.Partition, d.Timestamp, d.Key = r.Topic, r.Partition, r.Timestamp, r.Key
+	d.Headers = d.Headers[:0]
+	for _, h := range r.Headers {
+		d.Headers = append(d.Headers, router.Header{Key: h.Key, Value: h.Value})
+	}
+	d.Tombstone = r.Value == nil
+	if d.Tombstone {
+		d.Value = schemas.Value{}
+		return d, nil
+	}
+	var err error
+	d.Value, err = l.decoder.Decode(r.Value)
+	return d, err
+}
+
+// undecodable ends a record that says nothing. Nobody can tell whose it is; on
+// a topic that both lanes read it is the immediate lane's.
+func (l *lane) undecodable(p *source.Partition, r *source.Record, err error) {
+	if immediate, _ := l.router.TopicLanes(r.Topic); immediate && l.which == schemas.Batch {
+		l.count(r, outcomeOtherLane)
+		return
+	}
+	(&part{journey: l.begin(p, r, 1)}).bury(deadletter.Letter{
+		Stage: deadletter.Decoding, Code: "decode", Message: err.Error(),
+	})
+}
+
+// rejectLetter says why the router could not make a write of a record.
+func rejectLetter(err error) deadletter.Letter {
+	l := deadletter.Letter{Stage: deadletter.Transforming, Code: "value", Message: err.Error()}
+	if reject, ok := errors.AsType[*router.Reject](err); ok {
+		l.Code = reject.Code
+	}
+	if l.Code == "decode" {
+		l.Stage = deadletter.Decoding
+	}
+	return l
+}
+
+func (l *lane) count(r *source.Record, outcome string) {
+	l.metrics.records.WithLabelValues(r.Topic, outcome).Inc()
+}

@@ -1,0 +1,217 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/admin"
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/deadletter"
+	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// Options are what a command decides, not the configuration file.
+type Options struct {
+	Lanes   []schemas.Lane // none: both
+	Log     *slog.Logger
+	Version string
+	Rand    *rand.Rand // chance for jitter; nil: seeded from the system
+	// CommitEvery is how often offsets are committed; 0: once a second.
+	CommitEvery time.Duration
+	// FirstPoll is when a running execution is first asked for its result; 0:
+	// after two seconds.
+	FirstPoll time.Duration
+}
+
+func (o Options) firstPoll() time.Duration {
+	if o.FirstPoll == 0 {
+		return firstPoll
+	}
+	return o.FirstPoll
+}
+
+// Sink is the running connector. New builds it, Run runs it once.
+type Sink struct {
+	cfg      *config.Config
+	opts     Options
+	log      *slog.Logger
+	started  time.Time
+	registry *prometheus.Registry
+	metrics  *metrics
+
+	router *router.Router
+	client *feed.Client
+	post   *deadletter.Post // nil: no dead-letter topic
+	calls  *immediate.Lane  // nil: this process does not run the lane
+	files  *batcher.Batcher // nil: likewise
+	lanes  []*lane
+	admin  *admin.Server
+
+	closers []closer // what New opened, in that order
+}
+
+// closer is something to be ended by name.
+type closer struct {
+	name  string
+	close func()
+}
+
+// New assembles a sink. An error is one of configuration or of this machine
+// (a port, a directory, a file); nothing is sent or consumed yet.
+func New(cfg *config.Config, opts Options) (_ *Sink, err error) {
+	s := &Sink{cfg: cfg, opts: opts, log: opts.Log, started: time.Now(), registry: prometheus.NewRegistry()}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if len(s.opts.Lanes) == 0 {
+		s.opts.Lanes = []schemas.Lane{schemas.Immediate, schemas.Batch}
+	}
+	if s.opts.Rand == nil {
+		s.opts.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	}
+	s.metrics = newMetrics(s.registry)
+	var problems []router.Problem
+	if s.router, problems = router.Compile(cfg.Mappings); len(problems) > 0 {
+		return nil, fmt.Errorf("%s: %s", problems[0].Path, problems[0].Message)
+	}
+	for _, step := range []func() error{s.openClient, s.openPost, s.openLanes, s.openAdmin} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	s.registry.MustRegister(collector{s})
+	return s, nil
+}
+
+func (s *Sink) openClient() (err error) {
+	if s.client, err = newClient(s.cfg.Service); err != nil {
+		return err
+	}
+	s.onClose("service connections", s.client.Close)
+	return nil
+}
+
+func newClient(cfg config.Service) (*feed.Client, error) {
+	key := cfg.Key()
+	client, err := feed.New(feed.Config{
+		BaseURL: cfg.BaseURL,
+		AuthURL: cfg.AuthURL,
+		Entity:  cfg.Entity,
+		APIKey: func() (feed.Secret, error) {
+			secret, err := key()
+			return feed.NewSecret(secret.Reveal()), err
+		},
+		Timeout:     cfg.Timeout,
+		Concurrency: cfg.Concurrency.Max,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("service: %w", err)
+	}
+	return client, nil
+}
+
+func (s *Sink) openPost() error {
+	if s.cfg.DLQ.Topic == "" {
+		return nil
+	}
+	opts, err := connection(s.cfg.Kafka).Options()
+	if err != nil {
+		return err
+	}
+	s.post, err = deadletter.New(opts, s.cfg.DLQ.Topic, s.cfg.Kafka.Group, s.log)
+	if err != nil {
+		return err
+	}
+	s.onClose("dead-letter producer", s.post.Close)
+	return nil
+}
+
+func (s *Sink) openAdmin() (err error) {
+	s.admin, err = admin.Listen(s.cfg.Admin.Listen, s, s.registry, s.log)
+	if err != nil {
+		return err
+	}
+	s.onClose("admin server", s.admin.Close)
+	return nil
+}
+
+// AdminAddress is host:port of the admin server.
+func (s *Sink) AdminAddress() string { return s.admin.Address() }
+
+func (s *Sink) onClose(name string, f func()) { s.closers = append(s.closers, closer{name, f}) }
+
+// close ends what New opened, last in first out.
+func (s *Sink) close() {
+	for len(s.closers) > 0 {
+		last := s.closers[len(s.closers)-1]
+		s.closers = s.closers[:len(s.closers)-1]
+		s.log.Debug("closing", "what", last.name)
+		last.close()
+	}
+}
+
+// Run consumes, delivers and commits until ctx ends. Then it stops polling,
+// lets the calls in flight finish, commits, leaves the groups, and returns
+// once everything has ended. An error means that the sink could not go on.
+func (s *Sink) Run(ctx context.Context) error {
+	defer s.close()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	// Deliveries outlive the sources: a source's last act is to wait for the
+	// calls in flight and to commit what they confirmed. The admin server and
+	// the token outlive both.
+	delivering, stopDelivering := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopDelivering()
+
+	watched := newGroup(stop)
+	watched.start("admin server", func() error { return s.admin.Run(delivering) })
+	watched.start("token", func() error { return s.keepToken(delivering) })
+	if s.calls != nil {
+		watched.start("immediate lane", func() error { return s.calls.Run(delivering) })
+	}
+	if s.files != nil {
+		watched.start("batcher", func() error { return s.files.Run(delivering) })
+	}
+	sources := newGroup(stop)
+	for _, l := range s.lanes {
+		sources.start("source of the "+l.which.String()+" lane", func() error { return l.source.Run(ctx) })
+	}
+	s.log.Info("feedsink is running", "version", s.opts.Version, "lanes", len(s.lanes),
+		"mappings", len(s.router.Mappings()), "admin", s.AdminAddress())
+	err := sources.wait()
+	stopDelivering()
+	err = errors.Join(err, watched.wait())
+	s.log.Info("feedsink has stopped")
+	return err
+}
+
+// keepToken gets the first token, so that a wrong key shows on /readyz before
+// there is anything to send. Later ones are fetched by the calls that need them.
+func (s *Sink) keepToken(ctx context.Context) error {
+	wait := s.cfg.Retry.Initial
+	for {
+		err := s.client.Authenticate(ctx)
+		if err == nil || ctx.Err() != nil {
+			return nil
+		}
+		s.log.Warn("no token yet; trying again", "wait", wait, "error", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, s.cfg.Retry.Max)
+	}
+}
