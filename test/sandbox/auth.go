@@ -1,0 +1,116 @@
+package sandbox
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// tokens knows which keys may have tokens and which tokens are out.
+type tokens struct {
+	mu   sync.Mutex
+	keys map[string]bool
+	out  map[string]grant // by token
+}
+
+type grant struct {
+	key  string
+	ends time.Time
+}
+
+func newTokens(keys []string) *tokens {
+	t := &tokens{keys: map[string]bool{}, out: map[string]grant{}}
+	for _, k := range keys {
+		t.keys[k] = true
+	}
+	return t
+}
+
+// valid checks the Authorization header of a call.
+func (t *tokens) valid(header string, now time.Time) bool {
+	token, bearer := strings.CutPrefix(header, "Bearer ")
+	if !bearer {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g, known := t.out[token]
+	return known && now.Before(g.ends)
+}
+
+// issue makes a token for a key; ok is false when the key is wrong or revoked.
+func (t *tokens) issue(key string, now time.Time, lifetime time.Duration) (token string, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.keys[key] {
+		return "", false
+	}
+	maps.DeleteFunc(t.out, func(_ string, g grant) bool { return !now.Before(g.ends) })
+	token = rand.Text()
+	t.out[token] = grant{key: key, ends: now.Add(lifetime)}
+	return token, true
+}
+
+// AllowKey makes operation 14 accept a key.
+func (s *Sandbox) AllowKey(key string) {
+	s.tokens.mu.Lock()
+	defer s.tokens.mu.Unlock()
+	s.tokens.keys[key] = true
+}
+
+// RevokeKey makes operation 14 refuse a key and ends the tokens made for it.
+func (s *Sandbox) RevokeKey(key string) {
+	s.tokens.mu.Lock()
+	defer s.tokens.mu.Unlock()
+	delete(s.tokens.keys, key)
+	maps.DeleteFunc(s.tokens.out, func(_ string, g grant) bool { return g.key == key })
+}
+
+// RevokeTokens ends every token. Keys stay good.
+func (s *Sandbox) RevokeTokens() {
+	s.tokens.mu.Lock()
+	defer s.tokens.mu.Unlock()
+	clear(s.tokens.out)
+}
+
+// issueToken is operation 14. The key stands bare in the header.
+func (s *Sandbox) issueToken(r *http.Request, _ *call) (func() (answer, error), error) {
+	key := r.Header.Get("Authorization")
+	return func() (answer, error) {
+		token, ok := s.tokens.issue(key, s.conf.Now(), s.conf.TokenLifetime)
+		if !ok {
+			return answer{}, refuse(http.StatusUnauthorized, "the API key is wrong or revoked")
+		}
+		return answer{status: http.StatusOK, body: map[string]string{
+			"accessToken": token,
+			"tokenType":   "bearer",
+			"expiresIn":   retryAfterHeader(s.conf.TokenLifetime) + "s",
+			"scope":       "read write",
+			"jti":         rand.Text(),
+		}}, nil
+	}, nil
+}
+
+// idAnswer answers a new id in the configured shape. Ids of the sandbox are
+// decimal, so that every shape can carry them.
+func (s *Sandbox) idAnswer(r *http.Request, id string) answer {
+	a := answer{status: http.StatusOK}
+	switch s.conf.Shapes.ID {
+	case IDNumber:
+		a.body = map[string]any{"id": json.Number(id)}
+	case IDBareString:
+		a.body = id
+	case IDBareNumber:
+		a.body = json.Number(id)
+	case IDLocation:
+		a.header = http.Header{"Location": {r.URL.Path + "/" + id}}
+	case IDNone:
+	default:
+		a.body = map[string]string{"id": id}
+	}
+	return a
+}

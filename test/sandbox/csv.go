@@ -1,0 +1,212 @@
+package sandbox
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/ianaindex"
+)
+
+// dialect is a compiled CSVFormat.
+type dialect struct {
+	separator byte
+	enclosing byte
+	encoding  encoding.Encoding // nil: UTF-8
+}
+
+// compile checks a CSVFormat and fills in its defaults.
+func (f CSVFormat) compile() (dialect, error) {
+	d := dialect{separator: ',', enclosing: '"'}
+	for _, part := range []struct {
+		name, text string
+		into       *byte
+	}{{"separator", f.Separator, &d.separator}, {"enclosing", f.Enclosing, &d.enclosing}} {
+		if part.text == "" {
+			continue
+		}
+		if len(part.text) != 1 || part.text[0] >= 0x80 || strings.ContainsAny(part.text, "\r\n") {
+			return d, fmt.Errorf("csvFormat.%s: one ASCII character is needed", part.name)
+		}
+		*part.into = part.text[0]
+	}
+	if d.separator == d.enclosing {
+		return d, errors.New("csvFormat: separator and enclosing are the same")
+	}
+	if f.Encoding == "" || strings.EqualFold(f.Encoding, "UTF-8") || strings.EqualFold(f.Encoding, "UTF8") {
+		return d, nil
+	}
+	enc, err := ianaindex.IANA.Encoding(f.Encoding)
+	if err != nil || enc == nil {
+		return d, fmt.Errorf("csvFormat.encoding: %q is not known", f.Encoding)
+	}
+	d.encoding = enc
+	return d, nil
+}
+
+// Errors of a file that is not CSV. They end the whole execution.
+var (
+	errUnclosed = errors.New("an enclosed value is never closed")
+	errStray    = errors.New("a value goes on behind its enclosing")
+	errOpened   = errors.New("an enclosing character inside a value that is not enclosed")
+)
+
+// csvReader reads records one by one. It is strict, where encoding/csv drops
+// blank lines and rewrites line breaks inside values: what a file says must
+// reach the table byte for byte.
+type csvReader struct {
+	in    *bufio.Reader
+	d     dialect
+	line  int // of the last line read, from 1
+	text  []byte
+	ends  []int
+	cells []string
+}
+
+func newCSVReader(in io.Reader, d dialect) *csvReader {
+	if d.encoding != nil {
+		in = d.encoding.NewDecoder().Reader(in)
+	}
+	r := &csvReader{in: bufio.NewReaderSize(in, 64<<10), d: d}
+	if mark, err := r.in.Peek(3); err == nil && string(mark) == "\xef\xbb\xbf" {
+		_, _ = r.in.Discard(3) // it was just seen
+	}
+	return r
+}
+
+// read returns the cells of the next record, valid until the next call, or
+// io.EOF behind the last one. An empty line is a record of one empty cell.
+func (r *csvReader) read() ([]string, error) {
+	r.text, r.ends, r.cells = r.text[:0], r.ends[:0], r.cells[:0]
+	if _, err := r.in.Peek(1); err != nil {
+		return nil, err
+	}
+	r.line++
+	for more := true; more; {
+		var err error
+		if more, err = r.cell(); err != nil {
+			return nil, fmt.Errorf("line %d: %w", r.line, err)
+		}
+		r.ends = append(r.ends, len(r.text))
+	}
+	all, start := string(r.text), 0
+	for _, end := range r.ends {
+		r.cells = append(r.cells, all[start:end])
+		start = end
+	}
+	return r.cells, nil
+}
+
+// cell appends one cell to the text; more tells whether another one follows.
+func (r *csvReader) cell() (more bool, err error) {
+	b, err := r.in.ReadByte()
+	if err == nil && b == r.d.enclosing {
+		return r.enclosed()
+	}
+	start := len(r.text)
+	for ; ; b, err = r.in.ReadByte() {
+		switch {
+		case errors.Is(err, io.EOF):
+			return false, nil
+		case err != nil:
+			return false, err
+		case b == r.d.separator:
+			return true, nil
+		case b == '\n':
+			if n := len(r.text); n > start && r.text[n-1] == '\r' {
+				r.text = r.text[:n-1]
+			}
+			return false, nil
+		case b == r.d.enclosing:
+			return false, errOpened
+		}
+		r.text = append(r.text, b)
+	}
+}
+
+// enclosed appends a cell whose opening character has been read.
+func (r *csvReader) enclosed() (more bool, err error) {
+	for {
+		b, err := r.in.ReadByte()
+		if err != nil {
+			return false, atEnd(err, errUnclosed)
+		}
+		if b == '\n' {
+			r.line++
+		}
+		if b != r.d.enclosing {
+			r.text = append(r.text, b)
+			continue
+		}
+		b, err = r.in.ReadByte()
+		if err == nil && b == r.d.enclosing { // doubled: the character itself
+			r.text = append(r.text, b)
+			continue
+		}
+		if err == nil && b == '\r' {
+			b, err = r.in.ReadByte()
+			if err == nil && b != '\n' {
+				return false, errStray
+			}
+		}
+		switch {
+		case err != nil:
+			return false, atEnd(err, nil)
+		case b == r.d.separator:
+			return true, nil
+		case b == '\n':
+			return false, nil
+		}
+		return false, errStray
+	}
+}
+
+// atEnd replaces io.EOF by what it means here.
+func atEnd(err, meaning error) error {
+	if errors.Is(err, io.EOF) {
+		return meaning
+	}
+	return err
+}
+
+// csvWriter writes output files in the dialect of the input.
+type csvWriter struct {
+	out io.Writer
+	d   dialect
+	buf []byte
+}
+
+func newCSVWriter(out io.Writer, d dialect) *csvWriter {
+	if d.encoding != nil {
+		// What the encoding cannot say is written as ?: an output file is read by people too.
+		out = encoding.ReplaceUnsupported(d.encoding.NewEncoder()).Writer(out)
+	}
+	return &csvWriter{out: out, d: d}
+}
+
+func (w *csvWriter) write(cells []string, last string) error {
+	w.buf = w.buf[:0]
+	for _, cell := range cells {
+		w.buf = append(w.cell(w.buf, cell), w.d.separator)
+	}
+	w.buf = append(w.cell(w.buf, last), '\n')
+	_, err := w.out.Write(w.buf)
+	return err
+}
+
+func (w *csvWriter) cell(b []byte, cell string) []byte {
+	if !strings.ContainsAny(cell, string([]byte{w.d.separator, w.d.enclosing, '\r', '\n'})) {
+		return append(b, cell...)
+	}
+	b = append(b, w.d.enclosing)
+	for i := range len(cell) {
+		if cell[i] == w.d.enclosing {
+			b = append(b, cell[i])
+		}
+		b = append(b, cell[i])
+	}
+	return append(b, w.d.enclosing)
+}

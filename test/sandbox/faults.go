@@ -1,0 +1,215 @@
+package sandbox
+
+import (
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Match says which calls a fault is about; every zero field matches all.
+type Match struct {
+	Op     int     // operation of the document
+	Table  string  // of operation 10, any of the ETL's tables
+	Key    string  // unique key, business key or profile id; of an import, the file's name
+	Nth    int     // only the nth call that matches, counted from the injection
+	Chance float64 // 0 to 1: probability for each call that matches
+}
+
+// Fault makes a call go wrong on two independent axes: whether the service did
+// what was asked, and what it answered.
+type Fault struct {
+	Match
+	Count  int           // how many calls at most; 0: any number
+	Delay  time.Duration // before anything is done
+	Apply  bool          // do what was asked; implied by AsIs
+	Answer Answer
+}
+
+// Answer is what a client gets to see. Its zero value is the true answer.
+type Answer struct {
+	kind       answerKind
+	status     int
+	retryAfter time.Duration
+	hold       time.Duration
+}
+
+type answerKind uint8
+
+const (
+	answerAsIs answerKind = iota
+	answerStatus
+	answerReset
+	answerHang
+)
+
+// AsIs answers truthfully: with a Delay, a fault that is only slow.
+func AsIs() Answer { return Answer{} }
+
+// Status answers an error with this status.
+func Status(code int) Answer { return Answer{kind: answerStatus, status: code} }
+
+// StatusAfter answers an error and asks to come back after d, in whole seconds
+// rounded up.
+func StatusAfter(code int, d time.Duration) Answer {
+	return Answer{kind: answerStatus, status: code, retryAfter: d}
+}
+
+// Reset resets the connection without an answer.
+func Reset() Answer { return Answer{kind: answerReset} }
+
+// Hang gives no answer until the client gives up; after d, unless d is 0, the
+// connection is reset.
+func Hang(d time.Duration) Answer { return Answer{kind: answerHang, hold: d} }
+
+// FaultState is an injected fault and how often it was met.
+type FaultState struct {
+	Fault
+	Seen  int // calls that matched
+	Fired int // calls that it decided
+}
+
+// faults are the injected faults in the order of their injection.
+type faults struct {
+	armed atomic.Bool // spares calls the lock while there are none
+
+	mu     sync.Mutex
+	chance *rand.Rand
+	list   []*FaultState
+}
+
+// Inject adds faults. The first one that fires decides a call.
+func (s *Sandbox) Inject(list ...Fault) {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	for _, f := range list {
+		s.faults.list = append(s.faults.list, &FaultState{Fault: f})
+	}
+	s.faults.armed.Store(len(s.faults.list) > 0)
+}
+
+// Chaos replaces all faults by these and starts their chances anew from seed.
+// Each needs a Chance to leave calls to the next one.
+func (s *Sandbox) Chaos(seed uint64, list ...Fault) {
+	s.ClearFaults()
+	s.faults.mu.Lock()
+	s.faults.chance = rand.New(rand.NewPCG(seed, seed))
+	s.faults.mu.Unlock()
+	s.Inject(list...)
+}
+
+// ClearFaults ends all faults. Calls that hang already go on hanging.
+func (s *Sandbox) ClearFaults() {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	s.faults.list = nil
+	s.faults.armed.Store(false)
+}
+
+// Faults returns the injected faults and how often each was met.
+func (s *Sandbox) Faults() []FaultState {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	states := make([]FaultState, len(s.faults.list))
+	for i, f := range s.faults.list {
+		states[i] = *f
+	}
+	return states
+}
+
+// pick returns the fault that decides a call.
+func (f *faults) pick(c *call) (Fault, bool) {
+	if !f.armed.Load() {
+		return Fault{}, false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, state := range f.list {
+		if !state.matches(c) {
+			continue
+		}
+		state.Seen++
+		if state.Nth > 0 && state.Seen != state.Nth ||
+			state.Count > 0 && state.Fired >= state.Count ||
+			state.Chance > 0 && f.chance.Float64() >= state.Chance {
+			continue
+		}
+		state.Fired++
+		return state.Fault, true
+	}
+	return Fault{}, false
+}
+
+func (m Match) matches(c *call) bool {
+	return (m.Op == 0 || m.Op == c.Op) &&
+		(m.Table == "" || slices.Contains(c.tables, m.Table)) &&
+		(m.Key == "" || m.Key == c.Key || m.Key == c.ID)
+}
+
+// statusOf is what the log says of this answer.
+func (a Answer) statusOf(truth answer) int {
+	switch a.kind {
+	case answerAsIs:
+		return truth.status
+	case answerStatus:
+		return a.status
+	}
+	return 0
+}
+
+// give answers the call: truthfully, falsely or not at all.
+func (s *Sandbox) give(w http.ResponseWriter, r *http.Request, a Answer, truth answer) {
+	switch a.kind {
+	case answerAsIs:
+		s.write(w, truth)
+	case answerStatus:
+		e := refuse(a.status, "injected fault")
+		if a.retryAfter > 0 {
+			e.retryAfter = a.retryAfter
+		}
+		s.write(w, s.refused(e))
+	case answerReset:
+		reset(w)
+	case answerHang:
+		s.hang(r, a.hold)
+		reset(w)
+	}
+}
+
+// hang returns when the client gave up, the sandbox closes or d, unless it is
+// 0, has passed.
+func (s *Sandbox) hang(r *http.Request, d time.Duration) {
+	var over <-chan time.Time
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-r.Context().Done():
+	case <-s.life.Done():
+	case <-over:
+	}
+}
+
+// reset ends the connection without an answer, with a TCP reset where there is
+// TCP below.
+func reset(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler) // the server's own way to end a connection
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // without it the client sees an ordinary end, which is as good a fault
+	}
+	_ = conn.Close() // there is nobody left to tell
+}
+
+// retryAfterHeader is d in whole seconds, rounded up.
+func retryAfterHeader(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+}
