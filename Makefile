@@ -1,0 +1,70 @@
+# `make help` lists what there is. `make test` needs nothing but Go.
+
+# The versions of every tool that go.mod does not pin.
+GOLANGCI_LINT_VERSION := v2.15.0
+# v1.9.0 depends on a module version that the module mirror does not hand out.
+GOVULNCHECK_VERSION := v1.8.0
+
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT   ?= $(shell git rev-parse --verify -q HEAD 2>/dev/null || echo unknown)
+IMAGE    ?= feedsink:$(VERSION)
+GO_IMAGE ?= golang:1.26
+FUZZTIME ?= 5s
+
+GOLANGCI_LINT := .bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
+
+# Packages with tests that run only against a real Kafka.
+KAFKA_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build kafka$$' . | xargs -n1 dirname | sort -u)
+
+.DEFAULT_GOAL := help
+.PHONY: help build test race check lint fmt tidy generated fuzz vuln test-kafka bench image clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## the binary, as dist/feedsink
+	CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o dist/feedsink ./cmd/feedsink
+
+test: ## every test that needs nothing but Go
+	go test ./...
+
+race: ## the same with the race detector, in random order
+	go test -race -shuffle=on ./...
+
+check: lint tidy generated race fuzz vuln ## all the gates of a change
+
+lint: $(GOLANGCI_LINT) ## go vet, golangci-lint and the format
+	go vet -tags kafka ./...
+	$(GOLANGCI_LINT) run
+	$(GOLANGCI_LINT) fmt --diff
+
+fmt: $(GOLANGCI_LINT) ## format all Go files
+	$(GOLANGCI_LINT) fmt
+
+tidy: ## is go.mod what the code needs?
+	go mod tidy -diff
+
+generated: ## are the generated files what their sources say?
+	.ci/generated
+
+fuzz: ## every fuzz target, FUZZTIME each
+	.ci/fuzz $(FUZZTIME)
+
+vuln: ## known vulnerabilities, where their database can be reached
+	.ci/vuln $(GOVULNCHECK_VERSION)
+
+test-kafka: ## the tests against a real Apache Kafka; needs Docker
+	go test -tags kafka -count=1 -p 1 -timeout 20m $(KAFKA_PACKAGES)
+
+bench: ## throughput and cost, as ratios to a bare loop in the same run
+	go run ./test/bench $(BENCHFLAGS)
+
+image: ## the container image
+	docker build --build-arg GO_IMAGE=$(GO_IMAGE) --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMAGE) .
+
+clean: ## remove what the targets above have built
+	rm -rf .bin dist
+
+$(GOLANGCI_LINT):
+	GOBIN=$(CURDIR)/.bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	mv .bin/golangci-lint $@

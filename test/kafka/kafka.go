@@ -1,0 +1,258 @@
+// Package kafka runs a real Apache Kafka for tests: one broker in KRaft mode in
+// a container, which can be stopped, killed, frozen and started again with its
+// data kept, and whose own command line tools run inside it.
+//
+// It knows the public apache/kafka image and whatever behaves like it (image/
+// builds one where no image registry can be reached), and nothing of feedsink.
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/log"
+)
+
+// DefaultImage is what runs when nothing else is named: the newest 4.x whose
+// broker and tools are both published.
+const DefaultImage = "apache/kafka:4.3.1"
+
+// ImageVariable names the environment variable that replaces DefaultImage.
+const ImageVariable = "FEEDSINK_KAFKA_IMAGE"
+
+// stopTimeout bounds an orderly shutdown; a broker that takes longer is killed.
+const stopTimeout = 30 * time.Second
+
+// Options says what differs from a plain broker. The zero value is a plain broker.
+type Options struct {
+	// Image is the image to run; empty means $FEEDSINK_KAFKA_IMAGE, and without
+	// that DefaultImage.
+	Image string
+	// Config holds broker properties under Kafka's own names, such as
+	// "offset.metadata.max.bytes". They win over the harness's.
+	Config map[string]string
+}
+
+// Broker is one running broker. Its methods may not be called concurrently,
+// except Addr and Exec.
+type Broker struct {
+	container *testcontainers.DockerContainer
+	docker    *client.Client
+	addr      string
+}
+
+// Start runs a broker and returns once it answers. Whoever gets a Broker closes
+// it. The Docker daemon has to be on this machine, because the broker advertises
+// an address of its loopback interface.
+func Start(ctx context.Context, options Options) (*Broker, error) {
+	image := options.Image
+	if image == "" {
+		image = os.Getenv(ImageVariable)
+	}
+	if image == "" {
+		image = DefaultImage
+	}
+	port, err := freePort(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("start Kafka: find a free port: %w", err)
+	}
+	docker, err := testcontainers.NewDockerClientWithOpts(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("start Kafka: reach the Docker daemon: %w", err)
+	}
+	b := &Broker{docker: docker.Client, addr: net.JoinHostPort("127.0.0.1", port)}
+	b.container, err = testcontainers.Run(
+		ctx, image,
+		testcontainers.WithEnv(environment(port, options.Config)),
+		testcontainers.WithExposedPorts(port+"/tcp"),
+		// The same port inside and outside, and after a restart: the broker
+		// advertises the one address that clients on both sides dial.
+		testcontainers.WithHostConfigModifier(func(host *container.HostConfig) {
+			host.PortBindings = network.PortMap{
+				network.MustParsePort(port + "/tcp"): {{HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: port}},
+			}
+		}),
+	)
+	if err != nil {
+		err = fmt.Errorf("start Kafka from image %s: %w (where no registry can be reached, "+
+			"test/kafka/image/build.sh builds an image to name in $%s)", image, err, ImageVariable)
+		return nil, errors.Join(err, b.Close(context.WithoutCancel(ctx)))
+	}
+	if err := b.awaitReady(ctx); err != nil {
+		ctx := context.WithoutCancel(ctx)
+		err = fmt.Errorf("start Kafka from image %s: %w; its log ends with:\n%s", image, err, b.logTail(ctx))
+		return nil, errors.Join(err, b.Close(ctx))
+	}
+	return b, nil
+}
+
+// ForTest is Start for a test that cannot go on without a broker. The broker
+// ends with the test; if the test has failed, the end of its log is shown.
+func ForTest(tb testing.TB, options Options) *Broker {
+	tb.Helper()
+	log.SetDefault(log.NewNoopLogger()) // a page of container ids for each broker otherwise
+	b, err := Start(tb.Context(), options)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		ctx := context.Background()
+		if tb.Failed() {
+			tb.Logf("the broker's log ends with:\n%s", b.logTail(ctx))
+		}
+		if err := b.Close(ctx); err != nil {
+			tb.Error(err)
+		}
+	})
+	return b
+}
+
+// Addr is the broker's host:port, for clients on this machine and for tools run
+// by Exec alike. It stays the same over restarts.
+func (b *Broker) Addr() string { return b.addr }
+
+// Stop shuts the broker down in order, and keeps its data.
+func (b *Broker) Stop(ctx context.Context) error {
+	timeout := stopTimeout
+	if err := b.container.Stop(ctx, &timeout); err != nil {
+		return fmt.Errorf("stop Kafka: %w", err)
+	}
+	return nil
+}
+
+// Kill ends the broker by SIGKILL, as a crash of its machine would, and keeps
+// what had reached the disk.
+func (b *Broker) Kill(ctx context.Context) error {
+	_, err := b.docker.ContainerKill(ctx, b.container.GetContainerID(), client.ContainerKillOptions{Signal: "KILL"})
+	if err != nil {
+		return fmt.Errorf("kill Kafka: %w", err)
+	}
+	return nil
+}
+
+// Start starts a stopped or killed broker again, on the same data and the same
+// address, and returns once it answers.
+func (b *Broker) Start(ctx context.Context) error {
+	if err := b.container.Start(ctx); err != nil {
+		return fmt.Errorf("start Kafka again: %w", err)
+	}
+	if err := b.awaitReady(ctx); err != nil {
+		return fmt.Errorf("start Kafka again: %w", err)
+	}
+	return nil
+}
+
+// Pause freezes the broker: connections stay open and nothing answers.
+func (b *Broker) Pause(ctx context.Context) error {
+	_, err := b.docker.ContainerPause(ctx, b.container.GetContainerID(), client.ContainerPauseOptions{})
+	if err != nil {
+		return fmt.Errorf("pause Kafka: %w", err)
+	}
+	return nil
+}
+
+// Resume ends a Pause.
+func (b *Broker) Resume(ctx context.Context) error {
+	_, err := b.docker.ContainerUnpause(ctx, b.container.GetContainerID(), client.ContainerUnpauseOptions{})
+	if err != nil {
+		return fmt.Errorf("resume Kafka: %w", err)
+	}
+	return nil
+}
+
+// Close removes the broker with its data, whatever state it is in.
+func (b *Broker) Close(ctx context.Context) error {
+	err := testcontainers.TerminateContainer(b.container, testcontainers.StopContext(ctx), testcontainers.StopTimeout(0))
+	if err != nil {
+		err = fmt.Errorf("remove Kafka: %w", err)
+	}
+	return errors.Join(err, b.docker.Close())
+}
+
+// logTail is the end of the broker's output, for a failure's message.
+func (b *Broker) logTail(ctx context.Context) string {
+	logs, err := b.container.Logs(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	defer logs.Close()
+	text, err := io.ReadAll(logs)
+	if err != nil {
+		return err.Error()
+	}
+	const tail = 4000
+	return string(text[max(0, len(text)-tail):])
+}
+
+// environment is the container's environment: a single node that is its own
+// controller, cut to a small machine, under the names the image expects.
+func environment(port string, config map[string]string) map[string]string {
+	properties := map[string]string{
+		"node.id":                        "1",
+		"process.roles":                  "broker,controller",
+		"listeners":                      "PLAINTEXT://:" + port + ",CONTROLLER://localhost:9093",
+		"advertised.listeners":           "PLAINTEXT://127.0.0.1:" + port,
+		"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+		"inter.broker.listener.name":     "PLAINTEXT",
+		"controller.listener.names":      "CONTROLLER",
+		"controller.quorum.voters":       "1@localhost:9093",
+		"log.dirs":                       "/tmp/kraft-combined-logs",
+
+		"offsets.topic.num.partitions":                     "4",
+		"offsets.topic.replication.factor":                 "1",
+		"transaction.state.log.num.partitions":             "4",
+		"transaction.state.log.replication.factor":         "1",
+		"transaction.state.log.min.isr":                    "1",
+		"share.coordinator.state.topic.replication.factor": "1",
+		"share.coordinator.state.topic.min.isr":            "1",
+
+		// A test never waits for members that will not come, and a topic
+		// nobody created is a mistake in the test.
+		"group.initial.rebalance.delay.ms": "0",
+		"auto.create.topics.enable":        "false",
+	}
+	maps.Copy(properties, config)
+	environment := map[string]string{
+		"KAFKA_HEAP_OPTS":            "-Xmx512M",
+		"KAFKA_JVM_PERFORMANCE_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+	}
+	for name, value := range properties {
+		environment[variable(name)] = value
+	}
+	return environment
+}
+
+// variable turns a broker property's name into the environment variable the
+// image reads it from.
+func variable(property string) string {
+	return "KAFKA_" + strings.ToUpper(strings.NewReplacer(".", "_", "_", "__", "-", "___").Replace(property))
+}
+
+// freePort returns a port nobody listens on at this moment.
+func freePort(ctx context.Context) (string, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer listener.Close()
+	address, ok := listener.Addr().(*net.TCPAddr)
+	if !ok {
+		return "", fmt.Errorf("a TCP listener on %s has no TCP address", listener.Addr())
+	}
+	return strconv.Itoa(address.Port), nil
+}

@@ -1,0 +1,49 @@
+package kafka
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestVariableFollowsTheImagesRule(t *testing.T) {
+	for property, want := range map[string]string{
+		"node.id":           "KAFKA_NODE_ID",
+		"a_b.c":             "KAFKA_A__B_C",
+		"some-name.with.it": "KAFKA_SOME___NAME_WITH_IT",
+	} {
+		if got := variable(property); got != want {
+			t.Errorf("variable(%q) = %q, want %q", property, got, want)
+		}
+	}
+}
+
+func TestConfigWinsOverTheHarness(t *testing.T) {
+	env := environment("19092", map[string]string{"auto.create.topics.enable": "true", "message.max.bytes": "7"})
+	if got := env["KAFKA_AUTO_CREATE_TOPICS_ENABLE"]; got != "true" {
+		t.Errorf("auto.create.topics.enable = %q, want true", got)
+	}
+	if got := env["KAFKA_MESSAGE_MAX_BYTES"]; got != "7" {
+		t.Errorf("message.max.bytes = %q, want 7", got)
+	}
+	if got, want := env["KAFKA_ADVERTISED_LISTENERS"], "PLAINTEXT://127.0.0.1:19092"; got != want {
+		t.Errorf("advertised.listeners = %q, want %q", got, want)
+	}
+}
+
+// Both images are to be the same Kafka, or a test may pass on one and fail on the other.
+func TestDefaultImageIsTheVersionWeBuild(t *testing.T) {
+	pom, err := os.ReadFile("image/pom.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`<kafka\.version>([^<]+)</kafka\.version>`).FindSubmatch(pom)
+	if found == nil {
+		t.Fatal("image/pom.xml names no kafka.version")
+	}
+	_, want, _ := strings.Cut(DefaultImage, ":")
+	if got := string(found[1]); got != want {
+		t.Errorf("image/pom.xml builds Kafka %s, DefaultImage is %s", got, want)
+	}
+}
