@@ -177,6 +177,7 @@ func (b *Batcher) Release(mapping string) error {
 	if l.flight == nil || l.flight.halted == "" {
 		return fmt.Errorf("mapping %s: is not halted, there is nothing to release", mapping)
 	}
+	l.flight.halted = "" // here and not by the flight, so that a second release finds nothing to do
 	poke(l.flight.released)
 	return nil
 }

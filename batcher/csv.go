@@ -20,11 +20,17 @@ type CSV struct {
 	Compression string // GZIP | ZIP | NONE
 }
 
+// What a byte of a text asks for.
+const (
+	needsEnclosing byte = 1 << iota
+	notASCII
+)
+
 // format writes the cells of one mapping's files.
 type format struct {
 	separator, newline []byte // in the file's encoding
 	quote              byte
-	quoted             [utf8.RuneSelf]bool // ASCII characters that need enclosing
+	class              [256]byte // what a byte of a text asks for
 	label              string
 	encoder            *encoding.Encoder // nil: UTF-8
 }
@@ -43,7 +49,10 @@ func newFormat(c CSV) (*format, error) {
 	}
 	f := &format{quote: quote, label: c.Encoding}
 	for _, b := range []byte{separator, quote, '\r', '\n'} {
-		f.quoted[b] = true
+		f.class[b] = needsEnclosing
+	}
+	for b := utf8.RuneSelf; b < len(f.class); b++ {
+		f.class[b] = notASCII
 	}
 	if f.encoder, err = newEncoder(c.Encoding); err != nil {
 		return nil, err
@@ -98,18 +107,14 @@ func (f *format) encode(text []byte) ([]byte, error) {
 // The error is a *schemas.ValueError for the named field.
 func (f *format) appendCell(dst []byte, field, text string) ([]byte, error) {
 	start := len(dst)
-	ascii, enclose := true, text == "" || text[0] == ' ' || text[len(text)-1] == ' '
+	var asks byte
 	for i := range len(text) {
-		if text[i] >= utf8.RuneSelf {
-			ascii = false
-		} else if f.quoted[text[i]] {
-			enclose = true
-		}
+		asks |= f.class[text[i]]
 	}
-	if !ascii && !utf8.ValidString(text) {
+	if asks&notASCII != 0 && !utf8.ValidString(text) {
 		return dst, schemas.Invalid(field, "must be valid UTF-8")
 	}
-	if enclose {
+	if asks&needsEnclosing != 0 || text == "" || text[0] == ' ' || text[len(text)-1] == ' ' {
 		dst = append(dst, f.quote)
 		for i := range len(text) {
 			if text[i] == f.quote {

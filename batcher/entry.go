@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -48,7 +49,6 @@ type rows struct {
 	key     int
 	columns []column
 	headers [][]byte
-	scratch []byte
 }
 
 func newRows(m Mapping) (*rows, error) {
@@ -108,12 +108,12 @@ func (r *rows) appendEntry(dst []byte, w *schemas.Write) ([]byte, error) {
 	dst = append(dst, make([]byte, entryHead)...)
 	binary.LittleEndian.PutUint64(dst[start+entryHash:], xxhash.Sum64String(w.Key))
 	dst[start+entryOp] = byte(w.Op)
-	cell, err := r.appendCell(r.scratch[:0], r.columns[r.key].name, w.Key)
+	size := len(dst)
+	dst, err := r.appendCell(append(dst, 0), r.columns[r.key].name, w.Key)
 	if err != nil {
 		return dst[:start], err
 	}
-	r.scratch = cell
-	dst = appendBytes(dst, cell)
+	dst = setSize(dst, size)
 	if w.Op != schemas.Delete {
 		for i := range r.columns {
 			if dst, err = r.appendColumn(dst, i, w.Cells); err != nil {
@@ -136,12 +136,10 @@ func (r *rows) appendColumn(dst []byte, i int, cells []schemas.Cell) ([]byte, er
 	case schemas.Null:
 		return appendBytes(binary.AppendUvarint(dst, uint64(i)), c.null), nil
 	default:
-		cell, err := r.appendValue(r.scratch[:0], c.name, v)
-		if err != nil {
-			return dst, err
-		}
-		r.scratch = cell
-		return appendBytes(binary.AppendUvarint(dst, uint64(i)), cell), nil
+		dst = binary.AppendUvarint(dst, uint64(i))
+		size := len(dst)
+		dst, err := r.appendValue(append(dst, 0), c.name, v)
+		return setSize(dst, size), err
 	}
 }
 
@@ -234,6 +232,18 @@ func cutCell(b []byte) (col uint64, cell, rest []byte) {
 	col, n := binary.Uvarint(b)
 	cell, rest = cutBytes(b[n:])
 	return col, cell, rest
+}
+
+// setSize completes a cell that was appended behind one byte kept free at size:
+// nearly every cell's length fits there, and nothing is copied.
+func setSize(dst []byte, size int) []byte {
+	n := uint64(len(dst) - size - 1)
+	if n < 0x80 {
+		dst[size] = byte(n)
+		return dst
+	}
+	var prefix [binary.MaxVarintLen64]byte
+	return slices.Replace(dst, size, size+1, prefix[:binary.PutUvarint(prefix[:], n)]...)
 }
 
 func appendBytes(dst, b []byte) []byte {

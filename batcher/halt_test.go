@@ -1,6 +1,7 @@
 package batcher
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,7 +13,8 @@ import (
 func TestFailedImportIsRetriedThenHaltsUntilReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.results = []Results{{Status: Failed, Reason: "duplicate headers"}, {Status: Failed, Reason: "duplicate headers"}}
+		failed := Results{Status: Failed, Reason: "duplicate headers"}
+		w.results = []Results{failed, failed}
 		m := testMapping()
 		m.Roll.Rows, m.RetryFailed = 1, 1
 		w.start(m)
@@ -57,6 +59,35 @@ func TestFailedImportIsRetriedThenHaltsUntilReleased(t *testing.T) {
 		}
 		if err := w.b.Release("customers"); err == nil {
 			t.Error("release of a mapping that is not halted: got no error, want one")
+		}
+	})
+}
+
+func TestReleaseGivesAllTriesAgainAndCountsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.results = slices.Repeat([]Results{{Status: Failed}}, 100)
+		m := testMapping()
+		m.Roll.Rows, m.RetryFailed = 1, 2
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		for i := range 3 {
+			time.Sleep(time.Hour)
+			tries := 0
+			for _, line := range w.transcript() {
+				if strings.Contains(line, "FAILED") {
+					tries++
+				}
+			}
+			if _, halted := w.b.Halted("customers"); tries != 3 || !halted {
+				t.Errorf("round %d: got %d tries, halted %v, want 3 and halted", i+1, tries, halted)
+			}
+			if err := w.b.Release("customers"); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.b.Release("customers"); err == nil {
+				t.Error("second release: got no error, want one")
+			}
 		}
 	})
 }

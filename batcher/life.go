@@ -55,18 +55,17 @@ func (f *flight) run(ctx, send context.Context) {
 // each step written down before the next begins. Files of one generation go
 // through steps 2 to 5 one after the other.
 func (f *flight) life(ctx, send context.Context) error {
-	// 1. Seal: the files are complete on disk, their names fixed.
-	// A crash leaves files nobody knows of: the next start removes them, and
-	// the records are read again.
+	// 1. Seal: the files are complete on disk, their names fixed. A crash leaves
+	// files nobody knows of: the next start removes them, the records are read again.
 	imports, err := f.seal(ctx)
 	if err != nil {
 		return err
 	}
 	for len(imports) > 0 {
 		imp := &imports[0]
-		// 2. Intend: the ledger says that this file is about to be sent.
-		// A crash after it leaves an intent of which nobody can tell whether
-		// it was sent; a member that was fenced stops here, nothing was sent.
+		// 2. Intend: the ledger says that this file is about to be sent. A crash
+		// leaves an intent of which nobody can tell whether it was sent; a member
+		// that was fenced stops here, nothing was sent.
 		if err := f.intend(ctx, send, imp); err != nil {
 			return err
 		}
@@ -85,8 +84,8 @@ func (f *flight) life(ctx, send context.Context) error {
 		if err := f.record(ctx, send, imp, execution); err != nil {
 			return err
 		}
-		// 5. Await: poll until the service says how it ended. A crash changes
-		// nothing, the next owner goes on polling.
+		// 5. Await: poll until it has ended. A crash changes nothing, the next
+		// owner goes on polling.
 		results, err := f.await(ctx, *imp)
 		if err != nil {
 			return err
@@ -103,8 +102,8 @@ func (f *flight) life(ctx, send context.Context) error {
 		}
 		if len(imports) == 1 {
 			// 6. Confirm: the offsets move and the ledger's entry goes, in one
-			// commit. A crash before it leaves a finished execution in the
-			// ledger: the next owner sees that with one poll.
+			// commit. A crash leaves a finished execution in the ledger: the next
+			// owner sees that with one poll.
 			if err := f.confirm(send, *imp); err != nil {
 				return err
 			}

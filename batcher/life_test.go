@@ -170,7 +170,7 @@ func TestHintPollsAtOnce(t *testing.T) {
 func TestNamelessExecutionIsNamedByTheHint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.nameless = true
+		w.nameless = map[int]bool{1: true}
 		m := testMapping()
 		m.Roll.Rows = 1
 		w.start(m)
@@ -182,6 +182,41 @@ func TestNamelessExecutionIsNamedByTheHint(t *testing.T) {
 		w.b.Hint("e9")
 		time.Sleep(time.Minute)
 		w.said(`1h0m0s record upsert 1/1 attempt 1 "e9" holds 100-100`, `1h0m2s poll e9: FINISHED`, `1h0m2s confirm upsert 1/1 attempt 1 "e9" holds 100-100`)
+	})
+}
+
+func TestLateHintOfTheFileBeforeNamesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.nameless = map[int]bool{2: true}
+		w.polling = func() { w.b.Hint("e1") }
+		w.start(testMapping())
+		w.append(write(schemas.Upsert, "1"), write(schemas.Delete, "2"))
+		time.Sleep(3 * time.Hour)
+		w.lastSaid("trigger 101")
+		if got := w.b.Status()[0].Import; got == nil || got.Step != Naming {
+			t.Errorf("import: got %+v, want it to wait for a name", got)
+		}
+	})
+}
+
+func TestHintNamesNoneOfTwoNamelessExecutions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.nameless = map[int]bool{1: true, 2: true}
+		a, b := testMapping(), testMapping()
+		b.Name = "orders"
+		w.start(a, b)
+		for _, mapping := range []string{"customers", "orders"} {
+			if err := w.b.Append(mapping, write(schemas.Upsert, "1"), w.p, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(2 * time.Hour)
+		w.transcript()
+		w.b.Hint("e9")
+		time.Sleep(time.Hour)
+		w.said()
 	})
 }
 

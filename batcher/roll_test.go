@@ -90,16 +90,15 @@ func TestClaimsAreOnePerAssignment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.hold = "trigger"
-		m := testMapping()
-		m.Roll.Rows = 3
-		w.start(m)
+		w.start(testMapping())
 		other := &partition{}
 		for i, p := range []*partition{w.p, other, w.p, w.p, other} {
 			if err := w.b.Append("customers", write(schemas.Upsert, fmt.Sprint(i%3)), p, int64(i)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		w.said(`0s intend upsert 1/1 attempt 1 "" holds 0-3 1-4`, `0s trigger is held`)
+		time.Sleep(time.Hour)
+		w.said(`1h0m0s intend upsert 1/1 attempt 1 "" holds 0-3 1-4`, `1h0m0s trigger is held`)
 	})
 }
 

@@ -4,13 +4,11 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
-	"encoding/csv"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +43,6 @@ func sealed(t testing.TB, m Mapping, segment int, writes []schemas.Write) (*spoo
 }
 
 func addTo(t testing.TB, j *journal, r *rows, w *schemas.Write) {
-	t.Helper()
 	if err := j.makeRoom(); err != nil {
 		t.Fatal(err)
 	}
@@ -201,118 +198,16 @@ func TestSealLeavesNothingWhenItIsStopped(t *testing.T) {
 	}
 }
 
-// wide is a write of about 170 bytes, as measured for customers' rows.
-func wide(i int) schemas.Write {
-	return write(schemas.Upsert, fmt.Sprintf("C%09d", i),
-		"c1", fmt.Sprintf("customer.%d@example.com", i), "c2", "Émilie", "c3", fmt.Sprint("Street ", i%977, " no. ", i%89), "c4", fmt.Sprint(10000+i%80000),
-		"c5", "Springfield", "c6", "fr", "c7", "true", "c8", fmt.Sprint("2026-11-", i%28+1), "c9", fmt.Sprint(float64(i%9999)/100))
-}
-
-func wideMapping() Mapping {
-	m := testMapping()
-	m.Columns = []Column{column1("k")}
-	for i := range 9 {
-		m.Columns = append(m.Columns, column1(fmt.Sprint("c", i+1)))
-	}
-	m.Roll.Rows = 500_000
-	return m
-}
-
-func TestMemoryStaysBounded(t *testing.T) {
-	heap := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	s, err := openSpool(t.TempDir())
+func unzipped(t testing.TB, content []byte) string {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(content))
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return ""
 	}
-	m := wideMapping()
-	r := mustRows(t, m)
-	j := newJournal(s, "test.journal", segmentSize, m.Roll.Rows)
-	before := heap()
-	const keys = 300_000
-	for i := range keys {
-		w := wide(i)
-		addTo(t, j, r, &w)
-	}
-	if got, most := int64(heap()-before), int64(16<<20); got > most {
-		t.Errorf("heap with %d keys waiting: got %d bytes, want at most %d", keys, got, most)
-	}
-	if got := j.distinct; got < keys*97/100 || got > keys {
-		t.Errorf("distinct keys: got %d, want %d less at most 3 %%", got, keys)
-	}
-	if s.used() < 30<<20 {
-		t.Errorf("on disk: got %d bytes, want most of the rows there", s.used())
-	}
-	j.drop()
-	if err := s.close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func BenchmarkAppendAndSeal(b *testing.B) {
-	writes := make([]schemas.Write, 200_000)
-	for i := range writes {
-		writes[i] = wide(i)
-	}
-	m := wideMapping()
-	s, err := openSpool(b.TempDir())
+	plain, err := io.ReadAll(z)
 	if err != nil {
-		b.Fatal(err)
+		t.Error(err)
 	}
-	r := mustRows(b, m)
-	b.ReportAllocs()
-	var size int64
-	for b.Loop() {
-		j := newJournal(s, "test.journal", segmentSize, m.Roll.Rows)
-		for i := range writes {
-			addTo(b, j, r, &writes[i])
-		}
-		sealing := sealing{spool: s, rows: r, name: "customers"}
-		files, err := sealing.seal(b.Context(), j)
-		if err != nil {
-			b.Fatal(err)
-		}
-		size = files[0].bytes
-		j.drop()
-		s.remove(files[0].name)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(writes)), "ns/row")
-	b.ReportMetric(float64(size)/float64(len(writes)), "file-B/row")
-	if err := s.close(); err != nil {
-		b.Fatal(err)
-	}
-}
-
-// BenchmarkBareCSVGzip is the floor: the same rows through encoding/csv and the
-// same compressor, without keys, disk or steps.
-func BenchmarkBareCSVGzip(b *testing.B) {
-	records := make([][]string, 200_000)
-	for i := range records {
-		w := wide(i)
-		records[i] = []string{w.Key}
-		for _, c := range w.Cells {
-			records[i] = append(records[i], c.Value.Text())
-		}
-	}
-	for b.Loop() {
-		z, err := gzip.NewWriterLevel(io.Discard, level)
-		if err != nil {
-			b.Fatal(err)
-		}
-		w := csv.NewWriter(z)
-		for _, r := range records {
-			if err := w.Write(r); err != nil {
-				b.Fatal(err)
-			}
-		}
-		w.Flush()
-		if err := z.Close(); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(records)), "ns/row")
+	return string(plain)
 }

@@ -130,7 +130,10 @@ func (f *flight) refused(ctx context.Context, imp *Import, err error) error {
 func (f *flight) record(ctx, send context.Context, imp *Import, execution string) error {
 	f.refusals = 0
 	if execution == "" {
-		drain(f.hints) // of the file before
+		select {
+		case <-f.hints: // of the file before
+		default:
+		}
 		f.enter(Naming, *imp)
 		f.log.Warn("import triggered, but the answer names no execution; its end is known by the webhook only", "file", imp.File)
 		select {
@@ -195,7 +198,6 @@ func (f *flight) halt(ctx context.Context, imp *Import, reason string) error {
 		log.Error("keep failed file", "err", err)
 	}
 	f.kept, f.retries, f.refusals = true, 0, 0
-	drain(f.released)
 	f.enter(Halting, *imp)
 	f.setHalted(reason)
 	defer f.setHalted("")
@@ -269,11 +271,4 @@ func (f *flight) fetchErrors(ctx context.Context, imp Import) error {
 func (f *flight) confirm(send context.Context, imp Import) error {
 	f.enter(Confirming, imp)
 	return f.commit(send, "confirm import", imp, f.batcher.ledger.Confirm)
-}
-
-func drain[T any](c chan T) {
-	select {
-	case <-c:
-	default:
-	}
 }

@@ -1,8 +1,7 @@
 package batcher
 
 import (
-	"bytes"
-	"compress/gzip"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +31,8 @@ type world struct {
 	begun    time.Time
 	triggers chan error    // scripted answers to triggers, then nil
 	results  []Results     // of the executions in their order, then Finished
-	nameless bool          // triggers are answered without an id
+	polling  func()        // called during a poll
+	nameless map[int]bool  // triggers that are answered without an id, counted from 1
 	hold     string        // step at which to block until the context ends
 	slow     time.Duration // what a trigger takes
 	polls    []error       // scripted poll errors, then none
@@ -140,22 +140,22 @@ func (w *world) Commit(ctx context.Context, imp Import, claims []Claim) error {
 	if err := w.blocked(ctx, step); err != nil {
 		return err
 	}
-	return w.wrote(step, imp, claims)
+	return w.wrote(ctx, step, imp, claims)
 }
 
 func (w *world) Confirm(ctx context.Context, imp Import, claims []Claim) error {
 	if err := w.blocked(ctx, "confirm"); err != nil {
 		return err
 	}
-	return w.wrote("confirm", imp, claims)
+	return w.wrote(ctx, "confirm", imp, claims)
 }
 
-func (w *world) wrote(step string, imp Import, claims []Claim) error {
+func (w *world) wrote(ctx context.Context, step string, imp Import, claims []Claim) error {
 	w.mu.Lock()
 	unfit := w.unfit
 	w.mu.Unlock()
-	if unfit != nil {
-		return unfit
+	if err := cmp.Or(unfit, ctx.Err()); err != nil {
+		return err
 	}
 	var spans []string
 	for _, c := range claims {
@@ -182,7 +182,9 @@ func (w *world) Trigger(ctx context.Context, etl, fileName string, open func() (
 	case err = <-w.triggers:
 	default:
 	}
-	time.Sleep(w.slow)
+	if err := pause(ctx, w.slow); err != nil {
+		return "", err
+	}
 	w.say("trigger %s with %s: %q, %v", etl, fileName, unzipped(w.t, content), err)
 	if err != nil {
 		return "", err
@@ -190,7 +192,7 @@ func (w *world) Trigger(ctx context.Context, etl, fileName string, open func() (
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.executions++
-	if w.nameless {
+	if w.nameless[w.executions] {
 		return "", nil
 	}
 	return fmt.Sprint("e", w.executions), nil
@@ -213,6 +215,9 @@ func (w *world) Results(ctx context.Context, execution string) (Results, error) 
 		return Results{}, w.polls[n]
 	}
 	w.say("poll %s: %s", execution, r.Status)
+	if w.polling != nil {
+		w.polling()
+	}
 	return r, nil
 }
 
@@ -283,20 +288,6 @@ func (w *world) wantSpool(want ...string) {
 	if got := w.spooled(); !slices.Equal(got, want) {
 		w.t.Errorf("spool: got %q, want %q", got, want)
 	}
-}
-
-func unzipped(t testing.TB, content []byte) string {
-	t.Helper()
-	z, err := gzip.NewReader(bytes.NewReader(content))
-	if err != nil {
-		t.Error(err)
-		return ""
-	}
-	plain, err := io.ReadAll(z)
-	if err != nil {
-		t.Error(err)
-	}
-	return string(plain)
 }
 
 var errDisconnected = errors.New("connection reset")

@@ -112,6 +112,7 @@ func member(a, b any) any {
 // reads and no objects are built around it.
 type rewriter struct{}
 
+// Visit implements ast.Visitor; operands come before their operators.
 func (rewriter) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.IdentifierNode:

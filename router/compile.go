@@ -16,8 +16,8 @@ type Problem struct {
 	Hint    string // what to write instead, "" where there is nothing to add
 }
 
-// Error reads `mappings[0].key: missing`.
-func (p Problem) Error() string {
+// String reads `mappings[0].key: missing`.
+func (p Problem) String() string {
 	if p.Hint == "" {
 		return p.Path + ": " + p.Message
 	}

@@ -68,7 +68,7 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 			if tc.name == "no table" {
 				sep = ": "
 			}
-			if got, want := problems[0].Error(), "mappings[0]"+sep+tc.want; got != want {
+			if got, want := problems[0].String(), "mappings[0]"+sep+tc.want; got != want {
 				t.Errorf("problem:\n got %s\nwant %s", got, want)
 			}
 		})
@@ -113,7 +113,7 @@ func TestCompileLooksAtMappingsTogether(t *testing.T) {
 	_, problems := router.Compile([]router.Mapping{a, b, c})
 	got := ""
 	for _, p := range problems {
-		got += p.Error() + "\n"
+		got += p.String() + "\n"
 	}
 	want := `mappings[0].after[0]: "orders" waits for this mapping, directly or through others
 mappings[1].kafkaKey: json, but mappings[0] reads the topic crm.customers as text
@@ -214,12 +214,12 @@ func TestColumnsNameTheCellThatFillsThem(t *testing.T) {
 // A ledger in Kafka holds fingerprints: the same configuration must keep its
 // own across versions.
 func TestFingerprintFollowsWhatARecordBecomes(t *testing.T) {
-	print := func(change func(*router.Mapping)) uint64 {
+	of := func(change func(*router.Mapping)) uint64 {
 		m := customers()
 		change(&m)
 		return compile(t, m).Mappings()[0].Fingerprint
 	}
-	base := print(func(*router.Mapping) {})
+	base := of(func(*router.Mapping) {})
 	if want := uint64(0xbfdce094d7a28d3d); base != want {
 		t.Errorf("fingerprint of an unchanged mapping: got %#x, want %#x", base, want)
 	}
@@ -229,7 +229,7 @@ func TestFingerprintFollowsWhatARecordBecomes(t *testing.T) {
 		"slots": func(m *router.Mapping) { m.Imports.SlotsPerDay = 3 }, "default format": func(m *router.Mapping) { m.Format = "json" },
 		"default column": func(m *router.Mapping) { m.Imports.Columns[0].Absent = "empty" },
 	} {
-		if got := print(change); got != base {
+		if got := of(change); got != base {
 			t.Errorf("%s changed: got %#x, want the same %#x", name, got, base)
 		}
 	}
@@ -244,7 +244,7 @@ func TestFingerprintFollowsWhatARecordBecomes(t *testing.T) {
 		},
 		"kafkaKey": func(m *router.Mapping) { m.KafkaKey = "json" },
 	} {
-		if got := print(change); got == base {
+		if got := of(change); got == base {
 			t.Errorf("%s changed: got the same %#x, want another", name, got)
 		}
 	}

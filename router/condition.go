@@ -72,11 +72,12 @@ type conditionError struct {
 	hint         string
 }
 
+// Error reads `column 3: unknown name x`.
 func (e *conditionError) Error() string {
-	switch {
-	case e.line == 0:
+	switch e.line {
+	case 0:
 		return e.message
-	case e.line == 1:
+	case 1:
 		return fmt.Sprintf("column %d: %s", e.column, e.message)
 	}
 	return fmt.Sprintf("line %d, column %d: %s", e.line, e.column, e.message)
@@ -142,6 +143,7 @@ var rootNames = []string{
 // refusal finds the first thing that a condition may not use.
 type refusal struct{ found *file.Error }
 
+// Visit implements ast.Visitor.
 func (r *refusal) Visit(node *ast.Node) {
 	message := ""
 	switch n := (*node).(type) {
@@ -226,6 +228,8 @@ func (b *conditionBuilder) test(part ast.Node) (condition, error) {
 	return test{program}, nil
 }
 
+// graft puts part in the place of the one node of a tree.
 type graft struct{ part ast.Node }
 
+// Visit implements ast.Visitor.
 func (g graft) Visit(node *ast.Node) { *node = g.part }

@@ -23,6 +23,7 @@ type readPath struct {
 // pathCollector finds the variables that rewriter left in a test.
 type pathCollector struct{ into *[]readPath }
 
+// Visit implements ast.Visitor.
 func (c *pathCollector) Visit(node *ast.Node) {
 	n, ok := (*node).(*ast.IdentifierNode)
 	if !ok || !strings.HasPrefix(n.Value, pathMark) {

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"slices"
 	"time"
 
 	"github.com/feedsink/feedsink/schemas"
@@ -27,9 +28,9 @@ type Header struct {
 // header is the text of the last header of that name, as Kafka's own clients
 // read headers; ok is false where there is none or it is null.
 func (r *Record) header(name string) (text string, ok bool) {
-	for i := len(r.Headers) - 1; i >= 0; i-- {
-		if r.Headers[i].Key == name {
-			return string(r.Headers[i].Value), r.Headers[i].Value != nil
+	for _, h := range slices.Backward(r.Headers) {
+		if h.Key == name {
+			return string(h.Value), h.Value != nil
 		}
 	}
 	return "", false
@@ -54,7 +55,7 @@ const (
 
 // Reject is a permanent reason not to write an event. It names the field and
 // the rule, never the field's value.
-type Reject struct {
+type Reject struct { //nolint:errname // it is the word of dead letters: a record is rejected
 	Code  string
 	Field string // path in the event, "" for the whole
 	Rule  string // what holds for a good event

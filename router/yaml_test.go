@@ -47,7 +47,7 @@ func TestColumnIsANameOrAMapping(t *testing.T) {
 		}
 	}
 	var column router.Column
-	for _, text := range []string{"[a]", "{name: [a]}", "{nmae: a}"} {
+	for _, text := range []string{"[a]", "{name: [a]}", "{named: a}"} {
 		if err := yaml.Unmarshal([]byte(text), &column); err == nil {
 			t.Errorf("%s: got %+v, want an error", text, column)
 		}

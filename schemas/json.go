@@ -133,8 +133,8 @@ func (d *JSON) container(kind Kind, end jsontext.Kind, depth int) (Value, error)
 }
 
 // keep moves the members of a closed container to memory that the value owns.
-// One block usually serves a whole record; a block is never grown, because
-// values already refer to it.
+// One block usually serves a whole record; a full one is left to the values in
+// it, since growing would copy them.
 func (d *JSON) keep(members []Field) []Field {
 	n := len(members)
 	if n == 0 {

@@ -113,6 +113,19 @@ func TestJSONGoesOnAfterABadRecord(t *testing.T) {
 	}
 }
 
+func TestJSONAllocatesOncePerRecordAndOncePerItsMembers(t *testing.T) {
+	d := schemas.NewJSON()
+	data := []byte(profileJSON)
+	got := testing.AllocsPerRun(100, func() {
+		if _, err := d.Decode(data); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got > 2 {
+		t.Errorf("allocations per record: got %v, want at most 2", got)
+	}
+}
+
 // FuzzJSON holds the decoder against encoding/json: what one takes the other
 // takes, apart from the strictness that is ours, and both read the same.
 func FuzzJSON(f *testing.F) {

@@ -127,6 +127,17 @@ func TestVariableIsTypedAfterItIsReplaced(t *testing.T) {
 	}
 }
 
+func TestVariablesNeedNoQuotesInFlowStyle(t *testing.T) {
+	text := strings.Replace(base, "[localhost:9092]", "[${ONE}, ${TWO:-b:2}]", 1)
+	cfg, err := config.Parse("feedsink.yaml", []byte(text), environment("ONE", "a:1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Join(cfg.Kafka.Brokers, " "), "a:1 b:2"; got != want {
+		t.Errorf("brokers: got %s, want %s", got, want)
+	}
+}
+
 func TestVariableCannotAddKeys(t *testing.T) {
 	const hostile = "acme\n  apiKeyFile: /etc/passwd\n# {[\"'"
 	cfg := parse(t, strings.Replace(base, "acme", "${ENTITY}", 1), "ENTITY", hostile)

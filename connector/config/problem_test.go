@@ -65,7 +65,6 @@ func spoiled(from, to string) string { return strings.Replace(base, from, to, 1)
 // as `line:column: path: message; hint`.
 var mistakes = map[string]struct{ file, want string }{
 	"tab":             {"kafka:\n\tbrokers: [a:1]\n", "2:1: : not readable as YAML: found character '\t' that cannot start any token; indent with spaces, not tabs"},
-	"bare variable":   {"kafka: {group: ${GROUP}}\n", "1:17: : not readable as YAML: ',' or '}' must be specified; inside { } and [ ], quote environment variables: {url: \"${URL}\"}"},
 	"not UTF-8":       {"kafka:\n  group: \xff\n", "2:10: : not UTF-8 text; save the file as UTF-8"},
 	"empty":           {"# nothing\n", "1:1: : the file is empty; start with kafka:, service: and mappings:"},
 	"two documents":   {base + "---\na: 1\n", "15:1: : a second YAML document; write one document per file, without ---"},

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -56,7 +57,7 @@ func read(f *findings, data []byte) *node {
 		f.add(place{line: line, column: column}, "", "not UTF-8 text", "save the file as UTF-8")
 		return nil
 	}
-	file, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
+	file, err := parser.ParseBytes(maskVariables(data), 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		f.syntax(err, data)
 		return nil
@@ -101,7 +102,7 @@ func validText(data []byte) (line, column int, ok bool) {
 func (f *findings) syntax(err error, data []byte) {
 	p, message, hint := place{line: 1, column: 1}, "not readable as YAML", ""
 	if detail, ok := errors.AsType[yaml.Error](err); ok {
-		message = "not readable as YAML: " + firstLine(detail.GetMessage())
+		message = "not readable as YAML: " + unmask.Replace(firstLine(detail.GetMessage()))
 		p.line, p.column = position(detail.GetToken())
 	}
 	lines := strings.Split(string(data), "\n")
@@ -109,11 +110,22 @@ func (f *findings) syntax(err error, data []byte) {
 		switch text := lines[p.line-1]; {
 		case strings.HasPrefix(strings.TrimLeft(text, " "), "\t"):
 			hint = "indent with spaces, not tabs"
-		case strings.Contains(text, "${"):
-			hint = `inside { } and [ ], quote environment variables: {url: "${URL}"}`
 		}
 	}
 	f.add(p, "", message, hint)
+}
+
+// Inside { } and [ ] YAML gives braces a meaning, and ${NAME} without quotes
+// would not be read. While the parser is at work, the braces of a variable are
+// therefore characters that no text may contain.
+var (
+	variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}\n]*)?\}`)
+	mask     = strings.NewReplacer("{", "\ufdd0", "}", "\ufdd1")
+	unmask   = strings.NewReplacer("\ufdd0", "{", "\ufdd1", "}")
+)
+
+func maskVariables(data []byte) []byte {
+	return variable.ReplaceAllFunc(data, func(v []byte) []byte { return []byte(mask.Replace(string(v))) })
 }
 
 func firstLine(text string) string {
@@ -174,13 +186,13 @@ func (r *reader) node(path string, from ast.Node) *node {
 			n.items = append(n.items, r.node(index(path, i), item))
 		}
 	case *ast.LiteralNode:
-		n.text = from.Value.GetToken().Value
+		n.text = unmask.Replace(from.Value.GetToken().Value)
 	case *ast.StringNode:
-		n.text, n.plain = from.Value, from.GetToken().Type == token.StringType
+		n.text, n.plain = unmask.Replace(from.Value), from.GetToken().Type == token.StringType
 	case *ast.NullNode:
 		n.plain = true
 	default: // numbers, booleans, .inf and the like, as they are written
-		n.text, n.plain = from.GetToken().Value, true
+		n.text, n.plain = unmask.Replace(from.GetToken().Value), true
 	}
 	return n
 }

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -45,7 +45,8 @@ type answer struct {
 // and what comes from outside. A name or key that cannot be part of an address
 // is rejected without a call, since "" or ".." would address something else.
 func (c *Client) send(ctx context.Context, call *call, path ...string) (answer, error) {
-	full := path[0]
+	var full strings.Builder
+	full.WriteString(path[0])
 	for i, part := range path[1:] {
 		if i%2 == 0 {
 			if !addressable(part) {
@@ -56,9 +57,9 @@ func (c *Client) send(ctx context.Context, call *call, path ...string) (answer, 
 			}
 			part = url.PathEscape(part)
 		}
-		full += part
+		full.WriteString(part)
 	}
-	call.url = address(c.base, full)
+	call.url = address(c.base, full.String())
 	call.url.RawQuery = call.query
 	return c.do(ctx, call)
 }
@@ -114,16 +115,16 @@ func (c *call) header(tok *token) http.Header {
 // answer must not be quoted with.
 func (c *Client) exchange(ctx context.Context, call *call, header http.Header, secrets ...string) (answer, error) {
 	if ctx.Err() != nil {
-		return answer{}, canceled(ctx, call.op)
+		return answer{}, canceled(ctx, call.op, call.target)
 	}
-	w := watch(ctx, c.timeout)
+	bounded, w := watch(ctx, c.timeout)
 	defer func() {
 		w.stop()
 		if call.file != nil {
 			call.file.wait()
 		}
 	}()
-	request, err := call.request(w, header)
+	request, err := call.request(bounded, w, header)
 	if err != nil {
 		return answer{}, call.failed(err)
 	}
@@ -144,11 +145,11 @@ func (c *Client) exchange(ctx context.Context, call *call, header http.Header, s
 
 // request builds the http.Request by hand: the address is known to be sound and
 // the headers are shared, so there is nothing to parse or to copy.
-func (c *call) request(w *watchdog, header http.Header) (*http.Request, error) {
+func (c *call) request(ctx context.Context, w *watchdog, header http.Header) (*http.Request, error) {
 	r := (&http.Request{
 		Method: c.method, URL: c.url, Host: c.url.Host, Header: header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-	}).WithContext(httptrace.WithClientTrace(w.ctx, &w.trace))
+	}).WithContext(ctx)
 	switch {
 	case c.file != nil:
 		body, err := c.file.open(w)
@@ -244,7 +245,7 @@ func (c *call) lost(ctx context.Context, w *watchdog, err error, secrets []strin
 	switch {
 	case ctx.Err() != nil:
 		e.kind, e.text, e.err = Canceled, ctx.Err().Error(), ctx.Err()
-	case errors.Is(context.Cause(w.ctx), errSilent):
+	case w.silent.Load():
 		e.timeout = true
 		e.text, e.err = fmt.Sprintf("no answer within %v", w.limit), errSilent
 		if c.file != nil || c.into != nil {

@@ -20,8 +20,8 @@ type Config struct {
 	// disk is taken up. It may be called by any goroutine, never by two at once.
 	APIKey func() (Secret, error)
 
-	// Timeout bounds a call from its first byte to its last, and for file
-	// transfers (operations 8, 10 and 12) the time in which no byte moves.
+	// Timeout bounds a request from its first byte to its answer's last, and for
+	// file transfers (operations 8, 10 and 12) the time in which no byte moves.
 	Timeout time.Duration
 
 	// Concurrency is the most calls in flight at once. As many idle

@@ -136,8 +136,8 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.err }
 
 // canceled is the error of a call whose caller's context ended.
-func canceled(ctx context.Context, op Op) *Error {
-	return &Error{op: op, kind: Canceled, text: ctx.Err().Error(), err: ctx.Err()}
+func canceled(ctx context.Context, op Op, target string) *Error {
+	return &Error{op: op, kind: Canceled, target: target, text: ctx.Err().Error(), err: ctx.Err()}
 }
 
 // unreadable is a 2xx of a reading operation that does not say what it should.

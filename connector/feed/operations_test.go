@@ -2,6 +2,7 @@ package feed
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -11,29 +12,20 @@ import (
 // seen is one request as it arrived.
 type seen struct{ method, address, contentType, body string }
 
-func TestEveryOperationCallsItsAddress(t *testing.T) {
-	var last seen
-	status, reply := http.StatusOK, ""
-	s := &service{calls: func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		last = seen{r.Method, r.RequestURI, r.Header.Get("Content-Type"), string(body)}
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, reply)
-	}}
-	c := s.start(t)
-	ctx := t.Context()
-	body := []byte(`{"attributes":{}}`)
+// operation is a call, the request it must make and a fitting answer.
+type operation struct {
+	name  string
+	call  func() error
+	want  seen
+	reply string
+}
 
+func operations(ctx context.Context, c *Client, body []byte) []operation {
 	const profiles = "/profiles/v5/entities/acme/profile-tables/cust%2Fomers/profiles"
 	const records = "/custom-data/v4/entity/acme/customTable/orders/record"
 	const imports = "/mass-imports/v5/entities/acme"
 	const asJSON = "application/json"
-	cases := []struct {
-		name  string
-		call  func() error
-		want  seen
-		reply string
-	}{
+	return []operation{
 		{
 			"1", func() error { _, err := c.UpsertProfile(ctx, "cust/omers", body); return err },
 			seen{"POST", profiles, asJSON, string(body)},
@@ -105,7 +97,19 @@ func TestEveryOperationCallsItsAddress(t *testing.T) {
 			"",
 		},
 	}
-	for _, tc := range cases {
+}
+
+func TestEveryOperationCallsItsAddress(t *testing.T) {
+	var last seen
+	status, reply := http.StatusOK, ""
+	s := &service{calls: func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		last = seen{r.Method, r.RequestURI, r.Header.Get("Content-Type"), string(body)}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, reply)
+	}}
+	c := s.start(t)
+	for _, tc := range operations(t.Context(), c, []byte(`{"attributes":{}}`)) {
 		status, reply = http.StatusOK, tc.reply
 		if err := tc.call(); err != nil {
 			t.Errorf("operation %s: got %v, want success", tc.name, err)

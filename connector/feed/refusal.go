@@ -27,10 +27,23 @@ func refusal(op Op, status int, header http.Header, body []byte, zone *time.Loca
 	}
 	// What was refused was not applied; a 5xx promises nothing.
 	e.unknown = status >= 500 && e.kind != NoSlot && !op.reads()
-	if status < 400 {
-		e.text = "redirects are not followed; configure the address the service really has"
-	}
+	e.text = advice(op, status)
 	return e
+}
+
+// advice says what a person has to do about an answer that no waiting mends.
+func advice(op Op, status int) string {
+	switch {
+	case status < 400:
+		return "redirects are not followed; configure the address the service really has"
+	case op == OpToken && status == http.StatusUnauthorized:
+		return "the API key is wrong or revoked; it is read again before every try"
+	case status == http.StatusUnauthorized:
+		return "a fresh token was refused too; check that the token and the service belong together"
+	case status == http.StatusForbidden:
+		return "the API key lacks the access right for this operation"
+	}
+	return ""
 }
 
 // kindOf maps a status. A redirect or an informational answer is transient: a

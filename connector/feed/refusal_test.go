@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 )
@@ -41,7 +42,7 @@ func TestOnlyTheDaysEndMeansNoSlot(t *testing.T) {
 	}
 	e := refusal(OpTrigger, 503, http.Header{}, []byte("no import slot left"), nil)
 	if !e.NoSlot() || !e.Transient() || e.Unknown() {
-		t.Errorf("got NoSlot %v, transient %v, unknown %v; want true, true, false", e.NoSlot(), e.Transient(), e.Unknown())
+		t.Errorf("got NoSlot %v, transient %v, unknown %v; want it transient and known", e.NoSlot(), e.Transient(), e.Unknown())
 	}
 }
 
@@ -70,6 +71,31 @@ func TestRetryAfterPastTheDayMeansNoSlot(t *testing.T) {
 			t.Errorf("%d after %v in %v: got %v, want %v", tc.status, tc.after, tc.zone, got, tc.want)
 		}
 	}
+}
+
+func TestTriggerKnowsTheTablesCalendar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // begins at midnight UTC
+		s := &service{calls: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "7200")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}}
+		c := s.startInBubble(t)
+		west := time.FixedZone("west", -3600)
+		for _, tc := range []struct {
+			zone *time.Location
+			want Kind
+		}{{nil, Throttled}, {west, NoSlot}} {
+			_, pushed := c.Trigger(t.Context(), "101", fileOf("a\n"), tc.zone)
+			_, remote := c.TriggerRemote(t.Context(), "101", tc.zone)
+			_, single := c.OneShot(t.Context(), []byte(`{}`), fileOf("a\n"), tc.zone)
+			_, fetched := c.OneShotRemote(t.Context(), []byte(`{}`), tc.zone)
+			for _, err := range []error{pushed, remote, single, fetched} {
+				if got := errorOf(t, err).Kind(); got != tc.want {
+					t.Errorf("%v in %v: got %v, want %v", err, tc.zone, got, tc.want)
+				}
+			}
+		}
+	})
 }
 
 func TestDayEndsWhereTheCalendarSays(t *testing.T) {

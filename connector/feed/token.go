@@ -92,7 +92,7 @@ func (s *tokenSource) get(ctx context.Context) (*token, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, canceled(ctx, OpToken)
+			return nil, canceled(ctx, OpToken, "")
 		case <-f.done:
 		}
 		if f.tok != nil {

@@ -20,8 +20,8 @@ type File struct {
 	Name        string // as the service sees it; multi-file ETLs match it with their patterns
 	ContentType string // application/zip, application/gzip or text/csv
 
-	// Open returns the file from its beginning and its length in bytes. It is
-	// called once, and once more if the call has to be repeated. The reader is
+	// Open returns the file from its beginning and its length in bytes, and
+	// does so again whenever the request has to be repeated. Every reader is
 	// closed before the client's method returns.
 	Open func() (io.ReadCloser, int64, error)
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 )
 
+const closing = time.Millisecond
+
 // slowFile is a File of so many pieces of 1 KiB, each a while after the last.
 type slowFile struct {
 	pieces int
@@ -46,7 +48,7 @@ func (r *slowReader) Read(p []byte) (int, error) {
 
 // Close takes a while, so that a test sees whether anybody waits for it.
 func (r *slowReader) Close() error {
-	time.Sleep(time.Millisecond)
+	time.Sleep(closing)
 	r.closed.Add(1)
 	return nil
 }
@@ -122,11 +124,29 @@ func TestStalledUploadIsTimedOut(t *testing.T) {
 		f := &slowFile{pieces: 1000}
 		_, err := c.Trigger(t.Context(), "101", f.file(), nil)
 		e := errorOf(t, err)
-		if e.Kind() != Transient || !e.Overload() || time.Since(start) != 30*time.Second {
-			t.Errorf("got %v (%v) after %v, want a timeout after 30s", e, e.Kind(), time.Since(start))
+		if e.Kind() != Transient || !e.Overload() || time.Since(start) != 30*time.Second+closing {
+			t.Errorf("got %v (%v) after %v, want a timeout after 30s and the file's closing", e, e.Kind(), time.Since(start))
 		}
 		if e.Unknown() {
 			t.Errorf("got an unknown outcome for an upload that was cut")
+		}
+		if f.closed.Load() != f.opened.Load() {
+			t.Errorf("file opened %d times, closed %d times", f.opened.Load(), f.closed.Load())
+		}
+	})
+}
+
+func TestFileIsLetGoBeforeTheCallReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{calls: func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.CopyN(io.Discard, r.Body, 10<<10)
+			w.WriteHeader(http.StatusBadRequest) // in the middle of the file
+		}}
+		c := s.startInBubble(t)
+		f := &slowFile{pieces: 1000, pause: time.Second}
+		_, err := c.Trigger(t.Context(), "101", f.file(), nil)
+		if e := errorOf(t, err); e.Kind() != Rejected {
+			t.Errorf("got %v (%v), want rejected", e, e.Kind())
 		}
 		if f.closed.Load() != f.opened.Load() {
 			t.Errorf("file opened %d times, closed %d times", f.opened.Load(), f.closed.Load())

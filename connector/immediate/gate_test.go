@@ -164,6 +164,45 @@ func TestConcurrencyStaysWithinTheLimit(t *testing.T) {
 	})
 }
 
+// TestCallsInFlightComeDownWithTheLimit: within one round of calls, although
+// there are more workers.
+func TestCallsInFlightComeDownWithTheLimit(t *testing.T) {
+	const capacity = 8
+	service := &script{}
+	service.answer = func(sent) error {
+		flying := 1 // the one that ends
+		for _, busy := range service.inFlight {
+			if busy {
+				flying++
+			}
+		}
+		if flying > capacity {
+			return fault{status: 429, overload: true}
+		}
+		return nil
+	}
+	cfg := config()
+	cfg.Concurrency = Concurrency{Start: 32, Max: 64}
+	run(t, cfg, service, func(t *testing.T, s *stage) {
+		for i := range 20000 {
+			s.put(schemas.Upsert, fmt.Sprint(i), "1")
+		}
+		above := 0
+		for range 5000 {
+			pass(time.Millisecond)
+			if above++; s.InFlight() <= s.Limit() {
+				above = 0
+			}
+			if above > 11 {
+				t.Fatalf("for a round of calls: got %d in flight, want at most the limit of %d", s.InFlight(), s.Limit())
+			}
+		}
+		if got := s.Limit(); got > 2*capacity {
+			t.Errorf("limit: got %d, want near %d", got, capacity)
+		}
+	})
+}
+
 func TestValidateNamesEveryMistake(t *testing.T) {
 	if err := config().Validate(); err != nil {
 		t.Errorf("a good configuration: got %v, want nil", err)

@@ -1,13 +1,16 @@
 package immediate
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Bounds of the limiter's judgement. They say how much evidence a verdict needs
 // and how much of a change it takes to count; throughput settles on the same
 // side for any values near these.
 const (
 	windowTime  = 50 * time.Millisecond // shortest window: below it, the scheduler's jitter decides
-	shareCalls  = 64                    // fewest calls that a share of refusals is taken from
+	shareCalls  = 32                    // fewest calls that a share of refusals is taken from
 	windowCalls = 4                     // fewest calls a window is judged by
 
 	boldest  = 2.0   // steps that keep proving right double or halve the limit
@@ -18,7 +21,8 @@ const (
 	longest  = 10 * time.Second // but no longer than this
 
 	slower    = 2.0  // times the base latency: somewhere calls are waiting
-	congested = 0.05 // share of overload answers that is not chance
+	congested = 0.05 // share of overload answers that matters
+	flooded   = 0.5  // share at which it is not in doubt
 )
 
 // limiter finds how many calls in flight serve best, by trying. It moves the
@@ -79,8 +83,13 @@ type reading struct {
 	goodput  float64       // answered calls per second
 	latency  time.Duration // of the calls answered, 0 if none was
 	overload float64       // share of calls
-	full     bool          // the limit, not the demand, bounded the calls in flight
+	calls    float64
+	full     bool // the limit, not the demand, bounded the calls in flight
 }
+
+// chance is by how much the share of overload may be off: two standard
+// deviations.
+func (r reading) chance() float64 { return 2 * math.Sqrt(r.overload*(1-r.overload)/r.calls) }
 
 func newLimiter(start, highest int) *limiter {
 	l := &limiter{limit: start, max: highest}
@@ -122,7 +131,7 @@ func (l *limiter) judge(r reading, now time.Time) {
 	}
 	tried := l.trial
 	l.trial = nil
-	l.learn(r.latency)
+	l.learn(r)
 	switch {
 	case l.another(r):
 		l.afresh()
@@ -140,19 +149,24 @@ func (l *limiter) judge(r reading, now time.Time) {
 		return
 	default:
 		tried.right()
+		l.mistake = nil
 	}
 	l.before = r
 	l.next(r, now)
 }
 
-// learn keeps the lowest latency, slowly forgotten.
-func (l *limiter) learn(latency time.Duration) {
+// learn keeps the lowest latency, slowly forgotten, and the least share of
+// refusals.
+func (l *limiter) learn(r reading) {
 	switch {
-	case latency == 0:
-	case l.base == 0 || latency < l.base:
-		l.base = latency
+	case r.latency == 0:
+	case l.base == 0 || r.latency < l.base:
+		l.base = r.latency
 	default:
-		l.base += (latency - l.base) / 100
+		l.base += (r.latency - l.base) / 100
+	}
+	if r.overload < l.background {
+		l.background -= (l.background - r.overload) / 4
 	}
 }
 
@@ -172,7 +186,7 @@ func (l *limiter) another(r reading) bool {
 func (l *limiter) afresh() {
 	l.up = direction{step: boldest, rest: restless}
 	l.down = l.up
-	l.quiet, l.background = time.Time{}, 0
+	l.mistake, l.quiet, l.background = nil, time.Time{}, 0
 }
 
 // next takes a step down if calls are refused or waiting. Else, now and then and
@@ -181,13 +195,10 @@ func (l *limiter) afresh() {
 func (l *limiter) next(r reading, now time.Time) {
 	mayUp := l.limit < l.max && now.After(l.up.until)
 	mayDown := r.limit > 1 && now.After(l.down.until)
-	if mayDown {
-		l.background = 0
-	}
-	refused := r.overload > l.background+congested
+	refused := r.overload > l.background+congested+r.chance()
 	queued := r.full && r.latency.Seconds() > l.base.Seconds()*slower
 	switch {
-	case mayDown && (refused || queued):
+	case mayDown && (refused || queued) && (l.mistake != &l.down || !mayUp):
 		l.stepDown(r.limit, l.down.step)
 	case !r.full:
 	case mayUp && l.up.step > careful: // on the way
@@ -214,16 +225,18 @@ func (l *limiter) stepDown(from int, step float64) {
 // service did not notice it, and no more refusals than before.
 func (l *limiter) gained(r reading) bool {
 	grown := float64(r.limit)/float64(l.before.limit) - 1
-	return r.goodput >= l.before.goodput*(1+grown/10) && r.overload <= l.before.overload+congested
+	return r.goodput >= l.before.goodput*(1+grown/10) &&
+		r.overload <= l.before.overload+congested+r.chance()
 }
 
-// kept reports whether a step down cost nothing to speak of. One that cures
-// refusals may cost more: half of what it would if they had another cause.
+// kept reports whether a step down cost nothing to speak of. Where most calls
+// were refused it may cost more, if not all that it would without a cure: few
+// answers tell little, and so many refusals are not to go on in doubt.
 func (l *limiter) kept(r reading) bool {
 	shrunk := 1 - float64(r.limit)/float64(l.before.limit)
 	allowed := shrunk / 10
-	if l.before.overload > l.background+congested {
-		allowed = shrunk / 2
+	if l.before.overload > flooded {
+		allowed = shrunk * 0.9
 	}
 	return r.goodput >= l.before.goodput*(1-allowed)
 }
@@ -266,6 +279,7 @@ func (w *window) read(limit int) reading {
 	r := reading{
 		limit:    limit,
 		overload: float64(w.overload) / calls,
+		calls:    calls,
 		full:     w.isFull(),
 	}
 	if !r.full {

@@ -172,19 +172,23 @@ func TestLimiterSettlesNearBestFixed(t *testing.T) {
 // TestLimiterLeavesRoomToTheService: where more calls bring no more answers,
 // fewer are made: refusals stay rare and a queue short.
 func TestLimiterLeavesRoomToTheService(t *testing.T) {
+	const ms = time.Millisecond
 	for name, c := range map[string]struct {
-		svc     service
-		highest int
+		before, svc service
+		most        int
 	}{
-		"refusing above 40": {refusing(20*time.Millisecond, 40), 48},
-		"16 at a time":      {queueing(20*time.Millisecond, 16), 40},
+		"refusing above 40":      {steady(20 * ms), refusing(20*ms, 40), 48},
+		"refusing more and more": {refusing(20*ms, 64), refusing(20*ms, 40), 48},
+		"refusing nearly all":    {refusing(20*ms, 64), refusing(20*ms, 12), 24},
+		"16 at a time":           {steady(20 * ms), queueing(20*ms, 16), 40},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(2) {
 				s := simulate(8, highest, seed)
+				s.run(c.before, 3*time.Second, 0)
 				got := s.run(c.svc, 10*time.Second, 5*time.Second)
-				if s.limiter.Limit() > c.highest {
-					t.Errorf("seed %d: limit: got %d, want at most %d", seed, s.limiter.Limit(), c.highest)
+				if s.limiter.Limit() > c.most {
+					t.Errorf("seed %d: limit: got %d, want at most %d", seed, s.limiter.Limit(), c.most)
 				}
 				if got < 0.85*c.svc.best {
 					t.Errorf("seed %d: got %.0f calls/s, want at least 85 %% of %.0f", seed, got, c.svc.best)
@@ -212,6 +216,31 @@ func TestLimiterStaysWithoutDemand(t *testing.T) {
 	}
 	if l.Limit() != 16 {
 		t.Errorf("limit after 1,000 calls with 3 in flight: got %d, want 16", l.Limit())
+	}
+}
+
+// TestLimiterStaysDuringAnOutage: failed calls say nothing about how many there
+// should be.
+func TestLimiterStaysDuringAnOutage(t *testing.T) {
+	s := simulate(8, highest, 1)
+	down := service{call: func(*simulation) (time.Duration, bool, bool) { return time.Millisecond, false, false }}
+	s.run(down, 5*time.Second, 0)
+	if got := s.limiter.Limit(); got != 8 {
+		t.Errorf("limit after 5s without an answer: got %d, want 8", got)
+	}
+}
+
+// TestLimiterTakesNoFewRefusalsForMany: a share of refusals that fewer calls do
+// not cure must not wear the limit down while it is small and chance is large.
+func TestLimiterTakesNoFewRefusalsForMany(t *testing.T) {
+	for seed := range uint64(20) {
+		for _, svc := range []service{unlucky(20*time.Millisecond, 0.3), unlucky(100*time.Millisecond, 0.1)} {
+			s := simulate(8, highest, seed)
+			if got := s.run(svc, 10*time.Second, 5*time.Second); got < 0.85*svc.best {
+				t.Errorf("seed %d: got %.0f calls/s with a limit of %d, want at least 85 %% of %.0f",
+					seed, got, s.limiter.Limit(), svc.best)
+			}
+		}
 	}
 }
 

@@ -21,6 +21,9 @@ import (
 // has told what was committed by others: it would be erased.
 func (s *Source) assigned(_ context.Context, client *kgo.Client, added map[string][]int32) {
 	member, generation := client.GroupMetadata()
+	if again := s.find(added); len(again) > 0 { // of topics that were created again
+		s.drop(again)
+	}
 	for topic, ids := range added {
 		s.mu.Lock()
 		for _, id := range ids {

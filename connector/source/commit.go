@@ -56,7 +56,7 @@ func (s *Source) revoked(ctx context.Context, _ *kgo.Client, removed map[string]
 	}
 	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	s.handler.Release(releasing, ps)
+	defer s.handler.Release(releasing, ps)
 	committing, cancel2 := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel2()
 	if err := s.commit(committing, ps); err != nil {
@@ -74,12 +74,17 @@ func (s *Source) lost(_ context.Context, _ *kgo.Client, removed map[string][]int
 		return
 	}
 	s.joined.Store(false)
+	s.drop(ps)
+	s.log.Warn("partitions lost: the group did without this member for longer than the session timeout", "partitions", len(ps))
+}
+
+// drop ends assignments in which nothing can be committed any more.
+func (s *Source) drop(ps []*Partition) {
 	for _, p := range ps {
 		p.end()
 	}
 	s.handler.Release(ended, ps)
 	s.forget(ps)
-	s.log.Warn("partitions lost: the group did without this member for longer than the session timeout", "partitions", len(ps))
 }
 
 func (s *Source) find(which map[string][]int32) (ps []*Partition) {

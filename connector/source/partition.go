@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/feedsink/feedsink/connector/ack"
 )
@@ -33,8 +34,10 @@ type Partition struct {
 
 	fetched *commit // as the broker had it when the partition was assigned
 
-	backlog []*Record // polled but not taken by the handler; the poll loop's own
-	paused  bool      // fetching is paused; the poll loop's own
+	// The poll loop's own.
+	backlog []*Record // polled but not taken by the handler
+	paused  bool      // fetching is paused
+	rest    time.Time // no fetching before
 }
 
 // commit is one offset commit of a partition: offset and metadata are written

@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -54,6 +52,7 @@ const (
 	maxPollWait    = time.Second
 	retryEvery     = 20 * time.Millisecond // how soon a full lane, or a backlog, is asked again
 	reloadEvery    = time.Second           // how soon a ledger that could not be read is tried again
+	restAfterError = 5 * time.Second       // how soon a partition that can't be fetched is tried again
 )
 
 // Source is one lane's membership in its consumer group.
@@ -63,7 +62,10 @@ type Source struct {
 	client  *kgo.Client
 	admin   *kadm.Client
 	log     *slog.Logger
-	room    bool // the handler was ready after the last poll; the poll loop's own
+
+	// The poll loop's own.
+	room    bool     // the handler was ready after the last poll
+	forlorn []string // topics the client does not read any more: it knows them by an id that is gone
 
 	pending atomic.Int64 // records tracked and not confirmed, of all partitions
 	joined  atomic.Bool  // the group has assigned us something, be it nothing
@@ -94,7 +96,7 @@ func New(cfg Config, handler Handler) (*Source, error) {
 	}
 	opts = append(opts,
 		kgo.ConsumerGroup(cfg.Group), // joined once there are topics, in Run: before, callbacks could find s unfinished
-		kgo.DisableAutoCommit(), // any plain commit erases the ledger
+		kgo.DisableAutoCommit(),      // any plain commit erases the ledger
 		kgo.BlockRebalanceOnPoll(),
 		// A committed offset that retention has overtaken is lost data, to be
 		// shown, not skipped.
@@ -138,6 +140,7 @@ func (s *Source) Run(ctx context.Context) error {
 // pollOnce takes one poll's records to the handler. Polling holds the group
 // still until AllowRebalance, so that partitions can't change hands meanwhile.
 func (s *Source) pollOnce(ctx context.Context) {
+	s.takeUpAgain()
 	starts := s.reload(ctx)
 	wait := maxPollWait
 	if s.hasBacklog() {
@@ -161,6 +164,7 @@ func (s *Source) pollOnce(ctx context.Context) {
 	}
 	s.offerBacklog()
 	fetches.EachError(s.fetchError)
+	// Records of a partition whose ledger is being read are polled again after rewind.
 	fetches.EachPartition(func(f kgo.FetchTopicPartition) {
 		if p := s.partition(f.Topic, f.Partition); p != nil && len(f.Records) > 0 && p.ready() {
 			s.offer(p, f.Records)
@@ -181,7 +185,10 @@ func (s *Source) offer(p *Partition, records []*Record) {
 	if taken > 0 {
 		p.advance(records[taken-1].Offset + 1)
 	}
-	p.backlog = records[taken:]
+	p.backlog = nil
+	if taken < len(records) {
+		p.backlog = records[taken:]
+	}
 }
 
 func (s *Source) offerBacklog() {
@@ -204,10 +211,11 @@ func (s *Source) hasBacklog() bool {
 }
 
 // applyPauses pauses fetching of partitions that are halted, nearly out of
-// ledger room, or still have records the handler did not take.
+// ledger room, at rest after an error, or still have records the handler did
+// not take.
 func (s *Source) applyPauses() {
 	for _, p := range s.Partitions() {
-		pause := p.wantsPause() || len(p.backlog) > 0
+		pause := p.wantsPause() || len(p.backlog) > 0 || time.Now().Before(p.rest)
 		if pause == p.paused {
 			continue
 		}
@@ -219,38 +227,6 @@ func (s *Source) applyPauses() {
 			s.client.ResumeFetchPartitions(which)
 		}
 	}
-}
-
-// fetchError tells lost data from trouble that passes. The client retries on
-// its own; only an offset that is gone needs a person.
-func (s *Source) fetchError(topic string, id int32, err error) {
-	cut, _ := errors.AsType[*kgo.ErrDataLoss](err)
-	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, kgo.ErrClientClosed):
-	case errors.Is(err, kerr.OffsetOutOfRange):
-		if p := s.partition(topic, id); p != nil {
-			s.haltLostData(p, "the next offset to read is not in the log: "+deletedUnread)
-		}
-	case cut != nil:
-		if p := s.partition(topic, id); p != nil {
-			s.haltLostData(p, fmt.Sprintf("records up to %d were read, but the log now goes on at %d: %s", cut.ConsumedTo, cut.ResetTo, cutOff))
-		}
-	default:
-		s.log.Warn("fetching records is disturbed; the client retries", "topic", topic, "partition", id, "error", err)
-	}
-}
-
-// Why a position is not in the log.
-const (
-	deletedUnread = "records were deleted by the topic's retention before they were read"
-	cutOff        = "records were lost by the brokers, which may put others at their offsets"
-)
-
-func (s *Source) haltLostData(p *Partition, what string) {
-	reason := fmt.Sprintf("%s[%d]: %s. The partition waits. To go on without them, stop feedsink and "+
-		"set the offset of group %s with kafka-consumer-groups --reset-offsets", p.Topic, p.ID, what, s.cfg.Group)
-	p.Halt("lost data", reason)
-	s.log.Error("partition halted", "topic", p.Topic, "partition", p.ID, "reason", reason)
 }
 
 func (s *Source) partition(topic string, id int32) *Partition {

@@ -88,7 +88,7 @@ func (s *Sandbox) issueToken(r *http.Request, _ *call) (func() (answer, error), 
 		return answer{status: http.StatusOK, body: map[string]string{
 			"accessToken": token,
 			"tokenType":   "bearer",
-			"expiresIn":   retryAfterHeader(s.conf.TokenLifetime) + "s",
+			"expiresIn":   wholeSeconds(s.conf.TokenLifetime) + "s",
 			"scope":       "read write",
 			"jti":         rand.Text(),
 		}}, nil

@@ -122,7 +122,7 @@ func FuzzCSV(f *testing.F) {
 // FuzzLoad feeds whole uploads, packed or not: an execution has to end, and
 // the counters have to add up.
 func FuzzLoad(f *testing.F) {
-	for _, seed := range []string{"k,n\na,1\nb,x\n", "k\na\na\n", "k,k\n", "PK\x03\x04", "\x1f\x8b\x08", "k,n\n\"a", ""} {
+	for _, seed := range []string{"k,n\na,1\nb,x\n", "k\na\nb\na\n", "k,k\n", "PK\x03\x04", "\x1f\x8b\x08", "k,n\n\"a", ""} {
 		f.Add([]byte(seed), uint8(0))
 	}
 	modes := []Mode{CreateOrUpdate, CreateOnly, UpdateOnly, DeleteRows}

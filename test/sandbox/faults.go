@@ -82,7 +82,8 @@ type faults struct {
 	list   []*FaultState
 }
 
-// Inject adds faults. The first one that fires decides a call.
+// Inject adds faults. The first one that fires decides a call; calls refused for
+// their token are not counted by any.
 func (s *Sandbox) Inject(list ...Fault) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
@@ -121,9 +122,10 @@ func (s *Sandbox) Faults() []FaultState {
 	return states
 }
 
-// pick returns the fault that decides a call.
+// pick returns the fault that decides a call. A call without a good token meets
+// none, so that a fault meant for one call is not spent on its first, refused try.
 func (f *faults) pick(c *call) (Fault, bool) {
-	if !f.armed.Load() {
+	if !f.armed.Load() || !c.TokenOK && c.Op != 14 {
 		return Fault{}, false
 	}
 	f.mu.Lock()
@@ -209,7 +211,7 @@ func reset(w http.ResponseWriter) {
 	_ = conn.Close() // there is nobody left to tell
 }
 
-// retryAfterHeader is d in whole seconds, rounded up.
-func retryAfterHeader(d time.Duration) string {
+// wholeSeconds is d as headers and tokens state it, rounded up.
+func wholeSeconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,11 +24,16 @@ func (v *service) online() func(ctx context.Context, key string) (int, error) {
 	if err != nil {
 		v.t.Fatal(err)
 	}
+	return v.caller(srv.URL())
+}
+
+// caller returns a call to an address.
+func (v *service) caller(base string) func(ctx context.Context, key string) (int, error) {
 	client := &http.Client{Transport: &http.Transport{}}
 	v.t.Cleanup(client.CloseIdleConnections)
 	return func(ctx context.Context, key string) (int, error) {
 		body := strings.NewReader(`{"attributes":{"customerNumber":"` + key + `"}}`)
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, srv.URL()+profiles, body)
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, base+profiles, body)
 		if err != nil {
 			return 0, err
 		}
@@ -76,7 +83,8 @@ func TestFaultsHaveTwoIndependentAxes(t *testing.T) {
 
 func TestHangLastsUntilTheClientGivesUp(t *testing.T) {
 	v := newService(t, config())
-	call := v.online()
+	srv := httptest.NewServer(v) // closing it waits for the call to end
+	call := v.caller(srv.URL)
 	v.Inject(sandbox.Fault{Apply: true, Answer: sandbox.Hang(0)})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -85,32 +93,43 @@ func TestHangLastsUntilTheClientGivesUp(t *testing.T) {
 		_, err := call(ctx, "C1")
 		given <- err
 	}()
-	for applied := false; !applied; {
-		_, applied = v.Row("customers", "C1")
-	}
+	v.await("C1")
 	cancel()
 	if err := <-given; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want it to end with its context", err)
 	}
+	srv.Close()
 }
 
 func TestCloseEndsWhatHangs(t *testing.T) {
-	v := newService(t, config())
-	call := v.online()
-	v.Inject(sandbox.Fault{Apply: true, Answer: sandbox.Hang(0)})
-	given := make(chan error, 1)
-	go func() {
-		_, err := call(context.Background(), "C1")
-		given <- err
-	}()
-	for applied := false; !applied; {
-		_, applied = v.Row("customers", "C1")
+	for name, slow := range map[string]func(v *service){
+		"hang":    func(v *service) { v.Inject(sandbox.Fault{Apply: true, Answer: sandbox.Hang(0)}) },
+		"latency": func(v *service) { v.SetLatency(1, time.Hour) },
+	} {
+		v := newService(t, config())
+		call := v.online()
+		slow(v)
+		given := make(chan error, 1)
+		go func() {
+			_, err := call(context.Background(), "C1")
+			given <- err
+		}()
+		for v.CallCount(1) == 0 {
+			runtime.Gosched()
+		}
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-given; err == nil {
+			t.Errorf("%s: got an answer, want an error", name)
+		}
 	}
-	if err := v.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-given; err == nil {
-		t.Error("got an answer, want an error")
+}
+
+// await returns once a profile exists.
+func (v *service) await(key string) {
+	for applied := false; !applied; _, applied = v.Row("customers", key) {
+		runtime.Gosched()
 	}
 }
 
@@ -172,10 +191,11 @@ func TestChaosRepeatsItselfWithItsSeed(t *testing.T) {
 		}
 		return story.String()
 	}
-	if run(7) != run(7) {
+	seven := run(7)
+	if again := run(7); again != seven {
 		t.Error("the same seed told two stories")
 	}
-	if run(7) == run(8) {
+	if run(8) == seven {
 		t.Error("two seeds told the same story")
 	}
 }
@@ -200,4 +220,15 @@ func TestLatencyDelaysBeforeAnythingIsDone(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestCallsWithoutAGoodTokenSpendNoFault(t *testing.T) {
+	v := newService(t, config())
+	v.Inject(sandbox.Fault{Match: sandbox.Match{Op: 1}, Count: 1, Answer: sandbox.Status(503)})
+	v.RevokeTokens()
+	body := `{"attributes":{"customerNumber":"C1"}}`
+	v.must(401, http.MethodPost, profiles, body)
+	v.login()
+	v.must(503, http.MethodPost, profiles, body)
+	v.must(200, http.MethodPost, profiles, body)
 }

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"io"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -49,11 +50,17 @@ func TestMultiFileETLLoadsItsFilesInOrder(t *testing.T) {
 			t.Errorf("%s: got %d slots used, want %d", table, got, want)
 		}
 	}
-	e = v.finish(v.push("all", "all.zip", zipped(t, map[string]string{
-		"customers-20261122.csv": "customerNumber\nC2\n", "orders.csv": "businessKey\no2\n",
-	})))
-	if e.Status != sandbox.Failed || v.Len("customers") != 1 {
-		t.Errorf("a file without its pattern: got %s and %d customers, want FAILED and 1", e.Status, v.Len("customers"))
+	const customer, order = "customerNumber\nC2\n", "businessKey\no2\n"
+	for name, files := range map[string]map[string]string{
+		"a file without its pattern": {"customers-20261122.csv": customer, "orders.csv": order},
+		"two files for one pattern":  {"customers-20261122.csv": customer, "orders-1.csv": order, "orders-2.csv": order},
+		"a file too many":            {"customers-20261122.csv": customer, "orders-1.csv": order, "readme.txt": ""},
+		"a broken second file":       {"customers-20261122.csv": customer, "orders-1.csv": "nope\n"},
+	} {
+		e = v.finish(v.push("all", "all.zip", zipped(t, files)))
+		if e.Status != sandbox.Failed || v.Len("customers") != 1 {
+			t.Errorf("%s: got %s and %d customers, want FAILED and 1", name, e.Status, v.Len("customers"))
+		}
 	}
 }
 
@@ -91,6 +98,37 @@ func TestUploadsHaveTheirShape(t *testing.T) {
 	}
 	if got := v.SlotsUsed("customers", time.Now()); got != 0 {
 		t.Errorf("got %d slots used by refused uploads, want none", got)
+	}
+}
+
+func TestUploadsLeaveNoFileBehind(t *testing.T) {
+	c := config()
+	c.Dir = t.TempDir()
+	v := newService(t, c)
+	files := func() int {
+		list, err := os.ReadDir(c.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	v.Inject(sandbox.Fault{Count: 1, Answer: sandbox.Status(503)})
+	v.push("up", "file.csv", []byte("customerNumber\nC1\n"))
+	if got := files(); got != 0 {
+		t.Errorf("after a fault: got %d files, want none", got)
+	}
+	v.Hold()
+	for range 5 {
+		v.push("up", "file.csv", []byte("customerNumber\nC1\n"))
+	}
+	if got := files(); got != 5 {
+		t.Errorf("held: got %d files, want 5", got)
+	}
+	if err := v.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := files(); got != 0 {
+		t.Errorf("closed: got %d files, want none", got)
 	}
 }
 

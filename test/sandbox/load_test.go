@@ -83,7 +83,7 @@ func TestMappingFlagsGovernUpdates(t *testing.T) {
 	}}}}
 	v := newService(t, c)
 	v.profile(`{"attributes":{"customerNumber":"C1","firstName":"Ann","note":"n","age":1,"sex":"F","languages":["fr"]}}`)
-	e := v.load("up", "no;first;note;age;sex;lang;born\nC1;;;old;M;fr|en;31/12/1999\nC2;'Zo\xeb; \"ok\"';x;2;M;de;\n")
+	e := v.load("up", "no;first;note;age;sex;lang;born\nC1;;;old;M;en;31/12/1999\nC2;'Zo\xeb; \"ok\"';x;2;M;de;\n")
 	if want := (sandbox.Results{Read: 2, Inserted: 1, Updated: 1}); e.Results != want {
 		t.Fatalf("got %+v %s, want %+v", e.Results, e.Error, want)
 	}

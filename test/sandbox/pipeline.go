@@ -35,8 +35,8 @@ type answer struct {
 	stream func(io.Writer) error
 }
 
-// refusal is an answer that is an error of the document.
-type refusal struct {
+// refusedError is an answer that is an error of the document.
+type refusedError struct {
 	status     int
 	message    string
 	retryAfter time.Duration
@@ -44,10 +44,10 @@ type refusal struct {
 
 // Error is the message that the body carries. It names fields and rules, never
 // values.
-func (r *refusal) Error() string { return r.message }
+func (r *refusedError) Error() string { return r.message }
 
-func refuse(status int, format string, args ...any) *refusal {
-	return &refusal{status: status, message: fmt.Sprintf(format, args...)}
+func refuse(status int, format string, args ...any) *refusedError {
+	return &refusedError{status: status, message: fmt.Sprintf(format, args...)}
 }
 
 // operation routes a pattern to an operation: token, body, fault, application,
@@ -57,9 +57,6 @@ func (s *Sandbox) operation(op int, pattern string, prepare prepare) {
 		s.log.counts[op].Add(1)
 		c := &call{Call: Call{Op: op, Table: r.PathValue("table"), At: s.conf.Now()}}
 		c.tables = []string{c.Table}
-		if !s.delay(r, time.Duration(s.latency[0].Load()+s.latency[op].Load())) {
-			return
-		}
 		apply, err := s.admit(r, c, prepare)
 		if c.cleanup != nil {
 			defer c.cleanup()
@@ -70,11 +67,12 @@ func (s *Sandbox) operation(op int, pattern string, prepare prepare) {
 			_, _ = io.Copy(io.Discard, r.Body)
 		}
 		fault, faulty := s.faults.pick(c)
-		if faulty {
-			c.Fault = true
-			if !s.delay(r, fault.Delay) {
-				return
-			}
+		c.Fault = faulty
+		// Only now that the body has been read does the server notice a client
+		// that gives up.
+		if !s.delay(r, time.Duration(s.latency[0].Load()+s.latency[op].Load())+fault.Delay) {
+			reset(w) // returning would answer 200
+			return
 		}
 		truth := s.refused(err)
 		if err == nil && (!faulty || fault.Apply || fault.Answer.kind == answerAsIs) {
@@ -182,13 +180,13 @@ func (s *Sandbox) refused(err error) answer {
 	if err == nil {
 		return answer{}
 	}
-	var r *refusal
+	var r *refusedError
 	if !errors.As(err, &r) {
 		r = refuse(http.StatusInternalServerError, "%s", err)
 	}
 	a := answer{status: r.status, header: http.Header{}}
 	if r.retryAfter > 0 {
-		a.header.Set("Retry-After", retryAfterHeader(r.retryAfter))
+		a.header.Set("Retry-After", wholeSeconds(r.retryAfter))
 	}
 	switch s.conf.Shapes.Errors {
 	case ErrorText:

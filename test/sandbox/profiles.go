@@ -69,7 +69,7 @@ func (b *profileBody) consent(values map[string]any) error {
 }
 
 // profileReference is the response of operations 1 and 2.
-func profileReference(r *http.Request, entity string, t *table, id string) answer {
+func profileReference(entity string, t *table, id string) answer {
 	href := "/profiles/v5/entities/" + url.PathEscape(entity) + "/profile-tables/" + url.PathEscape(t.conf.Name) + "/profiles/" + id
 	return answer{status: http.StatusOK, body: struct {
 		ID    string         `json:"id"`
@@ -99,7 +99,7 @@ func (s *Sandbox) putProfile(r *http.Request, c *call) (func() (answer, error), 
 			return answer{}, err
 		}
 		c.ID, c.Seq = found.ID, s.log.seq.Add(1)
-		return profileReference(r, s.conf.Entity, t, found.ID), nil
+		return profileReference(s.conf.Entity, t, found.ID), nil
 	}, nil
 }
 
@@ -123,7 +123,7 @@ func (s *Sandbox) patchProfile(r *http.Request, c *call) (func() (answer, error)
 			return answer{}, err
 		}
 		c.Key, c.Seq = found.Key, s.log.seq.Add(1)
-		return profileReference(r, s.conf.Entity, t, found.ID), nil
+		return profileReference(s.conf.Entity, t, found.ID), nil
 	}, nil
 }
 

@@ -114,6 +114,8 @@ func TestProfileValuesKeepTheFormats(t *testing.T) {
 		{`"emailAddress":"Ann <a@example.com>"`, 400, "attributes.emailAddress: not a valid e-mail"},
 		{`"phone":"+33 (0)1.23-45/67"`, 200, ""},
 		{`"phone":"01 23 45"`, 400, "attributes.phone: not a phone number"},
+		{`"phone":"+33 +1"`, 400, "attributes.phone: not a phone number"},
+		{`"phone":"0033 1"`, 200, ""},
 		{`"phone":"+33 x"`, 400, "attributes.phone: not a phone number"},
 		{`"country":"BE"`, 200, ""},
 		{`"country":"BEL"`, 400, "attributes.country: not an ISO 3166-1"},

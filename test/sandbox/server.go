@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -14,14 +13,13 @@ import (
 
 // discardLog keeps cut connections, which are this package's purpose, out of
 // the program's log.
-var discardLog = log.New(io.Discard, "", 0)
+var discardLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 
 // Server is the sandbox on a socket. Closing it is an outage: tables,
 // executions and tokens stay, and another Server may take over the address.
 type Server struct {
 	url    string
 	http   *http.Server
-	cancel context.CancelFunc
 	served chan struct{} // closed when accepting has ended
 	err    error         // why, if it was not Close; read after served
 
@@ -47,18 +45,15 @@ func (s *Sandbox) Start(addr string) (*Server, error) {
 // Serve serves on a listener, which the Server closes. A closed sandbox
 // refuses.
 func (s *Sandbox) Serve(l net.Listener) (*Server, error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	srv := &Server{url: urlOf(l.Addr()), cancel: cancel, served: make(chan struct{})}
+	srv := &Server{url: urlOf(l.Addr()), served: make(chan struct{})}
 	srv.http = &http.Server{
 		Handler:           srv.counted(s),
-		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: time.Minute,
 		ErrorLog:          discardLog,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		cancel()
 		return nil, errors.New("sandbox: closed")
 	}
 	s.servers = append(s.servers, srv)
@@ -81,7 +76,6 @@ func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.cancel()
 	err := s.http.Close()
 	<-s.served
 	s.calls.Wait()

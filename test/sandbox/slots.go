@@ -42,7 +42,7 @@ func (s *Sandbox) SlotDays(table string) map[string]int {
 	return days
 }
 
-// take uses one slot of each table, or none and a refusal when one of them has
+// takeSlots uses one slot of each table, or none and a refusal when one of them has
 // none left: 429 until the next day begins. The document names the limit only;
 // this answer is the sandbox's choice.
 func (s *Sandbox) takeSlots(loads []Load) error {
@@ -61,7 +61,7 @@ func (s *Sandbox) takeSlots(loads []Load) error {
 		if s.slots.used[slotDay{name, today}] >= limit {
 			year, month, day := now.Date()
 			tomorrow := time.Date(year, month, day+1, 0, 0, 0, 0, s.conf.Location)
-			return &refusal{
+			return &refusedError{
 				status:     http.StatusTooManyRequests,
 				message:    fmt.Sprintf("no import slot left for table %s today: %d of %d used", name, limit, limit),
 				retryAfter: tomorrow.Sub(now),

@@ -72,9 +72,10 @@ func (s *Sandbox) notify(e Execution) {
 	}
 }
 
-// push makes one webhook call. Its payload is not shown in the document.
+// push makes one webhook call, bounded so that a closing sandbox can wait for
+// it. Its payload is not shown in the document.
 func (s *Sandbox) push(sub subscription, e Execution) {
-	ctx, cancel := context.WithTimeout(s.life, 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	body, err := json.Marshal(map[string]any{"eventType": "FINISHED", "etlId": e.ETL, "executionId": e.ID, "status": e.Status})
 	if err != nil { // strings alone

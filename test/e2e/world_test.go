@@ -1,0 +1,281 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/test/sandbox"
+)
+
+const (
+	apiKey     = "the-key-that-must-not-show"
+	partitions = 4
+	patience   = 60 * time.Second
+)
+
+// world is everything around the sink: a broker with topics of this test's
+// own, and the service.
+type world struct {
+	t       *testing.T
+	service *sandbox.Sandbox
+	url     string
+	brokers []string
+	prefix  string // of this test's topics and groups
+	dir     string
+	client  *kgo.Client
+	admin   *kadm.Client
+	logs    *logBuffer
+}
+
+// tables are the service's: profiles in both lanes, records in the immediate one.
+var tables = []sandbox.Table{
+	{
+		Name: "customers", Keys: []string{"customerNumber", "emailAddress"},
+		Fields:   []sandbox.Field{{Name: "customerNumber"}, {Name: "emailAddress"}, {Name: "lastName"}, {Name: "seq", Type: sandbox.Integer}},
+		Segments: []sandbox.Segment{{Name: "tier", Values: []string{"gold", "basic"}}},
+	},
+	{Name: "orders", Custom: true, Fields: []sandbox.Field{{Name: "seq", Type: sandbox.Number}, {Name: "status"}}},
+}
+
+func newWorld(t *testing.T, change func(*sandbox.Config)) *world {
+	t.Helper()
+	w := &world{t: t, brokers: brokers(t), dir: t.TempDir(), logs: &logBuffer{}}
+	w.prefix = fmt.Sprintf("%s-%d.", strings.ToLower(strings.ReplaceAll(t.Name(), "/", ".")), time.Now().UnixNano())
+	c := sandbox.Config{
+		Entity: "acme", APIKeys: []string{apiKey}, Tables: tables, Processing: 50 * time.Millisecond,
+		KeepCalls: 200_000, Dir: t.TempDir(), SlotsPerDay: 1000,
+		ETLs: []sandbox.ETL{
+			{ID: "101", Loads: []sandbox.Load{{Table: "customers", Mode: sandbox.CreateOrUpdate, GenerateErrorFiles: true}}},
+			{ID: "102", Loads: []sandbox.Load{{Table: "customers", Mode: sandbox.DeleteRows, GenerateErrorFiles: true}}},
+		},
+	}
+	if change != nil {
+		change(&c)
+	}
+	var err error
+	if w.service, err = sandbox.New(c); err != nil {
+		t.Fatal(err)
+	}
+	server, err := w.service.Start("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.url = server.URL()
+	if w.client, err = kgo.NewClient(kgo.SeedBrokers(w.brokers...), kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), kgo.ProducerLinger(0)); err != nil {
+		t.Fatal(err)
+	}
+	w.admin = kadm.NewClient(w.client)
+	t.Cleanup(func() {
+		w.client.Close()
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := w.service.Close(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Logf("the sink's log:\n%s", w.logs)
+		}
+	})
+	for topic, n := range map[string]int32{"customers": partitions, "orders": partitions, "dlq": 1} {
+		if _, err := w.admin.CreateTopic(t.Context(), n, 1, nil, w.prefix+topic); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+const head = `
+kafka: {brokers: [${BROKERS}], group: ${PREFIX}sink, sessionTimeout: 10s}
+service:
+  baseURL: ${SERVICE}
+  authURL: ${SERVICE}
+  entity: acme
+  apiKey: ${API_KEY}
+  timeout: 2s
+  breaker: {failures: 20, openFor: 300ms}
+retry: {initial: 20ms, max: 300ms}
+spool: {dir: ${DIR}}
+admin: {listen: "127.0.0.1:0"}
+`
+
+const deadLetters = `
+dlq: {topic: ${PREFIX}dlq}
+`
+
+// mappings route gold customers and all orders to the immediate lane.
+const mappings = `
+mappings:
+  - name: customers
+    topics: ["${PREFIX}customers"]
+    profileTable: customers
+    key: customerNumber
+    routes: [{when: 'segments.tier == "gold"', lane: immediate}, {lane: batch}]
+    imports:
+      upsert: {etl: "101", mode: CREATE_OR_UPDATE}
+      delete: {etl: "102", mode: DELETE}
+      columns: [customerNumber, emailAddress, lastName, seq, S_tier]
+      roll: {rows: 500, bytes: 1MiB, age: 500ms}
+  - name: orders
+    topics: ["${PREFIX}orders"]
+    customTable: orders
+    key: businessKey
+    routes: [{lane: immediate}]
+`
+
+func (w *world) env(name string) (string, bool) {
+	v, ok := map[string]string{
+		"BROKERS": strings.Join(w.brokers, ","), "PREFIX": w.prefix, "SERVICE": w.url, "API_KEY": apiKey, "DIR": w.dir + "/spool",
+	}[name]
+	return v, ok
+}
+
+// running is a sink that runs in this process.
+type running struct {
+	*connector.Sink
+	stop func() // as SIGTERM does; returns when the sink has stopped
+}
+
+func (w *world) start(yaml string) *running {
+	w.t.Helper()
+	cfg, err := config.Parse("feedsink.yaml", []byte(yaml), w.env)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	sink, err := connector.New(cfg, connector.Options{Log: log, Version: "test", CommitEvery: 50 * time.Millisecond, FirstPoll: 50 * time.Millisecond})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- sink.Run(ctx) }()
+	stop := sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Errorf("the sink ended with: %v", err)
+		}
+	})
+	w.t.Cleanup(stop)
+	return &running{sink, stop}
+}
+
+func (w *world) topic(name string) string { return w.prefix + name }
+
+func (w *world) produce(records ...*kgo.Record) {
+	w.t.Helper()
+	for _, r := range records {
+		r.Topic = w.topic(r.Topic)
+	}
+	if err := w.client.ProduceSync(w.t.Context(), records...).FirstErr(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func event(topic, key, value string) *kgo.Record {
+	return &kgo.Record{Topic: topic, Key: []byte(key), Value: []byte(value)}
+}
+
+func customer(key, tier string, seq int) *kgo.Record {
+	return event("customers", key, fmt.Sprintf(`{"op":"upsert","key":{"customerNumber":%q},"attributes":{"customerNumber":%q,"seq":%d},"segments":{"tier":%q}}`, key, key, seq, tier))
+}
+
+func order(key, status string, seq int) *kgo.Record {
+	return event("orders", key, fmt.Sprintf(`{"op":"upsert","businessKey":%q,"properties":{"seq":%d,"status":%q}}`, key, seq, status))
+}
+
+// until waits for a condition, looking again at short intervals.
+func (w *world) until(what string, holds func() bool) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			w.t.Fatalf("waited %v in vain: %s", patience, what)
+		case <-look.C:
+		}
+	}
+}
+
+// lag is how many records of the topic a lane's group has not committed.
+func (w *world) lag(lane, topic string) (n int64) {
+	w.t.Helper()
+	ends, err := w.admin.ListEndOffsets(w.t.Context(), w.topic(topic))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	committed, err := w.admin.FetchOffsets(w.t.Context(), w.prefix+"sink-"+lane)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ends.Each(func(end kadm.ListedOffset) {
+		o, _ := committed.Lookup(end.Topic, end.Partition)
+		n += end.Offset - max(o.At, 0)
+	})
+	return n
+}
+
+// settled waits until every lane has committed everything it reads.
+func (w *world) settled() {
+	w.t.Helper()
+	w.until("both groups are at the end of the log", func() bool {
+		return w.lag("immediate", "customers")+w.lag("immediate", "orders")+w.lag("batch", "customers") == 0
+	})
+}
+
+// dead reads the dead-letter topic.
+func (w *world) dead() (letters []*kgo.Record) {
+	w.t.Helper()
+	ends, err := w.admin.ListEndOffsets(w.t.Context(), w.topic("dlq"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	end, _ := ends.Lookup(w.topic("dlq"), 0)
+	if end.Offset == 0 {
+		return nil
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(w.brokers...), kgo.ConsumeTopics(w.topic("dlq")))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer client.Close()
+	for int64(len(letters)) < end.Offset {
+		fetches := client.PollFetches(w.t.Context())
+		if err := fetches.Err(); err != nil {
+			w.t.Fatal(err)
+		}
+		letters = append(letters, fetches.Records()...)
+	}
+	return letters
+}
+
+// logBuffer keeps what the sink logged.
+type logBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
