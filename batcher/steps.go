@@ -61,11 +61,11 @@ func (f *flight) intend(ctx, send context.Context, imp *Import) error {
 	}
 	imp.Execution = ""
 	f.enter(Intending, *imp)
-	return f.commit(send, "intend import", *imp, f.batcher.ledger.Commit)
+	return f.commit(send, "intend", *imp, f.batcher.ledger.Commit)
 }
 
 // commit writes a step, again and again while the assignment lives.
-func (f *flight) commit(ctx context.Context, doing string, imp Import, write func(context.Context, Import, []Claim) error) error {
+func (f *flight) commit(ctx context.Context, step string, imp Import, write func(context.Context, Import, []Claim) error) error {
 	for n := 0; ; n++ {
 		for _, c := range f.generation.claims {
 			if !c.Live() {
@@ -76,7 +76,7 @@ func (f *flight) commit(ctx context.Context, doing string, imp Import, write fun
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		f.log.Warn(doing+": not committed, trying again while the partitions are ours", "file", imp.File, "err", err)
+		f.log.Warn("ledger: step not committed, trying again while the partitions are ours", "step", step, "file", imp.File, "err", err)
 		if err := pause(ctx, f.backoff(f.batcher.cfg.Retry, n, 0)); err != nil {
 			return err
 		}
@@ -99,8 +99,7 @@ func (f *flight) refused(ctx context.Context, imp *Import, err error) error {
 	}
 	f.refusals++
 	log := f.log.With("file", imp.File, "etl", imp.ETL, "attempt", imp.Attempt, "err", err)
-	var failure Failure
-	classified := errors.As(err, &failure)
+	failure, classified := errors.AsType[Failure](err)
 	if classified && failure.NoSlot() {
 		wait := max(failure.RetryAfter(), noSlotWait)
 		log.Warn("trigger import: the table's imports of the day are used up; the file waits", "wait", wait)
@@ -114,9 +113,9 @@ func (f *flight) refused(ctx context.Context, imp *Import, err error) error {
 	if classified {
 		least = failure.RetryAfter()
 	}
-	var local *fs.PathError
+	_, local := errors.AsType[*fs.PathError](err) // met before anything was sent
 	switch {
-	case classified && failure.Unknown() || !classified && !errors.As(err, &local):
+	case classified && failure.Unknown() || !classified && !local:
 		imp.Attempt++
 		log.Error("trigger import: the outcome is unknown; the next attempt may repeat this import and takes another slot of the day")
 	default:
@@ -145,7 +144,7 @@ func (f *flight) record(ctx, send context.Context, imp *Import, execution string
 	imp.Execution = execution
 	f.enter(Recording, *imp)
 	f.log.Info("import triggered", "file", imp.File, "execution", execution, "rows", imp.Rows, "bytes", imp.Bytes)
-	return f.commit(send, "record import", *imp, f.batcher.ledger.Commit)
+	return f.commit(send, "record", *imp, f.batcher.ledger.Commit)
 }
 
 // await polls until the execution has ended. A poll that fails changes nothing:
@@ -170,8 +169,7 @@ func (f *flight) await(ctx context.Context, imp Import) (Results, error) {
 		least = 0
 		if err != nil && ctx.Err() == nil {
 			f.log.Warn("poll import: no answer, asking again", "file", imp.File, "execution", imp.Execution, "err", err)
-			var failure Failure
-			if errors.As(err, &failure) {
+			if failure, ok := errors.AsType[Failure](err); ok {
 				least = failure.RetryAfter()
 			}
 		}
@@ -229,7 +227,7 @@ func (f *flight) keepErrors(ctx context.Context, imp Import, r Results) error {
 		log.Info("import finished", "read", r.Read, "inserted", r.Inserted, "updated", r.Updated, "deleted", r.Deleted)
 		return nil
 	}
-	log.Warn("import finished with rows in error", "read", r.Read, "inError", r.InError)
+	log.Warn("import finished with rows in error", "read", r.Read, "in_error", r.InError)
 	f.enter(Fetching, imp)
 	for n := 0; ; n++ {
 		err := f.fetchErrors(ctx, imp)
@@ -239,9 +237,8 @@ func (f *flight) keepErrors(ctx context.Context, imp Import, r Results) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		var failure Failure
 		var least time.Duration
-		if errors.As(err, &failure) {
+		if failure, ok := errors.AsType[Failure](err); ok {
 			if !failure.Transient() {
 				log.Error("fetch output files: refused, the rows in error are known by their number only; does the ETL generate error files?", "err", err)
 				return nil
@@ -270,5 +267,5 @@ func (f *flight) fetchErrors(ctx context.Context, imp Import) error {
 
 func (f *flight) confirm(send context.Context, imp Import) error {
 	f.enter(Confirming, imp)
-	return f.commit(send, "confirm import", imp, f.batcher.ledger.Confirm)
+	return f.commit(send, "confirm", imp, f.batcher.ledger.Confirm)
 }

@@ -56,7 +56,7 @@ func (s *Source) revoked(ctx context.Context, _ *kgo.Client, removed map[string]
 	}
 	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	defer s.handler.Release(releasing, ps)
+	s.handler.Release(releasing, ps)
 	committing, cancel2 := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel2()
 	if err := s.commit(committing, ps); err != nil {
