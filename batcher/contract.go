@@ -31,19 +31,20 @@ type Claim interface {
 
 // Import is one file of a generation and the execution that loads it.
 type Import struct {
-	Mapping     string
-	Table       schemas.Table
-	Fingerprint uint64     // of the mapping that routed its rows
-	Generation  string     // what all files of one roll share; the ledger's entry is known by it
-	Part, Parts int        // 1-based place of the file in its generation: parts before it are loaded
-	Op          schemas.Op // what its rows do
-	Mode        string     // import mode of the ETL's definition
-	ETL         string     // id of the triggered ETL (operation 10)
-	File        string     // name under which the file is pushed
-	Rows        int64      // without the header
-	Bytes       int64      // of the file as it is pushed
-	Attempt     int        // 1-based count of the triggers that may have taken one of the table's daily imports
-	Execution   string     // "" until the service named it
+	Mapping     string        `json:"-"`
+	Table       schemas.Table `json:"-"`
+	Fingerprint uint64        `json:"-"`                   // of the mapping that routed its rows
+	Generation  string        `json:"-"`                   // what all files of one roll share; the ledger's entry is known by it
+	Part        int           `json:"part,omitzero"`       // 1-based place of the file in its generation: parts before it are loaded
+	Parts       int           `json:"parts,omitzero"`      // files of the generation
+	Op          schemas.Op    `json:"-"`                   // what its rows do
+	Mode        string        `json:"mode,omitempty"`      // import mode of the ETL's definition
+	ETL         string        `json:"etl,omitempty"`       // id of the triggered ETL (operation 10)
+	File        string        `json:"file,omitempty"`      // name under which the file is pushed
+	Rows        int64         `json:"rows,omitzero"`       // without the header
+	Bytes       int64         `json:"bytes,omitzero"`      // of the file as it is pushed
+	Attempt     int           `json:"attempt,omitzero"`    // 1-based count of the triggers that may have taken one of the table's daily imports
+	Execution   string        `json:"execution,omitempty"` // "" until the service named it
 }
 
 // Ledger keeps what must survive a crash: it writes an import's step into the

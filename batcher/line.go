@@ -201,7 +201,7 @@ func (l *line) status() MappingStatus {
 	defer l.mu.Unlock()
 	s := MappingStatus{Mapping: l.Name, Kept: l.batcher.spool.kept(l.Name)}
 	if g := l.open; g != nil && g.entries > 0 {
-		s.Rows, s.Bytes, s.Age = g.distinct, g.bytes, time.Since(g.opened)
+		s.Rows, s.Bytes, s.Opened, s.Age = g.distinct, g.bytes, g.opened, time.Since(g.opened)
 	}
 	if l.flight != nil {
 		now := l.flight.now

@@ -4,20 +4,21 @@ import "time"
 
 // MappingStatus is what a mapping's batch lane is doing.
 type MappingStatus struct {
-	Mapping string
-	Rows    int64         // distinct keys in the open file, within about 3 %
-	Bytes   int64         // their uncompressed rows
-	Age     time.Duration // of the open file
-	Import  *ImportStatus
-	Halted  string   // why nothing goes on until Release
-	Kept    []string // files in the spool for a person to look at
+	Mapping string        `json:"-"`
+	Rows    int64         `json:"rows"`             // distinct keys in the open file, within about 3 %
+	Bytes   int64         `json:"bytes"`            // their uncompressed rows
+	Opened  time.Time     `json:"opened,omitzero"`  // when the open file got its first row
+	Age     time.Duration `json:"-"`                // since then
+	Import  *ImportStatus `json:"import,omitempty"` // on its way
+	Halted  string        `json:"halted,omitempty"` // why nothing goes on until Release
+	Kept    []string      `json:"kept,omitempty"`   // files in the spool for a person to look at
 }
 
 // ImportStatus is an import on its way.
 type ImportStatus struct {
 	Import
-	Step  Step
-	Since time.Time // when the step began
+	Step  Step      `json:"step"`
+	Since time.Time `json:"since"` // when the step began
 }
 
 // Step is where an import stands.

@@ -77,5 +77,7 @@ func benchmark(b *testing.B, key func(i int) int) {
 	origin.done.Wait()
 	b.ReportMetric(float64(service.calls.Load())/float64(b.N), "calls/op")
 	cancel()
-	<-ended
+	if err := <-ended; err != nil {
+		b.Error(err)
+	}
 }

@@ -3,6 +3,7 @@ package immediate
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // revocation is one Drop waiting for the calls it met in flight.
@@ -81,12 +82,9 @@ func (l *Lane) dropFrom(e *entry, r *revocation) {
 
 // meet has the call in flight tell the revocation when it ends.
 func (r *revocation) meet(c *call) {
-	for _, o := range c.origins {
-		if r.match(o) {
-			c.revoked = append(c.revoked, r)
-			r.inFlight++
-			return
-		}
+	if slices.ContainsFunc(c.origins, r.match) {
+		c.revoked = append(c.revoked, r)
+		r.inFlight++
 	}
 }
 

@@ -53,7 +53,7 @@ func TestDropForgetsWhatWaitsAndHearsOutWhatIsInFlight(t *testing.T) {
 func TestDroppedWriteIsNotTriedAgain(t *testing.T) {
 	for name, at := range map[string]time.Duration{"in flight": 5 * time.Millisecond, "backing off": 20 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
-			service := outage(unavailable, time.Second)
+			service := outage(errUnavailable, time.Second)
 			run(t, config(), service, func(t *testing.T, s *stage) {
 				o := s.from(1, "k", "1")
 				pass(at)
@@ -93,7 +93,7 @@ func TestDropFreesTheKeyBehindABackOff(t *testing.T) {
 }
 
 func TestMergedCallStaysForItsOtherOrigins(t *testing.T) {
-	service := outage(unavailable, 15*time.Millisecond)
+	service := outage(errUnavailable, 15*time.Millisecond)
 	cfg := config()
 	cfg.Concurrency = Concurrency{Start: 1, Max: 1}
 	for name, at := range map[string]time.Duration{"waiting": 5 * time.Millisecond, "in flight": 15 * time.Millisecond} {

@@ -20,7 +20,7 @@ func outage(err error, until time.Duration) *script {
 }
 
 func TestBreakerOpensProbesAndCloses(t *testing.T) {
-	service := outage(unavailable, 20*time.Second)
+	service := outage(errUnavailable, 20*time.Second)
 	run(t, config(), service, func(t *testing.T, s *stage) {
 		for i := range 50 {
 			s.put(schemas.Upsert, fmt.Sprint(i), "1")
@@ -54,7 +54,7 @@ func TestBreakerOpensProbesAndCloses(t *testing.T) {
 // TestHalfOpenBreakerWithoutWorkLetsConsumptionGoOn: else nothing would ever
 // come to probe with.
 func TestHalfOpenBreakerWithoutWorkLetsConsumptionGoOn(t *testing.T) {
-	service := outage(unavailable, 10*time.Second)
+	service := outage(errUnavailable, 10*time.Second)
 	run(t, config(), service, func(t *testing.T, s *stage) {
 		for i := range 10 {
 			s.put(schemas.Upsert, fmt.Sprint(i), "1")
@@ -81,14 +81,14 @@ func TestHalfOpenBreakerWithoutWorkLetsConsumptionGoOn(t *testing.T) {
 
 func TestBreakerIgnoresWhatIsNotTheServicesHealth(t *testing.T) {
 	for name, err := range map[string]error{
-		"refused writes":    conflict,
-		"not found":         notFound,
+		"refused writes":    errConflict,
+		"not found":         errNotFound,
 		"not found yet":     fault{status: 404},
 		"too many requests": fault{status: 429, overload: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := outage(err, time.Second)
-			run(t, config(), service, func(t *testing.T, s *stage) {
+			run(t, config(), service, func(_ *testing.T, s *stage) {
 				for i := range 50 {
 					s.put(schemas.Patch, fmt.Sprint(i), "1")
 				}

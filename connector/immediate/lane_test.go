@@ -55,9 +55,9 @@ func TestRetriesAreMarkedOnceTheOutcomeIsUnknown(t *testing.T) {
 		want string
 	}{
 		"known not applied": {fault{status: 401}, "create 1, create 1, create 1"},
-		"unknown":           {unavailable, "create 1, create 1?, create 1?"},
+		"unknown":           {errUnavailable, "create 1, create 1?, create 1?"},
 		"not a Failure":     {errors.New("reset"), "create 1, create 1?, create 1?"},
-		"wrapped":           {fmt.Errorf("create: %w", unavailable), "create 1, create 1?, create 1?"},
+		"wrapped":           {fmt.Errorf("create: %w", errUnavailable), "create 1, create 1?, create 1?"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := &script{answer: func(now sent) error {
@@ -66,7 +66,7 @@ func TestRetriesAreMarkedOnceTheOutcomeIsUnknown(t *testing.T) {
 				}
 				return nil
 			}}
-			run(t, config(), service, func(t *testing.T, s *stage) {
+			run(t, config(), service, func(_ *testing.T, s *stage) {
 				o := s.put(schemas.Create, "k", "1")
 				pass(time.Minute)
 				s.want("calls", service.calls("k"), c.want)
@@ -79,11 +79,11 @@ func TestRetriesAreMarkedOnceTheOutcomeIsUnknown(t *testing.T) {
 func TestPermanentFailureRejectsAndTheKeyGoesOn(t *testing.T) {
 	service := &script{answer: func(now sent) error {
 		if now.nth == 1 {
-			return fmt.Errorf("upsert: %w", conflict)
+			return fmt.Errorf("upsert: %w", errConflict)
 		}
 		return nil
 	}}
-	run(t, config(), service, func(t *testing.T, s *stage) {
+	run(t, config(), service, func(_ *testing.T, s *stage) {
 		bad := s.put(schemas.Upsert, "k", "1")
 		pass(5 * time.Millisecond)
 		good := s.put(schemas.Upsert, "k", "2")
@@ -95,8 +95,8 @@ func TestPermanentFailureRejectsAndTheKeyGoesOn(t *testing.T) {
 }
 
 func TestOnlyADeleteMayFindNothing(t *testing.T) {
-	service := &script{answer: func(sent) error { return notFound }}
-	run(t, config(), service, func(t *testing.T, s *stage) {
+	service := &script{answer: func(sent) error { return errNotFound }}
+	run(t, config(), service, func(_ *testing.T, s *stage) {
 		gone := s.put(schemas.Delete, "a")
 		lost := s.put(schemas.Patch, "b", "1")
 		pass(time.Second)
@@ -106,7 +106,7 @@ func TestOnlyADeleteMayFindNothing(t *testing.T) {
 }
 
 func TestBackOffDoublesUpToMaxAndIsJittered(t *testing.T) {
-	service := &script{answer: func(sent) error { return unavailable }}
+	service := &script{answer: func(sent) error { return errUnavailable }}
 	cfg := config()
 	cfg.Breaker.Failures = 1000
 	run(t, cfg, service, func(t *testing.T, s *stage) {
@@ -134,7 +134,7 @@ func TestNoTryBeforeRetryAfter(t *testing.T) {
 		}
 		return nil
 	}}
-	run(t, config(), service, func(t *testing.T, s *stage) {
+	run(t, config(), service, func(_ *testing.T, s *stage) {
 		s.put(schemas.Upsert, "k", "1")
 		pass(89 * time.Second)
 		s.want("before", service.calls("k"), "upsert 1")
@@ -149,13 +149,13 @@ func TestNoTryBeforeRetryAfter(t *testing.T) {
 func TestFailingKeysHoldUpOnlyThemselves(t *testing.T) {
 	service := &script{answer: func(now sent) error {
 		if now.Key[0] == 'x' {
-			return unavailable
+			return errUnavailable
 		}
 		return nil
 	}}
 	cfg := config()
 	cfg.Concurrency = Concurrency{Start: 2, Max: 2} // back-off must not hold a permit
-	run(t, cfg, service, func(t *testing.T, s *stage) {
+	run(t, cfg, service, func(_ *testing.T, s *stage) {
 		for i := range 5 {
 			s.put(schemas.Upsert, fmt.Sprintf("x%d", i), "1")
 		}
@@ -177,7 +177,7 @@ func TestGivenUpWriteIsRejectedAfterItsTime(t *testing.T) {
 		if now.Key == "forbidden" {
 			return fault{status: 403}
 		}
-		return unavailable
+		return errUnavailable
 	}}
 	cfg := config()
 	cfg.Breaker.Failures = 1000
@@ -199,7 +199,7 @@ func TestGivenUpWriteIsRejectedAfterItsTime(t *testing.T) {
 func TestWaitingWritesAreMergedAndShareTheirFate(t *testing.T) {
 	service := &script{answer: func(now sent) error {
 		if now.nth == 2 {
-			return conflict
+			return errConflict
 		}
 		return nil
 	}}
@@ -226,13 +226,13 @@ func TestFailedWriteIsNotMergedInto(t *testing.T) {
 	service := &script{answer: func(now sent) error {
 		switch now.nth {
 		case 1:
-			return unavailable
+			return errUnavailable
 		case 3:
-			return conflict
+			return errConflict
 		}
 		return nil
 	}}
-	run(t, config(), service, func(t *testing.T, s *stage) {
+	run(t, config(), service, func(_ *testing.T, s *stage) {
 		first := s.put(schemas.Upsert, "k", "1")
 		pass(20 * time.Millisecond) // backing off
 		second := s.put(schemas.Upsert, "k", "2")
@@ -245,7 +245,7 @@ func TestFailedWriteIsNotMergedInto(t *testing.T) {
 
 func TestWritesOfTwoMappingsAreOrderedButNotMerged(t *testing.T) {
 	service := &script{}
-	run(t, config(), service, func(t *testing.T, s *stage) {
+	run(t, config(), service, func(_ *testing.T, s *stage) {
 		s.put(schemas.Upsert, "k", "1")
 		pass(time.Millisecond)
 		s.put(schemas.Upsert, "k", "2")

@@ -43,11 +43,10 @@ type limiter struct {
 	before   reading    // the last one at rest: what a step is compared with
 	trial    *direction // the way of the step under way, nil if there is none
 	up, down direction
-	mistake  *direction // the way of the last step that was wrong
-	quiet    time.Time  // no step without need before then
+	quiet    time.Time // no step without need before then
 
 	base       time.Duration // latency without a queue, as far as known
-	background float64       // share of overload answers that fewer calls did not cure
+	background float64       // share of overload answers that the last wrong step down did not cure
 }
 
 // direction is a way to go: how far the next step reaches, and when it may be
@@ -131,7 +130,9 @@ func (l *limiter) judge(r reading, now time.Time) {
 	}
 	tried := l.trial
 	l.trial = nil
-	l.learn(r)
+	if r.latency > 0 && (l.base == 0 || r.latency < l.base) {
+		l.base = r.latency
+	}
 	switch {
 	case l.another(r):
 		l.afresh()
@@ -144,30 +145,14 @@ func (l *limiter) judge(r reading, now time.Time) {
 			l.base, l.background = max(r.latency, l.base), max(r.overload, l.before.overload)
 		}
 		tried.wrong(now)
-		l.mistake, l.quiet = tried, now.Add(min(r.latency*rounds, longest))
+		l.quiet = now.Add(min(r.latency*rounds, longest))
 		l.set(l.before.limit)
 		return
 	default:
 		tried.right()
-		l.mistake = nil
 	}
 	l.before = r
 	l.next(r, now)
-}
-
-// learn keeps the lowest latency, slowly forgotten, and the least share of
-// refusals.
-func (l *limiter) learn(r reading) {
-	switch {
-	case r.latency == 0:
-	case l.base == 0 || r.latency < l.base:
-		l.base = r.latency
-	default:
-		l.base += (r.latency - l.base) / 100
-	}
-	if r.overload < l.background {
-		l.background -= (l.background - r.overload) / 4
-	}
 }
 
 // another reports that the service became another one: its latency changed by
@@ -186,7 +171,7 @@ func (l *limiter) another(r reading) bool {
 func (l *limiter) afresh() {
 	l.up = direction{step: boldest, rest: restless}
 	l.down = l.up
-	l.mistake, l.quiet, l.background = nil, time.Time{}, 0
+	l.quiet, l.background = time.Time{}, 0
 }
 
 // next takes a step down if calls are refused or waiting. Else, now and then and
@@ -198,13 +183,13 @@ func (l *limiter) next(r reading, now time.Time) {
 	refused := r.overload > l.background+congested+r.chance()
 	queued := r.full && r.latency.Seconds() > l.base.Seconds()*slower
 	switch {
-	case mayDown && (refused || queued) && (l.mistake != &l.down || !mayUp):
+	case mayDown && (refused || queued):
 		l.stepDown(r.limit, l.down.step)
 	case !r.full:
 	case mayUp && l.up.step > careful: // on the way
 		l.stepUp()
 	case now.Before(l.quiet):
-	case mayUp && (l.mistake != &l.up || !mayDown):
+	case mayUp:
 		l.stepUp()
 	case mayDown:
 		l.stepDown(r.limit, careful)
@@ -226,7 +211,7 @@ func (l *limiter) stepDown(from int, step float64) {
 func (l *limiter) gained(r reading) bool {
 	grown := float64(r.limit)/float64(l.before.limit) - 1
 	return r.goodput >= l.before.goodput*(1+grown/10) &&
-		r.overload <= l.before.overload+congested+r.chance()
+		r.overload <= l.before.overload+congested
 }
 
 // kept reports whether a step down cost nothing to speak of. Where most calls

@@ -16,7 +16,7 @@ import (
 // document does not say whether operation 4 keeps the properties it is not
 // given; an upsert therefore replaces only what it names in full, which is right
 // under both readings.
-func merge(into *schemas.Write, w *schemas.Write) bool {
+func merge(into, w *schemas.Write) bool {
 	if !mergeable(into.Op) || !mergeable(w.Op) {
 		return false
 	}

@@ -61,13 +61,13 @@ func (e *erratic) Call(_ context.Context, w *schemas.Write, retried bool) error 
 	e.busy[w.Key] = false
 	luck := e.rnd.IntN(10)
 	if luck == 0 {
-		return []error{unavailable, fault{status: 429, overload: true, after: time.Second}, errors.New("reset")}[e.rnd.IntN(3)]
+		return []error{errUnavailable, fault{status: 429, overload: true, after: time.Second}, errors.New("reset")}[e.rnd.IntN(3)]
 	}
 	if err := e.write(w, retried); err != nil {
 		return err
 	}
 	if luck == 1 {
-		return unavailable // applied, but the answer got lost
+		return errUnavailable // applied, but the answer got lost
 	}
 	return nil
 }
@@ -75,15 +75,15 @@ func (e *erratic) Call(_ context.Context, w *schemas.Write, retried bool) error 
 func (e *erratic) write(w *schemas.Write, retried bool) error {
 	for _, c := range w.Cells {
 		if c.Value.Text() == "bad" {
-			return conflict
+			return errConflict
 		}
 	}
 	there := e.rows[w.Key] != nil
 	switch {
 	case !there && (w.Op == schemas.Patch || w.Op == schemas.Delete):
-		return notFound
+		return errNotFound
 	case there && w.Op == schemas.Create && !retried:
-		return conflict
+		return errConflict
 	}
 	e.rows[w.Key] = apply(e.rows[w.Key], w, e.keeps && w.Op == schemas.Upsert)
 	return nil

@@ -157,7 +157,6 @@ func (q *fifo) pop() *entry {
 // byDue is the heap of entries backing off, the next due first.
 type byDue []*entry
 
-// Len, Less, Swap, Push and Pop are heap.Interface.
 func (b byDue) Len() int           { return len(b) }
 func (b byDue) Less(i, j int) bool { return b[i].due.Before(b[j].due) }
 
@@ -166,12 +165,14 @@ func (b byDue) Swap(i, j int) {
 	b[i].index, b[j].index = i, j
 }
 
+// Push adds an entry at the end.
 func (b *byDue) Push(x any) {
 	e := x.(*entry)
 	e.index = len(*b)
 	*b = append(*b, e)
 }
 
+// Pop takes out the entry at the end.
 func (b *byDue) Pop() any {
 	last := len(*b) - 1
 	e := (*b)[last]

@@ -32,9 +32,9 @@ func (f fault) Unknown() bool             { return f.unknown }
 func (f fault) Status() int               { return f.status }
 
 var (
-	unavailable = fault{status: 503, unknown: true}
-	conflict    = fault{status: 409, permanent: true}
-	notFound    = fault{status: 404, permanent: true}
+	errUnavailable = fault{status: 503, unknown: true}
+	errConflict    = fault{status: 409, permanent: true}
+	errNotFound    = fault{status: 404, permanent: true}
 )
 
 // script is a service: each call takes 10ms and then ends as answer says, nil

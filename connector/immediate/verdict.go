@@ -58,8 +58,7 @@ func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) ver
 		return verdict{outcome: Applied, answered: true}
 	}
 	v := verdict{outcome: Retried, err: err, unsure: true}
-	var f Failure
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[Failure](err); ok {
 		v.status, v.overload, v.retryAfter, v.unsure = f.Status(), f.Overload(), f.RetryAfter(), f.Unknown()
 		v.answered = !f.Transient()
 	}

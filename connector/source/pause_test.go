@@ -4,6 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/source"
 )
@@ -17,9 +20,19 @@ func TestRecordsNotTakenAreOfferedAgain(t *testing.T) {
 	m := b.join(l)
 	m.awaitOffsets("a", 0, upTo(0, 7)...)
 	b.awaitCommit("a", 0, 7)
+	b.produce("a", 0, 1)
 	b.produce("a", 1, 40)
-	b.produce("a", 0, 10)
 	m.awaitOffsets("a", 1, upTo(0, 40)...) // the other partition goes on
+	fetched := b.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "a", Partitions: []int32{0}, Count: -1, Observe: true})
+	for n := range int64(5) {
+		b.produce("a", 0, 1)
+		b.produce("a", 1, 1)
+		b.awaitCommit("a", 1, 41+n)
+	}
+	if got := fetched.Hits(); got > 1 { // one may have been on its way
+		t.Errorf("fetches of the partition while its records are not taken: got %d, want none", got)
+	}
+	b.produce("a", 0, 4)
 	m.awaitOffsets("a", 0, upTo(0, 7)...)
 	m.set(func(l *lane) { l.room[0] = 5 })
 	m.awaitOffsets("a", 0, upTo(0, 12)...)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"github.com/feedsink/feedsink/connector/source"
 )
 
@@ -150,7 +152,12 @@ func TestPartitionKeptUnderANewMemberIDReadsItsLedgerAgain(t *testing.T) {
 	between.confirm("a", 0, append(upTo(2, 6), 8)...)
 	b.awaitDone("a", 0, "[{8 9}]")
 	between.stop()
-	b.produce("a", 0, 50) // what it may poll before its ledger is read must not count as read
+	// What it polls while its ledger is read must not count as read.
+	b.ControlKey(int16(kmsg.OffsetFetch), func(kmsg.Request) (kmsg.Response, error, bool) {
+		b.DropControl()
+		b.SleepControl(func() { b.produce("a", 0, 50) })
+		return nil, nil, false
+	})
 	letGo()
 	again := append([]int64{6, 7, 9}, upTo(10, 61)...)
 	eventually(t, "what is not confirmed is handed on again", func() (bool, any) {
