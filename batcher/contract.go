@@ -60,6 +60,11 @@ type Ledger interface {
 	// Confirm releases the claims and removes the entry, in one commit. imp is
 	// the generation's last import.
 	Confirm(ctx context.Context, imp Import, claims []Claim) error
+	// StartOver notes in the entry that imp's file is to be built again and the
+	// parts before it are loaded, commits that, and has the partitions read
+	// again from their committed offsets. The claims' assignments end soon
+	// after: Discard follows.
+	StartOver(ctx context.Context, imp Import, claims []Claim) error
 }
 
 // Importer is the service's bulk import. Every method makes one attempt, bounded
@@ -114,6 +119,8 @@ type Gate interface {
 	// Wait returns how long to wait before asking again, 0 for: go on.
 	// retry tells a further attempt of a sealed file from a new roll.
 	Wait(mapping string, retry bool) time.Duration
+	// Refused hears that the service has no import left for the table today.
+	Refused(mapping string)
 }
 
 // Observer is told when an execution has ended. It may be called from several

@@ -17,6 +17,8 @@ type flight struct {
 	kept       bool         // the first of files was refused and stays on disk
 	refusals   int          // of its trigger in a row
 	retries    int          // of it after FAILED
+	adopted    *Adopted     // what a former owner sent, to be awaited; nil: an import of our own
+	from       Import       // of a generation built again: the file to go on with; zero: all of them
 
 	// Guarded by line.mu.
 	now    ImportStatus
@@ -38,7 +40,11 @@ func newFlight(l *line, g *generation, cancel func()) *flight {
 // run carries the generation to its end, or until ctx ends: with Run or with
 // Discard. send is for what is on its way; it outlives Run by the grace.
 func (f *flight) run(ctx, send context.Context) {
-	err := f.life(ctx, send)
+	life := f.life
+	if f.adopted != nil {
+		life = f.adoptedLife
+	}
+	err := life(ctx, send)
 	f.generation.drop()
 	for i, file := range f.files {
 		if i > 0 || !f.kept {
@@ -59,6 +65,9 @@ func (f *flight) life(ctx, send context.Context) error {
 	// files nobody knows of: the next start removes them, the records are read again.
 	imports, err := f.seal(ctx)
 	if err != nil {
+		return err
+	}
+	if imports, err = f.remaining(ctx, send, imports); err != nil {
 		return err
 	}
 	for len(imports) > 0 {

@@ -18,10 +18,12 @@ type line struct {
 	log     *slog.Logger
 	wake    chan struct{} // the open generation got its first row or is complete
 
-	mu     sync.Mutex
-	rows   *rows // encoding is guarded; writing lines only reads and is not
-	open   *generation
-	flight *flight // nil: none
+	mu         sync.Mutex
+	rows       *rows    // encoding is guarded; writing lines only reads and is not
+	adopted    *Adopted // to be awaited before anything else goes out; nil: none
+	rebuilding *rebuild // goes out before open; nil: none
+	open       *generation
+	flight     *flight // nil: none
 }
 
 // generation is the rows that will go out together and the hold on their offsets.
@@ -40,10 +42,7 @@ func (l *line) append(w *schemas.Write, p Partition, offset int64) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open == nil {
-		l.open = l.newGeneration()
-	}
-	g := l.open
+	g := l.generationFor(p, offset)
 	if err := g.makeRoom(); err != nil {
 		return fmt.Errorf("spool of mapping %s: %w", l.Name, err)
 	}
@@ -64,6 +63,17 @@ func (l *line) append(w *schemas.Write, p Partition, offset int64) error {
 		poke(l.wake)
 	}
 	return nil
+}
+
+// generationFor is the generation that the record belongs to.
+func (l *line) generationFor(p Partition, offset int64) *generation {
+	if l.rebuilding != nil && l.rebuilding.takes(p, offset) {
+		return l.rebuilding.generation
+	}
+	if l.open == nil {
+		l.open = l.newGeneration()
+	}
+	return l.open
 }
 
 func (l *line) newGeneration() *generation {
@@ -130,9 +140,12 @@ func (l *line) runOnce(ctx, send context.Context) bool {
 // ended. While the gate holds it back it goes on growing.
 func (l *line) roll(ctx context.Context, cancel func()) *flight {
 	for {
+		if f := l.inherited(cancel); f != nil {
+			return f
+		}
 		g, wait := l.due()
 		if g != nil && wait <= 0 && l.batcher.cfg.Gate != nil {
-			wait = l.batcher.cfg.Gate.Wait(l.Name, false)
+			wait = min(l.batcher.cfg.Gate.Wait(l.Name, false), longestGateWait)
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -156,12 +169,38 @@ func (l *line) roll(ctx context.Context, cancel func()) *flight {
 	}
 }
 
+// longestGateWait is how soon the gate is asked again: the clock that decides
+// about days may be set.
+const longestGateWait = time.Minute
+
+// inherited is the flight of what a former owner left, if it can begin: an
+// import to be awaited, or a generation that is built again and complete.
+func (l *line) inherited(cancel func()) *flight {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var f *flight
+	switch {
+	case l.adopted != nil:
+		f = newFlight(l, &generation{journal: newJournal(l.batcher.spool, "", 0, 1), claims: l.adopted.Claims}, cancel)
+		f.adopted, l.adopted = l.adopted, nil
+	case l.rebuilding != nil && len(l.rebuilding.upTo) == 0:
+		f = newFlight(l, l.rebuilding.generation, cancel)
+		f.from, l.rebuilding = l.rebuilding.from, nil
+	default:
+		return nil
+	}
+	l.flight = f
+	return f
+}
+
 // due returns the open generation if it holds rows, and how long it may still
 // stay open.
 func (l *line) due() (*generation, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch g := l.open; {
+	case l.rebuilding != nil: // older rows first
+		return nil, 0
 	case g == nil || g.entries == 0:
 		return nil, 0
 	case l.complete(g):
@@ -190,6 +229,11 @@ func (l *line) discard() {
 		l.open.drop()
 		l.open = nil
 	}
+	if l.rebuilding != nil {
+		l.rebuilding.drop()
+		l.rebuilding = nil
+	}
+	l.adopted = nil
 	if l.flight != nil {
 		l.flight.cancel()
 		l.flight = nil

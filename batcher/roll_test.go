@@ -112,6 +112,8 @@ func (g *turnstile) Wait(_ string, retry bool) time.Duration {
 	return time.Duration(g.roll.Load())
 }
 
+func (*turnstile) Refused(string) {}
+
 func TestGateHoldsBackRollsAndFurtherAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

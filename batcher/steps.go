@@ -48,10 +48,10 @@ func (f *flight) seal(ctx context.Context) ([]Import, error) {
 
 // intend waits for the gate and commits the intent.
 func (f *flight) intend(ctx, send context.Context, imp *Import) error {
-	if gate := f.batcher.cfg.Gate; gate != nil && (imp.Part > 1 || imp.Attempt > 1 || f.refusals > 0) {
+	if gate := f.batcher.cfg.Gate; gate != nil && (f.from.Part > 0 || imp.Part > 1 || imp.Attempt > 1 || f.refusals > 0) {
 		for wait := gate.Wait(f.Name, true); wait > 0; wait = gate.Wait(f.Name, true) {
 			f.enter(Waiting, *imp)
-			if err := pause(ctx, wait); err != nil {
+			if err := pause(ctx, min(wait, longestGateWait)); err != nil {
 				return err
 			}
 		}
@@ -102,6 +102,9 @@ func (f *flight) refused(ctx context.Context, imp *Import, err error) error {
 	failure, classified := errors.AsType[Failure](err)
 	if classified && failure.NoSlot() {
 		wait := max(failure.RetryAfter(), noSlotWait)
+		if gate := f.batcher.cfg.Gate; gate != nil {
+			gate.Refused(f.Name)
+		}
 		log.Warn("trigger import: the table's imports of the day are used up; the file waits", "wait", wait)
 		f.enter(Waiting, *imp)
 		return pause(ctx, wait)

@@ -120,6 +120,14 @@ func (w *world) say(format string, args ...any) {
 	w.lines = append(w.lines, unique.ReplaceAllString(fmt.Sprintf("%v "+format, append([]any{at}, args...)...), "*"))
 }
 
+func (w *world) StartOver(ctx context.Context, imp Import, _ []Claim) error {
+	if err := w.blocked(ctx, "start over"); err != nil {
+		return err
+	}
+	w.say("start over from part %d of %d, attempt %d", imp.Part, imp.Parts, imp.Attempt)
+	return w.unfit
+}
+
 func (w *world) blocked(ctx context.Context, step string) error {
 	w.mu.Lock()
 	hold := w.hold

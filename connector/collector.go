@@ -19,6 +19,7 @@ var (
 	descRows        = describe("feedsink_batch_rows", "Rows in the mapping's open file, within about 3 %.", "mapping")
 	descBytes       = describe("feedsink_batch_bytes", "Uncompressed bytes in the mapping's open file.", "mapping")
 	descAge         = describe("feedsink_batch_age_seconds", "Time since the first row of the mapping's open file, 0 without one.", "mapping")
+	descSlots       = describe("feedsink_import_slots_remaining", "Imports the table has left today, the reserve included.", "table")
 	descSpool       = describe("feedsink_spool_bytes", "Bytes the spool takes on disk.")
 	descHalted      = describe("feedsink_halted", "1 while the mapping is halted and waits for a person.", "mapping")
 )
@@ -66,6 +67,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 			gauge(descRows, float64(st.Rows), st.Mapping)
 			gauge(descBytes, float64(st.Bytes), st.Mapping)
 			gauge(descAge, st.Age.Seconds(), st.Mapping)
+			if left, ok := c.sink.pacing.remaining(st.Mapping); ok {
+				gauge(descSlots, float64(left), c.sink.pacing.tables[st.Mapping].table)
+			}
 		}
 	}
 }

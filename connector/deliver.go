@@ -36,6 +36,10 @@ func (c *calling) deliver(p *source.Partition, r *source.Record, writes, rejects
 	return nil
 }
 
+func (c *calling) assigned([]*source.Partition) {}
+
+func (c *calling) passed(*source.Partition, int64) {}
+
 // release forgets what was not started and waits for the calls in flight, so
 // that the partitions' next owner can't be overtaken by one.
 func (c *calling) release(ctx context.Context, ps []*source.Partition) {
@@ -79,6 +83,10 @@ func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects 
 	rows := 0
 	for i := range writes {
 		w := &writes[i]
+		if p.Covered(w.Write.Table.Name, r.Offset) {
+			rows++
+			continue // in a file that is on its way already
+		}
 		err := f.files.Append(w.Mapping.Name, w.Write, assignment{p}, r.Offset)
 		if bad, ok := errors.AsType[*schemas.ValueError](err); ok {
 			w.Err = bad

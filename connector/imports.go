@@ -54,16 +54,32 @@ func (i importer) OutputFiles(ctx context.Context, execution string, w io.Writer
 
 // ledger lets the batcher write an import's steps into the offset commits of
 // the partitions whose records it covers.
-type ledger struct{ lane *lane }
+type ledger struct {
+	lane *lane
+	home map[string]string // by mapping: the topic whose partition 0 keeps the table's slots
+}
 
 func (l ledger) Commit(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
-	return l.lane.source.RecordImport(ctx, imp.Generation, ack.Import{
-		Table: imp.Table.Name, Mode: imp.Mode, File: imp.File, Execution: imp.Execution, Fingerprint: imp.Fingerprint,
-	}, own(claims))
+	state := ack.Running
+	if imp.Execution == "" {
+		state = ack.Intended
+	}
+	return l.lane.source.RecordImport(ctx, entry(imp, state), l.home[imp.Mapping], own(claims))
 }
 
 func (l ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
-	return l.lane.source.ConfirmImport(ctx, imp.Generation, own(claims))
+	return l.lane.source.ConfirmImport(ctx, imp.Table.Name, own(claims))
+}
+
+func (l ledger) StartOver(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
+	return l.lane.source.StartOver(ctx, entry(imp, ack.Rebuild), own(claims))
+}
+
+func entry(imp batcher.Import, state ack.State) ack.Import {
+	return ack.Import{
+		State: state, Table: imp.Table.Name, Mode: imp.Mode, File: imp.File, Execution: imp.Execution,
+		Fingerprint: imp.Fingerprint, Part: imp.Part, Parts: imp.Parts, Attempt: imp.Attempt,
+	}
 }
 
 // assignment lets the batcher hold records of a partition.

@@ -65,6 +65,9 @@ func (s *Sink) openLanes() error {
 		if l.source, err = source.New(cfg, l); err != nil {
 			return fmt.Errorf("kafka: %w", err)
 		}
+		if which == schemas.Batch {
+			s.pacing.source = l.source
+		}
 		s.lanes = append(s.lanes, l)
 	}
 	if len(s.lanes) == 0 {
@@ -97,16 +100,27 @@ const (
 
 func (s *Sink) openFiles(l *lane) error {
 	zones := map[string]*time.Location{}
+	s.pacing = &pacing{tables: map[string]tableSlots{}}
+	home := map[string]string{}
 	var mappings []batcher.Mapping
 	for _, m := range s.router.Mappings() {
 		if _, batch := m.Lanes(); !batch {
 			continue
 		}
-		mapping, err := batchMapping(m, zones)
+		zone, err := time.LoadLocation(m.Config.Imports.Timezone)
 		if err != nil {
-			return err
+			return fmt.Errorf("mapping %s: imports.timezone: %w", m.Name, err)
 		}
-		mappings = append(mappings, mapping)
+		mappings = append(mappings, batchMapping(m))
+		for _, load := range mappings[len(mappings)-1].Loads {
+			zones[load.ETL] = zone
+		}
+		home[m.Name] = m.Config.Topics[0]
+		im := m.Config.Imports
+		s.pacing.tables[m.Name] = tableSlots{
+			Slots: batcher.Slots{PerDay: im.SlotsPerDay, Reserve: im.Reserve, Zone: zone, Every: im.Roll.Age},
+			table: m.Table.Name, home: home[m.Name],
+		}
 	}
 	var err error
 	s.files, err = batcher.New(batcher.Config{
@@ -115,8 +129,9 @@ func (s *Sink) openFiles(l *lane) error {
 		Poll:     batcher.Backoff{First: s.opts.firstPoll(), Max: slowestPoll},
 		Retry:    batcher.Backoff{First: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max},
 		Grace:    s.cfg.Service.Timeout,
+		Gate:     s.pacing,
 		Log:      s.log,
-	}, mappings, importer{s.client, zones}, ledger{l}, observer{s}, s.chance())
+	}, mappings, importer{s.client, zones}, ledger{l, home}, observer{s}, s.chance())
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
@@ -128,14 +143,9 @@ func (s *Sink) openFiles(l *lane) error {
 	return nil
 }
 
-// batchMapping is the batch lane's part of a mapping. It adds the mapping's
-// ETLs to zones.
-func batchMapping(m *router.Compiled, zones map[string]*time.Location) (batcher.Mapping, error) {
+// batchMapping is the batch lane's part of a mapping.
+func batchMapping(m *router.Compiled) batcher.Mapping {
 	im := m.Config.Imports
-	zone, err := time.LoadLocation(im.Timezone)
-	if err != nil {
-		return batcher.Mapping{}, fmt.Errorf("mapping %s: imports.timezone: %w", m.Name, err)
-	}
 	key := batcher.Key{Section: schemas.Attributes, Name: m.KeyName}
 	if m.Table.Custom {
 		key.Section = schemas.Properties
@@ -156,10 +166,9 @@ func batchMapping(m *router.Compiled, zones map[string]*time.Location) (batcher.
 	} {
 		if load != nil {
 			out.Loads[op] = batcher.Load{ETL: load.ETL, Mode: load.Mode}
-			zones[load.ETL] = zone
 		}
 	}
-	return out, nil
+	return out
 }
 
 // observer counts what the lanes do.

@@ -37,6 +37,10 @@ type delivery interface {
 	deliver(p *source.Partition, r *source.Record, writes, rejects []router.Routed) error
 	// ready reports whether there is room for more.
 	ready() bool
+	// assigned is told of new assignments before their first record.
+	assigned(ps []*source.Partition)
+	// passed is told that a partition's records below next were delivered.
+	passed(p *source.Partition, next int64)
 	// release drops what was not started for partitions that go, and waits
 	// for what was, until ctx ends.
 	release(ctx context.Context, ps []*source.Partition)
@@ -49,17 +53,24 @@ const maxPending = 8192
 // Ready reports whether the lane has room.
 func (l *lane) Ready() bool { return l.source.Pending() < maxPending && l.delivery.ready() }
 
+// Assigned prepares for new assignments.
+func (l *lane) Assigned(ps []*source.Partition) { l.delivery.assigned(ps) }
+
 // Release ends what the lane does for partitions that go.
 func (l *lane) Release(ctx context.Context, ps []*source.Partition) { l.delivery.release(ctx, ps) }
 
 // Records takes the records of one partition.
 func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int) {
-	for i, r := range records {
+	for _, r := range records {
 		if !l.record(p, r) {
-			return i
+			break
 		}
+		taken++
 	}
-	return len(records)
+	if taken > 0 {
+		l.delivery.passed(p, records[taken-1].Offset+1)
+	}
+	return taken
 }
 
 // record takes one record from the poll to whoever ends its journey: decode,

@@ -54,6 +54,7 @@ type Sink struct {
 	post   *deadletter.Post // nil: no dead-letter topic
 	calls  *immediate.Lane  // nil: this process does not run the lane
 	files  *batcher.Batcher // nil: likewise
+	pacing *pacing          // nil: likewise
 	lanes  []*lane
 	admin  *admin.Server
 

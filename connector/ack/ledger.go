@@ -38,15 +38,32 @@ type Ledger struct {
 	Slots   []Slots  // on a table's home partition: today's imports
 }
 
-// Import is an import between its intention and its confirmation.
+// Import is an import between its intention and its confirmation. The files of
+// one generation, one for each mode, are imported one after the other and
+// share one entry: that of the file whose turn it is.
 type Import struct {
+	State       State
 	Table       string
 	Mode        string // as in the ETL's definition
 	File        string
 	Execution   string // "" until the trigger was answered
-	UpTo        int64  // it covers this partition's records of that table, lane and mode below
+	UpTo        int64  // it covers this partition's records of that table and lane below
 	Fingerprint uint64 // of the mapping that routed them
+	Part        int    // 1-based place of the file in its generation: those before it are loaded
+	Parts       int    // files of the generation
+	Attempt     int    // 1-based: how often the file may have been sent
 }
+
+// State is how far an import is on record.
+type State uint8
+
+// The states, in the order of an import's life, and the one beside it.
+const (
+	Intended State = iota // its file may have been sent, nobody can tell
+	Running               // its execution is known
+	Settling              // it ended; keys that the other lane wrote meanwhile are being settled
+	Rebuild               // its file was not sent, or failed, and is gone: its records are read again
+)
 
 // Slots is when a table's imports of one calendar day were triggered.
 type Slots struct {
@@ -88,11 +105,15 @@ func (l *Ledger) Encode(watermark int64, limit int) (metadata string, dropped in
 func (l *Ledger) appendImports(b []byte, watermark int64) []byte {
 	b = binary.AppendUvarint(b, uint64(len(l.Imports)))
 	for _, im := range l.Imports {
+		b = append(b, byte(im.State))
 		for _, s := range []string{im.Table, im.Mode, im.File, im.Execution} {
 			b = appendString(b, s)
 		}
 		b = binary.AppendVarint(b, im.UpTo-watermark)
 		b = binary.BigEndian.AppendUint64(b, im.Fingerprint)
+		for _, n := range []int{im.Part, im.Parts, im.Attempt} {
+			b = binary.AppendUvarint(b, uint64(n))
+		}
 	}
 	return b
 }
@@ -168,11 +189,16 @@ func (r *reader) ledger(watermark int64) (l Ledger) {
 		at = to
 	}
 	for range r.count() {
-		im := Import{Table: r.string(), Mode: r.string(), File: r.string(), Execution: r.string()}
+		var im Import
+		if b := r.bytes(1); b != nil {
+			im.State = State(b[0])
+		}
+		im.Table, im.Mode, im.File, im.Execution = r.string(), r.string(), r.string(), r.string()
 		im.UpTo = watermark + r.varint()
 		if b := r.bytes(8); b != nil {
 			im.Fingerprint = binary.BigEndian.Uint64(b)
 		}
+		im.Part, im.Parts, im.Attempt = int(r.length()), int(r.length()), int(r.length())
 		l.Imports = append(l.Imports, im)
 	}
 	for range r.count() {

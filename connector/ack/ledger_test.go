@@ -25,6 +25,7 @@ func sample(rnd *rand.Rand, watermark int64) ack.Ledger {
 		l.Imports = append(l.Imports, ack.Import{
 			Table: "customers", Mode: "CREATE_OR_UPDATE", File: "customers-20261121T100000Z-1.csv.gz",
 			Execution: strings.Repeat("7", rnd.IntN(30)), UpTo: watermark + rnd.Int64N(1e6), Fingerprint: rnd.Uint64(),
+			State: ack.State(rnd.IntN(4)), Part: 1, Parts: 1 + rnd.IntN(3), Attempt: 1 + rnd.IntN(2),
 		})
 	}
 	for range rnd.IntN(2) {

@@ -117,6 +117,14 @@ func (t *Tracker) Claim(offset int64) *Claim {
 	return c
 }
 
+// Cover opens a claim on everything from the watermark up to, not including,
+// upTo: the records of an import that a former owner of the partition began.
+func (t *Tracker) Cover(upTo int64) *Claim {
+	c := t.Claim(t.Watermark())
+	c.last = max(c.first, upTo-1)
+	return c
+}
+
 // Extend takes the record at offset, beyond all before, into the claim.
 func (c *Claim) Extend(offset int64) {
 	c.last = offset

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -48,29 +49,45 @@ type Letter struct {
 // Post sends letters, each to its end: a letter is posted, or its topic
 // refuses it for good. It may be used concurrently.
 type Post struct {
-	client    *kgo.Client
+	many      *kgo.Client // letters share batches
+	one       *kgo.Client // each letter is a batch, and may be large
 	topic     string
 	connector string
 	log       *slog.Logger
-	work      sync.WaitGroup
+	work      sync.WaitGroup // sendings that have not ended
 	stop      context.CancelFunc
 	ctx       context.Context //nolint:containedctx // the post's own life, ended by Close
 }
 
+const (
+	largest   = 64 << 20 // bytes of a letter that are left to the topic to refuse
+	tries     = 8        // of the client, within some 10 s; then it shows in the log and starts again
+	firstWait = time.Second
+	maxWait   = 30 * time.Second
+)
+
 // New returns a post for the topic. connector names this deployment in the
 // headers: the configured consumer group.
 func New(connection []kgo.Opt, topic, connector string, log *slog.Logger) (*Post, error) {
-	client, err := kgo.NewClient(append(connection,
+	opts := slices.Concat(connection, []kgo.Opt{
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerBatchCompression(kgo.SnappyCompression(), kgo.NoCompression()),
-		kgo.ProducerLinger(5*time.Millisecond),
-		kgo.UnknownTopicRetries(-1), // a topic that is not there may be made at any time
-	)...)
+		kgo.RecordRetries(tries),
+		kgo.MetadataMinAge(time.Second), // a topic that is missing may be made at any time
+	})
+	many, err := kgo.NewClient(slices.Concat(opts, []kgo.Opt{kgo.ProducerLinger(5 * time.Millisecond)})...)
 	if err != nil {
 		return nil, fmt.Errorf("dead-letter producer: %w", err)
 	}
+	one, err := kgo.NewClient(slices.Concat(opts, []kgo.Opt{
+		kgo.ProducerLinger(0), kgo.MaxBufferedRecords(1), kgo.ProducerBatchMaxBytes(largest),
+	})...)
+	if err != nil {
+		many.Close()
+		return nil, fmt.Errorf("dead-letter producer: %w", err)
+	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Post{client: client, topic: topic, connector: connector, log: log, ctx: ctx, stop: stop}, nil
+	return &Post{many: many, one: one, topic: topic, connector: connector, log: log, ctx: ctx, stop: stop}, nil
 }
 
 // ErrRefused says that the dead-letter topic will never take this record, for
@@ -79,56 +96,94 @@ var ErrRefused = errors.New("the dead-letter topic refuses the record")
 
 // Send posts the record and then calls done, from another goroutine: with nil
 // once Kafka has acknowledged it, or with an error that wraps ErrRefused. What
-// passes is tried again for as long as it takes. After Close done is not
-// called any more.
+// passes is tried again for as long as it takes. done must return quickly and
+// not send. After Close it is not called any more. While very many letters are
+// on their way, Send waits.
 func (p *Post) Send(r *Record, l Letter, done func(error)) {
-	letter := &kgo.Record{
-		Topic: p.topic, Key: r.Key, Value: r.Value, Timestamp: r.Timestamp,
-		Headers: append(r.Headers[:len(r.Headers):len(r.Headers)], p.headers(r, l)...),
-	}
 	p.work.Add(1)
-	p.try(letter, r, time.Second, done)
+	p.try(sending{
+		record: r, done: done, wait: firstWait,
+		headers: slices.Concat(r.Headers, p.headers(r, l)),
+	})
 }
 
-func (p *Post) try(letter, r *Record, wait time.Duration, done func(error)) {
-	p.client.Produce(p.ctx, letter, func(_ *kgo.Record, err error) {
-		switch {
-		case err == nil:
-			done(nil)
-		case p.ctx.Err() != nil:
-		case permanent(err):
-			done(fmt.Errorf("%s: %w: %w", p.topic, ErrRefused, err))
-		default:
-			p.log.Warn("a dead letter was not acknowledged; trying again", "topic", r.Topic, "partition", r.Partition,
-				"offset", r.Offset, "deadLetterTopic", p.topic, "wait", wait, "error", err)
-			go p.later(letter, r, wait, done)
-			return // still at work
+// sending is a letter on its way.
+type sending struct {
+	record  *Record
+	headers []kgo.RecordHeader
+	done    func(error)
+	alone   bool          // in a batch of its own
+	wait    time.Duration // before the next try
+}
+
+func (p *Post) try(s sending) {
+	client := p.many
+	if s.alone {
+		client = p.one
+	}
+	// Made anew for each try: the client puts its own notes into it.
+	letter := &kgo.Record{
+		Topic: p.topic, Key: s.record.Key, Value: s.record.Value, Timestamp: s.record.Timestamp, Headers: s.headers,
+	}
+	client.Produce(p.ctx, letter, func(_ *kgo.Record, err error) {
+		if next := p.answered(s, err); next != nil {
+			go next()
+			return
 		}
 		p.work.Done()
 	})
 }
 
-func (p *Post) later(letter, r *Record, wait time.Duration, done func(error)) {
+// answered ends a sending or returns how it goes on.
+func (p *Post) answered(s sending, err error) (next func()) {
+	switch {
+	case err == nil:
+		s.done(nil)
+	case p.ctx.Err() != nil:
+	case tooLarge(err) && !s.alone:
+		// That may be said of the batch, or by the client.
+		s.alone = true
+		return func() { p.try(s) }
+	case permanent(err):
+		s.done(fmt.Errorf("%s: %w: %w", p.topic, ErrRefused, err))
+	default:
+		p.log.Warn("a dead letter was not acknowledged; trying again", "topic", s.record.Topic, "partition", s.record.Partition,
+			"offset", s.record.Offset, "deadLetterTopic", p.topic, "wait", s.wait, "error", err)
+		return func() { p.later(s, err) }
+	}
+	return nil
+}
+
+func (p *Post) later(s sending, err error) {
 	select {
 	case <-p.ctx.Done():
 		p.work.Done()
-	case <-time.After(wait):
-		// Made anew: the client has put its own notes into the old one.
-		again := &kgo.Record{Topic: letter.Topic, Key: letter.Key, Value: letter.Value, Timestamp: letter.Timestamp, Headers: letter.Headers}
-		p.try(again, r, min(2*wait, 30*time.Second), done)
+		return
+	case <-time.After(s.wait):
 	}
+	if errors.Is(err, kerr.UnknownTopicID) {
+		// The topic was deleted and created again; the client knows the old one.
+		p.many.PurgeTopicsFromProducing(p.topic)
+		p.one.PurgeTopicsFromProducing(p.topic)
+	}
+	s.wait = min(2*s.wait, maxWait)
+	p.try(s)
+}
+
+func tooLarge(err error) bool {
+	return errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge)
 }
 
 func permanent(err error) bool {
-	return errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge) ||
-		errors.Is(err, kerr.InvalidRecord) || errors.Is(err, kerr.InvalidTimestamp)
+	return tooLarge(err) || errors.Is(err, kerr.InvalidRecord) || errors.Is(err, kerr.InvalidTimestamp)
 }
 
-// Close ends what is unfinished and waits for it.
+// Close ends what is unfinished and waits for it. No Send may be running.
 func (p *Post) Close() {
 	p.stop()
+	p.many.Close()
+	p.one.Close()
 	p.work.Wait()
-	p.client.Close()
 }
 
 func (p *Post) headers(r *Record, l Letter) []kgo.RecordHeader {

@@ -57,7 +57,7 @@ func (l *Lane) Drain(ctx context.Context) error {
 // dropFrom forgets one key's matching writes.
 func (l *Lane) dropFrom(e *entry, r *revocation) {
 	first := e.head
-	last := (*call)(nil)
+	var last *call
 	for at := &e.head; *at != nil; {
 		c := *at
 		if c == first && e.place == calling {

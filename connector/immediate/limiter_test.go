@@ -198,6 +198,16 @@ func TestLimiterLeavesRoomToTheService(t *testing.T) {
 	}
 }
 
+// TestLimiterTriesAtLittleCost: where a step in either direction is wrong and
+// takes long to see, few are taken.
+func TestLimiterTriesAtLittleCost(t *testing.T) {
+	s := simulate(8, highest, 1)
+	svc := thrashing(500*time.Millisecond, 16)
+	if got := s.run(svc, 20*time.Second, 60*time.Second); got < 0.96*svc.best {
+		t.Errorf("got %.1f calls/s with a limit of %d, want at least 96 %% of %.1f", got, s.limiter.Limit(), svc.best)
+	}
+}
+
 func TestLimiterReachesTheMaximumWithinHalfASecond(t *testing.T) {
 	s := simulate(16, 256, 5)
 	s.run(steady(20*time.Millisecond), 500*time.Millisecond, 0)

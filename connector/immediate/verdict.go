@@ -19,7 +19,7 @@ const (
 	AbsentAlready                    // delete of what is not there (operations 3 and 7: 404)
 	Rejected                         // the service will not take it, or it was given up
 	Retried                          // it failed and will be tried again
-	Abandoned                        // the lane ended, or gave the write away, before another try
+	Abandoned                        // the lane ended before another try
 )
 
 // String is the outcome's word in metrics.

@@ -68,22 +68,22 @@ func (s *Source) revoked(ctx context.Context, _ *kgo.Client, removed map[string]
 
 // lost drops partitions that are another member's by now. A commit could only
 // fail.
-func (s *Source) lost(_ context.Context, _ *kgo.Client, removed map[string][]int32) {
+func (s *Source) lost(ctx context.Context, _ *kgo.Client, removed map[string][]int32) {
 	ps := s.find(removed)
 	if len(ps) == 0 {
 		return
 	}
 	s.joined.Store(false)
-	s.drop(ps)
+	s.drop(ctx, ps)
 	s.log.Warn("partitions lost: the group did without this member for longer than the session timeout", "partitions", len(ps))
 }
 
 // drop ends assignments in which nothing can be committed any more.
-func (s *Source) drop(ps []*Partition) {
+func (s *Source) drop(ctx context.Context, ps []*Partition) {
 	for _, p := range ps {
 		p.end()
 	}
-	s.handler.Release(ended, ps)
+	s.handler.Release(over(ctx), ps)
 	s.forget(ps)
 }
 
@@ -126,8 +126,8 @@ func (p *Partition) snapshot() (next commit, ok bool, err error) {
 	next.offset = p.tracker.Watermark()
 	p.ledger.Done = p.tracker.Confirmed()
 	p.ledger.Imports = p.ledger.Imports[:0]
-	for _, generation := range slices.Sorted(maps.Keys(p.imports)) {
-		p.ledger.Imports = append(p.ledger.Imports, p.imports[generation])
+	for _, table := range slices.Sorted(maps.Keys(p.imports)) {
+		p.ledger.Imports = append(p.ledger.Imports, p.imports[table])
 	}
 	next.metadata, _, err = p.ledger.Encode(next.offset, p.limit)
 	if err != nil {

@@ -102,7 +102,6 @@ func TestLedgerShrinksToWhatTheBrokerTakes(t *testing.T) {
 	m.awaitOffsets("a", 0, upTo(0, records+1)...)
 }
 
-// holding is a lane that puts every record into one file.
 func TestImportIsOnTheLedgerUntilItIsConfirmed(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t, 1, "a")
@@ -116,23 +115,23 @@ func TestImportIsOnTheLedgerUntilItIsConfirmed(t *testing.T) {
 	m.awaitOffsets("a", 0, upTo(0, 15)...)
 
 	ctx := t.Context()
-	im := ack.Import{Table: "customers", Mode: "CREATE_OR_UPDATE", File: "customers-1.csv.gz", Fingerprint: 7}
-	if err := m.RecordImport(ctx, "g1", im, []*source.Claim{claim}); err != nil {
+	im := ack.Import{Table: "customers", Mode: "CREATE_OR_UPDATE", File: "customers-1.csv.gz", Fingerprint: 7, Part: 1, Parts: 1, Attempt: 1}
+	if err := m.RecordImport(ctx, im, "a", []*source.Claim{claim}); err != nil {
 		t.Fatalf("intend: %v", err)
 	}
 	im.UpTo = 13
 	if offset, l := b.ledger("a", 0); offset != 10 || len(l.Imports) != 1 || l.Imports[0] != im {
 		t.Errorf("ledger after the intent: got %d %+v, want 10 %+v", offset, l.Imports, im)
 	}
-	im.Execution = "4711"
-	if err := m.RecordImport(ctx, "g1", im, []*source.Claim{claim}); err != nil {
+	im.Execution, im.State = "4711", ack.Running
+	if err := m.RecordImport(ctx, im, "a", []*source.Claim{claim}); err != nil {
 		t.Fatalf("record: %v", err)
 	}
 	if _, l := b.ledger("a", 0); len(l.Imports) != 1 || l.Imports[0] != im {
 		t.Errorf("ledger after the trigger: got %+v, want %+v", l.Imports, im)
 	}
 	for range 2 { // it may be repeated
-		if err := m.ConfirmImport(ctx, "g1", []*source.Claim{claim}); err != nil {
+		if err := m.ConfirmImport(ctx, "customers", []*source.Claim{claim}); err != nil {
 			t.Fatalf("confirm: %v", err)
 		}
 	}
@@ -149,11 +148,11 @@ func TestImportThatCouldNotBeRecordedIsAnError(t *testing.T) {
 	eventually(t, "the ledger is read", func() (bool, any) { return len(m.Partitions()) == 1 && m.Joined(), nil })
 	claims = append(claims, m.Partitions()[0].Claim(0))
 	b.refuseCommits(kerr.UnknownServerError, 1)
-	im := ack.Import{Table: "customers", File: "customers-1.csv.gz"}
-	if err := m.RecordImport(t.Context(), "g1", im, claims); !errors.Is(err, kerr.UnknownServerError) {
+	im := ack.Import{Table: "customers", File: "customers-1.csv.gz", Part: 1}
+	if err := m.RecordImport(t.Context(), im, "a", claims); !errors.Is(err, kerr.UnknownServerError) {
 		t.Errorf("intent that the broker refuses: got %v, want UNKNOWN_SERVER_ERROR", err)
 	}
-	if err := m.RecordImport(t.Context(), "g1", im, claims); err != nil {
+	if err := m.RecordImport(t.Context(), im, "a", claims); err != nil {
 		t.Errorf("the same once more: got %v, want nil", err)
 	}
 }
@@ -170,14 +169,14 @@ func TestNoImportIsRecordedOnceTheAssignmentHasEnded(t *testing.T) {
 	eventually(t, "the second member has the partition", func() (bool, any) { return len(second.Partitions()) == 1 && second.Joined(), second.logs })
 	b.thaw()
 	// Whether or not the first has noticed by now, it gets nothing on record.
-	if err := m.RecordImport(t.Context(), "g1", ack.Import{File: "late.csv.gz"}, claims); err == nil {
+	if err := m.RecordImport(t.Context(), ack.Import{Table: "customers", File: "late.csv.gz", Part: 1}, "a", claims); err == nil {
 		t.Error("intent of a member without the partition: got no error")
 	}
 	eventually(t, "the first member has noticed", func() (bool, any) { return m.wasReleased("a", 0), m.logs })
-	if err := m.RecordImport(t.Context(), "g1", ack.Import{File: "late.csv.gz"}, claims); !errors.Is(err, source.ErrFenced) {
+	if err := m.RecordImport(t.Context(), ack.Import{Table: "customers", File: "late.csv.gz", Part: 1}, "a", claims); !errors.Is(err, source.ErrFenced) {
 		t.Errorf("intent after the assignment ended: got %v, want ErrFenced", err)
 	}
-	if err := m.ConfirmImport(t.Context(), "g1", claims); !errors.Is(err, source.ErrFenced) {
+	if err := m.ConfirmImport(t.Context(), "customers", claims); !errors.Is(err, source.ErrFenced) {
 		t.Errorf("confirmation after the assignment ended: got %v, want ErrFenced", err)
 	}
 	if claims[0].Live() {

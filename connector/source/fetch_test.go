@@ -2,7 +2,6 @@ package source_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -54,9 +53,7 @@ func TestGroupIsJoinedAgainWhenTheLedgersCannotBeRead(t *testing.T) {
 	b := newBroker(t, 1, "a")
 	b.produce("a", 0, 10)
 	b.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Topic: "a", Err: kerr.UnknownServerError, Count: 2})
-	start := time.Now()
 	m := b.join(autoLane(t))
 	b.awaitCommit("a", 0, 10)
 	m.awaitLog("reading the ledgers was disturbed")
-	t.Logf("took %v", time.Since(start).Round(time.Millisecond))
 }

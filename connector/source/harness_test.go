@@ -233,12 +233,10 @@ func (b *broker) join(l *lane, change ...func(*source.Config)) *member {
 	cfg := source.Config{
 		Connection:     source.Connection{Brokers: b.ListenAddrs()},
 		Group:          group,
+		Topics:         b.topics(),
 		SessionTimeout: session,
 		CommitEvery:    20 * time.Millisecond,
 		Log:            slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelInfo})),
-	}
-	for _, topic := range b.topics() {
-		cfg.Topics = append(cfg.Topics, topic)
 	}
 	for _, c := range change {
 		c(&cfg)
@@ -263,6 +261,18 @@ func (b *broker) join(l *lane, change ...func(*source.Config)) *member {
 		}
 	})
 	return m
+}
+
+// assignment is the member's present assignment of a partition.
+func (m *member) assignment(topic string, partition int32) *source.Partition {
+	m.t.Helper()
+	for _, p := range m.Partitions() {
+		if p.Topic == topic && p.ID == partition {
+			return p
+		}
+	}
+	m.t.Fatalf("%s is not assigned to the member", name(topic, partition))
+	return nil
 }
 
 func (b *broker) topics() []string {

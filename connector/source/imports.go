@@ -2,32 +2,106 @@ package source
 
 import (
 	"context"
+	"slices"
+	"strconv"
+	"time"
 
 	"github.com/feedsink/feedsink/connector/ack"
 )
 
-// RecordImport commits a step of an import's life: it replaces the import's
-// entry, known by its generation, in the ledger of each partition whose
-// records it covers, and returns once the broker has it. ErrFenced, or any
-// other error, means that the step is not on record.
-func (s *Source) RecordImport(ctx context.Context, generation string, im ack.Import, claims []*Claim) error {
+// A table has at most one import on its way, so its entry in the ledgers is
+// known by the table's name.
+
+// RecordImport commits a step of an import's life: it replaces the entry in the
+// ledger of each partition whose records the import covers, and returns once
+// the broker has it. An intent takes one of the table's imports of the day,
+// noted on partition 0 of the home topic in the same commit, once for each
+// attempt of a file. ErrFenced, or any other error, means that the step is not
+// on record.
+func (s *Source) RecordImport(ctx context.Context, im ack.Import, home string, claims []*Claim) error {
+	ps := partitionsOf(claims)
+	if im.State == ack.Intended {
+		at := s.partition(home, 0)
+		if at == nil || !at.takeSlot(im, time.Now()) {
+			return ErrFenced
+		}
+		ps = append(ps, at)
+	}
 	for _, c := range claims {
-		if !c.record(generation, im) {
+		if !c.record(im) {
 			return ErrFenced
 		}
 	}
-	return s.commit(ctx, partitionsOf(claims))
+	return s.commit(ctx, unique(ps))
 }
 
 // ConfirmImport releases the claims, everything they cover being confirmed, and
-// removes the import's entry, in one commit. It may be repeated.
-func (s *Source) ConfirmImport(ctx context.Context, generation string, claims []*Claim) error {
+// removes the table's entry, in one commit. It may be repeated.
+func (s *Source) ConfirmImport(ctx context.Context, table string, claims []*Claim) error {
 	for _, c := range claims {
-		if !c.release(generation) {
+		if !c.release(table) {
 			return ErrFenced
 		}
 	}
-	return s.commit(ctx, partitionsOf(claims))
+	return s.commit(ctx, unique(partitionsOf(claims)))
+}
+
+// StartOver commits the entry, or its removal if im has no part, and then has
+// all partitions that belong together with the claims' read again from their
+// committed offsets, in new assignments. The handler is told of both.
+func (s *Source) StartOver(ctx context.Context, im ack.Import, claims []*Claim) error {
+	for _, c := range claims {
+		if !c.record(im) {
+			return ErrFenced
+		}
+	}
+	ps := unique(partitionsOf(claims))
+	if err := s.commit(ctx, ps); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for tp, p := range s.parts {
+		if slices.ContainsFunc(ps, func(q *Partition) bool { return s.together(tp.topic, q.Topic) }) {
+			p.drain()
+			s.again = append(s.again, p)
+		}
+	}
+	return nil
+}
+
+// together reports whether two topics have one owner.
+func (s *Source) together(a, b string) bool {
+	return a == b || s.cfg.TableOf != nil && s.cfg.TableOf(a) == s.cfg.TableOf(b)
+}
+
+// startOver ends the assignments that are to be read again, once none of their
+// records is on its way one by one: those would be done twice. It is called by
+// the poll loop; the ledgers are read again before its next poll.
+func (s *Source) startOver(ctx context.Context) {
+	s.mu.Lock()
+	again := slices.DeleteFunc(s.again, func(p *Partition) bool { return !p.Live() })
+	s.again = again
+	s.mu.Unlock()
+	if len(again) == 0 || slices.ContainsFunc(again, func(p *Partition) bool { return p.Unconfirmed().Pending > 0 }) {
+		return
+	}
+	if err := s.commit(ctx, again); err != nil {
+		s.log.Warn("offsets were not committed; reading again waits for that", "error", err)
+		return
+	}
+	s.mu.Lock()
+	s.again = nil
+	for _, p := range again {
+		p.end()
+		fresh := s.open(p.Topic, p.ID, p.member)
+		fresh.paused = p.paused
+		s.parts[topicPartition{p.Topic, p.ID}] = fresh
+		s.kept = append(s.kept, fresh)
+	}
+	s.mu.Unlock()
+	s.log.Info("reading records again from the committed offsets", "partitions", len(again))
+	s.handler.Release(over(ctx), again)
 }
 
 func partitionsOf(claims []*Claim) []*Partition {
@@ -38,33 +112,160 @@ func partitionsOf(claims []*Claim) []*Partition {
 	return ps
 }
 
-// record puts the import on the partition's ledger; false if the assignment
-// has ended.
-func (c *Claim) record(generation string, im ack.Import) bool {
+func unique(ps []*Partition) []*Partition {
+	var out []*Partition
+	for _, p := range ps {
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// record puts the import on the partition's ledger, or takes it off if it has no
+// part; false if the assignment has ended.
+func (c *Claim) record(im ack.Import) bool {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	if !c.p.live {
 		return false
 	}
 	c.importing = true
+	if im.Part == 0 {
+		delete(c.p.imports, im.Table)
+		return true
+	}
 	im.UpTo = c.c.Span().To
+	if before, ok := c.p.imports[im.Table]; ok {
+		im.UpTo = max(im.UpTo, before.UpTo) // two claims on one partition: what was adopted and what was built again
+	}
 	if c.p.imports == nil {
 		c.p.imports = map[string]ack.Import{}
 	}
-	c.p.imports[generation] = im
+	c.p.imports[im.Table] = im
 	return true
 }
 
-func (c *Claim) release(generation string) bool {
+func (c *Claim) release(table string) bool {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	if !c.p.live {
 		return false
 	}
-	delete(c.p.imports, generation)
+	delete(c.p.imports, table)
 	delete(c.p.claims, c)
 	c.p.tracker.Release(c.c)
 	return true
+}
+
+// Adopted is an import that was on its way when the partition changed hands,
+// and the hold on the records it covers.
+type Adopted struct {
+	ack.Import
+	Claim *Claim
+}
+
+// Adopted lists the imports that the ledger held when the assignment began.
+func (p *Partition) Adopted() []Adopted {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.adopted
+}
+
+// Covered reports whether the record at offset, if it is one of that table and
+// lane, is in a file that was sent by a former owner.
+func (p *Partition) Covered(table string, offset int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return offset < p.covered[table]
+}
+
+// adopt takes over the entries of a ledger that was just read. What was sent
+// covers its records; what is to be built again does not. Both hold them.
+func (p *Partition) adopt(imports []ack.Import) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.adopted = nil
+	p.imports, p.covered, p.claims = map[string]ack.Import{}, map[string]int64{}, map[*Claim]struct{}{}
+	for _, im := range imports {
+		c := &Claim{p: p, c: p.tracker.Cover(im.UpTo), importing: true}
+		p.claims[c] = struct{}{}
+		p.imports[im.Table] = im
+		if im.State != ack.Rebuild {
+			p.covered[im.Table] = im.UpTo
+		}
+		p.adopted = append(p.adopted, Adopted{im, c})
+	}
+}
+
+// Abandon lets go of an entry that no mapping stands behind any more.
+func (a Adopted) Abandon() { a.Claim.release(a.Table) }
+
+// Slots are when imports of the table were triggered lately, as the ledger of
+// its home topic's partition 0 has it; ok is false while that is not ours.
+func (s *Source) Slots(home, table string) (used []time.Time, ok bool) {
+	p := s.partition(home, 0)
+	if p == nil || !p.ready() {
+		return nil, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, sl := range p.ledger.Slots {
+		if sl.Table == table {
+			for _, sec := range sl.Used {
+				used = append(used, time.Unix(sec, 0))
+			}
+		}
+	}
+	return used, true
+}
+
+// FillSlots notes n further imports of the table at this moment: the service
+// says that there have been so many.
+func (s *Source) FillSlots(home, table string, n int) {
+	if p := s.partition(home, 0); p != nil && p.ready() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		now := time.Now()
+		for range n {
+			p.useSlot(table, now)
+		}
+	}
+}
+
+// takeSlot notes the use of a slot by an attempt to send a file, once.
+func (p *Partition) takeSlot(im ack.Import, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.live || !p.loaded {
+		return false
+	}
+	attempt := im.File + " " + strconv.Itoa(im.Attempt)
+	if p.counted[im.Table] == attempt {
+		return true
+	}
+	if p.counted == nil {
+		p.counted = map[string]string{}
+	}
+	p.counted[im.Table] = attempt
+	p.useSlot(im.Table, now)
+	return true
+}
+
+// slotMemory is how long the use of a slot is remembered: longer than any
+// calendar day, wherever it begins.
+const slotMemory = 50 * time.Hour
+
+func (p *Partition) useSlot(table string, now time.Time) {
+	i := slices.IndexFunc(p.ledger.Slots, func(sl ack.Slots) bool { return sl.Table == table })
+	if i < 0 {
+		i = len(p.ledger.Slots)
+		p.ledger.Slots = append(p.ledger.Slots, ack.Slots{Table: table})
+	}
+	sl := &p.ledger.Slots[i]
+	old := now.Add(-slotMemory).Unix()
+	sl.Used = slices.DeleteFunc(sl.Used, func(u int64) bool { return u < old })
+	sl.Used = append(sl.Used, now.Unix())
 }
 
 // Unconfirmed is how many records of the partition are waiting for what.

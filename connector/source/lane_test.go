@@ -84,6 +84,8 @@ func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int
 	return len(records)
 }
 
+func (*lane) Assigned([]*source.Partition) {}
+
 func (l *lane) Ready() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -29,7 +29,7 @@ func TestCommitOfAnEndedAssignmentIsFenced(t *testing.T) {
 	p.tracker = ack.New(0, nil)
 	p.begin()
 	claim := p.Claim(0)
-	if !claim.record("g1", ack.Import{File: "customers-1.csv.gz"}) {
+	if !claim.record(ack.Import{Table: "customers", File: "customers-1.csv.gz", Part: 1}) {
 		t.Fatal("note on a live assignment: got false")
 	}
 	p.end()
@@ -45,6 +45,7 @@ func (l *slow) Records(_ *Partition, rs []*Record) int {
 	l.offsets = append(l.offsets, rs[0].Offset)
 	return 1
 }
+func (*slow) Assigned([]*Partition)                 {}
 func (*slow) Ready() bool                           { return true }
 func (*slow) Release(context.Context, []*Partition) {}
 

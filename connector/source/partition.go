@@ -24,8 +24,13 @@ type Partition struct {
 	live      bool // assigned
 	loaded    bool // the offset and ledger committed before were read
 	tracker   *ack.Tracker
-	ledger    ack.Ledger // topic id and slots; the rest is made at each commit
-	imports   map[string]ack.Import
+	polled    int64                 // offset after the last record polled, be it in the backlog
+	ledger    ack.Ledger            // topic id and slots; the rest is made at each commit
+	imports   map[string]ack.Import // by table
+	adopted   []Adopted
+	covered   map[string]int64  // by table: records below are in a file that a former owner sent
+	counted   map[string]string // by table: the attempt that took the last slot
+	draining  bool              // about to be read again: no new records
 	claims    map[*Claim]struct{}
 	committed commit // what the broker acknowledged last
 	halts     map[string]string
@@ -146,7 +151,14 @@ func (p *Partition) Resume(cause string) {
 func (p *Partition) wantsPause() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.halts) > 0 || p.full
+	return len(p.halts) > 0 || p.full || p.draining
+}
+
+// drain takes no new records, for the assignment is about to begin again.
+func (p *Partition) drain() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.draining = true
 }
 
 // end ends the assignment: from here on nothing changes its offset any more.
@@ -187,11 +199,26 @@ func (p *Partition) ready() bool {
 	return p.live && p.loaded
 }
 
+// noted notes that the records below next were polled.
+func (p *Partition) noted(next int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.polled = max(p.polled, next)
+}
+
 // advance notes that the records below next were taken by the handler.
 func (p *Partition) advance(next int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tracker.Advance(next)
+}
+
+// position is the offset after the last record that the handler has, or will
+// be offered.
+func (p *Partition) position() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(p.polled, p.tracker.Next())
 }
 
 // PartitionStatus is a partition as an operator sees it.

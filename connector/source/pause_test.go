@@ -8,7 +8,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/feedsink/feedsink/connector/ack"
-	"github.com/feedsink/feedsink/connector/source"
 )
 
 func TestRecordsNotTakenAreOfferedAgain(t *testing.T) {
@@ -72,8 +71,7 @@ func TestHaltStopsOnePartitionUntilItsLastCauseIsGone(t *testing.T) {
 	m := b.join(autoLane(t))
 	b.awaitCommit("a", 0, 0)
 	b.awaitCommit("a", 1, 0)
-	ps := m.Partitions()
-	halted := ps[slices.IndexFunc(ps, func(p *source.Partition) bool { return p.ID == 0 })]
+	halted := m.assignment("a", 0)
 	halted.Halt("customers", "customers: import failed")
 	halted.Halt("customers", "a later reason of the same cause")
 	halted.Halt("orders", "orders: no table")

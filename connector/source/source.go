@@ -38,6 +38,8 @@ type Handler interface {
 	Records(p *Partition, records []*Record) (taken int)
 	// Ready reports whether there is room for more records at all.
 	Ready() bool
+	// Assigned is told of new assignments before their first record.
+	Assigned(ps []*Partition)
 	// Release is told that the assignments end, while their offsets can
 	// still be committed until ctx ends: work that was not started is to be
 	// dropped, work that was started to be waited for. Once ctx has ended
@@ -72,7 +74,9 @@ type Source struct {
 
 	mu    sync.Mutex
 	parts map[topicPartition]*Partition // assigned to us now
-	kept  []*Partition                  // those kept over a change of member id: their ledgers are to be read again
+	kept  []*Partition                  // new assignments of partitions we had already: their ledgers are to be read again
+	fresh []*Partition                  // their ledgers were read, the handler was not told yet
+	again []*Partition                  // to be ended and assigned anew
 
 	// commits serialises snapshot and commit: two at once could send the
 	// older snapshot last.
@@ -162,6 +166,7 @@ func (s *Source) pollOnce(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
+	s.welcome()
 	s.offerBacklog()
 	fetches.EachError(s.fetchError)
 	// Records of a partition whose ledger is being read are polled again after rewind.
@@ -171,12 +176,14 @@ func (s *Source) pollOnce(ctx context.Context) {
 		}
 	})
 	s.rewind(starts)
+	s.startOver(ctx)
 	s.applyPauses()
 	s.room = s.handler.Ready()
 }
 
 // offer hands records to the handler and keeps what it did not take.
 func (s *Source) offer(p *Partition, records []*Record) {
+	p.noted(records[len(records)-1].Offset + 1)
 	if len(p.backlog) > 0 || p.wantsPause() {
 		p.backlog = append(p.backlog, records...)
 		return

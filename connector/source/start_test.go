@@ -173,22 +173,13 @@ func TestRetentionOvertakingARunningReaderHaltsThePartition(t *testing.T) {
 	m := b.join(autoLane(t))
 	b.awaitCommit("a", 0, 0)
 	b.awaitCommit("a", 1, 0)
-	m.set(func(l *lane) { l.full = true })
-	for _, p := range m.Partitions() {
-		if p.ID == 0 {
-			p.Halt("test", "not read for a while")
-		}
-	}
-	m.set(func(l *lane) { l.full = false })
+	p := m.assignment("a", 0)
+	p.Halt("test", "not read for a while")
 	b.produce("a", 1, 1)
 	b.awaitCommit("a", 1, 1) // the pause is in place
 	b.produce("a", 0, 10)
 	b.deleteBelow("a", 0, 5)
-	for _, p := range m.Partitions() {
-		if p.ID == 0 {
-			p.Resume("test")
-		}
-	}
+	p.Resume("test")
 	m.awaitHalt("a", 0, "the next offset to read is not in the log", "retention")
 	b.produce("a", 1, 5)
 	b.awaitCommit("a", 1, 6)

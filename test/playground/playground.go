@@ -9,6 +9,7 @@ package playground
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -175,7 +177,8 @@ func (p *Playground) Progress(ctx context.Context) (pr Progress, err error) {
 	}
 	committed := map[string]kadm.OffsetResponses{}
 	for _, group := range lanes[Customers] {
-		if committed[group], err = p.admin.FetchOffsets(ctx, group); err != nil {
+		// A group that nobody has joined yet does not exist.
+		if committed[group], err = p.admin.FetchOffsets(ctx, group); err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
 			return pr, fmt.Errorf("fetch offsets of %s: %w", group, err)
 		}
 	}

@@ -1,0 +1,110 @@
+package batcher_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher"
+)
+
+func zone(t *testing.T, name string) *time.Location {
+	t.Helper()
+	z, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return z
+}
+
+// simulate uses slots as soon as they may be used, from one moment to another.
+func simulate(s batcher.Slots, from, to time.Time) (used []time.Time) {
+	for now := from; now.Before(to); {
+		wait := s.Wait(now, used, false)
+		if wait == 0 {
+			used = append(used, now)
+			wait = time.Second
+		}
+		now = now.Add(wait)
+	}
+	return used
+}
+
+func TestNoDaySeesMoreImportsThanItsSlots(t *testing.T) {
+	for _, name := range []string{"UTC", "Europe/Brussels", "America/Santiago", "Asia/Kathmandu"} {
+		z := zone(t, name)
+		s := batcher.Slots{PerDay: 12, Reserve: 2, Zone: z, Every: 2 * time.Hour}
+		// A year holds both changes of the clock.
+		used := simulate(s, time.Date(2026, 1, 1, 7, 0, 0, 0, z), time.Date(2027, 1, 1, 0, 0, 0, 0, z))
+		days := map[string]int{}
+		for _, u := range used {
+			days[u.In(z).Format(time.DateOnly)]++
+		}
+		if len(days) != 365 {
+			t.Errorf("%s: days with imports: got %d, want 365", name, len(days))
+		}
+		for day, n := range days {
+			if n > 10 {
+				t.Errorf("%s: %s: got %d imports, want at most 10 of 12 with 2 in reserve", name, day, n)
+			}
+			if n < 9 && day != "2026-01-01" {
+				t.Errorf("%s: %s: got %d imports, want the day's slots used", name, day, n)
+			}
+		}
+	}
+}
+
+func TestScarceSlotsAreSpreadOverTheDay(t *testing.T) {
+	z := time.UTC
+	s := batcher.Slots{PerDay: 4, Reserve: 0, Zone: z, Every: time.Hour}
+	start := time.Date(2026, 5, 5, 0, 0, 0, 0, z)
+	used := simulate(s, start, start.Add(24*time.Hour))
+	if len(used) != 4 || !used[0].Equal(start) {
+		t.Fatalf("imports: got %v, want 4, the first at once", used)
+	}
+	for i := 1; i < len(used); i++ {
+		if gap := used[i].Sub(used[i-1]); gap < 5*time.Hour {
+			t.Errorf("gap before import %d: got %v, want at least 5h", i+1, gap)
+		}
+	}
+}
+
+func TestSlotsNobodyCanWantAreNotHeldBack(t *testing.T) {
+	s := batcher.Slots{PerDay: 1000, Reserve: 2, Zone: time.UTC, Every: time.Second}
+	now := time.Date(2026, 5, 5, 12, 0, 0, 0, time.UTC)
+	if got := s.Wait(now, []time.Time{now.Add(-time.Second)}, false); got != 0 {
+		t.Errorf("wait with 999 slots left: got %v, want 0", got)
+	}
+}
+
+func TestReserveIsForFurtherTries(t *testing.T) {
+	s := batcher.Slots{PerDay: 3, Reserve: 1, Zone: time.UTC, Every: time.Hour}
+	now := time.Date(2026, 5, 5, 20, 0, 0, 0, time.UTC)
+	used := []time.Time{now.Add(-3 * time.Hour), now.Add(-2 * time.Hour)}
+	if got := s.Wait(now, used, false); got != 4*time.Hour {
+		t.Errorf("a new file with only the reserve left: got %v, want 4h, the next day", got)
+	}
+	if got := s.Wait(now, used, true); got != 0 {
+		t.Errorf("a further try: got %v, want 0", got)
+	}
+	used = append(used, now)
+	if got := s.Wait(now, used, true); got != 4*time.Hour {
+		t.Errorf("a further try with no slot left: got %v, want 4h", got)
+	}
+	if got := s.Remaining(now, used); got != 0 {
+		t.Errorf("remaining: got %d, want 0", got)
+	}
+}
+
+func TestDaysFollowTheClockOfTheZone(t *testing.T) {
+	z := zone(t, "Europe/Brussels")
+	s := batcher.Slots{PerDay: 1, Zone: z, Every: time.Hour}
+	for day, want := range map[string]time.Duration{"2026-03-29": 23 * time.Hour, "2026-10-25": 25 * time.Hour, "2026-06-01": 24 * time.Hour} {
+		start, err := time.ParseInLocation(time.DateOnly, day, z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Wait(start, []time.Time{start}, false); got != want {
+			t.Errorf("%s: the next day begins after %v, want %v", day, got, want)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package connector
+
+import (
+	"slices"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/router"
+)
+
+// assigned takes over the imports that former owners of the partitions began.
+// All partitions of a table come together, so that what the ledgers say of one
+// import is seen whole.
+func (f *filing) assigned(ps []*source.Partition) {
+	imports := map[*router.Compiled]*batcher.Adopted{}
+	for _, p := range ps {
+		for _, a := range p.Adopted() {
+			m := f.mappingOf(a.Table)
+			if m == nil {
+				f.lane.log.Warn("an import was begun for a table that no mapping writes to any more; it is not awaited",
+					"table", a.Table, "file", a.File, "execution", a.Execution)
+				a.Abandon()
+				continue
+			}
+			if imports[m] == nil {
+				imports[m] = &batcher.Adopted{UpTo: map[batcher.Partition]int64{}}
+			}
+			gather(imports[m], p, a)
+		}
+	}
+	for m, a := range imports {
+		// With other routes nobody can tell which records the file held: it is
+		// awaited, to keep the order, and then all of them are read again.
+		if a.Fingerprint != m.Fingerprint {
+			f.lane.log.Warn("the mapping was changed while an import was on its way; its records will be read again and routed anew",
+				"mapping", m.Name, "file", a.File, "execution", a.Execution)
+			a.Changed = true
+		}
+		if err := f.files.Adopt(m.Name, *a); err != nil {
+			f.lane.log.Error("adopting an import", "mapping", m.Name, "error", err)
+		}
+	}
+}
+
+// gather adds what one partition's ledger says. The step that is furthest is
+// the one that counts: a crash in the middle of a commit may have left others
+// behind.
+func gather(to *batcher.Adopted, p *source.Partition, a source.Adopted) {
+	to.Claims = append(to.Claims, a.Claim)
+	to.UpTo[assignment{p}] = a.UpTo
+	if a.Part < to.Part || a.Part == to.Part && (a.Attempt < to.Attempt || a.Attempt == to.Attempt && a.Execution == "" && to.Execution != "") {
+		return
+	}
+	to.Rebuild = a.State == ack.Rebuild
+	to.Import = batcher.Import{
+		Fingerprint: a.Fingerprint, Part: a.Part, Parts: a.Parts, Mode: a.Mode,
+		File: a.File, Attempt: a.Attempt, Execution: a.Execution,
+	}
+}
+
+func (f *filing) mappingOf(table string) *router.Compiled {
+	for _, m := range f.lane.router.Mappings() {
+		if _, batch := m.Lanes(); batch && m.Table.Name == table {
+			return m
+		}
+	}
+	return nil
+}
+
+// passed tells a mapping that rebuilds a generation how far a partition was read.
+func (f *filing) passed(p *source.Partition, next int64) {
+	for _, m := range f.lane.router.Mappings() {
+		if slices.Contains(m.Config.Topics, p.Topic) {
+			f.files.Passed(m.Name, assignment{p}, next)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/feedsink/feedsink/connector/ack"
+)
+
+// logEnds is what a partition's log holds, and the id of its topic.
+type logEnds struct {
+	topics     kadm.TopicDetails
+	start, end kadm.ListedOffsets
+}
+
+func (s *Source) listEnds(ctx context.Context, ps []*Partition) (l logEnds, err error) {
+	seen := map[string]bool{}
+	var topics []string
+	for _, p := range ps {
+		if !seen[p.Topic] {
+			seen[p.Topic] = true
+			topics = append(topics, p.Topic)
+		}
+	}
+	if l.topics, err = s.admin.ListTopics(ctx, topics...); err != nil {
+		return l, fmt.Errorf("list topics: %w", err)
+	}
+	if l.start, err = s.admin.ListStartOffsets(ctx, topics...); err != nil {
+		return l, fmt.Errorf("list start offsets: %w", err)
+	}
+	if l.end, err = s.admin.ListEndOffsets(ctx, topics...); err != nil {
+		return l, fmt.Errorf("list end offsets: %w", err)
+	}
+	return l, nil
+}
+
+// load prepares partitions from what was found committed for them and returns
+// where each starts.
+func (s *Source) load(ctx context.Context, ps []*Partition) (map[*Partition]int64, error) {
+	if len(ps) == 0 {
+		return map[*Partition]int64{}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	l, err := s.listEnds(ctx, ps)
+	if err != nil {
+		return nil, err
+	}
+	starts := make(map[*Partition]int64, len(ps))
+	for _, p := range ps {
+		topic := l.topics[p.Topic]
+		start, ok := l.start.Lookup(p.Topic, p.ID)
+		end, ok2 := l.end.Lookup(p.Topic, p.ID)
+		if err := errors.Join(topic.Err, start.Err, end.Err); err != nil {
+			return nil, fmt.Errorf("list offsets of %s[%d]: %w", p.Topic, p.ID, err)
+		}
+		found := p.lastFound()
+		if !ok || !ok2 || found == nil {
+			return nil, fmt.Errorf("list offsets of %s[%d]: the broker's answer lacks the partition", p.Topic, p.ID)
+		}
+		starts[p] = s.loadOne(p, *found, ack.TopicID(topic.ID), start.Offset, end.Offset)
+	}
+	return starts, nil
+}
+
+// loadOne decides where p starts. What is unreadable or belongs to another
+// topic leads to reading records again, never to skipping some.
+func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart, logEnd int64) int64 {
+	at := found.offset
+	log := s.log.With("topic", p.Topic, "partition", p.ID)
+	var ledger ack.Ledger
+	switch {
+	case at < 0:
+		if at = logStart; s.cfg.FromEnd {
+			at = logEnd
+		}
+		log.Info("nothing committed; starting", "offset", at)
+	default:
+		var err error
+		ledger, err = ack.Decode(found.metadata, at)
+		switch {
+		case err != nil:
+			log.Warn("the ledger cannot be read; records confirmed beyond the committed offset are sent again", "offset", at, "error", err)
+		case ledger.Topic != topic && found.metadata != "":
+			log.Warn("the committed offset belongs to an earlier topic of this name; reading the new one from its start", "offset", at)
+			// The slots are of a table and a day, whatever topic feeds it.
+			at, ledger = logStart, ack.Ledger{Slots: ledger.Slots}
+		}
+	}
+	p.mu.Lock()
+	p.ledger = ack.Ledger{Topic: topic, Slots: ledger.Slots}
+	p.tracker = ack.New(at, ledger.Done)
+	p.committed = found
+	p.mu.Unlock()
+	p.adopt(ledger.Imports)
+	switch {
+	case at < logStart:
+		s.haltLostData(p, fmt.Sprintf("the committed offset %d is below the log's start %d: %s", at, logStart, deletedUnread))
+	case at > logEnd:
+		s.haltLostData(p, fmt.Sprintf("the committed offset %d is beyond the log's end %d: %s", at, logEnd, cutOff))
+	}
+	return at
+}

@@ -1,0 +1,42 @@
+// Command bench measures what the sink costs beside the least that the same job
+// can cost: go run ./test/bench, or make bench.
+//
+// Broker (kfake), service, sink and floor are processes of their own, all of
+// them this binary started again in a role, on loopback. So the CPU time and
+// the memory of each are its own, read from the operating system.
+//
+// A line of the table is one job done twice: by the sink, as `feedsink run`
+// builds it, and by its floor, a bare loop with nothing but what the job can't
+// do without. Floor and sink alternate, and every repetition takes its ratio
+// from the two that ran side by side: the machine drifts, a ratio hardly does.
+// Shown are medians, with the spread of the ratio. Each run has a service of
+// its own, and each of the sink's a consumer group of its own; the topic is
+// filled before.
+//
+//   - Immediate lane: every event has a key of its own, so that nothing can be
+//     merged and each event is one call. The floor is net/http with as many
+//     workers as the sink may have calls in flight, sending bodies of the same
+//     length to the same server. A run counts from one tenth of the calls to 95 %
+//     of them, so that neither the start nor the last stragglers are in it; it
+//     ends when the sink has committed every offset, and fails if the service did
+//     not get exactly one call for each event, of the floor's length.
+//   - Batch lane: events of half a million keys, in random order. What counts is
+//     committed offsets, from the commit after the first import to one after a
+//     later import; the topic goes on behind it, so that at both ends a file is
+//     open and another on its way. Time and CPU from filling the file to its
+//     commit are all in. The floor consumes the topic, decodes each event into a
+//     struct and writes CSV through gzip at the same level to nowhere. It neither
+//     compacts, nor checks, nor uploads.
+//
+// The service is not test/sandbox, which checks and stores what it gets and
+// would be what is measured. It reads the whole request, waits for its latency
+// and says yes: to the token call, to operations 1 and 4, and to 10 and 11, where
+// every import has FINISHED when first asked.
+//
+// The sink runs with its defaults, except: calls in flight start at their
+// maximum, offsets are committed five times a second, and a running import is
+// asked for its result after 50 ms.
+//
+// The bench knows how to start a sink and what goes in and out of it. It knows
+// nothing of what happens inside; -profile asks the runtime.
+package main

@@ -1,0 +1,85 @@
+package main
+
+import "time"
+
+// line is one line of the table.
+type line struct {
+	name  string
+	floor string // what it is compared with
+	unit  string // what is counted
+	goal  goal
+
+	batch   *batchJob // or
+	calling *callJob
+}
+
+// callJob is a line of the immediate lane.
+type callJob struct {
+	latency      time.Duration // of the service
+	inFlight     int           // calls of the sink
+	calls        int           // a multiple of variants
+	floorWorkers int
+	floorCalls   int // a multiple of variants
+}
+
+// batchJob is a line of the batch lane.
+type batchJob struct {
+	events  int // in the topic
+	measure int // the run ends with the first commit beyond as many
+	keys    int
+	rows    int // distinct keys after which a file is complete
+}
+
+// warm is the part of a run that is not counted, cool the part at which
+// counting ends.
+const (
+	warm = 0.1
+	cool = 0.95
+)
+
+// lines are all there are. A quick one is short enough for every change, and
+// too short for a figure to be quoted.
+func lines(quick bool) []line {
+	calls := func(full, short int) int {
+		if quick {
+			return short
+		}
+		return full
+	}
+	call := func(latency time.Duration, inFlight, calls int) *callJob {
+		return &callJob{latency: latency, inFlight: inFlight, calls: calls, floorWorkers: inFlight, floorCalls: calls}
+	}
+	inOrder := call(20*time.Millisecond, 256, calls(100_000, 20_000))
+	inOrder.floorWorkers, inOrder.floorCalls = partitions, calls(4000, 1000)
+	batch := &batchJob{events: 3_000_000, measure: 2_200_000, keys: 500_000, rows: 200_000}
+	if quick {
+		batch = &batchJob{events: 1_200_000, measure: 700_000, keys: 500_000, rows: 100_000}
+	}
+	return []line{
+		{
+			name: "immediate, no latency, 64 in flight", floor: "net/http loop, 64 workers", unit: "calls",
+			goal:    goal{Ratio: 0.85, CPURatio: 1.35, RSS: 100e6},
+			calling: call(0, 64, calls(200_000, 40_000)),
+		},
+		{
+			name: "immediate, 5 ms, 64 in flight", floor: "net/http loop, 64 workers", unit: "calls",
+			goal:    goal{Ratio: 0.92, RSS: 100e6},
+			calling: call(5*time.Millisecond, 64, calls(100_000, 20_000)),
+		},
+		{
+			name: "immediate, 20 ms, 256 in flight", floor: "net/http loop, 256 workers", unit: "calls",
+			goal:    goal{Ratio: 0.92, RSS: 100e6},
+			calling: call(20*time.Millisecond, 256, calls(100_000, 20_000)),
+		},
+		{
+			name: "immediate, 20 ms, against in order", floor: "one call per partition (12)", unit: "calls",
+			goal:    goal{Ratio: 16, RSS: 100e6},
+			calling: inOrder,
+		},
+		{
+			name: "batch, JSON, 500,000 keys", floor: "consume, decode, csv, gzip 2", unit: "events",
+			goal:  goal{Rate: 250_000, CPU: 5},
+			batch: batch,
+		},
+	}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() { os.Exit(run()) }
+
+// run does what the command line says and returns the exit code.
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if len(os.Args) == 3 && os.Args[1] == roleArgument {
+		if err := play(ctx, os.Args[2]); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", os.Args[2], err)
+			return 1
+		}
+		return 0
+	}
+	o, err := parse(os.Args[1:])
+	if err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		}
+		return 2
+	}
+	if err := measureAll(ctx, o); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+// options are the command line.
+type options struct {
+	quick   bool   // one short repetition of everything
+	only    string // part of the lines' names
+	format  string // text | json
+	profile string // directory for the sink's profiles, "" for none
+}
+
+func (o options) repetitions() int {
+	if o.quick {
+		return 1
+	}
+	return 3
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.BoolVar(&o.quick, "quick", false, "one short repetition of each line, under a minute and a half")
+	flags.StringVar(&o.only, "only", "", "only the lines whose name contains this")
+	flags.StringVar(&o.format, "o", "text", "text or json")
+	flags.StringVar(&o.profile, "profile", "", "directory for CPU and heap profiles of the sink, one pair for each run")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("takes no arguments, has %q", flags.Args())
+	case o.format != "text" && o.format != "json":
+		return o, fmt.Errorf("-o: must be text or json, is %q", o.format)
+	}
+	return o, nil
+}
+
+// measureAll measures the lines one after the other and prints what came out.
+func measureAll(ctx context.Context, o options) (err error) {
+	dir, err := os.MkdirTemp("", "feedsink-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	f, err := openField(ctx, dir, o.profile)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	report := report{Machine: machine(), Quick: o.quick}
+	for _, l := range lines(o.quick) {
+		if !strings.Contains(l.name, o.only) {
+			continue
+		}
+		began := time.Now()
+		r, err := f.measure(ctx, l, o.repetitions())
+		if err != nil {
+			return fmt.Errorf("%s: %w", l.name, err)
+		}
+		report.Lines = append(report.Lines, r)
+		fmt.Fprintf(os.Stderr, "%-45s %.0f s\n", l.name, time.Since(began).Seconds())
+	}
+	return report.write(os.Stdout, o.format)
+}
