@@ -45,21 +45,21 @@ func (s Slots) Wait(now time.Time, used []time.Time, retry bool) time.Duration {
 	if left <= 0 {
 		return untilTomorrow
 	}
-	last, any := s.lastOfDay(now, used)
-	if retry || !any || float64(left) > float64(untilTomorrow)/float64(max(s.Every, shortestEvery)) {
+	last, begun := s.lastOfDay(now, used)
+	if retry || !begun || float64(left) > float64(untilTomorrow)/float64(max(s.Every, shortestEvery)) {
 		return 0
 	}
 	gap := s.tomorrow(now).Sub(last) / time.Duration(left+1)
 	return max(last.Add(gap).Sub(now), 0)
 }
 
-func (s Slots) lastOfDay(now time.Time, used []time.Time) (last time.Time, any bool) {
+func (s Slots) lastOfDay(now time.Time, used []time.Time) (last time.Time, found bool) {
 	for _, t := range used {
-		if s.sameDay(t, now) && (!any || t.After(last)) {
-			last, any = t, true
+		if s.sameDay(t, now) && (!found || t.After(last)) {
+			last, found = t, true
 		}
 	}
-	return last, any
+	return last, found
 }
 
 func (s Slots) sameDay(a, b time.Time) bool {

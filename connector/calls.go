@@ -93,13 +93,15 @@ func (c calls) ours(ctx context.Context, w *schemas.Write, conflict error) error
 	return nil
 }
 
-// sameJSON compares values, not spellings: 12.50 is 12.5.
+// sameJSON compares values, not spellings: 12.50 is 12.5. Whole numbers are
+// compared digit by digit: two that differ may be one as floating point.
 func sameJSON(a, b []byte) bool {
 	if len(a) == 0 || string(bytes.TrimSpace(a)) == "null" {
 		return string(b) == "null"
 	}
 	x, y := jsontext.Value(a).Clone(), jsontext.Value(b).Clone()
-	return x.Canonicalize() == nil && y.Canonicalize() == nil && bytes.Equal(x, y)
+	whole := jsontext.CanonicalizeRawInts(false)
+	return x.Canonicalize(whole) == nil && y.Canonicalize(whole) == nil && bytes.Equal(x, y)
 }
 
 var profileSections = []struct {

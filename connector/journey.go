@@ -43,7 +43,7 @@ func (l *lane) begin(p *source.Partition, r *source.Record, parts int) *journey 
 // reject ends the parts that never became a write.
 func (j *journey) reject(rejects []router.Routed) {
 	for i := range rejects {
-		(&part{journey: j, mapping: rejects[i].Mapping, op: rejects[i].Write.Op}).bury(rejectLetter(rejects[i].Err))
+		(&part{journey: j, mapping: rejects[i].Mapping, op: rejects[i].Write.Op}).bury(rejectLetter(rejects[i].Err), rejects[i].Err)
 	}
 }
 
@@ -71,7 +71,7 @@ func (p *part) Confirm(outcome immediate.Outcome) {
 // Reject ends the part as a dead letter: the service said no for good.
 func (p *part) Reject(err error) {
 	p.count(immediate.Rejected.String())
-	p.bury(refusalLetter(err))
+	p.bury(refusalLetter(err), err)
 }
 
 func (p *part) count(outcome string) {
@@ -80,19 +80,20 @@ func (p *part) count(outcome string) {
 
 // bury sends the record to the dead-letter topic and ends the part once Kafka
 // has it. Without such a topic, or if it refuses the record, the partition
-// halts: nothing is dropped.
-func (p *part) bury(l deadletter.Letter) {
+// halts: nothing is dropped. cause is why in words that may be shown anywhere,
+// which the letter's message may not.
+func (p *part) bury(l deadletter.Letter, cause error) {
 	l.Lane = p.lane.which.String()
 	if p.mapping != nil {
 		l.Mapping, l.Table = p.mapping.Name, p.mapping.Table.Name
 	}
 	if p.lane.post == nil {
-		p.halt(l, "no dead-letter topic is configured (dlq.topic)")
+		p.halt(l, cause, "no dead-letter topic is configured (dlq.topic)")
 		return
 	}
 	p.lane.post.Send(p.record, l, func(err error) {
 		if err != nil {
-			p.halt(l, err.Error())
+			p.halt(l, cause, err.Error())
 			return
 		}
 		p.dead.Store(true)
@@ -102,14 +103,17 @@ func (p *part) bury(l deadletter.Letter) {
 }
 
 // halt stops the partition: its record can neither be applied nor put aside.
-func (p *part) halt(l deadletter.Letter, why string) {
-	r := p.record
-	reason := fmt.Sprintf("%s[%d] offset %d, mapping %s: %s: %s. There is no other place for the record: %s. "+
+func (p *part) halt(l deadletter.Letter, cause error, why string) {
+	r, what := p.record, l.Code
+	if l.Mapping != "" {
+		what = "mapping " + l.Mapping + ": " + l.Code
+	}
+	reason := fmt.Sprintf("%s[%d] offset %d: %s: %v. There is no other place for the record: %s. "+
 		"The partition waits; mend the cause and restart",
-		r.Topic, r.Partition, r.Offset, l.Mapping, l.Code, l.Message, why)
+		r.Topic, r.Partition, r.Offset, what, cause, why)
 	p.partition.Halt("record", reason)
 	p.lane.log.Error("partition halted", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset,
-		"mapping", l.Mapping, "code", l.Code, "cause", why)
+		"mapping", l.Mapping, "code", l.Code, "cause", cause, "why", why)
 }
 
 // refusalLetter says why the service refused, with the beginning of its answer.

@@ -31,7 +31,7 @@ func (p *pacing) Wait(mapping string, retry bool) time.Duration {
 	if !ok {
 		return askAgain
 	}
-	return t.Slots.Wait(time.Now(), used, retry)
+	return t.Wait(time.Now(), used, retry)
 }
 
 // Refused notes the service's word that the day's imports are used up.

@@ -140,7 +140,7 @@ func (l *lane) undecodable(p *source.Partition, r *source.Record, err error) {
 	}
 	(&part{journey: l.begin(p, r, 1)}).bury(deadletter.Letter{
 		Stage: deadletter.Decoding, Code: "decode", Message: err.Error(),
-	})
+	}, err)
 }
 
 // rejectLetter says why the router could not make a write of a record.

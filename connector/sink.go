@@ -16,6 +16,7 @@ import (
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/feed"
 	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -178,7 +179,7 @@ func (s *Sink) Run(ctx context.Context) error {
 
 	watched := newGroup(stop)
 	watched.start("admin server", func() error { return s.admin.Run(delivering) })
-	watched.start("token", func() error { return s.keepToken(delivering) })
+	watched.start("first token", func() error { return s.firstToken(delivering) })
 	if s.calls != nil {
 		watched.start("immediate lane", func() error { return s.calls.Run(delivering) })
 	}
@@ -198,21 +199,19 @@ func (s *Sink) Run(ctx context.Context) error {
 	return err
 }
 
-// keepToken gets the first token, so that a wrong key shows on /readyz before
+// firstToken gets the first token, so that a wrong key shows on /readyz before
 // there is anything to send. Later ones are fetched by the calls that need them.
-func (s *Sink) keepToken(ctx context.Context) error {
-	wait := s.cfg.Retry.Initial
-	for {
+func (s *Sink) firstToken(ctx context.Context) error {
+	backoff := retry.Backoff{Initial: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max}
+	err := retry.Do(ctx, backoff, s.chance().Float64, func(ctx context.Context) error {
 		err := s.client.Authenticate(ctx)
-		if err == nil || ctx.Err() != nil {
-			return nil
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("no token yet; trying again", "error", err)
 		}
-		s.log.Warn("no token yet; trying again", "wait", wait, "error", err)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(wait):
-		}
-		wait = min(2*wait, s.cfg.Retry.Max)
+		return err
+	}, func(error) (bool, time.Duration) { return true, 0 })
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // the sink stops, with or without a token
 	}
+	return err
 }

@@ -16,7 +16,7 @@ type naive struct {
 	next int64
 }
 
-type situation struct{ pending, inClaim, covered bool }
+type situation struct{ pending, inClaim bool }
 
 func (n *naive) confirmed(o int64) bool {
 	s := n.seen[o]

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -96,11 +97,7 @@ func routes(sink Sink, metrics prometheus.Gatherer) http.Handler {
 			text(w, http.StatusOK, "ok\n")
 			return
 		}
-		body := ""
-		for _, r := range reasons {
-			body += r + "\n"
-		}
-		text(w, http.StatusServiceUnavailable, body)
+		text(w, http.StatusServiceUnavailable, strings.Join(reasons, "\n")+"\n")
 	})
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
 		body, err := json.MarshalIndent(sink.Status(), "", "  ")
@@ -112,7 +109,17 @@ func routes(sink Sink, metrics prometheus.Gatherer) http.Handler {
 		write(w, http.StatusOK, append(body, '\n'))
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-	return http.MaxBytesHandler(mux, 1<<20)
+	return http.MaxBytesHandler(asIs(mux), 1<<20)
+}
+
+// asIs tells browsers to take every answer, errors among them, for what it says
+// it is, and nobody to keep one.
+func asIs(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
 }
 
 func text(w http.ResponseWriter, status int, body string) {
@@ -121,8 +128,6 @@ func text(w http.ResponseWriter, status int, body string) {
 }
 
 func write(w http.ResponseWriter, status int, body []byte) {
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // the client has gone; there is nobody to tell
 }

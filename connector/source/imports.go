@@ -64,7 +64,9 @@ func (s *Source) StartOver(ctx context.Context, im ack.Import, claims []*Claim) 
 	for tp, p := range s.parts {
 		if slices.ContainsFunc(ps, func(q *Partition) bool { return s.together(tp.topic, q.Topic) }) {
 			p.drain()
-			s.again = append(s.again, p)
+			if !slices.Contains(s.again, p) {
+				s.again = append(s.again, p)
+			}
 		}
 	}
 	return nil
@@ -80,8 +82,8 @@ func (s *Source) together(a, b string) bool {
 // the poll loop; the ledgers are read again before its next poll.
 func (s *Source) startOver(ctx context.Context) {
 	s.mu.Lock()
-	again := slices.DeleteFunc(s.again, func(p *Partition) bool { return !p.Live() })
-	s.again = again
+	s.again = slices.DeleteFunc(s.again, func(p *Partition) bool { return !p.Live() })
+	again := slices.Clone(s.again)
 	s.mu.Unlock()
 	if len(again) == 0 || slices.ContainsFunc(again, func(p *Partition) bool { return p.Unconfirmed().Pending > 0 }) {
 		return
@@ -91,7 +93,7 @@ func (s *Source) startOver(ctx context.Context) {
 		return
 	}
 	s.mu.Lock()
-	s.again = nil
+	s.again = slices.DeleteFunc(s.again, func(p *Partition) bool { return slices.Contains(again, p) })
 	for _, p := range again {
 		p.end()
 		fresh := s.open(p.Topic, p.ID, p.member)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/feedsink/feedsink/connector/ack"
@@ -13,7 +14,8 @@ import (
 
 // lane is a handler whose every decision a test can make.
 type lane struct {
-	t *testing.T
+	t    *testing.T
+	busy atomic.Int32 // calls under way
 
 	mu       sync.Mutex
 	auto     bool          // confirm at once
@@ -22,9 +24,12 @@ type lane struct {
 	gate     chan struct{} // Records waits until it is closed
 	inside   chan struct{} // told when Records has met the gate
 	release  func(context.Context, []*source.Partition)
+	inFile   func(*source.Record) bool // these records are rows of the file
+	file     *source.Claim
 	taken    map[string][]int64         // offsets handed on and not done before, by topic[partition]
 	pending  map[string]map[int64]*mark // by topic[partition] and offset
-	released []string                   // topic[partition], in order
+	assigned map[*source.Partition]bool
+	released []string // topic[partition], in order
 }
 
 // mark is one record on its way.
@@ -34,7 +39,7 @@ type mark struct {
 }
 
 func newLane(t *testing.T) *lane {
-	return &lane{t: t, room: map[int32]int{}, taken: map[string][]int64{}, pending: map[string]map[int64]*mark{}}
+	return &lane{t: t, room: map[int32]int{}, taken: map[string][]int64{}, pending: map[string]map[int64]*mark{}, assigned: map[*source.Partition]bool{}}
 }
 
 func autoLane(t *testing.T) *lane {
@@ -46,6 +51,7 @@ func autoLane(t *testing.T) *lane {
 func name(topic string, partition int32) string { return fmt.Sprintf("%s[%d]", topic, partition) }
 
 func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int) {
+	defer l.enter()()
 	l.mu.Lock()
 	gate, inside := l.gate, l.inside
 	l.mu.Unlock()
@@ -59,6 +65,9 @@ func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := name(p.Topic, p.ID)
+	if !l.assigned[p] {
+		l.t.Errorf("%s: records of an assignment nobody told of", at)
+	}
 	for i, r := range records {
 		if room, limited := l.room[p.ID]; limited {
 			if room == 0 {
@@ -67,6 +76,15 @@ func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int
 			l.room[p.ID]--
 		}
 		if p.Done(r.Offset) {
+			continue
+		}
+		if l.inFile != nil && l.inFile(r) {
+			if l.file == nil || !l.file.Live() {
+				l.file = p.Claim(r.Offset)
+			} else {
+				l.file.Extend(r.Offset)
+			}
+			l.taken[at] = append(l.taken[at], r.Offset)
 			continue
 		}
 		m := &mark{p: p}
@@ -84,15 +102,35 @@ func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int
 	return len(records)
 }
 
-func (*lane) Assigned([]*source.Partition) {}
+func (l *lane) Assigned(ps []*source.Partition) {
+	defer l.enter()()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range ps {
+		if l.assigned[p] {
+			l.t.Errorf("%s: told twice of one assignment", name(p.Topic, p.ID))
+		}
+		l.assigned[p] = true
+	}
+}
+
+// enter fails the test if another call is under way.
+func (l *lane) enter() (leave func()) {
+	if l.busy.Add(1) > 1 {
+		l.t.Error("calls of the handler: got two at once, want one at a time")
+	}
+	return func() { l.busy.Add(-1) }
+}
 
 func (l *lane) Ready() bool {
+	defer l.enter()()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.full
 }
 
 func (l *lane) Release(ctx context.Context, ps []*source.Partition) {
+	defer l.enter()()
 	l.mu.Lock()
 	release := l.release
 	for _, p := range ps {

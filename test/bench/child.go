@@ -47,7 +47,7 @@ func start(ctx context.Context, role string, settings any) (*child, error) {
 	}
 	cmd.WaitDelay = patience
 	cmd.Cancel = func() error {
-		_ = in.Close()            // it ends by itself; else WaitDelay kills it
+		_ = in.Close()           // it ends by itself; else WaitDelay kills it
 		return os.ErrProcessDone // then its end is no failure
 	}
 	if err := cmd.Start(); err != nil {
@@ -107,4 +107,22 @@ func (c *child) stop() error {
 	c.cancel()
 	<-c.ended
 	return c.err
+}
+
+// onEnd calls f when the child ends, unless the function returned is called
+// before, which waits for f if it is under way.
+func (c *child) onEnd(f func(error)) (forget func()) {
+	over, heard := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(heard)
+		select {
+		case <-c.ended:
+			f(errors.Join(c.err, fmt.Errorf("%s: ended too early", c.role)))
+		case <-over:
+		}
+	}()
+	return func() {
+		close(over)
+		<-heard
+	}
 }

@@ -217,6 +217,18 @@ var waits = map[string]func(*story, *datadriven.TestData) bool{
 		}
 		return true
 	},
+	"spool": func(s *story, d *datadriven.TestData) bool { // n: files, or fewer
+		return len(s.showSpool(d)) <= s.number(d, "n", 0)
+	},
+	"counters": func(s *story, d *datadriven.TestData) bool { // name, n: their sum
+		sum := 0
+		for _, line := range s.showCounters(d) {
+			value, err := strconv.Atoi(line[strings.LastIndex(line, " ")+1:])
+			s.check(err)
+			sum += value
+		}
+		return sum >= s.number(d, "n", 1)
+	},
 	"committed": func(s *story, d *datadriven.TestData) bool { // lane, topic, n
 		committed, _, err := s.offsets(text(d, "lane", ""), text(d, "topic", ""))
 		s.check(err)

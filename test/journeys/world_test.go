@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -96,7 +97,7 @@ func newWorld(s *story, c settings) *world {
 			s.t.Error(err)
 		}
 		cluster.Close()
-		if s.t.Failed() {
+		if s.t.Failed() || os.Getenv("SINKLOG") != "" {
 			s.t.Logf("the sinks' log:\n%s", &w.logs)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -73,9 +74,7 @@ func (g *Generator) customer() *kgo.Record {
 		"subscriptions": row{"newsletter": newsletter}, "segments": row{"vip": vip, "tier": tier},
 	})
 	stored := row{"subscriptions#newsletter": newsletter, "S_vip": vip, "S_tier": tier}
-	for name, v := range want {
-		stored[name] = v
-	}
+	maps.Copy(stored, want)
 	g.Model.replace("customers", number, stored)
 	return r
 }

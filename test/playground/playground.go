@@ -80,7 +80,7 @@ func StartWith(ctx context.Context, dir string, brokers []string) (*Playground, 
 	if p.Service, err = sandbox.New(service(dir)); err != nil {
 		return nil, fmt.Errorf("embedded service: %w", err)
 	}
-	if p.server, err = p.Service.Start("127.0.0.1:0"); err != nil {
+	if p.server, err = p.Service.Start("127.0.0.1:0"); err != nil { //nolint:contextcheck // it lives until Close
 		return nil, fmt.Errorf("embedded service: %w", err)
 	}
 	p.URL = p.server.URL()
@@ -122,8 +122,12 @@ func service(dir string) sandbox.Config {
 			{
 				Name: "customers", Keys: []string{"customerNumber"},
 				Fields: []sandbox.Field{
-					{Name: "customerNumber"}, {Name: "emailAddress", Format: sandbox.Email}, {Name: "firstName"}, {Name: "lastName"},
-					{Name: "languages", Multi: true, Format: sandbox.Language}, {Name: "points", Type: sandbox.Integer},
+					{Name: "customerNumber"},
+					{Name: "emailAddress", Format: sandbox.Email},
+					{Name: "firstName"},
+					{Name: "lastName"},
+					{Name: "languages", Multi: true, Format: sandbox.Language},
+					{Name: "points", Type: sandbox.Integer},
 				},
 				Subscriptions: []string{"newsletter"},
 				Segments:      []sandbox.Segment{{Name: "vip"}, {Name: "tier", Values: []string{"gold", "silver", "basic"}}},

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// field is where everything is measured: a broker, and what asks it.
+type field struct {
+	dir     string
+	profile string
+	broker  *child
+	client  *kgo.Client
+	admin   *kadm.Client
+	runs    int // of the sink so far
+}
+
+// limit bounds one run of one side.
+const limit = 3 * time.Minute
+
+func openField(ctx context.Context, dir, profile string) (*field, error) {
+	broker, err := start(ctx, "broker", struct{}{})
+	if err != nil {
+		return nil, err
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker.address))
+	if err != nil {
+		return nil, errors.Join(err, broker.stop())
+	}
+	return &field{dir: dir, profile: profile, broker: broker, client: client, admin: kadm.NewClient(client)}, nil
+}
+
+func (f *field) close() error {
+	f.client.Close()
+	return f.broker.stop()
+}
+
+// measure runs both sides of a line as often, alternating which goes first.
+func (f *field) measure(ctx context.Context, l line, repetitions int) (result, error) {
+	topic := "bench-" + strings.ToLower(strings.Join(strings.FieldsFunc(l.name, notAlphanumeric), "-"))
+	var err error
+	if l.batch != nil {
+		err = f.fill(ctx, topic, l.batch.events, recurring(l.batch.keys))
+	} else {
+		err = f.fill(ctx, topic, l.calling.calls, distinct())
+	}
+	if err != nil {
+		return result{}, err
+	}
+	var pairs []pair
+	for i := range repetitions {
+		var p pair
+		sides := []side{{"floor", f.floor, &p.floor}, {"sink", f.sink, &p.sink}}
+		for j := range sides {
+			s := &sides[(i+j)%2]
+			if err := s.run(ctx, &l, topic); err != nil {
+				return result{}, fmt.Errorf("%s: %w", s.name, err)
+			}
+		}
+		if l.calling != nil && p.sink.bytesPerCall != p.floor.bytesPerCall {
+			return result{}, fmt.Errorf("the sink's calls have %v bytes, the floor's %v: they do not do the same",
+				p.sink.bytesPerCall, p.floor.bytesPerCall)
+		}
+		pairs = append(pairs, p)
+	}
+	_, err = f.admin.DeleteTopics(ctx, topic) // the broker keeps everything in memory
+	return newResult(l, pairs), err
+}
+
+func notAlphanumeric(r rune) bool {
+	return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+}
+
+// side is one of the two that are compared.
+type side struct {
+	name    string
+	measure func(ctx context.Context, l *line, topic string) (sample, error)
+	result  *sample
+}
+
+func (s *side) run(ctx context.Context, l *line, topic string) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v", limit))
+	defer cancel()
+	*s.result, err = s.measure(ctx, l, topic)
+	return err
+}
+
+// floor runs the floor of a line once.
+func (f *field) floor(ctx context.Context, l *line, topic string) (s sample, err error) {
+	if l.batch != nil {
+		c, err := start(ctx, "transform", transformSettings{f.broker.address, topic})
+		if err != nil {
+			return s, err
+		}
+		from, to := warm*float64(l.batch.events), cool*float64(l.batch.events)
+		s, err = window(ctx, c, done{c}, int64(from), int64(to))
+		return s, errors.Join(err, c.stop())
+	}
+	service, err := start(ctx, "service", serviceSettings{l.calling.latency})
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, service.stop()) }()
+	c, err := start(ctx, "calls", callsSettings{service.address, l.calling.floorWorkers, l.calling.floorCalls})
+	if err != nil {
+		return s, err
+	}
+	s, err = f.calls(ctx, c, service.address, l.calling.floorCalls)
+	return s, errors.Join(err, c.stop())
+}
+
+// sink runs the sink once.
+func (f *field) sink(ctx context.Context, l *line, topic string) (s sample, err error) {
+	settings, latency := sinkSettings{Lane: schemas.Batch}, time.Duration(0)
+	if l.calling != nil {
+		settings.Lane, latency = schemas.Immediate, l.calling.latency
+	}
+	service, err := start(ctx, "service", serviceSettings{latency})
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, service.stop()) }()
+	f.runs++
+	group := fmt.Sprintf("sink-%d", f.runs)
+	if settings.Config, err = f.configuration(l, topic, group, service.address); err != nil {
+		return s, err
+	}
+	if f.profile != "" {
+		settings.Profile = filepath.Join(f.profile, fmt.Sprintf("%s.%d", topic, f.runs))
+	}
+	c, err := start(ctx, "sink", settings)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, c.stop()) }()
+	commits := commits{f.admin, group + "-" + settings.Lane.String(), topic}
+	if l.batch != nil {
+		return window(ctx, c, commits, 1, int64(l.batch.measure))
+	}
+	if s, err = f.calls(ctx, c, service.address, l.calling.calls); err != nil {
+		return s, err
+	}
+	_, err = commits.reach(ctx, int64(l.calling.calls))
+	return s, err
+}
+
+// calls measures whoever calls the service so many times.
+func (f *field) calls(ctx context.Context, c *child, service string, n int) (sample, error) {
+	s, err := window(ctx, c, calls{service}, int64(warm*float64(n)), int64(cool*float64(n)))
+	if err != nil {
+		return s, err
+	}
+	all, err := awaitCalls(ctx, service, int64(n))
+	s.bytesPerCall = float64(all.Bytes) / float64(all.Calls)
+	return s, err
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+)
+
+// sample is one side of one repetition.
+type sample struct {
+	rate         float64 // per second
+	cpu          float64 // CPU-seconds per million
+	rss          int64   // peak, in bytes
+	bytesPerCall float64 // immediate lane
+}
+
+// mark is a moment in a run.
+type mark struct {
+	at   time.Time
+	done int64 // events or calls by then
+}
+
+// progress tells how far a run is.
+type progress interface {
+	// reach waits until n are done and returns when that was, and how many
+	// they were then. It also returns when the run has failed.
+	reach(ctx context.Context, n int64) (mark, error)
+}
+
+// window measures the child from the moment when from are done to the one when
+// to are.
+func window(ctx context.Context, c *child, p progress, from, to int64) (sample, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer c.onEnd(cancel)()
+	first, err := p.reach(ctx, from)
+	if err != nil {
+		return sample{}, explain(ctx, err)
+	}
+	before, err := c.usage(ctx)
+	if err != nil {
+		return sample{}, err
+	}
+	last, err := p.reach(ctx, to)
+	if err != nil {
+		return sample{}, explain(ctx, err)
+	}
+	after, err := c.usage(ctx)
+	if err != nil {
+		return sample{}, err
+	}
+	n := float64(last.done - first.done)
+	return sample{
+		rate: n / last.at.Sub(first.at).Seconds(),
+		cpu:  (after.CPU - before.CPU) / n * 1e6,
+		rss:  after.RSS,
+	}, nil
+}
+
+// explain prefers why the waiting was ended to the fact that it was.
+func explain(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// calls asks the service at that address.
+type calls struct{ service string }
+
+func (c calls) reach(ctx context.Context, n int64) (mark, error) {
+	t, err := awaitCalls(ctx, c.service, n)
+	return mark{t.At, t.Calls}, err
+}
+
+// commits asks the broker for a group's offsets.
+type commits struct {
+	admin        *kadm.Client
+	group, topic string
+}
+
+func (c commits) reach(ctx context.Context, n int64) (mark, error) {
+	return poll(ctx, n, func() (int64, error) { return committed(ctx, c.admin, c.group, c.topic) })
+}
+
+// done asks the child itself.
+type done struct{ *child }
+
+func (d done) reach(ctx context.Context, n int64) (mark, error) {
+	return poll(ctx, n, func() (int64, error) {
+		a, err := d.usage(ctx)
+		return a.Done, err
+	})
+}
+
+// pollEvery is the resolution of what has to be asked again and again.
+const pollEvery = 10 * time.Millisecond
+
+func poll(ctx context.Context, n int64, ask func() (int64, error)) (mark, error) {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		done, err := ask()
+		if err != nil || done >= n {
+			return mark{time.Now(), done}, err
+		}
+		select {
+		case <-ctx.Done():
+			return mark{}, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
