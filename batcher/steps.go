@@ -200,9 +200,10 @@ func (f *flight) halt(ctx context.Context, imp *Import, reason string) error {
 	}
 	f.kept, f.retries, f.refusals = true, 0, 0
 	f.enter(Halting, *imp)
-	f.setHalted(reason)
+	release := "feedsink imports release --mapping " + f.Name
+	f.setHalted(reason + "; once the cause is gone: " + release)
 	defer f.setHalted("")
-	log.Error("mapping halted: its file is kept in the spool; find the cause, then let it go on with: feedsink imports release")
+	log.Error("mapping halted: its file is kept in the spool; find the cause, then let it go on", "with", release)
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

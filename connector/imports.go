@@ -68,7 +68,13 @@ func (l ledger) Commit(ctx context.Context, imp batcher.Import, claims []batcher
 }
 
 func (l ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
-	return l.lane.source.ConfirmImport(ctx, imp.Table.Name, own(claims))
+	if err := l.lane.source.ConfirmImport(ctx, imp.Table.Name, own(claims)); err != nil {
+		return err
+	}
+	for _, c := range own(claims) {
+		l.lane.metrics.records.WithLabelValues(c.Topic(), outcomeConfirmed).Add(float64(c.Records()))
+	}
+	return nil
 }
 
 func (l ledger) StartOver(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {

@@ -91,7 +91,9 @@ func (p *part) bury(l deadletter.Letter, cause error) {
 		p.halt(l, cause, "no dead-letter topic is configured (dlq.topic)")
 		return
 	}
+	p.lane.letters.add()
 	p.lane.post.Send(p.record, l, func(err error) {
+		defer p.lane.letters.done()
 		if err != nil {
 			p.halt(l, cause, err.Error())
 			return

@@ -22,6 +22,7 @@ type lane struct {
 	source   *source.Source
 	metrics  *metrics
 	log      *slog.Logger
+	letters  outbox
 
 	// Reused from record to record.
 	decoded router.Record
@@ -56,8 +57,14 @@ func (l *lane) Ready() bool { return l.source.Pending() < maxPending && l.delive
 // Assigned prepares for new assignments.
 func (l *lane) Assigned(ps []*source.Partition) { l.delivery.assigned(ps) }
 
-// Release ends what the lane does for partitions that go.
-func (l *lane) Release(ctx context.Context, ps []*source.Partition) { l.delivery.release(ctx, ps) }
+// Release ends what the lane does for partitions that go. A dead letter that
+// is on its way is waited for: the partition's next owner would send it again.
+func (l *lane) Release(ctx context.Context, ps []*source.Partition) {
+	l.delivery.release(ctx, ps)
+	if err := l.letters.wait(ctx); err != nil {
+		l.log.Warn("partitions go while dead letters are not acknowledged; they may be sent twice", "error", err)
+	}
+}
 
 // Records takes the records of one partition.
 func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int) {

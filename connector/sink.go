@@ -141,7 +141,7 @@ func (s *Sink) openPost() error {
 }
 
 func (s *Sink) openAdmin() (err error) {
-	s.admin, err = admin.Listen(s.cfg.Admin.Listen, s, s.registry, s.log)
+	s.admin, err = admin.Listen(s.cfg.Admin.Listen, s, s.registry, s.log, admin.Imports(desk{s}))
 	if err != nil {
 		return err
 	}

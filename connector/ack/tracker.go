@@ -122,6 +122,7 @@ func (t *Tracker) Claim(offset int64) *Claim {
 func (t *Tracker) Cover(upTo int64) *Claim {
 	c := t.Claim(t.Watermark())
 	c.last = max(c.first, upTo-1)
+	c.records = c.last - c.first + 1 // at most: which of them it holds is for routing to know
 	return c
 }
 

@@ -42,14 +42,17 @@ const (
 	writeTimeout   = 60 * time.Second
 )
 
+// Part is a group of endpoints that the server has besides its own.
+type Part func(mux *http.ServeMux)
+
 // Listen opens the address, host:port, and returns the server for it.
-func Listen(address string, sink Sink, metrics prometheus.Gatherer, log *slog.Logger) (*Server, error) {
+func Listen(address string, sink Sink, metrics prometheus.Gatherer, log *slog.Logger, parts ...Part) (*Server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("admin.listen: %w", err)
 	}
 	return &Server{listener: l, server: &http.Server{
-		Handler:           routes(sink, metrics),
+		Handler:           routes(sink, metrics, parts...),
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -86,7 +89,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-func routes(sink Sink, metrics prometheus.Gatherer) http.Handler {
+func routes(sink Sink, metrics prometheus.Gatherer, parts ...Part) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
 		text(w, http.StatusOK, "ok\n")
@@ -109,6 +112,9 @@ func routes(sink Sink, metrics prometheus.Gatherer) http.Handler {
 		write(w, http.StatusOK, append(body, '\n'))
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	for _, add := range parts {
+		add(mux)
+	}
 	return http.MaxBytesHandler(asIs(mux), 1<<20)
 }
 

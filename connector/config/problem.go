@@ -7,12 +7,14 @@ import (
 	"strings"
 )
 
-// Problem is one mistake in the file.
+// Problem is one mistake in the file: where it is, and the rule and the value
+// that breaks it, never a secret.
 type Problem struct {
-	Line, Column int    // from 1: of the value, or of the closest thing the file has
-	Path         string // mappings[0].routes[1].when; "" for the file as a whole
-	Message      string // the rule and the value that breaks it, never a secret
-	Hint         string // what to write instead, "" when the message says it
+	Line    int    `json:"line"`   // from 1, as is Column: of the value, or of the closest thing the file has
+	Column  int    `json:"column"` // in characters
+	Path    string `json:"path"`   // mappings[0].routes[1].when; "" for the file as a whole
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"` // what to write instead, "" when the message says it
 }
 
 // Problems is every mistake of one file, by position. It is what Parse and

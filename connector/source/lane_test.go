@@ -107,8 +107,10 @@ func (l *lane) Assigned(ps []*source.Partition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range ps {
-		if l.assigned[p] {
-			l.t.Errorf("%s: told twice of one assignment", name(p.Topic, p.ID))
+		for other := range l.assigned {
+			if other.Topic == p.Topic && other.ID == p.ID && other.Live() {
+				l.t.Errorf("%s: told of an assignment while one lasts", name(p.Topic, p.ID))
+			}
 		}
 		l.assigned[p] = true
 	}

@@ -123,6 +123,16 @@ func (c *Claim) Extend(offset int64) {
 	c.c.Extend(offset)
 }
 
+// Topic is the topic of the records.
+func (c *Claim) Topic() string { return c.p.Topic }
+
+// Records is how many records the claim holds, for an adopted import at most.
+func (c *Claim) Records() int64 {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	return c.c.Records()
+}
+
 // Live reports whether the assignment lasts that the claim was made in.
 func (c *Claim) Live() bool { return c.p.Live() }
 

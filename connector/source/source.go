@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,6 +103,8 @@ func New(cfg Config, handler Handler) (*Source, error) {
 		kgo.ConsumerGroup(cfg.Group), // joined once there are topics, in Run: before, callbacks could find s unfinished
 		kgo.DisableAutoCommit(),      // any plain commit erases the ledger
 		kgo.BlockRebalanceOnPoll(),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), // what a producer took back never happened
+		kgo.KeepControlRecords(),
 		// A committed offset that retention has overtaken is lost data, to be
 		// shown, not skipped.
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
@@ -118,7 +121,7 @@ func New(cfg Config, handler Handler) (*Source, error) {
 		kgo.OnPartitionsRevoked(s.revoked),
 		kgo.OnPartitionsLost(s.lost),
 		kgo.WithHooks(cfg.Hooks...),
-		kgo.WithLogger(clientLog{s.log}),
+		kgo.WithLogger(clientLog{cfg.Log}),
 	)
 	if s.client, err = kgo.NewClient(opts...); err != nil {
 		return nil, fmt.Errorf("kafka client: %w", err)
@@ -188,15 +191,31 @@ func (s *Source) offer(p *Partition, records []*Record) {
 		p.backlog = append(p.backlog, records...)
 		return
 	}
-	taken := s.handler.Records(p, records)
+	data := withoutControl(records)
+	taken := len(data)
 	if taken > 0 {
-		p.advance(records[taken-1].Offset + 1)
+		taken = s.handler.Records(p, data)
 	}
 	p.backlog = nil
-	if taken < len(records) {
-		p.backlog = records[taken:]
+	switch {
+	case taken == len(data):
+		p.advance(records[len(records)-1].Offset + 1)
+	default:
+		p.advance(data[taken].Offset)
+		p.backlog = records[slices.Index(records, data[taken]):]
 	}
 }
+
+// withoutControl leaves out the marks that end transactions. They are polled
+// only so that a partition can be confirmed up to its end.
+func withoutControl(records []*Record) []*Record {
+	if !slices.ContainsFunc(records, isControl) {
+		return records
+	}
+	return slices.DeleteFunc(slices.Clone(records), isControl)
+}
+
+func isControl(r *Record) bool { return r.Attrs.IsControl() }
 
 func (s *Source) offerBacklog() {
 	for _, p := range s.Partitions() {

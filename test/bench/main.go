@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -25,11 +26,8 @@ func run() int {
 		}
 		return 0
 	}
-	o, err := parse(os.Args[1:])
+	o, err := parse(os.Args[1:], os.Stderr)
 	if err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintf(os.Stderr, "bench: %v\n", err)
-		}
 		return 2
 	}
 	if err := measureAll(ctx, o); err != nil {
@@ -54,23 +52,27 @@ func (o options) repetitions() int {
 	return 3
 }
 
-func parse(args []string) (options, error) {
-	var o options
+// parse reads the command line. What is wrong with it, and help, goes to usage.
+func parse(args []string, usage io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(usage)
 	flags.BoolVar(&o.quick, "quick", false, "one short repetition of each line, under a minute and a half")
 	flags.StringVar(&o.only, "only", "", "only the lines whose name contains this")
 	flags.StringVar(&o.format, "o", "text", "text or json")
 	flags.StringVar(&o.profile, "profile", "", "directory for CPU and heap profiles of the sink, one pair for each run")
 	if err := flags.Parse(args); err != nil {
-		return o, err
+		return o, err // which Parse has told
 	}
 	switch {
 	case flags.NArg() > 0:
-		return o, fmt.Errorf("takes no arguments, has %q", flags.Args())
+		err = fmt.Errorf("bench: takes no arguments, has %q", flags.Args())
 	case o.format != "text" && o.format != "json":
-		return o, fmt.Errorf("-o: must be text or json, is %q", o.format)
+		err = fmt.Errorf("bench: -o: must be text or json, is %q", o.format)
 	}
-	return o, nil
+	if err != nil {
+		_, _ = fmt.Fprintln(usage, err) // nobody is left to tell
+	}
+	return o, err
 }
 
 // measureAll measures the lines one after the other and prints what came out.

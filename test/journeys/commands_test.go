@@ -201,6 +201,14 @@ var waits = map[string]func(*story, *datadriven.TestData) bool{
 	"imports": func(s *story, d *datadriven.TestData) bool { // n
 		return len(s.service.Executions()) >= s.number(d, "n", 1)
 	},
+	"step": func(s *story, d *datadriven.TestData) bool { // is: where the customers' import stands
+		for _, m := range s.status(s.sinks[name(d)]).Mappings {
+			if m.Batch != nil && m.Batch.Import != nil && string(m.Batch.Import.Step) == strings.ReplaceAll(text(d, "is", ""), "-", " ") {
+				return true
+			}
+		}
+		return false
+	},
 	"taken":  func(s *story, _ *datadriven.TestData) bool { return s.taken() },                              // the sinks have read every record
 	"halted": func(s *story, d *datadriven.TestData) bool { return len(s.halted()) >= s.number(d, "n", 1) }, // n: reasons
 	"unready": func(s *story, d *datadriven.TestData) bool { // name

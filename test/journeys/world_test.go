@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	_ "time/tzdata" // for machines that have none
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -33,12 +34,13 @@ type settings struct {
 	rollAge        time.Duration
 	retryFailed    int
 	breaker        int // failures in a row that open it
+	slots, reserve int // imports of a table's day
 }
 
 func defaults() settings {
 	return settings{
 		partitions: 1, deadLetters: true, token: 15 * time.Minute, timeout: 5 * time.Second,
-		rollRows: 1000, rollAge: 100 * time.Millisecond, retryFailed: 1, breaker: 10_000,
+		rollRows: 1000, rollAge: 100 * time.Millisecond, retryFailed: 1, breaker: 10_000, slots: 1000,
 	}
 }
 
@@ -57,6 +59,17 @@ type world struct {
 	logs    logBuffer
 }
 
+// noon is a time zone in which it is about midday, so that no story runs into
+// the next day's slots.
+var noon = func() *time.Location {
+	ahead := 12 - time.Now().UTC().Hour()
+	zone, err := time.LoadLocation(fmt.Sprintf("Etc/GMT%+d", -ahead)) // POSIX: GMT-5 is five hours ahead
+	if err != nil {
+		panic(err)
+	}
+	return zone
+}()
+
 // lanesOf tells by which lanes each topic is read.
 var lanesOf = map[string][]string{"customers": {"immediate", "batch"}, "orders": {"immediate"}}
 
@@ -70,6 +83,8 @@ func (s *story) open(d *datadriven.TestData) string {
 	c.rollAge = s.duration(d, "roll-age", c.rollAge)
 	c.retryFailed = s.number(d, "retry-failed", c.retryFailed)
 	c.breaker = s.number(d, "breaker", c.breaker)
+	c.slots = s.number(d, "slots", c.slots)
+	c.reserve = s.number(d, "reserve", c.reserve)
 	s.world = newWorld(s, c)
 	return ""
 }
@@ -83,6 +98,7 @@ func newWorld(s *story, c settings) *world {
 	w.service, err = sandbox.New(sandbox.Config{
 		Entity: "acme", APIKeys: []string{apiKey}, TokenLifetime: c.token, Tables: tables, ETLs: etls,
 		Processing: 20 * time.Millisecond, KeepCalls: 10_000, Dir: s.t.TempDir(),
+		SlotsPerDay: c.slots, Location: noon,
 	})
 	s.check(err)
 	server, err := w.service.Start("127.0.0.1:0")
@@ -144,6 +160,9 @@ mappings:
       columns: [customerNumber, emailAddress, name, seq, S_tier]
       roll: {rows: ${ROLL_ROWS}, bytes: 1MiB, age: ${ROLL_AGE}}
       retryFailed: ${RETRY_FAILED}
+      slotsPerDay: ${SLOTS}
+      reserve: ${RESERVE}
+      timezone: ${ZONE}
   - name: orders
     topics: [orders]
     customTable: orders
@@ -156,6 +175,7 @@ func (w *world) env(spool string) func(string) (string, bool) {
 		"BROKERS": strings.Join(w.brokers, ","), "SERVICE": w.url, "API_KEY": apiKey, "SPOOL": spool,
 		"TIMEOUT": w.timeout.String(), "ROLL_ROWS": strconv.Itoa(w.rollRows), "ROLL_AGE": w.rollAge.String(),
 		"RETRY_FAILED": strconv.Itoa(w.retryFailed), "BREAKER": strconv.Itoa(w.breaker),
+		"SLOTS": strconv.Itoa(w.slots), "RESERVE": strconv.Itoa(w.reserve), "ZONE": noon.String(),
 	}
 	if w.deadLetters {
 		values["DLQ"] = "dlq"

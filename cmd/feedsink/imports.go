@@ -1,0 +1,158 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/admin"
+)
+
+func newImports() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "imports",
+		Short: "Show a running sink's imports, and let a halted one go on",
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newImportsList(), newImportsShow(), newImportsRelease())
+	for _, sub := range cmd.Commands() {
+		wrapArgs(sub)
+	}
+	return cmd
+}
+
+func newImportsList() *cobra.Command {
+	var sink sinkFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List each mapping's import, open file and slots",
+	}
+	sink.command(cmd, func(ctx context.Context, c *admin.Client) (any, func() string, error) {
+		var list []connector.MappingImports
+		err := c.Imports(ctx, &list)
+		return list, func() string { return importsTable(list, time.Now()) }, err
+	})
+	return cmd
+}
+
+func newImportsShow() *cobra.Command {
+	var sink sinkFlags
+	var mapping string
+	cmd := &cobra.Command{
+		Use:   "show --mapping NAME",
+		Short: "Show all that is known of one mapping's import",
+	}
+	sink.command(cmd, func(ctx context.Context, c *admin.Client) (any, func() string, error) {
+		var one connector.MappingImports
+		err := c.Import(ctx, mapping, &one)
+		return one, func() string { return importText(one, time.Now()) }, err
+	})
+	mappingFlag(cmd, &mapping)
+	return cmd
+}
+
+func newImportsRelease() *cobra.Command {
+	var sink sinkFlags
+	var mapping string
+	cmd := &cobra.Command{
+		Use:   "release --mapping NAME",
+		Short: "Send a halted mapping's file again, once the cause is gone",
+		Long: "release lets a mapping go on that was halted because the service refused its file. The file kept in the\n" +
+			"spool is sent again, with as many tries as at first; each takes one of the table's imports of the day.",
+	}
+	sink.command(cmd, func(ctx context.Context, c *admin.Client) (any, func() string, error) {
+		var released connector.Released
+		err := c.Release(ctx, mapping, &released)
+		return released, func() string { return releasedText(released) }, err
+	})
+	mappingFlag(cmd, &mapping)
+	return cmd
+}
+
+// mappingFlag adds --mapping, which must be given.
+func mappingFlag(cmd *cobra.Command, mapping *string) {
+	cmd.Flags().StringVar(mapping, "mapping", "", "name of the mapping")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if *mapping == "" {
+			return &usageError{errors.New("--mapping: name the mapping; feedsink imports list shows them")}
+		}
+		return nil
+	}
+}
+
+// sinkFlags say which running sink is meant, and how its answer is printed.
+type sinkFlags struct{ server, file, output string }
+
+const defaultServer = "http://127.0.0.1:8080"
+
+// command makes cmd ask a running sink and print the answer.
+func (f *sinkFlags) command(cmd *cobra.Command, ask func(context.Context, *admin.Client) (answer any, text func() string, err error)) {
+	cmd.Flags().StringVar(&f.server, "server", "", "the sink's admin server (default "+defaultServer+")")
+	cmd.Flags().StringVarP(&f.file, "config", "c", "", "take the admin server's address from this configuration file")
+	outputFlag(cmd, &f.output)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		// A form that does not exist is refused before anything is released.
+		if err := printResult(io.Discard, f.output, nil, func() string { return "" }); err != nil {
+			return err
+		}
+		server, err := f.address()
+		if err != nil {
+			return &usageError{err}
+		}
+		client, err := admin.NewClient(server)
+		if err != nil {
+			return &usageError{fmt.Errorf("--server: %w", err)}
+		}
+		answer, text, err := ask(cmd.Context(), client)
+		if err != nil {
+			return explained(err, server)
+		}
+		return printResult(cmd.OutOrStdout(), f.output, answer, text)
+	}
+}
+
+// explained adds to a connection that cannot be made what may be done about it.
+func explained(err error, server string) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return fmt.Errorf("no sink answers at %s: %w; is it running there? --server, or -c with its configuration file, names another address", server, err)
+	}
+	return err
+}
+
+// address is the admin server's, from --server or the configuration file.
+func (f *sinkFlags) address() (string, error) {
+	if f.file == "" {
+		return cmp.Or(f.server, defaultServer), nil
+	}
+	if f.server != "" {
+		return "", errors.New("--server and -c both name the sink: give one of them")
+	}
+	cfg, err := loadConfig(f.file)
+	if err != nil {
+		return "", err
+	}
+	return listenedOn(cfg.Admin.Listen)
+}
+
+// listenedOn is where a server on this machine is reached that listens on
+// host:port.
+func listenedOn(listen string) (string, error) {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", fmt.Errorf("admin.listen: %w", err)
+	}
+	if port == "0" {
+		return "", fmt.Errorf("admin.listen: %s takes any free port; name the one the sink logged with --server", listen)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return "http://" + net.JoinHostPort(host, port), nil
+}

@@ -1,0 +1,84 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Client asks the admin server of a running sink.
+type Client struct {
+	base *url.URL
+	http http.Client
+}
+
+// askTimeout bounds one question with its answer; maxAnswer is how many bytes of
+// an answer are read, maxRefusal of one that says no.
+const (
+	askTimeout = 15 * time.Second
+	maxAnswer  = 16 << 20
+	maxRefusal = 4 << 10
+)
+
+// NewClient takes the server's address, http://host:port.
+func NewClient(server string) (*Client, error) {
+	base, err := url.Parse(server)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, fmt.Errorf("%q: is no address of the form http://HOST:PORT", server)
+	}
+	return &Client{base: base, http: http.Client{Timeout: askTimeout}}, nil
+}
+
+// Imports reads the list of all mappings into a pointer. Like the other methods
+// it makes one attempt and returns a *Refusal if the server says no.
+func (c *Client) Imports(ctx context.Context, into any) error {
+	return c.ask(ctx, http.MethodGet, into, "imports")
+}
+
+// Import reads one mapping into a pointer.
+func (c *Client) Import(ctx context.Context, mapping string, into any) error {
+	return c.ask(ctx, http.MethodGet, into, "imports", url.PathEscape(mapping))
+}
+
+// Release lets a halted mapping go on and reads what goes on into a pointer.
+func (c *Client) Release(ctx context.Context, mapping string, into any) error {
+	return c.ask(ctx, http.MethodPost, into, "imports", url.PathEscape(mapping), "release")
+}
+
+func (c *Client) ask(ctx context.Context, method string, into any, path ...string) error {
+	req, err := http.NewRequestWithContext(ctx, method, c.base.JoinPath(path...).String(), nil)
+	if err != nil {
+		return err
+	}
+	if method != http.MethodGet {
+		req.Header.Set(changeHeader, changeValue)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // as far as it came
+		return &Refusal{Status: resp.StatusCode, Message: words(resp, body)}
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(into); err != nil {
+		return fmt.Errorf("the answer of %s is not a sink's: %w", c.base.Redacted(), err)
+	}
+	return nil
+}
+
+// words are what the server says, or its status if it does not speak as a sink
+// does.
+func words(resp *http.Response, body []byte) string {
+	said := strings.TrimSpace(string(body))
+	if said == "" || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") {
+		return fmt.Sprintf("%s %s: %s", resp.Request.Method, resp.Request.URL.Redacted(), resp.Status)
+	}
+	return said
+}

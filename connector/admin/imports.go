@@ -1,0 +1,81 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+)
+
+// Desk shows the batch lane's imports and steers them. Results are values whose
+// JSON is the answer, without secrets and without customers' data. An error that
+// is a *Refusal is answered as it says, any other with 500. Methods may be called
+// at any time.
+type Desk interface {
+	// Imports lists all mappings of the batch lane.
+	Imports() any
+	// Import is the one mapping's element of that list.
+	Import(mapping string) (any, error)
+	// Release lets a halted mapping go on.
+	Release(mapping string) (any, error)
+}
+
+// Refusal is an answer other than yes: its HTTP status and the server's words.
+type Refusal struct {
+	Status  int
+	Message string
+}
+
+func (r *Refusal) Error() string { return r.Message }
+
+// A request that changes something carries this header. A web page in the browser
+// of somebody who can reach the server cannot add it to a request to another
+// site unless that site allows it, and this one never does. It keeps strangers'
+// pages out, not people: who may reach the address may use it.
+const (
+	changeHeader = "X-Feedsink"
+	changeValue  = "imports"
+)
+
+// Imports adds the endpoints of a desk:
+//
+//	GET  /imports                    200 and the list
+//	GET  /imports/{mapping}          200 and the one, 404
+//	POST /imports/{mapping}/release  202 and what goes on, 404, 409 if nothing is halted;
+//	                                 403 without the header X-Feedsink: imports
+func Imports(desk Desk) Part {
+	return func(mux *http.ServeMux) {
+		mux.HandleFunc("GET /imports", func(w http.ResponseWriter, _ *http.Request) {
+			answer(w, http.StatusOK, desk.Imports(), nil)
+		})
+		mux.HandleFunc("GET /imports/{mapping}", func(w http.ResponseWriter, r *http.Request) {
+			one, err := desk.Import(r.PathValue("mapping"))
+			answer(w, http.StatusOK, one, err)
+		})
+		mux.HandleFunc("POST /imports/{mapping}/release", func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get(changeHeader) != changeValue {
+				text(w, http.StatusForbidden, "release: the header "+changeHeader+": "+changeValue+" is missing, which keeps web pages of others from releasing\n")
+				return
+			}
+			released, err := desk.Release(r.PathValue("mapping"))
+			answer(w, http.StatusAccepted, released, err)
+		})
+	}
+}
+
+// answer writes a value as JSON, or what kept it from being one as text.
+func answer(w http.ResponseWriter, status int, value any, err error) {
+	var body []byte
+	if err == nil {
+		body, err = json.MarshalIndent(value, "", "  ")
+	}
+	if err != nil {
+		status = http.StatusInternalServerError
+		if refusal, ok := errors.AsType[*Refusal](err); ok {
+			status = refusal.Status
+		}
+		text(w, status, err.Error()+"\n")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	write(w, status, append(body, '\n'))
+}

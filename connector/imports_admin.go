@@ -1,0 +1,125 @@
+package connector
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/admin"
+)
+
+// MappingImports is the batch lane of one mapping, at /imports.
+type MappingImports struct {
+	Mapping string `json:"mapping"`
+	Table   string `json:"table"`
+	// Owned says that this process has the table. Another member has it
+	// otherwise, or nobody yet; what follows is then empty.
+	Owned       bool                  `json:"owned"`
+	SlotsLeft   *int                  `json:"slotsLeft,omitempty"` // imports left today, the reserve included
+	SlotsPerDay int                   `json:"slotsPerDay"`
+	Open        *OpenFile             `json:"open,omitempty"`
+	Import      *batcher.ImportStatus `json:"import,omitempty"` // on its way
+	Halted      string                `json:"halted,omitempty"` // why the import waits for a release
+	Kept        []string              `json:"kept,omitempty"`   // files in the spool for a person to look at
+}
+
+// OpenFile is the file that takes rows.
+type OpenFile struct {
+	Rows  int64     `json:"rows"`  // distinct keys, within about 3 %
+	Bytes int64     `json:"bytes"` // uncompressed
+	Since time.Time `json:"since"` // its first row
+}
+
+// Released is what goes on after a release.
+type Released struct {
+	Mapping   string `json:"mapping"`
+	File      string `json:"file"`                // sent again
+	SlotsLeft *int   `json:"slotsLeft,omitempty"` // imports left today, the reserve included
+}
+
+// desk is where an operator sees and steers the batch lane, through the admin
+// server.
+type desk struct{ sink *Sink }
+
+// Imports lists the mappings of the batch lane, none if this process does not
+// run it. Its type is []MappingImports.
+func (d desk) Imports() any {
+	list := []MappingImports{}
+	if d.sink.files != nil {
+		for _, st := range d.sink.files.Status() {
+			list = append(list, d.mapping(st))
+		}
+	}
+	return list
+}
+
+// Import is one mapping. Its type is MappingImports.
+func (d desk) Import(name string) (any, error) { return d.find(name) }
+
+// Release sends a halted mapping's file again. Its type is Released.
+func (d desk) Release(name string) (any, error) {
+	m, err := d.find(name)
+	if err != nil {
+		return nil, err
+	}
+	if m.Halted == "" || d.sink.files.Release(name) != nil { // somebody else was faster
+		return nil, &admin.Refusal{Status: http.StatusConflict, Message: d.notHalted(m)}
+	}
+	return Released{Mapping: name, File: m.Import.File, SlotsLeft: m.SlotsLeft}, nil
+}
+
+func (d desk) notHalted(m MappingImports) string {
+	message := "mapping " + m.Mapping + ": nothing to release, no import of it is halted"
+	if !m.Owned {
+		message += " here; this process does not have its table, ask the member that does"
+	}
+	if others := d.sink.halted()[m.Mapping]; len(others) > 0 {
+		message += ". Its partitions wait for another reason: " + strings.Join(others, "; ")
+	}
+	return message
+}
+
+// find is the mapping, or a refusal that says what there is instead.
+func (d desk) find(name string) (MappingImports, error) {
+	if d.sink.files == nil {
+		return MappingImports{}, unknown("mapping %s: not here, this process does not run the batch lane", name)
+	}
+	all := d.sink.files.Status()
+	names := make([]string, len(all))
+	for i, st := range all {
+		if st.Mapping == name {
+			return d.mapping(st), nil
+		}
+		names[i] = st.Mapping
+	}
+	has := "the batch lane has " + strings.Join(names, ", ")
+	for _, m := range d.sink.router.Mappings() {
+		if m.Name == name {
+			return MappingImports{}, unknown("mapping %s: has no imports, all of its routes lead to the immediate lane; %s", name, has)
+		}
+	}
+	return MappingImports{}, unknown("mapping %s: is not in the configuration; %s", name, has)
+}
+
+func unknown(format string, args ...any) error {
+	return &admin.Refusal{Status: http.StatusNotFound, Message: fmt.Sprintf(format, args...)}
+}
+
+func (d desk) mapping(st batcher.MappingStatus) MappingImports {
+	slots := d.sink.pacing.tables[st.Mapping]
+	m := MappingImports{
+		Mapping: st.Mapping, Table: slots.table, SlotsPerDay: slots.PerDay,
+		Import: st.Import, Halted: st.Halted, Kept: slices.Clone(st.Kept),
+	}
+	var left int
+	if left, m.Owned = d.sink.pacing.remaining(st.Mapping); m.Owned {
+		m.SlotsLeft = &left
+	}
+	if !st.Opened.IsZero() {
+		m.Open = &OpenFile{Rows: st.Rows, Bytes: st.Bytes, Since: st.Opened}
+	}
+	return m
+}
