@@ -9,10 +9,11 @@ import (
 // the ledger has it. The former owner's files are gone.
 type Adopted struct {
 	Import
-	// Rebuild says that the file was not loaded: its generation is built again
+	// Rebuild says that the file is not loaded: its generation is built again
 	// from the same records, and the parts before it, which are loaded, are left
-	// out. Otherwise the file was sent, as execution Import.Execution, or, if
-	// that is empty, nobody can tell.
+	// out. Import.Execution then names the execution that FAILED, if one did.
+	// Otherwise the file was sent, as execution Import.Execution, or, if that is
+	// empty, nobody can tell.
 	Rebuild bool
 	// Changed says that the mapping is not the one any more that routed the
 	// records: once the import has ended they are all read again.
@@ -32,6 +33,11 @@ func (b *Batcher) Adopt(mapping string, a Adopted) error {
 		return unknown(mapping)
 	}
 	a.Mapping, a.Table = l.Name, l.Table
+	for op, load := range l.Loads {
+		if load.Mode == a.Mode {
+			a.Op, a.ETL = op, load.ETL
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if a.Rebuild && !a.Changed {
@@ -44,85 +50,107 @@ func (b *Batcher) Adopt(mapping string, a Adopted) error {
 }
 
 // adoptedLife ends an adopted import: it is awaited and confirmed like one's own.
-// What cannot be confirmed is built again.
+// What cannot be confirmed is built again, in the next assignment: the steps
+// here are the ledger's, so that a crash among them leaves what there was before.
 func (f *flight) adoptedLife(ctx, send context.Context) error {
 	imp := f.adopted.Import
-	if f.adopted.Rebuild { // of a mapping that was changed
-		return f.rebuild(ctx, send, Import{Mapping: imp.Mapping, Table: imp.Table})
+	switch {
+	case f.adopted.Rebuild: // of a mapping that was changed
+		return f.startOver(ctx, send, imp)
+	case imp.Execution == "":
+		return f.outwait(ctx, send, imp)
 	}
-	log := f.log.With("file", imp.File, "execution", imp.Execution, "part", imp.Part, "parts", imp.Parts)
-	if imp.Execution == "" {
-		// The former owner may still be sending: its request ends within the
-		// grace. Only then is it certain that no execution follows ours.
-		log.Warn("an import was begun by a former owner and nobody can tell whether it was sent; waiting for its request to end, then building it again", "wait", f.batcher.cfg.Grace)
-		f.enter(Waiting, imp)
-		if err := pause(ctx, f.batcher.cfg.Grace); err != nil {
-			return err
-		}
-		imp.Attempt++
-		return f.rebuild(ctx, send, imp)
-	}
-	log.Info("adopting the import of a former owner")
+	f.log.Info("adopting the import of a former owner", "file", imp.File, "execution", imp.Execution, "part", imp.Part, "parts", imp.Parts)
 	begun := time.Now()
 	results, err := f.await(ctx, imp)
 	if err != nil {
 		return err
 	}
+	imp.Rows = max(results.Read, results.InError) // the ledger does not keep their number
 	f.batcher.observer.ImportEnded(imp, results, time.Since(begun))
 	if results.Status == Failed {
-		log.Warn("the adopted import FAILED; its file is built again", "reason", results.Reason)
+		f.log.Warn("the adopted import FAILED; its file is built again", "file", imp.File, "execution", imp.Execution, "reason", results.Reason)
 		imp.Attempt++
-		return f.rebuild(ctx, send, imp)
+		return f.startOver(ctx, send, imp)
 	}
 	if err := f.keepErrors(ctx, imp, results); err != nil {
 		return err
 	}
-	if f.adopted.Changed {
-		return f.rebuild(ctx, send, imp)
-	}
-	if imp.Part < imp.Parts {
-		imp.Part, imp.Attempt = imp.Part+1, 1
-		return f.rebuild(ctx, send, imp)
+	if f.adopted.Changed || imp.Part < imp.Parts {
+		return f.startOver(ctx, send, after(imp))
 	}
 	return f.confirm(send, imp)
 }
 
-// rebuild has the partitions read again from their committed offsets; the
-// assignment ends with that, and the next one finds what is to be built.
-func (f *flight) rebuild(ctx, send context.Context, imp Import) error {
-	imp.Execution = ""
-	if f.adopted.Changed {
-		imp.Part = 0
+// outwait deals with an import of which nobody can tell whether it was sent. The
+// former owner may still be sending it: its request ends within the grace. Only
+// then is it certain that no execution follows ours and undoes it.
+func (f *flight) outwait(ctx, send context.Context, imp Import) error {
+	f.log.Warn("an import was begun by a former owner and nobody can tell whether it was sent; its request is waited out, then the file is built again and takes another slot of the day",
+		"file", imp.File, "part", imp.Part, "parts", imp.Parts, "wait", f.batcher.cfg.Grace)
+	f.enter(Waiting, imp)
+	if err := pause(ctx, f.batcher.cfg.Grace); err != nil {
+		return err
 	}
-	if err := f.commit(send, "rebuild import", imp, f.batcher.ledger.StartOver); err != nil {
+	imp.Attempt++
+	return f.startOver(ctx, send, imp)
+}
+
+// after is the file behind imp in its generation, as far as imp tells.
+func after(imp Import) Import {
+	imp.Part, imp.Attempt, imp.Mode, imp.Execution = imp.Part+1, 1, "", ""
+	return imp
+}
+
+// startOver has the partitions read again from their committed offsets; the
+// assignment ends with that, and the next one finds what is to be built.
+func (f *flight) startOver(ctx, send context.Context, imp Import) error {
+	if f.adopted.Changed { // nobody can tell any more what was in the file
+		imp = Import{Mapping: imp.Mapping, Table: imp.Table}
+	}
+	if err := f.commit(send, "start over", imp, f.batcher.ledger.StartOver); err != nil {
 		return err
 	}
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// remaining leaves out the files of a rebuilt generation that are loaded, and
-// counts the tries that the first of the others has had.
+// remaining leaves out the files of a rebuilt generation that are loaded. The
+// first of the others goes on counting its tries. One that FAILED too often is
+// kept and halts the mapping; tries that were cut off are no reason to.
 func (f *flight) remaining(ctx, send context.Context, imports []Import) ([]Import, error) {
-	if f.from.Part == 0 {
+	from := f.from
+	switch {
+	case from.Part == 0: // not a rebuilt one
+		return imports, nil
+	case len(imports) == 0: // its records are gone from the log, newer ones took their place
+		return nil, f.confirm(send, from)
+	case !resembles(imports, from):
+		// Records are gone from the log, or those of several partitions met in
+		// another order. What is loaded can be loaded again, what is not must be.
+		f.log.Warn("a generation that is built again has other files than before; all of them are sent", "file", from.File, "part", from.Part, "parts", from.Parts, "now", len(imports))
 		return imports, nil
 	}
-	loaded := min(f.from.Part-1, len(imports))
+	loaded := from.Part - 1
 	for _, file := range f.files[:loaded] {
 		f.batcher.spool.remove(file.name)
 	}
 	imports, f.files = imports[loaded:], f.files[loaded:]
-	if len(imports) == 0 {
-		return nil, f.confirm(send, f.from)
+	imports[0].Attempt = from.Attempt
+	if from.Execution == "" {
+		return imports, nil
 	}
-	imports[0].Attempt = f.from.Attempt
-	for i := range imports {
-		imports[i].Generation = f.from.Generation
-	}
-	if f.retries = f.from.Attempt - 1; f.retries > f.RetryFailed {
-		return imports, f.halt(ctx, &imports[0], "import "+imports[0].File+": every try of a former owner failed or was cut off")
+	if f.retries = from.Attempt - 1; f.retries > f.RetryFailed {
+		return imports, f.halt(ctx, &imports[0], "import "+from.File+", execution "+from.Execution+": FAILED under a former owner, its tries are used up")
 	}
 	return imports, nil
+}
+
+// resembles reports whether the files are those that a former owner had, as far
+// as the ledger tells.
+func resembles(imports []Import, from Import) bool {
+	return len(imports) == from.Parts && from.Part <= from.Parts &&
+		(from.Mode == "" || imports[from.Part-1].Mode == from.Mode)
 }
 
 // rebuild is a generation that is built again from the records it had.

@@ -165,6 +165,28 @@ func (b *Batcher) Discard(mapping string) {
 	}
 }
 
+// HandOver is Discard for partitions that go in good order. A file that is being
+// sent comes to its answer first, and its execution is written down, so that the
+// next owner adopts it instead of sending it again. Until ctx ends, that is:
+// what is on its way then is cut off. No other step is begun.
+func (b *Batcher) HandOver(ctx context.Context, mappings ...string) {
+	var flights []*flight
+	for _, name := range mappings {
+		if l, ok := b.byName[name]; ok {
+			if f := l.ground(); f != nil {
+				flights = append(flights, f)
+			}
+		}
+	}
+	for _, f := range flights {
+		select {
+		case <-f.ended:
+		case <-ctx.Done():
+		}
+		f.forget(f)
+	}
+}
+
 // Release lets a halted mapping try its kept file again, with as many tries as
 // at first. It is an operator's decision.
 func (b *Batcher) Release(mapping string) error {

@@ -34,7 +34,6 @@ type Import struct {
 	Mapping     string        `json:"-"`
 	Table       schemas.Table `json:"-"`
 	Fingerprint uint64        `json:"-"`                   // of the mapping that routed its rows
-	Generation  string        `json:"-"`                   // what all files of one roll share; the ledger's entry is known by it
 	Part        int           `json:"part,omitzero"`       // 1-based place of the file in its generation: parts before it are loaded
 	Parts       int           `json:"parts,omitzero"`      // files of the generation
 	Op          schemas.Op    `json:"-"`                   // what its rows do
@@ -53,17 +52,18 @@ type Import struct {
 // batcher tries again as long as all claims are live, so a step may be written
 // twice. Calls for one mapping never overlap; calls for different mappings do.
 type Ledger interface {
-	// Commit replaces the entry of imp.Generation: an intent while imp.Execution
-	// is empty, the running execution after. An intent whose File or Attempt is
-	// new takes one of the table's imports of the day.
+	// Commit replaces the table's entry: an intent while imp.Execution is empty,
+	// the running execution after. An intent whose File or Attempt is new takes
+	// one of the table's imports of the day.
 	Commit(ctx context.Context, imp Import, claims []Claim) error
 	// Confirm releases the claims and removes the entry, in one commit. imp is
 	// the generation's last import.
 	Confirm(ctx context.Context, imp Import, claims []Claim) error
 	// StartOver notes in the entry that imp's file is to be built again and the
-	// parts before it are loaded, commits that, and has the partitions read
-	// again from their committed offsets. The claims' assignments end soon
-	// after: Discard follows.
+	// parts before it are loaded; imp.Execution is the one that FAILED, if that is
+	// why. Without a Part it takes the entry off. It commits that, and has the
+	// partitions read again from their committed offsets. The claims'
+	// assignments end soon after: Discard follows.
 	StartOver(ctx context.Context, imp Import, claims []Claim) error
 }
 

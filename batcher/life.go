@@ -10,7 +10,8 @@ import (
 type flight struct {
 	*line
 	generation *generation
-	cancel     func() // Discard's
+	reins      reins
+	ended      chan struct{} // closed once nothing of it is on its way
 	hints      chan string
 	released   chan struct{}
 	files      []sealedFile // not confirmed yet
@@ -29,9 +30,13 @@ type flight struct {
 // else now, who reads them again.
 var errLost = errors.New("the partitions were lost")
 
-func newFlight(l *line, g *generation, cancel func()) *flight {
+// reins end a flight from outside: stop lets what is on its way come to its
+// answer and be written down, cut does not.
+type reins struct{ stop, cut func() }
+
+func newFlight(l *line, g *generation, r reins) *flight {
 	return &flight{
-		line: l, generation: g, cancel: cancel,
+		line: l, generation: g, reins: r, ended: make(chan struct{}),
 		hints: make(chan string, 1), released: make(chan struct{}, 1),
 		now: ImportStatus{Step: Sealing, Since: time.Now()},
 	}
@@ -40,6 +45,7 @@ func newFlight(l *line, g *generation, cancel func()) *flight {
 // run carries the generation to its end, or until ctx ends: with Run or with
 // Discard. send is for what is on its way; it outlives Run by the grace.
 func (f *flight) run(ctx, send context.Context) {
+	defer close(f.ended)
 	life := f.life
 	if f.adopted != nil {
 		life = f.adoptedLife

@@ -117,13 +117,13 @@ func (l *line) run(ctx, send context.Context) {
 }
 
 // runOnce takes one generation to its end; false when ctx ended before one was
-// due. Discard ends the generation alone, through cancel.
+// due. Discard and HandOver end the generation alone, through its reins.
 func (l *line) runOnce(ctx, send context.Context) bool {
-	ctx, end := context.WithCancel(ctx)
-	defer end()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	send, cut := context.WithCancel(send)
 	defer cut()
-	f := l.roll(ctx, func() { end(); cut() })
+	f := l.roll(ctx, reins{stop, cut})
 	if f == nil {
 		return false
 	}
@@ -138,9 +138,9 @@ func (l *line) runOnce(ctx, send context.Context) bool {
 
 // roll waits until the open generation is due and detaches it; nil when ctx has
 // ended. While the gate holds it back it goes on growing.
-func (l *line) roll(ctx context.Context, cancel func()) *flight {
+func (l *line) roll(ctx context.Context, r reins) *flight {
 	for {
-		if f := l.inherited(cancel); f != nil {
+		if f := l.inherited(r); f != nil {
 			return f
 		}
 		g, wait := l.due()
@@ -151,7 +151,7 @@ func (l *line) roll(ctx context.Context, cancel func()) *flight {
 			return nil
 		}
 		if g != nil && wait <= 0 {
-			if f := l.detach(g, cancel); f != nil {
+			if f := l.detach(g, r); f != nil {
 				return f
 			}
 			continue
@@ -175,16 +175,16 @@ const longestGateWait = time.Minute
 
 // inherited is the flight of what a former owner left, if it can begin: an
 // import to be awaited, or a generation that is built again and complete.
-func (l *line) inherited(cancel func()) *flight {
+func (l *line) inherited(r reins) *flight {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var f *flight
 	switch {
 	case l.adopted != nil:
-		f = newFlight(l, &generation{journal: newJournal(l.batcher.spool, "", 0, 1), claims: l.adopted.Claims}, cancel)
+		f = newFlight(l, &generation{journal: newJournal(l.batcher.spool, "", 0, 1), claims: l.adopted.Claims}, r)
 		f.adopted, l.adopted = l.adopted, nil
 	case l.rebuilding != nil && len(l.rebuilding.upTo) == 0:
-		f = newFlight(l, l.rebuilding.generation, cancel)
+		f = newFlight(l, l.rebuilding.generation, r)
 		f.from, l.rebuilding = l.rebuilding.from, nil
 	default:
 		return nil
@@ -211,18 +211,26 @@ func (l *line) due() (*generation, time.Duration) {
 }
 
 // detach makes the generation the one on its way, unless it was discarded.
-func (l *line) detach(g *generation, cancel func()) *flight {
+func (l *line) detach(g *generation, r reins) *flight {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open != g {
 		return nil
 	}
 	l.open = nil
-	l.flight = newFlight(l, g, cancel)
+	l.flight = newFlight(l, g, r)
 	return l.flight
 }
 
 func (l *line) discard() {
+	if f := l.ground(); f != nil {
+		l.forget(f)
+	}
+}
+
+// ground drops what waits and lets the flight, which it returns, take no further
+// step; nil: there is none.
+func (l *line) ground() *flight {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open != nil {
@@ -235,7 +243,17 @@ func (l *line) discard() {
 	}
 	l.adopted = nil
 	if l.flight != nil {
-		l.flight.cancel()
+		l.flight.reins.stop()
+	}
+	return l.flight
+}
+
+// forget cuts a flight off.
+func (l *line) forget(f *flight) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f.reins.cut()
+	if l.flight == f {
 		l.flight = nil
 	}
 }

@@ -38,7 +38,7 @@ func (f *flight) seal(ctx context.Context) ([]Import, error) {
 		load := f.Loads[file.op]
 		imports[i] = Import{
 			Mapping: f.Name, Table: f.Table, Fingerprint: f.Fingerprint,
-			Generation: name, Part: i + 1, Parts: len(f.files),
+			Part: i + 1, Parts: len(f.files),
 			Op: file.op, Mode: load.Mode, ETL: load.ETL,
 			File: file.name, Rows: file.rows, Bytes: file.bytes, Attempt: 1,
 		}
@@ -147,7 +147,11 @@ func (f *flight) record(ctx, send context.Context, imp *Import, execution string
 	imp.Execution = execution
 	f.enter(Recording, *imp)
 	f.log.Info("import triggered", "file", imp.File, "execution", execution, "rows", imp.Rows, "bytes", imp.Bytes)
-	return f.commit(send, "record", *imp, f.batcher.ledger.Commit)
+	if err := f.commit(send, "record", *imp, f.batcher.ledger.Commit); err != nil {
+		return err
+	}
+	f.log.Debug("execution is on record", "file", imp.File, "execution", execution)
+	return nil
 }
 
 // await polls until the execution has ended. A poll that fails changes nothing:

@@ -111,15 +111,24 @@ func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects 
 	return nil
 }
 
-// release drops the open files of the tables that go, all partitions of a
-// table going together, and lets go of their imports.
+// release drops the open files of the tables that go and lets go of their
+// imports. All partitions of a table go together; where some stay behind, one of
+// its topics having been created again, their records are read again.
 func (f *filing) release(_ context.Context, ps []*source.Partition) {
+	var left []*source.Partition
 	for _, m := range f.lane.router.Mappings() {
-		goes := func(p *source.Partition) bool { return slices.Contains(m.Config.Topics, p.Topic) }
-		if _, batch := m.Lanes(); batch && slices.ContainsFunc(ps, goes) {
-			f.files.Discard(m.Name)
+		reads := func(p *source.Partition) bool { return slices.Contains(m.Config.Topics, p.Topic) }
+		if _, batch := m.Lanes(); !batch || !slices.ContainsFunc(ps, reads) {
+			continue
+		}
+		f.files.Discard(m.Name)
+		for _, p := range f.lane.source.Partitions() {
+			if reads(p) && !slices.Contains(ps, p) {
+				left = append(left, p)
+			}
 		}
 	}
+	f.lane.source.ReadAgain(left)
 }
 
 func haltCause(mapping string) string { return "mapping " + mapping }

@@ -66,20 +66,17 @@ func (d desk) Release(name string) (any, error) {
 		return nil, err
 	}
 	if m.Halted == "" || d.sink.files.Release(name) != nil { // somebody else was faster
-		return nil, &admin.Refusal{Status: http.StatusConflict, Message: d.notHalted(m)}
+		return nil, &admin.Refusal{Status: http.StatusConflict, Message: notHalted(m)}
 	}
 	return Released{Mapping: name, File: m.Import.File, SlotsLeft: m.SlotsLeft}, nil
 }
 
-func (d desk) notHalted(m MappingImports) string {
-	message := "mapping " + m.Mapping + ": nothing to release, no import of it is halted"
+func notHalted(m MappingImports) string {
+	const message = "mapping %s: nothing to release, no import of it is halted"
 	if !m.Owned {
-		message += " here; this process does not have its table, ask the member that does"
+		return fmt.Sprintf(message+" here; this process does not have its table, ask the member that does", m.Mapping)
 	}
-	if others := d.sink.halted()[m.Mapping]; len(others) > 0 {
-		message += ". Its partitions wait for another reason: " + strings.Join(others, "; ")
-	}
-	return message
+	return fmt.Sprintf(message+"; if its partitions wait all the same, /status says what for", m.Mapping)
 }
 
 // find is the mapping, or a refusal that says what there is instead.

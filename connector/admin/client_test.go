@@ -22,7 +22,7 @@ func TestClientAsksAndReleases(t *testing.T) {
 	c := client(t, d.serve(t))
 	var list []shown
 	if err := c.Imports(t.Context(), &list); err != nil || len(list) != 1 || list[0] != (shown{"customers", 7}) {
-		t.Errorf("list: got %v, %v, want customers with 7 rows", list, err)
+		t.Fatalf("list: got %v, %v, want customers with 7 rows", list, err)
 	}
 	var one shown
 	if err := c.Import(t.Context(), "customers", &one); err != nil || one != list[0] {
@@ -62,7 +62,7 @@ func TestClientTellsAnotherServerFromASink(t *testing.T) {
 		{502, "text/html", "<html>bad gateway</html>", "502 Bad Gateway"},
 		{500, "text/plain; charset=utf-8", "", "500 Internal Server Error"},
 		{404, "text/plain; charset=utf-8", "404 page not found\n", "404 page not found"},
-		{500, "text/plain", strings.Repeat("no ", 1<<20), "no no"},
+		{500, "text/plain", strings.Repeat("never ", 1<<20), "never"},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", c.kind)

@@ -148,6 +148,7 @@ func (s *Source) welcome() {
 	}
 	s.mu.Unlock()
 	if len(fresh) > 0 {
+		agree(fresh)
 		s.handler.Assigned(fresh)
 	}
 }
@@ -200,22 +201,24 @@ func (s *Source) reload(ctx context.Context) map[*Partition]int64 {
 // before, from wherever the partition stood, must not be taken for those that
 // follow the ledger.
 func (s *Source) rewind(starts map[*Partition]int64) {
+	// Those that were revoked meanwhile are another member's: the handler was
+	// told that they go, and would hear of no second end.
+	maps.DeleteFunc(starts, func(p *Partition, _ int64) bool { return !p.Live() })
 	if len(starts) == 0 {
 		return
 	}
 	set := map[string]map[int32]kgo.EpochOffset{}
 	for p, at := range starts {
-		if !p.Live() {
-			continue
-		}
 		if set[p.Topic] == nil {
 			set[p.Topic] = map[int32]kgo.EpochOffset{}
 		}
 		set[p.Topic][p.ID] = kgo.EpochOffset{Epoch: -1, Offset: at}
 	}
 	s.client.SetOffsets(set)
-	s.handler.Assigned(slices.Collect(maps.Keys(starts)))
-	for p := range starts {
-		p.begin()
+	ps := slices.Collect(maps.Keys(starts))
+	for _, p := range ps {
+		p.begin() // before the handler's word: it may have something to commit at once
 	}
+	agree(ps)
+	s.handler.Assigned(ps)
 }

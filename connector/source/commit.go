@@ -146,10 +146,15 @@ func (p *Partition) snapshot() (next commit, ok bool, err error) {
 
 // commit writes the watermark and ledger of those of ps that have changed.
 func (s *Source) commit(ctx context.Context, ps []*Partition) error {
-	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
-	defer cancel()
 	s.commits.Lock()
 	defer s.commits.Unlock()
+	return s.write(ctx, ps)
+}
+
+// write is commit with s.commits held.
+func (s *Source) write(ctx context.Context, ps []*Partition) error {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
 	next := map[topicPartition]commit{}
 	owner := map[topicPartition]*Partition{}
 	offsets := map[string]map[int32]kgo.EpochOffset{}

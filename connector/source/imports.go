@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -19,6 +20,8 @@ import (
 // attempt of a file. ErrFenced, or any other error, means that the step is not
 // on record.
 func (s *Source) RecordImport(ctx context.Context, im ack.Import, home string, claims []*Claim) error {
+	s.commits.Lock() // no other commit finds the step noted for some of the partitions only
+	defer s.commits.Unlock()
 	ps := partitionsOf(claims)
 	if im.State == ack.Intended {
 		at := s.partition(home, 0)
@@ -32,44 +35,63 @@ func (s *Source) RecordImport(ctx context.Context, im ack.Import, home string, c
 			return ErrFenced
 		}
 	}
-	return s.commit(ctx, unique(ps))
+	return s.write(ctx, unique(ps))
 }
 
 // ConfirmImport releases the claims, everything they cover being confirmed, and
 // removes the table's entry, in one commit. It may be repeated.
 func (s *Source) ConfirmImport(ctx context.Context, table string, claims []*Claim) error {
+	s.commits.Lock()
+	defer s.commits.Unlock()
 	for _, c := range claims {
 		if !c.release(table) {
 			return ErrFenced
 		}
 	}
-	return s.commit(ctx, unique(partitionsOf(claims)))
+	return s.write(ctx, unique(partitionsOf(claims)))
 }
 
 // StartOver commits the entry, or its removal if im has no part, and then has
 // all partitions that belong together with the claims' read again from their
 // committed offsets, in new assignments. The handler is told of both.
 func (s *Source) StartOver(ctx context.Context, im ack.Import, claims []*Claim) error {
+	s.commits.Lock()
+	defer s.commits.Unlock()
 	for _, c := range claims {
 		if !c.record(im) {
 			return ErrFenced
 		}
 	}
 	ps := unique(partitionsOf(claims))
-	if err := s.commit(ctx, ps); err != nil {
+	if err := s.write(ctx, ps); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for tp, p := range s.parts {
 		if slices.ContainsFunc(ps, func(q *Partition) bool { return s.together(tp.topic, q.Topic) }) {
-			p.drain()
-			if !slices.Contains(s.again, p) {
-				s.again = append(s.again, p)
-			}
+			s.readAgain(p)
 		}
 	}
 	return nil
+}
+
+// ReadAgain has partitions read again from their committed offsets, in new
+// assignments, as soon as none of their records is on its way one by one.
+func (s *Source) ReadAgain(ps []*Partition) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range ps {
+		s.readAgain(p)
+	}
+}
+
+// readAgain is ReadAgain with the lock held.
+func (s *Source) readAgain(p *Partition) {
+	p.drain()
+	if !slices.Contains(s.again, p) {
+		s.again = append(s.again, p)
+	}
 }
 
 // together reports whether two topics have one owner.
@@ -88,6 +110,11 @@ func (s *Source) startOver(ctx context.Context) {
 	if len(again) == 0 || slices.ContainsFunc(again, func(p *Partition) bool { return p.Unconfirmed().Pending > 0 }) {
 		return
 	}
+	// The handler lets go while commits still pass: what it is sending for another
+	// table of these partitions is written down, so that it is not sent twice.
+	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	s.handler.Release(releasing, again)
 	if err := s.commit(ctx, again); err != nil {
 		s.log.Warn("offsets were not committed; reading again waits for that", "error", err)
 		return
@@ -103,7 +130,6 @@ func (s *Source) startOver(ctx context.Context) {
 	}
 	s.mu.Unlock()
 	s.log.Info("reading records again from the committed offsets", "partitions", len(again))
-	s.handler.Release(over(ctx), again)
 }
 
 func partitionsOf(claims []*Claim) []*Partition {
@@ -198,6 +224,27 @@ func (p *Partition) adopt(imports []ack.Import) {
 		}
 		p.adopted = append(p.adopted, Adopted{im, c})
 	}
+}
+
+// agree makes the ledgers of one table tell one story. A refusal or a crash amid
+// a commit may have left some of them a step behind: where one says that a file is
+// built again, no file covers the records of any.
+func agree(ps []*Partition) {
+	rebuilt := map[string]bool{}
+	for _, p := range ps {
+		for _, a := range p.Adopted() {
+			rebuilt[a.Table] = rebuilt[a.Table] || a.State == ack.Rebuild
+		}
+	}
+	for _, p := range ps {
+		p.uncover(rebuilt)
+	}
+}
+
+func (p *Partition) uncover(tables map[string]bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.covered, func(table string, _ int64) bool { return tables[table] })
 }
 
 // Abandon lets go of an entry that no mapping stands behind any more.

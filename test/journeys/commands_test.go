@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/test/sandbox"
@@ -106,6 +108,10 @@ func (s *story) stop(d *datadriven.TestData) string {
 	if sink == nil {
 		s.fatalf("no sink %s runs", name(d))
 	}
+	if _, begin := d.Arg("begin"); begin {
+		sink.tell()
+		return ""
+	}
 	delete(s.sinks, sink.name)
 	s.check(sink.stop())
 	return ""
@@ -156,6 +162,28 @@ func (s *story) finish(*datadriven.TestData) string { s.service.Release(); retur
 
 func (s *story) fail(d *datadriven.TestData) string {
 	s.service.FailImports(text(d, "table", "customers"), s.number(d, "n", 1), text(d, "reason", "invalid file"))
+	return ""
+}
+
+func (s *story) letters(d *datadriven.TestData) string {
+	switch s.subject(d) {
+	case "hold":
+		topics, err := s.admin.ListTopics(s.t.Context(), "dlq")
+		s.check(err)
+		id, held := topics["dlq"].ID, make(chan struct{})
+		s.post = sync.OnceFunc(func() { close(held) })
+		s.cluster.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
+			s.cluster.KeepControl()
+			if r.(*kmsg.ProduceRequest).Topics[0].TopicID == id {
+				s.cluster.SleepControl(func() { <-held })
+			}
+			return nil, nil, false
+		})
+	case "post":
+		s.post()
+	default:
+		s.fatalf("letters: hold or post")
+	}
 	return ""
 }
 

@@ -50,12 +50,14 @@ type world struct {
 	story   *story
 	service *sandbox.Sandbox
 	url     string
+	cluster *kfake.Cluster
 	brokers []string
 	spool   string
 	client  *kgo.Client
 	admin   *kadm.Client
 	sinks   map[string]*running
 	sent    map[string]*kgo.Record // by where
+	post    func()                 // lets dead letters through that are held back
 	logs    logBuffer
 }
 
@@ -90,11 +92,12 @@ func (s *story) open(d *datadriven.TestData) string {
 }
 
 func newWorld(s *story, c settings) *world {
-	w := &world{settings: c, story: s, spool: s.t.TempDir(), sinks: map[string]*running{}, sent: map[string]*kgo.Record{}}
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1),
+	w := &world{settings: c, story: s, spool: s.t.TempDir(), sinks: map[string]*running{}, sent: map[string]*kgo.Record{}, post: func() {}}
+	var err error
+	w.cluster, err = kfake.NewCluster(kfake.NumBrokers(1),
 		kfake.SeedTopics(int32(c.partitions), "customers", "orders"), kfake.SeedTopics(1, "dlq"))
 	s.check(err)
-	w.brokers = cluster.ListenAddrs()
+	w.brokers = w.cluster.ListenAddrs()
 	w.service, err = sandbox.New(sandbox.Config{
 		Entity: "acme", APIKeys: []string{apiKey}, TokenLifetime: c.token, Tables: tables, ETLs: etls,
 		Processing: 20 * time.Millisecond, KeepCalls: 10_000, Dir: s.t.TempDir(),
@@ -112,7 +115,8 @@ func newWorld(s *story, c settings) *world {
 		if err := errors.Join(server.Close(), w.service.Close()); err != nil {
 			s.t.Error(err)
 		}
-		cluster.Close()
+		w.post() // a broker that holds requests back does not close
+		w.cluster.Close()
 		if s.t.Failed() || os.Getenv("SINKLOG") != "" {
 			s.t.Logf("the sinks' log:\n%s", &w.logs)
 		}
@@ -190,7 +194,8 @@ func (w *world) env(spool string) func(string) (string, bool) {
 type running struct {
 	*connector.Sink
 	name string
-	stop func() error // as SIGTERM does; returns when the sink has stopped
+	tell func()       // to stop, as SIGTERM does
+	stop func() error // the same; returns when the sink has stopped
 }
 
 // start starts a sink with a spool of its own, which it finds again when it is
@@ -211,7 +216,7 @@ func (w *world) start(name string) (*running, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- sink.Run(ctx) }()
-	r := &running{Sink: sink, name: name, stop: sync.OnceValue(func() error {
+	r := &running{Sink: sink, name: name, tell: cancel, stop: sync.OnceValue(func() error {
 		cancel()
 		return <-ended
 	})}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/admin"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// situations are mappings in every state that looks different.
+func situations() []connector.MappingImports {
+	return []connector.MappingImports{
+		{
+			Mapping: "customers", Table: "clients", Owned: true, SlotsLeft: new(9), SlotsPerDay: 12,
+			Open: &connector.OpenFile{Rows: 311, Bytes: 40960, Since: noon.Add(-5 * time.Minute)},
+			Import: &batcher.ImportStatus{
+				Import: batcher.Import{Part: 1, Parts: 2, Mode: "CREATE_OR_UPDATE", ETL: "101", File: "c.csv.gz", Rows: 5000, Bytes: 123456, Attempt: 1, Execution: "1004"},
+				Step:   batcher.Importing, Since: noon.Add(-130*time.Second - 400*time.Millisecond),
+			},
+		},
+		{
+			Mapping: "consents", Table: "consents", Owned: true, SlotsLeft: new(0), SlotsPerDay: 3,
+			Import: &batcher.ImportStatus{
+				Import: batcher.Import{Part: 1, Parts: 1, Mode: "UPDATE_ONLY", ETL: "7", File: "d.csv.gz", Rows: 1, Bytes: 80, Attempt: 3},
+				Step:   batcher.Halting, Since: noon.Add(time.Second), // its clock is ahead
+			},
+			Halted: "import d.csv.gz, execution 12: FAILED: duplicate headers", Kept: []string{"d.csv.gz.failed"},
+		},
+		{Mapping: "visits", Table: "visits", Owned: true, SlotsLeft: new(12), SlotsPerDay: 12, Open: &connector.OpenFile{Rows: 1, Bytes: 9, Since: noon}},
+		{Mapping: "quiet", Table: "quiet", Owned: true, SlotsLeft: new(12), SlotsPerDay: 12},
+		{Mapping: "theirs", Table: "theirs", SlotsPerDay: 12},
+	}
+}
+
+func TestImportsListShowsAllThatAPersonMustSee(t *testing.T) {
+	const want = `MAPPING    STEP        FOR    MODE              EXECUTION  PART    TRY  ROWS  BYTES   OPEN ROWS  SLOTS LEFT  FILE
+customers  importing   2m10s  CREATE_OR_UPDATE  1004       1 of 2  1    5000  123456  311        9 of 12     c.csv.gz
+consents   halted      0s     UPDATE_ONLY       -          1 of 1  3    1     80      -          0 of 3      d.csv.gz
+visits     collecting  0s     -                 -          -       -    -     -       1          12 of 12    -
+quiet      idle        -      -                 -          -       -    -     -       -          12 of 12    -
+theirs     not here    -      -                 -          -       -    -     -       -          -           -
+
+consents is halted: import d.csv.gz, execution 12: FAILED: duplicate headers
+consents keeps a file in the spool: d.csv.gz.failed`
+	if got := importsTable(situations(), noon); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got, want := importsTable(nil, noon), "This process has no batch lane."; got != want {
+		t.Errorf("nothing: got %q, want %q", got, want)
+	}
+}
+
+func TestImportsShowHasALineForEachThing(t *testing.T) {
+	const want = `mapping     customers
+table       clients
+step        importing, for 2m10s
+file        c.csv.gz
+mode        CREATE_OR_UPDATE
+etl         101
+execution   1004
+part        1 of 2
+try         1
+rows        5000
+bytes       123456
+open file   311 rows, 40960 bytes, for 5m0s
+slots left  9 of 12
+halted      -`
+	if got := importText(situations()[0], noon); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// imports is a desk with the situations above; consents may be released once.
+type imports struct{ released bool }
+
+func (*imports) Imports() any { return situations() }
+
+func (*imports) Import(mapping string) (any, error) {
+	for _, m := range situations() {
+		if m.Mapping == mapping {
+			return m, nil
+		}
+	}
+	return nil, &admin.Refusal{Status: http.StatusNotFound, Message: "mapping " + mapping + ": is not there"}
+}
+
+func (i *imports) Release(mapping string) (any, error) {
+	if mapping != "consents" || i.released {
+		return nil, &admin.Refusal{Status: http.StatusConflict, Message: "mapping " + mapping + ": is not halted"}
+	}
+	i.released = true
+	return connector.Released{Mapping: mapping, File: "d.csv.gz", SlotsLeft: new(0)}, nil
+}
+
+// command runs feedsink in this process.
+func command(t *testing.T, args ...string) (out string, code int, err error) {
+	t.Helper()
+	var b bytes.Buffer
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(&b)
+	err = root.ExecuteContext(t.Context())
+	return b.String(), exitCode(err), err
+}
+
+func TestImportsCommandsAskTheSink(t *testing.T) {
+	mux := http.NewServeMux()
+	d := &imports{}
+	admin.Imports(d)(mux)
+	server := httptest.NewServer(mux)
+	defer server.Close()
+
+	if _, code, err := command(t, "imports", "release", "--server", server.URL, "--mapping", "consents", "-o", "yaml"); code != exitUsage || d.released {
+		t.Errorf("release -o yaml: got code %d, %v, released %v, want %d before anything is released", code, err, d.released, exitUsage)
+	}
+	out, code, _ := command(t, "imports", "list", "--server", server.URL, "-o", "json")
+	var list []connector.MappingImports
+	if err := json.Unmarshal([]byte(out), &list); err != nil || code != exitFine || len(list) != 5 {
+		t.Fatalf("list -o json: got code %d, %v, %s, want the five mappings", code, err, out)
+	}
+	if imp := list[0].Import; imp.File != "c.csv.gz" || imp.ETL != "101" || imp.Step != batcher.Importing || imp.Since.IsZero() || *list[0].SlotsLeft != 9 {
+		t.Errorf("list -o json: got %s, want all that is known of the import", out)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"list", exitFine, "consents is halted: import d.csv.gz"},
+		{"show --mapping customers", exitFine, "execution   1004"},
+		{"show --mapping nobody", exitFailed, "mapping nobody: is not there"},
+		{"release --mapping consents", exitFine, "consents is released: d.csv.gz is sent again when the next day begins, no slot is left today"},
+		{"release --mapping consents", exitFailed, "mapping consents: is not halted"},
+	} {
+		out, code, err := command(t, append([]string{"imports", "--server", server.URL}, strings.Fields(c.args)...)...)
+		if err != nil {
+			out += err.Error()
+		}
+		if code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%s: got code %d, %q, want %d, %q", c.args, code, out, c.code, c.want)
+		}
+	}
+}
+
+func TestImportsCommandsSayWhatIsWrongWithTheirUse(t *testing.T) {
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	file := filepath.Join(t.TempDir(), "feedsink.yaml")
+	if err := os.WriteFile(file, []byte("kafka: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"list --server " + gone.URL, exitFailed, "no sink answers at " + gone.URL},
+		{"list --server " + gone.URL, exitFailed, "is it running there? --server, or -c"},
+		{"list --server localhost:8080", exitUsage, "--server: \"localhost:8080\": is no address"},
+		{"list --server http://localhost -c " + file, exitUsage, "give one of them"},
+		{"list -c " + file, exitUsage, "kafka.brokers"},
+		{"show", exitUsage, "--mapping: name the mapping"},
+		{"release", exitUsage, "--mapping: name the mapping"},
+		{"release --mapping a b", exitUsage, "unknown command"},
+		{"forget", exitUsage, "unknown command"},
+		{"list --mapping a", exitUsage, "unknown flag"},
+	} {
+		_, code, err := command(t, append([]string{"imports"}, strings.Fields(c.args)...)...)
+		if code != c.code || err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got code %d, %v, want %d, %q", c.args, code, err, c.code, c.want)
+		}
+	}
+	if out, code, _ := command(t, "imports"); code != exitFine || !strings.Contains(out, "release") {
+		t.Errorf("without a command: got code %d, %q, want its help", code, out)
+	}
+}
+
+func TestAddressComesFromWhatIsListenedOn(t *testing.T) {
+	for listen, want := range map[string]string{
+		":8080":          "http://localhost:8080",
+		"0.0.0.0:9":      "http://localhost:9",
+		"[::]:9":         "http://localhost:9",
+		"10.1.2.3:8080":  "http://10.1.2.3:8080",
+		"[fd00::1]:8080": "http://[fd00::1]:8080",
+		"sink.local:80":  "http://sink.local:80",
+		"127.0.0.1:0":    "",
+	} {
+		if got, err := listenedOn(listen); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: got %q, %v, want %q", listen, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package connector
+
+import (
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/schemas"
+	"github.com/feedsink/feedsink/test/sandbox"
+)
+
+var (
+	customersTable = schemas.Table{Name: "customers"}
+	ordersTable    = schemas.Table{Name: "orders", Custom: true}
+)
+
+// service is the service in process and a client that calls it.
+func service(t *testing.T) (*sandbox.Sandbox, *feed.Client) {
+	t.Helper()
+	s, err := sandbox.New(sandbox.Config{
+		Entity: "acme", APIKeys: []string{"the-api-key"}, KeepCalls: 100, Dir: t.TempDir(),
+		Tables: []sandbox.Table{
+			{Name: "customers", Keys: []string{"customerNumber"}, Fields: []sandbox.Field{{Name: "name"}}},
+			{Name: "orders", Custom: true, Fields: []sandbox.Field{{Name: "total", Type: sandbox.Number}, {Name: "status"}}},
+		},
+		ETLs: []sandbox.ETL{{ID: "101", Loads: []sandbox.Load{{Table: "customers", Mode: sandbox.CreateOrUpdate, GenerateErrorFiles: true}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(s)
+	client, err := feed.New(feed.Config{
+		BaseURL: server.URL, AuthURL: server.URL, Entity: "acme",
+		APIKey:  func() (feed.Secret, error) { return feed.NewSecret("the-api-key"), nil },
+		Timeout: 5 * time.Second, Concurrency: 4,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		client.Close()
+		server.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, client
+}
+
+func order(op schemas.Op, status string) *schemas.Write {
+	w := &schemas.Write{Op: op, Table: ordersTable, Key: "o1"}
+	if status != "" {
+		w.Cells = []schemas.Cell{
+			{Section: schemas.Properties, Name: "status", Value: str(status)},
+			{Section: schemas.Properties, Name: "total", Value: num("12.50")},
+		}
+	}
+	return w
+}
+
+func customer(op schemas.Op, id, name string) *schemas.Write {
+	return &schemas.Write{Op: op, Table: customersTable, Key: "C1", ProfileID: id, Cells: []schemas.Cell{
+		{Section: schemas.Attributes, Name: "customerNumber", Value: str("C1")},
+		{Section: schemas.Attributes, Name: "name", Value: str(name)},
+	}}
+}
+
+// seen is the last call, as `operation status` and whether it was applied.
+func seen(s *sandbox.Sandbox) string {
+	calls := s.Calls()
+	c := calls[len(calls)-1]
+	return fmt.Sprintf("%d %d %v", c.Op, c.Status, c.Applied)
+}
+
+func TestEachWriteIsItsOperation(t *testing.T) {
+	s, client := service(t)
+	for _, c := range []struct {
+		write   *schemas.Write
+		want    string
+		missing int // status of the error, 0: none
+	}{
+		{customer(schemas.Upsert, "", "Ada"), "1 200 true", 0},
+		{customer(schemas.Patch, "p1", "Grace"), "2 200 true", 0},
+		{customer(schemas.Patch, "p9", "Grace"), "2 404 false", 404},
+		{customer(schemas.Delete, "p1", ""), "3 204 true", 0},
+		{customer(schemas.Delete, "p1", ""), "3 404 false", 404},
+		{order(schemas.Create, "PLACED"), "4 200 true", 0},
+		{order(schemas.Create, "PLACED"), "4 409 false", 409},
+		{order(schemas.Upsert, "PAID"), "4 200 true", 0},
+		{order(schemas.Patch, "SHIPPED"), "5 200 true", 0},
+		{order(schemas.Delete, ""), "7 200 true", 0},
+		{order(schemas.Patch, "SHIPPED"), "5 404 false", 404},
+		{order(schemas.Delete, ""), "7 404 false", 404},
+	} {
+		err := calls{client}.Call(t.Context(), c.write, false)
+		if got := seen(s); got != c.want {
+			t.Errorf("%s of %s: got call %s, want %s", c.write.Op, c.write.Table.Name, got, c.want)
+		}
+		e, failed := errors.AsType[*feed.Error](err)
+		if failed != (c.missing != 0) || failed && e.Status() != c.missing {
+			t.Errorf("%s of %s: got %v, want status %d", c.write.Op, c.write.Table.Name, err, c.missing)
+		}
+	}
+}
+
+func TestNoCallCreatesAProfileOnly(t *testing.T) {
+	s, client := service(t)
+	err := calls{client}.Call(t.Context(), customer(schemas.Create, "", "Ada"), false)
+	var f immediate.Failure
+	if !errors.As(err, &f) || f.Transient() || f.Unknown() || f.Overload() || f.Status() != 0 || f.RetryAfter() != 0 {
+		t.Errorf("got %#v, want a failure that no repetition mends", err)
+	}
+	if got := len(s.Calls()); got != 0 {
+		t.Errorf("calls: got %d, want none", got)
+	}
+}
+
+// A create is answered 409 after a try of which nobody knows the outcome.
+func TestCreateThatMayHaveBeenAppliedLooksAtTheRecord(t *testing.T) {
+	for _, c := range []struct {
+		what    string
+		stored  *schemas.Write // before the try that is answered 409
+		retried bool
+		want    int // status of the error, 0: confirmed
+		ops     string
+	}{
+		{"the record is the one that was sent", order(schemas.Upsert, "PLACED"), true, 0, "4 4 6"},
+		{"the record is somebody else's", order(schemas.Upsert, "PAID"), true, 409, "4 4 6"},
+		{"nothing was tried before", order(schemas.Upsert, "PLACED"), false, 409, "4 4"},
+		{"nobody has the key", nil, true, 0, "4"},
+	} {
+		t.Run(strings.ReplaceAll(c.what, " ", "_"), func(t *testing.T) {
+			s, client := service(t)
+			caller := calls{client}
+			if c.stored != nil {
+				if err := caller.Call(t.Context(), c.stored, false); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := caller.Call(t.Context(), order(schemas.Create, "PLACED"), c.retried)
+			e, failed := errors.AsType[*feed.Error](err)
+			if failed != (c.want != 0) || failed && e.Status() != c.want {
+				t.Errorf("got %v, want status %d", err, c.want)
+			}
+			var ops []string
+			for _, call := range s.Calls() {
+				if call.Op != 14 {
+					ops = append(ops, fmt.Sprint(call.Op))
+				}
+			}
+			if got := strings.Join(ops, " "); got != c.ops {
+				t.Errorf("operations: got %s, want %s", got, c.ops)
+			}
+		})
+	}
+}
+
+func TestCreateIsTriedAgainIfTheRecordCannotBeRead(t *testing.T) {
+	s, client := service(t)
+	caller := calls{client}
+	if err := caller.Call(t.Context(), order(schemas.Upsert, "PLACED"), false); err != nil {
+		t.Fatal(err)
+	}
+	s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 6}, Count: 1, Answer: sandbox.Status(503)})
+	err := caller.Call(t.Context(), order(schemas.Create, "PLACED"), true)
+	var f immediate.Failure
+	if !errors.As(err, &f) || !f.Transient() {
+		t.Fatalf("got %v, want a failure that passes: neither yes nor no was said", err)
+	}
+	if err := caller.Call(t.Context(), order(schemas.Create, "PLACED"), true); err != nil {
+		t.Errorf("the next try: got %v, want it confirmed", err)
+	}
+}

@@ -1,0 +1,95 @@
+package connector
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/feedsink/feedsink/connector/admin"
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+const deskConfig = `
+kafka: {brokers: ["127.0.0.1:1"], group: g}
+service: {baseURL: "http://127.0.0.1:1", authURL: "http://127.0.0.1:1", entity: acme, apiKey: k}
+spool: {dir: ${DIR}}
+admin: {listen: "127.0.0.1:0"}
+mappings:
+  - name: customers
+    topics: [customers]
+    profileTable: clients
+    key: customerNumber
+    routes: [{lane: batch}]
+    imports:
+      upsert: {etl: "101", mode: CREATE_OR_UPDATE}
+      columns: [customerNumber]
+      slotsPerDay: 9
+  - name: orders
+    topics: [orders]
+    customTable: orders
+    key: businessKey
+    routes: [{lane: immediate}]
+`
+
+// newDesk is of a sink that was assembled and does not run, so that no table is
+// its own.
+func newDesk(t *testing.T, lanes ...schemas.Lane) desk {
+	t.Helper()
+	dir := t.TempDir()
+	cfg, err := config.Parse("feedsink.yaml", []byte(deskConfig), func(string) (string, bool) { return dir, true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink, err := New(cfg, Options{Lanes: lanes, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sink.close)
+	return desk{sink}
+}
+
+func TestDeskListsTheBatchLane(t *testing.T) {
+	d := newDesk(t)
+	list, _ := d.Imports().([]MappingImports)
+	if len(list) != 1 {
+		t.Fatalf("got %+v, want customers alone: orders has no imports", list)
+	}
+	got := list[0]
+	if got.Mapping != "customers" || got.Table != "clients" || got.SlotsPerDay != 9 {
+		t.Errorf("got %+v, want customers into clients, 9 slots per day", got)
+	}
+	if got.Owned || got.SlotsLeft != nil || got.Import != nil || got.Open != nil {
+		t.Errorf("got %+v, want neither slots nor files while the table is not this member's", got)
+	}
+	one, err := d.Import("customers")
+	if m, ok := one.(MappingImports); !ok || err != nil || m.Table != "clients" {
+		t.Errorf("customers: got %+v, %v, want the list's element", one, err)
+	}
+}
+
+func TestDeskSaysWhyThereIsNothingToRelease(t *testing.T) {
+	all, calls := newDesk(t), newDesk(t, schemas.Immediate)
+	if list, ok := calls.Imports().([]MappingImports); !ok || list == nil || len(list) != 0 {
+		t.Errorf("immediate lane only: got %#v, want a list without elements", list)
+	}
+	for _, c := range []struct {
+		desk    desk
+		mapping string
+		status  int
+		words   string
+	}{
+		{all, "customers", http.StatusConflict, "ask the member that does"},
+		{all, "orders", http.StatusNotFound, "immediate lane; the batch lane has customers"},
+		{all, "nobody", http.StatusNotFound, "not in the configuration; the batch lane has customers"},
+		{calls, "customers", http.StatusNotFound, "does not run the batch lane"},
+	} {
+		_, err := c.desk.Release(c.mapping)
+		refusal, ok := errors.AsType[*admin.Refusal](err)
+		if !ok || refusal.Status != c.status || !strings.Contains(refusal.Message, c.words) || !strings.Contains(refusal.Message, c.mapping) {
+			t.Errorf("%s: got %+v, want %d and %q", c.mapping, err, c.status, c.words)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/feedsink/feedsink/connector/deadletter"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+	"github.com/feedsink/feedsink/test/sandbox"
+)
+
+func TestRefusalLetterNamesCodeStatusAndAnswer(t *testing.T) {
+	s, client := service(t)
+	for _, c := range []struct {
+		answer int
+		code   string
+	}{
+		{400, "rejected"}, {404, "not_found"}, {409, "conflict"}, {413, "rejected"}, {422, "rejected"},
+		{503, "rejected"}, // given up
+	} {
+		s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Count: 1, Answer: sandbox.Status(c.answer)})
+		err := calls{client}.Call(t.Context(), order(schemas.Upsert, "PAID"), false)
+		l := refusalLetter(fmt.Errorf("given up after 3 tries: %w", err))
+		if l.Stage != deadletter.Delivering || l.Code != c.code || l.Status != c.answer {
+			t.Errorf("%d: got %+v, want stage TASK_PUT, code %s and the status", c.answer, l, c.code)
+		}
+		if !strings.HasPrefix(l.Message, "given up after 3 tries: ") || !strings.Contains(l.Message, "injected fault") {
+			t.Errorf("%d: message: got %q, want what happened and the answer's beginning", c.answer, l.Message)
+		}
+	}
+}
+
+func TestRefusalWithoutAnAnswerIsRejected(t *testing.T) {
+	for _, err := range []error{errNoCall, errors.New("given up")} {
+		want := deadletter.Letter{Stage: deadletter.Delivering, Code: "rejected", Message: err.Error()}
+		if got := refusalLetter(err); got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+}
+
+func TestRejectLetterTellsStageAndCode(t *testing.T) {
+	for _, c := range []struct {
+		err   error
+		stage deadletter.Stage
+		code  string
+	}{
+		{&router.Reject{Code: router.CodeValue, Field: "attributes.name", Rule: "at most 255 characters"}, deadletter.Transforming, "value"},
+		{&router.Reject{Code: router.CodeNoID, Field: "profileId", Rule: "a call needs it"}, deadletter.Transforming, "no_id"},
+		{&router.Reject{Code: router.CodeDecode, Field: "kafka key", Rule: "not valid UTF-8"}, deadletter.Decoding, "decode"},
+		{schemas.Invalid("S_tier", "has no column"), deadletter.Transforming, "value"}, // found by the batch lane
+	} {
+		want := deadletter.Letter{Stage: c.stage, Code: c.code, Message: c.err.Error()}
+		if got := rejectLetter(c.err); got != want {
+			t.Errorf("%v:\n got %+v\nwant %+v", c.err, got, want)
+		}
+	}
+}
+
+func TestLaneTakesWhatIsItsOwnRejectsLast(t *testing.T) {
+	bad := &router.Reject{Code: router.CodeValue}
+	routed := func(key string, lane schemas.Lane, err error) router.Routed {
+		return router.Routed{Lane: lane, Write: schemas.Write{Key: key}, Err: err}
+	}
+	l := &lane{which: schemas.Immediate, routed: []router.Routed{
+		routed("r1", schemas.Immediate, bad), routed("w1", schemas.Immediate, nil), routed("x1", schemas.Batch, nil),
+		routed("r2", schemas.Immediate, bad), routed("x2", schemas.Batch, bad), routed("w2", schemas.Immediate, nil),
+	}}
+	keys := func(rs []router.Routed) string {
+		var names []string
+		for _, r := range rs {
+			names = append(names, r.Write.Key)
+		}
+		return strings.Join(names, " ")
+	}
+	writes, rejects := l.mine()
+	if got, want := keys(writes), "w1 w2"; got != want {
+		t.Errorf("writes: got %s, want %s, in the order of the mappings", got, want)
+	}
+	if got, want := keys(rejects), "r1 r2"; got != want {
+		t.Errorf("rejects: got %s, want %s", got, want)
+	}
+	l.routed = []router.Routed{routed("x1", schemas.Batch, nil)}
+	if writes, rejects := l.mine(); len(writes)+len(rejects) != 0 {
+		t.Errorf("the other lane's: got %v, %v, want nothing", writes, rejects)
+	}
+}
+
+func TestOutboxIsWaitedForUntilItIsEmpty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var o outbox
+		if err := o.wait(t.Context()); err != nil {
+			t.Fatalf("nothing was ever sent: got %v, want nil at once", err)
+		}
+		o.add()
+		o.add()
+		waited := make(chan error, 2)
+		for range cap(waited) {
+			go func() { waited <- o.wait(t.Context()) }()
+		}
+		o.done()
+		synctest.Wait()
+		if len(waited) != 0 {
+			t.Fatal("wait returned with a letter on its way")
+		}
+		o.done()
+		synctest.Wait()
+		if len(waited) != cap(waited) {
+			t.Fatalf("waiters that returned: got %d, want %d", len(waited), cap(waited))
+		}
+		o.add()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := o.wait(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("with a context that has ended: got %v, want its error", err)
+		}
+		o.done() // nobody waits
+	})
+}

@@ -1,0 +1,34 @@
+// Command faults breaks a running sink in every way a cluster does and looks
+// whether its promises held: go run ./test/faults, or make test-faults.
+//
+// Three `feedsink run` processes, each with a spool of its own, share a real
+// Kafka with data on disk. The service is test/sandbox, in this process: what it
+// saw and holds is what counts, not what the sink says. A seeded generator keeps
+// both lanes busy and remembers what the tables must hold in the end.
+//
+// One fault after the other strikes while events come in. Then the generator
+// pauses, everything catches up, and these are counted:
+//
+//   - lost: rows that are not what the generator's model says, broken events that
+//     are not in the dead-letter topic, and records nobody had confirmed when
+//     patience was over.
+//   - reordered: writes that reached a key after a newer one. A member that was
+//     just assigned the key's partition may begin where the last commit stood; so
+//     may nobody else, least of all a member that lost it without noticing. In
+//     the batch lane nothing excuses an older row.
+//   - repeated: imports with a row that an import before them had loaded, of which
+//     the ledger had the execution. One that is repeated because a fault fell
+//     between its trigger and the commit of its execution is counted apart, as
+//     cut: nothing can tell whether such a request arrived.
+//   - slots over: imports that the service accepted and the ledger does not count.
+//     Where slots are scarce each would be one more than the day has.
+//   - both: events in the dead-letter topic that nothing was wrong with.
+//
+// A key stays in one lane. It is deleted once at most, so that a second delete
+// is known as a repetition, and a key that gets patches is never deleted: a patch
+// that is sent again after a crash, its record gone meanwhile, meets the 404 of a
+// mistake and cannot be told from one.
+//
+// The command knows the sink by its command line, its log and its metrics, and
+// imports nothing of it.
+package main

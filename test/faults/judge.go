@@ -1,0 +1,291 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/test/sandbox"
+)
+
+// judge counts broken promises. It is asked while the load is held and
+// everything has caught up, and counts each only once.
+type judge struct {
+	w       *world
+	wrong   map[name]bool      // rows that were not right when last looked at
+	last    map[name]call      // last call of a row
+	loaded  map[name]loading   // last import of a row
+	rows    map[version]string // execution that loaded it last
+	judged  int                // executions
+	over    map[string]int     // slots, by table
+	letters map[string]bool    // numbers of the dead letters
+	dead    int64              // letters read
+	say     func(format string, args ...any)
+}
+
+// version is one state of a row.
+type version struct {
+	name
+	seq int
+}
+
+type loading struct {
+	seq       int
+	execution string
+}
+
+func newJudge(w *world) *judge {
+	return &judge{
+		w: w, wrong: map[name]bool{}, last: map[name]call{}, loaded: map[name]loading{}, rows: map[version]string{},
+		over: map[string]int{}, letters: map[string]bool{},
+		say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, "  "+format+"\n", args...) },
+	}
+}
+
+// look counts what went wrong since the last look.
+func (j *judge) look(ctx context.Context) (f findings, err error) {
+	f.lost = j.compare(func(t string) map[string]sandbox.Row { return j.w.service.Rows(t) })
+	f.reordered = j.order(j.w.calls.take())
+	executions := j.w.service.Executions()
+	for _, e := range executions[j.judged:] {
+		rows, err := j.rowsOf(e)
+		if err != nil {
+			return f, fmt.Errorf("rows of execution %s: %w", e.ID, err)
+		}
+		f.add(j.imported(e, rows))
+	}
+	j.judged = len(executions)
+	over, err := j.slots(ctx)
+	if err != nil {
+		return f, err
+	}
+	f.slotsOver = over
+	letters, err := j.readLetters(ctx)
+	if err != nil {
+		return f, err
+	}
+	lost, both := j.bury(letters)
+	f.lost, f.both = f.lost+lost, both
+	return f, nil
+}
+
+// compare counts the rows that are not what the model says.
+func (j *judge) compare(have func(table string) map[string]sandbox.Row) (lost int) {
+	g := j.w.load.generator
+	wrong := map[name]bool{}
+	note := func(id name, got, want any) {
+		wrong[id] = true
+		if !j.wrong[id] {
+			lost++
+			j.say("lost: %s %s: got %v, want %v (partition %d, seq %d)", id.table, id.key, got, want, j.w.load.home[id], g.seq[id])
+		}
+	}
+	for _, t := range tables {
+		rows := have(t.name)
+		for id, want := range g.rows {
+			if id.table != t.name {
+				continue
+			}
+			got, there := rows[id.key]
+			if !there {
+				note(id, "no row", want)
+				continue
+			}
+			for column, v := range want {
+				if got.Text(column) != v {
+					note(id, got.Values, want)
+					break
+				}
+			}
+		}
+		for key, got := range rows {
+			if id := (name{t.name, key}); g.rows[id] == nil {
+				note(id, got.Values, "no row")
+			}
+		}
+	}
+	j.wrong = wrong
+	return lost
+}
+
+// order counts calls that carried an older state of their row than the call
+// before. A member that was assigned the row's partition in between reads from
+// the last commit, and may.
+func (j *judge) order(list []call) (reordered int) {
+	g := j.w.load.generator
+	for _, c := range list {
+		if c.seq == 0 {
+			c.seq = g.deletes[c.row]
+		}
+		before, known := j.last[c.row]
+		j.last[c.row] = c
+		if !known || c.seq >= before.seq ||
+			j.w.diary.assignedBetween(c.member, c.row.table, j.w.load.home[c.row], before.at, c.at) {
+			continue
+		}
+		reordered++
+		j.say("reordered: %s %s: seq %d by %s at %s, after %d by %s at %s", c.row.table, c.row.key, c.seq, c.member,
+			c.at.Format(clock), before.seq, before.member, before.at.Format(clock))
+	}
+	return reordered
+}
+
+const clock = "15:04:05.000"
+
+// imported counts an import that repeats one before it, and the rows in it that
+// are older than what was loaded before.
+func (j *judge) imported(e sandbox.Execution, rows []version) (f findings) {
+	twice := map[string]bool{}
+	for _, v := range rows {
+		before, known := j.loaded[v.name]
+		if known && v.seq < before.seq {
+			f.reordered++
+			j.say("reordered: %s %s: seq %d by execution %s, after %d by %s", v.table, v.key, v.seq, e.ID, before.seq, before.execution)
+		}
+		j.loaded[v.name] = loading{v.seq, e.ID}
+		if first, again := j.rows[v]; again {
+			twice[first] = true
+		}
+		j.rows[v] = e.ID
+	}
+	for first := range twice {
+		if j.w.diary.has(first) {
+			f.repeated++
+			j.say("repeated: execution %s (%s, accepted %s) has rows of %s, which was on record", e.ID, e.File, e.Accepted.Format(clock), first)
+		} else {
+			f.cut++
+			j.say("cut: execution %s (%s, accepted %s) has rows of %s, which was cut off before it was on record", e.ID, e.File, e.Accepted.Format(clock), first)
+		}
+	}
+	return f
+}
+
+// rowsOf asks the service which rows an execution loaded (operation 12).
+func (j *judge) rowsOf(e sandbox.Execution) (rows []version, err error) {
+	if e.Status != sandbox.Finished || e.Results.InError > 0 {
+		return nil, fmt.Errorf("it ended %s with %d rows in error: %s", e.Status, e.Results.InError, e.Error)
+	}
+	token, err := j.ask("/auth/token", apiKey)
+	if err != nil {
+		return nil, err
+	}
+	var grant struct{ AccessToken string }
+	if err := json.Unmarshal(token, &grant); err != nil {
+		return nil, err
+	}
+	body, err := j.ask("/mass-imports/v5/entities/"+entity+"/etl-executions/"+e.ID+"/output-files", "Bearer "+grant.AccessToken)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := csv.NewReader(bytes.NewReader(body)).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	key, seq := slices.Index(lines[0], "customerNumber"), slices.Index(lines[0], "seq")
+	for _, cells := range lines[1:] {
+		v := version{name: name{e.Loads[0].Table, cells[key]}}
+		v.seq = j.w.load.generator.deletes[v.name]
+		if e.Loads[0].Mode != sandbox.DeleteRows {
+			if v.seq, err = strconv.Atoi(cells[seq]); err != nil {
+				return nil, err
+			}
+		}
+		rows = append(rows, v)
+	}
+	return rows, nil
+}
+
+func (j *judge) ask(path, authorization string) ([]byte, error) {
+	request := httptest.NewRequest(http.MethodGet, path, http.NoBody)
+	request.Header.Set("Authorization", authorization)
+	answer := httptest.NewRecorder()
+	j.w.service.ServeHTTP(answer, request)
+	if answer.Code != http.StatusOK {
+		return nil, fmt.Errorf("GET %s: %d: %s", path, answer.Code, answer.Body)
+	}
+	return answer.Body.Bytes(), nil
+}
+
+// slots counts the imports that the service accepted today and the ledger
+// doesn't have.
+func (j *judge) slots(ctx context.Context) (over int, err error) {
+	for _, m := range j.w.members {
+		left, err := m.slotsLeft(ctx)
+		if err != nil {
+			return over, err
+		}
+		for table, n := range left {
+			uncounted := max(0, j.w.service.SlotsUsed(table, time.Now())-(slotsPerDay-n))
+			if uncounted > j.over[table] {
+				over += uncounted - j.over[table]
+				j.say("slots over: table %s had %d imports today, the ledger has %d", table, j.w.service.SlotsUsed(table, time.Now()), slotsPerDay-n)
+			}
+			j.over[table] = uncounted
+		}
+	}
+	return over, nil
+}
+
+// readLetters reads the dead letters since the last look.
+func (j *judge) readLetters(ctx context.Context) (numbers []string, err error) {
+	ends, err := j.w.admin.ListEndOffsets(ctx, deadLetters)
+	if err != nil {
+		return nil, err
+	}
+	end, _ := ends.Lookup(deadLetters, 0)
+	if end.Offset == j.dead {
+		return nil, nil
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(j.w.broker.Addr()), kgo.ConsumePartitions(
+		map[string]map[int32]kgo.Offset{deadLetters: {0: kgo.NewOffset().At(j.dead)}}))
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	for j.dead < end.Offset {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			return nil, fmt.Errorf("read dead letters: %w", err)
+		}
+		for _, r := range fetches.Records() {
+			j.dead = r.Offset + 1
+			for _, h := range r.Headers {
+				if h.Key == numberHeader {
+					numbers = append(numbers, string(h.Value))
+				}
+			}
+		}
+	}
+	return numbers, nil
+}
+
+// bury counts broken events without a dead letter and dead letters of events
+// that nothing was wrong with.
+func (j *judge) bury(numbers []string) (lost, both int) {
+	g := j.w.load.generator
+	for _, number := range numbers {
+		if !g.broken[number] && !j.letters[number] {
+			both++
+			j.say("both: event %s is a dead letter, with nothing wrong about it", number)
+		}
+		j.letters[number] = true
+	}
+	for number := range g.broken {
+		if !j.letters[number] {
+			lost++
+			j.letters[number] = true // counted
+			j.say("lost: broken event %s has no dead letter", number)
+		}
+	}
+	return lost, both
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// name is one row of one table.
+type name struct{ table, key string }
+
+// row is what a row holds, by column.
+type row map[string]string
+
+// table is one table and the topic of its name.
+type table struct {
+	name    string
+	custom  bool
+	keys    int // few keys meet each other often
+	percent int // of all events
+}
+
+// tables are three that files go into, of which the first takes calls as well,
+// and two that take calls only.
+var tables = []table{
+	{"customers", false, 300, 30},
+	{"prospects", false, 300, 15},
+	{"partners", false, 60, 15},
+	{"orders", true, 300, 20},
+	{"tickets", true, 25, 20},
+}
+
+// gold says whether a customer is one whose changes go out as calls.
+func gold(n int) bool { return n%3 == 0 }
+
+// brokenPerMille is how many of a thousand events can never be applied.
+const brokenPerMille = 2
+
+// generator makes events and remembers what they lead to.
+type generator struct {
+	rnd     *rand.Rand
+	number  int             // of the last event
+	rows    map[name]row    // what the tables must hold
+	seq     map[name]int    // of the last event of a row
+	deletes map[name]int    // seq of the one delete of a row
+	broken  map[string]bool // numbers of events that must end as dead letters
+}
+
+func newGenerator(seed uint64) *generator {
+	return &generator{
+		rnd:  rand.New(rand.NewPCG(seed, seed)),
+		rows: map[name]row{}, seq: map[name]int{}, deletes: map[name]int{}, broken: map[string]bool{},
+	}
+}
+
+// numberHeader carries an event's number: what a dead letter is known by.
+const numberHeader = "number"
+
+// next makes one event and applies it to the model.
+func (g *generator) next() *kgo.Record {
+	t, dice := tables[0], g.rnd.IntN(100)
+	for _, t = range tables {
+		if dice -= t.percent; dice < 0 {
+			break
+		}
+	}
+	n := g.rnd.IntN(t.keys)
+	id := name{t.name, fmt.Sprintf("%s-%d", t.name, n)}
+	g.number++
+	g.seq[id]++
+	r := &kgo.Record{Topic: t.name, Key: []byte(id.key)}
+	r.Headers = []kgo.RecordHeader{{Key: numberHeader, Value: []byte(strconv.Itoa(g.number))}}
+	if g.rnd.IntN(1000) < brokenPerMille {
+		g.broken[strconv.Itoa(g.number)] = true
+		r.Value = g.profile(id, n, strings.Repeat("x", 256)) // one more than fits
+		if t.custom {
+			r.Value = []byte(`{"op":"upsert","businessKey":`)
+		}
+		return r
+	}
+	deletable := !t.custom && (t.name != "customers" || !gold(n)) || t.custom && n%2 == 0
+	_, deleted := g.deletes[id]
+	switch there := g.rows[id] != nil; {
+	case deletable && there && !deleted && g.rnd.IntN(100) < deletePercent:
+		g.deletes[id] = g.seq[id]
+		delete(g.rows, id) // the record's value is null
+	case t.custom && !deletable && there && g.rnd.IntN(100) < patchPercent:
+		r.Value = g.record(id, "patch", row{"status": g.change()})
+	case t.custom:
+		r.Value = g.record(id, "upsert", row{"status": g.change(), "total": strconv.Itoa(g.rnd.IntN(1000))})
+	default:
+		r.Value = g.profile(id, n, g.change())
+		g.rows[id] = row{"customerNumber": id.key, "seq": strconv.Itoa(g.seq[id]), "note": g.change()}
+	}
+	return r
+}
+
+// Of a hundred events of a row that may have one, this many are one.
+const (
+	deletePercent = 5
+	patchPercent  = 40
+)
+
+func (g *generator) profile(id name, n int, note string) []byte {
+	tier := "basic"
+	if gold(n) {
+		tier = "gold"
+	}
+	return encode(object{
+		"op": "upsert", "key": object{"customerNumber": id.key},
+		"attributes": object{"customerNumber": id.key, "seq": g.seq[id], "note": note},
+		"segments":   object{"tier": tier},
+	})
+}
+
+// record changes a table record and the model. An upsert keeps the properties
+// it doesn't name, as a patch does.
+func (g *generator) record(id name, op string, properties row) []byte {
+	if g.rows[id] == nil {
+		g.rows[id] = row{}
+	}
+	maps.Copy(g.rows[id], properties)
+	g.rows[id]["seq"] = strconv.Itoa(g.seq[id])
+	body := object{"seq": g.seq[id]}
+	for column, v := range properties {
+		body[column] = v
+	}
+	return encode(object{"op": op, "businessKey": id.key, "properties": body})
+}
+
+func (g *generator) change() string { return "change " + strconv.Itoa(g.number) }
+
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // maps of strings and numbers
+	}
+	return b
+}
+
+type object = map[string]any
+
+// load produces the generator's events without pause, unless it is held.
+type load struct {
+	client *kgo.Client
+	rate   int
+
+	running sync.WaitGroup
+	ended   context.CancelFunc
+	failed  chan error
+
+	mu        sync.Mutex // held while the load is
+	generator *generator
+	home      map[name]int32 // partition
+}
+
+// interval is how often a bunch of events goes out.
+const interval = 50 * time.Millisecond
+
+// startLoad begins held.
+func startLoad(ctx context.Context, client *kgo.Client, g *generator, rate int) *load {
+	ctx, cancel := context.WithCancel(ctx)
+	l := &load{client: client, rate: rate, ended: cancel, failed: make(chan error, 1), generator: g, home: map[name]int32{}}
+	l.mu.Lock()
+	l.running.Go(func() {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if err := l.produce(ctx); err != nil {
+				l.failed <- err
+				return
+			}
+		}
+	})
+	return l
+}
+
+// produce sends a bunch and returns once the broker has it, however long it was
+// away.
+func (l *load) produce(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil // held until the end
+	}
+	bunch := make([]*kgo.Record, max(1, l.rate*int(interval)/int(time.Second)))
+	for i := range bunch {
+		bunch[i] = l.generator.next()
+	}
+	if err := l.client.ProduceSync(ctx, bunch...).FirstErr(); err != nil {
+		return fmt.Errorf("produce: %w", err)
+	}
+	for _, r := range bunch {
+		l.home[name{r.Topic, string(r.Key)}] = r.Partition
+	}
+	return nil
+}
+
+// resume lets events come again.
+func (l *load) resume() { l.mu.Unlock() }
+
+// hold returns once no event is on its way to the broker and none follows.
+func (l *load) hold() error {
+	l.mu.Lock()
+	select {
+	case err := <-l.failed:
+		return err
+	default:
+		return nil
+	}
+}
+
+// count is how many events there were. The load is held.
+func (l *load) count() int { return l.generator.number }
+
+// end stops the load, held or not.
+func (l *load) end() {
+	l.ended()
+	l.mu.TryLock()
+	l.mu.Unlock()
+	l.running.Wait()
+}

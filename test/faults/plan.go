@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+)
+
+// fault is one way to break things. strike returns once all is mended again.
+type fault struct {
+	name        string
+	quick, full int // how often
+	strike      func(ctx context.Context, w *world) error
+}
+
+// sessionTimeout is after how long the group gives a silent member up.
+const sessionTimeout = 6 * time.Second
+
+func plan() []fault {
+	return []fault{
+		{"member killed", 5, 50, killed},
+		{"member terminated", 1, 10, terminated},
+		{"member joins and leaves", 1, 5, joinsAndLeaves},
+		{"member frozen past its session", 2, 10, frozen},
+		{"spool's disk full", 1, 5, diskFull},
+		{"service silent", 1, 5, serviceSilent},
+		{"service resets connections", 1, 5, serviceDown},
+		{"service's answers lost", 1, 5, answersLost},
+		{"broker silent", 1, 5, brokerSilent},
+		{"broker silent past the sessions", 1, 5, brokerSilentLong},
+		{"broker killed", 1, 5, brokerKilled},
+	}
+}
+
+func killed(ctx context.Context, w *world) error {
+	m := w.anyMember()
+	m.kill()
+	return m.start(ctx)
+}
+
+func terminated(ctx context.Context, w *world) error {
+	m := w.anyMember()
+	if err := m.terminate(); err != nil {
+		return err
+	}
+	return m.start(ctx)
+}
+
+// joinsAndLeaves moves partitions without anything having failed.
+func joinsAndLeaves(ctx context.Context, w *world) error {
+	if err := w.guest.start(ctx); err != nil {
+		return err
+	}
+	if err := w.until(ctx, "the guest is ready", func() (bool, error) { return w.guest.ready(ctx), nil }); err != nil {
+		return err
+	}
+	if err := rest(ctx, 3*time.Second); err != nil {
+		return err
+	}
+	return w.guest.terminate()
+}
+
+// frozen stops a member as a starved or migrated machine does: it wakes with all
+// it had in memory, while others have taken its place.
+func frozen(ctx context.Context, w *world) error {
+	m := w.anyMember()
+	if err := m.freeze(); err != nil {
+		return err
+	}
+	err := rest(ctx, sessionTimeout+4*time.Second)
+	if thawErr := m.thaw(); err == nil {
+		err = thawErr
+	}
+	return err
+}
+
+// diskFull lets a member's files grow no further: its writes are refused as on
+// a disk without room.
+func diskFull(ctx context.Context, w *world) error {
+	m := w.anyMember()
+	if err := m.limitFiles(true); err != nil {
+		return err
+	}
+	err := rest(ctx, 6*time.Second)
+	if liftErr := m.limitFiles(false); err == nil {
+		err = liftErr
+	}
+	return err
+}
+
+func serviceSilent(ctx context.Context, w *world) error {
+	return w.behindDoors(ctx, silent, 5*time.Second)
+}
+
+func serviceDown(ctx context.Context, w *world) error {
+	return w.behindDoors(ctx, down, 3*time.Second)
+}
+
+func answersLost(ctx context.Context, w *world) error { return w.behindDoors(ctx, deaf, 3*time.Second) }
+
+// behindDoors puts all doors in a mode for a while.
+func (w *world) behindDoors(ctx context.Context, mode mode, d time.Duration) error {
+	for _, m := range w.members {
+		m.door.set(mode)
+	}
+	err := rest(ctx, d)
+	for _, m := range w.members {
+		m.door.set(open_)
+	}
+	return err
+}
+
+func brokerSilent(ctx context.Context, w *world) error {
+	return w.pauseBroker(ctx, sessionTimeout/2)
+}
+
+func brokerSilentLong(ctx context.Context, w *world) error {
+	return w.pauseBroker(ctx, sessionTimeout+4*time.Second)
+}
+
+func (w *world) pauseBroker(ctx context.Context, d time.Duration) error {
+	if err := w.broker.Pause(ctx); err != nil {
+		return err
+	}
+	err := rest(ctx, d)
+	if resumeErr := w.broker.Resume(context.WithoutCancel(ctx)); err == nil {
+		err = resumeErr
+	}
+	return err
+}
+
+func brokerKilled(ctx context.Context, w *world) error {
+	if err := w.broker.Kill(ctx); err != nil {
+		return err
+	}
+	if err := rest(ctx, 2*time.Second); err != nil {
+		return err
+	}
+	return w.broker.Start(ctx)
+}
+
+// endure strikes as often as the plan says, lets everything catch up after each
+// time, and adds up what the judge found.
+func (w *world) endure(ctx context.Context, f fault, o options, j *judge) (line, error) {
+	times := f.full
+	if o.quick {
+		times = f.quick
+	}
+	l := line{fault: f.name}
+	for range times {
+		before := w.load.count()
+		w.load.resume()
+		// At any moment of an import's life.
+		if err := rest(ctx, 2*time.Second+time.Duration(w.rnd.Int64N(int64(2*time.Second)))); err != nil {
+			return l, err
+		}
+		if err := f.strike(ctx, w); err != nil {
+			return l, err
+		}
+		if err := rest(ctx, time.Second); err != nil {
+			return l, err
+		}
+		if err := w.load.hold(); err != nil {
+			return l, err
+		}
+		held := time.Now()
+		left, err := w.catchUp(ctx)
+		if err != nil {
+			return l, err
+		}
+		l.times++
+		l.events += w.load.count() - before
+		l.slowest = max(l.slowest, time.Since(held))
+		found, err := j.look(ctx)
+		if err != nil {
+			return l, err
+		}
+		found.lost += left
+		l.found.add(found)
+		fmt.Fprintf(os.Stderr, "%s, %d of %d: caught up after %.1f s; %v\n", f.name, l.times, times, time.Since(held).Seconds(), found)
+		if left > 0 {
+			return l, fmt.Errorf("%d records were not confirmed within %v", left, patience)
+		}
+	}
+	return l, nil
+}
+
+// rest waits, unless ctx ends first.
+func rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/testcontainers/testcontainers-go/log"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/test/kafka"
+	"github.com/feedsink/feedsink/test/sandbox"
+)
+
+const (
+	apiKey         = "the-key-of-the-suite"
+	entity         = "acme"
+	group          = "faults" // the lanes add their names
+	immediateGroup = group + "-immediate"
+	batchGroup     = group + "-batch"
+	deadLetters    = "faults.dlq"
+	partitions     = 4
+	slotsPerDay    = 100_000
+	processing     = 1500 * time.Millisecond // of an import
+	patience       = 120 * time.Second       // for catching up
+)
+
+//go:embed feedsink.yaml
+var configuration []byte
+
+// world is everything around the judge.
+type world struct {
+	rnd     *rand.Rand
+	dir     string
+	broker  *kafka.Broker
+	service *sandbox.Sandbox
+	calls   *calls
+	client  *kgo.Client
+	admin   *kadm.Client
+	diary   *diary
+	members []*member
+	guest   *member // comes and goes
+	load    *load
+}
+
+// open builds the sink and starts everything; the load begins held.
+func open(ctx context.Context, o options) (w *world, err error) {
+	w = &world{rnd: rand.New(rand.NewPCG(o.seed, 1)), calls: &calls{}, diary: &diary{onRecord: map[string]bool{}}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close())
+		}
+	}()
+	if w.dir, err = os.MkdirTemp("", "feedsink-faults-"); err != nil {
+		return w, err
+	}
+	for _, step := range []func(context.Context, options) error{w.build, w.openBroker, w.openService, w.openMembers} {
+		if err := step(ctx, o); err != nil {
+			return w, err
+		}
+	}
+	w.load = startLoad(ctx, w.client, newGenerator(o.seed), o.rate)
+	return w, w.until(ctx, "all members are ready", func() (bool, error) { return w.allReady(ctx), nil })
+}
+
+func (w *world) binary() string { return filepath.Join(w.dir, "feedsink") }
+
+func (w *world) build(ctx context.Context, o options) error {
+	if o.logs != "" {
+		if err := os.MkdirAll(o.logs, 0o755); err != nil {
+			return err
+		}
+	}
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", w.binary(), "github.com/feedsink/feedsink/cmd/feedsink").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func (w *world) openBroker(ctx context.Context, _ options) (err error) {
+	log.SetDefault(log.NewNoopLogger()) // a page of container ids otherwise
+	if w.broker, err = kafka.Start(ctx, kafka.Options{}); err != nil {
+		return err
+	}
+	w.client, err = kgo.NewClient(
+		kgo.SeedBrokers(w.broker.Addr()),
+		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
+		kgo.MetadataMinAge(100*time.Millisecond),
+	)
+	if err != nil {
+		return err
+	}
+	w.admin = kadm.NewClient(w.client)
+	topics := map[string]int32{deadLetters: 1}
+	for _, t := range tables {
+		topics[t.name] = partitions
+	}
+	for topic, n := range topics {
+		if _, err := w.admin.CreateTopic(ctx, n, 1, nil, topic); err != nil {
+			return fmt.Errorf("create topic %s: %w", topic, err)
+		}
+	}
+	return nil
+}
+
+func (w *world) openService(context.Context, options) (err error) {
+	c := sandbox.Config{
+		Entity: entity, APIKeys: []string{apiKey}, Processing: processing, SlotsPerDay: slotsPerDay, Dir: filepath.Join(w.dir, "service"),
+	}
+	for i, t := range tables {
+		st := sandbox.Table{Name: t.name, Custom: t.custom}
+		if t.custom {
+			st.Fields = []sandbox.Field{{Name: "seq", Type: sandbox.Number}, {Name: "status"}, {Name: "total"}}
+			c.Tables = append(c.Tables, st)
+			continue
+		}
+		st.Keys = []string{"customerNumber"}
+		st.Fields = []sandbox.Field{{Name: "customerNumber"}, {Name: "seq", Type: sandbox.Integer}, {Name: "note"}}
+		st.Segments = []sandbox.Segment{{Name: "tier", Values: []string{"gold", "basic"}}}
+		c.Tables = append(c.Tables, st)
+		for n, mode := range []sandbox.Mode{sandbox.CreateOrUpdate, sandbox.DeleteRows} {
+			load := sandbox.Load{Table: t.name, Mode: mode, GenerateErrorFiles: true, GenerateResultFiles: true}
+			c.ETLs = append(c.ETLs, sandbox.ETL{ID: fmt.Sprintf("%d0%d", i+1, n+1), Loads: []sandbox.Load{load}})
+		}
+	}
+	if err := os.Mkdir(c.Dir, 0o755); err != nil {
+		return err
+	}
+	w.service, err = sandbox.New(c)
+	return err
+}
+
+func (w *world) openMembers(ctx context.Context, o options) error {
+	file := filepath.Join(w.dir, "feedsink.yaml")
+	if err := os.WriteFile(file, configuration, 0o600); err != nil {
+		return err
+	}
+	for _, name := range []string{"m1", "m2", "m3", "guest"} {
+		door, err := newDoor(name, w.service, w.calls)
+		if err != nil {
+			return err
+		}
+		log, err := newLog(o.logs, name)
+		if err != nil {
+			return errors.Join(err, door.close())
+		}
+		m := &member{name: name, binary: w.binary(), config: file, door: door, diary: w.diary, log: log}
+		m.env = []string{
+			"BROKERS=" + w.broker.Addr(), "SERVICE=" + door.url, "API_KEY=" + apiKey, "SPOOL=" + filepath.Join(w.dir, name),
+		}
+		if name == "guest" {
+			w.guest = m
+			continue
+		}
+		w.members = append(w.members, m)
+		if err := m.start(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close ends everything, in whatever state it is.
+func (w *world) close() (err error) {
+	if w.load != nil {
+		w.load.end()
+	}
+	for _, m := range append(slices.Clone(w.members), w.guest) {
+		if m != nil {
+			m.kill()
+			err = errors.Join(err, m.door.close(), m.log.Close())
+		}
+	}
+	if w.client != nil {
+		w.client.Close()
+	}
+	if w.service != nil {
+		err = errors.Join(err, w.service.Close())
+	}
+	if w.broker != nil {
+		err = errors.Join(err, w.broker.Close(context.Background()))
+	}
+	return errors.Join(err, os.RemoveAll(w.dir))
+}
+
+func (w *world) anyMember() *member { return w.members[w.rnd.IntN(len(w.members))] }
+
+func (w *world) allReady(ctx context.Context) bool {
+	return !slices.ContainsFunc(w.members, func(m *member) bool { return !m.ready(ctx) })
+}
+
+// until waits for a condition, looking again at short intervals.
+func (w *world) until(ctx context.Context, what string, holds func() (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("waited %v in vain until %s", patience, what))
+	defer cancel()
+	look := time.NewTicker(200 * time.Millisecond)
+	defer look.Stop()
+	for {
+		met, err := holds()
+		if met {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-look.C:
+		}
+	}
+}
+
+// catchUp waits until every record is confirmed, no execution runs and every
+// member is ready, and returns how many records were left when patience ended.
+func (w *world) catchUp(ctx context.Context) (left int, err error) {
+	err = w.until(ctx, "everything is confirmed", func() (bool, error) {
+		var err error
+		if left, err = w.lag(ctx); err != nil || left > 0 {
+			return false, err
+		}
+		running := slices.ContainsFunc(w.service.Executions(), func(e sandbox.Execution) bool { return e.Status == sandbox.InProgress })
+		return !running && w.allReady(ctx), nil
+	})
+	if left > 0 && ctx.Err() == nil {
+		return left, nil
+	}
+	return 0, err
+}
+
+// lag is how many records the groups have not committed.
+func (w *world) lag(ctx context.Context) (n int, err error) {
+	var topics []string
+	for _, t := range tables {
+		topics = append(topics, t.name)
+	}
+	ends, err := w.admin.ListEndOffsets(ctx, topics...)
+	if err != nil {
+		return 0, err
+	}
+	for _, g := range []string{immediateGroup, batchGroup} {
+		committed, err := w.admin.FetchOffsets(ctx, g)
+		if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // nobody has joined it yet
+			return 0, err
+		}
+		for _, t := range tables {
+			if t.custom && g == batchGroup || !t.custom && t.name != "customers" && g == immediateGroup {
+				continue // the lane does not read it
+			}
+			for p := range int32(partitions) {
+				end, _ := ends.Lookup(t.name, p)
+				o, _ := committed.Lookup(t.name, p)
+				n += int(end.Offset - max(o.At, 0))
+			}
+		}
+	}
+	return n, nil
+}
