@@ -22,8 +22,10 @@ type Config struct {
 	// Grace is how long a request that is on its way when Run is told to end may
 	// take to its answer. A trigger that is cut off may waste an import.
 	Grace time.Duration
-	Gate  Gate         // nil: imports go out as files are complete
-	Log   *slog.Logger // nil: slog.Default()
+	Gate  Gate // nil: imports go out as files are complete
+	// Parents is asked about mappings with After; nil: they have no other lane.
+	Parents Parents
+	Log     *slog.Logger // nil: slog.Default()
 }
 
 // Validate names the first key that cannot work.
@@ -59,6 +61,7 @@ type Mapping struct {
 	Roll        Roll
 	RetryFailed int // further tries of a file whose execution FAILED
 	Loads       map[schemas.Op]Load
+	After       []string // mappings whose rows are loaded first; those without a batch lane count for Parents only
 }
 
 // Key names the column that Write.Key fills: the unique-key attribute, or the
@@ -131,6 +134,13 @@ func New(cfg Config, mappings []Mapping, i Importer, l Ledger, o Observer, rnd *
 		}
 		ln := &line{Mapping: m, batcher: b, log: cfg.Log.With("mapping", m.Name), wake: make(chan struct{}, 1), rows: r}
 		b.byName[m.Name], b.lines = ln, append(b.lines, ln)
+	}
+	for _, l := range b.lines {
+		for _, name := range l.After {
+			if parent := b.byName[name]; parent != nil {
+				l.parents = append(l.parents, parent)
+			}
+		}
 	}
 	var err error
 	if b.spool, err = openSpool(cfg.Dir); err != nil {

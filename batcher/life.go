@@ -76,6 +76,11 @@ func (f *flight) life(ctx, send context.Context) error {
 	if imports, err = f.remaining(ctx, send, imports); err != nil {
 		return err
 	}
+	if len(imports) > 0 {
+		if err := f.parentsFirst(ctx, imports[0]); err != nil {
+			return err
+		}
+	}
 	for len(imports) > 0 {
 		imp := &imports[0]
 		// 2. Intend: the ledger says that this file is about to be sent. A crash

@@ -16,6 +16,7 @@ type line struct {
 	Mapping
 	batcher *Batcher
 	log     *slog.Logger
+	parents []*line
 	wake    chan struct{} // the open generation got its first row or is complete
 
 	mu         sync.Mutex
@@ -23,7 +24,8 @@ type line struct {
 	adopted    *Adopted // to be awaited before anything else goes out; nil: none
 	rebuilding *rebuild // goes out before open; nil: none
 	open       *generation
-	flight     *flight // nil: none
+	hurried    *generation // the open one, if a child waits for its rows
+	flight     *flight     // nil: none
 }
 
 // generation is the rows that will go out together and the hold on their offsets.
@@ -203,7 +205,7 @@ func (l *line) due() (*generation, time.Duration) {
 		return nil, 0
 	case g == nil || g.entries == 0:
 		return nil, 0
-	case l.complete(g):
+	case l.complete(g), g == l.hurried:
 		return g, 0
 	default:
 		return g, time.Until(g.opened.Add(l.Roll.Age))

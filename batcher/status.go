@@ -26,16 +26,17 @@ type Step string
 
 // The steps of an import, in their order, and the waits between them.
 const (
-	Sealing    Step = "sealing"            // the file is being written
-	Waiting    Step = "waiting for a slot" // the table's imports of the day are used up or spread
-	Intending  Step = "intending"          // the ledger is being told that the file will be sent
-	Triggering Step = "triggering"         // the file is being sent
-	Naming     Step = "naming"             // sent, but the answer named no execution: waiting for a Hint
-	Recording  Step = "recording"          // the ledger is being told the execution
-	Importing  Step = "importing"          // the service is at work
-	Fetching   Step = "fetching errors"    // rows were in error, their file is being fetched
-	Confirming Step = "confirming"         // the offsets are being committed
-	Halting    Step = "halted"             // waiting for Release
+	Sealing    Step = "sealing"                 // the file is being written
+	Waiting    Step = "waiting for a slot"      // the table's imports of the day are used up or spread
+	Linking    Step = "waiting for its parents" // rows its rows link to are not loaded yet
+	Intending  Step = "intending"               // the ledger is being told that the file will be sent
+	Triggering Step = "triggering"              // the file is being sent
+	Naming     Step = "naming"                  // sent, but the answer named no execution: waiting for a Hint
+	Recording  Step = "recording"               // the ledger is being told the execution
+	Importing  Step = "importing"               // the service is at work
+	Fetching   Step = "fetching errors"         // rows were in error, their file is being fetched
+	Confirming Step = "confirming"              // the offsets are being committed
+	Halting    Step = "halted"                  // waiting for Release
 )
 
 // Status lists the mappings in the order of the configuration.

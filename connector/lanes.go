@@ -66,7 +66,7 @@ func (s *Sink) openLanes() error {
 			return fmt.Errorf("kafka: %w", err)
 		}
 		if which == schemas.Batch {
-			s.pacing.source = l.source
+			s.pacing.source, s.parents.source = l.source, l.source
 		}
 		s.lanes = append(s.lanes, l)
 	}
@@ -101,6 +101,7 @@ const (
 func (s *Sink) openFiles(l *lane) error {
 	zones := map[string]*time.Location{}
 	s.pacing = &pacing{tables: map[string]tableSlots{}}
+	s.parents = newParents(s.router.Mappings(), s.group(schemas.Immediate))
 	home := map[string]string{}
 	var mappings []batcher.Mapping
 	for _, m := range s.router.Mappings() {
@@ -130,6 +131,7 @@ func (s *Sink) openFiles(l *lane) error {
 		Retry:    batcher.Backoff{First: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max},
 		Grace:    s.cfg.Service.Timeout,
 		Gate:     s.pacing,
+		Parents:  s.parents,
 		Log:      s.log,
 	}, mappings, importer{s.client, zones}, ledger{l, home}, observer{s}, s.chance())
 	if err != nil {
@@ -156,6 +158,7 @@ func batchMapping(m *router.Compiled) batcher.Mapping {
 		CSV:         batcher.CSV(im.CSV),
 		Roll:        batcher.Roll{Rows: im.Roll.Rows, Bytes: int64(im.Roll.Bytes), Age: im.Roll.Age},
 		RetryFailed: im.RetryFailed,
+		After:       m.Config.After,
 		Loads:       map[schemas.Op]batcher.Load{},
 	}
 	for _, c := range m.Columns {

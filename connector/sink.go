@@ -50,14 +50,15 @@ type Sink struct {
 	registry *prometheus.Registry
 	metrics  *metrics
 
-	router *router.Router
-	client *feed.Client
-	post   *deadletter.Post // nil: no dead-letter topic
-	calls  *immediate.Lane  // nil: this process does not run the lane
-	files  *batcher.Batcher // nil: likewise
-	pacing *pacing          // nil: likewise
-	lanes  []*lane
-	admin  *admin.Server
+	router  *router.Router
+	client  *feed.Client
+	post    *deadletter.Post // nil: no dead-letter topic
+	calls   *immediate.Lane  // nil: this process does not run the lane
+	files   *batcher.Batcher // nil: likewise
+	pacing  *pacing          // nil: likewise
+	parents *parents         // nil: likewise
+	lanes   []*lane
+	admin   *admin.Server
 
 	closers []closer // what New opened, in that order
 }

@@ -2,9 +2,7 @@ package source
 
 import (
 	"context"
-	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/feedsink/feedsink/connector/ack"
@@ -184,137 +182,6 @@ func (c *Claim) release(table string) bool {
 	delete(c.p.claims, c)
 	c.p.tracker.Release(c.c)
 	return true
-}
-
-// Adopted is an import that was on its way when the partition changed hands,
-// and the hold on the records it covers.
-type Adopted struct {
-	ack.Import
-	Claim *Claim
-}
-
-// Adopted lists the imports that the ledger held when the assignment began.
-func (p *Partition) Adopted() []Adopted {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.adopted
-}
-
-// Covered reports whether the record at offset, if it is one of that table and
-// lane, is in a file that was sent by a former owner.
-func (p *Partition) Covered(table string, offset int64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return offset < p.covered[table]
-}
-
-// adopt takes over the entries of a ledger that was just read. What was sent
-// covers its records; what is to be built again does not. Both hold them.
-func (p *Partition) adopt(imports []ack.Import) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.adopted = nil
-	p.imports, p.covered, p.claims = map[string]ack.Import{}, map[string]int64{}, map[*Claim]struct{}{}
-	for _, im := range imports {
-		c := &Claim{p: p, c: p.tracker.Cover(im.UpTo), importing: true}
-		p.claims[c] = struct{}{}
-		p.imports[im.Table] = im
-		if im.State != ack.Rebuild {
-			p.covered[im.Table] = im.UpTo
-		}
-		p.adopted = append(p.adopted, Adopted{im, c})
-	}
-}
-
-// agree makes the ledgers of one table tell one story. A refusal or a crash amid
-// a commit may have left some of them a step behind: where one says that a file is
-// built again, no file covers the records of any.
-func agree(ps []*Partition) {
-	rebuilt := map[string]bool{}
-	for _, p := range ps {
-		for _, a := range p.Adopted() {
-			rebuilt[a.Table] = rebuilt[a.Table] || a.State == ack.Rebuild
-		}
-	}
-	for _, p := range ps {
-		p.uncover(rebuilt)
-	}
-}
-
-func (p *Partition) uncover(tables map[string]bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	maps.DeleteFunc(p.covered, func(table string, _ int64) bool { return tables[table] })
-}
-
-// Abandon lets go of an entry that no mapping stands behind any more.
-func (a Adopted) Abandon() { a.Claim.release(a.Table) }
-
-// Slots are when imports of the table were triggered lately, as the ledger of
-// its home topic's partition 0 has it; ok is false while that is not ours.
-func (s *Source) Slots(home, table string) (used []time.Time, ok bool) {
-	p := s.partition(home, 0)
-	if p == nil || !p.ready() {
-		return nil, false
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, sl := range p.ledger.Slots {
-		if sl.Table == table {
-			for _, sec := range sl.Used {
-				used = append(used, time.Unix(sec, 0))
-			}
-		}
-	}
-	return used, true
-}
-
-// FillSlots notes n further imports of the table at this moment: the service
-// says that there have been so many.
-func (s *Source) FillSlots(home, table string, n int) {
-	if p := s.partition(home, 0); p != nil && p.ready() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		now := time.Now()
-		for range n {
-			p.useSlot(table, now)
-		}
-	}
-}
-
-// takeSlot notes the use of a slot by an attempt to send a file, once.
-func (p *Partition) takeSlot(im ack.Import, now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.live || !p.loaded {
-		return false
-	}
-	attempt := im.File + " " + strconv.Itoa(im.Attempt)
-	if p.counted[im.Table] == attempt {
-		return true
-	}
-	if p.counted == nil {
-		p.counted = map[string]string{}
-	}
-	p.counted[im.Table] = attempt
-	p.useSlot(im.Table, now)
-	return true
-}
-
-// slotMemory is how long the use of a slot is remembered: longer than any
-// calendar day, wherever it begins.
-const slotMemory = 50 * time.Hour
-
-func (p *Partition) useSlot(table string, now time.Time) {
-	i := slices.IndexFunc(p.ledger.Slots, func(sl ack.Slots) bool { return sl.Table == table })
-	if i < 0 {
-		i = len(p.ledger.Slots)
-		p.ledger.Slots = append(p.ledger.Slots, ack.Slots{Table: table})
-	}
-	sl := &p.ledger.Slots[i]
-	old := now.Add(-slotMemory).Unix()
-	sl.Used = slices.DeleteFunc(sl.Used, func(u int64) bool { return u < old })
-	sl.Used = append(sl.Used, now.Unix())
 }
 
 // Unconfirmed is how many records of the partition are waiting for what.

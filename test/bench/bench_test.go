@@ -246,7 +246,7 @@ func TestQuickLinesAreTheSameJobs(t *testing.T) {
 }
 
 func TestCommandLineIsChecked(t *testing.T) {
-	for _, args := range [][]string{{"-o", "yaml"}, {"stray"}, {"-nope"}} {
+	for _, args := range [][]string{{"-o", "yaml"}, {"stray"}, {"-nope"}, {"-only", "no such line"}} {
 		if o, err := parse(args, io.Discard); err == nil {
 			t.Errorf("%q: got %+v, want an error", args, o)
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -27,7 +28,10 @@ func run() int {
 		return 0
 	}
 	o, err := parse(os.Args[1:], os.Stderr)
-	if err != nil {
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
 		return 2
 	}
 	if err := measureAll(ctx, o); err != nil {
@@ -42,8 +46,10 @@ type options struct {
 	quick   bool   // one short repetition of everything
 	only    string // part of the lines' names
 	format  string // text | json
-	profile string // directory for the sink's profiles, "" for none
+	profile string // directory of the sink's profiles, "" for none
 }
+
+func (o options) wants(l line) bool { return strings.Contains(l.name, o.only) }
 
 func (o options) repetitions() int {
 	if o.quick {
@@ -59,7 +65,7 @@ func parse(args []string, usage io.Writer) (o options, err error) {
 	flags.BoolVar(&o.quick, "quick", false, "one short repetition of each line, under a minute and a half")
 	flags.StringVar(&o.only, "only", "", "only the lines whose name contains this")
 	flags.StringVar(&o.format, "o", "text", "text or json")
-	flags.StringVar(&o.profile, "profile", "", "directory for CPU and heap profiles of the sink, one pair for each run")
+	flags.StringVar(&o.profile, "profile", "", "directory for CPU and allocation profiles of the sink, two for each run")
 	if err := flags.Parse(args); err != nil {
 		return o, err // which Parse has told
 	}
@@ -68,6 +74,8 @@ func parse(args []string, usage io.Writer) (o options, err error) {
 		err = fmt.Errorf("bench: takes no arguments, has %q", flags.Args())
 	case o.format != "text" && o.format != "json":
 		err = fmt.Errorf("bench: -o: must be text or json, is %q", o.format)
+	case !slices.ContainsFunc(lines(o.quick), o.wants):
+		err = fmt.Errorf("bench: -only: no line has %q in its name", o.only)
 	}
 	if err != nil {
 		_, _ = fmt.Fprintln(usage, err) // nobody is left to tell
@@ -89,7 +97,7 @@ func measureAll(ctx context.Context, o options) (err error) {
 	defer func() { err = errors.Join(err, f.close()) }()
 	report := report{Machine: machine(), Quick: o.quick}
 	for _, l := range lines(o.quick) {
-		if !strings.Contains(l.name, o.only) {
+		if !o.wants(l) {
 			continue
 		}
 		began := time.Now()

@@ -57,8 +57,12 @@ func playSink(ctx context.Context, w *wire) (err error) {
 	return w.serve(ctx, "", nil, sink.Run)
 }
 
-// startProfile writes NAME.cpu.pprof and, at the end, NAME.heap.pprof.
+// startProfile writes NAME.cpu.pprof and, at the end, NAME.allocs.pprof: what was
+// allocated since the start.
 func startProfile(name string) (stop func() error, err error) {
+	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
+		return nil, err
+	}
 	cpu, err := os.Create(name + ".cpu.pprof")
 	if err != nil {
 		return nil, err
@@ -68,19 +72,19 @@ func startProfile(name string) (stop func() error, err error) {
 	}
 	return func() error {
 		pprof.StopCPUProfile()
-		heap, err := os.Create(name + ".heap.pprof")
+		allocs, err := os.Create(name + ".allocs.pprof")
 		if err != nil {
 			return errors.Join(err, cpu.Close())
 		}
-		return errors.Join(pprof.Lookup("allocs").WriteTo(heap, 0), heap.Close(), cpu.Close())
+		return errors.Join(pprof.Lookup("allocs").WriteTo(allocs, 0), allocs.Close(), cpu.Close())
 	}, nil
 }
 
 // configuration writes the sink's file for one run and returns its path.
 func (f *field) configuration(l *line, topic, group, service string) (string, error) {
-	inFlight, routed := 1, ""
+	inFlight, routed := 1, immediateMapping
 	if l.calling != nil {
-		inFlight, routed = l.calling.inFlight, immediateMapping
+		inFlight = l.calling.inFlight
 	} else {
 		routed = fmt.Sprintf(batchMapping, l.batch.rows)
 	}

@@ -22,10 +22,11 @@ func usage() (cpu float64, rss int64, err error) {
 	if rss, ok := highWater(); ok {
 		return cpu, rss, nil
 	}
-	if runtime.GOOS == "darwin" {
-		return cpu, int64(r.Maxrss), nil
+	rss = int64(r.Maxrss) //nolint:unconvert // 32 bits wide on some systems
+	if runtime.GOOS != "darwin" {
+		rss <<= 10
 	}
-	return cpu, int64(r.Maxrss) << 10, nil
+	return cpu, rss, nil
 }
 
 // highWater is the peak as Linux keeps it for this program. What getrusage says

@@ -97,6 +97,11 @@ func newWorld(t *testing.T, change func(*sandbox.Config)) *world {
 	return w
 }
 
+// withOrdersETL lets orders be loaded by files too.
+func withOrdersETL(c *sandbox.Config) {
+	c.ETLs = append(c.ETLs, sandbox.ETL{ID: "103", Loads: []sandbox.Load{{Table: "orders", Mode: sandbox.CreateOrUpdate, GenerateErrorFiles: true}}})
+}
+
 const head = `
 kafka: {brokers: [${BROKERS}], group: ${PREFIX}sink, sessionTimeout: 10s}
 service:

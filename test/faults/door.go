@@ -16,10 +16,10 @@ import (
 type mode int
 
 const (
-	open_  mode = iota
-	silent      // what a member sends arrives nowhere, and nothing comes back
-	down        // connections are reset, old ones and new ones
-	deaf        // what a member sends is done; instead of the answer comes a reset
+	passing mode = iota
+	silent       // what a member sends arrives nowhere, and nothing comes back
+	down         // connections are reset, old ones and new ones
+	deaf         // what a member sends is done; instead of the answer comes a reset
 )
 
 // door is one member's way to the service: a listener whose connections can be
@@ -81,7 +81,7 @@ func newDoor(member string, service http.Handler, ledger *calls) (*door, error) 
 }
 
 func (d *door) close() error {
-	d.set(open_)
+	d.set(passing)
 	err := d.server.Close()
 	<-d.served
 	return err
@@ -95,7 +95,7 @@ func (d *door) set(m mode) {
 	d.mode = m
 	close(d.over)
 	d.over = make(chan struct{})
-	if m == down || before != open_ {
+	if m == down || before != passing {
 		for c := range d.conns {
 			c.reset()
 		}
@@ -118,7 +118,7 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	answer := &statusWriter{ResponseWriter: w}
-	isWrite := false
+	var isWrite bool
 	noted.row, noted.seq, isWrite = read(r, body)
 	d.service.ServeHTTP(answer, r)
 	if isWrite && answer.status/100 == 2 {

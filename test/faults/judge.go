@@ -58,7 +58,7 @@ func (j *judge) look(ctx context.Context) (f findings, err error) {
 	f.reordered = j.order(j.w.calls.take())
 	executions := j.w.service.Executions()
 	for _, e := range executions[j.judged:] {
-		rows, err := j.rowsOf(e)
+		rows, err := j.rowsOf(ctx, e)
 		if err != nil {
 			return f, fmt.Errorf("rows of execution %s: %w", e.ID, err)
 		}
@@ -171,11 +171,11 @@ func (j *judge) imported(e sandbox.Execution, rows []version) (f findings) {
 }
 
 // rowsOf asks the service which rows an execution loaded (operation 12).
-func (j *judge) rowsOf(e sandbox.Execution) (rows []version, err error) {
+func (j *judge) rowsOf(ctx context.Context, e sandbox.Execution) (rows []version, err error) {
 	if e.Status != sandbox.Finished || e.Results.InError > 0 {
 		return nil, fmt.Errorf("it ended %s with %d rows in error: %s", e.Status, e.Results.InError, e.Error)
 	}
-	token, err := j.ask("/auth/token", apiKey)
+	token, err := j.ask(ctx, "/auth/token", apiKey)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (j *judge) rowsOf(e sandbox.Execution) (rows []version, err error) {
 	if err := json.Unmarshal(token, &grant); err != nil {
 		return nil, err
 	}
-	body, err := j.ask("/mass-imports/v5/entities/"+entity+"/etl-executions/"+e.ID+"/output-files", "Bearer "+grant.AccessToken)
+	body, err := j.ask(ctx, "/mass-imports/v5/entities/"+entity+"/etl-executions/"+e.ID+"/output-files", "Bearer "+grant.AccessToken)
 	if err != nil {
 		return nil, err
 	}
@@ -205,8 +205,8 @@ func (j *judge) rowsOf(e sandbox.Execution) (rows []version, err error) {
 	return rows, nil
 }
 
-func (j *judge) ask(path, authorization string) ([]byte, error) {
-	request := httptest.NewRequest(http.MethodGet, path, http.NoBody)
+func (j *judge) ask(ctx context.Context, path, authorization string) ([]byte, error) {
+	request := httptest.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
 	request.Header.Set("Authorization", authorization)
 	answer := httptest.NewRecorder()
 	j.w.service.ServeHTTP(answer, request)

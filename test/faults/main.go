@@ -77,7 +77,7 @@ func suite(ctx context.Context, o options) (clean bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, w.close()) }()
+	defer func() { err = errors.Join(err, w.close(context.WithoutCancel(ctx))) }()
 	fmt.Fprintf(os.Stderr, "seed %d; broker, service and %d members run after %.0f s\n", o.seed, len(w.members), time.Since(began).Seconds())
 	j := newJudge(w)
 	var report report

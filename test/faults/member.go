@@ -29,7 +29,8 @@ type member struct {
 
 	cmd    *exec.Cmd // nil: it does not run
 	reader *journal
-	ended  chan error
+	ended  chan struct{} // closed when it has ended
+	result error         // read after ended
 }
 
 // start runs the member. It returns before the member is ready.
@@ -41,9 +42,11 @@ func (m *member) start(ctx context.Context) error {
 	if err := m.cmd.Start(); err != nil {
 		return fmt.Errorf("start member %s: %w", m.name, err)
 	}
-	ended := make(chan error, 1)
-	m.ended = ended
-	go func(cmd *exec.Cmd) { ended <- cmd.Wait() }(m.cmd)
+	m.ended = make(chan struct{})
+	go func() {
+		defer close(m.ended)
+		m.result = m.cmd.Wait()
+	}()
 	return nil
 }
 
@@ -66,10 +69,10 @@ func (m *member) terminate() error {
 		return fmt.Errorf("terminate member %s: %w", m.name, err)
 	}
 	select {
-	case err := <-m.ended:
+	case <-m.ended:
 		m.cmd = nil
-		if err != nil {
-			return fmt.Errorf("member %s, told to terminate: %w", m.name, err)
+		if m.result != nil {
+			return fmt.Errorf("member %s, told to terminate: %w", m.name, m.result)
 		}
 		return nil
 	case <-time.After(exitTimeout):

@@ -19,7 +19,8 @@ const sessionTimeout = 6 * time.Second
 
 func plan() []fault {
 	return []fault{
-		{"member killed", 5, 50, killed},
+		{"member killed", 3, 50, killed},
+		{"members killed in a row", 1, 5, killedInARow},
 		{"member terminated", 1, 10, terminated},
 		{"member joins and leaves", 1, 5, joinsAndLeaves},
 		{"member frozen past its session", 2, 10, frozen},
@@ -37,6 +38,19 @@ func killed(ctx context.Context, w *world) error {
 	m := w.anyMember()
 	m.kill()
 	return m.start(ctx)
+}
+
+// killedInARow kills members while what the ones before left is being taken over.
+func killedInARow(ctx context.Context, w *world) error {
+	for range 4 {
+		if err := killed(ctx, w); err != nil {
+			return err
+		}
+		if err := rest(ctx, time.Duration(w.rnd.Int64N(int64(sessionTimeout)))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func terminated(ctx context.Context, w *world) error {
@@ -106,7 +120,7 @@ func (w *world) behindDoors(ctx context.Context, mode mode, d time.Duration) err
 	}
 	err := rest(ctx, d)
 	for _, m := range w.members {
-		m.door.set(open_)
+		m.door.set(passing)
 	}
 	return err
 }
@@ -140,50 +154,65 @@ func brokerKilled(ctx context.Context, w *world) error {
 	return w.broker.Start(ctx)
 }
 
-// endure strikes as often as the plan says, lets everything catch up after each
-// time, and adds up what the judge found.
+// endure strikes as often as the plan says, and adds up what the judge finds
+// once everything has caught up: in full after each time, quick after the last.
 func (w *world) endure(ctx context.Context, f fault, o options, j *judge) (line, error) {
+	l := line{fault: f.name}
 	times := f.full
 	if o.quick {
 		times = f.quick
 	}
-	l := line{fault: f.name}
-	for range times {
-		before := w.load.count()
-		w.load.resume()
+	began := w.load.count()
+	w.load.resume()
+	for l.times < times {
 		// At any moment of an import's life.
-		if err := rest(ctx, 2*time.Second+time.Duration(w.rnd.Int64N(int64(2*time.Second)))); err != nil {
+		if err := rest(ctx, time.Second+time.Duration(w.rnd.Int64N(int64(3*time.Second)))); err != nil {
 			return l, err
 		}
 		if err := f.strike(ctx, w); err != nil {
 			return l, err
 		}
-		if err := rest(ctx, time.Second); err != nil {
+		if l.times++; o.quick && l.times < times {
+			continue
+		}
+		// What follows goes on under load as well.
+		if err := rest(ctx, sessionTimeout); err != nil {
 			return l, err
 		}
 		if err := w.load.hold(); err != nil {
 			return l, err
 		}
-		held := time.Now()
-		left, err := w.catchUp(ctx)
-		if err != nil {
+		if err := w.settle(ctx, &l, j); err != nil {
 			return l, err
 		}
-		l.times++
-		l.events += w.load.count() - before
-		l.slowest = max(l.slowest, time.Since(held))
-		found, err := j.look(ctx)
-		if err != nil {
-			return l, err
-		}
-		found.lost += left
-		l.found.add(found)
-		fmt.Fprintf(os.Stderr, "%s, %d of %d: caught up after %.1f s; %v\n", f.name, l.times, times, time.Since(held).Seconds(), found)
-		if left > 0 {
-			return l, fmt.Errorf("%d records were not confirmed within %v", left, patience)
+		l.events = w.load.count() - began
+		if l.times < times {
+			w.load.resume()
 		}
 	}
 	return l, nil
+}
+
+// settle has everything caught up and judged. The load is held.
+func (w *world) settle(ctx context.Context, l *line, j *judge) error {
+	held := time.Now()
+	left, err := w.catchUp(ctx)
+	if err != nil {
+		return err
+	}
+	took := time.Since(held)
+	l.slowest = max(l.slowest, took)
+	found, err := j.look(ctx)
+	if err != nil {
+		return err
+	}
+	found.lost += left
+	l.found.add(found)
+	fmt.Fprintf(os.Stderr, "%s, %d times: caught up after %.1f s; %v\n", l.fault, l.times, took.Seconds(), found)
+	if left > 0 {
+		return fmt.Errorf("%d records were not confirmed within %v", left, patience)
+	}
+	return nil
 }
 
 // rest waits, unless ctx ends first.

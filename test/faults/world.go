@@ -57,7 +57,7 @@ func open(ctx context.Context, o options) (w *world, err error) {
 	w = &world{rnd: rand.New(rand.NewPCG(o.seed, 1)), calls: &calls{}, diary: &diary{onRecord: map[string]bool{}}}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, w.close())
+			err = errors.Join(err, w.close(context.WithoutCancel(ctx)))
 		}
 	}()
 	if w.dir, err = os.MkdirTemp("", "feedsink-faults-"); err != nil {
@@ -171,7 +171,7 @@ func (w *world) openMembers(ctx context.Context, o options) error {
 }
 
 // close ends everything, in whatever state it is.
-func (w *world) close() (err error) {
+func (w *world) close(ctx context.Context) (err error) {
 	if w.load != nil {
 		w.load.end()
 	}
@@ -188,7 +188,7 @@ func (w *world) close() (err error) {
 		err = errors.Join(err, w.service.Close())
 	}
 	if w.broker != nil {
-		err = errors.Join(err, w.broker.Close(context.Background()))
+		err = errors.Join(err, w.broker.Close(ctx))
 	}
 	return errors.Join(err, os.RemoveAll(w.dir))
 }

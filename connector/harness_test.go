@@ -1,0 +1,140 @@
+package connector
+
+import (
+	"context"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/test/sandbox"
+)
+
+const sinkConfig = `
+kafka: {brokers: ["${BROKER}"], group: feedsink}
+service: {baseURL: "${SERVICE}", authURL: "${SERVICE}", entity: acme, apiKey: the-api-key}
+dlq: {topic: dlq}
+spool: {dir: "${DIR}"}
+admin: {listen: "${ADMIN:-127.0.0.1:0}"}
+mappings:
+  - name: customers
+    topics: [crm]
+    profileTable: customers
+    key: customerNumber
+    routes: [{when: 'attributes.name == "now"', lane: immediate}, {lane: batch}]
+    imports:
+      upsert: {etl: "101", mode: CREATE_OR_UPDATE}
+      columns: [customerNumber, name]
+      roll: {rows: 1000, bytes: 1MiB, age: 20ms}
+  - name: orders
+    topics: [shop]
+    customTable: orders
+    key: businessKey
+    routes: [{lane: immediate}]
+`
+
+// assemble makes a sink with variables NAME=VALUE; closed is an address where nobody
+// answers.
+func assemble(t *testing.T, opts Options, variables ...string) (*Sink, error) {
+	t.Helper()
+	env := map[string]string{"BROKER": closed, "SERVICE": "http://" + closed, "DIR": t.TempDir()}
+	for _, v := range variables {
+		name, value, _ := strings.Cut(v, "=")
+		env[name] = value
+	}
+	cfg, err := config.Parse("feedsink.yaml", []byte(sinkConfig), func(name string) (string, bool) {
+		value, ok := env[name]
+		return value, ok
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.Log, opts.Version = slog.New(slog.DiscardHandler), "v1"
+	opts.CommitEvery, opts.FirstPoll = 10*time.Millisecond, 10*time.Millisecond
+	return New(cfg, opts)
+}
+
+const closed = "127.0.0.1:1"
+
+// run runs the sink until the test ends.
+func run(t *testing.T, s *Sink) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+// until waits for a condition, looking again at short intervals.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited in vain: %s", what)
+		case <-look.C:
+		}
+	}
+}
+
+// atWork is a sink that has seen a bit of everything: a record in each lane,
+// one of the other lane, one that is broken, one that the service refuses.
+func atWork(t *testing.T) *Sink {
+	t.Helper()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "crm", "shop", "dlq"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	api, _ := service(t)
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	broker := cluster.ListenAddrs()[0]
+	sink, err := assemble(t, Options{}, "BROKER="+broker, "SERVICE="+server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, sink)
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Count: 1, Answer: sandbox.Status(503)})
+	for _, r := range []struct{ topic, value string }{
+		{"crm", `{"op":"upsert","key":{"customerNumber":"C1"},"attributes":{"name":"now"}}`},
+		{"crm", `{"op":"upsert","key":{"customerNumber":"C2"},"attributes":{"name":"later"}}`},
+		{"shop", `{"op":"upsert","businessKey":"o1","properties":{"status":"PAID"}}`},
+		{"shop", `{"op":"patch","businessKey":"nobody","properties":{"status":"PAID"}}`},
+		{"shop", `{`},
+	} {
+		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: r.topic, Value: []byte(r.value)}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "everything is committed", func() bool {
+		st, _ := sink.Status().(Status)
+		total := int64(0)
+		for _, l := range st.Lanes {
+			for _, p := range l.Partitions {
+				total += max(p.Committed, 0)
+			}
+		}
+		return total == 7 && st.Ready // both lanes read crm
+	})
+	return sink
+}

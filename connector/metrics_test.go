@@ -1,0 +1,104 @@
+package connector
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// contract is every metric of the sink with its labels.
+var contract = map[string]string{
+	"feedsink_records_total":           "outcome topic",
+	"feedsink_writes_total":            "lane mapping op outcome",
+	"feedsink_write_duration_seconds":  "mapping op",
+	"feedsink_unconfirmed_records":     "partition state topic",
+	"feedsink_calls_in_flight":         "",
+	"feedsink_concurrency_limit":       "",
+	"feedsink_breaker_state":           "",
+	"feedsink_batch_rows":              "mapping",
+	"feedsink_batch_bytes":             "mapping",
+	"feedsink_batch_age_seconds":       "mapping",
+	"feedsink_imports_total":           "mapping mode status",
+	"feedsink_import_duration_seconds": "mapping",
+	"feedsink_import_slots_remaining":  "table",
+	"feedsink_dead_letters_total":      "reason topic",
+	"feedsink_spool_bytes":             "",
+	"feedsink_halted":                  "mapping",
+}
+
+func TestMetricsAreTheContract(t *testing.T) {
+	sink := atWork(t)
+	// A record is counted when its commit was acknowledged, a moment later.
+	var families []*dto.MetricFamily
+	until(t, "every record is counted", func() bool {
+		families = gathered(t, sink)
+		return sum(families, "feedsink_records_total") == 7
+	})
+	got := map[string]string{}
+	values := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels, pairs []string
+			for _, l := range m.GetLabel() {
+				labels, pairs = append(labels, l.GetName()), append(pairs, l.GetValue())
+			}
+			got[f.GetName()] = strings.Join(labels, " ")
+			values[f.GetName()+" "+strings.Join(pairs, " ")] = m.GetCounter().GetValue()
+		}
+		if f.GetHelp() == "" {
+			t.Errorf("%s: has no help", f.GetName())
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(contract)) {
+		if labels, there := got[name]; !there || labels != contract[name] {
+			t.Errorf("%s: got labels %q (there: %v), want %q", name, labels, there, contract[name])
+		}
+	}
+	for name := range got {
+		if _, known := contract[name]; strings.HasPrefix(name, "feedsink_") && !known {
+			t.Errorf("%s: is no metric that was promised", name)
+		}
+	}
+	for what, want := range map[string]float64{
+		"feedsink_records_total confirmed crm":                       2,
+		"feedsink_records_total other_lane crm":                      2,
+		"feedsink_records_total confirmed shop":                      1,
+		"feedsink_records_total dead_letter shop":                    2,
+		"feedsink_writes_total immediate customers upsert applied":   1,
+		"feedsink_writes_total batch customers upsert applied":       1,
+		"feedsink_writes_total immediate orders upsert retried":      1,
+		"feedsink_writes_total immediate orders upsert applied":      1,
+		"feedsink_writes_total immediate orders patch rejected":      1,
+		"feedsink_imports_total customers CREATE_OR_UPDATE FINISHED": 1,
+		"feedsink_dead_letters_total decode shop":                    1,
+		"feedsink_dead_letters_total not_found shop":                 1,
+	} {
+		if got := values[what]; got != want {
+			t.Errorf("%s: got %v, want %v", what, got, want)
+		}
+	}
+}
+
+func gathered(t *testing.T, s *Sink) []*dto.MetricFamily {
+	t.Helper()
+	families, err := s.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return families
+}
+
+// sum is a counter over all of its labels.
+func sum(families []*dto.MetricFamily, name string) (total float64) {
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name {
+				total += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return total
+}

@@ -1,0 +1,54 @@
+package connector
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+func TestSinkGivesBackWhatItOpenedWhenItCannotBeMade(t *testing.T) {
+	var lc net.ListenConfig
+	taken, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	dir := t.TempDir()
+	if _, err := assemble(t, Options{}, "DIR="+dir, "ADMIN="+taken.Addr().String()); err == nil || !strings.HasPrefix(err.Error(), "admin.listen: ") {
+		t.Fatalf("a port in use: got %v, want an error that names the key", err)
+	}
+	// The spool has one user at a time.
+	sink, err := assemble(t, Options{}, "DIR="+dir)
+	if err != nil {
+		t.Fatalf("the spool of a sink that was not made: got %v, want it free", err)
+	}
+	sink.close()
+}
+
+func TestLanesThatNoMappingUsesAreAnError(t *testing.T) {
+	sink, err := assemble(t, Options{Lanes: []schemas.Lane{schemas.Lane(9)}})
+	if err == nil {
+		sink.close()
+		t.Fatal("got a sink without a lane")
+	}
+	if !strings.Contains(err.Error(), "no mapping uses the lanes") {
+		t.Errorf("got %v, want that no mapping uses them", err)
+	}
+}
+
+func TestRunEndsWhenAPartOfTheSinkFails(t *testing.T) {
+	sink, err := assemble(t, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink.admin.Close()
+	err = sink.Run(t.Context())
+	if err == nil || !strings.HasPrefix(err.Error(), "admin server: ") {
+		t.Errorf("got %v, want the admin server's failure", err)
+	}
+	if got := len(sink.closers); got != 0 {
+		t.Errorf("left open: got %d, want nothing", got)
+	}
+}

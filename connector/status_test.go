@@ -1,0 +1,60 @@
+package connector
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// masked is what differs from run to run.
+var masked = regexp.MustCompile(`"(started|limit)": [^,\n]*`)
+
+func TestStatusShowsTheRunningSink(t *testing.T) {
+	sink := atWork(t)
+	until(t, "the import is over", func() bool {
+		st, _ := sink.Status().(Status)
+		return st.Mappings[0].Batch.Import == nil
+	})
+	body, err := json.MarshalIndent(sink.Status(), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("testdata/status.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := masked.ReplaceAllString(string(body), `"$1": "-"`) + "\n"; got != string(want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if strings.Contains(string(body), "the-api-key") {
+		t.Error("the status holds the API key")
+	}
+}
+
+func TestSinkIsUnreadyUntilItHasAPlaceAndAToken(t *testing.T) {
+	for _, c := range []struct {
+		lanes []schemas.Lane
+		want  []string
+	}{
+		{nil, []string{"the immediate lane has not joined its consumer group", "the batch lane has not joined its consumer group", "the service has given no token"}},
+		{[]schemas.Lane{schemas.Batch}, []string{"the batch lane has not joined its consumer group", "the service has given no token"}},
+	} {
+		sink, err := assemble(t, Options{Lanes: c.lanes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sink.Unready(); !slices.Equal(got, c.want) {
+			t.Errorf("lanes %v: got %q, want %q", c.lanes, got, c.want)
+		}
+		st, _ := sink.Status().(Status)
+		if st.Ready || st.Token || !slices.Equal(st.Unready, c.want) {
+			t.Errorf("lanes %v: status: got %+v, want the same reasons", c.lanes, st)
+		}
+		sink.close()
+	}
+}

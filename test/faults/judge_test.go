@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedsink/feedsink/test/sandbox"
+)
+
+// courtroom is a judge who says aloud nothing, about one row that was written
+// up to seq 7 and is at home in partition 2 of its topic.
+func courtroom(t *testing.T) (*judge, name) {
+	t.Helper()
+	id := name{"orders", "orders-1"}
+	g := newGenerator(1)
+	g.seq[id], g.rows[id] = 7, row{"seq": "7", "status": "paid"}
+	w := &world{diary: &diary{onRecord: map[string]bool{}}, load: &load{generator: g, home: map[name]int32{id: 2}}}
+	j := newJudge(w)
+	j.say = t.Logf
+	return j, id
+}
+
+func TestJudgeFindsRowsThatDiffer(t *testing.T) {
+	good := sandbox.Row{Key: "orders-1", Values: map[string]any{"seq": "7", "status": "paid"}}
+	stale := sandbox.Row{Key: "orders-1", Values: map[string]any{"seq": "6", "status": "paid"}}
+	for what, c := range map[string]struct {
+		rows map[string]sandbox.Row
+		want int
+	}{
+		"as it should be": {map[string]sandbox.Row{"orders-1": good}, 0},
+		"stale":           {map[string]sandbox.Row{"orders-1": stale}, 1},
+		"missing":         {nil, 1},
+		"one too many":    {map[string]sandbox.Row{"orders-1": good, "orders-2": good}, 1},
+	} {
+		j, _ := courtroom(t)
+		have := func(table string) map[string]sandbox.Row {
+			if table == "orders" {
+				return c.rows
+			}
+			return nil
+		}
+		if got := j.compare(have); got != c.want {
+			t.Errorf("%s: got %d lost, want %d", what, got, c.want)
+		}
+		if got := j.compare(have); got != 0 {
+			t.Errorf("%s, looked at again: got %d lost, want 0", what, got)
+		}
+	}
+}
+
+func TestJudgeExcusesOlderStatesOnlyAfterAnAssignment(t *testing.T) {
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
+	for what, c := range map[string]struct {
+		assigned []assignment
+		calls    []call // of the row; at, member and seq
+		want     int
+	}{
+		"in order":                 {nil, []call{{at: at(1), member: "a", seq: 1}, {at: at(2), member: "a", seq: 1}, {at: at(3), member: "a", seq: 2}}, 0},
+		"overtaken":                {nil, []call{{at: at(1), member: "a", seq: 2}, {at: at(2), member: "a", seq: 1}}, 1},
+		"replayed by a new owner":  {[]assignment{{at(2), "b", "orders", []int32{2}}}, []call{{at: at(1), member: "a", seq: 2}, {at: at(3), member: "b", seq: 1}}, 0},
+		"owner of another one":     {[]assignment{{at(2), "b", "orders", []int32{3}}}, []call{{at: at(1), member: "a", seq: 2}, {at: at(3), member: "b", seq: 1}}, 1},
+		"owner of another topic's": {[]assignment{{at(2), "b", "tickets", []int32{2}}}, []call{{at: at(1), member: "a", seq: 2}, {at: at(3), member: "b", seq: 1}}, 1},
+		"back as a new member":     {[]assignment{{at(2), "a", "", nil}}, []call{{at: at(1), member: "a", seq: 2}, {at: at(3), member: "a", seq: 1}}, 0},
+		"woken, owner no more": {
+			[]assignment{{at(2), "b", "orders", []int32{2}}},
+			[]call{{at: at(1), member: "a", seq: 1}, {at: at(3), member: "b", seq: 2}, {at: at(4), member: "a", seq: 1}},
+			1,
+		},
+	} {
+		j, id := courtroom(t)
+		j.w.diary.assigned = c.assigned
+		for i := range c.calls {
+			c.calls[i].row = id
+		}
+		if got := j.order(c.calls); got != c.want {
+			t.Errorf("%s: got %d reordered, want %d", what, got, c.want)
+		}
+	}
+}
+
+func TestJudgeKnowsADeleteByItsOneSeq(t *testing.T) {
+	j, id := courtroom(t)
+	j.w.load.generator.deletes[id] = 4
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	got := j.order([]call{{at: noon, member: "a", row: id, seq: 5}, {at: noon.Add(1), member: "a", row: id}})
+	if got != 1 {
+		t.Errorf("a delete after a newer state: got %d reordered, want 1", got)
+	}
+}
+
+func TestJudgeTellsRepeatedImportsFromCutOnes(t *testing.T) {
+	j, id := courtroom(t)
+	other := name{"orders", "orders-2"}
+	j.w.diary.onRecord["1"] = true
+	for _, step := range []struct {
+		execution string
+		rows      []version
+		want      findings
+	}{
+		{"1", []version{{id, 1}, {other, 1}}, findings{}},
+		{"2", []version{{id, 2}}, findings{}},
+		{"3", []version{{other, 1}}, findings{repeated: 1}}, // of 1, on record
+		{"4", []version{{id, 2}}, findings{cut: 1}},         // of 2, not on record
+		{"5", []version{{id, 1}}, findings{reordered: 1, repeated: 1}},
+	} {
+		if got := j.imported(sandbox.Execution{ID: step.execution}, step.rows); got != step.want {
+			t.Errorf("execution %s: got %v, want %v", step.execution, got, step.want)
+		}
+	}
+}
+
+func TestJudgeWantsBrokenEventsAndNoOthersInTheDeadLetterTopic(t *testing.T) {
+	for what, c := range map[string]struct {
+		letters    []string
+		lost, both int
+	}{
+		"as it should be": {[]string{"5", "6"}, 0, 0},
+		"twice":           {[]string{"5", "6", "6"}, 0, 0},
+		"one missing":     {[]string{"5"}, 1, 0},
+		"one too many":    {[]string{"5", "6", "7"}, 0, 1},
+	} {
+		j, _ := courtroom(t)
+		j.w.load.generator.broken = map[string]bool{"5": true, "6": true}
+		if lost, both := j.bury(c.letters); lost != c.lost || both != c.both {
+			t.Errorf("%s: got %d lost and %d both, want %d and %d", what, lost, both, c.lost, c.both)
+		}
+	}
+}
+
+func TestGeneratorKeepsItsRules(t *testing.T) {
+	g := newGenerator(7)
+	patched, deleted := map[name]bool{}, map[name]int{}
+	for range 50_000 {
+		r := g.next()
+		id := name{r.Topic, string(r.Key)}
+		switch value := string(r.Value); {
+		case r.Value == nil:
+			deleted[id]++
+		case strings.Contains(value, `"op":"patch"`):
+			patched[id] = true
+		}
+	}
+	if len(patched) == 0 || len(deleted) == 0 || len(g.broken) == 0 {
+		t.Fatalf("got %d rows patched, %d deleted, %d events broken, want some of each", len(patched), len(deleted), len(g.broken))
+	}
+	for id, n := range deleted {
+		if n > 1 || patched[id] {
+			t.Errorf("%v: got %d deletes, patched: %v; want one delete at most, and of rows without patches only", id, n, patched[id])
+		}
+	}
+	if again := newGenerator(7); fmt.Sprint(again.next()) != fmt.Sprint(newGenerator(7).next()) {
+		t.Error("the same seed makes other events")
+	}
+}
