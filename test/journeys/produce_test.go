@@ -1,5 +1,14 @@
 package journeys
 
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
 // produce sends the records of its lines in their order.
 func (s *story) produce(d *datadriven.TestData) string {
 	var records []*kgo.Record

@@ -1,5 +1,19 @@
 package journeys
 
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/feedsink/feedsink/connector"
+)
+
 // waits are what can be waited for.
 var waits = map[string]func(*story, *datadriven.TestData) bool{
 	"rows": func(s *story, d *datadriven.TestData) bool { // table, n
