@@ -3,7 +3,6 @@ package batcher
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,32 +41,15 @@ type world struct {
 	lines      []string
 	executions int
 	polled     int
-	ended      []Results
+	ended      []ended
 	stop       func() error
 }
 
-type partition struct{ dead atomic.Bool }
-
-type claim struct {
-	p        *partition
-	from, to int64
+// ended is what the observer was told.
+type ended struct {
+	Import
+	Results
 }
-
-func (p *partition) Claim(offset int64) Claim { return &claim{p, offset, offset} }
-func (c *claim) Extend(offset int64)          { c.to = offset }
-func (c *claim) Live() bool                   { return !c.p.dead.Load() }
-
-// refusal is a classified failure of the service.
-type refusal struct {
-	transient, unknown, noSlot bool
-	after                      time.Duration
-}
-
-func (r *refusal) Error() string             { return "service said no" }
-func (r *refusal) Transient() bool           { return r.transient }
-func (r *refusal) Unknown() bool             { return r.unknown }
-func (r *refusal) NoSlot() bool              { return r.noSlot }
-func (r *refusal) RetryAfter() time.Duration { return r.after }
 
 func newWorld(t *testing.T) *world {
 	return &world{t: t, dir: t.TempDir(), p: &partition{}, begun: time.Now(), triggers: make(chan error, 100)}
@@ -124,7 +105,7 @@ func (w *world) StartOver(ctx context.Context, imp Import, _ []Claim) error {
 	if err := w.blocked(ctx, "start over"); err != nil {
 		return err
 	}
-	w.say("start over from part %d of %d, attempt %d", imp.Part, imp.Parts, imp.Attempt)
+	w.say("start over at %d/%d attempt %d %q", imp.Part, imp.Parts, imp.Attempt, imp.Execution)
 	return w.unfit
 }
 
@@ -241,7 +222,9 @@ func (w *world) OutputFiles(ctx context.Context, execution string, to io.Writer)
 	return err
 }
 
-func (w *world) ImportEnded(_ Import, r Results, _ time.Duration) { w.ended = append(w.ended, r) }
+func (w *world) ImportEnded(imp Import, r Results, _ time.Duration) {
+	w.ended = append(w.ended, ended{imp, r})
+}
 
 // change rewrites the script while the batcher runs.
 func (w *world) change(script func()) {
@@ -297,5 +280,3 @@ func (w *world) wantSpool(want ...string) {
 		w.t.Errorf("spool: got %q, want %q", got, want)
 	}
 }
-
-var errDisconnected = errors.New("connection reset")

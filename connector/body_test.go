@@ -75,10 +75,16 @@ func TestRecordBodyListsProperties(t *testing.T) {
 	}{
 		{"a key and nothing else", schemas.Write{Key: "o1"}, `{"businessKey":"o1","properties":[]}`},
 		{"no key", schemas.Write{Cells: []schemas.Cell{property("status", str("PAID"))}}, `{"properties":[{"name":"status","value":"PAID"}]}`},
-		{"several", schemas.Write{Key: "o1", Cells: []schemas.Cell{property("total", num("12.50")), property("status", str("PAID")), property("gone", schemas.NullValue())}},
-			`{"businessKey":"o1","properties":[{"name":"total","value":12.50},{"name":"status","value":"PAID"},{"name":"gone","value":null}]}`},
-		{"escaping", schemas.Write{Key: `"{`, Cells: []schemas.Cell{property(`[\`, str("}]"))}},
-			`{"businessKey":"\"{","properties":[{"name":"[\\","value":"}]"}]}`},
+		{
+			"several",
+			schemas.Write{Key: "o1", Cells: []schemas.Cell{property("total", num("12.50")), property("status", str("PAID")), property("gone", schemas.NullValue())}},
+			`{"businessKey":"o1","properties":[{"name":"total","value":12.50},{"name":"status","value":"PAID"},{"name":"gone","value":null}]}`,
+		},
+		{
+			"escaping",
+			schemas.Write{Key: `"{`, Cells: []schemas.Cell{property(`[\`, str("}]"))}},
+			`{"businessKey":"\"{","properties":[{"name":"[\\","value":"}]"}]}`,
+		},
 	} {
 		if got := string(recordBody(&c.write)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.what, got, c.want)

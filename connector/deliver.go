@@ -111,23 +111,26 @@ func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects 
 	return nil
 }
 
-// release drops the open files of the tables that go and lets go of their
-// imports. All partitions of a table go together; where some stay behind, one of
-// its topics having been created again, their records are read again.
-func (f *filing) release(_ context.Context, ps []*source.Partition) {
+// release drops the open files of the tables that go and hands their imports
+// over; a file that is being sent is waited for. All partitions of a table go
+// together; where some stay behind, one of its topics having been created again,
+// their records are read again.
+func (f *filing) release(ctx context.Context, ps []*source.Partition) {
+	var leaving []string
 	var left []*source.Partition
 	for _, m := range f.lane.router.Mappings() {
 		reads := func(p *source.Partition) bool { return slices.Contains(m.Config.Topics, p.Topic) }
 		if _, batch := m.Lanes(); !batch || !slices.ContainsFunc(ps, reads) {
 			continue
 		}
-		f.files.Discard(m.Name)
+		leaving = append(leaving, m.Name)
 		for _, p := range f.lane.source.Partitions() {
 			if reads(p) && !slices.Contains(ps, p) {
 				left = append(left, p)
 			}
 		}
 	}
+	f.files.HandOver(ctx, leaving...)
 	f.lane.source.ReadAgain(left)
 }
 

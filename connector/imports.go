@@ -16,9 +16,27 @@ import (
 type importer struct {
 	client *feed.Client
 	zones  map[string]*time.Location // by ETL: the calendar its table's slots follow
+	leased func() bool               // whether the table can be nobody else's by now
 }
 
+// errNotLeased stops a trigger whose intent was committed, but so long ago that
+// another member may have taken the import up. The next commit tells.
+var errNotLeased batcher.Failure = notLeased{}
+
+type notLeased struct{}
+
+func (notLeased) Error() string {
+	return "not sent: the consumer group has not answered for so long that the table may be another member's"
+}
+func (notLeased) Transient() bool           { return true }
+func (notLeased) RetryAfter() time.Duration { return 0 }
+func (notLeased) Unknown() bool             { return false }
+func (notLeased) NoSlot() bool              { return false }
+
 func (i importer) Trigger(ctx context.Context, etl, name string, open func() (io.ReadCloser, int64, error)) (string, error) {
+	if !i.leased() {
+		return "", errNotLeased
+	}
 	file := feed.File{Name: name, ContentType: contentType(name), Open: open}
 	execution, err := i.client.Trigger(ctx, etl, file, i.zones[etl])
 	return execution.ID, err

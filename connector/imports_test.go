@@ -27,7 +27,7 @@ func TestContentTypeFollowsTheFilesName(t *testing.T) {
 
 func TestImporterCarriesAFileThroughItsExecution(t *testing.T) {
 	s, client := service(t)
-	i := importer{client: client}
+	i := importer{client: client, leased: func() bool { return true }}
 	const csv = "customerNumber,name\nC1,Ada\n,nobody\n"
 	opened := 0
 	open := func() (io.ReadCloser, int64, error) {
@@ -57,7 +57,7 @@ func TestImporterCarriesAFileThroughItsExecution(t *testing.T) {
 
 func TestImporterPassesTheReasonOfAFailure(t *testing.T) {
 	s, client := service(t)
-	i := importer{client: client}
+	i := importer{client: client, leased: func() bool { return true }}
 	s.FailImports("customers", 1, "duplicate headers")
 	id, err := i.Trigger(t.Context(), "101", "customers-1.upsert.csv", func() (io.ReadCloser, int64, error) {
 		return io.NopCloser(strings.NewReader("customerNumber\n")), 15, nil
@@ -88,5 +88,21 @@ func TestLedgerEntrySaysEverythingThatANewOwnerNeeds(t *testing.T) {
 	}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestImporterSendsNothingWithoutALease(t *testing.T) {
+	s, client := service(t)
+	i := importer{client: client, leased: func() bool { return false }}
+	_, err := i.Trigger(t.Context(), "101", "customers-1.upsert.csv", func() (io.ReadCloser, int64, error) {
+		t.Error("the file was opened")
+		return io.NopCloser(strings.NewReader("")), 0, nil
+	})
+	failure, ok := errors.AsType[batcher.Failure](err)
+	if !ok || !failure.Transient() || failure.Unknown() {
+		t.Errorf("got %v, want a failure that passes and says that nothing was sent", err)
+	}
+	if got := len(s.Executions()); got != 0 {
+		t.Errorf("got %d executions, want none", got)
 	}
 }

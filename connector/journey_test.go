@@ -20,7 +20,11 @@ func TestRefusalLetterNamesCodeStatusAndAnswer(t *testing.T) {
 		answer int
 		code   string
 	}{
-		{400, "rejected"}, {404, "not_found"}, {409, "conflict"}, {413, "rejected"}, {422, "rejected"},
+		{400, "rejected"},
+		{404, "not_found"},
+		{409, "conflict"},
+		{413, "rejected"},
+		{422, "rejected"},
 		{503, "rejected"}, // given up
 	} {
 		s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Count: 1, Answer: sandbox.Status(c.answer)})

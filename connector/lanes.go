@@ -49,9 +49,12 @@ func (s *Sink) openLanes() error {
 			SessionTimeout: s.cfg.Kafka.SessionTimeout,
 			CommitEvery:    s.opts.CommitEvery,
 			Log:            s.log,
+			Metrics:        s.registry,
 		}
 		if which == schemas.Immediate {
-			s.calls = immediate.New(s.immediateConfig(), calls{s.client}, observer{s}, s.chance())
+			pace := s.immediateConfig()
+			pace.MayCall = l.leased
+			s.calls = immediate.New(pace, calls{s.client}, observer{s}, s.chance())
 			l.delivery = &calling{lane: l, calls: s.calls}
 		} else {
 			groups := tableGroups(s.router.Mappings())
@@ -133,7 +136,7 @@ func (s *Sink) openFiles(l *lane) error {
 		Gate:     s.pacing,
 		Parents:  s.parents,
 		Log:      s.log,
-	}, mappings, importer{s.client, zones}, ledger{l, home}, observer{s}, s.chance())
+	}, mappings, importer{s.client, zones, l.leased}, ledger{l, home}, observer{s}, s.chance())
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}

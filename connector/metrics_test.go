@@ -58,7 +58,8 @@ func TestMetricsAreTheContract(t *testing.T) {
 		}
 	}
 	for name := range got {
-		if _, known := contract[name]; strings.HasPrefix(name, "feedsink_") && !known {
+		own := strings.HasPrefix(name, "feedsink_") && !strings.HasPrefix(name, "feedsink_kafka_") // those are the client's
+		if _, known := contract[name]; own && !known {
 			t.Errorf("%s: is no metric that was promised", name)
 		}
 	}

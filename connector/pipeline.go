@@ -54,6 +54,9 @@ const maxPending = 8192
 // Ready reports whether the lane has room.
 func (l *lane) Ready() bool { return l.source.Pending() < maxPending && l.delivery.ready() }
 
+// leased reports whether the lane's partitions can be nobody else's by now.
+func (l *lane) leased() bool { return l.source.Leased() }
+
 // Assigned prepares for new assignments.
 func (l *lane) Assigned(ps []*source.Partition) { l.delivery.assigned(ps) }
 

@@ -142,12 +142,28 @@ func (s *Sink) openPost() error {
 }
 
 func (s *Sink) openAdmin() (err error) {
-	s.admin, err = admin.Listen(s.cfg.Admin.Listen, s, s.registry, s.log, admin.Imports(desk{s}))
+	webhook := s.cfg.Admin.Webhook
+	secret := webhook.Secret()
+	parts := []admin.Part{admin.Imports(desk{s}), admin.Executions(webhook.Header, func() (string, error) {
+		text, err := secret()
+		return text.Reveal(), err
+	}, s.hint)}
+	if s.cfg.Admin.PProf {
+		parts = append(parts, admin.Profiles())
+	}
+	s.admin, err = admin.Listen(s.cfg.Admin.Listen, s, s.registry, s.log, parts...)
 	if err != nil {
 		return err
 	}
 	s.onClose("admin server", s.admin.Close)
 	return nil
+}
+
+// hint has an execution looked at now instead of at the next poll.
+func (s *Sink) hint(execution string) {
+	if s.files != nil {
+		s.files.Hint(execution)
+	}
 }
 
 // AdminAddress is host:port of the admin server.

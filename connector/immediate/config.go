@@ -13,6 +13,9 @@ type Config struct {
 	Rate        Rate
 	Breaker     Breaker
 	Retry       Retry
+	// MayCall is asked before each call: while it says no, none starts, because
+	// the writes may be another owner's by now. It must be quick; nil: always.
+	MayCall func() bool
 }
 
 // Concurrency bounds the calls in flight: the first limit, and the highest that

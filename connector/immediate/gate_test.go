@@ -3,6 +3,7 @@ package immediate
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -218,4 +219,36 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 	if got := fmt.Sprint(err); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
+}
+
+func TestNoCallStartsWhileTheWritesMayBeAnotherOwners(t *testing.T) {
+	service := &script{}
+	var mine atomic.Bool
+	mine.Store(true)
+	c := config()
+	c.MayCall = mine.Load
+	run(t, c, service, func(t *testing.T, s *stage) {
+		first := s.put(schemas.Upsert, "1", "1")
+		pass(time.Second)
+		s.want("while leased", first.String(), "applied")
+		mine.Store(false)
+		second := s.put(schemas.Upsert, "1", "2")
+		dropped := s.put(schemas.Upsert, "2", "1")
+		pass(time.Minute)
+		if got := service.count(); got != 1 {
+			t.Errorf("calls without a lease: got %d, want none", got-1)
+		}
+		if s.Paused() {
+			t.Error("got paused, want not: the breaker has nothing to do with it")
+		}
+		if err := s.Drop(t.Context(), func(o Origin) bool { return o == dropped }); err != nil {
+			t.Fatal(err)
+		}
+		mine.Store(true)
+		pass(time.Second)
+		s.want("with a lease again", second.String(), "applied")
+		if got := service.count(); got != 2 {
+			t.Errorf("calls in all: got %d, want 2", got)
+		}
+	})
 }

@@ -143,6 +143,9 @@ func (l *Lane) awake() {
 	}
 }
 
+// askAgain is how soon the lane asks again whether it may call.
+const askAgain = 20 * time.Millisecond
+
 // next takes the key whose first call starts now, or none if none may.
 func (l *Lane) next() (*entry, time.Time) {
 	for !l.stopped && l.notBefore.IsZero() && l.ready.length > 0 && l.inFlight < l.limiter.Limit() {
@@ -152,6 +155,10 @@ func (l *Lane) next() (*entry, time.Time) {
 			continue
 		}
 		now := time.Now()
+		if l.cfg.MayCall != nil && !l.cfg.MayCall() {
+			l.hold(now.Add(askAgain))
+			break
+		}
 		if l.rate != nil {
 			if short := 1 - l.rate.TokensAt(now); short > 0 {
 				l.hold(now.Add(time.Duration(short/float64(l.rate.Limit())*float64(time.Second)) + 1))

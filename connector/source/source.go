@@ -9,8 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/plugin/kprom"
 )
 
 // Config is one lane's consumer group.
@@ -25,7 +27,7 @@ type Config struct {
 	// partitions of a table's topics go to one member; without it they spread.
 	TableOf func(topic string) string
 	Log     *slog.Logger
-	Hooks   []kgo.Hook // the client's own metrics
+	Metrics *prometheus.Registry // gets the client's own, feedsink_kafka_*; nil: none
 }
 
 // Handler takes the records of one lane.
@@ -73,6 +75,10 @@ type Source struct {
 	pending atomic.Int64 // records tracked and not confirmed, of all partitions
 	joined  atomic.Bool  // the group has assigned us something, be it nothing
 
+	began    time.Time     // of the clock that the lease is told by
+	lease    atomic.Int64  // when it ends, in nanoseconds since began
+	rejoined chan struct{} // partitions were assigned: time for a lease
+
 	mu    sync.Mutex
 	parts map[topicPartition]*Partition // assigned to us now
 	kept  []*Partition                  // new assignments of partitions we had already: their ledgers are to be read again
@@ -94,7 +100,7 @@ func New(cfg Config, handler Handler) (*Source, error) {
 	if cfg.CommitEvery == 0 {
 		cfg.CommitEvery = time.Second
 	}
-	s := &Source{cfg: cfg, handler: handler, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group)}
+	s := &Source{cfg: cfg, handler: handler, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), began: time.Now(), rejoined: make(chan struct{}, 1)}
 	opts, err := cfg.Connection.Options()
 	if err != nil {
 		return nil, err
@@ -109,7 +115,7 @@ func New(cfg Config, handler Handler) (*Source, error) {
 		// shown, not skipped.
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.SessionTimeout(cfg.SessionTimeout),
-		kgo.HeartbeatInterval(min(cfg.SessionTimeout/10, 3*time.Second)),
+		kgo.HeartbeatInterval(s.heartbeat()),
 		kgo.RebalanceTimeout(max(2*cfg.SessionTimeout, time.Minute)),
 		kgo.FetchMaxWait(500*time.Millisecond),
 		kgo.FetchMaxBytes(8<<20), kgo.FetchMaxPartitionBytes(1<<20), kgo.MaxConcurrentFetches(3),
@@ -120,7 +126,7 @@ func New(cfg Config, handler Handler) (*Source, error) {
 		kgo.AdjustFetchOffsetsFn(s.startOffsets),
 		kgo.OnPartitionsRevoked(s.revoked),
 		kgo.OnPartitionsLost(s.lost),
-		kgo.WithHooks(cfg.Hooks...),
+		kgo.WithHooks(clientMetrics(cfg)...),
 		kgo.WithLogger(clientLog{cfg.Log}),
 	)
 	if s.client, err = kgo.NewClient(opts...); err != nil {
@@ -130,16 +136,26 @@ func New(cfg Config, handler Handler) (*Source, error) {
 	return s, nil
 }
 
+// clientMetrics counts what the client does, under the group's name.
+func clientMetrics(cfg Config) []kgo.Hook {
+	if cfg.Metrics == nil {
+		return nil
+	}
+	return []kgo.Hook{kprom.NewMetrics("feedsink_kafka", kprom.Registry(cfg.Metrics),
+		kprom.WithStaticLabel(prometheus.Labels{"group": cfg.Group}))}
+}
+
 // Run consumes until ctx ends, then commits what is confirmed and leaves the
 // group. It returns once everything it started has ended.
 func (s *Source) Run(ctx context.Context) error {
 	s.client.AddConsumeTopics(s.cfg.Topics...)
-	var committing sync.WaitGroup
-	committing.Go(func() { s.commitRegularly(ctx) })
+	var beside sync.WaitGroup
+	beside.Go(func() { s.commitRegularly(ctx) })
+	beside.Go(func() { s.keepLease(ctx) })
 	for ctx.Err() == nil {
 		s.pollOnce(ctx)
 	}
-	committing.Wait()
+	beside.Wait()
 	s.client.CloseAllowingRebalance() // runs revoked: the last commit
 	return nil
 }

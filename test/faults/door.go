@@ -34,6 +34,7 @@ type door struct {
 	served  chan struct{}
 
 	mu    sync.Mutex
+	amid  func() // called once, when a trigger was done and not yet answered
 	mode  mode
 	over  chan struct{} // closed when the mode ends
 	conns map[*doorConn]bool
@@ -102,6 +103,21 @@ func (d *door) set(m mode) {
 	}
 }
 
+// onTrigger has f called amid the next trigger; nil takes that back.
+func (d *door) onTrigger(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.amid = f
+}
+
+func (d *door) takeAmid() func() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := d.amid
+	d.amid = nil
+	return f
+}
+
 func (d *door) now() (mode, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,6 +137,11 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request) {
 	var isWrite bool
 	noted.row, noted.seq, isWrite = read(r, body)
 	d.service.ServeHTTP(answer, r)
+	if strings.HasSuffix(r.URL.Path, "/trigger-execution") {
+		if amid := d.takeAmid(); amid != nil {
+			amid()
+		}
+	}
 	if isWrite && answer.status/100 == 2 {
 		d.ledger.mu.Lock()
 		defer d.ledger.mu.Unlock()

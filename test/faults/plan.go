@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -21,13 +23,16 @@ func plan() []fault {
 	return []fault{
 		{"member killed", 3, 50, killed},
 		{"members killed in a row", 1, 5, killedInARow},
+		{"member killed amid a trigger", 2, 10, killedAmidTrigger},
 		{"member terminated", 1, 10, terminated},
 		{"member joins and leaves", 1, 5, joinsAndLeaves},
 		{"member frozen past its session", 2, 10, frozen},
+		{"member frozen amid a trigger", 1, 5, frozenAmidTrigger},
 		{"spool's disk full", 1, 5, diskFull},
 		{"service silent", 1, 5, serviceSilent},
 		{"service resets connections", 1, 5, serviceDown},
 		{"service's answers lost", 1, 5, answersLost},
+		{"a trigger's answer lost", 2, 10, triggerAnswerLost},
 		{"broker silent", 1, 5, brokerSilent},
 		{"broker silent past the sessions", 1, 5, brokerSilentLong},
 		{"broker killed", 1, 5, brokerKilled},
@@ -82,9 +87,76 @@ func frozen(ctx context.Context, w *world) error {
 	if err := m.freeze(); err != nil {
 		return err
 	}
+	return thawLate(ctx, m)
+}
+
+func thawLate(ctx context.Context, m *member) error {
 	err := rest(ctx, sessionTimeout+4*time.Second)
 	if thawErr := m.thaw(); err == nil {
 		err = thawErr
+	}
+	return err
+}
+
+// amidTrigger does something to the member whose trigger the service carries out
+// next, before that is answered, and returns which one it was.
+func (w *world) amidTrigger(ctx context.Context, f func(*member) error) (*member, error) {
+	type met struct {
+		m   *member
+		err error
+	}
+	first := make(chan met)
+	waiting, over := context.WithTimeoutCause(ctx, patience, errors.New("no import was triggered"))
+	defer over()
+	var once sync.Once
+	for _, m := range w.members {
+		m.door.onTrigger(func() {
+			once.Do(func() {
+				select {
+				case first <- met{m, f(m)}:
+				case <-waiting.Done():
+				}
+			})
+		})
+		defer m.door.onTrigger(nil)
+	}
+	select {
+	case <-waiting.Done():
+		return nil, context.Cause(waiting)
+	case got := <-first:
+		return got.m, got.err
+	}
+}
+
+// killedAmidTrigger makes the one import be repeated that nothing can spare.
+func killedAmidTrigger(ctx context.Context, w *world) error {
+	m, err := w.amidTrigger(ctx, func(m *member) error {
+		m.kill()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return m.start(ctx)
+}
+
+// frozenAmidTrigger lets the answer wait for a member that is not the table's
+// owner any more when it reads it.
+func frozenAmidTrigger(ctx context.Context, w *world) error {
+	m, err := w.amidTrigger(ctx, (*member).freeze)
+	if err != nil {
+		return err
+	}
+	return thawLate(ctx, m)
+}
+
+func triggerAnswerLost(ctx context.Context, w *world) error {
+	_, err := w.amidTrigger(ctx, func(m *member) error {
+		m.door.set(deaf)
+		return nil
+	})
+	for _, m := range w.members {
+		m.door.set(passing)
 	}
 	return err
 }

@@ -79,4 +79,3 @@ func (s *story) record(words []string) *kgo.Record {
 	s.check(err)
 	return r
 }
-

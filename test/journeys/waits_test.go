@@ -166,4 +166,3 @@ func (s *story) halted() (lines []string) {
 	slices.Sort(lines)
 	return slices.Compact(lines)
 }
-

@@ -1,0 +1,191 @@
+package batcher
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// left is an import that a former owner left of the records below upTo of w.p,
+// as the ledger has it.
+func (w *world) left(upTo int64, imp Import) Adopted {
+	imp.File, imp.Fingerprint = "customers-20260101T000000Z-aaaaaa.upsert.csv.gz", 7
+	return Adopted{Import: imp, UpTo: map[Partition]int64{w.p: upTo}, Claims: []Claim{&claim{w.p, 100, upTo - 1}}}
+}
+
+func (w *world) adopt(a Adopted) {
+	w.t.Helper()
+	if err := w.b.Adopt("customers", a); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// read appends a write and notes that the partition was read up to behind it.
+func (w *world) read(p Partition, offset int64, one schemas.Write) {
+	w.t.Helper()
+	if err := w.b.Append("customers", one, p, offset); err != nil {
+		w.t.Fatal(err)
+	}
+	w.b.Passed("customers", p, offset+1)
+}
+
+func running(part, parts int) Import {
+	return Import{Part: part, Parts: parts, Mode: "CREATE_OR_UPDATE", Attempt: 1, Execution: "e7"}
+}
+
+func TestAdoptedImportIsAwaitedBeforeNewerRowsGoOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.results = []Results{{Status: InProgress}, {Status: Finished, Read: 3}}
+		m := testMapping()
+		m.Roll.Rows = 2
+		w.open(Config{}, m)
+		w.adopt(w.left(103, running(1, 1)))
+		w.run()
+		w.read(w.p, 103, write(schemas.Upsert, "1"))
+		w.read(w.p, 104, write(schemas.Upsert, "2"))
+		w.read(w.p, 105, write(schemas.Upsert, "3"))
+		synctest.Wait()
+		if s := w.b.Status()[0]; s.Rows != 3 || s.Import == nil || s.Import.Step != Importing || s.Import.ETL != "101" {
+			t.Errorf("status: got %+v, import %+v, want 3 open rows and the adopted import", s, s.Import)
+		}
+		time.Sleep(time.Minute)
+		w.said(
+			`2s poll e7: IN_PROGRESS`,
+			`5s poll e7: FINISHED`,
+			`5s confirm upsert 1/1 attempt 1 "e7" holds 100-102`,
+			`5s intend upsert 1/1 attempt 1 "" holds 103-105`,
+			`5s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n1,,\n2,,\n3,,\n", <nil>`,
+			`5s record upsert 1/1 attempt 1 "e1" holds 103-105`,
+			`7s poll e1: FINISHED`,
+			`7s confirm upsert 1/1 attempt 1 "e1" holds 103-105`,
+		)
+		if got := w.ended[0]; got.Op != schemas.Upsert || got.Rows != 3 || got.Mapping != "customers" || got.Table.Name != "customers" {
+			t.Errorf("observed: got %+v, want 3 rows of upsert into customers", got)
+		}
+	})
+}
+
+func TestAdoptedImportEndsAsItsResultSays(t *testing.T) {
+	unknown, changed := running(1, 1), func(a *Adopted) { a.Changed = true }
+	unknown.Execution = ""
+	rebuilt := func(a *Adopted) { a.Changed, a.Rebuild = true, true }
+	for _, tc := range []struct {
+		name    string
+		imp     Import
+		change  func(*Adopted)
+		results []Results
+		want    []string
+	}{
+		{"FAILED", running(2, 3), nil, []Results{{Status: Failed}}, []string{`2s poll e7: FAILED`, `2s start over at 2/3 attempt 2 "e7"`}},
+		{"a part of several", running(2, 3), nil, nil, []string{`2s poll e7: FINISHED`, `2s start over at 3/3 attempt 1 ""`}},
+		{"nobody knows whether it was sent", unknown, nil, nil, []string{`25s start over at 1/1 attempt 2 ""`}},
+		{"its mapping was changed", running(1, 1), changed, nil, []string{`2s poll e7: FINISHED`, `2s start over at 0/0 attempt 0 ""`}},
+		{"its mapping was changed, FAILED", running(1, 1), changed, []Results{{Status: Failed}}, []string{`2s poll e7: FAILED`, `2s start over at 0/0 attempt 0 ""`}},
+		{"its mapping was changed, not sent for sure", unknown, changed, nil, []string{`25s start over at 0/0 attempt 0 ""`}},
+		{"its mapping was changed, to be built", running(2, 3), rebuilt, nil, []string{`0s start over at 0/0 attempt 0 ""`}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.results = tc.results
+				w.open(Config{}, testMapping())
+				a := w.left(103, tc.imp)
+				if tc.change != nil {
+					tc.change(&a)
+				}
+				w.adopt(a)
+				w.run()
+				w.read(w.p, 103, write(schemas.Upsert, "1"))
+				time.Sleep(3 * time.Hour)
+				w.said(tc.want...) // newer rows wait for the next assignment
+			})
+		})
+	}
+}
+
+func TestHintPollsAnAdoptedImport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start(testMapping())
+		w.adopt(w.left(103, running(1, 1)))
+		synctest.Wait()
+		w.b.Hint("e7")
+		w.said(`0s poll e7: FINISHED`, `0s confirm upsert 1/1 attempt 1 "e7" holds 100-102`)
+	})
+}
+
+func TestAdoptedRowsInErrorKeepTheOutputFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.results = []Results{{Status: Finished, InError: 2}}
+		w.start(testMapping())
+		w.adopt(w.left(103, running(1, 1)))
+		time.Sleep(time.Minute)
+		w.lastSaid("confirm")
+		w.wantSpool("customers-*.upsert.csv.gz.errors")
+		if got := w.ended[0].Rows; got != 2 {
+			t.Errorf("rows of an import whose counters lack the rows read: got %d, want 2, those in error", got)
+		}
+	})
+}
+
+func TestDiscardStopsAnAdoptionAtEveryStep(t *testing.T) {
+	failed, unknown := []Results{{Status: Failed}}, running(1, 1)
+	unknown.Execution = ""
+	for _, tc := range []struct {
+		step    string
+		imp     Import
+		rebuild bool
+		results []Results
+	}{
+		{"poll", running(1, 1), false, nil},
+		{"output files", running(1, 1), false, []Results{{Status: Finished, InError: 1}}},
+		{"start over", running(1, 1), false, failed},
+		{"confirm", running(1, 1), false, nil},
+		{"the grace", unknown, false, nil},
+		{"rebuilding", running(1, 1), true, nil},
+	} {
+		t.Run(tc.step, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.hold, w.results = tc.step, tc.results
+				m := testMapping()
+				m.Roll.Rows = 1
+				w.start(m)
+				a := w.left(103, tc.imp)
+				a.Rebuild = tc.rebuild
+				w.adopt(a)
+				w.read(w.p, 100, write(schemas.Upsert, "1"))
+				time.Sleep(20 * time.Second)
+				w.transcript()
+				w.p.dead.Store(true)
+				w.b.Discard("customers")
+				time.Sleep(3 * time.Hour)
+				w.said()
+				w.wantSpool()
+
+				w.change(func() { w.hold, w.results = "", nil })
+				w.p = &partition{}
+				w.adopt(w.left(103, running(1, 1)))
+				time.Sleep(time.Minute)
+				w.lastSaid(`confirm upsert 1/1 attempt 1 "e7" holds 100-102`)
+				w.append(write(schemas.Upsert, "3"))
+				time.Sleep(time.Minute)
+				w.lastSaid(`confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
+			})
+		})
+	}
+}
+
+func TestAdoptionForAnUnknownMappingIsAnError(t *testing.T) {
+	w := newWorld(t)
+	w.open(Config{}, testMapping())
+	defer func() { _ = w.b.Close() }()
+	if err := w.b.Adopt("orders", Adopted{}); err == nil {
+		t.Error("adopt: got no error, want one")
+	}
+	w.b.Passed("orders", w.p, 1) // of no concern to anybody
+}

@@ -1,0 +1,185 @@
+package batcher
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// effect is one thing that leaves the process. If the plan has the process crash
+// there, the call never comes back.
+func (o *owner) effect(ctx context.Context, what string, happen func() error) error {
+	o.mu.Lock()
+	err, done := o.attempt(what, happen)
+	o.mu.Unlock()
+	if !done {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return err
+}
+
+func (o *owner) attempt(what string, happen func() error) (err error, done bool) { //nolint:revive // the error is the effect's
+	if o.crashed {
+		return nil, false
+	}
+	n := len(o.effects)
+	o.effects = append(o.effects, what)
+	if slices.Contains(o.plan.crashes, point{n, false}) {
+		o.crash()
+		return nil, false
+	}
+	err = happen()
+	if slices.Contains(o.plan.crashes, point{n, true}) {
+		o.crash()
+		return nil, false
+	}
+	return err, true
+}
+
+func (o *owner) crash() {
+	o.crashed = true
+	o.story.crashed()
+	poke(o.news)
+}
+
+func (o *owner) Commit(ctx context.Context, imp Import, claims []Claim) error {
+	step := "intend"
+	if imp.Execution != "" {
+		step = "record"
+	}
+	return o.effect(ctx, step+" "+fileOf(imp), func() error {
+		if imp.Execution == "" {
+			attempt := fmt.Sprint(imp.File, " ", imp.Attempt)
+			if _, counted := o.slots[attempt]; !counted {
+				o.slots[attempt] = time.Now()
+			}
+			o.checkSlots()
+		}
+		return o.note(imp, false, claims)
+	})
+}
+
+func (o *owner) StartOver(ctx context.Context, imp Import, claims []Claim) error {
+	return o.effect(ctx, fmt.Sprintf("start over at %d/%d", imp.Part, imp.Parts), func() error {
+		o.story.waited(time.Since(o.since))
+		o.story.say("starts over at %d/%d%s", imp.Part, imp.Parts, try(imp))
+		o.again = true
+		poke(o.news)
+		return o.note(imp, true, claims)
+	})
+}
+
+// note writes the entry of each claim's partition.
+func (o *owner) note(imp Import, rebuild bool, claims []Claim) error {
+	for _, c := range claims {
+		c := c.(*crashClaim)
+		if c.a.dead {
+			return errFenced
+		}
+		at := &o.committed[c.a.id]
+		*at = commit{offset: c.a.watermark(), entry: &imp, rebuild: rebuild, upTo: max(c.to, at.upTo)}
+	}
+	return nil
+}
+
+func (o *owner) Confirm(ctx context.Context, imp Import, claims []Claim) error {
+	return o.effect(ctx, "confirm", func() error {
+		for _, c := range claims {
+			c := c.(*crashClaim)
+			if c.a.dead {
+				return errFenced
+			}
+			c.released = true
+		}
+		for _, c := range claims {
+			a := c.(*crashClaim).a
+			o.committed[a.id] = commit{offset: a.watermark()}
+			o.service.checkConfirmed(a.id, a.watermark())
+		}
+		o.story.confirmed(len(o.service.executions), len(o.slots))
+		poke(o.news)
+		return nil
+	})
+}
+
+func (o *owner) Trigger(ctx context.Context, _, fileName string, open func() (io.ReadCloser, int64, error)) (id string, err error) {
+	body, _, err := open()
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = body.Close() }()
+	content, err := io.ReadAll(body)
+	if err != nil {
+		return "", err
+	}
+	err = o.effect(ctx, "trigger "+opOf(fileName).String(), func() error {
+		id = o.service.execute(opOf(fileName), string(content), o.plan.fails)
+		o.story.say("sends %v", opOf(fileName))
+		o.checkSlots()
+		if o.plan.lost == len(o.service.executions) {
+			return errDisconnected
+		}
+		return nil
+	})
+	return id, err
+}
+
+func (o *owner) Results(ctx context.Context, execution string) (r Results, err error) {
+	err = o.effect(ctx, "poll", func() error {
+		r = o.service.results(execution)
+		if r.Status == Failed {
+			o.story.say("sees it FAILED")
+		}
+		return nil
+	})
+	return r, err
+}
+
+func (o *owner) OutputFiles(context.Context, string, io.Writer) error {
+	o.t.Error("output files: got asked for them, want no row in error")
+	return nil
+}
+
+func (o *owner) ImportEnded(Import, Results, time.Duration) {}
+
+// Wait paces by the slots on record.
+func (o *owner) Wait(_ string, retry bool) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var used []time.Time
+	for _, at := range o.slots {
+		used = append(used, at)
+	}
+	return o.pace().Wait(time.Now(), used, retry)
+}
+
+func (*owner) Refused(string) {}
+
+func (c *cluster) pace() Slots {
+	return Slots{PerDay: c.plan.perDay, Reserve: 1, Zone: time.UTC, Every: time.Hour}
+}
+
+func fileOf(imp Import) string { return fmt.Sprintf("%v %d/%d", opOf(imp.File), imp.Part, imp.Parts) }
+
+func try(imp Import) string {
+	if imp.Attempt == 1 {
+		return ""
+	}
+	return fmt.Sprintf(", attempt %d", imp.Attempt)
+}
+
+// opOf is the operation that a file's name tells.
+func opOf(file string) schemas.Op {
+	for _, op := range order {
+		if strings.Contains(file, "."+op.String()+".") {
+			return op
+		}
+	}
+	return 0
+}

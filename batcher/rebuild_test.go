@@ -1,0 +1,203 @@
+package batcher
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// The deletes of a generation are loaded; what is left of it is built from the
+// same records and no others.
+func TestRebuiltGenerationHasTheMissingFilesOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		m := testMapping()
+		m.Roll.Rows = 2
+		w.open(Config{}, m)
+		other := &partition{}
+		a := w.left(103, Import{Part: 2, Parts: 3, Attempt: 2})
+		a.Rebuild, a.UpTo[other] = true, 51
+		w.adopt(a)
+		w.run()
+		w.read(w.p, 100, write(schemas.Delete, "1"))
+		w.read(w.p, 101, write(schemas.Upsert, "2", "a", "old"))
+		w.read(w.p, 102, write(schemas.Patch, "3", "b", "old"))
+		w.read(w.p, 103, write(schemas.Upsert, "2", "a", "new"))
+		w.read(w.p, 104, write(schemas.Upsert, "3", "a", "new"))
+		time.Sleep(2 * time.Hour)
+		w.said() // newer rows are complete, but the older ones are not all there
+		w.read(other, 50, write(schemas.Upsert, "4", "a", "old"))
+		time.Sleep(time.Minute)
+		w.said(
+			`2h0m0s intend upsert 2/3 attempt 2 "" holds 100-102 100-102 50-50`,
+			`2h0m0s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n2,old,\n4,old,\n", <nil>`,
+			`2h0m0s record upsert 2/3 attempt 2 "e1" holds 100-102 100-102 50-50`,
+			`2h0m2s poll e1: FINISHED`,
+			`2h0m2s intend patch 3/3 attempt 1 "" holds 100-102 100-102 50-50`,
+			`2h0m2s trigger 102 with customers-*.patch.csv.gz: "k,a,b\n3,,old\n", <nil>`,
+			`2h0m2s record patch 3/3 attempt 1 "e2" holds 100-102 100-102 50-50`,
+			`2h0m3s poll e2: FINISHED`,
+			`2h0m3s confirm patch 3/3 attempt 1 "e2" holds 100-102 100-102 50-50`,
+			`2h0m3s intend upsert 1/1 attempt 1 "" holds 103-104`,
+			`2h0m3s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n2,new,\n3,new,\n", <nil>`,
+			`2h0m3s record upsert 1/1 attempt 1 "e3" holds 103-104`,
+			`2h0m5s poll e3: FINISHED`,
+			`2h0m5s confirm upsert 1/1 attempt 1 "e3" holds 103-104`,
+		)
+		w.wantSpool()
+	})
+}
+
+// Of a compacted topic, the last record of a generation may be gone.
+func TestRebuiltGenerationIsCompleteOnceItsEndIsPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start(testMapping())
+		a := w.left(103, Import{Part: 1, Parts: 1, Attempt: 1})
+		a.Rebuild = true
+		w.adopt(a)
+		w.read(w.p, 100, write(schemas.Upsert, "1"))
+		time.Sleep(time.Hour)
+		w.said()
+		w.b.Passed("customers", w.p, 110)
+		w.lastSaid("record upsert 1/1")
+	})
+}
+
+func TestRebuiltGenerationWithoutRecordsIsConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start(testMapping())
+		a := w.left(103, Import{Part: 2, Parts: 2, Attempt: 1})
+		a.Rebuild = true
+		w.adopt(a)
+		w.b.Passed("customers", w.p, 103)
+		time.Sleep(time.Minute)
+		w.said(`0s confirm unknown 2/2 attempt 1 "" holds 100-102`)
+	})
+}
+
+func TestRebuiltGenerationWithOtherFilesIsSentWhole(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		from Import
+		want string // the first intent
+	}{
+		{"fewer files", Import{Part: 3, Parts: 3, Attempt: 4}, `delete 1/2 attempt 1`},
+		{"more files", Import{Part: 1, Parts: 1, Attempt: 4}, `delete 1/2 attempt 1`},
+		{"another mode", Import{Part: 2, Parts: 2, Mode: "UPDATE_ONLY", Attempt: 4}, `delete 1/2 attempt 1`},
+		{"the same", Import{Part: 2, Parts: 2, Mode: "CREATE_OR_UPDATE", Attempt: 4}, `upsert 2/2 attempt 4`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.hold = "trigger"
+				w.start(testMapping())
+				a := w.left(102, tc.from)
+				a.Rebuild = true
+				w.adopt(a)
+				w.read(w.p, 100, write(schemas.Delete, "1"))
+				w.read(w.p, 101, write(schemas.Upsert, "2"))
+				if got := w.transcript(); !strings.Contains(got[0], "intend "+tc.want) {
+					t.Errorf("first intent: got %q, want %q", got[0], tc.want)
+				}
+			})
+		})
+	}
+}
+
+func TestRebuiltFileThatFailedTooOftenIsKeptAndNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		m := testMapping()
+		m.RetryFailed = 1
+		w.start(m)
+		a := w.left(102, Import{Part: 2, Parts: 3, Attempt: 3, Execution: "e7"})
+		a.Rebuild = true
+		w.adopt(a)
+		w.read(w.p, 100, write(schemas.Delete, "1"))
+		w.read(w.p, 100, write(schemas.Patch, "2"))
+		w.read(w.p, 101, write(schemas.Upsert, "3"))
+		time.Sleep(time.Hour)
+		w.said()
+		if reason, halted := w.b.Halted("customers"); !halted || !strings.Contains(reason, "execution e7: FAILED") {
+			t.Errorf("halted: got %v, %q, want it, with the execution that FAILED", halted, reason)
+		}
+		w.wantSpool("customers-*.patch.csv.gz", "customers-*.upsert.csv.gz.failed")
+		if err := w.b.Release("customers"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if got, want := w.transcript()[0], `1h0m0s intend upsert 2/3 attempt 3 "" holds 100-101 100-101`; got != want {
+			t.Errorf("after the release: got %q, want %q", got, want)
+		}
+		w.wantSpool()
+	})
+}
+
+// Crashes are nobody's reason to look at a file; what FAILED before counts.
+func TestTriesOfFormerOwnersCountOnceTheFileFailed(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		from Import
+		want int // sends until the mapping halts
+	}{
+		{"cut off eight times", Import{Part: 1, Parts: 1, Attempt: 9}, 3},
+		{"FAILED once", Import{Part: 1, Parts: 1, Attempt: 2, Execution: "e7"}, 2},
+		{"FAILED twice", Import{Part: 1, Parts: 1, Attempt: 3, Execution: "e7"}, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.results = slices.Repeat([]Results{{Status: Failed}}, 10)
+				m := testMapping()
+				m.RetryFailed = 2
+				w.start(m)
+				a := w.left(101, tc.from)
+				a.Rebuild = true
+				w.adopt(a)
+				w.read(w.p, 100, write(schemas.Upsert, "1"))
+				time.Sleep(time.Hour)
+				sends := 0
+				for _, line := range w.transcript() {
+					if strings.Contains(line, "trigger") {
+						sends++
+					}
+				}
+				if _, halted := w.b.Halted("customers"); sends != tc.want || !halted {
+					t.Errorf("got %d sends, halted %v, want %d and halted", sends, halted, tc.want)
+				}
+			})
+		})
+	}
+}
+
+func TestRebuiltFileIsAFurtherTryToTheGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		gate := &turnstile{}
+		gate.roll.Store(int64(time.Hour))
+		gate.retry.Store(int64(time.Minute))
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.open(Config{Gate: gate}, m)
+		w.run()
+		a := w.left(101, Import{Part: 1, Parts: 1, Attempt: 1})
+		a.Rebuild = true
+		w.adopt(a)
+		w.read(w.p, 100, write(schemas.Upsert, "1"))
+		w.read(w.p, 101, write(schemas.Upsert, "2"))
+		time.Sleep(90 * time.Second)
+		w.said()
+		gate.retry.Store(0)
+		time.Sleep(time.Hour)
+		w.lastSaid(`confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
+		gate.roll.Store(0)
+		time.Sleep(time.Hour)
+		w.lastSaid(`confirm upsert 1/1 attempt 1 "e2" holds 101-101`)
+	})
+}

@@ -1,0 +1,54 @@
+package admin
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestWebhookIsAHintOnlyWithTheSecret(t *testing.T) {
+	for name, c := range map[string]struct {
+		secret, sent, body string
+		err                error
+		status             int
+		hint               string
+	}{
+		"the secret":         {secret: "s3cret", sent: "s3cret", body: `{"executionId":"17"}`, status: 202, hint: "17"},
+		"an id inside":       {secret: "s3cret", sent: "s3cret", body: `{"execution":{"id":"18"}}`, status: 202, hint: "18"},
+		"any other body":     {secret: "s3cret", sent: "s3cret", body: `<xml/>`, status: 202, hint: ""},
+		"a wrong secret":     {secret: "s3cret", sent: "s3cre", body: `{"id":"1"}`, status: 403, hint: "none"},
+		"no secret sent":     {secret: "s3cret", body: `{"id":"1"}`, status: 403, hint: "none"},
+		"no secret to match": {sent: "", body: `{"id":"1"}`, status: 403, hint: "none"},
+		"a secret unread":    {secret: "s3cret", sent: "s3cret", err: errors.New("read secret"), status: 403, hint: "none"},
+		"too long a body":    {secret: "s3cret", sent: "s3cret", body: strings.Repeat(" ", maxWebhookBody+1), status: 413, hint: "none"},
+	} {
+		mux, hint := http.NewServeMux(), "none"
+		Executions("X-Secret", func() (string, error) { return c.secret, c.err }, func(id string) { hint = id })(mux)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/webhooks/executions", strings.NewReader(c.body))
+		r.Header.Set("X-Secret", c.sent)
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		if w.Code != c.status || hint != c.hint {
+			t.Errorf("%s: got %d, hint %q, want %d, %q", name, w.Code, hint, c.status, c.hint)
+		}
+		if c.secret != "" && strings.Contains(w.Body.String(), c.secret) {
+			t.Errorf("%s: the answer holds the secret", name)
+		}
+	}
+}
+
+func TestProfilesAreServedOnRequestOnly(t *testing.T) {
+	for _, on := range []bool{false, true} {
+		mux := http.NewServeMux()
+		if on {
+			Profiles()(mux)
+		}
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/debug/pprof/", nil))
+		if got := w.Code == http.StatusOK; got != on {
+			t.Errorf("profiles configured %v: got status %d", on, w.Code)
+		}
+	}
+}

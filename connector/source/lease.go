@@ -1,0 +1,69 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// A member that was frozen, or cut off from the group, for longer than its
+// session finds out some time after it goes on: until then it holds records that
+// another member has by now, and newer ones of the same keys. The broker fences
+// its commits, but nobody fences its calls. So a member keeps a lease: it counts
+// on its partitions only for as long as the group cannot have given it up, from
+// the sending of the last heartbeat that the group answered.
+
+// leaseShare is the part of the session that a lease lasts, in fifths. The rest
+// is left to calls that start at its end to get where they go.
+const leaseShare = 4
+
+// Leased reports whether nobody else can have this member's partitions by now.
+// What another owner must not be overtaken by is not to be started otherwise. It
+// may be called from any goroutine, and often.
+func (s *Source) Leased() bool { return time.Since(s.began) < time.Duration(s.lease.Load()) }
+
+// keepLease renews the lease until ctx ends. The client has heartbeats of its
+// own, but tells nobody of their answers.
+func (s *Source) keepLease(ctx context.Context) {
+	tick := time.NewTicker(s.heartbeat())
+	defer tick.Stop()
+	for {
+		s.renew(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-s.rejoined:
+		}
+	}
+}
+
+// heartbeat is how often the group hears of us.
+func (s *Source) heartbeat() time.Duration { return min(s.cfg.SessionTimeout/10, 3*time.Second) }
+
+func (s *Source) renew(ctx context.Context) {
+	member, generation := s.client.GroupMetadata()
+	if member == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*s.heartbeat())
+	defer cancel()
+	req := kmsg.NewPtrHeartbeatRequest()
+	req.Group, req.MemberID, req.Generation = s.cfg.Group, member, generation
+	sent := time.Since(s.began)
+	resp, err := req.RequestWith(ctx, s.client)
+	if err != nil {
+		return // nothing is known: the lease runs on, and out
+	}
+	switch err := kerr.ErrorForCode(resp.ErrorCode); {
+	case err == nil, errors.Is(err, kerr.RebalanceInProgress): // who rebalances is known to be alive
+		s.lease.Store(int64(sent + s.cfg.SessionTimeout*leaseShare/5))
+	case errors.Is(err, kerr.UnknownMemberID):
+		if now, _ := s.client.GroupMetadata(); now == member {
+			s.lease.Store(0)
+		}
+	}
+}
