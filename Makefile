@@ -17,7 +17,7 @@ GOLANGCI_LINT := .bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 KAFKA_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build kafka$$' . | xargs -n1 dirname | sort -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race check lint fmt tidy generated fuzz vuln test-kafka bench image clean
+.PHONY: help build test race check lint fmt tidy generated fuzz vuln test-kafka test-faults bench image clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ vuln: ## known vulnerabilities, where their database can be reached
 
 test-kafka: ## the tests against a real Apache Kafka; needs Docker
 	go test -tags kafka -count=1 -p 1 -timeout 20m $(KAFKA_PACKAGES)
+
+test-faults: ## the sink under every fault a cluster has, about half an hour; FAULTFLAGS=-quick: six minutes; needs Docker
+	go run ./test/faults $(FAULTFLAGS)
 
 bench: ## throughput and cost, as ratios to a bare loop in the same run
 	go run ./test/bench $(BENCHFLAGS)

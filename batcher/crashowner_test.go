@@ -88,7 +88,7 @@ func (o *owner) note(imp Import, rebuild bool, claims []Claim) error {
 	return nil
 }
 
-func (o *owner) Confirm(ctx context.Context, imp Import, claims []Claim) error {
+func (o *owner) Confirm(ctx context.Context, _ Import, claims []Claim) error {
 	return o.effect(ctx, "confirm", func() error {
 		for _, c := range claims {
 			c := c.(*crashClaim)

@@ -201,3 +201,27 @@ func TestRebuiltFileIsAFurtherTryToTheGate(t *testing.T) {
 		w.lastSaid(`confirm upsert 1/1 attempt 1 "e2" holds 101-101`)
 	})
 }
+
+// Rows that may not go out before older ones must not keep those from being read.
+func TestSpoolIsNotFullWhileAGenerationLacksRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.hold = "intend"
+		w.open(Config{}, testMapping())
+		w.b.segment, w.b.cfg.MaxBytes = 1, 1
+		a := w.left(101, Import{Part: 1, Parts: 1, Attempt: 1})
+		a.Rebuild = true
+		w.adopt(a)
+		w.run()
+		newer := &partition{}
+		w.read(newer, 1, write(schemas.Upsert, "2"))
+		w.read(newer, 2, write(schemas.Upsert, "3"))
+		if used := w.b.SpoolBytes(); used == 0 || w.b.Full() {
+			t.Errorf("with %d bytes of newer rows: got full %v, want room for the older ones", used, w.b.Full())
+		}
+		w.read(w.p, 100, write(schemas.Upsert, "1"))
+		if !w.b.Full() {
+			t.Error("with all records there: got not full, want full")
+		}
+	})
+}

@@ -1,6 +1,9 @@
 package batcher
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // MappingStatus is what a mapping's batch lane is doing.
 type MappingStatus struct {
@@ -67,5 +70,15 @@ func (b *Batcher) Halted(mapping string) (reason string, halted bool) {
 func (b *Batcher) SpoolBytes() int64 { return b.spool.used() }
 
 // Full reports that the spool has reached its limit. Appending still works; the
-// partitions should be paused until files were confirmed.
-func (b *Batcher) Full() bool { return b.spool.used() >= b.cfg.MaxBytes }
+// partitions should be paused until files were confirmed. It is not full while a
+// generation that is built again lacks records: nothing can go out before them,
+// so that waiting would not make room.
+func (b *Batcher) Full() bool {
+	return b.spool.used() >= b.cfg.MaxBytes && !slices.ContainsFunc(b.lines, (*line).lacksRecords)
+}
+
+func (l *line) lacksRecords() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.rebuilding != nil && len(l.rebuilding.upTo) > 0
+}

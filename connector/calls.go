@@ -78,6 +78,9 @@ func conflict(err error) bool {
 // is read, and equal to what was sent means that it is.
 func (c calls) ours(ctx context.Context, w *schemas.Write, conflict error) error {
 	have, err := c.client.GetRecord(ctx, w.Table.Name, w.Key)
+	if e, ok := errors.AsType[*feed.Error](err); ok && e.Kind() == feed.NotFound {
+		return conflict // it has gone since; whose it was nobody can tell any more
+	}
 	if err != nil {
 		return err
 	}

@@ -68,6 +68,7 @@ func (s *Sink) openLanes() error {
 		if l.source, err = source.New(cfg, l); err != nil {
 			return fmt.Errorf("kafka: %w", err)
 		}
+		s.onClose("source of the "+which.String()+" lane", l.source.Close)
 		if which == schemas.Batch {
 			s.pacing.source, s.parents.source = l.source, l.source
 		}
@@ -203,7 +204,7 @@ func (o observer) ImportEnded(imp batcher.Import, r batcher.Results, took time.D
 	o.s.metrics.imports.WithLabelValues(imp.Mapping, imp.Mode, string(r.Status)).Inc()
 	o.s.metrics.importTime.WithLabelValues(imp.Mapping).Observe(took.Seconds())
 	if r.Status == batcher.Finished {
-		o.s.metrics.writes.WithLabelValues(imp.Mapping, schemas.Batch.String(), imp.Op.String(), "applied").Add(float64(imp.Rows - r.InError))
+		o.s.metrics.writes.WithLabelValues(imp.Mapping, schemas.Batch.String(), imp.Op.String(), "applied").Add(float64(max(imp.Rows-r.InError, 0)))
 		o.s.metrics.writes.WithLabelValues(imp.Mapping, schemas.Batch.String(), imp.Op.String(), "rejected").Add(float64(r.InError))
 	}
 }

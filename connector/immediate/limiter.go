@@ -142,7 +142,9 @@ func (l *limiter) judge(r reading, now time.Time) {
 		return
 	case tried == &l.up && !l.gained(r), tried == &l.down && !l.kept(r):
 		if tried == &l.down { // neither the latency nor the refusals are of our making
-			l.base, l.background = max(r.latency, l.base), max(r.overload, l.before.overload)
+			l.base = max(r.latency, l.base)
+			// Where most calls are refused, that is never taken for the way it is.
+			l.background = min(max(r.overload, l.before.overload), flooded)
 		}
 		tried.wrong(now)
 		l.quiet = now.Add(min(r.latency*rounds, longest))

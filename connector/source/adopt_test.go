@@ -1,23 +1,27 @@
 package source_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/source"
 )
 
 // left writes what a member that died during an import has left behind.
-func (b *broker) left(offset int64, l ack.Ledger) {
+func (b *broker) left(partition int32, offset int64, l ack.Ledger) {
 	b.t.Helper()
 	l.Topic = ack.TopicID(b.TopicInfo("a").TopicID)
 	metadata, _, err := l.Encode(offset, ack.MetadataLimit)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.commit("a", 0, offset, metadata)
+	b.commit("a", partition, offset, metadata)
 }
 
 func TestNewOwnerHoldsTheRecordsOfAnImportOnItsWay(t *testing.T) {
@@ -29,7 +33,7 @@ func TestNewOwnerHoldsTheRecordsOfAnImportOnItsWay(t *testing.T) {
 		UpTo: 12, Fingerprint: 7, Part: 1, Parts: 1, Attempt: 1,
 	}
 	used := time.Now().Add(-time.Hour).Unix()
-	b.left(5, ack.Ledger{Done: ack.Ranges{{From: 8, To: 9}}, Imports: []ack.Import{im}, Slots: []ack.Slots{{Table: "customers", Used: []int64{used}}}})
+	b.left(0, 5, ack.Ledger{Done: ack.Ranges{{From: 8, To: 9}}, Imports: []ack.Import{im}, Slots: []ack.Slots{{Table: "customers", Used: []int64{used}}}})
 	m := b.join(autoLane(t))
 	m.awaitOffsets("a", 0, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)
 	p := m.assignment("a", 0)
@@ -58,30 +62,6 @@ func TestNewOwnerHoldsTheRecordsOfAnImportOnItsWay(t *testing.T) {
 	if offset, l := b.ledger("a", 0); offset != 20 || len(l.Imports) != 0 || len(l.Slots) != 1 {
 		t.Errorf("ledger after the import: got %d %+v %+v, want 20, no import, the slot", offset, l.Imports, l.Slots)
 	}
-}
-
-func TestIntentTakesASlotOncePerAttempt(t *testing.T) {
-	t.Parallel()
-	b := newBroker(t, 1, "a")
-	m := b.join(autoLane(t))
-	b.awaitCommit("a", 0, 0)
-	claims := []*source.Claim{m.assignment("a", 0).Claim(0)}
-	im := ack.Import{State: ack.Intended, Table: "customers", File: "customers-1.csv.gz", Part: 1, Parts: 1, Attempt: 1}
-	step := func(what string, slots int) {
-		t.Helper()
-		if err := m.RecordImport(t.Context(), im, "a", claims); err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-		if _, l := b.ledger("a", 0); len(l.Slots) != 1 || len(l.Slots[0].Used) != slots {
-			t.Errorf("slots after %s: got %+v, want %d", what, l.Slots, slots)
-		}
-	}
-	step("the intent", 1)
-	step("the same intent again", 1)
-	im.State, im.Execution = ack.Running, "4711"
-	step("the trigger", 1)
-	im.State, im.Execution, im.Attempt = ack.Intended, "", 2
-	step("a second attempt", 2)
 }
 
 func TestStartOverReadsTheFilesRecordsAgain(t *testing.T) {
@@ -120,5 +100,171 @@ func TestStartOverReadsTheFilesRecordsAgain(t *testing.T) {
 	}
 	if m.assignment("a", 0).Covered("customers", 6) {
 		t.Error("record of a file that is built again: got covered")
+	}
+}
+
+// What is confirmed beyond the file's first record is not done again, however
+// often the file is.
+func TestStartOverKeepsWhatIsDone(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	b.produce("a", 0, 10)
+	l := newLane(t)
+	l.inFile = func(r *source.Record) bool { return r.Offset == 2 || r.Offset == 5 }
+	m := b.join(l)
+	m.awaitOffsets("a", 0, upTo(0, 10)...)
+	m.confirm("a", 0, 0, 1, 3, 4, 7, 8)
+	im := ack.Import{State: ack.Rebuild, Table: "customers", File: "customers-1.csv.gz", Part: 1, Parts: 1, Attempt: 2}
+	if err := m.StartOver(t.Context(), im, []*source.Claim{l.file}); err != nil {
+		t.Fatalf("start over: %v", err)
+	}
+	m.confirm("a", 0, 6, 9) // a dead letter that was still on its way
+	m.awaitOffsets("a", 0, append(upTo(0, 10), 2, 5)...)
+	b.awaitDone("a", 0, "[{3 5} {6 10}]")
+	if offset, _ := b.ledger("a", 0); offset != 2 {
+		t.Errorf("committed: got %d, want 2, the file's first record", offset)
+	}
+	p := m.assignment("a", 0)
+	claims := []*source.Claim{p.Adopted()[0].Claim, l.file}
+	im.State = ack.Intended
+	if err := m.RecordImport(t.Context(), im, "a", claims); err != nil {
+		t.Fatalf("intent of the file that was built again: %v", err)
+	}
+	im.UpTo = 6
+	if _, l := b.ledger("a", 0); len(l.Imports) != 1 || l.Imports[0] != im {
+		t.Errorf("ledger: got %+v, want %+v", l.Imports, im)
+	}
+	if err := m.ConfirmImport(t.Context(), "customers", claims); err != nil {
+		t.Fatalf("confirm: %v", err)
+	}
+	if offset, l := b.ledger("a", 0); offset != 10 || len(l.Imports) != 0 || len(l.Done) != 0 {
+		t.Errorf("ledger in the end: got %d %+v, want 10 and nothing else", offset, l)
+	}
+}
+
+// The handler lets go while its last steps still get on record.
+func TestStartOverReleasesBeforeTheAssignmentEnds(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	b.produce("a", 0, 10)
+	l := newLane(t)
+	l.inFile = func(r *source.Record) bool { return r.Offset >= 4 }
+	m := b.join(l, func(c *source.Config) { c.CommitEvery = time.Hour })
+	m.awaitOffsets("a", 0, upTo(0, 10)...)
+	m.confirm("a", 0, upTo(0, 4)...)
+	other := ack.Import{State: ack.Running, Table: "orders", File: "orders-1.csv.gz", Execution: "4711", UpTo: 10, Part: 1, Parts: 1, Attempt: 1}
+	file := l.file
+	m.set(func(l *lane) {
+		l.release = func(ctx context.Context, _ []*source.Partition) {
+			if !file.Live() {
+				return // in the end, on leaving
+			}
+			if err := m.RecordImport(ctx, other, "a", []*source.Claim{file}); err != nil {
+				t.Errorf("execution of another table's file, recorded on release: %v", err)
+			}
+		}
+	})
+	im := ack.Import{State: ack.Rebuild, Table: "customers", File: "customers-1.csv.gz", UpTo: 10, Part: 1, Parts: 1, Attempt: 2}
+	if err := m.StartOver(t.Context(), im, []*source.Claim{file}); err != nil {
+		t.Fatalf("start over: %v", err)
+	}
+	m.awaitOffsets("a", 0, append(upTo(0, 10), upTo(4, 10)...)...)
+	got := m.assignment("a", 0).Adopted()
+	if len(got) != 2 || got[0].Import != im || got[1].Import != other {
+		t.Errorf("imports of the new assignment: got %+v, want %+v and %+v", got, im, other)
+	}
+}
+
+func TestLateWordOfAFormerOwnerChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	b.produce("a", 0, 10)
+	l := newLane(t)
+	l.inFile = func(*source.Record) bool { return true }
+	first := b.join(l)
+	first.awaitOffsets("a", 0, upTo(0, 10)...)
+	late := []*source.Claim{l.file}
+	im := ack.Import{State: ack.Running, Table: "customers", File: "customers-1.csv.gz", Execution: "4711", UpTo: 10, Part: 1, Parts: 1, Attempt: 1}
+	if err := first.RecordImport(t.Context(), im, "a", late); err != nil {
+		t.Fatalf("record: %v", err)
+	}
+	b.freeze(b.owner("a", 0))
+	second := b.join(autoLane(t))
+	eventually(t, "the second member adopts the import", func() (bool, any) {
+		return len(second.Partitions()) == 1 && second.Joined() && len(second.Partitions()[0].Adopted()) == 1, second.logs
+	})
+	adopted := second.assignment("a", 0).Adopted()[0]
+	if adopted.Import != im {
+		t.Errorf("adopted: got %+v, want %+v", adopted.Import, im)
+	}
+	b.thaw()
+	eventually(t, "the first member has noticed", func() (bool, any) { return first.wasReleased("a", 0), first.logs })
+	for what, say := range map[string]func() error{
+		"confirm":    func() error { return first.ConfirmImport(t.Context(), "customers", late) },
+		"record":     func() error { return first.RecordImport(t.Context(), im, "a", late) },
+		"start over": func() error { return first.StartOver(t.Context(), im, late) },
+	} {
+		if err := say(); !errors.Is(err, source.ErrFenced) {
+			t.Errorf("late %s: got %v, want ErrFenced", what, err)
+		}
+	}
+	if offset, l := b.ledger("a", 0); offset != 0 || len(l.Imports) != 1 || l.Imports[0] != im {
+		t.Errorf("ledger after that: got %d %+v, want 0 %+v", offset, l.Imports, im)
+	}
+	if err := second.ConfirmImport(t.Context(), "customers", []*source.Claim{adopted.Claim}); err != nil {
+		t.Fatalf("confirm by the new owner: %v", err)
+	}
+	b.awaitCommit("a", 0, 10)
+}
+
+// A crash amid a commit leaves ledgers at different steps.
+func TestFileThatIsBuiltAgainCoversNoPartition(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 2, "a")
+	im := ack.Import{State: ack.Running, Table: "customers", File: "customers-1.csv.gz", Execution: "4711", UpTo: 5, Part: 1, Parts: 1, Attempt: 1}
+	orders := im
+	orders.Table = "orders"
+	b.produce("a", 0, 10)
+	b.produce("a", 1, 10)
+	b.left(1, 0, ack.Ledger{Imports: []ack.Import{im, orders}})
+	im.State, im.Attempt = ack.Rebuild, 2
+	b.left(0, 0, ack.Ledger{Imports: []ack.Import{im}})
+	m := b.join(autoLane(t))
+	m.awaitOffsets("a", 0, upTo(0, 10)...)
+	m.awaitOffsets("a", 1, upTo(0, 10)...)
+	for id := range int32(2) {
+		if m.assignment("a", id).Covered("customers", 3) {
+			t.Errorf("record of partition %d in a file that is built again: got covered", id)
+		}
+	}
+	if !m.assignment("a", 1).Covered("orders", 3) {
+		t.Error("record of another table's running import: got not covered")
+	}
+}
+
+// A step is committed for all partitions at once, or a crash would leave some
+// of them behind.
+func TestNoCommitHasHalfAStep(t *testing.T) {
+	t.Parallel()
+	const partitions = 60
+	b := newBroker(t, partitions, "a")
+	m := b.join(autoLane(t), func(c *source.Config) { c.CommitEvery = 50 * time.Microsecond })
+	eventually(t, "all partitions are there", func() (bool, any) { return len(m.Partitions()) == partitions && m.Joined(), nil })
+	var claims []*source.Claim
+	for _, p := range m.Partitions() {
+		claims = append(claims, p.Claim(0))
+	}
+	b.ControlKey(int16(kmsg.OffsetCommit), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		b.KeepControl()
+		if got := len(req.(*kmsg.OffsetCommitRequest).Topics[0].Partitions); got != partitions {
+			t.Errorf("partitions in a commit while all change alike: got %d, want %d", got, partitions)
+		}
+		return nil, nil, false
+	})
+	for attempt := range 100 {
+		im := ack.Import{State: ack.Running, Table: "customers", File: "customers-1.csv.gz", Execution: "4711", Part: 1, Parts: 1, Attempt: attempt}
+		if err := m.RecordImport(t.Context(), im, "a", claims); err != nil {
+			t.Fatalf("record: %v", err)
+		}
 	}
 }

@@ -32,10 +32,7 @@ func (s *Source) assigned(ctx context.Context, client *kgo.Client, added map[str
 		s.log.Info("partitions assigned", "topic", topic, "partitions", ids, "generation", generation)
 	}
 	s.joined.Store(true)
-	select {
-	case s.rejoined <- struct{}{}:
-	default: // told already
-	}
+	s.lease.assigned()
 	if old, kept := s.reopen(member); len(kept) > 0 {
 		s.log.Warn("back in the group as a new member; reading the ledger of kept partitions again", "partitions", len(kept))
 		s.handler.Release(over(ctx), old)

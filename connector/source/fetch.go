@@ -66,3 +66,14 @@ func (s *Source) halt(p *Partition, cause, reason string) {
 	p.Halt(cause, reason)
 	s.log.Error("partition halted", "topic", p.Topic, "partition", p.ID, "reason", reason)
 }
+
+// withoutControl leaves out the marks that end transactions. They are polled
+// only so that a partition can be confirmed up to its end.
+func withoutControl(records []*Record) []*Record {
+	if !slices.ContainsFunc(records, isControl) {
+		return records
+	}
+	return slices.DeleteFunc(slices.Clone(records), isControl)
+}
+
+func isControl(r *Record) bool { return r.Attrs.IsControl() }

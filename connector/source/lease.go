@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -20,10 +21,28 @@ import (
 // is left to calls that start at its end to get where they go.
 const leaseShare = 4
 
+// lease is how long the member's partitions are its own for certain.
+type lease struct {
+	began time.Time     // of the clock it is told by
+	until atomic.Int64  // nanoseconds since began
+	wake  chan struct{} // partitions were assigned: there should be a lease
+}
+
+func newLease() *lease { return &lease{began: time.Now(), wake: make(chan struct{}, 1)} }
+
+func (l *lease) assigned() {
+	select {
+	case l.wake <- struct{}{}:
+	default: // told already
+	}
+}
+
 // Leased reports whether nobody else can have this member's partitions by now.
 // What another owner must not be overtaken by is not to be started otherwise. It
 // may be called from any goroutine, and often.
-func (s *Source) Leased() bool { return time.Since(s.began) < time.Duration(s.lease.Load()) }
+func (s *Source) Leased() bool {
+	return time.Since(s.lease.began) < time.Duration(s.lease.until.Load())
+}
 
 // keepLease renews the lease until ctx ends. The client has heartbeats of its
 // own, but tells nobody of their answers.
@@ -36,7 +55,7 @@ func (s *Source) keepLease(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-s.rejoined:
+		case <-s.lease.wake:
 		}
 	}
 }
@@ -53,17 +72,17 @@ func (s *Source) renew(ctx context.Context) {
 	defer cancel()
 	req := kmsg.NewPtrHeartbeatRequest()
 	req.Group, req.MemberID, req.Generation = s.cfg.Group, member, generation
-	sent := time.Since(s.began)
+	sent := time.Since(s.lease.began)
 	resp, err := req.RequestWith(ctx, s.client)
 	if err != nil {
 		return // nothing is known: the lease runs on, and out
 	}
 	switch err := kerr.ErrorForCode(resp.ErrorCode); {
 	case err == nil, errors.Is(err, kerr.RebalanceInProgress): // who rebalances is known to be alive
-		s.lease.Store(int64(sent + s.cfg.SessionTimeout*leaseShare/5))
+		s.lease.until.Store(int64(sent + s.cfg.SessionTimeout*leaseShare/5))
 	case errors.Is(err, kerr.UnknownMemberID):
 		if now, _ := s.client.GroupMetadata(); now == member {
-			s.lease.Store(0)
+			s.lease.until.Store(0)
 		}
 	}
 }

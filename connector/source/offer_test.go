@@ -39,13 +39,22 @@ func TestCommitOfAnEndedAssignmentIsFenced(t *testing.T) {
 }
 
 // slow takes one record at a time.
-type slow struct{ offsets []int64 }
+type slow struct {
+	offsets []int64
+	told    []*Partition // of their assignment
+	early   bool         // told before something could be committed
+}
 
 func (l *slow) Records(_ *Partition, rs []*Record) int {
 	l.offsets = append(l.offsets, rs[0].Offset)
 	return 1
 }
-func (*slow) Assigned([]*Partition)                 {}
+
+func (l *slow) Assigned(ps []*Partition) {
+	l.told = append(l.told, ps...)
+	l.early = slices.ContainsFunc(ps, func(p *Partition) bool { return !p.ready() })
+}
+
 func (*slow) Ready() bool                           { return true }
 func (*slow) Release(context.Context, []*Partition) {}
 
@@ -70,5 +79,42 @@ func TestRecordsPolledBehindABacklogKeepTheirPlace(t *testing.T) {
 	}
 	if s.hasBacklog() {
 		t.Error("backlog after all was taken: got some")
+	}
+}
+
+// Whoever adopts an import may have something to commit at once, and hears of
+// the end of an assignment once.
+func TestHandlerIsToldOfAssignmentsThatLast(t *testing.T) {
+	l := &slow{}
+	s, err := New(offline, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.client.Close()
+	gone, kept := s.open("a", 0, "m1"), s.open("a", 1, "m1")
+	gone.tracker, kept.tracker = ack.New(0, nil), ack.New(0, nil)
+	gone.end()
+	s.rewind(map[*Partition]int64{gone: 0, kept: 0})
+	if want := []*Partition{kept}; !slices.Equal(l.told, want) || l.early {
+		t.Errorf("told of %v, before they were ready: %v, want %v, ready", l.told, l.early, want)
+	}
+	s.rewind(map[*Partition]int64{gone: 0})
+	if len(l.told) != 1 {
+		t.Errorf("told of %d assignments, want 1", len(l.told))
+	}
+}
+
+// A slot is remembered for longer than any calendar day, and not for ever.
+func TestSlotsAreForgottenAfterTwoDays(t *testing.T) {
+	p := &Partition{live: true, loaded: true}
+	now := time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC)
+	for attempt, at := range []time.Duration{0, time.Hour, 49 * time.Hour, 50*time.Hour + time.Minute} {
+		if !p.takeSlot(ack.Import{Table: "customers", File: "f", Attempt: attempt + 1}, now.Add(at)) {
+			t.Fatalf("slot at %v: got refused", at)
+		}
+	}
+	want := []int64{now.Add(time.Hour).Unix(), now.Add(49 * time.Hour).Unix(), now.Add(50*time.Hour + time.Minute).Unix()}
+	if got := p.ledger.Slots[0].Used; !slices.Equal(got, want) {
+		t.Errorf("slots remembered: got %v, want %v", got, want)
 	}
 }

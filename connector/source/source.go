@@ -73,11 +73,9 @@ type Source struct {
 	forlorn []string // topics the client does not read any more: it knows them by an id that is gone
 
 	pending atomic.Int64 // records tracked and not confirmed, of all partitions
-	joined  atomic.Bool  // the group has assigned us something, be it nothing
-
-	began    time.Time     // of the clock that the lease is told by
-	lease    atomic.Int64  // when it ends, in nanoseconds since began
-	rejoined chan struct{} // partitions were assigned: time for a lease
+	closing sync.Once
+	joined  atomic.Bool // the group has assigned us something, be it nothing
+	lease   *lease
 
 	mu    sync.Mutex
 	parts map[topicPartition]*Partition // assigned to us now
@@ -100,7 +98,7 @@ func New(cfg Config, handler Handler) (*Source, error) {
 	if cfg.CommitEvery == 0 {
 		cfg.CommitEvery = time.Second
 	}
-	s := &Source{cfg: cfg, handler: handler, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), began: time.Now(), rejoined: make(chan struct{}, 1)}
+	s := &Source{cfg: cfg, handler: handler, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), lease: newLease()}
 	opts, err := cfg.Connection.Options()
 	if err != nil {
 		return nil, err
@@ -156,9 +154,12 @@ func (s *Source) Run(ctx context.Context) error {
 		s.pollOnce(ctx)
 	}
 	beside.Wait()
-	s.client.CloseAllowingRebalance() // runs revoked: the last commit
+	s.Close() // runs revoked: the last commit
 	return nil
 }
+
+// Close gives the connections up, of a source that was never run, too.
+func (s *Source) Close() { s.closing.Do(s.client.CloseAllowingRebalance) }
 
 // pollOnce takes one poll's records to the handler. Polling holds the group
 // still until AllowRebalance, so that partitions can't change hands meanwhile.
@@ -221,17 +222,6 @@ func (s *Source) offer(p *Partition, records []*Record) {
 		p.backlog = records[slices.Index(records, data[taken]):]
 	}
 }
-
-// withoutControl leaves out the marks that end transactions. They are polled
-// only so that a partition can be confirmed up to its end.
-func withoutControl(records []*Record) []*Record {
-	if !slices.ContainsFunc(records, isControl) {
-		return records
-	}
-	return slices.DeleteFunc(slices.Clone(records), isControl)
-}
-
-func isControl(r *Record) bool { return r.Attrs.IsControl() }
 
 func (s *Source) offerBacklog() {
 	for _, p := range s.Partitions() {

@@ -1,19 +1,11 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/csv"
-	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"slices"
-	"strconv"
-	"time"
-
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/feedsink/feedsink/test/sandbox"
 )
@@ -56,15 +48,16 @@ func newJudge(w *world) *judge {
 func (j *judge) look(ctx context.Context) (f findings, err error) {
 	f.lost = j.compare(func(t string) map[string]sandbox.Row { return j.w.service.Rows(t) })
 	f.reordered = j.order(j.w.calls.take())
-	executions := j.w.service.Executions()
-	for _, e := range executions[j.judged:] {
+	executions := j.w.service.Executions()[j.judged:]
+	j.judged += len(executions)
+	slices.SortFunc(executions, byApplication)
+	for _, e := range executions {
 		rows, err := j.rowsOf(ctx, e)
 		if err != nil {
 			return f, fmt.Errorf("rows of execution %s: %w", e.ID, err)
 		}
 		f.add(j.imported(e, rows))
 	}
-	j.judged = len(executions)
 	over, err := j.slots(ctx)
 	if err != nil {
 		return f, err
@@ -77,6 +70,14 @@ func (j *judge) look(ctx context.Context) (f findings, err error) {
 	lost, both := j.bury(letters)
 	f.lost, f.both = f.lost+lost, both
 	return f, nil
+}
+
+// byApplication is the order in which executions changed their tables.
+func byApplication(a, b sandbox.Execution) int {
+	if len(a.Loads) == 0 || len(b.Loads) == 0 {
+		return len(a.Loads) - len(b.Loads) // it failed, which is reported
+	}
+	return cmp.Compare(a.Loads[0].Seq, b.Loads[0].Seq)
 }
 
 // compare counts the rows that are not what the model says.
@@ -170,103 +171,15 @@ func (j *judge) imported(e sandbox.Execution, rows []version) (f findings) {
 	return f
 }
 
-// rowsOf asks the service which rows an execution loaded (operation 12).
-func (j *judge) rowsOf(ctx context.Context, e sandbox.Execution) (rows []version, err error) {
-	if e.Status != sandbox.Finished || e.Results.InError > 0 {
-		return nil, fmt.Errorf("it ended %s with %d rows in error: %s", e.Status, e.Results.InError, e.Error)
+// uncounted is how many imports the ledger has missed since the last look.
+func (j *judge) uncounted(table string, accepted, counted int) int {
+	missed := max(0, accepted-counted)
+	more := max(0, missed-j.over[table])
+	if more > 0 {
+		j.say("slots over: table %s had %d imports today, the ledger has %d", table, accepted, counted)
 	}
-	token, err := j.ask(ctx, "/auth/token", apiKey)
-	if err != nil {
-		return nil, err
-	}
-	var grant struct{ AccessToken string }
-	if err := json.Unmarshal(token, &grant); err != nil {
-		return nil, err
-	}
-	body, err := j.ask(ctx, "/mass-imports/v5/entities/"+entity+"/etl-executions/"+e.ID+"/output-files", "Bearer "+grant.AccessToken)
-	if err != nil {
-		return nil, err
-	}
-	lines, err := csv.NewReader(bytes.NewReader(body)).ReadAll()
-	if err != nil {
-		return nil, err
-	}
-	key, seq := slices.Index(lines[0], "customerNumber"), slices.Index(lines[0], "seq")
-	for _, cells := range lines[1:] {
-		v := version{name: name{e.Loads[0].Table, cells[key]}}
-		v.seq = j.w.load.generator.deletes[v.name]
-		if e.Loads[0].Mode != sandbox.DeleteRows {
-			if v.seq, err = strconv.Atoi(cells[seq]); err != nil {
-				return nil, err
-			}
-		}
-		rows = append(rows, v)
-	}
-	return rows, nil
-}
-
-func (j *judge) ask(ctx context.Context, path, authorization string) ([]byte, error) {
-	request := httptest.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
-	request.Header.Set("Authorization", authorization)
-	answer := httptest.NewRecorder()
-	j.w.service.ServeHTTP(answer, request)
-	if answer.Code != http.StatusOK {
-		return nil, fmt.Errorf("GET %s: %d: %s", path, answer.Code, answer.Body)
-	}
-	return answer.Body.Bytes(), nil
-}
-
-// slots counts the imports that the service accepted today and the ledger
-// doesn't have.
-func (j *judge) slots(ctx context.Context) (over int, err error) {
-	for _, m := range j.w.members {
-		left, err := m.slotsLeft(ctx)
-		if err != nil {
-			return over, err
-		}
-		for table, n := range left {
-			uncounted := max(0, j.w.service.SlotsUsed(table, time.Now())-(slotsPerDay-n))
-			if uncounted > j.over[table] {
-				over += uncounted - j.over[table]
-				j.say("slots over: table %s had %d imports today, the ledger has %d", table, j.w.service.SlotsUsed(table, time.Now()), slotsPerDay-n)
-			}
-			j.over[table] = uncounted
-		}
-	}
-	return over, nil
-}
-
-// readLetters reads the dead letters since the last look.
-func (j *judge) readLetters(ctx context.Context) (numbers []string, err error) {
-	ends, err := j.w.admin.ListEndOffsets(ctx, deadLetters)
-	if err != nil {
-		return nil, err
-	}
-	end, _ := ends.Lookup(deadLetters, 0)
-	if end.Offset == j.dead {
-		return nil, nil
-	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(j.w.broker.Addr()), kgo.ConsumePartitions(
-		map[string]map[int32]kgo.Offset{deadLetters: {0: kgo.NewOffset().At(j.dead)}}))
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
-	for j.dead < end.Offset {
-		fetches := client.PollFetches(ctx)
-		if err := fetches.Err(); err != nil {
-			return nil, fmt.Errorf("read dead letters: %w", err)
-		}
-		for _, r := range fetches.Records() {
-			j.dead = r.Offset + 1
-			for _, h := range r.Headers {
-				if h.Key == numberHeader {
-					numbers = append(numbers, string(h.Value))
-				}
-			}
-		}
-	}
-	return numbers, nil
+	j.over[table] = missed
+	return more
 }
 
 // bury counts broken events without a dead letter and dead letters of events

@@ -155,3 +155,17 @@ func TestGeneratorKeepsItsRules(t *testing.T) {
 		t.Error("the same seed makes other events")
 	}
 }
+
+func TestJudgeCountsEachSlotTheLedgerMissedOnce(t *testing.T) {
+	j, _ := courtroom(t)
+	for i, c := range []struct{ accepted, counted, want int }{
+		{3, 4, 0}, // an attempt whose request never arrived counts as well
+		{6, 5, 1},
+		{8, 7, 0},
+		{12, 9, 2},
+	} {
+		if got := j.uncounted("customers", c.accepted, c.counted); got != c.want {
+			t.Errorf("look %d, %d accepted and %d counted: got %d, want %d", i+1, c.accepted, c.counted, got, c.want)
+		}
+	}
+}

@@ -61,6 +61,10 @@ func newGenerator(seed uint64) *generator {
 	}
 }
 
+// eventsOfAnAge is after how many events all come for other rows: so that there
+// are always some that were never deleted.
+const eventsOfAnAge = 10_000
+
 // numberHeader carries an event's number: what a dead letter is known by.
 const numberHeader = "number"
 
@@ -73,7 +77,7 @@ func (g *generator) next() *kgo.Record {
 		}
 	}
 	n := g.rnd.IntN(t.keys)
-	id := name{t.name, fmt.Sprintf("%s-%d", t.name, n)}
+	id := name{t.name, fmt.Sprintf("%s-%d-%d", t.name, g.number/eventsOfAnAge, n)}
 	g.number++
 	g.seq[id]++
 	r := &kgo.Record{Topic: t.name, Key: []byte(id.key)}

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"sync"
 	"time"
 )
@@ -224,75 +222,4 @@ func brokerKilled(ctx context.Context, w *world) error {
 		return err
 	}
 	return w.broker.Start(ctx)
-}
-
-// endure strikes as often as the plan says, and adds up what the judge finds
-// once everything has caught up: in full after each time, quick after the last.
-func (w *world) endure(ctx context.Context, f fault, o options, j *judge) (line, error) {
-	l := line{fault: f.name}
-	times := f.full
-	if o.quick {
-		times = f.quick
-	}
-	began := w.load.count()
-	w.load.resume()
-	for l.times < times {
-		// At any moment of an import's life.
-		if err := rest(ctx, time.Second+time.Duration(w.rnd.Int64N(int64(3*time.Second)))); err != nil {
-			return l, err
-		}
-		if err := f.strike(ctx, w); err != nil {
-			return l, err
-		}
-		if l.times++; o.quick && l.times < times {
-			continue
-		}
-		// What follows goes on under load as well.
-		if err := rest(ctx, sessionTimeout); err != nil {
-			return l, err
-		}
-		if err := w.load.hold(); err != nil {
-			return l, err
-		}
-		if err := w.settle(ctx, &l, j); err != nil {
-			return l, err
-		}
-		l.events = w.load.count() - began
-		if l.times < times {
-			w.load.resume()
-		}
-	}
-	return l, nil
-}
-
-// settle has everything caught up and judged. The load is held.
-func (w *world) settle(ctx context.Context, l *line, j *judge) error {
-	held := time.Now()
-	left, err := w.catchUp(ctx)
-	if err != nil {
-		return err
-	}
-	took := time.Since(held)
-	l.slowest = max(l.slowest, took)
-	found, err := j.look(ctx)
-	if err != nil {
-		return err
-	}
-	found.lost += left
-	l.found.add(found)
-	fmt.Fprintf(os.Stderr, "%s, %d times: caught up after %.1f s; %v\n", l.fault, l.times, took.Seconds(), found)
-	if left > 0 {
-		return fmt.Errorf("%d records were not confirmed within %v", left, patience)
-	}
-	return nil
-}
-
-// rest waits, unless ctx ends first.
-func rest(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
