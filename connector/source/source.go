@@ -116,7 +116,10 @@ func New(cfg Config, handler Handler) (*Source, error) {
 		kgo.HeartbeatInterval(s.heartbeat()),
 		kgo.RebalanceTimeout(max(2*cfg.SessionTimeout, time.Minute)),
 		kgo.FetchMaxWait(500*time.Millisecond),
-		kgo.FetchMaxBytes(8<<20), kgo.FetchMaxPartitionBytes(1<<20), kgo.MaxConcurrentFetches(3),
+		// Compressed bytes per broker: what waits here is memory, and small fetches
+		// are fast enough. Brokers are not taken in turns, or an idle one would
+		// hold up the others for its FetchMaxWait.
+		kgo.FetchMaxBytes(1<<20), kgo.FetchMaxPartitionBytes(256<<10),
 		kgo.MetadataMaxAge(time.Minute), kgo.MetadataMinAge(time.Second),
 		kgo.Balancers(balancer(cfg.TableOf)),
 		kgo.OnPartitionsAssigned(s.assigned),

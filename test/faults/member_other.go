@@ -7,8 +7,7 @@ import (
 	"fmt"
 )
 
-// Only Linux can limit the files of a process that runs; the others are spared
-// the work of finding out what else differs.
+// Linux alone can limit the files of another process while it runs.
 var errNotHere = fmt.Errorf("this fault needs Linux: %w", errors.ErrUnsupported)
 
 func (m *member) freeze() error { return errNotHere }
