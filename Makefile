@@ -56,7 +56,7 @@ vuln: ## known vulnerabilities, where their database can be reached
 test-kafka: ## the tests against a real Apache Kafka; needs Docker
 	go test -tags kafka -count=1 -p 1 -timeout 20m $(KAFKA_PACKAGES)
 
-test-faults: ## the sink under every fault a cluster has, about half an hour; FAULTFLAGS=-quick: six minutes; needs Docker
+test-faults: ## the sink under every fault a cluster has, three quarters of an hour; FAULTFLAGS=-quick: six minutes; needs Docker
 	go run ./test/faults $(FAULTFLAGS)
 
 bench: ## throughput and cost, as ratios to a bare loop in the same run

@@ -160,6 +160,7 @@ type load struct {
 	running sync.WaitGroup
 	ended   context.CancelFunc
 	failed  chan error
+	held    bool // by whoever strikes, who alone holds and resumes
 
 	mu        sync.Mutex // held while the load is
 	generator *generator
@@ -172,7 +173,7 @@ const interval = 50 * time.Millisecond
 // startLoad begins held.
 func startLoad(ctx context.Context, client *kgo.Client, g *generator, rate int) *load {
 	ctx, cancel := context.WithCancel(ctx)
-	l := &load{client: client, rate: rate, ended: cancel, failed: make(chan error, 1), generator: g, home: map[name]int32{}}
+	l := &load{client: client, rate: rate, ended: cancel, failed: make(chan error, 1), held: true, generator: g, home: map[name]int32{}}
 	l.mu.Lock()
 	l.running.Go(func() {
 		tick := time.NewTicker(interval)
@@ -214,11 +215,15 @@ func (l *load) produce(ctx context.Context) error {
 }
 
 // resume lets events come again.
-func (l *load) resume() { l.mu.Unlock() }
+func (l *load) resume() {
+	l.held = false
+	l.mu.Unlock()
+}
 
 // hold returns once no event is on its way to the broker and none follows.
 func (l *load) hold() error {
 	l.mu.Lock()
+	l.held = true
 	select {
 	case err := <-l.failed:
 		return err
@@ -233,7 +238,8 @@ func (l *load) count() int { return l.generator.number }
 // end stops the load, held or not.
 func (l *load) end() {
 	l.ended()
-	l.mu.TryLock()
-	l.mu.Unlock()
+	if l.held {
+		l.resume()
+	}
 	l.running.Wait()
 }
