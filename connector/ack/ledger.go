@@ -65,6 +65,9 @@ const (
 	Rebuild               // its file was not sent, or failed, and is gone: its records are read again
 )
 
+// maxSlots bounds what a damaged ledger could make of a few bytes.
+const maxSlots = 1 << 20
+
 // Slots is when a table's imports of one calendar day were triggered.
 type Slots struct {
 	Table string
@@ -122,12 +125,18 @@ func (l *Ledger) appendSlots(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(l.Slots)))
 	for _, s := range l.Slots {
 		b = appendString(b, s.Table)
-		b = binary.AppendUvarint(b, uint64(len(s.Used)))
-		at := int64(0)
-		for _, u := range s.Used {
-			b = binary.AppendVarint(b, u-at)
-			at = u
+		var runs []byte
+		at, n := int64(0), 0
+		for i := 0; i < len(s.Used); n++ {
+			same := i + 1
+			for same < len(s.Used) && s.Used[same] == s.Used[i] {
+				same++
+			}
+			runs = binary.AppendVarint(runs, s.Used[i]-at)
+			runs = binary.AppendUvarint(runs, uint64(same-i))
+			at, i = s.Used[i], same
 		}
+		b = append(binary.AppendUvarint(b, uint64(n)), runs...)
 	}
 	return b
 }
@@ -206,7 +215,14 @@ func (r *reader) ledger(watermark int64) (l Ledger) {
 		at := int64(0)
 		for range r.count() {
 			at += r.varint()
-			s.Used = append(s.Used, at)
+			times := r.length()
+			if times > maxSlots-int64(len(s.Used)) {
+				r.fail()
+				break
+			}
+			for range times {
+				s.Used = append(s.Used, at)
+			}
 		}
 		l.Slots = append(l.Slots, s)
 	}

@@ -29,7 +29,7 @@ func sample(rnd *rand.Rand, watermark int64) ack.Ledger {
 		})
 	}
 	for range rnd.IntN(2) {
-		l.Slots = append(l.Slots, ack.Slots{Table: "orders", Used: []int64{1795000000, 1795000001, 1795070000}})
+		l.Slots = append(l.Slots, ack.Slots{Table: "orders", Used: []int64{1795000000, 1795000000, 1795000001, 1795070000}})
 	}
 	return l
 }
@@ -65,6 +65,23 @@ func TestLedgerDropsHighestDoneFirst(t *testing.T) {
 	got, err := ack.Decode(metadata, 0)
 	if err != nil || !reflect.DeepEqual(got.Done, l.Done[:len(l.Done)-dropped]) {
 		t.Errorf("decode: %v; got %d ranges, want the lowest %d", err, len(got.Done), len(l.Done)-dropped)
+	}
+}
+
+func TestAnyNumberOfSlotsTakesLittleRoom(t *testing.T) {
+	l := ack.Ledger{Slots: []ack.Slots{{Table: "orders"}}}
+	for quarter := range int64(200) { // 50 hours
+		for range 500 {
+			l.Slots[0].Used = append(l.Slots[0].Used, 1795000000+quarter*900)
+		}
+	}
+	metadata, _, err := l.Encode(0, ack.MetadataLimit)
+	if err != nil || len(metadata) > ack.MetadataLimit/3 {
+		t.Errorf("100,000 imports: got %d characters, %v, want at most a third of the room", len(metadata), err)
+	}
+	got, err := ack.Decode(metadata, 0)
+	if err != nil || !reflect.DeepEqual(got.Slots, l.Slots) {
+		t.Errorf("decode: got %v and other slots", err)
 	}
 }
 

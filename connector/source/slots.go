@@ -59,6 +59,11 @@ func (p *Partition) takeSlot(im ack.Import, now time.Time) bool {
 	return true
 }
 
+// quarter is what the times of earlier uses are rounded to, in seconds: calendar
+// days begin on a quarter of an hour in every zone, so that a use stays on its
+// day, and any number of uses takes a bounded room in the ledger.
+const quarter = 15 * 60
+
 // slotMemory is how long the use of a slot is remembered: longer than any
 // calendar day, wherever it begins.
 const slotMemory = 50 * time.Hour
@@ -72,5 +77,8 @@ func (p *Partition) useSlot(table string, now time.Time) {
 	sl := &p.ledger.Slots[i]
 	old := now.Add(-slotMemory).Unix()
 	sl.Used = slices.DeleteFunc(sl.Used, func(u int64) bool { return u < old })
+	for i, u := range sl.Used {
+		sl.Used[i] = u - u%quarter
+	}
 	sl.Used = append(sl.Used, now.Unix())
 }
