@@ -138,6 +138,21 @@ func TestVariablesNeedNoQuotesInFlowStyle(t *testing.T) {
 	}
 }
 
+func TestHostAndPortAreOneTextInEveryStyle(t *testing.T) {
+	block := "kafka:\n  brokers: [localhost:9092]\n"
+	for _, style := range []string{
+		"kafka: {brokers: [10.0.0.1:9092, b:1]}\n",
+		"kafka: {brokers: [\"10.0.0.1:9092\", 'b:1']}\n",
+		"kafka:\n  brokers: [10.0.0.1:9092, b:1]\n",
+		"kafka:\n  brokers:\n    - 10.0.0.1:9092\n    - b:1\n",
+	} {
+		cfg := parse(t, strings.Replace(base, block, style, 1))
+		if got, want := strings.Join(cfg.Kafka.Brokers, " "), "10.0.0.1:9092 b:1"; got != want {
+			t.Errorf("%s: got %s, want %s", style, got, want)
+		}
+	}
+}
+
 func TestVariableCannotAddKeys(t *testing.T) {
 	const hostile = "acme\n  apiKeyFile: /etc/passwd\n# {[\"'"
 	cfg := parse(t, strings.Replace(base, "acme", "${ENTITY}", 1), "ENTITY", hostile)

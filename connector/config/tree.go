@@ -183,6 +183,11 @@ func (r *reader) node(path string, from ast.Node) *node {
 	case *ast.SequenceNode:
 		n.kind = list
 		for i, item := range from.Values {
+			if text, glued := gluedPair(from, item); glued {
+				line, column := start(item)
+				n.items = append(n.items, &node{line: line, column: column, text: unmask.Replace(text), plain: true})
+				continue
+			}
 			n.items = append(n.items, r.node(index(path, i), item))
 		}
 	case *ast.LiteralNode:
@@ -195,6 +200,22 @@ func (r *reader) node(path string, from ast.Node) *node {
 		n.text, n.plain = unmask.Replace(from.GetToken().Value), true
 	}
 	return n
+}
+
+// gluedPair is an item like host:9092 of a list in brackets. YAML has it as one
+// text, since no space follows the colon; the library takes it for a key and its
+// value where the brackets stand inside of braces.
+func gluedPair(list *ast.SequenceNode, item ast.Node) (text string, glued bool) {
+	pair, ok := item.(*ast.MappingNode)
+	if !ok || !list.IsFlowStyle || pair.IsFlowStyle || len(pair.Values) != 1 {
+		return "", false
+	}
+	key, value := pair.Values[0].Key.GetToken(), pair.Values[0].Value.GetToken()
+	colon := key.Position.Column + utf8.RuneCountInString(key.Value)
+	if key.Type != token.StringType || value.Position.Line != key.Position.Line || value.Position.Column != colon+1 {
+		return "", false
+	}
+	return key.Value + ":" + value.Value, true
 }
 
 // entries fills n with keys and values. A key given twice is reported and the
