@@ -73,16 +73,17 @@ func (i importer) OutputFiles(ctx context.Context, execution string, w io.Writer
 // ledger lets the batcher write an import's steps into the offset commits of
 // the partitions whose records it covers.
 type ledger struct {
-	lane *lane
-	home map[string]string // by mapping: the topic whose partition 0 keeps the table's slots
+	lane   *lane
+	pacing *pacing
 }
 
 func (l ledger) Commit(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
-	state := ack.Running
-	if imp.Execution == "" {
-		state = ack.Intended
+	state := ack.Intended
+	if imp.Execution != "" {
+		state = ack.Running
+		l.pacing.answered(imp.Mapping)
 	}
-	return l.lane.source.RecordImport(ctx, entry(imp, state), l.home[imp.Mapping], own(claims))
+	return l.lane.source.RecordImport(ctx, entry(imp, state), l.pacing.tables[imp.Mapping].home, own(claims))
 }
 
 func (l ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {

@@ -106,7 +106,6 @@ func (s *Sink) openFiles(l *lane) error {
 	zones := map[string]*time.Location{}
 	s.pacing = &pacing{tables: map[string]tableSlots{}}
 	s.parents = newParents(s.router.Mappings(), s.group(schemas.Immediate))
-	home := map[string]string{}
 	var mappings []batcher.Mapping
 	for _, m := range s.router.Mappings() {
 		if _, batch := m.Lanes(); !batch {
@@ -120,11 +119,10 @@ func (s *Sink) openFiles(l *lane) error {
 		for _, load := range mappings[len(mappings)-1].Loads {
 			zones[load.ETL] = zone
 		}
-		home[m.Name] = m.Config.Topics[0]
 		im := m.Config.Imports
 		s.pacing.tables[m.Name] = tableSlots{
 			Slots: batcher.Slots{PerDay: im.SlotsPerDay, Reserve: im.Reserve, Zone: zone, Every: im.Roll.Age},
-			table: m.Table.Name, home: home[m.Name],
+			table: m.Table.Name, home: m.Config.Topics[0],
 		}
 	}
 	var err error
@@ -137,7 +135,7 @@ func (s *Sink) openFiles(l *lane) error {
 		Gate:     s.pacing,
 		Parents:  s.parents,
 		Log:      s.log,
-	}, mappings, importer{s.client, zones, l.leased}, ledger{l, home}, observer{s}, s.chance())
+	}, mappings, importer{s.client, zones, l.leased}, ledger{l, s.pacing}, observer{s}, s.chance())
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}

@@ -4,14 +4,22 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
-	"github.com/feedsink/feedsink/connector/source"
 )
 
 // pacing holds imports back until their table has a slot for them. The slots
 // used are on record in the ledger, so that no crash forgets one.
 type pacing struct {
-	source *source.Source
+	source slotRecord
 	tables map[string]tableSlots // by mapping
+}
+
+// slotRecord is the ledger's account of slots, as *source.Source keeps it.
+type slotRecord interface {
+	// Slots are the times of a table's imports lately; ok is false while its
+	// record is another member's.
+	Slots(home, table string) (used []time.Time, ok bool)
+	// FillSlots adds n imports at this moment, for the next commit.
+	FillSlots(home, table string, n int)
 }
 
 type tableSlots struct {
@@ -39,6 +47,17 @@ func (p *pacing) Refused(mapping string) {
 	t := p.tables[mapping]
 	if used, ok := p.source.Slots(t.home, t.table); ok {
 		p.source.FillSlots(t.home, t.table, t.Remaining(time.Now(), used))
+	}
+}
+
+// answered hears that the service took an import. One that was intended before
+// midnight and answered after it has a slot on record for yesterday; which day
+// the service counts it on nobody can tell, so it takes one of today's as well.
+func (p *pacing) answered(mapping string) {
+	t := p.tables[mapping]
+	used, ok := p.source.Slots(t.home, t.table)
+	if ok && t.Remaining(time.Now(), used) == t.PerDay {
+		p.source.FillSlots(t.home, t.table, 1)
 	}
 }
 

@@ -20,14 +20,11 @@ import (
 func (s *Source) RecordImport(ctx context.Context, im ack.Import, home string, claims []*Claim) error {
 	s.commits.Lock() // no other commit finds the step noted for some of the partitions only
 	defer s.commits.Unlock()
-	ps := partitionsOf(claims)
-	if im.State == ack.Intended {
-		at := s.partition(home, 0)
-		if at == nil || !at.takeSlot(im, time.Now()) {
-			return ErrFenced
-		}
-		ps = append(ps, at)
+	at := s.partition(home, 0)
+	if at == nil || im.State == ack.Intended && !at.takeSlot(im, time.Now()) {
+		return ErrFenced
 	}
+	ps := append(partitionsOf(claims), at)
 	for _, c := range claims {
 		if !c.record(im) {
 			return ErrFenced
