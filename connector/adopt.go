@@ -1,8 +1,6 @@
 package connector
 
 import (
-	"slices"
-
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/source"
@@ -70,9 +68,7 @@ func (f *filing) mappingOf(table string) *router.Compiled {
 
 // passed tells a mapping that rebuilds a generation how far a partition was read.
 func (f *filing) passed(p *source.Partition, next int64) {
-	for _, m := range f.lane.router.Mappings() {
-		if slices.Contains(m.Config.Topics, p.Topic) {
-			f.files.Passed(m.Name, assignment{p}, next)
-		}
+	for _, m := range f.lane.router.TopicMappings(p.Topic) {
+		f.files.Passed(m.Name, assignment{p}, next)
 	}
 }

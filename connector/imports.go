@@ -87,10 +87,11 @@ func (l ledger) Commit(ctx context.Context, imp batcher.Import, claims []batcher
 }
 
 func (l ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
-	if err := l.lane.source.ConfirmImport(ctx, imp.Table.Name, own(claims)); err != nil {
+	held := own(claims)
+	if err := l.lane.source.ConfirmImport(ctx, imp.Table.Name, held); err != nil {
 		return err
 	}
-	for _, c := range own(claims) {
+	for _, c := range held {
 		l.lane.metrics.records.WithLabelValues(c.Topic(), outcomeConfirmed).Add(float64(c.Records()))
 	}
 	return nil

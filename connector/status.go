@@ -116,19 +116,19 @@ func (s *Sink) halted() map[string][]string {
 			reasons[mapping] = append(reasons[mapping], reason)
 		}
 	}
-	for _, m := range s.router.Mappings() {
-		if s.files != nil {
+	if s.files != nil {
+		for _, m := range s.router.Mappings() {
 			if reason, halted := s.files.Halted(m.Name); halted {
 				add(m.Name, reason)
 			}
 		}
-		for _, l := range s.lanes {
-			for _, p := range l.source.Partitions() {
-				if slices.Contains(m.Config.Topics, p.Topic) {
-					st, _ := p.Status()
-					for _, reason := range st.Halted {
-						add(m.Name, reason)
-					}
+	}
+	for _, l := range s.lanes {
+		for _, p := range l.source.Partitions() {
+			st, _ := p.Status()
+			for _, reason := range st.Halted {
+				for _, m := range s.router.TopicMappings(p.Topic) {
+					add(m.Name, reason)
 				}
 			}
 		}
