@@ -2,6 +2,7 @@ package batcher
 
 import (
 	"context"
+	"maps"
 	"time"
 )
 
@@ -22,6 +23,11 @@ type Adopted struct {
 	UpTo map[Partition]int64
 	// Claims hold those records until the ledger releases them.
 	Claims []Claim
+	// Settling says that the import has FINISHED and only keys are left that both
+	// lanes wrote.
+	Settling bool
+
+	generation *generation
 }
 
 // Adopt takes over an import. It is called before the first Append of an
@@ -40,9 +46,14 @@ func (b *Batcher) Adopt(mapping string, a Adopted) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.Both {
+		l.both.suspect = maps.Clone(a.UpTo)
+	}
 	if a.Rebuild && !a.Changed {
 		l.rebuilding = newRebuild(l, a)
 	} else {
+		a.generation = l.newGeneration() // of which it has no more than the keys
+		a.generation.claims = a.Claims
 		l.adopted = &a
 	}
 	poke(l.wake)
@@ -57,6 +68,8 @@ func (f *flight) adoptedLife(ctx, send context.Context) error {
 	switch {
 	case f.adopted.Rebuild: // of a mapping that was changed
 		return f.startOver(ctx, send, imp)
+	case f.adopted.Settling && !f.adopted.Changed:
+		return f.landed(ctx, send, imp)
 	case imp.Execution == "":
 		return f.outwait(ctx, send, imp)
 	}
@@ -79,7 +92,7 @@ func (f *flight) adoptedLife(ctx, send context.Context) error {
 	if f.adopted.Changed || imp.Part < imp.Parts {
 		return f.startOver(ctx, send, after(imp))
 	}
-	return f.confirm(send, imp)
+	return f.landed(ctx, send, imp)
 }
 
 // outwait deals with an import of which nobody can tell whether it was sent. The
@@ -118,13 +131,13 @@ func (f *flight) startOver(ctx, send context.Context, imp Import) error {
 // remaining leaves out the files of a rebuilt generation that are loaded. The
 // first of the others goes on counting its tries. One that FAILED too often is
 // kept and halts the mapping; tries that were cut off are no reason to.
-func (f *flight) remaining(ctx, send context.Context, imports []Import) ([]Import, error) {
+func (f *flight) remaining(ctx context.Context, imports []Import) ([]Import, error) {
 	from := f.from
 	switch {
 	case from.Part == 0: // not a rebuilt one
 		return imports, nil
 	case len(imports) == 0: // its records are gone from the log, newer ones took their place
-		return nil, f.confirm(send, from)
+		return nil, nil
 	case !resembles(imports, from):
 		// Records are gone from the log, or those of several partitions met in
 		// another order. What is loaded can be loaded again, what is not must be.
@@ -181,7 +194,7 @@ func (r *rebuild) passed(p Partition, next int64) (complete bool) {
 }
 
 // Passed notes that all records of the partition below next were appended or
-// are not the mapping's. Only a generation that is built again needs to know.
+// are not the mapping's. Only what a former owner left needs to know.
 func (b *Batcher) Passed(mapping string, p Partition, next int64) {
 	l, ok := b.byName[mapping]
 	if !ok {
@@ -189,6 +202,9 @@ func (b *Batcher) Passed(mapping string, p Partition, next int64) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if end, suspect := l.both.suspect[p]; suspect && next >= end {
+		delete(l.both.suspect, p)
+	}
 	if r := l.rebuilding; r != nil && r.passed(p, next) {
 		poke(l.wake)
 	}

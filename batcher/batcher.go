@@ -25,7 +25,9 @@ type Config struct {
 	Gate  Gate // nil: imports go out as files are complete
 	// Parents is asked about mappings with After; nil: they have no other lane.
 	Parents Parents
-	Log     *slog.Logger // nil: slog.Default()
+	// Peer is asked about mappings with Both; nil: there are none.
+	Peer Peer
+	Log  *slog.Logger // nil: slog.Default()
 }
 
 // Validate names the first key that cannot work.
@@ -61,6 +63,7 @@ type Mapping struct {
 	Roll        Roll
 	RetryFailed int // further tries of a file whose execution FAILED
 	Loads       map[schemas.Op]Load
+	Both        bool     // the other lane writes keys of the table too: Other tells of them
 	After       []string // mappings whose rows are loaded first; those without a batch lane count for Parents only
 }
 
@@ -125,6 +128,9 @@ func New(cfg Config, mappings []Mapping, i Importer, l Ledger, o Observer, rnd *
 		if err := m.validate(); err != nil {
 			return nil, fmt.Errorf("mapping %s: %w", m.Name, err)
 		}
+		if m.Both && cfg.Peer == nil {
+			return nil, fmt.Errorf("mapping %s: both lanes write its table, and there is no peer to ask", m.Name)
+		}
 		r, err := newRows(m)
 		if err != nil {
 			return nil, fmt.Errorf("mapping %s: %w", m.Name, err)
@@ -132,7 +138,7 @@ func New(cfg Config, mappings []Mapping, i Importer, l Ledger, o Observer, rnd *
 		if b.byName[m.Name] != nil {
 			return nil, fmt.Errorf("mapping %s: appears twice", m.Name)
 		}
-		ln := &line{Mapping: m, batcher: b, log: cfg.Log.With("mapping", m.Name), wake: make(chan struct{}, 1), rows: r}
+		ln := &line{Mapping: m, batcher: b, log: cfg.Log.With("mapping", m.Name), wake: make(chan struct{}, 1), rows: r, both: new(both)}
 		b.byName[m.Name], b.lines = ln, append(b.lines, ln)
 	}
 	for _, l := range b.lines {
@@ -253,6 +259,9 @@ func (b *Batcher) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, l := range b.lines {
 		running.Go(func() { l.run(ctx, send) })
+	}
+	if b.cfg.Peer != nil {
+		running.Go(func() { b.follow(ctx) })
 	}
 	ended := make(chan struct{})
 	go func() {

@@ -15,6 +15,9 @@ type Partition interface {
 	// Claim opens a hold on the partition's records from offset on. It is
 	// called inside Append, with a lock held, and must not call back.
 	Claim(offset int64) Claim
+	// Read is the offset after the last record that was handed on. It must not
+	// call back.
+	Read() int64
 }
 
 // Claim is one generation's hold on the records it took from one assignment of
@@ -56,6 +59,9 @@ type Ledger interface {
 	// the running execution after. An intent whose File or Attempt is new takes
 	// one of the table's imports of the day.
 	Commit(ctx context.Context, imp Import, claims []Claim) error
+	// Settle notes in the entry that the last file's execution has FINISHED and
+	// that keys which the other lane wrote too are being settled.
+	Settle(ctx context.Context, imp Import, claims []Claim) error
 	// Confirm releases the claims and removes the entry, in one commit. imp is
 	// the generation's last import.
 	Confirm(ctx context.Context, imp Import, claims []Claim) error
@@ -121,6 +127,23 @@ type Gate interface {
 	Wait(mapping string, retry bool) time.Duration
 	// Refused hears that the service has no import left for the table today.
 	Refused(mapping string)
+}
+
+// Peer is the other lane: what it has committed, and a call. Methods without a
+// context answer at once from what was last read; they may be called with a lock
+// held and must not call back.
+type Peer interface {
+	// Look reads what the other lane has committed. It makes one attempt.
+	Look(ctx context.Context) error
+	// Confirmed reports whether that shows the record at offset as confirmed.
+	Confirmed(p Partition, offset int64) bool
+	// Ends are the present ends of the mapping's partitions, as offsets. It makes
+	// one attempt.
+	Ends(ctx context.Context, mapping string) (map[Partition]int64, error)
+	// Apply makes the calls that writes of one key mean, in their order. Transient
+	// failures it waits out; an error that is not ctx's means that the service
+	// refused one, or that there is no call for it.
+	Apply(ctx context.Context, mapping string, writes []schemas.Write) error
 }
 
 // Observer is told when an execution has ended. It may be called from several

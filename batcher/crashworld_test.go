@@ -88,6 +88,8 @@ type crashClaim struct {
 
 var errFenced = errors.New("fenced")
 
+func (a *assignment) Read() int64 { return 0 }
+
 func (a *assignment) Claim(offset int64) Claim {
 	c := &crashClaim{a: a, from: offset, to: offset + 1}
 	a.claims = append(a.claims, c)

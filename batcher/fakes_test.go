@@ -13,6 +13,8 @@ type claim struct {
 	from, to int64
 }
 
+func (p *partition) Read() int64 { return 0 }
+
 func (p *partition) Claim(offset int64) Claim { return &claim{p, offset, offset} }
 func (c *claim) Extend(offset int64)          { c.to = offset }
 func (c *claim) Live() bool                   { return !c.p.dead.Load() }

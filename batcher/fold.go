@@ -19,6 +19,11 @@ import (
 //	create  is a row of its own; a second one of the same key stands for the
 //	        same event and shares the first one's fate
 //
+// What a write of the other lane does to them, never leaving a row of its own:
+//
+//	drop    drops them all
+//	merge   merges into an upsert or patch
+//
 // A create behind a patch would be loaded before it; it opens a second round of
 // files behind the first.
 type fold struct {
@@ -38,8 +43,17 @@ type foldedKey struct {
 type foldedRow struct {
 	entry int // offset in buf
 	next  int32
-	rank  uint16 // 4 × round + place of the operation in a round
+	rank  uint16 // 4 × round + place of the operation in a round; or void
 }
+
+// Operations of entries beside those of writes: what the other lane's do.
+const (
+	dropRows schemas.Op = 100 + iota
+	mergeRow
+)
+
+// void is the rank of the one row that a key without rows keeps for its name.
+const void = ^uint16(0)
 
 const none = int32(-1)
 
@@ -79,19 +93,31 @@ func (f *fold) entry(row int32) []byte {
 	return b[:binary.LittleEndian.Uint32(b)]
 }
 
-// key finds or adds the key of an entry.
-func (f *fold) key(entry []byte) *foldedKey {
-	hash := binary.LittleEndian.Uint64(entry[entryHash:])
-	head, ok := f.index[hash]
+// find is the key of an entry; nil: it is not there.
+func (f *fold) find(entry []byte) *foldedKey {
+	k, ok := f.index[binary.LittleEndian.Uint64(entry[entryHash:])]
 	if !ok {
-		head = none
+		return nil
 	}
 	cell, _ := cutBytes(entry[entryHead:])
-	for k := head; k != none; k = f.keys[k].collides {
+	for ; k != none; k = f.keys[k].collides {
 		other, _ := cutBytes(f.entry(f.keys[k].first)[entryHead:])
 		if bytes.Equal(cell, other) {
 			return &f.keys[k]
 		}
+	}
+	return nil
+}
+
+// key finds or adds the key of an entry.
+func (f *fold) key(entry []byte) *foldedKey {
+	if k := f.find(entry); k != nil {
+		return k
+	}
+	hash := binary.LittleEndian.Uint64(entry[entryHash:])
+	head, ok := f.index[hash]
+	if !ok {
+		head = none
 	}
 	f.index[hash] = int32(len(f.keys))
 	f.keys = append(f.keys, foldedKey{collides: head, first: none, last: none})
@@ -99,8 +125,15 @@ func (f *fold) key(entry []byte) *foldedKey {
 }
 
 func (f *fold) apply(entry []byte) {
-	k := f.key(entry)
 	op := schemas.Op(entry[entryOp])
+	if op == dropRows || op == mergeRow {
+		f.overrule(entry, op)
+		return
+	}
+	k := f.key(entry)
+	if k.first != none && f.rows[k.first].rank == void {
+		f.discard(k, k.first)
+	}
 	if k.first == none {
 		f.push(k, entry, op)
 		return
@@ -121,14 +154,38 @@ func (f *fold) apply(entry []byte) {
 			f.push(k, entry, op)
 			return
 		}
-		older := f.entry(k.last)
-		f.garbage += len(older)
-		f.rows[k.last].entry = len(f.buf)
-		f.buf = appendMerged(f.buf, older, entry)
+		f.merge(k, entry)
 	case schemas.Create:
 		if !k.creates {
 			f.push(k, entry, op)
 		}
+	}
+}
+
+// merge merges an entry into the key's last row.
+func (f *fold) merge(k *foldedKey, entry []byte) {
+	older := f.entry(k.last)
+	f.garbage += len(older)
+	f.rows[k.last].entry = len(f.buf)
+	f.buf = appendMerged(f.buf, older, entry)
+}
+
+// overrule applies what a write of the other lane does to the key's rows, if
+// there are any.
+func (f *fold) overrule(entry []byte, op schemas.Op) {
+	k := f.find(entry)
+	if k == nil || f.rows[k.first].rank == void {
+		return
+	}
+	if op == dropRows {
+		f.discard(k, k.first)
+		k.first, k.last = int32(len(f.rows)), int32(len(f.rows))
+		f.rows = append(f.rows, foldedRow{entry: len(f.buf), next: none, rank: void})
+		f.buf = append(f.buf, entry...)
+		return
+	}
+	if into := rankOp(f.rows[k.last].rank); into == schemas.Upsert || into == schemas.Patch {
+		f.merge(k, entry)
 	}
 }
 
@@ -190,6 +247,9 @@ func (f *fold) compact() {
 func (f *fold) each(emit func(rank int, entry []byte) error) error {
 	for k := range f.keys {
 		for r := f.keys[k].first; r != none; r = f.rows[r].next {
+			if f.rows[r].rank == void {
+				continue
+			}
 			if err := emit(int(f.rows[r].rank), f.entry(r)); err != nil {
 				return err
 			}

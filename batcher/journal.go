@@ -148,13 +148,13 @@ func (j *journal) eachOf(s int, piece []byte, add func(entries []byte)) ([]byte,
 	return piece, nil
 }
 
-// drop frees memory and disk.
+// drop frees memory and disk, not the counter: it still tells which keys there were.
 func (j *journal) drop() {
 	if j.file != nil {
 		_ = j.file.Close() // nothing in it is needed any more
 		j.spool.remove(j.name)
 	}
-	j.file, j.memory, j.segments, j.counter = nil, nil, nil, keyCounter{}
+	j.file, j.memory, j.segments = nil, nil, nil
 }
 
 // keyCounter counts distinct keys by their hashes in a bitmap of fixed size

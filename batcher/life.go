@@ -10,6 +10,7 @@ import (
 type flight struct {
 	*line
 	generation *generation
+	known      *both // of the line, when the flight began: it may be another assignment's by now
 	reins      reins
 	ended      chan struct{} // closed once nothing of it is on its way
 	hints      chan string
@@ -36,7 +37,7 @@ type reins struct{ stop, cut func() }
 
 func newFlight(l *line, g *generation, r reins) *flight {
 	return &flight{
-		line: l, generation: g, reins: r, ended: make(chan struct{}),
+		line: l, generation: g, known: l.both, reins: r, ended: make(chan struct{}),
 		hints: make(chan string, 1), released: make(chan struct{}, 1),
 		now: ImportStatus{Step: Sealing, Since: time.Now()},
 	}
@@ -73,13 +74,17 @@ func (f *flight) life(ctx, send context.Context) error {
 	if err != nil {
 		return err
 	}
-	if imports, err = f.remaining(ctx, send, imports); err != nil {
+	if imports, err = f.remaining(ctx, imports); err != nil {
 		return err
 	}
-	if len(imports) > 0 {
-		if err := f.parentsFirst(ctx, imports[0]); err != nil {
-			return err
-		}
+	if len(imports) == 0 { // what was in it, the other lane has overruled
+		return f.landed(ctx, send, f.nothing())
+	}
+	if err := f.parentsFirst(ctx, imports[0]); err != nil {
+		return err
+	}
+	if err := f.contend(ctx); err != nil {
+		return err
 	}
 	for len(imports) > 0 {
 		imp := &imports[0]
@@ -124,7 +129,7 @@ func (f *flight) life(ctx, send context.Context) error {
 			// 6. Confirm: the offsets move and the ledger's entry goes, in one
 			// commit. A crash leaves a finished execution in the ledger: the next
 			// owner sees that with one poll.
-			if err := f.confirm(send, *imp); err != nil {
+			if err := f.landed(ctx, send, *imp); err != nil {
 				return err
 			}
 		}
@@ -132,6 +137,24 @@ func (f *flight) life(ctx, send context.Context) error {
 		imports, f.files, f.retries = imports[1:], f.files[1:], 0
 	}
 	return nil
+}
+
+// landed ends an import whose files are all loaded: what the other lane wrote
+// meanwhile is settled, then everything is confirmed.
+func (f *flight) landed(ctx, send context.Context, imp Import) error {
+	if err := f.settle(ctx, send, imp); err != nil {
+		return err
+	}
+	return f.confirm(send, imp)
+}
+
+// nothing is the import of a generation without rows, known by its table alone;
+// of one that was built again, by what the ledger has of it.
+func (f *flight) nothing() Import {
+	if f.from.Part > 0 {
+		return f.from
+	}
+	return Import{Mapping: f.Name, Table: f.Table, Fingerprint: f.Fingerprint}
 }
 
 // enter notes the step for Status.

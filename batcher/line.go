@@ -2,12 +2,11 @@ package batcher
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/feedsink/feedsink/schemas"
+	"github.com/feedsink/feedsink/batcher/contest"
 )
 
 // line is one mapping's way: the open generation that grows and the one before
@@ -26,6 +25,7 @@ type line struct {
 	open       *generation
 	hurried    *generation // the open one, if a child waits for its rows
 	flight     *flight     // nil: none
+	both       *both       // what the other lane writes; of the present assignments
 }
 
 // generation is the rows that will go out together and the hold on their offsets.
@@ -35,73 +35,8 @@ type generation struct {
 	byOwner map[Partition]Claim
 	claims  []Claim // in the order of their first record
 	last    Partition
-	holding Claim // last's
-}
-
-func (l *line) append(w *schemas.Write, p Partition, offset int64) error {
-	if _, ok := l.Loads[w.Op]; !ok {
-		return schemas.Invalid("", "op "+w.Op.String()+" has no import in this mapping")
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	g := l.generationFor(p, offset)
-	if err := g.makeRoom(); err != nil {
-		return fmt.Errorf("spool of mapping %s: %w", l.Name, err)
-	}
-	start := len(g.memory)
-	memory, err := l.rows.appendEntry(g.memory, w)
-	g.memory = memory
-	if err != nil {
-		return err
-	}
-	before := l.complete(g)
-	g.added(start)
-	g.hold(p, offset)
-	if g.entries == 1 {
-		g.opened = time.Now()
-		poke(l.wake)
-	}
-	if l.complete(g) && !before {
-		poke(l.wake)
-	}
-	return nil
-}
-
-// generationFor is the generation that the record belongs to.
-func (l *line) generationFor(p Partition, offset int64) *generation {
-	if l.rebuilding != nil && l.rebuilding.takes(p, offset) {
-		return l.rebuilding.generation
-	}
-	if l.open == nil {
-		l.open = l.newGeneration()
-	}
-	return l.open
-}
-
-func (l *line) newGeneration() *generation {
-	name := l.batcher.chance.name(l.Name) + journalSuffix
-	return &generation{
-		journal: newJournal(l.batcher.spool, name, l.batcher.segment, l.Roll.Rows),
-		byOwner: map[Partition]Claim{},
-	}
-}
-
-// hold keeps the record's offset below the watermark. Records of one partition
-// come in runs, so the last claim is usually the one.
-func (g *generation) hold(p Partition, offset int64) {
-	if p == g.last {
-		g.holding.Extend(offset)
-		return
-	}
-	claim, ok := g.byOwner[p]
-	if ok {
-		claim.Extend(offset)
-	} else {
-		claim = p.Claim(offset)
-		g.byOwner[p] = claim
-		g.claims = append(g.claims, claim)
-	}
-	g.last, g.holding = p, claim
+	holding Claim        // last's
+	fate    contest.Fate // of rows that writes of the other lane have dropped; guarded by line.mu
 }
 
 func (l *line) complete(g *generation) bool {
@@ -183,7 +118,7 @@ func (l *line) inherited(r reins) *flight {
 	var f *flight
 	switch {
 	case l.adopted != nil:
-		f = newFlight(l, &generation{journal: newJournal(l.batcher.spool, "", 0, 1), claims: l.adopted.Claims}, r)
+		f = newFlight(l, l.adopted.generation, r)
 		f.adopted, l.adopted = l.adopted, nil
 	case l.rebuilding != nil && len(l.rebuilding.upTo) == 0:
 		f = newFlight(l, l.rebuilding.generation, r)
@@ -221,6 +156,7 @@ func (l *line) detach(g *generation, r reins) *flight {
 	}
 	l.open = nil
 	l.flight = newFlight(l, g, r)
+	l.both.keys.Seal()
 	return l.flight
 }
 
@@ -244,6 +180,7 @@ func (l *line) ground() *flight {
 		l.rebuilding = nil
 	}
 	l.adopted = nil
+	l.both = new(both) // its records are read again
 	if l.flight != nil {
 		l.flight.reins.stop()
 	}

@@ -132,6 +132,10 @@ func (w *world) Commit(ctx context.Context, imp Import, claims []Claim) error {
 	return w.wrote(ctx, step, imp, claims)
 }
 
+func (w *world) Settle(ctx context.Context, imp Import, claims []Claim) error {
+	return w.wrote(ctx, "settle", imp, claims)
+}
+
 func (w *world) Confirm(ctx context.Context, imp Import, claims []Claim) error {
 	if err := w.blocked(ctx, "confirm"); err != nil {
 		return err

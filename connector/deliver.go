@@ -20,6 +20,11 @@ type calling struct {
 	calls *immediate.Lane
 }
 
+// follows is no: what the other lane does, this one asks its ledger.
+func (c *calling) follows(string) bool { return false }
+
+func (c *calling) observe(*source.Partition, *source.Record, []router.Routed, bool) error { return nil }
+
 func (c *calling) ready() bool { return !c.calls.Paused() }
 
 func (c *calling) deliver(p *source.Partition, r *source.Record, writes, rejects []router.Routed) error {
@@ -59,6 +64,7 @@ type filing struct {
 	lane    *lane
 	files   *batcher.Batcher
 	blocked time.Time         // the disk refused a row; no record is taken before
+	shared  map[string]bool   // topics of which all records must be seen
 	halted  map[string]string // by mapping: why its partitions are halted
 }
 
@@ -67,7 +73,7 @@ const diskPause = time.Second
 
 func (f *filing) ready() bool {
 	f.followHalts()
-	return !f.files.Full() && !time.Now().Before(f.blocked)
+	return f.files.Ready() && !time.Now().Before(f.blocked)
 }
 
 // errHalted says that a mapping takes no rows.
@@ -84,6 +90,7 @@ func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects 
 	for i := range writes {
 		w := &writes[i]
 		if p.Covered(w.Write.Table.Name, r.Offset) {
+			f.files.Covered(w.Mapping.Name, w.Write, assignment{p}, r.Offset)
 			rows++
 			continue // in a file that is on its way already
 		}
@@ -94,10 +101,7 @@ func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects 
 			continue
 		}
 		if err != nil {
-			f.blocked = time.Now().Add(diskPause)
-			f.lane.log.Error("the spool cannot be written; the batch lane waits and tries again", "mapping", w.Mapping.Name,
-				"topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "wait", diskPause, "error", err)
-			return err
+			return f.noRoom(w.Mapping.Name, r, err)
 		}
 		rows++
 	}
@@ -109,6 +113,14 @@ func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects 
 		j.reject(rejects)
 	}
 	return nil
+}
+
+// noRoom lets the lane rest after the spool could not be written.
+func (f *filing) noRoom(mapping string, r *source.Record, err error) error {
+	f.blocked = time.Now().Add(diskPause)
+	f.lane.log.Error("the spool cannot be written; the batch lane waits and tries again", "mapping", mapping,
+		"topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "wait", diskPause, "error", err)
+	return err
 }
 
 // release drops the open files of the tables that go and hands their imports

@@ -86,6 +86,10 @@ func (l ledger) Commit(ctx context.Context, imp batcher.Import, claims []batcher
 	return l.lane.source.RecordImport(ctx, entry(imp, state), l.pacing.tables[imp.Mapping].home, own(claims))
 }
 
+func (l ledger) Settle(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
+	return l.lane.source.RecordImport(ctx, entry(imp, ack.Settling), l.pacing.tables[imp.Mapping].home, own(claims))
+}
+
 func (l ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
 	held := own(claims)
 	if err := l.lane.source.ConfirmImport(ctx, imp.Table.Name, held); err != nil {

@@ -30,6 +30,7 @@ type part struct {
 	*journey
 	mapping *router.Compiled // nil: the record could not even be decoded
 	op      schemas.Op
+	passed  bool // the batch lane had confirmed what came before the record, when it was last asked
 }
 
 // begin makes the record pending, to be ended by that many parts.

@@ -32,6 +32,13 @@ func connection(k config.Kafka) source.Connection {
 	return c
 }
 
+func otherLane(l schemas.Lane) schemas.Lane {
+	if l == schemas.Immediate {
+		return schemas.Batch
+	}
+	return schemas.Immediate
+}
+
 // openLanes builds the lanes this process runs, each only if some mapping uses
 // it.
 func (s *Sink) openLanes() error {
@@ -51,6 +58,9 @@ func (s *Sink) openLanes() error {
 			Log:            s.log,
 			Metrics:        s.registry,
 		}
+		if topics := shared(s.router.Mappings()); len(topics) > 0 {
+			cfg.Other, cfg.Follows = s.group(otherLane(which)), func(topic string) bool { return topics[topic] }
+		}
 		if which == schemas.Immediate {
 			pace := s.immediateConfig()
 			pace.MayCall = l.leased
@@ -62,7 +72,7 @@ func (s *Sink) openLanes() error {
 			if err := s.openFiles(l); err != nil {
 				return err
 			}
-			l.delivery = &filing{lane: l, files: s.files, halted: map[string]string{}}
+			l.delivery = &filing{lane: l, files: s.files, shared: shared(s.router.Mappings()), halted: map[string]string{}}
 		}
 		var err error
 		if l.source, err = source.New(cfg, l); err != nil {
@@ -70,7 +80,7 @@ func (s *Sink) openLanes() error {
 		}
 		s.onClose("source of the "+which.String()+" lane", l.source.Close)
 		if which == schemas.Batch {
-			s.pacing.source, s.parents.source = l.source, l.source
+			s.pacing.source, s.parents.source, s.peer.source = l.source, l.source, l.source
 		}
 		s.lanes = append(s.lanes, l)
 	}
@@ -106,6 +116,13 @@ func (s *Sink) openFiles(l *lane) error {
 	zones := map[string]*time.Location{}
 	s.pacing = &pacing{tables: map[string]tableSlots{}}
 	s.parents = newParents(s.router.Mappings(), s.group(schemas.Immediate))
+	s.peer = &peer{topics: mappingTopics(s.router.Mappings())}
+	if len(s.peer.topics) > 0 {
+		pace := s.immediateConfig()
+		pace.MayCall = l.leased
+		s.settler = immediate.New(pace, calls{s.client}, observer{s}, s.chance())
+		s.peer.calls = s.settler
+	}
 	var mappings []batcher.Mapping
 	for _, m := range s.router.Mappings() {
 		if _, batch := m.Lanes(); !batch {
@@ -134,6 +151,7 @@ func (s *Sink) openFiles(l *lane) error {
 		Grace:    s.cfg.Service.Timeout,
 		Gate:     s.pacing,
 		Parents:  s.parents,
+		Peer:     s.peer,
 		Log:      s.log,
 	}, mappings, importer{s.client, zones, l.leased}, ledger{l, s.pacing}, observer{s}, s.chance())
 	if err != nil {
@@ -161,6 +179,7 @@ func batchMapping(m *router.Compiled) batcher.Mapping {
 		Roll:        batcher.Roll{Rows: im.Roll.Rows, Bytes: int64(im.Roll.Bytes), Age: im.Roll.Age},
 		RetryFailed: im.RetryFailed,
 		After:       m.Config.After,
+		Both:        both(m),
 		Loads:       map[schemas.Op]batcher.Load{},
 	}
 	for _, c := range m.Columns {

@@ -36,6 +36,12 @@ type delivery interface {
 	// it became a write. It sees to it that the record is confirmed one day.
 	// An error means that the record was not taken: it is offered again.
 	deliver(p *source.Partition, r *source.Record, writes, rejects []router.Routed) error
+	// follows reports whether it must see all records of the topic, those too that
+	// are confirmed.
+	follows(topic string) bool
+	// observe shows it a record of such a topic, before deliver. An error means
+	// that it could not: the record is offered again.
+	observe(p *source.Partition, r *source.Record, routed []router.Routed, done bool) error
 	// ready reports whether there is room for more.
 	ready() bool
 	// assigned is told of new assignments before their first record.
@@ -86,16 +92,26 @@ func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int
 // record takes one record from the poll to whoever ends its journey: decode,
 // route, deliver. It reports false if the record can't be taken now.
 func (l *lane) record(p *source.Partition, r *source.Record) bool {
-	if p.Done(r.Offset) {
+	done, follows := p.Done(r.Offset), l.delivery.follows(r.Topic)
+	if done && !follows {
 		l.count(r, outcomeDone)
 		return true
 	}
 	decoded, err := l.decode(r)
 	if err != nil {
-		l.undecodable(p, r, err)
+		if !done {
+			l.undecodable(p, r, err)
+		}
 		return true
 	}
 	l.routed = l.router.Route(l.routed[:0], decoded)
+	if follows && l.delivery.observe(p, r, l.routed, done) != nil {
+		return false
+	}
+	if done {
+		l.count(r, outcomeDone)
+		return true
+	}
 	writes, rejects := l.mine()
 	if len(writes)+len(rejects) == 0 {
 		l.count(r, outcomeOtherLane) // confirmed at once: the other lane sees to it

@@ -57,6 +57,8 @@ type Sink struct {
 	files   *batcher.Batcher // nil: likewise
 	pacing  *pacing          // nil: likewise
 	parents *parents         // nil: likewise
+	settler *immediate.Lane  // nil: likewise, or no mapping uses both lanes
+	peer    *peer            // nil: likewise
 	lanes   []*lane
 	admin   *admin.Server
 
@@ -199,6 +201,9 @@ func (s *Sink) Run(ctx context.Context) error {
 	watched.start("first token", func() error { return s.firstToken(delivering) })
 	if s.calls != nil {
 		watched.start("immediate lane", func() error { return s.calls.Run(delivering) })
+	}
+	if s.settler != nil {
+		watched.start("settling calls", func() error { return s.settler.Run(delivering) })
 	}
 	if s.files != nil {
 		watched.start("batcher", func() error { return s.files.Run(delivering) })

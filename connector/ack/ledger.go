@@ -15,7 +15,7 @@ const MetadataLimit = 4096
 
 // version opens every ledger we write. The rest is base64url, because the
 // broker counts and stores the metadata as characters, not bytes.
-const version = "feedsink1."
+const version = "feedsink2."
 
 // Errors of Decode. Both mean: start over from the committed offset.
 var (
@@ -48,6 +48,7 @@ type Import struct {
 	File        string
 	Execution   string // "" until the trigger was answered
 	UpTo        int64  // it covers this partition's records of that table and lane below
+	Since       int64  // what the other lane had confirmed of this partition, as an offset, when the file was sent; at most the committed offset
 	Fingerprint uint64 // of the mapping that routed them
 	Part        int    // 1-based place of the file in its generation: those before it are loaded
 	Parts       int    // files of the generation
@@ -113,6 +114,7 @@ func (l *Ledger) appendImports(b []byte, watermark int64) []byte {
 			b = appendString(b, s)
 		}
 		b = binary.AppendVarint(b, im.UpTo-watermark)
+		b = binary.AppendUvarint(b, uint64(watermark-min(im.Since, watermark)))
 		b = binary.BigEndian.AppendUint64(b, im.Fingerprint)
 		for _, n := range []int{im.Part, im.Parts, im.Attempt} {
 			b = binary.AppendUvarint(b, uint64(n))
@@ -204,6 +206,7 @@ func (r *reader) ledger(watermark int64) (l Ledger) {
 		}
 		im.Table, im.Mode, im.File, im.Execution = r.string(), r.string(), r.string(), r.string()
 		im.UpTo = watermark + r.varint()
+		im.Since = watermark - r.length()
 		if b := r.bytes(8); b != nil {
 			im.Fingerprint = binary.BigEndian.Uint64(b)
 		}

@@ -104,11 +104,11 @@ func TestDecodeTellsForeignFromDamaged(t *testing.T) {
 		"empty":            {"", nil},
 		"ours":             {good, nil},
 		"kgo's member id":  {"kgo-4f1f", ack.ErrForeign},
-		"a later version":  {"feedsink2.AAAA", ack.ErrForeign},
+		"a later version":  {"feedsink3.AAAA", ack.ErrForeign},
 		"cut off":          {good[:len(good)-6], ack.ErrDamaged},
 		"a flipped bit":    {string(flipped), ack.ErrDamaged},
-		"not base64":       {"feedsink1.!!!!", ack.ErrDamaged},
-		"nothing after it": {"feedsink1.", ack.ErrDamaged},
+		"not base64":       {"feedsink2.!!!!", ack.ErrDamaged},
+		"nothing after it": {"feedsink2.", ack.ErrDamaged},
 	} {
 		if _, err := ack.Decode(c.metadata, 7); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)

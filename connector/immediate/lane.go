@@ -31,6 +31,11 @@ type Origin interface {
 	Reject(error)
 }
 
+// Premature is an Origin that knows when an answer that there is nothing to
+// write to (404) is not the last word: the write is then tried again. It is asked
+// after each such answer, as Origin's methods are called.
+type Premature interface{ Premature() bool }
+
 // Caller makes one attempt to bring a write to the service. It bounds the
 // attempt by itself, does not retry, and may be called concurrently, never for
 // one key. The write is lent until it returns. retried says that an earlier

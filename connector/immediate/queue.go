@@ -82,6 +82,16 @@ func (c *call) free() {
 	calls.Put(c)
 }
 
+// premature reports whether any origin says so.
+func (c *call) premature() (early bool) {
+	for _, o := range c.origins {
+		if p, ok := o.(Premature); ok && p.Premature() {
+			early = true
+		}
+	}
+	return early
+}
+
 // forget takes out the origins that match and returns how many did.
 func (c *call) forget(match func(Origin) bool) int {
 	kept := c.origins[:0]
@@ -120,7 +130,7 @@ func (e *entry) pop() {
 // dead-lettered for what a later one says.
 func (e *entry) absorb(it *Item) bool {
 	c := e.tail
-	if c == nil || c.tries > 0 || c.mapping != it.Mapping || !merge(&c.write, &it.Write) {
+	if c == nil || c.tries > 0 || c.mapping != it.Mapping || !schemas.Merge(&c.write, &it.Write) {
 		return false
 	}
 	c.origins = append(c.origins, it.Origin)

@@ -65,6 +65,8 @@ func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) ver
 	switch {
 	case v.answered && v.status == http.StatusNotFound && c.write.Op == schemas.Delete:
 		v.outcome, v.err = AbsentAlready, nil
+	case v.answered && v.status == http.StatusNotFound && c.premature():
+		// What it is for may still be on its way by other means.
 	case v.answered:
 		v.outcome = Rejected
 	case ctx.Err() != nil:

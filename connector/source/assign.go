@@ -40,7 +40,11 @@ func (s *Source) assigned(ctx context.Context, client *kgo.Client, added map[str
 }
 
 func (s *Source) open(topic string, id int32, member string) *Partition {
-	return &Partition{Topic: topic, ID: id, member: member, total: &s.pending, live: true, limit: ack.MetadataLimit}
+	p := &Partition{Topic: topic, ID: id, member: member, total: &s.pending, live: true, limit: ack.MetadataLimit}
+	if s.cfg.Follows != nil && s.cfg.Follows(topic) {
+		p.other = s.other
+	}
+	return p
 }
 
 // reopen begins a new assignment for partitions that were kept over a change

@@ -158,9 +158,13 @@ func (c *Claim) record(im ack.Import) bool {
 		delete(c.p.imports, im.Table)
 		return true
 	}
-	im.UpTo = c.c.Span().To
+	im.UpTo, im.Since = c.c.Span().To, c.p.since()
 	if before, ok := c.p.imports[im.Table]; ok {
-		im.UpTo = max(im.UpTo, before.UpTo) // two claims on one partition: what was adopted and what was built again
+		// Two claims on one partition: what was adopted and what was built again.
+		im.UpTo = max(im.UpTo, before.UpTo)
+		// What the other lane had not confirmed at the first step may land after
+		// the rows of any file of the generation.
+		im.Since = min(im.Since, before.Since)
 	}
 	if c.p.imports == nil {
 		c.p.imports = map[string]ack.Import{}

@@ -50,6 +50,11 @@ func (s *Source) load(ctx context.Context, ps []*Partition) (map[*Partition]int6
 	if err != nil {
 		return nil, err
 	}
+	if s.cfg.Other != "" {
+		if err := s.LookAtOther(ctx); err != nil {
+			return nil, err
+		}
+	}
 	starts := make(map[*Partition]int64, len(ps))
 	for _, p := range ps {
 		topic := l.topics[p.Topic]
@@ -91,10 +96,12 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 			at, ledger = logStart, ack.Ledger{Slots: ledger.Slots}
 		}
 	}
+	start := s.startFor(p, at, ledger.Imports, logStart)
 	p.mu.Lock()
 	p.ledger = ack.Ledger{Topic: topic, Slots: ledger.Slots}
 	p.tracker = ack.New(at, ledger.Done)
 	p.committed = found
+	p.polled, p.read = start, start
 	p.mu.Unlock()
 	p.adopt(ledger.Imports)
 	switch {
@@ -103,5 +110,5 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 	case at > logEnd:
 		s.haltLostData(p, fmt.Sprintf("the committed offset %d is beyond the log's end %d: %s", at, logEnd, cutOff))
 	}
-	return at
+	return start
 }

@@ -19,12 +19,14 @@ type Partition struct {
 
 	member string        // our id in the group when the partition was assigned
 	total  *atomic.Int64 // pending records of all live partitions of the source
+	other  *other        // what is known of the other lane; nil: the partition need not know
 
 	mu        sync.Mutex
 	live      bool // assigned
 	loaded    bool // the offset and ledger committed before were read
 	tracker   *ack.Tracker
 	polled    int64                 // offset after the last record polled, be it in the backlog
+	read      int64                 // offset after the last record that the handler took
 	ledger    ack.Ledger            // topic id and slots; the rest is made at each commit
 	imports   map[string]ack.Import // by table
 	adopted   []Adopted
@@ -221,6 +223,15 @@ func (p *Partition) advance(next int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tracker.Advance(next)
+	p.read = next
+}
+
+// Read is the offset after the last record that the handler took. It may be
+// below the committed one at first, on a topic that is followed.
+func (p *Partition) Read() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.read
 }
 
 // position is the offset after the last record that the handler has, or will
@@ -228,7 +239,7 @@ func (p *Partition) advance(next int64) {
 func (p *Partition) position() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return max(p.polled, p.tracker.Next())
+	return max(p.polled, p.read)
 }
 
 // PartitionStatus is a partition as an operator sees it.

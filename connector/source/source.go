@@ -26,6 +26,11 @@ type Config struct {
 	// TableOf names the table, or group of tables, a topic feeds. With it, all
 	// partitions of a table's topics go to one member; without it they spread.
 	TableOf func(topic string) string
+	// Other is the group of the other lane, and Follows tells the topics of which
+	// this lane must know what that one has done: of those it reads all that the
+	// other has not confirmed, be it below its own committed offset. nil: none.
+	Other   string
+	Follows func(topic string) bool
 	Log     *slog.Logger
 	Metrics *prometheus.Registry // gets the client's own, feedsink_kafka_*; nil: none
 }
@@ -76,6 +81,7 @@ type Source struct {
 	closing sync.Once
 	joined  atomic.Bool // the group has assigned us something, be it nothing
 	lease   *lease
+	other   *other
 
 	mu    sync.Mutex
 	parts map[topicPartition]*Partition // assigned to us now
@@ -98,7 +104,7 @@ func New(cfg Config, handler Handler) (*Source, error) {
 	if cfg.CommitEvery == 0 {
 		cfg.CommitEvery = time.Second
 	}
-	s := &Source{cfg: cfg, handler: handler, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), lease: newLease()}
+	s := &Source{cfg: cfg, handler: handler, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), lease: newLease(), other: &other{}}
 	opts, err := cfg.Connection.Options()
 	if err != nil {
 		return nil, err
@@ -153,6 +159,7 @@ func (s *Source) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { s.commitRegularly(ctx) })
 	beside.Go(func() { s.keepLease(ctx) })
+	beside.Go(func() { s.followOther(ctx) })
 	for ctx.Err() == nil {
 		s.pollOnce(ctx)
 	}

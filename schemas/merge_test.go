@@ -1,4 +1,4 @@
-package immediate
+package schemas_test
 
 import (
 	"fmt"
@@ -84,7 +84,7 @@ func TestMergeIsWhatBothWouldLeave(t *testing.T) {
 	} {
 		waiting, newer := parse(t, c.waiting, c.custom), parse(t, c.newer, c.custom)
 		got := apart
-		if merge(&waiting, &newer) {
+		if schemas.Merge(&waiting, &newer) {
 			got = format(&waiting)
 		} else if left := format(&waiting); left != c.waiting {
 			t.Errorf("custom %v: %s, then %s: not merged, but left %q", c.custom, c.waiting, c.newer, left)

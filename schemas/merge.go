@@ -1,12 +1,8 @@
-package immediate
+package schemas
 
-import (
-	"slices"
+import "slices"
 
-	"github.com/feedsink/feedsink/schemas"
-)
-
-// merge makes into the one call that leaves the table as into followed by w
+// Merge makes into the one call that leaves the table as into followed by w
 // would, and reports whether there is one. Where there is none, into is
 // untouched and w needs a call of its own.
 //
@@ -16,7 +12,7 @@ import (
 // document does not say whether operation 4 keeps the properties it is not
 // given; an upsert therefore replaces only what it names in full, which is right
 // under both readings.
-func merge(into, w *schemas.Write) bool {
+func Merge(into, w *Write) bool {
 	if !mergeable(into.Op) || !mergeable(w.Op) {
 		return false
 	}
@@ -24,12 +20,12 @@ func merge(into, w *schemas.Write) bool {
 		return false // one key, but the service's ids say two profiles
 	}
 	switch {
-	case w.Op == schemas.Patch:
-		into.Cells = overlay(into.Cells, w.Cells)
-	case w.Table.Custom && !covers(w.Cells, into.Cells):
+	case w.Op == Patch:
+		into.Cells = Overlay(into.Cells, w.Cells)
+	case w.Table.Custom && !Covers(w.Cells, into.Cells):
 		return false
 	default:
-		into.Op = schemas.Upsert
+		into.Op = Upsert
 		into.Cells = w.Cells
 	}
 	if w.ProfileID != "" {
@@ -38,12 +34,12 @@ func merge(into, w *schemas.Write) bool {
 	return true
 }
 
-func mergeable(op schemas.Op) bool { return op == schemas.Upsert || op == schemas.Patch }
+func mergeable(op Op) bool { return op == Upsert || op == Patch }
 
-// overlay sets the newer cells over the older. The data collection is one
+// Overlay sets the newer cells over the older. The data collection is one
 // statement about one consent, so the newest takes its place as a whole.
-func overlay(older, newer []schemas.Cell) []schemas.Cell {
-	isConsent := func(c schemas.Cell) bool { return c.Section == schemas.DataCollection }
+func Overlay(older, newer []Cell) []Cell {
+	isConsent := func(c Cell) bool { return c.Section == DataCollection }
 	if slices.ContainsFunc(newer, isConsent) {
 		older = slices.DeleteFunc(older, isConsent)
 	}
@@ -57,8 +53,8 @@ func overlay(older, newer []schemas.Cell) []schemas.Cell {
 	return older
 }
 
-// covers reports whether newer names every cell that older names.
-func covers(newer, older []schemas.Cell) bool {
+// Covers reports whether newer names every cell that older names.
+func Covers(newer, older []Cell) bool {
 	for _, c := range older {
 		if find(newer, c) < 0 {
 			return false
@@ -68,7 +64,7 @@ func covers(newer, older []schemas.Cell) bool {
 }
 
 // find is the index of the cell of the same section and name, or -1.
-func find(cells []schemas.Cell, c schemas.Cell) int {
+func find(cells []Cell, c Cell) int {
 	for i := range cells {
 		if cells[i].Name == c.Name && cells[i].Section == c.Section {
 			return i

@@ -1,0 +1,208 @@
+package contest
+
+import (
+	"slices"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// At is the place of a record: an assignment of a partition, compared as it is,
+// and the offset.
+type At struct {
+	Partition any
+	Offset    int64
+}
+
+// Fate is what the confirmation of rows waits for that were dropped in favour of
+// newer writes of the other lane. Its zero value waits for nothing.
+type Fate struct{ waiting int }
+
+// Known reports whether all of those writes are confirmed.
+func (f *Fate) Known() bool { return f.waiting == 0 }
+
+// Where is where a row went.
+type Where uint8
+
+// The places of a row.
+const (
+	Open   Where = iota // into the open file
+	Flying              // into a file that a former owner sent
+	Landed              // confirmed before a restart
+)
+
+// Effect is what a write of the other lane met.
+type Effect struct {
+	// Confirmed: the other lane's ledger shows it.
+	Confirmed bool
+	// Dropped is the fate of the open file's rows that the write made void; nil:
+	// it made none void.
+	Dropped *Fate
+	// Overtaken: the open file holds a row that is older than the write, and
+	// keeps it.
+	Overtaken bool
+	// Flying: a file on its way may hold a row of the key.
+	Flying bool
+	// Late: the write came to the log after all of the mapping's files, and all
+	// that Next gave out, had landed.
+	Late bool
+}
+
+// Keys are the keys that are followed: those with a write of the other lane that
+// is not known to be confirmed, and those that are contested.
+type Keys struct{ byKey map[string]*state }
+
+// Len is the number of keys that are followed.
+func (k *Keys) Len() int { return len(k.byKey) }
+
+// Other takes a write of the other lane.
+func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
+	s := k.byKey[w.Key]
+	if s == nil {
+		if e.Confirmed && !e.Flying && !e.Overtaken {
+			return // it landed before any file that could hold a row of the key
+		}
+		if k.byKey == nil {
+			k.byKey = map[string]*state{}
+		}
+		s = &state{}
+		k.byKey[w.Key] = s
+	}
+	s.version++
+	s.last = at
+	s.landed = followed(s.landed, w)
+	switch {
+	case e.Dropped != nil:
+		s.open, s.openRow, s.older, s.overtaken = nil, nil, nil, false
+		if !e.Confirmed {
+			e.Dropped.waiting++
+			s.shares = append(s.shares, share{e.Dropped, at})
+		}
+	case len(s.open) > 0:
+		s.open = followed(s.open, w)
+	}
+	s.overtaken = s.overtaken || e.Overtaken
+	switch {
+	case e.Late && !s.sending && whole(w):
+		s.contested = false // it lands last whatever came before
+	case e.Flying:
+		s.contested = true
+	}
+}
+
+// whole reports whether nothing of what was there before is left by w.
+func whole(w *schemas.Write) bool {
+	return w.Op == schemas.Delete || w.Op == schemas.Upsert && !w.Table.Custom
+}
+
+// Row takes a row.
+func (k *Keys) Row(w *schemas.Write, at At, where Where) {
+	s := k.byKey[w.Key]
+	if s == nil {
+		return
+	}
+	switch where {
+	case Open:
+		s.open = followed(s.open, w)
+		s.openRow, s.older = &at, new(s.last)
+	case Flying:
+		s.landed = followed(s.landed, w)
+		s.row, s.await, s.contested = &at, new(s.last), true
+		s.version++
+	case Landed:
+		s.landed = followed(s.landed, w)
+	}
+}
+
+// Seal says that the open file takes no more rows and is on its way.
+func (k *Keys) Seal() {
+	for _, s := range k.byKey {
+		if len(s.open) == 0 {
+			continue
+		}
+		for i := range s.open {
+			s.landed = followed(s.landed, &s.open[i])
+		}
+		s.row, s.await = s.openRow, s.older
+		s.doubt = true
+		s.contested = s.contested || s.overtaken
+		s.open, s.openRow, s.older, s.overtaken = nil, nil, nil, false
+		s.version++
+	}
+}
+
+// Send says that the file is about to be sent: keys whose older writes have
+// landed by now are not contested.
+func (k *Keys) Send(confirmed func(At) bool) {
+	for _, s := range k.byKey {
+		if s.doubt && !confirmed(*s.await) {
+			s.contested = true
+		}
+		s.doubt = false
+	}
+}
+
+// Forget lets go of keys whose writes are known to be confirmed.
+func (k *Keys) Forget(confirmed func(At) bool) {
+	for key, s := range k.byKey {
+		s.release(confirmed)
+		if !s.contested && !s.doubt && !s.overtaken && len(s.shares) == 0 && confirmed(s.last) {
+			delete(k.byKey, key)
+		}
+	}
+}
+
+// Newest is what is to be sent for a contested key: the writes, in their order.
+type Newest struct {
+	Writes []schemas.Write
+	Row    *At // its newest row; nil: the other lane wrote all of it
+	key    string
+	to     uint64
+}
+
+// Next gives out contested keys that can be sent: their file has landed, and so
+// have the writes of the other lane that are older than their row in it.
+func (k *Keys) Next(confirmed func(At) bool) []Newest {
+	var all []Newest
+	for key, s := range k.byKey {
+		if !s.contested || s.sent == s.version || s.await != nil && !confirmed(*s.await) {
+			continue
+		}
+		s.sending = true
+		n := Newest{Row: s.row, key: key, to: s.version, Writes: slices.Clone(s.landed)}
+		for i := range n.Writes {
+			n.Writes[i].Cells = slices.Clone(n.Writes[i].Cells)
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// Sent says that the service has answered what Next gave out.
+func (k *Keys) Sent(n Newest) {
+	if s := k.byKey[n.key]; s != nil {
+		s.sent = n.to
+	}
+}
+
+// Noted says that the end of the log was noted after all answers: what comes to
+// the log behind it is Late.
+func (k *Keys) Noted() {
+	for _, s := range k.byKey {
+		s.sending = false
+	}
+}
+
+// Settle says that the log was read on to the end that was Noted, and reports whether no key is contested any more.
+func (k *Keys) Settle() (settled bool) {
+	settled = true
+	for _, s := range k.byKey {
+		switch {
+		case !s.contested:
+		case s.sent == s.version:
+			s.contested, s.await = false, nil
+		default:
+			settled = false
+		}
+	}
+	return settled
+}

@@ -1,0 +1,193 @@
+package batcher
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher/contest"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+const (
+	// settleEvery is how soon it is looked again whether keys can be settled.
+	settleEvery = time.Second
+	// readEvery is how soon it is looked again how far the log was read.
+	readEvery = 20 * time.Millisecond
+	// settlers is how many keys are settled at once; how many calls that are is
+	// for the one who makes them to say.
+	settlers = 64
+)
+
+// contend finds, at the last moment before the file is sent, the keys whose
+// older writes by the other lane may land after it.
+func (f *flight) contend(ctx context.Context) error {
+	if !f.Both {
+		return nil
+	}
+	if err := f.patiently(ctx, "look at the other lane's ledger", f.batcher.cfg.Peer.Look); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.known.keys.Send(f.confirmed)
+	f.letGo()
+	return nil
+}
+
+// settle ends an import whose files have landed: where the other lane wrote keys
+// of them meanwhile, nobody knows what landed last, and so the newest state of
+// each is sent again. Until nothing is contested any more the import's offsets are
+// not committed; its entry in the ledger says that it has ended.
+//
+// The newest state is known only once the log was read to its end as it stood
+// when the service had answered: what came later lands later.
+func (f *flight) settle(ctx, send context.Context, imp Import) error {
+	if !f.Both {
+		return nil
+	}
+	f.batcher.spool.remove(imp.File) // the log may have to be read on although the spool is full
+	if imp.Part > 0 {
+		f.enter(Settling, imp)
+		if err := f.commit(send, "settle", imp, f.batcher.ledger.Settle); err != nil {
+			return err
+		}
+	}
+	f.setSettling(true)
+	defer f.setSettling(false)
+	for {
+		if err := f.readOn(ctx); err != nil {
+			return err
+		}
+		if err := f.patiently(ctx, "look at the other lane's ledger", f.batcher.cfg.Peer.Look); err != nil {
+			return err
+		}
+		f.mu.Lock()
+		settled := f.known.keys.Settle() && f.generation.fate.Known()
+		next := f.known.keys.Next(f.confirmed)
+		f.letGo()
+		f.mu.Unlock()
+		switch {
+		case settled:
+			return nil
+		case len(next) == 0: // it is for the other lane to go on
+			if err := pause(ctx, settleEvery); err != nil {
+				return err
+			}
+		default:
+			f.log.Debug("settling keys that both lanes wrote", "file", imp.File, "keys", len(next))
+			if err := f.sendNewest(ctx, next); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (f *flight) setSettling(on bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.known.settling, f.known.ends = on, nil
+}
+
+// readOn waits until the log was read to its end as of now.
+func (f *flight) readOn(ctx context.Context) error {
+	var ends map[Partition]int64
+	if err := f.patiently(ctx, "find the ends of the log", func(ctx context.Context) (err error) {
+		ends, err = f.batcher.cfg.Peer.Ends(ctx, f.Name)
+		return err
+	}); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.known.ends = ends
+	f.known.keys.Noted()
+	f.mu.Unlock()
+	for p, end := range ends {
+		for p.Read() < end {
+			if err := pause(ctx, readEvery); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sendNewest sends keys' newest states, and returns once all are answered.
+func (f *flight) sendNewest(ctx context.Context, all []contest.Newest) error {
+	var calls sync.WaitGroup
+	work := make(chan contest.Newest)
+	for range min(settlers, len(all)) {
+		calls.Go(func() {
+			for n := range work {
+				f.sendOne(ctx, n)
+			}
+		})
+	}
+	for _, n := range all {
+		work <- n
+	}
+	close(work)
+	calls.Wait()
+	return ctx.Err()
+}
+
+// sendOne sends a key's newest state by calls. What calls cannot say becomes a
+// row of the next file, which then shares the fate of that file.
+func (f *flight) sendOne(ctx context.Context, n contest.Newest) {
+	err := f.batcher.cfg.Peer.Apply(ctx, f.Name, n.Writes)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil && n.Row != nil {
+		err = f.rowsAgain(ctx, n)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		f.log.Warn("a key that both lanes wrote could not be settled: the service refuses its newest state, which is a dead letter of the other lane if that wrote it", "err", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.known.keys.Sent(n)
+}
+
+// rowsAgain puts a key's newest state into the open file. Its offset is held
+// there before this import lets go of it.
+func (f *flight) rowsAgain(ctx context.Context, n contest.Newest) error {
+	p, ok := n.Row.Partition.(Partition)
+	if !ok {
+		return errLost
+	}
+	for _, w := range n.Writes {
+		for try := 0; ; try++ {
+			err := f.line.appendAgain(&w, p, n.Row.Offset)
+			if _, invalid := errors.AsType[*schemas.ValueError](err); err == nil || invalid {
+				if err != nil {
+					return err
+				}
+				break
+			}
+			f.log.Error("spool: a row is added again, trying once more; check the spool's disk", "err", err)
+			if err := pause(ctx, f.backoff(f.batcher.cfg.Retry, try, 0)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// patiently makes attempts until one succeeds.
+func (f *flight) patiently(ctx context.Context, what string, attempt func(context.Context) error) error {
+	for n := 0; ; n++ {
+		err := attempt(ctx)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		f.log.Warn(what+": trying again", "err", err)
+		if err := pause(ctx, f.backoff(f.batcher.cfg.Retry, n, 0)); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// both reports whether keys of the mapping may take either lane.
+func both(m *router.Compiled) bool {
+	immediate, batch := m.Lanes()
+	return immediate && batch
+}
+
+// shared is the topics of mappings with both lanes.
+func shared(mappings []*router.Compiled) map[string]bool {
+	topics := map[string]bool{}
+	for _, m := range mappings {
+		if both(m) {
+			for _, topic := range m.Config.Topics {
+				topics[topic] = true
+			}
+		}
+	}
+	return topics
+}
+
+func (f *filing) follows(topic string) bool { return f.shared[topic] }
+
+// observe shows the files what is not theirs to write: writes of the other lane,
+// and rows that were confirmed before a restart.
+func (f *filing) observe(p *source.Partition, r *source.Record, routed []router.Routed, done bool) error {
+	for i := range routed {
+		w := &routed[i]
+		switch {
+		case w.Err != nil || !both(w.Mapping):
+		case w.Lane == schemas.Immediate:
+			if err := f.files.Other(w.Mapping.Name, w.Write, assignment{p}, r.Offset); err != nil {
+				return f.noRoom(w.Mapping.Name, r, err)
+			}
+		case done:
+			f.files.Landed(w.Mapping.Name, w.Write, assignment{p}, r.Offset)
+		}
+	}
+	return nil
+}
+
+// peer lets the batcher see what the immediate lane, which may be another
+// process, has done, and settle keys by calls of its own.
+type peer struct {
+	source *source.Source
+	topics map[string][]string // by mapping
+	calls  *immediate.Lane
+}
+
+func (p *peer) Look(ctx context.Context) error { return p.source.LookAtOther(ctx) }
+
+func (p *peer) Confirmed(at batcher.Partition, offset int64) bool {
+	a, ok := at.(assignment)
+	return ok && a.OtherConfirmed(offset)
+}
+
+func (p *peer) Ends(ctx context.Context, mapping string) (map[batcher.Partition]int64, error) {
+	ends, err := p.source.Ends(ctx, p.topics[mapping])
+	out := make(map[batcher.Partition]int64, len(ends))
+	for partition, end := range ends {
+		out[assignment{partition}] = end
+	}
+	return out, err
+}
+
+// errNoID says that a write of a profile can only be a row.
+var errNoID = errors.New("the profile's id is not known, which its call needs")
+
+func (p *peer) Apply(ctx context.Context, mapping string, writes []schemas.Write) error {
+	for _, w := range writes {
+		if !w.Table.Custom && w.Op != schemas.Upsert && w.ProfileID == "" {
+			return errNoID
+		}
+	}
+	for _, w := range writes {
+		answered := make(answer, 1)
+		p.calls.Submit(immediate.Item{Mapping: mapping, Write: w, Origin: answered})
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-answered:
+			if err != nil && !void(&w, err) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// void reports whether a refusal says that the write changes nothing: a patch of
+// what is not there, a create of what is.
+func void(w *schemas.Write, err error) bool {
+	e, ok := errors.AsType[*feed.Error](err)
+	return ok && (w.Op == schemas.Patch && e.Status() == http.StatusNotFound || w.Op == schemas.Create && e.Status() == http.StatusConflict)
+}
+
+// answer is the origin of a write that somebody waits for.
+type answer chan error
+
+func (a answer) Confirm(immediate.Outcome) { a <- nil }
+func (a answer) Reject(err error)          { a <- err }
+
+// Premature reports whether the answer that there is nothing to patch may be due
+// to a row that is still on its way in a file: the patch is tried again until the
+// batch lane has confirmed what came before it, and then once more.
+func (p *part) Premature() bool {
+	if p.op != schemas.Patch || !both(p.mapping) || p.passed {
+		return false
+	}
+	p.passed = p.partition.OtherPassed(p.mapping.Table.Name, p.record.Offset)
+	return true
+}
+
+var _ immediate.Premature = (*part)(nil)
+
+// mappingTopics is the topics of each mapping with both lanes.
+func mappingTopics(mappings []*router.Compiled) map[string][]string {
+	topics := map[string][]string{}
+	for _, m := range mappings {
+		if both(m) {
+			topics[m.Name] = slices.Clone(m.Config.Topics)
+		}
+	}
+	return topics
+}
