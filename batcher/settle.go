@@ -56,6 +56,9 @@ func (f *flight) settle(ctx, send context.Context, imp Import) error {
 	}
 	f.setSettling(true)
 	defer f.setSettling(false)
+	f.mu.Lock()
+	f.known.keys.Confirm(&f.generation.fate, f.confirmed)
+	f.mu.Unlock()
 	for {
 		if err := f.readOn(ctx); err != nil {
 			return err
@@ -64,7 +67,7 @@ func (f *flight) settle(ctx, send context.Context, imp Import) error {
 			return err
 		}
 		f.mu.Lock()
-		settled := f.known.keys.Settle() && f.generation.fate.Known()
+		settled := f.known.keys.Settle()
 		next := f.known.keys.Next(f.confirmed)
 		f.letGo()
 		f.mu.Unlock()

@@ -13,12 +13,9 @@ type At struct {
 	Offset    int64
 }
 
-// Fate is what the confirmation of rows waits for that were dropped in favour of
-// newer writes of the other lane. Its zero value waits for nothing.
-type Fate struct{ waiting int }
-
-// Known reports whether all of those writes are confirmed.
-func (f *Fate) Known() bool { return f.waiting == 0 }
+// Fate names rows of one file that were dropped in favour of newer writes of the
+// other lane, which they share the fate of.
+type Fate struct{ _ byte } // not empty: it is known by its address
 
 // Where is where a row went.
 type Where uint8
@@ -69,17 +66,13 @@ func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
 	}
 	s.version++
 	s.last = at
-	s.landed = followed(s.landed, w)
-	switch {
-	case e.Dropped != nil:
-		s.open, s.openRow, s.older, s.overtaken = nil, nil, nil, false
+	if e.Dropped != nil {
+		s.drop()
 		if !e.Confirmed {
-			e.Dropped.waiting++
 			s.shares = append(s.shares, share{e.Dropped, at})
 		}
-	case len(s.open) > 0:
-		s.open = followed(s.open, w)
 	}
+	s.add(entry{Write: *w, at: at})
 	s.overtaken = s.overtaken || e.Overtaken
 	switch {
 	case e.Late && !s.sending && whole(w):
@@ -100,33 +93,23 @@ func (k *Keys) Row(w *schemas.Write, at At, where Where) {
 	if s == nil {
 		return
 	}
-	switch where {
-	case Open:
-		s.open = followed(s.open, w)
-		s.openRow, s.older = &at, new(s.last)
-	case Flying:
-		s.landed = followed(s.landed, w)
-		s.row, s.await, s.contested = &at, new(s.last), true
-		s.version++
-	case Landed:
-		s.landed = followed(s.landed, w)
+	e := entry{Write: *w, row: true, open: where == Open, at: at, after: new(s.last)}
+	s.add(e)
+	if where == Flying {
+		s.row, s.await = &at, e.after
+		s.contend()
 	}
 }
 
 // Seal says that the open file takes no more rows and is on its way.
 func (k *Keys) Seal() {
 	for _, s := range k.byKey {
-		if len(s.open) == 0 {
-			continue
+		// An overtaken row may be older than what is known of the key.
+		s.doubt = s.seal()
+		if s.overtaken {
+			s.contend()
 		}
-		for i := range s.open {
-			s.landed = followed(s.landed, &s.open[i])
-		}
-		s.row, s.await = s.openRow, s.older
-		s.doubt = true
-		s.contested = s.contested || s.overtaken
-		s.open, s.openRow, s.older, s.overtaken = nil, nil, nil, false
-		s.version++
+		s.overtaken = false
 	}
 }
 
@@ -135,9 +118,22 @@ func (k *Keys) Seal() {
 func (k *Keys) Send(confirmed func(At) bool) {
 	for _, s := range k.byKey {
 		if s.doubt && !confirmed(*s.await) {
-			s.contested = true
+			s.contend()
 		}
 		s.doubt = false
+	}
+}
+
+// Confirm says that the rows are about to be confirmed, those of the fate among
+// them: where the write that they were dropped for is not known to have landed,
+// the key is contested. That write may be waiting for them.
+func (k *Keys) Confirm(fate *Fate, confirmed func(At) bool) {
+	for _, s := range k.byKey {
+		s.release(confirmed)
+		if s.shared(fate) {
+			s.contend()
+			s.release(func(At) bool { return true })
+		}
 	}
 }
 
@@ -168,9 +164,10 @@ func (k *Keys) Next(confirmed func(At) bool) []Newest {
 			continue
 		}
 		s.sending = true
-		n := Newest{Row: s.row, key: key, to: s.version, Writes: slices.Clone(s.landed)}
-		for i := range n.Writes {
-			n.Writes[i].Cells = slices.Clone(n.Writes[i].Cells)
+		n := Newest{Row: s.row, key: key, to: s.version}
+		landed := slices.DeleteFunc(slices.Clone(s.writes), func(e entry) bool { return e.open })
+		for _, e := range reduce(landed) {
+			n.Writes = append(n.Writes, e.Write)
 		}
 		all = append(all, n)
 	}

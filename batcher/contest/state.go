@@ -1,28 +1,22 @@
 package contest
 
-import (
-	"slices"
-
-	"github.com/feedsink/feedsink/schemas"
-)
+import "slices"
 
 // state is one followed key.
 type state struct {
-	// landed is what the key's writes come to, from the first of those that may
-	// land in another order on, without the rows of the open file. Sent in their
-	// order they leave the key as it should be. open is the same for the rows of
-	// the open file and what came after them.
-	landed, open []schemas.Write
-	row, openRow *At // newest row among landed, and of the open file
+	// writes are the key's, in the order of the log, from the first on that may
+	// land in another order. Applied in that order they leave the key as it should
+	// be, whatever landed before.
+	writes []entry
+	row    *At // newest row of a file on its way, or that has landed
 
 	last  At  // newest write of the other lane
-	older *At // newest write of the other lane that is older than openRow
-	await *At // the same for row: only once it has landed the key can be sent
+	await *At // newest write of the other lane that is older than row: only once it has landed the key can be sent
 
 	doubt     bool // its file was sealed while await was not known to have landed
 	overtaken bool // the open file holds a row older than a write of the other lane
 	contested bool
-	version   uint64 // counts the other lane's writes
+	version   uint64 // counts what is to be sent
 	sent      uint64 // version last sent; 0: none
 	sending   bool
 	shares    []share
@@ -35,70 +29,52 @@ type share struct {
 	at   At
 }
 
+// contend has the key sent again, whatever was sent before.
+func (s *state) contend() {
+	s.contested = true
+	s.version++
+}
+
+// add takes a write. A key that is written again and again keeps a few.
+func (s *state) add(e entry) {
+	const many = 16
+	s.writes = append(s.writes, e)
+	if len(s.writes) < many {
+		return
+	}
+	var kept []entry
+	for from, to := 0, 0; from < len(s.writes); from = to {
+		open := s.writes[from].open
+		for to < len(s.writes) && s.writes[to].open == open {
+			to++
+		}
+		kept = append(kept, reduce(s.writes[from:to])...)
+	}
+	s.writes = kept
+}
+
+// drop forgets the rows of the open file.
+func (s *state) drop() {
+	s.writes = slices.DeleteFunc(s.writes, func(e entry) bool { return e.open })
+	s.overtaken = false
+}
+
+// seal makes the rows of the open file rows of one on its way. It reports whether
+// there are any.
+func (s *state) seal() (rows bool) {
+	for i := range s.writes {
+		if e := &s.writes[i]; e.open {
+			e.open, rows = false, true
+			s.row, s.await = new(e.at), e.after
+		}
+	}
+	return rows
+}
+
 func (s *state) release(known func(At) bool) {
-	s.shares = slices.DeleteFunc(s.shares, func(sh share) bool {
-		if !known(sh.at) {
-			return false
-		}
-		sh.fate.waiting--
-		return true
-	})
+	s.shares = slices.DeleteFunc(s.shares, func(sh share) bool { return known(sh.at) })
 }
 
-// followed is the writes that leave a key as writes followed by w would, as few
-// as can be: of a profile one, of a table record at most three.
-func followed(writes []schemas.Write, w *schemas.Write) []schemas.Write {
-	next := *w
-	next.Cells = slices.Clone(w.Cells)
-	if next.ProfileID == "" {
-		for i := range writes {
-			if writes[i].ProfileID != "" {
-				next.ProfileID = writes[i].ProfileID
-			}
-		}
-	}
-	if len(writes) == 0 {
-		return []schemas.Write{next}
-	}
-	newest := &writes[len(writes)-1]
-	switch w.Op {
-	case schemas.Delete:
-		return []schemas.Write{next}
-	case schemas.Upsert:
-		if !w.Table.Custom {
-			return []schemas.Write{next} // operation 1 replaces the whole profile
-		}
-		return upserted(writes, next)
-	case schemas.Create:
-		if newest.Op == schemas.Delete {
-			return append(writes, next)
-		}
-		return writes // the key exists: a create changes nothing
-	}
-	if newest.Op == schemas.Delete || schemas.Merge(newest, &next) {
-		return writes // a patch of what is not there changes nothing
-	}
-	return append(writes, next)
-}
-
-// upserted is followed for the upsert of a table record. The document does not
-// say whether operation 4 keeps properties it is not given: what came before is
-// kept, as one write, where the newest does not name all of it.
-func upserted(writes []schemas.Write, w schemas.Write) []schemas.Write {
-	keep := 0
-	if writes[0].Op == schemas.Delete {
-		keep = 1
-	}
-	older := slices.Clone(writes[:keep])
-	if len(writes) > keep {
-		base := writes[keep]
-		base.Op = schemas.Upsert
-		for _, next := range writes[keep+1:] {
-			base.Cells = schemas.Overlay(base.Cells, next.Cells)
-		}
-		if !schemas.Covers(w.Cells, base.Cells) {
-			older = append(older, base)
-		}
-	}
-	return append(older, w)
+func (s *state) shared(fate *Fate) bool {
+	return slices.ContainsFunc(s.shares, func(sh share) bool { return sh.fate == fate })
 }

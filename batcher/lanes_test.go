@@ -1,0 +1,151 @@
+package batcher
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// TestBothLanesLeaveTheNewestState explores interleavings: an immediate lane and
+// an owner of the batch lane, each killed and started again, a service that is
+// slow, fails, loses answers and lets files FAIL half loaded. Whatever happens,
+// the table ends as the order of the log says.
+func TestBothLanesLeaveTheNewestState(t *testing.T) {
+	const seeds = 100
+	for _, c := range []struct {
+		name          string
+		custom, keeps bool
+	}{
+		{"profiles", false, false},
+		{"table records, operation 4 replaces", true, false},
+		{"table records, operation 4 keeps", true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range uint64(seeds) {
+				l := &lanes{t: t, custom: c.custom, keeps: c.keeps}
+				synctest.Test(t, func(*testing.T) { l.explore(seed) })
+				if t.Failed() {
+					t.Fatalf("seed %d\n%s", seed, strings.Join(l.tale, "\n"))
+				}
+			}
+		})
+	}
+}
+
+func (l *lanes) explore(seed uint64) {
+	l.rnd = rand.New(rand.NewPCG(seed, 7))
+	l.table, l.dead, l.failing = map[string]row{}, map[int64]bool{}, 2
+	m := Mapping{
+		Name: "customers", Table: schemas.Table{Name: "customers", Custom: l.custom}, Both: true, RetryFailed: 5,
+		Key:     Key{schemas.Attributes, "k"},
+		Columns: []Column{{Header: "k", Section: schemas.Attributes, Name: "k"}, {Header: "a", Section: schemas.Attributes, Name: "a"}, {Header: "b", Section: schemas.Attributes, Name: "b"}},
+		CSV:     CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8", Compression: "NONE"},
+		Roll:    Roll{Rows: 6, Bytes: 1 << 20, Age: 15 * time.Second},
+		Loads: map[schemas.Op]Load{
+			schemas.Upsert: {"1", "CREATE_OR_UPDATE"}, schemas.Patch: {"2", "UPDATE_ONLY"}, schemas.Delete: {"3", "DELETE"},
+		},
+	}
+	storm, calm := context.WithCancel(context.Background())
+	living, end := context.WithCancel(context.Background())
+	var world sync.WaitGroup
+	world.Go(func() { l.lives(storm, living, l.runImmediate) })
+	lives := uint64(0)
+	world.Go(func() {
+		l.lives(storm, living, func(ctx context.Context) { lives++; l.runOwner(ctx, m, seed<<8+lives) })
+	})
+	l.produce(25)
+	_ = pause(storm, time.Minute)
+	calm() // from here on nobody is killed
+	deadline := time.Now().Add(6 * time.Hour)
+	for !l.allConfirmed() && time.Now().Before(deadline) {
+		time.Sleep(time.Second)
+	}
+	confirmed := l.allConfirmed()
+	end()
+	world.Wait()
+	time.Sleep(time.Hour) // executions that nobody waits for
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !confirmed {
+		l.t.Errorf("after six hours: got committed %d and %d of %d, want all", l.immediate.offset, l.batch.offset, len(l.log))
+	}
+	if want := l.want(); !reflect.DeepEqual(l.table, want) {
+		l.t.Errorf("table:\n got %v\nwant %v\nlog %s", l.table, want, l.written())
+	}
+}
+
+// lives runs one life after the other. In the storm each is killed at a random
+// time; the one that lives when it has passed goes on to the end.
+func (l *lanes) lives(storm, living context.Context, life func(context.Context)) {
+	for living.Err() == nil {
+		ctx, kill := context.WithCancel(living)
+		ended := make(chan struct{})
+		go func() { life(ctx); close(ended) }()
+		if storm.Err() == nil {
+			_ = l.linger(storm, 5*time.Minute)
+		}
+		if storm.Err() != nil {
+			<-ended
+		}
+		kill()
+		<-ended
+	}
+}
+
+// produce writes to the log: few keys, so that they meet.
+func (l *lanes) produce(n int) {
+	model := &lanes{custom: l.custom, keeps: l.keeps, table: map[string]row{}}
+	for i := range n {
+		_ = l.linger(context.Background(), 15*time.Second)
+		l.mu.Lock()
+		w := lanesWrite{lane: schemas.Lane(1 + l.rnd.IntN(2))}
+		w.Table = schemas.Table{Name: "customers", Custom: l.custom}
+		w.Key = fmt.Sprint("k", l.rnd.IntN(3))
+		w.Op = []schemas.Op{schemas.Upsert, schemas.Upsert, schemas.Patch, schemas.Patch, schemas.Delete}[l.rnd.IntN(5)]
+		if _, there := model.table[w.Key]; l.custom && w.Op == schemas.Patch && !there {
+			w.Op = schemas.Upsert // what a patch of nothing comes to is told for profiles
+		}
+		if w.lane == schemas.Immediate && w.Op != schemas.Upsert {
+			w.ProfileID = "id-" + w.Key
+		}
+		// A row names all columns: of two in one file the newer takes the place of the older.
+		names := []string{"a", "b"}
+		if some := l.rnd.IntN(2); w.Op == schemas.Patch || l.custom && w.lane == schemas.Immediate && l.rnd.IntN(2) == 0 {
+			names = names[some : some+1]
+		}
+		for _, name := range names {
+			if w.Op != schemas.Delete {
+				w.Cells = append(w.Cells, schemas.Cell{Section: schemas.Attributes, Name: name, Value: schemas.StringValue(fmt.Sprint(name, i))})
+			}
+		}
+		l.log = append(l.log, w)
+		_ = model.land(&w.Write, w.lane)
+		l.say("log %d: %v %v %s %s", i, w.lane, w.Op, w.Key, cellsOf(&w.Write))
+		l.mu.Unlock()
+	}
+}
+
+func (l *lanes) allConfirmed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := int64(len(l.log))
+	return l.immediate.offset == n && l.batch.offset == n && l.batch.entry == nil
+}
+
+func (l *lanes) written() string {
+	var all []string
+	for i := range l.log {
+		w := &l.log[i]
+		all = append(all, fmt.Sprintf("%d %v %v %s %s", i, w.lane, w.Op, w.Key, cellsOf(&w.Write)))
+	}
+	return strings.Join(all, "\n    ")
+}
+

@@ -1,0 +1,345 @@
+package batcher
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// lanesOwner is one life of the batch lane's process: the real batcher, fed as
+// the pipeline feeds it.
+type lanesOwner struct {
+	*lanes
+	batcher *Batcher
+	p       *lanesPartition
+	gone    bool // killed: nothing leaves it any more
+	again   bool // the ledger asks for a new assignment
+}
+
+// lanesPartition is one assignment. It is guarded by lanes.mu.
+type lanesPartition struct {
+	o       *lanesOwner
+	dead    bool
+	tracker *ack.Tracker
+	read    int64
+	covered int64
+	seen    ack.Ranges // what the other lane had confirmed when it was last looked at
+	entry   *Import
+	state   ack.State
+	upTo    int64
+	since   int64
+}
+
+type lanesClaim struct {
+	p *lanesPartition
+	c *ack.Claim
+}
+
+func (p *lanesPartition) Read() int64 {
+	p.o.mu.Lock()
+	defer p.o.mu.Unlock()
+	return p.read
+}
+
+func (p *lanesPartition) Claim(offset int64) Claim {
+	p.o.mu.Lock()
+	defer p.o.mu.Unlock()
+	return &lanesClaim{p, p.tracker.Claim(offset)}
+}
+
+func (c *lanesClaim) Extend(offset int64) {
+	c.p.o.mu.Lock()
+	defer c.p.o.mu.Unlock()
+	c.c.Extend(offset)
+}
+
+func (c *lanesClaim) Live() bool {
+	c.p.o.mu.Lock()
+	defer c.p.o.mu.Unlock()
+	return !c.p.dead
+}
+
+// runOwner is one life of the batch lane's process.
+func (l *lanes) runOwner(ctx context.Context, m Mapping, seed uint64) {
+	o := &lanesOwner{lanes: l}
+	cfg := Config{
+		Dir: l.t.TempDir(), MaxBytes: 1 << 20, Grace: 5 * time.Second, Peer: o, Log: slog.New(slog.DiscardHandler),
+		Poll: Backoff{time.Second, 5 * time.Second}, Retry: Backoff{time.Second, 5 * time.Second},
+	}
+	b, err := New(cfg, []Mapping{m}, o, o, o, rand.New(rand.NewPCG(seed, 1)))
+	if err != nil {
+		l.t.Error(err)
+		return
+	}
+	o.batcher = b
+	running, stop := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() { _ = b.Run(running) })
+	o.assign()
+	for ctx.Err() == nil {
+		o.step()
+		_ = l.linger(ctx, 2*time.Second)
+	}
+	l.mu.Lock()
+	o.gone, o.p.dead = true, true
+	l.say("the owner is killed")
+	l.mu.Unlock()
+	stop()
+	ended.Wait()
+}
+
+// assign takes the partition as its ledger is.
+func (o *lanesOwner) assign() {
+	o.batcher.Discard("customers")
+	o.mu.Lock()
+	if o.p != nil {
+		o.p.dead = true
+	}
+	c := o.batch
+	p := &lanesPartition{o: o, tracker: ack.New(c.offset, c.done), read: min(c.offset, o.immediate.offset)}
+	o.p, o.again = p, false
+	o.look()
+	var adopted *Adopted
+	if c.entry != nil {
+		p.read = min(p.read, c.since)
+		p.entry, p.state, p.upTo, p.since = c.entry, c.state, c.upTo, c.since
+		adopted = &Adopted{
+			Import: *c.entry, Rebuild: c.state == ack.Rebuild, Settling: c.state == ack.Settling,
+			UpTo: map[Partition]int64{p: c.upTo}, Claims: []Claim{&lanesClaim{p, p.tracker.Cover(c.upTo)}},
+		}
+		if c.state != ack.Rebuild {
+			p.covered = c.upTo
+		}
+	}
+	o.say("assigned: committed %d, reads from %d, import %v state %v up to %d", c.offset, p.read, c.entry != nil, c.state, c.upTo)
+	o.mu.Unlock()
+	if adopted != nil {
+		if err := o.batcher.Adopt("customers", *adopted); err != nil {
+			o.t.Error(err)
+		}
+	}
+}
+
+// step reads one record, if there is one, and commits now and then.
+func (o *lanesOwner) step() {
+	o.mu.Lock()
+	again := o.again
+	o.mu.Unlock()
+	if again {
+		o.assign()
+	}
+	if o.batcher.Ready() {
+		o.mu.Lock()
+		at, ok := o.p.read, o.p.read < int64(len(o.log))
+		var w lanesWrite
+		var done bool
+		if ok {
+			w, done = o.log[at], o.p.tracker.Done(at)
+		}
+		covered := at < o.p.covered
+		o.mu.Unlock()
+		if ok {
+			o.take(w, at, done, covered)
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.rnd.IntN(3) == 0 {
+		o.commit()
+	}
+}
+
+func (o *lanesOwner) take(w lanesWrite, at int64, done, covered bool) {
+	var err error
+	switch {
+	case w.lane == schemas.Immediate:
+		err = o.batcher.Other("customers", w.Write, o.p, at)
+	case done:
+		o.batcher.Landed("customers", w.Write, o.p, at)
+	case covered:
+		o.batcher.Covered("customers", w.Write, o.p, at)
+	default:
+		err = o.batcher.Append("customers", w.Write, o.p, at)
+	}
+	if err != nil {
+		o.t.Error(err)
+	}
+	o.mu.Lock()
+	o.p.read = at + 1
+	o.p.tracker.Advance(at + 1)
+	o.mu.Unlock()
+	o.batcher.Passed("customers", o.p, at+1)
+}
+
+// commit writes offset and ledger, the lock held.
+func (o *lanesOwner) commit() {
+	p := o.p
+	o.batch = lanesCommit{
+		offset: p.tracker.Watermark(), done: append(ack.Ranges(nil), p.tracker.Confirmed()...),
+		entry: p.entry, state: p.state, upTo: p.upTo, since: p.since, settled: o.batch.settled,
+	}
+}
+
+// write is a step of an import's life; a process that dies may have got it through.
+func (o *lanesOwner) write(ctx context.Context, what string, claims []Claim, change func(p *lanesPartition)) error {
+	if err := o.linger(ctx, time.Second); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.gone {
+		return errFenced
+	}
+	for _, c := range claims {
+		if c.(*lanesClaim).p.dead {
+			return errFenced
+		}
+	}
+	change(o.p)
+	o.commit()
+	o.say("ledger: %s, committed %d", what, o.batch.offset)
+	return nil
+}
+
+// enter notes the import with what it covers.
+func (o *lanesOwner) enter(imp Import, state ack.State, claims []Claim) func(*lanesPartition) {
+	return func(p *lanesPartition) {
+		since, upTo := o.immediate.offset, int64(0)
+		if len(o.p.seen) > 0 && o.p.seen[0].From == 0 {
+			since = o.p.seen[0].To
+		} else {
+			since = 0
+		}
+		for _, c := range claims {
+			upTo = max(upTo, c.(*lanesClaim).c.Span().To)
+		}
+		if p.entry != nil {
+			since, upTo = min(since, p.since), max(upTo, p.upTo)
+		}
+		if state == ack.Intended && imp.Execution != "" {
+			state = ack.Running
+		}
+		p.entry, p.state, p.upTo, p.since = &imp, state, upTo, since
+	}
+}
+
+func (o *lanesOwner) Commit(ctx context.Context, imp Import, claims []Claim) error {
+	return o.write(ctx, "import "+imp.File+imp.Execution, claims, o.enter(imp, ack.Intended, claims))
+}
+
+func (o *lanesOwner) Settle(ctx context.Context, imp Import, claims []Claim) error {
+	return o.write(ctx, "settling "+imp.Execution, claims, o.enter(imp, ack.Settling, claims))
+}
+
+func (o *lanesOwner) StartOver(ctx context.Context, imp Import, claims []Claim) error {
+	return o.write(ctx, "start over", claims, func(p *lanesPartition) {
+		o.enter(imp, ack.Rebuild, claims)(p)
+		o.again = true
+	})
+}
+
+func (o *lanesOwner) Confirm(ctx context.Context, imp Import, claims []Claim) error {
+	return o.write(ctx, "confirm "+imp.Execution, claims, func(p *lanesPartition) {
+		p.entry, p.upTo, p.since = nil, 0, math.MaxInt64
+		for _, c := range claims {
+			p.tracker.Release(c.(*lanesClaim).c)
+		}
+		o.batch.settled++
+	})
+}
+
+func (o *lanesOwner) Trigger(ctx context.Context, _, name string, open func() (io.ReadCloser, int64, error)) (string, error) {
+	body, _, err := open()
+	if err != nil {
+		return "", err
+	}
+	content, err := io.ReadAll(body)
+	if err := errors.Join(err, body.Close()); err != nil {
+		return "", err
+	}
+	if err := o.linger(ctx, time.Second); err != nil {
+		return "", err
+	}
+	o.mu.Lock()
+	gone := o.gone
+	o.mu.Unlock()
+	if gone {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	id := o.execute(opOf(name), string(content))
+	return id, o.linger(ctx, time.Second)
+}
+
+func (o *lanesOwner) Results(_ context.Context, execution string) (Results, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var n int
+	for _, c := range execution[1:] {
+		n = n*10 + int(c-'0')
+	}
+	return Results{Status: o.executions[n-1].status}, nil
+}
+
+func (o *lanesOwner) OutputFiles(context.Context, string, io.Writer) error { return nil }
+func (o *lanesOwner) ImportEnded(Import, Results, time.Duration)           {}
+
+// look notes what the other lane has committed, the lock held.
+func (o *lanesOwner) look() {
+	o.p.seen = ack.Ranges{}.Add(ack.Range{From: 0, To: o.immediate.offset})
+	for _, r := range o.immediate.done {
+		o.p.seen = o.p.seen.Add(r)
+	}
+}
+
+func (o *lanesOwner) Look(ctx context.Context) error {
+	if err := o.linger(ctx, time.Second); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.look()
+	return nil
+}
+
+func (o *lanesOwner) Confirmed(p Partition, offset int64) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return p.(*lanesPartition).seen.Contains(offset)
+}
+
+func (o *lanesOwner) Ends(ctx context.Context, _ string) (map[Partition]int64, error) {
+	o.mu.Lock()
+	ends := map[Partition]int64{o.p: int64(len(o.log))}
+	o.mu.Unlock()
+	return ends, o.linger(ctx, time.Second)
+}
+
+func (o *lanesOwner) Apply(ctx context.Context, _ string, writes []schemas.Write) error {
+	for _, w := range writes {
+		if !w.Table.Custom && w.Op != schemas.Upsert && w.ProfileID == "" {
+			return errAbsent
+		}
+	}
+	for _, w := range writes {
+		for {
+			err := o.call(ctx, &w, "settler")
+			if err == nil || errors.Is(err, errAbsent) {
+				break
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			_ = o.linger(ctx, 5*time.Second)
+		}
+	}
+	return nil
+}

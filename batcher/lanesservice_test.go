@@ -1,0 +1,272 @@
+package batcher
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// lanes is what outlives the processes of one run: the log of one partition, what
+// both lanes have committed of it, and the service with its table. Everything
+// takes a random time, so that each seed is another interleaving.
+type lanes struct {
+	t      *testing.T
+	custom bool // a custom table, of which an upsert may name some properties only
+	keeps  bool // its operation 4 keeps the others
+
+	mu         sync.Mutex
+	rnd        *rand.Rand
+	log        []lanesWrite
+	table      map[string]row
+	executions []*lanesExecution
+	failing    int // executions that may still end FAILED
+	dead       map[int64]bool
+
+	immediate struct {
+		offset int64
+		done   ack.Ranges
+	}
+	batch lanesCommit
+	tale  []string
+}
+
+type lanesWrite struct {
+	schemas.Write
+	lane schemas.Lane
+}
+
+// lanesCommit is what the batch lane has committed.
+type lanesCommit struct {
+	offset  int64
+	done    ack.Ranges
+	entry   *Import
+	state   ack.State
+	upTo    int64
+	since   int64
+	settled int // imports that were settled
+}
+
+type lanesExecution struct {
+	status Status
+}
+
+func (l *lanes) say(format string, args ...any) {
+	l.tale = append(l.tale, fmt.Sprintf("%12v ", time.Since(epoch))+fmt.Sprintf(format, args...))
+}
+
+// epoch is when every synctest bubble begins.
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// chance is true in so many cases of a hundred.
+func (l *lanes) chance(percent int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.rnd.IntN(100) < percent
+}
+
+// linger takes a random time; mostly short, sometimes long.
+func (l *lanes) linger(ctx context.Context, most time.Duration) error {
+	l.mu.Lock()
+	d := time.Duration(l.rnd.Int64N(int64(most)))
+	if l.rnd.IntN(3) > 0 {
+		d /= 20
+	}
+	l.mu.Unlock()
+	return pause(ctx, d)
+}
+
+// errAbsent is the service's 404.
+var errAbsent = errors.New("not found")
+
+// errAway is a failure of which nobody knows whether the call was carried out.
+var errAway = errors.New("no answer")
+
+// call carries out one call; a process that dies meanwhile may have had it carried
+// out or not.
+func (l *lanes) call(ctx context.Context, w *schemas.Write, who string) error {
+	if err := l.linger(ctx, 2*time.Second); err != nil && l.chance(50) {
+		return err
+	}
+	if l.chance(10) {
+		return errAway
+	}
+	l.mu.Lock()
+	err := l.land(w, schemas.Immediate)
+	l.say("%s calls %v %s %s: %v", who, w.Op, w.Key, cellsOf(w), err)
+	l.mu.Unlock()
+	if l.chance(10) {
+		return errAway
+	}
+	if gone := l.linger(ctx, time.Second); gone != nil {
+		return gone
+	}
+	return err
+}
+
+// land does to the table what a write means, as a call or as a row.
+func (l *lanes) land(w *schemas.Write, lane schemas.Lane) error {
+	was, there := l.table[w.Key]
+	next := row{}
+	switch {
+	case w.Op == schemas.Delete:
+		delete(l.table, w.Key)
+		return nil
+	case w.Op == schemas.Patch && !there:
+		return errAbsent
+	case w.Op == schemas.Patch, lane == schemas.Batch, l.custom && l.keeps:
+		maps.Copy(next, was)
+	}
+	for _, c := range w.Cells {
+		next[c.Name] = c.Value.Text()
+	}
+	l.table[w.Key] = next
+	return nil
+}
+
+func cellsOf(w *schemas.Write) string {
+	var all []string
+	for _, c := range w.Cells {
+		all = append(all, c.Name+"="+c.Value.Text())
+	}
+	return strings.Join(all, " ")
+}
+
+// execute takes a file and lands its rows in its own time.
+func (l *lanes) execute(op schemas.Op, content string) string {
+	lines, err := csv.NewReader(strings.NewReader(content)).ReadAll()
+	if err != nil {
+		l.t.Error(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := &lanesExecution{status: InProgress}
+	l.executions = append(l.executions, e)
+	id := fmt.Sprint("e", len(l.executions))
+	l.say("%s begins: %v %v", id, op, lines[1:])
+	fails := l.failing > 0 && l.rnd.IntN(4) == 0
+	if fails {
+		l.failing--
+	}
+	go func() {
+		for _, line := range lines[1:] {
+			_ = l.linger(context.Background(), 20*time.Second)
+			if fails && l.chance(30) {
+				break
+			}
+			w := schemas.Write{Op: op, Key: line[0]}
+			for i := 1; i < len(line); i++ {
+				if line[i] != "" {
+					w.Cells = append(w.Cells, schemas.Cell{Name: lines[0][i], Value: schemas.StringValue(line[i])})
+				}
+			}
+			l.mu.Lock()
+			err := l.land(&w, schemas.Batch)
+			l.say("%s lands %v %v: %v", id, op, line, err)
+			l.mu.Unlock()
+		}
+		_ = l.linger(context.Background(), 20*time.Second)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		e.status = Finished
+		if fails {
+			e.status = Failed
+		}
+		l.say("%s is %s", id, e.status)
+	}()
+	return id
+}
+
+// want is the table as the log's order leaves it.
+func (l *lanes) want() map[string]row {
+	model := &lanes{custom: l.custom, keeps: l.keeps, table: map[string]row{}}
+	for i := range l.log {
+		_ = model.land(&l.log[i].Write, l.log[i].lane)
+	}
+	return model.table
+}
+
+// runImmediate is one life of the immediate lane's process.
+func (l *lanes) runImmediate(ctx context.Context) {
+	var working sync.WaitGroup
+	defer working.Wait()
+	l.mu.Lock()
+	tracker := ack.New(l.immediate.offset, l.immediate.done)
+	next := l.immediate.offset
+	l.mu.Unlock()
+	keys := map[string]chan func(){}
+	defer func() {
+		for _, k := range keys {
+			close(k)
+		}
+	}()
+	commit := func() {
+		l.immediate.offset, l.immediate.done = tracker.Watermark(), append(ack.Ranges(nil), tracker.Confirmed()...)
+	}
+	for ctx.Err() == nil {
+		l.mu.Lock()
+		var todo func()
+		var key string
+		if next < int64(len(l.log)) {
+			w, at := l.log[next], next
+			if w.lane == schemas.Immediate && !tracker.Done(at) {
+				e := new(ack.Entry)
+				tracker.Track(e, at)
+				key = w.Key
+				todo = func() { l.bring(ctx, w.Write, at, func() { tracker.Confirm(e) }) }
+			}
+			next++
+			tracker.Advance(next)
+		}
+		if l.rnd.IntN(3) == 0 {
+			commit()
+		}
+		l.mu.Unlock()
+		if todo != nil {
+			if keys[key] == nil {
+				keys[key] = make(chan func(), 1000)
+				queue := keys[key]
+				working.Go(func() {
+					for todo := range queue {
+						todo()
+					}
+				})
+			}
+			keys[key] <- todo
+		}
+		_ = l.linger(ctx, 2*time.Second)
+	}
+}
+
+// bring calls until the write has landed or is a dead letter.
+func (l *lanes) bring(ctx context.Context, w schemas.Write, at int64, confirm func()) {
+	passed := false
+	for ctx.Err() == nil {
+		err := l.call(ctx, &w, fmt.Sprint("immediate@", at))
+		if ctx.Err() != nil {
+			return
+		}
+		l.mu.Lock()
+		if err == nil || errors.Is(err, errAbsent) && passed {
+			l.dead[at] = err != nil
+			confirm()
+			l.mu.Unlock()
+			return
+		}
+		if errors.Is(err, errAbsent) {
+			b := &l.batch
+			passed = at < b.offset || b.entry != nil && b.state == ack.Settling && at < b.upTo
+		}
+		l.mu.Unlock()
+		_ = l.linger(ctx, 10*time.Second)
+	}
+}
