@@ -80,6 +80,8 @@ func TestFoldKeepsTheLastStateOfAKey(t *testing.T) {
 	p := func(pairs ...string) schemas.Write { return write(schemas.Patch, "1", pairs...) }
 	c := func(pairs ...string) schemas.Write { return write(schemas.Create, "1", pairs...) }
 	d := write(schemas.Delete, "1")
+	drop := write(dropRows, "1")
+	merge := func(pairs ...string) schemas.Write { return write(mergeRow, "1", pairs...) }
 	for _, tc := range []struct {
 		name   string
 		writes []schemas.Write
@@ -98,6 +100,13 @@ func TestFoldKeepsTheLastStateOfAKey(t *testing.T) {
 		{"delete goes before create", []schemas.Write{d, c("a", "x")}, []string{"0:delete 1", "2:create 1,x,"}},
 		{"create behind patch waits a round", []schemas.Write{p("a", "x"), c("b", "y")}, []string{"3:patch 1,x,", "6:create 1,,y"}},
 		{"second create shares the first one's fate", []schemas.Write{c("a", "x"), c("a", "z")}, []string{"2:create 1,x,"}},
+		{"drop leaves nothing", []schemas.Write{d, u("a", "x"), p("b", "y"), drop}, nil},
+		{"drop meets nothing", []schemas.Write{drop}, nil},
+		{"a row behind a drop is a first one", []schemas.Write{u("a", "x"), drop, p("b", "y")}, []string{"3:patch 1,,y"}},
+		{"merge goes into upsert", []schemas.Write{u("a", "x"), merge("b", "y")}, []string{"1:upsert 1,x,y"}},
+		{"merge goes into patch", []schemas.Write{p("a", "x"), merge("a", "y")}, []string{"3:patch 1,y,"}},
+		{"merge leaves delete and create", []schemas.Write{d, c("a", "x"), merge("a", "y")}, []string{"0:delete 1", "2:create 1,x,"}},
+		{"merge makes no row", []schemas.Write{merge("a", "y"), u("a", "x"), drop, merge("a", "z")}, nil},
 		{"create behind upsert is left to the service", []schemas.Write{u("a", "x"), c("a", "z")}, []string{"1:upsert 1,x,", "2:create 1,z,"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

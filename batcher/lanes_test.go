@@ -42,7 +42,7 @@ func TestBothLanesLeaveTheNewestState(t *testing.T) {
 
 func (l *lanes) explore(seed uint64) {
 	l.rnd = rand.New(rand.NewPCG(seed, 7))
-	l.table, l.dead, l.failing = map[string]row{}, map[int64]bool{}, 2
+	l.table, l.tried, l.failing = map[string]row{}, map[string]int{}, 2
 	m := Mapping{
 		Name: "customers", Table: schemas.Table{Name: "customers", Custom: l.custom}, Both: true, RetryFailed: 5,
 		Key:     Key{schemas.Attributes, "k"},
@@ -102,7 +102,7 @@ func (l *lanes) lives(storm, living context.Context, life func(context.Context))
 
 // produce writes to the log: few keys, so that they meet.
 func (l *lanes) produce(n int) {
-	model := &lanes{custom: l.custom, keeps: l.keeps, table: map[string]row{}}
+	model := &lanes{custom: l.custom, keeps: l.keeps, table: map[string]row{}, tried: map[string]int{}}
 	for i := range n {
 		_ = l.linger(context.Background(), 15*time.Second)
 		l.mu.Lock()
@@ -148,4 +148,3 @@ func (l *lanes) written() string {
 	}
 	return strings.Join(all, "\n    ")
 }
-

@@ -80,7 +80,7 @@ func (l *lanes) runOwner(ctx context.Context, m Mapping, seed uint64) {
 		return
 	}
 	o.batcher = b
-	running, stop := context.WithCancel(context.Background())
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var ended sync.WaitGroup
 	ended.Go(func() { _ = b.Run(running) })
 	o.assign()
@@ -184,7 +184,7 @@ func (o *lanesOwner) commit() {
 	p := o.p
 	o.batch = lanesCommit{
 		offset: p.tracker.Watermark(), done: append(ack.Ranges(nil), p.tracker.Confirmed()...),
-		entry: p.entry, state: p.state, upTo: p.upTo, since: p.since, settled: o.batch.settled,
+		entry: p.entry, state: p.state, upTo: p.upTo, since: p.since,
 	}
 }
 
@@ -212,11 +212,9 @@ func (o *lanesOwner) write(ctx context.Context, what string, claims []Claim, cha
 // enter notes the import with what it covers.
 func (o *lanesOwner) enter(imp Import, state ack.State, claims []Claim) func(*lanesPartition) {
 	return func(p *lanesPartition) {
-		since, upTo := o.immediate.offset, int64(0)
+		since, upTo := int64(0), int64(0)
 		if len(o.p.seen) > 0 && o.p.seen[0].From == 0 {
 			since = o.p.seen[0].To
-		} else {
-			since = 0
 		}
 		for _, c := range claims {
 			upTo = max(upTo, c.(*lanesClaim).c.Span().To)
@@ -249,10 +247,15 @@ func (o *lanesOwner) StartOver(ctx context.Context, imp Import, claims []Claim) 
 func (o *lanesOwner) Confirm(ctx context.Context, imp Import, claims []Claim) error {
 	return o.write(ctx, "confirm "+imp.Execution, claims, func(p *lanesPartition) {
 		p.entry, p.upTo, p.since = nil, 0, math.MaxInt64
+		before := p.tracker.Watermark()
 		for _, c := range claims {
 			p.tracker.Release(c.(*lanesClaim).c)
 		}
-		o.batch.settled++
+		for at := before; at < p.tracker.Watermark(); at++ {
+			if w := &o.log[at]; w.lane == schemas.Batch && o.tried[w.Key] < int(at) {
+				o.t.Errorf("record %d of %s: got confirmed while the table has met record %d at most, want nothing confirmed that is neither there nor overruled", at, w.Key, o.tried[w.Key])
+			}
+		}
 	})
 }
 
@@ -275,7 +278,7 @@ func (o *lanesOwner) Trigger(ctx context.Context, _, name string, open func() (i
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
-	id := o.execute(opOf(name), string(content))
+	id := o.execute(context.WithoutCancel(ctx), opOf(name), string(content)) // it goes on without us
 	return id, o.linger(ctx, time.Second)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -29,8 +30,8 @@ type lanes struct {
 	log        []lanesWrite
 	table      map[string]row
 	executions []*lanesExecution
-	failing    int // executions that may still end FAILED
-	dead       map[int64]bool
+	failing    int            // executions that may still end FAILED
+	tried      map[string]int // by key: the newest write that has met the table
 
 	immediate struct {
 		offset int64
@@ -47,13 +48,12 @@ type lanesWrite struct {
 
 // lanesCommit is what the batch lane has committed.
 type lanesCommit struct {
-	offset  int64
-	done    ack.Ranges
-	entry   *Import
-	state   ack.State
-	upTo    int64
-	since   int64
-	settled int // imports that were settled
+	offset int64
+	done   ack.Ranges
+	entry  *Import
+	state  ack.State
+	upTo   int64
+	since  int64
 }
 
 type lanesExecution struct {
@@ -115,6 +115,7 @@ func (l *lanes) call(ctx context.Context, w *schemas.Write, who string) error {
 
 // land does to the table what a write means, as a call or as a row.
 func (l *lanes) land(w *schemas.Write, lane schemas.Lane) error {
+	l.tried[w.Key] = max(l.tried[w.Key], l.place(w))
 	was, there := l.table[w.Key]
 	next := row{}
 	switch {
@@ -133,6 +134,24 @@ func (l *lanes) land(w *schemas.Write, lane schemas.Lane) error {
 	return nil
 }
 
+// place is where in the log a write is from: its values tell, or it is the newest
+// delete of its key.
+func (l *lanes) place(w *schemas.Write) (newest int) {
+	for i := range l.log {
+		if w.Op == schemas.Delete && l.log[i].Op == w.Op && l.log[i].Key == w.Key {
+			newest = i
+		}
+	}
+	for _, c := range w.Cells {
+		n, err := strconv.Atoi(c.Value.Text()[1:])
+		if err != nil {
+			l.t.Errorf("value %q: %v", c.Value.Text(), err)
+		}
+		newest = max(newest, n)
+	}
+	return newest
+}
+
 func cellsOf(w *schemas.Write) string {
 	var all []string
 	for _, c := range w.Cells {
@@ -142,7 +161,7 @@ func cellsOf(w *schemas.Write) string {
 }
 
 // execute takes a file and lands its rows in its own time.
-func (l *lanes) execute(op schemas.Op, content string) string {
+func (l *lanes) execute(ctx context.Context, op schemas.Op, content string) string {
 	lines, err := csv.NewReader(strings.NewReader(content)).ReadAll()
 	if err != nil {
 		l.t.Error(err)
@@ -159,7 +178,7 @@ func (l *lanes) execute(op schemas.Op, content string) string {
 	}
 	go func() {
 		for _, line := range lines[1:] {
-			_ = l.linger(context.Background(), 20*time.Second)
+			_ = l.linger(ctx, 20*time.Second)
 			if fails && l.chance(30) {
 				break
 			}
@@ -174,7 +193,7 @@ func (l *lanes) execute(op schemas.Op, content string) string {
 			l.say("%s lands %v %v: %v", id, op, line, err)
 			l.mu.Unlock()
 		}
-		_ = l.linger(context.Background(), 20*time.Second)
+		_ = l.linger(ctx, 20*time.Second)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		e.status = Finished
@@ -188,7 +207,7 @@ func (l *lanes) execute(op schemas.Op, content string) string {
 
 // want is the table as the log's order leaves it.
 func (l *lanes) want() map[string]row {
-	model := &lanes{custom: l.custom, keeps: l.keeps, table: map[string]row{}}
+	model := &lanes{custom: l.custom, keeps: l.keeps, table: map[string]row{}, tried: map[string]int{}}
 	for i := range l.log {
 		_ = model.land(&l.log[i].Write, l.log[i].lane)
 	}
@@ -257,7 +276,6 @@ func (l *lanes) bring(ctx context.Context, w schemas.Write, at int64, confirm fu
 		}
 		l.mu.Lock()
 		if err == nil || errors.Is(err, errAbsent) && passed {
-			l.dead[at] = err != nil
 			confirm()
 			l.mu.Unlock()
 			return

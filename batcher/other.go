@@ -45,8 +45,8 @@ func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	end, suspect := l.both.suspect[p]
-	e := contest.Effect{Confirmed: !(suspect && offset < end) && b.cfg.Peer.Confirmed(p, offset)}
+	suspect := offset < l.both.suspect[p]
+	e := contest.Effect{Confirmed: !suspect && b.cfg.Peer.Confirmed(p, offset)}
 	hash := xxhash.Sum64String(w.Key)
 	e.Flying = l.flight != nil && l.flight.generation.counter.has(hash) ||
 		l.adopted != nil && l.adopted.generation.counter.has(hash) ||

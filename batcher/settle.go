@@ -165,7 +165,7 @@ func (f *flight) rowsAgain(ctx context.Context, n contest.Newest) error {
 	}
 	for _, w := range n.Writes {
 		for try := 0; ; try++ {
-			err := f.line.appendAgain(&w, p, n.Row.Offset)
+			err := f.appendAgain(&w, p, n.Row.Offset)
 			if _, invalid := errors.AsType[*schemas.ValueError](err); err == nil || invalid {
 				if err != nil {
 					return err

@@ -252,25 +252,6 @@ func (s *Source) hasBacklog() bool {
 	return false
 }
 
-// applyPauses pauses fetching of partitions that are halted, nearly out of
-// ledger room, at rest after an error, or still have records the handler did
-// not take.
-func (s *Source) applyPauses() {
-	for _, p := range s.Partitions() {
-		pause := p.wantsPause() || len(p.backlog) > 0 || time.Now().Before(p.rest)
-		if pause == p.paused {
-			continue
-		}
-		p.paused = pause
-		which := map[string][]int32{p.Topic: {p.ID}}
-		if pause {
-			s.client.PauseFetchPartitions(which)
-		} else {
-			s.client.ResumeFetchPartitions(which)
-		}
-	}
-}
-
 func (s *Source) partition(topic string, id int32) *Partition {
 	s.mu.Lock()
 	defer s.mu.Unlock()

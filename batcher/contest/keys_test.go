@@ -1,0 +1,146 @@
+package contest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// parse reads "op a=1 b=2"; a trailing R marks a row.
+func parse(t *testing.T, text string, custom bool) entry {
+	t.Helper()
+	words := strings.Fields(text)
+	op, ok := schemas.ParseOp(words[0])
+	if !ok {
+		t.Fatalf("no op in %q", text)
+	}
+	e := entry{Write: schemas.Write{Op: op, Key: "k", Table: schemas.Table{Name: "t", Custom: custom}}}
+	for _, word := range words[1:] {
+		if word == "R" {
+			e.row = true
+			continue
+		}
+		name, value, _ := strings.Cut(word, "=")
+		e.Cells = append(e.Cells, schemas.Cell{Section: schemas.Properties, Name: name, Value: schemas.StringValue(value)})
+	}
+	return e
+}
+
+func show(w *schemas.Write) string {
+	text := w.Op.String()
+	for _, c := range w.Cells {
+		text += " " + c.Name + "=" + c.Value.Text()
+	}
+	return text
+}
+
+func TestReducedWritesLeaveTheKeyAsAllOfThemWould(t *testing.T) {
+	for _, c := range []struct {
+		custom       bool
+		writes, want string
+	}{
+		{false, "upsert a=1 b=1; upsert a=2", "upsert a=2"},
+		{false, "patch a=1; upsert b=2 R; patch a=3", "upsert b=2 a=3"},
+		{false, "upsert a=1; delete; patch a=2", "delete"},
+		{false, "delete; create a=1; patch a=2", "delete; create a=1; patch a=2"},
+		{false, "upsert a=1; create a=2 R", "upsert a=1"},
+		{true, "upsert a=1; upsert a=2 b=2", "upsert a=2 b=2"},
+		{true, "upsert a=1; upsert b=2", "upsert a=1; upsert b=2"},
+		{true, "upsert a=1; upsert b=2; upsert c=3", "upsert a=1 b=2; upsert c=3"},
+		{true, "upsert a=1; upsert b=2 R", "upsert a=1 b=2"},
+		{true, "delete; upsert a=1; upsert b=2; upsert a=3", "delete; upsert a=1 b=2; upsert a=3"},
+		{true, "patch a=1; upsert b=2 R", "patch a=1 b=2"},
+		{true, "patch a=1; upsert a=2 b=2", "upsert a=2 b=2"},
+	} {
+		var all []entry
+		for text := range strings.SplitSeq(c.writes, "; ") {
+			all = append(all, parse(t, text, c.custom))
+		}
+		var got []string
+		for _, e := range reduce(all) {
+			got = append(got, show(&e.Write))
+		}
+		if s := strings.Join(got, "; "); s != c.want {
+			t.Errorf("%s (custom %v): got %q, want %q", c.writes, c.custom, s, c.want)
+		}
+	}
+}
+
+// nobody is what the other lane has confirmed when it has confirmed nothing.
+func nobody(At) bool { return false }
+
+func everything(At) bool { return true }
+
+func TestKeyWithNothingUnconfirmedIsNotFollowed(t *testing.T) {
+	var k Keys
+	w := parse(t, "upsert a=1", false).Write
+	k.Other(&w, At{"p", 1}, Effect{Confirmed: true})
+	k.Row(&w, At{"p", 2}, Open)
+	if got := k.Len(); got != 0 {
+		t.Errorf("keys followed: got %d, want none", got)
+	}
+	k.Other(&w, At{"p", 3}, Effect{})
+	if got := k.Len(); got != 1 {
+		t.Errorf("keys followed: got %d, want the one with an unconfirmed write", got)
+	}
+	k.Forget(everything)
+	if got := k.Len(); got != 0 {
+		t.Errorf("keys followed once it was confirmed: got %d, want none", got)
+	}
+}
+
+func TestRowBehindAnUnconfirmedWriteIsSentOnceThatHasLanded(t *testing.T) {
+	var k Keys
+	older, row := parse(t, "upsert a=1", false).Write, parse(t, "upsert a=2", false).Write
+	k.Other(&older, At{"p", 1}, Effect{})
+	k.Row(&row, At{"p", 2}, Open)
+	k.Seal()
+	k.Send(nobody)
+	if got := k.Next(nobody); len(got) != 0 {
+		t.Errorf("to be sent while the older write may still land: got %v, want nothing", got)
+	}
+	next := k.Next(everything)
+	if len(next) != 1 || show(&next[0].Writes[0]) != "upsert a=2" || *next[0].Row != (At{"p", 2}) {
+		t.Fatalf("to be sent: got %+v, want the row", next)
+	}
+	k.Sent(next[0])
+	k.Noted()
+	if !k.Settle() {
+		t.Error("settled: got false after the newest state was sent, want true")
+	}
+}
+
+func TestWriteThatCameLateSettlesAKeyThatNeverRests(t *testing.T) {
+	var k Keys
+	w := parse(t, "upsert a=1", false).Write
+	k.Other(&w, At{"p", 1}, Effect{Flying: true})
+	next := k.Next(nobody)
+	k.Other(&w, At{"p", 2}, Effect{Flying: true, Late: true}) // not yet: what was given out may land after it
+	k.Sent(next[0])
+	k.Noted()
+	if k.Settle() {
+		t.Error("settled: got true while a write may have landed before the one sent, want false")
+	}
+	k.Other(&w, At{"p", 3}, Effect{Flying: true, Late: true})
+	if !k.Settle() {
+		t.Error("settled: got false, want true: the last write landed behind all that was sent")
+	}
+}
+
+func TestBusyKeyKeepsFewWrites(t *testing.T) {
+	var k Keys
+	for i := range 1000 {
+		w := parse(t, fmt.Sprintf("upsert p%d=1", i), true).Write
+		k.Other(&w, At{"p", int64(i)}, Effect{Flying: true})
+		if n := len(k.byKey["k"].writes); n > 16 {
+			t.Fatalf("writes kept after %d: got %d, want 16 at most", i, n)
+		}
+	}
+	next := k.Next(nobody)[0].Writes
+	if got := slices.ContainsFunc(next[0].Cells, func(c schemas.Cell) bool { return c.Name == "p0" }); !got {
+		t.Error("first write: got it forgotten, want its property among what is sent")
+	}
+}
