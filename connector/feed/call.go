@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -31,6 +32,8 @@ type call struct {
 	into  io.Writer      // takes the body of a 2xx, or nil
 	zone  *time.Location // calendar of the table's slots, operations 8 and 10
 	early bool           // send an upload without asking first
+
+	secrets []string // what the request holds and an answer must not be quoted with
 }
 
 // answer is a 2xx.
@@ -74,7 +77,7 @@ func (c *Client) do(ctx context.Context, call *call) (answer, error) {
 		if err != nil {
 			return answer{}, call.failed(err) // which is an *Error of operation 14
 		}
-		got, err := c.exchange(ctx, call, call.header(tok), tok.secrets...)
+		got, err := c.exchange(ctx, call, call.header(tok), append(slices.Clip(tok.secrets), call.secrets...)...)
 		refused, ok := errors.AsType[*Error](err)
 		switch {
 		case ok && refused.status == http.StatusUnauthorized && !renewed:

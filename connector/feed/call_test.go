@@ -76,8 +76,8 @@ func TestErrorsHoldNeitherTokenNorWhatWasWritten(t *testing.T) {
 	if want := "refused Bearer [redacted] for [redacted] body: john@example.com"; e.Reason() != want {
 		t.Errorf("reason: got %q, want %q", e.Reason(), want)
 	}
-	_, err = c.CreateETL(t.Context(), []byte(`{}`))
-	if want := "create ETL: 400 Bad Request: refused Bearer [redacted] for [redacted] body: {}"; err.Error() != want {
+	_, err = c.CreateETL(t.Context(), triggeredETL())
+	if want := `create ETL: 400 Bad Request: refused Bearer [redacted] for [redacted] body: {"type":"TRIGGERED"`; !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %q, want %q", err, want)
 	}
 }

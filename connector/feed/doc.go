@@ -8,7 +8,9 @@
 // whether that can help. Operation 15 was removed by the service in June 2025
 // and is not offered.
 //
-// It knows HTTP, JSON answers and how much of them the interface leaves open
-// (tolerant.go). It knows nothing about Kafka, events, mappings, files on disk
-// or back-off, and imports nothing else of this module.
+// Bodies of operations 1 to 5 are handed in as JSON: they are made for every
+// record. Everything else is typed. It knows HTTP, JSON answers and how much of
+// them the interface leaves open (tolerant.go). It knows nothing about Kafka,
+// events, mappings, the spool or back-off, and imports nothing else of this
+// module.
 package feed

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -73,5 +74,39 @@ func FuzzRefusal(f *testing.F) {
 		if e.kind < Transient || e.kind >= Canceled {
 			t.Errorf("got kind %v for %d", e.kind, status)
 		}
+	})
+}
+
+func FuzzRecord(f *testing.F) {
+	for _, seed := range []string{
+		`{"businessKey":"k","properties":[{"name":"id","value":7},{"name":"creationMoment","value":"2026-11-21T10:00:00+0100"}]}`,
+		`{"businessKey":7,"properties":{"a":1e400,"b":"\u0000"}}`, `null`, `{}`, ` `, `{"properties":[{}]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		_ = businessKeyOf(body)
+		r, found, err := recordAnswer(body)
+		if found && err != nil || !found && len(r.Properties) > 0 && err == nil {
+			t.Errorf("got found %v and error %v", found, err)
+		}
+		_, _, _ = r.ID(), r.Created(), r.Updated()
+		for _, p := range r.Properties {
+			if p.Name == "" || !json.Valid(p.Value) {
+				t.Errorf("got property %q = %q, which is no JSON", p.Name, p.Value)
+			}
+		}
+	})
+}
+
+func FuzzProfileReference(f *testing.F) {
+	f.Add([]byte(`{"id":"p1","_links":{"self":{"href":"/x/p1"}}}`))
+	f.Add([]byte(`{"_links":[]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r := ProfileRef{answer{body: body}}
+		if id := r.ID(); id != plausible(id) {
+			t.Errorf("got %q, which is no id", id)
+		}
+		_ = r.Href()
 	})
 }

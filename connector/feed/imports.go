@@ -2,7 +2,8 @@ package feed
 
 import (
 	"context"
-	"io"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 )
@@ -35,22 +36,40 @@ func (c *Client) TriggerRemote(ctx context.Context, etl string, zone *time.Locat
 	return execution(got, err)
 }
 
-// OneShot pushes a file together with its definition, JSON (operation 8, form
-// B); zone as for Trigger.
-func (c *Client) OneShot(ctx context.Context, definition []byte, file File, zone *time.Location) (Execution, error) {
+// OneShot pushes a file together with its definition (operation 8, form B), in
+// which Remote is nil; zone as for Trigger. A definition that Validate objects to
+// is Rejected without a call.
+func (c *Client) OneShot(ctx context.Context, definition OneShotETL, file File, zone *time.Location) (Execution, error) {
+	if definition.Remote != nil {
+		return Execution{}, unsendable(OpOneShot, errWhichFile)
+	}
+	body, err := sendable(OpOneShot, definition)
+	if err != nil {
+		return Execution{}, err
+	}
 	got, err := c.send(ctx, &call{
-		op: OpOneShot, method: http.MethodPost, file: newUpload(file, definition), zone: zone,
+		op: OpOneShot, method: http.MethodPost, file: newUpload(file, body), zone: zone,
 	}, c.imports+"/etl-executions")
 	return execution(got, err)
 }
 
-// OneShotRemote launches an import whose definition, JSON, names a file at a
-// remote location (operation 8, form A); zone as for Trigger.
-func (c *Client) OneShotRemote(ctx context.Context, definition []byte, zone *time.Location) (Execution, error) {
-	got, err := c.send(ctx, &call{op: OpOneShot, method: http.MethodPost, body: definition, zone: zone},
+// OneShotRemote launches an import whose definition names a file at a remote
+// location (operation 8, form A); zone as for Trigger. A definition that
+// Validate objects to is Rejected without a call.
+func (c *Client) OneShotRemote(ctx context.Context, definition OneShotETL, zone *time.Location) (Execution, error) {
+	if definition.Remote == nil {
+		return Execution{}, unsendable(OpOneShot, errWhichFile)
+	}
+	body, err := sendable(OpOneShot, definition)
+	if err != nil {
+		return Execution{}, err
+	}
+	got, err := c.send(ctx, &call{op: OpOneShot, method: http.MethodPost, body: body, zone: zone},
 		c.imports+"/etl-executions")
 	return execution(got, err)
 }
+
+var errWhichFile = errors.New("fileTransfer.input: the file comes with the call or from a remote location, one of the two")
 
 func execution(got answer, err error) (Execution, error) {
 	if err != nil {
@@ -73,42 +92,26 @@ func (c *Client) Results(ctx context.Context, id string) (Results, error) {
 	return r, nil
 }
 
-// Output says what came with an execution's output files.
-type Output struct {
-	ContentType string // as the service names it; the content itself tells more
-	Bytes       int64
-}
-
-// OutputFiles writes the result and error files of an execution to w as they
-// come (operation 12). An execution without any has none (no bytes) or is
-// NotFound. After an error w may hold a beginning, and the call may be repeated
-// with an emptied one.
-func (c *Client) OutputFiles(ctx context.Context, id string, w io.Writer) (Output, error) {
-	got, err := c.send(ctx, &call{op: OpOutputFiles, method: http.MethodGet, target: id, into: w},
-		c.imports+"/etl-executions/", id, "/output-files")
+// CreateETL stores the definition of a triggered ETL and returns its id
+// (operation 9), "" if the answer does not tell. A definition that Validate
+// objects to is Rejected without a call.
+func (c *Client) CreateETL(ctx context.Context, definition TriggeredETL) (string, error) {
+	body, err := sendable(OpCreateETL, definition)
 	if err != nil {
-		return Output{}, err
+		return "", err
 	}
-	return Output{ContentType: got.header.Get("Content-Type"), Bytes: got.written}, nil
-}
-
-// CreateETL stores the definition of a triggered ETL, JSON, and returns its id
-// (operation 9), "" if the answer does not tell.
-func (c *Client) CreateETL(ctx context.Context, definition []byte) (string, error) {
-	got, err := c.send(ctx, &call{op: OpCreateETL, method: http.MethodPost, body: definition}, c.imports+"/etls")
+	got, err := c.send(ctx, &call{op: OpCreateETL, method: http.MethodPost, body: body}, c.imports+"/etls")
 	if err != nil {
 		return "", err
 	}
 	return identifier(got.body, got.header, etlNames), nil
 }
 
-// CreateWebhook subscribes to the end of executions, body JSON, and returns the
-// subscription's id (operation 13), "" if the answer does not tell.
-func (c *Client) CreateWebhook(ctx context.Context, body []byte) (string, error) {
-	got, err := c.send(ctx, &call{op: OpCreateWebhook, method: http.MethodPost, body: body},
-		c.webhooks+"/webhookSubscription")
-	if err != nil {
-		return "", err
+// sendable is a definition as it is sent, or what Validate says against it.
+func sendable(op Op, definition interface{ Validate() error }) ([]byte, error) {
+	if err := definition.Validate(); err != nil {
+		return nil, unsendable(op, err)
 	}
-	return identifier(got.body, got.header, webhookNames), nil
+	body, err := json.Marshal(definition)
+	return body, unsendable(op, err)
 }

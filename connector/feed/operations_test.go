@@ -3,6 +3,7 @@ package feed
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -67,13 +68,13 @@ func operations(ctx context.Context, c *Client, body []byte) []operation {
 			"",
 		},
 		{
-			"8 remote", func() error { _, err := c.OneShotRemote(ctx, body, nil); return err },
-			seen{"POST", imports + "/etl-executions", asJSON, string(body)},
+			"8 remote", func() error { _, err := c.OneShotRemote(ctx, remoteETL(), nil); return err },
+			seen{"POST", imports + "/etl-executions", asJSON, string(raw(remoteETL()))},
 			`{"id":1}`,
 		},
 		{
-			"9", func() error { _, err := c.CreateETL(ctx, body); return err },
-			seen{"POST", imports + "/etls", asJSON, string(body)},
+			"9", func() error { _, err := c.CreateETL(ctx, triggeredETL()); return err },
+			seen{"POST", imports + "/etls", asJSON, string(raw(triggeredETL()))},
 			`{"id":1}`,
 		},
 		{
@@ -92,11 +93,17 @@ func operations(ctx context.Context, c *Client, body []byte) []operation {
 			"a,b\n",
 		},
 		{
-			"13", func() error { _, err := c.CreateWebhook(ctx, body); return err },
-			seen{"POST", "/webhooks/v4/entity/acme/webhookSubscription", asJSON, string(body)},
+			"13", func() error { _, err := c.CreateWebhook(ctx, webhook()); return err },
+			seen{"POST", "/webhooks/v4/entity/acme/webhookSubscription", asJSON, compact(wantWebhook)},
 			"",
 		},
 	}
+}
+
+func compact(text string) string {
+	var b bytes.Buffer
+	_ = json.Compact(&b, []byte(text))
+	return b.String()
 }
 
 func TestEveryOperationCallsItsAddress(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 )
 
 // Record is the body of operations 4 and 5 and the answer of 6, which adds the
@@ -11,6 +12,53 @@ import (
 type Record struct {
 	BusinessKey string     `json:"businessKey,omitempty"`
 	Properties  []Property `json:"properties"`
+}
+
+// Of a property that every retrieved record carries besides those written.
+const (
+	propertyID      = "id"
+	propertyCreated = "creationMoment"
+	propertyUpdated = "updateMoment"
+)
+
+// Value is the JSON of a property, nil if the record has none of that name.
+func (r Record) Value(name string) json.RawMessage {
+	for _, p := range r.Properties {
+		if p.Name == name {
+			return p.Value
+		}
+	}
+	return nil
+}
+
+// ID is the number that the service gave a retrieved record, "" if it does not
+// tell.
+func (r Record) ID() string {
+	v, err := parse(r.Value(propertyID))
+	if err != nil {
+		return ""
+	}
+	return scalar(v)
+}
+
+// Created and Updated are the moments of a retrieved record, zero if it does not
+// tell them.
+func (r Record) Created() time.Time { return r.moment(propertyCreated) }
+
+// Updated is the moment of the last change; see Created.
+func (r Record) Updated() time.Time { return r.moment(propertyUpdated) }
+
+// moment reads an ISO 8601 timestamp with Z or an offset, which RFC 3339 allows
+// with and ISO 8601 without a colon.
+func (r Record) moment(name string) time.Time {
+	v, _ := parse(r.Value(name)) // nil is no text
+	text, _ := v.(string)
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700"} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at
+		}
+	}
+	return time.Time{}
 }
 
 // Property is one field of a record; the value is JSON as it is sent, a number
@@ -25,14 +73,7 @@ type RecordRef struct{ got answer }
 
 // BusinessKey is the record's key, as the service chose it if the body had
 // none; "" if the answer does not tell.
-func (r RecordRef) BusinessKey() string {
-	v, err := parse(r.got.body)
-	if err != nil {
-		return ""
-	}
-	object, _ := v.(map[string]any)
-	return scalar(member(object, "businessKey"))
-}
+func (r RecordRef) BusinessKey() string { return businessKeyOf(r.got.body) }
 
 // UpsertRecord creates a record or, if allowUpdate, updates the one of the same
 // business key (operation 4). body is a Record as JSON and is not to be changed
@@ -58,17 +99,23 @@ func (c *Client) UpdateRecord(ctx context.Context, table, key string, body []byt
 	return RecordRef{got}, err
 }
 
-// GetRecord reads a record (operation 6); NotFound if no record has that key.
+// GetRecord reads a record (operation 6); NotFound if no record has that key,
+// whether the service says so by its status or by an empty answer.
 func (c *Client) GetRecord(ctx context.Context, table, key string) (Record, error) {
 	got, err := c.send(ctx, &call{op: OpGetRecord, method: http.MethodGet, target: table},
 		c.records+"/customTable/", table, "/record/", key)
 	if err != nil {
 		return Record{}, err
 	}
-	var r Record
-	if err := json.Unmarshal(got.body, &r); err != nil {
-		// Said without the cause, which may quote a value.
+	r, found, err := recordAnswer(got.body)
+	if err != nil {
+		// Said without the answer, which may quote a value.
 		return Record{}, unreadable(OpGetRecord, table, got, errNoRecord)
+	}
+	if !found {
+		return Record{}, &Error{
+			op: OpGetRecord, kind: NotFound, status: got.status, target: table, text: "the answer is empty: there is no such record",
+		}
 	}
 	return r, nil
 }

@@ -87,8 +87,8 @@ func TestTriggerKnowsTheTablesCalendar(t *testing.T) {
 		}{{nil, Throttled}, {west, NoSlot}} {
 			_, pushed := c.Trigger(t.Context(), "101", fileOf("a\n"), tc.zone)
 			_, remote := c.TriggerRemote(t.Context(), "101", tc.zone)
-			_, single := c.OneShot(t.Context(), []byte(`{}`), fileOf("a\n"), tc.zone)
-			_, fetched := c.OneShotRemote(t.Context(), []byte(`{}`), tc.zone)
+			_, single := c.OneShot(t.Context(), oneShotETL(), fileOf("a\n"), tc.zone)
+			_, fetched := c.OneShotRemote(t.Context(), remoteETL(), tc.zone)
 			for _, err := range []error{pushed, remote, single, fetched} {
 				if got := errorOf(t, err).Kind(); got != tc.want {
 					t.Errorf("%v in %v: got %v, want %v", err, tc.zone, got, tc.want)

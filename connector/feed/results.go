@@ -2,7 +2,6 @@ package feed
 
 import (
 	"encoding/json"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -38,56 +37,6 @@ type Results struct {
 	Status   ExecutionStatus
 	Error    string // reason of FAILED, at most 500 printable characters
 	Counters Counters
-}
-
-// parseResults finds status, error and counters at the top of the answer or in
-// an object around them.
-func parseResults(body []byte) (Results, error) {
-	v, err := parse(body)
-	if err != nil {
-		return Results{}, err
-	}
-	object, status := statusObject(v, depth)
-	if object == nil {
-		return Results{}, errNoStatus
-	}
-	r := Results{
-		Status: ExecutionStatus(strings.ToUpper(status)),
-		Error:  describe(member(object, "error")),
-	}
-	r.Counters = countersOf(member(object, "integrationResults"))
-	return r, nil
-}
-
-func statusObject(v any, left int) (map[string]any, string) {
-	object, ok := v.(map[string]any)
-	if !ok || left == 0 {
-		return nil, ""
-	}
-	if status := plausible(scalar(member(object, "status"))); status != "" {
-		return object, status
-	}
-	for _, name := range executionNames.around {
-		if inner, status := statusObject(member(object, name), left-1); inner != nil {
-			return inner, status
-		}
-	}
-	return nil, ""
-}
-
-// describe is an error as text, whatever its shape.
-func describe(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case string:
-		return printable(v)
-	}
-	text, err := json.Marshal(v)
-	if err != nil {
-		return ""
-	}
-	return printable(string(text))
 }
 
 // The meanings of a counter, the first that fits a name counts: "linesInError"
@@ -150,12 +99,4 @@ func (c *Counters) match(path string, v any, left int) {
 			}
 		}
 	}
-}
-
-// add does not overflow: the numbers come from outside.
-func add(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
 }

@@ -1,20 +1,22 @@
 package feed
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
 // This file is where the client is tolerant of what the interface does not
-// show: the shapes of the token's life, of ids and of an execution's results.
+// show: the shapes of the token's life, of ids, of records and of an execution's
+// results. What a refusal means is told in refusal.go, what a counter of lines
+// means in results.go.
 
 // Lives of a token in which the client believes; without a usable expiresIn it
 // takes a third of the documented life, and a 401 corrects it.
@@ -161,53 +163,107 @@ func plausible(id string) string {
 	return id
 }
 
-// parse reads exactly one JSON value, numbers as they are written.
-func parse(body []byte) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, errNoJSON
+// businessKeyOf is the key in an answer of operation 4 or 5, as a member or as
+// all there is; "" if the answer does not tell.
+func businessKeyOf(body []byte) string {
+	v, err := parse(body)
+	if err != nil {
+		return ""
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errNoJSON
+	if object, ok := v.(map[string]any); ok {
+		v = member(object, "businessKey")
 	}
-	return v, nil
+	return scalar(v)
 }
 
-// member is the member of that name; failing that, of that name but for case,
-// '_' and '-' (of several, the first in order, so that an answer always means
-// the same); nil if there is none.
-func member(object map[string]any, name string) any {
-	if v, ok := object[name]; ok {
-		return v
+// recordAnswer reads the answer of operation 6. What the service says where
+// there is no record is not shown; besides 404 (which comes as an error) it may
+// be nothing, null or an object without anything: found is false then. Properties
+// may be the list of the interface or an object of values by name.
+func recordAnswer(body []byte) (r Record, found bool, err error) {
+	if len(strings.TrimSpace(string(body))) == 0 {
+		return r, false, nil
 	}
-	wanted, found := plain(name), ""
-	for candidate := range object {
-		if plain(candidate) == wanted && (found == "" || candidate < found) {
-			found = candidate
+	v, err := parse(body)
+	if err != nil {
+		return r, false, err
+	}
+	object, ok := v.(map[string]any)
+	if v == nil || ok && len(object) == 0 {
+		return r, false, nil
+	}
+	properties := member(object, "properties")
+	r.BusinessKey = scalar(member(object, "businessKey"))
+	switch properties := properties.(type) {
+	case nil:
+		if r.BusinessKey == "" {
+			return r, false, errNoRecord // an object of something else, or no object
+		}
+	case []any:
+		for _, one := range properties {
+			property, _ := one.(map[string]any)
+			name, _ := member(property, "name").(string)
+			r.Properties = append(r.Properties, Property{name, raw(member(property, "value"))})
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(properties)) {
+			r.Properties = append(r.Properties, Property{name, raw(properties[name])})
+		}
+	default:
+		return r, false, errNoRecord
+	}
+	if slices.ContainsFunc(r.Properties, func(p Property) bool { return p.Name == "" }) {
+		return Record{}, false, errNoRecord
+	}
+	return r, true, nil
+}
+
+// parseResults finds status, error and counters at the top of the answer or in
+// an object around them.
+func parseResults(body []byte) (Results, error) {
+	v, err := parse(body)
+	if err != nil {
+		return Results{}, err
+	}
+	object, status := statusObject(v, depth)
+	if object == nil {
+		return Results{}, errNoStatus
+	}
+	r := Results{
+		Status: ExecutionStatus(strings.ToUpper(status)),
+		Error:  describe(member(object, "error")),
+	}
+	r.Counters = countersOf(member(object, "integrationResults"))
+	return r, nil
+}
+
+func statusObject(v any, left int) (map[string]any, string) {
+	object, ok := v.(map[string]any)
+	if !ok || left == 0 {
+		return nil, ""
+	}
+	if status := plausible(scalar(member(object, "status"))); status != "" {
+		return object, status
+	}
+	for _, name := range executionNames.around {
+		if inner, status := statusObject(member(object, name), left-1); inner != nil {
+			return inner, status
 		}
 	}
-	return object[found]
+	return nil, ""
 }
 
-// plain is a name in lower case without anything but letters and digits.
-func plain(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return -1
-	}, strings.ToLower(name))
-}
-
-// scalar is a text or number as text; "" for everything else.
-func scalar(v any) string {
+// describe is an error as text, whatever its shape.
+func describe(v any) string {
 	switch v := v.(type) {
+	case nil:
+		return ""
 	case string:
-		return v
-	case json.Number:
-		return v.String()
+		return printable(v)
 	}
-	return ""
+	text, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return printable(string(text))
 }

@@ -74,12 +74,12 @@ func TestUploadIsAFormOfKnownLength(t *testing.T) {
 	c := s.start(t)
 	file := fileOf("a,b\n1,2\n")
 	file.Name = `cust"omers.csv`
-	got, err := c.OneShot(t.Context(), []byte(`{"x":1}`), file, nil)
+	got, err := c.OneShot(t.Context(), oneShotETL(), file, nil)
 	if err != nil || got.ID != "77" {
 		t.Fatalf("got %+v, %v; want execution 77", got, err)
 	}
 	want := map[string]string{
-		"oneshotEtl": `|application/json|{"x":1}`,
+		"oneshotEtl": "|application/json|" + string(raw(oneShotETL())),
 		"inputFile":  "cust\"omers.csv|text/csv|a,b\n1,2\n",
 	}
 	for name, part := range want {
