@@ -17,7 +17,7 @@ GOLANGCI_LINT := .bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 KAFKA_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build kafka$$' . | xargs -n1 dirname | sort -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race check lint fmt tidy generated fuzz vuln test-kafka test-faults bench image clean
+.PHONY: help build test race check lint fmt tidy generated fuzz vuln contract test-kafka test-faults bench image clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ race: ## the same with the race detector, in random order
 check: lint tidy generated race fuzz vuln ## all the gates of a change
 
 lint: $(GOLANGCI_LINT) ## go vet, golangci-lint and the format
-	go vet -tags kafka ./...
+	go vet -tags kafka,prism ./...
 	$(GOLANGCI_LINT) run
 	$(GOLANGCI_LINT) fmt --diff
 
@@ -52,6 +52,9 @@ fuzz: ## every fuzz target, FUZZTIME each
 
 vuln: ## known vulnerabilities, where their database can be reached
 	.ci/vuln $(GOVULNCHECK_VERSION)
+
+contract: ## the client against a foreign mock of the published OpenAPI document; needs Node.js
+	.ci/contract
 
 test-kafka: ## the tests against a real Apache Kafka; needs Docker
 	go test -tags kafka -count=1 -p 1 -timeout 20m $(KAFKA_PACKAGES)
