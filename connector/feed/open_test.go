@@ -44,8 +44,13 @@ func openAnswers(t *testing.T) []openAnswer {
 	ctx := t.Context()
 	body := []byte(`{"properties":[]}`)
 	ids := []reply{
-		{200, "", `{"id":"12"}`}, {201, "", `{"id":12}`}, {200, "", `"12"`}, {202, "", "12\n"},
-		{201, "/x/12", ""}, {200, "", `{"data":{"id":"12"}}`}, {200, "", `{"_links":{"self":{"href":"/x/12"}}}`},
+		{200, "", `{"id":"12"}`},
+		{201, "", `{"id":12}`},
+		{200, "", `"12"`},
+		{202, "", "12\n"},
+		{201, "/x/12", ""},
+		{200, "", `{"data":{"id":"12"}}`},
+		{200, "", `{"_links":{"self":{"href":"/x/12"}}}`},
 	}
 	nothing := []reply{{200, "", ""}, {204, "", ""}, {200, "", "accepted, thank you"}, {200, "", "{}"}}
 	missing := []reply{{404, "", ""}, {404, "", `{"status":404,"error":"no such thing"}`}, {404, "", "<html>not found</html>"}}

@@ -298,12 +298,11 @@ func TestNoOperationOfTheClientIsLeftOut(t *testing.T) {
 	for _, s := range slices.Concat(steps(), remoteSteps()) {
 		called[s.method] = true
 	}
-	client := reflect.TypeFor[*feed.Client]()
-	for i := range client.NumMethod() {
-		if name := client.Method(i).Name; !called[name] {
-			t.Errorf("no step calls feed.Client.%s", name)
+	for method := range reflect.TypeFor[*feed.Client]().Methods() {
+		if !called[method.Name] {
+			t.Errorf("no step calls feed.Client.%s", method.Name)
 		}
-		delete(called, client.Method(i).Name)
+		delete(called, method.Name)
 	}
 	for name := range called {
 		t.Errorf("a step names feed.Client.%s, which does not exist", name)

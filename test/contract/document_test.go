@@ -113,7 +113,7 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return response, r.answered(input, response)
+	return response, r.answered(request.Context(), input, response)
 }
 
 // find is the operation of a request with the values in its path. The routers of
@@ -146,7 +146,7 @@ func find(doc *openapi3.T, request *http.Request) (*routers.Route, map[string]st
 }
 
 // answered validates an answer and puts it back together.
-func (r *recorder) answered(input *openapi3filter.RequestValidationInput, response *http.Response) error {
+func (r *recorder) answered(ctx context.Context, input *openapi3filter.RequestValidationInput, response *http.Response) error {
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func (r *recorder) answered(input *openapi3filter.RequestValidationInput, respon
 
 	options := *input.Options
 	options.ExcludeResponseBody = len(body) == 0 && mayBeEmpty(operation, response.StatusCode)
-	err = openapi3filter.ValidateResponse(input.Request.Context(), &openapi3filter.ResponseValidationInput{
+	err = openapi3filter.ValidateResponse(ctx, &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: input, Status: response.StatusCode, Header: response.Header,
 		Body: io.NopCloser(bytes.NewReader(body)), Options: &options,
 	})
