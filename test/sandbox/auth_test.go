@@ -95,38 +95,6 @@ func TestNoSecretIsKept(t *testing.T) {
 	}
 }
 
-func TestIDsComeInEveryShape(t *testing.T) {
-	for shape, want := range map[sandbox.IDShape]string{
-		sandbox.IDString:     `200 {"id":"1001"}`,
-		sandbox.IDNumber:     `200 {"id":1001}`,
-		sandbox.IDBareString: `200 "1001"`,
-		sandbox.IDBareNumber: `200 1001`,
-		sandbox.IDLocation:   `200 ` + massBase + `/etls/up/trigger-execution/1001`,
-		sandbox.IDNone:       `200 `,
-	} {
-		c := config()
-		c.Shapes.ID = shape
-		w := newService(t, c).push("up", "file.csv", []byte("customerNumber\nC1\n"))
-		if got := fmt.Sprintf("%d %s%s", w.Code, w.Body, w.Header().Get("Location")); got != want {
-			t.Errorf("shape %q: got %s, want %s", shape, got, want)
-		}
-	}
-}
-
-func TestRefusalsComeInEveryShape(t *testing.T) {
-	for shape, want := range map[sandbox.ErrorShape]string{
-		sandbox.ErrorJSON:  `{"error":"no record has this business key","status":404}`,
-		sandbox.ErrorText:  `no record has this business key`,
-		sandbox.ErrorEmpty: ``,
-	} {
-		c := config()
-		c.Shapes.Errors = shape
-		if got := newService(t, c).must(404, http.MethodDelete, records+"/o1", ""); got != want {
-			t.Errorf("shape %q: got %s, want %s", shape, got, want)
-		}
-	}
-}
-
 func TestDeprecatedImportIsGone(t *testing.T) {
 	v := newService(t, config())
 	v.must(410, http.MethodPost, "/mass-imports/v4/entity/acme/table/customers/import", "")

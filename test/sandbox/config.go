@@ -115,48 +115,6 @@ const (
 	DeleteRows     Mode = "DELETE"
 )
 
-// Shapes chooses among answers that the document leaves open.
-type Shapes struct {
-	ID       IDShape     // answers of operations 8, 9, 10 and 13
-	Errors   ErrorShape  // bodies of refusals
-	Output   OutputShape // operation 12, where there is one file to give
-	Counters [5]string   // names of the counters read, in error, inserted, updated, deleted; "": the sandbox's own
-}
-
-// IDShape is how an id is answered.
-type IDShape string
-
-// The shapes of an id, for the id 12.
-const (
-	IDString     IDShape = ""            // {"id":"12"}
-	IDNumber     IDShape = "number"      // {"id":12}
-	IDBareString IDShape = "bare-string" // "12"
-	IDBareNumber IDShape = "bare-number" // 12
-	IDLocation   IDShape = "location"    // no body, header Location: …/12
-	IDNone       IDShape = "none"        // no body and no header
-)
-
-// ErrorShape is how a refusal explains itself.
-type ErrorShape string
-
-// The shapes of a refusal's body.
-const (
-	ErrorJSON  ErrorShape = ""      // {"status":400,"error":"…"}
-	ErrorText  ErrorShape = "text"  // plain text
-	ErrorEmpty ErrorShape = "empty" // no body
-)
-
-// OutputShape is how a single output file is packed. Two files always come as
-// a ZIP.
-type OutputShape string
-
-// The packings of an output file.
-const (
-	OutputCSV  OutputShape = ""
-	OutputGzip OutputShape = "gzip"
-	OutputZip  OutputShape = "zip"
-)
-
 // withDefaults fills in what the zero values stand for.
 func (c Config) withDefaults() Config {
 	if c.TokenLifetime == 0 {
@@ -171,12 +129,7 @@ func (c Config) withDefaults() Config {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	names := [5]string{"linesRead", "linesInError", "inserted", "updated", "deleted"}
-	for i, own := range names {
-		if c.Shapes.Counters[i] == "" {
-			c.Shapes.Counters[i] = own
-		}
-	}
+	c.Shapes = c.Shapes.withDefaults()
 	c.Tables = slices.Clone(c.Tables)
 	for i := range c.Tables {
 		if c.Tables[i].SlotsPerDay == 0 {

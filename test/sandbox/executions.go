@@ -57,6 +57,7 @@ type Loaded struct {
 type execution struct {
 	state   Execution
 	outputs []output
+	asked   bool // operation 11 has been called
 
 	etl    ETL
 	path   string        // of the upload

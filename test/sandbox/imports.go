@@ -21,6 +21,7 @@ type imports struct {
 	byID    map[string]*execution
 	held    bool
 	broken  map[string]*breakage // by table
+	refused []Rejection
 	dir     string               // "" until the first upload where it is ours
 	ownsDir bool
 }
@@ -214,28 +215,4 @@ func (c *call) about(e ETL) {
 		c.tables = append(c.tables, l.Table)
 	}
 	c.Table = strings.Join(c.tables, ",")
-}
-
-// results is operation 11. Beside status, error and counters the answer
-// carries the execution's id.
-func (s *Sandbox) results(r *http.Request, _ *call) (func() (answer, error), error) {
-	return func() (answer, error) {
-		e, err := s.Execution(r.PathValue("execution"))
-		if err != nil {
-			return answer{}, refuse(http.StatusNotFound, "no such execution")
-		}
-		body := map[string]any{"id": e.ID, "status": e.Status}
-		switch e.Status {
-		case Failed:
-			body["error"] = e.Error
-		case Finished:
-			counters := map[string]int64{}
-			values := []int64{e.Results.Read, e.Results.InError, e.Results.Inserted, e.Results.Updated, e.Results.Deleted}
-			for i, name := range s.conf.Shapes.Counters {
-				counters[name] = values[i]
-			}
-			body["integrationResults"] = counters
-		}
-		return answer{status: http.StatusOK, body: body}, nil
-	}, nil
 }

@@ -112,12 +112,12 @@ func (t *table) match(values map[string]any) (*Row, error) {
 			continue
 		}
 		if found != nil && r != found {
-			return nil, refuse(http.StatusConflict, "unique keys match different profiles")
+			return nil, refuse(http.StatusConflict, "unique keys match different profiles").as("KEYS_CONFLICT")
 		}
 		found = r
 	}
 	if !identified {
-		return nil, refuse(http.StatusBadRequest, "no unique key: one of %s is needed", strings.Join(t.conf.Keys, ", "))
+		return nil, refuse(http.StatusBadRequest, "no unique key: one of %s is needed", strings.Join(t.conf.Keys, ", ")).as("NO_KEY")
 	}
 	return found, nil
 }
@@ -147,7 +147,7 @@ func (t *table) replace(r *Row, values map[string]any, now time.Time) error {
 		return err
 	}
 	if other != nil && other != r {
-		return refuse(http.StatusConflict, "a unique key belongs to another profile")
+		return refuse(http.StatusConflict, "a unique key belongs to another profile").as("KEY_TAKEN")
 	}
 	t.leave(r)
 	r.Values = withoutNull(values)
