@@ -4,8 +4,6 @@ import (
 	"net/mail"
 	"strconv"
 	"strings"
-
-	"golang.org/x/text/language"
 )
 
 // Format is a standard format that a String may carry.
@@ -45,11 +43,9 @@ func (f Format) check(s string) error {
 	case Phone:
 		ok, err = isPhone(s), errNotPhone
 	case Language:
-		_, unknown := language.ParseBase(s)
-		ok, err = len(s) == 2 && unknown == nil, errNotLanguage
+		ok, err = listed(languages, s), errNotLanguage
 	case Country:
-		region, unknown := language.ParseRegion(s)
-		ok, err = len(s) == 2 && unknown == nil && region.IsCountry(), errNotCountry
+		ok, err = listed(countries, s), errNotCountry
 	case Sex:
 		ok, err = s == "M" || s == "F", errNotSex
 	case Title:
