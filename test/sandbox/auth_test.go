@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -77,6 +78,40 @@ func TestRevokedKeysGetNoTokenAndLoseTheirs(t *testing.T) {
 	v.profile(`{"attributes":{"customerNumber":"C1"}}`)
 	v.RevokeTokens()
 	v.must(401, http.MethodPost, profiles, `{}`)
+}
+
+func TestKeysCallOnlyWhatTheyHaveTheRightTo(t *testing.T) {
+	const refusal = `{"error":"the API key lacks the access right of this route","status":%d}`
+	for _, status := range []int{0, 401, 404} {
+		c := config()
+		c.Rights = map[string][]int{apiKey: {1, 12}}
+		c.Shapes.Status.NoRight = status
+		want := cmp.Or(status, 403)
+		v := newService(t, c)
+		id := v.profile(`{"attributes":{"customerNumber":"C1"}}`)
+		for _, call := range []struct{ method, path string }{
+			{http.MethodPatch, profiles + "/" + id},
+			{http.MethodDelete, profiles + "/" + id},
+			{http.MethodPost, records},
+			{http.MethodPut, records + "/o1"},
+			{http.MethodGet, records + "/o1"},
+			{http.MethodDelete, records + "/o1"},
+			{http.MethodPost, massBase + "/etl-executions"},
+			{http.MethodPost, massBase + "/etls"},
+			{http.MethodPost, massBase + "/etls/up/trigger-execution"},
+			{http.MethodGet, massBase + "/etl-executions/1/integration-results"},
+			{http.MethodPost, "/webhooks/v4/entity/acme/webhookSubscription"},
+		} {
+			if got := v.must(want, call.method, call.path, ""); got != fmt.Sprintf(refusal, want) {
+				t.Errorf("%s %s: got %s", call.method, call.path, got)
+			}
+		}
+		v.AllowKey(apiKey, 3)
+		v.must(204, http.MethodDelete, profiles+"/"+id, "") // with the token that it had
+		v.must(want, http.MethodPost, profiles, `{}`)
+		v.AllowKey(apiKey)
+		v.profile(`{"attributes":{"customerNumber":"C1"}}`)
+	}
 }
 
 func TestNoSecretIsKept(t *testing.T) {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -11,18 +12,21 @@ import (
 // Config describes the service to be played. The zero value of every field but
 // Entity and APIKeys is usable.
 type Config struct {
-	Entity        string         // owner scope of the tables, part of every path
-	APIKeys       []string       // keys that operation 14 accepts
-	TokenLifetime time.Duration  // 0: the 15 minutes of the document
-	Tables        []Table        // the tables that exist
-	ETLs          []ETL          // triggered ETLs that exist before operation 9 adds more
-	Processing    time.Duration  // how long an execution stays IN_PROGRESS
-	SlotsPerDay   int            // imports per table and calendar day; 0: 12
-	Location      *time.Location // calendar of the slots and zone of answered timestamps; nil: UTC
+	Entity        string           // owner scope of the tables, part of every path
+	APIKeys       []string         // keys that operation 14 accepts
+	Rights        map[string][]int // operations that an API key has the right to; a key without an entry has all
+	TokenLifetime time.Duration    // 0: the 15 minutes of the document
+	Tables        []Table          // the tables that exist
+	ETLs          []ETL            // triggered ETLs that exist before operation 9 adds more
+	Processing    time.Duration    // how long an execution stays IN_PROGRESS
+	SlotsPerDay   int              // imports per table and calendar day; 0: 12
+	Location      *time.Location   // calendar of the slots and zone of answered timestamps; nil: UTC
 
 	Now       func() time.Time // the service's clock; nil: time.Now
+	Log       *slog.Logger     // gets the e-mail reports, a line for each recipient; nil: nobody
 	KeepCalls int              // how many of the last calls Calls returns; 0 keeps none and costs nothing
 	Dir       string           // holds uploads and output files; "": a temporary folder that Close removes
+	Folders   string           // root of file locations, see Sandbox.Folder; "": below Dir
 	Shapes    Shapes           // answers that the document leaves open
 }
 
@@ -125,6 +129,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Location == nil {
 		c.Location = time.UTC
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -75,9 +75,13 @@ func (s *Sandbox) operation(op int, pattern string, prepare prepare) {
 // admit checks who calls and what for, then prepares the call.
 func (s *Sandbox) admit(r *http.Request, c *call, prepare prepare) (func() (answer, error), error) {
 	if c.Op != 14 {
-		c.TokenOK = s.tokens.valid(r.Header.Get("Authorization"), s.conf.Now())
+		var allowed bool
+		c.TokenOK, allowed = s.tokens.valid(r.Header.Get("Authorization"), c.Op, s.conf.Now())
 		if !c.TokenOK {
 			return nil, refuse(http.StatusUnauthorized, "the token has expired or is unknown")
+		}
+		if !allowed {
+			return nil, refuse(s.conf.Shapes.Status.NoRight, "the API key lacks the access right of this route").as("NO_RIGHT")
 		}
 		if r.PathValue("entity") != s.conf.Entity {
 			return nil, refuse(http.StatusNotFound, "no such entity")

@@ -47,7 +47,7 @@ func New(c Config) (*Sandbox, error) {
 		conf:   c,
 		mux:    http.NewServeMux(),
 		tables: map[string]*table{},
-		tokens: newTokens(c.APIKeys),
+		tokens: newTokens(c),
 		slots:  slots{used: map[slotDay]int{}},
 		life:   life,
 		end:    end,
