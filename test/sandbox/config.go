@@ -66,8 +66,18 @@ type Segment struct {
 // file, several for a ZIP whose files are told apart by name and loaded in the
 // order given here.
 type ETL struct {
-	ID    string
-	Loads []Load
+	ID         string
+	Loads      []Load
+	Fetch      Fetch    // where operation 10 without a file gets it
+	Output     Location // where output files are dropped beside being kept for operation 12
+	Recipients []string // e-mail addresses of those who get a report
+	Paused     bool     // operation 10 refuses
+}
+
+// Fetch is the remote location of input files.
+type Fetch struct {
+	Remote string // remoteLocationId; "": files are pushed
+	Delete bool   // remove fetched files after success
 }
 
 // Load says how one file goes into one table.
@@ -78,7 +88,13 @@ type Load struct {
 	Columns []Column // attribute mapping; none: every header is the field of its name
 	Flags            // of every column where Columns is empty
 
-	FileNamePattern     string // in a ZIP of several files; $YYYYMMDD stands for eight digits, * for anything
+	// FileNamePattern names the file in a ZIP of several, and at a remote
+	// location; $YYYYMMDD stands for eight digits, * for anything. A file that is
+	// fetched may be compressed, and then has a name of its own.
+	FileNamePattern           string
+	Compression               Compression
+	CompressedFileNamePattern string
+
 	GenerateErrorFiles  bool   // rows in error can be had from operation 12
 	GenerateResultFiles bool   // accepted rows can be had from operation 12
 }
@@ -196,8 +212,16 @@ func (e ETL) validate(tables map[string]Table) error {
 		if _, err := l.CSV.compile(); err != nil {
 			return fmt.Errorf("load %d: %w", i+1, err)
 		}
-		if len(e.Loads) > 1 && l.FileNamePattern == "" {
-			return fmt.Errorf("load %d: one of several files needs a fileNamePattern", i+1)
+		if (len(e.Loads) > 1 || e.Fetch.Remote != "") && l.FileNamePattern == "" {
+			return fmt.Errorf("load %d: one of several files, or one to fetch, needs a fileNamePattern", i+1)
+		}
+		if !l.Compression.valid() {
+			return fmt.Errorf("load %d: no compressionType %q", i+1, l.Compression)
+		}
+		for _, c := range l.Columns {
+			if _, err := dateLayout(c.DateFormat); err != nil {
+				return fmt.Errorf("load %d: header %q: %w", i+1, c.Header, err)
+			}
 		}
 	}
 	return nil

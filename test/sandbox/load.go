@@ -37,21 +37,39 @@ type column struct {
 	Flags
 }
 
-// load applies an execution's files, in two passes over each: a global error
-// of any of them must leave all tables as they were, and rows are not kept in
-// memory meanwhile.
-func (s *Sandbox) load(e *execution) ([]Loaded, []output, error) {
+// load applies an execution's files, pushed or fetched.
+func (s *Sandbox) load(e *execution) (loaded []Loaded, outputs []output, err error) {
 	if reason := s.imports.breaks(e.etl); reason != "" {
 		return nil, nil, errors.New(reason)
 	}
-	files, done, err := unpack(e.path, e.state.File)
+	if e.pushed {
+		files, _, done, err := unpack(e.path, e.state.File)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer func() { _ = done() }() // it was only read
+		if files, err = assign(e.etl.Loads, files); err != nil {
+			return nil, nil, err
+		}
+		return s.loadFiles(e, files)
+	}
+	r, files, err := s.fetch(e)
+	if r != nil {
+		defer func() { err = errors.Join(err, r.end(err == nil && e.etl.Fetch.Delete)) }()
+		s.imports.mu.Lock()
+		e.state.File, e.state.Bytes = r.name(), r.bytes
+		s.imports.mu.Unlock()
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { _ = done() }() // it was only read
-	if files, err = assign(e.etl.Loads, files); err != nil {
-		return nil, nil, err
-	}
+	return s.loadFiles(e, files)
+}
+
+// loadFiles loads a file for each load, in two passes over each: a global error
+// of any of them must leave all tables as they were, and rows are not kept in
+// memory meanwhile.
+func (s *Sandbox) loadFiles(e *execution, files []file) ([]Loaded, []output, error) {
 	loadings := make([]*loading, len(files))
 	for i, l := range e.etl.Loads {
 		loadings[i] = &loading{
@@ -142,10 +160,14 @@ func (l *loading) mapHeader() error {
 		if !ok {
 			return fmt.Errorf("header %q: the table has no field %q", header, c.Attribute)
 		}
-		if _, is := technical[c.Attribute]; is && !l.table.conf.Custom && l.Mode != CreateOnly {
+		if l.table.technical(c.Attribute) && l.Mode != CreateOnly {
 			return fmt.Errorf("header %q: a technical attribute is taken from CREATE_ONLY imports alone", header)
 		}
-		l.columns = append(l.columns, column{c.Attribute, r, dateLayout(c.DateFormat), c.Flags})
+		layout, err := dateLayout(c.DateFormat)
+		if err != nil {
+			return err
+		}
+		l.columns = append(l.columns, column{c.Attribute, r, layout, c.Flags})
 	}
 	return nil
 }

@@ -95,6 +95,13 @@ func (t *table) rule(column string) (r rule, ok bool) {
 	return rule{free: true}, t.conf.Open
 }
 
+// technical reports whether a column is one of the recency attributes.
+func (t *table) technical(column string) bool {
+	_, listed := t.rules[column]
+	_, is := technical[column]
+	return is && !listed && !t.conf.Custom
+}
+
 // match looks up each unique key among values. It returns nil when no row has
 // one of them, and a refusal when they belong to different rows or when there
 // are none: a row that cannot be identified could never be matched again.
