@@ -40,6 +40,7 @@ type Table struct {
 	Subscriptions []string  // names, without "subscriptions#"
 	Segments      []Segment // names, without "S_"
 	SlotsPerDay   int       // 0: Config.SlotsPerDay
+	Link          Link      // of a custom table to a profile table
 
 	// Discard checks and counts writes but keeps no row, so that a measurement
 	// pays for the service as little as possible. Every write counts as a new row.
@@ -53,6 +54,46 @@ type Field struct {
 	MaxLength int    // of a String, in characters; 0: 255
 	Multi     bool   // holds a list of values
 	Format    Format // standardFormat decorator of a String; "": none
+}
+
+// Link ties the records of a custom table to profiles.
+type Link struct {
+	Table      string     // profile table; "": none
+	Attribute  string     // unique-key attribute of the profile table
+	Property   string     // of the custom table, holds the same value
+	Capability Capability // of the custom table
+	Cascade    bool       // deleting a profile deletes its records; wants one of the capabilities
+}
+
+// Capability is what a custom table is for.
+type Capability string
+
+// The capabilities whose tables may be linked with a cascade.
+const (
+	Interaction Capability = "Interaction"
+	LinkedData  Capability = "Linked Data"
+)
+
+// cascades reports whether deleting a profile deletes linked records.
+func (l Link) cascades() bool {
+	return l.Table != "" && l.Cascade && (l.Capability == Interaction || l.Capability == LinkedData)
+}
+
+// validate checks a link against the tables that exist.
+func (l Link) validate(tables map[string]Table) error {
+	switch to, ok := tables[l.Table]; {
+	case l.Table == "":
+		return nil
+	case !ok || to.Custom:
+		return fmt.Errorf("link: no profile table %q", l.Table)
+	case !slices.Contains(to.Keys, l.Attribute):
+		return fmt.Errorf("link: %q is not a unique key of table %s", l.Attribute, l.Table)
+	case l.Property == "":
+		return errors.New("link: a property is needed")
+	case l.Cascade && !l.cascades():
+		return errors.New("link: a cascade wants the capability Interaction or Linked Data")
+	}
+	return nil
 }
 
 // Segment is a segmentation: simple (true or false) without Values, exclusive
@@ -95,8 +136,8 @@ type Load struct {
 	Compression               Compression
 	CompressedFileNamePattern string
 
-	GenerateErrorFiles  bool   // rows in error can be had from operation 12
-	GenerateResultFiles bool   // accepted rows can be had from operation 12
+	GenerateErrorFiles  bool // rows in error can be had from operation 12
+	GenerateResultFiles bool // accepted rows can be had from operation 12
 }
 
 // Column maps one header of the file to a field of the table.
@@ -186,6 +227,11 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("table %s: a profile table needs a unique-key attribute", t.Name))
 		}
 		tables[t.Name] = t
+	}
+	for _, t := range c.Tables {
+		if err := t.Link.validate(tables); err != nil {
+			errs = append(errs, fmt.Errorf("table %s: %w", t.Name, err))
+		}
 	}
 	for _, e := range c.ETLs {
 		if err := e.validate(tables); err != nil {

@@ -19,7 +19,7 @@ type imports struct {
 	held    bool
 	broken  map[string]*breakage // by table
 	refused []Rejection
-	dir     string               // "" until the first upload where it is ours
+	dir     string // "" until the first upload where it is ours
 	ownsDir bool
 }
 

@@ -1,8 +1,8 @@
 package sandbox_test
 
 import (
-	"cmp"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"maps"

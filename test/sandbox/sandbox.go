@@ -58,6 +58,12 @@ func New(c Config) (*Sandbox, error) {
 	for _, t := range c.Tables {
 		s.tables[t.Name] = newTable(t)
 	}
+	for _, t := range s.tables {
+		if t.conf.Link.cascades() {
+			profiles := s.tables[t.conf.Link.Table]
+			profiles.cascade = append(profiles.cascade, t)
+		}
+	}
 	s.routes()
 	return s, nil
 }
