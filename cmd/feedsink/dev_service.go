@@ -23,7 +23,7 @@ func runService(ctx context.Context, out, log io.Writer, listen string) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	s, err := playground.StartService(dir, listen, slog.New(slog.NewTextHandler(log, nil)))
+	s, err := playground.StartService(dir, listen, slog.New(slog.NewTextHandler(log, nil))) //nolint:contextcheck // it lives until Close
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w: choose another address with --listen", err)
 	}

@@ -16,14 +16,14 @@ import (
 // returns what it says of itself, by name.
 func playService(t *testing.T) (said map[string]string, stop func() (int, error)) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
 	r, w := io.Pipe()
+	root := newRoot()
+	root.SetArgs([]string{"dev", "--service-only", "--listen", "127.0.0.1:0"})
+	root.SetOut(w)
+	root.SetErr(io.Discard)
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		root := newRoot()
-		root.SetArgs([]string{"dev", "--service-only", "--listen", "127.0.0.1:0"})
-		root.SetOut(w)
-		root.SetErr(io.Discard)
 		err := root.ExecuteContext(ctx)
 		_ = w.Close() // a pipe's Close returns no error
 		ended <- err

@@ -32,9 +32,24 @@ var errDateFormat = errors.New("DATE_FORMAT: yyyy, yy, MM, M, dd, d, HH, H, hh, 
 // datePieces are what a format is made of, the longest first, and what Go
 // writes for them.
 var datePieces = []struct{ piece, layout string }{
-	{"yyyy", "2006"}, {"yy", "06"}, {"MM", "01"}, {"M", "1"}, {"dd", "02"}, {"d", "2"},
-	{"HH", "15"}, {"H", "15"}, {"hh", "03"}, {"a", "PM"}, {"mm", "04"}, {"ss", "05"},
-	{".SSS", ".000"}, {",SSS", ",000"}, {"XXX", "Z07:00"}, {"XX", "Z0700"}, {"X", "Z07"}, {"Z", "-0700"},
+	{"yyyy", "2006"},
+	{"yy", "06"},
+	{"MM", "01"},
+	{"M", "1"},
+	{"dd", "02"},
+	{"d", "2"},
+	{"HH", "15"},
+	{"H", "15"},
+	{"hh", "03"},
+	{"a", "PM"},
+	{"mm", "04"},
+	{"ss", "05"},
+	{".SSS", ".000"},
+	{",SSS", ",000"},
+	{"XXX", "Z07:00"},
+	{"XX", "Z0700"},
+	{"X", "Z07"},
+	{"Z", "-0700"},
 }
 
 // dateLayout turns a format such as dd/MM/yyyy HH:mm:ss into Go's. Which

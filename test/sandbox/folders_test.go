@@ -63,30 +63,38 @@ func TestOneShotFetchesFromARemoteLocation(t *testing.T) {
 		{
 			"plain", `"file":{"fileNamePattern":"c-$YYYYMMDD.csv","compressionType":"NONE"}`,
 			map[string][]byte{"c-20261120.csv": []byte("nope\n"), "c-20261121.csv": []byte(csv), "c-2026.csv": nil},
-			sandbox.Finished, "", "c-20261121.csv", []string{"c-2026.csv", "c-20261120.csv", "c-20261121.csv"},
+			sandbox.Finished, "", "c-20261121.csv",
+			[]string{"c-2026.csv", "c-20261120.csv", "c-20261121.csv"},
 		},
 		{
 			"gzip, deleted on success", `"file":{"fileNamePattern":"c.csv","compressionType":"GZIP","compressedFileNamePattern":"c-*.gz"},"deleteFilesOnSuccess":true`,
 			map[string][]byte{"c-1.gz": gzipped(t, csv), "keep.csv": nil},
-			sandbox.Finished, "", "c-1.gz", []string{"keep.csv"},
+			sandbox.Finished, "", "c-1.gz",
+			[]string{"keep.csv"},
 		},
 		{
 			"zip", `"file":{"fileNamePattern":"c.csv","compressionType":"ZIP","compressedFileNamePattern":"c.zip"},"deleteFilesOnSuccess":false`,
 			map[string][]byte{"c.zip": zipped(t, map[string]string{"any.csv": csv})},
-			sandbox.Finished, "", "c.zip", []string{"c.zip"},
+			sandbox.Finished, "", "c.zip",
+			[]string{"c.zip"},
 		},
 		{
 			"zip of two", `"file":{"fileNamePattern":"a.csv","compressionType":"ZIP","compressedFileNamePattern":"c.zip"},"deleteFilesOnSuccess":true`,
 			map[string][]byte{"c.zip": zipped(t, two)},
-			sandbox.Failed, "invalid file: a ZIP with one file is expected, it holds 2", "c.zip", []string{"c.zip"},
+			sandbox.Failed, "invalid file: a ZIP with one file is expected, it holds 2", "c.zip",
+			[]string{"c.zip"},
 		},
 		{
-			"missing", `"file":{"fileNamePattern":"c.csv"}`, map[string][]byte{"C.csv": []byte(csv)},
-			sandbox.Failed, "missing file: none at the remote location matches c.csv", "", []string{"C.csv"},
+			"missing", `"file":{"fileNamePattern":"c.csv"}`,
+			map[string][]byte{"C.csv": []byte(csv)},
+			sandbox.Failed, "missing file: none at the remote location matches c.csv", "",
+			[]string{"C.csv"},
 		},
 		{
-			"packed otherwise", `"file":{"fileNamePattern":"c.csv","compressionType":"ZIP"}`, map[string][]byte{"c.csv": []byte(csv)},
-			sandbox.Failed, "invalid file: compressionType ZIP is expected, it is NONE", "c.csv", []string{"c.csv"},
+			"packed otherwise", `"file":{"fileNamePattern":"c.csv","compressionType":"ZIP"}`,
+			map[string][]byte{"c.csv": []byte(csv)},
+			sandbox.Failed, "invalid file: compressionType ZIP is expected, it is NONE", "c.csv",
+			[]string{"c.csv"},
 		},
 	} {
 		cfg := config()
