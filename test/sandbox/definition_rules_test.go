@@ -89,6 +89,7 @@ func TestBrokenDefinitionsAreRefused(t *testing.T) {
 		{`{"fileCode":"o","fileName`, `{"fileCode":"c","fileName`, `fileCode "c" stands there twice`},
 		{`{"fileCode":"o","destination"`, `{"fileCode":"x","destination"`, `no file has the fileCode "x"`},
 		{`{"fileCode":"o","destination"`, `{"fileCode":"c","destination"`, `one item per file is expected, "c" has two`},
+		{`"input":{"files":[`, `"input":{"files":[{"fileCode":"z","fileNamePattern":"z.csv"},`, "one item per file is expected, there are 2 for 3 files"},
 		{`{"fileCode":"o","csvFormat"`, `{"fileCode":"x","csvFormat"`, `inputFilesProperties: no file has the fileCode "x"`},
 		{`{"fileCode":"o","csvFormat":{"encoding":"UTF-8","separator":"|","enclosing":"\""}}`, `{"fileCode":"o"}`, `file "o": its csvFormat is missing`},
 		{`"separator":"|"`, `"separator":"||"`, "csvFormat.separator: one ASCII character"},
