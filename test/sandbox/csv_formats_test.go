@@ -37,10 +37,11 @@ func TestValuesSurviveEveryFormat(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				c := config()
+				c.ETLs = []sandbox.ETL{{ID: "up", Loads: []sandbox.Load{{Table: "customers", Mode: sandbox.CreateOrUpdate, CSV: format}}}}
+				v := newService(t, c)
 				for kind, pack := range compressions {
-					c := config()
-					c.ETLs = []sandbox.ETL{{ID: "up", Loads: []sandbox.Load{{Table: "customers", Mode: sandbox.CreateOrUpdate, CSV: format}}}}
-					v := newService(t, c)
+					v.Empty()
 					if e := v.finish(v.push("up", "f", pack(file))); e.Results.Inserted != int64(len(values)) {
 						t.Fatalf("%+v %s: got %s %s %+v, want %d rows", format, kind, e.Status, e.Error, e.Results, len(values))
 					}
