@@ -19,16 +19,30 @@ import (
 func newDev() *cobra.Command {
 	var events int
 	var seed uint64
-	var verbose bool
+	var verbose, serviceOnly bool
+	var listen string
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Try it: embedded broker and service, sample events, the sink on top",
 		Long: "dev starts a Kafka broker and the service inside this process, produces sample events and runs the\n" +
 			"sink between them. With --events it stops by itself after that many, and compares every table with\n" +
-			"what was sent. Nothing outside of this process is touched; its files are removed at the end.",
+			"what was sent. Nothing outside of this process is touched; its files are removed at the end.\n\n" +
+			"With --service-only it is the service alone, for a sink or a script of yours, with a page that shows its\n" +
+			"tables, executions and calls.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if events < 0 {
 				return &usageError{fmt.Errorf("--events: must not be negative, is %d", events)}
+			}
+			if serviceOnly {
+				for _, other := range []string{"events", "seed", "verbose"} {
+					if cmd.Flags().Changed(other) {
+						return &usageError{fmt.Errorf("--%s: makes no sense with --service-only", other)}
+					}
+				}
+				return runService(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), listen)
+			}
+			if cmd.Flags().Changed("listen") {
+				return &usageError{errors.New("--listen: makes no sense without --service-only")}
 			}
 			return runDev(cmd.Context(), cmd.OutOrStdout(), devOptions{events, seed, verbose})
 		},
@@ -36,6 +50,8 @@ func newDev() *cobra.Command {
 	cmd.Flags().IntVar(&events, "events", 0, "stop after this many events; 0: go on until interrupted")
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "which sample events")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the sink's log")
+	cmd.Flags().BoolVar(&serviceOnly, "service-only", false, "the service alone, until interrupted")
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8090", "address of the service, with --service-only")
 	return cmd
 }
 

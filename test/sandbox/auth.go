@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,40 +14,49 @@ import (
 // tokens knows which keys may have tokens and which tokens are out.
 type tokens struct {
 	mu   sync.Mutex
-	keys map[string]bool
+	keys map[string]rights
 	out  map[string]grant // by token
 }
+
+// rights are the operations that a key may call; nil: all.
+type rights []int
+
+func (r rights) include(op int) bool { return r == nil || slices.Contains(r, op) }
 
 type grant struct {
 	key  string
 	ends time.Time
 }
 
-func newTokens(keys []string) *tokens {
-	t := &tokens{keys: map[string]bool{}, out: map[string]grant{}}
-	for _, k := range keys {
-		t.keys[k] = true
+func newTokens(c Config) *tokens {
+	t := &tokens{keys: map[string]rights{}, out: map[string]grant{}}
+	for _, k := range c.APIKeys {
+		t.keys[k] = c.Rights[k]
 	}
 	return t
 }
 
-// valid checks the Authorization header of a call.
-func (t *tokens) valid(header string, now time.Time) bool {
+// valid checks the Authorization header of a call, and whether its key has the
+// right to the operation.
+func (t *tokens) valid(header string, op int, now time.Time) (valid, allowed bool) {
 	token, bearer := strings.CutPrefix(header, "Bearer ")
 	if !bearer {
-		return false
+		return false, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g, known := t.out[token]
-	return known && now.Before(g.ends)
+	if !known || !now.Before(g.ends) {
+		return false, false
+	}
+	return true, t.keys[g.key].include(op)
 }
 
 // issue makes a token for a key; ok is false when the key is wrong or revoked.
 func (t *tokens) issue(key string, now time.Time, lifetime time.Duration) (token string, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.keys[key] {
+	if _, known := t.keys[key]; !known {
 		return "", false
 	}
 	maps.DeleteFunc(t.out, func(_ string, g grant) bool { return !now.Before(g.ends) })
@@ -55,11 +65,12 @@ func (t *tokens) issue(key string, now time.Time, lifetime time.Duration) (token
 	return token, true
 }
 
-// AllowKey makes operation 14 accept a key.
-func (s *Sandbox) AllowKey(key string) {
+// AllowKey makes operation 14 accept a key, with the right to these operations,
+// or to all where none is given. Tokens that the key has get the same rights.
+func (s *Sandbox) AllowKey(key string, operations ...int) {
 	s.tokens.mu.Lock()
 	defer s.tokens.mu.Unlock()
-	s.tokens.keys[key] = true
+	s.tokens.keys[key] = operations
 }
 
 // RevokeKey makes operation 14 refuse a key and ends the tokens made for it.

@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -79,6 +80,40 @@ func TestRevokedKeysGetNoTokenAndLoseTheirs(t *testing.T) {
 	v.must(401, http.MethodPost, profiles, `{}`)
 }
 
+func TestKeysCallOnlyWhatTheyHaveTheRightTo(t *testing.T) {
+	const refusal = `{"error":"the API key lacks the access right of this route","status":%d}`
+	for _, status := range []int{0, 401, 404} {
+		c := config()
+		c.Rights = map[string][]int{apiKey: {1, 12}}
+		c.Shapes.Status.NoRight = status
+		want := cmp.Or(status, 403)
+		v := newService(t, c)
+		id := v.profile(`{"attributes":{"customerNumber":"C1"}}`)
+		for _, call := range []struct{ method, path string }{
+			{http.MethodPatch, profiles + "/" + id},
+			{http.MethodDelete, profiles + "/" + id},
+			{http.MethodPost, records},
+			{http.MethodPut, records + "/o1"},
+			{http.MethodGet, records + "/o1"},
+			{http.MethodDelete, records + "/o1"},
+			{http.MethodPost, massBase + "/etl-executions"},
+			{http.MethodPost, massBase + "/etls"},
+			{http.MethodPost, massBase + "/etls/up/trigger-execution"},
+			{http.MethodGet, massBase + "/etl-executions/1/integration-results"},
+			{http.MethodPost, "/webhooks/v4/entity/acme/webhookSubscription"},
+		} {
+			if got := v.must(want, call.method, call.path, ""); got != fmt.Sprintf(refusal, want) {
+				t.Errorf("%s %s: got %s", call.method, call.path, got)
+			}
+		}
+		v.AllowKey(apiKey, 3)
+		v.must(204, http.MethodDelete, profiles+"/"+id, "") // with the token that it had
+		v.must(want, http.MethodPost, profiles, `{}`)
+		v.AllowKey(apiKey)
+		v.profile(`{"attributes":{"customerNumber":"C1"}}`)
+	}
+}
+
 func TestNoSecretIsKept(t *testing.T) {
 	v := newService(t, config())
 	v.askToken(apiKey + "x")
@@ -91,38 +126,6 @@ func TestNoSecretIsKept(t *testing.T) {
 	for _, secret := range []string{apiKey, v.token} {
 		if strings.Contains(string(all)+fmt.Sprintf("%+v", v.Calls()), secret) {
 			t.Errorf("a secret stands in what the sandbox tells")
-		}
-	}
-}
-
-func TestIDsComeInEveryShape(t *testing.T) {
-	for shape, want := range map[sandbox.IDShape]string{
-		sandbox.IDString:     `200 {"id":"1001"}`,
-		sandbox.IDNumber:     `200 {"id":1001}`,
-		sandbox.IDBareString: `200 "1001"`,
-		sandbox.IDBareNumber: `200 1001`,
-		sandbox.IDLocation:   `200 ` + massBase + `/etls/up/trigger-execution/1001`,
-		sandbox.IDNone:       `200 `,
-	} {
-		c := config()
-		c.Shapes.ID = shape
-		w := newService(t, c).push("up", "file.csv", []byte("customerNumber\nC1\n"))
-		if got := fmt.Sprintf("%d %s%s", w.Code, w.Body, w.Header().Get("Location")); got != want {
-			t.Errorf("shape %q: got %s, want %s", shape, got, want)
-		}
-	}
-}
-
-func TestRefusalsComeInEveryShape(t *testing.T) {
-	for shape, want := range map[sandbox.ErrorShape]string{
-		sandbox.ErrorJSON:  `{"error":"no record has this business key","status":404}`,
-		sandbox.ErrorText:  `no record has this business key`,
-		sandbox.ErrorEmpty: ``,
-	} {
-		c := config()
-		c.Shapes.Errors = shape
-		if got := newService(t, c).must(404, http.MethodDelete, records+"/o1", ""); got != want {
-			t.Errorf("shape %q: got %s, want %s", shape, got, want)
 		}
 	}
 }

@@ -74,6 +74,15 @@ func (s *Sandbox) Calls() []Call {
 // of them. CallCount(14) is the number of token requests.
 func (s *Sandbox) CallCount(op int) int64 { return s.log.counts[op].Load() }
 
+// counts is CallCount of every operation.
+func (s *Sandbox) counts() map[int]int64 {
+	counts := map[int]int64{}
+	for op := 1; op < operations; op++ {
+		counts[op] = s.CallCount(op)
+	}
+	return counts
+}
+
 // digest tells bodies apart in the log without keeping them.
 func digest(body []byte) string {
 	h := fnv.New64a()

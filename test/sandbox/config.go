@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -11,18 +12,21 @@ import (
 // Config describes the service to be played. The zero value of every field but
 // Entity and APIKeys is usable.
 type Config struct {
-	Entity        string         // owner scope of the tables, part of every path
-	APIKeys       []string       // keys that operation 14 accepts
-	TokenLifetime time.Duration  // 0: the 15 minutes of the document
-	Tables        []Table        // the tables that exist
-	ETLs          []ETL          // triggered ETLs that exist before operation 9 adds more
-	Processing    time.Duration  // how long an execution stays IN_PROGRESS
-	SlotsPerDay   int            // imports per table and calendar day; 0: 12
-	Location      *time.Location // calendar of the slots and zone of answered timestamps; nil: UTC
+	Entity        string           // owner scope of the tables, part of every path
+	APIKeys       []string         // keys that operation 14 accepts
+	Rights        map[string][]int // operations that an API key has the right to; a key without an entry has all
+	TokenLifetime time.Duration    // 0: the 15 minutes of the document
+	Tables        []Table          // the tables that exist
+	ETLs          []ETL            // triggered ETLs that exist before operation 9 adds more
+	Processing    time.Duration    // how long an execution stays IN_PROGRESS
+	SlotsPerDay   int              // imports per table and calendar day; 0: 12
+	Location      *time.Location   // calendar of the slots and zone of answered timestamps; nil: UTC
 
 	Now       func() time.Time // the service's clock; nil: time.Now
+	Log       *slog.Logger     // gets the e-mail reports, a line for each recipient; nil: nobody
 	KeepCalls int              // how many of the last calls Calls returns; 0 keeps none and costs nothing
 	Dir       string           // holds uploads and output files; "": a temporary folder that Close removes
+	Folders   string           // root of file locations, see Sandbox.Folder; "": below Dir
 	Shapes    Shapes           // answers that the document leaves open
 }
 
@@ -36,6 +40,7 @@ type Table struct {
 	Subscriptions []string  // names, without "subscriptions#"
 	Segments      []Segment // names, without "S_"
 	SlotsPerDay   int       // 0: Config.SlotsPerDay
+	Link          Link      // of a custom table to a profile table
 
 	// Discard checks and counts writes but keeps no row, so that a measurement
 	// pays for the service as little as possible. Every write counts as a new row.
@@ -51,6 +56,46 @@ type Field struct {
 	Format    Format // standardFormat decorator of a String; "": none
 }
 
+// Link ties the records of a custom table to profiles.
+type Link struct {
+	Table      string     // profile table; "": none
+	Attribute  string     // unique-key attribute of the profile table
+	Property   string     // of the custom table, holds the same value
+	Capability Capability // of the custom table
+	Cascade    bool       // deleting a profile deletes its records; wants one of the capabilities
+}
+
+// Capability is what a custom table is for.
+type Capability string
+
+// The capabilities whose tables may be linked with a cascade.
+const (
+	Interaction Capability = "Interaction"
+	LinkedData  Capability = "Linked Data"
+)
+
+// cascades reports whether deleting a profile deletes linked records.
+func (l Link) cascades() bool {
+	return l.Table != "" && l.Cascade && (l.Capability == Interaction || l.Capability == LinkedData)
+}
+
+// validate checks a link against the tables that exist.
+func (l Link) validate(tables map[string]Table) error {
+	switch to, ok := tables[l.Table]; {
+	case l.Table == "":
+		return nil
+	case !ok || to.Custom:
+		return fmt.Errorf("link: no profile table %q", l.Table)
+	case !slices.Contains(to.Keys, l.Attribute):
+		return fmt.Errorf("link: %q is not a unique key of table %s", l.Attribute, l.Table)
+	case l.Property == "":
+		return errors.New("link: a property is needed")
+	case l.Cascade && !l.cascades():
+		return errors.New("link: a cascade wants the capability Interaction or Linked Data")
+	}
+	return nil
+}
+
 // Segment is a segmentation: simple (true or false) without Values, exclusive
 // (one of Values) with them.
 type Segment struct {
@@ -62,8 +107,18 @@ type Segment struct {
 // file, several for a ZIP whose files are told apart by name and loaded in the
 // order given here.
 type ETL struct {
-	ID    string
-	Loads []Load
+	ID         string
+	Loads      []Load
+	Fetch      Fetch    // where operation 10 without a file gets it
+	Output     Location // where output files are dropped beside being kept for operation 12
+	Recipients []string // e-mail addresses of those who get a report
+	Paused     bool     // operation 10 refuses
+}
+
+// Fetch is the remote location of input files.
+type Fetch struct {
+	Remote string // remoteLocationId; "": files are pushed
+	Delete bool   // remove fetched files after success
 }
 
 // Load says how one file goes into one table.
@@ -74,9 +129,15 @@ type Load struct {
 	Columns []Column // attribute mapping; none: every header is the field of its name
 	Flags            // of every column where Columns is empty
 
-	FileNamePattern     string // in a ZIP of several files; $YYYYMMDD stands for eight digits, * for anything
-	GenerateErrorFiles  bool   // rows in error can be had from operation 12
-	GenerateResultFiles bool   // accepted rows can be had from operation 12
+	// FileNamePattern names the file in a ZIP of several, and at a remote
+	// location; $YYYYMMDD stands for eight digits, * for anything. A file that is
+	// fetched may be compressed, and then has a name of its own.
+	FileNamePattern           string
+	Compression               Compression
+	CompressedFileNamePattern string
+
+	GenerateErrorFiles  bool // rows in error can be had from operation 12
+	GenerateResultFiles bool // accepted rows can be had from operation 12
 }
 
 // Column maps one header of the file to a field of the table.
@@ -115,48 +176,6 @@ const (
 	DeleteRows     Mode = "DELETE"
 )
 
-// Shapes chooses among answers that the document leaves open.
-type Shapes struct {
-	ID       IDShape     // answers of operations 8, 9, 10 and 13
-	Errors   ErrorShape  // bodies of refusals
-	Output   OutputShape // operation 12, where there is one file to give
-	Counters [5]string   // names of the counters read, in error, inserted, updated, deleted; "": the sandbox's own
-}
-
-// IDShape is how an id is answered.
-type IDShape string
-
-// The shapes of an id, for the id 12.
-const (
-	IDString     IDShape = ""            // {"id":"12"}
-	IDNumber     IDShape = "number"      // {"id":12}
-	IDBareString IDShape = "bare-string" // "12"
-	IDBareNumber IDShape = "bare-number" // 12
-	IDLocation   IDShape = "location"    // no body, header Location: …/12
-	IDNone       IDShape = "none"        // no body and no header
-)
-
-// ErrorShape is how a refusal explains itself.
-type ErrorShape string
-
-// The shapes of a refusal's body.
-const (
-	ErrorJSON  ErrorShape = ""      // {"status":400,"error":"…"}
-	ErrorText  ErrorShape = "text"  // plain text
-	ErrorEmpty ErrorShape = "empty" // no body
-)
-
-// OutputShape is how a single output file is packed. Two files always come as
-// a ZIP.
-type OutputShape string
-
-// The packings of an output file.
-const (
-	OutputCSV  OutputShape = ""
-	OutputGzip OutputShape = "gzip"
-	OutputZip  OutputShape = "zip"
-)
-
 // withDefaults fills in what the zero values stand for.
 func (c Config) withDefaults() Config {
 	if c.TokenLifetime == 0 {
@@ -168,15 +187,13 @@ func (c Config) withDefaults() Config {
 	if c.Location == nil {
 		c.Location = time.UTC
 	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	names := [5]string{"linesRead", "linesInError", "inserted", "updated", "deleted"}
-	for i, own := range names {
-		if c.Shapes.Counters[i] == "" {
-			c.Shapes.Counters[i] = own
-		}
-	}
+	c.Shapes = c.Shapes.withDefaults()
 	c.Tables = slices.Clone(c.Tables)
 	for i := range c.Tables {
 		if c.Tables[i].SlotsPerDay == 0 {
@@ -211,6 +228,11 @@ func (c Config) Validate() error {
 		}
 		tables[t.Name] = t
 	}
+	for _, t := range c.Tables {
+		if err := t.Link.validate(tables); err != nil {
+			errs = append(errs, fmt.Errorf("table %s: %w", t.Name, err))
+		}
+	}
 	for _, e := range c.ETLs {
 		if err := e.validate(tables); err != nil {
 			errs = append(errs, fmt.Errorf("etl %s: %w", e.ID, err))
@@ -236,8 +258,16 @@ func (e ETL) validate(tables map[string]Table) error {
 		if _, err := l.CSV.compile(); err != nil {
 			return fmt.Errorf("load %d: %w", i+1, err)
 		}
-		if len(e.Loads) > 1 && l.FileNamePattern == "" {
-			return fmt.Errorf("load %d: one of several files needs a fileNamePattern", i+1)
+		if (len(e.Loads) > 1 || e.Fetch.Remote != "") && l.FileNamePattern == "" {
+			return fmt.Errorf("load %d: one of several files, or one to fetch, needs a fileNamePattern", i+1)
+		}
+		if !l.Compression.valid() {
+			return fmt.Errorf("load %d: no compressionType %q", i+1, l.Compression)
+		}
+		for _, c := range l.Columns {
+			if _, err := dateLayout(c.DateFormat); err != nil {
+				return fmt.Errorf("load %d: header %q: %w", i+1, c.Header, err)
+			}
 		}
 	}
 	return nil

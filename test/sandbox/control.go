@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -24,11 +25,14 @@ type FaultRequest struct {
 	Hold       string  `json:"hold,omitempty"`       // of a hang
 }
 
-// control adds the endpoints by which another process steers the sandbox. They
-// ask for no token: a sandbox is not for networks that one does not own.
+// control adds the endpoints by which another process steers the sandbox, and
+// the page. They ask for no token: a sandbox is not for networks that one does
+// not own.
 //
+//	GET    /_sandbox/                       the page, for people
+//	GET    /_sandbox/overview               what it shows
 //	GET    /_sandbox/health
-//	GET    /_sandbox/tables/{table}/rows    rows by key
+//	GET    /_sandbox/tables/{table}/rows    rows by key; with ?limit=N those that changed last
 //	GET    /_sandbox/tables/{table}/slots   imports accepted, by day
 //	GET    /_sandbox/calls                  the calls that are kept
 //	GET    /_sandbox/counts                 calls received, by operation
@@ -37,40 +41,44 @@ type FaultRequest struct {
 //	POST   /_sandbox/hold, /_sandbox/release
 //	POST   /_sandbox/faults                 adds a FaultRequest
 //	DELETE /_sandbox/faults                 ends all faults
+//	POST   /_sandbox/rejections             adds a Rejection
+//	DELETE /_sandbox/rejections             ends all rejections
+//	POST   /_sandbox/keys                   a KeyRequest
+//	DELETE /_sandbox/tokens                 ends all tokens
 func (s *Sandbox) control() {
-	s.mux.HandleFunc("GET /_sandbox/health", s.tell(func(*http.Request) (any, error) {
-		return map[string]string{"status": "ok", "entity": s.conf.Entity}, nil
-	}))
-	s.mux.HandleFunc("GET /_sandbox/tables/{table}/rows", s.tell(func(r *http.Request) (any, error) {
-		rows := s.Rows(r.PathValue("table"))
-		if rows == nil {
-			return nil, refuse(http.StatusNotFound, "no such table")
-		}
-		return rows, nil
-	}))
-	s.mux.HandleFunc("GET /_sandbox/tables/{table}/slots", s.tell(func(r *http.Request) (any, error) {
-		return s.SlotDays(r.PathValue("table")), nil
-	}))
-	s.mux.HandleFunc("GET /_sandbox/calls", s.tell(func(*http.Request) (any, error) { return s.Calls(), nil }))
-	s.mux.HandleFunc("GET /_sandbox/counts", s.tell(func(*http.Request) (any, error) {
-		counts := map[int]int64{}
-		for op := 1; op < operations; op++ {
-			counts[op] = s.CallCount(op)
-		}
-		return counts, nil
-	}))
-	s.mux.HandleFunc("GET /_sandbox/executions", s.tell(func(*http.Request) (any, error) { return s.Executions(), nil }))
-	s.mux.HandleFunc("POST /_sandbox/executions/{id}/finish", s.tell(func(r *http.Request) (any, error) {
-		id := r.PathValue("id")
-		if err := s.Finish(id); err != nil {
-			return nil, refuse(http.StatusNotFound, "%s", err)
-		}
-		return s.Execution(id)
-	}))
-	s.mux.HandleFunc("POST /_sandbox/hold", s.tell(func(*http.Request) (any, error) { s.Hold(); return nil, nil }))
-	s.mux.HandleFunc("POST /_sandbox/release", s.tell(func(*http.Request) (any, error) { s.Release(); return nil, nil }))
-	s.mux.HandleFunc("POST /_sandbox/faults", s.tell(s.injectRequest))
-	s.mux.HandleFunc("DELETE /_sandbox/faults", s.tell(func(*http.Request) (any, error) { s.ClearFaults(); return nil, nil }))
+	s.page()
+	done := func(f func()) func(*http.Request) (any, error) {
+		return func(*http.Request) (any, error) { f(); return nil, nil }
+	}
+	for pattern, f := range map[string]func(*http.Request) (any, error){
+		"GET /overview": func(*http.Request) (any, error) { return s.Overview(), nil },
+		"GET /health": func(*http.Request) (any, error) {
+			return map[string]string{"status": "ok", "entity": s.conf.Entity}, nil
+		},
+		"GET /tables/{table}/rows":  s.tellRows,
+		"GET /tables/{table}/slots": func(r *http.Request) (any, error) { return s.SlotDays(r.PathValue("table")), nil },
+		"GET /calls":                func(*http.Request) (any, error) { return s.Calls(), nil },
+		"GET /counts":               func(*http.Request) (any, error) { return s.counts(), nil },
+		"GET /executions":           func(*http.Request) (any, error) { return s.Executions(), nil },
+		"POST /executions/{id}/finish": func(r *http.Request) (any, error) {
+			id := r.PathValue("id")
+			if err := s.Finish(id); err != nil {
+				return nil, refuse(http.StatusNotFound, "%s", err)
+			}
+			return s.Execution(id)
+		},
+		"POST /hold":         done(s.Hold),
+		"POST /release":      done(s.Release),
+		"POST /faults":       s.injectRequest,
+		"DELETE /faults":     done(s.ClearFaults),
+		"POST /rejections":   s.rejectRequest,
+		"DELETE /rejections": done(s.ClearRejections),
+		"POST /keys":         s.keyRequest,
+		"DELETE /tokens":     done(s.RevokeTokens),
+	} {
+		method, path, _ := strings.Cut(pattern, " ")
+		s.mux.HandleFunc(method+" /_sandbox"+path, s.tell(f))
+	}
 }
 
 // tell answers a control call with what f returns, as JSON.
@@ -85,12 +93,54 @@ func (s *Sandbox) tell(f func(r *http.Request) (any, error)) http.HandlerFunc {
 	}
 }
 
-func (s *Sandbox) injectRequest(r *http.Request) (any, error) {
+// steer reads the body of a control call.
+func steer(r *http.Request, what string, v any) error {
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return refuse(http.StatusBadRequest, "%s: %s", what, describe(err))
+	}
+	return nil
+}
+
+// KeyRequest changes what an API key may do.
+type KeyRequest struct {
+	Key        string `json:"key"`
+	Revoked    bool   `json:"revoked,omitempty"`
+	Operations []int  `json:"operations,omitempty"` // that it has the right to; none: all
+}
+
+func (s *Sandbox) keyRequest(r *http.Request) (any, error) {
+	var request KeyRequest
+	if err := steer(r, "key", &request); err != nil {
+		return nil, err
+	}
+	switch {
+	case request.Key == "":
+		return nil, refuse(http.StatusBadRequest, "key: required")
+	case request.Revoked:
+		s.RevokeKey(request.Key)
+	default:
+		s.AllowKey(request.Key, request.Operations...)
+	}
+	return nil, nil
+}
+
+func (s *Sandbox) rejectRequest(r *http.Request) (any, error) {
+	var rejection Rejection
+	if err := steer(r, "rejection", &rejection); err != nil {
+		return nil, err
+	}
+	if err := s.RejectRows(rejection); err != nil {
+		return nil, refuse(http.StatusBadRequest, "rejection: %s", err)
+	}
+	return nil, nil
+}
+
+func (s *Sandbox) injectRequest(r *http.Request) (any, error) {
 	var request FaultRequest
-	if err := d.Decode(&request); err != nil {
-		return nil, refuse(http.StatusBadRequest, "fault: %s", describe(err))
+	if err := steer(r, "fault", &request); err != nil {
+		return nil, err
 	}
 	fault, err := request.fault()
 	if err != nil {

@@ -187,12 +187,15 @@ func newCSVWriter(out io.Writer, d dialect) *csvWriter {
 	return &csvWriter{out: out, d: d}
 }
 
-func (w *csvWriter) write(cells []string, last string) error {
+// write writes one record: all cells of all groups.
+func (w *csvWriter) write(groups ...[]string) error {
 	w.buf = w.buf[:0]
-	for _, cell := range cells {
-		w.buf = append(w.cell(w.buf, cell), w.d.separator)
+	for _, cells := range groups {
+		for _, cell := range cells {
+			w.buf = append(w.cell(w.buf, cell), w.d.separator)
+		}
 	}
-	w.buf = append(w.cell(w.buf, last), '\n')
+	w.buf[len(w.buf)-1] = '\n'
 	_, err := w.out.Write(w.buf)
 	return err
 }

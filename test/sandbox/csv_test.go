@@ -44,7 +44,7 @@ func TestCSVKeepsEveryByteOfAValue(t *testing.T) {
 		var b bytes.Buffer
 		w := newCSVWriter(&b, d)
 		for _, record := range want {
-			if err := w.write(record[:3], record[3]); err != nil {
+			if err := w.write(record[:3], record[3:]); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -105,7 +105,7 @@ func FuzzCSV(f *testing.F) {
 		var b bytes.Buffer
 		w := newCSVWriter(&b, d)
 		for _, record := range got {
-			if err := w.write(record, "end"); err != nil {
+			if err := w.write(record, []string{"end"}); err != nil {
 				t.Fatal(err)
 			}
 		}

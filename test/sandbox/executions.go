@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 )
@@ -23,14 +24,17 @@ const (
 type Execution struct {
 	ID       string          `json:"id"`
 	ETL      string          `json:"etl,omitempty"` // "": a one-shot execution
-	File     string          `json:"file"`          // name of the upload
-	Bytes    int64           `json:"bytes"`         // of the upload, as it was sent
+	File     string          `json:"file"`          // name of the upload, or of what was fetched
+	Bytes    int64           `json:"bytes"`         // of the same, as it came
 	Status   ExecutionStatus `json:"status"`
 	Error    string          `json:"error,omitempty"` // why it FAILED
 	Accepted time.Time       `json:"accepted"`
 	Ended    time.Time       `json:"ended,omitzero"`
 	Results  Results         `json:"results"` // of all files together
 	Loads    []Loaded        `json:"loads,omitempty"`
+
+	Dropped    string   `json:"dropped,omitempty"`    // output files, below the root of file locations
+	Recipients []string `json:"recipients,omitempty"` // of its e-mail report
 }
 
 // Results counts rows.
@@ -57,9 +61,11 @@ type Loaded struct {
 type execution struct {
 	state   Execution
 	outputs []output
+	asked   bool // operation 11 has been called
 
 	etl    ETL
-	path   string        // of the upload
+	path   string        // of the upload, and the beginning of every other file's
+	pushed bool          // there is an upload; else the file is fetched
 	finish chan struct{} // closed: stop waiting
 	done   chan struct{} // closed: the status is final
 }
@@ -67,20 +73,30 @@ type execution struct {
 // errNoExecution is asked about an id that was never given.
 var errNoExecution = errors.New("sandbox: no such execution")
 
-// execute accepts an upload: a slot is used and an execution starts.
+// execute accepts an import: a slot is used and an execution starts. Without an
+// upload the execution fetches its file.
 func (s *Sandbox) execute(r *http.Request, c *call, etl ETL, up upload) (answer, error) {
 	if err := s.takeSlots(etl.Loads); err != nil {
 		return answer{}, err
 	}
-	e := &execution{etl: etl, finish: make(chan struct{}), done: make(chan struct{})}
-	s.imports.mu.Lock()
-	id := s.imports.newID()
-	e.path = up.path + "-" + id
-	if err := os.Rename(up.path, e.path); err != nil {
-		s.imports.mu.Unlock()
+	dir, err := s.imports.folder()
+	if err != nil {
 		return answer{}, err
 	}
-	e.state = Execution{ID: id, ETL: etl.ID, File: up.name, Bytes: up.size, Status: InProgress, Accepted: s.conf.Now()}
+	e := &execution{etl: etl, pushed: up.path != "", finish: make(chan struct{}), done: make(chan struct{})}
+	s.imports.mu.Lock()
+	id := s.imports.newID()
+	e.path = filepath.Join(dir, "import-"+id)
+	if e.pushed {
+		if err := os.Rename(up.path, e.path); err != nil {
+			s.imports.mu.Unlock()
+			return answer{}, err
+		}
+	}
+	e.state = Execution{
+		ID: id, ETL: etl.ID, File: up.name, Bytes: up.size, Status: InProgress,
+		Accepted: s.conf.Now(), Recipients: etl.Recipients,
+	}
 	s.imports.all = append(s.imports.all, e)
 	s.imports.byID[id] = e
 	held := s.imports.held
@@ -110,10 +126,14 @@ func (s *Sandbox) run(e *execution, held bool) {
 		return
 	}
 	loaded, outputs, err := s.load(e)
+	dropped, dropErr := s.drop(e.state.ID, e.etl.Output, outputs)
+	if dropErr != nil { // operation 12 still has them
+		s.conf.Log.Warn("output files were not dropped", "execution", e.state.ID, "error", dropErr)
+	}
 
 	s.imports.mu.Lock()
 	e.state.Ended = s.conf.Now()
-	e.state.Loads, e.outputs = loaded, outputs
+	e.state.Loads, e.outputs, e.state.Dropped = loaded, outputs, dropped
 	for _, l := range loaded {
 		e.state.Results.add(l.Results)
 	}
@@ -123,6 +143,7 @@ func (s *Sandbox) run(e *execution, held bool) {
 	}
 	state := e.state
 	s.imports.mu.Unlock()
+	s.report(state)
 	close(e.done)
 	s.notify(state)
 }

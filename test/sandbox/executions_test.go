@@ -3,7 +3,6 @@ package sandbox_test
 import (
 	"net/http"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -98,32 +97,6 @@ func TestModesDoWhatTheirNamesSay(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestOutputFilesComeInEveryShape(t *testing.T) {
-	for _, shape := range []sandbox.OutputShape{sandbox.OutputCSV, sandbox.OutputGzip, sandbox.OutputZip} {
-		c := config()
-		c.Shapes.Output = shape
-		v := newService(t, c)
-		e := v.load("up", "customerNumber,age\nC1,x\n")
-		w := v.send(http.MethodGet, massBase+"/etl-executions/"+e.ID+"/output-files", "", nil)
-		got := unpacked(t, w.Body.Bytes())
-		if want := []string{"customerNumber,age,error\nC1,x,age: not a whole number from -2147483648 to 2147483647\n"}; !slices.Equal(got, want) {
-			t.Errorf("shape %q: got %q, want %q", shape, got, want)
-		}
-	}
-	c := config()
-	c.ETLs[0].Loads[0].GenerateResultFiles = true
-	v := newService(t, c)
-	e := v.load("up", "customerNumber,age\nC1,x\nC2,5\n")
-	got := unpacked(t, v.send(http.MethodGet, massBase+"/etl-executions/"+e.ID+"/output-files", "", nil).Body.Bytes())
-	if len(got) != 2 || got[1] != "customerNumber,age,result\nC2,5,INSERTED\n" {
-		t.Errorf("errors and results: got %q", got)
-	}
-	e = v.load("change", "customerNumber\nC2\n")
-	v.must(404, http.MethodGet, massBase+"/etl-executions/"+e.ID+"/output-files", "")
-	v.must(404, http.MethodGet, massBase+"/etl-executions/77/output-files", "")
-	v.must(404, http.MethodGet, massBase+"/etl-executions/77/integration-results", "")
 }
 
 func TestGlobalErrorsFailTheExecutionAndApplyNothing(t *testing.T) {

@@ -1,12 +1,9 @@
 package sandbox
 
 import (
-	"errors"
 	"net/mail"
 	"strconv"
 	"strings"
-
-	"golang.org/x/text/language"
 )
 
 // Format is a standard format that a String may carry.
@@ -24,13 +21,13 @@ const (
 )
 
 var (
-	errNotEmail    = errors.New("not a valid e-mail address")
-	errNotPhone    = errors.New("not a phone number with its country prefix")
-	errNotLanguage = errors.New("not an ISO 639-1 language")
-	errNotCountry  = errors.New("not an ISO 3166-1 alpha-2 country")
-	errNotSex      = errors.New("not M or F")
-	errNotTitle    = errors.New("not Mr, Mrs or Ms")
-	errNotUTM      = errors.New("not coordinates latitude|longitude")
+	errNotEmail    = reason{"NOT_EMAIL", "not a valid e-mail address"}
+	errNotPhone    = reason{"NOT_PHONE", "not a phone number with its country prefix"}
+	errNotLanguage = reason{"NOT_LANGUAGE", "not an ISO 639-1 language"}
+	errNotCountry  = reason{"NOT_COUNTRY", "not an ISO 3166-1 alpha-2 country"}
+	errNotSex      = reason{"NOT_SEX", "not M or F"}
+	errNotTitle    = reason{"NOT_TITLE", "not Mr, Mrs or Ms"}
+	errNotUTM      = reason{"NOT_COORDINATES", "not coordinates latitude|longitude"}
 )
 
 // check reports whether s is written in the format. The empty string is: it
@@ -46,11 +43,9 @@ func (f Format) check(s string) error {
 	case Phone:
 		ok, err = isPhone(s), errNotPhone
 	case Language:
-		_, unknown := language.ParseBase(s)
-		ok, err = len(s) == 2 && unknown == nil, errNotLanguage
+		ok, err = listed(languages, s), errNotLanguage
 	case Country:
-		region, unknown := language.ParseRegion(s)
-		ok, err = len(s) == 2 && unknown == nil && region.IsCountry(), errNotCountry
+		ok, err = listed(countries, s), errNotCountry
 	case Sex:
 		ok, err = s == "M" || s == "F", errNotSex
 	case Title:

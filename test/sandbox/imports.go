@@ -1,12 +1,9 @@
 package sandbox
 
 import (
-	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,7 +18,8 @@ type imports struct {
 	byID    map[string]*execution
 	held    bool
 	broken  map[string]*breakage // by table
-	dir     string               // "" until the first upload where it is ours
+	refused []Rejection
+	dir     string // "" until the first upload where it is ours
 	ownsDir bool
 }
 
@@ -76,71 +74,9 @@ func (i *imports) removeFiles() error {
 	return os.RemoveAll(i.dir)
 }
 
-// upload is a received file on disk.
-type upload struct {
-	path string
-	name string // as the client called it
-	size int64
-}
-
-// receive stores the multipart body's inputFile on disk as it arrives and
-// returns it with the oneshotEtl part, which is nil where there is none.
-func (s *Sandbox) receive(r *http.Request, c *call) (up upload, oneShot []byte, err error) {
-	parts, err := r.MultipartReader()
-	if err != nil {
-		return up, nil, refuse(http.StatusBadRequest, "a multipart body with the part inputFile is expected")
-	}
-	for {
-		part, err := parts.NextPart()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return up, nil, refuse(http.StatusBadRequest, "the multipart body ended early")
-		}
-		switch {
-		case part.FormName() == "inputFile" && up.path == "":
-			if up, err = s.store(part, part.FileName(), c); err != nil {
-				return up, nil, err
-			}
-		case part.FormName() == "oneshotEtl" && oneShot == nil:
-			if oneShot, err = io.ReadAll(io.LimitReader(part, maxBody)); err != nil {
-				return up, nil, refuse(http.StatusBadRequest, "the multipart body ended early")
-			}
-		default:
-			return up, nil, refuse(http.StatusBadRequest, "part %q is not expected here", part.FormName())
-		}
-	}
-	if up.path == "" {
-		return up, nil, refuse(http.StatusBadRequest, "the part inputFile is missing")
-	}
-	return up, oneShot, nil
-}
-
-// store writes one part to disk. The call's cleanup removes it unless an
-// execution has taken it over by moving it away.
-func (s *Sandbox) store(part io.Reader, name string, c *call) (upload, error) {
-	dir, err := s.imports.folder()
-	if err != nil {
-		return upload{}, err
-	}
-	f, err := os.CreateTemp(dir, "upload-*")
-	if err != nil {
-		return upload{}, err
-	}
-	c.cleanup = func() { _ = os.Remove(f.Name()) } // gone already where it was used
-	n, err := io.Copy(f, part)
-	if closeErr := f.Close(); closeErr != nil {
-		return upload{}, closeErr
-	}
-	if err != nil {
-		return upload{}, refuse(http.StatusBadRequest, "the upload ended early")
-	}
-	return upload{path: f.Name(), name: filepath.Base(name), size: n}, nil
-}
-
-// trigger is operation 10. Its answer, which the document does not show, is the
-// id of the execution.
+// trigger is operation 10, with a file, or without one where the definition
+// names a remote location to fetch it from. Its answer, which the document does
+// not show, is the id of the execution.
 func (s *Sandbox) trigger(r *http.Request, c *call) (func() (answer, error), error) {
 	s.imports.mu.Lock()
 	e, ok := s.imports.etls[r.PathValue("etl")]
@@ -149,6 +85,13 @@ func (s *Sandbox) trigger(r *http.Request, c *call) (func() (answer, error), err
 		return nil, refuse(http.StatusNotFound, "no such ETL")
 	}
 	c.about(e)
+	if e.Paused {
+		return nil, refuse(s.conf.Shapes.Status.Paused, "the ETL is paused").as("PAUSED")
+	}
+	if e.Fetch.Remote != "" && contentType(r.Header.Get("Content-Type")) != "multipart/form-data" {
+		c.Key = e.Loads[0].remoteName()
+		return func() (answer, error) { return s.execute(r, c, e, upload{}) }, s.noBody(r)
+	}
 	up, oneShot, err := s.receive(r, c)
 	if err != nil {
 		return nil, err
@@ -160,26 +103,51 @@ func (s *Sandbox) trigger(r *http.Request, c *call) (func() (answer, error), err
 	return func() (answer, error) { return s.execute(r, c, e, up) }, nil
 }
 
-// oneShot is operation 8 in its multipart form. A definition that points to a
-// remote location is refused: the sandbox has none.
-func (s *Sandbox) oneShot(r *http.Request, c *call) (func() (answer, error), error) {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err == nil && kind == "application/json" {
-		return nil, refuse(http.StatusBadRequest, "no such remote location")
-	}
-	up, oneShot, err := s.receive(r, c)
+// noBody wants nothing, or an empty object: what asks for a retrieval is not
+// shown.
+func (s *Sandbox) noBody(r *http.Request) error {
+	b, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
-		return nil, err
+		return refuse(http.StatusBadRequest, "the body ended early")
 	}
+	if len(b) == 0 {
+		return nil
+	}
+	return decode(b, &struct{}{})
+}
+
+// oneShot is operation 8 in both of its forms: JSON, with a remote location to
+// fetch the file from, and multipart, with the file.
+func (s *Sandbox) oneShot(r *http.Request, c *call) (func() (answer, error), error) {
 	var d definition
-	if err := decode(oneShot, &d); err != nil {
+	var up upload
+	pushed := contentType(r.Header.Get("Content-Type")) != "application/json"
+	if pushed {
+		received, oneShot, err := s.receive(r, c)
+		if err != nil {
+			return nil, err
+		}
+		if err := decode(oneShot, &d); err != nil {
+			return nil, err
+		}
+		up, c.Key = received, received.name
+	} else if err := s.body(r, c, &d); err != nil {
 		return nil, err
 	}
-	e, err := s.etl(d)
+	if d.Type != "ONESHOT" && (d.Type != "" || !pushed) {
+		return nil, refuse(http.StatusBadRequest, "type ONESHOT is expected")
+	}
+	if (d.FileTransfer.Input.Location == nil) != pushed {
+		return nil, refuse(http.StatusBadRequest, "either the part inputFile or an input location is expected")
+	}
+	e, err := s.etl(d, true)
 	if err != nil {
 		return nil, err
 	}
 	c.about(e)
-	c.Key = up.name
+	if !pushed {
+		c.Key = e.Loads[0].remoteName()
+	}
 	return func() (answer, error) { return s.execute(r, c, e, up) }, nil
 }
 
@@ -189,10 +157,10 @@ func (s *Sandbox) createETL(r *http.Request, c *call) (func() (answer, error), e
 	if err := s.body(r, c, &d); err != nil {
 		return nil, err
 	}
-	if d.Type != "TRIGGERED" || d.Triggering["type"] != "API" {
+	if d.Type != "TRIGGERED" || d.Triggering == nil || d.Triggering.Type != "API" {
 		return nil, refuse(http.StatusBadRequest, "type TRIGGERED and triggering.type API are expected")
 	}
-	e, err := s.etl(d)
+	e, err := s.etl(d, false)
 	if err != nil {
 		return nil, err
 	}
@@ -214,28 +182,4 @@ func (c *call) about(e ETL) {
 		c.tables = append(c.tables, l.Table)
 	}
 	c.Table = strings.Join(c.tables, ",")
-}
-
-// results is operation 11. Beside status, error and counters the answer
-// carries the execution's id.
-func (s *Sandbox) results(r *http.Request, _ *call) (func() (answer, error), error) {
-	return func() (answer, error) {
-		e, err := s.Execution(r.PathValue("execution"))
-		if err != nil {
-			return answer{}, refuse(http.StatusNotFound, "no such execution")
-		}
-		body := map[string]any{"id": e.ID, "status": e.Status}
-		switch e.Status {
-		case Failed:
-			body["error"] = e.Error
-		case Finished:
-			counters := map[string]int64{}
-			values := []int64{e.Results.Read, e.Results.InError, e.Results.Inserted, e.Results.Updated, e.Results.Deleted}
-			for i, name := range s.conf.Shapes.Counters {
-				counters[name] = values[i]
-			}
-			body["integrationResults"] = counters
-		}
-		return answer{status: http.StatusOK, body: body}, nil
-	}, nil
 }

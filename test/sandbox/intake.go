@@ -21,26 +21,28 @@ type file struct {
 
 // unpack tells by its first bytes what an upload is, a ZIP, a GZIP or plain
 // CSV, and lists the files in it. The returned function closes the upload.
-func unpack(path, name string) ([]file, func() error, error) {
+func unpack(path, name string) (files []file, kind Compression, done func() error, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, "", nil, err
 	}
 	magic, err := bufio.NewReader(f).Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, nil, errors.Join(err, f.Close())
+		return nil, "", nil, errors.Join(err, f.Close())
 	}
 	if err := f.Close(); err != nil {
-		return nil, nil, err
+		return nil, "", nil, err
 	}
 	if bytes.HasPrefix(magic, []byte("PK\x03\x04")) || bytes.HasPrefix(magic, []byte("PK\x05\x06")) {
-		return unzip(path)
+		files, done, err = unzip(path)
+		return files, Zip, done, err
 	}
+	kind = Uncompressed
 	open := func() (io.ReadCloser, error) { return os.Open(path) }
 	if bytes.HasPrefix(magic, []byte{0x1f, 0x8b}) {
-		open = func() (io.ReadCloser, error) { return openGzip(path) }
+		kind, open = Gzip, func() (io.ReadCloser, error) { return openGzip(path) }
 	}
-	return []file{{name, open}}, func() error { return nil }, nil
+	return []file{{name, open}}, kind, func() error { return nil }, nil
 }
 
 func unzip(path string) ([]file, func() error, error) {

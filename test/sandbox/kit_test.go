@@ -2,12 +2,14 @@ package sandbox_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"maps"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
+	"net/textproto"
 	"strings"
 	"testing"
 	"time"
@@ -177,7 +179,11 @@ func form(t *testing.T, parts map[string][]byte, fileName string) (string, *byte
 	var body bytes.Buffer
 	m := multipart.NewWriter(&body)
 	for name, content := range parts {
-		w, err := m.CreateFormFile(name, fileName)
+		kind := map[string]string{"oneshotEtl": "application/json"}[name]
+		w, err := m.CreatePart(textproto.MIMEHeader{
+			"Content-Disposition": {multipart.FileContentDisposition(name, fileName)},
+			"Content-Type":        {cmp.Or(kind, "text/csv")},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,6 +22,8 @@ type loading struct {
 	now     time.Time
 	keys    bool // note the keys of applied rows
 	loaded  Loaded
+	reasons ReasonShape
+	refuses []Rejection
 
 	rejected *outputFile
 	accepted *outputFile
@@ -35,24 +37,45 @@ type column struct {
 	Flags
 }
 
-// load applies an execution's files, in two passes over each: a global error
-// of any of them must leave all tables as they were, and rows are not kept in
-// memory meanwhile.
-func (s *Sandbox) load(e *execution) ([]Loaded, []output, error) {
+// load applies an execution's files, pushed or fetched.
+func (s *Sandbox) load(e *execution) (loaded []Loaded, outputs []output, err error) {
 	if reason := s.imports.breaks(e.etl); reason != "" {
 		return nil, nil, errors.New(reason)
 	}
-	files, done, err := unpack(e.path, e.state.File)
+	if e.pushed {
+		files, _, done, err := unpack(e.path, e.state.File)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer func() { _ = done() }() // it was only read
+		if files, err = assign(e.etl.Loads, files); err != nil {
+			return nil, nil, err
+		}
+		return s.loadFiles(e, files)
+	}
+	r, files, err := s.fetch(e)
+	if r != nil {
+		defer func() { err = errors.Join(err, r.end(err == nil && e.etl.Fetch.Delete)) }()
+		s.imports.mu.Lock()
+		e.state.File, e.state.Bytes = r.name(), r.bytes
+		s.imports.mu.Unlock()
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { _ = done() }() // it was only read
-	if files, err = assign(e.etl.Loads, files); err != nil {
-		return nil, nil, err
-	}
+	return s.loadFiles(e, files)
+}
+
+// loadFiles loads a file for each load, in two passes over each: a global error
+// of any of them must leave all tables as they were, and rows are not kept in
+// memory meanwhile.
+func (s *Sandbox) loadFiles(e *execution, files []file) ([]Loaded, []output, error) {
 	loadings := make([]*loading, len(files))
 	for i, l := range e.etl.Loads {
-		loadings[i] = &loading{Load: l, file: files[i], table: s.tables[l.Table], now: s.conf.Now(), keys: s.log.limit > 0}
+		loadings[i] = &loading{
+			Load: l, file: files[i], table: s.tables[l.Table], now: s.conf.Now(), keys: s.log.limit > 0,
+			reasons: s.conf.Shapes.Reasons, refuses: s.imports.rejections(l.Table),
+		}
 		if err := loadings[i].check(); err != nil {
 			return nil, nil, fmt.Errorf("invalid file: %w", err)
 		}
@@ -137,10 +160,14 @@ func (l *loading) mapHeader() error {
 		if !ok {
 			return fmt.Errorf("header %q: the table has no field %q", header, c.Attribute)
 		}
-		if _, is := technical[c.Attribute]; is && !l.table.conf.Custom && l.Mode != CreateOnly {
+		if l.table.technical(c.Attribute) && l.Mode != CreateOnly {
 			return fmt.Errorf("header %q: a technical attribute is taken from CREATE_ONLY imports alone", header)
 		}
-		l.columns = append(l.columns, column{c.Attribute, r, dateLayout(c.DateFormat), c.Flags})
+		layout, err := dateLayout(c.DateFormat)
+		if err != nil {
+			return err
+		}
+		l.columns = append(l.columns, column{c.Attribute, r, layout, c.Flags})
 	}
 	return nil
 }
@@ -153,31 +180,34 @@ func (l *loading) apply(seq func() int64) error {
 	defer l.table.mu.Unlock()
 	l.loaded.Seq = seq()
 	header := true
-	return l.each(func(cells []string, _ int) error {
+	return l.each(func(cells []string, line int) error {
 		if header {
 			header = false
 			return nil
 		}
 		l.loaded.Results.Read++
-		return l.row(cells)
+		return l.row(cells, line)
 	})
 }
 
 // row applies one row, or counts and reports it as an error.
-func (l *loading) row(cells []string) error {
+func (l *loading) row(cells []string, line int) error {
 	values, err := l.values(cells)
+	if err == nil {
+		err = rejects(l.refuses, values)
+	}
 	outcome := ""
 	if err == nil {
 		outcome, err = l.write(values)
 	}
 	if err != nil {
 		l.loaded.Results.InError++
-		return l.rejected.write(cells, err.Error())
+		return l.reject(cells, line, err)
 	}
 	if l.keys {
 		l.loaded.Keys = append(l.loaded.Keys, l.table.keyOf(values))
 	}
-	return l.accepted.write(cells, outcome)
+	return l.accepted.write(nil, cells, []string{outcome})
 }
 
 // values reads the cells. A DELETE looks at nothing but the keys.
@@ -217,13 +247,13 @@ func (l *loading) write(values map[string]any) (string, error) {
 		l.loaded.Results.Deleted++
 		return "DELETED", nil
 	case found == nil && l.Mode == UpdateOnly && !t.conf.Discard:
-		return "", refuse(http.StatusNotFound, "no row has this key")
+		return "", refuse(http.StatusNotFound, "no row has this key").as("NOT_THERE")
 	case found == nil:
 		t.insert(values, l.now)
 		l.loaded.Results.Inserted++
 		return "INSERTED", nil
 	case l.Mode == CreateOnly:
-		return "", refuse(http.StatusConflict, "a row with this key exists")
+		return "", refuse(http.StatusConflict, "a row with this key exists").as("ALREADY_THERE")
 	}
 	if err := t.replace(found, l.changed(found.Values, values), l.now); err != nil {
 		return "", err

@@ -8,7 +8,8 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
+	"path"
+	"strconv"
 	"strings"
 )
 
@@ -18,12 +19,15 @@ type output struct {
 	path string
 }
 
-// outputFile is an output file being written: the columns of the input and one
-// more. It comes to be with its first row; a nil one swallows rows.
+// outputFile is an output file being written: the columns of the input with
+// some before and some behind. It comes to be with its first row; a nil one
+// swallows rows.
 type outputFile struct {
+	kind   string // part of its name
 	path   string
-	last   string // header of the added column
-	header []string
+	before []string // headers of added columns
+	header []string // of the input
+	behind []string // headers of added columns
 	d      dialect
 
 	file *os.File
@@ -34,29 +38,51 @@ type outputFile struct {
 // openOutputs prepares the files that the definition asks for.
 func (l *loading) openOutputs(base string) {
 	if l.GenerateErrorFiles {
-		l.rejected = &outputFile{path: base + "-errors.csv", last: "error", header: l.header, d: l.dialect}
+		l.rejected = &outputFile{kind: "error", path: base + "-errors.csv", header: l.header, d: l.dialect}
+		switch l.reasons {
+		case ReasonFirst:
+			l.rejected.before = []string{"lineNumber", "reason"}
+		case ReasonCodes:
+			l.rejected.behind = []string{"ERROR_CODE", "ERROR_MESSAGE"}
+		default:
+			l.rejected.behind = []string{"error"}
+		}
 	}
 	if l.GenerateResultFiles {
-		l.accepted = &outputFile{path: base + "-results.csv", last: "result", header: l.header, d: l.dialect}
+		l.accepted = &outputFile{
+			kind: "result", path: base + "-results.csv", header: l.header, behind: []string{"result"}, d: l.dialect,
+		}
 	}
+}
+
+// reject writes a row with what is wrong with it.
+func (l *loading) reject(cells []string, line int, why error) error {
+	switch l.reasons {
+	case ReasonFirst:
+		return l.rejected.write([]string{strconv.Itoa(line), why.Error()}, cells, nil)
+	case ReasonCodes:
+		return l.rejected.write(nil, cells, []string{codeOf(why), why.Error()})
+	}
+	return l.rejected.write(nil, cells, []string{why.Error()})
 }
 
 // closeOutputs completes them and lists those that have rows.
 func (l *loading) closeOutputs() ([]output, error) {
 	var list []output
 	var errs []error
-	stem := strings.TrimSuffix(l.file.name, filepath.Ext(l.file.name))
+	stem := path.Base(strings.ReplaceAll(l.file.name, `\`, "/")) // a ZIP names its files at will
+	stem = strings.TrimSuffix(stem, path.Ext(stem))
 	for _, f := range []*outputFile{l.rejected, l.accepted} {
 		if f == nil || f.file == nil {
 			continue
 		}
 		errs = append(errs, f.buf.Flush(), f.file.Close())
-		list = append(list, output{name: stem + "-" + f.last + ".csv", path: f.path})
+		list = append(list, output{name: stem + "-" + f.kind + ".csv", path: f.path})
 	}
 	return list, errors.Join(errs...)
 }
 
-func (o *outputFile) write(cells []string, last string) error {
+func (o *outputFile) write(before, cells, behind []string) error {
 	if o == nil {
 		return nil
 	}
@@ -67,16 +93,16 @@ func (o *outputFile) write(cells []string, last string) error {
 		}
 		o.file, o.buf = f, bufio.NewWriter(f)
 		o.rows = newCSVWriter(o.buf, o.d)
-		if err := o.rows.write(o.header, o.last); err != nil {
+		if err := o.rows.write(o.before, o.header, o.behind); err != nil {
 			return err
 		}
 	}
-	return o.rows.write(cells, last)
+	return o.rows.write(before, cells, behind)
 }
 
 // outputFiles is operation 12. What the document does not show: one file comes
-// as Shapes.Output says, several as a ZIP, and none, or an execution that has
-// not ended, as 404.
+// as Shapes.Output says, several as a ZIP; none, or an execution that has not
+// ended, is answered as Shapes.Status says.
 func (s *Sandbox) outputFiles(r *http.Request, _ *call) (func() (answer, error), error) {
 	return func() (answer, error) {
 		e, err := s.imports.find(r.PathValue("execution"))
@@ -87,25 +113,34 @@ func (s *Sandbox) outputFiles(r *http.Request, _ *call) (func() (answer, error),
 		files := e.outputs
 		s.imports.mu.Unlock()
 		if len(files) == 0 {
-			return answer{}, refuse(http.StatusNotFound, "the execution has no output files")
+			return answer{}, refuse(s.conf.Shapes.Status.NoOutput, "the execution has no output files")
 		}
-		shape := s.conf.Shapes.Output
-		if len(files) > 1 {
-			shape = OutputZip
-		}
-		a := answer{status: http.StatusOK, header: http.Header{"Content-Type": {"text/csv"}}}
-		switch shape {
-		case OutputZip:
-			a.header.Set("Content-Type", "application/zip")
-			a.stream = func(w io.Writer) error { return zipped(w, files) }
-		case OutputGzip:
-			a.header.Set("Content-Type", "application/gzip")
-			a.stream = func(w io.Writer) error { return gzipped(w, files[0]) }
-		default:
-			a.stream = func(w io.Writer) error { return copied(w, files[0]) }
-		}
-		return a, nil
+		p := s.conf.Shapes.Output.pack(files)
+		return answer{status: http.StatusOK, header: http.Header{"Content-Type": {p.contentType}}, stream: p.write}, nil
 	}, nil
+}
+
+// packed are output files as they leave the service.
+type packed struct {
+	name        string
+	contentType string
+	write       func(io.Writer) error
+}
+
+// pack packs files, of which there is at least one.
+func (o OutputShape) pack(files []output) packed {
+	if len(files) > 1 {
+		o = OutputZip
+	}
+	name := files[0].name
+	switch o {
+	case OutputZip:
+		name = strings.TrimSuffix(name, ".csv") + ".zip"
+		return packed{name, "application/zip", func(w io.Writer) error { return zipped(w, files) }}
+	case OutputGzip:
+		return packed{name + ".gz", "application/gzip", func(w io.Writer) error { return gzipped(w, files[0]) }}
+	}
+	return packed{name, "text/csv", func(w io.Writer) error { return copied(w, files[0]) }}
 }
 
 func copied(w io.Writer, from output) error {

@@ -35,21 +35,6 @@ type answer struct {
 	stream func(io.Writer) error
 }
 
-// refusedError is an answer that is an error of the document.
-type refusedError struct {
-	status     int
-	message    string
-	retryAfter time.Duration
-}
-
-// Error is the message that the body carries. It names fields and rules, never
-// values.
-func (r *refusedError) Error() string { return r.message }
-
-func refuse(status int, format string, args ...any) *refusedError {
-	return &refusedError{status: status, message: fmt.Sprintf(format, args...)}
-}
-
 // operation routes a pattern to an operation: token, body, fault, application,
 // log, answer, in this order.
 func (s *Sandbox) operation(op int, pattern string, prepare prepare) {
@@ -90,9 +75,13 @@ func (s *Sandbox) operation(op int, pattern string, prepare prepare) {
 // admit checks who calls and what for, then prepares the call.
 func (s *Sandbox) admit(r *http.Request, c *call, prepare prepare) (func() (answer, error), error) {
 	if c.Op != 14 {
-		c.TokenOK = s.tokens.valid(r.Header.Get("Authorization"), s.conf.Now())
+		var allowed bool
+		c.TokenOK, allowed = s.tokens.valid(r.Header.Get("Authorization"), c.Op, s.conf.Now())
 		if !c.TokenOK {
 			return nil, refuse(http.StatusUnauthorized, "the token has expired or is unknown")
+		}
+		if !allowed {
+			return nil, refuse(s.conf.Shapes.Status.NoRight, "the API key lacks the access right of this route").as("NO_RIGHT")
 		}
 		if r.PathValue("entity") != s.conf.Entity {
 			return nil, refuse(http.StatusNotFound, "no such entity")
@@ -173,30 +162,6 @@ func describe(err error) string {
 		return "broken JSON: it ends early"
 	}
 	return err.Error() // an unknown field, by its name
-}
-
-// refused turns an error into the answer of the configured shape.
-func (s *Sandbox) refused(err error) answer {
-	if err == nil {
-		return answer{}
-	}
-	var r *refusedError
-	if !errors.As(err, &r) {
-		r = refuse(http.StatusInternalServerError, "%s", err)
-	}
-	a := answer{status: r.status, header: http.Header{}}
-	if r.retryAfter > 0 {
-		a.header.Set("Retry-After", wholeSeconds(r.retryAfter))
-	}
-	switch s.conf.Shapes.Errors {
-	case ErrorText:
-		a.body = []byte(r.message)
-		a.header.Set("Content-Type", "text/plain; charset=utf-8")
-	case ErrorEmpty:
-	default:
-		a.body = map[string]any{"status": r.status, "error": r.message}
-	}
-	return a
 }
 
 // write sends an answer.

@@ -103,8 +103,8 @@ func (s *Sandbox) putProfile(r *http.Request, c *call) (func() (answer, error), 
 	}, nil
 }
 
-// patchProfile is operation 2. An id that does not exist answers 404, which
-// the document does not show.
+// patchProfile is operation 2. What an id that does not exist is answered is
+// not shown: Shapes.Status.
 func (s *Sandbox) patchProfile(r *http.Request, c *call) (func() (answer, error), error) {
 	t, values, err := s.profileCall(r, c)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *Sandbox) patchProfile(r *http.Request, c *call) (func() (answer, error)
 		defer t.mu.Unlock()
 		found := t.rows[c.ID]
 		if found == nil {
-			return answer{}, refuse(http.StatusNotFound, "no profile has this id")
+			return answer{}, refuse(s.conf.Shapes.Status.NoProfile, "no profile has this id")
 		}
 		if err := t.replace(found, merged(found.Values, values), now); err != nil {
 			return answer{}, err

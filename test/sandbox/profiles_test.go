@@ -119,6 +119,7 @@ func TestProfileValuesKeepTheFormats(t *testing.T) {
 		{`"phone":"+33 x"`, 400, "attributes.phone: not a phone number"},
 		{`"country":"BE"`, 200, ""},
 		{`"country":"BEL"`, 400, "attributes.country: not an ISO 3166-1"},
+		{`"country":"UK"`, 400, "attributes.country: not an ISO 3166-1"},
 		{`"country":"QQ"`, 400, "attributes.country: not an ISO 3166-1"},
 		{`"sex":"F"`, 200, ""},
 		{`"sex":"f"`, 400, "attributes.sex: not M or F"},

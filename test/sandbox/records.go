@@ -95,8 +95,8 @@ func (s *Sandbox) putRecord(r *http.Request, c *call) (func() (answer, error), e
 	}, nil
 }
 
-// updateRecord is operation 5: it changes the properties given, creates
-// nothing and answers as operation 4 does.
+// updateRecord is operation 5: it changes the properties given and creates
+// nothing. Its answer is not shown: Shapes.Updated.
 func (s *Sandbox) updateRecord(r *http.Request, c *call) (func() (answer, error), error) {
 	t, body, values, err := s.recordCall(r, c)
 	if err != nil {
@@ -118,12 +118,18 @@ func (s *Sandbox) updateRecord(r *http.Request, c *call) (func() (answer, error)
 			return answer{}, err
 		}
 		c.ID, c.Seq = found.ID, s.log.seq.Add(1)
+		switch s.conf.Shapes.Updated {
+		case UpdatedRecord:
+			return s.recordAnswer(found), nil
+		case UpdatedEmpty:
+			return answer{status: http.StatusNoContent}, nil
+		}
 		return keyAnswer(found), nil
 	}, nil
 }
 
-// getRecord is operation 6. A record that does not exist answers 404, which
-// the document does not show.
+// getRecord is operation 6. What a record that does not exist is answered is
+// not shown: Shapes.Status.
 func (s *Sandbox) getRecord(r *http.Request, c *call) (func() (answer, error), error) {
 	t, err := s.customTable(r)
 	if err != nil {
@@ -135,21 +141,10 @@ func (s *Sandbox) getRecord(r *http.Request, c *call) (func() (answer, error), e
 		defer t.mu.Unlock()
 		found := t.index[businessKey][c.Key]
 		if found == nil {
-			return answer{}, noRecord()
+			return answer{}, refuse(s.conf.Shapes.Status.NoRecord, "no record has this business key")
 		}
 		c.ID = found.ID
-		at := func(moments time.Time) string { return moments.In(s.conf.Location).Format(moment) }
-		body := recordBody{BusinessKey: found.Key, Properties: []property{
-			{"id", json.Number(found.ID)},
-			{"creationMoment", at(found.Created)},
-			{"updateMoment", at(found.Updated)},
-		}}
-		for _, name := range slices.Sorted(maps.Keys(found.Values)) {
-			if name != businessKey {
-				body.Properties = append(body.Properties, property{name, onWire(found.Values[name])})
-			}
-		}
-		return answer{status: http.StatusOK, body: body}, nil
+		return s.recordAnswer(found), nil
 	}, nil
 }
 
@@ -195,6 +190,22 @@ func onWire(v any) any {
 		return n
 	}
 	return textOf(v)
+}
+
+// recordAnswer is a record as operation 6 shows it.
+func (s *Sandbox) recordAnswer(r *Row) answer {
+	at := func(moments time.Time) string { return moments.In(s.conf.Location).Format(moment) }
+	body := recordBody{BusinessKey: r.Key, Properties: []property{
+		{"id", json.Number(r.ID)},
+		{"creationMoment", at(r.Created)},
+		{"updateMoment", at(r.Updated)},
+	}}
+	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
+		if name != businessKey {
+			body.Properties = append(body.Properties, property{name, onWire(r.Values[name])})
+		}
+	}
+	return answer{status: http.StatusOK, body: body}
 }
 
 func keyAnswer(r *Row) answer {

@@ -47,7 +47,7 @@ func New(c Config) (*Sandbox, error) {
 		conf:   c,
 		mux:    http.NewServeMux(),
 		tables: map[string]*table{},
-		tokens: newTokens(c.APIKeys),
+		tokens: newTokens(c),
 		slots:  slots{used: map[slotDay]int{}},
 		life:   life,
 		end:    end,
@@ -57,6 +57,12 @@ func New(c Config) (*Sandbox, error) {
 	s.imports.init(c)
 	for _, t := range c.Tables {
 		s.tables[t.Name] = newTable(t)
+	}
+	for _, t := range s.tables {
+		if t.conf.Link.cascades() {
+			profiles := s.tables[t.conf.Link.Table]
+			profiles.cascade = append(profiles.cascade, t)
+		}
 	}
 	s.routes()
 	return s, nil

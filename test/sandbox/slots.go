@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -43,8 +42,7 @@ func (s *Sandbox) SlotDays(table string) map[string]int {
 }
 
 // takeSlots uses one slot of each table, or none and a refusal when one of them has
-// none left: 429 until the next day begins. The document names the limit only;
-// this answer is the sandbox's choice.
+// none left. The document names the limit only; Shapes.NoSlot chooses the answer.
 func (s *Sandbox) takeSlots(loads []Load) error {
 	now := s.conf.Now().In(s.conf.Location)
 	today := now.Format(time.DateOnly)
@@ -61,15 +59,26 @@ func (s *Sandbox) takeSlots(loads []Load) error {
 		if s.slots.used[slotDay{name, today}] >= limit {
 			year, month, day := now.Date()
 			tomorrow := time.Date(year, month, day+1, 0, 0, 0, 0, s.conf.Location)
-			return &refusedError{
-				status:     http.StatusTooManyRequests,
-				message:    fmt.Sprintf("no import slot left for table %s today: %d of %d used", name, limit, limit),
-				retryAfter: tomorrow.Sub(now),
-			}
+			return s.conf.Shapes.NoSlot.refusal(name, limit, tomorrow.Sub(now))
 		}
 	}
 	for _, name := range tables {
 		s.slots.used[slotDay{name, today}]++
 	}
 	return nil
+}
+
+// refusal is the answer to an import beyond the limit.
+func (n NoSlotShape) refusal(table string, limit int, wait time.Duration) *refusedError {
+	r := refuse(http.StatusTooManyRequests, "no import slot left for table %s today: %d of %d used", table, limit, limit).as("NO_SLOT_LEFT")
+	switch n {
+	case NoSlotText:
+	case NoSlotHeader:
+		r.retryAfter, r.bare = wait, true
+	case NoSlot403:
+		r.status = http.StatusForbidden
+	default:
+		r.retryAfter = wait
+	}
+	return r
 }

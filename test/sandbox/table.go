@@ -46,6 +46,12 @@ type table struct {
 	rows   map[string]*Row            // by id
 	index  map[string]map[string]*Row // by unique key, then value
 	lastID int64
+
+	// Of a custom table whose link cascades: its rows by the value that ties them
+	// to a profile. Of a profile table: the custom tables tied to it; they are
+	// locked after it.
+	linked  map[string]map[*Row]bool
+	cascade []*table
 }
 
 func newTable(conf Table) *table {
@@ -76,6 +82,7 @@ func newTable(conf Table) *table {
 func (t *table) clear() {
 	t.rows = map[string]*Row{}
 	t.index = map[string]map[string]*Row{}
+	t.linked = map[string]map[*Row]bool{}
 	for _, key := range t.conf.Keys {
 		t.index[key] = map[string]*Row{}
 	}
@@ -95,6 +102,13 @@ func (t *table) rule(column string) (r rule, ok bool) {
 	return rule{free: true}, t.conf.Open
 }
 
+// technical reports whether a column is one of the recency attributes.
+func (t *table) technical(column string) bool {
+	_, listed := t.rules[column]
+	_, is := technical[column]
+	return is && !listed && !t.conf.Custom
+}
+
 // match looks up each unique key among values. It returns nil when no row has
 // one of them, and a refusal when they belong to different rows or when there
 // are none: a row that cannot be identified could never be matched again.
@@ -112,12 +126,12 @@ func (t *table) match(values map[string]any) (*Row, error) {
 			continue
 		}
 		if found != nil && r != found {
-			return nil, refuse(http.StatusConflict, "unique keys match different profiles")
+			return nil, refuse(http.StatusConflict, "unique keys match different profiles").as("KEYS_CONFLICT")
 		}
 		found = r
 	}
 	if !identified {
-		return nil, refuse(http.StatusBadRequest, "no unique key: one of %s is needed", strings.Join(t.conf.Keys, ", "))
+		return nil, refuse(http.StatusBadRequest, "no unique key: one of %s is needed", strings.Join(t.conf.Keys, ", ")).as("NO_KEY")
 	}
 	return found, nil
 }
@@ -147,7 +161,7 @@ func (t *table) replace(r *Row, values map[string]any, now time.Time) error {
 		return err
 	}
 	if other != nil && other != r {
-		return refuse(http.StatusConflict, "a unique key belongs to another profile")
+		return refuse(http.StatusConflict, "a unique key belongs to another profile").as("KEY_TAKEN")
 	}
 	t.leave(r)
 	r.Values = withoutNull(values)
@@ -157,9 +171,30 @@ func (t *table) replace(r *Row, values map[string]any, now time.Time) error {
 	return nil
 }
 
+// remove deletes a row and, where links cascade, the records tied to it.
 func (t *table) remove(r *Row) {
+	for _, custom := range t.cascade {
+		custom.removeLinked(textOf(r.Values[custom.conf.Link.Attribute]))
+	}
 	t.leave(r)
 	delete(t.rows, r.ID)
+}
+
+// removeLinked deletes the records that hold a value in their link's property.
+func (t *table) removeLinked(value string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for r := range t.linked[value] {
+		t.remove(r)
+	}
+}
+
+// tie returns the value that ties a row to a profile, "" for none.
+func (t *table) tie(r *Row) string {
+	if !t.conf.Link.cascades() {
+		return ""
+	}
+	return textOf(r.Values[t.conf.Link.Property])
 }
 
 func (t *table) enter(r *Row) {
@@ -168,11 +203,22 @@ func (t *table) enter(r *Row) {
 			t.index[key][text] = r
 		}
 	}
+	if value := t.tie(r); value != "" {
+		if t.linked[value] == nil {
+			t.linked[value] = map[*Row]bool{}
+		}
+		t.linked[value][r] = true
+	}
 }
 
 func (t *table) leave(r *Row) {
 	for _, key := range t.conf.Keys {
 		delete(t.index[key], textOf(r.Values[key]))
+	}
+	if value := t.tie(r); value != "" {
+		if delete(t.linked[value], r); len(t.linked[value]) == 0 {
+			delete(t.linked, value)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -37,24 +36,25 @@ var (
 // Errors name the rule and never the value: they end in answers, error files
 // and logs.
 var (
-	errNotString    = errors.New("not a string")
-	errNotInteger   = errors.New("not a whole number from -2147483648 to 2147483647")
-	errNotNumber    = errors.New("not a number with . as decimal separator")
-	errNotBoolean   = errors.New("not true or false")
-	errNotDate      = errors.New("not a date yyyy-MM-dd")
-	errNotTimestamp = errors.New("not a timestamp yyyy-MM-ddThh:mm:ss")
-	errNotList      = errors.New("not an array of values")
-	errNotScalar    = errors.New("one value is expected, not an array")
-	errNotProperty  = errors.New("not a number or a string")
-	errNotOption    = errors.New("not a segment of this segmentation")
-	errNotUTF8      = errors.New("not valid text")
+	errNotString    = reason{"NOT_STRING", "not a string"}
+	errNotInteger   = reason{"NOT_INTEGER", "not a whole number from -2147483648 to 2147483647"}
+	errNotNumber    = reason{"NOT_NUMBER", "not a number with . as decimal separator"}
+	errNotBoolean   = reason{"NOT_BOOLEAN", "not true or false"}
+	errNotDate      = reason{"NOT_DATE", "not a date yyyy-MM-dd"}
+	errNotTimestamp = reason{"NOT_TIMESTAMP", "not a timestamp yyyy-MM-ddThh:mm:ss"}
+	errNotList      = reason{"NOT_LIST", "not an array of values"}
+	errNotScalar    = reason{"NOT_SCALAR", "one value is expected, not an array"}
+	errNotProperty  = reason{"NOT_PROPERTY", "not a number or a string"}
+	errNotOption    = reason{"NOT_SEGMENT", "not a segment of this segmentation"}
+	errNotStatus    = reason{"NOT_STATUS", "not a status of the last mail activity"}
+	errNotUTF8      = reason{"NOT_TEXT", "not valid text"}
 )
 
 // rule is a compiled field: what a value has to look like.
 type rule struct {
 	Field
 	section string   // where it stands in a profile body: "" for attributes, else the object's name
-	options []string // exclusive segmentation: its segments
+	options []string // of an exclusive segmentation its segments, of lastMailActivityStatus its values
 	free    bool     // an unlisted field of an open table: anything goes
 }
 
@@ -204,9 +204,12 @@ func (r rule) checkString(s string) error {
 		limit = maxString
 	}
 	if utf8.RuneCountInString(s) > limit {
-		return fmt.Errorf("longer than %d characters", limit)
+		return reason{"TOO_LONG", fmt.Sprintf("longer than %d characters", limit)}
 	}
 	if r.options != nil && !slices.Contains(r.options, s) {
+		if r.section == "" {
+			return errNotStatus
+		}
 		return errNotOption
 	}
 	return r.Format.check(s)

@@ -73,15 +73,11 @@ func (s *Sandbox) notify(e Execution) {
 }
 
 // push makes one webhook call, bounded so that a closing sandbox can wait for
-// it. Its payload is not shown in the document.
+// it.
 func (s *Sandbox) push(sub subscription, e Execution) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	body, err := json.Marshal(map[string]any{"eventType": "FINISHED", "etlId": e.ETL, "executionId": e.ID, "status": e.Status})
-	if err != nil { // strings alone
-		panic(err)
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, sub.TargetURL, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, sub.TargetURL, bytes.NewReader(s.conf.Shapes.Webhook.payload(e)))
 	if err != nil {
 		return // a target that is no URL is never called
 	}
@@ -94,4 +90,23 @@ func (s *Sandbox) push(sub subscription, e Execution) {
 		return // lost, as webhooks may be
 	}
 	_ = answer.Body.Close() // what it says is of no interest
+}
+
+// payload is what a webhook's call carries, which the document does not show.
+func (w WebhookShape) payload(e Execution) []byte {
+	content := map[string]any{"eventType": "FINISHED", "etlId": e.ETL, "executionId": e.ID, "status": e.Status}
+	switch w {
+	case WebhookEmpty:
+		return nil
+	case WebhookNested:
+		content = map[string]any{
+			"event":     map[string]string{"on": "ETL_EXECUTION", "type": "FINISHED"},
+			"execution": map[string]any{"id": json.Number(e.ID), "etl": map[string]string{"id": e.ETL}},
+		}
+	}
+	body, err := json.Marshal(content)
+	if err != nil { // texts alone
+		panic(err)
+	}
+	return body
 }

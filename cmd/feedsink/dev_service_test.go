@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// playService runs `feedsink dev --service-only` until stop is called, and
+// returns what it says of itself, by name.
+func playService(t *testing.T) (said map[string]string, stop func() (int, error)) {
+	t.Helper()
+	r, w := io.Pipe()
+	root := newRoot()
+	root.SetArgs([]string{"dev", "--service-only", "--listen", "127.0.0.1:0"})
+	root.SetOut(w)
+	root.SetErr(io.Discard)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		err := root.ExecuteContext(ctx)
+		_ = w.Close() // a pipe's Close returns no error
+		ended <- err
+	}()
+	said = map[string]string{}
+	lines := bufio.NewScanner(r)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "Ctrl-C") {
+		if name, text, ok := strings.Cut(lines.Text(), "  "); ok {
+			said[name] = strings.TrimSpace(text)
+		}
+	}
+	return said, func() (int, error) {
+		cancel()
+		err := <-ended
+		return exitCode(err), err
+	}
+}
+
+func TestDevServiceOnlyPlaysTheServiceUntilInterrupted(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	said, stop := playService(t)
+	url, _, _ := strings.Cut(said["service"], " ")
+	for name, want := range map[string]string{"page": url + "/_sandbox/", "entity": "acme", "API key": "playground-key"} {
+		if said[name] != want {
+			t.Errorf("%s: got %q, want %q", name, said[name], want)
+		}
+	}
+	if !strings.HasPrefix(said["tables"], "customers") || !strings.HasPrefix(said["ETLs"], "101") {
+		t.Errorf("got tables %q and ETLs %q, want them named", said["tables"], said["ETLs"])
+	}
+	if got := request(t, http.MethodGet, said["page"], "", ""); !strings.Contains(got, "<title>Service sandbox</title>") {
+		t.Errorf("page: got %.100s", got)
+	}
+
+	token := request(t, http.MethodGet, url+"/auth/token", said["API key"], "")
+	_, token, _ = strings.Cut(token, `"accessToken":"`)
+	token, _, _ = strings.Cut(token, `"`)
+	request(t, http.MethodPost, url+"/profiles/v5/entities/"+said["entity"]+"/profile-tables/customers/profiles",
+		"Bearer "+token, `{"attributes":{"customerNumber":"C1"}}`)
+	_, folder, _ := strings.Cut(said["remote location"], "  ")
+	if err := os.WriteFile(filepath.Join(folder, "customers.csv"), []byte("customerNumber\nC2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	request(t, http.MethodPost, url+"/mass-imports/v5/entities/acme/etls/401/trigger-execution", "Bearer "+token, "")
+	request(t, http.MethodPost, url+"/_sandbox/executions/1001/finish", "", "")
+	if got := request(t, http.MethodGet, url+"/_sandbox/tables/customers/rows", "", ""); !strings.Contains(got, `"C1"`) || !strings.Contains(got, `"C2"`) {
+		t.Errorf("rows: got %s, want both", got)
+	}
+
+	address := strings.TrimPrefix(url, "http://")
+	if _, code, err := command(t, "dev", "--service-only", "--listen", address); code != exitFailed || !strings.Contains(err.Error(), "choose another address with --listen") {
+		t.Errorf("an address in use: got code %d, %v, want %d and what to do", code, err, exitFailed)
+	}
+	if code, err := stop(); code != exitFine || err != nil {
+		t.Errorf("interrupted: got code %d, %v, want %d", code, err, exitFine)
+	}
+	if resp, err := http.Get(url); err == nil {
+		_ = resp.Body.Close()
+		t.Error("the service answers after the command has ended")
+	}
+	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) != 0 {
+		t.Errorf("left behind: got %v %v, want nothing", left, err)
+	}
+}
+
+// request sends a call that has to succeed and returns the answer.
+func request(t *testing.T, method, url, authorization, body string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", authorization)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var answer bytes.Buffer
+	if _, err := answer.ReadFrom(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: got %d %s, %v, want 200", method, url, resp.StatusCode, &answer, err)
+	}
+	return answer.String()
+}
+
+func TestDevRefusesFlagsThatDoNotGoTogether(t *testing.T) {
+	for _, args := range [][]string{
+		{"--service-only", "--events", "5"}, {"--service-only", "--seed", "2"}, {"--service-only", "-v"}, {"--listen", "127.0.0.1:0"},
+	} {
+		if _, code, err := command(t, append([]string{"dev"}, args...)...); code != exitUsage {
+			t.Errorf("dev %v: got code %d, %v, want %d", args, code, err, exitUsage)
+		}
+	}
+	_, code, err := command(t, "dev", "--service-only", "--listen", "nowhere")
+	if code != exitFailed || err == nil || !strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("an address that is none: got code %d, %v, want %d naming it", code, err, exitFailed)
+	}
+}
