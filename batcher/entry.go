@@ -15,12 +15,14 @@ import (
 // and what is written where the write does not carry the cell (Absent) or
 // carries null (Null): "" and "empty" write nothing between the separators, any
 // other text is written as it is. "immediate" writes nothing either: events
-// that need it have been routed to the other lane.
+// that need it have been routed to the other lane. CreateOnly columns are in
+// the files of op create alone: no other import may supply them.
 type Column struct {
 	Header       string
 	Section      schemas.Section
 	Name         string
 	Absent, Null string
+	CreateOnly   bool
 }
 
 // An entry is one write in the journal, its cells already encoded for the file:
@@ -40,6 +42,7 @@ type column struct {
 	section      schemas.Section
 	name         string
 	absent, null []byte
+	createOnly   bool
 	hint         int // where the last write had this cell: writes of one topic look alike
 }
 
@@ -63,10 +66,10 @@ func newRows(m Mapping) (*rows, error) {
 			return nil, fmt.Errorf("columns[%d]: header %q must be there and must not repeat: the service refuses files with duplicate headers", i, c.Header)
 		}
 		seen[c.Header] = true
-		if c.Section == m.Key.Section && c.Name == m.Key.Name {
+		if c.Section == m.Key.Section && c.Name == m.Key.Name && !c.CreateOnly {
 			r.key = i
 		}
-		r.columns[i] = column{section: c.Section, name: c.Name}
+		r.columns[i] = column{section: c.Section, name: c.Name, createOnly: c.CreateOnly}
 		for _, cell := range []struct {
 			to   *[]byte
 			what string
@@ -143,6 +146,9 @@ func (r *rows) appendColumn(dst []byte, i int, cells []schemas.Cell) ([]byte, er
 	}
 }
 
+// left reports whether the files of op are without the column.
+func (c *column) left(op schemas.Op) bool { return c.createOnly && op != schemas.Create }
+
 // find leaves the place of the column's cell in hint.
 func (c *column) find(cells []schemas.Cell) bool {
 	if c.hint < len(cells) && cells[c.hint].Name == c.name && cells[c.hint].Section == c.section {
@@ -187,14 +193,21 @@ func appendMerged(dst, older, patch []byte) []byte {
 // key: nothing else is needed to find the row.
 func (r *rows) appendLine(dst, entry []byte) []byte {
 	key, cells := cutBytes(entry[entryHead:])
-	if schemas.Op(entry[entryOp]) == schemas.Delete {
+	op := schemas.Op(entry[entryOp])
+	if op == schemas.Delete {
 		return append(append(dst, key...), r.newline...)
 	}
 	next, cell, rest := cutCell(cells)
+	separator := r.separator[:0]
 	for i := range r.columns {
-		if i > 0 {
-			dst = append(dst, r.separator...)
+		if uint64(i) == next && r.columns[i].left(op) {
+			next, cell, rest = cutCell(rest)
 		}
+		if r.columns[i].left(op) {
+			continue
+		}
+		dst = append(dst, separator...)
+		separator = r.separator
 		switch {
 		case i == r.key:
 			dst = append(dst, key...)
@@ -213,11 +226,12 @@ func (r *rows) appendHeader(dst []byte, op schemas.Op) []byte {
 	if op == schemas.Delete {
 		return append(append(dst, r.headers[r.key]...), r.newline...)
 	}
+	separator := r.separator[:0]
 	for i, h := range r.headers {
-		if i > 0 {
-			dst = append(dst, r.separator...)
+		if !r.columns[i].left(op) {
+			dst = append(append(dst, separator...), h...)
+			separator = r.separator
 		}
-		dst = append(dst, h...)
 	}
 	return append(dst, r.newline...)
 }

@@ -142,7 +142,7 @@ func rank(r router.Routed) int {
 // the next call.
 func (l *lane) decode(r *source.Record) (*router.Record, error) {
 	d := &l.decoded
-	d.Topic, d.Partition, d.Timestamp, d.Key = r.Topic, r.Partition, r.Timestamp, r.Key
+	d.Topic, d.Partition, d.Offset, d.Timestamp, d.Key = r.Topic, r.Partition, r.Offset, r.Timestamp, r.Key
 	d.Headers = d.Headers[:0]
 	for _, h := range r.Headers {
 		d.Headers = append(d.Headers, router.Header{Key: h.Key, Value: h.Value})

@@ -7,18 +7,18 @@ import (
 )
 
 // cell checks one value of a write against what its section takes and returns
-// it as it is sent, or the rule that it breaks. The types of the table's fields
-// are not known here: what `fields` does not say, the service decides.
-func cell(section schemas.Section, name string, v schemas.Value, op schemas.Op) (out schemas.Value, rule string) {
+// it as it is sent, or the rule that it breaks. Of the types of the table's fields
+// only those are known that `types` names: the others the service decides.
+func (c *Compiled) cell(section schemas.Section, name string, v schemas.Value, op schemas.Op) (out schemas.Value, rule string) {
 	if name == "" {
 		return schemas.Value{}, "must have a name"
 	}
 	switch section {
 	case schemas.Attributes:
-		if rule, mine := technical(name, v, op); mine {
-			return v, rule
+		if kind := recencyOf(name); kind != notRecency {
+			return technical(kind, v, op)
 		}
-		return attribute(v)
+		return attribute(v, c.types[name])
 	case schemas.Subscriptions:
 		if v.Kind() != schemas.Bool {
 			return schemas.Value{}, ruleBoolean
@@ -29,19 +29,21 @@ func cell(section schemas.Section, name string, v schemas.Value, op schemas.Op) 
 	case schemas.DataCollection:
 		return collection(name, v)
 	default:
-		return property(v)
+		return property(v, c.types[name])
 	}
 }
 
 // attribute takes scalars, lists of scalars, and null.
-func attribute(v schemas.Value) (schemas.Value, string) {
-	switch v.Kind() {
-	case schemas.Null:
+func attribute(v schemas.Value, typed *converter) (schemas.Value, string) {
+	switch {
+	case v.Kind() == schemas.Null:
 		return v, ""
-	case schemas.List:
-		return multiValue(v)
+	case typed != nil && typed.convert != nil:
+		return typed.convert(v, typed)
+	case v.Kind() == schemas.List:
+		return multiValue(v, typed)
 	}
-	v, rule := scalar(v)
+	v, rule := scalar(v, typed)
 	if rule == ruleScalar {
 		rule = "must be text, a number, true, false or a list of them"
 	}
@@ -49,18 +51,15 @@ func attribute(v schemas.Value) (schemas.Value, string) {
 }
 
 // scalar takes text, numbers, true and false.
-func scalar(v schemas.Value) (schemas.Value, string) {
+func scalar(v schemas.Value, c *converter) (schemas.Value, string) {
 	switch v.Kind() {
 	case schemas.String:
-		if tooLong(v.Text()) {
-			return schemas.Value{}, ruleLength
-		}
-		return v, ""
+		return c.bounded(v)
 	case schemas.Number:
 		if isPlain(v.Text()) {
 			return v, ""
 		}
-		return asNumber(v, 0)
+		return asNumber(v, &converter{})
 	case schemas.Bool:
 		return v, ""
 	}
@@ -72,19 +71,23 @@ func isPlain(literal string) bool {
 	return len(literal) <= maxText && !strings.ContainsAny(literal, "eE")
 }
 
-// multiValue takes a list of scalars. The list is copied only where an element
-// has to be written differently.
-func multiValue(v schemas.Value) (schemas.Value, string) {
+// multiValue takes a list of scalars, each as c.each says. The list is copied
+// only where an element has to be written differently.
+func multiValue(v schemas.Value, c *converter) (schemas.Value, string) {
+	convert, each := conversion(scalar), c
+	if c != nil && c.each != nil {
+		convert, each = c.each.convert, c.each
+	}
 	items := v.Items()
 	copied := false
 	for i := range items {
-		element, rule := scalar(items[i].Value)
+		element, rule := convert(items[i].Value, each)
 		switch {
 		case rule == ruleScalar:
 			return schemas.Value{}, ruleElements
 		case rule != "":
 			return schemas.Value{}, "each element: " + rule
-		case element.Text() != items[i].Value.Text():
+		case element.Kind() != items[i].Value.Kind() || element.Text() != items[i].Value.Text():
 			if !copied {
 				items, copied = append([]schemas.Field(nil), items...), true
 			}
@@ -104,10 +107,8 @@ func segment(v schemas.Value) (schemas.Value, string) {
 		return v, ""
 	case v.Kind() != schemas.String:
 		return schemas.Value{}, "must be true, false or the name of a segment"
-	case tooLong(v.Text()):
-		return schemas.Value{}, ruleLength
 	}
-	return v, ""
+	return (*converter)(nil).bounded(v)
 }
 
 // collection takes the members of dataCollection. Null says nothing about the
@@ -118,7 +119,7 @@ func collection(name string, v schemas.Value) (schemas.Value, string) {
 	}
 	switch name {
 	case "date":
-		if _, rule := textual(ruleTimestamp, moment)(v, 0); rule != "" {
+		if v.Kind() != schemas.String || !isMoment(v.Text()) {
 			return schemas.Value{}, "must be a timestamp like 2006-01-02T15:04:05 with Z or an offset"
 		}
 		return v, ""
@@ -126,7 +127,7 @@ func collection(name string, v schemas.Value) (schemas.Value, string) {
 		if v.Kind() != schemas.String {
 			return schemas.Value{}, ruleText
 		}
-		return scalar(v)
+		return scalar(v, nil)
 	}
 	return schemas.Value{}, "is not a member of dataCollection"
 }
@@ -134,18 +135,19 @@ func collection(name string, v schemas.Value) (schemas.Value, string) {
 // property takes what a table record's property can be: a number or text, and
 // null. A boolean becomes the text true or false, the only way the interface
 // leaves to write one.
-func property(v schemas.Value) (schemas.Value, string) {
-	switch v.Kind() {
-	case schemas.Null:
+func property(v schemas.Value, typed *converter) (out schemas.Value, rule string) {
+	if v.Kind() == schemas.Null {
 		return v, ""
-	case schemas.Bool:
-		return schemas.StringValue(v.Text()), ""
 	}
-	v, rule := scalar(v)
-	if rule == ruleScalar {
+	if typed != nil && typed.convert != nil {
+		out, rule = typed.convert(v, typed)
+	} else if out, rule = scalar(v, typed); rule == ruleScalar {
 		rule = "must be a number, text, true or false"
 	}
-	return v, rule
+	if out.Kind() == schemas.Bool {
+		out = schemas.StringValue(out.Text())
+	}
+	return out, rule
 }
 
 // keyText is the text of a key: text or a whole number, which has one spelling.
@@ -155,8 +157,7 @@ func keyText(v schemas.Value) (text, rule string) {
 		return "", "must be text or a whole number"
 	case v.Text() == "":
 		return "", "must not be empty"
-	case tooLong(v.Text()):
-		return "", ruleLength
 	}
-	return v.Text(), ""
+	_, rule = (*converter)(nil).bounded(v)
+	return v.Text(), rule
 }

@@ -44,11 +44,15 @@ func (ch *checker) mapping(i int) *Compiled {
 	if m.CustomTable != "" {
 		s.c.Table = schemas.Table{Name: m.CustomTable, Custom: true}
 	}
+	s.c.keyFormat = orDefault(m.KafkaKey, "text")
 	s.names()
 	s.formats()
 	s.table()
+	s.compileTypes()
+	s.compileOp()
 	s.compileFields()
 	s.compileRoutes()
+	s.possible()
 	s.lanes()
 	s.imports()
 	s.c.Fingerprint = fingerprint(m)
@@ -112,11 +116,8 @@ func (s *scope) table() {
 		s.problem("key", "write businessKey", "the key of a custom table is businessKey, not %q", s.m.Key)
 	}
 	if s.m.ProfileID != "" {
-		s.c.profileID = splitPath(s.m.ProfileID)
-		switch {
-		case s.c.profileID == nil:
-			s.problem("profileId", "write names separated by dots", "%q is not a path", s.m.ProfileID)
-		case custom != "":
+		s.c.profileID = s.path("profileId", s.m.ProfileID)
+		if custom != "" {
 			s.problem("profileId", "", "records of a custom table have no profile id")
 		}
 	}
@@ -156,11 +157,7 @@ func (s *scope) compileRoutes() {
 func (s *scope) compileWhen(path, text string) condition {
 	when, reads, err := compileCondition(text, len(s.m.Fields) == 0)
 	if err != nil {
-		hint := ""
-		if e, ok := errors.AsType[*conditionError](err); ok {
-			hint = e.hint
-		}
-		s.problem(path, hint, "%v", err)
+		s.conditionProblem(path, err)
 		return nil
 	}
 	for _, p := range reads {
@@ -169,6 +166,15 @@ func (s *scope) compileWhen(path, text string) condition {
 		}
 	}
 	return when
+}
+
+// conditionProblem is a problem with a condition or an expression.
+func (s *scope) conditionProblem(path string, err error) {
+	hint := ""
+	if e, ok := errors.AsType[*conditionError](err); ok {
+		hint = e.hint
+	}
+	s.problem(path, hint, "%v", err)
 }
 
 // lanes tells which lanes writes of this mapping can end up in: those of its

@@ -92,14 +92,36 @@ func (s *scope) columns() {
 		case slices.IndexFunc(columns, func(c Column) bool { return c.Name == col.Name }) < i:
 			s.problem(path, "", "%q is listed twice", col.Name)
 		}
-		s.c.Columns = append(s.c.Columns, CSVColumn{
+		compiled := CSVColumn{
 			Header: col.Name, Section: section, Name: name,
 			Absent: orDefault(col.Absent, toEmpty), Null: orDefault(col.Null, toEmpty),
-		})
+			CreateOnly: section == schemas.Attributes && recencyOf(name) != notRecency,
+		}
+		s.filled(path, &compiled)
+		s.c.Columns = append(s.c.Columns, compiled)
 	}
+	s.c.compileGuards()
 	if s.m.Key != "" && !slices.ContainsFunc(columns, func(c Column) bool { return c.Name == s.m.Key }) {
 		s.problem("imports.columns", fmt.Sprintf("add %q", s.m.Key), "the key column is missing")
 	}
+}
+
+// filled refuses a column that no write could ever fill.
+func (s *scope) filled(path string, col *CSVColumn) {
+	if col.CreateOnly && s.m.Imports.Create == nil {
+		s.problem(path, "remove it, or add imports.create", "%q is computed by the service: only an import of mode CREATE_ONLY may supply it", col.Header)
+	}
+	if len(s.m.Fields) == 0 || col.Absent != toEmpty || col.Header == s.m.Key || col.Header == "" {
+		return
+	}
+	var targets []string
+	for i := range s.m.Fields {
+		if s.m.Fields[i].To == col.Header {
+			return
+		}
+		targets = append(targets, s.m.Fields[i].To)
+	}
+	s.problem(path, suggest(col.Header, targets...), "no field fills %q", col.Header)
 }
 
 func (s *scope) csv() {

@@ -3,7 +3,6 @@ package router
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -113,13 +112,4 @@ func (s *scope) leadsBack(parent int, names map[string]int) bool {
 		}
 	}
 	return false
-}
-
-// splitPath is a dotted path's names, nil where one is empty.
-func splitPath(text string) []string {
-	names := strings.Split(text, ".")
-	if slices.Contains(names, "") {
-		return nil
-	}
-	return names
 }

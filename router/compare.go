@@ -110,11 +110,20 @@ func member(a, b any) any {
 // rewriter puts the comparisons in the place of the operators, and one variable
 // in the place of each path of constant names, so that a test loads what it
 // reads and no objects are built around it.
-type rewriter struct{}
+type rewriter struct {
+	texts bool // the function string makes texts to be written
+}
+
+// functionText is the function that string becomes then.
+const functionText = "textOf"
 
 // Visit implements ast.Visitor; operands come before their operators.
-func (rewriter) Visit(node *ast.Node) {
+func (r rewriter) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
+	case *ast.BuiltinNode:
+		if r.texts && n.Name == "string" {
+			ast.Patch(node, call(functionText, n.Arguments...))
+		}
 	case *ast.IdentifierNode:
 		if !strings.HasPrefix(n.Value, pathMark) {
 			ast.Patch(node, &ast.IdentifierNode{Value: pathMark + n.Value})

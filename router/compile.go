@@ -55,8 +55,12 @@ type Compiled struct {
 	Columns []CSVColumn
 
 	fields           []field
-	key              *field // the one of fields that fills the key; nil for canonical events
-	profileID        []string
+	key              *field                // the one of fields that fills the key; nil for canonical events
+	keyFormat        string                // kafkaKey: text or json
+	profileID        *source               // nil: only an event says it
+	op               *operation            // nil: the event or the envelope says it
+	types            map[string]*converter // by the name of an attribute or property
+	guards           [schemas.Delete + 1][]guard
 	routes           []route
 	reads            []readPath // what the conditions of routes look at
 	evaluations      sync.Pool
@@ -70,6 +74,9 @@ type CSVColumn struct {
 	Name    string          // of the cell that fills it
 	Absent  string          // what a missing cell becomes: empty, immediate or a literal
 	Null    string          // what a null cell becomes: the same choices
+	// CreateOnly columns hold what only an import that creates may supply: the
+	// files of other imports are without them.
+	CreateOnly bool
 }
 
 type route struct {

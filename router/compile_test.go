@@ -28,7 +28,7 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		{"key format", func(m *router.Mapping) { m.KafkaKey = "binary" }, `kafkaKey: unknown value "binary"; hint: one of text, json, avro`},
 		{"no table", func(m *router.Mapping) { m.ProfileTable = "" }, `names no table; hint: add profileTable or customTable`},
 		{"no key", func(m *router.Mapping) { m.Key = "" }, `key: missing; hint: name the unique-key attribute of the table`},
-		{"profile id", func(m *router.Mapping) { m.ProfileID = "a..b" }, `profileId: "a..b" is not a path; hint: write names separated by dots`},
+		{"profile id", func(m *router.Mapping) { m.ProfileID = "a..b" }, `profileId: "a..b" is not a path: column 3: a name is missing; hint: write names separated by dots, elements as [0] or [*], other names as ["a.b"]`},
 		{"no routes", func(m *router.Mapping) { m.Routes = nil }, `routes: missing; hint: write [{lane: immediate}] or [{lane: batch}]`},
 		{"last route", func(m *router.Mapping) { m.Routes = m.Routes[:1] }, `routes[0].when: the last route must have no condition; hint: add a last route without when`},
 		{"early end", func(m *router.Mapping) { m.Routes[0].When = "" }, `routes[0]: has no condition, so the routes after it can never match`},
@@ -80,7 +80,7 @@ func TestCompileRefusesFieldsThatCannotWork(t *testing.T) {
 		field router.Field
 		want  string
 	}{
-		{router.Field{From: "", To: "x"}, `fields[4].from: "" is not a path; hint: write names separated by dots`},
+		{router.Field{From: "", To: "x"}, `fields[4].from: missing; hint: write from, or value for a constant, or expr for an expression`},
 		{router.Field{From: "x", To: ""}, `fields[4].to: missing`},
 		{router.Field{From: "x", To: "status"}, `fields[4].to: "status" is filled twice`},
 		{router.Field{From: "x", To: "subscriptions#a"}, `fields[4].to: "subscriptions#a": a custom table has no subscriptions`},
@@ -240,7 +240,7 @@ func TestFingerprintFollowsWhatARecordBecomes(t *testing.T) {
 		"etl":    func(m *router.Mapping) { m.Imports.Upsert.ETL = "7" },
 		"table":  func(m *router.Mapping) { m.ProfileTable = "people" },
 		"fields": func(m *router.Mapping) {
-			m.Fields = []router.Field{{From: "n", To: "customerNumber"}}
+			m.Fields, m.Imports.Columns = []router.Field{{From: "n", To: "customerNumber"}}, m.Imports.Columns[:1]
 		},
 		"kafkaKey": func(m *router.Mapping) { m.KafkaKey = "json" },
 	} {

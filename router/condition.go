@@ -6,10 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/builtin"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
@@ -44,12 +44,6 @@ func (c test) holds(e *evaluation) bool {
 type evaluation struct {
 	vm  vm.VM
 	env map[string]any // one entry per path that the conditions read
-}
-
-// recordRoots are the names that every condition knows, by example of their
-// type. They win over members of the decoded value with the same name.
-var recordRoots = map[string]any{
-	"headers": map[string]any{}, "topic": "", "partition": 0, "timestamp": time.Time{},
 }
 
 // canonicalRoots are the names that conditions on canonical events know
@@ -131,14 +125,19 @@ func explainCondition(err error, canonical bool) error {
 	if name, unknown := strings.CutPrefix(located.Message, "unknown name "); unknown && canonical {
 		e.hint = suggest(name, rootNames...)
 	}
+	if name, unknown := strings.CutPrefix(located.Message, unknownFunction+" "); unknown {
+		e.hint = similar(name, builtin.Names...)
+	}
 	return e
 }
 
 // rootNames orders the roots for people.
 var rootNames = []string{
 	"op", "key", "profileId", "businessKey", "attributes", "subscriptions", "segments", "properties",
-	"headers", "topic", "partition", "timestamp",
+	rootHeaders, rootTopic, rootPartition, rootOffset, rootTimestamp, rootKafkaKey,
 }
+
+const unknownFunction = "unknown function"
 
 // refusal finds the first thing that a condition may not use.
 type refusal struct{ found *file.Error }
@@ -149,18 +148,18 @@ func (r *refusal) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.BuiltinNode:
 		if slices.Contains(impure, n.Name) {
-			message = n.Name + " is not available: a condition may depend on nothing but the record"
+			message = n.Name + " is not available: the result may depend on nothing but the record"
 		}
 	case *ast.CallNode:
-		message = "unknown function"
+		message = unknownFunction
 		if callee, ok := n.Callee.(*ast.IdentifierNode); ok {
 			message += " " + callee.Value
 		}
 	case *ast.VariableDeclaratorNode:
-		message = "let is not available in a condition"
+		message = "let is not available"
 	case *ast.IdentifierNode:
 		if n.Value == "$env" {
-			message = "$env is not available in a condition"
+			message = "$env is not available"
 		}
 	}
 	if message != "" && r.found == nil {
@@ -211,21 +210,27 @@ func (b *conditionBuilder) pair(n *ast.BinaryNode) (x, y condition, err error) {
 	return x, y, err
 }
 
-// test compiles one part of the tree: the library compiles texts, so it is
-// given a text of one node, in whose place the part is put.
 func (b *conditionBuilder) test(part ast.Node) (condition, error) {
-	options := []expr.Option{
-		expr.Env(map[string]any{}), expr.AllowUndefinedVariables(),
-		expr.Patch(graft{part}), expr.Patch(rewriter{}), expr.Patch(&pathCollector{into: &b.reads}),
-	}
-	for name, fn := range comparisons {
-		options = append(options, expr.Function(name, fn))
-	}
-	program, err := expr.Compile("true", options...)
+	program, err := compilePart(part, &b.reads, rewriter{})
 	if err != nil {
 		return nil, err
 	}
 	return test{program}, nil
+}
+
+// compilePart compiles one part of a tree and notes the paths that it reads: the
+// library compiles texts, so it is given a text of one node, in whose place the
+// part is put.
+func compilePart(part ast.Node, reads *[]readPath, rewrite rewriter) (*vm.Program, error) {
+	options := []expr.Option{
+		expr.Env(map[string]any{}), expr.AllowUndefinedVariables(),
+		expr.Patch(graft{part}), expr.Patch(rewrite), expr.Patch(&pathCollector{into: reads}),
+		expr.Function(functionText, textOf),
+	}
+	for name, fn := range comparisons {
+		options = append(options, expr.Function(name, fn))
+	}
+	return expr.Compile("true", options...)
 }
 
 // graft puts part in the place of the one node of a tree.

@@ -159,14 +159,14 @@ func TestConditionMistakesSayWhereAndWhat(t *testing.T) {
 		`op > 3`:                       {Message: `column 4: invalid operation: > (mismatched types string and int)`},
 		`"gold"`:                       {Message: `expected bool, but got string`},
 		`len(segments)`:                {Message: `expected bool, but got int`},
-		`now() > timestamp`:            {Message: `column 1: now is not available: a condition may depend on nothing but the record`},
-		`keys(segments)[0] == "a"`:     {Message: `column 1: keys is not available: a condition may depend on nothing but the record`},
-		`rand() > 0.5`:                 {Message: `column 1: unknown function rand`},
+		`now() > timestamp`:            {Message: `column 1: now is not available: the result may depend on nothing but the record`},
+		`keys(segments)[0] == "a"`:     {Message: `column 1: keys is not available: the result may depend on nothing but the record`},
+		`rand() > 0.5`:                 {Message: `column 1: unknown function rand`, Hint: `did you mean "any"?`},
 		`timestamp.Unix() > 0`:         {Message: `column 11: unknown function`},
-		`let x = 1; x == 1`:            {Message: `column 5: let is not available in a condition`},
+		`let x = 1; x == 1`:            {Message: `column 5: let is not available`},
 		`op matches "(" + "["`:         {Message: "error parsing regexp: missing closing ]: `[`"},
-		`$env.op == "upsert"`:          {Message: `column 1: $env is not available in a condition`},
-		"op == \"x\" and\n  nope == 1": {Message: `line 2, column 3: unknown name nope`, Hint: `one of op, key, profileId, businessKey, attributes, subscriptions, segments, properties, headers, topic, partition, timestamp`},
+		`$env.op == "upsert"`:          {Message: `column 1: $env is not available`},
+		"op == \"x\" and\n  nope == 1": {Message: `line 2, column 3: unknown name nope`, Hint: `one of op, key, profileId, businessKey, attributes, subscriptions, segments, properties, headers, topic, partition, offset, timestamp, kafkaKey`},
 	} {
 		m := customers()
 		m.Routes[0].When = when

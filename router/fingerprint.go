@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
+	"slices"
 )
 
 // fingerprint hashes what decides what a record becomes. Defaults count as
@@ -14,14 +15,36 @@ func fingerprint(m *Mapping) uint64 {
 	for i, c := range m.Imports.Columns {
 		columns[i] = Column{c.Name, orDefault(c.Absent, toEmpty), orDefault(c.Null, toEmpty)}
 	}
-	text, err := json.Marshal([]any{
+	fields := slices.Clone(m.Fields)
+	for i := range fields {
+		if f := &fields[i]; f.Default == "" {
+			f.Absent, f.Null = withoutDefault(f.Absent, Omit), withoutDefault(f.Null, AsNull)
+		}
+	}
+	parts := []any{
 		orDefault(m.Format, "json"), orDefault(m.Envelope, "none"), orDefault(m.KafkaKey, "text"),
-		m.ProfileTable, m.CustomTable, m.Key, m.ProfileID, m.Fields, m.Routes,
+		m.ProfileTable, m.CustomTable, m.Key, m.ProfileID, fields, m.Routes,
 		m.Imports.Upsert, m.Imports.Patch, m.Imports.Create, m.Imports.Delete, columns,
-	})
+	}
+	// What came later counts only where it is used: mappings without it keep
+	// their fingerprints.
+	if op := orDefault(m.Op, "upsert"); op != "upsert" {
+		parts = append(parts, "op", op)
+	}
+	if len(m.Types) > 0 {
+		parts = append(parts, "types", m.Types)
+	}
+	text, err := json.Marshal(parts)
 	if err != nil {
 		panic(err) // strings, integers and structs of them: there is nothing that cannot be marshalled
 	}
 	sum := sha256.Sum256(text)
 	return binary.BigEndian.Uint64(sum[:])
+}
+
+func withoutDefault(choice, otherwise Missing) Missing {
+	if choice == otherwise {
+		return ""
+	}
+	return choice
 }

@@ -8,6 +8,14 @@ import (
 // suggest is the hint `did you mean "x"?` for the candidate nearest to word,
 // else the list of candidates.
 func suggest(word string, candidates ...string) string {
+	if hint := similar(word, candidates...); hint != "" {
+		return hint
+	}
+	return "one of " + strings.Join(candidates, ", ")
+}
+
+// similar is the hint for the candidate nearest to word, "" where none is near.
+func similar(word string, candidates ...string) string {
 	best, distance := "", 3
 	for _, c := range candidates {
 		if d := editDistance(strings.ToLower(word), strings.ToLower(c)); d < distance {
@@ -17,7 +25,7 @@ func suggest(word string, candidates ...string) string {
 	if best != "" && distance < len(best) {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
-	return "one of " + strings.Join(candidates, ", ")
+	return ""
 }
 
 // editDistance counts the bytes to insert, delete or replace between a and b.

@@ -14,18 +14,30 @@ type Mapping struct {
 	ProfileTable string   `yaml:"profileTable"` // exactly one of the two tables
 	CustomTable  string   `yaml:"customTable"`
 	Key          string   `yaml:"key"`       // unique-key attribute; businessKey for custom tables
-	ProfileID    string   `yaml:"profileId"` // path of the service's profile id in the value
-	Fields       []Field  `yaml:"fields"`    // none: the value is a canonical event
-	Routes       []Route  `yaml:"routes"`
-	After        []string `yaml:"after"`  // mappings whose files go first
-	Bundle       string   `yaml:"bundle"` // mappings sharing one multi-file ZIP
-	Imports      Imports  `yaml:"imports"`
+	ProfileID    string   `yaml:"profileId"` // path of the service's profile id
+	// Op is what a mapped record does, tombstones apart: upsert (the default),
+	// patch, create or delete, or an expression that comes to one of these words.
+	Op     string  `yaml:"op"`
+	Fields []Field `yaml:"fields"` // none: the value is a canonical event
+	// Types says what is known of the table's attributes or properties: events
+	// are checked against it, in both lanes.
+	Types   []Type   `yaml:"types"`
+	Routes  []Route  `yaml:"routes"`
+	After   []string `yaml:"after"`  // mappings whose files go first
+	Bundle  string   `yaml:"bundle"` // mappings sharing one multi-file ZIP
+	Imports Imports  `yaml:"imports"`
 }
 
-// Field maps one source value to one target of the table. A source that is
-// missing gives no cell; one that is null gives null.
+// Field maps a value, read (From), constant (Value) or computed (Expr), to one
+// target of the table.
 type Field struct {
-	From string `yaml:"from"` // names in the decoded value, separated by dots
+	// From is a path in the decoded value: names separated by dots, elements of
+	// lists as [0], [-1] or [*], other names quoted. headers.NAME, topic, partition,
+	// offset, timestamp and kafkaKey are the record's; the value's own members of
+	// these names are reached in quotes.
+	From  string  `yaml:"from"`
+	Value Literal `yaml:"value" json:",omitempty"`
+	Expr  string  `yaml:"expr" json:",omitempty"` // an expression of the expr language; nil says nothing
 	// To is businessKey or a property of a custom table; of a profile table an
 	// attribute, subscriptions#NAME, S_NAME for a segmentation, or
 	// dataCollection.date, .source or .way.
@@ -34,7 +46,42 @@ type Field struct {
 	// number, boolean, date, timestamp, list, email, phone, language, country,
 	// sex, title or utm. Without one the value goes as it is.
 	As    string `yaml:"as"`
-	Scale int    `yaml:"scale"` // power of ten that a number is multiplied with
+	Scale int    `yaml:"scale"`                // power of ten that a number is multiplied with
+	Of    string `yaml:"of" json:",omitempty"` // of a list: what As is to a value, to each element
+	// Format is how the source writes a date or timestamp: epochDays, -Seconds,
+	// -Millis, -Micros or -Nanos, or a layout, strftime's or Go's.
+	Format string `yaml:"format" json:",omitempty"`
+	// Timezone is the zone (IANA name) of moments that do not say theirs, and the
+	// one that the result is written in.
+	Timezone string  `yaml:"timezone" json:",omitempty"`
+	Default  Literal `yaml:"default" json:",omitempty"` // what is missing or null becomes, if nothing else is said
+	Absent   Missing `yaml:"absent" json:",omitempty"`  // what is missing becomes: omit by default
+	Null     Missing `yaml:"null" json:",omitempty"`    // what is null becomes: null by default
+}
+
+// Missing says what becomes of a value that is not there, or that is null.
+type Missing string
+
+// The choices. A patch names only what changes, so what is missing from one is
+// left out whatever the choice.
+const (
+	Omit   Missing = "omit"   // nothing is said about the target
+	AsNull Missing = "null"   // the target becomes null
+	Refuse Missing = "reject" // the record is a dead letter
+)
+
+// Literal is a constant of the configuration as JSON: text in quotes, a number,
+// true or false. Empty: there is none.
+type Literal string
+
+// Type is what the definition of the table says of an attribute (profile tables)
+// or of a property (custom tables).
+type Type struct {
+	Name string `yaml:"name"`
+	As   string `yaml:"as"`
+	Of   string `yaml:"of"` // of a list: the type of its elements
+	// Length is the most characters a text may have; 0 stands for 255.
+	Length int `yaml:"length"`
 }
 
 // Route sends the events its condition holds for to a lane. First match wins.

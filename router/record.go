@@ -12,6 +12,7 @@ import (
 type Record struct {
 	Topic     string
 	Partition int32
+	Offset    int64
 	Timestamp time.Time
 	Headers   []Header
 	Key       []byte
@@ -26,14 +27,17 @@ type Header struct {
 }
 
 // header is the text of the last header of that name, as Kafka's own clients
-// read headers; ok is false where there is none or it is null.
-func (r *Record) header(name string) (text string, ok bool) {
-	for _, h := range slices.Backward(r.Headers) {
-		if h.Key == name {
-			return string(h.Value), h.Value != nil
+// read headers; Absent where there is none, Null where it has no value.
+func (r *Record) header(name string) schemas.Value {
+	for i := range slices.Backward(r.Headers) {
+		if h := &r.Headers[i]; h.Key == name {
+			if h.Value == nil {
+				return schemas.NullValue()
+			}
+			return schemas.StringValue(string(h.Value))
 		}
 	}
-	return "", false
+	return schemas.Value{}
 }
 
 // Routed is what one mapping makes of one record: a write for a lane, or the

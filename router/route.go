@@ -32,54 +32,55 @@ func (r *Router) Route(dst []Routed, rec *Record) []Routed {
 }
 
 func (c *Compiled) route(to *Routed, rec *Record) *Reject {
-	ev, reject := c.event(rec)
+	look := subject{record: rec, value: &rec.Value, keyFormat: c.keyFormat}
+	ev, reject := c.event(&look)
 	if reject != nil {
 		return reject
 	}
-	to.Lane = c.lane(rec, &ev)
+	to.Lane = c.lane(&look, &ev)
 	w := &to.Write
 	w.Op, w.Table = ev.Op, c.Table
-	if w.ProfileID, reject = c.id(rec, &ev); reject != nil {
+	if w.ProfileID, reject = c.id(&look, &ev); reject != nil {
 		return reject
 	}
 	if to.Lane, reject = c.place(to.Lane, w); reject != nil {
 		return reject
 	}
-	if w.Key, reject = c.keyOf(rec, &ev); reject != nil {
+	if w.Key, reject = c.keyOf(&look, &ev); reject != nil {
 		return reject
 	}
 	if w.Op == schemas.Delete {
 		return nil
 	}
 	if c.fields != nil {
-		w.Cells, reject = c.mappedCells(rec.Value, w.Op)
+		w.Cells, reject = c.mappedCells(&look, w.Op)
 	} else {
 		w.Cells, reject = c.canonicalCells(&ev)
 	}
 	if reject != nil {
 		return reject
 	}
-	if to.Lane == schemas.Batch && c.escapes(w) {
-		to.Lane, reject = c.escape(w)
+	if to.Lane == schemas.Batch {
+		to.Lane, reject = c.guard(w)
 	}
 	return reject
 }
 
 // event is the change that a record means. Where fields are mapped it carries
 // only the op: the rest is read through them.
-func (c *Compiled) event(rec *Record) (schemas.Event, *Reject) {
-	if rec.Tombstone {
-		return c.tombstone(rec)
+func (c *Compiled) event(look *subject) (ev schemas.Event, reject *Reject) {
+	if look.record.Tombstone {
+		return c.tombstone(look)
 	}
 	if c.fields != nil {
-		return schemas.Event{Op: schemas.Upsert}, nil
+		ev.Op, reject = c.op.of(look)
+		return ev, reject
 	}
-	var ev schemas.Event
 	var err error
 	if c.Table.Custom {
-		ev, err = schemas.RecordEvent(rec.Value)
+		ev, err = schemas.RecordEvent(*look.value)
 	} else {
-		ev, err = schemas.ProfileEvent(rec.Value)
+		ev, err = schemas.ProfileEvent(*look.value)
 	}
 	if err != nil {
 		return ev, rejectOf(err)
@@ -88,18 +89,18 @@ func (c *Compiled) event(rec *Record) (schemas.Event, *Reject) {
 }
 
 // lane asks the routes; the first match wins.
-func (c *Compiled) lane(rec *Record, ev *schemas.Event) schemas.Lane {
+func (c *Compiled) lane(look *subject, ev *schemas.Event) schemas.Lane {
 	if len(c.reads) == 0 && c.routes[0].when == nil {
 		return c.routes[0].lane
 	}
-	look := subject{record: rec}
+	view := *look // for the conditions only: fields look at the value itself
 	if c.fields == nil {
-		look.event = ev
+		view.event = ev
 	}
 	e := c.evaluations.Get().(*evaluation)
 	defer c.evaluations.Put(e)
 	for _, p := range c.reads {
-		e.env[p.variable] = look.read(p)
+		e.env[p.variable] = view.plain(p)
 	}
 	for _, r := range c.routes {
 		if r.when == nil || r.when.holds(e) {
@@ -147,38 +148,6 @@ func noID(op schemas.Op) *Reject {
 	return &Reject{
 		Code: CodeNoID, Field: "profileId",
 		Rule: "a call needs it for " + op.String() + ", and imports." + op.String() + " is not configured",
-	}
-}
-
-// escapes reports whether a row of w would meet a column that says that such an
-// event takes the immediate lane.
-func (c *Compiled) escapes(w *schemas.Write) bool {
-	for i := range c.Columns {
-		col := &c.Columns[i]
-		if (col.Absent != toImmediate && col.Null != toImmediate) || col.Name == c.KeyName {
-			continue
-		}
-		kind := schemas.Absent
-		for j := range w.Cells {
-			if w.Cells[j].Section == col.Section && w.Cells[j].Name == col.Name {
-				kind = w.Cells[j].Value.Kind()
-			}
-		}
-		if kind == schemas.Absent && col.Absent == toImmediate || kind == schemas.Null && col.Null == toImmediate {
-			return true
-		}
-	}
-	return false
-}
-
-// escape sends w to the immediate lane, or says why a call cannot take it.
-func (c *Compiled) escape(w *schemas.Write) (schemas.Lane, *Reject) {
-	if c.callable(w) {
-		return schemas.Immediate, nil
-	}
-	return schemas.Batch, &Reject{
-		Code: CodeNoID, Field: "profileId",
-		Rule: "a column sends this " + w.Op.String() + " to the immediate lane, where it cannot be written without one",
 	}
 }
 

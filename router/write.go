@@ -16,8 +16,8 @@ func rejectOf(err error) *Reject {
 
 // tombstone is the delete that a record without a value means. It carries the
 // record's key where the event of a delete would.
-func (c *Compiled) tombstone(rec *Record) (schemas.Event, *Reject) {
-	key, reject := c.kafkaKey(rec.Key)
+func (c *Compiled) tombstone(look *subject) (schemas.Event, *Reject) {
+	key, reject := c.kafkaKey(look)
 	if reject != nil {
 		return schemas.Event{}, reject
 	}
@@ -28,35 +28,46 @@ func (c *Compiled) tombstone(rec *Record) (schemas.Event, *Reject) {
 	return schemas.Event{Op: schemas.Delete, Key: schemas.ObjectValue(members)}, nil
 }
 
+// labelKafkaKey names a record's key in errors.
+const labelKafkaKey = "kafka key"
+
 // kafkaKey reads the row's key from a record's key, in the spelling that the
 // key of the record's events has.
-func (c *Compiled) kafkaKey(data []byte) (string, *Reject) {
-	v, reject := c.kafkaKeyValue(data)
+func (c *Compiled) kafkaKey(look *subject) (string, *Reject) {
+	unreadable := func(rule string) (string, *Reject) {
+		return "", &Reject{Code: CodeDecode, Field: labelKafkaKey, Rule: rule}
+	}
+	if len(look.record.Key) == 0 {
+		return unreadable("missing, but the record has no value: nothing says what to delete")
+	}
+	v, reject := kafkaKeyValue(look.record.Key, look.keyFormat)
 	if reject != nil {
 		return "", reject
 	}
 	if c.key != nil {
-		converted, reject := c.key.converted(v)
-		if reject != nil {
-			return "", badValue("kafka key", reject.Rule)
-		}
-		v = converted
+		v, reject = c.key.ofKafkaKey(look, v)
+	} else if v.Kind() == schemas.Object {
+		v = v.Get(c.KeyName)
+	}
+	if reject != nil {
+		return "", badValue(labelKafkaKey, reject.Rule)
 	}
 	text, rule := keyText(v)
 	if rule != "" {
-		return "", &Reject{Code: CodeDecode, Field: "kafka key", Rule: rule}
+		return unreadable(rule)
 	}
 	return text, nil
 }
 
-func (c *Compiled) kafkaKeyValue(data []byte) (schemas.Value, *Reject) {
+// kafkaKeyValue decodes a record's key; Absent where there is none.
+func kafkaKeyValue(data []byte, format string) (schemas.Value, *Reject) {
 	unreadable := func(rule string) *Reject {
-		return &Reject{Code: CodeDecode, Field: "kafka key", Rule: rule}
+		return &Reject{Code: CodeDecode, Field: labelKafkaKey, Rule: rule}
 	}
 	if len(data) == 0 {
-		return schemas.Value{}, unreadable("missing, but the record has no value: nothing says what to delete")
+		return schemas.Value{}, nil
 	}
-	if orDefault(c.Config.KafkaKey, "text") == "text" {
+	if format == "text" {
 		if !utf8.Valid(data) {
 			return schemas.Value{}, unreadable("not valid UTF-8")
 		}
@@ -68,27 +79,17 @@ func (c *Compiled) kafkaKeyValue(data []byte) (schemas.Value, *Reject) {
 	if err != nil {
 		return schemas.Value{}, unreadable(err.Error())
 	}
-	if v.Kind() != schemas.Object {
-		return v, nil
-	}
-	if named := v.Get(c.KeyName); named.Kind() != schemas.Absent {
-		return named, nil
-	}
-	// A key written by the producer of mapped values names it as they do.
-	if c.key != nil {
-		return descend(v, c.key.from), nil
-	}
-	return schemas.Value{}, nil
+	return v, nil
 }
 
 // id is the service's id of the profile, "" where the record has none.
-func (c *Compiled) id(rec *Record, ev *schemas.Event) (string, *Reject) {
+func (c *Compiled) id(look *subject, ev *schemas.Event) (string, *Reject) {
 	if ev.ProfileID != "" || c.profileID == nil {
 		return ev.ProfileID, nil
 	}
-	v := descend(rec.Value, c.profileID)
-	if v.Kind() == schemas.Absent || v.Kind() == schemas.Null {
-		return "", nil
+	v, reject := c.profileID.read(look)
+	if reject != nil || !said(v) {
+		return "", reject
 	}
 	text, rule := keyText(v)
 	if rule != "" {
@@ -98,14 +99,14 @@ func (c *Compiled) id(rec *Record, ev *schemas.Event) (string, *Reject) {
 }
 
 // keyOf is the write's key.
-func (c *Compiled) keyOf(rec *Record, ev *schemas.Event) (string, *Reject) {
+func (c *Compiled) keyOf(look *subject, ev *schemas.Event) (string, *Reject) {
 	switch {
-	case c.fields != nil && !rec.Tombstone:
-		v, reject := c.key.value(rec.Value)
+	case c.fields != nil && !look.record.Tombstone:
+		v, reject := c.key.value(look, ev.Op)
 		if reject != nil {
 			return "", reject
 		}
-		return checkedKey("", c.key.source, v)
+		return checkedKey("", c.key.label, v)
 	case c.Table.Custom:
 		return checkedKey("", "businessKey", schemas.StringValue(ev.BusinessKey))
 	}
@@ -140,7 +141,7 @@ func said(v schemas.Value) bool {
 // and creates by the body alone.
 func (c *Compiled) canonicalCells(ev *schemas.Event) ([]schemas.Cell, *Reject) {
 	if c.Table.Custom {
-		return section(make([]schemas.Cell, 0, len(ev.Properties.Items())), schemas.Properties, "properties", ev.Properties, ev.Op)
+		return c.section(make([]schemas.Cell, 0, len(ev.Properties.Items())), schemas.Properties, "properties", ev.Properties, ev.Op)
 	}
 	size := len(ev.Attributes.Items()) + len(ev.Subscriptions.Items()) + len(ev.Segments.Items()) + len(ev.DataCollection.Items())
 	if !said(ev.Attributes.Get(c.KeyName)) {
@@ -174,7 +175,7 @@ func (c *Compiled) canonicalCells(ev *schemas.Event) ([]schemas.Cell, *Reject) {
 		{schemas.Segments, "segments", ev.Segments},
 		{schemas.DataCollection, "dataCollection", ev.DataCollection},
 	} {
-		if cells, reject = section(cells, part.section, part.name, part.v, ev.Op); reject != nil {
+		if cells, reject = c.section(cells, part.section, part.name, part.v, ev.Op); reject != nil {
 			return nil, reject
 		}
 	}
@@ -182,9 +183,9 @@ func (c *Compiled) canonicalCells(ev *schemas.Event) ([]schemas.Cell, *Reject) {
 }
 
 // section appends the cells of one object of an event.
-func section(cells []schemas.Cell, s schemas.Section, name string, object schemas.Value, op schemas.Op) ([]schemas.Cell, *Reject) {
+func (c *Compiled) section(cells []schemas.Cell, s schemas.Section, name string, object schemas.Value, op schemas.Op) ([]schemas.Cell, *Reject) {
 	for _, member := range object.Items() {
-		v, rule := cell(s, member.Name, member.Value, op)
+		v, rule := c.cell(s, member.Name, member.Value, op)
 		if rule != "" {
 			return nil, badValue(name+"."+member.Name, rule)
 		}
@@ -196,23 +197,23 @@ func section(cells []schemas.Cell, s schemas.Section, name string, object schema
 }
 
 // mappedCells reads the cells of a value through the mapping's fields.
-func (c *Compiled) mappedCells(from schemas.Value, op schemas.Op) ([]schemas.Cell, *Reject) {
+func (c *Compiled) mappedCells(look *subject, op schemas.Op) ([]schemas.Cell, *Reject) {
 	cells := make([]schemas.Cell, 0, len(c.fields))
 	for i := range c.fields {
 		f := &c.fields[i]
 		if !f.cell {
 			continue
 		}
-		v, reject := f.value(from)
+		v, reject := f.value(look, op)
 		if reject != nil {
 			return nil, reject
 		}
 		if v.Kind() == schemas.Absent {
 			continue
 		}
-		v, rule := cell(f.section, f.name, v, op)
+		v, rule := c.cell(f.section, f.name, v, op)
 		if rule != "" {
-			return nil, badValue(f.source, rule)
+			return nil, badValue(f.label, rule)
 		}
 		if v.Kind() != schemas.Absent {
 			cells = append(cells, schemas.Cell{Section: f.section, Name: f.name, Value: v})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // decoder fills the configuration from nodes and notes where each path stands.
@@ -34,7 +35,7 @@ func (d *decoder) value(path string, n *node, into reflect.Value) {
 		return
 	}
 	text, ok := d.scalar(path, n, into.Type() == reflect.TypeFor[Secret]())
-	if !ok || n.plain && isNothing(text) {
+	if !ok || n.plain && isNothing(text) && !meansNull(text, into) {
 		return
 	}
 	if message, hint := parseScalar(text, n.plain, into.Addr().Interface()); message != "" {
@@ -80,6 +81,12 @@ func isNothing(text string) bool {
 		return true
 	}
 	return false
+}
+
+// meansNull reports whether the word null is a choice here, and no sign of
+// something left empty.
+func meansNull(text string, into reflect.Value) bool {
+	return text == string(router.AsNull) && into.Type() == reflect.TypeFor[router.Missing]()
 }
 
 // wantsBlock reports whether a value of this type is written as a list or as
@@ -198,6 +205,12 @@ func parseScalar(text string, plain bool, into any) (message, hint string) {
 	case *string:
 		*into = text
 		return "", ""
+	case *router.Missing:
+		*into = router.Missing(text)
+		return "", ""
+	case *router.Literal:
+		*into = literal(text, plain)
+		return "", ""
 	case *Secret:
 		*into = NewSecret(text)
 		return "", ""
@@ -215,6 +228,15 @@ func parseScalar(text string, plain bool, into any) (message, hint string) {
 	// A new type in the configuration without a way to read it: every test
 	// that loads a file with it ends here.
 	panic("config: no way to read a " + reflect.TypeOf(into).String())
+}
+
+// literal is a constant as YAML reads it: without quotes, true, false and
+// numbers are what they look like.
+func literal(text string, plain bool) router.Literal {
+	if v, err := schemas.NewJSON().Decode([]byte(text)); plain && err == nil && v.Kind() != schemas.String {
+		return router.Literal(v.AppendJSON(nil))
+	}
+	return router.Literal(schemas.StringValue(text).AppendJSON(nil))
 }
 
 func parseDuration(text string, into *time.Duration) (message, hint string) {

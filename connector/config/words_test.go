@@ -22,7 +22,7 @@ mappings:
     kafkaKey: text
     profileTable: customers
     key: customerNumber
-    fields: [{from: id, to: customerNumber}, {from: a, to: b, as: string}]
+    fields: [{from: id, to: customerNumber}, {from: a, to: b, as: string}, {from: c, to: d, as: list, of: email, absent: omit, null: omit}]
     routes: [{when: a == 1, lane: immediate}, {lane: immediate}]
     imports:
       upsert: {etl: "1", mode: CREATE_OR_UPDATE}
@@ -40,7 +40,7 @@ mappings:
 	schemaKeys(document, document, "", found)
 	words := 0
 	for path, schema := range found {
-		alternatives, _ := schema["anyOf"].([]any)
+		alternatives, _ := resolved(document, schema)["anyOf"].([]any)
 		if alternatives == nil {
 			continue
 		}
@@ -59,6 +59,14 @@ mappings:
 	if words < 25 {
 		t.Errorf("looked at %d words only", words)
 	}
+}
+
+// resolved is a schema, or the definition that it refers to.
+func resolved(document, schema map[string]any) map[string]any {
+	if ref, ok := schema["$ref"].(string); ok {
+		return document["$defs"].(map[string]any)[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any)
+	}
+	return schema
 }
 
 // withWord is the file with another word at the schema's path.
