@@ -66,7 +66,7 @@ func newRows(m Mapping) (*rows, error) {
 			return nil, fmt.Errorf("columns[%d]: header %q must be there and must not repeat: the service refuses files with duplicate headers", i, c.Header)
 		}
 		seen[c.Header] = true
-		if c.Section == m.Key.Section && c.Name == m.Key.Name && !c.CreateOnly {
+		if c.Section == m.Key.Section && c.Name == m.Key.Name {
 			r.key = i
 		}
 		r.columns[i] = column{section: c.Section, name: c.Name, createOnly: c.CreateOnly}
@@ -200,10 +200,10 @@ func (r *rows) appendLine(dst, entry []byte) []byte {
 	next, cell, rest := cutCell(cells)
 	separator := r.separator[:0]
 	for i := range r.columns {
-		if uint64(i) == next && r.columns[i].left(op) {
-			next, cell, rest = cutCell(rest)
-		}
 		if r.columns[i].left(op) {
+			if uint64(i) == next {
+				next, cell, rest = cutCell(rest)
+			}
 			continue
 		}
 		dst = append(dst, separator...)
