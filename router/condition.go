@@ -3,7 +3,6 @@ package router
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/expr-lang/expr/builtin"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/types"
 	"github.com/expr-lang/expr/vm"
 )
 
@@ -102,12 +102,23 @@ func compileCondition(text string, canonical bool) (c condition, reads []readPat
 	return c, b.reads, nil
 }
 
+// environment tells the compiler the names that may be used, and their types as
+// far as they are known.
 func environment(canonical bool) []expr.Option {
-	roots := maps.Clone(recordRoots)
+	roots := types.Map{}
+	add := func(examples map[string]any) {
+		for name, example := range examples {
+			roots[name] = types.Any
+			if example != nil {
+				roots[name] = types.TypeOf(example)
+			}
+		}
+	}
+	add(recordRoots)
 	if !canonical {
 		return []expr.Option{expr.Env(roots), expr.AllowUndefinedVariables()}
 	}
-	maps.Copy(roots, canonicalRoots)
+	add(canonicalRoots)
 	return []expr.Option{expr.Env(roots)}
 }
 
