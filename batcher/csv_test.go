@@ -98,6 +98,30 @@ func TestAbsentNullAndEmptyAreThreeThings(t *testing.T) {
 	}
 }
 
+func TestCreateOnlyColumnsAreInFilesOfCreatesAlone(t *testing.T) {
+	m := testMapping()
+	m.Columns[1].CreateOnly, m.Columns[2].Absent = true, "-"
+	r := mustRows(t, m)
+	if m.Columns[0].Name != m.Key.Name || len(m.Columns) != 3 {
+		t.Fatalf("columns: got %v, want the key and two more", m.Columns)
+	}
+	for op, want := range map[schemas.Op]string{
+		schemas.Create: m.Columns[0].Header + "," + m.Columns[1].Header + "," + m.Columns[2].Header + "\n1,x,-\n",
+		schemas.Upsert: m.Columns[0].Header + "," + m.Columns[2].Header + "\n1,-\n",
+		schemas.Patch:  m.Columns[0].Header + "," + m.Columns[2].Header + "\n1,-\n",
+	} {
+		w := write(op, "1")
+		w.Cells = []schemas.Cell{{Section: m.Columns[1].Section, Name: m.Columns[1].Name, Value: schemas.StringValue("x")}}
+		entry, err := r.appendEntry(nil, &w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(r.appendLine(r.appendHeader(nil, op), entry)); got != want {
+			t.Errorf("%v: got %q, want %q", op, got, want)
+		}
+	}
+}
+
 func TestCellsWithoutAColumnAreNotLoadedAndListsAreJSON(t *testing.T) {
 	w := write(schemas.Upsert, "1", "elsewhere", "x")
 	w.Cells = append(w.Cells,

@@ -1,6 +1,7 @@
 package router_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/feedsink/feedsink/router"
@@ -47,19 +48,59 @@ func BenchmarkDecodeAndRoute(b *testing.B) {
 	}
 }
 
+// BenchmarkMap is a record mapped by fields of every kind.
+func BenchmarkMap(b *testing.B) {
+	paths := mapped(router.Field{From: "name.first", To: "first"})
+	paths.Fields = append(
+		paths.Fields,
+		router.Field{From: "cents", To: "total", As: "number", Scale: -2},
+		router.Field{From: "timestamp", To: "at"},
+		router.Field{From: "born", To: "born", As: "date", Format: "epochDays"},
+		router.Field{From: "lines[0].sku", To: "sku"},
+		router.Field{Value: `"shop"`, To: "origin"},
+		router.Field{From: "nothing", To: "status", Default: `"new"`},
+	)
+	computed := mapped(router.Field{Expr: `name.first + " " + name.last`, To: "name"})
+	for name, m := range map[string]router.Mapping{"paths": paths, "one-expression": computed} {
+		b.Run(name, func(b *testing.B) {
+			r := compile(b, m)
+			rec := fieldRecord
+			rec.Value = value(b, fieldValue)
+			b.ReportAllocs()
+			var routed []router.Routed
+			for b.Loop() {
+				if routed = r.Route(routed[:0], &rec); routed[0].Err != nil {
+					b.Fatal(routed[0].Err)
+				}
+			}
+		})
+	}
+}
+
 // FuzzRoute: no value and no key makes routing fail, and what is accepted keeps
 // the bounds that the interface sets.
 func FuzzRoute(f *testing.F) {
 	f.Add([]byte(profileEvent), []byte(`{"customerNumber":"C1"}`))
 	f.Add([]byte(`{"businessKey":1,"properties":{"a":1e3}}`), []byte(`"k"`))
 	f.Add([]byte(`{"id":7,"total":{"cents":"1250"},"paid":0}`), []byte(`7`))
-	profile, record, mapped := customers(), orders(), mappedOrders()
-	record.Topics, mapped.Topics = profile.Topics, profile.Topics
-	mapped.Name, mapped.CustomTable = "mapped", "mapped"
-	for _, m := range []*router.Mapping{&profile, &record, &mapped} {
-		m.KafkaKey = "json"
+	f.Add([]byte(fieldValue), []byte(`{"id":"a","nr":1}`))
+	profile, record, fields, computed := customers(), orders(), mappedOrders(), orders()
+	computed.Op = `deleted ? "delete" : "upsert"`
+	computed.Fields = []router.Field{
+		{Expr: `id + "/" + string(nr)`, To: "businessKey"},
+		{Expr: `n * 2 + cents`, To: "sum"},
+		{From: "lines[*].sku", To: "sku"},
+		{From: "born", To: "born", As: "timestamp", Format: "epochMillis", Timezone: "Europe/Paris"},
+		{From: "kafkaKey.id", To: "kafka", Absent: router.AsNull},
 	}
-	r := compile(f, profile, record, mapped)
+	all := []*router.Mapping{&profile, &record, &fields, &computed}
+	for i, m := range all {
+		m.Topics, m.KafkaKey = profile.Topics, "json"
+		if m.CustomTable != "" {
+			m.Name, m.CustomTable = fmt.Sprint("mapping-", i), fmt.Sprint("table-", i)
+		}
+	}
+	r := compile(f, *all[0], *all[1], *all[2], *all[3])
 	f.Fuzz(func(t *testing.T, data, key []byte) {
 		v, err := schemas.NewJSON().Decode(data)
 		records := []router.Record{{Topic: "crm.customers", Key: key, Tombstone: true}}

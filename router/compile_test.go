@@ -243,9 +243,54 @@ func TestFingerprintFollowsWhatARecordBecomes(t *testing.T) {
 			m.Fields, m.Imports.Columns = []router.Field{{From: "n", To: "customerNumber"}}, m.Imports.Columns[:1]
 		},
 		"kafkaKey": func(m *router.Mapping) { m.KafkaKey = "json" },
+		"types":    func(m *router.Mapping) { m.Types = []router.Type{{Name: "age", As: "integer"}} },
 	} {
 		if got := of(change); got == base {
 			t.Errorf("%s changed: got the same %#x, want another", name, got)
 		}
+	}
+}
+
+func TestFingerprintFollowsEveryMemberOfAField(t *testing.T) {
+	of := func(change func(*router.Mapping, *router.Field)) uint64 {
+		m := mappedOrders()
+		change(&m, &m.Fields[1])
+		return compile(t, m).Mappings()[0].Fingerprint
+	}
+	base := of(func(*router.Mapping, *router.Field) {})
+	if want := uint64(0x6e5e6755f2c383fc); base != want {
+		t.Errorf("fingerprint of an unchanged mapping: got %#x, want %#x", base, want)
+	}
+	for name, change := range map[string]func(*router.Mapping, *router.Field){
+		"op spelled out":     func(m *router.Mapping, _ *router.Field) { m.Op = "upsert" },
+		"absent spelled out": func(_ *router.Mapping, f *router.Field) { f.Absent = router.Omit },
+		"null spelled out":   func(_ *router.Mapping, f *router.Field) { f.Null = router.AsNull },
+	} {
+		if got := of(change); got != base {
+			t.Errorf("%s: got %#x, want the same %#x", name, got, base)
+		}
+	}
+	seen := map[uint64]string{base: "nothing"}
+	for name, change := range map[string]func(*router.Mapping, *router.Field){
+		"from":     func(_ *router.Mapping, f *router.Field) { f.From = "cents" },
+		"value":    func(_ *router.Mapping, f *router.Field) { f.From, f.Value = "", "1" },
+		"expr":     func(_ *router.Mapping, f *router.Field) { f.From, f.Expr = "", "1" },
+		"to":       func(_ *router.Mapping, f *router.Field) { f.To = "total" },
+		"as":       func(_ *router.Mapping, f *router.Field) { f.As = "integer" },
+		"scale":    func(_ *router.Mapping, f *router.Field) { f.Scale = -3 },
+		"format":   func(_ *router.Mapping, f *router.Field) { f.As, f.Scale, f.Format = "date", 0, "epochDays" },
+		"timezone": func(_ *router.Mapping, f *router.Field) { f.As, f.Scale, f.Timezone = "date", 0, "UTC" },
+		"default":  func(_ *router.Mapping, f *router.Field) { f.Default = "0" },
+		"absent":   func(_ *router.Mapping, f *router.Field) { f.Absent = router.AsNull },
+		"null":     func(_ *router.Mapping, f *router.Field) { f.Null = router.Omit },
+		"both":     func(_ *router.Mapping, f *router.Field) { f.Default, f.Absent = "0", router.Omit },
+		"op":       func(m *router.Mapping, _ *router.Field) { m.Op = "patch" },
+		"length":   func(m *router.Mapping, _ *router.Field) { m.Types = []router.Type{{Name: "status", Length: 9}} },
+	} {
+		got := of(change)
+		if other, ok := seen[got]; ok {
+			t.Errorf("%s changed: got %#x, the fingerprint with %s changed", name, got, other)
+		}
+		seen[got] = name
 	}
 }
