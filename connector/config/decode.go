@@ -178,6 +178,8 @@ func (d *decoder) object(path string, n *node, into reflect.Value) {
 func (d *decoder) mismatch(path string, n *node, into reflect.Value) {
 	wanted, hint := scalar, ""
 	switch {
+	case n.kind == list && into.Kind() == reflect.String:
+		hint = hintBrackets
 	case into.Kind() == reflect.Slice:
 		wanted = list
 		if n.kind == scalar {

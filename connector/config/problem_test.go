@@ -65,6 +65,7 @@ func spoiled(from, to string) string { return strings.Replace(base, from, to, 1)
 // as `line:column: path: message; hint`.
 var mistakes = map[string]struct{ file, want string }{
 	"tab":             {"kafka:\n\tbrokers: [a:1]\n", "2:1: : not readable as YAML: found character '\t' that cannot start any token; indent with spaces, not tabs"},
+	"bare brackets":   {base + "dlq: {topic: a[0].b}\n", "14:15: : not readable as YAML: ',' or '}' must be specified; put text with [ ] in quotes: 'items[0].sku'"},
 	"not UTF-8":       {"kafka:\n  group: \xff\n", "2:10: : not UTF-8 text; save the file as UTF-8"},
 	"empty":           {"# nothing\n", "1:1: : the file is empty; start with kafka:, service: and mappings:"},
 	"two documents":   {base + "---\na: 1\n", "15:1: : a second YAML document; write one document per file, without ---"},
@@ -80,7 +81,7 @@ var mistakes = map[string]struct{ file, want string }{
 	"open variable":               {base + "dlq: {topic: \"${DLQ\"}\n", "14:14: dlq.topic: ${ without }; write $${ where ${ itself is meant"},
 	"list wanted":                 {spoiled("[localhost:9092]", "localhost:9092"), "2:12: kafka.brokers: must be a list, is a single value; write [localhost:9092]"},
 	"block wanted":                {base + "retry: often\n", "14:8: retry: must be a block of keys, is a single value; its keys are initial, max, giveUpAfter"},
-	"value wanted":                {base + "dlq: {topic: [a]}\n", "14:14: dlq.topic: must be a single value, is a list; "},
+	"value wanted":                {base + "dlq: {topic: [a]}\n", "14:14: dlq.topic: must be a single value, is a list; put text with [ ] in quotes: 'items[0].sku'"},
 	"empty element":               {spoiled("[crm.customers]", "[crm.customers, ~]"), "10:29: mappings[0].topics[1]: an empty element; write a value or remove the element"},
 	"unitless":                    {base + "retry: {max: 30}\n", "14:14: retry.max: must be a duration with a unit, is \"30\"; write 30s for seconds"},
 	"no duration":                 {base + "retry: {max: soon}\n", "14:14: retry.max: must be a duration, is \"soon\"; write 30s; the units are ms, s, m and h"},

@@ -97,6 +97,12 @@ func validText(data []byte) (line, column int, ok bool) {
 	return line, column, true
 }
 
+// bareBracket finds a path such as items[0] that stands without quotes in { }.
+var bareBracket = regexp.MustCompile(`\{[^'"]*[[:word:]]\[`)
+
+// hintBrackets is for text that YAML takes for a list.
+const hintBrackets = "put text with [ ] in quotes: 'items[0].sku'"
+
 // syntax reports what the YAML library could not read. Its own text is not
 // used whole: that quotes the lines around the mistake, which may hold a key.
 func (f *findings) syntax(err error, data []byte) {
@@ -110,6 +116,8 @@ func (f *findings) syntax(err error, data []byte) {
 		switch text := lines[p.line-1]; {
 		case strings.HasPrefix(strings.TrimLeft(text, " "), "\t"):
 			hint = "indent with spaces, not tabs"
+		case bareBracket.MatchString(text):
+			hint = hintBrackets
 		}
 	}
 	f.add(p, "", message, hint)
@@ -196,6 +204,9 @@ func (r *reader) node(path string, from ast.Node) *node {
 		n.text, n.plain = unmask.Replace(from.Value), from.GetToken().Type == token.StringType
 	case *ast.NullNode:
 		n.plain = true
+		if from.GetToken().Type == token.NullType { // written, not left out
+			n.text = from.GetToken().Value
+		}
 	default: // numbers, booleans, .inf and the like, as they are written
 		n.text, n.plain = unmask.Replace(from.GetToken().Value), true
 	}
