@@ -35,7 +35,7 @@ func parsePath(text string) (steps []step, quoted bool, err error) {
 	at := func() int { return len(text) - len(rest) + 1 }
 	for first := true; first || rest != ""; first = false {
 		var s step
-		inQuotes := false
+		var inQuotes bool
 		switch {
 		case strings.HasPrefix(rest, "["):
 			s, inQuotes, rest, err = readBracket(rest)
