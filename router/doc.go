@@ -3,6 +3,6 @@
 // lanes, reading the same topics as separate consumer groups, always agree
 // whose a record is.
 //
-// It knows values, conditions and the interface's value formats. It knows
-// nothing about Kafka clients, HTTP, files or the time of day.
+// It knows values, paths, conditions, expressions and the interface's value
+// formats. It knows nothing about Kafka clients, HTTP, files or the time of day.
 package router

@@ -82,18 +82,16 @@ func (e *expression) valueWith(look *subject, scalar *schemas.Value) (v schemas.
 	defer e.works.Put(work)
 	missing := false
 	for _, p := range e.reads {
-		var operand any
-		if p.ofRecord() {
+		read := look.read(p.names)
+		if scalar != nil && !p.ofRecord() {
+			read = *scalar
+		}
+		if !computable(read) {
+			return v, ruleDigits
+		}
+		operand := read.Any()
+		if operand == nil && p.ofRecord() {
 			operand = look.plain(p)
-		} else {
-			read := look.read(p.names)
-			if scalar != nil {
-				read = *scalar
-			}
-			if !computable(read) {
-				return v, ruleDigits
-			}
-			operand = read.Any()
 		}
 		missing = missing || operand == nil
 		work.env[p.variable] = operand

@@ -19,7 +19,7 @@ var fieldRecord = router.Record{
 	Topic: "shop.orders", Partition: 3, Offset: 4711,
 	Timestamp: time.Date(2026, 11, 21, 11, 0, 0, 5e6, time.FixedZone("", 3600)),
 	Headers:   []router.Header{{Key: "source", Value: []byte("shop")}, {Key: "a.b", Value: []byte("dots")}, {Key: "none"}, {Key: "broken", Value: []byte("\xff")}},
-	Key:       []byte(`{"region":"eu","nr":7}`),
+	Key:       []byte(`{"region":"eu","nr":7,"big":12345678901234567890}`),
 }
 
 const fieldValue = `{"id":"k","n":12.50,"cents":1250,"text":"x","empty":"","flag":true,"null":null,"big":12345678901234567890,` +
@@ -87,6 +87,8 @@ func TestFieldsReadConvertAndCompute(t *testing.T) {
 		{"an object", router.Field{Expr: "name"}, `x: the expression must come to text, a number, true, false or a list of them`},
 		{"half a character", router.Field{Expr: `fromBase64("/w==")`}, `x: must be valid UTF-8`},
 		{"record", router.Field{Expr: `headers.source + "-" + string(partition) + "-" + string(offset) + kafkaKey.region`}, ` p.x="shop-3-4711eu"`},
+		{"more digits in the key", router.Field{Expr: "kafkaKey.big + 1"}, `x: must have at most 15 digits to be computed with`},
+		{"headers as a whole", router.Field{Expr: `len(headers)`}, ` p.x=4`},
 		{"moment", router.Field{Expr: "timestamp", As: "date"}, ` p.x="2026-11-21"`},
 		{"converted", router.Field{Expr: "string(cents)", As: "number", Scale: -2}, ` p.x=12.5`},
 		{"conversion fails", router.Field{Expr: "text", As: "integer"}, `x: must be a whole number from -2147483648 to 2147483647`},

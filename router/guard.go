@@ -66,6 +66,8 @@ func (c *Compiled) guard(w *schemas.Write) (schemas.Lane, *Reject) {
 	switch {
 	case escapes && c.callable(w):
 		return schemas.Immediate, nil
+	case escapes && w.Op == schemas.Create:
+		return schemas.Batch, badValue("op", "a column sends this create to the immediate lane, where a profile cannot be created")
 	case escapes:
 		return schemas.Batch, &Reject{
 			Code: CodeNoID, Field: "profileId",

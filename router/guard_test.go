@@ -64,12 +64,17 @@ func TestRowsSayAbsentNullAndEmptyOrAreNone(t *testing.T) {
 		{"upsert empties by a call", "", "immediate", `{"attributes":{"age":""}}`, `immediate: upsert customers C1 a.customerNumber="C1" a.age=""`},
 		{"literal for absent", "0", "", `{"op":"patch","attributes":{"age":null}}`, `batch: patch customers C1 a.age=null`},
 		{"call for absent", "immediate", "", `{"attributes":{}}`, `immediate: upsert customers C1 a.customerNumber="C1"`},
+		{
+			"a profile's create has no call", "immediate", "", `{"op":"create"}`,
+			`batch: reject value: op: a column sends this create to the immediate lane, where a profile cannot be created`,
+		},
 		{"deletes have the key alone", "immediate", "immediate", `{"op":"delete"}`, `batch: delete customers C1`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m := customers()
 			m.Routes = []router.Route{{Lane: "batch"}}
 			m.Imports.Patch = &router.Import{ETL: "103", Mode: "UPDATE_ONLY"}
+			m.Imports.Create = &router.Import{ETL: "104", Mode: "CREATE_ONLY"}
 			m.Imports.Columns = []router.Column{{Name: "customerNumber"}, {Name: "age", Absent: tc.absent, Null: tc.null}}
 			rec := &router.Record{Topic: "crm.customers", Value: value(t, `{"key":{"customerNumber":"C1"},`+tc.event[1:])}
 			if got := story(routeOne(t, compile(t, m), rec)); got != tc.want {
