@@ -23,7 +23,7 @@ func TestHandOverLetsATriggerOnItsWayBeRecorded(t *testing.T) {
 		w := newWorld(t)
 		w.slow = 10 * time.Second
 		m := testMapping()
-		m.Roll.Rows = 1
+		m.Roll.Rows = 2
 		w.start(m)
 		w.append(write(schemas.Upsert, "1"), write(schemas.Delete, "2"))
 		time.Sleep(time.Second)
@@ -36,9 +36,9 @@ func TestHandOverLetsATriggerOnItsWayBeRecorded(t *testing.T) {
 		w.said()
 		w.wantSpool()
 
-		w.append(write(schemas.Upsert, "4")) // of a new assignment
+		w.append(write(schemas.Upsert, "4"), write(schemas.Upsert, "5")) // of a new assignment
 		time.Sleep(time.Minute)
-		w.lastSaid(`confirm upsert 1/1 attempt 1 "e2" holds 100-100`)
+		w.lastSaid(`confirm upsert 1/1 attempt 1 "e2" holds 100-101`)
 	})
 }
 
