@@ -1,6 +1,6 @@
 // Package deadletter keeps what cannot be processed: it produces the original
 // record, byte for byte, to the dead-letter topic, with headers that say where
-// it came from and why it is there.
+// it came from and why it is there. And it reads such letters again.
 //
 // It knows records and reasons. It knows nothing about mappings at work, lanes
 // or the service.
@@ -44,7 +44,10 @@ type Letter struct {
 	Lane      string
 	Status    int // HTTP
 	Execution string
+	Attempts  int // replays after which the record was here again
 }
+
+const attemptsHeader = "feedsink.replay.attempts"
 
 // Post sends letters, each to its end: a letter is posted, or its topic
 // refuses it for good. It may be used concurrently.
@@ -187,7 +190,7 @@ func (p *Post) Close() {
 }
 
 func (p *Post) headers(r *Record, l Letter) []kgo.RecordHeader {
-	hs := make([]kgo.RecordHeader, 0, 12)
+	hs := make([]kgo.RecordHeader, 0, 13)
 	add := func(key, value string) {
 		if value != "" {
 			hs = append(hs, kgo.RecordHeader{Key: key, Value: []byte(value)})
@@ -207,5 +210,8 @@ func (p *Post) headers(r *Record, l Letter) []kgo.RecordHeader {
 		add("feedsink.http.status", strconv.Itoa(l.Status))
 	}
 	add("feedsink.execution", l.Execution)
+	if l.Attempts != 0 {
+		add(attemptsHeader, strconv.Itoa(l.Attempts))
+	}
 	return hs
 }

@@ -1,0 +1,93 @@
+package deadletter
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Received is a letter as it lies in the dead-letter topic.
+type Received struct {
+	Letter
+	// Record is the one that could not be processed, as it was: its bytes, and
+	// the topic, partition and offset it came from.
+	Record    *Record
+	Connector string // the deployment that posted it: its configured consumer group
+	Partition int32  // where the letter itself lies
+	Offset    int64
+}
+
+// ErrForeign says that a record of the dead-letter topic is no letter of feedsink.
+var ErrForeign = errors.New("not a dead letter of feedsink")
+
+// firstHeader opens the headers that a post appends.
+const firstHeader = "__connect.errors.topic"
+
+// Open reads a record of the dead-letter topic. Only the headers at its end are
+// the letter's: a record that had been a dead letter elsewhere before keeps what
+// it came with. The only error is ErrForeign. The result shares r's memory.
+func Open(r *Record) (*Received, error) {
+	at := len(r.Headers) - 1
+	for at >= 0 && r.Headers[at].Key != firstHeader {
+		at--
+	}
+	if at < 0 {
+		return nil, ErrForeign
+	}
+	l := &Received{Partition: r.Partition, Offset: r.Offset, Record: &kgo.Record{
+		Key: r.Key, Value: r.Value, Timestamp: r.Timestamp, Headers: r.Headers[:at:at],
+	}}
+	for _, h := range r.Headers[at:] {
+		if !l.read(h.Key, string(h.Value)) {
+			return nil, ErrForeign
+		}
+	}
+	return l, nil
+}
+
+// read takes one of the letter's headers; false if it says what no letter says.
+func (l *Received) read(key, value string) bool {
+	number := func(bits int) int64 {
+		n, err := strconv.ParseInt(value, 10, bits)
+		if err != nil || n < 0 {
+			return -1
+		}
+		return n
+	}
+	switch key {
+	case firstHeader:
+		l.Record.Topic = value
+		return value != ""
+	case "__connect.errors.partition":
+		l.Record.Partition = int32(number(32))
+		return l.Record.Partition >= 0
+	case "__connect.errors.offset":
+		l.Record.Offset = number(64)
+		return l.Record.Offset >= 0
+	case "__connect.errors.connector.name":
+		l.Connector = value
+	case "__connect.errors.stage":
+		l.Stage = Stage(value)
+	case "__connect.errors.exception.class.name":
+		l.Code = value
+	case "__connect.errors.exception.message":
+		l.Message = value
+	case "feedsink.mapping":
+		l.Mapping = value
+	case "feedsink.table":
+		l.Table = value
+	case "feedsink.lane":
+		l.Lane = value
+	case "feedsink.http.status":
+		l.Status = int(max(number(16), 0))
+	case "feedsink.execution":
+		l.Execution = value
+	case attemptsHeader:
+		l.Attempts = int(max(number(32), 0))
+	default: // of a newer version
+		return strings.HasPrefix(key, "feedsink.") || strings.HasPrefix(key, "__connect.errors.")
+	}
+	return true
+}
