@@ -62,7 +62,7 @@ func (s *Sink) openLanes() error {
 			cfg.Other, cfg.Follows = s.group(otherLane(which)), func(topic string) bool { return topics[topic] }
 		}
 		if which == schemas.Immediate {
-			pace := s.immediateConfig()
+			pace := pace(s.cfg)
 			pace.MayCall = l.leased
 			s.calls = immediate.New(pace, calls{s.client}, observer{s}, s.chance())
 			l.delivery = &calling{lane: l, calls: s.calls}
@@ -96,8 +96,9 @@ func (s *Sink) chance() *rand.Rand {
 	return rand.New(rand.NewPCG(s.opts.Rand.Uint64(), s.opts.Rand.Uint64()))
 }
 
-func (s *Sink) immediateConfig() immediate.Config {
-	service, retry := s.cfg.Service, s.cfg.Retry
+// pace is how hard the service may be driven, from the configuration.
+func pace(cfg *config.Config) immediate.Config {
+	service, retry := cfg.Service, cfg.Retry
 	return immediate.Config{
 		Concurrency: immediate.Concurrency{Start: service.Concurrency.Start, Max: service.Concurrency.Max},
 		Rate:        immediate.Rate{Calls: service.Rate.Calls, Per: service.Rate.Per},
@@ -118,7 +119,7 @@ func (s *Sink) openFiles(l *lane) error {
 	s.parents = newParents(s.router.Mappings(), s.group(schemas.Immediate))
 	s.peer = &peer{topics: mappingTopics(s.router.Mappings())}
 	if len(s.peer.topics) > 0 {
-		pace := s.immediateConfig()
+		pace := pace(s.cfg)
 		pace.MayCall = l.leased
 		s.settler = immediate.New(pace, calls{s.client}, observer{s}, s.chance())
 		s.peer.calls = s.settler

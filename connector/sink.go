@@ -127,16 +127,11 @@ func newClient(cfg config.Service) (*feed.Client, error) {
 	return client, nil
 }
 
-func (s *Sink) openPost() error {
+func (s *Sink) openPost() (err error) {
 	if s.cfg.DLQ.Topic == "" {
 		return nil
 	}
-	opts, err := connection(s.cfg.Kafka).Options()
-	if err != nil {
-		return err
-	}
-	s.post, err = deadletter.New(opts, s.cfg.DLQ.Topic, s.cfg.Kafka.Group, s.log)
-	if err != nil {
+	if s.post, err = newPost(s.cfg, s.log); err != nil {
 		return err
 	}
 	s.onClose("dead-letter producer", s.post.Close)

@@ -1,0 +1,332 @@
+package replay_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/connector/deadletter"
+	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/replay"
+	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+const (
+	topic   = "dlq"
+	profile = "customers"
+	custom  = "orders"
+	batch   = "visits" // profiles, by imports only
+)
+
+// world is a broker, letters, and a service that is nothing but its tables.
+type world struct {
+	t       *testing.T
+	cluster *kfake.Cluster
+	client  *kgo.Client
+	admin   *kadm.Client
+	reader  *source.Reader
+	post    *deadletter.Post
+	router  *router.Router
+	tables
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t}
+	w.rows = map[string]map[string]any{}
+	var err error
+	if w.cluster, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic, profile, custom, batch)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.cluster.Close)
+	w.client, err = kgo.NewClient(kgo.SeedBrokers(w.cluster.ListenAddrs()...), kgo.ProducerLinger(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.client.Close)
+	w.admin = kadm.NewClient(w.client)
+	if w.reader, err = source.NewReader(source.Connection{Brokers: w.cluster.ListenAddrs()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.reader.Close)
+	w.post, err = deadletter.New([]kgo.Opt{kgo.SeedBrokers(w.cluster.ListenAddrs()...)}, topic, "sink", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.post.Close)
+	w.router = mappings(t)
+	return w
+}
+
+func mappings(t *testing.T) *router.Router {
+	t.Helper()
+	both := []router.Route{{When: `segments.tier == "gold"`, Lane: "immediate"}, {Lane: "batch"}}
+	imports := router.Imports{
+		Upsert: &router.Import{ETL: "1", Mode: "CREATE_OR_UPDATE"}, Patch: &router.Import{ETL: "2", Mode: "UPDATE_ONLY"},
+		Delete:  &router.Import{ETL: "3", Mode: "DELETE"},
+		Columns: []router.Column{{Name: "number"}, {Name: "name"}}, CSV: router.CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8", Compression: "GZIP"},
+		Roll: router.Roll{Rows: 10, Bytes: 1 << 20, Age: time.Hour}, SlotsPerDay: 12, Timezone: "UTC",
+	}
+	r, problems := router.Compile([]router.Mapping{
+		{Name: profile, Topics: []string{profile}, ProfileTable: profile, Key: "number", Routes: both, Imports: imports},
+		{Name: custom, Topics: []string{custom}, CustomTable: custom, Key: "businessKey", Routes: []router.Route{{Lane: "immediate"}}},
+		{Name: batch, Topics: []string{batch}, ProfileTable: batch, Key: "number", Routes: []router.Route{{Lane: "batch"}}, Imports: imports},
+	})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	return r
+}
+
+// produce appends records and returns them with their offsets.
+func (w *world) produce(rs ...*kgo.Record) []*kgo.Record {
+	w.t.Helper()
+	if err := w.client.ProduceSync(w.t.Context(), rs...).FirstErr(); err != nil {
+		w.t.Fatal(err)
+	}
+	return rs
+}
+
+func order(key, op string, properties string) *kgo.Record {
+	return &kgo.Record{Topic: custom, Key: []byte(key), Value: fmt.Appendf(nil, `{"op":%q,"businessKey":%q,"properties":%s}`, op, key, properties)}
+}
+
+func customer(key, op, id string, attributes string) *kgo.Record {
+	return &kgo.Record{Topic: profile, Key: []byte(key), Value: fmt.Appendf(nil,
+		`{"op":%q,"key":{"number":%q},"profileId":%q,"attributes":%s,"segments":{"tier":"gold"}}`, op, key, id, attributes)}
+}
+
+// bury posts a letter for a record that was produced.
+func (w *world) bury(rec *kgo.Record, l deadletter.Letter) {
+	w.t.Helper()
+	posted := make(chan error, 1)
+	if l.Mapping == "" && l.Code != "decode" {
+		l.Mapping = rec.Topic
+	}
+	w.post.Send(rec, l, func(err error) { posted <- err })
+	if err := <-posted; err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+var refused = deadletter.Letter{Stage: deadletter.Delivering, Code: "rejected", Message: "not today", Lane: "immediate"}
+
+// caughtUp has both groups commit everything that the topics hold.
+func (w *world) caughtUp() {
+	w.t.Helper()
+	spans, err := w.reader.Spans(w.t.Context(), profile, custom, batch)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	commits := map[source.Place]source.Commit{}
+	for p, s := range spans {
+		commits[p] = source.Commit{Offset: s.To}
+	}
+	for _, group := range []string{"sink-immediate", "sink-batch"} {
+		if err := w.reader.Commit(w.t.Context(), group, commits); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// letters reads the dead-letter topic.
+func (w *world) letters() (all []*deadletter.Received) {
+	w.t.Helper()
+	spans, err := w.reader.Spans(w.t.Context(), topic)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	err = replay.Letters(w.t.Context(), w.reader, topic, spans, func(_ *deadletter.Record, l *deadletter.Received) error {
+		all = append(all, l)
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return all
+}
+
+// replay runs once, as change wants it.
+func (w *world) replay(change func(*replay.Replay)) (replay.Report, error) {
+	w.t.Helper()
+	lane := immediate.New(immediate.Config{
+		Concurrency: immediate.Concurrency{Start: 8, Max: 8}, Breaker: immediate.Breaker{Failures: 1000, OpenFor: time.Millisecond},
+		Retry: immediate.Retry{Initial: time.Millisecond, Max: time.Millisecond, GiveUpAfter: 50 * time.Millisecond},
+	}, &w.tables, observer{}, rand.New(rand.NewPCG(1, 1)))
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = lane.Run(ctx)
+	}()
+	defer func() {
+		cancel()
+		<-ended
+	}()
+	decoder := schemas.NewJSON()
+	run := &replay.Replay{
+		Config: replay.Config{Topic: topic, Connector: "sink", MaxAttempts: 3, GiveUp: 10 * time.Second, Round: 100},
+		Reader: w.reader, Post: w.post, Service: service{lane, &w.tables}, Router: w.router, Log: slog.New(slog.DiscardHandler),
+		Decode: func(r *deadletter.Record) (*router.Record, error) {
+			d := &router.Record{Topic: r.Topic, Partition: r.Partition, Key: r.Key, Tombstone: r.Value == nil}
+			var err error
+			if !d.Tombstone {
+				d.Value, err = decoder.Decode(r.Value)
+			}
+			return d, err
+		},
+		Rejected: func(err error) deadletter.Letter {
+			return deadletter.Letter{Stage: deadletter.Transforming, Code: "value", Message: err.Error()}
+		},
+		Refused: func(err error) deadletter.Letter {
+			return deadletter.Letter{Stage: deadletter.Delivering, Code: "rejected", Message: err.Error()}
+		},
+	}
+	if change != nil {
+		change(run)
+	}
+	return run.Run(ctx)
+}
+
+// run is replay for runs that must end well.
+func (w *world) run(change func(*replay.Replay)) replay.Report {
+	w.t.Helper()
+	report, err := w.replay(change)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return report
+}
+
+type observer struct{}
+
+func (observer) Called(immediate.Attempt)                    {}
+func (observer) BreakerTurned(immediate.BreakerState, error) {}
+
+type service struct {
+	*immediate.Lane
+	tables *tables
+}
+
+func (s service) ProfileID(w *schemas.Write) string { return s.tables.id(w) }
+
+// tables are the service: each row is its values by name, and the calls that
+// were made are kept in words.
+type tables struct {
+	mu     sync.Mutex
+	rows   map[string]map[string]any // by key
+	calls  []string
+	before func(w *schemas.Write) error // of each call; an error is its answer
+	lost   bool                         // answers do not arrive
+}
+
+// Call applies a write, as the service would.
+func (s *tables) Call(ctx context.Context, w *schemas.Write, _ bool) error {
+	if s.before != nil {
+		if err := s.before(w); err != nil {
+			return err
+		}
+	}
+	s.apply(w)
+	if s.lost {
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}
+
+func (s *tables) apply(w *schemas.Write) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line := w.Op.String() + " " + w.Key
+	row := s.rows[w.Key]
+	if row == nil || w.Op == schemas.Upsert && !w.Table.Custom {
+		row = map[string]any{}
+	}
+	for _, c := range w.Cells {
+		row[c.Name] = plain(c.Value)
+		if c.Section == schemas.Properties || c.Section == schemas.Attributes && c.Name != "number" {
+			line += fmt.Sprintf(" %s=%v", c.Name, row[c.Name])
+		}
+	}
+	s.calls = append(s.calls, line)
+	if s.rows[w.Key] = row; w.Op == schemas.Delete {
+		delete(s.rows, w.Key)
+	}
+}
+
+func plain(v schemas.Value) (out any) {
+	_ = json.Unmarshal(v.AppendJSON(nil), &out)
+	return out
+}
+
+func (s *tables) id(w *schemas.Write) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rows[w.Key] == nil {
+		return ""
+	}
+	return "id-" + w.Key
+}
+
+func (s *tables) value(key, name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rows[key] == nil {
+		return "no row"
+	}
+	switch v := s.rows[key][name].(type) {
+	case nil:
+		return "nothing"
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// no is what a service answers that will not take a write, or cannot now.
+type no struct {
+	status    int
+	transient bool
+}
+
+func (n no) Error() string           { return "answer " + strconv.Itoa(n.status) }
+func (n no) Transient() bool         { return n.transient }
+func (no) Overload() bool            { return false }
+func (no) RetryAfter() time.Duration { return 0 }
+func (no) Unknown() bool             { return true }
+func (n no) Status() int             { return n.status }
+
+type kgoOffsets struct{ kadm.Offsets }
+
+func (o *kgoOffsets) add(topic string, offset int64) {
+	if o.Offsets == nil {
+		o.Offsets = kadm.Offsets{}
+	}
+	o.Offsets.AddOffset(topic, 0, offset, -1)
+}
+
+// recreate deletes a topic and creates it again with other records.
+func (w *world) recreate(topic string, records ...*kgo.Record) {
+	w.t.Helper()
+	if _, err := w.admin.DeleteTopic(w.t.Context(), topic); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.admin.CreateTopic(w.t.Context(), 1, 1, nil, topic); err != nil {
+		w.t.Fatal(err)
+	}
+	w.client.PurgeTopicsFromClient(topic)
+	w.produce(records...)
+}

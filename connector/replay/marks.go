@@ -1,0 +1,177 @@
+package replay
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/source"
+)
+
+// chunkSize is how many letters one commit tells of: two bits for each fit into
+// the metadata that a broker accepts, whichever of them are set.
+const chunkSize = 8192
+
+// version opens the metadata of every commit of ours.
+const version = "replay1."
+
+// chunk is what became of the letters of chunkSize successive offsets.
+type chunk struct {
+	done  bitmap // ended: applied, superseded, or back as a new letter
+	tried bitmap // may have been sent
+}
+
+type bitmap [chunkSize / 8]byte
+
+func (b *bitmap) has(i int64) bool { return b[i/8]&(1<<(i%8)) != 0 }
+func (b *bitmap) set(i int64)      { b[i/8] |= 1 << (i % 8) }
+
+// encode is the metadata of the commit; the topic's id tells its letters from
+// those of an earlier topic of the same name.
+func (c *chunk) encode(topic ack.TopicID) string {
+	bytes := make([]byte, 0, len(topic)+2*len(c.done))
+	bytes = append(bytes, topic[:]...)
+	bytes = append(bytes, c.done[:]...)
+	bytes = append(bytes, c.tried[:]...)
+	return version + base64.RawURLEncoding.EncodeToString(bytes)
+}
+
+// The metadata was not written by us, or tells of a topic that is gone.
+var (
+	errForeign  = errors.New("metadata that no replay wrote")
+	errOldTopic = errors.New("marks of an earlier topic of this name")
+)
+
+func decodeChunk(metadata string, topic ack.TopicID) (*chunk, error) {
+	text, ours := strings.CutPrefix(metadata, version)
+	bytes, err := base64.RawURLEncoding.DecodeString(text)
+	c := &chunk{}
+	if !ours || err != nil || len(bytes) != len(topic)+len(c.done)+len(c.tried) {
+		return nil, errForeign
+	}
+	if ack.TopicID(bytes[:len(topic)]) != topic {
+		return nil, errOldTopic
+	}
+	copy(c.done[:], bytes[len(topic):])
+	copy(c.tried[:], bytes[len(topic)+len(c.done):])
+	return c, nil
+}
+
+// next is the first offset of the chunk that is not done: what is committed
+// beside the marks, so that the group's lag says something.
+func (c *chunk) next() int64 {
+	for i := range int64(chunkSize) {
+		if !c.done.has(i) {
+			return i
+		}
+	}
+	return chunkSize
+}
+
+// Marks remember in Kafka which letters were replayed. A letter is open, then
+// perhaps tried, then done. They lie in the metadata of commits of the groups
+// PREFIX.0, PREFIX.1 and so on, one for each 8192 offsets of the dead-letter
+// topic, which have no members. As a broker keeps the commits of such a group for
+// a while only (offsets.retention.minutes, 7 days), a letter that is much older
+// may be open again.
+type Marks struct {
+	reader *source.Reader
+	topic  string
+	id     ack.TopicID
+	prefix string
+	chunks map[mark]*chunk
+	dirty  map[mark]bool
+}
+
+// mark is a chunk's place.
+type mark struct {
+	partition int32
+	n         int64
+}
+
+// LoadMarks reads the marks of the letters that the topic holds.
+func LoadMarks(ctx context.Context, reader *source.Reader, topic, prefix string, spans map[source.Place]source.Span, log *slog.Logger) (*Marks, error) {
+	id, err := reader.TopicID(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	m := &Marks{reader: reader, topic: topic, id: id, prefix: prefix, chunks: map[mark]*chunk{}, dirty: map[mark]bool{}}
+	groups := map[int64]bool{}
+	for _, span := range spans {
+		for n := span.From / chunkSize; n*chunkSize < span.To; n++ {
+			groups[n] = true
+		}
+	}
+	for n := range groups {
+		commits, err := reader.Committed(ctx, m.group(n))
+		if err != nil {
+			return nil, err
+		}
+		for place, commit := range commits {
+			c, err := decodeChunk(commit.Metadata, id)
+			if err != nil {
+				log.Warn("what was replayed is not known; such letters count as open", "group", m.group(n), "partition", place.String(), "error", err)
+				continue
+			}
+			m.chunks[mark{place.Partition, n}] = c
+		}
+	}
+	return m, nil
+}
+
+func (m *Marks) group(n int64) string { return fmt.Sprintf("%s.%d", m.prefix, n) }
+
+func at(partition int32, offset int64) (mark, int64) {
+	return mark{partition, offset / chunkSize}, offset % chunkSize
+}
+
+// Done reports whether the letter has ended.
+func (m *Marks) Done(partition int32, offset int64) bool {
+	k, i := at(partition, offset)
+	c := m.chunks[k]
+	return c != nil && c.done.has(i)
+}
+
+// Tried reports whether the letter may have been sent.
+func (m *Marks) Tried(partition int32, offset int64) bool {
+	k, i := at(partition, offset)
+	c := m.chunks[k]
+	return c != nil && c.tried.has(i)
+}
+
+func (m *Marks) done(partition int32, offset int64) {
+	c, i := m.change(partition, offset)
+	c.done.set(i)
+}
+
+func (m *Marks) tried(partition int32, offset int64) {
+	c, i := m.change(partition, offset)
+	c.tried.set(i)
+}
+
+func (m *Marks) change(partition int32, offset int64) (c *chunk, i int64) {
+	k, i := at(partition, offset)
+	if m.chunks[k] == nil {
+		m.chunks[k] = &chunk{}
+	}
+	m.dirty[k] = true
+	return m.chunks[k], i
+}
+
+// save commits what has changed. After an error it may be called again.
+func (m *Marks) save(ctx context.Context) error {
+	for k := range m.dirty {
+		c := m.chunks[k]
+		commit := source.Commit{Offset: k.n*chunkSize + c.next(), Metadata: c.encode(m.id)}
+		err := m.reader.Commit(ctx, m.group(k.n), map[source.Place]source.Commit{{Topic: m.topic, Partition: k.partition}: commit})
+		if err != nil {
+			return fmt.Errorf("mark letters: %w", err)
+		}
+		delete(m.dirty, k)
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/feedsink/feedsink/connector/deadletter"
+	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// Config is what a run is asked to do.
+type Config struct {
+	Topic     string // of the dead letters
+	Connector string // the configured group: only its letters are replayed, and only its lanes are asked
+	Filter    Filter
+	// MaxAttempts is how often a letter may have failed again; it is left then.
+	MaxAttempts int
+	DryRun      bool // find out what would become of each letter; send and mark nothing
+	AsCalls     bool // mappings that write profiles by imports only may be replayed by calls
+	// AssumeNewest also replays letters of which nobody can tell whether they are
+	// the newest of their row.
+	AssumeNewest bool
+	// GiveUp is how long the run waits while no call is answered.
+	GiveUp time.Duration
+	// Round is how many letters are sent before their rows are looked at again.
+	Round int
+	// Progress is told the counts after each round; nil: nobody asks.
+	Progress func(Report)
+}
+
+// Service brings writes to the service, in order per key, each to its end.
+type Service interface {
+	Submit(immediate.Item)
+	// ProfileID is the service's id of a profile that was just upserted, "" if it
+	// did not tell. It is asked after each upsert, once.
+	ProfileID(w *schemas.Write) string
+}
+
+// Replay is one run. Its fields are set by whoever makes it.
+type Replay struct {
+	Config
+	Reader  *source.Reader
+	Post    *deadletter.Post
+	Service Service
+	Router  *router.Router
+	// Decode is the sink's; its result is valid until the next call. Errors that
+	// are no *schemas.DecodeError end the run.
+	Decode func(*deadletter.Record) (*router.Record, error)
+	// Rejected and Refused make letters of what the router and the service say.
+	Rejected, Refused func(error) deadletter.Letter
+	Log               *slog.Logger
+
+	marks  *Marks
+	report Report
+	routed []router.Routed // reused from record to record
+}
+
+// A window is as many letters as are looked at together: the topics they came
+// from are read once for each window.
+const (
+	windowLetters = 10_000
+	windowBytes   = 64 << 20
+)
+
+// MarksPrefix begins the names of the groups whose commits are the marks of the
+// connector's replays.
+func MarksPrefix(connector string) string { return connector + "-replay" }
+
+// Run replays the open letters that the dead-letter topic holds when it begins.
+// After an error, or when ctx ends, another run goes on where this one was.
+func (r *Replay) Run(ctx context.Context) (Report, error) {
+	r.report = newReport(r.DryRun)
+	spans, err := r.Reader.Spans(ctx, r.Topic)
+	if err != nil {
+		return r.report, err
+	}
+	if r.marks, err = LoadMarks(ctx, r.Reader, r.Topic, MarksPrefix(r.Connector), spans, r.Log); err != nil {
+		return r.report, err
+	}
+	var letters []*letter
+	size := 0
+	err = Letters(ctx, r.Reader, r.Topic, spans, func(rec *deadletter.Record, l *deadletter.Received) error {
+		if !r.selects(l) {
+			return nil
+		}
+		letters = append(letters, &letter{Received: l, tried: r.marks.Tried(l.Partition, l.Offset)})
+		size += len(rec.Key) + len(rec.Value)
+		if len(letters) < windowLetters && size < windowBytes {
+			return nil
+		}
+		full := letters
+		letters, size = nil, 0
+		return r.window(ctx, full)
+	})
+	if err == nil {
+		err = r.window(ctx, letters)
+	}
+	return r.report, err
+}
+
+// Letters calls each for every record that the spans of the dead-letter topic
+// hold; the letter is nil where the record is none.
+func Letters(ctx context.Context, reader *source.Reader, topic string, spans map[source.Place]source.Span,
+	each func(*deadletter.Record, *deadletter.Received) error,
+) error {
+	from, ends := map[source.Place]int64{}, map[source.Place]int64{}
+	for p, s := range spans {
+		if p.Topic == topic && s.From < s.To {
+			from[p], ends[p] = s.From, s.To
+		}
+	}
+	if len(from) == 0 {
+		return nil
+	}
+	tail, err := reader.Tail(from)
+	if err != nil {
+		return err
+	}
+	defer tail.Close()
+	return tail.Until(ctx, ends, func(rec *deadletter.Record) error {
+		if rec.Offset >= ends[source.Place{Topic: rec.Topic, Partition: rec.Partition}] {
+			return nil // posted since, perhaps by this very run
+		}
+		l, err := deadletter.Open(rec)
+		if err != nil && !errors.Is(err, deadletter.ErrForeign) {
+			return err
+		}
+		return each(rec, l)
+	})
+}
+
+// selects counts the letter and reports whether this run is to replay it.
+func (r *Replay) selects(l *deadletter.Received) bool {
+	switch {
+	case l == nil || l.Connector != r.Connector:
+		r.report.Foreign++
+		return false
+	case !r.Filter.Match(l):
+		return false
+	case r.marks.Done(l.Partition, l.Offset):
+		r.report.Done++
+		return false
+	}
+	r.report.Selected++
+	if l.Attempts >= r.MaxAttempts {
+		r.report.note(&letter{Received: l}, Left, MaxAttempts,
+			fmt.Sprintf("it has failed again %d times; allow more attempts once the cause is gone", l.Attempts))
+		return false
+	}
+	return true
+}
