@@ -1,0 +1,226 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/deadletter"
+)
+
+func newDLQList() *cobra.Command {
+	var file, output string
+	var by []string
+	var limit int
+	var all, values bool
+	var filter filterFlags
+	cmd := &cobra.Command{
+		Use:   "list -c FILE",
+		Short: "List dead letters with their reasons, or count them",
+		Long: "list reads the dead-letter topic up to its end and shows where each letter's record came from and why it\n" +
+			"could not be processed; keys and values, which are customers' data, only with --show-value. Letters that\n" +
+			"were replayed are left out unless --all is given. It changes nothing.",
+		Example: "  feedsink dlq list -c feedsink.yaml --by mapping,reason\n" +
+			"  feedsink dlq list -c feedsink.yaml --reason conflict --since 24h --show-value",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			match, err := filter.filter(time.Now())
+			if err != nil {
+				return err
+			}
+			if limit < 0 {
+				return &usageError{fmt.Errorf("--limit: must not be negative, is %d", limit)}
+			}
+			// A form or word that does not exist is refused before anything is read.
+			if err := printResult(io.Discard, output, nil, func() string { return "" }); err != nil {
+				return err
+			}
+			counts, err := newLetterCounts(by)
+			if err != nil {
+				return err
+			}
+			cfg, err := loadConfig(file)
+			if err != nil {
+				return err
+			}
+			log, err := (&logFlags{level: "warn", format: "text"}).logger(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			list := &letterList{to: cmd.OutOrStdout(), json: output == "json", limit: limit, values: values}
+			_, err = connector.DeadLetters(cmd.Context(), cfg, log, func(l *deadletter.Received, state connector.LetterState) error {
+				if state == connector.LetterDone && !all || !match.Match(l) {
+					return nil
+				}
+				one := entryOf(l, state)
+				if counts != nil {
+					counts.add(one)
+					return nil
+				}
+				return list.add(one, l.Record)
+			})
+			switch {
+			case errors.Is(err, connector.ErrNoDeadLetters):
+				return &usageError{err}
+			case err != nil:
+				return err
+			case counts != nil:
+				groups := counts.groups()
+				return printResult(cmd.OutOrStdout(), output, groups, func() string { return counts.text(groups) })
+			}
+			return list.end()
+		},
+	}
+	configFlag(cmd, &file)
+	outputFlag(cmd, &output)
+	filter.register(cmd)
+	flags := cmd.Flags()
+	flags.StringSliceVar(&by, "by", nil, "count instead of listing, by one or more of: "+letterWords())
+	flags.IntVar(&limit, "limit", 100, "list so many letters at most; 0: all")
+	flags.BoolVar(&all, "all", false, "also letters that were replayed")
+	flags.BoolVar(&values, "show-value", false, "also keys and values: customers' data")
+	return cmd
+}
+
+// letterEntry is a letter as it is listed. Its fields are named as the columns
+// and the words of --by are.
+type letterEntry struct {
+	Letter    string                `json:"letter"` // partition:offset in the dead-letter topic
+	Topic     string                `json:"topic"`  // where its record came from, as are Partition and Offset
+	Partition int32                 `json:"partition"`
+	Offset    int64                 `json:"offset"`
+	Time      time.Time             `json:"time"` // of the record
+	Mapping   string                `json:"mapping,omitempty"`
+	Table     string                `json:"table,omitempty"`
+	Lane      string                `json:"lane,omitempty"`
+	Stage     string                `json:"stage"`
+	Reason    string                `json:"reason"`
+	Status    int                   `json:"status,omitempty"` // HTTP
+	Execution string                `json:"execution,omitempty"`
+	Attempts  int                   `json:"attempts"` // replays after which it was here again
+	State     connector.LetterState `json:"state"`
+	Message   string                `json:"message"`
+	Content   *letterContent        `json:"content,omitempty"`
+}
+
+// letterContent is the record's own bytes: as text, or base64 where they are
+// none. A value that is null stays so.
+type letterContent struct {
+	Key   json.RawMessage `json:"key"`
+	Value json.RawMessage `json:"value"`
+}
+
+func entryOf(l *deadletter.Received, state connector.LetterState) letterEntry {
+	return letterEntry{
+		Letter: fmt.Sprintf("%d:%d", l.Partition, l.Offset),
+		Topic:  l.Record.Topic, Partition: l.Record.Partition, Offset: l.Record.Offset, Time: l.Record.Timestamp.UTC(),
+		Mapping: l.Mapping, Table: l.Table, Lane: l.Lane, Stage: string(l.Stage), Reason: l.Code, Status: l.Status,
+		Execution: l.Execution, Attempts: l.Attempts, State: state, Message: l.Message,
+	}
+}
+
+// letterList prints letters as they come, so that any number needs little memory.
+type letterList struct {
+	to     io.Writer
+	json   bool
+	limit  int // 0: none
+	values bool
+	count  int
+	block  [][]string // lines not yet printed
+	below  []string   // what stands below each of them
+}
+
+// blockLines are aligned with each other.
+const blockLines = 1000
+
+func (p *letterList) add(one letterEntry, r *deadletter.Record) error {
+	if p.count++; p.limit > 0 && p.count > p.limit {
+		return nil
+	}
+	if p.json {
+		return p.addJSON(one, r)
+	}
+	if len(p.block) == 0 {
+		p.block = append(p.block, []string{"LETTER", "RECORD", "TIME", "MAPPING", "REASON", "STATUS", "ATTEMPTS", "STATE", "MESSAGE"})
+	}
+	if p.values {
+		p.below = append(p.below, "  key   "+shownBytes(r.Key)+"\n  value "+shownBytes(r.Value))
+	}
+	p.block = append(p.block, []string{
+		one.Letter, fmt.Sprintf("%s[%d]@%d", one.Topic, one.Partition, one.Offset), one.Time.Format(time.RFC3339),
+		one.Mapping, one.Reason, number(one.Status), number(one.Attempts), string(one.State), oneLine(one.Message),
+	})
+	if len(p.block) > blockLines {
+		return p.flush()
+	}
+	return nil
+}
+
+func (p *letterList) addJSON(one letterEntry, r *deadletter.Record) error {
+	if p.values {
+		one.Content = &letterContent{Key: jsonBytes(r.Key), Value: jsonBytes(r.Value)}
+	}
+	text, err := json.MarshalIndent(one, "  ", "  ")
+	if err != nil {
+		return err
+	}
+	open := ",\n  "
+	if p.count == 1 {
+		open = "[\n  "
+	}
+	_, err = fmt.Fprintf(p.to, "%s%s", open, text)
+	return err
+}
+
+func (p *letterList) flush() error {
+	if len(p.block) == 0 {
+		return nil
+	}
+	lines := strings.Split(aligned(p.block), "\n")
+	for i, text := range p.below {
+		lines[i+1] += "\n" + text // after the header
+	}
+	p.block, p.below = nil, nil
+	_, err := fmt.Fprintln(p.to, strings.Join(lines, "\n"))
+	return err
+}
+
+func (p *letterList) end() error {
+	if p.json {
+		text := "\n]\n"
+		if p.count == 0 {
+			text = "[]\n"
+		}
+		_, err := io.WriteString(p.to, text)
+		return err
+	}
+	if err := p.flush(); err != nil {
+		return err
+	}
+	var err error
+	switch {
+	case p.count == 0:
+		_, err = fmt.Fprintln(p.to, "No dead letters.")
+	case p.limit > 0 && p.count > p.limit:
+		_, err = fmt.Fprintf(p.to, "… and %d more; --limit 0 lists all, --by mapping,reason counts them\n", p.count-p.limit)
+	}
+	return err
+}
+
+func jsonBytes(b []byte) json.RawMessage {
+	var value any
+	switch {
+	case utf8.Valid(b) && b != nil:
+		value = string(b)
+	case b != nil:
+		value = b // base64
+	}
+	text, _ := json.Marshal(value) // of a string or bytes it cannot fail
+	return text
+}
