@@ -87,7 +87,7 @@ func checkTopics(ctx context.Context, cfg *config.Config) []Check {
 
 func checkToken(ctx context.Context, cfg *config.Config) Check {
 	c := Check{What: "token from " + cfg.Service.AuthURL}
-	client, err := newClient(cfg.Service)
+	client, err := NewClient(cfg.Service)
 	if err == nil {
 		defer client.Close()
 		err = client.Authenticate(ctx)

@@ -109,7 +109,7 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 		return replay.Report{}, err
 	}
 	defer reader.Close()
-	client, err := newClient(cfg.Service)
+	client, err := NewClient(cfg.Service)
 	if err != nil {
 		return replay.Report{}, err
 	}

@@ -101,14 +101,16 @@ func New(cfg *config.Config, opts Options) (_ *Sink, err error) {
 }
 
 func (s *Sink) openClient() (err error) {
-	if s.client, err = newClient(s.cfg.Service); err != nil {
+	if s.client, err = NewClient(s.cfg.Service); err != nil {
 		return err
 	}
 	s.onClose("service connections", s.client.Close)
 	return nil
 }
 
-func newClient(cfg config.Service) (*feed.Client, error) {
+// NewClient is a client of the configured service. Whoever asked for it closes
+// it.
+func NewClient(cfg config.Service) (*feed.Client, error) {
 	key := cfg.Key()
 	client, err := feed.New(feed.Config{
 		BaseURL: cfg.BaseURL,

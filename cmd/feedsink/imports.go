@@ -18,10 +18,10 @@ import (
 func newImports() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "imports",
-		Short: "Show a running sink's imports, and let a halted one go on",
+		Short: "Show a running sink's imports, fetch their files, and let a halted one go on",
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newImportsList(), newImportsShow(), newImportsRelease())
+	cmd.AddCommand(newImportsList(), newImportsShow(), newImportsFiles(), newImportsRelease())
 	for _, sub := range cmd.Commands() {
 		wrapArgs(sub)
 	}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/spf13/cobra"
+
+	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/admin"
+	"github.com/feedsink/feedsink/connector/feed"
+)
+
+func newImportsFiles() *cobra.Command {
+	var file, server, mapping, dir, output string
+	cmd := &cobra.Command{
+		Use:   "files -c FILE (EXECUTION | --mapping NAME)",
+		Short: "Fetch the result and error files of an execution",
+		Long: "files streams the output files of an execution to disk. The execution is given by the service's id, which\n" +
+			"the sink logs and shows, or is the one that a running sink's mapping has on its way. There are output files\n" +
+			"only where the ETL generates them. They hold customers' data.",
+		Example: "  feedsink imports files -c feedsink.yaml 8842 --dir /tmp\n" +
+			"  feedsink imports files -c feedsink.yaml --mapping customers",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (len(args) == 0) == (mapping == "") {
+				return &usageError{errors.New("name the execution, or --mapping for the one its sink has on its way")}
+			}
+			if err := printResult(io.Discard, output, nil, func() string { return "" }); err != nil {
+				return err
+			}
+			client, err := serviceClient(file)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			var execution string
+			if len(args) > 0 {
+				execution = args[0]
+			} else if execution, err = executionOf(cmd.Context(), file, server, mapping); err != nil {
+				return err
+			}
+			saved, err := saveOutput(cmd.Context(), client, execution, dir)
+			if err != nil {
+				return err
+			}
+			return printResult(cmd.OutOrStdout(), output, saved, saved.String)
+		},
+	}
+	configFlag(cmd, &file)
+	outputFlag(cmd, &output)
+	cmd.Flags().StringVar(&mapping, "mapping", "", "the import that this mapping has on its way, in the running sink")
+	cmd.Flags().StringVar(&server, "server", "", "that sink's admin server (default: admin.listen of the configuration, on this machine)")
+	cmd.Flags().StringVar(&dir, "dir", ".", "where to put the file")
+	return cmd
+}
+
+// executionOf asks the running sink which execution a mapping waits for.
+func executionOf(ctx context.Context, file, server, mapping string) (string, error) {
+	if server == "" {
+		var err error
+		if server, err = (&sinkFlags{file: file}).address(); err != nil {
+			return "", &usageError{err}
+		}
+	}
+	client, err := admin.NewClient(server)
+	if err != nil {
+		return "", &usageError{fmt.Errorf("--server: %w", err)}
+	}
+	var one connector.MappingImports
+	if err := client.Import(ctx, mapping, &one); err != nil {
+		return "", explained(err, server)
+	}
+	if one.Import == nil || one.Import.Execution == "" {
+		return "", fmt.Errorf("mapping %s: no execution is known, it has no import on its way; the sink's log names those that ended", mapping)
+	}
+	return one.Import.Execution, nil
+}
+
+// savedOutput is where an execution's output files are.
+type savedOutput struct {
+	Execution   string `json:"execution"`
+	File        string `json:"file,omitempty"` // none: there are no output files
+	Bytes       int64  `json:"bytes"`
+	ContentType string `json:"contentType,omitempty"`
+}
+
+// String is the answer for a terminal.
+func (s savedOutput) String() string {
+	if s.File == "" {
+		return fmt.Sprintf("execution %s has no output files; its ETL has to generate them (generateResultFiles, generateErrorFiles)", s.Execution)
+	}
+	return fmt.Sprintf("%s (%d bytes)", s.File, s.Bytes)
+}
+
+// unsafeName is what an id must not bring into a file's name.
+var unsafeName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+
+// saveOutput streams the output files into a file named after the execution, which
+// appears whole or not at all. Its ending is told by its content.
+func saveOutput(ctx context.Context, client *feed.Client, execution, dir string) (savedOutput, error) {
+	saved := savedOutput{Execution: execution}
+	name := filepath.Join(dir, "execution-"+unsafeName.ReplaceAllString(execution, "_"))
+	part, err := os.OpenFile(name+".part", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600) // customers' data
+	if err != nil {
+		return saved, err
+	}
+	defer func() { _ = os.Remove(name + ".part") }() // if it still has that name
+	out, err := client.OutputFiles(ctx, execution, part)
+	var head [4]byte
+	if err == nil && out.Bytes > 0 {
+		_, err = part.ReadAt(head[:min(out.Bytes, 4)], 0)
+	}
+	if err := errors.Join(err, part.Close()); err != nil {
+		return saved, err
+	}
+	saved.Bytes, saved.ContentType = out.Bytes, out.ContentType
+	if out.Bytes == 0 {
+		return saved, nil
+	}
+	switch {
+	case bytes.HasPrefix(head[:], []byte{0x1f, 0x8b}):
+		saved.File = name + ".csv.gz"
+	case bytes.HasPrefix(head[:], []byte("PK\x03\x04")):
+		saved.File = name + ".zip"
+	default:
+		saved.File = name + ".csv"
+	}
+	return saved, os.Rename(name+".part", saved.File)
+}
