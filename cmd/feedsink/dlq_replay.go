@@ -50,6 +50,7 @@ func newDLQReplay() *cobra.Command {
 				return err
 			}
 			screen := newScreen(cmd.ErrOrStderr())
+			screen.last = time.Now() // what is over at once needs no progress
 			o.Progress = func(r replay.Report) { screen.line(progressText(r)) }
 			report, err := connector.Replay(cmd.Context(), cfg, o)
 			screen.end()

@@ -143,6 +143,7 @@ func recordOf(cmd *cobra.Command, body *bodyFlags, args []string) (record feed.R
 	}
 	record.BusinessKey = in.BusinessKey
 	if bytes.HasPrefix(in.Properties, []byte("{")) {
+		record.Properties = []feed.Property{}
 		var named map[string]json.RawMessage
 		err = json.Unmarshal(in.Properties, &named)
 		for _, name := range slices.Sorted(maps.Keys(named)) {

@@ -12,21 +12,22 @@ import (
 // commands are the words of a story. Arguments are written name=value; the
 // lines below a command are its input.
 var commands = map[string]func(*story, *datadriven.TestData) string{
-	"world":   (*story).open,    // NAME=VALUE: what is different from the usual world (settings); comes first
-	"produce": (*story).produce, // a record per line: TOPIC key=K FIELD=VALUE …, "tombstone" or raw=BYTES
-	"run":     (*story).run,     // name=N: starts a sink and waits until it is ready
-	"stop":    (*story).stop,    // name=N, begin: stops it as SIGTERM does, or only tells it to
-	"settle":  (*story).settle,  // waits until both groups have committed everything
-	"wait":    (*story).wait,    // for what is named: see waits
-	"fault":   (*story).fault,   // op, key, count, delay, apply, answer=STATUS|reset|hang|as-is: what the service does wrong from now on
-	"mend":    (*story).mend,    // ends all faults
-	"hold":    (*story).hold,    // executions stay IN_PROGRESS
-	"finish":  (*story).finish,  // they go on
-	"fail":    (*story).fail,    // table, n, reason: the table's next n executions end FAILED
-	"release": (*story).release, // name=N, mapping: lets a halted mapping go on, as an operator does
-	"letters": (*story).letters, // hold | post: the broker takes no dead letters, and takes them again
-	"tokens":  (*story).tokens,  // end | revoke | allow
-	"show":    (*story).show,    // what is named: see shows
+	"world":    (*story).open,     // NAME=VALUE: what is different from the usual world (settings); comes first
+	"produce":  (*story).produce,  // a record per line: TOPIC key=K FIELD=VALUE …, "tombstone" or raw=BYTES
+	"run":      (*story).run,      // name=N: starts a sink and waits until it is ready
+	"stop":     (*story).stop,     // name=N, begin: stops it as SIGTERM does, or only tells it to
+	"settle":   (*story).settle,   // waits until both groups have committed everything
+	"wait":     (*story).wait,     // for what is named: see waits
+	"fault":    (*story).fault,    // op, key, count, delay, apply, answer=STATUS|reset|hang|as-is: what the service does wrong from now on
+	"mend":     (*story).mend,     // ends all faults
+	"hold":     (*story).hold,     // executions stay IN_PROGRESS
+	"finish":   (*story).finish,   // they go on
+	"fail":     (*story).fail,     // table, n, reason: the table's next n executions end FAILED
+	"release":  (*story).release,  // name=N, mapping: lets a halted mapping go on, as an operator does
+	"letters":  (*story).letters,  // hold | post: the broker takes no dead letters, and takes them again
+	"tokens":   (*story).tokens,   // end | revoke | allow
+	"feedsink": (*story).feedsink, // name=N: runs the commands of its lines; N is the sink that they ask
+	"show":     (*story).show,     // what is named: see shows
 }
 
 func TestStories(t *testing.T) {
