@@ -140,6 +140,14 @@ func (s *Sink) openPost() (err error) {
 	return nil
 }
 
+func newPost(cfg *config.Config, log *slog.Logger) (*deadletter.Post, error) {
+	opts, err := connection(cfg.Kafka).Options()
+	if err != nil {
+		return nil, err
+	}
+	return deadletter.New(opts, cfg.DLQ.Topic, cfg.Kafka.Group, log)
+}
+
 func (s *Sink) openAdmin() (err error) {
 	webhook := s.cfg.Admin.Webhook
 	secret := webhook.Secret()

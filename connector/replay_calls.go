@@ -1,0 +1,79 @@
+package connector
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// replayService makes a replay's calls: a lane of its own, which remembers the
+// ids of the profiles that it upserted.
+type replayService struct {
+	*immediate.Lane
+	calls
+	mu  sync.Mutex
+	ids map[[2]string]string // by table and key
+}
+
+// startReplayService starts the lane; stop returns once its calls have ended.
+func startReplayService(ctx context.Context, cfg *config.Config, client *feed.Client, o *ReplayOptions) (s *replayService, stop func()) {
+	if o.Rate.Calls == 0 {
+		o.Rate = cfg.Service.Rate
+	}
+	pace := pace(cfg)
+	pace.Rate = immediate.Rate{Calls: o.Rate.Calls, Per: o.Rate.Per}
+	pace.Retry.GiveUpAfter = o.GiveUp
+	s = &replayService{calls: calls{client}, ids: map[[2]string]string{}}
+	s.Lane = immediate.New(pace, s, replayObserver{o.Log}, rand.New(rand.NewPCG(o.Rand.Uint64(), o.Rand.Uint64())))
+	running, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.Run(running) // it has no error of its own
+	}()
+	return s, func() {
+		cancel()
+		<-ended
+	}
+}
+
+// Call makes one attempt; see calls.Call.
+func (s *replayService) Call(ctx context.Context, w *schemas.Write, retried bool) error {
+	if w.Table.Custom || w.Op != schemas.Upsert {
+		return s.calls.Call(ctx, w, retried)
+	}
+	ref, err := s.client.UpsertProfile(ctx, w.Table.Name, profileBody(w))
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ids[[2]string{w.Table.Name, w.Key}] = ref.ID()
+	}
+	return err
+}
+
+// ProfileID is the id that the service answered to an upsert of w's profile. It
+// is told once.
+func (s *replayService) ProfileID(w *schemas.Write) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := [2]string{w.Table.Name, w.Key}
+	defer delete(s.ids, of)
+	return s.ids[of]
+}
+
+// replayObserver tells when the service cannot be reached.
+type replayObserver struct{ log *slog.Logger }
+
+func (replayObserver) Called(immediate.Attempt) {}
+
+func (o replayObserver) BreakerTurned(to immediate.BreakerState, cause error) {
+	if to == immediate.Open {
+		o.log.Warn("the service does not answer; calls pause and one probes it from time to time", "cause", cause)
+	}
+}
