@@ -16,11 +16,7 @@ import (
 )
 
 func newDLQList() *cobra.Command {
-	var file, output string
-	var by []string
-	var limit int
-	var all, values bool
-	var filter filterFlags
+	var f listFlags
 	cmd := &cobra.Command{
 		Use:   "list -c FILE",
 		Short: "List dead letters with their reasons, or count them",
@@ -29,63 +25,73 @@ func newDLQList() *cobra.Command {
 			"were replayed are left out unless --all is given. It changes nothing.",
 		Example: "  feedsink dlq list -c feedsink.yaml --by mapping,reason\n" +
 			"  feedsink dlq list -c feedsink.yaml --reason conflict --since 24h --show-value",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			match, err := filter.filter(time.Now())
-			if err != nil {
-				return err
-			}
-			if limit < 0 {
-				return &usageError{fmt.Errorf("--limit: must not be negative, is %d", limit)}
-			}
-			// A form or word that does not exist is refused before anything is read.
-			if err := printResult(io.Discard, output, nil, func() string { return "" }); err != nil {
-				return err
-			}
-			counts, err := newLetterCounts(by)
-			if err != nil {
-				return err
-			}
-			cfg, err := loadConfig(file)
-			if err != nil {
-				return err
-			}
-			log, err := (&logFlags{level: "warn", format: "text"}).logger(cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			list := &letterList{to: cmd.OutOrStdout(), json: output == "json", limit: limit, values: values}
-			_, err = connector.DeadLetters(cmd.Context(), cfg, log, func(l *deadletter.Received, state connector.LetterState) error {
-				if state == connector.LetterDone && !all || !match.Match(l) {
-					return nil
-				}
-				one := entryOf(l, state)
-				if counts != nil {
-					counts.add(one)
-					return nil
-				}
-				return list.add(one, l.Record)
-			})
-			switch {
-			case errors.Is(err, connector.ErrNoDeadLetters):
-				return &usageError{err}
-			case err != nil:
-				return err
-			case counts != nil:
-				groups := counts.groups()
-				return printResult(cmd.OutOrStdout(), output, groups, func() string { return counts.text(groups) })
-			}
-			return list.end()
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
-	configFlag(cmd, &file)
-	outputFlag(cmd, &output)
-	filter.register(cmd)
+	configFlag(cmd, &f.file)
+	outputFlag(cmd, &f.output)
+	f.filter.register(cmd)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&by, "by", nil, "count instead of listing, by one or more of: "+letterWords())
-	flags.IntVar(&limit, "limit", 100, "list so many letters at most; 0: all")
-	flags.BoolVar(&all, "all", false, "also letters that were replayed")
-	flags.BoolVar(&values, "show-value", false, "also keys and values: customers' data")
+	flags.StringSliceVar(&f.by, "by", nil, "count instead of listing, by one or more of: "+letterWords())
+	flags.IntVar(&f.limit, "limit", 100, "list so many letters at most; 0: all")
+	flags.BoolVar(&f.all, "all", false, "also letters that were replayed")
+	flags.BoolVar(&f.values, "show-value", false, "also keys and values: customers' data")
 	return cmd
+}
+
+type listFlags struct {
+	file, output string
+	by           []string
+	limit        int
+	all, values  bool
+	filter       filterFlags
+}
+
+func (f *listFlags) run(cmd *cobra.Command) error {
+	match, err := f.filter.filter(time.Now())
+	if err != nil {
+		return err
+	}
+	if f.limit < 0 {
+		return &usageError{fmt.Errorf("--limit: must not be negative, is %d", f.limit)}
+	}
+	// A form or word that does not exist is refused before anything is read.
+	if err := printResult(io.Discard, f.output, nil, func() string { return "" }); err != nil {
+		return err
+	}
+	counts, err := newLetterCounts(f.by)
+	if err != nil {
+		return err
+	}
+	cfg, err := loadConfig(f.file)
+	if err != nil {
+		return err
+	}
+	log, err := (&logFlags{level: "warn", format: "text"}).logger(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	list := &letterList{to: cmd.OutOrStdout(), json: f.output == "json", limit: f.limit, values: f.values}
+	foreign, err := connector.DeadLetters(cmd.Context(), cfg, log, func(l *deadletter.Received, state connector.LetterState) error {
+		if state == connector.LetterDone && !f.all || !match.Match(l) {
+			return nil
+		}
+		one := entryOf(l, state)
+		if counts != nil {
+			counts.add(one)
+			return nil
+		}
+		return list.add(one, l.Record)
+	})
+	switch {
+	case errors.Is(err, connector.ErrNoDeadLetters):
+		return &usageError{err}
+	case err != nil:
+		return err
+	case counts != nil:
+		groups := counts.groups()
+		return printResult(cmd.OutOrStdout(), f.output, groups, func() string { return counts.text(groups) })
+	}
+	return list.end(foreign)
 }
 
 // letterEntry is a letter as it is listed. Its fields are named as the columns
@@ -191,7 +197,7 @@ func (p *letterList) flush() error {
 	return err
 }
 
-func (p *letterList) end() error {
+func (p *letterList) end(foreign int) error {
 	if p.json {
 		text := "\n]\n"
 		if p.count == 0 {
@@ -203,13 +209,20 @@ func (p *letterList) end() error {
 	if err := p.flush(); err != nil {
 		return err
 	}
-	var err error
+	var notes []string
 	switch {
 	case p.count == 0:
-		_, err = fmt.Fprintln(p.to, "No dead letters.")
+		notes = append(notes, "No dead letters.")
 	case p.limit > 0 && p.count > p.limit:
-		_, err = fmt.Fprintf(p.to, "… and %d more; --limit 0 lists all, --by mapping,reason counts them\n", p.count-p.limit)
+		notes = append(notes, fmt.Sprintf("… and %d more; --limit 0 lists all, --by mapping,reason counts them", p.count-p.limit))
 	}
+	if foreign > 0 {
+		notes = append(notes, fmt.Sprintf("%d other records of the topic are no letters of this connector.", foreign))
+	}
+	if len(notes) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintln(p.to, strings.Join(notes, "\n"))
 	return err
 }
 

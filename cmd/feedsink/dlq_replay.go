@@ -119,8 +119,10 @@ func replayText(r replay.Report) string {
 	}
 	lines := [][]string{
 		{strconv.Itoa(r.Selected), "open letters meant"},
-		{strconv.Itoa(r.Applied), words[0]}, {strconv.Itoa(r.Superseded), words[1]},
-		{strconv.Itoa(total(r.Refused)), words[2] + reasons(r.Refused)}, {strconv.Itoa(total(r.Left)), words[3] + reasons(r.Left)},
+		{strconv.Itoa(r.Applied), words[0]},
+		{strconv.Itoa(r.Superseded), words[1]},
+		{strconv.Itoa(total(r.Refused)), words[2] + reasons(r.Refused)},
+		{strconv.Itoa(total(r.Left)), words[3] + reasons(r.Left)},
 	}
 	if n := r.Selected - r.Applied - r.Superseded - total(r.Refused) - total(r.Left); n > 0 {
 		lines = append(lines, []string{strconv.Itoa(n), "not come to an end; run again to go on"})

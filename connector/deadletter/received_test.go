@@ -19,8 +19,10 @@ func TestOpenedLetterIsTheOneThatWasSent(t *testing.T) {
 	record := &kgo.Record{
 		Topic: "crm", Partition: 3, Offset: 4711, Key: []byte{0, 255}, Value: nil, Timestamp: time.UnixMilli(1_795_000_000_123),
 		Headers: []kgo.RecordHeader{
-			{Key: "trace", Value: []byte{0, 255}}, {Key: "empty"},
-			{Key: "__connect.errors.topic", Value: []byte("where it was a dead letter before")}, {Key: "feedsink.mapping", Value: []byte("another")},
+			{Key: "trace", Value: []byte{0, 255}},
+			{Key: "empty"},
+			{Key: "__connect.errors.topic", Value: []byte("where it was a dead letter before")},
+			{Key: "feedsink.mapping", Value: []byte("another")},
 		},
 	}
 	for _, letter := range []deadletter.Letter{

@@ -28,6 +28,7 @@ const (
 	profile = "customers"
 	custom  = "orders"
 	batch   = "visits" // profiles, by imports only
+	shared  = "carts"  // read by the mappings left and right
 )
 
 // world is a broker, letters, and a service that is nothing but its tables.
@@ -47,7 +48,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t}
 	w.rows = map[string]map[string]any{}
 	var err error
-	if w.cluster, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic, profile, custom, batch)); err != nil {
+	if w.cluster, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic, profile, custom, batch, shared)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.cluster.Close)
@@ -82,6 +83,8 @@ func mappings(t *testing.T) *router.Router {
 	r, problems := router.Compile([]router.Mapping{
 		{Name: profile, Topics: []string{profile}, ProfileTable: profile, Key: "number", Routes: both, Imports: imports},
 		{Name: custom, Topics: []string{custom}, CustomTable: custom, Key: "businessKey", Routes: []router.Route{{Lane: "immediate"}}},
+		{Name: "left", Topics: []string{shared}, CustomTable: "left", Key: "businessKey", Routes: []router.Route{{Lane: "immediate"}}},
+		{Name: "right", Topics: []string{shared}, CustomTable: "right", Key: "businessKey", Routes: []router.Route{{Lane: "immediate"}}},
 		{Name: batch, Topics: []string{batch}, ProfileTable: batch, Key: "number", Routes: []router.Route{{Lane: "batch"}}, Imports: imports},
 	})
 	if len(problems) > 0 {
@@ -99,11 +102,11 @@ func (w *world) produce(rs ...*kgo.Record) []*kgo.Record {
 	return rs
 }
 
-func order(key, op string, properties string) *kgo.Record {
+func order(key, op, properties string) *kgo.Record {
 	return &kgo.Record{Topic: custom, Key: []byte(key), Value: fmt.Appendf(nil, `{"op":%q,"businessKey":%q,"properties":%s}`, op, key, properties)}
 }
 
-func customer(key, op, id string, attributes string) *kgo.Record {
+func customer(key, op, id, attributes string) *kgo.Record {
 	return &kgo.Record{Topic: profile, Key: []byte(key), Value: fmt.Appendf(nil,
 		`{"op":%q,"key":{"number":%q},"profileId":%q,"attributes":%s,"segments":{"tier":"gold"}}`, op, key, id, attributes)}
 }
@@ -126,7 +129,7 @@ var refused = deadletter.Letter{Stage: deadletter.Delivering, Code: "rejected", 
 // caughtUp has both groups commit everything that the topics hold.
 func (w *world) caughtUp() {
 	w.t.Helper()
-	spans, err := w.reader.Spans(w.t.Context(), profile, custom, batch)
+	spans, err := w.reader.Spans(w.t.Context(), profile, custom, batch, shared)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -308,15 +311,6 @@ func (no) Overload() bool            { return false }
 func (no) RetryAfter() time.Duration { return 0 }
 func (no) Unknown() bool             { return true }
 func (n no) Status() int             { return n.status }
-
-type kgoOffsets struct{ kadm.Offsets }
-
-func (o *kgoOffsets) add(topic string, offset int64) {
-	if o.Offsets == nil {
-		o.Offsets = kadm.Offsets{}
-	}
-	o.Offsets.AddOffset(topic, 0, offset, -1)
-}
 
 // recreate deletes a topic and creates it again with other records.
 func (w *world) recreate(topic string, records ...*kgo.Record) {

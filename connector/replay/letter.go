@@ -15,8 +15,7 @@ type letter struct {
 	*deadletter.Received
 	parts []*part
 	tried bool // an earlier run may have sent it
-	found bool // its record was met where it came from
-	moved bool // another record was met there
+	found bool // its record was met where it came from, so that nothing in between is missing
 }
 
 // part is what one mapping makes of a letter, and what became of its row since.

@@ -7,10 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/replay"
+	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -178,9 +180,9 @@ func TestWhatCannotBeReplayedIsLeftAndSaysWhy(t *testing.T) {
 			why: replay.Unknowable, record: order("C", "upsert", `{"a":1}`), letter: refused,
 			change: func(w *world, r *kgo.Record) {
 				w.produce(order("D", "upsert", `{"a":1}`), order("D", "upsert", `{"a":2}`))
-				var gone kgoOffsets
-				gone.add(custom, r.Offset+2)
-				if _, err := w.admin.DeleteRecords(w.t.Context(), gone.Offsets); err != nil {
+				gone := kadm.Offsets{}
+				gone.AddOffset(custom, 0, r.Offset+2, -1)
+				if _, err := w.admin.DeleteRecords(w.t.Context(), gone); err != nil {
 					w.t.Fatal(err)
 				}
 			},
@@ -289,5 +291,39 @@ func TestEveryLetterIsReplayedOnceWhateverTheFilter(t *testing.T) {
 	}
 	if len(w.calls) != 300 || len(w.rows) != 300 {
 		t.Errorf("got %d calls to %d rows, want 300 each", len(w.calls), len(w.rows))
+	}
+}
+
+func TestLetterIsReplayedForItsMappingAloneOrForAll(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		letter deadletter.Letter
+		calls  int
+	}{
+		{"of one mapping", deadletter.Letter{Code: "rejected", Mapping: "left"}, 1},
+		{"that nobody could decode", deadletter.Letter{Code: "decode"}, 2},
+	} {
+		w := newWorld(t)
+		r := order("C", "upsert", `{"a":1}`)
+		r.Topic = shared
+		w.bury(w.produce(r)[0], c.letter)
+		w.caughtUp()
+		if got := w.run(nil); got.Applied != 1 || len(w.calls) != c.calls {
+			t.Errorf("a letter %s: got %+v and calls %q, want %d", c.name, got, w.calls, c.calls)
+		}
+	}
+}
+
+func TestLettersOfOthersAreNotTouched(t *testing.T) {
+	w := newWorld(t)
+	r := w.produce(order("C", "upsert", `{"a":1}`))[0]
+	w.bury(r, refused)
+	w.produce(&kgo.Record{Topic: topic, Value: []byte("whatever")})
+	w.caughtUp()
+	if err := w.reader.Commit(t.Context(), "other-immediate", map[source.Place]source.Commit{{Topic: custom}: {Offset: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.run(func(r *replay.Replay) { r.Connector = "other" }); got.Foreign != 2 || got.Selected != 0 || len(w.calls) != 0 {
+		t.Errorf("got %+v and calls %q, want both foreign", got, w.calls)
 	}
 }

@@ -138,7 +138,6 @@ func (r *Replay) readOn(ctx context.Context, w *window, spans map[source.Place]s
 func (r *Replay) look(o *origin, rec *deadletter.Record) error {
 	for _, l := range o.at[rec.Offset] {
 		l.found = sameRecord(rec, l.Record)
-		l.moved = !l.found
 	}
 	if len(o.rows) == 0 {
 		return nil
@@ -198,12 +197,12 @@ func (r *Replay) unready(l *letter, span source.Span, confirmed lanes) (why, mes
 	}
 	gone := ""
 	switch {
-	case l.moved || offset >= span.To:
-		gone = "another record lies there by now: the topic was deleted and created again"
+	case offset >= span.To:
+		gone = fmt.Sprintf("it ends at offset %d: the topic was deleted and created again", span.To)
 	case span.From > offset+1:
-		gone = fmt.Sprintf("the log begins at offset %d by now: what followed this one was deleted by retention", span.From)
+		gone = fmt.Sprintf("it begins at offset %d by now: what followed the record was deleted by retention", span.From)
 	case !l.found && offset >= span.From && !l.superseded():
-		gone = "the record was compacted away: a newer one of its key was there"
+		gone = "the record is not there any more: compacted away for a newer one of its key, or the topic was created again"
 	}
 	if gone == "" || r.AssumeNewest {
 		return "", ""
