@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -102,35 +101,22 @@ func (s savedOutput) String() string {
 // unsafeName is what an id must not bring into a file's name.
 var unsafeName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
-// saveOutput streams the output files into a file named after the execution, which
-// appears whole or not at all. Its ending is told by its content.
+// saveOutput streams the output files into a file named after the execution, with
+// the ending that its content tells.
 func saveOutput(ctx context.Context, client *feed.Client, execution, dir string) (savedOutput, error) {
-	saved := savedOutput{Execution: execution}
 	name := filepath.Join(dir, "execution-"+unsafeName.ReplaceAllString(execution, "_"))
-	part, err := os.OpenFile(name+".part", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600) // customers' data
-	if err != nil {
+	out, err := client.SaveOutputFiles(ctx, execution, name, 0)
+	saved := savedOutput{Execution: execution, Bytes: out.Bytes, ContentType: out.ContentType}
+	if err != nil || out.Bytes == 0 {
 		return saved, err
 	}
-	defer func() { _ = os.Remove(name + ".part") }() // if it still has that name
-	out, err := client.OutputFiles(ctx, execution, part)
-	var head [4]byte
-	if err == nil && out.Bytes > 0 {
-		_, err = part.ReadAt(head[:min(out.Bytes, 4)], 0)
-	}
-	if err := errors.Join(err, part.Close()); err != nil {
-		return saved, err
-	}
-	saved.Bytes, saved.ContentType = out.Bytes, out.ContentType
-	if out.Bytes == 0 {
-		return saved, nil
-	}
-	switch {
-	case bytes.HasPrefix(head[:], []byte{0x1f, 0x8b}):
+	switch out.Compression {
+	case feed.Gzip:
 		saved.File = name + ".csv.gz"
-	case bytes.HasPrefix(head[:], []byte("PK\x03\x04")):
+	case feed.Zip:
 		saved.File = name + ".zip"
 	default:
 		saved.File = name + ".csv"
 	}
-	return saved, os.Rename(name+".part", saved.File)
+	return saved, os.Rename(name, saved.File)
 }
