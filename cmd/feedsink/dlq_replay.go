@@ -71,7 +71,8 @@ func newDLQReplay() *cobra.Command {
 	filter.register(cmd)
 	logs.register(cmd)
 	flags := cmd.Flags()
-	_ = flags.Set("log-level", "warn") // it is registered above
+	logs.level = "warn" // progress and report say the rest
+	flags.Lookup("log-level").DefValue = logs.level
 	flags.BoolVar(&o.DryRun, "dry-run", false, "only find out what would become of each letter")
 	flags.StringVar(&rate, "rate", "", "the most calls to make, such as 20/s or 600/m (default: service.rate)")
 	flags.IntVar(&o.MaxAttempts, "max-attempts", 5, "leave letters that have failed again so often")
