@@ -17,10 +17,10 @@ GOLANGCI_LINT := .bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 KAFKA_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build kafka$$' . | xargs -n1 dirname | sort -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race check lint fmt tidy generated fuzz vuln contract test-kafka test-faults bench image clean
+.PHONY: help build test race check lint fmt tidy generated fuzz vuln contract test-kafka test-debezium test-faults bench image clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## the binary, as dist/feedsink
 	CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o dist/feedsink ./cmd/feedsink
@@ -34,7 +34,7 @@ race: ## the same with the race detector, in random order
 check: lint tidy generated race fuzz vuln ## all the gates of a change
 
 lint: $(GOLANGCI_LINT) ## go vet, golangci-lint and the format
-	go vet -tags kafka,prism ./...
+	go vet -tags kafka,prism,debezium ./...
 	$(GOLANGCI_LINT) run
 	$(GOLANGCI_LINT) fmt --diff
 
@@ -58,6 +58,9 @@ contract: ## the client against a foreign mock of the published OpenAPI document
 
 test-kafka: ## the tests against a real Apache Kafka; needs Docker
 	go test -tags kafka -count=1 -p 1 -timeout 20m $(KAFKA_PACKAGES)
+
+test-debezium: ## a PostgreSQL table through a real Debezium and Kafka into the service's tables; needs Docker, PostgreSQL, Java and Maven
+	go test -tags kafka,debezium -count=1 -timeout 10m -run CellByCell -v ./test/debezium
 
 test-faults: ## the sink under every fault a cluster has, three quarters of an hour; FAULTFLAGS=-quick: six minutes; needs Docker
 	go run ./test/faults $(FAULTFLAGS)

@@ -23,6 +23,7 @@ const (
 	outcomeDeadLetter = "dead_letter"
 	outcomeOtherLane  = "other_lane"  // confirmed at once: the other lane sees to it
 	outcomeDone       = "done_before" // confirmed before a restart
+	outcomeNoChange   = "no_change"   // confirmed at once: it says that no row has changed
 	outcomeIgnored    = "ignored"     // ended after its partition had moved on
 )
 

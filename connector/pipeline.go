@@ -112,6 +112,10 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 		l.count(r, outcomeDone)
 		return true
 	}
+	if len(l.routed) == 0 {
+		l.count(r, outcomeNoChange)
+		return true
+	}
 	writes, rejects := l.mine()
 	if len(writes)+len(rejects) == 0 {
 		l.count(r, outcomeOtherLane) // confirmed at once: the other lane sees to it

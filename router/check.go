@@ -44,10 +44,11 @@ func (ch *checker) mapping(i int) *Compiled {
 	if m.CustomTable != "" {
 		s.c.Table = schemas.Table{Name: m.CustomTable, Custom: true}
 	}
-	s.c.keyFormat = orDefault(m.KafkaKey, "text")
+	s.c.keyFormat = m.keyFormat()
 	s.names()
 	s.formats()
 	s.table()
+	s.envelope()
 	s.compileTypes()
 	s.compileOp()
 	s.compileFields()
@@ -83,7 +84,7 @@ func (s *scope) names() {
 
 func (s *scope) formats() {
 	s.choice("format", s.m.Format, []string{"", "json"}, []string{"json", "avro", "json-schema", "protobuf"})
-	s.choice("envelope", s.m.Envelope, []string{"", "none"}, []string{"none", "debezium"})
+	s.choice("envelope", s.m.Envelope, []string{"", "none", "debezium"}, []string{"none", "debezium"})
 	s.choice("kafkaKey", s.m.KafkaKey, []string{"", "text", "json"}, []string{"text", "json", "avro"})
 }
 

@@ -60,7 +60,8 @@ func (s *scope) oneFormatPerTopic(topics map[string]int) {
 		for _, p := range []struct{ path, mine, theirs string }{
 			{"format", orDefault(s.m.Format, "json"), orDefault(other.Format, "json")},
 			{"envelope", orDefault(s.m.Envelope, "none"), orDefault(other.Envelope, "none")},
-			{"kafkaKey", orDefault(s.m.KafkaKey, "text"), orDefault(other.KafkaKey, "text")},
+			{"kafkaKey", s.m.keyWord(), other.keyWord()},
+			{"unavailableValue", s.m.UnavailableValue, other.UnavailableValue},
 		} {
 			if p.mine != p.theirs {
 				s.problem(p.path, "", "%s, but mappings[%d] reads the topic %s as %s", p.mine, first, name, p.theirs)

@@ -36,6 +36,7 @@ type topic struct {
 	name             string
 	mappings         []*Compiled
 	immediate, batch bool
+	debezium         *schemas.Debezium // nil: values have no envelope
 }
 
 // Compiled is a mapping ready to route. Its exported fields are not to be
@@ -132,6 +133,9 @@ func (r *Router) add(c *Compiled) {
 		t := r.topics[name]
 		if t == nil {
 			t = &topic{name: name}
+			if c.Config.Envelope == debezium {
+				t.debezium = schemas.NewDebezium(c.Config.UnavailableValue)
+			}
 			r.topics[name] = t
 		}
 		t.mappings = append(t.mappings, c)

@@ -24,7 +24,14 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		{"topic twice", func(m *router.Mapping) { m.Topics = []string{"a", "a"} }, `topics[1]: "a" is named twice`},
 		{"format", func(m *router.Mapping) { m.Format = "jsno" }, `format: unknown value "jsno"; hint: did you mean "json"?`},
 		{"format to come", func(m *router.Mapping) { m.Format = "avro" }, `format: avro is not supported by this version`},
-		{"envelope to come", func(m *router.Mapping) { m.Envelope = "debezium" }, `envelope: debezium is not supported by this version`},
+		{
+			"rows without fields", func(m *router.Mapping) { m.Envelope = "debezium" },
+			`fields: missing: what Debezium sends are rows of a database, not canonical events; hint: name the columns of the source table: {from: id, to: customerNumber}`,
+		},
+		{
+			"unavailable value of nobody", func(m *router.Mapping) { m.UnavailableValue = "x" },
+			`unavailableValue: is a word of Debezium's, but the mapping reads other events; hint: add envelope: debezium`,
+		},
 		{"key format", func(m *router.Mapping) { m.KafkaKey = "binary" }, `kafkaKey: unknown value "binary"; hint: one of text, json, avro`},
 		{"no table", func(m *router.Mapping) { m.ProfileTable = "" }, `names no table; hint: add profileTable or customTable`},
 		{"no key", func(m *router.Mapping) { m.Key = "" }, `key: missing; hint: name the unique-key attribute of the table`},

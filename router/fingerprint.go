@@ -22,7 +22,7 @@ func fingerprint(m *Mapping) uint64 {
 		}
 	}
 	parts := []any{
-		orDefault(m.Format, "json"), orDefault(m.Envelope, "none"), orDefault(m.KafkaKey, "text"),
+		orDefault(m.Format, "json"), orDefault(m.Envelope, "none"), m.keyWord(),
 		m.ProfileTable, m.CustomTable, m.Key, m.ProfileID, fields, m.Routes,
 		m.Imports.Upsert, m.Imports.Patch, m.Imports.Create, m.Imports.Delete, columns,
 	}
@@ -30,6 +30,9 @@ func fingerprint(m *Mapping) uint64 {
 	// their fingerprints.
 	if op := orDefault(m.Op, "upsert"); op != "upsert" {
 		parts = append(parts, "op", op)
+	}
+	if m.UnavailableValue != "" {
+		parts = append(parts, "unavailableValue", m.UnavailableValue)
 	}
 	if len(m.Types) > 0 {
 		parts = append(parts, "types", m.Types)

@@ -6,15 +6,20 @@ import "time"
 // one table, with fields and routes. Defaults are filled in by whoever loads
 // the file; Compile checks that the block can work.
 type Mapping struct {
-	Name         string   `yaml:"name"`
-	Topics       []string `yaml:"topics"`
-	Format       string   `yaml:"format"`       // json | avro | json-schema | protobuf
-	Envelope     string   `yaml:"envelope"`     // none | debezium
-	KafkaKey     string   `yaml:"kafkaKey"`     // text | json | avro: how a tombstone's key is read
-	ProfileTable string   `yaml:"profileTable"` // exactly one of the two tables
-	CustomTable  string   `yaml:"customTable"`
-	Key          string   `yaml:"key"`       // unique-key attribute; businessKey for custom tables
-	ProfileID    string   `yaml:"profileId"` // path of the service's profile id
+	Name     string   `yaml:"name"`
+	Topics   []string `yaml:"topics"`
+	Format   string   `yaml:"format"`   // json | avro | json-schema | protobuf
+	Envelope string   `yaml:"envelope"` // none | debezium
+	// KafkaKey is how a record's key is read: text | json | avro; by default text,
+	// and json under the envelope debezium.
+	KafkaKey string `yaml:"kafkaKey"`
+	// UnavailableValue is Debezium's unavailable.value.placeholder, where that
+	// was changed.
+	UnavailableValue string `yaml:"unavailableValue"`
+	ProfileTable     string `yaml:"profileTable"` // exactly one of the two tables
+	CustomTable      string `yaml:"customTable"`
+	Key              string `yaml:"key"`       // unique-key attribute; businessKey for custom tables
+	ProfileID        string `yaml:"profileId"` // path of the service's profile id
 	// Op is what a mapped record does, tombstones apart: upsert (the default),
 	// patch, create or delete, or an expression that comes to one of these words.
 	Op     string  `yaml:"op"`

@@ -7,11 +7,16 @@ import (
 )
 
 // Route appends to dst what each mapping of the record's topic makes of it, in
-// the order of the configuration. It is a pure function of record and
+// the order of the configuration; nothing where the record says that no row has
+// changed. It is a pure function of record and
 // configuration and safe for concurrent use.
 func (r *Router) Route(dst []Routed, rec *Record) []Routed {
 	t := r.topics[rec.Topic]
 	if t == nil {
+		return dst
+	}
+	ch, reject, changes := t.open(rec)
+	if !changes {
 		return dst
 	}
 	// Whose a record is when no route can be asked: both lanes agree on the
@@ -22,21 +27,30 @@ func (r *Router) Route(dst []Routed, rec *Record) []Routed {
 	}
 	for _, c := range t.mappings {
 		routed := Routed{Mapping: c, Lane: fallback}
-		if reject := c.route(&routed, rec); reject != nil {
+		why := reject
+		if why == nil {
+			why = c.route(&routed, rec, ch)
+		}
+		if why != nil {
 			routed.Write = schemas.Write{}
-			routed.Err = reject
+			routed.Err = why
 		}
 		dst = append(dst, routed)
 	}
 	return dst
 }
 
-func (c *Compiled) route(to *Routed, rec *Record) *Reject {
+// route makes the write of a record, or of the change that it tells.
+func (c *Compiled) route(to *Routed, rec *Record, ch *schemas.Change) *Reject {
 	look := subject{record: rec, value: &rec.Value, keyFormat: c.keyFormat}
+	if ch != nil {
+		look.value, look.change = &ch.Row, ch
+	}
 	ev, reject := c.event(&look)
 	if reject != nil {
 		return reject
 	}
+	look.op = ev.Op
 	to.Lane = c.lane(&look, &ev)
 	w := &to.Write
 	w.Op, w.Table = ev.Op, c.Table
@@ -69,6 +83,9 @@ func (c *Compiled) route(to *Routed, rec *Record) *Reject {
 // event is the change that a record means. Where fields are mapped it carries
 // only the op: the rest is read through them.
 func (c *Compiled) event(look *subject) (ev schemas.Event, reject *Reject) {
+	if look.change != nil {
+		return c.changeEvent(look)
+	}
 	if look.record.Tombstone {
 		return c.tombstone(look)
 	}

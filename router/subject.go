@@ -67,6 +67,10 @@ type subject struct {
 	event     *schemas.Event // nil: names are members of value
 	value     *schemas.Value
 	keyFormat string // how the record's key is read: text or json
+	// Of a record of Debezium's value is the row, and names are its columns, but
+	// for op.
+	change *schemas.Change
+	op     schemas.Op // once it is known
 }
 
 // read is the value at the end of names; Absent where there is none. The
@@ -91,6 +95,9 @@ func (s *subject) read(names []string) schemas.Value {
 		return schemas.Value{}
 	}
 	if s.event == nil {
+		if s.change != nil && s.op != 0 && names[0] == "op" {
+			return only(names[1:], schemas.StringValue(s.op.String()))
+		}
 		return descend(*s.value, names)
 	}
 	return s.ofEvent(names[0], names[1:])

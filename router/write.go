@@ -34,11 +34,8 @@ const labelKafkaKey = "kafka key"
 // kafkaKey reads the row's key from a record's key, in the spelling that the
 // key of the record's events has.
 func (c *Compiled) kafkaKey(look *subject) (string, *Reject) {
-	unreadable := func(rule string) (string, *Reject) {
-		return "", &Reject{Code: CodeDecode, Field: labelKafkaKey, Rule: rule}
-	}
 	if len(look.record.Key) == 0 {
-		return unreadable("missing, but the record has no value: nothing says what to delete")
+		return "", unreadableKey(ruleNoKey)
 	}
 	v, reject := kafkaKeyValue(look.record.Key, look.keyFormat)
 	if reject != nil {
@@ -54,22 +51,25 @@ func (c *Compiled) kafkaKey(look *subject) (string, *Reject) {
 	}
 	text, rule := keyText(v)
 	if rule != "" {
-		return unreadable(rule)
+		return "", unreadableKey(rule)
 	}
 	return text, nil
 }
 
+const ruleNoKey = "missing, but the record has no value: nothing says what to delete"
+
+func unreadableKey(rule string) *Reject {
+	return &Reject{Code: CodeDecode, Field: labelKafkaKey, Rule: rule}
+}
+
 // kafkaKeyValue decodes a record's key; Absent where there is none.
 func kafkaKeyValue(data []byte, format string) (schemas.Value, *Reject) {
-	unreadable := func(rule string) *Reject {
-		return &Reject{Code: CodeDecode, Field: labelKafkaKey, Rule: rule}
-	}
 	if len(data) == 0 {
 		return schemas.Value{}, nil
 	}
 	if format == "text" {
 		if !utf8.Valid(data) {
-			return schemas.Value{}, unreadable("not valid UTF-8")
+			return schemas.Value{}, unreadableKey("not valid UTF-8")
 		}
 		return schemas.StringValue(string(data)), nil
 	}
@@ -77,7 +77,12 @@ func kafkaKeyValue(data []byte, format string) (schemas.Value, *Reject) {
 	defer decoders.Put(d)
 	v, err := d.Decode(data)
 	if err != nil {
-		return schemas.Value{}, unreadable(err.Error())
+		return schemas.Value{}, unreadableKey(err.Error())
+	}
+	if format == connectKey {
+		if v, err = schemas.FromConnect(v); err != nil {
+			return schemas.Value{}, unreadableKey("does not hold what its schema says")
+		}
 	}
 	return v, nil
 }
@@ -101,7 +106,9 @@ func (c *Compiled) id(look *subject, ev *schemas.Event) (string, *Reject) {
 // keyOf is the write's key.
 func (c *Compiled) keyOf(look *subject, ev *schemas.Event) (string, *Reject) {
 	switch {
-	case c.fields != nil && !look.record.Tombstone:
+	case look.change != nil && ev.Op == schemas.Delete:
+		return c.deletedKey(look)
+	case c.fields != nil && (look.change != nil || !look.record.Tombstone):
 		v, reject := c.key.value(look, ev.Op)
 		if reject != nil {
 			return "", reject
@@ -201,7 +208,7 @@ func (c *Compiled) mappedCells(look *subject, op schemas.Op) ([]schemas.Cell, *R
 	cells := make([]schemas.Cell, 0, len(c.fields))
 	for i := range c.fields {
 		f := &c.fields[i]
-		if !f.cell {
+		if !f.cell || look.lacks(f) {
 			continue
 		}
 		v, reject := f.value(look, op)

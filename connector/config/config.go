@@ -136,7 +136,6 @@ func mappingDefaults() router.Mapping {
 	return router.Mapping{
 		Format:   "json",
 		Envelope: "none",
-		KafkaKey: "text",
 		Imports: router.Imports{
 			CSV:         router.CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8", Compression: "GZIP"},
 			Roll:        router.Roll{Rows: 500_000, Bytes: 256 << 20, Age: 2 * time.Hour},

@@ -61,7 +61,7 @@ func TestParseReadsEveryKeyOfAWholeFile(t *testing.T) {
 	}
 	got := cfg.Mappings[0]
 	want := router.Mapping{
-		Name: "customers", Topics: []string{"crm.customers"}, Format: "json", Envelope: "none", KafkaKey: "text",
+		Name: "customers", Topics: []string{"crm.customers"}, Format: "json", Envelope: "none",
 		ProfileTable: "customers", Key: "customerNumber",
 		Routes: []router.Route{{When: `segments.tier == "gold"`, Lane: "immediate"}, {Lane: "batch"}},
 		Imports: router.Imports{

@@ -1,0 +1,136 @@
+package schemas
+
+// Debezium reads the change events of Debezium's connectors, from a decoded
+// value of any format: in their envelope, or flattened by its transformation
+// ExtractNewRecordState. It is immutable and serves any number of goroutines.
+type Debezium struct {
+	unavailable *placeholder
+}
+
+// NewDebezium takes the unavailable.value.placeholder of the connector; "" is
+// its default.
+func NewDebezium(unavailable string) *Debezium {
+	if unavailable == "" {
+		unavailable = DefaultUnavailable
+	}
+	return &Debezium{unavailable: newPlaceholder(unavailable)}
+}
+
+// Change is the change of one row.
+type Change struct {
+	// Op is Upsert or Delete; 0 where the event changes no row: a logical message.
+	Op Op
+	// New says that the event tells of a row that was not there before. Flattened
+	// events tell it only with __op.
+	New bool
+	// Row holds the columns as they are now, of a delete as they were (as far as
+	// the database's log says). Values with a schema are converted (see Logical);
+	// unavailable ones are Absent. It has two more members, as far as the event
+	// says them: __op, Debezium's letter for the operation, and __source, where
+	// the change comes from; of flattened events those that were added to them.
+	// Row is Absent where the event says of a delete only that it happened.
+	Row Value
+	// Unavailable names the columns of Row whose values did not change and are
+	// not in the event.
+	Unavailable []string
+	// Unreadable has the columns of Row whose values are not what their schema
+	// says, or nothing that a table can hold, such as the date infinity. They are
+	// Absent too: to whoever does not read them they do no harm.
+	Unreadable []UnreadableColumn
+}
+
+// UnreadableColumn is a column and what is wrong with its value; the error's
+// field is the path from the row.
+type UnreadableColumn struct {
+	Name string
+	Err  *ValueError
+}
+
+const ruleTruncate = "is t: the source table was truncated, and no operation of the service empties a table; " +
+	"empty it by hand, or have Debezium skip truncates (skipped.operations)"
+
+// Change reads one event. Creates (c), updates (u) and reads of a snapshot (r)
+// are an Upsert of the row; a delete (d) is a Delete. A truncate (t) is an
+// error. Errors are *ValueError.
+func (d *Debezium) Change(v Value) (Change, error) {
+	schema, payload := connectParts(v)
+	switch payload.kind {
+	case Object:
+	case Null:
+		return Change{Op: Delete}, nil // a tombstone with a schema
+	default:
+		return Change{}, Invalid("", ruleObject)
+	}
+	letter := letterOf(payload)
+	if letter == "" {
+		return d.flattened(schema, payload)
+	}
+	ch := Change{Op: Upsert, New: letter == "c"}
+	image := "after"
+	switch letter {
+	case "t":
+		return Change{}, Invalid("op", ruleTruncate)
+	case "m":
+		return Change{}, nil
+	case "d":
+		ch.Op, image = Delete, "before"
+	}
+	row := payload.Get(image)
+	switch {
+	case row.kind == Object:
+	case ch.Op == Delete && (row.kind == Null || row.kind == Absent):
+		return ch, nil
+	default:
+		return Change{}, Invalid(image, ruleObject)
+	}
+	extra := []Field{{Name: "__op", Value: StringValue(letter)}}
+	if source := payload.Get("source"); source.kind == Object {
+		extra = append(extra, Field{Name: "__source", Value: source})
+	}
+	d.row(&ch, columnsOf(columnsOf(schema).schema(0, image)), row, extra)
+	return ch, nil
+}
+
+// letterOf is the operation of an envelope, "" where payload is none. A row may
+// have a column named op, but not beside an object named source.
+func letterOf(payload Value) string {
+	op := payload.Get("op")
+	if op.kind != String || payload.Get("source").kind != Object {
+		return ""
+	}
+	switch op.text {
+	case "c", "r", "u", "d", "t", "m":
+		return op.text
+	}
+	return ""
+}
+
+// flattened reads a row without its envelope. What the transformation was told
+// to add has names that begin with __; __deleted says what it did to a delete.
+func (d *Debezium) flattened(schema, payload Value) (Change, error) {
+	ch := Change{Op: Upsert, New: payload.Get("__op").text == "c"}
+	if payload.Get("__deleted").text == "true" || payload.Get("__op").text == "d" {
+		ch.Op = Delete
+	}
+	d.row(&ch, columnsOf(schema), payload, nil)
+	return ch, nil
+}
+
+// row fills in the columns of a row, converted, and what is missing of them.
+func (d *Debezium) row(ch *Change, schemas columns, row Value, extra []Field) {
+	items := make([]Field, len(row.items), len(row.items)+len(extra))
+	for i := range row.items {
+		column := row.items[i]
+		if d.unavailable.stands(column.Value) {
+			ch.Unavailable = append(ch.Unavailable, column.Name)
+			column.Value = Value{}
+		} else if len(schemas) > 0 {
+			var err *ValueError
+			if column.Value, err = connectValue(schemas.schema(i, column.Name), column.Value); err != nil {
+				ch.Unreadable = append(ch.Unreadable, UnreadableColumn{column.Name, err.within(column.Name)})
+			}
+		}
+		items[i] = column
+	}
+	ch.Row = ObjectValue(append(items, extra...))
+}
