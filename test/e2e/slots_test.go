@@ -19,6 +19,7 @@ func threeSlots(zone string) string {
 }
 
 func TestNoRestartFindsAFourthSlotAndTheNextDayGoesOn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	// Every import is begun, and nobody is ever told.
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 10}, Apply: true, Answer: sandbox.Reset()})
