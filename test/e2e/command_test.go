@@ -90,7 +90,7 @@ func (w *world) run(yaml string) *process {
 	return w.runAs(yaml, nil)
 }
 
-// runAs is run with some variables of the configuration of its own, and flags.
+// runAs is run with environment variables of its own, and flags.
 func (w *world) runAs(yaml string, own map[string]string, flags ...string) *process {
 	w.t.Helper()
 	file := filepath.Join(w.dir, "feedsink.yaml")
@@ -101,11 +101,11 @@ func (w *world) runAs(yaml string, own map[string]string, flags ...string) *proc
 	p := &process{cmd: exec.CommandContext(context.Background(), binary, flags...), out: &logBuffer{}}
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
 	for _, name := range []string{"BROKERS", "PREFIX", "SERVICE", "API_KEY", "DIR"} {
-		value, is := own[name]
-		if !is {
-			value, _ = w.env(name)
-		}
+		value, _ := w.env(name)
 		p.cmd.Env = append(p.cmd.Env, name+"="+value)
+	}
+	for name, value := range own {
+		p.cmd.Env = append(p.cmd.Env, name+"="+value) // the last one counts
 	}
 	if err := p.cmd.Start(); err != nil {
 		w.t.Fatal(err)
