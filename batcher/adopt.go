@@ -75,9 +75,13 @@ func (f *flight) adoptedLife(ctx, send context.Context) error {
 	}
 	f.log.Info("adopting the import of a former owner", "file", imp.File, "execution", imp.Execution, "part", imp.Part, "parts", imp.Parts)
 	begun := time.Now()
-	results, err := f.await(ctx, imp)
+	results, err := f.outcome(ctx, &imp)
 	if err != nil {
 		return err
+	}
+	if results.Status == forgotten {
+		imp.Attempt, imp.Execution = imp.Attempt+1, ""
+		return f.startOver(ctx, send, imp)
 	}
 	imp.Rows = max(results.Read, results.InError) // the ledger does not keep their number
 	f.batcher.observer.ImportEnded(imp, results, time.Since(begun))
