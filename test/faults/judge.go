@@ -128,8 +128,8 @@ func (j *judge) compare(have func(table string) map[string]sandbox.Row) (lost in
 func (j *judge) order(list []call) (reordered int) {
 	g := j.w.load.generator
 	for _, c := range list {
-		if c.trigger || g.both[c.row] {
-			continue // the batch lane's owner sends the state of a row in both lanes whenever it sees fit
+		if c.trigger || g.settles(c.row.table) {
+			continue // the batch lane's owner sends a row's newest state again, maybe before the other lane has
 		}
 		if c.seq == 0 {
 			c.seq = g.deletes[c.row]
@@ -153,12 +153,17 @@ const millis = "15:04:05.000"
 // assigned anything again.
 func (j *judge) strays(list []call) (n int) {
 	for _, c := range list {
-		group := immediateGroup
-		if c.trigger {
-			group = batchGroup
+		groups := []string{immediateGroup}
+		switch {
+		case c.trigger:
+			groups = []string{batchGroup}
+		case j.w.load.generator.settles(c.row.table):
+			groups = append(groups, batchGroup) // whose owner settles it by calls
 		}
 		for _, a := range j.w.absences {
-			if a.member != c.member || !c.at.After(a.since) || j.w.diary.rejoined(c.member, group, a.since, c.at) {
+			if a.member != c.member || !c.at.After(a.since) || slices.ContainsFunc(groups, func(group string) bool {
+				return j.w.diary.rejoined(c.member, group, a.since, c.at)
+			}) {
 				continue
 			}
 			n++
@@ -170,10 +175,14 @@ func (j *judge) strays(list []call) (n int) {
 }
 
 // imported counts an import that repeats one before it, and the rows in it that
-// are older than what was loaded before.
+// are older than what was loaded before. Rows in both lanes do not count: what a
+// call cannot say is settled by a row.
 func (j *judge) imported(e sandbox.Execution, rows []version) (f findings) {
 	twice := map[string]bool{}
 	for _, v := range rows {
+		if j.w.load.generator.both[v.name] {
+			continue
+		}
 		before, known := j.loaded[v.name]
 		if known && v.seq < before.seq {
 			f.reordered++

@@ -53,7 +53,7 @@ func parse(args []string, usage io.Writer) (o options, err error) {
 	flags.StringVar(&o.only, "only", "", "only the faults whose name contains this")
 	flags.Uint64Var(&o.seed, "seed", 0, "of events, victims and moments; 0: a new one, which is printed")
 	flags.IntVar(&o.rate, "rate", 300, "events in a second")
-	flags.BoolVar(&o.bothLanes, "both-lanes", false, "a third of the customers are written through both lanes")
+	flags.BoolVar(&o.bothLanes, "both-lanes", true, "a third of the customers are written through both lanes")
 	flags.StringVar(&o.logs, "logs", "", "directory to keep the members' logs in")
 	if err := flags.Parse(args); err != nil {
 		return o, err // which Parse has told
