@@ -101,9 +101,11 @@ func TestPermanentRefusalHaltsAtOnce(t *testing.T) {
 		w.start(m)
 		w.append(write(schemas.Upsert, "1"))
 		time.Sleep(time.Hour)
-		if got := len(w.transcript()); got != 2 {
-			t.Errorf("lines: got %d, want 2: one intent and one trigger", got)
-		}
+		w.said(
+			`0s intend upsert 1/1 attempt 1 "" holds 100-100`,
+			`0s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n1,,\n", service said no`,
+			`0s refuse upsert 1/1 attempt 1 "" holds 100-100`,
+		)
 		if reason, _ := w.b.Halted("customers"); !strings.Contains(reason, "service said no") {
 			t.Errorf("reason: got %q, want the service's words", reason)
 		}

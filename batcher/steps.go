@@ -110,6 +110,12 @@ func (f *flight) refused(ctx context.Context, imp *Import, err error) error {
 		return pause(ctx, wait)
 	}
 	if classified && !failure.Transient() {
+		// A restart is no reason to try again, which would take another slot.
+		imp.Refused = true
+		if err := f.commit(ctx, "refuse", *imp, f.batcher.ledger.Commit); err != nil {
+			return err
+		}
+		imp.Refused = false
 		return f.halt(ctx, imp, fmt.Sprintf("trigger import %s: %v", imp.File, err))
 	}
 	var least time.Duration
