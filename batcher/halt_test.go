@@ -184,7 +184,7 @@ func TestKeptFileOutlivesDiscardAndRestart(t *testing.T) {
 		w := newWorld(t)
 		w.triggers <- &refusal{}
 		m := testMapping()
-		m.Roll.Rows = 1
+		m.Roll.Rows = 2
 		w.start(m)
 		w.append(write(schemas.Upsert, "1"), write(schemas.Delete, "2"))
 		synctest.Wait()
