@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -15,7 +16,8 @@ type cable struct {
 	running sync.WaitGroup
 }
 
-func newCable(broker func() string) (*cable, error) {
+// newCable opens a cable. Once ctx has ended it connects nobody any more.
+func newCable(ctx context.Context, broker func() string) (*cable, error) {
 	p, err := newPassage()
 	if err != nil {
 		return nil, err
@@ -27,7 +29,7 @@ func newCable(broker func() string) (*cable, error) {
 			if err != nil {
 				return // closed
 			}
-			c.running.Go(func() { c.carry(conn) })
+			c.running.Go(func() { c.carry(ctx, conn) })
 		}
 	})
 	return c, nil
@@ -35,9 +37,9 @@ func newCable(broker func() string) (*cable, error) {
 
 // carry connects a connection of the member's to the broker until one end is
 // closed or cut.
-func (c *cable) carry(member net.Conn) {
+func (c *cable) carry(ctx context.Context, member net.Conn) {
 	defer member.Close()
-	broker, err := net.Dial("tcp", c.broker())
+	broker, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.broker())
 	if err != nil {
 		return // the broker is away; the member tries again
 	}
@@ -53,7 +55,7 @@ func (c *cable) carry(member net.Conn) {
 
 // close cuts what is connected.
 func (c *cable) close() error {
-	err := c.passage.Close()
+	err := c.Close()
 	if errors.Is(err, net.ErrClosed) {
 		err = nil
 	}

@@ -26,7 +26,7 @@ func newTestCable(t *testing.T) *cable {
 			go func() { _, _ = io.Copy(conn, conn); _ = conn.Close() }()
 		}
 	}()
-	c, err := newCable(l.Addr().String)
+	c, err := newCable(t.Context(), l.Addr().String)
 	if err != nil {
 		t.Fatal(err)
 	}

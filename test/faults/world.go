@@ -111,7 +111,7 @@ func (w *world) openBroker(ctx context.Context, _ options) (err error) {
 	var fronts []string
 	for _, name := range memberNames {
 		var c *cable
-		c, err = newCable(func() string { return w.broker.Behind(c.address()) })
+		c, err = newCable(ctx, func() string { return w.broker.Behind(c.address()) })
 		if err != nil {
 			return err
 		}
