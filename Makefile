@@ -59,7 +59,7 @@ contract: ## the client against a foreign mock of the published OpenAPI document
 test-kafka: ## the tests against a real Apache Kafka; needs Docker
 	go test -tags kafka -count=1 -p 1 -timeout 20m $(KAFKA_PACKAGES)
 
-test-faults: ## the sink under every fault a cluster has, three quarters of an hour; FAULTFLAGS=-quick: six minutes; needs Docker
+test-faults: ## the sink under every fault a cluster has, an hour; FAULTFLAGS=-quick: eight minutes; needs Docker
 	go run ./test/faults $(FAULTFLAGS)
 
 test-memory: ## ten million keys wait for a slot, in bounded memory; two minutes
