@@ -75,9 +75,13 @@ func (f *flight) adoptedLife(ctx, send context.Context) error {
 	}
 	f.log.Info("adopting the import of a former owner", "file", imp.File, "execution", imp.Execution, "part", imp.Part, "parts", imp.Parts)
 	begun := time.Now()
-	results, err := f.await(ctx, imp)
+	results, err := f.outcome(ctx, &imp)
 	if err != nil {
 		return err
+	}
+	if results.Status == forgotten {
+		imp.Attempt, imp.Execution = imp.Attempt+1, ""
+		return f.startOver(ctx, send, imp)
 	}
 	imp.Rows = max(results.Read, results.InError) // the ledger does not keep their number
 	f.batcher.observer.ImportEnded(imp, results, time.Since(begun))
@@ -129,7 +133,7 @@ func (f *flight) startOver(ctx, send context.Context, imp Import) error {
 }
 
 // remaining leaves out the files of a rebuilt generation that are loaded. The
-// first of the others goes on counting its tries. One that FAILED too often is
+// first of the others goes on counting its tries. One that FAILED too often, or was refused, is
 // kept and halts the mapping; tries that were cut off are no reason to.
 func (f *flight) remaining(ctx context.Context, imports []Import) ([]Import, error) {
 	from := f.from
@@ -150,6 +154,9 @@ func (f *flight) remaining(ctx context.Context, imports []Import) ([]Import, err
 	}
 	imports, f.files = imports[loaded:], f.files[loaded:]
 	imports[0].Attempt = from.Attempt
+	if from.Refused {
+		return imports, f.halt(ctx, &imports[0], "trigger import "+from.File+": refused for good under a former owner, whose log says why")
+	}
 	if from.Execution == "" {
 		return imports, nil
 	}

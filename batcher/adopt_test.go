@@ -1,6 +1,8 @@
 package batcher
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,6 +106,29 @@ func TestAdoptedImportEndsAsItsResultSays(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestForgottenAdoptedImportHaltsAndIsBuiltAgainOnceReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.polls = slices.Repeat([]error{&refusal{}}, forgottenPolls+1)
+		w.open(Config{}, testMapping())
+		w.adopt(w.left(103, running(2, 3)))
+		w.run()
+		time.Sleep(time.Hour)
+		if got := len(w.transcript()); got != forgottenPolls {
+			t.Errorf("lines: got %d, want %d polls", got, forgottenPolls)
+		}
+		if reason, _ := w.b.Halted("customers"); !strings.Contains(reason, "execution e7: service said no") {
+			t.Errorf("reason: got %q, want the execution and the service's words", reason)
+		}
+		if err := w.b.Release("customers"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		w.lastSaid(`start over at 2/3 attempt 2 ""`)
+		w.wantSpool()
+	})
 }
 
 func TestHintPollsAnAdoptedImport(t *testing.T) {

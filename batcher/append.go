@@ -2,6 +2,7 @@ package batcher
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contest"
@@ -23,26 +24,54 @@ func (l *line) append(w *schemas.Write, p Partition, offset int64) error {
 	return nil
 }
 
-// appendAgain adds a row whose record was read before to the open generation.
-func (l *line) appendAgain(w *schemas.Write, p Partition, offset int64) error {
-	if _, ok := l.Loads[w.Op]; !ok {
-		return schemas.Invalid("", "op "+w.Op.String()+" has no import in this mapping")
-	}
+// appendAgain adds a key's newest state that has landed to the open generation.
+// Rows of the key that wait there are newer: they follow it once more. It reports
+// false if the other lane has written the key meanwhile; nothing is added then.
+func (l *line) appendAgain(known *both, n contest.Newest) (current bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := l.opened()
-	if err := l.add(g, w); err != nil {
-		return err
+	newer, current := known.keys.Behind(n)
+	p, ok := n.Row.Partition.(Partition)
+	if !current || !ok || known != l.both {
+		return false, nil
 	}
-	g.claims = append(g.claims, p.Claim(offset)) // beside the claim on newer records
-	return nil
+	rows := append(slices.Clone(n.Writes), newer...)
+	for i := range rows {
+		if _, ok := l.Loads[rows[i].Op]; !ok {
+			return true, schemas.Invalid("", "op "+rows[i].Op.String()+" has no import in this mapping")
+		}
+	}
+	g := l.opened()
+	if err := l.makeRoom(g); err != nil {
+		return true, err
+	}
+	for i := range rows {
+		if err := l.encode(g, &rows[i]); err != nil {
+			return true, err
+		}
+	}
+	g.claims = append(g.claims, p.Claim(n.Row.Offset)) // beside the claim on newer records
+	return true, nil
 }
 
 // add adds a row to a generation.
 func (l *line) add(g *generation, w *schemas.Write) error {
+	if err := l.makeRoom(g); err != nil {
+		return err
+	}
+	return l.encode(g, w)
+}
+
+// makeRoom lets rows follow for which the disk is not needed.
+func (l *line) makeRoom(g *generation) error {
 	if err := g.makeRoom(); err != nil {
 		return fmt.Errorf("spool of mapping %s: %w", l.Name, err)
 	}
+	return nil
+}
+
+// encode adds a row to the generation's memory.
+func (l *line) encode(g *generation, w *schemas.Write) error {
 	start := len(g.memory)
 	memory, err := l.rows.appendEntry(g.memory, w)
 	g.memory = memory

@@ -47,6 +47,7 @@ type Import struct {
 	Bytes       int64         `json:"bytes,omitzero"`      // of the file as it is pushed
 	Attempt     int           `json:"attempt,omitzero"`    // 1-based count of the triggers that may have taken one of the table's daily imports
 	Execution   string        `json:"execution,omitempty"` // "" until the service named it
+	Refused     bool          `json:"-"`                   // for good, when it was sent; it is not loaded and waits for Release
 }
 
 // Ledger keeps what must survive a crash: it writes an import's step into the
@@ -56,7 +57,7 @@ type Import struct {
 // twice. Calls for one mapping never overlap; calls for different mappings do.
 type Ledger interface {
 	// Commit replaces the table's entry: an intent while imp.Execution is empty,
-	// the running execution after. An intent whose File or Attempt is new takes
+	// the running execution after, or that imp is Refused. An intent whose File or Attempt is new takes
 	// one of the table's imports of the day.
 	Commit(ctx context.Context, imp Import, claims []Claim) error
 	// Settle notes in the entry that the last file's execution has FINISHED and

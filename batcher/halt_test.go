@@ -101,12 +101,81 @@ func TestPermanentRefusalHaltsAtOnce(t *testing.T) {
 		w.start(m)
 		w.append(write(schemas.Upsert, "1"))
 		time.Sleep(time.Hour)
-		if got := len(w.transcript()); got != 2 {
-			t.Errorf("lines: got %d, want 2: one intent and one trigger", got)
-		}
+		w.said(
+			`0s intend upsert 1/1 attempt 1 "" holds 100-100`,
+			`0s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n1,,\n", service said no`,
+			`0s refuse upsert 1/1 attempt 1 "" holds 100-100`,
+		)
 		if reason, _ := w.b.Halted("customers"); !strings.Contains(reason, "service said no") {
 			t.Errorf("reason: got %q, want the service's words", reason)
 		}
+	})
+}
+
+func TestForgottenExecutionHaltsAndIsSentAgainOnceReleased(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		released []error // answers after the release
+		want     []string
+	}{
+		{"it is known after all", nil, []string{
+			`1h0m0s poll e1: FINISHED`,
+			`1h0m0s confirm upsert 1/1 attempt 1 "e1" holds 100-100`,
+		}},
+		{"it is still not known", []error{&refusal{}}, []string{
+			`1h0m0s poll e1: service said no`,
+			`1h0m0s intend upsert 1/1 attempt 2 "" holds 100-100`,
+			`1h0m0s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n1,,\n", <nil>`,
+			`1h0m0s record upsert 1/1 attempt 2 "e2" holds 100-100`,
+			`1h0m0s poll e2: FINISHED`,
+			`1h0m0s confirm upsert 1/1 attempt 2 "e2" holds 100-100`,
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.polls = append(slices.Repeat([]error{&refusal{}}, forgottenPolls), tc.released...)
+				m := testMapping()
+				m.Roll.Rows = 1
+				w.start(m)
+				w.append(write(schemas.Upsert, "1"))
+				time.Sleep(time.Hour)
+				if got, want := len(w.transcript()), 3+forgottenPolls; got != want {
+					t.Errorf("lines: got %d, want %d: intent, trigger, record and the polls", got, want)
+				}
+				if reason, _ := w.b.Halted("customers"); !strings.Contains(reason, "execution e1: service said no") {
+					t.Errorf("reason: got %q, want the execution and the service's words", reason)
+				}
+				w.wantSpool("customers-*.upsert.csv.gz.failed")
+				if err := w.b.Release("customers"); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				got := w.transcript()
+				for i := range got { // which second it is does not matter
+					_, line, _ := strings.Cut(got[i], " ")
+					got[i] = "1h0m0s " + line
+				}
+				if !slices.Equal(got, tc.want) {
+					t.Errorf("transcript\n got %s\nwant %s", strings.Join(got, "\n     "), strings.Join(tc.want, "\n     "))
+				}
+				w.wantSpool()
+			})
+		})
+	}
+}
+
+func TestAPollThatIsAnsweredStartsTheCountOfRefusalsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		almost := slices.Repeat([]error{&refusal{}}, forgottenPolls-1)
+		w.polls = slices.Concat(almost, []error{&refusal{transient: true}}, almost)
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(2 * time.Hour)
+		w.lastSaid(`confirm upsert 1/1 attempt 1 "e1"`)
 	})
 }
 
@@ -115,7 +184,7 @@ func TestKeptFileOutlivesDiscardAndRestart(t *testing.T) {
 		w := newWorld(t)
 		w.triggers <- &refusal{}
 		m := testMapping()
-		m.Roll.Rows = 1
+		m.Roll.Rows = 2
 		w.start(m)
 		w.append(write(schemas.Upsert, "1"), write(schemas.Delete, "2"))
 		synctest.Wait()

@@ -111,9 +111,13 @@ func (f *flight) life(ctx, send context.Context) error {
 		}
 		// 5. Await: poll until it has ended. A crash changes nothing, the next
 		// owner goes on polling.
-		results, err := f.await(ctx, *imp)
+		results, err := f.outcome(ctx, imp)
 		if err != nil {
 			return err
+		}
+		if results.Status == forgotten {
+			imp.Attempt++
+			continue
 		}
 		f.batcher.observer.ImportEnded(*imp, results, time.Since(begun))
 		if results.Status == Failed {

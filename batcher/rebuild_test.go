@@ -139,6 +139,29 @@ func TestRebuiltFileThatFailedTooOftenIsKeptAndNotSent(t *testing.T) {
 	})
 }
 
+func TestRebuiltFileThatWasRefusedIsKeptAndNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start(testMapping())
+		a := w.left(101, Import{Part: 1, Parts: 1, Attempt: 1, Refused: true})
+		a.Rebuild = true
+		w.adopt(a)
+		w.read(w.p, 100, write(schemas.Upsert, "1"))
+		time.Sleep(time.Hour)
+		w.said()
+		if reason, halted := w.b.Halted("customers"); !halted || !strings.Contains(reason, "refused for good under a former owner") {
+			t.Errorf("halted: got %v, %q, want it, and that the file was refused", halted, reason)
+		}
+		w.wantSpool("customers-*.upsert.csv.gz.failed")
+		if err := w.b.Release("customers"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		w.lastSaid(`confirm upsert 1/1 attempt 1 "e1"`)
+		w.wantSpool()
+	})
+}
+
 // Crashes are nobody's reason to look at a file; what FAILED before counts.
 func TestTriesOfFormerOwnersCountOnceTheFileFailed(t *testing.T) {
 	for _, tc := range []struct {

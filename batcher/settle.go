@@ -143,10 +143,10 @@ func (f *flight) sendOne(ctx context.Context, n contest.Newest) {
 		return
 	}
 	if err != nil && n.Row != nil {
-		err = f.rowsAgain(ctx, n)
-	}
-	if ctx.Err() != nil {
-		return
+		var current bool
+		if current, err = f.rowsAgain(ctx, n); !current {
+			return
+		}
 	}
 	if err != nil {
 		f.log.Warn("a key that both lanes wrote could not be settled: the service refuses its newest state, which is a dead letter of the other lane if that wrote it", "err", err)
@@ -157,28 +157,19 @@ func (f *flight) sendOne(ctx context.Context, n contest.Newest) {
 }
 
 // rowsAgain puts a key's newest state into the open file. Its offset is held
-// there before this import lets go of it.
-func (f *flight) rowsAgain(ctx context.Context, n contest.Newest) error {
-	p, ok := n.Row.Partition.(Partition)
-	if !ok {
-		return errLost
-	}
-	for _, w := range n.Writes {
-		for try := 0; ; try++ {
-			err := f.appendAgain(&w, p, n.Row.Offset)
-			if _, invalid := errors.AsType[*schemas.ValueError](err); err == nil || invalid {
-				if err != nil {
-					return err
-				}
-				break
-			}
-			f.log.Error("spool: a row is added again, trying once more; check the spool's disk", "err", err)
-			if err := pause(ctx, f.backoff(f.batcher.cfg.Retry, try, 0)); err != nil {
-				return err
-			}
+// there before this import lets go of it. It reports false if the state is not
+// the newest any more, or the flight has ended.
+func (f *flight) rowsAgain(ctx context.Context, n contest.Newest) (current bool, err error) {
+	for try := 0; ; try++ {
+		current, err = f.appendAgain(f.known, n)
+		if _, invalid := errors.AsType[*schemas.ValueError](err); err == nil || invalid {
+			return current, err
+		}
+		f.log.Error("spool: a row is added again, trying once more; check the spool's disk", "err", err)
+		if err := pause(ctx, f.backoff(f.batcher.cfg.Retry, try, 0)); err != nil {
+			return false, err
 		}
 	}
-	return nil
 }
 
 // patiently makes attempts until one succeeds.

@@ -110,6 +110,12 @@ func (f *flight) refused(ctx context.Context, imp *Import, err error) error {
 		return pause(ctx, wait)
 	}
 	if classified && !failure.Transient() {
+		// A restart is no reason to try again, which would take another slot.
+		imp.Refused = true
+		if err := f.commit(ctx, "refuse", *imp, f.batcher.ledger.Commit); err != nil {
+			return err
+		}
+		imp.Refused = false
 		return f.halt(ctx, imp, fmt.Sprintf("trigger import %s: %v", imp.File, err))
 	}
 	var least time.Duration
@@ -154,35 +160,6 @@ func (f *flight) record(ctx, send context.Context, imp *Import, execution string
 	return nil
 }
 
-// await polls until the execution has ended. A poll that fails changes nothing:
-// whatever the error says, the import may still be running.
-func (f *flight) await(ctx context.Context, imp Import) (Results, error) {
-	f.enter(Importing, imp)
-	var least time.Duration
-	for n := 0; ; n++ {
-		wait := time.NewTimer(f.backoff(f.batcher.cfg.Poll, n, least))
-		select {
-		case <-ctx.Done():
-			wait.Stop()
-			return Results{}, ctx.Err()
-		case <-f.hints:
-			wait.Stop()
-		case <-wait.C:
-		}
-		results, err := f.batcher.importer.Results(ctx, imp.Execution)
-		if err == nil && (results.Status == Finished || results.Status == Failed) {
-			return results, nil
-		}
-		least = 0
-		if err != nil && ctx.Err() == nil {
-			f.log.Warn("poll import: no answer, asking again", "file", imp.File, "execution", imp.Execution, "err", err)
-			if failure, ok := errors.AsType[Failure](err); ok {
-				least = failure.RetryAfter()
-			}
-		}
-	}
-}
-
 // failed gives a refused file its further tries, then halts the mapping.
 func (f *flight) failed(ctx context.Context, imp *Import, reason string) error {
 	log := f.log.With("file", imp.File, "execution", imp.Execution, "reason", reason)
@@ -199,23 +176,28 @@ func (f *flight) failed(ctx context.Context, imp *Import, reason string) error {
 // Release: nothing of this mapping goes out before a person has looked.
 func (f *flight) halt(ctx context.Context, imp *Import, reason string) error {
 	log := f.log.With("file", imp.File, "reason", reason)
-	if err := f.batcher.spool.rename(imp.File, imp.File+failedSuffix); err != nil {
-		log.Error("keep failed file", "err", err)
+	mine := f.adopted == nil // a former owner's file is gone; it can be built again
+	if mine {
+		if err := f.batcher.spool.rename(imp.File, imp.File+failedSuffix); err != nil {
+			log.Error("keep failed file", "err", err)
+		}
 	}
 	f.kept, f.retries, f.refusals = true, 0, 0
 	f.enter(Halting, *imp)
 	release := "feedsink imports release --mapping " + f.Name
 	f.setHalted(reason + "; once the cause is gone: " + release)
 	defer f.setHalted("")
-	log.Error("mapping halted: its file is kept in the spool; find the cause, then let it go on", "with", release)
+	log.Error("mapping halted; find the cause, then let it go on", "kept", mine, "with", release)
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-f.released:
 	}
-	log.Warn("mapping released: the file is sent again")
-	if err := f.batcher.spool.rename(imp.File+failedSuffix, imp.File); err != nil {
-		log.Error("take up the kept file", "err", err)
+	log.Warn("mapping released: its import goes on")
+	if mine {
+		if err := f.batcher.spool.rename(imp.File+failedSuffix, imp.File); err != nil {
+			log.Error("take up the kept file", "err", err)
+		}
 	}
 	f.kept = false
 	return nil

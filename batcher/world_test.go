@@ -123,7 +123,10 @@ func (w *world) blocked(ctx context.Context, step string) error {
 
 func (w *world) Commit(ctx context.Context, imp Import, claims []Claim) error {
 	step := "intend"
-	if imp.Execution != "" {
+	switch {
+	case imp.Refused:
+		step = "refuse"
+	case imp.Execution != "":
 		step = "record"
 	}
 	if err := w.blocked(ctx, step); err != nil {

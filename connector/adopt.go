@@ -47,13 +47,14 @@ func (f *filing) assigned(ps []*source.Partition) {
 func gather(to *batcher.Adopted, p *source.Partition, a source.Adopted) {
 	to.Claims = append(to.Claims, a.Claim)
 	to.UpTo[assignment{p}] = a.UpTo
-	if a.Part < to.Part || a.Part == to.Part && (a.Attempt < to.Attempt || a.Attempt == to.Attempt && (to.Settling || a.Execution == "" && to.Execution != "")) {
+	if a.Part < to.Part || a.Part == to.Part && (a.Attempt < to.Attempt || a.Attempt == to.Attempt && (to.Settling || to.Refused || a.Execution == "" && to.Execution != "")) {
 		return
 	}
-	to.Rebuild, to.Settling = a.State == ack.Rebuild, a.State == ack.Settling
+	refused := a.State == ack.Refused
+	to.Rebuild, to.Settling = refused || a.State == ack.Rebuild, a.State == ack.Settling
 	to.Import = batcher.Import{
 		Fingerprint: a.Fingerprint, Part: a.Part, Parts: a.Parts, Mode: a.Mode,
-		File: a.File, Attempt: a.Attempt, Execution: a.Execution,
+		File: a.File, Attempt: a.Attempt, Execution: a.Execution, Refused: refused,
 	}
 }
 

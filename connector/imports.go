@@ -79,7 +79,10 @@ type ledger struct {
 
 func (l ledger) Commit(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
 	state := ack.Intended
-	if imp.Execution != "" {
+	switch {
+	case imp.Refused:
+		state = ack.Refused
+	case imp.Execution != "":
 		state = ack.Running
 		l.pacing.answered(imp.Mapping)
 	}

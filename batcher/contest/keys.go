@@ -181,6 +181,22 @@ func (k *Keys) Sent(n Newest) {
 	}
 }
 
+// Behind are the rows of the open file that are newer than what Next gave out,
+// and stay behind it when that becomes rows of the same file. ok is false if the
+// other lane has written the key since: Next gives it out again.
+func (k *Keys) Behind(n Newest) (rows []schemas.Write, ok bool) {
+	s := k.byKey[n.key]
+	if s == nil || s.version != n.to {
+		return nil, false
+	}
+	for _, e := range s.writes {
+		if e.open {
+			rows = append(rows, e.Write)
+		}
+	}
+	return rows, true
+}
+
 // Noted says that the end of the log was noted after all answers: what comes to
 // the log behind it is Late.
 func (k *Keys) Noted() {

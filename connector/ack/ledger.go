@@ -58,12 +58,13 @@ type Import struct {
 // State is how far an import is on record.
 type State uint8
 
-// The states, in the order of an import's life, and the one beside it.
+// The states, in the order of an import's life, and those beside it.
 const (
 	Intended State = iota // its file may have been sent, nobody can tell
 	Running               // its execution is known
 	Settling              // it ended; keys that the other lane wrote meanwhile are being settled
 	Rebuild               // its file was not sent, or failed, and is gone: its records are read again
+	Refused               // its file was refused for good and not loaded; built again, it waits for a person
 )
 
 // maxSlots bounds what a damaged ledger could make of a few bytes.

@@ -39,12 +39,15 @@ func (p *Partition) adopt(imports []ack.Import) {
 		c := &Claim{p: p, c: p.tracker.Cover(im.UpTo), importing: true}
 		p.claims[c] = struct{}{}
 		p.imports[im.Table] = im
-		if im.State != ack.Rebuild {
+		if !again(im.State) {
 			p.covered[im.Table] = im.UpTo
 		}
 		p.adopted = append(p.adopted, Adopted{im, c})
 	}
 }
+
+// again reports whether the file of an import in the state is built again.
+func again(s ack.State) bool { return s == ack.Rebuild || s == ack.Refused }
 
 // agree makes the ledgers of one table tell one story. A refusal or a crash amid
 // a commit may have left some of them a step behind: where one says that a file is
@@ -53,7 +56,7 @@ func agree(ps []*Partition) {
 	rebuilt := map[string]bool{}
 	for _, p := range ps {
 		for _, a := range p.Adopted() {
-			rebuilt[a.Table] = rebuilt[a.Table] || a.State == ack.Rebuild
+			rebuilt[a.Table] = rebuilt[a.Table] || again(a.State)
 		}
 	}
 	for _, p := range ps {

@@ -63,7 +63,9 @@ func (s *Source) revoked(ctx context.Context, _ *kgo.Client, removed map[string]
 		s.log.Warn("last commit before giving partitions back was refused; their next owner repeats what was confirmed since", "error", err)
 	}
 	s.forget(ps)
-	s.log.Info("partitions given back", "partitions", len(ps))
+	for topic, ids := range removed {
+		s.log.Info("partitions given back", "topic", topic, "partitions", ids)
+	}
 }
 
 // lost drops partitions that are another member's by now. A commit could only
@@ -75,7 +77,9 @@ func (s *Source) lost(ctx context.Context, _ *kgo.Client, removed map[string][]i
 	}
 	s.joined.Store(false)
 	s.drop(ctx, ps)
-	s.log.Warn("partitions lost: the group did without this member for longer than the session timeout", "partitions", len(ps))
+	for topic, ids := range removed {
+		s.log.Warn("partitions lost: the group did without this member for longer than the session timeout", "topic", topic, "partitions", ids)
+	}
 }
 
 // drop ends assignments in which nothing can be committed any more.

@@ -87,15 +87,25 @@ type process struct {
 
 func (w *world) run(yaml string) *process {
 	w.t.Helper()
+	return w.runAs(yaml, nil)
+}
+
+// runAs is run with environment variables of its own, and flags.
+func (w *world) runAs(yaml string, own map[string]string, flags ...string) *process {
+	w.t.Helper()
 	file := filepath.Join(w.dir, "feedsink.yaml")
 	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
-	p := &process{cmd: exec.CommandContext(context.Background(), binary, "run", "-c", file, "--log-level", "debug"), out: &logBuffer{}}
+	flags = append([]string{"run", "-c", file, "--log-level", "debug"}, flags...)
+	p := &process{cmd: exec.CommandContext(context.Background(), binary, flags...), out: &logBuffer{}}
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
 	for _, name := range []string{"BROKERS", "PREFIX", "SERVICE", "API_KEY", "DIR"} {
 		value, _ := w.env(name)
 		p.cmd.Env = append(p.cmd.Env, name+"="+value)
+	}
+	for name, value := range own {
+		p.cmd.Env = append(p.cmd.Env, name+"="+value) // the last one counts
 	}
 	if err := p.cmd.Start(); err != nil {
 		w.t.Fatal(err)

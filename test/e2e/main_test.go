@@ -26,6 +26,10 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	zoneDir = filepath.Join(dir, "zones")
+	if err := os.Setenv("ZONEINFO", zoneDir); err != nil {
+		return 1, err
+	}
 	binary = filepath.Join(dir, "feedsink")
 	if out, err := exec.Command("go", "build", "-o", binary, "github.com/feedsink/feedsink/cmd/feedsink").CombinedOutput(); err != nil {
 		return 1, fmt.Errorf("build: %w\n%s", err, out)

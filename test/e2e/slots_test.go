@@ -1,28 +1,42 @@
 package e2e_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/feedsink/feedsink/test/sandbox"
 )
 
-func TestNoRestartFindsAFourthSlot(t *testing.T) {
+// threeSlots are the mappings with three imports a day for customers, two of
+// them for further tries, and files of five rows.
+func threeSlots(zone string) string {
+	return strings.NewReplacer(
+		"slotsPerDay: 1000", "slotsPerDay: 3\n      reserve: 2\n      timezone: "+zone,
+		"rows: 500,", "rows: 5,",
+	).Replace(mappings)
+}
+
+func TestNoRestartFindsAFourthSlotAndTheNextDayGoesOn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	// Every import is begun, and nobody is ever told.
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 10}, Apply: true, Answer: sandbox.Reset()})
-	threeSlots := strings.Replace(mappings, "slotsPerDay: 1000", "slotsPerDay: 3\n      reserve: 2", 1)
-	sink := w.start(head + deadLetters + threeSlots)
-	w.produce(customer("C1", "basic", 1))
+	const customers = 100 // of which a file takes five
+	for i := range customers {
+		w.produce(customer(fmt.Sprint("C", i), "basic", 1))
+	}
+	// Far from midnight, whenever this test runs.
+	config := head + deadLetters + threeSlots(midnightAt(t, time.Now().Add(6*time.Hour)))
+	sink := w.start(config)
 	w.until("three imports were begun", func() bool { return len(w.service.Executions()) == 3 })
 	for restart := range 10 {
-		w.produce(customer("C1", "basic", 2+restart))
+		w.produce(customer("C0", "basic", 2+restart))
 		sink.stop()
-		sink = w.start(head + deadLetters + threeSlots)
+		sink = w.start(config)
 		w.until("the sink has read its ledger", func() bool { return len(sink.Unready()) == 0 })
-		w.until("no slot is left, and the sink knows it", func() bool {
-			return strings.Contains(get(t, sink.AdminAddress(), "/metrics"), `feedsink_import_slots_remaining{table="customers"} 0`)
-		})
+		w.until("no slot is left, and the sink knows it", func() bool { return w.slotsLeft(sink) == "0" })
 	}
 	w.until("the file waits for the next day", func() bool {
 		return strings.Contains(get(t, sink.AdminAddress(), "/status"), "waiting for a slot")
@@ -30,4 +44,42 @@ func TestNoRestartFindsAFourthSlot(t *testing.T) {
 	if got := len(w.service.Executions()); got != 3 {
 		t.Errorf("imports of the day: got %d, want the 3 it has slots for", got)
 	}
+
+	// Midnight comes while the sink runs: first the file that was begun goes, and
+	// on the day after that all the rest in one.
+	w.service.ClearFaults()
+	for day := 2; day <= 3; day++ {
+		begun := len(w.service.Executions())
+		sink.stop()
+		midnight := time.Now().Add(4 * time.Second).Truncate(time.Second)
+		midnightAt(t, midnight)
+		sink = w.start(config)
+		w.until("day "+fmt.Sprint(day)+" has an import", func() bool { return len(w.service.Executions()) > begun })
+		if first := w.service.Executions()[begun]; first.Accepted.Before(midnight) {
+			t.Errorf("first import of day %d: was accepted at %v, want none before midnight, at %v", day, first.Accepted, midnight)
+		}
+		w.until("the import has ended", func() bool { return w.service.Executions()[begun].Status == sandbox.Finished })
+	}
+	w.settled()
+	if got := len(w.service.Executions()); got != 5 {
+		t.Errorf("imports of three days: got %d, want 3, 1 and 1", got)
+	}
+	for i := range customers {
+		want := "1"
+		if i == 0 {
+			want = "11"
+		}
+		key := fmt.Sprint("C", i)
+		if row, ok := w.service.Row("customers", key); !ok || row.Text("seq") != want {
+			t.Errorf("%s: got %v, want seq %s", key, row.Values, want)
+		}
+	}
+}
+
+// slotsLeft is what the sink shows for customers, "" if it does not own the table.
+func (w *world) slotsLeft(sink *running) string {
+	w.t.Helper()
+	_, rest, _ := strings.Cut(get(w.t, sink.AdminAddress(), "/metrics"), `feedsink_import_slots_remaining{table="customers"} `)
+	n, _, _ := strings.Cut(rest, "\n")
+	return n
 }

@@ -37,6 +37,8 @@ type world struct {
 	client  *kgo.Client
 	admin   *kadm.Client
 	logs    *logBuffer
+
+	patience time.Duration // of until
 }
 
 // tables are the service's: profiles in both lanes, records in the immediate one.
@@ -51,7 +53,7 @@ var tables = []sandbox.Table{
 
 func newWorld(t *testing.T, change func(*sandbox.Config)) *world {
 	t.Helper()
-	w := &world{t: t, brokers: brokers(t), dir: t.TempDir(), logs: &logBuffer{}}
+	w := &world{t: t, brokers: brokers(t), dir: t.TempDir(), logs: &logBuffer{}, patience: patience}
 	w.prefix = fmt.Sprintf("%s-%d.", strings.ToLower(strings.ReplaceAll(t.Name(), "/", ".")), time.Now().UnixNano())
 	c := sandbox.Config{
 		Entity: "acme", APIKeys: []string{apiKey}, Tables: tables, Processing: 50 * time.Millisecond,
@@ -205,14 +207,14 @@ func order(key, status string, seq int) *kgo.Record {
 // until waits for a condition, looking again at short intervals.
 func (w *world) until(what string, holds func() bool) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), w.patience)
 	defer cancel()
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 	for !holds() {
 		select {
 		case <-ctx.Done():
-			w.t.Fatalf("waited %v in vain: %s", patience, what)
+			w.t.Fatalf("waited %v in vain: %s", w.patience, what)
 		case <-look.C:
 		}
 	}

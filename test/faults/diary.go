@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/feedsink/feedsink/test/clock"
 )
 
 // diary is what the members said that the judge has to know.
@@ -16,22 +18,33 @@ type diary struct {
 	onRecord map[string]bool // executions that the ledger has, or had
 }
 
-// assignment is when a member of the immediate group got partitions of a topic.
+// assignment is when a member of a group got partitions of a topic.
 type assignment struct {
 	at         time.Time
 	member     string
+	group      string
 	topic      string // "": of all topics
 	partitions []int32
 }
 
-// assignedBetween reports whether the member was given the partition in between.
+// assignedBetween reports whether the member's immediate lane was given the
+// partition in between.
 func (d *diary) assignedBetween(member, topic string, partition int32, from, to time.Time) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.ContainsFunc(d.assigned, func(a assignment) bool {
-		return a.member == member && a.at.After(from) && a.at.Before(to) &&
+	return d.between(from, to, func(a assignment) bool {
+		return a.member == member && a.group == immediateGroup &&
 			(a.topic == "" || a.topic == topic && slices.Contains(a.partitions, partition))
 	})
+}
+
+// rejoined reports whether the member was given anything by the group in between.
+func (d *diary) rejoined(member, group string, from, to time.Time) bool {
+	return d.between(from, to, func(a assignment) bool { return a.member == member && a.group == group })
+}
+
+func (d *diary) between(from, to time.Time, is func(assignment) bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(d.assigned, func(a assignment) bool { return a.at.After(from) && a.at.Before(to) && is(a) })
 }
 
 func (d *diary) has(execution string) bool {
@@ -55,6 +68,7 @@ type entry struct {
 type journal struct {
 	member string
 	diary  *diary
+	clock  *clock.Clock // by which the member tells the time
 	copy   io.Writer
 	rest   []byte
 
@@ -88,20 +102,16 @@ func (j *journal) note(e entry) {
 		defer j.mu.Unlock()
 		j.admin = e.Admin
 	case "partitions assigned":
-		a := assignment{at: e.Time, member: j.member, topic: e.Topic}
+		a := assignment{at: j.clock.Machine(e.Time), member: j.member, group: e.Group, topic: e.Topic}
 		ids, _ := e.Partitions.([]any)
 		for _, id := range ids {
 			if n, ok := id.(float64); ok {
 				a.partitions = append(a.partitions, int32(n))
 			}
 		}
-		if e.Group == immediateGroup {
-			d.assigned = append(d.assigned, a)
-		}
+		d.assigned = append(d.assigned, a)
 	case "back in the group as a new member; reading the ledger of kept partitions again":
-		if e.Group == immediateGroup {
-			d.assigned = append(d.assigned, assignment{at: e.Time, member: j.member})
-		}
+		d.assigned = append(d.assigned, assignment{at: j.clock.Machine(e.Time), member: j.member, group: e.Group})
 	case "execution is on record":
 		d.onRecord[e.Execution] = true
 	}

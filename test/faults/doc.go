@@ -23,11 +23,19 @@
 //   - slots over: imports that the service accepted and the ledger does not count.
 //     Where slots are scarce each would be one more than the day has.
 //   - both: events in the dead-letter topic that nothing was wrong with.
+//   - strays: calls and triggers of a member that the group has given up, frozen
+//     or cut off, before it was assigned anything again.
 //
-// A key stays in one lane. It is deleted once at most, so that a second delete
-// is known as a repetition, and a key that gets patches is never deleted: a patch
-// that is sent again after a crash, its record gone meanwhile, meets the 404 of a
-// mistake and cannot be told from one.
+// A third of the customers change lanes from one event to the next. What their
+// rows hold in the end is judged, not the order of calls on the way there: the
+// batch lane's owner sends the newest state of a row again when its file has
+// landed. All other keys stay in one lane. A key is deleted once at most, so that
+// a second delete is known as a repetition, and a key that gets patches is never
+// deleted: a patch that is sent again after a crash, its record gone meanwhile,
+// meets the 404 of a mistake and cannot be told from one.
+//
+// The members' binary is built so that their time of day can be set (test/clock):
+// that is how midnight comes.
 //
 // The command knows the sink by its command line, its log and its metrics, and
 // imports nothing of it.

@@ -2,9 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 // endure strikes as often as the plan says, and adds up what the judge finds
@@ -76,4 +82,50 @@ func rest(ctx context.Context, d time.Duration) error {
 	case <-time.After(d):
 		return nil
 	}
+}
+
+// catchUp waits until every record is confirmed, no execution runs and every
+// member is ready, and returns how many records were left when patience ended.
+func (w *world) catchUp(ctx context.Context) (left int, err error) {
+	err = w.until(ctx, "everything is confirmed", func() (bool, error) {
+		var err error
+		if left, err = w.lag(ctx); err != nil || left > 0 {
+			return false, err
+		}
+		running := slices.ContainsFunc(w.service.Executions(), func(e sandbox.Execution) bool { return e.Status == sandbox.InProgress })
+		return !running && w.allReady(ctx), nil
+	})
+	if left > 0 && ctx.Err() == nil {
+		return left, nil
+	}
+	return 0, err
+}
+
+// lag is how many records the groups have not committed.
+func (w *world) lag(ctx context.Context) (n int, err error) {
+	var topics []string
+	for _, t := range tables {
+		topics = append(topics, t.name)
+	}
+	ends, err := w.admin.ListEndOffsets(ctx, topics...)
+	if err != nil {
+		return 0, err
+	}
+	for _, g := range []string{immediateGroup, batchGroup} {
+		committed, err := w.admin.FetchOffsets(ctx, g)
+		if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // nobody has joined it yet
+			return 0, err
+		}
+		for _, t := range tables {
+			if t.custom && g == batchGroup || !t.custom && t.name != "customers" && g == immediateGroup {
+				continue // the lane does not read it
+			}
+			for p := range int32(partitions) {
+				end, _ := ends.Lookup(t.name, p)
+				o, _ := committed.Lookup(t.name, p)
+				n += int(end.Offset - max(o.At, 0))
+			}
+		}
+	}
+	return n, nil
 }

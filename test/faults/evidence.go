@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -85,7 +84,7 @@ func (j *judge) slots(ctx context.Context) (over int, err error) {
 		return 0, err
 	}
 	for table, n := range left {
-		over += j.uncounted(table, j.w.service.SlotsUsed(table, time.Now()), slotsPerDay-n)
+		over += j.uncounted(table, j.w.service.SlotsUsed(table, j.w.clock.Now()), slotsPerDay-n)
 	}
 	return over, nil
 }

@@ -47,7 +47,8 @@ func newJudge(w *world) *judge {
 // look counts what went wrong since the last look.
 func (j *judge) look(ctx context.Context) (f findings, err error) {
 	f.lost = j.compare(func(t string) map[string]sandbox.Row { return j.w.service.Rows(t) })
-	f.reordered = j.order(j.w.calls.take())
+	calls := j.w.calls.take()
+	f.reordered, f.strays = j.order(calls), j.strays(calls)
 	executions := j.w.service.Executions()[j.judged:]
 	j.judged += len(executions)
 	slices.SortFunc(executions, byApplication)
@@ -63,6 +64,8 @@ func (j *judge) look(ctx context.Context) (f findings, err error) {
 		return f, err
 	}
 	f.slotsOver = over
+	f.add(j.w.seen)
+	j.w.seen = findings{}
 	letters, err := j.readLetters(ctx)
 	if err != nil {
 		return f, err
@@ -125,6 +128,9 @@ func (j *judge) compare(have func(table string) map[string]sandbox.Row) (lost in
 func (j *judge) order(list []call) (reordered int) {
 	g := j.w.load.generator
 	for _, c := range list {
+		if c.trigger || g.settles(c.row.table) {
+			continue // the batch lane's owner sends a row's newest state again, maybe before the other lane has
+		}
 		if c.seq == 0 {
 			c.seq = g.deletes[c.row]
 		}
@@ -136,18 +142,47 @@ func (j *judge) order(list []call) (reordered int) {
 		}
 		reordered++
 		j.say("reordered: %s %s: seq %d by %s at %s, after %d by %s at %s", c.row.table, c.row.key, c.seq, c.member,
-			c.at.Format(clock), before.seq, before.member, before.at.Format(clock))
+			c.at.Format(millis), before.seq, before.member, before.at.Format(millis))
 	}
 	return reordered
 }
 
-const clock = "15:04:05.000"
+const millis = "15:04:05.000"
+
+// strays counts what a member sent that the group had given up, before it was
+// assigned anything again.
+func (j *judge) strays(list []call) (n int) {
+	for _, c := range list {
+		groups := []string{immediateGroup}
+		switch {
+		case c.trigger:
+			groups = []string{batchGroup}
+		case j.w.load.generator.settles(c.row.table):
+			groups = append(groups, batchGroup) // whose owner settles it by calls
+		}
+		for _, a := range j.w.absences {
+			if a.member != c.member || !c.at.After(a.since) || slices.ContainsFunc(groups, func(group string) bool {
+				return j.w.diary.rejoined(c.member, group, a.since, c.at)
+			}) {
+				continue
+			}
+			n++
+			j.say("stray: %s sent %v at %s, given up by the group at %s", c.member, c.what(), c.at.Format(millis), a.since.Format(millis))
+			break
+		}
+	}
+	return n
+}
 
 // imported counts an import that repeats one before it, and the rows in it that
-// are older than what was loaded before.
+// are older than what was loaded before. Rows in both lanes do not count: what a
+// call cannot say is settled by a row.
 func (j *judge) imported(e sandbox.Execution, rows []version) (f findings) {
 	twice := map[string]bool{}
 	for _, v := range rows {
+		if j.w.load.generator.both[v.name] {
+			continue
+		}
 		before, known := j.loaded[v.name]
 		if known && v.seq < before.seq {
 			f.reordered++
@@ -162,10 +197,10 @@ func (j *judge) imported(e sandbox.Execution, rows []version) (f findings) {
 	for first := range twice {
 		if j.w.diary.has(first) {
 			f.repeated++
-			j.say("repeated: execution %s (%s, accepted %s) has rows of %s, which was on record", e.ID, e.File, e.Accepted.Format(clock), first)
+			j.say("repeated: execution %s (%s, accepted %s) has rows of %s, which was on record", e.ID, e.File, e.Accepted.Format(millis), first)
 		} else {
 			f.cut++
-			j.say("cut: execution %s (%s, accepted %s) has rows of %s, which was cut off before it was on record", e.ID, e.File, e.Accepted.Format(clock), first)
+			j.say("cut: execution %s (%s, accepted %s) has rows of %s, which was cut off before it was on record", e.ID, e.File, e.Accepted.Format(millis), first)
 		}
 	}
 	return f

@@ -14,7 +14,7 @@ import (
 func courtroom(t *testing.T) (*judge, name) {
 	t.Helper()
 	id := name{"orders", "orders-1"}
-	g := newGenerator(1)
+	g := newGenerator(1, false)
 	g.seq[id], g.rows[id] = 7, row{"seq": "7", "status": "paid"}
 	w := &world{diary: &diary{onRecord: map[string]bool{}}, load: &load{generator: g, home: map[name]int32{id: 2}}}
 	j := newJudge(w)
@@ -60,12 +60,14 @@ func TestJudgeExcusesOlderStatesOnlyAfterAnAssignment(t *testing.T) {
 	}{
 		"in order":                 {nil, []call{{at: at(1), member: "a", seq: 1}, {at: at(2), member: "a", seq: 1}, {at: at(3), member: "a", seq: 2}}, 0},
 		"overtaken":                {nil, []call{{at: at(1), member: "a", seq: 2}, {at: at(2), member: "a", seq: 1}}, 1},
-		"replayed by a new owner":  {[]assignment{{at(2), "b", "orders", []int32{2}}}, []call{{at: at(1), member: "a", seq: 2}, {at: at(3), member: "b", seq: 1}}, 0},
-		"owner of another one":     {[]assignment{{at(2), "b", "orders", []int32{3}}}, []call{{at: at(1), member: "a", seq: 2}, {at: at(3), member: "b", seq: 1}}, 1},
-		"owner of another topic's": {[]assignment{{at(2), "b", "tickets", []int32{2}}}, []call{{at: at(1), member: "a", seq: 2}, {at: at(3), member: "b", seq: 1}}, 1},
-		"back as a new member":     {[]assignment{{at(2), "a", "", nil}}, []call{{at: at(1), member: "a", seq: 2}, {at: at(3), member: "a", seq: 1}}, 0},
+		"replayed by a new owner":  {[]assignment{{at(2), "b", immediateGroup, "orders", []int32{2}}}, []call{{at: at(1), member: "a", seq: 2}, {at: at(3), member: "b", seq: 1}}, 0},
+		"owner of another one":     {[]assignment{{at(2), "b", immediateGroup, "orders", []int32{3}}}, []call{{at: at(1), member: "a", seq: 2}, {at: at(3), member: "b", seq: 1}}, 1},
+		"owner of another topic's": {[]assignment{{at(2), "b", immediateGroup, "tickets", []int32{2}}}, []call{{at: at(1), member: "a", seq: 2}, {at: at(3), member: "b", seq: 1}}, 1},
+		"back as a new member":     {[]assignment{{at(2), "a", immediateGroup, "", nil}}, []call{{at: at(1), member: "a", seq: 2}, {at: at(3), member: "a", seq: 1}}, 0},
+		"owner for files":          {[]assignment{{at(2), "b", batchGroup, "orders", []int32{2}}}, []call{{at: at(1), member: "a", seq: 2}, {at: at(3), member: "b", seq: 1}}, 1},
+		"a trigger in between":     {nil, []call{{at: at(1), member: "a", seq: 2}, {at: at(2), member: "a", trigger: true}, {at: at(3), member: "a", seq: 2}}, 0},
 		"woken, owner no more": {
-			[]assignment{{at(2), "b", "orders", []int32{2}}},
+			[]assignment{{at(2), "b", immediateGroup, "orders", []int32{2}}},
 			[]call{{at: at(1), member: "a", seq: 1}, {at: at(3), member: "b", seq: 2}, {at: at(4), member: "a", seq: 1}},
 			1,
 		},
@@ -73,10 +75,52 @@ func TestJudgeExcusesOlderStatesOnlyAfterAnAssignment(t *testing.T) {
 		j, id := courtroom(t)
 		j.w.diary.assigned = c.assigned
 		for i := range c.calls {
-			c.calls[i].row = id
+			if !c.calls[i].trigger {
+				c.calls[i].row = id
+			}
 		}
 		if got := j.order(c.calls); got != c.want {
 			t.Errorf("%s: got %d reordered, want %d", what, got, c.want)
+		}
+	}
+}
+
+func TestJudgeAsksNoOrderForARowInBothLanes(t *testing.T) {
+	j, _ := courtroom(t)
+	g, id := j.w.load.generator, name{"customers", "customers-1"}
+	g.bothLanes, g.both[id] = true, true
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	if got := j.order([]call{{at: noon, member: "a", row: id, seq: 2}, {at: noon.Add(1), member: "b", row: id, seq: 1}}); got != 0 {
+		t.Errorf("got %d reordered, want 0: what the row holds in the end is what counts", got)
+	}
+	first, second := j.imported(sandbox.Execution{ID: "1"}, []version{{id, 2}}), j.imported(sandbox.Execution{ID: "2"}, []version{{id, 2}, {id, 1}})
+	if none := (findings{}); first != none || second != none {
+		t.Errorf("imports of the row: got %v and %v, want nothing found", first, second)
+	}
+}
+
+func TestStrayIsWhatAMemberSendsThatWasGivenUpAndNotAssignedAnew(t *testing.T) {
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
+	for what, c := range map[string]struct {
+		assigned []assignment
+		call     call
+		want     int
+	}{
+		"before it was given up":           {nil, call{at: at(4), member: "a"}, 0},
+		"another member":                   {nil, call{at: at(6), member: "b"}, 0},
+		"a call":                           {nil, call{at: at(6), member: "a"}, 1},
+		"a trigger":                        {nil, call{at: at(6), member: "a", trigger: true}, 1},
+		"a call once assigned anew":        {[]assignment{{at(6), "a", immediateGroup, "orders", nil}}, call{at: at(7), member: "a"}, 0},
+		"a trigger once assigned anew":     {[]assignment{{at(6), "a", batchGroup, "", nil}}, call{at: at(7), member: "a", trigger: true}, 0},
+		"a trigger, assigned in the other": {[]assignment{{at(6), "a", immediateGroup, "", nil}}, call{at: at(7), member: "a", trigger: true}, 1},
+		"assigned later":                   {[]assignment{{at(8), "a", immediateGroup, "", nil}}, call{at: at(7), member: "a"}, 1},
+	} {
+		j, _ := courtroom(t)
+		j.w.diary.assigned = c.assigned
+		j.w.absences = []absence{{"a", at(5)}}
+		if got := j.strays([]call{c.call}); got != c.want {
+			t.Errorf("%s: got %d strays, want %d", what, got, c.want)
 		}
 	}
 }
@@ -131,7 +175,7 @@ func TestJudgeWantsBrokenEventsAndNoOthersInTheDeadLetterTopic(t *testing.T) {
 }
 
 func TestGeneratorKeepsItsRules(t *testing.T) {
-	g := newGenerator(7)
+	g := newGenerator(7, true)
 	patched, deleted := map[name]bool{}, map[name]int{}
 	for range 50_000 {
 		r := g.next()
@@ -146,12 +190,15 @@ func TestGeneratorKeepsItsRules(t *testing.T) {
 	if len(patched) == 0 || len(deleted) == 0 || len(g.broken) == 0 {
 		t.Fatalf("got %d rows patched, %d deleted, %d events broken, want some of each", len(patched), len(deleted), len(g.broken))
 	}
+	if len(g.both) == 0 {
+		t.Error("no row is written through both lanes, want some")
+	}
 	for id, n := range deleted {
 		if n > 1 || patched[id] {
 			t.Errorf("%v: got %d deletes, patched: %v; want one delete at most, and of rows without patches only", id, n, patched[id])
 		}
 	}
-	if again := newGenerator(7); fmt.Sprint(again.next()) != fmt.Sprint(newGenerator(7).next()) {
+	if again := newGenerator(7, true); fmt.Sprint(again.next()) != fmt.Sprint(newGenerator(7, true).next()) {
 		t.Error("the same seed makes other events")
 	}
 }

@@ -38,26 +38,38 @@ var tables = []table{
 	{"tickets", true, 25, 20},
 }
 
-// gold says whether a customer is one whose changes go out as calls.
+// gold says whether a customer is one whose changes go out as calls, turncoat
+// whether it is one whose changes go out now as calls and now in files.
 func gold(n int) bool { return n%3 == 0 }
+
+func (g *generator) turncoat(t table, n int) bool {
+	return g.bothLanes && t.name == "customers" && n%3 == 1
+}
+
+// settles says whether the batch lane's owner sends calls for rows of the table,
+// which it may do for any: a key can be taken for another of the same hash.
+func (g *generator) settles(table string) bool { return g.bothLanes && table == "customers" }
 
 // brokenPerMille is how many of a thousand events can never be applied.
 const brokenPerMille = 2
 
 // generator makes events and remembers what they lead to.
 type generator struct {
-	rnd     *rand.Rand
+	rnd       *rand.Rand
+	bothLanes bool // some rows are written through both lanes
+
 	number  int             // of the last event
 	rows    map[name]row    // what the tables must hold
 	seq     map[name]int    // of the last event of a row
 	deletes map[name]int    // seq of the one delete of a row
+	both    map[name]bool   // rows that are written through both lanes
 	broken  map[string]bool // numbers of events that must end as dead letters
 }
 
-func newGenerator(seed uint64) *generator {
+func newGenerator(seed uint64, bothLanes bool) *generator {
 	return &generator{
-		rnd:  rand.New(rand.NewPCG(seed, seed)),
-		rows: map[name]row{}, seq: map[name]int{}, deletes: map[name]int{}, broken: map[string]bool{},
+		rnd: rand.New(rand.NewPCG(seed, seed)), bothLanes: bothLanes,
+		rows: map[name]row{}, seq: map[name]int{}, deletes: map[name]int{}, both: map[name]bool{}, broken: map[string]bool{},
 	}
 }
 
@@ -80,11 +92,21 @@ func (g *generator) next() *kgo.Record {
 	id := name{t.name, fmt.Sprintf("%s-%d-%d", t.name, g.number/eventsOfAnAge, n)}
 	g.number++
 	g.seq[id]++
+	tier := "basic"
+	switch {
+	case g.turncoat(t, n):
+		g.both[id] = true
+		if g.rnd.IntN(2) == 0 {
+			tier = "gold"
+		}
+	case gold(n):
+		tier = "gold"
+	}
 	r := &kgo.Record{Topic: t.name, Key: []byte(id.key)}
 	r.Headers = []kgo.RecordHeader{{Key: numberHeader, Value: []byte(strconv.Itoa(g.number))}}
 	if g.rnd.IntN(1000) < brokenPerMille {
 		g.broken[strconv.Itoa(g.number)] = true
-		r.Value = g.profile(id, n, strings.Repeat("x", 256)) // one more than fits
+		r.Value = g.profile(id, tier, strings.Repeat("x", 256)) // one more than fits
 		if t.custom {
 			r.Value = []byte(`{"op":"upsert","businessKey":`)
 		}
@@ -101,8 +123,8 @@ func (g *generator) next() *kgo.Record {
 	case t.custom:
 		r.Value = g.record(id, "upsert", row{"status": g.change(), "total": strconv.Itoa(g.rnd.IntN(1000))})
 	default:
-		r.Value = g.profile(id, n, g.change())
-		g.rows[id] = row{"customerNumber": id.key, "seq": strconv.Itoa(g.seq[id]), "note": g.change()}
+		r.Value = g.profile(id, tier, g.change())
+		g.rows[id] = row{"customerNumber": id.key, "seq": strconv.Itoa(g.seq[id]), "note": g.change(), "S_tier": tier}
 	}
 	return r
 }
@@ -113,11 +135,7 @@ const (
 	patchPercent  = 40
 )
 
-func (g *generator) profile(id name, n int, note string) []byte {
-	tier := "basic"
-	if gold(n) {
-		tier = "gold"
-	}
+func (g *generator) profile(id name, tier, note string) []byte {
 	return encode(object{
 		"op": "upsert", "key": object{"customerNumber": id.key},
 		"attributes": object{"customerNumber": id.key, "seq": g.seq[id], "note": note},

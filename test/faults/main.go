@@ -41,6 +41,8 @@ type options struct {
 	seed  uint64 // of events, victims and moments
 	rate  int    // events in a second
 	logs  string // directory that keeps the members' logs, "" for none
+
+	bothLanes bool // some rows are written through both lanes
 }
 
 // parse reads the command line. What is wrong with it, and help, goes to usage.
@@ -51,6 +53,7 @@ func parse(args []string, usage io.Writer) (o options, err error) {
 	flags.StringVar(&o.only, "only", "", "only the faults whose name contains this")
 	flags.Uint64Var(&o.seed, "seed", 0, "of events, victims and moments; 0: a new one, which is printed")
 	flags.IntVar(&o.rate, "rate", 300, "events in a second")
+	flags.BoolVar(&o.bothLanes, "both-lanes", true, "a third of the customers are written through both lanes")
 	flags.StringVar(&o.logs, "logs", "", "directory to keep the members' logs in")
 	if err := flags.Parse(args); err != nil {
 		return o, err // which Parse has told

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -26,6 +28,7 @@ func plan() []fault {
 		{"member joins and leaves", 1, 5, joinsAndLeaves},
 		{"member frozen past its session", 2, 10, frozen},
 		{"member frozen amid a trigger", 1, 5, frozenAmidTrigger},
+		{"member cut off from the broker", 1, 10, cutOff},
 		{"spool's disk full", 1, 5, diskFull},
 		{"service silent", 1, 5, serviceSilent},
 		{"service resets connections", 1, 5, serviceDown},
@@ -34,6 +37,7 @@ func plan() []fault {
 		{"broker silent", 1, 5, brokerSilent},
 		{"broker silent past the sessions", 1, 5, brokerSilentLong},
 		{"broker killed", 1, 5, brokerKilled},
+		{"clock moved over midnight", 1, 3, overMidnight},
 	}
 }
 
@@ -85,10 +89,16 @@ func frozen(ctx context.Context, w *world) error {
 	if err := m.freeze(); err != nil {
 		return err
 	}
-	return thawLate(ctx, m)
+	return w.thawLate(ctx, m)
 }
 
-func thawLate(ctx context.Context, m *member) error {
+// givenUp notes that the group gives the member up for what begins now.
+func (w *world) givenUp(m *member) {
+	w.absences = append(w.absences, absence{m.name, time.Now().Add(sessionTimeout)})
+}
+
+func (w *world) thawLate(ctx context.Context, m *member) error {
+	w.givenUp(m)
 	err := rest(ctx, sessionTimeout+4*time.Second)
 	if thawErr := m.thaw(); err == nil {
 		err = thawErr
@@ -145,7 +155,40 @@ func frozenAmidTrigger(ctx context.Context, w *world) error {
 	if err != nil {
 		return err
 	}
-	return thawLate(ctx, m)
+	return w.thawLate(ctx, m)
+}
+
+// cutOff leaves a member with the service and without the broker: it could go on
+// sending what it has, while others have taken its place.
+func cutOff(ctx context.Context, w *world) error {
+	m := w.anyMember()
+	m.cable.set(silent)
+	w.givenUp(m)
+	err := rest(ctx, sessionTimeout+4*time.Second)
+	if err == nil {
+		err = w.until(ctx, "the others have its tables", func() (bool, error) { return w.haveAllTables(ctx, m) })
+	}
+	m.cable.set(passing)
+	return err
+}
+
+// haveAllTables reports whether the members but one own every table.
+func (w *world) haveAllTables(ctx context.Context, without *member) (bool, error) {
+	owned := map[string]int{}
+	for _, m := range w.members {
+		if m == without {
+			continue
+		}
+		its, err := m.slotsLeft(ctx)
+		if err != nil {
+			return false, err
+		}
+		maps.Copy(owned, its)
+	}
+	return !slices.ContainsFunc(tables, func(t table) bool {
+		_, is := owned[t.name]
+		return !t.custom && !is
+	}), nil
 }
 
 func triggerAnswerLost(ctx context.Context, w *world) error {

@@ -9,8 +9,8 @@ import (
 
 // findings are what the judge counted.
 type findings struct {
-	lost, reordered, repeated, slotsOver, both int
-	cut                                        int // no broken promise
+	lost, reordered, repeated, slotsOver, both, strays int
+	cut                                                int // no broken promise
 }
 
 func (f *findings) add(g findings) {
@@ -19,14 +19,15 @@ func (f *findings) add(g findings) {
 	f.repeated += g.repeated
 	f.slotsOver += g.slotsOver
 	f.both += g.both
+	f.strays += g.strays
 	f.cut += g.cut
 }
 
-func (f findings) clean() bool { return f.lost+f.reordered+f.repeated+f.slotsOver+f.both == 0 }
+func (f findings) clean() bool { return f.lost+f.reordered+f.repeated+f.slotsOver+f.both+f.strays == 0 }
 
 func (f findings) String() string {
-	return fmt.Sprintf("lost %d, reordered %d, imports repeated %d (and %d cut), slots over %d, both %d",
-		f.lost, f.reordered, f.repeated, f.cut, f.slotsOver, f.both)
+	return fmt.Sprintf("lost %d, reordered %d, imports repeated %d (and %d cut), slots over %d, both %d, strays %d",
+		f.lost, f.reordered, f.repeated, f.cut, f.slotsOver, f.both, f.strays)
 }
 
 // line is one fault of the report.
@@ -52,11 +53,11 @@ func (r report) clean() bool {
 // write prints the table.
 func (r report) write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "fault\ttimes\tevents\tlost\treordered\timports repeated\tslots over\tboth\tcut\tcaught up in\t")
+	fmt.Fprintln(t, "fault\ttimes\tevents\tlost\treordered\timports repeated\tslots over\tboth\tstrays\tcut\tcaught up in\t")
 	for _, l := range r {
 		f := l.found
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f s\t\n",
-			l.fault, l.times, l.events, f.lost, f.reordered, f.repeated, f.slotsOver, f.both, f.cut, l.slowest.Seconds())
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%.1f s\t\n",
+			l.fault, l.times, l.events, f.lost, f.reordered, f.repeated, f.slotsOver, f.both, f.strays, f.cut, l.slowest.Seconds())
 	}
 	return t.Flush()
 }

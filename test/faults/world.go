@@ -14,9 +14,9 @@ import (
 
 	"github.com/testcontainers/testcontainers-go/log"
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/feedsink/feedsink/test/clock"
 	"github.com/feedsink/feedsink/test/kafka"
 	"github.com/feedsink/feedsink/test/sandbox"
 )
@@ -29,7 +29,7 @@ const (
 	batchGroup     = group + "-batch"
 	deadLetters    = "faults.dlq"
 	partitions     = 4
-	slotsPerDay    = 100_000
+	slotsPerDay    = 100_000                 // unless a fault makes them few
 	processing     = 1500 * time.Millisecond // of an import
 	patience       = 120 * time.Second       // for catching up
 )
@@ -47,14 +47,28 @@ type world struct {
 	client  *kgo.Client
 	admin   *kadm.Client
 	diary   *diary
+	clock   *clock.Clock // of the members and of the service
 	members []*member
 	guest   *member // comes and goes
 	load    *load
+	cables  map[string]*cable // by member
+
+	absences []absence
+	seen     findings // by a fault itself
 }
+
+// absence is since when the group has given up a member that ran on, or was to
+// run on later.
+type absence struct {
+	member string
+	since  time.Time
+}
+
+var memberNames = []string{"m1", "m2", "m3", "guest"}
 
 // open builds the sink and starts everything; the load begins held.
 func open(ctx context.Context, o options) (w *world, err error) {
-	w = &world{rnd: rand.New(rand.NewPCG(o.seed, 1)), calls: &calls{}, diary: &diary{onRecord: map[string]bool{}}}
+	w = &world{rnd: rand.New(rand.NewPCG(o.seed, 1)), calls: &calls{}, diary: &diary{onRecord: map[string]bool{}}, cables: map[string]*cable{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close(context.WithoutCancel(ctx)))
@@ -68,7 +82,7 @@ func open(ctx context.Context, o options) (w *world, err error) {
 			return w, err
 		}
 	}
-	w.load = startLoad(ctx, w.client, newGenerator(o.seed), o.rate)
+	w.load = startLoad(ctx, w.client, newGenerator(o.seed, o.bothLanes), o.rate)
 	return w, w.until(ctx, "all members are ready", func() (bool, error) { return w.allReady(ctx), nil })
 }
 
@@ -80,16 +94,30 @@ func (w *world) build(ctx context.Context, o options) error {
 			return err
 		}
 	}
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", w.binary(), "github.com/feedsink/feedsink/cmd/feedsink").CombinedOutput()
+	overlay, err := clock.Overlay(ctx, w.dir)
+	if err != nil {
+		return err
+	}
+	out, err := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", w.binary(), "github.com/feedsink/feedsink/cmd/feedsink").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("build: %w\n%s", err, out)
 	}
-	return nil
+	w.clock, err = clock.Open(filepath.Join(w.dir, "clock"))
+	return err
 }
 
 func (w *world) openBroker(ctx context.Context, _ options) (err error) {
 	log.SetDefault(log.NewNoopLogger()) // a page of container ids otherwise
-	if w.broker, err = kafka.Start(ctx, kafka.Options{}); err != nil {
+	var fronts []string
+	for _, name := range memberNames {
+		var c *cable
+		c, err = newCable(ctx, func() string { return w.broker.Behind(c.address()) })
+		if err != nil {
+			return err
+		}
+		w.cables[name], fronts = c, append(fronts, c.address())
+	}
+	if w.broker, err = kafka.Start(ctx, kafka.Options{Fronts: fronts}); err != nil {
 		return err
 	}
 	w.client, err = kgo.NewClient(
@@ -116,6 +144,7 @@ func (w *world) openBroker(ctx context.Context, _ options) (err error) {
 func (w *world) openService(context.Context, options) (err error) {
 	c := sandbox.Config{
 		Entity: entity, APIKeys: []string{apiKey}, Processing: processing, SlotsPerDay: slotsPerDay, Dir: filepath.Join(w.dir, "service"),
+		Now: w.clock.Now,
 	}
 	for i, t := range tables {
 		st := sandbox.Table{Name: t.name, Custom: t.custom}
@@ -145,7 +174,7 @@ func (w *world) openMembers(ctx context.Context, o options) error {
 	if err := os.WriteFile(file, configuration, 0o600); err != nil {
 		return err
 	}
-	for _, name := range []string{"m1", "m2", "m3", "guest"} {
+	for _, name := range memberNames {
 		door, err := newDoor(name, w.service, w.calls)
 		if err != nil {
 			return err
@@ -154,9 +183,9 @@ func (w *world) openMembers(ctx context.Context, o options) error {
 		if err != nil {
 			return errors.Join(err, door.close())
 		}
-		m := &member{name: name, binary: w.binary(), config: file, door: door, diary: w.diary, log: log}
+		m := &member{name: name, binary: w.binary(), config: file, door: door, cable: w.cables[name], clock: w.clock, diary: w.diary, log: log}
 		m.env = []string{
-			"BROKERS=" + w.broker.Addr(), "SERVICE=" + door.url, "API_KEY=" + apiKey, "SPOOL=" + filepath.Join(w.dir, name),
+			w.clock.Env(), "BROKERS=" + m.cable.address(), "SERVICE=" + door.url, "API_KEY=" + apiKey, "SPOOL=" + filepath.Join(w.dir, name),
 		}
 		if name == "guest" {
 			w.guest = m
@@ -181,6 +210,9 @@ func (w *world) close(ctx context.Context) (err error) {
 			err = errors.Join(err, m.door.close(), m.log.Close())
 		}
 	}
+	for _, c := range w.cables {
+		err = errors.Join(err, c.close())
+	}
 	if w.client != nil {
 		w.client.Close()
 	}
@@ -189,6 +221,9 @@ func (w *world) close(ctx context.Context) (err error) {
 	}
 	if w.broker != nil {
 		err = errors.Join(err, w.broker.Close(ctx))
+	}
+	if w.clock != nil {
+		err = errors.Join(err, w.clock.Close())
 	}
 	return errors.Join(err, os.RemoveAll(w.dir))
 }
@@ -216,50 +251,4 @@ func (w *world) until(ctx context.Context, what string, holds func() (bool, erro
 		case <-look.C:
 		}
 	}
-}
-
-// catchUp waits until every record is confirmed, no execution runs and every
-// member is ready, and returns how many records were left when patience ended.
-func (w *world) catchUp(ctx context.Context) (left int, err error) {
-	err = w.until(ctx, "everything is confirmed", func() (bool, error) {
-		var err error
-		if left, err = w.lag(ctx); err != nil || left > 0 {
-			return false, err
-		}
-		running := slices.ContainsFunc(w.service.Executions(), func(e sandbox.Execution) bool { return e.Status == sandbox.InProgress })
-		return !running && w.allReady(ctx), nil
-	})
-	if left > 0 && ctx.Err() == nil {
-		return left, nil
-	}
-	return 0, err
-}
-
-// lag is how many records the groups have not committed.
-func (w *world) lag(ctx context.Context) (n int, err error) {
-	var topics []string
-	for _, t := range tables {
-		topics = append(topics, t.name)
-	}
-	ends, err := w.admin.ListEndOffsets(ctx, topics...)
-	if err != nil {
-		return 0, err
-	}
-	for _, g := range []string{immediateGroup, batchGroup} {
-		committed, err := w.admin.FetchOffsets(ctx, g)
-		if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // nobody has joined it yet
-			return 0, err
-		}
-		for _, t := range tables {
-			if t.custom && g == batchGroup || !t.custom && t.name != "customers" && g == immediateGroup {
-				continue // the lane does not read it
-			}
-			for p := range int32(partitions) {
-				end, _ := ends.Lookup(t.name, p)
-				o, _ := committed.Lookup(t.name, p)
-				n += int(end.Offset - max(o.At, 0))
-			}
-		}
-	}
-	return n, nil
 }

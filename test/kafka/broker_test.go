@@ -5,7 +5,9 @@ package kafka_test
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +46,8 @@ func TestBrokerKeepsDataAndAddressOverStopAndKill(t *testing.T) {
 
 // One broker for what does not stop it: starting one takes five seconds.
 func TestRunningBroker(t *testing.T) {
-	b := kafka.ForTest(t, kafka.Options{Config: map[string]string{"offset.metadata.max.bytes": "8"}})
+	const front = "127.0.0.1:7001"
+	b := kafka.ForTest(t, kafka.Options{Config: map[string]string{"offset.metadata.max.bytes": "8"}, Fronts: []string{front}})
 	createTopic(t, b, "letters")
 	produce(t, b, "letters", "a:1\nb:2\nc:3\n")
 	admin := kadm.NewClient(connect(t, b))
@@ -54,6 +57,23 @@ func TestRunningBroker(t *testing.T) {
 			err := commit(t, admin, "writers", metadata)
 			if got := err == nil; got != want {
 				t.Errorf("commit with %d bytes of metadata: accepted = %t (%v), want %t", len(metadata), got, err, want)
+			}
+		}
+	})
+
+	t.Run("sends clients of a front back to it", func(t *testing.T) {
+		for seed, want := range map[string]string{b.Behind(front): front, b.Addr(): b.Addr()} {
+			client, err := kgo.NewClient(kgo.SeedBrokers(seed))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			brokers, err := kadm.NewClient(client).ListBrokers(t.Context())
+			if err != nil || len(brokers) != 1 {
+				t.Fatalf("brokers known at %s: got %v, %v, want one", seed, brokers, err)
+			}
+			if got := net.JoinHostPort(brokers[0].Host, strconv.Itoa(int(brokers[0].Port))); got != want {
+				t.Errorf("the broker met at %s: advertises %s, want %s", seed, got, want)
 			}
 		}
 	})

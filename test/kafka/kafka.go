@@ -11,12 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"net"
 	"net/netip"
 	"os"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +41,11 @@ type Options struct {
 	// Config holds broker properties under Kafka's own names, such as
 	// "offset.metadata.max.bytes". They win over the harness's.
 	Config map[string]string
+	// Fronts are addresses of this machine, host:port, where something of the
+	// test's own takes connections for the broker, such as a proxy that can be
+	// cut. Clients that come through a front stay with it, because its listener
+	// advertises it. Behind tells where a front has to forward to.
+	Fronts []string
 }
 
 // Broker is one running broker. Its methods may not be called concurrently,
@@ -53,6 +54,7 @@ type Broker struct {
 	container *testcontainers.DockerContainer
 	docker    *client.Client
 	addr      string
+	behind    map[string]string // address by front
 }
 
 // Start runs a broker and returns once it answers. Whoever gets a Broker closes
@@ -66,7 +68,7 @@ func Start(ctx context.Context, options Options) (*Broker, error) {
 	if image == "" {
 		image = DefaultImage
 	}
-	port, err := freePort(ctx)
+	ports, err := freePorts(ctx, 1+len(options.Fronts))
 	if err != nil {
 		return nil, fmt.Errorf("start Kafka: find a free port: %w", err)
 	}
@@ -74,16 +76,22 @@ func Start(ctx context.Context, options Options) (*Broker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start Kafka: reach the Docker daemon: %w", err)
 	}
-	b := &Broker{docker: docker.Client, addr: net.JoinHostPort("127.0.0.1", port)}
+	b := &Broker{docker: docker.Client, addr: loopback(ports[0]), behind: map[string]string{}}
+	for i, front := range options.Fronts {
+		b.behind[front] = loopback(ports[1+i])
+	}
 	b.container, err = testcontainers.Run(
 		ctx, image,
-		testcontainers.WithEnv(environment(port, options.Config)),
-		testcontainers.WithExposedPorts(port+"/tcp"),
+		testcontainers.WithEnv(environment(listeners(ports, options.Fronts), options.Config)),
+		testcontainers.WithExposedPorts(exposed(ports)...),
 		// The same port inside and outside, and after a restart: the broker
 		// advertises the one address that clients on both sides dial.
 		testcontainers.WithHostConfigModifier(func(host *container.HostConfig) {
-			host.PortBindings = network.PortMap{
-				network.MustParsePort(port + "/tcp"): {{HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: port}},
+			host.PortBindings = network.PortMap{}
+			for _, port := range ports {
+				host.PortBindings[network.MustParsePort(port+"/tcp")] = []network.PortBinding{
+					{HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: port},
+				}
 			}
 		}),
 	)
@@ -124,6 +132,9 @@ func ForTest(tb testing.TB, options Options) *Broker {
 // Addr is the broker's host:port, for clients on this machine and for tools run
 // by Exec alike. It stays the same over restarts.
 func (b *Broker) Addr() string { return b.addr }
+
+// Behind is the broker's own address for a front of Options.
+func (b *Broker) Behind(front string) string { return b.behind[front] }
 
 // Stop shuts the broker down in order, and keeps its data.
 func (b *Broker) Stop(ctx context.Context) error {
@@ -196,63 +207,4 @@ func (b *Broker) logTail(ctx context.Context) string {
 	}
 	const tail = 4000
 	return string(text[max(0, len(text)-tail):])
-}
-
-// environment is the container's environment: a single node that is its own
-// controller, cut to a small machine, under the names the image expects.
-func environment(port string, config map[string]string) map[string]string {
-	properties := map[string]string{
-		"node.id":                        "1",
-		"process.roles":                  "broker,controller",
-		"listeners":                      "PLAINTEXT://:" + port + ",CONTROLLER://localhost:9093",
-		"advertised.listeners":           "PLAINTEXT://127.0.0.1:" + port,
-		"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-		"inter.broker.listener.name":     "PLAINTEXT",
-		"controller.listener.names":      "CONTROLLER",
-		"controller.quorum.voters":       "1@localhost:9093",
-		"log.dirs":                       "/tmp/kraft-combined-logs",
-
-		"offsets.topic.num.partitions":                     "4",
-		"offsets.topic.replication.factor":                 "1",
-		"transaction.state.log.num.partitions":             "4",
-		"transaction.state.log.replication.factor":         "1",
-		"transaction.state.log.min.isr":                    "1",
-		"share.coordinator.state.topic.replication.factor": "1",
-		"share.coordinator.state.topic.min.isr":            "1",
-
-		// A test never waits for members that will not come, and a topic
-		// nobody created is a mistake in the test.
-		"group.initial.rebalance.delay.ms": "0",
-		"auto.create.topics.enable":        "false",
-	}
-	maps.Copy(properties, config)
-	environment := map[string]string{
-		"KAFKA_HEAP_OPTS":            "-Xmx512M",
-		"KAFKA_JVM_PERFORMANCE_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-	}
-	for name, value := range properties {
-		environment[variable(name)] = value
-	}
-	return environment
-}
-
-// variable turns a broker property's name into the environment variable the
-// image reads it from.
-func variable(property string) string {
-	return "KAFKA_" + strings.ToUpper(strings.NewReplacer(".", "_", "_", "__", "-", "___").Replace(property))
-}
-
-// freePort returns a port nobody listens on at this moment.
-func freePort(ctx context.Context) (string, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer listener.Close()
-	address, ok := listener.Addr().(*net.TCPAddr)
-	if !ok {
-		return "", fmt.Errorf("a TCP listener on %s has no TCP address", listener.Addr())
-	}
-	return strconv.Itoa(address.Port), nil
 }

@@ -20,7 +20,7 @@ func TestVariableFollowsTheImagesRule(t *testing.T) {
 }
 
 func TestConfigWinsOverTheHarness(t *testing.T) {
-	env := environment("19092", map[string]string{"auto.create.topics.enable": "true", "message.max.bytes": "7"})
+	env := environment(listeners([]string{"19092"}, nil), map[string]string{"auto.create.topics.enable": "true", "message.max.bytes": "7"})
 	if got := env["KAFKA_AUTO_CREATE_TOPICS_ENABLE"]; got != "true" {
 		t.Errorf("auto.create.topics.enable = %q, want true", got)
 	}
@@ -29,6 +29,19 @@ func TestConfigWinsOverTheHarness(t *testing.T) {
 	}
 	if got, want := env["KAFKA_ADVERTISED_LISTENERS"], "PLAINTEXT://127.0.0.1:19092"; got != want {
 		t.Errorf("advertised.listeners = %q, want %q", got, want)
+	}
+}
+
+func TestEachFrontHasAListenerThatAdvertisesIt(t *testing.T) {
+	got := listeners([]string{"19092", "19093"}, []string{"127.0.0.1:7001"})
+	for property, want := range map[string]string{
+		"listeners":                      "PLAINTEXT://:19092,CONTROLLER://localhost:9093,FRONT1://:19093",
+		"advertised.listeners":           "PLAINTEXT://127.0.0.1:19092,FRONT1://127.0.0.1:7001",
+		"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,FRONT1:PLAINTEXT",
+	} {
+		if got[property] != want {
+			t.Errorf("%s = %q, want %q", property, got[property], want)
+		}
 	}
 }
 

@@ -1,0 +1,107 @@
+package batcher
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// noCalls is another lane that has no call for a delete.
+type noCalls struct {
+	confirmed atomic.Int64 // offsets below are
+	asked     func()       // called when a call is asked for
+	sent      atomic.Int64 // calls made
+}
+
+var errNoCall = errors.New("the profile's id is not known")
+
+func (n *noCalls) Look(context.Context) error { return nil }
+
+func (n *noCalls) Confirmed(_ Partition, offset int64) bool { return offset < n.confirmed.Load() }
+
+func (n *noCalls) Ends(context.Context, string) (map[Partition]int64, error) { return nil, nil }
+
+func (n *noCalls) Apply(_ context.Context, _ string, writes []schemas.Write) error {
+	if n.asked != nil {
+		n.asked()
+	}
+	if writes[0].Op == schemas.Delete {
+		return errNoCall
+	}
+	n.sent.Add(1)
+	return nil
+}
+
+// contested is a world in which a file deletes key 1, of which an older write of
+// the other lane had not landed when it was sent.
+func contested(t *testing.T) (*world, *noCalls) {
+	w, peer := newWorld(t), &noCalls{}
+	m := testMapping()
+	m.Both, m.Roll.Age = true, time.Minute
+	w.open(Config{Peer: peer}, m)
+	w.run()
+	if err := w.b.Other("customers", write(schemas.Upsert, "1"), w.p, 99); err != nil {
+		t.Fatal(err)
+	}
+	w.append(write(schemas.Delete, "1"))
+	time.Sleep(time.Minute + time.Second)
+	w.said(
+		`1m0s intend delete 1/1 attempt 1 "" holds 100-100`,
+		`1m0s trigger 104 with customers-*.delete.csv.gz: "k\n1\n", <nil>`,
+		`1m0s record delete 1/1 attempt 1 "e1" holds 100-100`,
+	)
+	return w, peer
+}
+
+func TestRowThatIsAddedAgainStaysBehindNewerRowsOfItsKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, peer := contested(t)
+		if err := w.b.Append("customers", write(schemas.Upsert, "1", "a", "new"), w.p, 101); err != nil {
+			t.Fatal(err)
+		}
+		peer.confirmed.Store(100)
+		time.Sleep(time.Hour)
+		w.said(
+			`1m2s poll e1: FINISHED`,
+			`1m2s settle delete 1/1 attempt 1 "e1" holds 100-100`,
+			`1m2s confirm delete 1/1 attempt 1 "e1" holds 100-100`,
+			`2m1s intend delete 1/2 attempt 1 "" holds 101-101 100-100`,
+			`2m1s trigger 104 with customers-*.delete.csv.gz: "k\n1\n", <nil>`,
+			`2m1s record delete 1/2 attempt 1 "e2" holds 101-101 100-100`,
+			`2m3s poll e2: FINISHED`,
+			`2m3s intend upsert 2/2 attempt 1 "" holds 101-101 100-100`,
+			`2m3s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n1,new,\n", <nil>`,
+			`2m3s record upsert 2/2 attempt 1 "e3" holds 101-101 100-100`,
+			`2m4s poll e3: FINISHED`,
+			`2m4s settle upsert 2/2 attempt 1 "e3" holds 101-101 100-100`,
+			`2m4s confirm upsert 2/2 attempt 1 "e3" holds 101-101 100-100`,
+		)
+	})
+}
+
+func TestRowIsNotAddedAgainOnceTheOtherLaneHasWrittenItsKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, peer := contested(t)
+		peer.asked = func() { // while the delete is being tried
+			peer.asked = nil
+			if err := w.b.Other("customers", write(schemas.Upsert, "1", "a", "new"), w.p, 101); err != nil {
+				t.Error(err)
+			}
+		}
+		peer.confirmed.Store(100)
+		time.Sleep(time.Hour)
+		w.said(
+			`1m2s poll e1: FINISHED`,
+			`1m2s settle delete 1/1 attempt 1 "e1" holds 100-100`,
+			`1m2s confirm delete 1/1 attempt 1 "e1" holds 100-100`,
+		)
+		if got := peer.sent.Load(); got != 1 {
+			t.Errorf("calls with the newest state: got %d, want 1", got)
+		}
+	})
+}

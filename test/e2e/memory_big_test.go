@@ -1,0 +1,193 @@
+//go:build big && linux
+
+package e2e_test
+
+import (
+	"bufio"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/test/clock"
+	"github.com/feedsink/feedsink/test/sandbox"
+)
+
+const (
+	manyKeys  = 10_000_000
+	mostBytes = 512 << 20     // resident, at the peak
+	leastDisk = 30 * manyKeys // bytes in the spool: the rows are a little longer
+	// bigPatience is for reading, or loading, all of them on a slow machine.
+	bigPatience = 10 * time.Minute
+)
+
+// oneSlot are the mappings with one import a day, beside the reserve.
+var oneSlot = strings.Replace(mappings, "slotsPerDay: 1000", "slotsPerDay: 2\n      reserve: 1", 1)
+
+func TestTenMillionKeysWaitForASlotOnDisk(t *testing.T) {
+	w := newWorld(t, func(c *sandbox.Config) {
+		c.Tables = slices.Clone(c.Tables)
+		c.Tables[0].Discard = true // the service counts the rows and keeps none
+	})
+	w.patience = bigPatience
+	sink, now := w.runWithClock(strings.Replace(head, "timeout: 2s", "timeout: 30s", 1) + deadLetters + oneSlot)
+	address := sink.admin(w)
+	w.produce(customer("first", "basic", 1))
+	w.until("the day's one import is done", func() bool { return w.loaded() == 1 && w.lag("batch", "customers") == 0 })
+
+	w.produceMany(manyKeys)
+	w.until("all keys wait", func() bool {
+		return gauge(t, address, "feedsink_unconfirmed_records", `state="buffered"`) == manyKeys
+	})
+	if got := len(w.service.Executions()); got != 1 {
+		t.Errorf("imports of the day: got %d, want the one it has a slot for", got)
+	}
+	if got := onDisk(t, filepath.Join(w.dir, "spool")); got < leastDisk {
+		t.Errorf("spool: got %d bytes, want at least %d", got, leastDisk)
+	}
+	t.Logf("waiting: %d MiB resident at the peak, %d MiB on disk", peak(t, sink)>>20, onDisk(t, filepath.Join(w.dir, "spool"))>>20)
+	if err := now.Advance(24 * time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the next day's import is done", func() bool { return w.loaded() > 1 && w.lag("batch", "customers") == 0 })
+	if got := w.loaded(); got != 1+manyKeys {
+		t.Errorf("rows loaded: got %d, want %d", got, 1+manyKeys)
+	}
+	if got := len(w.service.Executions()); got != 2 {
+		t.Errorf("imports: got %d, want one of each day", got)
+	}
+	got := peak(t, sink)
+	t.Logf("loaded: %d MiB resident at the peak", got>>20)
+	if got > mostBytes {
+		t.Errorf("resident memory at its peak: got %d MiB, want at most %d MiB", got>>20, int64(mostBytes)>>20)
+	}
+	sink.terminate(t)
+}
+
+// runWithClock is run, for the batch lane alone, with a clock that can be moved.
+func (w *world) runWithClock(yaml string) (*process, *clock.Clock) {
+	w.t.Helper()
+	dir := w.t.TempDir()
+	overlay, err := clock.Overlay(w.t.Context(), dir)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	moved := filepath.Join(dir, "feedsink")
+	build := exec.CommandContext(w.t.Context(), "go", "build", "-overlay", overlay, "-o", moved, "github.com/feedsink/feedsink/cmd/feedsink")
+	if out, err := build.CombinedOutput(); err != nil {
+		w.t.Fatalf("build: %v\n%s", err, out)
+	}
+	now, err := clock.Open(filepath.Join(dir, "clock"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = now.Close() })
+	name, value, _ := strings.Cut(now.Env(), "=")
+	old := binary
+	binary = moved
+	defer func() { binary = old }()
+	return w.runAs(yaml, map[string]string{name: value}, "--lane", "batch"), now
+}
+
+// produceMany sends one record each of n keys.
+func (w *world) produceMany(n int) {
+	w.t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(w.brokers...), kgo.RecordPartitioner(kgo.StickyPartitioner()),
+		kgo.ProducerLinger(20*time.Millisecond), kgo.MaxBufferedRecords(100_000))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer client.Close()
+	refused := make(chan error, 1)
+	for i := range n {
+		r := customer(fmt.Sprintf("C%08d", i), "basic", i)
+		r.Topic = w.topic(r.Topic)
+		client.Produce(w.t.Context(), r, func(_ *kgo.Record, err error) {
+			if err != nil {
+				select {
+				case refused <- err:
+				default: // one is enough
+				}
+			}
+		})
+	}
+	if err := client.Flush(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	select {
+	case err := <-refused:
+		w.t.Fatal(err)
+	default:
+	}
+}
+
+// loaded is how many rows the imports have read.
+func (w *world) loaded() (rows int64) {
+	for _, e := range w.service.Executions() {
+		rows += e.Results.Read
+	}
+	return rows
+}
+
+// gauge adds up the values of a metric whose labels contain some.
+func gauge(t *testing.T, address, name, labels string) (sum float64) {
+	t.Helper()
+	for line := range strings.Lines(get(t, address, "/metrics")) {
+		if !strings.HasPrefix(line, name+"{") || !strings.Contains(line, labels) {
+			continue
+		}
+		_, value, _ := strings.Cut(line, "} ")
+		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += v
+	}
+	return sum
+}
+
+// peak is the most memory that the process ever had, in bytes. What getrusage
+// says of it also counts this process, which it was until its program was loaded.
+func peak(t *testing.T, p *process) (bytes int64) {
+	t.Helper()
+	status, err := os.Open(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer status.Close()
+	for lines := bufio.NewScanner(status); lines.Scan(); {
+		if text, is := strings.CutPrefix(lines.Text(), "VmHWM:"); is {
+			var kib int64
+			if _, err := fmt.Sscan(text, &kib); err != nil {
+				t.Fatal(err)
+			}
+			return kib << 10
+		}
+	}
+	t.Fatal("the process's status has no VmHWM")
+	return 0
+}
+
+func onDisk(t *testing.T, dir string) (bytes int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		bytes += info.Size()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes
+}
