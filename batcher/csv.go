@@ -32,6 +32,7 @@ type format struct {
 	quote              byte
 	class              [256]byte // what a byte of a text asks for
 	label              string
+	encoding           encoding.Encoding // nil: UTF-8
 	encoder            *encoding.Encoder // nil: UTF-8
 }
 
@@ -54,8 +55,11 @@ func newFormat(c CSV) (*format, error) {
 	for b := utf8.RuneSelf; b < len(f.class); b++ {
 		f.class[b] = notASCII
 	}
-	if f.encoder, err = newEncoder(c.Encoding); err != nil {
+	if f.encoding, err = encodingOf(c.Encoding); err != nil {
 		return nil, err
+	}
+	if f.encoding != nil {
+		f.encoder = f.encoding.NewEncoder()
 	}
 	if f.separator, err = f.encode([]byte{separator}); err != nil {
 		return nil, err
@@ -76,9 +80,9 @@ func oneCharacter(key, s string, otherwise byte) (byte, error) {
 	return s[0], nil
 }
 
-// newEncoder returns nil for UTF-8. Cells are encoded one by one and joined, so
+// encodingOf returns nil for UTF-8. Cells are encoded one by one and joined, so
 // an encoding with a shift state cannot be used.
-func newEncoder(label string) (*encoding.Encoder, error) {
+func encodingOf(label string) (encoding.Encoding, error) {
 	if label == "" {
 		return nil, nil
 	}
@@ -92,7 +96,7 @@ func newEncoder(label string) (*encoding.Encoder, error) {
 	case "iso-2022-jp", "replacement", "x-user-defined":
 		return nil, fmt.Errorf("csv.encoding: files cannot be written in %q", label)
 	}
-	return e.NewEncoder(), nil
+	return e, nil
 }
 
 func (f *format) encode(text []byte) ([]byte, error) {

@@ -230,6 +230,10 @@ func (w *world) ImportEnded(imp Import, r Results, _ time.Duration) {
 	w.ended = append(w.ended, ended{imp, r})
 }
 
+func (w *world) RowsUnmatched(imp Import, rows int64) {
+	w.say("%d rows of %s unmatched", rows, imp.File)
+}
+
 // change rewrites the script while the batcher runs.
 func (w *world) change(script func()) {
 	w.mu.Lock()
