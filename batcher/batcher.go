@@ -107,6 +107,7 @@ func (m Mapping) validate() error {
 type Batcher struct {
 	cfg      Config
 	segment  int
+	atOnce   int // rows in error that are looked for in one reading
 	spool    *spool
 	importer Importer
 	ledger   Ledger
@@ -126,7 +127,7 @@ func New(cfg Config, mappings []Mapping, i Importer, l Ledger, o Observer, rnd *
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	b := &Batcher{cfg: cfg, segment: segmentSize, importer: i, ledger: l, observer: o, byName: map[string]*line{}}
+	b := &Batcher{cfg: cfg, segment: segmentSize, atOnce: replayRows, importer: i, ledger: l, observer: o, byName: map[string]*line{}}
 	b.chance.rnd = rnd
 	for _, m := range mappings {
 		if err := m.validate(); err != nil {

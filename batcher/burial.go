@@ -77,7 +77,7 @@ func (b *burial) add(ctx context.Context, r rowerror.Row) error {
 		return nil
 	}
 	b.replay.rows[r.Key] = &errorRow{reason: reason, row: r}
-	if b.size += lengthOf(r); len(b.replay.rows) >= replayRows || b.size >= replayBytes {
+	if b.size += lengthOf(r); len(b.replay.rows) >= b.batcher.atOnce || b.size >= replayBytes {
 		return b.bury(ctx)
 	}
 	return nil
