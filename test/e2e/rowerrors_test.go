@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,4 +123,37 @@ func header(r *kgo.Record, name string) string {
 		}
 	}
 	return ""
+}
+
+func TestRowsInErrorOfAnAdoptedImportComeBackToo(t *testing.T) {
+	w := newWorld(t, withRules)
+	if err := w.service.RejectRows(sandbox.Rejection{Column: "lastName", Match: "Nemo", Reason: "nobody of this name"}); err != nil {
+		t.Fatal(err)
+	}
+	const sink = head + deadLetters + manyRows
+	yaml := strings.ReplaceAll(sink, "age: 10s", "age: 300ms")
+	nemo := event("customers", "C1", `{"op":"upsert","key":{"customerNumber":"C1"},"attributes":{"lastName":"Nemo"}}`)
+	older := customer("C1", "basic", 1)
+	w.service.Hold()
+	w.produce(older, customer("C2", "basic", 2), nemo)
+	first := w.start(yaml)
+	w.until("the import runs", func() bool { return len(w.service.Executions()) == 1 })
+	first.stop()
+	w.service.Release()
+	w.start(yaml)
+	w.until("the import is confirmed", func() bool { return w.lag("batch", "customers") == 0 })
+
+	var got []string
+	for _, l := range w.dead() {
+		got = append(got, string(l.Value))
+	}
+	if want := []string{string(older.Value), string(nemo.Value)}; !slices.Equal(got, want) {
+		t.Errorf("dead letters: got %q, want all records that came to the row: %q", got, want)
+	}
+	if n := len(w.service.Executions()); n != 1 {
+		t.Errorf("got %d executions, want the one", n)
+	}
+	if _, ok := w.service.Row("customers", "C2"); !ok {
+		t.Error("C2: got no row, want the good one")
+	}
 }
