@@ -100,9 +100,11 @@ func survive(t *testing.T, s *sandbox.Sandbox, client *feed.Client, etl string, 
 	m := testMapping()
 	m.CSV = format
 	m.Columns = []Column{
-		{Header: "k", Section: schemas.Attributes, Name: "k"}, {Header: "a", Section: schemas.Attributes, Name: "a"},
+		{Header: "k", Section: schemas.Attributes, Name: "k"},
+		{Header: "a", Section: schemas.Attributes, Name: "a"},
 		{Header: "list", Section: schemas.Attributes, Name: "list"},
-		{Header: "subscriptions#news", Section: schemas.Subscriptions, Name: "news"}, {Header: "S_tier", Section: schemas.Segments, Name: "tier"},
+		{Header: "subscriptions#news", Section: schemas.Subscriptions, Name: "news"},
+		{Header: "S_tier", Section: schemas.Segments, Name: "tier"},
 	}
 	all := texts(scripts[format.Encoding])
 	var writes []schemas.Write

@@ -45,8 +45,10 @@ var kinds = []struct{ name, attributes, segments, reason string }{
 func withRules(c *sandbox.Config) {
 	strict := tables[0]
 	strict.Fields = []sandbox.Field{
-		{Name: "customerNumber"}, {Name: "emailAddress", Format: sandbox.Email},
-		{Name: "lastName", MaxLength: 16}, {Name: "seq", Type: sandbox.Integer},
+		{Name: "customerNumber"},
+		{Name: "emailAddress", Format: sandbox.Email},
+		{Name: "lastName", MaxLength: 16},
+		{Name: "seq", Type: sandbox.Integer},
 	}
 	c.Tables = []sandbox.Table{strict, tables[1]}
 	c.KeepCalls = 0
@@ -155,5 +157,25 @@ func TestRowsInErrorOfAnAdoptedImportComeBackToo(t *testing.T) {
 	}
 	if _, ok := w.service.Row("customers", "C2"); !ok {
 		t.Error("C2: got no row, want the good one")
+	}
+}
+
+func TestRowsInErrorWithoutADeadLetterTopicHaltTheirPartition(t *testing.T) {
+	w := newWorld(t, withRules)
+	if err := w.service.RejectRows(sandbox.Rejection{Column: "lastName", Match: "Nemo"}); err != nil {
+		t.Fatal(err)
+	}
+	yaml := strings.ReplaceAll(head+manyRows, "age: 10s", "age: 300ms")
+	w.produce(event("customers", "C1", `{"op":"upsert","key":{"customerNumber":"C1"},"attributes":{"lastName":"Nemo"}}`))
+	first := w.start(yaml)
+	w.until("the partition halts", func() bool { return strings.Contains(w.logs.String(), "partition halted") })
+	if got := w.lag("batch", "customers"); got != 1 {
+		t.Errorf("without a dead-letter topic: got a lag of %d, want 1: nothing is dropped", got)
+	}
+	first.stop()
+	w.start(strings.Replace(yaml, "mappings:", deadLetters+"mappings:", 1))
+	w.until("the record is a dead letter", func() bool { return w.lag("batch", "customers") == 0 })
+	if got, n := len(w.dead()), len(w.service.Executions()); got != 1 || n != 1 {
+		t.Errorf("with one: got %d dead letters of %d executions, want the one of the one", got, n)
 	}
 }
