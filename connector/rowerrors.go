@@ -21,9 +21,9 @@ type records struct {
 // Again implements batcher.Records.
 func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher.Claim, each func(w *schemas.Write, at batcher.At) string) error {
 	held := own(claims)
-	spans := source.Spans(held)
-	behind := make([]*source.Claim, len(spans)) // a claim of each span's partition
-	for i, s := range spans {
+	stretches := source.Stretches(held)
+	behind := make([]*source.Claim, len(stretches)) // a claim of each stretch's partition
+	for i, s := range stretches {
 		for _, c := range held {
 			if p := c.Partition(); p.Topic == s.Topic && p.ID == s.Partition {
 				behind[i] = c
@@ -32,7 +32,7 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 	}
 	reading := &lane{which: r.lane.which, router: r.lane.router, decoder: r.decoder()} // the lane's own is at work
 	var letters outbox
-	err := r.lane.source.Reread(ctx, spans, func(i int, record *source.Record) error {
+	err := r.lane.source.Reread(ctx, stretches, func(i int, record *source.Record) error {
 		if behind[i].Apart(record.Offset) {
 			return nil
 		}

@@ -3,45 +3,32 @@ package source
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
-
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Span is records of one partition that were read before.
-type Span struct {
-	Topic     string
-	Partition int32
-	From, To  int64 // offsets from From to before To
+// Stretch is records of one partition that were read before.
+type Stretch struct {
+	Place
+	Span
 }
 
-const (
-	// rereadWait is how long records may take to come.
-	rereadWait = 5 * time.Second
-	// rereadTries is how often none may come, with the broker at hand, before the
-	// rest of a span counts as gone from the log.
-	rereadTries = 3
-)
-
-// Spans are what claims span, each record once, ordered by topic, partition and
-// offset.
-func Spans(claims []*Claim) []Span {
-	var all []Span
+// Stretches are what claims span, each record once, ordered by topic, partition
+// and offset.
+func Stretches(claims []*Claim) []Stretch {
+	var all []Stretch
 	for _, c := range claims {
 		c.p.mu.Lock()
 		span := c.c.Span()
 		c.p.mu.Unlock()
-		all = append(all, Span{c.p.Topic, c.p.ID, span.From, span.To})
+		all = append(all, Stretch{Place{c.p.Topic, c.p.ID}, Span{span.From, span.To}})
 	}
-	slices.SortFunc(all, func(a, b Span) int {
+	slices.SortFunc(all, func(a, b Stretch) int {
 		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.From, b.From))
 	})
 	out := all[:0]
 	for _, s := range all {
-		if n := len(out); n > 0 && out[n-1].Topic == s.Topic && out[n-1].Partition == s.Partition && s.From <= out[n-1].To {
+		if n := len(out); n > 0 && out[n-1].Place == s.Place && s.From <= out[n-1].To {
 			out[n-1].To = max(out[n-1].To, s.To)
 			continue
 		}
@@ -75,83 +62,50 @@ func (c *Claim) Dead() int64 {
 	return c.dead
 }
 
-// Reread reads spans once more, one after the other, beside the group: nothing is
-// committed and no position moves. Records that the log has lost meanwhile are
-// left out. Any error of each ends it.
-func (s *Source) Reread(ctx context.Context, spans []Span, each func(i int, r *Record) error) error {
-	opts, err := s.cfg.Connection.Options()
+// Reread reads stretches once more, one after the other, beside the group: nothing
+// is committed and no position moves. Records that the log has lost meanwhile are
+// left out. An error of each ends it.
+func (s *Source) Reread(ctx context.Context, stretches []Stretch, each func(i int, r *Record) error) error {
+	reader, err := NewReader(s.cfg.Connection)
 	if err != nil {
 		return err
 	}
-	client, err := kgo.NewClient(append(opts,
-		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.KeepControlRecords(), // the last of a span may be one
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.FetchMaxWait(500*time.Millisecond),
-		kgo.FetchMaxBytes(1<<20), kgo.FetchMaxPartitionBytes(1<<20),
-		kgo.MetadataMinAge(time.Second),
-		kgo.WithLogger(clientLog{s.cfg.Log}),
-	)...)
-	if err != nil {
-		return fmt.Errorf("kafka client: %w", err)
+	defer reader.Close()
+	var topics []string
+	for _, st := range stretches {
+		if !slices.Contains(topics, st.Topic) {
+			topics = append(topics, st.Topic)
+		}
 	}
-	defer client.Close()
-	for i, span := range spans {
-		if err := s.rereadSpan(ctx, client, span, func(r *Record) error { return each(i, r) }); err != nil {
-			return fmt.Errorf("read %s[%d] from %d to %d again: %w", span.Topic, span.Partition, span.From, span.To, err)
+	left, err := reader.Spans(ctx, topics...)
+	if err != nil {
+		return err
+	}
+	for i, st := range stretches {
+		if st.From < left[st.Place].From {
+			s.log.Warn("records that were read before are not in the log any more", "topic", st.Topic, "partition", st.Partition, "from", st.From)
+			st.From = left[st.Place].From
+		}
+		if err := reader.reread(ctx, st, func(r *Record) error { return each(i, r) }); err != nil {
+			return fmt.Errorf("read %s from %d to %d again: %w", st.Place, st.From, st.To, err)
 		}
 	}
 	return nil
 }
 
-func (s *Source) rereadSpan(ctx context.Context, client *kgo.Client, span Span, each func(*Record) error) error {
-	client.AddConsumePartitions(map[string]map[int32]kgo.Offset{span.Topic: {span.Partition: kgo.NewOffset().At(span.From)}})
-	defer client.RemoveConsumePartitions(map[string][]int32{span.Topic: {span.Partition}})
-	for silent := 0; silent < rereadTries; {
-		polling, cancel := context.WithTimeout(ctx, rereadWait)
-		fetches := client.PollFetches(polling)
-		cancel()
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err := fetchFailure(fetches); err != nil {
-			return err
-		}
-		records := fetches.Records()
-		if len(records) == 0 {
-			if _, err := s.ends(ctx, []string{span.Topic}); err != nil {
-				return err
-			}
-			silent++
-			continue
-		}
-		silent = 0
-		for _, r := range records {
-			if r.Offset >= span.To {
-				return nil
-			}
-			if isControl(r) || r.Offset < span.From {
-				continue
-			}
-			if err := each(r); err != nil {
-				return err
-			}
-		}
-		if records[len(records)-1].Offset+1 >= span.To {
+func (r *Reader) reread(ctx context.Context, st Stretch, each func(*Record) error) error {
+	if st.From >= st.To {
+		return nil
+	}
+	tail, err := r.Tail(map[Place]int64{st.Place: st.From})
+	if err != nil {
+		return err
+	}
+	defer tail.Close()
+	return tail.Until(ctx, map[Place]int64{st.Place: st.To}, func(record *Record) error {
+		if record.Offset >= st.To {
 			return nil
 		}
-	}
-	s.log.Warn("records that were read before are not in the log any more", "topic", span.Topic, "partition", span.Partition, "before", span.To)
-	return nil
-}
-
-// fetchFailure is what has gone wrong with a fetch, beside that nothing came and
-// that records are gone.
-func fetchFailure(fetches kgo.Fetches) (failure error) {
-	fetches.EachError(func(_ string, _ int32, err error) {
-		if _, lost := errors.AsType[*kgo.ErrDataLoss](err); !lost && !errors.Is(err, context.DeadlineExceeded) {
-			failure = err
-		}
+		return each(record)
 	})
-	return failure
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // reread reads spans again and gives what came as `span: topic/partition@offset`.
-func reread(t *testing.T, m *member, spans ...source.Span) (got []string) {
+func reread(t *testing.T, m *member, spans ...source.Stretch) (got []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -26,6 +26,10 @@ func reread(t *testing.T, m *member, spans ...source.Span) (got []string) {
 	return got
 }
 
+func stretch(topic string, partition int32, from, to int64) source.Stretch {
+	return source.Stretch{Place: source.Place{Topic: topic, Partition: partition}, Span: source.Span{From: from, To: to}}
+}
+
 func TestSpansAreReadAgainOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t, 2, "a", "b")
@@ -34,8 +38,8 @@ func TestSpansAreReadAgainOneAfterTheOther(t *testing.T) {
 	b.produce("a", 1, 10)
 	b.produce("b", 0, 3)
 	b.awaitCommit("a", 0, 10)
-	got := reread(t, m, source.Span{Topic: "a", Partition: 0, From: 2, To: 4}, source.Span{Topic: "a", Partition: 0, From: 7, To: 8},
-		source.Span{Topic: "a", Partition: 1, From: 8, To: 10}, source.Span{Topic: "b", Partition: 0, From: 0, To: 1})
+	got := reread(t, m, stretch("a", 0, 2, 4), stretch("a", 0, 7, 8),
+		stretch("a", 1, 8, 10), stretch("b", 0, 0, 1))
 	want := []string{"0: a/0@2", "0: a/0@3", "1: a/0@7", "2: a/1@8", "2: a/1@9", "3: b/0@0"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -44,7 +48,7 @@ func TestSpansAreReadAgainOneAfterTheOther(t *testing.T) {
 		t.Errorf("committed after reading again: got %d, want 10 as before", got)
 	}
 	stop := errors.New("enough")
-	if err := m.Reread(t.Context(), []source.Span{{Topic: "a", To: 5}}, func(int, *source.Record) error { return stop }); !errors.Is(err, stop) {
+	if err := m.Reread(t.Context(), []source.Stretch{stretch("a", 0, 0, 5)}, func(int, *source.Record) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("got %v, want the reader's own error", err)
 	}
 }
@@ -60,7 +64,7 @@ func TestWhatTheLogHasLostIsLeftOut(t *testing.T) {
 	if _, err := b.admin.DeleteRecords(t.Context(), cut); err != nil {
 		t.Fatal(err)
 	}
-	got := reread(t, m, source.Span{Topic: "a", Partition: 0, From: 3, To: 8}, source.Span{Topic: "a", Partition: 0, From: 0, To: 4})
+	got := reread(t, m, stretch("a", 0, 3, 8), stretch("a", 0, 0, 4))
 	if want := []string{"0: a/0@6", "0: a/0@7"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -81,8 +85,8 @@ func TestClaimsThatTouchAreReadOnce(t *testing.T) {
 	again := zero.Claim(15)
 	again.Extend(30)
 	other := one.Claim(5)
-	got := source.Spans([]*source.Claim{far, other, near, again})
-	want := []source.Span{{Topic: "a", Partition: 0, From: 10, To: 31}, {Topic: "a", Partition: 0, From: 50, To: 51}, {Topic: "a", Partition: 1, From: 5, To: 6}}
+	got := source.Stretches([]*source.Claim{far, other, near, again})
+	want := []source.Stretch{stretch("a", 0, 10, 31), stretch("a", 0, 50, 51), stretch("a", 1, 5, 6)}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
