@@ -90,7 +90,7 @@ func (f *flight) adoptedLife(ctx, send context.Context) error {
 		imp.Attempt++
 		return f.startOver(ctx, send, imp)
 	}
-	if err := f.keepErrors(ctx, imp, results); err != nil {
+	if err := f.reject(ctx, imp, results); err != nil {
 		return err
 	}
 	if f.adopted.Changed || imp.Part < imp.Parts {

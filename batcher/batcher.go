@@ -27,7 +27,10 @@ type Config struct {
 	Parents Parents
 	// Peer is asked about mappings with Both; nil: there are none.
 	Peer Peer
-	Log  *slog.Logger // nil: slog.Default()
+	// Records is asked for what is behind rows in error; nil: their output files
+	// are kept, and that is all.
+	Records Records
+	Log     *slog.Logger // nil: slog.Default()
 }
 
 // Validate names the first key that cannot work.
@@ -61,7 +64,8 @@ type Mapping struct {
 	Columns     []Column // the key's among them
 	CSV         CSV
 	Roll        Roll
-	RetryFailed int // further tries of a file whose execution FAILED
+	RetryFailed int  // further tries of a file whose execution FAILED
+	KeepResults bool // output files are kept, whether they were needed or not
 	Loads       map[schemas.Op]Load
 	Both        bool     // the other lane writes keys of the table too: Other tells of them
 	After       []string // mappings whose rows are loaded first; those without a batch lane count for Parents only
@@ -103,6 +107,7 @@ func (m Mapping) validate() error {
 type Batcher struct {
 	cfg      Config
 	segment  int
+	atOnce   int // rows in error that are looked for in one reading
 	spool    *spool
 	importer Importer
 	ledger   Ledger
@@ -122,7 +127,7 @@ func New(cfg Config, mappings []Mapping, i Importer, l Ledger, o Observer, rnd *
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	b := &Batcher{cfg: cfg, segment: segmentSize, importer: i, ledger: l, observer: o, byName: map[string]*line{}}
+	b := &Batcher{cfg: cfg, segment: segmentSize, atOnce: replayRows, importer: i, ledger: l, observer: o, byName: map[string]*line{}}
 	b.chance.rnd = rnd
 	for _, m := range mappings {
 		if err := m.validate(); err != nil {

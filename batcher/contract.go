@@ -100,7 +100,7 @@ const (
 )
 
 // Results is what the service says about an execution. Counters it does not
-// give are 0.
+// give are 0, InError is -1 then.
 type Results struct {
 	Status Status
 	Reason string // the service's words when Failed
@@ -147,10 +147,24 @@ type Peer interface {
 	Apply(ctx context.Context, mapping string, writes []schemas.Write) error
 }
 
+// Records gives the records back that files were made of.
+type Records interface {
+	// Again reads the records that the claims hold and calls each with every write
+	// of the mapping that they mean for the batch lane: the partitions one after
+	// the other, always in the same order, each in the order of its offsets. The
+	// record of a write for which each says a reason is made a dead letter with it,
+	// as a row that the service put in error. Again returns once all of those are
+	// acknowledged, or with an error after which it may be called again; letters
+	// may repeat then.
+	Again(ctx context.Context, imp Import, claims []Claim, each func(w *schemas.Write, at At) (reason string)) error
+}
+
 // Observer is told when an execution has ended. It may be called from several
 // goroutines and must not block.
 type Observer interface {
 	// ImportEnded reports a Finished or Failed execution; took runs from the
 	// start of its trigger to the poll that saw the end.
 	ImportEnded(imp Import, r Results, took time.Duration)
+	// RowsUnmatched reports rows in error whose records nobody can name.
+	RowsUnmatched(imp Import, rows int64)
 }

@@ -151,6 +151,8 @@ func (o *owner) OutputFiles(context.Context, string, io.Writer) error {
 	return nil
 }
 
+func (o *owner) RowsUnmatched(Import, int64) {}
+
 func (o *owner) ImportEnded(Import, Results, time.Duration) {}
 
 // Wait paces by the slots on record.

@@ -2,11 +2,11 @@ package batcher
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/htmlindex"
 
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -16,9 +16,12 @@ import (
 type CSV struct {
 	Separator   string // one ASCII character
 	Enclosing   string // one ASCII character; doubled inside an enclosed value
-	Encoding    string // a label of the WHATWG encoding standard, e.g. "windows-1252"
+	Encoding    string // see schemas.Encoding
 	Compression string // GZIP | ZIP | NONE
 }
+
+// errAmbiguous says that a text would be read as another one.
+var errAmbiguous = errors.New("the encoding has no character of its own for it")
 
 // What a byte of a text asks for.
 const (
@@ -32,7 +35,9 @@ type format struct {
 	quote              byte
 	class              [256]byte // what a byte of a text asks for
 	label              string
-	encoder            *encoding.Encoder // nil: UTF-8
+	encoding           encoding.Encoding // nil: UTF-8
+	encoder            *encoding.Encoder // likewise
+	decoder            *encoding.Decoder // likewise
 }
 
 func newFormat(c CSV) (*format, error) {
@@ -54,8 +59,11 @@ func newFormat(c CSV) (*format, error) {
 	for b := utf8.RuneSelf; b < len(f.class); b++ {
 		f.class[b] = notASCII
 	}
-	if f.encoder, err = newEncoder(c.Encoding); err != nil {
-		return nil, err
+	if f.encoding, err = schemas.Encoding(c.Encoding); err != nil {
+		return nil, fmt.Errorf("csv.encoding: %w", err)
+	}
+	if f.encoding != nil {
+		f.encoder, f.decoder = f.encoding.NewEncoder(), f.encoding.NewDecoder()
 	}
 	if f.separator, err = f.encode([]byte{separator}); err != nil {
 		return nil, err
@@ -74,25 +82,6 @@ func oneCharacter(key, s string, otherwise byte) (byte, error) {
 		return 0, fmt.Errorf("%s: must be one ASCII character other than a line break, is %q", key, s)
 	}
 	return s[0], nil
-}
-
-// newEncoder returns nil for UTF-8. Cells are encoded one by one and joined, so
-// an encoding with a shift state cannot be used.
-func newEncoder(label string) (*encoding.Encoder, error) {
-	if label == "" {
-		return nil, nil
-	}
-	e, err := htmlindex.Get(label)
-	if err != nil {
-		return nil, fmt.Errorf("csv.encoding: %q is not the label of an encoding", label)
-	}
-	switch name, _ := htmlindex.Name(e); name {
-	case "utf-8":
-		return nil, nil
-	case "iso-2022-jp", "replacement", "x-user-defined":
-		return nil, fmt.Errorf("csv.encoding: files cannot be written in %q", label)
-	}
-	return e.NewEncoder(), nil
 }
 
 func (f *format) encode(text []byte) ([]byte, error) {
@@ -130,6 +119,11 @@ func (f *format) appendCell(dst []byte, field, text string) ([]byte, error) {
 		return dst, nil
 	}
 	encoded, err := f.encode(bytes.Clone(dst[start:]))
+	if err == nil && asks&notASCII != 0 { // some write one character for two
+		if back, _ := f.decoder.Bytes(encoded); !bytes.Equal(back, dst[start:]) {
+			err = errAmbiguous
+		}
+	}
 	if err != nil {
 		return dst[:start], schemas.Invalid(field, "has a character that the file's encoding "+f.label+" cannot write")
 	}

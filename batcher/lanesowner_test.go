@@ -293,7 +293,9 @@ func (o *lanesOwner) Results(_ context.Context, execution string) (Results, erro
 }
 
 func (o *lanesOwner) OutputFiles(context.Context, string, io.Writer) error { return nil }
-func (o *lanesOwner) ImportEnded(Import, Results, time.Duration)           {}
+func (o *lanesOwner) RowsUnmatched(Import, int64)                          {}
+
+func (o *lanesOwner) ImportEnded(Import, Results, time.Duration) {}
 
 // look notes what the other lane has committed, the lock held.
 func (o *lanesOwner) look() {

@@ -126,7 +126,7 @@ func (f *flight) life(ctx, send context.Context) error {
 			}
 			continue
 		}
-		if err := f.keepErrors(ctx, *imp, results); err != nil {
+		if err := f.reject(ctx, *imp, results); err != nil {
 			return err
 		}
 		if len(imports) == 1 {

@@ -15,15 +15,16 @@ import (
 // Suffixes of the files in the spool, beside sealed files named
 // mapping-time-random.operation.csv[.gz|.zip].
 const (
-	journalSuffix = ".journal" // rows of an open file
-	partSuffix    = ".part"    // a file on its way to being sealed
-	failedSuffix  = ".failed"  // kept: the service refused to load it
-	errorsSuffix  = ".errors"  // kept: output files of an import with rows in error
+	journalSuffix   = ".journal"   // rows of an open file
+	partSuffix      = ".part"      // a file on its way to being sealed
+	failedSuffix    = ".failed"    // kept: the service refused to load it
+	errorsSuffix    = ".errors"    // kept: output files of an import, because they were asked for or do not tell all rows in error
+	unmatchedSuffix = ".unmatched" // kept: rows in error that no record was found for
 )
 
 // ours matches every name this package gives; the first group is the mapping.
 // What does not match is never touched.
-var ours = regexp.MustCompile(`^(.+)-\d{8}T\d{6}Z-[a-z2-7]{6}(?:\.journal|\.(?:upsert|patch|create|delete)\d*\.csv(?:\.gz|\.zip)?(?:\.part|\.failed|\.errors|\.errors\.part)?)$`)
+var ours = regexp.MustCompile(`^(.+)-\d{8}T\d{6}Z-[a-z2-7]{6}(?:\.journal|\.(?:upsert|patch|create|delete)\d*\.csv(?:\.gz|\.zip)?(?:\.failed|(?:\.errors|\.unmatched)?(?:\.part)?))$`)
 
 // spool is the directory of files and what they take on disk. One process owns
 // it at a time.
@@ -78,7 +79,7 @@ func (s *spool) sweep() error {
 }
 
 func isKept(name string) bool {
-	return strings.HasSuffix(name, failedSuffix) || strings.HasSuffix(name, errorsSuffix)
+	return strings.HasSuffix(name, failedSuffix) || strings.HasSuffix(name, errorsSuffix) || strings.HasSuffix(name, unmatchedSuffix)
 }
 
 func (s *spool) path(name string) string { return filepath.Join(s.dir, name) }
@@ -104,6 +105,16 @@ func (s *spool) seal(file *os.File, name string) (size int64, err error) {
 	}
 	s.resize(name, info.Size())
 	return info.Size(), syncDir(s.dir)
+}
+
+// end keeps a file under its final name, or drops it.
+func (s *spool) end(file *os.File, name string, keep bool) error {
+	if keep {
+		_, err := s.seal(file, name)
+		return err
+	}
+	_ = errors.Join(file.Close(), os.Remove(file.Name())) // the next start sweeps what stays
+	return nil
 }
 
 func (s *spool) rename(from, to string) error {

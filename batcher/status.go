@@ -38,6 +38,7 @@ const (
 	Recording  Step = "recording"               // the ledger is being told the execution
 	Importing  Step = "importing"               // the service is at work
 	Fetching   Step = "fetching errors"         // rows were in error, their file is being fetched
+	Burying    Step = "burying rows in error"   // their records are read again and become dead letters
 	Settling   Step = "settling"                // it ended; keys that both lanes wrote are brought to their newest state
 	Confirming Step = "confirming"              // the offsets are being committed
 	Halting    Step = "halted"                  // waiting for Release

@@ -209,52 +209,6 @@ func (f *flight) setHalted(reason string) {
 	f.halted = reason
 }
 
-// keepErrors fetches the output files of an import with rows in error and keeps
-// them beside the spool's files.
-func (f *flight) keepErrors(ctx context.Context, imp Import, r Results) error {
-	log := f.log.With("file", imp.File, "execution", imp.Execution)
-	if r.InError == 0 {
-		log.Info("import finished", "read", r.Read, "inserted", r.Inserted, "updated", r.Updated, "deleted", r.Deleted)
-		return nil
-	}
-	log.Warn("import finished with rows in error", "read", r.Read, "in_error", r.InError)
-	f.enter(Fetching, imp)
-	for n := 0; ; n++ {
-		err := f.fetchErrors(ctx, imp)
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		var least time.Duration
-		if failure, ok := errors.AsType[Failure](err); ok {
-			if !failure.Transient() {
-				log.Error("fetch output files: refused, the rows in error are known by their number only; does the ETL generate error files?", "err", err)
-				return nil
-			}
-			least = failure.RetryAfter()
-		}
-		log.Warn("fetch output files: trying again", "err", err)
-		if err := pause(ctx, f.backoff(f.batcher.cfg.Retry, n, least)); err != nil {
-			return err
-		}
-	}
-}
-
-func (f *flight) fetchErrors(ctx context.Context, imp Import) error {
-	name := imp.File + errorsSuffix
-	file, err := f.batcher.spool.create(name + partSuffix)
-	if err != nil {
-		return err
-	}
-	if err := f.batcher.importer.OutputFiles(ctx, imp.Execution, file); err != nil {
-		return errors.Join(err, file.Close(), os.Remove(file.Name()))
-	}
-	_, err = f.batcher.spool.seal(file, name)
-	return err
-}
-
 func (f *flight) confirm(send context.Context, imp Import) error {
 	f.enter(Confirming, imp)
 	return f.commit(send, "confirm", imp, f.batcher.ledger.Confirm)

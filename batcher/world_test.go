@@ -3,6 +3,7 @@ package batcher
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -36,9 +37,14 @@ type world struct {
 	polls    []error       // scripted poll errors, then none
 	unfit    error         // what the ledger answers
 	outputs  error         // what operation 12 answers
+	lenient  bool          // writes may be no rows
+	atOnce   int           // rows in error that are looked for in one reading; 0: as ever
+	files    string        // the output files that it gives
+	unread   error         // what the log answers once when records are read again
 
 	mu         sync.Mutex
 	lines      []string
+	log        []schemas.Write // from offset 100 on
 	executions int
 	polled     int
 	ended      []ended
@@ -74,18 +80,27 @@ func (w *world) open(cfg Config, mappings ...Mapping) {
 	w.t.Helper()
 	cfg.Dir, cfg.MaxBytes = w.dir, 1<<20
 	cfg.Poll, cfg.Retry = Backoff{2 * time.Second, time.Minute}, Backoff{time.Second, 30 * time.Second}
+	cfg.Records = w
 	cfg.Grace, cfg.Log = 25*time.Second, slog.New(slog.DiscardHandler)
 	b, err := New(cfg, mappings, w, w, w, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	if w.atOnce > 0 {
+		b.atOnce = w.atOnce
 	}
 	w.b = b
 }
 
 func (w *world) append(writes ...schemas.Write) {
 	w.t.Helper()
+	w.log = writes
 	for i := range writes {
-		if err := w.b.Append("customers", writes[i], w.p, int64(100+i)); err != nil {
+		err := w.b.Append("customers", writes[i], w.p, int64(100+i))
+		if _, invalid := errors.AsType[*schemas.ValueError](err); invalid && w.lenient {
+			continue
+		}
+		if err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -225,12 +240,29 @@ func (w *world) OutputFiles(ctx context.Context, execution string, to io.Writer)
 	if w.outputs != nil {
 		return w.outputs
 	}
-	_, err := io.WriteString(to, "row 1 is wrong")
+	_, err := io.WriteString(to, cmp.Or(w.files, "row 1 is wrong"))
 	return err
 }
 
 func (w *world) ImportEnded(imp Import, r Results, _ time.Duration) {
 	w.ended = append(w.ended, ended{imp, r})
+}
+
+func (w *world) Again(_ context.Context, imp Import, _ []Claim, each func(w *schemas.Write, at At) string) error {
+	w.mu.Lock()
+	err := w.unread
+	w.unread = nil
+	w.mu.Unlock()
+	for i := range w.log {
+		if reason := each(&w.log[i], At{0, int64(100 + i)}); reason != "" {
+			w.say("bury %d of %s: %s", 100+i, imp.Execution, reason)
+		}
+	}
+	return err
+}
+
+func (w *world) RowsUnmatched(imp Import, rows int64) {
+	w.say("%d rows of %s unmatched", rows, imp.File)
 }
 
 // change rewrites the script while the batcher runs.

@@ -58,9 +58,13 @@ func (i importer) Results(ctx context.Context, execution string) (batcher.Result
 		return batcher.Results{}, err
 	}
 	c := r.Counters
+	inError := c.InError // Unsaid: only the output files tell
+	if r.Status != feed.Finished {
+		inError = 0
+	}
 	return batcher.Results{
 		Status: batcher.Status(r.Status), Reason: r.Error,
-		Read: max(c.Read, 0), InError: max(c.InError, 0),
+		Read: max(c.Read, 0), InError: inError,
 		Inserted: max(c.Inserted, 0), Updated: max(c.Updated, 0), Deleted: max(c.Deleted, 0),
 	}, nil
 }
@@ -99,7 +103,7 @@ func (l ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batche
 		return err
 	}
 	for _, c := range held {
-		l.lane.metrics.records.WithLabelValues(c.Topic(), outcomeConfirmed).Add(float64(c.Records()))
+		l.lane.metrics.records.WithLabelValues(c.Topic(), outcomeConfirmed).Add(float64(max(c.Records()-c.Dead(), 0)))
 	}
 	return nil
 }

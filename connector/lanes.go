@@ -153,6 +153,7 @@ func (s *Sink) openFiles(l *lane) error {
 		Gate:     s.pacing,
 		Parents:  s.parents,
 		Peer:     s.peer,
+		Records:  records{l, func() schemas.Decoder { return schemas.NewJSON() }},
 		Log:      s.log,
 	}, mappings, importer{s.client, zones, l.leased}, ledger{l, s.pacing}, observer{s}, s.chance())
 	if err != nil {
@@ -179,6 +180,7 @@ func batchMapping(m *router.Compiled) batcher.Mapping {
 		CSV:         batcher.CSV(im.CSV),
 		Roll:        batcher.Roll{Rows: im.Roll.Rows, Bytes: int64(im.Roll.Bytes), Age: im.Roll.Age},
 		RetryFailed: im.RetryFailed,
+		KeepResults: im.KeepResults,
 		After:       m.Config.After,
 		Both:        both(m),
 		Loads:       map[schemas.Op]batcher.Load{},
@@ -222,7 +224,11 @@ func (o observer) ImportEnded(imp batcher.Import, r batcher.Results, took time.D
 	o.s.metrics.imports.WithLabelValues(imp.Mapping, imp.Mode, string(r.Status)).Inc()
 	o.s.metrics.importTime.WithLabelValues(imp.Mapping).Observe(took.Seconds())
 	if r.Status == batcher.Finished {
-		o.s.metrics.writes.WithLabelValues(imp.Mapping, schemas.Batch.String(), imp.Op.String(), "applied").Add(float64(max(imp.Rows-r.InError, 0)))
-		o.s.metrics.writes.WithLabelValues(imp.Mapping, schemas.Batch.String(), imp.Op.String(), "rejected").Add(float64(r.InError))
+		o.s.metrics.writes.WithLabelValues(imp.Mapping, schemas.Batch.String(), imp.Op.String(), "applied").Add(float64(max(imp.Rows-max(r.InError, 0), 0)))
+		o.s.metrics.writes.WithLabelValues(imp.Mapping, schemas.Batch.String(), imp.Op.String(), "rejected").Add(float64(max(r.InError, 0)))
 	}
+}
+
+func (o observer) RowsUnmatched(imp batcher.Import, rows int64) {
+	o.s.metrics.unmatched.WithLabelValues(imp.Mapping).Add(float64(rows))
 }

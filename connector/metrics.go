@@ -14,6 +14,7 @@ type metrics struct {
 	duration    *prometheus.HistogramVec
 	imports     *prometheus.CounterVec
 	importTime  *prometheus.HistogramVec
+	unmatched   *prometheus.CounterVec
 	deadLetters *prometheus.CounterVec
 }
 
@@ -51,12 +52,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help:    "Time of an import from its trigger to its result.",
 			Buckets: prometheus.ExponentialBuckets(1, 3, 11),
 		}, []string{"mapping"}),
+		unmatched: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "feedsink_import_rows_unmatched_total",
+			Help: "Rows that the service put in error and no record was found for: there is no dead letter of them, what is known of them is kept in the spool.",
+		}, []string{"mapping"}),
 		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "feedsink_dead_letters_total",
 			Help: "Records that Kafka acknowledged in the dead-letter topic, by reason.",
 		}, []string{"topic", "reason"}),
 	}
-	reg.MustRegister(m.records, m.writes, m.duration, m.imports, m.importTime, m.deadLetters)
+	reg.MustRegister(m.records, m.writes, m.duration, m.imports, m.importTime, m.unmatched, m.deadLetters)
 	return m
 }
 

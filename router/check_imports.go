@@ -7,8 +7,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/text/encoding/htmlindex"
-
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -127,17 +125,15 @@ func (s *scope) filled(path string, col *CSVColumn) {
 func (s *scope) csv() {
 	csv := s.m.Imports.CSV
 	for _, mark := range []struct{ path, text string }{{"separator", csv.Separator}, {"enclosing", csv.Enclosing}} {
-		if mark.text != "" && (utf8.RuneCountInString(mark.text) != 1 || strings.ContainsAny(mark.text, "\r\n\x00\uFFFD")) {
-			s.problem("imports.csv."+mark.path, "", "%q: one character, not a line break", mark.text)
+		if mark.text != "" && (len(mark.text) != 1 || mark.text[0] >= utf8.RuneSelf || strings.ContainsAny(mark.text, "\r\n\x00")) {
+			s.problem("imports.csv."+mark.path, "", "%q: one ASCII character, not a line break", mark.text)
 		}
 	}
 	if csv.Separator != "" && csv.Separator == csv.Enclosing {
 		s.problem("imports.csv.enclosing", "", "%q is the separator too", csv.Enclosing)
 	}
-	if csv.Encoding != "" {
-		if _, err := htmlindex.Get(csv.Encoding); err != nil {
-			s.problem("imports.csv.encoding", "write an encoding's name such as UTF-8 or ISO-8859-1", "unknown encoding %q", csv.Encoding)
-		}
+	if _, err := schemas.Encoding(csv.Encoding); err != nil {
+		s.problem("imports.csv.encoding", "write an IANA name such as UTF-8 or ISO-8859-1", "%v", err)
 	}
 	if words := []string{"GZIP", "ZIP", "NONE"}; csv.Compression != "" && !slices.Contains(words, csv.Compression) {
 		s.problem("imports.csv.compression", suggest(csv.Compression, words...), "unknown compression %q", csv.Compression)

@@ -107,7 +107,8 @@ type Imports struct {
 	SlotsPerDay int      `yaml:"slotsPerDay"`
 	Reserve     int      `yaml:"reserve"`
 	RetryFailed int      `yaml:"retryFailed"`
-	Timezone    string   `yaml:"timezone"` // IANA name; the calendar the day's slots follow
+	KeepResults bool     `yaml:"keepResults"` // output files stay in the spool
+	Timezone    string   `yaml:"timezone"`    // IANA name; the calendar the day's slots follow
 }
 
 // Import names the triggered ETL that loads one kind of file.

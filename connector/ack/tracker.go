@@ -55,6 +55,10 @@ func (t *Tracker) Done(offset int64) bool {
 	return offset < t.next || t.done.Contains(offset)
 }
 
+// Apart reports whether the record at offset, though some claim spans it, was
+// confirmed by itself: the claim does not hold it.
+func (t *Tracker) Apart(offset int64) bool { return t.done.Contains(offset) }
+
 // Track makes the record at offset pending in e. Offsets must ascend from call
 // to call and be at or beyond Next.
 func (t *Tracker) Track(e *Entry, offset int64) {

@@ -103,7 +103,8 @@ func (p *Partition) Live() bool {
 type Claim struct {
 	p         *Partition
 	c         *ack.Claim
-	importing bool // its file is sealed; guarded by p.mu
+	importing bool  // its file is sealed; guarded by p.mu
+	dead      int64 // records that have become dead letters; guarded by p.mu
 }
 
 // Claim holds the watermark at offset until the claim is confirmed.

@@ -157,6 +157,7 @@ func (r *Reader) Tail(from map[Place]int64) (*Tail, error) {
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), // what a producer took back never happened
 		kgo.KeepControlRecords(),                     // they may be a partition's last
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),  // a gap must show
+		kgo.MetadataMinAge(time.Second),              // a leader that moves is found before silence means anything
 		kgo.FetchMaxWait(fetchWait),
 		kgo.FetchMaxBytes(8 << 20), kgo.FetchMaxPartitionBytes(1 << 20),
 	}, r.opts...)...)
@@ -176,6 +177,9 @@ const (
 	// its end although its last record did not come: it may be one of a
 	// transaction that was aborted, or compacted away. It spans many fetches.
 	quiet = 3 * time.Second
+	// quiets is how often in a row that has to be so, the partitions' leaders
+	// being at hand each time: leaders move.
+	quiets = 3
 )
 
 // Until reads each of the partitions up to its end as given, and calls each for
@@ -188,7 +192,7 @@ func (t *Tail) Until(ctx context.Context, ends map[Place]int64, each func(*Recor
 			missing[p] = true
 		}
 	}
-	for len(missing) > 0 {
+	for silences := 0; len(missing) > 0; {
 		polling, cancel := context.WithTimeout(ctx, quiet)
 		fetches := t.client.PollFetches(polling)
 		silent := polling.Err() != nil && fetches.NumRecords() == 0
@@ -197,8 +201,11 @@ func (t *Tail) Until(ctx context.Context, ends map[Place]int64, each func(*Recor
 			return ctx.Err()
 		}
 		if silent {
-			if err := t.reachable(ctx); err != nil {
+			if err := t.reachable(ctx, missing); err != nil {
 				return err
+			}
+			if silences++; silences < quiets {
+				continue
 			}
 			for p := range missing {
 				t.next[p] = max(t.next[p], ends[p])
@@ -208,6 +215,7 @@ func (t *Tail) Until(ctx context.Context, ends map[Place]int64, each func(*Recor
 		if err := fetchFailure(fetches); err != nil {
 			return err
 		}
+		silences = 0
 		for it := fetches.RecordIter(); !it.Done(); {
 			r := it.Next()
 			p := Place{r.Topic, r.Partition}
@@ -224,11 +232,19 @@ func (t *Tail) Until(ctx context.Context, ends map[Place]int64, each func(*Recor
 	return nil
 }
 
-// reachable tells silence from a broker that cannot be reached.
-func (t *Tail) reachable(ctx context.Context) error {
+// reachable tells silence from leaders that cannot be reached.
+func (t *Tail) reachable(ctx context.Context, places map[Place]bool) error {
+	var topics []string
+	for p := range places {
+		topics = append(topics, p.Topic)
+	}
 	asking, cancel := context.WithTimeout(ctx, quiet)
 	defer cancel()
-	if err := t.client.Ping(asking); err != nil {
+	ends, err := kadm.NewClient(t.client).ListEndOffsets(asking, topics...)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
 		return fmt.Errorf("no records and no answer from the brokers: %w", err)
 	}
 	return nil

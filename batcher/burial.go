@@ -1,0 +1,168 @@
+package batcher
+
+import (
+	"cmp"
+	"context"
+	"encoding/csv"
+	"errors"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/feedsink/feedsink/batcher/rowerror"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+const (
+	// replayRows is how many rows in error are looked for at once, and
+	// replayBytes how long they may be together: more take another reading.
+	replayRows  = 100_000
+	replayBytes = 32 << 20
+)
+
+// unexplained is the reason of a row of which the service gives none.
+const unexplained = "the service put the row in error and gave no reason"
+
+// burial makes dead letters of the records behind one file's rows in error.
+type burial struct {
+	*flight
+	imp    Import
+	replay replay
+	size   int   // of the replay's rows, in bytes
+	rows   int64 // in error, as the output files have them
+
+	matched int64    // rows whose records are dead letters, or that need none
+	kept    *os.File // rows that match no record; nil: none yet
+	out     *csv.Writer
+	headed  []string // the header that kept was given last
+}
+
+func (b *burial) run(ctx context.Context, outputs *os.File) error {
+	err := rowerror.Read(outputs, b.outputFormat(), func(r rowerror.Row) error { return b.add(ctx, r) })
+	return errors.Join(err, b.bury(ctx)) // what could be read is buried all the same
+}
+
+func (b *burial) outputFormat() rowerror.Format {
+	format := b.line.rows.format
+	out := rowerror.Format{
+		Separator: cmp.Or(b.CSV.Separator, ",")[0], Enclosing: format.quote, Encoding: format.encoding,
+		Key: b.Columns[b.line.rows.key].Header, File: b.imp.File,
+	}
+	for _, c := range b.Columns {
+		out.Columns = append(out.Columns, c.Header)
+	}
+	return out
+}
+
+// nothingToDelete matches the words of a service that puts a DELETE row in error
+// because there is nothing to delete.
+var nothingToDelete = regexp.MustCompile(`(?i)not[ _-]?found|does[ _-]?n[o']t[ _-]?exist|not[ _-]?there|no (such|matching|profile|record|row)`)
+
+func (b *burial) add(ctx context.Context, r rowerror.Row) error {
+	b.rows++
+	if b.imp.Op == schemas.Delete && nothingToDelete.MatchString(r.Reason) {
+		b.matched++ // it is as it was to be
+		return nil
+	}
+	reason := cmp.Or(r.Reason, unexplained)
+	if r.Key == "" {
+		return b.keep(r)
+	}
+	if row := b.replay.rows[r.Key]; row != nil { // one line for each value that is wrong
+		b.rows--
+		if !strings.Contains(row.reason, reason) && len(row.reason) < 2000 {
+			row.reason += "; " + reason
+		}
+		return nil
+	}
+	b.replay.rows[r.Key] = &errorRow{reason: reason, row: r}
+	if b.size += lengthOf(r); len(b.replay.rows) >= b.batcher.atOnce || b.size >= replayBytes {
+		return b.bury(ctx)
+	}
+	return nil
+}
+
+func lengthOf(r rowerror.Row) (n int) {
+	for _, cell := range r.Cells {
+		n += len(cell)
+	}
+	return n + len(r.Reason)
+}
+
+// bury reads the records behind the rows at hand and makes dead letters of them.
+func (b *burial) bury(ctx context.Context) error {
+	if len(b.replay.rows) == 0 {
+		return nil
+	}
+	if err := b.again(ctx, func(w *schemas.Write, at At) string {
+		b.replay.trace(w, at)
+		return ""
+	}, b.replay.reset); err != nil {
+		return err
+	}
+	if err := b.again(ctx, b.replay.reason, func() {}); err != nil {
+		return err
+	}
+	for _, row := range b.replay.rows {
+		if row.found {
+			b.matched++
+		} else if err := b.keep(row.row); err != nil {
+			return err
+		}
+	}
+	clear(b.replay.rows)
+	b.size = 0
+	return nil
+}
+
+// again reads the generation's records, again and again while that fails.
+func (b *burial) again(ctx context.Context, each func(w *schemas.Write, at At) string, begin func()) error {
+	return b.patiently(ctx, "read the records behind rows in error", func(ctx context.Context) error {
+		begin()
+		return b.batcher.cfg.Records.Again(ctx, b.imp, b.generation.claims, func(w *schemas.Write, at At) string {
+			if b.replay.rows[w.Key] == nil || !b.fits(w) {
+				return ""
+			}
+			return each(w, at)
+		})
+	})
+}
+
+// fits reports whether the write has become a row, and not a dead letter at once.
+func (l *line) fits(w *schemas.Write) bool {
+	if _, ok := l.Loads[w.Op]; !ok {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, err := l.rows.appendEntry(nil, w)
+	return err == nil
+}
+
+// keep writes a row that matches no record to a file for a person to look at.
+func (b *burial) keep(r rowerror.Row) error {
+	if b.kept == nil {
+		file, err := b.batcher.spool.create(b.imp.File + unmatchedSuffix + partSuffix)
+		if err != nil {
+			return err
+		}
+		b.kept, b.out = file, csv.NewWriter(file)
+	}
+	if !slices.Equal(b.headed, r.Header) {
+		b.headed = r.Header
+		if err := b.out.Write(r.Header); err != nil {
+			return err
+		}
+	}
+	return b.out.Write(r.Cells)
+}
+
+// close gives the file of unmatched rows its name.
+func (b *burial) close() {
+	if b.kept == nil {
+		return
+	}
+	b.out.Flush()
+	b.end(b.kept, b.imp.File+unmatchedSuffix, true)
+}

@@ -1,0 +1,151 @@
+package batcher
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// rejecting is a world in which the first execution has rows in error.
+func rejecting(t *testing.T, inError int64, files string) *world {
+	w := newWorld(t)
+	w.results = []Results{{Status: Finished, InError: inError}}
+	w.files = files
+	return w
+}
+
+// buried runs writes through an import and returns what follows its first poll.
+func (w *world) buried(m Mapping, writes ...schemas.Write) []string {
+	w.t.Helper()
+	w.start(m)
+	w.append(writes...)
+	time.Sleep(2 * time.Hour)
+	var lines []string
+	polled := false
+	for _, line := range w.transcript() {
+		_, what, _ := strings.Cut(line, " ")
+		if polled && !strings.HasPrefix(what, "output files") {
+			lines = append(lines, what)
+		}
+		polled = polled || strings.HasPrefix(what, "poll e1: FINISHED")
+	}
+	return lines
+}
+
+func TestRowsInErrorAreBuriedBeforeTheImportIsConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := rejecting(t, 1, "k,a,b,error\n1,x,,a: too long\n")
+		got := w.buried(testMapping(), write(schemas.Upsert, "1", "a", "x"), write(schemas.Upsert, "2", "a", "y"))
+		wantLines(t, got, `bury 100 of e1: a: too long`, `confirm upsert 1/1 attempt 1 "e1" holds 100-101`)
+		w.wantSpool()
+	})
+}
+
+func TestRecordsOfARowShareItsFate(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		writes []schemas.Write
+		want   []string
+	}{
+		{"what an upsert replaced and what was merged into it", []schemas.Write{
+			write(schemas.Upsert, "1", "a", "x"), write(schemas.Upsert, "1", "a", "y"), write(schemas.Patch, "1", "b", "z"),
+		}, []string{"bury 100 of e1: bad", "bury 101 of e1: bad", "bury 102 of e1: bad"}},
+		{"not what a row of another file holds", []schemas.Write{
+			write(schemas.Upsert, "1", "a", "x"), write(schemas.Upsert, "2"), write(schemas.Create, "1", "a", "y"), write(schemas.Patch, "1", "b", "z"),
+		}, []string{"bury 100 of e1: bad"}},
+		{"not what never became a row", []schemas.Write{
+			write(schemas.Upsert, "1", "a", "x"), {Op: schemas.Upsert, Key: "1", Cells: []schemas.Cell{{
+				Section: schemas.Attributes, Name: "a", Value: schemas.ObjectValue(nil),
+			}}},
+		}, []string{"bury 100 of e1: bad"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := rejecting(t, 1, "k,error\n1,bad\n")
+				w.lenient = true
+				var got []string
+				for _, line := range w.buried(testMapping(), tc.writes...) {
+					if strings.HasPrefix(line, "bury") {
+						got = append(got, line)
+					}
+				}
+				wantLines(t, got, tc.want...)
+			})
+		})
+	}
+}
+
+func TestEveryRowInErrorIsLookedForWhateverTheirNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := rejecting(t, 3, "k,error\n1,bad\n2,bad\n3,bad\n")
+		w.unread = errDisconnected
+		w.atOnce = 2
+		got := w.buried(testMapping(), write(schemas.Upsert, "1"), write(schemas.Upsert, "2"), write(schemas.Upsert, "3"), write(schemas.Upsert, "4"))
+		wantLines(t, got, "bury 100 of e1: bad", "bury 101 of e1: bad", "bury 102 of e1: bad", `confirm upsert 1/1 attempt 1 "e1" holds 100-103`)
+	})
+}
+
+func TestRowsThatMatchNoRecordAreKeptAndCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := rejecting(t, 4, "k,a,error\n1,x,bad\nnobody,\"y,z\",bad\n,,bad\n")
+		got := w.buried(testMapping(), write(schemas.Upsert, "1", "a", "x"))
+		wantLines(t, got, "bury 100 of e1: bad", "3 rows of customers-*.upsert.csv.gz unmatched", `confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
+		w.wantSpool("customers-*.upsert.csv.gz.errors", "customers-*.upsert.csv.gz.unmatched")
+		if got, want := w.content(".unmatched"), "k,a,error\n,,bad\nnobody,\"y,z\",bad\n"; got != want {
+			t.Errorf("unmatched rows: got %q, want %q", got, want)
+		}
+	})
+}
+
+func TestOutputFilesAreAskedWhereTheCountersAreSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := rejecting(t, -1, "k,error\n1,\n")
+		got := w.buried(testMapping(), write(schemas.Upsert, "1"))
+		wantLines(t, got, "bury 100 of e1: "+unexplained, `confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
+		w.wantSpool()
+	})
+}
+
+func TestOutputFilesStayIfTheyAreAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := rejecting(t, 0, "k,result\n1,INSERTED\n")
+		m := testMapping()
+		m.KeepResults = true
+		wantLines(t, w.buried(m, write(schemas.Upsert, "1")), `confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
+		w.wantSpool("customers-*.upsert.csv.gz.errors")
+	})
+}
+
+func TestADeleteThatFindsNothingIsNoError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := rejecting(t, 2, "k,error\n1,profile not found\n2,locked\n")
+		got := w.buried(testMapping(), write(schemas.Delete, "1"), write(schemas.Delete, "2"))
+		wantLines(t, got, "bury 101 of e1: locked", `confirm delete 1/1 attempt 1 "e1" holds 100-101`)
+	})
+}
+
+func wantLines(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+// content is the one file of the spool with that suffix.
+func (w *world) content(suffix string) string {
+	w.t.Helper()
+	names, err := filepath.Glob(filepath.Join(w.dir, "*"+suffix))
+	if err != nil || len(names) != 1 {
+		w.t.Fatalf("files *%s: got %q, %v, want one", suffix, names, err)
+	}
+	text, err := os.ReadFile(names[0])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(text)
+}

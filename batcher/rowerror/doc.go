@@ -1,0 +1,8 @@
+// Package rowerror reads the output files of an import (operation 12): which
+// rows are in error, by the value of their key column, and why.
+//
+// What the files look like the interface leaves open. They are told by content:
+// CSV, GZIP or a ZIP of several; rows in error apart from accepted ones by the
+// names of files and columns. The package knows CSV and words. It knows nothing
+// about imports, Kafka, or what becomes of a row.
+package rowerror

@@ -1,0 +1,83 @@
+package rowerror
+
+import "strings"
+
+// layout is what the columns of one file mean.
+type layout struct {
+	key      int   // -1: there is none
+	reasons  []int // columns that say why
+	outcome  int   // column that says what became of a row; -1: none
+	accepted bool  // its rows are not in error unless their columns say so
+}
+
+// Parts of names and outcomes, in lower case.
+var (
+	errorWords   = []string{"error", "reject", "refus", "invalid", "fail"}
+	resultWords  = []string{"result", "success", "accept", "integrat", "loaded"}
+	outcomeWords = []string{"result", "status", "outcome", "state"}
+	reasonWords  = append([]string{"reason", "message", "cause", "code", "detail", "comment", "description"}, errorWords...)
+	goodWords    = append([]string{"insert", "creat", "updat", "delet", "ok", "not_found", "ignored"}, resultWords...)
+)
+
+// layout tells a file of rows in error from one of accepted rows: by its name,
+// else by the columns that the service has added.
+func (f Format) layout(name string, header []string) layout {
+	l := layout{key: column(header, f.Key), outcome: -1}
+	for i, h := range header {
+		switch {
+		case column(f.Columns, strings.TrimSpace(h)) >= 0:
+		case last(h, reasonWords) >= 0:
+			l.reasons = append(l.reasons, i)
+		case last(h, outcomeWords) >= 0:
+			l.outcome = i
+		}
+	}
+	name = name[strings.LastIndexAny(name, `/\`)+1:]
+	if stem, _, _ := strings.Cut(f.File, ".csv"); stem != "" {
+		name = strings.ReplaceAll(name, stem, "")
+	}
+	switch bad, good := last(name, errorWords), last(name, resultWords); {
+	case bad > good:
+	case good > bad:
+		l.accepted = true
+	default:
+		l.accepted = l.outcome >= 0
+	}
+	return l
+}
+
+// last is where the last of the words begins in the text; -1: none is there.
+func last(text string, words []string) int {
+	text = strings.ToLower(text)
+	at := -1
+	for _, word := range words {
+		at = max(at, strings.LastIndex(text, word))
+	}
+	return at
+}
+
+func (l layout) inError(cells []string) bool {
+	if !l.accepted {
+		return true
+	}
+	if l.outcome < 0 || l.outcome >= len(cells) {
+		return false
+	}
+	outcome := cells[l.outcome]
+	return last(outcome, errorWords) >= 0 || l.reason(cells) != "" && last(outcome, goodWords) < 0
+}
+
+// maxReason bounds a reason in characters.
+const maxReason = 500
+
+// reason joins what the columns say: `TOO_LONG: longer than 255 characters`.
+func (l layout) reason(cells []string) string {
+	var said []string
+	for _, i := range l.reasons {
+		if i < len(cells) && cells[i] != "" {
+			said = append(said, cells[i])
+		}
+	}
+	text := []rune(strings.Join(said, ": "))
+	return string(text[:min(len(text), maxReason)])
+}

@@ -1,0 +1,160 @@
+package rowerror
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+)
+
+var customers = Format{
+	Separator: ',', Enclosing: '"', Key: "customerNumber",
+	Columns: []string{"customerNumber", "name", "status"}, File: "errors-1.upsert.csv.gz",
+}
+
+// read gives the rows in error as `key: reason`.
+func read(t *testing.T, f Format, content []byte) (rows []string, err error) {
+	t.Helper()
+	err = Read(bytes.NewReader(content), f, func(r Row) error {
+		rows = append(rows, r.Key+": "+r.Reason)
+		return nil
+	})
+	return rows, err
+}
+
+func gzipped(t *testing.T, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func zipped(t *testing.T, namesAndTexts ...string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for i := 0; i < len(namesAndTexts); i += 2 {
+		w, err := z.Create(namesAndTexts[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(namesAndTexts[i+1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestRowsInErrorAreToldInEveryShape(t *testing.T) {
+	const plain = "customerNumber,name,status,error\nC1,Ada,OK,name: too long\nC2,\"a,\"\"b\"\"\nc\",x,\n"
+	want := []string{"C1: name: too long", "C2: "}
+	semicolons, err := charmap.ISO8859_1.NewEncoder().String("customerNumber;name;reason\r\nC1;Zoë;trop long: é\r\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	latin := customers
+	latin.Separator, latin.Encoding = ';', charmap.ISO8859_1
+	wide := customers
+	wide.Encoding = unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
+	utf16, err := wide.Encoding.NewEncoder().String(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name    string
+		format  Format
+		content []byte
+		want    []string
+	}{
+		{"CSV", customers, []byte(plain), want},
+		{"GZIP", customers, gzipped(t, plain), want},
+		{"ZIP", customers, zipped(t, "out/x-error.csv", plain), want},
+		{"GZIP in a ZIP", customers, zipped(t, "x.csv.gz", string(gzipped(t, plain))), want},
+		{"byte order mark", latin, []byte("\ufeff" + plain), want},
+		{"UTF-16", wide, []byte(utf16), want},
+		{"the definition's separator and encoding", latin, []byte(semicolons), []string{"C1: trop long: é"}},
+		{"another separator", customers, []byte("customerNumber;name;error\nC1;a,b;bad\n"), []string{"C1: bad"}},
+		{"reason first", customers, []byte("lineNumber,reason,customerNumber,name\n2,bad,C1,Ada\n"), []string{"C1: bad"}},
+		{"code and message", customers, []byte("customerNumber,ERROR_CODE,ERROR_MESSAGE\nC1,TOO_LONG,longer\n"), []string{"C1: TOO_LONG: longer"}},
+		{"no reason", customers, []byte("customerNumber,name\nC1,Ada\n"), []string{"C1: "}},
+		{"no key column", customers, []byte("line,error\n2,bad\n"), []string{": bad"}},
+		{"short row", customers, []byte("name,customerNumber,error\nAda\n"), []string{": "}},
+		{"a column of the table that is named like an outcome", customers, []byte("customerNumber,status\nC1,INSERTED\n"), []string{"C1: "}},
+		{"accepted rows", customers, []byte("customerNumber,name,result\nC1,Ada,INSERTED\n"), nil},
+		{"both in one file", customers, []byte("customerNumber,result,message\nC1,INSERTED,\nC2,REJECTED,bad\nC3,KO,worse\nC4,UPDATED,fine\n"), []string{"C2: bad", "C3: worse"}},
+		{
+			"several entries", customers,
+			zipped(t, "errors-1.upsert-result.csv", "customerNumber,result\nC8,INSERTED\n", "errors-1.upsert-error.csv", plain), want,
+		},
+		{"nothing", customers, nil, nil},
+		{"an empty ZIP", customers, zipped(t), nil},
+		{"header alone", customers, []byte("customerNumber,error\n"), nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := read(t, tc.format, tc.content)
+			if err != nil || !slices.Equal(got, tc.want) {
+				t.Errorf("got %q, %v, want %q", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhatIsNoFileOfRowsIsUnreadable(t *testing.T) {
+	cut := gzipped(t, strings.Repeat("customerNumber,error\nC1,bad\n", 1000))
+	for name, content := range map[string][]byte{
+		"cut GZIP":          cut[:len(cut)/2],
+		"cut ZIP":           zipped(t, "x.csv", "a,b\n")[:20],
+		"no end of a value": []byte("customerNumber,error\n\"" + strings.Repeat("x", maxRecord+1)),
+	} {
+		if _, err := read(t, customers, content); !errors.Is(err, ErrUnreadable) {
+			t.Errorf("%s: got %v, want %v", name, err, ErrUnreadable)
+		}
+	}
+}
+
+func TestReadEndsWithTheErrorOfItsReader(t *testing.T) {
+	full := errors.New("disk full")
+	err := Read(strings.NewReader("customerNumber,error\nC1,bad\n"), customers, func(Row) error { return full })
+	if !errors.Is(err, full) || errors.Is(err, ErrUnreadable) {
+		t.Errorf("got %v, want %v", err, full)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte("customerNumber,error\nC1,bad\n"), byte(','), byte('"'))
+	f.Add([]byte("customerNumber;error\r\n\"C;\"\"1\";bad\r\n\r\n"), byte(';'), byte('"'))
+	f.Add([]byte("PK\x03\x04"), byte(','), byte('"'))
+	f.Add([]byte{0x1f, 0x8b, 8}, byte(','), byte('\''))
+	f.Add([]byte("\xff\xfea\x00"), byte('|'), byte('"'))
+	f.Fuzz(func(t *testing.T, content []byte, separator, enclosing byte) {
+		format := customers
+		format.Separator, format.Enclosing = separator, enclosing
+		rows := 0
+		err := Read(bytes.NewReader(content), format, func(r Row) error {
+			rows++
+			if len([]rune(r.Reason)) > maxReason || len(r.Cells) == 0 {
+				return fmt.Errorf("row %d: %d cells, a reason of %d bytes", rows, len(r.Cells), len(r.Reason))
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, ErrUnreadable) {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,96 @@
+package connector
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/deadletter"
+	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// records reads the records behind rows in error from Kafka again. Routing is a
+// pure function of record and configuration, so that no list of them is needed.
+type records struct {
+	lane    *lane
+	decoder func() schemas.Decoder
+}
+
+// Again implements batcher.Records.
+func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher.Claim, each func(w *schemas.Write, at batcher.At) string) error {
+	held := own(claims)
+	stretches := source.Stretches(held)
+	behind := make([]*source.Claim, len(stretches)) // a claim of each stretch's partition
+	for i, s := range stretches {
+		for _, c := range held {
+			if p := c.Partition(); p.Topic == s.Topic && p.ID == s.Partition {
+				behind[i] = c
+			}
+		}
+	}
+	reading := &lane{which: r.lane.which, router: r.lane.router, decoder: r.decoder()} // the lane's own is at work
+	var letters outbox
+	err := r.lane.source.Reread(ctx, stretches, func(i int, record *source.Record) error {
+		if behind[i].Apart(record.Offset) {
+			return nil
+		}
+		decoded, err := reading.decode(record)
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be decoded has never been a row
+		}
+		reading.routed = r.lane.router.Route(reading.routed[:0], decoded)
+		for j := range reading.routed {
+			routed := &reading.routed[j]
+			if routed.Mapping.Name != imp.Mapping || routed.Lane != schemas.Batch || routed.Err != nil {
+				continue
+			}
+			if reason := each(&routed.Write, batcher.At{Partition: i, Offset: record.Offset}); reason != "" {
+				r.bury(&letters, behind[i], record, routed.Mapping, imp, reason)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return letters.wait(ctx)
+}
+
+// bury sends the record behind a row in error to the dead-letter topic. Without
+// such a topic, or if it refuses the record, the partition halts and the letter
+// stays open: the import is not confirmed, and its next owner comes here again.
+func (r records) bury(letters *outbox, c *source.Claim, record *source.Record, m *router.Compiled, imp batcher.Import, reason string) {
+	letters.add()
+	halt := func(why string) {
+		p := c.Partition()
+		p.Halt("record", fmt.Sprintf("%s[%d] offset %d: mapping %s: import_row: its row was in error in execution %s. "+
+			"There is no other place for the record: %s. The partition waits; mend the cause and restart",
+			record.Topic, record.Partition, record.Offset, m.Name, imp.Execution, why))
+		r.lane.log.Error("partition halted", "topic", record.Topic, "partition", record.Partition, "offset", record.Offset,
+			"mapping", m.Name, "code", codeImportRow, "execution", imp.Execution, "why", why)
+	}
+	if r.lane.post == nil {
+		halt("no dead-letter topic is configured (dlq.topic)")
+		return
+	}
+	r.lane.letters.add()
+	r.lane.post.Send(record, deadletter.Letter{
+		Stage: deadletter.Delivering, Code: codeImportRow, Message: reason,
+		Mapping: m.Name, Table: m.Table.Name, Lane: schemas.Batch.String(), Execution: imp.Execution,
+	}, func(err error) {
+		defer r.lane.letters.done()
+		if err != nil {
+			halt(err.Error())
+			return
+		}
+		c.Bury()
+		r.lane.metrics.deadLetters.WithLabelValues(record.Topic, codeImportRow).Inc()
+		r.lane.metrics.records.WithLabelValues(record.Topic, outcomeDeadLetter).Inc()
+		letters.done()
+	})
+}
+
+// codeImportRow is the reason code of a record whose row was in error.
+const codeImportRow = "import_row"
