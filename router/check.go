@@ -86,6 +86,9 @@ func (s *scope) formats() {
 	s.choice("format", s.m.Format, []string{"", "json"}, []string{"json", "avro", "json-schema", "protobuf"})
 	s.choice("envelope", s.m.Envelope, []string{"", "none", "debezium"}, []string{"none", "debezium"})
 	s.choice("kafkaKey", s.m.KafkaKey, []string{"", "text", "json"}, []string{"text", "json", "avro"})
+	if s.m.Bundle != "" {
+		s.problem("bundle", "leave it out; `after` has parents loaded first, each mapping by files of its own", "multi-file imports are not supported by this version")
+	}
 }
 
 // choice checks a word against the words that work; known ones that are missing

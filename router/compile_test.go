@@ -23,6 +23,10 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		{"topic", func(m *router.Mapping) { m.Topics = []string{"a b"} }, `topics[0]: "a b" is not the name of a topic`},
 		{"topic twice", func(m *router.Mapping) { m.Topics = []string{"a", "a"} }, `topics[1]: "a" is named twice`},
 		{"format", func(m *router.Mapping) { m.Format = "jsno" }, `format: unknown value "jsno"; hint: did you mean "json"?`},
+		{
+			"bundle", func(m *router.Mapping) { m.Bundle = "crm" },
+			"bundle: multi-file imports are not supported by this version; hint: leave it out; `after` has parents loaded first, each mapping by files of its own",
+		},
 		{"format to come", func(m *router.Mapping) { m.Format = "avro" }, `format: avro is not supported by this version`},
 		{
 			"rows without fields", func(m *router.Mapping) { m.Envelope = "debezium" },
