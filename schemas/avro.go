@@ -1,0 +1,375 @@
+package schemas
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+// avroReader reads values straight from Avro's binary encoding, along the
+// compiled writer schema. Neither maps nor reflection stand between the bytes
+// and the values; a record costs two allocations, its text and its members.
+//
+// It keeps its working memory between calls: one goroutine's own.
+type avroReader struct {
+	data   []byte
+	at     int
+	room   int // values that may still come
+	memory memory
+	text   texts
+}
+
+var (
+	errShort    = errors.New("ends too early")
+	errUTF8     = errors.New("not valid UTF-8")
+	errVarint   = errors.New("an integer is longer than its type")
+	errLength   = errors.New("a length is negative or beyond the end")
+	errBoolean  = errors.New("a boolean is neither 0 nor 1")
+	errBranch   = errors.New("a union has no such branch")
+	errSymbol   = errors.New("an enum has no such symbol")
+	errMany     = errors.New("holds more values than its bytes can mean")
+	errTwice    = errors.New("a map key appears twice")
+	errDecimal  = errors.New("a decimal is longer than 128 bytes")
+	errOverflow = errors.New("a number is outside its type's range")
+)
+
+// maxValues bounds the values in one record.
+const maxValues = 1 << 20
+
+// valuesIn bounds what bytes of that length can hold: each byte a value, in as
+// many containers as may be inside each other. Items that take no bytes, such
+// as nulls, could otherwise come by the million from a length of five bytes.
+func valuesIn(bytes int) int {
+	return min(maxValues, MaxDepth*(bytes+MaxDepth))
+}
+
+// decode reads one value that takes all of data.
+func (r *avroReader) decode(t *avroType, data []byte) (Value, error) {
+	r.data, r.at, r.room = data, 0, valuesIn(len(data))
+	r.text.begin(data)
+	r.memory.begin()
+	var v Value
+	err := r.value(t, &v, 0)
+	if err == nil && r.at < len(data) {
+		err = errTrailing
+	}
+	r.data = nil
+	r.text.end()
+	r.memory.end()
+	if err != nil {
+		return Value{}, &DecodeError{Format: "avro", Offset: int64(r.at), Rule: err.Error()}
+	}
+	return v, nil
+}
+
+// value reads into out, which is Absent.
+func (r *avroReader) value(t *avroType, out *Value, depth int) (err error) {
+	switch t.kind {
+	case avroNull:
+		out.kind = Null
+	case avroBoolean:
+		return r.boolean(out)
+	case avroInt, avroLong, avroDate, avroTimeMillis, avroTimeMicros, avroTimeNanos,
+		avroTimestampMillis, avroTimestampMicros, avroTimestampNanos, avroLocalMillis, avroLocalMicros, avroLocalNanos:
+		return r.integer(t, out)
+	case avroFloat, avroDouble:
+		return r.float(t, out)
+	case avroString:
+		out.kind = String
+		out.text, err = r.str()
+		return err
+	case avroEnum:
+		i, err := r.long()
+		if err != nil {
+			return err
+		}
+		if uint64(i) >= uint64(len(t.symbols)) {
+			return errSymbol
+		}
+		out.kind, out.text = String, t.symbols[i]
+	case avroBytes, avroDecimal:
+		n, err := r.length()
+		if err != nil {
+			return err
+		}
+		return r.octets(t, out, n)
+	case avroFixed, avroFixedDecimal, avroUUID, avroDuration:
+		return r.octets(t, out, t.size)
+	case avroUnion:
+		i, err := r.long()
+		if err != nil {
+			return err
+		}
+		if uint64(i) >= uint64(len(t.branches)) {
+			return errBranch
+		}
+		return r.value(t.branches[i], out, depth)
+	default:
+		if err := r.container(t, out, depth+1); err != nil {
+			return err
+		}
+	}
+	if t.convert != nil {
+		*out = t.convert(*out)
+	}
+	return nil
+}
+
+func (r *avroReader) container(t *avroType, out *Value, depth int) (err error) {
+	if depth > MaxDepth {
+		return errTooDeep
+	}
+	switch t.kind {
+	case avroRecord:
+		members, err := r.members(len(t.fields))
+		if err != nil {
+			return err
+		}
+		for i := range t.fields {
+			f := &t.fields[i]
+			members[i].Name = f.name
+			if err := r.value(f.typ, &members[i].Value, depth); err != nil {
+				return err
+			}
+		}
+		out.kind, out.items = Object, members
+		return nil
+	case avroArray:
+		out.kind = List
+	default:
+		out.kind = Object
+	}
+	out.items, err = r.blocks(t, depth)
+	return err
+}
+
+// blocks reads the items of an array or the entries of a map, which come in
+// blocks, each with its count.
+func (r *avroReader) blocks(t *avroType, depth int) (items []Field, err error) {
+	for {
+		count, err := r.blockCount()
+		if err != nil || count == 0 {
+			if t.kind == avroMap && err == nil && repeats(items) {
+				err = errTwice
+			}
+			return items, err
+		}
+		block, err := r.members(count)
+		if err != nil {
+			return nil, err
+		}
+		for i := range block {
+			if t.kind == avroMap {
+				if block[i].Name, err = r.str(); err != nil {
+					return nil, err
+				}
+			}
+			if err := r.value(t.item, &block[i].Value, depth); err != nil {
+				return nil, err
+			}
+		}
+		if items == nil {
+			items = block
+		} else {
+			items = append(items, block...)
+		}
+	}
+}
+
+// blockCount reads how many items the next block has. A negative count is
+// followed by the block's length in bytes, which is for those who skip it.
+func (r *avroReader) blockCount() (int, error) {
+	count, err := r.long()
+	if err == nil && count < 0 {
+		count = -count
+		_, err = r.length()
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case uint64(count) > maxValues: // also the one count that has no positive
+		return 0, errMany
+	}
+	return int(count), nil
+}
+
+// members hands out memory as far as the record's bytes can mean it.
+func (r *avroReader) members(n int) ([]Field, error) {
+	if r.room -= n; r.room < 0 {
+		return nil, errMany
+	}
+	return r.memory.take(n), nil
+}
+
+// repeats reports whether two entries have one name. Few names are compared
+// with each other, which needs no memory.
+func repeats(entries []Field) bool {
+	if len(entries) <= 16 {
+		for i := range entries {
+			for j := range i {
+				if entries[i].Name == entries[j].Name {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	seen := make(map[string]struct{}, len(entries))
+	for i := range entries {
+		seen[entries[i].Name] = struct{}{}
+	}
+	return len(seen) < len(entries)
+}
+
+func (r *avroReader) boolean(out *Value) error {
+	if r.at >= len(r.data) {
+		return errShort
+	}
+	b := r.data[r.at]
+	if b > 1 {
+		return errBoolean
+	}
+	r.at++
+	*out = BoolValue(b == 1)
+	return nil
+}
+
+func (r *avroReader) integer(t *avroType, out *Value) error {
+	i, err := r.long()
+	if err != nil {
+		return err
+	}
+	if t.narrow && int64(int32(i)) != i {
+		return errOverflow
+	}
+	out.kind, out.text = r.moment(t.kind, i)
+	if t.convert != nil {
+		*out = t.convert(*out)
+	}
+	return nil
+}
+
+func (r *avroReader) float(t *avroType, out *Value) error {
+	size := 8
+	if t.kind == avroFloat {
+		size = 4
+	}
+	if len(r.data)-r.at < size {
+		return errShort
+	}
+	var f float64
+	if size == 4 {
+		f = float64(math.Float32frombits(binary.LittleEndian.Uint32(r.data[r.at:])))
+	} else {
+		f = math.Float64frombits(binary.LittleEndian.Uint64(r.data[r.at:]))
+	}
+	r.at += size
+	*out = r.text.float(f, size*8)
+	return nil
+}
+
+// octets reads n bytes of what is no text.
+func (r *avroReader) octets(t *avroType, out *Value, n int) error {
+	if n > len(r.data)-r.at {
+		return errShort
+	}
+	raw := r.data[r.at : r.at+n]
+	var err error
+	switch t.kind {
+	case avroDecimal, avroFixedDecimal:
+		*out, err = r.text.decimal(raw, t.scale)
+	case avroUUID:
+		*out = r.text.uuid(raw)
+	case avroDuration:
+		*out = r.text.months(raw)
+	default:
+		*out = r.text.base64(raw)
+	}
+	if err != nil {
+		return err
+	}
+	r.at += n
+	if t.convert != nil {
+		*out = t.convert(*out)
+	}
+	return nil
+}
+
+func (r *avroReader) str() (string, error) {
+	n, err := r.length()
+	if err != nil {
+		return "", err
+	}
+	s := r.text.record[r.at : r.at+n]
+	if !utf8.ValidString(s) {
+		return "", errUTF8
+	}
+	r.at += n
+	return s, nil
+}
+
+// length reads how many bytes follow, which are there.
+func (r *avroReader) length() (int, error) {
+	n, err := r.long()
+	if err != nil {
+		return 0, err
+	}
+	if uint64(n) > uint64(len(r.data)-r.at) {
+		return 0, errLength
+	}
+	return int(n), nil
+}
+
+// long reads a zig-zag integer of variable length. Most are short.
+func (r *avroReader) long() (int64, error) {
+	if r.at < len(r.data) && r.data[r.at] < 0x80 {
+		u := uint64(r.data[r.at])
+		r.at++
+		return int64(u>>1) ^ -int64(u&1), nil
+	}
+	u, n := binary.Uvarint(r.data[r.at:])
+	switch {
+	case n == 0:
+		return 0, errShort
+	case n < 0:
+		return 0, errVarint
+	}
+	r.at += n
+	return int64(u>>1) ^ -int64(u&1), nil
+}
+
+// texts is where a decoder puts the text of a record: the record itself, of
+// which strings are parts, and behind it the literals that it has none of.
+type texts struct {
+	record  string
+	buffer  strings.Builder
+	scratch [64]byte
+	made    int // bytes of literals in this record, and before its begin in the last: a guess at the next one's
+}
+
+func (t *texts) begin(data []byte) {
+	t.buffer.Reset()
+	t.buffer.Grow(len(data) + min(t.made, 4096))
+	t.buffer.Write(data)
+	t.record = t.buffer.String()
+	t.made = 0
+}
+
+func (t *texts) end() {
+	t.record = ""
+	t.buffer.Reset()
+}
+
+// keep makes a literal the record's. A full buffer is left to the texts in it.
+func (t *texts) keep(literal []byte) string {
+	t.made += len(literal)
+	if t.buffer.Cap()-t.buffer.Len() < len(literal) {
+		t.buffer.Reset()
+		t.buffer.Grow(max(len(literal), 64))
+	}
+	at := t.buffer.Len()
+	t.buffer.Write(literal)
+	return t.buffer.String()[at:]
+}
