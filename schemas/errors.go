@@ -6,12 +6,18 @@ import "fmt"
 // rule, never a byte of the data.
 type DecodeError struct {
 	Format string // the format that was expected, e.g. "json"
-	Offset int64  // bytes read before the place the rule was found broken
+	Offset int64  // bytes read before the place the rule was found broken; negative: no place can be told
 	Rule   string // what is wrong, e.g. "a member name appears twice"
 }
 
+// nowhere is the Offset of a rule that the record breaks as a whole.
+const nowhere = -1
+
 // Error reads `json: offset 17: a member name appears twice`.
 func (e *DecodeError) Error() string {
+	if e.Offset < 0 {
+		return e.Format + ": " + e.Rule
+	}
 	return fmt.Sprintf("%s: offset %d: %s", e.Format, e.Offset, e.Rule)
 }
 

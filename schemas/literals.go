@@ -147,7 +147,7 @@ func appendFraction(out []byte, fraction int64, digits int) []byte {
 
 // The years that a date of four digits can name.
 var (
-	firstMoment = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	firstMoment = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	lastMoment  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Unix()
 )
 
