@@ -7,8 +7,43 @@ import (
 	"math"
 	"math/big"
 	"strconv"
+	"strings"
 	"time"
 )
+
+// texts is where a decoder puts the text of a record: the record itself, of
+// which strings are parts, and behind it the literals that it has none of.
+type texts struct {
+	record  string
+	buffer  strings.Builder
+	scratch [64]byte
+	made    int // bytes of literals in this record, and before its begin in the last: a guess at the next one's
+}
+
+func (t *texts) begin(data []byte) {
+	t.buffer.Reset()
+	t.buffer.Grow(len(data) + min(t.made, 4096))
+	t.buffer.Write(data)
+	t.record = t.buffer.String()
+	t.made = 0
+}
+
+func (t *texts) end() {
+	t.record = ""
+	t.buffer.Reset()
+}
+
+// keep makes a literal the record's. A full buffer is left to the texts in it.
+func (t *texts) keep(literal []byte) string {
+	t.made += len(literal)
+	if t.buffer.Cap()-t.buffer.Len() < len(literal) {
+		t.buffer.Reset()
+		t.buffer.Grow(max(len(literal), 64))
+	}
+	at := t.buffer.Len()
+	t.buffer.Write(literal)
+	return t.buffer.String()[at:]
+}
 
 // The texts of values that binary formats hold in another form. Numbers become
 // literals, moments what the formats of the table's fields are written in
