@@ -47,7 +47,7 @@ func (s *Sink) openLanes() error {
 		if len(topics) == 0 {
 			continue
 		}
-		l := &lane{which: which, router: s.router, decoder: schemas.NewJSON(), post: s.post, metrics: s.metrics, log: s.log.With("lane", which.String())}
+		l := &lane{which: which, router: s.router, formats: newFormats(s.router, s.writers), post: s.post, metrics: s.metrics, log: s.log.With("lane", which.String())}
 		cfg := source.Config{
 			Connection:     connection(s.cfg.Kafka),
 			Group:          s.group(which),

@@ -23,7 +23,6 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		{"topic", func(m *router.Mapping) { m.Topics = []string{"a b"} }, `topics[0]: "a b" is not the name of a topic`},
 		{"topic twice", func(m *router.Mapping) { m.Topics = []string{"a", "a"} }, `topics[1]: "a" is named twice`},
 		{"format", func(m *router.Mapping) { m.Format = "jsno" }, `format: unknown value "jsno"; hint: did you mean "json"?`},
-		{"format to come", func(m *router.Mapping) { m.Format = "avro" }, `format: avro is not supported by this version`},
 		{
 			"rows without fields", func(m *router.Mapping) { m.Envelope = "debezium" },
 			`fields: missing: what Debezium sends are rows of a database, not canonical events; hint: name the columns of the source table: {from: id, to: customerNumber}`,

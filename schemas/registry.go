@@ -116,6 +116,7 @@ func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 func (r *Registry) Close() {
 	r.stop()
 	r.fetches.Wait()
+	r.cfg.HTTP.CloseIdleConnections()
 }
 
 // Trouble is why the last request was not answered, nil if it was.

@@ -24,13 +24,14 @@ const (
 func (r *Registry) ask(ctx context.Context, id uint32) (*entry, error) {
 	e := &entry{id: id}
 	refuse := func(format string, args ...any) (*entry, error) {
-		e.err = &schemaError{fmt.Sprintf(format, args...)}
+		e.err = &schemaError{reason: fmt.Sprintf(format, args...)}
 		return e, nil
 	}
 	schema, err := r.client.SchemaByID(ctx, int(id))
 	switch {
 	case missing(err):
-		return refuse("the registry does not know it")
+		e.err = &schemaError{"the registry does not know it", true}
+		return e, nil
 	case err != nil:
 		return nil, worded(err)
 	}
@@ -38,7 +39,8 @@ func (r *Registry) ask(ctx context.Context, id uint32) (*entry, error) {
 	parts := &parts{registry: r, texts: map[string]string{}}
 	err = parts.gather(ctx, schema.References, 0)
 	if broken, ok := errors.AsType[*schemaError](err); ok {
-		return refuse("%v", broken)
+		e.err = broken
+		return e, nil
 	}
 	if err != nil {
 		return nil, err
@@ -67,6 +69,19 @@ func (r *Registry) ask(ctx context.Context, id uint32) (*entry, error) {
 	return e, nil
 }
 
+// Versions is how many schemas are registered under a subject, 0 for a subject
+// that the registry does not know.
+func (r *Registry) Versions(ctx context.Context, subject string) (int, error) {
+	versions, err := r.client.SubjectVersions(ctx, subject)
+	switch {
+	case missing(err):
+		return 0, nil
+	case err != nil:
+		return 0, worded(err)
+	}
+	return len(versions), nil
+}
+
 // parts are the schemas that one refers to, directly or through others.
 type parts struct {
 	registry *Registry
@@ -83,11 +98,11 @@ func (p *parts) gather(ctx context.Context, refs []sr.SchemaReference, depth int
 			continue
 		}
 		if depth > MaxDepth || len(p.texts) >= maxReferences {
-			return &schemaError{fmt.Sprintf("it refers to more than %d others", maxReferences)}
+			return &schemaError{reason: fmt.Sprintf("it refers to more than %d others", maxReferences)}
 		}
 		part, err := p.registry.client.SchemaByVersion(sr.WithParams(ctx, sr.ShowDeleted), ref.Subject, ref.Version)
 		if missing(err) {
-			return &schemaError{fmt.Sprintf("it refers to version %d of the subject %s, which the registry does not know", ref.Version, ref.Subject)}
+			return &schemaError{fmt.Sprintf("it refers to version %d of the subject %s, which the registry does not know", ref.Version, ref.Subject), true}
 		}
 		if err != nil {
 			return fmt.Errorf("version %d of the subject %s: %w", ref.Version, ref.Subject, worded(err))
@@ -95,7 +110,7 @@ func (p *parts) gather(ctx context.Context, refs []sr.SchemaReference, depth int
 		p.texts[ref.Name] = part.Schema.Schema
 		p.bytes += len(part.Schema.Schema)
 		if p.bytes > maxSchema {
-			return &schemaError{"with what it refers to it is larger than 1 MiB"}
+			return &schemaError{reason: "with what it refers to it is larger than 1 MiB"}
 		}
 		if err := p.gather(ctx, part.References, depth+1); err != nil {
 			return err

@@ -70,7 +70,7 @@ func (d *wire) Decode(data []byte) (Value, error) {
 	if d.last == nil || d.lastID != id {
 		w, err := d.registry.writer(id)
 		if broken, ok := errors.AsType[*schemaError](err); ok {
-			return refuse("schema %d: %v", id, broken)
+			return Value{}, &DecodeError{Format: string(d.want), Rule: fmt.Sprintf("schema %d: %v", id, broken), missing: broken.missing}
 		}
 		if err != nil {
 			return Value{}, err
@@ -87,8 +87,11 @@ func (d *wire) Decode(data []byte) (Value, error) {
 	return v, err
 }
 
-// schemaError is a permanent reason not to decode what a schema wrote.
-type schemaError struct{ reason string }
+// schemaError is a reason not to decode what a schema wrote.
+type schemaError struct {
+	reason  string
+	missing bool // the registry does not know it, or what it refers to
+}
 
 // Error reads `the registry has no such schema`.
 func (e *schemaError) Error() string { return e.reason }
