@@ -80,9 +80,11 @@ func TestAvroTypesBecomeValues(t *testing.T) {
 		{"duration", `{"type":"fixed","name":"d","size":12,"logicalType":"duration"}`, hamba.LogicalDuration{Months: 1, Days: 2, Milliseconds: 3500}, `"P1M2DT3.5S"`},
 		{"an annotation that is not Avro's", `{"type":"long","logicalType":"parsecs"}`, int64(3), `3`},
 		{"a name of Kafka Connect", `{"type":"long","connect.name":"io.debezium.time.MicroTimestamp"}`, int64(1_500_000), `"1970-01-01T00:00:01.5Z"`},
-		{"nested records", `{"type":"record","name":"r","fields":[{"name":"a","type":{"type":"record","name":"s","fields":[{"name":"b","type":["null","s"]}]}},{"name":"c","type":"s"}]}`,
+		{
+			"nested records", `{"type":"record","name":"r","fields":[{"name":"a","type":{"type":"record","name":"s","fields":[{"name":"b","type":["null","s"]}]}},{"name":"c","type":"s"}]}`,
 			map[string]any{"a": map[string]any{"b": map[string]any{"s": map[string]any{"b": nil}}}, "c": map[string]any{"b": nil}},
-			`{"a":{"b":{"b":null}},"c":{"b":null}}`},
+			`{"a":{"b":{"b":null}},"c":{"b":null}}`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v, err := new(avroReader).decode(parsed(t, c.schema), encoded(t, c.schema, c.v))

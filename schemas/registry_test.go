@@ -114,7 +114,8 @@ func TestEachFormatIsDecodedByItsWriterSchema(t *testing.T) {
 			{
 				"avro with a reference", FormatAvro,
 				d.register(t, "p", `{"type":"record","name":"Person","fields":[{"name":"home","type":"Address"}]}`, sr.TypeAvro, sr.SchemaReference{Name: "Address", Subject: "address", Version: 1}),
-				[]byte{2, 'A'}, `{"home":{"city":"A"}}`,
+				[]byte{2, 'A'},
+				`{"home":{"city":"A"}}`,
 			},
 			{"json-schema", FormatJSONSchema, d.register(t, "j", `{"type":"object"}`, sr.TypeJSON), []byte(`{"a":1.50}`), `{"a":1.50}`},
 			{"protobuf", FormatProtobuf, d.register(t, "pb", `syntax = "proto3"; message A { string x = 1; } message B { message C { int32 y = 1; } }`, sr.TypeProtobuf), []byte{0, 0x0a, 1, 'v'}, `{"x":"v"}`},
@@ -122,7 +123,8 @@ func TestEachFormatIsDecodedByItsWriterSchema(t *testing.T) {
 			{
 				"protobuf with an import", FormatProtobuf,
 				d.register(t, "pc", `syntax = "proto3"; import "shared.proto"; import "confluent/meta.proto"; message O { s.Money total = 1 [(confluent.field_meta) = {doc: "all"}]; }`, sr.TypeProtobuf, sr.SchemaReference{Name: "shared.proto", Subject: "shared.proto", Version: 1}),
-				[]byte{0, 0x0a, 2, 8, 9}, `{"total":{"cents":9}}`,
+				[]byte{0, 0x0a, 2, 8, 9},
+				`{"total":{"cents":9}}`,
 			},
 		} {
 			v, err := soon(t, r.Decoder(c.format), framed(c.id, c.payload...))
