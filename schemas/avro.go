@@ -59,7 +59,7 @@ func (r *avroReader) decode(t *avroType, data []byte) (Value, error) {
 }
 
 // value reads into out, which is Absent.
-func (r *avroReader) value(t *avroType, out *Value, depth int) (err error) {
+func (r *avroReader) value(t *avroType, out *Value, depth int) error {
 	switch t.kind {
 	case avroNull:
 		out.kind = Null
@@ -71,8 +71,8 @@ func (r *avroReader) value(t *avroType, out *Value, depth int) (err error) {
 	case avroFloat, avroDouble:
 		return r.float(t, out)
 	case avroString:
-		out.kind = String
-		out.text, err = r.str()
+		s, err := r.str()
+		*out = StringValue(s)
 		return err
 	case avroEnum:
 		i, err := r.long()
@@ -82,7 +82,7 @@ func (r *avroReader) value(t *avroType, out *Value, depth int) (err error) {
 		if uint64(i) >= uint64(len(t.symbols)) {
 			return errSymbol
 		}
-		out.kind, out.text = String, t.symbols[i]
+		*out = StringValue(t.symbols[i])
 	case avroBytes, avroDecimal:
 		n, err := r.length()
 		if err != nil {
@@ -111,12 +111,11 @@ func (r *avroReader) value(t *avroType, out *Value, depth int) (err error) {
 	return nil
 }
 
-func (r *avroReader) container(t *avroType, out *Value, depth int) (err error) {
+func (r *avroReader) container(t *avroType, out *Value, depth int) error {
 	if depth > MaxDepth {
 		return errTooDeep
 	}
-	switch t.kind {
-	case avroRecord:
+	if t.kind == avroRecord {
 		members, err := r.members(len(t.fields))
 		if err != nil {
 			return err
@@ -128,15 +127,19 @@ func (r *avroReader) container(t *avroType, out *Value, depth int) (err error) {
 				return err
 			}
 		}
-		out.kind, out.items = Object, members
+		*out = ObjectValue(members)
 		return nil
-	case avroArray:
-		out.kind = List
-	default:
-		out.kind = Object
 	}
-	out.items, err = r.blocks(t, depth)
-	return err
+	items, err := r.blocks(t, depth)
+	if err != nil {
+		return err
+	}
+	if t.kind == avroMap {
+		*out = ObjectValue(items)
+	} else {
+		*out = ListValue(items)
+	}
+	return nil
 }
 
 // blocks reads the items of an array or the entries of a map, which come in

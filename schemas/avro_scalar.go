@@ -27,7 +27,7 @@ func (r *avroReader) integer(t *avroType, out *Value) error {
 	if t.narrow && int64(int32(i)) != i {
 		return errOverflow
 	}
-	out.kind, out.text = r.moment(t.kind, i)
+	*out = r.moment(t.kind, i)
 	if t.convert != nil {
 		*out = t.convert(*out)
 	}
@@ -126,7 +126,7 @@ func (r *avroReader) long() (int64, error) {
 // moment is what an integer of the kind says: a number, or the date or time
 // that the schema's logical type makes of it. One that is outside the range of
 // dates stays a number.
-func (r *avroReader) moment(kind avroKind, i int64) (Kind, string) {
+func (r *avroReader) moment(kind avroKind, i int64) Value {
 	text, ok := "", false
 	switch kind {
 	case avroDate:
@@ -145,7 +145,7 @@ func (r *avroReader) moment(kind avroKind, i int64) (Kind, string) {
 		text, ok = r.text.since(i, 1e9, kind == avroLocalNanos)
 	}
 	if ok {
-		return String, text
+		return StringValue(text)
 	}
-	return Number, r.text.integer(i)
+	return NumberValue(r.text.integer(i))
 }

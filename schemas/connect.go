@@ -50,7 +50,7 @@ func whole(text func(t *texts, n int64) (string, bool)) convert {
 		if v.kind != Number {
 			return v
 		}
-		n, err := strconv.ParseInt(v.text, 10, 64)
+		n, err := strconv.ParseInt(v.Text(), 10, 64)
 		if err != nil {
 			return v
 		}

@@ -118,7 +118,7 @@ func (d *JSON) container(kind Kind, end jsontext.Kind, depth int) (Value, error)
 	if _, err := d.tokens.ReadToken(); err != nil {
 		return Value{}, err
 	}
-	return Value{kind: kind, items: d.memory.keep(base)}, nil
+	return itemsValue(kind, d.memory.keep(base)), nil
 }
 
 // str reads the string, a value or a member's name, that is next.

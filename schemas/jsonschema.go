@@ -85,23 +85,23 @@ func (p jsonParts) Load(url string) (any, error) {
 func instanceOf(v Value) (instance any, ok bool) {
 	switch v.kind {
 	case Number:
-		if i, err := strconv.Atoi(v.text); err == nil {
+		if i, err := strconv.Atoi(v.Text()); err == nil {
 			return i, true
 		}
-		f, err := strconv.ParseFloat(v.text, 64)
+		f, err := strconv.ParseFloat(v.Text(), 64)
 		return f, err == nil && !math.IsInf(f, 0)
 	case List:
-		list := make([]any, len(v.items))
-		for i := range v.items {
-			if list[i], ok = instanceOf(v.items[i].Value); !ok {
+		list := make([]any, len(v.Items()))
+		for i := range v.Items() {
+			if list[i], ok = instanceOf(v.Items()[i].Value); !ok {
 				return nil, false
 			}
 		}
 		return list, true
 	case Object:
-		object := make(map[string]any, len(v.items))
-		for i := range v.items {
-			if object[v.items[i].Name], ok = instanceOf(v.items[i].Value); !ok {
+		object := make(map[string]any, len(v.Items()))
+		for i := range v.Items() {
+			if object[v.Items()[i].Name], ok = instanceOf(v.Items()[i].Value); !ok {
 				return nil, false
 			}
 		}

@@ -3,6 +3,7 @@ package schemas
 import (
 	"bytes"
 	"errors"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -19,6 +20,8 @@ type protoReader struct {
 	room   int // values that may still come
 	memory memory
 	text   texts
+
+	growing map[*Value][]Field // lists and maps that came in pieces, with room for more
 }
 
 var (
@@ -38,7 +41,7 @@ func (r *protoReader) decode(w *protoWriter, data []byte) (Value, error) {
 	if err == nil {
 		err = r.message(m, &v, len(data), 1)
 	}
-	r.data = nil
+	r.data, r.growing = nil, nil
 	r.text.end()
 	r.memory.end()
 	if err != nil {
@@ -91,18 +94,19 @@ func (r *protoReader) message(m *protoMessage, out *Value, end, depth int) error
 		for i := range m.fields {
 			members[i] = Field{Name: m.fields[i].name, Value: m.fields[i].unset}
 		}
-		*out = Value{kind: Object, items: members}
+		*out = ObjectValue(members)
 	} else if m.means != nil {
 		return errParts
 	}
 	for r.at < end {
-		if err := r.field(m, out.items, end, depth); err != nil {
+		if err := r.field(m, out.Items(), end, depth); err != nil {
 			return err
 		}
 	}
+	members := out.Items()
 	for i := range m.fields {
 		if m.fields[i].mapped {
-			out.items[i].Value.items = lastOf(out.items[i].Value.items)
+			members[i].Value = ObjectValue(lastOf(members[i].Value.Items()))
 		}
 	}
 	if m.means == nil {
@@ -155,12 +159,23 @@ func (r *protoReader) repeated(f *protoField, out *Value, tag []byte, wire proto
 		}
 		r.at += len(tag)
 	}
-	if len(out.items) == 0 {
-		out.items = r.memory.keep(base)
+	if out.size == 0 {
+		*out = itemsValue(out.kind, r.memory.keep(base))
 		return nil
 	}
-	out.items = append(out.items, r.memory.open[base:]...)
+	// A list in pieces, with other fields between them. It grows by more than a
+	// piece at a time, or many small ones would copy each other again and again.
+	list, known := r.growing[out]
+	if !known {
+		list = slices.Clone(out.Items())
+	}
+	list = append(list, r.memory.open[base:]...)
 	r.memory.open = r.memory.open[:base]
+	if r.growing == nil {
+		r.growing = map[*Value][]Field{}
+	}
+	r.growing[out] = list
+	*out = itemsValue(out.kind, list)
 	return nil
 }
 
@@ -199,14 +214,14 @@ func (r *protoReader) entry(f *protoField, end, depth int) (Field, error) {
 	if err := r.single(f, &pair, end, depth); err != nil {
 		return Field{}, err
 	}
-	key, value := pair.items[0].Value, pair.items[1].Value
+	key, value := pair.Items()[0].Value, pair.Items()[1].Value
 	if value.kind == Absent { // a message that is not there is an empty one
 		at := r.at
 		if err := r.message(f.message.fields[1].message, &value, at, depth+1); err != nil {
 			return Field{}, err
 		}
 	}
-	return Field{Name: key.text, Value: value}, nil
+	return Field{Name: key.Text(), Value: value}, nil
 }
 
 // lastOf keeps, of entries of one name, the last.

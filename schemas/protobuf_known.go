@@ -39,17 +39,17 @@ var meanings = map[protoreflect.FullName]meaning{
 
 // only is a message that is there for its one field.
 func only(_ *texts, v Value) (Value, error) {
-	for i := range v.items {
-		return v.items[i].Value, nil
+	for i := range v.Items() {
+		return v.Items()[i].Value, nil
 	}
 	return v, nil // of a schema that gives a well-known name to a type of its own
 }
 
 // anyOf is the one field that is set, null without one.
 func anyOf(_ *texts, v Value) (Value, error) {
-	for i := range v.items {
-		if v.items[i].Value.kind != Absent {
-			return v.items[i].Value, nil
+	for i := range v.Items() {
+		if v.Items()[i].Value.kind != Absent {
+			return v.Items()[i].Value, nil
 		}
 	}
 	return NullValue(), nil
@@ -87,9 +87,9 @@ func durationMeaning(t *texts, v Value) (Value, error) {
 }
 
 func maskMeaning(_ *texts, v Value) (Value, error) {
-	paths := make([]string, len(v.Get("paths").items))
-	for i, path := range v.Get("paths").items {
-		paths[i] = path.Value.text
+	paths := make([]string, len(v.Get("paths").Items()))
+	for i, path := range v.Get("paths").Items() {
+		paths[i] = path.Value.Text()
 	}
 	return StringValue(strings.Join(paths, ",")), nil
 }
@@ -97,9 +97,9 @@ func maskMeaning(_ *texts, v Value) (Value, error) {
 // anyMeaning leaves the message that is inside as base64: its type need not be
 // known here.
 func anyMeaning(_ *texts, v Value) (Value, error) {
-	for i := range v.items {
-		if v.items[i].Name == "type_url" {
-			v.items[i].Name = "@type"
+	for i := range v.Items() {
+		if v.Items()[i].Name == "type_url" {
+			v.Items()[i].Name = "@type"
 		}
 	}
 	return v, nil
@@ -128,7 +128,7 @@ func clockMeaning(t *texts, v Value) (Value, error) {
 var errScale = errors.New("a decimal's scale is not from 0 to 256")
 
 func decimalMeaning(t *texts, v Value) (Value, error) {
-	raw, err := base64.StdEncoding.DecodeString(v.Get("value").text)
+	raw, err := base64.StdEncoding.DecodeString(v.Get("value").Text())
 	scale := wholeOf(v, "scale")
 	if err != nil || scale < 0 || scale > 2*maxDecimal {
 		return Value{}, errScale
@@ -138,6 +138,6 @@ func decimalMeaning(t *texts, v Value) (Value, error) {
 
 // wholeOf is the whole number that a member holds.
 func wholeOf(v Value, name string) int64 {
-	n, _ := strconv.ParseInt(v.Get(name).text, 10, 64)
+	n, _ := strconv.ParseInt(v.Get(name).Text(), 10, 64)
 	return n
 }

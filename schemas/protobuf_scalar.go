@@ -73,7 +73,7 @@ func (r *protoReader) octets(f *protoField, out *Value, end int) error {
 		*out = r.text.base64(r.data[r.at:end])
 	} else {
 		*out = StringValue(r.text.record[r.at:end])
-		if !utf8.ValidString(out.text) {
+		if !utf8.ValidString(out.Text()) {
 			return errUTF8
 		}
 	}
