@@ -39,9 +39,15 @@ const visitAvro = `{"type":"record","name":"Visit","fields":[{"name":"customer",
 func visits() router.Mapping {
 	m := customers()
 	m.Fields = []router.Field{
-		{From: "customer", To: "customerNumber"}, {From: "email", To: "emailAddress"}, {From: "lastName", To: "lastName"},
-		{From: "languages", To: "languages", As: "list"}, {From: "newsletter", To: "subscriptions#newsletter", As: "boolean"},
-		{From: "tier", To: "S_tier"}, {From: "points", To: "points", As: "integer"}, {From: "city", To: "city"}, {From: "updated", To: "updated", As: "timestamp"},
+		{From: "customer", To: "customerNumber"},
+		{From: "email", To: "emailAddress"},
+		{From: "lastName", To: "lastName"},
+		{From: "languages", To: "languages", As: "list"},
+		{From: "newsletter", To: "subscriptions#newsletter", As: "boolean"},
+		{From: "tier", To: "S_tier"},
+		{From: "points", To: "points", As: "integer"},
+		{From: "city", To: "city"},
+		{From: "updated", To: "updated", As: "timestamp"},
 	}
 	m.Routes = []router.Route{{Lane: "batch"}}
 	return m
