@@ -84,7 +84,7 @@ func checkSubject(ctx context.Context, cfg *config.Config, subject string) Check
 		defer registry.Close()
 		var versions int
 		versions, err = registry.Versions(ctx, subject)
-		c.Detail = fmt.Sprintf("%d versions", versions)
+		c.Detail = fmt.Sprintf("%d registered", versions)
 		if versions == 0 {
 			c.Detail = "the registry has no such subject; it is no matter if writers register their schemas under another name"
 		}
