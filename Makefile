@@ -56,7 +56,7 @@ vuln: ## known vulnerabilities, where their database can be reached
 contract: ## the client against a foreign mock of the published OpenAPI document; needs Node.js
 	.ci/contract
 
-test-kafka: ## the tests against a real Apache Kafka; needs Docker
+test-kafka: ## the tests against a real Apache Kafka and schema registry; needs Docker
 	go test -tags kafka -count=1 -p 1 -timeout 20m $(KAFKA_PACKAGES)
 
 test-debezium: ## a PostgreSQL table through a real Debezium and Kafka into the service's tables; needs Docker, PostgreSQL, Java and Maven

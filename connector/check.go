@@ -9,6 +9,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // Report is what is known of a configuration before it runs.
@@ -57,7 +58,41 @@ const checkTimeout = 20 * time.Second
 func CheckOnline(ctx context.Context, cfg *config.Config) []Check {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	return append(checkTopics(ctx, cfg), checkToken(ctx, cfg))
+	checks := append(checkTopics(ctx, cfg), checkRegistry(ctx, cfg)...)
+	return append(checks, checkToken(ctx, cfg))
+}
+
+// checkRegistry asks the registry how many schemas it has for the values of
+// each topic that needs them. None under the usual name is no mistake: writers
+// may name their subjects otherwise.
+func checkRegistry(ctx context.Context, cfg *config.Config) (checks []Check) {
+	for _, m := range cfg.Mappings {
+		if m.Format == "" || m.Format == string(schemas.FormatJSON) {
+			continue
+		}
+		for _, topic := range m.Topics {
+			checks = append(checks, checkSubject(ctx, cfg, topic+"-value"))
+		}
+	}
+	return checks
+}
+
+func checkSubject(ctx context.Context, cfg *config.Config, subject string) Check {
+	c := Check{What: "schemas of " + subject}
+	registry, err := newRegistry(cfg, nil, schemas.RegistryConfig{}) // asked once: no chance, no back-off
+	if err == nil {
+		defer registry.Close()
+		var versions int
+		versions, err = registry.Versions(ctx, subject)
+		c.Detail = fmt.Sprintf("%d registered", versions)
+		if versions == 0 {
+			c.Detail = "the registry has no such subject; it is no matter if writers register their schemas under another name"
+		}
+	}
+	if c.OK = err == nil; !c.OK {
+		c.Detail = err.Error()
+	}
+	return c
 }
 
 func checkTopics(ctx context.Context, cfg *config.Config) []Check {

@@ -47,7 +47,7 @@ func (s *Sink) openLanes() error {
 		if len(topics) == 0 {
 			continue
 		}
-		l := &lane{which: which, router: s.router, decoder: schemas.NewJSON(), post: s.post, metrics: s.metrics, log: s.log.With("lane", which.String())}
+		l := &lane{which: which, router: s.router, formats: newFormats(s.router, s.writers), post: s.post, metrics: s.metrics, log: s.log.With("lane", which.String())}
 		cfg := source.Config{
 			Connection:     connection(s.cfg.Kafka),
 			Group:          s.group(which),
@@ -153,7 +153,7 @@ func (s *Sink) openFiles(l *lane) error {
 		Gate:     s.pacing,
 		Parents:  s.parents,
 		Peer:     s.peer,
-		Records:  records{l, func() schemas.Decoder { return schemas.NewJSON() }},
+		Records:  records{l, s.writers},
 		Log:      s.log,
 	}, mappings, importer{s.client, zones, l.leased}, ledger{l, s.pacing}, observer{s}, s.chance())
 	if err != nil {

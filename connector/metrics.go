@@ -16,6 +16,7 @@ type metrics struct {
 	importTime  *prometheus.HistogramVec
 	unmatched   *prometheus.CounterVec
 	deadLetters *prometheus.CounterVec
+	schemas     *prometheus.CounterVec
 }
 
 // How a record ended, as label values.
@@ -60,8 +61,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "feedsink_dead_letters_total",
 			Help: "Records that Kafka acknowledged in the dead-letter topic, by reason.",
 		}, []string{"topic", "reason"}),
+		schemas: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "feedsink_schema_requests_total",
+			Help: "Requests to the schema registry by how they ended: found, unknown, failed (records wait, and it is asked again).",
+		}, []string{"outcome"}),
 	}
-	reg.MustRegister(m.records, m.writes, m.duration, m.imports, m.importTime, m.unmatched, m.deadLetters)
+	reg.MustRegister(m.records, m.writes, m.duration, m.imports, m.importTime, m.unmatched, m.deadLetters, m.schemas)
 	return m
 }
 

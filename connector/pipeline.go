@@ -16,7 +16,7 @@ import (
 type lane struct {
 	which    schemas.Lane
 	router   *router.Router
-	decoder  schemas.Decoder
+	formats  formats
 	delivery delivery
 	post     *deadletter.Post // nil: no dead-letter topic
 	source   *source.Source
@@ -98,6 +98,9 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 		return true
 	}
 	decoded, err := l.decode(r)
+	if errors.Is(err, schemas.ErrSchemaAway) {
+		return false
+	}
 	if err != nil {
 		if !done {
 			l.undecodable(p, r, err)
@@ -152,19 +155,26 @@ func (l *lane) decode(r *source.Record) (*router.Record, error) {
 		d.Headers = append(d.Headers, router.Header{Key: h.Key, Value: h.Value})
 	}
 	d.Tombstone = r.Value == nil
+	format := l.formats.of(r.Topic)
+	var err error
+	if err = format.readKey(d, r.Key); err != nil {
+		return nil, err
+	}
 	if d.Tombstone {
 		d.Value = schemas.Value{}
 		return d, nil
 	}
-	var err error
-	d.Value, err = l.decoder.Decode(r.Value)
+	d.Value, err = format.value.Decode(r.Value)
 	return d, err
 }
 
 // undecodable ends a record that says nothing. Nobody can tell whose it is; on
-// a topic that both lanes read it is the immediate lane's.
+// a topic that both lanes read it is the immediate lane's. Only a schema that is
+// missing may be there when the other lane asks, which would then leave the
+// record to this one: each lane buries it.
 func (l *lane) undecodable(p *source.Partition, r *source.Record, err error) {
-	if immediate, _ := l.router.TopicLanes(r.Topic); immediate && l.which == schemas.Batch {
+	immediate, _ := l.router.TopicLanes(r.Topic)
+	if immediate && l.which == schemas.Batch && !errors.Is(err, schemas.ErrSchemaMissing) {
 		l.count(r, outcomeOtherLane)
 		return
 	}

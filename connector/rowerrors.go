@@ -2,6 +2,7 @@ package connector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/feedsink/feedsink/batcher"
@@ -15,7 +16,7 @@ import (
 // pure function of record and configuration, so that no list of them is needed.
 type records struct {
 	lane    *lane
-	decoder func() schemas.Decoder
+	writers *schemas.Registry // nil: no mapping needs one
 }
 
 // Again implements batcher.Records.
@@ -30,13 +31,17 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 			}
 		}
 	}
-	reading := &lane{which: r.lane.which, router: r.lane.router, decoder: r.decoder()} // the lane's own is at work
+	reading := &lane{which: r.lane.which, router: r.lane.router, formats: newFormats(r.lane.router, r.writers)} // the lane's own are at work
+	decode := waiting(ctx, r.writers, reading.decode)
 	var letters outbox
 	err := r.lane.source.Reread(ctx, stretches, func(i int, record *source.Record) error {
 		if behind[i].Apart(record.Offset) {
 			return nil
 		}
-		decoded, err := reading.decode(record)
+		decoded, err := decode(record)
+		if errors.Is(err, schemas.ErrSchemaAway) {
+			return err
+		}
 		if err != nil {
 			return nil //nolint:nilerr // what cannot be decoded has never been a row
 		}

@@ -51,6 +51,7 @@ type Sink struct {
 	metrics  *metrics
 
 	router  *router.Router
+	writers *schemas.Registry // nil: no format needs one
 	client  *feed.Client
 	post    *deadletter.Post // nil: no dead-letter topic
 	calls   *immediate.Lane  // nil: this process does not run the lane
@@ -91,7 +92,7 @@ func New(cfg *config.Config, opts Options) (_ *Sink, err error) {
 	if s.router, problems = router.Compile(cfg.Mappings); len(problems) > 0 {
 		return nil, fmt.Errorf("%s: %s", problems[0].Path, problems[0].Message)
 	}
-	for _, step := range []func() error{s.openClient, s.openPost, s.openLanes, s.openAdmin} {
+	for _, step := range []func() error{s.openClient, s.openPost, s.openRegistry, s.openLanes, s.openAdmin} {
 		if err := step(); err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ type Status struct {
 	Ready    bool            `json:"ready"`
 	Unready  []string        `json:"unready,omitempty"` // why not
 	Token    bool            `json:"token"`             // the service gave one
+	Schemas  string          `json:"schemas,omitempty"` // why records that need a schema wait
 	Lanes    []LaneStatus    `json:"lanes"`
 	Mappings []MappingStatus `json:"mappings"`
 }
@@ -66,6 +67,11 @@ func (s *Sink) Unready() (reasons []string) {
 func (s *Sink) Status() any {
 	st := Status{Version: s.opts.Version, Started: s.started, Unready: s.Unready(), Token: s.client.TokenOK()}
 	st.Ready = len(st.Unready) == 0
+	if s.writers != nil {
+		if err := s.writers.Trouble(); err != nil {
+			st.Schemas = err.Error()
+		}
+	}
 	for _, l := range s.lanes {
 		st.Lanes = append(st.Lanes, s.laneStatus(l))
 	}

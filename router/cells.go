@@ -1,10 +1,6 @@
 package router
 
-import (
-	"strings"
-
-	"github.com/feedsink/feedsink/schemas"
-)
+import "github.com/feedsink/feedsink/schemas"
 
 // cell checks one value of a write against what its section takes and returns
 // it as it is sent, or the rule that it breaks. Of the types of the table's fields
@@ -68,7 +64,7 @@ func scalar(v schemas.Value, c *converter) (schemas.Value, string) {
 
 // isPlain reports whether a number's literal can be sent as it is.
 func isPlain(literal string) bool {
-	return len(literal) <= maxText && !strings.ContainsAny(literal, "eE")
+	return len(literal) <= maxText && exponentAt(literal) < 0
 }
 
 // multiValue takes a list of scalars, each as c.each says. The list is copied

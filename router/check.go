@@ -83,23 +83,18 @@ func (s *scope) names() {
 }
 
 func (s *scope) formats() {
-	s.choice("format", s.m.Format, []string{"", "json"}, []string{"json", "avro", "json-schema", "protobuf"})
-	s.choice("envelope", s.m.Envelope, []string{"", "none", "debezium"}, []string{"none", "debezium"})
-	s.choice("kafkaKey", s.m.KafkaKey, []string{"", "text", "json"}, []string{"text", "json", "avro"})
+	s.choice("format", s.m.Format, "json", "avro", "json-schema", "protobuf")
+	s.choice("envelope", s.m.Envelope, "none", debezium)
+	s.choice("kafkaKey", s.m.KafkaKey, "text", "json", "avro")
 	if s.m.Bundle != "" {
 		s.problem("bundle", "leave it out; `after` has parents loaded first, each mapping by files of its own", "multi-file imports are not supported by this version")
 	}
 }
 
-// choice checks a word against the words that work; known ones that are missing
-// from these are told apart from mistakes.
-func (s *scope) choice(path, word string, working, known []string) {
-	switch {
-	case slices.Contains(working, word):
-	case slices.Contains(known, word):
-		s.problem(path, "", "%s is not supported by this version", word)
-	default:
-		s.problem(path, suggest(word, known...), "unknown value %q", word)
+// choice checks a word, which may be missing, against those that there are.
+func (s *scope) choice(path, word string, words ...string) {
+	if word != "" && !slices.Contains(words, word) {
+		s.problem(path, suggest(word, words...), "unknown value %q", word)
 	}
 }
 

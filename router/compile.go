@@ -57,7 +57,7 @@ type Compiled struct {
 
 	fields           []field
 	key              *field                // the one of fields that fills the key; nil for canonical events
-	keyFormat        string                // kafkaKey: text or json
+	keyFormat        string                // kafkaKey: text, json or avro
 	profileID        *source               // nil: only an event says it
 	op               *operation            // nil: the event or the envelope says it
 	types            map[string]*converter // by the name of an attribute or property
@@ -174,6 +174,15 @@ func (r *Router) TopicLanes(name string) (immediate, batch bool) {
 func (r *Router) Format(name string) string {
 	if t := r.topics[name]; t != nil {
 		return orDefault(t.mappings[0].Config.Format, "json")
+	}
+	return ""
+}
+
+// KeyFormat is how the keys of a topic's records are read, the same for all of
+// its mappings; "" where no mapping names the topic.
+func (r *Router) KeyFormat(name string) string {
+	if t := r.topics[name]; t != nil {
+		return t.mappings[0].Config.keyWord()
 	}
 	return ""
 }

@@ -27,7 +27,6 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 			"bundle", func(m *router.Mapping) { m.Bundle = "crm" },
 			"bundle: multi-file imports are not supported by this version; hint: leave it out; `after` has parents loaded first, each mapping by files of its own",
 		},
-		{"format to come", func(m *router.Mapping) { m.Format = "avro" }, `format: avro is not supported by this version`},
 		{
 			"rows without fields", func(m *router.Mapping) { m.Envelope = "debezium" },
 			`fields: missing: what Debezium sends are rows of a database, not canonical events; hint: name the columns of the source table: {from: id, to: customerNumber}`,

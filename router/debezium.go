@@ -60,7 +60,7 @@ func (t *topic) open(rec *Record) (ch *schemas.Change, reject *Reject, changes b
 		if len(rec.Key) == 0 {
 			return nil, unreadableKey(ruleNoKey), true
 		}
-		ch.Row, reject = kafkaKeyValue(rec.Key, t.mappings[0].keyFormat)
+		ch.Row, reject = kafkaKeyValue(rec, t.mappings[0].keyFormat)
 	}
 	return ch, reject, ch.Op != 0
 }
@@ -130,7 +130,7 @@ func (c *Compiled) deletedKey(look *subject) (string, *Reject) {
 	case said(v):
 		v, reject = c.key.converted(v)
 	case len(look.record.Key) > 0:
-		if v, reject = kafkaKeyValue(look.record.Key, look.keyFormat); reject == nil {
+		if v, reject = kafkaKeyValue(look.record, look.keyFormat); reject == nil {
 			v, reject = c.key.ofKafkaKey(look, v)
 		}
 	}

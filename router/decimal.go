@@ -18,7 +18,7 @@ func decimal(number string, scale int) (plain string, ok bool) {
 		sign, rest = "-", rest[1:]
 	}
 	mantissa, power := rest, 0
-	if at := strings.IndexAny(rest, "eE"); at >= 0 {
+	if at := exponentAt(rest); at >= 0 {
 		p, err := strconv.Atoi(rest[at+1:])
 		if err != nil {
 			return "", false
@@ -66,6 +66,16 @@ func shift(whole, fraction string, n int) (string, string) {
 		whole = "0"
 	}
 	return whole, fraction
+}
+
+// exponentAt is where a number's exponent begins, -1 where it has none.
+func exponentAt(number string) int {
+	for i := range len(number) {
+		if number[i]|0x20 == 'e' {
+			return i
+		}
+	}
+	return -1
 }
 
 func isDigits(s string) bool {

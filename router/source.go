@@ -58,7 +58,7 @@ func (s *source) read(look *subject) (schemas.Value, *Reject) {
 	case rootTimestamp:
 		return formatted(look.record.Timestamp.UTC(), zonedTime), nil
 	case rootKafkaKey:
-		key, reject := kafkaKeyValue(look.record.Key, look.keyFormat)
+		key, reject := kafkaKeyValue(look.record, look.keyFormat)
 		return follow(key, s.steps), reject
 	case rootHeaders:
 		v := look.record.header(s.steps[0].name)

@@ -66,7 +66,7 @@ type subject struct {
 	record    *Record
 	event     *schemas.Event // nil: names are members of value
 	value     *schemas.Value
-	keyFormat string // how the record's key is read: text or json
+	keyFormat string // how the record's key is read
 	// Of a record of Debezium's value is the row, and names are its columns, but
 	// for op.
 	change *schemas.Change
@@ -84,7 +84,7 @@ func (s *subject) read(names []string) schemas.Value {
 	case rootOffset:
 		return only(below, number(s.record.Offset))
 	case rootKafkaKey:
-		key, _ := kafkaKeyValue(s.record.Key, s.keyFormat) // a key that cannot be read is not there
+		key, _ := kafkaKeyValue(s.record, s.keyFormat) // a key that cannot be read is not there
 		return descend(key, below)
 	case rootHeaders:
 		if len(below) == 1 {

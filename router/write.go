@@ -37,7 +37,7 @@ func (c *Compiled) kafkaKey(look *subject) (string, *Reject) {
 	if len(look.record.Key) == 0 {
 		return "", unreadableKey(ruleNoKey)
 	}
-	v, reject := kafkaKeyValue(look.record.Key, look.keyFormat)
+	v, reject := kafkaKeyValue(look.record, look.keyFormat)
 	if reject != nil {
 		return "", reject
 	}
@@ -63,19 +63,22 @@ func unreadableKey(rule string) *Reject {
 }
 
 // kafkaKeyValue decodes a record's key; Absent where there is none.
-func kafkaKeyValue(data []byte, format string) (schemas.Value, *Reject) {
-	if len(data) == 0 {
+func kafkaKeyValue(rec *Record, format string) (schemas.Value, *Reject) {
+	if len(rec.Key) == 0 {
 		return schemas.Value{}, nil
 	}
-	if format == "text" {
-		if !utf8.Valid(data) {
+	v, err := rec.KeyValue, rec.KeyErr
+	switch format {
+	case "text":
+		if !utf8.Valid(rec.Key) {
 			return schemas.Value{}, unreadableKey("not valid UTF-8")
 		}
-		return schemas.StringValue(string(data)), nil
+		return schemas.StringValue(string(rec.Key)), nil
+	case "json", connectKey:
+		d := decoders.Get().(*schemas.JSON)
+		defer decoders.Put(d)
+		v, err = d.Decode(rec.Key)
 	}
-	d := decoders.Get().(*schemas.JSON)
-	defer decoders.Put(d)
-	v, err := d.Decode(data)
 	if err != nil {
 		return schemas.Value{}, unreadableKey(err.Error())
 	}

@@ -22,8 +22,8 @@ func ProfileEvent(v Value) (Event, error) {
 	if v.Kind() != Object {
 		return Event{}, Invalid("", ruleObject)
 	}
-	for i := range v.items {
-		name, member := v.items[i].Name, v.items[i].Value
+	for i := range v.Items() {
+		name, member := v.Items()[i].Name, v.Items()[i].Value
 		var err error
 		switch name {
 		case "op":
@@ -58,8 +58,8 @@ func RecordEvent(v Value) (Event, error) {
 	if v.Kind() != Object {
 		return Event{}, Invalid("", ruleObject)
 	}
-	for i := range v.items {
-		name, member := v.items[i].Name, v.items[i].Value
+	for i := range v.Items() {
+		name, member := v.Items()[i].Name, v.Items()[i].Value
 		var err error
 		switch name {
 		case "op":
@@ -122,10 +122,10 @@ func (v Value) IsWhole() bool {
 	if v.kind != Number {
 		return false
 	}
-	for i := range len(v.text) {
-		if c := v.text[i]; c != '-' && (c < '0' || c > '9') {
+	for i := range len(v.Text()) {
+		if c := v.Text()[i]; c != '-' && (c < '0' || c > '9') {
 			return false
 		}
 	}
-	return v.text != "-0"
+	return v.Text() != "-0"
 }

@@ -14,23 +14,23 @@ func (v Value) Any() any {
 	case Bool:
 		return v.IsTrue()
 	case Number:
-		if i, err := strconv.Atoi(v.text); err == nil {
+		if i, err := strconv.Atoi(v.Text()); err == nil {
 			return i
 		}
-		f, _ := strconv.ParseFloat(v.text, 64) // out of range: ±Inf, which compares as it should
+		f, _ := strconv.ParseFloat(v.Text(), 64) // out of range: ±Inf, which compares as it should
 		return f
 	case String:
-		return v.text
+		return v.Text()
 	case List:
-		list := make([]any, len(v.items))
-		for i := range v.items {
-			list[i] = v.items[i].Value.Any()
+		list := make([]any, len(v.Items()))
+		for i := range v.Items() {
+			list[i] = v.Items()[i].Value.Any()
 		}
 		return list
 	case Object:
-		object := make(map[string]any, len(v.items))
-		for i := range v.items {
-			object[v.items[i].Name] = v.items[i].Value.Any()
+		object := make(map[string]any, len(v.Items()))
+		for i := range v.Items() {
+			object[v.Items()[i].Name] = v.Items()[i].Value.Any()
 		}
 		return object
 	}
@@ -42,31 +42,31 @@ func (v Value) Any() any {
 func (v Value) AppendJSON(dst []byte) []byte {
 	switch v.kind {
 	case Bool, Number:
-		return append(dst, v.text...)
+		return append(dst, v.Text()...)
 	case String:
-		return appendQuoted(dst, v.text)
+		return appendQuoted(dst, v.Text())
 	case List:
 		dst = append(dst, '[')
-		for i := range v.items {
+		for i := range v.Items() {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = v.items[i].Value.AppendJSON(dst)
+			dst = v.Items()[i].Value.AppendJSON(dst)
 		}
 		return append(dst, ']')
 	case Object:
 		dst = append(dst, '{')
 		first := true
-		for i := range v.items {
-			if v.items[i].Value.kind == Absent {
+		for i := range v.Items() {
+			if v.Items()[i].Value.kind == Absent {
 				continue
 			}
 			if !first {
 				dst = append(dst, ',')
 			}
 			first = false
-			dst = append(appendQuoted(dst, v.items[i].Name), ':')
-			dst = v.items[i].Value.AppendJSON(dst)
+			dst = append(appendQuoted(dst, v.Items()[i].Name), ':')
+			dst = v.Items()[i].Value.AppendJSON(dst)
 		}
 		return append(dst, '}')
 	}
@@ -83,15 +83,15 @@ func appendQuoted(dst []byte, s string) []byte {
 // Equal reports whether v and w say the same: numbers by their literal, lists
 // in order, objects by their members in any order.
 func (v Value) Equal(w Value) bool {
-	if v.kind != w.kind || v.text != w.text || len(v.items) != len(w.items) {
+	if v.kind != w.kind || v.Text() != w.Text() || len(v.Items()) != len(w.Items()) {
 		return false
 	}
-	for i := range v.items {
-		other := w.items[i].Value
+	for i := range v.Items() {
+		other := w.Items()[i].Value
 		if v.kind == Object {
-			other = w.Get(v.items[i].Name)
+			other = w.Get(v.Items()[i].Name)
 		}
-		if !v.items[i].Value.Equal(other) {
+		if !v.Items()[i].Value.Equal(other) {
 			return false
 		}
 	}

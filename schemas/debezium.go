@@ -98,9 +98,9 @@ func letterOf(payload Value) string {
 	if op.kind != String || payload.Get("source").kind != Object {
 		return ""
 	}
-	switch op.text {
+	switch op.Text() {
 	case "c", "r", "u", "d", "t", "m":
-		return op.text
+		return op.Text()
 	}
 	return ""
 }
@@ -108,8 +108,8 @@ func letterOf(payload Value) string {
 // flattened reads a row without its envelope. What the transformation was told
 // to add has names that begin with __; __deleted says what it did to a delete.
 func (d *Debezium) flattened(schema, payload Value) (Change, error) {
-	ch := Change{Op: Upsert, New: payload.Get("__op").text == "c"}
-	if payload.Get("__deleted").text == "true" || payload.Get("__op").text == "d" {
+	ch := Change{Op: Upsert, New: payload.Get("__op").Text() == "c"}
+	if payload.Get("__deleted").Text() == "true" || payload.Get("__op").Text() == "d" {
 		ch.Op = Delete
 	}
 	d.row(&ch, columnsOf(schema), payload, nil)
@@ -118,9 +118,9 @@ func (d *Debezium) flattened(schema, payload Value) (Change, error) {
 
 // row fills in the columns of a row, converted, and what is missing of them.
 func (d *Debezium) row(ch *Change, schemas columns, row Value, extra []Field) {
-	items := make([]Field, len(row.items), len(row.items)+len(extra))
-	for i := range row.items {
-		column := row.items[i]
+	items := make([]Field, len(row.Items()), len(row.Items())+len(extra))
+	for i := range row.Items() {
+		column := row.Items()[i]
 		if d.unavailable.stands(column.Value) {
 			ch.Unavailable = append(ch.Unavailable, column.Name)
 			column.Value = Value{}

@@ -15,7 +15,7 @@ func FromConnect(v Value) (Value, error) {
 
 // connectParts takes the wrapper off; schema is Absent where there is none.
 func connectParts(v Value) (schema, payload Value) {
-	if v.kind != Object || len(v.items) != 2 {
+	if v.kind != Object || len(v.Items()) != 2 {
 		return Value{}, v
 	}
 	schema, payload = v.Get("schema"), v.Get("payload")
@@ -31,13 +31,13 @@ func connectValue(schema, v Value) (Value, *ValueError) {
 	if schema.kind != Object || v.kind == Null || v.kind == Absent {
 		return v, nil
 	}
-	if name := schema.Get("name").text; name != "" {
+	if name := schema.Get("name").Text(); name != "" {
 		converted, err := logical(name, schema.Get("parameters"), v)
 		if err != nil || !same(converted, v) {
 			return converted, err
 		}
 	}
-	switch schema.Get("type").text {
+	switch schema.Get("type").Text() {
 	case "struct":
 		columns := columnsOf(schema)
 		return eachItem(v, Object, func(i int, name string) Value { return columns.schema(i, name) })
@@ -57,9 +57,9 @@ func eachItem(v Value, kind Kind, schemaOf func(i int, name string) Value) (Valu
 	if v.kind != kind {
 		return v, nil
 	}
-	items, copied := v.items, false
-	for i := range v.items {
-		old := v.items[i]
+	items, copied := v.Items(), false
+	for i := range v.Items() {
+		old := v.Items()[i]
 		converted, err := connectValue(schemaOf(i, old.Name), old.Value)
 		if err != nil {
 			return Value{}, err.within(old.Name)
@@ -68,26 +68,26 @@ func eachItem(v Value, kind Kind, schemaOf func(i int, name string) Value) (Valu
 			continue
 		}
 		if !copied {
-			items, copied = append([]Field(nil), v.items...), true
+			items, copied = append([]Field(nil), v.Items()...), true
 		}
 		items[i].Value = converted
 	}
-	return Value{kind: v.kind, items: items}, nil
+	return itemsValue(v.kind, items), nil
 }
 
 // columns are the member schemas of a struct.
 type columns []Field
 
-func columnsOf(schema Value) columns { return schema.Get("fields").items }
+func columnsOf(schema Value) columns { return schema.Get("fields").Items() }
 
 // schema is the schema of the named member, which converters write in the
 // order of the schema. Absent where there is none.
 func (c columns) schema(i int, name string) Value {
-	if i < len(c) && c[i].Value.Get("field").text == name {
+	if i < len(c) && c[i].Value.Get("field").Text() == name {
 		return c[i].Value
 	}
 	for i := range c {
-		if c[i].Value.Get("field").text == name {
+		if c[i].Value.Get("field").Text() == name {
 			return c[i].Value
 		}
 	}
@@ -96,8 +96,8 @@ func (c columns) schema(i int, name string) Value {
 
 // same reports whether w is v itself, not a conversion of it.
 func same(v, w Value) bool {
-	return v.kind == w.kind && v.text == w.text && len(v.items) == len(w.items) &&
-		(len(v.items) == 0 || &v.items[0] == &w.items[0])
+	return v.kind == w.kind && v.Text() == w.Text() && len(v.Items()) == len(w.Items()) &&
+		(len(v.Items()) == 0 || &v.Items()[0] == &w.Items()[0])
 }
 
 // within puts a member's name before the path of an error. Elements of a list

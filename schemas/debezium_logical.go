@@ -85,7 +85,7 @@ func dateOf(v Value) (Value, *ValueError) {
 	if v.kind != Number {
 		return v, nil
 	}
-	days, err := strconv.ParseInt(v.text, 10, 32)
+	days, err := strconv.ParseInt(v.Text(), 10, 32)
 	if err != nil {
 		return Value{}, Invalid("", ruleWhole)
 	}
@@ -97,7 +97,7 @@ func momentOf(v Value, perSecond int64) (Value, *ValueError) {
 	if v.kind != Number {
 		return v, nil
 	}
-	n, err := strconv.ParseInt(v.text, 10, 64)
+	n, err := strconv.ParseInt(v.Text(), 10, 64)
 	if err != nil {
 		return Value{}, Invalid("", ruleWhole)
 	}
@@ -120,7 +120,7 @@ func clockOf(v Value, perSecond int64) (Value, *ValueError) {
 		return v, nil
 	}
 	const day = 24 * 60 * 60
-	n, err := strconv.ParseInt(v.text, 10, 64)
+	n, err := strconv.ParseInt(v.Text(), 10, 64)
 	switch {
 	case err != nil || n < 0 || n > day*perSecond:
 		return Value{}, Invalid("", "must be a time from 00:00:00 to 24:00:00")
@@ -136,10 +136,10 @@ func isoOf(v Value) (Value, *ValueError) {
 	if v.kind != String {
 		return v, nil
 	}
-	if strings.HasPrefix(v.text, "-") || strings.HasPrefix(v.text, "+") {
+	if strings.HasPrefix(v.Text(), "-") || strings.HasPrefix(v.Text(), "+") {
 		return Value{}, Invalid("", ruleYears)
 	}
-	return StringValue(strings.TrimSuffix(v.text, "Z")), nil
+	return StringValue(strings.TrimSuffix(v.Text(), "Z")), nil
 }
 
 // Bounds of a decimal: PostgreSQL's numeric has up to 131072 digits, Oracle's
@@ -157,11 +157,11 @@ func decimalOf(scale, v Value) (Value, *ValueError) {
 	if v.kind != String {
 		return v, nil
 	}
-	power, err := strconv.Atoi(scale.text)
+	power, err := strconv.Atoi(scale.Text())
 	if err != nil || power < -maxScale || power > maxScale {
 		return Value{}, Invalid("", "a decimal needs a scale from -1000 to 1000")
 	}
-	raw, err := base64.StdEncoding.DecodeString(v.text)
+	raw, err := base64.StdEncoding.DecodeString(v.Text())
 	if err != nil || len(raw) > maxDecimalBytes {
 		return Value{}, Invalid("", "must be a decimal's bytes in base64, 1000 at most")
 	}
@@ -194,11 +194,11 @@ func decimalText(raw []byte, scale int) string {
 // little-endian bytes in base64. Of bit varying the length is not known: it
 // stays as it is.
 func bitsOf(length, v Value) Value {
-	n, err := strconv.Atoi(length.text)
+	n, err := strconv.Atoi(length.Text())
 	if v.kind != String || err != nil || n < 1 {
 		return v
 	}
-	raw, err := base64.StdEncoding.DecodeString(v.text)
+	raw, err := base64.StdEncoding.DecodeString(v.Text())
 	if err != nil || n > 8*len(raw) {
 		return v
 	}

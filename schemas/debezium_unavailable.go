@@ -42,15 +42,15 @@ func newPlaceholder(text string) *placeholder {
 func (p *placeholder) stands(v Value) bool {
 	switch v.kind {
 	case String:
-		return v.text == p.text || v.text == p.base64 || v.text == p.pairs
+		return v.Text() == p.text || v.Text() == p.base64 || v.Text() == p.pairs
 	case Object: // hstore as a map
-		return len(v.items) == 1 && v.items[0].Name == p.text && v.items[0].Value.text == p.text
+		return len(v.Items()) == 1 && v.Items()[0].Name == p.text && v.Items()[0].Value.Text() == p.text
 	case List:
-		if len(v.items) == 1 && v.items[0].Value.kind == String {
-			text := v.items[0].Value.text
+		if len(v.Items()) == 1 && v.Items()[0].Value.kind == String {
+			text := v.Items()[0].Value.Text()
 			return text == p.text || text == p.base64 || text == p.uuid
 		}
-		return p.spelt(v.items)
+		return p.spelt(v.Items())
 	}
 	return false
 }
@@ -60,7 +60,7 @@ func (p *placeholder) spelt(items []Field) bool {
 		return false
 	}
 	for i := range items {
-		if items[i].Value.kind != Number || items[i].Value.text != p.bytes[i] {
+		if items[i].Value.kind != Number || items[i].Value.Text() != p.bytes[i] {
 			return false
 		}
 	}

@@ -1,17 +1,41 @@
 package schemas
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // DecodeError says why bytes are not a value. It carries the place and the
 // rule, never a byte of the data.
 type DecodeError struct {
 	Format string // the format that was expected, e.g. "json"
-	Offset int64  // bytes read before the place the rule was found broken
+	Offset int64  // bytes read before the place the rule was found broken; negative: no place can be told
 	Rule   string // what is wrong, e.g. "a member name appears twice"
+
+	missing bool
 }
+
+// ErrSchemaMissing marks the errors of records whose writer schema, or a part
+// of it, the registry did not know when it was asked. Somebody who decodes the
+// same record later may be luckier.
+var ErrSchemaMissing = errors.New("the registry does not know the schema")
+
+// Unwrap is ErrSchemaMissing where that is the reason.
+func (e *DecodeError) Unwrap() error {
+	if e.missing {
+		return ErrSchemaMissing
+	}
+	return nil
+}
+
+// nowhere is the Offset of a rule that the record breaks as a whole.
+const nowhere = -1
 
 // Error reads `json: offset 17: a member name appears twice`.
 func (e *DecodeError) Error() string {
+	if e.Offset < 0 {
+		return e.Format + ": " + e.Rule
+	}
 	return fmt.Sprintf("%s: offset %d: %s", e.Format, e.Offset, e.Rule)
 }
 

@@ -29,12 +29,10 @@ type Decoder interface {
 //
 // It keeps its working memory between calls, so each goroutine needs its own.
 type JSON struct {
-	tokens  *jsontext.Decoder
-	source  bytes.Buffer
-	text    string  // the record, copied once; strings without escapes are parts of it
-	open    []Field // members of the containers not yet closed, innermost last
-	arena   []Field // members of the closed ones; what is left belongs to this record's value
-	members int     // members of the last record: a guess at the next one's
+	tokens *jsontext.Decoder
+	source bytes.Buffer
+	text   string // the record, copied once; strings without escapes are parts of it
+	memory memory
 }
 
 // NewJSON returns a decoder for one goroutine.
@@ -51,25 +49,18 @@ func (d *JSON) Decode(data []byte) (Value, error) {
 	d.source = *bytes.NewBuffer(data)
 	d.tokens.Reset(&d.source)
 	d.text = string(data)
-	d.open = d.open[:0]
-	d.arena = make([]Field, 0, min(d.members, usualMembers))
-	d.members = 0
+	d.memory.begin()
 	v, err := d.value(0)
 	if err == nil {
 		err = d.end()
 	}
-	d.text, d.arena = "", nil
-	if cap(d.open) > usualMembers {
-		d.open = nil // one huge record must not be held until the next
-	}
+	d.text = ""
+	d.memory.end()
 	if err != nil {
 		return Value{}, d.explain(data, err)
 	}
 	return v, nil
 }
-
-// usualMembers bounds the memory kept between records.
-const usualMembers = 512
 
 var (
 	errTooDeep  = errors.New("nested deeper than 64 levels")
@@ -110,7 +101,7 @@ func (d *JSON) container(kind Kind, end jsontext.Kind, depth int) (Value, error)
 	if _, err := d.tokens.ReadToken(); err != nil {
 		return Value{}, err
 	}
-	base := len(d.open)
+	base := len(d.memory.open)
 	for d.tokens.PeekKind() != end {
 		var f Field
 		var err error
@@ -122,31 +113,12 @@ func (d *JSON) container(kind Kind, end jsontext.Kind, depth int) (Value, error)
 		if f.Value, err = d.value(depth); err != nil {
 			return Value{}, err
 		}
-		d.open = append(d.open, f)
+		d.memory.open = append(d.memory.open, f)
 	}
 	if _, err := d.tokens.ReadToken(); err != nil {
 		return Value{}, err
 	}
-	v := Value{kind: kind, items: d.keep(d.open[base:])}
-	d.open = d.open[:base]
-	return v, nil
-}
-
-// keep moves the members of a closed container to memory that the value owns.
-// One block usually serves a whole record; a full one is left to the values in
-// it, since growing would copy them.
-func (d *JSON) keep(members []Field) []Field {
-	n := len(members)
-	if n == 0 {
-		return nil
-	}
-	d.members += n
-	if cap(d.arena)-len(d.arena) < n {
-		d.arena = make([]Field, 0, max(n, 8))
-	}
-	at := len(d.arena)
-	d.arena = append(d.arena, members...)
-	return d.arena[at : at+n : at+n]
+	return itemsValue(kind, d.memory.keep(base)), nil
 }
 
 // str reads the string, a value or a member's name, that is next.

@@ -46,9 +46,21 @@ type SASL struct {
 }
 
 // SchemaRegistry is where the schemas of Avro, JSON Schema and Protobuf
-// records are looked up. The address may carry a user and a password.
+// records are looked up.
 type SchemaRegistry struct {
-	URL string `yaml:"url"` // empty: none
+	URL          string       `yaml:"url"`          // empty: none; may carry a user and a password
+	Username     string       `yaml:"username"`     // with PasswordFile, instead of those in the address
+	PasswordFile string       `yaml:"passwordFile"` // read again for each request
+	TLS          Certificates `yaml:"tls"`
+	Validate     bool         `yaml:"validate"` // json-schema records are checked against their schema
+}
+
+// Certificates are what a connection to an https address trusts and shows.
+// Paths name PEM files.
+type Certificates struct {
+	CAFile   string `yaml:"caFile"`   // empty: the system's certificate authorities
+	CertFile string `yaml:"certFile"` // with KeyFile: the client's certificate
+	KeyFile  string `yaml:"keyFile"`
 }
 
 // Service is the Data Feeding Interface and how hard it may be driven.

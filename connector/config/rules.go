@@ -77,9 +77,7 @@ func (r *rules) retry(t *Retry) {
 
 // stores checks where schemas come from and where records and files go.
 func (r *rules) stores(c *Config) {
-	if c.SchemaRegistry.URL != "" {
-		r.address("schemaRegistry.url", c.SchemaRegistry.URL)
-	}
+	r.schemaRegistry(&c.SchemaRegistry)
 	if c.DLQ.Topic != "" && !isTopic(c.DLQ.Topic) {
 		r.breaks("dlq.topic", "must be a topic's name, is "+r.written("dlq.topic", c.DLQ.Topic),
 			"up to 249 of the characters a-z A-Z 0-9 . _ -")
@@ -109,6 +107,7 @@ func (r *rules) admin(a *Admin) {
 func (r *rules) crossings() {
 	for i, m := range r.cfg.Mappings {
 		path := index("mappings", i)
+		r.schemaSource(path, m)
 		for j, topic := range m.Topics {
 			if topic != "" && topic == r.cfg.DLQ.Topic {
 				r.breaks(index(path+".topics", j), "is the dead-letter topic: its records would be read as events",

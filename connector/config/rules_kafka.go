@@ -59,6 +59,10 @@ func (r *rules) tls(t *TLS) {
 		r.breaks(path, "has files but is not enabled: brokers would be reached without encryption", "write enabled: true")
 		return
 	}
+	r.certificates(path, Certificates{CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile})
+}
+
+func (r *rules) certificates(path string, t Certificates) {
 	if t.CAFile != "" {
 		if pem, ok := r.file(path+".caFile", t.CAFile); ok && !x509.NewCertPool().AppendCertsFromPEM(pem) {
 			r.breaks(path+".caFile", "holds no certificate in PEM form, is "+quote(t.CAFile), "")

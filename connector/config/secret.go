@@ -62,6 +62,10 @@ func (s Service) Key() func() (Secret, error) {
 // none is configured.
 func (s SASL) Password() func() (Secret, error) { return optional(s.PasswordFile) }
 
+// Password gives the registry's password as it is now; a zero Secret when none
+// is configured.
+func (s SchemaRegistry) Password() func() (Secret, error) { return optional(s.PasswordFile) }
+
 // Secret gives the webhook's shared secret as it is now; a zero Secret when
 // none is configured.
 func (w Webhook) Secret() func() (Secret, error) { return optional(w.SecretFile) }

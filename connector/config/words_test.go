@@ -13,6 +13,7 @@ func TestEveryWordOfTheSchemaIsTaken(t *testing.T) {
   brokers: [localhost:9092]
   startAt: earliest
   sasl: {mechanism: PLAIN, username: u, passwordFile: PASSWORD}
+schemaRegistry: {url: "http://localhost"}
 service: {baseURL: "http://localhost", authURL: "http://localhost", entity: acme, apiKey: key}
 mappings:
   - name: customers

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // TestMain lets the test binary play the roles, as the bench itself does.
@@ -37,6 +39,10 @@ func TestBothSidesOfTinyLinesAreMeasured(t *testing.T) {
 	}()
 	for _, l := range []line{
 		{name: "calls", calling: &callJob{latency: time.Millisecond, inFlight: 8, calls: 1000, floorWorkers: 8, floorCalls: 1000}},
+		{name: "json", decode: &decodeJob{schemas.FormatJSON, 20_000}},
+		{name: "avro", decode: &decodeJob{schemas.FormatAvro, 20_000}},
+		{name: "json-schema", decode: &decodeJob{schemas.FormatJSONSchema, 20_000}},
+		{name: "protobuf", decode: &decodeJob{schemas.FormatProtobuf, 20_000}},
 		{name: "files", batch: &batchJob{events: 30_000, measure: 15_000, keys: 10_000, rows: 2000}},
 	} {
 		r, err := f.measure(t.Context(), l, 1)

@@ -48,9 +48,11 @@ func (f *field) close() error {
 func (f *field) measure(ctx context.Context, l line, repetitions int) (result, error) {
 	topic := "bench-" + strings.ToLower(strings.Join(strings.FieldsFunc(l.name, notAlphanumeric), "-"))
 	var err error
-	if l.batch != nil {
+	switch {
+	case l.decode != nil:
+	case l.batch != nil:
 		err = f.fill(ctx, topic, l.batch.events, recurring(l.batch.keys))
-	} else {
+	default:
 		err = f.fill(ctx, topic, l.calling.calls, distinct())
 	}
 	if err != nil {
@@ -72,7 +74,9 @@ func (f *field) measure(ctx context.Context, l line, repetitions int) (result, e
 		}
 		pairs = append(pairs, p)
 	}
-	_, err = f.admin.DeleteTopics(ctx, topic) // the broker keeps everything in memory
+	if l.decode == nil {
+		_, err = f.admin.DeleteTopics(ctx, topic) // the broker keeps everything in memory
+	}
 	return newResult(l, pairs), err
 }
 
@@ -96,6 +100,9 @@ func (s *side) run(ctx context.Context, l *line, topic string) (err error) {
 
 // floor runs the floor of a line once.
 func (f *field) floor(ctx context.Context, l *line, topic string) (s sample, err error) {
+	if l.decode != nil {
+		return l.decode.measure(ctx, true)
+	}
 	if l.batch != nil {
 		c, err := start(ctx, "transform", transformSettings{f.broker.address, topic})
 		if err != nil {
@@ -120,6 +127,9 @@ func (f *field) floor(ctx context.Context, l *line, topic string) (s sample, err
 
 // sink runs the sink once.
 func (f *field) sink(ctx context.Context, l *line, topic string) (s sample, err error) {
+	if l.decode != nil {
+		return l.decode.measure(ctx, false)
+	}
 	settings, latency := sinkSettings{Lane: schemas.Batch}, time.Duration(0)
 	if l.calling != nil {
 		settings.Lane, latency = schemas.Immediate, l.calling.latency

@@ -1,6 +1,10 @@
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
 
 // line is one line of the table.
 type line struct {
@@ -10,7 +14,8 @@ type line struct {
 	goal  goal
 
 	batch   *batchJob // or
-	calling *callJob
+	calling *callJob  // or
+	decode  *decodeJob
 }
 
 // callJob is a line of the immediate lane.
@@ -55,7 +60,18 @@ func lines(quick bool) []line {
 	if quick {
 		batch = &batchJob{events: 1_200_000, measure: 700_000, keys: 500_000, rows: 100_000}
 	}
+	decode := func(format schemas.Format, floor string, ratio float64) line {
+		return line{
+			name: "decode, route, map " + string(format), floor: floor, unit: "events",
+			goal:   goal{Ratio: ratio},
+			decode: &decodeJob{format, calls(2_000_000, 300_000)},
+		}
+	}
 	return []line{
+		decode(schemas.FormatJSON, "json into a struct", 0.6),
+		decode(schemas.FormatJSONSchema, "json into a struct", 0),
+		decode(schemas.FormatAvro, "twmb/avro into a struct", 0.6),
+		decode(schemas.FormatProtobuf, "protobuf-go into a dynamic message", 0),
 		{
 			name: "immediate, no latency, 64 in flight", floor: "net/http loop, 64 workers", unit: "calls",
 			goal:    goal{Ratio: 0.85, CPURatio: 1.35, RSS: 100e6},

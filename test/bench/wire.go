@@ -19,6 +19,7 @@ var roles = map[string]func(context.Context, *wire) error{
 	"sink":      playSink,
 	"calls":     playCalls,     // floor of the immediate lane
 	"transform": playTransform, // floor of the batch lane
+	"decode":    playDecode,    // both sides of decoding, routing and mapping
 }
 
 // wire is a role's side of its two pipes to the bench. On stdin come the role's

@@ -2,8 +2,11 @@
 // a container, which can be stopped, killed, frozen and started again with its
 // data kept, and whose own command line tools run inside it.
 //
-// It knows the public apache/kafka image and whatever behaves like it (image/
-// builds one where no image registry can be reached), and nothing of feedsink.
+// Beside it runs a schema registry with Confluent's interface.
+//
+// It knows the public images and whatever behaves like them (image/ and
+// registry/ build some where no image registry can be reached), and nothing of
+// feedsink.
 package kafka
 
 import (

@@ -60,3 +60,18 @@ func TestDefaultImageIsTheVersionWeBuild(t *testing.T) {
 		t.Errorf("image/pom.xml builds Kafka %s, DefaultImage is %s", got, want)
 	}
 }
+
+func TestDefaultRegistryImageIsTheVersionWeBuild(t *testing.T) {
+	script, err := os.ReadFile("registry/build.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^version=(\S+)`).FindSubmatch(script)
+	if found == nil {
+		t.Fatal("registry/build.sh names no version")
+	}
+	_, want, _ := strings.Cut(DefaultRegistryImage, ":")
+	if got := string(found[1]); got != want {
+		t.Errorf("registry/build.sh builds %s, DefaultRegistryImage is %s", got, want)
+	}
+}

@@ -1,0 +1,169 @@
+package connector
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/retry"
+	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// topicFormat is how the records of one topic are read. The decoders are one
+// lane's own.
+type topicFormat struct {
+	value schemas.Decoder
+	key   schemas.Decoder // nil: whoever needs the key reads its bytes
+}
+
+// formats are the topics' formats, with one decoder for each.
+type formats map[string]topicFormat
+
+// newFormats takes the topics of all mappings. writers is nil where none of
+// them needs a registry.
+func newFormats(r *router.Router, writers *schemas.Registry) formats {
+	decoders := map[schemas.Format]schemas.Decoder{schemas.FormatJSON: schemas.NewJSON()}
+	decoder := func(f schemas.Format) schemas.Decoder {
+		if decoders[f] == nil {
+			decoders[f] = writers.Decoder(f)
+		}
+		return decoders[f]
+	}
+	known := formats{"": {value: decoder(schemas.FormatJSON)}}
+	for _, m := range r.Mappings() {
+		for _, topic := range m.Config.Topics {
+			f := topicFormat{value: decoder(schemas.Format(r.Format(topic)))}
+			if r.KeyFormat(topic) == string(schemas.FormatAvro) {
+				f.key = decoder(schemas.FormatAvro)
+			}
+			known[topic] = f
+		}
+	}
+	return known
+}
+
+// of is a topic's format. One that no mapping reads (a dead letter may come
+// from it) is read as if it were JSON.
+func (f formats) of(topic string) topicFormat {
+	if known, ok := f[topic]; ok {
+		return known
+	}
+	return f[""]
+}
+
+// readKey decodes a record's key for those who ask for it. Only a schema that
+// has to be waited for, or is missing, is an error for all of the record.
+func (f topicFormat) readKey(into *router.Record, key []byte) error {
+	into.KeyValue, into.KeyErr = schemas.Value{}, nil
+	if f.key == nil || len(key) == 0 {
+		return nil
+	}
+	v, err := f.key.Decode(key)
+	if errors.Is(err, schemas.ErrSchemaAway) || errors.Is(err, schemas.ErrSchemaMissing) {
+		return fmt.Errorf("kafka key: %w", err)
+	}
+	into.KeyValue, into.KeyErr = v, err
+	return nil
+}
+
+// schemaTimeout bounds a request for a schema, which a few of the lane's
+// partitions may be waiting for.
+const schemaTimeout = 10 * time.Second
+
+// openRegistry prepares for schemas to be fetched. Nothing is asked before the
+// first record needs one.
+func (s *Sink) openRegistry() (err error) {
+	s.writers, err = newRegistry(s.cfg, s.chance(), schemas.RegistryConfig{
+		Asked: func(outcome string) { s.metrics.schemas.WithLabelValues(outcome).Inc() },
+		Log:   s.log,
+	})
+	if s.writers != nil {
+		s.onClose("schema registry", s.writers.Close)
+	}
+	return err
+}
+
+// newRegistry fills in what the configuration says of the registry; nil where
+// it names none.
+func newRegistry(cfg *config.Config, chance *rand.Rand, into schemas.RegistryConfig) (*schemas.Registry, error) {
+	from := cfg.SchemaRegistry
+	if from.URL == "" {
+		return nil, nil //nolint:nilnil // nothing to be opened, and nothing wrong
+	}
+	backoff := retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}
+	into.Backoff = func(failures int) time.Duration { return backoff.Next(failures, 0, chance.Float64) }
+	var err error
+	if into.HTTP, err = registryClient(from.TLS); err != nil {
+		return nil, fmt.Errorf("schemaRegistry.tls: %w", err)
+	}
+	into.URL, into.Validate = from.URL, from.Validate
+	if from.Username != "" {
+		password := from.Password()
+		into.Login = func() (string, string, error) {
+			secret, err := password()
+			return from.Username, secret.Reveal(), err
+		}
+	}
+	return schemas.NewRegistry(into)
+}
+
+// Commands that decode wait for schemas: they have nothing else to do. At most
+// this long for one record, and that often is asked.
+const (
+	schemaPatience = time.Minute
+	schemaPoll     = 20 * time.Millisecond
+)
+
+// waiting makes of a decoder one that waits for schemas. What it returns then
+// is an error of the record, or why the registry could not be asked for long.
+func waiting(ctx context.Context, writers *schemas.Registry, decode func(*source.Record) (*router.Record, error)) func(*source.Record) (*router.Record, error) {
+	return func(r *source.Record) (*router.Record, error) {
+		ctx, cancel := context.WithTimeout(ctx, schemaPatience)
+		defer cancel()
+		look := time.NewTicker(schemaPoll)
+		defer look.Stop()
+		for {
+			decoded, err := decode(r)
+			if !errors.Is(err, schemas.ErrSchemaAway) {
+				return decoded, err
+			}
+			select {
+			case <-look.C:
+			case <-ctx.Done():
+				return nil, fmt.Errorf("%w: %w", err, errors.Join(ctx.Err(), writers.Trouble()))
+			}
+		}
+	}
+}
+
+func registryClient(c config.Certificates) (*http.Client, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.CAFile != "" {
+		pem, err := os.ReadFile(c.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s: holds no certificate in PEM form", c.CAFile)
+		}
+	}
+	if c.CertFile != "" {
+		// Read at each handshake, so that a renewed certificate needs no restart.
+		transport.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			cert, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+			return &cert, err
+		}
+	}
+	return &http.Client{Transport: transport, Timeout: schemaTimeout}, nil
+}

@@ -1,0 +1,83 @@
+package connector
+
+import (
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/sr"
+	"github.com/twmb/franz-go/pkg/sr/srfake"
+
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/router"
+)
+
+// guarded is a registry behind TLS that wants a login, and the configuration
+// that reaches it.
+func guarded(t *testing.T) (*srfake.Registry, *config.Config) {
+	t.Helper()
+	registry := srfake.NewRegistry()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "me" || password != "s3cret" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		registry.Handler().ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	files := map[string][]byte{
+		"ca.pem":   pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		"password": []byte("s3cret\n"),
+	}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return registry, &config.Config{
+		SchemaRegistry: config.SchemaRegistry{
+			URL: server.URL, Username: "me", PasswordFile: filepath.Join(dir, "password"),
+			TLS: config.Certificates{CAFile: filepath.Join(dir, "ca.pem")},
+		},
+		Mappings: []router.Mapping{
+			{Topics: []string{"plain"}, Format: "json"},
+			{Topics: []string{"sales", "returns"}, Format: "avro"},
+		},
+	}
+}
+
+func TestTheRegistryIsAskedForEachTopicThatNeedsIt(t *testing.T) {
+	registry, cfg := guarded(t)
+	registry.SeedSchema("sales-value", 1, 1, sr.Schema{Schema: `"int"`})
+	got := checkRegistry(t.Context(), cfg)
+	want := []Check{
+		{What: "schemas of sales-value", OK: true, Detail: "1 registered"},
+		{What: "schemas of returns-value", OK: true, Detail: "the registry has no such subject; it is no matter if writers register their schemas under another name"},
+	}
+	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestARegistryThatCannotBeAskedFailsTheCheck(t *testing.T) {
+	for name, change := range map[string]func(*config.SchemaRegistry){
+		"a wrong login":        func(s *config.SchemaRegistry) { s.Username = "you" },
+		"no password any more": func(s *config.SchemaRegistry) { s.PasswordFile += ".gone" },
+		"an unknown authority": func(s *config.SchemaRegistry) { s.TLS = config.Certificates{} },
+		"no authority at all":  func(s *config.SchemaRegistry) { s.TLS.CAFile = s.PasswordFile },
+		"nobody there":         func(s *config.SchemaRegistry) { s.URL = "http://" + closed },
+	} {
+		_, cfg := guarded(t)
+		change(&cfg.SchemaRegistry)
+		for _, c := range checkRegistry(t.Context(), cfg) {
+			if c.OK || c.Detail == "" || strings.Contains(c.Detail, "s3cret") {
+				t.Errorf("%s: got %+v, want why it failed", name, c)
+			}
+		}
+	}
+}

@@ -1,0 +1,243 @@
+package schemas
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// protoReader reads values straight from Protobuf's wire encoding, along the
+// compiled writer schema. What comes in several parts is put together as
+// Protobuf wants it: the last scalar counts, messages are merged, lists follow
+// each other. Fields that the schema does not know are skipped.
+//
+// It keeps its working memory between calls: one goroutine's own.
+type protoReader struct {
+	data   []byte
+	at     int
+	room   int // values that may still come
+	memory memory
+	text   texts
+
+	growing map[*Value][]Field // lists and maps that came in pieces, with room for more
+}
+
+var (
+	errTag     = errors.New("not a field")
+	errParts   = errors.New("a value of a well-known type comes in two parts")
+	errIndexes = errors.New("names a message that its schema does not have")
+)
+
+// decode reads one message that takes all of data after the indexes which say
+// where in the schema's file the message stands.
+func (r *protoReader) decode(w *protoWriter, data []byte) (Value, error) {
+	r.data, r.at, r.room = data, 0, valuesIn(len(data))
+	r.text.begin(data)
+	r.memory.begin()
+	var v Value
+	m, err := r.indexes(w)
+	if err == nil {
+		err = r.message(m, &v, len(data), 1)
+	}
+	r.data, r.growing = nil, nil
+	r.text.end()
+	r.memory.end()
+	if err != nil {
+		return Value{}, &DecodeError{Format: string(FormatProtobuf), Offset: int64(r.at), Rule: err.Error()}
+	}
+	return v, nil
+}
+
+// indexes reads a count and that many zig-zag numbers, each the place of a
+// message in the one before; a count of zero is short for the file's first.
+func (r *protoReader) indexes(w *protoWriter) (*protoMessage, error) {
+	count, err := r.varint(len(r.data))
+	if err != nil {
+		return nil, err
+	}
+	n := protowire.DecodeZigZag(count)
+	among := w.messages
+	if n == 0 && len(among) > 0 {
+		return among[0], nil
+	}
+	if n < 1 || n > MaxDepth {
+		return nil, errIndexes
+	}
+	var m *protoMessage
+	for range n {
+		index, err := r.varint(len(r.data))
+		if err != nil {
+			return nil, err
+		}
+		i := protowire.DecodeZigZag(index)
+		if i < 0 || i >= int64(len(among)) {
+			return nil, errIndexes
+		}
+		m = among[i]
+		among = m.nested
+	}
+	return m, nil
+}
+
+// message reads up to end into out, which may hold an earlier part of it.
+func (r *protoReader) message(m *protoMessage, out *Value, end, depth int) error {
+	if depth > MaxDepth {
+		return errTooDeep
+	}
+	if out.kind == Absent {
+		members, err := r.members(len(m.fields))
+		if err != nil {
+			return err
+		}
+		for i := range m.fields {
+			members[i] = Field{Name: m.fields[i].name, Value: m.fields[i].unset}
+		}
+		*out = ObjectValue(members)
+	} else if m.means != nil {
+		return errParts
+	}
+	for r.at < end {
+		if err := r.field(m, out.Items(), end, depth); err != nil {
+			return err
+		}
+	}
+	members := out.Items()
+	for i := range m.fields {
+		if m.fields[i].mapped {
+			members[i].Value = ObjectValue(lastOf(members[i].Value.Items()))
+		}
+	}
+	if m.means == nil {
+		return nil
+	}
+	var err error
+	*out, err = m.means(&r.text, *out)
+	return err
+}
+
+// field reads one field, or all that follow of a repeated one.
+func (r *protoReader) field(m *protoMessage, members []Field, end, depth int) error {
+	start := r.at
+	number, wire, n := protowire.ConsumeTag(r.data[r.at:end])
+	if n < 0 || number > protowire.MaxValidNumber {
+		return errTag
+	}
+	r.at += n
+	f := m.field(number)
+	switch {
+	case f == nil || !f.takes(wire):
+		n := protowire.ConsumeFieldValue(number, wire, r.data[r.at:end])
+		if n < 0 {
+			return errTag
+		}
+		r.at += n
+		return nil
+	case f.list || f.mapped:
+		return r.repeated(f, &members[f.slot].Value, r.data[start:r.at], wire, end, depth)
+	}
+	for _, rival := range f.rivals {
+		members[rival].Value = Value{}
+	}
+	if f.message == nil {
+		members[f.slot].Value = Value{}
+	}
+	return r.single(f, &members[f.slot].Value, end, depth)
+}
+
+// repeated reads the elements of a list or the entries of a map as long as they
+// follow each other under the same tag.
+func (r *protoReader) repeated(f *protoField, out *Value, tag []byte, wire protowire.Type, end, depth int) error {
+	base := len(r.memory.open)
+	for {
+		if err := r.elements(f, wire, end, depth); err != nil {
+			return err
+		}
+		if !bytes.HasPrefix(r.data[r.at:end], tag) {
+			break
+		}
+		r.at += len(tag)
+	}
+	if out.size == 0 {
+		*out = itemsValue(out.kind, r.memory.keep(base))
+		return nil
+	}
+	// A list in pieces, with other fields between them. It grows by more than a
+	// piece at a time, or many small ones would copy each other again and again.
+	list, known := r.growing[out]
+	if !known {
+		list = slices.Clone(out.Items())
+	}
+	list = append(list, r.memory.open[base:]...)
+	r.memory.open = r.memory.open[:base]
+	if r.growing == nil {
+		r.growing = map[*Value][]Field{}
+	}
+	r.growing[out] = list
+	*out = itemsValue(out.kind, list)
+	return nil
+}
+
+// elements reads one element, or a packed list of them.
+func (r *protoReader) elements(f *protoField, wire protowire.Type, end, depth int) (err error) {
+	packed := wire == protowire.BytesType && f.wire != protowire.BytesType
+	if packed {
+		if end, err = r.length(end); err != nil {
+			return err
+		}
+	}
+	for once := true; once || packed; once = false {
+		if packed && r.at >= end {
+			return nil
+		}
+		if r.room--; r.room < 0 {
+			return errMany
+		}
+		var element Field
+		if f.mapped {
+			element, err = r.entry(f, end, depth)
+		} else {
+			err = r.single(f, &element.Value, end, depth)
+		}
+		if err != nil {
+			return err
+		}
+		r.memory.open = append(r.memory.open, element)
+	}
+	return nil
+}
+
+// entry reads one entry of a map: a message of a key and a value.
+func (r *protoReader) entry(f *protoField, end, depth int) (Field, error) {
+	var pair Value
+	if err := r.single(f, &pair, end, depth); err != nil {
+		return Field{}, err
+	}
+	key, value := pair.Items()[0].Value, pair.Items()[1].Value
+	if value.kind == Absent { // a message that is not there is an empty one
+		at := r.at
+		if err := r.message(f.message.fields[1].message, &value, at, depth+1); err != nil {
+			return Field{}, err
+		}
+	}
+	return Field{Name: key.Text(), Value: value}, nil
+}
+
+// lastOf keeps, of entries of one name, the last.
+func lastOf(entries []Field) []Field {
+	if !repeats(entries) {
+		return entries
+	}
+	at := make(map[string]int, len(entries))
+	kept := entries[:0]
+	for _, e := range entries {
+		if i, seen := at[e.Name]; seen {
+			kept[i] = e
+			continue
+		}
+		at[e.Name] = len(kept)
+		kept = append(kept, e)
+	}
+	return kept
+}

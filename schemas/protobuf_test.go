@@ -1,0 +1,241 @@
+package schemas
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/bufbuild/protocompile"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/dynamicpb"
+	_ "google.golang.org/protobuf/types/known/anypb" // the files that the schema imports
+	_ "google.golang.org/protobuf/types/known/durationpb"
+	_ "google.golang.org/protobuf/types/known/structpb"
+	_ "google.golang.org/protobuf/types/known/timestamppb"
+	_ "google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// everything has a field of each kind there is.
+const everything = `syntax = "proto3";
+package t;
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/duration.proto";
+import "google/protobuf/struct.proto";
+import "google/protobuf/wrappers.proto";
+import "google/protobuf/any.proto";
+message All {
+  string text = 1; bytes raw = 2; bool yes = 3;
+  int32 i32 = 4; int64 i64 = 5; uint32 u32 = 6; uint64 u64 = 7; sint32 s32 = 8; sint64 s64 = 9;
+  fixed32 f32 = 10; fixed64 f64 = 11; sfixed32 sf32 = 12; sfixed64 sf64 = 13; float real = 14; double wide = 15;
+  Tier tier = 16; optional int32 maybe = 17; optional string said = 18;
+  oneof contact { string email = 19; int64 phone = 20; All other = 21; }
+  repeated int32 numbers = 22; repeated string words = 23; repeated All children = 24; repeated sint64 loose = 25 [packed = false];
+  map<string, int64> counts = 26; map<int32, All> named = 27; map<bool, Tier> tiers = 28;
+  google.protobuf.Timestamp at = 29; google.protobuf.Duration took = 30; google.protobuf.Struct extra = 31;
+  google.protobuf.StringValue note = 32; google.protobuf.Int64Value points = 33; google.protobuf.Value any_value = 34;
+  All next = 200; string short_name = 300 [json_name = "chosen"]; repeated Tier ranks = 35; repeated double factors = 36;
+}
+enum Tier { NONE = 0; GOLD = 1; LOW = -2; }`
+
+// reference is protobuf-go's reading of a schema's first message.
+func reference(t testing.TB, text string) protoreflect.MessageDescriptor {
+	t.Helper()
+	compiler := protocompile.Compiler{Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
+		Accessor: protocompile.SourceAccessorFromMap(map[string]string{"reference.proto": text}),
+	})}
+	files, err := compiler.Compile(t.Context(), "reference.proto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The compiler's own descriptors know no default of a map's key, and dynamicpb
+	// panics where one is missing.
+	file, err := protodesc.NewFile(protodesc.ToFileDescriptorProto(files[0]), protoregistry.GlobalFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file.Messages().Get(0)
+}
+
+func compiledProto(t testing.TB, text string) *protoWriter {
+	t.Helper()
+	w, err := parseProtobuf(t.Context(), text, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.(*protoWriter)
+}
+
+// wireOfJSON encodes what protobuf-go reads from the JSON mapping.
+func wireOfJSON(t testing.TB, d protoreflect.MessageDescriptor, text string) []byte {
+	t.Helper()
+	m := dynamicpb.NewMessage(d)
+	if err := protojson.Unmarshal([]byte(text), m); err != nil {
+		t.Fatal(err)
+	}
+	data, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestProtobufTypesBecomeValues(t *testing.T) {
+	d, w := reference(t, everything), compiledProto(t, everything)
+	for _, c := range []struct{ text, field, want string }{
+		{`{"text":"é"}`, "text", `"é"`},
+		{`{"raw":"/wAB"}`, "raw", `"/wAB"`},
+		{`{"yes":true}`, "yes", `true`},
+		{`{"i32":-5}`, "i32", `-5`},
+		{`{"i64":"-9223372036854775808"}`, "i64", `-9223372036854775808`},
+		{`{"u32":4294967295}`, "u32", `4294967295`},
+		{`{"u64":"18446744073709551615"}`, "u64", `18446744073709551615`},
+		{`{"s32":-2147483648}`, "s32", `-2147483648`},
+		{`{"s64":"-3"}`, "s64", `-3`},
+		{`{"f32":4294967295}`, "f32", `4294967295`},
+		{`{"f64":"18446744073709551615"}`, "f64", `18446744073709551615`},
+		{`{"sf32":-1}`, "sf32", `-1`},
+		{`{"sf64":"-1"}`, "sf64", `-1`},
+		{`{"real":0.1}`, "real", `0.1`},
+		{`{"wide":1e300}`, "wide", `1e+300`},
+		{`{"wide":"-Infinity"}`, "wide", `"-Infinity"`},
+		{`{"tier":"GOLD"}`, "tier", `"GOLD"`},
+		{`{"tier":7}`, "tier", `7`},
+		{`{"tier":-2}`, "tier", `"LOW"`},
+		{`{}`, "text", `""`},
+		{`{}`, "i64", `0`},
+		{`{}`, "yes", `false`},
+		{`{}`, "tier", `"NONE"`},
+		{`{}`, "numbers", `[]`},
+		{`{}`, "counts", `{}`},
+		{`{}`, "maybe", `absent`},
+		{`{}`, "email", `absent`},
+		{`{}`, "next", `absent`},
+		{`{"maybe":0,"said":""}`, "maybe", `0`},
+		{`{"said":""}`, "said", `""`},
+		{`{"phone":"5"}`, "phone", `5`},
+		{`{"phone":"5"}`, "email", `absent`},
+		{`{"numbers":[1,-2,300]}`, "numbers", `[1,-2,300]`},
+		{`{"loose":[1,-2,300]}`, "loose", `[1,-2,300]`},
+		{`{"words":["a",""]}`, "words", `["a",""]`},
+		{`{"counts":{"a":"1","":"0"}}`, "counts", `{"a":1,"":0}`},
+		{`{"tiers":{"true":"GOLD"}}`, "tiers", `{"true":"GOLD"}`},
+		{`{"at":"2026-11-21T10:00:00.120Z"}`, "at", `"2026-11-21T10:00:00.12Z"`},
+		{`{"took":"-1.5s"}`, "took", `"-1.5s"`},
+		{`{"took":"0s"}`, "took", `"0s"`},
+		{`{"extra":{"a":[1,null,{"b":"c"}],"t":true}}`, "extra", `{"a":[1,null,{"b":"c"}],"t":true}`},
+		{`{"anyValue":null}`, "any_value", `null`},
+		{`{"note":"x"}`, "note", `"x"`},
+		{`{"points":"0"}`, "points", `0`},
+		{`{"chosen":"x"}`, "chosen", `"x"`},
+	} {
+		v, err := new(protoReader).decode(w, append([]byte{0}, wireOfJSON(t, d, c.text)...))
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		got := "absent"
+		if member := v.Get(c.field); member.Kind() != Absent {
+			got = canonical(t, member.AppendJSON(nil))
+		}
+		if want := c.want; want != "absent" && got != canonical(t, []byte(want)) || want == "absent" && got != want {
+			t.Errorf("%s: %s: got %s, want %s", c.text, c.field, got, c.want)
+		}
+	}
+}
+
+// canonical is JSON with its members sorted.
+func canonical(t testing.TB, data []byte) string {
+	t.Helper()
+	var v any
+	d := json.NewDecoder(strings.NewReader(string(data)))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("%s: %v", data, err)
+	}
+	return jsonOf(t, v)
+}
+
+func jsonOf(t testing.TB, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestProtobufPartsAreMerged(t *testing.T) {
+	w := compiledProto(t, everything)
+	for _, c := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"the last scalar counts", []byte{0, 8 * 4, 1, 8 * 4, 2}, `i32 2`},
+		{"messages are merged", []byte{0, 0xc2, 0x0c, 2, 8 * 4, 1, 0xc2, 0x0c, 3, 0x0a, 1, 'x'}, `next {"i32":1,"text":"x"}`},
+		{"lists follow each other, packed and not", []byte{0, 0xb2, 1, 2, 1, 2, 8 * 4, 9, 0xb0, 1, 3}, `numbers [1,2,3]`},
+		{"of a map's entries the last counts", []byte{0, 0xd2, 1, 5, 0x0a, 1, 'a', 0x10, 1, 0xd2, 1, 5, 0x0a, 1, 'a', 0x10, 2}, `counts {"a":2}`},
+		{"a map's entry may lack its value", []byte{0, 0xda, 1, 2, 8, 3}, `named {"3":…}`},
+		{"of a oneof the last counts", []byte{0, 0x9a, 1, 1, 'x', 0xa0, 1, 5}, `phone 5`},
+		{"what the schema does not know is skipped", []byte{0, 0xfa, 0x3f, 1, 'x', 8 * 4, 3}, `i32 3`},
+		{"so is what has another type", []byte{0, 8*4 + 2, 1, 'x', 0x0a, 1, 'y'}, `text "y"`},
+	} {
+		v, err := new(protoReader).decode(w, c.data)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		field, want, _ := strings.Cut(c.want, " ")
+		got := v.Get(field)
+		switch field {
+		case "next": // only what was said
+			got = ObjectValue([]Field{{"i32", got.Get("i32")}, {"text", got.Get("text")}})
+		case "named":
+			if got.Get("3").Get("i32").Text() != "0" {
+				t.Errorf("%s: got %s", c.name, got.AppendJSON(nil))
+			}
+			continue
+		}
+		if string(got.AppendJSON(nil)) != want {
+			t.Errorf("%s: got %s, want %s", c.name, got.AppendJSON(nil), want)
+		}
+		if field == "phone" && v.Get("email").Kind() != Absent {
+			t.Errorf("%s: the other one is still there", c.name)
+		}
+	}
+}
+
+func TestProtobufRefusesWhatIsNotItsSchemas(t *testing.T) {
+	w := compiledProto(t, everything)
+	var deep []byte
+	for len(deep) < 100 { // 0xc2 0x0c is the field next
+		deep = append([]byte{0xc2, 0x0c, byte(len(deep))}, deep...)
+	}
+	for range 40 {
+		deep = append(protowire.AppendVarint([]byte{0xc2, 0x0c}, uint64(len(deep))), deep...)
+	}
+	for _, c := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"a message that is cut", []byte{0, 0x0a, 5, 'x'}, "protobuf: offset 3: a length is negative or beyond the end"},
+		{"a number that is cut", []byte{0, 8 * 4, 0x80}, "protobuf: offset 2: ends too early"},
+		{"text that is none", []byte{0, 0x0a, 1, 0xff}, "protobuf: offset 3: not valid UTF-8"},
+		{"a field of number zero", []byte{0, 0}, "protobuf: offset 1: not a field"},
+		{"a timestamp beyond the calendar", []byte{0, 0xea, 1, 8, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, "protobuf: offset 12: " + errMoment.Error()},
+		{"nanoseconds that are seconds", []byte{0, 0xea, 1, 6, 0x10, 0x80, 0x94, 0xeb, 0xdc, 3}, "protobuf: offset 10: " + errMoment.Error()},
+		{"a group that has no end", []byte{0, 0x0b}, "protobuf: offset 2: not a field"},
+		{"nested without end", append([]byte{0}, deep...), "protobuf: offset 224: nested deeper than 64 levels"},
+	} {
+		_, err := new(protoReader).decode(w, c.data)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
+		}
+	}
+}
