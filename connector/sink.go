@@ -49,6 +49,7 @@ type Sink struct {
 	started  time.Time
 	registry *prometheus.Registry
 	metrics  *metrics
+	lately   *lately
 
 	router  *router.Router
 	client  *feed.Client
@@ -86,7 +87,7 @@ func New(cfg *config.Config, opts Options) (_ *Sink, err error) {
 	if s.opts.Rand == nil {
 		s.opts.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}
-	s.metrics = newMetrics(s.registry)
+	s.metrics, s.lately = newMetrics(s.registry), newLately()
 	var problems []router.Problem
 	if s.router, problems = router.Compile(cfg.Mappings); len(problems) > 0 {
 		return nil, fmt.Errorf("%s: %s", problems[0].Path, problems[0].Message)
