@@ -108,5 +108,11 @@ func (l *lately) deadLetters() []Buried {
 func (l *lately) importsSince(mapping string, from time.Time) []EndedImport {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(l.imports[mapping]), func(e EndedImport) bool { return e.Ended.Before(from) })
+	since := []EndedImport{}
+	for _, e := range l.imports[mapping] {
+		if !e.Ended.Before(from) {
+			since = append(since, e)
+		}
+	}
+	return since
 }

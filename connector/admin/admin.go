@@ -112,6 +112,7 @@ func routes(sink Sink, metrics prometheus.Gatherer, parts ...Part) http.Handler 
 		write(w, http.StatusOK, append(body, '\n'))
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	servePage(mux)
 	for _, add := range parts {
 		add(mux)
 	}
