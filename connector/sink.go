@@ -159,12 +159,25 @@ func (s *Sink) openAdmin() (err error) {
 	if s.cfg.Admin.PProf {
 		parts = append(parts, admin.Profiles())
 	}
-	s.admin, err = admin.Listen(s.cfg.Admin.Listen, s, s.registry, s.log, parts...)
+	s.admin, err = admin.Listen(s.cfg.Admin.Listen, access(s.cfg.Admin), s, s.registry, s.log, parts...)
 	if err != nil {
 		return err
 	}
 	s.onClose("admin server", s.admin.Close)
 	return nil
+}
+
+// access is who may reach the admin server.
+func access(cfg config.Admin) admin.Access {
+	a := admin.Access{ProtectReads: cfg.ProtectReads, CertFile: cfg.TLS.CertFile, KeyFile: cfg.TLS.KeyFile}
+	if cfg.TokenFile != "" {
+		token := cfg.Token()
+		a.Token = func() (string, error) {
+			secret, err := token()
+			return secret.Reveal(), err
+		}
+	}
+	return a
 }
 
 // hint has an execution looked at now instead of at the next poll.

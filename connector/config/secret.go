@@ -66,6 +66,10 @@ func (s SASL) Password() func() (Secret, error) { return optional(s.PasswordFile
 // none is configured.
 func (w Webhook) Secret() func() (Secret, error) { return optional(w.SecretFile) }
 
+// Token gives the admin server's token as it is now; a zero Secret when none is
+// configured.
+func (a Admin) Token() func() (Secret, error) { return optional(a.TokenFile) }
+
 func optional(path string) func() (Secret, error) {
 	if path == "" {
 		return func() (Secret, error) { return Secret{}, nil }

@@ -113,9 +113,11 @@ export class Row {
   }
 }
 
-// haltWords are why a mapping is halted and what to do about it.
-export function haltWords(m) {
-  const words = m.halted.map((reason) => el("p", {}, reason));
+// haltWords are why a mapping is halted, at most so many reasons of it, and what
+// to do about it.
+export function haltWords(m, most = m.halted.length) {
+  const words = m.halted.slice(0, most).map((reason) => el("p", {}, reason));
+  if (m.halted.length > most) words.push(el("p", { class: "quiet" }, `… and ${many(m.halted.length - most, "more reason")}, shown with the mapping`));
   if (m.release) {
     words.push(el("p", {}, "Once the cause is gone, this sends the kept file again: ",
       el("code", { class: "command" }, `${m.release} --server ${location.origin}`)));
@@ -124,9 +126,9 @@ export function haltWords(m) {
 }
 
 function laneDetail(lanes) {
-  const head = el("tr", {}, el("th", { scope: "col" }, "Lane"), ...["Partitions", "Lag", "Confirmed", "Calling", "In the file", "Importing"].map((t) => el("th", { scope: "col", class: "n" }, t)));
+  const head = el("tr", {}, el("th", { scope: "col" }, "Lane"), ...["Partitions", "Calling", "In the file", "Importing"].map((t) => el("th", { scope: "col", class: "n" }, t)));
   const rows = lanes.map((l) => el("tr", {}, el("th", { scope: "row" }, l.name),
-    ...[l.runs ? count(l.partitions) : "not run here", l.partitions ? count(l.lag) : unknown, rate(l.rate),
+    ...[l.runs ? count(l.partitions) : "not run here",
       l.name === "immediate" ? count(l.pending) : unknown,
       l.name === "batch" ? count(l.buffered) : unknown,
       l.name === "batch" ? count(l.importing) : unknown].map((t) => el("td", { class: "n" }, t))));

@@ -9,7 +9,7 @@ const callWords = { closed: "closed: calls go out", open: "open: calls pause", "
 export function problems(status, rows) {
   const found = [];
   for (const m of status.mappings) {
-    if (m.halted?.length) found.push({ grave: true, mapping: m.name, words: "is halted", more: () => haltWords(m), facts: [m.halted, m.release] });
+    if (m.halted?.length) found.push({ grave: true, mapping: m.name, words: "is halted", more: () => haltWords(m, 2), facts: [m.halted, m.release] });
   }
   for (const reason of status.unready ?? []) found.push({ grave: true, words: "Not ready: " + reason });
   for (const lane of status.lanes) {
