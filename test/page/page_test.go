@@ -4,6 +4,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,8 +132,8 @@ func TestPageWorksByKeyboard(t *testing.T) {
 		b.do(chromedp.KeyEvent(kb.Tab))
 		order = append(order, eval[string](b, focused))
 	}
-	if got, want := strings.Join(order, " "), "A filter only SUMMARY SUMMARY"; got != want {
-		t.Errorf("tab order: got %s, want %s", got, want)
+	if want := []string{"A", "filter", "only", "SUMMARY", "SUMMARY"}; !slices.Equal(order, want) {
+		t.Errorf("tab order: got %q, want %q", order, want)
 	}
 	b.do(chromedp.KeyEvent(kb.Enter))
 	b.awaits("Enter opens a mapping", "document.activeElement.parentElement.open")
