@@ -17,7 +17,7 @@ GOLANGCI_LINT := .bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 KAFKA_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build kafka$$' . | xargs -n1 dirname | sort -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race check lint fmt tidy generated fuzz vuln contract test-kafka test-debezium test-faults test-memory bench image clean
+.PHONY: help build test race check lint fmt tidy generated fuzz vuln contract test-kafka test-debezium test-faults test-memory test-page bench image clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ race: ## the same with the race detector, in random order
 check: lint tidy generated race fuzz vuln ## all the gates of a change
 
 lint: $(GOLANGCI_LINT) ## go vet, golangci-lint and the format
-	go vet -tags kafka,prism,debezium,big ./...
+	go vet -tags kafka,prism,debezium,big,page ./...
 	$(GOLANGCI_LINT) run
 	$(GOLANGCI_LINT) fmt --diff
 
@@ -67,6 +67,9 @@ test-faults: ## the sink under every fault a cluster has, an hour; FAULTFLAGS=-q
 
 test-memory: ## ten million keys wait for a slot, in bounded memory; two minutes
 	go test -tags big -count=1 -timeout 20m -run '^TestTenMillionKeys' -v ./test/e2e
+
+test-page: ## the status page in headless Chromium, judged by axe; needs chromium, Node.js
+	.ci/page
 
 bench: ## throughput and cost, as ratios to a bare loop in the same run
 	go run ./test/bench $(BENCHFLAGS)

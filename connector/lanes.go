@@ -47,7 +47,10 @@ func (s *Sink) openLanes() error {
 		if len(topics) == 0 {
 			continue
 		}
-		l := &lane{which: which, router: s.router, formats: newFormats(s.router, s.writers), post: s.post, metrics: s.metrics, log: s.log.With("lane", which.String())}
+		l := &lane{
+			which: which, router: s.router, formats: newFormats(s.router, s.writers), post: s.post,
+			metrics: s.metrics, lately: s.lately, log: s.log.With("lane", which.String()),
+		}
 		cfg := source.Config{
 			Connection:     connection(s.cfg.Kafka),
 			Group:          s.group(which),
@@ -223,6 +226,7 @@ func (o observer) BreakerTurned(to immediate.BreakerState, cause error) {
 func (o observer) ImportEnded(imp batcher.Import, r batcher.Results, took time.Duration) {
 	o.s.metrics.imports.WithLabelValues(imp.Mapping, imp.Mode, string(r.Status)).Inc()
 	o.s.metrics.importTime.WithLabelValues(imp.Mapping).Observe(took.Seconds())
+	o.s.lately.imported(imp, r, took)
 	if r.Status == batcher.Finished {
 		o.s.metrics.writes.WithLabelValues(imp.Mapping, schemas.Batch.String(), imp.Op.String(), "applied").Add(float64(max(imp.Rows-max(r.InError, 0), 0)))
 		o.s.metrics.writes.WithLabelValues(imp.Mapping, schemas.Batch.String(), imp.Op.String(), "rejected").Add(float64(max(r.InError, 0)))

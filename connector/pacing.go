@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"slices"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
@@ -59,6 +60,15 @@ func (p *pacing) answered(mapping string) {
 	if ok && t.Remaining(time.Now(), used) == t.PerDay {
 		p.source.FillSlots(t.home, t.table, 1)
 	}
+}
+
+// used are the imports of the mapping's table on this calendar day, as the ledger
+// has them; ok is false while another member owns the table.
+func (p *pacing) used(mapping string) (used []time.Time, ok bool) {
+	t := p.tables[mapping]
+	used, ok = p.source.Slots(t.home, t.table)
+	from, _ := day(time.Now(), t.Zone)
+	return slices.DeleteFunc(used, func(u time.Time) bool { return u.Before(from) }), ok
 }
 
 // remaining is how many imports the mapping's table has left today; ok is false

@@ -21,6 +21,7 @@ type lane struct {
 	post     *deadletter.Post // nil: no dead-letter topic
 	source   *source.Source
 	metrics  *metrics
+	lately   *lately
 	log      *slog.Logger
 	letters  outbox
 

@@ -81,10 +81,11 @@ func (r records) bury(letters *outbox, c *source.Claim, record *source.Record, m
 		return
 	}
 	r.lane.letters.add()
-	r.lane.post.Send(record, deadletter.Letter{
+	why := deadletter.Letter{
 		Stage: deadletter.Delivering, Code: codeImportRow, Message: reason,
 		Mapping: m.Name, Table: m.Table.Name, Lane: schemas.Batch.String(), Execution: imp.Execution,
-	}, func(err error) {
+	}
+	r.lane.post.Send(record, why, func(err error) {
 		defer r.lane.letters.done()
 		if err != nil {
 			halt(err.Error())
@@ -93,6 +94,7 @@ func (r records) bury(letters *outbox, c *source.Claim, record *source.Record, m
 		c.Bury()
 		r.lane.metrics.deadLetters.WithLabelValues(record.Topic, codeImportRow).Inc()
 		r.lane.metrics.records.WithLabelValues(record.Topic, outcomeDeadLetter).Inc()
+		r.lane.lately.buried(record, why)
 		letters.done()
 	})
 }

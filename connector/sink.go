@@ -49,6 +49,7 @@ type Sink struct {
 	started  time.Time
 	registry *prometheus.Registry
 	metrics  *metrics
+	lately   *lately
 
 	router  *router.Router
 	writers *schemas.Registry // nil: no format needs one
@@ -87,7 +88,7 @@ func New(cfg *config.Config, opts Options) (_ *Sink, err error) {
 	if s.opts.Rand == nil {
 		s.opts.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}
-	s.metrics = newMetrics(s.registry)
+	s.metrics, s.lately = newMetrics(s.registry), newLately()
 	var problems []router.Problem
 	if s.router, problems = router.Compile(cfg.Mappings); len(problems) > 0 {
 		return nil, fmt.Errorf("%s: %s", problems[0].Path, problems[0].Message)
@@ -159,12 +160,25 @@ func (s *Sink) openAdmin() (err error) {
 	if s.cfg.Admin.PProf {
 		parts = append(parts, admin.Profiles())
 	}
-	s.admin, err = admin.Listen(s.cfg.Admin.Listen, s, s.registry, s.log, parts...)
+	s.admin, err = admin.Listen(s.cfg.Admin.Listen, access(s.cfg.Admin), s, s.registry, s.log, parts...)
 	if err != nil {
 		return err
 	}
 	s.onClose("admin server", s.admin.Close)
 	return nil
+}
+
+// access is who may reach the admin server.
+func access(cfg config.Admin) admin.Access {
+	a := admin.Access{ProtectReads: cfg.ProtectReads, CertFile: cfg.TLS.CertFile, KeyFile: cfg.TLS.KeyFile}
+	if cfg.TokenFile != "" {
+		token := cfg.Token()
+		a.Token = func() (string, error) {
+			secret, err := token()
+			return secret.Reveal(), err
+		}
+	}
+	return a
 }
 
 // hint has an execution looked at now instead of at the next poll.

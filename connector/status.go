@@ -2,7 +2,6 @@ package connector
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
@@ -11,14 +10,24 @@ import (
 
 // Status is the running sink as an operator sees it, at /status.
 type Status struct {
-	Version  string          `json:"version"`
-	Started  time.Time       `json:"started"`
-	Ready    bool            `json:"ready"`
-	Unready  []string        `json:"unready,omitempty"` // why not
-	Token    bool            `json:"token"`             // the service gave one
-	Schemas  string          `json:"schemas,omitempty"` // why records that need a schema wait
-	Lanes    []LaneStatus    `json:"lanes"`
-	Mappings []MappingStatus `json:"mappings"`
+	Version string       `json:"version"`
+	Started time.Time    `json:"started"`
+	At      time.Time    `json:"at"` // when this was so
+	Ready   bool         `json:"ready"`
+	Unready []string     `json:"unready,omitempty"` // why not
+	Token   bool         `json:"token"`             // the service gave one
+	Schemas string       `json:"schemas,omitempty"` // why records that need a schema wait
+	Lanes   []LaneStatus `json:"lanes"`
+	Spool   *SpoolStatus `json:"spool,omitempty"` // batch lane
+	// DeadLetters are those since this process began, the most frequent first.
+	DeadLetters []Buried        `json:"deadLetters"`
+	Mappings    []MappingStatus `json:"mappings"`
+}
+
+// SpoolStatus is the disk space of files that wait.
+type SpoolStatus struct {
+	Bytes    int64 `json:"bytes"`
+	MaxBytes int64 `json:"maxBytes"` // at this size the batch lane pauses
 }
 
 // LaneStatus is one consumer group.
@@ -40,12 +49,16 @@ type CallStatus struct {
 
 // MappingStatus is one mapping.
 type MappingStatus struct {
-	Name   string                 `json:"name"`
-	Table  string                 `json:"table"`
-	Topics []string               `json:"topics"`
-	Lanes  []string               `json:"lanes"`
-	Halted []string               `json:"halted,omitempty"`
-	Batch  *batcher.MappingStatus `json:"batch,omitempty"`
+	Name   string   `json:"name"`
+	Table  string   `json:"table"`
+	Topics []string `json:"topics"`
+	Lanes  []string `json:"lanes"`
+	Halted []string `json:"halted,omitempty"`
+	// Release is the command that lets a halted import go on; empty if none is.
+	Release string                 `json:"release,omitempty"`
+	Batch   *batcher.MappingStatus `json:"batch,omitempty"`
+	Roll    *RollStatus            `json:"roll,omitempty"`
+	Day     *DayStatus             `json:"day,omitempty"`
 }
 
 // Unready lists why /readyz fails: no place in a group, or no token. A halted
@@ -65,7 +78,10 @@ func (s *Sink) Unready() (reasons []string) {
 // Status describes the sink. Its type is Status; admin needs to know nothing
 // of it.
 func (s *Sink) Status() any {
-	st := Status{Version: s.opts.Version, Started: s.started, Unready: s.Unready(), Token: s.client.TokenOK()}
+	st := Status{
+		Version: s.opts.Version, Started: s.started, At: time.Now(),
+		Unready: s.Unready(), Token: s.client.TokenOK(), DeadLetters: s.lately.deadLetters(),
+	}
 	st.Ready = len(st.Unready) == 0
 	if s.writers != nil {
 		if err := s.writers.Trouble(); err != nil {
@@ -77,12 +93,21 @@ func (s *Sink) Status() any {
 	}
 	halted, files := s.halted(), map[string]*batcher.MappingStatus{}
 	if s.files != nil {
+		st.Spool = &SpoolStatus{Bytes: s.files.SpoolBytes(), MaxBytes: int64(s.cfg.Spool.MaxBytes)}
 		for _, b := range s.files.Status() {
 			files[b.Mapping] = &b
 		}
 	}
 	for _, m := range s.router.Mappings() {
 		ms := MappingStatus{Name: m.Name, Table: m.Table.Name, Topics: m.Config.Topics, Halted: halted[m.Name], Batch: files[m.Name]}
+		if ms.Batch != nil {
+			im := m.Config.Imports.Roll
+			ms.Roll = &RollStatus{Rows: im.Rows, Bytes: int64(im.Bytes), Seconds: im.Age.Seconds()}
+			ms.Day = s.day(m.Name)
+			if ms.Batch.Halted != "" {
+				ms.Release = "feedsink imports release --mapping " + m.Name
+			}
+		}
 		immediate, batch := m.Lanes()
 		if immediate {
 			ms.Lanes = append(ms.Lanes, "immediate")
@@ -96,17 +121,7 @@ func (s *Sink) Status() any {
 }
 
 func (s *Sink) laneStatus(l *lane) LaneStatus {
-	st := LaneStatus{Lane: l.which.String(), Group: s.group(l.which), Joined: l.source.Joined(), Partitions: []source.PartitionStatus{}}
-	for _, p := range l.source.Partitions() {
-		ps, _ := p.Status()
-		st.Partitions = append(st.Partitions, ps)
-	}
-	slices.SortFunc(st.Partitions, func(a, b source.PartitionStatus) int {
-		if c := strings.Compare(a.Topic, b.Topic); c != 0 {
-			return c
-		}
-		return int(a.Partition - b.Partition)
-	})
+	st := LaneStatus{Lane: l.which.String(), Group: s.group(l.which), Joined: l.source.Joined(), Partitions: l.source.Status()}
 	if c, ok := l.delivery.(*calling); ok {
 		st.Calls = &CallStatus{Pending: c.calls.Pending(), InFlight: c.calls.InFlight(), Limit: c.calls.Limit(), Breaker: c.calls.Breaker().String()}
 	}

@@ -91,7 +91,7 @@ func runDev(ctx context.Context, out io.Writer, o devOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "broker   %s\nservice  %s\nstatus   http://%s/status\nconfig   %s\n\n", world.Brokers[0], world.URL, sink.AdminAddress(), path)
+	_, _ = fmt.Fprintf(out, "broker   %s\nservice  %s\nstatus   http://%s/\nconfig   %s\n\n", world.Brokers[0], world.URL, sink.AdminAddress(), path)
 
 	running, stop := context.WithCancel(ctx)
 	defer stop()

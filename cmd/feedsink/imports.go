@@ -13,6 +13,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/admin"
+	"github.com/feedsink/feedsink/connector/config"
 )
 
 func newImports() *cobra.Command {
@@ -88,7 +89,7 @@ func mappingFlag(cmd *cobra.Command, mapping *string) {
 }
 
 // sinkFlags say which running sink is meant, and how its answer is printed.
-type sinkFlags struct{ server, file, output string }
+type sinkFlags struct{ server, file, output, tokenFile, caFile string }
 
 const defaultServer = "http://127.0.0.1:8080"
 
@@ -96,17 +97,19 @@ const defaultServer = "http://127.0.0.1:8080"
 func (f *sinkFlags) command(cmd *cobra.Command, ask func(context.Context, *admin.Client) (answer any, text func() string, err error)) {
 	cmd.Flags().StringVar(&f.server, "server", "", "the sink's admin server (default "+defaultServer+")")
 	cmd.Flags().StringVarP(&f.file, "config", "c", "", "take the admin server's address from this configuration file")
+	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "file with the sink's admin token (default: the configuration file's)")
+	cmd.Flags().StringVar(&f.caFile, "ca-file", "", "believe the certificates in this file, too (default: the configuration file's certificate)")
 	outputFlag(cmd, &f.output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		// A form that does not exist is refused before anything is released.
 		if err := printResult(io.Discard, f.output, nil, func() string { return "" }); err != nil {
 			return err
 		}
-		server, err := f.address()
+		server, credentials, err := f.address()
 		if err != nil {
 			return &usageError{err}
 		}
-		client, err := admin.NewClient(server)
+		client, err := admin.NewClient(server, credentials)
 		if err != nil {
 			return &usageError{fmt.Errorf("--server: %w", err)}
 		}
@@ -126,24 +129,49 @@ func explained(err error, server string) error {
 	return err
 }
 
-// address is the admin server's, from --server or the configuration file.
-func (f *sinkFlags) address() (string, error) {
-	if f.file == "" {
-		return cmp.Or(f.server, defaultServer), nil
+// address is the admin server's, from --server or the configuration file, and
+// what it wants to see.
+func (f *sinkFlags) address() (server string, c admin.Credentials, err error) {
+	tokenFile, caFile := f.tokenFile, f.caFile
+	server = cmp.Or(f.server, defaultServer)
+	if f.file != "" {
+		if f.server != "" {
+			return "", c, errors.New("--server and -c both name the sink: give one of them")
+		}
+		cfg, err := loadConfig(f.file)
+		if err != nil {
+			return "", c, err
+		}
+		if server, err = listenedOn(cfg.Admin); err != nil {
+			return "", c, err
+		}
+		tokenFile, caFile = cmp.Or(tokenFile, cfg.Admin.TokenFile), cmp.Or(caFile, cfg.Admin.TLS.CertFile)
 	}
-	if f.server != "" {
-		return "", errors.New("--server and -c both name the sink: give one of them")
+	c, err = credentials(tokenFile, caFile)
+	return server, c, err
+}
+
+// credentials are what a sink wants to see, from files; "" names none.
+func credentials(tokenFile, caFile string) (admin.Credentials, error) {
+	c := admin.Credentials{CAFile: caFile}
+	if tokenFile == "" {
+		return c, nil
 	}
-	cfg, err := loadConfig(f.file)
+	token, err := config.SecretFile(tokenFile)()
 	if err != nil {
-		return "", err
+		return c, fmt.Errorf("--token-file: %w", err)
 	}
-	return listenedOn(cfg.Admin.Listen)
+	c.Token = token.Reveal()
+	return c, nil
 }
 
 // listenedOn is where a server on this machine is reached that listens on
 // host:port.
-func listenedOn(listen string) (string, error) {
+func listenedOn(cfg config.Admin) (string, error) {
+	listen, scheme := cfg.Listen, "http://"
+	if cfg.TLS.CertFile != "" {
+		scheme = "https://"
+	}
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return "", fmt.Errorf("admin.listen: %w", err)
@@ -154,5 +182,5 @@ func listenedOn(listen string) (string, error) {
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "localhost"
 	}
-	return "http://" + net.JoinHostPort(host, port), nil
+	return scheme + net.JoinHostPort(host, port), nil
 }

@@ -62,13 +62,20 @@ func newImportsFiles() *cobra.Command {
 
 // executionOf asks the running sink which execution a mapping waits for.
 func executionOf(ctx context.Context, file, server, mapping string) (string, error) {
+	cfg, err := loadConfig(file)
+	if err != nil {
+		return "", err
+	}
 	if server == "" {
-		var err error
-		if server, err = (&sinkFlags{file: file}).address(); err != nil {
+		if server, err = listenedOn(cfg.Admin); err != nil {
 			return "", &usageError{err}
 		}
 	}
-	client, err := admin.NewClient(server)
+	known, err := credentials(cfg.Admin.TokenFile, cfg.Admin.TLS.CertFile)
+	if err != nil {
+		return "", &usageError{err}
+	}
+	client, err := admin.NewClient(server, known)
 	if err != nil {
 		return "", &usageError{fmt.Errorf("--server: %w", err)}
 	}

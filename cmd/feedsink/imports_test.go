@@ -14,6 +14,7 @@ import (
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/admin"
+	"github.com/feedsink/feedsink/connector/config"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -196,8 +197,12 @@ func TestAddressComesFromWhatIsListenedOn(t *testing.T) {
 		"sink.local:80":  "http://sink.local:80",
 		"127.0.0.1:0":    "",
 	} {
-		if got, err := listenedOn(listen); got != want || (err == nil) != (want != "") {
+		if got, err := listenedOn(config.Admin{Listen: listen}); got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: got %q, %v, want %q", listen, got, err, want)
 		}
+	}
+	secured := config.Admin{Listen: ":8443", TLS: config.Certificate{CertFile: "cert.pem"}}
+	if got, err := listenedOn(secured); got != "https://localhost:8443" || err != nil {
+		t.Errorf("with a certificate: got %q, %v, want https", got, err)
 	}
 }

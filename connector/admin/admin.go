@@ -1,5 +1,5 @@
 // Package admin is the HTTP server for whoever operates the sink: probes,
-// metrics and status.
+// metrics, status and a page that shows it.
 //
 // It knows how to serve what it is given. It knows nothing about lanes,
 // partitions or the service.
@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -40,22 +41,29 @@ const (
 	maxHeaderBytes = 16 << 10
 	readTimeout    = 10 * time.Second
 	writeTimeout   = 60 * time.Second
+	idleTimeout    = 2 * time.Minute
 )
 
 // Part is a group of endpoints that the server has besides its own.
 type Part func(mux *http.ServeMux)
 
 // Listen opens the address, host:port, and returns the server for it.
-func Listen(address string, sink Sink, metrics prometheus.Gatherer, log *slog.Logger, parts ...Part) (*Server, error) {
+func Listen(address string, access Access, sink Sink, metrics prometheus.Gatherer, log *slog.Logger, parts ...Part) (*Server, error) {
+	secured, err := access.tls()
+	if err != nil {
+		return nil, err
+	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("admin.listen: %w", err)
 	}
 	return &Server{listener: l, server: &http.Server{
-		Handler:           routes(sink, metrics, parts...),
+		Handler:           asIs(access.guard(bodiless(routes(sink, metrics, parts...)))),
+		TLSConfig:         secured,
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}, nil
@@ -72,7 +80,7 @@ func (s *Server) Close() {
 // Run serves until ctx ends, and a few seconds longer to finish answers.
 func (s *Server) Run(ctx context.Context) error {
 	served := make(chan error, 1)
-	go func() { served <- s.server.Serve(s.listener) }()
+	go func() { served <- s.serve() }()
 	select {
 	case err := <-served:
 		return fmt.Errorf("admin server: %w", err)
@@ -87,6 +95,13 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("admin server: %w", err)
 	}
 	return nil
+}
+
+func (s *Server) serve() error {
+	if s.server.TLSConfig != nil {
+		return s.server.ServeTLS(s.listener, "", "") // the certificate is in its configuration
+	}
+	return s.server.Serve(s.listener)
 }
 
 func routes(sink Sink, metrics prometheus.Gatherer, parts ...Part) http.Handler {
@@ -112,10 +127,32 @@ func routes(sink Sink, metrics prometheus.Gatherer, parts ...Part) http.Handler 
 		write(w, http.StatusOK, append(body, '\n'))
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	servePage(mux)
 	for _, add := range parts {
 		add(mux)
 	}
-	return http.MaxBytesHandler(asIs(mux), 1<<20)
+	return mux
+}
+
+// bodiless answers 413 to a body where none is wanted, which is everywhere but
+// at the webhook.
+func bodiless(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != webhookPath && hasBody(r) {
+			text(w, http.StatusRequestEntityTooLarge, "the request has a body, which none here may have\n")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// hasBody reads a byte where the length is not told.
+func hasBody(r *http.Request) bool {
+	if r.ContentLength >= 0 {
+		return r.ContentLength > 0
+	}
+	n, _ := io.ReadFull(r.Body, make([]byte, 1)) // a body that cannot be read is none
+	return n > 0
 }
 
 // asIs tells browsers to take every answer, errors among them, for what it says

@@ -39,7 +39,7 @@ func registry() *prometheus.Registry {
 // listen opens a server on a free port.
 func listen(t *testing.T, s admin.Sink) *admin.Server {
 	t.Helper()
-	server, err := admin.Listen("127.0.0.1:0", s, registry(), slog.New(slog.DiscardHandler))
+	server, err := admin.Listen("127.0.0.1:0", admin.Access{}, s, registry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,11 +233,11 @@ func gone(t *testing.T, server *admin.Server) {
 func TestServerThatNeverRanGivesItsAddressBack(t *testing.T) {
 	first := listen(t, rested)
 	address := first.Address()
-	if _, err := admin.Listen(address, rested, registry(), slog.New(slog.DiscardHandler)); err == nil || !strings.HasPrefix(err.Error(), "admin.listen: ") {
+	if _, err := admin.Listen(address, admin.Access{}, rested, registry(), slog.New(slog.DiscardHandler)); err == nil || !strings.HasPrefix(err.Error(), "admin.listen: ") {
 		t.Errorf("an address in use: got %v, want an error that names the key", err)
 	}
 	first.Close()
-	second, err := admin.Listen(address, rested, registry(), slog.New(slog.DiscardHandler))
+	second, err := admin.Listen(address, admin.Access{}, rested, registry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatalf("after Close: %v", err)
 	}
@@ -255,7 +255,7 @@ func TestRunSaysThatItCannotServe(t *testing.T) {
 
 func TestListenWantsAnAddress(t *testing.T) {
 	for _, address := range []string{"localhost", "127.0.0.1:port", ":99999"} {
-		server, err := admin.Listen(address, rested, registry(), slog.New(slog.DiscardHandler))
+		server, err := admin.Listen(address, admin.Access{}, rested, registry(), slog.New(slog.DiscardHandler))
 		if err == nil {
 			server.Close()
 		}

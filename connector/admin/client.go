@@ -2,19 +2,29 @@ package admin
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 )
 
 // Client asks the admin server of a running sink.
 type Client struct {
-	base *url.URL
-	http http.Client
+	base  *url.URL
+	token string
+	http  http.Client
+}
+
+// Credentials are what a sink wants to see of who asks, and how it is known.
+type Credentials struct {
+	Token  string // as in its admin.tokenFile; "": none
+	CAFile string // PEM certificates to believe, beside the system's; "": none
 }
 
 // askTimeout bounds one question with its answer; maxAnswer is how many bytes of
@@ -25,13 +35,39 @@ const (
 	maxRefusal = 4 << 10
 )
 
-// NewClient takes the server's address, http://host:port.
-func NewClient(server string) (*Client, error) {
+// NewClient takes the server's address, http://host:port or https://host:port.
+func NewClient(server string, c Credentials) (*Client, error) {
 	base, err := url.Parse(server)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, fmt.Errorf("%q: is no address of the form http://HOST:PORT", server)
 	}
-	return &Client{base: base, http: http.Client{Timeout: askTimeout}}, nil
+	transport, err := trusting(c.CAFile)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{base: base, token: c.Token, http: http.Client{Timeout: askTimeout, Transport: transport}}, nil
+}
+
+// trusting is a transport that believes the certificates in a file, too.
+func trusting(caFile string) (http.RoundTripper, error) {
+	if caFile == "" {
+		return http.DefaultTransport, nil
+	}
+	pem, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, fmt.Errorf("read certificates: %w", err)
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, fmt.Errorf("the system's certificates: %w", err)
+	}
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s: holds no certificate in PEM form", caFile)
+	}
+	return &http.Transport{
+		Proxy:           http.ProxyFromEnvironment,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+	}, nil
 }
 
 // Imports reads the list of all mappings into a pointer. Like the other methods
@@ -57,6 +93,9 @@ func (c *Client) ask(ctx context.Context, method string, into any, path ...strin
 	}
 	if method != http.MethodGet {
 		req.Header.Set(changeHeader, changeValue)
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

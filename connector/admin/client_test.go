@@ -10,7 +10,7 @@ import (
 
 func client(t *testing.T, server string) *Client {
 	t.Helper()
-	c, err := NewClient(server)
+	c, err := NewClient(server, Credentials{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestClientTellsAnotherServerFromASink(t *testing.T) {
 
 func TestClientTakesAddressesOnly(t *testing.T) {
 	for _, server := range []string{"", "localhost:8080", "127.0.0.1", "ftp://localhost", "http://", "http://a b", "/imports"} {
-		if _, err := NewClient(server); err == nil || !strings.Contains(err.Error(), "http://HOST:PORT") {
+		if _, err := NewClient(server, Credentials{}); err == nil || !strings.Contains(err.Error(), "http://HOST:PORT") {
 			t.Errorf("%q: got %v, want an error that shows the form", server, err)
 		}
 	}

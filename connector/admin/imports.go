@@ -41,7 +41,8 @@ const (
 //	GET  /imports                    200 and the list
 //	GET  /imports/{mapping}          200 and the one, 404
 //	POST /imports/{mapping}/release  202 and what goes on, 404, 409 if nothing is halted;
-//	                                 403 without the header X-Feedsink: imports
+//	                                 403 without the header X-Feedsink: imports, 401 without
+//	                                 the token if one is configured
 func Imports(desk Desk) Part {
 	return func(mux *http.ServeMux) {
 		mux.HandleFunc("GET /imports", func(w http.ResponseWriter, _ *http.Request) {

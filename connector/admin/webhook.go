@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 )
 
 // maxWebhookBody is as much of a webhook call as is read, in bytes. The shape of
@@ -14,15 +15,20 @@ const maxWebhookBody = 64 << 10
 
 // Executions adds POST /webhooks/executions, which the service calls when an
 // execution has ended. The call is answered with 202 if the named header holds
-// the secret and with 403 otherwise, or if there is no secret. It is only ever
+// the secret and with 403 otherwise, or if there is no secret; with 415 if its body
+// is compressed or a web form's, and with 413 if that is too long. It is only ever
 // a hint to poll: hint gets the execution's id, or "" if the body names none,
 // and must not believe it.
 func Executions(header string, secret func() (string, error), hint func(execution string)) Part {
 	return func(mux *http.ServeMux) {
-		mux.HandleFunc("POST /webhooks/executions", func(w http.ResponseWriter, r *http.Request) {
+		mux.HandleFunc("POST "+webhookPath, func(w http.ResponseWriter, r *http.Request) {
 			want, err := secret()
 			if err != nil || want == "" || !same(r.Header.Get(header), want) {
 				text(w, http.StatusForbidden, "webhook: the shared secret is missing or wrong, or none is configured (admin.webhook)\n")
+				return
+			}
+			if !readable(r.Header) {
+				text(w, http.StatusUnsupportedMediaType, "webhook: the body is compressed or a web form's; JSON is read\n")
 				return
 			}
 			body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxWebhookBody))
@@ -34,6 +40,15 @@ func Executions(header string, secret func() (string, error), hint func(executio
 			w.WriteHeader(http.StatusAccepted)
 		})
 	}
+}
+
+// readable reports whether a body may be looked into. The service's document does
+// not say how its own is labelled, so only what cannot be meant is refused.
+func readable(h http.Header) bool {
+	kind, _, _ := strings.Cut(strings.ToLower(h.Get("Content-Type")), ";")
+	form := strings.TrimSpace(kind) == "application/x-www-form-urlencoded" || strings.HasPrefix(kind, "multipart/")
+	coding := h.Get("Content-Encoding")
+	return !form && (coding == "" || strings.EqualFold(coding, "identity"))
 }
 
 // same compares in a time that tells nothing, not even a length.

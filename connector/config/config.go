@@ -115,9 +115,18 @@ type Spool struct {
 
 // Admin is the HTTP server for probes, metrics, status and webhooks.
 type Admin struct {
-	Listen  string  `yaml:"listen"` // host:port; an empty host means all addresses
-	PProf   bool    `yaml:"pprof"`
-	Webhook Webhook `yaml:"webhook"`
+	Listen       string      `yaml:"listen"` // host:port; an empty host means all addresses
+	TLS          Certificate `yaml:"tls"`
+	TokenFile    string      `yaml:"tokenFile"`    // for whatever changes something; empty: none is asked for
+	ProtectReads bool        `yaml:"protectReads"` // ask for the token everywhere but at the probes
+	PProf        bool        `yaml:"pprof"`
+	Webhook      Webhook     `yaml:"webhook"`
+}
+
+// Certificate is what a server shows. Paths name PEM files.
+type Certificate struct {
+	CertFile string `yaml:"certFile"` // empty: no TLS
+	KeyFile  string `yaml:"keyFile"`
 }
 
 // Webhook is the shared secret that the service sends when an execution ends.

@@ -110,7 +110,7 @@ var mistakes = map[string]struct{ file, want string }{
 	"half a login":                {base + "schemaRegistry: {url: http://h, username: me}\n", "14:1: schemaRegistry.passwordFile: is required with username; a login is both"},
 	"half a certificate":          {base + "schemaRegistry: {url: https://h, tls: {keyFile: /k.pem}}\n", "14:34: schemaRegistry.tls.certFile: is required with keyFile; a client certificate needs both files"},
 	"unsupported mechanism":       {spoiled("brokers", "sasl: {mechanism: AWS_MSK_IAM}\n  brokers"), "2:21: kafka.sasl.mechanism: AWS_MSK_IAM is not supported by this version; one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"},
-	"half a pair":                 {spoiled("brokers", "tls: {enabled: true, certFile: /c.pem}\n  brokers"), "2:3: kafka.tls.keyFile: is required with certFile; a client certificate needs both files"},
+	"half a pair":                 {spoiled("brokers", "tls: {enabled: true, certFile: /c.pem}\n  brokers"), "2:3: kafka.tls.keyFile: is required with certFile; a certificate needs both files"},
 	"unused TLS":                  {spoiled("brokers", "tls: {caFile: /c.pem}\n  brokers"), "2:3: kafka.tls: has files but is not enabled: brokers would be reached without encryption; write enabled: true"},
 	"merged list":                 {base + "dlq: {<<: [{topic: t}, 5]}\n", "14:24: dlq: << takes blocks of keys, not a single value; write <<: *NAME with an anchor on a block of keys"},
 	"no alias in a list":          {spoiled("[crm.customers]", "[a, *t]"), "10:17: mappings[0].topics[1]: the alias \"*t\" has no anchor before it; write &t in front of the value it repeats"},

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -85,21 +84,6 @@ func (r *rules) stores(c *Config) {
 	r.required("spool.dir", c.Spool.Dir, "the directory for files that wait for their import")
 	if c.Spool.MaxBytes <= 0 {
 		r.breaks("spool.maxBytes", "must be above 0, is "+r.written("spool.maxBytes", c.Spool.MaxBytes), "")
-	}
-}
-
-// headerName is RFC 9110's token, which names of HTTP headers are.
-var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
-
-func (r *rules) admin(a *Admin) {
-	if _, port, err := net.SplitHostPort(a.Listen); err != nil || !isPort(port, 0) {
-		r.breaks("admin.listen", "must be host:port, is "+r.written("admin.listen", a.Listen), "write :8080 for all addresses")
-	}
-	if !headerName.MatchString(a.Webhook.Header) {
-		r.breaks("admin.webhook.header", "must be the name of an HTTP header, is "+r.written("admin.webhook.header", a.Webhook.Header), "")
-	}
-	if a.Webhook.SecretFile != "" {
-		r.secretFile("admin.webhook.secretFile", a.Webhook.SecretFile)
 	}
 }
 

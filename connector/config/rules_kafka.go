@@ -68,19 +68,25 @@ func (r *rules) certificates(path string, t Certificates) {
 			r.breaks(path+".caFile", "holds no certificate in PEM form, is "+quote(t.CAFile), "")
 		}
 	}
-	if (t.CertFile == "") != (t.KeyFile == "") {
+	r.keyPair(path, t.CertFile, t.KeyFile)
+}
+
+// keyPair checks that a certificate and its key, if there are any, belong
+// together.
+func (r *rules) keyPair(path, certFile, keyFile string) {
+	if (certFile == "") != (keyFile == "") {
 		missing, given := "certFile", "keyFile"
-		if t.KeyFile == "" {
+		if keyFile == "" {
 			missing, given = given, missing
 		}
-		r.breaks(path+"."+missing, "is required with "+given, "a client certificate needs both files")
+		r.breaks(path+"."+missing, "is required with "+given, "a certificate needs both files")
 		return
 	}
-	if t.CertFile == "" {
+	if certFile == "" {
 		return
 	}
-	cert, certRead := r.file(path+".certFile", t.CertFile)
-	key, keyRead := r.file(path+".keyFile", t.KeyFile)
+	cert, certRead := r.file(path+".certFile", certFile)
+	key, keyRead := r.file(path+".keyFile", keyFile)
 	if !certRead || !keyRead {
 		return
 	}

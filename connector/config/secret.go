@@ -70,6 +70,10 @@ func (s SchemaRegistry) Password() func() (Secret, error) { return optional(s.Pa
 // none is configured.
 func (w Webhook) Secret() func() (Secret, error) { return optional(w.SecretFile) }
 
+// Token gives the admin server's token as it is now; a zero Secret when none is
+// configured.
+func (a Admin) Token() func() (Secret, error) { return optional(a.TokenFile) }
+
 func optional(path string) func() (Secret, error) {
 	if path == "" {
 		return func() (Secret, error) { return Secret{}, nil }

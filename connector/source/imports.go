@@ -196,9 +196,14 @@ type Unconfirmed struct {
 func (p *Partition) Unconfirmed() (u Unconfirmed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.loaded {
-		return u
+	if p.loaded {
+		u = p.unconfirmed()
 	}
+	return u
+}
+
+// unconfirmed counts with p.mu held, of a partition whose ledger was read.
+func (p *Partition) unconfirmed() (u Unconfirmed) {
 	u.Pending = p.tracker.Pending()
 	for c := range p.claims {
 		if c.importing {

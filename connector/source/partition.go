@@ -249,8 +249,11 @@ type PartitionStatus struct {
 	Partition int32    `json:"partition"`
 	Committed int64    `json:"committed"` // -1: nothing yet
 	Watermark int64    `json:"watermark"`
-	Position  int64    `json:"position"` // offset after the last record taken
-	Pending   int      `json:"pending"`
+	Position  int64    `json:"position"`           // offset after the last record taken
+	Lag       int64    `json:"lag"`                // offsets from the watermark to the log's end; -1: not known
+	Pending   int      `json:"pending"`            // records on their way one by one
+	Buffered  int64    `json:"buffered,omitzero"`  // records in an open file
+	Importing int64    `json:"importing,omitzero"` // records in a file on its way
 	Halted    []string `json:"halted,omitempty"`
 }
 
@@ -264,6 +267,7 @@ func (p *Partition) Status() (st PartitionStatus, ok bool) {
 		return st, false
 	}
 	st.Committed, st.Watermark = p.committed.offset, p.tracker.Watermark()
-	st.Position, st.Pending = p.tracker.Next(), p.tracker.Pending()
+	u := p.unconfirmed()
+	st.Position, st.Pending, st.Buffered, st.Importing = p.tracker.Next(), u.Pending, u.Buffered, u.Importing
 	return st, true
 }

@@ -23,7 +23,7 @@ func (s *Source) AwaitGroup(ctx context.Context, group string, topics []string) 
 	for {
 		var err error
 		if ends == nil {
-			ends, err = s.ends(ctx, topics)
+			ends, err = s.endsOf(ctx, topics)
 		}
 		behind := -1
 		if err == nil {
@@ -43,7 +43,7 @@ func (s *Source) AwaitGroup(ctx context.Context, group string, topics []string) 
 	}
 }
 
-func (s *Source) ends(ctx context.Context, topics []string) (kadm.ListedOffsets, error) {
+func (s *Source) endsOf(ctx context.Context, topics []string) (kadm.ListedOffsets, error) {
 	ends, err := s.admin.ListEndOffsets(ctx, topics...)
 	if err == nil {
 		err = ends.Error()

@@ -82,6 +82,7 @@ type Source struct {
 	joined  atomic.Bool // the group has assigned us something, be it nothing
 	lease   *lease
 	other   *other
+	lag     lag
 
 	mu    sync.Mutex
 	parts map[topicPartition]*Partition // assigned to us now
@@ -160,6 +161,7 @@ func (s *Source) Run(ctx context.Context) error {
 	beside.Go(func() { s.commitRegularly(ctx) })
 	beside.Go(func() { s.keepLease(ctx) })
 	beside.Go(func() { s.followOther(ctx) })
+	beside.Go(func() { s.followLag(ctx) })
 	for ctx.Err() == nil {
 		s.pollOnce(ctx)
 	}

@@ -88,7 +88,7 @@ func (s *story) fail(d *datadriven.TestData) string {
 }
 
 func (s *story) release(d *datadriven.TestData) string {
-	client, err := admin.NewClient("http://" + s.sinks[name(d)].AdminAddress())
+	client, err := admin.NewClient("http://"+s.sinks[name(d)].AdminAddress(), admin.Credentials{})
 	s.check(err)
 	var released connector.Released
 	s.check(client.Release(s.t.Context(), text(d, "mapping", "customers"), &released))

@@ -1,0 +1,240 @@
+package admin
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const token = "the-token"
+
+// quiet is a sink with nothing to show.
+type quiet struct{}
+
+func (quiet) Unready() []string { return nil }
+
+func (quiet) Status() any { return "status" }
+
+// whole is everything the server may have, as it serves it.
+func whole(a Access, d Desk, hint func(string)) http.Handler {
+	mux := routes(quiet{}, prometheus.NewRegistry(), Imports(d), Profiles(),
+		Executions("X-Secret", func() (string, error) { return "s3cret", nil }, hint))
+	return asIs(a.guard(bodiless(mux)))
+}
+
+func tokenIs(text string) func() (string, error) { return func() (string, error) { return text, nil } }
+
+func TestTokenIsAskedForWhereItProtects(t *testing.T) {
+	reads, changes := []string{"GET /", "GET /page/main.js", "GET /status", "GET /metrics", "GET /imports", "GET /imports/customers"}, []string{
+		"POST /imports/customers/release", "GET /debug/pprof/cmdline", "POST /nowhere", "DELETE /status",
+	}
+	always := []string{"GET /livez", "HEAD /readyz"}
+	for name, c := range map[string]struct {
+		access        Access
+		free, guarded []string
+	}{
+		"no token":        {Access{}, append(append(always, reads...), changes...), nil},
+		"a token":         {Access{Token: tokenIs(token)}, append(always, reads...), changes},
+		"reads protected": {Access{Token: tokenIs(token), ProtectReads: true}, always, append(reads, changes...)},
+	} {
+		h := whole(c.access, &oneImport{}, func(string) {})
+		for i, question := range append(c.free, c.guarded...) {
+			method, path, _ := strings.Cut(question, " ")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, nil))
+			if want := i >= len(c.free); (w.Code == http.StatusUnauthorized) != want {
+				t.Errorf("%s: %s: got %d, want 401: %v", name, question, w.Code, want)
+			}
+		}
+	}
+}
+
+func TestOnlyTheTokenOpens(t *testing.T) {
+	basic := func(password string) string {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.SetBasicAuth("anybody", password)
+		return r.Header.Get("Authorization")
+	}
+	unread := func() (string, error) { return token, errors.New("read secret") }
+	for name, c := range map[string]struct {
+		token  func() (string, error)
+		header string
+		status int
+	}{
+		"the token":               {tokenIs(token), "Bearer " + token, 202},
+		"in small letters":        {tokenIs(token), "bearer " + token, 202},
+		"as a browser's password": {tokenIs(token), basic(token), 202},
+		"none":                    {tokenIs(token), "", 401},
+		"a part of it":            {tokenIs(token), "Bearer " + token[:5], 401},
+		"another scheme":          {tokenIs(token), "Digest " + token, 401},
+		"a wrong password":        {tokenIs(token), basic("x"), 401},
+		"none, none configured":   {tokenIs(""), "Bearer ", 401},
+		"a file that is gone":     {unread, "Bearer " + token, 401},
+	} {
+		d := &oneImport{halted: true}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/imports/customers/release", nil)
+		r.Header.Set("X-Feedsink", "imports")
+		if c.header != "" {
+			r.Header.Set("Authorization", c.header)
+		}
+		w := httptest.NewRecorder()
+		whole(Access{Token: c.token}, d, nil).ServeHTTP(w, r)
+		if w.Code != c.status || (d.released == 1) != (c.status == 202) {
+			t.Errorf("%s: got %d and %d releases, want %d", name, w.Code, d.released, c.status)
+		}
+		if w.Code == 401 && (len(w.Header().Values("WWW-Authenticate")) != 2 || strings.Contains(w.Body.String(), token)) {
+			t.Errorf("%s: got %v %q, want both schemes named and no token", name, w.Header(), w.Body)
+		}
+	}
+}
+
+func TestBodiesAreRefusedWhereNoneIsWanted(t *testing.T) {
+	h := whole(Access{}, &oneImport{halted: true}, func(string) {})
+	for _, question := range []string{"GET /status", "POST /imports/customers/release"} {
+		method, path, _ := strings.Cut(question, " ")
+		for name, body := range map[string]*http.Request{
+			"a length":  httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader("{}")),
+			"no length": httptest.NewRequestWithContext(t.Context(), method, path, struct{ *strings.Reader }{strings.NewReader("{}")}),
+		} {
+			body.Header.Set("X-Feedsink", "imports")
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, body); w.Code != http.StatusRequestEntityTooLarge {
+				t.Errorf("%s, a body with %s: got %d, want 413", question, name, w.Code)
+			}
+		}
+	}
+}
+
+func TestWebhookRefusesWhatItCannotRead(t *testing.T) {
+	for _, c := range []struct {
+		header, value string
+		status        int
+	}{
+		{"Content-Type", "application/json", 202},
+		{"Content-Type", "text/plain; charset=utf-8", 202},
+		{"Content-Type", "application/x-www-form-urlencoded; charset=utf-8", 415},
+		{"Content-Type", "Multipart/Form-Data; boundary=x", 415},
+		{"Content-Encoding", "identity", 202},
+		{"Content-Encoding", "gzip", 415},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, webhookPath, strings.NewReader(`{"id":"7"}`))
+		r.Header.Set("X-Secret", "s3cret")
+		r.Header.Set(c.header, c.value)
+		w := httptest.NewRecorder()
+		if whole(Access{}, nil, func(string) {}).ServeHTTP(w, r); w.Code != c.status {
+			t.Errorf("%s: %s: got %d, want %d", c.header, c.value, w.Code, c.status)
+		}
+	}
+}
+
+// certificate writes a new self-signed one for 127.0.0.1, changed at that time.
+func certificate(t *testing.T, dir string, changed time.Time) (certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(changed.Unix()), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: cert}, keyFile: {Type: "PRIVATE KEY", Bytes: der}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(file, changed, changed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return certFile, keyFile
+}
+
+func TestServerShowsItsCertificateAndTheClientItsToken(t *testing.T) {
+	certFile, keyFile := certificate(t, t.TempDir(), time.Now())
+	d := &oneImport{halted: true}
+	access := Access{Token: tokenIs(token), ProtectReads: true, CertFile: certFile, KeyFile: keyFile}
+	server, err := Listen("127.0.0.1:0", access, quiet{}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), Imports(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.Run(t.Context()) }()
+	ask := func(c Credentials) error {
+		client, err := NewClient("https://"+server.Address(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var one shown
+		return client.Release(t.Context(), "customers", &one)
+	}
+	if err := ask(Credentials{Token: token}); err == nil || d.released != 0 {
+		t.Errorf("a certificate nobody vouches for: got %v and %d releases, want an error", err, d.released)
+	}
+	if refusal, ok := errors.AsType[*Refusal](ask(Credentials{CAFile: certFile})); !ok || refusal.Status != http.StatusUnauthorized {
+		t.Errorf("without the token: got %+v, want 401", refusal)
+	}
+	if err := ask(Credentials{CAFile: certFile, Token: token}); err != nil || d.released != 1 {
+		t.Errorf("with both: got %v and %d releases, want 1", err, d.released)
+	}
+	if _, err := NewClient("https://"+server.Address(), Credentials{CAFile: keyFile}); err == nil {
+		t.Error("a CA file without a certificate: got no error")
+	}
+}
+
+func TestCertificateIsReadAgainWhenItChanges(t *testing.T) {
+	dir, first := t.TempDir(), time.Unix(1_000_000, 0)
+	certFile, keyFile := certificate(t, dir, first)
+	pair := &keyPair{certFile: certFile, keyFile: keyFile}
+	serial := func() int64 {
+		t.Helper()
+		got, err := pair.get(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaf, err := x509.ParseCertificate(got.Certificate[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return leaf.SerialNumber.Int64()
+	}
+	if got := serial(); got != first.Unix() {
+		t.Fatalf("got %d, want the first", got)
+	}
+	if err := os.WriteFile(certFile, []byte("half a cert"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := serial(); got != first.Unix() {
+		t.Errorf("while the files cannot be used: got %d, want the first", got)
+	}
+	second := first.Add(time.Hour)
+	certificate(t, dir, second)
+	if got := serial(); got != second.Unix() {
+		t.Errorf("got %d, want the second", got)
+	}
+	if _, err := Listen("127.0.0.1:0", Access{CertFile: keyFile, KeyFile: keyFile}, quiet{}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)); err == nil || !strings.HasPrefix(err.Error(), "admin.tls: ") {
+		t.Errorf("a key for a certificate: got %v, want an error that names the key", err)
+	}
+}

@@ -1,0 +1,28 @@
+package config
+
+import (
+	"net"
+	"regexp"
+)
+
+// headerName is RFC 9110's token, which names of HTTP headers are.
+var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+func (r *rules) admin(a *Admin) {
+	if _, port, err := net.SplitHostPort(a.Listen); err != nil || !isPort(port, 0) {
+		r.breaks("admin.listen", "must be host:port, is "+r.written("admin.listen", a.Listen), "write :8080 for all addresses")
+	}
+	r.keyPair("admin.tls", a.TLS.CertFile, a.TLS.KeyFile)
+	if a.TokenFile != "" {
+		r.secretFile("admin.tokenFile", a.TokenFile)
+	}
+	if a.ProtectReads && a.TokenFile == "" && !r.unread["admin.tokenFile"] {
+		r.breaks("admin.protectReads", "needs admin.tokenFile: there is no token to ask for", "write tokenFile: /run/secrets/admin-token")
+	}
+	if !headerName.MatchString(a.Webhook.Header) {
+		r.breaks("admin.webhook.header", "must be the name of an HTTP header, is "+r.written("admin.webhook.header", a.Webhook.Header), "")
+	}
+	if a.Webhook.SecretFile != "" {
+		r.secretFile("admin.webhook.secretFile", a.Webhook.SecretFile)
+	}
+}

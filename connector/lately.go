@@ -1,0 +1,118 @@
+package connector
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/deadletter"
+)
+
+// Buried are the records of one topic that went to the dead-letter topic
+// for one reason since this process began.
+type Buried struct {
+	Topic   string   `json:"topic"`
+	Mapping string   `json:"mapping,omitempty"` // empty: the record could not even be decoded
+	Reason  string   `json:"reason"`            // the code of the dead letter's header
+	Count   int64    `json:"count"`
+	Latest  []Letter `json:"latest"` // a few, the newest first
+}
+
+// Letter is where a dead letter came from: where it can be found, nothing of
+// what it says.
+type Letter struct {
+	Partition int32     `json:"partition"`
+	Offset    int64     `json:"offset"`
+	At        time.Time `json:"at"`
+}
+
+// EndedImport is an execution whose result this process has seen.
+type EndedImport struct {
+	File      string    `json:"file"`
+	Mode      string    `json:"mode"`
+	Execution string    `json:"execution,omitempty"`
+	Status    string    `json:"status"` // FINISHED or FAILED
+	Rows      int64     `json:"rows"`
+	InError   int64     `json:"inError,omitzero"`
+	Began     time.Time `json:"began"` // its trigger
+	Ended     time.Time `json:"ended"`
+}
+
+// What is kept of each kind: enough to look at, whatever happens.
+const (
+	lettersKept = 5
+	importsKept = 48
+)
+
+// lately remembers what an operator wants to see of things that are over. It
+// is lost with the process; what must not be lost stands in the ledger, the
+// dead-letter topic and the metrics.
+type lately struct {
+	mu      sync.Mutex
+	letters map[letterKind]*Buried   // as many as mappings have topics and reasons
+	imports map[string][]EndedImport // by mapping, the oldest first
+}
+
+type letterKind struct{ topic, mapping, reason string }
+
+func newLately() *lately {
+	return &lately{letters: map[letterKind]*Buried{}, imports: map[string][]EndedImport{}}
+}
+
+// buried notes a dead letter that Kafka has acknowledged.
+func (l *lately) buried(r *deadletter.Record, why deadletter.Letter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kind := letterKind{r.Topic, why.Mapping, why.Code}
+	d := l.letters[kind]
+	if d == nil {
+		d = &Buried{Topic: r.Topic, Mapping: why.Mapping, Reason: why.Code}
+		l.letters[kind] = d
+	}
+	d.Count++
+	d.Latest = slices.Insert(d.Latest, 0, Letter{Partition: r.Partition, Offset: r.Offset, At: time.Now()})
+	d.Latest = d.Latest[:min(len(d.Latest), lettersKept)]
+}
+
+// imported notes the result of an execution.
+func (l *lately) imported(imp batcher.Import, r batcher.Results, took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	list := append(l.imports[imp.Mapping], EndedImport{
+		File: imp.File, Mode: imp.Mode, Execution: imp.Execution, Status: string(r.Status),
+		Rows: imp.Rows, InError: r.InError, Began: now.Add(-took), Ended: now,
+	})
+	l.imports[imp.Mapping] = slices.Delete(list, 0, max(len(list)-importsKept, 0))
+}
+
+// deadLetters lists the kinds that there were, the most frequent first.
+func (l *lately) deadLetters() []Buried {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]Buried, 0, len(l.letters))
+	for _, d := range l.letters {
+		one := *d
+		one.Latest = slices.Clone(d.Latest)
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b Buried) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Mapping, b.Mapping), cmp.Compare(a.Reason, b.Reason))
+	})
+	return all
+}
+
+// importsSince lists a mapping's imports that ended after a time, the oldest first.
+func (l *lately) importsSince(mapping string, from time.Time) []EndedImport {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	since := []EndedImport{}
+	for _, e := range l.imports[mapping] {
+		if !e.Ended.Before(from) {
+			since = append(since, e)
+		}
+	}
+	return since
+}
