@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/admin"
@@ -96,7 +97,8 @@ func New(cfg *config.Config, opts Options) (_ *Sink, err error) {
 			return nil, err
 		}
 	}
-	s.registry.MustRegister(collector{s})
+	s.metrics.begin(s.router.Mappings(), s.opts.Lanes)
+	s.registry.MustRegister(collector{s}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return s, nil
 }
 

@@ -160,6 +160,7 @@ func (s *Source) Run(ctx context.Context) error {
 	beside.Go(func() { s.commitRegularly(ctx) })
 	beside.Go(func() { s.keepLease(ctx) })
 	beside.Go(func() { s.followOther(ctx) })
+	beside.Go(func() { s.watchEnds(ctx) })
 	for ctx.Err() == nil {
 		s.pollOnce(ctx)
 	}
