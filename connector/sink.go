@@ -156,7 +156,7 @@ func (s *Sink) openAdmin() (err error) {
 	parts := []admin.Part{admin.Imports(desk{s}), admin.Executions(webhook.Header, func() (string, error) {
 		text, err := secret()
 		return text.Reveal(), err
-	}, s.hint)}
+	}, s.hint, admin.Members{Address: webhook.Members, Log: s.log})}
 	if s.cfg.Admin.PProf {
 		parts = append(parts, admin.Profiles())
 	}

@@ -12,14 +12,17 @@ import (
 // the body is not shown in the service's document; an id is looked for in it.
 const maxWebhookBody = 64 << 10
 
+const executionsPath = "/webhooks/executions"
+
 // Executions adds POST /webhooks/executions, which the service calls when an
 // execution has ended. The call is answered with 202 if the named header holds
 // the secret and with 403 otherwise, or if there is no secret. It is only ever
 // a hint to poll: hint gets the execution's id, or "" if the body names none,
-// and must not believe it.
-func Executions(header string, secret func() (string, error), hint func(execution string)) Part {
+// and must not believe it. The other members are told as well, unless the address
+// of members is empty.
+func Executions(header string, secret func() (string, error), hint func(execution string), members Members) Part {
 	return func(mux *http.ServeMux) {
-		mux.HandleFunc("POST /webhooks/executions", func(w http.ResponseWriter, r *http.Request) {
+		mux.HandleFunc("POST "+executionsPath, func(w http.ResponseWriter, r *http.Request) {
 			want, err := secret()
 			if err != nil || want == "" || !same(r.Header.Get(header), want) {
 				text(w, http.StatusForbidden, "webhook: the shared secret is missing or wrong, or none is configured (admin.webhook)\n")
@@ -30,7 +33,11 @@ func Executions(header string, secret func() (string, error), hint func(executio
 				text(w, http.StatusRequestEntityTooLarge, "webhook: the body is too long\n")
 				return
 			}
-			hint(executionID(body))
+			execution := executionID(body)
+			hint(execution)
+			if members.Address != "" && r.Header.Get(forwarded) == "" {
+				members.tell(r.Context(), header, want, execution)
+			}
 			w.WriteHeader(http.StatusAccepted)
 		})
 	}

@@ -112,6 +112,7 @@ type Admin struct {
 type Webhook struct {
 	Header     string `yaml:"header"`
 	SecretFile string `yaml:"secretFile"` // empty: the endpoint answers 403
+	Members    string `yaml:"members"`    // host:port whose name resolves to every member; empty: the others are not told
 }
 
 // defaults is the configuration of a file that says nothing.

@@ -101,6 +101,7 @@ var mistakes = map[string]struct{ file, want string }{
 	"start over max":              {spoiled("apiKey: key", "apiKey: key\n  concurrency: {max: 4}"), "8:3: service.concurrency: start must not be above max, is 16 with max 4; lower start or raise max"},
 	"no rate span":                {spoiled("apiKey: key", "apiKey: key\n  rate: {calls: 5, per: 0s}"), "8:25: service.rate.per: must be above 0, is \"0s\"; "},
 	"no header":                   {base + "admin: {webhook: {header: X Y}}\n", "14:27: admin.webhook.header: must be the name of an HTTP header, is \"X Y\"; "},
+	"no members port":             {base + "admin: {webhook: {members: members}}\n", "14:28: admin.webhook.members: must be host:port, is \"members\"; a name that resolves to all members, such as that of a headless Service"},
 	"dead letters read as events": {base + "dlq: {topic: crm.customers}\n", "10:14: mappings[0].topics[0]: is the dead-letter topic: its records would be read as events; use another topic for dlq.topic"},
 	"no mapping":                  {base[:strings.Index(base, "mappings:")], "1:1: mappings: is required; at least one mapping, from topics to a table"},
 	"mechanism":                   {spoiled("brokers", "sasl: {mechanism: SCRAM-SHA256}\n  brokers"), "2:21: kafka.sasl.mechanism: must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, is \"SCRAM-SHA256\"; did you mean SCRAM-SHA-256?"},
