@@ -30,7 +30,10 @@ same keys is overruled where it cannot be true in the pod, and kept elsewhere.
 {{- if $secrets.webhook.name -}}
 {{- $webhook := $admin.webhook | default dict -}}
 {{- $_ := set $webhook "secretFile" (printf "%s/webhook-secret" $dir) -}}
+{{- $lanes := include "feedsink.deployments" . | fromJsonArray -}}
+{{- if or (has "batch" $lanes) (has "all" $lanes) -}}
 {{- $_ := set $webhook "members" (printf "%s-members:8080" (include "feedsink.fullname" .)) -}}
+{{- end -}}
 {{- $_ := set $admin "webhook" $webhook -}}
 {{- end -}}
 {{- $_ := set $config "admin" $admin -}}
