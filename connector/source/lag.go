@@ -54,7 +54,7 @@ func (p *Partition) reaches(end int64) {
 }
 
 // Lag is how many offsets lie between the committed one and the partition's end
-// as the brokers said it last. Without a commit it counts from where reading began.
+// as the brokers said it last, or as far as records were polled since. Without a commit it counts from where reading began.
 // ok is false while the partition's ledger is being read.
 func (p *Partition) Lag() (offsets int64, ok bool) {
 	p.mu.Lock()
@@ -66,5 +66,5 @@ func (p *Partition) Lag() (offsets int64, ok bool) {
 	if from < 0 {
 		from = p.tracker.Watermark()
 	}
-	return max(p.logEnd-from, 0), true
+	return max(p.logEnd, p.polled, from) - from, true
 }

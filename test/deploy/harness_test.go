@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	kedav1alpha1 "github.com/kedacore/keda/v2/apis/keda/v1alpha1"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -46,19 +46,19 @@ func release(t *testing.T, file string) Release {
 // types are the objects that the chart may make. Whatever else comes out of a
 // template is an error.
 var types = map[string]func() metav1.Object{
-	"v1 ConfigMap":                                 func() metav1.Object { return &corev1.ConfigMap{} },
-	"v1 Pod":                                       func() metav1.Object { return &corev1.Pod{} },
-	"v1 Service":                                   func() metav1.Object { return &corev1.Service{} },
-	"v1 ServiceAccount":                            func() metav1.Object { return &corev1.ServiceAccount{} },
-	"apps/v1 Deployment":                           func() metav1.Object { return &appsv1.Deployment{} },
-	"autoscaling/v2 HorizontalPodAutoscaler":       func() metav1.Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
-	"networking.k8s.io/v1 Ingress":                 func() metav1.Object { return &networkingv1.Ingress{} },
-	"networking.k8s.io/v1 NetworkPolicy":           func() metav1.Object { return &networkingv1.NetworkPolicy{} },
-	"policy/v1 PodDisruptionBudget":                func() metav1.Object { return &policyv1.PodDisruptionBudget{} },
-	"monitoring.coreos.com/v1 ServiceMonitor":      func() metav1.Object { return &monitoringv1.ServiceMonitor{} },
-	"monitoring.coreos.com/v1 PrometheusRule":      func() metav1.Object { return &monitoringv1.PrometheusRule{} },
-	"keda.sh/v1alpha1 ScaledObject":                func() metav1.Object { return &kedav1alpha1.ScaledObject{} },
-	"v1 Namespace":                                 func() metav1.Object { return &corev1.Namespace{} },
+	"v1 ConfigMap":                                  func() metav1.Object { return &corev1.ConfigMap{} },
+	"v1 Pod":                                        func() metav1.Object { return &corev1.Pod{} },
+	"v1 Service":                                    func() metav1.Object { return &corev1.Service{} },
+	"v1 ServiceAccount":                             func() metav1.Object { return &corev1.ServiceAccount{} },
+	"apps/v1 Deployment":                            func() metav1.Object { return &appsv1.Deployment{} },
+	"autoscaling/v2 HorizontalPodAutoscaler":        func() metav1.Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
+	"networking.k8s.io/v1 Ingress":                  func() metav1.Object { return &networkingv1.Ingress{} },
+	"networking.k8s.io/v1 NetworkPolicy":            func() metav1.Object { return &networkingv1.NetworkPolicy{} },
+	"policy/v1 PodDisruptionBudget":                 func() metav1.Object { return &policyv1.PodDisruptionBudget{} },
+	"monitoring.coreos.com/v1 ServiceMonitor":       func() metav1.Object { return &monitoringv1.ServiceMonitor{} },
+	"monitoring.coreos.com/v1 PrometheusRule":       func() metav1.Object { return &monitoringv1.PrometheusRule{} },
+	"keda.sh/v1alpha1 ScaledObject":                 func() metav1.Object { return &kedav1alpha1.ScaledObject{} },
+	"v1 Namespace":                                  func() metav1.Object { return &corev1.Namespace{} },
 	"kustomize.config.k8s.io/v1beta1 Kustomization": nil, // kustomize's, no object of the cluster
 }
 
