@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -194,7 +196,10 @@ func (w *world) until(what string, holds func(model.Vector) bool) model.Vector {
 		}
 		select {
 		case <-ctx.Done():
-			w.t.Fatalf("waited in vain: %s; got %v", what, samples)
+			samples = slices.DeleteFunc(samples, func(s *model.Sample) bool {
+				return !strings.HasPrefix(string(s.Metric[model.MetricNameLabel]), "feedsink_")
+			})
+			w.t.Fatalf("waited in vain: %s; got\n%v", what, samples)
 		case <-look.C:
 		}
 	}
