@@ -80,7 +80,7 @@ func tellOne(ctx context.Context, address, header, secret, execution string) err
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close() //nolint:errcheck // nothing is read from it
+	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusAccepted {
 		return fmt.Errorf("%s: it answers %s", address, resp.Status)
 	}

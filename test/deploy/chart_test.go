@@ -6,6 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	kedav1alpha1 "github.com/kedacore/keda/v2/apis/keda/v1alpha1"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -15,11 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
-
-	kedav1alpha1 "github.com/kedacore/keda/v2/apis/keda/v1alpha1"
-	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
-	"helm.sh/helm/v4/pkg/chart/v2/lint"
-	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
 )
 
 func TestChartLintsClean(t *testing.T) {
@@ -49,11 +48,11 @@ func TestObjectsAreStrictlyWhatKubernetesTakes(t *testing.T) {
 			}
 		}
 	})
-	for name, make := range types {
+	for name, empty := range types {
 		if strings.HasPrefix(name, "kustomize") || strings.HasSuffix(name, " Namespace") {
 			continue
 		}
-		if !kinds[fmt.Sprintf("%T", make())] {
+		if !kinds[fmt.Sprintf("%T", empty())] {
 			t.Errorf("%s: no values file makes one", name)
 		}
 	}

@@ -12,14 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedsink/feedsink/test/sandbox"
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/promqltest"
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 type dashboard struct {
@@ -105,7 +103,7 @@ func named(t *testing.T, where, expr string, metrics map[string][]string) (names
 	for _, selector := range parser.ExtractSelectors(parsed) {
 		name := ""
 		for _, m := range selector {
-			if m.Name == labels.MetricName {
+			if m.Name == model.MetricNameLabel {
 				name = m.Value
 			}
 		}
@@ -114,7 +112,7 @@ func named(t *testing.T, where, expr string, metrics map[string][]string) (names
 			t.Errorf("%s: asks for %s, which is not in /metrics", where, name)
 		}
 		for _, m := range selector {
-			if m.Name != labels.MetricName && !slices.Contains(has, m.Name) {
+			if m.Name != model.MetricNameLabel && !slices.Contains(has, m.Name) {
 				t.Errorf("%s: asks for %s{%s}, which has only %q", where, name, m.Name, has)
 			}
 		}

@@ -71,14 +71,14 @@ func decode(t *testing.T, document string) metav1.Object {
 		t.Fatalf("%v:\n%s", err, document)
 	}
 	name := kind.APIVersion + " " + kind.Kind
-	make, known := types[name]
+	empty, known := types[name]
 	if !known {
 		t.Fatalf("%q: is no kind of object that the chart should make:\n%s", name, document)
 	}
-	if make == nil {
+	if empty == nil {
 		return nil
 	}
-	object := make()
+	object := empty()
 	if err := yaml.UnmarshalStrict([]byte(document), object); err != nil {
 		t.Fatalf("%s: %v:\n%s", name, err, document)
 	}

@@ -66,8 +66,12 @@ func restrictions(t *testing.T, pod corev1.PodSpec) (args []string) {
 	}
 	args = append(args, "--memory", strconv.FormatInt(c.Resources.Limits.Memory().Value(), 10))
 	for _, m := range c.VolumeMounts {
-		if m.Name == "spool" { // the one place to write to
-			args = append(args, "--mount", "type=tmpfs,tmpfs-mode=0777,destination="+m.MountPath, "--env", "TMPDIR="+m.MountPath)
+		if m.Name == "spool" { // the one place to write to; an emptyDir is anybody's
+			dir := t.TempDir()
+			if err := os.Chmod(dir, 0o777); err != nil {
+				t.Fatal(err)
+			}
+			args = append(args, "--volume", dir+":"+m.MountPath, "--env", "TMPDIR="+m.MountPath)
 		}
 	}
 	for _, e := range c.Env {

@@ -51,15 +51,16 @@ func Manifests(root string) (map[string]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.path, err)
 		}
-		text := "# Rendered from deploy/helm/feedsink by `make manifests`: change the chart, not this file.\n#\n# " + m.about + "\n"
+		var text strings.Builder
+		text.WriteString("# Rendered from deploy/helm/feedsink by `make manifests`: change the chart, not this file.\n#\n# " + m.about + "\n")
 		for _, kind := range m.kinds {
 			for _, document := range documents {
 				if slices.Contains(strings.Split(document, "\n"), "kind: "+kind) {
-					text += "---\n" + helms.ReplaceAllString(document, "")
+					text.WriteString("---\n" + helms.ReplaceAllString(document, ""))
 				}
 			}
 		}
-		files[m.path] = text
+		files[m.path] = text.String()
 	}
 	return files, nil
 }

@@ -82,7 +82,7 @@ func (r Release) Documents(chartDir string) ([]string, error) {
 // split takes a file apart into its documents. Templates whose conditions do not
 // hold leave nothing, or a comment.
 func split(text string) (documents []string) {
-	for _, document := range strings.Split("\n"+text, "\n---") {
+	for document := range strings.SplitSeq("\n"+text, "\n---") {
 		document = strings.TrimSpace(document)
 		var object map[string]any
 		if yaml.Unmarshal([]byte(document), &object) == nil && object == nil {

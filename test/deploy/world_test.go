@@ -4,20 +4,20 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/test/sandbox"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
-
-	"github.com/feedsink/feedsink/connector"
-	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 const worldConfig = `
@@ -91,9 +91,7 @@ func newWorld(t *testing.T, imports time.Duration, variables map[string]string) 
 	}
 	t.Cleanup(func() { _ = server.Close() })
 	env := map[string]string{"BROKER": cluster.ListenAddrs()[0], "SERVICE": server.URL(), "DIR": t.TempDir(), "DLQ": "dlq"}
-	for name, value := range variables {
-		env[name] = value
-	}
+	maps.Copy(env, variables)
 	cfg, err := config.Parse("feedsink.yaml", []byte(worldConfig), func(name string) (string, bool) {
 		value, ok := env[name]
 		return value, ok
