@@ -7,10 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedsink/feedsink/test/sandbox"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/promqltest"
+
+	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 // calm is how long Prometheus has seen a sink before its trouble begins.

@@ -6,8 +6,9 @@ import (
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/cli"
-	"github.com/feedsink/feedsink/connector/config"
 	promconfig "github.com/prometheus/prometheus/config"
+
+	"github.com/feedsink/feedsink/connector/config"
 )
 
 const composeDir = root + "/deploy/compose"

@@ -13,11 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/router"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/router"
 )
 
 // mounted makes the files that a pod's Secrets would be, in a folder of the test,

@@ -12,12 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedsink/feedsink/test/sandbox"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/promqltest"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 type dashboard struct {
