@@ -17,7 +17,7 @@ GOLANGCI_LINT := .bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 KAFKA_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build kafka$$' . | xargs -n1 dirname | sort -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race check lint fmt tidy generated fuzz vuln contract test-kafka test-debezium test-faults test-memory test-page bench image clean
+.PHONY: help build test race check lint fmt tidy generated fuzz vuln contract manifests test-deploy test-image test-kafka test-debezium test-faults test-memory test-page bench image clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,12 +37,14 @@ lint: $(GOLANGCI_LINT) ## go vet, golangci-lint and the format
 	go vet -tags kafka,prism,debezium,big,page ./...
 	$(GOLANGCI_LINT) run
 	$(GOLANGCI_LINT) fmt --diff
+	cd test/deploy && go vet -tags image ./... && $(abspath $(GOLANGCI_LINT)) run
 
 fmt: $(GOLANGCI_LINT) ## format all Go files
 	$(GOLANGCI_LINT) fmt
 
 tidy: ## is go.mod what the code needs?
 	go mod tidy -diff
+	cd test/deploy && go mod tidy -diff
 
 generated: ## are the generated files what their sources say?
 	.ci/generated
@@ -55,6 +57,16 @@ vuln: ## known vulnerabilities, where their database can be reached
 
 contract: ## the client against a foreign mock of the published OpenAPI document; needs Node.js
 	.ci/contract
+
+manifests: ## render the plain manifests from the Helm chart
+	cd test/deploy && go run ./manifests
+
+# A module of its own, so that Helm, Kubernetes and Prometheus stay out of go.mod.
+test-deploy: ## chart, manifests, alert rules and dashboard
+	cd test/deploy && go test ./...
+
+test-image: ## the image IMAGE under the chart's security context; needs Docker
+	cd test/deploy && FEEDSINK_IMAGE=$(IMAGE) go test -tags image -count=1 -v -run Image .
 
 test-kafka: ## the tests against a real Apache Kafka and schema registry; needs Docker
 	go test -tags kafka -count=1 -p 1 -timeout 20m $(KAFKA_PACKAGES)

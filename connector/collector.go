@@ -2,9 +2,11 @@ package connector
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -13,6 +15,8 @@ type collector struct{ sink *Sink }
 
 var (
 	descUnconfirmed = describe("feedsink_unconfirmed_records", "Kafka records that are not confirmed, by what they wait for: calling, buffered (in an open file), importing.", "topic", "partition", "state")
+	descLag         = describe("feedsink_lag_records", "Offsets between the committed one and the end of the partition, as the brokers were asked at most some 15 seconds ago.", "lane", "topic", "partition")
+	descCommitted   = describe("feedsink_committed_offset", "Offset that the lane has committed for the partition; none before the first commit.", "lane", "topic", "partition")
 	descInFlight    = describe("feedsink_calls_in_flight", "Calls of the immediate lane under way.")
 	descLimit       = describe("feedsink_concurrency_limit", "Calls of the immediate lane that may be under way at present.")
 	descBreaker     = describe("feedsink_breaker_state", "Breaker of the immediate lane: 0 closed, 1 half-open (probing), 2 open.")
@@ -20,7 +24,10 @@ var (
 	descBytes       = describe("feedsink_batch_bytes", "Uncompressed bytes in the mapping's open file.", "mapping")
 	descAge         = describe("feedsink_batch_age_seconds", "Time since the first row of the mapping's open file, 0 without one.", "mapping")
 	descSlots       = describe("feedsink_import_slots_remaining", "Imports the table has left today, the reserve included.", "table")
+	descStep        = describe("feedsink_import_step_seconds", "Time that the mapping's import has been in its present step, as /imports names it; none without an import.", "mapping", "step")
 	descSpool       = describe("feedsink_spool_bytes", "Bytes the spool takes on disk.")
+	descSpoolMax    = describe("feedsink_spool_max_bytes", "Bytes at which the spool is full and the batch lane's partitions pause (spool.maxBytes).")
+	descToken       = describe("feedsink_token_ok", "1 if the last request for an access token was answered with one.")
 	descHalted      = describe("feedsink_halted", "1 while the mapping is halted and waits for a person.", "mapping")
 )
 
@@ -32,20 +39,17 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 // the registry then checks each scrape instead.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
+// gauges is where a state is written to.
+type gauges func(d *prometheus.Desc, value float64, labels ...string)
+
 // Collect reads the lanes.
 func (c collector) Collect(out chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+	gauge := gauges(func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
-	}
+	})
 	for _, l := range c.sink.lanes {
 		for _, p := range l.source.Partitions() {
-			u, id := p.Unconfirmed(), strconv.Itoa(int(p.ID))
-			if l.which == schemas.Batch {
-				gauge(descUnconfirmed, float64(u.Buffered), p.Topic, id, "buffered")
-				gauge(descUnconfirmed, float64(u.Importing), p.Topic, id, "importing")
-			} else {
-				gauge(descUnconfirmed, float64(u.Pending), p.Topic, id, "calling")
-			}
+			partitionState(gauge, l.which, p)
 		}
 	}
 	if calls := c.sink.calls; calls != nil {
@@ -53,23 +57,58 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		gauge(descLimit, float64(calls.Limit()))
 		gauge(descBreaker, float64(calls.Breaker()))
 	}
+	gauge(descToken, number(c.sink.client.TokenOK()))
 	halted := c.sink.halted()
 	for _, m := range c.sink.router.Mappings() {
-		value := 0.0
-		if len(halted[m.Name]) > 0 {
-			value = 1
-		}
-		gauge(descHalted, value, m.Name)
+		gauge(descHalted, number(len(halted[m.Name]) > 0), m.Name)
 	}
-	if files := c.sink.files; files != nil {
-		gauge(descSpool, float64(files.SpoolBytes()))
-		for _, st := range files.Status() {
-			gauge(descRows, float64(st.Rows), st.Mapping)
-			gauge(descBytes, float64(st.Bytes), st.Mapping)
-			gauge(descAge, st.Age.Seconds(), st.Mapping)
-			if left, ok := c.sink.pacing.remaining(st.Mapping); ok {
-				gauge(descSlots, float64(left), c.sink.pacing.tables[st.Mapping].table)
-			}
+	c.fileState(gauge)
+}
+
+func partitionState(gauge gauges, lane schemas.Lane, p *source.Partition) {
+	u, id := p.Unconfirmed(), strconv.Itoa(int(p.ID))
+	if lane == schemas.Batch {
+		gauge(descUnconfirmed, float64(u.Buffered), p.Topic, id, "buffered")
+		gauge(descUnconfirmed, float64(u.Importing), p.Topic, id, "importing")
+	} else {
+		gauge(descUnconfirmed, float64(u.Pending), p.Topic, id, "calling")
+	}
+	if lag, ok := p.Lag(); ok {
+		gauge(descLag, float64(lag), lane.String(), p.Topic, id)
+	}
+	if st, ok := p.Status(); ok && st.Committed >= 0 {
+		gauge(descCommitted, float64(st.Committed), lane.String(), p.Topic, id)
+	}
+}
+
+// fileState is about the batch lane's files, where this process has the lane.
+func (c collector) fileState(gauge gauges) {
+	files := c.sink.files
+	if files == nil {
+		return
+	}
+	gauge(descSpool, float64(files.SpoolBytes()))
+	gauge(descSpoolMax, float64(c.sink.cfg.Spool.MaxBytes))
+	counted := map[string]bool{} // tables: several mappings may share one
+	for _, st := range files.Status() {
+		gauge(descRows, float64(st.Rows), st.Mapping)
+		gauge(descBytes, float64(st.Bytes), st.Mapping)
+		gauge(descAge, st.Age.Seconds(), st.Mapping)
+		if st.Import != nil {
+			gauge(descStep, time.Since(st.Import.Since).Seconds(), st.Mapping, string(st.Import.Step))
+		}
+		table := c.sink.pacing.tables[st.Mapping].table
+		if left, ok := c.sink.pacing.remaining(st.Mapping); ok && !counted[table] {
+			counted[table] = true
+			gauge(descSlots, float64(left), table)
 		}
 	}
+}
+
+// number is a yes or no as a metric has it.
+func number(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }

@@ -1,9 +1,14 @@
 package connector
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // metrics are the counters that are kept as things happen. What is a state
@@ -72,4 +77,29 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 
 func (m *metrics) call(mapping, op string, took time.Duration) {
 	m.duration.WithLabelValues(mapping, op).Observe(took.Seconds())
+}
+
+// reasons are the codes of dead letters.
+var reasons = []string{"decode", "value", router.CodeNoID, "conflict", "not_found", "rejected", "import_row"}
+
+// begin makes the series whose first event an alert must not miss: a counter that
+// appears with its first event has, to Prometheus, not increased.
+func (m *metrics) begin(mappings []*router.Compiled, lanes []schemas.Lane) {
+	for _, c := range mappings {
+		for _, topic := range c.Config.Topics {
+			for _, reason := range reasons {
+				m.deadLetters.WithLabelValues(topic, reason)
+			}
+		}
+		im := c.Config.Imports
+		if _, batch := c.Lanes(); !batch || !slices.Contains(lanes, schemas.Batch) {
+			continue
+		}
+		for _, load := range []*router.Import{im.Upsert, im.Patch, im.Create, im.Delete} {
+			if load != nil {
+				m.imports.WithLabelValues(c.Name, load.Mode, string(batcher.Finished))
+				m.imports.WithLabelValues(c.Name, load.Mode, string(batcher.Failed))
+			}
+		}
+	}
 }

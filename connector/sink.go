@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/admin"
@@ -98,7 +99,8 @@ func New(cfg *config.Config, opts Options) (_ *Sink, err error) {
 			return nil, err
 		}
 	}
-	s.registry.MustRegister(collector{s})
+	s.metrics.begin(s.router.Mappings(), s.opts.Lanes)
+	s.registry.MustRegister(collector{s}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return s, nil
 }
 
@@ -156,7 +158,7 @@ func (s *Sink) openAdmin() (err error) {
 	parts := []admin.Part{admin.Imports(desk{s}), admin.Executions(webhook.Header, func() (string, error) {
 		text, err := secret()
 		return text.Reveal(), err
-	}, s.hint)}
+	}, s.hint, admin.Members{Address: webhook.Members, Log: s.log})}
 	if s.cfg.Admin.PProf {
 		parts = append(parts, admin.Profiles())
 	}

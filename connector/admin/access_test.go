@@ -33,7 +33,7 @@ func (quiet) Status() any { return "status" }
 // whole is everything the server may have, as it serves it.
 func whole(a Access, d Desk, hint func(string)) http.Handler {
 	mux := routes(quiet{}, prometheus.NewRegistry(), Imports(d), Profiles(),
-		Executions("X-Secret", func() (string, error) { return "s3cret", nil }, hint))
+		Executions("X-Secret", func() (string, error) { return "s3cret", nil }, hint, Members{}))
 	return asIs(a.guard(bodiless(mux)))
 }
 

@@ -18,8 +18,9 @@ const maxWebhookBody = 64 << 10
 // the secret and with 403 otherwise, or if there is no secret; with 415 if its body
 // is compressed or a web form's, and with 413 if that is too long. It is only ever
 // a hint to poll: hint gets the execution's id, or "" if the body names none,
-// and must not believe it.
-func Executions(header string, secret func() (string, error), hint func(execution string)) Part {
+// and must not believe it. The other members are told as well, unless the address
+// of members is empty.
+func Executions(header string, secret func() (string, error), hint func(execution string), members Members) Part {
 	return func(mux *http.ServeMux) {
 		mux.HandleFunc("POST "+webhookPath, func(w http.ResponseWriter, r *http.Request) {
 			want, err := secret()
@@ -36,7 +37,11 @@ func Executions(header string, secret func() (string, error), hint func(executio
 				text(w, http.StatusRequestEntityTooLarge, "webhook: the body is too long\n")
 				return
 			}
-			hint(executionID(body))
+			execution := executionID(body)
+			hint(execution)
+			if members.Address != "" && r.Header.Get(forwarded) == "" {
+				members.tell(r.Context(), header, want, execution)
+			}
 			w.WriteHeader(http.StatusAccepted)
 		})
 	}

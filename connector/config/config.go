@@ -133,6 +133,7 @@ type Certificate struct {
 type Webhook struct {
 	Header     string `yaml:"header"`
 	SecretFile string `yaml:"secretFile"` // empty: the endpoint answers 403
+	Members    string `yaml:"members"`    // host:port whose name resolves to every member; empty: the others are not told
 }
 
 // defaults is the configuration of a file that says nothing.

@@ -2,45 +2,51 @@ package source
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// lagEvery is how often the ends of the logs are listed while somebody looks at
-// the status.
-const lagEvery = 2 * time.Second
+// How often the brokers are asked where the partitions end: always, and while
+// somebody looks at the status. Fetches say it too, but a partition that is paused
+// or held up is not fetched, and that is when its lag matters.
+const (
+	endsEvery  = 15 * time.Second
+	endsWanted = 2 * time.Second
+)
 
-// lag is told by the ends of the assigned partitions' logs as they were last
-// listed. Its methods may be called from any goroutine.
-type lag struct {
-	wanted atomic.Bool // somebody has asked since the last listing
-
-	mu    sync.Mutex
-	known map[topicPartition]int64
+// watchEnds keeps the ends of the assigned partitions until ctx ends.
+func (s *Source) watchEnds(ctx context.Context) {
+	tick := time.NewTicker(endsWanted)
+	defer tick.Stop()
+	var looked time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if s.endsWanted.Swap(false) || time.Since(looked) >= endsEvery {
+			s.lookAtEnds(ctx)
+			looked = time.Now()
+		}
+	}
 }
 
 // Status describes the assigned partitions in the order of topics and ids, with
-// their lag as far as the ends of their logs are known: they are listed every
-// two seconds, and only while somebody asks, so that the first answer after a
-// while has none or an old one.
+// their lag as it was last known. While somebody asks, it is looked at every two
+// seconds.
 func (s *Source) Status() []PartitionStatus {
-	s.lag.wanted.Store(true)
+	s.endsWanted.Store(true)
 	ps := s.Partitions()
 	all := make([]PartitionStatus, len(ps))
-	s.lag.mu.Lock()
-	known := s.lag.known // replaced, never changed
-	s.lag.mu.Unlock()
 	for i, p := range ps {
-		st, ok := p.Status()
+		st, _ := p.Status()
 		st.Lag = -1
-		if end, listed := known[topicPartition{p.Topic, p.ID}]; ok && listed {
-			st.Lag = max(end-st.Watermark, 0)
+		if lag, ok := p.Lag(); ok {
+			st.Lag = lag
 		}
 		all[i] = st
 	}
@@ -53,51 +59,45 @@ func (s *Source) Status() []PartitionStatus {
 	return all
 }
 
-// followLag lists the ends while somebody asks for them, until ctx ends.
-func (s *Source) followLag(ctx context.Context) {
-	tick := time.NewTicker(lagEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if !s.lag.wanted.Swap(false) {
-			continue
-		}
-		listing, cancel := context.WithTimeout(ctx, commitTimeout)
-		if err := s.lookAtEnds(listing); err != nil && ctx.Err() == nil {
-			s.log.Debug("the lag is not known; asking again", "error", err)
-		}
-		cancel()
+// lookAtEnds asks once. What is not answered keeps its former end.
+func (s *Source) lookAtEnds(ctx context.Context) {
+	topics := topicsOf(s.Partitions())
+	if len(topics) == 0 {
+		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, endsEvery)
+	defer cancel()
+	// Up to the last stable offset: what lies beyond it cannot be read yet.
+	ends, err := s.admin.ListCommittedOffsets(ctx, topics...)
+	if err != nil {
+		s.log.Debug("the ends of the partitions are not known; asking again", "error", err, "wait", endsEvery)
+	}
+	ends.Each(func(o kadm.ListedOffset) {
+		if p := s.partition(o.Topic, o.Partition); p != nil && o.Err == nil {
+			p.reaches(o.Offset)
+		}
+	})
 }
 
-func (s *Source) lookAtEnds(ctx context.Context) error {
-	topics := map[string]bool{}
-	for _, p := range s.Partitions() {
-		topics[p.Topic] = true
+// reaches notes where the partition's log ends.
+func (p *Partition) reaches(end int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.logEnd = end
+}
+
+// Lag is how many offsets lie between the committed one and the partition's end
+// as the brokers said it last, or as far as records were polled since. Without a
+// commit it counts from where reading began. ok is false while the partition's ledger is being read.
+func (p *Partition) Lag() (offsets int64, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.loaded {
+		return 0, false
 	}
-	known := map[topicPartition]int64{}
-	if len(topics) > 0 { // of no topics the client would list those of all
-		names := make([]string, 0, len(topics))
-		for topic := range topics {
-			names = append(names, topic)
-		}
-		// What transactions have not committed yet cannot be read, and is no lag.
-		listed, err := s.admin.ListCommittedOffsets(ctx, names...)
-		if err != nil {
-			return fmt.Errorf("list end offsets: %w", err)
-		}
-		listed.Each(func(end kadm.ListedOffset) {
-			if end.Err == nil {
-				known[topicPartition{end.Topic, end.Partition}] = end.Offset
-			}
-		})
+	from := p.committed.offset
+	if from < 0 {
+		from = p.tracker.Watermark()
 	}
-	s.lag.mu.Lock()
-	defer s.lag.mu.Unlock()
-	s.lag.known = known
-	return nil
+	return max(p.logEnd, p.polled, from) - from, true
 }

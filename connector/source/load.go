@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -18,14 +19,7 @@ type logEnds struct {
 }
 
 func (s *Source) listEnds(ctx context.Context, ps []*Partition) (l logEnds, err error) {
-	seen := map[string]bool{}
-	var topics []string
-	for _, p := range ps {
-		if !seen[p.Topic] {
-			seen[p.Topic] = true
-			topics = append(topics, p.Topic)
-		}
-	}
+	topics := topicsOf(ps)
 	if l.topics, err = s.admin.ListTopics(ctx, topics...); err != nil {
 		return l, fmt.Errorf("list topics: %w", err)
 	}
@@ -36,6 +30,16 @@ func (s *Source) listEnds(ctx context.Context, ps []*Partition) (l logEnds, err 
 		return l, fmt.Errorf("list end offsets: %w", err)
 	}
 	return l, nil
+}
+
+// topicsOf names each topic of the partitions once.
+func topicsOf(ps []*Partition) (topics []string) {
+	for _, p := range ps {
+		if !slices.Contains(topics, p.Topic) {
+			topics = append(topics, p.Topic)
+		}
+	}
+	return topics
 }
 
 // load prepares partitions from what was found committed for them and returns
@@ -67,6 +71,7 @@ func (s *Source) load(ctx context.Context, ps []*Partition) (map[*Partition]int6
 		if !ok || !ok2 || found == nil {
 			return nil, fmt.Errorf("list offsets of %s[%d]: the broker's answer lacks the partition", p.Topic, p.ID)
 		}
+		p.reaches(end.Offset)
 		starts[p] = s.loadOne(p, *found, ack.TopicID(topic.ID), start.Offset, end.Offset)
 	}
 	return starts, nil

@@ -27,6 +27,7 @@ type Partition struct {
 	tracker   *ack.Tracker
 	polled    int64                 // offset after the last record polled, be it in the backlog
 	read      int64                 // offset after the last record that the handler took
+	logEnd    int64                 // where the log ended when the brokers were asked last
 	ledger    ack.Ledger            // topic id and slots; the rest is made at each commit
 	imports   map[string]ack.Import // by table
 	adopted   []Adopted

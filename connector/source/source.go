@@ -77,12 +77,12 @@ type Source struct {
 	room    bool     // the handler was ready after the last poll
 	forlorn []string // topics the client does not read any more: it knows them by an id that is gone
 
-	pending atomic.Int64 // records tracked and not confirmed, of all partitions
-	closing sync.Once
-	joined  atomic.Bool // the group has assigned us something, be it nothing
-	lease   *lease
-	other   *other
-	lag     lag
+	pending    atomic.Int64 // records tracked and not confirmed, of all partitions
+	closing    sync.Once
+	joined     atomic.Bool // the group has assigned us something, be it nothing
+	lease      *lease
+	other      *other
+	endsWanted atomic.Bool // somebody looks at the status
 
 	mu    sync.Mutex
 	parts map[topicPartition]*Partition // assigned to us now
@@ -161,7 +161,7 @@ func (s *Source) Run(ctx context.Context) error {
 	beside.Go(func() { s.commitRegularly(ctx) })
 	beside.Go(func() { s.keepLease(ctx) })
 	beside.Go(func() { s.followOther(ctx) })
-	beside.Go(func() { s.followLag(ctx) })
+	beside.Go(func() { s.watchEnds(ctx) })
 	for ctx.Err() == nil {
 		s.pollOnce(ctx)
 	}

@@ -1,0 +1,74 @@
+{{- define "feedsink.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{ .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What selects every pod of the release. */}}
+{{- define "feedsink.selector" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "feedsink.labels" -}}
+{{ include "feedsink.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") }}
+{{- end -}}
+
+{{- define "feedsink.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{ default (include "feedsink.fullname" .) .Values.serviceAccount.name }}
+{{- else -}}
+{{ default "default" .Values.serviceAccount.name }}
+{{- end -}}
+{{- end -}}
+
+{{- define "feedsink.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}{{ .repository }}@{{ .digest }}{{- else -}}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The Deployments as JSON: a list of lanes, which are also their names' endings. */}}
+{{- define "feedsink.deployments" -}}
+{{- $lanes := list "all" -}}
+{{- if eq .Values.lanes "separate" -}}
+{{- $lanes = list -}}
+{{- range $lane := list "immediate" "batch" -}}
+{{- if (index $.Values $lane).enabled -}}{{- $lanes = append $lanes $lane -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if not $lanes -}}{{ fail "immediate.enabled, batch.enabled: at least one of them must be true, or lanes: together" }}{{- end -}}
+{{ toJson $lanes }}
+{{- end -}}
+
+{{- define "feedsink.configMap" -}}
+{{ default (include "feedsink.fullname" .) .Values.existingConfigMap }}
+{{- end -}}
+
+{{/* The Secrets that are mounted, each with its items, as JSON. */}}
+{{- define "feedsink.secrets" -}}
+{{- $sources := list -}}
+{{- with .Values.secrets -}}
+{{- range list (list .apiKey "api-key") (list .kafkaPassword "kafka-password") (list .webhook "webhook-secret") -}}
+{{- $secret := first . -}}
+{{- if $secret.name -}}
+{{- $item := dict "key" $secret.key "path" (last .) -}}
+{{- $sources = append $sources (dict "secret" (dict "name" $secret.name "items" (list $item))) -}}
+{{- end -}}
+{{- end -}}
+{{- if .kafkaTLS.name -}}
+{{- $items := list -}}
+{{- if .kafkaTLS.ca -}}{{- $items = append $items (dict "key" .kafkaTLS.ca "path" "kafka-ca.crt") -}}{{- end -}}
+{{- if .kafkaTLS.cert -}}{{- $items = append $items (dict "key" .kafkaTLS.cert "path" "kafka.crt") -}}{{- end -}}
+{{- if .kafkaTLS.key -}}{{- $items = append $items (dict "key" .kafkaTLS.key "path" "kafka.key") -}}{{- end -}}
+{{- $sources = append $sources (dict "secret" (dict "name" .kafkaTLS.name "items" $items)) -}}
+{{- end -}}
+{{- end -}}
+{{ toJson $sources }}
+{{- end -}}

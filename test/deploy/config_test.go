@@ -1,0 +1,197 @@
+package deploy
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/router"
+)
+
+// mounted makes the files that a pod's Secrets would be, in a folder of the test,
+// and returns where.
+func mounted(t *testing.T, p podSpec) string {
+	t.Helper()
+	dir := t.TempDir()
+	certificate, key := selfSigned(t)
+	for _, v := range p.spec.Volumes {
+		if v.Projected == nil {
+			continue
+		}
+		for _, source := range v.Projected.Sources {
+			for _, item := range source.Secret.Items {
+				content := []byte("a-secret")
+				switch filepath.Ext(item.Path) {
+				case ".crt":
+					content = certificate
+				case ".key":
+					content = key
+				}
+				if err := os.WriteFile(filepath.Join(dir, item.Path), content, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	return dir
+}
+
+func selfSigned(t *testing.T) (certificate, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
+}
+
+// loaded is what a pod of the release would run with.
+func loaded(t *testing.T, objects []metav1.Object, p podSpec) *config.Config {
+	t.Helper()
+	var text string
+	for _, v := range p.spec.Volumes {
+		if v.Name == "config" {
+			text = one[*corev1.ConfigMap](t, objects, v.ConfigMap.Name).Data["feedsink.yaml"]
+		}
+	}
+	env := map[string]string{}
+	for _, e := range p.spec.Containers[0].Env {
+		if env[e.Name] = e.Value; e.ValueFrom != nil {
+			env[e.Name] = "from-a-secret"
+		}
+	}
+	text = strings.ReplaceAll(text, "/run/secrets/feedsink", mounted(t, p))
+	cfg, err := config.Parse("feedsink.yaml", []byte(text), func(name string) (string, bool) {
+		value, ok := env[name]
+		return value, ok
+	})
+	if err != nil {
+		t.Fatalf("%s: the configuration it would start with: %v", p.from, err)
+	}
+	if _, problems := router.Compile(cfg.Mappings); len(problems) > 0 {
+		t.Fatalf("%s: %v", p.from, problems)
+	}
+	return cfg
+}
+
+func TestPodsStartWithTheirConfiguration(t *testing.T) {
+	eachInstallation(t, func(t *testing.T, file string, objects []metav1.Object) {
+		if release(t, file).Values["existingConfigMap"] != nil {
+			return // it is the installer's
+		}
+		for _, p := range pods(objects) {
+			cfg := loaded(t, objects, p)
+			if cfg.Admin.Listen != ":8080" {
+				t.Errorf("%s: admin.listen: got %q, want the port of the probes", p.from, cfg.Admin.Listen)
+			}
+			for _, v := range p.spec.Volumes {
+				if v.EmptyDir == nil {
+					continue
+				}
+				if size := v.EmptyDir.SizeLimit.Value(); size <= int64(cfg.Spool.MaxBytes)*105/100 {
+					t.Errorf("%s: got a spool of %v on a volume of %v: it must pause before it is evicted", p.from, cfg.Spool.MaxBytes, v.EmptyDir.SizeLimit)
+				}
+			}
+		}
+	})
+}
+
+func TestSecretsReachTheConfiguration(t *testing.T) {
+	all := objects(t, "testdata/values/production.yaml")
+	p := pods(all)[0]
+	text := one[*corev1.ConfigMap](t, all, "feeds").Data["feedsink.yaml"]
+	for _, want := range []string{
+		"apiKeyFile: /run/secrets/feedsink/api-key",
+		"passwordFile: /run/secrets/feedsink/kafka-password",
+		"caFile: /run/secrets/feedsink/kafka-ca.crt",
+		"certFile: /run/secrets/feedsink/kafka.crt",
+		"keyFile: /run/secrets/feedsink/kafka.key",
+		"secretFile: /run/secrets/feedsink/webhook-secret",
+		"members: feeds-members:8080",
+		"mechanism: SCRAM-SHA-512",
+		"enabled: true",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("feedsink.yaml lacks %q:\n%s", want, text)
+		}
+	}
+	for _, file := range []string{"api-key", "kafka-password", "kafka-ca.crt", "kafka.crt", "kafka.key", "webhook-secret"} {
+		if _, err := os.Stat(filepath.Join(mounted(t, p), file)); err != nil {
+			t.Errorf("%s: is not mounted: %v", file, err)
+		}
+	}
+	one[*corev1.Service](t, all, "feeds-members")
+}
+
+func TestPodsRollWhenTheConfigurationChanges(t *testing.T) {
+	checksum := func(change func(map[string]any)) string {
+		r := release(t, "")
+		change(r.Values)
+		d := one[*appsv1.Deployment](t, objectsOf(t, r), "-batch")
+		return d.Spec.Template.Annotations["checksum/config"]
+	}
+	same := checksum(func(map[string]any) {})
+	if got := checksum(func(v map[string]any) { v["batch"] = map[string]any{"replicas": 3} }); got != same || same == "" {
+		t.Errorf("with the same configuration: got %q, want %q", got, same)
+	}
+	if got := checksum(func(v map[string]any) { v["config"] = map[string]any{"dlq": map[string]any{"topic": "other"}} }); got == same {
+		t.Errorf("with another dead-letter topic: got the same checksum %q", got)
+	}
+	if got := checksum(func(v map[string]any) { v["spool"] = map[string]any{"gibibytes": 7} }); got == same {
+		t.Errorf("with another spool: got the same checksum %q", got)
+	}
+}
+
+// Values that can only end in pods that do not start, or start and do nothing.
+func TestValuesThatCannotWorkAreRefused(t *testing.T) {
+	type m = map[string]any
+	ingress := m{"ingress": m{"enabled": true, "host": "a"}}
+	for name, c := range map[string]struct {
+		values m
+		want   string
+	}{
+		"unknown key":            {m{"replicas": 3}, "replicas"},
+		"unknown lane":           {m{"lanes": "both"}, "lanes"},
+		"no broker":              {m{"config": m{"kafka": m{"brokers": []any{}}}}, "brokers"},
+		"root":                   {m{"podSecurityContext": m{"runAsUser": 0}}, "runAsUser"},
+		"a short drain":          {m{"terminationGracePeriodSeconds": 10}, "terminationGracePeriodSeconds"},
+		"no lane at all":         {m{"immediate": m{"enabled": false}, "batch": m{"enabled": false}}, "at least one of them"},
+		"a lane nobody writes":   {m{"batch": m{"enabled": false}}, "whose events nobody would write"},
+		"a lane without mapping": {m{"config": m{"mappings": []any{m{"name": "a", "topics": []any{"a"}, "routes": []any{m{"lane": "immediate"}}}}}}, "no mapping has a route to the batch lane"},
+		"a claim without name":   {m{"spool": m{"volume": "existingClaim"}}, "spool.existingClaim: is required"},
+		"a claim for two":        {m{"spool": m{"volume": "existingClaim", "existingClaim": "a"}, "batch": m{"replicas": 2}}, "batch.replicas: must be 1"},
+		"a webhook with no lock": {m{"webhook": ingress}, "secrets.webhook.name"},
+		"a port nobody knows":    {m{"config": m{"kafka": m{"brokers": []any{"${BROKER}"}}}}, "networkPolicy.egressPorts"},
+		"ports nobody knows":     {m{"existingConfigMap": "a"}, "networkPolicy.egressPorts"},
+		"keda without brokers":   {m{"existingConfigMap": "a", "networkPolicy": m{"enabled": false}, "immediate": m{"autoscaling": m{"kind": "keda"}}}, "keda needs config"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Release{Name: "feedsink", Namespace: "feeds", Values: c.values}.Files(chart)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error about %q", err, c.want)
+			}
+		})
+	}
+}
