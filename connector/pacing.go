@@ -61,6 +61,12 @@ func (p *pacing) answered(mapping string) {
 	}
 }
 
+// took notes an import that was made by hand.
+func (p *pacing) took(mapping string) {
+	t := p.tables[mapping]
+	p.source.FillSlots(t.home, t.table, 1)
+}
+
 // remaining is how many imports the mapping's table has left today; ok is false
 // while another member owns the table.
 func (p *pacing) remaining(mapping string) (n int, ok bool) {
