@@ -15,6 +15,7 @@ type desk struct {
 	t       *testing.T
 	dir     string
 	service *sandbox.Sandbox
+	url     string // of the service
 }
 
 const deskConfiguration = `
@@ -42,7 +43,7 @@ func newDesk(t *testing.T) *desk {
 		Tables: []sandbox.Table{{
 			Name: "customers", Keys: []string{"customerNumber"}, Subscriptions: []string{"newsletter"},
 			Fields: []sandbox.Field{{Name: "customerNumber"}, {Name: "emailAddress", Format: sandbox.Email}},
-		}},
+		}, {Name: "orders", Custom: true, Open: true}},
 		ETLs: []sandbox.ETL{{ID: "7", Loads: []sandbox.Load{{Table: "customers", Mode: sandbox.DeleteRows}}}},
 	})
 	if err != nil {
@@ -53,7 +54,7 @@ func newDesk(t *testing.T) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = server.Close(), service.Close() })
-	d := &desk{t: t, dir: t.TempDir(), service: service}
+	d := &desk{t: t, dir: t.TempDir(), service: service, url: server.URL()}
 	t.Chdir(d.dir)
 	d.write("feedsink.yaml", strings.ReplaceAll(deskConfiguration, "ADDRESS", server.URL()))
 	d.write("secret", "s3cret\n")
