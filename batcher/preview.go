@@ -54,8 +54,8 @@ func (p *Preview) Files(lines int) []PreviewFile {
 	_ = p.fold.each(func(rank int, entry []byte) error { // ours returns no error
 		f := byRank[rank]
 		if f == nil {
-			header := p.rows.appendHeader(nil, rankOp(uint16(rank)))
-			f = &PreviewFile{Op: rankOp(uint16(rank)), Bytes: int64(len(header)), Lines: []string{text(header)}}
+			line = p.rows.appendHeader(line[:0], rankOp(uint16(rank)))
+			f = &PreviewFile{Op: rankOp(uint16(rank)), Bytes: int64(len(line)), Lines: []string{text(line)}}
 			byRank[rank] = f
 		}
 		line = p.rows.appendLine(line[:0], entry)

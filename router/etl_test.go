@@ -2,6 +2,7 @@ package router_test
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,7 +36,7 @@ func TestAnETLThatNoLongerFitsIsRefused(t *testing.T) {
 		"as it was":                 func(*router.Mapping) {},
 		"another pace":              func(m *router.Mapping) { m.Imports.Roll.Rows, m.Imports.SlotsPerDay = 7, 3 },
 		"a default that is spelled": func(m *router.Mapping) { m.Imports.CSV.Separator = "," },
-		"another ETL":               func(m *router.Mapping) { upsert.ETL = "999" },
+		"another ETL":               func(*router.Mapping) { upsert.ETL = "999" },
 	}
 	for name, change := range fits {
 		changed := m
@@ -46,7 +47,7 @@ func TestAnETLThatNoLongerFitsIsRefused(t *testing.T) {
 	}
 	for name, change := range map[string]func(*router.Mapping){
 		"a column more": func(m *router.Mapping) {
-			m.Imports.Columns = append(m.Imports.Columns[:len(m.Imports.Columns):len(m.Imports.Columns)], router.Column{Name: "shoeSize"})
+			m.Imports.Columns = append(slices.Clip(m.Imports.Columns), router.Column{Name: "shoeSize"})
 		},
 		"another separator":   func(m *router.Mapping) { m.Imports.CSV.Separator = ";" },
 		"another compression": func(m *router.Mapping) { m.Imports.CSV.Compression = "ZIP" },

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/gzip"
@@ -108,7 +109,7 @@ func (c *Content) rows(ctx context.Context, from io.Reader, format feed.CSVForma
 	for i, name := range header {
 		name = unswapped(name, format)
 		switch {
-		case i == 0 && bytes.HasPrefix([]byte(name), []byte("\ufeff")):
+		case i == 0 && strings.HasPrefix(name, "\ufeff"):
 			return errors.New("begins with a byte order mark, which would become part of the first header; save it without one")
 		case name == "":
 			return fmt.Errorf("line 1: the header of column %d is empty", i+1)

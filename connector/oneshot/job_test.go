@@ -57,7 +57,7 @@ func counted(status feed.ExecutionStatus, inError int64) feed.Results {
 	return feed.Results{Status: status, Counters: feed.Counters{Read: 3, InError: inError, Inserted: feed.Unsaid, Updated: feed.Unsaid, Deleted: feed.Unsaid}}
 }
 
-func run(t *testing.T, ctx context.Context, s *scripted) (Result, error) {
+func run(ctx context.Context, t *testing.T, s *scripted) (Result, error) {
 	t.Helper()
 	return Job{Poll: retry.Backoff{Initial: 2 * time.Second, Max: 8 * time.Second}}.
 		Run(ctx, s, func() float64 { return 1 }, &unwatched{})
@@ -67,7 +67,7 @@ func TestJobAsksLessAndLessOftenUntilTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		running := answer{results: feed.Results{Status: feed.InProgress}}
 		s := &scripted{execution: "17", answers: []answer{running, {}, running, {results: counted(feed.Finished, 0)}}}
-		r, err := run(t, t.Context(), s)
+		r, err := run(t.Context(), t, s)
 		if err != nil || !r.Whole() || *r.Read != 3 || r.Inserted != nil || s.saved != 0 {
 			t.Errorf("got %+v, %v, %d saved, want 3 rows read, nothing said of inserted and nothing saved", r, err, s.saved)
 		}
@@ -82,7 +82,7 @@ func TestJobFetchesWhatAnUnhappyEndLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, end := range map[string]feed.Results{"rows in error": counted(feed.Finished, 2), "failed": counted(feed.Failed, feed.Unsaid)} {
 			s := &scripted{execution: "17", answers: []answer{{results: end}}}
-			r, err := run(t, t.Context(), s)
+			r, err := run(t.Context(), t, s)
 			if err != nil || r.Whole() || s.saved != 1 || r.OutputFile != "" {
 				t.Errorf("%s: got %+v, %v, %d saved, want a look for output files of which there are none", name, r, err, s.saved)
 			}
@@ -92,18 +92,18 @@ func TestJobFetchesWhatAnUnhappyEndLeaves(t *testing.T) {
 
 func TestJobSaysWhatIsKnownWhenTheEndIsNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		if _, err := run(t, t.Context(), &scripted{}); err == nil || !strings.Contains(err.Error(), "names no execution") {
+		if _, err := run(t.Context(), t, &scripted{}); err == nil || !strings.Contains(err.Error(), "names no execution") {
 			t.Errorf("no id: got %v", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		s := &scripted{execution: "17", answers: []answer{{results: feed.Results{Status: feed.InProgress}}}}
-		r, err := run(t, ctx, s)
+		r, err := run(ctx, t, s)
 		if !errors.Is(err, context.DeadlineExceeded) || r.Execution != "17" || !strings.Contains(err.Error(), "feedsink imports files 17") {
 			t.Errorf("interrupted: got %+v, %v, want the execution and how to go on", r, err)
 		}
 		s = &scripted{execution: "17", answers: []answer{{err: errors.New("broken")}}}
-		if _, err := run(t, t.Context(), s); err == nil || !strings.Contains(err.Error(), "execution 17: broken") {
+		if _, err := run(t.Context(), t, s); err == nil || !strings.Contains(err.Error(), "execution 17: broken") {
 			t.Errorf("a poll that cannot succeed: got %v", err)
 		}
 	})

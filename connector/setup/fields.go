@@ -19,7 +19,6 @@ type field struct {
 	to     string // guessed name in the table
 	as     string // guessed format; "": as it comes
 	format string // of moments
-	of     string // of a list's elements
 
 	name   string // its last part, in lower case
 	seen   int    // rows that have it, null not counted
@@ -98,7 +97,7 @@ func joined(prefix, name string) string {
 func camel(names []string) string {
 	var b strings.Builder
 	for _, word := range strings.FieldsFunc(strings.Join(names, "."), func(c rune) bool {
-		return !(c < unicode.MaxASCII && (unicode.IsLetter(c) || unicode.IsDigit(c)))
+		return c >= unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c)
 	}) {
 		if b.Len() > 0 {
 			word = strings.ToUpper(word[:1]) + word[1:]

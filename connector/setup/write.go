@@ -207,7 +207,7 @@ func (w *writer) columns() []string {
 		}
 	}
 	for _, f := range w.fields {
-		if f != w.key && !(w.custom && f.as == "list") {
+		if f != w.key && (!w.custom || f.as != "list") {
 			add(f.to)
 		}
 	}
