@@ -71,6 +71,22 @@ func (d desk) Release(name string) (any, error) {
 	return Released{Mapping: name, File: m.Import.File, SlotsLeft: m.SlotsLeft}, nil
 }
 
+// TakeSlot counts an import by hand. Its type is MappingImports. The slot is in the
+// ledger with the next commit; until then a crash of this process forgets it.
+func (d desk) TakeSlot(name string) (any, error) {
+	m, err := d.find(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case m.SlotsLeft == nil:
+		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: this process does not have its table; ask the member that does", name)}
+	case *m.SlotsLeft == 0:
+		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: %v, all %d were used", name, ErrNoSlot, m.SlotsPerDay)}
+	}
+	d.sink.pacing.took(name)
+	return d.find(name)
+}
+
 func notHalted(m MappingImports) string {
 	const message = "mapping %s: nothing to release, no import of it is halted"
 	if !m.Owned {

@@ -70,7 +70,7 @@ func TestDeskListsTheBatchLane(t *testing.T) {
 	}
 }
 
-func TestDeskSaysWhyThereIsNothingToRelease(t *testing.T) {
+func TestDeskSaysWhyThereIsNothingToReleaseOrTake(t *testing.T) {
 	all, calls := newDesk(t), newDesk(t, schemas.Immediate)
 	if list, ok := calls.Imports().([]MappingImports); !ok || list == nil || len(list) != 0 {
 		t.Errorf("immediate lane only: got %#v, want a list without elements", list)
@@ -86,10 +86,12 @@ func TestDeskSaysWhyThereIsNothingToRelease(t *testing.T) {
 		{all, "nobody", http.StatusNotFound, "not in the configuration; the batch lane has customers"},
 		{calls, "customers", http.StatusNotFound, "does not run the batch lane"},
 	} {
-		_, err := c.desk.Release(c.mapping)
-		refusal, ok := errors.AsType[*admin.Refusal](err)
-		if !ok || refusal.Status != c.status || !strings.Contains(refusal.Message, c.words) || !strings.Contains(refusal.Message, c.mapping) {
-			t.Errorf("%s: got %+v, want %d and %q", c.mapping, err, c.status, c.words)
+		for _, ask := range []func(string) (any, error){c.desk.Release, c.desk.TakeSlot} {
+			_, err := ask(c.mapping)
+			refusal, ok := errors.AsType[*admin.Refusal](err)
+			if !ok || refusal.Status != c.status || !strings.Contains(refusal.Message, c.words) || !strings.Contains(refusal.Message, c.mapping) {
+				t.Errorf("%s: got %+v, want %d and %q", c.mapping, err, c.status, c.words)
+			}
 		}
 	}
 }

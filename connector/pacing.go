@@ -71,6 +71,12 @@ func (p *pacing) used(mapping string) (used []time.Time, ok bool) {
 	return slices.DeleteFunc(used, func(u time.Time) bool { return u.Before(from) }), ok
 }
 
+// took notes an import that was made by hand.
+func (p *pacing) took(mapping string) {
+	t := p.tables[mapping]
+	p.source.FillSlots(t.home, t.table, 1)
+}
+
 // remaining is how many imports the mapping's table has left today; ok is false
 // while another member owns the table.
 func (p *pacing) remaining(mapping string) (n int, ok bool) {

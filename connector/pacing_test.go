@@ -45,6 +45,16 @@ func TestImportOverMidnightTakesASlotOfBothDays(t *testing.T) {
 	})
 }
 
+func TestAnImportByHandTakesASlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := threeADay(&account{})
+		p.took("customers")
+		if left, _ := p.remaining("customers"); left != 2 {
+			t.Errorf("slots left: got %d, want 2", left)
+		}
+	})
+}
+
 func TestAnswerOnTheSameDayTakesNoFurtherSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &account{}

@@ -29,6 +29,7 @@ func (s *scope) imports() {
 	s.columns()
 	s.csv()
 	s.roll()
+	s.fitting()
 	if imports.SlotsPerDay < 1 {
 		s.problem("imports.slotsPerDay", "", "%d: at least 1", imports.SlotsPerDay)
 	}

@@ -115,6 +115,9 @@ type Imports struct {
 type Import struct {
 	ETL  string `yaml:"etl"`
 	Mode string `yaml:"mode"` // CREATE_OR_UPDATE (or CREATE_UPDATE) | CREATE_ONLY | UPDATE_ONLY | DELETE
+	// Fingerprint is what `etl create` printed when it created the ETL. A mapping
+	// that its ETL no longer fits is refused. Empty: nobody looks.
+	Fingerprint string `yaml:"fingerprint" json:"-"`
 }
 
 // Column is one CSV column: a bare name, or a name with what absent and null

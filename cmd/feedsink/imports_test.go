@@ -83,7 +83,10 @@ halted      -`
 }
 
 // imports is a desk with the situations above; consents may be released once.
-type imports struct{ released bool }
+type imports struct {
+	released bool
+	taken    []string
+}
 
 func (*imports) Imports() any { return situations() }
 
@@ -102,6 +105,15 @@ func (i *imports) Release(mapping string) (any, error) {
 	}
 	i.released = true
 	return connector.Released{Mapping: mapping, File: "d.csv.gz", SlotsLeft: new(0)}, nil
+}
+
+func (i *imports) TakeSlot(mapping string) (any, error) {
+	one, err := i.Import(mapping)
+	if m, ok := one.(connector.MappingImports); ok && (m.SlotsLeft == nil || *m.SlotsLeft == 0) {
+		return nil, &admin.Refusal{Status: http.StatusConflict, Message: "mapping " + mapping + ": no import is left today"}
+	}
+	i.taken = append(i.taken, mapping)
+	return one, err
 }
 
 // command runs feedsink in this process.

@@ -72,7 +72,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%s: %w (see %s --help)", cmd.CommandPath(), err, cmd.CommandPath())}
 	})
-	root.AddCommand(newRun(), newCheck(), newDev(), newDLQ(), newImports(), newProfile(), newRecord(), newVersion())
+	root.AddCommand(newCheck(), newDev(), newDLQ(), newETLs(), newImport(), newImports(), newInit(), newPlan(), newProfile(), newRecord(), newRun(), newVersion(), newWebhooks())
 	for _, sub := range root.Commands() {
 		wrapArgs(sub)
 	}

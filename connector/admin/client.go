@@ -86,6 +86,12 @@ func (c *Client) Release(ctx context.Context, mapping string, into any) error {
 	return c.ask(ctx, http.MethodPost, into, "imports", url.PathEscape(mapping), "release")
 }
 
+// TakeSlot counts an import by hand as one of the day and reads what is left into
+// a pointer.
+func (c *Client) TakeSlot(ctx context.Context, mapping string, into any) error {
+	return c.ask(ctx, http.MethodPost, into, "imports", url.PathEscape(mapping), "slots")
+}
+
 func (c *Client) ask(ctx context.Context, method string, into any, path ...string) error {
 	req, err := http.NewRequestWithContext(ctx, method, c.base.JoinPath(path...).String(), nil)
 	if err != nil {

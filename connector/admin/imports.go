@@ -17,6 +17,9 @@ type Desk interface {
 	Import(mapping string) (any, error)
 	// Release lets a halted mapping go on.
 	Release(mapping string) (any, error)
+	// TakeSlot counts an import by hand as one of the table's day, before it is
+	// sent.
+	TakeSlot(mapping string) (any, error)
 }
 
 // Refusal is an answer other than yes: its HTTP status and the server's words.
@@ -41,8 +44,10 @@ const (
 //	GET  /imports                    200 and the list
 //	GET  /imports/{mapping}          200 and the one, 404
 //	POST /imports/{mapping}/release  202 and what goes on, 404, 409 if nothing is halted;
-//	                                 403 without the header X-Feedsink: imports, 401 without
-//	                                 the token if one is configured
+//	POST /imports/{mapping}/slots    202 and what is left, 404, 409 if nothing is
+//
+// Both changes are refused with 403 without the header X-Feedsink: imports, and
+// with 401 without the token if one is configured.
 func Imports(desk Desk) Part {
 	return func(mux *http.ServeMux) {
 		mux.HandleFunc("GET /imports", func(w http.ResponseWriter, _ *http.Request) {
@@ -52,14 +57,18 @@ func Imports(desk Desk) Part {
 			one, err := desk.Import(r.PathValue("mapping"))
 			answer(w, http.StatusOK, one, err)
 		})
-		mux.HandleFunc("POST /imports/{mapping}/release", func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get(changeHeader) != changeValue {
-				text(w, http.StatusForbidden, "release: the header "+changeHeader+": "+changeValue+" is missing, which keeps web pages of others from releasing\n")
-				return
-			}
-			released, err := desk.Release(r.PathValue("mapping"))
-			answer(w, http.StatusAccepted, released, err)
-		})
+		change := func(path string, do func(mapping string) (any, error)) {
+			mux.HandleFunc("POST /imports/{mapping}/"+path, func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get(changeHeader) != changeValue {
+					text(w, http.StatusForbidden, path+": the header "+changeHeader+": "+changeValue+" is missing, which keeps web pages of others out\n")
+					return
+				}
+				changed, err := do(r.PathValue("mapping"))
+				answer(w, http.StatusAccepted, changed, err)
+			})
+		}
+		change("release", desk.Release)
+		change("slots", desk.TakeSlot)
 	}
 }
 

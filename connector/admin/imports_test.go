@@ -12,6 +12,7 @@ import (
 type oneImport struct {
 	asked    []string // mappings, as they came
 	released int
+	taken    int
 	halted   bool
 }
 
@@ -42,6 +43,14 @@ func (d *oneImport) Release(mapping string) (any, error) {
 	}
 	d.halted = false
 	d.released++
+	return shown{mapping, 7}, nil
+}
+
+func (d *oneImport) TakeSlot(mapping string) (any, error) {
+	if _, err := d.Import(mapping); err != nil {
+		return nil, err
+	}
+	d.taken++
 	return shown{mapping, 7}, nil
 }
 
@@ -104,6 +113,8 @@ func TestEveryRefusalKeepsItsStatusAndWords(t *testing.T) {
 	}{
 		{http.MethodGet, "/imports/nobody", 404, "mapping nobody: is not there"},
 		{http.MethodPost, "/imports/nobody/release", 404, "mapping nobody: is not there"},
+		{http.MethodPost, "/imports/nobody/slots", 404, "mapping nobody: is not there"},
+		{http.MethodPost, "/imports/customers/slots", 202, `"rows": 7`},
 		{http.MethodPost, "/imports/customers/release", 409, "mapping customers: is not halted"},
 		{http.MethodGet, "/imports/broken", 500, "the disk is gone"},
 	} {

@@ -1,9 +1,12 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"reflect"
+
+	"github.com/feedsink/feedsink/router"
 )
 
 // Load reads the configuration file at path. Env looks up an environment
@@ -22,6 +25,33 @@ func Load(path string, env func(string) (string, bool)) (*Config, error) {
 // that a YAML syntax error stands alone. The files that the configuration
 // names (secrets, certificates) are looked at, nothing is connected to.
 func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, error) {
+	return parse(name, data, env, func(*Config) {})
+}
+
+// NoETL stands for the id of an ETL that has still to be created.
+const NoETL = "none yet"
+
+// LoadUnfinished is Load for whoever creates the ETLs: an import without one has
+// NoETL, and nobody looks whether those that are there fit.
+func LoadUnfinished(path string, env func(string) (string, bool)) (*Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	return parse(path, data, env, func(cfg *Config) {
+		for i := range cfg.Mappings {
+			im := &cfg.Mappings[i].Imports
+			for _, load := range []*router.Import{im.Upsert, im.Patch, im.Create, im.Delete} {
+				if load != nil {
+					load.ETL, load.Fingerprint = cmp.Or(load.ETL, NoETL), ""
+				}
+			}
+		}
+	})
+}
+
+// parse lets adapt change what was read before it is checked.
+func parse(name string, data []byte, env func(string) (string, bool), adapt func(*Config)) (*Config, error) {
 	f := newFindings()
 	root := read(f, data)
 	if root == nil {
@@ -29,6 +59,7 @@ func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, 
 	}
 	cfg := defaults()
 	(&decoder{findings: f, env: env}).value("", root, reflect.ValueOf(&cfg).Elem())
+	adapt(&cfg)
 	(&rules{findings: f, cfg: &cfg}).all()
 	if err := f.result(name); err != nil {
 		return nil, err

@@ -85,6 +85,21 @@ func (r *Reader) Spans(ctx context.Context, topics ...string) (map[Place]Span, e
 	return spans, nil
 }
 
+// After asks where the records begin that are not older than a moment; partitions
+// that have none are missing.
+func (r *Reader) After(ctx context.Context, moment time.Time, topics ...string) (map[Place]int64, error) {
+	listed, err := r.admin.ListOffsetsAfterMilli(ctx, moment.UnixMilli(), topics...)
+	if err == nil {
+		err = listed.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("offsets of %v at %s: %w", topics, moment.Format(time.RFC3339), err)
+	}
+	from := map[Place]int64{}
+	listed.Each(func(o kadm.ListedOffset) { from[Place{o.Topic, o.Partition}] = o.Offset })
+	return from, nil
+}
+
 // TopicID tells the topic from an earlier one of its name.
 func (r *Reader) TopicID(ctx context.Context, topic string) (ack.TopicID, error) {
 	details, err := r.admin.ListTopics(ctx, topic)

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+func newETLs() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "etl",
+		Short: "Create the service's definitions that load a mapping's files",
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newETLCreate())
+	for _, sub := range cmd.Commands() {
+		wrapArgs(sub)
+	}
+	return cmd
+}
+
+// etlFlags are what a definition says beyond what follows from the mapping.
+type etlFlags struct {
+	op, name, remote, transferBox string
+	report                        []string
+	resultFiles                   bool
+}
+
+func newETLCreate() *cobra.Command {
+	var file, mapping, output string
+	var flags etlFlags
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "create -c FILE --mapping NAME",
+		Short: "Create the triggered ETLs of a mapping and print the lines that name them",
+		Long: "create makes the definitions that load a mapping's files: table, columns, CSV format and import mode are the\n" +
+			"mapping's. Without --op it creates one for each import that the configuration leaves without an ETL, such as\n" +
+			"`upsert: {mode: CREATE_OR_UPDATE}`. The fingerprint in the line that it prints has feedsink refuse to start once the\n" +
+			"mapping has changed and the ETL no longer fits. The service cannot remove an ETL: look with --dry-run first.",
+		Example: "  feedsink etl create -c feedsink.yaml --mapping customers --dry-run\n" +
+			"  feedsink etl create -c feedsink.yaml --mapping customers --op upsert --report-to team@example.com",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := printResult(io.Discard, output, nil, func() string { return "" }); err != nil {
+				return err
+			}
+			cfg, err := config.LoadUnfinished(file, os.LookupEnv)
+			if err != nil {
+				return &usageError{err}
+			}
+			etls, err := flags.etls(cfg, mapping)
+			if err != nil {
+				return &usageError{err}
+			}
+			if dryRun {
+				return printResult(cmd.OutOrStdout(), output, etls, func() string { return definitionsText(etls) })
+			}
+			client, err := connector.NewClient(cfg.Service)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			var failed error
+			for i := range etls {
+				if failed = etls[i].Create(cmd.Context(), client); failed != nil {
+					etls = etls[:i] // what was created must not be forgotten
+					break
+				}
+			}
+			if len(etls) == 0 {
+				return failed
+			}
+			return errors.Join(printResult(cmd.OutOrStdout(), output, etls, func() string { return etlsText(file, etls) }), failed)
+		},
+	}
+	configFlag(cmd, &file)
+	mappingFlag(cmd, &mapping)
+	outputFlag(cmd, &output)
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print the definitions and create nothing")
+	flags.register(cmd)
+	return cmd
+}
+
+func (f *etlFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.op, "op", "", "upsert, patch, create or delete: the import to create an ETL for, though it may have one")
+	cmd.Flags().StringVar(&f.name, "name", "", "name of the ETL (default: feedsink MAPPING OP)")
+	cmd.Flags().StringSliceVar(&f.report, "report-to", nil, "e-mail address that gets a report of each import; repeatable")
+	cmd.Flags().BoolVar(&f.resultFiles, "result-files", false, "have result files generated, beside error files")
+	cmd.Flags().StringVar(&f.remote, "drop-remote", "", "id of the remote location where output files are dropped too")
+	cmd.Flags().StringVar(&f.transferBox, "drop-transferbox", "", "entity in whose transfer box output files are dropped too")
+}
+
+func (f *etlFlags) etls(cfg *config.Config, mapping string) ([]connector.NewETL, error) {
+	var op schemas.Op
+	if f.op != "" {
+		var known bool
+		if op, known = schemas.ParseOp(f.op); !known {
+			return nil, fmt.Errorf("--op: must be upsert, patch, create or delete, is %q", f.op)
+		}
+	}
+	etls, err := connector.ETLs(cfg, mapping, op)
+	if err != nil {
+		return nil, err
+	}
+	if f.name != "" && len(etls) > 1 {
+		return nil, errors.New("--name: there are several ETLs to create; choose one with --op")
+	}
+	for i := range etls {
+		d := &etls[i].Definition
+		if f.name != "" {
+			d.Name = f.name
+		}
+		d.ReportRecipients = f.report
+		d.Files[0].Parameters.GenerateResultFiles = f.resultFiles
+		if f.remote != "" || f.transferBox != "" {
+			d.Output = &feed.OutputLocation{RemoteLocationID: f.remote, Entity: f.transferBox}
+		}
+		if err := d.Validate(); err != nil {
+			return nil, fmt.Errorf("the definition for %s: %s", etls[i].Op, strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
+	}
+	return etls, nil
+}
+
+// definitionsText is one JSON document after the other, as operation 9 takes them.
+func definitionsText(etls []connector.NewETL) string {
+	var b strings.Builder
+	for _, e := range etls {
+		_ = printResult(&b, "json", e.Definition, nil) // a Builder takes everything
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+func etlsText(file string, etls []connector.NewETL) string {
+	var b strings.Builder
+	for _, e := range etls {
+		if e.ID == "" {
+			fmt.Fprintf(&b, "created an ETL for %s of %s; the answer does not tell its id, the service's own pages do\n", e.Op, e.Mapping)
+			continue
+		}
+		fmt.Fprintf(&b, "created ETL %s for %s of %s\n", e.ID, e.Op, e.Mapping)
+	}
+	fmt.Fprintf(&b, "\nwrite into %s, at mapping %s:\n    imports:", file, etls[0].Mapping)
+	for _, e := range etls {
+		b.WriteString("\n      " + e.Line)
+	}
+	return b.String()
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/feedsink/feedsink/connector/config"
+)
+
+func TestEtlCreateMakesWhatTheMappingNeedsAndGuardsIt(t *testing.T) {
+	d := newDesk(t)
+	code, out, failed := d.run("etl create --mapping customers -o json")
+	var made []struct{ Op, ID, Line, Fingerprint string }
+	if err := json.Unmarshal([]byte(out), &made); err != nil || code != 0 || len(made) != 1 || made[0].Op != "upsert" || made[0].ID == "" {
+		t.Fatalf("got code %d, %s %s, want the ETL of upsert", code, out, failed)
+	}
+	// The line is what the configuration wants.
+	d.change("upsert: {mode: CREATE_OR_UPDATE}", made[0].Line)
+	if _, err := config.Load("feedsink.yaml", os.LookupEnv); err != nil {
+		t.Fatalf("with the printed line: %v", err)
+	}
+	d.change("customerNumber, {name: emailAddress", "customerNumber, {name: firstName}, {name: emailAddress")
+	_, err := config.Load("feedsink.yaml", os.LookupEnv)
+	if err == nil || !strings.Contains(err.Error(), "feedsink.yaml:12:") || !strings.Contains(err.Error(), "feedsink etl create --mapping customers --op upsert") {
+		t.Errorf("with a column more: got %v, want line 12 and a hint", err)
+	}
+	if calls := d.service.CallCount(9); calls != 1 {
+		t.Errorf("operation 9: got %d calls, want 1", calls)
+	}
+}
+
+func TestEtlCreateDryRunCreatesNothing(t *testing.T) {
+	d := newDesk(t)
+	code, out, failed := d.run("etl create --mapping customers --op delete --dry-run --name erase --report-to a@example.com")
+	var definition struct {
+		Name, Type       string
+		ReportRecipients []string
+		DataLoadings     []struct {
+			Destination struct {
+				AttributesMapping []struct{ Header string }
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &definition); err != nil || code != 0 {
+		t.Fatalf("got code %d, %s %s: %v", code, out, failed, err)
+	}
+	if got := definition.DataLoadings[0].Destination.AttributesMapping; definition.Name != "erase" || definition.Type != "TRIGGERED" || len(got) != 1 || got[0].Header != "customerNumber" || len(definition.ReportRecipients) != 1 {
+		t.Errorf("got %+v, want a definition erase of the key column alone with a recipient", definition)
+	}
+	if calls := d.service.CallCount(9); calls != 0 {
+		t.Errorf("operation 9: got %d calls, want none", calls)
+	}
+}
+
+func TestEtlCreateSaysWhatIsWrong(t *testing.T) {
+	d := newDesk(t)
+	for line, want := range map[string]string{
+		"etl create --mapping customer":                                       "mapping customer: is not in the configuration, which has customers",
+		"etl create --mapping customers --op patch":                           "imports.patch is not configured",
+		"etl create --mapping customers --op merge":                           "--op: must be upsert, patch, create or delete",
+		"etl create --mapping customers --report-to nobody":                   "reportRecipients[0]: is not an e-mail address",
+		"etl create --mapping customers -o yaml":                              "-o: must be text or json",
+		"etl create":                                                          "--mapping: name the mapping",
+		"etl create --mapping customers --drop-remote a --drop-transferbox b": "must name either a remote location or an entity",
+	} {
+		if code, _, failed := d.run(line); code != 2 || !strings.Contains(failed, want) {
+			t.Errorf("%s: got code %d, %q, want 2 and %q", line, code, failed, want)
+		}
+	}
+	d.change("entity: acme", "entity: nobody")
+	if code, _, failed := d.run("etl create --mapping customers"); code != 1 || !strings.Contains(failed, "mapping customers, upsert: create ETL") {
+		t.Errorf("refused by the service: got code %d, %q, want 1 and the operation", code, failed)
+	}
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/admin"
+	"github.com/feedsink/feedsink/test/sandbox"
+)
+
+// newBroker gives the desk a broker with the mapping's topic.
+func (d *desk) newBroker() *kadm.Client {
+	d.t.Helper()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "crm.customers"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(cluster.Close)
+	d.change("127.0.0.1:1", cluster.ListenAddrs()[0])
+	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(client.Close)
+	return kadm.NewClient(client)
+}
+
+const twoCustomers = "customerNumber,email,subscriptions#newsletter\nC1,a@example.com,true\nC2,b@example.com,false\n"
+
+func TestImportLoadsAFileAndTellsItsEnd(t *testing.T) {
+	d := newDesk(t)
+	d.newBroker()
+	d.write("customers.csv", twoCustomers)
+	code, out, failed := d.run("import --mapping customers --map email=emailAddress customers.csv -o json")
+	var result struct {
+		Execution, Status string
+		Read, Inserted    int
+	}
+	_, tail, _ := strings.Cut(out, "{") // before it stands the progress
+	if err := json.Unmarshal([]byte("{"+tail), &result); err != nil || code != 0 || result.Status != "FINISHED" || result.Read != 2 || result.Inserted != 2 {
+		t.Errorf("got code %d, %s %s, want 2 rows inserted", code, out, failed)
+	}
+	if row, _ := d.service.Row("customers", "C2"); row.Values["emailAddress"] != "b@example.com" {
+		t.Errorf("C2: got %v, want the mapped address", row.Values)
+	}
+}
+
+func TestImportSavesTheRowsInError(t *testing.T) {
+	d := newDesk(t)
+	d.newBroker()
+	d.write("customers.csv", "customerNumber,emailAddress\nC1,a@example.com\nC2,nobody\n")
+	code, out, failed := d.run("import --mapping customers customers.csv")
+	if code != 1 || failed != "not every row was loaded" || !strings.Contains(out, "in error     1") {
+		t.Errorf("got code %d, %s %q, want 1 row in error", code, out, failed)
+	}
+	_, name, _ := strings.Cut(out, "output file  ")
+	rows, err := os.ReadFile(strings.TrimSpace(name))
+	if err != nil || !strings.Contains(string(rows), "C2") || strings.Contains(string(rows), "C1") {
+		t.Errorf("%s: got %q, %v, want the row of C2 alone", name, rows, err)
+	}
+}
+
+func TestImportFailsWithTheServicesReason(t *testing.T) {
+	d := newDesk(t)
+	d.newBroker()
+	d.write("customers.csv", twoCustomers)
+	d.service.FailImports("customers", 1, "the disk is full")
+	code, out, failed := d.run("import --mapping customers --map email=emailAddress customers.csv")
+	if code != 1 || failed != "the import failed: the disk is full" || !strings.Contains(out, "FAILED") {
+		t.Errorf("got code %d, %s %q", code, out, failed)
+	}
+}
+
+func TestImportHasTheServiceFetchARemoteFile(t *testing.T) {
+	d := newDesk(t)
+	d.newBroker()
+	folder, err := d.service.Folder(sandbox.Location{Remote: "crm"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(folder+"/c.csv", []byte("customerNumber,emailAddress,subscriptions#newsletter\nC7,c@example.com,true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, failed := d.run("import --mapping customers --remote crm c.csv"); code != 0 || d.service.Len("customers") != 1 {
+		t.Errorf("got code %d, %s %q and %d rows, want 1", code, out, failed, d.service.Len("customers"))
+	}
+}
+
+func TestImportSpendsNoSlotOnWhatCannotWork(t *testing.T) {
+	d := newDesk(t)
+	d.newBroker()
+	d.write("customers.csv", twoCustomers)
+	d.write("uneven.csv", "customerNumber\nC1,2\n")
+	d.write("nokey.csv", "emailAddress\na@example.com\n")
+	for line, want := range map[string]string{
+		"import --mapping customers customers.csv":                         "customers.csv: email: not among the columns of mapping customers for upsert",
+		"import --mapping customers --map mail=emailAddress customers.csv": `has no header "mail"`,
+		"import --mapping customers uneven.csv":                            "line 2: wrong number of fields, which fails the whole file",
+		"import --mapping customers nokey.csv":                             "has no column for the key customerNumber",
+		"import --mapping customers missing.csv":                           "missing.csv: no such file",
+		"import --mapping orders customers.csv":                            "mapping orders: is not in the configuration",
+		"import --mapping customers --op merge customers.csv":              "--op: must be",
+		"import customers.csv":                                             "--mapping: name the mapping",
+		"import --mapping customers":                                       "accepts 1 arg(s)",
+	} {
+		if code, _, failed := d.run(line); code != 2 || !strings.Contains(failed, want) {
+			t.Errorf("%s: got code %d, %q, want 2 and %q", line, code, failed, want)
+		}
+	}
+	if calls := d.service.CallCount(8); calls != 0 {
+		t.Errorf("operation 8: got %d calls, want none", calls)
+	}
+}
+
+func TestImportKeepsToTheDaysSlotsUnlessForced(t *testing.T) {
+	d := newDesk(t)
+	kafka := d.newBroker()
+	d.write("customers.csv", "customerNumber\nC1\n")
+	ledger := ack.Ledger{Slots: []ack.Slots{{Table: "customers"}}}
+	for range 12 {
+		ledger.Slots[0].Used = append(ledger.Slots[0].Used, time.Now().Unix())
+	}
+	metadata, _, err := ledger.Encode(0, ack.MetadataLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	offsets := kadm.Offsets{}
+	offsets.Add(kadm.Offset{Topic: "crm.customers", At: 0, LeaderEpoch: -1, Metadata: metadata})
+	if _, err := kafka.CommitOffsets(t.Context(), "feedsink-batch", offsets); err != nil {
+		t.Fatal(err)
+	}
+	code, _, failed := d.run("import --mapping customers customers.csv")
+	if want := "mapping customers: no import is left today; nothing was sent, --force sends all the same"; code != 1 || failed != want || d.service.CallCount(8) != 0 {
+		t.Errorf("got code %d, %q, want 1 and %q", code, failed, want)
+	}
+	if code, _, failed := d.run("import --mapping customers --force customers.csv"); code != 0 || d.service.Len("customers") != 1 {
+		t.Errorf("forced: got code %d, %q and %d rows, want 0 and 1 row", code, failed, d.service.Len("customers"))
+	}
+}
+
+func TestImportTakesASlotOfTheRunningSink(t *testing.T) {
+	mux, sink := http.NewServeMux(), &imports{}
+	admin.Imports(sink)(mux)
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	d := newDesk(t)
+	d.write("customers.csv", "customerNumber\nC1\n")
+	if code, _, failed := d.run("import --mapping customers customers.csv --server " + server.URL); code != 0 || len(sink.taken) != 1 || d.service.Len("customers") != 1 {
+		t.Errorf("got code %d, %q, %q taken, want one of customers and its row", code, failed, sink.taken)
+	}
+	d.change("name: customers", "name: consents")
+	if code, _, failed := d.run("import --mapping consents customers.csv --server " + server.URL); code != 1 || !strings.Contains(failed, "no import is left today; nothing was sent") || d.service.CallCount(8) != 1 {
+		t.Errorf("none left: got code %d, %q and %d calls, want 1 and the one from before", code, failed, d.service.CallCount(8))
+	}
+}

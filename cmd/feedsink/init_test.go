@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// topics are what init meets, with what it must recognise in each.
+var topics = map[string]struct {
+	records []string // KEY value
+	want    []string
+}{
+	"crm.people": {
+		records: []string{
+			`7 {"id":7,"mail":"a@example.com","born":"1990-04-01","contact":{"phone number":"+33 1 23 45 67","country":"fr"},"tags":["a"],"vip":true,"newsletter":true,"points":12,"weight":60.5,"createdAt":1732183200000,"timestamp":"x","note":null,"lines":[{"a":1}]}`,
+			`8 {"id":8,"mail":"b@example.com","born":"1991-04-01","contact":{"phone number":"+33 1 23 45 68","country":"de"},"tags":[],"vip":false,"newsletter":false,"points":-3,"weight":61,"createdAt":1732183300000,"timestamp":"y","note":null,"on":"z"}`,
+		},
+		want: []string{
+			`profileTable: "people"`, "key: id ", "# id is the key, because its value is the Kafka key of every record",
+			"{from: id, to: id}", "{from: mail, to: mail, as: email}", "{from: born, to: born, as: date}",
+			`{from: 'contact["phone number"]', to: contactPhoneNumber, as: phone}`, "{from: contact.country, to: contactCountry, as: country}",
+			"{from: tags, to: tags, as: list}", "{from: points, to: points, as: integer}", "{from: weight, to: weight, as: number}",
+			"{from: createdAt, to: createdAt, as: timestamp, format: epochMillis}", `{from: '["timestamp"]', to: timestamp}`,
+			"{from: note, to: note}   # always null in the sample", `subscriptions#newsletter`, `{from: 'on', to: 'on'}`,
+		},
+	},
+	"shop.orders": {
+		records: []string{`- {"total":1,"ref":"A1","items":["x"]}`, `- {"total":1,"ref":"A2","items":["y"]}`},
+		want:    []string{`customTable: "orders"`, "key: businessKey", "# ref is the key, because no two records", "{from: ref, to: businessKey}", "# - {from: items"},
+	},
+	"canonical.profiles": {
+		records: []string{`- {"op":"upsert","key":{"customerNumber":"C1"},"attributes":{"customerNumber":"C1"},"segments":{"tier":"gold"}}`},
+		want:    []string{"canonical profile events", "key: customerNumber", "columns: [customerNumber, S_tier]"},
+	},
+	"canonical.records": {
+		records: []string{`- {"businessKey":"4c","properties":{"total":3}}`},
+		want:    []string{"canonical record events", "key: businessKey", "columns: [businessKey, total]"},
+	},
+	"db.public.customers": {
+		records: []string{`{"id":1} {"op":"c","before":null,"after":{"id":1,"email":"a@example.com"},"source":{"table":"customers"},"ts_ms":1}`},
+		want:    []string{"envelope: debezium", "kafkaKey: json", "{from: email, to: email, as: email}", "Deletes of profiles need"},
+	},
+}
+
+func TestInitWritesWhatCheckAccepts(t *testing.T) {
+	d := newDesk(t)
+	d.write("api-key", "key\n")
+	t.Setenv("FEEDSINK_SECRETS", ".")
+	var names []string
+	for name := range topics {
+		names = append(names, name)
+	}
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, append(names, "empty", "wire")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	produce := func(topic, key, value string) {
+		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Key: []byte(key), Value: []byte(value)}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range topics {
+		for _, r := range c.records {
+			key, value, _ := strings.Cut(r, " ")
+			produce(name, strings.Trim(key, "-"), value)
+		}
+		file := name + ".yaml"
+		if code, out, failed := d.run(fmt.Sprintf("init --brokers %s --topic %s --out %s", cluster.ListenAddrs()[0], name, file)); code != 0 {
+			t.Errorf("%s: got code %d, %s %s", name, code, out, failed)
+			continue
+		}
+		written, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(string(written), want) {
+				t.Errorf("%s: got\n%s\nwant %q in it", name, written, want)
+			}
+		}
+		if code, out, failed := d.run("check -c " + file); code != 0 {
+			t.Errorf("%s: check says %s %s of\n%s", name, out, failed, written)
+		}
+		if code, out, failed := d.run("plan -c " + file); code != 0 || !strings.Contains(out, "no record would be a dead letter") {
+			t.Errorf("%s: plan says %s %s of\n%s", name, out, failed, written)
+		}
+	}
+	produce("wire", "", "\x00\x00\x00\x00\x01abc")
+	produce("empty", "k", "not JSON")
+	for line, want := range map[string]string{
+		"--topic empty": "there is nothing to guess from (0 without a value, 1 unreadable)",
+		"--topic wire":  "in the wire format of a schema registry",
+		"--topic shop.orders --out shop.orders.yaml": "file exists",
+		"--topic nowhere": "nowhere",
+	} {
+		if code, _, failed := d.run("init --brokers " + cluster.ListenAddrs()[0] + " " + line); code != 1 || !strings.Contains(failed, want) {
+			t.Errorf("init %s: got code %d, %q, want 1 and %q", line, code, failed, want)
+		}
+	}
+	if code, _, failed := d.run("init --brokers x:1"); code != 2 || !strings.Contains(failed, "--topic") {
+		t.Errorf("without a topic: got code %d, %q, want 2", code, failed)
+	}
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/plan"
+)
+
+func newPlan() *cobra.Command {
+	var file, output string
+	var sample connector.Sample
+	var show bool
+	cmd := &cobra.Command{
+		Use:   "plan -c FILE",
+		Short: "Read a sample of the topics and show what would go out; send and commit nothing",
+		Long: "plan reads the last records of the configured topics, outside of any consumer group, and shows what a sink would\n" +
+			"make of them: calls, rows, files and imports, whether the day's imports and service.rate suffice if every day were\n" +
+			"as the sample, and which records would be dead letters, and why. ETLs need not be there yet. --show prints requests\n" +
+			"and lines of CSV: customers' data.",
+		Example: "  feedsink plan -c feedsink.yaml\n" +
+			"  feedsink plan -c feedsink.yaml --since 24h --limit 1000000 -o json\n" +
+			"  feedsink plan -c feedsink.yaml --limit 1000 --show",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := printResult(io.Discard, output, nil, func() string { return "" }); err != nil {
+				return err
+			}
+			if sample.Limit < 1 || sample.Since < 0 {
+				return &usageError{errors.New("--limit must be above 0, and --since not below it")}
+			}
+			cfg, err := config.LoadUnfinished(file, os.LookupEnv)
+			if err != nil {
+				return &usageError{err}
+			}
+			if show {
+				sample.Show = 2
+			}
+			report, err := connector.Plan(cmd.Context(), cfg, sample)
+			if err != nil {
+				return err
+			}
+			return printResult(cmd.OutOrStdout(), output, report, func() string { return planText(report) })
+		},
+	}
+	configFlag(cmd, &file)
+	outputFlag(cmd, &output)
+	cmd.Flags().Int64Var(&sample.Limit, "limit", 100_000, "how many records to read, the last ones of all partitions")
+	cmd.Flags().DurationVar(&sample.Since, "since", 0, "only records of this last span of time, such as 24h")
+	cmd.Flags().BoolVar(&show, "show", false, "also print some of the requests and lines of CSV")
+	return cmd
+}
+
+func planText(r plan.Report) string {
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	for _, t := range r.Topics {
+		p("topic %s: %d of %d records read%s", t.Name, t.Sampled, t.Stored, spanText(t))
+	}
+	for _, m := range r.Mappings {
+		p("\nmapping %s: %d records for table %s", m.Name, m.Records, m.Table)
+		if m.Calls != nil {
+			callsText(p, m.Calls)
+		}
+		if m.Files != nil {
+			filesText(p, m.Files)
+		}
+		if m.Letters > 0 {
+			p("  dead letters   %d", m.Letters)
+		}
+	}
+	if len(r.DeadLetters) == 0 {
+		p("\nno record would be a dead letter")
+		return strings.TrimRight(b.String(), "\n")
+	}
+	p("\ndead letters:")
+	for _, g := range r.DeadLetters {
+		mapping := ""
+		if g.Mapping != "" {
+			mapping = g.Mapping + ", "
+		}
+		p("  %6d  %s%s: %s (%s)", g.Count, mapping, g.Code, g.Message, strings.Join(g.Where, ", "))
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+func spanText(t plan.Topic) string {
+	if t.Sampled == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s to %s", t.First.UTC().Format(time.RFC3339), t.Last.UTC().Format(time.RFC3339))
+}
+
+const tooShort = "the sample spans less than a minute, which says nothing of a day"
+
+func callsText(p func(string, ...any), c *plan.Calls) {
+	p("  calls          %d for %d writes (%s)", c.Calls, c.Writes, counts(c.ByOp))
+	if c.PerDay > 0 {
+		p("    a day        about %d, at most %d in a minute", c.PerDay, c.PeakMinute)
+	} else {
+		p("    a day        %s", tooShort)
+	}
+	switch {
+	case c.RateTooLow:
+		p("    rate         TOO LOW: %d calls came in a span for which service.rate allows %d; they would wait", c.PeakRate, c.RateLimit)
+	case c.RateLimit > 0:
+		p("    rate         suffices: at most %d calls came in a span for which service.rate allows %d", c.PeakRate, c.RateLimit)
+	}
+	for _, r := range c.Requests {
+		p("    %s %s", r.Method, r.Path)
+		if r.Body != "" {
+			p("      %s", r.Body)
+		}
+	}
+}
+
+func filesText(p func(string, ...any), f *plan.Files) {
+	p("  file           %d rows for %d writes (%s), %d bytes uncompressed", f.Rows, f.Writes, counts(f.ByOp), f.Bytes)
+	switch d := f.Day; {
+	case d == nil:
+		p("    a day        %s", tooShort)
+	case d.TooMany:
+		p("    a day        up to %d rows in %d files by %s: %d imports", d.Rows, d.Files, d.Limit, d.Imports)
+		p("    slots        %d a day: files grow and go out about every %s", d.Slots, d.Every)
+	default:
+		p("    a day        up to %d rows in %d files by %s: %d imports, about every %s", d.Rows, d.Files, d.Limit, d.Imports, d.Every)
+		p("    slots        suffice: %d a day, besides the reserve", d.Slots)
+	}
+	for _, c := range f.CSV {
+		p("    %s:", c.Op)
+		for _, line := range c.Lines {
+			p("      %s", line)
+		}
+	}
+}
+
+func counts(byOp map[string]int64) string {
+	var parts []string
+	for _, op := range slices.Sorted(maps.Keys(byOp)) {
+		parts = append(parts, fmt.Sprintf("%d %s", byOp[op], op))
+	}
+	return strings.Join(parts, ", ")
+}

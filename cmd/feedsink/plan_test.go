@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// fill produces a customer every 100 seconds, four of them over and over, and some
+// records of other kinds.
+func (d *desk) fill(brokers string) {
+	d.t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer client.Close()
+	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	produce := func(key, value string) {
+		r := &kgo.Record{Topic: "crm.customers", Key: []byte(key), Timestamp: at}
+		if value != "" {
+			r.Value = []byte(value)
+		}
+		if err := client.ProduceSync(d.t.Context(), r).FirstErr(); err != nil {
+			d.t.Fatal(err)
+		}
+		at = at.Add(100 * time.Second)
+	}
+	for i := range 33 {
+		produce("", fmt.Sprintf(`{"op":"upsert","key":{"customerNumber":"C%d"},"attributes":{"emailAddress":"c%d@example.com"}}`, i%4, i))
+	}
+	produce("C1", "")
+	produce("", `{"op":"upsert","key":{"customerNumber":"C9"},"segments":{"tier":"gold"}}`)
+	produce("", `{"op":"upsert","key":{}}`)
+	produce("", "nonsense")
+}
+
+func TestPlanTellsWhatWouldGoOut(t *testing.T) {
+	d := newDesk(t)
+	kafka := d.newBroker()
+	brokers, err := kafka.ListBrokers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.fill(fmt.Sprintf("%s:%d", brokers[0].Host, brokers[0].Port))
+	d.change("routes: [{lane: batch}]", "routes: [{when: 'segments.tier == \"gold\"', lane: immediate}, {lane: batch}]")
+	d.change("  upsert: {mode", "  roll: {age: 30m}\n      upsert: {mode")
+	const want = `topic crm.customers: 37 of 37 records read, 2026-11-21T10:00:00Z to 2026-11-21T11:00:00Z
+
+mapping customers: 36 records for table customers
+  calls          1 for 1 writes (1 upsert)
+    a day        about 25, at most 1 in a minute
+    POST /profiles/v5/entities/acme/profile-tables/customers/profiles
+      {"attributes":{"customerNumber":"C9"},"segments":{"tier":"gold"}}
+  file           4 rows for 34 writes (1 delete, 3 upsert), 131 bytes uncompressed
+    a day        up to 99 rows in 48 files by roll.age: 96 imports
+    slots        10 a day: files grow and go out about every 4h48m0s
+    delete:
+      customerNumber
+      C1
+    upsert:
+      customerNumber,emailAddress,subscriptions#newsletter
+      C0,c32@example.com,
+      C2,c30@example.com,
+  dead letters   1
+
+dead letters:
+       1  decode: json: offset 1: not valid JSON (crm.customers[0]@36)
+       1  customers, value: attributes.customerNumber: the key is missing (crm.customers[0]@35)
+`
+	code, out, failed := d.run("plan --show")
+	if code != 0 || out != want {
+		t.Errorf("got code %d, %q\n%s\nwant\n%s", code, failed, out, want)
+	}
+	if groups, err := kafka.ListGroups(t.Context()); err != nil || len(groups) != 0 {
+		t.Errorf("groups: got %v, %v, want none", groups.Groups(), err)
+	}
+	if calls := len(d.service.Calls()); calls != 0 {
+		t.Errorf("the service: got %d calls, want none", calls)
+	}
+	if _, out, _ = d.run("plan --limit 10"); !strings.HasPrefix(out, "topic crm.customers: 10 of 37 records read") || strings.Contains(out, "C9") {
+		t.Errorf("--limit 10: got %s, want the last ten, and no values", out)
+	}
+	if _, out, _ = d.run("plan --since 1s"); !strings.HasPrefix(out, "topic crm.customers: 0 of 37 records read\n") {
+		t.Errorf("--since 1s: got %s, want none", out)
+	}
+	if code, _, failed = d.run("plan --limit 0"); code != 2 {
+		t.Errorf("--limit 0: got code %d, %s, want 2", code, failed)
+	}
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/feedsink/feedsink/test/sandbox"
+)
+
+// desk is a directory with a configuration and the service that it names.
+type desk struct {
+	t       *testing.T
+	dir     string
+	service *sandbox.Sandbox
+	url     string // of the service
+}
+
+const deskConfiguration = `
+kafka: {brokers: ["127.0.0.1:1"]}
+service: {baseURL: ADDRESS, authURL: ADDRESS, entity: acme, apiKey: key, timeout: 5s}
+admin: {webhook: {secretFile: ./secret}}
+mappings:
+  - name: customers
+    topics: [crm.customers]
+    profileTable: customers
+    key: customerNumber
+    routes: [{lane: batch}]
+    imports:
+      upsert: {mode: CREATE_OR_UPDATE}
+      delete: {etl: "7", mode: DELETE}
+      columns: [customerNumber, {name: emailAddress, "null": immediate}, "subscriptions#newsletter"]
+`
+
+// newDesk is a desk in the working directory, its configuration in
+// feedsink.yaml.
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	service, err := sandbox.New(sandbox.Config{
+		Entity: "acme", APIKeys: []string{"key"}, KeepCalls: 100, Dir: t.TempDir(), SlotsPerDay: 12,
+		Tables: []sandbox.Table{{
+			Name: "customers", Keys: []string{"customerNumber"}, Subscriptions: []string{"newsletter"},
+			Fields: []sandbox.Field{{Name: "customerNumber"}, {Name: "emailAddress", Format: sandbox.Email}},
+		}, {Name: "orders", Custom: true, Open: true}},
+		ETLs: []sandbox.ETL{{ID: "7", Loads: []sandbox.Load{{Table: "customers", Mode: sandbox.DeleteRows}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := service.Start("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = server.Close(), service.Close() })
+	d := &desk{t: t, dir: t.TempDir(), service: service, url: server.URL()}
+	t.Chdir(d.dir)
+	d.write("feedsink.yaml", strings.ReplaceAll(deskConfiguration, "ADDRESS", server.URL()))
+	d.write("secret", "s3cret\n")
+	return d
+}
+
+func (d *desk) write(name, content string) {
+	d.t.Helper()
+	if err := os.WriteFile(filepath.Join(d.dir, name), []byte(content), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// change replaces text in the configuration.
+func (d *desk) change(from, to string) {
+	d.t.Helper()
+	data, err := os.ReadFile("feedsink.yaml")
+	if err != nil || !bytes.Contains(data, []byte(from)) {
+		d.t.Fatalf("feedsink.yaml: %v, or it does not have %q", err, from)
+	}
+	d.write("feedsink.yaml", strings.Replace(string(data), from, to, 1))
+}
+
+// run runs a command as a user types it.
+func (d *desk) run(line string) (code int, out, failed string) {
+	d.t.Helper()
+	var printed bytes.Buffer
+	root := newRoot()
+	root.SetArgs(strings.Fields(line))
+	root.SetOut(&printed)
+	root.SetErr(&printed)
+	err := root.ExecuteContext(d.t.Context())
+	if err != nil {
+		failed = err.Error()
+	}
+	return exitCode(err), printed.String(), failed
+}

@@ -1,0 +1,126 @@
+package connector
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// NewETL is the ETL that loads a mapping's files of one op: its definition, and
+// once it is created its id.
+type NewETL struct {
+	Mapping     string            `json:"mapping"`
+	Op          string            `json:"op"`
+	ID          string            `json:"id,omitempty"` // the service's; "" if its answer does not tell
+	Fingerprint string            `json:"fingerprint"`  // of what the definition depends on
+	Line        string            `json:"line"`         // for the mapping's imports
+	Definition  feed.TriggeredETL `json:"definition"`
+}
+
+// ETLs are the definitions that load a mapping's files: of one op, or, where op is
+// 0, of each op whose import has no ETL yet. The configuration is an unfinished
+// one.
+func ETLs(cfg *config.Config, mapping string, op schemas.Op) ([]NewETL, error) {
+	m, err := compiled(cfg, mapping)
+	if err != nil {
+		return nil, err
+	}
+	if _, batch := m.Lanes(); !batch {
+		return nil, fmt.Errorf("mapping %s: no route leads to the batch lane, so it has no files to be loaded", mapping)
+	}
+	if op != 0 {
+		if m.Import(op) == nil {
+			return nil, fmt.Errorf("mapping %s: imports.%v is not configured; write %v: {mode: …} into its imports", mapping, op, op)
+		}
+		return []NewETL{newETL(m, op)}, nil
+	}
+	var etls []NewETL
+	for op := schemas.Upsert; op <= schemas.Delete; op++ {
+		if load := m.Import(op); load != nil && load.ETL == config.NoETL {
+			etls = append(etls, newETL(m, op))
+		}
+	}
+	if len(etls) == 0 {
+		return nil, fmt.Errorf("mapping %s: each of its imports names an ETL; say with --op for which one to create another", mapping)
+	}
+	return etls, nil
+}
+
+// Create creates the ETL (operation 9) and notes its id. The service has no
+// operation to look for one or to remove it.
+func (e *NewETL) Create(ctx context.Context, client *feed.Client) error {
+	id, err := client.CreateETL(ctx, e.Definition)
+	if err != nil {
+		return fmt.Errorf("mapping %s, %s: %w", e.Mapping, e.Op, err)
+	}
+	e.ID = id
+	e.Line = etlLine(e.Op, cmp.Or(id, "the id that the service shows"), e.Definition.Files[0].Parameters.Mode, e.Fingerprint)
+	return nil
+}
+
+func newETL(m *router.Compiled, op schemas.Op) NewETL {
+	load, fingerprint := fileLoad(m, op, m.FileColumns(op)), m.ETLFingerprint(op)
+	return NewETL{
+		Mapping: m.Name, Op: op.String(), Fingerprint: fingerprint,
+		Line: etlLine(op.String(), "ID", load.Parameters.Mode, fingerprint),
+		Definition: feed.TriggeredETL{
+			Name:        "feedsink " + m.Name + " " + op.String(),
+			Description: fmt.Sprintf("Files of feedsink's mapping %s: %s of the table %s", m.Name, op, m.Table.Name),
+			Files: []feed.ETLFile{{
+				Code: m.Name, NamePattern: m.Name + "-$YYYYMMDD.csv",
+				Compression: feed.Compression(cmp.Or(strings.ToUpper(m.Config.Imports.CSV.Compression), "GZIP")),
+				Load:        load,
+			}},
+		},
+	}
+}
+
+func etlLine(op, id string, mode feed.Mode, fingerprint string) string {
+	return fmt.Sprintf("%s: {etl: %q, mode: %s, fingerprint: %q}", op, id, mode, fingerprint)
+}
+
+// fileLoad is what triggered and one-shot definitions say of a mapping's file with
+// these columns. Error files are what rejected rows are matched with.
+func fileLoad(m *router.Compiled, op schemas.Op, columns []router.FileColumn) feed.Load {
+	csv := m.Config.Imports.CSV
+	load := feed.Load{
+		CSV: feed.CSVFormat{
+			Separator: cmp.Or(csv.Separator, ","), Enclosing: cmp.Or(csv.Enclosing, `"`), Encoding: cmp.Or(csv.Encoding, "UTF-8"),
+		},
+		Destination: feed.Destination{Type: feed.ProfileTable, ID: m.Table.Name},
+		Parameters:  feed.Parameters{GenerateErrorFiles: true},
+	}
+	if m.Table.Custom {
+		load.Destination.Type = feed.CustomTable
+	}
+	if im := m.Import(op); im != nil {
+		load.Parameters.Mode = feed.Mode(im.Mode)
+	}
+	for _, c := range columns {
+		load.Destination.Attributes = append(load.Destination.Attributes,
+			feed.Attribute{Header: c.Header, Name: c.Header, IgnoreEmptyValues: c.IgnoresEmpty})
+	}
+	return load
+}
+
+// compiled is one mapping of a configuration that was checked.
+func compiled(cfg *config.Config, name string) (*router.Compiled, error) {
+	r, problems := router.Compile(cfg.Mappings)
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("%s: %s", problems[0].Path, problems[0].Message)
+	}
+	var names []string
+	for _, m := range r.Mappings() {
+		if m.Name == name {
+			return m, nil
+		}
+		names = append(names, m.Name)
+	}
+	return nil, fmt.Errorf("mapping %s: is not in the configuration, which has %s", name, strings.Join(names, ", "))
+}

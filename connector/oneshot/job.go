@@ -1,0 +1,183 @@
+package oneshot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/retry"
+)
+
+// Service is operations 8, 11 and 12, one attempt for each call. A *feed.Client is
+// one.
+type Service interface {
+	OneShot(ctx context.Context, definition feed.OneShotETL, file feed.File, zone *time.Location) (feed.Execution, error)
+	OneShotRemote(ctx context.Context, definition feed.OneShotETL, zone *time.Location) (feed.Execution, error)
+	Results(ctx context.Context, execution string) (feed.Results, error)
+	SaveOutputFiles(ctx context.Context, execution, path string, limit int64) (feed.Output, error)
+}
+
+// Watch is told how the import gets on, by one goroutine at a time.
+type Watch interface {
+	Sending(sent, of int64)         // bytes of the file, as they leave
+	Waiting(execution string)       // the service has the file
+	Asked(status string, err error) // after each poll that did not end it
+}
+
+// Job is one import.
+type Job struct {
+	Definition feed.OneShotETL
+	Path       string         // of the file to be sent; "" with Definition.Remote
+	Zone       *time.Location // of the table's day
+	OutputDir  string         // where output files go
+	KeepResult bool           // fetch them without rows in error, too
+	Poll       retry.Backoff
+}
+
+// Result is how an import ended.
+type Result struct {
+	Execution string `json:"execution"` // "" if the service's answer did not tell
+	Status    string `json:"status,omitempty"`
+	Error     string `json:"error,omitempty"` // the service's reason of FAILED
+	// Counts are nil where the service did not tell.
+	Read       *int64 `json:"read,omitempty"`
+	InError    *int64 `json:"inError,omitempty"`
+	Inserted   *int64 `json:"inserted,omitempty"`
+	Updated    *int64 `json:"updated,omitempty"`
+	Deleted    *int64 `json:"deleted,omitempty"`
+	OutputFile string `json:"outputFile,omitempty"` // the rows in error, or all of them
+}
+
+// Whole reports whether every row was loaded, as far as the service tells.
+func (r Result) Whole() bool {
+	return r.Status == string(feed.Finished) && (r.InError == nil || *r.InError == 0)
+}
+
+// Run launches the import and waits for its end. An error means that the end is
+// not known; what is, stands in the result.
+func (j Job) Run(ctx context.Context, service Service, rnd func() float64, watch Watch) (Result, error) {
+	var r Result
+	execution, err := j.launch(ctx, service, watch)
+	if err != nil {
+		if failed, ok := errors.AsType[*feed.Error](err); ok && failed.Unknown() {
+			return r, fmt.Errorf("%w; the import may have been started all the same and count as one of the day's: look at the service before you repeat it", err)
+		}
+		return r, err
+	}
+	if r.Execution = execution.ID; r.Execution == "" {
+		return r, errors.New("the import was launched, but the service's answer names no execution: its end shows in the service alone")
+	}
+	watch.Waiting(r.Execution)
+	if err := j.await(ctx, service, rnd, watch, &r); err != nil {
+		return r, fmt.Errorf("execution %s: %w; it goes on without us, and `feedsink imports files %s` fetches what it leaves", r.Execution, err, r.Execution)
+	}
+	if r.Status == string(feed.Finished) && r.Whole() && !j.KeepResult {
+		return r, nil
+	}
+	r.OutputFile, err = j.save(ctx, service, r.Execution)
+	if err != nil {
+		return r, fmt.Errorf("execution %s ended %s, but its output files did not come: %w", r.Execution, r.Status, err)
+	}
+	return r, nil
+}
+
+func (j Job) launch(ctx context.Context, service Service, watch Watch) (feed.Execution, error) {
+	if j.Path == "" {
+		return service.OneShotRemote(ctx, j.Definition, j.Zone)
+	}
+	file := feed.File{Name: filepath.Base(j.Path), ContentType: contentType(j.Path), Open: func() (io.ReadCloser, int64, error) {
+		f, err := os.Open(j.Path)
+		if err != nil {
+			return nil, 0, err
+		}
+		info, err := f.Stat()
+		if err != nil {
+			return nil, 0, errors.Join(err, f.Close())
+		}
+		return &watched{File: f, of: info.Size(), watch: watch}, info.Size(), nil
+	}}
+	return service.OneShot(ctx, j.Definition, file, j.Zone)
+}
+
+func contentType(path string) string {
+	switch filepath.Ext(path) {
+	case ".gz":
+		return "application/gzip"
+	case ".zip":
+		return "application/zip"
+	}
+	return "text/csv"
+}
+
+// watched tells how much of a file was read.
+type watched struct {
+	*os.File
+	sent, of int64
+	watch    Watch
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.File.Read(p)
+	w.sent += int64(n)
+	w.watch.Sending(w.sent, w.of)
+	return n, err
+}
+
+// await polls until the execution has ended. What may succeed later is asked
+// again for as long as the caller has patience.
+func (j Job) await(ctx context.Context, service Service, rnd func() float64, watch Watch, into *Result) error {
+	for attempt := 1; ; attempt++ {
+		timer := time.NewTimer(j.Poll.Next(attempt, 0, rnd))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+		got, err := service.Results(ctx, into.Execution)
+		if failed, ok := errors.AsType[*feed.Error](err); err != nil && (!ok || !failed.Transient() || ctx.Err() != nil) {
+			return err
+		}
+		if err == nil && got.Status.Ended() {
+			c := got.Counters
+			into.Status, into.Error = string(got.Status), got.Error
+			into.Read, into.InError, into.Inserted = said(c.Read), said(c.InError), said(c.Inserted)
+			into.Updated, into.Deleted = said(c.Updated), said(c.Deleted)
+			return nil
+		}
+		watch.Asked(cmp.Or(string(got.Status), string(feed.InProgress)), err)
+	}
+}
+
+func said(n int64) *int64 {
+	if n == feed.Unsaid {
+		return nil
+	}
+	return &n
+}
+
+// unsafeName is what an id must not bring into a file's name.
+var unsafeName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+
+// save fetches the output files, "" where there are none. The ending says what
+// their content is.
+func (j Job) save(ctx context.Context, service Service, execution string) (string, error) {
+	path := filepath.Join(j.OutputDir, "execution-"+unsafeName.ReplaceAllString(execution, "_"))
+	out, err := service.SaveOutputFiles(ctx, execution, path, 0)
+	if failed, ok := errors.AsType[*feed.Error](err); ok && failed.Kind() == feed.NotFound || err == nil && out.Bytes == 0 {
+		return "", nil // there are none
+	}
+	if err != nil {
+		return "", err
+	}
+	ending := map[feed.Compression]string{feed.Gzip: ".csv.gz", feed.Zip: ".zip"}[out.Compression]
+	named := path + cmp.Or(ending, ".csv")
+	return named, os.Rename(path, named)
+}

@@ -1,0 +1,46 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/feedsink/feedsink/router"
+)
+
+func TestADayFollowsTheFirstLimitThatIsReached(t *testing.T) {
+	hour := router.Roll{Age: time.Hour}
+	for name, c := range map[string]struct {
+		roll           router.Roll
+		rows, bytes    float64
+		ops            int
+		files, imports int64
+		limit          string
+		tooMany        bool
+		every          time.Duration
+	}{
+		"by age":              {roll: hour, rows: 1e6, ops: 1, files: 24, imports: 24, limit: "roll.age", tooMany: true, every: 144 * time.Minute},
+		"by rows":             {roll: router.Roll{Age: 12 * time.Hour, Rows: 250_000}, rows: 1e6, ops: 1, files: 4, imports: 4, limit: "roll.rows", every: 6 * time.Hour},
+		"by bytes":            {roll: router.Roll{Age: 12 * time.Hour, Bytes: 100}, rows: 1e6, bytes: 450, ops: 2, files: 5, imports: 10, limit: "roll.bytes", every: 288 * time.Minute},
+		"rare rows":           {roll: hour, rows: 3, ops: 1, files: 3, imports: 3, limit: "roll.age", every: 8 * time.Hour},
+		"one in many days":    {roll: hour, rows: 0.2, ops: 1, files: 1, imports: 1, limit: "roll.age", every: 24 * time.Hour},
+		"more ops than slots": {roll: hour, rows: 1e6, ops: 12, files: 24, imports: 288, limit: "roll.age", tooMany: true, every: 24 * time.Hour},
+	} {
+		m := &mapping{
+			Mapping: Mapping{Files: &Files{distinct: c.ops}},
+			config:  &router.Compiled{Config: router.Mapping{Imports: router.Imports{Roll: c.roll, SlotsPerDay: 12, Reserve: 2}}},
+		}
+		d := m.imports(c.rows, c.bytes)
+		if d.Files != c.files || d.Imports != c.imports || d.Limit != c.limit || d.TooMany != c.tooMany || d.Every != c.every || d.Slots != 10 {
+			t.Errorf("%s: got %+v, want %d files by %s, %d imports, too many %v, every %v of 10", name, *d, c.files, c.limit, c.imports, c.tooMany, c.every)
+		}
+	}
+}
+
+func TestAShortSampleSaysNothingOfADay(t *testing.T) {
+	for seconds, want := range map[int64]float64{0: 0, 59: 0, 60: 1440, 86400: 1} {
+		m := &mapping{Mapping: Mapping{Seconds: seconds}}
+		if got := m.aDay(1); got != want {
+			t.Errorf("one in %d seconds: got %v a day, want %v", seconds, got, want)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package connector
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/plan"
+	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// Sample says which records a plan looks at: the last Limit of all topics together,
+// spread evenly over their partitions, or of them those that are not older than
+// Since.
+type Sample struct {
+	Limit int64
+	Since time.Duration // 0: whatever their age
+	Show  int           // requests and lines of CSV to be shown for each mapping and op
+}
+
+// Plan reads a sample of the configuration's topics and tells what a sink would make
+// of it. It joins no group and sends nothing to the service.
+func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, error) {
+	r, problems := router.Compile(cfg.Mappings)
+	if len(problems) > 0 {
+		return plan.Report{}, fmt.Errorf("%s: %s", problems[0].Path, problems[0].Message)
+	}
+	p, err := plan.New(plan.Limits{RateCalls: cfg.Service.Rate.Calls, RatePer: cfg.Service.Rate.Per, Show: sample.Show}, r.Mappings(),
+		func(m *router.Compiled) (*batcher.Preview, error) { return batcher.NewPreview(batchMapping(m)) })
+	if err != nil {
+		return plan.Report{}, err
+	}
+	reader, err := source.NewReader(connection(cfg.Kafka))
+	if err != nil {
+		return plan.Report{}, err
+	}
+	defer reader.Close()
+	reading := &lane{router: r, decoder: schemas.NewJSON()}
+	var routed []router.Routed
+	topics, err := readSample(ctx, reader, allTopics(r), sample, func(record *source.Record) error {
+		decoded, err := reading.decode(record)
+		if err != nil {
+			p.Undecodable(&router.Record{Topic: record.Topic, Partition: record.Partition, Offset: record.Offset}, err)
+			return nil
+		}
+		routed = r.Route(routed[:0], decoded)
+		p.Add(decoded, routed)
+		return nil
+	})
+	if err != nil {
+		return plan.Report{}, err
+	}
+	shown, err := newShownCalls(cfg.Service)
+	if err != nil {
+		return plan.Report{}, err
+	}
+	return p.Report(topics, func(w *schemas.Write) (plan.Request, error) { return shown.request(ctx, w) })
+}
+
+func allTopics(r *router.Router) []string {
+	topics := append(r.Topics(schemas.Immediate), r.Topics(schemas.Batch)...)
+	slices.Sort(topics)
+	return slices.Compact(topics)
+}
+
+// readSample calls each for the records of the sample, by partition in order.
+func readSample(ctx context.Context, reader *source.Reader, names []string, sample Sample, each func(*source.Record) error) ([]plan.Topic, error) {
+	spans, err := reader.Spans(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	since := map[source.Place]int64{}
+	if sample.Since > 0 {
+		if since, err = reader.After(ctx, time.Now().Add(-sample.Since), names...); err != nil {
+			return nil, err
+		}
+	}
+	topics := make([]plan.Topic, len(names))
+	for i, name := range names {
+		topics[i].Name = name
+	}
+	share := max(sample.Limit/max(int64(len(spans)), 1), 1)
+	from, ends := map[source.Place]int64{}, map[source.Place]int64{}
+	for p, span := range spans {
+		t := &topics[slices.Index(names, p.Topic)]
+		t.Partitions++
+		t.Stored += span.To - span.From
+		from[p], ends[p] = max(span.From, span.To-share, since[p]), span.To
+	}
+	tail, err := reader.Tail(from)
+	if err != nil {
+		return nil, err
+	}
+	defer tail.Close()
+	return topics, tail.Until(ctx, ends, func(r *source.Record) error {
+		if r.Offset >= ends[source.Place{Topic: r.Topic, Partition: r.Partition}] {
+			return nil // came while we were reading
+		}
+		t := &topics[slices.Index(names, r.Topic)]
+		t.Sampled++
+		if t.First.IsZero() || r.Timestamp.Before(t.First) {
+			t.First = r.Timestamp
+		}
+		if r.Timestamp.After(t.Last) {
+			t.Last = r.Timestamp
+		}
+		return each(r)
+	})
+}
+
+// shownCalls is the client of the service with nothing behind it: what it would
+// send is seen instead.
+type shownCalls struct {
+	calls calls
+	last  *plan.Request
+}
+
+func newShownCalls(cfg config.Service) (*shownCalls, error) {
+	s := &shownCalls{last: &plan.Request{}}
+	client, err := feed.New(feed.Config{
+		BaseURL: cfg.BaseURL, AuthURL: cfg.AuthURL, Entity: cfg.Entity, Timeout: cfg.Timeout, Transport: s,
+		APIKey: func() (feed.Secret, error) { return feed.NewSecret("none"), nil },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("service: %w", err)
+	}
+	s.calls.client = client
+	return s, nil
+}
+
+// RoundTrip answers for the service without asking it.
+func (s *shownCalls) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := "{}"
+	if strings.HasSuffix(r.URL.Path, "/auth/token") {
+		body = `{"accessToken":"none","tokenType":"bearer","expiresIn":"900s"}`
+	} else {
+		*s.last = plan.Request{Method: r.Method, Path: r.URL.RequestURI()}
+		if r.Body != nil {
+			sent, err := io.ReadAll(r.Body)
+			if err != nil {
+				return nil, err
+			}
+			s.last.Body = string(sent)
+		}
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+	}, nil
+}
+
+func (s *shownCalls) request(ctx context.Context, w *schemas.Write) (plan.Request, error) {
+	*s.last = plan.Request{}
+	if err := s.calls.Call(ctx, w, false); err != nil {
+		return plan.Request{}, err
+	}
+	if s.last.Body != "" && !json.Valid([]byte(s.last.Body)) {
+		return plan.Request{}, fmt.Errorf("the body of %s %s is no JSON", s.last.Method, s.last.Path)
+	}
+	return *s.last, nil
+}

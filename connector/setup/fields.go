@@ -1,0 +1,227 @@
+package setup
+
+import (
+	"cmp"
+	"net/mail"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// field is a scalar, or a list of them, that the rows have at one place.
+type field struct {
+	path   string // as `from` writes it
+	to     string // guessed name in the table
+	as     string // guessed format; "": as it comes
+	format string // of moments
+
+	name   string // its last part, in lower case
+	seen   int    // rows that have it, null not counted
+	values []schemas.Value
+}
+
+// deepest is how many objects a path may lead through.
+const deepest = 4
+
+// fieldsOf finds the places of all scalars, in the order of their appearance.
+func fieldsOf(rows []schemas.Value) []*field {
+	var fields []*field
+	byPath := map[string]*field{}
+	var walk func(prefix string, names []string, v schemas.Value)
+	walk = func(prefix string, names []string, v schemas.Value) {
+		for _, m := range v.Items() {
+			path, names := joined(prefix, m.Name), append(slices.Clone(names), m.Name)
+			switch {
+			case m.Value.Kind() == schemas.Object:
+				if len(names) < deepest {
+					walk(path, names, m.Value)
+				}
+				continue
+			case m.Value.Kind() == schemas.List && !scalars(m.Value):
+				continue
+			}
+			f := byPath[path]
+			if f == nil {
+				f = &field{path: path, to: camel(names), name: strings.ToLower(m.Name)}
+				byPath[path] = f
+				fields = append(fields, f)
+			}
+			if m.Value.Kind() != schemas.Null {
+				f.seen++
+				f.values = append(f.values, m.Value)
+			}
+		}
+	}
+	for _, row := range rows {
+		walk("", nil, row)
+	}
+	taken := map[string]bool{}
+	for _, f := range fields {
+		f.guess()
+		for taken[f.to] {
+			f.to += "2"
+		}
+		taken[f.to] = true
+	}
+	return fields
+}
+
+func scalars(list schemas.Value) bool {
+	return !slices.ContainsFunc(list.Items(), func(e schemas.Field) bool {
+		return e.Value.Kind() == schemas.Object || e.Value.Kind() == schemas.List
+	})
+}
+
+var (
+	plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	// reserved first names mean the record's own, unless they are quoted.
+	reserved = []string{"headers", "topic", "partition", "offset", "timestamp", "kafkaKey"}
+)
+
+func joined(prefix, name string) string {
+	switch {
+	case !plainName.MatchString(name) || prefix == "" && slices.Contains(reserved, name):
+		return prefix + "[" + strconv.Quote(name) + "]"
+	case prefix == "":
+		return name
+	}
+	return prefix + "." + name
+}
+
+// camel is a technical name: contact.e_mail becomes contactEMail.
+func camel(names []string) string {
+	var b strings.Builder
+	for _, word := range strings.FieldsFunc(strings.Join(names, "."), func(c rune) bool {
+		return c >= unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c)
+	}) {
+		if b.Len() > 0 {
+			word = strings.ToUpper(word[:1]) + word[1:]
+		} else {
+			word = strings.ToLower(word[:1]) + word[1:]
+		}
+		b.WriteString(word)
+	}
+	return cmp.Or(b.String(), "field")
+}
+
+// guess finds the narrowest format that all values have.
+func (f *field) guess() {
+	if len(f.values) == 0 {
+		return
+	}
+	if f.all(func(v schemas.Value) bool { return v.Kind() == schemas.List }) {
+		f.as = "list"
+		return
+	}
+	for _, g := range guesses {
+		if f.all(func(v schemas.Value) bool { return g.fits(v, f.name) }) {
+			f.as, f.format = g.as, g.format
+			return
+		}
+	}
+}
+
+func (f *field) all(is func(schemas.Value) bool) bool {
+	return len(f.values) > 0 && !slices.ContainsFunc(f.values, func(v schemas.Value) bool { return !is(v) })
+}
+
+var (
+	phone = regexp.MustCompile(`^(\+|00)[0-9 ()./-]{6,}$`)
+	iso   = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?$`)
+	code  = regexp.MustCompile(`^[A-Za-z]{2}$`)
+	named = func(name string, parts ...string) bool {
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(name, part) })
+	}
+)
+
+// guesses are tried in turn. A text's name decides only where its form alone
+// would say too little.
+var guesses = []struct {
+	as, format string
+	fits       func(v schemas.Value, name string) bool
+}{
+	{"boolean", "", func(v schemas.Value, _ string) bool { return v.Kind() == schemas.Bool }},
+	{"timestamp", "epochMillis", func(v schemas.Value, name string) bool { return epoch(v, name, time.UnixMilli) }},
+	{"timestamp", "epochSeconds", func(v schemas.Value, name string) bool {
+		return epoch(v, name, func(n int64) time.Time { return time.Unix(n, 0) })
+	}},
+	{"integer", "", func(v schemas.Value, _ string) bool {
+		_, err := strconv.ParseInt(v.Text(), 10, 32)
+		return v.Kind() == schemas.Number && err == nil
+	}},
+	{"number", "", func(v schemas.Value, _ string) bool { return v.Kind() == schemas.Number }},
+	{"date", "", func(v schemas.Value, _ string) bool {
+		_, err := time.Parse(time.DateOnly, v.Text())
+		return v.Kind() == schemas.String && err == nil
+	}},
+	{"timestamp", "", func(v schemas.Value, _ string) bool { return v.Kind() == schemas.String && iso.MatchString(v.Text()) }},
+	{"email", "", func(v schemas.Value, _ string) bool {
+		a, err := mail.ParseAddress(v.Text())
+		return v.Kind() == schemas.String && err == nil && a.Address == v.Text()
+	}},
+	{"phone", "", func(v schemas.Value, name string) bool {
+		return v.Kind() == schemas.String && named(name, "phone", "mobile", "tel") && phone.MatchString(v.Text())
+	}},
+	{"country", "", func(v schemas.Value, name string) bool {
+		return v.Kind() == schemas.String && named(name, "country") && code.MatchString(v.Text())
+	}},
+	{"language", "", func(v schemas.Value, name string) bool {
+		return v.Kind() == schemas.String && named(name, "lang", "locale") && code.MatchString(v.Text())
+	}},
+}
+
+// epoch takes counts for moments where their name speaks of time and they lie
+// in this century's first half.
+func epoch(v schemas.Value, name string, at func(int64) time.Time) bool {
+	n, err := strconv.ParseInt(v.Text(), 10, 64)
+	if v.Kind() != schemas.Number || err != nil || !named(name, "time", "date", "_at", "ts", "when", "created", "updated") {
+		return false
+	}
+	year := at(n).Year()
+	return year >= 2000 && year < 2050
+}
+
+// keyOf guesses the field that names a row: one whose text is the Kafka key of
+// every record, else one that every row has and no two share.
+func keyOf(fields []*field, keys []string, rows int) (key *field, why string) {
+	for _, f := range fields {
+		if f.seen == rows && rows == len(keys) && f.names(func(i int, text string) bool { return keys[i] == text }) {
+			return f, "its value is the Kafka key of every record that was looked at"
+		}
+	}
+	var best *field
+	for _, f := range fields {
+		seen := map[string]bool{}
+		if f.seen == rows && rows > 1 && f.names(func(_ int, text string) bool {
+			again := seen[text]
+			seen[text] = true
+			return !again && text != ""
+		}) && (best == nil || named(f.name, "id", "key", "number", "code", "mail") && !named(best.name, "id", "key", "number", "code", "mail")) {
+			best = f
+		}
+	}
+	if best != nil {
+		return best, "no two records that were looked at share its value"
+	}
+	for _, f := range fields {
+		if f.seen > 0 && f.names(func(int, string) bool { return true }) {
+			return f, "nothing tells which field is the key: this is merely the first"
+		}
+	}
+	return nil, ""
+}
+
+// names reports whether each value could be a key and is as wanted.
+func (f *field) names(is func(i int, text string) bool) bool {
+	for i, v := range f.values {
+		if v.Kind() != schemas.String && !v.IsWhole() || !is(i, v.Text()) {
+			return false
+		}
+	}
+	return len(f.values) > 0
+}
