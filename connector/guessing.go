@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
 
+	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/setup"
 	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -21,19 +26,26 @@ func Guess(ctx context.Context, at setup.Place, limit int64) (string, error) {
 		return "", err
 	}
 	defer reader.Close()
-	sample, decoder := setup.NewSample("json"), schemas.NewJSON()
+	values, done, err := guessing(ctx, at.Registry)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	sample := setup.NewSample(string(schemas.FormatJSON))
 	_, err = readSample(ctx, reader, []string{at.Topic}, Sample{Limit: limit}, func(r *source.Record) error {
-		var value schemas.Value
-		if r.Value != nil {
-			if len(r.Value) > 5 && r.Value[0] == 0 {
-				return errWireFormat
-			}
-			var err error
-			if value, err = decoder.Decode(r.Value); err != nil {
-				sample.Unreadable++
-				return nil //nolint:nilerr // counted; others may be readable
-			}
+		if r.Value == nil {
+			sample.Add(r.Key, schemas.Value{})
+			return nil
 		}
+		value, format, err := values(r)
+		if errors.Is(err, errWireFormat) || errors.Is(err, schemas.ErrSchemaAway) {
+			return err
+		}
+		if err != nil {
+			sample.Unreadable++
+			return nil //nolint:nilerr // counted; others may be readable
+		}
+		sample.Format = string(format)
 		sample.Add(r.Key, value)
 		return nil
 	})
@@ -45,4 +57,48 @@ func Guess(ctx context.Context, at setup.Place, limit int64) (string, error) {
 		return "", fmt.Errorf("topic %s: %w (%d without a value, %d unreadable)", at.Topic, err, sample.Tombstones, sample.Unreadable)
 	}
 	return text, nil
+}
+
+// guessing decodes values of any format. Those in the wire format of a registry
+// are of the one whose schema reads them.
+func guessing(ctx context.Context, registry string) (decode func(*source.Record) (schemas.Value, schemas.Format, error), done func(), err error) {
+	plain := schemas.NewJSON()
+	cfg := &config.Config{SchemaRegistry: config.SchemaRegistry{URL: registry}, Retry: config.Retry{Initial: 200 * time.Millisecond, Max: 5 * time.Second}}
+	writers, err := newRegistry(cfg, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), schemas.RegistryConfig{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, nil, err
+	}
+	done = func() {}
+	formats := []schemas.Format{schemas.FormatAvro, schemas.FormatJSONSchema, schemas.FormatProtobuf}
+	decoders := map[schemas.Format]schemas.Decoder{}
+	if writers != nil {
+		done = writers.Close
+		for _, f := range formats {
+			decoders[f] = writers.Decoder(f)
+		}
+	}
+	return func(r *source.Record) (schemas.Value, schemas.Format, error) {
+		if len(r.Value) == 0 || r.Value[0] != 0 {
+			value, err := plain.Decode(r.Value)
+			return value, schemas.FormatJSON, err
+		}
+		if writers == nil {
+			return schemas.Value{}, "", errWireFormat
+		}
+		var failed error
+		for _, f := range formats {
+			record, err := waiting(ctx, writers, func(r *source.Record) (*router.Record, error) {
+				value, err := decoders[f].Decode(r.Value)
+				return &router.Record{Value: value}, err
+			})(r)
+			switch {
+			case err == nil:
+				return record.Value, f, nil
+			case errors.Is(err, schemas.ErrSchemaAway):
+				return schemas.Value{}, "", err
+			}
+			failed = err
+		}
+		return schemas.Value{}, "", failed
+	}, done, nil
 }

@@ -3,8 +3,11 @@ package connector
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -45,10 +48,20 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 		return plan.Report{}, err
 	}
 	defer reader.Close()
-	reading := &lane{router: r, decoder: schemas.NewJSON()}
+	writers, err := newRegistry(cfg, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), schemas.RegistryConfig{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return plan.Report{}, err
+	}
+	if writers != nil {
+		defer writers.Close()
+	}
+	decode := waiting(ctx, writers, (&lane{router: r, formats: newFormats(r, writers)}).decode)
 	var routed []router.Routed
 	topics, err := readSample(ctx, reader, allTopics(r), sample, func(record *source.Record) error {
-		decoded, err := reading.decode(record)
+		decoded, err := decode(record)
+		if errors.Is(err, schemas.ErrSchemaAway) {
+			return err
+		}
 		if err != nil {
 			p.Undecodable(&router.Record{Topic: record.Topic, Partition: record.Partition, Offset: record.Offset}, err)
 			return nil

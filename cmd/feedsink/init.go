@@ -22,6 +22,7 @@ func newInit() *cobra.Command {
 			"events and Debezium's are recognised, of everything else fields, types and key are guessed. The lines with DECIDE\n" +
 			"are for you. It holds names, and no values, of the records.",
 		Example: "  feedsink init --brokers kafka:9092 --topic crm.customers --out feedsink.yaml\n" +
+			"  feedsink init --brokers kafka:9092 --topic crm.customers --registry http://registry:8081\n" +
 			"  feedsink init --brokers kafka:9092 --topic shop.orders --custom-table orders",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
@@ -47,6 +48,7 @@ func newInit() *cobra.Command {
 	}
 	cmd.Flags().StringSliceVar(&at.Brokers, "brokers", nil, "brokers to ask, host:port")
 	cmd.Flags().StringVar(&at.Topic, "topic", "", "topic to look at")
+	cmd.Flags().StringVar(&at.Registry, "registry", "", "address of the schema registry, if values are written through one")
 	cmd.Flags().StringVar(&at.ProfileTable, "profile-table", "", "name of the profile table that it feeds")
 	cmd.Flags().StringVar(&at.CustomTable, "custom-table", "", "name of the custom table that it feeds")
 	cmd.Flags().StringVar(&out, "out", "", "file to write, which must not be there yet (default: standard output)")

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"encoding/binary"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/hamba/avro/v2"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sr"
+	"github.com/twmb/franz-go/pkg/sr/srfake"
+)
+
+func TestInitAndPlanReadWhatARegistryDescribes(t *testing.T) {
+	d := newDesk(t)
+	d.write("api-key", "key\n")
+	t.Setenv("FEEDSINK_SECRETS", ".")
+	registry := srfake.New()
+	t.Cleanup(registry.Close)
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "orders"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	const text = `{"type":"record","name":"Order","fields":[{"name":"ref","type":"string"},{"name":"total","type":"double"}]}`
+	client, err := sr.NewClient(sr.URLs(registry.URL()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := client.CreateSchema(t.Context(), "orders-value", sr.Schema{Schema: text, Type: sr.TypeAvro})
+	if err != nil {
+		t.Fatal(err)
+	}
+	producer, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(producer.Close)
+	for _, ref := range []string{"A1", "A2"} {
+		payload, err := avro.Marshal(avro.MustParse(text), map[string]any{"ref": ref, "total": 1.5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(made.ID)), payload...)
+		if err := producer.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Value: value}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, _, failed := d.run("init --brokers " + cluster.ListenAddrs()[0] + " --topic orders"); code != 1 || !strings.Contains(failed, "--registry") {
+		t.Errorf("without the registry: got code %d, %q, want 1 and what to add", code, failed)
+	}
+	if code, out, failed := d.run("init --brokers " + cluster.ListenAddrs()[0] + " --topic orders --registry " + registry.URL() + " --out orders.yaml"); code != 0 {
+		t.Fatalf("init: got code %d, %s %s", code, out, failed)
+	}
+	written, err := os.ReadFile("orders.yaml")
+	if err != nil || !strings.Contains(string(written), "format: avro") || !strings.Contains(string(written), "{from: ref, to: businessKey}") {
+		t.Errorf("got %s, %v, want an Avro mapping keyed by ref", written, err)
+	}
+	if code, out, failed := d.run("plan -c orders.yaml --show"); code != 0 || !strings.Contains(out, "no record would be a dead letter") || !strings.Contains(out, `"A2"`) {
+		t.Errorf("plan: got code %d, %s %s", code, out, failed)
+	}
+}
