@@ -111,7 +111,11 @@ func (f *importFlags) askForSlot(ctx context.Context, cfg *config.Config) error 
 		}
 		return nil
 	}
-	client, err := admin.NewClient(f.server)
+	known, err := credentials(cfg.Admin.TokenFile, cfg.Admin.TLS.CertFile)
+	if err != nil {
+		return &usageError{err}
+	}
+	client, err := admin.NewClient(f.server, known)
 	if err != nil {
 		return &usageError{fmt.Errorf("--server: %w", err)}
 	}

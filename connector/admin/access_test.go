@@ -32,6 +32,9 @@ func (quiet) Status() any { return "status" }
 
 // whole is everything the server may have, as it serves it.
 func whole(a Access, d Desk, hint func(string)) http.Handler {
+	if d == nil {
+		d = new(oneImport)
+	}
 	mux := routes(quiet{}, prometheus.NewRegistry(), Imports(d), Profiles(),
 		Executions("X-Secret", func() (string, error) { return "s3cret", nil }, hint, Members{}))
 	return asIs(a.guard(bodiless(mux)))
@@ -41,7 +44,7 @@ func tokenIs(text string) func() (string, error) { return func() (string, error)
 
 func TestTokenIsAskedForWhereItProtects(t *testing.T) {
 	reads, changes := []string{"GET /", "GET /page/main.js", "GET /status", "GET /metrics", "GET /imports", "GET /imports/customers"}, []string{
-		"POST /imports/customers/release", "GET /debug/pprof/cmdline", "POST /nowhere", "DELETE /status",
+		"POST /imports/customers/release", "POST /imports/customers/slots", "GET /debug/pprof/cmdline", "POST /nowhere", "DELETE /status",
 	}
 	always := []string{"GET /livez", "HEAD /readyz"}
 	for name, c := range map[string]struct {
