@@ -118,6 +118,10 @@ func alike(t *testing.T, v Value, want any) {
 		sameFloat(t, v, float64(w), 32)
 	case float64:
 		sameFloat(t, v, w, 64)
+	case string:
+		if v.Kind() != String || v.Text() != w {
+			t.Fatalf("got %s, want %q", v.AppendJSON(nil), w)
+		}
 	case []byte:
 		alike(t, v, base64.StdEncoding.EncodeToString(w))
 	default:
