@@ -112,7 +112,7 @@ func TestCommandsWaitForSchemas(t *testing.T) {
 		{"a topic that nobody reads", "", `{"a":1}`, `{"a":1} null`},
 	} {
 		decoded, err := decode(&source.Record{Topic: c.topic, Key: []byte(c.key), Value: []byte(c.value)})
-		got := ""
+		var got string
 		if err != nil {
 			got = err.Error()
 		} else {

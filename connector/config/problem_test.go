@@ -108,7 +108,7 @@ var mistakes = map[string]struct{ file, want string }{
 	"keys without a registry":     {spoiled("profileTable", "kafkaKey: avro\n    profileTable"), "11:15: mappings[0].kafkaKey: avro needs schemaRegistry.url; write schemaRegistry: {url: https://host}"},
 	"login without a registry":    {base + "schemaRegistry: {username: me}\n", "14:1: schemaRegistry.url: is required with a login or certificates; write https://host"},
 	"half a login":                {base + "schemaRegistry: {url: http://h, username: me}\n", "14:1: schemaRegistry.passwordFile: is required with username; a login is both"},
-	"half a certificate":          {base + "schemaRegistry: {url: https://h, tls: {keyFile: /k.pem}}\n", "14:34: schemaRegistry.tls.certFile: is required with keyFile; a client certificate needs both files"},
+	"half a certificate":          {base + "schemaRegistry: {url: https://h, tls: {keyFile: /k.pem}}\n", "14:34: schemaRegistry.tls.certFile: is required with keyFile; a certificate needs both files"},
 	"unsupported mechanism":       {spoiled("brokers", "sasl: {mechanism: AWS_MSK_IAM}\n  brokers"), "2:21: kafka.sasl.mechanism: AWS_MSK_IAM is not supported by this version; one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"},
 	"half a pair":                 {spoiled("brokers", "tls: {enabled: true, certFile: /c.pem}\n  brokers"), "2:3: kafka.tls.keyFile: is required with certFile; a certificate needs both files"},
 	"unused TLS":                  {spoiled("brokers", "tls: {caFile: /c.pem}\n  brokers"), "2:3: kafka.tls: has files but is not enabled: brokers would be reached without encryption; write enabled: true"},
