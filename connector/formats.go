@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -122,6 +123,22 @@ const (
 	schemaPatience = time.Minute
 	schemaPoll     = 20 * time.Millisecond
 )
+
+// newDecoding decodes for a command that looks at records of any topic.
+func newDecoding(ctx context.Context, cfg *config.Config, r *router.Router, chance *rand.Rand, log *slog.Logger) (
+	decode func(*source.Record) (*router.Record, error), stop func(), err error,
+) {
+	own := rand.New(rand.NewPCG(chance.Uint64(), chance.Uint64()))
+	writers, err := newRegistry(cfg, own, schemas.RegistryConfig{Log: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	l := &lane{router: r, formats: newFormats(r, writers)}
+	if writers == nil {
+		return l.decode, func() {}, nil
+	}
+	return waiting(ctx, writers, l.decode), writers.Close, nil
+}
 
 // waiting makes of a decoder one that waits for schemas. What it returns then
 // is an error of the record, or why the registry could not be asked for long.

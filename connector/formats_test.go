@@ -2,6 +2,8 @@ package connector
 
 import (
 	"encoding/pem"
+	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/router"
 )
 
@@ -78,6 +81,45 @@ func TestARegistryThatCannotBeAskedFailsTheCheck(t *testing.T) {
 			if c.OK || c.Detail == "" || strings.Contains(c.Detail, "s3cret") {
 				t.Errorf("%s: got %+v, want why it failed", name, c)
 			}
+		}
+	}
+}
+
+func TestCommandsWaitForSchemas(t *testing.T) {
+	registry, cfg := guarded(t)
+	registry.SeedSchema("sales-value", 1, 1, sr.Schema{Schema: `"int"`})
+	cfg.Mappings = []router.Mapping{{
+		Name: "sales", Topics: []string{"sales"}, Format: "avro", KafkaKey: "avro", CustomTable: "sales", Key: "businessKey",
+		Fields: []router.Field{{From: "id", To: "businessKey"}}, Routes: []router.Route{{Lane: "immediate"}},
+	}}
+	r, problems := router.Compile(cfg.Mappings)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	decode, stop, err := newDecoding(t.Context(), cfg, r, rand.New(rand.NewPCG(1, 1)), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	for _, c := range []struct {
+		topic, key, value string
+		want              string // of value and key, or the error
+	}{
+		{"sales", "", "\x00\x00\x00\x00\x01\x0e", "7 null"},
+		{"sales", "\x00\x00\x00\x00\x01\x02", "\x00\x00\x00\x00\x01\x0e", "7 1"},
+		{"sales", "", "\x00\x00\x00\x00\x09\x0e", "avro: offset 0: schema 9: the registry does not know it"},
+		{"sales", "\x00\x00\x00\x00\x09\x0e", "\x00\x00\x00\x00\x01\x0e", "kafka key: avro: offset 0: schema 9: the registry does not know it"},
+		{"a topic that nobody reads", "", `{"a":1}`, `{"a":1} null`},
+	} {
+		decoded, err := decode(&source.Record{Topic: c.topic, Key: []byte(c.key), Value: []byte(c.value)})
+		var got string
+		if err != nil {
+			got = err.Error()
+		} else {
+			got = string(decoded.Value.AppendJSON(nil)) + " " + string(decoded.KeyValue.AppendJSON(nil))
+		}
+		if got != c.want {
+			t.Errorf("%q: got %s, want %s", c.value, got, c.want)
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/feedsink/feedsink/connector/replay"
 	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/router"
-	"github.com/feedsink/feedsink/schemas"
 )
 
 // ReplayOptions are what a replay is asked to do.
@@ -69,20 +68,17 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 	defer post.Close()
 	service, stop := startReplayService(ctx, cfg, client, &o)
 	defer stop()
-	writers, err := newRegistry(cfg, rand.New(rand.NewPCG(o.Rand.Uint64(), o.Rand.Uint64())), schemas.RegistryConfig{Log: o.Log})
+	decode, stopDecoding, err := newDecoding(ctx, cfg, rt, o.Rand, o.Log)
 	if err != nil {
 		return replay.Report{}, err
 	}
-	if writers != nil {
-		defer writers.Close()
-	}
-	decoding := &lane{router: rt, formats: newFormats(rt, writers)}
+	defer stopDecoding()
 	run := &replay.Replay{
 		Config: replay.Config{
 			Topic: cfg.DLQ.Topic, Connector: cfg.Kafka.Group, Filter: o.Filter, MaxAttempts: o.MaxAttempts, DryRun: o.DryRun,
 			AsCalls: o.AsCalls, AssumeNewest: o.AssumeNewest, GiveUp: o.GiveUp, Round: roundLetters, Progress: o.Progress,
 		},
-		Reader: reader, Post: post, Service: service, Router: rt, Decode: waiting(ctx, writers, decoding.decode),
+		Reader: reader, Post: post, Service: service, Router: rt, Decode: decode,
 		Rejected: rejectLetter, Refused: refusalLetter, Log: o.Log,
 	}
 	if !o.DryRun {

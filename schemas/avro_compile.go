@@ -3,6 +3,7 @@ package schemas
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/twmb/avro"
 )
@@ -92,14 +93,15 @@ func parseAvro(text string, parts []string) (*avroType, error) {
 		return nil, err
 	}
 	c := avroCompiler{named: map[string]*avroType{}}
-	return c.compile(schema.Root(), 0)
+	return c.compile(schema.Root(), "", 0)
 }
 
 type avroCompiler struct{ named map[string]*avroType }
 
 var errDeepSchema = errors.New("types nested deeper than 64 levels")
 
-func (c *avroCompiler) compile(n *avro.SchemaNode, depth int) (*avroType, error) {
+// compile makes a node ready; names without a dot are of the namespace space.
+func (c *avroCompiler) compile(n *avro.SchemaNode, space string, depth int) (*avroType, error) {
 	if depth > MaxDepth {
 		return nil, errDeepSchema
 	}
@@ -115,33 +117,38 @@ func (c *avroCompiler) compile(n *avro.SchemaNode, depth int) (*avroType, error)
 		if n.Type == "enum" {
 			t.kind = avroEnum
 		}
-		c.named[fullName(n)] = t
+		name, _ := fullName(n)
+		c.named[name] = t
 	case "record", "error":
 		t.kind = avroRecord
-		c.named[fullName(n)] = t
+		name, inside := fullName(n)
+		c.named[name] = t
 		t.fields = make([]avroField, len(n.Fields))
 		for i := range n.Fields {
 			t.fields[i].name = n.Fields[i].Name
-			if t.fields[i].typ, err = c.compile(&n.Fields[i].Type, depth+1); err != nil {
+			if t.fields[i].typ, err = c.compile(&n.Fields[i].Type, inside, depth+1); err != nil {
 				return nil, err
 			}
 		}
 	case "array":
 		t.kind = avroArray
-		t.item, err = c.compile(n.Items, depth+1)
+		t.item, err = c.compile(n.Items, space, depth+1)
 	case "map":
 		t.kind = avroMap
-		t.item, err = c.compile(n.Values, depth+1)
+		t.item, err = c.compile(n.Values, space, depth+1)
 	case "union":
 		t.kind = avroUnion
 		t.branches = make([]*avroType, len(n.Branches))
 		for i := range n.Branches {
-			if t.branches[i], err = c.compile(&n.Branches[i], depth+1); err != nil {
+			if t.branches[i], err = c.compile(&n.Branches[i], space, depth+1); err != nil {
 				return nil, err
 			}
 		}
 	default:
-		known := c.named[n.Type]
+		known := c.named[space+"."+n.Type]
+		if known == nil || strings.Contains(n.Type, ".") {
+			known = c.named[n.Type]
+		}
 		if known == nil {
 			return nil, fmt.Errorf("the type %q is not defined", n.Type)
 		}
@@ -157,6 +164,9 @@ func (c *avroCompiler) compile(n *avro.SchemaNode, depth int) (*avroType, error)
 func (t *avroType) logical(n *avro.SchemaNode) error {
 	if kind, ok := avroLogical[[2]string{n.Type, n.LogicalType}]; ok {
 		t.kind, t.convert = kind, nil // it says the same as any name beside it
+		if kind == avroTimestampMillis && n.Props["connect.name"] == connectTimestamp {
+			t.kind = avroLocalMillis // but for Connect's, which has no zone: see Logical
+		}
 	}
 	switch {
 	case n.Type == "fixed" && n.LogicalType == "uuid" && n.Size == 16:
@@ -170,9 +180,12 @@ func (t *avroType) logical(n *avro.SchemaNode) error {
 	return nil
 }
 
-func fullName(n *avro.SchemaNode) string {
-	if n.Namespace == "" {
-		return n.Name
+// fullName is the name of a named type, with the namespace that names inside it
+// are of.
+func fullName(n *avro.SchemaNode) (name, space string) {
+	name = n.Name
+	if n.Namespace != "" && !strings.Contains(name, ".") {
+		name = n.Namespace + "." + name
 	}
-	return n.Namespace + "." + n.Name
+	return name, name[:max(0, strings.LastIndexByte(name, '.'))]
 }

@@ -79,7 +79,15 @@ func TestAvroTypesBecomeValues(t *testing.T) {
 		{"uuid of 16 bytes", `{"type":"fixed","name":"u","size":16,"logicalType":"uuid"}`, [16]byte{0x4c, 0x1f, 15: 1}, `"4c1f0000-0000-0000-0000-000000000001"`},
 		{"duration", `{"type":"fixed","name":"d","size":12,"logicalType":"duration"}`, hamba.LogicalDuration{Months: 1, Days: 2, Milliseconds: 3500}, `"P1M2DT3.5S"`},
 		{"an annotation that is not Avro's", `{"type":"long","logicalType":"parsecs"}`, int64(3), `3`},
-		{"a name of Kafka Connect", `{"type":"long","connect.name":"io.debezium.time.MicroTimestamp"}`, int64(1_500_000), `"1970-01-01T00:00:01.5Z"`},
+		{"a name of Kafka Connect", `{"type":"long","connect.name":"io.debezium.time.MicroTimestamp"}`, int64(1_500_000), `"1970-01-01T00:00:01.5"`},
+		{"a name of Kafka Connect that is not true", `{"type":"long","connect.name":"io.debezium.time.Timestamp"}`, int64(math.MaxInt64), `9223372036854775807`},
+		{"Connect's timestamp has no zone", `{"type":"long","connect.name":"org.apache.kafka.connect.data.Timestamp","logicalType":"timestamp-millis"}`, noon, `"2026-11-21T12:00:00.12"`},
+		{
+			"Debezium's decimal of any scale", `{"type":"record","name":"v","connect.name":"io.debezium.data.VariableScaleDecimal","fields":[{"name":"scale","type":"int"},{"name":"value","type":"bytes"}]}`,
+			map[string]any{"scale": 2, "value": []byte{4, 0xb5}},
+			`12.05`,
+		},
+		{"bits by their length", `{"type":"bytes","connect.name":"io.debezium.data.Bits","connect.parameters":{"length":"3"}}`, []byte{5}, `"101"`},
 		{
 			"nested records", `{"type":"record","name":"r","fields":[{"name":"a","type":{"type":"record","name":"s","fields":[{"name":"b","type":["null","s"]}]}},{"name":"c","type":"s"}]}`,
 			map[string]any{"a": map[string]any{"b": map[string]any{"s": map[string]any{"b": nil}}}, "c": map[string]any{"b": nil}},
@@ -104,6 +112,21 @@ func TestAvroTypesBecomeValues(t *testing.T) {
 func rat(s string) *big.Rat {
 	r, _ := new(big.Rat).SetString(s)
 	return r
+}
+
+func TestAvroNamesAreOfTheNamespaceAroundThem(t *testing.T) {
+	typ := parsed(t, `{"type":"record","name":"a.b.Outer","fields":[
+		{"name":"inner","type":{"type":"record","name":"Inner","namespace":"c","fields":[
+			{"name":"tier","type":{"type":"enum","name":"Tier","symbols":["X"]}},{"name":"same","type":"Tier"},{"name":"other","type":["null","a.b.Outer"]}]}},
+		{"name":"again","type":["null","c.Inner","Outer"]},
+		{"name":"tier","type":{"type":"enum","name":"Tier","symbols":["Y"]}},{"name":"mine","type":"Tier"},{"name":"theirs","type":"c.Tier"}]}`)
+	v, err := new(avroReader).decode(typ, []byte{0, 0, 0, 0, 0, 0, 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(v.AppendJSON(nil)), `{"inner":{"tier":"X","same":"X","other":null},"again":null,"tier":"Y","mine":"Y","theirs":"X"}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
 
 func TestAvroSchemasReferToOthers(t *testing.T) {
@@ -184,5 +207,29 @@ func TestAvroValuesOwnTheirMemory(t *testing.T) {
 	}
 	if got, want := string(first.AppendJSON(nil)), `{"a":"first","n":1000,"l":[2000,3000]}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// What Debezium writes through the registry is read like what it writes as JSON.
+func TestDebeziumsEnvelopeIsReadFromAvro(t *testing.T) {
+	const schema = `{"type":"record","name":"Envelope","namespace":"pg.public.sales","fields":[
+		{"name":"before","type":["null",{"type":"record","name":"Value","fields":[
+			{"name":"id","type":"int"},{"name":"placed","type":["null",{"type":"long","connect.version":1,"connect.name":"io.debezium.time.MicroTimestamp"}]},
+			{"name":"total","type":{"type":"bytes","scale":2,"precision":9,"connect.version":1,"connect.parameters":{"scale":"2"},"connect.name":"org.apache.kafka.connect.data.Decimal","logicalType":"decimal"}}]}]},
+		{"name":"after","type":["null","Value"]},
+		{"name":"source","type":{"type":"record","name":"Source","namespace":"io.debezium","fields":[{"name":"lsn","type":"long"}]}},
+		{"name":"op","type":"string"}]}`
+	row := map[string]any{"id": 7, "placed": map[string]any{"long": int64(1_500_000)}, "total": rat("12.05")}
+	data := encoded(t, schema, map[string]any{"before": nil, "after": map[string]any{"pg.public.sales.Value": row}, "source": map[string]any{"lsn": int64(9)}, "op": "u"})
+	v, err := new(avroReader).decode(parsed(t, schema), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ch, err := NewDebezium("").Change(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(ch.Row.AppendJSON(nil)), `{"id":7,"placed":"1970-01-01T00:00:01.5","total":12.05,"__op":"u","__source":{"lsn":9}}`; got != want || ch.Op != Upsert {
+		t.Errorf("got %v of %s, want %s", ch.Op, got, want)
 	}
 }

@@ -28,7 +28,7 @@ var fuzzAvro = []string{
 		{"name":"e","type":{"type":"enum","name":"E","symbols":["A","B"]}},{"name":"u","type":["null","string","long","all"]},
 		{"name":"a","type":{"type":"array","items":["int","string"]}},{"name":"m","type":{"type":"map","values":"double"}}]}`,
 	`{"type":"array","items":{"type":"array","items":"null"}}`,
-	`{"type":"record","name":"n","fields":[{"name":"next","type":["null","n"]},{"name":"more","type":{"type":"map","values":"n"}}]}`,
+	`{"type":"record","name":"n","namespace":"a.b","fields":[{"name":"next","type":["null","n"]},{"name":"more","type":{"type":"map","values":"n"}}]}`,
 	`{"type":"record","name":"logical","fields":[
 		{"name":"d","type":{"type":"int","logicalType":"date"}},{"name":"t","type":{"type":"long","logicalType":"timestamp-micros"}},
 		{"name":"c","type":{"type":"int","logicalType":"time-millis"}},{"name":"n","type":{"type":"bytes","logicalType":"decimal","precision":20,"scale":3}},
@@ -118,6 +118,10 @@ func alike(t *testing.T, v Value, want any) {
 		sameFloat(t, v, float64(w), 32)
 	case float64:
 		sameFloat(t, v, w, 64)
+	case string:
+		if v.Kind() != String || v.Text() != w {
+			t.Fatalf("got %s, want %q", v.AppendJSON(nil), w)
+		}
 	case []byte:
 		alike(t, v, base64.StdEncoding.EncodeToString(w))
 	default:

@@ -61,10 +61,16 @@ func visitMapping(f schemas.Format) router.Mapping {
 	return router.Mapping{
 		Name: "visits", Topics: []string{"visits"}, Format: string(f), ProfileTable: table, Key: "customerNumber",
 		Fields: []router.Field{
-			{From: "customer", To: "customerNumber"}, {From: "email", To: "emailAddress", As: "email"},
-			{From: "first_name", To: "firstName"}, {From: "last_name", To: "lastName"}, {From: "languages", To: "languages", As: "list"},
-			{From: "points", To: "points", As: "integer"}, {From: "last_visit", To: "lastVisit", As: "timestamp"},
-			{From: "newsletter", To: "subscriptions#newsletter"}, {From: "vip", To: "S_vip"}, {From: "tier", To: "S_tier"},
+			{From: "customer", To: "customerNumber"},
+			{From: "email", To: "emailAddress", As: "email"},
+			{From: "first_name", To: "firstName"},
+			{From: "last_name", To: "lastName"},
+			{From: "languages", To: "languages", As: "list"},
+			{From: "points", To: "points", As: "integer"},
+			{From: "last_visit", To: "lastVisit", As: "timestamp"},
+			{From: "newsletter", To: "subscriptions#newsletter"},
+			{From: "vip", To: "S_vip"},
+			{From: "tier", To: "S_tier"},
 		},
 		Routes: []router.Route{{Lane: "immediate"}},
 	}
