@@ -75,7 +75,7 @@ func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
 	s.add(entry{Write: *w, at: at})
 	s.overtaken = s.overtaken || e.Overtaken
 	switch {
-	case e.Late && !s.sending && whole(w):
+	case e.Late && !s.sending && !s.owed && whole(w):
 		s.contested = false // it lands last whatever came before
 	case e.Flying:
 		s.contested = true
@@ -132,6 +132,7 @@ func (k *Keys) Confirm(fate *Fate, confirmed func(At) bool) {
 		s.release(confirmed)
 		if s.shared(fate) {
 			s.contend()
+			s.owed = true
 			s.release(func(At) bool { return true })
 		}
 	}
@@ -177,7 +178,7 @@ func (k *Keys) Next(confirmed func(At) bool) []Newest {
 // Sent says that the service has answered what Next gave out.
 func (k *Keys) Sent(n Newest) {
 	if s := k.byKey[n.key]; s != nil {
-		s.sent = n.to
+		s.sent, s.owed = n.to, false
 	}
 }
 

@@ -144,3 +144,25 @@ func TestBusyKeyKeepsFewWrites(t *testing.T) {
 		t.Error("first write: got it forgotten, want its property among what is sent")
 	}
 }
+
+func TestDroppedRowsWaitUntilTheirKeyWasSent(t *testing.T) {
+	var k Keys
+	var fate Fate
+	w := parse(t, "upsert a=1", false).Write
+	k.Other(&w, At{"p", 1}, Effect{Dropped: &fate})
+	k.Confirm(&fate, nobody)
+	k.Noted()
+	k.Other(&w, At{"p", 2}, Effect{Late: true}) // it may never land, and then nothing of the key has
+	if k.Settle() {
+		t.Error("settled: got true while neither the rows nor what they were dropped for have landed, want false")
+	}
+	next := k.Next(nobody)
+	if len(next) != 1 {
+		t.Fatalf("to be sent: got %v, want the key", next)
+	}
+	k.Sent(next[0])
+	k.Noted()
+	if !k.Settle() {
+		t.Error("settled once it was sent: got false, want true")
+	}
+}
