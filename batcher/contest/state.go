@@ -16,7 +16,7 @@ type state struct {
 	doubt     bool // its file was sealed while await was not known to have landed
 	overtaken bool // the open file holds a row older than a write of the other lane
 	contested bool
-	owed      bool // rows are confirmed for the sake of a write that may not have landed: it must be sent
+	owed      bool   // rows are confirmed for the sake of a write that may not have landed: it must be sent
 	version   uint64 // counts what is to be sent
 	sent      uint64 // version last sent; 0: none
 	sending   bool
