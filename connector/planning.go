@@ -48,14 +48,11 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 		return plan.Report{}, err
 	}
 	defer reader.Close()
-	writers, err := newRegistry(cfg, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), schemas.RegistryConfig{Log: slog.New(slog.DiscardHandler)})
+	decode, stop, err := newDecoding(ctx, cfg, r, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return plan.Report{}, err
 	}
-	if writers != nil {
-		defer writers.Close()
-	}
-	decode := waiting(ctx, writers, (&lane{router: r, formats: newFormats(r, writers)}).decode)
+	defer stop()
 	var routed []router.Routed
 	topics, err := readSample(ctx, reader, allTopics(r), sample, func(record *source.Record) error {
 		decoded, err := decode(record)
