@@ -2,14 +2,12 @@ package source
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/feedsink/feedsink/connector/ack"
 )
@@ -18,7 +16,7 @@ import (
 // committed when it was last looked at. Its methods may be called from any
 // goroutine.
 type other struct {
-	wanted atomic.Bool // somebody has asked since the last look
+	wanted atomic.Bool // somebody who does not look for himself has asked since the last look
 
 	mu    sync.Mutex
 	known map[topicPartition]committedElsewhere
@@ -33,8 +31,8 @@ type committedElsewhere struct {
 
 // LookAtOther reads what the other lane has committed.
 func (s *Source) LookAtOther(ctx context.Context) error {
-	committed, err := s.admin.FetchOffsets(ctx, s.cfg.Other)
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // nobody has joined it yet
+	committed, err := committedBy(ctx, s.admin, s.cfg.Other)
+	if err != nil {
 		return fmt.Errorf("fetch offsets of %s: %w", s.cfg.Other, err)
 	}
 	known := map[topicPartition]committedElsewhere{}
@@ -55,7 +53,7 @@ func (s *Source) LookAtOther(ctx context.Context) error {
 }
 
 // followOther looks at the other lane's commits once a second while somebody
-// asks about them.
+// asks whether it has passed. Who asks what it has confirmed looks for himself.
 func (s *Source) followOther(ctx context.Context) {
 	tick := time.NewTicker(peerEvery)
 	defer tick.Stop()
@@ -77,7 +75,6 @@ func (s *Source) followOther(ctx context.Context) {
 }
 
 func (o *other) look(topic string, id int32) (committedElsewhere, bool) {
-	o.wanted.Store(true)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c, ok := o.known[topicPartition{topic, id}]
@@ -94,6 +91,7 @@ func (p *Partition) OtherConfirmed(offset int64) bool {
 // OtherPassed reports whether the other lane's ledger shows everything below
 // offset as confirmed, or as part of an import of the table that has ended.
 func (p *Partition) OtherPassed(table string, offset int64) bool {
+	p.other.wanted.Store(true)
 	c, ok := p.other.look(p.Topic, p.ID)
 	if !ok || offset < c.offset {
 		return ok

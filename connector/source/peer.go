@@ -56,8 +56,8 @@ func (s *Source) endsOf(ctx context.Context, topics []string) (kadm.ListedOffset
 
 // behind counts the partitions of which the group has not committed the end.
 func (s *Source) behind(ctx context.Context, group string, ends kadm.ListedOffsets) (n int, err error) {
-	committed, err := s.admin.FetchOffsets(ctx, group)
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // nobody has joined it yet
+	committed, err := committedBy(ctx, s.admin, group)
+	if err != nil {
 		return 0, fmt.Errorf("fetch offsets of %s: %w", group, err)
 	}
 	ends.Each(func(end kadm.ListedOffset) {
@@ -66,4 +66,14 @@ func (s *Source) behind(ctx context.Context, group string, ends kadm.ListedOffse
 		}
 	})
 	return n, nil
+}
+
+// committedBy is what a group has committed; one that nobody has joined yet has
+// committed nothing.
+func committedBy(ctx context.Context, admin *kadm.Client, group string) (kadm.OffsetResponses, error) {
+	committed, err := admin.FetchOffsets(ctx, group)
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		err = nil
+	}
+	return committed, err
 }

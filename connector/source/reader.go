@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/feedsink/feedsink/connector/ack"
@@ -115,8 +114,8 @@ func (r *Reader) TopicID(ctx context.Context, topic string) (ack.TopicID, error)
 // Committed asks what a group has committed; a group that nobody knows has
 // committed nothing.
 func (r *Reader) Committed(ctx context.Context, group string) (map[Place]Commit, error) {
-	found, err := r.admin.FetchOffsets(ctx, group)
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
+	found, err := committedBy(ctx, r.admin, group)
+	if err != nil {
 		return nil, fmt.Errorf("offsets of group %s: %w", group, err)
 	}
 	commits := map[Place]Commit{}
