@@ -250,6 +250,9 @@ func TestNoCommitHasHalfAStep(t *testing.T) {
 	b := newBroker(t, partitions, "a")
 	m := b.join(autoLane(t), func(c *source.Config) { c.CommitEvery = 50 * time.Microsecond })
 	eventually(t, "all partitions are there", func() (bool, any) { return len(m.Partitions()) == partitions && m.Joined(), nil })
+	for id := range int32(partitions) {
+		b.awaitCommit("a", id, 0) // where each starts; partitions are loaded a few at a time
+	}
 	var claims []*source.Claim
 	for _, p := range m.Partitions() {
 		claims = append(claims, p.Claim(0))
