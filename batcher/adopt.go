@@ -122,7 +122,7 @@ func after(imp Import) Import {
 // startOver has the partitions read again from their committed offsets; the
 // assignment ends with that, and the next one finds what is to be built.
 func (f *flight) startOver(ctx, send context.Context, imp Import) error {
-	if f.adopted.Changed { // nobody can tell any more what was in the file
+	if f.adopted != nil && f.adopted.Changed { // nobody can tell any more what was in the file
 		imp = Import{Mapping: imp.Mapping, Table: imp.Table}
 	}
 	if err := f.commit(send, "start over", imp, f.batcher.ledger.StartOver); err != nil {

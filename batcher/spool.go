@@ -15,6 +15,7 @@ import (
 // Suffixes of the files in the spool, beside sealed files named
 // mapping-time-random.operation.csv[.gz|.zip].
 const (
+	lockName        = "lock"       // of the process that owns the directory
 	journalSuffix   = ".journal"   // rows of an open file
 	partSuffix      = ".part"      // a file on its way to being sealed
 	failedSuffix    = ".failed"    // kept: the service refused to load it
@@ -45,7 +46,7 @@ func openSpool(dir string) (*spool, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
-	lock, err := lockFile(filepath.Join(dir, "lock"))
+	lock, err := lockFile(filepath.Join(dir, lockName))
 	if err != nil {
 		return nil, fmt.Errorf("spool %s: in use by another process: give each its own spool.dir: %w", dir, err)
 	}
@@ -86,7 +87,44 @@ func (s *spool) path(name string) string { return filepath.Join(s.dir, name) }
 
 // create makes a file that only its owner reads: it holds customers' data.
 func (s *spool) create(name string) (*os.File, error) {
+	file, err := s.createHere(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return file, err
+	}
+	if err := s.restore(); err != nil {
+		return nil, fmt.Errorf("spool: the directory is gone and cannot be made anew: %w", err)
+	}
+	return s.createHere(name)
+}
+
+func (s *spool) createHere(name string) (*os.File, error) {
 	return os.OpenFile(s.path(name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+}
+
+// restore makes a directory that somebody removed anew, and its lock with it: the
+// one that is held is of a file without a name, which keeps nobody out. What a
+// volume was mounted on is still there without it, and is not made here.
+func (s *spool) restore() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := os.Mkdir(s.dir, 0o700); err != nil {
+		if errors.Is(err, fs.ErrExist) { // another mapping's file was first
+			return nil
+		}
+		return err
+	}
+	lock, err := lockFile(filepath.Join(s.dir, lockName))
+	if err != nil {
+		return err
+	}
+	lock, s.lock = s.lock, lock
+	return lock.Close()
+}
+
+// lacks reports whether a file that was sealed is there no more.
+func (s *spool) lacks(name string) bool {
+	_, err := os.Stat(s.path(name))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // seal gives a file that is complete on disk its final name: synced first and the
@@ -169,6 +207,8 @@ func (s *spool) kept(mapping string) []string {
 
 // close gives the directory up; a second call is harmless.
 func (s *spool) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err := s.lock.Close(); !errors.Is(err, os.ErrClosed) {
 		return err
 	}

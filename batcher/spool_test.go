@@ -1,6 +1,7 @@
 package batcher
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -97,18 +98,13 @@ func TestDiskErrorOnAppendAddsNothing(t *testing.T) {
 		w.start(testMapping())
 		w.b.segment = 1 // every entry fills a segment
 		w.append(write(schemas.Upsert, "1"))
-		moved := w.dir + "-away"
-		if err := os.Rename(w.dir, moved); err != nil {
-			t.Fatal(err)
-		}
+		back := w.breakDisk()
 		for range 3 {
 			if err := w.b.Append("customers", write(schemas.Upsert, "2"), w.p, 101); err == nil {
 				t.Fatal("append without a disk: got no error, want one")
 			}
 		}
-		if err := os.Rename(moved, w.dir); err != nil {
-			t.Fatal(err)
-		}
+		back()
 		if err := w.b.Append("customers", write(schemas.Upsert, "3"), w.p, 102); err != nil {
 			t.Fatal(err)
 		}
@@ -132,20 +128,66 @@ func TestSealIsRepeatedUntilTheDiskTakesIt(t *testing.T) {
 		w := newWorld(t)
 		w.start(testMapping())
 		w.append(write(schemas.Upsert, "1"))
-		moved := w.dir + "-away"
-		if err := os.Rename(w.dir, moved); err != nil {
-			t.Fatal(err)
-		}
+		back := w.breakDisk()
 		time.Sleep(2 * time.Hour)
 		w.said()
 		if got := w.b.Status()[0].Import; got == nil || got.Step != Sealing {
 			t.Errorf("import: got %+v, want it sealing", got)
 		}
-		if err := os.Rename(moved, w.dir); err != nil {
-			t.Fatal(err)
-		}
+		back()
 		time.Sleep(2 * time.Minute)
 		w.lastSaid("confirm upsert 1/1")
 		w.wantSpool()
+	})
+}
+
+// breakDisk has every use of the spool's directory fail, until back is called.
+func (w *world) breakDisk() (back func()) {
+	w.t.Helper()
+	moved := w.dir + "-away"
+	if err := errors.Join(os.Rename(w.dir, moved), os.WriteFile(w.dir, nil, 0o600)); err != nil {
+		w.t.Fatal(err)
+	}
+	return func() {
+		if err := errors.Join(os.Remove(w.dir), os.Rename(moved, w.dir)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func TestRemovedSpoolIsMadeAnewWithItsLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.hold = "trigger"
+		w.start(testMapping())
+		if err := os.RemoveAll(w.dir); err != nil {
+			t.Fatal(err)
+		}
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(2 * time.Hour)
+		w.lastSaid("trigger is held")
+		w.wantSpool("customers-*.upsert.csv.gz")
+		if other, err := openSpool(w.dir); err == nil {
+			t.Error("a second process in the new directory: got no error, want one")
+			_ = other.close()
+		}
+	})
+}
+
+func TestFileThatIsGoneBeforeItIsSentAgainIsBuiltAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.results = []Results{{Status: Failed, Reason: "busy"}}
+		w.polling = func() {
+			if err := os.RemoveAll(w.dir); err != nil {
+				t.Error(err)
+			}
+		}
+		m := testMapping()
+		m.RetryFailed = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(2 * time.Hour)
+		w.lastSaid(`start over at 1/1 attempt 2 "e1"`)
 	})
 }

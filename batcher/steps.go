@@ -59,6 +59,10 @@ func (f *flight) intend(ctx, send context.Context, imp *Import) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if f.batcher.spool.lacks(imp.File) {
+		f.log.Error("the file is gone from the spool before it was sent; its records are read again and it is built anew", "file", imp.File)
+		return f.startOver(ctx, send, *imp)
+	}
 	imp.Execution = ""
 	f.enter(Intending, *imp)
 	return f.commit(send, "intend", *imp, f.batcher.ledger.Commit)
