@@ -58,6 +58,7 @@ func (s *Sink) openLanes() error {
 			FromEnd:        s.cfg.Kafka.StartAt == "latest",
 			SessionTimeout: s.cfg.Kafka.SessionTimeout,
 			CommitEvery:    s.opts.CommitEvery,
+			MetadataMaxAge: s.opts.MetadataMaxAge,
 			Log:            s.log,
 			Metrics:        s.registry,
 		}

@@ -30,6 +30,9 @@ type Options struct {
 	Rand    *rand.Rand // chance for jitter; nil: seeded from the system
 	// CommitEvery is how often offsets are committed; 0: once a second.
 	CommitEvery time.Duration
+	// MetadataMaxAge is how long a partition that is added may go unnoticed; 0: a
+	// minute.
+	MetadataMaxAge time.Duration
 	// FirstPoll is when a running execution is first asked for its result; 0:
 	// after two seconds.
 	FirstPoll time.Duration

@@ -23,6 +23,7 @@ type Config struct {
 	FromEnd        bool          // where a partition without a commit starts
 	SessionTimeout time.Duration // after which a dead member's partitions move
 	CommitEvery    time.Duration // 0: once a second
+	MetadataMaxAge time.Duration // of what is known of topics and their partitions; 0: a minute
 	// TableOf names the table, or group of tables, a topic feeds. With it, all
 	// partitions of a table's topics go to one member; without it they spread.
 	TableOf func(topic string) string
@@ -105,6 +106,9 @@ func New(cfg Config, handler Handler) (*Source, error) {
 	if cfg.CommitEvery == 0 {
 		cfg.CommitEvery = time.Second
 	}
+	if cfg.MetadataMaxAge == 0 {
+		cfg.MetadataMaxAge = time.Minute
+	}
 	s := &Source{cfg: cfg, handler: handler, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), lease: newLease(), other: &other{}}
 	opts, err := cfg.Connection.Options()
 	if err != nil {
@@ -127,7 +131,7 @@ func New(cfg Config, handler Handler) (*Source, error) {
 		// are fast enough. Brokers are not taken in turns, or an idle one would
 		// hold up the others for its FetchMaxWait.
 		kgo.FetchMaxBytes(1<<20), kgo.FetchMaxPartitionBytes(256<<10),
-		kgo.MetadataMaxAge(time.Minute), kgo.MetadataMinAge(time.Second),
+		kgo.MetadataMaxAge(cfg.MetadataMaxAge), kgo.MetadataMinAge(time.Second),
 		kgo.Balancers(balancer(cfg.TableOf)),
 		kgo.OnPartitionsAssigned(s.assigned),
 		kgo.OnOffsetsFetched(s.offsetsFetched),

@@ -163,7 +163,7 @@ func (w *world) start(yaml string) *running {
 		w.t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	sink, err := connector.New(cfg, connector.Options{Log: log, Version: "test", CommitEvery: 50 * time.Millisecond, FirstPoll: 50 * time.Millisecond})
+	sink, err := connector.New(cfg, connector.Options{Log: log, Version: "test", CommitEvery: 50 * time.Millisecond, MetadataMaxAge: 2 * time.Second, FirstPoll: 50 * time.Millisecond})
 	if err != nil {
 		w.t.Fatal(err)
 	}
