@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"io"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -49,10 +48,10 @@ func (s *nameServer) serve(conn net.PacketConn) {
 			return
 		}
 		answer, err := s.answer(buf[:n])
-		if err == nil {
-			_, err = conn.WriteTo(answer, from)
+		if err != nil {
+			continue // not a question
 		}
-		if err != nil && err != io.EOF {
+		if _, err := conn.WriteTo(answer, from); err != nil {
 			return
 		}
 	}
