@@ -17,7 +17,7 @@ GOLANGCI_LINT := .bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 KAFKA_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build kafka$$' . | xargs -n1 dirname | sort -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race check lint fmt tidy generated fuzz vuln contract manifests test-deploy test-image test-kafka test-debezium test-faults test-memory test-page bench image clean
+.PHONY: help build test race check lint fmt tidy generated fuzz vuln contract manifests test-deploy test-image test-container test-kafka test-debezium test-faults test-memory test-page bench image clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,7 +66,10 @@ test-deploy: ## chart, manifests, alert rules and dashboard
 	cd test/deploy && go test ./...
 
 test-image: ## the image IMAGE under the chart's security context; needs Docker
-	cd test/deploy && FEEDSINK_IMAGE=$(IMAGE) go test -tags image -count=1 -v -run Image .
+	cd test/deploy && FEEDSINK_IMAGE=$(IMAGE) go test -tags image -count=1 -v -run 'Image(Is|Runs)' .
+
+test-container: ## the end-to-end suite with every sink a container of IMAGE, against a real Apache Kafka; needs Docker
+	cd test/deploy && FEEDSINK_IMAGE=$(IMAGE) go test -tags image -count=1 -timeout 20m -v -run ImagePasses .
 
 test-kafka: ## the tests against a real Apache Kafka and schema registry; needs Docker
 	go test -tags kafka -count=1 -p 1 -timeout 20m $(KAFKA_PACKAGES)

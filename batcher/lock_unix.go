@@ -3,11 +3,13 @@
 package batcher
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
 
 // lockFile takes an exclusive lock that ends with the process, however it ends.
+// errLocked says that another one has it.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -15,6 +17,9 @@ func lockFile(path string) (*os.File, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = errLocked
+		}
 		return nil, &os.PathError{Op: "lock", Path: path, Err: err}
 	}
 	return f, nil

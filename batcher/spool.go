@@ -27,6 +27,9 @@ const (
 // What does not match is never touched.
 var ours = regexp.MustCompile(`^(.+)-\d{8}T\d{6}Z-[a-z2-7]{6}(?:\.journal|\.(?:upsert|patch|create|delete)\d*\.csv(?:\.gz|\.zip)?(?:\.failed|(?:\.errors|\.unmatched)?(?:\.part)?))$`)
 
+// errLocked says that another process has the directory.
+var errLocked = errors.New("locked")
+
 // spool is the directory of files and what they take on disk. One process owns
 // it at a time.
 type spool struct {
@@ -44,15 +47,18 @@ type spool struct {
 // records are read again.
 func openSpool(dir string) (*spool, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("spool: %w", err)
+		return nil, err
 	}
 	lock, err := lockFile(filepath.Join(dir, lockName))
+	if errors.Is(err, errLocked) {
+		return nil, fmt.Errorf("in use by another process; give each its own spool.dir: %w", err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("spool %s: in use by another process: give each its own spool.dir: %w", dir, err)
+		return nil, err
 	}
 	s := &spool{dir: dir, lock: lock, sizes: map[string]int64{}}
 	if err := s.sweep(); err != nil {
-		return nil, errors.Join(fmt.Errorf("spool: %w", err), lock.Close())
+		return nil, errors.Join(err, lock.Close())
 	}
 	return s, nil
 }

@@ -96,3 +96,18 @@ func TestImageRunsUnderTheChartsSecurityContext(t *testing.T) {
 		})
 	}
 }
+
+// The suite that the sink passes as a process passes too when each sink and each
+// command of it is a container under the chart's security context.
+func TestImagePassesTheEndToEndSuite(t *testing.T) {
+	pod := one[*appsv1.Deployment](t, objects(t, "testdata/values/together.yaml"), "-all").Spec.Template.Spec
+	flags := append([]string{"--user", "12345:54321"}, restrictions(t, pod)...)
+	suite := exec.CommandContext(t.Context(), "go", "test", "-tags", "kafka,image", "-count=1", "-timeout", "15m", "./test/e2e")
+	suite.Dir = "../.."
+	suite.Env = append(os.Environ(), "FEEDSINK_IMAGE="+image(t), "FEEDSINK_CONTAINER="+strings.Join(flags, " "))
+	out, err := suite.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", suite, err, out)
+	}
+	t.Logf("%s", out[max(0, len(out)-300):])
+}

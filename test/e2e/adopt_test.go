@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -12,7 +13,7 @@ func TestImportOfAKilledMemberIsAdoptedNotRepeated(t *testing.T) {
 	first := w.run(head + deadLetters + mappings)
 	w.produce(customer("C1", "basic", 1), customer("C2", "basic", 2))
 	w.until("the import is on record", func() bool { return strings.Contains(first.out.String(), "execution is on record") })
-	if err := first.cmd.Process.Kill(); err != nil {
+	if err := first.signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	_ = first.wait() // it was killed

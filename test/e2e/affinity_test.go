@@ -26,7 +26,7 @@ func TestKilledMembersTablesMoveAloneAndItsImportsAreAdopted(t *testing.T) {
 	for _, mate := range survivors {
 		kept[mate] = m.owned(mate)
 	}
-	if err := dead.cmd.Process.Kill(); err != nil {
+	if err := dead.signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	_ = dead.wait() // it was killed
@@ -77,12 +77,12 @@ func TestFrozenMemberThatWakesTriggersNothing(t *testing.T) {
 	m.produceAll(2)
 	// It has rows, and its files are due by the time it wakes.
 	m.until("the member fills a file for each of its tables", func() bool { return slices.Equal(m.filling(frozen), orphans) })
-	if err := frozen.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := frozen.signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	stopped, before := time.Now(), frozen.triggers.Load()
 	m.allLoaded(2) // by the others
-	if err := frozen.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+	if err := frozen.signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	m.until("the member has noticed, and is in the group again", func() bool {

@@ -35,10 +35,11 @@ mappings:
 `
 
 func TestWrongConfigurationListsEveryMistakeAndExits2(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "feedsink.yaml")
+	file := filepath.Join(shared(t, t.TempDir()), "feedsink.yaml")
 	if err := os.WriteFile(file, []byte(sixMistakes), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	shared(t, file)
 	for _, command := range [][]string{{"check", "-c", file}, {"run", "-c", file}} {
 		out, code := execute(t, command...)
 		if code != 2 {
@@ -97,7 +98,7 @@ func (w *world) runAs(yaml string, own map[string]string, flags ...string) *proc
 	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
-	flags = append([]string{"run", "-c", file, "--log-level", "debug"}, flags...)
+	flags = append([]string{"run", "-c", shared(w.t, file), "--log-level", "debug"}, flags...)
 	p := &process{cmd: exec.CommandContext(context.Background(), binary, flags...), out: &logBuffer{}}
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
 	for _, name := range []string{"BROKERS", "PREFIX", "SERVICE", "API_KEY", "DIR"} {
@@ -112,7 +113,7 @@ func (w *world) runAs(yaml string, own map[string]string, flags ...string) *proc
 	}
 	p.wait = sync.OnceValue(p.cmd.Wait)
 	w.t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it may have ended
+		_ = p.signal(syscall.SIGKILL) // it may have ended
 		_ = p.wait()
 		if w.t.Failed() {
 			w.t.Logf("output of run:\n%s", p.out)
@@ -124,7 +125,7 @@ func (w *world) runAs(yaml string, own map[string]string, flags ...string) *proc
 // terminate stops the process as Kubernetes does.
 func (p *process) terminate(t *testing.T) {
 	t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := p.signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.wait(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -74,7 +75,7 @@ func TestTenThousandDeadLettersSurviveAKilledReplay(t *testing.T) {
 	}
 	w.until("a third is replayed", func() bool { return w.service.Len("orders") > before+letters/3 })
 	update(7, 3) // while it runs
-	if err := killed.Process.Kill(); err != nil {
+	if err := (&process{cmd: killed}).signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	if err := killed.Wait(); err == nil {

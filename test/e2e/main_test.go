@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 )
@@ -30,9 +29,8 @@ func run(m *testing.M) (code int, err error) {
 	if err := os.Setenv("ZONEINFO", zoneDir); err != nil {
 		return 1, err
 	}
-	binary = filepath.Join(dir, "feedsink")
-	if out, err := exec.Command("go", "build", "-o", binary, "github.com/feedsink/feedsink/cmd/feedsink").CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("build: %w\n%s", err, out)
+	if binary, err = program(dir); err != nil {
+		return 1, err
 	}
 	stop, err := startBroker()
 	if err != nil {

@@ -81,7 +81,7 @@ func (m *team) join(name string) {
 		m.service.ServeHTTP(w, r)
 	}))
 	m.t.Cleanup(door.Close)
-	mate.process = m.runAs(m.yaml, map[string]string{"DIR": m.t.TempDir(), "SERVICE": door.URL}, "--log-format", "json")
+	mate.process = m.runAs(m.yaml, map[string]string{"DIR": shared(m.t, m.t.TempDir()), "SERVICE": door.URL}, "--log-format", "json")
 	m.until(name+" says where its admin server is", func() bool {
 		for _, e := range mate.said() {
 			if e.Admin != "" {

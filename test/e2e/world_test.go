@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -14,8 +13,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/feedsink/feedsink/connector"
-	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/test/sandbox"
 )
 
@@ -53,7 +50,7 @@ var tables = []sandbox.Table{
 
 func newWorld(t *testing.T, change func(*sandbox.Config)) *world {
 	t.Helper()
-	w := &world{t: t, brokers: brokers(t), dir: t.TempDir(), logs: &logBuffer{}, patience: patience}
+	w := &world{t: t, brokers: brokers(t), dir: shared(t, t.TempDir()), logs: &logBuffer{}, patience: patience}
 	w.prefix = fmt.Sprintf("%s-%d.", strings.ToLower(strings.ReplaceAll(t.Name(), "/", ".")), time.Now().UnixNano())
 	c := sandbox.Config{
 		Entity: "acme", APIKeys: []string{apiKey}, Tables: tables, Processing: 50 * time.Millisecond,
@@ -150,34 +147,16 @@ func (w *world) env(name string) (string, bool) {
 	return v, ok
 }
 
-// running is a sink that runs in this process.
+// running is a sink that runs.
 type running struct {
-	*connector.Sink
+	sink
 	stop func() // as SIGTERM does; returns when the sink has stopped
 }
 
-func (w *world) start(yaml string) *running {
-	w.t.Helper()
-	cfg, err := config.Parse("feedsink.yaml", []byte(yaml), w.env)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	log := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	sink, err := connector.New(cfg, connector.Options{Log: log, Version: "test", CommitEvery: 50 * time.Millisecond, MetadataMaxAge: 2 * time.Second, FirstPoll: 50 * time.Millisecond})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- sink.Run(ctx) }()
-	stop := sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			w.t.Errorf("the sink ended with: %v", err)
-		}
-	})
-	w.t.Cleanup(stop)
-	return &running{sink, stop}
+// sink is what tests ask of a running one.
+type sink interface {
+	AdminAddress() string
+	Unready() []string // why not
 }
 
 func (w *world) topic(name string) string { return w.prefix + name }

@@ -35,10 +35,10 @@ func midnightAt(t *testing.T, moment time.Time) (zone string) {
 	}
 	zone = filepath.Join("Test", t.Name())
 	path := filepath.Join(zoneDir, zone)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, file.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(path, file.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return zone
