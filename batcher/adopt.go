@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 	"time"
+
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // Adopted is an import that a former owner of the table's partitions began, as
@@ -34,20 +36,25 @@ type Adopted struct {
 // assignment; records that an adopted import covers are not appended, unless it
 // is to be rebuilt.
 func (b *Batcher) Adopt(mapping string, a Adopted) error {
-	l, ok := b.byName[mapping]
+	m, ok := b.byName[mapping]
 	if !ok {
 		return unknown(mapping)
 	}
-	a.Mapping, a.Table = l.Name, l.Table
+	l := m.line
+	if a.Mapping, a.Bundle = l.Name, l.Bundle; a.Table == (schemas.Table{}) {
+		a.Table = l.Table
+	}
 	for op, load := range l.Loads {
 		if load.Mode == a.Mode {
-			a.Op, a.ETL = op, load.ETL
+			a.Op, a.ETL, a.Members = op, load.ETL, l.share(op, nil)
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.Both {
-		l.both.suspect = maps.Clone(a.UpTo)
+	for _, m := range l.members {
+		if m.Both {
+			m.both.suspect = maps.Clone(a.UpTo)
+		}
 	}
 	if a.Rebuild && !a.Changed {
 		l.rebuilding = newRebuild(l, a)
@@ -84,15 +91,17 @@ func (f *flight) adoptedLife(ctx, send context.Context) error {
 		return f.startOver(ctx, send, imp)
 	}
 	imp.Rows = max(results.Read, results.InError) // the ledger does not keep their number
-	f.batcher.observer.ImportEnded(imp, results, time.Since(begun))
+	took := time.Since(begun)
 	if results.Status == Failed {
+		f.batcher.observer.ImportEnded(imp, results, took)
 		f.log.Warn("the adopted import FAILED; its file is built again", "file", imp.File, "execution", imp.Execution, "reason", results.Reason)
 		imp.Attempt++
 		return f.startOver(ctx, send, imp)
 	}
-	if err := f.reject(ctx, imp, results); err != nil {
+	if err := f.reject(ctx, &imp, results); err != nil {
 		return err
 	}
+	f.batcher.observer.ImportEnded(imp, results, took)
 	if f.adopted.Changed || imp.Part < imp.Parts {
 		return f.startOver(ctx, send, after(imp))
 	}
@@ -123,7 +132,7 @@ func after(imp Import) Import {
 // assignment ends with that, and the next one finds what is to be built.
 func (f *flight) startOver(ctx, send context.Context, imp Import) error {
 	if f.adopted != nil && f.adopted.Changed { // nobody can tell any more what was in the file
-		imp = Import{Mapping: imp.Mapping, Table: imp.Table}
+		imp = Import{Mapping: imp.Mapping, Bundle: imp.Bundle, Table: imp.Table}
 	}
 	if err := f.commit(send, "start over", imp, f.batcher.ledger.StartOver); err != nil {
 		return err
@@ -203,14 +212,17 @@ func (r *rebuild) passed(p Partition, next int64) (complete bool) {
 // Passed notes that all records of the partition below next were appended or
 // are not the mapping's. Only what a former owner left needs to know.
 func (b *Batcher) Passed(mapping string, p Partition, next int64) {
-	l, ok := b.byName[mapping]
+	m, ok := b.byName[mapping]
 	if !ok {
 		return
 	}
+	l := m.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if end, suspect := l.both.suspect[p]; suspect && next >= end {
-		delete(l.both.suspect, p)
+	for _, m := range l.members {
+		if end, suspect := m.both.suspect[p]; suspect && next >= end {
+			delete(m.both.suspect, p)
+		}
 	}
 	if r := l.rebuilding; r != nil && r.passed(p, next) {
 		poke(l.wake)

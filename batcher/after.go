@@ -2,6 +2,7 @@ package batcher
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -20,7 +21,7 @@ const parentsPoll = 250 * time.Millisecond
 // parentsFirst holds a sealed file back until the rows of its parents that were
 // read before it are loaded. They need not wait for their own files to fill.
 func (f *flight) parentsFirst(ctx context.Context, imp Import) error {
-	if len(f.parents) == 0 {
+	if !slices.ContainsFunc(f.members, func(m *member) bool { return len(m.After) > 0 }) {
 		return nil
 	}
 	f.enter(Linking, imp)
@@ -35,7 +36,12 @@ func (f *flight) parentsFirst(ctx context.Context, imp Import) error {
 	if f.batcher.cfg.Parents == nil {
 		return nil
 	}
-	return f.batcher.cfg.Parents.Await(ctx, f.Name)
+	for _, m := range f.members {
+		if err := f.batcher.cfg.Parents.Await(ctx, m.Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hurry makes the open generation due and returns all whose rows are not
@@ -49,7 +55,7 @@ func (l *line) hurry() (rows []*generation) {
 	if l.rebuilding != nil {
 		rows = append(rows, l.rebuilding.generation)
 	}
-	if l.open != nil && l.open.entries > 0 {
+	if l.open != nil && l.open.entries() > 0 {
 		l.hurried = l.open
 		rows = append(rows, l.open)
 		poke(l.wake)

@@ -9,44 +9,46 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-func (l *line) append(w *schemas.Write, p Partition, offset int64) error {
-	if _, ok := l.Loads[w.Op]; !ok {
+func (m *member) append(w *schemas.Write, p Partition, offset int64) error {
+	l := m.line
+	if _, ok := m.Loads[w.Op]; !ok {
 		return schemas.Invalid("", "op "+w.Op.String()+" has no import in this mapping")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g, where := l.generationFor(p, offset)
-	if err := l.add(g, w); err != nil {
+	if err := m.add(g, w); err != nil {
 		return err
 	}
 	g.hold(p, offset)
-	l.row(w, p, offset, where)
+	m.row(w, p, offset, where)
 	return nil
 }
 
 // appendAgain adds a key's newest state that has landed to the open generation.
 // Rows of the key that wait there are newer: they follow it once more. It reports
 // false if the other lane has written the key meanwhile; nothing is added then.
-func (l *line) appendAgain(known *both, n contest.Newest) (current bool, err error) {
+func (m *member) appendAgain(known *both, n contest.Newest) (current bool, err error) {
+	l := m.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	newer, current := known.keys.Behind(n)
 	p, ok := n.Row.Partition.(Partition)
-	if !current || !ok || known != l.both {
+	if !current || !ok || known != m.both {
 		return false, nil
 	}
 	rows := append(slices.Clone(n.Writes), newer...)
 	for i := range rows {
-		if _, ok := l.Loads[rows[i].Op]; !ok {
+		if _, ok := m.Loads[rows[i].Op]; !ok {
 			return true, schemas.Invalid("", "op "+rows[i].Op.String()+" has no import in this mapping")
 		}
 	}
 	g := l.opened()
-	if err := l.makeRoom(g); err != nil {
+	if err := m.makeRoom(g); err != nil {
 		return true, err
 	}
 	for i := range rows {
-		if err := l.encode(g, &rows[i]); err != nil {
+		if err := m.encode(g, &rows[i]); err != nil {
 			return true, err
 		}
 	}
@@ -55,32 +57,33 @@ func (l *line) appendAgain(known *both, n contest.Newest) (current bool, err err
 }
 
 // add adds a row to a generation.
-func (l *line) add(g *generation, w *schemas.Write) error {
-	if err := l.makeRoom(g); err != nil {
+func (m *member) add(g *generation, w *schemas.Write) error {
+	if err := m.makeRoom(g); err != nil {
 		return err
 	}
-	return l.encode(g, w)
+	return m.encode(g, w)
 }
 
 // makeRoom lets rows follow for which the disk is not needed.
-func (l *line) makeRoom(g *generation) error {
-	if err := g.makeRoom(); err != nil {
-		return fmt.Errorf("spool of mapping %s: %w", l.Name, err)
+func (m *member) makeRoom(g *generation) error {
+	if err := g.journals[m.index].makeRoom(); err != nil {
+		return fmt.Errorf("spool of mapping %s: %w", m.Name, err)
 	}
 	return nil
 }
 
 // encode adds a row to the generation's memory.
-func (l *line) encode(g *generation, w *schemas.Write) error {
-	start := len(g.memory)
-	memory, err := l.rows.appendEntry(g.memory, w)
-	g.memory = memory
+func (m *member) encode(g *generation, w *schemas.Write) error {
+	l, j := m.line, g.journals[m.index]
+	start := len(j.memory)
+	memory, err := m.rows.appendEntry(j.memory, w)
+	j.memory = memory
 	if err != nil {
 		return err
 	}
 	before := l.complete(g)
-	g.added(start)
-	if g.entries == 1 {
+	j.added(start)
+	if g.entries() == 1 {
 		g.opened = time.Now()
 		poke(l.wake)
 	}
@@ -108,18 +111,23 @@ func (l *line) opened() *generation {
 }
 
 func (l *line) newGeneration() *generation {
-	name := l.batcher.chance.name(l.Name) + journalSuffix
-	return &generation{
-		journal: newJournal(l.batcher.spool, name, l.batcher.segment, l.Roll.Rows),
-		byOwner: map[Partition]Claim{},
+	g := &generation{byOwner: map[Partition]Claim{}}
+	for _, m := range l.members {
+		name := l.batcher.chance.name(m.Name) + journalSuffix
+		g.journals = append(g.journals, newJournal(l.batcher.spool, name, l.batcher.segment, l.Roll.Rows))
 	}
+	return g
 }
 
 // hold keeps the record's offset below the watermark. Records of one partition
-// come in runs, so the last claim is usually the one.
+// come in runs, so the last claim is usually the one. A record that is a row of
+// several mappings of a bundle is held once.
 func (g *generation) hold(p Partition, offset int64) {
 	if p == g.last {
-		g.holding.Extend(offset)
+		if offset != g.newest {
+			g.holding.Extend(offset)
+		}
+		g.newest = offset
 		return
 	}
 	claim, ok := g.byOwner[p]
@@ -130,5 +138,5 @@ func (g *generation) hold(p Partition, offset int64) {
 		g.byOwner[p] = claim
 		g.claims = append(g.claims, claim)
 	}
-	g.last, g.holding = p, claim
+	g.last, g.holding, g.newest = p, claim, offset
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
@@ -55,53 +54,6 @@ type Backoff struct{ First, Max time.Duration }
 
 func (b Backoff) valid() bool { return b.First > 0 && b.First <= b.Max }
 
-// Mapping is the batch lane of one mapping.
-type Mapping struct {
-	Name        string
-	Table       schemas.Table
-	Fingerprint uint64
-	Key         Key
-	Columns     []Column // the key's among them
-	CSV         CSV
-	Roll        Roll
-	RetryFailed int  // further tries of a file whose execution FAILED
-	KeepResults bool // output files are kept, whether they were needed or not
-	Loads       map[schemas.Op]Load
-	Both        bool     // the other lane writes keys of the table too: Other tells of them
-	After       []string // mappings whose rows are loaded first; those without a batch lane count for Parents only
-}
-
-// Key names the column that Write.Key fills: the unique-key attribute, or the
-// business key of a custom table.
-type Key struct {
-	Section schemas.Section
-	Name    string
-}
-
-// Load is the triggered ETL for the rows of one operation.
-type Load struct{ ETL, Mode string }
-
-// Roll says when an open file is complete: whichever limit is reached first.
-type Roll struct {
-	Rows  int64         // distinct keys, counted within about 3 %
-	Bytes int64         // uncompressed rows of the distinct keys, as first seen
-	Age   time.Duration // since the first row
-}
-
-func (m Mapping) validate() error {
-	switch {
-	case m.Name == "" || strings.ContainsAny(m.Name, `/\`):
-		return errors.New("name: must be there and usable in a file name")
-	case m.Roll.Rows <= 0 || m.Roll.Bytes <= 0 || m.Roll.Age <= 0:
-		return fmt.Errorf("roll: rows, bytes and age must be positive, are %+v", m.Roll)
-	case m.RetryFailed < 0:
-		return fmt.Errorf("retryFailed: must not be negative, is %d", m.RetryFailed)
-	case len(m.Loads) == 0:
-		return errors.New("imports: none of upsert, patch, create, delete names an ETL")
-	}
-	return knownCompression(m.CSV.Compression)
-}
-
 // Batcher is the batch lane of one process. Its methods may be called from any
 // goroutine.
 type Batcher struct {
@@ -113,13 +65,13 @@ type Batcher struct {
 	ledger   Ledger
 	observer Observer
 	chance   chance
-	byName   map[string]*line
+	byName   map[string]*member
 	lines    []*line // in the order of the configuration
 }
 
 // New takes the spool directory over and opens the lane. What an earlier process
-// left there is removed, except the files kept for a person to look at. The
-// batcher must be Run or Closed.
+// left there is removed, except the files kept for a person to look at. Mappings
+// of one bundle are given parents first. The batcher must be Run or Closed.
 func New(cfg Config, mappings []Mapping, i Importer, l Ledger, o Observer, rnd *rand.Rand) (*Batcher, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -127,7 +79,7 @@ func New(cfg Config, mappings []Mapping, i Importer, l Ledger, o Observer, rnd *
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	b := &Batcher{cfg: cfg, segment: segmentSize, atOnce: replayRows, importer: i, ledger: l, observer: o, byName: map[string]*line{}}
+	b := &Batcher{cfg: cfg, segment: segmentSize, atOnce: replayRows, importer: i, ledger: l, observer: o, byName: map[string]*member{}}
 	b.chance.rnd = rnd
 	for _, m := range mappings {
 		if err := m.validate(); err != nil {
@@ -136,22 +88,15 @@ func New(cfg Config, mappings []Mapping, i Importer, l Ledger, o Observer, rnd *
 		if m.Both && cfg.Peer == nil {
 			return nil, fmt.Errorf("mapping %s: both lanes write its table, and there is no peer to ask", m.Name)
 		}
-		r, err := newRows(m)
-		if err != nil {
-			return nil, fmt.Errorf("mapping %s: %w", m.Name, err)
-		}
 		if b.byName[m.Name] != nil {
 			return nil, fmt.Errorf("mapping %s: appears twice", m.Name)
 		}
-		ln := &line{Mapping: m, batcher: b, log: cfg.Log.With("mapping", m.Name), wake: make(chan struct{}, 1), rows: r, both: new(both)}
-		b.byName[m.Name], b.lines = ln, append(b.lines, ln)
+		if err := b.add(m); err != nil {
+			return nil, fmt.Errorf("mapping %s: %w", m.Name, err)
+		}
 	}
 	for _, l := range b.lines {
-		for _, name := range l.After {
-			if parent := b.byName[name]; parent != nil {
-				l.parents = append(l.parents, parent)
-			}
-		}
+		l.findParents()
 	}
 	var err error
 	if b.spool, err = openSpool(cfg.Dir); err != nil {
@@ -168,21 +113,21 @@ func New(cfg Config, mappings []Mapping, i Importer, l Ledger, o Observer, rnd *
 // added or held. Any other error is the disk's: nothing was added or held, and
 // the same call may be made again once there is room.
 func (b *Batcher) Append(mapping string, w schemas.Write, p Partition, offset int64) error {
-	l, ok := b.byName[mapping]
+	m, ok := b.byName[mapping]
 	if !ok {
 		return unknown(mapping)
 	}
-	return l.append(&w, p, offset)
+	return m.append(&w, p, offset)
 }
 
-// Discard forgets what the mapping has open or on its way, because partitions of
-// it were revoked: the open file is dropped, a running import is neither polled
+// Discard forgets what the mapping has open or on its way, and with it the rest of
+// its bundle, because partitions of it were revoked: the open file is dropped, a running import is neither polled
 // nor confirmed any more, nothing further is sent. Files kept after a halt stay
 // on disk. It does not wait for requests that are being cut off; appending may
 // go on at once, for new assignments.
 func (b *Batcher) Discard(mapping string) {
-	if l, ok := b.byName[mapping]; ok {
-		l.discard()
+	if m, ok := b.byName[mapping]; ok {
+		m.line.discard()
 	}
 }
 
@@ -193,8 +138,8 @@ func (b *Batcher) Discard(mapping string) {
 func (b *Batcher) HandOver(ctx context.Context, mappings ...string) {
 	var flights []*flight
 	for _, name := range mappings {
-		if l, ok := b.byName[name]; ok {
-			if f := l.ground(); f != nil {
+		if m, ok := b.byName[name]; ok {
+			if f := m.line.ground(); f != nil {
 				flights = append(flights, f)
 			}
 		}
@@ -208,13 +153,14 @@ func (b *Batcher) HandOver(ctx context.Context, mappings ...string) {
 	}
 }
 
-// Release lets a halted mapping try its kept file again, with as many tries as
-// at first. It is an operator's decision.
+// Release lets a halted mapping, and with it its bundle, try its kept file again,
+// with as many tries as at first. It is an operator's decision.
 func (b *Batcher) Release(mapping string) error {
-	l, ok := b.byName[mapping]
+	m, ok := b.byName[mapping]
 	if !ok {
 		return unknown(mapping)
 	}
+	l := m.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.flight == nil || l.flight.halted == "" {

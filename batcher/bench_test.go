@@ -94,8 +94,8 @@ func BenchmarkAppendAndSeal(b *testing.B) {
 			w.Key = strconv.Itoa(1e9 + i)
 			addTo(b, j, r, &w)
 		}
-		sealing := sealing{spool: s, rows: r, name: "customers"}
-		files, err := sealing.seal(b.Context(), j)
+		sealing := sealing{spool: s, members: []*member{{Mapping: m, rows: r}}, name: "customers"}
+		files, err := sealing.seal(b.Context(), []*journal{j})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -27,10 +27,13 @@ const unexplained = "the service put the row in error and gave no reason"
 // burial makes dead letters of the records behind one file's rows in error.
 type burial struct {
 	*flight
-	imp    Import
+	imp    *Import
+	of     []*member // whose rows the import loads
 	replay replay
 	size   int   // of the replay's rows, in bytes
 	rows   int64 // in error, as the output files have them
+
+	byMember []int64 // rows in error whose records were found, by member
 
 	matched int64    // rows whose records are dead letters, or that need none
 	kept    *os.File // rows that match no record; nil: none yet
@@ -39,20 +42,29 @@ type burial struct {
 }
 
 func (b *burial) run(ctx context.Context, outputs *os.File) error {
-	err := rowerror.Read(outputs, b.outputFormat(), func(r rowerror.Row) error { return b.add(ctx, r) })
+	err := rowerror.Read(outputs, b.outputFormats(), func(r rowerror.Row) error { return b.add(ctx, r) })
 	return errors.Join(err, b.bury(ctx)) // what could be read is buried all the same
 }
 
-func (b *burial) outputFormat() rowerror.Format {
-	format := b.line.rows.format
-	out := rowerror.Format{
-		Separator: cmp.Or(b.CSV.Separator, ",")[0], Enclosing: format.quote, Encoding: format.encoding,
-		Key: b.Columns[b.line.rows.key].Header, File: b.imp.File,
+// outputFormats are the formats of what the import loads, in its order.
+func (b *burial) outputFormats() (all []rowerror.Format) {
+	for _, m := range b.of {
+		out := rowerror.Format{
+			Separator: cmp.Or(m.CSV.Separator, ",")[0], Enclosing: m.rows.quote, Encoding: m.rows.encoding,
+			Key: m.Columns[m.rows.key].Header, File: b.imp.File,
+		}
+		if b.imp.Members != nil {
+			stem, _, _ := strings.Cut(m.Entry, dateToken)
+			out.File, out.Table = strings.TrimRight(stem, "-_. "), m.Table.Name
+		}
+		for i, c := range m.Columns {
+			if b.imp.Members == nil || m.rows.holds(i, b.imp.Op) {
+				out.Columns = append(out.Columns, c.Header)
+			}
+		}
+		all = append(all, out)
 	}
-	for _, c := range b.Columns {
-		out.Columns = append(out.Columns, c.Header)
-	}
-	return out
+	return all
 }
 
 // nothingToDelete matches the words of a service that puts a DELETE row in error
@@ -69,15 +81,21 @@ func (b *burial) add(ctx context.Context, r rowerror.Row) error {
 	if r.Key == "" {
 		return b.keep(r)
 	}
-	if row := b.replay.rows[r.Key]; row != nil { // one line for each value that is wrong
+	if row := b.replay.rows[rowKey{b.of[r.Of[0]].Name, r.Key}]; row != nil { // one line for each value that is wrong
 		b.rows--
 		if !strings.Contains(row.reason, reason) && len(row.reason) < 2000 {
-			row.reason += "; " + reason
+			row.rejected.reason += "; " + reason
 		}
 		return nil
 	}
-	b.replay.rows[r.Key] = &errorRow{reason: reason, row: r}
-	if b.size += lengthOf(r); len(b.replay.rows) >= b.batcher.atOnce || b.size >= replayBytes {
+	one := &rejected{Row: r, reason: reason}
+	for _, i := range r.Of {
+		row := &errorRow{rejected: one, member: i}
+		one.of = append(one.of, row)
+		b.replay.rows[rowKey{b.of[i].Name, r.Key}] = row
+	}
+	b.replay.rejected = append(b.replay.rejected, one)
+	if b.size += lengthOf(r); len(b.replay.rejected) >= b.batcher.atOnce || b.size >= replayBytes {
 		return b.bury(ctx)
 	}
 	return nil
@@ -92,11 +110,11 @@ func lengthOf(r rowerror.Row) (n int) {
 
 // bury reads the records behind the rows at hand and makes dead letters of them.
 func (b *burial) bury(ctx context.Context) error {
-	if len(b.replay.rows) == 0 {
+	if len(b.replay.rejected) == 0 {
 		return nil
 	}
-	if err := b.again(ctx, func(w *schemas.Write, at At) string {
-		b.replay.trace(w, at)
+	if err := b.again(ctx, func(mapping string, w *schemas.Write, at At) string {
+		b.replay.trace(mapping, w, at)
 		return ""
 	}, b.replay.reset); err != nil {
 		return err
@@ -104,39 +122,41 @@ func (b *burial) bury(ctx context.Context) error {
 	if err := b.again(ctx, b.replay.reason, func() {}); err != nil {
 		return err
 	}
-	for _, row := range b.replay.rows {
-		if row.found {
+	for _, r := range b.replay.rejected {
+		if row := r.found(); row != nil {
 			b.matched++
-		} else if err := b.keep(row.row); err != nil {
+			b.byMember[row.member]++
+		} else if err := b.keep(r.Row); err != nil {
 			return err
 		}
 	}
 	clear(b.replay.rows)
-	b.size = 0
+	b.replay.rejected, b.size = b.replay.rejected[:0], 0
 	return nil
 }
 
 // again reads the generation's records, again and again while that fails.
-func (b *burial) again(ctx context.Context, each func(w *schemas.Write, at At) string, begin func()) error {
+func (b *burial) again(ctx context.Context, each func(mapping string, w *schemas.Write, at At) string, begin func()) error {
 	return b.patiently(ctx, "read the records behind rows in error", func(ctx context.Context) error {
 		begin()
-		return b.batcher.cfg.Records.Again(ctx, b.imp, b.generation.claims, func(w *schemas.Write, at At) string {
-			if b.replay.rows[w.Key] == nil || !b.fits(w) {
+		return b.batcher.cfg.Records.Again(ctx, *b.imp, b.generation.claims, func(mapping string, w *schemas.Write, at At) string {
+			row := b.replay.rows[rowKey{mapping, w.Key}]
+			if row == nil || !b.of[row.member].fits(w) {
 				return ""
 			}
-			return each(w, at)
+			return each(mapping, w, at)
 		})
 	})
 }
 
 // fits reports whether the write has become a row, and not a dead letter at once.
-func (l *line) fits(w *schemas.Write) bool {
-	if _, ok := l.Loads[w.Op]; !ok {
+func (m *member) fits(w *schemas.Write) bool {
+	if _, ok := m.Loads[w.Op]; !ok {
 		return false
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, err := l.rows.appendEntry(nil, w)
+	m.line.mu.Lock()
+	defer m.line.mu.Unlock()
+	_, err := m.rows.appendEntry(nil, w)
 	return err == nil
 }
 
@@ -156,6 +176,16 @@ func (b *burial) keep(r rowerror.Row) error {
 		}
 	}
 	return b.out.Write(r.Cells)
+}
+
+// shares are the import's members with their rows in error; the import's own are
+// being looked at by others.
+func (b *burial) shares() []Member {
+	members := slices.Clone(b.imp.Members)
+	for i := range members {
+		members[i].InError = b.byMember[i]
+	}
+	return members
 }
 
 // close gives the file of unmatched rows its name.

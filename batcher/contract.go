@@ -34,9 +34,11 @@ type Claim interface {
 
 // Import is one file of a generation and the execution that loads it.
 type Import struct {
-	Mapping     string        `json:"-"`
-	Table       schemas.Table `json:"-"`
-	Fingerprint uint64        `json:"-"`                   // of the mapping that routed its rows
+	Mapping     string        `json:"-"`                   // of a bundle the first
+	Table       schemas.Table `json:"-"`                   // of a bundle the first
+	Fingerprint uint64        `json:"-"`                   // of the mapping that routed its rows, or of the bundle
+	Bundle      string        `json:"bundle,omitempty"`    // "": the file is one mapping's
+	Members     []Member      `json:"members,omitempty"`   // of a bundle: the entries of the file's ZIP, in the order of their loading
 	Part        int           `json:"part,omitzero"`       // 1-based place of the file in its generation: parts before it are loaded
 	Parts       int           `json:"parts,omitzero"`      // files of the generation
 	Op          schemas.Op    `json:"-"`                   // what its rows do
@@ -50,6 +52,23 @@ type Import struct {
 	Refused     bool          `json:"-"`                   // for good, when it was sent; it is not loaded and waits for Release
 }
 
+// Member is what a bundle's file holds of one mapping. The execution takes a slot
+// of its table, whether there are rows or not.
+type Member struct {
+	Mapping string        `json:"mapping"`
+	Table   schemas.Table `json:"-"`
+	Rows    int64         `json:"rows"`             // without the header; 0 where a former owner sent the file
+	InError int64         `json:"inError,omitzero"` // of these, as far as the output files tell whose they are
+}
+
+// Loads are the file's rows by mapping: its members, or the one mapping.
+func (imp *Import) Loads() []Member {
+	if imp.Members != nil {
+		return imp.Members
+	}
+	return []Member{{Mapping: imp.Mapping, Table: imp.Table, Rows: imp.Rows}}
+}
+
 // Ledger keeps what must survive a crash: it writes an import's step into the
 // offset commit of every claim's partition and returns once the broker has it.
 // An error means that the step is not written and nothing may be sent; the
@@ -58,7 +77,7 @@ type Import struct {
 type Ledger interface {
 	// Commit replaces the table's entry: an intent while imp.Execution is empty,
 	// the running execution after, or that imp is Refused. An intent whose File or Attempt is new takes
-	// one of the table's imports of the day.
+	// one of the day's imports of each table that imp loads.
 	Commit(ctx context.Context, imp Import, claims []Claim) error
 	// Settle notes in the entry that the last file's execution has FINISHED and
 	// that keys which the other lane wrote too are being settled.
@@ -150,21 +169,23 @@ type Peer interface {
 // Records gives the records back that files were made of.
 type Records interface {
 	// Again reads the records that the claims hold and calls each with every write
-	// of the mapping that they mean for the batch lane: the partitions one after
+	// of imp's mappings that they mean for the batch lane: the partitions one after
 	// the other, always in the same order, each in the order of its offsets. The
 	// record of a write for which each says a reason is made a dead letter with it,
 	// as a row that the service put in error. Again returns once all of those are
 	// acknowledged, or with an error after which it may be called again; letters
 	// may repeat then.
-	Again(ctx context.Context, imp Import, claims []Claim, each func(w *schemas.Write, at At) (reason string)) error
+	Again(ctx context.Context, imp Import, claims []Claim, each func(mapping string, w *schemas.Write, at At) (reason string)) error
 }
 
 // Observer is told when an execution has ended. It may be called from several
 // goroutines and must not block.
 type Observer interface {
-	// ImportEnded reports a Finished or Failed execution; took runs from the
-	// start of its trigger to the poll that saw the end.
+	// ImportEnded reports a Failed execution, or a Finished one whose rows in error
+	// are dead letters by now; took runs from the start of its trigger to the poll
+	// that saw the end.
 	ImportEnded(imp Import, r Results, took time.Duration)
-	// RowsUnmatched reports rows in error whose records nobody can name.
+	// RowsUnmatched reports rows in error whose records nobody can name. Of which
+	// mapping of a bundle they are is not known.
 	RowsUnmatched(imp Import, rows int64)
 }

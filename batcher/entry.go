@@ -221,6 +221,14 @@ func (r *rows) appendLine(dst, entry []byte) []byte {
 	return append(dst, r.newline...)
 }
 
+// holds reports whether the files of op have the column.
+func (r *rows) holds(i int, op schemas.Op) bool {
+	if op == schemas.Delete {
+		return i == r.key
+	}
+	return !r.columns[i].left(op)
+}
+
 // appendHeader appends the first line of a file of op.
 func (r *rows) appendHeader(dst []byte, op schemas.Op) []byte {
 	if op == schemas.Delete {

@@ -10,7 +10,7 @@ import (
 type flight struct {
 	*line
 	generation *generation
-	known      *both // of the line, when the flight began: it may be another assignment's by now
+	known      []*both // of the members, when the flight began: they may be another assignment's by now
 	reins      reins
 	ended      chan struct{} // closed once nothing of it is on its way
 	hints      chan string
@@ -37,7 +37,7 @@ type reins struct{ stop, cut func() }
 
 func newFlight(l *line, g *generation, r reins) *flight {
 	return &flight{
-		line: l, generation: g, known: l.both, reins: r, ended: make(chan struct{}),
+		line: l, generation: g, known: l.known(), reins: r, ended: make(chan struct{}),
 		hints: make(chan string, 1), released: make(chan struct{}, 1),
 		now: ImportStatus{Step: Sealing, Since: time.Now()},
 	}
@@ -119,16 +119,18 @@ func (f *flight) life(ctx, send context.Context) error {
 			imp.Attempt++
 			continue
 		}
-		f.batcher.observer.ImportEnded(*imp, results, time.Since(begun))
+		took := time.Since(begun)
 		if results.Status == Failed {
+			f.batcher.observer.ImportEnded(*imp, results, took)
 			if err := f.failed(ctx, imp, results.Reason); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := f.reject(ctx, *imp, results); err != nil {
+		if err := f.reject(ctx, imp, results); err != nil {
 			return err
 		}
+		f.batcher.observer.ImportEnded(*imp, results, took)
 		if len(imports) == 1 {
 			// 6. Confirm: the offsets move and the ledger's entry goes, in one
 			// commit. A crash leaves a finished execution in the ledger: the next
@@ -158,7 +160,7 @@ func (f *flight) nothing() Import {
 	if f.from.Part > 0 {
 		return f.from
 	}
-	return Import{Mapping: f.Name, Table: f.Table, Fingerprint: f.Fingerprint}
+	return Import{Mapping: f.Name, Table: f.Table, Fingerprint: f.Fingerprint, Bundle: f.Bundle}
 }
 
 // enter notes the step for Status.

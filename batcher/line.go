@@ -9,38 +9,40 @@ import (
 	"github.com/feedsink/feedsink/batcher/contest"
 )
 
-// line is one mapping's way: the open generation that grows and the one before
-// it that is being imported.
+// line is the way of one mapping, or of the mappings of one bundle: the open
+// generation that grows and the one before it that is being imported.
 type line struct {
-	Mapping
+	Mapping           // of a bundle: its first one's, with what all of them load
+	name    string    // its files begin with: the mapping's, or the bundle's
+	members []*member // in the order of their loading
 	batcher *Batcher
 	log     *slog.Logger
 	parents []*line
 	wake    chan struct{} // the open generation got its first row or is complete
 
 	mu         sync.Mutex
-	rows       *rows    // encoding is guarded; writing lines only reads and is not
 	adopted    *Adopted // to be awaited before anything else goes out; nil: none
 	rebuilding *rebuild // goes out before open; nil: none
 	open       *generation
 	hurried    *generation // the open one, if a child waits for its rows
 	flight     *flight     // nil: none
-	both       *both       // what the other lane writes; of the present assignments
 }
 
 // generation is the rows that will go out together and the hold on their offsets.
 type generation struct {
-	*journal
-	opened  time.Time // when its first row came
-	byOwner map[Partition]Claim
-	claims  []Claim // in the order of their first record
-	last    Partition
-	holding Claim        // last's
-	fate    contest.Fate // of rows that writes of the other lane have dropped; guarded by line.mu
+	journals []*journal // of the line's members
+	opened   time.Time  // when its first row came
+	byOwner  map[Partition]Claim
+	claims   []Claim // in the order of their first record
+	last     Partition
+	newest   int64        // offset that was held last
+	holding  Claim        // last's
+	fate     contest.Fate // of rows that writes of the other lane have dropped; guarded by line.mu
 }
 
 func (l *line) complete(g *generation) bool {
-	return g.distinct >= l.Roll.Rows || g.bytes >= l.Roll.Bytes
+	rows, bytes := g.size()
+	return rows >= l.Roll.Rows || bytes >= l.Roll.Bytes
 }
 
 // run rolls and imports one generation after the other until ctx ends. send
@@ -81,8 +83,8 @@ func (l *line) roll(ctx context.Context, r reins) *flight {
 			return f
 		}
 		g, wait := l.due()
-		if g != nil && wait <= 0 && l.batcher.cfg.Gate != nil {
-			wait = min(l.batcher.cfg.Gate.Wait(l.Name, false), longestGateWait)
+		if g != nil && wait <= 0 {
+			wait = l.gated(false)
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -138,7 +140,7 @@ func (l *line) due() (*generation, time.Duration) {
 	switch g := l.open; {
 	case l.rebuilding != nil: // older rows first
 		return nil, 0
-	case g == nil || g.entries == 0:
+	case g == nil || g.entries() == 0:
 		return nil, 0
 	case l.complete(g), g == l.hurried:
 		return g, 0
@@ -156,7 +158,9 @@ func (l *line) detach(g *generation, r reins) *flight {
 	}
 	l.open = nil
 	l.flight = newFlight(l, g, r)
-	l.both.keys.Seal()
+	for _, m := range l.members {
+		m.both.keys.Seal()
+	}
 	return l.flight
 }
 
@@ -180,7 +184,9 @@ func (l *line) ground() *flight {
 		l.rebuilding = nil
 	}
 	l.adopted = nil
-	l.both = new(both) // its records are read again
+	for _, m := range l.members {
+		m.both = new(both) // its records are read again
+	}
 	if l.flight != nil {
 		l.flight.reins.stop()
 	}
@@ -197,12 +203,15 @@ func (l *line) forget(f *flight) {
 	}
 }
 
-func (l *line) status() MappingStatus {
+// status is what the line does, as each of its mappings shows it.
+func (m *member) status() MappingStatus {
+	l := m.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := MappingStatus{Mapping: l.Name, Kept: l.batcher.spool.kept(l.Name)}
-	if g := l.open; g != nil && g.entries > 0 {
-		s.Rows, s.Bytes, s.Opened, s.Age = g.distinct, g.bytes, g.opened, time.Since(g.opened)
+	s := MappingStatus{Mapping: m.Name, Bundle: l.Bundle, Kept: l.batcher.spool.kept(l.name)}
+	if g := l.open; g != nil && g.entries() > 0 {
+		j := g.journals[m.index]
+		s.Rows, s.Bytes, s.Opened, s.Age = j.distinct, j.bytes, g.opened, time.Since(g.opened)
 	}
 	if l.flight != nil {
 		now := l.flight.now

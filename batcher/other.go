@@ -2,7 +2,6 @@ package batcher
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -19,7 +18,7 @@ const lookEvery = time.Second
 // newest state.
 const maxFollowed = 100_000
 
-// both is what a line knows of keys that the other lane writes too. It is
+// both is what is known of a mapping's keys that the other lane writes too. It is
 // guarded by the line's lock.
 type both struct {
 	keys contest.Keys
@@ -36,29 +35,30 @@ type both struct {
 // Append it is called in the order of the log; its error is the disk's, and the
 // same call may be made again.
 func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int64) error {
-	l, ok := b.byName[mapping]
+	m, ok := b.byName[mapping]
 	if !ok {
 		return unknown(mapping)
 	}
-	if !l.Both || w.Key == "" {
+	if !m.Both || w.Key == "" {
 		return nil
 	}
+	l := m.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	suspect := offset < l.both.suspect[p]
+	suspect := offset < m.both.suspect[p]
 	e := contest.Effect{Confirmed: !suspect && b.cfg.Peer.Confirmed(p, offset)}
 	hash := xxhash.Sum64String(w.Key)
-	e.Flying = l.flight != nil && l.flight.generation.counter.has(hash) ||
-		l.adopted != nil && l.adopted.generation.counter.has(hash) ||
-		l.rebuilding != nil && l.rebuilding.counter.has(hash)
-	if end, ok := l.both.ends[p]; ok {
+	e.Flying = l.flight != nil && m.in(l.flight.generation, hash) ||
+		l.adopted != nil && m.in(l.adopted.generation, hash) ||
+		l.rebuilding != nil && m.in(l.rebuilding.generation, hash)
+	if end, ok := m.both.ends[p]; ok {
 		e.Late = offset >= end
 	}
-	if g := l.open; g != nil && g.counter.has(hash) {
-		if err := g.makeRoom(); err != nil {
-			return fmt.Errorf("spool of mapping %s: %w", l.Name, err)
+	if g := l.open; g != nil && m.in(g, hash) {
+		if err := m.makeRoom(g); err != nil {
+			return err
 		}
-		if l.overrules(g, &w) {
+		if m.overrules(g, &w) {
 			if w.Op != schemas.Patch {
 				e.Dropped = &g.fate
 			}
@@ -66,41 +66,42 @@ func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int
 			e.Overtaken = true
 		}
 	}
-	l.both.keys.Other(&w, contest.At{Partition: p, Offset: offset}, e)
+	m.both.keys.Other(&w, contest.At{Partition: p, Offset: offset}, e)
 	return nil
 }
 
 // overrules adds what the write does to the key's row in the open file: a delete
 // or an upsert drops it, a patch is merged into it. It reports false for a write
 // that the row must stay beside.
-func (l *line) overrules(g *generation, w *schemas.Write) bool {
-	start := len(g.memory)
+func (m *member) overrules(g *generation, w *schemas.Write) bool {
+	j := g.journals[m.index]
+	start := len(j.memory)
 	entry := *w
 	op := mergeRow
 	switch {
-	case w.Op == schemas.Delete, w.Op == schemas.Upsert && l.names(w):
+	case w.Op == schemas.Delete, w.Op == schemas.Upsert && m.names(w):
 		entry.Op, op = schemas.Delete, dropRows // an entry of the key alone
 	case w.Op != schemas.Patch:
 		return false
 	}
-	memory, err := l.rows.appendEntry(g.memory, &entry)
-	g.memory = memory
+	memory, err := m.rows.appendEntry(j.memory, &entry)
+	j.memory = memory
 	if err != nil {
 		return false // no row can say it
 	}
-	g.memory[start+entryOp] = byte(op)
+	j.memory[start+entryOp] = byte(op)
 	return true
 }
 
 // names reports whether an upsert leaves nothing of what a row could say: that of
 // a profile always (operation 1), that of a table record if it names all columns,
 // since the document does not say whether operation 4 keeps the others.
-func (l *line) names(w *schemas.Write) bool {
+func (m *member) names(w *schemas.Write) bool {
 	if !w.Table.Custom {
 		return true
 	}
-	for i := range l.rows.columns {
-		if i != l.rows.key && !l.rows.columns[i].find(w.Cells) {
+	for i := range m.rows.columns {
+		if i != m.rows.key && !m.rows.columns[i].find(w.Cells) {
 			return false
 		}
 	}
@@ -108,39 +109,40 @@ func (l *line) names(w *schemas.Write) bool {
 }
 
 // row tells the keys of a row, with the lock held.
-func (l *line) row(w *schemas.Write, p Partition, offset int64, where contest.Where) {
-	if l.Both {
-		l.both.keys.Row(w, contest.At{Partition: p, Offset: offset}, where)
+func (m *member) row(w *schemas.Write, p Partition, offset int64, where contest.Where) {
+	if m.Both {
+		m.both.keys.Row(w, contest.At{Partition: p, Offset: offset}, where)
 	}
 }
 
 // Covered tells of a row that is in an adopted import's file.
 func (b *Batcher) Covered(mapping string, w schemas.Write, p Partition, offset int64) {
-	l, ok := b.byName[mapping]
-	if !ok || !l.Both {
+	m, ok := b.byName[mapping]
+	if !ok || !m.Both {
 		return
 	}
+	l := m.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	hash := xxhash.Sum64String(w.Key)
 	switch {
 	case l.flight != nil:
-		l.flight.generation.counter.first(hash)
+		l.flight.generation.journals[m.index].counter.first(hash)
 	case l.adopted != nil:
-		l.adopted.generation.counter.first(hash)
+		l.adopted.generation.journals[m.index].counter.first(hash)
 	}
-	l.row(&w, p, offset, contest.Flying)
+	m.row(&w, p, offset, contest.Flying)
 }
 
 // Landed tells of a row that was confirmed before a restart.
 func (b *Batcher) Landed(mapping string, w schemas.Write, p Partition, offset int64) {
-	l, ok := b.byName[mapping]
-	if !ok || !l.Both {
+	m, ok := b.byName[mapping]
+	if !ok || !m.Both {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.row(&w, p, offset, contest.Landed)
+	m.line.mu.Lock()
+	defer m.line.mu.Unlock()
+	m.row(&w, p, offset, contest.Landed)
 }
 
 // follow keeps looking at the other lane's ledger while keys depend on it.
@@ -158,19 +160,19 @@ func (b *Batcher) follow(ctx context.Context) {
 			}
 			continue
 		}
-		for _, l := range b.lines {
-			l.mu.Lock()
-			l.letGo()
-			l.mu.Unlock()
+		for _, m := range b.byName {
+			m.line.mu.Lock()
+			m.letGo()
+			m.line.mu.Unlock()
 		}
 	}
 }
 
 func (b *Batcher) follows() bool {
-	for _, l := range b.lines {
-		l.mu.Lock()
-		n := l.both.keys.Len()
-		l.mu.Unlock()
+	for _, m := range b.byName {
+		m.line.mu.Lock()
+		n := m.both.keys.Len()
+		m.line.mu.Unlock()
 		if n > 0 {
 			return true
 		}
@@ -179,9 +181,9 @@ func (b *Batcher) follows() bool {
 }
 
 // letGo lets go of keys that nothing depends on any more.
-func (l *line) letGo() {
-	if l.Both && len(l.both.suspect) == 0 {
-		l.both.keys.Forget(l.confirmed)
+func (m *member) letGo() {
+	if m.Both && len(m.both.suspect) == 0 {
+		m.both.keys.Forget(m.line.confirmed)
 	}
 }
 
@@ -195,11 +197,11 @@ func (l *line) confirmed(at contest.At) bool {
 // only that ends it.
 func (b *Batcher) Ready() bool {
 	ready := !b.Full()
-	for _, l := range b.lines {
-		l.mu.Lock()
-		reads := l.both.settling || len(l.both.suspect) > 0
-		n := l.both.keys.Len()
-		l.mu.Unlock()
+	for _, m := range b.byName {
+		m.line.mu.Lock()
+		reads := m.both.settling || len(m.both.suspect) > 0
+		n := m.both.keys.Len()
+		m.line.mu.Unlock()
 		if reads {
 			return true
 		}
@@ -207,6 +209,9 @@ func (b *Batcher) Ready() bool {
 	}
 	return ready
 }
+
+// in reports whether the generation may hold a row of the mapping's key.
+func (m *member) in(g *generation, hash uint64) bool { return g.journals[m.index].counter.has(hash) }
 
 // has reports whether a key with the hash may have been counted.
 func (c keyCounter) has(hash uint64) bool {

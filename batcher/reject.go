@@ -10,7 +10,7 @@ import (
 // reject ends the rows that the service put in error: their records become dead
 // letters, before the import is confirmed. A crash in here repeats the letters of
 // this file; it loses none, since the ledger still has the import.
-func (f *flight) reject(ctx context.Context, imp Import, r Results) error {
+func (f *flight) reject(ctx context.Context, imp *Import, r Results) error {
 	log := f.log.With("file", imp.File, "execution", imp.Execution)
 	if r.InError == 0 {
 		log.Info("import finished", "read", r.Read, "inserted", r.Inserted, "updated", r.Updated, "deleted", r.Deleted)
@@ -21,12 +21,12 @@ func (f *flight) reject(ctx context.Context, imp Import, r Results) error {
 	if r.InError > 0 {
 		log.Warn("import finished with rows in error", "read", r.Read, "in_error", r.InError)
 	}
-	outputs, err := f.outputs(ctx, imp)
+	outputs, err := f.outputs(ctx, *imp)
 	if err != nil {
 		return err
 	}
 	if outputs == nil {
-		f.unmatched(imp, max(r.InError, 0), "by their number only")
+		f.unmatched(*imp, max(r.InError, 0), "by their number only")
 		return nil
 	}
 	keep := f.KeepResults
@@ -35,10 +35,12 @@ func (f *flight) reject(ctx context.Context, imp Import, r Results) error {
 		keep = keep || r.InError != 0
 		return nil // of a mapping that was changed all records are read again
 	}
-	f.enter(Burying, imp)
-	b := burial{flight: f, imp: imp, replay: replay{op: imp.Op, rows: map[string]*errorRow{}}}
+	f.enter(Burying, *imp)
+	b := burial{flight: f, imp: imp, of: f.loaded(imp), replay: replay{op: imp.Op, rows: map[rowKey]*errorRow{}}}
+	b.byMember = make([]int64, len(b.of))
 	defer b.close()
 	err = b.run(ctx, outputs)
+	imp.Members = b.shares()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -46,7 +48,7 @@ func (f *flight) reject(ctx context.Context, imp Import, r Results) error {
 		log.Error("rows in error are not all told by the output files, which are kept", "rows", b.rows, "in_error", r.InError, "err", err)
 		keep = true
 	}
-	f.unmatched(imp, max(r.InError, b.rows)-b.matched, "without a record")
+	f.unmatched(*imp, max(r.InError, b.rows)-b.matched, "without a record")
 	return nil
 }
 

@@ -20,17 +20,39 @@ func (a At) before(b At) bool {
 // of them came to which row, once to say so. Memory follows the number of
 // rows in error, not that of records.
 type replay struct {
-	op   schemas.Op // of the import
-	rows map[string]*errorRow
+	op       schemas.Op // of the import
+	rejected []*rejected
+	rows     map[rowKey]*errorRow
 }
 
-// errorRow is a row in error and what the writes of its key came to, in the order
-// of the log.
-type errorRow struct {
-	row    rowerror.Row
+// rowKey is a key of one mapping's table.
+type rowKey struct{ mapping, key string }
+
+// rejected is a row in error and what it may be a row of: where the output files
+// of a bundle do not tell its mapping, the records do that have its key.
+type rejected struct {
+	rowerror.Row
 	reason string
+	of     []*errorRow
+}
+
+// errorRow is a row in error as a row of one mapping, and what the writes of its
+// key came to, in the order of the log.
+type errorRow struct {
+	*rejected
+	member int // the mapping's place among those of the import
 	pieces []piece
 	found  bool
+}
+
+// found is the row whose records were found; nil: there are none.
+func (r *rejected) found() *errorRow {
+	for _, row := range r.of {
+		if row.found {
+			return row
+		}
+	}
+	return nil
 }
 
 // piece is a row that writes from one place on came to.
@@ -47,8 +69,8 @@ func (r *replay) reset() {
 }
 
 // trace takes one write, as fold does.
-func (r *replay) trace(w *schemas.Write, at At) {
-	row := r.rows[w.Key]
+func (r *replay) trace(mapping string, w *schemas.Write, at At) {
+	row := r.rows[rowKey{mapping, w.Key}]
 	if row == nil {
 		return
 	}
@@ -95,8 +117,8 @@ func (r *errorRow) of(op schemas.Op) int {
 // reason is why the write's record is a dead letter; "": it is none. Where the
 // rows came out in another way than the file says, which writes of the other lane
 // can make them, all records of the key are: none is lost.
-func (r *replay) reason(w *schemas.Write, at At) string {
-	row := r.rows[w.Key]
+func (r *replay) reason(mapping string, w *schemas.Write, at At) string {
+	row := r.rows[rowKey{mapping, w.Key}]
 	if row == nil || !row.found {
 		return ""
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/gzip"
@@ -22,25 +23,28 @@ const level = 2
 
 // sealedFile is a file that is complete on disk.
 type sealedFile struct {
-	op    schemas.Op
-	name  string
-	rows  int64
-	bytes int64 // on disk
+	op     schemas.Op
+	name   string
+	rows   int64
+	counts []int64 // rows, by member
+	bytes  int64   // on disk
 }
 
 // sealing writes the files of one generation.
 type sealing struct {
 	spool       *spool
-	rows        *rows
+	members     []*member
+	bundle      bool // a file is a ZIP with an entry of each member that loads its op
 	compression string
 	name        string        // of the generation
+	now         time.Time     // when the generation is sealed
 	files       []*fileWriter // by rank; nil where no row has it
 }
 
-// seal folds a journal into its files, in the order in which they are to be
-// loaded. It leaves the journal as it is, so that it can be repeated; what it
-// wrote before an error it removes.
-func (s *sealing) seal(ctx context.Context, j *journal) (done []sealedFile, err error) {
+// seal folds the members' journals into the files, in the order in which they are
+// to be loaded. It leaves the journals as they are, so that it can be repeated;
+// what it wrote before an error it removes.
+func (s *sealing) seal(ctx context.Context, journals []*journal) (done []sealedFile, err error) {
 	defer func() {
 		if err == nil {
 			return
@@ -53,24 +57,34 @@ func (s *sealing) seal(ctx context.Context, j *journal) (done []sealedFile, err 
 		}
 		done = nil
 	}()
-	if err := s.write(ctx, j); err != nil {
-		return nil, err
+	for i, j := range journals {
+		if err := s.write(ctx, i, j); err != nil {
+			return nil, err
+		}
 	}
 	for rank, w := range s.files {
 		if w == nil {
 			continue
+		}
+		if err := s.turn(w, len(s.members)-1); err != nil {
+			return done, err
 		}
 		s.files[rank] = nil
 		bytes, err := w.finish(s.spool)
 		if err != nil {
 			return done, err
 		}
-		done = append(done, sealedFile{op: w.op, name: w.name, rows: w.rows, bytes: bytes})
+		file := sealedFile{op: w.op, name: w.name, counts: w.counts, bytes: bytes}
+		for _, n := range w.counts {
+			file.rows += n
+		}
+		done = append(done, file)
 	}
 	return done, nil
 }
 
-func (s *sealing) write(ctx context.Context, j *journal) (err error) {
+// write writes the rows of one member.
+func (s *sealing) write(ctx context.Context, member int, j *journal) (err error) {
 	if j.file != nil {
 		if err := j.flush(); err != nil {
 			return err
@@ -87,12 +101,12 @@ func (s *sealing) write(ctx context.Context, j *journal) (err error) {
 			return err
 		}
 		if err := f.each(func(rank int, entry []byte) error {
-			w, err := s.file(rank)
+			w, err := s.file(rank, member)
 			if err != nil {
 				return err
 			}
-			line = s.rows.appendLine(line[:0], entry)
-			w.rows++
+			line = s.members[member].rows.appendLine(line[:0], entry)
+			w.counts[member]++
 			_, err = w.lines.Write(line)
 			return err
 		}); err != nil {
@@ -102,17 +116,19 @@ func (s *sealing) write(ctx context.Context, j *journal) (err error) {
 	return nil
 }
 
-// file is the writer of a rank; the first row of a rank opens it.
-func (s *sealing) file(rank int) (*fileWriter, error) {
+// file is the writer of a rank, at the turn of a member; the first row of a rank
+// opens it.
+func (s *sealing) file(rank, member int) (*fileWriter, error) {
 	if rank < len(s.files) && s.files[rank] != nil {
-		return s.files[rank], nil
+		w := s.files[rank]
+		return w, s.turn(w, member)
 	}
 	op := rankOp(uint16(rank))
 	name := s.name + "." + op.String()
 	if round := rank / len(order); round > 0 {
 		name += strconv.Itoa(round + 1)
 	}
-	w, err := newFileWriter(s.spool, op, name+".csv", s.compression)
+	w, err := s.open(op, name+".csv")
 	if err != nil {
 		return nil, err
 	}
@@ -120,29 +136,60 @@ func (s *sealing) file(rank int) (*fileWriter, error) {
 		s.files = append(s.files, nil)
 	}
 	s.files[rank] = w
-	_, err = w.lines.Write(s.rows.appendHeader(nil, op))
-	return w, err
+	return w, s.turn(w, member)
+}
+
+// turn begins the parts of the members up to one of them, each with its header. In
+// a ZIP a part is an entry, and one without rows is there all the same: the
+// interface wants the names in it to match the patterns of the definition, and
+// does not say that any of them may be missing.
+func (s *sealing) turn(w *fileWriter, to int) error {
+	for ; w.begun <= to; w.begun++ {
+		m := s.members[w.begun]
+		if _, has := m.Loads[w.op]; !has {
+			continue
+		}
+		if w.archive != nil {
+			if err := w.lines.Flush(); err != nil {
+				return err
+			}
+			entry, err := w.archive.Create(m.entryName(s.now))
+			if err != nil {
+				return err
+			}
+			w.lines.Reset(entry)
+		}
+		if _, err := w.lines.Write(m.rows.appendHeader(nil, w.op)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fileWriter is lines → compression → disk.
 type fileWriter struct {
-	op    schemas.Op
-	name  string
-	rows  int64
-	disk  *os.File
-	lines *bufio.Writer
-	close []func() error // what has to be flushed before the file is synced, in order
+	op      schemas.Op
+	name    string
+	begun   int         // members whose part was begun
+	counts  []int64     // rows, by member
+	archive *zip.Writer // of a bundle; nil: one file
+	disk    *os.File
+	lines   *bufio.Writer
+	close   []func() error // what has to be flushed before the file is synced, in order
 }
 
-func newFileWriter(s *spool, op schemas.Op, csvName, compression string) (*fileWriter, error) {
-	w := &fileWriter{op: op, name: csvName + extension(compression)}
+// open begins a file; csvName is its name before compression.
+func (s *sealing) open(op schemas.Op, csvName string) (*fileWriter, error) {
+	w := &fileWriter{op: op, name: csvName + extension(s.compression), counts: make([]int64, len(s.members))}
 	var err error
-	if w.disk, err = s.create(w.name + partSuffix); err != nil {
+	if w.disk, err = s.spool.create(w.name + partSuffix); err != nil {
 		return nil, err
 	}
 	buffered := bufio.NewWriterSize(w.disk, 1<<16)
-	compressed, err := compressor(buffered, csvName, compression, &w.close)
-	if err != nil {
+	var compressed io.Writer
+	if s.bundle {
+		w.archive = newArchive(buffered, &w.close)
+	} else if compressed, err = compressor(buffered, csvName, s.compression, &w.close); err != nil {
 		w.abandon()
 		return nil, err
 	}
@@ -174,10 +221,7 @@ func compressor(w io.Writer, csvName, compression string, closers *[]func() erro
 	case "":
 		return w, nil
 	case ".zip":
-		z := zip.NewWriter(w)
-		z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, level) })
-		*closers = append(*closers, z.Close)
-		return z.Create(csvName)
+		return newArchive(w, closers).Create(csvName)
 	}
 	z, err := gzip.NewWriterLevel(w, level)
 	if err != nil {
@@ -185,6 +229,13 @@ func compressor(w io.Writer, csvName, compression string, closers *[]func() erro
 	}
 	*closers = append(*closers, z.Close)
 	return z, nil
+}
+
+func newArchive(w io.Writer, closers *[]func() error) *zip.Writer {
+	z := zip.NewWriter(w)
+	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, level) })
+	*closers = append(*closers, z.Close)
+	return z
 }
 
 // finish seals the file on disk. Whatever it returns, the temporary file is gone.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -33,8 +34,8 @@ func sealed(t testing.TB, m Mapping, segment int, writes []schemas.Write) (*spoo
 	for i := range writes {
 		addTo(t, j, r, &writes[i])
 	}
-	sealing := sealing{spool: s, rows: r, compression: m.CSV.Compression, name: "customers"}
-	files, err := sealing.seal(t.Context(), j)
+	sealing := sealing{spool: s, members: []*member{{Mapping: m, rows: r}}, compression: m.CSV.Compression, name: "customers"}
+	files, err := sealing.seal(t.Context(), []*journal{j})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func TestSegmentsOnDiskYieldTheSameRows(t *testing.T) {
 	sm, memory := sealed(t, testMapping(), segmentSize, writes)
 	sd, disk := sealed(t, testMapping(), 1000, writes)
 	_, again := sealed(t, testMapping(), 1000, writes)
-	if len(memory) != len(disk) || !slices.Equal(disk, again) {
+	if len(memory) != len(disk) || !reflect.DeepEqual(disk, again) {
 		t.Fatalf("files: in memory %+v, on disk %+v, again %+v, want the same", memory, disk, again)
 	}
 	for i := range memory {
@@ -185,8 +186,8 @@ func TestSealLeavesNothingWhenItIsStopped(t *testing.T) {
 	addTo(t, j, r, &w)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	sealing := sealing{spool: s, rows: r, name: "customers"}
-	if files, err := sealing.seal(ctx, j); err == nil {
+	sealing := sealing{spool: s, members: []*member{{Mapping: testMapping(), rows: r}}, name: "customers"}
+	if files, err := sealing.seal(ctx, []*journal{j}); err == nil {
 		t.Errorf("seal: got %v, want an error", files)
 	}
 	entries, err := os.ReadDir(s.dir)

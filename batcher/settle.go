@@ -3,6 +3,7 @@ package batcher
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,7 +24,7 @@ const (
 // contend finds, at the last moment before the file is sent, the keys whose
 // older writes by the other lane may land after it.
 func (f *flight) contend(ctx context.Context) error {
-	if !f.Both {
+	if !f.anyBoth() {
 		return nil
 	}
 	if err := f.patiently(ctx, "look at the other lane's ledger", f.batcher.cfg.Peer.Look); err != nil {
@@ -31,9 +32,23 @@ func (f *flight) contend(ctx context.Context) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.known.keys.Send(f.confirmed)
-	f.letGo()
+	for i, m := range f.members {
+		f.known[i].keys.Send(f.confirmed)
+		m.letGo()
+	}
 	return nil
+}
+
+// anyBoth reports whether the other lane writes to any of the line's tables.
+func (l *line) anyBoth() bool {
+	return slices.ContainsFunc(l.members, func(m *member) bool { return m.Both })
+}
+
+// settling is what settles the keys of one of the flight's mappings.
+type settling struct {
+	*flight
+	member *member
+	known  *both // of the member, when the flight began
 }
 
 // settle ends an import whose files have landed: where the other lane wrote keys
@@ -43,8 +58,11 @@ func (f *flight) contend(ctx context.Context) error {
 //
 // The newest state is known only once the log was read to its end as it stood
 // when the service had answered: what came later lands later.
+//
+// The mappings of a bundle are settled one after the other: what the other lane
+// writes meanwhile lands behind the files of all of them.
 func (f *flight) settle(ctx, send context.Context, imp Import) error {
-	if !f.Both {
+	if !f.anyBoth() {
 		return nil
 	}
 	f.batcher.spool.remove(imp.File) // the log may have to be read on although the spool is full
@@ -54,6 +72,18 @@ func (f *flight) settle(ctx, send context.Context, imp Import) error {
 			return err
 		}
 	}
+	for i, m := range f.members {
+		if m.Both {
+			s := settling{flight: f, member: m, known: f.known[i]}
+			if err := s.run(ctx, imp); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *settling) run(ctx context.Context, imp Import) error {
 	f.setSettling(true)
 	defer f.setSettling(false)
 	f.mu.Lock()
@@ -69,7 +99,7 @@ func (f *flight) settle(ctx, send context.Context, imp Import) error {
 		f.mu.Lock()
 		settled := f.known.keys.Settle()
 		next := f.known.keys.Next(f.confirmed)
-		f.letGo()
+		f.member.letGo()
 		f.mu.Unlock()
 		switch {
 		case settled:
@@ -87,17 +117,17 @@ func (f *flight) settle(ctx, send context.Context, imp Import) error {
 	}
 }
 
-func (f *flight) setSettling(on bool) {
+func (f *settling) setSettling(on bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.known.settling, f.known.ends = on, nil
 }
 
 // readOn waits until the log was read to its end as of now.
-func (f *flight) readOn(ctx context.Context) error {
+func (f *settling) readOn(ctx context.Context) error {
 	var ends map[Partition]int64
 	if err := f.patiently(ctx, "find the ends of the log", func(ctx context.Context) (err error) {
-		ends, err = f.batcher.cfg.Peer.Ends(ctx, f.Name)
+		ends, err = f.batcher.cfg.Peer.Ends(ctx, f.member.Name)
 		return err
 	}); err != nil {
 		return err
@@ -117,7 +147,7 @@ func (f *flight) readOn(ctx context.Context) error {
 }
 
 // sendNewest sends keys' newest states, and returns once all are answered.
-func (f *flight) sendNewest(ctx context.Context, all []contest.Newest) error {
+func (f *settling) sendNewest(ctx context.Context, all []contest.Newest) error {
 	var calls sync.WaitGroup
 	work := make(chan contest.Newest)
 	for range min(settlers, len(all)) {
@@ -137,8 +167,8 @@ func (f *flight) sendNewest(ctx context.Context, all []contest.Newest) error {
 
 // sendOne sends a key's newest state by calls. What calls cannot say becomes a
 // row of the next file, which then shares the fate of that file.
-func (f *flight) sendOne(ctx context.Context, n contest.Newest) {
-	err := f.batcher.cfg.Peer.Apply(ctx, f.Name, n.Writes)
+func (f *settling) sendOne(ctx context.Context, n contest.Newest) {
+	err := f.batcher.cfg.Peer.Apply(ctx, f.member.Name, n.Writes)
 	if ctx.Err() != nil {
 		return
 	}
@@ -159,9 +189,9 @@ func (f *flight) sendOne(ctx context.Context, n contest.Newest) {
 // rowsAgain puts a key's newest state into the open file. Its offset is held
 // there before this import lets go of it. It reports false if the state is not
 // the newest any more, or the flight has ended.
-func (f *flight) rowsAgain(ctx context.Context, n contest.Newest) (current bool, err error) {
+func (f *settling) rowsAgain(ctx context.Context, n contest.Newest) (current bool, err error) {
 	for try := 0; ; try++ {
-		current, err = f.appendAgain(f.known, n)
+		current, err = f.member.appendAgain(f.known, n)
 		if _, invalid := errors.AsType[*schemas.ValueError](err); err == nil || invalid {
 			return current, err
 		}

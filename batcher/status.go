@@ -8,6 +8,7 @@ import (
 // MappingStatus is what a mapping's batch lane is doing.
 type MappingStatus struct {
 	Mapping string        `json:"-"`
+	Bundle  string        `json:"bundle,omitempty"` // whose import it shares
 	Rows    int64         `json:"rows"`             // distinct keys in the open file, within about 3 %
 	Bytes   int64         `json:"bytes"`            // their uncompressed rows
 	Opened  time.Time     `json:"opened,omitzero"`  // when the open file got its first row
@@ -46,9 +47,11 @@ const (
 
 // Status lists the mappings in the order of the configuration.
 func (b *Batcher) Status() []MappingStatus {
-	all := make([]MappingStatus, len(b.lines))
-	for i, l := range b.lines {
-		all[i] = l.status()
+	var all []MappingStatus
+	for _, l := range b.lines {
+		for _, m := range l.members {
+			all = append(all, m.status())
+		}
 	}
 	return all
 }
@@ -56,10 +59,11 @@ func (b *Batcher) Status() []MappingStatus {
 // Halted reports whether the mapping waits for Release, and why. While it does,
 // its partitions should be paused: nothing that is appended goes out.
 func (b *Batcher) Halted(mapping string) (reason string, halted bool) {
-	l, ok := b.byName[mapping]
+	m, ok := b.byName[mapping]
 	if !ok {
 		return "", false
 	}
+	l := m.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.flight == nil {

@@ -16,10 +16,10 @@ const noSlotWait = 15 * time.Minute
 
 // seal writes the generation's files, again and again while the disk refuses.
 func (f *flight) seal(ctx context.Context) ([]Import, error) {
-	name := f.batcher.chance.name(f.Name)
+	name := f.batcher.chance.name(f.name)
 	for n := 0; ; n++ {
-		s := sealing{spool: f.batcher.spool, rows: f.rows, compression: f.CSV.Compression, name: name}
-		files, err := s.seal(ctx, f.generation.journal)
+		s := sealing{spool: f.batcher.spool, members: f.members, bundle: f.Bundle != "", compression: f.CSV.Compression, name: name, now: time.Now()}
+		files, err := s.seal(ctx, f.generation.journals)
 		if err == nil {
 			f.files = files
 			break
@@ -38,6 +38,7 @@ func (f *flight) seal(ctx context.Context) ([]Import, error) {
 		load := f.Loads[file.op]
 		imports[i] = Import{
 			Mapping: f.Name, Table: f.Table, Fingerprint: f.Fingerprint,
+			Bundle: f.Bundle, Members: f.share(file.op, file.counts),
 			Part: i + 1, Parts: len(f.files),
 			Op: file.op, Mode: load.Mode, ETL: load.ETL,
 			File: file.name, Rows: file.rows, Bytes: file.bytes, Attempt: 1,
@@ -48,10 +49,10 @@ func (f *flight) seal(ctx context.Context) ([]Import, error) {
 
 // intend waits for the gate and commits the intent.
 func (f *flight) intend(ctx, send context.Context, imp *Import) error {
-	if gate := f.batcher.cfg.Gate; gate != nil && (f.from.Part > 0 || imp.Part > 1 || imp.Attempt > 1 || f.refusals > 0) {
-		for wait := gate.Wait(f.Name, true); wait > 0; wait = gate.Wait(f.Name, true) {
+	if f.from.Part > 0 || imp.Part > 1 || imp.Attempt > 1 || f.refusals > 0 {
+		for wait := f.gated(true); wait > 0; wait = f.gated(true) {
 			f.enter(Waiting, *imp)
-			if err := pause(ctx, min(wait, longestGateWait)); err != nil {
+			if err := pause(ctx, wait); err != nil {
 				return err
 			}
 		}
@@ -106,9 +107,7 @@ func (f *flight) refused(ctx context.Context, imp *Import, err error) error {
 	failure, classified := errors.AsType[Failure](err)
 	if classified && failure.NoSlot() {
 		wait := max(failure.RetryAfter(), noSlotWait)
-		if gate := f.batcher.cfg.Gate; gate != nil {
-			gate.Refused(f.Name)
-		}
+		f.exhausted()
 		log.Warn("trigger import: the table's imports of the day are used up; the file waits", "wait", wait)
 		f.enter(Waiting, *imp)
 		return pause(ctx, wait)

@@ -248,13 +248,13 @@ func (w *world) ImportEnded(imp Import, r Results, _ time.Duration) {
 	w.ended = append(w.ended, ended{imp, r})
 }
 
-func (w *world) Again(_ context.Context, imp Import, _ []Claim, each func(w *schemas.Write, at At) string) error {
+func (w *world) Again(_ context.Context, imp Import, _ []Claim, each func(mapping string, w *schemas.Write, at At) string) error {
 	w.mu.Lock()
 	err := w.unread
 	w.unread = nil
 	w.mu.Unlock()
 	for i := range w.log {
-		if reason := each(&w.log[i], At{0, int64(100 + i)}); reason != "" {
+		if reason := each("customers", &w.log[i], At{0, int64(100 + i)}); reason != "" {
 			w.say("bury %d of %s: %s", 100+i, imp.Execution, reason)
 		}
 	}

@@ -1,36 +1,47 @@
 package connector
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // assigned takes over the imports that former owners of the partitions began.
 // All partitions of a table come together, so that what the ledgers say of one
 // import is seen whole.
 func (f *filing) assigned(ps []*source.Partition) {
-	imports := map[*router.Compiled]*batcher.Adopted{}
+	imports := map[string]*batcher.Adopted{} // by the table that the ledger knows them by
 	for _, p := range ps {
 		for _, a := range p.Adopted() {
-			m := f.mappingOf(a.Table)
-			if m == nil {
+			if f.mappingOf(a.Table) == nil {
 				f.lane.log.Warn("an import was begun for a table that no mapping writes to any more; it is not awaited",
 					"table", a.Table, "file", a.File, "execution", a.Execution)
 				a.Abandon()
 				continue
 			}
-			if imports[m] == nil {
-				imports[m] = &batcher.Adopted{UpTo: map[batcher.Partition]int64{}}
+			if imports[a.Table] == nil {
+				imports[a.Table] = &batcher.Adopted{UpTo: map[batcher.Partition]int64{}}
 			}
-			gather(imports[m], p, a)
+			gather(imports[a.Table], p, a)
 		}
 	}
-	for m, a := range imports {
+	awaited := map[string]bool{}
+	for _, table := range slices.Sorted(maps.Keys(imports)) {
+		m, a := f.mappingOf(table), imports[table]
+		// Where mappings were joined to a bundle while each had an import on its
+		// way, one is awaited after the other: each has all records read again.
+		if awaited[ledgerTable(m)] {
+			continue
+		}
+		awaited[ledgerTable(m)] = true
 		// With other routes nobody can tell which records the file held: it is
 		// awaited, to keep the order, and then all of them are read again.
-		if a.Fingerprint != m.Fingerprint {
+		if a.Fingerprint != m.FileFingerprint() {
 			f.lane.log.Warn("the mapping was changed while an import was on its way; its records will be read again and routed anew",
 				"mapping", m.Name, "file", a.File, "execution", a.Execution)
 			a.Changed = true
@@ -53,7 +64,7 @@ func gather(to *batcher.Adopted, p *source.Partition, a source.Adopted) {
 	refused := a.State == ack.Refused
 	to.Rebuild, to.Settling = refused || a.State == ack.Rebuild, a.State == ack.Settling
 	to.Import = batcher.Import{
-		Fingerprint: a.Fingerprint, Part: a.Part, Parts: a.Parts, Mode: a.Mode,
+		Table: schemas.Table{Name: a.Table}, Fingerprint: a.Fingerprint, Part: a.Part, Parts: a.Parts, Mode: a.Mode,
 		File: a.File, Attempt: a.Attempt, Execution: a.Execution, Refused: refused,
 	}
 }

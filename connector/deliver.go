@@ -66,6 +66,7 @@ type filing struct {
 	blocked time.Time         // the disk refused a row; no record is taken before
 	shared  map[string]bool   // topics of which all records must be seen
 	halted  map[string]string // by mapping: why its partitions are halted
+	tables  map[string]string // by mapping: the table that the ledger knows its imports by
 }
 
 // diskPause is how long the lane waits after the spool could not be written.
@@ -89,7 +90,7 @@ func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects 
 	rows := 0
 	for i := range writes {
 		w := &writes[i]
-		if p.Covered(w.Write.Table.Name, r.Offset) {
+		if p.Covered(f.tables[w.Mapping.Name], r.Offset) {
 			f.files.Covered(w.Mapping.Name, w.Write, assignment{p}, r.Offset)
 			rows++
 			continue // in a file that is on its way already
@@ -131,7 +132,10 @@ func (f *filing) release(ctx context.Context, ps []*source.Partition) {
 	var leaving []string
 	var left []*source.Partition
 	for _, m := range f.lane.router.Mappings() {
-		reads := func(p *source.Partition) bool { return slices.Contains(m.Config.Topics, p.Topic) }
+		together := append(m.Bundle(), m)
+		reads := func(p *source.Partition) bool {
+			return slices.ContainsFunc(together, func(m *router.Compiled) bool { return slices.Contains(m.Config.Topics, p.Topic) })
+		}
 		if _, batch := m.Lanes(); !batch || !slices.ContainsFunc(ps, reads) {
 			continue
 		}

@@ -88,13 +88,24 @@ func (l ledger) Commit(ctx context.Context, imp batcher.Import, claims []batcher
 		state = ack.Refused
 	case imp.Execution != "":
 		state = ack.Running
-		l.pacing.answered(imp.Mapping)
+		for _, load := range imp.Loads() {
+			l.pacing.answered(load.Mapping)
+		}
 	}
-	return l.lane.source.RecordImport(ctx, entry(imp, state), l.pacing.tables[imp.Mapping].home, own(claims))
+	return l.lane.source.RecordImport(ctx, entry(imp, state), l.homes(imp), own(claims))
+}
+
+// homes are where the imports of the tables are counted that imp loads.
+func (l ledger) homes(imp batcher.Import) (homes []source.Home) {
+	for _, load := range imp.Loads() {
+		t := l.pacing.tables[load.Mapping]
+		homes = append(homes, source.Home{Topic: t.home, Table: t.table})
+	}
+	return homes
 }
 
 func (l ledger) Settle(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
-	return l.lane.source.RecordImport(ctx, entry(imp, ack.Settling), l.pacing.tables[imp.Mapping].home, own(claims))
+	return l.lane.source.RecordImport(ctx, entry(imp, ack.Settling), l.homes(imp), own(claims))
 }
 
 func (l ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {

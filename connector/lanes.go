@@ -76,7 +76,7 @@ func (s *Sink) openLanes() error {
 			if err := s.openFiles(l); err != nil {
 				return err
 			}
-			l.delivery = &filing{lane: l, files: s.files, shared: shared(s.router.Mappings()), halted: map[string]string{}}
+			l.delivery = &filing{lane: l, files: s.files, shared: shared(s.router.Mappings()), halted: map[string]string{}, tables: ledgerTables(s.router.Mappings())}
 		}
 		var err error
 		if l.source, err = source.New(cfg, l); err != nil {
@@ -129,15 +129,14 @@ func (s *Sink) openFiles(l *lane) error {
 		s.peer.calls = s.settler
 	}
 	var mappings []batcher.Mapping
-	for _, m := range s.router.Mappings() {
-		if _, batch := m.Lanes(); !batch {
-			continue
-		}
+	for _, m := range filed(s.router.Mappings()) {
 		zone, err := time.LoadLocation(m.Config.Imports.Timezone)
 		if err != nil {
 			return fmt.Errorf("mapping %s: imports.timezone: %w", m.Name, err)
 		}
-		mappings = append(mappings, batchMapping(m))
+		mapping := batchMapping(m)
+		mapping.Zone = zone
+		mappings = append(mappings, mapping)
 		for _, load := range mappings[len(mappings)-1].Loads {
 			zones[load.ETL] = zone
 		}
@@ -179,7 +178,7 @@ func batchMapping(m *router.Compiled) batcher.Mapping {
 		key.Section = schemas.Properties
 	}
 	out := batcher.Mapping{
-		Name: m.Name, Table: m.Table, Fingerprint: m.Fingerprint,
+		Name: m.Name, Table: m.Table, Fingerprint: m.FileFingerprint(),
 		Key:         key,
 		CSV:         batcher.CSV(im.CSV),
 		Roll:        batcher.Roll{Rows: im.Roll.Rows, Bytes: int64(im.Roll.Bytes), Age: im.Roll.Age},
@@ -188,6 +187,8 @@ func batchMapping(m *router.Compiled) batcher.Mapping {
 		After:       m.Config.After,
 		Both:        both(m),
 		Loads:       map[schemas.Op]batcher.Load{},
+		Bundle:      m.Config.Bundle,
+		Entry:       m.EntryName(),
 	}
 	for _, c := range m.Columns {
 		out.Columns = append(out.Columns, batcher.Column(c))
@@ -225,12 +226,18 @@ func (o observer) BreakerTurned(to immediate.BreakerState, cause error) {
 }
 
 func (o observer) ImportEnded(imp batcher.Import, r batcher.Results, took time.Duration) {
-	o.s.metrics.imports.WithLabelValues(imp.Mapping, imp.Mode, string(r.Status)).Inc()
-	o.s.metrics.importTime.WithLabelValues(imp.Mapping).Observe(took.Seconds())
-	o.s.lately.imported(imp, r, took)
-	if r.Status == batcher.Finished {
-		o.s.metrics.writes.WithLabelValues(imp.Mapping, schemas.Batch.String(), imp.Op.String(), "applied").Add(float64(max(imp.Rows-max(r.InError, 0), 0)))
-		o.s.metrics.writes.WithLabelValues(imp.Mapping, schemas.Batch.String(), imp.Op.String(), "rejected").Add(float64(max(r.InError, 0)))
+	for _, load := range imp.Loads() {
+		if imp.Members == nil { // of a bundle the counters are of all together
+			load.InError = r.InError
+		}
+		o.s.metrics.imports.WithLabelValues(load.Mapping, imp.Mode, string(r.Status)).Inc()
+		o.s.metrics.importTime.WithLabelValues(load.Mapping).Observe(took.Seconds())
+		o.s.lately.imported(imp, load, string(r.Status), took)
+		if r.Status == batcher.Finished {
+			lane, op, rejected := schemas.Batch.String(), imp.Op.String(), max(load.InError, 0)
+			o.s.metrics.writes.WithLabelValues(load.Mapping, lane, op, "applied").Add(float64(max(load.Rows-rejected, 0)))
+			o.s.metrics.writes.WithLabelValues(load.Mapping, lane, op, "rejected").Add(float64(rejected))
+		}
 	}
 }
 

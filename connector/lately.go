@@ -76,16 +76,16 @@ func (l *lately) buried(r *deadletter.Record, why deadletter.Letter) {
 	d.Latest = d.Latest[:min(len(d.Latest), lettersKept)]
 }
 
-// imported notes the result of an execution.
-func (l *lately) imported(imp batcher.Import, r batcher.Results, took time.Duration) {
+// imported notes the result of an execution for one of the mappings that it loads.
+func (l *lately) imported(imp batcher.Import, load batcher.Member, status string, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	list := append(l.imports[imp.Mapping], EndedImport{
-		File: imp.File, Mode: imp.Mode, Execution: imp.Execution, Status: string(r.Status),
-		Rows: imp.Rows, InError: r.InError, Began: now.Add(-took), Ended: now,
+	list := append(l.imports[load.Mapping], EndedImport{
+		File: imp.File, Mode: imp.Mode, Execution: imp.Execution, Status: status,
+		Rows: load.Rows, InError: load.InError, Began: now.Add(-took), Ended: now,
 	})
-	l.imports[imp.Mapping] = slices.Delete(list, 0, max(len(list)-importsKept, 0))
+	l.imports[load.Mapping] = slices.Delete(list, 0, max(len(list)-importsKept, 0))
 }
 
 // deadLetters lists the kinds that there were, the most frequent first.

@@ -33,7 +33,7 @@ func TestLatelyForgetsTheOldestImports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLately()
 		for range importsKept + 3 {
-			l.imported(batcher.Import{Mapping: "customers", Rows: 5}, batcher.Results{Status: batcher.Finished, InError: 1}, time.Minute)
+			l.imported(batcher.Import{}, batcher.Member{Mapping: "customers", Rows: 5, InError: 1}, "FINISHED", time.Minute)
 			time.Sleep(time.Hour)
 		}
 		all := l.importsSince("customers", time.Time{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/deadletter"
@@ -20,7 +21,7 @@ type records struct {
 }
 
 // Again implements batcher.Records.
-func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher.Claim, each func(w *schemas.Write, at batcher.At) string) error {
+func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher.Claim, each func(mapping string, w *schemas.Write, at batcher.At) string) error {
 	held := own(claims)
 	stretches := source.Stretches(held)
 	behind := make([]*source.Claim, len(stretches)) // a claim of each stretch's partition
@@ -48,10 +49,10 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 		reading.routed = r.lane.router.Route(reading.routed[:0], decoded)
 		for j := range reading.routed {
 			routed := &reading.routed[j]
-			if routed.Mapping.Name != imp.Mapping || routed.Lane != schemas.Batch || routed.Err != nil {
+			if !loads(&imp, routed.Mapping.Name) || routed.Lane != schemas.Batch || routed.Err != nil {
 				continue
 			}
-			if reason := each(&routed.Write, batcher.At{Partition: i, Offset: record.Offset}); reason != "" {
+			if reason := each(routed.Mapping.Name, &routed.Write, batcher.At{Partition: i, Offset: record.Offset}); reason != "" {
 				r.bury(&letters, behind[i], record, routed.Mapping, imp, reason)
 			}
 		}
@@ -61,6 +62,11 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 		return err
 	}
 	return letters.wait(ctx)
+}
+
+// loads reports whether the import is one of the mapping's rows.
+func loads(imp *batcher.Import, mapping string) bool {
+	return slices.ContainsFunc(imp.Loads(), func(m batcher.Member) bool { return m.Mapping == mapping })
 }
 
 // bury sends the record behind a row in error to the dead-letter topic. Without

@@ -86,9 +86,6 @@ func (s *scope) formats() {
 	s.choice("format", s.m.Format, "json", "avro", "json-schema", "protobuf")
 	s.choice("envelope", s.m.Envelope, "none", debezium)
 	s.choice("kafkaKey", s.m.KafkaKey, "text", "json", "avro")
-	if s.m.Bundle != "" {
-		s.problem("bundle", "leave it out; `after` has parents loaded first, each mapping by files of its own", "multi-file imports are not supported by this version")
-	}
 }
 
 // choice checks a word, which may be missing, against those that there are.

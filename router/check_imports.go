@@ -29,7 +29,9 @@ func (s *scope) imports() {
 	s.columns()
 	s.csv()
 	s.roll()
-	s.fitting()
+	if s.m.Bundle == "" {
+		s.fitting() // that of a bundle's ETL is for all of its mappings
+	}
 	if imports.SlotsPerDay < 1 {
 		s.problem("imports.slotsPerDay", "", "%d: at least 1", imports.SlotsPerDay)
 	}

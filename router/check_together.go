@@ -8,7 +8,7 @@ import (
 )
 
 // together checks what no mapping can know for itself.
-func (ch *checker) together() {
+func (ch *checker) together(compiled []*Compiled) {
 	names := make(map[string]int)
 	tables := make(map[schemas.Table]int)
 	topics := make(map[string]int)
@@ -26,6 +26,7 @@ func (ch *checker) together() {
 	for i := range ch.mappings {
 		(&scope{checker: ch, index: i, m: &ch.mappings[i]}).parents(names)
 	}
+	ch.bundles(compiled)
 }
 
 // Order, slots and compaction belong to a table, so one mapping feeds it.

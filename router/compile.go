@@ -62,6 +62,7 @@ type Compiled struct {
 	op               *operation            // nil: the event or the envelope says it
 	types            map[string]*converter // by the name of an attribute or property
 	guards           [schemas.Delete + 1][]guard
+	bundle           []*Compiled // parents first; nil: the mapping's files go by themselves
 	routes           []route
 	reads            []readPath // what the conditions of routes look at
 	evaluations      sync.Pool
@@ -111,7 +112,7 @@ func Compile(ms []Mapping) (*Router, []Problem) {
 	for i := range ms {
 		r.add(ch.mapping(i))
 	}
-	ch.together()
+	ch.together(r.mappings)
 	if len(ch.problems) > 0 {
 		sort.SliceStable(ch.problems, func(i, j int) bool {
 			return mappingOf(ch.problems[i].Path) < mappingOf(ch.problems[j].Path)

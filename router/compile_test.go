@@ -25,7 +25,7 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		{"format", func(m *router.Mapping) { m.Format = "jsno" }, `format: unknown value "jsno"; hint: did you mean "json"?`},
 		{
 			"bundle", func(m *router.Mapping) { m.Bundle = "crm" },
-			"bundle: multi-file imports are not supported by this version; hint: leave it out; `after` has parents loaded first, each mapping by files of its own",
+			`bundle: no other mapping is in the bundle "crm"; hint: leave it out, or give it to the mappings whose files go with this one's`,
 		},
 		{
 			"rows without fields", func(m *router.Mapping) { m.Envelope = "debezium" },

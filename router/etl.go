@@ -31,25 +31,42 @@ func (c *Compiled) FileColumns(op schemas.Op) []FileColumn {
 }
 
 // ETLFingerprint changes with everything that the definition of op's ETL says
-// about files and table, and with nothing else: an ETL that was created for
+// about files and tables, and with nothing else: an ETL that was created for
 // another one would load the mapping's files wrongly, or not at all. It is "" for
-// an op without an import.
+// an op without an import, and the same for all mappings of a bundle.
 func (c *Compiled) ETLFingerprint(op schemas.Op) string {
-	load := c.Import(op)
-	if load == nil {
+	if c.Import(op) == nil {
 		return ""
 	}
-	csv := c.Config.Imports.CSV
-	text, err := json.Marshal([]any{
-		c.Table.Custom, c.Table.Name, load.Mode, c.FileColumns(op),
-		orDefault(csv.Separator, ","), orDefault(csv.Enclosing, `"`),
-		orDefault(csv.Encoding, "UTF-8"), orDefault(csv.Compression, "GZIP"),
-	})
+	what := c.definition(op)
+	if c.bundle != nil {
+		what = nil
+		for _, m := range c.bundle {
+			if m.Import(op) != nil {
+				what = append(what, m.EntryName(), m.definition(op))
+			}
+		}
+	}
+	text, err := json.Marshal(what)
 	if err != nil {
 		panic(err) // strings, booleans and structs of them: there is nothing that cannot be marshalled
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:6])
+}
+
+// definition is what an ETL's definition says of the mapping's file and table.
+func (c *Compiled) definition(op schemas.Op) []any {
+	csv := c.Config.Imports.CSV
+	compression := orDefault(csv.Compression, "GZIP")
+	if c.bundle != nil {
+		compression = "ZIP"
+	}
+	return []any{
+		c.Table.Custom, c.Table.Name, c.Import(op).Mode, c.FileColumns(op),
+		orDefault(csv.Separator, ","), orDefault(csv.Enclosing, `"`),
+		orDefault(csv.Encoding, "UTF-8"), compression,
+	}
 }
 
 // fitting refuses an ETL that was created when the mapping was another one.

@@ -29,7 +29,7 @@ type Mapping struct {
 	Types   []Type   `yaml:"types"`
 	Routes  []Route  `yaml:"routes"`
 	After   []string `yaml:"after"`  // mappings whose files go first
-	Bundle  string   `yaml:"bundle"` // mappings sharing one multi-file ZIP
+	Bundle  string   `yaml:"bundle"` // name of what they are joined by: mappings whose files are one multi-file ZIP
 	Imports Imports  `yaml:"imports"`
 }
 
@@ -108,7 +108,10 @@ type Imports struct {
 	Reserve     int      `yaml:"reserve"`
 	RetryFailed int      `yaml:"retryFailed"`
 	KeepResults bool     `yaml:"keepResults"` // output files stay in the spool
-	Timezone    string   `yaml:"timezone"`    // IANA name; the calendar the day's slots follow
+	// FileName is the name of the mapping's file in the ZIP of its bundle, in which
+	// $YYYYMMDD stands for a day; empty: MAPPING.csv.
+	FileName string `yaml:"fileName"`
+	Timezone string `yaml:"timezone"` // IANA name; the calendar the day's slots follow
 }
 
 // Import names the triggered ETL that loads one kind of file.
@@ -133,7 +136,7 @@ type CSV struct {
 	Separator   string `yaml:"separator"`
 	Enclosing   string `yaml:"enclosing"`
 	Encoding    string `yaml:"encoding"`
-	Compression string `yaml:"compression"`
+	Compression string `yaml:"compression"` // empty: GZIP; of a bundle always ZIP
 }
 
 // Roll says when an open file is complete: whichever limit is reached first.

@@ -5,6 +5,7 @@ import "strings"
 // layout is what the columns of one file mean.
 type layout struct {
 	key      int   // -1: there is none
+	others   []int // columns that are neither the import's own nor those below
 	reasons  []int // columns that say why
 	outcome  int   // column that says what became of a row; -1: none
 	accepted bool  // its rows are not in error unless their columns say so
@@ -30,10 +31,12 @@ func (f Format) layout(name string, header []string) layout {
 			l.reasons = append(l.reasons, i)
 		case last(h, outcomeWords) >= 0:
 			l.outcome = i
+		default:
+			l.others = append(l.others, i)
 		}
 	}
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
-	if stem, _, _ := strings.Cut(f.File, ".csv"); stem != "" {
+	if stem := f.stem(); stem != "" {
 		name = strings.ReplaceAll(name, stem, "")
 	}
 	switch bad, good := last(name, errorWords), last(name, resultWords); {
@@ -44,6 +47,12 @@ func (f Format) layout(name string, header []string) layout {
 		l.accepted = l.outcome >= 0
 	}
 	return l
+}
+
+// stem is the name of the import's file without what may follow it in others.
+func (f Format) stem() string {
+	stem, _, _ := strings.Cut(f.File, ".csv")
+	return stem
 }
 
 // last is where the last of the words begins in the text; -1: none is there.

@@ -20,6 +20,7 @@ type Format struct {
 	Key                  string            // header of the key's column
 	Columns              []string          // headers that the import's own files may have
 	File                 string            // name of the import's file, which names of output files may repeat
+	Table                string            // likewise; it tells the files of a bundle apart
 }
 
 // Row is a row in error.
@@ -28,6 +29,7 @@ type Row struct {
 	Cells  []string
 	Key    string // "" where the file has no such column
 	Reason string // the service's words, at most 500 characters; "" where it has none
+	Of     []int  // the formats that the row may have; several where nothing tells which
 }
 
 // ErrUnreadable wraps what is wrong with a file that is no CSV, GZIP or ZIP. Rows
@@ -42,8 +44,10 @@ type File interface {
 }
 
 // Read calls each with every row in error, and ends with the first error of it.
-// Memory follows the longest row, which is bounded.
-func Read(file File, f Format, each func(Row) error) error {
+// formats are one, or one for each file of an import of several. Memory follows
+// the longest row, which is bounded.
+func Read(file File, formats []Format, each func(Row) error) error {
+	r := reading{formats: formats, each: each}
 	size, err := file.Seek(0, io.SeekEnd)
 	if err == nil {
 		_, err = file.Seek(0, io.SeekStart)
@@ -57,7 +61,7 @@ func Read(file File, f Format, each func(Row) error) error {
 		return fmt.Errorf("output files: %w", err)
 	}
 	if string(magic[:n]) != "PK" {
-		return f.text("", file, each)
+		return r.text("", file)
 	}
 	archive, err := zip.NewReader(file, size)
 	if err != nil {
@@ -67,36 +71,43 @@ func Read(file File, f Format, each func(Row) error) error {
 		if entry.FileInfo().IsDir() {
 			continue
 		}
-		if err := f.entry(entry, each); err != nil {
+		if err := r.entry(entry); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f Format) entry(entry *zip.File, each func(Row) error) error {
+// reading is one call of Read.
+type reading struct {
+	formats []Format
+	each    func(Row) error
+}
+
+func (r *reading) entry(entry *zip.File) error {
 	in, err := entry.Open()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
-	err = f.text(entry.Name, in, each)
+	err = r.text(entry.Name, in)
 	return errors.Join(err, in.Close())
 }
 
 // text reads one file, GZIP or plain; name is "" where nobody has said one.
-func (f Format) text(name string, in io.Reader, each func(Row) error) error {
-	buffered := bufio.NewReader(in)
+func (r *reading) text(name string, in io.Reader) error {
+	buffered := bufio.NewReaderSize(in, headLength)
 	magic, _ := buffered.Peek(2) // what keeps it from being read shows below
-	in = buffered
 	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(buffered)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrUnreadable, err)
 		}
-		in = z
+		buffered = bufio.NewReaderSize(z, headLength)
 	}
-	r := newReader(in, f)
-	header, err := r.header(f.Key)
+	of := r.formatsOf(name, buffered)
+	f := r.formats[of[0]]
+	csv := newReader(buffered, f)
+	header, err := csv.header(f.Key)
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -105,7 +116,7 @@ func (f Format) text(name string, in io.Reader, each func(Row) error) error {
 	}
 	l := f.layout(name, header)
 	for {
-		cells, err := r.next()
+		cells, err := csv.next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -115,11 +126,11 @@ func (f Format) text(name string, in io.Reader, each func(Row) error) error {
 		if !l.inError(cells) {
 			continue
 		}
-		row := Row{Header: header, Cells: cells, Reason: l.reason(cells)}
+		row := Row{Header: header, Cells: cells, Reason: l.reason(cells), Of: r.toldBy(of, l, cells)}
 		if l.key >= 0 && l.key < len(cells) {
 			row.Key = cells[l.key]
 		}
-		if err := each(row); err != nil {
+		if err := r.each(row); err != nil {
 			return err
 		}
 	}

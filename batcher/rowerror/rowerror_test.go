@@ -22,7 +22,7 @@ var customers = Format{
 // read gives the rows in error as `key: reason`.
 func read(t *testing.T, f Format, content []byte) (rows []string, err error) {
 	t.Helper()
-	err = Read(bytes.NewReader(content), f, func(r Row) error {
+	err = Read(bytes.NewReader(content), []Format{f}, func(r Row) error {
 		rows = append(rows, r.Key+": "+r.Reason)
 		return nil
 	})
@@ -130,7 +130,7 @@ func TestWhatIsNoFileOfRowsIsUnreadable(t *testing.T) {
 
 func TestReadEndsWithTheErrorOfItsReader(t *testing.T) {
 	full := errors.New("disk full")
-	err := Read(strings.NewReader("customerNumber,error\nC1,bad\n"), customers, func(Row) error { return full })
+	err := Read(strings.NewReader("customerNumber,error\nC1,bad\n"), []Format{customers}, func(Row) error { return full })
 	if !errors.Is(err, full) || errors.Is(err, ErrUnreadable) {
 		t.Errorf("got %v, want %v", err, full)
 	}
@@ -143,13 +143,14 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte{0x1f, 0x8b, 8}, byte(','), byte('\''))
 	f.Add([]byte("\xff\xfea\x00"), byte('|'), byte('"'))
 	f.Fuzz(func(t *testing.T, content []byte, separator, enclosing byte) {
-		format := customers
-		format.Separator, format.Enclosing = separator, enclosing
+		formats := []Format{customers, orders}
+		formats[0].Separator, formats[0].Enclosing = separator, enclosing
+		formats = formats[:1+int(separator)%2]
 		rows := 0
-		err := Read(bytes.NewReader(content), format, func(r Row) error {
+		err := Read(bytes.NewReader(content), formats, func(r Row) error {
 			rows++
-			if len([]rune(r.Reason)) > maxReason || len(r.Cells) == 0 {
-				return fmt.Errorf("row %d: %d cells, a reason of %d bytes", rows, len(r.Cells), len(r.Reason))
+			if len([]rune(r.Reason)) > maxReason || len(r.Cells) == 0 || len(r.Of) == 0 {
+				return fmt.Errorf("row %d: %d cells, a reason of %d bytes, formats %v", rows, len(r.Cells), len(r.Reason), r.Of)
 			}
 			return nil
 		})

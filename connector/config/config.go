@@ -159,7 +159,7 @@ func mappingDefaults() router.Mapping {
 		Format:   "json",
 		Envelope: "none",
 		Imports: router.Imports{
-			CSV:         router.CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8", Compression: "GZIP"},
+			CSV:         router.CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8"},
 			Roll:        router.Roll{Rows: 500_000, Bytes: 256 << 20, Age: 2 * time.Hour},
 			SlotsPerDay: 12,
 			Reserve:     2,

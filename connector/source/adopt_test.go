@@ -127,7 +127,7 @@ func TestStartOverKeepsWhatIsDone(t *testing.T) {
 	p := m.assignment("a", 0)
 	claims := []*source.Claim{p.Adopted()[0].Claim, l.file}
 	im.State = ack.Intended
-	if err := m.RecordImport(t.Context(), im, "a", claims); err != nil {
+	if err := m.RecordImport(t.Context(), im, home, claims); err != nil {
 		t.Fatalf("intent of the file that was built again: %v", err)
 	}
 	im.UpTo = 6
@@ -159,7 +159,7 @@ func TestStartOverReleasesBeforeTheAssignmentEnds(t *testing.T) {
 			if !file.Live() {
 				return // in the end, on leaving
 			}
-			if err := m.RecordImport(ctx, other, "a", []*source.Claim{file}); err != nil {
+			if err := m.RecordImport(ctx, other, home, []*source.Claim{file}); err != nil {
 				t.Errorf("execution of another table's file, recorded on release: %v", err)
 			}
 		}
@@ -185,7 +185,7 @@ func TestLateWordOfAFormerOwnerChangesNothing(t *testing.T) {
 	first.awaitOffsets("a", 0, upTo(0, 10)...)
 	late := []*source.Claim{l.file}
 	im := ack.Import{State: ack.Running, Table: "customers", File: "customers-1.csv.gz", Execution: "4711", UpTo: 10, Part: 1, Parts: 1, Attempt: 1}
-	if err := first.RecordImport(t.Context(), im, "a", late); err != nil {
+	if err := first.RecordImport(t.Context(), im, home, late); err != nil {
 		t.Fatalf("record: %v", err)
 	}
 	b.freeze(b.owner("a", 0))
@@ -201,7 +201,7 @@ func TestLateWordOfAFormerOwnerChangesNothing(t *testing.T) {
 	eventually(t, "the first member has noticed", func() (bool, any) { return first.wasReleased("a", 0), first.logs })
 	for what, say := range map[string]func() error{
 		"confirm":    func() error { return first.ConfirmImport(t.Context(), "customers", late) },
-		"record":     func() error { return first.RecordImport(t.Context(), im, "a", late) },
+		"record":     func() error { return first.RecordImport(t.Context(), im, home, late) },
 		"start over": func() error { return first.StartOver(t.Context(), im, late) },
 	} {
 		if err := say(); !errors.Is(err, source.ErrFenced) {
@@ -266,7 +266,7 @@ func TestNoCommitHasHalfAStep(t *testing.T) {
 	})
 	for attempt := range 100 {
 		im := ack.Import{State: ack.Running, Table: "customers", File: "customers-1.csv.gz", Execution: "4711", Part: 1, Parts: 1, Attempt: attempt}
-		if err := m.RecordImport(t.Context(), im, "a", claims); err != nil {
+		if err := m.RecordImport(t.Context(), im, home, claims); err != nil {
 			t.Fatalf("record: %v", err)
 		}
 	}

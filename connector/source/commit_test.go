@@ -116,7 +116,7 @@ func TestImportIsOnTheLedgerUntilItIsConfirmed(t *testing.T) {
 
 	ctx := t.Context()
 	im := ack.Import{Table: "customers", Mode: "CREATE_OR_UPDATE", File: "customers-1.csv.gz", Fingerprint: 7, Part: 1, Parts: 1, Attempt: 1}
-	if err := m.RecordImport(ctx, im, "a", []*source.Claim{claim}); err != nil {
+	if err := m.RecordImport(ctx, im, home, []*source.Claim{claim}); err != nil {
 		t.Fatalf("intend: %v", err)
 	}
 	im.UpTo = 13
@@ -124,7 +124,7 @@ func TestImportIsOnTheLedgerUntilItIsConfirmed(t *testing.T) {
 		t.Errorf("ledger after the intent: got %d %+v, want 10 %+v", offset, l.Imports, im)
 	}
 	im.Execution, im.State = "4711", ack.Running
-	if err := m.RecordImport(ctx, im, "a", []*source.Claim{claim}); err != nil {
+	if err := m.RecordImport(ctx, im, home, []*source.Claim{claim}); err != nil {
 		t.Fatalf("record: %v", err)
 	}
 	if _, l := b.ledger("a", 0); len(l.Imports) != 1 || l.Imports[0] != im {
@@ -149,10 +149,10 @@ func TestImportThatCouldNotBeRecordedIsAnError(t *testing.T) {
 	claims = append(claims, m.Partitions()[0].Claim(0))
 	b.refuseCommits(kerr.UnknownServerError, 1)
 	im := ack.Import{Table: "customers", File: "customers-1.csv.gz", Part: 1}
-	if err := m.RecordImport(t.Context(), im, "a", claims); !errors.Is(err, kerr.UnknownServerError) {
+	if err := m.RecordImport(t.Context(), im, home, claims); !errors.Is(err, kerr.UnknownServerError) {
 		t.Errorf("intent that the broker refuses: got %v, want UNKNOWN_SERVER_ERROR", err)
 	}
-	if err := m.RecordImport(t.Context(), im, "a", claims); err != nil {
+	if err := m.RecordImport(t.Context(), im, home, claims); err != nil {
 		t.Errorf("the same once more: got %v, want nil", err)
 	}
 }
@@ -169,11 +169,11 @@ func TestNoImportIsRecordedOnceTheAssignmentHasEnded(t *testing.T) {
 	eventually(t, "the second member has the partition", func() (bool, any) { return len(second.Partitions()) == 1 && second.Joined(), second.logs })
 	b.thaw()
 	// Whether or not the first has noticed by now, it gets nothing on record.
-	if err := m.RecordImport(t.Context(), ack.Import{Table: "customers", File: "late.csv.gz", Part: 1}, "a", claims); err == nil {
+	if err := m.RecordImport(t.Context(), ack.Import{Table: "customers", File: "late.csv.gz", Part: 1}, home, claims); err == nil {
 		t.Error("intent of a member without the partition: got no error")
 	}
 	eventually(t, "the first member has noticed", func() (bool, any) { return m.wasReleased("a", 0), m.logs })
-	if err := m.RecordImport(t.Context(), ack.Import{Table: "customers", File: "late.csv.gz", Part: 1}, "a", claims); !errors.Is(err, source.ErrFenced) {
+	if err := m.RecordImport(t.Context(), ack.Import{Table: "customers", File: "late.csv.gz", Part: 1}, home, claims); !errors.Is(err, source.ErrFenced) {
 		t.Errorf("intent after the assignment ended: got %v, want ErrFenced", err)
 	}
 	if err := m.ConfirmImport(t.Context(), "customers", claims); !errors.Is(err, source.ErrFenced) {

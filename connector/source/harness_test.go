@@ -27,6 +27,9 @@ const (
 	patience = 20 * time.Second // after which a condition counts as never met
 )
 
+// home is where the imports of customers are counted.
+var home = []source.Home{{Topic: "a", Table: "customers"}}
+
 // eventually waits until the condition is met; got describes what was seen instead.
 func eventually(t *testing.T, what string, met func() (ok bool, got any)) {
 	t.Helper()

@@ -9,22 +9,35 @@ import (
 )
 
 // A table has at most one import on its way, so its entry in the ledgers is
-// known by the table's name.
+// known by the table's name. An import of several tables is known by one of them.
+
+// Home is where the imports of a table are counted: on partition 0 of the topic.
+type Home struct{ Topic, Table string }
 
 // RecordImport commits a step of an import's life: it replaces the entry in the
 // ledger of each partition whose records the import covers, and returns once
-// the broker has it. An intent takes one of the table's imports of the day,
-// noted on partition 0 of the home topic in the same commit, once for each
-// attempt of a file. ErrFenced, or any other error, means that the step is not
-// on record.
-func (s *Source) RecordImport(ctx context.Context, im ack.Import, home string, claims []*Claim) error {
+// the broker has it. An intent takes one of the day's imports of each table that
+// has a home here, noted in the same commit, once for each attempt of a file.
+// ErrFenced, or any other error, means that the step is not on record.
+func (s *Source) RecordImport(ctx context.Context, im ack.Import, homes []Home, claims []*Claim) error {
 	s.commits.Lock() // no other commit finds the step noted for some of the partitions only
 	defer s.commits.Unlock()
-	at := s.partition(home, 0)
-	if at == nil || im.State == ack.Intended && !at.takeSlot(im, time.Now()) {
-		return ErrFenced
+	ps := partitionsOf(claims)
+	for _, home := range homes {
+		at := s.partition(home.Topic, 0)
+		if at == nil {
+			return ErrFenced
+		}
+		ps = append(ps, at)
 	}
-	ps := append(partitionsOf(claims), at)
+	if im.State == ack.Intended {
+		now := time.Now()
+		for i, home := range homes {
+			if !ps[len(claims)+i].takeSlot(home.Table, im, now) {
+				return ErrFenced
+			}
+		}
+	}
 	for _, c := range claims {
 		if !c.record(im) {
 			return ErrFenced

@@ -40,22 +40,22 @@ func (s *Source) FillSlots(home, table string, n int) {
 	}
 }
 
-// takeSlot notes the use of a slot by an attempt to send a file, once.
-func (p *Partition) takeSlot(im ack.Import, now time.Time) bool {
+// takeSlot notes the use of a slot of the table by an attempt to send a file, once.
+func (p *Partition) takeSlot(table string, im ack.Import, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.live || !p.loaded {
 		return false
 	}
 	attempt := im.File + " " + strconv.Itoa(im.Attempt)
-	if p.counted[im.Table] == attempt {
+	if p.counted[table] == attempt {
 		return true
 	}
 	if p.counted == nil {
 		p.counted = map[string]string{}
 	}
-	p.counted[im.Table] = attempt
-	p.useSlot(im.Table, now)
+	p.counted[table] = attempt
+	p.useSlot(table, now)
 	return true
 }
 

@@ -45,7 +45,7 @@ func TestIntentTakesASlotOncePerAttempt(t *testing.T) {
 		{"after the trigger", running, 1},
 		{"after a second attempt", intent(2), 2},
 	} {
-		if err := m.RecordImport(t.Context(), step.im, "a", claims); err != nil {
+		if err := m.RecordImport(t.Context(), step.im, home, claims); err != nil {
 			t.Fatalf("%s: %v", step.what, err)
 		}
 		b.wantSlots(step.what, step.slots)
@@ -60,11 +60,11 @@ func TestIntentWhoseCommitIsRepeatedTakesOneSlot(t *testing.T) {
 	eventually(t, "the ledger is read", func() (bool, any) { return len(m.Partitions()) == 1 && m.Joined(), nil })
 	claims := []*source.Claim{m.assignment("a", 0).Claim(0)}
 	b.refuseCommits(kerr.RequestTimedOut, 1)
-	if err := m.RecordImport(t.Context(), intent(1), "a", claims); !errors.Is(err, kerr.RequestTimedOut) {
+	if err := m.RecordImport(t.Context(), intent(1), home, claims); !errors.Is(err, kerr.RequestTimedOut) {
 		t.Fatalf("intent whose answer is lost: got %v, want REQUEST_TIMED_OUT", err)
 	}
 	b.wantSlots("after the lost answer", 1)
-	if err := m.RecordImport(t.Context(), intent(1), "a", claims); err != nil {
+	if err := m.RecordImport(t.Context(), intent(1), home, claims); err != nil {
 		t.Fatalf("the same intent again: %v", err)
 	}
 	b.wantSlots("after the same intent again", 1)
@@ -75,7 +75,7 @@ func TestSlotsSurviveARestart(t *testing.T) {
 	b := newBroker(t, 1, "a")
 	first := b.join(autoLane(t))
 	b.awaitCommit("a", 0, 0)
-	if err := first.RecordImport(t.Context(), intent(1), "a", []*source.Claim{first.assignment("a", 0).Claim(0)}); err != nil {
+	if err := first.RecordImport(t.Context(), intent(1), home, []*source.Claim{first.assignment("a", 0).Claim(0)}); err != nil {
 		t.Fatalf("intent: %v", err)
 	}
 	first.FillSlots("a", "customers", 3) // the service said so; the next commit has them
@@ -96,7 +96,7 @@ func TestSlotsSurviveARestart(t *testing.T) {
 	if _, ok := second.Slots("b", "customers"); ok {
 		t.Error("slots on a topic that is not ours: got some, want none")
 	}
-	if err := second.RecordImport(t.Context(), intent(2), "a", []*source.Claim{second.assignment("a", 0).Adopted()[0].Claim}); err != nil {
+	if err := second.RecordImport(t.Context(), intent(2), home, []*source.Claim{second.assignment("a", 0).Adopted()[0].Claim}); err != nil {
 		t.Fatalf("second attempt: %v", err)
 	}
 	b.wantSlots("after the second attempt", 5)
@@ -117,7 +117,7 @@ func TestIntentWithoutTheHomePartitionIsFenced(t *testing.T) {
 		away = second
 	}
 	claim := away.assignment("a", 1).Claim(0)
-	if err := away.RecordImport(t.Context(), intent(1), "a", []*source.Claim{claim}); !errors.Is(err, source.ErrFenced) {
+	if err := away.RecordImport(t.Context(), intent(1), home, []*source.Claim{claim}); !errors.Is(err, source.ErrFenced) {
 		t.Errorf("intent of a member without the home partition: got %v, want ErrFenced", err)
 	}
 	b.awaitCommit("a", 1, 0)

@@ -1,0 +1,41 @@
+package connector
+
+import (
+	"slices"
+
+	"github.com/feedsink/feedsink/router"
+)
+
+// filed are the mappings with files, those of a bundle together and parents first,
+// as the batcher wants them; otherwise in the order of the configuration.
+func filed(mappings []*router.Compiled) (filed []*router.Compiled) {
+	for _, m := range mappings {
+		if _, batch := m.Lanes(); !batch || slices.Contains(filed, m) {
+			continue
+		}
+		if bundle := m.Bundle(); bundle != nil {
+			filed = append(filed, bundle...)
+			continue
+		}
+		filed = append(filed, m)
+	}
+	return filed
+}
+
+// ledgerTable is the table that the ledger knows the mapping's imports by: its own,
+// or that of its bundle's first mapping.
+func ledgerTable(m *router.Compiled) string {
+	if bundle := m.Bundle(); bundle != nil {
+		return bundle[0].Table.Name
+	}
+	return m.Table.Name
+}
+
+// ledgerTables is ledgerTable by the names of mappings.
+func ledgerTables(mappings []*router.Compiled) map[string]string {
+	tables := map[string]string{}
+	for _, m := range mappings {
+		tables[m.Name] = ledgerTable(m)
+	}
+	return tables
+}
