@@ -40,7 +40,11 @@ func playPlan(t *testing.T, p plan, log []string) (c *cluster) {
 	synctest.Test(t, func(t *testing.T) {
 		m := testMapping()
 		m.Roll.Rows, m.RetryFailed, m.CSV.Compression = 5, 1, "NONE"
-		c = &cluster{t: t, plan: p, service: newService(t, log...), mapping: m, slots: map[string]time.Time{}}
+		mappings := []Mapping{m}
+		if p.bundle {
+			mappings = bundled(m)
+		}
+		c = &cluster{t: t, plan: p, service: newService(t, log...), mappings: mappings, slots: map[string]time.Time{}}
 		c.play()
 		c.service.checkFinal()
 		c.checkSlots()
@@ -60,15 +64,52 @@ func (c *cluster) points(from int) (ps []point) {
 // A crash right before and right after everything that leaves the process, up
 // to the first confirmation: the transcript tells what the next owner makes of it.
 func TestCrashAtEveryStepOfAnImport(t *testing.T) {
-	scenarios := []struct {
-		name string
-		plan plan
-	}{
+	crashInScenarios(t, crashLog, "crashes.txt", []scenario{
 		{"three files, all FINISHED", plan{}},
 		{"upsert FAILED once", plan{fails: map[schemas.Op]int{schemas.Upsert: 1}}},
 		{"upsert FAILED until its tries are used up; released then", plan{fails: map[schemas.Op]int{schemas.Upsert: 2}}},
 		{"the answer to the second trigger is lost", plan{lost: 2}},
+	})
+}
+
+// The same with two mappings in a bundle: keys that begin with o are the second one's.
+func TestCrashAtEveryStepOfABundle(t *testing.T) {
+	log := []string{
+		"0 upsert 1 a=1",
+		"1 delete o5",
+		"1 upsert o5 a=1",
+		"0 delete 2",
+		"1 patch o4 b=1",
+		"0 upsert o3 a=1",
+
+		"0 patch 1 b=2",
+		"1 delete o4",
+		"0 upsert 2 a=2",
+		"1 upsert o5 a=2",
+		"0 upsert o3 a=2",
 	}
+	crashInScenarios(t, log, "bundlecrashes.txt", []scenario{
+		{"three ZIPs, all FINISHED", plan{bundle: true}},
+		{"upsert FAILED until its tries are used up; released then", plan{bundle: true, fails: map[schemas.Op]int{schemas.Upsert: 2}}},
+		{"the answer to the second trigger is lost", plan{bundle: true, lost: 2}},
+	})
+}
+
+// bundled are two mappings of one bundle, customers first.
+func bundled(m Mapping) []Mapping {
+	m.Bundle, m.Entry = "crm", "customers.csv"
+	orders := m
+	orders.Name, orders.Table, orders.Entry = "orders", schemas.Table{Name: "orders", Custom: true}, "orders.csv"
+	return []Mapping{m, orders}
+}
+
+type scenario struct {
+	name string
+	plan plan
+}
+
+func crashInScenarios(t *testing.T, log []string, file string, scenarios []scenario) {
+	t.Helper()
 	sections := make([]bytes.Buffer, len(scenarios))
 	t.Run("scenarios", func(t *testing.T) {
 		for i, s := range scenarios {
@@ -76,7 +117,7 @@ func TestCrashAtEveryStepOfAnImport(t *testing.T) {
 				t.Parallel()
 				s.plan.perDay = 1000
 				fmt.Fprintf(&sections[i], "# %s\n", s.name)
-				crashEverywhere(t, s.plan, &sections[i])
+				crashEverywhere(t, s.plan, log, &sections[i])
 			})
 		}
 	})
@@ -84,11 +125,11 @@ func TestCrashAtEveryStepOfAnImport(t *testing.T) {
 	for i := range sections {
 		out.Write(sections[i].Bytes())
 	}
-	golden(t, "crashes.txt", out.Bytes())
+	golden(t, file, out.Bytes())
 }
 
-func crashEverywhere(t *testing.T, p plan, out io.Writer) {
-	whole := playPlan(t, p, crashLog)
+func crashEverywhere(t *testing.T, p plan, log []string, out io.Writer) {
+	whole := playPlan(t, p, log)
 	fmt.Fprintf(out, "%-24s | %s\n", "no crash", totals(whole))
 	for _, at := range whole.points(0) {
 		when := "before"
@@ -98,7 +139,7 @@ func crashEverywhere(t *testing.T, p plan, out io.Writer) {
 		var lines [2]string
 		for i, keep := range []bool{true, false} {
 			p.crashes, p.keep = []point{at}, keep
-			c := playPlan(t, p, crashLog)
+			c := playPlan(t, p, log)
 			if got, want := c.effects[:at.effect], whole.effects[:at.effect]; !slices.Equal(got, want) {
 				t.Fatalf("effects before the crash: got %q, want those of the run without, %q", got, want)
 			}

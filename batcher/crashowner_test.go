@@ -60,6 +60,9 @@ func (o *owner) Commit(ctx context.Context, imp Import, claims []Claim) error {
 				o.slots[attempt] = time.Now()
 			}
 			o.checkSlots()
+			if got := len(imp.Loads()); got != len(o.mappings) {
+				o.t.Errorf("import %s: got slots of %d tables, want %d", imp.File, got, len(o.mappings))
+			}
 		}
 		return o.note(imp, false, claims)
 	})
@@ -123,8 +126,12 @@ func (o *owner) Trigger(ctx context.Context, _, fileName string, open func() (io
 	if err != nil {
 		return "", err
 	}
+	text := string(content)
+	if o.plan.bundle {
+		text = o.entriesOf(content)
+	}
 	err = o.effect(ctx, "trigger "+opOf(fileName).String(), func() error {
-		id = o.service.execute(opOf(fileName), string(content), o.plan.fails)
+		id = o.service.execute(opOf(fileName), text, o.plan.fails)
 		o.story.say("sends %v", opOf(fileName))
 		o.checkSlots()
 		if o.plan.lost == len(o.service.executions) {
@@ -133,6 +140,25 @@ func (o *owner) Trigger(ctx context.Context, _, fileName string, open func() (io
 		return nil
 	})
 	return id, err
+}
+
+// entriesOf are the rows of a bundle's ZIP, which has an entry of each mapping with
+// the keys of that alone.
+func (o *owner) entriesOf(content []byte) string {
+	var rows strings.Builder
+	for i, e := range archived(o.t, content) {
+		header, body, _ := strings.Cut(e.text, "\n")
+		if i == 0 {
+			rows.WriteString(header + "\n")
+		}
+		for line := range strings.Lines(body) {
+			if want := o.mappings[i].Entry; e.name != want || o.mappingOf(line) != o.mappings[i].Name {
+				o.t.Errorf("entry %d: got %s with row %q, want %s with rows of its own", i, e.name, line, want)
+			}
+		}
+		rows.WriteString(body)
+	}
+	return rows.String()
 }
 
 func (o *owner) Results(ctx context.Context, execution string) (r Results, err error) {

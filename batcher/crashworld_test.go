@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,6 +23,7 @@ type plan struct {
 	fails   map[schemas.Op]int // executions of an operation that end FAILED, the first ones
 	lost    int                // this trigger, counted from 1, is carried out but its answer is lost
 	perDay  int
+	bundle  bool // two mappings go as one
 }
 
 // point is a place in a run: before or after an external effect, counted over
@@ -34,10 +36,10 @@ type point struct {
 // cluster is what outlives a process: the log, what is committed of it, the
 // slots on record, and the service.
 type cluster struct {
-	t       *testing.T
-	plan    plan
-	service *service
-	mapping Mapping
+	t        *testing.T
+	plan     plan
+	service  *service
+	mappings []Mapping // in the order of their loading
 
 	mu        sync.Mutex
 	committed [2]commit            // by partition
@@ -152,7 +154,7 @@ func (c *cluster) begin() *owner {
 		Dir: o.dir, MaxBytes: 1 << 20, Grace: grace, Gate: o, Log: slog.New(slog.DiscardHandler),
 		Poll: Backoff{2 * time.Second, time.Minute}, Retry: Backoff{time.Second, 30 * time.Second},
 	}
-	b, err := New(cfg, []Mapping{c.mapping}, o, o, o, rand.New(rand.NewPCG(uint64(len(c.owners)), 1)))
+	b, err := New(cfg, c.mappings, o, o, o, rand.New(rand.NewPCG(uint64(len(c.owners)), 1)))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -170,7 +172,7 @@ func (c *cluster) begin() *owner {
 // are and feeds their records.
 func (o *owner) assign() {
 	o.t.Helper()
-	o.batcher.Discard(o.mapping.Name)
+	o.batcher.Discard(o.mappings[0].Name)
 	o.mu.Lock()
 	o.again, o.since = false, time.Now()
 	for _, before := range o.owners {
@@ -200,7 +202,7 @@ func (o *owner) assign() {
 	}
 	o.mu.Unlock()
 	if adopted != nil {
-		if err := o.batcher.Adopt(o.mapping.Name, *adopted); err != nil {
+		if err := o.batcher.Adopt(o.mappings[0].Name, *adopted); err != nil {
 			o.t.Fatal(err)
 		}
 	}
@@ -215,16 +217,27 @@ func (o *owner) feed() {
 			continue
 		}
 		if r.offset >= a.covers {
-			if err := o.batcher.Append(o.mapping.Name, r.write, a, r.offset); err != nil {
+			if err := o.batcher.Append(o.mappingOf(r.write.Key), r.write, a, r.offset); err != nil {
 				o.t.Fatal(err)
 			}
 		}
 		o.mu.Lock()
 		a.next = r.offset + 1
 		o.mu.Unlock()
-		o.batcher.Passed(o.mapping.Name, a, r.offset+1)
+		for _, m := range o.mappings {
+			o.batcher.Passed(m.Name, a, r.offset+1)
+		}
 		synctest.Wait() // a complete file is detached before the next row comes
 	}
+}
+
+// mappingOf is the mapping of a key: where there are two, the second one's begin
+// with o.
+func (c *cluster) mappingOf(key string) string {
+	if strings.HasPrefix(key, "o") {
+		return c.mappings[len(c.mappings)-1].Name
+	}
+	return c.mappings[0].Name
 }
 
 // confirmedAll reports whether everything in the log is confirmed.
@@ -260,7 +273,7 @@ func (c *cluster) play() {
 		o.mu.Lock()
 		crashed, again := o.crashed, o.again
 		o.mu.Unlock()
-		switch _, halted := o.batcher.Halted(o.mapping.Name); {
+		switch _, halted := o.batcher.Halted(o.mappings[0].Name); {
 		case crashed:
 			time.Sleep(session)
 			o = c.begin()
@@ -270,7 +283,7 @@ func (c *cluster) play() {
 			c.mu.Lock()
 			c.story.say("halts until released")
 			c.mu.Unlock()
-			if err := o.batcher.Release(o.mapping.Name); err != nil {
+			if err := o.batcher.Release(o.mappings[len(o.mappings)-1].Name); err != nil {
 				c.t.Fatal(err)
 			}
 		}

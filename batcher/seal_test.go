@@ -85,6 +85,32 @@ func plain(t testing.TB, s *spool, f sealedFile) string {
 	return string(content)
 }
 
+// archiveEntry is a file of a ZIP.
+type archiveEntry struct{ name, text string }
+
+func archived(t testing.TB, content []byte) (all []archiveEntry) {
+	t.Helper()
+	z, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	for _, f := range z.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		all = append(all, archiveEntry{f.Name, string(text)})
+	}
+	return all
+}
+
 func goldenWrites() []schemas.Write {
 	list := schemas.ListValue([]schemas.Field{{Value: schemas.StringValue("fr")}, {Value: schemas.StringValue("en")}})
 	mixed := schemas.Write{Op: schemas.Upsert, Key: "C3", Cells: []schemas.Cell{

@@ -196,7 +196,11 @@ func (w *world) Trigger(ctx context.Context, etl, fileName string, open func() (
 	if err := pause(ctx, w.slow); err != nil {
 		return "", err
 	}
-	w.say("trigger %s with %s: %q, %v", etl, fileName, unzipped(w.t, content), err)
+	if strings.HasSuffix(fileName, ".zip") {
+		w.say("trigger %s with %s: %q, %v", etl, fileName, archived(w.t, content), err)
+	} else {
+		w.say("trigger %s with %s: %q, %v", etl, fileName, unzipped(w.t, content), err)
+	}
 	if err != nil {
 		return "", err
 	}

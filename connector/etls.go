@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/feedsink/feedsink/connector/config"
@@ -12,20 +13,27 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// NewETL is the ETL that loads a mapping's files of one op: its definition, and
-// once it is created its id.
+// NewETL is the ETL that loads a mapping's files of one op, or those of its bundle:
+// its definition, and once it is created its id.
 type NewETL struct {
 	Mapping     string            `json:"mapping"`
 	Op          string            `json:"op"`
 	ID          string            `json:"id,omitempty"` // the service's; "" if its answer does not tell
 	Fingerprint string            `json:"fingerprint"`  // of what the definition depends on
 	Line        string            `json:"line"`         // for the mapping's imports
+	Others      []ETLLine         `json:"others,omitempty"`
 	Definition  feed.TriggeredETL `json:"definition"`
 }
 
-// ETLs are the definitions that load a mapping's files: of one op, or, where op is
-// 0, of each op whose import has no ETL yet. The configuration is an unfinished
-// one.
+// ETLLine names an ETL at the imports of another mapping of the bundle.
+type ETLLine struct {
+	Mapping string `json:"mapping"`
+	Line    string `json:"line"`
+}
+
+// ETLs are the definitions that load a mapping's files, or those of its bundle: of
+// one op, or, where op is 0, of each op whose import has no ETL yet. The
+// configuration is an unfinished one.
 func ETLs(cfg *config.Config, mapping string, op schemas.Op) ([]NewETL, error) {
 	m, err := compiled(cfg, mapping)
 	if err != nil {
@@ -35,14 +43,14 @@ func ETLs(cfg *config.Config, mapping string, op schemas.Op) ([]NewETL, error) {
 		return nil, fmt.Errorf("mapping %s: no route leads to the batch lane, so it has no files to be loaded", mapping)
 	}
 	if op != 0 {
-		if m.Import(op) == nil {
+		if len(loading(m, op)) == 0 {
 			return nil, fmt.Errorf("mapping %s: imports.%v is not configured; write %v: {mode: …} into its imports", mapping, op, op)
 		}
 		return []NewETL{newETL(m, op)}, nil
 	}
 	var etls []NewETL
 	for op := schemas.Upsert; op <= schemas.Delete; op++ {
-		if load := m.Import(op); load != nil && load.ETL == config.NoETL {
+		if slices.ContainsFunc(loading(m, op), func(m *router.Compiled) bool { return m.Import(op).ETL == config.NoETL }) {
 			etls = append(etls, newETL(m, op))
 		}
 	}
@@ -60,24 +68,61 @@ func (e *NewETL) Create(ctx context.Context, client *feed.Client) error {
 		return fmt.Errorf("mapping %s, %s: %w", e.Mapping, e.Op, err)
 	}
 	e.ID = id
-	e.Line = etlLine(e.Op, cmp.Or(id, "the id that the service shows"), e.Definition.Files[0].Parameters.Mode, e.Fingerprint)
+	e.name(cmp.Or(id, "the id that the service shows"))
 	return nil
 }
 
+// loading are the mappings whose files of op one ETL loads: m, or those of its
+// bundle that have such files, in the order in which they are loaded.
+func loading(m *router.Compiled, op schemas.Op) []*router.Compiled {
+	all := m.Bundle()
+	if all == nil {
+		all = []*router.Compiled{m}
+	}
+	return slices.DeleteFunc(all, func(m *router.Compiled) bool { return m.Import(op) == nil })
+}
+
 func newETL(m *router.Compiled, op schemas.Op) NewETL {
-	load, fingerprint := fileLoad(m, op, m.FileColumns(op)), m.ETLFingerprint(op)
-	return NewETL{
-		Mapping: m.Name, Op: op.String(), Fingerprint: fingerprint,
-		Line: etlLine(op.String(), "ID", load.Parameters.Mode, fingerprint),
-		Definition: feed.TriggeredETL{
-			Name:        "feedsink " + m.Name + " " + op.String(),
-			Description: fmt.Sprintf("Files of feedsink's mapping %s: %s of the table %s", m.Name, op, m.Table.Name),
-			Files: []feed.ETLFile{{
-				Code: m.Name, NamePattern: m.Name + "-$YYYYMMDD.csv",
-				Compression: feed.Compression(cmp.Or(strings.ToUpper(m.Config.Imports.CSV.Compression), "GZIP")),
-				Load:        load,
-			}},
-		},
+	all := loading(m, op)
+	e := NewETL{Mapping: all[0].Name, Op: op.String(), Fingerprint: all[0].ETLFingerprint(op)}
+	if slices.Contains(all, m) {
+		e.Mapping = m.Name
+	}
+	for _, m := range all {
+		e.Definition.Files = append(e.Definition.Files, etlFile(m, op))
+		if m.Name != e.Mapping {
+			e.Others = append(e.Others, ETLLine{Mapping: m.Name})
+		}
+	}
+	e.Definition.Name = "feedsink " + m.Name + " " + op.String()
+	e.Definition.Description = fmt.Sprintf("Files of feedsink's mapping %s: %s of the table %s", m.Name, op, m.Table.Name)
+	if bundle := m.Config.Bundle; bundle != "" {
+		e.Definition.Name = "feedsink " + bundle + " " + op.String()
+		e.Definition.Description = fmt.Sprintf("Files of feedsink's bundle %s: %s of %d tables", bundle, op, len(all))
+	}
+	e.name("ID")
+	return e
+}
+
+// etlFile is what the definition says of one mapping's file.
+func etlFile(m *router.Compiled, op schemas.Op) feed.ETLFile {
+	file := feed.ETLFile{Code: m.Name, NamePattern: m.Name + "-$YYYYMMDD.csv", Load: fileLoad(m, op, m.FileColumns(op))}
+	file.Compression = feed.Compression(cmp.Or(strings.ToUpper(m.Config.Imports.CSV.Compression), "GZIP"))
+	if m.Config.Bundle != "" {
+		file.NamePattern, file.Compression = m.EntryName(), feed.Zip
+	}
+	return file
+}
+
+// name writes the lines that name the ETL by an id.
+func (e *NewETL) name(id string) {
+	modes := map[string]feed.Mode{}
+	for _, f := range e.Definition.Files {
+		modes[f.Code] = f.Parameters.Mode
+	}
+	e.Line = etlLine(e.Op, id, modes[e.Mapping], e.Fingerprint)
+	for i := range e.Others {
+		e.Others[i].Line = etlLine(e.Op, id, modes[e.Others[i].Mapping], e.Fingerprint)
 	}
 }
 

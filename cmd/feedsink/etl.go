@@ -45,7 +45,8 @@ func newETLCreate() *cobra.Command {
 		Long: "create makes the definitions that load a mapping's files: table, columns, CSV format and import mode are the\n" +
 			"mapping's. Without --op it creates one for each import that the configuration leaves without an ETL, such as\n" +
 			"`upsert: {mode: CREATE_OR_UPDATE}`. The fingerprint in the line that it prints has feedsink refuse to start once the\n" +
-			"mapping has changed and the ETL no longer fits. The service cannot remove an ETL: look with --dry-run first.",
+			"mapping has changed and the ETL no longer fits. For a mapping of a bundle it creates what loads the files of all of\n" +
+			"its mappings, and prints a line for each. The service cannot remove an ETL: look with --dry-run first.",
 		Example: "  feedsink etl create -c feedsink.yaml --mapping customers --dry-run\n" +
 			"  feedsink etl create -c feedsink.yaml --mapping customers --op upsert --report-to team@example.com",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -119,7 +120,9 @@ func (f *etlFlags) etls(cfg *config.Config, mapping string) ([]connector.NewETL,
 			d.Name = f.name
 		}
 		d.ReportRecipients = f.report
-		d.Files[0].Parameters.GenerateResultFiles = f.resultFiles
+		for i := range d.Files {
+			d.Files[i].Parameters.GenerateResultFiles = f.resultFiles
+		}
 		if f.remote != "" || f.transferBox != "" {
 			d.Output = &feed.OutputLocation{RemoteLocationID: f.remote, Entity: f.transferBox}
 		}
@@ -148,9 +151,22 @@ func etlsText(file string, etls []connector.NewETL) string {
 		}
 		fmt.Fprintf(&b, "created ETL %s for %s of %s\n", e.ID, e.Op, e.Mapping)
 	}
-	fmt.Fprintf(&b, "\nwrite into %s, at mapping %s:\n    imports:", file, etls[0].Mapping)
-	for _, e := range etls {
-		b.WriteString("\n      " + e.Line)
+	var mappings []string
+	lines := map[string]string{}
+	add := func(mapping, line string) {
+		if lines[mapping] == "" {
+			mappings = append(mappings, mapping)
+		}
+		lines[mapping] += "\n      " + line
 	}
-	return b.String()
+	for _, e := range etls {
+		add(e.Mapping, e.Line)
+		for _, other := range e.Others {
+			add(other.Mapping, other.Line)
+		}
+	}
+	for _, mapping := range mappings {
+		fmt.Fprintf(&b, "\nwrite into %s, at mapping %s:\n    imports:%s\n", file, mapping, lines[mapping])
+	}
+	return strings.TrimRight(b.String(), "\n")
 }
