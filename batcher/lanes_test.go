@@ -21,16 +21,17 @@ import (
 func TestBothLanesLeaveTheNewestState(t *testing.T) {
 	const seeds = 100
 	for _, c := range []struct {
-		name          string
-		custom, keeps bool
+		name                  string
+		custom, keeps, bundle bool
 	}{
-		{"profiles", false, false},
-		{"table records, operation 4 replaces", true, false},
-		{"table records, operation 4 keeps", true, true},
+		{"profiles", false, false, false},
+		{"table records, operation 4 replaces", true, false, false},
+		{"table records, operation 4 keeps", true, true, false},
+		{"profiles of two tables in a bundle", false, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := range uint64(seeds) {
-				l := &lanes{t: t, custom: c.custom, keeps: c.keeps}
+				l := &lanes{t: t, custom: c.custom, keeps: c.keeps, bundle: c.bundle}
 				synctest.Test(t, func(*testing.T) { l.explore(seed) })
 				if t.Failed() {
 					t.Fatalf("seed %d\n%s", seed, strings.Join(l.tale, "\n"))
@@ -53,13 +54,17 @@ func (l *lanes) explore(seed uint64) {
 			schemas.Upsert: {"1", "CREATE_OR_UPDATE"}, schemas.Patch: {"2", "UPDATE_ONLY"}, schemas.Delete: {"3", "DELETE"},
 		},
 	}
+	mappings := []Mapping{m}
+	if l.bundle {
+		mappings = bundled(m)
+	}
 	storm, calm := context.WithCancel(context.Background())
 	living, end := context.WithCancel(context.Background())
 	var world sync.WaitGroup
 	world.Go(func() { l.lives(storm, living, l.runImmediate) })
 	lives := uint64(0)
 	world.Go(func() {
-		l.lives(storm, living, func(ctx context.Context) { lives++; l.runOwner(ctx, m, seed<<8+lives) })
+		l.lives(storm, living, func(ctx context.Context) { lives++; l.runOwner(ctx, mappings, seed<<8+lives) })
 	})
 	l.produce(25)
 	_ = pause(storm, time.Minute)
@@ -109,6 +114,9 @@ func (l *lanes) produce(n int) {
 		w := lanesWrite{lane: schemas.Lane(1 + l.rnd.IntN(2))}
 		w.Table = schemas.Table{Name: "customers", Custom: l.custom}
 		w.Key = fmt.Sprint("k", l.rnd.IntN(3))
+		if l.bundle && l.rnd.IntN(2) == 0 {
+			w.Key = "o" + w.Key
+		}
 		w.Op = []schemas.Op{schemas.Upsert, schemas.Upsert, schemas.Patch, schemas.Patch, schemas.Delete}[l.rnd.IntN(5)]
 		if _, there := model.table[w.Key]; l.custom && w.Op == schemas.Patch && !there {
 			w.Op = schemas.Upsert // what a patch of nothing comes to is told for profiles

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -68,13 +69,13 @@ func (c *lanesClaim) Live() bool {
 }
 
 // runOwner is one life of the batch lane's process.
-func (l *lanes) runOwner(ctx context.Context, m Mapping, seed uint64) {
+func (l *lanes) runOwner(ctx context.Context, mappings []Mapping, seed uint64) {
 	o := &lanesOwner{lanes: l}
 	cfg := Config{
 		Dir: l.t.TempDir(), MaxBytes: 1 << 20, Grace: 5 * time.Second, Peer: o, Log: slog.New(slog.DiscardHandler),
 		Poll: Backoff{time.Second, 5 * time.Second}, Retry: Backoff{time.Second, 5 * time.Second},
 	}
-	b, err := New(cfg, []Mapping{m}, o, o, o, rand.New(rand.NewPCG(seed, 1)))
+	b, err := New(cfg, mappings, o, o, o, rand.New(rand.NewPCG(seed, 1)))
 	if err != nil {
 		l.t.Error(err)
 		return
@@ -159,15 +160,19 @@ func (o *lanesOwner) step() {
 
 func (o *lanesOwner) take(w lanesWrite, at int64, done, covered bool) {
 	var err error
+	mapping := "customers"
+	if strings.HasPrefix(w.Key, "o") { // there are two, and this is the second one's
+		mapping = "orders"
+	}
 	switch {
 	case w.lane == schemas.Immediate:
-		err = o.batcher.Other("customers", w.Write, o.p, at)
+		err = o.batcher.Other(mapping, w.Write, o.p, at)
 	case done:
-		o.batcher.Landed("customers", w.Write, o.p, at)
+		o.batcher.Landed(mapping, w.Write, o.p, at)
 	case covered:
-		o.batcher.Covered("customers", w.Write, o.p, at)
+		o.batcher.Covered(mapping, w.Write, o.p, at)
 	default:
-		err = o.batcher.Append("customers", w.Write, o.p, at)
+		err = o.batcher.Append(mapping, w.Write, o.p, at)
 	}
 	if err != nil {
 		o.t.Error(err)
@@ -278,7 +283,13 @@ func (o *lanesOwner) Trigger(ctx context.Context, _, name string, open func() (i
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
-	id := o.execute(context.WithoutCancel(ctx), opOf(name), string(content)) // it goes on without us
+	text := string(content)
+	if o.bundle { // both tables have the same columns, and keys of their own
+		entries := archived(o.t, content)
+		_, rows, _ := strings.Cut(entries[1].text, "\n")
+		text = entries[0].text + rows
+	}
+	id := o.execute(context.WithoutCancel(ctx), opOf(name), text) // it goes on without us
 	return id, o.linger(ctx, time.Second)
 }
 

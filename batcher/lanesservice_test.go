@@ -24,6 +24,7 @@ type lanes struct {
 	t      *testing.T
 	custom bool // a custom table, of which an upsert may name some properties only
 	keeps  bool // its operation 4 keeps the others
+	bundle bool // two tables, whose files go as one
 
 	mu         sync.Mutex
 	rnd        *rand.Rand
