@@ -22,7 +22,12 @@ func rejecting(t *testing.T, inError int64, files string) *world {
 // buried runs writes through an import and returns what follows its first poll.
 func (w *world) buried(m Mapping, writes ...schemas.Write) []string {
 	w.t.Helper()
-	w.start(m)
+	return w.buriedOf([]Mapping{m}, writes...)
+}
+
+func (w *world) buriedOf(mappings []Mapping, writes ...schemas.Write) []string {
+	w.t.Helper()
+	w.start(mappings...)
 	w.append(writes...)
 	time.Sleep(2 * time.Hour)
 	var lines []string

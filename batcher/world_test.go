@@ -96,7 +96,7 @@ func (w *world) append(writes ...schemas.Write) {
 	w.t.Helper()
 	w.log = writes
 	for i := range writes {
-		err := w.b.Append("customers", writes[i], w.p, int64(100+i))
+		err := w.b.Append(w.mappingOf(writes[i].Key), writes[i], w.p, int64(100+i))
 		if _, invalid := errors.AsType[*schemas.ValueError](err); invalid && w.lenient {
 			continue
 		}
@@ -104,6 +104,14 @@ func (w *world) append(writes ...schemas.Write) {
 			w.t.Fatal(err)
 		}
 	}
+}
+
+// mappingOf is the mapping of a write: keys that begin with o are those of orders.
+func (w *world) mappingOf(key string) string {
+	if strings.HasPrefix(key, "o") {
+		return "orders"
+	}
+	return "customers"
 }
 
 var unique = regexp.MustCompile(`\d{8}T\d{6}Z-[a-z2-7]{6}`)
@@ -258,7 +266,7 @@ func (w *world) Again(_ context.Context, imp Import, _ []Claim, each func(mappin
 	w.unread = nil
 	w.mu.Unlock()
 	for i := range w.log {
-		if reason := each("customers", &w.log[i], At{0, int64(100 + i)}); reason != "" {
+		if reason := each(w.mappingOf(w.log[i].Key), &w.log[i], At{0, int64(100 + i)}); reason != "" {
 			w.say("bury %d of %s: %s", 100+i, imp.Execution, reason)
 		}
 	}
