@@ -2,6 +2,7 @@ package source_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -100,6 +101,44 @@ func TestSlotsSurviveARestart(t *testing.T) {
 		t.Fatalf("second attempt: %v", err)
 	}
 	b.wantSlots("after the second attempt", 5)
+}
+
+// The file of a bundle is an import of several tables, whose slots are on record
+// with their own topics.
+func TestIntentTakesASlotOfEveryTableInOneCommit(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 2, "a", "b")
+	m := b.join(autoLane(t))
+	b.awaitCommit("b", 1, 0)
+	homes := append(slices.Clone(home), source.Home{Topic: "b", Table: "orders"})
+	claims := []*source.Claim{m.assignment("b", 1).Claim(0)}
+	running := intent(1)
+	running.State, running.Execution = ack.Running, "4711"
+	for _, step := range []struct {
+		what  string
+		im    ack.Import
+		slots int
+	}{{"after the intent", intent(1), 1}, {"after the trigger", running, 1}, {"after a second attempt", intent(2), 2}} {
+		if err := m.RecordImport(t.Context(), step.im, homes, claims); err != nil {
+			t.Fatalf("%s: %v", step.what, err)
+		}
+		for _, h := range homes {
+			_, l := b.ledger(h.Topic, 0)
+			if len(l.Slots) != 1 || l.Slots[0].Table != h.Table || len(l.Slots[0].Used) != step.slots {
+				t.Errorf("%s: got slots %+v on record at %s, want %d of %s", step.what, l.Slots, h.Topic, step.slots, h.Table)
+			}
+		}
+		if _, l := b.ledger("b", 1); len(l.Imports) != 1 || l.Imports[0].Table != "customers" {
+			t.Errorf("%s: got imports %+v, want the one, known by its first table", step.what, l.Imports)
+		}
+	}
+	away := append(slices.Clone(homes), source.Home{Topic: "elsewhere", Table: "visits"})
+	if err := m.RecordImport(t.Context(), intent(3), away, claims); !errors.Is(err, source.ErrFenced) {
+		t.Errorf("with a table of somebody else: got %v, want ErrFenced", err)
+	}
+	if used, ok := m.Slots("a", "customers"); !ok || len(used) != 2 {
+		t.Errorf("slots after that: got %v %v, want the two of before: nothing was sent", used, ok)
+	}
 }
 
 func TestIntentWithoutTheHomePartitionIsFenced(t *testing.T) {
