@@ -4,8 +4,6 @@ import (
 	"context"
 	"maps"
 	"time"
-
-	"github.com/feedsink/feedsink/schemas"
 )
 
 // Adopted is an import that a former owner of the table's partitions began, as
@@ -41,7 +39,7 @@ func (b *Batcher) Adopt(mapping string, a Adopted) error {
 		return unknown(mapping)
 	}
 	l := m.line
-	if a.Mapping, a.Bundle = l.Name, l.Bundle; a.Table == (schemas.Table{}) {
+	if a.Mapping, a.Bundle = l.Name, l.Bundle; a.Table.Name == "" || a.Table.Name == l.Table.Name {
 		a.Table = l.Table
 	}
 	for op, load := range l.Loads {

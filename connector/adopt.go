@@ -45,11 +45,38 @@ func (f *filing) assigned(ps []*source.Partition) {
 			f.lane.log.Warn("the mapping was changed while an import was on its way; its records will be read again and routed anew",
 				"mapping", m.Name, "file", a.File, "execution", a.Execution)
 			a.Changed = true
+			for _, left := range f.leftBundle(m, *a) {
+				if imports[ledgerTable(left)] == nil {
+					f.adopt(left, *a)
+				}
+			}
 		}
-		if err := f.files.Adopt(m.Name, *a); err != nil {
-			f.lane.log.Error("adopting an import", "mapping", m.Name, "error", err)
+		f.adopt(m, *a)
+	}
+}
+
+func (f *filing) adopt(m *router.Compiled, a batcher.Adopted) {
+	if err := f.files.Adopt(m.Name, a); err != nil {
+		f.lane.log.Error("adopting an import", "mapping", m.Name, "error", err)
+	}
+}
+
+// leftBundle are the mappings whose rows are in the import, though it is m's alone
+// by now: their newer rows must not go out before it has ended.
+func (f *filing) leftBundle(m *router.Compiled, a batcher.Adopted) (left []*router.Compiled) {
+	for _, other := range filed(f.lane.router.Mappings()) {
+		if ledgerTable(other) == ledgerTable(m) {
+			continue
+		}
+		for p := range a.UpTo {
+			topic := p.(assignment).Topic
+			if slices.Contains(other.Config.Topics, topic) && !slices.Contains(m.Config.Topics, topic) {
+				left = append(left, other)
+				break
+			}
 		}
 	}
+	return left
 }
 
 // gather adds what one partition's ledger says. The step that is furthest is

@@ -154,6 +154,45 @@ func importsOf(t *testing.T, sink *running) (list []connector.MappingImports) {
 	return list
 }
 
+// Mappings join a bundle, or leave it, while their imports are on their way. Those
+// are awaited before anything newer goes out, and take no further slots.
+func TestMappingsJoinAndLeaveABundleWhileTheirImportsRun(t *testing.T) {
+	apart := strings.NewReplacer("    bundle: crm\n", "", "      fileName: shop-orders-$YYYYMMDD.csv\n", "", "    after: [customers]\n", "").Replace(crmBundle)
+	apart = strings.Replace(strings.Replace(apart, `etl: "201"`, `etl: "103"`, 1), `etl: "201"`, `etl: "101"`, 1)
+	for _, c := range []struct {
+		name, before, after string
+		running             int // imports
+	}{{"leave", crmBundle, apart, 1}, {"join", apart, crmBundle, 2}} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, func(c *sandbox.Config) { withCRMBundle(c); withOrdersETL(c) })
+			w.service.Hold()
+			w.produce(customer("C1", "basic", 1), order("o1", "PAID", 2))
+			first := w.start(head + deadLetters + c.before)
+			w.until("the imports run", func() bool { return len(w.service.Executions()) == c.running })
+			w.until("they are on record", func() bool { return strings.Count(w.logs.String(), "import triggered") == c.running })
+			first.stop()
+			w.produce(customer("C1", "basic", 3), order("o1", "SHIPPED", 4))
+			second := w.start(head + deadLetters + c.after)
+			w.until("both mappings wait for what was sent", func() bool {
+				return !slices.ContainsFunc(importsOf(t, second), func(m connector.MappingImports) bool { return m.Import == nil || m.Import.Step != "importing" })
+			})
+			w.until("newer rows are there too", func() bool {
+				return !slices.ContainsFunc(importsOf(t, second), func(m connector.MappingImports) bool { return m.Open == nil })
+			})
+			if got := len(w.service.Executions()); got != c.running {
+				t.Errorf("imports while the others run: got %d, want %d", got, c.running)
+			}
+			w.service.Release()
+			w.bundled()
+			order, _ := w.service.Row("orders", "o1")
+			customer, _ := w.service.Row("customers", "C1")
+			if order.Text("status") != "SHIPPED" || customer.Text("seq") != "3" {
+				t.Errorf("rows: got %v and %v, want their newest states", order.Values, customer.Values)
+			}
+		})
+	}
+}
+
 func TestATriggerOfABundleWhoseAnswerIsLostCountsForEveryTable(t *testing.T) {
 	w := newWorld(t, withCRMBundle)
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 10}, Count: 1, Apply: true, Answer: sandbox.Reset()})
