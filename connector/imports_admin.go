@@ -15,6 +15,7 @@ import (
 type MappingImports struct {
 	Mapping string `json:"mapping"`
 	Table   string `json:"table"`
+	Bundle  string `json:"bundle,omitempty"` // whose import it shares; a release is for all of its mappings
 	// Owned says that this process has the table. Another member has it
 	// otherwise, or nobody yet; what follows is then empty.
 	Owned       bool                  `json:"owned"`
@@ -124,7 +125,7 @@ func unknown(format string, args ...any) error {
 func (d desk) mapping(st batcher.MappingStatus) MappingImports {
 	slots := d.sink.pacing.tables[st.Mapping]
 	m := MappingImports{
-		Mapping: st.Mapping, Table: slots.table, SlotsPerDay: slots.PerDay,
+		Mapping: st.Mapping, Table: slots.table, Bundle: st.Bundle, SlotsPerDay: slots.PerDay,
 		Import: st.Import, Halted: st.Halted, Kept: slices.Clone(st.Kept),
 	}
 	var left int

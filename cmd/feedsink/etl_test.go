@@ -74,3 +74,56 @@ func TestEtlCreateSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("refused by the service: got code %d, %q, want 1 and the operation", code, failed)
 	}
 }
+
+const deskOrders = `
+  - name: orders
+    topics: [shop.orders]
+    customTable: orders
+    key: businessKey
+    bundle: crm
+    after: [customers]
+    routes: [{lane: batch}]
+    imports:
+      upsert: {mode: CREATE_OR_UPDATE}
+      columns: [businessKey, status]
+`
+
+func TestEtlCreateMakesOneForABundleAndALineForEachMapping(t *testing.T) {
+	d := newDesk(t)
+	d.change("    key: customerNumber\n", "    key: customerNumber\n    bundle: crm\n")
+	d.change("{name: emailAddress, \"null\": immediate}", "emailAddress")
+	d.change(", \"subscriptions#newsletter\"]\n", "]"+deskOrders)
+	code, out, failed := d.run("etl create --mapping orders -o json")
+	var made []struct {
+		Mapping, ID, Line, Fingerprint string
+		Others                         []struct{ Mapping, Line string }
+		Definition                     struct {
+			FileTransfer struct {
+				Input struct {
+					Files []struct{ FileCode, FileNamePattern, CompressionType string }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &made); err != nil || code != 0 || len(made) != 1 || made[0].Mapping != "orders" || len(made[0].Others) != 1 {
+		t.Fatalf("got code %d, %s %s, want one ETL with a line for each mapping", code, out, failed)
+	}
+	files := made[0].Definition.FileTransfer.Input.Files
+	if len(files) != 2 || files[0].FileCode != "customers" || files[0].FileNamePattern != "customers.csv" || files[1].FileNamePattern != "orders.csv" || files[1].CompressionType != "ZIP" {
+		t.Errorf("got files %+v, want the customers' before the orders', in a ZIP", files)
+	}
+	d.change("upsert: {mode: CREATE_OR_UPDATE}", made[0].Others[0].Line) // the first in the file
+	d.change("upsert: {mode: CREATE_OR_UPDATE}", made[0].Line)
+	if _, err := config.Load("feedsink.yaml", os.LookupEnv); err != nil {
+		t.Fatalf("with the printed lines: %v", err)
+	}
+	if code, out, failed := d.run("etl create --mapping customers --op upsert"); code != 0 || strings.Count(out, "write into feedsink.yaml, at mapping ") != 2 {
+		t.Errorf("as text: got code %d, %s%s, want what to write at both mappings", code, out, failed)
+	}
+	// A column more at one of them fits neither any longer.
+	d.change("columns: [businessKey, status]", "columns: [businessKey, status, total]")
+	_, err := config.Load("feedsink.yaml", os.LookupEnv)
+	if err == nil || strings.Count(err.Error(), "was created for other columns") != 2 {
+		t.Errorf("with a column more: got %v, want the ETL refused at both mappings", err)
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -51,10 +52,13 @@ func importText(m connector.MappingImports, now time.Time) string {
 		step += ", for " + since
 	}
 	lines := [][]string{{"mapping", m.Mapping}, {"table", m.Table}, {"step", step}}
+	if m.Bundle != "" {
+		lines = slices.Insert(lines, 2, []string{"bundle", m.Bundle})
+	}
 	if imp := m.Import; imp != nil {
 		lines = append(lines, []string{"file", imp.File}, []string{"mode", imp.Mode}, []string{"etl", imp.ETL},
 			[]string{"execution", imp.Execution}, []string{"part", part(imp)}, []string{"try", number(imp.Attempt)},
-			[]string{"rows", number(imp.Rows)}, []string{"bytes", number(imp.Bytes)})
+			[]string{"rows", number(imp.Rows) + ofMembers(imp)}, []string{"bytes", number(imp.Bytes)})
 	}
 	if m.Open != nil {
 		lines = append(lines, []string{"open file", fmt.Sprintf("%d rows, %d bytes, for %s", m.Open.Rows, m.Open.Bytes, ago(m.Open.Since, now))})
@@ -98,6 +102,18 @@ func part(imp *batcher.ImportStatus) string {
 		return ""
 	}
 	return fmt.Sprintf("%d of %d", imp.Part, imp.Parts)
+}
+
+// ofMembers tells a bundle's rows apart, where they are known.
+func ofMembers(imp *batcher.ImportStatus) string {
+	var rows []string
+	for _, m := range imp.Members {
+		rows = append(rows, fmt.Sprintf("%d of %s", m.Rows, m.Mapping))
+	}
+	if imp.Rows == 0 || len(rows) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(rows, ", ")
 }
 
 func slotsLeft(m connector.MappingImports) string {

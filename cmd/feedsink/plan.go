@@ -67,7 +67,11 @@ func planText(r plan.Report) string {
 		p("topic %s: %d of %d records read%s", t.Name, t.Sampled, t.Stored, spanText(t))
 	}
 	for _, m := range r.Mappings {
-		p("\nmapping %s: %d records for table %s", m.Name, m.Records, m.Table)
+		bundle := ""
+		if m.Bundle != "" {
+			bundle = ", by files of the bundle " + m.Bundle + ", whose day is told"
+		}
+		p("\nmapping %s: %d records for table %s%s", m.Name, m.Records, m.Table, bundle)
 		if m.Calls != nil {
 			callsText(p, m.Calls)
 		}

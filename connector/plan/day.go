@@ -41,16 +41,45 @@ func (m *mapping) sumFiles(show int) {
 			f.CSV = append(f.CSV, CSV{Op: file.Op.String(), Lines: file.Lines})
 		}
 	}
-	if rows := m.aDay(f.Rows); rows > 0 {
-		f.Day = m.imports(rows, m.aDay(f.Bytes))
+}
+
+// sumDay tells of the mapping's day, or of its bundle's: that is complete by the
+// sum of its mappings' rows, has an import for each op that any of them has, and
+// goes out as the one with the fewest slots lets it.
+func (p *Plan) sumDay(m *mapping) {
+	together := []*mapping{m}
+	if bundle := m.config.Bundle(); bundle != nil {
+		together = nil
+		for _, c := range bundle {
+			together = append(together, p.byName[c.Name])
+		}
+	}
+	rows, bytes, slots, ops := 0.0, 0.0, math.MaxInt, map[string]bool{}
+	for _, one := range together {
+		im := one.config.Config.Imports
+		slots = min(slots, max(im.SlotsPerDay-im.Reserve, 0))
+		if one.Files == nil {
+			continue
+		}
+		rows += one.aDay(one.Files.Rows)
+		bytes += one.aDay(one.Files.Bytes)
+		for op := range one.Files.ByOp {
+			ops[op] = true
+		}
+	}
+	if len(together) > 1 {
+		m.Files.distinct = len(ops)
+	}
+	if rows > 0 {
+		m.Files.Day = m.imports(rows, bytes, slots)
 	}
 }
 
 // imports are a day's files and imports. A file is complete at the first of its
 // limits; each op in it is an import of its own.
-func (m *mapping) imports(rows, bytes float64) *Day {
+func (m *mapping) imports(rows, bytes float64, slots int) *Day {
 	im := m.config.Config.Imports
-	d := &Day{Rows: int64(math.Ceil(rows)), Slots: max(im.SlotsPerDay-im.Reserve, 0)}
+	d := &Day{Rows: int64(math.Ceil(rows)), Slots: slots}
 	files := 0.0
 	for _, limit := range []struct {
 		name  string

@@ -29,9 +29,39 @@ func TestADayFollowsTheFirstLimitThatIsReached(t *testing.T) {
 			Mapping: Mapping{Files: &Files{distinct: c.ops}},
 			config:  &router.Compiled{Config: router.Mapping{Imports: router.Imports{Roll: c.roll, SlotsPerDay: 12, Reserve: 2}}},
 		}
-		d := m.imports(c.rows, c.bytes)
+		d := m.imports(c.rows, c.bytes, 10)
 		if d.Files != c.files || d.Imports != c.imports || d.Limit != c.limit || d.TooMany != c.tooMany || d.Every != c.every || d.Slots != 10 {
 			t.Errorf("%s: got %+v, want %d files by %s, %d imports, too many %v, every %v of 10", name, *d, c.files, c.limit, c.imports, c.tooMany, c.every)
+		}
+	}
+}
+
+// A bundle's day is that of its mappings together: an import goes to all of them.
+func TestMappingsOfABundleShareTheirDay(t *testing.T) {
+	block := func(name, table string, slots int) router.Mapping {
+		return router.Mapping{
+			Name: name, Topics: []string{name}, CustomTable: table, Key: "businessKey", Bundle: "crm", Routes: []router.Route{{Lane: "batch"}},
+			Imports: router.Imports{
+				Upsert: &router.Import{ETL: "1", Mode: "CREATE_OR_UPDATE"}, Columns: []router.Column{{Name: "businessKey"}},
+				Roll: router.Roll{Age: 12 * time.Hour, Rows: 1000}, SlotsPerDay: slots, Timezone: "UTC",
+			},
+		}
+	}
+	r, problems := router.Compile([]router.Mapping{block("orders", "orders", 12), block("offers", "offers", 3)})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	p := &Plan{byName: map[string]*mapping{}}
+	for _, c := range r.Mappings() {
+		p.byName[c.Name] = &mapping{config: c}
+	}
+	orders, offers := p.byName["orders"], p.byName["offers"]
+	orders.Seconds, orders.Files = 86400, &Files{Rows: 1500, ByOp: map[string]int64{"upsert": 1500}}
+	offers.Seconds, offers.Files = 43200, &Files{Rows: 1250, ByOp: map[string]int64{"upsert": 1200, "delete": 50}}
+	for _, m := range []*mapping{orders, offers} {
+		p.sumDay(m)
+		if d := m.Files.Day; d.Rows != 4000 || d.Files != 4 || d.Limit != "roll.rows" || d.Imports != 8 || d.Slots != 3 || !d.TooMany {
+			t.Errorf("%s: got %+v, want 4000 rows in 4 files of 2 imports for 3 slots", m.config.Name, *d)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func New(limits Limits, mappings []*router.Compiled, preview func(*router.Compil
 	p := &Plan{limits: limits, byName: map[string]*mapping{}, letters: map[letterKind]*Group{}}
 	for _, c := range mappings {
 		m := &mapping{
-			Mapping: Mapping{Name: c.Name, Table: c.Table.Name}, config: c,
+			Mapping: Mapping{Name: c.Name, Table: c.Table.Name, Bundle: c.Config.Bundle}, config: c,
 			lastCall: map[string]time.Time{}, perMinute: map[int64]int64{}, perSpan: map[int64]int64{}, shownOps: map[schemas.Op]int{},
 		}
 		if _, batch := c.Lanes(); batch {
@@ -173,6 +173,11 @@ func (p *Plan) Report(topics []Topic, send func(*schemas.Write) (Request, error)
 		}
 		if m.Files != nil {
 			m.sumFiles(p.limits.Show)
+		}
+	}
+	for _, m := range p.mappings {
+		if m.Files != nil {
+			p.sumDay(m)
 		}
 		r.Mappings = append(r.Mappings, m.Mapping)
 	}

@@ -23,6 +23,7 @@ type Topic struct {
 type Mapping struct {
 	Name    string `json:"name"`
 	Table   string `json:"table"`
+	Bundle  string `json:"bundle,omitempty"` // whose files are one: Files.Day is all of its mappings' together
 	Records int64  `json:"records"`
 	Letters int64  `json:"deadLetters"`
 	Seconds int64  `json:"seconds"` // that the sample spans; what is a day's is extrapolated from them

@@ -72,6 +72,7 @@ func (w *world) wantSlots(sink *running, n int) {
 }
 
 func TestABundleIsOneImportParentsFirst(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withCRMBundle)
 	w.produce(order("o1", "PAID", 3), order("o2", "PAID", 4), customer("C1", "gold", 1))
 	sink := w.start(head + deadLetters + crmBundle)
@@ -112,6 +113,7 @@ func TestABundleIsOneImportParentsFirst(t *testing.T) {
 }
 
 func TestBundleOfAKilledMemberIsAdoptedNotRepeated(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withCRMBundle)
 	w.service.Hold()
 	first := w.run(head + deadLetters + crmBundle)
@@ -157,6 +159,7 @@ func importsOf(t *testing.T, sink *running) (list []connector.MappingImports) {
 // Mappings join a bundle, or leave it, while their imports are on their way. Those
 // are awaited before anything newer goes out, and take no further slots.
 func TestMappingsJoinAndLeaveABundleWhileTheirImportsRun(t *testing.T) {
+	t.Parallel()
 	apart := strings.NewReplacer("    bundle: crm\n", "", "      fileName: shop-orders-$YYYYMMDD.csv\n", "", "    after: [customers]\n", "").Replace(crmBundle)
 	apart = strings.Replace(strings.Replace(apart, `etl: "201"`, `etl: "103"`, 1), `etl: "201"`, `etl: "101"`, 1)
 	for _, c := range []struct {
@@ -194,6 +197,7 @@ func TestMappingsJoinAndLeaveABundleWhileTheirImportsRun(t *testing.T) {
 }
 
 func TestATriggerOfABundleWhoseAnswerIsLostCountsForEveryTable(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withCRMBundle)
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 10}, Count: 1, Apply: true, Answer: sandbox.Reset()})
 	w.produce(customer("C1", "basic", 1), order("o1", "PAID", 2))
@@ -206,6 +210,7 @@ func TestATriggerOfABundleWhoseAnswerIsLostCountsForEveryTable(t *testing.T) {
 }
 
 func TestAFailedBundleHaltsAllOfItsMappings(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withCRMBundle)
 	w.service.FailImports("orders", 2, "duplicate headers")
 	w.produce(customer("C1", "basic", 1), order("o1", "PAID", 2))
@@ -227,6 +232,7 @@ func TestAFailedBundleHaltsAllOfItsMappings(t *testing.T) {
 }
 
 func TestRowsInErrorOfABundleComeBackWithTheirMapping(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withCRMBundle)
 	if err := w.service.RejectRows(
 		sandbox.Rejection{Column: "lastName", Match: "Nemo", Reason: "nobody of this name"},
