@@ -139,7 +139,8 @@ type Failure interface {
 }
 
 // Gate paces the imports of a table. It is asked before an open file is sealed
-// and before each attempt to trigger; while it says wait, an open file grows.
+// and before each attempt to trigger; while it says wait, an open file grows. A
+// bundle's file goes when it has let each of its mappings go.
 // It may be called from several goroutines.
 type Gate interface {
 	// Wait returns how long to wait before asking again, 0 for: go on.

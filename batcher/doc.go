@@ -9,6 +9,9 @@
 // offsets they came from, and are confirmed together. While a generation is on
 // its way, the next one of its mapping keeps growing.
 //
+// Mappings of a bundle share all of that: one generation with a journal for each
+// of them, and per operation one ZIP with an entry for each, parents first.
+//
 // Memory is bounded by the configuration, not by the rows that wait: a journal
 // lives on disk, divided by key, and is folded one 256th at a time.
 //

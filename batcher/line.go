@@ -209,6 +209,9 @@ func (m *member) status() MappingStatus {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := MappingStatus{Mapping: m.Name, Bundle: l.Bundle, Kept: l.batcher.spool.kept(l.name)}
+	if l.name != m.Name { // of the time before it was in the bundle
+		s.Kept = append(s.Kept, l.batcher.spool.kept(m.Name)...)
+	}
 	if g := l.open; g != nil && g.entries() > 0 {
 		j := g.journals[m.index]
 		s.Rows, s.Bytes, s.Opened, s.Age = j.distinct, j.bytes, g.opened, time.Since(g.opened)

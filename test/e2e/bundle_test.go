@@ -3,12 +3,15 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/test/sandbox"
 )
 
@@ -109,6 +112,38 @@ func TestABundleIsOneImportParentsFirst(t *testing.T) {
 	if metrics := get(t, sink.AdminAddress(), "/metrics"); !strings.Contains(metrics, `feedsink_imports_total{mapping="orders",mode="CREATE_OR_UPDATE",status="FINISHED"} 2`) ||
 		!strings.Contains(metrics, `feedsink_writes_total{lane="batch",mapping="orders",op="upsert",outcome="applied"} 2`) {
 		t.Errorf("metrics: want both imports and both rows counted for orders, in\n%s", metrics)
+	}
+}
+
+func TestAnETLMadeForABundleLoadsItsZIP(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	yaml := head + deadLetters + crmBundle
+	file := filepath.Join(w.dir, "feedsink.yaml")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(yaml, `etl: "201", `, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.LoadUnfinished(file, w.env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := connector.NewClient(cfg.Service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	made, err := connector.ETLs(cfg, "orders", 0)
+	if err != nil || len(made) != 1 {
+		t.Fatalf("definitions: got %+v, %v, want that of upserts", made, err)
+	}
+	if err := made[0].Create(t.Context(), client); err != nil {
+		t.Fatal(err)
+	}
+	w.produce(customer("C1", "basic", 1), order("o1", "PAID", 2))
+	w.start(strings.ReplaceAll(yaml, `upsert: {etl: "201", mode: CREATE_OR_UPDATE}`, made[0].Line))
+	w.bundled()
+	if w.service.Len("customers") != 1 || w.service.Len("orders") != 1 || len(w.service.Executions()) != 1 {
+		t.Errorf("got executions %+v, want one that loads both tables", w.service.Executions())
 	}
 }
 
