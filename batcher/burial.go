@@ -84,7 +84,7 @@ func (b *burial) add(ctx context.Context, r rowerror.Row) error {
 	if row := b.replay.rows[rowKey{b.of[r.Of[0]].Name, r.Key}]; row != nil { // one line for each value that is wrong
 		b.rows--
 		if !strings.Contains(row.reason, reason) && len(row.reason) < 2000 {
-			row.rejected.reason += "; " + reason
+			row.reason += "; " + reason
 		}
 		return nil
 	}

@@ -4,6 +4,6 @@
 // What the files look like the interface leaves open. They are told by content:
 // CSV, GZIP or a ZIP of several; rows in error apart from accepted ones by the
 // names of files and columns; the files of a bundle apart by their names, by the
-// columns, or by a column that names the file. The package knows CSV and words. It knows nothing
-// about imports, Kafka, or what becomes of a row.
+// columns, or by a column that names the file. The package knows CSV and words. It
+// knows nothing about imports, Kafka, or what becomes of a row.
 package rowerror
