@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,12 +132,22 @@ func TestBundleOnDiskIsThatInMemory(t *testing.T) {
 
 // tightGate holds one mapping back.
 type tightGate struct {
+	mu      sync.Mutex
 	waits   map[string]time.Duration
 	refused []string
 }
 
-func (g *tightGate) Wait(mapping string, _ bool) time.Duration { return g.waits[mapping] }
-func (g *tightGate) Refused(mapping string)                    { g.refused = append(g.refused, mapping) }
+func (g *tightGate) Wait(mapping string, _ bool) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.waits[mapping]
+}
+
+func (g *tightGate) Refused(mapping string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refused = append(g.refused, mapping)
+}
 
 func TestBundleWaitsForItsTightestTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -154,7 +165,9 @@ func TestBundleWaitsForItsTightestTable(t *testing.T) {
 		}
 		time.Sleep(9 * time.Second)
 		w.said()
+		gate.mu.Lock()
 		gate.waits["orders"] = 0
+		gate.mu.Unlock()
 		time.Sleep(time.Second)
 		w.said(`10s intend is held`)
 	})
@@ -171,6 +184,7 @@ func TestRefusedSlotOfABundleCountsForAllOfItsTables(t *testing.T) {
 		w.run()
 		w.append(write(schemas.Upsert, "1"))
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if want := []string{"customers", "orders"}; !slices.Equal(gate.refused, want) {
 			t.Errorf("refused: got %q, want %q: nobody says whose imports are used up", gate.refused, want)
 		}

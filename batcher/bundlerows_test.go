@@ -96,6 +96,7 @@ func TestABundleWaitsAndIsWaitedForAsAWhole(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		var files []string
 		for _, e := range w.ended {
 			files = append(files, unique.ReplaceAllString(e.File, "*"))
