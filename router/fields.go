@@ -11,11 +11,11 @@ type field struct {
 	compute  *expression
 	constant schemas.Value // where there is neither of the two
 
-	section schemas.Section
-	name    string
+	spot               // in the table
 	key     bool       // fills the write's key
-	cell    bool       // fills a cell: everything but a business key
+	fills   bool       // fills a cell: everything but a business key
 	convert *converter // nil: the value as it is
+	settled bool       // an attribute takes whatever comes out of the conversion
 
 	absent, null Missing // Omit, AsNull, Refuse or substitute
 	fallback     schemas.Value

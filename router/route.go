@@ -26,16 +26,15 @@ func (r *Router) Route(dst []Routed, rec *Record) []Routed {
 		fallback = schemas.Immediate
 	}
 	for _, c := range t.mappings {
-		routed := Routed{Mapping: c, Lane: fallback}
-		why := reject
+		dst = append(dst, Routed{Mapping: c, Lane: fallback})
+		routed, why := &dst[len(dst)-1], reject
 		if why == nil {
-			why = c.route(&routed, rec, ch)
+			why = c.route(routed, rec, ch)
 		}
 		if why != nil {
 			routed.Write = schemas.Write{}
 			routed.Err = why
 		}
-		dst = append(dst, routed)
 	}
 	return dst
 }

@@ -195,7 +195,8 @@ func (c *Compiled) canonicalCells(ev *schemas.Event) ([]schemas.Cell, *Reject) {
 // section appends the cells of one object of an event.
 func (c *Compiled) section(cells []schemas.Cell, s schemas.Section, name string, object schemas.Value, op schemas.Op) ([]schemas.Cell, *Reject) {
 	for _, member := range object.Items() {
-		v, rule := c.cell(s, member.Name, member.Value, op)
+		at := c.spot(s, member.Name)
+		v, rule := at.cell(member.Value, op)
 		if rule != "" {
 			return nil, badValue(name+"."+member.Name, rule)
 		}
@@ -211,7 +212,7 @@ func (c *Compiled) mappedCells(look *subject, op schemas.Op) ([]schemas.Cell, *R
 	cells := make([]schemas.Cell, 0, len(c.fields))
 	for i := range c.fields {
 		f := &c.fields[i]
-		if !f.cell || look.lacks(f) {
+		if !f.fills || look.lacks(f) {
 			continue
 		}
 		v, reject := f.value(look, op)
@@ -221,9 +222,11 @@ func (c *Compiled) mappedCells(look *subject, op schemas.Op) ([]schemas.Cell, *R
 		if v.Kind() == schemas.Absent {
 			continue
 		}
-		v, rule := c.cell(f.section, f.name, v, op)
-		if rule != "" {
-			return nil, badValue(f.label, rule)
+		if !f.settled {
+			var rule string
+			if v, rule = f.cell(v, op); rule != "" {
+				return nil, badValue(f.label, rule)
+			}
 		}
 		if v.Kind() != schemas.Absent {
 			cells = append(cells, schemas.Cell{Section: f.section, Name: f.name, Value: v})
