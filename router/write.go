@@ -2,6 +2,7 @@ package router
 
 import (
 	"errors"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/feedsink/feedsink/schemas"
@@ -146,18 +147,18 @@ func said(v schemas.Value) bool {
 	return v.Kind() != schemas.Absent && v.Kind() != schemas.Null
 }
 
-// canonicalCells checks every value of an event. Of the key, a profile's upsert
-// and create add to the attributes what these do not name: the service matches
-// and creates by the body alone.
-func (c *Compiled) canonicalCells(ev *schemas.Event) ([]schemas.Cell, *Reject) {
+// canonicalCells appends the cells of an event, every value checked. Of the key,
+// a profile's upsert and create add to the attributes what these do not name: the
+// service matches and creates by the body alone.
+func (c *Compiled) canonicalCells(cells []schemas.Cell, ev *schemas.Event) ([]schemas.Cell, *Reject) {
 	if c.Table.Custom {
-		return c.section(make([]schemas.Cell, 0, len(ev.Properties.Items())), schemas.Properties, "properties", ev.Properties, ev.Op)
+		return c.section(slices.Grow(cells, len(ev.Properties.Items())), schemas.Properties, "properties", ev.Properties, ev.Op)
 	}
 	size := len(ev.Attributes.Items()) + len(ev.Subscriptions.Items()) + len(ev.Segments.Items()) + len(ev.DataCollection.Items())
 	if !said(ev.Attributes.Get(c.KeyName)) {
 		size += len(ev.Key.Items())
 	}
-	cells := make([]schemas.Cell, 0, size)
+	cells = slices.Grow(cells, size)
 	if ev.Op != schemas.Patch {
 		for _, member := range ev.Key.Items() {
 			attribute := ev.Attributes.Get(member.Name)
@@ -207,9 +208,9 @@ func (c *Compiled) section(cells []schemas.Cell, s schemas.Section, name string,
 	return cells, nil
 }
 
-// mappedCells reads the cells of a value through the mapping's fields.
-func (c *Compiled) mappedCells(look *subject, op schemas.Op) ([]schemas.Cell, *Reject) {
-	cells := make([]schemas.Cell, 0, len(c.fields))
+// mappedCells appends the cells that a value has through the mapping's fields.
+func (c *Compiled) mappedCells(cells []schemas.Cell, look *subject, op schemas.Op) ([]schemas.Cell, *Reject) {
+	cells = slices.Grow(cells, len(c.fields))
 	for i := range c.fields {
 		f := &c.fields[i]
 		if !f.fills || look.lacks(f) {

@@ -10,7 +10,8 @@ import "errors"
 type avroReader struct {
 	data   []byte
 	at     int
-	room   int // values that may still come
+	room   int  // values that may still come
+	ascii  bool // all of data: no text in it has to be looked at
 	memory memory
 	text   texts
 }
@@ -42,6 +43,7 @@ func valuesIn(bytes int) int {
 // decode reads one value that takes all of data.
 func (r *avroReader) decode(t *avroType, data []byte) (Value, error) {
 	r.data, r.at, r.room = data, 0, valuesIn(len(data))
+	r.ascii = isASCII(data)
 	r.text.begin(data)
 	r.memory.begin()
 	var v Value

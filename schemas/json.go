@@ -17,8 +17,10 @@ const (
 )
 
 // Decoder turns a record's bytes into a value. The value owns its memory: data
-// may be reused once Decode has returned. An implementation says whether it may
-// be shared by goroutines; the errors are *DecodeError.
+// may be reused once Decode has returned. Of a fleeting decoder, which is made
+// for a lane, lists and objects last only until its next Decode; texts and
+// numbers last here too. An implementation says whether it may be shared by
+// goroutines; the errors are *DecodeError.
 type Decoder interface {
 	Decode(data []byte) (Value, error)
 }
@@ -38,6 +40,13 @@ type JSON struct {
 // NewJSON returns a decoder for one goroutine.
 func NewJSON() *JSON {
 	return &JSON{tokens: jsontext.NewDecoder(bytes.NewReader(nil))}
+}
+
+// NewFleetingJSON returns a fleeting decoder for one goroutine.
+func NewFleetingJSON() *JSON {
+	d := NewJSON()
+	d.memory.fleeting = true
+	return d
 }
 
 // Decode implements Decoder.
