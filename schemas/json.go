@@ -54,14 +54,12 @@ func (d *JSON) Decode(data []byte) (Value, error) {
 	if len(data) > MaxBytes {
 		return Value{}, &DecodeError{Format: "json", Offset: MaxBytes, Rule: "longer than 64 MiB"}
 	}
-	// The token reader works on data itself; only the values refer to the copy.
-	d.source = *bytes.NewBuffer(data)
-	d.tokens.Reset(&d.source)
 	d.text = string(data)
 	d.memory.begin()
-	v, err := d.value(0)
-	if err == nil {
-		err = d.end()
+	v, ok := d.plain(data)
+	var err error
+	if !ok {
+		v, err = d.strict(data)
 	}
 	d.text = ""
 	d.memory.end()
@@ -69,6 +67,18 @@ func (d *JSON) Decode(data []byte) (Value, error) {
 		return Value{}, d.explain(data, err)
 	}
 	return v, nil
+}
+
+// strict reads with the token reader, which works on data itself; only the values
+// refer to the copy.
+func (d *JSON) strict(data []byte) (Value, error) {
+	d.source = *bytes.NewBuffer(data)
+	d.tokens.Reset(&d.source)
+	v, err := d.value(0)
+	if err == nil {
+		err = d.end()
+	}
+	return v, err
 }
 
 var (

@@ -27,6 +27,12 @@ func (m *memory) begin() {
 	m.block = make([]Field, 0, want)
 }
 
+// again begins the record once more; what it took is nobody's.
+func (m *memory) again() {
+	clear(m.block)
+	m.open, m.block, m.taken = m.open[:0], m.block[:0], 0
+}
+
 // end forgets the record. Its memory is its value's now, for ever or until the
 // next record.
 func (m *memory) end() {
