@@ -108,7 +108,11 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 		}
 		return true
 	}
-	l.routed = l.router.Route(l.routed[:0], decoded)
+	if l.which == schemas.Batch && !follows {
+		l.routed = l.router.RouteOver(l.routed, decoded) // rows are encoded at once, and that is all
+	} else {
+		l.routed = l.router.Route(l.routed[:0], decoded)
+	}
 	if follows && l.delivery.observe(p, r, l.routed, done) != nil {
 		return false
 	}

@@ -85,13 +85,14 @@ func BenchmarkFormats(b *testing.B) {
 		for _, err := d.Decode(data); errors.Is(err, schemas.ErrSchemaAway); _, err = d.Decode(data) {
 			time.Sleep(time.Millisecond)
 		}
+		rec := &router.Record{Topic: "crm.customers"}
 		var routed []router.Routed
 		for b.Loop() {
-			v, err := d.Decode(data)
-			if err != nil {
+			var err error
+			if rec.Value, err = d.Decode(data); err != nil {
 				b.Fatal(err)
 			}
-			if routed = route(r, routed, &router.Record{Topic: "crm.customers", Value: v}); routed[0].Err != nil {
+			if routed = route(r, routed, rec); routed[0].Err != nil {
 				b.Fatal(routed[0].Err)
 			}
 		}
