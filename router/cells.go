@@ -11,6 +11,7 @@ type spot struct {
 	recency recency
 	name    string
 	typed   *converter // nil: nothing is known
+	free    bool       // any text of the usual length will do
 }
 
 func (c *Compiled) spot(section schemas.Section, name string) spot {
@@ -18,8 +19,12 @@ func (c *Compiled) spot(section schemas.Section, name string) spot {
 	switch section {
 	case schemas.Attributes:
 		s.recency, s.typed = recencyOf(name), c.types[name]
+		s.free = s.recency == notRecency && s.typed == nil && name != ""
 	case schemas.Properties:
 		s.typed = c.types[name]
+		s.free = s.typed == nil && name != ""
+	case schemas.Segments:
+		s.free = name != ""
 	}
 	return s
 }
@@ -27,6 +32,9 @@ func (c *Compiled) spot(section schemas.Section, name string) spot {
 // cell checks one value of a write against what its place in the table takes and
 // returns it as it is sent, or the rule that it breaks.
 func (s *spot) cell(v schemas.Value, op schemas.Op) (out schemas.Value, rule string) {
+	if s.free && v.Kind() == schemas.String && len(v.Text()) <= maxText {
+		return v, ""
+	}
 	if s.name == "" {
 		return schemas.Value{}, "must have a name"
 	}

@@ -46,6 +46,8 @@ func (f *field) value(look *subject, op schemas.Op) (schemas.Value, *Reject) {
 // read is the value before any conversion.
 func (f *field) read(look *subject) (schemas.Value, *Reject) {
 	switch {
+	case f.from != nil && f.from.root == "":
+		return f.from.inside(look), nil
 	case f.from != nil:
 		return f.from.read(look)
 	case f.compute != nil:

@@ -77,8 +77,12 @@ func BenchmarkFormats(b *testing.B) {
 	}
 	defer writers.Close()
 	framed := append(binary.BigEndian.AppendUint32([]byte{0}, 7), asAvro...)
-	over := func(r *router.Router, dst []router.Routed, rec *router.Record) []router.Routed { return r.RouteOver(dst, rec) }
-	kept := func(r *router.Router, dst []router.Routed, rec *router.Record) []router.Routed { return r.Route(dst[:0], rec) }
+	over := func(r *router.Router, dst []router.Routed, rec *router.Record) []router.Routed {
+		return r.RouteOver(dst, rec)
+	}
+	kept := func(r *router.Router, dst []router.Routed, rec *router.Record) []router.Routed {
+		return r.Route(dst[:0], rec)
+	}
 	journey := func(b *testing.B, d schemas.Decoder, data []byte, route func(*router.Router, []router.Routed, *router.Record) []router.Routed) {
 		b.ReportAllocs()
 		r := compile(b, visits())

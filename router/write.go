@@ -2,7 +2,6 @@ package router
 
 import (
 	"errors"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/feedsink/feedsink/schemas"
@@ -147,18 +146,26 @@ func said(v schemas.Value) bool {
 	return v.Kind() != schemas.Absent && v.Kind() != schemas.Null
 }
 
+// room is cells, which are none yet, with room for n.
+func room(cells []schemas.Cell, n int) []schemas.Cell {
+	if cap(cells) < n {
+		return make([]schemas.Cell, 0, n)
+	}
+	return cells
+}
+
 // canonicalCells appends the cells of an event, every value checked. Of the key,
 // a profile's upsert and create add to the attributes what these do not name: the
 // service matches and creates by the body alone.
 func (c *Compiled) canonicalCells(cells []schemas.Cell, ev *schemas.Event) ([]schemas.Cell, *Reject) {
 	if c.Table.Custom {
-		return c.section(slices.Grow(cells, len(ev.Properties.Items())), schemas.Properties, "properties", ev.Properties, ev.Op)
+		return c.section(room(cells, len(ev.Properties.Items())), schemas.Properties, "properties", ev.Properties, ev.Op)
 	}
 	size := len(ev.Attributes.Items()) + len(ev.Subscriptions.Items()) + len(ev.Segments.Items()) + len(ev.DataCollection.Items())
 	if !said(ev.Attributes.Get(c.KeyName)) {
 		size += len(ev.Key.Items())
 	}
-	cells = slices.Grow(cells, size)
+	cells = room(cells, size)
 	if ev.Op != schemas.Patch {
 		for _, member := range ev.Key.Items() {
 			attribute := ev.Attributes.Get(member.Name)
@@ -210,10 +217,10 @@ func (c *Compiled) section(cells []schemas.Cell, s schemas.Section, name string,
 
 // mappedCells appends the cells that a value has through the mapping's fields.
 func (c *Compiled) mappedCells(cells []schemas.Cell, look *subject, op schemas.Op) ([]schemas.Cell, *Reject) {
-	cells = slices.Grow(cells, len(c.fields))
+	cells = room(cells, len(c.fields))
 	for i := range c.fields {
 		f := &c.fields[i]
-		if !f.fills || look.lacks(f) {
+		if !f.fills || look.change != nil && look.lacks(f) {
 			continue
 		}
 		v, reject := f.value(look, op)

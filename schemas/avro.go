@@ -10,8 +10,7 @@ import "errors"
 type avroReader struct {
 	data   []byte
 	at     int
-	room   int  // values that may still come
-	ascii  bool // all of data: no text in it has to be looked at
+	room   int // values that may still come
 	memory memory
 	text   texts
 }
@@ -43,7 +42,6 @@ func valuesIn(bytes int) int {
 // decode reads one value that takes all of data.
 func (r *avroReader) decode(t *avroType, data []byte) (Value, error) {
 	r.data, r.at, r.room = data, 0, valuesIn(len(data))
-	r.ascii = isASCII(data)
 	r.text.begin(data)
 	r.memory.begin()
 	var v Value
@@ -125,6 +123,14 @@ func (r *avroReader) container(t *avroType, out *Value, depth int) error {
 		for i := range t.fields {
 			f := &t.fields[i]
 			members[i].Name = f.name
+			if f.typ.kind == avroString { // most are
+				s, err := r.str()
+				if err != nil {
+					return err
+				}
+				members[i].Value = StringValue(s)
+				continue
+			}
 			if err := r.value(f.typ, &members[i].Value, depth); err != nil {
 				return err
 			}

@@ -86,27 +86,11 @@ func (r *avroReader) str() (string, error) {
 		return "", err
 	}
 	s := r.text.record[r.at : r.at+n]
-	if !r.ascii && !utf8.ValidString(s) {
+	if !utf8.ValidString(s) {
 		return "", errUTF8
 	}
 	r.at += n
 	return s, nil
-}
-
-// isASCII reports whether no byte has its highest bit set, eight at a time.
-func isASCII(data []byte) bool {
-	const high = 0x8080808080808080
-	for ; len(data) >= 8; data = data[8:] {
-		if binary.LittleEndian.Uint64(data)&high != 0 {
-			return false
-		}
-	}
-	for _, b := range data {
-		if b >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }
 
 // length reads how many bytes follow, which are there.

@@ -88,6 +88,9 @@ func (d *wire) Decode(data []byte) (Value, error) {
 		d.lastID, d.last = id, w
 	}
 	v, err := d.last.read(d, data[headerBytes:])
+	if err == nil {
+		return v, nil
+	}
 	if bad, ok := errors.AsType[*DecodeError](err); ok && bad.Offset >= 0 {
 		bad.Offset += headerBytes // of the record, as it lies in the topic
 	}
