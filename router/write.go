@@ -202,7 +202,9 @@ func (c *Compiled) canonicalCells(cells []schemas.Cell, ev *schemas.Event) ([]sc
 
 // section appends the cells of one object of an event.
 func (c *Compiled) section(cells []schemas.Cell, s schemas.Section, name string, object schemas.Value, op schemas.Op) ([]schemas.Cell, *Reject) {
-	for _, member := range object.Items() {
+	members := object.Items()
+	for i := range members {
+		member := &members[i]
 		at := c.spot(s, member.Name)
 		v, rule := at.cell(member.Value, op)
 		if rule != "" {
