@@ -63,20 +63,7 @@ func lines(quick bool) []line {
 		}
 		return &batchJob{format: format, events: 3_000_000, measure: 2_200_000, keys: 500_000, rows: 200_000}
 	}
-	decode := func(format schemas.Format, lane schemas.Lane, floor string, ratio float64) line {
-		return line{
-			name: "decode, route, map " + string(format) + ", " + lane.String(), floor: floor, unit: "events",
-			goal:   goal{Ratio: ratio},
-			decode: &decodeJob{format, lane, calls(2_000_000, 300_000)},
-		}
-	}
-	return []line{
-		decode(schemas.FormatJSON, schemas.Immediate, "json into a struct", 0.6),
-		decode(schemas.FormatJSON, schemas.Batch, "json into a struct", 0.6),
-		decode(schemas.FormatJSONSchema, schemas.Immediate, "json into a struct", 0),
-		decode(schemas.FormatAvro, schemas.Immediate, "twmb/avro into a struct", 0.6),
-		decode(schemas.FormatAvro, schemas.Batch, "twmb/avro into a struct", 0.6),
-		decode(schemas.FormatProtobuf, schemas.Immediate, "protobuf-go into a dynamic message", 0),
+	return append(decodeLines(calls(2_000_000, 300_000)), []line{
 		{
 			name: "immediate, no latency, 64 in flight", floor: "net/http loop, 64 workers", unit: "calls",
 			goal:    goal{Ratio: 0.85, CPURatio: 1.35, RSS: 100e6},
@@ -107,5 +94,24 @@ func lines(quick bool) []line {
 			goal:  goal{CPU: 4},
 			batch: batch(schemas.FormatAvro),
 		},
+	}...)
+}
+
+// decodeLines are those of decoding, routing and mapping.
+func decodeLines(events int) []line {
+	decode := func(format schemas.Format, lane schemas.Lane, floor string, ratio float64) line {
+		return line{
+			name: "decode, route, map " + string(format) + ", " + lane.String(), floor: floor, unit: "events",
+			goal:   goal{Ratio: ratio},
+			decode: &decodeJob{format, lane, events},
+		}
+	}
+	return []line{
+		decode(schemas.FormatJSON, schemas.Immediate, "json into a struct", 0.6),
+		decode(schemas.FormatJSON, schemas.Batch, "json into a struct", 0.6),
+		decode(schemas.FormatJSONSchema, schemas.Immediate, "json into a struct", 0),
+		decode(schemas.FormatAvro, schemas.Immediate, "twmb/avro into a struct", 0.6),
+		decode(schemas.FormatAvro, schemas.Batch, "twmb/avro into a struct", 0.6),
+		decode(schemas.FormatProtobuf, schemas.Immediate, "protobuf-go into a dynamic message", 0),
 	}
 }
