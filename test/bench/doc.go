@@ -20,8 +20,8 @@
 //     of them, so that neither the start nor the last stragglers are in it; it
 //     ends when the sink has committed every offset, and fails if the service did
 //     not get exactly one call for each event, of the floor's length.
-//   - Batch lane: events of half a million keys, or of fifty thousand, which a
-//     file says of many events in one row, in random order. What counts is
+//   - Batch lane: events of half a million keys in random order, and of fifty
+//     thousand, where a row stands for two events and more. What counts is
 //     committed offsets, from the commit after the first import to one after a
 //     later import; the topic goes on behind it, so that at both ends a file is
 //     open and another on its way. Time and CPU from filling the file to its
