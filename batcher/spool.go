@@ -58,7 +58,9 @@ func (s *spool) take(n int) []byte {
 func (s *spool) lay(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.spare = b
+	if cap(b) <= 2*segmentSize { // one huge row must not be held for ever
+		s.spare = b
+	}
 }
 
 // openSpool takes the directory over and removes what the last process left,

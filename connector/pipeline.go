@@ -140,7 +140,9 @@ func (l *lane) mine() (writes, rejects []router.Routed) {
 	if n < 0 {
 		n = len(mine)
 	}
-	return mine[:n], mine[n:]
+	// What is appended to either must not lie in the memory of routed, where the
+	// next record's writes would share its cells.
+	return slices.Clip(mine[:n]), slices.Clip(mine[n:])
 }
 
 func rank(r router.Routed) int {
