@@ -41,7 +41,8 @@ func TestFleetingDecodersReadTheSame(t *testing.T) {
 		"protobuf": {
 			func(d *wire, data []byte) (Value, error) { return proto.read(d, data) },
 			[][]byte{
-				message(`{"a":"first","l":["1","2"],"m":{"a":"inner","p":{"x":"1"}}}`), message(`{}`), {0, 10, 200},
+				message(`{"a":"first","l":["1","2"],"m":{"a":"inner","p":{"x":"1"}}}`), message(`{}`),
+				{0, 10, 200},
 				message(`{"p":{"x":"1","y":"2"},"m":{"m":{"l":["3"]}}}`), message(`{"l":["4"]}`),
 			},
 		},
