@@ -34,6 +34,7 @@ type format struct {
 	separator, newline []byte // in the file's encoding
 	quote              byte
 	class              [256]byte // what a byte of a text asks for
+	list               []byte    // the JSON text of a list on its way into a cell
 	label              string
 	encoding           encoding.Encoding // nil: UTF-8
 	encoder            *encoding.Encoder // likewise
@@ -95,15 +96,19 @@ func (f *format) encode(text []byte) ([]byte, error) {
 // enclosing characters, which tells it from a cell about which nothing was said.
 // The error is a *schemas.ValueError for the named field.
 func (f *format) appendCell(dst []byte, field, text string) ([]byte, error) {
+	return appendText(f, dst, field, text)
+}
+
+func appendText[T string | []byte](f *format, dst []byte, field string, text T) ([]byte, error) {
 	start := len(dst)
 	var asks byte
 	for i := range len(text) {
 		asks |= f.class[text[i]]
 	}
-	if asks&notASCII != 0 && !utf8.ValidString(text) {
+	if asks&notASCII != 0 && !utf8.ValidString(string(text)) {
 		return dst, schemas.Invalid(field, "must be valid UTF-8")
 	}
-	if asks&needsEnclosing != 0 || text == "" || text[0] == ' ' || text[len(text)-1] == ' ' {
+	if asks&needsEnclosing != 0 || len(text) == 0 || text[0] == ' ' || text[len(text)-1] == ' ' {
 		dst = append(dst, f.quote)
 		for i := range len(text) {
 			if text[i] == f.quote {
@@ -130,13 +135,20 @@ func (f *format) appendCell(dst []byte, field, text string) ([]byte, error) {
 	return append(dst[:start], encoded...), nil
 }
 
+// usualList bounds the memory for lists that is kept, in bytes.
+const usualList = 1 << 16
+
 // appendValue appends the cell of a value: a list as its JSON text.
 func (f *format) appendValue(dst []byte, field string, v schemas.Value) ([]byte, error) {
 	switch v.Kind() {
 	case schemas.String, schemas.Number, schemas.Bool:
 		return f.appendCell(dst, field, v.Text())
 	case schemas.List:
-		return f.appendCell(dst, field, string(v.AppendJSON(nil)))
+		list := v.AppendJSON(f.list[:0])
+		if cap(list) <= usualList {
+			f.list = list
+		}
+		return appendText(f, dst, field, list)
 	}
 	return dst, schemas.Invalid(field, "must be a text, a number, true, false or a list")
 }

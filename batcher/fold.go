@@ -99,6 +99,11 @@ func (f *fold) find(entry []byte) *foldedKey {
 	if !ok {
 		return nil
 	}
+	return f.among(k, entry)
+}
+
+// among is the entry's key among those with the same hash; nil: it is not there.
+func (f *fold) among(k int32, entry []byte) *foldedKey {
 	cell, _ := cutBytes(entry[entryHead:])
 	for ; k != none; k = f.keys[k].collides {
 		other, _ := cutBytes(f.entry(f.keys[k].first)[entryHead:])
@@ -111,13 +116,13 @@ func (f *fold) find(entry []byte) *foldedKey {
 
 // key finds or adds the key of an entry.
 func (f *fold) key(entry []byte) *foldedKey {
-	if k := f.find(entry); k != nil {
-		return k
-	}
 	hash := binary.LittleEndian.Uint64(entry[entryHash:])
 	head, ok := f.index[hash]
 	if !ok {
 		head = none
+	}
+	if k := f.among(head, entry); k != nil {
+		return k
 	}
 	f.index[hash] = int32(len(f.keys))
 	f.keys = append(f.keys, foldedKey{collides: head, first: none, last: none})

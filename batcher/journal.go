@@ -82,12 +82,12 @@ func (j *journal) flush() error {
 		j.file = file
 	}
 	ordered, seg := j.bySection()
-	defer j.spool.scratch.Put(ordered)
-	if _, err := j.file.WriteAt(*ordered, j.size); err != nil {
+	defer j.spool.lay(ordered)
+	if _, err := j.file.WriteAt(ordered, j.size); err != nil {
 		return fmt.Errorf("write journal: %w", err)
 	}
 	j.segments = append(j.segments, seg)
-	j.size += int64(len(*ordered))
+	j.size += int64(len(ordered))
 	j.spool.resize(j.name, j.size)
 	j.memory = j.memory[:0]
 	return nil
@@ -95,7 +95,7 @@ func (j *journal) flush() error {
 
 // bySection copies the entries in memory, ordered by section and by arrival
 // within each (a counting sort).
-func (j *journal) bySection() (*[]byte, segment) {
+func (j *journal) bySection() ([]byte, segment) {
 	seg := segment{at: j.size}
 	for rest := j.memory; len(rest) > 0; {
 		size := binary.LittleEndian.Uint32(rest)
@@ -107,15 +107,11 @@ func (j *journal) bySection() (*[]byte, segment) {
 		next[s] = seg.ends[s-1]
 		seg.ends[s] += seg.ends[s-1]
 	}
-	ordered, ok := j.spool.scratch.Get().(*[]byte)
-	if !ok || cap(*ordered) < len(j.memory) {
-		ordered = new(make([]byte, len(j.memory)))
-	}
-	*ordered = (*ordered)[:len(j.memory)]
+	ordered := j.spool.take(len(j.memory))
 	for rest := j.memory; len(rest) > 0; {
 		size := binary.LittleEndian.Uint32(rest)
 		s := rest[entryHash]
-		copy((*ordered)[next[s]:], rest[:size])
+		copy(ordered[next[s]:], rest[:size])
 		next[s] += size
 		rest = rest[size:]
 	}

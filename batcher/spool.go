@@ -33,13 +33,34 @@ var errLocked = errors.New("locked")
 // spool is the directory of files and what they take on disk. One process owns
 // it at a time.
 type spool struct {
-	dir     string
-	lock    *os.File
-	scratch sync.Pool // *[]byte of a segment's size
+	dir  string
+	lock *os.File
 
 	mu    sync.Mutex
 	sizes map[string]int64 // bytes by name; journals, sealed and kept files
 	total int64
+	spare []byte // for the next segment to be ordered in; nil: in use
+}
+
+// take hands out n bytes for a segment to be ordered in, until they are laid
+// back. One piece is enough: segments are ordered one at a time, or nearly so.
+func (s *spool) take(n int) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.spare
+	s.spare = nil
+	if cap(b) < n {
+		b = make([]byte, n)
+	}
+	return b[:n]
+}
+
+func (s *spool) lay(b []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cap(b) <= 2*segmentSize { // one huge row must not be held for ever
+		s.spare = b
+	}
 }
 
 // openSpool takes the directory over and removes what the last process left,

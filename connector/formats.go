@@ -30,21 +30,26 @@ type topicFormat struct {
 type formats map[string]topicFormat
 
 // newFormats takes the topics of all mappings. writers is nil where none of
-// them needs a registry.
+// them needs a registry. The decoders are fleeting: a record's value is valid
+// until the next record of its format is decoded, which may be of another topic.
 func newFormats(r *router.Router, writers *schemas.Registry) formats {
-	decoders := map[schemas.Format]schemas.Decoder{schemas.FormatJSON: schemas.NewJSON()}
+	decoders := map[schemas.Format]schemas.Decoder{schemas.FormatJSON: schemas.NewFleetingJSON()}
 	decoder := func(f schemas.Format) schemas.Decoder {
 		if decoders[f] == nil {
-			decoders[f] = writers.Decoder(f)
+			decoders[f] = writers.FleetingDecoder(f)
 		}
 		return decoders[f]
 	}
+	var keys schemas.Decoder // its own: a key must outlast the decoding of the value
 	known := formats{"": {value: decoder(schemas.FormatJSON)}}
 	for _, m := range r.Mappings() {
 		for _, topic := range m.Config.Topics {
 			f := topicFormat{value: decoder(schemas.Format(r.Format(topic)))}
 			if r.KeyFormat(topic) == string(schemas.FormatAvro) {
-				f.key = decoder(schemas.FormatAvro)
+				if keys == nil {
+					keys = writers.FleetingDecoder(schemas.FormatAvro)
+				}
+				f.key = keys
 			}
 			known[topic] = f
 		}

@@ -88,6 +88,7 @@ func TestARegistryThatCannotBeAskedFailsTheCheck(t *testing.T) {
 func TestCommandsWaitForSchemas(t *testing.T) {
 	registry, cfg := guarded(t)
 	registry.SeedSchema("sales-value", 1, 1, sr.Schema{Schema: `"int"`})
+	registry.SeedSchema("sales-value", 2, 2, sr.Schema{Schema: `{"type":"record","name":"r","fields":[{"name":"id","type":"int"}]}`})
 	cfg.Mappings = []router.Mapping{{
 		Name: "sales", Topics: []string{"sales"}, Format: "avro", KafkaKey: "avro", CustomTable: "sales", Key: "businessKey",
 		Fields: []router.Field{{From: "id", To: "businessKey"}}, Routes: []router.Route{{Lane: "immediate"}},
@@ -107,6 +108,7 @@ func TestCommandsWaitForSchemas(t *testing.T) {
 	}{
 		{"sales", "", "\x00\x00\x00\x00\x01\x0e", "7 null"},
 		{"sales", "\x00\x00\x00\x00\x01\x02", "\x00\x00\x00\x00\x01\x0e", "7 1"},
+		{"sales", "\x00\x00\x00\x00\x02\x02", "\x00\x00\x00\x00\x02\x0e", `{"id":7} {"id":1}`},
 		{"sales", "", "\x00\x00\x00\x00\x09\x0e", "avro: offset 0: schema 9: the registry does not know it"},
 		{"sales", "\x00\x00\x00\x00\x09\x0e", "\x00\x00\x00\x00\x01\x0e", "kafka key: avro: offset 0: schema 9: the registry does not know it"},
 		{"a topic that nobody reads", "", `{"a":1}`, `{"a":1} null`},

@@ -108,7 +108,11 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 		}
 		return true
 	}
-	l.routed = l.router.Route(l.routed[:0], decoded)
+	if l.which == schemas.Batch && !follows {
+		l.routed = l.router.RouteOver(l.routed, decoded) // rows are encoded at once, and that is all
+	} else {
+		l.routed = l.router.Route(l.routed[:0], decoded)
+	}
 	if follows && l.delivery.observe(p, r, l.routed, done) != nil {
 		return false
 	}
@@ -136,7 +140,9 @@ func (l *lane) mine() (writes, rejects []router.Routed) {
 	if n < 0 {
 		n = len(mine)
 	}
-	return mine[:n], mine[n:]
+	// What is appended to either must not lie in the memory of routed, where the
+	// next record's writes would share its cells.
+	return slices.Clip(mine[:n]), slices.Clip(mine[n:])
 }
 
 func rank(r router.Routed) int {

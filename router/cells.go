@@ -2,19 +2,48 @@ package router
 
 import "github.com/feedsink/feedsink/schemas"
 
-// cell checks one value of a write against what its section takes and returns
-// it as it is sent, or the rule that it breaks. Of the types of the table's fields
-// only those are known that `types` names: the others the service decides.
-func (c *Compiled) cell(section schemas.Section, name string, v schemas.Value, op schemas.Op) (out schemas.Value, rule string) {
-	if name == "" {
-		return schemas.Value{}, "must have a name"
-	}
+// spot is a field of the table as far as its values are checked. The spots of a
+// mapping's fields are found once, those of a canonical event's members each
+// time. Of the types of the table's fields only those are known that `types`
+// names: the others the service decides.
+type spot struct {
+	section schemas.Section
+	recency recency
+	name    string
+	typed   *converter // nil: nothing is known
+	free    bool       // any text of the usual length will do
+}
+
+func (c *Compiled) spot(section schemas.Section, name string) spot {
+	s := spot{section: section, name: name}
 	switch section {
 	case schemas.Attributes:
-		if kind := recencyOf(name); kind != notRecency {
-			return technical(kind, v, op)
+		s.recency, s.typed = recencyOf(name), c.types[name]
+		s.free = s.recency == notRecency && s.typed == nil && name != ""
+	case schemas.Properties:
+		s.typed = c.types[name]
+		s.free = s.typed == nil && name != ""
+	case schemas.Segments:
+		s.free = name != ""
+	}
+	return s
+}
+
+// cell checks one value of a write against what its place in the table takes and
+// returns it as it is sent, or the rule that it breaks.
+func (s *spot) cell(v schemas.Value, op schemas.Op) (out schemas.Value, rule string) {
+	if s.free && v.Kind() == schemas.String && len(v.Text()) <= maxText {
+		return v, ""
+	}
+	if s.name == "" {
+		return schemas.Value{}, "must have a name"
+	}
+	switch s.section {
+	case schemas.Attributes:
+		if s.recency != notRecency {
+			return technical(s.recency, v, op)
 		}
-		return attribute(v, c.types[name])
+		return attribute(v, s.typed)
 	case schemas.Subscriptions:
 		if v.Kind() != schemas.Bool {
 			return schemas.Value{}, ruleBoolean
@@ -23,9 +52,9 @@ func (c *Compiled) cell(section schemas.Section, name string, v schemas.Value, o
 	case schemas.Segments:
 		return segment(v)
 	case schemas.DataCollection:
-		return collection(name, v)
+		return collection(s.name, v)
 	default:
-		return property(v, c.types[name])
+		return property(v, s.typed)
 	}
 }
 

@@ -29,21 +29,22 @@ func (s *scope) compileFields() {
 
 func (s *scope) compileField(path string, i int) {
 	f := s.m.Fields[i]
-	compiled := field{label: f.From, cell: true, absent: Omit, null: AsNull}
-	var err error
-	compiled.section, compiled.name, err = target(s.c.Table, f.To)
+	compiled := field{label: f.From, fills: true, absent: Omit, null: AsNull}
+	section, name, err := target(s.c.Table, f.To)
+	compiled.spot = s.c.spot(section, name)
 	switch {
 	case err != nil:
 		s.problem(path+".to", "", "%v", err)
 	case slices.IndexFunc(s.m.Fields, func(g Field) bool { return g.To == f.To }) < i:
 		s.problem(path+".to", "", "%q is filled twice", f.To)
-	case compiled.section == schemas.Attributes && recencyOf(compiled.name) != notRecency && s.c.op != nil && s.c.op.always != schemas.Create:
+	case compiled.recency != notRecency && s.c.op != nil && s.c.op.always != schemas.Create:
 		s.problem(path+".to", "write op: create and imports.create for a mapping that creates profiles",
 			"%s %s, and no record of this mapping does that", f.To, ruleComputed)
 	}
 	compiled.key = f.To == s.m.Key
-	compiled.cell = !compiled.key || !s.c.Table.Custom
+	compiled.fills = !compiled.key || !s.c.Table.Custom
 	s.conversion(path, &f, &compiled)
+	compiled.settled = section == schemas.Attributes && compiled.recency == notRecency && compiled.convert != nil && compiled.typed == nil
 	s.origin(path, &f, &compiled)
 	s.missing(path, &f, &compiled)
 	s.c.fields = append(s.c.fields, compiled)
@@ -101,7 +102,7 @@ func (s *scope) literal(at string, l Literal, into *field) schemas.Value {
 	}
 	if rule == "" && into.name != "" {
 		// As created, so that a technical attribute is checked for its value only.
-		v, rule = s.c.cell(into.section, into.name, v, schemas.Create)
+		v, rule = into.cell(v, schemas.Create)
 	}
 	if rule != "" {
 		s.problem(at, "", "%s %s", string(l), rule)

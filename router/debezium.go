@@ -117,7 +117,7 @@ func (f *field) readsColumn(name string) bool {
 // lacks reports whether a change leaves out a value that the field is read or
 // computed from.
 func (s *subject) lacks(f *field) bool {
-	return s.change != nil && slices.ContainsFunc(s.change.Unavailable, f.readsColumn)
+	return slices.ContainsFunc(s.change.Unavailable, f.readsColumn)
 }
 
 // deletedKey is the key of a deleted row. The row may lack it where the record's

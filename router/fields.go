@@ -11,11 +11,11 @@ type field struct {
 	compute  *expression
 	constant schemas.Value // where there is neither of the two
 
-	section schemas.Section
-	name    string
+	spot               // in the table
 	key     bool       // fills the write's key
-	cell    bool       // fills a cell: everything but a business key
+	fills   bool       // fills a cell: everything but a business key
 	convert *converter // nil: the value as it is
+	settled bool       // an attribute takes whatever comes out of the conversion
 
 	absent, null Missing // Omit, AsNull, Refuse or substitute
 	fallback     schemas.Value
@@ -46,6 +46,8 @@ func (f *field) value(look *subject, op schemas.Op) (schemas.Value, *Reject) {
 // read is the value before any conversion.
 func (f *field) read(look *subject) (schemas.Value, *Reject) {
 	switch {
+	case f.from != nil && f.from.root == "":
+		return f.from.inside(look), nil
 	case f.from != nil:
 		return f.from.read(look)
 	case f.compute != nil:

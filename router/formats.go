@@ -108,6 +108,9 @@ func asString(v schemas.Value, c *converter) (schemas.Value, string) {
 // asInteger takes a number or text, times ten to the power of scale; 12.0 and
 // 1.2e1 are whole numbers too.
 func asInteger(v schemas.Value, c *converter) (schemas.Value, string) {
+	if c.scale == 0 && v.Kind() == schemas.Number && isPlainInteger(v.Text()) {
+		return v, ""
+	}
 	plain, ok := decimalOf(v, c.scale)
 	if !ok {
 		return schemas.Value{}, ruleInteger
@@ -125,6 +128,9 @@ func asInteger(v schemas.Value, c *converter) (schemas.Value, string) {
 
 // asNumber takes a number or text, times ten to the power of scale, exactly.
 func asNumber(v schemas.Value, c *converter) (schemas.Value, string) {
+	if c.scale == 0 && v.Kind() == schemas.Number && isPlain(v.Text()) {
+		return v, ""
+	}
 	plain, ok := decimalOf(v, c.scale)
 	if !ok {
 		return schemas.Value{}, ruleNumber

@@ -77,24 +77,32 @@ func BenchmarkFormats(b *testing.B) {
 	}
 	defer writers.Close()
 	framed := append(binary.BigEndian.AppendUint32([]byte{0}, 7), asAvro...)
-	journey := func(b *testing.B, d schemas.Decoder, data []byte) {
+	over := func(r *router.Router, dst []router.Routed, rec *router.Record) []router.Routed {
+		return r.RouteOver(dst, rec)
+	}
+	kept := func(r *router.Router, dst []router.Routed, rec *router.Record) []router.Routed {
+		return r.Route(dst[:0], rec)
+	}
+	journey := func(b *testing.B, d schemas.Decoder, data []byte, route func(*router.Router, []router.Routed, *router.Record) []router.Routed) {
 		b.ReportAllocs()
 		r := compile(b, visits())
 		for _, err := d.Decode(data); errors.Is(err, schemas.ErrSchemaAway); _, err = d.Decode(data) {
 			time.Sleep(time.Millisecond)
 		}
+		rec := &router.Record{Topic: "crm.customers"}
 		var routed []router.Routed
 		for b.Loop() {
-			v, err := d.Decode(data)
-			if err != nil {
+			var err error
+			if rec.Value, err = d.Decode(data); err != nil {
 				b.Fatal(err)
 			}
-			if routed = r.Route(routed[:0], &router.Record{Topic: "crm.customers", Value: v}); routed[0].Err != nil {
+			if routed = route(r, routed, rec); routed[0].Err != nil {
 				b.Fatal(routed[0].Err)
 			}
 		}
 	}
-	b.Run("json", func(b *testing.B) { journey(b, schemas.NewJSON(), asJSON) })
+	b.Run("json", func(b *testing.B) { journey(b, schemas.NewFleetingJSON(), asJSON, kept) })
+	b.Run("json-row", func(b *testing.B) { journey(b, schemas.NewFleetingJSON(), asJSON, over) })
 	b.Run("json-struct", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -104,7 +112,8 @@ func BenchmarkFormats(b *testing.B) {
 			}
 		}
 	})
-	b.Run("avro", func(b *testing.B) { journey(b, writers.Decoder(schemas.FormatAvro), framed) })
+	b.Run("avro", func(b *testing.B) { journey(b, writers.FleetingDecoder(schemas.FormatAvro), framed, kept) })
+	b.Run("avro-row", func(b *testing.B) { journey(b, writers.FleetingDecoder(schemas.FormatAvro), framed, over) })
 	b.Run("avro-struct", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -192,6 +192,9 @@ func date(s string) (string, bool) {
 		}
 		return day[:len(time.DateOnly)], true
 	}
+	if isPlainDate(s) {
+		return s, true
+	}
 	_, err := time.Parse(time.DateOnly, s)
 	return s, err == nil
 }
@@ -205,6 +208,9 @@ func timestamp(s string) (string, bool) {
 			return "", false
 		}
 		s = s[:fractionAt] + digits
+	}
+	if isPlainMoment(s) {
+		return s, true
 	}
 	layout := zonedTime
 	if len(s) == len(localTime) {

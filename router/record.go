@@ -8,7 +8,7 @@ import (
 )
 
 // Record is a Kafka record after decoding. The router reads it and keeps
-// nothing of Key and Headers; the writes share the memory of Value.
+// nothing of Key and Headers; the writes share the texts of Value.
 type Record struct {
 	Topic     string
 	Partition int32

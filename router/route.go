@@ -1,6 +1,7 @@
 package router
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/feedsink/feedsink/schemas"
@@ -8,10 +9,36 @@ import (
 
 // Route appends to dst what each mapping of the record's topic makes of it, in
 // the order of the configuration; nothing where the record says that no row has
-// changed. It is a pure function of record and
-// configuration and safe for concurrent use.
+// changed. It is a pure function of record and configuration and safe for
+// concurrent use.
 func (r *Router) Route(dst []Routed, rec *Record) []Routed {
-	t := r.topics[rec.Topic]
+	from := len(dst)
+	dst = r.topics[rec.Topic].route(dst, rec, false)
+	for i := from; i < len(dst); i++ {
+		ownLists(dst[i].Write.Cells)
+	}
+	return dst
+}
+
+// RouteOver is Route for writes that are needed only until the next call, and no
+// longer than the record's value: it writes over those that dst has room for,
+// their cells included, and shares the lists of the value.
+func (r *Router) RouteOver(dst []Routed, rec *Record) []Routed {
+	return r.topics[rec.Topic].route(dst[:0], rec, true)
+}
+
+// ownLists gives cells lists of their own.
+func ownLists(cells []schemas.Cell) {
+	for i := range cells {
+		if v := &cells[i].Value; v.Kind() == schemas.List {
+			*v = schemas.ListValue(slices.Clone(v.Items()))
+		}
+	}
+}
+
+// route appends what the topic's mappings make of a record. With over, the memory
+// of the cells behind dst is taken again.
+func (t *topic) route(dst []Routed, rec *Record, over bool) []Routed {
 	if t == nil {
 		return dst
 	}
@@ -26,16 +53,19 @@ func (r *Router) Route(dst []Routed, rec *Record) []Routed {
 		fallback = schemas.Immediate
 	}
 	for _, c := range t.mappings {
-		routed := Routed{Mapping: c, Lane: fallback}
-		why := reject
+		var cells []schemas.Cell
+		if over && cap(dst) > len(dst) {
+			cells = dst[:len(dst)+1][len(dst)].Write.Cells[:0]
+		}
+		dst = append(dst, Routed{Mapping: c, Lane: fallback, Write: schemas.Write{Cells: cells}})
+		routed, why := &dst[len(dst)-1], reject
 		if why == nil {
-			why = c.route(&routed, rec, ch)
+			why = c.route(routed, rec, ch)
 		}
 		if why != nil {
-			routed.Write = schemas.Write{}
+			routed.Write = schemas.Write{Cells: cells}
 			routed.Err = why
 		}
-		dst = append(dst, routed)
 	}
 	return dst
 }
@@ -67,9 +97,9 @@ func (c *Compiled) route(to *Routed, rec *Record, ch *schemas.Change) *Reject {
 		return nil
 	}
 	if c.fields != nil {
-		w.Cells, reject = c.mappedCells(&look, w.Op)
+		w.Cells, reject = c.mappedCells(w.Cells, &look, w.Op)
 	} else {
-		w.Cells, reject = c.canonicalCells(&ev)
+		w.Cells, reject = c.canonicalCells(w.Cells, &ev)
 	}
 	if reject != nil {
 		return reject

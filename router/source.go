@@ -3,7 +3,9 @@ package router
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/feedsink/feedsink/schemas"
@@ -15,6 +17,9 @@ type source struct {
 	text  string // as configured, for errors
 	root  string // one of recordRoots; "": the value
 	steps []step
+	// seen is where the first step's member was last: the records of a topic look
+	// alike. It is only a guess, which any number of goroutines may make.
+	seen atomic.Int32
 }
 
 // errHeader asks for exactly one name below headers.
@@ -54,7 +59,7 @@ func newSource(text string) (*source, error) {
 func (s *source) read(look *subject) (schemas.Value, *Reject) {
 	switch s.root {
 	case "":
-		return follow(*look.value, s.steps), nil
+		return s.inside(look), nil
 	case rootTimestamp:
 		return formatted(look.record.Timestamp.UTC(), zonedTime), nil
 	case rootKafkaKey:
@@ -68,6 +73,27 @@ func (s *source) read(look *subject) (schemas.Value, *Reject) {
 		return v, nil
 	}
 	return look.read([]string{s.root}), nil
+}
+
+// inside is the value at the end of the steps in the record's value.
+func (s *source) inside(look *subject) schemas.Value {
+	first := &s.steps[0]
+	if first.kind != stepMember || look.change != nil { // rows may have two members of one name
+		return follow(*look.value, s.steps)
+	}
+	members := look.value.Members()
+	at := int(s.seen.Load())
+	if at >= len(members) || members[at].Name != first.name {
+		at = slices.IndexFunc(members, func(m schemas.Field) bool { return m.Name == first.name })
+		if at < 0 {
+			return schemas.Value{}
+		}
+		s.seen.Store(int32(at))
+	}
+	if len(s.steps) == 1 {
+		return members[at].Value
+	}
+	return follow(members[at].Value, s.steps[1:])
 }
 
 const ruleUTF8 = "must be valid UTF-8"

@@ -146,18 +146,26 @@ func said(v schemas.Value) bool {
 	return v.Kind() != schemas.Absent && v.Kind() != schemas.Null
 }
 
-// canonicalCells checks every value of an event. Of the key, a profile's upsert
-// and create add to the attributes what these do not name: the service matches
-// and creates by the body alone.
-func (c *Compiled) canonicalCells(ev *schemas.Event) ([]schemas.Cell, *Reject) {
+// room is cells, which are none yet, with room for n.
+func room(cells []schemas.Cell, n int) []schemas.Cell {
+	if cap(cells) < n {
+		return make([]schemas.Cell, 0, n)
+	}
+	return cells
+}
+
+// canonicalCells appends the cells of an event, every value checked. Of the key,
+// a profile's upsert and create add to the attributes what these do not name: the
+// service matches and creates by the body alone.
+func (c *Compiled) canonicalCells(cells []schemas.Cell, ev *schemas.Event) ([]schemas.Cell, *Reject) {
 	if c.Table.Custom {
-		return c.section(make([]schemas.Cell, 0, len(ev.Properties.Items())), schemas.Properties, "properties", ev.Properties, ev.Op)
+		return c.section(room(cells, len(ev.Properties.Items())), schemas.Properties, "properties", ev.Properties, ev.Op)
 	}
 	size := len(ev.Attributes.Items()) + len(ev.Subscriptions.Items()) + len(ev.Segments.Items()) + len(ev.DataCollection.Items())
 	if !said(ev.Attributes.Get(c.KeyName)) {
 		size += len(ev.Key.Items())
 	}
-	cells := make([]schemas.Cell, 0, size)
+	cells = room(cells, size)
 	if ev.Op != schemas.Patch {
 		for _, member := range ev.Key.Items() {
 			attribute := ev.Attributes.Get(member.Name)
@@ -194,8 +202,11 @@ func (c *Compiled) canonicalCells(ev *schemas.Event) ([]schemas.Cell, *Reject) {
 
 // section appends the cells of one object of an event.
 func (c *Compiled) section(cells []schemas.Cell, s schemas.Section, name string, object schemas.Value, op schemas.Op) ([]schemas.Cell, *Reject) {
-	for _, member := range object.Items() {
-		v, rule := c.cell(s, member.Name, member.Value, op)
+	members := object.Items()
+	for i := range members {
+		member := &members[i]
+		at := c.spot(s, member.Name)
+		v, rule := at.cell(member.Value, op)
 		if rule != "" {
 			return nil, badValue(name+"."+member.Name, rule)
 		}
@@ -206,12 +217,12 @@ func (c *Compiled) section(cells []schemas.Cell, s schemas.Section, name string,
 	return cells, nil
 }
 
-// mappedCells reads the cells of a value through the mapping's fields.
-func (c *Compiled) mappedCells(look *subject, op schemas.Op) ([]schemas.Cell, *Reject) {
-	cells := make([]schemas.Cell, 0, len(c.fields))
+// mappedCells appends the cells that a value has through the mapping's fields.
+func (c *Compiled) mappedCells(cells []schemas.Cell, look *subject, op schemas.Op) ([]schemas.Cell, *Reject) {
+	cells = room(cells, len(c.fields))
 	for i := range c.fields {
 		f := &c.fields[i]
-		if !f.cell || look.lacks(f) {
+		if !f.fills || look.change != nil && look.lacks(f) {
 			continue
 		}
 		v, reject := f.value(look, op)
@@ -221,9 +232,11 @@ func (c *Compiled) mappedCells(look *subject, op schemas.Op) ([]schemas.Cell, *R
 		if v.Kind() == schemas.Absent {
 			continue
 		}
-		v, rule := c.cell(f.section, f.name, v, op)
-		if rule != "" {
-			return nil, badValue(f.label, rule)
+		if !f.settled {
+			var rule string
+			if v, rule = f.cell(v, op); rule != "" {
+				return nil, badValue(f.label, rule)
+			}
 		}
 		if v.Kind() != schemas.Absent {
 			cells = append(cells, schemas.Cell{Section: f.section, Name: f.name, Value: v})

@@ -123,6 +123,14 @@ func (r *avroReader) container(t *avroType, out *Value, depth int) error {
 		for i := range t.fields {
 			f := &t.fields[i]
 			members[i].Name = f.name
+			if f.typ.kind == avroString { // most are
+				s, err := r.str()
+				if err != nil {
+					return err
+				}
+				members[i].Value = StringValue(s)
+				continue
+			}
 			if err := r.value(f.typ, &members[i].Value, depth); err != nil {
 				return err
 			}

@@ -17,8 +17,10 @@ const (
 )
 
 // Decoder turns a record's bytes into a value. The value owns its memory: data
-// may be reused once Decode has returned. An implementation says whether it may
-// be shared by goroutines; the errors are *DecodeError.
+// may be reused once Decode has returned. Of a fleeting decoder, which is made
+// for a lane, lists and objects last only until its next Decode; texts and
+// numbers last here too. An implementation says whether it may be shared by
+// goroutines; the errors are *DecodeError.
 type Decoder interface {
 	Decode(data []byte) (Value, error)
 }
@@ -40,19 +42,24 @@ func NewJSON() *JSON {
 	return &JSON{tokens: jsontext.NewDecoder(bytes.NewReader(nil))}
 }
 
+// NewFleetingJSON returns a fleeting decoder for one goroutine.
+func NewFleetingJSON() *JSON {
+	d := NewJSON()
+	d.memory.fleeting = true
+	return d
+}
+
 // Decode implements Decoder.
 func (d *JSON) Decode(data []byte) (Value, error) {
 	if len(data) > MaxBytes {
 		return Value{}, &DecodeError{Format: "json", Offset: MaxBytes, Rule: "longer than 64 MiB"}
 	}
-	// The token reader works on data itself; only the values refer to the copy.
-	d.source = *bytes.NewBuffer(data)
-	d.tokens.Reset(&d.source)
 	d.text = string(data)
 	d.memory.begin()
-	v, err := d.value(0)
-	if err == nil {
-		err = d.end()
+	v, ok := d.plain(data)
+	var err error
+	if !ok {
+		v, err = d.strict(data)
 	}
 	d.text = ""
 	d.memory.end()
@@ -60,6 +67,18 @@ func (d *JSON) Decode(data []byte) (Value, error) {
 		return Value{}, d.explain(data, err)
 	}
 	return v, nil
+}
+
+// strict reads with the token reader, which works on data itself; only the values
+// refer to the copy.
+func (d *JSON) strict(data []byte) (Value, error) {
+	d.source = *bytes.NewBuffer(data)
+	d.tokens.Reset(&d.source)
+	v, err := d.value(0)
+	if err == nil {
+		err = d.end()
+	}
+	return v, err
 }
 
 var (

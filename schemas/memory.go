@@ -7,6 +7,8 @@ const usualMembers = 512
 // One block usually serves a whole record; a full one is left to the values in
 // it, since growing would copy them.
 type memory struct {
+	fleeting bool // the next record takes the block of this one
+
 	open  []Field // members of the containers not yet closed, innermost last
 	block []Field // members handed out; what is left belongs to this record's value
 	taken int     // members of this record, and before its begin of the last: a guess at the next one's
@@ -15,13 +17,28 @@ type memory struct {
 // begin prepares for the next record.
 func (m *memory) begin() {
 	m.open = m.open[:0]
-	m.block = make([]Field, 0, min(m.taken, usualMembers))
+	want := min(m.taken, usualMembers)
 	m.taken = 0
+	if m.fleeting && cap(m.block) >= want {
+		clear(m.block) // all of it, so that nothing holds the text of records past
+		m.block = m.block[:0]
+		return
+	}
+	m.block = make([]Field, 0, want)
 }
 
-// end forgets the record, whose memory is its value's now.
+// again begins the record once more; what it took is nobody's.
+func (m *memory) again() {
+	clear(m.block)
+	m.open, m.block, m.taken = m.open[:0], m.block[:0], 0
+}
+
+// end forgets the record. Its memory is its value's now, for ever or until the
+// next record.
 func (m *memory) end() {
-	m.block = nil
+	if !m.fleeting || cap(m.block) > usualMembers {
+		m.block = nil
+	}
 	if cap(m.open) > usualMembers {
 		m.open = nil // one huge record must not be held until the next
 	}

@@ -94,14 +94,21 @@ func (v Value) Items() []Field {
 	return unsafe.Slice((*Field)(v.data), v.size)
 }
 
+// Members are the members of an Object, not to be changed by the caller; none for
+// anything else.
+func (v Value) Members() []Field {
+	if v.kind != Object {
+		return nil
+	}
+	return unsafe.Slice((*Field)(v.data), v.size)
+}
+
 // Get returns the named member of an Object, or an Absent Value.
 func (v Value) Get(name string) Value {
-	if v.kind == Object {
-		items := v.Items()
-		for i := range items {
-			if items[i].Name == name {
-				return items[i].Value
-			}
+	members := v.Members()
+	for i := range members {
+		if members[i].Name == name {
+			return members[i].Value
 		}
 	}
 	return Value{}

@@ -55,6 +55,13 @@ func (r *Registry) Decoder(f Format) Decoder {
 	return &wire{want: f, registry: r, json: NewJSON()}
 }
 
+// FleetingDecoder is Decoder for values that are needed until the next one.
+func (r *Registry) FleetingDecoder(f Format) Decoder {
+	d := &wire{want: f, registry: r, json: NewFleetingJSON()}
+	d.avro.memory.fleeting, d.proto.memory.fleeting = true, true
+	return d
+}
+
 // Decode implements Decoder.
 func (d *wire) Decode(data []byte) (Value, error) {
 	refuse := func(format string, args ...any) (Value, error) {
@@ -81,6 +88,9 @@ func (d *wire) Decode(data []byte) (Value, error) {
 		d.lastID, d.last = id, w
 	}
 	v, err := d.last.read(d, data[headerBytes:])
+	if err == nil {
+		return v, nil
+	}
 	if bad, ok := errors.AsType[*DecodeError](err); ok && bad.Offset >= 0 {
 		bad.Offset += headerBytes // of the record, as it lies in the topic
 	}

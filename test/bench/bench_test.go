@@ -39,19 +39,20 @@ func TestBothSidesOfTinyLinesAreMeasured(t *testing.T) {
 	}()
 	for _, l := range []line{
 		{name: "calls", calling: &callJob{latency: time.Millisecond, inFlight: 8, calls: 1000, floorWorkers: 8, floorCalls: 1000}},
-		{name: "json", decode: &decodeJob{schemas.FormatJSON, 20_000}},
-		{name: "avro", decode: &decodeJob{schemas.FormatAvro, 20_000}},
-		{name: "json-schema", decode: &decodeJob{schemas.FormatJSONSchema, 20_000}},
-		{name: "protobuf", decode: &decodeJob{schemas.FormatProtobuf, 20_000}},
-		{name: "files", batch: &batchJob{events: 30_000, measure: 15_000, keys: 10_000, rows: 2000}},
+		{name: "json", decode: &decodeJob{schemas.FormatJSON, schemas.Immediate, 20_000}},
+		{name: "avro", decode: &decodeJob{schemas.FormatAvro, schemas.Batch, 20_000}},
+		{name: "json-schema", decode: &decodeJob{schemas.FormatJSONSchema, schemas.Immediate, 20_000}},
+		{name: "protobuf", decode: &decodeJob{schemas.FormatProtobuf, schemas.Immediate, 20_000}},
+		{name: "files", batch: &batchJob{format: schemas.FormatJSON, events: 30_000, measure: 15_000, keys: 10_000, rows: 2000}},
+		{name: "files of Avro", batch: &batchJob{format: schemas.FormatAvro, events: 30_000, measure: 15_000, keys: 10_000, rows: 2000}},
 	} {
 		r, err := f.measure(t.Context(), l, 1)
 		if err != nil {
 			t.Fatalf("%s: %v", l.name, err)
 		}
 		for what, side := range map[string]figures{"sink": r.Sink, "floor": r.Floor} {
-			if !(side.Rate > 0) || math.IsInf(side.Rate, 0) || !(side.CPU > 0) || side.RSS < 1<<20 {
-				t.Errorf("%s, %s: got %+v, want a rate, CPU and memory", l.name, what, side)
+			if !(side.Rate > 0) || math.IsInf(side.Rate, 0) || !(side.CPU > 0) || side.RSS < 1<<20 || !(side.Allocs > 0) {
+				t.Errorf("%s, %s: got %+v, want a rate, CPU, memory and allocations", l.name, what, side)
 			}
 		}
 	}
@@ -123,7 +124,7 @@ func TestFloorWritesEveryColumn(t *testing.T) {
 }
 
 func TestRecurringEventsHaveTheKeysAskedFor(t *testing.T) {
-	next, seen := recurring(50), map[string]bool{}
+	next, seen := recurring(50, event), map[string]bool{}
 	for range 2000 {
 		key, _ := next()
 		seen[string(key)] = true

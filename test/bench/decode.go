@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,18 +23,20 @@ import (
 // decodeJob is a line of decoding, routing and mapping, without anything around.
 type decodeJob struct {
 	format schemas.Format
+	lane   schemas.Lane
 	events int
 }
 
 // decodeSettings are those of both of its sides.
 type decodeSettings struct {
 	Format schemas.Format `json:"format"`
+	Lane   schemas.Lane   `json:"lane"` // whose way with a record it is
 	Bare   bool           `json:"bare"` // the floor: the library alone, into a struct
 }
 
 // measure runs one side.
 func (j *decodeJob) measure(ctx context.Context, bare bool) (sample, error) {
-	c, err := start(ctx, "decode", decodeSettings{j.format, bare})
+	c, err := start(ctx, "decode", decodeSettings{j.format, j.lane, bare})
 	if err != nil {
 		return sample{}, err
 	}
@@ -61,7 +62,7 @@ func playDecode(ctx context.Context, w *wire) error {
 		handle, err = bare(ctx, s.Format)
 	} else {
 		var over func()
-		handle, over, err = throughTheSink(s.Format)
+		handle, over, err = throughTheSink(s.Format, s.Lane)
 		defer over()
 	}
 	if err != nil {
@@ -104,18 +105,18 @@ func bare(ctx context.Context, f schemas.Format) (work, error) {
 	}, nil
 }
 
-// throughTheSink decodes, routes and maps as a lane does.
-func throughTheSink(f schemas.Format) (_ work, over func(), err error) {
+// throughTheSink decodes, routes and maps as a lane does. The writes of the
+// immediate lane outlive their record.
+func throughTheSink(f schemas.Format, lane schemas.Lane) (_ work, over func(), err error) {
 	r, problems := router.Compile([]router.Mapping{visitMapping(f)})
 	if len(problems) > 0 {
 		return nil, func() {}, errors.New(problems[0].String())
 	}
-	var decoder schemas.Decoder = schemas.NewJSON()
+	var decoder schemas.Decoder = schemas.NewFleetingJSON()
 	over = func() {}
-	const id = 7
 	if f != schemas.FormatJSON {
 		registry := srfake.New()
-		registry.SeedSchema("visits-value", 1, id, visitSchema(f))
+		registry.SeedSchema("visits-value", 1, visitID, visitSchema(f))
 		writers, err := schemas.NewRegistry(schemas.RegistryConfig{
 			URL: registry.URL(), Log: slog.New(slog.DiscardHandler), Backoff: func(int) time.Duration { return time.Second },
 		})
@@ -123,15 +124,16 @@ func throughTheSink(f schemas.Format) (_ work, over func(), err error) {
 			return nil, registry.Close, err
 		}
 		over = func() { writers.Close(); registry.Close() }
-		decoder = writers.Decoder(f)
+		decoder = writers.FleetingDecoder(f)
 	}
 	var routed []router.Routed
-	header := binary.BigEndian.AppendUint32([]byte{0}, id)
-	var framed []byte
+	rec := &router.Record{Topic: "visits"}
+	header := framed()
+	var whole []byte
 	return func(event []byte) error {
 		if f != schemas.FormatJSON {
-			framed = append(append(framed[:0], header...), event...)
-			event = framed
+			whole = append(append(whole[:0], header...), event...)
+			event = whole
 		}
 		v, err := decoder.Decode(event)
 		for errors.Is(err, schemas.ErrSchemaAway) { // the first event only
@@ -141,7 +143,12 @@ func throughTheSink(f schemas.Format) (_ work, over func(), err error) {
 		if err != nil {
 			return err
 		}
-		routed = r.Route(routed[:0], &router.Record{Topic: "visits", Value: v})
+		rec.Value = v
+		if lane == schemas.Batch {
+			routed = r.RouteOver(routed, rec)
+		} else {
+			routed = r.Route(routed[:0], rec)
+		}
 		if len(routed) != 1 || len(routed[0].Write.Cells) != visitFields {
 			return fmt.Errorf("not mapped: %v", routed)
 		}

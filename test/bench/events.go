@@ -74,7 +74,7 @@ func distinct() func() (key, value []byte) {
 }
 
 // recurring makes events of so many keys in random order.
-func recurring(keys int) func() (key, value []byte) {
+func recurring(keys int, event func(key string, variant int) []byte) func() (key, value []byte) {
 	rnd := rand.New(rand.NewPCG(2, 2))
 	i := -1
 	return func() (key, value []byte) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sr/srfake"
 
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -19,6 +20,7 @@ type field struct {
 	dir     string
 	profile string
 	broker  *child
+	schemas *srfake.Registry
 	client  *kgo.Client
 	admin   *kadm.Client
 	runs    int // of the sink so far
@@ -36,11 +38,14 @@ func openField(ctx context.Context, dir, profile string) (*field, error) {
 	if err != nil {
 		return nil, errors.Join(err, broker.stop())
 	}
-	return &field{dir: dir, profile: profile, broker: broker, client: client, admin: kadm.NewClient(client)}, nil
+	registry := srfake.New()
+	registry.SeedSchema("visits-value", 1, visitID, visitSchema(schemas.FormatAvro))
+	return &field{dir: dir, profile: profile, broker: broker, schemas: registry, client: client, admin: kadm.NewClient(client)}, nil
 }
 
 func (f *field) close() error {
 	f.client.Close()
+	f.schemas.Close()
 	return f.broker.stop()
 }
 
@@ -51,7 +56,11 @@ func (f *field) measure(ctx context.Context, l line, repetitions int) (result, e
 	switch {
 	case l.decode != nil:
 	case l.batch != nil:
-		err = f.fill(ctx, topic, l.batch.events, recurring(l.batch.keys))
+		of := event
+		if l.batch.format == schemas.FormatAvro {
+			of = avroVisits()
+		}
+		err = f.fill(ctx, topic, l.batch.events, recurring(l.batch.keys, of))
 	default:
 		err = f.fill(ctx, topic, l.calling.calls, distinct())
 	}
@@ -104,7 +113,7 @@ func (f *field) floor(ctx context.Context, l *line, topic string) (s sample, err
 		return l.decode.measure(ctx, true)
 	}
 	if l.batch != nil {
-		c, err := start(ctx, "transform", transformSettings{f.broker.address, topic})
+		c, err := start(ctx, "transform", transformSettings{f.broker.address, topic, l.batch.format})
 		if err != nil {
 			return s, err
 		}

@@ -13,7 +13,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/klauspost/compress/gzip"
+	"github.com/twmb/avro"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // callsSettings are those of the immediate lane's floor.
@@ -79,8 +82,9 @@ func post(ctx context.Context, client *http.Client, url string, body []byte) err
 
 // transformSettings are those of the batch lane's floor.
 type transformSettings struct {
-	Broker string `json:"broker"`
-	Topic  string `json:"topic"`
+	Broker string         `json:"broker"`
+	Topic  string         `json:"topic"`
+	Format schemas.Format `json:"format"`
 }
 
 // profile is an event as the floor decodes it: into a struct that fits exactly.
@@ -112,6 +116,27 @@ func (p *profile) row(dst []string) []string {
 		strconv.FormatBool(p.Subscriptions.Newsletter), strconv.FormatBool(p.Segments.VIP), p.Segments.Tier)
 }
 
+// rowOf decodes an event into a struct and appends its columns.
+func rowOf(f schemas.Format) func(event []byte, row []string) ([]string, error) {
+	if f == schemas.FormatAvro {
+		schema := avro.MustParse(visitAvro)
+		return func(event []byte, row []string) ([]string, error) {
+			var v visit
+			if _, err := schema.Decode(event[len(framed()):], &v); err != nil {
+				return nil, err
+			}
+			return v.row(row), nil
+		}
+	}
+	return func(event []byte, row []string) ([]string, error) {
+		var p profile
+		if err := json.Unmarshal(event, &p); err != nil {
+			return nil, err
+		}
+		return p.row(row), nil
+	}
+}
+
 // playTransform is the floor of the batch lane.
 func playTransform(ctx context.Context, w *wire) error {
 	var s transformSettings
@@ -129,17 +154,16 @@ func playTransform(ctx context.Context, w *wire) error {
 		return err
 	}
 	file := csv.NewWriter(compressed)
+	decoded := rowOf(s.Format)
 	var done atomic.Int64
 	return w.serve(ctx, "", done.Load, func(ctx context.Context) error {
 		var row []string
 		for ctx.Err() == nil {
 			fetches := consumer.PollFetches(ctx)
 			for records := fetches.RecordIter(); !records.Done(); {
-				var p profile
-				if err := json.Unmarshal(records.Next().Value, &p); err != nil {
+				if row, err = decoded(records.Next().Value, row[:0]); err != nil {
 					return err
 				}
-				row = p.row(row[:0])
 				if err := file.Write(row); err != nil {
 					return err
 				}

@@ -29,6 +29,7 @@ type callJob struct {
 
 // batchJob is a line of the batch lane.
 type batchJob struct {
+	format  schemas.Format
 	events  int // in the topic
 	measure int // the run ends with the first commit beyond as many
 	keys    int
@@ -56,22 +57,15 @@ func lines(quick bool) []line {
 	}
 	inOrder := call(20*time.Millisecond, 256, calls(100_000, 20_000))
 	inOrder.floorWorkers, inOrder.floorCalls = partitions, calls(4000, 1000)
-	batch := &batchJob{events: 3_000_000, measure: 2_200_000, keys: 500_000, rows: 200_000}
-	if quick {
-		batch = &batchJob{events: 1_200_000, measure: 700_000, keys: 500_000, rows: 100_000}
-	}
-	decode := func(format schemas.Format, floor string, ratio float64) line {
-		return line{
-			name: "decode, route, map " + string(format), floor: floor, unit: "events",
-			goal:   goal{Ratio: ratio},
-			decode: &decodeJob{format, calls(2_000_000, 300_000)},
+	batch := func(format schemas.Format, keys int) *batchJob {
+		b := &batchJob{format: format, events: 3_000_000, measure: 2_200_000, keys: keys, rows: 200_000}
+		if quick {
+			b.events, b.measure, b.rows = 1_200_000, 700_000, 100_000
 		}
+		b.rows = min(b.rows, keys*9/10) // the last keys of all would be long in coming
+		return b
 	}
-	return []line{
-		decode(schemas.FormatJSON, "json into a struct", 0.6),
-		decode(schemas.FormatJSONSchema, "json into a struct", 0),
-		decode(schemas.FormatAvro, "twmb/avro into a struct", 0.6),
-		decode(schemas.FormatProtobuf, "protobuf-go into a dynamic message", 0),
+	return append(decodeLines(calls(2_000_000, 300_000)), []line{
 		{
 			name: "immediate, no latency, 64 in flight", floor: "net/http loop, 64 workers", unit: "calls",
 			goal:    goal{Ratio: 0.85, CPURatio: 1.35, RSS: 100e6},
@@ -95,7 +89,36 @@ func lines(quick bool) []line {
 		{
 			name: "batch, JSON, 500,000 keys", floor: "consume, decode, csv, gzip 2", unit: "events",
 			goal:  goal{Rate: 250_000, CPU: 5},
-			batch: batch,
+			batch: batch(schemas.FormatJSON, 500_000),
 		},
+		{
+			name: "batch, JSON, 50,000 keys", floor: "consume, decode, csv, gzip 2", unit: "events",
+			goal:  goal{Rate: 250_000, CPU: 5},
+			batch: batch(schemas.FormatJSON, 50_000),
+		},
+		{
+			name: "batch, Avro, 500,000 keys", floor: "consume, decode, csv, gzip 2", unit: "events",
+			goal:  goal{CPU: 4},
+			batch: batch(schemas.FormatAvro, 500_000),
+		},
+	}...)
+}
+
+// decodeLines are those of decoding, routing and mapping.
+func decodeLines(events int) []line {
+	decode := func(format schemas.Format, lane schemas.Lane, floor string, ratio float64) line {
+		return line{
+			name: "decode, route, map " + string(format) + ", " + lane.String(), floor: floor, unit: "events",
+			goal:   goal{Ratio: ratio},
+			decode: &decodeJob{format, lane, events},
+		}
+	}
+	return []line{
+		decode(schemas.FormatJSON, schemas.Immediate, "json into a struct", 0.6),
+		decode(schemas.FormatJSON, schemas.Batch, "json into a struct", 0.6),
+		decode(schemas.FormatJSONSchema, schemas.Immediate, "json into a struct", 0),
+		decode(schemas.FormatAvro, schemas.Immediate, "twmb/avro into a struct", 0.6),
+		decode(schemas.FormatAvro, schemas.Batch, "twmb/avro into a struct", 0.6),
+		decode(schemas.FormatProtobuf, schemas.Immediate, "protobuf-go into a dynamic message", 0),
 	}
 }

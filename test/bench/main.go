@@ -62,7 +62,7 @@ func (o options) repetitions() int {
 func parse(args []string, usage io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(usage)
-	flags.BoolVar(&o.quick, "quick", false, "one short repetition of each line, under a minute and a half")
+	flags.BoolVar(&o.quick, "quick", false, "one short repetition of each line, about two minutes")
 	flags.StringVar(&o.only, "only", "", "only the lines whose name contains this")
 	flags.StringVar(&o.format, "o", "text", "text or json")
 	flags.StringVar(&o.profile, "profile", "", "directory for CPU and allocation profiles of the sink, two for each run")

@@ -57,6 +57,8 @@ type figures struct {
 	Rate float64 `json:"rate"` // per second
 	CPU  float64 `json:"cpu"`  // CPU-seconds per million
 	RSS  int64   `json:"rss"`  // peak, in bytes, of all repetitions
+
+	Allocs float64 `json:"allocs"` // per event or call
 }
 
 // result is a line with its figures.
@@ -88,12 +90,12 @@ func newResult(l line, pairs []pair) result {
 }
 
 func newFigures(samples []sample) (f figures) {
-	var rates, cpus []float64
+	var rates, cpus, allocs []float64
 	for _, s := range samples {
-		rates, cpus = append(rates, s.rate), append(cpus, s.cpu)
+		rates, cpus, allocs = append(rates, s.rate), append(cpus, s.cpu), append(allocs, s.allocs)
 		f.RSS = max(f.RSS, s.rss)
 	}
-	f.Rate, f.CPU = median(rates), median(cpus)
+	f.Rate, f.CPU, f.Allocs = median(rates), median(cpus), median(allocs)
 	return f
 }
 
@@ -116,12 +118,12 @@ func (r *report) write(to io.Writer, format string) error {
 		return out.Encode(r)
 	}
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "what\tsink\tfloor\tratio\tspread\tgoal\tCPU-s/M sink\tfloor\tratio\tRSS") // kept until Flush
+	_, _ = fmt.Fprintln(table, "what\tsink\tfloor\tratio\tspread\tgoal\tCPU-s/M sink\tfloor\tratio\tRSS\tallocs\tfloor") // kept until Flush
 	for i := range r.Lines {
 		l := &r.Lines[i]
-		_, _ = fmt.Fprintf(table, "%s\t%.0f %s/s\t%.0f/s\t%.2f\t%.2f–%.2f\t%s\t%.1f\t%.1f\t%.2f\t%.0f MB\n",
+		_, _ = fmt.Fprintf(table, "%s\t%.0f %s/s\t%.0f/s\t%.2f\t%.2f–%.2f\t%s\t%.1f\t%.1f\t%.2f\t%.0f MB\t%.1f\t%.1f\n",
 			l.Name, l.Sink.Rate, l.Unit, l.Floor.Rate, l.Ratio, l.Spread[0], l.Spread[1], l.Goal.describe(l),
-			l.Sink.CPU, l.Floor.CPU, l.CPURatio, float64(l.Sink.RSS)/1e6)
+			l.Sink.CPU, l.Floor.CPU, l.CPURatio, float64(l.Sink.RSS)/1e6, l.Sink.Allocs, l.Floor.Allocs)
 	}
 	if err := table.Flush(); err != nil {
 		return err

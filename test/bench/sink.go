@@ -87,9 +87,12 @@ func (f *field) configuration(l *line, topic, group, service string) (string, er
 		inFlight = l.calling.inFlight
 	} else {
 		routed = fmt.Sprintf(batchMapping, l.batch.rows)
+		if l.batch.format == schemas.FormatAvro {
+			routed = "    format: avro\n" + visitFieldsText() + routed
+		}
 	}
 	text := fmt.Sprintf(configurationText, f.broker.address, group, service, entity, inFlight,
-		filepath.Join(f.dir, group), topic, table, routed)
+		filepath.Join(f.dir, group), topic, table, routed, f.schemas.URL())
 	path := filepath.Join(f.dir, group+".yaml")
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
@@ -103,6 +106,7 @@ service:
   apiKey: bench
   concurrency: {start: %[5]d, max: %[5]d}
 spool: {dir: %[6]q}
+schemaRegistry: {url: %[10]q}
 admin: {listen: "127.0.0.1:0"}
 mappings:
   - name: customers

@@ -2,9 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/bufbuild/protocompile"
 	"github.com/go-json-experiment/json"
+	"github.com/twmb/avro"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -29,6 +34,12 @@ type visit struct {
 }
 
 const visitFields = 10
+
+// row are the columns of the sink's file.
+func (v *visit) row(dst []string) []string {
+	return append(dst, v.Customer, v.Email, v.FirstName, v.LastName, `["`+v.Languages[0]+`","`+v.Languages[1]+`"]`,
+		strconv.FormatInt(v.Points, 10), v.LastVisit, strconv.FormatBool(v.Newsletter), strconv.FormatBool(v.VIP), v.Tier)
+}
 
 const visitAvro = `{"type":"record","name":"Visit","fields":[
   {"name":"customer","type":"string"},{"name":"email","type":"string"},
@@ -55,6 +66,41 @@ func visitOf(variant int) visit {
 		a.CustomerNumber, a.EmailAddress, a.FirstName, a.LastName, a.Languages, a.Points, a.LastVisit,
 		p.Subscriptions.Newsletter, p.Segments.VIP, p.Segments.Tier,
 	}
+}
+
+// avroVisits makes events in Avro, behind the header that names their schema.
+func avroVisits() func(key string, variant int) []byte {
+	schema := avro.MustParse(visitAvro)
+	all := make([]visit, variants)
+	for i := range all {
+		all[i] = visitOf(i)
+	}
+	return func(key string, variant int) []byte {
+		v := all[variant%variants]
+		v.Email = strings.Replace(v.Email, v.Customer, key, 1)
+		v.Customer = key
+		data, err := schema.AppendEncode(framed(), &v)
+		if err != nil {
+			panic(err) // a schema and a struct of this file
+		}
+		return data
+	}
+}
+
+// visitID is the id of the visits' schema.
+const visitID = 7
+
+// framed is the beginning of a record in the registry's wire format.
+func framed() []byte { return binary.BigEndian.AppendUint32([]byte{0}, visitID) }
+
+// visitFieldsText is the mapping's fields as the configuration file has them.
+func visitFieldsText() string {
+	var b strings.Builder
+	b.WriteString("    fields:\n")
+	for _, f := range visitMapping(schemas.FormatAvro).Fields {
+		fmt.Fprintf(&b, "      - {from: %s, to: %q, as: %q}\n", f.From, f.To, f.As)
+	}
+	return b.String()
 }
 
 func visitMapping(f schemas.Format) router.Mapping {

@@ -12,6 +12,7 @@ type sample struct {
 	rate         float64 // per second
 	cpu          float64 // CPU-seconds per million
 	rss          int64   // peak, in bytes
+	allocs       float64 // per event or call
 	bytesPerCall float64 // immediate lane
 }
 
@@ -55,6 +56,8 @@ func window(ctx context.Context, c *child, p progress, from, to int64) (sample, 
 		rate: n / last.at.Sub(first.at).Seconds(),
 		cpu:  (after.CPU - before.CPU) / n * 1e6,
 		rss:  after.RSS,
+
+		allocs: float64(after.Allocs-before.Allocs) / n,
 	}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/metrics"
 )
 
 // roleArgument is the first argument of a process that plays a role.
@@ -36,6 +37,7 @@ type answer struct {
 	Address string  `json:"address,omitempty"` // in the greeting of broker and service
 	CPU     float64 `json:"cpu"`               // seconds, user and system, since its start
 	RSS     int64   `json:"rss"`               // peak, in bytes
+	Allocs  uint64  `json:"allocs"`            // on the heap, since its start
 	Done    int64   `json:"done,omitempty"`    // events, of a floor that counts them
 }
 
@@ -79,6 +81,16 @@ func (w *wire) serve(ctx context.Context, address string, done func() int64, job
 	}
 }
 
+// allocations counts without stopping the process, as runtime.ReadMemStats would.
+func allocations() (n uint64) {
+	counted := []metrics.Sample{{Name: "/gc/heap/allocs:objects"}, {Name: "/gc/heap/tiny/allocs:objects"}}
+	metrics.Read(counted)
+	for _, c := range counted {
+		n += c.Value.Uint64()
+	}
+	return n
+}
+
 func (w *wire) answers(done func() int64) error {
 	for {
 		var question struct{}
@@ -91,7 +103,7 @@ func (w *wire) answers(done func() int64) error {
 		if err != nil {
 			return err
 		}
-		a := answer{CPU: cpu, RSS: rss}
+		a := answer{CPU: cpu, RSS: rss, Allocs: allocations()}
 		if done != nil {
 			a.Done = done()
 		}

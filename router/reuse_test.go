@@ -1,0 +1,69 @@
+package router_test
+
+import (
+	"testing"
+
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+const (
+	visitA = `{"customer":"C1","languages":["fr","en"],"newsletter":true,"points":1,"updated":"2026-11-21T10:00:00Z"}`
+	visitB = `{"customer":"C2","languages":["de","nl","it"],"newsletter":false,"points":2,"updated":"2026-11-22T10:00:00Z"}`
+)
+
+func decoded(t *testing.T, d schemas.Decoder, text string) *router.Record {
+	t.Helper()
+	v, err := d.Decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &router.Record{Topic: "crm.customers", Value: v}
+}
+
+// TestWritesOutliveTheValueOfAFleetingDecoder has a second record take the
+// memory of the first one's lists.
+func TestWritesOutliveTheValueOfAFleetingDecoder(t *testing.T) {
+	r, d := compile(t, visits()), schemas.NewFleetingJSON()
+	decoded(t, d, visitA) // from the second record on there is memory to take over
+	first := r.Route(nil, decoded(t, d, visitA))
+	want := story(first[0])
+	second := r.Route(nil, decoded(t, d, visitB))
+	if got := story(first[0]); got != want {
+		t.Errorf("after the next record: got %s, want %s", got, want)
+	}
+	if got := story(second[0]); got == want {
+		t.Errorf("got %s for both records", got)
+	}
+}
+
+func TestRoutingOverIsRouting(t *testing.T) {
+	r, d := compile(t, visits()), schemas.NewFleetingJSON()
+	var over []router.Routed
+	for _, text := range []string{visitA, visitB, `{"customer":7,"points":"none"}`, `{"customer":"C3"}`, visitA} {
+		rec := decoded(t, d, text)
+		over = r.RouteOver(over, rec)
+		if got, want := story(over[0]), story(routeOne(t, r, rec)); len(over) != 1 || got != want {
+			t.Errorf("%s: got %d, first %s, want one, %s", text, len(over), got, want)
+		}
+	}
+}
+
+// TestRecordForAFileTakesOnlyItsText: a record of the batch lane leaves nothing
+// behind but the copy of its text.
+func TestRecordForAFileTakesOnlyItsText(t *testing.T) {
+	r, d, data := compile(t, visits()), schemas.NewFleetingJSON(), []byte(visitA)
+	var routed []router.Routed
+	got := testing.AllocsPerRun(100, func() {
+		v, err := d.Decode(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if routed = r.RouteOver(routed, &router.Record{Topic: "crm.customers", Value: v}); routed[0].Err != nil {
+			t.Fatal(routed[0].Err)
+		}
+	})
+	if got > 1 {
+		t.Errorf("got %v allocations, want one", got)
+	}
+}

@@ -1,0 +1,256 @@
+package schemas
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// maxPlain is how many members an object may have to be read here: each name is
+// compared with those before it, which is quick as long as they are few.
+const maxPlain = 64
+
+// plain reads a JSON text in one pass, straight into members. Ok is false for
+// whatever is not clearly good: then the token reader decides, from the start,
+// what the text is and what is wrong with it. So every rule and every error has
+// one place, and good records cost a third.
+func (d *JSON) plain(data []byte) (v Value, ok bool) {
+	p := plainReader{data: data, text: d.text, memory: &d.memory}
+	v, ok = p.value(0)
+	if p.space(); !ok || p.at < len(data) {
+		d.memory.again()
+		return Value{}, false
+	}
+	return v, true
+}
+
+// plainReader is at a place in a text.
+type plainReader struct {
+	data   []byte
+	text   string // the same
+	at     int
+	memory *memory
+}
+
+// space passes white space and returns what is behind it, 0 at the end.
+func (p *plainReader) space() byte {
+	for ; p.at < len(p.data); p.at++ {
+		switch c := p.data[p.at]; c {
+		case ' ', '\n', '\t', '\r':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+func (p *plainReader) value(depth int) (Value, bool) {
+	switch p.space() {
+	case '"':
+		s, ok := p.str()
+		return StringValue(s), ok
+	case '{':
+		return p.object(depth + 1)
+	case '[':
+		return p.list(depth + 1)
+	case 't':
+		return BoolValue(true), p.word("true")
+	case 'f':
+		return BoolValue(false), p.word("false")
+	case 'n':
+		return NullValue(), p.word("null")
+	}
+	return p.number()
+}
+
+func (p *plainReader) word(w string) bool {
+	if len(p.text)-p.at < len(w) || p.text[p.at:p.at+len(w)] != w {
+		return false
+	}
+	p.at += len(w)
+	return true
+}
+
+// object reads an object whose brace is next.
+func (p *plainReader) object(depth int) (v Value, ok bool) {
+	p.at++
+	base := len(p.memory.open)
+	if depth > MaxDepth {
+		return v, false
+	}
+	if p.space() == '}' {
+		p.at++
+		return ObjectValue(nil), true
+	}
+	for seen := uint64(0); ; {
+		if p.space() != '"' {
+			return v, false
+		}
+		var f Field
+		if f.Name, ok = p.str(); !ok || !p.fresh(&seen, base, f.Name) || p.space() != ':' {
+			return v, false
+		}
+		p.at++
+		if f.Value, ok = p.value(depth); !ok {
+			return v, false
+		}
+		p.memory.open = append(p.memory.open, f)
+		switch p.space() {
+		case ',':
+			p.at++
+		case '}':
+			p.at++
+			return ObjectValue(p.memory.keep(base)), true
+		default:
+			return v, false
+		}
+	}
+}
+
+// fresh reports whether the object that began at base has no member of the name.
+// Seen has a bit for each length and last letter so far, and spares most of the
+// comparing.
+func (p *plainReader) fresh(seen *uint64, base int, name string) bool {
+	members := p.memory.open[base:]
+	mark := uint(len(name))
+	if mark > 0 {
+		mark += 5 * uint(name[mark-1])
+	}
+	bit := uint64(1) << (mark & 63)
+	if *seen&bit == 0 {
+		*seen |= bit
+		return len(members) < maxPlain
+	}
+	for i := range members {
+		if members[i].Name == name {
+			return false
+		}
+	}
+	return len(members) < maxPlain
+}
+
+// list reads a list whose bracket is next.
+func (p *plainReader) list(depth int) (v Value, ok bool) {
+	p.at++
+	base := len(p.memory.open)
+	if depth > MaxDepth {
+		return v, false
+	}
+	if p.space() == ']' {
+		p.at++
+		return ListValue(nil), true
+	}
+	for {
+		var f Field
+		if f.Value, ok = p.value(depth); !ok {
+			return v, false
+		}
+		p.memory.open = append(p.memory.open, f)
+		switch p.space() {
+		case ',':
+			p.at++
+		case ']':
+			p.at++
+			return ListValue(p.memory.keep(base)), true
+		default:
+			return v, false
+		}
+	}
+}
+
+// number reads a number as JSON's grammar has it, and keeps its literal.
+func (p *plainReader) number() (v Value, ok bool) {
+	start := p.at
+	if p.next('-') {
+		p.at++
+	}
+	whole := p.at
+	if n := p.digits(); n == 0 || n > 1 && p.data[whole] == '0' {
+		return v, false
+	}
+	if p.next('.') {
+		p.at++
+		if p.digits() == 0 {
+			return v, false
+		}
+	}
+	if p.next('e') || p.next('E') {
+		p.at++
+		if p.next('+') || p.next('-') {
+			p.at++
+		}
+		if p.digits() == 0 {
+			return v, false
+		}
+	}
+	return NumberValue(p.text[start:p.at]), true
+}
+
+func (p *plainReader) next(c byte) bool { return p.at < len(p.data) && p.data[p.at] == c }
+
+// digits passes digits and counts them.
+func (p *plainReader) digits() int {
+	start := p.at
+	for p.at < len(p.data) && p.data[p.at]-'0' <= 9 {
+		p.at++
+	}
+	return p.at - start
+}
+
+// str reads the string whose quote is next.
+func (p *plainReader) str() (string, bool) {
+	start, escaped, wide := p.at, false, false
+	p.at++
+	for {
+		p.pass()
+		if p.at >= len(p.data) {
+			return "", false
+		}
+		switch c := p.data[p.at]; {
+		case c == '"':
+			p.at++
+			s := p.text[start+1 : p.at-1]
+			if wide && !utf8.ValidString(s) {
+				return "", false
+			}
+			if !escaped {
+				return s, true
+			}
+			unquoted, err := jsontext.AppendUnquote(nil, p.data[start:p.at])
+			return string(unquoted), err == nil
+		case c == '\\':
+			escaped = true
+			p.at += 2 // whatever it is, it does not end the string
+		case c >= utf8.RuneSelf:
+			wide = true
+			p.at++
+		default:
+			return "", false
+		}
+	}
+}
+
+// pass goes on to the next byte that a string cannot just hold: a quote, a
+// backslash, a control character, or one that is not ASCII.
+func (p *plainReader) pass() {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	for len(p.data)-p.at >= 8 {
+		x := binary.LittleEndian.Uint64(p.data[p.at:])
+		// A byte that is 0, or less than the space, borrows from its highest bit.
+		// Later bytes may be mistaken, the first one never is.
+		quote, slash := x^'"'*ones, x^'\\'*ones
+		found := (x | (quote-ones)&^quote | (slash-ones)&^slash | (x-' '*ones)&^x) & high
+		if found != 0 {
+			p.at += bits.TrailingZeros64(found) / 8
+			return
+		}
+		p.at += 8
+	}
+	for ; p.at < len(p.data); p.at++ {
+		if c := p.data[p.at]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			return
+		}
+	}
+}
