@@ -52,6 +52,9 @@ func Guess(ctx context.Context, at setup.Place, limit int64) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("topic %s: %w", at.Topic, err)
 	}
+	if sample.Records()+sample.Tombstones+sample.Unreadable == 0 {
+		return "", fmt.Errorf("topic %s: it has no record yet; come back when it has", at.Topic)
+	}
 	text, err := sample.Write(at)
 	if err != nil {
 		return "", fmt.Errorf("topic %s: %w (%d without a value, %d unreadable)", at.Topic, err, sample.Tombstones, sample.Unreadable)

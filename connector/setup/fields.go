@@ -77,6 +77,9 @@ func fieldsOf(rows []schemas.Value) (fields, offers []*field) {
 	}
 	taken := map[string]bool{}
 	for _, f := range all {
+		if slices.ContainsFunc(all, func(other *field) bool { return strings.HasPrefix(other.path, f.path+"[*]") }) {
+			continue // a list of objects that is empty here and there
+		}
 		f.guess()
 		for taken[f.to] {
 			f.to += "2"

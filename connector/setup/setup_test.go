@@ -147,6 +147,7 @@ func TestEachShapeIsRecognised(t *testing.T) {
 			[]string{`profileTable: "b"`, `# - {from: 'lines[*].sku', to: linesSku, as: list}   # DECIDE: in a list of objects; [*] is all of them, [0] the first`},
 		},
 		"people by one of their addresses": {[]string{`- {"id":1,"mails":[{"to":"a@example.com"}]}`}, []string{`profileTable: "b"`, "as: list, of: email}"}},
+		"a list that may be empty":         {[]string{`a {"id":"a","lines":[]}`, `b {"id":"b","lines":[{"sku":"a"}]}`}, []string{"{from: id, to: businessKey}\n      # - {from: 'lines[0].sku'"}},
 		"things with parts": {
 			[]string{`- {"id":1,"lines":[{"sku":"a","at":{"x":1}},{"qty":2,"tags":["x"]}]}`},
 			[]string{`# - {from: 'lines[0].sku', to: linesSku}`, `# - {from: 'lines[0].qty', to: linesQty}`, `# - {from: 'lines[0].at.x', to: linesAtX}`},
