@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"math/big"
+	"strconv"
 	"testing"
 	"time"
 
@@ -116,16 +117,13 @@ func avroPrimitive(t *testing.T, schema *hamba.PrimitiveSchema, value any) any {
 			t.Fatal(err)
 		}
 		return n
-	case hamba.Float:
-		n, err := number.Float64()
+	case hamba.Float, hamba.Double:
+		n, err := strconv.ParseFloat(number.String()+text, 64) // what is no number, such as NaN, is a text in JSON
 		if err != nil {
 			t.Fatal(err)
 		}
-		return float32(n)
-	case hamba.Double:
-		n, err := number.Float64()
-		if err != nil {
-			t.Fatal(err)
+		if schema.Type() == hamba.Float {
+			return float32(n)
 		}
 		return n
 	case hamba.Bytes:
