@@ -203,26 +203,29 @@ func (x *example) createETLs() {
 	}
 	defer client.Close()
 	made := map[string]string{}
-	for i := range x.cfg.Mappings {
-		m := &x.cfg.Mappings[i]
+	var loads []*router.Import
+	for _, m := range x.cfg.Mappings {
 		for op, load := range map[schemas.Op]*router.Import{
 			schemas.Upsert: m.Imports.Upsert, schemas.Patch: m.Imports.Patch, schemas.Create: m.Imports.Create, schemas.Delete: m.Imports.Delete,
 		} {
 			if load == nil {
 				continue
 			}
-			if made[load.ETL] == "" {
-				etls, err := connector.ETLs(x.cfg, m.Name, op)
-				if err != nil {
-					x.t.Fatal(err)
-				}
-				if err := etls[0].Create(x.t.Context(), client); err != nil {
-					x.t.Fatal(err)
-				}
-				made[load.ETL] = etls[0].ID
+			if loads = append(loads, load); made[load.ETL] != "" {
+				continue
 			}
-			load.ETL = made[load.ETL]
+			etls, err := connector.ETLs(x.cfg, m.Name, op)
+			if err != nil {
+				x.t.Fatal(err)
+			}
+			if err := etls[0].Create(x.t.Context(), client); err != nil {
+				x.t.Fatal(err)
+			}
+			made[load.ETL] = etls[0].ID
 		}
+	}
+	for _, load := range loads {
+		load.ETL = made[load.ETL]
 	}
 }
 
