@@ -8,7 +8,7 @@ type Kind uint8
 
 // The kinds of a Value, named after JSON's, with Absent for "not there" and
 // Unreadable for what is there, but is not what its schema says that it is: no
-// table takes it, and to whoever does not read it it does no harm.
+// table takes it, and it harms nobody who does not read it.
 const (
 	Absent Kind = iota
 	Null

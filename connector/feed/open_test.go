@@ -108,8 +108,10 @@ func openAnswers(t *testing.T) []openAnswer {
 			r, err := c.Results(ctx, "12")
 			return told(fmt.Sprint(r.Status.Ended(), r.Error), err)
 		}, "false", []reply{
-			{200, "", `{"status":"CREATED"}`}, {200, "", `{"status":"queued","position":3}`},
-			{200, "", `{"id":12,"status":"Waiting","integrationResults":{}}`}, {202, "", `{"status":"IN_PROGRESS"}`},
+			{200, "", `{"status":"CREATED"}`},
+			{200, "", `{"status":"queued","position":3}`},
+			{200, "", `{"id":12,"status":"Waiting","integrationResults":{}}`},
+			{202, "", `{"status":"IN_PROGRESS"}`},
 		}},
 		{"11: the error of FAILED", func(c *Client) string {
 			r, err := c.Results(ctx, "12")

@@ -71,7 +71,7 @@ func TestTypesAreGuessedFromAllValues(t *testing.T) {
 		`"11/21/2026" "01/02/2026"`:                           "to: f}",
 		`"a@example.com" "b@example.com"`:                     "as: email",
 		`"a@example.com" "nobody"`:                            "to: f}",
-		`null null`:                                           "to: f}   # always null in the sample",
+		strings.Repeat("null ", 2):                            "to: f}   # always null in the sample",
 		`["a"] ["b","c"]`:                                     "as: list",
 		`["a"] "b"`:                                           "to: f}",
 		`null "2026-11-21"`:                                   "as: date}",
@@ -91,7 +91,7 @@ func TestTypesAreGuessedFromAllValues(t *testing.T) {
 		}
 		at := place
 		at.ProfileTable = "people"
-		if got := guessed(t, at, records...); !strings.Contains(got, want+"\n") && !strings.Contains(got, want) {
+		if got := guessed(t, at, records...); !strings.Contains(got, want) {
 			t.Errorf("%s: got\n%s\nwant %s", values, fieldsIn(got), want)
 		}
 	}
