@@ -21,7 +21,7 @@ var errWireFormat = errors.New("its values are in the wire format of a schema re
 // Guess is a commented configuration for a topic, from a look at its last records.
 // It joins no group.
 func Guess(ctx context.Context, at setup.Place, limit int64) (string, error) {
-	reader, err := source.NewReader(source.Connection{Brokers: at.Brokers})
+	reader, err := source.NewReader(connection(at.Kafka))
 	if err != nil {
 		return "", err
 	}
@@ -52,6 +52,9 @@ func Guess(ctx context.Context, at setup.Place, limit int64) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("topic %s: %w", at.Topic, err)
 	}
+	if sample.Records()+sample.Tombstones+sample.Unreadable == 0 {
+		return "", fmt.Errorf("topic %s: it has no record yet; come back when it has", at.Topic)
+	}
 	text, err := sample.Write(at)
 	if err != nil {
 		return "", fmt.Errorf("topic %s: %w (%d without a value, %d unreadable)", at.Topic, err, sample.Tombstones, sample.Unreadable)
@@ -61,9 +64,9 @@ func Guess(ctx context.Context, at setup.Place, limit int64) (string, error) {
 
 // guessing decodes values of any format. Those in the wire format of a registry
 // are of the one whose schema reads them.
-func guessing(ctx context.Context, registry string) (decode func(*source.Record) (schemas.Value, schemas.Format, error), done func(), err error) {
+func guessing(ctx context.Context, registry config.SchemaRegistry) (decode func(*source.Record) (schemas.Value, schemas.Format, error), done func(), err error) {
 	plain := schemas.NewJSON()
-	cfg := &config.Config{SchemaRegistry: config.SchemaRegistry{URL: registry}, Retry: config.Retry{Initial: 200 * time.Millisecond, Max: 5 * time.Second}}
+	cfg := &config.Config{SchemaRegistry: registry, Retry: config.Retry{Initial: 200 * time.Millisecond, Max: 5 * time.Second}}
 	writers, err := newRegistry(cfg, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), schemas.RegistryConfig{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, nil, err

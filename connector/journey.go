@@ -101,7 +101,7 @@ func (p *part) bury(l deadletter.Letter, cause error) {
 		}
 		p.dead.Store(true)
 		p.lane.metrics.deadLetters.WithLabelValues(p.record.Topic, l.Code).Inc()
-		p.lane.lately.buried(p.record, l)
+		p.lane.buried(p.record, l)
 		p.end()
 	})
 }

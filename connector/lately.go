@@ -61,8 +61,9 @@ func newLately() *lately {
 	return &lately{letters: map[letterKind]*Buried{}, imports: map[string][]EndedImport{}}
 }
 
-// buried notes a dead letter that Kafka has acknowledged.
-func (l *lately) buried(r *deadletter.Record, why deadletter.Letter) {
+// buried notes a dead letter that Kafka has acknowledged, and counts those of
+// its kind.
+func (l *lately) buried(r *deadletter.Record, why deadletter.Letter) (count int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	kind := letterKind{r.Topic, why.Mapping, why.Code}
@@ -74,6 +75,22 @@ func (l *lately) buried(r *deadletter.Record, why deadletter.Letter) {
 	d.Count++
 	d.Latest = slices.Insert(d.Latest, 0, Letter{Partition: r.Partition, Offset: r.Offset, At: time.Now()})
 	d.Latest = d.Latest[:min(len(d.Latest), lettersKept)]
+	return d.Count
+}
+
+// buried notes a dead letter and logs the first of its kind, the tenth, the
+// hundredth and so on: whoever looks at the log alone must see that there are
+// some. The letter's message may quote the record and is not for the log.
+func (l *lane) buried(r *deadletter.Record, why deadletter.Letter) {
+	count := l.lately.buried(r, why)
+	leading := count
+	for leading%10 == 0 {
+		leading /= 10
+	}
+	if leading == 1 {
+		l.log.Warn("records became dead letters; feedsink dlq list says why", "topic", r.Topic, "partition", r.Partition,
+			"offset", r.Offset, "mapping", why.Mapping, "reason", why.Code, "status", why.Status, "count", count)
+	}
 }
 
 // imported notes the result of an execution for one of the mappings that it loads.

@@ -100,7 +100,7 @@ func (r records) bury(letters *outbox, c *source.Claim, record *source.Record, m
 		c.Bury()
 		r.lane.metrics.deadLetters.WithLabelValues(record.Topic, codeImportRow).Inc()
 		r.lane.metrics.records.WithLabelValues(record.Topic, outcomeDeadLetter).Inc()
-		r.lane.lately.buried(record, why)
+		r.lane.buried(record, why)
 		letters.done()
 	})
 }

@@ -39,6 +39,8 @@ func (f *field) value(look *subject, op schemas.Op) (schemas.Value, *Reject) {
 		return f.settle(f.absent, "is missing")
 	case schemas.Null:
 		return f.settle(f.null, "is null")
+	case schemas.Unreadable:
+		return v, badValue(f.label, v.Rule())
 	}
 	return f.converted(v)
 }

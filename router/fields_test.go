@@ -1,11 +1,18 @@
 package router_test
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/sr"
+	"github.com/twmb/franz-go/pkg/sr/srfake"
+
 	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // mapped is a custom table's mapping with the key and one more field.
@@ -246,5 +253,49 @@ func TestTopicsAndMappingsMeetInAnyNumber(t *testing.T) {
 		if got != want {
 			t.Errorf("topic %s: got %s, want %s", topic, got, want)
 		}
+	}
+}
+
+func TestAnUnreadableValueIsRefusedWhereItIsMapped(t *testing.T) {
+	v := schemas.ObjectValue([]schemas.Field{
+		{Name: "id", Value: schemas.StringValue("k")}, {Name: "n", Value: schemas.NumberValue("1")}, {Name: "day", Value: unreadable(t)},
+	})
+	for from, want := range map[string]string{"n": "", "day": "day: must be of the years 1 to 9999: infinity has no place in the table"} {
+		r, problems := router.Compile([]router.Mapping{mapped(router.Field{From: from, To: "x", Null: router.Omit})})
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		got := ""
+		if out := r.Route(nil, &router.Record{Topic: "shop.orders", Value: v}); out[0].Err != nil {
+			got = out[0].Err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", from, got, want)
+		}
+	}
+}
+
+// unreadable is a date of no year, as an Avro decoder reads it.
+func unreadable(t *testing.T) schemas.Value {
+	t.Helper()
+	registry := srfake.New()
+	t.Cleanup(registry.Close)
+	registry.SeedSchema("days", 1, 1, sr.Schema{Schema: `{"type":"int","logicalType":"date"}`, Type: sr.TypeAvro})
+	r, err := schemas.NewRegistry(schemas.RegistryConfig{URL: registry.URL(), HTTP: http.DefaultClient, Backoff: func(int) time.Duration { return time.Millisecond }, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for {
+		v, err := r.Decoder(schemas.FormatAvro).Decode([]byte{0, 0, 0, 0, 1, 0xfe, 0xff, 0xff, 0xff, 0x0f})
+		if err == nil {
+			return v
+		}
+		if !errors.Is(err, schemas.ErrSchemaAway) {
+			t.Fatal(err)
+		}
+		<-look.C
 	}
 }

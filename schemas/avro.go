@@ -72,8 +72,10 @@ func (r *avroReader) value(t *avroType, out *Value, depth int) error {
 		return r.float(t, out)
 	case avroString:
 		s, err := r.str()
+		if err != nil {
+			return err
+		}
 		*out = StringValue(s)
-		return err
 	case avroEnum:
 		i, err := r.long()
 		if err != nil {

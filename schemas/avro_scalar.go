@@ -124,11 +124,13 @@ func (r *avroReader) long() (int64, error) {
 }
 
 // moment is what an integer of the kind says: a number, or the date or time
-// that the schema's logical type makes of it. One that is outside the range of
-// dates stays a number.
+// that the schema's logical type makes of it. One that is outside of the range
+// of dates is Unreadable, as it is where Connect's JSON schemas say the same.
 func (r *avroReader) moment(kind avroKind, i int64) Value {
 	text, ok := "", false
 	switch kind {
+	case avroInt, avroLong:
+		return NumberValue(r.text.integer(i))
 	case avroDate:
 		text, ok = r.text.date(i)
 	case avroTimeMillis:
@@ -147,5 +149,8 @@ func (r *avroReader) moment(kind avroKind, i int64) Value {
 	if ok {
 		return StringValue(text)
 	}
-	return NumberValue(r.text.integer(i))
+	if kind == avroTimeMillis || kind == avroTimeMicros || kind == avroTimeNanos {
+		return textValue(Unreadable, ruleClock)
+	}
+	return textValue(Unreadable, ruleYears)
 }

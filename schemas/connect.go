@@ -10,7 +10,7 @@ const connectTimestamp = "org.apache.kafka.connect.data.Timestamp"
 // connectType reads the properties that Kafka Connect's converters put on an
 // Avro type, connect.name and connect.parameters, and converts by them as
 // Logical does. A value that is not what its name says, such as the date
-// infinity, stays as it came: whoever maps it finds out.
+// infinity, is Unreadable: whoever maps it finds out.
 func connectType(props map[string]any) convert {
 	name, _ := props["connect.name"].(string)
 	if name == "" {
@@ -27,7 +27,7 @@ func connectType(props map[string]any) convert {
 	return func(v Value) Value {
 		converted, err := logical(name, parameters, v)
 		if err != nil {
-			return v
+			return textValue(Unreadable, err.Rule)
 		}
 		return converted
 	}

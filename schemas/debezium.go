@@ -129,8 +129,25 @@ func (d *Debezium) row(ch *Change, schemas columns, row Value, extra []Field) {
 			if column.Value, err = connectValue(schemas.schema(i, column.Name), column.Value); err != nil {
 				ch.Unreadable = append(ch.Unreadable, UnreadableColumn{column.Name, err.within(column.Name)})
 			}
+		} else if err := unreadable(column.Value); err != nil { // Avro's values come converted
+			ch.Unreadable = append(ch.Unreadable, UnreadableColumn{column.Name, err.within(column.Name)})
+			column.Value = Value{}
 		}
 		items[i] = column
 	}
 	ch.Row = ObjectValue(append(items, extra...))
+}
+
+// unreadable is what is wrong with v, or with the first of its members or
+// elements that something is wrong with.
+func unreadable(v Value) *ValueError {
+	if v.kind == Unreadable {
+		return Invalid("", v.Rule())
+	}
+	for i := range v.Items() {
+		if err := unreadable(v.Items()[i].Value); err != nil {
+			return err.within(v.Items()[i].Name)
+		}
+	}
+	return nil
 }

@@ -77,6 +77,7 @@ const (
 	localClock  = "15:04:05.999999999"
 
 	ruleYears = "must be of the years 1 to 9999: infinity has no place in the table"
+	ruleClock = "must be a time from 00:00:00 to 24:00:00"
 	ruleWhole = "must be a whole number: the schema says that it is a date or a time"
 )
 
@@ -123,7 +124,7 @@ func clockOf(v Value, perSecond int64) (Value, *ValueError) {
 	n, err := strconv.ParseInt(v.Text(), 10, 64)
 	switch {
 	case err != nil || n < 0 || n > day*perSecond:
-		return Value{}, Invalid("", "must be a time from 00:00:00 to 24:00:00")
+		return Value{}, Invalid("", ruleClock)
 	case n == day*perSecond:
 		return StringValue("24:00:00"), nil
 	}

@@ -184,11 +184,13 @@ func TestPlaceholdersOfUnchangedValuesAreAbsent(t *testing.T) {
 }
 
 // A change may say anything, but is never both a row and a reason not to have
-// one, and its errors name the rule only.
+// one, its errors name the rule only, and it costs no more than its bytes can mean.
 func FuzzDebezium(f *testing.F) {
 	for _, text := range []string{
 		`{"schema":{"type":"struct","fields":[{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal","parameters":{"scale":"2"},"field":"a"}]},"payload":{"a":"BOI="}}`,
 		`{"op":"u","source":{},"after":{"id":1,"x":"__debezium_unavailable_value"}}`,
+		`{"schema":{"type":"struct","fields":[{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal","parameters":{"scale":"2000000000"},"field":"a"}]},"payload":{"a":"AQ=="}}`,
+		`{"op":"c","source":{},"after":{"a":{"scale":-2000000000,"value":"AQ=="},"id":1}}`,
 		`{"id":1,"__deleted":"true"}`, `{"schema":{"type":"map","values":{"type":"array","items":{}}},"payload":{"a":[1]}}`, `null`,
 	} {
 		f.Add([]byte(text))
@@ -215,7 +217,11 @@ func FuzzDebezium(f *testing.F) {
 			return
 		}
 		before := string(v.AppendJSON(nil))
-		ch, err := schemas.NewDebezium("").Change(v)
+		var ch schemas.Change
+		d := schemas.NewDebezium("")
+		if cost := schemas.Costly(func() { ch, err = d.Change(v) }); cost > schemas.Allowed(len(data)) {
+			t.Fatalf("%d bytes cost %d", len(data), cost)
+		}
 		if e := (*schemas.ValueError)(nil); err != nil && !errors.As(err, &e) {
 			t.Fatalf("error: got %T, want *ValueError", err)
 		}

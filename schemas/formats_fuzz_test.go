@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"math"
-	"runtime"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,13 +36,16 @@ var fuzzAvro = []string{
 		{"name":"u","type":{"type":"fixed","name":"U","size":16,"logicalType":"uuid"}},{"name":"p","type":{"type":"fixed","name":"P","size":12,"logicalType":"duration"}}]}`,
 }
 
-// costly measures what f allocates.
+// costly measures what f allocates, but for a few small values that the heap has
+// not counted yet. Unlike runtime.ReadMemStats it does not stop the world, which
+// would be most of a target's time.
 func costly(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
+	before := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	after := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(before)
 	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
+	metrics.Read(after)
+	return after[0].Value.Uint64() - before[0].Value.Uint64()
 }
 
 // allowed is what a record of that length may cost: each value 64 bytes, of
@@ -240,6 +244,80 @@ func trimmedNumber(s string) string {
 	return s
 }
 
+// FuzzJSONSchema checks records against a schema of many rules: no record costs
+// more than its bytes can mean, and no error quotes one.
+func FuzzJSONSchema(f *testing.F) {
+	w, err := parseJSONSchema(`{"type":"object","required":["id"],"additionalProperties":{"$ref":"#"},
+		"properties":{"id":{"type":["string","integer"],"pattern":"^(a|b)*c?$","maxLength":40},"n":{"type":"number","multipleOf":0.01},
+		"list":{"type":"array","items":{"anyOf":[{"$ref":"#"},{"type":"null"},{"type":"string","format":"date-time"}]},"uniqueItems":true},
+		"kind":{"enum":["a",1,null]}},"patternProperties":{"^x+$":{"not":{"type":"boolean"}}},"if":{"required":["n"]},"then":{"required":["kind"]}}`, nil, true)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, text := range []string{
+		`{"id":"abc"}`, `{"id":1,"n":0.03,"kind":null}`, `{"id":"","list":[null,{"id":1},"2026-11-21T10:00:00Z"]}`, `{"id":1,"x":true}`,
+		`{"id":1,"a":{"id":1,"a":{"id":1}}}`, `{"id":1,"n":1e308}`, `{"id":1,"list":[1e999]}`, `[]`,
+	} {
+		f.Add([]byte(text))
+	}
+	d := &wire{json: NewJSON()}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<12 {
+			return
+		}
+		var v Value
+		var err error
+		// The validator keeps what it found out about each part of the record.
+		if cost := costly(func() { v, err = w.read(d, data) }); cost > 64*allowed(len(data)) {
+			t.Fatalf("%d bytes cost %d", len(data), cost)
+		}
+		if err == nil && (v.Kind() != Object || v.Get("id").Kind() == Absent) {
+			t.Fatalf("got %s, which lacks what is required", v.AppendJSON(nil))
+		}
+		if bad := (*DecodeError)(nil); err != nil && (!errors.As(err, &bad) || bad.Format != string(FormatJSONSchema)) {
+			t.Fatalf("error: got %T %v, want *DecodeError of its format", err, err)
+		}
+	})
+}
+
+// FuzzSchemas takes schemas from a registry that anybody may write to: each is
+// refused or read by, at a cost that its text explains.
+func FuzzSchemas(f *testing.F) {
+	for _, text := range fuzzAvro {
+		f.Add(uint8(0), text)
+	}
+	f.Add(uint8(0), `{"type":"fixed","name":"f","size":2147483647}`)
+	f.Add(uint8(0), `{"type":"record","name":"r","fields":[{"name":"r","type":"r"}]}`)
+	f.Add(uint8(1), everything)
+	f.Add(uint8(1), `syntax = "proto3"; message A { repeated A a = 1; map<string, A> m = 536870911; reserved 2 to max; }`)
+	f.Add(uint8(2), `{"$ref":"#"}`)
+	f.Add(uint8(2), `{"pattern":"(((((x{100}){100}){100}){100}){100})"}`)
+	f.Fuzz(func(t *testing.T, which uint8, text string) {
+		if len(text) > 1<<12 {
+			return
+		}
+		cost := costly(func() {
+			switch which % 3 {
+			case 0:
+				if typ, err := parseAvro(text, nil); err == nil {
+					_, _ = new(avroReader).decode(typ, []byte{2, 0, 2, 0, 2})
+				}
+			case 1:
+				if w, err := parseProtobuf(t.Context(), text, nil); err == nil {
+					_, _ = w.read(&wire{}, []byte{0, 10, 0, 10, 0})
+				}
+			default:
+				if w, err := parseJSONSchema(text, nil, true); err == nil {
+					_, _ = w.read(&wire{json: NewJSON()}, []byte(`{"a":[1]}`))
+				}
+			}
+		})
+		if cost > 256<<20 {
+			t.Fatalf("a schema of %d bytes cost %d", len(text), cost)
+		}
+	})
+}
+
 // FuzzWire feeds whole records to each format, schemas and all.
 func FuzzWire(f *testing.F) {
 	d := newDesk()
@@ -261,7 +339,11 @@ func FuzzWire(f *testing.F) {
 		if len(data) > headerBytes && bytes.Compare(data[1:headerBytes], []byte{0, 0, 0, 3}) > 0 {
 			return // a schema that is asked for: the registry's tests
 		}
-		v, err := r.Decoder(formats[int(which)%len(formats)]).Decode(data)
+		var v Value
+		var err error
+		if cost := costly(func() { v, err = r.Decoder(formats[int(which)%len(formats)]).Decode(data) }); cost > 2*allowed(len(data)) {
+			t.Fatalf("%d bytes cost %d", len(data), cost)
+		}
 		if err == nil && !json.Valid(v.AppendJSON(nil)) {
 			t.Fatalf("not valid JSON: %s", v.AppendJSON(nil))
 		}
@@ -271,4 +353,19 @@ func FuzzWire(f *testing.F) {
 func schemaOf(text string, f Format) sr.Schema {
 	types := map[Format]sr.SchemaType{FormatAvro: sr.TypeAvro, FormatProtobuf: sr.TypeProtobuf, FormatJSONSchema: sr.TypeJSON}
 	return sr.Schema{Schema: text, Type: types[f]}
+}
+
+// What the targets measure by is seen to measure.
+func TestCostlyCountsWhatIsAllocated(t *testing.T) {
+	var kept [][]byte
+	if got := costly(func() { kept = append(kept, make([]byte, 8<<20)) }); got < 8<<20 || got > 12<<20 {
+		t.Errorf("got %d bytes for one of 8 MiB", got)
+	}
+	if got := costly(func() {
+		for range 8 << 10 {
+			kept = append(kept, make([]byte, 1<<10))
+		}
+	}); got < 7<<20 {
+		t.Errorf("got %d bytes for 8 MiB in small parts, %d parts", got, len(kept))
+	}
 }

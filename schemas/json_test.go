@@ -127,14 +127,19 @@ func TestJSONAllocatesOncePerRecordAndOncePerItsMembers(t *testing.T) {
 }
 
 // FuzzJSON holds the decoder against encoding/json: what one takes the other
-// takes, apart from the strictness that is ours, and both read the same.
+// takes, apart from the strictness that is ours, and both read the same. No
+// record costs more memory than its bytes can mean.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{profileJSON, recordJSON, `[1,-0.0e+1,"\u00e9"]`, `{"a":{"b":[]}}`, `{"a":1,"a":2}`, ` x`} {
 		f.Add([]byte(seed))
 	}
 	d := schemas.NewJSON()
 	f.Fuzz(func(t *testing.T, data []byte) {
-		v, err := d.Decode(data)
+		var v schemas.Value
+		var err error
+		if cost := schemas.Costly(func() { v, err = d.Decode(data) }); cost > schemas.Allowed(len(data)) {
+			t.Fatalf("%d bytes cost %d", len(data), cost)
+		}
 		if err == nil {
 			again, err := d.Decode(v.AppendJSON(nil))
 			if err != nil || !again.Equal(v) {

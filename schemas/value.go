@@ -6,10 +6,13 @@ import "unsafe"
 // which is not the same as Null (said to be nothing) nor as an empty String.
 type Kind uint8
 
-// The kinds of a Value, named after JSON's, with Absent for "not there".
+// The kinds of a Value, named after JSON's, with Absent for "not there" and
+// Unreadable for what is there, but is not what its schema says that it is: no
+// table takes it, and it harms nobody who does not read it.
 const (
 	Absent Kind = iota
 	Null
+	Unreadable
 	Bool
 	Number
 	String
@@ -77,6 +80,15 @@ func (v Value) Kind() Kind { return v.kind }
 // of a Bool, and "" for everything else.
 func (v Value) Text() string {
 	if v.kind < Bool || v.kind > String {
+		return ""
+	}
+	return unsafe.String((*byte)(v.data), v.size)
+}
+
+// Rule is what holds for a good value in the place of an Unreadable one, "" of
+// everything else.
+func (v Value) Rule() string {
+	if v.kind != Unreadable {
 		return ""
 	}
 	return unsafe.String((*byte)(v.data), v.size)

@@ -3,7 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"net/url"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,53 +15,109 @@ import (
 )
 
 func newInit() *cobra.Command {
-	var at setup.Place
-	var out string
-	var limit int64
+	var flags initFlags
 	cmd := &cobra.Command{
 		Use:   "init --brokers HOST:PORT --topic TOPIC",
 		Short: "Look at a topic and write a commented configuration to begin with",
 		Long: "init reads the topic's last records, outside of any consumer group, and writes a configuration for it: canonical\n" +
 			"events and Debezium's are recognised, of everything else fields, types and key are guessed. The lines with DECIDE\n" +
-			"are for you. It holds names, and no values, of the records.",
+			"are for you. It holds names, and no values, of the records. How it got in, TLS and SASL, is written down too;\n" +
+			"passwords stay in their files.",
 		Example: "  feedsink init --brokers kafka:9092 --topic crm.customers --out feedsink.yaml\n" +
 			"  feedsink init --brokers kafka:9092 --topic crm.customers --registry http://registry:8081\n" +
-			"  feedsink init --brokers kafka:9092 --topic shop.orders --custom-table orders",
+			"  feedsink init --brokers kafka:9093 --tls --ca-file ca.pem --sasl SCRAM-SHA-512 --username feedsink \\\n" +
+			"    --password-file kafka-password --topic shop.orders --custom-table orders",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case len(at.Brokers) == 0:
-				return &usageError{errors.New("--brokers: name at least one broker, host:port")}
-			case at.Topic == "":
-				return &usageError{errors.New("--topic: name the topic")}
-			case at.ProfileTable != "" && at.CustomTable != "":
-				return &usageError{errors.New("--profile-table, --custom-table: a topic is mapped to one table")}
-			case limit < 1:
-				return &usageError{errors.New("--limit: must be above 0")}
+			if err := flags.validate(); err != nil {
+				return &usageError{err}
 			}
-			text, err := connector.Guess(cmd.Context(), at, limit)
+			text, err := connector.Guess(cmd.Context(), flags.at, flags.limit)
 			if err != nil {
 				return err
 			}
-			if out == "" {
+			if flags.out == "" {
 				_, err := fmt.Fprint(cmd.OutOrStdout(), text)
 				return err
 			}
-			return writeNew(out, text)
+			if err := writeNew(flags.out, text); err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(cmd.OutOrStdout(), next(flags.out, text))
+			return err
 		},
 	}
-	cmd.Flags().StringSliceVar(&at.Brokers, "brokers", nil, "brokers to ask, host:port")
-	cmd.Flags().StringVar(&at.Topic, "topic", "", "topic to look at")
-	cmd.Flags().StringVar(&at.Registry, "registry", "", "address of the schema registry, if values are written through one")
-	cmd.Flags().StringVar(&at.ProfileTable, "profile-table", "", "name of the profile table that it feeds")
-	cmd.Flags().StringVar(&at.CustomTable, "custom-table", "", "name of the custom table that it feeds")
-	cmd.Flags().StringVar(&out, "out", "", "file to write, which must not be there yet (default: standard output)")
-	cmd.Flags().Int64Var(&limit, "limit", 1000, "how many records to look at, the last ones")
+	flags.register(cmd)
 	return cmd
+}
+
+// initFlags say where the topic is and what is known of its table.
+type initFlags struct {
+	at    setup.Place
+	out   string
+	limit int64
+}
+
+func (f *initFlags) register(cmd *cobra.Command) {
+	kafka, registry := &f.at.Kafka, &f.at.Registry
+	cmd.Flags().StringSliceVar(&kafka.Brokers, "brokers", nil, "brokers to ask, host:port")
+	cmd.Flags().StringVar(&f.at.Topic, "topic", "", "topic to look at")
+	cmd.Flags().BoolVar(&kafka.TLS.Enabled, "tls", false, "reach the brokers by TLS")
+	cmd.Flags().StringVar(&kafka.TLS.CAFile, "ca-file", "", "PEM file of the authorities that brokers' certificates are of (default: the system's)")
+	cmd.Flags().StringVar(&kafka.TLS.CertFile, "cert-file", "", "PEM file of the client's certificate")
+	cmd.Flags().StringVar(&kafka.TLS.KeyFile, "key-file", "", "PEM file of its key")
+	cmd.Flags().StringVar(&kafka.SASL.Mechanism, "sasl", "", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")
+	cmd.Flags().StringVar(&kafka.SASL.Username, "username", "", "user at the brokers")
+	cmd.Flags().StringVar(&kafka.SASL.PasswordFile, "password-file", "", "file with the password")
+	cmd.Flags().StringVar(&registry.URL, "registry", "", "address of the schema registry, if values are written through one")
+	cmd.Flags().StringVar(&registry.Username, "registry-username", "", "user at the schema registry")
+	cmd.Flags().StringVar(&registry.PasswordFile, "registry-password-file", "", "file with the password")
+	cmd.Flags().StringVar(&registry.TLS.CAFile, "registry-ca-file", "", "PEM file of the authorities that its certificate is of (default: the system's)")
+	cmd.Flags().StringVar(&f.at.ProfileTable, "profile-table", "", "name of the profile table that it feeds")
+	cmd.Flags().StringVar(&f.at.CustomTable, "custom-table", "", "name of the custom table that it feeds")
+	cmd.Flags().StringVar(&f.out, "out", "", "file to write, which must not be there yet (default: standard output)")
+	cmd.Flags().Int64Var(&f.limit, "limit", 1000, "how many records to look at, the last ones")
+}
+
+func (f *initFlags) validate() error {
+	kafka, registry := f.at.Kafka, f.at.Registry
+	switch at := f.at; {
+	case len(kafka.Brokers) == 0:
+		return errors.New("--brokers: name at least one broker, host:port")
+	case at.Topic == "":
+		return errors.New("--topic: name the topic")
+	case at.ProfileTable != "" && at.CustomTable != "":
+		return errors.New("--profile-table, --custom-table: a topic is mapped to one table")
+	case f.limit < 1:
+		return errors.New("--limit: must be above 0")
+	case !kafka.TLS.Enabled && kafka.TLS.CAFile+kafka.TLS.CertFile+kafka.TLS.KeyFile != "":
+		return errors.New("--ca-file, --cert-file, --key-file: want --tls")
+	case (kafka.TLS.CertFile == "") != (kafka.TLS.KeyFile == ""):
+		return errors.New("--cert-file, --key-file: want one another")
+	case (kafka.SASL.Mechanism == "") != (kafka.SASL.Username == "") || (kafka.SASL.Username == "") != (kafka.SASL.PasswordFile == ""):
+		return errors.New("--sasl, --username, --password-file: want one another")
+	case (registry.Username == "") != (registry.PasswordFile == ""):
+		return errors.New("--registry-username, --registry-password-file: want one another")
+	}
+	if u, err := url.Parse(registry.URL); err != nil || u.User != nil {
+		return errors.New("--registry: must be an address without a user or password, which have --registry-username and --registry-password-file")
+	}
+	return nil
+}
+
+// next says what to do with the file.
+func next(file, text string) string {
+	return fmt.Sprintf("wrote %s; %d of its lines say DECIDE\n\nthen:\n"+
+		"  feedsink plan -c %[1]s --show      # what would go out\n"+
+		"  feedsink check -c %[1]s --online   # whether it can work\n"+
+		"  feedsink run -c %[1]s\n", file, strings.Count(text, "DECIDE")-1) // the head speaks of them too
 }
 
 // writeNew never writes over what somebody decided.
 func writeNew(path, text string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s: is there already, and init writes over nothing; name another file with --out", path)
+	}
 	if err != nil {
 		return err
 	}

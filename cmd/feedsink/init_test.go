@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 // topics are what init meets, with what it must recognise in each.
@@ -101,7 +102,7 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 	for line, want := range map[string]string{
 		"--topic empty": "there is nothing to guess from (0 without a value, 1 unreadable)",
 		"--topic wire":  "in the wire format of a schema registry",
-		"--topic shop.orders --out shop.orders.yaml": "file exists",
+		"--topic shop.orders --out shop.orders.yaml": "is there already, and init writes over nothing",
 		"--topic nowhere": "nowhere",
 	} {
 		if code, _, failed := d.run("init --brokers " + cluster.ListenAddrs()[0] + " " + line); code != 1 || !strings.Contains(failed, want) {
@@ -110,5 +111,50 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 	}
 	if code, _, failed := d.run("init --brokers x:1"); code != 2 || !strings.Contains(failed, "--topic") {
 		t.Errorf("without a topic: got code %d, %q, want 2", code, failed)
+	}
+}
+
+func TestInitGetsInAsItIsTold(t *testing.T) {
+	d := newDesk(t)
+	d.write("api-key", "key\n")
+	d.write("password", "pw\n")
+	t.Setenv("FEEDSINK_SECRETS", ".")
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "shop.orders"), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "feedsink", "pw"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.SASL(scram.Auth{User: "feedsink", Pass: "pw"}.AsSha512Mechanism()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	for _, value := range []string{`{"ref":"A1"}`, `{"ref":"A2"}`, "nonsense"} {
+		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "shop.orders", Value: []byte(value)}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	line := "init --brokers " + cluster.ListenAddrs()[0] + " --topic shop.orders --sasl SCRAM-SHA-512 --username feedsink --password-file password --out orders.yaml"
+	code, out, failed := d.run(line)
+	if code != 0 || !strings.Contains(out, "wrote orders.yaml; 4 of its lines say DECIDE") || !strings.Contains(out, "feedsink plan -c orders.yaml --show") {
+		t.Fatalf("got code %d, %q %s, want what to do next", code, out, failed)
+	}
+	written, err := os.ReadFile("orders.yaml")
+	if err != nil || !strings.Contains(string(written), "# 1 more could not be read") || strings.Count(string(written), "DECIDE") != 5 {
+		t.Errorf("got %v\n%s\nwant five times DECIDE, one of them in the head, and the record that could not be read", err, written)
+	}
+	if code, out, failed := d.run("plan -c orders.yaml"); code != 0 {
+		t.Errorf("plan gets in as it is written there: got code %d, %s %s", code, out, failed)
+	}
+	for flags, want := range map[string]string{
+		"--ca-file password":                       "want --tls",
+		"--tls --cert-file password":               "--cert-file, --key-file: want one another",
+		"--sasl PLAIN":                             "--sasl, --username, --password-file: want one another",
+		"--registry-username me":                   "--registry-username, --registry-password-file: want one another",
+		"--registry http://user:s3cret@registry:1": "--registry: must be an address without a user or password",
+	} {
+		if code, _, failed := d.run("init --brokers x:1 --topic a " + flags); code != 2 || !strings.Contains(failed, want) || strings.Contains(failed, "s3cret") {
+			t.Errorf("%s: got code %d, %q, want 2 and %q", flags, code, failed, want)
+		}
 	}
 }

@@ -104,6 +104,24 @@ func openAnswers(t *testing.T) []openAnswer {
 			{200, "", `{"data":{"Status":"failed","Error":" duplicate\nheaders "}}`},
 			{200, "", `{"id":12,"status":"FAILED","integrationResults":{},"error":"duplicate headers"}`},
 		}},
+		{"11: the initial state", func(c *Client) string {
+			r, err := c.Results(ctx, "12")
+			return told(fmt.Sprint(r.Status.Ended(), r.Error), err)
+		}, "false", []reply{
+			{200, "", `{"status":"CREATED"}`},
+			{200, "", `{"status":"queued","position":3}`},
+			{200, "", `{"id":12,"status":"Waiting","integrationResults":{}}`},
+			{202, "", `{"status":"IN_PROGRESS"}`},
+		}},
+		{"11: the error of FAILED", func(c *Client) string {
+			r, err := c.Results(ctx, "12")
+			return told(fmt.Sprint(r.Status, strings.Contains(r.Error, "duplicate headers")), err)
+		}, "FAILEDtrue", []reply{
+			{200, "", `{"status":"FAILED","error":"duplicate headers"}`},
+			{200, "", `{"status":"FAILED","error":{"code":"E7","message":"duplicate headers"}}`},
+			{200, "", `{"status":"FAILED","error":[{"message":"duplicate headers","line":1}]}`},
+		}},
+		{"11: no such execution", results, "not found", missing},
 		{"11: counters", results, `FINISHED true "" 10 1`, []reply{
 			{200, "", `{"status":"FINISHED","integrationResults":{"linesRead":10,"linesInError":1}}`},
 			{200, "", `{"status":"FINISHED","integrationResults":{"read":"10","errors":"1","merged":3}}`},

@@ -21,6 +21,7 @@ type field struct {
 	format string // of moments
 
 	name   string // its last part, in lower case
+	inList bool   // its path goes through a list of objects
 	seen   int    // rows that have it, null not counted
 	values []schemas.Value
 }
@@ -29,27 +30,39 @@ type field struct {
 const deepest = 4
 
 // fieldsOf finds the places of all scalars, in the order of their appearance.
-func fieldsOf(rows []schemas.Value) []*field {
-	var fields []*field
+// Those inside of lists of objects are on offer: which of the elements is meant,
+// the records cannot tell.
+func fieldsOf(rows []schemas.Value) (fields, offers []*field) {
+	var all []*field
 	byPath := map[string]*field{}
-	var walk func(prefix string, names []string, v schemas.Value)
-	walk = func(prefix string, names []string, v schemas.Value) {
+	var walk func(prefix string, names []string, v schemas.Value, inList bool)
+	walk = func(prefix string, names []string, v schemas.Value, inList bool) {
 		for _, m := range v.Items() {
-			path, names := joined(prefix, m.Name), append(slices.Clone(names), m.Name)
-			switch {
-			case m.Value.Kind() == schemas.Object:
+			path, ok := joined(prefix, m.Name)
+			names := append(slices.Clone(names), m.Name)
+			switch kind := m.Value.Kind(); {
+			case !ok:
+				continue
+			case kind == schemas.Object:
 				if len(names) < deepest {
-					walk(path, names, m.Value)
+					walk(path, names, m.Value, inList)
 				}
 				continue
-			case m.Value.Kind() == schemas.List && !scalars(m.Value):
+			case kind == schemas.List && !scalars(m.Value):
+				for _, element := range m.Value.Items() {
+					if element.Value.Kind() == schemas.Object && len(names) < deepest && !inList {
+						walk(path+"[*]", names, element.Value, true)
+					}
+				}
+				continue
+			case kind == schemas.List && inList:
 				continue
 			}
 			f := byPath[path]
 			if f == nil {
-				f = &field{path: path, to: camel(names), name: strings.ToLower(m.Name)}
+				f = &field{path: path, to: camel(names), name: strings.ToLower(m.Name), inList: inList}
 				byPath[path] = f
-				fields = append(fields, f)
+				all = append(all, f)
 			}
 			if m.Value.Kind() != schemas.Null {
 				f.seen++
@@ -58,17 +71,27 @@ func fieldsOf(rows []schemas.Value) []*field {
 		}
 	}
 	for _, row := range rows {
-		walk("", nil, row)
+		if row.Kind() == schemas.Object {
+			walk("", nil, row, false)
+		}
 	}
 	taken := map[string]bool{}
-	for _, f := range fields {
+	for _, f := range all {
+		if slices.ContainsFunc(all, func(other *field) bool { return strings.HasPrefix(other.path, f.path+"[*]") }) {
+			continue // a list of objects that is empty here and there
+		}
 		f.guess()
 		for taken[f.to] {
 			f.to += "2"
 		}
 		taken[f.to] = true
+		if f.inList {
+			offers = append(offers, f)
+		} else {
+			fields = append(fields, f)
+		}
 	}
-	return fields
+	return fields, offers
 }
 
 func scalars(list schemas.Value) bool {
@@ -83,14 +106,20 @@ var (
 	reserved = []string{"headers", "topic", "partition", "offset", "timestamp", "kafkaKey"}
 )
 
-func joined(prefix, name string) string {
+// joined is the path of a member; ok is false for a name that no path can say,
+// one with both kinds of quotes or none at all.
+func joined(prefix, name string) (path string, ok bool) {
 	switch {
-	case !plainName.MatchString(name) || prefix == "" && slices.Contains(reserved, name):
-		return prefix + "[" + strconv.Quote(name) + "]"
-	case prefix == "":
-		return name
+	case plainName.MatchString(name) && prefix == "" && !slices.Contains(reserved, name):
+		return name, true
+	case plainName.MatchString(name) && prefix != "":
+		return prefix + "." + name, true
 	}
-	return prefix + "." + name
+	quote := `"`
+	if strings.Contains(name, quote) {
+		quote = "'"
+	}
+	return prefix + "[" + quote + name + quote + "]", name != "" && !strings.Contains(name, quote)
 }
 
 // camel is a technical name: contact.e_mail becomes contactEMail.
@@ -160,6 +189,9 @@ var guesses = []struct {
 		return v.Kind() == schemas.String && err == nil
 	}},
 	{"timestamp", "", func(v schemas.Value, _ string) bool { return v.Kind() == schemas.String && iso.MatchString(v.Text()) }},
+	{"timestamp", "'%Y-%m-%d %H:%M:%S'", written(time.DateTime)},
+	{"date", "'%d.%m.%Y'", written("02.01.2006")},
+	{"timestamp", "'%d.%m.%Y %H:%M'", written("02.01.2006 15:04")},
 	{"email", "", func(v schemas.Value, _ string) bool {
 		a, err := mail.ParseAddress(v.Text())
 		return v.Kind() == schemas.String && err == nil && a.Address == v.Text()
@@ -173,6 +205,14 @@ var guesses = []struct {
 	{"language", "", func(v schemas.Value, name string) bool {
 		return v.Kind() == schemas.String && named(name, "lang", "locale") && code.MatchString(v.Text())
 	}},
+}
+
+// written takes texts of a layout that nothing else is written in.
+func written(layout string) func(schemas.Value, string) bool {
+	return func(v schemas.Value, _ string) bool {
+		_, err := time.Parse(layout, v.Text())
+		return v.Kind() == schemas.String && err == nil && len(v.Text()) == len(layout)
+	}
 }
 
 // epoch takes counts for moments where their name speaks of time and they lie

@@ -5,21 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+	"unicode"
 )
 
-// Place is what is known besides the records.
-type Place struct {
-	Brokers      []string
-	Topic        string
-	Registry     string // "": none
-	ProfileTable string // at most one of the two; neither: a guess
-	CustomTable  string
-}
-
 // ErrNothing says that the sample has no record to guess from.
-var ErrNothing = errors.New("no record has a value that could be read; there is nothing to guess from")
+var ErrNothing = errors.New("no record has a value with a field that could be the key; there is nothing to guess from")
 
 // Write is a commented configuration for the topic. The error is ErrNothing.
 func (s *Sample) Write(at Place) (string, error) {
@@ -30,7 +21,7 @@ func (s *Sample) Write(at Place) (string, error) {
 	w := &writer{Sample: s, place: at, shape: shape}
 	if shape == Plain || shape == Debezium {
 		rows := s.rows(shape)
-		w.fields = fieldsOf(rows)
+		w.fields, w.offers = fieldsOf(rows)
 		keys := s.keys
 		if len(rows) != len(keys) {
 			keys = nil
@@ -40,6 +31,9 @@ func (s *Sample) Write(at Place) (string, error) {
 		}
 	}
 	w.table()
+	if w.custom && w.key != nil {
+		w.rename()
+	}
 	w.head()
 	w.mapping()
 	return w.b.String(), nil
@@ -50,6 +44,7 @@ type writer struct {
 	place  Place
 	shape  Shape
 	fields []*field
+	offers []*field // inside of lists of objects: for a person to choose
 	key    *field
 	why    string
 	custom bool
@@ -59,6 +54,19 @@ type writer struct {
 
 func (w *writer) line(format string, args ...any) { fmt.Fprintf(&w.b, format+"\n", args...) }
 
+// rename lets the key, and nothing else, be the records' businessKey.
+func (w *writer) rename() {
+	for _, f := range w.fields {
+		if f.to == businessKey {
+			f.to += "2"
+		}
+	}
+	w.key.to = businessKey
+}
+
+// businessKey is what names a record in every custom table.
+const businessKey = "businessKey"
+
 // table guesses its kind: people have addresses.
 func (w *writer) table() {
 	switch {
@@ -67,7 +75,7 @@ func (w *writer) table() {
 	case w.shape == ProfileEvents || w.shape == RecordEvents:
 		w.custom = w.shape == RecordEvents
 	default:
-		w.custom = !slices.ContainsFunc(w.fields, func(f *field) bool { return f.as == "email" })
+		w.custom = !slices.ContainsFunc(slices.Concat(w.fields, w.offers), func(f *field) bool { return f.as == "email" })
 	}
 	last := w.place.Topic[strings.LastIndexAny(w.place.Topic, ".")+1:]
 	w.name = cmp.Or(w.place.ProfileTable, w.place.CustomTable, last, w.place.Topic)
@@ -78,31 +86,8 @@ var shapes = map[Shape]string{
 	RecordEvents: "canonical record events", Debezium: "Debezium's change events",
 }
 
-func (w *writer) head() {
-	w.line("# Written by feedsink init from %d records of the topic %s: %s.", w.Records(), w.place.Topic, shapes[w.shape])
-	w.line("# Types, key and table are guesses: go through the lines with DECIDE. Then")
-	w.line("#   feedsink check -c FILE --online   whether it can work")
-	w.line("#   feedsink plan -c FILE --show      what would go out")
-	w.line("#   feedsink run -c FILE")
-	brokers := make([]string, len(w.place.Brokers))
-	for i, b := range w.place.Brokers {
-		brokers[i] = strconv.Quote(b)
-	}
-	w.line("kafka:\n  brokers: [%s]\n  group: feedsink   # the lanes' groups are feedsink-immediate and feedsink-batch", strings.Join(brokers, ", "))
-	if w.place.Registry != "" {
-		w.line("schemaRegistry: {url: %s}", strconv.Quote(w.place.Registry))
-	}
-	w.line("service:                                   # DECIDE: addresses and entity are in your contract")
-	w.line("  baseURL: ${FEEDSINK_BASE_URL:-http://localhost:8090}")
-	w.line("  authURL: ${FEEDSINK_AUTH_URL:-http://localhost:8090}")
-	w.line("  entity: ${FEEDSINK_ENTITY:-acme}")
-	w.line("  apiKeyFile: ${FEEDSINK_SECRETS:-/run/secrets}/api-key   # a file, read again when it changes")
-	w.line("dlq: {topic: feedsink.dlq}                 # must exist; without one, a bad record halts its partition")
-	w.line("spool: {dir: \"${FEEDSINK_SPOOL:-/var/lib/feedsink}\", maxBytes: 20GiB}")
-}
-
 func (w *writer) mapping() {
-	w.line("mappings:\n  - name: %s\n    topics: [%s]", mappingName(w.name), strconv.Quote(w.place.Topic))
+	w.line("mappings:\n  - name: %s\n    topics: [%s]", mappingName(w.name), text(w.place.Topic))
 	if w.Format != "json" {
 		w.line("    format: %s", w.Format)
 	}
@@ -113,7 +98,9 @@ func (w *writer) mapping() {
 	if w.custom {
 		kind = "customTable"
 	}
-	w.line("    %s: %s   # DECIDE: the table's name; profileTable or customTable", kind, strconv.Quote(w.name))
+	w.line("    # DECIDE: the table's name, and profileTable or customTable. The service cannot be asked which tables it has:")
+	w.line("    # of a name that it does not know, all records become dead letters (not_found).")
+	w.line("    %s: %s", kind, text(w.name))
 	w.keyLines()
 	if key := w.kafkaKey(); key != "text" {
 		w.line("    kafkaKey: %s                          # how the key of a record without a value is read: it deletes the row", key)
@@ -137,12 +124,12 @@ func (w *writer) keyLines() {
 	case w.custom:
 		w.line("    key: businessKey")
 	case w.key != nil:
-		w.line("    key: %s   # DECIDE: must be a unique key of the table", w.key.to)
+		w.line("    key: %s   # DECIDE: must be a unique key of the table", quoted(w.key.to))
 	default:
-		w.line("    key: %s   # DECIDE: must be a unique key of the table", w.eventKey())
+		w.line("    key: %s   # DECIDE: must be a unique key of the table", quoted(w.eventKey()))
 	}
 	if w.key != nil {
-		w.line("    # %s is the key, because %s.", w.key.path, w.why)
+		w.line("    # %s is the key, because %s.", quoted(w.key.path), w.why)
 	}
 }
 
@@ -161,24 +148,17 @@ func (w *writer) eventKey() string {
 func (w *writer) fieldLines() {
 	w.line("    fields:                                 # source → target; DECIDE: the targets are the table's technical names")
 	for _, f := range w.fields {
-		to := quoted(f.to)
-		switch {
-		case w.custom && f == w.key:
-			to = "businessKey"
-		case w.custom && to == "businessKey":
-			to += "2"
-		}
-		text := fmt.Sprintf("{from: %s, to: %s", quoted(f.path), to)
+		line := fmt.Sprintf("{from: %s, to: %s", quoted(f.path), quoted(f.to))
 		switch {
 		case f == w.key: // text or a whole number, whatever it looks like
 		case w.custom && f.as == "list":
-			w.line("      # - %s}   # a list: a property of a custom table cannot be one", text)
+			w.line("      # - %s}   # a list: a property of a custom table cannot be one", line)
 			continue
 		case f.as != "":
-			text += ", as: " + f.as
+			line += ", as: " + f.as
 		}
 		if f.format != "" && f != w.key {
-			text += ", format: " + f.format
+			line += ", format: " + f.format
 		}
 		note := ""
 		switch {
@@ -187,13 +167,30 @@ func (w *writer) fieldLines() {
 		case !w.custom && f.as == "boolean" && named(f.name, "newsletter", "subscri", "optin", "opt_in", "consent"):
 			note = fmt.Sprintf("   # DECIDE: a subscription would be \"subscriptions#%s\"", f.to)
 		}
-		w.line("      - %s}%s", text, note)
+		w.line("      - %s}%s", line, note)
+	}
+	w.offerLines()
+}
+
+// offerLines are what a person may choose from lists of objects.
+func (w *writer) offerLines() {
+	for _, f := range w.offers {
+		if w.custom {
+			first := strings.Replace(f.path, "[*]", "[0]", 1)
+			w.line("      # - {from: %s, to: %s}   # DECIDE: in a list of objects; [0] is its first, and a property cannot be a list", quoted(first), quoted(f.to))
+			continue
+		}
+		of := ""
+		if f.as != "" {
+			of = ", of: " + f.as
+		}
+		w.line("      # - {from: %s, to: %s, as: list%s}   # DECIDE: in a list of objects; [*] is all of them, [0] the first", quoted(f.path), quoted(f.to), of)
 	}
 }
 
 // columns are what a file would have.
 func (w *writer) columns() []string {
-	key := "businessKey"
+	key := businessKey
 	if !w.custom {
 		key = w.eventKey()
 		if w.key != nil {
@@ -217,23 +214,30 @@ func (w *writer) columns() []string {
 				break
 			}
 			for _, m := range v.Get(section).Items() {
-				add(quoted(prefix + m.Name))
+				add(prefix + m.Name)
 			}
 		}
 	}
 	slices.Sort(columns[1:])
+	for i, name := range columns {
+		columns[i] = quoted(name)
+	}
 	return columns
 }
 
 // yamlWords are no text for YAML unless they are quoted.
 var yamlWords = []string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
-// quoted is a text as YAML takes it inside of braces.
-func quoted(text string) string {
-	if plainName.MatchString(strings.ReplaceAll(text, ".", "_")) && !slices.Contains(yamlWords, strings.ToLower(text)) {
-		return text
+// quoted is a text as YAML takes it inside of braces, and as the configuration
+// takes it unchanged. Names come from records: they may hold anything.
+func quoted(name string) string {
+	switch {
+	case plainName.MatchString(strings.ReplaceAll(name, ".", "_")) && !slices.Contains(yamlWords, strings.ToLower(name)):
+		return name
+	case strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }):
+		return text(name)
 	}
-	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
+	return "'" + strings.NewReplacer("'", "''", "${", "$${").Replace(name) + "'"
 }
 
 // mappingName is a name that mappings may have.

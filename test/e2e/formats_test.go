@@ -121,18 +121,24 @@ func avroSale(t *testing.T, schema string, version int, s sale) []byte {
 
 func protoSale(t *testing.T, schema string, version int, s sale) []byte {
 	t.Helper()
+	object := s.object(version)
+	object["total_cents"] = object["cents"]
+	delete(object, "cents")
+	return protoOf(t, schema, jsonOf(t, object))
+}
+
+// protoOf writes JSON as the first message of a schema.
+func protoOf(t *testing.T, schema string, text []byte) []byte {
+	t.Helper()
 	compiler := protocompile.Compiler{Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{
-		Accessor: protocompile.SourceAccessorFromMap(map[string]string{"sale.proto": schema}),
+		Accessor: protocompile.SourceAccessorFromMap(map[string]string{"events.proto": schema}),
 	})}
-	files, err := compiler.Compile(t.Context(), "sale.proto")
+	files, err := compiler.Compile(t.Context(), "events.proto")
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := dynamicpb.NewMessage(files[0].Messages().Get(0))
-	object := s.object(version)
-	object["total_cents"] = object["cents"]
-	delete(object, "cents")
-	if err := protojson.Unmarshal(jsonOf(t, object), m); err != nil {
+	if err := protojson.Unmarshal(text, m); err != nil {
 		t.Fatal(err)
 	}
 	data, err := proto.Marshal(m)

@@ -24,8 +24,14 @@ func (w *world) start(yaml string) *running {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	return w.begin(cfg)
+}
+
+// begin is start with a configuration that was read, and perhaps changed.
+func (w *world) begin(cfg *config.Config) *running {
+	w.t.Helper()
 	log := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	sink, err := connector.New(cfg, connector.Options{Log: log, Version: "test", CommitEvery: 50 * time.Millisecond, MetadataMaxAge: 2 * time.Second, FirstPoll: 50 * time.Millisecond})
+	sink, err := connector.New(cfg, connector.Options{Log: log, Version: "test", CommitEvery: 50 * time.Millisecond, MetadataMaxAge: 2 * time.Second, FirstPoll: w.firstPoll})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -35,7 +35,8 @@ type world struct {
 	admin   *kadm.Client
 	logs    *logBuffer
 
-	patience time.Duration // of until
+	patience  time.Duration // of until
+	firstPoll time.Duration // when the sinks first ask for an import's result
 }
 
 // tables are the service's: profiles in both lanes, records in the immediate one.
@@ -50,7 +51,7 @@ var tables = []sandbox.Table{
 
 func newWorld(t *testing.T, change func(*sandbox.Config)) *world {
 	t.Helper()
-	w := &world{t: t, brokers: brokers(t), dir: shared(t, t.TempDir()), logs: &logBuffer{}, patience: patience}
+	w := &world{t: t, brokers: brokers(t), dir: shared(t, t.TempDir()), logs: &logBuffer{}, patience: patience, firstPoll: 50 * time.Millisecond}
 	w.prefix = fmt.Sprintf("%s-%d.", strings.ToLower(strings.ReplaceAll(t.Name(), "/", ".")), time.Now().UnixNano())
 	c := sandbox.Config{
 		Entity: "acme", APIKeys: []string{apiKey}, Tables: tables, Processing: 50 * time.Millisecond,

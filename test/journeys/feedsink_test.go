@@ -35,15 +35,48 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// desk is the directory in which commands are typed.
+func (s *story) desk() string {
+	dir := filepath.Join(s.spool, "commands")
+	s.check(os.MkdirAll(dir, 0o700))
+	return dir
+}
+
+// file writes a file next to feedsink.yaml.
+func (s *story) file(d *datadriven.TestData) string {
+	s.check(os.WriteFile(filepath.Join(s.desk(), text(d, "name", "")), []byte(d.Input+"\n"), 0o600))
+	return ""
+}
+
+// change edits the configuration as a user does: each line with - goes, and the
+// one with + below it takes its place.
+func (s *story) change(d *datadriven.TestData) string {
+	var from string
+	for line := range strings.Lines(d.Input) {
+		line = strings.TrimRight(line, "\n")
+		if old, gone := strings.CutPrefix(line, "- "); gone {
+			from = old
+			continue
+		}
+		to, is := strings.CutPrefix(line, "+ ")
+		if !is || from == "" || strings.Count(s.configuration, from) != 1 {
+			s.fatalf("change: want - OLD, which the configuration has once, and + NEW, got %q and %q", from, line)
+		}
+		s.configuration = strings.Replace(s.configuration, from, to, 1)
+	}
+	return ""
+}
+
 // feedsink runs the command lines of its input as a user types them, one after
-// the other, in a directory that has feedsink.yaml.
+// the other, in a directory that has feedsink.yaml. $BROKERS and $ADMIN are
+// addresses.
 func (s *story) feedsink(d *datadriven.TestData) string {
 	binary, err := build()
 	s.check(err)
-	dir := filepath.Join(s.spool, "commands")
-	s.check(os.MkdirAll(dir, 0o700))
+	dir := s.desk()
 	env := s.env(filepath.Join(s.spool, "none"))
-	text := os.Expand(configuration, func(name string) string {
+	addresses := map[string]string{"BROKERS": s.brokers[0]}
+	text := os.Expand(s.configuration, func(name string) string {
 		name, otherwise, _ := strings.Cut(name, ":-")
 		if value, ok := env(name); ok {
 			return value
@@ -52,10 +85,14 @@ func (s *story) feedsink(d *datadriven.TestData) string {
 	})
 	if sink := s.sinks[name(d)]; sink != nil {
 		text = strings.Replace(text, `"127.0.0.1:0"`, sink.AdminAddress(), 1)
+		addresses["ADMIN"] = "http://" + sink.AdminAddress()
 	}
 	s.check(os.WriteFile(filepath.Join(dir, "feedsink.yaml"), []byte(text), 0o600))
 	var out strings.Builder
 	for line := range strings.Lines(d.Input) {
+		for name, address := range addresses {
+			line = strings.ReplaceAll(line, "$"+name, address)
+		}
 		cmd := exec.CommandContext(s.t.Context(), binary, words(line)...)
 		cmd.Dir = dir
 		printed, err := cmd.CombinedOutput()
@@ -98,8 +135,14 @@ func words(line string) []string {
 // instant is a point in time to the second or more precisely.
 var instant = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)`)
 
+var (
+	address = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	zone    = regexp.MustCompile(`Etc/GMT[+-]\d+`)
+)
+
 // commonly leaves out what differs from run to run. Times in UTC keep their
 // width, so that columns stay where they are.
 func commonly(text string) string {
+	text = zone.ReplaceAllString(address.ReplaceAllString(text, "127.0.0.1:PORT"), "ZONE")
 	return masked(instant.ReplaceAllString(text, "YYYY-MM-DDThh:mm:ssZ"))
 }

@@ -26,6 +26,8 @@ var commands = map[string]func(*story, *datadriven.TestData) string{
 	"release":  (*story).release,  // name=N, mapping: lets a halted mapping go on, as an operator does
 	"letters":  (*story).letters,  // hold | post: the broker takes no dead letters, and takes them again
 	"tokens":   (*story).tokens,   // end | revoke | allow
+	"file":     (*story).file,     // name=NAME: writes its lines beside the configuration of the commands
+	"change":   (*story).change,   // - OLD and + NEW: changes the configuration, of commands and of sinks that are run from then on
 	"feedsink": (*story).feedsink, // name=N: runs the commands of its lines; N is the sink that they ask
 	"show":     (*story).show,     // what is named: see shows
 }

@@ -47,18 +47,19 @@ func defaults() settings {
 // world is everything around the sinks, and the sinks.
 type world struct {
 	settings
-	story   *story
-	service *sandbox.Sandbox
-	url     string
-	cluster *kfake.Cluster
-	brokers []string
-	spool   string
-	client  *kgo.Client
-	admin   *kadm.Client
-	sinks   map[string]*running
-	sent    map[string]*kgo.Record // by where
-	post    func()                 // lets dead letters through that are held back
-	logs    logBuffer
+	configuration string // of commands and of the sinks that are run
+	story         *story
+	service       *sandbox.Sandbox
+	url           string
+	cluster       *kfake.Cluster
+	brokers       []string
+	spool         string
+	client        *kgo.Client
+	admin         *kadm.Client
+	sinks         map[string]*running
+	sent          map[string]*kgo.Record // by where
+	post          func()                 // lets dead letters through that are held back
+	logs          logBuffer
 }
 
 // noon is a time zone in which it is about midday, so that no story runs into
@@ -92,7 +93,7 @@ func (s *story) open(d *datadriven.TestData) string {
 }
 
 func newWorld(s *story, c settings) *world {
-	w := &world{settings: c, story: s, spool: s.t.TempDir(), sinks: map[string]*running{}, sent: map[string]*kgo.Record{}, post: func() {}}
+	w := &world{settings: c, configuration: configuration, story: s, spool: s.t.TempDir(), sinks: map[string]*running{}, sent: map[string]*kgo.Record{}, post: func() {}}
 	var err error
 	w.cluster, err = kfake.NewCluster(kfake.NumBrokers(1),
 		kfake.SeedTopics(int32(c.partitions), "customers", "orders"), kfake.SeedTopics(1, "dlq"))
@@ -201,7 +202,7 @@ type running struct {
 // start starts a sink with a spool of its own, which it finds again when it is
 // started again.
 func (w *world) start(name string) (*running, error) {
-	cfg, err := config.Parse("feedsink.yaml", []byte(configuration), w.env(w.spool+"/"+name))
+	cfg, err := config.Parse("feedsink.yaml", []byte(w.configuration), w.env(w.spool+"/"+name))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,327 @@
+//go:build !image
+
+package e2e_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sr"
+
+	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+	"github.com/feedsink/feedsink/test/sandbox"
+)
+
+const examplesDir = "../../deploy/examples"
+
+// sample is what stands in deploy/examples/samples: what the topics of an
+// example hold, and what it promises to make of them.
+type sample struct {
+	Tables  map[string]sampleTable `yaml:"tables"`
+	Schemas map[string]string      `yaml:"schemas"` // by subject
+	Events  []sampleEvent          `yaml:"events"`
+	// Rows are all rows of all tables, by table, key and column, as text.
+	Rows        map[string]map[string]map[string]string `yaml:"rows"`
+	ByFile      map[string][]string                     `yaml:"byFile"`      // keys that came in a file, by table
+	DeadLetters []string                                `yaml:"deadLetters"` // TOPIC: REASON
+}
+
+// sampleTable is a table as the service defines it.
+type sampleTable struct {
+	Custom        bool                `yaml:"custom"`
+	Keys          []string            `yaml:"keys"`
+	Fields        map[string]string   `yaml:"fields"` // types, "String list" for several values
+	Subscriptions []string            `yaml:"subscriptions"`
+	Segments      map[string][]string `yaml:"segments"` // with the names of an exclusive one's segments
+}
+
+// sampleEvent is a record. Key and value are JSON here, and on the topic what the
+// mapping's format makes of them; a key that is a text stays one.
+type sampleEvent struct {
+	Topic   string            `yaml:"topic"`
+	Key     any               `yaml:"key"`
+	Value   any               `yaml:"value"` // none: no value
+	At      time.Time         `yaml:"at"`
+	Headers map[string]string `yaml:"headers"`
+}
+
+// Each example does with its sample what it says, by the ETLs that etl create
+// makes for it.
+func TestEachExampleKeepsItsPromise(t *testing.T) {
+	files, err := filepath.Glob(examplesDir + "/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			s := readSample(t, filepath.Join(examplesDir, "samples", filepath.Base(file)))
+			x := newExample(t, file, s)
+			x.runs()
+			x.holds()
+		})
+	}
+}
+
+func readSample(t *testing.T, file string) (s sample) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v: each example has a sample of the same name, which says what it makes of what", err)
+	}
+	if err := yaml.UnmarshalWithOptions(text, &s, yaml.Strict()); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return s
+}
+
+// example is one of the files with the world that it needs.
+type example struct {
+	*world
+	sample
+	cfg      *config.Config
+	registry *sr.Client
+}
+
+// newExample checks the file as a user does, and moves what it names to this
+// test's own broker and service.
+func newExample(t *testing.T, file string, s sample) *example {
+	t.Helper()
+	secrets := t.TempDir()
+	for _, name := range []string{"api-key", "kafka-password", "webhook-secret"} {
+		if err := os.WriteFile(filepath.Join(secrets, name), []byte(apiKey+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("FEEDSINK_SECRETS", secrets)
+	t.Setenv("FEEDSINK_API_KEY", apiKey)
+	if out, code := execute(t, "check", "-c", file); code != 0 {
+		t.Fatalf("check: got exit code %d: %s", code, out)
+	}
+	cfg, err := config.Load(file, os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &example{sample: s, cfg: cfg}
+	x.world = newWorld(t, func(c *sandbox.Config) { c.Tables, c.ETLs = s.tables(), nil })
+	cfg.Kafka.Brokers, cfg.Kafka.TLS, cfg.Kafka.SASL = x.brokers, config.TLS{}, config.SASL{}
+	cfg.Kafka.Group, cfg.Kafka.SessionTimeout = x.prefix+"sink", 10*time.Second
+	cfg.Service.BaseURL, cfg.Service.AuthURL = x.url, x.url
+	cfg.Spool.Dir, cfg.Admin.Listen, cfg.DLQ.Topic = filepath.Join(x.dir, "spool"), "127.0.0.1:0", x.topic("dlq")
+	if cfg.SchemaRegistry.URL != "" {
+		cfg.SchemaRegistry.URL = schemaRegistry(t)
+		x.registry = registryAt(t, cfg.SchemaRegistry.URL)
+	}
+	for i := range cfg.Mappings {
+		m := &cfg.Mappings[i]
+		for j := range m.Topics {
+			m.Topics[j] = x.topic(m.Topics[j])
+		}
+		m.Imports.Roll.Age, m.Imports.SlotsPerDay = 300*time.Millisecond, 1000 // a test cannot wait for hours
+	}
+	return x
+}
+
+// tables are the sample's for the service.
+func (s sample) tables() (all []sandbox.Table) {
+	for name, from := range s.Tables {
+		table := sandbox.Table{Name: name, Custom: from.Custom, Keys: from.Keys, Subscriptions: from.Subscriptions, SlotsPerDay: 1000}
+		for field, kind := range from.Fields {
+			kind, list := strings.CutSuffix(kind, " list")
+			table.Fields = append(table.Fields, sandbox.Field{Name: field, Type: sandbox.Type(kind), Multi: list})
+		}
+		for segment, values := range from.Segments {
+			table.Segments = append(table.Segments, sandbox.Segment{Name: segment, Values: values})
+		}
+		all = append(all, table)
+	}
+	return all
+}
+
+// runs creates topics and ETLs, writes the events and runs the sink until it has
+// committed them all.
+func (x *example) runs() {
+	x.t.Helper()
+	for topic := range x.topics() {
+		if topic == x.topic("customers") || topic == x.topic("orders") {
+			continue // every world has them
+		}
+		if _, err := x.admin.CreateTopic(x.t.Context(), 1, 1, nil, topic); err != nil {
+			x.t.Fatal(err)
+		}
+	}
+	x.createETLs()
+	for _, e := range x.Events {
+		x.produce(x.record(e))
+	}
+	sink := x.begin(x.cfg)
+	x.until("both lanes have committed everything", func() bool {
+		for topic, lanes := range x.topics() {
+			for _, lane := range lanes {
+				if x.lag(lane, strings.TrimPrefix(topic, x.prefix)) > 0 {
+					return false
+				}
+			}
+		}
+		return true
+	})
+	sink.stop()
+}
+
+// topics are those that the mappings read, with the lanes that do.
+func (x *example) topics() map[string][]string {
+	x.t.Helper()
+	r, problems := router.Compile(x.cfg.Mappings)
+	if len(problems) > 0 {
+		x.t.Fatal(problems)
+	}
+	lanes := map[string][]string{}
+	for _, lane := range []schemas.Lane{schemas.Immediate, schemas.Batch} {
+		for _, topic := range r.Topics(lane) {
+			lanes[topic] = append(lanes[topic], lane.String())
+		}
+	}
+	return lanes
+}
+
+// createETLs has the service make what the mappings' imports name. Imports that
+// share an ETL in the file share it here.
+func (x *example) createETLs() {
+	x.t.Helper()
+	client, err := connector.NewClient(x.cfg.Service)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer client.Close()
+	made := map[string]string{}
+	var loads []*router.Import
+	for _, m := range x.cfg.Mappings {
+		for op, load := range map[schemas.Op]*router.Import{
+			schemas.Upsert: m.Imports.Upsert, schemas.Patch: m.Imports.Patch, schemas.Create: m.Imports.Create, schemas.Delete: m.Imports.Delete,
+		} {
+			if load == nil {
+				continue
+			}
+			if loads = append(loads, load); made[load.ETL] != "" {
+				continue
+			}
+			etls, err := connector.ETLs(x.cfg, m.Name, op)
+			if err != nil {
+				x.t.Fatal(err)
+			}
+			if err := etls[0].Create(x.t.Context(), client); err != nil {
+				x.t.Fatal(err)
+			}
+			made[load.ETL] = etls[0].ID
+		}
+	}
+	for _, load := range loads {
+		load.ETL = made[load.ETL]
+	}
+}
+
+// record is an event in the format of its topic.
+func (x *example) record(e sampleEvent) *kgo.Record {
+	x.t.Helper()
+	r := &kgo.Record{Topic: e.Topic, Timestamp: e.At}
+	format, keyFormat := x.formats(x.topic(e.Topic))
+	if e.Value != nil {
+		r.Value = x.written(e.Topic+"-value", format, e.Value)
+	}
+	if text, is := e.Key.(string); is {
+		r.Key = []byte(text)
+	} else if e.Key != nil {
+		r.Key = x.written(e.Topic+"-key", keyFormat, e.Key)
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: name, Value: []byte(e.Headers[name])})
+	}
+	return r
+}
+
+func (x *example) formats(topic string) (value, key string) {
+	x.t.Helper()
+	for _, m := range x.cfg.Mappings {
+		if slices.Contains(m.Topics, topic) {
+			return m.Format, m.KafkaKey
+		}
+	}
+	x.t.Fatalf("no mapping reads the topic %s", topic)
+	return "", ""
+}
+
+func (x *example) written(subject, format string, value any) []byte {
+	x.t.Helper()
+	text := jsonOf(x.t, value)
+	schema := x.Schemas[subject]
+	register := func(typ sr.SchemaType) int { return x.registered(x.registry, x.prefix+subject, schema, typ) }
+	switch schemas.Format(format) {
+	case schemas.FormatAvro:
+		return framed(register(sr.TypeAvro), avroOf(x.t, schema, text))
+	case schemas.FormatProtobuf:
+		return framed(register(sr.TypeProtobuf), protoOf(x.t, schema, text))
+	case schemas.FormatJSONSchema:
+		return framed(register(sr.TypeJSON), text)
+	}
+	return text
+}
+
+// holds compares the tables, the ways that rows took and the dead letters with
+// what the sample promises.
+func (x *example) holds() {
+	x.t.Helper()
+	for table := range x.Tables {
+		got := map[string]map[string]string{}
+		for key, row := range x.service.Rows(table) {
+			got[key] = map[string]string{}
+			for column := range row.Values {
+				if text := row.Text(column); text != "" {
+					got[key][column] = text
+				}
+			}
+		}
+		for key := range got {
+			if x.Rows[table][key] == nil {
+				x.t.Errorf("%s %s: got %v, want no such row", table, key, got[key])
+			}
+		}
+		for key, want := range x.Rows[table] {
+			if !maps.Equal(got[key], want) {
+				x.t.Errorf("%s %s:\n got %v\nwant %v", table, key, got[key], want)
+			}
+		}
+	}
+	byFile := map[string][]string{}
+	for _, execution := range x.service.Executions() {
+		for _, load := range execution.Loads {
+			byFile[load.Table] = append(byFile[load.Table], load.Keys...)
+		}
+	}
+	for table := range x.Tables {
+		slices.Sort(byFile[table])
+		if got := slices.Compact(byFile[table]); !slices.Equal(got, x.ByFile[table]) {
+			x.t.Errorf("%s: got %v by files, want %v", table, got, x.ByFile[table])
+		}
+	}
+	var letters []string
+	for _, letter := range x.dead() {
+		said := map[string]string{}
+		for _, h := range letter.Headers {
+			said[strings.TrimPrefix(h.Key, "__connect.errors.")] = string(h.Value)
+		}
+		letters = append(letters, strings.TrimPrefix(said["topic"], x.prefix)+": "+said["exception.class.name"])
+		x.t.Logf("dead letter: %s", said["exception.message"])
+	}
+	if slices.Sort(letters); !slices.Equal(letters, x.DeadLetters) {
+		x.t.Errorf("dead letters: got %q, want %q", letters, x.DeadLetters)
+	}
+}
