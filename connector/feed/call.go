@@ -44,6 +44,28 @@ type answer struct {
 	written int64  // bytes that went to call.into
 }
 
+// fixedAddress is what the address of operations 1 and 4 depends on.
+type fixedAddress struct {
+	op     Op
+	query  string
+	target string
+}
+
+// sendFixed is send for an operation whose path and query depend on nothing but
+// the call's target. There are few of those: the address is built once.
+func (c *Client) sendFixed(ctx context.Context, call *call, path ...string) (answer, error) {
+	key := fixedAddress{call.op, call.query, call.target}
+	if u, ok := c.fixed.Load(key); ok {
+		call.url = u.(*url.URL)
+		return c.do(ctx, call)
+	}
+	got, err := c.send(ctx, call, path...)
+	if err == nil { // the table exists: nothing else is to stay for ever
+		c.fixed.Store(key, call.url)
+	}
+	return got, err
+}
+
 // send calls an operation at path, whose parts alternate between what is fixed
 // and what comes from outside. A name or key that cannot be part of an address
 // is rejected without a call, since "" or ".." would address something else.
@@ -120,14 +142,19 @@ func (c *Client) exchange(ctx context.Context, call *call, header http.Header, s
 	if ctx.Err() != nil {
 		return answer{}, canceled(ctx, call.op, call.target)
 	}
-	bounded, w := watch(ctx, c.timeout)
+	w := c.watchdogs.wake(ctx)
+	answered := false
 	defer func() {
-		w.stop()
+		if answered && call.file == nil && call.into == nil {
+			c.watchdogs.rest(w)
+			return
+		}
+		w.end()
 		if call.file != nil {
 			call.file.wait()
 		}
 	}()
-	request, err := call.request(bounded, w, header)
+	request, err := call.request(w, header)
 	if err != nil {
 		return answer{}, call.failed(err)
 	}
@@ -135,6 +162,7 @@ func (c *Client) exchange(ctx context.Context, call *call, header http.Header, s
 	if err != nil {
 		return answer{}, call.lost(ctx, w, err, secrets)
 	}
+	answered = true
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
@@ -148,11 +176,9 @@ func (c *Client) exchange(ctx context.Context, call *call, header http.Header, s
 
 // request builds the http.Request by hand: the address is known to be sound and
 // the headers are shared, so there is nothing to parse or to copy.
-func (c *call) request(ctx context.Context, w *watchdog, header http.Header) (*http.Request, error) {
-	r := (&http.Request{
-		Method: c.method, URL: c.url, Host: c.url.Host, Header: header,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-	}).WithContext(ctx)
+func (c *call) request(w *watchdog, header http.Header) (*http.Request, error) {
+	r := w.request()
+	r.Method, r.URL, r.Host, r.Header = c.method, c.url, c.url.Host, header
 	switch {
 	case c.file != nil:
 		body, err := c.file.open(w)

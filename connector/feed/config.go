@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -30,6 +31,14 @@ type Config struct {
 
 	// Transport replaces the tuned one; nil is the tuned one.
 	Transport http.RoundTripper
+}
+
+// connections is how many calls in flight there is room for.
+func (c Config) connections() int {
+	if c.Concurrency == 0 {
+		return 256
+	}
+	return c.Concurrency
 }
 
 // Validate reports everything in c that cannot work, at once.
@@ -58,8 +67,10 @@ func (c Config) Validate() error {
 // Client calls the service. All its methods may be used concurrently.
 type Client struct {
 	transport http.RoundTripper
-	timeout   time.Duration
+	watchdogs *kennel
 	tokens    *tokenSource
+
+	fixed sync.Map // addresses that consist of the table alone: fixedAddress → *url.URL
 
 	auth     *url.URL // operation 14
 	base     *url.URL // scheme and host of everything else
@@ -79,7 +90,7 @@ func New(cfg Config) (*Client, error) {
 	root, entity := base.EscapedPath(), url.PathEscape(cfg.Entity)
 	c := &Client{
 		transport: cfg.Transport,
-		timeout:   cfg.Timeout,
+		watchdogs: newKennel(cfg.Timeout, cfg.connections()),
 		base:      &url.URL{Scheme: base.Scheme, Host: base.Host},
 		profiles:  root + "/profiles/v5/entities/" + entity,
 		records:   root + "/custom-data/v4/entity/" + entity,
@@ -96,6 +107,7 @@ func New(cfg Config) (*Client, error) {
 
 // Close gives up the idle connections. Calls in flight are not touched.
 func (c *Client) Close() {
+	c.watchdogs.close()
 	if idle, ok := c.transport.(interface{ CloseIdleConnections() }); ok {
 		idle.CloseIdleConnections()
 	}
@@ -107,16 +119,12 @@ func (c *Client) Close() {
 // other answers are small. Redirects are never followed, as no http.Client is
 // involved: the token must not travel to a host nobody configured.
 func newTransport(cfg Config) *http.Transport {
-	idle := cfg.Concurrency
-	if idle == 0 {
-		idle = 256
-	}
 	dialer := &net.Dialer{Timeout: min(cfg.Timeout, 10*time.Second), KeepAlive: 15 * time.Second}
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            dialer.DialContext,
 		ForceAttemptHTTP2:      true,
-		MaxIdleConnsPerHost:    idle,
+		MaxIdleConnsPerHost:    cfg.connections(),
 		IdleConnTimeout:        90 * time.Second,
 		TLSHandshakeTimeout:    min(cfg.Timeout, 10*time.Second),
 		ExpectContinueTimeout:  time.Second,

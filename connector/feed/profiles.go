@@ -44,7 +44,7 @@ func (r ProfileRef) Href() string {
 // method returned: the connection may still read it. A Conflict means that its
 // unique keys match different profiles.
 func (c *Client) UpsertProfile(ctx context.Context, table string, body []byte) (ProfileRef, error) {
-	got, err := c.send(ctx, &call{op: OpUpsertProfile, method: http.MethodPost, target: table, body: body},
+	got, err := c.sendFixed(ctx, &call{op: OpUpsertProfile, method: http.MethodPost, target: table, body: body},
 		c.profiles+"/profile-tables/", table, "/profiles")
 	return ProfileRef{got}, err
 }

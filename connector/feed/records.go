@@ -84,7 +84,7 @@ func (c *Client) UpsertRecord(ctx context.Context, table string, body []byte, al
 	if allowUpdate {
 		query = "allowUpdate=true"
 	}
-	got, err := c.send(ctx, &call{
+	got, err := c.sendFixed(ctx, &call{
 		op: OpUpsertRecord, method: http.MethodPost, target: table, body: body, query: query,
 	}, c.records+"/customTable/", table, "/record")
 	return RecordRef{got}, err

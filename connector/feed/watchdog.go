@@ -3,6 +3,7 @@ package feed
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
 	"time"
@@ -12,22 +13,26 @@ import (
 // which would look like the caller's own deadline.
 var errSilent = errors.New("timeout")
 
-// watchdog bounds one exchange and notes how far it came.
+// watchdog bounds one exchange after the other and notes how far each came. Its
+// context, timer and trace are made once: made for each call they would be a
+// good part of what a call costs.
 type watchdog struct {
 	limit  time.Duration
+	until  <-chan struct{} // end of the context it was made for; nil: none
 	cancel context.CancelFunc
 	timer  *time.Timer
 	trace  httptrace.ClientTrace
+	blank  *http.Request // carries the context
 
 	asked, connected atomic.Bool // for a connection, and got one
 	silent           atomic.Bool // the time was up
 	stopped          atomic.Bool // the exchange is over
 }
 
-// watch returns a context that ends when nothing has moved for limit. stop must
-// be called.
-func watch(parent context.Context, limit time.Duration) (context.Context, *watchdog) {
-	w := &watchdog{limit: limit}
+// newWatchdog makes one whose context ends when nothing has moved for limit, or
+// with parent. end or rest must be called.
+func newWatchdog(parent context.Context, limit time.Duration) *watchdog {
+	w := &watchdog{limit: limit, until: parent.Done()}
 	ctx, cancel := context.WithCancel(parent)
 	w.cancel = cancel
 	w.timer = time.AfterFunc(limit, func() {
@@ -36,7 +41,14 @@ func watch(parent context.Context, limit time.Duration) (context.Context, *watch
 	})
 	w.trace.GetConn = func(string) { w.asked.Store(true) }
 	w.trace.GotConn = func(httptrace.GotConnInfo) { w.connected.Store(true) }
-	return httptrace.WithClientTrace(ctx, &w.trace), w
+	w.blank = (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(httptrace.WithClientTrace(ctx, &w.trace))
+	return w
+}
+
+// request is a new request under the watchdog's context.
+func (w *watchdog) request() *http.Request {
+	r := *w.blank
+	return &r
 }
 
 // moved starts the time anew: a byte was transferred.
@@ -46,8 +58,62 @@ func (w *watchdog) moved() {
 	}
 }
 
-func (w *watchdog) stop() {
+// end lets go of the exchange, and of whatever of it is still under way.
+func (w *watchdog) end() {
 	w.stopped.Store(true)
 	w.timer.Stop()
 	w.cancel()
+}
+
+// kennel keeps watchdogs between calls: as many as there may be calls in flight.
+type kennel struct {
+	limit time.Duration
+	idle  chan *watchdog
+}
+
+func newKennel(limit time.Duration, room int) *kennel {
+	return &kennel{limit: limit, idle: make(chan *watchdog, room)}
+}
+
+// wake returns a watchdog for an exchange under parent. One that was made for
+// the same end serves again; contexts carry nothing else.
+func (k *kennel) wake(parent context.Context) *watchdog {
+	select {
+	case w := <-k.idle:
+		if w.until == parent.Done() {
+			w.asked.Store(false)
+			w.connected.Store(false)
+			w.timer.Reset(k.limit)
+			return w
+		}
+		w.cancel()
+	default:
+	}
+	return newWatchdog(parent, k.limit)
+}
+
+// rest takes a watchdog back after an exchange of which nothing is under way any
+// more. One whose time is up, be it only now, is of no further use.
+func (k *kennel) rest(w *watchdog) {
+	if !w.timer.Stop() {
+		w.end()
+		return
+	}
+	select {
+	case k.idle <- w:
+	default:
+		w.end()
+	}
+}
+
+// close ends the idle ones.
+func (k *kennel) close() {
+	for {
+		select {
+		case w := <-k.idle:
+			w.end()
+		default:
+			return
+		}
+	}
 }
