@@ -60,7 +60,7 @@ func (j *journey) end() {
 	case j.dead.Load():
 		outcome = outcomeDeadLetter
 	}
-	j.lane.metrics.records.WithLabelValues(j.record.Topic, outcome).Inc()
+	j.lane.metrics.often.records.of(recordsKey{j.record.Topic, outcome}).Inc()
 }
 
 // Confirm ends the part: the service said yes.
@@ -76,7 +76,7 @@ func (p *part) Reject(err error) {
 }
 
 func (p *part) count(outcome string) {
-	p.lane.metrics.writes.WithLabelValues(p.mapping.Name, p.lane.which.String(), p.op.String(), outcome).Inc()
+	p.lane.metrics.often.writes.of(writesKey{p.mapping.Name, p.lane.which, p.op, outcome}).Inc()
 }
 
 // bury sends the record to the dead-letter topic and ends the part once Kafka

@@ -207,7 +207,7 @@ func batchMapping(m *router.Compiled) batcher.Mapping {
 type observer struct{ s *Sink }
 
 func (o observer) Called(a immediate.Attempt) {
-	o.s.metrics.call(a.Mapping, a.Op.String(), a.Took)
+	o.s.metrics.call(a.Mapping, a.Op, a.Took)
 	if a.Outcome == immediate.Retried {
 		o.s.metrics.writes.WithLabelValues(a.Mapping, schemas.Immediate.String(), a.Op.String(), a.Outcome.String()).Add(float64(a.Writes))
 	}

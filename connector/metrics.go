@@ -22,6 +22,8 @@ type metrics struct {
 	unmatched   *prometheus.CounterVec
 	deadLetters *prometheus.CounterVec
 	schemas     *prometheus.CounterVec
+
+	often often
 }
 
 // How a record ended, as label values.
@@ -71,12 +73,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Requests to the schema registry by how they ended: found, unknown, failed (records wait, and it is asked again).",
 		}, []string{"outcome"}),
 	}
+	m.remember()
 	reg.MustRegister(m.records, m.writes, m.duration, m.imports, m.importTime, m.unmatched, m.deadLetters, m.schemas)
 	return m
 }
 
-func (m *metrics) call(mapping, op string, took time.Duration) {
-	m.duration.WithLabelValues(mapping, op).Observe(took.Seconds())
+func (m *metrics) call(mapping string, op schemas.Op, took time.Duration) {
+	m.often.duration.of(durationKey{mapping, op}).Observe(took.Seconds())
 }
 
 // reasons are the codes of dead letters.

@@ -203,5 +203,5 @@ func rejectLetter(err error) deadletter.Letter {
 }
 
 func (l *lane) count(r *source.Record, outcome string) {
-	l.metrics.records.WithLabelValues(r.Topic, outcome).Inc()
+	l.metrics.often.records.of(recordsKey{r.Topic, outcome}).Inc()
 }
