@@ -17,7 +17,7 @@ import (
 
 const sinkConfig = `
 kafka: {brokers: ["${BROKER}"], group: feedsink}
-service: {baseURL: "${SERVICE}", authURL: "${SERVICE}", entity: acme, apiKey: the-api-key}
+service: {baseURL: "${SERVICE}", authURL: "${SERVICE}", entity: acme, apiKey: the-api-key, rate: {calls: ${CALLS:-0}}}
 dlq: {topic: dlq}
 spool: {dir: "${DIR}"}
 admin: {listen: "${ADMIN:-127.0.0.1:0}"}

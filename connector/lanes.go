@@ -67,7 +67,7 @@ func (s *Sink) openLanes() error {
 		}
 		if which == schemas.Immediate {
 			pace := pace(s.cfg)
-			pace.MayCall = l.leased
+			pace.MayCall, pace.Share = l.leased, l.share(rateOf(which, s.router.Mappings()))
 			s.calls = immediate.New(pace, calls{s.client}, observer{s}, s.chance())
 			l.delivery = &calling{lane: l, calls: s.calls}
 		} else {
@@ -124,7 +124,7 @@ func (s *Sink) openFiles(l *lane) error {
 	s.peer = &peer{topics: mappingTopics(s.router.Mappings())}
 	if len(s.peer.topics) > 0 {
 		pace := pace(s.cfg)
-		pace.MayCall = l.leased
+		pace.MayCall, pace.Share = l.leased, l.share(rateOf(schemas.Batch, s.router.Mappings()))
 		s.settler = immediate.New(pace, calls{s.client}, observer{s}, s.chance())
 		s.peer.calls = s.settler
 	}

@@ -16,14 +16,17 @@ type Config struct {
 	// MayCall is asked before each call: while it says no, none starts, because
 	// the writes may be another owner's by now. It must be quick; nil: always.
 	MayCall func() bool
+	// Share is which part of Rate is this lane's at present, from 0 to 1, where
+	// several lanes share it; nil: all of it. It must be quick.
+	Share func() float64
 }
 
 // Concurrency bounds the calls in flight: the first limit, and the highest that
 // the limiter may find.
 type Concurrency struct{ Start, Max int }
 
-// Rate is the most calls to start per period, evenly spread; 0 calls means no
-// such bound.
+// Rate is the most calls to start per period, evenly spread, by all lanes that
+// share it; 0 calls means no such bound.
 type Rate struct {
 	Calls int
 	Per   time.Duration

@@ -58,15 +58,47 @@ func newBreaker(cfg Breaker, turned func(string, gobreaker.State, gobreaker.Stat
 	})
 }
 
-// newRate spreads the calls evenly: what may be caught up at once is no more
-// than a timer's lateness, so that no period sees noticeably more than its calls.
+// newRate spreads the calls evenly.
 func newRate(cfg Rate) *rate.Limiter {
-	const lateness = 20 * time.Millisecond
 	if cfg.Calls == 0 {
 		return nil
 	}
-	perSecond := float64(cfg.Calls) / cfg.Per.Seconds()
-	return rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond*lateness.Seconds())))
+	return rate.NewLimiter(cfg.perSecond(), burst(cfg.perSecond()))
+}
+
+func (r Rate) perSecond() rate.Limit { return rate.Limit(float64(r.Calls) / r.Per.Seconds()) }
+
+// burst is what may be caught up at once: no more than a timer's lateness, so
+// that no period sees noticeably more than its calls.
+func burst(perSecond rate.Limit) int {
+	const lateness = 20 * time.Millisecond
+	return max(1, int(float64(perSecond)*lateness.Seconds()))
+}
+
+// shortOf is how long the rate makes the next call wait, 0 if it may start.
+func (l *Lane) shortOf(now time.Time) time.Duration {
+	if l.rate == nil {
+		return 0
+	}
+	if l.cfg.Share != nil {
+		share := l.cfg.Share()
+		if share <= 0 {
+			return askAgain
+		}
+		if perSecond := l.cfg.Rate.perSecond() * rate.Limit(share); perSecond != l.rate.Limit() {
+			l.rate.SetLimitAt(now, perSecond)
+			l.rate.SetBurstAt(now, burst(perSecond))
+		}
+	}
+	short := 1 - l.rate.TokensAt(now)
+	if short <= 0 {
+		return 0
+	}
+	wait := time.Duration(short/float64(l.rate.Limit())*float64(time.Second)) + 1
+	if l.cfg.Share != nil {
+		wait = min(wait, shareAgain) // it may have grown by then
+	}
+	return wait
 }
 
 // turned hears the breaker change, with the lane's lock held: nobody else asks

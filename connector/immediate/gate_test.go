@@ -146,6 +146,31 @@ func TestRateSpreadsCallsEvenly(t *testing.T) {
 	})
 }
 
+// TestRateFollowsTheShare: a lane that shares the rate makes its part of the
+// calls, more once its part has grown, and none while it has none.
+func TestRateFollowsTheShare(t *testing.T) {
+	service := &script{}
+	var part atomic.Int64 // in percent
+	cfg := config()
+	cfg.Rate = Rate{Calls: 600, Per: time.Minute}
+	cfg.Share = func() float64 { return float64(part.Load()) / 100 }
+	run(t, cfg, service, func(t *testing.T, s *stage) {
+		for i := range 1000 {
+			s.put(schemas.Upsert, fmt.Sprint(i), "1")
+		}
+		made := 0
+		for _, c := range []struct{ percent, calls int64 }{{0, 0}, {25, 25}, {1, 1}, {100, 100}, {50, 50}, {0, 0}} {
+			part.Store(c.percent)
+			pass(10 * time.Second)
+			got := int64(service.count() - made)
+			made += int(got)
+			if got < c.calls-3 || got > c.calls+1 {
+				t.Errorf("calls in 10s with %d %% of 600 a minute: got %d, want %d", c.percent, got, c.calls)
+			}
+		}
+	})
+}
+
 func TestConcurrencyStaysWithinTheLimit(t *testing.T) {
 	service := &script{}
 	cfg := config()

@@ -146,6 +146,9 @@ func (l *Lane) awake() {
 // askAgain is how soon the lane asks again whether it may call.
 const askAgain = 20 * time.Millisecond
 
+// shareAgain is how soon it asks again for its share of the rate.
+const shareAgain = 250 * time.Millisecond
+
 // next takes the key whose first call starts now, or none if none may.
 func (l *Lane) next() (*entry, time.Time) {
 	for !l.stopped && l.notBefore.IsZero() && l.ready.length > 0 && l.inFlight < l.limiter.Limit() {
@@ -159,11 +162,9 @@ func (l *Lane) next() (*entry, time.Time) {
 			l.hold(now.Add(askAgain))
 			break
 		}
-		if l.rate != nil {
-			if short := 1 - l.rate.TokensAt(now); short > 0 {
-				l.hold(now.Add(time.Duration(short/float64(l.rate.Limit())*float64(time.Second)) + 1))
-				break
-			}
+		if wait := l.shortOf(now); wait > 0 {
+			l.hold(now.Add(wait))
+			break
 		}
 		settled, err := l.breaker.Allow()
 		if err != nil {

@@ -28,6 +28,7 @@ func (s *Source) assigned(ctx context.Context, client *kgo.Client, added map[str
 		for _, id := range ids {
 			s.parts[topicPartition{topic, id}] = s.open(topic, id, member)
 		}
+		s.reckon()
 		s.mu.Unlock()
 		s.log.Info("partitions assigned", "topic", topic, "partitions", ids, "generation", generation)
 	}

@@ -105,6 +105,7 @@ func (s *Source) find(which map[string][]int32) (ps []*Partition) {
 func (s *Source) forget(ps []*Partition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.reckon()
 	for _, p := range ps {
 		p.end()
 		if tp := (topicPartition{p.Topic, p.ID}); s.parts[tp] == p {

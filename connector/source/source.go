@@ -84,6 +84,7 @@ type Source struct {
 	lease      *lease
 	other      *other
 	endsWanted atomic.Bool // somebody looks at the status
+	portion    portion
 
 	mu    sync.Mutex
 	parts map[topicPartition]*Partition // assigned to us now
@@ -166,6 +167,7 @@ func (s *Source) Run(ctx context.Context) error {
 	beside.Go(func() { s.keepLease(ctx) })
 	beside.Go(func() { s.followOther(ctx) })
 	beside.Go(func() { s.watchEnds(ctx) })
+	beside.Go(func() { s.countPartitions(ctx) })
 	for ctx.Err() == nil {
 		s.pollOnce(ctx)
 	}

@@ -1,0 +1,131 @@
+package connector
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// arrivals are the moments at which calls came in.
+type arrivals struct {
+	service http.Handler
+	mu      sync.Mutex
+	at      []time.Time
+}
+
+func (a *arrivals) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost {
+		a.mu.Lock()
+		a.at = append(a.at, time.Now())
+		a.mu.Unlock()
+	}
+	a.service.ServeHTTP(w, r)
+}
+
+// since are those from the nth on.
+func (a *arrivals) since(n int) []time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.at[min(n, len(a.at)):]
+}
+
+// TestMembersShareTheRate: three sinks together make no more calls than
+// service.rate allows, and no fewer once one of them has gone.
+func TestMembersShareTheRate(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(12, "crm", "shop", "dlq"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	api, _ := service(t)
+	door := &arrivals{service: api}
+	server := httptest.NewServer(door)
+	t.Cleanup(server.Close)
+	broker := cluster.ListenAddrs()[0]
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.DefaultProduceTopic("shop"), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+
+	const perSecond = 100
+	var leave func()
+	for i := range 3 {
+		sink, err := assemble(t, Options{Lanes: []schemas.Lane{schemas.Immediate}}, "BROKER="+broker, "SERVICE="+server.URL, fmt.Sprint("CALLS=", 60*perSecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			run(t, sink)
+			continue
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- sink.Run(ctx) }()
+		leave = sync.OnceFunc(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		})
+		t.Cleanup(leave)
+	}
+	if _, err := cluster.WaitGroupStable(t.Context(), "feedsink-immediate", 3); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3000 {
+		client.Produce(t.Context(), &kgo.Record{Value: fmt.Appendf(nil, `{"op":"upsert","businessKey":"o%d","properties":{"status":"PAID"}}`, i)}, nil)
+	}
+	if err := client.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	within := func(when string, from, calls int) {
+		t.Helper()
+		until(t, when, func() bool { return len(door.since(from)) >= calls })
+		// A burst of a few calls is each member's own.
+		const bursts = 12
+		got := door.since(from)
+		// The mapping with both lanes leaves a tenth to settling.
+		if took, least := got[calls-1].Sub(got[0]), time.Duration(float64(calls-bursts)/perSecond/(1-settling)*float64(time.Second)); took < least {
+			t.Errorf("%s: %d calls came within %v, want at least %v", when, calls, took, least)
+		}
+	}
+	within("three members call", 0, 150)
+	leave()
+	within("two members call", len(door.since(0)), 150)
+}
+
+func TestPartsOfTheRateAddUp(t *testing.T) {
+	mapping := func(routes ...router.Route) router.Mapping {
+		m := router.Mapping{Name: "m", Topics: []string{"t"}, Format: "json", CustomTable: "t", Key: "businessKey", Routes: routes}
+		m.Imports.Columns = []router.Column{{Name: "businessKey"}}
+		m.Imports.Roll.Rows, m.Imports.SlotsPerDay = 1, 1
+		m.Imports.Upsert = &router.Import{ETL: "1", Mode: "CREATE_OR_UPDATE"}
+		return m
+	}
+	for name, c := range map[string]struct {
+		mapping          router.Mapping
+		immediate, batch float64
+	}{
+		"one lane":   {mapping(router.Route{Lane: "immediate"}), 1, 0},
+		"both lanes": {mapping(router.Route{When: `op == "patch"`, Lane: "immediate"}, router.Route{Lane: "batch"}), 0.9, 0.1},
+	} {
+		r, problems := router.Compile([]router.Mapping{c.mapping})
+		if len(problems) > 0 {
+			t.Fatalf("%s: %v", name, problems)
+		}
+		if i, b := rateOf(schemas.Immediate, r.Mappings()), rateOf(schemas.Batch, r.Mappings()); i != c.immediate || b != c.batch {
+			t.Errorf("%s: got parts %v and %v, want %v and %v", name, i, b, c.immediate, c.batch)
+		}
+	}
+}
