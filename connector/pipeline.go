@@ -55,8 +55,9 @@ type delivery interface {
 }
 
 // maxPending is how many records of a lane may be on their way one by one, each
-// with its memory.
-const maxPending = 8192
+// with its two to three kilobytes: a third of a second's worth of the fastest
+// service. With what one poll adds it decides most of the immediate lane's memory.
+const maxPending = 4096
 
 // Ready reports whether the lane has room.
 func (l *lane) Ready() bool { return l.source.Pending() < maxPending && l.delivery.ready() }
