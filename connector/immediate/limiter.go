@@ -83,6 +83,7 @@ type reading struct {
 	latency  time.Duration // of the calls answered, 0 if none was
 	overload float64       // share of calls
 	calls    float64
+	answered float64
 	full     bool // the limit, not the demand, bounded the calls in flight
 }
 
@@ -217,13 +218,14 @@ func (l *limiter) gained(r reading) bool {
 }
 
 // kept reports whether a step down cost nothing to speak of. Where most calls
-// were refused it may cost more, if not all that it would without a cure: few
-// answers tell little, and so many refusals are not to go on in doubt.
+// were refused it may cost more, if not all that it would without a cure, and what
+// chance makes of so few answers is no cost: so many refusals are not to go on in
+// doubt.
 func (l *limiter) kept(r reading) bool {
 	shrunk := 1 - float64(r.limit)/float64(l.before.limit)
 	allowed := shrunk / 10
 	if l.before.overload > flooded {
-		allowed = shrunk * 0.9
+		allowed = shrunk*0.9 + math.Sqrt(1/max(r.answered, 1)+1/max(l.before.answered, 1))
 	}
 	return r.goodput >= l.before.goodput*(1-allowed)
 }
@@ -267,6 +269,7 @@ func (w *window) read(limit int) reading {
 		limit:    limit,
 		overload: float64(w.overload) / calls,
 		calls:    calls,
+		answered: float64(w.answered),
 		full:     w.isFull(),
 	}
 	if !r.full {

@@ -266,3 +266,31 @@ func TestLimiterStaysWithinItsBounds(t *testing.T) {
 		}
 	}
 }
+
+// slowlyRefusing takes as long to say that it is too much as to serve.
+func slowlyRefusing(latency time.Duration, servers int) service {
+	svc := refusing(latency, servers)
+	quick := svc.call
+	svc.call = func(s *simulation) (time.Duration, bool, bool) {
+		_, answered, overload := quick(s)
+		return latency, answered, overload
+	}
+	return svc
+}
+
+// TestLimiterComesDownFromAFlood: where nearly all calls are refused, the few
+// answers of a window vary by chance. That must not be taken for what a step down
+// costs, or the flood goes on.
+func TestLimiterComesDownFromAFlood(t *testing.T) {
+	for seed := range uint64(8) {
+		s := simulate(16, 256, seed)
+		s.run(steady(20*time.Millisecond), 3*time.Second, 0)
+		if got := s.limiter.Limit(); got != 256 {
+			t.Fatalf("seed %d: limit before: got %d, want 256", seed, got)
+		}
+		s.run(slowlyRefusing(20*time.Millisecond, 12), 3*time.Second, 0)
+		if got := s.limiter.Limit(); got > 24 {
+			t.Errorf("seed %d: limit 3s after 12 at a time is all there is: got %d, want at most 24", seed, got)
+		}
+	}
+}
