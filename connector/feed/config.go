@@ -116,7 +116,8 @@ func (c *Client) Close() {
 // newTransport keeps a connection for every call in flight: with the two idle
 // connections per host that are the default, half of the time goes into
 // connecting. Compression is off because output files are told by content and
-// other answers are small. Redirects are never followed, as no http.Client is
+// other answers are small. HTTP/2 is used where it is offered; as all calls share
+// a connection then, one that has gone silent is found by pings. Redirects are never followed, as no http.Client is
 // involved: the token must not travel to a host nobody configured.
 func newTransport(cfg Config) *http.Transport {
 	dialer := &net.Dialer{Timeout: min(cfg.Timeout, 10*time.Second), KeepAlive: 15 * time.Second}
@@ -124,6 +125,7 @@ func newTransport(cfg Config) *http.Transport {
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            dialer.DialContext,
 		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: min(cfg.Timeout, 10*time.Second)},
 		MaxIdleConnsPerHost:    cfg.connections(),
 		IdleConnTimeout:        90 * time.Second,
 		TLSHandshakeTimeout:    min(cfg.Timeout, 10*time.Second),
