@@ -17,7 +17,7 @@ GOLANGCI_LINT := .bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 KAFKA_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build kafka$$' . | xargs -n1 dirname | sort -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race check lint fmt tidy generated fuzz vuln contract manifests test-deploy test-image test-container test-kafka test-debezium test-faults test-memory test-page bench image clean
+.PHONY: help build test race check lint fmt tidy generated fuzz vuln contract manifests test-deploy test-image test-container test-kafka test-debezium test-faults test-memory test-page bench soak image clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ test-page: ## the status page in headless Chromium, judged by axe; needs chromiu
 
 bench: ## throughput and cost, as ratios to a bare loop in the same run
 	go run ./test/bench $(BENCHFLAGS)
+
+soak: ## 45 minutes of load on both lanes: is what the sink holds flat? SOAKFLAGS="-for 5m": shorter
+	go run ./test/bench -soak $(SOAKFLAGS)
 
 image: ## the container image
 	docker build --build-arg GO_IMAGE=$(GO_IMAGE) --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMAGE) .

@@ -39,10 +39,10 @@ func TestBothSidesOfTinyLinesAreMeasured(t *testing.T) {
 	}()
 	for _, l := range []line{
 		{name: "calls", calling: &callJob{latency: time.Millisecond, inFlight: 8, calls: 1000, floorWorkers: 8, floorCalls: 1000}},
-		{name: "json", decode: &decodeJob{schemas.FormatJSON, schemas.Immediate, 20_000}},
-		{name: "avro", decode: &decodeJob{schemas.FormatAvro, schemas.Batch, 20_000}},
-		{name: "json-schema", decode: &decodeJob{schemas.FormatJSONSchema, schemas.Immediate, 20_000}},
-		{name: "protobuf", decode: &decodeJob{schemas.FormatProtobuf, schemas.Immediate, 20_000}},
+		{name: "json", decode: &decodeJob{schemas.FormatJSON, schemas.Immediate, 50_000}},
+		{name: "avro", decode: &decodeJob{schemas.FormatAvro, schemas.Batch, 50_000}},
+		{name: "json-schema", decode: &decodeJob{schemas.FormatJSONSchema, schemas.Immediate, 50_000}},
+		{name: "protobuf", decode: &decodeJob{schemas.FormatProtobuf, schemas.Immediate, 50_000}},
 		{name: "files", batch: &batchJob{format: schemas.FormatJSON, events: 30_000, measure: 15_000, keys: 10_000, rows: 2000}},
 		{name: "files of Avro", batch: &batchJob{format: schemas.FormatAvro, events: 30_000, measure: 15_000, keys: 10_000, rows: 2000}},
 	} {
@@ -253,7 +253,7 @@ func TestQuickLinesAreTheSameJobs(t *testing.T) {
 }
 
 func TestCommandLineIsChecked(t *testing.T) {
-	for _, args := range [][]string{{"-o", "yaml"}, {"stray"}, {"-nope"}, {"-only", "no such line"}} {
+	for _, args := range [][]string{{"-o", "yaml"}, {"stray"}, {"-nope"}, {"-only", "no such line"}, {"-growth", "-soak"}, {"-compare", "-quick"}, {"-write", "-quick"}, {"-soak", "-for", "1m"}} {
 		if o, err := parse(args, io.Discard); err == nil {
 			t.Errorf("%q: got %+v, want an error", args, o)
 		}

@@ -15,7 +15,8 @@ import (
 // partitions of every topic.
 const partitions = 12
 
-// playBroker is the role of the broker: it has no settings.
+// playBroker is the role of the broker. It has no settings; its knob is how long the
+// endless topic seems.
 func playBroker(ctx context.Context, w *wire) error {
 	if err := w.settings(&struct{}{}); err != nil {
 		return err
@@ -25,18 +26,28 @@ func playBroker(ctx context.Context, w *wire) error {
 		return err
 	}
 	defer cluster.Close()
-	return w.serve(ctx, cluster.ListenAddrs()[0], nil, func(ctx context.Context) error {
+	backlog, err := newEndless(cluster)
+	if err != nil {
+		return err
+	}
+	w.set = backlog.stretch
+	return w.serve(ctx, answer{Address: cluster.ListenAddrs()[0]}, nil, func(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	})
 }
 
 // fill makes a topic of n events, each a key and a value.
-func (f *field) fill(ctx context.Context, topic string, n int, next func() (key, value []byte)) error {
+func (f *field) fill(ctx context.Context, topic string, n int, next func() (key, value []byte), opts ...kgo.Opt) error {
 	if _, err := f.admin.CreateTopic(ctx, partitions, 1, nil, topic); err != nil {
 		return fmt.Errorf("create topic %s: %w", topic, err)
 	}
-	producer, err := kgo.NewClient(kgo.SeedBrokers(f.broker.address), kgo.DefaultProduceTopic(topic))
+	return f.produce(ctx, topic, n, next, opts...)
+}
+
+// produce adds n events to a topic.
+func (f *field) produce(ctx context.Context, topic string, n int, next func() (key, value []byte), opts ...kgo.Opt) error {
+	producer, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(f.broker.address), kgo.DefaultProduceTopic(topic)}, opts...)...)
 	if err != nil {
 		return err
 	}

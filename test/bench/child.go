@@ -32,8 +32,13 @@ func start(ctx context.Context, role string, settings any) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
+	return startCommand(ctx, role, settings, self, roleArgument, role)
+}
+
+// startCommand starts a program that behaves as a role does.
+func startCommand(ctx context.Context, role string, settings any, program string, arguments ...string) (*child, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	cmd := exec.CommandContext(ctx, self, roleArgument, role)
+	cmd := exec.CommandContext(ctx, program, arguments...) //nolint:gosec // the bench's own
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -95,8 +100,16 @@ func (c *child) hear(ctx context.Context) (answer, error) {
 }
 
 // usage asks the child what it has used and done so far.
-func (c *child) usage(ctx context.Context) (answer, error) {
-	if err := c.ask.Encode(struct{}{}); err != nil {
+func (c *child) usage(ctx context.Context) (answer, error) { return c.question(ctx, question{}) }
+
+// set turns the child's knob.
+func (c *child) set(ctx context.Context, to int64) error {
+	_, err := c.question(ctx, question{Set: &to})
+	return err
+}
+
+func (c *child) question(ctx context.Context, q question) (answer, error) {
+	if err := c.ask.Encode(q); err != nil {
 		return answer{}, fmt.Errorf("%s: %w", c.role, err)
 	}
 	return c.hear(ctx)

@@ -69,7 +69,7 @@ func playDecode(ctx context.Context, w *wire) error {
 		return err
 	}
 	var count atomic.Int64
-	return w.serve(ctx, "", count.Load, func(ctx context.Context) error {
+	return w.serve(ctx, answer{}, count.Load, func(ctx context.Context) error {
 		for ctx.Err() == nil {
 			for _, event := range events {
 				if err := handle(event); err != nil {

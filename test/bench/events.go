@@ -83,3 +83,24 @@ func recurring(keys int, event func(key string, variant int) []byte) func() (key
 		return []byte(number), event(number, i)
 	}
 }
+
+// hot makes events of which nine of ten are of one key in a hundred. The number
+// of the event is its points: of a key's events the one with most is the last.
+func hot(keys int) func() (key, value []byte) {
+	rnd := rand.New(rand.NewPCG(3, 3))
+	i := -1
+	return func() (key, value []byte) {
+		i++
+		number := rnd.IntN(keys / 100)
+		if rnd.IntN(10) == 0 {
+			number = keys/100 + rnd.IntN(keys-keys/100)
+		}
+		return numbered(number, i)
+	}
+}
+
+// numbered is an event whose points are its number.
+func numbered(key, number int) (k, v []byte) {
+	name := customer(key)
+	return []byte(name), fmt.Appendf(nil, `{"op":"upsert","key":{"customerNumber":%q},"attributes":{"customerNumber":%[1]q,"points":%d,"firstName":"Ada","lastName":"Lovelace"}}`, name, number)
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -121,7 +120,7 @@ func (f *field) floor(ctx context.Context, l *line, topic string) (s sample, err
 		s, err = window(ctx, c, done{c}, int64(from), int64(to))
 		return s, errors.Join(err, c.stop())
 	}
-	service, err := start(ctx, "service", serviceSettings{l.calling.latency})
+	service, err := start(ctx, "service", serviceSettings{Latency: l.calling.latency})
 	if err != nil {
 		return s, err
 	}
@@ -139,29 +138,25 @@ func (f *field) sink(ctx context.Context, l *line, topic string) (s sample, err 
 	if l.decode != nil {
 		return l.decode.measure(ctx, false)
 	}
-	settings, latency := sinkSettings{Lane: schemas.Batch}, time.Duration(0)
+	file, lane, latency := sinkFile{topic: topic, start: 1, highest: 1}, schemas.Batch, time.Duration(0)
 	if l.calling != nil {
-		settings.Lane, latency = schemas.Immediate, l.calling.latency
+		lane, latency = schemas.Immediate, l.calling.latency
+		file.start, file.highest, file.mapping = l.calling.inFlight, l.calling.inFlight, immediateMapping
+	} else {
+		file.mapping, file.registry = l.batch.mapping(), f.schemas.URL()
 	}
-	service, err := start(ctx, "service", serviceSettings{latency})
+	service, err := start(ctx, "service", serviceSettings{Latency: latency})
 	if err != nil {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, service.stop()) }()
-	f.runs++
-	group := fmt.Sprintf("sink-%d", f.runs)
-	if settings.Config, err = f.configuration(l, topic, group, service.address); err != nil {
-		return s, err
-	}
-	if f.profile != "" {
-		settings.Profile = filepath.Join(f.profile, fmt.Sprintf("%s.%d", topic, f.runs))
-	}
-	c, err := start(ctx, "sink", settings)
+	file.service = service.address
+	c, group, err := f.startSink(ctx, file, lane)
 	if err != nil {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, c.stop()) }()
-	commits := commits{f.admin, group + "-" + settings.Lane.String(), topic}
+	commits := commits{f.admin, group + "-" + lane.String(), topic}
 	if l.batch != nil {
 		return window(ctx, c, commits, 1, int64(l.batch.measure))
 	}

@@ -38,7 +38,7 @@ func playCalls(ctx context.Context, w *wire) error {
 		bodies[i] = appendBody(nil, customer(i), i)
 	}
 	var next atomic.Int64
-	return w.serve(ctx, "", nil, func(ctx context.Context) error {
+	return w.serve(ctx, answer{}, nil, func(ctx context.Context) error {
 		failed := make(chan error, s.Workers)
 		var workers sync.WaitGroup
 		for range s.Workers {
@@ -156,7 +156,7 @@ func playTransform(ctx context.Context, w *wire) error {
 	file := csv.NewWriter(compressed)
 	decoded := rowOf(s.Format)
 	var done atomic.Int64
-	return w.serve(ctx, "", done.Load, func(ctx context.Context) error {
+	return w.serve(ctx, answer{}, done.Load, func(ctx context.Context) error {
 		var row []string
 		for ctx.Err() == nil {
 			fetches := consumer.PollFetches(ctx)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/feedsink/feedsink/schemas"
@@ -36,6 +37,16 @@ type batchJob struct {
 	rows    int // distinct keys after which a file is complete
 }
 
+// mapping is the sink's for it: canonical events, or visits with their fields
+// named.
+func (b *batchJob) mapping() string {
+	text := fmt.Sprintf(batchMapping, b.rows)
+	if b.format == schemas.FormatAvro {
+		text = "    format: avro\n" + visitFieldsText() + text
+	}
+	return text
+}
+
 // warm is the part of a run that is not counted, cool the part at which
 // counting ends.
 const (
@@ -60,12 +71,12 @@ func lines(quick bool) []line {
 	batch := func(format schemas.Format, keys int) *batchJob {
 		b := &batchJob{format: format, events: 3_000_000, measure: 2_200_000, keys: keys, rows: 200_000}
 		if quick {
-			b.events, b.measure, b.rows = 1_200_000, 700_000, 100_000
+			b.events, b.measure, b.rows = 400_000, 200_000, 40_000
 		}
 		b.rows = min(b.rows, keys*9/10) // the last keys of all would be long in coming
 		return b
 	}
-	return append(decodeLines(calls(2_000_000, 300_000)), []line{
+	return append(decodeLines(calls(2_000_000, 200_000)), []line{
 		{
 			name: "immediate, no latency, 64 in flight", floor: "net/http loop, 64 workers", unit: "calls",
 			goal:    goal{Ratio: 0.85, CPURatio: 1.35, RSS: 100e6},

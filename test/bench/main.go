@@ -44,12 +44,18 @@ func run() int {
 // options are the command line.
 type options struct {
 	quick   bool   // one short repetition of everything
-	only    string // part of the lines' names
+	only    string // part of the lines' and scenarios' names
 	format  string // text | json
 	profile string // directory of the sink's profiles, "" for none
+	save    bool   // into RESULTS.md
+
+	growth  bool // instead of the lines
+	compare bool // likewise
+	soak    bool // likewise
+	length  time.Duration
 }
 
-func (o options) wants(l line) bool { return strings.Contains(l.name, o.only) }
+func (o options) wants(name string) bool { return strings.Contains(name, o.only) }
 
 func (o options) repetitions() int {
 	if o.quick {
@@ -62,28 +68,51 @@ func (o options) repetitions() int {
 func parse(args []string, usage io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(usage)
-	flags.BoolVar(&o.quick, "quick", false, "one short repetition of each line, about two minutes")
-	flags.StringVar(&o.only, "only", "", "only the lines whose name contains this")
+	flags.BoolVar(&o.quick, "quick", false, "one short repetition of each line, a minute in all")
+	flags.StringVar(&o.only, "only", "", "only the lines and scenarios whose name contains this")
 	flags.StringVar(&o.format, "o", "text", "text or json")
 	flags.StringVar(&o.profile, "profile", "", "directory for CPU and allocation profiles of the sink, two for each run")
+	flags.BoolVar(&o.save, "write", false, "also put the results into "+resultsFile)
+	flags.BoolVar(&o.growth, "growth", false, "instead: CPU and memory at backlogs of 1, 10 and 50 million records, ten minutes")
+	flags.BoolVar(&o.compare, "compare", false, "instead: the same job by loops as a team would write them")
+	flags.BoolVar(&o.soak, "soak", false, "instead: continuous load on both lanes, judged flat or not")
+	flags.DurationVar(&o.length, "for", 45*time.Minute, "how long -soak lasts, from 3m")
 	if err := flags.Parse(args); err != nil {
 		return o, err // which Parse has told
 	}
-	switch {
-	case flags.NArg() > 0:
-		err = fmt.Errorf("bench: takes no arguments, has %q", flags.Args())
-	case o.format != "text" && o.format != "json":
-		err = fmt.Errorf("bench: -o: must be text or json, is %q", o.format)
-	case !slices.ContainsFunc(lines(o.quick), o.wants):
-		err = fmt.Errorf("bench: -only: no line has %q in its name", o.only)
-	}
-	if err != nil {
+	if err = o.check(flags.Args()); err != nil {
 		_, _ = fmt.Fprintln(usage, err) // nobody is left to tell
 	}
 	return o, err
 }
 
-// measureAll measures the lines one after the other and prints what came out.
+func (o options) check(rest []string) error {
+	modes := 0
+	for _, asked := range []bool{o.growth, o.compare, o.soak} {
+		if asked {
+			modes++
+		}
+	}
+	known := slices.ContainsFunc(lines(o.quick), func(l line) bool { return o.wants(l.name) }) ||
+		slices.ContainsFunc(scenarios(), func(s scenario) bool { return o.wants(s.name) })
+	switch {
+	case len(rest) > 0:
+		return fmt.Errorf("bench: takes no arguments, has %q", rest)
+	case o.format != "text" && o.format != "json":
+		return fmt.Errorf("bench: -o: must be text or json, is %q", o.format)
+	case modes > 1 || modes == 1 && (o.only != "" || o.quick && !o.growth):
+		return errors.New("bench: -growth, -compare and -soak each go alone; only -growth has a -quick")
+	case !known:
+		return fmt.Errorf("bench: -only: no line or scenario has %q in its name", o.only)
+	case o.save && (o.quick || o.only != ""):
+		return errors.New("bench: -write: what is written is whole: without -quick and -only")
+	case o.length < 3*time.Minute:
+		return fmt.Errorf("bench: -for: must be at least 3m, is %v", o.length)
+	}
+	return nil
+}
+
+// measureAll measures what was asked for and prints what came out.
 func measureAll(ctx context.Context, o options) (err error) {
 	dir, err := os.MkdirTemp("", "feedsink-bench-")
 	if err != nil {
@@ -95,18 +124,62 @@ func measureAll(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	report := report{Machine: machine(), Quick: o.quick}
+	report := report{Machine: machine(), Commit: commit(ctx), Quick: o.quick}
+	switch {
+	case o.growth:
+		err = report.scenario(ctx, f, scenario{name: "growth", run: growingBacklogs}, o.quick)
+	case o.compare:
+		err = report.scenario(ctx, f, scenario{name: "comparison", run: compare}, false)
+	case o.soak:
+		err = report.scenario(ctx, f, scenario{name: "soak", run: func(ctx context.Context, f *field, _ bool) ([]finding, error) {
+			return soak(ctx, f, o.length)
+		}}, false)
+	default:
+		err = report.everything(ctx, f, o)
+	}
+	if err != nil {
+		return err
+	}
+	if o.save {
+		if err := report.save(resultsFile); err != nil {
+			return err
+		}
+	}
+	return report.write(os.Stdout, o.format)
+}
+
+// everything measures the lines, then the scenarios, one after the other.
+func (r *report) everything(ctx context.Context, f *field, o options) error {
 	for _, l := range lines(o.quick) {
-		if !o.wants(l) {
+		if !o.wants(l.name) {
 			continue
 		}
 		began := time.Now()
-		r, err := f.measure(ctx, l, o.repetitions())
+		measured, err := f.measure(ctx, l, o.repetitions())
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.name, err)
 		}
-		report.Lines = append(report.Lines, r)
+		r.Lines = append(r.Lines, measured)
 		fmt.Fprintf(os.Stderr, "%-45s %.0f s\n", l.name, time.Since(began).Seconds())
 	}
-	return report.write(os.Stdout, o.format)
+	for _, s := range scenarios() {
+		if !o.wants(s.name) || o.quick && !s.quick {
+			continue
+		}
+		if err := r.scenario(ctx, f, s, o.quick); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *report) scenario(ctx context.Context, f *field, s scenario, quick bool) error {
+	began := time.Now()
+	found, err := s.run(ctx, f, quick)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	r.Scenarios = append(r.Scenarios, outcome{s.name, found})
+	fmt.Fprintf(os.Stderr, "%-45s %.0f s\n", s.name, time.Since(began).Seconds())
+	return nil
 }

@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -107,8 +109,17 @@ func median(values []float64) float64 {
 // report is everything that is printed.
 type report struct {
 	Machine string   `json:"machine"`
+	Commit  string   `json:"commit"`
 	Quick   bool     `json:"quick"`
-	Lines   []result `json:"lines"`
+	Lines   []result `json:"lines,omitempty"`
+	// Scenarios are in the order they were run.
+	Scenarios []outcome `json:"scenarios,omitempty"`
+}
+
+// outcome is what a scenario found.
+type outcome struct {
+	Name     string    `json:"name"`
+	Findings []finding `json:"findings"`
 }
 
 func (r *report) write(to io.Writer, format string) error {
@@ -118,27 +129,76 @@ func (r *report) write(to io.Writer, format string) error {
 		return out.Encode(r)
 	}
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "what\tsink\tfloor\tratio\tspread\tgoal\tCPU-s/M sink\tfloor\tratio\tRSS\tallocs\tfloor") // kept until Flush
-	for i := range r.Lines {
-		l := &r.Lines[i]
-		_, _ = fmt.Fprintf(table, "%s\t%.0f %s/s\t%.0f/s\t%.2f\t%.2f–%.2f\t%s\t%.1f\t%.1f\t%.2f\t%.0f MB\t%.1f\t%.1f\n",
-			l.Name, l.Sink.Rate, l.Unit, l.Floor.Rate, l.Ratio, l.Spread[0], l.Spread[1], l.Goal.describe(l),
-			l.Sink.CPU, l.Floor.CPU, l.CPURatio, float64(l.Sink.RSS)/1e6, l.Sink.Allocs, l.Floor.Allocs)
+	for _, row := range r.lineRows() {
+		_, _ = fmt.Fprintln(table, strings.Join(row, "\t")) // kept until Flush
+	}
+	for _, o := range r.Scenarios {
+		_, _ = fmt.Fprintf(table, "\n%s\n", o.Name)
+		for _, f := range o.Findings {
+			_, _ = fmt.Fprintf(table, "  %s\t%s\t%s\n", f.What, f.Got, f.verdict())
+		}
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	how := "medians of three repetitions"
-	if r.Quick {
-		how = "one short repetition: good to see that nothing broke, not to be quoted"
-	}
-	_, err := fmt.Fprintf(to, "\n%s; %s\n", r.Machine, how)
+	_, err := fmt.Fprintf(to, "\n%s\n", r.origin())
 	return err
+}
+
+// verdict is the goal, with a mark if it is missed.
+func (f finding) verdict() string {
+	if f.Met {
+		return f.Goal
+	}
+	return f.Goal + " (missed)"
+}
+
+// lineRows are the table of the lines, with its head; none without lines.
+func (r *report) lineRows() [][]string {
+	if len(r.Lines) == 0 {
+		return nil
+	}
+	rows := [][]string{{"what", "sink", "floor", "ratio", "spread", "goal", "CPU-s/M sink", "floor", "ratio", "RSS", "allocs", "floor"}}
+	for i := range r.Lines {
+		l := &r.Lines[i]
+		rows = append(rows, []string{
+			l.Name, fmt.Sprintf("%.0f %s/s", l.Sink.Rate, l.Unit), fmt.Sprintf("%.0f/s", l.Floor.Rate),
+			fmt.Sprintf("%.2f", l.Ratio), fmt.Sprintf("%.2f–%.2f", l.Spread[0], l.Spread[1]), l.Goal.describe(l),
+			fmt.Sprintf("%.1f", l.Sink.CPU), fmt.Sprintf("%.1f", l.Floor.CPU), fmt.Sprintf("%.2f", l.CPURatio),
+			fmt.Sprintf("%.0f MB", float64(l.Sink.RSS)/1e6), fmt.Sprintf("%.1f", l.Sink.Allocs), fmt.Sprintf("%.1f", l.Floor.Allocs),
+		})
+	}
+	return rows
+}
+
+// origin says where the figures come from and what they are worth.
+func (r *report) origin() string {
+	how := ""
+	switch {
+	case r.Quick:
+		how = "; one short repetition: good to see that nothing broke, not to be quoted"
+	case len(r.Lines) > 0:
+		how = "; medians of three repetitions"
+	}
+	return r.Machine + "; commit " + r.Commit + how
 }
 
 // machine says where the figures come from.
 func machine() string {
 	return fmt.Sprintf("%d × %s, %s %s/%s, load before %s", runtime.NumCPU(), processor(), runtime.Version(), runtime.GOOS, runtime.GOARCH, load())
+}
+
+// commit is what was built, as far as the source's repository tells.
+func commit(ctx context.Context) string {
+	head, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
+	if err != nil {
+		return "unknown"
+	}
+	name := strings.TrimSpace(string(head))
+	if changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--", ":!"+resultsFile).Output(); err != nil || len(changed) > 0 {
+		name += ", changed since"
+	}
+	return name
 }
 
 func processor() string {

@@ -15,10 +15,11 @@ import (
 
 // serviceSettings are the role's.
 type serviceSettings struct {
-	Latency time.Duration `json:"latency"` // of operations 1 and 4
+	Latency  time.Duration `json:"latency"`  // of operations 1 and 4
+	Remember bool          `json:"remember"` // what was written to each key, and when which event was answered
 }
 
-// playService is the role of the service.
+// playService is the role of the service. Its knob is the latency in nanoseconds.
 func playService(ctx context.Context, w *wire) error {
 	var s serviceSettings
 	if err := w.settings(&s); err != nil {
@@ -28,8 +29,13 @@ func playService(ctx context.Context, w *wire) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: newService(s.Latency).routes(), ReadHeaderTimeout: time.Minute}
-	return w.serve(ctx, "http://"+l.Addr().String(), nil, func(ctx context.Context) error {
+	service := newService(s.Latency)
+	if s.Remember {
+		service.memory = &rows{Points: map[string]int64{}}
+	}
+	w.set = service.latency.Store
+	server := &http.Server{Handler: service.routes(), ReadHeaderTimeout: time.Minute}
+	return w.serve(ctx, answer{Address: "http://" + l.Addr().String()}, nil, func(ctx context.Context) error {
 		stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 		defer stop()
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -41,7 +47,8 @@ func playService(ctx context.Context, w *wire) error {
 
 // service says yes, after its latency, and counts.
 type service struct {
-	latency time.Duration
+	latency atomic.Int64
+	memory  *rows // nil: none
 	imports atomic.Int64
 	calls   atomic.Int64
 	bytes   atomic.Int64 // in the bodies of the calls
@@ -57,7 +64,9 @@ type tally struct {
 }
 
 func newService(latency time.Duration) *service {
-	return &service{latency: latency, hit: make(chan tally, 1)}
+	s := &service{hit: make(chan tally, 1)}
+	s.latency.Store(int64(latency))
+	return s
 }
 
 func (s *service) tally() tally {
@@ -84,6 +93,11 @@ func (s *service) routes() http.Handler {
 		yes(w, `{"status":"FINISHED","integrationResults":{"linesInError":0}}`)
 	})
 	mux.HandleFunc("GET /bench/tally", s.reach)
+	mux.HandleFunc("GET /bench/rows", func(w http.ResponseWriter, _ *http.Request) {
+		if err := s.memory.encode(w); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})
 	return mux
 }
 
@@ -92,18 +106,35 @@ func profilesPath(entity, table string) string {
 }
 
 func (s *service) call(w http.ResponseWriter, r *http.Request, body string) {
-	n, err := io.Copy(io.Discard, r.Body)
+	n, event, err := s.read(r)
 	if err != nil {
 		return // the client has gone
 	}
-	if s.latency > 0 {
-		time.Sleep(s.latency)
+	if latency := s.latency.Load(); latency > 0 {
+		time.Sleep(time.Duration(latency))
 	}
 	s.bytes.Add(n)
+	if event != nil {
+		defer s.memory.write(event)
+	}
 	if s.calls.Add(1) == s.target.Load() {
 		s.hit <- s.tally()
 	}
 	yes(w, body)
+}
+
+// read takes the body; event is nil unless what it says is to be remembered.
+func (s *service) read(r *http.Request) (n int64, event *numberedEvent, err error) {
+	if s.memory == nil {
+		n, err = io.Copy(io.Discard, r.Body)
+		return n, nil, err
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return 0, nil, err
+	}
+	event = &numberedEvent{}
+	return int64(len(body)), event, json.Unmarshal(body, event)
 }
 
 func yes(w http.ResponseWriter, body string) {

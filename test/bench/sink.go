@@ -23,9 +23,9 @@ const (
 
 // sinkSettings are the role's.
 type sinkSettings struct {
-	Config  string       `json:"config"` // path
-	Lane    schemas.Lane `json:"lane"`
-	Profile string       `json:"profile"` // beginning of the profiles' paths, "" for none
+	Config  string         `json:"config"`  // path
+	Lanes   []schemas.Lane `json:"lanes"`   // none: both
+	Profile string         `json:"profile"` // beginning of the profiles' paths, "" for none
 }
 
 // playSink is the role of the sink: what `feedsink run` does.
@@ -39,7 +39,7 @@ func playSink(ctx context.Context, w *wire) (err error) {
 		return err
 	}
 	sink, err := connector.New(cfg, connector.Options{
-		Lanes:       []schemas.Lane{s.Lane},
+		Lanes:       s.Lanes,
 		Log:         slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		CommitEvery: 200 * time.Millisecond,
 		FirstPoll:   50 * time.Millisecond,
@@ -54,7 +54,7 @@ func playSink(ctx context.Context, w *wire) (err error) {
 		}
 		defer func() { err = errors.Join(err, stop()) }()
 	}
-	return w.serve(ctx, "", nil, sink.Run)
+	return w.serve(ctx, answer{}, nil, sink.Run)
 }
 
 // startProfile writes NAME.cpu.pprof and, at the end, NAME.allocs.pprof: what was
@@ -80,21 +80,31 @@ func startProfile(name string) (stop func() error, err error) {
 	}, nil
 }
 
-// configuration writes the sink's file for one run and returns its path.
-func (f *field) configuration(l *line, topic, group, service string) (string, error) {
-	inFlight, routed := 1, immediateMapping
-	if l.calling != nil {
-		inFlight = l.calling.inFlight
-	} else {
-		routed = fmt.Sprintf(batchMapping, l.batch.rows)
-		if l.batch.format == schemas.FormatAvro {
-			routed = "    format: avro\n" + visitFieldsText() + routed
-		}
+// sinkFile is what differs between the sink's configurations.
+type sinkFile struct {
+	topic    string
+	service  string // address
+	registry string // address, "" for none
+	start    int    // calls in flight
+	highest  int
+	mapping  string // lines of the mapping
+}
+
+// startSink starts a sink in a group of its own.
+func (f *field) startSink(ctx context.Context, s sinkFile, lanes ...schemas.Lane) (c *child, group string, err error) {
+	f.runs++
+	group = fmt.Sprintf("sink-%d", f.runs)
+	settings := sinkSettings{Lanes: lanes, Config: filepath.Join(f.dir, group+".yaml")}
+	text := fmt.Sprintf(configurationText, f.broker.address, group, s.service, entity, s.start, s.highest,
+		filepath.Join(f.dir, group), s.topic, table, s.mapping, s.registry)
+	if err := os.WriteFile(settings.Config, []byte(text), 0o600); err != nil {
+		return nil, "", err
 	}
-	text := fmt.Sprintf(configurationText, f.broker.address, group, service, entity, inFlight,
-		filepath.Join(f.dir, group), topic, table, routed, f.schemas.URL())
-	path := filepath.Join(f.dir, group+".yaml")
-	return path, os.WriteFile(path, []byte(text), 0o600)
+	if f.profile != "" {
+		settings.Profile = filepath.Join(f.profile, fmt.Sprintf("%s.%d", s.topic, f.runs))
+	}
+	c, err = start(ctx, "sink", settings)
+	return c, group, err
 }
 
 const configurationText = `
@@ -104,19 +114,30 @@ service:
   authURL: %[3]s
   entity: %[4]s
   apiKey: bench
-  concurrency: {start: %[5]d, max: %[5]d}
-spool: {dir: %[6]q}
-schemaRegistry: {url: %[10]q}
+  concurrency: {start: %[5]d, max: %[6]d}
+schemaRegistry: {url: %[11]q}
+spool: {dir: %[7]q}
 admin: {listen: "127.0.0.1:0"}
 mappings:
   - name: customers
-    topics: [%[7]s]
-    profileTable: %[8]s
+    topics: [%[8]s]
+    profileTable: %[9]s
     key: customerNumber
-%[9]s`
+%[10]s`
 
 const immediateMapping = `
     routes: [{lane: immediate}]
+`
+
+// soakMapping sends every second event each way, so that keys use both lanes, and
+// makes a file a minute.
+const soakMapping = `
+    routes: [{when: 'attributes.points % 2 == 0', lane: immediate}, {lane: batch}]
+    imports:
+      upsert: {etl: "101", mode: CREATE_OR_UPDATE}
+      columns: [customerNumber, firstName, lastName, points]
+      roll: {rows: 100000, age: 60s}
+      slotsPerDay: 1000000
 `
 
 const batchMapping = `

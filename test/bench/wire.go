@@ -21,6 +21,7 @@ var roles = map[string]func(context.Context, *wire) error{
 	"calls":     playCalls,     // floor of the immediate lane
 	"transform": playTransform, // floor of the batch lane
 	"decode":    playDecode,    // both sides of decoding, routing and mapping
+	"plain":     playPlain,     // the loop that a team would write
 }
 
 // wire is a role's side of its two pipes to the bench. On stdin come the role's
@@ -30,15 +31,24 @@ var roles = map[string]func(context.Context, *wire) error{
 type wire struct {
 	in  *json.Decoder
 	out *json.Encoder
+	set func(int64) // the role's one knob, nil for none
+}
+
+// question asks for an answer, and before that turns the knob if it says to what.
+type question struct {
+	Set *int64 `json:"set,omitempty"`
 }
 
 // answer is what a role says of itself.
 type answer struct {
-	Address string  `json:"address,omitempty"` // in the greeting of broker and service
-	CPU     float64 `json:"cpu"`               // seconds, user and system, since its start
-	RSS     int64   `json:"rss"`               // peak, in bytes
-	Allocs  uint64  `json:"allocs"`            // on the heap, since its start
-	Done    int64   `json:"done,omitempty"`    // events, of a floor that counts them
+	Address    string  `json:"address,omitempty"` // in the greeting of broker and service
+	CPU        float64 `json:"cpu"`               // seconds, user and system, since its start
+	RSS        int64   `json:"rss"`               // peak, in bytes
+	Resident   int64   `json:"resident"`          // bytes now
+	Goroutines int     `json:"goroutines"`        // now
+	Files      int     `json:"files"`             // open descriptors
+	Allocs     uint64  `json:"allocs"`            // on the heap, since its start
+	Done       int64   `json:"done,omitempty"`    // events, of a floor that counts them
 }
 
 func play(ctx context.Context, role string) error {
@@ -46,7 +56,7 @@ func play(ctx context.Context, role string) error {
 	if !ok {
 		return errors.New("no such role")
 	}
-	return f(ctx, &wire{json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)})
+	return f(ctx, &wire{in: json.NewDecoder(os.Stdin), out: json.NewEncoder(os.Stdout)})
 }
 
 // settings reads what the bench wants of the role.
@@ -57,13 +67,13 @@ func (w *wire) settings(to any) error {
 	return nil
 }
 
-// serve greets, and answers while job runs. When the bench hangs up, job's
+// serve sends the greeting, and answers while job runs. When the bench hangs up, job's
 // context ends and its return is waited for; if job fails, so does the role. done
 // is what the answers say is done, nil for a role that does not count.
-func (w *wire) serve(ctx context.Context, address string, done func() int64, job func(context.Context) error) error {
+func (w *wire) serve(ctx context.Context, greeting answer, done func() int64, job func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := w.out.Encode(answer{Address: address}); err != nil {
+	if err := w.out.Encode(greeting); err != nil {
 		return err
 	}
 	ended, questions := make(chan error, 1), make(chan error, 1)
@@ -93,17 +103,20 @@ func allocations() (n uint64) {
 
 func (w *wire) answers(done func() int64) error {
 	for {
-		var question struct{}
-		if err := w.in.Decode(&question); errors.Is(err, io.EOF) {
+		var q question
+		if err := w.in.Decode(&q); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err
 		}
-		cpu, rss, err := usage()
+		if q.Set != nil && w.set != nil {
+			w.set(*q.Set)
+		}
+		a, err := usage()
 		if err != nil {
 			return err
 		}
-		a := answer{CPU: cpu, RSS: rss, Allocs: allocations()}
+		a.Allocs = allocations()
 		if done != nil {
 			a.Done = done()
 		}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// rival is another way to do the immediate lane's job.
+type rival struct {
+	name  string
+	start func(ctx context.Context, f *field, topic, group, service string) (*child, error)
+	calls int // of a run
+}
+
+// compare has the same topic brought to the same service, which takes 5 ms, by
+// the sink and by loops that forward each event and do nothing else.
+func compare(ctx context.Context, f *field, _ bool) (found []finding, err error) {
+	const latency, topic, all = 5 * time.Millisecond, "bench-comparison", 100_000
+	// With gzip, as kafkajs reads nothing else by itself.
+	if err := f.fill(ctx, topic, all, distinct(), kgo.ProducerBatchCompression(kgo.GzipCompression())); err != nil {
+		return nil, err
+	}
+	plain := func(perPartition bool) func(context.Context, *field, string, string, string) (*child, error) {
+		return func(ctx context.Context, f *field, topic, group, service string) (*child, error) {
+			return start(ctx, "plain", plainSettings{f.broker.address, topic, group, service, perPartition})
+		}
+	}
+	rivals := []rival{
+		{"feedsink, 64 in flight, order per key", sinkAsRival, 40_000},
+		{"Go loop, one call after the other", plain(false), 2000},
+		{"Go loop, a goroutine for each of 12 partitions", plain(true), 10_000},
+		{"Node with kafkajs, 12 partitions at once", node, 10_000},
+	}
+	var sink sample
+	for i, r := range rivals {
+		s, err := f.against(ctx, r, topic, latency)
+		switch {
+		case errors.Is(err, errNotHere):
+			found = append(found, note(r.name, "not measured: %v", err))
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", r.name, err)
+		case i == 0:
+			sink = s
+			found = append(found, note(r.name, "%.0f calls/s, %.0f CPU-s per million, peak RSS %.0f MB", s.rate, s.cpu, float64(s.rss)/1e6))
+		default:
+			found = append(found, note(r.name, "%.0f calls/s, %.0f CPU-s per million, peak RSS %.0f MB: the sink has %.1f times its rate, %.2f times its CPU",
+				s.rate, s.cpu, float64(s.rss)/1e6, sink.rate/s.rate, sink.cpu/s.cpu))
+		}
+	}
+	return found, nil
+}
+
+func sinkAsRival(ctx context.Context, f *field, topic, _, service string) (*child, error) {
+	c, _, err := f.startSink(ctx, sinkFile{topic: topic, service: service, start: 64, highest: 64, mapping: immediateMapping}, schemas.Immediate)
+	return c, err
+}
+
+// against measures one of them, from a tenth of its calls to 95 %.
+func (f *field) against(ctx context.Context, r rival, topic string, latency time.Duration) (s sample, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v", limit))
+	defer cancel()
+	service, err := start(ctx, "service", serviceSettings{Latency: latency})
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, service.stop()) }()
+	f.runs++
+	c, err := r.start(ctx, f, topic, fmt.Sprintf("rival-%d", f.runs), service.address)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, c.stop()) }()
+	return window(ctx, c, calls{service.address}, int64(warm*float64(r.calls)), int64(cool*float64(r.calls)))
+}
+
+// errNotHere says that a rival cannot be had on this machine.
+var errNotHere = errors.New("needs Node.js and npm")
+
+// nodeFolder holds the Node program, from the repository's root.
+const nodeFolder = "test/bench/kafkajs"
+
+// node runs the loop with kafkajs, which npm installs.
+func node(ctx context.Context, f *field, topic, group, service string) (*child, error) {
+	for _, tool := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return nil, errNotHere
+		}
+	}
+	folder := filepath.Join(f.dir, "kafkajs")
+	if err := os.CopyFS(folder, os.DirFS(nodeFolder)); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	install := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
+	install.Dir, install.Stderr = folder, os.Stderr
+	if err := install.Run(); err != nil {
+		return nil, fmt.Errorf("%w: npm ci: %w", errNotHere, err)
+	}
+	return startCommand(ctx, "node", struct{}{}, "node", filepath.Join(folder, "loop.mjs"), f.broker.address, topic, group,
+		service+profilesPath(entity, table))
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// TestEndlessTopicRepeatsWhatItHolds: a consumer sees as many records as it seems
+// long, with no offset missing or twice, and what was produced again and again.
+func TestEndlessTopicRepeatsWhatItHolds(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	e, err := newEndless(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.DefaultProduceTopic(endlessTopic),
+		kgo.RecordPartitioner(kgo.RoundRobinPartitioner()), kgo.ProducerBatchMaxBytes(4096),
+		kgo.ConsumeTopics(endlessTopic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	const held, each = 3000, 1000 // records held in all, and seemingly in each partition
+	next := distinct()
+	for range held {
+		key, value := next()
+		client.Produce(t.Context(), &kgo.Record{Key: key, Value: value}, nil)
+	}
+	if err := client.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e.stretch(each * partitions)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var offsets [partitions]int64
+	keys := map[string]int{}
+	for n := 0; n < each*partitions; {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			t.Fatalf("after %d records: %v", n, err)
+		}
+		for it := fetches.RecordIter(); !it.Done(); n++ {
+			r := it.Next()
+			if r.Offset != offsets[r.Partition] {
+				t.Fatalf("partition %d: got offset %d, want %d", r.Partition, r.Offset, offsets[r.Partition])
+			}
+			offsets[r.Partition]++
+			keys[string(r.Key)]++
+		}
+	}
+	// The last batch of a partition may reach beyond its end.
+	for id, got := range offsets {
+		if got < each {
+			t.Errorf("partition %d: got %d records, want %d", id, got, each)
+		}
+	}
+	if len(keys) != held {
+		t.Errorf("got %d keys, want the %d that it holds", len(keys), held)
+	}
+}

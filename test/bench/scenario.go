@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// finding is one figure of a scenario beside what it is to be.
+type finding struct {
+	What string `json:"what"`
+	Got  string `json:"got"`
+	Goal string `json:"goal,omitempty"` // "" for a figure that has none
+	Met  bool   `json:"met"`
+}
+
+// check is a finding with a goal.
+func check(met bool, what, goal, got string, args ...any) finding {
+	return finding{What: what, Got: fmt.Sprintf(got, args...), Goal: goal, Met: met}
+}
+
+// note is a finding without.
+func note(what, got string, args ...any) finding {
+	return finding{What: what, Got: fmt.Sprintf(got, args...), Met: true}
+}
+
+// scenario is something that is not a job done twice.
+type scenario struct {
+	name  string
+	quick bool // short enough for every change
+	run   func(ctx context.Context, f *field, quick bool) ([]finding, error)
+}
+
+// scenarios are those that are always measured; growth, comparison and soak are
+// asked for.
+func scenarios() []scenario {
+	return []scenario{
+		{"hot keys", true, hotKeys},
+		{"latency", true, latency},
+		{"slow-down", false, slowDown},
+	}
+}
+
+// hotKeys sends 90 % of the events to 1 % of the keys of a service that takes 20
+// ms: what waits for its turn is merged, and every key ends in its last state.
+func hotKeys(ctx context.Context, f *field, quick bool) (_ []finding, err error) {
+	events, keys := 200_000, 10_000
+	if quick {
+		events = 50_000
+	}
+	const topic = "bench-hot-keys"
+	last := map[string]int64{}
+	next, i := hot(keys), int64(-1)
+	err = f.fill(ctx, topic, events, func() ([]byte, []byte) {
+		key, value := next()
+		i++
+		last[string(key)] = i
+		return key, value
+	})
+	if err != nil {
+		return nil, err
+	}
+	var got *rows
+	var calls int64
+	var took time.Duration
+	err = f.play(ctx, topic, serviceSettings{20 * time.Millisecond, true}, sinkFile{start: 256, highest: 256}, func(service, _ *child, done commits) error {
+		began := time.Now()
+		if _, err := done.reach(ctx, int64(events)); err != nil {
+			return err
+		}
+		took = time.Since(began)
+		all, err := awaitCalls(ctx, service.address, 0)
+		if err != nil {
+			return err
+		}
+		calls = all.Calls
+		got, err = rowsOf(ctx, service.address)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	wrong := 0
+	for key, number := range last {
+		if got.Points[key] != number {
+			wrong++
+		}
+	}
+	share := float64(calls) / float64(events)
+	return []finding{
+		check(share <= 0.2, "calls for an event", "≤ 0.2", "%.3f", share),
+		check(wrong == 0 && len(got.Points) == len(last), "keys in a wrong final state", "0", "%d of %d", wrong, len(last)),
+		check(got.Backwards == 0, "writes that came after a newer one of their key", "0", "%d", got.Backwards),
+		note("events a second", "%.0f", float64(events)/took.Seconds()),
+	}, nil
+}
+
+// latency produces 500 events a second to a service that takes 5 ms, and asks how
+// long each took from Produce to the service's answer, which confirms it.
+func latency(ctx context.Context, f *field, quick bool) (_ []finding, err error) {
+	const perSecond, topic = 500, "bench-latency"
+	seconds := 30
+	if quick {
+		seconds = 5
+	}
+	if err := f.fill(ctx, topic, 0, nil); err != nil {
+		return nil, err
+	}
+	events := perSecond * seconds
+	sent := make([]time.Time, events)
+	var got *rows
+	err = f.play(ctx, topic, serviceSettings{5 * time.Millisecond, true}, sinkFile{start: 16, highest: 256}, func(service, _ *child, done commits) error {
+		// The first tenth is not counted: it waits for the group to form.
+		if err := f.paced(ctx, topic, perSecond, sent, 0, events/10); err != nil {
+			return err
+		}
+		if _, err := done.reach(ctx, int64(events/10)); err != nil {
+			return err
+		}
+		if err := f.paced(ctx, topic, perSecond, sent, events/10, events); err != nil {
+			return err
+		}
+		if _, err := done.reach(ctx, int64(events)); err != nil {
+			return err
+		}
+		got, err = rowsOf(ctx, service.address)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var took []time.Duration
+	for i := events / 10; i < events; i++ {
+		if i < len(got.Answers) && got.Answers[i] > 0 {
+			took = append(took, time.Unix(0, got.Answers[i]).Sub(sent[i]))
+		}
+	}
+	if want := events - events/10; len(took) < want {
+		return nil, fmt.Errorf("only %d of %d events were answered", len(took), want)
+	}
+	slices.Sort(took)
+	at := func(share float64) time.Duration { return took[int(share*float64(len(took)-1))] }
+	return []finding{
+		note("p50 from produce to confirmed", "%.1f ms", ms(at(0.5))),
+		check(at(0.99) <= 15*time.Millisecond, "p99 from produce to confirmed", "≤ 15 ms", "%.1f ms", ms(at(0.99))),
+		note("longest", "%.1f ms", ms(took[len(took)-1])),
+	}, nil
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+
+// play runs a service and a sink of the immediate lane on the topic while do
+// lasts.
+func (f *field) play(ctx context.Context, topic string, s serviceSettings, file sinkFile, do func(service, sink *child, done commits) error) (err error) {
+	service, err := start(ctx, "service", s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, service.stop()) }()
+	file.topic, file.service, file.mapping = topic, service.address, immediateMapping
+	sink, group, err := f.startSink(ctx, file, schemas.Immediate)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sink.stop()) }()
+	return do(service, sink, commits{f.admin, group + "-" + schemas.Immediate.String(), topic})
+}
