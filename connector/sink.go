@@ -26,6 +26,7 @@ import (
 type Options struct {
 	Lanes   []schemas.Lane // none: both
 	Log     *slog.Logger
+	Levels  admin.Levels // of Log, for whoever operates the sink; nil: it stays as it is
 	Version string
 	Rand    *rand.Rand // chance for jitter; nil: seeded from the system
 	// CommitEvery is how often offsets are committed; 0: once a second.
@@ -162,6 +163,9 @@ func (s *Sink) openAdmin() (err error) {
 		text, err := secret()
 		return text.Reveal(), err
 	}, s.hint, admin.Members{Address: webhook.Members, Log: s.log})}
+	if s.opts.Levels != nil {
+		parts = append(parts, admin.LogLevel(s.opts.Levels, s.log))
+	}
 	if s.cfg.Admin.PProf {
 		parts = append(parts, admin.Profiles())
 	}

@@ -66,12 +66,13 @@ func (f *listFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	log, err := (&logFlags{level: "warn", format: "text"}).logger(cmd.ErrOrStderr())
+	log, err := (&logFlags{level: "warn"}).open(cmd.ErrOrStderr(), cfg.Log)
 	if err != nil {
 		return err
 	}
+	defer log.Close()
 	list := &letterList{to: cmd.OutOrStdout(), json: f.output == "json", limit: f.limit, values: f.values}
-	foreign, err := connector.DeadLetters(cmd.Context(), cfg, log, func(l *deadletter.Received, state connector.LetterState) error {
+	foreign, err := connector.DeadLetters(cmd.Context(), cfg, log.Logger, func(l *deadletter.Received, state connector.LetterState) error {
 		if state == connector.LetterDone && !f.all || !match.Match(l) {
 			return nil
 		}
