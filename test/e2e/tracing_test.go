@@ -87,21 +87,16 @@ func attribute(s *spans.Span, name string) string {
 // to a trace.
 func (w *world) listenIn() (calls func(trace string) int) {
 	w.t.Helper()
-	service, err := url.Parse(w.url)
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	var mu sync.Mutex
 	var heard []string
-	pass := httputil.NewSingleHostReverseProxy(service)
-	between := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		heard = append(heard, r.Header.Get("traceparent"))
-		mu.Unlock()
-		pass.ServeHTTP(rw, r)
-	}))
-	w.t.Cleanup(between.Close)
-	w.url = between.URL
+	w.between(func(service http.Handler) http.HandlerFunc {
+		return func(rw http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			heard = append(heard, r.Header.Get("traceparent"))
+			mu.Unlock()
+			service.ServeHTTP(rw, r)
+		}
+	})
 	return func(trace string) (n int) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -112,6 +107,18 @@ func (w *world) listenIn() (calls func(trace string) int) {
 		}
 		return n
 	}
+}
+
+// between has the sink call what is put around the service.
+func (w *world) between(around func(service http.Handler) http.HandlerFunc) {
+	w.t.Helper()
+	service, err := url.Parse(w.url)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	server := httptest.NewServer(around(httputil.NewSingleHostReverseProxy(service)))
+	w.t.Cleanup(server.Close)
+	w.url = server.URL
 }
 
 const producerTrace, producerSpan = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
