@@ -31,11 +31,11 @@ func (quiet) Unready() []string { return nil }
 func (quiet) Status() any { return "status" }
 
 // whole is everything the server may have, as it serves it.
-func whole(a Access, d Desk, hint func(string)) http.Handler {
+func whole(a Access, d *oneImport, hint func(string)) http.Handler {
 	if d == nil {
 		d = new(oneImport)
 	}
-	mux := routes(quiet{}, prometheus.NewRegistry(), Imports(d), Profiles(), LogLevel(&oneLevel{"info"}, slog.New(slog.DiscardHandler)),
+	mux := routes(quiet{}, prometheus.NewRegistry(), Imports(d), Profiles(), LogLevel(d, slog.New(slog.DiscardHandler)),
 		Executions("X-Secret", func() (string, error) { return "s3cret", nil }, hint, Members{}))
 	return asIs(a.guard(bodiless(mux)))
 }
