@@ -89,8 +89,11 @@ func TestEveryEndpointRefusesWhatItDocuments(t *testing.T) {
 		question string
 		want     int
 	}{
-		{"GET /nowhere", 404}, {"GET /page/admin.go", 404}, {"GET /imports/nobody", 404},
-		{"POST /imports/nobody/release", 404}, {"POST /imports/nobody/slots", 404},
+		{"GET /nowhere", 404},
+		{"GET /page/admin.go", 404},
+		{"GET /imports/nobody", 404},
+		{"POST /imports/nobody/release", 404},
+		{"POST /imports/nobody/slots", 404},
 	} {
 		if got := (endpoint{question: unknown.question}).ask(t, "", bearer, "X-Feedsink: imports"); got.Code != unknown.want {
 			t.Errorf("%s: got %d, want %d", unknown.question, got.Code, unknown.want)
