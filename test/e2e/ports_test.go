@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && !image
 
 package e2e_test
 

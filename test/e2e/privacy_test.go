@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -48,6 +50,18 @@ func talkative(service http.Handler) http.HandlerFunc {
 			_, _ = fmt.Fprintf(w, " refused: %s %s", r.URL, sent)
 		}
 	}
+}
+
+// between has the sink call what is put around the service.
+func (w *world) between(around func(service http.Handler) http.HandlerFunc) {
+	w.t.Helper()
+	service, err := url.Parse(w.url)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	server := httptest.NewServer(around(httputil.NewSingleHostReverseProxy(service)))
+	w.t.Cleanup(server.Close)
+	w.url = server.URL
 }
 
 // leaky are records that go wrong in every way, with marks in all of them.

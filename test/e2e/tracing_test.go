@@ -1,3 +1,5 @@
+//go:build !image
+
 package e2e_test
 
 import (
@@ -7,8 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -107,18 +107,6 @@ func (w *world) listenIn() (calls func(trace string) int) {
 		}
 		return n
 	}
-}
-
-// between has the sink call what is put around the service.
-func (w *world) between(around func(service http.Handler) http.HandlerFunc) {
-	w.t.Helper()
-	service, err := url.Parse(w.url)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	server := httptest.NewServer(around(httputil.NewSingleHostReverseProxy(service)))
-	w.t.Cleanup(server.Close)
-	w.url = server.URL
 }
 
 const producerTrace, producerSpan = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
