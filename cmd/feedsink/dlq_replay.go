@@ -42,11 +42,7 @@ func newDLQReplay() *cobra.Command {
 			if o.MaxAttempts < 1 || o.GiveUp <= 0 {
 				return &usageError{errors.New("--max-attempts and --give-up: must be above 0")}
 			}
-			cfg, err := loadConfig(file)
-			if err != nil {
-				return err
-			}
-			log, err := logs.open(cmd.ErrOrStderr(), cfg.Log)
+			cfg, log, err := logs.with(file, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}

@@ -25,11 +25,7 @@ func newRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg, err := loadConfig(file)
-			if err != nil {
-				return err
-			}
-			log, err := flags.open(os.Stderr, cfg.Log)
+			cfg, log, err := flags.with(file, os.Stderr)
 			if err != nil {
 				return err
 			}
@@ -87,4 +83,14 @@ func (l *logFlags) open(to io.Writer, cfg config.Log) (*logs.Log, error) {
 		return nil, &usageError{fmt.Errorf("--log-%w", err)}
 	}
 	return log, nil
+}
+
+// with reads the configuration and opens the log that it asks for.
+func (l *logFlags) with(file string, to io.Writer) (*config.Config, *logs.Log, error) {
+	cfg, err := loadConfig(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := l.open(to, cfg.Log)
+	return cfg, log, err
 }

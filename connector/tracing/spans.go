@@ -134,9 +134,9 @@ type transport struct{ http.RoundTripper }
 
 // RoundTrip adds the headers to a copy: the request's own are shared.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if trace.SpanContextFromContext(r.Context()).IsValid() {
-		r = r.Clone(r.Context())
-		w3c.Inject(r.Context(), propagation.HeaderCarrier(r.Header))
+	if ctx := r.Context(); trace.SpanContextFromContext(ctx).IsValid() {
+		r = r.Clone(ctx)
+		w3c.Inject(ctx, propagation.HeaderCarrier(r.Header))
 	}
 	return t.RoundTripper.RoundTrip(r)
 }
