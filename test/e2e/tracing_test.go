@@ -121,7 +121,7 @@ func TestTraceLeadsFromTheProducerToTheCallAndTheImport(t *testing.T) {
 	w := newWorld(t, nil)
 	to, address := newReceiver(t)
 	passedOn := w.listenIn()
-	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Count: 1, Answer: sandbox.Status(503)})
+	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4, Key: "secret-key"}, Count: 1, Answer: sandbox.Status(503)})
 	sink := w.start(head + deadLetters + mappings + "tracing: {endpoint: \"" + address + "\", sampleRatio: 0}\n")
 	w.produce(traced(order("secret-key", "PAID", 1)), order("o2", "PAID", 2), traced(customer("C1", "basic", 1)), customer("C2", "basic", 2))
 	w.settled()
