@@ -14,7 +14,7 @@ RUN go mod download
 COPY . .
 ARG VERSION=dev
 ARG COMMIT=unknown
-# timetzdata: the day's slots follow imports.timezone, and there is no zone
+# The flags are those of make build, and give the same binary. timetzdata: the day's slots follow imports.timezone, and there is no zone
 # file to read in an image without a system.
 RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags timetzdata \
     -ldflags "-s -w -X main.version=${VERSION} -X main.commit=${COMMIT}" \

@@ -17,13 +17,21 @@ GOLANGCI_LINT := .bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 KAFKA_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build kafka$$' . | xargs -n1 dirname | sort -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race check lint fmt tidy generated fuzz vuln contract manifests test-deploy test-image test-container test-kafka test-debezium test-faults test-memory test-page bench soak image clean
+.PHONY: help build reproducible sbom test race check lint fmt tidy generated fuzz vuln contract manifests test-deploy test-image test-container test-kafka test-debezium test-faults test-memory test-page bench soak image clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# As the Dockerfile builds it: nothing of the machine or the moment gets into it.
 build: ## the binary, as dist/feedsink
-	CGO_ENABLED=0 go build -trimpath -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o dist/feedsink ./cmd/feedsink
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags timetzdata \
+		-ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o dist/feedsink ./cmd/feedsink
+
+reproducible: ## is the binary the same wherever it is built?
+	.ci/reproducible
+
+sbom: build ## the binary's bill of materials, as dist/feedsink.cdx.json
+	cd test/deploy && go run ./sbom ../../dist/feedsink $(VERSION) >../../dist/feedsink.cdx.json
 
 test: ## every test that needs nothing but Go
 	go test ./...

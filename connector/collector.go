@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -14,7 +15,7 @@ import (
 type collector struct{ sink *Sink }
 
 var (
-	descUnconfirmed = describe("feedsink_unconfirmed_records", "Kafka records that are not confirmed, by what they wait for: calling, buffered (in an open file), importing.", "topic", "partition", "state")
+	descUnconfirmed = describe("feedsink_unconfirmed_records", "Kafka records that are not confirmed, by what they wait for: calling, buffered (in an open file), importing, or waiting for a slot (their file is complete and the day's imports are used up or spread).", "topic", "partition", "state")
 	descLag         = describe("feedsink_lag_records", "Offsets between the committed one and the end of the partition, as the brokers were asked at most some 15 seconds ago.", "lane", "topic", "partition")
 	descCommitted   = describe("feedsink_committed_offset", "Offset that the lane has committed for the partition; none before the first commit.", "lane", "topic", "partition")
 	descInFlight    = describe("feedsink_calls_in_flight", "Calls of the immediate lane under way.")
@@ -47,9 +48,10 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	gauge := gauges(func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	})
+	waits := c.sink.waitingForSlots()
 	for _, l := range c.sink.lanes {
 		for _, p := range l.source.Partitions() {
-			partitionState(gauge, l.which, p)
+			partitionState(gauge, l.which, p, waits[p.Topic])
 		}
 	}
 	if calls := c.sink.calls; calls != nil {
@@ -65,11 +67,19 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	c.fileState(gauge)
 }
 
-func partitionState(gauge gauges, lane schemas.Lane, p *source.Partition) {
+func partitionState(gauge gauges, lane schemas.Lane, p *source.Partition, waits slotWait) {
 	u, id := p.Unconfirmed(), strconv.Itoa(int(p.ID))
 	if lane == schemas.Batch {
+		waiting := int64(0)
+		if waits.open {
+			u.Buffered, waiting = 0, u.Buffered
+		}
+		if waits.sent {
+			u.Importing, waiting = 0, waiting+u.Importing
+		}
 		gauge(descUnconfirmed, float64(u.Buffered), p.Topic, id, "buffered")
 		gauge(descUnconfirmed, float64(u.Importing), p.Topic, id, "importing")
+		gauge(descUnconfirmed, float64(waiting), p.Topic, id, string(batcher.Waiting))
 	} else {
 		gauge(descUnconfirmed, float64(u.Pending), p.Topic, id, "calling")
 	}

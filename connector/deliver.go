@@ -104,6 +104,7 @@ func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects 
 		if err != nil {
 			return f.noRoom(w.Mapping.Name, r, err)
 		}
+		f.lane.tracing.appended(w.Mapping.Name, p, r.Offset, f.lane.trace)
 		rows++
 	}
 	if len(rejects) > 0 {

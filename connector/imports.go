@@ -17,6 +17,7 @@ type importer struct {
 	client *feed.Client
 	zones  map[string]*time.Location // by ETL: the calendar its table's slots follow
 	leased func() bool               // whether the table can be nobody else's by now
+	spans  lineage
 }
 
 // errNotLeased stops a trigger whose intent was committed, but so long ago that
@@ -38,7 +39,9 @@ func (i importer) Trigger(ctx context.Context, etl, name string, open func() (io
 		return "", errNotLeased
 	}
 	file := feed.File{Name: name, ContentType: contentType(name), Open: open}
+	ctx, call := i.spans.trigger(ctx, name)
 	execution, err := i.client.Trigger(ctx, etl, file, i.zones[etl])
+	call.End(err, statusOf(err))
 	return execution.ID, err
 }
 
@@ -91,6 +94,8 @@ func (l ledger) Commit(ctx context.Context, imp batcher.Import, claims []batcher
 		for _, load := range imp.Loads() {
 			l.pacing.answered(load.Mapping)
 		}
+	default:
+		l.lane.tracing.intended(imp, own(claims))
 	}
 	return l.lane.source.RecordImport(ctx, entry(imp, state), l.homes(imp), own(claims))
 }

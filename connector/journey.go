@@ -9,6 +9,7 @@ import (
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/immediate"
 	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -23,6 +24,7 @@ type journey struct {
 	lane      *lane
 	left      atomic.Int32 // parts that have not ended
 	dead      atomic.Bool  // some part ended as a dead letter
+	trace     *tracing.Record
 }
 
 // part is the record's way through one mapping.
@@ -35,7 +37,8 @@ type part struct {
 
 // begin makes the record pending, to be ended by that many parts.
 func (l *lane) begin(p *source.Partition, r *source.Record, parts int) *journey {
-	j := &journey{partition: p, record: r, lane: l}
+	j := &journey{partition: p, record: r, lane: l, trace: l.trace}
+	l.trace = nil // its end is the journey's
 	j.left.Store(int32(parts))
 	p.Track(&j.entry, r.Offset)
 	return j
@@ -60,6 +63,7 @@ func (j *journey) end() {
 	case j.dead.Load():
 		outcome = outcomeDeadLetter
 	}
+	j.trace.End(outcome)
 	j.lane.metrics.often.records.of(recordsKey{j.record.Topic, outcome}).Inc()
 }
 

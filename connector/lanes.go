@@ -50,6 +50,7 @@ func (s *Sink) openLanes() error {
 		l := &lane{
 			which: which, router: s.router, formats: newFormats(s.router, s.writers), post: s.post,
 			metrics: s.metrics, lately: s.lately, log: s.log.With("lane", which.String()),
+			tracing: s.lineage(which),
 		}
 		cfg := source.Config{
 			Connection:     connection(s.cfg.Kafka),
@@ -68,7 +69,7 @@ func (s *Sink) openLanes() error {
 		if which == schemas.Immediate {
 			pace := pace(s.cfg)
 			pace.MayCall, pace.Share = l.leased, l.share(rateOf(which, s.router.Mappings()))
-			s.calls = immediate.New(pace, calls{s.client}, observer{s}, s.chance())
+			s.calls = immediate.New(pace, s.caller(), observer{s}, s.chance())
 			l.delivery = &calling{lane: l, calls: s.calls}
 		} else {
 			groups := tableGroups(s.router.Mappings())
@@ -125,7 +126,7 @@ func (s *Sink) openFiles(l *lane) error {
 	if len(s.peer.topics) > 0 {
 		pace := pace(s.cfg)
 		pace.MayCall, pace.Share = l.leased, l.share(rateOf(schemas.Batch, s.router.Mappings()))
-		s.settler = immediate.New(pace, calls{s.client}, observer{s}, s.chance())
+		s.settler = immediate.New(pace, s.caller(), observer{s}, s.chance())
 		s.peer.calls = s.settler
 	}
 	var mappings []batcher.Mapping
@@ -158,7 +159,7 @@ func (s *Sink) openFiles(l *lane) error {
 		Peer:     s.peer,
 		Records:  records{l, s.writers},
 		Log:      s.log,
-	}, mappings, importer{s.client, zones, l.leased}, ledger{l, s.pacing}, observer{s}, s.chance())
+	}, mappings, importer{s.client, zones, l.leased, l.tracing}, ledger{l, s.pacing}, observer{s}, s.chance())
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
@@ -226,6 +227,7 @@ func (o observer) BreakerTurned(to immediate.BreakerState, cause error) {
 }
 
 func (o observer) ImportEnded(imp batcher.Import, r batcher.Results, took time.Duration) {
+	o.s.imports.ended(imp, r)
 	for _, load := range imp.Loads() {
 		if imp.Members == nil { // of a bundle the counters are of all together
 			load.InError = r.InError

@@ -40,7 +40,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		records: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "feedsink_records_total",
-			Help: "Kafka records by how they ended: confirmed, dead_letter, other_lane (confirmed at once, the other lane sees to it), done_before (confirmed before a restart), ignored (ended after its partition had moved on).",
+			Help: "Kafka records by how they ended: confirmed, dead_letter, other_lane (confirmed at once, the other lane sees to it), done_before (confirmed before a restart), no_change (it says that no row has changed), ignored (ended after its partition had moved on).",
 		}, []string{"topic", "outcome"}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "feedsink_writes_total",

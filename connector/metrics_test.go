@@ -1,7 +1,9 @@
 package connector
 
 import (
+	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -69,6 +71,7 @@ func TestMetricsAreTheContract(t *testing.T) {
 			t.Errorf("%s: is no metric that was promised", name)
 		}
 	}
+	documented(t, families)
 	for what, want := range map[string]float64{
 		"feedsink_records_total confirmed crm":                       2,
 		"feedsink_records_total other_lane crm":                      2,
@@ -85,6 +88,40 @@ func TestMetricsAreTheContract(t *testing.T) {
 	} {
 		if got := values[what]; got != want {
 			t.Errorf("%s: got %v, want %v", what, got, want)
+		}
+	}
+}
+
+// documented compares what a run shows with the page that lists it.
+func documented(t *testing.T, families []*dto.MetricFamily) {
+	t.Helper()
+	page, err := os.ReadFile("../deploy/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for line := range strings.Lines(string(page)) {
+		if name, ok := strings.CutPrefix(line, "| `feedsink_"); ok {
+			name, _, _ = strings.Cut(name, "`")
+			listed["feedsink_"+name] = true
+		}
+	}
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "feedsink_kafka_") || !strings.HasPrefix(f.GetName(), "feedsink_") {
+			continue
+		}
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
+		}
+		want := fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.GetName(), strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), f.GetHelp())
+		if !strings.Contains(string(page), want) {
+			t.Errorf("deploy/metrics.md: want the line\n%s", want)
+		}
+	}
+	for name := range contract {
+		if !listed[name] {
+			t.Errorf("%s: is not listed in deploy/metrics.md", name)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/router"
 )
 
 // pacing holds imports back until their table has a slot for them. The slots
@@ -83,4 +84,39 @@ func (p *pacing) remaining(mapping string) (n int, ok bool) {
 	t := p.tables[mapping]
 	used, ok := p.source.Slots(t.home, t.table)
 	return t.Remaining(time.Now(), used), ok
+}
+
+// slotWait says which records of a topic wait for nothing but a slot of the day.
+type slotWait struct {
+	open bool // those in the open file, which is complete
+	sent bool // those in a file on its way, which is to be sent again
+}
+
+// waitingForSlots is, by topic, what waits for a slot. A topic of several mappings
+// waits as soon as the file of one of them does: so do its records.
+func (s *Sink) waitingForSlots() map[string]slotWait {
+	waits := map[string]slotWait{}
+	if s.files == nil {
+		return waits
+	}
+	rolls := map[string]*router.Compiled{}
+	for _, m := range s.router.Mappings() {
+		rolls[m.Name] = m
+	}
+	for _, st := range s.files.Status() {
+		m := rolls[st.Mapping]
+		w := slotWait{
+			open: st.Import == nil && st.Halted == "" && complete(st, m.Config.Imports.Roll) && s.pacing.Wait(st.Mapping, false) > 0,
+			sent: st.Import != nil && st.Import.Step == batcher.Waiting,
+		}
+		for _, topic := range m.Config.Topics {
+			waits[topic] = slotWait{open: waits[topic].open || w.open, sent: waits[topic].sent || w.sent}
+		}
+	}
+	return waits
+}
+
+// complete reports whether the mapping's open file would be sent, had it a slot.
+func complete(st batcher.MappingStatus, roll router.Roll) bool {
+	return st.Rows > 0 && (st.Rows >= roll.Rows || st.Bytes >= int64(roll.Bytes) || st.Age >= roll.Age)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -24,6 +25,10 @@ type lane struct {
 	lately   *lately
 	log      *slog.Logger
 	letters  outbox
+
+	tracing lineage
+	// trace is of the record at hand, until its journey takes it over.
+	trace *tracing.Record
 
 	// Reused from record to record.
 	decoded router.Record
@@ -99,13 +104,16 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 		l.count(r, outcomeDone)
 		return true
 	}
+	begun := l.tracing.tracer.Begin()
 	decoded, err := l.decode(r)
 	if errors.Is(err, schemas.ErrSchemaAway) {
 		return false
 	}
 	if err != nil {
 		if !done {
+			l.trace = l.tracing.record(begun, r)
 			l.undecodable(p, r, err)
+			l.untraced("other_lane")
 		}
 		return true
 	}
@@ -130,7 +138,16 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 		l.count(r, outcomeOtherLane) // confirmed at once: the other lane sees to it
 		return true
 	}
-	return l.delivery.deliver(p, r, writes, rejects) == nil
+	l.trace = l.tracing.record(begun, r)
+	taken := l.delivery.deliver(p, r, writes, rejects) == nil
+	l.untraced("in a file")
+	return taken
+}
+
+// untraced ends the span of a record that has no journey of its own.
+func (l *lane) untraced(outcome string) {
+	l.trace.End(outcome)
+	l.trace = nil
 }
 
 // mine sorts what was routed to this lane into writes and rejects.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +19,7 @@ import (
 	"github.com/feedsink/feedsink/connector/feed"
 	"github.com/feedsink/feedsink/connector/immediate"
 	"github.com/feedsink/feedsink/connector/retry"
+	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -26,6 +28,7 @@ import (
 type Options struct {
 	Lanes   []schemas.Lane // none: both
 	Log     *slog.Logger
+	Levels  admin.Levels // of Log, for whoever operates the sink; nil: it stays as it is
 	Version string
 	Rand    *rand.Rand // chance for jitter; nil: seeded from the system
 	// CommitEvery is how often offsets are committed; 0: once a second.
@@ -54,6 +57,8 @@ type Sink struct {
 	registry *prometheus.Registry
 	metrics  *metrics
 	lately   *lately
+	tracer   *tracing.Tracer // nil: tracing is off
+	imports  *importSpans    // nil: likewise
 
 	router  *router.Router
 	writers *schemas.Registry // nil: no format needs one
@@ -97,7 +102,7 @@ func New(cfg *config.Config, opts Options) (_ *Sink, err error) {
 	if s.router, problems = router.Compile(cfg.Mappings); len(problems) > 0 {
 		return nil, fmt.Errorf("%s: %s", problems[0].Path, problems[0].Message)
 	}
-	for _, step := range []func() error{s.openClient, s.openPost, s.openRegistry, s.openLanes, s.openAdmin} {
+	for _, step := range []func() error{s.openTracing, s.openClient, s.openPost, s.openRegistry, s.openLanes, s.openAdmin} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -108,7 +113,7 @@ func New(cfg *config.Config, opts Options) (_ *Sink, err error) {
 }
 
 func (s *Sink) openClient() (err error) {
-	if s.client, err = NewClient(s.cfg.Service); err != nil {
+	if s.client, err = newClient(s.cfg.Service, s.tracer.Transport); err != nil {
 		return err
 	}
 	s.onClose("service connections", s.client.Close)
@@ -117,7 +122,9 @@ func (s *Sink) openClient() (err error) {
 
 // NewClient is a client of the configured service. Whoever asked for it closes
 // it.
-func NewClient(cfg config.Service) (*feed.Client, error) {
+func NewClient(cfg config.Service) (*feed.Client, error) { return newClient(cfg, nil) }
+
+func newClient(cfg config.Service, wrap func(http.RoundTripper) http.RoundTripper) (*feed.Client, error) {
 	key := cfg.Key()
 	client, err := feed.New(feed.Config{
 		BaseURL: cfg.BaseURL,
@@ -129,6 +136,7 @@ func NewClient(cfg config.Service) (*feed.Client, error) {
 		},
 		Timeout:     cfg.Timeout,
 		Concurrency: cfg.Concurrency.Max,
+		Wrap:        wrap,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("service: %w", err)
@@ -162,6 +170,9 @@ func (s *Sink) openAdmin() (err error) {
 		text, err := secret()
 		return text.Reveal(), err
 	}, s.hint, admin.Members{Address: webhook.Members, Log: s.log})}
+	if s.opts.Levels != nil {
+		parts = append(parts, admin.LogLevel(s.opts.Levels, s.log))
+	}
 	if s.cfg.Admin.PProf {
 		parts = append(parts, admin.Profiles())
 	}

@@ -21,8 +21,8 @@ func newDLQList() *cobra.Command {
 		Use:   "list -c FILE",
 		Short: "List dead letters with their reasons, or count them",
 		Long: "list reads the dead-letter topic up to its end and shows where each letter's record came from and why it\n" +
-			"could not be processed; keys and values, which are customers' data, only with --show-value. Letters that\n" +
-			"were replayed are left out unless --all is given. It changes nothing.",
+			"could not be processed. What may be customers' data, keys, values and the service's own words about them, it\n" +
+			"shows with --show-value only. Letters that were replayed are left out unless --all is given. It changes nothing.",
 		Example: "  feedsink dlq list -c feedsink.yaml --by mapping,reason\n" +
 			"  feedsink dlq list -c feedsink.yaml --reason conflict --since 24h --show-value",
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -34,7 +34,7 @@ func newDLQList() *cobra.Command {
 	flags.StringSliceVar(&f.by, "by", nil, "count instead of listing, by one or more of: "+letterWords())
 	flags.IntVar(&f.limit, "limit", 100, "list so many letters at most; 0: all")
 	flags.BoolVar(&f.all, "all", false, "also letters that were replayed")
-	flags.BoolVar(&f.values, "show-value", false, "also keys and values: customers' data")
+	flags.BoolVar(&f.values, "show-value", false, "also keys, values and what the service said: customers' data")
 	return cmd
 }
 
@@ -66,16 +66,20 @@ func (f *listFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	log, err := (&logFlags{level: "warn", format: "text"}).logger(cmd.ErrOrStderr())
+	log, err := (&logFlags{level: "warn"}).open(cmd.ErrOrStderr(), cfg.Log)
 	if err != nil {
 		return err
 	}
+	defer log.Close()
 	list := &letterList{to: cmd.OutOrStdout(), json: f.output == "json", limit: f.limit, values: f.values}
-	foreign, err := connector.DeadLetters(cmd.Context(), cfg, log, func(l *deadletter.Received, state connector.LetterState) error {
+	foreign, err := connector.DeadLetters(cmd.Context(), cfg, log.Logger, func(l *deadletter.Received, state connector.LetterState) error {
 		if state == connector.LetterDone && !f.all || !match.Match(l) {
 			return nil
 		}
 		one := entryOf(l, state)
+		if !f.values {
+			one.Message = l.Plain()
+		}
 		if counts != nil {
 			counts.add(one)
 			return nil

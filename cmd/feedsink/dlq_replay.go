@@ -42,13 +42,12 @@ func newDLQReplay() *cobra.Command {
 			if o.MaxAttempts < 1 || o.GiveUp <= 0 {
 				return &usageError{errors.New("--max-attempts and --give-up: must be above 0")}
 			}
-			if o.Log, err = logs.logger(cmd.ErrOrStderr()); err != nil {
-				return err
-			}
-			cfg, err := loadConfig(file)
+			cfg, log, err := logs.with(file, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
+			defer log.Close()
+			o.Log = log.Logger
 			screen := newScreen(cmd.ErrOrStderr())
 			screen.last = time.Now() // what is over at once needs no progress
 			o.Progress = func(r replay.Report) { screen.line(progressText(r)) }

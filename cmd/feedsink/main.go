@@ -72,7 +72,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%s: %w (see %s --help)", cmd.CommandPath(), err, cmd.CommandPath())}
 	})
-	root.AddCommand(newCheck(), newDev(), newDLQ(), newETLs(), newImport(), newImports(), newInit(), newPlan(), newProfile(), newRecord(), newRun(), newVersion(), newWebhooks())
+	root.AddCommand(newCheck(), newDev(), newDLQ(), newETLs(), newImport(), newImports(), newInit(), newLogLevel(), newPlan(), newProfile(), newRecord(), newRun(), newVersion(), newWebhooks())
 	for _, sub := range root.Commands() {
 		wrapArgs(sub)
 	}

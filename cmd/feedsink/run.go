@@ -1,21 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/logs"
 	"github.com/feedsink/feedsink/schemas"
 )
 
 func newRun() *cobra.Command {
 	var file, lane string
-	var logs logFlags
+	var flags logFlags
 	cmd := &cobra.Command{
 		Use:   "run -c FILE",
 		Short: "Run the sink until it is told to stop (SIGTERM)",
@@ -24,15 +25,12 @@ func newRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			log, err := logs.logger(os.Stderr)
+			cfg, log, err := flags.with(file, os.Stderr)
 			if err != nil {
 				return err
 			}
-			cfg, err := loadConfig(file)
-			if err != nil {
-				return err
-			}
-			sink, err := connector.New(cfg, connector.Options{Lanes: lanes, Log: log, Version: version})
+			defer log.Close()
+			sink, err := connector.New(cfg, connector.Options{Lanes: lanes, Log: log.Logger, Levels: log, Version: version})
 			if err != nil {
 				return err
 			}
@@ -41,7 +39,7 @@ func newRun() *cobra.Command {
 	}
 	configFlag(cmd, &file)
 	cmd.Flags().StringVar(&lane, "lane", "all", "what to run: immediate, batch or all")
-	logs.register(cmd)
+	flags.register(cmd)
 	return cmd
 }
 
@@ -69,25 +67,30 @@ func parseLanes(word string) ([]schemas.Lane, error) {
 	return nil, &usageError{fmt.Errorf("--lane: must be immediate, batch or all, is %q", word)}
 }
 
-// logFlags choose how much is logged, and in which form.
+// logFlags choose how much is logged, and in which form, whatever the
+// configuration says.
 type logFlags struct{ level, format string }
 
 func (l *logFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&l.level, "log-level", "info", "debug, info, warn or error")
-	cmd.Flags().StringVar(&l.format, "log-format", "text", "text or json")
+	cmd.Flags().StringVar(&l.level, "log-level", "", "debug, info, warn or error (default: the configuration's)")
+	cmd.Flags().StringVar(&l.format, "log-format", "", "text or json (default: the configuration's)")
 }
 
-func (l *logFlags) logger(to io.Writer) (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(l.level)); err != nil {
-		return nil, &usageError{fmt.Errorf("--log-level: must be debug, info, warn or error, is %q", l.level)}
+// open returns the log for a command; it must be closed.
+func (l *logFlags) open(to io.Writer, cfg config.Log) (*logs.Log, error) {
+	log, err := logs.New(to, logs.Config{Level: cmp.Or(l.level, cfg.Level), Format: cmp.Or(l.format, cfg.Format)})
+	if err != nil {
+		return nil, &usageError{fmt.Errorf("--log-%w", err)}
 	}
-	opts := &slog.HandlerOptions{Level: level}
-	switch l.format {
-	case "text":
-		return slog.New(slog.NewTextHandler(to, opts)), nil
-	case "json":
-		return slog.New(slog.NewJSONHandler(to, opts)), nil
+	return log, nil
+}
+
+// with reads the configuration and opens the log that it asks for.
+func (l *logFlags) with(file string, to io.Writer) (*config.Config, *logs.Log, error) {
+	cfg, err := loadConfig(file)
+	if err != nil {
+		return nil, nil, err
 	}
-	return nil, &usageError{fmt.Errorf("--log-format: must be text or json, is %q", l.format)}
+	log, err := l.open(to, cfg.Log)
+	return cfg, log, err
 }

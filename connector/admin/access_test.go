@@ -31,11 +31,11 @@ func (quiet) Unready() []string { return nil }
 func (quiet) Status() any { return "status" }
 
 // whole is everything the server may have, as it serves it.
-func whole(a Access, d Desk, hint func(string)) http.Handler {
+func whole(a Access, d *oneImport, hint func(string)) http.Handler {
 	if d == nil {
 		d = new(oneImport)
 	}
-	mux := routes(quiet{}, prometheus.NewRegistry(), Imports(d), Profiles(),
+	mux := routes(quiet{}, prometheus.NewRegistry(), Imports(d), Profiles(), LogLevel(d, slog.New(slog.DiscardHandler)),
 		Executions("X-Secret", func() (string, error) { return "s3cret", nil }, hint, Members{}))
 	return asIs(a.guard(bodiless(mux)))
 }
@@ -43,8 +43,8 @@ func whole(a Access, d Desk, hint func(string)) http.Handler {
 func tokenIs(text string) func() (string, error) { return func() (string, error) { return text, nil } }
 
 func TestTokenIsAskedForWhereItProtects(t *testing.T) {
-	reads, changes := []string{"GET /", "GET /page/main.js", "GET /status", "GET /metrics", "GET /imports", "GET /imports/customers"}, []string{
-		"POST /imports/customers/release", "POST /imports/customers/slots", "GET /debug/pprof/cmdline", "POST /nowhere", "DELETE /status",
+	reads, changes := []string{"GET /", "GET /page/main.js", "GET /status", "GET /metrics", "GET /imports", "GET /imports/customers", "GET /log-level"}, []string{
+		"POST /imports/customers/release", "POST /imports/customers/slots", "POST /log-level/debug", "GET /debug/pprof/cmdline", "POST /nowhere", "DELETE /status",
 	}
 	always := []string{"GET /livez", "HEAD /readyz"}
 	for name, c := range map[string]struct {

@@ -92,13 +92,23 @@ func (c *Client) TakeSlot(ctx context.Context, mapping string, into any) error {
 	return c.ask(ctx, http.MethodPost, into, "imports", url.PathEscape(mapping), "slots")
 }
 
+// LogLevel reads the level of the process' log into a pointer to a LogLevelAnswer.
+func (c *Client) LogLevel(ctx context.Context, into any) error {
+	return c.ask(ctx, http.MethodGet, into, "log-level")
+}
+
+// SetLogLevel changes the level and reads it into a pointer to a LogLevelAnswer.
+func (c *Client) SetLogLevel(ctx context.Context, level string, into any) error {
+	return c.ask(ctx, http.MethodPost, into, "log-level", url.PathEscape(level))
+}
+
 func (c *Client) ask(ctx context.Context, method string, into any, path ...string) error {
 	req, err := http.NewRequestWithContext(ctx, method, c.base.JoinPath(path...).String(), nil)
 	if err != nil {
 		return err
 	}
 	if method != http.MethodGet {
-		req.Header.Set(changeHeader, changeValue)
+		req.Header.Set(changeHeader, path[0]) // as each of them wants it: imports, log-level
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)

@@ -22,6 +22,12 @@ func FuzzEndpoints(f *testing.F) {
 		"POST /webhooks/executions/../../imports/customers/release HTTP/1.1\r\nHost: h\r\nX-Feedsink: imports\r\n\r\n",
 		"POST /webhooks/executions HTTP/1.1\r\nHost: h\r\nX-Secret: s3\r\nContent-Length: 4\r\n\r\n{\"i\"",
 		"GET /debug/pprof/cmdline HTTP/1.0\r\nAuthorization: Basic eDp5\r\n\r\n",
+		"POST /log-level/debug HTTP/1.1\r\nHost: h\r\nX-Feedsink: log-level\r\n\r\n",
+		"POST /log-level/%2e%2e/debug HTTP/1.1\r\nHost: h\r\nX-Feedsink: log-level\r\nAuthorization: Bearer x\r\n\r\n",
+		"GET /log-level HTTP/1.1\r\nHost: h\r\n\r\n",
+		"POST /imports/customers/slots HTTP/1.1\r\nHost: h\r\nX-Feedsink: imports\r\n\r\n",
+		"POST /webhooks/executions HTTP/1.1\r\nHost: h\r\nContent-Encoding: gzip\r\nX-Secret: s3cret\r\nContent-Length: 2\r\n\r\n{}",
+		"POST /webhooks/executions HTTP/1.1\r\nHost: h\r\nX-Secret: s3cret\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{\"id\":\"7\"\r\n0\r\n\r\n",
 		"CONNECT h:80 HTTP/1.1\r\nHost: h\r\n\r\n",
 		"OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n",
 	} {
@@ -34,13 +40,13 @@ func FuzzEndpoints(f *testing.F) {
 		if err != nil || strings.HasPrefix(r.URL.Path, "/debug/pprof/") && strings.Contains(string(raw), token) {
 			return // no request, or one that may take half a minute
 		}
-		d, hinted := &oneImport{halted: true}, false
+		d, hinted := &oneImport{halted: true, oneLevel: oneLevel{"info"}}, false
 		h := whole(Access{Token: tokenIs(token), ProtectReads: protected}, d, func(string) { hinted = true })
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		sent := r.Header.Get("X-Secret")
-		if allowed := strings.Contains(string(raw), token); !allowed && (d.released > 0 || len(d.asked) > 0 && protected) {
-			t.Errorf("without the token: got %d releases, asked for %q", d.released, d.asked)
+		if allowed := strings.Contains(string(raw), token); !allowed && (d.released+d.taken > 0 || d.level != "info" || len(d.asked) > 0 && protected) {
+			t.Errorf("without the token: got %d releases, %d slots, level %s, asked for %q", d.released, d.taken, d.level, d.asked)
 		}
 		if hinted && sent != "s3cret" {
 			t.Errorf("a hint was taken with the secret %q", sent)

@@ -10,6 +10,8 @@ import (
 
 // oneImport is a desk with one mapping, customers, and a mapping that breaks.
 type oneImport struct {
+	oneLevel // of the log, beside it
+
 	asked    []string // mappings, as they came
 	released int
 	taken    int

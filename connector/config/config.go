@@ -16,6 +16,8 @@ type Config struct {
 	DLQ            DLQ              `yaml:"dlq"`
 	Spool          Spool            `yaml:"spool"`
 	Admin          Admin            `yaml:"admin"`
+	Log            Log              `yaml:"log"`
+	Tracing        Tracing          `yaml:"tracing"`
 	Mappings       []router.Mapping `yaml:"mappings"`
 }
 
@@ -136,6 +138,21 @@ type Webhook struct {
 	Members    string `yaml:"members"`    // host:port whose name resolves to every member; empty: the others are not told
 }
 
+// Log is how much the process says, and in which form.
+type Log struct {
+	Level  string `yaml:"level"`  // debug, info, warn or error; can be changed while the sink runs
+	Format string `yaml:"format"` // text or json
+}
+
+// Tracing is where spans go, by OTLP over HTTP. What is not said here the
+// environment may say (OTEL_EXPORTER_OTLP_ENDPOINT and its like).
+type Tracing struct {
+	Endpoint string `yaml:"endpoint"` // the collector's address; empty: no tracing, unless the environment names one
+	// SampleRatio is the share of records that begin a trace, 0 to 1. One whose
+	// producer traced it is traced whatever this says.
+	SampleRatio float64 `yaml:"sampleRatio"`
+}
+
 // defaults is the configuration of a file that says nothing.
 func defaults() Config {
 	return Config{
@@ -146,9 +163,11 @@ func defaults() Config {
 			Rate:        Rate{Per: time.Minute},
 			Breaker:     Breaker{Failures: 10, OpenFor: 15 * time.Second},
 		},
-		Retry: Retry{Initial: 200 * time.Millisecond, Max: 30 * time.Second},
-		Spool: Spool{Dir: "/var/lib/feedsink", MaxBytes: 20 << 30},
-		Admin: Admin{Listen: ":8080", Webhook: Webhook{Header: "X-Feedsink-Secret"}},
+		Retry:   Retry{Initial: 200 * time.Millisecond, Max: 30 * time.Second},
+		Spool:   Spool{Dir: "/var/lib/feedsink", MaxBytes: 20 << 30},
+		Admin:   Admin{Listen: ":8080", Webhook: Webhook{Header: "X-Feedsink-Secret"}},
+		Log:     Log{Level: "info", Format: "text"},
+		Tracing: Tracing{SampleRatio: 0.01},
 	}
 }
 

@@ -222,6 +222,8 @@ func parseScalar(text string, plain bool, into any) (message, hint string) {
 		return parseBytes(text, into)
 	case *bool:
 		return parseBool(text, plain, into)
+	case *float64:
+		return parseFraction(text, plain, into)
 	case *int:
 		return parseInt(text, plain, into)
 	case *int64:
@@ -275,6 +277,15 @@ func parseBool(text string, plain bool, into *bool) (message, hint string) {
 	default:
 		return rule, ""
 	}
+	return "", ""
+}
+
+func parseFraction(text string, plain bool, into *float64) (message, hint string) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !plain {
+		return "must be a number", "write it without quotes, such as 0.05"
+	}
+	*into = v
 	return "", ""
 }
 

@@ -69,7 +69,7 @@ var mistakes = map[string]struct{ file, want string }{
 	"not UTF-8":       {"kafka:\n  group: \xff\n", "2:10: : not UTF-8 text; save the file as UTF-8"},
 	"empty":           {"# nothing\n", "1:1: : the file is empty; start with kafka:, service: and mappings:"},
 	"two documents":   {base + "---\na: 1\n", "15:1: : a second YAML document; write one document per file, without ---"},
-	"a list":          {"- a\n", "1:1: : must be a block of keys, is a list; its keys are kafka, schemaRegistry, service, retry, dlq, spool, admin, mappings"},
+	"a list":          {"- a\n", "1:1: : must be a block of keys, is a list; its keys are kafka, schemaRegistry, service, retry, dlq, spool, admin, log, tracing, mappings"},
 	"key twice":       {base + "dlq: {topic: a}\ndlq: {topic: b}\n", "15:1: dlq: the key is given twice; remove one of them"},
 	"close key":       {spoiled("  entity", "  time_out: 3s\n  entity"), "6:3: service.time_out: unknown key; did you mean service.timeout?"},
 	"key of a parent": {base + "sessionTimeout: 9s\n", "14:1: sessionTimeout: unknown key; did you mean kafka.sessionTimeout?"},

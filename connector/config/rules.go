@@ -24,6 +24,7 @@ func (r *rules) all() {
 	r.retry(&r.cfg.Retry)
 	r.stores(r.cfg)
 	r.admin(&r.cfg.Admin)
+	r.observed(r.cfg)
 	r.mappings()
 	r.crossings()
 }

@@ -15,6 +15,7 @@ func TestEveryWordOfTheSchemaIsTaken(t *testing.T) {
   sasl: {mechanism: PLAIN, username: u, passwordFile: PASSWORD}
 schemaRegistry: {url: "http://localhost"}
 service: {baseURL: "http://localhost", authURL: "http://localhost", entity: acme, apiKey: key}
+log: {format: text, level: info}
 mappings:
   - name: customers
     topics: [crm.customers]
@@ -77,6 +78,11 @@ func withWord(t *testing.T, file, path, word string) string {
 	key := keys[len(keys)-1]
 	if key == "mode" {
 		key = keys[len(keys)-2] + `: {etl: "1", mode`
+	}
+	if path == "log.format" { // mappings have one of that name
+		key = "log: {format"
+	} else if key == "format" {
+		key = "    format"
 	}
 	at := regexp.MustCompile(regexp.QuoteMeta(key) + ": [^,}\n]*")
 	place := at.FindStringIndex(file)

@@ -11,8 +11,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,8 +35,8 @@ const (
 	Delivering   Stage = "TASK_PUT"
 )
 
-// Letter is the reason beside the record. Message names fields and rules,
-// never values. What does not apply is left zero and not written.
+// Letter is the reason beside the record. Message names fields and rules, never
+// values, unless the service's answer is part of it: see Plain. What does not apply is left zero and not written.
 type Letter struct {
 	Stage     Stage
 	Code      string // decode, value, no_id, conflict, not_found, rejected, import_row
@@ -45,6 +47,22 @@ type Letter struct {
 	Status    int // HTTP
 	Execution string
 	Attempts  int // replays after which the record was here again
+}
+
+// Plain is the message without the service's own words, which may quote values:
+// what is safe to show anywhere. It is empty if nothing else is known.
+func (l *Letter) Plain() string {
+	if l.Stage != Delivering {
+		return l.Message
+	}
+	answered := strconv.Itoa(l.Status) + " " + http.StatusText(l.Status)
+	if ours, _, found := strings.Cut(l.Message, answered); found && l.Status > 0 {
+		return ours + answered
+	}
+	if l.Execution != "" {
+		return "" // of a row in an error file
+	}
+	return l.Message
 }
 
 const attemptsHeader = "feedsink.replay.attempts"

@@ -113,3 +113,20 @@ func TestHeadersSayWhereItCameFromAndWhyItIsThere(t *testing.T) {
 		})
 	}
 }
+
+func TestPlainMessageLeavesTheServicesWordsOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		letter deadletter.Letter
+		want   string
+	}{
+		"ours":             {deadletter.Letter{Stage: deadletter.Transforming, Message: "attributes.seq: must be a number: 404 Not Found"}, "attributes.seq: must be a number: 404 Not Found"},
+		"a refusal":        {deadletter.Letter{Stage: deadletter.Delivering, Status: 409, Message: "upsert profile customers: 409 Conflict: C000123 and C000124"}, "upsert profile customers: 409 Conflict"},
+		"without a body":   {deadletter.Letter{Stage: deadletter.Delivering, Status: 404, Message: "update record orders: 404 Not Found"}, "update record orders: 404 Not Found"},
+		"a row":            {deadletter.Letter{Stage: deadletter.Delivering, Execution: "7", Message: "a@example.com is no address"}, ""},
+		"without a status": {deadletter.Letter{Stage: deadletter.Delivering, Message: "given up after 3 tries in 1m0s"}, "given up after 3 tries in 1m0s"},
+	} {
+		if got := c.letter.Plain(); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -29,6 +29,10 @@ type Config struct {
 	// connections are kept; 0 means 256. It is not enforced here.
 	Concurrency int
 
+	// Wrap puts something around the transport, which must leave requests and
+	// answers what they are; nil: nothing.
+	Wrap func(http.RoundTripper) http.RoundTripper
+
 	// Transport replaces the tuned one; nil is the tuned one.
 	Transport http.RoundTripper
 }
@@ -100,6 +104,9 @@ func New(cfg Config) (*Client, error) {
 	c.auth = address(auth, auth.EscapedPath()+"/auth/token")
 	if c.transport == nil {
 		c.transport = newTransport(cfg)
+	}
+	if cfg.Wrap != nil {
+		c.transport = cfg.Wrap(c.transport)
 	}
 	c.tokens = newTokenSource(cfg.APIKey, c.requestToken)
 	return c, nil

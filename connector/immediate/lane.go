@@ -45,6 +45,12 @@ type Caller interface {
 	Call(ctx context.Context, w *schemas.Write, retried bool) error
 }
 
+// Attributed is a Caller that wants to know whose writes a call carries: it gets
+// CallFor instead of Call. The origins are lent until it returns.
+type Attributed interface {
+	CallFor(ctx context.Context, w *schemas.Write, retried bool, of []Origin) error
+}
+
 // Failure is what the lane asks of an error, found with errors.As.
 type Failure interface {
 	error
@@ -77,6 +83,7 @@ type Attempt struct {
 type Lane struct {
 	cfg    Config
 	caller Caller
+	owned  Attributed // the caller, if it wants to know; nil: it does not
 	obs    Observer
 
 	pending atomic.Int64
@@ -121,6 +128,7 @@ func New(cfg Config, caller Caller, obs Observer, rnd *rand.Rand) *Lane {
 		limiter: newLimiter(cfg.Concurrency.Start, cfg.Concurrency.Max),
 		rate:    newRate(cfg.Rate),
 	}
+	l.owned, _ = caller.(Attributed)
 	l.wake.L = &l.mu
 	l.breaker = newBreaker(cfg.Breaker, l.turned)
 	return l

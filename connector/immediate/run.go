@@ -127,13 +127,20 @@ func (l *Lane) work(ctx context.Context) {
 		}
 		c := e.head
 		l.mu.Unlock()
-		err := l.caller.Call(ctx, &c.write, c.unsure)
+		err := l.call(ctx, c)
 		ended := time.Now()
 		v := l.judge(ctx, c, err, ended)
 		l.report(c, &v, ended.Sub(started))
 		l.mu.Lock()
 		l.settle(e, &v, started, ended)
 	}
+}
+
+func (l *Lane) call(ctx context.Context, c *call) error {
+	if l.owned != nil {
+		return l.owned.CallFor(ctx, &c.write, c.unsure, c.origins)
+	}
+	return l.caller.Call(ctx, &c.write, c.unsure)
 }
 
 func (l *Lane) awake() {

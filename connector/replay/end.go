@@ -18,7 +18,7 @@ func (l *letter) outcome() (outcome Outcome, why, message string) {
 		case p.unposted != nil:
 			return Left, NotPosted, p.unposted.Error()
 		case p.refusal != nil:
-			outcome, why, message = Refused, p.refusal.Code, p.refusal.Message
+			outcome, why, message = Refused, p.refusal.Code, p.refusal.Plain()
 		case !p.replaced && outcome != Refused:
 			outcome = Applied
 		}

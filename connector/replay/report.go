@@ -39,7 +39,7 @@ type Note struct {
 	Mapping   string    `json:"mapping,omitempty"`
 	Outcome   Outcome   `json:"outcome"`
 	Why       string    `json:"why,omitempty"`     // of Left: the word; of Refused: the reason's code
-	Message   string    `json:"message,omitempty"` // in full
+	Message   string    `json:"message,omitempty"` // without the service's own words, which may quote values
 }
 
 // Report is what a run did, or with DryRun what it would have done.

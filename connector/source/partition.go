@@ -137,6 +137,18 @@ func (c *Claim) Records() int64 {
 	return c.c.Records()
 }
 
+// Holds reports whether the claim may hold the record: it holds some of p from
+// before to after it.
+func (c *Claim) Holds(p *Partition, offset int64) bool {
+	if c.p != p {
+		return false
+	}
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	span := c.c.Span()
+	return span.From <= offset && offset < span.To
+}
+
 // Live reports whether the assignment lasts that the claim was made in.
 func (c *Claim) Live() bool { return c.p.Live() }
 

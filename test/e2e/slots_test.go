@@ -76,6 +76,35 @@ func TestNoRestartFindsAFourthSlotAndTheNextDayGoesOn(t *testing.T) {
 	}
 }
 
+func TestRecordsThatWaitForASlotAreCountedAsSuch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	zone := midnightAt(t, time.Now().Add(6*time.Hour))
+	sink := w.start(head + deadLetters + strings.Replace(mappings, "slotsPerDay: 1000", "slotsPerDay: 1\n      reserve: 0\n      timezone: "+zone, 1))
+	w.produce(customer("C1", "basic", 1))
+	w.settled() // by the one import of the day
+	w.produce(customer("C2", "basic", 2), customer("C3", "basic", 3))
+	w.until("both records wait for a slot", func() bool { return w.unconfirmed(sink, "waiting for a slot") == 2 })
+	if got := w.unconfirmed(sink, "buffered") + w.unconfirmed(sink, "importing"); got != 0 {
+		t.Errorf("counted elsewhere as well: got %d, want 0", got)
+	}
+}
+
+// unconfirmed is what the sink counts in a state, over all partitions.
+func (w *world) unconfirmed(sink *running, state string) (n int) {
+	w.t.Helper()
+	for line := range strings.Lines(get(w.t, sink.AdminAddress(), "/metrics")) {
+		if strings.HasPrefix(line, "feedsink_unconfirmed_records{") && strings.Contains(line, `state="`+state+`"`) {
+			var of int
+			if _, err := fmt.Sscan(line[strings.LastIndex(line, " "):], &of); err != nil {
+				w.t.Fatal(err)
+			}
+			n += of
+		}
+	}
+	return n
+}
+
 // slotsLeft is what the sink shows for customers, "" if it does not own the table.
 func (w *world) slotsLeft(sink *running) string {
 	w.t.Helper()
