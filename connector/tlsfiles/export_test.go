@@ -1,0 +1,16 @@
+package tlsfiles
+
+import (
+	"net/http"
+	"time"
+)
+
+// Overdue has t look at its files with the next request.
+func Overdue(t *Transport) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.looked = time.Time{}
+}
+
+// Now is what the next request goes through.
+func Now(t *Transport) *http.Transport { return t.now() }

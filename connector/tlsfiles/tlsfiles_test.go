@@ -1,0 +1,292 @@
+package tlsfiles_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/connector/tlsfiles"
+	"github.com/feedsink/feedsink/test/certs"
+)
+
+// peer is a TLS server whose certificate can be replaced, and which remembers
+// who called last.
+type peer struct {
+	*httptest.Server
+	shown  atomic.Pointer[tls.Certificate]
+	caller atomic.Pointer[string] // common name, "" without a certificate
+	proto  atomic.Pointer[string]
+}
+
+func newPeer(t *testing.T, shown certs.Pair) *peer {
+	t.Helper()
+	p := &peer{}
+	p.show(t, shown)
+	p.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		name := ""
+		if len(r.TLS.PeerCertificates) > 0 {
+			name = r.TLS.PeerCertificates[0].Subject.CommonName
+		}
+		p.caller.Store(&name)
+		p.proto.Store(&r.Proto)
+	}))
+	p.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
+	p.EnableHTTP2 = true
+	p.TLS = &tls.Config{
+		MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.shown.Load(), nil },
+	}
+	p.StartTLS()
+	p.TLS.Certificates = nil // httptest's own, which would come first
+	t.Cleanup(p.Close)
+	return p
+}
+
+func (p *peer) show(t *testing.T, pair certs.Pair) {
+	t.Helper()
+	cert := pair.TLS(t)
+	p.shown.Store(&cert)
+}
+
+// world is a peer and the files of somebody who calls it.
+type world struct {
+	files tlsfiles.Files
+	peer  *peer
+	log   bytes.Buffer
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dir := t.TempDir()
+	w := &world{files: tlsfiles.Files{
+		CAFile: filepath.Join(dir, "ca.pem"), CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem"),
+	}}
+	first := certs.NewAuthority(t, "first")
+	certs.Write(t, w.files.CAFile, first.PEM)
+	w.bear(t, first.Issue(t, "one"))
+	w.peer = newPeer(t, first.Issue(t, "server", "127.0.0.1"))
+	return w
+}
+
+func (w *world) bear(t *testing.T, pair certs.Pair) {
+	t.Helper()
+	certs.Write(t, w.files.CertFile, pair.Cert)
+	certs.Write(t, w.files.KeyFile, pair.Key)
+}
+
+func (w *world) client(t *testing.T) *tlsfiles.Client {
+	t.Helper()
+	c, err := tlsfiles.NewClient(w.files, slog.New(slog.NewTextHandler(&w.log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// handshake connects once, and says who the peer thinks called.
+func (w *world) handshake(t *testing.T, c *tlsfiles.Client) (caller string, err error) {
+	t.Helper()
+	conn, err := c.Dial(t.Context(), "tcp", w.peer.Listener.Addr().String())
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+		return "", err
+	}
+	if _, err := io.ReadAll(conn); err != nil {
+		return "", err
+	}
+	return *w.peer.caller.Load(), nil
+}
+
+func TestDialFollowsCertificateAndAuthority(t *testing.T) {
+	w := newWorld(t)
+	client := w.client(t)
+	if got, err := w.handshake(t, client); err != nil || got != "one" {
+		t.Fatalf("first handshake: got %q, %v, want one", got, err)
+	}
+	second := certs.NewAuthority(t, "second")
+	w.peer.show(t, second.Issue(t, "server", "127.0.0.1"))
+	if _, err := w.handshake(t, client); err == nil {
+		t.Error("a peer of an authority nobody named: got no error")
+	}
+	certs.Write(t, w.files.CAFile, second.PEM)
+	w.bear(t, second.Issue(t, "two"))
+	if got, err := w.handshake(t, client); err != nil || got != "two" {
+		t.Errorf("after both files changed: got %q, %v, want two", got, err)
+	}
+}
+
+func TestDialWantsTheHostsCertificate(t *testing.T) {
+	w := newWorld(t)
+	authority := certs.NewAuthority(t, "first")
+	certs.Write(t, w.files.CAFile, authority.PEM)
+	w.peer.show(t, authority.Issue(t, "server", "127.0.0.2", "elsewhere"))
+	if _, err := w.handshake(t, w.client(t)); err == nil || !strings.Contains(err.Error(), "127.0.0.1") {
+		t.Errorf("another host's certificate: got %v, want an error that names 127.0.0.1", err)
+	}
+}
+
+func TestFilesThatCannotBeUsedLeaveTheOldOnes(t *testing.T) {
+	w := newWorld(t)
+	client := w.client(t)
+	other := certs.NewAuthority(t, "other").Issue(t, "two")
+	for range 3 {
+		certs.Write(t, w.files.CertFile, other.Cert) // its key is still to come
+		certs.Write(t, w.files.CAFile, []byte("half a"))
+		if got, err := w.handshake(t, client); err != nil || got != "one" {
+			t.Errorf("amid a change: got %q, %v, want one", got, err)
+		}
+	}
+	if got := strings.Count(w.log.String(), "cannot be used"); got != 2 {
+		t.Errorf("told %d times, want once for each of certificate and authority:\n%s", got, &w.log)
+	}
+	certs.Write(t, w.files.KeyFile, other.Key)
+	if got, err := w.handshake(t, client); err != nil || got != "two" {
+		t.Errorf("after the change: got %q, %v, want two", got, err)
+	}
+}
+
+func TestTransportFollowsAuthorityAndCertificate(t *testing.T) {
+	w := newWorld(t)
+	for name, tuned := range map[string]*http.Transport{"HTTP/2.0": {ForceAttemptHTTP2: true}, "HTTP/1.1": {DisableKeepAlives: true}} {
+		t.Run(name, func(t *testing.T) {
+			authority := certs.NewAuthority(t, "first")
+			certs.Write(t, w.files.CAFile, authority.PEM)
+			w.bear(t, authority.Issue(t, "one"))
+			w.peer.show(t, authority.Issue(t, "server", "127.0.0.1"))
+			transport := w.client(t).Transport(tuned)
+			client := http.Client{Transport: transport}
+			call := func() (caller string, err error) {
+				resp, err := client.Get(w.peer.URL)
+				if err != nil {
+					return "", err
+				}
+				return *w.peer.caller.Load(), resp.Body.Close()
+			}
+			if got, err := call(); err != nil || got != "one" {
+				t.Fatalf("first call: got %q, %v, want one", got, err)
+			}
+			if got := *w.peer.proto.Load(); got != name {
+				t.Errorf("protocol: got %s, want %s", got, name)
+			}
+			next := certs.NewAuthority(t, "next")
+			w.peer.show(t, next.Issue(t, "server", "127.0.0.1"))
+			certs.Write(t, w.files.CAFile, next.PEM)
+			w.bear(t, next.Issue(t, "two"))
+			tlsfiles.Overdue(transport)
+			if got, err := call(); err != nil || got != "two" {
+				t.Errorf("after the change: got %q, %v, want two", got, err)
+			}
+			transport.CloseIdleConnections()
+		})
+	}
+}
+
+func TestTransportLooksOnceASecond(t *testing.T) {
+	w := newWorld(t)
+	synctest.Test(t, func(t *testing.T) {
+		transport := w.client(t).Transport(&http.Transport{})
+		first := tlsfiles.Now(transport)
+		certs.Write(t, w.files.CAFile, certs.NewAuthority(t, "next").PEM)
+		if tlsfiles.Now(transport) != first {
+			t.Error("within the second: got a new transport, want the old one")
+		}
+		time.Sleep(time.Second)
+		second := tlsfiles.Now(transport)
+		if second == first {
+			t.Error("after a second: got the old transport, want a new one")
+		}
+		time.Sleep(time.Second)
+		if tlsfiles.Now(transport) != second {
+			t.Error("with nothing changed: got a new transport, want the same")
+		}
+	})
+}
+
+func TestServerFollowsItsCertificate(t *testing.T) {
+	w := newWorld(t)
+	config, err := tlsfiles.Server(w.files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := func() string {
+		t.Helper()
+		cert, err := config.GetCertificate(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cert.Leaf.Subject.CommonName
+	}
+	if got := shown(); got != "one" {
+		t.Errorf("at first: got %q, want one", got)
+	}
+	w.bear(t, certs.NewAuthority(t, "next").Issue(t, "two"))
+	if got := shown(); got != "two" {
+		t.Errorf("after the change: got %q, want two", got)
+	}
+}
+
+func TestOldProtocolsAreRefused(t *testing.T) {
+	w := newWorld(t)
+	server, err := tlsfiles.Server(w.files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for side, config := range map[string]*tls.Config{"client": w.client(t).Config(), "server": server} {
+		if config.MinVersion != tls.VersionTLS12 || config.InsecureSkipVerify {
+			t.Errorf("%s: got version %x, insecure %t, want at least TLS 1.2 and a check", side, config.MinVersion, config.InsecureSkipVerify)
+		}
+	}
+}
+
+func TestErrorsNameKeyAndFile(t *testing.T) {
+	dir := t.TempDir()
+	pair, other := certs.NewAuthority(t, "a").Issue(t, "one"), certs.NewAuthority(t, "b").Issue(t, "two")
+	file := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		certs.Write(t, path, content)
+		return path
+	}
+	cert, key, wrong := file("cert.pem", pair.Cert), file("key.pem", pair.Key), file("other.pem", other.Key)
+	none, huge := filepath.Join(dir, "none.pem"), file("huge.pem", bytes.Repeat([]byte("secret"), 1<<20))
+	for _, c := range []struct {
+		files tlsfiles.Files
+		want  []string // the beginning of each error
+	}{
+		{tlsfiles.Files{}, nil},
+		{tlsfiles.Files{CAFile: cert, CertFile: cert, KeyFile: key}, nil},
+		{tlsfiles.Files{CAFile: none}, []string{"caFile: stat " + none}},
+		{tlsfiles.Files{CAFile: key}, []string{"caFile: " + key + ": holds no certificate"}},
+		{tlsfiles.Files{CAFile: dir}, []string{"caFile: " + dir + ": not a regular file"}},
+		{tlsfiles.Files{CAFile: huge}, []string{"caFile: " + huge + ": larger than"}},
+		{tlsfiles.Files{CertFile: cert}, []string{"keyFile: is required"}},
+		{tlsfiles.Files{KeyFile: key}, []string{"certFile: is required"}},
+		{tlsfiles.Files{CertFile: none, KeyFile: none}, []string{"certFile: stat " + none, "keyFile: stat " + none}},
+		{tlsfiles.Files{CAFile: none, CertFile: cert, KeyFile: wrong}, []string{"caFile: stat " + none, "certFile: " + cert + ": is no certificate that belongs to keyFile"}},
+	} {
+		got := c.files.Check()
+		if len(got) != len(c.want) {
+			t.Errorf("%+v: got %v, want %q", c.files, got, c.want)
+			continue
+		}
+		for i, want := range c.want {
+			if !strings.HasPrefix(got[i].Error(), want) || strings.Contains(got[i].Error(), "secret") {
+				t.Errorf("%+v: got %v, want %q", c.files, got[i], want)
+			}
+		}
+		if _, err := tlsfiles.NewClient(c.files, nil); (err == nil) != (len(c.want) == 0) {
+			t.Errorf("%+v: NewClient: got %v, want an error where Check has one", c.files, err)
+		}
+	}
+}
