@@ -105,7 +105,7 @@ func checkTopics(ctx context.Context, cfg *config.Config) []Check {
 		names = append(names, cfg.DLQ.Topic)
 	}
 	slices.Sort(names)
-	partitions, err := source.Topics(ctx, connection(cfg.Kafka), slices.Compact(names))
+	partitions, err := source.Topics(ctx, connection(cfg.Kafka, nil), slices.Compact(names))
 	if err != nil {
 		return []Check{{What: brokers, Detail: err.Error()}}
 	}

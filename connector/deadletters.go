@@ -33,7 +33,7 @@ func DeadLetters(ctx context.Context, cfg *config.Config, log *slog.Logger,
 	if cfg.DLQ.Topic == "" {
 		return 0, ErrNoDeadLetters
 	}
-	reader, err := source.NewReader(connection(cfg.Kafka))
+	reader, err := source.NewReader(connection(cfg.Kafka, log))
 	if err != nil {
 		return 0, err
 	}

@@ -2,14 +2,10 @@ package connector
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
-	"os"
 	"time"
 
 	"github.com/feedsink/feedsink/connector/config"
@@ -102,21 +98,20 @@ func (s *Sink) openRegistry() (err error) {
 // it names none.
 func newRegistry(cfg *config.Config, chance *rand.Rand, into schemas.RegistryConfig) (*schemas.Registry, error) {
 	from := cfg.SchemaRegistry
-	if from.URL == "" {
+	if from.URL.IsZero() {
 		return nil, nil //nolint:nilnil // nothing to be opened, and nothing wrong
 	}
 	backoff := retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}
 	into.Backoff = func(failures int) time.Duration { return backoff.Next(failures, 0, chance.Float64) }
 	var err error
-	if into.HTTP, err = registryClient(from.TLS); err != nil {
-		return nil, fmt.Errorf("schemaRegistry.tls: %w", err)
+	if into.HTTP, err = registryClient(from.TLS, into.Log); err != nil {
+		return nil, fmt.Errorf("schemaRegistry.tls.%w", err) // begins with the key
 	}
-	into.URL, into.Validate = from.URL, from.Validate
-	if from.Username != "" {
-		password := from.Password()
+	into.URL, into.Validate = from.URL.Bare(), from.Validate
+	if login := from.Login(); login != nil {
 		into.Login = func() (string, string, error) {
-			secret, err := password()
-			return from.Username, secret.Reveal(), err
+			user, password, err := login()
+			return user, password.Reveal(), err
 		}
 	}
 	return schemas.NewRegistry(into)
@@ -165,27 +160,4 @@ func waiting(ctx context.Context, writers *schemas.Registry, decode func(*source
 			}
 		}
 	}
-}
-
-func registryClient(c config.Certificates) (*http.Client, error) {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
-		if err != nil {
-			return nil, err
-		}
-		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
-		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s: holds no certificate in PEM form", c.CAFile)
-		}
-	}
-	if c.CertFile != "" {
-		// Read at each handshake, so that a renewed certificate needs no restart.
-		transport.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			cert, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
-			return &cert, err
-		}
-	}
-	return &http.Client{Transport: transport, Timeout: schemaTimeout}, nil
 }

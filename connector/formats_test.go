@@ -44,7 +44,7 @@ func guarded(t *testing.T) (*srfake.Registry, *config.Config) {
 	}
 	return registry, &config.Config{
 		SchemaRegistry: config.SchemaRegistry{
-			URL: server.URL, Username: "me", PasswordFile: filepath.Join(dir, "password"),
+			URL: config.NewAddress(server.URL), Username: "me", PasswordFile: filepath.Join(dir, "password"),
 			TLS: config.Certificates{CAFile: filepath.Join(dir, "ca.pem")},
 		},
 		Mappings: []router.Mapping{
@@ -73,7 +73,7 @@ func TestARegistryThatCannotBeAskedFailsTheCheck(t *testing.T) {
 		"no password any more": func(s *config.SchemaRegistry) { s.PasswordFile += ".gone" },
 		"an unknown authority": func(s *config.SchemaRegistry) { s.TLS = config.Certificates{} },
 		"no authority at all":  func(s *config.SchemaRegistry) { s.TLS.CAFile = s.PasswordFile },
-		"nobody there":         func(s *config.SchemaRegistry) { s.URL = "http://" + closed },
+		"nobody there":         func(s *config.SchemaRegistry) { s.URL = config.NewAddress("http://" + closed) },
 	} {
 		_, cfg := guarded(t)
 		change(&cfg.SchemaRegistry)

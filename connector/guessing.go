@@ -21,7 +21,7 @@ var errWireFormat = errors.New("its values are in the wire format of a schema re
 // Guess is a commented configuration for a topic, from a look at its last records.
 // It joins no group.
 func Guess(ctx context.Context, at setup.Place, limit int64) (string, error) {
-	reader, err := source.NewReader(connection(at.Kafka))
+	reader, err := source.NewReader(connection(at.Kafka, nil))
 	if err != nil {
 		return "", err
 	}

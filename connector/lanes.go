@@ -16,22 +16,6 @@ import (
 // group is the consumer group of a lane.
 func (s *Sink) group(which schemas.Lane) string { return s.cfg.Kafka.Group + "-" + which.String() }
 
-// connection is how the cluster is reached, from the configuration.
-func connection(k config.Kafka) source.Connection {
-	c := source.Connection{Brokers: k.Brokers}
-	if k.TLS.Enabled {
-		c.TLS = &source.TLS{CAFile: k.TLS.CAFile, CertFile: k.TLS.CertFile, KeyFile: k.TLS.KeyFile}
-	}
-	if k.SASL.Mechanism != "" {
-		password := k.SASL.Password()
-		c.SASL = &source.SASL{Mechanism: k.SASL.Mechanism, Username: k.SASL.Username, Password: func() (string, error) {
-			secret, err := password()
-			return secret.Reveal(), err
-		}}
-	}
-	return c
-}
-
 func otherLane(l schemas.Lane) schemas.Lane {
 	if l == schemas.Immediate {
 		return schemas.Batch
@@ -53,7 +37,7 @@ func (s *Sink) openLanes() error {
 			tracing: s.lineage(which),
 		}
 		cfg := source.Config{
-			Connection:     connection(s.cfg.Kafka),
+			Connection:     connection(s.cfg.Kafka, s.log),
 			Group:          s.group(which),
 			Topics:         topics,
 			FromEnd:        s.cfg.Kafka.StartAt == "latest",

@@ -152,7 +152,7 @@ func SlotsLeft(ctx context.Context, cfg *config.Config, mapping string) (int, er
 	if _, batch := m.Lanes(); !batch {
 		return slots.Remaining(time.Now(), nil), nil // no sink imports into the table
 	}
-	reader, err := source.NewReader(connection(cfg.Kafka))
+	reader, err := source.NewReader(connection(cfg.Kafka, nil))
 	if err != nil {
 		return 0, err
 	}

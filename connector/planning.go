@@ -43,7 +43,7 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 	if err != nil {
 		return plan.Report{}, err
 	}
-	reader, err := source.NewReader(connection(cfg.Kafka))
+	reader, err := source.NewReader(connection(cfg.Kafka, nil))
 	if err != nil {
 		return plan.Report{}, err
 	}

@@ -51,7 +51,7 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 	if o.Rand == nil {
 		o.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}
-	reader, err := source.NewReader(connection(cfg.Kafka))
+	reader, err := source.NewReader(connection(cfg.Kafka, o.Log))
 	if err != nil {
 		return replay.Report{}, err
 	}

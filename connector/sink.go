@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -113,35 +112,11 @@ func New(cfg *config.Config, opts Options) (_ *Sink, err error) {
 }
 
 func (s *Sink) openClient() (err error) {
-	if s.client, err = newClient(s.cfg.Service, s.tracer.Transport); err != nil {
+	if s.client, err = newClient(s.cfg.Service, s.log, s.tracer.Transport); err != nil {
 		return err
 	}
 	s.onClose("service connections", s.client.Close)
 	return nil
-}
-
-// NewClient is a client of the configured service. Whoever asked for it closes
-// it.
-func NewClient(cfg config.Service) (*feed.Client, error) { return newClient(cfg, nil) }
-
-func newClient(cfg config.Service, wrap func(http.RoundTripper) http.RoundTripper) (*feed.Client, error) {
-	key := cfg.Key()
-	client, err := feed.New(feed.Config{
-		BaseURL: cfg.BaseURL,
-		AuthURL: cfg.AuthURL,
-		Entity:  cfg.Entity,
-		APIKey: func() (feed.Secret, error) {
-			secret, err := key()
-			return feed.NewSecret(secret.Reveal()), err
-		},
-		Timeout:     cfg.Timeout,
-		Concurrency: cfg.Concurrency.Max,
-		Wrap:        wrap,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("service: %w", err)
-	}
-	return client, nil
 }
 
 func (s *Sink) openPost() (err error) {
@@ -156,7 +131,7 @@ func (s *Sink) openPost() (err error) {
 }
 
 func newPost(cfg *config.Config, log *slog.Logger) (*deadletter.Post, error) {
-	opts, err := connection(cfg.Kafka).Options()
+	opts, err := connection(cfg.Kafka, log).Options()
 	if err != nil {
 		return nil, err
 	}
@@ -165,11 +140,7 @@ func newPost(cfg *config.Config, log *slog.Logger) (*deadletter.Post, error) {
 
 func (s *Sink) openAdmin() (err error) {
 	webhook := s.cfg.Admin.Webhook
-	secret := webhook.Secret()
-	parts := []admin.Part{admin.Imports(desk{s}), admin.Executions(webhook.Header, func() (string, error) {
-		text, err := secret()
-		return text.Reveal(), err
-	}, s.hint, admin.Members{Address: webhook.Members, Log: s.log})}
+	parts := []admin.Part{admin.Imports(desk{s}), admin.Executions(webhook.Header, reveal(webhook.Secret()), s.hint, admin.Members{Address: webhook.Members, Log: s.log})}
 	if s.opts.Levels != nil {
 		parts = append(parts, admin.LogLevel(s.opts.Levels, s.log))
 	}
@@ -188,11 +159,7 @@ func (s *Sink) openAdmin() (err error) {
 func access(cfg config.Admin) admin.Access {
 	a := admin.Access{ProtectReads: cfg.ProtectReads, CertFile: cfg.TLS.CertFile, KeyFile: cfg.TLS.KeyFile}
 	if cfg.TokenFile != "" {
-		token := cfg.Token()
-		a.Token = func() (string, error) {
-			secret, err := token()
-			return secret.Reveal(), err
-		}
+		a.Token = reveal(cfg.Token())
 	}
 	return a
 }

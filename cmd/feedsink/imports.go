@@ -98,7 +98,7 @@ func (f *sinkFlags) command(cmd *cobra.Command, ask func(context.Context, *admin
 	cmd.Flags().StringVar(&f.server, "server", "", "the sink's admin server (default "+defaultServer+")")
 	cmd.Flags().StringVarP(&f.file, "config", "c", "", "take the admin server's address from this configuration file")
 	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "file with the sink's admin token (default: the configuration file's)")
-	cmd.Flags().StringVar(&f.caFile, "ca-file", "", "believe the certificates in this file, too (default: the configuration file's certificate)")
+	cmd.Flags().StringVar(&f.caFile, "ca-file", "", "believe the certificates in this file instead of the system's (default: the configuration file's certificate)")
 	outputFlag(cmd, &f.output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		// A form that does not exist is refused before anything is released.
@@ -157,11 +157,14 @@ func credentials(tokenFile, caFile string) (admin.Credentials, error) {
 	if tokenFile == "" {
 		return c, nil
 	}
-	token, err := config.SecretFile(tokenFile)()
-	if err != nil {
+	read := config.SecretFile(tokenFile)
+	c.Token = func() (string, error) {
+		token, err := read()
+		return token.Reveal(), err
+	}
+	if _, err := c.Token(); err != nil {
 		return c, fmt.Errorf("--token-file: %w", err)
 	}
-	c.Token = token.Reveal()
 	return c, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/setup"
 )
 
@@ -68,7 +69,10 @@ func (f *initFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&kafka.SASL.Mechanism, "sasl", "", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")
 	cmd.Flags().StringVar(&kafka.SASL.Username, "username", "", "user at the brokers")
 	cmd.Flags().StringVar(&kafka.SASL.PasswordFile, "password-file", "", "file with the password")
-	cmd.Flags().StringVar(&registry.URL, "registry", "", "address of the schema registry, if values are written through one")
+	cmd.Flags().Func("registry", "address of the schema registry, if values are written through one", func(given string) error {
+		registry.URL = config.NewAddress(given)
+		return nil
+	})
 	cmd.Flags().StringVar(&registry.Username, "registry-username", "", "user at the schema registry")
 	cmd.Flags().StringVar(&registry.PasswordFile, "registry-password-file", "", "file with the password")
 	cmd.Flags().StringVar(&registry.TLS.CAFile, "registry-ca-file", "", "PEM file of the authorities that its certificate is of (default: the system's)")
@@ -98,7 +102,7 @@ func (f *initFlags) validate() error {
 	case (registry.Username == "") != (registry.PasswordFile == ""):
 		return errors.New("--registry-username, --registry-password-file: want one another")
 	}
-	if u, err := url.Parse(registry.URL); err != nil || u.User != nil {
+	if u, err := url.Parse(registry.URL.Reveal()); err != nil || u.User != nil {
 		return errors.New("--registry: must be an address without a user or password, which have --registry-username and --registry-password-file")
 	}
 	return nil

@@ -3,8 +3,11 @@ package admin
 import (
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
+
+	"github.com/feedsink/feedsink/connector/tlsfiles"
 )
 
 // Access is who may reach the server, and how. Its zero value is plain HTTP for
@@ -72,13 +75,13 @@ func tokenOf(r *http.Request) string {
 }
 
 // tls is the server's side of TLS, nil for none.
-func (a Access) tls() (*tls.Config, error) {
+func (a Access) tls(log *slog.Logger) (*tls.Config, error) {
 	if a.CertFile == "" {
 		return nil, nil
 	}
-	pair := &keyPair{certFile: a.CertFile, keyFile: a.KeyFile}
-	if _, err := pair.get(nil); err != nil {
-		return nil, fmt.Errorf("admin.tls: %w", err)
+	config, err := tlsfiles.Server(tlsfiles.Files{CertFile: a.CertFile, KeyFile: a.KeyFile}, log)
+	if err != nil {
+		return nil, fmt.Errorf("admin.tls.%w", err) // begins with the key
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: pair.get}, nil
+	return config, nil
 }

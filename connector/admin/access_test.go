@@ -1,24 +1,18 @@
 package admin
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"log/slog"
-	"math/big"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/feedsink/feedsink/test/certs"
 )
 
 const token = "the-token"
@@ -145,39 +139,20 @@ func TestWebhookRefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// certificate writes a new self-signed one for 127.0.0.1, changed at that time.
-func certificate(t *testing.T, dir string, changed time.Time) (certFile, keyFile string) {
+// certificate writes one for 127.0.0.1 and the authority that signed it.
+func certificate(t *testing.T, dir, name string) (caFile, certFile, keyFile string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(changed.Unix()), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: cert}, keyFile: {Type: "PRIVATE KEY", Bytes: der}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(file, changed, changed); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return certFile, keyFile
+	authority := certs.NewAuthority(t, name)
+	pair := authority.Issue(t, name, "127.0.0.1")
+	caFile, certFile, keyFile = filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	certs.Write(t, caFile, authority.PEM)
+	certs.Write(t, certFile, pair.Cert)
+	certs.Write(t, keyFile, pair.Key)
+	return caFile, certFile, keyFile
 }
 
 func TestServerShowsItsCertificateAndTheClientItsToken(t *testing.T) {
-	certFile, keyFile := certificate(t, t.TempDir(), time.Now())
+	caFile, certFile, keyFile := certificate(t, t.TempDir(), "server")
 	d := &oneImport{halted: true}
 	access := Access{Token: tokenIs(token), ProtectReads: true, CertFile: certFile, KeyFile: keyFile}
 	server, err := Listen("127.0.0.1:0", access, quiet{}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), Imports(d))
@@ -193,13 +168,13 @@ func TestServerShowsItsCertificateAndTheClientItsToken(t *testing.T) {
 		var one shown
 		return client.Release(t.Context(), "customers", &one)
 	}
-	if err := ask(Credentials{Token: token}); err == nil || d.released != 0 {
+	if err := ask(Credentials{Token: tokenIs(token)}); err == nil || d.released != 0 {
 		t.Errorf("a certificate nobody vouches for: got %v and %d releases, want an error", err, d.released)
 	}
 	if refusal, ok := errors.AsType[*Refusal](ask(Credentials{CAFile: certFile})); !ok || refusal.Status != http.StatusUnauthorized {
 		t.Errorf("without the token: got %+v, want 401", refusal)
 	}
-	if err := ask(Credentials{CAFile: certFile, Token: token}); err != nil || d.released != 1 {
+	if err := ask(Credentials{CAFile: caFile, Token: tokenIs(token)}); err != nil || d.released != 1 {
 		t.Errorf("with both: got %v and %d releases, want 1", err, d.released)
 	}
 	if _, err := NewClient("https://"+server.Address(), Credentials{CAFile: keyFile}); err == nil {
@@ -208,36 +183,44 @@ func TestServerShowsItsCertificateAndTheClientItsToken(t *testing.T) {
 }
 
 func TestCertificateIsReadAgainWhenItChanges(t *testing.T) {
-	dir, first := t.TempDir(), time.Unix(1_000_000, 0)
-	certFile, keyFile := certificate(t, dir, first)
-	pair := &keyPair{certFile: certFile, keyFile: keyFile}
-	serial := func() int64 {
-		t.Helper()
-		got, err := pair.get(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		leaf, err := x509.ParseCertificate(got.Certificate[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		return leaf.SerialNumber.Int64()
-	}
-	if got := serial(); got != first.Unix() {
-		t.Fatalf("got %d, want the first", got)
-	}
-	if err := os.WriteFile(certFile, []byte("half a cert"), 0o600); err != nil {
+	dir := t.TempDir()
+	_, certFile, keyFile := certificate(t, dir, "first")
+	log := slog.New(slog.DiscardHandler)
+	server, err := Listen("127.0.0.1:0", Access{CertFile: certFile, KeyFile: keyFile}, quiet{}, prometheus.NewRegistry(), log)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got := serial(); got != first.Unix() {
-		t.Errorf("while the files cannot be used: got %d, want the first", got)
+	defer server.Close()
+	for _, name := range []string{"first", "second"} {
+		certificate(t, dir, name)
+		got, err := server.server.TLSConfig.GetCertificate(nil)
+		if err != nil || got.Leaf.Subject.CommonName != name {
+			t.Errorf("got %+v, %v, want the %s", got, err, name)
+		}
 	}
-	second := first.Add(time.Hour)
-	certificate(t, dir, second)
-	if got := serial(); got != second.Unix() {
-		t.Errorf("got %d, want the second", got)
-	}
-	if _, err := Listen("127.0.0.1:0", Access{CertFile: keyFile, KeyFile: keyFile}, quiet{}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)); err == nil || !strings.HasPrefix(err.Error(), "admin.tls: ") {
+	if _, err := Listen("127.0.0.1:0", Access{CertFile: keyFile, KeyFile: keyFile}, quiet{}, prometheus.NewRegistry(), log); err == nil || !strings.HasPrefix(err.Error(), "admin.tls.certFile: ") {
 		t.Errorf("a key for a certificate: got %v, want an error that names the key", err)
+	}
+}
+
+func TestClientTakesItsTokenNowhereElse(t *testing.T) {
+	var elsewhere atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	defer other.Close()
+	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect} {
+		server := httptest.NewServer(http.RedirectHandler(other.URL, status))
+		c, err := NewClient(server.URL, Credentials{Token: tokenIs(token)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var one shown
+		err = c.Release(t.Context(), "customers", &one)
+		server.Close()
+		if refusal, ok := errors.AsType[*Refusal](err); !ok || refusal.Status != status {
+			t.Errorf("a redirect: got %v, want it as a refusal", err)
+		}
+	}
+	if got := elsewhere.Load(); got != 0 {
+		t.Errorf("followed %d redirects, want none", got)
 	}
 }

@@ -49,7 +49,7 @@ type Part func(mux *http.ServeMux)
 
 // Listen opens the address, host:port, and returns the server for it.
 func Listen(address string, access Access, sink Sink, metrics prometheus.Gatherer, log *slog.Logger, parts ...Part) (*Server, error) {
-	secured, err := access.tls()
+	secured, err := access.tls(log)
 	if err != nil {
 		return nil, err
 	}

@@ -2,29 +2,28 @@ package admin
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
+
+	"github.com/feedsink/feedsink/connector/tlsfiles"
 )
 
 // Client asks the admin server of a running sink.
 type Client struct {
 	base  *url.URL
-	token string
+	token func() (string, error)
 	http  http.Client
 }
 
 // Credentials are what a sink wants to see of who asks, and how it is known.
 type Credentials struct {
-	Token  string // as in its admin.tokenFile; "": none
-	CAFile string // PEM certificates to believe, beside the system's; "": none
+	Token  func() (string, error) // as in its admin.tokenFile, asked for with each question; nil: none
+	CAFile string                 // PEM certificates to believe instead of the system's; "": the system's
 }
 
 // askTimeout bounds one question with its answer; maxAnswer is how many bytes of
@@ -41,33 +40,16 @@ func NewClient(server string, c Credentials) (*Client, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, fmt.Errorf("%q: is no address of the form http://HOST:PORT", server)
 	}
-	transport, err := trusting(c.CAFile)
+	certificates, err := tlsfiles.NewClient(tlsfiles.Files{CAFile: c.CAFile}, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{base: base, token: c.Token, http: http.Client{Timeout: askTimeout, Transport: transport}}, nil
-}
-
-// trusting is a transport that believes the certificates in a file, too.
-func trusting(caFile string) (http.RoundTripper, error) {
-	if caFile == "" {
-		return http.DefaultTransport, nil
-	}
-	pem, err := os.ReadFile(caFile)
-	if err != nil {
-		return nil, fmt.Errorf("read certificates: %w", err)
-	}
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		return nil, fmt.Errorf("the system's certificates: %w", err)
-	}
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s: holds no certificate in PEM form", caFile)
-	}
-	return &http.Transport{
-		Proxy:           http.ProxyFromEnvironment,
-		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
-	}, nil
+	return &Client{base: base, token: c.Token, http: http.Client{
+		Timeout:   askTimeout,
+		Transport: certificates.Transport(&http.Transport{Proxy: http.ProxyFromEnvironment}),
+		// Where a redirect leads, the token has no business.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
 }
 
 // Imports reads the list of all mappings into a pointer. Like the other methods
@@ -110,8 +92,12 @@ func (c *Client) ask(ctx context.Context, method string, into any, path ...strin
 	if method != http.MethodGet {
 		req.Header.Set(changeHeader, path[0]) // as each of them wants it: imports, log-level
 	}
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
+	if c.token != nil {
+		token, err := c.token()
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

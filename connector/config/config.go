@@ -39,22 +39,38 @@ type TLS struct {
 	KeyFile  string `yaml:"keyFile"`
 }
 
-// SASL is how the sink authenticates to the brokers: PLAIN, SCRAM-SHA-256 or
-// SCRAM-SHA-512, each with a user name and a password.
+// SASL is how the sink authenticates to the brokers. PLAIN, SCRAM-SHA-256 and
+// SCRAM-SHA-512 take a user name and a password, OAUTHBEARER takes OAuth, and
+// AWS_MSK_IAM finds its credentials where AWS's own tools do.
 type SASL struct {
-	Mechanism    string `yaml:"mechanism"` // empty: none
-	Username     string `yaml:"username"`
-	PasswordFile string `yaml:"passwordFile"`
+	Mechanism      string `yaml:"mechanism"` // empty: none
+	Username       string `yaml:"username"`
+	PasswordFile   string `yaml:"passwordFile"` // read again whenever a broker asks
+	OAuth          OAuth  `yaml:"oauth"`
+	AllowPlaintext bool   `yaml:"allowPlaintext"` // PLAIN and OAUTHBEARER without TLS, and a token endpoint without
+}
+
+// OAuth is where the token of OAUTHBEARER comes from: an OAuth 2.0 server, by
+// client credentials, or a file that something else renews.
+type OAuth struct {
+	TokenURL         string       `yaml:"tokenURL"`
+	ClientID         string       `yaml:"clientId"`
+	ClientSecretFile string       `yaml:"clientSecretFile"` // read again for each token
+	Scope            string       `yaml:"scope"`            // several with spaces between them
+	TLS              Certificates `yaml:"tls"`              // of TokenURL
+	TokenFile        string       `yaml:"tokenFile"`        // instead of all that; read again whenever a broker asks
+	Extensions       []string     `yaml:"extensions"`       // name=value each, sent with the token
 }
 
 // SchemaRegistry is where the schemas of Avro, JSON Schema and Protobuf
 // records are looked up.
 type SchemaRegistry struct {
-	URL          string       `yaml:"url"`          // empty: none; may carry a user and a password
-	Username     string       `yaml:"username"`     // with PasswordFile, instead of those in the address
-	PasswordFile string       `yaml:"passwordFile"` // read again for each request
-	TLS          Certificates `yaml:"tls"`
-	Validate     bool         `yaml:"validate"` // json-schema records are checked against their schema
+	URL            Address      `yaml:"url"`          // empty: none; may carry a user and a password
+	Username       string       `yaml:"username"`     // with PasswordFile, instead of those in the address
+	PasswordFile   string       `yaml:"passwordFile"` // read again for each request
+	TLS            Certificates `yaml:"tls"`
+	AllowPlaintext bool         `yaml:"allowPlaintext"` // a login over plain HTTP
+	Validate       bool         `yaml:"validate"`       // json-schema records are checked against their schema
 }
 
 // Certificates are what a connection to an https address trusts and shows.
@@ -67,15 +83,18 @@ type Certificates struct {
 
 // Service is the Data Feeding Interface and how hard it may be driven.
 type Service struct {
-	BaseURL     string        `yaml:"baseURL"`
-	AuthURL     string        `yaml:"authURL"`
-	Entity      string        `yaml:"entity"`
-	APIKey      Secret        `yaml:"apiKey"` // exactly one of APIKey and APIKeyFile
-	APIKeyFile  string        `yaml:"apiKeyFile"`
-	Timeout     time.Duration `yaml:"timeout"` // of a call; of an upload, the time without a byte moving
-	Concurrency Concurrency   `yaml:"concurrency"`
-	Rate        Rate          `yaml:"rate"`
-	Breaker     Breaker       `yaml:"breaker"`
+	BaseURL        string        `yaml:"baseURL"`
+	AuthURL        string        `yaml:"authURL"`
+	Entity         string        `yaml:"entity"`
+	APIKey         Secret        `yaml:"apiKey"` // exactly one of APIKey and APIKeyFile
+	APIKeyFile     string        `yaml:"apiKeyFile"`
+	TLS            Certificates  `yaml:"tls"`
+	Proxy          Address       `yaml:"proxy"`          // empty: HTTPS_PROXY, HTTP_PROXY and NO_PROXY; may carry a user and a password
+	AllowPlaintext bool          `yaml:"allowPlaintext"` // key, token and data over plain HTTP
+	Timeout        time.Duration `yaml:"timeout"`        // of a call; of an upload, the time without a byte moving
+	Concurrency    Concurrency   `yaml:"concurrency"`
+	Rate           Rate          `yaml:"rate"`
+	Breaker        Breaker       `yaml:"breaker"`
 }
 
 // Concurrency bounds the calls in flight, which adapt between 1 and Max.

@@ -94,7 +94,7 @@ func meansNull(text string, into reflect.Value) bool {
 func wantsBlock(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Struct:
-		return t != reflect.TypeFor[Secret]()
+		return t != reflect.TypeFor[Secret]() && t != reflect.TypeFor[Address]()
 	case reflect.Slice, reflect.Pointer:
 		return true
 	}
@@ -215,6 +215,9 @@ func parseScalar(text string, plain bool, into any) (message, hint string) {
 		return "", ""
 	case *Secret:
 		*into = NewSecret(text)
+		return "", ""
+	case *Address:
+		*into = NewAddress(text)
 		return "", ""
 	case *time.Duration:
 		return parseDuration(text, into)

@@ -70,7 +70,7 @@ func search(t reflect.Type, path, key string) (found []string) {
 		return search(t.Elem(), path, key)
 	case t.Kind() == reflect.Slice:
 		return search(t.Elem(), path+"[]", key)
-	case t.Kind() != reflect.Struct || t == reflect.TypeFor[Secret]():
+	case t.Kind() != reflect.Struct || !wantsBlock(t):
 		return nil
 	}
 	for i, name := range keysOf(t) {

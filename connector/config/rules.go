@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -32,6 +31,10 @@ func (r *rules) all() {
 func (r *rules) service(s *Service) {
 	r.address("service.baseURL", s.BaseURL)
 	r.address("service.authURL", s.AuthURL)
+	r.encrypted("service.baseURL", s.BaseURL, "service.allowPlaintext", s.AllowPlaintext)
+	r.encrypted("service.authURL", s.AuthURL, "service.allowPlaintext", s.AllowPlaintext)
+	r.certificates("service.tls", s.TLS)
+	r.proxy("service.proxy", s.Proxy)
 	r.required("service.entity", s.Entity, "the name of the entity that owns the tables")
 	r.apiKey(s)
 	r.positive("service.timeout", s.Timeout)
@@ -125,28 +128,6 @@ func (r *rules) positive(path string, d time.Duration) {
 func (r *rules) atLeast(path string, value, least int) {
 	if value < least {
 		r.breaks(path, fmt.Sprintf("must be at least %d, is %s", least, r.written(path, value)), "")
-	}
-}
-
-// address checks an absolute http or https address. Only the registry's may
-// carry a user and a password, and no message shows an address that does.
-func (r *rules) address(path, value string) {
-	if value == "" {
-		r.breaks(path, "is required", "write https://host")
-		return
-	}
-	is := ""
-	if !strings.Contains(value, "@") {
-		is = ", is " + r.written(path, value)
-	}
-	u, err := url.Parse(value)
-	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Port() != "" && !isPort(u.Port(), 1):
-		r.breaks(path, "must be an absolute http or https address"+is, "write https://host")
-	case u.RawQuery != "" || u.Fragment != "":
-		r.breaks(path, "must not have a query or fragment"+is, "")
-	case u.User != nil && path != "schemaRegistry.url":
-		r.breaks(path, "must not carry a user or password", "the key goes into service.apiKeyFile")
 	}
 }
 

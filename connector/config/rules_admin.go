@@ -12,7 +12,7 @@ func (r *rules) admin(a *Admin) {
 	if _, port, err := net.SplitHostPort(a.Listen); err != nil || !isPort(port, 0) {
 		r.breaks("admin.listen", "must be host:port, is "+r.written("admin.listen", a.Listen), "write :8080 for all addresses")
 	}
-	r.keyPair("admin.tls", a.TLS.CertFile, a.TLS.KeyFile)
+	r.certificates("admin.tls", Certificates{CertFile: a.TLS.CertFile, KeyFile: a.TLS.KeyFile})
 	if a.TokenFile != "" {
 		r.secretFile("admin.tokenFile", a.TokenFile)
 	}

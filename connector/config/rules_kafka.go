@@ -1,14 +1,12 @@
 package config
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/feedsink/feedsink/connector/tlsfiles"
 )
 
 // The session timeouts that a broker takes unless it was told otherwise
@@ -17,9 +15,6 @@ const (
 	minSession = 6 * time.Second
 	maxSession = 30 * time.Minute
 )
-
-// mechanisms are the SASL mechanisms that the Kafka side speaks.
-var mechanisms = []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}
 
 func (r *rules) kafka(k *Kafka) {
 	if len(k.Brokers) == 0 {
@@ -37,7 +32,7 @@ func (r *rules) kafka(k *Kafka) {
 		r.breaks("kafka.sessionTimeout", "must be between 6s and 30m, is "+r.written("kafka.sessionTimeout", k.SessionTimeout), "write 30s")
 	}
 	r.tls(&k.TLS)
-	r.sasl(&k.SASL)
+	r.sasl(k)
 }
 
 func (r *rules) oneOf(path, value string, words []string) {
@@ -62,72 +57,12 @@ func (r *rules) tls(t *TLS) {
 	r.certificates(path, Certificates{CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile})
 }
 
-func (r *rules) certificates(path string, t Certificates) {
-	if t.CAFile != "" {
-		if pem, ok := r.file(path+".caFile", t.CAFile); ok && !x509.NewCertPool().AppendCertsFromPEM(pem) {
-			r.breaks(path+".caFile", "holds no certificate in PEM form, is "+quote(t.CAFile), "")
+func (r *rules) certificates(path string, c Certificates) {
+	for _, wrong := range tlsfiles.Files(c).Check() {
+		if wrong.File == "" {
+			r.breaks(path+"."+wrong.Key, wrong.Err.Error(), "a certificate needs both files")
+			continue
 		}
-	}
-	r.keyPair(path, t.CertFile, t.KeyFile)
-}
-
-// keyPair checks that a certificate and its key, if there are any, belong
-// together.
-func (r *rules) keyPair(path, certFile, keyFile string) {
-	if (certFile == "") != (keyFile == "") {
-		missing, given := "certFile", "keyFile"
-		if keyFile == "" {
-			missing, given = given, missing
-		}
-		r.breaks(path+"."+missing, "is required with "+given, "a certificate needs both files")
-		return
-	}
-	if certFile == "" {
-		return
-	}
-	cert, certRead := r.file(path+".certFile", certFile)
-	key, keyRead := r.file(path+".keyFile", keyFile)
-	if !certRead || !keyRead {
-		return
-	}
-	if _, err := tls.X509KeyPair(cert, key); err != nil {
-		r.breaks(path+".certFile", "is no certificate that belongs to keyFile: "+err.Error(), "")
-	}
-}
-
-// file reads a file that the configuration names.
-func (r *rules) file(path, name string) (data []byte, ok bool) {
-	info, err := os.Stat(name)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s: not a regular file", name)
-	}
-	if err == nil {
-		data, err = os.ReadFile(name)
-	}
-	if err != nil {
-		r.badFile(path, name, err)
-	}
-	return data, err == nil
-}
-
-func (r *rules) sasl(s *SASL) {
-	const path = "kafka.sasl"
-	if s.Mechanism == "" {
-		if s.Username+s.PasswordFile != "" {
-			r.breaks(path+".mechanism", "is required with a username or passwordFile", "one of "+strings.Join(mechanisms, ", "))
-		}
-		return
-	}
-	switch s.Mechanism {
-	case "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512":
-		r.required(path+".username", s.Username, s.Mechanism+" needs username and passwordFile")
-		r.required(path+".passwordFile", s.PasswordFile, s.Mechanism+" needs username and passwordFile")
-	case "OAUTHBEARER", "AWS_MSK_IAM":
-		r.breaks(path+".mechanism", s.Mechanism+" is not supported by this version", "one of "+strings.Join(mechanisms, ", "))
-	default:
-		r.oneOf(path+".mechanism", s.Mechanism, mechanisms)
-	}
-	if s.PasswordFile != "" {
-		r.secretFile(path+".passwordFile", s.PasswordFile)
+		r.badFile(path+"."+wrong.Key, wrong.File, wrong.Err)
 	}
 }

@@ -58,13 +58,36 @@ func (s Service) Key() func() (Secret, error) {
 	return func() (Secret, error) { return s.APIKey, nil }
 }
 
-// Password gives the SASL password or token as it is now; a zero Secret when
-// none is configured.
+// Password gives the SASL password as it is now; a zero Secret when none is
+// configured.
 func (s SASL) Password() func() (Secret, error) { return optional(s.PasswordFile) }
 
-// Password gives the registry's password as it is now; a zero Secret when none
-// is configured.
-func (s SchemaRegistry) Password() func() (Secret, error) { return optional(s.PasswordFile) }
+// ClientSecret gives the OAuth client's secret as it is now; a zero Secret when
+// none is configured.
+func (o OAuth) ClientSecret() func() (Secret, error) { return optional(o.ClientSecretFile) }
+
+// Token gives the token in TokenFile as it is now; a zero Secret when none is
+// configured.
+func (o OAuth) Token() func() (Secret, error) { return optional(o.TokenFile) }
+
+// Login gives the registry's user and password as they are now: those of the
+// file, or else of the address. nil when neither has any.
+func (s SchemaRegistry) Login() func() (user string, password Secret, err error) {
+	if s.Username != "" {
+		read := optional(s.PasswordFile)
+		return func() (string, Secret, error) {
+			password, err := read()
+			return s.Username, password, err
+		}
+	}
+	user := s.URL.user()
+	if user == nil {
+		return nil
+	}
+	text, _ := user.Password()
+	password := NewSecret(text)
+	return func() (string, Secret, error) { return user.Username(), password, nil }
+}
 
 // Secret gives the webhook's shared secret as it is now; a zero Secret when
 // none is configured.

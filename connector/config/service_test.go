@@ -22,12 +22,12 @@ func TestServiceIsReadAlone(t *testing.T) {
 	for name, rest := range map[string]string{
 		"nothing else": "", "a broken rest": "kafka: {brokers: [nowhere]}\nmappings: 7\nunknown: key\n",
 	} {
-		s, err := loadService(t, rest+"service: {baseURL: 'http://a', authURL: 'http://b', entity: acme, apiKey: \"${KEY}\"}\n")
+		s, err := loadService(t, rest+"service: {baseURL: 'https://a', authURL: 'https://b', entity: acme, apiKey: \"${KEY}\"}\n")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if s.BaseURL != "http://a" || s.APIKey.Reveal() != "the-key" || s.Timeout != 30*time.Second {
+		if s.BaseURL != "https://a" || s.APIKey.Reveal() != "the-key" || s.Timeout != 30*time.Second {
 			t.Errorf("%s: got %+v, want the block with its defaults", name, s)
 		}
 	}

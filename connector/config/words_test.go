@@ -52,7 +52,13 @@ mappings:
 				continue // nothing: the default
 			}
 			words++
-			data := strings.Replace(withWord(t, file, path, word.(string)), "PASSWORD", password, 1)
+			data := strings.ReplaceAll(withWord(t, file, path, word.(string)), "PASSWORD", password)
+			switch word { // these take other credentials than the file has
+			case "OAUTHBEARER":
+				data = strings.Replace(data, "username: u, passwordFile: "+password, "oauth: {tokenFile: "+password+"}", 1)
+			case "AWS_MSK_IAM":
+				data = strings.Replace(data, ", username: u, passwordFile: "+password, "}\n  tls: {enabled: true", 1)
+			}
 			if _, err := Parse(path, []byte(data), os.LookupEnv); err != nil {
 				t.Errorf("%s: %v: %v", path, word, err)
 			}

@@ -29,6 +29,10 @@ type Config struct {
 	// connections are kept; 0 means 256. It is not enforced here.
 	Concurrency int
 
+	// Secure gives the tuned transport its certificates and its proxy; nil leaves
+	// it with the system's. Redirects are not followed, whatever it returns.
+	Secure func(tuned *http.Transport) http.RoundTripper
+
 	// Wrap puts something around the transport, which must leave requests and
 	// answers what they are; nil: nothing.
 	Wrap func(http.RoundTripper) http.RoundTripper
@@ -102,8 +106,10 @@ func New(cfg Config) (*Client, error) {
 		webhooks:  root + "/webhooks/v4/entity/" + entity,
 	}
 	c.auth = address(auth, auth.EscapedPath()+"/auth/token")
-	if c.transport == nil {
-		c.transport = newTransport(cfg)
+	if tuned := newTransport(cfg); c.transport == nil && cfg.Secure != nil {
+		c.transport = cfg.Secure(tuned)
+	} else if c.transport == nil {
+		c.transport = tuned
 	}
 	if cfg.Wrap != nil {
 		c.transport = cfg.Wrap(c.transport)

@@ -60,14 +60,14 @@ func (w *writer) kafka() {
 
 func (w *writer) registry() {
 	r := w.place.Registry
-	if r.URL == "" {
+	if r.URL.IsZero() {
 		return
 	}
 	certificates := pairs("caFile", r.TLS.CAFile, "certFile", r.TLS.CertFile, "keyFile", r.TLS.KeyFile)
 	if certificates != "" {
 		certificates = ", tls: {" + strings.TrimPrefix(certificates, ", ") + "}"
 	}
-	w.line("schemaRegistry: {url: %s%s%s}", text(r.URL), pairs("username", r.Username, "passwordFile", r.PasswordFile), certificates)
+	w.line("schemaRegistry: {url: %s%s%s}", text(r.URL.Reveal()), pairs("username", r.Username, "passwordFile", r.PasswordFile), certificates)
 }
 
 // pairs are a map's further members, without those that say nothing.

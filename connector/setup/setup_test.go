@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -170,12 +171,12 @@ func TestTheWayInIsWrittenDownAndNoSecret(t *testing.T) {
 	at := place
 	at.Kafka.TLS = config.TLS{Enabled: true}
 	at.Kafka.SASL = config.SASL{Mechanism: "SCRAM-SHA-512", Username: "a ${HOME} user", PasswordFile: password}
-	at.Registry = config.SchemaRegistry{URL: "https://registry:8081", Username: "reader", PasswordFile: password}
+	at.Registry = config.SchemaRegistry{URL: config.NewAddress("https://registry:8081"), Username: "reader", PasswordFile: password}
 	cfg := accepted(t, guessed(t, at, `a {"id":"a"}`))
-	if !cfg.Kafka.TLS.Enabled || cfg.Kafka.SASL != at.Kafka.SASL {
+	if !cfg.Kafka.TLS.Enabled || !reflect.DeepEqual(cfg.Kafka.SASL, at.Kafka.SASL) {
 		t.Errorf("kafka: got %+v, want what was given", cfg.Kafka)
 	}
-	if r := cfg.SchemaRegistry; r.URL != at.Registry.URL || r.Username != "reader" || r.PasswordFile != password {
+	if r := cfg.SchemaRegistry; r.URL.Reveal() != at.Registry.URL.Reveal() || r.Username != "reader" || r.PasswordFile != password {
 		t.Errorf("schemaRegistry: got %+v, want what was given", r)
 	}
 }

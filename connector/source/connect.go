@@ -1,33 +1,37 @@
 package source
 
 import (
-	"crypto/tls"
-	"crypto/x509"
+	"context"
 	"fmt"
-	"net"
-	"os"
-	"time"
+	"log/slog"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/connector/tlsfiles"
 )
 
 // Connection is how the cluster is reached; consumers and the dead-letter
 // producer share it.
 type Connection struct {
 	Brokers []string
-	TLS     *TLS
-	SASL    *SASL
+	TLS     *tlsfiles.Files // nil: none; read again for each connection
+	SASL    *SASL           // nil: none
+	Log     *slog.Logger    // told of TLS files that have become unusable; nil: nobody is
 }
 
-// TLS secures the connection. All fields are paths of PEM files and optional.
-type TLS struct{ CAFile, CertFile, KeyFile string }
-
-// SASL authenticates. Password is asked for at each new connection, so that a
-// changed secret file is taken up.
+// SASL authenticates. What it holds as a function is asked for whenever a broker
+// wants to know who is there, which is at each new connection and, where the
+// broker limits sessions, again and again: a changed secret is taken up.
 type SASL struct {
-	Mechanism string // PLAIN, SCRAM-SHA-256, SCRAM-SHA-512
-	Username  string
-	Password  func() (string, error)
+	Mechanism string // PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM
+
+	Username string // of PLAIN and SCRAM
+	Password func() (string, error)
+
+	Token      func(context.Context) (string, error) // of OAUTHBEARER
+	Extensions map[string]string                     // sent with the token
+
+	Keys func(context.Context) (access, secret, session string, err error) // of AWS_MSK_IAM
 }
 
 // Options are the client options for the connection. Errors name the file or
@@ -35,12 +39,11 @@ type SASL struct {
 func (c Connection) Options() ([]kgo.Opt, error) {
 	opts := []kgo.Opt{kgo.SeedBrokers(c.Brokers...), kgo.ClientID("feedsink")}
 	if c.TLS != nil {
-		config, err := c.TLS.config()
+		client, err := tlsfiles.NewClient(*c.TLS, c.Log)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("kafka.tls.%w", err) // begins with the key
 		}
-		dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: 10 * time.Second}, Config: config}
-		opts = append(opts, kgo.Dialer(dialer.DialContext))
+		opts = append(opts, kgo.Dialer(client.Dial))
 	}
 	if c.SASL != nil {
 		mechanism, err := c.SASL.mechanism()
@@ -50,30 +53,4 @@ func (c Connection) Options() ([]kgo.Opt, error) {
 		opts = append(opts, kgo.SASL(mechanism))
 	}
 	return opts, nil
-}
-
-func (t *TLS) config() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("kafka.tls.caFile: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("kafka.tls.caFile: %s holds no PEM certificate", t.CAFile)
-		}
-	}
-	if t.CertFile == "" {
-		return config, nil
-	}
-	if _, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile); err != nil {
-		return nil, fmt.Errorf("kafka.tls.certFile, keyFile: %w", err)
-	}
-	// Read at each handshake, so that a renewed certificate is taken up.
-	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-		return &pair, err
-	}
-	return config, nil
 }

@@ -2,24 +2,18 @@ package source_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
-	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/tlsfiles"
+	"github.com/feedsink/feedsink/test/certs"
 )
 
 func ask(t *testing.T, c source.Connection) (map[string]source.Topic, error) {
@@ -77,65 +71,75 @@ func TestUnknownMechanismNamesTheKey(t *testing.T) {
 	}
 }
 
-// certificate writes a certificate for 127.0.0.1 that is its own authority.
-func certificate(t *testing.T) (certFile, keyFile string, pair tls.Certificate) {
+// files are what a client has on disk.
+func files(t *testing.T) tlsfiles.Files {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certFile, keyFile = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
-	for name, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: keyDER}} {
-		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if pair, err = tls.LoadX509KeyPair(certFile, keyFile); err != nil {
-		t.Fatal(err)
-	}
-	return certFile, keyFile, pair
+	dir := t.TempDir()
+	return tlsfiles.Files{CAFile: filepath.Join(dir, "ca.pem"), CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
+}
+
+// bear gives the client the authority, and a certificate of it.
+func bear(t *testing.T, f tlsfiles.Files, a *certs.Authority, name string) {
+	t.Helper()
+	pair := a.Issue(t, name)
+	certs.Write(t, f.CAFile, a.PEM)
+	certs.Write(t, f.CertFile, pair.Cert)
+	certs.Write(t, f.KeyFile, pair.Key)
 }
 
 func TestBothSidesOfTheConnectionShowTheirCertificates(t *testing.T) {
 	t.Parallel()
-	certFile, keyFile, pair := certificate(t)
-	authorities := x509.NewCertPool()
-	authorities.AddCert(pair.Leaf)
+	var current atomic.Pointer[tls.Config]
+	show := func(a *certs.Authority) {
+		current.Store(&tls.Config{
+			Certificates: []tls.Certificate{a.Issue(t, "broker", "127.0.0.1").TLS(t)}, ClientCAs: a.Pool,
+			ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
+		})
+	}
+	first, second := certs.NewAuthority(t, "first"), certs.NewAuthority(t, "second")
+	show(first)
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, "a"), kfake.TLS(&tls.Config{
-		Certificates: []tls.Certificate{pair}, ClientCAs: authorities, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
+		MinVersion:         tls.VersionTLS13,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return current.Load(), nil },
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	topics, err := ask(t, source.Connection{Brokers: c.ListenAddrs(), TLS: &source.TLS{CAFile: certFile, CertFile: certFile, KeyFile: keyFile}})
+	own := files(t)
+	bear(t, own, first, "feedsink")
+	connection := source.Connection{Brokers: c.ListenAddrs(), TLS: &own}
+	topics, err := ask(t, connection)
 	if err != nil || topics["a"].Partitions != 2 {
 		t.Errorf("with authority and certificate: got %+v, %v, want 2 partitions", topics["a"], err)
 	}
-	if _, err := ask(t, source.Connection{Brokers: c.ListenAddrs(), TLS: &source.TLS{CertFile: certFile, KeyFile: keyFile}}); err == nil {
+	if _, err := ask(t, source.Connection{Brokers: c.ListenAddrs(), TLS: &tlsfiles.Files{CertFile: own.CertFile, KeyFile: own.KeyFile}}); err == nil {
 		t.Error("without the broker's authority: got no error")
+	}
+	opts, err := connection.Options()
+	if err != nil {
+		t.Fatal(err)
+	}
+	show(second)
+	bear(t, own, second, "feedsink")
+	client, err := kgo.NewClient(opts...) // from options of before
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.Ping(t.Context()); err != nil {
+		t.Errorf("with everything replaced: got %v, want a connection", err)
 	}
 }
 
 func TestFilesThatCannotWorkAreNamed(t *testing.T) {
 	t.Parallel()
-	certFile, keyFile, _ := certificate(t)
-	for key, files := range map[string]source.TLS{
-		"kafka.tls.caFile: open":       {CAFile: "missing.pem"},
-		"kafka.tls.caFile: " + keyFile: {CAFile: keyFile},
-		"kafka.tls.certFile":           {CertFile: certFile, KeyFile: certFile},
+	own := files(t)
+	bear(t, own, certs.NewAuthority(t, "a"), "feedsink")
+	for key, files := range map[string]tlsfiles.Files{
+		"kafka.tls.caFile: stat missing.pem": {CAFile: "missing.pem"},
+		"kafka.tls.caFile: " + own.KeyFile:   {CAFile: own.KeyFile},
+		"kafka.tls.certFile":                 {CertFile: own.CertFile, KeyFile: own.CertFile},
 	} {
 		_, err := source.Connection{Brokers: []string{"localhost:1"}, TLS: &files}.Options()
 		if err == nil || !strings.Contains(err.Error(), key) {

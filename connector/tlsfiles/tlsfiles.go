@@ -52,8 +52,13 @@ func (f Files) Check() (found []*Error) {
 		_, err := f.authorities().get()
 		note(err)
 	}
-	if f.CertFile == "" && f.KeyFile == "" {
+	switch {
+	case f.CertFile == "" && f.KeyFile == "":
 		return found
+	case f.KeyFile == "":
+		return append(found, missing("keyFile", "certFile"))
+	case f.CertFile == "":
+		return append(found, missing("certFile", "keyFile"))
 	}
 	_, certErr := read("certFile", f.CertFile)
 	_, keyErr := read("keyFile", f.KeyFile)
@@ -66,15 +71,16 @@ func (f Files) Check() (found []*Error) {
 	return found
 }
 
+func missing(key, given string) *Error {
+	return &Error{Key: key, Err: errors.New("is required with " + given)}
+}
+
 // maxFile bounds what is read: the authorities of a whole system are a quarter
 // of it.
 const maxFile = 1 << 20
 
 func read(key, name string) ([]byte, error) {
 	fail := func(err error) ([]byte, error) { return nil, &Error{key, name, err} }
-	if name == "" {
-		return fail(errors.New("is required: a certificate and its key are two files"))
-	}
 	// Stat before reading: opening a pipe would block until someone writes.
 	info, err := os.Stat(name)
 	switch {
@@ -113,6 +119,12 @@ func (f Files) authorities() *followed[*x509.CertPool] {
 func (f Files) pair() *followed[*tls.Certificate] {
 	return &followed[*tls.Certificate]{
 		read: func() ([][]byte, error) {
+			switch {
+			case f.CertFile == "":
+				return nil, missing("certFile", "keyFile")
+			case f.KeyFile == "":
+				return nil, missing("keyFile", "certFile")
+			}
 			cert, err := read("certFile", f.CertFile)
 			if err != nil {
 				return nil, err

@@ -270,8 +270,8 @@ func TestErrorsNameKeyAndFile(t *testing.T) {
 		{tlsfiles.Files{CAFile: key}, []string{"caFile: " + key + ": holds no certificate"}},
 		{tlsfiles.Files{CAFile: dir}, []string{"caFile: " + dir + ": not a regular file"}},
 		{tlsfiles.Files{CAFile: huge}, []string{"caFile: " + huge + ": larger than"}},
-		{tlsfiles.Files{CertFile: cert}, []string{"keyFile: is required"}},
-		{tlsfiles.Files{KeyFile: key}, []string{"certFile: is required"}},
+		{tlsfiles.Files{CertFile: cert}, []string{"keyFile: is required with certFile"}},
+		{tlsfiles.Files{KeyFile: key}, []string{"certFile: is required with keyFile"}},
 		{tlsfiles.Files{CertFile: none, KeyFile: none}, []string{"certFile: stat " + none, "keyFile: stat " + none}},
 		{tlsfiles.Files{CAFile: none, CertFile: cert, KeyFile: wrong}, []string{"caFile: stat " + none, "certFile: " + cert + ": is no certificate that belongs to keyFile"}},
 	} {

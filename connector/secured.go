@@ -1,0 +1,156 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/credentials"
+	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/tlsfiles"
+)
+
+// connection is how the cluster is reached, from the configuration. What it
+// holds of files is read again when they change; log is told of files that have
+// become unusable.
+func connection(k config.Kafka, log *slog.Logger) source.Connection {
+	c := source.Connection{Brokers: k.Brokers, Log: log}
+	if k.TLS.Enabled {
+		c.TLS = &tlsfiles.Files{CAFile: k.TLS.CAFile, CertFile: k.TLS.CertFile, KeyFile: k.TLS.KeyFile}
+	}
+	if k.SASL.Mechanism != "" {
+		c.SASL = login(k.SASL, log)
+	}
+	return c
+}
+
+func login(s config.SASL, log *slog.Logger) *source.SASL {
+	return &source.SASL{
+		Mechanism: s.Mechanism, Username: s.Username, Password: reveal(s.Password()),
+		Token: bearer(s.OAuth, log), Extensions: extensions(s.OAuth.Extensions),
+		Keys: credentials.NewAWS().Get,
+	}
+}
+
+// bearer gives the tokens of OAUTHBEARER.
+func bearer(o config.OAuth, log *slog.Logger) func(context.Context) (string, error) {
+	if o.TokenFile != "" {
+		token := reveal(o.Token())
+		return func(context.Context) (string, error) { return token() }
+	}
+	transport, err := secured(o.TLS, log)
+	if err != nil {
+		err = fmt.Errorf("kafka.sasl.oauth.tls.%w", err)
+		return func(context.Context) (string, error) { return "", err }
+	}
+	return credentials.NewTokens(credentials.OAuth{
+		TokenURL: o.TokenURL, ClientID: o.ClientID, Secret: reveal(o.ClientSecret()), Scope: o.Scope, Transport: transport,
+	}).Get
+}
+
+func extensions(pairs []string) map[string]string {
+	named := make(map[string]string, len(pairs))
+	for _, pair := range pairs {
+		name, value, _ := strings.Cut(pair, "=")
+		named[name] = value
+	}
+	return named
+}
+
+func reveal(read func() (config.Secret, error)) func() (string, error) {
+	return func() (string, error) {
+		secret, err := read()
+		return secret.Reveal(), err
+	}
+}
+
+// secured is the usual transport with the certificates of the configuration.
+func secured(c config.Certificates, log *slog.Logger) (http.RoundTripper, error) {
+	usual := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck // it is one unless somebody replaced it
+	client, err := tlsfiles.NewClient(tlsfiles.Files(c), log)
+	if err != nil {
+		return nil, err // begins with the key
+	}
+	return client.Transport(usual), nil
+}
+
+// registryClient asks the schema registry. A redirect may lead to another path
+// of it, but takes the login nowhere else.
+func registryClient(c config.Certificates, log *slog.Logger) (*http.Client, error) {
+	transport, err := secured(c, log)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: transport, Timeout: schemaTimeout, CheckRedirect: stay}, nil
+}
+
+var (
+	errAway  = errors.New("a redirect to another host is not followed: the request may hold a login")
+	errRound = errors.New("more than five redirects")
+)
+
+func stay(next *http.Request, before []*http.Request) error {
+	first := before[0].URL
+	switch {
+	case next.URL.Scheme != first.Scheme || next.URL.Host != first.Host:
+		return errAway
+	case len(before) > 5:
+		return errRound
+	}
+	return nil
+}
+
+// NewClient is a client of the configured service, for one command. Whoever asked
+// for it closes it.
+func NewClient(cfg config.Service) (*feed.Client, error) { return newClient(cfg, nil, nil) }
+
+// newClient tells log of TLS files that have become unusable, and wraps the
+// transport.
+func newClient(cfg config.Service, log *slog.Logger, wrap func(http.RoundTripper) http.RoundTripper) (*feed.Client, error) {
+	certificates, err := tlsfiles.NewClient(tlsfiles.Files(cfg.TLS), log)
+	if err != nil {
+		return nil, fmt.Errorf("service.tls.%w", err) // begins with the key
+	}
+	key := reveal(cfg.Key())
+	client, err := feed.New(feed.Config{
+		BaseURL: cfg.BaseURL,
+		AuthURL: cfg.AuthURL,
+		Entity:  cfg.Entity,
+		APIKey: func() (feed.Secret, error) {
+			text, err := key()
+			return feed.NewSecret(text), err
+		},
+		Timeout:     cfg.Timeout,
+		Concurrency: cfg.Concurrency.Max,
+		Wrap:        wrap,
+		Secure: func(tuned *http.Transport) http.RoundTripper {
+			if !cfg.Proxy.IsZero() {
+				tuned.Proxy = through(cfg.Proxy)
+			}
+			if cfg.TLS == (config.Certificates{}) {
+				return tuned // nothing to follow
+			}
+			return certificates.Transport(tuned)
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("service: %w", err)
+	}
+	return client, nil
+}
+
+// through sends every request through one proxy.
+func through(proxy config.Address) func(*http.Request) (*url.URL, error) {
+	address, err := url.Parse(proxy.Reveal())
+	if err != nil {
+		// The parser's error quotes the address, with its password.
+		return func(*http.Request) (*url.URL, error) { return nil, errors.New("service.proxy: not an address") }
+	}
+	return http.ProxyURL(address)
+}
