@@ -3,19 +3,120 @@
 package e2e_test
 
 import (
+	"crypto/tls"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/feedsink/feedsink/test/certs"
 )
+
+const password = "the-password-that-must-not-show"
 
 func startBroker() (stop func(), err error) { return func() {}, nil }
 
-// brokers starts a broker for the test alone.
-func brokers(t *testing.T) []string {
+// usual is a broker for the test alone, without any security.
+func usual(t *testing.T) security { return embedded(t, security{}) }
+
+// embedded starts a broker, and completes the security with its address.
+func embedded(t *testing.T, s security, opts ...kfake.Opt) security {
+	t.Helper()
+	cluster, err := kfake.NewCluster(append(opts, kfake.NumBrokers(1))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	s.brokers = cluster.ListenAddrs()
+	s.own = append(s.own, kgo.SeedBrokers(s.brokers...))
+	return s
+}
+
+// securities are what the embedded broker speaks, and OAUTHBEARER, which the
+// test speaks for it.
+func securities(t *testing.T) []security {
+	files := secrets{t.TempDir()}
+	authority := certs.NewAuthority(t, "authority")
+	files.bear(t, authority)
+	files.write(t, "me.password", []byte(password+"\n"))
+	server := &tls.Config{
+		Certificates: []tls.Certificate{authority.Issue(t, "broker", "127.0.0.1").TLS(t)},
+		ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: authority.Pool, MinVersion: tls.VersionTLS12,
+	}
+	client := &tls.Config{
+		Certificates: []tls.Certificate{authority.Issue(t, "test").TLS(t)}, RootCAs: authority.Pool, MinVersion: tls.VersionTLS12,
+	}
+	login := scram.Auth{User: "me", Pass: password}
+	return []security{
+		embedded(t, security{name: "mTLS", keys: files.bearing(), own: []kgo.Opt{kgo.DialTLSConfig(client)}}, kfake.TLS(server)),
+		embedded(t, security{
+			name: "PLAIN", keys: files.known("PLAIN", "me"),
+			own: []kgo.Opt{kgo.SASL(plain.Auth{User: "me", Pass: password}.AsMechanism())},
+		}, kfake.EnableSASL(), kfake.Superuser("PLAIN", "me", password)),
+		embedded(t, security{
+			name: "SCRAM-SHA-512 over mTLS", keys: files.bearing() + ", " + files.known("SCRAM-SHA-512", "me"),
+			own: []kgo.Opt{kgo.DialTLSConfig(client), kgo.SASL(login.AsSha512Mechanism())},
+		}, kfake.TLS(server), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "me", password)),
+		bearing(t, files),
+	}
+}
+
+// bearing is OAUTHBEARER with a token server that gives a new token each time.
+// The embedded broker does not know the mechanism, so the test answers for it;
+// it does not ask those who show nothing, as the test's own clients.
+func bearing(t *testing.T, files secrets) security {
+	t.Helper()
+	var given, shown atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, secret, _ := r.BasicAuth(); user != "me" || secret != password {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		given.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "the-token", "token_type": "Bearer", "expires_in": 60})
+	}))
+	t.Cleanup(server.Close)
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
-	return cluster.ListenAddrs()
+	t.Cleanup(func() {
+		if given.Load() == 0 || shown.Load() < given.Load() {
+			t.Errorf("tokens: %d were given and %d shown, want each to serve more than one connection", given.Load(), shown.Load())
+		}
+	})
+	cluster.ControlKey(int16(kmsg.SASLHandshake), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		response, _ := r.ResponseKind().(*kmsg.SASLHandshakeResponse)
+		if handshake, _ := r.(*kmsg.SASLHandshakeRequest); handshake.Mechanism != "OAUTHBEARER" {
+			response.ErrorCode = kerr.UnsupportedSaslMechanism.Code
+		}
+		return response, nil, true
+	})
+	cluster.ControlKey(int16(kmsg.SASLAuthenticate), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		response, _ := r.ResponseKind().(*kmsg.SASLAuthenticateResponse)
+		said, _ := r.(*kmsg.SASLAuthenticateRequest)
+		if !strings.Contains(string(said.SASLAuthBytes), "\x01auth=Bearer the-token\x01logicalCluster=lkc-1\x01") {
+			response.ErrorCode = kerr.SaslAuthenticationFailed.Code
+		}
+		shown.Add(1)
+		return response, nil, true
+	})
+	return security{
+		name: "OAUTHBEARER", brokers: cluster.ListenAddrs(), own: []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)},
+		keys: "sasl: {mechanism: OAUTHBEARER, oauth: {tokenURL: '" + server.URL + "', clientId: me, clientSecretFile: " +
+			files.file("me.password") + ", extensions: [logicalCluster=lkc-1]}}",
+	}
 }

@@ -95,13 +95,13 @@ func (w *world) run(yaml string) *process {
 func (w *world) runAs(yaml string, own map[string]string, flags ...string) *process {
 	w.t.Helper()
 	file := filepath.Join(w.dir, "feedsink.yaml")
-	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(w.through.in(yaml)), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
 	flags = append([]string{"run", "-c", shared(w.t, file), "--log-level", "debug"}, flags...)
 	p := &process{cmd: exec.CommandContext(context.Background(), binary, flags...), out: &logBuffer{}}
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
-	for _, name := range []string{"BROKERS", "PREFIX", "SERVICE", "API_KEY", "DIR"} {
+	for _, name := range environment {
 		value, _ := w.env(name)
 		p.cmd.Env = append(p.cmd.Env, name+"="+value)
 	}
@@ -121,6 +121,27 @@ func (w *world) runAs(yaml string, own map[string]string, flags ...string) *proc
 	})
 	return p
 }
+
+// execute runs a command to its end with the configuration of run.
+func (w *world) execute(words string) (output string, code int) {
+	w.t.Helper()
+	cmd := exec.CommandContext(w.t.Context(), binary, append(strings.Fields(words), "-c", filepath.Join(w.dir, "feedsink.yaml"))...)
+	for _, name := range environment {
+		value, _ := w.env(name)
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	out, err := cmd.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return string(out), exit.ExitCode()
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(out), 0
+}
+
+// environment are the variables of the configurations.
+var environment = []string{"BROKERS", "PREFIX", "SERVICE", "API_KEY", "DIR"}
 
 // terminate stops the process as Kubernetes does.
 func (p *process) terminate(t *testing.T) {

@@ -19,7 +19,7 @@ func TestPartitionsThatAreAddedAreReadFromTheirStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	// To the new partitions, before anybody has noticed them.
-	client, err := kgo.NewClient(kgo.SeedBrokers(w.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	client, err := kgo.NewClient(w.reach(kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,8 +100,8 @@ func (w *world) runWithClock(yaml string) (*process, *clock.Clock) {
 // produceMany sends one record each of n keys.
 func (w *world) produceMany(n int) {
 	w.t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(w.brokers...), kgo.RecordPartitioner(kgo.StickyPartitioner()),
-		kgo.ProducerLinger(20*time.Millisecond), kgo.MaxBufferedRecords(100_000))
+	client, err := kgo.NewClient(w.reach(kgo.RecordPartitioner(kgo.StickyPartitioner()),
+		kgo.ProducerLinger(20*time.Millisecond), kgo.MaxBufferedRecords(100_000))...)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 // start runs a sink in this process.
 func (w *world) start(yaml string) *running {
 	w.t.Helper()
-	cfg, err := config.Parse("feedsink.yaml", []byte(yaml), w.env)
+	cfg, err := config.Parse("feedsink.yaml", []byte(w.through.in(yaml)), w.env)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -29,7 +29,9 @@ type world struct {
 	service *sandbox.Sandbox
 	url     string
 	brokers []string
-	prefix  string // of this test's topics and groups
+	own     []kgo.Opt // how the test's own clients reach the brokers
+	through security  // how the sink does
+	prefix  string    // of this test's topics and groups
 	dir     string
 	client  *kgo.Client
 	admin   *kadm.Client
@@ -51,7 +53,12 @@ var tables = []sandbox.Table{
 
 func newWorld(t *testing.T, change func(*sandbox.Config)) *world {
 	t.Helper()
-	w := &world{t: t, brokers: brokers(t), dir: shared(t, t.TempDir()), logs: &logBuffer{}, patience: patience, firstPoll: 50 * time.Millisecond}
+	return newWorldThrough(t, usual(t), change)
+}
+
+func newWorldThrough(t *testing.T, through security, change func(*sandbox.Config)) *world {
+	t.Helper()
+	w := &world{t: t, brokers: through.brokers, own: through.own, through: through, dir: shared(t, t.TempDir()), logs: &logBuffer{}, patience: patience, firstPoll: 50 * time.Millisecond}
 	w.prefix = fmt.Sprintf("%s-%d.", strings.ToLower(strings.ReplaceAll(t.Name(), "/", ".")), time.Now().UnixNano())
 	c := sandbox.Config{
 		Entity: "acme", APIKeys: []string{apiKey}, Tables: tables, Processing: 50 * time.Millisecond,
@@ -73,7 +80,7 @@ func newWorld(t *testing.T, change func(*sandbox.Config)) *world {
 		t.Fatal(err)
 	}
 	w.url = server.URL()
-	if w.client, err = kgo.NewClient(kgo.SeedBrokers(w.brokers...), kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), kgo.ProducerLinger(0)); err != nil {
+	if w.client, err = kgo.NewClient(w.reach(kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), kgo.ProducerLinger(0))...); err != nil {
 		t.Fatal(err)
 	}
 	w.admin = kadm.NewClient(w.client)
@@ -237,7 +244,7 @@ func (w *world) dead() (letters []*kgo.Record) {
 	if end.Offset == 0 {
 		return nil
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(w.brokers...), kgo.ConsumeTopics(w.topic("dlq")))
+	client, err := kgo.NewClient(w.reach(kgo.ConsumeTopics(w.topic("dlq")))...)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -51,25 +51,35 @@ func variable(property string) string {
 	return "KAFKA_" + strings.ToUpper(strings.NewReplacer(".", "_", "_", "__", "-", "___").Replace(property))
 }
 
+// plain are fronts whose connections nobody secures.
+func plain(fronts []string) (all []Secured) {
+	for i, front := range fronts {
+		all = append(all, Secured{Name: "FRONT" + strconv.Itoa(i+1), Protocol: "PLAINTEXT", Front: front})
+	}
+	return all
+}
+
 // listeners are the properties that open a port for clients and one for each
 // front, and say under which address each is to be dialed.
 //
 // The first of ports is the clients', the others are the fronts', in their order.
-func listeners(ports, fronts []string) map[string]string {
+func listeners(ports []string, fronts []Secured) map[string]string {
+	properties := map[string]string{}
 	own := []string{"PLAINTEXT://:" + ports[0], "CONTROLLER://localhost:9093"}
 	advertised := []string{"PLAINTEXT://" + loopback(ports[0])}
 	protocols := []string{"PLAINTEXT:PLAINTEXT", "CONTROLLER:PLAINTEXT"}
 	for i, front := range fronts {
-		name := "FRONT" + strconv.Itoa(i+1)
-		own = append(own, name+"://:"+ports[1+i])
-		advertised = append(advertised, name+"://"+front)
-		protocols = append(protocols, name+":PLAINTEXT")
+		own = append(own, front.Name+"://:"+ports[1+i])
+		advertised = append(advertised, front.Name+"://"+front.Front)
+		protocols = append(protocols, front.Name+":"+front.Protocol)
+		for property, value := range front.Config {
+			properties["listener.name."+strings.ToLower(front.Name)+"."+property] = value
+		}
 	}
-	return map[string]string{
-		"listeners":                      strings.Join(own, ","),
-		"advertised.listeners":           strings.Join(advertised, ","),
-		"listener.security.protocol.map": strings.Join(protocols, ","),
-	}
+	properties["listeners"] = strings.Join(own, ",")
+	properties["advertised.listeners"] = strings.Join(advertised, ",")
+	properties["listener.security.protocol.map"] = strings.Join(protocols, ",")
+	return properties
 }
 
 func exposed(ports []string) (tcp []string) {

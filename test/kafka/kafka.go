@@ -10,6 +10,7 @@
 package kafka
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,18 @@ type Options struct {
 	// cut. Clients that come through a front stay with it, because its listener
 	// advertises it. Behind tells where a front has to forward to.
 	Fronts []string
+	// Secured are further listeners, each with a security of its own.
+	Secured []Secured
+	// Files are put into the container before the broker starts, by their paths.
+	Files map[string][]byte
+}
+
+// Secured is a listener for clients besides the plain one.
+type Secured struct {
+	Name     string            // unique: letters
+	Protocol string            // SSL, SASL_SSL or SASL_PLAINTEXT
+	Front    string            // as those of Options: something of the test's own
+	Config   map[string]string // properties of this listener alone, without their prefix listener.name.NAME
 }
 
 // Broker is one running broker. Its methods may not be called concurrently,
@@ -71,7 +84,8 @@ func Start(ctx context.Context, options Options) (*Broker, error) {
 	if image == "" {
 		image = DefaultImage
 	}
-	ports, err := freePorts(ctx, 1+len(options.Fronts))
+	fronts := append(plain(options.Fronts), options.Secured...)
+	ports, err := freePorts(ctx, 1+len(fronts))
 	if err != nil {
 		return nil, fmt.Errorf("start Kafka: find a free port: %w", err)
 	}
@@ -80,12 +94,13 @@ func Start(ctx context.Context, options Options) (*Broker, error) {
 		return nil, fmt.Errorf("start Kafka: reach the Docker daemon: %w", err)
 	}
 	b := &Broker{docker: docker.Client, addr: loopback(ports[0]), behind: map[string]string{}}
-	for i, front := range options.Fronts {
-		b.behind[front] = loopback(ports[1+i])
+	for i, front := range fronts {
+		b.behind[front.Front] = loopback(ports[1+i])
 	}
 	b.container, err = testcontainers.Run(
 		ctx, image,
-		testcontainers.WithEnv(environment(listeners(ports, options.Fronts), options.Config)),
+		testcontainers.WithEnv(environment(listeners(ports, fronts), options.Config)),
+		testcontainers.WithFiles(contained(options.Files)...),
 		testcontainers.WithExposedPorts(exposed(ports)...),
 		// The same port inside and outside, and after a restart: the broker
 		// advertises the one address that clients on both sides dial.
@@ -109,6 +124,21 @@ func Start(ctx context.Context, options Options) (*Broker, error) {
 		return nil, errors.Join(err, b.Close(ctx))
 	}
 	return b, nil
+}
+
+// Put writes a file into the running broker's container.
+func (b *Broker) Put(ctx context.Context, path string, content []byte) error {
+	if err := b.container.CopyToContainer(ctx, content, path, 0o644); err != nil {
+		return fmt.Errorf("put %s into the broker's container: %w", path, err)
+	}
+	return nil
+}
+
+func contained(files map[string][]byte) (all []testcontainers.ContainerFile) {
+	for path, content := range files {
+		all = append(all, testcontainers.ContainerFile{Reader: bytes.NewReader(content), ContainerFilePath: path, FileMode: 0o644})
+	}
+	return all
 }
 
 // ForTest is Start for a test that cannot go on without a broker. The broker

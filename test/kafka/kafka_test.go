@@ -33,7 +33,7 @@ func TestConfigWinsOverTheHarness(t *testing.T) {
 }
 
 func TestEachFrontHasAListenerThatAdvertisesIt(t *testing.T) {
-	got := listeners([]string{"19092", "19093"}, []string{"127.0.0.1:7001"})
+	got := listeners([]string{"19092", "19093"}, plain([]string{"127.0.0.1:7001"}))
 	for property, want := range map[string]string{
 		"listeners":                      "PLAINTEXT://:19092,CONTROLLER://localhost:9093,FRONT1://:19093",
 		"advertised.listeners":           "PLAINTEXT://127.0.0.1:19092,FRONT1://127.0.0.1:7001",
