@@ -215,7 +215,7 @@ func (w *world) lag(lane, topic string) (n int64) {
 		w.t.Fatal(err)
 	}
 	committed, err := w.admin.FetchOffsets(w.t.Context(), w.prefix+"sink-"+lane)
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // nobody has joined it yet
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) && !kerr.IsRetriable(err) { // nobody has joined it yet
 		w.t.Fatal(err)
 	}
 	ends.Each(func(end kadm.ListedOffset) {
