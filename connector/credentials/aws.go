@@ -1,27 +1,43 @@
 package credentials
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"os"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
 )
 
-// AWS gives keys from where AWS's own tools look: the environment, the shared
-// credentials file, a web identity token (IRSA), EKS Pod Identity, the roles of
-// tasks and instances, in their order. It may be used concurrently.
+// AWS gives keys from where AWS's own tools look, in their order: the environment
+// (AWS_ACCESS_KEY_ID and the like), a web identity token as EKS mounts one (IRSA),
+// the shared credentials file, and the agent that EKS Pod Identity and ECS name.
+// The role of the machine is not among them: it is everybody's on it. It may be
+// used concurrently.
 type AWS struct {
+	http *http.Client
+
 	lock lock // guards what follows
-	last aws.Credentials
+	last keys
 	got  time.Time
 }
 
-// NewAWS asks for nothing yet.
-func NewAWS() *AWS { return &AWS{lock: newLock()} }
+// keys are what requests to AWS are signed with.
+type keys struct {
+	access, secret, session string
+	ends                    time.Time // zero: never
+}
 
-const keysTimeout = 20 * time.Second // to look in all places, some of them by HTTP
+const askTimeout = 10 * time.Second // of a request for keys
+
+// NewAWS asks for nothing yet.
+func NewAWS() *AWS {
+	return &AWS{lock: newLock(), http: &http.Client{
+		Timeout:       askTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
 
 // Get are keys that are good for a while; session is "" for keys that do not
 // end. Those that do are kept until a fifth of their life is left; others are
@@ -34,24 +50,34 @@ func (a *AWS) Get(ctx context.Context) (access, secret, session string, err erro
 		return "", "", "", ctx.Err()
 	}
 	now := time.Now()
-	if !a.last.CanExpire || due(a.got, a.last.Expires, now) {
-		found, err := look(ctx)
+	if a.last.ends.IsZero() || due(a.got, a.last.ends, now) {
+		found, err := a.look(ctx)
 		switch {
 		case err == nil:
 			a.last, a.got = found, now
-		case !a.last.CanExpire || !now.Before(a.last.Expires):
+		case !now.Before(a.last.ends):
 			return "", "", "", fmt.Errorf("AWS credentials: %w", err)
 		}
 	}
-	return a.last.AccessKeyID, a.last.SecretAccessKey, a.last.SessionToken, nil
+	return a.last.access, a.last.secret, a.last.session, nil
 }
 
-func look(ctx context.Context) (aws.Credentials, error) {
-	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
-	defer cancel()
-	found, err := config.LoadDefaultConfig(ctx, config.WithRetryMaxAttempts(2))
-	if err != nil {
-		return aws.Credentials{}, err
+var errNowhere = errors.New("none found: neither AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY, nor AWS_WEB_IDENTITY_TOKEN_FILE with AWS_ROLE_ARN, nor a shared credentials file, nor AWS_CONTAINER_CREDENTIALS_FULL_URI are there")
+
+func (a *AWS) look(ctx context.Context) (keys, error) {
+	found := keys{access: os.Getenv("AWS_ACCESS_KEY_ID"), secret: os.Getenv("AWS_SECRET_ACCESS_KEY"), session: os.Getenv("AWS_SESSION_TOKEN")}
+	if found.access != "" && found.secret != "" {
+		return found, nil
 	}
-	return found.Credentials.Retrieve(ctx)
+	if file, role := os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"), os.Getenv("AWS_ROLE_ARN"); file != "" && role != "" {
+		return a.assume(ctx, file, role)
+	}
+	found, err := shared(sharedFile(), cmp.Or(os.Getenv("AWS_PROFILE"), "default"))
+	if !errors.Is(err, os.ErrNotExist) {
+		return found, err
+	}
+	if agent := agent(); agent != "" {
+		return a.ask(ctx, agent)
+	}
+	return keys{}, errNowhere
 }
