@@ -15,6 +15,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/feedsink/feedsink/connector/config"
@@ -128,6 +129,9 @@ func TestSecretsReachTheConfiguration(t *testing.T) {
 		"caFile: /run/secrets/feedsink/kafka-ca.crt",
 		"certFile: /run/secrets/feedsink/kafka.crt",
 		"keyFile: /run/secrets/feedsink/kafka.key",
+		"caFile: /run/secrets/feedsink/service-ca.crt",
+		"certFile: /run/secrets/feedsink/service.crt",
+		"keyFile: /run/secrets/feedsink/service.key",
 		"secretFile: /run/secrets/feedsink/webhook-secret",
 		"members: feeds-members:8080",
 		"mechanism: SCRAM-SHA-512",
@@ -137,12 +141,33 @@ func TestSecretsReachTheConfiguration(t *testing.T) {
 			t.Errorf("feedsink.yaml lacks %q:\n%s", want, text)
 		}
 	}
-	for _, file := range []string{"api-key", "kafka-password", "kafka-ca.crt", "kafka.crt", "kafka.key", "webhook-secret"} {
+	for _, file := range []string{"api-key", "kafka-password", "kafka-ca.crt", "kafka.crt", "kafka.key", "service-ca.crt", "service.crt", "service.key", "webhook-secret"} {
 		if _, err := os.Stat(filepath.Join(mounted(t, p), file)); err != nil {
 			t.Errorf("%s: is not mounted: %v", file, err)
 		}
 	}
 	one[*corev1.Service](t, all, "feeds-members")
+}
+
+func TestSecretOfOAuthIsTheClients(t *testing.T) {
+	r := release(t, "testdata/values/production.yaml")
+	r.Values["config"].(map[string]any)["kafka"].(map[string]any)["sasl"] = map[string]any{
+		"mechanism": "OAUTHBEARER", "oauth": map[string]any{"tokenURL": "https://login.example.com:8444/token", "clientId": "feeds"},
+	}
+	all := objectsOf(t, r)
+	cfg := loaded(t, all, pods(all)[0])
+	if got := cfg.Kafka.SASL; got.PasswordFile != "" || !strings.HasSuffix(got.OAuth.ClientSecretFile, "/kafka-password") {
+		t.Errorf("sasl: got %+v, want the client's secret", got)
+	}
+	policy := one[*networkingv1.NetworkPolicy](t, all, "feeds")
+	for _, rule := range policy.Spec.Egress {
+		for _, port := range rule.Ports {
+			if port.Port.IntValue() == 8444 {
+				return
+			}
+		}
+	}
+	t.Errorf("egress: got %+v, want the token endpoint's port among them", policy.Spec.Egress)
 }
 
 func TestPodsRollWhenTheConfigurationChanges(t *testing.T) {

@@ -12,7 +12,13 @@ same keys is overruled where it cannot be true in the pod, and kept elsewhere.
 {{- end -}}
 {{- if $secrets.kafkaPassword.name -}}
 {{- $sasl := $config.kafka.sasl | default dict -}}
+{{- if eq ($sasl.mechanism | default "") "OAUTHBEARER" -}}
+{{- $oauth := $sasl.oauth | default dict -}}
+{{- $_ := set $oauth "clientSecretFile" (printf "%s/kafka-password" $dir) -}}
+{{- $_ := set $sasl "oauth" $oauth -}}
+{{- else -}}
 {{- $_ := set $sasl "passwordFile" (printf "%s/kafka-password" $dir) -}}
+{{- end -}}
 {{- $_ := set $config.kafka "sasl" $sasl -}}
 {{- end -}}
 {{- with $secrets.kafkaTLS -}}
@@ -22,6 +28,15 @@ same keys is overruled where it cannot be true in the pod, and kept elsewhere.
 {{- if .cert -}}{{- $_ := set $tls "certFile" (printf "%s/kafka.crt" $dir) -}}{{- end -}}
 {{- if .key -}}{{- $_ := set $tls "keyFile" (printf "%s/kafka.key" $dir) -}}{{- end -}}
 {{- $_ := set $config.kafka "tls" (merge $tls ($config.kafka.tls | default dict)) -}}
+{{- end -}}
+{{- end -}}
+{{- with $secrets.serviceTLS -}}
+{{- if .name -}}
+{{- $tls := dict -}}
+{{- if .ca -}}{{- $_ := set $tls "caFile" (printf "%s/service-ca.crt" $dir) -}}{{- end -}}
+{{- if .cert -}}{{- $_ := set $tls "certFile" (printf "%s/service.crt" $dir) -}}{{- end -}}
+{{- if .key -}}{{- $_ := set $tls "keyFile" (printf "%s/service.key" $dir) -}}{{- end -}}
+{{- $_ := set $service "tls" (merge $tls ($service.tls | default dict)) -}}
 {{- end -}}
 {{- end -}}
 {{- $_ := set $config "spool" (dict "dir" "/var/lib/feedsink" "maxBytes" (printf "%vGiB" .Values.spool.gibibytes)) -}}

@@ -62,12 +62,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- $sources = append $sources (dict "secret" (dict "name" $secret.name "items" (list $item))) -}}
 {{- end -}}
 {{- end -}}
-{{- if .kafkaTLS.name -}}
+{{- range list (list .kafkaTLS "kafka") (list .serviceTLS "service") -}}
+{{- $tls := first . -}}
+{{- $path := last . -}}
+{{- if $tls.name -}}
 {{- $items := list -}}
-{{- if .kafkaTLS.ca -}}{{- $items = append $items (dict "key" .kafkaTLS.ca "path" "kafka-ca.crt") -}}{{- end -}}
-{{- if .kafkaTLS.cert -}}{{- $items = append $items (dict "key" .kafkaTLS.cert "path" "kafka.crt") -}}{{- end -}}
-{{- if .kafkaTLS.key -}}{{- $items = append $items (dict "key" .kafkaTLS.key "path" "kafka.key") -}}{{- end -}}
-{{- $sources = append $sources (dict "secret" (dict "name" .kafkaTLS.name "items" $items)) -}}
+{{- if $tls.ca -}}{{- $items = append $items (dict "key" $tls.ca "path" (printf "%s-ca.crt" $path)) -}}{{- end -}}
+{{- if $tls.cert -}}{{- $items = append $items (dict "key" $tls.cert "path" (printf "%s.crt" $path)) -}}{{- end -}}
+{{- if $tls.key -}}{{- $items = append $items (dict "key" $tls.key "path" (printf "%s.key" $path)) -}}{{- end -}}
+{{- $sources = append $sources (dict "secret" (dict "name" $tls.name "items" $items)) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{ toJson $sources }}
