@@ -117,9 +117,9 @@ func newExample(t *testing.T, file string, s sample) *example {
 	cfg.Kafka.Group, cfg.Kafka.SessionTimeout = x.prefix+"sink", 10*time.Second
 	cfg.Service.BaseURL, cfg.Service.AuthURL = x.url, x.url
 	cfg.Spool.Dir, cfg.Admin.Listen, cfg.DLQ.Topic = filepath.Join(x.dir, "spool"), "127.0.0.1:0", x.topic("dlq")
-	if cfg.SchemaRegistry.URL != "" {
-		cfg.SchemaRegistry.URL = schemaRegistry(t)
-		x.registry = registryAt(t, cfg.SchemaRegistry.URL)
+	if !cfg.SchemaRegistry.URL.IsZero() {
+		cfg.SchemaRegistry.URL = config.NewAddress(schemaRegistry(t))
+		x.registry = registryAt(t, cfg.SchemaRegistry.URL.Reveal())
 	}
 	for i := range cfg.Mappings {
 		m := &cfg.Mappings[i]
