@@ -72,7 +72,7 @@ func reveal(read func() (config.Secret, error)) func() (string, error) {
 
 // secured is the usual transport with the certificates of the configuration.
 func secured(c config.Certificates, log *slog.Logger) (http.RoundTripper, error) {
-	usual := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck // it is one unless somebody replaced it
+	usual := http.DefaultTransport.(*http.Transport).Clone()
 	client, err := tlsfiles.NewClient(tlsfiles.Files(c), log)
 	if err != nil {
 		return nil, err // begins with the key

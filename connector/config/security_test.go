@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -31,7 +32,11 @@ func found(t *testing.T, file string) (paths []string) {
 	if err == nil {
 		return nil
 	}
-	for _, p := range err.(*Problems).List {
+	all, ok := errors.AsType[*Problems](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	for _, p := range all.List {
 		paths = append(paths, p.Path)
 		if p.Hint == "" && !strings.HasSuffix(p.Path, "File") {
 			t.Errorf("%s: %s: no hint", p.Path, p.Message)
@@ -122,8 +127,8 @@ func fill(v reflect.Value, secret string) {
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i), secret)
+		for _, field := range v.Fields() {
+			fill(field, secret)
 		}
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -16,7 +17,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/feedsink/feedsink/test/certs"
 	"github.com/feedsink/feedsink/test/kafka"
@@ -127,9 +127,7 @@ func with(properties map[string]string, more ...string) map[string]string {
 
 func (g *guarded) listeners() []kafka.Secured {
 	mutual := keyStore("1")
-	for property, value := range trustStore("1") {
-		mutual[property] = value
-	}
+	maps.Copy(mutual, trustStore("1"))
 	all := []kafka.Secured{
 		{Name: listenTLS, Protocol: "SSL", Config: keyStore("1")},
 		{Name: listenMTLS, Protocol: "SSL", Config: with(mutual, "ssl.client.auth", "required")},
@@ -202,7 +200,7 @@ func (g *guarded) renew(t *testing.T, listener, round string, authority *certs.A
 	set := func(properties map[string]string) {
 		var configs []kadm.AlterConfig
 		for property, value := range properties {
-			configs = append(configs, kadm.AlterConfig{Op: kadm.SetConfig, Name: prefix + property, Value: kmsg.StringPtr(value)})
+			configs = append(configs, kadm.AlterConfig{Op: kadm.SetConfig, Name: prefix + property, Value: &value})
 		}
 		g.admin(t, func(client *kgo.Client) error {
 			answers, err := kadm.NewClient(client).AlterBrokerConfigs(t.Context(), configs, 1)
