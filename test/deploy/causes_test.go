@@ -154,7 +154,9 @@ var causes = map[string]cause{
 				w.produce("crm", customer(fmt.Sprintf("C%06d", n), strings.Repeat("x", 200)))
 			}
 			return w.until("the spool is nearly full", func(s model.Vector) bool {
-				return value(s, "feedsink_spool_bytes") > 0.9*17*1024 && value(s, "feedsink_lag_records", "lane", "immediate") == 0
+				const step = "feedsink_import_step_seconds" // one that passes is none to go on for hours from
+				return value(s, "feedsink_spool_bytes") > 0.9*17*1024 && value(s, "feedsink_lag_records", "lane", "immediate") == 0 &&
+					value(s, step) == value(s, step, "step", "importing")
 			})
 		},
 		raises: []string{"FeedsinkSpoolNearlyFull"},
