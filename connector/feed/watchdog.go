@@ -18,7 +18,7 @@ var errSilent = errors.New("timeout")
 // good part of what a call costs.
 type watchdog struct {
 	limit  time.Duration
-	until  <-chan struct{} // end of the context it was made for; nil: none
+	parent any // the context it was made for
 	cancel context.CancelFunc
 	timer  *time.Timer
 	trace  httptrace.ClientTrace
@@ -32,7 +32,7 @@ type watchdog struct {
 // newWatchdog makes one whose context ends when nothing has moved for limit, or
 // with parent. end or rest must be called.
 func newWatchdog(parent context.Context, limit time.Duration) *watchdog {
-	w := &watchdog{limit: limit, until: parent.Done()}
+	w := &watchdog{limit: limit, parent: parent}
 	ctx, cancel := context.WithCancel(parent)
 	w.cancel = cancel
 	w.timer = time.AfterFunc(limit, func() {
@@ -76,11 +76,12 @@ func newKennel(limit time.Duration, room int) *kennel {
 }
 
 // wake returns a watchdog for an exchange under parent. One that was made for
-// the same end serves again; contexts carry nothing else.
+// the same context serves again, which is the lane's for all of its calls but
+// those that are traced: another context may carry another call's span.
 func (k *kennel) wake(parent context.Context) *watchdog {
 	select {
 	case w := <-k.idle:
-		if w.until == parent.Done() {
+		if w.parent == parent {
 			w.asked.Store(false)
 			w.connected.Store(false)
 			w.timer.Reset(k.limit)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -59,5 +60,41 @@ func TestWatchdogIsOfOneCaller(t *testing.T) {
 		if _, err := c.UpsertProfile(t.Context(), "customers", benchBody); err != nil {
 			t.Errorf("call %d under another context: %v", i, err)
 		}
+	}
+}
+
+type callName struct{}
+
+// named is a transport that notes what each request's context carries.
+type named struct {
+	http.RoundTripper
+	names []any
+}
+
+func (n *named) RoundTrip(r *http.Request) (*http.Response, error) {
+	n.names = append(n.names, r.Context().Value(callName{}))
+	return n.RoundTripper.RoundTrip(r)
+}
+
+// TestRequestsCarryTheirOwnCallsContext: a trace hangs on it.
+func TestRequestsCarryTheirOwnCallsContext(t *testing.T) {
+	c := benchService().start(t)
+	if _, err := c.UpsertProfile(t.Context(), "customers", benchBody); err != nil { // which gets the token
+		t.Fatal(err)
+	}
+	seen := &named{RoundTripper: c.transport}
+	c.transport = seen
+	want := []any{"first", nil, "second"}
+	for _, name := range want {
+		ctx := t.Context()
+		if name != nil {
+			ctx = context.WithValue(ctx, callName{}, name)
+		}
+		if _, err := c.UpsertProfile(ctx, "customers", benchBody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(seen.names, want) {
+		t.Errorf("calls in the requests' contexts: got %v, want %v", seen.names, want)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -57,6 +58,7 @@ func withRules(c *sandbox.Config) {
 func TestRowsInErrorComeBackAsDeadLetters(t *testing.T) {
 	const rows, wrong = 100_000, 1_000
 	w := newWorld(t, withRules)
+	w.patience = 4 * time.Minute // a hundred thousand rows and then their records again, with the race detector
 	if err := w.service.RejectRows(
 		sandbox.Rejection{Column: "lastName", Match: "^Nemo$", Reason: "nobody of this name"},
 		sandbox.Rejection{Column: "seq", Match: "^-1$", Reason: "not this number"},
