@@ -17,7 +17,7 @@ const (
 	// keep the order in which keys first appeared.
 	segmentSize = 4 << 20
 	// bitsPerRow sizes the bitmap that counts distinct keys: at least 16 bits for
-	// each row of the roll limit keep the count within about 3 % below the truth.
+	// each row of the roll limit keep the count within half a percent below the truth.
 	bitsPerRow = 16
 )
 
@@ -153,19 +153,51 @@ func (j *journal) drop() {
 	j.file, j.memory, j.segments = nil, nil, nil
 }
 
-// keyCounter counts distinct keys by their hashes in a bitmap of fixed size
-// (linear counting).
-type keyCounter struct{ words []uint64 } // a power of two of them
+// keyCounter counts distinct keys by their hashes, and tells which it may have
+// seen, in a bitmap of fixed size: a Bloom filter whose bits for one key lie in one
+// line of the processor's cache.
+type keyCounter struct{ words []uint64 } // blocks, a power of two of them
+
+const (
+	blockWords = 8 // 512 bits
+	bitsPerKey = 4
+)
 
 func newKeyCounter(rows int64) keyCounter {
-	words := uint64(max(rows, 4096)) * bitsPerRow / 64
-	return keyCounter{make([]uint64, 1<<bits.Len64(words-1))}
+	blocks := uint64(max(rows, 4096)) * bitsPerRow / (64 * blockWords)
+	return keyCounter{make([]uint64, blockWords<<bits.Len64(blocks-1))}
 }
 
-// first reports whether no earlier key met the same bit.
-func (c keyCounter) first(hash uint64) bool {
-	word, bit := &c.words[hash>>6&uint64(len(c.words)-1)], uint64(1)<<(hash&63)
-	seen := *word&bit != 0
-	*word |= bit
-	return !seen
+// block is where the bits of a hash are, and rest what chooses them.
+func (c keyCounter) block(hash uint64) (block []uint64, rest uint64) {
+	at := hash & uint64(len(c.words)/blockWords-1) * blockWords
+	return c.words[at : at+blockWords : at+blockWords], hash >> (64 - 9*bitsPerKey)
+}
+
+// first reports whether no earlier key met the same bits.
+func (c keyCounter) first(hash uint64) (first bool) {
+	block, rest := c.block(hash)
+	for range bitsPerKey {
+		word, bit := &block[rest>>6&(blockWords-1)], uint64(1)<<(rest&63)
+		first = first || *word&bit == 0
+		*word |= bit
+		rest >>= 9
+	}
+	return first
+}
+
+// has reports whether a key with the hash may have been counted: of keys that were
+// not, one in some three hundred at a full bitmap.
+func (c keyCounter) has(hash uint64) bool {
+	if len(c.words) == 0 {
+		return false
+	}
+	block, rest := c.block(hash)
+	for range bitsPerKey {
+		if block[rest>>6&(blockWords-1)]&(uint64(1)<<(rest&63)) == 0 {
+			return false
+		}
+		rest >>= 9
+	}
+	return true
 }

@@ -212,8 +212,3 @@ func (b *Batcher) Ready() bool {
 
 // in reports whether the generation may hold a row of the mapping's key.
 func (m *member) in(g *generation, hash uint64) bool { return g.journals[m.index].counter.has(hash) }
-
-// has reports whether a key with the hash may have been counted.
-func (c keyCounter) has(hash uint64) bool {
-	return len(c.words) > 0 && c.words[hash>>6&uint64(len(c.words)-1)]&(uint64(1)<<(hash&63)) != 0
-}

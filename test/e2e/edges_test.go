@@ -18,7 +18,11 @@ func TestPartitionsThatAreAddedAreReadFromTheirStart(t *testing.T) {
 	if _, err := w.admin.UpdatePartitions(t.Context(), 2*partitions, w.topic("customers")); err != nil {
 		t.Fatal(err)
 	}
-	// To the new partitions, before anybody has noticed them.
+	w.until("the broker tells of them", func() bool {
+		topics, err := w.admin.ListTopics(t.Context(), w.topic("customers"))
+		return err == nil && len(topics[w.topic("customers")].Partitions) == 2*partitions
+	})
+	// To the new partitions, before the sink has noticed them.
 	client, err := kgo.NewClient(w.reach(kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
 	if err != nil {
 		t.Fatal(err)
