@@ -52,13 +52,17 @@ func (s *Slab) keep(w *schemas.Write) {
 	}
 }
 
-// list copies the items of a list.
+// list copies the elements of a list, of which the names mean nothing.
 func (s *Slab) list(items []schemas.Field) []schemas.Field {
 	n := len(items)
 	if cap(s.items)-len(s.items) < n {
 		s.items = make([]schemas.Field, 0, s.piece(n))
 	}
 	at := len(s.items)
-	s.items = append(s.items, items...)
-	return s.items[at : at+n : at+n]
+	s.items = s.items[:at+n]
+	own := s.items[at : at+n : at+n]
+	for i := range own {
+		own[i].Value = items[i].Value
+	}
+	return own
 }

@@ -239,7 +239,9 @@ func (c *Compiled) mappedCells(cells []schemas.Cell, look *subject, op schemas.O
 			}
 		}
 		if v.Kind() != schemas.Absent {
-			cells = append(cells, schemas.Cell{Section: f.section, Name: f.name, Value: v})
+			cells = cells[:len(cells)+1] // set in place: what is moved as a whole costs more while garbage is collected
+			cell := &cells[len(cells)-1]
+			cell.Section, cell.Name, cell.Value = f.section, f.name, v
 		}
 	}
 	return cells, nil
