@@ -40,7 +40,7 @@ func (j *decodeJob) measure(ctx context.Context, bare bool) (sample, error) {
 	if err != nil {
 		return sample{}, err
 	}
-	s, err := window(ctx, c, done{c}, int64(warm*float64(j.events)), int64(j.events))
+	s, err := window(ctx, c, done{c}, int64(warm*float64(j.events)), until(int64(j.events)))
 	return s, errors.Join(err, c.stop())
 }
 
