@@ -33,6 +33,7 @@ type lane struct {
 	// Reused from record to record.
 	decoded router.Record
 	routed  []router.Routed
+	slab    router.Slab
 }
 
 // delivery is the way a lane's writes take to the service. All methods are
@@ -120,7 +121,7 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 	if l.which == schemas.Batch && !follows {
 		l.routed = l.router.RouteOver(l.routed, decoded) // rows are encoded at once, and that is all
 	} else {
-		l.routed = l.router.Route(l.routed[:0], decoded)
+		l.routed = l.router.RouteFrom(l.routed[:0], decoded, &l.slab)
 	}
 	if follows && l.delivery.observe(p, r, l.routed, done) != nil {
 		return false

@@ -80,8 +80,9 @@ func BenchmarkFormats(b *testing.B) {
 	over := func(r *router.Router, dst []router.Routed, rec *router.Record) []router.Routed {
 		return r.RouteOver(dst, rec)
 	}
+	var slab router.Slab
 	kept := func(r *router.Router, dst []router.Routed, rec *router.Record) []router.Routed {
-		return r.Route(dst[:0], rec)
+		return r.RouteFrom(dst[:0], rec, &slab)
 	}
 	journey := func(b *testing.B, d schemas.Decoder, data []byte, route func(*router.Router, []router.Routed, *router.Record) []router.Routed) {
 		b.ReportAllocs()

@@ -37,6 +37,47 @@ func TestWritesOutliveTheValueOfAFleetingDecoder(t *testing.T) {
 	}
 }
 
+// TestWritesOfOneSlabAreTheirOwn fills several pieces with writes of different
+// sizes, rejected ones among them.
+func TestWritesOfOneSlabAreTheirOwn(t *testing.T) {
+	r, d := compile(t, visits()), schemas.NewFleetingJSON()
+	var slab router.Slab
+	var kept []router.Routed
+	var want []string
+	for range 30 {
+		for _, text := range []string{visitA, `{"customer":"C9","points":"none"}`, visitB, `{"customer":"C3"}`} {
+			rec := decoded(t, d, text)
+			want = append(want, story(routeOne(t, r, rec)))
+			kept = r.RouteFrom(kept, rec, &slab)
+		}
+	}
+	for i := range kept { // merging appends to a write's cells
+		if kept[i].Err == nil {
+			_ = append(kept[i].Write.Cells, schemas.Cell{Name: "another's"})
+		}
+	}
+	for i := range want {
+		if got := story(kept[i]); got != want[i] {
+			t.Fatalf("write %d: got %s, want %s", i, got, want[i])
+		}
+	}
+}
+
+// TestKeysOfAnEventFindRoom has an event whose key adds cells to its attributes,
+// more than one of them.
+func TestKeysOfAnEventFindRoom(t *testing.T) {
+	r, d := compile(t, customers()), schemas.NewFleetingJSON()
+	var slab router.Slab
+	const text = `{"op":"upsert","key":{"customerNumber":"C1","emailAddress":"a@b.fr","phone":"+3312345"},"attributes":{"customerNumber":"C1","city":"Paris"}}`
+	for range 20 {
+		rec := decoded(t, d, text)
+		got, want := story(r.RouteFrom(nil, rec, &slab)[0]), story(routeOne(t, r, rec))
+		if got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+	}
+}
+
 func TestRoutingOverIsRouting(t *testing.T) {
 	r, d := compile(t, visits()), schemas.NewFleetingJSON()
 	var over []router.Routed

@@ -1,7 +1,6 @@
 package router
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/feedsink/feedsink/schemas"
@@ -12,33 +11,24 @@ import (
 // changed. It is a pure function of record and configuration and safe for
 // concurrent use.
 func (r *Router) Route(dst []Routed, rec *Record) []Routed {
-	from := len(dst)
-	dst = r.topics[rec.Topic].route(dst, rec, false)
-	for i := from; i < len(dst); i++ {
-		ownLists(dst[i].Write.Cells)
-	}
-	return dst
+	return r.RouteFrom(dst, rec, &Slab{alone: true})
+}
+
+// RouteFrom is Route with the memory for what the writes keep.
+func (r *Router) RouteFrom(dst []Routed, rec *Record, slab *Slab) []Routed {
+	return r.topics[rec.Topic].route(dst, rec, slab)
 }
 
 // RouteOver is Route for writes that are needed only until the next call, and no
 // longer than the record's value: it writes over those that dst has room for,
 // their cells included, and shares the lists of the value.
 func (r *Router) RouteOver(dst []Routed, rec *Record) []Routed {
-	return r.topics[rec.Topic].route(dst[:0], rec, true)
+	return r.topics[rec.Topic].route(dst[:0], rec, nil)
 }
 
-// ownLists gives cells lists of their own.
-func ownLists(cells []schemas.Cell) {
-	for i := range cells {
-		if v := &cells[i].Value; v.Kind() == schemas.List {
-			*v = schemas.ListValue(slices.Clone(v.Items()))
-		}
-	}
-}
-
-// route appends what the topic's mappings make of a record. With over, the memory
-// of the cells behind dst is taken again.
-func (t *topic) route(dst []Routed, rec *Record, over bool) []Routed {
+// route appends what the topic's mappings make of a record. Without a slab, the
+// memory of the cells behind dst is taken again.
+func (t *topic) route(dst []Routed, rec *Record, slab *Slab) []Routed {
 	if t == nil {
 		return dst
 	}
@@ -54,24 +44,30 @@ func (t *topic) route(dst []Routed, rec *Record, over bool) []Routed {
 	}
 	for _, c := range t.mappings {
 		var cells []schemas.Cell
-		if over && cap(dst) > len(dst) {
+		switch {
+		case slab != nil:
+			cells = slab.rest()
+		case cap(dst) > len(dst):
 			cells = dst[:len(dst)+1][len(dst)].Write.Cells[:0]
 		}
 		dst = append(dst, Routed{Mapping: c, Lane: fallback, Write: schemas.Write{Cells: cells}})
 		routed, why := &dst[len(dst)-1], reject
 		if why == nil {
-			why = c.route(routed, rec, ch)
+			why = c.route(routed, rec, ch, slab)
 		}
 		if why != nil {
 			routed.Write = schemas.Write{Cells: cells}
 			routed.Err = why
+		}
+		if slab != nil {
+			slab.keep(&routed.Write)
 		}
 	}
 	return dst
 }
 
 // route makes the write of a record, or of the change that it tells.
-func (c *Compiled) route(to *Routed, rec *Record, ch *schemas.Change) *Reject {
+func (c *Compiled) route(to *Routed, rec *Record, ch *schemas.Change, slab *Slab) *Reject {
 	look := subject{record: rec, value: &rec.Value, keyFormat: c.keyFormat}
 	if ch != nil {
 		look.value, look.change = &ch.Row, ch
@@ -97,9 +93,9 @@ func (c *Compiled) route(to *Routed, rec *Record, ch *schemas.Change) *Reject {
 		return nil
 	}
 	if c.fields != nil {
-		w.Cells, reject = c.mappedCells(w.Cells, &look, w.Op)
+		w.Cells, reject = c.mappedCells(room(w.Cells, len(c.fields), slab), &look, w.Op)
 	} else {
-		w.Cells, reject = c.canonicalCells(w.Cells, &ev)
+		w.Cells, reject = c.canonicalCells(w.Cells, &ev, slab)
 	}
 	if reject != nil {
 		return reject

@@ -146,26 +146,26 @@ func said(v schemas.Value) bool {
 	return v.Kind() != schemas.Absent && v.Kind() != schemas.Null
 }
 
-// room is cells, which are none yet, with room for n.
-func room(cells []schemas.Cell, n int) []schemas.Cell {
-	if cap(cells) < n {
-		return make([]schemas.Cell, 0, n)
+// room is cells, which are none yet, with room for n; of the slab if there is one.
+func room(cells []schemas.Cell, n int, slab *Slab) []schemas.Cell {
+	switch {
+	case cap(cells) >= n:
+		return cells
+	case slab != nil:
+		return slab.room(n)
 	}
-	return cells
+	return make([]schemas.Cell, 0, n)
 }
 
 // canonicalCells appends the cells of an event, every value checked. Of the key,
 // a profile's upsert and create add to the attributes what these do not name: the
 // service matches and creates by the body alone.
-func (c *Compiled) canonicalCells(cells []schemas.Cell, ev *schemas.Event) ([]schemas.Cell, *Reject) {
+func (c *Compiled) canonicalCells(cells []schemas.Cell, ev *schemas.Event, slab *Slab) ([]schemas.Cell, *Reject) {
 	if c.Table.Custom {
-		return c.section(room(cells, len(ev.Properties.Items())), schemas.Properties, "properties", ev.Properties, ev.Op)
+		return c.section(room(cells, len(ev.Properties.Items()), slab), schemas.Properties, "properties", ev.Properties, ev.Op)
 	}
 	size := len(ev.Attributes.Items()) + len(ev.Subscriptions.Items()) + len(ev.Segments.Items()) + len(ev.DataCollection.Items())
-	if !said(ev.Attributes.Get(c.KeyName)) {
-		size += len(ev.Key.Items())
-	}
-	cells = room(cells, size)
+	cells = room(cells, size+len(ev.Key.Items()), slab)
 	if ev.Op != schemas.Patch {
 		for _, member := range ev.Key.Items() {
 			attribute := ev.Attributes.Get(member.Name)
@@ -217,9 +217,9 @@ func (c *Compiled) section(cells []schemas.Cell, s schemas.Section, name string,
 	return cells, nil
 }
 
-// mappedCells appends the cells that a value has through the mapping's fields.
+// mappedCells appends the cells that a value has through the mapping's fields, for
+// which cells has room.
 func (c *Compiled) mappedCells(cells []schemas.Cell, look *subject, op schemas.Op) ([]schemas.Cell, *Reject) {
-	cells = room(cells, len(c.fields))
 	for i := range c.fields {
 		f := &c.fields[i]
 		if !f.fills || look.change != nil && look.lacks(f) {
@@ -239,7 +239,9 @@ func (c *Compiled) mappedCells(cells []schemas.Cell, look *subject, op schemas.O
 			}
 		}
 		if v.Kind() != schemas.Absent {
-			cells = append(cells, schemas.Cell{Section: f.section, Name: f.name, Value: v})
+			cells = cells[:len(cells)+1] // set in place: what is moved as a whole costs more while garbage is collected
+			cell := &cells[len(cells)-1]
+			cell.Section, cell.Name, cell.Value = f.section, f.name, v
 		}
 	}
 	return cells, nil

@@ -58,11 +58,11 @@ func (r *avroReader) decode(t *avroType, data []byte) (Value, error) {
 	return v, nil
 }
 
-// value reads into out, which is Absent.
+// value sets out, whatever it was.
 func (r *avroReader) value(t *avroType, out *Value, depth int) error {
 	switch t.kind {
 	case avroNull:
-		out.kind = Null
+		*out = NullValue()
 	case avroBoolean:
 		return r.boolean(out)
 	case avroInt, avroLong, avroDate, avroTimeMillis, avroTimeMicros, avroTimeNanos,
@@ -124,7 +124,9 @@ func (r *avroReader) container(t *avroType, out *Value, depth int) error {
 		}
 		for i := range t.fields {
 			f := &t.fields[i]
-			members[i].Name = f.name
+			if members[i].Name != f.name { // the record before had the same
+				members[i].Name = f.name
+			}
 			if f.typ.kind == avroString { // most are
 				s, err := r.str()
 				if err != nil {
@@ -172,6 +174,8 @@ func (r *avroReader) blocks(t *avroType, depth int) (items []Field, err error) {
 				if block[i].Name, err = r.str(); err != nil {
 					return nil, err
 				}
+			} else if block[i].Name != "" {
+				block[i].Name = ""
 			}
 			if err := r.value(t.item, &block[i].Value, depth); err != nil {
 				return nil, err

@@ -1,6 +1,11 @@
 package schemas
 
-import "testing"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
 
 // TestFleetingDecodersReadTheSame has records of all shapes take each other's
 // memory, broken ones and large ones among them.
@@ -14,8 +19,7 @@ func TestFleetingDecodersReadTheSame(t *testing.T) {
 	descriptor := reference(t, `syntax = "proto3"; message M { string a = 1; repeated int64 l = 2; M m = 3; map<string, int64> p = 4; }`)
 	proto := compiledProto(t, `syntax = "proto3"; message M { string a = 1; repeated int64 l = 2; M m = 3; map<string, int64> p = 4; }`)
 	message := func(text string) []byte { return append([]byte{0}, wireOfJSON(t, descriptor, text)...) }
-	fleeting := &wire{json: NewFleetingJSON()}
-	fleeting.avro.memory.fleeting, fleeting.proto.memory.fleeting = true, true
+	fleeting := (*Registry)(nil).FleetingDecoder(FormatAvro).(*wire)
 	owning := func() *wire { return &wire{json: NewJSON()} }
 	for name, c := range map[string]struct {
 		decode  func(d *wire, data []byte) (Value, error)
@@ -53,6 +57,36 @@ func TestFleetingDecodersReadTheSame(t *testing.T) {
 			if !got.Equal(want) || (err == nil) != (wantErr == nil) {
 				t.Errorf("%s, record %d: got %s, %v; want %s, %v", name, i, got.AppendJSON(nil), err, want.AppendJSON(nil), wantErr)
 			}
+		}
+	}
+}
+
+// TestTextsOutliveTheirRecord keeps the texts of records that share blocks, of
+// different lengths.
+func TestTextsOutliveTheirRecord(t *testing.T) {
+	const schema = `{"type":"record","name":"r","fields":[{"name":"s","type":"string"},{"name":"n","type":"long"}]}`
+	typ := parsed(t, schema)
+	avro := (*Registry)(nil).FleetingDecoder(FormatAvro).(*wire)
+	plain := NewFleetingJSON()
+	var got, want []string
+	for i := range 300 {
+		text, number := strings.Repeat(string(rune('a'+i%26)), i*7%900), int64(i)<<(i%40)
+		v, err := avro.avro.decode(typ, encoded(t, schema, map[string]any{"s": text, "n": number}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := plain.Decode(fmt.Appendf(nil, `{"s":%q,"n":%d}`, text, number))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range []Value{v, w} {
+			got = append(got, v.Get("s").Text(), v.Get("n").Text())
+			want = append(want, text, strconv.FormatInt(number, 10))
+		}
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("text %d: got %q, want %q", i, got[i], want[i])
 		}
 	}
 }

@@ -33,7 +33,7 @@ type Decoder interface {
 type JSON struct {
 	tokens *jsontext.Decoder
 	source bytes.Buffer
-	text   string // the record, copied once; strings without escapes are parts of it
+	text   texts // the record, copied once; strings without escapes are parts of it
 	memory memory
 }
 
@@ -45,7 +45,7 @@ func NewJSON() *JSON {
 // NewFleetingJSON returns a fleeting decoder for one goroutine.
 func NewFleetingJSON() *JSON {
 	d := NewJSON()
-	d.memory.fleeting = true
+	d.memory.fleeting, d.text.shared = true, true
 	return d
 }
 
@@ -54,14 +54,14 @@ func (d *JSON) Decode(data []byte) (Value, error) {
 	if len(data) > MaxBytes {
 		return Value{}, &DecodeError{Format: "json", Offset: MaxBytes, Rule: "longer than 64 MiB"}
 	}
-	d.text = string(data)
+	d.text.begin(data)
 	d.memory.begin()
 	v, ok := d.plain(data)
 	var err error
 	if !ok {
 		v, err = d.strict(data)
 	}
-	d.text = ""
+	d.text.end()
 	d.memory.end()
 	if err != nil {
 		return Value{}, d.explain(data, err)
@@ -160,7 +160,7 @@ func (d *JSON) str() (string, error) {
 // part is raw, which was just read, inside the copy of the record.
 func (d *JSON) part(raw jsontext.Value) string {
 	end := int(d.tokens.InputOffset())
-	return d.text[end-len(raw) : end]
+	return d.text.record[end-len(raw) : end]
 }
 
 func (d *JSON) end() error {

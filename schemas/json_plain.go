@@ -17,7 +17,7 @@ const maxPlain = 64
 // what the text is and what is wrong with it. So every rule and every error has
 // one place, and good records cost a third.
 func (d *JSON) plain(data []byte) (v Value, ok bool) {
-	p := plainReader{data: data, text: d.text, memory: &d.memory}
+	p := plainReader{data: data, text: d.text.record, memory: &d.memory}
 	v, ok = p.value(0)
 	if p.space(); !ok || p.at < len(data) {
 		d.memory.again()

@@ -8,11 +8,11 @@ import (
 // bothWays decodes a text with the plain reader and with the token reader.
 func bothWays(data []byte) (plain Value, ok bool, strict Value, err error) {
 	d := NewJSON()
-	d.text = string(data)
+	d.text.begin(data)
 	d.memory.begin()
 	plain, ok = d.plain(data)
 	d = NewJSON()
-	d.text = string(data)
+	d.text.begin(data)
 	d.memory.begin()
 	strict, err = d.strict(data)
 	return plain, ok, strict, err

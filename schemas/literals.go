@@ -14,31 +14,53 @@ import (
 // texts is where a decoder puts the text of a record: the record itself, of
 // which strings are parts, and behind it the literals that it has none of.
 type texts struct {
+	shared  bool // the next records go on in the block of this one
 	record  string
 	buffer  strings.Builder
 	scratch [64]byte
 	made    int // bytes of literals in this record, and before its begin in the last: a guess at the next one's
 }
 
+// A text that is kept keeps its whole block, which therefore is for few records
+// and never large.
+const (
+	sharingTexts = 8
+	sharedBytes  = 4096
+)
+
 func (t *texts) begin(data []byte) {
-	t.buffer.Reset()
-	t.buffer.Grow(len(data) + min(t.made, 4096))
+	t.reserve(len(data) + min(t.made, sharedBytes))
+	at := t.buffer.Len()
 	t.buffer.Write(data)
-	t.record = t.buffer.String()
+	t.record = t.buffer.String()[at:]
 	t.made = 0
 }
 
 func (t *texts) end() {
 	t.record = ""
-	t.buffer.Reset()
+	if !t.shared {
+		t.buffer.Reset()
+	}
 }
 
-// keep makes a literal the record's. A full buffer is left to the texts in it.
+// reserve makes room for n bytes in one piece. A full buffer is left to the texts
+// in it.
+func (t *texts) reserve(n int) {
+	if t.buffer.Cap()-t.buffer.Len() >= n {
+		return
+	}
+	t.buffer.Reset()
+	if t.shared {
+		n = max(n, min(sharingTexts*n, sharedBytes))
+	}
+	t.buffer.Grow(n)
+}
+
+// keep makes a literal the record's.
 func (t *texts) keep(literal []byte) string {
 	t.made += len(literal)
 	if t.buffer.Cap()-t.buffer.Len() < len(literal) {
-		t.buffer.Reset()
-		t.buffer.Grow(max(len(literal), 64))
+		t.reserve(max(len(literal), 64))
 	}
 	at := t.buffer.Len()
 	t.buffer.Write(literal)

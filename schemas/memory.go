@@ -8,10 +8,12 @@ const usualMembers = 512
 // it, since growing would copy them.
 type memory struct {
 	fleeting bool // the next record takes the block of this one
+	whole    bool // whoever takes members sets all of each: they need not be Absent
 
 	open  []Field // members of the containers not yet closed, innermost last
 	block []Field // members handed out; what is left belongs to this record's value
 	taken int     // members of this record, and before its begin of the last: a guess at the next one's
+	held  int     // of block: members that a record before has set, where whole
 }
 
 // begin prepares for the next record.
@@ -20,11 +22,13 @@ func (m *memory) begin() {
 	want := min(m.taken, usualMembers)
 	m.taken = 0
 	if m.fleeting && cap(m.block) >= want {
-		clear(m.block) // all of it, so that nothing holds the text of records past
+		if !m.whole {
+			clear(m.block) // all of it, so that nothing holds the text of records past
+		}
 		m.block = m.block[:0]
 		return
 	}
-	m.block = make([]Field, 0, want)
+	m.block, m.held = make([]Field, 0, want), 0
 }
 
 // again begins the record once more; what it took is nobody's.
@@ -36,22 +40,28 @@ func (m *memory) again() {
 // end forgets the record. Its memory is its value's now, for ever or until the
 // next record.
 func (m *memory) end() {
+	if m.whole {
+		if len(m.block) < m.held { // nothing holds the text of records past
+			clear(m.block[len(m.block):m.held])
+		}
+		m.held = len(m.block)
+	}
 	if !m.fleeting || cap(m.block) > usualMembers {
-		m.block = nil
+		m.block, m.held = nil, 0
 	}
 	if cap(m.open) > usualMembers {
 		m.open = nil // one huge record must not be held until the next
 	}
 }
 
-// take hands out n members, all Absent.
+// take hands out n members: all Absent, or to be set whole.
 func (m *memory) take(n int) []Field {
 	if n == 0 {
 		return nil
 	}
 	m.taken += n
 	if cap(m.block)-len(m.block) < n {
-		m.block = make([]Field, 0, max(n, 8))
+		m.block, m.held = make([]Field, 0, max(n, 8)), 0
 	}
 	at := len(m.block)
 	m.block = m.block[:at+n]

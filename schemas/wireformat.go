@@ -59,6 +59,8 @@ func (r *Registry) Decoder(f Format) Decoder {
 func (r *Registry) FleetingDecoder(f Format) Decoder {
 	d := &wire{want: f, registry: r, json: NewFleetingJSON()}
 	d.avro.memory.fleeting, d.proto.memory.fleeting = true, true
+	d.avro.text.shared, d.proto.text.shared = true, true
+	d.avro.memory.whole = true
 	return d
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -63,7 +64,7 @@ func TestChildThatFailsEndsTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = window(t.Context(), c, commitsNever{}, 1, 2)
+	_, err = window(t.Context(), c, commitsNever{}, 1, until(2))
 	if err == nil || !strings.Contains(err.Error(), "exit status 1") {
 		t.Errorf("got %v, want the end of the child", err)
 	}
@@ -75,6 +76,27 @@ type commitsNever struct{}
 
 func (commitsNever) reach(ctx context.Context, n int64) (mark, error) {
 	return poll(ctx, n, func() (int64, error) { return 0, nil })
+}
+
+// leaps are commits of a hundred at a time.
+type leaps struct{}
+
+func (leaps) reach(_ context.Context, n int64) (mark, error) {
+	return mark{time.Now(), (n + 99) / 100 * 100}, nil
+}
+
+func TestWindowBeginsWhereTheFirstCommitIs(t *testing.T) {
+	c, err := start(t.Context(), "decode", decodeSettings{schemas.FormatJSON, schemas.Immediate, true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.stop() }()
+	if s, err := window(t.Context(), c, leaps{}, 1, after(50)); err != nil || math.IsInf(s.rate, 0) || !(s.rate > 0) {
+		t.Errorf("got %+v, %v, want a rate", s, err)
+	}
+	if s, err := window(t.Context(), c, leaps{}, 1, until(50)); !errors.Is(err, errEmptyWindow) {
+		t.Errorf("a window that the first commit is beyond: got %+v, %v, want %v", s, err, errEmptyWindow)
+	}
 }
 
 func TestEventLeadsToTheFloorsBody(t *testing.T) {

@@ -80,7 +80,7 @@ func (f *field) against(ctx context.Context, r rival, topic string, latency time
 		return s, err
 	}
 	defer func() { err = errors.Join(err, c.stop()) }()
-	return window(ctx, c, calls{service.address}, int64(warm*float64(r.calls)), int64(cool*float64(r.calls)))
+	return window(ctx, c, calls{service.address}, int64(warm*float64(r.calls)), until(int64(cool*float64(r.calls))))
 }
 
 // errNotHere says that a rival cannot be had on this machine.

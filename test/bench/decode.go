@@ -40,7 +40,7 @@ func (j *decodeJob) measure(ctx context.Context, bare bool) (sample, error) {
 	if err != nil {
 		return sample{}, err
 	}
-	s, err := window(ctx, c, done{c}, int64(warm*float64(j.events)), int64(j.events))
+	s, err := window(ctx, c, done{c}, int64(warm*float64(j.events)), until(int64(j.events)))
 	return s, errors.Join(err, c.stop())
 }
 
@@ -127,6 +127,7 @@ func throughTheSink(f schemas.Format, lane schemas.Lane) (_ work, over func(), e
 		decoder = writers.FleetingDecoder(f)
 	}
 	var routed []router.Routed
+	var slab router.Slab
 	rec := &router.Record{Topic: "visits"}
 	header := framed()
 	var whole []byte
@@ -147,7 +148,7 @@ func throughTheSink(f schemas.Format, lane schemas.Lane) (_ work, over func(), e
 		if lane == schemas.Batch {
 			routed = r.RouteOver(routed, rec)
 		} else {
-			routed = r.Route(routed[:0], rec)
+			routed = r.RouteFrom(routed[:0], rec, &slab)
 		}
 		if len(routed) != 1 || len(routed[0].Write.Cells) != visitFields {
 			return fmt.Errorf("not mapped: %v", routed)

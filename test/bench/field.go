@@ -117,7 +117,7 @@ func (f *field) floor(ctx context.Context, l *line, topic string) (s sample, err
 			return s, err
 		}
 		from, to := warm*float64(l.batch.events), cool*float64(l.batch.events)
-		s, err = window(ctx, c, done{c}, int64(from), int64(to))
+		s, err = window(ctx, c, done{c}, int64(from), until(int64(to)))
 		return s, errors.Join(err, c.stop())
 	}
 	service, err := start(ctx, "service", serviceSettings{Latency: l.calling.latency})
@@ -158,7 +158,7 @@ func (f *field) sink(ctx context.Context, l *line, topic string) (s sample, err 
 	defer func() { err = errors.Join(err, c.stop()) }()
 	commits := commits{f.admin, group + "-" + lane.String(), topic}
 	if l.batch != nil {
-		return window(ctx, c, commits, 1, int64(l.batch.measure))
+		return window(ctx, c, commits, 1, after(int64(l.batch.measure)))
 	}
 	if s, err = f.calls(ctx, c, service.address, l.calling.calls); err != nil {
 		return s, err
@@ -169,7 +169,7 @@ func (f *field) sink(ctx context.Context, l *line, topic string) (s sample, err 
 
 // calls measures whoever calls the service so many times.
 func (f *field) calls(ctx context.Context, c *child, service string, n int) (sample, error) {
-	s, err := window(ctx, c, calls{service}, int64(warm*float64(n)), int64(cool*float64(n)))
+	s, err := window(ctx, c, calls{service}, int64(warm*float64(n)), until(int64(cool*float64(n))))
 	if err != nil {
 		return s, err
 	}

@@ -79,7 +79,7 @@ func (f *field) workOff(ctx context.Context, backlog int64) (s sample, err error
 		return s, err
 	}
 	defer func() { err = errors.Join(err, c.stop()) }()
-	return window(ctx, c, commits{f.admin, group + "-" + schemas.Batch.String(), endlessTopic}, 1, backlog*3/4)
+	return window(ctx, c, commits{f.admin, group + "-" + schemas.Batch.String(), endlessTopic}, 1, until(backlog*3/4))
 }
 
 // firstCalls has the immediate lane make a number of calls, with the backlog

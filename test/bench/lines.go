@@ -32,7 +32,7 @@ type callJob struct {
 type batchJob struct {
 	format  schemas.Format
 	events  int // in the topic
-	measure int // the run ends with the first commit beyond as many
+	measure int // the run ends with the first commit so many beyond its first
 	keys    int
 	rows    int // distinct keys after which a file is complete
 }
@@ -71,9 +71,12 @@ func lines(quick bool) []line {
 	batch := func(format schemas.Format, keys int) *batchJob {
 		b := &batchJob{format: format, events: 3_000_000, measure: 2_200_000, keys: keys, rows: 200_000}
 		if quick {
-			b.events, b.measure, b.rows = 400_000, 200_000, 40_000
+			b.events, b.measure, b.rows = 700_000, 200_000, 40_000
 		}
-		b.rows = min(b.rows, keys*9/10) // the last keys of all would be long in coming
+		// The broker hands out long stretches of one partition after another, with
+		// the keys of that partition again and again: a file that needs most of all
+		// keys would be most of the topic.
+		b.rows = min(b.rows, keys/4)
 		return b
 	}
 	return append(decodeLines(calls(2_000_000, 200_000)), []line{

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -29,9 +30,21 @@ type progress interface {
 	reach(ctx context.Context, n int64) (mark, error)
 }
 
-// window measures the child from the moment when from are done to the one when
-// to are.
-func window(ctx context.Context, c *child, p progress, from, to int64) (sample, error) {
+// ending says, by how many were done when a window began, how many have to be when
+// it ends.
+type ending func(first int64) int64
+
+// until ends a window at n, wherever it began.
+func until(n int64) ending { return func(int64) int64 { return n } }
+
+// after ends a window n further. Commits come in leaps: the first may be of
+// several files.
+func after(n int64) ending { return func(first int64) int64 { return first + n } }
+
+var errEmptyWindow = errors.New("nothing was done between the beginning and the end of what is measured")
+
+// window measures the child from the moment when from are done to its ending.
+func window(ctx context.Context, c *child, p progress, from int64, to ending) (sample, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer c.onEnd(cancel)()
@@ -43,21 +56,24 @@ func window(ctx context.Context, c *child, p progress, from, to int64) (sample, 
 	if err != nil {
 		return sample{}, err
 	}
-	last, err := p.reach(ctx, to)
+	last, err := p.reach(ctx, to(first.done))
 	if err != nil {
 		return sample{}, explain(ctx, err)
 	}
-	after, err := c.usage(ctx)
+	later, err := c.usage(ctx)
 	if err != nil {
 		return sample{}, err
+	}
+	if last.done <= first.done {
+		return sample{}, errEmptyWindow
 	}
 	n := float64(last.done - first.done)
 	return sample{
 		rate: n / last.at.Sub(first.at).Seconds(),
-		cpu:  (after.CPU - before.CPU) / n * 1e6,
-		rss:  after.RSS,
+		cpu:  (later.CPU - before.CPU) / n * 1e6,
+		rss:  later.RSS,
 
-		allocs: float64(after.Allocs-before.Allocs) / n,
+		allocs: float64(later.Allocs-before.Allocs) / n,
 	}, nil
 }
 
