@@ -61,7 +61,7 @@ type delivery interface {
 }
 
 // maxPending is how many records of a lane may be on their way one by one, each
-// with its two to three kilobytes: a third of a second's worth of the fastest
+// with its three to ten kilobytes: a third of a second's worth of the fastest
 // service. With what one poll adds it decides most of the immediate lane's memory.
 const maxPending = 4096
 
