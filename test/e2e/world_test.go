@@ -243,7 +243,7 @@ func (w *world) dead() (letters []*kgo.Record) {
 	var end kadm.ListedOffset
 	w.until("the broker tells where the dead letters end", func() bool {
 		ends, err := w.admin.ListEndOffsets(w.t.Context(), w.topic("dlq"))
-		found := false
+		var found bool
 		end, found = ends.Lookup(w.topic("dlq"), 0)
 		return err == nil && found && end.Err == nil
 	})
