@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -154,7 +155,7 @@ func TestBundleOfAKilledMemberIsAdoptedNotRepeated(t *testing.T) {
 	first := w.run(head + deadLetters + crmBundle)
 	w.produce(customer("C1", "basic", 1), order("o1", "PAID", 2))
 	w.until("the import is on record", func() bool { return strings.Contains(first.out.String(), "execution is on record") })
-	if err := first.cmd.Process.Kill(); err != nil {
+	if err := first.signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	_ = first.wait() // it was killed
