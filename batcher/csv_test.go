@@ -60,7 +60,7 @@ func TestValuesThatCannotBeACellAreNamedNotShown(t *testing.T) {
 			m := testMapping()
 			m.CSV.Encoding = tc.encoding
 			w := write(schemas.Upsert, "1")
-			w.Cells = []schemas.Cell{{Section: schemas.Attributes, Name: "a", Value: tc.value}}
+			w.Cells = []schemas.Cell{{Place: &schemas.Place{Section: schemas.Attributes, Name: "a"}, Value: tc.value}}
 			got, err := mustRows(t, m).appendEntry([]byte("before"), &w)
 			var invalid *schemas.ValueError
 			if !errors.As(err, &invalid) || invalid.Field != "a" || strings.Contains(err.Error(), "secret") {
@@ -81,7 +81,7 @@ func TestAbsentNullAndEmptyAreThreeThings(t *testing.T) {
 	null := func(names ...string) schemas.Write {
 		w := write(schemas.Upsert, "1")
 		for _, n := range names {
-			w.Cells = append(w.Cells, schemas.Cell{Section: schemas.Attributes, Name: n, Value: schemas.NullValue()})
+			w.Cells = append(w.Cells, schemas.Cell{Place: &schemas.Place{Section: schemas.Attributes, Name: n}, Value: schemas.NullValue()})
 		}
 		return w
 	}
@@ -113,7 +113,7 @@ func TestCreateOnlyColumnsAreInFilesOfCreatesAlone(t *testing.T) {
 		schemas.Patch:  m.Columns[0].Header + "," + m.Columns[2].Header + "\n1,-\n",
 	} {
 		w := write(op, "1")
-		w.Cells = []schemas.Cell{{Section: m.Columns[1].Section, Name: m.Columns[1].Name, Value: schemas.StringValue("x")}}
+		w.Cells = []schemas.Cell{{Place: &schemas.Place{Section: m.Columns[1].Section, Name: m.Columns[1].Name}, Value: schemas.StringValue("x")}}
 		entry, err := r.appendEntry(nil, &w)
 		if err != nil {
 			t.Fatal(err)
@@ -127,8 +127,8 @@ func TestCreateOnlyColumnsAreInFilesOfCreatesAlone(t *testing.T) {
 func TestCellsWithoutAColumnAreNotLoadedAndListsAreJSON(t *testing.T) {
 	w := write(schemas.Upsert, "1", "elsewhere", "x")
 	w.Cells = append(w.Cells,
-		schemas.Cell{Section: schemas.Subscriptions, Name: "a", Value: schemas.BoolValue(true)},
-		schemas.Cell{Section: schemas.Attributes, Name: "b", Value: schemas.ListValue([]schemas.Field{
+		schemas.Cell{Place: &schemas.Place{Section: schemas.Subscriptions, Name: "a"}, Value: schemas.BoolValue(true)},
+		schemas.Cell{Place: &schemas.Place{Section: schemas.Attributes, Name: "b"}, Value: schemas.ListValue([]schemas.Field{
 			{Value: schemas.StringValue("fr")}, {Value: schemas.NumberValue("2")},
 		})})
 	want := `1:upsert 1,,"[""fr"",2]"`

@@ -43,7 +43,10 @@ type column struct {
 	name         string
 	absent, null []byte
 	createOnly   bool
-	hint         int // where the last write had this cell: writes of one topic look alike
+	// Where the last write had this cell, and its place: writes of one topic look
+	// alike.
+	hint  int
+	place *schemas.Place
 }
 
 // rows encodes writes as entries and entries as lines of CSV.
@@ -149,14 +152,15 @@ func (r *rows) appendColumn(dst []byte, i int, cells []schemas.Cell) ([]byte, er
 // left reports whether the files of op are without the column.
 func (c *column) left(op schemas.Op) bool { return c.createOnly && op != schemas.Create }
 
-// find leaves the place of the column's cell in hint.
+// find leaves the index of the column's cell in hint. The cells of a mapping's
+// writes share their places: most comparisons are of two pointers.
 func (c *column) find(cells []schemas.Cell) bool {
-	if c.hint < len(cells) && cells[c.hint].Name == c.name && cells[c.hint].Section == c.section {
+	if c.hint < len(cells) && cells[c.hint].Place == c.place {
 		return true
 	}
 	for i := range cells {
-		if cells[i].Name == c.name && cells[i].Section == c.section {
-			c.hint = i
+		if p := cells[i].Place; p.Name == c.name && p.Section == c.section {
+			c.hint, c.place = i, p
 			return true
 		}
 	}

@@ -34,7 +34,7 @@ func column1(name string) Column {
 func write(op schemas.Op, key string, pairs ...string) schemas.Write {
 	w := schemas.Write{Op: op, Table: schemas.Table{Name: "customers"}, Key: key}
 	for i := 0; i < len(pairs); i += 2 {
-		w.Cells = append(w.Cells, schemas.Cell{Section: schemas.Attributes, Name: pairs[i], Value: schemas.StringValue(pairs[i+1])})
+		w.Cells = append(w.Cells, schemas.Cell{Place: &schemas.Place{Section: schemas.Attributes, Name: pairs[i]}, Value: schemas.StringValue(pairs[i+1])})
 	}
 	return w
 }

@@ -131,7 +131,7 @@ func (l *lanes) produce(n int) {
 		}
 		for _, name := range names {
 			if w.Op != schemas.Delete {
-				w.Cells = append(w.Cells, schemas.Cell{Section: schemas.Attributes, Name: name, Value: schemas.StringValue(fmt.Sprint(name, i))})
+				w.Cells = append(w.Cells, schemas.Cell{Place: &schemas.Place{Section: schemas.Attributes, Name: name}, Value: schemas.StringValue(fmt.Sprint(name, i))})
 			}
 		}
 		l.log = append(l.log, w)

@@ -186,7 +186,7 @@ func (l *lanes) execute(ctx context.Context, op schemas.Op, content string) stri
 			w := schemas.Write{Op: op, Key: line[0]}
 			for i := 1; i < len(line); i++ {
 				if line[i] != "" {
-					w.Cells = append(w.Cells, schemas.Cell{Name: lines[0][i], Value: schemas.StringValue(line[i])})
+					w.Cells = append(w.Cells, schemas.Cell{Place: &schemas.Place{Name: lines[0][i]}, Value: schemas.StringValue(line[i])})
 				}
 			}
 			l.mu.Lock()

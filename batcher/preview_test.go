@@ -18,7 +18,7 @@ func TestPreviewFoldsAsAFileWould(t *testing.T) {
 		t.Fatal(err)
 	}
 	write := func(op schemas.Op, key, name string) *schemas.Write {
-		return &schemas.Write{Op: op, Key: key, Cells: []schemas.Cell{{Section: schemas.Attributes, Name: "name", Value: schemas.StringValue(name)}}}
+		return &schemas.Write{Op: op, Key: key, Cells: []schemas.Cell{{Place: &schemas.Place{Section: schemas.Attributes, Name: "name"}, Value: schemas.StringValue(name)}}}
 	}
 	for _, w := range []*schemas.Write{write(schemas.Upsert, "1", "a"), write(schemas.Upsert, "1", "b"), write(schemas.Upsert, "2", "c"), write(schemas.Delete, "3", "")} {
 		if err := p.Add(w); err != nil {

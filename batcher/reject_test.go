@@ -65,7 +65,7 @@ func TestRecordsOfARowShareItsFate(t *testing.T) {
 		}, []string{"bury 100 of e1: bad"}},
 		{"not what never became a row", []schemas.Write{
 			write(schemas.Upsert, "1", "a", "x"), {Op: schemas.Upsert, Key: "1", Cells: []schemas.Cell{{
-				Section: schemas.Attributes, Name: "a", Value: schemas.ObjectValue(nil),
+				Place: &schemas.Place{Section: schemas.Attributes, Name: "a"}, Value: schemas.ObjectValue(nil),
 			}}},
 		}, []string{"bury 100 of e1: bad"}},
 	} {

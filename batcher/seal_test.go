@@ -114,11 +114,11 @@ func archived(t testing.TB, content []byte) (all []archiveEntry) {
 func goldenWrites() []schemas.Write {
 	list := schemas.ListValue([]schemas.Field{{Value: schemas.StringValue("fr")}, {Value: schemas.StringValue("en")}})
 	mixed := schemas.Write{Op: schemas.Upsert, Key: "C3", Cells: []schemas.Cell{
-		{Section: schemas.Segments, Name: "tier", Value: schemas.StringValue("gold")},
-		{Section: schemas.Subscriptions, Name: "newsletter", Value: schemas.BoolValue(true)},
-		{Section: schemas.Attributes, Name: "languages", Value: list},
-		{Section: schemas.Attributes, Name: "score", Value: schemas.NumberValue("-12.50")},
-		{Section: schemas.Attributes, Name: "city", Value: schemas.NullValue()},
+		{Place: &schemas.Place{Section: schemas.Segments, Name: "tier"}, Value: schemas.StringValue("gold")},
+		{Place: &schemas.Place{Section: schemas.Subscriptions, Name: "newsletter"}, Value: schemas.BoolValue(true)},
+		{Place: &schemas.Place{Section: schemas.Attributes, Name: "languages"}, Value: list},
+		{Place: &schemas.Place{Section: schemas.Attributes, Name: "score"}, Value: schemas.NumberValue("-12.50")},
+		{Place: &schemas.Place{Section: schemas.Attributes, Name: "city"}, Value: schemas.NullValue()},
 	}}
 	return []schemas.Write{
 		write(schemas.Upsert, "C1", "city", "Łódź, PL", "score", "1"),

@@ -111,10 +111,10 @@ func survive(t *testing.T, s *sandbox.Sandbox, client *feed.Client, etl string, 
 	for i, text := range all {
 		value := schemas.StringValue(text)
 		writes = append(writes, schemas.Write{Op: schemas.Upsert, Key: fmt.Sprint(etl, "-", i), Cells: []schemas.Cell{
-			{Section: schemas.Attributes, Name: "a", Value: value},
-			{Section: schemas.Attributes, Name: "list", Value: schemas.ListValue([]schemas.Field{{Value: value}, {Value: schemas.StringValue("x")}})},
-			{Section: schemas.Subscriptions, Name: "news", Value: schemas.BoolValue(true)},
-			{Section: schemas.Segments, Name: "tier", Value: schemas.StringValue("gold")},
+			{Place: &schemas.Place{Section: schemas.Attributes, Name: "a"}, Value: value},
+			{Place: &schemas.Place{Section: schemas.Attributes, Name: "list"}, Value: schemas.ListValue([]schemas.Field{{Value: value}, {Value: schemas.StringValue("x")}})},
+			{Place: &schemas.Place{Section: schemas.Subscriptions, Name: "news"}, Value: schemas.BoolValue(true)},
+			{Place: &schemas.Place{Section: schemas.Segments, Name: "tier"}, Value: schemas.StringValue("gold")},
 		}})
 	}
 	spool, files := sealed(t, m, segmentSize, writes)

@@ -27,36 +27,36 @@ func TestProfileBodyHasOneObjectPerSection(t *testing.T) {
 	}{
 		{"nothing to say", nil, `{}`},
 		{"every section", []schemas.Cell{
-			{Section: attributes, Name: "customerNumber", Value: str("C1")},
-			{Section: subscriptions, Name: "newsletter", Value: schemas.BoolValue(true)},
-			{Section: segments, Name: "tier", Value: str("gold")},
-			{Section: consent, Name: "date", Value: str("2026-11-21T10:00:00Z")},
+			{Place: &schemas.Place{Section: attributes, Name: "customerNumber"}, Value: str("C1")},
+			{Place: &schemas.Place{Section: subscriptions, Name: "newsletter"}, Value: schemas.BoolValue(true)},
+			{Place: &schemas.Place{Section: segments, Name: "tier"}, Value: str("gold")},
+			{Place: &schemas.Place{Section: consent, Name: "date"}, Value: str("2026-11-21T10:00:00Z")},
 		}, `{"attributes":{"customerNumber":"C1"},"subscriptions":{"newsletter":true},"segments":{"tier":"gold"},"dataCollection":{"date":"2026-11-21T10:00:00Z"}}`},
 		{"sections come together, however the cells lie", []schemas.Cell{
-			{Section: segments, Name: "vip", Value: schemas.BoolValue(false)},
-			{Section: attributes, Name: "a", Value: num("1")},
-			{Section: segments, Name: "tier", Value: str("gold")},
-			{Section: attributes, Name: "b", Value: num("2")},
+			{Place: &schemas.Place{Section: segments, Name: "vip"}, Value: schemas.BoolValue(false)},
+			{Place: &schemas.Place{Section: attributes, Name: "a"}, Value: num("1")},
+			{Place: &schemas.Place{Section: segments, Name: "tier"}, Value: str("gold")},
+			{Place: &schemas.Place{Section: attributes, Name: "b"}, Value: num("2")},
 		}, `{"attributes":{"a":1,"b":2},"segments":{"vip":false,"tier":"gold"}}`},
 		{"numbers keep every digit, null is said", []schemas.Cell{
-			{Section: attributes, Name: "points", Value: num("12345678901234567890.10")},
-			{Section: attributes, Name: "gone", Value: schemas.NullValue()},
-			{Section: attributes, Name: "empty", Value: str("")},
+			{Place: &schemas.Place{Section: attributes, Name: "points"}, Value: num("12345678901234567890.10")},
+			{Place: &schemas.Place{Section: attributes, Name: "gone"}, Value: schemas.NullValue()},
+			{Place: &schemas.Place{Section: attributes, Name: "empty"}, Value: str("")},
 		}, `{"attributes":{"points":12345678901234567890.10,"gone":null,"empty":""}}`},
 		{"lists, lists in lists and empty ones", []schemas.Cell{
-			{Section: attributes, Name: "languages", Value: list(str("fr"), str("en"))},
-			{Section: attributes, Name: "none", Value: list()},
-			{Section: attributes, Name: "deep", Value: list(list(num("1")), list(), schemas.NullValue())},
+			{Place: &schemas.Place{Section: attributes, Name: "languages"}, Value: list(str("fr"), str("en"))},
+			{Place: &schemas.Place{Section: attributes, Name: "none"}, Value: list()},
+			{Place: &schemas.Place{Section: attributes, Name: "deep"}, Value: list(list(num("1")), list(), schemas.NullValue())},
 		}, `{"attributes":{"languages":["fr","en"],"none":[],"deep":[[1],[],null]}}`},
 		{"names and texts are escaped", []schemas.Cell{
-			{Section: attributes, Name: `a"b\c`, Value: str("\"\\\n\x00é田")},
+			{Place: &schemas.Place{Section: attributes, Name: `a"b\c`}, Value: str("\"\\\n\x00é田")},
 		}, `{"attributes":{"a\"b\\c":"\"\\\n\u0000é田"}}`},
 		// A value that ends like an object must not be taken for one that just opened.
 		{"texts that look like the body's own marks", []schemas.Cell{
-			{Section: attributes, Name: "{", Value: str("{")},
-			{Section: attributes, Name: "[", Value: str("[")},
+			{Place: &schemas.Place{Section: attributes, Name: "{"}, Value: str("{")},
+			{Place: &schemas.Place{Section: attributes, Name: "["}, Value: str("[")},
 		}, `{"attributes":{"{":"{","[":"["}}`},
-		{"properties have no place in a profile", []schemas.Cell{{Section: schemas.Properties, Name: "status", Value: str("PAID")}}, `{}`},
+		{"properties have no place in a profile", []schemas.Cell{{Place: &schemas.Place{Section: schemas.Properties, Name: "status"}, Value: str("PAID")}}, `{}`},
 	} {
 		if got := string(profileBody(&schemas.Write{Cells: c.cells})); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.what, got, c.want)
@@ -66,7 +66,7 @@ func TestProfileBodyHasOneObjectPerSection(t *testing.T) {
 
 func TestRecordBodyListsProperties(t *testing.T) {
 	property := func(name string, v schemas.Value) schemas.Cell {
-		return schemas.Cell{Section: schemas.Properties, Name: name, Value: v}
+		return schemas.Cell{Place: &schemas.Place{Section: schemas.Properties, Name: name}, Value: v}
 	}
 	for _, c := range []struct {
 		what  string

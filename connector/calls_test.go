@@ -56,8 +56,8 @@ func order(op schemas.Op, status string) *schemas.Write {
 	w := &schemas.Write{Op: op, Table: ordersTable, Key: "o1"}
 	if status != "" {
 		w.Cells = []schemas.Cell{
-			{Section: schemas.Properties, Name: "status", Value: str(status)},
-			{Section: schemas.Properties, Name: "total", Value: num("12.50")},
+			{Place: &schemas.Place{Section: schemas.Properties, Name: "status"}, Value: str(status)},
+			{Place: &schemas.Place{Section: schemas.Properties, Name: "total"}, Value: num("12.50")},
 		}
 	}
 	return w
@@ -65,8 +65,8 @@ func order(op schemas.Op, status string) *schemas.Write {
 
 func customer(op schemas.Op, id, name string) *schemas.Write {
 	return &schemas.Write{Op: op, Table: customersTable, Key: "C1", ProfileID: id, Cells: []schemas.Cell{
-		{Section: schemas.Attributes, Name: "customerNumber", Value: str("C1")},
-		{Section: schemas.Attributes, Name: "name", Value: str(name)},
+		{Place: &schemas.Place{Section: schemas.Attributes, Name: "customerNumber"}, Value: str("C1")},
+		{Place: &schemas.Place{Section: schemas.Attributes, Name: "name"}, Value: str(name)},
 	}}
 }
 

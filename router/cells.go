@@ -2,20 +2,18 @@ package router
 
 import "github.com/feedsink/feedsink/schemas"
 
-// spot is a field of the table as far as its values are checked. The spots of a
-// mapping's fields are found once, those of a canonical event's members each
-// time. Of the types of the table's fields only those are known that `types`
-// names: the others the service decides.
+// spot is a field of the table as far as its values are checked. Of the types of
+// the table's fields only those are known that `types` names: the others the
+// service decides.
 type spot struct {
-	section schemas.Section
+	schemas.Place
 	recency recency
-	name    string
 	typed   *converter // nil: nothing is known
 	free    bool       // any text of the usual length will do
 }
 
 func (c *Compiled) spot(section schemas.Section, name string) spot {
-	s := spot{section: section, name: name}
+	s := spot{Place: schemas.Place{Section: section, Name: name}}
 	switch section {
 	case schemas.Attributes:
 		s.recency, s.typed = recencyOf(name), c.types[name]
@@ -35,10 +33,10 @@ func (s *spot) cell(v schemas.Value, op schemas.Op) (out schemas.Value, rule str
 	if s.free && v.Kind() == schemas.String && len(v.Text()) <= maxText {
 		return v, ""
 	}
-	if s.name == "" {
+	if s.Name == "" {
 		return schemas.Value{}, "must have a name"
 	}
-	switch s.section {
+	switch s.Section {
 	case schemas.Attributes:
 		if s.recency != notRecency {
 			return technical(s.recency, v, op)
@@ -52,7 +50,7 @@ func (s *spot) cell(v schemas.Value, op schemas.Op) (out schemas.Value, rule str
 	case schemas.Segments:
 		return segment(v)
 	case schemas.DataCollection:
-		return collection(s.name, v)
+		return collection(s.Name, v)
 	default:
 		return property(v, s.typed)
 	}

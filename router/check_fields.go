@@ -100,7 +100,7 @@ func (s *scope) literal(at string, l Literal, into *field) schemas.Value {
 		// It is written as the table takes it: neither scale nor format apply.
 		v, rule = into.convert.convert(v, &converter{limit: into.convert.limit, each: into.convert.each})
 	}
-	if rule == "" && into.name != "" {
+	if rule == "" && into.Name != "" {
 		// As created, so that a technical attribute is checked for its value only.
 		v, rule = into.cell(v, schemas.Create)
 	}
@@ -136,8 +136,8 @@ func (s *scope) missing(path string, f *Field, into *field) {
 
 // conversion compiles as, of, scale, format and timezone.
 func (s *scope) conversion(path string, f *Field, into *field) {
-	into.convert = s.converter(path, f.As, f.Of, into.section)
-	if typed := s.c.types[into.name]; into.convert != nil && typed != nil {
+	into.convert = s.converter(path, f.As, f.Of, into.Section)
+	if typed := s.c.types[into.Name]; into.convert != nil && typed != nil {
 		into.convert.limit = typed.limit
 	}
 	numeric, timely := f.As, f.As

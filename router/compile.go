@@ -66,6 +66,7 @@ type Compiled struct {
 	routes           []route
 	reads            []readPath // what the conditions of routes look at
 	evaluations      sync.Pool
+	named            spots // of canonical events
 	immediate, batch bool
 }
 

@@ -99,7 +99,7 @@ func (f *field) ofKafkaKey(look *subject, key schemas.Value) (schemas.Value, *Re
 	}
 	v := key
 	if f.from != nil && (f.from.root != "" || key.Kind() == schemas.Object) {
-		if v = key.Get(f.name); v.Kind() == schemas.Absent || f.from.root != "" {
+		if v = key.Get(f.Name); v.Kind() == schemas.Absent || f.from.root != "" {
 			var reject *Reject
 			if v, reject = f.from.read(&keyed); reject != nil {
 				return v, reject

@@ -53,7 +53,7 @@ func TestWritesOfOneSlabAreTheirOwn(t *testing.T) {
 	}
 	for i := range kept { // merging appends to a write's cells
 		if kept[i].Err == nil {
-			_ = append(kept[i].Write.Cells, schemas.Cell{Name: "another's"})
+			_ = append(kept[i].Write.Cells, schemas.Cell{Place: &schemas.Place{Name: "another's"}})
 		}
 	}
 	for i := range want {

@@ -179,7 +179,7 @@ func (c *Compiled) canonicalCells(cells []schemas.Cell, ev *schemas.Event, slab 
 			case attribute.Kind() != schemas.Absent:
 				continue
 			}
-			cells = append(cells, schemas.Cell{Section: schemas.Attributes, Name: member.Name, Value: member.Value})
+			cells = append(cells, schemas.Cell{Place: &c.known(schemas.Attributes, member.Name).Place, Value: member.Value})
 		}
 	}
 	var reject *Reject
@@ -205,13 +205,13 @@ func (c *Compiled) section(cells []schemas.Cell, s schemas.Section, name string,
 	members := object.Items()
 	for i := range members {
 		member := &members[i]
-		at := c.spot(s, member.Name)
+		at := c.known(s, member.Name)
 		v, rule := at.cell(member.Value, op)
 		if rule != "" {
 			return nil, badValue(name+"."+member.Name, rule)
 		}
 		if v.Kind() != schemas.Absent {
-			cells = append(cells, schemas.Cell{Section: s, Name: member.Name, Value: v})
+			cells = append(cells, schemas.Cell{Place: &at.Place, Value: v})
 		}
 	}
 	return cells, nil
@@ -241,7 +241,7 @@ func (c *Compiled) mappedCells(cells []schemas.Cell, look *subject, op schemas.O
 		if v.Kind() != schemas.Absent {
 			cells = cells[:len(cells)+1] // set in place: what is moved as a whole costs more while garbage is collected
 			cell := &cells[len(cells)-1]
-			cell.Section, cell.Name, cell.Value = f.section, f.name, v
+			cell.Place, cell.Value = &f.Place, v
 		}
 	}
 	return cells, nil

@@ -66,7 +66,7 @@ func Covers(newer, older []Cell) bool {
 // find is the index of the cell of the same section and name, or -1.
 func find(cells []Cell, c Cell) int {
 	for i := range cells {
-		if cells[i].Name == c.Name && cells[i].Section == c.Section {
+		if cells[i].Place == c.Place || *cells[i].Place == *c.Place {
 			return i
 		}
 	}

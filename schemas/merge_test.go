@@ -31,7 +31,7 @@ func parse(t *testing.T, text string, custom bool) schemas.Write {
 		if rest, found := strings.CutPrefix(name, "dc."); found {
 			section, name = schemas.DataCollection, rest
 		}
-		w.Cells = append(w.Cells, schemas.Cell{Section: section, Name: name, Value: schemas.StringValue(value)})
+		w.Cells = append(w.Cells, schemas.Cell{Place: &schemas.Place{Section: section, Name: name}, Value: schemas.StringValue(value)})
 	}
 	return w
 }

@@ -21,11 +21,19 @@ const (
 	Properties
 )
 
-// Cell is one field of a write under its technical name in the table.
-type Cell struct {
+// Place is where in a write a value belongs: its section, and its technical name
+// in the table.
+type Place struct {
 	Section Section
 	Name    string
-	Value   Value
+}
+
+// Cell is one field of a write. Its Place is shared with the cells of other
+// writes and never changed: a mapping has a few dozen places, and cells by the
+// million, whose size is most of what a waiting write costs.
+type Cell struct {
+	*Place
+	Value Value
 }
 
 // Table names the destination of a mapping.

@@ -24,7 +24,7 @@ func parse(t *testing.T, text string, custom bool) entry {
 			continue
 		}
 		name, value, _ := strings.Cut(word, "=")
-		e.Cells = append(e.Cells, schemas.Cell{Section: schemas.Properties, Name: name, Value: schemas.StringValue(value)})
+		e.Cells = append(e.Cells, schemas.Cell{Place: &schemas.Place{Section: schemas.Properties, Name: name}, Value: schemas.StringValue(value)})
 	}
 	return e
 }

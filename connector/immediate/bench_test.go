@@ -66,7 +66,7 @@ func benchmark(b *testing.B, key func(i int) int) {
 	ended := make(chan error)
 	go func() { ended <- lane.Run(ctx) }()
 	origin := &tally{room: make(chan struct{}, 5000)}
-	cells := []schemas.Cell{{Section: schemas.Attributes, Name: "a", Value: schemas.StringValue("1")}}
+	cells := []schemas.Cell{{Place: &schemas.Place{Section: schemas.Attributes, Name: "a"}, Value: schemas.StringValue("1")}}
 
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

@@ -103,7 +103,7 @@ func (e *erratic) random(n int) schemas.Write {
 			value = "bad"
 		}
 		if e.rnd.IntN(2) == 0 {
-			w.Cells = append(w.Cells, schemas.Cell{Section: schemas.Properties, Name: name, Value: schemas.StringValue(value)})
+			w.Cells = append(w.Cells, schemas.Cell{Place: &schemas.Place{Section: schemas.Properties, Name: name}, Value: schemas.StringValue(value)})
 		}
 	}
 	return w

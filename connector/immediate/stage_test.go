@@ -222,7 +222,7 @@ func write(op schemas.Op, key string, values ...string) schemas.Write {
 	w := schemas.Write{Op: op, Table: schemas.Table{Name: "customers"}, Key: key}
 	for i, v := range values {
 		w.Cells = append(w.Cells, schemas.Cell{
-			Section: schemas.Attributes, Name: fmt.Sprintf("a%d", i), Value: schemas.StringValue(v),
+			Place: &schemas.Place{Section: schemas.Attributes, Name: fmt.Sprintf("a%d", i)}, Value: schemas.StringValue(v),
 		})
 	}
 	return w
