@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -123,6 +124,12 @@ func (f *sinkFlags) command(cmd *cobra.Command, ask func(context.Context, *admin
 
 // explained adds to a connection that cannot be made what may be done about it.
 func explained(err error, server string) error {
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return fmt.Errorf("%w; the sink at %s is not called so in its certificate: use a name that is in it, or run the command where the sink's files are, with -c", err, server)
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return fmt.Errorf("%w; --ca-file names a file with the authority to believe, -c the configuration file of the sink on this machine", err)
+	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return fmt.Errorf("no sink answers at %s: %w; is it running there? --server, or -c with its configuration file, names another address", server, err)
 	}
