@@ -188,6 +188,13 @@ func TestServerShowsItsCertificateAndTheClientItsToken(t *testing.T) {
 	if err := ask(Credentials{CAFile: caFile, Token: tokenIs(token)}); err != nil || d.released != 1 {
 		t.Errorf("with both: got %v and %d releases, want 1", err, d.released)
 	}
+	plain, err := NewClient("http://"+server.Address(), Credentials{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refusal, ok := errors.AsType[*Refusal](plain.Imports(t.Context(), new(any))); !ok || refusal.Status != http.StatusBadRequest {
+		t.Errorf("plain HTTP: got %+v, want 400", refusal)
+	}
 	if _, err := NewClient("https://"+server.Address(), Credentials{CAFile: keyFile}); err == nil {
 		t.Error("a CA file without a certificate: got no error")
 	}
