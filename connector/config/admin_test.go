@@ -15,14 +15,15 @@ func TestAdminServersProtectionIsLookedAtAtStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for keys, want := range map[string]string{
-		"tls: {certFile: ${DIR}/mine.pem, keyFile: ${DIR}/mine.key}": "",
-		"tokenFile: ${DIR}/token, protectReads: true":                "",
+		"tls: {certFile: ${DIR}/mine.pem, keyFile: ${DIR}/mine.key}":  "",
+		"tokenFile: ${DIR}/token, protectReads: true":                 "",
+		"tls: {certFile: ${DIR}/mine.pem, keyFile: ${DIR}/other.key}": "admin.tls.certFile",
+		"tls: {certFile: ${DIR}/mine.pem}":                            "admin.tls.keyFile",
+		"tls: {keyFile: ${DIR}/mine.key}":                             "admin.tls.certFile",
+		"tokenFile: ${DIR}/none":                                      "admin.tokenFile",
+		"protectReads: true":                                          "admin.protectReads",
+
 		"tls: {certFile: ${DIR}/mine.pem, keyFile: ${DIR}/mine.key}, webhook: {secretFile: ${DIR}/token, members: 'feedsink-members:8080'}": "",
-		"tls: {certFile: ${DIR}/mine.pem, keyFile: ${DIR}/other.key}":                                                                       "admin.tls.certFile",
-		"tls: {certFile: ${DIR}/mine.pem}": "admin.tls.keyFile",
-		"tls: {keyFile: ${DIR}/mine.key}":  "admin.tls.certFile",
-		"tokenFile: ${DIR}/none":           "admin.tokenFile",
-		"protectReads: true":               "admin.protectReads",
 	} {
 		file := base + "admin: {" + strings.ReplaceAll(keys, "${DIR}", dir) + "}\n"
 		if want == "" {
