@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/credentials"
 	"github.com/feedsink/feedsink/connector/feed"
@@ -153,4 +154,19 @@ func through(proxy config.Address) func(*http.Request) (*url.URL, error) {
 		return func(*http.Request) (*url.URL, error) { return nil, errors.New("service.proxy: not an address") }
 	}
 	return http.ProxyURL(address)
+}
+
+// access is who may reach the admin server, and how.
+func access(cfg config.Admin, log *slog.Logger) (a admin.Access, err error) {
+	a.ProtectReads = cfg.ProtectReads
+	if cfg.TokenFile != "" {
+		a.Token = reveal(cfg.Token())
+	}
+	if cfg.TLS.CertFile != "" {
+		a.Certificate, err = tlsfiles.NewServer(tlsfiles.Files{CertFile: cfg.TLS.CertFile, KeyFile: cfg.TLS.KeyFile}, log)
+		if err != nil {
+			return a, fmt.Errorf("admin.tls.%w", err) // begins with the key
+		}
+	}
+	return a, nil
 }

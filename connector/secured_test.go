@@ -196,3 +196,21 @@ func TestConnectionTakesWhatTheMechanismNeeds(t *testing.T) {
 		t.Errorf("extensions: got %v", got)
 	}
 }
+
+func TestAdminServersCertificateMustFit(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		certs.Write(t, path, content)
+		return path
+	}
+	ours, other := certs.NewAuthority(t, "a").Issue(t, "ours"), certs.NewAuthority(t, "b").Issue(t, "other")
+	cfg := config.Admin{TLS: config.Certificate{CertFile: file("tls.crt", ours.Cert), KeyFile: file("tls.key", ours.Key)}}
+	if a, err := access(cfg, nil); err != nil || a.Certificate == nil {
+		t.Errorf("a pair: got %v, want a certificate to show", err)
+	}
+	cfg.TLS.KeyFile = file("other.key", other.Key)
+	if _, err := access(cfg, nil); err == nil || !strings.HasPrefix(err.Error(), "admin.tls.certFile: ") {
+		t.Errorf("another's key: got %v, want an error that names the configuration's key", err)
+	}
+}

@@ -140,28 +140,24 @@ func newPost(cfg *config.Config, log *slog.Logger) (*deadletter.Post, error) {
 
 func (s *Sink) openAdmin() (err error) {
 	webhook := s.cfg.Admin.Webhook
-	parts := []admin.Part{admin.Imports(desk{s}), admin.Executions(webhook.Header, reveal(webhook.Secret()), s.hint, admin.Members{Address: webhook.Members, Log: s.log})}
+	guard, err := access(s.cfg.Admin, s.log)
+	if err != nil {
+		return err
+	}
+	members := admin.Members{Address: webhook.Members, Certificate: guard.Certificate, Log: s.log}
+	parts := []admin.Part{admin.Imports(desk{s}), admin.Executions(webhook.Header, reveal(webhook.Secret()), s.hint, members)}
 	if s.opts.Levels != nil {
 		parts = append(parts, admin.LogLevel(s.opts.Levels, s.log))
 	}
 	if s.cfg.Admin.PProf {
 		parts = append(parts, admin.Profiles())
 	}
-	s.admin, err = admin.Listen(s.cfg.Admin.Listen, access(s.cfg.Admin), s, s.registry, s.log, parts...)
+	s.admin, err = admin.Listen(s.cfg.Admin.Listen, guard, s, s.registry, s.log, parts...)
 	if err != nil {
 		return err
 	}
 	s.onClose("admin server", s.admin.Close)
 	return nil
-}
-
-// access is who may reach the admin server.
-func access(cfg config.Admin) admin.Access {
-	a := admin.Access{ProtectReads: cfg.ProtectReads, CertFile: cfg.TLS.CertFile, KeyFile: cfg.TLS.KeyFile}
-	if cfg.TokenFile != "" {
-		a.Token = reveal(cfg.Token())
-	}
-	return a
 }
 
 // hint has an execution looked at now instead of at the next poll.

@@ -53,6 +53,7 @@ type MappingStatus struct {
 	Table  string   `json:"table"`
 	Topics []string `json:"topics"`
 	Lanes  []string `json:"lanes"`
+	Bundle string   `json:"bundle,omitempty"` // whose files go as one, with one import for all its mappings
 	Halted []string `json:"halted,omitempty"`
 	// Release is the command that lets a halted import go on; empty if none is.
 	Release string                 `json:"release,omitempty"`
@@ -99,7 +100,7 @@ func (s *Sink) Status() any {
 		}
 	}
 	for _, m := range s.router.Mappings() {
-		ms := MappingStatus{Name: m.Name, Table: m.Table.Name, Topics: m.Config.Topics, Halted: halted[m.Name], Batch: files[m.Name]}
+		ms := MappingStatus{Name: m.Name, Table: m.Table.Name, Topics: m.Config.Topics, Bundle: m.Config.Bundle, Halted: halted[m.Name], Batch: files[m.Name]}
 		if ms.Batch != nil {
 			im := m.Config.Imports.Roll
 			ms.Roll = &RollStatus{Rows: im.Rows, Bytes: int64(im.Bytes), Seconds: im.Age.Seconds()}

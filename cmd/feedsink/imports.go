@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -98,7 +99,7 @@ func (f *sinkFlags) command(cmd *cobra.Command, ask func(context.Context, *admin
 	cmd.Flags().StringVar(&f.server, "server", "", "the sink's admin server (default "+defaultServer+")")
 	cmd.Flags().StringVarP(&f.file, "config", "c", "", "take the admin server's address from this configuration file")
 	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "file with the sink's admin token (default: the configuration file's)")
-	cmd.Flags().StringVar(&f.caFile, "ca-file", "", "believe the certificates in this file instead of the system's (default: the configuration file's certificate)")
+	cmd.Flags().StringVar(&f.caFile, "ca-file", "", "believe the certificates in this file instead of the system's (with -c the sink's own certificate, whatever host that names)")
 	outputFlag(cmd, &f.output)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		// A form that does not exist is refused before anything is released.
@@ -123,6 +124,12 @@ func (f *sinkFlags) command(cmd *cobra.Command, ask func(context.Context, *admin
 
 // explained adds to a connection that cannot be made what may be done about it.
 func explained(err error, server string) error {
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return fmt.Errorf("%w; the sink at %s is not called so in its certificate: use a name that is in it, or run the command where the sink's files are, with -c", err, server)
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return fmt.Errorf("%w; --ca-file names a file with the authority to believe, -c the configuration file of the sink on this machine", err)
+	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return fmt.Errorf("no sink answers at %s: %w; is it running there? --server, or -c with its configuration file, names another address", server, err)
 	}
@@ -132,7 +139,7 @@ func explained(err error, server string) error {
 // address is the admin server's, from --server or the configuration file, and
 // what it wants to see.
 func (f *sinkFlags) address() (server string, c admin.Credentials, err error) {
-	tokenFile, caFile := f.tokenFile, f.caFile
+	tokenFile, certFile := f.tokenFile, ""
 	server = cmp.Or(f.server, defaultServer)
 	if f.file != "" {
 		if f.server != "" {
@@ -145,15 +152,16 @@ func (f *sinkFlags) address() (server string, c admin.Credentials, err error) {
 		if server, err = listenedOn(cfg.Admin); err != nil {
 			return "", c, err
 		}
-		tokenFile, caFile = cmp.Or(tokenFile, cfg.Admin.TokenFile), cmp.Or(caFile, cfg.Admin.TLS.CertFile)
+		tokenFile, certFile = cmp.Or(tokenFile, cfg.Admin.TokenFile), cfg.Admin.TLS.CertFile
 	}
-	c, err = credentials(tokenFile, caFile)
+	c, err = credentials(tokenFile, certFile)
+	c.CAFile = f.caFile
 	return server, c, err
 }
 
-// credentials are what a sink wants to see, from files; "" names none.
-func credentials(tokenFile, caFile string) (admin.Credentials, error) {
-	c := admin.Credentials{CAFile: caFile}
+// credentials are what a sink wants to see and shows, from files; "" names none.
+func credentials(tokenFile, certFile string) (admin.Credentials, error) {
+	c := admin.Credentials{CertFile: certFile}
 	if tokenFile == "" {
 		return c, nil
 	}

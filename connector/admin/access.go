@@ -2,8 +2,6 @@ package admin
 
 import (
 	"crypto/tls"
-	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 
@@ -18,9 +16,8 @@ type Access struct {
 	Token func() (string, error)
 	// ProtectReads asks for the token where nothing is changed, too.
 	ProtectReads bool
-	// CertFile and KeyFile name PEM files for TLS; empty: none. They are read
-	// again when they change.
-	CertFile, KeyFile string
+	// Certificate is what the server shows; nil: plain HTTP.
+	Certificate *tlsfiles.Server
 }
 
 // webhookPath has a secret of its own, which the service knows.
@@ -75,13 +72,9 @@ func tokenOf(r *http.Request) string {
 }
 
 // tls is the server's side of TLS, nil for none.
-func (a Access) tls(log *slog.Logger) (*tls.Config, error) {
-	if a.CertFile == "" {
-		return nil, nil
+func (a Access) tls() *tls.Config {
+	if a.Certificate == nil {
+		return nil
 	}
-	config, err := tlsfiles.Server(tlsfiles.Files{CertFile: a.CertFile, KeyFile: a.KeyFile}, log)
-	if err != nil {
-		return nil, fmt.Errorf("admin.tls.%w", err) // begins with the key
-	}
-	return config, nil
+	return a.Certificate.Config()
 }

@@ -49,17 +49,13 @@ type Part func(mux *http.ServeMux)
 
 // Listen opens the address, host:port, and returns the server for it.
 func Listen(address string, access Access, sink Sink, metrics prometheus.Gatherer, log *slog.Logger, parts ...Part) (*Server, error) {
-	secured, err := access.tls(log)
-	if err != nil {
-		return nil, err
-	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("admin.listen: %w", err)
 	}
 	return &Server{listener: l, server: &http.Server{
 		Handler:           asIs(access.guard(bodiless(routes(sink, metrics, parts...)))),
-		TLSConfig:         secured,
+		TLSConfig:         access.tls(),
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,

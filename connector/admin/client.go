@@ -24,6 +24,10 @@ type Client struct {
 type Credentials struct {
 	Token  func() (string, error) // as in its admin.tokenFile, asked for with each question; nil: none
 	CAFile string                 // PEM certificates to believe instead of the system's; "": the system's
+	// CertFile is the sink's own certificate. It is believed by whatever name the
+	// sink is reached: one that is asked on its own machine need not be called
+	// localhost. Without CAFile only.
+	CertFile string
 }
 
 // askTimeout bounds one question with its answer; maxAnswer is how many bytes of
@@ -40,16 +44,30 @@ func NewClient(server string, c Credentials) (*Client, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, fmt.Errorf("%q: is no address of the form http://HOST:PORT", server)
 	}
-	certificates, err := tlsfiles.NewClient(tlsfiles.Files{CAFile: c.CAFile}, nil)
+	transport, err := c.transport()
 	if err != nil {
 		return nil, err
 	}
 	return &Client{base: base, token: c.Token, http: http.Client{
 		Timeout:   askTimeout,
-		Transport: certificates.Transport(&http.Transport{Proxy: http.ProxyFromEnvironment}),
+		Transport: transport,
 		// Where a redirect leads, the token has no business.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
+}
+
+func (c Credentials) transport() (http.RoundTripper, error) {
+	plain := &http.Transport{Proxy: http.ProxyFromEnvironment}
+	if c.CertFile != "" && c.CAFile == "" {
+		known, err := tlsfiles.Known(c.CertFile)
+		plain.TLSClientConfig = known
+		return plain, err
+	}
+	certificates, err := tlsfiles.NewClient(tlsfiles.Files{CAFile: c.CAFile}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return certificates.Transport(plain), nil
 }
 
 // Imports reads the list of all mappings into a pointer. Like the other methods

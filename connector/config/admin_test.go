@@ -22,6 +22,8 @@ func TestAdminServersProtectionIsLookedAtAtStart(t *testing.T) {
 		"tls: {keyFile: ${DIR}/mine.key}":                             "admin.tls.certFile",
 		"tokenFile: ${DIR}/none":                                      "admin.tokenFile",
 		"protectReads: true":                                          "admin.protectReads",
+
+		"tls: {certFile: ${DIR}/mine.pem, keyFile: ${DIR}/mine.key}, webhook: {secretFile: ${DIR}/token, members: 'feedsink-members:8080'}": "",
 	} {
 		file := base + "admin: {" + strings.ReplaceAll(keys, "${DIR}", dir) + "}\n"
 		if want == "" {

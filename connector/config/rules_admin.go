@@ -26,9 +26,6 @@ func (r *rules) admin(a *Admin) {
 		r.breaks("admin.webhook.members", "must be host:port, is "+r.written("admin.webhook.members", a.Webhook.Members),
 			"a name that resolves to all members, such as that of a headless Service")
 	}
-	if a.Webhook.Members != "" && a.TLS.CertFile != "" {
-		r.breaks("admin.webhook.members", "members tell each other over plain HTTP, which admin.tls rules out", "leave it out: without it each member polls for its own imports")
-	}
 	if a.Webhook.SecretFile != "" {
 		r.secretFile("admin.webhook.secretFile", a.Webhook.SecretFile)
 	}

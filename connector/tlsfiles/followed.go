@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"log/slog"
 	"sync"
+	"time"
 )
 
 // followed is what some files mean, as they are when it is asked for. While they
@@ -22,7 +23,10 @@ type followed[T any] struct {
 	seen  [sha256.Size]byte // of what value was made of
 	value T
 	ok    bool // there is a value
-	bad   bool // the files could not be used when last looked at
+	// before is what value replaced at replaced, which is zero if it replaced nothing.
+	before   T
+	replaced time.Time
+	bad      bool // the files could not be used when last looked at
 }
 
 // get is the value of now. Its error is that there has never been one.
@@ -38,6 +42,9 @@ func (f *followed[T]) get() (T, error) {
 		}
 		var value T
 		if value, err = f.parse(data); err == nil {
+			if f.ok {
+				f.before, f.replaced = f.value, time.Now()
+			}
 			f.value, f.seen, f.ok, f.bad = value, sum, true, false
 			return value, nil
 		}
@@ -47,6 +54,21 @@ func (f *followed[T]) get() (T, error) {
 	}
 	f.complain(err)
 	return f.value, nil
+}
+
+// within are the value of now and, for a time after it took its place, the one
+// before. Like get it fails only if there has never been one.
+func (f *followed[T]) within(grace time.Duration) ([]T, error) {
+	value, err := f.get()
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.replaced.IsZero() || time.Since(f.replaced) > grace {
+		return []T{value}, nil
+	}
+	return []T{value, f.before}, nil
 }
 
 // complain tells once of files that have become unusable. mu is held.

@@ -198,17 +198,3 @@ func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, e
 	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: c.Config()}
 	return dialer.DialContext(ctx, network, address)
 }
-
-// Server is the configuration of the answering side, which shows CertFile; an
-// error is an *Error. CAFile has no part in it.
-func Server(files Files, log *slog.Logger) (*tls.Config, error) {
-	pair := files.pair()
-	pair.log = log
-	if _, err := pair.get(); err != nil {
-		return nil, err
-	}
-	return &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.get() },
-	}, nil
-}

@@ -214,42 +214,6 @@ func TestTransportLooksOnceASecond(t *testing.T) {
 	})
 }
 
-func TestServerFollowsItsCertificate(t *testing.T) {
-	w := newWorld(t)
-	config, err := tlsfiles.Server(w.files, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shown := func() string {
-		t.Helper()
-		cert, err := config.GetCertificate(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return cert.Leaf.Subject.CommonName
-	}
-	if got := shown(); got != "one" {
-		t.Errorf("at first: got %q, want one", got)
-	}
-	w.bear(t, certs.NewAuthority(t, "next").Issue(t, "two"))
-	if got := shown(); got != "two" {
-		t.Errorf("after the change: got %q, want two", got)
-	}
-}
-
-func TestOldProtocolsAreRefused(t *testing.T) {
-	w := newWorld(t)
-	server, err := tlsfiles.Server(w.files, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for side, config := range map[string]*tls.Config{"client": w.client(t).Config(), "server": server} {
-		if config.MinVersion != tls.VersionTLS12 || config.InsecureSkipVerify {
-			t.Errorf("%s: got version %x, insecure %t, want at least TLS 1.2 and a check", side, config.MinVersion, config.InsecureSkipVerify)
-		}
-	}
-}
-
 func TestErrorsNameKeyAndFile(t *testing.T) {
 	dir := t.TempDir()
 	pair, other := certs.NewAuthority(t, "a").Issue(t, "one"), certs.NewAuthority(t, "b").Issue(t, "two")

@@ -208,6 +208,8 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"a claim without name":   {m{"spool": m{"volume": "existingClaim"}}, "spool.existingClaim: is required"},
 		"a claim for two":        {m{"spool": m{"volume": "existingClaim", "existingClaim": "a"}, "batch": m{"replicas": 2}}, "batch.replicas: must be 1"},
 		"a webhook with no lock": {m{"webhook": ingress}, "secrets.webhook.name"},
+		"metrics locked up":      {m{"config": m{"admin": m{"protectReads": true}}, "serviceMonitor": m{"enabled": true}}, "secrets.adminToken"},
+		"a server without a key": {m{"secrets": m{"adminTLS": m{"name": "a", "key": ""}}}, "adminTLS"},
 		"a port nobody knows":    {m{"config": m{"kafka": m{"brokers": []any{"${BROKER}"}}}}, "networkPolicy.egressPorts"},
 		"ports nobody knows":     {m{"existingConfigMap": "a"}, "networkPolicy.egressPorts"},
 		"keda without brokers":   {m{"existingConfigMap": "a", "networkPolicy": m{"enabled": false}, "immediate": m{"autoscaling": m{"kind": "keda"}}}, "keda needs config"},

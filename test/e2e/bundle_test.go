@@ -95,6 +95,16 @@ func TestABundleIsOneImportParentsFirst(t *testing.T) {
 	}
 	w.wantSlots(sink, 1)
 
+	var status connector.Status
+	if err := json.Unmarshal([]byte(get(t, sink.AdminAddress(), "/status")), &status); err != nil || len(status.Mappings) != 2 {
+		t.Fatalf("status: got %v and %d mappings, want 2", err, len(status.Mappings))
+	}
+	for _, m := range status.Mappings {
+		if m.Bundle != "crm" {
+			t.Errorf("status of %s: got bundle %q, want crm", m.Name, m.Bundle)
+		}
+	}
+
 	// One mapping alone has rows: the other's entry is a header.
 	w.produce(customer("C2", "basic", 5))
 	w.bundled()

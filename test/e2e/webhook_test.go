@@ -3,7 +3,10 @@
 package e2e_test
 
 import (
-	"os"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"path/filepath"
 	"testing"
 	"time"
@@ -11,8 +14,43 @@ import (
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/tlsfiles"
+	"github.com/feedsink/feedsink/schemas"
+	"github.com/feedsink/feedsink/test/certs"
 	"github.com/feedsink/feedsink/test/sandbox"
 )
+
+// webhookSecret is what the service shows with its calls.
+const webhookSecret = "the-secret-of-the-webhook"
+
+// awaited is a configuration whose sinks take the service's calls.
+func (w *world) awaited() *config.Config {
+	w.t.Helper()
+	cfg, err := config.Parse("feedsink.yaml", []byte(head+deadLetters+mappings), w.env)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cfg.Admin.Webhook.SecretFile = filepath.Join(w.t.TempDir(), "secret")
+	certs.Write(w.t, cfg.Admin.Webhook.SecretFile, []byte(webhookSecret))
+	return cfg
+}
+
+// subscribe has the service call an admin server when an import has ended.
+func (w *world) subscribe(cfg *config.Config, address string) {
+	w.t.Helper()
+	client, err := connector.NewClient(cfg.Service)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer client.Close()
+	_, err = client.CreateWebhook(w.t.Context(), feed.Webhook{
+		ElementID: "101", TargetURL: address + "/webhooks/executions",
+		Headers: map[string]feed.Secret{cfg.Admin.Webhook.Header: feed.NewSecret(webhookSecret)},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
 
 // An import's end is known by the service's call, whatever that carries, long
 // before the first poll.
@@ -23,34 +61,53 @@ func TestTheServicesCallEndsTheWaitForAnImport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, func(s *sandbox.Config) { s.Shapes.Webhook = shape })
 			w.firstPoll, w.patience = time.Minute, 30*time.Second
-			file := filepath.Join(t.TempDir(), "secret")
-			if err := os.WriteFile(file, []byte("the-secret-of-the-webhook"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			cfg, err := config.Parse("feedsink.yaml", []byte(head+deadLetters+mappings), w.env)
-			if err != nil {
-				t.Fatal(err)
-			}
-			cfg.Admin.Webhook.SecretFile = file
+			cfg := w.awaited()
 			sink := w.begin(cfg)
 			w.until("the sink is ready", func() bool { return len(sink.Unready()) == 0 })
-			client, err := connector.NewClient(cfg.Service)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer client.Close()
-			_, err = client.CreateWebhook(t.Context(), feed.Webhook{
-				ElementID: "101", TargetURL: "http://" + sink.AdminAddress() + "/webhooks/executions",
-				Headers: map[string]feed.Secret{cfg.Admin.Webhook.Header: feed.NewSecret("the-secret-of-the-webhook")},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			w.subscribe(cfg, "http://"+sink.AdminAddress())
 			w.produce(customer("C1", "basic", 1))
 			w.settled()
 			if w.service.Len("customers") != 1 {
 				t.Errorf("got %d customers, want the imported one", w.service.Len("customers"))
 			}
 		})
+	}
+}
+
+// The service's call arrives at a member that has no imports. Under TLS, and after a
+// renewal, the one that waits for the import hears of it all the same.
+func TestHintReachesTheMemberThatWaitsUnderTLS(t *testing.T) {
+	w := newWorld(t, func(s *sandbox.Config) { s.Shapes.Webhook = sandbox.WebhookIDs })
+	w.firstPoll, w.patience = time.Minute, 30*time.Second
+	cfg := w.awaited()
+	cfg.Admin.TLS.CertFile, cfg.Admin.TLS.KeyFile = filepath.Join(t.TempDir(), "tls.crt"), filepath.Join(t.TempDir(), "tls.key")
+	renew := func(name string) {
+		pair := certs.NewAuthority(t, name).Issue(t, name, "feedsink.example") // which is nobody's address
+		certs.Write(t, cfg.Admin.TLS.KeyFile, pair.Key)
+		certs.Write(t, cfg.Admin.TLS.CertFile, pair.Cert)
+	}
+	renew("first")
+	w.lanes = []schemas.Lane{schemas.Batch}
+	waiting := w.begin(cfg)
+	called := *cfg
+	called.Admin.Webhook.Members = waiting.AdminAddress()
+	w.lanes = []schemas.Lane{schemas.Immediate}
+	front := w.begin(&called)
+	w.until("both members are ready", func() bool { return len(waiting.Unready())+len(front.Unready()) == 0 })
+
+	renew("second")
+	known, err := tlsfiles.Known(cfg.Admin.TLS.CertFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ingress := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "https", Host: front.AdminAddress()})
+	ingress.Transport = &http.Transport{TLSClientConfig: known}
+	exposed := httptest.NewServer(ingress)
+	defer exposed.Close()
+	w.subscribe(cfg, exposed.URL)
+	w.produce(customer("C1", "basic", 1))
+	w.settled()
+	if w.service.Len("customers") != 1 {
+		t.Errorf("got %d customers, want the imported one", w.service.Len("customers"))
 	}
 }

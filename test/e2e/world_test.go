@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/feedsink/feedsink/schemas"
 	"github.com/feedsink/feedsink/test/sandbox"
 )
 
@@ -37,8 +38,9 @@ type world struct {
 	admin   *kadm.Client
 	logs    *logBuffer
 
-	patience  time.Duration // of until
-	firstPoll time.Duration // when the sinks first ask for an import's result
+	patience  time.Duration  // of until
+	firstPoll time.Duration  // when the sinks first ask for an import's result
+	lanes     []schemas.Lane // of the sinks that begin from now on; none: both
 }
 
 // tables are the service's: profiles in both lanes, records in the immediate one.

@@ -123,6 +123,49 @@ func TestHundredMappingsCanBeSearched(t *testing.T) {
 	b.shows("No mapping is called so.")
 }
 
+// bundled has orders go into files too, in one ZIP with the customers'.
+func bundled(yaml string) string {
+	yaml = strings.Replace(yaml, "    profileTable: customers\n", "    profileTable: customers\n    bundle: crm\n", 1)
+	yaml = strings.Replace(yaml, "age: 4s", "age: 1h", 1)
+	return strings.Replace(yaml, "    routes: [{lane: immediate}]\n", `    bundle: crm
+    routes: [{lane: batch}]
+    imports:
+      upsert: {etl: "101", mode: CREATE_OR_UPDATE}
+      columns: [businessKey, status]
+      roll: {rows: 2000, bytes: 16MiB, age: 1h}
+  - name: visits
+    topics: [shop.orders]
+    customTable: visits
+    key: businessKey
+    routes: [{lane: immediate}]
+`, 1)
+}
+
+func TestPageShowsWhatGoesAsOneBundle(t *testing.T) {
+	w := newWorld(t, bundled)
+	b := open(t, w.page)
+	b.shows("3 mappings")
+	b.shows("Bundle crm – one import for 2 mappings: their files go as one ZIP")
+	if got := eval[string](b, "[...document.querySelectorAll('ul[aria-label=\"Bundle crm\"] b')].map(n => n.textContent).join()"); got != "customers,orders" {
+		t.Errorf("the bundle: got %q, want customers,orders", got)
+	}
+	if eval[bool](b, "document.querySelector('#mapping-visits').closest('.bundle') !== null") {
+		t.Error("visits are shown in a bundle, want them beside it")
+	}
+	w.events(t, 300)
+	b.awaits("the open file fills", "document.querySelector('#mapping-orders').innerText.includes('old')")
+	eval[chromedp.Void](b, "document.querySelector('#mapping-orders details').open = true")
+	b.shows("the bundle's are complete, added up, at the first of")
+	b.judged("bundle")
+	filter := func(words string) {
+		eval[chromedp.Void](b, fmt.Sprintf("document.getElementById('filter').value = %q; document.getElementById('filter').dispatchEvent(new Event('input'))", words))
+	}
+	filter("visits")
+	b.awaits("its heading goes with the bundle", "document.querySelector('.bundle').hidden")
+	filter("crm")
+	b.shows("2 of 3 mappings")
+}
+
 func TestPageWorksByKeyboard(t *testing.T) {
 	w := newWorld(t, nil)
 	b := open(t, w.page)

@@ -1,5 +1,6 @@
 // Asks /status every two seconds while somebody looks, and shows it.
 
+import { Bundles } from "./bundles.js";
 import { clock, el, many } from "./format.js";
 import { Rates } from "./rates.js";
 import { Row } from "./mapping.js";
@@ -11,6 +12,7 @@ const patience = 10000; // milliseconds that an answer may take
 const $ = (id) => document.getElementById(id);
 const rates = new Rates();
 const rows = new Map(); // by mapping
+const bundles = new Bundles($("list"));
 let latest; // the status shown
 let timer;
 
@@ -24,10 +26,8 @@ function show(status) {
     }
   }
   for (const m of status.mappings) {
-    if (!rows.has(m.name)) {
-      rows.set(m.name, new Row(m.name));
-      $("list").append(rows.get(m.name).item);
-    }
+    if (!rows.has(m.name)) rows.set(m.name, new Row(m.name));
+    bundles.place(m, rows.get(m.name).item);
     rows.get(m.name).update(m, status, rates);
   }
   const found = problems(status, rows);
@@ -58,6 +58,7 @@ function filter() {
     row.item.hidden = !row.text.includes(wanted) || ($("only").checked && !row.state.grave);
     if (!row.item.hidden) shown++;
   }
+  bundles.tidy();
   const words = shown === rows.size ? many(rows.size, "mapping") : `${shown} of ${many(rows.size, "mapping")}`;
   if ($("shown").textContent !== words) $("shown").textContent = words;
   $("columns").hidden = shown === 0;

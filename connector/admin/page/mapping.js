@@ -83,7 +83,7 @@ export class Row {
     const state = stateOf(m, lanes);
     this.now = [m, status.at, lanes, letters];
     this.state = state;
-    this.text = [m.name, m.table, ...m.topics].join(" ").toLowerCase();
+    this.text = [m.name, m.table, ...m.topics, m.bundle ?? ""].join(" ").toLowerCase();
     this.item.className = state.grave ?? "";
     const dead = letters.reduce((n, d) => n + d.count, 0);
     fill(this.summary, [m, status.at, lanes, dead], () => [
@@ -119,7 +119,7 @@ export function haltWords(m, most = m.halted.length) {
   const words = m.halted.slice(0, most).map((reason) => el("p", {}, reason));
   if (m.halted.length > most) words.push(el("p", { class: "quiet" }, `… and ${many(m.halted.length - most, "more reason")}, shown with the mapping`));
   if (m.release) {
-    words.push(el("p", {}, "Once the cause is gone, this sends the kept file again: ",
+    words.push(el("p", {}, `Once the cause is gone, this sends the kept file again${m.bundle ? `, for all of bundle ${m.bundle}` : ""}: `,
       el("code", { class: "command" }, `${m.release} --server ${location.origin}`)));
   }
   return words;
@@ -143,7 +143,7 @@ function fileDetail(m, at) {
   const age = batch.opened ? (Date.parse(at) - Date.parse(batch.opened)) / 1000 : 0;
   const of = (title, have, most, form) => [el("dt", {}, title), el("dd", {}, `${form(have)} of ${form(most)}`, meter(0.899 * Math.min(1, have / most)))];
   return [
-    el("h3", {}, "Open file: complete at the first of"),
+    el("h3", {}, m.bundle ? "Open file: the bundle's are complete, added up, at the first of" : "Open file: complete at the first of"),
     el("dl", {}, ...of("Rows", batch.rows, roll.rows, count), ...of("Size", batch.bytes, roll.bytes, bytes), ...of("Age", age, roll.seconds, span),
       ...(batch.kept?.length ? [el("dt", {}, "Kept to look at"), el("dd", {}, batch.kept.join(", "))] : [])),
   ];
@@ -153,6 +153,7 @@ function importDetail(m, at) {
   const i = m.batch.import;
   const facts = {
     Step: `${i.step}, for ${span((Date.parse(at) - Date.parse(i.since)) / 1000)}`,
+    Bundle: i.bundle,
     File: i.file && (i.parts > 1 ? `${i.file} (${i.part} of ${i.parts})` : i.file),
     Rows: i.rows === undefined ? undefined : `${count(i.rows)}, ${bytes(i.bytes ?? 0)}`,
     Mode: i.mode && `${i.mode}, ETL ${i.etl}`,

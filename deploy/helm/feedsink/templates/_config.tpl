@@ -7,51 +7,52 @@ same keys is overruled where it cannot be true in the pod, and kept elsewhere.
 {{- $config := deepCopy .Values.config -}}
 {{- $secrets := .Values.secrets -}}
 {{- $service := $config.service -}}
-{{- if and $secrets.apiKey.name (not $service.apiKey) -}}
-{{- $_ := set $service "apiKeyFile" (printf "%s/api-key" $dir) -}}
-{{- end -}}
-{{- if $secrets.kafkaPassword.name -}}
-{{- $sasl := $config.kafka.sasl | default dict -}}
-{{- if eq ($sasl.mechanism | default "") "OAUTHBEARER" -}}
+{{- $kafka := $config.kafka -}}
+{{- $sasl := $kafka.sasl | default dict -}}
 {{- $oauth := $sasl.oauth | default dict -}}
-{{- $_ := set $oauth "clientSecretFile" (printf "%s/kafka-password" $dir) -}}
-{{- $_ := set $sasl "oauth" $oauth -}}
-{{- else -}}
-{{- $_ := set $sasl "passwordFile" (printf "%s/kafka-password" $dir) -}}
+{{- $registry := $config.schemaRegistry | default dict -}}
+{{- $admin := $config.admin | default dict -}}
+{{- $webhook := $admin.webhook | default dict -}}
+{{- $ofClient := eq ($sasl.mechanism | default "") "OAUTHBEARER" -}}
+{{- range list
+  (list (ternary dict $secrets.apiKey (not (empty $service.apiKey))) $service "apiKeyFile" "api-key")
+  (list $secrets.kafkaPassword (ternary $oauth $sasl $ofClient) (ternary "clientSecretFile" "passwordFile" $ofClient) "kafka-password")
+  (list $secrets.kafkaToken $oauth "tokenFile" "kafka-token")
+  (list $secrets.registryPassword $registry "passwordFile" "registry-password")
+  (list $secrets.adminToken $admin "tokenFile" "admin-token")
+  (list $secrets.webhook $webhook "secretFile" "webhook-secret")
+-}}
+{{- if (first .).name -}}{{- $_ := set (index . 1) (index . 2) (printf "%s/%s" $dir (last .)) -}}{{- end -}}
 {{- end -}}
-{{- $_ := set $config.kafka "sasl" $sasl -}}
-{{- end -}}
-{{- with $secrets.kafkaTLS -}}
-{{- if .name -}}
-{{- $tls := dict "enabled" true -}}
-{{- if .ca -}}{{- $_ := set $tls "caFile" (printf "%s/kafka-ca.crt" $dir) -}}{{- end -}}
-{{- if .cert -}}{{- $_ := set $tls "certFile" (printf "%s/kafka.crt" $dir) -}}{{- end -}}
-{{- if .key -}}{{- $_ := set $tls "keyFile" (printf "%s/kafka.key" $dir) -}}{{- end -}}
-{{- $_ := set $config.kafka "tls" (merge $tls ($config.kafka.tls | default dict)) -}}
-{{- end -}}
-{{- end -}}
-{{- with $secrets.serviceTLS -}}
+{{- range list
+  (list $secrets.kafkaTLS $kafka "kafka")
+  (list $secrets.oauthTLS $oauth "oauth")
+  (list $secrets.registryTLS $registry "registry")
+  (list $secrets.serviceTLS $service "service")
+  (list (omit $secrets.adminTLS "ca") $admin "admin")
+-}}
+{{- $path := printf "%s/%s" $dir (last .) -}}
+{{- $into := index . 1 -}}
+{{- with first . -}}
 {{- if .name -}}
 {{- $tls := dict -}}
-{{- if .ca -}}{{- $_ := set $tls "caFile" (printf "%s/service-ca.crt" $dir) -}}{{- end -}}
-{{- if .cert -}}{{- $_ := set $tls "certFile" (printf "%s/service.crt" $dir) -}}{{- end -}}
-{{- if .key -}}{{- $_ := set $tls "keyFile" (printf "%s/service.key" $dir) -}}{{- end -}}
-{{- $_ := set $service "tls" (merge $tls ($service.tls | default dict)) -}}
+{{- if .ca -}}{{- $_ := set $tls "caFile" (printf "%s-ca.crt" $path) -}}{{- end -}}
+{{- if .cert -}}{{- $_ := set $tls "certFile" (printf "%s.crt" $path) -}}{{- end -}}
+{{- if .key -}}{{- $_ := set $tls "keyFile" (printf "%s.key" $path) -}}{{- end -}}
+{{- $_ := set $into "tls" (merge $tls ($into.tls | default dict)) -}}
 {{- end -}}
 {{- end -}}
-{{- $_ := set $config "spool" (dict "dir" "/var/lib/feedsink" "maxBytes" (printf "%vGiB" .Values.spool.gibibytes)) -}}
-{{- $admin := $config.admin | default dict -}}
-{{- $_ := set $admin "listen" ":8080" -}}
-{{- if $secrets.webhook.name -}}
-{{- $webhook := $admin.webhook | default dict -}}
-{{- $_ := set $webhook "secretFile" (printf "%s/webhook-secret" $dir) -}}
+{{- end -}}
+{{- if $secrets.kafkaTLS.name -}}{{- $_ := set $kafka.tls "enabled" true -}}{{- end -}}
 {{- $lanes := include "feedsink.deployments" . | fromJsonArray -}}
-{{- if or (has "batch" $lanes) (has "all" $lanes) -}}
+{{- if and $secrets.webhook.name (or (has "batch" $lanes) (has "all" $lanes)) -}}
 {{- $_ := set $webhook "members" (printf "%s-members:8080" (include "feedsink.fullname" .)) -}}
 {{- end -}}
-{{- $_ := set $admin "webhook" $webhook -}}
+{{- $_ := set $admin "listen" ":8080" -}}
+{{- range list (list $sasl "oauth" $oauth) (list $kafka "sasl" $sasl) (list $admin "webhook" $webhook) (list $config "schemaRegistry" $registry) (list $config "admin" $admin) -}}
+{{- if last . -}}{{- $_ := set (first .) (index . 1) (last .) -}}{{- end -}}
 {{- end -}}
-{{- $_ := set $config "admin" $admin -}}
+{{- $_ := set $config "spool" (dict "dir" "/var/lib/feedsink" "maxBytes" (printf "%vGiB" .Values.spool.gibibytes)) -}}
 {{ toYaml $config }}
 {{- end -}}
 
@@ -82,5 +83,8 @@ same keys is overruled where it cannot be true in the pod, and kept elsewhere.
 {{- end -}}
 {{- if and .Values.webhook.ingress.enabled (not .Values.secrets.webhook.name) (not .Values.existingConfigMap) -}}
 {{- fail "webhook.ingress.enabled: without secrets.webhook.name every call would be answered with 403" -}}
+{{- end -}}
+{{- if and .Values.serviceMonitor.enabled (include "feedsink.protected" .) (not .Values.secrets.adminToken.name) (not .Values.serviceMonitor.endpoint.authorization) -}}
+{{- fail "serviceMonitor.enabled: with config.admin.protectReads Prometheus needs the token: name its Secret in secrets.adminToken, or set serviceMonitor.endpoint.authorization" -}}
 {{- end -}}
 {{- end -}}

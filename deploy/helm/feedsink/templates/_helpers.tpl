@@ -55,14 +55,27 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- define "feedsink.secrets" -}}
 {{- $sources := list -}}
 {{- with .Values.secrets -}}
-{{- range list (list .apiKey "api-key") (list .kafkaPassword "kafka-password") (list .webhook "webhook-secret") -}}
+{{- range list
+  (list .apiKey "api-key")
+  (list .kafkaPassword "kafka-password")
+  (list .kafkaToken "kafka-token")
+  (list .registryPassword "registry-password")
+  (list .adminToken "admin-token")
+  (list .webhook "webhook-secret")
+-}}
 {{- $secret := first . -}}
 {{- if $secret.name -}}
 {{- $item := dict "key" $secret.key "path" (last .) -}}
 {{- $sources = append $sources (dict "secret" (dict "name" $secret.name "items" (list $item))) -}}
 {{- end -}}
 {{- end -}}
-{{- range list (list .kafkaTLS "kafka") (list .serviceTLS "service") -}}
+{{- range list
+  (list .kafkaTLS "kafka")
+  (list .oauthTLS "oauth")
+  (list .registryTLS "registry")
+  (list .serviceTLS "service")
+  (list (omit .adminTLS "ca") "admin")
+-}}
 {{- $tls := first . -}}
 {{- $path := last . -}}
 {{- if $tls.name -}}
@@ -75,4 +88,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- end -}}
 {{- end -}}
 {{ toJson $sources }}
+{{- end -}}
+
+{{/* How the admin server is reached: HTTP or HTTPS. */}}
+{{- define "feedsink.scheme" -}}
+{{- $own := and (not .Values.existingConfigMap) ((.Values.config.admin | default dict).tls | default dict).certFile -}}
+{{- ternary "HTTPS" "HTTP" (or (not (empty .Values.secrets.adminTLS.name)) (not (empty $own))) -}}
+{{- end -}}
+
+{{/* Not empty if reading the metrics wants the token. */}}
+{{- define "feedsink.protected" -}}
+{{- if and (not .Values.existingConfigMap) (.Values.config.admin | default dict).protectReads -}}yes{{- end -}}
 {{- end -}}

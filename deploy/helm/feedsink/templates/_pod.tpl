@@ -4,6 +4,7 @@
 {{- $lane := last . -}}
 {{- $own := index $.Values $lane -}}
 {{- $spool := ne $lane "immediate" -}}
+{{- $scheme := ternary ", scheme: HTTPS" "" (eq (include "feedsink.scheme" $) "HTTPS") -}}
 serviceAccountName: {{ include "feedsink.serviceAccount" $ }}
 automountServiceAccountToken: false
 enableServiceLinks: false
@@ -38,12 +39,12 @@ containers:
       - name: http
         containerPort: 8080
     livenessProbe:
-      httpGet: {path: /livez, port: http}
+      httpGet: {path: /livez, port: http{{ $scheme }}}
       periodSeconds: 10
       timeoutSeconds: 5
       failureThreshold: 6
     readinessProbe:
-      httpGet: {path: /readyz, port: http}
+      httpGet: {path: /readyz, port: http{{ $scheme }}}
       periodSeconds: 5
       timeoutSeconds: 5
       failureThreshold: 3
