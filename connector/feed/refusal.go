@@ -135,6 +135,14 @@ func redact(text string, secrets ...string) string {
 	return text
 }
 
+// unquoted leaves out what came instead of an answer, which net/http quotes.
+func unquoted(text string) string {
+	if before, _, found := strings.Cut(text, "malformed "); found {
+		return before + "what came is not HTTP"
+	}
+	return text
+}
+
 // printable is the first 500 characters of text as one line: white space of any
 // kind is one blank, what cannot be printed is left out.
 func printable(text string) string {
