@@ -105,7 +105,7 @@ func (l ledger) Commit(ctx context.Context, imp batcher.Import, claims []batcher
 func (l ledger) homes(imp batcher.Import) (homes []source.Home) {
 	for _, load := range imp.Loads() {
 		t := l.pacing.tables[load.Mapping]
-		homes = append(homes, source.Home{Topic: t.home, Table: t.table})
+		homes = append(homes, source.Home{Topic: t.home, Table: t.table, At: l.pacing.days(load.Mapping)})
 	}
 	return homes
 }
