@@ -92,8 +92,8 @@ func (p *pacing) answered(mapping string) {
 func (p *pacing) used(mapping string, now time.Time) (used []time.Time, ok bool) {
 	t := p.tables[mapping]
 	used, ok = p.source.Slots(t.home, t.table)
-	from, _ := day(now, t.Zone)
-	return slices.DeleteFunc(used, func(u time.Time) bool { return u.Before(from) }), ok
+	from, to := day(now, t.Zone)
+	return slices.DeleteFunc(used, func(u time.Time) bool { return u.Before(from) || !u.Before(to) }), ok
 }
 
 // took notes an import that was made by hand.
