@@ -59,11 +59,13 @@ func securities(t *testing.T) []security {
 	return []security{
 		embedded(t, security{name: "mTLS", keys: files.bearing(), own: []kgo.Opt{kgo.DialTLSConfig(client)}}, kfake.TLS(server)),
 		embedded(t, security{
-			name: "PLAIN", keys: files.known("PLAIN", "me"),
+			name: "PLAIN", keys: files.known("PLAIN", "me"), flags: "--sasl PLAIN --username me --password-file " + files.file("me.password"),
 			own: []kgo.Opt{kgo.SASL(plain.Auth{User: "me", Pass: password}.AsMechanism())},
 		}, kfake.EnableSASL(), kfake.Superuser("PLAIN", "me", password)),
 		embedded(t, security{
 			name: "SCRAM-SHA-512 over mTLS", keys: files.bearing() + ", " + files.known("SCRAM-SHA-512", "me"),
+			flags: "--tls --ca-file " + files.file("ca.pem") + " --cert-file " + files.file("cert.pem") + " --key-file " + files.file("key.pem") +
+				" --sasl SCRAM-SHA-512 --username me --password-file " + files.file("me.password"),
 			own: []kgo.Opt{kgo.DialTLSConfig(client), kgo.SASL(login.AsSha512Mechanism())},
 		}, kfake.TLS(server), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "me", password)),
 		bearing(t, files),
@@ -118,5 +120,7 @@ func bearing(t *testing.T, files secrets) security {
 		name: "OAUTHBEARER", brokers: cluster.ListenAddrs(), own: []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)},
 		keys: "sasl: {mechanism: OAUTHBEARER, oauth: {tokenURL: '" + server.URL + "', clientId: me, clientSecretFile: " +
 			files.file("me.password") + ", extensions: [logicalCluster=lkc-1]}}",
+		flags: "--sasl OAUTHBEARER --token-url " + server.URL + " --client-id me --client-secret-file " + files.file("me.password") +
+			" --extension logicalCluster=lkc-1",
 	}
 }
