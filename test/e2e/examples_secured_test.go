@@ -8,36 +8,10 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/feedsink/feedsink/test/certs"
 )
-
-// exampleSecrets writes the files that examples name, all of them readable by
-// their contents: one text for what is secret, certificates of one authority.
-func exampleSecrets(t *testing.T) *certs.Authority {
-	t.Helper()
-	dir := t.TempDir()
-	t.Setenv("FEEDSINK_SECRETS", dir)
-	t.Setenv("FEEDSINK_API_KEY", apiKey)
-	for _, name := range []string{"api-key", "kafka-password", "kafka-client-secret", "registry-password", "webhook-secret", "admin-token"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(apiKey+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	authority := certs.NewAuthority(t, "authority")
-	for _, name := range []string{"kafka-ca.pem", "internal-ca.pem"} {
-		certs.Write(t, filepath.Join(dir, name), authority.PEM)
-	}
-	for _, name := range []string{"kafka", "service", "admin"} {
-		pair := authority.Issue(t, name, "127.0.0.1")
-		certs.Write(t, filepath.Join(dir, name+".crt"), pair.Cert)
-		certs.Write(t, filepath.Join(dir, name+".key"), pair.Key)
-	}
-	return authority
-}
 
 // behind serves what is at an address by TLS, to who may enter.
 func behind(t *testing.T, authority *certs.Authority, address string, want tls.ClientAuthType, enters func(*http.Request) bool) string {

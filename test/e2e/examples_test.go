@@ -98,7 +98,10 @@ type example struct {
 // test's own broker and service.
 func newExample(t *testing.T, file string, s sample) *example {
 	t.Helper()
-	authority := exampleSecrets(t)
+	secrets := t.TempDir()
+	authority := certs.ExampleFiles(t, secrets, apiKey)
+	t.Setenv("FEEDSINK_SECRETS", secrets)
+	t.Setenv("FEEDSINK_API_KEY", apiKey)
 	if out, code := execute(t, "check", "-c", file); code != 0 {
 		t.Fatalf("check: got exit code %d: %s", code, out)
 	}
