@@ -1,6 +1,7 @@
 package batcher
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"time"
@@ -92,7 +93,9 @@ func (f *flight) adoptedLife(ctx, send context.Context) error {
 	took := time.Since(begun)
 	if results.Status == Failed {
 		f.batcher.observer.ImportEnded(imp, results, took)
-		f.log.Warn("the adopted import FAILED; its file is built again", "file", imp.File, "execution", imp.Execution, "reason", results.Reason)
+		f.hear(imp, results.Reason)
+		f.log.Warn("the adopted import FAILED; its file is built again", "file", imp.File, "execution", imp.Execution,
+			"reason", cmp.Or(results.Cause, unlisted)+f.about(results.Reason))
 		imp.Attempt++
 		return f.startOver(ctx, send, imp)
 	}
@@ -162,13 +165,13 @@ func (f *flight) remaining(ctx context.Context, imports []Import) ([]Import, err
 	imports, f.files = imports[loaded:], f.files[loaded:]
 	imports[0].Attempt = from.Attempt
 	if from.Refused {
-		return imports, f.halt(ctx, &imports[0], "trigger import "+from.File+": refused for good under a former owner, whose log says why")
+		return imports, f.halt(ctx, &imports[0], "trigger import "+from.File+": refused for good under a former owner; released it is sent again, and what the service says then can be looked at")
 	}
 	if from.Execution == "" {
 		return imports, nil
 	}
 	if f.retries = from.Attempt - 1; f.retries > f.RetryFailed {
-		return imports, f.halt(ctx, &imports[0], "import "+from.File+", execution "+from.Execution+": FAILED under a former owner, its tries are used up")
+		return imports, f.halt(ctx, &imports[0], "import "+from.File+", execution "+from.Execution+": FAILED under a former owner, its tries are used up"+f.recall(from))
 	}
 	return imports, nil
 }

@@ -25,7 +25,7 @@ func (f *flight) outcome(ctx context.Context, imp *Import) (Results, error) {
 		return results, err
 	}
 	reason := fmt.Sprintf("poll import %s, execution %s: %s; nobody can tell whether its rows are loaded, released it is asked for once more and then sent again",
-		imp.File, imp.Execution, results.Reason)
+		imp.File, imp.Execution, results.Cause)
 	if err := f.halt(ctx, imp, reason); err != nil {
 		return results, err
 	}
@@ -63,7 +63,8 @@ func (f *flight) await(ctx context.Context, imp Import, refusals int) (Results, 
 				refused = 0
 			}
 			if refused == refusals {
-				return Results{Status: forgotten, Reason: err.Error()}, nil
+				f.hear(imp, failure.Reason())
+				return Results{Status: forgotten, Cause: err.Error() + f.about(failure.Reason())}, nil
 			}
 		}
 	}

@@ -194,7 +194,7 @@ func TestRefusedSlotOfABundleCountsForAllOfItsTables(t *testing.T) {
 func TestFailedBundleIsKeptAndReleasedByAnyOfItsMappings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.results = []Results{{Status: Failed, Reason: "duplicate headers"}}
+		w.results = []Results{{Status: Failed, Cause: "duplicate headers"}}
 		m := testMapping()
 		m.Roll.Rows, m.RetryFailed = 1, 0
 		w.start(bundled(m)...)

@@ -122,9 +122,20 @@ const (
 // give are 0, InError is -1 then.
 type Results struct {
 	Status Status
-	Reason string // the service's words when Failed
+	Reason string // the service's words when Failed: they may quote customers' values
+	Cause  string // what of them may be said anywhere; "" if nothing
 
 	Read, InError, Inserted, Updated, Deleted int64 // rows, when Finished
+}
+
+// Said is what the service said last about an import that it did not load, or not
+// at once. Its words may quote customers' values: they are for a person who asks,
+// and for no log.
+type Said struct {
+	File      string    `json:"file"`
+	Execution string    `json:"execution,omitempty"` // "": it was said to the trigger
+	At        time.Time `json:"at"`
+	Words     string    `json:"words"` // "": they were a former owner's to hear; the execution can be asked again
 }
 
 // Failure is what the batcher asks of an Importer's error, found by errors.As.
@@ -136,6 +147,7 @@ type Failure interface {
 	RetryAfter() time.Duration // earliest next attempt from now, 0 when not said
 	Unknown() bool             // the request may have been carried out all the same
 	NoSlot() bool              // the table's imports of the day are used up
+	Reason() string            // the service's words, which Error leaves out: they may quote customers' values
 }
 
 // Gate paces the imports of a table. It is asked before an open file is sealed

@@ -23,12 +23,14 @@ func (c *claim) Live() bool                   { return !c.p.dead.Load() }
 type refusal struct {
 	transient, unknown, noSlot bool
 	after                      time.Duration
+	words                      string
 }
 
 func (r *refusal) Error() string             { return "service said no" }
 func (r *refusal) Transient() bool           { return r.transient }
 func (r *refusal) Unknown() bool             { return r.unknown }
 func (r *refusal) NoSlot() bool              { return r.noSlot }
+func (r *refusal) Reason() string            { return r.words }
 func (r *refusal) RetryAfter() time.Duration { return r.after }
 
 var errDisconnected = errors.New("connection reset")

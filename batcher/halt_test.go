@@ -13,7 +13,7 @@ import (
 func TestFailedImportIsRetriedThenHaltsUntilReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		failed := Results{Status: Failed, Reason: "duplicate headers"}
+		failed := Results{Status: Failed, Reason: "twice k: M. Dupont", Cause: "duplicate headers"}
 		w.results = []Results{failed, failed}
 		m := testMapping()
 		m.Roll.Rows, m.RetryFailed = 1, 1
@@ -33,6 +33,13 @@ func TestFailedImportIsRetriedThenHaltsUntilReleased(t *testing.T) {
 		reason, halted := w.b.Halted("customers")
 		if !halted || !strings.Contains(reason, "duplicate headers") || !strings.Contains(reason, "e2") {
 			t.Errorf("halted: got %v, %q, want the execution and its reason", halted, reason)
+		}
+		if strings.Contains(reason, "Dupont") || !strings.Contains(reason, "(it names k)") || !strings.Contains(reason, "--show-reason") {
+			t.Errorf("reason: got %q, want the column and where the service's words are, and none of these", reason)
+		}
+		said, _ := w.b.Said("customers")
+		if said.Execution != "e2" || said.Words != "twice k: M. Dupont" || time.Since(said.At) < 59*time.Minute {
+			t.Errorf("said: got %+v, want the words about e2, and since when", said)
 		}
 		w.wantSpool("customers-*.upsert.csv.gz.failed")
 		if got := w.b.Status()[0]; got.Halted != reason || len(got.Kept) != 1 {

@@ -122,7 +122,7 @@ func (f *flight) life(ctx, send context.Context) error {
 		took := time.Since(begun)
 		if results.Status == Failed {
 			f.batcher.observer.ImportEnded(*imp, results, took)
-			if err := f.failed(ctx, imp, results.Reason); err != nil {
+			if err := f.failed(ctx, imp, results); err != nil {
 				return err
 			}
 			continue

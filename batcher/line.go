@@ -26,6 +26,7 @@ type line struct {
 	open       *generation
 	hurried    *generation // the open one, if a child waits for its rows
 	flight     *flight     // nil: none
+	said       Said        // lately by the service; zero: nothing
 }
 
 // generation is the rows that will go out together and the hold on their offsets.

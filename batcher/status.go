@@ -72,6 +72,18 @@ func (b *Batcher) Halted(mapping string) (reason string, halted bool) {
 	return l.flight.halted, l.flight.halted != ""
 }
 
+// Said is what the service said last about an import of the mapping that went
+// wrong, since this process has its table; false: nothing.
+func (b *Batcher) Said(mapping string) (Said, bool) {
+	m, ok := b.byName[mapping]
+	if !ok {
+		return Said{}, false
+	}
+	m.line.mu.Lock()
+	defer m.line.mu.Unlock()
+	return m.line.said, m.line.said.File != ""
+}
+
 // SpoolBytes is what journals, sealed and kept files take on disk.
 func (b *Batcher) SpoolBytes() int64 { return b.spool.used() }
 

@@ -1,6 +1,7 @@
 package batcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,6 +106,9 @@ func (f *flight) refused(ctx context.Context, imp *Import, err error) error {
 	f.refusals++
 	log := f.log.With("file", imp.File, "etl", imp.ETL, "attempt", imp.Attempt, "err", err)
 	failure, classified := errors.AsType[Failure](err)
+	if classified {
+		f.hear(*imp, failure.Reason())
+	}
 	if classified && failure.NoSlot() {
 		wait := max(failure.RetryAfter(), noSlotWait)
 		f.exhausted()
@@ -119,7 +123,7 @@ func (f *flight) refused(ctx context.Context, imp *Import, err error) error {
 			return err
 		}
 		imp.Refused = false
-		return f.halt(ctx, imp, fmt.Sprintf("trigger import %s: %v", imp.File, err))
+		return f.halt(ctx, imp, fmt.Sprintf("trigger import %s: %v%s", imp.File, err, f.about(failure.Reason())))
 	}
 	var least time.Duration
 	if classified {
@@ -164,15 +168,17 @@ func (f *flight) record(ctx, send context.Context, imp *Import, execution string
 }
 
 // failed gives a refused file its further tries, then halts the mapping.
-func (f *flight) failed(ctx context.Context, imp *Import, reason string) error {
-	log := f.log.With("file", imp.File, "execution", imp.Execution, "reason", reason)
+func (f *flight) failed(ctx context.Context, imp *Import, results Results) error {
+	f.hear(*imp, results.Reason)
+	cause := cmp.Or(results.Cause, unlisted) + f.about(results.Reason)
+	log := f.log.With("file", imp.File, "execution", imp.Execution, "reason", cause)
 	imp.Attempt++
 	if f.retries < f.RetryFailed {
 		f.retries++
 		log.Warn("import FAILED; the file is sent again", "try", f.retries+1)
 		return pause(ctx, f.backoff(f.batcher.cfg.Retry, f.retries, 0))
 	}
-	return f.halt(ctx, imp, fmt.Sprintf("import %s, execution %s: FAILED: %s", imp.File, imp.Execution, reason))
+	return f.halt(ctx, imp, fmt.Sprintf("import %s, execution %s: FAILED: %s", imp.File, imp.Execution, cause))
 }
 
 // halt keeps the file under a name that survives a restart and waits for

@@ -33,6 +33,7 @@ func (notLeased) Transient() bool           { return true }
 func (notLeased) RetryAfter() time.Duration { return 0 }
 func (notLeased) Unknown() bool             { return false }
 func (notLeased) NoSlot() bool              { return false }
+func (notLeased) Reason() string            { return "" }
 
 func (i importer) Trigger(ctx context.Context, etl, name string, open func() (io.ReadCloser, int64, error)) (string, error) {
 	if !i.leased() {
@@ -66,7 +67,7 @@ func (i importer) Results(ctx context.Context, execution string) (batcher.Result
 		inError = 0
 	}
 	return batcher.Results{
-		Status: batcher.Status(r.Status), Reason: r.Error,
+		Status: batcher.Status(r.Status), Reason: r.Error, Cause: r.Cause,
 		Read: max(c.Read, 0), InError: inError,
 		Inserted: max(c.Inserted, 0), Updated: max(c.Updated, 0), Deleted: max(c.Deleted, 0),
 	}, nil
@@ -104,7 +105,7 @@ func (l ledger) Commit(ctx context.Context, imp batcher.Import, claims []batcher
 func (l ledger) homes(imp batcher.Import) (homes []source.Home) {
 	for _, load := range imp.Loads() {
 		t := l.pacing.tables[load.Mapping]
-		homes = append(homes, source.Home{Topic: t.home, Table: t.table})
+		homes = append(homes, source.Home{Topic: t.home, Table: t.table, At: l.pacing.days(load.Mapping)})
 	}
 	return homes
 }

@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -59,6 +60,34 @@ func (d desk) Imports() any {
 
 // Import is one mapping. Its type is MappingImports.
 func (d desk) Import(name string) (any, error) { return d.find(name) }
+
+// Said is what the service said about a mapping's import that went wrong.
+type Said struct {
+	Mapping string        `json:"mapping"`
+	Said    *batcher.Said `json:"said,omitempty"` // nil: nothing, as far as this process heard
+}
+
+// Reason tells what the service said; where a former owner of the table heard it,
+// the service is asked again. Its type is Said.
+func (d desk) Reason(ctx context.Context, name string) (any, error) {
+	if _, err := d.find(name); err != nil {
+		return nil, err
+	}
+	told := Said{Mapping: name}
+	said, ok := d.sink.files.Said(name)
+	if !ok {
+		return told, nil
+	}
+	if said.Words == "" {
+		results, err := d.sink.client.Results(ctx, said.Execution)
+		if err != nil {
+			return nil, fmt.Errorf("mapping %s: the service said it to another process, and cannot be asked again: %w", name, err)
+		}
+		said.Words = results.Error
+	}
+	told.Said = &said
+	return told, nil
+}
 
 // Release sends a halted mapping's file again. Its type is Released.
 func (d desk) Release(name string) (any, error) {

@@ -13,6 +13,7 @@ import (
 type pacing struct {
 	source slotRecord
 	tables map[string]tableSlots // by mapping
+	clock  clock
 }
 
 // slotRecord is the ledger's account of slots, as *source.Source keeps it.
@@ -20,8 +21,8 @@ type slotRecord interface {
 	// Slots are the times of a table's imports lately; ok is false while its
 	// record is another member's.
 	Slots(home, table string) (used []time.Time, ok bool)
-	// FillSlots adds n imports at this moment, for the next commit.
-	FillSlots(home, table string, n int)
+	// FillSlots adds imports of these times, for the next commit.
+	FillSlots(home, table string, at []time.Time)
 }
 
 type tableSlots struct {
@@ -34,21 +35,39 @@ type tableSlots struct {
 // read yet.
 const askAgain = time.Second
 
-// Wait is how long the mapping's next import has to wait.
-func (p *pacing) Wait(mapping string, retry bool) time.Duration {
+// Wait is how long the mapping's next import has to wait: until each day that it
+// may be has a slot for it.
+func (p *pacing) Wait(mapping string, retry bool) (wait time.Duration) {
 	t := p.tables[mapping]
 	used, ok := p.source.Slots(t.home, t.table)
 	if !ok {
 		return askAgain
 	}
-	return t.Wait(time.Now(), used, retry)
+	for _, now := range p.clock.moments() {
+		wait = max(wait, t.Wait(now, used, retry))
+	}
+	return wait
+}
+
+// days are the moments that it may be, one for each calendar day of the mapping.
+func (p *pacing) days(mapping string) []time.Time {
+	moments, zone := p.clock.moments(), p.tables[mapping].Zone
+	return slices.CompactFunc(moments, func(a, b time.Time) bool {
+		from, _ := day(a, zone)
+		other, _ := day(b, zone)
+		return from.Equal(other)
+	})
 }
 
 // Refused notes the service's word that the day's imports are used up.
 func (p *pacing) Refused(mapping string) {
 	t := p.tables[mapping]
-	if used, ok := p.source.Slots(t.home, t.table); ok {
-		p.source.FillSlots(t.home, t.table, t.Remaining(time.Now(), used))
+	used, ok := p.source.Slots(t.home, t.table)
+	if !ok {
+		return
+	}
+	for _, now := range p.days(mapping) {
+		p.source.FillSlots(t.home, t.table, slices.Repeat([]time.Time{now}, t.Remaining(now, used)))
 	}
 }
 
@@ -58,24 +77,29 @@ func (p *pacing) Refused(mapping string) {
 func (p *pacing) answered(mapping string) {
 	t := p.tables[mapping]
 	used, ok := p.source.Slots(t.home, t.table)
-	if ok && t.Remaining(time.Now(), used) == t.PerDay {
-		p.source.FillSlots(t.home, t.table, 1)
+	if !ok {
+		return
+	}
+	for _, now := range p.days(mapping) {
+		if t.Remaining(now, used) == t.PerDay {
+			p.source.FillSlots(t.home, t.table, []time.Time{now})
+		}
 	}
 }
 
-// used are the imports of the mapping's table on this calendar day, as the ledger
-// has them; ok is false while another member owns the table.
-func (p *pacing) used(mapping string) (used []time.Time, ok bool) {
+// used are the imports of the mapping's table on the calendar day of now, as the
+// ledger has them; ok is false while another member owns the table.
+func (p *pacing) used(mapping string, now time.Time) (used []time.Time, ok bool) {
 	t := p.tables[mapping]
 	used, ok = p.source.Slots(t.home, t.table)
-	from, _ := day(time.Now(), t.Zone)
-	return slices.DeleteFunc(used, func(u time.Time) bool { return u.Before(from) }), ok
+	from, to := day(now, t.Zone)
+	return slices.DeleteFunc(used, func(u time.Time) bool { return u.Before(from) || !u.Before(to) }), ok
 }
 
 // took notes an import that was made by hand.
 func (p *pacing) took(mapping string) {
 	t := p.tables[mapping]
-	p.source.FillSlots(t.home, t.table, 1)
+	p.source.FillSlots(t.home, t.table, p.days(mapping))
 }
 
 // remaining is how many imports the mapping's table has left today; ok is false
@@ -83,7 +107,11 @@ func (p *pacing) took(mapping string) {
 func (p *pacing) remaining(mapping string) (n int, ok bool) {
 	t := p.tables[mapping]
 	used, ok := p.source.Slots(t.home, t.table)
-	return t.Remaining(time.Now(), used), ok
+	n = t.PerDay
+	for _, now := range p.clock.moments() {
+		n = min(n, t.Remaining(now, used))
+	}
+	return n, ok
 }
 
 // slotWait says which records of a topic wait for nothing but a slot of the day.

@@ -13,11 +13,7 @@ type account struct{ used []time.Time }
 
 func (a *account) Slots(string, string) ([]time.Time, bool) { return a.used, true }
 
-func (a *account) FillSlots(_, _ string, n int) {
-	for range n {
-		a.used = append(a.used, time.Now())
-	}
-}
+func (a *account) FillSlots(_, _ string, at []time.Time) { a.used = append(a.used, at...) }
 
 func threeADay(a *account) *pacing {
 	return &pacing{source: a, tables: map[string]tableSlots{
@@ -29,8 +25,8 @@ func TestImportOverMidnightTakesASlotOfBothDays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &account{}
 		p := threeADay(a)
-		time.Sleep(24*time.Hour - time.Second) // the bubble begins at midnight
-		a.FillSlots("", "", 1)                 // the intent
+		time.Sleep(24*time.Hour - time.Second)       // the bubble begins at midnight
+		a.FillSlots("", "", []time.Time{time.Now()}) // the intent
 		time.Sleep(2 * time.Second)
 		for range 2 { // a commit may be repeated
 			p.answered("customers")
@@ -59,7 +55,7 @@ func TestAnswerOnTheSameDayTakesNoFurtherSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &account{}
 		p := threeADay(a)
-		a.FillSlots("", "", 1)
+		a.FillSlots("", "", []time.Time{time.Now()})
 		time.Sleep(time.Hour)
 		p.answered("customers")
 		if left, _ := p.remaining("customers"); left != 2 {

@@ -44,11 +44,12 @@ func (s *Sink) day(mapping string) *DayStatus {
 	st := &DayStatus{Zone: t.Zone.String(), PerDay: t.PerDay, Reserve: t.Reserve, Used: []UsedSlots{}}
 	st.Begins, st.Ends = day(now, t.Zone)
 	st.Imports = s.lately.importsSince(mapping, st.Begins)
-	used, ok := s.pacing.used(mapping)
+	used, ok := s.pacing.used(mapping, now)
 	if !ok {
 		return st
 	}
-	st.Owned, st.Left = true, t.Remaining(now, used)
+	st.Owned = true
+	st.Left, _ = s.pacing.remaining(mapping)
 	for _, at := range used {
 		if n := len(st.Used); n > 0 && st.Used[n-1].At.Equal(at) {
 			st.Used[n-1].Count++
@@ -56,7 +57,7 @@ func (s *Sink) day(mapping string) *DayStatus {
 		}
 		st.Used = append(st.Used, UsedSlots{At: at, Count: 1})
 	}
-	if wait := t.Wait(now, used, false); wait > 0 {
+	if wait := s.pacing.Wait(mapping, false); wait > 0 {
 		st.Next = now.Add(wait)
 	}
 	return st

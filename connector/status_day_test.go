@@ -16,7 +16,7 @@ type onRecord struct {
 
 func (r onRecord) Slots(string, string) ([]time.Time, bool) { return r.used, r.ok }
 
-func (onRecord) FillSlots(string, string, int) {}
+func (onRecord) FillSlots(string, string, []time.Time) {}
 
 // dayOf is the day of a table with 12 slots, 2 in reserve.
 func dayOf(zone *time.Location, r onRecord) *DayStatus {

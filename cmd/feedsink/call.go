@@ -56,11 +56,11 @@ func serviceClient(file string) (*feed.Client, error) {
 	return connector.NewClient(*service)
 }
 
-// withReason adds the service's own words, which errors of single calls leave out
-// because logs must not quote values. Here whoever reads them typed the values.
+// withReason adds the service's own words, which errors leave out because logs must
+// not quote values. Here whoever reads them asked for the call.
 func withReason(err error) error {
 	e, ok := errors.AsType[*feed.Error](err)
-	if !ok || e.Reason() == "" || e.Op() > feed.OpDeleteRecord {
+	if !ok || e.Reason() == "" || !e.Op().CarriesData() {
 		return err
 	}
 	return fmt.Errorf("%w: %s", err, oneLine(e.Reason()))

@@ -139,7 +139,7 @@ func launch(cmd *cobra.Command, cfg *config.Config, job *connector.Prepared, out
 	result, err := job.Run(cmd.Context(), client, rnd.Float64, watch)
 	watch.end()
 	if err != nil {
-		return err
+		return withReason(err)
 	}
 	if err := printResult(cmd.OutOrStdout(), output, result, func() string { return oneShotText(result, job.Table) }); err != nil {
 		return err

@@ -47,16 +47,25 @@ func newImportsList() *cobra.Command {
 func newImportsShow() *cobra.Command {
 	var sink sinkFlags
 	var mapping string
+	var reason bool
 	cmd := &cobra.Command{
 		Use:   "show --mapping NAME",
 		Short: "Show all that is known of one mapping's import",
+		Long: "show tells all that is known of one mapping's import. What the service said about a file that it did not load may\n" +
+			"quote customers' values: it is shown with --show-reason only, and stands in no log.",
+		Example: "  feedsink imports show -c feedsink.yaml --mapping customers --show-reason",
 	}
 	sink.command(cmd, func(ctx context.Context, c *admin.Client) (any, func() string, error) {
-		var one connector.MappingImports
-		err := c.Import(ctx, mapping, &one)
-		return one, func() string { return importText(one, time.Now()) }, err
+		var one shownImport
+		err := c.Import(ctx, mapping, &one.MappingImports)
+		if err == nil && reason {
+			one.asked = true
+			err = c.Reason(ctx, mapping, &one.Reason)
+		}
+		return one, func() string { return one.text(time.Now()) }, err
 	})
 	mappingFlag(cmd, &mapping)
+	cmd.Flags().BoolVar(&reason, "show-reason", false, "show what the service said about an import that went wrong, which may be customers' data")
 	return cmd
 }
 

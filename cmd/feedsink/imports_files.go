@@ -47,7 +47,7 @@ func newImportsFiles() *cobra.Command {
 			}
 			saved, err := saveOutput(cmd.Context(), client, execution, dir)
 			if err != nil {
-				return err
+				return withReason(err)
 			}
 			return printResult(cmd.OutOrStdout(), output, saved, saved.String)
 		},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -107,6 +108,14 @@ func (i *imports) Release(mapping string) (any, error) {
 	return connector.Released{Mapping: mapping, File: "d.csv.gz", SlotsLeft: new(0)}, nil
 }
 
+func (i *imports) Reason(_ context.Context, mapping string) (any, error) {
+	said := connector.Said{Mapping: mapping}
+	if mapping == "consents" {
+		said.Said = &batcher.Said{File: "d.csv.gz", Execution: "8842", At: time.Now(), Words: "nobody knows M. Dupont"}
+	}
+	return said, nil
+}
+
 func (i *imports) TakeSlot(mapping string) (any, error) {
 	one, err := i.Import(mapping)
 	if m, ok := one.(connector.MappingImports); ok && (m.SlotsLeft == nil || *m.SlotsLeft == 0) {
@@ -152,6 +161,8 @@ func TestImportsCommandsAskTheSink(t *testing.T) {
 	}{
 		{"list", exitFine, "consents is halted: import d.csv.gz"},
 		{"show --mapping customers", exitFine, "execution   1004"},
+		{"show --mapping consents --show-reason", exitFine, "The service said about d.csv.gz, execution 8842, 0s ago:\nnobody knows M. Dupont"},
+		{"show --mapping customers --show-reason", exitFine, "has said nothing"},
 		{"show --mapping nobody", exitFailed, "mapping nobody: is not there"},
 		{"release --mapping consents", exitFine, "consents is released: d.csv.gz is sent again when the next day begins, no slot is left today"},
 		{"release --mapping consents", exitFailed, "mapping consents: is not halted"},

@@ -45,6 +45,30 @@ func importsTable(list []connector.MappingImports, now time.Time) string {
 	return text
 }
 
+// shownImport is one mapping's import, and what the service said if somebody asked
+// for that.
+type shownImport struct {
+	connector.MappingImports
+	Reason connector.Said `json:"reason,omitzero"`
+	asked  bool
+}
+
+func (s shownImport) text(now time.Time) string {
+	text := importText(s.MappingImports, now)
+	switch said := s.Reason.Said; {
+	case !s.asked:
+	case said == nil:
+		text += "\n\nThe service has said nothing about an import that went wrong, as far as this process heard."
+	default:
+		about := said.File
+		if said.Execution != "" {
+			about += ", execution " + said.Execution
+		}
+		text += fmt.Sprintf("\n\nThe service said about %s, %s ago:\n%s", about, ago(said.At, now), oneLine(said.Words))
+	}
+	return text
+}
+
 // importText has a line for each thing that is known.
 func importText(m connector.MappingImports, now time.Time) string {
 	step, since := stepOf(m, now)

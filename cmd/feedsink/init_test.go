@@ -147,9 +147,19 @@ func TestInitGetsInAsItIsTold(t *testing.T) {
 		t.Errorf("plan gets in as it is written there: got code %d, %s %s", code, out, failed)
 	}
 	for flags, want := range map[string]string{
-		"--ca-file password":                       "want --tls",
-		"--tls --cert-file password":               "--cert-file, --key-file: want one another",
-		"--sasl PLAIN":                             "--sasl, --username, --password-file: want one another",
+		"--ca-file password":         "want --tls",
+		"--tls --cert-file password": "--cert-file, --key-file: want one another",
+		"--username me":              "--username, --password-file: want one another",
+		"--sasl PLAIN":               "--username: is required; PLAIN needs --username and --password-file",
+		"--sasl PLAIM --username me --password-file password":                                            "did you mean PLAIN?",
+		"--sasl PLAIN --username me --password-file password":                                            "--sasl: PLAIN would send its secret without encryption; add --tls, or --allow-plaintext if",
+		"--tls --sasl OAUTHBEARER":                                                                       "--client-id: is required; OAUTHBEARER needs --token-url, --client-id and --client-secret-file, or --token-file",
+		"--tls --sasl OAUTHBEARER --token-file password --client-id me":                                  "--token-file: only one of --token-file and --token-url can be given",
+		"--tls --sasl OAUTHBEARER --token-file /none":                                                    "--token-file: read secret: ",
+		"--tls --sasl OAUTHBEARER --token-file password --extension ab":                                  "--extension[0]: must be name=value",
+		"--tls --sasl OAUTHBEARER --token-url http://login --client-id me --client-secret-file password": "--token-url: would send secrets over plain HTTP",
+		"--sasl AWS_MSK_IAM":                       "--tls: is required with AWS_MSK_IAM",
+		"--tls --sasl AWS_MSK_IAM --scope kafka":   "--token-url and what belongs to it: has no part in AWS_MSK_IAM",
 		"--registry-username me":                   "--registry-username, --registry-password-file: want one another",
 		"--registry http://user:s3cret@registry:1": "--registry: must be an address without a user or password",
 	} {

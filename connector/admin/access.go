@@ -25,7 +25,8 @@ const webhookPath = "/webhooks/executions"
 
 // free reports whether a request needs no token. Whatever is not named here
 // needs it: probes are asked by machines without one, and reading is free unless
-// reads are protected. Profiles only read as well, but they load the process.
+// reads are protected. Profiles only read as well, but they load the process; the
+// service's words may be customers' data.
 func (a Access) free(r *http.Request) bool {
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch path := r.URL.Path; {
@@ -34,6 +35,8 @@ func (a Access) free(r *http.Request) bool {
 	case read && (path == "/livez" || path == "/readyz"):
 		return true
 	case strings.HasPrefix(path, "/debug/"): // any other spelling is redirected
+		return false
+	case strings.HasPrefix(path, "/imports/") && strings.HasSuffix(path, "/"+reasonPath):
 		return false
 	default:
 		return read && !a.ProtectReads

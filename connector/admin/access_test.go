@@ -39,7 +39,7 @@ func tokenIs(text string) func() (string, error) { return func() (string, error)
 
 func TestTokenIsAskedForWhereItProtects(t *testing.T) {
 	reads, changes := []string{"GET /", "GET /page/main.js", "GET /status", "GET /metrics", "GET /imports", "GET /imports/customers", "GET /log-level"}, []string{
-		"POST /imports/customers/release", "POST /imports/customers/slots", "POST /log-level/debug", "GET /debug/pprof/cmdline", "POST /nowhere", "DELETE /status",
+		"POST /imports/customers/release", "POST /imports/customers/slots", "POST /log-level/debug", "GET /imports/customers/reason", "GET /debug/pprof/cmdline", "POST /nowhere", "DELETE /status",
 	}
 	always := []string{"GET /livez", "HEAD /readyz"}
 	for name, c := range map[string]struct {

@@ -81,6 +81,12 @@ func (c *Client) Import(ctx context.Context, mapping string, into any) error {
 	return c.ask(ctx, http.MethodGet, into, "imports", url.PathEscape(mapping))
 }
 
+// Reason reads what the service said about a mapping's import that went wrong
+// into a pointer. It may be customers' data.
+func (c *Client) Reason(ctx context.Context, mapping string, into any) error {
+	return c.ask(ctx, http.MethodGet, into, "imports", url.PathEscape(mapping), reasonPath)
+}
+
 // Release lets a halted mapping go on and reads what goes on into a pointer.
 func (c *Client) Release(ctx context.Context, mapping string, into any) error {
 	return c.ask(ctx, http.MethodPost, into, "imports", url.PathEscape(mapping), "release")
@@ -107,9 +113,7 @@ func (c *Client) ask(ctx context.Context, method string, into any, path ...strin
 	if err != nil {
 		return err
 	}
-	if method != http.MethodGet {
-		req.Header.Set(changeHeader, path[0]) // as each of them wants it: imports, log-level
-	}
+	req.Header.Set(changeHeader, path[0]) // as each wants it that wants one: imports, log-level
 	if c.token != nil {
 		token, err := c.token()
 		if err != nil {

@@ -1,13 +1,14 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 )
 
 // Desk shows the batch lane's imports and steers them. Results are values whose
-// JSON is the answer, without secrets and without customers' data. An error that
+// JSON is the answer, without secrets and, but for Reason, without customers' data. An error that
 // is a *Refusal is answered as it says, any other with 500. Methods may be called
 // at any time.
 type Desk interface {
@@ -15,6 +16,9 @@ type Desk interface {
 	Imports() any
 	// Import is the one mapping's element of that list.
 	Import(mapping string) (any, error)
+	// Reason is what the service said about a mapping's import that went wrong,
+	// which may quote customers' data.
+	Reason(ctx context.Context, mapping string) (any, error)
 	// Release lets a halted mapping go on.
 	Release(mapping string) (any, error)
 	// TakeSlot counts an import by hand as one of the table's day, before it is
@@ -30,7 +34,7 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Message }
 
-// A request that changes something carries this header. A web page in the browser
+// A request that changes something, or asks for what may be customers' data, carries this header. A web page in the browser
 // of somebody who can reach the server cannot add it to a request to another
 // site unless that site allows it, and this one never does. It keeps strangers'
 // pages out, not people: who may reach the address may use it.
@@ -39,15 +43,19 @@ const (
 	changeValue  = "imports"
 )
 
+// reasonPath is the only endpoint below /imports that may tell customers' data.
+const reasonPath = "reason"
+
 // Imports adds the endpoints of a desk:
 //
 //	GET  /imports                    200 and the list
 //	GET  /imports/{mapping}          200 and the one, 404
+//	GET  /imports/{mapping}/reason   200 and what the service said, 404
 //	POST /imports/{mapping}/release  202 and what goes on, 404, 409 if nothing is halted;
 //	POST /imports/{mapping}/slots    202 and what is left, 404, 409 if nothing is
 //
-// Both changes are refused with 403 without the header X-Feedsink: imports, and
-// with 401 without the token if one is configured.
+// The reason and both changes are refused with 403 without the header X-Feedsink:
+// imports, and with 401 without the token if one is configured.
 func Imports(desk Desk) Part {
 	return func(mux *http.ServeMux) {
 		mux.HandleFunc("GET /imports", func(w http.ResponseWriter, _ *http.Request) {
@@ -57,18 +65,19 @@ func Imports(desk Desk) Part {
 			one, err := desk.Import(r.PathValue("mapping"))
 			answer(w, http.StatusOK, one, err)
 		})
-		change := func(path string, do func(mapping string) (any, error)) {
-			mux.HandleFunc("POST /imports/{mapping}/"+path, func(w http.ResponseWriter, r *http.Request) {
+		guarded := func(method, path string, status int, do func(ctx context.Context, mapping string) (any, error)) {
+			mux.HandleFunc(method+" /imports/{mapping}/"+path, func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get(changeHeader) != changeValue {
 					text(w, http.StatusForbidden, path+": the header "+changeHeader+": "+changeValue+" is missing, which keeps web pages of others out\n")
 					return
 				}
-				changed, err := do(r.PathValue("mapping"))
-				answer(w, http.StatusAccepted, changed, err)
+				told, err := do(r.Context(), r.PathValue("mapping"))
+				answer(w, status, told, err)
 			})
 		}
-		change("release", desk.Release)
-		change("slots", desk.TakeSlot)
+		guarded(http.MethodGet, reasonPath, http.StatusOK, desk.Reason)
+		guarded(http.MethodPost, "release", http.StatusAccepted, func(_ context.Context, mapping string) (any, error) { return desk.Release(mapping) })
+		guarded(http.MethodPost, "slots", http.StatusAccepted, func(_ context.Context, mapping string) (any, error) { return desk.TakeSlot(mapping) })
 	}
 }
 

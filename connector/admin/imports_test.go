@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -47,6 +48,8 @@ func (d *oneImport) Release(mapping string) (any, error) {
 	d.released++
 	return shown{mapping, 7}, nil
 }
+
+func (d *oneImport) Reason(_ context.Context, mapping string) (any, error) { return d.Import(mapping) }
 
 func (d *oneImport) TakeSlot(mapping string) (any, error) {
 	if _, err := d.Import(mapping); err != nil {

@@ -32,6 +32,7 @@ var endpoints = []endpoint{
 	{question: "GET /imports", fine: 200},
 	{question: "GET /imports/customers", fine: 200},
 	{question: "GET /log-level", fine: 200},
+	{question: "GET /imports/customers/reason", header: "X-Feedsink: imports", token: true, fine: 200},
 	{question: "POST /imports/customers/release", header: "X-Feedsink: imports", token: true, fine: 202},
 	{question: "POST /imports/customers/slots", header: "X-Feedsink: imports", token: true, fine: 202},
 	{question: "POST /log-level/debug", header: "X-Feedsink: log-level", token: true, fine: 200},

@@ -14,6 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/test/certs"
 )
 
 var schemaFile = filepath.Join("..", "..", "schemas", "config.schema.json")
@@ -148,11 +149,7 @@ func TestExamplesWorkAndMatchTheSchema(t *testing.T) {
 		t.Fatalf("examples: got %v, %v", files, err)
 	}
 	secrets := t.TempDir()
-	for _, name := range []string{"api-key", "kafka-password", "webhook-secret"} {
-		if err := os.WriteFile(filepath.Join(secrets, name), []byte("secret"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	certs.ExampleFiles(t, secrets, "secret")
 	env := func(name string) (string, bool) {
 		value, ok := map[string]string{"FEEDSINK_SECRETS": secrets, "FEEDSINK_API_KEY": "key"}[name]
 		return value, ok

@@ -54,8 +54,11 @@ func (a *AWS) Get(ctx context.Context) (access, secret, session string, err erro
 		found, err := a.look(ctx)
 		switch {
 		case err == nil:
+			if !found.ends.IsZero() { // AWS tells a time of the day: from here on both clocks know it
+				found.ends = now.Add(found.ends.Sub(now))
+			}
 			a.last, a.got = found, now
-		case !now.Before(a.last.ends):
+		case past(a.last.ends, now):
 			return "", "", "", fmt.Errorf("AWS credentials: %w", err)
 		}
 	}

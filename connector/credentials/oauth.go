@@ -62,7 +62,7 @@ func (t *Tokens) Get(ctx context.Context) (string, error) {
 	switch {
 	case err == nil:
 		t.last, t.got = token, now
-	case t.last == nil || !now.Before(t.last.Expiry):
+	case t.last == nil || past(t.last.Expiry, now):
 		return "", fmt.Errorf("token from %s: %w", t.from.TokenURL, err)
 	}
 	return t.last.AccessToken, nil

@@ -282,7 +282,7 @@ func (c *call) lost(ctx context.Context, w *watchdog, err error, secrets []strin
 		}
 	default:
 		e.timeout = isTimeout(err)
-		e.text = printable(redact(err.Error(), secrets...))
+		e.text = printable(redact(unquoted(err.Error()), secrets...))
 	}
 	return e
 }

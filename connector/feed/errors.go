@@ -103,14 +103,14 @@ func (e *Error) Overload() bool {
 func (e *Error) Unknown() bool { return e.unknown }
 
 // Reason is the beginning of the service's answer, at most 500 characters,
-// printable and without secrets; "" if there was none. The answer to a write
-// may quote the customer's values: it belongs into a dead letter, which holds
-// them anyway, and not into a log.
+// printable and without secrets; "" if there was none. Where the operation
+// CarriesData it may quote the customer's values: it belongs into a dead letter,
+// which holds them anyway, or before a person who asks, and not into a log.
 func (e *Error) Reason() string { return e.reason }
 
 // Error reads as a path: operation, what it was about, what happened. It holds
-// no secret, no key and no value; answers of operations 1 to 7 are left to
-// Reason.
+// no secret, no key and no value: where the operation CarriesData, the service's
+// words are left to Reason.
 func (e *Error) Error() string {
 	s := e.op.String()
 	if e.target != "" {
@@ -126,7 +126,7 @@ func (e *Error) Error() string {
 	if e.text != "" {
 		s += ": " + e.text
 	}
-	if e.reason != "" && !e.op.carriesData() {
+	if e.reason != "" && !e.op.CarriesData() {
 		s += ": " + e.reason
 	}
 	return s

@@ -46,9 +46,16 @@ func (o Op) String() string {
 	return opNames[o]
 }
 
-// carriesData reports whether requests and answers of the operation hold what
-// customers wrote into their tables. Such answers stay out of error texts.
-func (o Op) carriesData() bool { return o >= OpUpsertProfile && o <= OpDeleteRecord }
+// CarriesData reports whether the service knows of the operation what customers
+// wrote into its tables, from the request or the file that it is about. Its words
+// about it may quote them and stay out of error texts.
+func (o Op) CarriesData() bool {
+	switch o {
+	case OpCreateETL, OpCreateWebhook, OpToken:
+		return false
+	}
+	return true
+}
 
 // importsFile reports whether the operation uses up one of a table's imports.
 func (o Op) importsFile() bool { return o == OpOneShot || o == OpTrigger }

@@ -19,10 +19,11 @@ const (
 // day follow and matters to operations 8 and 10 only.
 func refusal(op Op, status int, header http.Header, body []byte, zone *time.Location, secrets ...string) *Error {
 	e := &Error{op: op, status: status, reason: printable(redact(string(body), secrets...))}
-	after := retryAfter(header, time.Now())
+	now := answeredAt(header, time.Now())
+	after := retryAfter(header, now)
 	e.after = min(after, maxRetryAfter)
 	e.kind = kindOf(op, status)
-	if op.importsFile() && noSlot(status, e.reason, time.Now(), after, zone) {
+	if op.importsFile() && noSlot(status, e.reason, now, after, zone) {
 		e.kind = NoSlot
 	}
 	// What was refused was not applied; a 5xx promises nothing.
@@ -105,8 +106,16 @@ func dayEnd(now time.Time, zone *time.Location) time.Time {
 	return time.Date(year, month, day+1, 0, 0, 0, 0, zone)
 }
 
-// retryAfter reads both forms of the header. A date is taken relative to the
-// answer's own Date, where it has one, so that a wrong clock does no harm.
+// answeredAt is when the service says that it answered, or else now: its days and
+// dates are by its own clock, and ours may be wrong.
+func answeredAt(header http.Header, now time.Time) time.Time {
+	if sent, err := http.ParseTime(header.Get("Date")); err == nil {
+		return sent
+	}
+	return now
+}
+
+// retryAfter reads both forms of the header.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	text := strings.TrimSpace(header.Get("Retry-After"))
 	if text == "" {
@@ -119,9 +128,6 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	if err != nil {
 		return 0
 	}
-	if sent, err := http.ParseTime(header.Get("Date")); err == nil {
-		now = sent
-	}
 	return max(until.Sub(now), 0)
 }
 
@@ -131,6 +137,14 @@ func redact(text string, secrets ...string) string {
 		if secret != "" {
 			text = strings.ReplaceAll(text, secret, redacted)
 		}
+	}
+	return text
+}
+
+// unquoted leaves out what came instead of an answer, which net/http quotes.
+func unquoted(text string) string {
+	if before, _, found := strings.Cut(text, "malformed "); found {
+		return before + "what came is not HTTP"
 	}
 	return text
 }

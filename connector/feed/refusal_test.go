@@ -98,6 +98,18 @@ func TestTriggerKnowsTheTablesCalendar(t *testing.T) {
 	})
 }
 
+func TestTheServicesClockSaysWhetherItsDayEnds(t *testing.T) {
+	for date, want := range map[string]Kind{
+		"Wed, 01 Jul 2026 23:00:00 GMT": NoSlot,
+		"Wed, 01 Jul 2026 01:00:00 GMT": Throttled,
+	} {
+		header := http.Header{"Retry-After": {"7200"}, "Date": {date}}
+		if got := refusal(OpTrigger, http.StatusTooManyRequests, header, nil, time.UTC).Kind(); got != want {
+			t.Errorf("answered at %s: got %v, want %v", date, got, want)
+		}
+	}
+}
+
 func TestDayEndsWhereTheCalendarSays(t *testing.T) {
 	paris, err := time.LoadLocation("Europe/Paris")
 	if err != nil {
@@ -129,7 +141,7 @@ func TestRetryAfterIsReadInBothForms(t *testing.T) {
 	}
 	for _, tc := range cases {
 		header := http.Header{"Retry-After": {tc.header}, "Date": {tc.date}}
-		if got := retryAfter(header, now); got != tc.want {
+		if got := retryAfter(header, answeredAt(header, now)); got != tc.want {
 			t.Errorf("%q sent %q: got %v, want %v", tc.header, tc.date, got, tc.want)
 		}
 	}

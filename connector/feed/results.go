@@ -34,8 +34,12 @@ type Counters struct {
 
 // Results are what is known of an execution (operation 11).
 type Results struct {
-	Status   ExecutionStatus
-	Error    string // reason of FAILED, at most 500 printable characters
+	Status ExecutionStatus
+	// Error is the service's reason of FAILED, at most 500 printable characters. It
+	// may quote customers' values and belongs into no log; Cause is what of it may be
+	// said anywhere, "" if it is none of the errors that the interface lists.
+	Error    string
+	Cause    string
 	Counters Counters
 }
 

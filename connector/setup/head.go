@@ -54,7 +54,7 @@ func (w *writer) kafka() {
 		w.line("  tls: {enabled: true%s}", pairs("caFile", k.TLS.CAFile, "certFile", k.TLS.CertFile, "keyFile", k.TLS.KeyFile))
 	}
 	if k.SASL.Mechanism != "" {
-		w.line("  sasl: {mechanism: %s%s}", k.SASL.Mechanism, pairs("username", k.SASL.Username, "passwordFile", k.SASL.PasswordFile))
+		w.line("  sasl: {mechanism: %s%s%s%s}", k.SASL.Mechanism, pairs("username", k.SASL.Username, "passwordFile", k.SASL.PasswordFile), oauth(k.SASL.OAuth), meant(k.SASL.AllowPlaintext))
 	}
 }
 
@@ -63,11 +63,41 @@ func (w *writer) registry() {
 	if r.URL.IsZero() {
 		return
 	}
-	certificates := pairs("caFile", r.TLS.CAFile, "certFile", r.TLS.CertFile, "keyFile", r.TLS.KeyFile)
-	if certificates != "" {
-		certificates = ", tls: {" + strings.TrimPrefix(certificates, ", ") + "}"
+	w.line("schemaRegistry: {url: %s%s%s%s}", text(r.URL.Reveal()), pairs("username", r.Username, "passwordFile", r.PasswordFile), certificates(r.TLS), meant(r.AllowPlaintext))
+}
+
+// oauth is the further member of sasl that says where tokens come from, if any do.
+func oauth(o config.OAuth) string {
+	members := pairs("tokenURL", o.TokenURL, "clientId", o.ClientID, "clientSecretFile", o.ClientSecretFile, "scope", o.Scope, "tokenFile", o.TokenFile) +
+		certificates(o.TLS)
+	if len(o.Extensions) > 0 {
+		named := make([]string, len(o.Extensions))
+		for i, extension := range o.Extensions {
+			named[i] = text(extension)
+		}
+		members += ", extensions: [" + strings.Join(named, ", ") + "]"
 	}
-	w.line("schemaRegistry: {url: %s%s%s}", text(r.URL.Reveal()), pairs("username", r.Username, "passwordFile", r.PasswordFile), certificates)
+	return within("oauth", members)
+}
+
+func certificates(c config.Certificates) string {
+	return within("tls", pairs("caFile", c.CAFile, "certFile", c.CertFile, "keyFile", c.KeyFile))
+}
+
+// within is a further member that is a map of members; none if these are none.
+func within(name, members string) string {
+	if members == "" {
+		return ""
+	}
+	return ", " + name + ": {" + strings.TrimPrefix(members, ", ") + "}"
+}
+
+// meant is the member that allows what would be refused.
+func meant(plaintext bool) string {
+	if plaintext {
+		return ", allowPlaintext: true"
+	}
+	return ""
 }
 
 // pairs are a map's further members, without those that say nothing.

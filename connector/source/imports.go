@@ -12,7 +12,12 @@ import (
 // known by the table's name. An import of several tables is known by one of them.
 
 // Home is where the imports of a table are counted: on partition 0 of the topic.
-type Home struct{ Topic, Table string }
+type Home struct {
+	Topic, Table string
+	// At is when it is, for an import that takes a slot: one moment, or one for
+	// each day that it may be.
+	At []time.Time
+}
 
 // RecordImport commits a step of an import's life: it replaces the entry in the
 // ledger of each partition whose records the import covers, and returns once
@@ -31,9 +36,8 @@ func (s *Source) RecordImport(ctx context.Context, im ack.Import, homes []Home, 
 		ps = append(ps, at)
 	}
 	if im.State == ack.Intended {
-		now := time.Now()
 		for i, home := range homes {
-			if !ps[len(claims)+i].takeSlot(home.Table, im, now) {
+			if !ps[len(claims)+i].takeSlot(home, im) {
 				return ErrFenced
 			}
 		}

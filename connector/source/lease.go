@@ -21,14 +21,40 @@ import (
 // is left to calls that start at its end to get where they go.
 const leaseShare = 4
 
-// lease is how long the member's partitions are its own for certain.
+// lease is how long the member's partitions are its own for certain. It runs by two
+// clocks and ends with the first: a machine that was suspended goes on with a
+// monotonic clock that did not, and the machine's clock may be moved back.
 type lease struct {
-	began time.Time     // of the clock it is told by
-	until atomic.Int64  // nanoseconds since began
-	wake  chan struct{} // partitions were assigned: there should be a lease
+	began time.Time                  // of the monotonic clock
+	wall  func() time.Time           // the machine's clock
+	until atomic.Pointer[expiration] // nil: there is none
+	wake  chan struct{}              // partitions were assigned: there should be a lease
 }
 
-func newLease() *lease { return &lease{began: time.Now(), wake: make(chan struct{}, 1)} }
+// expiration is when a lease ends.
+type expiration struct {
+	after time.Duration // since the monotonic clock began
+	at    time.Time     // by the machine's clock
+}
+
+func newLease() *lease {
+	return &lease{
+		began: time.Now(), wake: make(chan struct{}, 1),
+		wall: func() time.Time { return time.Now().Round(0) },
+	}
+}
+
+// renew lets the lease last so long from now, as it was when a heartbeat was sent.
+func (l *lease) renew(sent expiration, lasts time.Duration) {
+	l.until.Store(&expiration{sent.after + lasts, sent.at.Add(lasts)})
+}
+
+func (l *lease) now() expiration { return expiration{time.Since(l.began), l.wall()} }
+
+func (l *lease) holds() bool {
+	until, now := l.until.Load(), l.now()
+	return until != nil && now.after < until.after && now.at.Before(until.at)
+}
 
 func (l *lease) assigned() {
 	select {
@@ -41,7 +67,7 @@ func (l *lease) assigned() {
 // What another owner must not be overtaken by is not to be started otherwise. It
 // may be called from any goroutine, and often.
 func (s *Source) Leased() bool {
-	return time.Since(s.lease.began) < time.Duration(s.lease.until.Load())
+	return s.lease.holds()
 }
 
 // keepLease renews the lease until ctx ends. The client has heartbeats of its
@@ -72,17 +98,17 @@ func (s *Source) renew(ctx context.Context) {
 	defer cancel()
 	req := kmsg.NewPtrHeartbeatRequest()
 	req.Group, req.MemberID, req.Generation = s.cfg.Group, member, generation
-	sent := time.Since(s.lease.began)
+	sent := s.lease.now()
 	resp, err := req.RequestWith(ctx, s.client)
 	if err != nil {
 		return // nothing is known: the lease runs on, and out
 	}
 	switch err := kerr.ErrorForCode(resp.ErrorCode); {
 	case err == nil, errors.Is(err, kerr.RebalanceInProgress): // who rebalances is known to be alive
-		s.lease.until.Store(int64(sent + s.cfg.SessionTimeout*leaseShare/5))
+		s.lease.renew(sent, s.cfg.SessionTimeout*leaseShare/5)
 	case errors.Is(err, kerr.UnknownMemberID):
 		if now, _ := s.client.GroupMetadata(); now == member {
-			s.lease.until.Store(0)
+			s.lease.until.Store(nil)
 		}
 	}
 }

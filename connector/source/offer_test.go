@@ -109,12 +109,19 @@ func TestSlotsAreForgottenAfterTwoDays(t *testing.T) {
 	p := &Partition{live: true, loaded: true}
 	now := time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC)
 	for attempt, at := range []time.Duration{0, time.Hour, 49 * time.Hour, 50*time.Hour + time.Minute} {
-		if !p.takeSlot("customers", ack.Import{Table: "customers", File: "f", Attempt: attempt + 1}, now.Add(at)) {
+		if !p.takeSlot(Home{Table: "customers", At: []time.Time{now.Add(at)}}, ack.Import{Table: "customers", File: "f", Attempt: attempt + 1}) {
 			t.Fatalf("slot at %v: got refused", at)
 		}
 	}
 	want := []int64{now.Add(time.Hour).Unix(), now.Add(49 * time.Hour).Unix(), now.Add(50*time.Hour + time.Minute).Unix()}
 	if got := p.ledger.Slots[0].Used; !slices.Equal(got, want) {
 		t.Errorf("slots remembered: got %v, want %v", got, want)
+	}
+	// A clock that is years ahead and then right again makes no use of today forgotten.
+	now, years := now.Add(51*time.Hour), now.AddDate(4, 0, 0)
+	p.useSlots("customers", []time.Time{years, now})
+	p.useSlots("customers", []time.Time{now.Add(-time.Minute)})
+	if got := p.ledger.Slots[0].Used; len(got) != 5 || got[4] != now.Unix()-now.Unix()%quarter || !slices.IsSorted(got) {
+		t.Errorf("slots after a clock was wrong: got %v, want those of these days", got)
 	}
 }

@@ -27,35 +27,32 @@ func (s *Source) Slots(home, table string) (used []time.Time, ok bool) {
 	return used, true
 }
 
-// FillSlots notes n further imports of the table at this moment: the service
-// says that there have been so many.
-func (s *Source) FillSlots(home, table string, n int) {
+// FillSlots notes further imports of the table: the service says that there have
+// been so many.
+func (s *Source) FillSlots(home, table string, at []time.Time) {
 	if p := s.partition(home, 0); p != nil && p.ready() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		now := time.Now()
-		for range n {
-			p.useSlot(table, now)
-		}
+		p.useSlots(table, at)
 	}
 }
 
 // takeSlot notes the use of a slot of the table by an attempt to send a file, once.
-func (p *Partition) takeSlot(table string, im ack.Import, now time.Time) bool {
+func (p *Partition) takeSlot(home Home, im ack.Import) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.live || !p.loaded {
 		return false
 	}
 	attempt := im.File + " " + strconv.Itoa(im.Attempt)
-	if p.counted[table] == attempt {
+	if p.counted[home.Table] == attempt {
 		return true
 	}
 	if p.counted == nil {
 		p.counted = map[string]string{}
 	}
-	p.counted[table] = attempt
-	p.useSlot(table, now)
+	p.counted[home.Table] = attempt
+	p.useSlots(home.Table, home.At)
 	return true
 }
 
@@ -64,21 +61,31 @@ func (p *Partition) takeSlot(table string, im ack.Import, now time.Time) bool {
 // day, and any number of uses takes a bounded room in the ledger.
 const quarter = 15 * 60
 
-// slotMemory is how long the use of a slot is remembered: longer than any
+// slotMemory is for how long the use of a slot is remembered: longer than any
 // calendar day, wherever it begins.
 const slotMemory = 50 * time.Hour
 
-func (p *Partition) useSlot(table string, now time.Time) {
+// useSlots notes uses at these times, those of one moment together. What is further
+// from them than any calendar day is forgotten: it was long ago, or a clock that
+// was wrong has said it.
+func (p *Partition) useSlots(table string, at []time.Time) {
+	if len(at) == 0 {
+		return
+	}
 	i := slices.IndexFunc(p.ledger.Slots, func(sl ack.Slots) bool { return sl.Table == table })
 	if i < 0 {
 		i = len(p.ledger.Slots)
 		p.ledger.Slots = append(p.ledger.Slots, ack.Slots{Table: table})
 	}
 	sl := &p.ledger.Slots[i]
-	old := now.Add(-slotMemory).Unix()
-	sl.Used = slices.DeleteFunc(sl.Used, func(u int64) bool { return u < old })
+	first := slices.MinFunc(at, time.Time.Compare).Add(-slotMemory).Unix()
+	last := slices.MaxFunc(at, time.Time.Compare).Add(slotMemory).Unix()
+	sl.Used = slices.DeleteFunc(sl.Used, func(u int64) bool { return u < first || u > last })
 	for i, u := range sl.Used {
 		sl.Used[i] = u - u%quarter
 	}
-	sl.Used = append(sl.Used, now.Unix())
+	for _, t := range at {
+		sl.Used = append(sl.Used, t.Unix())
+	}
+	slices.Sort(sl.Used) // a clock may have been moved back
 }

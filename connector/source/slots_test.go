@@ -79,7 +79,7 @@ func TestSlotsSurviveARestart(t *testing.T) {
 	if err := first.RecordImport(t.Context(), intent(1), home, []*source.Claim{first.assignment("a", 0).Claim(0)}); err != nil {
 		t.Fatalf("intent: %v", err)
 	}
-	first.FillSlots("a", "customers", 3) // the service said so; the next commit has them
+	first.FillSlots("a", "customers", slices.Repeat([]time.Time{time.Now()}, 3)) // the service said so; the next commit has them
 	first.stop()
 	b.wantSlots("after the first member", 4)
 	if _, ok := first.Slots("a", "customers"); ok {
@@ -110,7 +110,7 @@ func TestIntentTakesASlotOfEveryTableInOneCommit(t *testing.T) {
 	b := newBroker(t, 2, "a", "b")
 	m := b.join(autoLane(t))
 	b.awaitCommit("b", 1, 0)
-	homes := append(slices.Clone(home), source.Home{Topic: "b", Table: "orders"})
+	homes := append(slices.Clone(home), source.Home{Topic: "b", Table: "orders", At: home[0].At})
 	claims := []*source.Claim{m.assignment("b", 1).Claim(0)}
 	running := intent(1)
 	running.State, running.Execution = ack.Running, "4711"

@@ -59,11 +59,13 @@ func securities(t *testing.T) []security {
 	return []security{
 		embedded(t, security{name: "mTLS", keys: files.bearing(), own: []kgo.Opt{kgo.DialTLSConfig(client)}}, kfake.TLS(server)),
 		embedded(t, security{
-			name: "PLAIN", keys: files.known("PLAIN", "me"),
+			name: "PLAIN", keys: files.known("PLAIN", "me"), flags: "--sasl PLAIN --username me --password-file " + files.file("me.password"),
 			own: []kgo.Opt{kgo.SASL(plain.Auth{User: "me", Pass: password}.AsMechanism())},
 		}, kfake.EnableSASL(), kfake.Superuser("PLAIN", "me", password)),
 		embedded(t, security{
 			name: "SCRAM-SHA-512 over mTLS", keys: files.bearing() + ", " + files.known("SCRAM-SHA-512", "me"),
+			flags: "--tls --ca-file " + files.file("ca.pem") + " --cert-file " + files.file("cert.pem") + " --key-file " + files.file("key.pem") +
+				" --sasl SCRAM-SHA-512 --username me --password-file " + files.file("me.password"),
 			own: []kgo.Opt{kgo.DialTLSConfig(client), kgo.SASL(login.AsSha512Mechanism())},
 		}, kfake.TLS(server), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "me", password)),
 		bearing(t, files),
@@ -71,22 +73,41 @@ func securities(t *testing.T) []security {
 }
 
 // bearing is OAUTHBEARER with a token server that gives a new token each time.
-// The embedded broker does not know the mechanism, so the test answers for it;
-// it does not ask those who show nothing, as the test's own clients.
 func bearing(t *testing.T, files secrets) security {
 	t.Helper()
-	var given, shown atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if user, secret, _ := r.BasicAuth(); user != "me" || secret != password {
+	cluster, given := bearer(t)
+	server := httptest.NewServer(tokenServer("me", password, given))
+	t.Cleanup(server.Close)
+	return security{
+		name: "OAUTHBEARER", brokers: cluster.ListenAddrs(), own: []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)},
+		keys: "sasl: {mechanism: OAUTHBEARER, oauth: {tokenURL: '" + server.URL + "', clientId: me, clientSecretFile: " +
+			files.file("me.password") + ", extensions: [logicalCluster=lkc-1]}}",
+		flags: "--sasl OAUTHBEARER --token-url " + server.URL + " --client-id me --client-secret-file " + files.file("me.password") +
+			" --extension logicalCluster=lkc-1",
+	}
+}
+
+// tokenServer gives one client a token, and counts how often.
+func tokenServer(client, secret string, given *atomic.Int32) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, shown, _ := r.BasicAuth(); user != client || shown != secret {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
 		given.Add(1)
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": "the-token", "token_type": "Bearer", "expires_in": 60})
-	}))
-	t.Cleanup(server.Close)
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	})
+}
+
+// bearer is a broker that takes the token of tokenServer, and what counts those
+// that are given. The embedded broker does not know the mechanism, so the test
+// answers for it; it does not ask those who show nothing, as the test's own clients.
+func bearer(t *testing.T, opts ...kfake.Opt) (cluster *kfake.Cluster, given *atomic.Int32) {
+	t.Helper()
+	var shown atomic.Int32
+	given = &atomic.Int32{}
+	cluster, err := kfake.NewCluster(append(opts, kfake.NumBrokers(1))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,9 +135,5 @@ func bearing(t *testing.T, files secrets) security {
 		shown.Add(1)
 		return response, nil, true
 	})
-	return security{
-		name: "OAUTHBEARER", brokers: cluster.ListenAddrs(), own: []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)},
-		keys: "sasl: {mechanism: OAUTHBEARER, oauth: {tokenURL: '" + server.URL + "', clientId: me, clientSecretFile: " +
-			files.file("me.password") + ", extensions: [logicalCluster=lkc-1]}}",
-	}
+	return cluster, given
 }

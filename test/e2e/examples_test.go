@@ -19,6 +19,7 @@ import (
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
+	"github.com/feedsink/feedsink/test/certs"
 	"github.com/feedsink/feedsink/test/sandbox"
 )
 
@@ -88,8 +89,9 @@ func readSample(t *testing.T, file string) (s sample) {
 type example struct {
 	*world
 	sample
-	cfg      *config.Config
-	registry *sr.Client
+	cfg       *config.Config
+	registry  *sr.Client
+	authority *certs.Authority // of what the example is secured with
 }
 
 // newExample checks the file as a user does, and moves what it names to this
@@ -97,11 +99,7 @@ type example struct {
 func newExample(t *testing.T, file string, s sample) *example {
 	t.Helper()
 	secrets := t.TempDir()
-	for _, name := range []string{"api-key", "kafka-password", "webhook-secret"} {
-		if err := os.WriteFile(filepath.Join(secrets, name), []byte(apiKey+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	authority := certs.ExampleFiles(t, secrets, apiKey)
 	t.Setenv("FEEDSINK_SECRETS", secrets)
 	t.Setenv("FEEDSINK_API_KEY", apiKey)
 	if out, code := execute(t, "check", "-c", file); code != 0 {
@@ -111,16 +109,21 @@ func newExample(t *testing.T, file string, s sample) *example {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &example{sample: s, cfg: cfg}
-	x.world = newWorld(t, func(c *sandbox.Config) { c.Tables, c.ETLs = s.tables(), nil })
-	cfg.Kafka.Brokers, cfg.Kafka.TLS, cfg.Kafka.SASL = x.brokers, config.TLS{}, config.SASL{}
+	x := &example{sample: s, cfg: cfg, authority: authority}
+	through, asItIs := wayOf(t, &cfg.Kafka, authority)
+	x.world = newWorldThrough(t, through, func(c *sandbox.Config) { c.Tables, c.ETLs = s.tables(), nil })
+	if cfg.Kafka.Brokers = x.brokers; !asItIs {
+		cfg.Kafka.TLS, cfg.Kafka.SASL = config.TLS{}, config.SASL{}
+	}
 	cfg.Kafka.Group, cfg.Kafka.SessionTimeout = x.prefix+"sink", 10*time.Second
 	cfg.Service.BaseURL, cfg.Service.AuthURL = x.url, x.url
 	cfg.Spool.Dir, cfg.Admin.Listen, cfg.DLQ.Topic = filepath.Join(x.dir, "spool"), "127.0.0.1:0", x.topic("dlq")
 	if !cfg.SchemaRegistry.URL.IsZero() {
-		cfg.SchemaRegistry.URL = config.NewAddress(schemaRegistry(t))
-		x.registry = registryAt(t, cfg.SchemaRegistry.URL.Reveal())
+		address := schemaRegistry(t)
+		x.registry = registryAt(t, address)
+		cfg.SchemaRegistry.URL = config.NewAddress(x.registryAddress(address))
 	}
+	x.secure()
 	for i := range cfg.Mappings {
 		m := &cfg.Mappings[i]
 		for j := range m.Topics {
@@ -174,6 +177,7 @@ func (x *example) runs() {
 		}
 		return true
 	})
+	x.guards(sink)
 	sink.stop()
 }
 

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ type security struct {
 	name    string
 	brokers []string  // for the sink
 	keys    string    // of the sink's block kafka, in one line
+	flags   string    // the same, for init; "": it is not asked
 	own     []kgo.Opt // for the test's own clients
 	brief   bool      // the sink alone, without the commands
 }
@@ -82,6 +84,28 @@ func (w *world) askByCommands() {
 		if out, code := w.execute(command.words); code != 0 || !strings.Contains(out, command.want) {
 			w.t.Errorf("%s: got exit code %d, want 0 and %q in\n%s", command.words, code, command.want, out)
 		}
+	}
+	if w.through.flags != "" {
+		w.begun()
+	}
+}
+
+// begun has init look at a topic, and plan by what it writes.
+func (w *world) begun() {
+	w.t.Helper()
+	file := filepath.Join(shared(w.t, w.t.TempDir()), "begun.yaml")
+	words := "init --brokers " + strings.Join(w.brokers, ",") + " --topic " + w.topic("customers") + " --out " + file + " " + w.through.flags
+	if out, code := execute(w.t, strings.Fields(words)...); code != 0 {
+		w.t.Errorf("%s: got exit code %d: %s", words, code, out)
+		return
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "api-key"), []byte(apiKey), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	plan := exec.CommandContext(w.t.Context(), binary, "plan", "-c", file)
+	plan.Env = []string{"FEEDSINK_SECRETS=" + filepath.Dir(file)}
+	if out, err := plan.CombinedOutput(); err != nil || !strings.Contains(string(out), w.topic("customers")) {
+		w.t.Errorf("plan by what init wrote: got %v: %s", err, out)
 	}
 }
 

@@ -1,0 +1,66 @@
+package batcher
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// The service's words about a file may quote the cells that it objects to. What a
+// log, a status or a page gets of them is the cause in words of our own, and the
+// columns of the file that they name; the words themselves wait for a person who
+// asks for them.
+
+// unlisted stands for a cause that the interface does not list.
+const unlisted = "for a reason of the service's own"
+
+// hear keeps the service's words about an import for whoever asks.
+func (f *flight) hear(imp Import, words string) {
+	if words == "" {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.said = Said{File: imp.File, Execution: imp.Execution, At: time.Now(), Words: words}
+}
+
+// about is which columns the service's words name and how to see them all; ""
+// for none.
+func (f *flight) about(words string) string {
+	if words == "" {
+		return ""
+	}
+	if named := f.named(words); len(named) > 0 {
+		return " (it names " + strings.Join(named, ", ") + ")" + f.toSee()
+	}
+	return f.toSee()
+}
+
+func (f *flight) toSee() string {
+	return "; all that the service said, which may be customers' data: feedsink imports show --mapping " + f.Name + " --show-reason"
+}
+
+// named are the headers of the line's files that stand in words, each as a word.
+func (f *flight) named(words string) (found []string) {
+	said := strings.FieldsFunc(words, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_#", r)
+	})
+	for _, m := range f.members {
+		for _, c := range m.Columns {
+			if slices.Contains(said, c.Header) && !slices.Contains(found, c.Header) {
+				found = append(found, c.Header)
+			}
+		}
+	}
+	return found
+}
+
+// recall notes an execution that FAILED under a former owner, with whose memory
+// the service's words are gone, and says how to see them: they can be asked for.
+func (f *flight) recall(imp Import) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.said = Said{File: imp.File, Execution: imp.Execution, At: time.Now()}
+	return f.toSee()
+}

@@ -1,0 +1,16 @@
+package config
+
+// Way is what keeps brokers and a registry from being reached as it is said, or
+// what must not be sent on that way: the rules of the blocks `kafka` and
+// `schemaRegistry`, for whoever has no file yet. Files that are named are looked
+// at, nothing is connected to.
+func Way(k Kafka, r SchemaRegistry) []Problem {
+	cfg := defaults()
+	group, startAt, session := cfg.Kafka.Group, cfg.Kafka.StartAt, cfg.Kafka.SessionTimeout
+	cfg.Kafka, cfg.SchemaRegistry = k, r
+	cfg.Kafka.Group, cfg.Kafka.StartAt, cfg.Kafka.SessionTimeout = group, startAt, session // which are no part of it
+	all := &rules{findings: newFindings(), cfg: &cfg}
+	all.kafka(&cfg.Kafka)
+	all.schemaRegistry(&cfg.SchemaRegistry)
+	return all.problems
+}
