@@ -8,9 +8,9 @@ import (
 )
 
 // The service's words about a file may quote the cells that it objects to. What a
-// log, a status or a page gets of them is the cause in words of our own, and the
-// columns of the file that they name; the words themselves wait for a person who
-// asks for them.
+// log, a status or a page gets of them is the cause, with nothing that a customer
+// may have written, and the columns of the file that they name; the words
+// themselves wait for a person who asks for them.
 
 // unlisted stands for a cause that the interface does not list.
 const unlisted = "for a reason of the service's own"

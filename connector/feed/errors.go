@@ -109,8 +109,8 @@ func (e *Error) Unknown() bool { return e.unknown }
 func (e *Error) Reason() string { return e.reason }
 
 // Error reads as a path: operation, what it was about, what happened. It holds
-// no secret, no key and no value: where the operation CarriesData, the service's
-// words are left to Reason.
+// no secret, no key and no value: where the operation CarriesData, all but plain
+// words of the service's are left to Reason.
 func (e *Error) Error() string {
 	s := e.op.String()
 	if e.target != "" {
@@ -126,8 +126,12 @@ func (e *Error) Error() string {
 	if e.text != "" {
 		s += ": " + e.text
 	}
-	if e.reason != "" && !e.op.CarriesData() {
-		s += ": " + e.reason
+	said := e.reason
+	if e.op.CarriesData() {
+		said = plainly(said)
+	}
+	if said != "" {
+		s += ": " + said
 	}
 	return s
 }

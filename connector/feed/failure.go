@@ -1,28 +1,119 @@
 package feed
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
 
-// causes are the errors by which an execution may end FAILED, as the interface
-// lists them, with the words by which each is told: how the service writes them
-// is not shown. The first that fits counts.
-var causes = []struct {
-	words *regexp.Regexp
-	cause string
-}{
-	{regexp.MustCompile(`(?i)\b(duplicat\w*|twice|same)\b.*\b(headers?|columns?)\b|\b(headers?|columns?)\b.*\b(duplicat\w*|twice)\b`), "duplicate headers"},
-	{regexp.MustCompile(`(?i)\b(number|count) of (columns|fields|cells|values)|\b(columns?|fields?|cells?)[ _-](count|number)|\b(too|as) (many|few) (columns|fields|cells|values)|\bexpected \d+ (columns|fields|cells|values)`), "a row has the wrong number of columns"},
-	{regexp.MustCompile(`(?i)\bmissing files?\b|\bfiles? (is |are |was )?(missing|not (found|there))|\bno (such )?file\b`), "the file is missing"},
-	{regexp.MustCompile(`(?i)\b(invalid|wrong|bad|unknown|unsupported|corrupt\w*|malformed)\b.*\b(formats?|files?|csv|g?zip|archive|encoding|charset)\b|\b(formats?|files?|csv|g?zip|archive|encoding)\b.*\b(invalid|wrong|corrupt\w*|malformed|unsupported)`), "the file's format is invalid"},
+// The service's reason for FAILED may quote the cells that it objects to. What of
+// it may be said anywhere is its plain words: those that speak of files and their
+// structure, and the numbers that count rows and columns. All else is left out.
+
+// left stands for what is left out.
+const left = "…"
+
+// plainWords are those that tell what is wrong with a file. None of them is a
+// likely name, place or answer of a customer.
+var plainWords = wordSet(`a above after again all allowed already also an and any archive are as at attempt attempts available
+	be because been before beginning below blank both but by byte bytes
+	can cannot cell cells char character characters charset check checked checks chunk close closed code column columns comma
+	complete compressed compression connection constraint contain containing contains content contents corrupt corrupted could
+	count create created creation csv
+	daily data database day decode decoded decoding decompress decompressed decompression defined definition delete deleted
+	delimiter did different directory do does download duplicate duplicated duplicates during
+	each either empty encoded encoding end ended ending ends enough entries entry error errors etl exceed exceeded exceeds
+	execution exist existing exists expected expecting expects extension extra
+	fail failed fails failure fatal few fewer field fields file filename files first for format formats found from
+	general global got greater gz gzip
+	had has have header headers
+	id identifier if ignored import imported importing imports in inconsistent incomplete incorrect index input inside
+	instead integration internal into invalid is it its
+	key keys kind
+	large larger last least length less limit limited limits line lines list load loaded loading local long longer
+	malformed many match matches matching max maximum maybe mandatory member min minimum mismatch missing mode more most
+	multiple must
+	name named names needed needs new no non not nothing null number numbers
+	of off on one only open opened opening or order other out output over
+	pair parse parsed parser parsing part partial parts path permission permitted please position possible problem process
+	processed processing property properties provided
+	quota quote quoted quotes
+	reached read reader reading reason received record records refused reject rejected rejects remote repeated required
+	requires retrieval retry returned row rows
+	same schema second section see separator server service several short should size skipped small some source start
+	started starts status still stopped storage stored string structure such support supported system
+	table target temporarily temporary terminated text than that the their them there they third this time timed timeout
+	times to too total truncated twice type types
+	unable unavailable unclosed under undefined unescaped unexpected unfinished unique unknown unmatched unreadable
+	unrecognized unsupported until unterminated update updated upload uploaded use used using utf
+	valid value values version
+	was were when where which while whole will with within without wrong
+	xml yet zero zip`)
+
+// counting are the plain words beside which a number counts something.
+var counting = wordSet(`at after attempt attempts byte bytes cell cells char character characters column columns count entries entry
+	expected expecting expects field fields file files first found got has have header headers index last least line lines
+	max maximum min minimum most number of only position record records row rows than utf value values version`)
+
+var pieces = regexp.MustCompile(`\p{L}[\p{L}'’]*|\p{Nd}+|\s+|.`)
+
+// marks may stand between words.
+const marks = " ,;:.()[]-/#=!\"'`"
+
+// plainly is the service's words without what a customer may have written; "" if
+// nothing is left.
+func plainly(words string) string {
+	var b strings.Builder
+	all := pieces.FindAllString(words, -1)
+	between := ""             // marks that belong to what follows them
+	said, gap := false, false // gap: what was written last stands for what is left out
+	for i, piece := range all {
+		switch {
+		case strings.Contains(marks, piece) || strings.TrimSpace(piece) == "":
+			between += piece
+			continue
+		case plainWords[strings.ToLower(piece)]:
+			said, gap = true, false
+		case isNumber(piece) && counts(all, i):
+			gap = false
+		case gap:
+			between = "" // and what stands between two of them tells nothing
+			continue
+		default:
+			piece, gap = left, true
+		}
+		b.WriteString(between + piece)
+		between = ""
+	}
+	if !said {
+		return ""
+	}
+	return strings.Join(strings.Fields(b.String()+between), " ")
 }
 
-// causeOf is which of the interface's errors the service's words speak of, in
-// words of our own: its words may quote what customers wrote, these cannot. "" if
-// they speak of none.
-func causeOf(words string) string {
-	for _, c := range causes {
-		if c.words.MatchString(words) {
-			return c.cause
-		}
+func wordSet(text string) map[string]bool {
+	set := map[string]bool{}
+	for word := range strings.FieldsSeq(text) {
+		set[word] = true
 	}
-	return ""
+	return set
+}
+
+func isNumber(t string) bool { return t[0] >= '0' && t[0] <= '9' }
+
+// counts reports whether the number at i stands beside a word that it counts. A
+// longer one may be a customer's whatever it stands beside.
+func counts(tokens []string, i int) bool {
+	const longest = 7 // digits
+	if len(tokens[i]) > longest {
+		return false
+	}
+	beside := func(step int) bool {
+		for j := i + step; j >= 0 && j < len(tokens); j += step {
+			if t := strings.ToLower(tokens[j]); strings.TrimSpace(t) != "" && !strings.Contains(marks, t) {
+				return counting[t]
+			}
+		}
+		return false
+	}
+	return beside(-1) || beside(1)
 }

@@ -37,7 +37,7 @@ type Results struct {
 	Status ExecutionStatus
 	// Error is the service's reason of FAILED, at most 500 printable characters. It
 	// may quote customers' values and belongs into no log; Cause is what of it may be
-	// said anywhere, "" if it is none of the errors that the interface lists.
+	// said anywhere, "" if that is nothing.
 	Error    string
 	Cause    string
 	Counters Counters

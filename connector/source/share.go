@@ -45,7 +45,12 @@ func (s *Source) countPartitions(ctx context.Context) {
 		wait := countEvery
 		if err := s.count(ctx); err != nil {
 			wait = countAgain
-			s.log.Debug("the number of partitions is not known; asking again", "error", err, "wait", wait)
+			if ctx.Err() == nil {
+				// The client itself is silent where a broker closes the line, as one does
+				// to whom a login or a certificate is not good enough.
+				s.log.Warn("no broker says which partitions there are; asking again. If it stays so: are kafka.brokers, tls and sasl right? feedsink check --online tells",
+					"err", err, "wait", wait)
+			}
 		}
 		select {
 		case <-ctx.Done():
