@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -222,8 +224,9 @@ func (g *guarded) renew(t *testing.T, listener, round string, authority *certs.A
 // securities are all listeners but the plain one.
 func securities(*testing.T) []security {
 	g := guards
+	thorough := cmp.Or(os.Getenv(throughVariable), listenSCRAM) // the commands take seconds
 	way := func(name, keys string) security {
-		return security{name: name, keys: keys, brief: name != listenSCRAM, brokers: []string{g.relays[name].address()}, own: []kgo.Opt{kgo.SeedBrokers(g.broker.Addr())}}
+		return security{name: name, keys: keys, brief: name != thorough, brokers: []string{g.relays[name].address()}, own: []kgo.Opt{kgo.SeedBrokers(g.broker.Addr())}}
 	}
 	return []security{
 		way(listenTLS, g.trusting()),
