@@ -225,15 +225,22 @@ func (g *guarded) renew(t *testing.T, listener, round string, authority *certs.A
 func securities(*testing.T) []security {
 	g := guards
 	thorough := cmp.Or(os.Getenv(throughVariable), listenSCRAM) // the commands take seconds
-	way := func(name, keys string) security {
-		return security{name: name, keys: keys, brief: name != thorough, brokers: []string{g.relays[name].address()}, own: []kgo.Opt{kgo.SeedBrokers(g.broker.Addr())}}
+	way := func(name, keys, flags string) security {
+		return security{
+			name: name, keys: keys, flags: "--tls --ca-file " + flags, brief: name != thorough,
+			brokers: []string{g.relays[name].address()}, own: []kgo.Opt{kgo.SeedBrokers(g.broker.Addr())},
+		}
+	}
+	ca, mutual := g.file("ca.pem"), g.mutual
+	login := func(mechanism string) string {
+		return ca + " --sasl " + mechanism + " --username me --password-file " + g.file("me.password")
 	}
 	return []security{
-		way(listenTLS, g.trusting()),
-		way(listenMTLS, g.mutual.bearing()),
-		way(listenSCRAM, g.trusting()+", "+g.known("SCRAM-SHA-512", "me")),
-		way(listenPLAIN, g.trusting()+", "+g.known("PLAIN", "me")),
+		way(listenTLS, g.trusting(), ca),
+		way(listenMTLS, mutual.bearing(), mutual.file("ca.pem")+" --cert-file "+mutual.file("cert.pem")+" --key-file "+mutual.file("key.pem")),
+		way(listenSCRAM, g.trusting()+", "+g.known("SCRAM-SHA-512", "me"), login("SCRAM-SHA-512")),
+		way(listenPLAIN, g.trusting()+", "+g.known("PLAIN", "me"), login("PLAIN")),
 		way(listenOAUTH, g.trusting()+", sasl: {mechanism: OAUTHBEARER, oauth: {tokenURL: '"+g.tokens.URL+"', clientId: me, clientSecretFile: "+
-			g.file("me.password")+"}}"),
+			g.file("me.password")+"}}", ca+" --sasl OAUTHBEARER --token-url "+g.tokens.URL+" --client-id me --client-secret-file "+g.file("me.password")),
 	}
 }

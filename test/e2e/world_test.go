@@ -83,8 +83,8 @@ func newWorldThrough(t *testing.T, through security, change func(*sandbox.Config
 	}
 	w.url = server.URL()
 	// A broker that has much to do tells of a new topic late.
-	late := []kgo.Opt{kgo.UnknownTopicRetries(-1), kgo.RecordDeliveryTimeout(patience)}
-	if w.client, err = kgo.NewClient(w.reach(append(late, kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), kgo.ProducerLinger(0))...)...); err != nil {
+	late := kgo.UnknownTopicRetries(100)
+	if w.client, err = kgo.NewClient(w.reach(late, kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), kgo.ProducerLinger(0))...); err != nil {
 		t.Fatal(err)
 	}
 	w.admin = kadm.NewClient(w.client)
