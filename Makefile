@@ -17,7 +17,7 @@ GOLANGCI_LINT := .bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 KAFKA_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build kafka$$' . | xargs -n1 dirname | sort -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help build reproducible sbom test race check lint fmt tidy generated fuzz vuln contract manifests test-deploy test-image test-container test-kafka test-debezium test-faults test-memory test-page bench soak image clean
+.PHONY: help build reproducible sbom test race check lint fmt tidy generated fuzz vuln contract manifests test-deploy test-image test-container test-kafka test-secured test-debezium test-faults test-memory test-page bench soak image clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ test-container: ## the end-to-end suite with every sink a container of IMAGE, ag
 
 test-kafka: ## the tests against a real Apache Kafka and schema registry; needs Docker
 	go test -tags kafka -count=1 -p 1 -timeout 20m $(KAFKA_PACKAGES)
+
+test-secured: ## the end-to-end suite through each secured listener of a real Kafka; needs Docker
+	.ci/secured
 
 test-debezium: ## a PostgreSQL table through a real Debezium and Kafka into the service's tables; needs Docker, PostgreSQL, Java and Maven
 	go test -tags kafka,debezium -count=1 -timeout 10m -run CellByCell -v ./test/debezium

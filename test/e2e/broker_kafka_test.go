@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -35,7 +36,7 @@ func startBroker() (stop func(), err error) {
 	guards.open(broker)
 	return func() {
 		guards.close()
-		if err := broker.Close(ctx); err != nil {
+		if err := errors.Join(stopRegistry(ctx), broker.Close(ctx)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		_ = os.RemoveAll(dir)

@@ -113,7 +113,8 @@ func newExample(t *testing.T, file string, s sample) *example {
 	through, asItIs := wayOf(t, &cfg.Kafka, authority)
 	x.world = newWorldThrough(t, through, func(c *sandbox.Config) { c.Tables, c.ETLs = s.tables(), nil })
 	if cfg.Kafka.Brokers = x.brokers; !asItIs {
-		cfg.Kafka.TLS, cfg.Kafka.SASL = config.TLS{}, config.SASL{}
+		way := x.config(head + mappings).Kafka
+		cfg.Kafka.TLS, cfg.Kafka.SASL = way.TLS, way.SASL
 	}
 	cfg.Kafka.Group, cfg.Kafka.SessionTimeout = x.prefix+"sink", 10*time.Second
 	cfg.Service.BaseURL, cfg.Service.AuthURL = x.url, x.url

@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -222,15 +224,23 @@ func (g *guarded) renew(t *testing.T, listener, round string, authority *certs.A
 // securities are all listeners but the plain one.
 func securities(*testing.T) []security {
 	g := guards
-	way := func(name, keys string) security {
-		return security{name: name, keys: keys, brief: name != listenSCRAM, brokers: []string{g.relays[name].address()}, own: []kgo.Opt{kgo.SeedBrokers(g.broker.Addr())}}
+	thorough := cmp.Or(os.Getenv(throughVariable), listenSCRAM) // the commands take seconds
+	way := func(name, keys, flags string) security {
+		return security{
+			name: name, keys: keys, flags: "--tls --ca-file " + flags, brief: name != thorough,
+			brokers: []string{g.relays[name].address()}, own: []kgo.Opt{kgo.SeedBrokers(g.broker.Addr())},
+		}
+	}
+	ca, mutual := g.file("ca.pem"), g.mutual
+	login := func(mechanism string) string {
+		return ca + " --sasl " + mechanism + " --username me --password-file " + g.file("me.password")
 	}
 	return []security{
-		way(listenTLS, g.trusting()),
-		way(listenMTLS, g.mutual.bearing()),
-		way(listenSCRAM, g.trusting()+", "+g.known("SCRAM-SHA-512", "me")),
-		way(listenPLAIN, g.trusting()+", "+g.known("PLAIN", "me")),
+		way(listenTLS, g.trusting(), ca),
+		way(listenMTLS, mutual.bearing(), mutual.file("ca.pem")+" --cert-file "+mutual.file("cert.pem")+" --key-file "+mutual.file("key.pem")),
+		way(listenSCRAM, g.trusting()+", "+g.known("SCRAM-SHA-512", "me"), login("SCRAM-SHA-512")),
+		way(listenPLAIN, g.trusting()+", "+g.known("PLAIN", "me"), login("PLAIN")),
 		way(listenOAUTH, g.trusting()+", sasl: {mechanism: OAUTHBEARER, oauth: {tokenURL: '"+g.tokens.URL+"', clientId: me, clientSecretFile: "+
-			g.file("me.password")+"}}"),
+			g.file("me.password")+"}}", ca+" --sasl OAUTHBEARER --token-url "+g.tokens.URL+" --client-id me --client-secret-file "+g.file("me.password")),
 	}
 }

@@ -20,11 +20,17 @@ import (
 // start runs a sink in this process.
 func (w *world) start(yaml string) *running {
 	w.t.Helper()
+	return w.begin(w.config(yaml))
+}
+
+// config reads a configuration, with this test's way to the brokers.
+func (w *world) config(yaml string) *config.Config {
+	w.t.Helper()
 	cfg, err := config.Parse("feedsink.yaml", []byte(w.through.in(yaml)), w.env)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return w.begin(cfg)
+	return cfg
 }
 
 // begin is start with a configuration that was read, and perhaps changed.

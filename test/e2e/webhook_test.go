@@ -26,10 +26,7 @@ const webhookSecret = "the-secret-of-the-webhook"
 // awaited is a configuration whose sinks take the service's calls.
 func (w *world) awaited() *config.Config {
 	w.t.Helper()
-	cfg, err := config.Parse("feedsink.yaml", []byte(head+deadLetters+mappings), w.env)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	cfg := w.config(head + deadLetters + mappings)
 	cfg.Admin.Webhook.SecretFile = filepath.Join(w.t.TempDir(), "secret")
 	certs.Write(w.t, cfg.Admin.Webhook.SecretFile, []byte(webhookSecret))
 	return cfg

@@ -82,7 +82,9 @@ func newWorldThrough(t *testing.T, through security, change func(*sandbox.Config
 		t.Fatal(err)
 	}
 	w.url = server.URL()
-	if w.client, err = kgo.NewClient(w.reach(kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), kgo.ProducerLinger(0))...); err != nil {
+	// A broker that has much to do tells of a new topic late.
+	late := kgo.UnknownTopicRetries(100)
+	if w.client, err = kgo.NewClient(w.reach(late, kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), kgo.ProducerLinger(0))...); err != nil {
 		t.Fatal(err)
 	}
 	w.admin = kadm.NewClient(w.client)

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"testing"
 
 	"github.com/testcontainers/testcontainers-go"
-	"github.com/testcontainers/testcontainers-go/log"
 	"github.com/testcontainers/testcontainers-go/wait"
 )
 
@@ -61,23 +59,6 @@ func StartRegistry(ctx context.Context) (*Registry, error) {
 	}
 	r.url = "http://" + net.JoinHostPort(host, port.Port()) + registryPath
 	return r, nil
-}
-
-// RegistryForTest is StartRegistry for a test that cannot go on without one. It
-// ends with the test.
-func RegistryForTest(tb testing.TB) *Registry {
-	tb.Helper()
-	log.SetDefault(log.NewNoopLogger())
-	r, err := StartRegistry(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := r.Close(context.Background()); err != nil {
-			tb.Error(err)
-		}
-	})
-	return r
 }
 
 // URL is the registry's address as Confluent's clients want it.
