@@ -64,7 +64,7 @@ func (f *flight) await(ctx context.Context, imp Import, refusals int) (Results, 
 			}
 			if refused == refusals {
 				f.hear(imp, failure.Reason())
-				return Results{Status: forgotten, Cause: err.Error() + f.about(failure.Reason())}, nil
+				return Results{Status: forgotten, Cause: err.Error() + f.refusal(failure)}, nil
 			}
 		}
 	}

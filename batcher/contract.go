@@ -148,6 +148,7 @@ type Failure interface {
 	Unknown() bool             // the request may have been carried out all the same
 	NoSlot() bool              // the table's imports of the day are used up
 	Reason() string            // the service's words, which Error leaves out: they may quote customers' values
+	Cause() string             // what of them may be said anywhere; "" if nothing
 }
 
 // Gate paces the imports of a table. It is asked before an open file is sealed

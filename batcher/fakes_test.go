@@ -20,6 +20,8 @@ func (c *claim) Extend(offset int64)          { c.to = offset }
 func (c *claim) Live() bool                   { return !c.p.dead.Load() }
 
 // refusal is a classified failure of the service.
+var _ Failure = (*refusal)(nil)
+
 type refusal struct {
 	transient, unknown, noSlot bool
 	after                      time.Duration
@@ -31,6 +33,7 @@ func (r *refusal) Transient() bool           { return r.transient }
 func (r *refusal) Unknown() bool             { return r.unknown }
 func (r *refusal) NoSlot() bool              { return r.noSlot }
 func (r *refusal) Reason() string            { return r.words }
+func (r *refusal) Cause() string             { return "" }
 func (r *refusal) RetryAfter() time.Duration { return r.after }
 
 var errDisconnected = errors.New("connection reset")

@@ -25,6 +25,14 @@ func (f *flight) hear(imp Import, words string) {
 	f.said = Said{File: imp.File, Execution: imp.Execution, At: time.Now(), Words: words}
 }
 
+// refusal is the end of a sentence about what the service refused.
+func (f *flight) refusal(by Failure) string {
+	if cause := by.Cause(); cause != "" {
+		return ": " + cause + f.about(by.Reason())
+	}
+	return f.about(by.Reason())
+}
+
 // about is which columns the service's words name and how to see them all; ""
 // for none.
 func (f *flight) about(words string) string {

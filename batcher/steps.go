@@ -108,6 +108,7 @@ func (f *flight) refused(ctx context.Context, imp *Import, err error) error {
 	failure, classified := errors.AsType[Failure](err)
 	if classified {
 		f.hear(*imp, failure.Reason())
+		log = log.With("reason", failure.Cause())
 	}
 	if classified && failure.NoSlot() {
 		wait := max(failure.RetryAfter(), noSlotWait)
@@ -123,7 +124,7 @@ func (f *flight) refused(ctx context.Context, imp *Import, err error) error {
 			return err
 		}
 		imp.Refused = false
-		return f.halt(ctx, imp, fmt.Sprintf("trigger import %s: %v%s", imp.File, err, f.about(failure.Reason())))
+		return f.halt(ctx, imp, fmt.Sprintf("trigger import %s: %v%s", imp.File, err, f.refusal(failure)))
 	}
 	var least time.Duration
 	if classified {

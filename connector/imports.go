@@ -34,6 +34,7 @@ func (notLeased) RetryAfter() time.Duration { return 0 }
 func (notLeased) Unknown() bool             { return false }
 func (notLeased) NoSlot() bool              { return false }
 func (notLeased) Reason() string            { return "" }
+func (notLeased) Cause() string             { return "" }
 
 func (i importer) Trigger(ctx context.Context, etl, name string, open func() (io.ReadCloser, int64, error)) (string, error) {
 	if !i.leased() {

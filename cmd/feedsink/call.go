@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -57,14 +56,14 @@ func serviceClient(file string) (*feed.Client, error) {
 	return connector.NewClient(*service)
 }
 
-// withReason adds the service's own words, of which errors leave out what logs must
-// not quote. Here whoever reads them asked for the call.
+// withReason adds the service's own words, which errors leave out because logs must
+// not quote values. Here whoever reads them asked for the call.
 func withReason(err error) error {
 	e, ok := errors.AsType[*feed.Error](err)
-	if !ok || e.Reason() == "" || strings.HasSuffix(err.Error(), ": "+e.Reason()) {
+	if !ok || e.Reason() == "" || !e.Op().CarriesData() {
 		return err
 	}
-	return fmt.Errorf("%w; in full: %s", err, oneLine(e.Reason()))
+	return fmt.Errorf("%w: %s", err, oneLine(e.Reason()))
 }
 
 // bodyFlags say where the body of a call comes from.

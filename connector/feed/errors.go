@@ -108,9 +108,12 @@ func (e *Error) Unknown() bool { return e.unknown }
 // which holds them anyway, or before a person who asks, and not into a log.
 func (e *Error) Reason() string { return e.reason }
 
+// Cause is what of Reason may be said anywhere, "" if that is nothing.
+func (e *Error) Cause() string { return plainly(e.reason) }
+
 // Error reads as a path: operation, what it was about, what happened. It holds
-// no secret, no key and no value: where the operation CarriesData, all but plain
-// words of the service's are left to Reason.
+// no secret, no key and no value: where the operation CarriesData, the service's
+// words are left to Reason.
 func (e *Error) Error() string {
 	s := e.op.String()
 	if e.target != "" {
@@ -126,12 +129,8 @@ func (e *Error) Error() string {
 	if e.text != "" {
 		s += ": " + e.text
 	}
-	said := e.reason
-	if e.op.CarriesData() {
-		said = plainly(said)
-	}
-	if said != "" {
-		s += ": " + said
+	if e.reason != "" && !e.op.CarriesData() {
+		s += ": " + e.reason
 	}
 	return s
 }

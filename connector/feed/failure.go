@@ -14,8 +14,8 @@ const left = "…"
 
 // plainWords are those that tell what is wrong with a file. None of them is a
 // likely name, place or answer of a customer.
-var plainWords = wordSet(`a above after again all allowed already also an and any archive are as at attempt attempts available
-	be because been before beginning below blank both but by byte bytes
+var plainWords = wordSet(`a above after again all allowed already also an and any archive are as at attempt attempts attribute attributes available
+	be because been before beginning below bad blank body both business but by byte bytes
 	can cannot cell cells char character characters charset check checked checks chunk close closed code column columns comma
 	complete compressed compression connection constraint contain containing contains content contents corrupt corrupted could
 	count create created creation csv
@@ -23,7 +23,7 @@ var plainWords = wordSet(`a above after again all allowed already also an and an
 	delimiter did different directory do does download duplicate duplicated duplicates during
 	each either empty encoded encoding end ended ending ends enough entries entry error errors etl exceed exceeded exceeds
 	execution exist existing exists expected expecting expects extension extra
-	fail failed fails failure fatal few fewer field fields file filename files first for format formats found from
+	fail failed fails failure fatal fault few fewer field fields file filename files first for format formats found from
 	general global got greater gz gzip
 	had has have header headers
 	id identifier if ignored import imported importing imports in inconsistent incomplete incorrect index input inside
@@ -35,12 +35,12 @@ var plainWords = wordSet(`a above after again all allowed already also an and an
 	name named names needed needs new no non not nothing null number numbers
 	of off on one only open opened opening or order other out output over
 	pair parse parsed parser parsing part partial parts path permission permitted please position possible problem process
-	processed processing property properties provided
+	processed processing profile profiles property properties provided
 	quota quote quoted quotes
-	reached read reader reading reason received record records refused reject rejected rejects remote repeated required
+	reached read reader reading reason received record records refused reject rejected rejects remote repeated request required
 	requires retrieval retry returned row rows
 	same schema second section see separator server service several short should size skipped small some source start
-	started starts status still stopped storage stored string structure such support supported system
+	started starts status still stopped storage stored string structure such support syntax supported system
 	table target temporarily temporary terminated text than that the their them there they third this time timed timeout
 	times to too total truncated twice type types
 	unable unavailable unclosed under undefined unescaped unexpected unfinished unique unknown unmatched unreadable
@@ -50,14 +50,14 @@ var plainWords = wordSet(`a above after again all allowed already also an and an
 	xml yet zero zip`)
 
 // counting are the plain words beside which a number counts something.
-var counting = wordSet(`at after attempt attempts byte bytes cell cells char character characters column columns count entries entry
+var counting = wordSet(`at after attempt attempts byte bytes cell cells char character characters code column columns count entries entry
 	expected expecting expects field fields file files first found got has have header headers index last least line lines
-	max maximum min minimum most number of only position record records row rows than utf value values version`)
+	max maximum min minimum most number of only position record records row rows status than utf value values version`)
 
 var pieces = regexp.MustCompile(`\p{L}[\p{L}'’]*|\p{Nd}+|\s+|.`)
 
 // marks may stand between words.
-const marks = " ,;:.()[]-/#=!\"'`"
+const marks = " ,;:.()[]{}-/#=!\"'`"
 
 // plainly is the service's words without what a customer may have written; "" if
 // nothing is left.
