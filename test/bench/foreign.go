@@ -31,23 +31,30 @@ func node(ctx context.Context, f *field, topic, group, service string) (*child, 
 		service+profilesPath(entity, table))
 }
 
-// camel runs Apache Camel, whose jars Maven fetches, with so many calls in flight;
-// 0: one for each partition, in order. Its heap is limited, as it is in a container:
-// by itself it takes a quarter of the machine's memory before it collects.
+// camel runs the immediate lane's job by Apache Camel, with so many calls in flight;
+// 0: one for each partition, in order.
 func camel(inFlight int) func(context.Context, *field, string, string, string) (*child, error) {
 	return func(ctx context.Context, f *field, topic, group, service string) (*child, error) {
-		folder, err := f.install(ctx, camelFolder, []string{"java", "javac", "mvn"},
-			"mvn", "-B", "-q", "-Dstyle.color=never", "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=libs")
-		if err != nil {
-			return nil, err
-		}
-		if err := runIn(ctx, folder, "javac", "-cp", "libs/*", "-d", "classes", "Bridge.java"); err != nil {
-			return nil, err
-		}
-		path := filepath.Join(folder, "libs", "*") + string(os.PathListSeparator) + filepath.Join(folder, "classes")
-		return startCommand(ctx, "camel", struct{}{}, "java", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
-			"-cp", path, "Bridge", f.broker.address, topic, group, service+profilesPath(entity, table), strconv.Itoa(inFlight))
+		return f.camel(ctx, 256, "calls", f.broker.address, topic, group, service+profilesPath(entity, table), strconv.Itoa(inFlight))
 	}
+}
+
+// camel runs Apache Camel, whose jars Maven fetches, with so many MiB of heap, as a
+// container would have: by itself Java takes a quarter of the machine's memory
+// before it collects.
+func (f *field) camel(ctx context.Context, heap int, arguments ...string) (*child, error) {
+	folder, err := f.install(ctx, camelFolder, []string{"java", "javac", "mvn"},
+		"mvn", "-B", "-q", "-Dstyle.color=never", "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=libs")
+	if err != nil {
+		return nil, err
+	}
+	if err := runIn(ctx, folder, "javac", "-cp", "libs/*", "-sourcepath", ".", "-d", "classes", "Bridge.java"); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(folder, "libs", "*") + string(os.PathListSeparator) + filepath.Join(folder, "classes")
+	return startCommand(ctx, "camel", struct{}{}, "java", append([]string{
+		fmt.Sprintf("-Xmx%dm", heap), "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", path, "Bridge",
+	}, arguments...)...)
 }
 
 // install copies a program's folder and has its dependencies fetched there. Without
