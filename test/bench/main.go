@@ -129,8 +129,9 @@ func measureAll(ctx context.Context, o options) (err error) {
 	case o.growth:
 		err = report.scenario(ctx, f, scenario{name: "growth", run: growingBacklogs}, o.quick)
 	case o.compare:
-		err = errors.Join(report.scenario(ctx, f, scenario{name: "comparison", run: compare}, false),
-			report.scenario(ctx, f, scenario{name: "comparison of files", run: compareFiles}, false))
+		if err = report.scenario(ctx, f, scenario{name: "comparison", run: compare}, false); err == nil {
+			err = report.scenario(ctx, f, scenario{name: "comparison of files", run: compareFiles}, false)
+		}
 	case o.soak:
 		err = report.scenario(ctx, f, scenario{name: "soak", run: func(ctx context.Context, f *field, _ bool) ([]finding, error) {
 			return soak(ctx, f, o.length)
