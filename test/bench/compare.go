@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"math"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -22,7 +20,8 @@ type rival struct {
 }
 
 // compare has the same topic brought to the same service, which takes 5 ms, by
-// the sink and by loops that forward each event and do nothing else.
+// the sink, by loops that forward each event and do nothing else, and by Apache
+// Camel, as a sink that needs no code but a route.
 func compare(ctx context.Context, f *field, _ bool) (found []finding, err error) {
 	const latency, topic, all = 5 * time.Millisecond, "bench-comparison", 100_000
 	// With gzip, as kafkajs reads nothing else by itself.
@@ -39,6 +38,8 @@ func compare(ctx context.Context, f *field, _ bool) (found []finding, err error)
 		{"Go loop, one call after the other", plain(false), 2000},
 		{"Go loop, a goroutine for each of 12 partitions", plain(true), 10_000},
 		{"Node with kafkajs, 12 partitions at once", node, 10_000},
+		{"Apache Camel, a consumer for each of 12 partitions", camel(0), 80_000},
+		{"Apache Camel, 64 in flight, order and offsets not kept", camel(64), 80_000},
 	}
 	var sink sample
 	for i, r := range rivals {
@@ -49,6 +50,8 @@ func compare(ctx context.Context, f *field, _ bool) (found []finding, err error)
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", r.name, err)
+		case i > 0 && math.Abs(s.bytesPerCall/sink.bytesPerCall-1) > 0.01:
+			return nil, fmt.Errorf("%s: its calls have %.1f bytes, the sink's %.1f: they do not do the same", r.name, s.bytesPerCall, sink.bytesPerCall)
 		case i == 0:
 			sink = s
 			found = append(found, note(r.name, "%.0f calls/s, %.0f CPU-s per million, peak RSS %.0f MB", s.rate, s.cpu, float64(s.rss)/1e6))
@@ -80,31 +83,10 @@ func (f *field) against(ctx context.Context, r rival, topic string, latency time
 		return s, err
 	}
 	defer func() { err = errors.Join(err, c.stop()) }()
-	return window(ctx, c, calls{service.address}, int64(warm*float64(r.calls)), until(int64(cool*float64(r.calls))))
-}
-
-// errNotHere says that a rival cannot be had on this machine.
-var errNotHere = errors.New("needs Node.js and npm")
-
-// nodeFolder holds the Node program, from the repository's root.
-const nodeFolder = "test/bench/kafkajs"
-
-// node runs the loop with kafkajs, which npm installs.
-func node(ctx context.Context, f *field, topic, group, service string) (*child, error) {
-	for _, tool := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			return nil, errNotHere
-		}
+	if s, err = window(ctx, c, calls{service.address}, int64(warm*float64(r.calls)), until(int64(cool*float64(r.calls)))); err != nil {
+		return s, err
 	}
-	folder := filepath.Join(f.dir, "kafkajs")
-	if err := os.CopyFS(folder, os.DirFS(nodeFolder)); err != nil && !errors.Is(err, os.ErrExist) {
-		return nil, err
-	}
-	install := exec.CommandContext(ctx, "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts")
-	install.Dir, install.Stderr = folder, os.Stderr
-	if err := install.Run(); err != nil {
-		return nil, fmt.Errorf("%w: npm ci: %w", errNotHere, err)
-	}
-	return startCommand(ctx, "node", struct{}{}, "node", filepath.Join(folder, "loop.mjs"), f.broker.address, topic, group,
-		service+profilesPath(entity, table))
+	all, err := awaitCalls(ctx, service.address, 0)
+	s.bytesPerCall = float64(all.Bytes) / float64(all.Calls)
+	return s, err
 }

@@ -47,10 +47,14 @@
 //
 // Asked for by a flag, instead of all that: -growth measures CPU and memory at
 // backlogs up to 50 million, of a topic that the broker makes seem so long;
-// -compare has loops do the immediate lane's job as a team would write them, in
-// Go and in Node with kafkajs; -soak loads both lanes for 45 minutes and judges
-// whether memory, goroutines, files and disk stay flat. Ten million distinct keys
-// in one file are make test-memory.
+// -compare has the immediate lane's job done by loops as a team would write them, in
+// Go and in Node with kafkajs, and by Apache Camel, another sink, which needs only a
+// route; and the batch lane's files written by its floor and by Camel. Each rival
+// does no more than it says in its name, and its calls have the length of the
+// sink's. One that the machine cannot run, without Node.js or without Java and
+// Maven, stands there as not measured; -soak loads both lanes for 45 minutes and
+// judges whether memory, goroutines, files and disk stay flat. Ten million distinct
+// keys in one file are make test-memory.
 //
 // -write puts what was measured into RESULTS.md, beside what earlier runs have
 // put there.

@@ -74,7 +74,7 @@ func parse(args []string, usage io.Writer) (o options, err error) {
 	flags.StringVar(&o.profile, "profile", "", "directory for CPU and allocation profiles of the sink, two for each run")
 	flags.BoolVar(&o.save, "write", false, "also put the results into "+resultsFile)
 	flags.BoolVar(&o.growth, "growth", false, "instead: CPU and memory at backlogs of 1, 10 and 50 million records, ten minutes")
-	flags.BoolVar(&o.compare, "compare", false, "instead: the same job by loops as a team would write them")
+	flags.BoolVar(&o.compare, "compare", false, "instead: the same jobs by loops as a team would write them, and by another sink")
 	flags.BoolVar(&o.soak, "soak", false, "instead: continuous load on both lanes, judged flat or not")
 	flags.DurationVar(&o.length, "for", 45*time.Minute, "how long -soak lasts, from 3m")
 	if err := flags.Parse(args); err != nil {
@@ -129,7 +129,9 @@ func measureAll(ctx context.Context, o options) (err error) {
 	case o.growth:
 		err = report.scenario(ctx, f, scenario{name: "growth", run: growingBacklogs}, o.quick)
 	case o.compare:
-		err = report.scenario(ctx, f, scenario{name: "comparison", run: compare}, false)
+		if err = report.scenario(ctx, f, scenario{name: "comparison", run: compare}, false); err == nil {
+			err = report.scenario(ctx, f, scenario{name: "comparison of files", run: compareFiles}, false)
+		}
 	case o.soak:
 		err = report.scenario(ctx, f, scenario{name: "soak", run: func(ctx context.Context, f *field, _ bool) ([]finding, error) {
 			return soak(ctx, f, o.length)

@@ -23,7 +23,7 @@ type plainSettings struct {
 type plainEvent struct {
 	Op   string         `json:"op"`
 	Key  map[string]any `json:"key"`
-	Rest map[string]any `json:",unknown"`
+	Rest map[string]any `json:",embed"`
 }
 
 // playPlain polls, makes a call for each record, and commits what has been
@@ -116,13 +116,18 @@ func (l *plainLoop) work(ctx context.Context, records []*kgo.Record) error {
 }
 
 func plainCall(ctx context.Context, client *http.Client, url string, value []byte) error {
-	var e plainEvent
-	if err := json.Unmarshal(value, &e); err != nil {
-		return err
-	}
-	body, err := json.Marshal(e.Rest)
+	body, err := plainBody(value)
 	if err != nil {
 		return err
 	}
 	return post(ctx, client, url, body)
+}
+
+// plainBody is what such a loop sends of an event: all that is neither op nor key.
+func plainBody(value []byte) ([]byte, error) {
+	var e plainEvent
+	if err := json.Unmarshal(value, &e); err != nil {
+		return nil, err
+	}
+	return json.Marshal(e.Rest)
 }
