@@ -50,14 +50,14 @@ var plainWords = wordSet(`a above after again all allowed already also an and an
 	xml yet zero zip`)
 
 // counting are the plain words beside which a number counts something.
-var counting = wordSet(`at after attempt attempts byte bytes cell cells char character characters code column columns count entries entry
-	expected expecting expects field fields file files first found got has have header headers index last least line lines
-	max maximum min minimum most number of only position record records row rows status than utf value values version`)
-
-var pieces = regexp.MustCompile(`\p{L}[\p{L}'’]*|\p{Nd}+|\s+|.`)
+var counting = wordSet(`attempt attempts byte bytes cell cells char character characters code column columns entries entry field fields
+	file files index line lines position record records row rows status utf version`)
 
 // marks may stand between words.
 const marks = " ,;:.()[]{}-/#=!\"'`"
+
+// pieces are words, whatever they are made of, and what stands between them.
+var pieces = regexp.MustCompile(`[^\s,;:.()\[\]{}/#=!"'` + "`" + `-]+|.`)
 
 // plainly is the service's words without what a customer may have written; "" if
 // nothing is left.
@@ -98,7 +98,7 @@ func wordSet(text string) map[string]bool {
 	return set
 }
 
-func isNumber(t string) bool { return t[0] >= '0' && t[0] <= '9' }
+func isNumber(piece string) bool { return strings.Trim(piece, "0123456789") == "" }
 
 // counts reports whether the number at i stands beside a word that it counts. A
 // longer one may be a customer's whatever it stands beside.
