@@ -46,6 +46,9 @@ func (s *scope) compileField(path string, i int) {
 	s.conversion(path, &f, &compiled)
 	compiled.settled = section == schemas.Attributes && compiled.recency == notRecency && compiled.convert != nil && compiled.typed == nil
 	s.origin(path, &f, &compiled)
+	from := compiled.from
+	compiled.plain = from != nil && from.root == "" && len(from.steps) == 1 && from.steps[0].kind == stepMember &&
+		compiled.convert == nil && compiled.free && compiled.fills
 	s.missing(path, &f, &compiled)
 	s.c.fields = append(s.c.fields, compiled)
 }

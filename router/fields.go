@@ -16,6 +16,7 @@ type field struct {
 	fills   bool       // fills a cell: everything but a business key
 	convert *converter // nil: the value as it is
 	settled bool       // an attribute takes whatever comes out of the conversion
+	plain   bool       // a member's text fills the cell as it is
 
 	absent, null Missing // Omit, AsNull, Refuse or substitute
 	fallback     schemas.Value
@@ -43,6 +44,20 @@ func (f *field) value(look *subject, op schemas.Op) (schemas.Value, *Reject) {
 		return v, badValue(f.label, v.Rule())
 	}
 	return f.converted(v)
+}
+
+// text is the value of a plain field where it is a text that its cell takes, and
+// where it was last: nearly always. nil: value has to say.
+func (f *field) text(members []schemas.Field) *schemas.Value {
+	at := int(f.from.seen.Load())
+	if at >= len(members) {
+		return nil
+	}
+	m := &members[at]
+	if m.Name != f.from.steps[0].name || m.Value.Kind() != schemas.String || len(m.Value.Text()) > maxText {
+		return nil
+	}
+	return &m.Value
 }
 
 // read is the value before any conversion.

@@ -220,8 +220,17 @@ func (c *Compiled) section(cells []schemas.Cell, s schemas.Section, name string,
 // mappedCells appends the cells that a value has through the mapping's fields, for
 // which cells has room.
 func (c *Compiled) mappedCells(cells []schemas.Cell, look *subject, op schemas.Op) ([]schemas.Cell, *Reject) {
+	members := look.value.Members()
 	for i := range c.fields {
 		f := &c.fields[i]
+		if f.plain && look.change == nil {
+			if v := f.text(members); v != nil {
+				cells = cells[:len(cells)+1]
+				cell := &cells[len(cells)-1]
+				cell.Place, cell.Value = &f.Place, *v
+				continue
+			}
+		}
 		if !f.fills || look.change != nil && look.lacks(f) {
 			continue
 		}
