@@ -99,9 +99,7 @@ func (w *world) begun() {
 		w.t.Errorf("%s: got exit code %d: %s", words, code, out)
 		return
 	}
-	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "api-key"), []byte(apiKey), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	secrets{filepath.Dir(file)}.write(w.t, "api-key", []byte(apiKey))
 	plan := exec.CommandContext(w.t.Context(), binary, "plan", "-c", file)
 	plan.Env = []string{"FEEDSINK_SECRETS=" + filepath.Dir(file)}
 	if out, err := plan.CombinedOutput(); err != nil || !strings.Contains(string(out), w.topic("customers")) {

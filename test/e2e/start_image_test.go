@@ -35,7 +35,7 @@ func program(dir string) (path string, err error) {
 	}
 	path = filepath.Join(dir, "feedsink")
 	script := fmt.Sprintf(`#!/bin/sh
-for name in BROKERS PREFIX SERVICE API_KEY DIR GOMEMLIMIT; do
+for name in BROKERS PREFIX SERVICE API_KEY DIR GOMEMLIMIT FEEDSINK_SECRETS; do
   eval "set=\${$name+set}"
   [ -z "$set" ] || own="$own --env $name"
 done
