@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -69,6 +70,11 @@ func playDecode(ctx context.Context, w *wire) error {
 	if s.Bare {
 		handle, err = bare(ctx, s.Format)
 	} else {
+		if s.Format != schemas.FormatJSON { // they come from Kafka with the id of their schema
+			for i := range events {
+				events[i] = slices.Concat(framed(), events[i])
+			}
+		}
 		var over func()
 		handle, over, err = throughTheSink(s.Format, s.Lane)
 		defer over()
@@ -137,13 +143,7 @@ func throughTheSink(f schemas.Format, lane schemas.Lane) (_ work, over func(), e
 	var routed []router.Routed
 	var slab router.Slab
 	rec := &router.Record{Topic: "visits"}
-	header := framed()
-	var whole []byte
 	return func(event []byte) error {
-		if f != schemas.FormatJSON {
-			whole = append(append(whole[:0], header...), event...)
-			event = whole
-		}
 		v, err := decoder.Decode(event)
 		for errors.Is(err, schemas.ErrSchemaAway) { // the first event only
 			time.Sleep(time.Millisecond)
