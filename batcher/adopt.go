@@ -1,7 +1,6 @@
 package batcher
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"time"
@@ -93,9 +92,8 @@ func (f *flight) adoptedLife(ctx, send context.Context) error {
 	took := time.Since(begun)
 	if results.Status == Failed {
 		f.batcher.observer.ImportEnded(imp, results, took)
-		f.hear(imp, results.Reason)
 		f.log.Warn("the adopted import FAILED; its file is built again", "file", imp.File, "execution", imp.Execution,
-			"reason", cmp.Or(results.Cause, unlisted)+f.about(results.Reason))
+			"reason", f.failure(imp, results))
 		imp.Attempt++
 		return f.startOver(ctx, send, imp)
 	}

@@ -1,6 +1,7 @@
 package batcher
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -12,17 +13,23 @@ import (
 // may have written, and the columns of the file that they name; the words
 // themselves wait for a person who asks for them.
 
-// unlisted stands for a cause that the interface does not list.
-const unlisted = "for a reason of the service's own"
-
 // hear keeps the service's words about an import for whoever asks.
 func (f *flight) hear(imp Import, words string) {
-	if words == "" {
-		return
+	if words != "" {
+		f.keep(imp, words)
 	}
+}
+
+func (f *flight) keep(imp Import, words string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.said = Said{File: imp.File, Execution: imp.Execution, At: time.Now(), Words: words}
+}
+
+// failure keeps why an import FAILED and tells what may be said of it.
+func (f *flight) failure(imp Import, results Results) string {
+	f.hear(imp, results.Reason)
+	return cmp.Or(results.Cause, "for a reason of the service's own") + f.about(results.Reason)
 }
 
 // refusal is the end of a sentence about what the service refused.
@@ -67,8 +74,6 @@ func (f *flight) named(words string) (found []string) {
 // recall notes an execution that FAILED under a former owner, with whose memory
 // the service's words are gone, and says how to see them: they can be asked for.
 func (f *flight) recall(imp Import) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.said = Said{File: imp.File, Execution: imp.Execution, At: time.Now()}
+	f.keep(imp, "")
 	return f.toSee()
 }

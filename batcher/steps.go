@@ -1,7 +1,6 @@
 package batcher
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -170,8 +169,7 @@ func (f *flight) record(ctx, send context.Context, imp *Import, execution string
 
 // failed gives a refused file its further tries, then halts the mapping.
 func (f *flight) failed(ctx context.Context, imp *Import, results Results) error {
-	f.hear(*imp, results.Reason)
-	cause := cmp.Or(results.Cause, unlisted) + f.about(results.Reason)
+	cause := f.failure(*imp, results)
 	log := f.log.With("file", imp.File, "execution", imp.Execution, "reason", cause)
 	imp.Attempt++
 	if f.retries < f.RetryFailed {

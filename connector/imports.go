@@ -68,7 +68,7 @@ func (i importer) Results(ctx context.Context, execution string) (batcher.Result
 		inError = 0
 	}
 	return batcher.Results{
-		Status: batcher.Status(r.Status), Reason: r.Error, Cause: r.Cause,
+		Status: batcher.Status(r.Status), Reason: r.Error, Cause: r.Cause(),
 		Read: max(c.Read, 0), InError: inError,
 		Inserted: max(c.Inserted, 0), Updated: max(c.Updated, 0), Deleted: max(c.Deleted, 0),
 	}, nil

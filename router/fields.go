@@ -49,15 +49,11 @@ func (f *field) value(look *subject, op schemas.Op) (schemas.Value, *Reject) {
 // text is the value of a plain field where it is a text that its cell takes, and
 // where it was last: nearly always. nil: value has to say.
 func (f *field) text(members []schemas.Field) *schemas.Value {
-	at := int(f.from.seen.Load())
-	if at >= len(members) {
+	v := f.from.usual(members)
+	if v == nil || v.Kind() != schemas.String || len(v.Text()) > maxText {
 		return nil
 	}
-	m := &members[at]
-	if m.Name != f.from.steps[0].name || m.Value.Kind() != schemas.String || len(m.Value.Text()) > maxText {
-		return nil
-	}
-	return &m.Value
+	return v
 }
 
 // read is the value before any conversion.

@@ -82,18 +82,28 @@ func (s *source) inside(look *subject) schemas.Value {
 		return follow(*look.value, s.steps)
 	}
 	members := look.value.Members()
-	at := int(s.seen.Load())
-	if at >= len(members) || members[at].Name != first.name {
-		at = slices.IndexFunc(members, func(m schemas.Field) bool { return m.Name == first.name })
+	v := s.usual(members)
+	if v == nil {
+		at := slices.IndexFunc(members, func(m schemas.Field) bool { return m.Name == first.name })
 		if at < 0 {
 			return schemas.Value{}
 		}
 		s.seen.Store(int32(at))
+		v = &members[at].Value
 	}
 	if len(s.steps) == 1 {
-		return members[at].Value
+		return *v
 	}
-	return follow(members[at].Value, s.steps[1:])
+	return follow(*v, s.steps[1:])
+}
+
+// usual is the first step's member, if it is where it was last.
+func (s *source) usual(members []schemas.Field) *schemas.Value {
+	at := int(s.seen.Load())
+	if at >= len(members) || members[at].Name != s.steps[0].name {
+		return nil
+	}
+	return &members[at].Value
 }
 
 const ruleUTF8 = "must be valid UTF-8"

@@ -225,9 +225,7 @@ func (c *Compiled) mappedCells(cells []schemas.Cell, look *subject, op schemas.O
 		f := &c.fields[i]
 		if f.plain && look.change == nil {
 			if v := f.text(members); v != nil {
-				cells = cells[:len(cells)+1]
-				cell := &cells[len(cells)-1]
-				cell.Place, cell.Value = &f.Place, *v
+				cells = f.fill(cells, *v)
 				continue
 			}
 		}
@@ -248,10 +246,17 @@ func (c *Compiled) mappedCells(cells []schemas.Cell, look *subject, op schemas.O
 			}
 		}
 		if v.Kind() != schemas.Absent {
-			cells = cells[:len(cells)+1] // set in place: what is moved as a whole costs more while garbage is collected
-			cell := &cells[len(cells)-1]
-			cell.Place, cell.Value = &f.Place, v
+			cells = f.fill(cells, v)
 		}
 	}
 	return cells, nil
+}
+
+// fill appends the field's cell, for which cells has room. It is set in place: what
+// is moved as a whole costs more while garbage is collected.
+func (f *field) fill(cells []schemas.Cell, v schemas.Value) []schemas.Cell {
+	cells = cells[:len(cells)+1]
+	cell := &cells[len(cells)-1]
+	cell.Place, cell.Value = &f.Place, v
+	return cells
 }

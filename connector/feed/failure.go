@@ -1,8 +1,9 @@
 package feed
 
 import (
-	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // The service's reason for FAILED may quote the cells that it objects to. What of
@@ -53,23 +54,36 @@ var plainWords = wordSet(`a above after again all allowed already also an and an
 var counting = wordSet(`attempt attempts byte bytes cell cells char character characters code column columns entries entry field fields
 	file files index line lines position record records row rows status utf version`)
 
-// marks may stand between words.
-const marks = " ,;:.()[]{}-/#=!\"'`"
+// marks may stand between words, as white space does.
+const marks = ",;:.()[]{}-/#=!\"'`"
 
-// pieces are words, whatever they are made of, and what stands between them.
-var pieces = regexp.MustCompile(`[^\s,;:.()\[\]{}/#=!"'` + "`" + `-]+|.`)
+func isMark(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(marks, r) }
+
+// pieces are words, whatever they are made of, and what stands between them, in
+// turn.
+func pieces(words string) (all []string) {
+	for words != "" {
+		first, _ := utf8.DecodeRuneInString(words)
+		end := strings.IndexFunc(words, func(r rune) bool { return isMark(r) != isMark(first) })
+		if end < 0 {
+			end = len(words)
+		}
+		all, words = append(all, words[:end]), words[end:]
+	}
+	return all
+}
 
 // plainly is the service's words without what a customer may have written; "" if
 // nothing is left.
 func plainly(words string) string {
 	var b strings.Builder
-	all := pieces.FindAllString(words, -1)
+	all := pieces(words)
 	between := ""             // marks that belong to what follows them
 	said, gap := false, false // gap: what was written last stands for what is left out
 	for i, piece := range all {
 		switch {
-		case strings.Contains(marks, piece) || strings.TrimSpace(piece) == "":
-			between += piece
+		case strings.IndexFunc(piece, isMark) == 0:
+			between = piece
 			continue
 		case plainWords[strings.ToLower(piece)]:
 			said, gap = true, false
@@ -102,18 +116,11 @@ func isNumber(piece string) bool { return strings.Trim(piece, "0123456789") == "
 
 // counts reports whether the number at i stands beside a word that it counts. A
 // longer one may be a customer's whatever it stands beside.
-func counts(tokens []string, i int) bool {
+func counts(all []string, i int) bool {
 	const longest = 7 // digits
-	if len(tokens[i]) > longest {
+	if len(all[i]) > longest {
 		return false
 	}
-	beside := func(step int) bool {
-		for j := i + step; j >= 0 && j < len(tokens); j += step {
-			if t := strings.ToLower(tokens[j]); strings.TrimSpace(t) != "" && !strings.Contains(marks, t) {
-				return counting[t]
-			}
-		}
-		return false
-	}
-	return beside(-1) || beside(1)
+	before, after := i-2, i+2 // with what stands between
+	return before >= 0 && counting[strings.ToLower(all[before])] || after < len(all) && counting[strings.ToLower(all[after])]
 }

@@ -36,12 +36,13 @@ type Counters struct {
 type Results struct {
 	Status ExecutionStatus
 	// Error is the service's reason of FAILED, at most 500 printable characters. It
-	// may quote customers' values and belongs into no log; Cause is what of it may be
-	// said anywhere, "" if that is nothing.
+	// may quote customers' values and belongs into no log.
 	Error    string
-	Cause    string
 	Counters Counters
 }
+
+// Cause is what of Error may be said anywhere, "" if that is nothing.
+func (r Results) Cause() string { return plainly(r.Error) }
 
 // The meanings of a counter, the first that fits a name counts: "linesInError"
 // is an error before it is a line, "linesRead" is told by its last word.

@@ -233,7 +233,6 @@ func parseResults(body []byte) (Results, error) {
 		Status: ExecutionStatus(strings.ToUpper(status)),
 		Error:  describe(member(object, "error")),
 	}
-	r.Cause = plainly(r.Error)
 	r.Counters = countersOf(member(object, "integrationResults"))
 	return r, nil
 }
