@@ -41,26 +41,44 @@ func compare(ctx context.Context, f *field, _ bool) (found []finding, err error)
 		{"Apache Camel, a consumer for each of 12 partitions", camel(0), 80_000},
 		{"Apache Camel, 64 in flight, order and offsets not kept", camel(64), 80_000},
 	}
-	var sink sample
-	for i, r := range rivals {
+	list := rivalry{unit: "calls", cpuDigits: 0, rateDigits: 1}
+	for _, r := range rivals {
 		s, err := f.against(ctx, r, topic, latency)
-		switch {
-		case errors.Is(err, errNotHere):
-			found = append(found, note(r.name, "not measured: %v", err))
-			continue
-		case err != nil:
-			return nil, fmt.Errorf("%s: %w", r.name, err)
-		case i > 0 && math.Abs(s.bytesPerCall/sink.bytesPerCall-1) > 0.01:
-			return nil, fmt.Errorf("%s: its calls have %.1f bytes, the sink's %.1f: they do not do the same", r.name, s.bytesPerCall, sink.bytesPerCall)
-		case i == 0:
-			sink = s
-			found = append(found, note(r.name, "%.0f calls/s, %.0f CPU-s per million, peak RSS %.0f MB", s.rate, s.cpu, float64(s.rss)/1e6))
-		default:
-			found = append(found, note(r.name, "%.0f calls/s, %.0f CPU-s per million, peak RSS %.0f MB: the sink has %.1f times its rate, %.2f times its CPU",
-				s.rate, s.cpu, float64(s.rss)/1e6, sink.rate/s.rate, sink.cpu/s.cpu))
+		if err := list.add(r.name, s, err); err != nil {
+			return nil, err
 		}
 	}
-	return found, nil
+	return list.found, nil
+}
+
+// rivalry compares those that do the same job with the first of them, the sink.
+type rivalry struct {
+	unit                  string // what is counted
+	cpuDigits, rateDigits int    // behind the point, of CPU and of the ratio of rates
+	sink                  sample
+	found                 []finding
+}
+
+// add takes what a rival's run came to. One that cannot be had here is no error.
+func (c *rivalry) add(name string, s sample, err error) error {
+	if errors.Is(err, errNotHere) {
+		c.found = append(c.found, note(name, "not measured: %v", err))
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	told := fmt.Sprintf("%.0f %s/s, %.*f CPU-s per million, peak RSS %.0f MB", s.rate, c.unit, c.cpuDigits, s.cpu, float64(s.rss)/1e6)
+	switch {
+	case len(c.found) == 0:
+		c.sink = s
+	case c.sink.bytesPerCall > 0 && math.Abs(s.bytesPerCall/c.sink.bytesPerCall-1) > 0.01:
+		return fmt.Errorf("%s: its calls have %.1f bytes, the sink's %.1f: they do not do the same", name, s.bytesPerCall, c.sink.bytesPerCall)
+	default:
+		told += fmt.Sprintf(": the sink has %.*f times its rate, %.2f times its CPU", c.rateDigits, c.sink.rate/s.rate, c.sink.cpu/s.cpu)
+	}
+	c.found = append(c.found, note(name, "%s", told))
+	return nil
 }
 
 func sinkAsRival(ctx context.Context, f *field, topic, _, service string) (*child, error) {

@@ -27,8 +27,8 @@ func (f *field) compareFiles(ctx context.Context, topic string, l line) (found [
 		_, gone := f.admin.DeleteTopics(ctx, topic) // the broker keeps everything in memory
 		err = errors.Join(err, gone)
 	}()
-	var sink sample
-	for i, r := range []struct {
+	list := rivalry{unit: "events", cpuDigits: 2, rateDigits: 2}
+	for _, r := range []struct {
 		name    string
 		measure func(ctx context.Context, l *line, topic string) (sample, error)
 	}{
@@ -38,21 +38,12 @@ func (f *field) compareFiles(ctx context.Context, topic string, l line) (found [
 	} {
 		var s sample
 		side := side{r.name, r.measure, &s}
-		switch err := side.run(ctx, &l, topic); {
-		case errors.Is(err, errNotHere):
-			found = append(found, note(r.name, "not measured: %v", err))
-			continue
-		case err != nil:
-			return nil, fmt.Errorf("%s: %w", r.name, err)
-		case i == 0:
-			sink = s
-			found = append(found, note(r.name, "%.0f events/s, %.2f CPU-s per million, peak RSS %.0f MB", s.rate, s.cpu, float64(s.rss)/1e6))
-		default:
-			found = append(found, note(r.name, "%.0f events/s, %.2f CPU-s per million, peak RSS %.0f MB: the sink has %.2f times its rate, %.2f times its CPU",
-				s.rate, s.cpu, float64(s.rss)/1e6, sink.rate/s.rate, sink.cpu/s.cpu))
+		err := side.run(ctx, &l, topic)
+		if err := list.add(r.name, s, err); err != nil {
+			return nil, err
 		}
 	}
-	return found, nil
+	return list.found, nil
 }
 
 // camelFiles holds the events of two files in memory at a time, and needs a heap
