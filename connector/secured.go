@@ -13,6 +13,7 @@ import (
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/credentials"
 	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/h1"
 	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/connector/tlsfiles"
 )
@@ -135,9 +136,9 @@ func newClient(cfg config.Service, log *slog.Logger, wrap func(http.RoundTripper
 				tuned.Proxy = through(cfg.Proxy)
 			}
 			if cfg.TLS == (config.Certificates{}) {
-				return tuned // nothing to follow
+				return h1.New(tuned) // nothing to follow
 			}
-			return certificates.Transport(tuned)
+			return certificates.TransportOver(tuned, func(t *http.Transport) tlsfiles.Connections { return h1.New(t) })
 		},
 	})
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/feedsink/feedsink/connector/h1"
 )
 
 const (
@@ -97,6 +99,11 @@ func newClient(t testing.TB, cfg Config) *Client {
 	}
 	if cfg.APIKey == nil {
 		cfg.APIKey = func() (Secret, error) { return NewSecret(testKey), nil }
+	}
+	if tuned, ok := cfg.Transport.(*http.Transport); ok {
+		cfg.Transport = h1.New(tuned)
+	} else if cfg.Secure == nil { // as the sink does
+		cfg.Secure = func(tuned *http.Transport) http.RoundTripper { return h1.New(tuned) }
 	}
 	c, err := New(cfg)
 	if err != nil {

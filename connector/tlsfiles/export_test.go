@@ -1,7 +1,6 @@
 package tlsfiles
 
 import (
-	"net/http"
 	"time"
 )
 
@@ -13,4 +12,4 @@ func Overdue(t *Transport) {
 }
 
 // Now is what the next request goes through.
-func Now(t *Transport) *http.Transport { return t.now() }
+func Now(t *Transport) Connections { return t.now() }

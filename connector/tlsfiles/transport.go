@@ -20,17 +20,29 @@ const lookEvery = time.Second
 type Transport struct {
 	client *Client
 	tuned  *http.Transport // never used itself
+	build  func(*http.Transport) Connections
 
 	mu      sync.RWMutex
 	looked  time.Time
-	current *http.Transport
+	current Connections
 	roots   *x509.CertPool // of current
+}
+
+// Connections make calls over connections that they keep.
+type Connections interface {
+	http.RoundTripper
+	CloseIdleConnections()
 }
 
 // Transport makes connections as tuned would, but for TLS. tuned is not used
 // itself and must not be changed any more.
 func (c *Client) Transport(tuned *http.Transport) *Transport {
-	return &Transport{client: c, tuned: tuned}
+	return c.TransportOver(tuned, func(t *http.Transport) Connections { return t })
+}
+
+// TransportOver is Transport with what build makes of the http.Transport.
+func (c *Client) TransportOver(tuned *http.Transport, build func(*http.Transport) Connections) *Transport {
+	return &Transport{client: c, tuned: tuned, build: build}
 }
 
 // RoundTrip is http.RoundTripper's.
@@ -47,7 +59,7 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-func (t *Transport) now() *http.Transport {
+func (t *Transport) now() Connections {
 	now := time.Now()
 	t.mu.RLock()
 	current, looked := t.current, t.looked
@@ -67,6 +79,6 @@ func (t *Transport) now() *http.Transport {
 	if t.current != nil {
 		t.current.CloseIdleConnections()
 	}
-	t.current, t.roots = next, config.RootCAs
-	return next
+	t.current, t.roots = t.build(next), config.RootCAs
+	return t.current
 }

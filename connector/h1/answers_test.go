@@ -1,0 +1,248 @@
+package h1
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+const plainAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+// answering serves every request of a connection with the same bytes and goes on,
+// or closes behind the first.
+func answering(t testing.TB, answer string, closes bool) (address string, connections *atomic.Int64) {
+	t.Helper()
+	connections = &atomic.Int64{}
+	return scripted(t, func(c net.Conn) {
+		connections.Add(1)
+		in := bufio.NewReader(c)
+		for {
+			r, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			if _, err := io.WriteString(c, answer); err != nil || closes {
+				return
+			}
+		}
+	}), connections
+}
+
+// TestAnswersAreThoseOfNetHTTP: status, header, body, whether there is an error, and
+// whether the connection serves the next call.
+func TestAnswersAreThoseOfNetHTTP(t *testing.T) {
+	for _, c := range []struct {
+		name, answer string
+		closes       bool
+	}{
+		{"length", plainAnswer, false},
+		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n", false},
+		{"chunks and a trailer", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n2\r\nok\r\n0\r\nA: b\r\n\r\n", false},
+		{"no body", "HTTP/1.1 204 No Content\r\n\r\n", false},
+		{"empty body", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false},
+		{"to the end", "HTTP/1.1 200 OK\r\n\r\nok", true},
+		{"HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", true},
+		{"HTTP/1.0, kept", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", false},
+		{"closed", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", true},
+		{"closed untold", plainAnswer, true},
+		{"refused", "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 3\r\nContent-Length: 4\r\n\r\nslow", false},
+		{"moved", "HTTP/1.1 302 Found\r\nLocation: /away\r\nContent-Length: 0\r\n\r\n", false},
+		{"informed", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + plainAnswer, false},
+		{"informed for ever", strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 50), true},
+		{"long header", "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("a", 32<<10) + "\r\nContent-Length: 2\r\n\r\nok", true},
+		{"nothing", "", true},
+		{"half a line", "HTTP/1.1 2", true},
+		{"half a header", "HTTP/1.1 200 OK\r\nContent-Le", true},
+		{"half a body", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nok", true},
+		{"half a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nok", true},
+		{"no end of chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", true},
+		{"another protocol", "SSH-2.0-OpenSSH\r\n", true},
+		{"no status", "HTTP/1.1 abc OK\r\n\r\n", true},
+		{"two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!", true},
+		{"negative length", "HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, usual := transport(t, usual()), usual()
+			t.Cleanup(usual.CloseIdleConnections)
+			var got, want string
+			for by, told := range map[http.RoundTripper]*string{h: &got, usual: &want} {
+				address, connections := answering(t, c.answer, c.closes)
+				for range 2 {
+					response, err := by.RoundTrip(request(t.Context(), t, http.MethodPost, address, "body"))
+					*told += fmt.Sprintf("call: error %v", err != nil)
+					if err != nil {
+						*told += "\n"
+						continue
+					}
+					body, err := io.ReadAll(response.Body)
+					*told += fmt.Sprintf(" %s %d %v %q, error %v, trailer %v\n", response.Status, response.ContentLength, response.Header, body, err != nil, response.Trailer)
+					if err := response.Body.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+				*told += fmt.Sprint("connections ", connections.Load())
+			}
+			if got != want {
+				t.Errorf("got\n%s\nwant, as by net/http,\n%s", got, want)
+			}
+		})
+	}
+}
+
+// TestClosedConnectionIsNotUsed: what the server closed while it was idle is found
+// before a call, which therefore is made once.
+func TestClosedConnectionIsNotUsed(t *testing.T) {
+	h := transport(t, usual())
+	var calls atomic.Int64
+	closed := make(chan struct{})
+	address := scripted(t, func(c net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			calls.Add(1)
+			_, _ = io.WriteString(c, plainAnswer)
+		}
+		_ = c.Close()
+		closed <- struct{}{}
+	})
+	for range 3 {
+		if _, got, err := call(h, request(t.Context(), t, http.MethodPost, address, "")); err != nil || got != "ok" {
+			t.Errorf("got %q, %v, want ok", got, err)
+		}
+		<-closed
+	}
+	if got := calls.Load(); got != 3 {
+		t.Errorf("got %d calls, want 3", got)
+	}
+}
+
+// TestCallWithoutAnswerIsMadeAgainIfItOnlyReads, and only on a connection that had
+// been idle: another may have done what it asked for.
+func TestCallWithoutAnswerIsMadeAgainIfItOnlyReads(t *testing.T) {
+	for _, c := range []struct {
+		method string
+		calls  int64 // the first of which is answered
+		fails  bool
+	}{{http.MethodGet, 3, false}, {http.MethodPost, 2, true}} {
+		t.Run(c.method, func(t *testing.T) {
+			h := transport(t, usual())
+			var calls atomic.Int64
+			address := scripted(t, func(conn net.Conn) {
+				in := bufio.NewReader(conn)
+				for {
+					if _, err := http.ReadRequest(in); err != nil || calls.Add(1) == 2 {
+						return
+					}
+					_, _ = io.WriteString(conn, plainAnswer)
+				}
+			})
+			for i := range 2 {
+				r := request(t.Context(), t, c.method, address, "")
+				_, got, err := call(h, r)
+				switch {
+				case i == 1 && c.fails:
+					if !errors.Is(err, io.EOF) {
+						t.Errorf("got %q, %v, want %v", got, err, io.EOF)
+					}
+				case err != nil || got != "ok":
+					t.Errorf("call %d: got %q, %v, want ok", i, got, err)
+				}
+			}
+			if got := calls.Load(); got != c.calls {
+				t.Errorf("got %d calls, want %d", got, c.calls)
+			}
+		})
+	}
+}
+
+// TestRefusalBeforeTheBodyIsRead: a server that answers at once and closes is heard.
+func TestRefusalBeforeTheBodyIsRead(t *testing.T) {
+	h := transport(t, usual())
+	address := scripted(t, func(c net.Conn) {
+		in := bufio.NewReaderSize(c, 16)
+		if _, err := in.ReadString('\n'); err == nil {
+			_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 4\r\n\r\nmuch")
+			_ = c.(*net.TCPConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, in)
+		}
+	})
+	status, got, err := call(h, request(t.Context(), t, http.MethodPost, address, strings.Repeat("x", longest)))
+	if err != nil || status != http.StatusRequestEntityTooLarge || got != "much" {
+		t.Errorf("got %d %q, %v, want 413 much", status, got, err)
+	}
+}
+
+// TestBodyThatIsNotReadEndsItsConnection: the next call gets an answer of its own.
+func TestBodyThatIsNotReadEndsItsConnection(t *testing.T) {
+	h := transport(t, usual())
+	address, connections := answering(t, plainAnswer, false)
+	for range 3 {
+		response, err := h.RoundTrip(request(t.Context(), t, http.MethodPost, address, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if _, err := response.Body.Read(make([]byte, 1)); !errors.Is(err, errClosed) {
+			t.Errorf("read after close: got %v, want %v", err, errClosed)
+		}
+	}
+	if got := connections.Load(); got != 3 {
+		t.Errorf("got %d connections, want 3", got)
+	}
+}
+
+// TestAnswerTooManyIsNotForTheNextCall, read with the first or not.
+func TestAnswerTooManyIsNotForTheNextCall(t *testing.T) {
+	h := transport(t, usual())
+	address, connections := answering(t, plainAnswer+"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray", false)
+	for range 3 {
+		if _, got, err := call(h, request(t.Context(), t, http.MethodPost, address, "")); err != nil || got != "ok" {
+			t.Errorf("got %q, %v, want ok", got, err)
+		}
+	}
+	if got := connections.Load(); got != 3 {
+		t.Errorf("got %d connections, want 3", got)
+	}
+}
+
+// FuzzAnswer has a server that says anything, in pieces: a call ends, and no answer
+// to it is taken for that of another.
+func FuzzAnswer(f *testing.F) {
+	for _, answer := range []string{
+		plainAnswer, plainAnswer + plainAnswer, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+		"HTTP/1.1 100 Continue\r\n\r\n" + plainAnswer, "HTTP/1.1 204 No Content\r\n\r\nbehind", "HTTP/1.0 200 OK\r\n\r\nto the end", "",
+	} {
+		f.Add([]byte(answer), uint64(1))
+	}
+	f.Fuzz(func(t *testing.T, answer []byte, seed uint64) {
+		h := transport(t, usual())
+		var connections atomic.Int64
+		address := scripted(t, func(c net.Conn) {
+			r, err := http.ReadRequest(bufio.NewReader(c))
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			if connections.Add(1) > 1 {
+				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nsecond")
+				return
+			}
+			rnd := rand.New(rand.NewPCG(seed, 0))
+			for rest := answer; len(rest) > 0; {
+				n := 1 + rnd.IntN(len(rest))
+				_, _ = c.Write(rest[:n])
+				rest = rest[n:]
+			}
+		})
+		_, _, _ = call(h, request(t.Context(), t, http.MethodPost, address, "first"))
+		if _, got, err := call(h, request(t.Context(), t, http.MethodPost, address, "second")); err == nil && got != "second" || err != nil && !errors.Is(err, io.EOF) && connections.Load() > 1 {
+			t.Errorf("second call: got %q, %v, want second", got, err)
+		}
+	})
+}
