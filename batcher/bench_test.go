@@ -77,9 +77,16 @@ func wides() []schemas.Write {
 	return writes
 }
 
-func BenchmarkAppendAndSeal(b *testing.B) {
+// BenchmarkAppendAndSeal is a file whose rows wait on disk.
+func BenchmarkAppendAndSeal(b *testing.B) { appendAndSeal(b, benchRows) }
+
+// BenchmarkSmallFiles is one after the other of files whose rows wait in memory.
+func BenchmarkSmallFiles(b *testing.B) { appendAndSeal(b, 12_500) }
+
+func appendAndSeal(b *testing.B, rows int) {
 	writes := wides()
 	m := wideMapping()
+	m.Roll.Rows = int64(rows)
 	s, err := openSpool(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
@@ -89,7 +96,7 @@ func BenchmarkAppendAndSeal(b *testing.B) {
 	var size int64
 	for b.Loop() {
 		j := newJournal(s, "test.journal", segmentSize, m.Roll.Rows)
-		for i := range benchRows {
+		for i := range rows {
 			w := writes[i%len(writes)]
 			w.Key = strconv.Itoa(1e9 + i)
 			addTo(b, j, r, &w)
@@ -103,8 +110,8 @@ func BenchmarkAppendAndSeal(b *testing.B) {
 		j.drop()
 		s.remove(files[0].name)
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchRows, "ns/row")
-	b.ReportMetric(float64(size)/benchRows, "file-B/row")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(rows), "ns/row")
+	b.ReportMetric(float64(size)/float64(rows), "file-B/row")
 	if err := s.close(); err != nil {
 		b.Fatal(err)
 	}
