@@ -75,14 +75,12 @@ func (m *member) makeRoom(g *generation) error {
 // encode adds a row to the generation's memory.
 func (m *member) encode(g *generation, w *schemas.Write) error {
 	l, j := m.line, g.journals[m.index]
-	start := len(j.memory)
-	memory, err := m.rows.appendEntry(j.memory, w)
-	j.memory = memory
+	entry, err := j.add(m.rows, w)
 	if err != nil {
 		return err
 	}
 	before := l.complete(g)
-	j.added(start)
+	j.count(entry)
 	if g.entries() == 1 {
 		g.opened = time.Now()
 		poke(l.wake)

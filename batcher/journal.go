@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"os"
 	"slices"
+
+	"github.com/feedsink/feedsink/schemas"
 )
 
 const (
@@ -30,7 +32,7 @@ type journal struct {
 	name     string
 	limit    int // segmentSize; smaller in tests
 	file     *os.File
-	memory   []byte // entries not on disk yet
+	memory   pages // entries not on disk yet
 	segments []segment
 	size     int64 // of file
 	counter  keyCounter
@@ -52,15 +54,23 @@ func newJournal(s *spool, name string, limit int, rollRows int64) *journal {
 // makeRoom moves the entries in memory to disk when they fill a segment, so that
 // an add after it cannot fail.
 func (j *journal) makeRoom() error {
-	if len(j.memory) < j.limit {
+	if j.memory.size < j.limit {
 		return nil
 	}
 	return j.flush()
 }
 
-// added counts the entry that was just appended to memory, from start on.
-func (j *journal) added(start int) {
-	entry := j.memory[start:]
+// add puts the entry of w into memory and returns it, not yet counted as a row. On
+// an error, a *schemas.ValueError, nothing was added.
+func (j *journal) add(r *rows, w *schemas.Write) (entry []byte, err error) {
+	if entry, err = r.appendEntry(j.memory.tail(), w); err != nil {
+		return nil, err
+	}
+	return j.memory.entry(j.memory.add(entry)), nil
+}
+
+// count counts an entry as a row.
+func (j *journal) count(entry []byte) {
 	j.entries++
 	if j.counter.first(binary.LittleEndian.Uint64(entry[entryHash:])) {
 		j.distinct++
@@ -71,7 +81,7 @@ func (j *journal) added(start int) {
 // flush is repeatable: what was not written whole stays in memory, and the next
 // attempt overwrites it.
 func (j *journal) flush() error {
-	if len(j.memory) == 0 {
+	if j.memory.size == 0 {
 		return nil
 	}
 	if j.file == nil {
@@ -89,7 +99,7 @@ func (j *journal) flush() error {
 	j.segments = append(j.segments, seg)
 	j.size += int64(len(ordered))
 	j.spool.resize(j.name, j.size)
-	j.memory = j.memory[:0]
+	j.memory.free()
 	return nil
 }
 
@@ -97,23 +107,18 @@ func (j *journal) flush() error {
 // within each (a counting sort).
 func (j *journal) bySection() ([]byte, segment) {
 	seg := segment{at: j.size}
-	for rest := j.memory; len(rest) > 0; {
-		size := binary.LittleEndian.Uint32(rest)
-		seg.ends[rest[entryHash]] += size
-		rest = rest[size:]
+	for entry := range j.memory.entries() {
+		seg.ends[entry[entryHash]] += uint32(len(entry))
 	}
 	var next [sections]uint32
 	for s := 1; s < sections; s++ {
 		next[s] = seg.ends[s-1]
 		seg.ends[s] += seg.ends[s-1]
 	}
-	ordered := j.spool.take(len(j.memory))
-	for rest := j.memory; len(rest) > 0; {
-		size := binary.LittleEndian.Uint32(rest)
-		s := rest[entryHash]
-		copy(ordered[next[s]:], rest[:size])
-		next[s] += size
-		rest = rest[size:]
+	ordered := j.spool.take(j.memory.size)
+	for entry := range j.memory.entries() {
+		s := entry[entryHash]
+		next[s] += uint32(copy(ordered[next[s]:], entry))
 	}
 	return ordered, seg
 }
@@ -125,7 +130,9 @@ func (j *journal) bySection() ([]byte, segment) {
 func (j *journal) eachOf(s int, piece []byte, add func(entries []byte)) ([]byte, error) {
 	if j.file == nil {
 		if s == 0 {
-			add(j.memory)
+			for _, page := range j.memory.all {
+				add(page)
+			}
 		}
 		return piece, nil
 	}
@@ -150,7 +157,8 @@ func (j *journal) drop() {
 		_ = j.file.Close() // nothing in it is needed any more
 		j.spool.remove(j.name)
 	}
-	j.file, j.memory, j.segments = nil, nil, nil
+	j.memory.free()
+	j.file, j.memory, j.segments = nil, pages{}, nil
 }
 
 // keyCounter counts distinct keys by their hashes, and tells which it may have

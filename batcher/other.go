@@ -74,22 +74,19 @@ func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int
 // or an upsert drops it, a patch is merged into it. It reports false for a write
 // that the row must stay beside.
 func (m *member) overrules(g *generation, w *schemas.Write) bool {
-	j := g.journals[m.index]
-	start := len(j.memory)
-	entry := *w
+	said := *w
 	op := mergeRow
 	switch {
 	case w.Op == schemas.Delete, w.Op == schemas.Upsert && m.names(w):
-		entry.Op, op = schemas.Delete, dropRows // an entry of the key alone
+		said.Op, op = schemas.Delete, dropRows // an entry of the key alone
 	case w.Op != schemas.Patch:
 		return false
 	}
-	memory, err := m.rows.appendEntry(j.memory, &entry)
-	j.memory = memory
+	entry, err := g.journals[m.index].add(m.rows, &said)
 	if err != nil {
 		return false // no row can say it
 	}
-	j.memory[start+entryOp] = byte(op)
+	entry[entryOp] = byte(op)
 	return true
 }
 

@@ -47,12 +47,11 @@ func addTo(t testing.TB, j *journal, r *rows, w *schemas.Write) {
 	if err := j.makeRoom(); err != nil {
 		t.Fatal(err)
 	}
-	start := len(j.memory)
-	var err error
-	if j.memory, err = r.appendEntry(j.memory, w); err != nil {
+	entry, err := j.add(r, w)
+	if err != nil {
 		t.Fatal(err)
 	}
-	j.added(start)
+	j.count(entry)
 }
 
 func plain(t testing.TB, s *spool, f sealedFile) string {
