@@ -27,8 +27,10 @@ import (
 // A create behind a patch would be loaded before it; it opens a second round of
 // files behind the first.
 type fold struct {
-	buf     []byte // entries, merged ones among them, and garbage
-	garbage int    // bytes of buf that no row refers to
+	lent    [][]byte // entries that stay where they are
+	own     pages    // copied and merged entries, and garbage
+	garbage int      // bytes of own that no row refers to
+	applied spot     // the entry being applied, if it was lent; or unlent
 	index   map[uint64]int32
 	keys    []foldedKey
 	rows    []foldedRow
@@ -41,7 +43,7 @@ type foldedKey struct {
 }
 
 type foldedRow struct {
-	entry int // offset in buf
+	entry spot // its page is one of own, or the complement of one of lent
 	next  int32
 	rank  uint16 // 4 × round + place of the operation in a round; or void
 }
@@ -63,35 +65,6 @@ var order = [...]schemas.Op{schemas.Delete, schemas.Upsert, schemas.Create, sche
 var place = [...]uint16{schemas.Delete: 0, schemas.Upsert: 1, schemas.Create: 2, schemas.Patch: 3}
 
 func rankOp(rank uint16) schemas.Op { return order[rank%uint16(len(order))] }
-
-// reset forgets the section before, not its memory.
-func (f *fold) reset() {
-	if f.index == nil {
-		f.index = make(map[uint64]int32)
-	}
-	clear(f.index)
-	f.buf, f.keys, f.rows, f.garbage = f.buf[:0], f.keys[:0], f.rows[:0], 0
-}
-
-// add folds whole entries behind those before. What it keeps it copies, and it
-// keeps at most twice what is left of them: a key that is written a million
-// times takes no more memory than one that is written once.
-func (f *fold) add(entries []byte) {
-	for len(entries) > 0 {
-		size := binary.LittleEndian.Uint32(entries)
-		f.apply(entries[:size])
-		entries = entries[size:]
-	}
-	if f.garbage > len(f.buf)/2 && f.garbage > 1<<16 {
-		f.compact()
-	}
-}
-
-// entry is the entry of a row.
-func (f *fold) entry(row int32) []byte {
-	b := f.buf[f.rows[row].entry:]
-	return b[:binary.LittleEndian.Uint32(b)]
-}
 
 // find is the key of an entry; nil: it is not there.
 func (f *fold) find(entry []byte) *foldedKey {
@@ -169,10 +142,9 @@ func (f *fold) apply(entry []byte) {
 
 // merge merges an entry into the key's last row.
 func (f *fold) merge(k *foldedKey, entry []byte) {
-	older := f.entry(k.last)
-	f.garbage += len(older)
-	f.rows[k.last].entry = len(f.buf)
-	f.buf = appendMerged(f.buf, older, entry)
+	merged := f.own.add(appendMerged(f.own.tail(), f.entry(k.last), entry))
+	f.drop(k.last)
+	f.rows[k.last].entry = merged
 }
 
 // overrule applies what a write of the other lane does to the key's rows, if
@@ -185,8 +157,7 @@ func (f *fold) overrule(entry []byte, op schemas.Op) {
 	if op == dropRows {
 		f.discard(k, k.first)
 		k.first, k.last = int32(len(f.rows)), int32(len(f.rows))
-		f.rows = append(f.rows, foldedRow{entry: len(f.buf), next: none, rank: void})
-		f.buf = append(f.buf, entry...)
+		f.rows = append(f.rows, foldedRow{entry: f.keep(entry), next: none, rank: void})
 		return
 	}
 	if into := rankOp(f.rows[k.last].rank); into == schemas.Upsert || into == schemas.Patch {
@@ -198,7 +169,7 @@ func (f *fold) overrule(entry []byte, op schemas.Op) {
 // behind a leading delete.
 func (f *fold) discard(k *foldedKey, from int32) {
 	for r := from; r != none; r = f.rows[r].next {
-		f.garbage += len(f.entry(r))
+		f.drop(r)
 	}
 	k.creates = false
 	if from == k.first {
@@ -226,25 +197,7 @@ func (f *fold) push(k *foldedKey, entry []byte, op schemas.Op) {
 	}
 	k.last = added
 	k.creates = k.creates || op == schemas.Create
-	f.rows = append(f.rows, foldedRow{entry: len(f.buf), next: none, rank: rank})
-	f.buf = append(f.buf, entry...)
-}
-
-// compact rewrites buf and rows without what no key refers to.
-func (f *fold) compact() {
-	buf, rows := make([]byte, 0, len(f.buf)-f.garbage), make([]foldedRow, 0, len(f.keys))
-	for i := range f.keys {
-		k := &f.keys[i]
-		from := k.first
-		k.first = int32(len(rows))
-		for r := from; r != none; r = f.rows[r].next {
-			rows = append(rows, foldedRow{entry: len(buf), next: int32(len(rows)) + 1, rank: f.rows[r].rank})
-			buf = append(buf, f.entry(r)...)
-		}
-		k.last = int32(len(rows)) - 1
-		rows[k.last].next = none
-	}
-	f.buf, f.rows, f.garbage = buf, rows, 0
+	f.rows = append(f.rows, foldedRow{entry: f.keep(entry), next: none, rank: rank})
 }
 
 // each calls emit for every row that is left, keys in the order of their first

@@ -48,11 +48,29 @@ func mustRows(t testing.TB, m Mapping) *rows {
 	return r
 }
 
-// folded returns the rows left of the writes as "rank:op line".
+// folded returns the rows left of the writes as "rank:op line", and wants them to
+// be the same whether the fold has to copy entries or is lent them.
 func folded(t testing.TB, r *rows, writes []schemas.Write, pieces int) []string {
 	t.Helper()
-	var f fold
-	f.reset()
+	copied, lent := foldedBy(t, r, writes, pieces, false), foldedBy(t, r, writes, pieces, true)
+	if !slices.Equal(copied, lent) {
+		t.Errorf("rows left\n   of copies %q\nof the lent %q", copied, lent)
+	}
+	return copied
+}
+
+func foldedBy(t testing.TB, r *rows, writes []schemas.Write, pieces int, lend bool) []string {
+	t.Helper()
+	f := newFold()
+	defer f.free()
+	add := func(entries []byte) {
+		if lend {
+			f.add(slices.Clone(entries), true)
+			return
+		}
+		f.add(entries, false)
+		clear(entries) // it must not be read again
+	}
 	var entries []byte
 	for i := range writes {
 		var err error
@@ -60,11 +78,11 @@ func folded(t testing.TB, r *rows, writes []schemas.Write, pieces int) []string 
 			t.Fatal(err)
 		}
 		if pieces > 0 && i%pieces == 0 {
-			f.add(entries)
+			add(entries)
 			entries = entries[:0]
 		}
 	}
-	f.add(entries)
+	add(entries)
 	var out []string
 	if err := f.each(func(rank int, entry []byte) error {
 		out = append(out, fmt.Sprintf("%d:%s %s", rank, schemas.Op(entry[entryOp]), strings.TrimSuffix(string(r.appendLine(nil, entry)), "\n")))
@@ -191,26 +209,28 @@ func TestFoldedFilesLeaveTheTableAsTheWritesWould(t *testing.T) {
 
 func TestFoldOfOneHotKeyStaysSmall(t *testing.T) {
 	r := mustRows(t, testMapping())
-	var f fold
-	f.reset()
 	w := write(schemas.Patch, "1", "a", strings.Repeat("x", 200), "b", "y")
 	cold := write(schemas.Upsert, "2", "a", "keep")
-	entries, _ := r.appendEntry(nil, &cold)
-	f.add(entries)
-	entries, _ = r.appendEntry(nil, &w)
-	for range 20_000 {
-		f.add(entries)
-	}
-	if got, most := cap(f.buf), 1<<18; got > most {
-		t.Errorf("fold holds %d bytes for two keys, want at most %d", got, most)
-	}
-	var got []string
-	_ = f.each(func(_ int, entry []byte) error {
-		got = append(got, string(r.appendLine(nil, entry)))
-		return nil
-	})
-	want := []string{"2,keep,\n", "1," + strings.Repeat("x", 200) + ",y\n"}
-	if !slices.Equal(got, want) {
-		t.Errorf("rows left\n got %q\nwant %q", got, want)
+	first, _ := r.appendEntry(nil, &cold)
+	entries, _ := r.appendEntry(nil, &w)
+	for _, lend := range []bool{false, true} {
+		f := newFold()
+		f.add(first, lend)
+		for range 20_000 {
+			f.add(entries, lend)
+		}
+		if got, most := room(&f.own), 1<<18; got > most {
+			t.Errorf("lent %v: fold holds %d bytes for two keys, want at most %d", lend, got, most)
+		}
+		var got []string
+		_ = f.each(func(_ int, entry []byte) error {
+			got = append(got, string(r.appendLine(nil, entry)))
+			return nil
+		})
+		want := []string{"2,keep,\n", "1," + strings.Repeat("x", 200) + ",y\n"}
+		if !slices.Equal(got, want) {
+			t.Errorf("lent %v: rows left\n got %q\nwant %q", lend, got, want)
+		}
+		f.free()
 	}
 }

@@ -124,14 +124,14 @@ func (j *journal) bySection() ([]byte, segment) {
 }
 
 // eachOf calls add with the entries of one section, piece by piece in the order
-// of their arrival. A journal that never touched the disk is all in section 0;
-// any other must be flushed before. piece is a buffer; it is returned for the
-// next call.
-func (j *journal) eachOf(s int, piece []byte, add func(entries []byte)) ([]byte, error) {
+// of their arrival; stay says that they are where they are until the journal is
+// dropped. A journal that never touched the disk is all in section 0; any other
+// must be flushed before. piece is a buffer; it is returned for the next call.
+func (j *journal) eachOf(s int, piece []byte, add func(entries []byte, stay bool)) ([]byte, error) {
 	if j.file == nil {
 		if s == 0 {
 			for _, page := range j.memory.all {
-				add(page)
+				add(page, true)
 			}
 		}
 		return piece, nil
@@ -146,7 +146,7 @@ func (j *journal) eachOf(s int, piece []byte, add func(entries []byte)) ([]byte,
 		if _, err := j.file.ReadAt(piece, seg.at+int64(from)); err != nil {
 			return piece, fmt.Errorf("read journal: %w", err)
 		}
-		add(piece)
+		add(piece, false)
 	}
 	return piece, nil
 }

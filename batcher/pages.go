@@ -69,8 +69,7 @@ func (p *pages) page(n int) []byte {
 
 // entry is the entry at a spot.
 func (p *pages) entry(at spot) []byte {
-	b := p.all[at.page][at.at:]
-	return b[:binary.LittleEndian.Uint32(b)]
+	return firstEntry(p.all[at.page][at.at:])
 }
 
 // entries are all entries in the order of their adding.
@@ -104,11 +103,13 @@ func (p *pages) free() {
 func entriesOf(b []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for len(b) > 0 {
-			size := binary.LittleEndian.Uint32(b)
-			if !yield(b[:size]) {
+			entry := firstEntry(b)
+			if !yield(entry) {
 				return
 			}
-			b = b[size:]
+			b = b[len(entry):]
 		}
 	}
 }
+
+func firstEntry(b []byte) []byte { return b[:binary.LittleEndian.Uint32(b)] }

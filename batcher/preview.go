@@ -12,7 +12,7 @@ import (
 // to send. Its memory follows the number of keys. It is used by one goroutine.
 type Preview struct {
 	rows  *rows
-	fold  fold
+	fold  *fold
 	entry []byte
 }
 
@@ -30,9 +30,7 @@ func NewPreview(m Mapping) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Preview{rows: rows}
-	p.fold.reset()
-	return p, nil
+	return &Preview{rows: rows, fold: newFold()}, nil
 }
 
 // Add takes a write. A *schemas.ValueError means that no row can say it.
@@ -42,7 +40,7 @@ func (p *Preview) Add(w *schemas.Write) error {
 		return err
 	}
 	p.entry = entry
-	p.fold.add(entry)
+	p.fold.add(entry, false)
 	return nil
 }
 

@@ -90,7 +90,8 @@ func (s *sealing) write(ctx context.Context, member int, j *journal) (err error)
 			return err
 		}
 	}
-	var f fold
+	f := newFold()
+	defer f.free()
 	var piece, line []byte
 	for section := range sections {
 		if err := ctx.Err(); err != nil {
