@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/flate"
@@ -224,13 +225,25 @@ func compressor(w io.Writer, csvName, compression string, closers *[]func() erro
 	case ".zip":
 		return newArchive(w, closers).Create(csvName)
 	}
-	z, err := gzip.NewWriterLevel(w, level)
-	if err != nil {
-		return nil, err
-	}
-	*closers = append(*closers, z.Close)
+	z := zippers.Get().(*gzip.Writer) //nolint:forcetypeassert // its New
+	z.Reset(w)
+	*closers = append(*closers, func() error {
+		err := z.Close()
+		z.Reset(nil)
+		zippers.Put(z)
+		return err
+	})
 	return z, nil
 }
+
+// zippers have compressed a file; each has most of a megabyte for the next one.
+var zippers = sync.Pool{New: func() any {
+	z, err := gzip.NewWriterLevel(nil, level)
+	if err != nil {
+		panic(err) // the level is a constant
+	}
+	return z
+}}
 
 func newArchive(w io.Writer, closers *[]func() error) *zip.Writer {
 	z := zip.NewWriter(w)

@@ -50,7 +50,7 @@ func (s *spool) take(n int) []byte {
 	b := s.spare
 	s.spare = nil
 	if cap(b) < n {
-		b = make([]byte, n)
+		b = make([]byte, n, n+n/8) // the next one may be a little larger
 	}
 	return b[:n]
 }
