@@ -32,7 +32,9 @@ type lane struct {
 
 	// Reused from record to record.
 	decoded router.Record
-	routed  []router.Routed
+	routed  []router.Routed // of the record at hand: one of the next two
+	kept    []router.Routed // whose writes may outlive their record
+	over    []router.Routed // whose cells are the next one's
 	slab    router.Slab
 }
 
@@ -118,11 +120,7 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 		}
 		return true
 	}
-	if l.which == schemas.Batch && !follows {
-		l.routed = l.router.RouteOver(l.routed, decoded) // rows are encoded at once, and that is all
-	} else {
-		l.routed = l.router.RouteFrom(l.routed[:0], decoded, &l.slab)
-	}
+	l.route(decoded, follows)
 	if follows && l.delivery.observe(p, r, l.routed, done) != nil {
 		return false
 	}
@@ -143,6 +141,18 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 	taken := l.delivery.deliver(p, r, writes, rejects) == nil
 	l.untraced("in a file")
 	return taken
+}
+
+// route routes a record. Of one that has to be followed, or is to be called with,
+// writes are kept beyond it, and never lend their cells to another's.
+func (l *lane) route(decoded *router.Record, follows bool) {
+	if l.which == schemas.Batch && !follows { // rows are encoded at once, and that is all
+		l.over = l.router.RouteOver(l.over, decoded)
+		l.routed = l.over
+		return
+	}
+	l.kept = l.router.RouteFrom(l.kept[:0], decoded, &l.slab)
+	l.routed = l.kept
 }
 
 // untraced ends the span of a record that has no journey of its own.

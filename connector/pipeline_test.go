@@ -2,8 +2,10 @@ package connector
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
+	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -20,6 +22,57 @@ func TestLateRejectsLeaveTheMemoryOfWritesAlone(t *testing.T) {
 		rejects = append(rejects, writes[0])
 		if behind := l.routed[:3][2]; behind.Write.Cells != nil {
 			t.Errorf("%d writes, %d rejects: got %v behind what was routed, want nothing", len(writes), len(rejects), behind)
+		}
+	}
+}
+
+// batchLane is a batch lane that decodes and routes: of the topic both rows and
+// calls are made, of the topic rows nothing but rows.
+func batchLane(t *testing.T) *lane {
+	t.Helper()
+	mapping := func(name string, routes ...router.Route) router.Mapping {
+		m := router.Mapping{Name: name, Topics: []string{name}, Format: "json", CustomTable: name, Key: "businessKey", Routes: routes}
+		m.Imports.Columns = []router.Column{{Name: "businessKey"}, {Name: "name"}}
+		m.Imports.Roll.Rows, m.Imports.SlotsPerDay = 1, 1
+		m.Imports.Upsert = &router.Import{ETL: "1", Mode: "CREATE_OR_UPDATE"}
+		return m
+	}
+	toBatch := router.Route{Lane: "batch"}
+	r, problems := router.Compile([]router.Mapping{mapping("both", router.Route{When: `op == "patch"`, Lane: "immediate"}, toBatch), mapping("rows", toBatch)})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	return &lane{which: schemas.Batch, router: r, formats: newFormats(r, nil)}
+}
+
+// routes decodes and routes an upsert of a topic.
+func (l *lane) routes(t *testing.T, topic, value string) {
+	t.Helper()
+	decoded, err := l.decode(&source.Record{Topic: topic, Value: []byte(value)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.route(decoded, topic == "both"); len(l.routed) != 1 || l.routed[0].Err != nil {
+		t.Fatalf("%s: got %+v, want one write", value, l.routed)
+	}
+}
+
+// TestFollowedWritesOutliveTheRowsOfOtherTopics: what is known of a key that both
+// lanes write must not become that of a row that was read later.
+func TestFollowedWritesOutliveTheRowsOfOtherTopics(t *testing.T) {
+	l := batchLane(t)
+	event := func(name string) string {
+		return fmt.Sprintf(`{"op":"upsert","businessKey":%q,"properties":{"name":%q}}`, name, name)
+	}
+	l.routes(t, "rows", event("before"))
+	for i := range 3 {
+		want := fmt.Sprint("followed ", i)
+		l.routes(t, "both", event(want))
+		kept := l.routed[0].Write
+		l.routes(t, "rows", event("another's"))
+		l.routes(t, "both", event("another's"))
+		if got := kept.Cells[len(kept.Cells)-1].Value.Text(); kept.Key != want || got != want {
+			t.Errorf("write of key %q: got name %q, want %q", kept.Key, got, want)
 		}
 	}
 }
