@@ -25,22 +25,30 @@ type topicFormat struct {
 // formats are the topics' formats, with one decoder for each.
 type formats map[string]topicFormat
 
-// newFormats takes the topics of all mappings. writers is nil where none of
-// them needs a registry. The decoders are fleeting: a record's value is valid
-// until the next record of its format is decoded, which may be of another topic.
-func newFormats(r *router.Router, writers *schemas.Registry) formats {
-	decoders := map[schemas.Format]schemas.Decoder{schemas.FormatJSON: schemas.NewFleetingJSON()}
-	decoder := func(f schemas.Format) schemas.Decoder {
-		if decoders[f] == nil {
-			decoders[f] = writers.FleetingDecoder(f)
+// newFormats takes the topics of all mappings. writers is nil where none of them
+// needs a registry. The decoders are fleeting: a record's value is valid until the
+// next record of its format is decoded, which may be of another topic. Of topics
+// that pass, no text is kept beyond its record, and so texts are borrowed from it:
+// nobody changes its bytes. One that was kept would hold all that was fetched with
+// it. A nil passes means that none does.
+func newFormats(r *router.Router, writers *schemas.Registry, passes func(topic string) bool) formats {
+	type kind struct {
+		format schemas.Format
+		borrow bool
+	}
+	decoders := map[kind]schemas.Decoder{}
+	decoder := func(f schemas.Format, topic string) schemas.Decoder {
+		k := kind{f, passes != nil && passes(topic)}
+		if decoders[k] == nil {
+			decoders[k] = newDecoder(k.format, writers, k.borrow)
 		}
-		return decoders[f]
+		return decoders[k]
 	}
 	var keys schemas.Decoder // its own: a key must outlast the decoding of the value
-	known := formats{"": {value: decoder(schemas.FormatJSON)}}
+	known := formats{"": {value: newDecoder(schemas.FormatJSON, nil, false)}}
 	for _, m := range r.Mappings() {
 		for _, topic := range m.Config.Topics {
-			f := topicFormat{value: decoder(schemas.Format(r.Format(topic)))}
+			f := topicFormat{value: decoder(schemas.Format(r.Format(topic)), topic)}
 			if r.KeyFormat(topic) == string(schemas.FormatAvro) {
 				if keys == nil {
 					keys = writers.FleetingDecoder(schemas.FormatAvro)
@@ -51,6 +59,18 @@ func newFormats(r *router.Router, writers *schemas.Registry) formats {
 		}
 	}
 	return known
+}
+
+func newDecoder(f schemas.Format, writers *schemas.Registry, borrow bool) schemas.Decoder {
+	switch {
+	case f == schemas.FormatJSON && borrow:
+		return schemas.NewBorrowingJSON()
+	case f == schemas.FormatJSON:
+		return schemas.NewFleetingJSON()
+	case borrow:
+		return writers.BorrowingDecoder(f)
+	}
+	return writers.FleetingDecoder(f)
 }
 
 // of is a topic's format. One that no mapping reads (a dead letter may come
@@ -133,7 +153,7 @@ func newDecoding(ctx context.Context, cfg *config.Config, r *router.Router, chan
 	if err != nil {
 		return nil, nil, err
 	}
-	l := &lane{router: r, formats: newFormats(r, writers)}
+	l := &lane{router: r, formats: newFormats(r, writers, nil)}
 	if writers == nil {
 		return l.decode, func() {}, nil
 	}

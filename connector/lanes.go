@@ -31,11 +31,13 @@ func (s *Sink) openLanes() error {
 		if len(topics) == 0 {
 			continue
 		}
+		followed := shared(s.router.Mappings())
 		l := &lane{
-			which: which, router: s.router, formats: newFormats(s.router, s.writers), post: s.post,
+			which: which, router: s.router, post: s.post,
 			metrics: s.metrics, lately: s.lately, log: s.log.With("lane", which.String()),
 			tracing: s.lineage(which),
 		}
+		l.formats = newFormats(s.router, s.writers, func(topic string) bool { return l.passes(followed[topic]) })
 		cfg := source.Config{
 			Connection:     connection(s.cfg.Kafka, s.log),
 			Group:          s.group(which),
@@ -47,8 +49,8 @@ func (s *Sink) openLanes() error {
 			Log:            s.log,
 			Metrics:        s.registry,
 		}
-		if topics := shared(s.router.Mappings()); len(topics) > 0 {
-			cfg.Other, cfg.Follows = s.group(otherLane(which)), func(topic string) bool { return topics[topic] }
+		if len(followed) > 0 {
+			cfg.Other, cfg.Follows = s.group(otherLane(which)), func(topic string) bool { return followed[topic] }
 		}
 		if which == schemas.Immediate {
 			pace := pace(s.cfg)
@@ -61,7 +63,7 @@ func (s *Sink) openLanes() error {
 			if err := s.openFiles(l); err != nil {
 				return err
 			}
-			l.delivery = &filing{lane: l, files: s.files, shared: shared(s.router.Mappings()), halted: map[string]string{}, tables: ledgerTables(s.router.Mappings())}
+			l.delivery = &filing{lane: l, files: s.files, shared: followed, halted: map[string]string{}, tables: ledgerTables(s.router.Mappings())}
 		}
 		var err error
 		if l.source, err = source.New(cfg, l); err != nil {

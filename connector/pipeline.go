@@ -93,6 +93,7 @@ func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int
 		}
 		taken++
 	}
+	l.forget()
 	if taken > 0 {
 		l.delivery.passed(p, records[taken-1].Offset+1)
 	}
@@ -146,13 +147,27 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 // route routes a record. Of one that has to be followed, or is to be called with,
 // writes are kept beyond it, and never lend their cells to another's.
 func (l *lane) route(decoded *router.Record, follows bool) {
-	if l.which == schemas.Batch && !follows { // rows are encoded at once, and that is all
+	if l.passes(follows) {
 		l.over = l.router.RouteOver(l.over, decoded)
 		l.routed = l.over
 		return
 	}
 	l.kept = l.router.RouteFrom(l.kept[:0], decoded, &l.slab)
 	l.routed = l.kept
+}
+
+// passes reports whether nothing of a record's writes is needed beyond it: they
+// become rows at once, and that is all.
+func (l *lane) passes(follows bool) bool { return l.which == schemas.Batch && !follows }
+
+// forget lets go of the texts of records that have passed: each holds all that
+// was fetched with its record.
+func (l *lane) forget() {
+	over := l.over[:cap(l.over)]
+	for i := range over {
+		clear(over[i].Write.Cells[:cap(over[i].Write.Cells)])
+		over[i].Write = schemas.Write{Cells: over[i].Write.Cells[:0]}
+	}
 }
 
 // untraced ends the span of a record that has no journey of its own.

@@ -3,7 +3,9 @@ package connector
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
+	"weak"
 
 	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/router"
@@ -42,7 +44,7 @@ func batchLane(t *testing.T) *lane {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	return &lane{which: schemas.Batch, router: r, formats: newFormats(r, nil)}
+	return &lane{which: schemas.Batch, router: r, formats: newFormats(r, nil, func(topic string) bool { return topic == "rows" })}
 }
 
 // routes decodes and routes an upsert of a topic.
@@ -75,4 +77,28 @@ func TestFollowedWritesOutliveTheRowsOfOtherTopics(t *testing.T) {
 			t.Errorf("write of key %q: got name %q, want %q", kept.Key, got, want)
 		}
 	}
+}
+
+// TestRecordsThatPassedAreLetGoOf: what a text is borrowed from can be megabytes.
+func TestRecordsThatPassedAreLetGoOf(t *testing.T) {
+	l := batchLane(t)
+	held := func() weak.Pointer[byte] {
+		value := []byte(`{"op":"upsert","businessKey":"the first","properties":{"name":"of the first"}}`)
+		decoded, err := l.decode(&source.Record{Topic: "rows", Value: value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.route(decoded, false)
+		if got := l.routed[0].Write.Cells[0].Value.Text(); got != "of the first" {
+			t.Errorf("text of a borrowed record: got %q", got)
+		}
+		return weak.Make(&value[0])
+	}()
+	l.routes(t, "rows", `{"op":"upsert","businessKey":"the second","properties":{}}`)
+	l.forget()
+	runtime.GC()
+	if held.Value() != nil {
+		t.Error("the first record is still held")
+	}
+	runtime.KeepAlive(l)
 }

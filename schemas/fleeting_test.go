@@ -1,10 +1,14 @@
 package schemas
 
 import (
+	"bytes"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
+	"weak"
 )
 
 // TestFleetingDecodersReadTheSame has records of all shapes take each other's
@@ -89,4 +93,57 @@ func TestTextsOutliveTheirRecord(t *testing.T) {
 			t.Fatalf("text %d: got %q, want %q", i, got[i], want[i])
 		}
 	}
+}
+
+// TestBorrowedTextsArePartsOfTheirRecord: they read the same as copies, nothing
+// of the record is changed, and none but the last is held.
+func TestBorrowedTextsArePartsOfTheirRecord(t *testing.T) {
+	const schema = `{"type":"record","name":"r","fields":[{"name":"s","type":"string"},{"name":"n","type":"long"}]}`
+	typ := parsed(t, schema)
+	avro := func(d *wire, data []byte) (Value, error) { return d.avro.decode(typ, data) }
+	inJSON := func(d *wire, data []byte) (Value, error) { return d.json.Decode(data) }
+	record := encoded(t, schema, map[string]any{"s": "a text of some length", "n": int64(123456)})
+	for _, c := range []struct {
+		name   string
+		decode func(d *wire, data []byte) (Value, error)
+		data   []byte
+		next   []byte
+	}{
+		{"avro", avro, record, encoded(t, schema, map[string]any{"s": "", "n": int64(1)})},
+		{"json", inJSON, []byte(`{"s":"a text of some length","l":["one","two",["three"]],"n":1.50}`), []byte(`7`)},
+		{"json, not plain", inJSON, []byte(`{"s":"a \ud83d\ude00 text","é":{"x\n":[true,"y"]},"n":1.50} `), []byte(`[]`)},
+		{"json, broken", inJSON, []byte(`{"a":[{"b":"a text of some length"},"c","d`), []byte(`{}`)},
+		{"json, a name twice", inJSON, []byte(`{"a":["x","y","z"],"b":"a text of some length","a":1}`), []byte(`{}`)},
+	} {
+		borrowing := (*Registry)(nil).BorrowingDecoder(FormatAvro).(*wire)
+		held := func() weak.Pointer[byte] {
+			data := bytes.Clone(c.data)
+			got, err := c.decode(borrowing, data)
+			want, wantErr := c.decode(&wire{json: NewJSON()}, c.data)
+			if !got.Equal(want) || (err == nil) != (wantErr == nil) {
+				t.Errorf("%s: got %s, %v; want %s, %v", c.name, got.AppendJSON(nil), err, want.AppendJSON(nil), wantErr)
+			}
+			if s := got.Get("s").Text(); c.name != "json, not plain" && s != "" && !within(s, data) {
+				t.Errorf("%s: got a copy of %q, want a part of the record", c.name, s)
+			}
+			if !bytes.Equal(data, c.data) {
+				t.Errorf("%s: the record became %q", c.name, data)
+			}
+			return weak.Make(&data[0])
+		}()
+		if _, err := c.decode(borrowing, c.next); err != nil {
+			t.Fatal(err)
+		}
+		if runtime.GC(); held.Value() != nil {
+			t.Errorf("%s: the record is held beyond the next one", c.name)
+		}
+		runtime.KeepAlive(borrowing)
+	}
+}
+
+// within reports whether a text lies in data.
+func within(s string, data []byte) bool {
+	at := uintptr(unsafe.Pointer(unsafe.StringData(s)))
+	first := uintptr(unsafe.Pointer(unsafe.SliceData(data)))
+	return at >= first && at+uintptr(len(s)) <= first+uintptr(len(data))
 }

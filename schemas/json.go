@@ -19,7 +19,9 @@ const (
 // Decoder turns a record's bytes into a value. The value owns its memory: data
 // may be reused once Decode has returned. Of a fleeting decoder, which is made
 // for a lane, lists and objects last only until its next Decode; texts and
-// numbers last here too. An implementation says whether it may be shared by
+// numbers last here too. A borrowing decoder is a fleeting one whose texts are
+// parts of data: data must not change as long as there is one, and a text that is
+// kept keeps all the memory that data is a part of. An implementation says whether it may be shared by
 // goroutines; the errors are *DecodeError.
 type Decoder interface {
 	Decode(data []byte) (Value, error)
@@ -49,6 +51,13 @@ func NewFleetingJSON() *JSON {
 	return d
 }
 
+// NewBorrowingJSON returns a borrowing decoder for one goroutine.
+func NewBorrowingJSON() *JSON {
+	d := NewFleetingJSON()
+	d.text.lent = true
+	return d
+}
+
 // Decode implements Decoder.
 func (d *JSON) Decode(data []byte) (Value, error) {
 	if len(data) > MaxBytes {
@@ -63,10 +72,7 @@ func (d *JSON) Decode(data []byte) (Value, error) {
 	}
 	d.text.end()
 	d.memory.end()
-	if err != nil {
-		return Value{}, d.explain(data, err)
-	}
-	return v, nil
+	return v, err
 }
 
 // strict reads with the token reader, which works on data itself; only the values
@@ -78,6 +84,11 @@ func (d *JSON) strict(data []byte) (Value, error) {
 	if err == nil {
 		err = d.end()
 	}
+	if err != nil {
+		v, err = Value{}, d.explain(data, err)
+	}
+	d.source = bytes.Buffer{}
+	d.tokens.Reset(&d.source) // it would hold data until it has to read again
 	return v, err
 }
 

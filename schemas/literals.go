@@ -9,12 +9,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 )
 
 // texts is where a decoder puts the text of a record: the record itself, of
 // which strings are parts, and behind it the literals that it has none of.
 type texts struct {
 	shared  bool // the next records go on in the block of this one
+	lent    bool // the record's own bytes are the texts; they never change
 	record  string
 	buffer  strings.Builder
 	scratch [64]byte
@@ -29,6 +31,13 @@ const (
 )
 
 func (t *texts) begin(data []byte) {
+	if t.lent {
+		if made := min(t.made, sharedBytes); made > 0 {
+			t.reserve(made)
+		}
+		t.record, t.made = unsafe.String(unsafe.SliceData(data), len(data)), 0
+		return
+	}
 	t.reserve(len(data) + min(t.made, sharedBytes))
 	at := t.buffer.Len()
 	t.buffer.Write(data)

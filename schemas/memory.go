@@ -18,7 +18,6 @@ type memory struct {
 
 // begin prepares for the next record.
 func (m *memory) begin() {
-	m.open = m.open[:0]
 	want := min(m.taken, usualMembers)
 	m.taken = 0
 	if m.fleeting && cap(m.block) >= want {
@@ -34,12 +33,15 @@ func (m *memory) begin() {
 // again begins the record once more; what it took is nobody's.
 func (m *memory) again() {
 	clear(m.block)
+	clear(m.open)
 	m.open, m.block, m.taken = m.open[:0], m.block[:0], 0
 }
 
 // end forgets the record. Its memory is its value's now, for ever or until the
 // next record.
 func (m *memory) end() {
+	clear(m.open) // of a broken record
+	m.open = m.open[:0]
 	if m.whole {
 		if len(m.block) < m.held { // nothing holds the text of records past
 			clear(m.block[len(m.block):m.held])
@@ -72,6 +74,7 @@ func (m *memory) take(n int) []Field {
 func (m *memory) keep(base int) []Field {
 	members := m.take(len(m.open) - base)
 	copy(members, m.open[base:])
+	clear(m.open[base:]) // nothing holds the text of records past
 	m.open = m.open[:base]
 	return members
 }

@@ -64,6 +64,13 @@ func (r *Registry) FleetingDecoder(f Format) Decoder {
 	return d
 }
 
+// BorrowingDecoder is FleetingDecoder whose texts are parts of the data.
+func (r *Registry) BorrowingDecoder(f Format) Decoder {
+	d := r.FleetingDecoder(f).(*wire) //nolint:forcetypeassert // its only type
+	d.json, d.avro.text.lent, d.proto.text.lent = NewBorrowingJSON(), true, true
+	return d
+}
+
 // Decode implements Decoder.
 func (d *wire) Decode(data []byte) (Value, error) {
 	refuse := func(format string, args ...any) (Value, error) {
