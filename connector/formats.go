@@ -29,8 +29,8 @@ type formats map[string]topicFormat
 // needs a registry. The decoders are fleeting: a record's value is valid until the
 // next record of its format is decoded, which may be of another topic. Of topics
 // that pass, no text is kept beyond its record, and so texts are borrowed from it:
-// nobody changes its bytes. One that was kept would hold all that was fetched with
-// it. A nil passes means that none does.
+// the client gives every fetch memory of its own, and nobody changes it. One that
+// was kept would hold all of that. A nil passes means that none does.
 func newFormats(r *router.Router, writers *schemas.Registry, passes func(topic string) bool) formats {
 	type kind struct {
 		format schemas.Format
