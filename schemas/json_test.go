@@ -128,17 +128,20 @@ func TestJSONAllocatesOncePerRecordAndOncePerItsMembers(t *testing.T) {
 
 // FuzzJSON holds the decoder against encoding/json: what one takes the other
 // takes, apart from the strictness that is ours, and both read the same. No
-// record costs more memory than its bytes can mean.
+// record costs more memory than its bytes can mean, and borrowed ones read alike.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{profileJSON, recordJSON, `[1,-0.0e+1,"\u00e9"]`, `{"a":{"b":[]}}`, `{"a":1,"a":2}`, ` x`} {
 		f.Add([]byte(seed))
 	}
-	d := schemas.NewJSON()
+	d, borrowing := schemas.NewJSON(), schemas.NewBorrowingJSON()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var v schemas.Value
 		var err error
 		if cost := schemas.Costly(func() { v, err = d.Decode(data) }); cost > schemas.Allowed(len(data)) {
 			t.Fatalf("%d bytes cost %d", len(data), cost)
+		}
+		if borrowed, broken := borrowing.Decode(data); (broken == nil) != (err == nil) || !borrowed.Equal(v) {
+			t.Fatalf("borrowed: got %s, %v; want %s, %v", borrowed.AppendJSON(nil), broken, v.AppendJSON(nil), err)
 		}
 		if err == nil {
 			again, err := d.Decode(v.AppendJSON(nil))
