@@ -120,14 +120,16 @@ func bare(ctx context.Context, f schemas.Format) (work, error) {
 }
 
 // throughTheSink decodes, routes and maps as a lane does. The writes of the
-// immediate lane outlive their record.
+// immediate lane outlive their record, those of the batch lane borrow its texts.
 func throughTheSink(f schemas.Format, lane schemas.Lane) (_ work, over func(), err error) {
 	r, problems := router.Compile([]router.Mapping{visitMapping(f)})
 	if len(problems) > 0 {
 		return nil, func() {}, errors.New(problems[0].String())
 	}
-	var decoder schemas.Decoder = schemas.NewFleetingJSON()
-	over = func() {}
+	decode, over := schemas.NewFleetingJSON().Decode, func() {}
+	if lane == schemas.Batch {
+		decode = schemas.NewBorrowingJSON().Decode
+	}
 	if f != schemas.FormatJSON {
 		registry := srfake.New()
 		registry.SeedSchema("visits-value", 1, visitID, visitSchema(f))
@@ -138,16 +140,19 @@ func throughTheSink(f schemas.Format, lane schemas.Lane) (_ work, over func(), e
 			return nil, registry.Close, err
 		}
 		over = func() { writers.Close(); registry.Close() }
-		decoder = writers.FleetingDecoder(f)
+		decode = writers.FleetingDecoder(f).Decode
+		if lane == schemas.Batch {
+			decode = writers.BorrowingDecoder(f).Decode
+		}
 	}
 	var routed []router.Routed
 	var slab router.Slab
 	rec := &router.Record{Topic: "visits"}
 	return func(event []byte) error {
-		v, err := decoder.Decode(event)
+		v, err := decode(event)
 		for errors.Is(err, schemas.ErrSchemaAway) { // the first event only
 			time.Sleep(time.Millisecond)
-			v, err = decoder.Decode(event)
+			v, err = decode(event)
 		}
 		if err != nil {
 			return err
