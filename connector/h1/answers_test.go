@@ -52,7 +52,6 @@ func TestAnswersAreThoseOfNetHTTP(t *testing.T) {
 		{"HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", true},
 		{"HTTP/1.0, kept", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", false},
 		{"closed", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", true},
-		{"closed untold", plainAnswer, true},
 		{"refused", "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 3\r\nContent-Length: 4\r\n\r\nslow", false},
 		{"moved", "HTTP/1.1 302 Found\r\nLocation: /away\r\nContent-Length: 0\r\n\r\n", false},
 		{"informed", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + plainAnswer, false},

@@ -21,7 +21,8 @@ const longest = 64 << 10
 // Transport is an [http.RoundTripper]. Of its connections it keeps those whose
 // answers were read to the end.
 type Transport struct {
-	rest *http.Transport // makes the calls that are not short, and says how connections are made
+	rest   *http.Transport // makes the calls that are not short, and says how connections are made
+	secure *tls.Config     // of a peer whose name is still to be set
 
 	mu    sync.Mutex
 	peers map[address]*peer
@@ -32,9 +33,20 @@ type Transport struct {
 type address struct{ scheme, host string }
 
 // New makes connections as rest would, and leaves to rest what is no short call.
-// rest must not be changed any more.
+// Rest must not be in use yet, nor be changed any more.
 func New(rest *http.Transport) *Transport {
-	return &Transport{rest: rest, peers: map[address]*peer{}}
+	// Rest writes into its own configuration when it is first used.
+	secure := &tls.Config{}
+	if rest.TLSClientConfig != nil {
+		secure = rest.TLSClientConfig.Clone()
+	}
+	if secure.NextProtos == nil {
+		secure.NextProtos = []string{"http/1.1"}
+		if rest.ForceAttemptHTTP2 {
+			secure.NextProtos = []string{multiplexing, "http/1.1"}
+		}
+	}
+	return &Transport{rest: rest, secure: secure, peers: map[address]*peer{}}
 }
 
 // RoundTrip is [http.RoundTripper]'s. An error is the connection's, of package net
@@ -124,27 +136,13 @@ func (t *Transport) newPeer(u *url.URL) *peer {
 	}
 	p := &peer{transport: t, address: net.JoinHostPort(u.Hostname(), port)}
 	if u.Scheme == "https" {
-		p.tls = t.secure(u.Hostname())
+		p.tls = t.secure.Clone()
+		if p.tls.ServerName == "" {
+			p.tls.ServerName = u.Hostname()
+		}
 		p.first = make(chan struct{}, 1)
 	}
 	return p
-}
-
-func (t *Transport) secure(host string) *tls.Config {
-	config := &tls.Config{}
-	if t.rest.TLSClientConfig != nil {
-		config = t.rest.TLSClientConfig.Clone()
-	}
-	if config.ServerName == "" {
-		config.ServerName = host
-	}
-	if config.NextProtos == nil {
-		config.NextProtos = []string{"http/1.1"}
-		if t.rest.ForceAttemptHTTP2 {
-			config.NextProtos = []string{multiplexing, "http/1.1"}
-		}
-	}
-	return config
 }
 
 // dial opens a TCP connection as net/http would.

@@ -150,6 +150,26 @@ func TestNetHTTPTakesWhatIsNoShortCall(t *testing.T) {
 	}
 }
 
+// TestLongAndShortCallsShareNothing: net/http writes into its configuration of TLS
+// when it is first used.
+func TestLongAndShortCallsShareNothing(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	t.Cleanup(server.Close)
+	rest := usual()
+	rest.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	rest.TLSClientConfig.NextProtos = nil // for the transport to say
+	h := transport(t, rest)
+	var calls sync.WaitGroup
+	for _, size := range []int{1, longest + 1} {
+		calls.Go(func() {
+			if _, _, err := call(h, request(t.Context(), t, http.MethodPost, server.URL, strings.Repeat("x", size))); err != nil {
+				t.Errorf("%d bytes: %v", size, err)
+			}
+		})
+	}
+	calls.Wait()
+}
+
 func TestProxiesAreNetHTTPs(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "proxied "+r.URL.String()) }))
 	t.Cleanup(proxy.Close)
