@@ -1,6 +1,7 @@
 package h1
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -8,8 +9,11 @@ import (
 	"time"
 )
 
-// multiplexing is the protocol of HTTP/2 as TLS agrees on it (RFC 9113, 3.2).
-const multiplexing = "h2"
+// The protocols as TLS agrees on them; multiplexing is HTTP/2 (RFC 9113, 3.2).
+const (
+	multiplexing = "h2"
+	plainHTTP    = "http/1.1" // also where nothing is agreed on
+)
 
 var errMultiplexed = errors.New("the peer has chosen HTTP/2")
 
@@ -21,9 +25,8 @@ type peer struct {
 	first     chan struct{} // held by the one that asks a TLS peer for its protocol
 
 	// Guarded by the transport.
-	idle        []*conn // the longest idle first
-	known       bool    // that its protocol is HTTP/1.1
-	multiplexed bool    // HTTP/2: never called from here again
+	idle   []*conn // the longest idle first
+	speaks string  // of a TLS peer, "" until it is known; one of HTTP/2 is never called from here again
 }
 
 // connection is an idle one that is still good, or a new one.
@@ -68,7 +71,7 @@ func (p *peer) keep(c *conn) {
 	t := p.transport
 	c.since = time.Now()
 	t.mu.Lock()
-	room := len(p.idle) < max(t.rest.MaxIdleConnsPerHost, 2) && !p.multiplexed
+	room := len(p.idle) < max(t.rest.MaxIdleConnsPerHost, 2) && p.speaks != multiplexing
 	if room {
 		p.idle = append(p.idle, c)
 		if t.sweep == nil {
@@ -84,16 +87,16 @@ func (p *peer) keep(c *conn) {
 // open makes a connection. As long as nobody knows which protocol a TLS peer
 // chooses one goroutine at a time asks: of HTTP/2 a single connection is too many.
 func (p *peer) open(ctx context.Context) (*conn, error) {
-	if p.tls != nil && !p.isKnown() {
+	if p.tls != nil && p.protocol() == "" {
 		select {
 		case p.first <- struct{}{}:
 			defer func() { <-p.first }()
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		if p.isMultiplexed() {
-			return nil, errMultiplexed
-		}
+	}
+	if p.protocol() == multiplexing {
+		return nil, errMultiplexed
 	}
 	plain, err := p.transport.dial(ctx, p.address)
 	if err != nil {
@@ -119,23 +122,19 @@ func (p *peer) open(ctx context.Context) (*conn, error) {
 	return newConn(p, secured, plain), nil
 }
 
-func (p *peer) isKnown() bool {
+func (p *peer) protocol() string {
 	p.transport.mu.Lock()
 	defer p.transport.mu.Unlock()
-	return p.known
+	return p.speaks
 }
 
-func (p *peer) isMultiplexed() bool {
-	p.transport.mu.Lock()
-	defer p.transport.mu.Unlock()
-	return p.multiplexed
-}
-
-// agreed notes the protocol that was chosen.
+// agreed notes what a connection agreed on, and returns it. Who has once chosen
+// HTTP/2 stays with it.
 func (p *peer) agreed(protocol string) string {
 	p.transport.mu.Lock()
 	defer p.transport.mu.Unlock()
-	p.known = protocol != multiplexing
-	p.multiplexed = p.multiplexed || protocol == multiplexing
+	if p.speaks != multiplexing {
+		p.speaks = cmp.Or(protocol, plainHTTP)
+	}
 	return protocol
 }

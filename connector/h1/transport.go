@@ -41,9 +41,9 @@ func New(rest *http.Transport) *Transport {
 		secure = rest.TLSClientConfig.Clone()
 	}
 	if secure.NextProtos == nil {
-		secure.NextProtos = []string{"http/1.1"}
+		secure.NextProtos = []string{plainHTTP}
 		if rest.ForceAttemptHTTP2 {
-			secure.NextProtos = []string{multiplexing, "http/1.1"}
+			secure.NextProtos = []string{multiplexing, plainHTTP}
 		}
 	}
 	return &Transport{rest: rest, secure: secure, peers: map[address]*peer{}}
@@ -106,7 +106,7 @@ func (t *Transport) peer(r *http.Request) *peer {
 		p = t.newPeer(r.URL)
 		t.peers[key] = p
 	}
-	if p == nil || p.multiplexed {
+	if p == nil || p.speaks == multiplexing {
 		return nil
 	}
 	return p
