@@ -11,8 +11,8 @@ import (
 
 func (m *member) append(w *schemas.Write, p Partition, offset int64) error {
 	l := m.line
-	if _, ok := m.Loads[w.Op]; !ok {
-		return schemas.Invalid("", "op "+w.Op.String()+" has no import in this mapping")
+	if err := m.loads(w.Op); err != nil {
+		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,8 +39,8 @@ func (m *member) appendAgain(known *both, n contest.Newest) (current bool, err e
 	}
 	rows := append(slices.Clone(n.Writes), newer...)
 	for i := range rows {
-		if _, ok := m.Loads[rows[i].Op]; !ok {
-			return true, schemas.Invalid("", "op "+rows[i].Op.String()+" has no import in this mapping")
+		if err := m.loads(rows[i].Op); err != nil {
+			return true, err
 		}
 	}
 	g := l.opened()
@@ -54,6 +54,14 @@ func (m *member) appendAgain(known *both, n contest.Newest) (current bool, err e
 	}
 	g.claims = append(g.claims, p.Claim(n.Row.Offset)) // beside the claim on newer records
 	return true, nil
+}
+
+// loads says why the mapping takes no rows of op; nil if it does.
+func (m *member) loads(op schemas.Op) error {
+	if _, ok := m.Loads[op]; !ok {
+		return schemas.Invalid("", "op "+op.String()+" has no import in this mapping")
+	}
+	return nil
 }
 
 // add adds a row to a generation.
@@ -74,13 +82,19 @@ func (m *member) makeRoom(g *generation) error {
 
 // encode adds a row to the generation's memory.
 func (m *member) encode(g *generation, w *schemas.Write) error {
-	l, j := m.line, g.journals[m.index]
-	entry, err := j.add(m.rows, w)
+	entry, err := g.journals[m.index].add(m.rows, w)
 	if err != nil {
 		return err
 	}
+	m.count(g, entry)
+	return nil
+}
+
+// count counts an entry that was added as a row, and wakes who waits for it.
+func (m *member) count(g *generation, entry []byte) {
+	l := m.line
 	before := l.complete(g)
-	j.count(entry)
+	g.journals[m.index].count(entry)
 	if g.entries() == 1 {
 		g.opened = time.Now()
 		poke(l.wake)
@@ -88,7 +102,6 @@ func (m *member) encode(g *generation, w *schemas.Write) error {
 	if l.complete(g) && !before {
 		poke(l.wake)
 	}
-	return nil
 }
 
 // generationFor is the generation that the record belongs to. One that is built

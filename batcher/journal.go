@@ -66,8 +66,11 @@ func (j *journal) add(r *rows, w *schemas.Write) (entry []byte, err error) {
 	if entry, err = r.appendEntry(j.memory.tail(), w); err != nil {
 		return nil, err
 	}
-	return j.memory.entry(j.memory.add(entry)), nil
+	return j.put(entry), nil
 }
+
+// put puts an entry into memory, not yet counted as a row.
+func (j *journal) put(entry []byte) []byte { return j.memory.entry(j.memory.add(entry)) }
 
 // count counts an entry as a row.
 func (j *journal) count(entry []byte) {

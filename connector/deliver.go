@@ -82,8 +82,7 @@ var errHalted = errors.New("the mapping's batch lane is halted")
 
 func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects []router.Routed) error {
 	for i := range writes {
-		if reason := f.halted[writes[i].Mapping.Name]; reason != "" {
-			p.Halt(haltCause(writes[i].Mapping.Name), reason) // assigned since it halted
+		if f.halts(p, writes[i].Mapping.Name) {
 			return errHalted
 		}
 	}
@@ -115,6 +114,34 @@ func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects 
 		j.reject(rejects)
 	}
 	return nil
+}
+
+// halts reports that the mapping takes no rows, and halts the partition.
+func (f *filing) halts(p *source.Partition, mapping string) bool {
+	reason := f.halted[mapping]
+	if reason != "" {
+		p.Halt(haltCause(mapping), reason) // assigned since it halted
+	}
+	return reason != ""
+}
+
+// file takes a record that means these rows of the text and nothing else. It
+// reports false for one that is not as simple: deliver sees to it.
+func (f *filing) file(p *source.Partition, r *source.Record, rows []rowAhead, text []byte) bool {
+	for i := range rows {
+		name := rows[i].mapping.Name
+		if f.halted[name] != "" || p.Covered(f.tables[name], r.Offset) {
+			return false
+		}
+	}
+	for i := range rows {
+		name := rows[i].mapping.Name
+		if f.files.AppendEncoded(name, text[rows[i].from:rows[i].to], assignment{p}, r.Offset) != nil {
+			return false
+		}
+		f.lane.tracing.appended(name, p, r.Offset, f.lane.trace)
+	}
+	return true
 }
 
 // noRoom lets the lane rest after the spool could not be written.

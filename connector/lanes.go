@@ -25,7 +25,7 @@ func otherLane(l schemas.Lane) schemas.Lane {
 
 // openLanes builds the lanes this process runs, each only if some mapping uses
 // it.
-func (s *Sink) openLanes() error {
+func (s *Sink) openLanes() (err error) {
 	for _, which := range s.opts.Lanes {
 		topics := s.router.Topics(which)
 		if len(topics) == 0 {
@@ -33,11 +33,12 @@ func (s *Sink) openLanes() error {
 		}
 		followed := shared(s.router.Mappings())
 		l := &lane{
-			which: which, router: s.router, post: s.post,
+			which: which, post: s.post,
 			metrics: s.metrics, lately: s.lately, log: s.log.With("lane", which.String()),
 			tracing: s.lineage(which),
 		}
-		l.formats = newFormats(s.router, s.writers, func(topic string) bool { return l.passes(followed[topic]) })
+		read := func() reader { return newReader(s, func(topic string) bool { return l.passes(followed[topic]) }) }
+		l.reader = read()
 		cfg := source.Config{
 			Connection:     connection(s.cfg.Kafka, s.log),
 			Group:          s.group(which),
@@ -63,9 +64,12 @@ func (s *Sink) openLanes() error {
 			if err := s.openFiles(l); err != nil {
 				return err
 			}
-			l.delivery = &filing{lane: l, files: s.files, shared: followed, halted: map[string]string{}, tables: ledgerTables(s.router.Mappings())}
+			files := &filing{lane: l, files: s.files, shared: followed, halted: map[string]string{}, tables: ledgerTables(s.router.Mappings())}
+			l.delivery = files
+			if l.ahead, err = newAhead(files, read); err != nil {
+				return err
+			}
 		}
-		var err error
 		if l.source, err = source.New(cfg, l); err != nil {
 			return fmt.Errorf("kafka: %w", err)
 		}

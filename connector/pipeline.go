@@ -16,8 +16,8 @@ import (
 // lane is one consumer group and what it does with its records.
 type lane struct {
 	which    schemas.Lane
-	router   *router.Router
-	formats  formats
+	reader          // of records in their turn
+	ahead    *ahead // nil: none is read before
 	delivery delivery
 	post     *deadletter.Post // nil: no dead-letter topic
 	source   *source.Source
@@ -31,11 +31,9 @@ type lane struct {
 	trace *tracing.Record
 
 	// Reused from record to record.
-	decoded router.Record
-	routed  []router.Routed // of the record at hand: one of the next two
-	kept    []router.Routed // whose writes may outlive their record
-	over    []router.Routed // whose cells are the next one's
-	slab    router.Slab
+	routed []router.Routed // of the record at hand: kept, or the reader's
+	kept   []router.Routed // whose writes may outlive their record
+	slab   router.Slab
 }
 
 // delivery is the way a lane's writes take to the service. All methods are
@@ -87,8 +85,13 @@ func (l *lane) Release(ctx context.Context, ps []*source.Partition) {
 
 // Records takes the records of one partition.
 func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int) {
-	for _, r := range records {
-		if !l.record(p, r) {
+	ahead := l.readsAhead(records)
+	if ahead {
+		l.ahead.begin(records)
+		defer l.ahead.end()
+	}
+	for i, r := range records {
+		if (!ahead || !l.meant(p, r, i)) && !l.record(p, r) {
 			break
 		}
 		taken++
@@ -97,6 +100,30 @@ func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int
 	if taken > 0 {
 		l.delivery.passed(p, records[taken-1].Offset+1)
 	}
+	return taken
+}
+
+// readsAhead reports whether the records of a partition are read before their
+// turn: nothing of them is needed but rows, and they are many enough.
+func (l *lane) readsAhead(records []*source.Record) bool {
+	return l.ahead != nil && len(l.ahead.readers) > 0 && len(records) > chunkRecords && l.passes(l.delivery.follows(records[0].Topic))
+}
+
+// meant takes the i-th record that was read ahead, if that is all there is to do.
+// Any other is left to record.
+func (l *lane) meant(p *source.Partition, r *source.Record, i int) bool {
+	s, m := l.ahead.turn(i)
+	if !m.known || p.Done(r.Offset) {
+		return false
+	}
+	rows := s.rowsOf(m)
+	if len(rows) == 0 {
+		l.count(r, outcomeNoChange)
+		return true
+	}
+	l.trace = l.tracing.record(m.begun, r)
+	taken := l.ahead.files.file(p, r, rows, s.text)
+	l.untraced("in a file")
 	return taken
 }
 
@@ -148,8 +175,7 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 // writes are kept beyond it, and never lend their cells to another's.
 func (l *lane) route(decoded *router.Record, follows bool) {
 	if l.passes(follows) {
-		l.over = l.router.RouteOver(l.over, decoded)
-		l.routed = l.over
+		l.routed = l.routeOver(decoded)
 		return
 	}
 	l.kept = l.router.RouteFrom(l.kept[:0], decoded, &l.slab)
@@ -159,16 +185,6 @@ func (l *lane) route(decoded *router.Record, follows bool) {
 // passes reports whether nothing of a record's writes is needed beyond it: they
 // become rows at once, and that is all.
 func (l *lane) passes(follows bool) bool { return l.which == schemas.Batch && !follows }
-
-// forget lets go of the texts of records that have passed: each holds all that
-// was fetched with its record.
-func (l *lane) forget() {
-	over := l.over[:cap(l.over)]
-	for i := range over {
-		clear(over[i].Write.Cells[:cap(over[i].Write.Cells)])
-		over[i].Write = schemas.Write{Cells: over[i].Write.Cells[:0]}
-	}
-}
 
 // untraced ends the span of a record that has no journey of its own.
 func (l *lane) untraced(outcome string) {
@@ -194,29 +210,6 @@ func rank(r router.Routed) int {
 		return 1
 	}
 	return 0
-}
-
-// decode makes of a record what the router reads. The result is valid until
-// the next call.
-func (l *lane) decode(r *source.Record) (*router.Record, error) {
-	d := &l.decoded
-	d.Topic, d.Partition, d.Offset, d.Timestamp, d.Key = r.Topic, r.Partition, r.Offset, r.Timestamp, r.Key
-	d.Headers = d.Headers[:0]
-	for _, h := range r.Headers {
-		d.Headers = append(d.Headers, router.Header{Key: h.Key, Value: h.Value})
-	}
-	d.Tombstone = r.Value == nil
-	format := l.formats.of(r.Topic)
-	var err error
-	if err = format.readKey(d, r.Key); err != nil {
-		return nil, err
-	}
-	if d.Tombstone {
-		d.Value = schemas.Value{}
-		return d, nil
-	}
-	d.Value, err = format.value.Decode(r.Value)
-	return d, err
 }
 
 // undecodable ends a record that says nothing. Nobody can tell whose it is; on

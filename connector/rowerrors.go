@@ -32,7 +32,8 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 			}
 		}
 	}
-	reading := &lane{which: r.lane.which, router: r.lane.router, formats: newFormats(r.lane.router, r.writers, nil)} // the lane's own are at work
+	// the lane's own decoders are at work
+	reading := &lane{which: r.lane.which, reader: reader{router: r.lane.router, formats: newFormats(r.lane.router, r.writers, nil)}}
 	decode := waiting(ctx, r.writers, reading.decode)
 	var letters outbox
 	err := r.lane.source.Reread(ctx, stretches, func(i int, record *source.Record) error {

@@ -1,0 +1,74 @@
+package batcher
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// TestEncodedRowsGoTheWayOfWrites: into the same file, in their turn, under the
+// same hold.
+func TestEncodedRowsGoTheWayOfWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.start(testMapping())
+		e, err := w.b.Encoder()
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, last := write(schemas.Upsert, "1", "a", "x"), write(schemas.Upsert, "2", "b", "z")
+		rows := [][]byte{nil, nil}
+		for i, one := range []*schemas.Write{&first, &last} {
+			if rows[i], err = e.AppendRow(nil, "customers", one); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.b.AppendEncoded("customers", rows[0], w.p, 100); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.b.Append("customers", write(schemas.Upsert, "1", "a", "y,"), w.p, 101); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.b.AppendEncoded("customers", rows[1], w.p, 102); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		w.said(
+			`1h0m0s intend upsert 1/1 attempt 1 "" holds 100-102`,
+			`1h0m0s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n1,\"y,\",\n2,,z\n", <nil>`,
+			`1h0m0s record upsert 1/1 attempt 1 "e1" holds 100-102`,
+		)
+	})
+}
+
+// TestEncoderLeavesToAppendWhatIsNoRow, and what Append has to see as a write.
+func TestEncoderLeavesToAppendWhatIsNoRow(t *testing.T) {
+	w := newWorld(t)
+	told, plain := testMapping(), testMapping()
+	told.Name, told.Both = "both", true
+	delete(plain.Loads, schemas.Delete)
+	w.open(Config{Peer: idlePeer{}}, plain, told)
+	e, err := w.b.Encoder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		mapping string
+		write   schemas.Write
+	}{
+		{"customers", write(schemas.Delete, "1")},
+		{"customers", write(schemas.Upsert, "")},
+		{"customers", write(schemas.Upsert, "1", "a", "\xff")},
+		{"both", write(schemas.Upsert, "1")},
+		{"orders", write(schemas.Upsert, "1")},
+	} {
+		if got, err := e.AppendRow([]byte("before"), c.mapping, &c.write); err == nil || string(got) != "before" {
+			t.Errorf("row of %s for %s: got %q, %v, want an error and what was there", c.write.Op, c.mapping, got, err)
+		}
+	}
+	if err := w.b.AppendEncoded("orders", nil, w.p, 1); err == nil {
+		t.Error("append to an unknown mapping: got no error, want one")
+	}
+}

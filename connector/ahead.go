@@ -1,0 +1,190 @@
+package connector
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/tracing"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// ahead reads records before their turn, on several processors. Which rows a
+// record means follows from the record alone, and to decode, route and encode it
+// is most of what it costs. What has an effect waits for the record's turn: only
+// there it is counted, filed and held. A record that means anything but rows, or
+// nothing, is read once more in its turn, as if nobody had read it.
+type ahead struct {
+	files   *filing
+	readers []*rowReader // the first is for the lane's own goroutine
+
+	// Between begin and end:
+	chunks  []chunk
+	next    atomic.Int64 // chunk that nobody reads yet
+	helpers sync.WaitGroup
+}
+
+const (
+	// chunkRecords are read by one goroutine: so many that to hand them over
+	// costs nothing to speak of.
+	chunkRecords = 64
+	// longestAhead is how long a value may be, in bytes, so that what was read
+	// ahead is never large.
+	longestAhead = 4 << 10
+	// mostReaders are as many as the records' turns can keep busy.
+	mostReaders = 4
+)
+
+// chunk is a few records that follow each other, and what they mean.
+type chunk struct {
+	records  []*source.Record
+	read     chan struct{} // closed when the rest is there
+	meanings []meaning
+	rows     []rowAhead
+	text     []byte // of the rows
+}
+
+// meaning is what is known of a record before its turn.
+type meaning struct {
+	known       bool      // else it says nothing
+	first, next int       // of the chunk's rows; none: it changes nothing
+	begun       time.Time // when it was read, if somebody traces it
+}
+
+// rowAhead is a row of a mapping's file, from a place in the chunk's text to another.
+type rowAhead struct {
+	mapping  *router.Compiled
+	from, to int
+}
+
+// rowsOf are the rows that a record means.
+func (s *chunk) rowsOf(m meaning) []rowAhead { return s.rows[m.first:m.next] }
+
+// newAhead has a reader for each processor, and none where there is but one.
+func newAhead(files *filing, open func() reader) (*ahead, error) {
+	a := &ahead{files: files}
+	n := min(runtime.GOMAXPROCS(0), mostReaders)
+	if n < 2 {
+		return a, nil
+	}
+	for range n {
+		encoder, err := files.files.Encoder()
+		if err != nil {
+			return nil, err
+		}
+		a.readers = append(a.readers, &rowReader{open(), encoder, files.lane.tracing.tracer})
+	}
+	return a, nil
+}
+
+// begin has the records read. end has to follow.
+func (a *ahead) begin(records []*source.Record) {
+	n := (len(records) + chunkRecords - 1) / chunkRecords
+	a.chunks = slices.Grow(a.chunks[:0], n)[:n]
+	i := 0
+	for some := range slices.Chunk(records, chunkRecords) {
+		s := &a.chunks[i]
+		s.records, s.read, s.meanings, s.rows, s.text = some, make(chan struct{}), s.meanings[:0], s.rows[:0], s.text[:0]
+		i++
+	}
+	a.next.Store(0)
+	for _, d := range a.readers[1:min(n, len(a.readers))] {
+		a.helpers.Go(func() {
+			for a.help(d) {
+			}
+		})
+	}
+}
+
+// help reads a chunk that nobody reads yet; false if there is none.
+func (a *ahead) help(d *rowReader) bool {
+	i := a.next.Add(1) - 1
+	if i >= int64(len(a.chunks)) {
+		return false
+	}
+	d.read(&a.chunks[i])
+	return true
+}
+
+// turn is what the i-th record means, and the chunk that holds its rows. Until
+// that is read, it helps.
+func (a *ahead) turn(i int) (*chunk, meaning) {
+	s := &a.chunks[i/chunkRecords]
+	if i %= chunkRecords; i == 0 {
+		s.await(func() bool { return a.help(a.readers[0]) })
+	}
+	return s, s.meanings[i]
+}
+
+// await waits for the chunk, and meanwhile does what there is to do.
+func (s *chunk) await(work func() bool) {
+	for {
+		select {
+		case <-s.read:
+			return
+		default:
+		}
+		if !work() {
+			<-s.read
+			return
+		}
+	}
+}
+
+// end ends what begin began: records whose turn does not come are left alone.
+func (a *ahead) end() {
+	a.next.Store(int64(len(a.chunks)))
+	a.helpers.Wait()
+	for i := range a.chunks {
+		a.chunks[i].records = nil
+	}
+}
+
+// rowReader reads records ahead of their turn, in one goroutine.
+type rowReader struct {
+	reader
+	encoder *batcher.Encoder
+	tracer  *tracing.Tracer
+}
+
+// read finds out what the records of a chunk mean.
+func (d *rowReader) read(s *chunk) {
+	defer close(s.read)
+	for _, r := range s.records {
+		m := meaning{first: len(s.rows), begun: d.tracer.Begin()}
+		m.known = d.rows(s, r)
+		m.next = len(s.rows)
+		s.meanings = append(s.meanings, m)
+	}
+	d.forget()
+}
+
+// rows appends the rows that a record means; false if it may mean something else,
+// too.
+func (d *rowReader) rows(s *chunk, r *source.Record) bool {
+	if len(r.Value) > longestAhead {
+		return false
+	}
+	decoded, err := d.decode(r)
+	if err != nil {
+		return false
+	}
+	routed := d.routeOver(decoded)
+	for i := range routed {
+		w := &routed[i]
+		if w.Err != nil || w.Lane != schemas.Batch {
+			return false
+		}
+		from := len(s.text)
+		if s.text, err = d.encoder.AppendRow(s.text, w.Mapping.Name, &w.Write); err != nil {
+			return false
+		}
+		s.rows = append(s.rows, rowAhead{w.Mapping, from, len(s.text)})
+	}
+	return true
+}

@@ -1,0 +1,62 @@
+package connector
+
+import (
+	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// reader decodes and routes records, in one goroutine.
+type reader struct {
+	router  *router.Router
+	formats formats
+
+	// Reused from record to record.
+	decoded router.Record
+	over    []router.Routed // whose cells are the next record's
+}
+
+// newReader has decoders of its own, which borrow the texts of records of topics
+// that pass.
+func newReader(s *Sink, passes func(topic string) bool) reader {
+	return reader{router: s.router, formats: newFormats(s.router, s.writers, passes)}
+}
+
+// decode makes of a record what the router reads. The result is valid until
+// the next call.
+func (d *reader) decode(r *source.Record) (*router.Record, error) {
+	into := &d.decoded
+	into.Topic, into.Partition, into.Offset, into.Timestamp, into.Key = r.Topic, r.Partition, r.Offset, r.Timestamp, r.Key
+	into.Headers = into.Headers[:0]
+	for _, h := range r.Headers {
+		into.Headers = append(into.Headers, router.Header{Key: h.Key, Value: h.Value})
+	}
+	into.Tombstone = r.Value == nil
+	format := d.formats.of(r.Topic)
+	var err error
+	if err = format.readKey(into, r.Key); err != nil {
+		return nil, err
+	}
+	if into.Tombstone {
+		into.Value = schemas.Value{}
+		return into, nil
+	}
+	into.Value, err = format.value.Decode(r.Value)
+	return into, err
+}
+
+// routeOver routes a record of which nothing is needed beyond the next call.
+func (d *reader) routeOver(decoded *router.Record) []router.Routed {
+	d.over = d.router.RouteOver(d.over, decoded)
+	return d.over
+}
+
+// forget lets go of the texts of records that have passed: each holds all that
+// was fetched with its record.
+func (d *reader) forget() {
+	over := d.over[:cap(d.over)]
+	for i := range over {
+		clear(over[i].Write.Cells[:cap(over[i].Write.Cells)])
+		over[i].Write = schemas.Write{Cells: over[i].Write.Cells[:0]}
+	}
+}
