@@ -41,6 +41,7 @@ type limiter struct {
 
 	window   window
 	before   reading    // the last one at rest: what a step is compared with
+	doubted  bool       // the last window looked like another service's
 	trial    *direction // the way of the step under way, nil if there is none
 	up, down direction
 	quiet    time.Time // no step without need before then
@@ -129,6 +130,11 @@ func (l *limiter) judge(r reading, now time.Time) {
 	if r.latency == 0 && r.overload == 0 {
 		return // an outage, which is the breaker's
 	}
+	if changed := l.another(r); changed && !l.doubted {
+		l.doubted = true // one window may be a hiccup: the next one decides
+		return
+	}
+	l.doubted = false
 	tried := l.trial
 	l.trial = nil
 	if r.latency > 0 && (l.base == 0 || r.latency < l.base) {

@@ -141,6 +141,31 @@ func unlucky(latency time.Duration, share float64) service {
 	}}
 }
 
+// starved is steady, on a machine whose processors somebody else needs three times
+// a second: meanwhile everything takes five times as long.
+func starved(latency, lasts time.Duration) service {
+	const every, slower = 300 * time.Millisecond, 5
+	share := lasts.Seconds() / every.Seconds()
+	return service{best: atOnce(highest, latency) * (1 - share + share/slower), call: func(s *simulation) (time.Duration, bool, bool) {
+		if s.now.Sub(s.now.Truncate(every)) >= every-lasts {
+			return slower * latency, true, false
+		}
+		return latency, true, false
+	}}
+}
+
+// TestLimiterSitsOutAHiccup: that everything took longer for a moment is no reason
+// to make fewer calls.
+func TestLimiterSitsOutAHiccup(t *testing.T) {
+	for seed := range uint64(5) {
+		s := simulate(8, highest, seed)
+		svc := starved(5*time.Millisecond, 40*time.Millisecond)
+		if got := s.run(svc, 5*time.Second, 15*time.Second); got < 0.93*svc.best {
+			t.Errorf("seed %d: got %.0f calls/s with a limit of %d, want at least 93 %% of %.0f", seed, got, s.limiter.Limit(), svc.best)
+		}
+	}
+}
+
 // TestLimiterSettlesNearBestFixed: ten seconds after every change of the
 // service, in both directions, at least 90 % of what the best fixed number of
 // calls in flight gets done.
