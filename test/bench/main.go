@@ -57,13 +57,6 @@ type options struct {
 
 func (o options) wants(name string) bool { return strings.Contains(name, o.only) }
 
-func (o options) repetitions() int {
-	if o.quick {
-		return 1
-	}
-	return 3
-}
-
 // parse reads the command line. What is wrong with it, and help, goes to usage.
 func parse(args []string, usage io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -125,6 +118,7 @@ func measureAll(ctx context.Context, o options) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
 	report := report{Machine: machine(), Commit: commit(ctx), Quick: o.quick}
+	before := readTicks()
 	switch {
 	case o.growth:
 		err = report.scenario(ctx, f, scenario{name: "growth", run: growingBacklogs}, o.quick)
@@ -142,6 +136,7 @@ func measureAll(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
+	report.Stolen = readTicks().stolenSince(before)
 	if o.save {
 		if err := report.save(resultsFile); err != nil {
 			return err
@@ -152,18 +147,20 @@ func measureAll(ctx context.Context, o options) (err error) {
 
 // everything measures the lines, then the scenarios, one after the other.
 func (r *report) everything(ctx context.Context, f *field, o options) error {
+	beforeLines := readTicks()
 	for _, l := range lines(o.quick) {
 		if !o.wants(l.name) {
 			continue
 		}
-		began := time.Now()
-		measured, err := f.measure(ctx, l, o.repetitions())
+		began, before := time.Now(), readTicks()
+		measured, err := f.measure(ctx, l, repetitions(o.quick))
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.name, err)
 		}
 		r.Lines = append(r.Lines, measured)
-		fmt.Fprintf(os.Stderr, "%-45s %.0f s\n", l.name, time.Since(began).Seconds())
+		tell(l.name, began, readTicks().stolenSince(before))
 	}
+	r.LinesStolen = readTicks().stolenSince(beforeLines)
 	for _, s := range scenarios() {
 		if !o.wants(s.name) || o.quick && !s.quick {
 			continue
@@ -176,12 +173,18 @@ func (r *report) everything(ctx context.Context, f *field, o options) error {
 }
 
 func (r *report) scenario(ctx context.Context, f *field, s scenario, quick bool) error {
-	began := time.Now()
+	began, before := time.Now(), readTicks()
 	found, err := s.run(ctx, f, quick)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
-	r.Scenarios = append(r.Scenarios, outcome{s.name, found})
-	fmt.Fprintf(os.Stderr, "%-45s %.0f s\n", s.name, time.Since(began).Seconds())
+	stolen := readTicks().stolenSince(before)
+	r.Scenarios = append(r.Scenarios, outcome{s.name, found, s.repeated, stolen})
+	tell(s.name, began, stolen)
 	return nil
+}
+
+// tell says on the standard error what is done.
+func tell(name string, began time.Time, stolen *float64) {
+	fmt.Fprintf(os.Stderr, "%-45s %.0f s%s\n", name, time.Since(began).Seconds(), hostTook(stolen))
 }

@@ -1,15 +1,11 @@
 package main
 
 import (
-	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -114,12 +110,19 @@ type report struct {
 	Lines   []result `json:"lines,omitempty"`
 	// Scenarios are in the order they were run.
 	Scenarios []outcome `json:"scenarios,omitempty"`
+
+	// What the host took of the processors, as a share: while the lines were
+	// measured, and from the beginning to the end. nil: the system does not tell.
+	LinesStolen *float64 `json:"linesStolen,omitempty"`
+	Stolen      *float64 `json:"stolen,omitempty"`
 }
 
 // outcome is what a scenario found.
 type outcome struct {
 	Name     string    `json:"name"`
 	Findings []finding `json:"findings"`
+	Repeated bool      `json:"repeated"`         // the figures are medians of all repetitions
+	Stolen   *float64  `json:"stolen,omitempty"` // by the host meanwhile
 }
 
 func (r *report) write(to io.Writer, format string) error {
@@ -141,7 +144,8 @@ func (r *report) write(to io.Writer, format string) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(to, "\n%s\n", r.origin())
+	once := slices.ContainsFunc(r.Scenarios, func(o outcome) bool { return !o.Repeated })
+	_, err := fmt.Fprintf(to, "\n%s\n", r.origin(!once, r.Stolen))
 	return err
 }
 
@@ -171,21 +175,17 @@ func (r *report) lineRows() [][]string {
 	return rows
 }
 
-// origin says where the figures come from and what they are worth.
-func (r *report) origin() string {
+// origin says where figures come from and what they are worth: whether they are
+// medians, and what the host took while they were measured.
+func (r *report) origin(repeated bool, stolen *float64) string {
 	how := ""
 	switch {
 	case r.Quick:
 		how = "; one short repetition: good to see that nothing broke, not to be quoted"
-	case len(r.Lines) > 0:
+	case repeated:
 		how = "; medians of three repetitions"
 	}
-	return r.Machine + "; commit " + r.Commit + how
-}
-
-// machine says where the figures come from.
-func machine() string {
-	return fmt.Sprintf("%d × %s, %s %s/%s, load before %s", runtime.NumCPU(), processor(), runtime.Version(), runtime.GOOS, runtime.GOARCH, load())
+	return r.Machine + hostTook(stolen) + "; commit " + r.Commit + how
 }
 
 // commit is what was built, as far as the source's repository tells.
@@ -199,25 +199,4 @@ func commit(ctx context.Context) string {
 		name += ", changed since"
 	}
 	return name
-}
-
-func processor() string {
-	info, err := os.Open("/proc/cpuinfo")
-	if err != nil {
-		return "CPU of unknown kind"
-	}
-	defer func() { _ = info.Close() }()
-	for lines := bufio.NewScanner(info); lines.Scan(); {
-		if name, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return "CPU of unknown kind"
-}
-
-// load is what else kept the machine busy in the last minute.
-func load() string {
-	averages, _ := os.ReadFile("/proc/loadavg") // not everywhere
-	minute, _, _ := strings.Cut(string(averages), " ")
-	return cmp.Or(minute, "unknown")
 }

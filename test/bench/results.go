@@ -26,16 +26,18 @@ func (r *report) save(path string) error {
 		return err
 	}
 	parts := sections(string(old))
-	origin := fmt.Sprintf("\n%s, %s.\n\n", time.Now().UTC().Format(time.DateOnly), r.origin())
+	origin := func(repeated bool, stolen *float64) string {
+		return fmt.Sprintf("\n%s, %s.\n\n", time.Now().UTC().Format(time.DateOnly), r.origin(repeated, stolen))
+	}
 	if len(r.Lines) > 0 {
-		parts = parts.with("Beside the floor", markdown(r.lineRows())+origin)
+		parts = parts.with("Beside the floor", markdown(r.lineRows())+origin(true, r.LinesStolen))
 	}
 	for _, o := range r.Scenarios {
 		rows := [][]string{{"what", "measured", "goal"}}
 		for _, f := range o.Findings {
 			rows = append(rows, []string{f.What, f.Got, f.verdict()})
 		}
-		parts = parts.with(strings.ToUpper(o.Name[:1])+o.Name[1:], markdown(rows)+origin)
+		parts = parts.with(strings.ToUpper(o.Name[:1])+o.Name[1:], markdown(rows)+origin(o.Repeated, o.Stolen))
 	}
 	return os.WriteFile(path, []byte(resultsHead+parts.String()), 0o644) //nolint:gosec // a part of the source
 }

@@ -14,7 +14,7 @@ func TestResultsKeepTheOtherParts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "RESULTS.md")
 	save := func(name, got string) string {
 		t.Helper()
-		r := report{Machine: "a machine", Commit: "abc", Scenarios: []outcome{{name, []finding{check(false, "it", "1", "%s", got)}}}}
+		r := report{Machine: "a machine", Commit: "abc", Scenarios: []outcome{{Name: name, Findings: []finding{check(false, "it", "1", "%s", got)}}}}
 		if err := r.save(path); err != nil {
 			t.Fatal(err)
 		}

@@ -32,16 +32,18 @@ func note(what, got string, args ...any) finding {
 type scenario struct {
 	name  string
 	quick bool // short enough for every change
-	run   func(ctx context.Context, f *field, quick bool) ([]finding, error)
+	// repeated says that the figures are medians of all repetitions.
+	repeated bool
+	run      func(ctx context.Context, f *field, quick bool) ([]finding, error)
 }
 
 // scenarios are those that are always measured; growth, comparison and soak are
 // asked for.
 func scenarios() []scenario {
 	return []scenario{
-		{"hot keys", true, hotKeys},
-		{"latency", true, latency},
-		{"slow-down", false, slowDown},
+		{"hot keys", true, false, hotKeys},
+		{"latency", true, false, latency},
+		{"slow-down", false, false, slowDown},
 	}
 }
 

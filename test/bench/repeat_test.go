@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestSpreadStandsBehindTheMedian(t *testing.T) {
+	for _, c := range []struct {
+		values spread
+		digits int
+		unit   string
+		want   string
+	}{
+		{spread{20.61, 12.94, 14.1}, 1, " ms", "14.1 ms (12.9–20.6)"},
+		{spread{0.093, 0.1, 0.09}, 2, "", "0.09 (0.09–0.10)"},
+		{spread{7.04}, 1, " ms", "7.0 ms"},
+	} {
+		if got := c.values.text(c.digits, c.unit); got != c.want {
+			t.Errorf("%v: got %q, want %q", c.values, got, c.want)
+		}
+	}
+}
+
+func TestRepetitionThatFailsIsNamed(t *testing.T) {
+	broken := errors.New("broken")
+	_, err := repeat(3, func(i int) (int, error) {
+		if i == 1 {
+			return 0, broken
+		}
+		return i, nil
+	})
+	if !errors.Is(err, broken) || err.Error() != "repetition 2: broken" {
+		t.Errorf("got %v, want repetition 2: broken", err)
+	}
+}
+
+// TestFooterIsTrue: medians are said only of what has them, and each section of
+// the file says what the host took while it was measured.
+func TestFooterIsTrue(t *testing.T) {
+	whole, lines, own := 0.1, 0.2, 0.3
+	r := report{
+		Machine: "a machine", Commit: "abc", Stolen: &whole, LinesStolen: &lines, Lines: []result{{Name: "a line"}},
+		Scenarios: []outcome{{Name: "hot keys", Repeated: true, Stolen: &own}, {Name: "growth"}},
+	}
+	path := filepath.Join(t.TempDir(), "RESULTS.md")
+	if err := r.save(path); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []struct{ title, want string }{
+		{"Beside the floor", "a machine, host took 20 % of the processors; commit abc; medians of three repetitions.\n"},
+		{"Hot keys", "a machine, host took 30 % of the processors; commit abc; medians of three repetitions.\n"},
+		{"Growth", "a machine; commit abc.\n"},
+	} {
+		for _, s := range sections(string(text)) {
+			if s.title == part.title && !strings.HasSuffix(strings.TrimSpace(s.text)+"\n", part.want) {
+				t.Errorf("got\n%s\nwant at the end of it %s", s.text, part.want)
+			}
+		}
+	}
+	for medians, scenarios := range map[bool][]outcome{true: r.Scenarios[:1], false: r.Scenarios} {
+		var printed bytes.Buffer
+		if err := (&report{Stolen: &whole, Scenarios: scenarios}).write(&printed, "text"); err != nil {
+			t.Fatal(err)
+		}
+		if got := printed.String(); strings.Contains(got, "medians of three") != medians || !strings.Contains(got, "host took 10 % of the processors") {
+			t.Errorf("got\n%s\nwant medians said: %v, and 10 %% of the processors", got, medians)
+		}
+	}
+}
