@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/feedsink/feedsink/schemas"
@@ -42,7 +41,7 @@ type scenario struct {
 func scenarios() []scenario {
 	return []scenario{
 		{"hot keys", true, true, hotKeys},
-		{"latency", true, false, latency},
+		{"latency", true, true, latency},
 		{"slow-down", false, true, slowDown},
 	}
 }
@@ -136,60 +135,6 @@ func hotFindings(runs []hotRun) []finding {
 		note("events a second", "%s", rate.text(0, "")),
 	}
 }
-
-// latency produces 500 events a second to a service that takes 5 ms, and asks how
-// long each took from Produce to the service's answer, which confirms it.
-func latency(ctx context.Context, f *field, quick bool) (_ []finding, err error) {
-	const perSecond, topic = 500, "bench-latency"
-	seconds := 30
-	if quick {
-		seconds = 5
-	}
-	if err := f.fill(ctx, topic, 0, nil); err != nil {
-		return nil, err
-	}
-	events := perSecond * seconds
-	sent := make([]time.Time, events)
-	var got *rows
-	err = f.play(ctx, topic, serviceSettings{5 * time.Millisecond, true}, sinkFile{start: 16, highest: 256}, func(service, _ *child, done commits) error {
-		// The first tenth is not counted: it waits for the group to form.
-		if err := f.paced(ctx, topic, perSecond, sent, 0, events/10); err != nil {
-			return err
-		}
-		if _, err := done.reach(ctx, int64(events/10)); err != nil {
-			return err
-		}
-		if err := f.paced(ctx, topic, perSecond, sent, events/10, events); err != nil {
-			return err
-		}
-		if _, err := done.reach(ctx, int64(events)); err != nil {
-			return err
-		}
-		got, err = rowsOf(ctx, service.address)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	var took []time.Duration
-	for i := events / 10; i < events; i++ {
-		if i < len(got.Answers) && got.Answers[i] > 0 {
-			took = append(took, time.Unix(0, got.Answers[i]).Sub(sent[i]))
-		}
-	}
-	if want := events - events/10; len(took) < want {
-		return nil, fmt.Errorf("only %d of %d events were answered", len(took), want)
-	}
-	slices.Sort(took)
-	at := func(share float64) time.Duration { return took[int(share*float64(len(took)-1))] }
-	return []finding{
-		note("p50 from produce to confirmed", "%.1f ms", ms(at(0.5))),
-		check(at(0.99) <= 15*time.Millisecond, "p99 from produce to confirmed", "≤ 15 ms", "%.1f ms", ms(at(0.99))),
-		note("longest", "%.1f ms", ms(took[len(took)-1])),
-	}, nil
-}
-
-func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
 // play runs a service and a sink of the immediate lane on the topic while do
 // lasts.

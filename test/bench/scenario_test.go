@@ -1,9 +1,86 @@
 package main
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 )
+
+func TestEveryEventsDelayIsMeasuredOnBothSides(t *testing.T) {
+	f, err := openField(t.Context(), t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := f.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for side, follow := range map[string]follower{"sink": f.sinkFollows, "floor": f.forwardFollows} {
+		counted := 0
+		d, err := f.delays(t.Context(), "delays-"+side, pace{perSecond: 1000, warm: 50, counted: 200}, func(ctx context.Context, topic, service string) (*child, progress, error) {
+			c, p, err := follow(ctx, topic, service)
+			return c, reported{p, func(m mark) { counted = int(m.done) }}, err
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", side, err)
+		}
+		if counted != 250 {
+			t.Errorf("%s: got %d events done, want 250", side, counted)
+		}
+		if least := float64(latencyService.Milliseconds()); d.p50 < least || d.p99 < d.p50 || d.longest < d.p99 {
+			t.Errorf("%s: got %+v, want at least the service's %v ms and each no less than the one before", side, d, least)
+		}
+	}
+}
+
+// reported tells what was reached.
+type reported struct {
+	progress
+	to func(mark)
+}
+
+func (r reported) reach(ctx context.Context, n int64) (mark, error) {
+	m, err := r.progress.reach(ctx, n)
+	r.to(m)
+	return m, err
+}
+
+func TestDelaysAreFromProduceToAnswer(t *testing.T) {
+	began := time.Unix(1000, 0)
+	var sent []time.Time
+	var answers []int64
+	for i := range 101 { // the later an event, the sooner its answer: 100 ms, 99 ms, … 0 ms
+		sent = append(sent, began.Add(time.Duration(i)*time.Second))
+		answers = append(answers, sent[i].Add(time.Duration(100-i)*time.Millisecond).UnixNano())
+	}
+	if got, err := newDelays(sent, answers); err != nil || got != (delays{50, 99, 100}) {
+		t.Errorf("got %+v, %v, want 50, 99 and 100 ms", got, err)
+	}
+	for name, missing := range map[string][]int64{
+		"at the end": answers[:100],
+		"within":     append([]int64{0}, answers[1:]...),
+	} {
+		if _, err := newDelays(sent, missing); err == nil || !strings.Contains(err.Error(), "100 of 101") {
+			t.Errorf("an answer is missing %s: got %v, want it said", name, err)
+		}
+	}
+}
+
+func TestLatencyIsMediansOfThePairs(t *testing.T) {
+	pairs := []delayPair{
+		{sink: delays{7, 12.9, 40}, floor: delays{6, 12.9, 30}},
+		{sink: delays{8, 20.6, 50}, floor: delays{6, 10.3, 30}},
+		{sink: delays{6, 15.1, 60}, floor: delays{5, 10, 30}},
+	}
+	want := []string{"7.0 ms (6.0–8.0)", "15.1 ms (12.9–20.6)", "50.0 ms (40.0–60.0)", "6.0 ms (5.0–6.0)", "10.3 ms (10.0–12.9)", "1.51 (1.00–2.00)"}
+	for i, f := range latencyFindings(pairs) {
+		if missed := i == 1; f.Got != want[i] || f.Met == missed {
+			t.Errorf("%s: got %s, met %v, want %s, %v", f.What, f.Got, f.Met, want[i], !missed)
+		}
+	}
+}
 
 // TestSlowDownIsJudgedWithinARun has a machine that gets slower and slower: the
 // share stays.

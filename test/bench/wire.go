@@ -20,6 +20,7 @@ var roles = map[string]func(context.Context, *wire) error{
 	"sink":      playSink,
 	"calls":     playCalls,     // floor of the immediate lane
 	"transform": playTransform, // floor of the batch lane
+	"forward":   playForward,   // floor of the latency
 	"decode":    playDecode,    // both sides of decoding, routing and mapping
 	"plain":     playPlain,     // the loop that a team would write
 }
