@@ -44,8 +44,8 @@ func TestBothSidesOfTinyLinesAreMeasured(t *testing.T) {
 		{name: "avro", decode: &decodeJob{schemas.FormatAvro, schemas.Batch, 50_000}},
 		{name: "json-schema", decode: &decodeJob{schemas.FormatJSONSchema, schemas.Immediate, 50_000}},
 		{name: "protobuf", decode: &decodeJob{schemas.FormatProtobuf, schemas.Immediate, 50_000}},
-		{name: "files", batch: &batchJob{format: schemas.FormatJSON, events: 30_000, measure: 15_000, keys: 10_000, rows: 2000}},
-		{name: "files of Avro", batch: &batchJob{format: schemas.FormatAvro, events: 30_000, measure: 15_000, keys: 10_000, rows: 2000}},
+		{name: "files", batch: &batchJob{format: schemas.FormatJSON, events: 30_000, measure: 5000, keys: 10_000, rows: 2000}},
+		{name: "files of Avro", batch: &batchJob{format: schemas.FormatAvro, events: 30_000, measure: 5000, keys: 10_000, rows: 2000}},
 	} {
 		r, err := f.measure(t.Context(), l, 1)
 		if err != nil {
@@ -60,15 +60,27 @@ func TestBothSidesOfTinyLinesAreMeasured(t *testing.T) {
 }
 
 func TestChildThatFailsEndsTheRun(t *testing.T) {
-	c, err := start(t.Context(), "calls", callsSettings{Service: "http://127.0.0.1:1", Workers: 1, Calls: 10})
-	if err != nil {
-		t.Fatal(err)
+	for what, wait := range map[string]func(*child) error{
+		"a window": func(c *child) error {
+			_, err := window(t.Context(), c, commitsNever{}, 1, until(2))
+			return err
+		},
+		"a scenario": func(c *child) error {
+			return during(t.Context(), c, func(ctx context.Context) error {
+				_, err := commitsNever{}.reach(ctx, 1)
+				return err
+			})
+		},
+	} {
+		c, err := start(t.Context(), "calls", callsSettings{Service: "http://127.0.0.1:1", Workers: 1, Calls: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := wait(c); err == nil || !strings.Contains(err.Error(), "exit status 1") {
+			t.Errorf("%s: got %v, want the end of the child", what, err)
+		}
+		_ = c.stop()
 	}
-	_, err = window(t.Context(), c, commitsNever{}, 1, until(2))
-	if err == nil || !strings.Contains(err.Error(), "exit status 1") {
-		t.Errorf("got %v, want the end of the child", err)
-	}
-	_ = c.stop()
 }
 
 // commitsNever waits for what does not come.

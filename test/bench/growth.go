@@ -134,7 +134,8 @@ func (f *field) firstCalls(ctx context.Context, _ int64) (s sample, err error) {
 	const calls = 100_000
 	ctx, cancel := context.WithTimeoutCause(ctx, growthLimit, fmt.Errorf("not done within %v", growthLimit))
 	defer cancel()
-	err = f.play(ctx, endlessTopic, serviceSettings{}, sinkFile{start: 64, highest: 64}, func(service, sink *child, _ commits) error {
+	file := sinkFile{start: 64, highest: 64}
+	err = f.play(ctx, endlessTopic, serviceSettings{}, file, func(ctx context.Context, service, sink *child, _ commits) error {
 		s, err = f.calls(ctx, sink, service.address, calls)
 		return err
 	})

@@ -119,7 +119,11 @@ func (f *field) delays(ctx context.Context, topic string, p pace, follow followe
 		return d, err
 	}
 	defer func() { err = errors.Join(err, c.stop()) }()
-	sent, err := f.followed(ctx, topic, p, c, progress)
+	var sent []time.Time
+	err = during(ctx, c, func(ctx context.Context) error {
+		sent, err = f.produced(ctx, topic, p, progress)
+		return err
+	})
 	if err != nil {
 		return d, err
 	}
@@ -130,19 +134,16 @@ func (f *field) delays(ctx context.Context, topic string, p pace, follow followe
 	return newDelays(sent[p.warm:], got.Answers[min(p.warm, len(got.Answers)):])
 }
 
-// followed produces all events and waits until they are done. It returns when each
-// was handed to the client.
-func (f *field) followed(ctx context.Context, topic string, p pace, c *child, progress progress) ([]time.Time, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer c.onEnd(cancel)()
+// produced brings all events into the topic and waits until they are done. It
+// returns the moments at which they were handed to the client.
+func (f *field) produced(ctx context.Context, topic string, p pace, progress progress) ([]time.Time, error) {
 	sent := make([]time.Time, p.warm+p.counted)
 	for _, part := range []struct{ first, end int }{{0, p.warm}, {p.warm, len(sent)}} {
 		if err := f.paced(ctx, topic, p.perSecond, sent, part.first, part.end); err != nil {
-			return nil, explain(ctx, err)
+			return nil, err
 		}
 		if _, err := progress.reach(ctx, int64(part.end)); err != nil {
-			return nil, explain(ctx, err)
+			return nil, err
 		}
 	}
 	return sent, nil

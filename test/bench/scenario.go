@@ -84,7 +84,8 @@ type hotRun struct {
 // hotRun brings all events to a service, at which the keys are to end in the
 // state last.
 func (f *field) hotRun(ctx context.Context, topic string, events int, last map[string]int64) (r hotRun, err error) {
-	err = f.play(ctx, topic, serviceSettings{20 * time.Millisecond, true}, sinkFile{start: 256, highest: 256}, func(service, _ *child, done commits) error {
+	file := sinkFile{start: 256, highest: 256}
+	err = f.play(ctx, topic, serviceSettings{20 * time.Millisecond, true}, file, func(ctx context.Context, service, _ *child, done commits) error {
 		began := time.Now()
 		if _, err := done.reach(ctx, int64(events)); err != nil {
 			return err
@@ -137,8 +138,10 @@ func hotFindings(runs []hotRun) []finding {
 }
 
 // play runs a service and a sink of the immediate lane on the topic while do
-// lasts.
-func (f *field) play(ctx context.Context, topic string, s serviceSettings, file sinkFile, do func(service, sink *child, done commits) error) (err error) {
+// lasts, whose context ends when the sink does.
+func (f *field) play(ctx context.Context, topic string, s serviceSettings, file sinkFile,
+	do func(ctx context.Context, service, sink *child, done commits) error,
+) (err error) {
 	service, err := start(ctx, "service", s)
 	if err != nil {
 		return err
@@ -150,5 +153,7 @@ func (f *field) play(ctx context.Context, topic string, s serviceSettings, file 
 		return err
 	}
 	defer func() { err = errors.Join(err, sink.stop()) }()
-	return do(service, sink, commits{f.admin, group + "-" + schemas.Immediate.String(), topic})
+	return during(ctx, sink, func(ctx context.Context) error {
+		return do(ctx, service, sink, commits{f.admin, group + "-" + schemas.Immediate.String(), topic})
+	})
 }

@@ -55,7 +55,8 @@ func slowDown(ctx context.Context, f *field, quick bool) ([]finding, error) {
 
 // slowDownRun takes one sink through the phases.
 func (f *field) slowDownRun(ctx context.Context, topic string, best map[time.Duration]float64) (phases []phase, err error) {
-	err = f.play(ctx, topic, serviceSettings{Latency: fast}, sinkFile{start: 16, highest: most}, func(service, _ *child, done commits) error {
+	file := sinkFile{start: 16, highest: most}
+	err = f.play(ctx, topic, serviceSettings{Latency: fast}, file, func(ctx context.Context, service, _ *child, done commits) error {
 		if _, err := done.reach(ctx, 1); err != nil { // the group has formed
 			return err
 		}

@@ -77,6 +77,18 @@ func window(ctx context.Context, c *child, p progress, from int64, to ending) (s
 	}, nil
 }
 
+// during runs do with a context that ends when the child does: nothing is waited for
+// that a child which has ended will not do.
+func during(ctx context.Context, c *child, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer c.onEnd(cancel)()
+	if err := do(ctx); err != nil {
+		return explain(ctx, err)
+	}
+	return nil
+}
+
 // explain prefers why the waiting was ended to the fact that it was.
 func explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
