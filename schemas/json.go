@@ -37,6 +37,7 @@ type JSON struct {
 	source bytes.Buffer
 	text   texts // the record, copied once; strings without escapes are parts of it
 	memory memory
+	names  names
 }
 
 // NewJSON returns a decoder for one goroutine.
