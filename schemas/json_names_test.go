@@ -3,9 +3,11 @@ package schemas
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"weak"
 )
 
 // learned returns decoders of each kind that have learnt from the texts.
@@ -81,7 +83,7 @@ var unexpectedTexts = []struct {
 	{"learnt where another was left out", []string{`{"a":1,"b":2,"c":3}`, `{"a":1,"c":2,"b":3,"d":4}`, `{"a":1,"c":2,"d":3,"b":4}`}, []string{`{"a":1,"b":2,"c":3,"b":4}`, `{"a":1,"b":2,"c":3,"d":4,"b":5}`}},
 	{"of a list's objects", []string{`[{"x":1,"y":2},{"y":1,"x":2}]`}, []string{`[{"x":1,"y":2,"x":3}]`, `[{"x":1},{"x":1,"x":2}]`, `[{"y":1,"x":2,"y":3}]`}},
 	{"after an empty object", []string{`{"a":{},"b":1}`}, []string{`{"a":{"b":1,"b":2},"b":3}`, `{"a":{},"a":1}`}},
-	{"a comma too many or missing", []string{`{"a":1,"b":2}`}, []string{`{,"b":2}`, `{"a":1"b":2}`, `{"a":1,}`, `{"a":1,,"b":2}`, `{"c":1"a":2}`, `{,"a":1}`, `{,}`, `{"a":1 "b":2}`}},
+	{"a comma too many or missing", []string{`{"a":1,"b":2}`}, []string{`{,"b":2}`, `{"a":1"b":2}`, `{"a":1,}`, `{"a":1,,"b":2}`, `{"c":1"a":2}`, `{,"a":1}`, `{,}`, `{"a":1 "b":2}`, `{"a":1;"c":2}`, `{"a":1;"b":2}`}},
 	{"nothing behind the name", []string{`{"a": 1, "b": 2}`}, []string{`{"a": `, `{"a": }`, `{"a": ,"b": 2}`, `{"a": 1, "b": `, `{"a": 1, "b": }`, `{"a": 1, "b`, `{"a`}},
 	{"a value that is broken", []string{`{"a":1,"b":{"c":2}}`}, []string{`{"a":01}`, `{"a":1,"b":{"c":tru}}`, `{"a":1,"b":{"c":2}`, "{\"a\":\"\xff\"}"}},
 	{"names with escapes", []string{`{"a\n":1,"b":2}`, `{"a":{"\u0062":1,"c":2},"d":3}`}, []string{`{"a\n":1,"b":2}`, `{"a\n":1,"a\n":2}`, `{"a":{"b":1,"c":2,"\u0062":3}}`, `{"a":{"c":1,"c":2}}`, `{"b":1,"b":2}`}},
@@ -162,6 +164,47 @@ func (n *names) broken() string {
 		return fmt.Sprintf("%d members of %d bytes, counted as %d and %d; allowed are %d and %d", members, text, n.members, n.text, maxNames, maxNamesText)
 	}
 	return found
+}
+
+// TestNamesLearntAgainComeFirst has more shapes than a member is compared with.
+func TestNamesLearntAgainComeFirst(t *testing.T) {
+	var texts []string
+	for i := range 2 * maxLook {
+		texts = append(texts, fmt.Sprintf(`{"n%d":[{"a":1}]}`, i))
+	}
+	for kind, d := range learned(t, append(texts, texts[0])...) {
+		members := d.names.members
+		for range 2 {
+			if _, difference := sameAsFresh(d, []byte(texts[0])); difference != "" || d.names.unknown != 0 {
+				t.Errorf("%s: %d records not as expected; %s", kind, d.names.unknown, difference)
+			}
+		}
+		if broken := d.names.broken(); broken != "" || members != 2*len(texts) {
+			t.Errorf("%s: got %d members, want %d; %s", kind, members, 2*len(texts), broken)
+		}
+	}
+}
+
+// TestNamesHoldNoRecord: what was learnt is no part of the record, whose memory
+// a borrowing decoder leaves to others.
+func TestNamesHoldNoRecord(t *testing.T) {
+	d := NewBorrowingJSON()
+	held := func() weak.Pointer[byte] {
+		data := []byte(`{"a":"a text of some length","b":{"c":[{"d":1}]}}`)
+		for range 2 {
+			if _, err := d.Decode(data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return weak.Make(&data[0])
+	}()
+	if _, err := d.Decode([]byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GC(); held.Value() != nil || d.names.members != 4 {
+		t.Errorf("got %d names, and the record is held: %v; want 4, false", d.names.members, held.Value() != nil)
+	}
+	runtime.KeepAlive(d)
 }
 
 // TestNamesAreLearntRarely: of records that are ever new few are learnt from, of a
