@@ -10,10 +10,11 @@ type memory struct {
 	fleeting bool // the next record takes the block of this one
 	whole    bool // whoever takes members sets all of each: they need not be Absent
 
-	open  []Field // members of the containers not yet closed, innermost last
-	block []Field // members handed out; what is left belongs to this record's value
-	taken int     // members of this record, and before its begin of the last: a guess at the next one's
-	held  int     // of block: members that a record before has set, where whole
+	open   []Field // members of the containers not yet closed, innermost last
+	widest int     // the most that were open in this record: clearing them once is quicker than at each close
+	block  []Field // members handed out; what is left belongs to this record's value
+	taken  int     // members of this record, and before its begin of the last: a guess at the next one's
+	held   int     // of block: members that a record before has set, where whole
 }
 
 // begin prepares for the next record.
@@ -32,16 +33,17 @@ func (m *memory) begin() {
 
 // again begins the record once more; what it took is nobody's.
 func (m *memory) again() {
+	m.close(0)
 	clear(m.block)
-	clear(m.open)
-	m.open, m.block, m.taken = m.open[:0], m.block[:0], 0
+	m.block, m.taken = m.block[:0], 0
 }
 
 // end forgets the record. Its memory is its value's now, for ever or until the
 // next record.
 func (m *memory) end() {
-	clear(m.open) // of a broken record
-	m.open = m.open[:0]
+	m.close(0)
+	clear(m.open[:m.widest]) // nothing holds the text of records past
+	m.widest = 0
 	if m.whole {
 		if len(m.block) < m.held { // nothing holds the text of records past
 			clear(m.block[len(m.block):m.held])
@@ -74,7 +76,12 @@ func (m *memory) take(n int) []Field {
 func (m *memory) keep(base int) []Field {
 	members := m.take(len(m.open) - base)
 	copy(members, m.open[base:])
-	clear(m.open[base:]) // nothing holds the text of records past
-	m.open = m.open[:base]
+	m.close(base)
 	return members
+}
+
+// close forgets what was opened since base.
+func (m *memory) close(base int) {
+	m.widest = max(m.widest, len(m.open))
+	m.open = m.open[:base]
 }

@@ -170,7 +170,7 @@ func (r *protoReader) repeated(f *protoField, out *Value, tag []byte, wire proto
 		list = slices.Clone(out.Items())
 	}
 	list = append(list, r.memory.open[base:]...)
-	r.memory.open = r.memory.open[:base]
+	r.memory.close(base)
 	if r.growing == nil {
 		r.growing = map[*Value][]Field{}
 	}
