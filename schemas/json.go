@@ -31,7 +31,8 @@ type Decoder interface {
 // invalid UTF-8, anything after the value, more than MaxDepth levels and more
 // than MaxBytes bytes are errors. Numbers keep their literal.
 //
-// It keeps its working memory between calls, so each goroutine needs its own.
+// It keeps its working memory between calls, and the names that records had, so
+// each goroutine needs its own.
 type JSON struct {
 	tokens *jsontext.Decoder
 	source bytes.Buffer

@@ -33,16 +33,16 @@ type expected struct {
 // Comparing them with what is expected is quicker than reading them, and proves
 // that no two are the same:
 //
-// The members on a path along next are the first members of one object that the
-// ordinary way has read and found distinct. So those of an object that are all
-// found further and further on a path are distinct too, even if some are left out.
+// The members on a path along next are the first ones of an object in a record that
+// was good, in its order. So those of an object that are all found further and
+// further on one path are distinct too, even if some are left out.
 type names struct {
 	first   *expected // the first members of a record
-	members int
-	text    int
-	full    bool
-	useful  bool // a record was as expected since the last learning
-	unknown int  // records that were not, since
+	members int       // that are known
+	text    int       // bytes of them
+	full    bool      // the next learning begins anew
+	useful  bool      // a record was as expected since the last learning
+	unknown int       // records that were not, since
 	pause   int
 }
 
