@@ -53,7 +53,8 @@
 //   - Slow-down: the service goes from 5 ms to 500 ms and back, and in each phase the
 //     sink is held against the best fixed number of calls in flight: that of a bare
 //     net/http loop with 8, 16 or 32 workers, measured just before, alone. The sink
-//     may have 32 calls in flight.
+//     may have 32 calls in flight. Beside the rates stands how many calls the service
+//     had at once, which is what the sink decides.
 //
 // A virtual machine gets its processors from a host that may give them to others:
 // Linux counts what it took, and the share stands behind what was measured meanwhile.

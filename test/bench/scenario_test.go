@@ -87,11 +87,16 @@ func TestLatencyIsMediansOfThePairs(t *testing.T) {
 func TestSlowDownIsJudgedWithinARun(t *testing.T) {
 	var runs [][]phase
 	for _, speed := range []float64{5000, 4000, 1000} {
-		runs = append(runs, []phase{{0.95 * speed, speed}, {64, 64}, {0.8 * speed, speed}})
+		best := flow{speed, 30}
+		runs = append(runs, []phase{{flow{0.95 * speed, 29}, best}, {flow{64, 32}, flow{64, 32}}, {flow{0.8 * speed, 28}, best}})
 	}
-	want := []string{"0.95 (0.95–0.95), 3800 of 4000", "1.00 (1.00–1.00), 64 of 64", "0.80 (0.80–0.80), 3200 of 4000"}
+	want := []string{
+		"0.95 (0.95–0.95), 3800 of 4000", "29.0 (29.0–29.0), 30.0 (30.0–30.0)",
+		"1.00 (1.00–1.00), 64 of 64", "32.0 (32.0–32.0), 32.0 (32.0–32.0)",
+		"0.80 (0.80–0.80), 3200 of 4000", "28.0 (28.0–28.0), 30.0 (30.0–30.0)",
+	}
 	for i, f := range slowDownFindings(runs) {
-		if missed := i == 2; f.Got != want[i] || f.Met == missed {
+		if missed := i == 4; f.Got != want[i] || f.Met == missed {
 			t.Errorf("%s: got %s, met %v, want %s, %v", f.What, f.Got, f.Met, want[i], !missed)
 		}
 	}

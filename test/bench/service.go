@@ -52,6 +52,7 @@ type service struct {
 	imports atomic.Int64
 	calls   atomic.Int64
 	bytes   atomic.Int64 // in the bodies of the calls
+	took    atomic.Int64 // all calls together, in nanoseconds
 	target  atomic.Int64 // number of calls that somebody waits for
 	hit     chan tally   // of the target
 }
@@ -61,6 +62,7 @@ type tally struct {
 	At    time.Time `json:"at"`
 	Calls int64     `json:"calls"`
 	Bytes int64     `json:"bytes"`
+	Took  int64     `json:"took"` // all calls together, in nanoseconds
 }
 
 func newService(latency time.Duration) *service {
@@ -70,7 +72,7 @@ func newService(latency time.Duration) *service {
 }
 
 func (s *service) tally() tally {
-	return tally{At: time.Now(), Calls: s.calls.Load(), Bytes: s.bytes.Load()}
+	return tally{At: time.Now(), Calls: s.calls.Load(), Bytes: s.bytes.Load(), Took: s.took.Load()}
 }
 
 func (s *service) routes() http.Handler {
@@ -106,6 +108,7 @@ func profilesPath(entity, table string) string {
 }
 
 func (s *service) call(w http.ResponseWriter, r *http.Request, body string) {
+	began := time.Now()
 	n, event, err := s.read(r)
 	if err != nil {
 		return // the client has gone
@@ -114,6 +117,7 @@ func (s *service) call(w http.ResponseWriter, r *http.Request, body string) {
 		time.Sleep(time.Duration(latency))
 	}
 	s.bytes.Add(n)
+	s.took.Add(int64(time.Since(began)))
 	if event != nil {
 		defer s.memory.write(event)
 	}

@@ -25,10 +25,13 @@ var slowDownPhases = []time.Duration{fast, slow, fast}
 // make 230,400 calls, and for what the sink does before the first.
 const slowDownEvents = 300_000
 
-// phase is one of a repetition, in calls per second.
+// flow is what a service gets: calls per second, and how many it has at once.
+type flow struct{ rate, atOnce float64 }
+
+// phase is one of a repetition.
 type phase struct {
-	sink float64
-	best float64 // of the fixed numbers of calls in flight
+	sink flow
+	best flow // of the fixed numbers of calls in flight
 }
 
 // slowDown lets a service go from 5 ms to 500 ms and back. In each phase the sink
@@ -54,7 +57,7 @@ func slowDown(ctx context.Context, f *field, quick bool) ([]finding, error) {
 }
 
 // slowDownRun takes one sink through the phases.
-func (f *field) slowDownRun(ctx context.Context, topic string, best map[time.Duration]float64) (phases []phase, err error) {
+func (f *field) slowDownRun(ctx context.Context, topic string, best map[time.Duration]flow) (phases []phase, err error) {
 	file := sinkFile{start: 16, highest: most}
 	err = f.play(ctx, topic, serviceSettings{Latency: fast}, file, func(ctx context.Context, service, _ *child, done commits) error {
 		if _, err := done.reach(ctx, 1); err != nil { // the group has formed
@@ -64,11 +67,11 @@ func (f *field) slowDownRun(ctx context.Context, topic string, best map[time.Dur
 			if err := service.set(ctx, int64(latency)); err != nil {
 				return err
 			}
-			rate, err := rateOf(ctx, service.address, settle, measure)
+			got, err := flowOf(ctx, service.address, settle, measure)
 			if err != nil {
 				return err
 			}
-			phases = append(phases, phase{sink: rate, best: best[latency]})
+			phases = append(phases, phase{sink: got, best: best[latency]})
 		}
 		all, err := awaitCalls(ctx, service.address, 0)
 		if err == nil && all.Calls >= slowDownEvents {
@@ -79,64 +82,75 @@ func (f *field) slowDownRun(ctx context.Context, topic string, best map[time.Dur
 	return phases, err
 }
 
+// slowDownFindings are the shares, and how many calls the service had at once: the
+// sink decides that number, what comes out of it is also the machine's.
 func slowDownFindings(runs [][]phase) (found []finding) {
 	for i, latency := range slowDownPhases {
-		share := over(runs, func(r []phase) float64 { return r[i].sink / r[i].best })
-		sink := over(runs, func(r []phase) float64 { return r[i].sink })
-		best := over(runs, func(r []phase) float64 { return r[i].best })
-		found = append(found, check(share.median() >= 0.9, fmt.Sprintf("phase %d, %v: calls/s to the best fixed concurrency's", i+1, latency), "≥ 0.9",
-			"%s, %.0f of %.0f", share.text(2, ""), sink.median(), best.median()))
+		of := func(figure func(phase) float64) spread {
+			return over(runs, func(r []phase) float64 { return figure(r[i]) })
+		}
+		name := fmt.Sprintf("phase %d, %v: ", i+1, latency)
+		share := of(func(p phase) float64 { return p.sink.rate / p.best.rate })
+		sink, best := of(func(p phase) float64 { return p.sink.rate }), of(func(p phase) float64 { return p.best.rate })
+		found = append(found,
+			check(share.median() >= 0.9, name+"calls/s to the best fixed concurrency's", "≥ 0.9",
+				"%s, %.0f of %.0f", share.text(2, ""), sink.median(), best.median()),
+			note(name+"calls at once in the service, of the sink and of the best fixed", "%s, %s",
+				of(func(p phase) float64 { return p.sink.atOnce }).text(1, ""), of(func(p phase) float64 { return p.best.atOnce }).text(1, "")))
 	}
 	return found
 }
 
 // bestFixed is what a bare loop makes with the best of some fixed numbers of calls
-// in flight, in calls per second at each latency. Each number has the machine for
-// itself.
-func bestFixed(ctx context.Context) (map[time.Duration]float64, error) {
-	best := map[time.Duration]float64{}
+// in flight at each latency. Each number has the machine for itself.
+func bestFixed(ctx context.Context) (map[time.Duration]flow, error) {
+	best := map[time.Duration]flow{}
 	for _, latency := range []time.Duration{fast, slow} {
 		for _, workers := range []int{most / 4, most / 2, most} {
-			rate, err := fixed(ctx, latency, workers)
+			made, err := fixed(ctx, latency, workers)
 			if err != nil {
 				return nil, fmt.Errorf("%d calls in flight at %v: %w", workers, latency, err)
 			}
-			best[latency] = max(best[latency], rate)
+			if made.rate > best[latency].rate {
+				best[latency] = made
+			}
 		}
 	}
 	return best, nil
 }
 
-// fixed is what a bare loop makes with so many workers, calls per second.
-func fixed(ctx context.Context, latency time.Duration, workers int) (rate float64, err error) {
+// fixed is what a bare loop makes with so many workers.
+func fixed(ctx context.Context, latency time.Duration, workers int) (made flow, err error) {
 	service, err := start(ctx, "service", serviceSettings{Latency: latency})
 	if err != nil {
-		return 0, err
+		return made, err
 	}
 	defer func() { err = errors.Join(err, service.stop()) }()
 	c, err := start(ctx, "calls", callsSettings{service.address, workers, 1 << 40})
 	if err != nil {
-		return 0, err
+		return made, err
 	}
 	defer func() { err = errors.Join(err, c.stop()) }()
 	// The workers begin together, so that their answers come together too: one such
 	// burst more or less must not depend on a moment, so it begins between two.
-	return rateOf(ctx, service.address, time.Second+7*latency/2, 4*time.Second)
+	return flowOf(ctx, service.address, time.Second+7*latency/2, 4*time.Second)
 }
 
-// rateOf is how many calls per second a service gets, after a while.
-func rateOf(ctx context.Context, service string, after, during time.Duration) (float64, error) {
+// flowOf is what a service gets, after a while.
+func flowOf(ctx context.Context, service string, after, during time.Duration) (flow, error) {
 	var tallies [2]tally
 	for i, wait := range []time.Duration{after, during} {
 		select {
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return flow{}, ctx.Err()
 		case <-time.After(wait):
 		}
 		var err error
 		if tallies[i], err = awaitCalls(ctx, service, 0); err != nil {
-			return 0, err
+			return flow{}, err
 		}
 	}
-	return float64(tallies[1].Calls-tallies[0].Calls) / tallies[1].At.Sub(tallies[0].At).Seconds(), nil
+	from, to := tallies[0], tallies[1]
+	seconds := to.At.Sub(from.At).Seconds()
+	return flow{rate: float64(to.Calls-from.Calls) / seconds, atOnce: time.Duration(to.Took-from.Took).Seconds() / seconds}, nil
 }
