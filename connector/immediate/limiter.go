@@ -16,7 +16,7 @@ const (
 	boldest  = 2.0   // steps that keep proving right double or halve the limit
 	careful  = 1.125 // a step after one that proved wrong
 	restless = 250 * time.Millisecond
-	patient  = 4 * time.Second  // longest rest, so that a change is met within it
+	patient  = 2 * time.Second  // longest rest, so that a change is met within it
 	rounds   = 16               // quiet after a wrong step, in latencies, so that trying costs little,
 	longest  = 10 * time.Second // but no longer than this
 

@@ -233,6 +233,19 @@ func TestLimiterTriesAtLittleCost(t *testing.T) {
 	}
 }
 
+// TestLimiterMeetsARecoverySoon: few calls at a time take as long before it as
+// behind it, so that only trying more shows it.
+func TestLimiterMeetsARecoverySoon(t *testing.T) {
+	for seed := range uint64(20) {
+		s := simulate(8, highest, seed)
+		s.run(queueing(3*time.Millisecond, 5), 5*time.Second, 0)
+		s.run(steady(5*time.Millisecond), 3*time.Second, 0)
+		if got := s.limiter.Limit(); got < highest*7/8 {
+			t.Errorf("seed %d: limit 3s after the service serves any number at a time: got %d, want nearly %d", seed, got, highest)
+		}
+	}
+}
+
 func TestLimiterReachesTheMaximumWithinHalfASecond(t *testing.T) {
 	s := simulate(16, 256, 5)
 	s.run(steady(20*time.Millisecond), 500*time.Millisecond, 0)
