@@ -45,7 +45,7 @@ func TestTenMillionKeysWaitForASlotOnDisk(t *testing.T) {
 
 	w.produceMany(manyKeys)
 	w.until("all keys wait", func() bool {
-		return gauge(t, address, "feedsink_unconfirmed_records", `state="buffered"`) == manyKeys
+		return gauge(t, address, "feedsink_unconfirmed_records", `state="waiting for a slot"`) == manyKeys
 	})
 	if got := len(w.service.Executions()); got != 1 {
 		t.Errorf("imports of the day: got %d, want the one it has a slot for", got)
