@@ -137,14 +137,19 @@ func rowOf(f schemas.Format) func(event []byte, row []string) ([]string, error) 
 	}
 }
 
+// bareConsumer reads a topic from its start with the settings that a client has by
+// itself.
+func bareConsumer(broker, topic string) (*kgo.Client, error) {
+	return kgo.NewClient(kgo.SeedBrokers(broker), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+}
+
 // playTransform is the floor of the batch lane.
 func playTransform(ctx context.Context, w *wire) error {
 	var s transformSettings
 	if err := w.settings(&s); err != nil {
 		return err
 	}
-	consumer, err := kgo.NewClient(kgo.SeedBrokers(s.Broker), kgo.ConsumeTopics(s.Topic),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	consumer, err := bareConsumer(s.Broker, s.Topic)
 	if err != nil {
 		return err
 	}

@@ -17,16 +17,14 @@ type forwardSettings struct {
 	Service string `json:"service"`
 }
 
-// playForward is the floor of the latency: a consumer with the settings that a
-// client has by itself, and a call for each record as soon as it is there. It keeps
+// playForward is the floor of the latency: a bare consumer, and a call for each record as soon as it is there. It keeps
 // no order and commits nothing.
 func playForward(ctx context.Context, w *wire) error {
 	var s forwardSettings
 	if err := w.settings(&s); err != nil {
 		return err
 	}
-	consumer, err := kgo.NewClient(kgo.SeedBrokers(s.Broker), kgo.ConsumeTopics(s.Topic),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	consumer, err := bareConsumer(s.Broker, s.Topic)
 	if err != nil {
 		return err
 	}

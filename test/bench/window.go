@@ -44,13 +44,18 @@ func after(n int64) ending { return func(first int64) int64 { return first + n }
 var errEmptyWindow = errors.New("nothing was done between the beginning and the end of what is measured")
 
 // window measures the child from the moment when from are done to its ending.
-func window(ctx context.Context, c *child, p progress, from int64, to ending) (sample, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer c.onEnd(cancel)()
+func window(ctx context.Context, c *child, p progress, from int64, to ending) (s sample, err error) {
+	err = during(ctx, c, func(ctx context.Context) error {
+		s, err = between(ctx, c, p, from, to)
+		return err
+	})
+	return s, err
+}
+
+func between(ctx context.Context, c *child, p progress, from int64, to ending) (sample, error) {
 	first, err := p.reach(ctx, from)
 	if err != nil {
-		return sample{}, explain(ctx, err)
+		return sample{}, err
 	}
 	before, err := c.usage(ctx)
 	if err != nil {
@@ -58,7 +63,7 @@ func window(ctx context.Context, c *child, p progress, from int64, to ending) (s
 	}
 	last, err := p.reach(ctx, to(first.done))
 	if err != nil {
-		return sample{}, explain(ctx, err)
+		return sample{}, err
 	}
 	later, err := c.usage(ctx)
 	if err != nil {
@@ -83,16 +88,9 @@ func during(ctx context.Context, c *child, do func(context.Context) error) error
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer c.onEnd(cancel)()
-	if err := do(ctx); err != nil {
-		return explain(ctx, err)
-	}
-	return nil
-}
-
-// explain prefers why the waiting was ended to the fact that it was.
-func explain(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
+	err := do(ctx)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause // why the waiting was ended, rather than the fact that it was
 	}
 	return err
 }
