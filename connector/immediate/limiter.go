@@ -130,18 +130,17 @@ func (l *limiter) judge(r reading, now time.Time) {
 	if r.latency == 0 && r.overload == 0 {
 		return // an outage, which is the breaker's
 	}
-	if changed := l.another(r); changed && !l.doubted {
-		l.doubted = true // one window may be a hiccup: the next one decides
-		return
+	changed := l.another(r)
+	if l.doubted = changed && !l.doubted; l.doubted {
+		return // one window may be a hiccup: the next one decides
 	}
-	l.doubted = false
 	tried := l.trial
 	l.trial = nil
 	if r.latency > 0 && (l.base == 0 || r.latency < l.base) {
 		l.base = r.latency
 	}
 	switch {
-	case l.another(r):
+	case changed:
 		l.afresh()
 	case tried == nil:
 	case !r.full: // the demand went away: nothing was learned
