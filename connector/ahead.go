@@ -63,7 +63,7 @@ type rowAhead struct {
 }
 
 // rowsOf are the rows that a record means.
-func (s *chunk) rowsOf(m meaning) []rowAhead { return s.rows[m.first:m.next] }
+func (c *chunk) rowsOf(m meaning) []rowAhead { return c.rows[m.first:m.next] }
 
 // newAhead has a reader for each processor, and none where there is but one.
 func newAhead(files *filing, open func() reader) (*ahead, error) {
@@ -88,8 +88,8 @@ func (a *ahead) begin(records []*source.Record) {
 	a.chunks = slices.Grow(a.chunks[:0], n)[:n]
 	i := 0
 	for some := range slices.Chunk(records, chunkRecords) {
-		s := &a.chunks[i]
-		s.records, s.read, s.meanings, s.rows, s.text = some, make(chan struct{}), s.meanings[:0], s.rows[:0], s.text[:0]
+		c := &a.chunks[i]
+		c.records, c.read, c.meanings, c.rows, c.text = some, make(chan struct{}), c.meanings[:0], c.rows[:0], c.text[:0]
 		i++
 	}
 	a.next.Store(0)
@@ -114,23 +114,23 @@ func (a *ahead) help(d *rowReader) bool {
 // turn is what the i-th record means, and the chunk that holds its rows. Until
 // that is read, it helps.
 func (a *ahead) turn(i int) (*chunk, meaning) {
-	s := &a.chunks[i/chunkRecords]
+	c := &a.chunks[i/chunkRecords]
 	if i %= chunkRecords; i == 0 {
-		s.await(func() bool { return a.help(a.readers[0]) })
+		c.await(func() bool { return a.help(a.readers[0]) })
 	}
-	return s, s.meanings[i]
+	return c, c.meanings[i]
 }
 
 // await waits for the chunk, and meanwhile does what there is to do.
-func (s *chunk) await(work func() bool) {
+func (c *chunk) await(work func() bool) {
 	for {
 		select {
-		case <-s.read:
+		case <-c.read:
 			return
 		default:
 		}
 		if !work() {
-			<-s.read
+			<-c.read
 			return
 		}
 	}
@@ -153,20 +153,20 @@ type rowReader struct {
 }
 
 // read finds out what the records of a chunk mean.
-func (d *rowReader) read(s *chunk) {
-	defer close(s.read)
-	for _, r := range s.records {
-		m := meaning{first: len(s.rows), begun: d.tracer.Begin()}
-		m.known = d.rows(s, r)
-		m.next = len(s.rows)
-		s.meanings = append(s.meanings, m)
+func (d *rowReader) read(c *chunk) {
+	defer close(c.read)
+	for _, r := range c.records {
+		m := meaning{first: len(c.rows), begun: d.tracer.Begin()}
+		m.known = d.rows(c, r)
+		m.next = len(c.rows)
+		c.meanings = append(c.meanings, m)
 	}
 	d.forget()
 }
 
 // rows appends the rows that a record means; false if it may mean something else,
 // too.
-func (d *rowReader) rows(s *chunk, r *source.Record) bool {
+func (d *rowReader) rows(c *chunk, r *source.Record) bool {
 	if len(r.Value) > longestAhead {
 		return false
 	}
@@ -180,11 +180,11 @@ func (d *rowReader) rows(s *chunk, r *source.Record) bool {
 		if w.Err != nil || w.Lane != schemas.Batch {
 			return false
 		}
-		from := len(s.text)
-		if s.text, err = d.encoder.AppendRow(s.text, w.Mapping.Name, &w.Write); err != nil {
+		from := len(c.text)
+		if c.text, err = d.encoder.AppendRow(c.text, w.Mapping.Name, &w.Write); err != nil {
 			return false
 		}
-		s.rows = append(s.rows, rowAhead{w.Mapping, from, len(s.text)})
+		c.rows = append(c.rows, rowAhead{w.Mapping, from, len(c.text)})
 	}
 	return true
 }

@@ -153,7 +153,7 @@ func newDecoding(ctx context.Context, cfg *config.Config, r *router.Router, chan
 	if err != nil {
 		return nil, nil, err
 	}
-	l := &reader{router: r, formats: newFormats(r, writers, nil)}
+	l := newReader(r, writers, nil)
 	if writers == nil {
 		return l.decode, func() {}, nil
 	}

@@ -37,7 +37,9 @@ func (s *Sink) openLanes() (err error) {
 			metrics: s.metrics, lately: s.lately, log: s.log.With("lane", which.String()),
 			tracing: s.lineage(which),
 		}
-		read := func() reader { return newReader(s, func(topic string) bool { return l.passes(followed[topic]) }) }
+		read := func() reader {
+			return newReader(s.router, s.writers, func(topic string) bool { return l.passes(followed[topic]) })
+		}
 		l.reader = read()
 		cfg := source.Config{
 			Connection:     connection(s.cfg.Kafka, s.log),

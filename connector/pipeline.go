@@ -17,7 +17,7 @@ import (
 type lane struct {
 	which    schemas.Lane
 	reader          // of records in their turn
-	ahead    *ahead // nil: none is read before
+	ahead    *ahead // of the batch lane
 	delivery delivery
 	post     *deadletter.Post // nil: no dead-letter topic
 	source   *source.Source
@@ -106,23 +106,23 @@ func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int
 // readsAhead reports whether the records of a partition are read before their
 // turn: nothing of them is needed but rows, and they are many enough.
 func (l *lane) readsAhead(records []*source.Record) bool {
-	return l.ahead != nil && len(l.ahead.readers) > 0 && len(records) > chunkRecords && l.passes(l.delivery.follows(records[0].Topic))
+	return l.passes(l.delivery.follows(records[0].Topic)) && len(records) > chunkRecords && len(l.ahead.readers) > 0
 }
 
 // meant takes the i-th record that was read ahead, if that is all there is to do.
 // Any other is left to record.
 func (l *lane) meant(p *source.Partition, r *source.Record, i int) bool {
-	s, m := l.ahead.turn(i)
+	c, m := l.ahead.turn(i)
 	if !m.known || p.Done(r.Offset) {
 		return false
 	}
-	rows := s.rowsOf(m)
+	rows := c.rowsOf(m)
 	if len(rows) == 0 {
 		l.count(r, outcomeNoChange)
 		return true
 	}
 	l.trace = l.tracing.record(m.begun, r)
-	taken := l.ahead.files.file(p, r, rows, s.text)
+	taken := l.ahead.files.file(p, r, rows, c.text)
 	l.untraced("in a file")
 	return taken
 }

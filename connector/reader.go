@@ -16,10 +16,9 @@ type reader struct {
 	over    []router.Routed // whose cells are the next record's
 }
 
-// newReader has decoders of its own, which borrow the texts of records of topics
-// that pass.
-func newReader(s *Sink, passes func(topic string) bool) reader {
-	return reader{router: s.router, formats: newFormats(s.router, s.writers, passes)}
+// newReader has decoders of its own, as newFormats makes them.
+func newReader(r *router.Router, writers *schemas.Registry, passes func(topic string) bool) reader {
+	return reader{router: r, formats: newFormats(r, writers, passes)}
 }
 
 // decode makes of a record what the router reads. The result is valid until

@@ -33,7 +33,7 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 		}
 	}
 	// the lane's own decoders are at work
-	reading := &lane{which: r.lane.which, reader: reader{router: r.lane.router, formats: newFormats(r.lane.router, r.writers, nil)}}
+	reading := &lane{which: r.lane.which, reader: newReader(r.lane.router, r.writers, nil)}
 	decode := waiting(ctx, r.writers, reading.decode)
 	var letters outbox
 	err := r.lane.source.Reread(ctx, stretches, func(i int, record *source.Record) error {
