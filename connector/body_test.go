@@ -58,7 +58,7 @@ func TestProfileBodyHasOneObjectPerSection(t *testing.T) {
 		}, `{"attributes":{"{":"{","[":"["}}`},
 		{"properties have no place in a profile", []schemas.Cell{{Place: &schemas.Place{Section: schemas.Properties, Name: "status"}, Value: str("PAID")}}, `{}`},
 	} {
-		if got := string(profileBody(&schemas.Write{Cells: c.cells})); got != c.want {
+		if got := string((&profileBody{Cells: c.cells}).AppendJSON(nil)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.what, got, c.want)
 		}
 	}
@@ -86,7 +86,7 @@ func TestRecordBodyListsProperties(t *testing.T) {
 			`{"businessKey":"\"{","properties":[{"name":"[\\","value":"}]"}]}`,
 		},
 	} {
-		if got := string(recordBody(&c.write)); got != c.want {
+		if got := string((*recordBody)(&c.write).AppendJSON(nil)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.what, got, c.want)
 		}
 	}

@@ -27,9 +27,9 @@ func (c calls) Call(ctx context.Context, w *schemas.Write, retried bool) error {
 	var err error
 	switch w.Op {
 	case schemas.Upsert:
-		_, err = c.client.UpsertProfile(ctx, w.Table.Name, profileBody(w))
+		_, err = c.client.UpsertProfile(ctx, w.Table.Name, (*profileBody)(w))
 	case schemas.Patch:
-		_, err = c.client.PatchProfile(ctx, w.Table.Name, w.ProfileID, profileBody(w))
+		_, err = c.client.PatchProfile(ctx, w.Table.Name, w.ProfileID, (*profileBody)(w))
 	case schemas.Delete:
 		err = c.client.DeleteProfile(ctx, w.Table.Name, w.ProfileID)
 	default:
@@ -54,11 +54,11 @@ func (c calls) record(ctx context.Context, w *schemas.Write, retried bool) error
 	var err error
 	switch w.Op {
 	case schemas.Upsert:
-		_, err = c.client.UpsertRecord(ctx, w.Table.Name, recordBody(w), true)
+		_, err = c.client.UpsertRecord(ctx, w.Table.Name, (*recordBody)(w), true)
 	case schemas.Patch:
-		_, err = c.client.UpdateRecord(ctx, w.Table.Name, w.Key, recordBody(w))
+		_, err = c.client.UpdateRecord(ctx, w.Table.Name, w.Key, (*recordBody)(w))
 	case schemas.Create:
-		_, err = c.client.UpsertRecord(ctx, w.Table.Name, recordBody(w), false)
+		_, err = c.client.UpsertRecord(ctx, w.Table.Name, (*recordBody)(w), false)
 		if retried && conflict(err) {
 			return c.ours(ctx, w, err)
 		}
@@ -117,10 +117,11 @@ var profileSections = []struct {
 	{schemas.DataCollection, `"dataCollection":{`},
 }
 
-// profileBody is the body of operations 1 and 2: sections that have no cell are
-// left out.
-func profileBody(w *schemas.Write) []byte {
-	b := make([]byte, 0, 64+48*len(w.Cells))
+// profileBody is a write as the body of operations 1 and 2.
+type profileBody schemas.Write
+
+// AppendJSON is feed.Body's. Sections that have no cell are left out.
+func (w *profileBody) AppendJSON(b []byte) []byte {
 	b = append(b, '{')
 	for _, s := range profileSections {
 		open := false
@@ -144,10 +145,11 @@ func profileBody(w *schemas.Write) []byte {
 	return append(b, '}')
 }
 
-// recordBody is the body of operations 4 and 5; the key is left out where the
-// write has none.
-func recordBody(w *schemas.Write) []byte {
-	b := make([]byte, 0, 64+64*len(w.Cells))
+// recordBody is a write as the body of operations 4 and 5.
+type recordBody schemas.Write
+
+// AppendJSON is feed.Body's. The key is left out where the write has none.
+func (w *recordBody) AppendJSON(b []byte) []byte {
 	b = append(b, '{')
 	if w.Key != "" {
 		b = appendName(append(b, `"businessKey":`...), w.Key)

@@ -48,7 +48,7 @@ func (s *replayService) Call(ctx context.Context, w *schemas.Write, retried bool
 	if w.Table.Custom || w.Op != schemas.Upsert {
 		return s.calls.Call(ctx, w, retried)
 	}
-	ref, err := s.client.UpsertProfile(ctx, w.Table.Name, profileBody(w))
+	ref, err := s.client.UpsertProfile(ctx, w.Table.Name, (*profileBody)(w))
 	if err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -133,7 +133,7 @@ func TestCallsFollowNoRedirect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = client.UpsertRecord(t.Context(), "orders", []byte(`{}`), true)
+		_, err = client.UpsertRecord(t.Context(), "orders", feed.JSON(`{}`), true)
 		if failed, ok := errors.AsType[*feed.Error](err); !ok || failed.Status() != status || !failed.Transient() {
 			t.Errorf("%d: got %v, want it as a failure that may pass", status, err)
 		}

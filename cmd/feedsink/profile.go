@@ -47,7 +47,7 @@ func newProfileUpsert() *cobra.Command {
 		if err != nil {
 			return nil, "", err
 		}
-		ref, err := c.UpsertProfile(ctx, call.table, data)
+		ref, err := c.UpsertProfile(ctx, call.table, feed.JSON(data))
 		return answerOf(ref, "", err)
 	})
 }
@@ -67,7 +67,7 @@ func newProfilePatch() *cobra.Command {
 		if err != nil {
 			return nil, "", err
 		}
-		ref, err := c.PatchProfile(ctx, call.table, args[0], data)
+		ref, err := c.PatchProfile(ctx, call.table, args[0], feed.JSON(data))
 		return answerOf(ref, args[0], err)
 	})
 }

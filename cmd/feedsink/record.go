@@ -63,7 +63,7 @@ func newRecordPost(cmd *cobra.Command, update bool) *cobra.Command {
 		if update && record.BusinessKey == "" {
 			return nil, "", &usageError{errors.New("the body: businessKey is missing, which an upsert needs")}
 		}
-		ref, err := c.UpsertRecord(ctx, call.table, data, update)
+		ref, err := c.UpsertRecord(ctx, call.table, feed.JSON(data), update)
 		return recordAnswerOf(ref, record.BusinessKey, err)
 	})
 }
@@ -86,7 +86,7 @@ func newRecordPatch() *cobra.Command {
 		if record.BusinessKey != "" && record.BusinessKey != args[0] {
 			return nil, "", &usageError{errors.New("the body: businessKey is another one than the argument")}
 		}
-		ref, err := c.UpdateRecord(ctx, call.table, args[0], data)
+		ref, err := c.UpdateRecord(ctx, call.table, args[0], feed.JSON(data))
 		return recordAnswerOf(ref, args[0], err)
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var benchBody = []byte(`{"attributes":{"customerNumber":"C000123","emailAddress":"a@example.com","firstName":"Ada",` +
+var benchBody = JSON(`{"attributes":{"customerNumber":"C000123","emailAddress":"a@example.com","firstName":"Ada",` +
 	`"lastName":"Lovelace","country":"GB"},"subscriptions":{"newsletter":true},"segments":{"tier":"gold"}}`)
 
 func benchService() *service {

@@ -1,7 +1,6 @@
 package feed
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +26,7 @@ type call struct {
 	query  string // percent-encoded
 	target string // table, ETL or execution, for errors
 
-	body  []byte         // JSON, or nil
+	body  Body           // or nil
 	file  *upload        // sent instead of body, or nil
 	into  io.Writer      // takes the body of a 2xx, or nil
 	zone  *time.Location // calendar of the table's slots, operations 8 and 10
@@ -195,8 +194,8 @@ func (c *call) request(w *watchdog, header http.Header) (*http.Request, error) {
 			return again, err
 		}
 	case c.body != nil:
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(c.body)), int64(len(c.body))
-		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
+		w.body.write(c.body)
+		r.Body, r.ContentLength, r.GetBody = w.body.reader(), int64(len(w.body.text)), w.body.again
 	default:
 		r.Body = http.NoBody
 	}

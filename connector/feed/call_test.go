@@ -45,7 +45,7 @@ func TestStatusesAreClassifiedOnce(t *testing.T) {
 	c := s.start(t)
 	for _, tc := range cases {
 		status = tc.status
-		_, err := c.UpsertProfile(t.Context(), "customers", []byte(`{}`))
+		_, err := c.UpsertProfile(t.Context(), "customers", JSON(`{}`))
 		e := errorOf(t, err)
 		got := []any{e.Kind(), e.Status(), e.Transient(), e.Overload(), e.Unknown(), e.Op(), e.RetryAfter()}
 		want := []any{tc.kind, tc.status, tc.transient, tc.overload, tc.unknown, OpUpsertProfile, 7 * time.Second}
@@ -68,7 +68,7 @@ func TestErrorsHoldNeitherTokenNorWhatWasWritten(t *testing.T) {
 		_, _ = io.WriteString(w, "refused "+r.Header.Get("Authorization")+" for "+testKey+"\n\x00body: "+string(body))
 	}}
 	c := s.start(t)
-	_, err := c.UpsertProfile(t.Context(), "customers", []byte(`john@example.com`))
+	_, err := c.UpsertProfile(t.Context(), "customers", JSON(`john@example.com`))
 	e := errorOf(t, err)
 	if strings.Contains(err.Error(), "john") {
 		t.Errorf("got %q, which quotes the profile", err)
@@ -85,7 +85,7 @@ func TestErrorsHoldNeitherTokenNorWhatWasWritten(t *testing.T) {
 func TestLostAnswerLeavesTheOutcomeUnknown(t *testing.T) {
 	s := &service{calls: func(w http.ResponseWriter, _ *http.Request) { reset(w) }}
 	c := s.start(t)
-	_, err := c.UpsertRecord(t.Context(), "orders", []byte(`{}`), false)
+	_, err := c.UpsertRecord(t.Context(), "orders", JSON(`{}`), false)
 	if e := errorOf(t, err); e.Kind() != Transient || !e.Unknown() || e.Status() != 0 || e.Overload() {
 		t.Errorf("write: got %v (%v, unknown %v), want transient and unknown", e, e.Kind(), e.Unknown())
 	}

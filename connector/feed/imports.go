@@ -64,7 +64,7 @@ func (c *Client) OneShotRemote(ctx context.Context, definition OneShotETL, zone 
 	if err != nil {
 		return Execution{}, err
 	}
-	got, err := c.send(ctx, &call{op: OpOneShot, method: http.MethodPost, body: body, zone: zone},
+	got, err := c.send(ctx, &call{op: OpOneShot, method: http.MethodPost, body: JSON(body), zone: zone},
 		c.imports+"/etl-executions")
 	return execution(got, err)
 }
@@ -100,7 +100,7 @@ func (c *Client) CreateETL(ctx context.Context, definition TriggeredETL) (string
 	if err != nil {
 		return "", err
 	}
-	got, err := c.send(ctx, &call{op: OpCreateETL, method: http.MethodPost, body: body}, c.imports+"/etls")
+	got, err := c.send(ctx, &call{op: OpCreateETL, method: http.MethodPost, body: JSON(body)}, c.imports+"/etls")
 	if err != nil {
 		return "", err
 	}

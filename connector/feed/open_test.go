@@ -42,7 +42,7 @@ func told(value string, err error) string {
 
 func openAnswers(t *testing.T) []openAnswer {
 	ctx := t.Context()
-	body := []byte(`{"properties":[]}`)
+	body := JSON(`{"properties":[]}`)
 	ids := []reply{
 		{200, "", `{"id":"12"}`},
 		{201, "", `{"id":12}`},
@@ -184,7 +184,7 @@ func TestReasonsOfRefusalsAreKeptInEveryShape(t *testing.T) {
 			w.WriteHeader(http.StatusConflict)
 			_, _ = io.WriteString(w, shape)
 		}}
-		_, err := s.start(t).UpsertProfile(t.Context(), "customers", []byte(`{}`))
+		_, err := s.start(t).UpsertProfile(t.Context(), "customers", JSON(`{}`))
 		want := shape[:min(len(shape), reasonLength)]
 		if e := errorOf(t, err); e.Kind() != Conflict || e.Reason() != want {
 			t.Errorf("got %v with reason %q, want a conflict with %q", e.Kind(), e.Reason(), want)

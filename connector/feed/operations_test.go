@@ -21,7 +21,7 @@ type operation struct {
 	reply string
 }
 
-func operations(ctx context.Context, c *Client, body []byte) []operation {
+func operations(ctx context.Context, c *Client, body JSON) []operation {
 	const profiles = "/profiles/v5/entities/acme/profile-tables/cust%2Fomers/profiles"
 	const records = "/custom-data/v4/entity/acme/customTable/orders/record"
 	const imports = "/mass-imports/v5/entities/acme"
@@ -175,7 +175,7 @@ func TestWriteSucceedsWhateverItsAnswerHolds(t *testing.T) {
 	}
 	for name, reply := range replies {
 		c := (&service{calls: reply}).start(t)
-		ref, err := c.UpsertProfile(t.Context(), "customers", []byte(`{}`))
+		ref, err := c.UpsertProfile(t.Context(), "customers", JSON(`{}`))
 		if err != nil || ref.ID() != "" || ref.Href() != "" {
 			t.Errorf("%s: got id %q, link %q, error %v; want success without id", name, ref.ID(), ref.Href(), err)
 		}
@@ -187,11 +187,11 @@ func TestReferencesAreRead(t *testing.T) {
 		_, _ = io.WriteString(w, `{"id":"p1","_links":{"self":{"href":"/x/profiles/p1"}},"businessKey":"a/b c"}`)
 	}}
 	c := s.start(t)
-	profile, err := c.UpsertProfile(t.Context(), "customers", []byte(`{}`))
+	profile, err := c.UpsertProfile(t.Context(), "customers", JSON(`{}`))
 	if err != nil || profile.ID() != "p1" || profile.Href() != "/x/profiles/p1" {
 		t.Errorf("got id %q, link %q, error %v", profile.ID(), profile.Href(), err)
 	}
-	record, err := c.UpsertRecord(t.Context(), "orders", []byte(`{}`), false)
+	record, err := c.UpsertRecord(t.Context(), "orders", JSON(`{}`), false)
 	if err != nil || record.BusinessKey() != "a/b c" {
 		t.Errorf("got key %q, error %v; want %q", record.BusinessKey(), err, "a/b c")
 	}

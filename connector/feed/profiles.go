@@ -40,10 +40,8 @@ func (r ProfileRef) Href() string {
 }
 
 // UpsertProfile creates the profile or replaces it whole (operation 1). body is
-// a Profile as JSON and must not be changed any more, not even after the
-// method returned: the connection may still read it. A Conflict means that its
-// unique keys match different profiles.
-func (c *Client) UpsertProfile(ctx context.Context, table string, body []byte) (ProfileRef, error) {
+// a Profile. A Conflict means that its unique keys match different profiles.
+func (c *Client) UpsertProfile(ctx context.Context, table string, body Body) (ProfileRef, error) {
 	got, err := c.sendFixed(ctx, &call{op: OpUpsertProfile, method: http.MethodPost, target: table, body: body},
 		c.profiles+"/profile-tables/", table, "/profiles")
 	return ProfileRef{got}, err
@@ -51,7 +49,7 @@ func (c *Client) UpsertProfile(ctx context.Context, table string, body []byte) (
 
 // PatchProfile changes what body mentions (operation 2); for body see
 // UpsertProfile. id is the service's.
-func (c *Client) PatchProfile(ctx context.Context, table, id string, body []byte) (ProfileRef, error) {
+func (c *Client) PatchProfile(ctx context.Context, table, id string, body Body) (ProfileRef, error) {
 	got, err := c.send(ctx, &call{op: OpPatchProfile, method: http.MethodPatch, target: table, body: body},
 		c.profiles+"/profile-tables/", table, "/profiles/", id)
 	return ProfileRef{got}, err

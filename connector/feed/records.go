@@ -76,10 +76,9 @@ type RecordRef struct{ got answer }
 func (r RecordRef) BusinessKey() string { return businessKeyOf(r.got.body) }
 
 // UpsertRecord creates a record or, if allowUpdate, updates the one of the same
-// business key (operation 4). body is a Record as JSON and is not to be changed
-// any more, like that of UpsertProfile. Without allowUpdate an existing key is
-// a Conflict.
-func (c *Client) UpsertRecord(ctx context.Context, table string, body []byte, allowUpdate bool) (RecordRef, error) {
+// business key (operation 4). body is a Record. Without allowUpdate an existing
+// key is a Conflict.
+func (c *Client) UpsertRecord(ctx context.Context, table string, body Body, allowUpdate bool) (RecordRef, error) {
 	query := "allowUpdate=false"
 	if allowUpdate {
 		query = "allowUpdate=true"
@@ -93,7 +92,7 @@ func (c *Client) UpsertRecord(ctx context.Context, table string, body []byte, al
 // UpdateRecord changes the properties that body names (operation 5). It never
 // creates: NotFound if no record has that key. The shape of its body is not
 // shown; that of operation 4 is meant to be sent.
-func (c *Client) UpdateRecord(ctx context.Context, table, key string, body []byte) (RecordRef, error) {
+func (c *Client) UpdateRecord(ctx context.Context, table, key string, body Body) (RecordRef, error) {
 	got, err := c.send(ctx, &call{op: OpUpdateRecord, method: http.MethodPut, target: table, body: body},
 		c.records+"/customTable/", table, "/record/", key)
 	return RecordRef{got}, err

@@ -14,8 +14,8 @@ import (
 var errSilent = errors.New("timeout")
 
 // watchdog bounds one exchange after the other and notes how far each came. Its
-// context, timer and trace are made once: made for each call they would be a
-// good part of what a call costs.
+// context, timer, trace and the memory of the body are made once: made for each
+// call they would be a good part of what a call costs.
 type watchdog struct {
 	limit  time.Duration
 	parent any // the context it was made for
@@ -23,6 +23,8 @@ type watchdog struct {
 	timer  *time.Timer
 	trace  httptrace.ClientTrace
 	blank  *http.Request // carries the context
+
+	body *lent // of the call
 
 	asked, connected atomic.Bool // for a connection, and got one
 	silent           atomic.Bool // the time was up
@@ -39,6 +41,7 @@ func newWatchdog(parent context.Context, limit time.Duration) *watchdog {
 		w.silent.Store(true)
 		cancel()
 	})
+	w.body = newLent()
 	w.trace.GetConn = func(string) { w.asked.Store(true) }
 	w.trace.GotConn = func(httptrace.GotConnInfo) { w.connected.Store(true) }
 	w.blank = (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(httptrace.WithClientTrace(ctx, &w.trace))
@@ -93,9 +96,12 @@ func (k *kennel) wake(parent context.Context) *watchdog {
 	return newWatchdog(parent, k.limit)
 }
 
-// rest takes a watchdog back after an exchange of which nothing is under way any
-// more. One whose time is up, be it only now, is of no further use.
+// rest takes a watchdog back after an exchange that was answered. One whose time
+// is up, be it only now, is of no further use.
 func (k *kennel) rest(w *watchdog) {
+	if !w.body.free() {
+		w.body = newLent()
+	}
 	if !w.timer.Stop() {
 		w.end()
 		return

@@ -24,7 +24,7 @@ func TestWatchdogServesCallAfterCall(t *testing.T) {
 		}}
 		c := s.startInBubble(t)
 		for i := range 3 {
-			if _, err := c.UpsertProfile(t.Context(), "customers", []byte(`{}`)); err != nil {
+			if _, err := c.UpsertProfile(t.Context(), "customers", JSON(`{}`)); err != nil {
 				t.Fatalf("call %d: %v", i, err)
 			}
 			if got := len(c.watchdogs.idle); got != 1 {
@@ -33,7 +33,7 @@ func TestWatchdogServesCallAfterCall(t *testing.T) {
 			time.Sleep(31 * time.Second)
 		}
 		latency.Store(int64(31 * time.Second))
-		_, err := c.UpsertProfile(t.Context(), "customers", []byte(`{}`))
+		_, err := c.UpsertProfile(t.Context(), "customers", JSON(`{}`))
 		if e := errorOf(t, err); !e.timeout {
 			t.Errorf("got %v, want a timeout", err)
 		}
@@ -41,7 +41,7 @@ func TestWatchdogServesCallAfterCall(t *testing.T) {
 			t.Errorf("got %d watchdogs at rest, want none: its time was up", got)
 		}
 		latency.Store(0)
-		if _, err := c.UpsertProfile(t.Context(), "customers", []byte(`{}`)); err != nil {
+		if _, err := c.UpsertProfile(t.Context(), "customers", JSON(`{}`)); err != nil {
 			t.Errorf("after a timeout: %v", err)
 		}
 	})

@@ -68,7 +68,7 @@ func (c *Client) CreateWebhook(ctx context.Context, webhook Webhook) (string, er
 	if err != nil {
 		return "", unsendable(OpCreateWebhook, err)
 	}
-	got, err := c.send(ctx, &call{op: OpCreateWebhook, method: http.MethodPost, body: body, secrets: secrets},
+	got, err := c.send(ctx, &call{op: OpCreateWebhook, method: http.MethodPost, body: JSON(body), secrets: secrets},
 		c.webhooks+"/webhookSubscription")
 	if err != nil {
 		return "", err

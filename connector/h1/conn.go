@@ -109,10 +109,14 @@ func (c *conn) exchange(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
+// unflushed is a Writer that net/http does not know: ahead of a body that it does
+// not know either it would flush the header.
+type unflushed struct{ *bufio.Writer }
+
 // converse writes and reads. If the peer did not take the whole request it may
 // have said why.
 func (c *conn) converse(r *http.Request) (response *http.Response, whole bool, err error) {
-	if err = r.Write(c.out); err == nil {
+	if err = r.Write(unflushed{c.out}); err == nil {
 		err = c.out.Flush()
 	}
 	if err == nil {

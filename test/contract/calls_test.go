@@ -46,8 +46,8 @@ var (
 		"dataCollection":{"date":"2026-11-21T10:00:00+01:00","source":"shop","way":"checkout"}}`)
 	// Its two unique keys are those of two profiles.
 	torn   = []byte(`{"attributes":{"customerNumber":"C1","emailAddress":"b@example.com"}}`)
-	record = []byte(`{"businessKey":"a/b","properties":[{"name":"total","value":12.50},{"name":"status","value":"PAID"}]}`)
-	change = []byte(`{"properties":[{"name":"status","value":"SENT"}]}`)
+	record = feed.JSON(`{"businessKey":"a/b","properties":[{"name":"total","value":12.50},{"name":"status","value":"PAID"}]}`)
+	change = feed.JSON(`{"properties":[{"name":"status","value":"SENT"}]}`)
 )
 
 func load(mode feed.Mode) feed.Load {
@@ -110,7 +110,7 @@ func steps() []step {
 }
 
 func profileSteps() []step {
-	upsert := func(body []byte) func(context.Context, *feed.Client, *memory) error {
+	upsert := func(body feed.JSON) func(context.Context, *feed.Client, *memory) error {
 		return func(ctx context.Context, c *feed.Client, m *memory) error {
 			ref, err := c.UpsertProfile(ctx, "customers", body)
 			if err == nil {
@@ -120,17 +120,17 @@ func profileSteps() []step {
 		}
 	}
 	patch := func(ctx context.Context, c *feed.Client, m *memory) error {
-		_, err := c.PatchProfile(ctx, "customers", m.profile, []byte(`{"attributes":{"score":1}}`))
+		_, err := c.PatchProfile(ctx, "customers", m.profile, feed.JSON(`{"attributes":{"score":1}}`))
 		return err
 	}
 	remove := func(ctx context.Context, c *feed.Client, m *memory) error {
 		return c.DeleteProfile(ctx, "customers", m.profile)
 	}
 	return []step{
-		{"UpsertProfile", "another", upsert([]byte(`{"attributes":{"customerNumber":"C2","emailAddress":"b@example.com"}}`)), success},
+		{"UpsertProfile", "another", upsert(feed.JSON(`{"attributes":{"customerNumber":"C2","emailAddress":"b@example.com"}}`)), success},
 		{"UpsertProfile", "", upsert(profile), success},
 		{"UpsertProfile", "keys of two profiles", upsert(torn), feed.Conflict},
-		{"UpsertProfile", "an unknown attribute", upsert([]byte(`{"attributes":{"customerNumber":"C1","x":1}}`)), feed.Rejected},
+		{"UpsertProfile", "an unknown attribute", upsert(feed.JSON(`{"attributes":{"customerNumber":"C1","x":1}}`)), feed.Rejected},
 		{"PatchProfile", "", patch, success},
 		{"DeleteProfile", "", remove, success},
 		{"PatchProfile", "unknown id", patch, feed.NotFound},

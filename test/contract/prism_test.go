@@ -107,7 +107,7 @@ func TestForeignMockTakesEveryCall(t *testing.T) {
 func TestForeignMockRefusesWhatIsNotInTheDocument(t *testing.T) {
 	c := client(t, prism(t), nil)
 	for _, body := range []string{`{"attribute":{}}`, `{"subscriptions":{"newsletter":"yes"}}`, `[]`} {
-		_, err := c.UpsertProfile(t.Context(), "customers", []byte(body))
+		_, err := c.UpsertProfile(t.Context(), "customers", feed.JSON(body))
 		if got := kind(err); got != feed.Rejected {
 			t.Errorf("%s: got %v (%v), want rejected", body, got, err)
 		}
