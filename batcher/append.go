@@ -11,7 +11,7 @@ import (
 
 func (m *member) append(w *schemas.Write, p Partition, offset int64) error {
 	l := m.line
-	if err := m.loads(w.Op); err != nil {
+	if err := m.accepts.row(w.Op); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -39,7 +39,7 @@ func (m *member) appendAgain(known *both, n contest.Newest) (current bool, err e
 	}
 	rows := append(slices.Clone(n.Writes), newer...)
 	for i := range rows {
-		if err := m.loads(rows[i].Op); err != nil {
+		if err := m.accepts.row(rows[i].Op); err != nil {
 			return true, err
 		}
 	}
@@ -54,14 +54,6 @@ func (m *member) appendAgain(known *both, n contest.Newest) (current bool, err e
 	}
 	g.claims = append(g.claims, p.Claim(n.Row.Offset)) // beside the claim on newer records
 	return true, nil
-}
-
-// loads says why the mapping takes no rows of op; nil if it does.
-func (m *member) loads(op schemas.Op) error {
-	if _, ok := m.Loads[op]; !ok {
-		return schemas.Invalid("", "op "+op.String()+" has no import in this mapping")
-	}
-	return nil
 }
 
 // add adds a row to a generation.

@@ -11,10 +11,29 @@ import (
 // member is one mapping on its line: alone, or with the others of its bundle.
 type member struct {
 	Mapping
-	line  *line
-	index int   // its place on the line, and that of its journal in a generation
-	rows  *rows // encoding is guarded by the line's lock; writing lines only reads and is not
-	both  *both // what the other lane writes; of the present assignments
+	line    *line
+	index   int // its place on the line, and that of its journal in a generation
+	accepts accepts
+	rows    *rows // encoding is guarded by the line's lock; writing lines only reads and is not
+	both    *both // what the other lane writes; of the present assignments
+}
+
+// accepts says which operations a mapping takes rows of.
+type accepts [schemas.Delete + 1]bool
+
+func acceptsOf(m Mapping) (a accepts) {
+	for op := range m.Loads {
+		a[op] = true
+	}
+	return a
+}
+
+// row says why the mapping takes no rows of op; nil if it does.
+func (a *accepts) row(op schemas.Op) error {
+	if int(op) >= len(a) || !a[op] {
+		return schemas.Invalid("", "op "+op.String()+" has no import in this mapping")
+	}
+	return nil
 }
 
 // add puts a mapping on a line: that of its bundle, or one of its own.
@@ -23,7 +42,7 @@ func (b *Batcher) add(m Mapping) error {
 	if err != nil {
 		return err
 	}
-	added := &member{Mapping: m, rows: r, both: new(both)}
+	added := &member{Mapping: m, accepts: acceptsOf(m), rows: r, both: new(both)}
 	b.byName[m.Name] = added
 	for _, l := range b.lines {
 		if m.Bundle != "" && l.Bundle == m.Bundle {

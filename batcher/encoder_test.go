@@ -14,24 +14,26 @@ func TestEncodedRowsGoTheWayOfWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.start(testMapping())
-		e, err := w.b.Encoder()
+		e, err := w.b.Encoder("customers")
 		if err != nil {
 			t.Fatal(err)
 		}
 		first, last := write(schemas.Upsert, "1", "a", "x"), write(schemas.Upsert, "2", "b", "z")
 		rows := [][]byte{nil, nil}
 		for i, one := range []*schemas.Write{&first, &last} {
-			if rows[i], err = e.AppendRow(nil, "customers", one); err != nil {
+			if rows[i], err = e.AppendRow(nil, one); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := w.b.AppendEncoded("customers", rows[0], w.p, 100); err != nil {
+		e.Expect(rows[0]) // before there is a file
+		if err := e.File(rows[0], w.p, 100); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.b.Append("customers", write(schemas.Upsert, "1", "a", "y,"), w.p, 101); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.b.AppendEncoded("customers", rows[1], w.p, 102); err != nil {
+		e.Expect(append(rows[0], rows[1]...))
+		if err := e.File(rows[1], w.p, 102); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
@@ -50,10 +52,6 @@ func TestEncoderLeavesToAppendWhatIsNoRow(t *testing.T) {
 	told.Name, told.Both = "both", true
 	delete(plain.Loads, schemas.Delete)
 	w.open(Config{Peer: idlePeer{}}, plain, told)
-	e, err := w.b.Encoder()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		mapping string
 		write   schemas.Write
@@ -62,13 +60,16 @@ func TestEncoderLeavesToAppendWhatIsNoRow(t *testing.T) {
 		{"customers", write(schemas.Upsert, "")},
 		{"customers", write(schemas.Upsert, "1", "a", "\xff")},
 		{"both", write(schemas.Upsert, "1")},
-		{"orders", write(schemas.Upsert, "1")},
 	} {
-		if got, err := e.AppendRow([]byte("before"), c.mapping, &c.write); err == nil || string(got) != "before" {
+		e, err := w.b.Encoder(c.mapping)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := e.AppendRow([]byte("before"), &c.write); err == nil || string(got) != "before" {
 			t.Errorf("row of %s for %s: got %q, %v, want an error and what was there", c.write.Op, c.mapping, got, err)
 		}
 	}
-	if err := w.b.AppendEncoded("orders", nil, w.p, 1); err == nil {
-		t.Error("append to an unknown mapping: got no error, want one")
+	if _, err := w.b.Encoder("orders"); err == nil {
+		t.Error("encoder of an unknown mapping: got no error, want one")
 	}
 }

@@ -59,6 +59,7 @@ type meaning struct {
 // rowAhead is a row of a mapping's file, from a place in the chunk's text to another.
 type rowAhead struct {
 	mapping  *router.Compiled
+	encoder  *batcher.Encoder // the mapping's
 	from, to int
 }
 
@@ -73,11 +74,11 @@ func newAhead(files *filing, open func() reader) (*ahead, error) {
 		return a, nil
 	}
 	for range n {
-		encoder, err := files.files.Encoder()
+		encoders, err := encodersOf(files.lane.router, files.files)
 		if err != nil {
 			return nil, err
 		}
-		a.readers = append(a.readers, &rowReader{open(), encoder, files.lane.tracing.tracer})
+		a.readers = append(a.readers, &rowReader{open(), encoders, files.lane.tracing.tracer})
 	}
 	return a, nil
 }
@@ -117,6 +118,7 @@ func (a *ahead) turn(i int) (*chunk, meaning) {
 	c := &a.chunks[i/chunkRecords]
 	if i %= chunkRecords; i == 0 {
 		c.await(func() bool { return a.help(a.readers[0]) })
+		c.announce()
 	}
 	return c, c.meanings[i]
 }
@@ -136,6 +138,19 @@ func (c *chunk) await(work func() bool) {
 	}
 }
 
+// announce tells the batcher which rows follow.
+func (c *chunk) announce() {
+	rows := c.rows
+	for len(rows) > 0 {
+		n := 1
+		for n < len(rows) && rows[n].encoder == rows[0].encoder {
+			n++
+		}
+		rows[0].encoder.Expect(c.text[rows[0].from:rows[n-1].to])
+		rows = rows[n:]
+	}
+}
+
 // end ends what begin began: records whose turn does not come are left alone.
 func (a *ahead) end() {
 	a.next.Store(int64(len(a.chunks)))
@@ -148,8 +163,22 @@ func (a *ahead) end() {
 // rowReader reads records ahead of their turn, in one goroutine.
 type rowReader struct {
 	reader
-	encoder *batcher.Encoder
-	tracer  *tracing.Tracer
+	encoders []*batcher.Encoder // by mapping; nil where it has no batch lane
+	tracer   *tracing.Tracer
+}
+
+func encodersOf(r *router.Router, files *batcher.Batcher) ([]*batcher.Encoder, error) {
+	encoders := make([]*batcher.Encoder, len(r.Mappings()))
+	for _, m := range r.Mappings() {
+		if _, batch := m.Lanes(); !batch {
+			continue
+		}
+		var err error
+		if encoders[m.Index], err = files.Encoder(m.Name); err != nil {
+			return nil, err
+		}
+	}
+	return encoders, nil
 }
 
 // read finds out what the records of a chunk mean.
@@ -180,11 +209,11 @@ func (d *rowReader) rows(c *chunk, r *source.Record) bool {
 		if w.Err != nil || w.Lane != schemas.Batch {
 			return false
 		}
-		from := len(c.text)
-		if c.text, err = d.encoder.AppendRow(c.text, w.Mapping.Name, &w.Write); err != nil {
+		encoder, from := d.encoders[w.Mapping.Index], len(c.text)
+		if c.text, err = encoder.AppendRow(c.text, &w.Write); err != nil {
 			return false
 		}
-		c.rows = append(c.rows, rowAhead{w.Mapping, from, len(c.text)})
+		c.rows = append(c.rows, rowAhead{w.Mapping, encoder, from, len(c.text)})
 	}
 	return true
 }

@@ -15,9 +15,9 @@ import (
 func aheadOf(t *testing.T, readers int) *ahead {
 	t.Helper()
 	a := &ahead{}
-	mappings := batchLane(t).router.Mappings()
+	routes := batchLane(t).router
 	var filed []batcher.Mapping
-	for _, m := range mappings {
+	for _, m := range routes.Mappings() {
 		m.Config.Imports.Roll.Bytes, m.Config.Imports.Roll.Age = 1, time.Hour
 		filed = append(filed, batchMapping(m))
 		filed[len(filed)-1].Both = false
@@ -30,11 +30,11 @@ func aheadOf(t *testing.T, readers int) *ahead {
 	}
 	t.Cleanup(func() { _ = b.Close() })
 	for range readers {
-		encoder, err := b.Encoder()
+		encoders, err := encodersOf(routes, b)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.readers = append(a.readers, &rowReader{reader: batchLane(t).reader, encoder: encoder})
+		a.readers = append(a.readers, &rowReader{reader: batchLane(t).reader, encoders: encoders})
 	}
 	return a
 }

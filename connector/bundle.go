@@ -31,11 +31,11 @@ func ledgerTable(m *router.Compiled) string {
 	return m.Table.Name
 }
 
-// ledgerTables is ledgerTable by the names of mappings.
-func ledgerTables(mappings []*router.Compiled) map[string]string {
-	tables := map[string]string{}
+// ledgerTables is ledgerTable by mapping.
+func ledgerTables(mappings []*router.Compiled) []string {
+	tables := make([]string, len(mappings))
 	for _, m := range mappings {
-		tables[m.Name] = ledgerTable(m)
+		tables[m.Index] = ledgerTable(m)
 	}
 	return tables
 }

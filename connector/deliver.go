@@ -63,10 +63,10 @@ func (c *calling) release(ctx context.Context, ps []*source.Partition) {
 type filing struct {
 	lane    *lane
 	files   *batcher.Batcher
-	blocked time.Time         // the disk refused a row; no record is taken before
-	shared  map[string]bool   // topics of which all records must be seen
-	halted  map[string]string // by mapping: why its partitions are halted
-	tables  map[string]string // by mapping: the table that the ledger knows its imports by
+	blocked time.Time       // the disk refused a row; no record is taken before
+	shared  map[string]bool // topics of which all records must be seen
+	halted  []string        // by mapping: why its partitions are halted
+	tables  []string        // by mapping: the table that the ledger knows its imports by
 }
 
 // diskPause is how long the lane waits after the spool could not be written.
@@ -82,14 +82,14 @@ var errHalted = errors.New("the mapping's batch lane is halted")
 
 func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects []router.Routed) error {
 	for i := range writes {
-		if f.halts(p, writes[i].Mapping.Name) {
+		if f.halts(p, writes[i].Mapping) {
 			return errHalted
 		}
 	}
 	rows := 0
 	for i := range writes {
 		w := &writes[i]
-		if p.Covered(f.tables[w.Mapping.Name], r.Offset) {
+		if p.Covered(f.tables[w.Mapping.Index], r.Offset) {
 			f.files.Covered(w.Mapping.Name, w.Write, assignment{p}, r.Offset)
 			rows++
 			continue // in a file that is on its way already
@@ -117,10 +117,10 @@ func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects 
 }
 
 // halts reports that the mapping takes no rows, and halts the partition.
-func (f *filing) halts(p *source.Partition, mapping string) bool {
-	reason := f.halted[mapping]
+func (f *filing) halts(p *source.Partition, m *router.Compiled) bool {
+	reason := f.halted[m.Index]
 	if reason != "" {
-		p.Halt(haltCause(mapping), reason) // assigned since it halted
+		p.Halt(haltCause(m.Name), reason) // assigned since it halted
 	}
 	return reason != ""
 }
@@ -129,17 +129,17 @@ func (f *filing) halts(p *source.Partition, mapping string) bool {
 // reports false for one that is not as simple: deliver sees to it.
 func (f *filing) file(p *source.Partition, r *source.Record, rows []rowAhead, text []byte) bool {
 	for i := range rows {
-		name := rows[i].mapping.Name
-		if f.halted[name] != "" || p.Covered(f.tables[name], r.Offset) {
+		at := rows[i].mapping.Index
+		if f.halted[at] != "" || p.Covered(f.tables[at], r.Offset) {
 			return false
 		}
 	}
 	for i := range rows {
-		name := rows[i].mapping.Name
-		if f.files.AppendEncoded(name, text[rows[i].from:rows[i].to], assignment{p}, r.Offset) != nil {
+		row := &rows[i]
+		if row.encoder.File(text[row.from:row.to], assignment{p}, r.Offset) != nil {
 			return false
 		}
-		f.lane.tracing.appended(name, p, r.Offset, f.lane.trace)
+		f.lane.tracing.appended(row.mapping.Name, p, r.Offset, f.lane.trace)
 	}
 	return true
 }
@@ -185,10 +185,10 @@ func haltCause(mapping string) string { return "mapping " + mapping }
 func (f *filing) followHalts() {
 	for _, m := range f.lane.router.Mappings() {
 		reason, _ := f.files.Halted(m.Name)
-		if reason == f.halted[m.Name] {
+		if reason == f.halted[m.Index] {
 			continue
 		}
-		f.halted[m.Name] = reason
+		f.halted[m.Index] = reason
 		for _, p := range f.lane.source.Partitions() {
 			switch {
 			case !slices.Contains(m.Config.Topics, p.Topic):

@@ -11,6 +11,11 @@ type reader struct {
 	router  *router.Router
 	formats formats
 
+	// Most records are of the topic of the one before.
+	topic  string
+	format topicFormat
+	routes router.Topic
+
 	// Reused from record to record.
 	decoded router.Record
 	over    []router.Routed // whose cells are the next record's
@@ -18,7 +23,14 @@ type reader struct {
 
 // newReader has decoders of its own, as newFormats makes them.
 func newReader(r *router.Router, writers *schemas.Registry, passes func(topic string) bool) reader {
-	return reader{router: r, formats: newFormats(r, writers, passes)}
+	d := reader{router: r, formats: newFormats(r, writers, passes)}
+	d.turnTo("")
+	return d
+}
+
+// turnTo is told whose topic's records follow.
+func (d *reader) turnTo(topic string) {
+	d.topic, d.format, d.routes = topic, d.formats.of(topic), d.router.Topic(topic)
 }
 
 // decode makes of a record what the router reads. The result is valid until
@@ -31,22 +43,25 @@ func (d *reader) decode(r *source.Record) (*router.Record, error) {
 		into.Headers = append(into.Headers, router.Header{Key: h.Key, Value: h.Value})
 	}
 	into.Tombstone = r.Value == nil
-	format := d.formats.of(r.Topic)
+	if r.Topic != d.topic {
+		d.turnTo(r.Topic)
+	}
 	var err error
-	if err = format.readKey(into, r.Key); err != nil {
+	if err = d.format.readKey(into, r.Key); err != nil {
 		return nil, err
 	}
 	if into.Tombstone {
 		into.Value = schemas.Value{}
 		return into, nil
 	}
-	into.Value, err = format.value.Decode(r.Value)
+	into.Value, err = d.format.value.Decode(r.Value)
 	return into, err
 }
 
-// routeOver routes a record of which nothing is needed beyond the next call.
+// routeOver routes the record that was just decoded, of which nothing is needed
+// beyond the next call.
 func (d *reader) routeOver(decoded *router.Record) []router.Routed {
-	d.over = d.router.RouteOver(d.over, decoded)
+	d.over = d.routes.RouteOver(d.over, decoded)
 	return d.over
 }
 

@@ -78,7 +78,7 @@ func BenchmarkFormats(b *testing.B) {
 	defer writers.Close()
 	framed := append(binary.BigEndian.AppendUint32([]byte{0}, 7), asAvro...)
 	over := func(r *router.Router, dst []router.Routed, rec *router.Record) []router.Routed {
-		return r.RouteOver(dst, rec)
+		return r.Topic(rec.Topic).RouteOver(dst, rec)
 	}
 	var slab router.Slab
 	kept := func(r *router.Router, dst []router.Routed, rec *router.Record) []router.Routed {

@@ -83,7 +83,7 @@ func TestRoutingOverIsRouting(t *testing.T) {
 	var over []router.Routed
 	for _, text := range []string{visitA, visitB, `{"customer":7,"points":"none"}`, `{"customer":"C3"}`, visitA} {
 		rec := decoded(t, d, text)
-		over = r.RouteOver(over, rec)
+		over = r.Topic(rec.Topic).RouteOver(over, rec)
 		if got, want := story(over[0]), story(routeOne(t, r, rec)); len(over) != 1 || got != want {
 			t.Errorf("%s: got %d, first %s, want one, %s", text, len(over), got, want)
 		}
@@ -100,7 +100,7 @@ func TestRecordForAFileTakesOnlyItsText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if routed = r.RouteOver(routed, &router.Record{Topic: "crm.customers", Value: v}); routed[0].Err != nil {
+		if routed = r.Topic("crm.customers").RouteOver(routed, &router.Record{Value: v}); routed[0].Err != nil {
 			t.Fatal(routed[0].Err)
 		}
 	})

@@ -19,11 +19,18 @@ func (r *Router) RouteFrom(dst []Routed, rec *Record, slab *Slab) []Routed {
 	return r.topics[rec.Topic].route(dst, rec, slab)
 }
 
+// Topic routes the records of one topic.
+type Topic struct{ topic *topic }
+
+// Topic returns the one of that name, of which nothing becomes anything if no
+// mapping reads it.
+func (r *Router) Topic(name string) Topic { return Topic{r.topics[name]} }
+
 // RouteOver is Route for writes that are needed only until the next call, and no
 // longer than the record's value: it writes over those that dst has room for,
 // their cells included, and shares the lists of the value.
-func (r *Router) RouteOver(dst []Routed, rec *Record) []Routed {
-	return r.topics[rec.Topic].route(dst[:0], rec, nil)
+func (t Topic) RouteOver(dst []Routed, rec *Record) []Routed {
+	return t.topic.route(dst[:0], rec, nil)
 }
 
 // route appends what the topic's mappings make of a record. Without a slab, the

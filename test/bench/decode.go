@@ -159,7 +159,7 @@ func throughTheSink(f schemas.Format, lane schemas.Lane) (_ work, over func(), e
 		}
 		rec.Value = v
 		if lane == schemas.Batch {
-			routed = r.RouteOver(routed, rec)
+			routed = r.Topic(rec.Topic).RouteOver(routed, rec)
 		} else {
 			routed = r.RouteFrom(routed[:0], rec, &slab)
 		}
