@@ -23,6 +23,8 @@ const (
 	slower    = 2.0  // times the base latency: somewhere calls are waiting
 	congested = 0.05 // share of overload answers that matters
 	flooded   = 0.5  // share at which it is not in doubt
+
+	memory = 8 // most windows that a reading is the mean of
 )
 
 // limiter finds how many calls in flight serve best, by trying. It moves the
@@ -40,7 +42,9 @@ type limiter struct {
 	limit, max int
 
 	window   window
-	before   reading    // the last one at rest: what a step is compared with
+	before   reading    // the latest at rest: what a step is compared with
+	during   reading    // of the step under way
+	noise    float64    // share by which the goodput at rest differs from window to window
 	doubted  bool       // the last window looked like another service's
 	trial    *direction // the way of the step under way, nil if there is none
 	up, down direction
@@ -68,29 +72,6 @@ func (d *direction) wrong(now time.Time) {
 	d.until = now.Add(d.rest)
 	d.step, d.rest = careful, min(2*d.rest, patient)
 }
-
-// sample is one call that ended.
-type sample struct {
-	started, ended time.Time
-	inFlight       int  // calls in flight when it ended, itself included
-	answered       bool // the service dealt with it, whatever it said
-	overload       bool // the service, or time, said it was too much
-}
-
-// reading is what one window showed.
-type reading struct {
-	limit    int
-	goodput  float64       // answered calls per second
-	latency  time.Duration // of the calls answered, 0 if none was
-	overload float64       // share of calls
-	calls    float64
-	answered float64
-	full     bool // the limit, not the demand, bounded the calls in flight
-}
-
-// chance is by how much the share of overload may be off: two standard
-// deviations.
-func (r reading) chance() float64 { return 2 * math.Sqrt(r.overload*(1-r.overload)/r.calls) }
 
 func newLimiter(start, highest int) *limiter {
 	l := &limiter{limit: start, max: highest}
@@ -134,8 +115,14 @@ func (l *limiter) judge(r reading, now time.Time) {
 	if l.doubted = changed && !l.doubted; l.doubted {
 		return // one window may be a hiccup: the next one decides
 	}
+	if r.full && !changed {
+		var enough bool
+		if r, enough = l.averaged(r); !enough {
+			return
+		}
+	}
 	tried := l.trial
-	l.trial = nil
+	l.trial, l.during = nil, reading{}
 	if r.latency > 0 && (l.base == 0 || r.latency < l.base) {
 		l.base = r.latency
 	}
@@ -163,6 +150,33 @@ func (l *limiter) judge(r reading, now time.Time) {
 	l.next(r, now)
 }
 
+// averaged is the mean of the windows at rest, or of the step under way as soon as
+// these are enough to tell from chance what it did. Refusals speak for themselves
+// and must not go on meanwhile.
+func (l *limiter) averaged(r reading) (mean reading, enough bool) {
+	if r.overload > 0 || l.before.overload > 0 {
+		return r, true
+	}
+	if l.trial != nil {
+		l.during = l.during.with(r)
+		return l.during, l.during.windows >= l.wanted(r.limit)
+	}
+	if l.before.limit == r.limit && l.before.goodput > 0 {
+		l.noise += (math.Abs(r.goodput/l.before.goodput-1) - l.noise) / memory
+	}
+	return l.before.with(r), true
+}
+
+// wanted is how many windows tell a step to a limit from chance.
+func (l *limiter) wanted(limit int) int {
+	step := math.Abs(float64(limit)/float64(l.before.limit) - 1)
+	if step == 0 {
+		return 1
+	}
+	deviations := 2 * l.noise / step
+	return int(math.Ceil(min(deviations*deviations, memory)))
+}
+
 // another reports that the service became another one: its latency changed by
 // more than a step of ours explains.
 func (l *limiter) another(r reading) bool {
@@ -184,7 +198,8 @@ func (l *limiter) afresh() {
 
 // next takes a step down if calls are refused or waiting. Else, now and then and
 // if there is demand, it tries a step up, or one down to see whether it costs
-// anything.
+// anything; not where chance does more than the step: half of such steps would
+// seem to cost nothing, and the limit be lost bit by bit.
 func (l *limiter) next(r reading, now time.Time) {
 	mayUp := l.limit < l.max && now.After(l.up.until)
 	mayDown := r.limit > 1 && now.After(l.down.until)
@@ -199,7 +214,7 @@ func (l *limiter) next(r reading, now time.Time) {
 	case now.Before(l.quiet):
 	case mayUp:
 		l.stepUp()
-	case mayDown:
+	case mayDown && l.noise < careful-1:
 		l.stepDown(r.limit, careful)
 	}
 }
@@ -236,55 +251,3 @@ func (l *limiter) kept(r reading) bool {
 }
 
 func (l *limiter) set(limit int) { l.limit = min(max(limit, 1), l.max) }
-
-// window adds up the calls that started since it was opened.
-type window struct {
-	opened   time.Time
-	settled  bool // calls started under the limit before have ended
-	calls    int
-	answered int
-	overload int
-	full     int // calls that ended with every permit in use
-	inFlight int
-	peak     int
-	latency  time.Duration // of all calls together
-	served   time.Duration // of the calls answered together
-}
-
-func (w *window) add(s sample, limit int) {
-	w.calls++
-	w.inFlight += s.inFlight
-	w.peak = max(w.peak, s.inFlight)
-	w.latency += s.ended.Sub(s.started)
-	if s.answered {
-		w.answered++
-		w.served += s.ended.Sub(s.started)
-	}
-	if s.overload {
-		w.overload++
-	}
-	if s.inFlight >= limit {
-		w.full++
-	}
-}
-
-func (w *window) read(limit int) reading {
-	calls := float64(w.calls)
-	r := reading{
-		limit:    limit,
-		overload: float64(w.overload) / calls,
-		calls:    calls,
-		answered: float64(w.answered),
-		full:     w.isFull(),
-	}
-	if !r.full {
-		r.limit = min(limit, w.peak)
-	}
-	if w.answered > 0 {
-		r.goodput = float64(w.answered) / calls * float64(w.inFlight) / max(w.latency, 1).Seconds()
-		r.latency = max(w.served/time.Duration(w.answered), 1)
-	}
-	return r
-}
-
-func (w *window) isFull() bool { return w.full*2 >= w.calls }
