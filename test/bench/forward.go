@@ -17,8 +17,8 @@ type forwardSettings struct {
 	Service string `json:"service"`
 }
 
-// playForward is the floor of the latency: a bare consumer, and a call for each record as soon as it is there. It keeps
-// no order and commits nothing.
+// playForward is the floor of the latency: a bare consumer, and a call for each
+// record as soon as it is there. It keeps no order and commits nothing.
 func playForward(ctx context.Context, w *wire) error {
 	var s forwardSettings
 	if err := w.settings(&s); err != nil {
