@@ -80,17 +80,10 @@ func (r *avroReader) octets(t *avroType, out *Value, n int) error {
 	return nil
 }
 
-// str reads a text. Most are short enough for their length to be one byte.
 func (r *avroReader) str() (string, error) {
-	var n int
-	if r.at < len(r.data) && r.data[r.at]&0x81 == 0 && int(r.data[r.at]>>1) < len(r.data)-r.at {
-		n = int(r.data[r.at] >> 1)
-		r.at++
-	} else {
-		var err error
-		if n, err = r.length(); err != nil {
-			return "", err
-		}
+	n, err := r.length()
+	if err != nil {
+		return "", err
 	}
 	s := r.text.record[r.at : r.at+n]
 	if !utf8.ValidString(s) {
