@@ -47,7 +47,7 @@ func TestBothSidesOfTinyLinesAreMeasured(t *testing.T) {
 		{name: "files", batch: &batchJob{format: schemas.FormatJSON, events: 30_000, measure: 5000, keys: 10_000, rows: 2000}},
 		{name: "files of Avro", batch: &batchJob{format: schemas.FormatAvro, events: 30_000, measure: 5000, keys: 10_000, rows: 2000}},
 	} {
-		r, err := f.measure(t.Context(), l, 1)
+		r, err := f.measure(t.Context(), l, repetitions(true))
 		if err != nil {
 			t.Fatalf("%s: %v", l.name, err)
 		}
@@ -235,7 +235,7 @@ func TestRatioIsOfTheRunsSideBySide(t *testing.T) {
 			sink:  sample{rate: speed * 0.9, cpu: 2 / speed, rss: int64(speed)},
 		})
 	}
-	r := newResult(line{}, pairs)
+	r := newResult(line{}, pairs, counted{})
 	if r.Ratio != 0.9 || r.Spread != [2]float64{0.9, 0.9} || r.CPURatio != 2 {
 		t.Errorf("got ratio %v, spread %v, CPU %v, want 0.9, 0.9 to 0.9, 2", r.Ratio, r.Spread, r.CPURatio)
 	}
@@ -287,9 +287,14 @@ func TestQuickLinesAreTheSameJobs(t *testing.T) {
 }
 
 func TestCommandLineIsChecked(t *testing.T) {
-	for _, args := range [][]string{{"-o", "yaml"}, {"stray"}, {"-nope"}, {"-only", "no such line"}, {"-growth", "-soak"}, {"-compare", "-quick"}, {"-write", "-quick"}, {"-soak", "-for", "1m"}} {
+	for _, args := range [][]string{{"-o", "yaml"}, {"stray"}, {"-nope"}, {"-only", "no such line"}, {"-growth", "-soak"}, {"-compare", "-quick"}, {"-write", "-quick"}, {"-write", "-only", "Avro"}, {"-soak", "-for", "1m"}} {
 		if o, err := parse(args, io.Discard); err == nil {
 			t.Errorf("%q: got %+v, want an error", args, o)
+		}
+	}
+	for _, args := range [][]string{{"-write"}, {"-write", "-only", "hot keys"}} {
+		if _, err := parse(args, io.Discard); err != nil {
+			t.Errorf("%q: got %v", args, err)
 		}
 	}
 }

@@ -52,13 +52,18 @@
 //     in milliseconds; what the machine itself makes of them is seen from the floor.
 //   - Slow-down: the service goes from 5 ms to 500 ms and back, and in each phase the
 //     sink is held against the best fixed number of calls in flight: that of a bare
-//     net/http loop with 8, 16 or 32 workers, measured just before, alone. The sink
-//     may have 32 calls in flight. Beside the rates stands how many calls the service
-//     had at once, which is what the sink decides.
+//     net/http loop with 8, 16 or 32 workers, each alone, of 5 ms before and after
+//     the sink. The best is one number for all repetitions: the best of each would be
+//     the luckiest. The sink may have 32 calls in flight. Beside the rates stands how
+//     many calls the service had at once, which is what the sink decides.
 //
-// A virtual machine gets its processors from a host that may give them to others:
-// Linux counts what it took, and the share stands behind what was measured meanwhile.
-// Figures from an hour in which it took much say little, even as ratios.
+// A virtual machine gets its processors from a host that may give them to others, and
+// what it takes changes from one second to the next: even a ratio of two that ran one
+// after the other then says little. Linux counts it. A repetition from which the host
+// took more than a twentieth is run again, until three are calm or six were run, and
+// the three from which it took least count: that is all that decides. Beside the
+// figures stands how many were run and what the host took of those that count, below
+// them what it took of all.
 //
 // Asked for by a flag, instead of all that: -growth measures CPU and memory at
 // backlogs up to 50 million, of a topic that the broker makes seem so long;

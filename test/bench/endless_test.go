@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // TestEndlessTopicRepeatsWhatItHolds: a consumer sees as many records as it seems
@@ -64,5 +67,30 @@ func TestEndlessTopicRepeatsWhatItHolds(t *testing.T) {
 	}
 	if len(keys) != held {
 		t.Errorf("got %d keys, want the %d that it holds", len(keys), held)
+	}
+}
+
+// TestGrowthIsTheMedianOfTheTrips: one trip in an hour that was not like the others
+// decides nothing.
+func TestGrowthIsTheMedianOfTheTrips(t *testing.T) {
+	trip := func(first, last float64) []cost {
+		return []cost{{first, 100e6, 5000}, {9, 50e6, 5000}, {last, 109e6, 4000}}
+	}
+	var got []string
+	for _, f := range grown(schemas.Immediate, []int64{1e6, 10e6, 50e6}, [][]cost{trip(10, 10.5), trip(10, 16), trip(10, 10)}) {
+		got = append(got, f.Got)
+		if !f.Met {
+			t.Errorf("%s: %s is missed", f.What, f.Got)
+		}
+	}
+	want := []string{
+		"10.00 (10.00–10.00) CPU-s per million, peak RSS 100 MB, 5000/s", "9.00 (9.00–9.00) CPU-s per million, peak RSS 50 MB, 5000/s",
+		"10.50 (10.00–16.00) CPU-s per million, peak RSS 109 MB, 4000/s", "5.0 % (0.0–60.0)", "9.0 % (9.0–9.0)",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%q\nwant\n%q", got, want)
+	}
+	if worse := grown(schemas.Immediate, []int64{1e6, 10e6, 50e6}, [][]cost{trip(10, 11.2)}); worse[3].Met || !worse[4].Met {
+		t.Errorf("12 %% more CPU and 9 %% more memory: got %+v, want only the first missed", worse[3:])
 	}
 }

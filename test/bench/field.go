@@ -49,7 +49,7 @@ func (f *field) close() error {
 }
 
 // measure runs both sides of a line as often, alternating which goes first.
-func (f *field) measure(ctx context.Context, l line, repetitions int) (result, error) {
+func (f *field) measure(ctx context.Context, l line, s series) (result, error) {
 	topic := "bench-" + strings.ToLower(strings.Join(strings.FieldsFunc(l.name, notAlphanumeric), "-"))
 	var err error
 	switch {
@@ -66,26 +66,30 @@ func (f *field) measure(ctx context.Context, l line, repetitions int) (result, e
 	if err != nil {
 		return result{}, err
 	}
-	var pairs []pair
-	for i := range repetitions {
-		var p pair
-		sides := []side{{"floor", f.floor, &p.floor}, {"sink", f.sink, &p.sink}}
-		for j := range sides {
-			s := &sides[(i+j)%2]
-			if err := s.run(ctx, &l, topic); err != nil {
-				return result{}, fmt.Errorf("%s: %w", s.name, err)
-			}
-		}
-		if l.calling != nil && p.sink.bytesPerCall != p.floor.bytesPerCall {
-			return result{}, fmt.Errorf("the sink's calls have %v bytes, the floor's %v: they do not do the same",
-				p.sink.bytesPerCall, p.floor.bytesPerCall)
-		}
-		pairs = append(pairs, p)
+	pairs, counted, err := repeat(s, func(i int) (pair, error) { return f.pair(ctx, &l, topic, i) })
+	if err != nil {
+		return result{}, err
 	}
 	if l.decode == nil {
 		_, err = f.admin.DeleteTopics(ctx, topic) // the broker keeps everything in memory
 	}
-	return newResult(l, pairs), err
+	return newResult(l, pairs, counted), err
+}
+
+// pair runs both sides of a line once.
+func (f *field) pair(ctx context.Context, l *line, topic string, i int) (p pair, err error) {
+	sides := []side{{"floor", f.floor, &p.floor}, {"sink", f.sink, &p.sink}}
+	for j := range sides {
+		s := &sides[(i+j)%2]
+		if err := s.run(ctx, l, topic); err != nil {
+			return p, fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	if l.calling != nil && p.sink.bytesPerCall != p.floor.bytesPerCall {
+		return p, fmt.Errorf("the sink's calls have %v bytes, the floor's %v: they do not do the same",
+			p.sink.bytesPerCall, p.floor.bytesPerCall)
+	}
+	return p, nil
 }
 
 func notAlphanumeric(r rune) bool {

@@ -42,7 +42,7 @@ func latency(ctx context.Context, f *field, quick bool) ([]finding, error) {
 		seconds = 5
 	}
 	even := pace{perSecond: perSecond, warm: 2 * perSecond, counted: seconds * perSecond}
-	pairs, err := repeat(repetitions(quick), func(i int) (p delayPair, err error) {
+	pairs, counted, err := repeat(repetitions(quick), func(i int) (p delayPair, err error) {
 		sides := []struct {
 			name   string
 			start  follower
@@ -59,7 +59,7 @@ func latency(ctx context.Context, f *field, quick bool) ([]finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	return latencyFindings(pairs), nil
+	return append(latencyFindings(pairs), note(repetitionsName, "%v", counted)), nil
 }
 
 func latencyFindings(pairs []delayPair) []finding {

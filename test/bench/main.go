@@ -86,8 +86,8 @@ func (o options) check(rest []string) error {
 			modes++
 		}
 	}
-	known := slices.ContainsFunc(lines(o.quick), func(l line) bool { return o.wants(l.name) }) ||
-		slices.ContainsFunc(scenarios(), func(s scenario) bool { return o.wants(s.name) })
+	someLine := slices.ContainsFunc(lines(o.quick), func(l line) bool { return o.wants(l.name) })
+	known := someLine || slices.ContainsFunc(scenarios(), func(s scenario) bool { return o.wants(s.name) })
 	switch {
 	case len(rest) > 0:
 		return fmt.Errorf("bench: takes no arguments, has %q", rest)
@@ -97,8 +97,8 @@ func (o options) check(rest []string) error {
 		return errors.New("bench: -growth, -compare and -soak each go alone; only -growth has a -quick")
 	case !known:
 		return fmt.Errorf("bench: -only: no line or scenario has %q in its name", o.only)
-	case o.save && (o.quick || o.only != ""):
-		return errors.New("bench: -write: what is written is whole: without -quick and -only")
+	case o.save && (o.quick || o.only != "" && someLine):
+		return errors.New("bench: -write: what is written is whole: without -quick, and with -only for scenarios alone")
 	case o.length < 3*time.Minute:
 		return fmt.Errorf("bench: -for: must be at least 3m, is %v", o.length)
 	}

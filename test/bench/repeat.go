@@ -1,28 +1,72 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
 
-// repetitions is how often both sides of a line, and most scenarios, are run.
-func repetitions(quick bool) int {
-	if quick {
-		return 1
-	}
-	return 3
+// calm is the share of the processors' time that the host may take from a repetition
+// that is not run again.
+const calm = 0.05
+
+// series is how often both sides of a line, and most scenarios, are run.
+type series struct {
+	count int          // of the repetitions that count
+	most  int          // that are run for it
+	ticks func() ticks // what the host took is read from
 }
 
-// repeat returns what each repetition of a scenario came to.
-func repeat[T any](n int, once func(i int) (T, error)) (all []T, err error) {
-	for i := range n {
-		one, err := once(i)
-		if err != nil {
-			return nil, fmt.Errorf("repetition %d: %w", i+1, err)
-		}
-		all = append(all, one)
+// repetitionsName is what counted stands behind in a scenario.
+const repetitionsName = "repetitions that count"
+
+func repetitions(quick bool) series {
+	if quick {
+		return series{1, 1, readTicks}
 	}
-	return all, nil
+	return series{3, 6, readTicks}
+}
+
+// counted says which repetitions count.
+type counted struct {
+	Count  int     `json:"count"`
+	Of     int     `json:"of"`     // that were run
+	Stolen float64 `json:"stolen"` // by the host, the largest share in one that counts
+}
+
+func (c counted) String() string {
+	return fmt.Sprintf("%d of %d, host took ≤ %.0f %%", c.Count, c.Of, 100*c.Stolen)
+}
+
+// repeat runs repetitions until as many are calm as count, or the most were run. The
+// calmest count, and are returned: what the host took decides, never what came out.
+// Where the system does not tell, all are calm.
+func repeat[T any](s series, once func(i int) (T, error)) (all []T, c counted, err error) {
+	type run struct {
+		came   T
+		stolen float64
+	}
+	var runs []run
+	for quiet := 0; quiet < s.count && len(runs) < s.most; {
+		before := s.ticks()
+		came, err := once(len(runs))
+		if err != nil {
+			return nil, c, fmt.Errorf("repetition %d: %w", len(runs)+1, err)
+		}
+		r := run{came: came}
+		if stolen := s.ticks().stolenSince(before); stolen != nil {
+			r.stolen = *stolen
+		}
+		if runs = append(runs, r); r.stolen <= calm {
+			quiet++
+		}
+	}
+	slices.SortStableFunc(runs, func(a, b run) int { return cmp.Compare(a.stolen, b.stolen) })
+	c = counted{Count: s.count, Of: len(runs), Stolen: runs[s.count-1].stolen}
+	for _, r := range runs[:s.count] {
+		all = append(all, r.came)
+	}
+	return all, c, nil
 }
 
 // spread is a figure of every repetition, at least of one.

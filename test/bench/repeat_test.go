@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -28,7 +29,7 @@ func TestSpreadStandsBehindTheMedian(t *testing.T) {
 
 func TestRepetitionThatFailsIsNamed(t *testing.T) {
 	broken := errors.New("broken")
-	_, err := repeat(3, func(i int) (int, error) {
+	_, _, err := repeat(repetitions(false), func(i int) (int, error) {
 		if i == 1 {
 			return 0, broken
 		}
@@ -36,6 +37,36 @@ func TestRepetitionThatFailsIsNamed(t *testing.T) {
 	})
 	if !errors.Is(err, broken) || err.Error() != "repetition 2: broken" {
 		t.Errorf("got %v, want repetition 2: broken", err)
+	}
+}
+
+// TestCalmRepetitionsCount: what the host disturbed is run again, but not for ever, and
+// nothing but what it took decides.
+func TestCalmRepetitionsCount(t *testing.T) {
+	for what, c := range map[string]struct {
+		stolen []int64 // percent, of each repetition
+		want   []int   // repetitions
+		counts string
+	}{
+		"calm":                    {[]int64{0, 5, 1}, []int{0, 1, 2}, "3 of 3, host took ≤ 5 %"},
+		"one disturbed":           {[]int64{2, 30, 1, 3}, []int{0, 2, 3}, "3 of 4, host took ≤ 3 %"},
+		"never calm":              {[]int64{50, 20, 40, 20, 30, 6}, []int{1, 3, 5}, "3 of 6, host took ≤ 20 %"},
+		"calm ones at the end":    {[]int64{50, 20, 40, 0, 0, 0}, []int{3, 4, 5}, "3 of 6, host took ≤ 0 %"},
+		"a system that is silent": {nil, []int{0, 1, 2}, "3 of 3, host took ≤ 0 %"},
+	} {
+		now := ticks{all: 1}
+		s := repetitions(false)
+		s.ticks = func() ticks { return now }
+		got, counted, err := repeat(s, func(i int) (int, error) {
+			if c.stolen != nil {
+				now = ticks{now.all + 100, now.stolen + c.stolen[i]}
+			}
+			return i, nil
+		})
+		slices.Sort(got)
+		if err != nil || !slices.Equal(got, c.want) || counted.String() != c.counts {
+			t.Errorf("%s: got %v, %v, %v, want %v, %s", what, got, counted, err, c.want, c.counts)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ func (g goal) describe(r *result) string {
 type figures struct {
 	Rate float64 `json:"rate"` // per second
 	CPU  float64 `json:"cpu"`  // CPU-seconds per million
-	RSS  int64   `json:"rss"`  // peak, in bytes, of all repetitions
+	RSS  int64   `json:"rss"`  // peak, in bytes, of the repetitions that count
 
 	Allocs float64 `json:"allocs"` // per event or call
 }
@@ -70,10 +70,11 @@ type result struct {
 	Spread   [2]float64 `json:"spread"` // the lowest and the highest of them
 	CPURatio float64    `json:"cpuRatio"`
 	Goal     goal       `json:"goal"`
+	Counted  counted    `json:"repetitions"`
 }
 
-func newResult(l line, pairs []pair) result {
-	r := result{Name: l.name, Unit: l.unit, FloorIs: l.floor, Goal: l.goal}
+func newResult(l line, pairs []pair, c counted) result {
+	r := result{Name: l.name, Unit: l.unit, FloorIs: l.floor, Goal: l.goal, Counted: c}
 	var sinks, floors []sample
 	var ratios, cpuRatios []float64
 	for _, p := range pairs {
@@ -162,14 +163,14 @@ func (r *report) lineRows() [][]string {
 	if len(r.Lines) == 0 {
 		return nil
 	}
-	rows := [][]string{{"what", "sink", "floor", "ratio", "spread", "goal", "CPU-s/M sink", "floor", "ratio", "RSS", "allocs", "floor"}}
+	rows := [][]string{{"what", "sink", "floor", "ratio", "spread", "goal", "CPU-s/M sink", "floor", "ratio", "RSS", "allocs", "floor", "repetitions"}}
 	for i := range r.Lines {
 		l := &r.Lines[i]
 		rows = append(rows, []string{
 			l.Name, fmt.Sprintf("%.0f %s/s", l.Sink.Rate, l.Unit), fmt.Sprintf("%.0f/s", l.Floor.Rate),
 			fmt.Sprintf("%.2f", l.Ratio), fmt.Sprintf("%.2f–%.2f", l.Spread[0], l.Spread[1]), l.Goal.describe(l),
 			fmt.Sprintf("%.1f", l.Sink.CPU), fmt.Sprintf("%.1f", l.Floor.CPU), fmt.Sprintf("%.2f", l.CPURatio),
-			fmt.Sprintf("%.0f MB", float64(l.Sink.RSS)/1e6), fmt.Sprintf("%.1f", l.Sink.Allocs), fmt.Sprintf("%.1f", l.Floor.Allocs),
+			fmt.Sprintf("%.0f MB", float64(l.Sink.RSS)/1e6), fmt.Sprintf("%.1f", l.Sink.Allocs), fmt.Sprintf("%.1f", l.Floor.Allocs), l.Counted.String(),
 		})
 	}
 	return rows

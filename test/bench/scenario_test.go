@@ -87,8 +87,8 @@ func TestLatencyIsMediansOfThePairs(t *testing.T) {
 func TestSlowDownIsJudgedWithinARun(t *testing.T) {
 	var runs [][]phase
 	for _, speed := range []float64{5000, 4000, 1000} {
-		best := flow{speed, 30}
-		runs = append(runs, []phase{{flow{0.95 * speed, 29}, best}, {flow{64, 32}, flow{64, 32}}, {flow{0.8 * speed, 28}, best}})
+		fixed, slowly := []flow{{speed / 4, 8}, {speed / 2, 16}, {speed, 30}}, []flow{{16, 8}, {32, 16}, {64, 32}}
+		runs = append(runs, []phase{{flow{0.95 * speed, 29}, fixed}, {flow{64, 32}, slowly}, {flow{0.8 * speed, 28}, fixed}})
 	}
 	want := []string{
 		"0.95 (0.95–0.95), 3800 of 4000", "29.0 (29.0–29.0), 30.0 (30.0–30.0)",
@@ -99,6 +99,18 @@ func TestSlowDownIsJudgedWithinARun(t *testing.T) {
 		if missed := i == 4; f.Got != want[i] || f.Met == missed {
 			t.Errorf("%s: got %s, met %v, want %s, %v", f.What, f.Got, f.Met, want[i], !missed)
 		}
+	}
+}
+
+// TestBestFixedConcurrencyIsNotTheLuckiest: it is one number of calls in flight for all
+// repetitions.
+func TestBestFixedConcurrencyIsNotTheLuckiest(t *testing.T) {
+	usual := phase{flow{rate: 100}, []flow{{rate: 50}, {rate: 100}, {rate: 80}}}
+	lucky := phase{flow{rate: 100}, []flow{{rate: 50}, {rate: 100}, {rate: 200}}}
+	runs := [][]phase{{usual, usual, usual}, {usual, lucky, usual}, {usual, usual, usual}}
+	got := slowDownFindings(runs)[2]
+	if got.Got != "1.00 (1.00–1.00), 100 of 100" || !strings.HasSuffix(got.What, ", 16") {
+		t.Errorf("got %+v, want the sink to be held against 16 calls in flight", got)
 	}
 }
 
@@ -115,8 +127,9 @@ func TestHotKeysMustBeRightEveryTime(t *testing.T) {
 		{share: 0.3, rate: 70_000, keys: 100, wrong: 1},
 		{share: 0.12, rate: 60_000, keys: 100, backwards: 2},
 	}
-	want := []string{"0.120 (0.100–0.300)", "1 of 300", "2", "60000 (50000–70000)"}
-	for i, f := range hotFindings(runs) {
+	disturbed := hotRun{share: 0.9, rate: 10_000, keys: 100, wrong: 3, backwards: 1}
+	want := []string{"0.120 (0.100–0.300)", "4 of 400", "3", "60000 (50000–70000)"}
+	for i, f := range hotFindings(runs, append(runs, disturbed)) {
 		if missed := i == 1 || i == 2; f.Got != want[i] || f.Met == missed {
 			t.Errorf("%s: got %s, met %v, want %s, %v", f.What, f.Got, f.Met, want[i], !missed)
 		}
