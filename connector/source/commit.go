@@ -49,10 +49,16 @@ func (s *Source) commitRegularly(ctx context.Context) {
 // revoked gives partitions back while the broker still accepts commits: the
 // lane finishes what it started, the last commit follows, and only then can
 // the next owner read what was committed.
-func (s *Source) revoked(ctx context.Context, _ *kgo.Client, removed map[string][]int32) {
+func (s *Source) revoked(ctx context.Context, client *kgo.Client, removed map[string][]int32) {
 	ps := s.find(removed)
 	if len(ps) == 0 {
 		return // the cooperative protocol also calls with nothing to revoke
+	}
+	// Thrown out, and back under another id before a heartbeat told: the group asks
+	// for what it has given to others. Nothing of it can be committed, nor waited for.
+	if member, _ := client.GroupMetadata(); slices.ContainsFunc(ps, func(p *Partition) bool { return p.member != member }) {
+		s.lost(ctx, client, removed)
+		return
 	}
 	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
