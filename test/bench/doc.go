@@ -66,7 +66,8 @@
 // them what it took of all.
 //
 // Asked for by a flag, instead of all that: -growth measures CPU and memory at
-// backlogs up to 50 million, of a topic that the broker makes seem so long;
+// backlogs up to 50 million, of a topic that the broker makes seem so long, the
+// immediate lane's few seconds at each nine times there and back;
 // -compare has the immediate lane's job done by loops as a team would write them, in
 // Go and in Node with kafkajs, and by Apache Camel, another sink, which needs only a
 // route; and the batch lane's files written by its floor and by Camel. Each rival
