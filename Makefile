@@ -33,11 +33,14 @@ reproducible: ## is the binary the same wherever it is built?
 sbom: build ## the binary's bill of materials, as dist/feedsink.cdx.json
 	cd test/deploy && go run ./sbom ../../dist/feedsink $(VERSION) >../../dist/feedsink.cdx.json
 
+# The end-to-end tests take longest and mostly wait: begun first, all others run beside them.
+TESTS := ./test/e2e ./...
+
 test: ## every test that needs nothing but Go
-	go test ./...
+	go test $(TESTS)
 
 race: ## the same with the race detector, in random order
-	go test -race -shuffle=on ./...
+	go test -race -shuffle=on $(TESTS)
 
 check: lint tidy generated race fuzz vuln ## all the gates of a change
 
