@@ -78,12 +78,14 @@ func (f *field) measure(ctx context.Context, l line, s series) (result, error) {
 
 // pair runs both sides of a line once.
 func (f *field) pair(ctx context.Context, l *line, topic string, i int) (p pair, err error) {
-	sides := []side{{"floor", f.floor, &p.floor}, {"sink", f.sink, &p.sink}}
-	for j := range sides {
-		s := &sides[(i+j)%2]
-		if err := s.run(ctx, l, topic); err != nil {
-			return p, fmt.Errorf("%s: %w", s.name, err)
+	run := func(s side, to *sample) func() error {
+		return func() (err error) {
+			*to, err = s.run(ctx, l, topic)
+			return err
 		}
+	}
+	if err := alternate(i, run(f.floor, &p.floor), run(f.sink, &p.sink)); err != nil {
+		return p, err
 	}
 	if l.calling != nil && p.sink.bytesPerCall != p.floor.bytesPerCall {
 		return p, fmt.Errorf("the sink's calls have %v bytes, the floor's %v: they do not do the same",
@@ -96,18 +98,13 @@ func notAlphanumeric(r rune) bool {
 	return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }
 
-// side is one of the two that are compared.
-type side struct {
-	name    string
-	measure func(ctx context.Context, l *line, topic string) (sample, error)
-	result  *sample
-}
+// side measures one of the two that are compared.
+type side func(ctx context.Context, l *line, topic string) (sample, error)
 
-func (s *side) run(ctx context.Context, l *line, topic string) (err error) {
+func (s side) run(ctx context.Context, l *line, topic string) (sample, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v", limit))
 	defer cancel()
-	*s.result, err = s.measure(ctx, l, topic)
-	return err
+	return s(ctx, l, topic)
 }
 
 // floor runs the floor of a line once.

@@ -43,18 +43,14 @@ func latency(ctx context.Context, f *field, quick bool) ([]finding, error) {
 	}
 	even := pace{perSecond: perSecond, warm: 2 * perSecond, counted: seconds * perSecond}
 	pairs, counted, err := repeat(repetitions(quick), func(i int) (p delayPair, err error) {
-		sides := []struct {
-			name   string
-			start  follower
-			result *delays
-		}{{"floor", f.forwardFollows, &p.floor}, {"sink", f.sinkFollows, &p.sink}}
-		for j := range sides {
-			s := &sides[(i+j)%2]
-			if *s.result, err = f.delays(ctx, fmt.Sprintf("bench-latency-%d-%s", i+1, s.name), even, s.start); err != nil {
-				return p, fmt.Errorf("%s: %w", s.name, err)
+		side := func(name string, start follower, d *delays) func() error {
+			return func() (err error) {
+				*d, err = f.delays(ctx, fmt.Sprintf("bench-latency-%d-%s", i+1, name), even, start)
+				return err
 			}
 		}
-		return p, nil
+		err = alternate(i, side("floor", f.forwardFollows, &p.floor), side("sink", f.sinkFollows, &p.sink))
+		return p, err
 	})
 	if err != nil {
 		return nil, err

@@ -69,6 +69,22 @@ func repeat[T any](s series, once func(i int) (T, error)) (all []T, c counted, e
 	return all, c, nil
 }
 
+// alternate runs both sides of a repetition, one after the other: the floor first, and
+// in every second repetition the sink.
+func alternate(i int, floor, sink func() error) error {
+	sides := []struct {
+		name string
+		run  func() error
+	}{{"floor", floor}, {"sink", sink}}
+	for j := range sides {
+		s := &sides[(i+j)%2]
+		if err := s.run(); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
 // spread is a figure of every repetition, at least of one.
 type spread []float64
 

@@ -40,6 +40,30 @@ func TestRepetitionThatFailsIsNamed(t *testing.T) {
 	}
 }
 
+// TestSidesAlternate: what the first leaves to the second is the floor's and the sink's
+// in turn.
+func TestSidesAlternate(t *testing.T) {
+	var order []string
+	side := func(name string, err error) func() error {
+		return func() error {
+			order = append(order, name)
+			return err
+		}
+	}
+	for i := range 3 {
+		if err := alternate(i, side("floor", nil), side("sink", nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"floor", "sink", "sink", "floor", "floor", "sink"}; !slices.Equal(order, want) {
+		t.Errorf("order: got %q, want %q", order, want)
+	}
+	broken := errors.New("broken")
+	if err := alternate(0, side("floor", nil), side("sink", broken)); !errors.Is(err, broken) || !strings.Contains(err.Error(), "sink") {
+		t.Errorf("got %v, want broken, of the sink", err)
+	}
+}
+
 // TestCalmRepetitionsCount: what the host disturbed is run again, but not for ever, and
 // nothing but what it took decides.
 func TestCalmRepetitionsCount(t *testing.T) {

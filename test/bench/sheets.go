@@ -29,16 +29,14 @@ func (f *field) compareFiles(ctx context.Context, topic string, l line) (found [
 	}()
 	list := rivalry{unit: "events", cpuDigits: 2, rateDigits: 2}
 	for _, r := range []struct {
-		name    string
-		measure func(ctx context.Context, l *line, topic string) (sample, error)
+		name string
+		side side
 	}{
 		{"feedsink, compacted, uploaded, confirmed", f.sink},
 		{"Go loop into gzip, kept nowhere", f.floor},
 		{"Apache Camel, a file for 50,000 events, not uploaded", f.camelFiles},
 	} {
-		var s sample
-		side := side{r.name, r.measure, &s}
-		err := side.run(ctx, &l, topic)
+		s, err := r.side.run(ctx, &l, topic)
 		if err := list.add(r.name, s, err); err != nil {
 			return nil, err
 		}
