@@ -13,6 +13,9 @@ FUZZTIME ?= 5s
 
 GOLANGCI_LINT := .bin/golangci-lint-$(GOLANGCI_LINT_VERSION)
 
+# The end-to-end tests take longest and mostly wait: begun first, all others run beside them.
+TESTS := ./test/e2e ./...
+
 # Packages with tests that run only against a real Kafka.
 KAFKA_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build kafka$$' . | xargs -n1 dirname | sort -u)
 
@@ -32,9 +35,6 @@ reproducible: ## is the binary the same wherever it is built?
 
 sbom: build ## the binary's bill of materials, as dist/feedsink.cdx.json
 	cd test/deploy && go run ./sbom ../../dist/feedsink $(VERSION) >../../dist/feedsink.cdx.json
-
-# The end-to-end tests take longest and mostly wait: begun first, all others run beside them.
-TESTS := ./test/e2e ./...
 
 test: ## every test that needs nothing but Go
 	go test $(TESTS)
