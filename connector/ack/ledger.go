@@ -14,8 +14,12 @@ import (
 const MetadataLimit = 4096
 
 // version opens every ledger we write. The rest is base64url, because the
-// broker counts and stores the metadata as characters, not bytes.
-const version = "feedsink2."
+// broker counts and stores the metadata as characters, not bytes. Ledgers of
+// version 2 are read too: they end before the routes.
+const (
+	version  = "feedsink3."
+	version2 = "feedsink2."
+)
 
 // Errors of Decode. Both mean: start over from the committed offset.
 var (
@@ -36,6 +40,7 @@ type Ledger struct {
 	Done    Ranges   // confirmed offsets at or beyond the committed one
 	Imports []Import // unfinished imports that cover records of this partition
 	Slots   []Slots  // on a table's home partition: today's imports
+	Routes  Routes   // which routes the lane applies, and from where on
 }
 
 // Import is an import between its intention and its confirmation. The files of
@@ -95,6 +100,7 @@ func (l *Ledger) Encode(watermark int64, limit int) (metadata string, dropped in
 		}
 		b = l.appendImports(b, watermark)
 		b = l.appendSlots(b)
+		b = l.Routes.append(b, watermark)
 		b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 		size := len(version) + base64.RawURLEncoding.EncodedLen(len(b))
 		if size <= limit {
@@ -156,8 +162,11 @@ func Decode(metadata string, watermark int64) (Ledger, error) {
 		return Ledger{}, nil
 	}
 	rest, ours := strings.CutPrefix(metadata, version)
+	older := false
 	if !ours {
-		return Ledger{}, ErrForeign
+		if rest, older = strings.CutPrefix(metadata, version2); !older {
+			return Ledger{}, ErrForeign
+		}
 	}
 	b, err := base64.RawURLEncoding.DecodeString(rest)
 	if err != nil {
@@ -172,6 +181,11 @@ func Decode(metadata string, watermark int64) (Ledger, error) {
 	}
 	r := reader{rest: body}
 	l := r.ledger(watermark)
+	if older {
+		l.Routes = unknownRoutes
+	} else {
+		l.Routes = r.routes(watermark)
+	}
 	if r.err == nil && len(r.rest) > 0 {
 		r.err = fmt.Errorf("%w: %d bytes too many", ErrDamaged, len(r.rest))
 	}

@@ -28,6 +28,13 @@ func sample(rnd *rand.Rand, watermark int64) ack.Ledger {
 			State: ack.State(rnd.IntN(4)), Part: 1, Parts: 1 + rnd.IntN(3), Attempt: 1 + rnd.IntN(2),
 		})
 	}
+	l.Routes = ack.Routes{
+		Changed: rnd.Int64N(1 << 45), First: rnd.IntN(2) == 0, Passed: rnd.IntN(2) == 0, Resend: rnd.Int64N(1 << 40),
+		Peer: ack.Peer{Changed: rnd.Int64N(1 << 45), Watermark: rnd.Int64N(1 << 40)},
+	}
+	for range rnd.IntN(3) {
+		l.Routes.Epochs = append(l.Routes.Epochs, ack.Epoch{Fingerprint: rnd.Uint64(), From: rnd.Int64N(1 << 40)})
+	}
 	for range rnd.IntN(2) {
 		l.Slots = append(l.Slots, ack.Slots{Table: "orders", Used: []int64{1795000000, 1795000000, 1795000001, 1795070000}})
 	}
@@ -104,15 +111,35 @@ func TestDecodeTellsForeignFromDamaged(t *testing.T) {
 		"empty":            {"", nil},
 		"ours":             {good, nil},
 		"kgo's member id":  {"kgo-4f1f", ack.ErrForeign},
-		"a later version":  {"feedsink3.AAAA", ack.ErrForeign},
+		"a later version":  {"feedsink4.AAAA", ack.ErrForeign},
 		"cut off":          {good[:len(good)-6], ack.ErrDamaged},
 		"a flipped bit":    {string(flipped), ack.ErrDamaged},
-		"not base64":       {"feedsink2.!!!!", ack.ErrDamaged},
-		"nothing after it": {"feedsink2.", ack.ErrDamaged},
+		"not base64":       {"feedsink3.!!!!", ack.ErrDamaged},
+		"nothing after it": {"feedsink3.", ack.ErrDamaged},
 	} {
 		if _, err := ack.Decode(c.metadata, 7); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
+	}
+}
+
+func TestLedgerOfVersion2IsUnderstoodAndKnowsNoRoutes(t *testing.T) {
+	const written = "feedsink2.AQIDAAAAAAAAAAAAAAAAAAEFBQEBCWN1c3RvbWVycxBDUkVBVEVfT1JfVVBEQVRFCGYuY3N2Lmd6ATcGCgAAAAAAAAAqAQEBAQljdXN0b21lcnMBgJvsrw0BSIlQ3g"
+	got, err := ack.Decode(written, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ack.Ledger{
+		Topic: ack.TopicID{1, 2, 3}, Done: ack.Ranges{{From: 1005, To: 1010}},
+		Imports: []ack.Import{{
+			State: ack.Running, Table: "customers", Mode: "CREATE_OR_UPDATE", File: "f.csv.gz", Execution: "7",
+			UpTo: 1003, Since: 990, Fingerprint: 42, Part: 1, Parts: 1, Attempt: 1,
+		}},
+		Slots:  []ack.Slots{{Table: "customers", Used: []int64{1795000000}}},
+		Routes: ack.Routes{Changed: 1, Passed: true},
+	}
+	if !reflect.DeepEqual(got, want) || got.Routes.Known() {
+		t.Errorf("decoded:\n got %+v\nwant %+v, its routes not known", got, want)
 	}
 }
 

@@ -1,0 +1,97 @@
+package ack
+
+import "encoding/binary"
+
+// Routes is what a lane's ledger says of the routes it applies to a partition.
+// Its zero value says nothing: the group has committed nothing of ours.
+type Routes struct {
+	// Changed is when the lane began to apply its present routes, in Unix
+	// milliseconds. It tells one change from the next.
+	Changed int64
+	// First says that the group had committed nothing before these routes.
+	First bool
+	// Passed says that records may have been left to the other lane.
+	Passed bool
+	Epochs []Epoch // one for each mapping that reads the topic
+	// Peer is, in the batch lane's ledger, what it knew of the immediate lane when
+	// both last applied the same routes.
+	Peer Peer
+	// Resend is, in the batch lane's ledger, the offset below which writes of the
+	// immediate lane may have been overwritten by a file that was sent under other
+	// routes: the batch lane writes them again. 0: none.
+	Resend int64
+}
+
+// Epoch says from which offset of the partition on the lane applies the routes of
+// one mapping.
+type Epoch struct {
+	Fingerprint uint64 // of the mapping's routes
+	From        int64
+}
+
+// Peer is what a lane has seen of the other lane's ledger.
+type Peer struct {
+	Changed   int64 // of the other lane's Routes; 0: it had none
+	Watermark int64 // below it the other lane had confirmed everything
+}
+
+// unknownRoutes is what a ledger says that was written before routes were in it.
+var unknownRoutes = Routes{Changed: 1, Passed: true}
+
+// Known reports whether the ledger says which routes its lane applies.
+func (r *Routes) Known() bool { return r.Changed > unknownRoutes.Changed }
+
+// From is the offset from which the routes with the fingerprint count.
+func (r *Routes) From(fingerprint uint64) (from int64, ok bool) {
+	for _, e := range r.Epochs {
+		if e.Fingerprint == fingerprint {
+			return e.From, true
+		}
+	}
+	return 0, false
+}
+
+// Flags of Routes.
+const (
+	flagFirst = 1 << iota
+	flagPassed
+)
+
+func (r *Routes) append(b []byte, watermark int64) []byte {
+	b = binary.AppendUvarint(b, uint64(r.Changed))
+	var flags byte
+	if r.First {
+		flags |= flagFirst
+	}
+	if r.Passed {
+		flags |= flagPassed
+	}
+	b = append(b, flags)
+	b = binary.AppendUvarint(b, uint64(len(r.Epochs)))
+	for _, e := range r.Epochs {
+		b = binary.BigEndian.AppendUint64(b, e.Fingerprint)
+		b = binary.AppendVarint(b, e.From-watermark)
+	}
+	b = binary.AppendUvarint(b, uint64(r.Peer.Changed))
+	b = binary.AppendVarint(b, r.Peer.Watermark-watermark)
+	return binary.AppendUvarint(b, uint64(r.Resend))
+}
+
+func (r *reader) routes(watermark int64) (out Routes) {
+	out.Changed = r.length()
+	if b := r.bytes(1); b != nil {
+		out.First, out.Passed = b[0]&flagFirst != 0, b[0]&flagPassed != 0
+	}
+	for range r.count() {
+		var e Epoch
+		if b := r.bytes(8); b != nil {
+			e.Fingerprint = binary.BigEndian.Uint64(b)
+		}
+		e.From = watermark + r.varint()
+		out.Epochs = append(out.Epochs, e)
+	}
+	out.Peer.Changed = r.length()
+	out.Peer.Watermark = watermark + r.varint()
+	out.Resend = r.length()
+	return out
+}
