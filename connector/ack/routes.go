@@ -12,6 +12,8 @@ type Routes struct {
 	First bool
 	// Passed says that records may have been left to the other lane.
 	Passed bool
+	// Hold says that records wait until the other lane has let go of the partition.
+	Hold   bool
 	Epochs []Epoch // one for each mapping that reads the topic
 	// Peer is, in the batch lane's ledger, what it knew of the immediate lane when
 	// both last applied the same routes.
@@ -55,6 +57,7 @@ func (r *Routes) From(fingerprint uint64) (from int64, ok bool) {
 const (
 	flagFirst = 1 << iota
 	flagPassed
+	flagHold
 )
 
 func (r *Routes) append(b []byte, watermark int64) []byte {
@@ -65,6 +68,9 @@ func (r *Routes) append(b []byte, watermark int64) []byte {
 	}
 	if r.Passed {
 		flags |= flagPassed
+	}
+	if r.Hold {
+		flags |= flagHold
 	}
 	b = append(b, flags)
 	b = binary.AppendUvarint(b, uint64(len(r.Epochs)))
@@ -80,7 +86,7 @@ func (r *Routes) append(b []byte, watermark int64) []byte {
 func (r *reader) routes(watermark int64) (out Routes) {
 	out.Changed = r.length()
 	if b := r.bytes(1); b != nil {
-		out.First, out.Passed = b[0]&flagFirst != 0, b[0]&flagPassed != 0
+		out.First, out.Passed, out.Hold = b[0]&flagFirst != 0, b[0]&flagPassed != 0, b[0]&flagHold != 0
 	}
 	for range r.count() {
 		var e Epoch
