@@ -38,6 +38,7 @@ type generation struct {
 	last     Partition
 	newest   int64        // offset that was held last
 	holding  Claim        // last's
+	soon     bool         // it is due at once; guarded by line.mu
 	fate     contest.Fate // of rows that writes of the other lane have dropped; guarded by line.mu
 }
 
@@ -84,7 +85,7 @@ func (l *line) roll(ctx context.Context, r reins) *flight {
 			return f
 		}
 		g, wait := l.due()
-		if g != nil && wait <= 0 {
+		if g != nil && wait <= 0 && g.entries() > 0 {
 			wait = l.gated(false)
 		}
 		if ctx.Err() != nil {
@@ -141,9 +142,9 @@ func (l *line) due() (*generation, time.Duration) {
 	switch g := l.open; {
 	case l.rebuilding != nil: // older rows first
 		return nil, 0
-	case g == nil || g.entries() == 0:
+	case g == nil || g.entries() == 0 && !g.soon:
 		return nil, 0
-	case l.complete(g), g == l.hurried:
+	case l.complete(g), g == l.hurried, g.soon:
 		return g, 0
 	default:
 		return g, time.Until(g.opened.Add(l.Roll.Age))

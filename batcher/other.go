@@ -70,6 +70,33 @@ func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int
 	return nil
 }
 
+// Take takes a write that the routes give to the other lane, and that this lane
+// has to bring to the table all the same: as a row, or where a row cannot say it,
+// as part of the key's newest state, which is sent by calls once the file has
+// landed. The file is due at once. Otherwise it is like Append.
+func (b *Batcher) Take(mapping string, w schemas.Write, p Partition, offset int64, row bool) error {
+	m, ok := b.byName[mapping]
+	if !ok {
+		return unknown(mapping)
+	}
+	if row {
+		if err := m.append(&w, p, offset); err != nil {
+			return err
+		}
+	}
+	l := m.line
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g, _ := l.generationFor(p, offset)
+	if !row {
+		g.hold(p, offset)
+		m.both.keys.Take(&w, contest.At{Partition: p, Offset: offset})
+	}
+	g.soon = true
+	poke(l.wake)
+	return nil
+}
+
 // overrules adds what the write does to the key's row in the open file: a delete
 // or an upsert drops it, a patch is merged into it. It reports false for a write
 // that the row must stay beside.

@@ -41,6 +41,9 @@ func (c *calling) deliver(p *source.Partition, r *source.Record, writes, rejects
 	return nil
 }
 
+// can is no for what a call cannot say: only a file can have written it.
+func (c *calling) can(w *router.Routed) bool { return w.Mapping.Callable(&w.Write) }
+
 func (c *calling) assigned([]*source.Partition) {}
 
 func (c *calling) passed(*source.Partition, int64) {}
@@ -94,7 +97,7 @@ func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects 
 			rows++
 			continue // in a file that is on its way already
 		}
-		err := f.files.Append(w.Mapping.Name, w.Write, assignment{p}, r.Offset)
+		err := f.add(w, p, r.Offset)
 		if bad, ok := errors.AsType[*schemas.ValueError](err); ok {
 			w.Err = bad
 			rejects = append(rejects, *w)
@@ -114,6 +117,22 @@ func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects 
 		j.reject(rejects)
 	}
 	return nil
+}
+
+// add adds a write to the mapping's open file. One that was taken from the other
+// lane and that no row can say is sent by calls, once the file has landed.
+func (f *filing) add(w *router.Routed, p *source.Partition, offset int64) error {
+	if w.Taken && (p.Resends(offset) || !w.Mapping.Fileable(&w.Write)) {
+		return f.files.Take(w.Mapping.Name, w.Write, assignment{p}, offset, w.Mapping.Fileable(&w.Write))
+	}
+	return f.files.Append(w.Mapping.Name, w.Write, assignment{p}, offset)
+}
+
+// can is no for a mapping that has no files: the immediate lane reads again what it
+// may have left to them.
+func (f *filing) can(w *router.Routed) bool {
+	_, batch := w.Mapping.Lanes()
+	return batch && w.Write.Key != ""
 }
 
 // halts reports that the mapping takes no rows, and halts the partition.

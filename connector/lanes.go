@@ -52,10 +52,9 @@ func (s *Sink) openLanes() (err error) {
 			Log:            s.log,
 			Metrics:        s.registry,
 		}
-		if len(followed) > 0 {
-			cfg.Other, cfg.Follows = s.group(otherLane(which)), func(topic string) bool { return followed[topic] }
-		}
+		cfg.Other, cfg.TopicOf = s.group(otherLane(which)), s.topicRoutes(which, followed)
 		if which == schemas.Immediate {
+			cfg.Ended, cfg.Grace = s.executionEnded, s.cfg.Service.Timeout
 			pace := pace(s.cfg)
 			pace.MayCall, pace.Share = l.leased, l.share(rateOf(which, s.router.Mappings()))
 			s.calls = immediate.New(pace, s.caller(), observer{s}, s.chance())

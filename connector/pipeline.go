@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/connector/tracing"
@@ -55,6 +56,9 @@ type delivery interface {
 	assigned(ps []*source.Partition)
 	// passed is told that a partition's records below next were delivered.
 	passed(p *source.Partition, next int64)
+	// can reports whether the lane has a way for a write that the routes give to the
+	// other lane.
+	can(w *router.Routed) bool
 	// release drops what was not started for partitions that go, and waits
 	// for what was, until ctx ends.
 	release(ctx context.Context, ps []*source.Partition)
@@ -141,14 +145,18 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 		return false
 	}
 	if err != nil {
+		taken := true
 		if !done {
 			l.trace = l.tracing.record(begun, r)
-			l.undecodable(p, r, err)
+			taken = l.undecodable(p, r, err)
 			l.untraced("other_lane")
 		}
-		return true
+		return taken
 	}
 	l.route(decoded, follows)
+	if !done && p.Shared() && !l.decide(p, r) {
+		return false
+	}
 	if follows && l.delivery.observe(p, r, l.routed, done) != nil {
 		return false
 	}
@@ -194,7 +202,7 @@ func (l *lane) untraced(outcome string) {
 
 // mine sorts what was routed to this lane into writes and rejects.
 func (l *lane) mine() (writes, rejects []router.Routed) {
-	mine := slices.DeleteFunc(l.routed, func(r router.Routed) bool { return r.Lane != l.which })
+	mine := slices.DeleteFunc(l.routed, func(r router.Routed) bool { return r.Lane != l.which && !r.Taken })
 	slices.SortStableFunc(mine, func(a, b router.Routed) int { return rank(a) - rank(b) })
 	n := slices.IndexFunc(mine, func(r router.Routed) bool { return r.Err != nil })
 	if n < 0 {
@@ -212,19 +220,46 @@ func rank(r router.Routed) int {
 	return 0
 }
 
-// undecodable ends a record that says nothing. Nobody can tell whose it is; on
-// a topic that both lanes read it is the immediate lane's. Only a schema that is
+// undecodable ends a record that says nothing. Which lane it is for cannot be
+// told; on a topic that both lanes read it is the immediate lane's. Only a schema that is
 // missing may be there when the other lane asks, which would then leave the
-// record to this one: each lane buries it.
-func (l *lane) undecodable(p *source.Partition, r *source.Record, err error) {
+// record to this one: each lane makes it a dead letter. It reports false if the
+// record waits for the other lane.
+func (l *lane) undecodable(p *source.Partition, r *source.Record, err error) (taken bool) {
 	immediate, _ := l.router.TopicLanes(r.Topic)
 	if immediate && l.which == schemas.Batch && !errors.Is(err, schemas.ErrSchemaMissing) {
-		l.count(r, outcomeOtherLane)
-		return
+		switch p.DecideAll(r.Offset) {
+		case ack.Wait:
+			return false
+		case ack.Leave:
+			l.count(r, outcomeOtherLane)
+			return true
+		case ack.Take:
+		}
 	}
 	(&part{journey: l.begin(p, r, 1)}).bury(deadletter.Letter{
 		Stage: deadletter.Decoding, Code: "decode", Message: err.Error(),
 	}, err)
+	return true
+}
+
+// decide says of each write that the routes give to the other lane whether that
+// one takes it. It reports false if this cannot be said yet: the record waits.
+func (l *lane) decide(p *source.Partition, r *source.Record) bool {
+	for i := range l.routed {
+		w := &l.routed[i]
+		if w.Lane == l.which {
+			continue
+		}
+		switch p.Decide(w.Mapping.Routes, r.Offset) {
+		case ack.Wait:
+			return false
+		case ack.Leave:
+		case ack.Take:
+			w.Taken = w.Err != nil || l.delivery.can(w)
+		}
+	}
+	return true
 }
 
 // rejectLetter says why the router could not make a write of a record.

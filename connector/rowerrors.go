@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/router"
@@ -50,7 +51,7 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 		reading.routed = r.lane.router.Route(reading.routed[:0], decoded)
 		for j := range reading.routed {
 			routed := &reading.routed[j]
-			if !loads(&imp, routed.Mapping.Name) || routed.Lane != schemas.Batch || routed.Err != nil {
+			if !loads(&imp, routed.Mapping.Name) || routed.Err != nil || routed.Lane != schemas.Batch && !taken(behind[i].Partition(), routed, record.Offset) {
 				continue
 			}
 			if reason := each(routed.Mapping.Name, &routed.Write, batcher.At{Partition: i, Offset: record.Offset}); reason != "" {
@@ -63,6 +64,12 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 		return err
 	}
 	return letters.wait(ctx)
+}
+
+// taken reports whether a write that the routes give to the other lane is a row
+// all the same.
+func taken(p *source.Partition, w *router.Routed, offset int64) bool {
+	return p.Shared() && w.Mapping.Fileable(&w.Write) && p.Decide(w.Mapping.Routes, offset) == ack.Take
 }
 
 // loads reports whether the import is one of the mapping's rows.

@@ -56,7 +56,7 @@ func (ch *checker) mapping(i int) *Compiled {
 	s.possible()
 	s.lanes()
 	s.imports()
-	s.c.Fingerprint = fingerprint(m)
+	s.c.Fingerprint, s.c.Routes = fingerprint(m), routesFingerprint(m)
 	s.c.evaluations.New = func() any { return &evaluation{env: make(map[string]any, len(s.c.reads))} }
 	return s.c
 }

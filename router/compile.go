@@ -51,6 +51,9 @@ type Compiled struct {
 	// Fingerprint changes with everything that decides what a record becomes
 	// (key, fields, routes, columns, ETLs) and with nothing else.
 	Fingerprint uint64
+	// Routes changes with everything that decides which lane a record is, and with
+	// nothing else.
+	Routes uint64
 	// Columns are the CSV columns in the order of the file; nil where the
 	// mapping never uses the batch lane.
 	Columns []CSVColumn
@@ -85,6 +88,18 @@ type CSVColumn struct {
 type route struct {
 	when condition // nil: always
 	lane schemas.Lane
+}
+
+// Callable reports whether w can be written by one call.
+func (c *Compiled) Callable(w *schemas.Write) bool { return c.callable(w) }
+
+// Fileable reports whether w can be a row of the mapping's files.
+func (c *Compiled) Fileable(w *schemas.Write) bool {
+	if c.Import(w.Op) == nil {
+		return false
+	}
+	lane, lost := c.guard(w)
+	return lane == schemas.Batch && lost == nil
 }
 
 // Lanes tells which lanes this mapping's writes can take.

@@ -50,6 +50,9 @@ type Routed struct {
 	Lane    schemas.Lane
 	Write   schemas.Write
 	Err     error // nil or *Reject
+	// Taken is for the lanes: the other one takes the write, which the routes give
+	// to Lane.
+	Taken bool
 }
 
 // The codes of a Reject, as they appear in dead letters.

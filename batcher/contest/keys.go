@@ -82,6 +82,23 @@ func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
 	}
 }
 
+// Take takes a write of the other lane that may not have landed and that this lane
+// sends.
+func (k *Keys) Take(w *schemas.Write, at At) {
+	s := k.byKey[w.Key]
+	if s == nil {
+		if k.byKey == nil {
+			k.byKey = map[string]*state{}
+		}
+		s = &state{}
+		k.byKey[w.Key] = s
+	}
+	s.last = at
+	s.add(entry{Write: *w, at: at})
+	s.contend()
+	s.owed = true
+}
+
 // whole reports whether nothing of what was there before is left by w.
 func whole(w *schemas.Write) bool {
 	return w.Op == schemas.Delete || w.Op == schemas.Upsert && !w.Table.Custom

@@ -33,11 +33,11 @@ type View struct {
 	Routes    Routes
 }
 
-// confirmed reports whether the other lane has confirmed the record.
-func (v *View) confirmed(offset int64) bool { return offset < v.Offset || v.Done.Contains(offset) }
+// Confirmed reports whether the other lane has confirmed the record.
+func (v *View) Confirmed(offset int64) bool { return offset < v.Offset || v.Done.Contains(offset) }
 
-// agrees reports whether the other lane applies these routes.
-func (l *LaneRoutes) agrees(v *View) bool { return v.Committed && l.applied(&v.Routes) }
+// Agrees reports whether the other lane applies these routes.
+func (l *LaneRoutes) Agrees(v *View) bool { return v.Committed && l.applied(&v.Routes) }
 
 // applied reports whether r says that these routes are applied, and no others.
 func (l *LaneRoutes) applied(r *Routes) bool {
@@ -72,7 +72,7 @@ func (r *Routes) Decide(v *View, fingerprint uint64, offset int64) Decision {
 	switch {
 	case !v.Committed || !ok:
 		return Wait
-	case offset >= from || !v.confirmed(offset):
+	case offset >= from || !v.Confirmed(offset):
 		return Leave
 	}
 	return Take
@@ -81,7 +81,7 @@ func (r *Routes) Decide(v *View, fingerprint uint64, offset int64) Decision {
 // Outdated reports that the other lane has changed its routes and applies this
 // lane's now: the batch lane then resumes.
 func (r *Routes) Outdated(l *LaneRoutes, v *View) bool {
-	if !l.Batch || !l.Shared || !l.agrees(v) || r.Peer.Changed == v.Routes.Changed {
+	if !l.Batch || !l.Shared || !l.Agrees(v) || r.Peer.Changed == v.Routes.Changed {
 		return false
 	}
 	return r.Peer.Changed != 0 || !v.Routes.First
@@ -89,7 +89,7 @@ func (r *Routes) Outdated(l *LaneRoutes, v *View) bool {
 
 // Notice keeps what was seen of the other lane while both apply the same routes.
 func (r *Routes) Notice(l *LaneRoutes, v *View) {
-	if l.Batch && l.Shared && l.agrees(v) && !r.Outdated(l, v) {
+	if l.Batch && l.Shared && l.Agrees(v) && !r.Outdated(l, v) {
 		r.Peer = Peer{v.Routes.Changed, v.Offset}
 	}
 }

@@ -42,7 +42,7 @@ func (s *Source) assigned(ctx context.Context, client *kgo.Client, added map[str
 
 func (s *Source) open(topic string, id int32, member string) *Partition {
 	p := &Partition{Topic: topic, ID: id, member: member, total: &s.pending, live: true, limit: ack.MetadataLimit}
-	if s.cfg.Follows != nil && s.cfg.Follows(topic) {
+	if p.routes = (agreement{TopicRoutes: s.topic(topic), recorded: -1}); p.routes.Shared {
 		p.other = s.other
 	}
 	return p
@@ -156,6 +156,7 @@ func (s *Source) welcome() {
 	if len(fresh) > 0 {
 		agree(fresh)
 		s.handler.Assigned(fresh)
+		s.commitSoon()
 	}
 }
 
@@ -227,4 +228,13 @@ func (s *Source) rewind(starts map[*Partition]int64) {
 	}
 	agree(ps)
 	s.handler.Assigned(ps)
+	s.commitSoon()
+}
+
+// commitSoon has offsets committed now.
+func (s *Source) commitSoon() {
+	select {
+	case s.begun <- struct{}{}:
+	default: // it is about to be
+	}
 }

@@ -37,6 +37,7 @@ func (s *Source) commitRegularly(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-s.begun: // the other lane waits to see which routes count
 		}
 		// Not ended with ctx: a request that was given up may still reach the
 		// broker, and must not do so after the last commit.
@@ -136,6 +137,9 @@ func (p *Partition) snapshot() (next commit, ok bool, err error) {
 	}
 	next.offset = p.tracker.Watermark()
 	p.ledger.Done = p.tracker.Confirmed()
+	if next.offset >= p.ledger.Routes.Resend {
+		p.ledger.Routes.Resend = 0
+	}
 	p.ledger.Imports = p.ledger.Imports[:0]
 	for _, table := range slices.Sorted(maps.Keys(p.imports)) {
 		p.ledger.Imports = append(p.ledger.Imports, p.imports[table])
@@ -245,6 +249,9 @@ func (p *Partition) answered(c commit, err error) {
 	switch {
 	case err == nil:
 		p.committed = c
+		if p.other != nil && p.routes.recorded < 0 {
+			p.routes.recorded = p.other.looks.Load()
+		}
 	case errors.Is(err, kerr.OffsetMetadataTooLarge):
 		// This broker's offset.metadata.max.bytes is smaller than usual.
 		p.limit = max(len(c.metadata)/2, smallestLimit)

@@ -67,6 +67,11 @@ func (s *Source) ConfirmImport(ctx context.Context, table string, claims []*Clai
 // all partitions that belong together with the claims' read again from their
 // committed offsets, in new assignments. The handler is told of both.
 func (s *Source) StartOver(ctx context.Context, im ack.Import, claims []*Claim) error {
+	if im.Part == 0 { // of former routes: what was in the file nothing tells any more
+		if err := s.resend(ctx, unique(partitionsOf(claims))); err != nil {
+			return err
+		}
+	}
 	s.commits.Lock()
 	defer s.commits.Unlock()
 	for _, c := range claims {

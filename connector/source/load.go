@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -54,6 +55,7 @@ func (s *Source) load(ctx context.Context, ps []*Partition) (map[*Partition]int6
 	if err != nil {
 		return nil, err
 	}
+	looks := s.other.looks.Load()
 	if s.cfg.Other != "" {
 		if err := s.LookAtOther(ctx); err != nil {
 			return nil, err
@@ -72,15 +74,15 @@ func (s *Source) load(ctx context.Context, ps []*Partition) (map[*Partition]int6
 			return nil, fmt.Errorf("list offsets of %s[%d]: the broker's answer lacks the partition", p.Topic, p.ID)
 		}
 		p.reaches(end.Offset)
-		starts[p] = s.loadOne(p, *found, ack.TopicID(topic.ID), start.Offset, end.Offset)
+		starts[p] = s.loadOne(p, *found, ack.TopicID(topic.ID), start.Offset, end.Offset, looks)
 	}
 	return starts, nil
 }
 
 // loadOne decides where p starts. What is unreadable or belongs to another
 // topic leads to reading records again, never to skipping some.
-func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart, logEnd int64) int64 {
-	at := found.offset
+func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart, logEnd, looks int64) int64 {
+	at, committed := found.offset, found.offset >= 0
 	log := s.log.With("topic", p.Topic, "partition", p.ID)
 	var ledger ack.Ledger
 	switch {
@@ -101,10 +103,23 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 			at, ledger = logStart, ack.Ledger{Slots: ledger.Slots}
 		}
 	}
+	r := s.resume(p, committed, at, &ledger)
+	if r.At != at {
+		at = min(max(r.At, min(at, logStart)), logEnd)
+		log.Info("the routes of this lane or of the other one were changed; reading from where no record can have been left by both", "offset", at)
+	}
+	if r.Rerouted {
+		for i := range ledger.Imports {
+			ledger.Imports[i].Fingerprint = 0 // of no mapping
+		}
+	}
 	start := s.startFor(p, at, ledger.Imports, logStart)
 	p.mu.Lock()
-	p.ledger = ack.Ledger{Topic: topic, Slots: ledger.Slots}
-	p.tracker = ack.New(at, ledger.Done)
+	if committed && reflect.DeepEqual(r.Routes, ledger.Routes) {
+		p.routes.recorded = looks
+	}
+	p.ledger = ack.Ledger{Topic: topic, Slots: ledger.Slots, Routes: r.Routes}
+	p.tracker = ack.New(at, r.Done)
 	p.committed = found
 	p.polled, p.read = start, start
 	p.mu.Unlock()

@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,21 +17,25 @@ import (
 // committed when it was last looked at. Its methods may be called from any
 // goroutine.
 type other struct {
-	wanted atomic.Bool // somebody who does not look for himself has asked since the last look
+	group  string
+	wanted atomic.Bool  // somebody who does not look for himself has asked since the last look
+	looks  atomic.Int64 // that have begun
 
-	mu    sync.Mutex
-	known map[topicPartition]committedElsewhere
+	mu     sync.Mutex
+	number int64 // of the look that known comes from
+	known  map[topicPartition]committedElsewhere
 }
 
 // committedElsewhere is the other group's ledger of one partition.
 type committedElsewhere struct {
-	offset  int64
-	done    ack.Ranges
+	ack.View
+	topic   ack.TopicID
 	imports []ack.Import
 }
 
 // LookAtOther reads what the other lane has committed.
 func (s *Source) LookAtOther(ctx context.Context) error {
+	number := s.other.looks.Add(1)
 	committed, err := committedBy(ctx, s.admin, s.cfg.Other)
 	if err != nil {
 		return fmt.Errorf("fetch offsets of %s: %w", s.cfg.Other, err)
@@ -44,57 +49,79 @@ func (s *Source) LookAtOther(ctx context.Context) error {
 		if err != nil { // what is below the offset is confirmed all the same
 			ledger = ack.Ledger{}
 		}
-		known[topicPartition{o.Topic, o.Partition}] = committedElsewhere{o.At, ledger.Done, ledger.Imports}
+		known[topicPartition{o.Topic, o.Partition}] = committedElsewhere{
+			ack.View{Committed: true, Offset: o.At, Done: ledger.Done, Routes: ledger.Routes}, ledger.Topic, ledger.Imports,
+		}
 	})
 	s.other.mu.Lock()
 	defer s.other.mu.Unlock()
-	s.other.known = known
+	if number > s.other.number {
+		s.other.known, s.other.number = known, number
+	}
 	return nil
 }
 
-// followOther looks at the other lane's commits once a second while somebody
-// asks whether it has passed. Who asks what it has confirmed looks for himself.
+// followOther looks at the other lane's commits: soon while records wait for it,
+// and every few seconds where it reads the same topics, as its routes may change.
 func (s *Source) followOther(ctx context.Context) {
-	tick := time.NewTicker(peerEvery)
+	tick := time.NewTicker(wantedEvery)
 	defer tick.Stop()
+	var looked time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if !s.other.wanted.Swap(false) {
-			continue
+		if wanted := s.other.wanted.Swap(false); wanted || time.Since(looked) >= followEvery && s.shares() {
+			s.follow(ctx)
+			looked = time.Now()
 		}
-		looking, cancel := context.WithTimeout(ctx, commitTimeout)
-		if err := s.LookAtOther(looking); err != nil && ctx.Err() == nil {
-			s.log.Warn("what the other lane has confirmed cannot be seen; asking again", "error", err)
-		}
-		cancel()
 	}
 }
 
-func (o *other) look(topic string, id int32) (committedElsewhere, bool) {
+// shares reports whether any partition depends on the other lane.
+func (s *Source) shares() bool {
+	return slices.ContainsFunc(s.Partitions(), func(p *Partition) bool { return p.other != nil || p.held() })
+}
+
+func (o *other) at(topic string, id int32) (c committedElsewhere, number int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c, ok := o.known[topicPartition{topic, id}]
-	return c, ok
+	return o.known[topicPartition{topic, id}], o.number
+}
+
+// look is the other lane's ledger of a partition and the number of the look that
+// it comes from.
+func (o *other) look(topic string, id int32) (v ack.View, number int64) {
+	c, number := o.at(topic, id)
+	return c.View, number
+}
+
+func (o *other) imports(topic string, id int32) []ack.Import {
+	c, _ := o.at(topic, id)
+	return c.imports
+}
+
+func (o *other) topicID(topic string, id int32) ack.TopicID {
+	c, _ := o.at(topic, id)
+	return c.topic
 }
 
 // OtherConfirmed reports whether the other lane's ledger, as it was last looked
 // at, shows the record at offset as confirmed.
 func (p *Partition) OtherConfirmed(offset int64) bool {
-	c, ok := p.other.look(p.Topic, p.ID)
-	return ok && (offset < c.offset || c.done.Contains(offset))
+	v, _ := p.other.look(p.Topic, p.ID)
+	return v.Confirmed(offset)
 }
 
 // OtherPassed reports whether the other lane's ledger shows everything below
 // offset as confirmed, or as part of an import of the table that has ended.
 func (p *Partition) OtherPassed(table string, offset int64) bool {
 	p.other.wanted.Store(true)
-	c, ok := p.other.look(p.Topic, p.ID)
-	if !ok || offset < c.offset {
-		return ok
+	c, _ := p.other.at(p.Topic, p.ID)
+	if !c.Committed || offset < c.Offset {
+		return c.Committed
 	}
 	for _, im := range c.imports {
 		if im.Table == table && im.State == ack.Settling && offset < im.UpTo {
@@ -110,20 +137,20 @@ func (p *Partition) since() int64 {
 	if p.other == nil {
 		return 0
 	}
-	c, _ := p.other.look(p.Topic, p.ID)
-	return c.offset
+	v, _ := p.other.look(p.Topic, p.ID)
+	return v.Offset
 }
 
 // startFor is where reading begins: at the committed offset, or before it as far
 // as writes of the other lane may not have landed, or may have landed after the
 // rows of an import that is on its way.
 func (s *Source) startFor(p *Partition, at int64, imports []ack.Import, logStart int64) int64 {
-	if p.other == nil {
+	if !p.routes.Follows {
 		return at
 	}
 	start := at
-	if c, ok := p.other.look(p.Topic, p.ID); ok || !s.cfg.FromEnd {
-		start = min(start, c.offset)
+	if v, _ := p.other.look(p.Topic, p.ID); v.Committed || !s.cfg.FromEnd {
+		start = min(start, v.Offset)
 	}
 	for _, im := range imports {
 		start = min(start, im.Since)

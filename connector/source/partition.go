@@ -25,6 +25,7 @@ type Partition struct {
 	live      bool // assigned
 	loaded    bool // the offset and ledger committed before were read
 	tracker   *ack.Tracker
+	routes    agreement
 	polled    int64                 // offset after the last record polled, be it in the backlog
 	read      int64                 // offset after the last record that the handler took
 	logEnd    int64                 // where the log ended when the brokers were asked last
@@ -177,7 +178,7 @@ func (p *Partition) Resume(cause string) {
 func (p *Partition) wantsPause() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.halts) > 0 || p.full || p.draining
+	return len(p.halts) > 0 || p.full || p.draining || p.ledger.Routes.Hold
 }
 
 // drain takes no new records, for the assignment is about to begin again.
@@ -268,6 +269,7 @@ type PartitionStatus struct {
 	Buffered  int64    `json:"buffered,omitzero"`  // records in an open file
 	Importing int64    `json:"importing,omitzero"` // records in a file on its way
 	Halted    []string `json:"halted,omitempty"`
+	Waiting   string   `json:"waiting,omitempty"` // what of the other lane its records wait for
 }
 
 // Status describes the partition; ok is false while its ledger is being read.
@@ -279,6 +281,7 @@ func (p *Partition) Status() (st PartitionStatus, ok bool) {
 	if !p.loaded {
 		return st, false
 	}
+	st.Waiting = p.routes.waiting
 	st.Committed, st.Watermark = p.committed.offset, p.tracker.Watermark()
 	u := p.unconfirmed()
 	st.Position, st.Pending, st.Buffered, st.Importing = p.tracker.Next(), u.Pending, u.Buffered, u.Importing

@@ -15,6 +15,13 @@ import (
 // waits for them.
 const peerEvery = time.Second
 
+// How often the other lane's commits are looked at: while records wait for it,
+// and while both read the same topics.
+const (
+	wantedEvery = 200 * time.Millisecond
+	followEvery = 3 * time.Second
+)
+
 // AwaitGroup returns once another group has committed everything that the topics
 // hold at the time of the call, or with ctx's error. Trouble with the broker is
 // waited out.
@@ -72,8 +79,11 @@ func (s *Source) behind(ctx context.Context, group string, ends kadm.ListedOffse
 // committed nothing.
 func committedBy(ctx context.Context, admin *kadm.Client, group string) (kadm.OffsetResponses, error) {
 	committed, err := admin.FetchOffsets(ctx, group)
-	if errors.Is(err, kerr.GroupIDNotFound) {
+	if missingGroup(err) {
 		err = nil
 	}
 	return committed, err
 }
+
+// missingGroup reports whether the error says that no member has joined the group yet.
+func missingGroup(err error) bool { return errors.Is(err, kerr.GroupIDNotFound) }

@@ -27,11 +27,14 @@ type Config struct {
 	// TableOf names the table, or group of tables, a topic feeds. With it, all
 	// partitions of a table's topics go to one member; without it they spread.
 	TableOf func(topic string) string
-	// Other is the group of the other lane, and Follows tells the topics of which
-	// this lane must know what that one has done: of those it reads all that the
-	// other has not confirmed, be it below its own committed offset. nil: none.
+	// Other is the group of the other lane, and TopicOf tells what the configuration
+	// says of each topic. Without it the lane is alone.
 	Other   string
-	Follows func(topic string) bool
+	TopicOf func(topic string) TopicRoutes
+	// Ended reports whether an execution of the other lane has ended; nil: that lane
+	// has none. It makes one attempt.
+	Ended   func(ctx context.Context, execution string) (bool, error)
+	Grace   time.Duration // after which a request to the service has ended
 	Log     *slog.Logger
 	Metrics *prometheus.Registry // gets the client's own, feedsink_kafka_*; nil: none
 }
@@ -85,6 +88,7 @@ type Source struct {
 	other      *other
 	endsWanted atomic.Bool // somebody looks at the status
 	portion    portion
+	begun      chan struct{} // assignments have begun
 
 	mu    sync.Mutex
 	parts map[topicPartition]*Partition // assigned to us now
@@ -110,7 +114,7 @@ func New(cfg Config, handler Handler) (*Source, error) {
 	if cfg.MetadataMaxAge == 0 {
 		cfg.MetadataMaxAge = time.Minute
 	}
-	s := &Source{cfg: cfg, handler: handler, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), lease: newLease(), other: &other{}}
+	s := &Source{cfg: cfg, handler: handler, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), lease: newLease(), other: &other{group: cfg.Other}, begun: make(chan struct{}, 1)}
 	opts, err := cfg.Connection.Options()
 	if err != nil {
 		return nil, err
