@@ -149,14 +149,16 @@ func (l *LaneRoutes) returns(own *Ledger) bool {
 // since is the offset from which records are read again.
 func (l *LaneRoutes) since(at int64, own *Ledger, v *View) int64 {
 	switch {
-	case l.Batch && own.Routes.Peer.Changed != 0:
-		return own.Routes.Peer.Watermark
-	case !l.Batch && !v.Committed:
+	case !l.Batch && v.Committed:
+		return v.Offset
+	case !l.Batch:
 		return 0 // its offsets are gone: what it had confirmed cannot be told
-	case v.Committed && own.Routes.Changed != 0 && (!l.Batch || l.Shared):
+	case own.Routes.Known() && own.Routes.Shared:
+		return own.Routes.Peer.Watermark
+	case !own.Routes.Known() && own.Routes.Changed != 0 && l.Shared && v.Committed:
 		return v.Offset
 	}
-	return at // set by another tool: not below what it has set
+	return at // the lane was alone, or another tool has set the offset: not below
 }
 
 // count has the routes count from an offset on; those that counted before go on.
@@ -170,11 +172,13 @@ func (l *LaneRoutes) count(out *Resumption, from int64, v *View) {
 		}
 		out.Routes.Epochs = append(out.Routes.Epochs, e)
 	}
-	if l.Batch {
-		out.Routes.Peer = Peer{}
-		if v.Committed && l.Shared {
-			out.Routes.Peer = Peer{v.Routes.Changed, v.Offset}
-		}
+	out.Routes.Shared, out.Routes.Peer = l.Shared, Peer{}
+	switch {
+	case !l.Batch || !l.Shared:
+	case v.Committed:
+		out.Routes.Peer = Peer{v.Routes.Changed, v.Offset}
+	default:
+		out.Routes.Peer.Watermark = out.At
 	}
 }
 

@@ -29,7 +29,7 @@ func sample(rnd *rand.Rand, watermark int64) ack.Ledger {
 		})
 	}
 	l.Routes = ack.Routes{
-		Changed: rnd.Int64N(1 << 45), First: rnd.IntN(2) == 0, Passed: rnd.IntN(2) == 0, Resend: rnd.Int64N(1 << 40),
+		Changed: rnd.Int64N(1 << 45), First: rnd.IntN(2) == 0, Passed: rnd.IntN(2) == 0, Hold: rnd.IntN(2) == 0, Shared: rnd.IntN(2) == 0, Resend: rnd.Int64N(1 << 40),
 		Peer: ack.Peer{Changed: rnd.Int64N(1 << 45), Watermark: rnd.Int64N(1 << 40)},
 	}
 	for range rnd.IntN(3) {

@@ -13,10 +13,13 @@ type Routes struct {
 	// Passed says that records may have been left to the other lane.
 	Passed bool
 	// Hold says that records wait until the other lane has let go of the partition.
-	Hold   bool
+	Hold bool
+	// Shared says that the other lane read the topic, too, under these routes.
+	Shared bool
 	Epochs []Epoch // one for each mapping that reads the topic
-	// Peer is, in the batch lane's ledger, what it knew of the immediate lane when
-	// both last applied the same routes.
+	// Peer is, in the batch lane's ledger of a shared topic, what it knew of the
+	// immediate lane when both last applied the same routes, or when it began with
+	// these.
 	Peer Peer
 	// Resend is, in the batch lane's ledger, the offset below which writes of the
 	// immediate lane may have been overwritten by a file that was sent under other
@@ -58,6 +61,7 @@ const (
 	flagFirst = 1 << iota
 	flagPassed
 	flagHold
+	flagShared
 )
 
 func (r *Routes) append(b []byte, watermark int64) []byte {
@@ -71,6 +75,9 @@ func (r *Routes) append(b []byte, watermark int64) []byte {
 	}
 	if r.Hold {
 		flags |= flagHold
+	}
+	if r.Shared {
+		flags |= flagShared
 	}
 	b = append(b, flags)
 	b = binary.AppendUvarint(b, uint64(len(r.Epochs)))
@@ -86,7 +93,8 @@ func (r *Routes) append(b []byte, watermark int64) []byte {
 func (r *reader) routes(watermark int64) (out Routes) {
 	out.Changed = r.length()
 	if b := r.bytes(1); b != nil {
-		out.First, out.Passed, out.Hold = b[0]&flagFirst != 0, b[0]&flagPassed != 0, b[0]&flagHold != 0
+		out.First, out.Passed = b[0]&flagFirst != 0, b[0]&flagPassed != 0
+		out.Hold, out.Shared = b[0]&flagHold != 0, b[0]&flagShared != 0
 	}
 	for range r.count() {
 		var e Epoch
