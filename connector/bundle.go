@@ -39,3 +39,17 @@ func ledgerTables(mappings []*router.Compiled) []string {
 	}
 	return tables
 }
+
+// filedTables are, by topic, the tables that the ledger knows the imports of the
+// topic's records by.
+func filedTables(mappings []*router.Compiled) map[string][]string {
+	tables := map[string][]string{}
+	for _, m := range filed(mappings) {
+		for _, topic := range m.Config.Topics {
+			if t := ledgerTable(m); !slices.Contains(tables[topic], t) {
+				tables[topic] = append(tables[topic], t)
+			}
+		}
+	}
+	return tables
+}

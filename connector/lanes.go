@@ -63,6 +63,8 @@ func (s *Sink) openLanes() (err error) {
 		} else {
 			groups := tableGroups(s.router.Mappings())
 			cfg.TableOf = func(topic string) string { return groups[topic] }
+			tables := filedTables(s.router.Mappings())
+			cfg.Filed = func(topic string) []string { return tables[topic] }
 			if err := s.openFiles(l); err != nil {
 				return err
 			}

@@ -1,0 +1,75 @@
+package source_test
+
+import (
+	"testing"
+
+	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/source"
+)
+
+// The brokers have lost records that were confirmed, and put others at their offsets.
+func TestConfirmedOffsetsBeyondTheLogsEndAreNotBelieved(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 2, "a")
+	b.produce("a", 0, 5)
+	b.produce("a", 1, 5)
+	b.left(0, 4, ack.Ledger{Done: ack.Ranges{{From: 6, To: 10}}, Slots: []ack.Slots{{Table: "customers", Used: []int64{1795000000}}}})
+	first := b.join(autoLane(t))
+	first.awaitHalt("a", 0, "offsets up to 10 are noted as confirmed beyond the log's end 5", "lost by the brokers", "reads on from offset 4")
+	b.awaitCommit("a", 1, 5) // the other partition goes on
+	b.produce("a", 0, 7)     // 5 to 11
+	b.awaitDone("a", 0, "[]")
+	if got := first.offsets("a", 0); len(got) != 0 {
+		t.Errorf("records of the halted partition handed on: got %v, want none", got)
+	}
+	first.stop()
+	second := b.join(autoLane(t))
+	second.awaitOffsets("a", 0, upTo(4, 12)...)
+	b.awaitCommit("a", 0, 12)
+	if _, l := b.ledger("a", 0); len(l.Slots) != 1 {
+		t.Errorf("slots: got %v, want those of before", l.Slots)
+	}
+}
+
+func TestImportBeyondTheLogsEndCoversNothing(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	b.produce("a", 0, 5)
+	im := ack.Import{State: ack.Running, Table: "customers", File: "customers-1.csv.gz", Execution: "4711", UpTo: 10, Part: 1, Parts: 1, Attempt: 1}
+	b.left(0, 2, ack.Ledger{Imports: []ack.Import{im}})
+	first := b.join(autoLane(t))
+	first.awaitHalt("a", 0, "file customers-1.csv.gz of table customers has records up to offset 10 beyond the log's end 5")
+	im.UpTo = 2
+	eventually(t, "the ledger has the import, covering nothing", func() (bool, any) {
+		_, l := b.ledger("a", 0)
+		return len(l.Imports) == 1 && l.Imports[0] == im, l.Imports
+	})
+	first.stop()
+	b.produce("a", 0, 10)
+	second := b.join(autoLane(t))
+	second.awaitOffsets("a", 0, upTo(2, 15)...)
+	p := second.assignment("a", 0)
+	adopted := p.Adopted()
+	if len(adopted) != 1 || adopted[0].Import != im || p.Covered("customers", 2) {
+		t.Fatalf("adopted: got %+v, want %+v, to be awaited", adopted, im)
+	}
+	if err := second.ConfirmImport(t.Context(), "customers", []*source.Claim{adopted[0].Claim}); err != nil {
+		t.Fatalf("confirm: %v", err)
+	}
+	b.awaitCommit("a", 0, 15)
+}
+
+// The log may have grown past the committed offset by the next start.
+func TestCommittedOffsetBeyondTheLogsEndIsTakenBack(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	b.produce("a", 0, 10)
+	b.left(0, 30, ack.Ledger{})
+	first := b.join(autoLane(t))
+	first.awaitHalt("a", 0, "the committed offset 30 is beyond the log's end 10", "lost by the brokers", "reads on from offset 10")
+	b.awaitCommit("a", 0, 10)
+	first.stop()
+	b.produce("a", 0, 30)
+	second := b.join(autoLane(t))
+	second.awaitOffsets("a", 0, upTo(10, 40)...)
+}
