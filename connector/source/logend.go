@@ -36,8 +36,12 @@ func trim(l *ack.Ledger, at, logEnd int64) (kept int64, cut string) {
 	return kept, fmt.Sprintf("%s beyond the log's end %d: %s", what, logEnd, cutOff)
 }
 
-func (s *Source) haltCut(p *Partition, cut string, kept int64) {
+// haltCut halts a partition whose log was cut at an offset.
+func (s *Source) haltCut(p *Partition, cut string, at int64) {
+	p.mu.Lock()
+	p.cut, p.cutAt = true, at
+	p.mu.Unlock()
 	s.halt(p, "lost data", fmt.Sprintf("%s[%d]: %s. What was noted beyond offset %d is forgotten, so that no new record is skipped. "+
 		"The partition waits. Find out which records are lost, have them produced again, and restart feedsink: "+
-		"it reads on from offset %d, and repeats what it had confirmed of that", p.Topic, p.ID, cut, kept, kept))
+		"it reads on from offset %d at the latest, and repeats what it had confirmed of that", p.Topic, p.ID, cut, at, at))
 }

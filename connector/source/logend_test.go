@@ -3,6 +3,10 @@ package source_test
 import (
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/source"
 )
@@ -72,4 +76,38 @@ func TestCommittedOffsetBeyondTheLogsEndIsTakenBack(t *testing.T) {
 	b.produce("a", 0, 30)
 	second := b.join(autoLane(t))
 	second.awaitOffsets("a", 0, upTo(10, 40)...)
+}
+
+// What was confirmed of records that the brokers lost while they were read must not
+// be taken, after a restart, for what came in their place.
+func TestLogThatIsCutWhileItIsReadIsNotCommittedBeyond(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	b.produce("a", 0, 20)
+	l := newLane(t)
+	first := b.join(l)
+	first.awaitOffsets("a", 0, upTo(0, 20)...)
+	first.confirm("a", 0, upTo(0, 5)...)
+	first.confirm("a", 0, upTo(12, 20)...)
+	b.awaitDone("a", 0, "[{12 20}]")
+	b.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		b.KeepControl()
+		resp := req.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
+		for _, topic := range req.(*kmsg.OffsetForLeaderEpochRequest).Topics {
+			part := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+			part.EndOffset, part.LeaderEpoch = 10, 0
+			out := kmsg.NewOffsetForLeaderEpochResponseTopic()
+			out.Topic, out.Partitions = topic.Topic, append(out.Partitions, part)
+			resp.Topics = append(resp.Topics, out)
+		}
+		return resp, nil, true
+	})
+	b.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "a", Err: kerr.FencedLeaderEpoch, Count: 1})
+	first.awaitHalt("a", 0, "records up to 20 were read, but the log now goes on at 10", "reads on from offset 10 at the latest")
+	first.confirm("a", 0, upTo(5, 12)...)
+	b.awaitCommit("a", 0, 10)
+	first.stop()
+	if offset, l := b.ledger("a", 0); offset != 10 || len(l.Done) > 0 {
+		t.Errorf("ledger: got %d %+v, want 10 and nothing beyond", offset, l.Done)
+	}
 }

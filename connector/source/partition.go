@@ -35,6 +35,8 @@ type Partition struct {
 	counted   map[string]string // by table: the attempt that took the last slot
 	draining  bool              // about to be read again: no new records
 	gap       gap               // of what retention has taken before it was confirmed
+	cut       bool              // the brokers have lost records beyond cutAt: it is not committed beyond
+	cutAt     int64
 	claims    map[*Claim]struct{}
 	committed commit // what the broker acknowledged last
 	halts     map[string]string
