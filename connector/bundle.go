@@ -26,9 +26,9 @@ func filed(mappings []*router.Compiled) (filed []*router.Compiled) {
 // or that of its bundle's first mapping.
 func ledgerTable(m *router.Compiled) string {
 	if bundle := m.Bundle(); bundle != nil {
-		return bundle[0].Table.Name
+		return bundle[0].Table.Qualified()
 	}
-	return m.Table.Name
+	return m.Table.Qualified()
 }
 
 // ledgerTables is ledgerTable by mapping.

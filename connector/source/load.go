@@ -91,7 +91,7 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 		log.Warn("the committed offset has no ledger: another tool has set it. "+forgotten, "offset", at)
 	default:
 		var err error
-		ledger, err = ack.Decode(found.metadata, at)
+		ledger, err = s.decode(p.Topic, found)
 		switch {
 		case err != nil:
 			log.Warn("the ledger cannot be read. "+forgotten, "offset", at, "error", err)

@@ -33,6 +33,7 @@ type Config struct {
 	Other   string
 	Follows func(topic string) bool
 	Filed   func(topic string) []string // tables, as the ledger knows them, whose files take the topic's records; nil: none
+	Upgrade Upgrade                     // nil: there is nothing to do
 	Log     *slog.Logger
 	Metrics *prometheus.Registry // gets the client's own, feedsink_kafka_*; nil: none
 }
