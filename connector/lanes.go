@@ -63,10 +63,7 @@ func (s *Sink) openLanes() (err error) {
 			s.calls = immediate.New(pace, s.caller(), observer{s}, s.chance())
 			l.delivery = &calling{lane: l, calls: s.calls}
 		} else {
-			groups := tableGroups(s.router.Mappings())
-			cfg.TableOf = func(topic string) string { return groups[topic] }
-			tables := filedTables(s.router.Mappings())
-			cfg.Filed = func(topic string) []string { return tables[topic] }
+			cfg.TableOf, cfg.Filed = tablesOf(s.router.Mappings())
 			if err := s.openFiles(l); err != nil {
 				return err
 			}
