@@ -39,7 +39,7 @@ func (b *Batcher) Adopt(mapping string, a Adopted) error {
 		return unknown(mapping)
 	}
 	l := m.line
-	if a.Mapping, a.Bundle = l.Name, l.Bundle; a.Table.Name == "" || a.Table.Name == l.Table.Name {
+	if a.Mapping, a.Bundle = l.Name, l.Bundle; a.Table.Name == "" || a.Table == l.Table {
 		a.Table = l.Table
 	}
 	for op, load := range l.Loads {

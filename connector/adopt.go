@@ -90,15 +90,16 @@ func gather(to *batcher.Adopted, p *source.Partition, a source.Adopted) {
 	}
 	refused := a.State == ack.Refused
 	to.Rebuild, to.Settling = refused || a.State == ack.Rebuild, a.State == ack.Settling
+	table, _ := schemas.ParseTable(a.Table)
 	to.Import = batcher.Import{
-		Table: schemas.Table{Name: a.Table}, Fingerprint: a.Fingerprint, Part: a.Part, Parts: a.Parts, Mode: a.Mode,
+		Table: table, Fingerprint: a.Fingerprint, Part: a.Part, Parts: a.Parts, Mode: a.Mode,
 		File: a.File, Attempt: a.Attempt, Execution: a.Execution, Refused: refused,
 	}
 }
 
 func (f *filing) mappingOf(table string) *router.Compiled {
 	for _, m := range f.lane.router.Mappings() {
-		if _, batch := m.Lanes(); batch && m.Table.Name == table {
+		if _, batch := m.Lanes(); batch && m.Table.Qualified() == table {
 			return m
 		}
 	}

@@ -26,9 +26,9 @@ func filed(mappings []*router.Compiled) (filed []*router.Compiled) {
 // or that of its bundle's first mapping.
 func ledgerTable(m *router.Compiled) string {
 	if bundle := m.Bundle(); bundle != nil {
-		return bundle[0].Table.Name
+		return bundle[0].Table.Qualified()
 	}
-	return m.Table.Name
+	return m.Table.Qualified()
 }
 
 // ledgerTables is ledgerTable by mapping.
@@ -36,6 +36,20 @@ func ledgerTables(mappings []*router.Compiled) []string {
 	tables := make([]string, len(mappings))
 	for _, m := range mappings {
 		tables[m.Index] = ledgerTable(m)
+	}
+	return tables
+}
+
+// filedTables are, by topic, the tables that the ledger knows the imports of the
+// topic's records by.
+func filedTables(mappings []*router.Compiled) map[string][]string {
+	tables := map[string][]string{}
+	for _, m := range filed(mappings) {
+		for _, topic := range m.Config.Topics {
+			if t := ledgerTable(m); !slices.Contains(tables[topic], t) {
+				tables[topic] = append(tables[topic], t)
+			}
+		}
 	}
 	return tables
 }

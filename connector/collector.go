@@ -24,7 +24,7 @@ var (
 	descRows        = describe("feedsink_batch_rows", "Rows in the mapping's open file, within about 3 %.", "mapping")
 	descBytes       = describe("feedsink_batch_bytes", "Uncompressed bytes in the mapping's open file.", "mapping")
 	descAge         = describe("feedsink_batch_age_seconds", "Time since the first row of the mapping's open file, 0 without one.", "mapping")
-	descSlots       = describe("feedsink_import_slots_remaining", "Imports the table has left today, the reserve included.", "table")
+	descSlots       = describe("feedsink_import_slots_remaining", "Imports the table has left today, the reserve included. Of two tables of one name the label has the kind too: profile/NAME, custom/NAME.", "table")
 	descStep        = describe("feedsink_import_step_seconds", "Time that the mapping's import has been in its present step, as /imports names it; none without an import.", "mapping", "step")
 	descSpool       = describe("feedsink_spool_bytes", "Bytes the spool takes on disk.")
 	descSpoolMax    = describe("feedsink_spool_max_bytes", "Bytes at which the spool is full and the batch lane's partitions pause (spool.maxBytes).")
@@ -107,7 +107,7 @@ func (c collector) fileState(gauge gauges) {
 		if st.Import != nil {
 			gauge(descStep, time.Since(st.Import.Since).Seconds(), st.Mapping, string(st.Import.Step))
 		}
-		table := c.sink.pacing.tables[st.Mapping].table
+		table := c.sink.pacing.tables[st.Mapping].label
 		if left, ok := c.sink.pacing.remaining(st.Mapping); ok && !counted[table] {
 			counted[table] = true
 			gauge(descSlots, float64(left), table)

@@ -117,7 +117,7 @@ func (l ledger) Settle(ctx context.Context, imp batcher.Import, claims []batcher
 
 func (l ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
 	held := own(claims)
-	if err := l.lane.source.ConfirmImport(ctx, imp.Table.Name, held); err != nil {
+	if err := l.lane.source.ConfirmImport(ctx, imp.Table.Qualified(), held); err != nil {
 		return err
 	}
 	for _, c := range held {
@@ -132,7 +132,7 @@ func (l ledger) StartOver(ctx context.Context, imp batcher.Import, claims []batc
 
 func entry(imp batcher.Import, state ack.State) ack.Import {
 	return ack.Import{
-		State: state, Table: imp.Table.Name, Mode: imp.Mode, File: imp.File, Execution: imp.Execution,
+		State: state, Table: imp.Table.Qualified(), Mode: imp.Mode, File: imp.File, Execution: imp.Execution,
 		Fingerprint: imp.Fingerprint, Part: imp.Part, Parts: imp.Parts, Attempt: imp.Attempt,
 	}
 }

@@ -154,7 +154,7 @@ func unknown(format string, args ...any) error {
 func (d desk) mapping(st batcher.MappingStatus) MappingImports {
 	slots := d.sink.pacing.tables[st.Mapping]
 	m := MappingImports{
-		Mapping: st.Mapping, Table: slots.table, Bundle: st.Bundle, SlotsPerDay: slots.PerDay,
+		Mapping: st.Mapping, Table: slots.label, Bundle: st.Bundle, SlotsPerDay: slots.PerDay,
 		Import: st.Import, Halted: st.Halted, Kept: slices.Clone(st.Kept),
 	}
 	var left int

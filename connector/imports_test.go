@@ -83,7 +83,7 @@ func TestLedgerEntrySaysEverythingThatANewOwnerNeeds(t *testing.T) {
 		ETL: "102", File: "f.csv.gz", Rows: 9, Bytes: 99, Attempt: 4, Execution: "12",
 	}, ack.Running)
 	want := ack.Import{
-		State: ack.Running, Table: "customers", Mode: "DELETE", File: "f.csv.gz", Execution: "12",
+		State: ack.Running, Table: "profile/customers", Mode: "DELETE", File: "f.csv.gz", Execution: "12",
 		Fingerprint: 7, Part: 2, Parts: 3, Attempt: 4,
 	}
 	if got != want {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/immediate"
 	"github.com/feedsink/feedsink/connector/source"
@@ -49,6 +50,7 @@ func (s *Sink) openLanes() (err error) {
 			SessionTimeout: s.cfg.Kafka.SessionTimeout,
 			CommitEvery:    s.opts.CommitEvery,
 			MetadataMaxAge: s.opts.MetadataMaxAge,
+			Upgrade:        func(topic string, l *ack.Ledger) { upgrade(s.router.Mappings(), topic, l) },
 			Log:            s.log,
 			Metrics:        s.registry,
 		}
@@ -60,8 +62,7 @@ func (s *Sink) openLanes() (err error) {
 			s.calls = immediate.New(pace, s.caller(), observer{s}, s.chance())
 			l.delivery = &calling{lane: l, calls: s.calls}
 		} else {
-			groups := tableGroups(s.router.Mappings())
-			cfg.TableOf = func(topic string) string { return groups[topic] }
+			cfg.TableOf, cfg.Filed = tablesOf(s.router.Mappings())
 			if err := s.openFiles(l); err != nil {
 				return err
 			}
@@ -121,6 +122,7 @@ func (s *Sink) openFiles(l *lane) error {
 		s.peer.calls = s.settler
 	}
 	var mappings []batcher.Mapping
+	labels := tableLabels(s.router.Mappings())
 	for _, m := range filed(s.router.Mappings()) {
 		zone, err := time.LoadLocation(m.Config.Imports.Timezone)
 		if err != nil {
@@ -135,7 +137,7 @@ func (s *Sink) openFiles(l *lane) error {
 		im := m.Config.Imports
 		s.pacing.tables[m.Name] = tableSlots{
 			Slots: batcher.Slots{PerDay: im.SlotsPerDay, Reserve: im.Reserve, Zone: zone, Every: im.Roll.Age},
-			table: m.Table.Name, home: m.Config.Topics[0],
+			table: m.Table.Qualified(), label: labels[m.Index], home: m.Config.Topics[0],
 		}
 	}
 	var err error

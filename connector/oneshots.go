@@ -172,7 +172,7 @@ func SlotsLeft(ctx context.Context, cfg *config.Config, mapping string) (int, er
 	}
 	var used []time.Time
 	for _, sl := range ledger.Slots {
-		if sl.Table == m.Table.Name {
+		if sl.Table == m.Table.Qualified() || sl.Table == m.Table.Name { // the latter by a former version
 			for _, sec := range sl.Used {
 				used = append(used, time.Unix(sec, 0))
 			}

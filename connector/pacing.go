@@ -27,7 +27,8 @@ type slotRecord interface {
 
 type tableSlots struct {
 	batcher.Slots
-	table string
+	table string // as the ledger knows it
+	label string // as metrics and status have it
 	home  string // topic whose partition 0 keeps the record
 }
 

@@ -18,7 +18,7 @@ type replayService struct {
 	*immediate.Lane
 	calls
 	mu  sync.Mutex
-	ids map[[2]string]string // by table and key
+	ids map[profileKey]string
 }
 
 // startReplayService starts the lane; stop returns once its calls have ended.
@@ -29,7 +29,7 @@ func startReplayService(ctx context.Context, cfg *config.Config, client *feed.Cl
 	pace := pace(cfg)
 	pace.Rate = immediate.Rate{Calls: o.Rate.Calls, Per: o.Rate.Per}
 	pace.Retry.GiveUpAfter = o.GiveUp
-	s = &replayService{calls: calls{client}, ids: map[[2]string]string{}}
+	s = &replayService{calls: calls{client}, ids: map[profileKey]string{}}
 	s.Lane = immediate.New(pace, s, replayObserver{o.Log}, rand.New(rand.NewPCG(o.Rand.Uint64(), o.Rand.Uint64())))
 	running, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -52,9 +52,15 @@ func (s *replayService) Call(ctx context.Context, w *schemas.Write, retried bool
 	if err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.ids[[2]string{w.Table.Name, w.Key}] = ref.ID()
+		s.ids[profileKey{w.Table, w.Key}] = ref.ID()
 	}
 	return err
+}
+
+// profileKey is a profile, by its table and key.
+type profileKey struct {
+	table schemas.Table
+	key   string
 }
 
 // ProfileID is the id that the service answered to an upsert of w's profile. It
@@ -62,7 +68,7 @@ func (s *replayService) Call(ctx context.Context, w *schemas.Write, retried bool
 func (s *replayService) ProfileID(w *schemas.Write) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := [2]string{w.Table.Name, w.Key}
+	of := profileKey{w.Table, w.Key}
 	defer delete(s.ids, of)
 	return s.ids[of]
 }

@@ -99,8 +99,9 @@ func (s *Sink) Status() any {
 			files[b.Mapping] = &b
 		}
 	}
+	labels := tableLabels(s.router.Mappings())
 	for _, m := range s.router.Mappings() {
-		ms := MappingStatus{Name: m.Name, Table: m.Table.Name, Topics: m.Config.Topics, Bundle: m.Config.Bundle, Halted: halted[m.Name], Batch: files[m.Name]}
+		ms := MappingStatus{Name: m.Name, Table: labels[m.Index], Topics: m.Config.Topics, Bundle: m.Config.Bundle, Halted: halted[m.Name], Batch: files[m.Name]}
 		if ms.Batch != nil {
 			im := m.Config.Imports.Roll
 			ms.Roll = &RollStatus{Rows: im.Rows, Bytes: int64(im.Bytes), Seconds: im.Age.Seconds()}

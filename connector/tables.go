@@ -48,3 +48,10 @@ func tableGroups(mappings []*router.Compiled) map[string]string {
 	}
 	return groups
 }
+
+// tablesOf are, by topic, the group of tables that it feeds, and the tables that the
+// ledger knows the imports of its records by.
+func tablesOf(mappings []*router.Compiled) (group func(topic string) string, filed func(topic string) []string) {
+	groups, tables := tableGroups(mappings), filedTables(mappings)
+	return func(topic string) string { return groups[topic] }, func(topic string) []string { return tables[topic] }
+}

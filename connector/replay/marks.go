@@ -53,7 +53,7 @@ func decodeChunk(metadata string, topic ack.TopicID) (*chunk, error) {
 	if !ours || err != nil || len(bytes) != len(topic)+len(c.done)+len(c.tried) {
 		return nil, errForeign
 	}
-	if ack.TopicID(bytes[:len(topic)]) != topic {
+	if ack.TopicID(bytes[:len(topic)]).Differs(topic) {
 		return nil, errOldTopic
 	}
 	copy(c.done[:], bytes[len(topic):])

@@ -155,6 +155,7 @@ func (s *Source) welcome() {
 	s.mu.Unlock()
 	if len(fresh) > 0 {
 		agree(fresh)
+		s.afterRetention(fresh)
 		s.handler.Assigned(fresh)
 		s.commitSoon()
 	}
@@ -227,6 +228,7 @@ func (s *Source) rewind(starts map[*Partition]int64) {
 		p.begin() // before the handler's word: it may have something to commit at once
 	}
 	agree(ps)
+	s.afterRetention(ps)
 	s.handler.Assigned(ps)
 	s.commitSoon()
 }

@@ -144,6 +144,9 @@ func (p *Partition) snapshot() (next commit, ok bool, err error) {
 	for _, table := range slices.Sorted(maps.Keys(p.imports)) {
 		p.ledger.Imports = append(p.ledger.Imports, p.imports[table])
 	}
+	if p.cut {
+		next.offset, _ = trim(&p.ledger, next.offset, p.cutAt)
+	}
 	next.metadata, _, err = p.ledger.Encode(next.offset, p.limit)
 	if err != nil {
 		p.full = true

@@ -23,7 +23,7 @@ func (s *Source) fetchError(topic string, id int32, err error) {
 	case errors.Is(err, kerr.OffsetOutOfRange):
 		s.haltLostData(p, "the next offset to read is not in the log: "+deletedUnread)
 	case cut != nil:
-		s.haltLostData(p, fmt.Sprintf("records up to %d were read, but the log now goes on at %d: %s", cut.ConsumedTo, cut.ResetTo, cutOff))
+		s.haltCut(p, fmt.Sprintf("records up to %d were read, but the log now goes on at %d: %s", cut.ConsumedTo, cut.ResetTo, cutOff), cut.ResetTo)
 	case errors.Is(err, kerr.UnknownTopicID):
 		if !slices.Contains(s.forlorn, topic) {
 			s.forlorn = append(s.forlorn, topic)

@@ -62,7 +62,12 @@ type broker struct {
 
 func newBroker(t *testing.T, partitions int32, topics ...string) *broker {
 	t.Helper()
-	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, topics...), kfake.GroupMinSessionTimeout(100*time.Millisecond))
+	return newBrokerOf(t, kfake.SeedTopics(partitions, topics...))
+}
+
+func newBrokerOf(t *testing.T, opts ...kfake.Opt) *broker {
+	t.Helper()
+	c, err := kfake.NewCluster(append(opts, kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100*time.Millisecond))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,22 +87,26 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 	var ledger ack.Ledger
 	switch {
 	case at < 0:
-		if at = logStart; s.cfg.FromEnd {
-			at = logEnd
-		}
+		at = s.beginning(p, topic, logStart, logEnd)
 		log.Info("nothing committed; starting", "offset", at)
+	case found.metadata == "":
+		log.Warn("the committed offset has no ledger: another tool has set it. "+forgotten, "offset", at)
 	default:
 		var err error
-		ledger, err = ack.Decode(found.metadata, at)
+		ledger, err = s.decode(p.Topic, found)
 		switch {
 		case err != nil:
-			log.Warn("the ledger cannot be read; records confirmed beyond the committed offset are sent again", "offset", at, "error", err)
-		case ledger.Topic != topic && found.metadata != "":
+			log.Warn("the ledger cannot be read. "+forgotten, "offset", at, "error", err)
+		case ledger.Topic.Differs(topic):
 			log.Warn("the committed offset belongs to an earlier topic of this name; reading the new one from its start", "offset", at)
 			// The slots are of a table and a day, whatever topic feeds it.
 			at, ledger = logStart, ack.Ledger{Slots: ledger.Slots}
 		}
 	}
+	if topic == (ack.TopicID{}) {
+		topic = ledger.Topic
+	}
+	at, cut := trim(&ledger, at, logEnd)
 	r := s.resume(p, committed, at, &ledger)
 	if r.At != at {
 		at = min(max(r.At, min(at, logStart)), logEnd)
@@ -113,7 +117,7 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 			ledger.Imports[i].Fingerprint = 0 // of no mapping
 		}
 	}
-	start := s.startFor(p, at, ledger.Imports, logStart)
+	start := max(s.startFor(p, at, ledger.Imports, logStart), logStart)
 	p.mu.Lock()
 	if committed && reflect.DeepEqual(r.Routes, ledger.Routes) {
 		p.routes.recorded = looks
@@ -122,13 +126,16 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 	p.tracker = ack.New(at, r.Done)
 	p.committed = found
 	p.polled, p.read = start, start
+	p.gap = gapBelow(logStart, at, r.Done)
 	p.mu.Unlock()
 	p.adopt(ledger.Imports)
-	switch {
-	case at < logStart:
-		s.haltLostData(p, fmt.Sprintf("the committed offset %d is below the log's start %d: %s", at, logStart, deletedUnread))
-	case at > logEnd:
-		s.haltLostData(p, fmt.Sprintf("the committed offset %d is beyond the log's end %d: %s", at, logEnd, cutOff))
+	if cut != "" {
+		s.haltCut(p, cut, at)
 	}
 	return start
 }
+
+// forgotten is what goes with a ledger. No record is lost by that, but a person who
+// reads it can look at the imports that run and count those of the day.
+const forgotten = "Forgotten is what it held: which offsets beyond it are confirmed (their records are sent again), " +
+	"which imports run (they are not awaited, their records are sent again), and how many imports its tables had today (the day's slots begin anew)"

@@ -35,6 +35,9 @@ type Partition struct {
 	covered   map[string]int64  // by table: records below are in a file that a former owner sent
 	counted   map[string]string // by table: the attempt that took the last slot
 	draining  bool              // about to be read again: no new records
+	gap       gap               // of what retention has taken before it was confirmed
+	cut       bool              // the brokers have lost records beyond cutAt: it is not committed beyond
+	cutAt     int64
 	claims    map[*Claim]struct{}
 	committed commit // what the broker acknowledged last
 	halts     map[string]string

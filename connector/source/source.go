@@ -20,7 +20,7 @@ type Config struct {
 	Connection     Connection
 	Group          string // with the lane: feedsink-batch
 	Topics         []string
-	FromEnd        bool          // where a partition without a commit starts
+	FromEnd        bool          // topics of which nothing is committed are read from where they ended before Run joined the group
 	SessionTimeout time.Duration // after which a dead member's partitions move
 	CommitEvery    time.Duration // 0: once a second
 	MetadataMaxAge time.Duration // of what is known of topics and their partitions; 0: a minute
@@ -34,7 +34,9 @@ type Config struct {
 	// Ended reports whether an execution of the other lane has ended; nil: that lane
 	// has none. It makes one attempt.
 	Ended   func(ctx context.Context, execution string) (bool, error)
-	Grace   time.Duration // after which a request to the service has ended
+	Grace   time.Duration               // after which a request to the service has ended
+	Filed   func(topic string) []string // tables, as the ledger knows them, whose files take the topic's records; nil: none
+	Upgrade Upgrade                     // nil: there is nothing to do
 	Log     *slog.Logger
 	Metrics *prometheus.Registry // gets the client's own, feedsink_kafka_*; nil: none
 }
@@ -89,6 +91,7 @@ type Source struct {
 	endsWanted atomic.Bool // somebody looks at the status
 	portion    portion
 	begun      chan struct{} // assignments have begun
+	latest     latest        // before the group is joined
 
 	mu    sync.Mutex
 	parts map[topicPartition]*Partition // assigned to us now
@@ -165,6 +168,7 @@ func clientMetrics(cfg Config) []kgo.Hook {
 // Run consumes until ctx ends, then commits what is confirmed and leaves the
 // group. It returns once everything it started has ended.
 func (s *Source) Run(ctx context.Context) error {
+	s.lookBeforeJoining(ctx)
 	s.client.AddConsumeTopics(s.cfg.Topics...)
 	var beside sync.WaitGroup
 	beside.Go(func() { s.commitRegularly(ctx) })

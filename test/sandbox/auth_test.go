@@ -137,7 +137,7 @@ func TestDeprecatedImportIsGone(t *testing.T) {
 
 func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 	_, err := sandbox.New(sandbox.Config{
-		Tables: []sandbox.Table{{Name: "a"}, {Name: "a", Custom: true}},
+		Tables: []sandbox.Table{{Name: "a"}, {Name: "a"}},
 		ETLs: []sandbox.ETL{
 			{ID: "1"},
 			{ID: "2", Loads: []sandbox.Load{{Table: "none", Mode: sandbox.CreateOnly}}},

@@ -80,8 +80,8 @@ func (l Link) cascades() bool {
 }
 
 // validate checks a link against the tables that exist.
-func (l Link) validate(tables map[string]Table) error {
-	switch to, ok := tables[l.Table]; {
+func (l Link) validate(tables map[string]Table, name string) error {
+	switch to, ok := tables[name]; {
 	case l.Table == "":
 		return nil
 	case !ok || to.Custom:
@@ -220,16 +220,16 @@ func (c Config) Validate() error {
 		if t.Name == "" {
 			errs = append(errs, errors.New("table without a name"))
 		}
-		if _, twice := tables[t.Name]; twice {
+		if _, twice := tables[c.tableName(t)]; twice {
 			errs = append(errs, fmt.Errorf("table %s: defined twice", t.Name))
 		}
 		if !t.Custom && len(t.Keys) == 0 {
 			errs = append(errs, fmt.Errorf("table %s: a profile table needs a unique-key attribute", t.Name))
 		}
-		tables[t.Name] = t
+		tables[c.tableName(t)] = t
 	}
 	for _, t := range c.Tables {
-		if err := t.Link.validate(tables); err != nil {
+		if err := t.Link.validate(tables, c.ofKind(t.Link.Table, false)); err != nil {
 			errs = append(errs, fmt.Errorf("table %s: %w", t.Name, err))
 		}
 	}

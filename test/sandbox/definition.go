@@ -103,6 +103,9 @@ type attributeMapping struct {
 // etl compiles a definition against the tables and locations that exist.
 func (s *Sandbox) etl(d definition, oneShot bool) (ETL, error) {
 	e, err := d.compile(oneShot)
+	for i := range e.Loads {
+		e.Loads[i].Table = s.conf.ofKind(e.Loads[i].Table, d.DataLoadings[i].Destination.Type == "CUSTOM_TABLE")
+	}
 	tables := map[string]Table{}
 	for name, t := range s.tables {
 		tables[name] = t.conf
@@ -110,9 +113,9 @@ func (s *Sandbox) etl(d definition, oneShot bool) (ETL, error) {
 	if err == nil {
 		err = e.validate(tables)
 	}
-	for _, l := range d.DataLoadings {
+	for i, l := range d.DataLoadings {
 		if err == nil {
-			err = l.check(s.tables[l.Destination.ID])
+			err = l.check(s.tables[e.Loads[i].Table])
 		}
 	}
 	if err == nil && e.Fetch.Remote != "" {

@@ -55,9 +55,10 @@ type ETLOverview struct {
 func (s *Sandbox) Overview() Overview {
 	o := Overview{Entity: s.conf.Entity, Now: s.conf.Now(), Counts: s.counts(), Faults: s.armed()}
 	for _, t := range s.conf.Tables { // in the order of the configuration
+		name := s.conf.tableName(t)
 		o.Tables = append(o.Tables, TableOverview{
-			Name: t.Name, Custom: t.Custom, Keys: t.Keys, Rows: s.Len(t.Name), Fields: slices.Sorted(maps.Keys(s.tables[t.Name].rules)),
-			SlotsUsed: s.SlotsUsed(t.Name, o.Now), SlotsPerDay: t.SlotsPerDay,
+			Name: name, Custom: t.Custom, Keys: t.Keys, Rows: s.Len(name), Fields: slices.Sorted(maps.Keys(s.tables[name].rules)),
+			SlotsUsed: s.SlotsUsed(name, o.Now), SlotsPerDay: t.SlotsPerDay,
 		})
 	}
 	s.imports.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -40,7 +41,8 @@ type answer struct {
 func (s *Sandbox) operation(op int, pattern string, prepare prepare) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		s.log.counts[op].Add(1)
-		c := &call{Call: Call{Op: op, Table: r.PathValue("table"), At: s.conf.Now()}}
+		table := s.conf.ofKind(r.PathValue("table"), strings.Contains(pattern, "/customTable/"))
+		c := &call{Call: Call{Op: op, Table: table, At: s.conf.Now()}}
 		c.tables = []string{c.Table}
 		apply, err := s.admit(r, c, prepare)
 		if c.cleanup != nil {
@@ -112,7 +114,7 @@ func (s *Sandbox) profileTable(r *http.Request) (*table, error) { return s.pathT
 func (s *Sandbox) customTable(r *http.Request) (*table, error) { return s.pathTable(r, true) }
 
 func (s *Sandbox) pathTable(r *http.Request, custom bool) (*table, error) {
-	t, ok := s.tables[r.PathValue("table")]
+	t, ok := s.tables[s.conf.ofKind(r.PathValue("table"), custom)]
 	if !ok || t.conf.Custom != custom {
 		return nil, refuse(http.StatusNotFound, "no such table")
 	}

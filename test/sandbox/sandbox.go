@@ -56,11 +56,11 @@ func New(c Config) (*Sandbox, error) {
 	s.faults.chance = rand.New(rand.NewPCG(1, 1))
 	s.imports.init(c)
 	for _, t := range c.Tables {
-		s.tables[t.Name] = newTable(t)
+		s.tables[c.tableName(t)] = newTable(t)
 	}
 	for _, t := range s.tables {
 		if t.conf.Link.cascades() {
-			profiles := s.tables[t.conf.Link.Table]
+			profiles := s.tables[c.ofKind(t.conf.Link.Table, false)]
 			profiles.cascade = append(profiles.cascade, t)
 		}
 	}
