@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -71,6 +72,8 @@ type Sink struct {
 	peer    *peer            // nil: likewise
 	lanes   []*lane
 	admin   *admin.Server
+
+	breakerCause atomic.Pointer[string] // what opened it last; nil: nothing has
 
 	closers []closer // what New opened, in that order
 }

@@ -96,21 +96,24 @@ func TestRefusalIsTheServicesOnlyWhereTheOperationHasIt(t *testing.T) {
 	calls := everyCall(gives(&status, &contentType, &body).start(t))
 	rejected := map[int]Kind{404: NotFound, 409: Conflict}
 	has := map[Op]string{ // 400 404 405 407 409 410 413 418 421 422 426: own, with JSON only, never
-		OpUpsertProfile: "o n n n o n j j n o n", OpPatchProfile: "o o n n o n j j n o n", OpDeleteProfile: "o o n n j n j j n j n",
-		OpUpsertRecord: "o n n n o n j j n o n", OpUpdateRecord: "o o n n o n j j n o n", OpGetRecord: "o o n n j n j j n j n",
-		OpDeleteRecord: "o o n n j n j j n j n", OpOneShot: "o j n n o n o j n o n", OpCreateETL: "o j n n o n j j n o n",
-		OpTrigger: "o j n n o n o j n o n", OpResults: "o o n n j n j j n j n", OpOutputFiles: "o o n n j n j j n j n",
-		OpCreateWebhook: "o j n n o n j j n o n",
+		OpUpsertProfile: "onnnonjjnon", OpPatchProfile: "oonnonjjnon", OpDeleteProfile: "oonnjnjjnjn",
+		OpUpsertRecord: "onnnonjjnon", OpUpdateRecord: "oonnonjjnon", OpGetRecord: "oonnjnjjnjn",
+		OpDeleteRecord: "oonnjnjjnjn", OpOneShot: "ojnnonojnon", OpCreateETL: "ojnnonjjnon",
+		OpTrigger: "ojnnonojnon", OpResults: "oonnjnjjnjn", OpOutputFiles: "oonnjnjjnjn",
+		OpCreateWebhook: "ojnnonjjnon",
 	}
 	for i, code := range []int{400, 404, 405, 407, 409, 410, 413, 418, 421, 422, 426} {
 		for op, row := range has {
-			whose := strings.Fields(row)[i]
+			whose := row[i]
 			for _, shape := range []struct{ contentType, body string }{
 				{"application/json", `{"status":"error","message":"no"}`},
 				{"application/problem+json", ` ["no"]`},
 				{"text/html", `{"message":"JSON under a wrong name"}`},
-				{"text/plain", "no"}, {"", ""}, {"text/html", ""},
-				{"text/plain", "default backend - 404"}, {"text/plain", "404 page not found\n"},
+				{"text/plain", "no"},
+				{"", ""},
+				{"text/html", ""},
+				{"text/plain", "default backend - 404"},
+				{"text/plain", "404 page not found\n"},
 				{"application/json", `{"message":"no Route matched with those values"}`},
 			} {
 				status, contentType, body = code, shape.contentType, shape.body
@@ -118,7 +121,7 @@ func TestRefusalIsTheServicesOnlyWhereTheOperationHasIt(t *testing.T) {
 				if !ok {
 					kind = Rejected
 				}
-				if whose == "n" || whose == "j" && !isJSON([]byte(body)) || isGatewayText([]byte(body)) {
+				if whose == 'n' || whose == 'j' && !isJSON([]byte(body)) || isGatewayText([]byte(body)) {
 					kind = Transient
 				}
 				err := calls[op](t.Context())
@@ -182,7 +185,7 @@ func TestGatewaysPageIsNeverTheEndOfTheDaysImports(t *testing.T) {
 
 // The connection stays open, and nothing comes after the header.
 func TestSwitchOfProtocolsEndsEveryCall(t *testing.T) {
-	s := &service{calls: func(w http.ResponseWriter, r *http.Request) {
+	s := &service{calls: func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			t.Error(err)
