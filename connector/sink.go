@@ -148,7 +148,7 @@ func (s *Sink) openAdmin() (err error) {
 		return err
 	}
 	members := admin.Members{Address: webhook.Members, Certificate: guard.Certificate, Log: s.log}
-	parts := []admin.Part{admin.Imports(desk{s}), admin.Executions(webhook.Header, reveal(webhook.Secret()), s.hint, members)}
+	parts := []admin.Part{admin.Imports(desk{s}), admin.Executions(webhook.Header, reveal(webhook.Secret()), feed.ExecutionID, s.hint, members)}
 	if s.opts.Levels != nil {
 		parts = append(parts, admin.LogLevel(s.opts.Levels, s.log))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/feedsink/feedsink/connector/feed"
 	"github.com/feedsink/feedsink/connector/tlsfiles"
 	"github.com/feedsink/feedsink/test/certs"
 )
@@ -31,7 +32,7 @@ func whole(a Access, d *oneImport, hint func(string)) http.Handler {
 		d = new(oneImport)
 	}
 	mux := routes(quiet{}, prometheus.NewRegistry(), Imports(d), Profiles(), LogLevel(d, slog.New(slog.DiscardHandler)),
-		Executions("X-Secret", func() (string, error) { return "s3cret", nil }, hint, Members{}))
+		Executions("X-Secret", func() (string, error) { return "s3cret", nil }, feed.ExecutionID, hint, Members{}))
 	return asIs(a.guard(bodiless(mux)))
 }
 
