@@ -16,14 +16,18 @@ type names struct{ own, of, ids, around []string }
 
 var (
 	executionNames = names{
-		[]string{"executionId", "etlExecutionId"}, []string{"execution", "etlExecution"},
-		[]string{"id"}, []string{"data", "result", "response", "event", "payload"},
+		[]string{"executionId", "etlExecutionId"},
+		[]string{"execution", "etlExecution"},
+		[]string{"id"},
+		[]string{"data", "result", "response", "event", "payload"},
 	}
 	etlNames     = names{[]string{"etlId"}, []string{"etl"}, []string{"id"}, []string{"data", "result", "response"}}
 	profileNames = names{nil, nil, []string{"id", "profileId"}, []string{"profile", "data", "result", "response"}}
 	webhookNames = names{
-		[]string{"webhookSubscriptionId", "subscriptionId"}, []string{"webhookSubscription", "subscription"},
-		[]string{"id"}, []string{"data", "result", "response"},
+		[]string{"webhookSubscriptionId", "subscriptionId"},
+		[]string{"webhookSubscription", "subscription"},
+		[]string{"id"},
+		[]string{"data", "result", "response"},
 	}
 )
 

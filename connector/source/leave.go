@@ -49,7 +49,7 @@ func (s *Source) leave(member string) {
 	req.Group, req.MemberID = s.cfg.Group, member
 	gone := kmsg.NewLeaveGroupRequestMember()
 	gone.MemberID = member
-	gone.Reason = kmsg.StringPtr("client leaving group before it has partitions")
+	gone.Reason = new("client leaving group before it has partitions")
 	req.Members = append(req.Members, gone)
 	if _, err := req.RequestWith(ctx, client); err != nil {
 		s.log.Warn("the group was not told that this member leaves; it waits for it until the session timeout", "error", err)

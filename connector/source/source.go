@@ -177,7 +177,7 @@ func (s *Source) Run(ctx context.Context) error {
 		s.pollOnce(ctx)
 	}
 	beside.Wait()
-	s.Close()
+	s.Close() //nolint:contextcheck // ctx has ended; leaving has a time of its own
 	return nil
 }
 
