@@ -32,14 +32,16 @@ func (f *flight) outcome(ctx context.Context, imp *Import) (Results, error) {
 	return f.await(ctx, *imp, 1)
 }
 
-// await polls until the execution has ended. A poll that fails changes nothing,
-// the import may still be running, unless so many in a row were refused for good.
+// await polls until the execution has ended, less and less often. A poll that
+// fails changes nothing, the import may still be running: nor does it lengthen the
+// interval, which is about how long the import takes and not about an outage. Only
+// so many in a row that were refused for good end it.
 func (f *flight) await(ctx context.Context, imp Import, refusals int) (Results, error) {
 	f.enter(Importing, imp)
 	var least time.Duration
-	refused := 0
-	for n := 0; ; n++ {
-		wait := time.NewTimer(f.backoff(f.batcher.cfg.Poll, n, least))
+	answered, refused := 0, 0
+	for {
+		wait := time.NewTimer(f.backoff(f.batcher.cfg.Poll, answered+refused, least))
 		select {
 		case <-ctx.Done():
 			wait.Stop()
@@ -53,6 +55,9 @@ func (f *flight) await(ctx context.Context, imp Import, refusals int) (Results, 
 			return results, nil
 		}
 		least = 0
+		if err == nil {
+			answered, refused = answered+1, 0
+		}
 		if err != nil && ctx.Err() == nil {
 			f.log.Warn("poll import: no answer, asking again", "file", imp.File, "execution", imp.Execution, "err", err)
 			failure, ok := errors.AsType[Failure](err)

@@ -141,11 +141,69 @@ func TestPollThatFailsChangesNothing(t *testing.T) {
 		time.Sleep(time.Hour)
 		w.said(
 			`2s poll e1: connection reset`,
-			`5s poll e1: service said no`,
-			`5m5s poll e1: service said no`,
-			`5m18s poll e1: FINISHED`,
-			`5m18s confirm upsert 1/1 attempt 1 "e1" holds 100-100`,
+			`4s poll e1: service said no`,
+			`5m4s poll e1: service said no`,
+			`5m7s poll e1: FINISHED`,
+			`5m7s confirm upsert 1/1 attempt 1 "e1" holds 100-100`,
 		)
+	})
+}
+
+// An import of a second is not to be noticed a minute after an outage.
+func TestOutageDoesNotLengthenTheIntervalOfPolling(t *testing.T) {
+	for name, failure := range map[string]error{"refused for now": &refusal{transient: true}, "no answer": errDisconnected} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.results = []Results{{Status: InProgress}, {Status: Finished}}
+				w.polls = slices.Repeat([]error{failure}, 100)
+				m := testMapping()
+				m.Roll.Rows = 1
+				w.start(m)
+				w.append(write(schemas.Upsert, "1"))
+				time.Sleep(time.Hour)
+				last := time.Duration(0)
+				lines := w.transcript()[3:] // behind intent, trigger and record
+				if got := lines[len(lines)-1]; !strings.Contains(got, "confirm") {
+					t.Errorf("got %q at the end, want the import confirmed", got)
+				}
+				for i, line := range lines {
+					at, what, _ := strings.Cut(line, " ")
+					now, err := time.ParseDuration(at)
+					if err != nil {
+						t.Fatal(err)
+					}
+					most := 2 * time.Second
+					if i == 101 { // the first answer was that it still runs
+						most = 4 * time.Second
+					}
+					if now-last > most+time.Second { // the transcript tells whole seconds
+						t.Errorf("line %d, %s: got %v after the one before, want at most %v", i, what, now-last, most)
+					}
+					last = now
+				}
+			})
+		})
+	}
+}
+
+// An execution may take a while to be known everywhere.
+func TestRefusedPollsAreSpreadOverMinutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.polls = slices.Repeat([]error{&refusal{}}, forgottenPolls)
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(2 * time.Minute)
+		if reason, halted := w.b.Halted("customers"); halted {
+			t.Errorf("halted within two minutes: %s", reason)
+		}
+		time.Sleep(8 * time.Minute)
+		if _, halted := w.b.Halted("customers"); !halted {
+			t.Error("got not halted after ten minutes, want it halted")
+		}
 	})
 }
 

@@ -3,7 +3,6 @@ package connector
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
 
 	"github.com/feedsink/feedsink/batcher"
@@ -106,7 +105,7 @@ func (p *peer) Apply(ctx context.Context, mapping string, writes []schemas.Write
 // what is not there, a create of what is.
 func void(w *schemas.Write, err error) bool {
 	e, ok := errors.AsType[*feed.Error](err)
-	return ok && (w.Op == schemas.Patch && e.Status() == http.StatusNotFound || w.Op == schemas.Create && e.Status() == http.StatusConflict)
+	return ok && (w.Op == schemas.Patch && e.Kind() == feed.NotFound || w.Op == schemas.Create && e.Kind() == feed.Conflict)
 }
 
 // answer is the origin of a write that somebody waits for.

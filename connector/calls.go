@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -70,7 +69,7 @@ func (c calls) record(ctx context.Context, w *schemas.Write, retried bool) error
 
 func conflict(err error) bool {
 	e, ok := errors.AsType[*feed.Error](err)
-	return ok && e.Status() == http.StatusConflict
+	return ok && e.Kind() == feed.Conflict
 }
 
 // ours decides about a create that met a record of its key after a try of which

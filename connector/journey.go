@@ -130,17 +130,20 @@ func refusalLetter(err error) deadletter.Letter {
 	var f interface {
 		Status() int
 		Reason() string
+		Transient() bool
 	}
-	if errors.As(err, &f) {
-		l.Status = f.Status()
-		if f.Reason() != "" {
-			l.Message += ": " + f.Reason()
-		}
+	if !errors.As(err, &f) {
+		return l
 	}
-	switch l.Status {
-	case 404:
+	l.Status = f.Status()
+	if f.Reason() != "" {
+		l.Message += ": " + f.Reason()
+	}
+	switch {
+	case f.Transient(): // given up: whoever answered said nothing about the row
+	case l.Status == 404:
 		l.Code = "not_found"
-	case 409:
+	case l.Status == 409:
 		l.Code = "conflict"
 	}
 	return l

@@ -25,16 +25,28 @@ func TestRefusalLetterNamesCodeStatusAndAnswer(t *testing.T) {
 		{409, "conflict"},
 		{413, "rejected"},
 		{422, "rejected"},
-		{503, "rejected"}, // given up
+		{405, "rejected"}, // given up
+		{503, "rejected"}, // likewise
 	} {
-		s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Count: 1, Answer: sandbox.Status(c.answer)})
-		err := calls{client}.Call(t.Context(), order(schemas.Upsert, "PAID"), false)
+		s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 5}, Count: 1, Answer: sandbox.Status(c.answer)})
+		err := calls{client}.Call(t.Context(), order(schemas.Patch, "PAID"), false)
 		l := refusalLetter(fmt.Errorf("given up after 3 tries: %w", err))
 		if l.Stage != deadletter.Delivering || l.Code != c.code || l.Status != c.answer {
 			t.Errorf("%d: got %+v, want stage TASK_PUT, code %s and the status", c.answer, l, c.code)
 		}
 		if !strings.HasPrefix(l.Message, "given up after 3 tries: ") || !strings.Contains(l.Message, "injected fault") {
 			t.Errorf("%d: message: got %q, want what happened and the answer's beginning", c.answer, l.Message)
+		}
+	}
+}
+
+func TestGatewaysAnswerThatIsGivenUpIsNoWordAboutTheRow(t *testing.T) {
+	s, client := service(t)
+	for _, answer := range []sandbox.Answer{sandbox.Page(404), sandbox.Page(409), sandbox.Text(404, "default backend - 404")} {
+		s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 5}, Count: 1, Answer: answer})
+		err := calls{client}.Call(t.Context(), order(schemas.Patch, "PAID"), false)
+		if l := refusalLetter(fmt.Errorf("given up after 3 tries: %w", err)); l.Code != "rejected" || void(order(schemas.Patch, "PAID"), err) {
+			t.Errorf("got %+v, void %v; want it rejected and not void", l, void(order(schemas.Patch, "PAID"), err))
 		}
 	}
 }

@@ -210,6 +210,10 @@ func (o observer) Called(a immediate.Attempt) {
 func (o observer) BreakerTurned(to immediate.BreakerState, cause error) {
 	switch to {
 	case immediate.Open:
+		if cause != nil {
+			text := cause.Error()
+			o.s.breakerCause.Store(&text)
+		}
 		o.s.log.Warn("the service does not answer; calls pause and one probes it from time to time",
 			"openFor", o.s.cfg.Service.Breaker.OpenFor, "cause", cause)
 	case immediate.Closed:

@@ -159,7 +159,7 @@ func through(proxy config.Address) func(*http.Request) (*url.URL, error) {
 
 // access is who may reach the admin server, and how.
 func access(cfg config.Admin, log *slog.Logger) (a admin.Access, err error) {
-	a.ProtectReads = cfg.ProtectReads
+	a.Hosts, a.ProtectReads = cfg.Hosts, cfg.ProtectReads
 	if cfg.TokenFile != "" {
 		a.Token = reveal(cfg.Token())
 	}

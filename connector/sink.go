@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -71,6 +72,8 @@ type Sink struct {
 	peer    *peer            // nil: likewise
 	lanes   []*lane
 	admin   *admin.Server
+
+	breakerCause atomic.Pointer[string] // what opened it last; nil: nothing has
 
 	closers []closer // what New opened, in that order
 }
@@ -145,7 +148,7 @@ func (s *Sink) openAdmin() (err error) {
 		return err
 	}
 	members := admin.Members{Address: webhook.Members, Certificate: guard.Certificate, Log: s.log}
-	parts := []admin.Part{admin.Imports(desk{s}), admin.Executions(webhook.Header, reveal(webhook.Secret()), s.hint, members)}
+	parts := []admin.Part{admin.Imports(desk{s}), admin.Executions(webhook.Header, reveal(webhook.Secret()), feed.ExecutionID, s.hint, members)}
 	if s.opts.Levels != nil {
 		parts = append(parts, admin.LogLevel(s.opts.Levels, s.log))
 	}

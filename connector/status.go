@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/immediate"
 	"github.com/feedsink/feedsink/connector/source"
 )
 
@@ -45,6 +46,8 @@ type CallStatus struct {
 	InFlight int    `json:"inFlight"`
 	Limit    int    `json:"limit"` // calls that may be in flight
 	Breaker  string `json:"breaker"`
+	// Cause is what opened the breaker, until it is closed.
+	Cause string `json:"cause,omitempty"`
 }
 
 // MappingStatus is one mapping.
@@ -126,6 +129,9 @@ func (s *Sink) laneStatus(l *lane) LaneStatus {
 	st := LaneStatus{Lane: l.which.String(), Group: s.group(l.which), Joined: l.source.Joined(), Partitions: l.source.Status()}
 	if c, ok := l.delivery.(*calling); ok {
 		st.Calls = &CallStatus{Pending: c.calls.Pending(), InFlight: c.calls.InFlight(), Limit: c.calls.Limit(), Breaker: c.calls.Breaker().String()}
+		if cause := s.breakerCause.Load(); cause != nil && st.Calls.Breaker != immediate.Closed.String() {
+			st.Calls.Cause = *cause
+		}
 	}
 	return st
 }

@@ -30,13 +30,24 @@ const (
 func main() { os.Exit(run(os.Args[1:])) }
 
 func run(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), stops()...)
 	defer stop()
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 	root := newRoot()
 	root.SetArgs(args)
 	return exitCode(root.ExecuteContext(ctx))
+}
+
+// stops are the signals that end a command in order, which for the sink means that
+// calls in flight are finished and offsets committed. A terminal that goes away
+// (SIGHUP) is one, unless the command was started to outlive it, as nohup does.
+func stops() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
 }
 
 // exitCode prints what ended the command and chooses the code for it.

@@ -19,7 +19,7 @@ func newRun() *cobra.Command {
 	var flags logFlags
 	cmd := &cobra.Command{
 		Use:   "run -c FILE",
-		Short: "Run the sink until it is told to stop (SIGTERM)",
+		Short: "Run the sink until it is told to stop (SIGTERM, SIGINT or SIGHUP)",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			lanes, err := parseLanes(lane)
 			if err != nil {

@@ -9,8 +9,11 @@ import (
 )
 
 // Access is who may reach the server, and how. Its zero value is plain HTTP for
-// whoever can reach the address.
+// whoever can reach the address and names it, or this machine.
 type Access struct {
+	// Hosts are the names by which requests may ask for the server, besides
+	// addresses, localhost and the machine's own name.
+	Hosts []string
 	// Token gives the token as it is now, "" if none is configured. It is asked
 	// for each request that needs it. nil: none.
 	Token func() (string, error)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/feedsink/feedsink/connector/feed"
 	"github.com/feedsink/feedsink/connector/tlsfiles"
 	"github.com/feedsink/feedsink/test/certs"
 )
@@ -31,8 +32,9 @@ func whole(a Access, d *oneImport, hint func(string)) http.Handler {
 		d = new(oneImport)
 	}
 	mux := routes(quiet{}, prometheus.NewRegistry(), Imports(d), Profiles(), LogLevel(d, slog.New(slog.DiscardHandler)),
-		Executions("X-Secret", func() (string, error) { return "s3cret", nil }, hint, Members{}))
-	return asIs(a.guard(bodiless(mux)))
+		Executions("X-Secret", func() (string, error) { return "s3cret", nil }, feed.ExecutionID, hint, Members{}))
+	a.Hosts = append(a.Hosts, "h", "example.com") // by which tests ask
+	return asIs(a.named("", a.guard(bodiless(mux))))
 }
 
 func tokenIs(text string) func() (string, error) { return func() (string, error) { return text, nil } }

@@ -54,7 +54,7 @@ func Listen(address string, access Access, sink Sink, metrics prometheus.Gathere
 		return nil, fmt.Errorf("admin.listen: %w", err)
 	}
 	return &Server{listener: l, server: &http.Server{
-		Handler:           asIs(access.guard(bodiless(routes(sink, metrics, parts...)))),
+		Handler:           asIs(access.named(address, access.guard(bodiless(routes(sink, metrics, parts...))))),
 		TLSConfig:         access.tls(),
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,

@@ -28,13 +28,16 @@ func FuzzEndpoints(f *testing.F) {
 		"POST /imports/customers/slots HTTP/1.1\r\nHost: h\r\nX-Feedsink: imports\r\n\r\n",
 		"POST /webhooks/executions HTTP/1.1\r\nHost: h\r\nContent-Encoding: gzip\r\nX-Secret: s3cret\r\nContent-Length: 2\r\n\r\n{}",
 		"POST /webhooks/executions HTTP/1.1\r\nHost: h\r\nX-Secret: s3cret\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{\"id\":\"7\"\r\n0\r\n\r\n",
+		"GET /status HTTP/1.1\r\nHost: evil.example:8080\r\n\r\n",
+		"GET http://evil.example/status HTTP/1.1\r\nHost: h\r\n\r\n",
+		"GET /status HTTP/1.1\r\nHost: [::1\r\n\r\n",
 		"CONNECT h:80 HTTP/1.1\r\nHost: h\r\n\r\n",
 		"OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n",
 	} {
 		f.Add([]byte(seed), false)
 		f.Add([]byte(seed), true)
 	}
-	documented := map[int]bool{200: true, 301: true, 307: true, 400: true, 401: true, 403: true, 404: true, 405: true, 413: true, 415: true}
+	documented := map[int]bool{200: true, 301: true, 307: true, 400: true, 401: true, 403: true, 404: true, 405: true, 413: true, 415: true, 421: true}
 	f.Fuzz(func(t *testing.T, raw []byte, protected bool) {
 		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
 		if err != nil || strings.HasPrefix(r.URL.Path, "/debug/pprof/") && strings.Contains(string(raw), token) {

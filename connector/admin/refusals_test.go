@@ -115,12 +115,12 @@ func TestWhatIsNoRequestIsRefusedByTheServerItself(t *testing.T) {
 	go func() { ended <- server.Run(ctx) }()
 	for name, c := range map[string]struct{ sent, want string }{
 		"a line that is none":     {"hello\r\n\r\n", "HTTP/1.1 400 "},
-		"another version":         {"GET / HTTP/9.9\r\nHost: h\r\n\r\n", "HTTP/1.1 505 "},
+		"another version":         {"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n", "HTTP/1.1 505 "},
 		"no host":                 {"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400 "},
-		"two lengths":             {"GET / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "HTTP/1.1 400 "},
-		"headers without end":     {"GET / HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", 2*maxHeaderBytes) + "\r\n\r\n", "HTTP/1.1 431 "},
-		"an unknown coding":       {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: odd\r\n\r\n", "HTTP/1.1 501 "},
-		"a length that is absurd": {"GET /status HTTP/1.1\r\nHost: h\r\nContent-Length: 9223372036854775807\r\n\r\n", "HTTP/1.1 413 "},
+		"two lengths":             {"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", "HTTP/1.1 400 "},
+		"headers without end":     {"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 2*maxHeaderBytes) + "\r\n\r\n", "HTTP/1.1 431 "},
+		"an unknown coding":       {"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: odd\r\n\r\n", "HTTP/1.1 501 "},
+		"a length that is absurd": {"GET /status HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9223372036854775807\r\n\r\n", "HTTP/1.1 413 "},
 	} {
 		if got := answerTo(t, server.Address(), c.sent); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: got %.40q, want %s", name, got, c.want)

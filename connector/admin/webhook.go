@@ -3,7 +3,6 @@ package admin
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -17,10 +16,10 @@ const maxWebhookBody = 64 << 10
 // execution has ended. The call is answered with 202 if the named header holds
 // the secret and with 403 otherwise, or if there is no secret; with 415 if its body
 // is compressed or a web form's, and with 413 if that is too long. It is only ever
-// a hint to poll: hint gets the execution's id, or "" if the body names none,
-// and must not believe it. The other members are told as well, unless the address
+// a hint to poll: hint gets the execution's id, as id finds it in the body, or ""
+// if it names none, and must not believe it. The other members are told as well, unless the address
 // of members is empty.
-func Executions(header string, secret func() (string, error), hint func(execution string), members Members) Part {
+func Executions(header string, secret func() (string, error), id func(body []byte) string, hint func(execution string), members Members) Part {
 	return func(mux *http.ServeMux) {
 		mux.HandleFunc("POST "+webhookPath, func(w http.ResponseWriter, r *http.Request) {
 			want, err := secret()
@@ -37,7 +36,7 @@ func Executions(header string, secret func() (string, error), hint func(executio
 				text(w, http.StatusRequestEntityTooLarge, "webhook: the body is too long\n")
 				return
 			}
-			execution := executionID(body)
+			execution := id(body)
 			hint(execution)
 			if members.Address != "" && r.Header.Get(forwarded) == "" {
 				members.tell(r.Context(), header, want, execution)
@@ -60,23 +59,4 @@ func readable(h http.Header) bool {
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
-}
-
-// executionID finds the execution in a body of unknown shape.
-func executionID(body []byte) string {
-	var fields map[string]any
-	if json.Unmarshal(body, &fields) != nil {
-		return ""
-	}
-	for _, name := range []string{"executionId", "etlExecutionId", "execution", "id"} {
-		switch v := fields[name].(type) {
-		case string:
-			return v
-		case map[string]any:
-			if id, ok := v["id"].(string); ok {
-				return id
-			}
-		}
-	}
-	return ""
 }

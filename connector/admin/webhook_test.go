@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/feedsink/feedsink/connector/feed"
 )
 
 func TestWebhookIsAHintOnlyWithTheSecret(t *testing.T) {
@@ -17,6 +19,8 @@ func TestWebhookIsAHintOnlyWithTheSecret(t *testing.T) {
 	}{
 		"the secret":         {secret: "s3cret", sent: "s3cret", body: `{"executionId":"17"}`, status: 202, hint: "17"},
 		"an id inside":       {secret: "s3cret", sent: "s3cret", body: `{"execution":{"id":"18"}}`, status: 202, hint: "18"},
+		"a number":           {secret: "s3cret", sent: "s3cret", body: `{"id":12}`, status: 202, hint: "12"},
+		"a number inside":    {secret: "s3cret", sent: "s3cret", body: `{"execution":{"id":12}}`, status: 202, hint: "12"},
 		"any other body":     {secret: "s3cret", sent: "s3cret", body: `<xml/>`, status: 202, hint: ""},
 		"a wrong secret":     {secret: "s3cret", sent: "s3cre", body: `{"id":"1"}`, status: 403, hint: "none"},
 		"no secret sent":     {secret: "s3cret", body: `{"id":"1"}`, status: 403, hint: "none"},
@@ -25,7 +29,7 @@ func TestWebhookIsAHintOnlyWithTheSecret(t *testing.T) {
 		"too long a body":    {secret: "s3cret", sent: "s3cret", body: strings.Repeat(" ", maxWebhookBody+1), status: 413, hint: "none"},
 	} {
 		mux, hint := http.NewServeMux(), "none"
-		Executions("X-Secret", func() (string, error) { return c.secret, c.err }, func(id string) { hint = id }, Members{})(mux)
+		Executions("X-Secret", func() (string, error) { return c.secret, c.err }, feed.ExecutionID, func(id string) { hint = id }, Members{})(mux)
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/webhooks/executions", strings.NewReader(c.body))
 		r.Header.Set("X-Secret", c.sent)
 		w := httptest.NewRecorder()

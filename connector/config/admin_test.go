@@ -22,6 +22,11 @@ func TestAdminServersProtectionIsLookedAtAtStart(t *testing.T) {
 		"tls: {keyFile: ${DIR}/mine.key}":                             "admin.tls.certFile",
 		"tokenFile: ${DIR}/none":                                      "admin.tokenFile",
 		"protectReads: true":                                          "admin.protectReads",
+		"hosts: [feedsink, feedsink.crm.svc, a_b.example.com.]":       "",
+		"hosts: [feedsink, 'feedsink:8080']":                          "admin.hosts[1]",
+		"hosts: ['http://feedsink']":                                  "admin.hosts[0]",
+		"hosts: ['*.example.com']":                                    "admin.hosts[0]",
+		"hosts: ['']":                                                 "admin.hosts[0]",
 
 		"tls: {certFile: ${DIR}/mine.pem, keyFile: ${DIR}/mine.key}, webhook: {secretFile: ${DIR}/token, members: 'feedsink-members:8080'}": "",
 	} {

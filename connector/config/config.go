@@ -137,6 +137,7 @@ type Spool struct {
 // Admin is the HTTP server for probes, metrics, status and webhooks.
 type Admin struct {
 	Listen       string      `yaml:"listen"` // host:port; an empty host means all addresses
+	Hosts        []string    `yaml:"hosts"`  // names by which it may be asked, besides addresses, localhost and the machine's own
 	TLS          Certificate `yaml:"tls"`
 	TokenFile    string      `yaml:"tokenFile"`    // for whatever changes something; empty: none is asked for
 	ProtectReads bool        `yaml:"protectReads"` // ask for the token everywhere but at the probes

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net"
 	"regexp"
 )
@@ -8,9 +9,17 @@ import (
 // headerName is RFC 9110's token, which names of HTTP headers are.
 var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
 
+// hostName is a name as DNS has it.
+var hostName = regexp.MustCompile(`^([0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?\.)*[0-9A-Za-z_]([0-9A-Za-z_-]*[0-9A-Za-z_])?\.?$`)
+
 func (r *rules) admin(a *Admin) {
 	if _, port, err := net.SplitHostPort(a.Listen); err != nil || !isPort(port, 0) {
 		r.breaks("admin.listen", "must be host:port, is "+r.written("admin.listen", a.Listen), "write :8080 for all addresses")
+	}
+	for i, host := range a.Hosts {
+		if path := fmt.Sprintf("admin.hosts[%d]", i); !hostName.MatchString(host) {
+			r.breaks(path, "must be the name of a host, is "+r.written(path, host), "write feedsink.example.com, without a scheme or port")
+		}
 	}
 	r.certificates("admin.tls", Certificates{CertFile: a.TLS.CertFile, KeyFile: a.TLS.KeyFile})
 	if a.TokenFile != "" {

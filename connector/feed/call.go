@@ -163,12 +163,13 @@ func (c *Client) exchange(ctx context.Context, call *call, header http.Header, s
 	}
 	answered = true
 	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode < 200 || response.StatusCode > 299 {
+	switch code := response.StatusCode; {
+	case code == http.StatusSwitchingProtocols:
+		// What follows is another protocol's and has no end: it is not read.
+		return answer{}, call.refused(w, response, nil, secrets)
+	case code < 200 || code > 299:
 		body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
-		e := refusal(call.op, response.StatusCode, response.Header, body, call.zone, secrets...)
-		e.target = call.target
-		e.unknown = e.unknown && call.sent(w)
-		return answer{}, e
+		return answer{}, call.refused(w, response, body, secrets)
 	}
 	return call.read(ctx, w, response, secrets)
 }
@@ -200,49 +201,6 @@ func (c *call) request(w *watchdog, header http.Header) (*http.Request, error) {
 		r.Body = http.NoBody
 	}
 	return r, nil
-}
-
-// read takes the body of a 2xx. For an operation that changes something the
-// status alone is the service's yes, so that what cannot be read is left out.
-func (c *call) read(ctx context.Context, w *watchdog, response *http.Response, secrets []string) (answer, error) {
-	got := answer{status: response.StatusCode, header: response.Header}
-	if c.into != nil {
-		var err error
-		got.written, err = stream(c.into, response.Body, w)
-		if local, ok := errors.AsType[*localError](err); ok {
-			return got, c.failed(local.err)
-		}
-		if err != nil {
-			return got, c.lost(ctx, w, err, secrets)
-		}
-		return got, nil
-	}
-	if response.ContentLength == 0 {
-		return got, nil
-	}
-	body, err := readAnswer(response)
-	if err != nil && c.op.reads() {
-		return answer{}, c.lost(ctx, w, err, secrets)
-	}
-	if err == nil {
-		got.body = body
-	}
-	return got, nil
-}
-
-var errTooLong = errors.New("the answer is longer than 1 MiB")
-
-func readAnswer(response *http.Response) ([]byte, error) {
-	if n := response.ContentLength; n > 0 && n <= maxAnswer {
-		body := make([]byte, n)
-		_, err := io.ReadFull(response.Body, body)
-		return body, err
-	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	if err == nil && len(body) > maxAnswer {
-		err = errTooLong
-	}
-	return body, err
 }
 
 // sent reports whether the whole request may have reached the service.

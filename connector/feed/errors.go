@@ -12,7 +12,7 @@ type Kind uint8
 
 // The kinds of error.
 const (
-	Transient    Kind = iota + 1 // network, timeout, 3xx, 408, 425, 5xx, an answer nobody can read
+	Transient    Kind = iota + 1 // network, timeout, 3xx, 408, 425, 5xx, an answer that cannot be read or is not the service's
 	Throttled                    // 429
 	Unauthorized                 // no token to be had, 401 with a fresh one, 403
 	NotFound                     // 404

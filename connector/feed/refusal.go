@@ -14,28 +14,35 @@ const (
 	maxRetryAfter = 15 * time.Minute // longer waits are asked for again
 )
 
-// refusal classifies an answer that is neither 2xx nor a 401 that a new token
-// may cure. body is its beginning; zone is the calendar that the imports of the
+// refusal classifies an answer that is neither the service's 2xx nor a 401 that a
+// new token may cure. body is its beginning; zone is the calendar that the imports of the
 // day follow and matters to operations 8 and 10 only.
 func refusal(op Op, status int, header http.Header, body []byte, zone *time.Location, secrets ...string) *Error {
 	e := &Error{op: op, status: status, reason: printable(redact(string(body), secrets...))}
 	now := answeredAt(header, time.Now())
 	after := retryAfter(header, now)
 	e.after = min(after, maxRetryAfter)
-	e.kind = kindOf(op, status)
-	if op.importsFile() && noSlot(status, e.reason, now, after, zone) {
+	strange := foreign(op, status, header, body)
+	e.kind = kindOf(op, status, strange)
+	if op.importsFile() && !strange && noSlot(status, e.reason, now, after, zone) {
 		e.kind = NoSlot
 	}
-	// What was refused was not applied; a 5xx promises nothing.
-	e.unknown = status >= 500 && e.kind != NoSlot && !op.reads()
+	// What was refused was not applied; a 5xx promises nothing, nor does an answer
+	// in place of the service's yes.
+	e.unknown = (status < 300 || status >= 500) && e.kind != NoSlot && !op.reads()
 	e.text = advice(op, status)
+	if strange {
+		e.text = notTheServices(op, isPage(header, body))
+	}
 	return e
 }
 
 // advice says what a person has to do about an answer that no waiting mends.
 func advice(op Op, status int) string {
 	switch {
-	case status < 400:
+	case status == http.StatusSwitchingProtocols:
+		return "another protocol was offered, which was not asked for; check service.baseURL and any gateway or proxy in between"
+	case status >= 300 && status < 400:
 		return "redirects are not followed; configure the address the service really has"
 	case op == OpToken && status == http.StatusUnauthorized:
 		return "the API key is wrong or revoked; it is read again before every try"
@@ -47,9 +54,10 @@ func advice(op Op, status int) string {
 	return ""
 }
 
-// kindOf maps a status. A redirect or an informational answer is transient: a
-// misconfigured address must never turn events into dead letters.
-func kindOf(op Op, status int) Kind {
+// kindOf maps a status. A redirect, an informational answer and one that is not
+// the service's are transient: a misconfigured address must never turn events
+// into dead letters.
+func kindOf(op Op, status int, foreign bool) Kind {
 	switch {
 	case status == http.StatusTooManyRequests:
 		return Throttled
@@ -57,6 +65,8 @@ func kindOf(op Op, status int) Kind {
 		return Transient
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, op == OpToken:
 		return Unauthorized
+	case foreign:
+		return Transient
 	case status == http.StatusNotFound:
 		return NotFound
 	case status == http.StatusConflict:

@@ -32,7 +32,8 @@ func TestOnlyTheDaysEndMeansNoSlot(t *testing.T) {
 		{OpTrigger, 413, `daily import limit reached`, Rejected},
 		{OpTrigger, 400, `file size exceeds the import limit of 100 MB`, Rejected},
 		{OpTrigger, 400, `column birthday exceeds 255 characters`, Rejected},
-		{OpTrigger, 404, `no slot left`, NotFound},
+		{OpTrigger, 404, `no slot left`, Transient},
+		{OpTrigger, 404, `{"error":"no slot left"}`, NotFound},
 		{OpUpsertProfile, 429, `daily import limit reached`, Throttled},
 	}
 	for _, tc := range cases {

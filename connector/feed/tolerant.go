@@ -5,8 +5,6 @@ import (
 	"errors"
 	"maps"
 	"math"
-	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +13,7 @@ import (
 
 // This file is where the client is tolerant of what the interface does not
 // show: the shapes of the token's life, of ids, of records and of an execution's
-// results. What a refusal means is told in refusal.go, what a counter of lines
+// results; ids.go is where ids are. What a refusal means is told in refusal.go, what a counter of lines
 // means in results.go.
 
 // Lives of a token in which the client believes; without a usable expiresIn it
@@ -66,101 +64,6 @@ func lifeOf(v any) time.Duration {
 		life = time.Duration(min(max(seconds, 0), maxLife.Seconds()) * float64(time.Second))
 	}
 	return min(max(life, minLife), maxLife)
-}
-
-// names are the members that may hold an id, the likeliest first, and those
-// that may hold an object with it. What they leave out matters as much: the id
-// of an ETL must not be taken for that of its execution.
-type names struct{ ids, around []string }
-
-var (
-	executionNames = names{
-		[]string{"executionId", "etlExecutionId", "id"},
-		[]string{"execution", "etlExecution", "data", "result", "response"},
-	}
-	etlNames     = names{[]string{"etlId", "id"}, []string{"etl", "data", "result", "response"}}
-	profileNames = names{[]string{"id", "profileId"}, []string{"profile", "data", "result", "response"}}
-	webhookNames = names{
-		[]string{"webhookSubscriptionId", "subscriptionId", "id"},
-		[]string{"webhookSubscription", "subscription", "data", "result", "response"},
-	}
-)
-
-// identifier finds an id in an answer: a member of a JSON object, a bare text
-// or number, a link to itself, or the Location header. "" means none.
-func identifier(body []byte, header http.Header, n names) string {
-	v, err := parse(body)
-	if err != nil {
-		v = string(body)
-	}
-	if id := n.find(v, depth); id != "" {
-		return id
-	}
-	return lastSegment(header.Get("Location"))
-}
-
-func (n names) find(v any, left int) string {
-	if left == 0 {
-		return ""
-	}
-	switch v := v.(type) {
-	case json.Number:
-		return plausible(v.String())
-	case string:
-		if inner, err := parse([]byte(v)); err == nil {
-			return n.find(inner, left-1)
-		}
-		return plausible(v)
-	case []any:
-		if len(v) == 1 {
-			return n.find(v[0], left-1)
-		}
-	case map[string]any:
-		for _, name := range n.ids {
-			if id := plausible(scalar(member(v, name))); id != "" {
-				return id
-			}
-		}
-		for _, name := range n.around {
-			if id := n.find(member(v, name), left-1); id != "" {
-				return id
-			}
-		}
-		return lastSegment(selfLink(v))
-	}
-	return ""
-}
-
-// selfLink is the text at _links.self.href.
-func selfLink(object map[string]any) string {
-	links, _ := member(object, "_links").(map[string]any)
-	self, _ := member(links, "self").(map[string]any)
-	href, _ := member(self, "href").(string)
-	return href
-}
-
-func lastSegment(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	path := strings.TrimRight(u.Path, "/")
-	return plausible(path[strings.LastIndexByte(path, '/')+1:])
-}
-
-// plausible drops what cannot be an id: an empty or very long text, one with
-// white space, or the beginning of a page.
-func plausible(id string) string {
-	id = strings.TrimSpace(id)
-	if len(id) == 0 || len(id) > 200 || !addressable(id) {
-		return ""
-	}
-	for i := range len(id) {
-		if id[i] <= ' ' || id[i] >= 0x7f || strings.IndexByte(`<>{}[]"\/`, id[i]) >= 0 {
-			return ""
-		}
-	}
-	return id
 }
 
 // businessKeyOf is the key in an answer of operation 4 or 5, as a member or as
@@ -245,7 +148,7 @@ func statusObject(v any, left int) (map[string]any, string) {
 	if status := plausible(scalar(member(object, "status"))); status != "" {
 		return object, status
 	}
-	for _, name := range executionNames.around {
+	for _, name := range slices.Concat(executionNames.of, executionNames.around) {
 		if inner, status := statusObject(member(object, name), left-1); inner != nil {
 			return inner, status
 		}

@@ -148,3 +148,32 @@ func TestUnknownCountersAreKept(t *testing.T) {
 		t.Errorf("got %s, %v; want %s", r.Counters.Raw, err, want)
 	}
 }
+
+func TestExecutionInAWebhookIsUnderstoodAsInAnAnswer(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"executionId":"12"}`:                   "12",
+		`{"executionId":12}`:                     "12",
+		`{"id":"12"}`:                            "12",
+		`{"id":12}`:                              "12",
+		`"12"`:                                   "12",
+		`12`:                                     "12",
+		` 12` + "\n":                             "12",
+		`[{"executionId":"12"}]`:                 "12",
+		`{"execution":{"id":12}}`:                "12",
+		`{"execution":"12"}`:                     "12",
+		`{"data":{"executionId":"12"}}`:          "12",
+		`{"payload":{"execution":{"id":12}}}`:    "12",
+		`{"id":"evt-1","execution_id":"12"}`:     "12",
+		`{"id":"evt-1","execution":{"id":"12"}}`: "12",
+		`{"id":12,"execution":{"status":"FINISHED"}}`:            "12",
+		`{"id":"s-7","onElementId":"101"}`:                       "", // the subscription's
+		`{"id":"s-7","onElementId":"101","execution":{"id":12}}`: "12",
+		`{"status":"FINISHED"}`:                                  "",
+		`<html>12</html>`:                                        "",
+		``:                                                       "",
+	} {
+		if got := ExecutionID([]byte(body)); got != want {
+			t.Errorf("%s: got %q, want %q", body, got, want)
+		}
+	}
+}

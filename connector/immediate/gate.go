@@ -124,14 +124,15 @@ func (l *Lane) hold(until time.Time) {
 }
 
 // tell reports an attempt to the breaker. What opens it is a service that cannot
-// be reached or does not work: not one that refuses a write, nor one that says
-// 429, which is alive and which the limiter obeys.
+// be reached or does not work, or in whose place something else answers: not one
+// that refuses a write, nor one that says 429, which is alive and which the limiter
+// obeys.
 func (l *Lane) tell(settled func(error), v *verdict) {
 	var report error
 	switch {
 	case v.outcome == Abandoned:
 		report = errNoVerdict
-	case v.answered || v.status == http.StatusNotFound:
+	case v.answered:
 	case v.status == http.StatusTooManyRequests && l.state == gobreaker.StateClosed:
 		report = errNoVerdict
 	default:

@@ -84,7 +84,6 @@ func TestBreakerIgnoresWhatIsNotTheServicesHealth(t *testing.T) {
 	for name, err := range map[string]error{
 		"refused writes":    errConflict,
 		"not found":         errNotFound,
-		"not found yet":     fault{status: 404},
 		"too many requests": fault{status: 429, overload: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,6 +95,22 @@ func TestBreakerIgnoresWhatIsNotTheServicesHealth(t *testing.T) {
 				pass(time.Second)
 				s.want("breaker", s.turns(), "")
 			})
+		})
+	}
+}
+
+// TestBreakerCountsAnswersThatAreNotTheServices: a gateway's 404 is transient, the
+// service's own is not.
+func TestBreakerCountsAnswersThatAreNotTheServices(t *testing.T) {
+	for _, status := range []int{200, 404, 405, 407, 421, 426} {
+		service := outage(fault{status: status}, time.Hour)
+		run(t, config(), service, func(_ *testing.T, s *stage) {
+			for i := range 50 {
+				s.put(schemas.Delete, fmt.Sprint(i), "")
+			}
+			pass(time.Second)
+			s.want("breaker", s.turns()[:min(len(s.turns()), len("open"))], "open")
+			s.wantPending(50)
 		})
 	}
 }

@@ -131,10 +131,12 @@ func (w *watched) Read(p []byte) (int, error) {
 }
 
 // await polls until the execution has ended. What may succeed later is asked
-// again for as long as the caller has patience.
+// again for as long as the caller has patience; that a poll fails does not lengthen
+// the interval, which is about how long the import takes.
 func (j Job) await(ctx context.Context, service Service, rnd func() float64, watch Watch, into *Result) error {
-	for attempt := 1; ; attempt++ {
-		timer := time.NewTimer(j.Poll.Next(attempt, 0, rnd))
+	answered, after := 0, time.Duration(0)
+	for {
+		timer := time.NewTimer(j.Poll.Next(answered+1, after, rnd))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -144,6 +146,11 @@ func (j Job) await(ctx context.Context, service Service, rnd func() float64, wat
 		got, err := service.Results(ctx, into.Execution)
 		if failed, ok := errors.AsType[*feed.Error](err); err != nil && (!ok || !failed.Transient() || ctx.Err() != nil) {
 			return err
+		} else if after = 0; ok {
+			after = failed.RetryAfter()
+		}
+		if err == nil {
+			answered++
 		}
 		if err == nil && got.Status.Ended() {
 			c := got.Counters

@@ -3,6 +3,7 @@ package oneshot
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -74,6 +75,19 @@ func TestJobAsksLessAndLessOftenUntilTheEnd(t *testing.T) {
 		want := []time.Duration{2 * time.Second, 6 * time.Second, 14 * time.Second, 22 * time.Second}
 		if len(s.asked) != len(want) || s.asked[3] != want[3] || s.asked[1] != want[1] {
 			t.Errorf("asked: got %v, want %v", s.asked, want)
+		}
+	})
+}
+
+func TestOutageDoesNotLengthenTheIntervalOfPolling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := slices.Repeat([]answer{{err: &feed.Error{}}}, 50) // transient
+		s := &scripted{execution: "17", answers: append(failed, answer{results: counted(feed.Finished, 0)})}
+		if r, err := run(t.Context(), t, s); err != nil || !r.Whole() {
+			t.Errorf("got %+v, %v, want it whole", r, err)
+		}
+		if last := s.asked[len(s.asked)-1]; len(s.asked) != 51 || last != 51*2*time.Second {
+			t.Errorf("got %d polls, the last after %v, want 51, each 2s after the one before", len(s.asked), last)
 		}
 	})
 }

@@ -76,6 +76,7 @@ type Source struct {
 	cfg     Config
 	handler Handler
 	client  *kgo.Client
+	end     context.CancelFunc // ends the client, whatever it waits for
 	admin   *kadm.Client
 	log     *slog.Logger
 
@@ -122,7 +123,10 @@ func New(cfg Config, handler Handler) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	life, end := context.WithCancel(context.Background())
+	s.end = end
 	opts = append(opts,
+		kgo.WithContext(life),
 		kgo.ConsumerGroup(cfg.Group), // joined once there are topics, in Run: before, callbacks could find s unfinished
 		kgo.DisableAutoCommit(),      // any plain commit erases the ledger
 		kgo.BlockRebalanceOnPoll(),
@@ -150,6 +154,7 @@ func New(cfg Config, handler Handler) (*Source, error) {
 		kgo.WithLogger(clientLog{cfg.Log}),
 	)
 	if s.client, err = kgo.NewClient(opts...); err != nil {
+		end()
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}
 	s.admin = kadm.NewClient(s.client)
@@ -180,12 +185,9 @@ func (s *Source) Run(ctx context.Context) error {
 		s.pollOnce(ctx)
 	}
 	beside.Wait()
-	s.Close() // runs revoked: the last commit
+	s.Close() //nolint:contextcheck // ctx has ended; leaving has a time of its own
 	return nil
 }
-
-// Close gives the connections up, of a source that was never run, too.
-func (s *Source) Close() { s.closing.Do(s.client.CloseAllowingRebalance) }
 
 // pollOnce takes one poll's records to the handler. Polling holds the group
 // still until AllowRebalance, so that partitions can't change hands meanwhile.

@@ -81,8 +81,8 @@ var variants = map[string]sandbox.Shapes{
 		ID: sandbox.IDBareString, Errors: sandbox.ErrorList, Output: sandbox.OutputZip, NoSlot: sandbox.NoSlotHeader,
 		Results: sandbox.ResultsFiles, Failure: sandbox.FailureList, Counters: sandbox.CountersSnake, Reasons: sandbox.ReasonCodes,
 	},
-	"bare numbers and pages": {
-		ID: sandbox.IDBareNumber, Errors: sandbox.ErrorHTML, Results: sandbox.ResultsNested,
+	"bare numbers": {
+		ID: sandbox.IDBareNumber, Errors: sandbox.ErrorText, Results: sandbox.ResultsNested,
 		Counters: sandbox.CountersTotal, Reasons: sandbox.ReasonFirst,
 	},
 	"locations and nothing": {ID: sandbox.IDLocation, Errors: sandbox.ErrorEmpty},

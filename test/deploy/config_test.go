@@ -119,6 +119,32 @@ func TestPodsStartWithTheirConfiguration(t *testing.T) {
 	})
 }
 
+// TestAdminServerIsKnownByTheServicesNames: a request by another name is refused.
+func TestAdminServerIsKnownByTheServicesNames(t *testing.T) {
+	eachInstallation(t, func(t *testing.T, file string, objects []metav1.Object) {
+		if release(t, file).Values["existingConfigMap"] != nil {
+			return // it is the installer's
+		}
+		for _, o := range objects {
+			service, ok := o.(*corev1.Service)
+			if !ok || service.Labels["app.kubernetes.io/component"] != "admin" {
+				continue
+			}
+			for _, p := range pods(objects) {
+				hosts := strings.Join(loaded(t, objects, p).Admin.Hosts, " ") + " "
+				for _, want := range []string{service.Name + " ", service.Name + ".", ".svc ", ".svc.cluster.local "} {
+					if !strings.Contains(hosts, want) {
+						t.Errorf("%s: got admin.hosts %q, want a name with %q", p.from, hosts, want)
+					}
+				}
+			}
+		}
+	})
+	if got := one[*corev1.ConfigMap](t, objects(t, "testdata/values/secured.yaml"), "feeds").Data["feedsink.yaml"]; !strings.Contains(got, "- feeds.example.com") {
+		t.Errorf("got\n%s\nwant the host of the values as well", got)
+	}
+}
+
 func TestSecretsReachTheConfiguration(t *testing.T) {
 	all := objects(t, "testdata/values/production.yaml")
 	p := pods(all)[0]

@@ -19,8 +19,9 @@ type FaultRequest struct {
 	Count      int     `json:"count,omitempty"`
 	Delay      string  `json:"delay,omitempty"`
 	Apply      bool    `json:"apply,omitempty"`
-	Answer     string  `json:"answer,omitempty"`     // as-is (the default), status, reset or hang
-	Status     int     `json:"status,omitempty"`     // of a status
+	Answer     string  `json:"answer,omitempty"`     // as-is (the default), status, reset, hang, page, text or switch
+	Status     int     `json:"status,omitempty"`     // of a status, a page or a text
+	Text       string  `json:"text,omitempty"`       // of a text
 	RetryAfter string  `json:"retryAfter,omitempty"` // of a status
 	Hold       string  `json:"hold,omitempty"`       // of a hang
 }
@@ -172,17 +173,25 @@ func (q FaultRequest) fault() (Fault, error) {
 	switch q.Answer {
 	case "", "as-is":
 		f.Answer = AsIs()
-	case "status":
+	case "status", "page", "text":
 		if q.Status < 200 || q.Status > 599 {
 			return f, fmt.Errorf("status: %d is not one to answer", q.Status)
 		}
 		f.Answer = StatusAfter(q.Status, retryAfter)
+		switch q.Answer {
+		case "page":
+			f.Answer = Page(q.Status)
+		case "text":
+			f.Answer = Text(q.Status, q.Text)
+		}
+	case "switch":
+		f.Answer = Switch()
 	case "reset":
 		f.Answer = Reset()
 	case "hang":
 		f.Answer = Hang(hold)
 	default:
-		return f, fmt.Errorf("answer: as-is, status, reset or hang is expected")
+		return f, fmt.Errorf("answer: as-is, status, reset, hang, page, text or switch is expected")
 	}
 	return f, nil
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -36,6 +37,7 @@ type Answer struct {
 	status     int
 	retryAfter time.Duration
 	hold       time.Duration
+	text       string
 }
 
 type answerKind uint8
@@ -45,6 +47,8 @@ const (
 	answerStatus
 	answerReset
 	answerHang
+	answerGateway
+	answerSwitch
 )
 
 // AsIs answers truthfully: with a Delay, a fault that is only slow.
@@ -65,6 +69,25 @@ func Reset() Answer { return Answer{kind: answerReset} }
 // Hang gives no answer until the client gives up; after d, unless d is 0, the
 // connection is reset.
 func Hang(d time.Duration) Answer { return Answer{kind: answerHang, hold: d} }
+
+// Page answers what a gateway or a login page in front of the service does: HTML,
+// with this status, be it a success.
+func Page(code int) Answer {
+	return Answer{
+		kind: answerGateway, status: code,
+		text: fmt.Sprintf("<!DOCTYPE html>\n<html><head><title>%d</title></head><body><h1>A gateway's page</h1></body></html>\n", code),
+	}
+}
+
+// Text answers a line of plain text with this status, as gateways do that have no
+// page; "" is an empty body.
+func Text(code int, text string) Answer {
+	return Answer{kind: answerGateway, status: code, text: text}
+}
+
+// Switch answers 101, says nothing more and keeps the connection until the client
+// gives it up.
+func Switch() Answer { return Answer{kind: answerSwitch, status: http.StatusSwitchingProtocols} }
 
 // FaultState is an injected fault and how often it was met.
 type FaultState struct {
@@ -157,7 +180,7 @@ func (a Answer) statusOf(truth answer) int {
 	switch a.kind {
 	case answerAsIs:
 		return truth.status
-	case answerStatus:
+	case answerStatus, answerGateway, answerSwitch:
 		return a.status
 	}
 	return 0
@@ -178,6 +201,13 @@ func (s *Sandbox) give(w http.ResponseWriter, r *http.Request, a Answer, truth a
 		reset(w)
 	case answerHang:
 		s.hang(r, a.hold)
+		reset(w)
+	case answerGateway:
+		a.gateway(w)
+	case answerSwitch:
+		w.WriteHeader(a.status)
+		_ = http.NewResponseController(w).Flush() // without it the answer would stay here
+		s.hang(r, 0)
 		reset(w)
 	}
 }

@@ -57,6 +57,10 @@ func TestFaultsHaveTwoIndependentAxes(t *testing.T) {
 			"status": {sandbox.Status(503), 503, nil},
 			"reset":  {sandbox.Reset(), 0, syscall.ECONNRESET},
 			"hang":   {sandbox.Hang(time.Millisecond), 0, syscall.ECONNRESET},
+			"page":   {sandbox.Page(404), 404, nil},
+			"login":  {sandbox.Page(200), 200, nil},
+			"text":   {sandbox.Text(404, "default backend - 404"), 404, nil},
+			"bare":   {sandbox.Text(404, ""), 404, nil},
 		} {
 			t.Run(fmt.Sprintf("%s applied %t", name, apply), func(t *testing.T) {
 				v := newService(t, config())

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"html"
 	"net/http"
 	"strings"
 	"time"
@@ -71,9 +70,6 @@ func (s *Sandbox) refused(err error) answer {
 	case ErrorText:
 		a.body = []byte(r.text)
 		a.header.Set("Content-Type", "text/plain; charset=utf-8")
-	case ErrorHTML:
-		a.body = []byte("<!doctype html><title>Error</title><p>" + html.EscapeString(r.text) + "</p>")
-		a.header.Set("Content-Type", "text/html; charset=utf-8")
 	case ErrorList:
 		a.body = map[string]any{"errors": []any{map[string]string{"code": r.code, "message": r.text}}}
 	case ErrorEmpty:

@@ -64,7 +64,6 @@ const (
 	ErrorJSON  ErrorShape = ""      // {"status":400,"error":"…"}
 	ErrorList  ErrorShape = "list"  // {"errors":[{"code":"…","message":"…"}]}
 	ErrorText  ErrorShape = "text"  // plain text
-	ErrorHTML  ErrorShape = "html"  // a page, as a proxy in between would answer
 	ErrorEmpty ErrorShape = "empty" // no body
 )
 

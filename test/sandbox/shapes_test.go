@@ -42,7 +42,6 @@ func TestRefusalsComeInEveryShape(t *testing.T) {
 		sandbox.ErrorJSON:  `{"error":"no record has this business key","status":404}`,
 		sandbox.ErrorList:  `{"errors":[{"code":"NOT_FOUND","message":"no record has this business key"}]}`,
 		sandbox.ErrorText:  `no record has this business key`,
-		sandbox.ErrorHTML:  `<!doctype html><title>Error</title><p>no record has this business key</p>`,
 		sandbox.ErrorEmpty: ``,
 	} {
 		v := shaped(t, func(s *sandbox.Shapes) { s.Errors = shape })

@@ -14,7 +14,7 @@ export function problems(status, rows) {
   for (const reason of status.unready ?? []) found.push({ grave: true, words: "Not ready: " + reason });
   for (const lane of status.lanes) {
     if (lane.calls && lane.calls.breaker !== "closed") {
-      found.push({ grave: true, words: "The service does not answer: calls pause, and one probes it from time to time. Nothing is lost; records wait." });
+      found.push({ grave: true, words: "The service does not answer: calls pause, and one probes it from time to time. Nothing is lost; records wait." + (lane.calls.cause ? " The last answer: " + lane.calls.cause + "." : "") });
     }
   }
   const { spool } = status;

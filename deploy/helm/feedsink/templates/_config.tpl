@@ -49,6 +49,11 @@ same keys is overruled where it cannot be true in the pod, and kept elsewhere.
 {{- $_ := set $webhook "members" (printf "%s-members:8080" (include "feedsink.fullname" .)) -}}
 {{- end -}}
 {{- $_ := set $admin "listen" ":8080" -}}
+{{- $hosts := $admin.hosts | default list -}}
+{{- range $suffix := list "" (printf ".%s" .Release.Namespace) (printf ".%s.svc" .Release.Namespace) (printf ".%s.svc.cluster.local" .Release.Namespace) -}}
+{{- $hosts = append $hosts (printf "%s%s" (include "feedsink.fullname" $) $suffix) -}}
+{{- end -}}
+{{- $_ := set $admin "hosts" (uniq $hosts) -}}
 {{- range list (list $sasl "oauth" $oauth) (list $kafka "sasl" $sasl) (list $admin "webhook" $webhook) (list $config "schemaRegistry" $registry) (list $config "admin" $admin) -}}
 {{- if last . -}}{{- $_ := set (first .) (index . 1) (last .) -}}{{- end -}}
 {{- end -}}
