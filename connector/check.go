@@ -9,6 +9,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -59,7 +60,26 @@ func CheckOnline(ctx context.Context, cfg *config.Config) []Check {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	checks := append(checkTopics(ctx, cfg), checkRegistry(ctx, cfg)...)
-	return append(checks, checkToken(ctx, cfg))
+	checks = append(checks, checkToken(ctx, cfg))
+	return append(checks, trustedETLs(cfg)...)
+}
+
+// trustedETLs says what is taken for granted: the service has no operation that
+// shows an ETL's definition.
+func trustedETLs(cfg *config.Config) (checks []Check) {
+	for _, m := range cfg.Mappings {
+		for op := schemas.Upsert; op <= schemas.Delete; op++ {
+			load := (&router.Compiled{Config: m}).Import(op)
+			if load == nil || !load.IgnoresEmpty {
+				continue
+			}
+			checks = append(checks, Check{
+				What: fmt.Sprintf("ETL %s for %v of %s", load.ETL, op, m.Name), OK: true,
+				Detail: "not checked: that it ignores empty values is what ignoresEmpty says, and the service cannot be asked; where it does not, what a row leaves empty is erased",
+			})
+		}
+	}
+	return checks
 }
 
 // checkRegistry asks the registry how many schemas it has for the values of

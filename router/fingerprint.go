@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"slices"
+
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // fingerprint hashes what decides what a record becomes. Defaults count as
@@ -37,12 +39,32 @@ func fingerprint(m *Mapping) uint64 {
 	if len(m.Types) > 0 {
 		parts = append(parts, "types", m.Types)
 	}
+	parts = append(parts, declared(m, columns)...)
 	text, err := json.Marshal(parts)
 	if err != nil {
 		panic(err) // strings, integers and structs of them: there is nothing that cannot be marshalled
 	}
 	sum := sha256.Sum256(text)
 	return binary.BigEndian.Uint64(sum[:])
+}
+
+// declared are the ops whose rows ignoresEmpty makes other ones: not those whose
+// empty cells are ignored without it.
+func declared(m *Mapping, columns []Column) (parts []any) {
+	c := &Compiled{Config: *m}
+	for op := schemas.Upsert; op < schemas.Delete; op++ {
+		if load := c.Import(op); load == nil || !load.IgnoresEmpty {
+			continue
+		}
+		for _, col := range columns {
+			compiled := CSVColumn{Header: col.Name, Absent: col.Absent, Null: col.Null}
+			if compiled.ignoresEmpty(op, m.Key, true) != compiled.ignoresEmpty(op, m.Key, false) {
+				parts = append(parts, "ignoresEmpty", op.String())
+				break
+			}
+		}
+	}
+	return parts
 }
 
 func withoutDefault(choice, otherwise Missing) Missing {
