@@ -166,12 +166,18 @@ func mergingMapping(t *testing.T, custom bool, absent, null string, declared boo
 func mergingEvent(custom bool, op, key string, cells map[string]string) string {
 	var members []string
 	for _, name := range slices.Sorted(maps.Keys(cells)) {
-		members = append(members, fmt.Sprintf("%q:%s", name, cells[name]))
+		if name != "consent" {
+			members = append(members, fmt.Sprintf("%q:%s", name, cells[name]))
+		}
+	}
+	consent := ""
+	if cells["consent"] != "" {
+		consent = `,"dataCollection":` + cells["consent"]
 	}
 	if custom {
 		return fmt.Sprintf(`{"op":%q,"businessKey":%q,"properties":{%s}}`, op, key, strings.Join(members, ","))
 	}
-	return fmt.Sprintf(`{"op":%q,"key":{"k":%q},"profileId":"none","attributes":{%s}}`, op, key, strings.Join(members, ","))
+	return fmt.Sprintf(`{"op":%q,"key":{"k":%q},"profileId":"none","attributes":{%s}%s}`, op, key, strings.Join(members, ","), consent)
 }
 
 // randomEvent is any of what an event may say. Its values tell the step.
@@ -188,6 +194,9 @@ func randomEvent(rnd *rand.Rand, custom bool, key string, step int) string {
 	}
 	if op == "create" && !custom && rnd.IntN(2) == 0 {
 		cells["lastDevice"] = fmt.Sprintf(`"device %d"`, step)
+	}
+	if !custom {
+		cells["consent"] = []string{"", "", fmt.Sprintf(`{"source":"source %d"}`, step), fmt.Sprintf(`{"source":"source %d","way":"way %d"}`, step, step)}[rnd.IntN(4)]
 	}
 	if op == "delete" {
 		cells = nil
