@@ -40,6 +40,7 @@ const (
 type column struct {
 	section    schemas.Section
 	name       string
+	own        schemas.Place
 	createOnly bool
 	// Where the last write had this cell, and its place: writes of one topic look
 	// alike.
@@ -71,7 +72,7 @@ func newRows(m Mapping) (*rows, error) {
 		if c.Section == m.Key.Section && c.Name == m.Key.Name {
 			r.key = i
 		}
-		r.columns[i] = column{section: c.Section, name: c.Name, createOnly: c.CreateOnly}
+		r.columns[i] = column{section: c.Section, name: c.Name, createOnly: c.CreateOnly, own: schemas.Place{Section: c.Section, Name: c.Name}}
 		if r.headers[i], err = f.appendCell(nil, "header", c.Header); err != nil {
 			return nil, fmt.Errorf("columns[%d]: %w", i, err)
 		}

@@ -132,3 +132,36 @@ func (f *fold) replaced(k *foldedKey, from int32, entry []byte) bool {
 	}
 	return true
 }
+
+// says is what the row of w says of the table, and no more: of its columns alone,
+// and null where an empty cell clears the field.
+func (r *rows) says(w *schemas.Write) schemas.Write {
+	said := *w
+	said.Cells = nil
+	if w.Op == schemas.Delete {
+		return said
+	}
+	said.Cells = make([]schemas.Cell, 0, len(r.columns))
+	for i := range r.columns {
+		c := &r.columns[i]
+		if c.left(w.Op) {
+			continue
+		}
+		var v schemas.Value
+		if c.find(w.Cells) {
+			v = w.Cells[c.hint].Value
+		}
+		if v.Kind() == schemas.String && v.Text() == "" {
+			v = schemas.NullValue()
+		}
+		kept := w.Op != schemas.Upsert || i == r.key || r.keeping != nil && r.keeping.columns[i]
+		switch {
+		case v.Kind() == schemas.Absent && kept, v.Kind() == schemas.Null && kept && w.Op == schemas.Upsert:
+			continue
+		case v.Kind() == schemas.Absent:
+			v = schemas.NullValue()
+		}
+		said.Cells = append(said.Cells, schemas.Cell{Place: &c.own, Value: v})
+	}
+	return said
+}
