@@ -21,12 +21,12 @@ type keeping struct {
 // newKeeping is nil for columns of which an upsert leaves nothing.
 func newKeeping(f *format, columns []Column, key int) (*keeping, error) {
 	k := &keeping{columns: make([]bool, len(columns)), createOnly: make([]bool, len(columns))}
-	any := false
+	keeps := false
 	for i, c := range columns {
 		k.columns[i], k.createOnly[i] = i != key && (c.Kept || c.CreateOnly), c.CreateOnly
-		any = any || k.columns[i]
+		keeps = keeps || k.columns[i]
 	}
-	if !any {
+	if !keeps {
 		return nil, nil
 	}
 	var err error
@@ -107,7 +107,8 @@ func (k *keeping) appendCarried(dst, older, upsert []byte) []byte {
 
 // carry replaces the upsert that is the key's last row.
 func (f *fold) carry(k *foldedKey, entry []byte) {
-	row, at := k.last, spot{}
+	row := k.last
+	var at spot
 	if f.keeping.leaves(f.entry(row), entry) {
 		at = f.own.add(f.keeping.appendCarried(f.own.tail(), f.entry(row), entry))
 	} else {
