@@ -37,7 +37,7 @@ func (m *member) appendAgain(known *both, n contest.Newest) (current bool, err e
 	if !current || !ok || known != m.both {
 		return false, nil
 	}
-	rows := append(slices.Clone(n.Writes), newer...)
+	rows := append(slices.Clone(n.Rows), newer...)
 	for i := range rows {
 		if err := m.accepts.row(rows[i].Op); err != nil {
 			return true, err

@@ -73,11 +73,8 @@ func TestValuesThatCannotBeACellAreNamedNotShown(t *testing.T) {
 	}
 }
 
-func TestAbsentNullAndEmptyAreThreeThings(t *testing.T) {
-	m := testMapping()
-	m.Columns[1].Absent, m.Columns[1].Null = "-", "NULL"
-	m.Columns[2].Absent, m.Columns[2].Null = "empty", "n,a"
-	r := mustRows(t, m)
+func TestAbsentAndNullAreNothingBetweenSeparatorsAndEmptyIsEnclosed(t *testing.T) {
+	r := mustRows(t, testMapping())
 	null := func(names ...string) schemas.Write {
 		w := write(schemas.Upsert, "1")
 		for _, n := range names {
@@ -90,8 +87,8 @@ func TestAbsentNullAndEmptyAreThreeThings(t *testing.T) {
 		w    schemas.Write
 		want string
 	}{
-		{"absent", write(schemas.Upsert, "1"), "1:upsert 1,-,"},
-		{"null", null("a", "b"), `1:upsert 1,NULL,"n,a"`},
+		{"absent", write(schemas.Upsert, "1"), "1:upsert 1,,"},
+		{"null", null("a", "b"), `1:upsert 1,,`},
 		{"empty", write(schemas.Upsert, "1", "a", "", "b", ""), `1:upsert 1,"",""`},
 	} {
 		if got := folded(t, r, []schemas.Write{tc.w}, 0); got[0] != tc.want {
@@ -102,15 +99,15 @@ func TestAbsentNullAndEmptyAreThreeThings(t *testing.T) {
 
 func TestCreateOnlyColumnsAreInFilesOfCreatesAlone(t *testing.T) {
 	m := testMapping()
-	m.Columns[1].CreateOnly, m.Columns[2].Absent = true, "-"
+	m.Columns[1].CreateOnly = true
 	r := mustRows(t, m)
 	if m.Columns[0].Name != m.Key.Name || len(m.Columns) != 3 {
 		t.Fatalf("columns: got %v, want the key and two more", m.Columns)
 	}
 	for op, want := range map[schemas.Op]string{
-		schemas.Create: m.Columns[0].Header + "," + m.Columns[1].Header + "," + m.Columns[2].Header + "\n1,x,-\n",
-		schemas.Upsert: m.Columns[0].Header + "," + m.Columns[2].Header + "\n1,-\n",
-		schemas.Patch:  m.Columns[0].Header + "," + m.Columns[2].Header + "\n1,-\n",
+		schemas.Create: m.Columns[0].Header + "," + m.Columns[1].Header + "," + m.Columns[2].Header + "\n1,x,\n",
+		schemas.Upsert: m.Columns[0].Header + "," + m.Columns[2].Header + "\n1,\n",
+		schemas.Patch:  m.Columns[0].Header + "," + m.Columns[2].Header + "\n1,\n",
 	} {
 		w := write(op, "1")
 		w.Cells = []schemas.Cell{{Place: &schemas.Place{Section: m.Columns[1].Section, Name: m.Columns[1].Name}, Value: schemas.StringValue("x")}}

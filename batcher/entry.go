@@ -11,18 +11,17 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// Column is one column of the files: its header, the cell of a write it takes,
-// and what is written where the write does not carry the cell (Absent) or
-// carries null (Null): "" and "empty" write nothing between the separators, any
-// other text is written as it is. "immediate" writes nothing either: events
-// that need it have been routed to the other lane. CreateOnly columns are in
-// the files of op create alone: no other import may supply them.
+// Column is one column of the files: its header, and the cell of a write it takes.
+// Where the write does not carry the cell, or carries null, nothing is written
+// between the separators. Kept says that the ETL of upserts leaves the field alone
+// then; of patches it always does, unless they never leave the cell out. CreateOnly
+// columns are in the files of op create alone: no other import may supply them.
 type Column struct {
-	Header       string
-	Section      schemas.Section
-	Name         string
-	Absent, Null string
-	CreateOnly   bool
+	Header     string
+	Section    schemas.Section
+	Name       string
+	Kept       bool
+	CreateOnly bool
 }
 
 // An entry is one write in the journal, its cells already encoded for the file:
@@ -39,10 +38,10 @@ const (
 
 // column is a Column ready to write.
 type column struct {
-	section      schemas.Section
-	name         string
-	absent, null []byte
-	createOnly   bool
+	section    schemas.Section
+	name       string
+	own        schemas.Place
+	createOnly bool
 	// Where the last write had this cell, and its place: writes of one topic look
 	// alike.
 	hint  int
@@ -55,6 +54,7 @@ type rows struct {
 	key     int
 	columns []column
 	headers [][]byte
+	keeping *keeping // what upserts leave in the table; nil: nothing
 }
 
 func newRows(m Mapping) (*rows, error) {
@@ -72,35 +72,16 @@ func newRows(m Mapping) (*rows, error) {
 		if c.Section == m.Key.Section && c.Name == m.Key.Name {
 			r.key = i
 		}
-		r.columns[i] = column{section: c.Section, name: c.Name, createOnly: c.CreateOnly}
-		for _, cell := range []struct {
-			to   *[]byte
-			what string
-			text string
-		}{
-			{&r.headers[i], "header", c.Header},
-			{&r.columns[i].absent, "absent", literal(c.Absent)},
-			{&r.columns[i].null, "null", literal(c.Null)},
-		} {
-			if cell.text == "" {
-				continue
-			}
-			if *cell.to, err = f.appendCell(nil, cell.what, cell.text); err != nil {
-				return nil, fmt.Errorf("columns[%d]: %w", i, err)
-			}
+		r.columns[i] = column{section: c.Section, name: c.Name, createOnly: c.CreateOnly, own: schemas.Place{Section: c.Section, Name: c.Name}}
+		if r.headers[i], err = f.appendCell(nil, "header", c.Header); err != nil {
+			return nil, fmt.Errorf("columns[%d]: %w", i, err)
 		}
 	}
 	if r.key < 0 {
 		return nil, errors.New("columns: the key has no column")
 	}
-	return r, nil
-}
-
-func literal(choice string) string {
-	if choice == "empty" || choice == "immediate" {
-		return ""
-	}
-	return choice
+	r.keeping, err = newKeeping(f, m.Columns, r.key)
+	return r, err
 }
 
 // appendEntry appends the entry of w. Cells without a column are left out: the
@@ -140,7 +121,7 @@ func (r *rows) appendColumn(dst []byte, i int, cells []schemas.Cell) ([]byte, er
 	case schemas.Absent:
 		return dst, nil
 	case schemas.Null:
-		return appendBytes(binary.AppendUvarint(dst, uint64(i)), c.null), nil
+		return appendBytes(binary.AppendUvarint(dst, uint64(i)), nil), nil
 	default:
 		dst = binary.AppendUvarint(dst, uint64(i))
 		size := len(dst)
@@ -218,8 +199,6 @@ func (r *rows) appendLine(dst, entry []byte) []byte {
 		case uint64(i) == next:
 			dst = append(dst, cell...)
 			next, cell, rest = cutCell(rest)
-		default:
-			dst = append(dst, r.columns[i].absent...)
 		}
 	}
 	return append(dst, r.newline...)

@@ -14,7 +14,8 @@ import (
 // What an entry does to the rows its key has so far:
 //
 //	delete  drops them; the row is deleted by the file that goes first
-//	upsert  replaces them, except a delete, which still goes first
+//	upsert  replaces them, except a delete, which still goes first, and what it
+//	        leaves in the table: see keeping
 //	patch   merges into an upsert or patch; after a delete or create it is a row of its own
 //	create  is a row of its own; a second one of the same key stands for the
 //	        same event and shares the first one's fate
@@ -27,6 +28,7 @@ import (
 // A create behind a patch would be loaded before it; it opens a second round of
 // files behind the first.
 type fold struct {
+	keeping *keeping
 	lent    [][]byte // entries that stay where they are
 	own     pages    // copied and merged entries, and garbage
 	garbage int      // bytes of own that no row refers to
@@ -121,23 +123,36 @@ func (f *fold) apply(entry []byte) {
 		f.discard(k, k.first)
 		f.push(k, entry, op)
 	case schemas.Upsert:
-		if rankOp(f.rows[k.first].rank) == schemas.Delete {
-			f.discard(k, f.rows[k.first].next)
-		} else {
-			f.discard(k, k.first)
-		}
-		f.push(k, entry, op)
+		f.replace(k, entry)
 	case schemas.Patch:
-		if into := rankOp(f.rows[k.last].rank); into != schemas.Upsert && into != schemas.Patch {
+		switch into := rankOp(f.rows[k.last].rank); {
+		case into == schemas.Patch, into == schemas.Upsert && !f.keeping.clearsKept(entry):
+			f.merge(k, entry)
+		default:
 			f.push(k, entry, op)
-			return
 		}
-		f.merge(k, entry)
 	case schemas.Create:
 		if !k.creates {
 			f.push(k, entry, op)
 		}
 	}
+}
+
+// replace puts an upsert in the place of the key's rows, as far as it leaves
+// nothing of them in the table.
+func (f *fold) replace(k *foldedKey, entry []byte) {
+	if f.keeping != nil && rankOp(f.rows[k.last].rank) == schemas.Upsert {
+		f.carry(k, entry)
+		return
+	}
+	from := k.first
+	if rankOp(f.rows[from].rank) == schemas.Delete {
+		from = f.rows[from].next
+	}
+	if f.replaced(k, from, entry) {
+		f.discard(k, from)
+	}
+	f.push(k, entry, schemas.Upsert)
 }
 
 // merge merges an entry into the key's last row.

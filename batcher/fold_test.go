@@ -61,7 +61,7 @@ func folded(t testing.TB, r *rows, writes []schemas.Write, pieces int) []string 
 
 func foldedBy(t testing.TB, r *rows, writes []schemas.Write, pieces int, lend bool) []string {
 	t.Helper()
-	f := newFold()
+	f := newFold(r)
 	defer f.free()
 	add := func(entries []byte) {
 		if lend {
@@ -214,7 +214,7 @@ func TestFoldOfOneHotKeyStaysSmall(t *testing.T) {
 	first, _ := r.appendEntry(nil, &cold)
 	entries, _ := r.appendEntry(nil, &w)
 	for _, lend := range []bool{false, true} {
-		f := newFold()
+		f := newFold(r)
 		f.add(first, lend)
 		for range 20_000 {
 			f.add(entries, lend)

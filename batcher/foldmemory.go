@@ -15,7 +15,11 @@ var folds = sync.Pool{New: func() any { return &fold{index: make(map[uint64]int3
 const usualKeys = 1 << 15
 
 // newFold is a fold of nothing, until it is freed.
-func newFold() *fold { return folds.Get().(*fold) } //nolint:forcetypeassert // its New
+func newFold(r *rows) *fold {
+	f := folds.Get().(*fold) //nolint:forcetypeassert // its New
+	f.keeping = r.keeping
+	return f
+}
 
 func (f *fold) free() {
 	if cap(f.keys) > usualKeys || cap(f.rows) > 2*usualKeys {

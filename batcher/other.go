@@ -134,8 +134,9 @@ func (m *member) names(w *schemas.Write) bool {
 
 // row tells the keys of a row, with the lock held.
 func (m *member) row(w *schemas.Write, p Partition, offset int64, where contest.Where) {
-	if m.Both {
-		m.both.keys.Row(w, contest.At{Partition: p, Offset: offset}, where)
+	if m.Both && m.both.keys.Follows(w.Key) {
+		said := m.rows.says(w)
+		m.both.keys.Row(&said, contest.At{Partition: p, Offset: offset}, where)
 	}
 }
 

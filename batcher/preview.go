@@ -30,7 +30,7 @@ func NewPreview(m Mapping) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Preview{rows: rows, fold: newFold()}, nil
+	return &Preview{rows: rows, fold: newFold(rows)}, nil
 }
 
 // Add takes a write. A *schemas.ValueError means that no row can say it.

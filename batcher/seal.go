@@ -91,7 +91,7 @@ func (s *sealing) write(ctx context.Context, member int, j *journal) (err error)
 			return err
 		}
 	}
-	f := newFold()
+	f := newFold(s.members[member].rows)
 	defer f.free()
 	var piece, line []byte
 	for section := range sections {

@@ -135,11 +135,11 @@ func goldenMapping() Mapping {
 	m.Key.Name = "customerNumber"
 	m.Columns = []Column{
 		{Header: "customerNumber", Section: schemas.Attributes, Name: "customerNumber"},
-		{Header: "city", Section: schemas.Attributes, Name: "city", Null: "∅"},
-		{Header: "score", Section: schemas.Attributes, Name: "score", Absent: "n/a"},
+		{Header: "city", Section: schemas.Attributes, Name: "city"},
+		{Header: "score", Section: schemas.Attributes, Name: "score"},
 		{Header: "languages", Section: schemas.Attributes, Name: "languages"},
 		{Header: "subscriptions#newsletter", Section: schemas.Subscriptions, Name: "newsletter"},
-		{Header: "S_tier", Section: schemas.Segments, Name: "tier", Absent: "empty"},
+		{Header: "S_tier", Section: schemas.Segments, Name: "tier"},
 	}
 	return m
 }

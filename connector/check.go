@@ -9,6 +9,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -59,7 +60,40 @@ func CheckOnline(ctx context.Context, cfg *config.Config) []Check {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	checks := append(checkTopics(ctx, cfg), checkRegistry(ctx, cfg)...)
-	return append(checks, checkToken(ctx, cfg))
+	checks = append(checks, checkToken(ctx, cfg))
+	return append(checks, trustedETLs(cfg)...)
+}
+
+// trustedETLs says what is taken for granted of ETLs that `etl create` did not
+// create: the service has no operation that shows a definition.
+func trustedETLs(cfg *config.Config) (checks []Check) {
+	r, problems := router.CompileUnfinished(cfg.Mappings)
+	if len(problems) > 0 {
+		return nil // said elsewhere
+	}
+	for _, m := range r.Mappings() {
+		for op := schemas.Upsert; op <= schemas.Delete; op++ {
+			load := m.Import(op)
+			if load == nil || load.Fingerprint != "" {
+				continue
+			}
+			var kept []string
+			for _, c := range m.FileColumns(op) {
+				if c.IgnoresEmpty {
+					kept = append(kept, c.Header)
+				}
+			}
+			if len(kept) == 0 {
+				continue
+			}
+			checks = append(checks, Check{
+				What: fmt.Sprintf("ETL %s for %v of %s", load.ETL, op, m.Name), OK: true,
+				Detail: "not checked, since the service cannot be asked: its definition must have ignoreEmptyValues: true for " +
+					strings.Join(kept, ", ") + "; without it, what a row leaves empty is erased",
+			})
+		}
+	}
+	return checks
 }
 
 // checkRegistry asks the registry how many schemas it has for the values of

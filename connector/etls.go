@@ -23,6 +23,8 @@ type NewETL struct {
 	Line        string            `json:"line"`         // for the mapping's imports
 	Others      []ETLLine         `json:"others,omitempty"`
 	Definition  feed.TriggeredETL `json:"definition"`
+
+	declared map[string]bool // mappings whose import says ignoresEmpty, which the definition follows
 }
 
 // ETLLine names an ETL at the imports of another mapping of the bundle.
@@ -84,12 +86,13 @@ func loading(m *router.Compiled, op schemas.Op) []*router.Compiled {
 
 func newETL(m *router.Compiled, op schemas.Op) NewETL {
 	all := loading(m, op)
-	e := NewETL{Mapping: all[0].Name, Op: op.String(), Fingerprint: all[0].ETLFingerprint(op)}
+	e := NewETL{Mapping: all[0].Name, Op: op.String(), Fingerprint: all[0].ETLFingerprint(op), declared: map[string]bool{}}
 	if slices.Contains(all, m) {
 		e.Mapping = m.Name
 	}
 	for _, m := range all {
 		e.Definition.Files = append(e.Definition.Files, etlFile(m, op))
+		e.declared[m.Name] = m.Import(op).IgnoresEmpty
 		if m.Name != e.Mapping {
 			e.Others = append(e.Others, ETLLine{Mapping: m.Name})
 		}
@@ -120,14 +123,17 @@ func (e *NewETL) name(id string) {
 	for _, f := range e.Definition.Files {
 		modes[f.Code] = f.Parameters.Mode
 	}
-	e.Line = etlLine(e.Op, id, modes[e.Mapping], e.Fingerprint)
-	for i := range e.Others {
-		e.Others[i].Line = etlLine(e.Op, id, modes[e.Others[i].Mapping], e.Fingerprint)
+	line := func(mapping string) string {
+		text := fmt.Sprintf("%s: {etl: %q, mode: %s, fingerprint: %q", e.Op, id, modes[mapping], e.Fingerprint)
+		if e.declared[mapping] {
+			text += ", ignoresEmpty: true"
+		}
+		return text + "}"
 	}
-}
-
-func etlLine(op, id string, mode feed.Mode, fingerprint string) string {
-	return fmt.Sprintf("%s: {etl: %q, mode: %s, fingerprint: %q}", op, id, mode, fingerprint)
+	e.Line = line(e.Mapping)
+	for i := range e.Others {
+		e.Others[i].Line = line(e.Others[i].Mapping)
+	}
 }
 
 // fileLoad is what triggered and one-shot definitions say of a mapping's file with
@@ -156,7 +162,7 @@ func fileLoad(m *router.Compiled, op schemas.Op, columns []router.FileColumn) fe
 
 // compiled is one mapping of a configuration that was checked.
 func compiled(cfg *config.Config, name string) (*router.Compiled, error) {
-	r, problems := router.Compile(cfg.Mappings)
+	r, problems := router.CompileUnfinished(cfg.Mappings)
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("%s: %s", problems[0].Path, problems[0].Message)
 	}

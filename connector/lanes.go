@@ -184,8 +184,10 @@ func batchMapping(m *router.Compiled) batcher.Mapping {
 		Bundle:      m.Config.Bundle,
 		Entry:       m.EntryName(),
 	}
-	for _, c := range m.Columns {
-		out.Columns = append(out.Columns, batcher.Column(c))
+	for i, c := range m.Columns {
+		out.Columns = append(out.Columns, batcher.Column{
+			Header: c.Header, Section: c.Section, Name: c.Name, Kept: m.IgnoresEmpty(schemas.Upsert, i), CreateOnly: c.CreateOnly,
+		})
 	}
 	for op, load := range map[schemas.Op]*router.Import{
 		schemas.Upsert: im.Upsert, schemas.Patch: im.Patch, schemas.Create: im.Create, schemas.Delete: im.Delete,

@@ -34,7 +34,7 @@ type Sample struct {
 // Plan reads a sample of the configuration's topics and tells what a sink would make
 // of it. It joins no group and sends nothing to the service.
 func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, error) {
-	r, problems := router.Compile(cfg.Mappings)
+	r, problems := router.CompileUnfinished(cfg.Mappings)
 	if len(problems) > 0 {
 		return plan.Report{}, fmt.Errorf("%s: %s", problems[0].Path, problems[0].Message)
 	}

@@ -122,7 +122,7 @@ func TestBundlesThatCannotWorkAreRefused(t *testing.T) {
 		}, `after[0]: "visits" waits for a mapping of the bundle "crm", which would wait for itself; hint: put it into the bundle too`},
 		{"creates behind upserts", func(ms []router.Mapping) []router.Mapping { ms[1].Imports.Create = create; return ms }, `imports.create: creates are loaded behind the upserts of "orders", which link to them; hint: load them by upsert`},
 		{"creates behind patches", func(ms []router.Mapping) []router.Mapping {
-			ms[1].Imports.Create, ms[1].Imports.Patch = create, &router.Import{ETL: "103", Mode: "UPDATE_ONLY"}
+			ms[1].Imports.Create, ms[1].Imports.Patch = create, &router.Import{ETL: "103", Mode: "UPDATE_ONLY", IgnoresEmpty: true}
 			return ms
 		}, `imports.create: a create behind a patch goes behind the rows of "orders", which link to it`},
 		{"entry of no bundle", func([]router.Mapping) []router.Mapping {

@@ -11,8 +11,9 @@ import (
 
 // checker gathers the problems of all mappings.
 type checker struct {
-	mappings []Mapping
-	problems []Problem
+	mappings   []Mapping
+	unfinished bool // its ETLs are not looked at
+	problems   []Problem
 }
 
 // scope is one mapping under check.
@@ -55,6 +56,7 @@ func (ch *checker) mapping(i int) *Compiled {
 	s.compileRoutes()
 	s.possible()
 	s.lanes()
+	s.compileLiterals()
 	s.imports()
 	s.c.Fingerprint, s.c.Routes = fingerprint(m), routesFingerprint(m)
 	s.c.evaluations.New = func() any { return &evaluation{env: make(map[string]any, len(s.c.reads))} }

@@ -29,6 +29,7 @@ func (s *scope) imports() {
 	s.columns()
 	s.csv()
 	s.roll()
+	s.oneOp()
 	if s.m.Bundle == "" {
 		s.fitting() // that of a bundle's ETL is for all of its mappings
 	}

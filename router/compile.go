@@ -64,6 +64,7 @@ type Compiled struct {
 	profileID        *source               // nil: only an event says it
 	op               *operation            // nil: the event or the envelope says it
 	types            map[string]*converter // by the name of an attribute or property
+	literals         []columnLiteral
 	guards           [schemas.Delete + 1][]guard
 	bundle           []*Compiled // parents first; nil: the mapping's files go by themselves
 	routes           []route
@@ -123,7 +124,17 @@ func (c *Compiled) Import(op schemas.Op) *Import {
 // Compile checks the mappings and makes them a Router. It reports every problem
 // it finds, in the order of the file; with a problem there is no Router.
 func Compile(ms []Mapping) (*Router, []Problem) {
-	ch := &checker{mappings: ms}
+	return compile(&checker{mappings: ms})
+}
+
+// CompileUnfinished is Compile for mappings whose ETLs have still to be created:
+// whether those that are there fit is not looked at.
+func CompileUnfinished(ms []Mapping) (*Router, []Problem) {
+	return compile(&checker{mappings: ms, unfinished: true})
+}
+
+func compile(ch *checker) (*Router, []Problem) {
+	ms := ch.mappings
 	r := &Router{topics: make(map[string]*topic)}
 	for i := range ms {
 		r.add(ch.mapping(i))

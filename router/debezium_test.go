@@ -122,7 +122,7 @@ func TestUnchangedValuesOfProfilesNeedAnIdOrAnImport(t *testing.T) {
 	if got := story(routeOne(t, compile(t, m), rec)); got != want {
 		t.Errorf("without an id:\n got %s\nwant %s", got, want)
 	}
-	m.Imports.Patch = &router.Import{ETL: "103", Mode: "UPDATE_ONLY"}
+	m.Imports.Patch = &router.Import{ETL: "103", Mode: "UPDATE_ONLY", IgnoresEmpty: true}
 	want = `batch: patch customers 1 a.customerNumber=1`
 	if got := story(routeOne(t, compile(t, m), rec)); got != want {
 		t.Errorf("with an import:\n got %s\nwant %s", got, want)

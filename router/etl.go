@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -69,17 +70,56 @@ func (c *Compiled) definition(op schemas.Op) []any {
 	}
 }
 
-// fitting refuses an ETL that was created when the mapping was another one.
+// fitting refuses an ETL that was created when the mapping was another one, and
+// one of which nothing says that it keeps what a row does not name.
 func (s *scope) fitting() {
+	if s.unfinished {
+		return
+	}
 	for op := schemas.Upsert; op <= schemas.Delete; op++ {
 		load := s.c.Import(op)
-		if load == nil || load.Fingerprint == "" {
+		if load == nil {
 			continue
 		}
-		if now := s.c.ETLFingerprint(op); now != load.Fingerprint {
+		now := s.c.ETLFingerprint(op)
+		switch {
+		case load.Fingerprint != "" && now != load.Fingerprint:
 			s.problem("imports."+op.String()+".fingerprint",
 				fmt.Sprintf("create a new one with `feedsink etl create --mapping %s --op %v`; or write %q if the ETL was changed to fit", s.m.Name, op, now),
 				"the ETL %s was created for other columns, CSV format, mode or table than the mapping has now", load.ETL)
+		case load.Fingerprint == "" && !load.IgnoresEmpty && load.ETL != "" && s.c.leavesUnsaid(op):
+			s.problem("imports."+op.String(),
+				fmt.Sprintf("if the ETL's definition has ignoreEmptyValues: true for every column but the key's, write `%v: {etl: %q, mode: %s, ignoresEmpty: true}`; if not, or if that cannot be told, create one that has with `feedsink etl create --mapping %s --op %v` and write the line that it prints",
+					op, load.ETL, load.Mode, s.m.Name, op),
+				"a %v's row leaves empty what it does not name, and nothing says that the ETL %s ignores empty values: where it does not, every such row would erase fields of the table", op, load.ETL)
+		}
+	}
+}
+
+// leavesUnsaid reports whether rows of op may have cells of which their event says
+// nothing, and which the table must keep.
+func (c *Compiled) leavesUnsaid(op schemas.Op) bool {
+	return op == schemas.Patch && slices.ContainsFunc(c.FileColumns(op), func(col FileColumn) bool { return col.IgnoresEmpty })
+}
+
+// oneOp refuses an ETL for two ops: an ETL has one mode. It refuses the word
+// ignoresEmpty where no cell can be empty.
+func (s *scope) oneOp() {
+	for op := schemas.Upsert; op <= schemas.Delete; op++ {
+		load := s.c.Import(op)
+		if load == nil {
+			continue
+		}
+		path := "imports." + op.String()
+		if op == schemas.Delete && load.IgnoresEmpty {
+			s.problem(path+".ignoresEmpty", "leave it out", "a file of deletes has no column but the key's")
+		}
+		for other := schemas.Upsert; other < op; other++ {
+			if first := s.c.Import(other); first != nil && first.ETL == load.ETL && load.ETL != "" && !s.unfinished {
+				s.problem(path+".etl", fmt.Sprintf("create one with `feedsink etl create --mapping %s --op %v`", s.m.Name, op),
+					"%s is the ETL of imports.%v too, and an ETL has one mode", load.ETL, other)
+				break
+			}
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"slices"
+
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // fingerprint hashes what decides what a record becomes. Defaults count as
@@ -37,6 +39,7 @@ func fingerprint(m *Mapping) uint64 {
 	if len(m.Types) > 0 {
 		parts = append(parts, "types", m.Types)
 	}
+	parts = append(parts, declared(m, columns)...)
 	text, err := json.Marshal(parts)
 	if err != nil {
 		panic(err) // strings, integers and structs of them: there is nothing that cannot be marshalled
@@ -49,11 +52,9 @@ func fingerprint(m *Mapping) uint64 {
 // lanes, what they read, what a lane can do with it, and how it is decoded. Two
 // lanes whose mappings have the same one agree on every record.
 func routesFingerprint(m *Mapping) uint64 {
-	columns := make([]Column, 0, len(m.Imports.Columns))
-	for _, c := range m.Imports.Columns {
-		if c.Absent == toImmediate || c.Null == toImmediate {
-			columns = append(columns, c)
-		}
+	var columns []any // they decide only where one of them sends writes to the immediate lane
+	if slices.ContainsFunc(m.Imports.Columns, func(c Column) bool { return c.Absent == toImmediate || c.Null == toImmediate }) {
+		columns = append(declared(m, m.Imports.Columns), m.Imports.Columns)
 	}
 	routes := make([][2]string, len(m.Routes))
 	for i, r := range m.Routes {
@@ -70,6 +71,25 @@ func routesFingerprint(m *Mapping) uint64 {
 	}
 	sum := sha256.Sum256(text)
 	return binary.BigEndian.Uint64(sum[:])
+}
+
+// declared are the ops whose rows ignoresEmpty makes other ones: not those whose
+// empty cells are ignored without it.
+func declared(m *Mapping, columns []Column) (parts []any) {
+	c := &Compiled{Config: *m}
+	for op := schemas.Upsert; op < schemas.Delete; op++ {
+		if load := c.Import(op); load == nil || !load.IgnoresEmpty {
+			continue
+		}
+		for _, col := range columns {
+			compiled := CSVColumn{Header: col.Name, Absent: col.Absent, Null: col.Null}
+			if compiled.ignoresEmpty(op, m.Key, true) != compiled.ignoresEmpty(op, m.Key, false) {
+				parts = append(parts, "ignoresEmpty", op.String())
+				break
+			}
+		}
+	}
+	return parts
 }
 
 func withoutDefault(choice, otherwise Missing) Missing {

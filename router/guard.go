@@ -7,12 +7,27 @@ import (
 // IgnoresEmpty tells what the ETL that loads op has to do with an empty cell of
 // a column (an index into Columns): true leaves the row's value alone, and the
 // attribute mapping of the ETL's definition needs ignoreEmptyValues; false
-// clears it. It follows from what the column's choices write as empty: with
-// absent alone, an empty cell says nothing. With null too it clears, as an upsert
-// is the whole state of its row; only a patch leaves alone what it does not name.
+// clears it. Where ignoresEmpty says it of the whole ETL, it is so. Else it
+// follows from what the column's choices write as empty. A patch writes what it
+// does not name, which says nothing, unless it goes to the immediate lane for
+// that. An upsert or create writes absent, null or both: absent alone says
+// nothing; with null the cell clears, as an upsert is the whole state of its row.
 func (c *Compiled) IgnoresEmpty(op schemas.Op, column int) bool {
-	col := &c.Columns[column]
-	return op != schemas.Delete && col.Header != c.KeyName && col.Absent == toEmpty && (op == schemas.Patch || col.Null != toEmpty)
+	load := c.Import(op)
+	return c.Columns[column].ignoresEmpty(op, c.KeyName, load != nil && load.IgnoresEmpty)
+}
+
+// ignoresEmpty is IgnoresEmpty for an ETL of which it is declared, or not.
+func (col *CSVColumn) ignoresEmpty(op schemas.Op, key string, declared bool) bool {
+	switch {
+	case op == schemas.Delete || col.Header == key:
+		return false
+	case declared:
+		return true
+	case op == schemas.Patch:
+		return col.Absent != toImmediate
+	}
+	return col.Absent == toEmpty && col.Null != toEmpty
 }
 
 // guard is a column whose cell not every write may leave as a row.

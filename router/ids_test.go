@@ -10,7 +10,7 @@ import (
 // the event carries or profileId leads to; else as a row where an import loads
 // it, whatever the route says; else nowhere.
 func TestPatchAndDeleteNeedAnIDOrAnImport(t *testing.T) {
-	patch, remove := &router.Import{ETL: "103", Mode: "UPDATE_ONLY"}, &router.Import{ETL: "102", Mode: "DELETE"}
+	patch, remove := &router.Import{ETL: "103", Mode: "UPDATE_ONLY", IgnoresEmpty: true}, &router.Import{ETL: "102", Mode: "DELETE"}
 	const noID = `reject no_id: profileId: a call needs it for `
 	for _, tc := range []struct {
 		name      string

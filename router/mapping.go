@@ -121,6 +121,10 @@ type Import struct {
 	// Fingerprint is what `etl create` printed when it created the ETL. A mapping
 	// that its ETL no longer fits is refused. Empty: nobody looks.
 	Fingerprint string `yaml:"fingerprint" json:"-"`
+	// IgnoresEmpty says that the ETL's definition has ignoreEmptyValues for every
+	// column but the key's: an empty cell leaves the field as it is. It is for ETLs
+	// that `etl create` did not create.
+	IgnoresEmpty bool `yaml:"ignoresEmpty" json:"-"`
 }
 
 // Column is one CSV column: a bare name, or a name with what absent and null

@@ -100,12 +100,15 @@ func (c *Compiled) route(to *Routed, rec *Record, ch *schemas.Change, slab *Slab
 		return nil
 	}
 	if c.fields != nil {
-		w.Cells, reject = c.mappedCells(room(w.Cells, len(c.fields), slab), &look, w.Op)
+		w.Cells, reject = c.mappedCells(room(w.Cells, len(c.fields)+len(c.literals), slab), &look, w.Op)
 	} else {
 		w.Cells, reject = c.canonicalCells(w.Cells, &ev, slab)
 	}
 	if reject != nil {
 		return reject
+	}
+	if c.literals != nil {
+		c.fill(w)
 	}
 	if to.Lane == schemas.Batch {
 		to.Lane, reject = c.guard(w)

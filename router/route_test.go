@@ -81,7 +81,7 @@ func TestProfileEventsBecomeWrites(t *testing.T) {
 func TestImportsTakeWhatCallsCannot(t *testing.T) {
 	m := customers()
 	m.Routes = []router.Route{{Lane: "immediate"}}
-	m.Imports.Patch = &router.Import{ETL: "103", Mode: "UPDATE_ONLY"}
+	m.Imports.Patch = &router.Import{ETL: "103", Mode: "UPDATE_ONLY", IgnoresEmpty: true}
 	m.Imports.Create = &router.Import{ETL: "104", Mode: "CREATE_ONLY"}
 	m.ProfileID = "attributes.serviceId"
 	r := compile(t, m)
@@ -219,7 +219,7 @@ func TestTombstoneOfAProfileNeedsAnImport(t *testing.T) {
 func TestColumnsMaySendRowsToTheImmediateLane(t *testing.T) {
 	m := customers()
 	m.Routes = []router.Route{{Lane: "batch"}}
-	m.Imports.Patch = &router.Import{ETL: "103", Mode: "UPDATE_ONLY"}
+	m.Imports.Patch = &router.Import{ETL: "103", Mode: "UPDATE_ONLY", IgnoresEmpty: true}
 	m.Imports.Columns = []router.Column{{Name: "customerNumber"}, {Name: "age", Absent: "immediate"}, {Name: "name", Null: "immediate"}}
 	r := compile(t, m)
 	for _, tc := range []struct{ event, want string }{

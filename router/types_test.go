@@ -75,7 +75,7 @@ func TestTechnicalAttributesComeWithCreateOnly(t *testing.T) {
 	m := customers()
 	m.Routes = []router.Route{{Lane: "batch"}}
 	m.Imports.Create = &router.Import{ETL: "104", Mode: "CREATE_ONLY"}
-	m.Imports.Patch = &router.Import{ETL: "103", Mode: "UPDATE_ONLY"}
+	m.Imports.Patch = &router.Import{ETL: "103", Mode: "UPDATE_ONLY", IgnoresEmpty: true}
 	r := compile(t, m)
 	check := func(op, name, in, want string) {
 		t.Helper()

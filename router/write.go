@@ -162,10 +162,10 @@ func room(cells []schemas.Cell, n int, slab *Slab) []schemas.Cell {
 // service matches and creates by the body alone.
 func (c *Compiled) canonicalCells(cells []schemas.Cell, ev *schemas.Event, slab *Slab) ([]schemas.Cell, *Reject) {
 	if c.Table.Custom {
-		return c.section(room(cells, len(ev.Properties.Items()), slab), schemas.Properties, "properties", ev.Properties, ev.Op)
+		return c.section(room(cells, len(ev.Properties.Items())+len(c.literals), slab), schemas.Properties, "properties", ev.Properties, ev.Op)
 	}
 	size := len(ev.Attributes.Items()) + len(ev.Subscriptions.Items()) + len(ev.Segments.Items()) + len(ev.DataCollection.Items())
-	cells = room(cells, size+len(ev.Key.Items()), slab)
+	cells = room(cells, size+len(ev.Key.Items())+len(c.literals), slab)
 	if ev.Op != schemas.Patch {
 		for _, member := range ev.Key.Items() {
 			attribute := ev.Attributes.Get(member.Name)

@@ -11,7 +11,8 @@ import "slices"
 // (operation 1), so whatever waited before it is void. For table records the
 // document does not say whether operation 4 keeps the properties it is not
 // given; an upsert therefore replaces only what it names in full, which is right
-// under both readings.
+// under both readings. Nor does it say whether a patch of the data collection keeps
+// the members that it is not given; such a patch is merged only if it is given all.
 func Merge(into, w *Write) bool {
 	if !mergeable(into.Op) || !mergeable(w.Op) {
 		return false
@@ -20,6 +21,8 @@ func Merge(into, w *Write) bool {
 		return false // one key, but the service's ids say two profiles
 	}
 	switch {
+	case w.Op == Patch && !CoversConsent(w.Cells, into.Cells):
+		return false
 	case w.Op == Patch:
 		into.Cells = Overlay(into.Cells, w.Cells)
 	case w.Table.Custom && !Covers(w.Cells, into.Cells):
@@ -51,6 +54,14 @@ func Overlay(older, newer []Cell) []Cell {
 		}
 	}
 	return older
+}
+
+// CoversConsent reports whether newer says nothing of the data collection, or names
+// every member of it that older names.
+func CoversConsent(newer, older []Cell) bool {
+	isConsent := func(c Cell) bool { return c.Section == DataCollection }
+	return !slices.ContainsFunc(newer, isConsent) ||
+		!slices.ContainsFunc(older, func(c Cell) bool { return isConsent(c) && find(newer, c) < 0 })
 }
 
 // Covers reports whether newer names every cell that older names.

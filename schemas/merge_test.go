@@ -69,7 +69,9 @@ func TestMergeIsWhatBothWouldLeave(t *testing.T) {
 		{false, "create a=1", "patch a=2", apart},
 		{false, "delete", "upsert a=2", apart},
 		{false, "delete", "delete", apart},
-		{false, "upsert a=1 dc.date=1 dc.way=1", "patch dc.date=2", "upsert a=1 dc.date=2"},
+		{false, "upsert a=1 dc.date=1 dc.way=1", "patch dc.date=2", apart},
+		{false, "patch dc.way=1", "patch dc.date=2", apart},
+		{false, "upsert a=1 dc.date=1", "patch dc.date=2 dc.way=2", "upsert a=1 dc.date=2 dc.way=2"},
 		{false, "upsert a=1 dc.date=1 dc.way=1", "patch a=2", "upsert a=2 dc.date=1 dc.way=1"},
 		{false, "upsert date=1", "patch dc.date=2", "upsert date=1 dc.date=2"},
 

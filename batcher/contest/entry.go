@@ -36,8 +36,8 @@ func followed(all []entry, e entry) []entry {
 	}
 	newest := &all[len(all)-1]
 	switch {
-	case e.Op == schemas.Delete, e.Op == schemas.Upsert && !e.Table.Custom:
-		return []entry{e} // operation 1 replaces the whole profile
+	case e.Op == schemas.Delete, e.Op == schemas.Upsert && !e.Table.Custom && !e.row:
+		return []entry{e} // operation 1 replaces the whole profile, a row does not
 	case e.Op == schemas.Create:
 		if newest.Op == schemas.Delete {
 			return append(all, e)
@@ -50,6 +50,8 @@ func followed(all []entry, e entry) []entry {
 		return append(all, e)
 	case newest.Op == schemas.Create:
 		return append(all, e)
+	case e.Op == schemas.Patch && !schemas.CoversConsent(e.Cells, newest.Cells):
+		return apart(all, e)
 	case e.Op == schemas.Patch, e.row, schemas.Covers(e.Cells, newest.Cells):
 		return overlaid(all, e)
 	}
@@ -63,14 +65,58 @@ func followed(all []entry, e entry) []entry {
 }
 
 // overlaid sets a write's cells over those of the newest. A row keeps what its
-// columns do not say, so that a patch stays one.
+// columns do not say, so that a patch of a table record, which is there once the
+// row has landed, stays one; of a profile it becomes a row.
 func overlaid(all []entry, e entry) []entry {
 	newest := &all[len(all)-1]
-	op, cells := newest.Op, schemas.Overlay(newest.Cells, e.Cells)
-	if e.Op == schemas.Upsert && !e.row {
-		op = schemas.Upsert
+	op, row, cells := newest.Op, newest.row, schemas.Overlay(newest.Cells, e.Cells)
+	if e.Op == schemas.Upsert && op == schemas.Patch && (!e.row || !e.Table.Custom) {
+		op, row = schemas.Upsert, e.row
 	}
 	*newest = e
-	newest.Op, newest.Cells = op, cells
+	newest.Op, newest.row, newest.Cells = op, row, cells
 	return all
 }
+
+// apart adds a patch of some members of the data collection: the document does not
+// say whether the others stay. What it names is nothing that older writes have to
+// say any more.
+func apart(all []entry, e entry) []entry {
+	consent := func(c schemas.Cell) bool { return c.Section == schemas.DataCollection }
+	for i := range all {
+		all[i].Cells = slices.DeleteFunc(all[i].Cells, func(c schemas.Cell) bool {
+			return consent(c) && schemas.Covers(e.Cells, []schemas.Cell{c})
+		})
+	}
+	all = append(all, e)
+	for i := len(all) - 1; i > 0; i-- {
+		if older := &all[i-1]; older.Op == schemas.Patch && !slices.ContainsFunc(older.Cells, consent) {
+			all[i].Cells = schemas.Overlay(older.Cells, all[i].Cells)
+			all = slices.Delete(all, i-1, i)
+		}
+	}
+	return all
+}
+
+// asCalls are the calls for reduced writes. A row leaves what its columns do not
+// say, and operation 1 would not: unless the profile was deleted before it, it is
+// operation 2 that says the same of a profile that is there.
+func asCalls(reduced []entry) (calls []schemas.Write) {
+	for i, e := range reduced {
+		w := e.Write
+		switch whole := !e.row || i > 0 && reduced[i-1].Op == schemas.Delete; {
+		case w.Table.Custom || w.Op != schemas.Upsert:
+		case !whole && w.ProfileID != "":
+			w.Op = schemas.Patch
+		default: // what is not there is cleared, and these sections have no null
+			w.Cells = slices.DeleteFunc(slices.Clone(w.Cells), func(c schemas.Cell) bool {
+				return c.Value.Kind() == schemas.Null && (c.Section == schemas.Subscriptions || c.Section == schemas.Segments)
+			})
+		}
+		calls = append(calls, w)
+	}
+	return calls
+}
+
+// Follows reports whether anything is known of the key's writes.
+func (k *Keys) Follows(key string) bool { return k.byKey[key] != nil }

@@ -167,8 +167,9 @@ func (k *Keys) Forget(confirmed func(At) bool) {
 
 // Newest is what is to be sent for a contested key: the writes, in their order.
 type Newest struct {
-	Writes []schemas.Write
-	Row    *At // its newest row; nil: the other lane wrote all of it
+	Writes []schemas.Write // as calls
+	Rows   []schemas.Write // the same as rows of a file
+	Row    *At             // its newest row; nil: the other lane wrote all of it
 	key    string
 	to     uint64
 }
@@ -184,9 +185,11 @@ func (k *Keys) Next(confirmed func(At) bool) []Newest {
 		s.sending = true
 		n := Newest{Row: s.row, key: key, to: s.version}
 		landed := slices.DeleteFunc(slices.Clone(s.writes), func(e entry) bool { return e.open })
-		for _, e := range reduce(landed) {
-			n.Writes = append(n.Writes, e.Write)
+		reduced := reduce(landed)
+		for _, e := range reduced {
+			n.Rows = append(n.Rows, e.Write)
 		}
+		n.Writes = asCalls(reduced)
 		all = append(all, n)
 	}
 	return all

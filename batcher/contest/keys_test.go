@@ -43,7 +43,7 @@ func TestReducedWritesLeaveTheKeyAsAllOfThemWould(t *testing.T) {
 		writes, want string
 	}{
 		{false, "upsert a=1 b=1; upsert a=2", "upsert a=2"},
-		{false, "patch a=1; upsert b=2 R; patch a=3", "upsert b=2 a=3"},
+		{false, "patch a=1; upsert b=2 R; patch a=3", "upsert a=3 b=2"},
 		{false, "upsert a=1; delete; patch a=2", "delete"},
 		{false, "delete; create a=1; patch a=2", "delete; create a=1; patch a=2"},
 		{false, "upsert a=1; create a=2 R", "upsert a=1"},

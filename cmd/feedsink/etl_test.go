@@ -127,3 +127,42 @@ func TestEtlCreateMakesOneForABundleAndALineForEachMapping(t *testing.T) {
 		t.Errorf("with a column more: got %v, want the ETL refused at both mappings", err)
 	}
 }
+
+func TestEtlCreateMakesAPatchsETLKnownToKeepWhatARowDoesNotName(t *testing.T) {
+	d := newDesk(t)
+	d.change("      upsert: {mode: CREATE_OR_UPDATE}\n", "      patch: {etl: \"9\", mode: UPDATE_ONLY}\n")
+	_, _, failed := d.run("check")
+	if !strings.Contains(failed, "feedsink.yaml:12:7: mappings[0].imports.patch: a patch's row leaves empty") || !strings.Contains(failed, "`patch: {etl: \"9\", mode: UPDATE_ONLY, ignoresEmpty: true}`") {
+		t.Errorf("check: got %s, want line 12 and what to write", failed)
+	}
+	code, out, failed := d.run("etl create --mapping customers --op patch -o json")
+	var made []struct {
+		Line       string
+		Definition struct {
+			DataLoadings []struct {
+				Destination struct {
+					AttributesMapping []struct {
+						Header            string
+						IgnoreEmptyValues bool
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &made); err != nil || code != 0 || len(made) != 1 {
+		t.Fatalf("got code %d, %s %s: %v", code, out, failed, err)
+	}
+	for _, c := range made[0].Definition.DataLoadings[0].Destination.AttributesMapping {
+		if want := c.Header != "customerNumber"; c.IgnoreEmptyValues != want {
+			t.Errorf("column %s ignores empty values: got %v, want %v", c.Header, c.IgnoreEmptyValues, want)
+		}
+	}
+	d.change("patch: {etl: \"9\", mode: UPDATE_ONLY}", made[0].Line)
+	if code, _, failed := d.run("check"); code != 0 {
+		t.Errorf("with the printed line: got code %d, %s", code, failed)
+	}
+	d.change("\"}\n      delete", "\", ignoresEmpty: true}\n      delete")
+	if _, out, _ = d.run("etl create --mapping customers --op patch"); !strings.Contains(out, "\", ignoresEmpty: true}") {
+		t.Errorf("an ETL for a mapping that says ignoresEmpty: got %s, want a line that says so too", out)
+	}
+}

@@ -49,7 +49,8 @@ func newPlan() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printResult(cmd.OutOrStdout(), output, report, func() string { return planText(report) })
+			report.BeforeRun = beforeRun(file)
+			return printResult(cmd.OutOrStdout(), output, report, func() string { return planText(file, report) })
 		},
 	}
 	configFlag(cmd, &file)
@@ -60,9 +61,29 @@ func newPlan() *cobra.Command {
 	return cmd
 }
 
-func planText(r plan.Report) string {
+// beforeRun is what a sink would refuse to start with, apart from ETLs that have
+// still to be created.
+func beforeRun(file string) []config.Problem {
+	_, err := loadConfig(file)
+	problems, ok := errors.AsType[*config.Problems](err)
+	if !ok {
+		return nil
+	}
+	return slices.DeleteFunc(problems.List, func(p config.Problem) bool {
+		return strings.HasSuffix(p.Path, ".etl") && p.Message == "missing"
+	})
+}
+
+func planText(file string, r plan.Report) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	if len(r.BeforeRun) > 0 {
+		p("before a sink starts with this configuration:")
+		for _, problem := range r.BeforeRun {
+			p("  %s", problem.In(file))
+		}
+		p("")
+	}
 	for _, t := range r.Topics {
 		p("topic %s: %d of %d records read%s", t.Name, t.Sampled, t.Stored, spanText(t))
 	}

@@ -87,6 +87,11 @@ dead letters:
 	if _, out, _ = d.run("plan --since 1s"); !strings.HasPrefix(out, "topic crm.customers: 0 of 37 records read\n") {
 		t.Errorf("--since 1s: got %s, want none", out)
 	}
+	d.change("      upsert: {mode", "      patch: {etl: \"9\", mode: UPDATE_ONLY}\n      upsert: {mode")
+	if _, out, _ = d.run("plan --limit 10"); !strings.HasPrefix(out, "before a sink starts with this configuration:\n  feedsink.yaml:13:7: mappings[0].imports.patch: "+
+		"a patch's row leaves empty what it does not name, and nothing says that the ETL 9 ignores empty values") || !strings.Contains(out, "ignoresEmpty: true}`") {
+		t.Errorf("a patch's ETL of which nothing is known: got %s, want the line and what to write", out)
+	}
 	if code, _, failed = d.run("plan --limit 0"); code != 2 {
 		t.Errorf("--limit 0: got code %d, %s, want 2", code, failed)
 	}

@@ -7,7 +7,17 @@ import (
 
 func TestWebhookCreateSubscribesEachETLWithTheSecret(t *testing.T) {
 	d := newDesk(t)
-	d.change("upsert: {mode", `upsert: {etl: "7", mode`) // both imports by one ETL: one subscription
+	d.change("      upsert: {mode: CREATE_OR_UPDATE}\n", "")
+	d.change("mappings:\n", `mappings:
+  - name: orders # in a bundle, two mappings name one ETL: one subscription
+    topics: [shop.orders]
+    customTable: orders
+    key: businessKey
+    bundle: all
+    routes: [{lane: batch}]
+    imports: {delete: {etl: "7", mode: DELETE}, columns: [businessKey]}
+`)
+	d.change("    key: customerNumber\n", "    key: customerNumber\n    bundle: all\n")
 	if code, out, failed := d.run("webhook create --url https://feedsink.example.com --dry-run"); code != 0 || d.service.CallCount(13) != 0 || strings.Contains(out, "s3cret") {
 		t.Errorf("dry run: got code %d, %d calls, %s %s, want none and no secret", code, d.service.CallCount(13), out, failed)
 	}

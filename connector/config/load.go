@@ -25,33 +25,36 @@ func Load(path string, env func(string) (string, bool)) (*Config, error) {
 // that a YAML syntax error stands alone. The files that the configuration
 // names (secrets, certificates) are looked at, nothing is connected to.
 func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, error) {
-	return parse(name, data, env, func(*Config) {})
+	return parse(name, data, env, router.Compile, func(*Config) {})
 }
 
 // NoETL stands for the id of an ETL that has still to be created.
 const NoETL = "none yet"
 
 // LoadUnfinished is Load for whoever creates the ETLs: an import without one has
-// NoETL, and nobody looks whether those that are there fit.
+// NoETL, and whether those that are there fit is not looked at.
 func LoadUnfinished(path string, env func(string) (string, bool)) (*Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	return parse(path, data, env, func(cfg *Config) {
+	return parse(path, data, env, router.CompileUnfinished, func(cfg *Config) {
 		for i := range cfg.Mappings {
 			im := &cfg.Mappings[i].Imports
 			for _, load := range []*router.Import{im.Upsert, im.Patch, im.Create, im.Delete} {
 				if load != nil {
-					load.ETL, load.Fingerprint = cmp.Or(load.ETL, NoETL), ""
+					load.ETL = cmp.Or(load.ETL, NoETL)
 				}
 			}
 		}
 	})
 }
 
+// compiler is router.Compile or router.CompileUnfinished.
+type compiler func([]router.Mapping) (*router.Router, []router.Problem)
+
 // parse lets adapt change what was read before it is checked.
-func parse(name string, data []byte, env func(string) (string, bool), adapt func(*Config)) (*Config, error) {
+func parse(name string, data []byte, env func(string) (string, bool), compile compiler, adapt func(*Config)) (*Config, error) {
 	f := newFindings()
 	root := read(f, data)
 	if root == nil {
@@ -60,7 +63,7 @@ func parse(name string, data []byte, env func(string) (string, bool), adapt func
 	cfg := defaults()
 	(&decoder{findings: f, env: env}).value("", root, reflect.ValueOf(&cfg).Elem())
 	adapt(&cfg)
-	(&rules{findings: f, cfg: &cfg}).all()
+	(&rules{findings: f, cfg: &cfg, compile: compile}).all()
 	if err := f.result(name); err != nil {
 		return nil, err
 	}

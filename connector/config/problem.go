@@ -36,16 +36,22 @@ func (p *Problems) Error() string {
 	}
 	fmt.Fprintf(&b, "%s: %d %s", p.Name, len(p.List), noun)
 	for _, one := range p.List {
-		fmt.Fprintf(&b, "\n%s:%d:%d: ", p.Name, one.Line, one.Column)
-		if one.Path != "" {
-			b.WriteString(one.Path + ": ")
-		}
-		b.WriteString(one.Message)
-		if one.Hint != "" {
-			b.WriteString("; hint: " + one.Hint)
-		}
+		b.WriteString("\n" + one.In(p.Name))
 	}
 	return b.String()
+}
+
+// In is the problem on one line, of the file of that name.
+func (p Problem) In(file string) string {
+	text := fmt.Sprintf("%s:%d:%d: ", file, p.Line, p.Column)
+	if p.Path != "" {
+		text += p.Path + ": "
+	}
+	text += p.Message
+	if p.Hint != "" {
+		text += "; hint: " + p.Hint
+	}
+	return text
 }
 
 // place is where a path of the configuration stands in the file.

@@ -14,7 +14,8 @@ import (
 // beside it. They look at one file as a whole and so may compare its parts.
 type rules struct {
 	*findings
-	cfg *Config
+	cfg     *Config
+	compile compiler
 }
 
 func (r *rules) all() {

@@ -1,7 +1,5 @@
 package config
 
-import "github.com/feedsink/feedsink/router"
-
 // mappings has the router compile every mapping, which is the one place that
 // knows what a mapping may say, and puts its findings at their lines.
 func (r *rules) mappings() {
@@ -9,7 +7,7 @@ func (r *rules) mappings() {
 		r.breaks("mappings", "is required", "at least one mapping, from topics to a table")
 		return
 	}
-	_, problems := router.Compile(r.cfg.Mappings)
+	_, problems := r.compile(r.cfg.Mappings)
 	for _, p := range problems {
 		r.breaks(p.Path, p.Message, p.Hint)
 	}

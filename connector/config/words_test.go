@@ -28,9 +28,9 @@ mappings:
     routes: [{when: a == 1, lane: immediate}, {lane: immediate}]
     imports:
       upsert: {etl: "1", mode: CREATE_OR_UPDATE}
-      patch: {etl: "1", mode: UPDATE_ONLY}
-      create: {etl: "1", mode: CREATE_ONLY}
-      delete: {etl: "1", mode: DELETE}
+      patch: {etl: "2", mode: UPDATE_ONLY, ignoresEmpty: true}
+      create: {etl: "3", mode: CREATE_ONLY}
+      delete: {etl: "4", mode: DELETE}
       columns: [customerNumber, b]
 `
 	password := filepath.Join(t.TempDir(), "password")
@@ -83,7 +83,8 @@ func withWord(t *testing.T, file, path, word string) string {
 	keys := strings.Split(path, ".")
 	key := keys[len(keys)-1]
 	if key == "mode" {
-		key = keys[len(keys)-2] + `: {etl: "1", mode`
+		op := keys[len(keys)-2]
+		key = op + `: {etl: "` + map[string]string{"upsert": "1", "patch": "2", "create": "3", "delete": "4"}[op] + `", mode`
 	}
 	if path == "log.format" { // mappings have one of that name
 		key = "log: {format"

@@ -1,12 +1,19 @@
 package plan
 
-import "time"
+import (
+	"time"
+
+	"github.com/feedsink/feedsink/connector/config"
+)
 
 // Report is what the sample tells.
 type Report struct {
 	Topics      []Topic   `json:"topics"`
 	Mappings    []Mapping `json:"mappings"`
 	DeadLetters []Group   `json:"deadLetters"` // by how often, most first
+	// BeforeRun is what a sink would refuse to start with, though a plan does not need
+	// it: ETLs that do not fit, or may erase what a row leaves empty.
+	BeforeRun []config.Problem `json:"beforeRun,omitempty"`
 }
 
 // Topic is what was read of a topic.

@@ -75,7 +75,7 @@ func mappings(t *testing.T) *router.Router {
 	t.Helper()
 	both := []router.Route{{When: `segments.tier == "gold"`, Lane: "immediate"}, {Lane: "batch"}}
 	imports := router.Imports{
-		Upsert: &router.Import{ETL: "1", Mode: "CREATE_OR_UPDATE"}, Patch: &router.Import{ETL: "2", Mode: "UPDATE_ONLY"},
+		Upsert: &router.Import{ETL: "1", Mode: "CREATE_OR_UPDATE"}, Patch: &router.Import{ETL: "2", Mode: "UPDATE_ONLY", IgnoresEmpty: true},
 		Delete:  &router.Import{ETL: "3", Mode: "DELETE"},
 		Columns: []router.Column{{Name: "number"}, {Name: "name"}}, CSV: router.CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8", Compression: "GZIP"},
 		Roll: router.Roll{Rows: 10, Bytes: 1 << 20, Age: time.Hour}, SlotsPerDay: 12, Timezone: "UTC",

@@ -285,7 +285,7 @@ mappings:
     routes: [{lane: batch}]
     imports:
       upsert: {etl: "1", mode: CREATE_OR_UPDATE}
-      patch: {etl: "2", mode: UPDATE_ONLY}
+      patch: {etl: "2", mode: UPDATE_ONLY, ignoresEmpty: true}
       delete: {etl: "3", mode: DELETE}
       columns: [number, mail, tags, born, S_vip, "subscriptions#newsletter", note]
       roll: {rows: 100, age: 1s}

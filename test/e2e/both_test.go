@@ -21,7 +21,7 @@ mappings:
     routes: [{when: 'headers.lane == "now"', lane: immediate}, {lane: batch}]
     imports:
       upsert: {etl: "103", mode: CREATE_OR_UPDATE}
-      patch: {etl: "104", mode: UPDATE_ONLY}
+      patch: {etl: "104", mode: UPDATE_ONLY, ignoresEmpty: true}
       delete: {etl: "105", mode: DELETE}
       columns: [businessKey, seq, status]
       roll: {rows: 500, bytes: 1MiB, age: 400ms}
@@ -31,7 +31,7 @@ mappings:
 func withBothETLs(c *sandbox.Config) {
 	withOrdersETL(c)
 	c.ETLs = append(c.ETLs,
-		sandbox.ETL{ID: "104", Loads: []sandbox.Load{{Table: "orders", Mode: sandbox.UpdateOnly, GenerateErrorFiles: true}}},
+		sandbox.ETL{ID: "104", Loads: []sandbox.Load{{Table: "orders", Mode: sandbox.UpdateOnly, Flags: sandbox.Flags{IgnoreEmptyValues: true}, GenerateErrorFiles: true}}},
 		sandbox.ETL{ID: "105", Loads: []sandbox.Load{{Table: "orders", Mode: sandbox.DeleteRows, GenerateErrorFiles: true}}})
 }
 

@@ -3,6 +3,7 @@ package playground_test
 import (
 	"bytes"
 	"io"
+	"log/slog"
 	"net/http"
 	"reflect"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/test/playground"
+	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 func start(t *testing.T) *playground.Playground {
@@ -190,5 +192,24 @@ func TestBrokersThatRunElsewhereGetTheTopicsTheyLack(t *testing.T) {
 	}
 	if second.URL == first.URL {
 		t.Errorf("services: got %s for both, want one each", first.URL)
+	}
+}
+
+func TestTheServicesETLForPatchesKeepsWhatARowDoesNotName(t *testing.T) {
+	s, err := playground.StartService(t.TempDir(), "127.0.0.1:0", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, etl := range s.ETLs {
+		for _, load := range etl.Loads {
+			if want := load.Mode == sandbox.UpdateOnly; load.IgnoreEmptyValues != want {
+				t.Errorf("ETL %s, %s: ignores empty values: got %v, want %v", etl.ID, load.Mode, load.IgnoreEmptyValues, want)
+			}
+		}
 	}
 }

@@ -70,10 +70,12 @@ func moreETLs(entity string) []sandbox.ETL {
 	customers := func(mode sandbox.Mode) []sandbox.Load {
 		return []sandbox.Load{{Table: "customers", Mode: mode, GenerateErrorFiles: true, FileNamePattern: "customers*.csv"}}
 	}
+	patches := customers(sandbox.UpdateOnly)
+	patches[0].IgnoreEmptyValues = true // a patch's row leaves empty what it does not name
 	orders := sandbox.Load{Table: "orders", Mode: sandbox.CreateOrUpdate, GenerateErrorFiles: true, FileNamePattern: "orders*.csv"}
 	report := []string{"operator@example.com"}
 	return []sandbox.ETL{
-		{ID: "103", Loads: customers(sandbox.UpdateOnly)},
+		{ID: "103", Loads: patches},
 		{ID: "104", Loads: customers(sandbox.CreateOnly)},
 		{ID: "201", Loads: []sandbox.Load{orders}},
 		{ID: "301", Loads: append(customers(sandbox.CreateOrUpdate), orders)},
