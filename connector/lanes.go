@@ -26,6 +26,7 @@ func otherLane(l schemas.Lane) schemas.Lane {
 // openLanes builds the lanes this process runs, each only if some mapping uses
 // it.
 func (s *Sink) openLanes() (err error) {
+	s.pending = source.NewMemory(int64(s.cfg.Memory.Pending))
 	for _, which := range s.opts.Lanes {
 		topics := s.router.Topics(which)
 		if len(topics) == 0 {
@@ -49,9 +50,11 @@ func (s *Sink) openLanes() (err error) {
 			SessionTimeout: s.cfg.Kafka.SessionTimeout,
 			CommitEvery:    s.opts.CommitEvery,
 			MetadataMaxAge: s.opts.MetadataMaxAge,
+			Pending:        s.pending,
 			Log:            s.log,
 			Metrics:        s.registry,
 		}
+		cfg.Connection.Fetched = int64(s.cfg.Memory.Fetched) / int64(len(s.opts.Lanes))
 		if len(followed) > 0 {
 			cfg.Other, cfg.Follows = s.group(otherLane(which)), func(topic string) bool { return followed[topic] }
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/feedsink/feedsink/connector/feed"
 	"github.com/feedsink/feedsink/connector/immediate"
 	"github.com/feedsink/feedsink/connector/retry"
+	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -70,6 +71,7 @@ type Sink struct {
 	settler *immediate.Lane  // nil: likewise, or no mapping uses both lanes
 	peer    *peer            // nil: likewise
 	lanes   []*lane
+	pending *source.Memory // of all lanes
 	admin   *admin.Server
 
 	closers []closer // what New opened, in that order

@@ -32,6 +32,7 @@ type Config struct {
 	// other has not confirmed, be it below its own committed offset. nil: none.
 	Other   string
 	Follows func(topic string) bool
+	Pending *Memory // what records that are tracked may take; nil: the default
 	Log     *slog.Logger
 	Metrics *prometheus.Registry // gets the client's own, feedsink_kafka_*; nil: none
 }
@@ -83,7 +84,8 @@ type Source struct {
 	joined     atomic.Bool // the group has assigned us something, be it nothing
 	lease      *lease
 	other      *other
-	endsWanted atomic.Bool // somebody looks at the status
+	sheds      atomic.Int64 // how often records were given back
+	endsWanted atomic.Bool  // somebody looks at the status
 	portion    portion
 
 	mu    sync.Mutex
@@ -110,11 +112,16 @@ func New(cfg Config, handler Handler) (*Source, error) {
 	if cfg.MetadataMaxAge == 0 {
 		cfg.MetadataMaxAge = time.Minute
 	}
+	if cfg.Pending == nil {
+		cfg.Pending = NewMemory(0)
+	}
 	s := &Source{cfg: cfg, handler: handler, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), lease: newLease(), other: &other{}}
 	opts, err := cfg.Connection.Options()
 	if err != nil {
 		return nil, err
 	}
+	size := newFetchSize(cfg.Connection.fetched(), groupFetch)
+	opts = append(opts, size.options()...)
 	opts = append(opts,
 		kgo.ConsumerGroup(cfg.Group), // joined once there are topics, in Run: before, callbacks could find s unfinished
 		kgo.DisableAutoCommit(),      // any plain commit erases the ledger
@@ -128,10 +135,6 @@ func New(cfg Config, handler Handler) (*Source, error) {
 		kgo.HeartbeatInterval(s.heartbeat()),
 		kgo.RebalanceTimeout(max(2*cfg.SessionTimeout, time.Minute)),
 		kgo.FetchMaxWait(500*time.Millisecond),
-		// Compressed bytes per broker: what waits here is memory, and small fetches
-		// are fast enough. Brokers are not taken in turns, or an idle one would
-		// hold up the others for its FetchMaxWait.
-		kgo.FetchMaxBytes(1<<20), kgo.FetchMaxPartitionBytes(256<<10),
 		kgo.MetadataMaxAge(cfg.MetadataMaxAge), kgo.MetadataMinAge(time.Second),
 		kgo.Balancers(balancer(cfg.TableOf)),
 		kgo.OnPartitionsAssigned(s.assigned),
@@ -139,12 +142,13 @@ func New(cfg Config, handler Handler) (*Source, error) {
 		kgo.AdjustFetchOffsetsFn(s.startOffsets),
 		kgo.OnPartitionsRevoked(s.revoked),
 		kgo.OnPartitionsLost(s.lost),
-		kgo.WithHooks(clientMetrics(cfg)...),
+		kgo.WithHooks(append(clientMetrics(cfg), size)...),
 		kgo.WithLogger(clientLog{cfg.Log}),
 	)
 	if s.client, err = kgo.NewClient(opts...); err != nil {
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}
+	size.follow(s.client)
 	s.admin = kadm.NewClient(s.client)
 	return s, nil
 }
@@ -215,6 +219,7 @@ func (s *Source) pollOnce(ctx context.Context) {
 	})
 	s.rewind(starts)
 	s.startOver(ctx)
+	s.shed()
 	s.applyPauses()
 	s.room = s.handler.Ready()
 }
@@ -223,7 +228,7 @@ func (s *Source) pollOnce(ctx context.Context) {
 func (s *Source) offer(p *Partition, records []*Record) {
 	p.noted(records[len(records)-1].Offset + 1)
 	if len(p.backlog) > 0 || p.wantsPause() {
-		p.backlog = append(p.backlog, records...)
+		p.putBack(append(p.backlog, records...))
 		return
 	}
 	data := withoutControl(records)
@@ -231,13 +236,13 @@ func (s *Source) offer(p *Partition, records []*Record) {
 	if taken > 0 {
 		taken = s.handler.Records(p, data)
 	}
-	p.backlog = nil
+	p.putBack(nil)
 	switch {
 	case taken == len(data):
 		p.advance(records[len(records)-1].Offset + 1)
 	default:
 		p.advance(data[taken].Offset)
-		p.backlog = records[slices.Index(records, data[taken]):]
+		p.putBack(records[slices.Index(records, data[taken]):])
 	}
 }
 
@@ -245,7 +250,7 @@ func (s *Source) offerBacklog() {
 	for _, p := range s.Partitions() {
 		if len(p.backlog) > 0 && p.ready() && !p.wantsPause() {
 			records := p.backlog
-			p.backlog = nil
+			p.putBack(nil)
 			s.offer(p, records)
 		}
 	}
@@ -253,7 +258,7 @@ func (s *Source) offerBacklog() {
 
 func (s *Source) hasBacklog() bool {
 	for _, p := range s.Partitions() {
-		if len(p.backlog) > 0 && !p.wantsPause() {
+		if (len(p.backlog) > 0 || p.shed > 0) && !p.wantsPause() {
 			return true
 		}
 	}
