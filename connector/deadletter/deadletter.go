@@ -217,7 +217,7 @@ func (p *Post) headers(r *Record, l Letter) []kgo.RecordHeader {
 	add("__connect.errors.topic", r.Topic)
 	add("__connect.errors.partition", strconv.Itoa(int(r.Partition)))
 	add("__connect.errors.offset", strconv.FormatInt(r.Offset, 10))
-	add("__connect.errors.connector.name", p.connector)
+	add(connectorHeader, p.connector)
 	add("__connect.errors.stage", string(l.Stage))
 	add("__connect.errors.exception.class.name", l.Code)
 	add("__connect.errors.exception.message", l.Message)
