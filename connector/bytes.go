@@ -2,8 +2,10 @@ package connector
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/feedsink/feedsink/connector/source"
 )
@@ -27,4 +29,50 @@ func (p *part) Wait() {
 		h.Key, h.Value = strings.Clone(h.Key), bytes.Clone(h.Value)
 	}
 	p.record.CompareAndSwap(r, own)
+}
+
+// letterBytes is what dead letters of rows in error may take that Kafka has not
+// acknowledged: their records are read again by the thousand.
+const letterBytes = 16 << 20
+
+// letterRoom bounds the dead letters on their way; one that is larger goes alone.
+type letterRoom struct {
+	limit int64
+
+	mu    sync.Mutex
+	used  int64
+	freed chan struct{} // closed when some are acknowledged; nil: nobody waits
+}
+
+// take returns once there is room for so many bytes, or with ctx.
+func (l *letterRoom) take(ctx context.Context, bytes int64) error {
+	for {
+		l.mu.Lock()
+		if l.used == 0 || l.used+bytes <= l.limit {
+			l.used += bytes
+			l.mu.Unlock()
+			return nil
+		}
+		if l.freed == nil {
+			l.freed = make(chan struct{})
+		}
+		freed := l.freed
+		l.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// free gives back what take has taken.
+func (l *letterRoom) free(bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.used -= bytes
+	if l.freed != nil {
+		close(l.freed)
+		l.freed = nil
+	}
 }
