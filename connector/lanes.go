@@ -144,16 +144,17 @@ func (s *Sink) openFiles(l *lane) error {
 	}
 	var err error
 	s.files, err = batcher.New(batcher.Config{
-		Dir:      s.cfg.Spool.Dir,
-		MaxBytes: int64(s.cfg.Spool.MaxBytes),
-		Poll:     batcher.Backoff{First: s.opts.firstPoll(), Max: slowestPoll},
-		Retry:    batcher.Backoff{First: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max},
-		Grace:    s.cfg.Service.Timeout,
-		Gate:     s.pacing,
-		Parents:  s.parents,
-		Peer:     s.peer,
-		Records:  records{l, s.writers},
-		Log:      s.log,
+		Dir:         s.cfg.Spool.Dir,
+		MaxBytes:    int64(s.cfg.Spool.MaxBytes),
+		MaxFollowed: int64(s.cfg.Memory.Pending),
+		Poll:        batcher.Backoff{First: s.opts.firstPoll(), Max: slowestPoll},
+		Retry:       batcher.Backoff{First: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max},
+		Grace:       s.cfg.Service.Timeout,
+		Gate:        s.pacing,
+		Parents:     s.parents,
+		Peer:        s.peer,
+		Records:     records{l, s.writers},
+		Log:         s.log,
 	}, mappings, importer{s.client, zones, l.leased, l.tracing}, ledger{l, s.pacing}, observer{s}, s.chance())
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)

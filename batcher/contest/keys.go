@@ -2,6 +2,7 @@ package contest
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -46,7 +47,13 @@ type Effect struct {
 
 // Keys are the keys that are followed: those with a write of the other lane that
 // is not known to be confirmed, and those that are contested.
-type Keys struct{ byKey map[string]*state }
+type Keys struct {
+	byKey map[string]*state
+	bytes int64
+}
+
+// Bytes is what the keys that are followed take.
+func (k *Keys) Bytes() int64 { return k.bytes }
 
 // Len is the number of keys that are followed.
 func (k *Keys) Len() int { return len(k.byKey) }
@@ -61,9 +68,11 @@ func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
 		if k.byKey == nil {
 			k.byKey = map[string]*state{}
 		}
-		s = &state{}
-		k.byKey[w.Key] = s
+		s = &state{bytes: stateBytes}
+		k.byKey[strings.Clone(w.Key)] = s
+		k.bytes += stateBytes
 	}
+	defer k.count(s, s.bytes)
 	s.version++
 	s.last = at
 	if e.Dropped != nil {
@@ -72,7 +81,7 @@ func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
 			s.shares = append(s.shares, share{e.Dropped, at})
 		}
 	}
-	s.add(entry{Write: *w, at: at})
+	s.add(ownEntry(w, at))
 	s.overtaken = s.overtaken || e.Overtaken
 	switch {
 	case e.Late && !s.sending && !s.owed && whole(w):
@@ -81,6 +90,9 @@ func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
 		s.contested = true
 	}
 }
+
+// count notes that what is known of a key takes more, or less, than before.
+func (k *Keys) count(s *state, before int64) { k.bytes += s.bytes - before }
 
 // whole reports whether nothing of what was there before is left by w.
 func whole(w *schemas.Write) bool {
@@ -93,7 +105,9 @@ func (k *Keys) Row(w *schemas.Write, at At, where Where) {
 	if s == nil {
 		return
 	}
-	e := entry{Write: *w, row: true, open: where == Open, at: at, after: new(s.last)}
+	defer k.count(s, s.bytes)
+	e := ownEntry(w, at)
+	e.row, e.open, e.after = true, where == Open, new(s.last)
 	s.add(e)
 	if where == Flying {
 		s.row, s.await = &at, e.after
@@ -144,6 +158,7 @@ func (k *Keys) Forget(confirmed func(At) bool) {
 		s.release(confirmed)
 		if !s.contested && !s.doubt && !s.overtaken && len(s.shares) == 0 && confirmed(s.last) {
 			delete(k.byKey, key)
+			k.bytes -= s.bytes
 		}
 	}
 }
