@@ -15,6 +15,13 @@ import (
 // bytes, by memory.pending.
 const maxPending = 4096
 
+// brokers is how a lane reaches the cluster. What is fetched ahead its lanes share.
+func (s *Sink) brokers() source.Connection {
+	c := connection(s.cfg.Kafka, s.log)
+	c.Fetched = int64(s.cfg.Memory.Fetched) / int64(len(s.opts.Lanes))
+	return c
+}
+
 // Wait is called when the write will be tried again later, and may outlast all
 // records that were fetched with its own by hours. A fetched record holds
 // everything that came in the same answer: so from here on it has memory of its own.

@@ -26,7 +26,6 @@ func otherLane(l schemas.Lane) schemas.Lane {
 // openLanes builds the lanes this process runs, each only if some mapping uses
 // it.
 func (s *Sink) openLanes() (err error) {
-	s.pending = source.NewMemory(int64(s.cfg.Memory.Pending))
 	for _, which := range s.opts.Lanes {
 		topics := s.router.Topics(which)
 		if len(topics) == 0 {
@@ -43,7 +42,7 @@ func (s *Sink) openLanes() (err error) {
 		}
 		l.reader = read()
 		cfg := source.Config{
-			Connection:     connection(s.cfg.Kafka, s.log),
+			Connection:     s.brokers(),
 			Group:          s.group(which),
 			Topics:         topics,
 			FromEnd:        s.cfg.Kafka.StartAt == "latest",
@@ -54,7 +53,6 @@ func (s *Sink) openLanes() (err error) {
 			Log:            s.log,
 			Metrics:        s.registry,
 		}
-		cfg.Connection.Fetched = int64(s.cfg.Memory.Fetched) / int64(len(s.opts.Lanes))
 		if len(followed) > 0 {
 			cfg.Other, cfg.Follows = s.group(otherLane(which)), func(topic string) bool { return followed[topic] }
 		}

@@ -86,7 +86,10 @@ type closer struct {
 // New assembles a sink. An error is one of configuration or of this machine
 // (a port, a directory, a file); nothing is sent or consumed yet.
 func New(cfg *config.Config, opts Options) (_ *Sink, err error) {
-	s := &Sink{cfg: cfg, opts: opts, log: opts.Log, started: time.Now(), registry: prometheus.NewRegistry()}
+	s := &Sink{
+		cfg: cfg, opts: opts, log: opts.Log, started: time.Now(), registry: prometheus.NewRegistry(),
+		pending: source.NewMemory(int64(cfg.Memory.Pending)),
+	}
 	defer func() {
 		if err != nil {
 			s.close()

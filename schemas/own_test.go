@@ -11,8 +11,14 @@ func TestOwnWriteKeepsNothingOfItsRecord(t *testing.T) {
 	part := func(from, to int) string { return unsafe.String(&record[from], to-from) }
 	place := &Place{Section: Properties, Name: "a"}
 	w := &Write{Op: Upsert, Table: Table{Name: "t", Custom: true}, Key: part(0, 3), ProfileID: part(3, 6), Cells: []Cell{
-		{place, StringValue(part(6, 10))}, {place, NumberValue(part(14, 18))}, {place, NullValue()}, {place, BoolValue(true)}, {place, StringValue("")},
-		{place, ListValue([]Field{{Value: StringValue(part(10, 14))}})}, {place, ObjectValue([]Field{{Name: part(6, 10), Value: NullValue()}})}, {place, Value{}},
+		{place, StringValue(part(6, 10))},
+		{place, NumberValue(part(14, 18))},
+		{place, NullValue()},
+		{place, BoolValue(true)},
+		{place, StringValue("")},
+		{place, ListValue([]Field{{Value: StringValue(part(10, 14))}})},
+		{place, ObjectValue([]Field{{Name: part(6, 10), Value: NullValue()}})},
+		{place, Value{}},
 	}}
 	own, size := w.Own()
 	copy(record, bytes.Repeat([]byte("#"), len(record)))

@@ -24,7 +24,7 @@ func ownEntry(w *schemas.Write, at At) entry {
 }
 
 func (e *entry) own() {
-	e.Write, e.bytes = e.Write.Own()
+	e.Write, e.bytes = e.Own()
 	e.bytes += entryBytes
 }
 

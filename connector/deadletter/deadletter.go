@@ -96,8 +96,10 @@ func New(connection []kgo.Opt, topic, connector string, log *slog.Logger) (*Post
 		kgo.RecordRetries(tries),
 		kgo.MetadataMinAge(time.Second), // a topic that is missing may be made at any time
 	})
-	many, err := kgo.NewClient(slices.Concat(opts, []kgo.Opt{kgo.ProducerLinger(5 * time.Millisecond),
-		kgo.MaxBufferedRecords(1 << 16), kgo.MaxBufferedBytes(largest)})...)
+	many, err := kgo.NewClient(slices.Concat(opts, []kgo.Opt{
+		kgo.ProducerLinger(5 * time.Millisecond),
+		kgo.MaxBufferedRecords(1 << 16), kgo.MaxBufferedBytes(largest),
+	})...)
 	if err != nil {
 		return nil, fmt.Errorf("dead-letter producer: %w", err)
 	}
