@@ -16,8 +16,11 @@ import (
 type Config struct {
 	Dir      string // the spool; this process must be its only user
 	MaxBytes int64  // Full reports when the spool takes as much, in bytes
-	Poll     Backoff
-	Retry    Backoff
+	// MaxFollowed is what keys that both lanes write may take of memory, in bytes;
+	// 0: any size.
+	MaxFollowed int64
+	Poll        Backoff
+	Retry       Backoff
 	// Grace is how long a request that is on its way when Run is told to end may
 	// take to its answer. A trigger that is cut off may waste an import.
 	Grace time.Duration

@@ -15,7 +15,7 @@ import (
 const lookEvery = time.Second
 
 // maxFollowed bounds the keys that are followed for one mapping, each with its
-// newest state.
+// newest state; Config.MaxFollowed bounds what those of all mappings take.
 const maxFollowed = 100_000
 
 // both is what is known of a mapping's keys that the other lane writes too. It is
@@ -222,17 +222,19 @@ func (l *line) confirmed(at contest.At) bool {
 // only that ends it.
 func (b *Batcher) Ready() bool {
 	ready := !b.Full()
+	var bytes int64
 	for _, m := range b.byName {
 		m.line.mu.Lock()
 		reads := m.both.settling || len(m.both.suspect) > 0
 		n := m.both.keys.Len()
+		bytes += m.both.keys.Bytes()
 		m.line.mu.Unlock()
 		if reads {
 			return true
 		}
 		ready = ready && n < maxFollowed
 	}
-	return ready
+	return ready && (b.cfg.MaxFollowed == 0 || bytes < b.cfg.MaxFollowed)
 }
 
 // in reports whether the generation may hold a row of the mapping's key.

@@ -121,7 +121,7 @@ func (p *part) Premature() bool {
 	if p.op != schemas.Patch || !both(p.mapping) || p.passed {
 		return false
 	}
-	p.passed = p.partition.OtherPassed(ledgerTable(p.mapping), p.record.Offset)
+	p.passed = p.partition.OtherPassed(ledgerTable(p.mapping), p.entry.Offset())
 	return true
 }
 

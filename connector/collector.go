@@ -28,6 +28,8 @@ var (
 	descStep        = describe("feedsink_import_step_seconds", "Time that the mapping's import has been in its present step, as /imports names it; none without an import.", "mapping", "step")
 	descSpool       = describe("feedsink_spool_bytes", "Bytes the spool takes on disk.")
 	descSpoolMax    = describe("feedsink_spool_max_bytes", "Bytes at which the spool is full and the batch lane's partitions pause (spool.maxBytes).")
+	descPending     = describe("feedsink_pending_bytes", "Bytes of memory that records take whose calls, or dead letters, are not confirmed.")
+	descPendingMax  = describe("feedsink_pending_max_bytes", "Bytes that they may take (memory.pending).")
 	descToken       = describe("feedsink_token_ok", "1 if the last request for an access token was answered with one.")
 	descHalted      = describe("feedsink_halted", "1 while the mapping is halted and waits for a person.", "mapping")
 )
@@ -59,6 +61,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		gauge(descLimit, float64(calls.Limit()))
 		gauge(descBreaker, float64(calls.Breaker()))
 	}
+	gauge(descPending, float64(c.sink.pending.Used()))
+	gauge(descPendingMax, float64(c.sink.cfg.Memory.Pending))
 	gauge(descToken, number(c.sink.client.TokenOK()))
 	halted := c.sink.halted()
 	for _, m := range c.sink.router.Mappings() {

@@ -20,7 +20,7 @@ import (
 type journey struct {
 	entry     ack.Entry
 	partition *source.Partition
-	record    *source.Record
+	record    atomic.Pointer[source.Record]
 	lane      *lane
 	left      atomic.Int32 // parts that have not ended
 	dead      atomic.Bool  // some part ended as a dead letter
@@ -37,7 +37,9 @@ type part struct {
 
 // begin makes the record pending, to be ended by that many parts.
 func (l *lane) begin(p *source.Partition, r *source.Record, parts int) *journey {
-	j := &journey{partition: p, record: r, lane: l, trace: l.trace}
+	j := &journey{partition: p, lane: l, trace: l.trace}
+	j.record.Store(r)
+	j.entry.Bytes = source.HeldBytes(r, parts)
 	l.trace = nil // its end is the journey's
 	j.left.Store(int32(parts))
 	p.Track(&j.entry, r.Offset)
@@ -64,7 +66,7 @@ func (j *journey) end() {
 		outcome = outcomeDeadLetter
 	}
 	j.trace.End(outcome)
-	j.lane.metrics.often.records.of(recordsKey{j.record.Topic, outcome}).Inc()
+	j.lane.metrics.often.records.of(recordsKey{j.partition.Topic, outcome}).Inc()
 }
 
 // Confirm ends the part: the service said yes.
@@ -96,23 +98,24 @@ func (p *part) bury(l deadletter.Letter, cause error) {
 		p.halt(l, cause, "no dead-letter topic is configured (dlq.topic)")
 		return
 	}
+	record := p.record.Load()
 	p.lane.letters.add()
-	p.lane.post.Send(p.record, l, func(err error) {
+	p.lane.post.Send(record, l, func(err error) {
 		defer p.lane.letters.done()
 		if err != nil {
 			p.halt(l, cause, err.Error())
 			return
 		}
 		p.dead.Store(true)
-		p.lane.metrics.deadLetters.WithLabelValues(p.record.Topic, l.Code).Inc()
-		p.lane.buried(p.record, l)
+		p.lane.metrics.deadLetters.WithLabelValues(record.Topic, l.Code).Inc()
+		p.lane.buried(record, l)
 		p.end()
 	})
 }
 
 // halt stops the partition: its record can neither be applied nor put aside.
 func (p *part) halt(l deadletter.Letter, cause error, why string) {
-	r, what := p.record, l.Code
+	r, what := p.record.Load(), l.Code
 	if l.Mapping != "" {
 		what = "mapping " + l.Mapping + ": " + l.Code
 	}

@@ -43,7 +43,7 @@ func (s *Sink) openLanes() (err error) {
 		}
 		l.reader = read()
 		cfg := source.Config{
-			Connection:     connection(s.cfg.Kafka, s.log),
+			Connection:     s.brokers(),
 			Group:          s.group(which),
 			Topics:         topics,
 			FromEnd:        s.cfg.Kafka.StartAt == "latest",
@@ -51,6 +51,7 @@ func (s *Sink) openLanes() (err error) {
 			CommitEvery:    s.opts.CommitEvery,
 			MetadataMaxAge: s.opts.MetadataMaxAge,
 			Upgrade:        func(topic string, l *ack.Ledger) { upgrade(s.router.Mappings(), topic, l) },
+			Pending:        s.pending,
 			Log:            s.log,
 			Metrics:        s.registry,
 		}
@@ -142,16 +143,17 @@ func (s *Sink) openFiles(l *lane) error {
 	}
 	var err error
 	s.files, err = batcher.New(batcher.Config{
-		Dir:      s.cfg.Spool.Dir,
-		MaxBytes: int64(s.cfg.Spool.MaxBytes),
-		Poll:     batcher.Backoff{First: s.opts.firstPoll(), Max: slowestPoll},
-		Retry:    batcher.Backoff{First: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max},
-		Grace:    s.cfg.Service.Timeout,
-		Gate:     s.pacing,
-		Parents:  s.parents,
-		Peer:     s.peer,
-		Records:  records{l, s.writers},
-		Log:      s.log,
+		Dir:         s.cfg.Spool.Dir,
+		MaxBytes:    int64(s.cfg.Spool.MaxBytes),
+		MaxFollowed: int64(s.cfg.Memory.Pending),
+		Poll:        batcher.Backoff{First: s.opts.firstPoll(), Max: slowestPoll},
+		Retry:       batcher.Backoff{First: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max},
+		Grace:       s.cfg.Service.Timeout,
+		Gate:        s.pacing,
+		Parents:     s.parents,
+		Peer:        s.peer,
+		Records:     records{l, s.writers},
+		Log:         s.log,
 	}, mappings, importer{s.client, zones, l.leased, l.tracing}, ledger{l, s.pacing}, observer{s}, s.chance())
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)

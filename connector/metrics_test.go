@@ -27,6 +27,8 @@ var contract = map[string]string{
 	"feedsink_import_duration_seconds": "mapping",
 	"feedsink_import_slots_remaining":  "table",
 	"feedsink_dead_letters_total":      "reason topic",
+	"feedsink_pending_bytes":           "",
+	"feedsink_pending_max_bytes":       "",
 	"feedsink_spool_bytes":             "",
 	"feedsink_halted":                  "mapping",
 	"feedsink_lag_records":             "lane partition topic",

@@ -64,11 +64,6 @@ type delivery interface {
 	release(ctx context.Context, ps []*source.Partition)
 }
 
-// maxPending is how many records of a lane may be on their way one by one, each
-// with its three to ten kilobytes: a third of a second's worth of the fastest
-// service. With what one poll adds it decides most of the immediate lane's memory.
-const maxPending = 4096
-
 // Ready reports whether the lane has room.
 func (l *lane) Ready() bool { return l.source.Pending() < maxPending && l.delivery.ready() }
 
@@ -95,6 +90,9 @@ func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int
 		defer l.ahead.end()
 	}
 	for i, r := range records {
+		if !p.HasRoom(r) {
+			break
+		}
 		if (!ahead || !l.meant(p, r, i)) && !l.record(p, r) {
 			break
 		}

@@ -39,6 +39,10 @@ const (
 // replaySession is how soon another replay may go on where a killed one was.
 const replaySession = 10 * time.Second
 
+// lateCalls is how many times service.timeout after it was made a call may still
+// be applied of which nobody knows the outcome.
+const lateCalls = 3
+
 // Replay tries dead letters again, beside the running sink.
 func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Report, error) {
 	if cfg.DLQ.Topic == "" {
@@ -77,9 +81,10 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 		Config: replay.Config{
 			Topic: cfg.DLQ.Topic, Connector: cfg.Kafka.Group, Filter: o.Filter, MaxAttempts: o.MaxAttempts, DryRun: o.DryRun,
 			AsCalls: o.AsCalls, AssumeNewest: o.AssumeNewest, GiveUp: o.GiveUp, Round: roundLetters, Progress: o.Progress,
+			Late: lateCalls * cfg.Service.Timeout,
 		},
 		Reader: reader, Post: post, Service: service, Router: rt, Decode: decode,
-		Rejected: rejectLetter, Refused: refusalLetter, Log: o.Log,
+		Rejected: rejectLetter, Refused: refusalLetter, Wait: pause, Log: o.Log,
 	}
 	if !o.DryRun {
 		held, release, err := hold(ctx, reader, cfg, o.Rand)
@@ -99,6 +104,16 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 	}
 	return report, err
+}
+
+// pause waits so long, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // hold keeps other replays away. The result ends if that fails for a while: then

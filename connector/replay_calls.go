@@ -17,8 +17,15 @@ import (
 type replayService struct {
 	*immediate.Lane
 	calls
-	mu  sync.Mutex
-	ids map[profileKey]string
+	mu     sync.Mutex
+	ids    map[rowID]string // by table and key
+	unsure map[rowID]bool   // an attempt came to no answer
+}
+
+// rowID names a row of a table.
+type rowID struct {
+	table schemas.Table
+	key   string
 }
 
 // startReplayService starts the lane; stop returns once its calls have ended.
@@ -29,7 +36,7 @@ func startReplayService(ctx context.Context, cfg *config.Config, client *feed.Cl
 	pace := pace(cfg)
 	pace.Rate = immediate.Rate{Calls: o.Rate.Calls, Per: o.Rate.Per}
 	pace.Retry.GiveUpAfter = o.GiveUp
-	s = &replayService{calls: calls{client}, ids: map[profileKey]string{}}
+	s = &replayService{calls: calls{client}, ids: map[rowID]string{}, unsure: map[rowID]bool{}}
 	s.Lane = immediate.New(pace, s, replayObserver{o.Log}, rand.New(rand.NewPCG(o.Rand.Uint64(), o.Rand.Uint64())))
 	running, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -45,6 +52,11 @@ func startReplayService(ctx context.Context, cfg *config.Config, client *feed.Cl
 
 // Call makes one attempt; see calls.Call.
 func (s *replayService) Call(ctx context.Context, w *schemas.Write, retried bool) error {
+	if retried {
+		s.mu.Lock()
+		s.unsure[rowID{w.Table, w.Key}] = true
+		s.mu.Unlock()
+	}
 	if w.Table.Custom || w.Op != schemas.Upsert {
 		return s.calls.Call(ctx, w, retried)
 	}
@@ -52,15 +64,9 @@ func (s *replayService) Call(ctx context.Context, w *schemas.Write, retried bool
 	if err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.ids[profileKey{w.Table, w.Key}] = ref.ID()
+		s.ids[rowID{w.Table, w.Key}] = ref.ID()
 	}
 	return err
-}
-
-// profileKey is a profile, by its table and key.
-type profileKey struct {
-	table schemas.Table
-	key   string
 }
 
 // ProfileID is the id that the service answered to an upsert of w's profile. It
@@ -68,9 +74,19 @@ type profileKey struct {
 func (s *replayService) ProfileID(w *schemas.Write) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := profileKey{w.Table, w.Key}
+	of := rowID{w.Table, w.Key}
 	defer delete(s.ids, of)
 	return s.ids[of]
+}
+
+// Unsure reports whether an attempt at w's row came to no answer before the last
+// one. It is told once.
+func (s *replayService) Unsure(w *schemas.Write) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := rowID{w.Table, w.Key}
+	defer delete(s.unsure, of)
+	return s.unsure[of]
 }
 
 // replayObserver tells when the service cannot be reached.

@@ -37,6 +37,7 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 	reading := &lane{which: r.lane.which, reader: newReader(r.lane.router, r.writers, nil)}
 	decode := waiting(ctx, r.writers, reading.decode)
 	var letters outbox
+	room := letterRoom{limit: letterBytes}
 	err := r.lane.source.Reread(ctx, stretches, func(i int, record *source.Record) error {
 		if behind[i].Apart(record.Offset) {
 			return nil
@@ -55,7 +56,10 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 				continue
 			}
 			if reason := each(routed.Mapping.Name, &routed.Write, batcher.At{Partition: i, Offset: record.Offset}); reason != "" {
-				r.bury(&letters, behind[i], record, routed.Mapping, imp, reason)
+				if err := room.take(ctx, source.HeldBytes(record, 0)); err != nil {
+					return err
+				}
+				r.bury(&letters, &room, behind[i], record, routed.Mapping, imp, reason)
 			}
 		}
 		return nil
@@ -80,7 +84,7 @@ func loads(imp *batcher.Import, mapping string) bool {
 // bury sends the record behind a row in error to the dead-letter topic. Without
 // such a topic, or if it refuses the record, the partition halts and the letter
 // stays open: the import is not confirmed, and its next owner comes here again.
-func (r records) bury(letters *outbox, c *source.Claim, record *source.Record, m *router.Compiled, imp batcher.Import, reason string) {
+func (r records) bury(letters *outbox, room *letterRoom, c *source.Claim, record *source.Record, m *router.Compiled, imp batcher.Import, reason string) {
 	letters.add()
 	halt := func(why string) {
 		p := c.Partition()
@@ -91,6 +95,7 @@ func (r records) bury(letters *outbox, c *source.Claim, record *source.Record, m
 			"mapping", m.Name, "code", codeImportRow, "execution", imp.Execution, "why", why)
 	}
 	if r.lane.post == nil {
+		room.free(source.HeldBytes(record, 0))
 		halt("no dead-letter topic is configured (dlq.topic)")
 		return
 	}
@@ -101,6 +106,7 @@ func (r records) bury(letters *outbox, c *source.Claim, record *source.Record, m
 	}
 	r.lane.post.Send(record, why, func(err error) {
 		defer r.lane.letters.done()
+		room.free(source.HeldBytes(record, 0))
 		if err != nil {
 			halt(err.Error())
 			return

@@ -19,6 +19,7 @@ import (
 	"github.com/feedsink/feedsink/connector/feed"
 	"github.com/feedsink/feedsink/connector/immediate"
 	"github.com/feedsink/feedsink/connector/retry"
+	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -71,6 +72,7 @@ type Sink struct {
 	settler *immediate.Lane  // nil: likewise, or no mapping uses both lanes
 	peer    *peer            // nil: likewise
 	lanes   []*lane
+	pending *source.Memory // of all lanes
 	admin   *admin.Server
 
 	breakerCause atomic.Pointer[string] // what opened it last; nil: nothing has
@@ -87,7 +89,10 @@ type closer struct {
 // New assembles a sink. An error is one of configuration or of this machine
 // (a port, a directory, a file); nothing is sent or consumed yet.
 func New(cfg *config.Config, opts Options) (_ *Sink, err error) {
-	s := &Sink{cfg: cfg, opts: opts, log: opts.Log, started: time.Now(), registry: prometheus.NewRegistry()}
+	s := &Sink{
+		cfg: cfg, opts: opts, log: opts.Log, started: time.Now(), registry: prometheus.NewRegistry(),
+		pending: source.NewMemory(int64(cfg.Memory.Pending)),
+	}
 	defer func() {
 		if err != nil {
 			s.close()

@@ -13,6 +13,19 @@ type entry struct {
 	open  bool // its file is open
 	at    At
 	after *At // a row: newest write of the other lane before it
+	bytes int64
+}
+
+// ownEntry is a write with memory of its own: nothing of its record is kept.
+func ownEntry(w *schemas.Write, at At) entry {
+	e := entry{Write: *w, at: at}
+	e.own()
+	return e
+}
+
+func (e *entry) own() {
+	e.Write, e.bytes = e.Own()
+	e.bytes += entryBytes
 }
 
 // reduce leaves as few writes as leave the key as all of them would: of a

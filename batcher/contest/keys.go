@@ -2,6 +2,7 @@ package contest
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -46,24 +47,38 @@ type Effect struct {
 
 // Keys are the keys that are followed: those with a write of the other lane that
 // is not known to be confirmed, and those that are contested.
-type Keys struct{ byKey map[string]*state }
+type Keys struct {
+	byKey map[string]*state
+	bytes int64
+}
+
+// Bytes is what the keys that are followed take.
+func (k *Keys) Bytes() int64 { return k.bytes }
 
 // Len is the number of keys that are followed.
 func (k *Keys) Len() int { return len(k.byKey) }
 
-// Other takes a write of the other lane.
-func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
-	s := k.byKey[w.Key]
+// follow is what is known of a key, from now on if nothing was.
+func (k *Keys) follow(key string) *state {
+	s := k.byKey[key]
 	if s == nil {
-		if e.Confirmed && !e.Flying && !e.Overtaken {
-			return // it landed before any file that could hold a row of the key
-		}
 		if k.byKey == nil {
 			k.byKey = map[string]*state{}
 		}
-		s = &state{}
-		k.byKey[w.Key] = s
+		s = &state{bytes: stateBytes}
+		k.byKey[strings.Clone(key)] = s
+		k.bytes += stateBytes
 	}
+	return s
+}
+
+// Other takes a write of the other lane.
+func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
+	if k.byKey[w.Key] == nil && e.Confirmed && !e.Flying && !e.Overtaken {
+		return // it landed before any file that could hold a row of the key
+	}
+	s := k.follow(w.Key)
+	defer k.count(s, s.bytes)
 	s.version++
 	s.last = at
 	if e.Dropped != nil {
@@ -72,7 +87,7 @@ func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
 			s.shares = append(s.shares, share{e.Dropped, at})
 		}
 	}
-	s.add(entry{Write: *w, at: at})
+	s.add(ownEntry(w, at))
 	s.overtaken = s.overtaken || e.Overtaken
 	switch {
 	case e.Late && !s.sending && !s.owed && whole(w):
@@ -85,19 +100,16 @@ func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
 // Take takes a write of the other lane that may not have landed and that this lane
 // sends.
 func (k *Keys) Take(w *schemas.Write, at At) {
-	s := k.byKey[w.Key]
-	if s == nil {
-		if k.byKey == nil {
-			k.byKey = map[string]*state{}
-		}
-		s = &state{}
-		k.byKey[w.Key] = s
-	}
+	s := k.follow(w.Key)
+	defer k.count(s, s.bytes)
 	s.last = at
-	s.add(entry{Write: *w, at: at})
+	s.add(ownEntry(w, at))
 	s.contend()
 	s.owed = true
 }
+
+// count notes that what is known of a key takes more, or less, than before.
+func (k *Keys) count(s *state, before int64) { k.bytes += s.bytes - before }
 
 // whole reports whether nothing of what was there before is left by w.
 func whole(w *schemas.Write) bool {
@@ -110,7 +122,9 @@ func (k *Keys) Row(w *schemas.Write, at At, where Where) {
 	if s == nil {
 		return
 	}
-	e := entry{Write: *w, row: true, open: where == Open, at: at, after: new(s.last)}
+	defer k.count(s, s.bytes)
+	e := ownEntry(w, at)
+	e.row, e.open, e.after = true, where == Open, new(s.last)
 	s.add(e)
 	if where == Flying {
 		s.row, s.await = &at, e.after
@@ -161,6 +175,7 @@ func (k *Keys) Forget(confirmed func(At) bool) {
 		s.release(confirmed)
 		if !s.contested && !s.doubt && !s.overtaken && len(s.shares) == 0 && confirmed(s.last) {
 			delete(k.byKey, key)
+			k.bytes -= s.bytes
 		}
 	}
 }

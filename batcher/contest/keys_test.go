@@ -166,3 +166,34 @@ func TestDroppedRowsWaitUntilTheirKeyWasSent(t *testing.T) {
 		t.Error("settled once it was sent: got false, want true")
 	}
 }
+
+func TestKeysThatAreFollowedAreCountedInBytes(t *testing.T) {
+	var k Keys
+	never, always := func(At) bool { return false }, func(At) bool { return true }
+	value := strings.Repeat("x", 10_000)
+	write := func(key string) *schemas.Write {
+		w := parse(t, "patch a="+value, true).Write
+		w.Key = key
+		return &w
+	}
+	for i := range 50 {
+		k.Other(write(fmt.Sprint("k", i%5)), At{Offset: int64(i)}, Effect{})
+		if i < 5 {
+			k.Row(write(fmt.Sprint("k", i%5)), At{Offset: int64(i)}, Open)
+		}
+	}
+	// Of each key at most 16 writes are kept, then what they come to.
+	if got := k.Bytes(); got < 5*10_000 || got > 5*16*11_000 {
+		t.Errorf("5 keys: got %d bytes", got)
+	}
+	k.Forget(never)
+	if k.Len() != 5 {
+		t.Fatalf("keys: got %d, want 5", k.Len())
+	}
+	k.Seal()
+	k.Send(always)
+	k.Forget(always)
+	if k.Len() != 0 || k.Bytes() != 0 {
+		t.Errorf("once all are confirmed: got %d keys and %d bytes, want none", k.Len(), k.Bytes())
+	}
+}

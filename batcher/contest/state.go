@@ -8,7 +8,8 @@ type state struct {
 	// land in another order. Applied in that order they leave the key as it should
 	// be, whatever landed before.
 	writes []entry
-	row    *At // newest row of a file on its way, or that has landed
+	bytes  int64 // of all that
+	row    *At   // newest row of a file on its way, or that has landed
 
 	last  At  // newest write of the other lane
 	await *At // newest write of the other lane that is older than row: only once it has landed the key can be sent
@@ -39,7 +40,7 @@ func (s *state) contend() {
 // add takes a write. A key that is written again and again keeps a few.
 func (s *state) add(e entry) {
 	const many = 16
-	s.writes = append(s.writes, e)
+	s.writes, s.bytes = append(s.writes, e), s.bytes+e.bytes
 	if len(s.writes) < many {
 		return
 	}
@@ -51,12 +52,30 @@ func (s *state) add(e entry) {
 		}
 		kept = append(kept, reduce(s.writes[from:to])...)
 	}
-	s.writes = kept
+	for i := range kept {
+		if len(kept) < len(s.writes) {
+			kept[i].own() // not the texts of all that it was made of
+		}
+	}
+	s.set(kept)
+}
+
+// What a key, and a write of it, take beside the write's bytes.
+const (
+	stateBytes = 256
+	entryBytes = 256
+)
+
+func (s *state) set(writes []entry) {
+	s.writes, s.bytes = writes, stateBytes
+	for i := range writes {
+		s.bytes += writes[i].bytes
+	}
 }
 
 // drop forgets the rows of the open file.
 func (s *state) drop() {
-	s.writes = slices.DeleteFunc(s.writes, func(e entry) bool { return e.open })
+	s.set(slices.DeleteFunc(s.writes, func(e entry) bool { return e.open }))
 	s.overtaken = false
 }
 

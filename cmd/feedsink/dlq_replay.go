@@ -130,6 +130,9 @@ func replayText(r replay.Report) string {
 	if r.Done > 0 {
 		lines = append(lines, []string{strconv.Itoa(r.Done), "others were replayed before"})
 	}
+	if r.Interrupted > 0 {
+		lines = append(lines, []string{strconv.Itoa(r.Interrupted), "others may have been sent by a run that did not end, and an older value may stand over a newer one; replay them, too"})
+	}
 	if r.Foreign > 0 {
 		lines = append(lines, []string{strconv.Itoa(r.Foreign), "records of the topic are no letters of this connector"})
 	}

@@ -28,6 +28,8 @@ type Entry struct {
 	prev, next *Entry
 	pending    bool
 	shared     bool // a claim waits for the same record
+
+	Bytes int64 // what the record takes, for others to count
 }
 
 // Offset is the record's offset.
@@ -65,7 +67,7 @@ func (t *Tracker) Track(e *Entry, offset int64) {
 	if t.last != nil && t.last.offset >= offset || offset < t.next {
 		panic("ack: offsets must ascend")
 	}
-	*e = Entry{offset: offset, prev: t.last, pending: true}
+	*e = Entry{offset: offset, prev: t.last, pending: true, Bytes: e.Bytes}
 	if t.last == nil {
 		t.first = e
 	} else {

@@ -14,6 +14,7 @@ type Config struct {
 	Service        Service          `yaml:"service"`
 	Retry          Retry            `yaml:"retry"`
 	DLQ            DLQ              `yaml:"dlq"`
+	Memory         Memory           `yaml:"memory"`
 	Spool          Spool            `yaml:"spool"`
 	Admin          Admin            `yaml:"admin"`
 	Log            Log              `yaml:"log"`
@@ -128,6 +129,13 @@ type DLQ struct {
 	Topic string `yaml:"topic"` // empty: none, a permanent failure halts its partition
 }
 
+// Memory bounds what records take of it, in bytes, however many and large they
+// are. The lanes of a process share it.
+type Memory struct {
+	Pending router.Bytes `yaml:"pending"` // of records whose calls, or dead letters, are not confirmed
+	Fetched router.Bytes `yaml:"fetched"` // of records fetched ahead, unpacked
+}
+
 // Spool is the disk space of files that wait for their import.
 type Spool struct {
 	Dir      string       `yaml:"dir"`
@@ -184,6 +192,7 @@ func defaults() Config {
 			Breaker:     Breaker{Failures: 10, OpenFor: 15 * time.Second},
 		},
 		Retry:   Retry{Initial: 200 * time.Millisecond, Max: 30 * time.Second},
+		Memory:  Memory{Pending: 64 << 20, Fetched: 32 << 20},
 		Spool:   Spool{Dir: "/var/lib/feedsink", MaxBytes: 20 << 30},
 		Admin:   Admin{Listen: ":8080", Webhook: Webhook{Header: "X-Feedsink-Secret"}},
 		Log:     Log{Level: "info", Format: "text"},

@@ -69,7 +69,7 @@ var mistakes = map[string]struct{ file, want string }{
 	"not UTF-8":       {"kafka:\n  group: \xff\n", "2:10: : not UTF-8 text; save the file as UTF-8"},
 	"empty":           {"# nothing\n", "1:1: : the file is empty; start with kafka:, service: and mappings:"},
 	"two documents":   {base + "---\na: 1\n", "15:1: : a second YAML document; write one document per file, without ---"},
-	"a list":          {"- a\n", "1:1: : must be a block of keys, is a list; its keys are kafka, schemaRegistry, service, retry, dlq, spool, admin, log, tracing, mappings"},
+	"a list":          {"- a\n", "1:1: : must be a block of keys, is a list; its keys are kafka, schemaRegistry, service, retry, dlq, memory, spool, admin, log, tracing, mappings"},
 	"key twice":       {base + "dlq: {topic: a}\ndlq: {topic: b}\n", "15:1: dlq: the key is given twice; remove one of them"},
 	"close key":       {spoiled("  entity", "  time_out: 3s\n  entity"), "6:3: service.time_out: unknown key; did you mean service.timeout?"},
 	"key of a parent": {base + "sessionTimeout: 9s\n", "14:1: sessionTimeout: unknown key; did you mean kafka.sessionTimeout?"},
@@ -115,6 +115,8 @@ var mistakes = map[string]struct{ file, want string }{
 	"unused TLS":                  {spoiled("brokers", "tls: {caFile: /c.pem}\n  brokers"), "2:3: kafka.tls: has files but is not enabled: brokers would be reached without encryption; write enabled: true"},
 	"merged list":                 {base + "dlq: {<<: [{topic: t}, 5]}\n", "14:24: dlq: << takes blocks of keys, not a single value; write <<: *NAME with an anchor on a block of keys"},
 	"no alias in a list":          {spoiled("[crm.customers]", "[a, *t]"), "10:17: mappings[0].topics[1]: the alias \"*t\" has no anchor before it; write &t in front of the value it repeats"},
+	"no memory":                   {base + "memory: {pending: 64KiB}\n", "14:19: memory.pending: must be between 1MiB and 1TiB, is \"64KiB\"; the default is enough for thousands of records of some kilobytes"},
+	"nothing is fetched":          {base + "memory: {fetched: 0MiB}\n", "14:19: memory.fetched: must be between 1MiB and 1TiB, is \"0MiB\"; the default is enough for thousands of records of some kilobytes"},
 	"spool too small":             {base + "    imports: {upsert: {etl: \"1\", mode: CREATE_UPDATE}, roll: {bytes: 2MiB}}\nspool: {maxBytes: 1MiB}\n", "14:70: mappings[0].imports.roll.bytes: must not be above spool.maxBytes, is \"2MiB\"; the spool would be full before a file is"},
 }
 

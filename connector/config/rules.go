@@ -23,6 +23,7 @@ func (r *rules) all() {
 	r.service(&r.cfg.Service)
 	r.retry(&r.cfg.Retry)
 	r.stores(r.cfg)
+	r.memory(r.cfg.Memory)
 	r.admin(&r.cfg.Admin)
 	r.observed(r.cfg)
 	r.mappings()

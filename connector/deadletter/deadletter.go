@@ -81,7 +81,7 @@ type Post struct {
 }
 
 const (
-	largest   = 64 << 20 // bytes of a letter that are left to the topic to refuse
+	largest   = 64 << 20 // bytes of a letter that are left to the topic to refuse, and of all that share batches
 	tries     = 8        // of the client, within some 10 s; then it shows in the log and starts again
 	firstWait = time.Second
 	maxWait   = 30 * time.Second
@@ -96,7 +96,10 @@ func New(connection []kgo.Opt, topic, connector string, log *slog.Logger) (*Post
 		kgo.RecordRetries(tries),
 		kgo.MetadataMinAge(time.Second), // a topic that is missing may be made at any time
 	})
-	many, err := kgo.NewClient(slices.Concat(opts, []kgo.Opt{kgo.ProducerLinger(5 * time.Millisecond), kgo.MaxBufferedRecords(1 << 16)})...)
+	many, err := kgo.NewClient(slices.Concat(opts, []kgo.Opt{
+		kgo.ProducerLinger(5 * time.Millisecond),
+		kgo.MaxBufferedRecords(1 << 16), kgo.MaxBufferedBytes(largest),
+	})...)
 	if err != nil {
 		return nil, fmt.Errorf("dead-letter producer: %w", err)
 	}
@@ -217,7 +220,7 @@ func (p *Post) headers(r *Record, l Letter) []kgo.RecordHeader {
 	add("__connect.errors.topic", r.Topic)
 	add("__connect.errors.partition", strconv.Itoa(int(r.Partition)))
 	add("__connect.errors.offset", strconv.FormatInt(r.Offset, 10))
-	add("__connect.errors.connector.name", p.connector)
+	add(connectorHeader, p.connector)
 	add("__connect.errors.stage", string(l.Stage))
 	add("__connect.errors.exception.class.name", l.Code)
 	add("__connect.errors.exception.message", l.Message)

@@ -22,16 +22,20 @@ type Received struct {
 // ErrForeign says that a record of the dead-letter topic is no letter of feedsink.
 var ErrForeign = errors.New("not a dead letter of feedsink")
 
-// firstHeader opens the headers that a post appends.
-const firstHeader = "__connect.errors.topic"
+// firstHeader opens the headers that a post appends. The letter of a row that
+// matches no record came from no topic: its first one is connectorHeader.
+const (
+	firstHeader     = "__connect.errors.topic"
+	connectorHeader = "__connect.errors.connector.name"
+)
 
 // Open reads a record of the dead-letter topic. Only the headers at its end are
 // the letter's: a record that had been a dead letter elsewhere before keeps what
 // it came with. The only error is ErrForeign. The result shares r's memory.
 func Open(r *Record) (*Received, error) {
-	at := len(r.Headers) - 1
-	for at >= 0 && r.Headers[at].Key != firstHeader {
-		at--
+	at := last(r, firstHeader)
+	if at < 0 {
+		at = last(r, connectorHeader)
 	}
 	if at < 0 {
 		return nil, ErrForeign
@@ -45,6 +49,15 @@ func Open(r *Record) (*Received, error) {
 		}
 	}
 	return l, nil
+}
+
+// last is the index of the last header of that name; -1 without one.
+func last(r *Record, name string) int {
+	at := len(r.Headers) - 1
+	for at >= 0 && r.Headers[at].Key != name {
+		at--
+	}
+	return at
 }
 
 // read takes one of the letter's headers; false if it says what no letter says.
@@ -66,7 +79,7 @@ func (l *Received) read(key, value string) bool {
 	case "__connect.errors.offset":
 		l.Record.Offset = number(64)
 		return l.Record.Offset >= 0
-	case "__connect.errors.connector.name":
+	case connectorHeader:
 		l.Connector = value
 	case "__connect.errors.stage":
 		l.Stage = Stage(value)

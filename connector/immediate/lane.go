@@ -36,6 +36,12 @@ type Origin interface {
 // after each such answer, as Origin's methods are called.
 type Premature interface{ Premature() bool }
 
+// Waiter is an Origin that wants to know that its write waits for another try, its
+// own or an older one's of its key, to hold no more memory than it has to. It is
+// called before each such wait, perhaps with the lane's lock held, and must not
+// call the lane.
+type Waiter interface{ Wait() }
+
 // Caller makes one attempt to bring a write to the service. It bounds the
 // attempt by itself, does not retry, and may be called concurrently, never for
 // one key. The write is lent until it returns. retried says that an earlier
@@ -145,6 +151,9 @@ func (l *Lane) Submit(it Item) {
 	l.pending.Add(1)
 	id := l.identify(&it.Write)
 	e, known := l.keys[id]
+	if known && e.failing() {
+		wait(it.Origin)
+	}
 	if !known {
 		e = newEntry(id)
 		l.keys[id] = e

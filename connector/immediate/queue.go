@@ -106,6 +106,17 @@ func (c *call) forget(match func(Origin) bool) int {
 	return gone
 }
 
+// failing reports whether the first call failed and is, or will be, tried again.
+func (e *entry) failing() bool {
+	return e.head != nil && e.head.tries > 0 && (e.place != calling || e.head.tries > 1)
+}
+
+func wait(o Origin) {
+	if w, ok := o.(Waiter); ok {
+		w.Wait()
+	}
+}
+
 func (e *entry) push(c *call) {
 	if e.head == nil {
 		e.head = c

@@ -205,6 +205,12 @@ func (l *Lane) report(c *call, v *verdict, took time.Duration) {
 		for _, o := range c.origins {
 			o.Reject(v.err)
 		}
+	case Retried:
+		if c.tries == 1 {
+			for _, o := range c.origins {
+				wait(o)
+			}
+		}
 	}
 	l.obs.Called(Attempt{Mapping: c.mapping, Op: c.write.Op, Writes: len(c.origins), Outcome: v.outcome, Took: took})
 }

@@ -15,8 +15,11 @@
 //
 // Before the first call it is noted, in Kafka, which letters are about to be
 // sent (Marks). A run that is killed may leave a call of unknown outcome; the
-// next one does not take such a letter for superseded without sending the row's
-// newest state.
+// next one waits until it can't be applied any more, and does not take such a
+// letter for superseded without sending the row's newest state. An attempt that
+// came to no answer before another was answered is treated alike. To delete a
+// profile that such a call has brought back takes the service's id: if nobody
+// knows it, an upsert of the key alone tells.
 //
 // The order that is kept is the one that the sink keeps: of one row's records in
 // one partition. Where a topic does not hold any more what followed a letter's

@@ -17,6 +17,8 @@ func (l *letter) outcome() (outcome Outcome, why, message string) {
 			return Left, Unanswered, p.unanswered.Error()
 		case p.unposted != nil:
 			return Left, NotPosted, p.unposted.Error()
+		case p.stuck != "":
+			return Left, NeedsImport, p.stuck
 		case p.refusal != nil:
 			outcome, why, message = Refused, p.refusal.Code, p.refusal.Plain()
 		case !p.replaced && outcome != Refused:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -40,7 +41,21 @@ type world struct {
 	reader  *source.Reader
 	post    *deadletter.Post
 	router  *router.Router
+	waits   []time.Duration // of the runs
+	waiting func()          // meanwhile
 	tables
+}
+
+// late is how long calls without an answer may take.
+const late = time.Hour
+
+// wait notes how long a run waits, and lets it go on.
+func (w *world) wait(_ context.Context, d time.Duration) error {
+	w.waits = append(w.waits, d)
+	if w.waiting != nil {
+		w.waiting()
+	}
+	return nil
 }
 
 func newWorld(t *testing.T) *world {
@@ -180,8 +195,8 @@ func (w *world) replay(change func(*replay.Replay)) (replay.Report, error) {
 	}()
 	decoder := schemas.NewJSON()
 	run := &replay.Replay{
-		Config: replay.Config{Topic: topic, Connector: "sink", MaxAttempts: 3, GiveUp: 10 * time.Second, Round: 100},
-		Reader: w.reader, Post: w.post, Service: service{lane, &w.tables}, Router: w.router, Log: slog.New(slog.DiscardHandler),
+		Config: replay.Config{Topic: topic, Connector: "sink", MaxAttempts: 3, GiveUp: 10 * time.Second, Round: 100, Late: late},
+		Wait:   w.wait, Reader: w.reader, Post: w.post, Service: service{lane, &w.tables}, Router: w.router, Log: slog.New(slog.DiscardHandler),
 		Decode: func(r *deadletter.Record) (*router.Record, error) {
 			d := &router.Record{Topic: r.Topic, Partition: r.Partition, Key: r.Key, Tombstone: r.Value == nil}
 			var err error
@@ -225,6 +240,13 @@ type service struct {
 
 func (s service) ProfileID(w *schemas.Write) string { return s.tables.id(w) }
 
+func (s service) Unsure(w *schemas.Write) bool {
+	s.tables.mu.Lock()
+	defer s.tables.mu.Unlock()
+	defer delete(s.tables.unsure, w.Key)
+	return s.tables.unsure[w.Key]
+}
+
 // tables are the service: each row is its values by name, and the calls that
 // were made are kept in words.
 type tables struct {
@@ -233,10 +255,39 @@ type tables struct {
 	calls  []string
 	before func(w *schemas.Write) error // of each call; an error is its answer
 	lost   bool                         // answers do not arrive
+	held   bool                         // nor does the service get to the calls before land
+	late   []schemas.Write              // such calls
+	silent bool                         // the service tells no ids
+	unsure map[string]bool              // keys with an attempt that came to no answer
+}
+
+// land applies the calls that were held.
+func (s *tables) land() {
+	for i := range s.late {
+		s.apply(&s.late[i])
+	}
+	s.late = nil
 }
 
 // Call applies a write, as the service would.
-func (s *tables) Call(ctx context.Context, w *schemas.Write, _ bool) error {
+func (s *tables) Call(ctx context.Context, w *schemas.Write, retried bool) error {
+	if retried {
+		s.mu.Lock()
+		if s.unsure == nil {
+			s.unsure = map[string]bool{}
+		}
+		s.unsure[w.Key] = true
+		s.mu.Unlock()
+	}
+	if s.held {
+		s.mu.Lock()
+		kept := *w
+		kept.Cells = slices.Clone(w.Cells)
+		s.late = append(s.late, kept)
+		s.mu.Unlock()
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	if s.before != nil {
 		if err := s.before(w); err != nil {
 			return err
@@ -277,7 +328,7 @@ func plain(v schemas.Value) (out any) {
 func (s *tables) id(w *schemas.Write) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.rows[w.Key] == nil {
+	if s.rows[w.Key] == nil || s.silent {
 		return ""
 	}
 	return "id-" + w.Key

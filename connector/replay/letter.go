@@ -23,6 +23,8 @@ type part struct {
 	letter  *letter
 	mapping *router.Compiled // nil: the record cannot be decoded
 
+	name     schemas.Write      // tells the profile's id
+	keyCell  schemas.Cell       // the profile's unique key, as the letter's own write says it
 	newest   schemas.Write      // of the row: the letter's own write and what followed
 	replaced bool               // nothing of the letter's own write shows in it
 	changed  *deadletter.Record // the last record that followed; nil: none
@@ -31,6 +33,8 @@ type part struct {
 	sent       bool
 	profileID  string             // the service's, if it told when the row was sent
 	touched    bool               // the service may hold the letter's own write
+	unsure     bool               // an attempt at it may still be applied
+	stuck      string             // why no call can bring the row to its newest state
 	refusal    *deadletter.Letter // why that failed again
 	lost       *deadletter.Letter // why the newest state was refused that was sent for it
 	unanswered error              // the last sending came to no answer
@@ -68,6 +72,7 @@ func (r *Replay) plan(l *letter) error {
 			continue
 		}
 		p := &part{letter: l, mapping: routed.Mapping, newest: routed.Write, touched: l.tried}
+		p.keyCell = p.keyOf(&routed.Write)
 		if routed.Err != nil {
 			why := r.Rejected(routed.Err)
 			p.refusal = &why
@@ -88,12 +93,11 @@ func (r *Replay) obstacle(l *letter) (why, message string) {
 		return NoMapping, fmt.Sprintf("the configuration has no mapping %s that reads %s", name, l.Record.Topic)
 	}
 	for _, p := range l.parts {
-		if p.refusal != nil || p.replaced {
+		if !p.needsCall() {
 			continue
 		}
-		if !callable(&p.newest) {
-			return NeedsImport, fmt.Sprintf("mapping %s: no call can %s a profile without the service's id; import it, or produce it again",
-				p.mapping.Name, p.newest.Op)
+		if !callable(&p.newest) && !p.nameable() {
+			return NeedsImport, p.needsImport()
 		}
 		if calls, _ := p.mapping.Lanes(); !calls && !p.newest.Table.Custom && p.newest.Op == schemas.Upsert && !r.AsCalls {
 			return BatchOnly, fmt.Sprintf("mapping %s: writes profiles by imports only, which keep what a file does not name; "+
@@ -101,6 +105,43 @@ func (r *Replay) obstacle(l *letter) (why, message string) {
 		}
 	}
 	return "", ""
+}
+
+// needsImport says that no call can write the row's newest state.
+func (p *part) needsImport() string {
+	if p.letter.tried || p.sent {
+		return fmt.Sprintf("mapping %s: an older value may stand over the row's newest record (%s), and no call can %s a profile without the service's id; "+
+			"import it, or produce it again, then run again", p.mapping.Name, p.place(), p.newest.Op)
+	}
+	return fmt.Sprintf("mapping %s: no call can %s a profile without the service's id; import it, or produce it again",
+		p.mapping.Name, p.newest.Op)
+}
+
+// place is where the row's newest record came from.
+func (p *part) place() string {
+	r := p.changed
+	if r == nil {
+		r = p.letter.Record
+	}
+	return fmt.Sprintf("%s@%d", place(r), r.Offset)
+}
+
+// nameable reports whether the service can be asked for the id of the profile by an
+// upsert of its key alone: where all that is left to do is to delete the profile
+// that an older call of ours may have brought back.
+func (p *part) nameable() bool {
+	return p.newest.Op == schemas.Delete && !p.newest.Table.Custom && (p.letter.tried || p.sent)
+}
+
+// keyOf is the unique key of a profile, as a cell.
+func (p *part) keyOf(w *schemas.Write) schemas.Cell {
+	at := schemas.Place{Section: schemas.Attributes, Name: p.mapping.KeyName}
+	for _, c := range w.Cells {
+		if *c.Place == at {
+			return c
+		}
+	}
+	return schemas.Cell{Place: &at, Value: schemas.StringValue(w.Key)}
 }
 
 // needsCall reports whether the row's newest state has to be sent: an earlier

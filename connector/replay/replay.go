@@ -28,6 +28,9 @@ type Config struct {
 	AssumeNewest bool
 	// GiveUp is how long the run waits while no call is answered.
 	GiveUp time.Duration
+	// Late is how long after it was made a call may still be applied of which nobody
+	// knows the outcome.
+	Late time.Duration
 	// Round is how many letters are sent before their rows are looked at again.
 	Round int
 	// Progress is told the counts after each round; nil: nobody asks.
@@ -40,6 +43,9 @@ type Service interface {
 	// ProfileID is the service's id of a profile that was just upserted, "" if it
 	// did not tell. It is asked after each upsert, once.
 	ProfileID(w *schemas.Write) string
+	// Unsure reports whether nobody knows what became of an attempt at the row
+	// before the one that was answered. It is asked after each answer, once.
+	Unsure(w *schemas.Write) bool
 }
 
 // Replay is one run. Its fields are set by whoever makes it.
@@ -54,8 +60,11 @@ type Replay struct {
 	Decode func(*deadletter.Record) (*router.Record, error)
 	// Rejected and Refused make letters of what the router and the service say.
 	Rejected, Refused func(error) deadletter.Letter
-	Log               *slog.Logger
+	// Wait returns after so long, or with the context's error.
+	Wait func(context.Context, time.Duration) error
+	Log  *slog.Logger
 
+	begun  time.Time
 	marks  *Marks
 	report Report
 	routed []router.Routed // reused from record to record
@@ -75,7 +84,7 @@ func MarksPrefix(connector string) string { return connector + "-replay" }
 // Run replays the open letters that the dead-letter topic holds when it begins.
 // After an error, or when ctx ends, another run goes on where this one was.
 func (r *Replay) Run(ctx context.Context) (Report, error) {
-	r.report = newReport(r.DryRun)
+	r.report, r.begun = newReport(r.DryRun), time.Now()
 	spans, err := r.Reader.Spans(ctx, r.Topic)
 	if err != nil {
 		return r.report, err
@@ -142,12 +151,20 @@ func (r *Replay) selects(l *deadletter.Received) bool {
 		r.report.Foreign++
 		return false
 	case !r.Filter.Match(l):
+		if r.marks.Tried(l.Partition, l.Offset) && !r.marks.Done(l.Partition, l.Offset) {
+			r.report.Interrupted++
+		}
 		return false
 	case r.marks.Done(l.Partition, l.Offset):
 		r.report.Done++
 		return false
 	}
 	r.report.Selected++
+	if l.Record.Topic == "" {
+		r.report.note(&letter{Received: l}, Left, NoRecord,
+			"a row of an import that matches no record: there is nothing to send; correct the row and import it by hand, then discard the letter")
+		return false
+	}
 	if l.Attempts >= r.MaxAttempts {
 		r.report.note(&letter{Received: l}, Left, MaxAttempts,
 			fmt.Sprintf("it has failed again %d times; allow more attempts once the cause is gone", l.Attempts))

@@ -28,6 +28,7 @@ const (
 	MaxAttempts = "max_attempts" // it failed as often as is allowed
 	Unanswered  = "unanswered"   // the service did not say yes or no
 	NotPosted   = "not_posted"   // it failed again, and the dead-letter topic does not take it
+	NoRecord    = "no_record"    // it is a row of a file that matches no record
 )
 
 // Note is what became of one letter, and why.
@@ -51,8 +52,11 @@ type Report struct {
 	Refused    map[string]int `json:"refused"` // by reason code
 	Left       map[string]int `json:"left"`    // by why
 	Done       int            `json:"done"`    // replayed before; not selected
-	Foreign    int            `json:"foreign"` // records of the topic that are no letters of this connector
-	Notes      []Note         `json:"notes"`   // of the refused and left, as many as are kept
+	// Interrupted are letters that the filter does not mean, and that a run which
+	// did not end may have sent: their rows may hold an older value.
+	Interrupted int    `json:"interrupted"`
+	Foreign     int    `json:"foreign"` // records of the topic that are no letters of this connector
+	Notes       []Note `json:"notes"`   // of the refused and left, as many as are kept
 }
 
 // maxNotes bounds a report's memory; the counts go on.
@@ -88,5 +92,8 @@ func (r *Report) note(l *letter, outcome Outcome, why, message string) {
 
 // Origin is where the letter's record came from: topic[partition]@offset.
 func Origin(l *deadletter.Received) string {
+	if l.Record.Topic == "" {
+		return "row of execution " + l.Execution
+	}
 	return fmt.Sprintf("%s[%d]@%d", l.Record.Topic, l.Record.Partition, l.Record.Offset)
 }

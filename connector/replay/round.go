@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/immediate"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -18,14 +17,16 @@ var ErrNoAnswer = errors.New("the service answers no call")
 // round brings letters to their end, each step on record before the next.
 //
 //  1. The letters that will be sent are marked. A crash from here on leaves calls
-//     of which nobody knows; the marks make the next run send the newest state.
+//     of which nobody knows; the marks make the next run wait until they have
+//     ended, and send the newest state.
 //  2. The calls are made, and each is answered.
 //  3. The logs are read to their ends as they stand then. A row that changed
 //     meanwhile may have been overtaken by its call: back to 2 with its newest
 //     state.
 //  4. What failed again is posted as a new letter. A crash after this posts it
 //     once more.
-//  5. The letters are marked as done.
+//  5. The letters are marked as done. Those with an attempt that may still be
+//     applied wait for the window's end.
 func (r *Replay) round(ctx context.Context, w *window, letters []*letter) error {
 	var sending []*part
 	for _, l := range letters {
@@ -39,29 +40,90 @@ func (r *Replay) round(ctx context.Context, w *window, letters []*letter) error 
 	if err := r.marks.save(ctx); err != nil {
 		return err
 	}
+	if err := r.deliver(ctx, w, sending); err != nil {
+		return err
+	}
+	letters = slices.Clone(letters)
+	w.late = append(w.late, slices.DeleteFunc(slices.Clone(letters), func(l *letter) bool { return !l.unsure() })...)
+	if err := r.end(ctx, slices.DeleteFunc(letters, (*letter).unsure)); err != nil {
+		return err
+	}
+	return r.marks.save(ctx)
+}
+
+// deliver sends the newest state of rows until nothing came between.
+func (r *Replay) deliver(ctx context.Context, w *window, sending []*part) error {
 	for again := sending; len(again) > 0; {
 		if err := r.send(ctx, again); err != nil {
 			return err
 		}
-		spans, err := r.Reader.Spans(ctx, w.topics()...)
-		if err != nil {
-			return err
-		}
-		if err := r.readOn(ctx, w, spans); err != nil {
+		if err := r.readToEnd(ctx, w); err != nil {
 			return err
 		}
 		again = slices.DeleteFunc(slices.Clone(sending), func(p *part) bool { return p.changed == p.asOf })
 	}
-	if err := r.end(ctx, letters); err != nil {
+	return nil
+}
+
+// readToEnd takes up what followed the letters' records until now.
+func (r *Replay) readToEnd(ctx context.Context, w *window) error {
+	spans, err := r.Reader.Spans(ctx, w.topics()...)
+	if err != nil {
+		return err
+	}
+	return r.readOn(ctx, w, spans)
+}
+
+// settle sends the rows once more of which an attempt may have been applied after
+// the one that was answered, as soon as none can be any more.
+func (r *Replay) settle(ctx context.Context, w *window) error {
+	if len(w.late) == 0 {
+		return nil
+	}
+	r.Log.Warn("some calls were answered at a later try only, and an earlier one may still be applied; waiting, then sending their rows once more",
+		"letters", len(w.late), "wait", r.Late)
+	if err := r.Wait(ctx, r.Late); err != nil {
+		return err
+	}
+	if err := r.readToEnd(ctx, w); err != nil {
+		return err
+	}
+	var sending []*part
+	for _, l := range w.late {
+		for _, p := range l.parts {
+			if p.unsure {
+				p.unsure = false
+				sending = append(sending, p)
+			}
+		}
+	}
+	if err := r.deliver(ctx, w, sending); err != nil {
+		return err
+	}
+	for _, p := range sending {
+		if p.unsure && p.unanswered == nil {
+			p.unanswered = errUnsure
+		}
+	}
+	if err := r.end(ctx, w.late); err != nil {
 		return err
 	}
 	return r.marks.save(ctx)
+}
+
+// errUnsure leaves a letter to another run.
+var errUnsure = errors.New("the service answered at a later try only, again; an earlier one may still be applied")
+
+// unsure reports whether an attempt at some part may still be applied.
+func (l *letter) unsure() bool {
+	return slices.ContainsFunc(l.parts, func(p *part) bool { return p.unsure && p.unanswered == nil })
 }
 
 // verdict is the end of one sending.
 type verdict struct {
 	part  *part
 	again bool // it was for what followed that the row was sent
+	names bool // it was for the profile's id only
 	err   error
 	to    chan<- verdict
 }
@@ -75,27 +137,52 @@ func (v verdict) Reject(err error) {
 	v.to <- v
 }
 
-// send makes a call for each part and waits for their ends.
+// send makes a call for each part and waits for their ends. A profile that is to be
+// deleted and whose id nobody knows takes two.
 func (r *Replay) send(ctx context.Context, parts []*part) error {
-	ends := make(chan verdict, len(parts))
-	open := 0
+	var unnamed []*part
 	for _, p := range parts {
-		v := verdict{part: p, again: p.replaced || p.sent, to: ends}
-		p.sent, p.asOf = true, p.changed
-		write, ok := p.current(v.again)
-		if !ok {
-			p.lost = &deadletter.Letter{
-				Stage: deadletter.Transforming, Code: "no_id",
-				Message: "an older value may have been replayed over this record, and no call can " + p.newest.Op.String() + " without the profile's id",
-			}
+		p.stuck, p.unanswered = "", nil
+		if w, ok := p.current(true); !ok && p.nameable() {
+			unnamed = append(unnamed, p)
+			w.Op, w.Cells = schemas.Upsert, []schemas.Cell{p.keyCell}
+			p.name = w
+		}
+	}
+	if err := r.submit(ctx, unnamed, func(p *part) (schemas.Write, verdict) {
+		return p.name, verdict{part: p, names: true}
+	}); err != nil {
+		return err
+	}
+	var sending []*part
+	for _, p := range parts {
+		again := p.replaced || p.sent
+		if _, ok := p.current(again); !ok {
+			p.sent, p.asOf = true, p.changed
+			p.stuck = p.needsImport()
 			continue
 		}
-		open++
+		sending = append(sending, p)
+	}
+	return r.submit(ctx, sending, func(p *part) (schemas.Write, verdict) {
+		v := verdict{part: p, again: p.replaced || p.sent}
+		p.sent, p.asOf = true, p.changed
+		w, _ := p.current(v.again)
+		return w, v
+	})
+}
+
+// submit makes the calls and returns once each is answered.
+func (r *Replay) submit(ctx context.Context, parts []*part, call func(*part) (schemas.Write, verdict)) error {
+	ends := make(chan verdict, len(parts))
+	for _, p := range parts {
+		write, v := call(p)
+		v.to = ends
 		r.Service.Submit(immediate.Item{Mapping: p.mapping.Name, Write: write, Origin: v})
 	}
 	patience := time.NewTimer(r.GiveUp)
 	defer patience.Stop()
-	for ; open > 0; open-- {
+	for range parts {
 		select {
 		case v := <-ends:
 			if r.judge(v) {
@@ -128,6 +215,7 @@ func (p *part) current(again bool) (w schemas.Write, ok bool) {
 func (r *Replay) judge(v verdict) (answered bool) {
 	p := v.part
 	p.unanswered = nil
+	p.unsure = r.Service.Unsure(&p.newest) || p.unsure
 	if v.err == nil {
 		p.touched, p.refusal, p.lost = true, nil, nil
 		if id := r.Service.ProfileID(&p.newest); id != "" {
@@ -141,6 +229,7 @@ func (r *Replay) judge(v verdict) (answered bool) {
 	}
 	why := r.Refused(v.err)
 	switch {
+	case v.names: // without an id it is stuck
 	case !v.again:
 		p.refusal = &why
 	case p.touched:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/source"
@@ -17,6 +18,7 @@ type window struct {
 	letters []*letter
 	places  map[source.Place]*origin
 	tail    *source.Tail
+	late    []*letter // an attempt at them may still be applied
 }
 
 // origin is a partition that letters of the window came from.
@@ -36,6 +38,9 @@ func (r *Replay) window(ctx context.Context, letters []*letter) error {
 			return err
 		}
 		w.add(l)
+	}
+	if err := r.outwait(ctx, letters); err != nil {
+		return err
 	}
 	spans, err := r.Reader.Spans(ctx, w.topics()...)
 	if err != nil {
@@ -75,7 +80,18 @@ func (r *Replay) window(ctx context.Context, letters []*letter) error {
 			r.Progress(r.report)
 		}
 	}
-	return nil
+	return r.settle(ctx, w)
+}
+
+// outwait returns once the calls have ended that a run made which did not: only
+// what is sent after them stays.
+func (r *Replay) outwait(ctx context.Context, letters []*letter) error {
+	wait := time.Until(r.begun.Add(r.Late))
+	if r.DryRun || wait <= 0 || !slices.ContainsFunc(letters, func(l *letter) bool { return l.tried }) {
+		return nil
+	}
+	r.Log.Warn("an earlier run did not end: calls that it made may still be applied; waiting, then sending their rows again", "wait", wait.Round(time.Second))
+	return r.Wait(ctx, wait)
 }
 
 func place(rec *deadletter.Record) source.Place {

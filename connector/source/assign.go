@@ -41,7 +41,8 @@ func (s *Source) assigned(ctx context.Context, client *kgo.Client, added map[str
 }
 
 func (s *Source) open(topic string, id int32, member string) *Partition {
-	p := &Partition{Topic: topic, ID: id, member: member, total: &s.pending, live: true, limit: ack.MetadataLimit}
+	p := &Partition{Topic: topic, ID: id, member: member, total: &s.pending, memory: s.cfg.Pending, live: true, limit: ack.MetadataLimit}
+	s.cfg.Pending.partitions.Add(1)
 	if p.routes = (agreement{TopicRoutes: s.topic(topic), recorded: -1}); p.routes.Shared {
 		p.other = s.other
 	}
@@ -215,14 +216,7 @@ func (s *Source) rewind(starts map[*Partition]int64) {
 	if len(starts) == 0 {
 		return
 	}
-	set := map[string]map[int32]kgo.EpochOffset{}
-	for p, at := range starts {
-		if set[p.Topic] == nil {
-			set[p.Topic] = map[int32]kgo.EpochOffset{}
-		}
-		set[p.Topic][p.ID] = kgo.EpochOffset{Epoch: -1, Offset: at}
-	}
-	s.client.SetOffsets(set)
+	s.setOffsets(starts)
 	ps := slices.Collect(maps.Keys(starts))
 	for _, p := range ps {
 		p.begin() // before the handler's word: it may have something to commit at once

@@ -17,6 +17,7 @@ type Connection struct {
 	TLS     *tlsfiles.Files // nil: none; read again for each connection
 	SASL    *SASL           // nil: none
 	Log     *slog.Logger    // told of TLS files that have become unusable; nil: nobody is
+	Fetched int64           // bytes of records that are fetched ahead, unpacked; 0: the default
 }
 
 // SASL authenticates. What it holds as a function is asked for whenever a broker

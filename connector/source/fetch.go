@@ -24,6 +24,9 @@ func (s *Source) fetchError(topic string, id int32, err error) {
 		s.haltLostData(p, "the next offset to read is not in the log: "+deletedUnread)
 	case cut != nil:
 		s.haltCut(p, fmt.Sprintf("records up to %d were read, but the log now goes on at %d: %s", cut.ConsumedTo, cut.ResetTo, cutOff), cut.ResetTo)
+	case errors.Is(err, kgo.ErrMaxDecompress):
+		s.halt(p, "batch too large", fmt.Sprintf("%s[%d]: %v. The partition waits. Raise memory.fetched and the memory limit, then restart feedsink",
+			topic, id, tooLarge(err)))
 	case errors.Is(err, kerr.UnknownTopicID):
 		if !slices.Contains(s.forlorn, topic) {
 			s.forlorn = append(s.forlorn, topic)
@@ -77,3 +80,11 @@ func withoutControl(records []*Record) []*Record {
 }
 
 func isControl(r *Record) bool { return r.Attrs.IsControl() }
+
+// tooLarge says in our words that a batch unpacks to more than may be fetched.
+func tooLarge(err error) error {
+	if e, ok := errors.AsType[*kgo.ErrDecompressTooLarge](err); ok {
+		return fmt.Errorf("the batch at offset %d unpacks to more than %d times memory.fetched: %w", e.Offset, batchShare, kgo.ErrMaxDecompress)
+	}
+	return err
+}

@@ -87,7 +87,11 @@ func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int
 			l.taken[at] = append(l.taken[at], r.Offset)
 			continue
 		}
+		if !p.HasRoom(r) {
+			return i
+		}
 		m := &mark{p: p}
+		m.e.Bytes = source.HeldBytes(r, 1)
 		p.Track(&m.e, r.Offset)
 		l.taken[at] = append(l.taken[at], r.Offset)
 		if l.auto {

@@ -82,7 +82,7 @@ func (s *Source) followOther(ctx context.Context) {
 
 // shares reports whether any partition depends on the other lane.
 func (s *Source) shares() bool {
-	return slices.ContainsFunc(s.Partitions(), func(p *Partition) bool { return p.other != nil || p.held() })
+	return slices.ContainsFunc(s.Partitions(), func(p *Partition) bool { return p.other != nil || p.waitsForOther() })
 }
 
 func (o *other) at(topic string, id int32) (c committedElsewhere, number int64) {

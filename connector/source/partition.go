@@ -21,6 +21,9 @@ type Partition struct {
 	total  *atomic.Int64 // pending records of all live partitions of the source
 	other  *other        // what is known of the other lane; nil: the partition need not know
 
+	memory *Memory      // of all live partitions of the process
+	held   atomic.Int64 // bytes of it that are this partition's
+
 	mu        sync.Mutex
 	live      bool // assigned
 	loaded    bool // the offset and ledger committed before were read
@@ -48,6 +51,8 @@ type Partition struct {
 
 	// The poll loop's own.
 	backlog []*Record // polled but not taken by the handler
+	waiting int64     // bytes of the backlog
+	shed    int64     // the backlog was given back; so much room is to be there before it is fetched again
 	paused  bool      // fetching is paused
 	rest    time.Time // no fetching before
 }
@@ -67,13 +72,15 @@ func (p *Partition) Done(offset int64) bool {
 	return !p.live || p.tracker.Done(offset)
 }
 
-// Track makes the record at offset pending in e, in the order of offsets.
+// Track makes the record at offset pending in e, in the order of offsets. e.Bytes
+// says what it takes.
 func (p *Partition) Track(e *ack.Entry, offset int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tracker.Track(e, offset)
 	if p.live {
 		p.total.Add(1)
+		p.hold(e.Bytes)
 	}
 }
 
@@ -94,6 +101,7 @@ func (p *Partition) Confirm(e *ack.Entry) bool {
 		return false
 	}
 	p.total.Add(-1)
+	p.hold(-e.Bytes)
 	return true
 }
 
@@ -195,6 +203,10 @@ func (p *Partition) drain() {
 func (p *Partition) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.live {
+		p.hold(-p.held.Load())
+		p.memory.partitions.Add(-1)
+	}
 	if p.live && p.loaded {
 		p.total.Add(-int64(p.tracker.Pending()))
 	}

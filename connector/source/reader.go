@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -35,9 +36,10 @@ type Commit struct {
 // any group: a sink that runs notices nothing of it. Its methods may be used
 // concurrently.
 type Reader struct {
-	opts   []kgo.Opt
-	client *kgo.Client
-	admin  *kadm.Client
+	opts    []kgo.Opt
+	fetched int64
+	client  *kgo.Client
+	admin   *kadm.Client
 }
 
 // NewReader connects to nothing yet: an error is one of configuration.
@@ -50,7 +52,7 @@ func NewReader(c Connection) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}
-	return &Reader{opts: opts, client: client, admin: kadm.NewClient(client)}, nil
+	return &Reader{opts: opts, fetched: c.fetched(), client: client, admin: kadm.NewClient(client)}, nil
 }
 
 // Close ends the reader's connections.
@@ -166,18 +168,20 @@ func (r *Reader) Tail(from map[Place]int64) (*Tail, error) {
 		}
 		starts[p.Topic][p.Partition] = kgo.NewOffset().At(offset)
 	}
-	client, err := kgo.NewClient(append([]kgo.Opt{
+	size := newFetchSize(r.fetched, tailFetch)
+	client, err := kgo.NewClient(slices.Concat(size.options(), []kgo.Opt{
 		kgo.ConsumePartitions(starts),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), // what a producer took back never happened
 		kgo.KeepControlRecords(),                     // they may be a partition's last
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),  // a gap must show
 		kgo.MetadataMinAge(time.Second),              // a leader that moves is found before silence means anything
 		kgo.FetchMaxWait(fetchWait),
-		kgo.FetchMaxBytes(8 << 20), kgo.FetchMaxPartitionBytes(1 << 20),
-	}, r.opts...)...)
+		kgo.WithHooks(size),
+	}, r.opts)...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}
+	size.follow(client)
 	t.client = client
 	return t, nil
 }
@@ -268,7 +272,7 @@ func (t *Tail) reachable(ctx context.Context, places map[Place]bool) error {
 func fetchFailure(fetches kgo.Fetches) (failed error) {
 	fetches.EachError(func(topic string, partition int32, err error) {
 		if !errors.Is(err, context.DeadlineExceeded) && failed == nil {
-			failed = fmt.Errorf("read %s: %w", Place{topic, partition}, err)
+			failed = fmt.Errorf("read %s: %w", Place{topic, partition}, tooLarge(err))
 		}
 	})
 	return failed

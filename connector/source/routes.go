@@ -251,8 +251,8 @@ func (s *Source) ended(ctx context.Context, execution string) bool {
 	return ended && err == nil
 }
 
-// held reports whether the partition waits until the other lane has let go of it.
-func (p *Partition) held() bool {
+// waitsForOther reports whether the partition waits until the other lane has let go of it.
+func (p *Partition) waitsForOther() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ledger.Routes.Hold

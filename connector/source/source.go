@@ -37,6 +37,7 @@ type Config struct {
 	Grace   time.Duration               // after which a request to the service has ended
 	Filed   func(topic string) []string // tables, as the ledger knows them, whose files take the topic's records; nil: none
 	Upgrade Upgrade                     // nil: there is nothing to do
+	Pending *Memory                     // what records that are tracked may take; nil: the default
 	Log     *slog.Logger
 	Metrics *prometheus.Registry // gets the client's own, feedsink_kafka_*; nil: none
 }
@@ -89,7 +90,8 @@ type Source struct {
 	joined     atomic.Bool // the group has assigned us something, be it nothing
 	lease      *lease
 	other      *other
-	endsWanted atomic.Bool // somebody looks at the status
+	sheds      atomic.Int64 // how often records were given back
+	endsWanted atomic.Bool  // somebody looks at the status
 	portion    portion
 	begun      chan struct{} // assignments have begun
 	latest     latest        // before the group is joined
@@ -118,6 +120,9 @@ func New(cfg Config, handler Handler) (*Source, error) {
 	if cfg.MetadataMaxAge == 0 {
 		cfg.MetadataMaxAge = time.Minute
 	}
+	if cfg.Pending == nil {
+		cfg.Pending = NewMemory(0)
+	}
 	s := &Source{cfg: cfg, handler: handler, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), lease: newLease(), other: &other{group: cfg.Other}, begun: make(chan struct{}, 1)}
 	opts, err := cfg.Connection.Options()
 	if err != nil {
@@ -125,6 +130,8 @@ func New(cfg Config, handler Handler) (*Source, error) {
 	}
 	life, end := context.WithCancel(context.Background())
 	s.end = end
+	size := newFetchSize(cfg.Connection.fetched(), groupFetch)
+	opts = append(opts, size.options()...)
 	opts = append(opts,
 		kgo.WithContext(life),
 		kgo.ConsumerGroup(cfg.Group), // joined once there are topics, in Run: before, callbacks could find s unfinished
@@ -139,10 +146,6 @@ func New(cfg Config, handler Handler) (*Source, error) {
 		kgo.HeartbeatInterval(s.heartbeat()),
 		kgo.RebalanceTimeout(max(2*cfg.SessionTimeout, time.Minute)),
 		kgo.FetchMaxWait(500*time.Millisecond),
-		// Compressed bytes per broker: what waits here is memory, and small fetches
-		// are fast enough. Brokers are not taken in turns, or an idle one would
-		// hold up the others for its FetchMaxWait.
-		kgo.FetchMaxBytes(1<<20), kgo.FetchMaxPartitionBytes(256<<10),
 		kgo.MetadataMaxAge(cfg.MetadataMaxAge), kgo.MetadataMinAge(time.Second),
 		kgo.Balancers(balancer(cfg.TableOf)),
 		kgo.OnPartitionsAssigned(s.assigned),
@@ -150,13 +153,14 @@ func New(cfg Config, handler Handler) (*Source, error) {
 		kgo.AdjustFetchOffsetsFn(s.startOffsets),
 		kgo.OnPartitionsRevoked(s.revoked),
 		kgo.OnPartitionsLost(s.lost),
-		kgo.WithHooks(clientMetrics(cfg)...),
+		kgo.WithHooks(append(clientMetrics(cfg), size)...),
 		kgo.WithLogger(clientLog{cfg.Log}),
 	)
 	if s.client, err = kgo.NewClient(opts...); err != nil {
 		end()
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}
+	size.follow(s.client)
 	s.admin = kadm.NewClient(s.client)
 	return s, nil
 }
@@ -225,6 +229,7 @@ func (s *Source) pollOnce(ctx context.Context) {
 	})
 	s.rewind(starts)
 	s.startOver(ctx)
+	s.shed()
 	s.applyPauses()
 	s.room = s.handler.Ready()
 }
@@ -233,7 +238,7 @@ func (s *Source) pollOnce(ctx context.Context) {
 func (s *Source) offer(p *Partition, records []*Record) {
 	p.noted(records[len(records)-1].Offset + 1)
 	if len(p.backlog) > 0 || p.wantsPause() {
-		p.backlog = append(p.backlog, records...)
+		p.putBack(append(p.backlog, records...))
 		return
 	}
 	data := withoutControl(records)
@@ -241,13 +246,13 @@ func (s *Source) offer(p *Partition, records []*Record) {
 	if taken > 0 {
 		taken = s.handler.Records(p, data)
 	}
-	p.backlog = nil
+	p.putBack(nil)
 	switch {
 	case taken == len(data):
 		p.advance(records[len(records)-1].Offset + 1)
 	default:
 		p.advance(data[taken].Offset)
-		p.backlog = records[slices.Index(records, data[taken]):]
+		p.putBack(records[slices.Index(records, data[taken]):])
 	}
 }
 
@@ -255,7 +260,7 @@ func (s *Source) offerBacklog() {
 	for _, p := range s.Partitions() {
 		if len(p.backlog) > 0 && p.ready() && !p.wantsPause() {
 			records := p.backlog
-			p.backlog = nil
+			p.putBack(nil)
 			s.offer(p, records)
 		}
 	}
@@ -263,7 +268,7 @@ func (s *Source) offerBacklog() {
 
 func (s *Source) hasBacklog() bool {
 	for _, p := range s.Partitions() {
-		if len(p.backlog) > 0 && !p.wantsPause() {
+		if (len(p.backlog) > 0 || p.shed > 0) && !p.wantsPause() {
 			return true
 		}
 	}

@@ -1,12 +1,10 @@
-//go:build big && linux
+//go:build big && linux && !image
 
 package e2e_test
 
 import (
-	"bufio"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -158,28 +156,6 @@ func gauge(t *testing.T, address, name, labels string) (sum float64) {
 		sum += v
 	}
 	return sum
-}
-
-// peak is the most memory that the process ever had, in bytes. What getrusage
-// says of it also counts this process, which it was until its program was loaded.
-func peak(t *testing.T, p *process) (bytes int64) {
-	t.Helper()
-	status, err := os.Open(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer status.Close()
-	for lines := bufio.NewScanner(status); lines.Scan(); {
-		if text, is := strings.CutPrefix(lines.Text(), "VmHWM:"); is {
-			var kib int64
-			if _, err := fmt.Sscan(text, &kib); err != nil {
-				t.Fatal(err)
-			}
-			return kib << 10
-		}
-	}
-	t.Fatal("the process's status has no VmHWM")
-	return 0
 }
 
 func onDisk(t *testing.T, dir string) (bytes int64) {

@@ -78,6 +78,18 @@ same keys is overruled where it cannot be true in the pod, and kept elsewhere.
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- range $lane := $lanes -}}
+{{- $own := index $.Values $lane -}}
+{{- $limit := include "feedsink.mebibytes" (dig "limits" "memory" "" $own.resources) | int -}}
+{{- $heap := ternary $limit (include "feedsink.mebibytes" $own.goMemLimit | int) (eq $own.goMemLimit "off") -}}
+{{- $needed := ternary 0 (include "feedsink.memory" (list $ $lane) | int) (not (empty $.Values.existingConfigMap)) -}}
+{{- if gt $needed $heap -}}
+{{- fail (printf "%s.goMemLimit: is %d MiB, and config.memory and the mappings' files need %d MiB: raise it and resources.limits.memory, or lower config.memory" $lane $heap $needed) -}}
+{{- end -}}
+{{- if and (ne $own.goMemLimit "off") (gt $limit 0) (ge $heap $limit) -}}
+{{- fail (printf "%s.goMemLimit: must be below resources.limits.memory: a tenth or more is not the heap's" $lane) -}}
+{{- end -}}
+{{- end -}}
 {{- if eq .Values.spool.volume "existingClaim" -}}
 {{- if not .Values.spool.existingClaim -}}{{- fail "spool.existingClaim: is required with spool.volume: existingClaim" -}}{{- end -}}
 {{- range $lanes -}}
@@ -92,4 +104,28 @@ same keys is overruled where it cannot be true in the pod, and kept elsewhere.
 {{- if and .Values.serviceMonitor.enabled (include "feedsink.protected" .) (not .Values.secrets.adminToken.name) (not .Values.serviceMonitor.endpoint.authorization) -}}
 {{- fail "serviceMonitor.enabled: with config.admin.protectReads Prometheus needs the token: name its Secret in secrets.adminToken, or set serviceMonitor.endpoint.authorization" -}}
 {{- end -}}
+{{- end -}}
+
+{{/* A size as Kubernetes, Go and feedsink write it, in MiB; 0 if it is none. */}}
+{{- define "feedsink.mebibytes" -}}
+{{- $number := regexFind "^[0-9]+([.][0-9]+)?" (toString .) -}}
+{{- $unit := toString . | trimPrefix $number | trimSuffix "B" -}}
+{{- $mebi := dict "" 0.00000095367431640625 "Ki" 0.0009765625 "Mi" 1.0 "Gi" 1024.0 "Ti" 1048576.0 "k" 0.00095367431640625 "M" 0.95367431640625 "G" 953.67431640625 "T" 953674.31640625 -}}
+{{ mulf (float64 $number) (get $mebi $unit | default 0.0) | floor | int }}
+{{- end -}}
+
+{{/* The MiB that a pod needs: (list $ LANE). deploy/sizing.md explains it. */}}
+{{- define "feedsink.memory" -}}
+{{- $config := (first .).Values.config -}}
+{{- $lane := last . -}}
+{{- $pending := include "feedsink.mebibytes" (dig "memory" "pending" "64MiB" $config) | int -}}
+{{- $fetched := include "feedsink.mebibytes" (dig "memory" "fetched" "32MiB" $config) | int -}}
+{{- $needed := add 64 $pending $fetched -}}
+{{- if eq $lane "all" -}}{{- $needed = add $needed $pending -}}{{- end -}}
+{{- if ne $lane "immediate" -}}
+{{- range $config.mappings -}}
+{{- if .imports -}}{{- $needed = add $needed 4 (div (int (dig "imports" "roll" "rows" 500000 .)) 524288) -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{ $needed }}
 {{- end -}}

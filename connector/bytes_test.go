@@ -1,0 +1,70 @@
+package connector
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/connector/source"
+)
+
+// What comes from the brokers at once lies in one piece of memory: a record whose
+// call waits must not keep all of it.
+func TestRecordThatWaitsForAnotherTryHasMemoryOfItsOwn(t *testing.T) {
+	fetched := []byte("key value one two")
+	r := &source.Record{
+		Topic: "crm", Partition: 3, Offset: 7, Key: fetched[0:3], Value: fetched[4:9],
+		Headers: []kgo.RecordHeader{{Key: "h", Value: fetched[10:13]}, {Key: "none"}},
+	}
+	j := &journey{}
+	j.record.Store(r)
+	(&part{journey: j}).Wait()
+	own := j.record.Load()
+	copy(fetched, bytes.Repeat([]byte("#"), len(fetched)))
+	if own == r || string(own.Key) != "key" || string(own.Value) != "value" || string(own.Headers[0].Value) != "one" || own.Headers[1].Value != nil {
+		t.Errorf("got %+v, want a copy of all of it", own)
+	}
+	if own.Topic != "crm" || own.Partition != 3 || own.Offset != 7 {
+		t.Errorf("got %s[%d]@%d, want its place", own.Topic, own.Partition, own.Offset)
+	}
+	j.record.Store(&source.Record{})
+	(&part{journey: j}).Wait()
+	if got := j.record.Load(); got.Value != nil || got.Key != nil {
+		t.Errorf("a tombstone: got key %v and value %v, want none", got.Key, got.Value)
+	}
+}
+
+func TestDeadLettersOnTheirWayAreBoundedInBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		l := letterRoom{limit: 100}
+		for _, size := range []int64{60, 40} {
+			if err := l.take(ctx, size); err != nil {
+				t.Fatal(err)
+			}
+		}
+		taken := make(chan error, 1)
+		go func() { taken <- l.take(ctx, 500) }() // alone, whatever its size
+		synctest.Wait()
+		l.free(60)
+		synctest.Wait()
+		if len(taken) != 0 {
+			t.Error("a large letter went beside another one")
+		}
+		l.free(40)
+		synctest.Wait()
+		if len(taken) != 1 || <-taken != nil {
+			t.Fatal("the large letter does not go although nothing else is on its way")
+		}
+		go func() { taken <- l.take(ctx, 1) }()
+		synctest.Wait()
+		cancel()
+		if err := <-taken; !errors.Is(err, context.Canceled) {
+			t.Errorf("once nobody waits any more: got %v, want context.Canceled", err)
+		}
+	})
+}
