@@ -50,7 +50,7 @@ type Import struct {
 	Bytes       int64         `json:"bytes,omitzero"`      // of the file as it is pushed
 	Attempt     int           `json:"attempt,omitzero"`    // 1-based count of the triggers that may have taken one of the table's daily imports
 	Execution   string        `json:"execution,omitempty"` // "" until the service named it
-	Refused     bool          `json:"-"`                   // for good, when it was sent; it is not loaded and waits for Release
+	Refused     bool          `json:"-"`                   // for good, when it was sent, or FAILED and would again; it is not loaded and waits for Release
 }
 
 // Member is what a bundle's file holds of one mapping. The execution takes a slot
@@ -88,7 +88,7 @@ type Ledger interface {
 	Confirm(ctx context.Context, imp Import, claims []Claim) error
 	// StartOver notes in the entry that imp's file is to be built again and the
 	// parts before it are loaded; imp.Execution is the one that FAILED, if that is
-	// why. Without a Part it takes the entry off. It commits that, and has the
+	// why, and imp.Refused says that it is not sent before Release. Without a Part it takes the entry off. It commits that, and has the
 	// partitions read again from their committed offsets. The claims'
 	// assignments end soon after: Discard follows.
 	StartOver(ctx context.Context, imp Import, claims []Claim) error

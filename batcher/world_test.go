@@ -129,7 +129,11 @@ func (w *world) StartOver(ctx context.Context, imp Import, _ []Claim) error {
 	if err := w.blocked(ctx, "start over"); err != nil {
 		return err
 	}
-	w.say("start over at %d/%d attempt %d %q", imp.Part, imp.Parts, imp.Attempt, imp.Execution)
+	refused := ""
+	if imp.Refused {
+		refused = "refused "
+	}
+	w.say("start over %sat %d/%d attempt %d %q", refused, imp.Part, imp.Parts, imp.Attempt, imp.Execution)
 	return w.unfit
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/deadletter"
@@ -104,6 +106,56 @@ func (r records) bury(letters *outbox, c *source.Claim, record *source.Record, m
 		r.lane.buried(record, why)
 		letters.done()
 	})
+}
+
+// Unmatched implements batcher.Records: the row is the letter's value, its key cell
+// the letter's key. Of what record they came nobody can tell.
+func (r records) Unmatched(ctx context.Context, imp batcher.Import, rows []batcher.UnmatchedRow) error {
+	if r.lane.post == nil {
+		return fmt.Errorf("%w: no dead-letter topic is configured (dlq.topic)", batcher.ErrNoDeadLetter)
+	}
+	var letters outbox
+	var refused atomic.Pointer[error]
+	for i := range rows {
+		row := &rows[i]
+		why := deadletter.Letter{
+			Stage: deadletter.Delivering, Code: codeImportRow, Message: row.Reason, Mapping: row.Mapping, Table: tableOf(&imp, row.Mapping),
+			Lane: schemas.Batch.String(), Execution: imp.Execution,
+		}
+		record := &deadletter.Record{Value: row.Row, Timestamp: time.Now()}
+		if row.Key != "" {
+			record.Key = []byte(row.Key)
+		}
+		letters.add()
+		r.lane.letters.add()
+		r.lane.post.Send(record, why, func(err error) {
+			defer r.lane.letters.done()
+			defer letters.done()
+			if err != nil {
+				refused.Store(&err)
+				return
+			}
+			r.lane.metrics.deadLetters.WithLabelValues("", codeImportRow).Inc()
+			r.lane.buried(record, why)
+		})
+	}
+	if err := letters.wait(ctx); err != nil {
+		return err
+	}
+	if err := refused.Load(); err != nil {
+		return fmt.Errorf("%w: %w", batcher.ErrNoDeadLetter, *err)
+	}
+	return nil
+}
+
+// tableOf is the table of one of the import's mappings.
+func tableOf(imp *batcher.Import, mapping string) string {
+	for _, load := range imp.Loads() {
+		if load.Mapping == mapping {
+			return load.Table.Name
+		}
+	}
+	return imp.Table.Name
 }
 
 // codeImportRow is the reason code of a record whose row was in error.

@@ -12,7 +12,7 @@ import (
 type Received struct {
 	Letter
 	// Record is the one that could not be processed, as it was: its bytes, and
-	// the topic, partition and offset it came from.
+	// the topic, partition and offset it came from; see NoRecord.
 	Record    *Record
 	Connector string // the deployment that posted it: its configured consumer group
 	Partition int32  // where the letter itself lies
@@ -22,8 +22,16 @@ type Received struct {
 // ErrForeign says that a record of the dead-letter topic is no letter of feedsink.
 var ErrForeign = errors.New("not a dead letter of feedsink")
 
-// firstHeader opens the headers that a post appends.
-const firstHeader = "__connect.errors.topic"
+// NoRecord reports whether the letter is of no record: it is a row of an import that
+// the service put in error and that matches no record.
+func (l *Received) NoRecord() bool { return l.Record.Topic == "" }
+
+// firstHeader opens the headers that a post appends, connectorHeader those of a
+// letter without coordinates.
+const (
+	firstHeader     = "__connect.errors.topic"
+	connectorHeader = "__connect.errors.connector.name"
+)
 
 // Open reads a record of the dead-letter topic. Only the headers at its end are
 // the letter's: a record that had been a dead letter elsewhere before keeps what
@@ -32,6 +40,9 @@ func Open(r *Record) (*Received, error) {
 	at := len(r.Headers) - 1
 	for at >= 0 && r.Headers[at].Key != firstHeader {
 		at--
+	}
+	if at < 0 && len(r.Headers) > 0 && r.Headers[0].Key == connectorHeader {
+		at = 0
 	}
 	if at < 0 {
 		return nil, ErrForeign
@@ -43,6 +54,9 @@ func Open(r *Record) (*Received, error) {
 		if !l.read(h.Key, string(h.Value)) {
 			return nil, ErrForeign
 		}
+	}
+	if l.NoRecord() && (l.Connector == "" || l.Execution == "") {
+		return nil, ErrForeign
 	}
 	return l, nil
 }
@@ -66,7 +80,7 @@ func (l *Received) read(key, value string) bool {
 	case "__connect.errors.offset":
 		l.Record.Offset = number(64)
 		return l.Record.Offset >= 0
-	case "__connect.errors.connector.name":
+	case connectorHeader:
 		l.Connector = value
 	case "__connect.errors.stage":
 		l.Stage = Stage(value)

@@ -148,6 +148,11 @@ func (r *Replay) selects(l *deadletter.Received) bool {
 		return false
 	}
 	r.report.Selected++
+	if l.NoRecord() {
+		r.report.note(&letter{Received: l}, Left, NoRecord,
+			"it is a row of a file that the service put in error, and no record was found for it; find its record by the key and send that again")
+		return false
+	}
 	if l.Attempts >= r.MaxAttempts {
 		r.report.note(&letter{Received: l}, Left, MaxAttempts,
 			fmt.Sprintf("it has failed again %d times; allow more attempts once the cause is gone", l.Attempts))

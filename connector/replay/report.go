@@ -24,6 +24,7 @@ const (
 	Unknowable  = "unknowable"   // nobody can tell any more what followed it
 	NeedsImport = "needs_import" // no call can write it
 	BatchOnly   = "batch_only"   // a call would do more than the import that its mapping uses
+	NoRecord    = "no_record"    // it is a row that no record was found for
 	NoMapping   = "no_mapping"   // the configuration does not map it
 	MaxAttempts = "max_attempts" // it failed as often as is allowed
 	Unanswered  = "unanswered"   // the service did not say yes or no
@@ -34,7 +35,7 @@ const (
 type Note struct {
 	Partition int32     `json:"partition"` // of the dead-letter topic
 	Offset    int64     `json:"offset"`
-	Record    string    `json:"record"` // where it came from: topic[partition]@offset
+	Record    string    `json:"record"` // where it came from: topic[partition]@offset; "" if of no record
 	Time      time.Time `json:"time"`
 	Mapping   string    `json:"mapping,omitempty"`
 	Outcome   Outcome   `json:"outcome"`
@@ -86,7 +87,11 @@ func (r *Report) note(l *letter, outcome Outcome, why, message string) {
 	}
 }
 
-// Origin is where the letter's record came from: topic[partition]@offset.
+// Origin is where the letter's record came from: topic[partition]@offset; "" if it
+// is of no record.
 func Origin(l *deadletter.Received) string {
+	if l.NoRecord() {
+		return ""
+	}
 	return fmt.Sprintf("%s[%d]@%d", l.Record.Topic, l.Record.Partition, l.Record.Offset)
 }
