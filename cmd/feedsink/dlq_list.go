@@ -101,7 +101,7 @@ func (f *listFlags) run(cmd *cobra.Command) error {
 // letterEntry is a letter as it is listed. Its fields are named as the columns
 // and the words of --by are.
 type letterEntry struct {
-	Letter    string                `json:"letter"` // partition:offset in the dead-letter topic
+	Letter    string                `json:"letter"`          // partition:offset in the dead-letter topic
 	Topic     string                `json:"topic,omitempty"` // where its record came from, as are Partition and Offset; "": a row that matches no record
 	Partition *int32                `json:"partition,omitempty"`
 	Offset    *int64                `json:"offset,omitempty"`
