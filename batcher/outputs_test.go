@@ -92,8 +92,8 @@ func TestMappingHaltsWhileRowsInErrorAreNotNamed(t *testing.T) {
 					t.Errorf("after the result: got %q, want nothing", got)
 				}
 				w.wantHalted(tc.reason, "execution e1", "feedsink imports release --mapping customers")
-				if got := w.b.Status()[0].Import.Step; got != Halting {
-					t.Errorf("step: got %s, want %s", got, Halting)
+				if got := w.b.Status()[0].Import; got.Step != Halting || !got.Loaded {
+					t.Errorf("import: got %+v, want it halted, and its file loaded", got)
 				}
 			})
 		})

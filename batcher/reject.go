@@ -73,7 +73,7 @@ func (e *rowErrors) run(ctx context.Context) error {
 		case !ok:
 			wait, e.since = e.later(n, err), time.Time{}
 		case unnamed.final:
-			if err := e.awaitRelease(ctx, e.imp, e.haltReason(unnamed), false); err != nil {
+			if err := e.awaitRelease(ctx, e.imp, e.haltReason(unnamed), halted{loaded: true}); err != nil {
 				return err
 			}
 			n, e.since, e.released = -1, time.Time{}, true

@@ -192,7 +192,7 @@ func (f *flight) halt(ctx context.Context, imp *Import, reason string) error {
 		}
 	}
 	f.kept, f.retries, f.refusals = true, 0, 0
-	if err := f.awaitRelease(ctx, imp, reason, kept); err != nil {
+	if err := f.awaitRelease(ctx, imp, reason, halted{kept: kept}); err != nil {
 		return err
 	}
 	if kept {
@@ -204,14 +204,17 @@ func (f *flight) halt(ctx context.Context, imp *Import, reason string) error {
 	return nil
 }
 
+// halted is what became of the file of a mapping that is halted.
+type halted struct{ kept, loaded bool }
+
 // awaitRelease shows the mapping as halted until a person releases it.
-func (f *flight) awaitRelease(ctx context.Context, imp *Import, reason string, kept bool) error {
+func (f *flight) awaitRelease(ctx context.Context, imp *Import, reason string, file halted) error {
 	log := f.log.With("file", imp.File, "reason", reason)
-	f.enter(Halting, *imp)
+	f.show(ImportStatus{Import: *imp, Step: Halting, Since: time.Now(), Loaded: file.loaded})
 	release := "feedsink imports release --mapping " + f.Name
 	f.setHalted(reason + "; once the cause is gone: " + release)
 	defer f.setHalted("")
-	log.Error("mapping halted; find the cause, then let it go on", "kept", kept, "with", release)
+	log.Error("mapping halted; find the cause, then let it go on", "kept", file.kept, "loaded", file.loaded, "with", release)
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
