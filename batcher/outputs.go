@@ -124,8 +124,8 @@ func (e *rowErrors) fetch(ctx context.Context) (*outputFiles, error) {
 // keepResults keeps the output files of an import without rows in error, if there
 // are any.
 func (e *rowErrors) keepResults(ctx context.Context) error {
+	e.enter(Fetching, *e.imp)
 	for n := 0; ; n++ {
-		e.enter(Fetching, *e.imp)
 		outputs, err := e.fetch(ctx)
 		if err == nil {
 			if outputs.size > 0 {

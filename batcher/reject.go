@@ -62,6 +62,7 @@ func (u *unnamedRows) Error() string { return u.why }
 // is tried again for as long as it takes, and output files that name too little for
 // a while. Then the mapping halts; once it is released, one more look is the last.
 func (e *rowErrors) run(ctx context.Context) error {
+	e.enter(Fetching, *e.imp)
 	for n := 0; ; n++ {
 		err := e.look(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -77,6 +78,7 @@ func (e *rowErrors) run(ctx context.Context) error {
 				return err
 			}
 			n, e.since, e.released = -1, time.Time{}, true
+			e.enter(Fetching, *e.imp)
 			continue
 		default:
 			if e.since.IsZero() {
@@ -136,7 +138,6 @@ func counted(rows int64) string {
 // look fetches the output files and makes dead letters of the rows in error that
 // they name: if they name all of them, or a person said to go on.
 func (e *rowErrors) look(ctx context.Context) error {
-	e.enter(Fetching, *e.imp)
 	last := e.last()
 	outputs, err := e.fetch(ctx)
 	if unnamed, ok := errors.AsType[*unnamedRows](err); ok {
@@ -193,6 +194,7 @@ func (e *rowErrors) deadLetter(ctx context.Context, b *burial, outputs *outputFi
 		return &unnamedRows{why: err.Error(), final: true}
 	}
 	if err != nil && !unreadable(err) { // of these it is known what they lack
+		e.enter(Fetching, *e.imp)
 		return err
 	}
 	lacking := max(e.inError-b.rows, 0)

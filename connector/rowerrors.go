@@ -136,7 +136,7 @@ func (r records) Unmatched(ctx context.Context, imp batcher.Import, rows []batch
 				return
 			}
 			r.lane.metrics.deadLetters.WithLabelValues("", codeImportRow).Inc()
-			r.lane.buried(record, why)
+			r.lane.lately.buried(record, why)
 		})
 	}
 	if err := letters.wait(ctx); err != nil {
@@ -145,6 +145,8 @@ func (r records) Unmatched(ctx context.Context, imp batcher.Import, rows []batch
 	if err := refused.Load(); err != nil {
 		return fmt.Errorf("%w: %w", batcher.ErrNoDeadLetter, *err)
 	}
+	r.lane.log.Warn("rows in error that match no record became dead letters of their own; feedsink dlq list shows them",
+		"file", imp.File, "execution", imp.Execution, "rows", len(rows))
 	return nil
 }
 
