@@ -1,6 +1,7 @@
 package batcher
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -233,4 +234,60 @@ func TestDiscardEndsAWaitForOutputFiles(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestOutputFilesCountInTheSpoolAndShareTheirRoom(t *testing.T) {
+	s, err := openSpool(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.close() }()
+	fetched := func(name string) *outputFiles {
+		t.Helper()
+		file, err := s.create(name + partSuffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &outputFiles{file: file, spool: s, name: name, limit: 10}
+	}
+	one, other := fetched("a-20260101T000000Z-aaaaaa.upsert.csv.gz.errors"), fetched("b-20260101T000000Z-aaaaaa.upsert.csv.gz.errors")
+	write := func(o *outputFiles, text string, want error, used int64) {
+		t.Helper()
+		if _, err := o.Write([]byte(text)); !errors.Is(err, want) || s.used() != used {
+			t.Errorf("write %q: got %v and %d bytes, want %v and %d", text, err, s.used(), want, used)
+		}
+	}
+	write(one, "123456", nil, 6)
+	write(other, "12345", errNoRoom, 6)
+	write(other, "1234", nil, 10)
+	write(one, "12345", errTooLarge, 10)
+	one.drop()
+	write(other, "123456", nil, 10)
+	if err := other.keep(); err != nil {
+		t.Fatal(err)
+	}
+	other.drop()
+	third := fetched("c-20260101T000000Z-aaaaaa.upsert.csv.gz.errors")
+	write(third, "1234567890", nil, 20) // what is kept is a file like any other
+	third.drop()
+	if got := s.kept("b"); len(got) != 1 || s.used() != 10 {
+		t.Errorf("in the end: got %q kept and %d bytes, want the kept one alone", got, s.used())
+	}
+}
+
+// A retry that waits for the disk or for room does not halt the mapping.
+func TestOutputFilesWaitForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := rejecting(t, 1, "k,error\n1,bad\n")
+		w.outputs = errNoRoom
+		w.start(testMapping())
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(24 * time.Hour)
+		if _, halted := w.b.Halted("customers"); halted {
+			t.Error("halted: got true, want it to wait")
+		}
+		w.change(func() { w.outputs = nil })
+		time.Sleep(time.Minute)
+		w.lastSaid("confirm upsert 1/1")
+	})
 }
