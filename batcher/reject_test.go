@@ -2,8 +2,6 @@ package batcher
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -179,18 +177,4 @@ func wantLines(t *testing.T, got []string, want ...string) {
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
-}
-
-// content is the one file of the spool with that suffix.
-func (w *world) content(suffix string) string {
-	w.t.Helper()
-	names, err := filepath.Glob(filepath.Join(w.dir, "*"+suffix))
-	if err != nil || len(names) != 1 {
-		w.t.Fatalf("files *%s: got %q, %v, want one", suffix, names, err)
-	}
-	text, err := os.ReadFile(names[0])
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return string(text)
 }
