@@ -12,7 +12,8 @@ type Adopted struct {
 	Import
 	// Rebuild says that the file is not loaded: its generation is built again
 	// from the same records, and the parts before it, which are loaded, are left
-	// out. Import.Execution then names the execution that FAILED, if one did.
+	// out. Import.Execution then names the execution that FAILED, if one did, and
+	// Import.Refused says that it waits for Release before it is sent.
 	// Otherwise the file was sent, as execution Import.Execution, or, if that is
 	// empty, nobody can tell.
 	Rebuild bool
@@ -93,8 +94,8 @@ func (f *flight) adoptedLife(ctx, send context.Context) error {
 	if results.Status == Failed {
 		f.batcher.observer.ImportEnded(imp, results, took)
 		f.log.Warn("the adopted import FAILED; its file is built again", "file", imp.File, "execution", imp.Execution,
-			"reason", f.failure(imp, results))
-		imp.Attempt++
+			"reason", f.failure(imp, results), "sent_again", !results.SameAgain)
+		imp.Attempt, imp.Refused = imp.Attempt+1, results.SameAgain
 		return f.startOver(ctx, send, imp)
 	}
 	if err := f.reject(ctx, &imp, results); err != nil {
@@ -162,6 +163,10 @@ func (f *flight) remaining(ctx context.Context, imports []Import) ([]Import, err
 	}
 	imports, f.files = imports[loaded:], f.files[loaded:]
 	imports[0].Attempt = from.Attempt
+	if from.Refused && from.Execution != "" {
+		return imports, f.halt(ctx, &imports[0], "import "+from.File+", execution "+from.Execution+
+			": FAILED under a former owner, for a reason that the same file meets again"+f.recall(from))
+	}
 	if from.Refused {
 		return imports, f.halt(ctx, &imports[0], "trigger import "+from.File+": refused for good under a former owner; released it is sent again, and what the service says then can be looked at")
 	}

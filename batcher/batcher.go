@@ -29,8 +29,7 @@ type Config struct {
 	Parents Parents
 	// Peer is asked about mappings with Both; nil: there are none.
 	Peer Peer
-	// Records is asked for what is behind rows in error; nil: their output files
-	// are kept, and that is all.
+	// Records is asked for what is behind rows in error; nil: there are none.
 	Records Records
 	Log     *slog.Logger // nil: slog.Default()
 }
@@ -156,8 +155,9 @@ func (b *Batcher) HandOver(ctx context.Context, mappings ...string) {
 	}
 }
 
-// Release lets a halted mapping, and with it its bundle, try its kept file again,
-// with as many tries as at first. It is an operator's decision.
+// Release lets a halted mapping, and with it its bundle, go on: its kept file is
+// sent again, with as many tries as at first; or the output files of a loaded one
+// are asked for once more. It is an operator's decision.
 func (b *Batcher) Release(mapping string) error {
 	m, ok := b.byName[mapping]
 	if !ok {

@@ -45,14 +45,18 @@ func TestRowsInErrorOfABundleFindTheirMapping(t *testing.T) {
 			"by the names of the files", 3,
 			outputsOf(t, "customers-error.csv", "k,a,error\n1,x,bad\n", "orders-error.csv", "k,a,error\no1,x,worse\n2,x,not an order\n"),
 			[]string{
-				"bury 100 of e1: bad", "bury 101 of e1: worse", "1 rows of crm-*.upsert.csv.zip unmatched",
+				"bury 100 of e1: bad", "bury 101 of e1: worse", `unmatched orders "2": "k,a,error\n2,x,not an order\n": not an order`, "1 rows of crm-*.upsert.csv.zip unmatched",
 				`confirm upsert 1/1 attempt 1 "e1" holds 100-103`,
 			},
 			[2]int64{1, 1},
 		},
 		{
-			"by the keys, where nothing else tells", 2, "k,error\n2,bad\no2,worse\n",
-			[]string{"bury 102 of e1: bad", "bury 103 of e1: worse", `confirm upsert 1/1 attempt 1 "e1" holds 100-103`},
+			"by the keys, where nothing else tells", 3, "k,error\n2,bad\no2,worse\nx,bad\n",
+			[]string{
+				"bury 102 of e1: bad", "bury 103 of e1: worse",
+				`unmatched customers "x": "k,error\nx,bad\n": bad (of which of the bundle's tables it is the output files do not tell)`,
+				"1 rows of crm-*.upsert.csv.zip unmatched", `confirm upsert 1/1 attempt 1 "e1" holds 100-103`,
+			},
 			[2]int64{1, 1},
 		},
 	} {

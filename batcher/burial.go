@@ -1,14 +1,16 @@
 package batcher
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/csv"
 	"errors"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/feedsink/feedsink/batcher/rowerror"
 	"github.com/feedsink/feedsink/schemas"
@@ -35,15 +37,46 @@ type burial struct {
 
 	byMember []int64 // rows in error whose records were found, by member
 
-	matched int64    // rows whose records are dead letters, or that need none
-	kept    *os.File // rows that match no record; nil: none yet
-	out     *csv.Writer
-	headed  []string // the header that kept was given last
+	strays    []UnmatchedRow // rows that match no record, to be dead letters of their own
+	unmatched int64          // rows that did not
+	released  bool           // rows that have no place as dead letters are given up
+	givenUp   bool           // some were
 }
 
-func (b *burial) run(ctx context.Context, outputs *os.File) error {
+func newBurial(f *flight, imp *Import, released bool) *burial {
+	b := &burial{flight: f, imp: imp, of: f.loaded(imp), replay: replay{op: imp.Op, rows: map[rowKey]*errorRow{}}, released: released}
+	b.byMember = make([]int64, len(b.of))
+	return b
+}
+
+func (b *burial) run(ctx context.Context, outputs rowerror.File) error {
 	err := rowerror.Read(outputs, b.outputFormats(), func(r rowerror.Row) error { return b.add(ctx, r) })
+	if err != nil && !unreadable(err) {
+		return err
+	}
 	return errors.Join(err, b.bury(ctx)) // what could be read is buried all the same
+}
+
+// count is how many rows in error the output files name, lines of one key that
+// follow each other counted once.
+func (b *burial) count(ctx context.Context, outputs rowerror.File) (rows int64, err error) {
+	seen := map[uint64]bool{} // of member and key
+	err = rowerror.Read(outputs, b.outputFormats(), func(r rowerror.Row) error {
+		if rows%1000 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		key := xxhash.Sum64String(r.Key) + uint64(r.Of[0])
+		if r.Key != "" && seen[key] {
+			return nil
+		}
+		if len(seen) >= b.batcher.atOnce {
+			clear(seen)
+		}
+		seen[key] = true
+		rows++
+		return nil
+	})
+	return rows, err
 }
 
 // outputFormats are the formats of what the import loads, in its order.
@@ -74,12 +107,14 @@ var nothingToDelete = regexp.MustCompile(`(?i)not[ _-]?found|does[ _-]?n[o']t[ _
 func (b *burial) add(ctx context.Context, r rowerror.Row) error {
 	b.rows++
 	if b.imp.Op == schemas.Delete && nothingToDelete.MatchString(r.Reason) {
-		b.matched++ // it is as it was to be
-		return nil
+		return nil // it is as it was to be
 	}
 	reason := cmp.Or(r.Reason, unexplained)
 	if r.Key == "" {
-		return b.keep(r)
+		if err := b.stray(r); err != nil {
+			return err
+		}
+		return b.buryFull(ctx)
 	}
 	if row := b.replay.rows[rowKey{b.of[r.Of[0]].Name, r.Key}]; row != nil { // one line for each value that is wrong
 		b.rows--
@@ -95,7 +130,13 @@ func (b *burial) add(ctx context.Context, r rowerror.Row) error {
 		b.replay.rows[rowKey{b.of[i].Name, r.Key}] = row
 	}
 	b.replay.rejected = append(b.replay.rejected, one)
-	if b.size += lengthOf(r); len(b.replay.rejected) >= b.batcher.atOnce || b.size >= replayBytes {
+	b.size += lengthOf(r)
+	return b.buryFull(ctx)
+}
+
+// buryFull ends the rows at hand once they are as many as are looked for at once.
+func (b *burial) buryFull(ctx context.Context) error {
+	if len(b.replay.rejected)+len(b.strays) >= b.batcher.atOnce || b.size >= replayBytes {
 		return b.bury(ctx)
 	}
 	return nil
@@ -108,31 +149,62 @@ func lengthOf(r rowerror.Row) (n int) {
 	return n + len(r.Reason)
 }
 
-// bury reads the records behind the rows at hand and makes dead letters of them.
+// bury ends the rows at hand: the records behind them are read and become dead
+// letters, or the rows themselves, where there are none.
 func (b *burial) bury(ctx context.Context) error {
-	if len(b.replay.rejected) == 0 {
-		return nil
-	}
-	if err := b.again(ctx, func(mapping string, w *schemas.Write, at At) string {
-		b.replay.trace(mapping, w, at)
-		return ""
-	}, b.replay.reset); err != nil {
-		return err
-	}
-	if err := b.again(ctx, b.replay.reason, func() {}); err != nil {
-		return err
+	if len(b.replay.rejected) > 0 {
+		if err := b.again(ctx, func(mapping string, w *schemas.Write, at At) string {
+			b.replay.trace(mapping, w, at)
+			return ""
+		}, b.replay.reset); err != nil {
+			return err
+		}
+		if err := b.again(ctx, b.replay.reason, func() {}); err != nil {
+			return err
+		}
 	}
 	for _, r := range b.replay.rejected {
 		if row := r.found(); row != nil {
-			b.matched++
 			b.byMember[row.member]++
-		} else if err := b.keep(r.Row); err != nil {
+		} else if err := b.stray(r.Row); err != nil {
 			return err
 		}
 	}
 	clear(b.replay.rows)
 	b.replay.rejected, b.size = b.replay.rejected[:0], 0
-	return nil
+	return b.postStrays(ctx)
+}
+
+// postStrays makes dead letters of the rows that match no record.
+func (b *burial) postStrays(ctx context.Context) error {
+	if len(b.strays) == 0 {
+		return nil
+	}
+	err := b.post(ctx, b.imp, b.strays)
+	if errors.Is(err, ErrNoDeadLetter) && b.released {
+		b.log.Error("rows in error that match no record were given up, since they cannot become dead letters; look at the output files, which are kept",
+			"file", b.imp.File, "execution", b.imp.Execution, "rows", len(b.strays), "err", err)
+		b.givenUp, err = true, nil
+	}
+	b.unmatched += int64(len(b.strays))
+	clear(b.strays)
+	b.strays = b.strays[:0]
+	return err
+}
+
+// post makes dead letters of their own of rows, again and again while that fails.
+func (f *flight) post(ctx context.Context, imp *Import, rows []UnmatchedRow) error {
+	var refused error
+	if err := f.patiently(ctx, "make dead letters of rows in error that match no record", func(ctx context.Context) error {
+		err := f.batcher.cfg.Records.Unmatched(ctx, *imp, rows)
+		if errors.Is(err, ErrNoDeadLetter) {
+			refused, err = err, nil
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	return refused
 }
 
 // again reads the generation's records, again and again while that fails.
@@ -160,22 +232,27 @@ func (m *member) fits(w *schemas.Write) bool {
 	return err == nil
 }
 
-// keep writes a row that matches no record to a file for a person to look at.
-func (b *burial) keep(r rowerror.Row) error {
-	if b.kept == nil {
-		file, err := b.batcher.spool.create(b.imp.File + unmatchedSuffix + partSuffix)
-		if err != nil {
-			return err
-		}
-		b.kept, b.out = file, csv.NewWriter(file)
+// stray takes a row that matches no record.
+func (b *burial) stray(r rowerror.Row) error {
+	row, err := asCSV(r.Header, r.Cells)
+	if err != nil {
+		return err
 	}
-	if !slices.Equal(b.headed, r.Header) {
-		b.headed = r.Header
-		if err := b.out.Write(r.Header); err != nil {
-			return err
-		}
+	stray := UnmatchedRow{Mapping: b.of[r.Of[0]].Name, Key: r.Key, Row: row, Reason: cmp.Or(r.Reason, unexplained)}
+	if len(r.Of) > 1 {
+		stray.Reason += " (of which of the bundle's tables it is the output files do not tell)"
 	}
-	return b.out.Write(r.Cells)
+	b.strays = append(b.strays, stray)
+	b.size += len(row)
+	return nil
+}
+
+// asCSV is a row under its header.
+func asCSV(header, cells []string) ([]byte, error) {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	err := w.WriteAll([][]string{header, cells})
+	return b.Bytes(), err
 }
 
 // shares are the import's members with their rows in error; the import's own are
@@ -186,13 +263,4 @@ func (b *burial) shares() []Member {
 		members[i].InError = b.byMember[i]
 	}
 	return members
-}
-
-// close gives the file of unmatched rows its name.
-func (b *burial) close() {
-	if b.kept == nil {
-		return
-	}
-	b.out.Flush()
-	b.end(b.kept, b.imp.File+unmatchedSuffix, true)
 }

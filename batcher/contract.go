@@ -2,6 +2,7 @@ package batcher
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -49,7 +50,7 @@ type Import struct {
 	Bytes       int64         `json:"bytes,omitzero"`      // of the file as it is pushed
 	Attempt     int           `json:"attempt,omitzero"`    // 1-based count of the triggers that may have taken one of the table's daily imports
 	Execution   string        `json:"execution,omitempty"` // "" until the service named it
-	Refused     bool          `json:"-"`                   // for good, when it was sent; it is not loaded and waits for Release
+	Refused     bool          `json:"-"`                   // for good, when it was sent, or FAILED and would again; it is not loaded and waits for Release
 }
 
 // Member is what a bundle's file holds of one mapping. The execution takes a slot
@@ -87,7 +88,7 @@ type Ledger interface {
 	Confirm(ctx context.Context, imp Import, claims []Claim) error
 	// StartOver notes in the entry that imp's file is to be built again and the
 	// parts before it are loaded; imp.Execution is the one that FAILED, if that is
-	// why. Without a Part it takes the entry off. It commits that, and has the
+	// why, and imp.Refused says that it is not sent before Release. Without a Part it takes the entry off. It commits that, and has the
 	// partitions read again from their committed offsets. The claims'
 	// assignments end soon after: Discard follows.
 	StartOver(ctx context.Context, imp Import, claims []Claim) error
@@ -124,6 +125,8 @@ type Results struct {
 	Status Status
 	Reason string // the service's words when Failed: they may quote customers' values
 	Cause  string // what of them may be said anywhere; "" if nothing
+	// SameAgain says that the reason is the file's own: it would fail again.
+	SameAgain bool
 
 	Read, InError, Inserted, Updated, Deleted int64 // rows, when Finished
 }
@@ -180,7 +183,8 @@ type Peer interface {
 	Apply(ctx context.Context, mapping string, writes []schemas.Write) error
 }
 
-// Records gives the records back that files were made of.
+// Records gives the records back that files were made of, and takes rows that have
+// none.
 type Records interface {
 	// Again reads the records that the claims hold and calls each with every write
 	// of imp's mappings that they mean for the batch lane: the partitions one after
@@ -190,7 +194,23 @@ type Records interface {
 	// acknowledged, or with an error after which it may be called again; letters
 	// may repeat then.
 	Again(ctx context.Context, imp Import, claims []Claim, each func(mapping string, w *schemas.Write, at At) (reason string)) error
+	// Unmatched makes dead letters of their own of rows in error that match no
+	// record, and returns once all of them are acknowledged. ErrNoDeadLetter says
+	// that a row can never be one. Letters may repeat.
+	Unmatched(ctx context.Context, imp Import, rows []UnmatchedRow) error
 }
+
+// UnmatchedRow is a row in error that matches no record.
+type UnmatchedRow struct {
+	Mapping string // whose row it is; of a bundle, where nothing tells, the first that it may be
+	Key     string // its key cell; "" where it has none
+	Row     []byte // the row under its header, as CSV
+	Reason  string // why it is a dead letter
+}
+
+// ErrNoDeadLetter says that there is no dead-letter topic, or that it does not take
+// a row.
+var ErrNoDeadLetter = errors.New("the row cannot become a dead letter")
 
 // Observer is told when an execution has ended. It may be called from several
 // goroutines and must not block.
@@ -199,7 +219,7 @@ type Observer interface {
 	// are dead letters by now; took runs from the start of its trigger to the poll
 	// that saw the end.
 	ImportEnded(imp Import, r Results, took time.Duration)
-	// RowsUnmatched reports rows in error whose records nobody can name. Of which
+	// RowsUnmatched reports rows in error for which no record was found. Of which
 	// mapping of a bundle they are is not known.
 	RowsUnmatched(imp Import, rows int64)
 }

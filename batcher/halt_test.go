@@ -230,11 +230,7 @@ func TestDiscardStopsAnImportAtEveryStep(t *testing.T) {
 				w.b.Discard("customers")
 				time.Sleep(3 * time.Hour)
 				w.said()
-				if step == "confirm" { // the rows in error were reported by then
-					w.wantSpool("customers-*.upsert.csv.gz.errors")
-				} else {
-					w.wantSpool()
-				}
+				w.wantSpool()
 
 				w.change(func() { w.hold = "" })
 				w.p = &partition{}
@@ -330,6 +326,70 @@ func TestStopDoesNotSealAnOpenFileEarly(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.said()
+		w.wantSpool()
+	})
+}
+
+// Four imports of a day were used up by one file with a wrong header.
+func TestFileThatWouldFailAgainIsNotSentTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		again := Results{Status: Failed, Reason: "duplicate headers", Cause: "duplicate headers", SameAgain: true}
+		w.results = []Results{again, again}
+		m := testMapping()
+		m.Roll.Rows, m.RetryFailed = 1, 3
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Hour)
+		if got := len(w.transcript()); got != 4 {
+			t.Errorf("lines: got %d, want intent, trigger, record and poll of one try", got)
+		}
+		w.wantHalted("FAILED: duplicate headers")
+		w.wantSpool("customers-*.upsert.csv.gz.failed")
+		for range 2 { // a person may have mended the ETL, once in vain
+			if err := w.b.Release("customers"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+		}
+		sends := 0
+		for _, line := range w.transcript() {
+			if strings.Contains(line, "trigger") {
+				sends++
+			}
+		}
+		if _, halted := w.b.Halted("customers"); sends != 2 || halted {
+			t.Errorf("after two releases: got %d sends, halted %v, want one for each", sends, halted)
+		}
+		w.wantSpool()
+	})
+}
+
+// What FAILED under a former owner is built again, and then waits for a person.
+func TestAdoptedFileThatWouldFailAgainIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.results = []Results{{Status: Failed, SameAgain: true}}
+		m := testMapping()
+		m.RetryFailed = 3
+		w.start(m)
+		w.adopt(w.left(101, running(1, 1)))
+		time.Sleep(time.Minute)
+		w.said(`2s poll e7: FAILED`, `2s start over refused at 1/1 attempt 2 "e7"`)
+
+		w.b.Discard("customers") // the next assignment finds it in the ledger
+		a := w.left(101, Import{Part: 1, Parts: 1, Attempt: 2, Execution: "e7", Refused: true})
+		a.Rebuild = true
+		w.adopt(a)
+		w.read(w.p, 100, write(schemas.Upsert, "1"))
+		time.Sleep(time.Hour)
+		w.said()
+		w.wantHalted("execution e7: FAILED", "--show-reason")
+		if err := w.b.Release("customers"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		w.lastSaid(`confirm upsert 1/1 attempt 2 "e1"`)
 		w.wantSpool()
 	})
 }

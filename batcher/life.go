@@ -165,9 +165,13 @@ func (f *flight) nothing() Import {
 
 // enter notes the step for Status.
 func (f *flight) enter(step Step, imp Import) {
+	f.show(ImportStatus{Import: imp, Step: step, Since: time.Now()})
+}
+
+func (f *flight) show(now ImportStatus) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.now = ImportStatus{Import: imp, Step: step, Since: time.Now()}
+	f.now = now
 }
 
 // wake hands over a hint, the line locked; the older of two that were not looked

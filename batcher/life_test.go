@@ -278,28 +278,10 @@ func TestHintNamesNoneOfTwoNamelessExecutions(t *testing.T) {
 	})
 }
 
-func TestRowsInErrorKeepTheOutputFile(t *testing.T) {
+func TestRowsInErrorAreObservedOnceTheyHaveEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.results = []Results{{Status: Finished, Read: 1, InError: 1}}
-		m := testMapping()
-		m.Roll.Rows = 1
-		w.start(m)
-		w.append(write(schemas.Upsert, "1"))
-		time.Sleep(time.Minute)
-		w.lastSaid("confirm")
-		w.wantSpool("customers-*.upsert.csv.gz.errors")
-		if got := w.ended; len(got) != 1 || got[0].InError != 1 {
-			t.Errorf("observed: got %+v, want one import with one row in error", got)
-		}
-	})
-}
-
-func TestRefusedOutputFilesDoNotHoldTheImport(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.results = []Results{{Status: Finished, Read: 1, InError: 1}}
-		w.outputs = &refusal{}
 		m := testMapping()
 		m.Roll.Rows = 1
 		w.start(m)
@@ -307,5 +289,8 @@ func TestRefusedOutputFilesDoNotHoldTheImport(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.lastSaid("confirm")
 		w.wantSpool()
+		if got := w.ended; len(got) != 1 || got[0].InError != 1 {
+			t.Errorf("observed: got %+v, want one import with one row in error", got)
+		}
 	})
 }

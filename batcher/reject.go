@@ -3,106 +3,235 @@ package batcher
 import (
 	"context"
 	"errors"
-	"os"
+	"fmt"
+	"io/fs"
+	"strconv"
 	"time"
 )
+
+// outputsPatience is how long output files that are not there, or that do not name
+// all rows in error, are asked for again before the mapping halts: a service may
+// write them after it has said FINISHED.
+const outputsPatience = 10 * time.Minute
 
 // reject ends the rows that the service put in error: their records become dead
 // letters, before the import is confirmed. A crash in here repeats the letters of
 // this file; it loses none, since the ledger still has the import.
 func (f *flight) reject(ctx context.Context, imp *Import, r Results) error {
-	log := f.log.With("file", imp.File, "execution", imp.Execution)
-	if r.InError == 0 {
-		log.Info("import finished", "read", r.Read, "inserted", r.Inserted, "updated", r.Updated, "deleted", r.Deleted)
-		if !f.KeepResults {
-			return nil
-		}
+	inError := r.InError
+	if loaded := r.Inserted + r.Updated + r.Deleted; inError < 0 && imp.Rows > 0 && loaded >= imp.Rows {
+		inError = 0 // every row is accounted for
 	}
-	if r.InError > 0 {
+	log := f.log.With("file", imp.File, "execution", imp.Execution)
+	if inError == 0 {
+		log.Info("import finished", "read", r.Read, "inserted", r.Inserted, "updated", r.Updated, "deleted", r.Deleted)
+	} else {
 		log.Warn("import finished with rows in error", "read", r.Read, "in_error", r.InError)
 	}
-	outputs, err := f.outputs(ctx, *imp)
-	if err != nil {
-		return err
+	changed := f.adopted != nil && f.adopted.Changed // then all of its records are read again
+	e := rowErrors{flight: f, imp: imp, inError: inError}
+	switch {
+	case inError != 0 && !changed:
+		return e.run(ctx)
+	case f.KeepResults:
+		return e.keepResults(ctx)
 	}
-	if outputs == nil {
-		f.unmatched(*imp, max(r.InError, 0), "by their number only")
-		return nil
-	}
-	keep := f.KeepResults
-	defer func() { f.end(outputs, imp.File+errorsSuffix, keep && ctx.Err() == nil) }()
-	if r.InError == 0 || f.batcher.cfg.Records == nil || f.adopted != nil && f.adopted.Changed {
-		keep = keep || r.InError != 0
-		return nil // of a mapping that was changed all records are read again
-	}
-	f.enter(Burying, *imp)
-	b := burial{flight: f, imp: imp, of: f.loaded(imp), replay: replay{op: imp.Op, rows: map[rowKey]*errorRow{}}}
-	b.byMember = make([]int64, len(b.of))
-	defer b.close()
-	err = b.run(ctx, outputs)
-	imp.Members = b.shares()
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil || b.rows < r.InError {
-		log.Error("rows in error are not all told by the output files, which are kept", "rows", b.rows, "in_error", r.InError, "err", err)
-		keep = true
-	}
-	f.unmatched(*imp, max(r.InError, b.rows)-b.matched, "without a record")
 	return nil
 }
 
-// end keeps a file for a person to look at, or drops it.
-func (f *flight) end(file *os.File, name string, keep bool) {
-	if err := f.batcher.spool.end(file, name, keep); err != nil {
-		f.log.Error("a file for a person to look at is lost; check the spool's disk", "file", name, "err", err)
-	}
+// rowErrors ends the rows in error of one import.
+type rowErrors struct {
+	*flight
+	imp      *Import
+	inError  int64     // rows, as the service counts them; -1: it does not say
+	since    time.Time // when the first of the latest looks found too little; zero: none did
+	released bool      // a person let the mapping go on: what is not named now is given up
 }
 
-// unmatched counts rows in error whose records nobody can name.
-func (f *flight) unmatched(imp Import, rows int64, how string) {
-	if rows <= 0 {
-		return
-	}
-	f.log.Error("rows in error are known "+how+"; look at what is kept in the spool and send the records again",
-		"file", imp.File, "execution", imp.Execution, "rows", rows)
-	f.batcher.observer.RowsUnmatched(imp, rows)
+// unnamedRows is what keeps rows in error from being dead letters: the output files
+// do not name all of them, or there is no place for one.
+type unnamedRows struct {
+	why   string
+	final bool // asking again does not help, or has not helped for long enough
+	after time.Duration
 }
 
-// outputs fetches the output files; nil: there are none to be had.
-func (f *flight) outputs(ctx context.Context, imp Import) (*os.File, error) {
-	log := f.log.With("file", imp.File, "execution", imp.Execution)
-	f.enter(Fetching, imp)
+func (u *unnamedRows) Error() string { return u.why }
+
+// run looks for the rows in error until all of them are dead letters. What may pass
+// is tried again for as long as it takes, and output files that name too little for
+// a while. Then the mapping halts; once it is released, one more look is the last.
+func (e *rowErrors) run(ctx context.Context) error {
+	e.enter(Fetching, *e.imp)
 	for n := 0; ; n++ {
-		file, err := f.fetchOutputs(ctx, imp)
-		if err == nil {
-			return file, nil
+		err := e.look(ctx)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
 		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		var least time.Duration
-		if failure, ok := errors.AsType[Failure](err); ok {
-			if !failure.Transient() {
-				log.Warn("fetch output files: refused; does the ETL generate error files?", "err", err)
-				return nil, nil
+		var wait time.Duration
+		unnamed, ok := errors.AsType[*unnamedRows](err)
+		switch {
+		case !ok:
+			wait, e.since = e.later(n, err), time.Time{}
+		case unnamed.final:
+			if err := e.awaitRelease(ctx, e.imp, e.haltReason(unnamed), halted{loaded: true}); err != nil {
+				return err
 			}
-			least = failure.RetryAfter()
+			n, e.since, e.released = -1, time.Time{}, true
+			e.enter(Fetching, *e.imp)
+			continue
+		default:
+			if e.since.IsZero() {
+				n, e.since = 0, time.Now()
+			}
+			wait = e.backoff(e.batcher.cfg.Poll, n, unnamed.after)
+			e.log.Warn("rows in error are not named by the output files; these are asked for again",
+				"file", e.imp.File, "execution", e.imp.Execution, "in_error", e.inError, "why", unnamed.why, "wait", wait)
 		}
-		log.Warn("fetch output files: trying again", "err", err)
-		if err := pause(ctx, f.backoff(f.batcher.cfg.Retry, n, least)); err != nil {
-			return nil, err
+		if err := pause(ctx, wait); err != nil {
+			return err
 		}
 	}
 }
 
-func (f *flight) fetchOutputs(ctx context.Context, imp Import) (*os.File, error) {
-	file, err := f.batcher.spool.create(imp.File + errorsSuffix + partSuffix)
+// last reports whether the output files have named too little for long enough.
+func (e *rowErrors) last() bool { return !e.since.IsZero() && time.Since(e.since) >= outputsPatience }
+
+// later logs a failure that may pass and returns how long to wait.
+func (e *rowErrors) later(n int, err error) time.Duration {
+	var least time.Duration
+	if failure, ok := errors.AsType[Failure](err); ok {
+		least = failure.RetryAfter()
+	}
+	wait := e.backoff(e.batcher.cfg.Retry, n, least)
+	log := e.log.With("file", e.imp.File, "execution", e.imp.Execution, "err", err, "wait", wait)
+	if _, local := errors.AsType[*fs.PathError](err); local {
+		log.Error("spool: output files wait for the disk; trying again; check the spool's disk")
+	} else {
+		log.Warn("fetch output files: trying again")
+	}
+	return wait
+}
+
+// haltReason is why the mapping halts, and what its release does.
+func (e *rowErrors) haltReason(unnamed *unnamedRows) string {
+	many := ", its result does not say how many rows are in error"
+	if e.inError > 0 {
+		many = " with " + counted(e.inError) + " in error"
+	}
+	asked := ""
+	if !e.since.IsZero() {
+		asked = fmt.Sprintf(" (asked again for %v)", outputsPatience)
+	}
+	return fmt.Sprintf("import %s, execution %s: FINISHED%s, but %s%s. Their records are not confirmed. Does the ETL generate error files? "+
+		"Released, the output files are asked for once more; rows in error that they still do not name are given up then, "+
+		"counted in feedsink_import_rows_unmatched_total", e.imp.File, e.imp.Execution, many, unnamed.why, asked)
+}
+
+func counted(rows int64) string {
+	if rows == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", rows)
+}
+
+// look fetches the output files and makes dead letters of the rows in error that
+// they name: if they name all of them, or a person said to go on.
+func (e *rowErrors) look(ctx context.Context) error {
+	last := e.last()
+	outputs, err := e.fetch(ctx)
+	if unnamed, ok := errors.AsType[*unnamedRows](err); ok {
+		if e.released {
+			return e.giveUp(ctx, e.inError, 0)
+		}
+		unnamed.final = unnamed.final || last
+	}
 	if err != nil {
+		return err
+	}
+	defer outputs.drop()
+	b := newBurial(e.flight, e.imp, e.released)
+	unnamed, err := e.lack(ctx, b, outputs)
+	if err == nil && (e.KeepResults || e.released || unnamed != nil && last) {
+		err = outputs.keep() // first: letters are not repeated because the disk is full
+	}
+	if err != nil {
+		return err
+	}
+	if unnamed != nil && !e.released {
+		unnamed.final = last
+		return unnamed
+	}
+	return e.deadLetter(ctx, b, outputs)
+}
+
+// lack is what the output files lack; nil: they name all rows in error.
+func (e *rowErrors) lack(ctx context.Context, b *burial, outputs *outputFiles) (*unnamedRows, error) {
+	named, err := b.count(ctx, outputs)
+	switch {
+	case err != nil && !unreadable(err):
 		return nil, err
+	case err != nil:
+		return &unnamedRows{why: err.Error()}, nil
+	case named < e.inError:
+		return &unnamedRows{why: fmt.Sprintf("the output files name %d of the %s in error", named, counted(e.inError))}, nil
+	case e.inError < 0 && outputs.size == 0:
+		return &unnamedRows{why: "there is nothing in the output files"}, nil
 	}
-	if err := f.batcher.importer.OutputFiles(ctx, imp.Execution, file); err != nil {
-		return nil, errors.Join(err, file.Close(), os.Remove(file.Name()))
+	return nil, nil
+}
+
+// deadLetter makes dead letters of the rows that the output files name, and gives
+// up those that they do not.
+func (e *rowErrors) deadLetter(ctx context.Context, b *burial, outputs *outputFiles) error {
+	e.enter(Burying, *e.imp)
+	err := b.run(ctx, outputs)
+	e.imp.Members = b.shares()
+	if errors.Is(err, ErrNoDeadLetter) {
+		if err := outputs.keep(); err != nil {
+			return err
+		}
+		return &unnamedRows{why: err.Error(), final: true}
 	}
-	return file, nil
+	if err != nil && !unreadable(err) { // of these it is known what they lack
+		e.enter(Fetching, *e.imp)
+		return err
+	}
+	lacking := max(e.inError-b.rows, 0)
+	if e.inError < 0 && (err != nil || outputs.size == 0) {
+		lacking = e.inError
+	}
+	if !e.KeepResults && lacking == 0 && !b.givenUp {
+		e.batcher.spool.remove(outputs.name) // nothing in it is needed any more, nor what an earlier look has kept
+	}
+	return e.giveUp(ctx, lacking, b.unmatched)
+}
+
+// givenUp is the reason of the dead letter of rows in error that were given up.
+const givenUp = "rows of the file were in error that the service's output files do not name; the mapping was released without them"
+
+// giveUp ends rows in error that nobody can name, rows of them, -1 for: how many is
+// not known. unmatched rows are dead letters of their own by now.
+func (e *rowErrors) giveUp(ctx context.Context, rows, unmatched int64) error {
+	if rows != 0 {
+		number := "unknown"
+		if rows > 0 {
+			number = strconv.FormatInt(rows, 10)
+		}
+		row, err := asCSV([]string{"file", "execution", "rows"}, []string{e.imp.File, e.imp.Execution, number})
+		if err != nil {
+			return err
+		}
+		err = e.post(ctx, e.imp, []UnmatchedRow{{Mapping: e.imp.Mapping, Row: row, Reason: givenUp}})
+		if err != nil && !errors.Is(err, ErrNoDeadLetter) {
+			return err
+		}
+		e.log.Error("rows in error that the output files do not name were given up; send their records again", "file", e.imp.File,
+			"execution", e.imp.Execution, "rows", number)
+		unmatched += max(rows, 1)
+	}
+	if unmatched > 0 {
+		e.batcher.observer.RowsUnmatched(*e.imp, unmatched)
+	}
+	return nil
 }

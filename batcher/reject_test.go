@@ -1,8 +1,7 @@
 package batcher
 
 import (
-	"os"
-	"path/filepath"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -95,15 +94,54 @@ func TestEveryRowInErrorIsLookedForWhateverTheirNumber(t *testing.T) {
 	})
 }
 
-func TestRowsThatMatchNoRecordAreKeptAndCounted(t *testing.T) {
+func TestRowsThatMatchNoRecordAreDeadLettersOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := rejecting(t, 4, "k,a,error\n1,x,bad\nnobody,\"y,z\",bad\n,,bad\n")
+		w := rejecting(t, 3, "k,a,error\n1,x,bad\nnobody,\"y,z\",bad\n,,\n")
 		got := w.buried(testMapping(), write(schemas.Upsert, "1", "a", "x"))
-		wantLines(t, got, "bury 100 of e1: bad", "3 rows of customers-*.upsert.csv.gz unmatched", `confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
-		w.wantSpool("customers-*.upsert.csv.gz.errors", "customers-*.upsert.csv.gz.unmatched")
-		if got, want := w.content(".unmatched"), "k,a,error\n,,bad\nnobody,\"y,z\",bad\n"; got != want {
-			t.Errorf("unmatched rows: got %q, want %q", got, want)
+		wantLines(t, got, "bury 100 of e1: bad",
+			`unmatched customers "": "k,a,error\n,,\n": `+unexplained, `unmatched customers "nobody": "k,a,error\nnobody,\"y,z\",bad\n": bad`,
+			"2 rows of customers-*.upsert.csv.gz unmatched", `confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
+		w.wantSpool()
+	})
+}
+
+func TestEveryUnmatchedRowIsADeadLetterWhateverTheirNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := rejecting(t, 5, "k,error\n,a\n,b\n,c\nx,d\ny,e\n")
+		w.atOnce = 2
+		var reasons []string
+		for _, line := range w.buried(testMapping(), write(schemas.Upsert, "1")) {
+			if strings.HasPrefix(line, "unmatched") {
+				reasons = append(reasons, line[len(line)-1:])
+			}
 		}
+		wantLines(t, reasons, "a", "b", "c", "d", "e")
+	})
+}
+
+// Without a dead-letter topic, rows that match no record have no place.
+func TestMappingHaltsWhereUnmatchedRowsCannotBecomeDeadLetters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := rejecting(t, 1, "k,error\nnobody,bad\n")
+		w.unposted = fmt.Errorf("%w: dlq.topic is not configured", ErrNoDeadLetter)
+		w.start(testMapping())
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(2 * time.Hour)
+		asked, lines := askedFor(w.transcript())
+		if got := lines[len(lines)-1]; asked != 1 || !strings.Contains(got, "poll e1: FINISHED") {
+			t.Errorf("after the result: got asked %d times and %q, want once and nothing further", asked, got)
+		}
+		w.wantHalted("dlq.topic is not configured")
+		w.wantSpool("customers-*.upsert.csv.gz", "customers-*.upsert.csv.gz.errors")
+		if err := w.b.Release("customers"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		_, lines = askedFor(w.transcript())
+		if len(lines) != 2 || !strings.Contains(lines[0], "1 rows of") || !strings.Contains(lines[1], "confirm") {
+			t.Errorf("after the release: got %q, want the row counted, then the confirmation", lines)
+		}
+		w.wantSpool("customers-*.upsert.csv.gz.errors")
 	})
 }
 
@@ -139,18 +177,4 @@ func wantLines(t *testing.T, got []string, want ...string) {
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
-}
-
-// content is the one file of the spool with that suffix.
-func (w *world) content(suffix string) string {
-	w.t.Helper()
-	names, err := filepath.Glob(filepath.Join(w.dir, "*"+suffix))
-	if err != nil || len(names) != 1 {
-		w.t.Fatalf("files *%s: got %q, %v, want one", suffix, names, err)
-	}
-	text, err := os.ReadFile(names[0])
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return string(text)
 }

@@ -15,17 +15,16 @@ import (
 // Suffixes of the files in the spool, beside sealed files named
 // mapping-time-random.operation.csv[.gz|.zip].
 const (
-	lockName        = "lock"       // of the process that owns the directory
-	journalSuffix   = ".journal"   // rows of an open file
-	partSuffix      = ".part"      // a file on its way to being sealed
-	failedSuffix    = ".failed"    // kept: the service refused to load it
-	errorsSuffix    = ".errors"    // kept: output files of an import, because they were asked for or do not tell all rows in error
-	unmatchedSuffix = ".unmatched" // kept: rows in error that no record was found for
+	lockName      = "lock"     // of the process that owns the directory
+	journalSuffix = ".journal" // rows of an open file
+	partSuffix    = ".part"    // a file on its way to being sealed
+	failedSuffix  = ".failed"  // kept: the service refused to load it
+	errorsSuffix  = ".errors"  // kept: output files of an import, because they were asked for or do not name all rows in error
 )
 
 // ours matches every name this package gives; the first group is the mapping.
 // What does not match is never touched.
-var ours = regexp.MustCompile(`^(.+)-\d{8}T\d{6}Z-[a-z2-7]{6}(?:\.journal|\.(?:upsert|patch|create|delete)\d*\.csv(?:\.gz|\.zip)?(?:\.failed|(?:\.errors|\.unmatched)?(?:\.part)?))$`)
+var ours = regexp.MustCompile(`^(.+)-\d{8}T\d{6}Z-[a-z2-7]{6}(?:\.journal|\.(?:upsert|patch|create|delete)\d*\.csv(?:\.gz|\.zip)?(?:\.failed|(?:\.errors)?(?:\.part)?))$`)
 
 // errLocked says that another process has the directory.
 var errLocked = errors.New("locked")
@@ -36,10 +35,11 @@ type spool struct {
 	dir  string
 	lock *os.File
 
-	mu    sync.Mutex
-	sizes map[string]int64 // bytes by name; journals, sealed and kept files
-	total int64
-	spare []byte // for the next segment to be ordered in; nil: in use
+	mu      sync.Mutex
+	sizes   map[string]int64 // bytes by name; journals, sealed and kept files
+	total   int64
+	outputs int64  // bytes of output files on their way
+	spare   []byte // for the next segment to be ordered in; nil: in use
 }
 
 // take hands out n bytes for a segment to be ordered in, until they are laid
@@ -107,7 +107,7 @@ func (s *spool) sweep() error {
 }
 
 func isKept(name string) bool {
-	return strings.HasSuffix(name, failedSuffix) || strings.HasSuffix(name, errorsSuffix) || strings.HasSuffix(name, unmatchedSuffix)
+	return strings.HasSuffix(name, failedSuffix) || strings.HasSuffix(name, errorsSuffix)
 }
 
 func (s *spool) path(name string) string { return filepath.Join(s.dir, name) }
@@ -170,16 +170,6 @@ func (s *spool) seal(file *os.File, name string) (size int64, err error) {
 	}
 	s.resize(name, info.Size())
 	return info.Size(), syncDir(s.dir)
-}
-
-// end keeps a file under its final name, or drops it.
-func (s *spool) end(file *os.File, name string, keep bool) error {
-	if keep {
-		_, err := s.seal(file, name)
-		return err
-	}
-	_ = errors.Join(file.Close(), os.Remove(file.Name())) // the next start sweeps what stays
-	return nil
 }
 
 func (s *spool) rename(from, to string) error {

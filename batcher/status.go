@@ -21,8 +21,9 @@ type MappingStatus struct {
 // ImportStatus is an import on its way.
 type ImportStatus struct {
 	Import
-	Step  Step      `json:"step"`
-	Since time.Time `json:"since"` // when the step began
+	Step   Step      `json:"step"`
+	Since  time.Time `json:"since"`            // when the step began
+	Loaded bool      `json:"loaded,omitempty"` // when halted: the file is loaded, but its rows in error are not all told
 }
 
 // Step is where an import stands.

@@ -167,12 +167,13 @@ func (f *flight) record(ctx, send context.Context, imp *Import, execution string
 	return nil
 }
 
-// failed gives a refused file its further tries, then halts the mapping.
+// failed gives a refused file its further tries, then halts the mapping. A file that
+// would fail again has none.
 func (f *flight) failed(ctx context.Context, imp *Import, results Results) error {
 	cause := f.failure(*imp, results)
 	log := f.log.With("file", imp.File, "execution", imp.Execution, "reason", cause)
 	imp.Attempt++
-	if f.retries < f.RetryFailed {
+	if f.retries < f.RetryFailed && !results.SameAgain {
 		f.retries++
 		log.Warn("import FAILED; the file is sent again", "try", f.retries+1)
 		return pause(ctx, f.backoff(f.batcher.cfg.Retry, f.retries, 0))
@@ -183,31 +184,43 @@ func (f *flight) failed(ctx context.Context, imp *Import, results Results) error
 // halt keeps the file under a name that survives a restart and waits for
 // Release: nothing of this mapping goes out before a person has looked.
 func (f *flight) halt(ctx context.Context, imp *Import, reason string) error {
-	log := f.log.With("file", imp.File, "reason", reason)
-	mine := f.adopted == nil // a former owner's file is gone; it can be built again
-	if mine {
+	kept := f.adopted == nil // a former owner's file is gone; it can be built again
+	if kept {
 		if err := f.batcher.spool.rename(imp.File, imp.File+failedSuffix); err != nil {
-			log.Error("keep failed file", "err", err)
+			f.log.Error("spool: the refused file could not be renamed; a restart builds it again from its records", "file", imp.File, "err", err)
+			kept = false
 		}
 	}
 	f.kept, f.retries, f.refusals = true, 0, 0
-	f.enter(Halting, *imp)
+	if err := f.awaitRelease(ctx, imp, reason, halted{kept: kept}); err != nil {
+		return err
+	}
+	if kept {
+		if err := f.batcher.spool.rename(imp.File+failedSuffix, imp.File); err != nil {
+			f.log.Error("spool: the kept file could not be renamed; it is built again from its records", "file", imp.File, "err", err)
+		}
+	}
+	f.kept = false
+	return nil
+}
+
+// halted is what became of the file of a mapping that is halted.
+type halted struct{ kept, loaded bool }
+
+// awaitRelease shows the mapping as halted until a person releases it.
+func (f *flight) awaitRelease(ctx context.Context, imp *Import, reason string, file halted) error {
+	log := f.log.With("file", imp.File, "reason", reason)
+	f.show(ImportStatus{Import: *imp, Step: Halting, Since: time.Now(), Loaded: file.loaded})
 	release := "feedsink imports release --mapping " + f.Name
 	f.setHalted(reason + "; once the cause is gone: " + release)
 	defer f.setHalted("")
-	log.Error("mapping halted; find the cause, then let it go on", "kept", mine, "with", release)
+	log.Error("mapping halted; find the cause, then let it go on", "kept", file.kept, "loaded", file.loaded, "with", release)
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-f.released:
 	}
 	log.Warn("mapping released: its import goes on")
-	if mine {
-		if err := f.batcher.spool.rename(imp.File+failedSuffix, imp.File); err != nil {
-			log.Error("take up the kept file", "err", err)
-		}
-	}
-	f.kept = false
 	return nil
 }
 

@@ -39,8 +39,9 @@ type world struct {
 	outputs  error         // what operation 12 answers
 	lenient  bool          // writes may be no rows
 	atOnce   int           // rows in error that are looked for in one reading; 0: as ever
-	files    string        // the output files that it gives
+	files    string        // the output files that it gives; "-": nothing
 	unread   error         // what the log answers once when records are read again
+	unposted error         // why rows that match no record find no place
 
 	mu         sync.Mutex
 	lines      []string
@@ -128,7 +129,11 @@ func (w *world) StartOver(ctx context.Context, imp Import, _ []Claim) error {
 	if err := w.blocked(ctx, "start over"); err != nil {
 		return err
 	}
-	w.say("start over at %d/%d attempt %d %q", imp.Part, imp.Parts, imp.Attempt, imp.Execution)
+	refused := ""
+	if imp.Refused {
+		refused = "refused "
+	}
+	w.say("start over %sat %d/%d attempt %d %q", refused, imp.Part, imp.Parts, imp.Attempt, imp.Execution)
 	return w.unfit
 }
 
@@ -248,11 +253,14 @@ func (w *world) OutputFiles(ctx context.Context, execution string, to io.Writer)
 	if err := w.blocked(ctx, "output files"); err != nil {
 		return err
 	}
-	w.say("output files of %s: %v", execution, w.outputs)
-	if w.outputs != nil {
-		return w.outputs
+	w.mu.Lock()
+	answer, files := w.outputs, strings.TrimPrefix(cmp.Or(w.files, "k,error\n1,wrong\n"), "-")
+	w.mu.Unlock()
+	w.say("output files of %s: %v", execution, answer)
+	if answer != nil {
+		return answer
 	}
-	_, err := io.WriteString(to, cmp.Or(w.files, "row 1 is wrong"))
+	_, err := io.WriteString(to, files)
 	return err
 }
 
@@ -271,6 +279,19 @@ func (w *world) Again(_ context.Context, imp Import, _ []Claim, each func(mappin
 		}
 	}
 	return err
+}
+
+func (w *world) Unmatched(_ context.Context, _ Import, rows []UnmatchedRow) error {
+	w.mu.Lock()
+	err := w.unposted
+	w.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		w.say("unmatched %s %q: %q: %s", r.Mapping, r.Key, r.Row, r.Reason)
+	}
+	return nil
 }
 
 func (w *world) RowsUnmatched(imp Import, rows int64) {

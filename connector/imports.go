@@ -68,7 +68,7 @@ func (i importer) Results(ctx context.Context, execution string) (batcher.Result
 		inError = 0
 	}
 	return batcher.Results{
-		Status: batcher.Status(r.Status), Reason: r.Error, Cause: r.Cause(),
+		Status: batcher.Status(r.Status), Reason: r.Error, Cause: r.Cause(), SameAgain: r.FileAtFault(),
 		Read: max(c.Read, 0), InError: inError,
 		Inserted: max(c.Inserted, 0), Updated: max(c.Updated, 0), Deleted: max(c.Deleted, 0),
 	}, nil
@@ -127,7 +127,11 @@ func (l ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batche
 }
 
 func (l ledger) StartOver(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
-	return l.lane.source.StartOver(ctx, entry(imp, ack.Rebuild), own(claims))
+	state := ack.Rebuild
+	if imp.Refused { // built again, it waits for a person
+		state = ack.Refused
+	}
+	return l.lane.source.StartOver(ctx, entry(imp, state), own(claims))
 }
 
 func entry(imp batcher.Import, state ack.State) ack.Import {

@@ -38,7 +38,8 @@ type OpenFile struct {
 // Released is what goes on after a release.
 type Released struct {
 	Mapping   string `json:"mapping"`
-	File      string `json:"file"`                // sent again
+	File      string `json:"file"`                // sent again, unless it is loaded
+	Loaded    bool   `json:"loaded,omitempty"`    // its output files are asked for once more
 	SlotsLeft *int   `json:"slotsLeft,omitempty"` // imports left today, the reserve included
 }
 
@@ -89,7 +90,7 @@ func (d desk) Reason(ctx context.Context, name string) (any, error) {
 	return told, nil
 }
 
-// Release sends a halted mapping's file again. Its type is Released.
+// Release lets a halted mapping's import go on. Its type is Released.
 func (d desk) Release(name string) (any, error) {
 	m, err := d.find(name)
 	if err != nil {
@@ -98,7 +99,7 @@ func (d desk) Release(name string) (any, error) {
 	if m.Halted == "" || d.sink.files.Release(name) != nil { // somebody else was faster
 		return nil, &admin.Refusal{Status: http.StatusConflict, Message: notHalted(m)}
 	}
-	return Released{Mapping: name, File: m.Import.File, SlotsLeft: m.SlotsLeft}, nil
+	return Released{Mapping: name, File: m.Import.File, Loaded: m.Import.Loaded, SlotsLeft: m.SlotsLeft}, nil
 }
 
 // TakeSlot counts an import by hand. Its type is MappingImports. The slot is in the

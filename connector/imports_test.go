@@ -68,8 +68,8 @@ func TestImporterPassesTheReasonOfAFailure(t *testing.T) {
 	if err := s.Finish(id); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := i.Results(t.Context(), id); err != nil || got.Status != batcher.Failed || got.Reason != "duplicate headers" {
-		t.Errorf("got %+v, %v, want FAILED with the service's reason", got, err)
+	if got, err := i.Results(t.Context(), id); err != nil || got.Status != batcher.Failed || got.Reason != "duplicate headers" || !got.SameAgain {
+		t.Errorf("got %+v, %v, want FAILED with the service's reason, and that it is the file's own", got, err)
 	}
 	var f batcher.Failure
 	if _, err := i.Results(t.Context(), "no-such-execution"); !errors.As(err, &f) {

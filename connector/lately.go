@@ -13,7 +13,7 @@ import (
 // Buried are the records of one topic that went to the dead-letter topic
 // for one reason since this process began.
 type Buried struct {
-	Topic   string   `json:"topic"`
+	Topic   string   `json:"topic"`             // empty: rows of files that match no record; their partitions and offsets say nothing
 	Mapping string   `json:"mapping,omitempty"` // empty: the record could not even be decoded
 	Reason  string   `json:"reason"`            // the code of the dead letter's header
 	Count   int64    `json:"count"`

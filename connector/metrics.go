@@ -62,11 +62,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"mapping"}),
 		unmatched: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "feedsink_import_rows_unmatched_total",
-			Help: "Rows that the service put in error and no record was found for: there is no dead letter of them, what is known of them is kept in the spool.",
+			Help: "Rows that the service put in error and no record was found for: a dead letter of its own each, or, where a mapping was released without their names, one for all of them.",
 		}, []string{"mapping"}),
 		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "feedsink_dead_letters_total",
-			Help: "Records that Kafka acknowledged in the dead-letter topic, by reason.",
+			Help: "Dead letters that Kafka acknowledged, by reason; the topic is that of their records, empty for rows of files that match no record.",
 		}, []string{"topic", "reason"}),
 		schemas: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "feedsink_schema_requests_total",

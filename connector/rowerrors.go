@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/ack"
@@ -117,6 +119,58 @@ func (r records) bury(letters *outbox, room *letterRoom, c *source.Claim, record
 		r.lane.buried(record, why)
 		letters.done()
 	})
+}
+
+// Unmatched implements batcher.Records: the row is the letter's value, its key cell
+// the letter's key. Of what record they came nobody can tell.
+func (r records) Unmatched(ctx context.Context, imp batcher.Import, rows []batcher.UnmatchedRow) error {
+	if r.lane.post == nil {
+		return fmt.Errorf("%w: no dead-letter topic is configured (dlq.topic)", batcher.ErrNoDeadLetter)
+	}
+	var letters outbox
+	var refused atomic.Pointer[error]
+	for i := range rows {
+		row := &rows[i]
+		why := deadletter.Letter{
+			Stage: deadletter.Delivering, Code: codeImportRow, Message: row.Reason, Mapping: row.Mapping, Table: tableOf(&imp, row.Mapping),
+			Lane: schemas.Batch.String(), Execution: imp.Execution,
+		}
+		record := &deadletter.Record{Value: row.Row, Timestamp: time.Now()}
+		if row.Key != "" {
+			record.Key = []byte(row.Key)
+		}
+		letters.add()
+		r.lane.letters.add()
+		r.lane.post.Send(record, why, func(err error) {
+			defer r.lane.letters.done()
+			defer letters.done()
+			if err != nil {
+				refused.Store(&err)
+				return
+			}
+			r.lane.metrics.deadLetters.WithLabelValues("", codeImportRow).Inc()
+			r.lane.lately.buried(record, why)
+		})
+	}
+	if err := letters.wait(ctx); err != nil {
+		return err
+	}
+	if err := refused.Load(); err != nil {
+		return fmt.Errorf("%w: %w", batcher.ErrNoDeadLetter, *err)
+	}
+	r.lane.log.Warn("rows in error that match no record became dead letters of their own; feedsink dlq list shows them",
+		"file", imp.File, "execution", imp.Execution, "rows", len(rows))
+	return nil
+}
+
+// tableOf is the table of one of the import's mappings.
+func tableOf(imp *batcher.Import, mapping string) string {
+	for _, load := range imp.Loads() {
+		if load.Mapping == mapping {
+			return load.Table.Name
+		}
+	}
+	return imp.Table.Name
 }
 
 // codeImportRow is the reason code of a record whose row was in error.

@@ -21,7 +21,7 @@ var letterWordList = []letterWord{
 	{"reason", func(l *letterEntry) string { return l.Reason }},
 	{"message", func(l *letterEntry) string { return l.Message }},
 	{"topic", func(l *letterEntry) string { return l.Topic }},
-	{"partition", func(l *letterEntry) string { return fmt.Sprintf("%s[%d]", l.Topic, l.Partition) }},
+	{"partition", (*letterEntry).partition},
 	{"table", func(l *letterEntry) string { return l.Table }},
 	{"lane", func(l *letterEntry) string { return l.Lane }},
 	{"stage", func(l *letterEntry) string { return l.Stage }},

@@ -101,10 +101,10 @@ func (f *listFlags) run(cmd *cobra.Command) error {
 // letterEntry is a letter as it is listed. Its fields are named as the columns
 // and the words of --by are.
 type letterEntry struct {
-	Letter    string                `json:"letter"` // partition:offset in the dead-letter topic
-	Topic     string                `json:"topic"`  // where its record came from, as are Partition and Offset
-	Partition int32                 `json:"partition"`
-	Offset    int64                 `json:"offset"`
+	Letter    string                `json:"letter"`          // partition:offset in the dead-letter topic
+	Topic     string                `json:"topic,omitempty"` // where its record came from, as are Partition and Offset; "": a row that matches no record
+	Partition *int32                `json:"partition,omitempty"`
+	Offset    *int64                `json:"offset,omitempty"`
 	Time      time.Time             `json:"time"` // of the record
 	Mapping   string                `json:"mapping,omitempty"`
 	Table     string                `json:"table,omitempty"`
@@ -127,12 +127,31 @@ type letterContent struct {
 }
 
 func entryOf(l *deadletter.Received, state connector.LetterState) letterEntry {
-	return letterEntry{
-		Letter: fmt.Sprintf("%d:%d", l.Partition, l.Offset),
-		Topic:  l.Record.Topic, Partition: l.Record.Partition, Offset: l.Record.Offset, Time: l.Record.Timestamp.UTC(),
+	one := letterEntry{
+		Letter: fmt.Sprintf("%d:%d", l.Partition, l.Offset), Topic: l.Record.Topic, Time: l.Record.Timestamp.UTC(),
 		Mapping: l.Mapping, Table: l.Table, Lane: l.Lane, Stage: string(l.Stage), Reason: l.Code, Status: l.Status,
 		Execution: l.Execution, Attempts: l.Attempts, State: state, Message: l.Message,
 	}
+	if !l.NoRecord() {
+		one.Partition, one.Offset = &l.Record.Partition, &l.Record.Offset
+	}
+	return one
+}
+
+// record is where the letter's record came from; "none" for a row that matches no
+// record.
+func (l *letterEntry) record() string {
+	if l.Offset == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%s@%d", l.partition(), *l.Offset)
+}
+
+func (l *letterEntry) partition() string {
+	if l.Partition == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%s[%d]", l.Topic, *l.Partition)
 }
 
 // letterList prints letters as they come, so that any number needs little memory.
@@ -163,7 +182,7 @@ func (p *letterList) add(one letterEntry, r *deadletter.Record) error {
 		p.below = append(p.below, "  key   "+shownBytes(r.Key)+"\n  value "+shownBytes(r.Value))
 	}
 	p.block = append(p.block, []string{
-		one.Letter, fmt.Sprintf("%s[%d]@%d", one.Topic, one.Partition, one.Offset), one.Time.Format(time.RFC3339),
+		one.Letter, one.record(), one.Time.Format(time.RFC3339),
 		one.Mapping, one.Reason, number(one.Status), number(one.Attempts), string(one.State), oneLine(one.Message),
 	})
 	if len(p.block) > blockLines {

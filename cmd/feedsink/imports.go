@@ -74,9 +74,12 @@ func newImportsRelease() *cobra.Command {
 	var mapping string
 	cmd := &cobra.Command{
 		Use:   "release --mapping NAME",
-		Short: "Send a halted mapping's file again, once the cause is gone",
+		Short: "Let a halted mapping's import go on, once the cause is gone",
 		Long: "release lets a mapping go on that was halted because the service refused its file. The file kept in the\n" +
-			"spool is sent again, with as many tries as at first; each takes one of the table's imports of the day.",
+			"spool is sent again, with as many tries as at first; each takes one of the table's imports of the day.\n\n" +
+			"A mapping that was halted because output files do not name all rows in error has these files asked for once\n" +
+			"more; nothing is sent. Rows in error that they still do not name are given up then: the import is confirmed, and\n" +
+			"their number is in a dead letter and in feedsink_import_rows_unmatched_total.",
 	}
 	sink.command(cmd, func(ctx context.Context, c *admin.Client) (any, func() string, error) {
 		var released connector.Released

@@ -95,6 +95,9 @@ func importText(m connector.MappingImports, now time.Time) string {
 }
 
 func releasedText(r connector.Released) string {
+	if r.Loaded {
+		return fmt.Sprintf("%s is released: the output files of %s are asked for once more", r.Mapping, r.File)
+	}
 	text := fmt.Sprintf("%s is released: %s is sent again", r.Mapping, r.File)
 	if r.SlotsLeft != nil && *r.SlotsLeft == 0 {
 		text += " when the next day begins, no slot is left today"

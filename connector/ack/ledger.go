@@ -69,7 +69,7 @@ const (
 	Running               // its execution is known
 	Settling              // it ended; keys that the other lane wrote meanwhile are being settled
 	Rebuild               // its file was not sent, or failed, and is gone: its records are read again
-	Refused               // its file was refused for good and not loaded; built again, it waits for a person
+	Refused               // its file was refused for good, or FAILED and would again; built again, it waits for a person
 )
 
 // maxSlots bounds what a damaged ledger could make of a few bytes.

@@ -22,7 +22,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Record is the record that could not be processed.
+// Record is the record that could not be processed. One without a topic came from
+// none: its letter has no coordinates.
 type Record = kgo.Record
 
 // Stage is where processing ended, in Kafka Connect's words.
@@ -217,9 +218,11 @@ func (p *Post) headers(r *Record, l Letter) []kgo.RecordHeader {
 			hs = append(hs, kgo.RecordHeader{Key: key, Value: []byte(value)})
 		}
 	}
-	add("__connect.errors.topic", r.Topic)
-	add("__connect.errors.partition", strconv.Itoa(int(r.Partition)))
-	add("__connect.errors.offset", strconv.FormatInt(r.Offset, 10))
+	if r.Topic != "" {
+		add(firstHeader, r.Topic)
+		add("__connect.errors.partition", strconv.Itoa(int(r.Partition)))
+		add("__connect.errors.offset", strconv.FormatInt(r.Offset, 10))
+	}
 	add(connectorHeader, p.connector)
 	add("__connect.errors.stage", string(l.Stage))
 	add("__connect.errors.exception.class.name", l.Code)

@@ -12,7 +12,7 @@ import (
 type Received struct {
 	Letter
 	// Record is the one that could not be processed, as it was: its bytes, and
-	// the topic, partition and offset it came from.
+	// the topic, partition and offset it came from; see NoRecord.
 	Record    *Record
 	Connector string // the deployment that posted it: its configured consumer group
 	Partition int32  // where the letter itself lies
@@ -22,8 +22,12 @@ type Received struct {
 // ErrForeign says that a record of the dead-letter topic is no letter of feedsink.
 var ErrForeign = errors.New("not a dead letter of feedsink")
 
-// firstHeader opens the headers that a post appends. The letter of a row that
-// matches no record came from no topic: its first one is connectorHeader.
+// NoRecord reports whether the letter is of no record: it is a row of an import that
+// the service put in error and that matches no record.
+func (l *Received) NoRecord() bool { return l.Record.Topic == "" }
+
+// firstHeader opens the headers that a post appends, connectorHeader those of a
+// letter without coordinates.
 const (
 	firstHeader     = "__connect.errors.topic"
 	connectorHeader = "__connect.errors.connector.name"
@@ -34,8 +38,8 @@ const (
 // it came with. The only error is ErrForeign. The result shares r's memory.
 func Open(r *Record) (*Received, error) {
 	at := last(r, firstHeader)
-	if at < 0 {
-		at = last(r, connectorHeader)
+	if at < 0 && len(r.Headers) > 0 && r.Headers[0].Key == connectorHeader {
+		at = 0
 	}
 	if at < 0 {
 		return nil, ErrForeign
@@ -47,6 +51,9 @@ func Open(r *Record) (*Received, error) {
 		if !l.read(h.Key, string(h.Value)) {
 			return nil, ErrForeign
 		}
+	}
+	if l.NoRecord() && (l.Connector == "" || l.Execution == "") {
+		return nil, ErrForeign
 	}
 	return l, nil
 }

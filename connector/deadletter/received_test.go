@@ -97,3 +97,33 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+// A row that matches no record has no coordinates to tell.
+func TestLetterWithoutARecordIsOpened(t *testing.T) {
+	c := newCluster(t)
+	makeTopic(t, c, "retention.ms", "-1")
+	p, _ := newPost(t, c)
+	letter := deadletter.Letter{Stage: deadletter.Delivering, Code: "import_row", Message: "bad", Mapping: "customers", Table: "c", Lane: "batch", Execution: "8842"}
+	if err := send(p, &kgo.Record{Key: []byte("C1"), Value: []byte("k\nC1\n")}, letter).await(t); err != nil {
+		t.Fatal(err)
+	}
+	r := read(t, c, 1)[0]
+	for _, h := range r.Headers {
+		switch h.Key {
+		case "__connect.errors.topic", "__connect.errors.partition", "__connect.errors.offset":
+			t.Errorf("got header %s %q, want none", h.Key, h.Value)
+		}
+	}
+	got, err := deadletter.Open(r)
+	if err != nil || !got.NoRecord() || got.Letter != letter || got.Connector != connector || string(got.Record.Value) != "k\nC1\n" || len(got.Record.Headers) > 0 {
+		t.Errorf("got %+v, %v, want the letter, of no record", got, err)
+	}
+	for name, headers := range map[string][]kgo.RecordHeader{
+		"no execution":  {{Key: "__connect.errors.connector.name", Value: []byte("x")}},
+		"not the first": append([]kgo.RecordHeader{{Key: "trace"}}, r.Headers...),
+	} {
+		if _, err := deadletter.Open(&kgo.Record{Headers: headers}); !errors.Is(err, deadletter.ErrForeign) {
+			t.Errorf("%s: got %v, want %v", name, err, deadletter.ErrForeign)
+		}
+	}
+}

@@ -78,14 +78,45 @@ func (j Job) Run(ctx context.Context, service Service, rnd func() float64, watch
 	if err := j.await(ctx, service, rnd, watch, &r); err != nil {
 		return r, fmt.Errorf("execution %s: %w; it goes on without us, and `feedsink imports files %s` fetches what it leaves", r.Execution, err, r.Execution)
 	}
-	if r.Status == string(feed.Finished) && r.Whole() && !j.KeepResult {
+	if r.Whole() && r.InError != nil && !j.KeepResult {
 		return r, nil
 	}
-	r.OutputFile, err = j.save(ctx, service, r.Execution)
-	if err != nil {
-		return r, fmt.Errorf("execution %s ended %s, but its output files did not come: %w", r.Execution, r.Status, err)
+	if err := j.outputs(ctx, service, rnd, watch, &r); err != nil {
+		return r, fmt.Errorf("execution %s ended %s, but its output files did not come: %w; `feedsink imports files %s` asks for them again", r.Execution, r.Status, err, r.Execution)
 	}
 	return r, nil
+}
+
+// outputsPatience is how long output files are asked for again: a service may write
+// them after it has said FINISHED.
+const outputsPatience = 10 * time.Minute
+
+var errNoOutputs = errors.New("there are none, although rows are in error")
+
+// outputs fetches the output files. Where rows are in error there must be some.
+func (j Job) outputs(ctx context.Context, service Service, rnd func() float64, watch Watch, r *Result) error {
+	due := r.Status == string(feed.Finished) && r.InError != nil && *r.InError > 0
+	begun := time.Now()
+	for attempt := 1; ; attempt++ {
+		file, err := j.save(ctx, service, r.Execution)
+		if err == nil && file == "" && due {
+			err = errNoOutputs
+		}
+		failed, ok := errors.AsType[*feed.Error](err)
+		again := errors.Is(err, errNoOutputs) || ok && failed.Transient()
+		if err == nil || ctx.Err() != nil || !again || time.Since(begun) >= outputsPatience {
+			r.OutputFile = file
+			return err
+		}
+		watch.Asked(r.Status, err)
+		timer := time.NewTimer(j.Poll.Next(attempt, 0, rnd))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
 }
 
 func (j Job) launch(ctx context.Context, service Service, watch Watch) (feed.Execution, error) {

@@ -3,6 +3,7 @@ package oneshot
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,12 @@ type scripted struct {
 	asked     []time.Duration // since the start
 	started   time.Time
 	saved     int
+	outputs   []output // answers to operation 12 in turn, the last one again and again; none: there are none
+}
+
+type output struct {
+	out feed.Output
+	err error
 }
 
 type answer struct {
@@ -43,9 +50,16 @@ func (s *scripted) Results(context.Context, string) (feed.Results, error) {
 	return a.results, a.err
 }
 
-func (s *scripted) SaveOutputFiles(context.Context, string, string, int64) (feed.Output, error) {
+func (s *scripted) SaveOutputFiles(_ context.Context, _, path string, _ int64) (feed.Output, error) {
 	s.saved++
-	return feed.Output{}, nil
+	if len(s.outputs) == 0 {
+		return feed.Output{}, nil
+	}
+	o := s.outputs[min(s.saved, len(s.outputs))-1]
+	if o.out.Bytes > 0 {
+		return o.out, os.WriteFile(path, []byte("rows"), 0o600)
+	}
+	return o.out, o.err
 }
 
 type unwatched struct{ waiting string }
@@ -92,14 +106,46 @@ func TestOutageDoesNotLengthenTheIntervalOfPolling(t *testing.T) {
 	})
 }
 
-func TestJobFetchesWhatAnUnhappyEndLeaves(t *testing.T) {
+func TestJobLooksForOutputFilesWhereTheyTellMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for name, end := range map[string]feed.Results{"rows in error": counted(feed.Finished, 2), "failed": counted(feed.Failed, feed.Unsaid)} {
+		for name, end := range map[string]feed.Results{"rows in error are not counted": counted(feed.Finished, feed.Unsaid), "failed": counted(feed.Failed, feed.Unsaid)} {
 			s := &scripted{execution: "17", answers: []answer{{results: end}}}
 			r, err := run(t.Context(), t, s)
-			if err != nil || r.Whole() || s.saved != 1 || r.OutputFile != "" {
+			if err != nil || s.saved != 1 || r.OutputFile != "" {
 				t.Errorf("%s: got %+v, %v, %d saved, want a look for output files of which there are none", name, r, err, s.saved)
 			}
+		}
+	})
+}
+
+func TestJobAsksAgainForOutputFilesThatAreNotThereYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		t.Chdir(t.TempDir())
+		s := &scripted{execution: "17", answers: []answer{{results: counted(feed.Finished, 2)}}}
+		s.outputs = []output{{}, {}, {out: feed.Output{Bytes: 4}}}
+		r, err := run(t.Context(), t, s)
+		if err != nil || s.saved != 3 || r.OutputFile != "execution-17.csv" {
+			t.Errorf("there after a while: got %+v, %v, %d looks, want the file after 3", r, err, s.saved)
+		}
+		began := time.Now()
+		s = &scripted{execution: "17", answers: []answer{{results: counted(feed.Finished, 2)}}}
+		r, err = run(t.Context(), t, s)
+		if err == nil || !strings.Contains(err.Error(), "feedsink imports files 17") || r.OutputFile != "" {
+			t.Errorf("never there: got %+v, %v, want an error that says how to ask again", r, err)
+		}
+		if took := time.Since(began); took < outputsPatience || took > 2*outputsPatience {
+			t.Errorf("never there: got it after %v, want %v", took, outputsPatience)
+		}
+	})
+}
+
+// A disk that does not take them is the person's to see to.
+func TestJobSaysThatOutputFilesCannotBeSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{execution: "17", answers: []answer{{results: counted(feed.Finished, 2)}}}
+		s.outputs = []output{{err: errors.New("no space left on device")}}
+		if _, err := run(t.Context(), t, s); err == nil || s.saved != 1 || !strings.Contains(err.Error(), "no space left") || !strings.Contains(err.Error(), "feedsink imports files 17") {
+			t.Errorf("got %v after %d looks, want the disk's error and how to ask again", err, s.saved)
 		}
 	})
 }

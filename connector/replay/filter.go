@@ -26,6 +26,9 @@ type Offsets struct{ First, Last int64 }
 // Match reports whether the letter is meant.
 func (f *Filter) Match(l *deadletter.Received) bool {
 	r := l.Record
+	if l.NoRecord() && (len(f.Partitions) > 0 || f.Offsets != nil) {
+		return false // it came from none of them
+	}
 	return among(f.Mappings, l.Mapping) && among(f.Reasons, l.Code) && among(f.Keys, string(r.Key)) &&
 		among(f.Partitions, r.Partition) &&
 		(f.Since.IsZero() || !r.Timestamp.Before(f.Since)) &&

@@ -160,7 +160,7 @@ func (r *Replay) selects(l *deadletter.Received) bool {
 		return false
 	}
 	r.report.Selected++
-	if l.Record.Topic == "" {
+	if l.NoRecord() {
 		r.report.note(&letter{Received: l}, Left, NoRecord,
 			"a row of an import that matches no record: there is nothing to send; correct the row and import it by hand, then discard the letter")
 		return false

@@ -327,3 +327,25 @@ func TestLettersOfOthersAreNotTouched(t *testing.T) {
 		t.Errorf("got %+v and calls %q, want both foreign", got, w.calls)
 	}
 }
+
+// Of a row that matches no record nobody can tell what followed it.
+func TestRowOfNoRecordIsLeft(t *testing.T) {
+	w := newWorld(t)
+	r := w.produce(order("o1", "upsert", `{"seq":1}`))
+	w.bury(r[0], refused)
+	w.bury(&kgo.Record{Key: []byte("o9"), Value: []byte("businessKey,error\no9,bad\n")},
+		deadletter.Letter{Stage: deadletter.Delivering, Code: "import_row", Message: "bad", Mapping: "orders", Execution: "17"})
+	w.caughtUp()
+	for range 2 {
+		report := w.run(nil)
+		if report.Left[replay.NoRecord] != 1 || report.Ended() || len(report.Notes) != 1 || report.Notes[0].Record != "row of execution 17" {
+			t.Errorf("report: got %+v, want the row left, as of no record", report)
+		}
+	}
+	if got := w.value("o1", "seq"); got != "1" {
+		t.Errorf("o1: got %s, want 1", got)
+	}
+	if got := w.run(func(r *replay.Replay) { r.Filter.Offsets = &replay.Offsets{First: 0, Last: 100} }); got.Selected != 0 {
+		t.Errorf("of offsets from 0: got %+v, want it not meant: it has none", got)
+	}
+}

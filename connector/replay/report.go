@@ -24,11 +24,11 @@ const (
 	Unknowable  = "unknowable"   // nobody can tell any more what followed it
 	NeedsImport = "needs_import" // no call can write it
 	BatchOnly   = "batch_only"   // a call would do more than the import that its mapping uses
+	NoRecord    = "no_record"    // it is a row that no record was found for
 	NoMapping   = "no_mapping"   // the configuration does not map it
 	MaxAttempts = "max_attempts" // it failed as often as is allowed
 	Unanswered  = "unanswered"   // the service did not say yes or no
 	NotPosted   = "not_posted"   // it failed again, and the dead-letter topic does not take it
-	NoRecord    = "no_record"    // it is a row of a file that matches no record
 )
 
 // Note is what became of one letter, and why.
@@ -90,9 +90,10 @@ func (r *Report) note(l *letter, outcome Outcome, why, message string) {
 	}
 }
 
-// Origin is where the letter's record came from: topic[partition]@offset.
+// Origin is where the letter's record came from: topic[partition]@offset, or
+// which execution had the row that is of no record.
 func Origin(l *deadletter.Received) string {
-	if l.Record.Topic == "" {
+	if l.NoRecord() {
 		return "row of execution " + l.Execution
 	}
 	return fmt.Sprintf("%s[%d]@%d", l.Record.Topic, l.Record.Partition, l.Record.Offset)

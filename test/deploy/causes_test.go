@@ -139,7 +139,7 @@ var causes = map[string]cause{
 	"a file that the service refuses": {
 		lasts: 10 * time.Minute,
 		make: func(w *world) model.Vector {
-			w.api.FailImports("customers", 1, "duplicate headers")
+			w.api.FailImports("customers", 1, "the execution timed out")
 			w.produce("crm", customer("C1", "later"))
 			return w.until("the second try succeeds", func(s model.Vector) bool {
 				return value(s, "feedsink_imports_total", "status", "FAILED") == 1 && value(s, "feedsink_records_total", "outcome", "confirmed") == 1 && value(s, "feedsink_lag_records") == 0

@@ -16,7 +16,7 @@ var releaseCommand = regexp.MustCompile(`feedsink (imports release --mapping [^\
 
 func TestHaltedImportGoesOnOnceItIsReleased(t *testing.T) {
 	w := newWorld(t, nil)
-	w.service.FailImports("customers", 2, "duplicate headers") // the first try and the one further
+	w.service.FailImports("customers", 2, "the execution timed out") // the first try and the one further
 	sink := w.run(head + deadLetters + mappings)
 	address := sink.admin(w)
 	imports := func(args string) (string, int) {
@@ -51,7 +51,7 @@ func TestHaltedImportGoesOnOnceItIsReleased(t *testing.T) {
 			t.Errorf("%s: got %q, want the command that resolves the halt in\n%s", name, got, text)
 		}
 	}
-	if out, code := imports("imports show --mapping customers"); code != 0 || !strings.Contains(out, "FAILED: duplicate headers") {
+	if out, code := imports("imports show --mapping customers"); code != 0 || !strings.Contains(out, "FAILED: the execution timed out") {
 		t.Errorf("show: got exit code %d, %s, want the service's reason", code, out)
 	}
 	if release == nil {

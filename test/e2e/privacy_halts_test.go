@@ -80,7 +80,7 @@ func tellsNothing(t *testing.T, shown map[string]string) {
 // cannot be read each halt something, and each time the service quotes values.
 func TestHaltsTellNoCustomerValueUnlessAsked(t *testing.T) {
 	w := newWorld(t, withStrictTables)
-	w.service.FailImports("customers", 2, failedWith)
+	w.service.FailImports("customers", 1, failedWith)
 	w.service.Inject(
 		sandbox.Fault{Match: sandbox.Match{Op: 10, Table: "orders", Nth: 1}, Answer: sandbox.Status(503)},
 		sandbox.Fault{Match: sandbox.Match{Op: 10, Table: "orders"}, Answer: sandbox.Status(400)},

@@ -169,6 +169,6 @@ function letterDetail(m, letters) {
     el("dl", {}, ...letters.flatMap((d) => [
       el("dt", {}, d.reason),
       el("dd", {}, `${count(d.count)}${d.mapping ? "" : ", not decodable"}; latest: `,
-        ...d.latest.flatMap((c, n) => [n ? ", " : "", el("code", {}, `${d.topic}[${c.partition}]@${c.offset}`)]), ` at ${clock(d.latest[0].at, undefined, true)}`),
+        ...d.latest.flatMap((c, n) => [n ? ", " : "", el("code", {}, d.topic ? `${d.topic}[${c.partition}]@${c.offset}` : "a row that matches no record")]), ` at ${clock(d.latest[0].at, undefined, true)}`),
     ]))];
 }

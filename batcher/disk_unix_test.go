@@ -1,0 +1,76 @@
+//go:build unix
+
+package batcher
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// While the spool's disk does not take the output files, nothing is confirmed.
+func TestDiskThatTakesNoOutputFilesHoldsTheImport(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		inError int64
+		keep    bool
+		files   string
+	}{
+		{"rows in error", 1, false, "k,error\n1,bad\n"},
+		{"rows in error that match no record", 1, false, "k,error\nnobody,bad\n"},
+		{"results that are kept", 0, true, "k,result\n1,INSERTED\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := rejecting(t, tc.inError, tc.files)
+				m := testMapping()
+				m.KeepResults, m.RetryFailed = tc.keep, 1
+				broken := false
+				w.polling = func() {
+					if !broken { // the disk breaks while the service is at work
+						broken = true
+						w.blockOutputs(t)
+					}
+				}
+				w.start(m)
+				w.append(write(schemas.Upsert, "1"))
+				time.Sleep(24 * time.Hour)
+				_, lines := askedFor(w.transcript())
+				if got := lines[len(lines)-1]; !strings.Contains(got, "poll e1: FINISHED") {
+					t.Errorf("while the disk is broken: got %q, want nothing after the result", got)
+				}
+				w.unblockOutputs(t)
+				time.Sleep(time.Minute)
+				w.lastSaid("confirm upsert 1/1")
+			})
+		})
+	}
+}
+
+// blockOutputs puts directories where output files would be created and kept.
+func (w *world) blockOutputs(t *testing.T) {
+	t.Helper()
+	for _, suffix := range []string{errorsSuffix + partSuffix, errorsSuffix} {
+		if err := os.MkdirAll(w.outputsPath(t, suffix)+"/x", 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (w *world) unblockOutputs(t *testing.T) {
+	t.Helper()
+	for _, suffix := range []string{errorsSuffix + partSuffix, errorsSuffix} {
+		if err := os.RemoveAll(w.outputsPath(t, suffix)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (w *world) outputsPath(t *testing.T, suffix string) string {
+	t.Helper()
+	return w.b.spool.path(w.b.Status()[0].Import.File + suffix)
+}

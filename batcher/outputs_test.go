@@ -1,0 +1,293 @@
+package batcher
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// notThere is what the client makes of a 404.
+var notThere = &refusal{words: "no output files"}
+
+// askedFor counts how often the output files were asked for, and returns the other
+// lines.
+func askedFor(lines []string) (asked int, rest []string) {
+	for _, line := range lines {
+		if strings.Contains(line, "output files of") {
+			asked++
+		} else {
+			rest = append(rest, line)
+		}
+	}
+	return asked, rest
+}
+
+// wantHalted checks that customers is halted, and that the reason says so.
+func (w *world) wantHalted(words ...string) {
+	w.t.Helper()
+	reason, halted := w.b.Halted("customers")
+	if !halted {
+		w.t.Errorf("halted: got false, want true")
+	}
+	for _, word := range words {
+		if !strings.Contains(reason, word) {
+			w.t.Errorf("reason: got %q, want it to say %q", reason, word)
+		}
+	}
+}
+
+func TestOutputFilesThatAreNotThereYetAreAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := rejecting(t, 1, "k,a,error\n1,x,bad\n")
+		w.outputs = notThere
+		w.start(testMapping())
+		w.append(write(schemas.Upsert, "1", "a", "x"), write(schemas.Upsert, "2", "a", "y"))
+		time.Sleep(time.Hour + 5*time.Minute) // the file goes after an hour
+		asked, lines := askedFor(w.transcript())
+		if got := lines[len(lines)-1]; asked < 5 || !strings.Contains(got, "poll e1: FINISHED") {
+			t.Errorf("after five minutes: got asked %d times and then %q, want some times and nothing further", asked, got)
+		}
+		if _, halted := w.b.Halted("customers"); halted {
+			t.Error("halted after five minutes: got true, want false")
+		}
+		w.change(func() { w.outputs = nil })
+		time.Sleep(2 * time.Minute)
+		_, lines = askedFor(w.transcript())
+		if len(lines) != 2 || !strings.Contains(lines[0], "bury 100 of e1: bad") || !strings.Contains(lines[1], "confirm") {
+			t.Errorf("once the files are there: got %q, want the dead letter, then the confirmation", lines)
+		}
+		w.wantSpool()
+	})
+}
+
+func TestMappingHaltsWhileRowsInErrorAreNotNamed(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		inError int64
+		outputs error
+		files   string
+		reason  string
+	}{
+		{"no output files", 1, notThere, "", "1 row in error"},
+		{"nobody says how many rows are in error, no output files", -1, notThere, "", "does not say how many rows are in error"},
+		{"nobody says how many rows are in error, nothing in the output files", -1, nil, "-", "does not say how many rows are in error"},
+		{"empty output files", 1, nil, "-", "1 row in error"},
+		{"a header alone", 1, nil, "k,error\n", "name 0 of the 1 row in error"},
+		{"fewer rows than were counted", 3, nil, "k,error\n1,bad\n", "name 1 of the 3 rows in error"},
+		{"no CSV", 1, nil, "PK\x03\x04", "cannot be read"},
+		{"larger than they may be", 1, nil, "k,error\n1," + strings.Repeat("x", 2<<20), "spool.maxBytes"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := rejecting(t, tc.inError, tc.files)
+				w.outputs = tc.outputs
+				w.start(testMapping())
+				w.append(write(schemas.Upsert, "1", "a", "x"), write(schemas.Upsert, "2", "a", "y"))
+				time.Sleep(time.Hour + 15*time.Minute)
+				_, lines := askedFor(w.transcript())
+				if got := lines[len(lines)-1]; !strings.Contains(got, "poll e1: FINISHED") {
+					t.Errorf("after the result: got %q, want nothing", got)
+				}
+				w.wantHalted(tc.reason, "execution e1", "feedsink imports release --mapping customers")
+				if got := w.b.Status()[0].Import; got.Step != Halting || !got.Loaded {
+					t.Errorf("import: got %+v, want it halted, and its file loaded", got)
+				}
+			})
+		})
+	}
+}
+
+func TestOutputFilesAreAskedForTenMinutesBeforeTheMappingHalts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := rejecting(t, 1, "")
+		w.outputs = notThere
+		w.start(testMapping())
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Hour + 2*time.Second + outputsPatience)
+		if _, halted := w.b.Halted("customers"); halted {
+			t.Errorf("halted before %v: got true, want false", outputsPatience)
+		}
+		time.Sleep(2 * time.Minute)
+		w.wantHalted(outputsPatience.String())
+		asked, _ := askedFor(w.transcript())
+		if asked < 10 || asked > 30 {
+			t.Errorf("asked: got %d times, want less and less often", asked)
+		}
+		time.Sleep(time.Hour)
+		w.said() // a person has to look
+	})
+}
+
+// An outage of the service tells nothing about the files.
+func TestOutagesDoNotCountAsFilesThatAreNotThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := rejecting(t, 1, "k,error\n1,bad\n")
+		w.outputs = notThere
+		w.start(testMapping())
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Hour + 5*time.Minute)
+		w.change(func() { w.outputs = &refusal{transient: true} })
+		time.Sleep(24 * time.Hour)
+		w.change(func() { w.outputs = notThere })
+		time.Sleep(5 * time.Minute)
+		if _, halted := w.b.Halted("customers"); halted {
+			t.Error("halted: got true, want the time to begin again after the outage")
+		}
+		w.change(func() { w.outputs = nil })
+		time.Sleep(2 * time.Minute)
+		w.lastSaid("confirm")
+	})
+}
+
+func TestReleaseAsksForTheOutputFilesOnceMore(t *testing.T) {
+	halted := func(t *testing.T) *world {
+		w := rejecting(t, 2, "k,a,error\n1,x,bad\n2,y,bad\n")
+		w.outputs = notThere
+		w.start(testMapping())
+		w.append(write(schemas.Upsert, "1", "a", "x"), write(schemas.Upsert, "2", "a", "y"))
+		time.Sleep(2 * time.Hour)
+		w.wantHalted()
+		w.transcript()
+		return w
+	}
+	release := func(w *world) []string {
+		w.t.Helper()
+		if err := w.b.Release("customers"); err != nil {
+			w.t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		asked, lines := askedFor(w.transcript())
+		if _, halted := w.b.Halted("customers"); halted || asked != 1 {
+			w.t.Errorf("after the release: got halted %v, asked %d times, want it to go on after one look", halted, asked)
+		}
+		for i := range lines {
+			_, lines[i], _ = strings.Cut(lines[i], " ")
+		}
+		return lines
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := halted(t)
+		w.change(func() { w.outputs = nil })
+		wantLines(t, release(w), "bury 100 of e1: bad", "bury 101 of e1: bad", `confirm upsert 1/1 attempt 1 "e1" holds 100-101`)
+		w.wantSpool()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := halted(t)
+		wantLines(t, release(w), `unmatched customers "": "file,execution,rows\ncustomers-*.upsert.csv.gz,e1,2\n": `+givenUp,
+			"2 rows of customers-*.upsert.csv.gz unmatched", `confirm upsert 1/1 attempt 1 "e1" holds 100-101`)
+		w.wantSpool()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := halted(t)
+		w.change(func() { w.outputs, w.files = nil, "k,a,error\n1,x,bad\n" })
+		wantLines(t, release(w), "bury 100 of e1: bad", `unmatched customers "": "file,execution,rows\ncustomers-*.upsert.csv.gz,e1,1\n": `+givenUp,
+			"1 rows of customers-*.upsert.csv.gz unmatched", `confirm upsert 1/1 attempt 1 "e1" holds 100-101`)
+		w.wantSpool("customers-*.upsert.csv.gz.errors") // what there is, for a person to look at
+	})
+}
+
+// Counters that account for every row leave none in error.
+func TestCountersThatAccountForEveryRowNeedNoOutputFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.outputs = notThere
+		w.results = []Results{{Status: Finished, InError: -1, Inserted: 1, Updated: 1}}
+		got := w.buried(testMapping(), write(schemas.Upsert, "1"), write(schemas.Upsert, "2"))
+		wantLines(t, got, `confirm upsert 1/1 attempt 1 "e1" holds 100-101`)
+	})
+}
+
+func TestAdoptedImportHaltsWhileRowsInErrorAreNotNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := rejecting(t, 1, "")
+		w.outputs = notThere
+		w.start(testMapping())
+		w.adopt(w.left(103, running(1, 1)))
+		time.Sleep(time.Hour)
+		w.wantHalted("execution e7")
+		w.log = []schemas.Write{write(schemas.Upsert, "1")}
+		w.change(func() { w.outputs, w.files = nil, "k,error\n1,bad\n" })
+		if err := w.b.Release("customers"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		w.lastSaid(`confirm upsert 1/1 attempt 1 "e7" holds 100-102`)
+	})
+}
+
+func TestDiscardEndsAWaitForOutputFiles(t *testing.T) {
+	for name, wait := range map[string]time.Duration{"asking again": 5 * time.Minute, "halted": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := rejecting(t, 1, "k,error\n")
+				w.start(testMapping())
+				w.append(write(schemas.Upsert, "1"))
+				time.Sleep(time.Hour + wait)
+				w.transcript()
+				w.b.Discard("customers")
+				time.Sleep(time.Hour)
+				w.said()
+			})
+		})
+	}
+}
+
+func TestOutputFilesCountInTheSpoolAndShareTheirRoom(t *testing.T) {
+	s, err := openSpool(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.close() }()
+	fetched := func(name string) *outputFiles {
+		t.Helper()
+		file, err := s.create(name + partSuffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &outputFiles{file: file, spool: s, name: name, limit: 10}
+	}
+	one, other := fetched("a-20260101T000000Z-aaaaaa.upsert.csv.gz.errors"), fetched("b-20260101T000000Z-aaaaaa.upsert.csv.gz.errors")
+	write := func(o *outputFiles, text string, want error, used int64) {
+		t.Helper()
+		if _, err := o.Write([]byte(text)); !errors.Is(err, want) || s.used() != used {
+			t.Errorf("write %q: got %v and %d bytes, want %v and %d", text, err, s.used(), want, used)
+		}
+	}
+	write(one, "123456", nil, 6)
+	write(other, "12345", errNoRoom, 6)
+	write(other, "1234", nil, 10)
+	write(one, "12345", errTooLarge, 10)
+	one.drop()
+	write(other, "123456", nil, 10)
+	if err := other.keep(); err != nil {
+		t.Fatal(err)
+	}
+	other.drop()
+	third := fetched("c-20260101T000000Z-aaaaaa.upsert.csv.gz.errors")
+	write(third, "1234567890", nil, 20) // what is kept is a file like any other
+	third.drop()
+	if got := s.kept("b"); len(got) != 1 || s.used() != 10 {
+		t.Errorf("in the end: got %q kept and %d bytes, want the kept one alone", got, s.used())
+	}
+}
+
+// A retry that waits for the disk or for room does not halt the mapping.
+func TestOutputFilesWaitForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := rejecting(t, 1, "k,error\n1,bad\n")
+		w.outputs = errNoRoom
+		w.start(testMapping())
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(24 * time.Hour)
+		if _, halted := w.b.Halted("customers"); halted {
+			t.Error("halted: got true, want it to wait")
+		}
+		w.change(func() { w.outputs = nil })
+		time.Sleep(time.Minute)
+		w.lastSaid("confirm upsert 1/1")
+	})
+}
