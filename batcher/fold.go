@@ -141,8 +141,7 @@ func (f *fold) apply(entry []byte) {
 // replace puts an upsert in the place of the key's rows, as far as it leaves
 // nothing of them in the table.
 func (f *fold) replace(k *foldedKey, entry []byte) {
-	if f.keeping != nil && rankOp(f.rows[k.last].rank) == schemas.Upsert {
-		f.carry(k, entry)
+	if f.keeping != nil && f.carried(k, entry) {
 		return
 	}
 	from := k.first

@@ -234,3 +234,32 @@ func TestFoldOfOneHotKeyStaysSmall(t *testing.T) {
 		f.free()
 	}
 }
+
+// What an upsert leaves in the table must not make a file of its own of every
+// event: each file is one of the day's imports.
+func TestKeyThatIsWrittenOftenKeepsFewRows(t *testing.T) {
+	m := testMapping()
+	m.Columns[1].Kept = true
+	m.Columns = append(m.Columns, Column{Header: "t", Section: schemas.Attributes, Name: "t", CreateOnly: true})
+	r := mustRows(t, m)
+	for seed := range uint64(50) {
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		var writes []schemas.Write
+		for range 300 {
+			op := []schemas.Op{schemas.Upsert, schemas.Patch, schemas.Create}[rnd.IntN(3)]
+			var pairs []string
+			for _, name := range []string{"a", "b"} {
+				if n := rnd.IntN(3); n > 0 {
+					pairs = append(pairs, name, []string{"", "x"}[n-1])
+				}
+			}
+			if op == schemas.Create {
+				pairs = append(pairs, "t", "x")
+			}
+			writes = append(writes, write(op, "1", pairs...))
+		}
+		if got := folded(t, r, writes, 7); len(got) > 7 {
+			t.Errorf("seed %d: got %d rows of one key, want 7 at most: %q", seed, len(got), got)
+		}
+	}
+}

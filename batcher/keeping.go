@@ -105,17 +105,66 @@ func (k *keeping) appendCarried(dst, older, upsert []byte) []byte {
 	return dst
 }
 
-// carry replaces the upsert that is the key's last row.
-func (f *fold) carry(k *foldedKey, entry []byte) {
-	row := k.last
+// appendLeft appends a patch without what an upsert behind it replaces; dst itself,
+// if nothing is left.
+func (k *keeping) appendLeft(dst, patch, upsert []byte) []byte {
+	start := len(dst)
+	dst = append(dst, patch[:entryHead]...)
+	key, a := cutBytes(patch[entryHead:])
+	_, b := cutBytes(upsert[entryHead:])
+	dst = appendBytes(dst, key)
+	empty := len(dst)
+	for len(a) > 0 {
+		ca, cellA, restA := cutCell(a)
+		cb, cellB, restB := cutCell(b)
+		if cb < ca {
+			b = restB
+			continue
+		}
+		a = restA
+		if k.columns[ca] && !k.createOnly[ca] && (cb != ca || !k.says(cellB)) {
+			dst = appendBytes(binary.AppendUvarint(dst, ca), cellA)
+		}
+	}
+	if len(dst) == empty {
+		return dst[:start]
+	}
+	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start))
+	return dst
+}
+
+// carried puts an upsert in the place of the one that is the key's last row, or
+// has a patch behind it that could not be merged into it, and reports whether
+// there is such a row. What the new upsert leaves of the patch stays behind it.
+func (f *fold) carried(k *foldedKey, entry []byte) bool {
+	into, before := k.last, none
+	for r := k.first; r != k.last; r = f.rows[r].next {
+		before = r
+	}
+	if rankOp(f.rows[into].rank) == schemas.Patch && before != none {
+		into = before
+	}
+	if rankOp(f.rows[into].rank) != schemas.Upsert {
+		return false
+	}
+	if into != k.last {
+		left := f.keeping.appendLeft(nil, f.entry(k.last), entry)
+		f.drop(k.last)
+		if len(left) == 0 {
+			k.last, f.rows[into].next = into, none
+		} else {
+			f.rows[k.last].entry = f.own.add(left)
+		}
+	}
 	var at spot
-	if f.keeping.leaves(f.entry(row), entry) {
-		at = f.own.add(f.keeping.appendCarried(f.own.tail(), f.entry(row), entry))
+	if f.keeping.leaves(f.entry(into), entry) {
+		at = f.own.add(f.keeping.appendCarried(f.own.tail(), f.entry(into), entry))
 	} else {
 		at = f.keep(entry)
 	}
-	f.drop(row)
-	f.rows[row].entry = at
+	f.drop(into)
+	f.rows[into].entry = at
+	return true
 }
 
 // replaced reports whether an upsert leaves nothing of the key's rows from one of

@@ -60,6 +60,7 @@ func (b ByHand) Prepare(ctx context.Context, cfg *config.Config) (*Prepared, err
 	p := &Prepared{Table: m.Table.Name, Job: oneshot.Job{
 		Zone: zone, KeepResult: b.ResultFile, Poll: retry.Backoff{Initial: firstPoll, Max: slowestPoll},
 	}}
+	b.keepUnsaid(m, load.Destination.Attributes)
 	definition := feed.OneShotETL{Load: load, ReportRecipients: b.ReportTo}
 	if b.Remote != "" {
 		definition.Remote = &feed.RemoteFile{LocationID: b.Remote, NamePattern: b.File, Compression: packing(b.File), DeleteOnSuccess: b.DeleteAfter}
@@ -74,6 +75,7 @@ func (b ByHand) Prepare(ctx context.Context, cfg *config.Config) (*Prepared, err
 		if definition.Destination.Attributes, err = b.attributes(m, load.Destination.Attributes, content.Headers); err != nil {
 			return nil, fmt.Errorf("%s: %w", b.File, err)
 		}
+		b.keepUnsaid(m, definition.Destination.Attributes)
 		p.Content, p.Path, p.OutputDir = &content, b.File, filepath.Dir(b.File)
 	}
 	if err := definition.Validate(); err != nil {
@@ -81,6 +83,16 @@ func (b ByHand) Prepare(ctx context.Context, cfg *config.Config) (*Prepared, err
 	}
 	p.Definition = definition
 	return p, nil
+}
+
+// keepUnsaid has an import of patches leave alone what a row leaves empty: a file by
+// hand has no other way to say nothing.
+func (b ByHand) keepUnsaid(m *router.Compiled, columns []feed.Attribute) {
+	for i := range columns {
+		if b.Op == schemas.Patch && columns[i].Name != m.KeyName {
+			columns[i].IgnoreEmptyValues = true
+		}
+	}
 }
 
 // defaultModes serve mappings that have no import for an op.

@@ -163,3 +163,20 @@ func TestImportTakesASlotOfTheRunningSink(t *testing.T) {
 		t.Errorf("none left: got code %d, %q and %d calls, want 1 and the one from before", code, failed, d.service.CallCount(8))
 	}
 }
+
+// A cell that a file of patches leaves empty says nothing, in a file by hand too.
+func TestImportOfPatchesKeepsWhatAFileLeavesEmpty(t *testing.T) {
+	d := newDesk(t)
+	d.newBroker()
+	d.change(`{name: emailAddress, "null": immediate}`, "{name: emailAddress, absent: immediate}")
+	d.write("customers.csv", "customerNumber,emailAddress,subscriptions#newsletter\nC1,a@example.com,true\n")
+	d.write("patches.csv", "customerNumber,emailAddress,subscriptions#newsletter\nC1,,false\n")
+	for _, line := range []string{"import --mapping customers customers.csv", "import --mapping customers --op patch patches.csv"} {
+		if code, out, failed := d.run(line); code != 0 {
+			t.Fatalf("%s: got code %d, %s %s", line, code, out, failed)
+		}
+	}
+	if row, _ := d.service.Row("customers", "C1"); row.Text("emailAddress") != "a@example.com" || row.Text("subscriptions#newsletter") != "false" {
+		t.Errorf("C1: got %v, want its e-mail address as it was", row.Values)
+	}
+}
