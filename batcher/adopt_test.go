@@ -145,7 +145,7 @@ func TestHintPollsAnAdoptedImport(t *testing.T) {
 func TestAdoptedRowsInErrorAreDeadLetters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.results, w.files = []Results{{Status: Finished, InError: 2}}, "k,error\n1,bad\nnobody,bad\n"
+		w.results, w.files = []Results{{Status: Finished, InError: 2}}, "k,error\n1,bad\nC9,bad\n"
 		w.log = []schemas.Write{write(schemas.Upsert, "1")}
 		w.start(testMapping())
 		w.adopt(w.left(103, running(1, 1)))
@@ -154,7 +154,7 @@ func TestAdoptedRowsInErrorAreDeadLetters(t *testing.T) {
 			`2s poll e7: FINISHED`,
 			`2s output files of e7: <nil>`,
 			`2s bury 100 of e7: bad`,
-			`2s unmatched customers "nobody": "k,error\nnobody,bad\n": bad`,
+			`2s unmatched customers "C9": "k,error\nC9,bad\n": bad`,
 			`2s 1 rows of customers-*.upsert.csv.gz unmatched`,
 			`2s confirm upsert 1/1 attempt 1 "e7" holds 100-102`,
 		)

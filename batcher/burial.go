@@ -37,7 +37,7 @@ type burial struct {
 
 	byMember []int64 // rows in error whose records were found, by member
 
-	strays    []UnmatchedRow // rows that match no record, to be dead letters of their own
+	pending   []UnmatchedRow // rows that match no record, to be dead letters of their own
 	unmatched int64          // rows that did not
 	released  bool           // rows that have no place as dead letters are given up
 	givenUp   bool           // some were
@@ -111,10 +111,10 @@ func (b *burial) add(ctx context.Context, r rowerror.Row) error {
 	}
 	reason := cmp.Or(r.Reason, unexplained)
 	if r.Key == "" {
-		if err := b.stray(r); err != nil {
+		if err := b.addUnmatched(r); err != nil {
 			return err
 		}
-		return b.buryFull(ctx)
+		return b.endFull(ctx)
 	}
 	if row := b.replay.rows[rowKey{b.of[r.Of[0]].Name, r.Key}]; row != nil { // one line for each value that is wrong
 		b.rows--
@@ -131,12 +131,12 @@ func (b *burial) add(ctx context.Context, r rowerror.Row) error {
 	}
 	b.replay.rejected = append(b.replay.rejected, one)
 	b.size += lengthOf(r)
-	return b.buryFull(ctx)
+	return b.endFull(ctx)
 }
 
-// buryFull ends the rows at hand once they are as many as are looked for at once.
-func (b *burial) buryFull(ctx context.Context) error {
-	if len(b.replay.rejected)+len(b.strays) >= b.batcher.atOnce || b.size >= replayBytes {
+// endFull ends the rows at hand once they are as many as are looked for at once.
+func (b *burial) endFull(ctx context.Context) error {
+	if len(b.replay.rejected)+len(b.pending) >= b.batcher.atOnce || b.size >= replayBytes {
 		return b.bury(ctx)
 	}
 	return nil
@@ -166,29 +166,29 @@ func (b *burial) bury(ctx context.Context) error {
 	for _, r := range b.replay.rejected {
 		if row := r.found(); row != nil {
 			b.byMember[row.member]++
-		} else if err := b.stray(r.Row); err != nil {
+		} else if err := b.addUnmatched(r.Row); err != nil {
 			return err
 		}
 	}
 	clear(b.replay.rows)
 	b.replay.rejected, b.size = b.replay.rejected[:0], 0
-	return b.postStrays(ctx)
+	return b.postUnmatched(ctx)
 }
 
-// postStrays makes dead letters of the rows that match no record.
-func (b *burial) postStrays(ctx context.Context) error {
-	if len(b.strays) == 0 {
+// postUnmatched makes dead letters of the rows that match no record.
+func (b *burial) postUnmatched(ctx context.Context) error {
+	if len(b.pending) == 0 {
 		return nil
 	}
-	err := b.post(ctx, b.imp, b.strays)
+	err := b.post(ctx, b.imp, b.pending)
 	if errors.Is(err, ErrNoDeadLetter) && b.released {
 		b.log.Error("rows in error that match no record were given up, since they cannot become dead letters; look at the output files, which are kept",
-			"file", b.imp.File, "execution", b.imp.Execution, "rows", len(b.strays), "err", err)
+			"file", b.imp.File, "execution", b.imp.Execution, "rows", len(b.pending), "err", err)
 		b.givenUp, err = true, nil
 	}
-	b.unmatched += int64(len(b.strays))
-	clear(b.strays)
-	b.strays = b.strays[:0]
+	b.unmatched += int64(len(b.pending))
+	clear(b.pending)
+	b.pending = b.pending[:0]
 	return err
 }
 
@@ -232,18 +232,18 @@ func (m *member) fits(w *schemas.Write) bool {
 	return err == nil
 }
 
-// stray takes a row that matches no record.
-func (b *burial) stray(r rowerror.Row) error {
-	row, err := asCSV(r.Header, r.Cells)
+// addUnmatched takes a row that matches no record.
+func (b *burial) addUnmatched(r rowerror.Row) error {
+	text, err := asCSV(r.Header, r.Cells)
 	if err != nil {
 		return err
 	}
-	stray := UnmatchedRow{Mapping: b.of[r.Of[0]].Name, Key: r.Key, Row: row, Reason: cmp.Or(r.Reason, unexplained)}
+	row := UnmatchedRow{Mapping: b.of[r.Of[0]].Name, Key: r.Key, Row: text, Reason: cmp.Or(r.Reason, unexplained)}
 	if len(r.Of) > 1 {
-		stray.Reason += " (of which of the bundle's tables it is the output files do not tell)"
+		row.Reason += " (of which of the bundle's tables it is the output files do not tell)"
 	}
-	b.strays = append(b.strays, stray)
-	b.size += len(row)
+	b.pending = append(b.pending, row)
+	b.size += len(text)
 	return nil
 }
 

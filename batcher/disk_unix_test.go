@@ -21,7 +21,7 @@ func TestDiskThatTakesNoOutputFilesHoldsTheImport(t *testing.T) {
 		files   string
 	}{
 		{"rows in error", 1, false, "k,error\n1,bad\n"},
-		{"rows in error that match no record", 1, false, "k,error\nnobody,bad\n"},
+		{"rows in error that match no record", 1, false, "k,error\nC9,bad\n"},
 		{"results that are kept", 0, true, "k,result\n1,INSERTED\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -346,7 +346,7 @@ func TestFileThatWouldFailAgainIsNotSentTwice(t *testing.T) {
 		}
 		w.wantHalted("FAILED: duplicate headers")
 		w.wantSpool("customers-*.upsert.csv.gz.failed")
-		for range 2 { // a person may have mended the ETL, once in vain
+		for range 2 { // a person has changed the ETL, the first time without effect
 			if err := w.b.Release("customers"); err != nil {
 				t.Fatal(err)
 			}

@@ -73,8 +73,8 @@ func TestMappingHaltsWhileRowsInErrorAreNotNamed(t *testing.T) {
 		reason  string
 	}{
 		{"no output files", 1, notThere, "", "1 row in error"},
-		{"nobody says how many rows are in error, no output files", -1, notThere, "", "does not say how many rows are in error"},
-		{"nobody says how many rows are in error, nothing in the output files", -1, nil, "-", "does not say how many rows are in error"},
+		{"no number of rows in error, no output files", -1, notThere, "", "does not say how many rows are in error"},
+		{"no number of rows in error, nothing in the output files", -1, nil, "-", "does not say how many rows are in error"},
 		{"empty output files", 1, nil, "-", "1 row in error"},
 		{"a header alone", 1, nil, "k,error\n", "name 0 of the 1 row in error"},
 		{"fewer rows than were counted", 3, nil, "k,error\n1,bad\n", "name 1 of the 3 rows in error"},

@@ -210,7 +210,7 @@ func (e *rowErrors) deadLetter(ctx context.Context, b *burial, outputs *outputFi
 // givenUp is the reason of the dead letter of rows in error that were given up.
 const givenUp = "rows of the file were in error that the service's output files do not name; the mapping was released without them"
 
-// giveUp ends rows in error that nobody can name, rows of them, -1 for: how many is
+// giveUp ends rows in error that are not named, rows of them, -1 for: how many is
 // not known. unmatched rows are dead letters of their own by now.
 func (e *rowErrors) giveUp(ctx context.Context, rows, unmatched int64) error {
 	if rows != 0 {

@@ -96,10 +96,10 @@ func TestEveryRowInErrorIsLookedForWhateverTheirNumber(t *testing.T) {
 
 func TestRowsThatMatchNoRecordAreDeadLettersOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := rejecting(t, 3, "k,a,error\n1,x,bad\nnobody,\"y,z\",bad\n,,\n")
+		w := rejecting(t, 3, "k,a,error\n1,x,bad\nC9,\"y,z\",bad\n,,\n")
 		got := w.buried(testMapping(), write(schemas.Upsert, "1", "a", "x"))
 		wantLines(t, got, "bury 100 of e1: bad",
-			`unmatched customers "": "k,a,error\n,,\n": `+unexplained, `unmatched customers "nobody": "k,a,error\nnobody,\"y,z\",bad\n": bad`,
+			`unmatched customers "": "k,a,error\n,,\n": `+unexplained, `unmatched customers "C9": "k,a,error\nC9,\"y,z\",bad\n": bad`,
 			"2 rows of customers-*.upsert.csv.gz unmatched", `confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
 		w.wantSpool()
 	})
@@ -122,7 +122,7 @@ func TestEveryUnmatchedRowIsADeadLetterWhateverTheirNumber(t *testing.T) {
 // Without a dead-letter topic, rows that match no record have no place.
 func TestMappingHaltsWhereUnmatchedRowsCannotBecomeDeadLetters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := rejecting(t, 1, "k,error\nnobody,bad\n")
+		w := rejecting(t, 1, "k,error\nC9,bad\n")
 		w.unposted = fmt.Errorf("%w: dlq.topic is not configured", ErrNoDeadLetter)
 		w.start(testMapping())
 		w.append(write(schemas.Upsert, "1"))

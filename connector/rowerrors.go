@@ -122,7 +122,7 @@ func (r records) bury(letters *outbox, room *letterRoom, c *source.Claim, record
 }
 
 // Unmatched implements batcher.Records: the row is the letter's value, its key cell
-// the letter's key. Of what record they came nobody can tell.
+// the letter's key. The record that it came of is not known.
 func (r records) Unmatched(ctx context.Context, imp batcher.Import, rows []batcher.UnmatchedRow) error {
 	if r.lane.post == nil {
 		return fmt.Errorf("%w: no dead-letter topic is configured (dlq.topic)", batcher.ErrNoDeadLetter)

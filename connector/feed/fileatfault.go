@@ -8,7 +8,7 @@ import (
 // Why an execution FAILED is told in words that the interface does not show. That
 // the file itself is the reason, so that it fails again however often it is sent, is
 // told by meaning: a file of another format, rows of another number of columns,
-// headers that repeat or that nobody knows. What may be the service's own trouble,
+// headers that repeat or are unknown. What may be the service's own trouble,
 // or a file that did not arrive whole, is another reason (passing).
 var (
 	faults = regexp.MustCompile(strings.Join([]string{

@@ -328,7 +328,7 @@ func TestLettersOfOthersAreNotTouched(t *testing.T) {
 	}
 }
 
-// Of a row that matches no record nobody can tell what followed it.
+// What followed a row that matches no record cannot be known.
 func TestRowOfNoRecordIsLeft(t *testing.T) {
 	w := newWorld(t)
 	r := w.produce(order("o1", "upsert", `{"seq":1}`))
