@@ -143,7 +143,7 @@ func refusalLetter(err error) deadletter.Letter {
 		l.Message += ": " + f.Reason()
 	}
 	switch {
-	case f.Transient(): // given up: whoever answered said nothing about the row
+	case f.Transient(): // given up: the answer was no word about the row
 	case l.Status == 404:
 		l.Code = "not_found"
 	case l.Status == 409:

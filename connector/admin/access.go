@@ -9,7 +9,7 @@ import (
 )
 
 // Access is who may reach the server, and how. Its zero value is plain HTTP for
-// whoever can reach the address and names it, or this machine.
+// all who can reach the address and ask by it, or by this machine's name.
 type Access struct {
 	// Hosts are the names by which requests may ask for the server, besides
 	// addresses, localhost and the machine's own name.
