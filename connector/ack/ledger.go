@@ -36,6 +36,7 @@ type Ledger struct {
 	Done    Ranges   // confirmed offsets at or beyond the committed one
 	Imports []Import // unfinished imports that cover records of this partition
 	Slots   []Slots  // on a table's home partition: today's imports
+	Halts   []Halt   // of mappings that read this partition
 }
 
 // Import is an import between its intention and its confirmation. The files of
@@ -95,6 +96,7 @@ func (l *Ledger) Encode(watermark int64, limit int) (metadata string, dropped in
 		}
 		b = l.appendImports(b, watermark)
 		b = l.appendSlots(b)
+		b = l.appendHalts(b)
 		b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 		size := len(version) + base64.RawURLEncoding.EncodedLen(len(b))
 		if size <= limit {
@@ -230,6 +232,7 @@ func (r *reader) ledger(watermark int64) (l Ledger) {
 		}
 		l.Slots = append(l.Slots, s)
 	}
+	l.Halts = r.halts()
 	return l
 }
 
