@@ -126,6 +126,14 @@ type Retry struct {
 // DLQ is where records go that can never be applied.
 type DLQ struct {
 	Topic string `yaml:"topic"` // empty: none, a permanent failure halts its partition
+	Flood Flood  `yaml:"flood"`
+}
+
+// Flood says when dead letters are a mistake: so large a share of a mapping's last
+// records refused alike halts the mapping.
+type Flood struct {
+	Records int     `yaml:"records"` // 0: never
+	Share   float64 `yaml:"share"`   // above 0, at most 1
 }
 
 // Spool is the disk space of files that wait for their import.
@@ -183,6 +191,7 @@ func defaults() Config {
 			Breaker:     Breaker{Failures: 10, OpenFor: 15 * time.Second},
 		},
 		Retry:   Retry{Initial: 200 * time.Millisecond, Max: 30 * time.Second},
+		DLQ:     DLQ{Flood: Flood{Records: 100, Share: 0.95}},
 		Spool:   Spool{Dir: "/var/lib/feedsink", MaxBytes: 20 << 30},
 		Admin:   Admin{Listen: ":8080", Webhook: Webhook{Header: "X-Feedsink-Secret"}},
 		Log:     Log{Level: "info", Format: "text"},
