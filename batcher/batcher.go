@@ -29,7 +29,9 @@ type Config struct {
 	// Records is asked for what is behind rows in error; nil: their output files
 	// are kept, and that is all.
 	Records Records
-	Log     *slog.Logger // nil: slog.Default()
+	// Floods is asked before they become dead letters; nil: all of them do.
+	Floods Floods
+	Log    *slog.Logger // nil: slog.Default()
 }
 
 // Validate names the first key that cannot work.

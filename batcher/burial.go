@@ -35,6 +35,8 @@ type burial struct {
 
 	byMember []int64 // rows in error whose records were found, by member
 
+	counting bool // the rows with a record; none becomes a dead letter
+
 	matched int64    // rows whose records are dead letters, or that need none
 	kept    *os.File // rows that match no record; nil: none yet
 	out     *csv.Writer
@@ -119,13 +121,17 @@ func (b *burial) bury(ctx context.Context) error {
 	}, b.replay.reset); err != nil {
 		return err
 	}
-	if err := b.again(ctx, b.replay.reason, func() {}); err != nil {
-		return err
+	if !b.counting {
+		if err := b.again(ctx, b.replay.reason, func() {}); err != nil {
+			return err
+		}
 	}
 	for _, r := range b.replay.rejected {
 		if row := r.found(); row != nil {
 			b.matched++
-			b.byMember[row.member]++
+			if !b.counting || !harmless(b.imp.Op, row.Reason) {
+				b.byMember[row.member]++
+			}
 		} else if err := b.keep(r.Row); err != nil {
 			return err
 		}
@@ -162,6 +168,9 @@ func (m *member) fits(w *schemas.Write) bool {
 
 // keep writes a row that matches no record to a file for a person to look at.
 func (b *burial) keep(r rowerror.Row) error {
+	if b.counting {
+		return nil
+	}
 	if b.kept == nil {
 		file, err := b.batcher.spool.create(b.imp.File + unmatchedSuffix + partSuffix)
 		if err != nil {

@@ -192,6 +192,18 @@ type Records interface {
 	Again(ctx context.Context, imp Import, claims []Claim, each func(mapping string, w *schemas.Write, at At) (reason string)) error
 }
 
+// Floods tells rows in error that are data from those that are a mistake. It counts
+// the rows of all of a mapping's imports. It may be called from several goroutines.
+type Floods interface {
+	// Suspects reports whether so many rows in error of that many would halt the
+	// mapping. It counts nothing.
+	Suspects(mapping string, rows, inError int64) bool
+	// Ended counts the rows of an import that has ended, those in error being such
+	// that dead letters follow. If that halts the mapping, or it is halted already,
+	// it says why, and none may follow before Release.
+	Ended(mapping string, rows, inError int64) (reason string)
+}
+
 // Observer is told when an execution has ended. It may be called from several
 // goroutines and must not block.
 type Observer interface {

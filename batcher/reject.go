@@ -14,6 +14,7 @@ func (f *flight) reject(ctx context.Context, imp *Import, r Results) error {
 	log := f.log.With("file", imp.File, "execution", imp.Execution)
 	if r.InError == 0 {
 		log.Info("import finished", "read", r.Read, "inserted", r.Inserted, "updated", r.Updated, "deleted", r.Deleted)
+		f.wellLoaded(imp)
 		if !f.KeepResults {
 			return nil
 		}
@@ -34,6 +35,9 @@ func (f *flight) reject(ctx context.Context, imp *Import, r Results) error {
 	if r.InError == 0 || f.batcher.cfg.Records == nil || f.adopted != nil && f.adopted.Changed {
 		keep = keep || r.InError != 0
 		return nil // of a mapping that was changed all records are read again
+	}
+	if err := f.holdFlood(ctx, imp, r, outputs); err != nil {
+		return err
 	}
 	f.enter(Burying, *imp)
 	b := burial{flight: f, imp: imp, of: f.loaded(imp), replay: replay{op: imp.Op, rows: map[rowKey]*errorRow{}}}

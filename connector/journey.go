@@ -70,8 +70,15 @@ func (j *journey) end() {
 // Confirm ends the part: the service said yes.
 func (p *part) Confirm(outcome immediate.Outcome) {
 	p.count(outcome.String())
+	p.lane.floods.gates[p.mapping.Index].confirmed()
 	p.end()
 }
+
+// Hold implements immediate.Holder: nearly all of the mapping's writes are refused
+// alike, so that this one waits.
+func (p *part) Hold(err error) bool { return p.lane.floods.gates[p.mapping.Index].answer(err) }
+
+var _ immediate.Holder = (*part)(nil)
 
 // Reject ends the part as a dead letter: the service said no for good.
 func (p *part) Reject(err error) {
@@ -141,7 +148,7 @@ func refusalLetter(err error) deadletter.Letter {
 	case 404:
 		l.Code = "not_found"
 	case 409:
-		l.Code = "conflict"
+		l.Code = codeConflict
 	}
 	return l
 }

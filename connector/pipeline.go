@@ -25,6 +25,7 @@ type lane struct {
 	lately   *lately
 	log      *slog.Logger
 	letters  outbox
+	floods   *floods
 
 	tracing lineage
 	// trace is of the record at hand, until its journey takes it over.
@@ -66,13 +67,18 @@ type delivery interface {
 const maxPending = 4096
 
 // Ready reports whether the lane has room.
-func (l *lane) Ready() bool { return l.source.Pending() < maxPending && l.delivery.ready() }
+func (l *lane) Ready() bool {
+	return l.source.Pending()-l.floods.waiting() < maxPending && l.delivery.ready()
+}
 
 // leased reports whether the lane's partitions can be nobody else's by now.
 func (l *lane) leased() bool { return l.source.Leased() }
 
 // Assigned prepares for new assignments.
-func (l *lane) Assigned(ps []*source.Partition) { l.delivery.assigned(ps) }
+func (l *lane) Assigned(ps []*source.Partition) {
+	l.floods.assigned(ps)
+	l.delivery.assigned(ps)
+}
 
 // Release ends what the lane does for partitions that go. A dead letter that
 // is on its way is waited for: the partition's next owner would send it again.
@@ -116,6 +122,7 @@ func (l *lane) meant(p *source.Partition, r *source.Record, i int) bool {
 	if !m.known || p.Done(r.Offset) {
 		return false
 	}
+	l.floods.decoded(r.Topic)
 	rows := c.rowsOf(m)
 	if len(rows) == 0 {
 		l.count(r, outcomeNoChange)
@@ -141,13 +148,15 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 		return false
 	}
 	if err != nil {
-		if !done {
-			l.trace = l.tracing.record(begun, r)
-			l.undecodable(p, r, err)
-			l.untraced("other_lane")
+		if done {
+			return true
 		}
-		return true
+		l.trace = l.tracing.record(begun, r)
+		taken := l.undecodable(p, r, err)
+		l.untraced("other_lane")
+		return taken
 	}
+	l.floods.decoded(r.Topic)
 	l.route(decoded, follows)
 	if follows && l.delivery.observe(p, r, l.routed, done) != nil {
 		return false
@@ -164,6 +173,9 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 	if len(writes)+len(rejects) == 0 {
 		l.count(r, outcomeOtherLane) // confirmed at once: the other lane sees to it
 		return true
+	}
+	if l.floods.holds(writes, rejects) {
+		return false
 	}
 	l.trace = l.tracing.record(begun, r)
 	taken := l.delivery.deliver(p, r, writes, rejects) == nil
@@ -215,16 +227,21 @@ func rank(r router.Routed) int {
 // undecodable ends a record that says nothing. Nobody can tell whose it is; on
 // a topic that both lanes read it is the immediate lane's. Only a schema that is
 // missing may be there when the other lane asks, which would then leave the
-// record to this one: each lane buries it.
-func (l *lane) undecodable(p *source.Partition, r *source.Record, err error) {
+// record to this one: each lane buries it. It reports false if the record has to
+// wait, since nearly all are like it.
+func (l *lane) undecodable(p *source.Partition, r *source.Record, err error) (taken bool) {
 	immediate, _ := l.router.TopicLanes(r.Topic)
 	if immediate && l.which == schemas.Batch && !errors.Is(err, schemas.ErrSchemaMissing) {
 		l.count(r, outcomeOtherLane)
-		return
+		return true
+	}
+	if l.floods.undecodable(r.Topic) {
+		return false
 	}
 	(&part{journey: l.begin(p, r, 1)}).bury(deadletter.Letter{
 		Stage: deadletter.Decoding, Code: "decode", Message: err.Error(),
 	}, err)
+	return true
 }
 
 // rejectLetter says why the router could not make a write of a record.

@@ -97,13 +97,13 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 			log.Warn("the ledger cannot be read; records confirmed beyond the committed offset are sent again", "offset", at, "error", err)
 		case ledger.Topic != topic && found.metadata != "":
 			log.Warn("the committed offset belongs to an earlier topic of this name; reading the new one from its start", "offset", at)
-			// The slots are of a table and a day, whatever topic feeds it.
-			at, ledger = logStart, ack.Ledger{Slots: ledger.Slots}
+			// The slots are of a table and a day, whatever topic feeds it, and halts of a mapping.
+			at, ledger = logStart, ack.Ledger{Slots: ledger.Slots, Halts: ledger.Halts}
 		}
 	}
 	start := s.startFor(p, at, ledger.Imports, logStart)
 	p.mu.Lock()
-	p.ledger = ack.Ledger{Topic: topic, Slots: ledger.Slots}
+	p.ledger = ack.Ledger{Topic: topic, Slots: ledger.Slots, Halts: ledger.Halts}
 	p.tracker = ack.New(at, ledger.Done)
 	p.committed = found
 	p.polled, p.read = start, start

@@ -28,7 +28,7 @@ type Partition struct {
 	polled    int64                 // offset after the last record polled, be it in the backlog
 	read      int64                 // offset after the last record that the handler took
 	logEnd    int64                 // where the log ended when the brokers were asked last
-	ledger    ack.Ledger            // topic id and slots; the rest is made at each commit
+	ledger    ack.Ledger            // topic id, slots and halts; the rest is made at each commit
 	imports   map[string]ack.Import // by table
 	adopted   []Adopted
 	covered   map[string]int64  // by table: records below are in a file that a former owner sent

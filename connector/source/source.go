@@ -83,7 +83,8 @@ type Source struct {
 	joined     atomic.Bool // the group has assigned us something, be it nothing
 	lease      *lease
 	other      *other
-	endsWanted atomic.Bool // somebody looks at the status
+	endsWanted atomic.Bool   // somebody looks at the status
+	soon       chan struct{} // a commit is to be made now
 	portion    portion
 
 	mu    sync.Mutex
@@ -110,7 +111,7 @@ func New(cfg Config, handler Handler) (*Source, error) {
 	if cfg.MetadataMaxAge == 0 {
 		cfg.MetadataMaxAge = time.Minute
 	}
-	s := &Source{cfg: cfg, handler: handler, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), lease: newLease(), other: &other{}}
+	s := &Source{cfg: cfg, handler: handler, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), lease: newLease(), other: &other{}, soon: make(chan struct{}, 1)}
 	opts, err := cfg.Connection.Options()
 	if err != nil {
 		return nil, err
