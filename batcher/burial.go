@@ -168,7 +168,7 @@ func (m *member) fits(w *schemas.Write) bool {
 
 // keep writes a row that matches no record to a file for a person to look at.
 func (b *burial) keep(r rowerror.Row) error {
-	if b.counting {
+	if b.counting || b.imp.OnlyErrors { // their rows were kept when the import ended
 		return nil
 	}
 	if b.kept == nil {

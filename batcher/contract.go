@@ -50,6 +50,7 @@ type Import struct {
 	Attempt     int           `json:"attempt,omitzero"`    // 1-based count of the triggers that may have taken one of the table's daily imports
 	Execution   string        `json:"execution,omitempty"` // "" until the service named it
 	Refused     bool          `json:"-"`                   // for good, when it was sent; it is not loaded and waits for Release
+	OnlyErrors  bool          `json:"-"`                   // of it only records are left whose rows were in error under a former owner, and had no other place
 }
 
 // Member is what a bundle's file holds of one mapping. The execution takes a slot

@@ -26,6 +26,9 @@ func (f *flight) reject(ctx context.Context, imp *Import, r Results) error {
 	if err != nil {
 		return err
 	}
+	if outputs == nil && imp.OnlyErrors {
+		return f.rejectAll(ctx, *imp)
+	}
 	if outputs == nil {
 		f.unmatched(*imp, max(r.InError, 0), "by their number only")
 		return nil
@@ -52,7 +55,9 @@ func (f *flight) reject(ctx context.Context, imp *Import, r Results) error {
 		log.Error("rows in error are not all told by the output files, which are kept", "rows", b.rows, "in_error", r.InError, "err", err)
 		keep = true
 	}
-	f.unmatched(*imp, max(r.InError, b.rows)-b.matched, "without a record")
+	if !imp.OnlyErrors {
+		f.unmatched(*imp, max(r.InError, b.rows)-b.matched, "without a record")
+	}
 	return nil
 }
 

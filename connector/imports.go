@@ -117,11 +117,15 @@ func (l ledger) Settle(ctx context.Context, imp batcher.Import, claims []batcher
 
 func (l ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
 	held := own(claims)
-	if err := l.lane.source.ConfirmImport(ctx, imp.Table.Name, held); err != nil {
+	key := imp.Table.Name
+	if imp.OnlyErrors {
+		key = source.KeptKey(key, imp.File)
+	}
+	if err := l.lane.source.ConfirmImport(ctx, key, held); err != nil {
 		return err
 	}
 	for _, c := range held {
-		l.lane.metrics.records.WithLabelValues(c.Topic(), outcomeConfirmed).Add(float64(max(c.Records()-c.Dead(), 0)))
+		l.lane.metrics.records.WithLabelValues(c.Topic(), outcomeConfirmed).Add(float64(max(c.Records()-c.Dead()-c.Refused(), 0)))
 	}
 	return nil
 }

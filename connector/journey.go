@@ -126,7 +126,7 @@ func (p *part) halt(l deadletter.Letter, cause error, why string) {
 	reason := fmt.Sprintf("%s[%d] offset %d: %s: %v. There is no other place for the record: %s. "+
 		"The partition waits; mend the cause and restart",
 		r.Topic, r.Partition, r.Offset, what, cause, why)
-	p.partition.Halt("record", reason)
+	p.partition.HaltAtRecord(reason)
 	p.lane.log.Error("partition halted", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset,
 		"mapping", l.Mapping, "code", l.Code, "cause", cause, "why", why)
 }

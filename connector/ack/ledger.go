@@ -61,11 +61,13 @@ type State uint8
 
 // The states, in the order of an import's life, and those beside it.
 const (
-	Intended State = iota // its file may have been sent, nobody can tell
-	Running               // its execution is known
-	Settling              // it ended; keys that the other lane wrote meanwhile are being settled
-	Rebuild               // its file was not sent, or failed, and is gone: its records are read again
-	Refused               // its file was refused for good and not loaded; built again, it waits for a person
+	Intended    State = iota // its file may have been sent, nobody can tell
+	Running                  // its execution is known
+	Settling                 // it ended; keys that the other lane wrote meanwhile are being settled
+	Rebuild                  // its file was not sent, or failed, and is gone: its records are read again
+	Refused                  // its file was refused for good and not loaded; built again, it waits for a person
+	InError                  // it ended; rows of this partition's records are in error, and there is no dead-letter topic
+	PartInError              // likewise, while a later file of its generation is on its way
 )
 
 // maxSlots bounds what a damaged ledger could make of a few bytes.

@@ -32,11 +32,13 @@ type Partition struct {
 	imports   map[string]ack.Import // by table
 	adopted   []Adopted
 	covered   map[string]int64  // by table: records below are in a file that a former owner sent
+	inError   map[string]int64  // by table: records below that are not confirmed are in error in a former import
 	counted   map[string]string // by table: the attempt that took the last slot
 	draining  bool              // about to be read again: no new records
 	claims    map[*Claim]struct{}
 	committed commit // what the broker acknowledged last
 	halts     map[string]string
+	stuck     int  // pending records that have no other place: they are read again with the next assignment
 	limit     int  // room of the ledger in the commit's metadata, in characters
 	full      bool // the ledger is nearly too large: no new records until it shrinks
 
@@ -106,6 +108,10 @@ type Claim struct {
 	c         *ack.Claim
 	importing bool  // its file is sealed; guarded by p.mu
 	dead      int64 // records that have become dead letters; guarded by p.mu
+	ended     bool  // it was confirmed; guarded by p.mu
+
+	refused   ack.Ranges // records that have no other place; guarded by p.mu
+	refusedIn []string   // files in which their rows are in error; guarded by p.mu
 }
 
 // Claim holds the watermark at offset until the claim is confirmed.
