@@ -42,7 +42,7 @@ func (s *Source) RecordImport(ctx context.Context, im ack.Import, homes []Home, 
 			}
 		}
 	}
-	for _, c := range claims {
+	for _, c := range refusedFirst(claims) {
 		if !c.record(im) {
 			return ErrFenced
 		}
@@ -79,7 +79,7 @@ func (s *Source) ConfirmImport(ctx context.Context, table string, claims []*Clai
 func (s *Source) StartOver(ctx context.Context, im ack.Import, claims []*Claim) error {
 	s.commits.Lock()
 	defer s.commits.Unlock()
-	for _, c := range claims {
+	for _, c := range refusedFirst(claims) {
 		if !c.record(im) {
 			return ErrFenced
 		}
