@@ -112,6 +112,9 @@ func (f *flight) awaitRelease(ctx context.Context, imp *Import, reason string) e
 	default:
 	}
 	f.enter(Halting, *imp)
+	f.mu.Lock()
+	f.now.Loaded = true
+	f.mu.Unlock()
 	f.setHalted(reason)
 	defer f.setHalted("")
 	f.log.Error("mapping halted before any dead letter: nearly all rows of its file are in error; find the cause, then let it go on",

@@ -23,6 +23,9 @@ type ImportStatus struct {
 	Import
 	Step  Step      `json:"step"`
 	Since time.Time `json:"since"` // when the step began
+	// Loaded says that the file is loaded and is not sent again: released, its rows
+	// in error become dead letters.
+	Loaded bool `json:"loaded,omitempty"`
 }
 
 // Step is where an import stands.

@@ -39,7 +39,8 @@ type OpenFile struct {
 // Released is what goes on after a release.
 type Released struct {
 	Mapping   string   `json:"mapping"`
-	File      string   `json:"file,omitempty"`      // goes on: it is sent again, or its rows in error become dead letters
+	File      string   `json:"file,omitempty"`      // sent again
+	Loaded    bool     `json:"loaded,omitempty"`    // the file is not sent again: its rows in error become dead letters
 	SlotsLeft *int     `json:"slotsLeft,omitempty"` // imports left today, the reserve included
 	Lanes     []string `json:"lanes,omitempty"`     // in which its records, of which nearly all were refused alike, are tried again
 }
@@ -103,7 +104,7 @@ func (d desk) Release(name string) (any, error) {
 	m, err := d.find(name)
 	switch {
 	case err == nil && m.Halted != "" && m.Import != nil && d.sink.files.Release(name) == nil:
-		released.File, released.SlotsLeft = m.Import.File, m.SlotsLeft
+		released.File, released.Loaded, released.SlotsLeft = m.Import.File, m.Import.Loaded, m.SlotsLeft
 	case released.Lanes != nil:
 	case err != nil:
 		if refusal, ok := errors.AsType[*admin.Refusal](err); ok {

@@ -74,9 +74,11 @@ func newImportsRelease() *cobra.Command {
 	var mapping string
 	cmd := &cobra.Command{
 		Use:   "release --mapping NAME",
-		Short: "Send a halted mapping's file again, once the cause is gone",
+		Short: "Let a halted mapping go on, once the cause is gone",
 		Long: "release lets a mapping go on that was halted because the service refused its file. The file kept in the\n" +
-			"spool is sent again, with as many tries as at first; each takes one of the table's imports of the day.",
+			"spool is sent again, with as many tries as at first; each takes one of the table's imports of the day.\n" +
+			"It also lets a mapping go on of which nearly all records were refused alike (dlq.flood), in both lanes: the\n" +
+			"records that wait are tried again and counted anew; of a file that is loaded, the rows in error become dead letters.",
 	}
 	sink.command(cmd, func(ctx context.Context, c *admin.Client) (any, func() string, error) {
 		var released connector.Released

@@ -95,8 +95,18 @@ func importText(m connector.MappingImports, now time.Time) string {
 }
 
 func releasedText(r connector.Released) string {
-	text := fmt.Sprintf("%s is released: %s is sent again", r.Mapping, r.File)
-	if r.SlotsLeft != nil && *r.SlotsLeft == 0 {
+	var goes []string
+	for _, lane := range r.Lanes {
+		goes = append(goes, "records that wait in the "+lane+" lane are tried again")
+	}
+	switch {
+	case r.Loaded:
+		goes = append(goes, "the rows in error of "+r.File+" become dead letters")
+	case r.File != "":
+		goes = append(goes, r.File+" is sent again")
+	}
+	text := r.Mapping + " is released: " + strings.Join(goes, ", ")
+	if r.File != "" && !r.Loaded && r.SlotsLeft != nil && *r.SlotsLeft == 0 {
 		text += " when the next day begins, no slot is left today"
 	}
 	return text
