@@ -23,6 +23,8 @@ type ImportStatus struct {
 	Import
 	Step  Step      `json:"step"`
 	Since time.Time `json:"since"` // when the step began
+	// WaitsFor is what reconciling waits for.
+	WaitsFor string `json:"waitsFor,omitempty"`
 	// Loaded says that the file is loaded and is not sent again: released, its rows
 	// in error become dead letters.
 	Loaded bool `json:"loaded,omitempty"`

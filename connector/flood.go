@@ -236,6 +236,6 @@ func (g *gate) judge(what refusal, seen, alike int64) (halted bool) {
 	if alike < g.floods.alike {
 		return false
 	}
-	g.halts(what, fmt.Sprintf("%d of its last %d records were refused alike (%s)", alike, min(seen, g.floods.window), what))
+	g.stop(what, fmt.Sprintf("%d of its last %d records were refused alike (%s)", alike, min(seen, g.floods.window), what))
 	return true
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// halts halts the mapping, with g.mu held.
-func (g *gate) halts(what refusal, how string) {
+// stop halts the mapping, with g.mu held.
+func (g *gate) stop(what refusal, how string) {
 	f, name := g.floods, g.mapping.Name
 	g.halt = ack.Halt{Mapping: hashOf(name), Stage: string(what.stage), Code: what.code, Status: what.status}
 	g.reason = fmt.Sprintf("mapping %s is halted in the %s lane: %s, which is a mistake and not data (dlq.flood). "+
@@ -96,7 +96,7 @@ func (g *gate) inherit(h ack.Halt) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.reason == "" {
-		g.halts(refusal{deadletter.Stage(h.Stage), h.Code, h.Status},
+		g.stop(refusal{deadletter.Stage(h.Stage), h.Code, h.Status},
 			fmt.Sprintf("nearly all of its records were refused alike (%s) and it was not released since", refusal{deadletter.Stage(h.Stage), h.Code, h.Status}))
 	}
 }

@@ -2,8 +2,10 @@ package connector
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
@@ -143,6 +145,16 @@ func entry(imp batcher.Import, state ack.State) ack.Import {
 
 // assignment lets the batcher hold records of a partition.
 type assignment struct{ *source.Partition }
+
+var _ batcher.Named = assignment{}
+
+func (a assignment) String() string { return fmt.Sprintf("%s[%d]", a.Topic, a.ID) }
+
+// Halted is why the partition is halted.
+func (a assignment) Halted() string {
+	st, _ := a.Status()
+	return strings.Join(st.Halted, "; ")
+}
 
 func (a assignment) Claim(offset int64) batcher.Claim { return a.Partition.Claim(offset) }
 

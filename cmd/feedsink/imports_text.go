@@ -84,6 +84,9 @@ func importText(m connector.MappingImports, now time.Time) string {
 			[]string{"execution", imp.Execution}, []string{"part", part(imp)}, []string{"try", number(imp.Attempt)},
 			[]string{"rows", number(imp.Rows) + ofMembers(imp)}, []string{"bytes", number(imp.Bytes)})
 	}
+	if m.Import != nil && m.Import.WaitsFor != "" {
+		lines = append(lines, []string{"waits for", m.Import.WaitsFor})
+	}
 	if m.Open != nil {
 		lines = append(lines, []string{"open file", fmt.Sprintf("%d rows, %d bytes, for %s", m.Open.Rows, m.Open.Bytes, ago(m.Open.Since, now))})
 	}

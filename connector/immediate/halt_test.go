@@ -46,7 +46,7 @@ func TestHeldRefusalIsTriedAgainBeforeNewerWritesOfItsKey(t *testing.T) {
 		}
 		return nil
 	}}
-	run(t, config(), service, func(t *testing.T, s *stage) {
+	run(t, config(), service, func(_ *testing.T, s *stage) {
 		o := &holder{hold: func() bool {
 			s.Halt("customers")
 			return true
@@ -70,7 +70,7 @@ func TestHeldRefusalIsTriedAgainBeforeNewerWritesOfItsKey(t *testing.T) {
 func TestRefusalHeldWhileTheMappingIsResumedIsTriedAgain(t *testing.T) {
 	holds := 1
 	service := &script{answer: func(sent) error { return errRefused }}
-	run(t, config(), service, func(t *testing.T, s *stage) {
+	run(t, config(), service, func(_ *testing.T, s *stage) {
 		o := &holder{hold: func() bool { holds--; return holds >= 0 }}
 		s.Submit(Item{Mapping: "customers", Write: write(schemas.Upsert, "k", "1"), Origin: o})
 		pass(time.Minute)

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedsink/feedsink/test/sandbox"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 // partitionOf is where a record that was produced is.
