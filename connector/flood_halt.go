@@ -50,16 +50,12 @@ func (g *gate) release() bool {
 		return false
 	}
 	f, name := g.floods, g.mapping.Name
-	g.reason, g.refused, g.released = "", refusals{}, g.released+1
-	g.isHalted.Store(false)
 	for _, p := range f.lane.source.Partitions() {
 		p.Resume(floodCause(name))
 		p.ForgetHalt(g.halt.Mapping)
 	}
 	f.lane.source.CommitSoon()
-	if f.calls != nil {
-		f.calls.Resume(name)
-	}
+	g.goOn()
 	f.lane.log.Warn("mapping released: its records are tried again", "mapping", name)
 	return true
 }
@@ -88,6 +84,30 @@ func (f *floods) assigned(ps []*source.Partition) {
 			g.pause(ps)
 		}
 		g.mu.Unlock()
+	}
+}
+
+// left forgets the halts of mappings of which this member has no partition any more:
+// the ledgers have them for the next owners, and only those can be released.
+func (f *floods) left(ps []*source.Partition) {
+	for _, g := range f.gates {
+		g.mu.Lock()
+		reads := func(p *source.Partition) bool {
+			return !slices.Contains(ps, p) && slices.Contains(g.mapping.Config.Topics, p.Topic)
+		}
+		if g.reason != "" && !slices.ContainsFunc(f.lane.source.Partitions(), reads) {
+			g.goOn()
+		}
+		g.mu.Unlock()
+	}
+}
+
+// goOn begins to count anew, with g.mu held.
+func (g *gate) goOn() {
+	g.reason, g.refused, g.released = "", refusals{}, g.released+1
+	g.isHalted.Store(false)
+	if g.floods.calls != nil {
+		g.floods.calls.Resume(g.mapping.Name)
 	}
 }
 

@@ -84,6 +84,7 @@ func (l *lane) Assigned(ps []*source.Partition) {
 // is on its way is waited for: the partition's next owner would send it again.
 func (l *lane) Release(ctx context.Context, ps []*source.Partition) {
 	l.delivery.release(ctx, ps)
+	l.floods.left(ps)
 	if err := l.letters.wait(ctx); err != nil {
 		l.log.Warn("partitions go while dead letters are not acknowledged; they may be sent twice", "error", err)
 	}
