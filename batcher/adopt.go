@@ -50,6 +50,13 @@ func (b *Batcher) Adopt(mapping string, a Adopted) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if a.OnlyErrors {
+		a.generation = l.newGeneration()
+		a.generation.claims = a.Claims
+		l.inError = append(l.inError, &a)
+		poke(l.wake)
+		return nil
+	}
 	for _, m := range l.members {
 		if m.Both {
 			m.both.suspect = maps.Clone(a.UpTo)
@@ -72,6 +79,8 @@ func (b *Batcher) Adopt(mapping string, a Adopted) error {
 func (f *flight) adoptedLife(ctx, send context.Context) error {
 	imp := f.adopted.Import
 	switch {
+	case imp.OnlyErrors:
+		return f.errorsLife(ctx, send, imp)
 	case f.adopted.Rebuild: // of a mapping that was changed
 		return f.startOver(ctx, send, imp)
 	case f.adopted.Settling && !f.adopted.Changed:

@@ -31,7 +31,9 @@ type Config struct {
 	Peer Peer
 	// Records is asked for what is behind rows in error; nil: there are none.
 	Records Records
-	Log     *slog.Logger // nil: slog.Default()
+	// Floods is asked before they become dead letters; nil: all of them do.
+	Floods Floods
+	Log    *slog.Logger // nil: slog.Default()
 }
 
 // Validate names the first key that cannot work.

@@ -36,6 +36,7 @@ type burial struct {
 	rows   int64 // in error, as the output files have them
 
 	byMember []int64 // rows in error whose records were found, by member
+	counting bool    // the rows with a record; none becomes a dead letter
 
 	pending   []UnmatchedRow // rows that match no record, to be dead letters of their own
 	unmatched int64          // rows that did not
@@ -159,13 +160,17 @@ func (b *burial) bury(ctx context.Context) error {
 		}, b.replay.reset); err != nil {
 			return err
 		}
-		if err := b.again(ctx, b.replay.reason, func() {}); err != nil {
-			return err
+		if !b.counting {
+			if err := b.again(ctx, b.replay.reason, func() {}); err != nil {
+				return err
+			}
 		}
 	}
 	for _, r := range b.replay.rejected {
 		if row := r.found(); row != nil {
-			b.byMember[row.member]++
+			if !b.counting || !harmless(b.imp.Op, row.Reason) {
+				b.byMember[row.member]++
+			}
 		} else if err := b.addUnmatched(r.Row); err != nil {
 			return err
 		}
@@ -234,6 +239,9 @@ func (m *member) fits(w *schemas.Write) bool {
 
 // addUnmatched takes a row that matches no record.
 func (b *burial) addUnmatched(r rowerror.Row) error {
+	if b.counting || b.imp.OnlyErrors { // they became dead letters when the import ended
+		return nil
+	}
 	text, err := asCSV(r.Header, r.Cells)
 	if err != nil {
 		return err

@@ -51,6 +51,7 @@ type Import struct {
 	Attempt     int           `json:"attempt,omitzero"`    // 1-based count of the triggers that may have taken one of the table's daily imports
 	Execution   string        `json:"execution,omitempty"` // "" until the service named it
 	Refused     bool          `json:"-"`                   // for good, when it was sent, or FAILED and would again; it is not loaded and waits for Release
+	OnlyErrors  bool          `json:"-"`                   // of it only records are left whose rows were in error under a former owner, and had no other place
 }
 
 // Member is what a bundle's file holds of one mapping. The execution takes a slot
@@ -211,6 +212,18 @@ type UnmatchedRow struct {
 // ErrNoDeadLetter says that there is no dead-letter topic, or that it does not take
 // a row.
 var ErrNoDeadLetter = errors.New("the row cannot become a dead letter")
+
+// Floods tells rows in error that are data from those that are a mistake. It counts
+// the rows of all of a mapping's imports. It may be called from several goroutines.
+type Floods interface {
+	// Suspects reports whether so many rows in error of that many would halt the
+	// mapping. It counts nothing.
+	Suspects(mapping string, rows, inError int64) bool
+	// Ended counts the rows of an import that has ended, those in error being such
+	// that dead letters follow. If that halts the mapping, or it is halted already,
+	// it says why, and none may follow before Release.
+	Ended(mapping string, rows, inError int64) (reason string)
+}
 
 // Observer is told when an execution has ended. It may be called from several
 // goroutines and must not block.

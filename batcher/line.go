@@ -21,8 +21,9 @@ type line struct {
 	wake    chan struct{} // the open generation got its first row or is complete
 
 	mu         sync.Mutex
-	adopted    *Adopted // to be awaited before anything else goes out; nil: none
-	rebuilding *rebuild // goes out before open; nil: none
+	inError    []*Adopted // of which only records in error are left: before all else
+	adopted    *Adopted   // to be awaited before anything else goes out; nil: none
+	rebuilding *rebuild   // goes out before open; nil: none
 	open       *generation
 	hurried    *generation // the open one, if a child waits for its rows
 	flight     *flight     // nil: none
@@ -121,6 +122,9 @@ func (l *line) inherited(r reins) *flight {
 	defer l.mu.Unlock()
 	var f *flight
 	switch {
+	case len(l.inError) > 0:
+		f = newFlight(l, l.inError[0].generation, r)
+		f.adopted, l.inError = l.inError[0], l.inError[1:]
 	case l.adopted != nil:
 		f = newFlight(l, l.adopted.generation, r)
 		f.adopted, l.adopted = l.adopted, nil
@@ -185,7 +189,7 @@ func (l *line) ground() *flight {
 		l.rebuilding.drop()
 		l.rebuilding = nil
 	}
-	l.adopted = nil
+	l.adopted, l.inError = nil, nil
 	for _, m := range l.members {
 		m.both = new(both) // its records are read again
 	}

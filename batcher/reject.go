@@ -25,11 +25,12 @@ func (f *flight) reject(ctx context.Context, imp *Import, r Results) error {
 	log := f.log.With("file", imp.File, "execution", imp.Execution)
 	if inError == 0 {
 		log.Info("import finished", "read", r.Read, "inserted", r.Inserted, "updated", r.Updated, "deleted", r.Deleted)
+		f.wellLoaded(imp)
 	} else {
 		log.Warn("import finished with rows in error", "read", r.Read, "in_error", r.InError)
 	}
 	changed := f.adopted != nil && f.adopted.Changed // then all of its records are read again
-	e := rowErrors{flight: f, imp: imp, inError: inError}
+	e := rowErrors{flight: f, imp: imp, results: r, inError: inError}
 	switch {
 	case inError != 0 && !changed:
 		return e.run(ctx)
@@ -43,6 +44,8 @@ func (f *flight) reject(ctx context.Context, imp *Import, r Results) error {
 type rowErrors struct {
 	*flight
 	imp      *Import
+	results  Results
+	judged   bool      // whether they are a mistake was asked
 	inError  int64     // rows, as the service counts them; -1: it does not say
 	since    time.Time // when the first of the latest looks found too little; zero: none did
 	released bool      // a person let the mapping go on: what is not named now is given up
@@ -141,6 +144,9 @@ func (e *rowErrors) look(ctx context.Context) error {
 	last := e.last()
 	outputs, err := e.fetch(ctx)
 	if unnamed, ok := errors.AsType[*unnamedRows](err); ok {
+		if e.imp.OnlyErrors {
+			return e.rejectAll(ctx, *e.imp)
+		}
 		if e.released {
 			return e.giveUp(ctx, e.inError, 0)
 		}
@@ -158,9 +164,15 @@ func (e *rowErrors) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if unnamed != nil && !e.released {
+	if unnamed != nil && !e.released && !e.imp.OnlyErrors {
 		unnamed.final = last
 		return unnamed
+	}
+	if !e.judged {
+		if err := e.holdFlood(ctx, e.imp, e.results, outputs); err != nil {
+			return err
+		}
+		e.judged = true
 	}
 	return e.deadLetter(ctx, b, outputs)
 }
@@ -196,6 +208,9 @@ func (e *rowErrors) deadLetter(ctx context.Context, b *burial, outputs *outputFi
 	if err != nil && !unreadable(err) { // of these it is known what they lack
 		e.enter(Fetching, *e.imp)
 		return err
+	}
+	if e.imp.OnlyErrors {
+		return nil
 	}
 	lacking := max(e.inError-b.rows, 0)
 	if e.inError < 0 && (err != nil || outputs.size == 0) {

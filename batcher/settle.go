@@ -86,11 +86,13 @@ func (f *flight) settle(ctx, send context.Context, imp Import) error {
 func (f *settling) run(ctx context.Context, imp Import) error {
 	f.setSettling(true)
 	defer f.setSettling(false)
+	wait := waiting{flight: f.flight}
+	defer wait.on("")
 	f.mu.Lock()
 	f.known.keys.Confirm(&f.generation.fate, f.confirmed)
 	f.mu.Unlock()
 	for {
-		if err := f.readOn(ctx); err != nil {
+		if err := f.readOn(ctx, &wait); err != nil {
 			return err
 		}
 		if err := f.patiently(ctx, "look at the other lane's ledger", f.batcher.cfg.Peer.Look); err != nil {
@@ -99,12 +101,14 @@ func (f *settling) run(ctx context.Context, imp Import) error {
 		f.mu.Lock()
 		settled := f.known.keys.Settle()
 		next := f.known.keys.Next(f.confirmed)
+		keys, at := f.known.keys.Unconfirmed(f.confirmed)
 		f.member.letGo()
 		f.mu.Unlock()
 		switch {
 		case settled:
 			return nil
 		case len(next) == 0: // it is for the other lane to go on
+			wait.on(unconfirmed(keys, at))
 			if err := pause(ctx, settleEvery); err != nil {
 				return err
 			}
@@ -124,7 +128,7 @@ func (f *settling) setSettling(on bool) {
 }
 
 // readOn waits until the log was read to its end as of now.
-func (f *settling) readOn(ctx context.Context) error {
+func (f *settling) readOn(ctx context.Context, wait *waiting) error {
 	var ends map[Partition]int64
 	if err := f.patiently(ctx, "find the ends of the log", func(ctx context.Context) (err error) {
 		ends, err = f.batcher.cfg.Peer.Ends(ctx, f.member.Name)
@@ -138,6 +142,7 @@ func (f *settling) readOn(ctx context.Context) error {
 	f.mu.Unlock()
 	for p, end := range ends {
 		for p.Read() < end {
+			wait.on(unread(p, end))
 			if err := pause(ctx, readEvery); err != nil {
 				return err
 			}

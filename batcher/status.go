@@ -21,9 +21,13 @@ type MappingStatus struct {
 // ImportStatus is an import on its way.
 type ImportStatus struct {
 	Import
-	Step   Step      `json:"step"`
-	Since  time.Time `json:"since"`            // when the step began
-	Loaded bool      `json:"loaded,omitempty"` // when halted: the file is loaded, but its rows in error are not all told
+	Step  Step      `json:"step"`
+	Since time.Time `json:"since"` // when the step began
+	// WaitsFor is what reconciling waits for.
+	WaitsFor string `json:"waitsFor,omitempty"`
+	// Loaded says, when halted, that the file is loaded and is not sent again: released,
+	// its rows in error become dead letters.
+	Loaded bool `json:"loaded,omitempty"`
 }
 
 // Step is where an import stands.

@@ -16,12 +16,17 @@ import (
 // import is seen whole.
 func (f *filing) assigned(ps []*source.Partition) {
 	imports := map[string]*batcher.Adopted{} // by the table that the ledger knows them by
+	inError := map[string]*batcher.Adopted{} // likewise, and by file
 	for _, p := range ps {
 		for _, a := range p.Adopted() {
 			if f.mappingOf(a.Table) == nil {
 				f.lane.log.Warn("an import was begun for a table that no mapping writes to any more; it is not awaited",
 					"table", a.Table, "file", a.File, "execution", a.Execution)
 				a.Abandon()
+				continue
+			}
+			if a.State == ack.InError {
+				f.adoptErrors(inError, p, a)
 				continue
 			}
 			if imports[a.Table] == nil {
@@ -53,6 +58,25 @@ func (f *filing) assigned(ps []*source.Partition) {
 		}
 		f.adopt(m, *a)
 	}
+	for _, key := range slices.Sorted(maps.Keys(inError)) {
+		f.adopt(f.mappingOf(inError[key].Table.Name), *inError[key])
+	}
+}
+
+// adoptErrors takes over what is left of an import: records whose rows are in error.
+// Those of a mapping that was changed are read again.
+func (f *filing) adoptErrors(to map[string]*batcher.Adopted, p *source.Partition, a source.Adopted) {
+	if m := f.mappingOf(a.Table); a.Fingerprint != m.FileFingerprint() {
+		f.lane.log.Warn("the mapping was changed while records waited whose rows were in error; they are read again and routed anew",
+			"mapping", m.Name, "topic", p.Topic, "partition", p.ID, "file", a.File, "execution", a.Execution)
+		a.Abandon()
+		return
+	}
+	if to[a.Key()] == nil {
+		to[a.Key()] = &batcher.Adopted{UpTo: map[batcher.Partition]int64{}}
+	}
+	gather(to[a.Key()], p, a)
+	to[a.Key()].OnlyErrors = true
 }
 
 func (f *filing) adopt(m *router.Compiled, a batcher.Adopted) {

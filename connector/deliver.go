@@ -99,6 +99,9 @@ func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects 
 		}
 		err := f.add(w, p, r.Offset)
 		if bad, ok := errors.AsType[*schemas.ValueError](err); ok {
+			if f.lane.floods.rejects(w.Mapping, bad) {
+				return errHalted
+			}
 			w.Err = bad
 			rejects = append(rejects, *w)
 			continue
@@ -149,7 +152,7 @@ func (f *filing) halts(p *source.Partition, m *router.Compiled) bool {
 func (f *filing) file(p *source.Partition, r *source.Record, rows []rowAhead, text []byte) bool {
 	for i := range rows {
 		at := rows[i].mapping.Index
-		if f.halted[at] != "" || p.Covered(f.tables[at], r.Offset) {
+		if f.halted[at] != "" || f.lane.floods.halted(rows[i].mapping) || p.Covered(f.tables[at], r.Offset) {
 			return false
 		}
 	}
@@ -159,6 +162,7 @@ func (f *filing) file(p *source.Partition, r *source.Record, rows []rowAhead, te
 			return false
 		}
 		f.lane.tracing.appended(row.mapping.Name, p, r.Offset, f.lane.trace)
+		f.lane.floods.gates[row.mapping.Index].read++
 	}
 	return true
 }

@@ -2,8 +2,10 @@ package connector
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
@@ -117,11 +119,15 @@ func (l ledger) Settle(ctx context.Context, imp batcher.Import, claims []batcher
 
 func (l ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
 	held := own(claims)
-	if err := l.lane.source.ConfirmImport(ctx, imp.Table.Qualified(), held); err != nil {
+	key := imp.Table.Qualified()
+	if imp.OnlyErrors {
+		key = source.KeptKey(key, imp.File)
+	}
+	if err := l.lane.source.ConfirmImport(ctx, key, held); err != nil {
 		return err
 	}
 	for _, c := range held {
-		l.lane.metrics.records.WithLabelValues(c.Topic(), outcomeConfirmed).Add(float64(max(c.Records()-c.Dead(), 0)))
+		l.lane.metrics.records.WithLabelValues(c.Topic(), outcomeConfirmed).Add(float64(max(c.Records()-c.Dead()-c.Refused(), 0)))
 	}
 	return nil
 }
@@ -143,6 +149,16 @@ func entry(imp batcher.Import, state ack.State) ack.Import {
 
 // assignment lets the batcher hold records of a partition.
 type assignment struct{ *source.Partition }
+
+var _ batcher.Named = assignment{}
+
+func (a assignment) String() string { return fmt.Sprintf("%s[%d]", a.Topic, a.ID) }
+
+// Halted is why the partition is halted.
+func (a assignment) Halted() string {
+	st, _ := a.Status()
+	return strings.Join(st.Halted, "; ")
+}
 
 func (a assignment) Claim(offset int64) batcher.Claim { return a.Partition.Claim(offset) }
 

@@ -2,6 +2,7 @@ package connector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -37,10 +38,11 @@ type OpenFile struct {
 
 // Released is what goes on after a release.
 type Released struct {
-	Mapping   string `json:"mapping"`
-	File      string `json:"file"`                // sent again, unless it is loaded
-	Loaded    bool   `json:"loaded,omitempty"`    // its output files are asked for once more
-	SlotsLeft *int   `json:"slotsLeft,omitempty"` // imports left today, the reserve included
+	Mapping   string   `json:"mapping"`
+	File      string   `json:"file,omitempty"`      // sent again
+	Loaded    bool     `json:"loaded,omitempty"`    // the file is not sent again: its rows in error become dead letters
+	SlotsLeft *int     `json:"slotsLeft,omitempty"` // imports left today, the reserve included
+	Lanes     []string `json:"lanes,omitempty"`     // in which its records, of which nearly all were refused alike, are tried again
 }
 
 // desk is where an operator sees and steers the batch lane, through the admin
@@ -90,16 +92,29 @@ func (d desk) Reason(ctx context.Context, name string) (any, error) {
 	return told, nil
 }
 
-// Release lets a halted mapping's import go on. Its type is Released.
+// Release lets a halted mapping go on: its file, and its records that wait because
+// nearly all were refused alike, in each lane. Its type is Released.
 func (d desk) Release(name string) (any, error) {
-	m, err := d.find(name)
-	if err != nil {
-		return nil, err
+	released := Released{Mapping: name}
+	for _, l := range d.sink.lanes {
+		if g := l.floods.gateNamed(name); g != nil && g.release() {
+			released.Lanes = append(released.Lanes, l.which.String())
+		}
 	}
-	if m.Halted == "" || d.sink.files.Release(name) != nil { // somebody else was faster
+	m, err := d.find(name)
+	switch {
+	case err == nil && m.Halted != "" && m.Import != nil && d.sink.files.Release(name) == nil:
+		released.File, released.Loaded, released.SlotsLeft = m.Import.File, m.Import.Loaded, m.SlotsLeft
+	case released.Lanes != nil:
+	case err != nil:
+		if refusal, ok := errors.AsType[*admin.Refusal](err); ok {
+			refusal.Message += "; nor is it halted in this process: each member of the group releases its own"
+		}
+		return nil, err
+	default: // or somebody else was faster
 		return nil, &admin.Refusal{Status: http.StatusConflict, Message: notHalted(m)}
 	}
-	return Released{Mapping: name, File: m.Import.File, Loaded: m.Import.Loaded, SlotsLeft: m.SlotsLeft}, nil
+	return released, nil
 }
 
 // TakeSlot counts an import by hand. Its type is MappingImports. The slot is in the

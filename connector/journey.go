@@ -72,8 +72,15 @@ func (j *journey) end() {
 // Confirm ends the part: the service said yes.
 func (p *part) Confirm(outcome immediate.Outcome) {
 	p.count(outcome.String())
+	p.lane.floods.gates[p.mapping.Index].confirmed()
 	p.end()
 }
+
+// Hold implements immediate.Holder: nearly all of the mapping's writes are refused
+// alike, so that this one waits.
+func (p *part) Hold(err error) bool { return p.lane.floods.gates[p.mapping.Index].answer(err) }
+
+var _ immediate.Holder = (*part)(nil)
 
 // Reject ends the part as a dead letter: the service said no for good.
 func (p *part) Reject(err error) {
@@ -122,7 +129,7 @@ func (p *part) halt(l deadletter.Letter, cause error, why string) {
 	reason := fmt.Sprintf("%s[%d] offset %d: %s: %v. There is no other place for the record: %s. "+
 		"The partition waits; mend the cause and restart",
 		r.Topic, r.Partition, r.Offset, what, cause, why)
-	p.partition.Halt("record", reason)
+	p.partition.HaltAtRecord(reason)
 	p.lane.log.Error("partition halted", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset,
 		"mapping", l.Mapping, "code", l.Code, "cause", cause, "why", why)
 }
@@ -147,7 +154,7 @@ func refusalLetter(err error) deadletter.Letter {
 	case l.Status == 404:
 		l.Code = "not_found"
 	case l.Status == 409:
-		l.Code = "conflict"
+		l.Code = codeConflict
 	}
 	return l
 }

@@ -42,6 +42,7 @@ func (s *Sink) openLanes() (err error) {
 			return newReader(s.router, s.writers, func(topic string) bool { return l.passes(followed[topic]) })
 		}
 		l.reader = read()
+		l.floods = newFloods(l, s.cfg.DLQ, s.router.Mappings())
 		cfg := source.Config{
 			Connection:     s.brokers(),
 			Group:          s.group(which),
@@ -61,7 +62,7 @@ func (s *Sink) openLanes() (err error) {
 			pace := pace(s.cfg)
 			pace.MayCall, pace.Share = l.leased, l.share(rateOf(which, s.router.Mappings()))
 			s.calls = immediate.New(pace, s.caller(), observer{s}, s.chance())
-			l.delivery = &calling{lane: l, calls: s.calls}
+			l.delivery, l.floods.calls = &calling{lane: l, calls: s.calls}, s.calls
 		} else {
 			cfg.TableOf, cfg.Filed = tablesOf(s.router.Mappings())
 			if err := s.openFiles(l); err != nil {
@@ -153,6 +154,7 @@ func (s *Sink) openFiles(l *lane) error {
 		Parents:     s.parents,
 		Peer:        s.peer,
 		Records:     records{l, s.writers},
+		Floods:      l.floods,
 		Log:         s.log,
 	}, mappings, importer{s.client, zones, l.leased, l.tracing}, ledger{l, s.pacing}, observer{s}, s.chance())
 	if err != nil {

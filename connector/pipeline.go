@@ -26,6 +26,7 @@ type lane struct {
 	lately   *lately
 	log      *slog.Logger
 	letters  outbox
+	floods   *floods
 
 	tracing lineage
 	// trace is of the record at hand, until its journey takes it over.
@@ -65,18 +66,24 @@ type delivery interface {
 }
 
 // Ready reports whether the lane has room.
-func (l *lane) Ready() bool { return l.source.Pending() < maxPending && l.delivery.ready() }
+func (l *lane) Ready() bool {
+	return l.source.Pending()-l.floods.waiting() < maxPending && l.delivery.ready()
+}
 
 // leased reports whether the lane's partitions can be nobody else's by now.
 func (l *lane) leased() bool { return l.source.Leased() }
 
 // Assigned prepares for new assignments.
-func (l *lane) Assigned(ps []*source.Partition) { l.delivery.assigned(ps) }
+func (l *lane) Assigned(ps []*source.Partition) {
+	l.floods.assigned(ps)
+	l.delivery.assigned(ps)
+}
 
 // Release ends what the lane does for partitions that go. A dead letter that
 // is on its way is waited for: the partition's next owner would send it again.
 func (l *lane) Release(ctx context.Context, ps []*source.Partition) {
 	l.delivery.release(ctx, ps)
+	l.floods.left(ps)
 	if err := l.letters.wait(ctx); err != nil {
 		l.log.Warn("partitions go while dead letters are not acknowledged; they may be sent twice", "error", err)
 	}
@@ -118,6 +125,7 @@ func (l *lane) meant(p *source.Partition, r *source.Record, i int) bool {
 	if !m.known || p.Done(r.Offset) {
 		return false
 	}
+	l.floods.decoded(r.Topic)
 	rows := c.rowsOf(m)
 	if len(rows) == 0 {
 		l.count(r, outcomeNoChange)
@@ -143,14 +151,15 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 		return false
 	}
 	if err != nil {
-		taken := true
-		if !done {
-			l.trace = l.tracing.record(begun, r)
-			taken = l.undecodable(p, r, err)
-			l.untraced("other_lane")
+		if done {
+			return true
 		}
+		l.trace = l.tracing.record(begun, r)
+		taken := l.undecodable(p, r, err)
+		l.untraced("other_lane")
 		return taken
 	}
+	l.floods.decoded(r.Topic)
 	l.route(decoded, follows)
 	if !done && p.Shared() && !l.decide(p, r) {
 		return false
@@ -170,6 +179,9 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 	if len(writes)+len(rejects) == 0 {
 		l.count(r, outcomeOtherLane) // confirmed at once: the other lane sees to it
 		return true
+	}
+	if l.floods.holds(writes, rejects) {
+		return false
 	}
 	l.trace = l.tracing.record(begun, r)
 	taken := l.delivery.deliver(p, r, writes, rejects) == nil
@@ -222,7 +234,7 @@ func rank(r router.Routed) int {
 // told; on a topic that both lanes read it is the immediate lane's. Only a schema that is
 // missing may be there when the other lane asks, which would then leave the
 // record to this one: each lane makes it a dead letter. It reports false if the
-// record waits for the other lane.
+// record has to wait: for the other lane, or since nearly all are like it.
 func (l *lane) undecodable(p *source.Partition, r *source.Record, err error) (taken bool) {
 	immediate, _ := l.router.TopicLanes(r.Topic)
 	if immediate && l.which == schemas.Batch && !errors.Is(err, schemas.ErrSchemaMissing) {
@@ -234,6 +246,9 @@ func (l *lane) undecodable(p *source.Partition, r *source.Record, err error) (ta
 			return true
 		case ack.Take:
 		}
+	}
+	if l.floods.undecodable(r.Topic) {
+		return false
 	}
 	(&part{journey: l.begin(p, r, 1)}).bury(deadletter.Letter{
 		Stage: deadletter.Decoding, Code: "decode", Message: err.Error(),

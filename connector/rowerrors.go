@@ -84,11 +84,11 @@ func loads(imp *batcher.Import, mapping string) bool {
 }
 
 // bury sends the record behind a row in error to the dead-letter topic. Without
-// such a topic, or if it refuses the record, the partition halts and the letter
-// stays open: the import is not confirmed, and its next owner comes here again.
+// such a topic, or if it refuses the record, the partition halts with the watermark
+// at the record; the rest of the import is confirmed.
 func (r records) bury(letters *outbox, room *letterRoom, c *source.Claim, record *source.Record, m *router.Compiled, imp batcher.Import, reason string) {
-	letters.add()
 	halt := func(why string) {
+		c.Refuse(record.Offset, imp.File)
 		p := c.Partition()
 		p.Halt("record", fmt.Sprintf("%s[%d] offset %d: mapping %s: import_row: its row was in error in execution %s. "+
 			"There is no other place for the record: %s. The partition waits; mend the cause and restart",
@@ -101,12 +101,14 @@ func (r records) bury(letters *outbox, room *letterRoom, c *source.Claim, record
 		halt("no dead-letter topic is configured (dlq.topic)")
 		return
 	}
+	letters.add()
 	r.lane.letters.add()
 	why := deadletter.Letter{
 		Stage: deadletter.Delivering, Code: codeImportRow, Message: reason,
 		Mapping: m.Name, Table: m.Table.Name, Lane: schemas.Batch.String(), Execution: imp.Execution,
 	}
 	r.lane.post.Send(record, why, func(err error) {
+		defer letters.done()
 		defer r.lane.letters.done()
 		room.free(source.HeldBytes(record, 0))
 		if err != nil {
@@ -117,7 +119,6 @@ func (r records) bury(letters *outbox, room *letterRoom, c *source.Claim, record
 		r.lane.metrics.deadLetters.WithLabelValues(record.Topic, codeImportRow).Inc()
 		r.lane.metrics.records.WithLabelValues(record.Topic, outcomeDeadLetter).Inc()
 		r.lane.buried(record, why)
-		letters.done()
 	})
 }
 

@@ -58,7 +58,7 @@ type MappingStatus struct {
 	Lanes  []string `json:"lanes"`
 	Bundle string   `json:"bundle,omitempty"` // whose files go as one, with one import for all its mappings
 	Halted []string `json:"halted,omitempty"`
-	// Release is the command that lets a halted import go on; empty if none is.
+	// Release is the command that lets a halted mapping go on; empty if it is not halted, or a release does not help.
 	Release string                 `json:"release,omitempty"`
 	Batch   *batcher.MappingStatus `json:"batch,omitempty"`
 	Roll    *RollStatus            `json:"roll,omitempty"`
@@ -109,9 +109,9 @@ func (s *Sink) Status() any {
 			im := m.Config.Imports.Roll
 			ms.Roll = &RollStatus{Rows: im.Rows, Bytes: int64(im.Bytes), Seconds: im.Age.Seconds()}
 			ms.Day = s.day(m.Name)
-			if ms.Batch.Halted != "" {
-				ms.Release = "feedsink imports release --mapping " + m.Name
-			}
+		}
+		if s.releasable(m) || ms.Batch != nil && ms.Batch.Halted != "" {
+			ms.Release = "feedsink imports release --mapping " + m.Name
 		}
 		immediate, batch := m.Lanes()
 		if immediate {

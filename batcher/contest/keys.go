@@ -210,6 +210,17 @@ func (k *Keys) Next(confirmed func(At) bool) []Newest {
 	return all
 }
 
+// Unconfirmed is how many contested keys Next does not give out yet, and one of the
+// other lane's writes that they wait for.
+func (k *Keys) Unconfirmed(confirmed func(At) bool) (keys int, at At) {
+	for _, s := range k.byKey {
+		if s.contested && s.sent != s.version && s.await != nil && !confirmed(*s.await) {
+			keys, at = keys+1, *s.await
+		}
+	}
+	return keys, at
+}
+
 // Sent says that the service has answered what Next gave out.
 func (k *Keys) Sent(n Newest) {
 	if s := k.byKey[n.key]; s != nil {

@@ -74,9 +74,11 @@ func newImportsRelease() *cobra.Command {
 	var mapping string
 	cmd := &cobra.Command{
 		Use:   "release --mapping NAME",
-		Short: "Let a halted mapping's import go on, once the cause is gone",
+		Short: "Let a halted mapping go on, once the cause is gone",
 		Long: "release lets a mapping go on that was halted because the service refused its file. The file kept in the\n" +
 			"spool is sent again, with as many tries as at first; each takes one of the table's imports of the day.\n\n" +
+			"It also lets a mapping go on of which nearly all records were refused alike (dlq.flood), in both lanes: the\n" +
+			"records that wait are tried again and counted anew; of a file that is loaded, the rows in error become dead letters.\n\n" +
 			"A mapping that was halted because output files do not name all rows in error has these files asked for once\n" +
 			"more; nothing is sent. Rows in error that they still do not name are given up then: the import is confirmed, and\n" +
 			"their number is in a dead letter and in feedsink_import_rows_unmatched_total.",

@@ -169,7 +169,7 @@ func TestImportsCommandsAskTheSink(t *testing.T) {
 		{"show --mapping nobody", exitFailed, "mapping nobody: is not there"},
 		{"release --mapping consents", exitFine, "consents is released: d.csv.gz is sent again when the next day begins, no slot is left today"},
 		{"release --mapping consents", exitFailed, "mapping consents: is not halted"},
-		{"release --mapping orders", exitFine, "orders is released: the output files of o.csv.gz are asked for once more"},
+		{"release --mapping orders", exitFine, "orders is released: the rows in error of o.csv.gz that its output files name become dead letters"},
 	} {
 		out, code, err := command(t, append([]string{"imports", "--server", server.URL}, strings.Fields(c.args)...)...)
 		if err != nil {

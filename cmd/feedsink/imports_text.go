@@ -84,6 +84,9 @@ func importText(m connector.MappingImports, now time.Time) string {
 			[]string{"execution", imp.Execution}, []string{"part", part(imp)}, []string{"try", number(imp.Attempt)},
 			[]string{"rows", number(imp.Rows) + ofMembers(imp)}, []string{"bytes", number(imp.Bytes)})
 	}
+	if m.Import != nil && m.Import.WaitsFor != "" {
+		lines = append(lines, []string{"waits for", m.Import.WaitsFor})
+	}
 	if m.Open != nil {
 		lines = append(lines, []string{"open file", fmt.Sprintf("%d rows, %d bytes, for %s", m.Open.Rows, m.Open.Bytes, ago(m.Open.Since, now))})
 	}
@@ -95,11 +98,18 @@ func importText(m connector.MappingImports, now time.Time) string {
 }
 
 func releasedText(r connector.Released) string {
-	if r.Loaded {
-		return fmt.Sprintf("%s is released: the output files of %s are asked for once more", r.Mapping, r.File)
+	var goes []string
+	for _, lane := range r.Lanes {
+		goes = append(goes, "records that wait in the "+lane+" lane are tried again")
 	}
-	text := fmt.Sprintf("%s is released: %s is sent again", r.Mapping, r.File)
-	if r.SlotsLeft != nil && *r.SlotsLeft == 0 {
+	switch {
+	case r.Loaded:
+		goes = append(goes, "the rows in error of "+r.File+" that its output files name become dead letters")
+	case r.File != "":
+		goes = append(goes, r.File+" is sent again")
+	}
+	text := r.Mapping + " is released: " + strings.Join(goes, ", ")
+	if r.File != "" && !r.Loaded && r.SlotsLeft != nil && *r.SlotsLeft == 0 {
 		text += " when the next day begins, no slot is left today"
 	}
 	return text

@@ -41,6 +41,7 @@ type Ledger struct {
 	Imports []Import // unfinished imports that cover records of this partition
 	Slots   []Slots  // on a table's home partition: today's imports
 	Routes  Routes   // which routes the lane applies, and from where on
+	Halts   []Halt   // of mappings that read this partition
 }
 
 // Import is an import between its intention and its confirmation. The files of
@@ -65,11 +66,13 @@ type State uint8
 
 // The states, in the order of an import's life, and those beside it.
 const (
-	Intended State = iota // its file may have been sent, nobody can tell
-	Running               // its execution is known
-	Settling              // it ended; keys that the other lane wrote meanwhile are being settled
-	Rebuild               // its file was not sent, or failed, and is gone: its records are read again
-	Refused               // its file was refused for good, or FAILED and would again; built again, it waits for a person
+	Intended    State = iota // its file may have been sent, nobody can tell
+	Running                  // its execution is known
+	Settling                 // it ended; keys that the other lane wrote meanwhile are being settled
+	Rebuild                  // its file was not sent, or failed, and is gone: its records are read again
+	Refused                  // its file was refused for good, or FAILED and would again; built again, it waits for a person
+	InError                  // it ended; rows of this partition's records are in error, and there is no dead-letter topic
+	PartInError              // likewise, while a later file of its generation is on its way
 )
 
 // maxSlots bounds what a damaged ledger could make of a few bytes.
@@ -101,6 +104,7 @@ func (l *Ledger) Encode(watermark int64, limit int) (metadata string, dropped in
 		b = l.appendImports(b, watermark)
 		b = l.appendSlots(b)
 		b = l.Routes.append(b, watermark)
+		b = l.appendHalts(b)
 		b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 		size := len(version) + base64.RawURLEncoding.EncodedLen(len(b))
 		if size <= limit {
@@ -244,6 +248,7 @@ func (r *reader) ledger(watermark int64) (l Ledger) {
 		}
 		l.Slots = append(l.Slots, s)
 	}
+	l.Halts = r.halts()
 	return l
 }
 

@@ -38,6 +38,9 @@ func sample(rnd *rand.Rand, watermark int64) ack.Ledger {
 	for range rnd.IntN(2) {
 		l.Slots = append(l.Slots, ack.Slots{Table: "orders", Used: []int64{1795000000, 1795000000, 1795000001, 1795070000}})
 	}
+	for range rnd.IntN(3) {
+		l.Halts = append(l.Halts, ack.Halt{Mapping: rnd.Uint64(), Stage: "TASK_PUT", Code: "rejected", Status: rnd.IntN(600)})
+	}
 	return l
 }
 
@@ -57,6 +60,23 @@ func TestLedgerSurvivesItsEncoding(t *testing.T) {
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("round trip:\n got %+v\nwant %+v", got, want)
 		}
+	}
+}
+
+func TestLedgerWithoutHaltsSpendsNothingOnThem(t *testing.T) {
+	l := ack.Ledger{Slots: []ack.Slots{{Table: "orders", Used: []int64{1795000000}}}}
+	metadata, _, err := l.Encode(7, ack.MetadataLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Halts = []ack.Halt{{Mapping: 1, Stage: "TASK_PUT", Code: "rejected", Status: 400}}
+	with, _, err := l.Encode(7, ack.MetadataLimit)
+	if err != nil || len(with) <= len(metadata) {
+		t.Fatalf("with a halt: got %d characters, %v, want more than %d", len(with), err, len(metadata))
+	}
+	got, err := ack.Decode(metadata, 7)
+	if err != nil || got.Halts != nil {
+		t.Errorf("without: got %v, %v, want no halts", got.Halts, err)
 	}
 }
 

@@ -160,6 +160,29 @@ func (t *Tracker) Release(c *Claim) bool {
 	return true
 }
 
+// mostKept is how many ranges Keep holds apart from each other.
+const mostKept = 1000
+
+// Keep ends the claim but for the records in rs, which are some of its own: the rest
+// is confirmed, as far as it lies between the first thousand ranges. It returns what
+// holds them, nil if the claim was released before.
+func (t *Tracker) Keep(c *Claim, rs Ranges) (kept []*Claim) {
+	if !t.Release(c) {
+		return nil
+	}
+	for i, r := range rs {
+		if i == mostKept {
+			kept[i-1].last = rs[len(rs)-1].To - 1
+			kept[i-1].records += rs[len(rs)-1].To - r.From
+			break
+		}
+		one := t.Claim(r.From)
+		one.last, one.records = r.To-1, r.To-r.From
+		kept = append(kept, one)
+	}
+	return kept
+}
+
 // Advance notes that all records below next were handed on: they are pending,
 // claimed, or need nothing more.
 func (t *Tracker) Advance(next int64) { t.next = max(t.next, next) }

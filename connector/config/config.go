@@ -127,6 +127,14 @@ type Retry struct {
 // DLQ is where records go that can never be applied.
 type DLQ struct {
 	Topic string `yaml:"topic"` // empty: none, a permanent failure halts its partition
+	Flood Flood  `yaml:"flood"`
+}
+
+// Flood says when dead letters are a mistake: so large a share of a mapping's last
+// records refused alike halts the mapping.
+type Flood struct {
+	Records int     `yaml:"records"` // 0: never
+	Share   float64 `yaml:"share"`   // above 0, at most 1
 }
 
 // Memory bounds what records take of it, in bytes, however many and large they
@@ -193,6 +201,7 @@ func defaults() Config {
 		},
 		Retry:   Retry{Initial: 200 * time.Millisecond, Max: 30 * time.Second},
 		Memory:  Memory{Pending: 64 << 20, Fetched: 32 << 20},
+		DLQ:     DLQ{Flood: Flood{Records: 100, Share: 0.95}},
 		Spool:   Spool{Dir: "/var/lib/feedsink", MaxBytes: 20 << 30},
 		Admin:   Admin{Listen: ":8080", Webhook: Webhook{Header: "X-Feedsink-Secret"}},
 		Log:     Log{Level: "info", Format: "text"},

@@ -73,7 +73,7 @@ var mistakes = map[string]struct{ file, want string }{
 	"key twice":       {base + "dlq: {topic: a}\ndlq: {topic: b}\n", "15:1: dlq: the key is given twice; remove one of them"},
 	"close key":       {spoiled("  entity", "  time_out: 3s\n  entity"), "6:3: service.time_out: unknown key; did you mean service.timeout?"},
 	"key of a parent": {base + "sessionTimeout: 9s\n", "14:1: sessionTimeout: unknown key; did you mean kafka.sessionTimeout?"},
-	"strange key":     {base + "dlq: {zzz: 1}\n", "14:7: dlq.zzz: unknown key; the keys here are topic"},
+	"strange key":     {base + "dlq: {zzz: 1}\n", "14:7: dlq.zzz: unknown key; the keys here are topic, flood"},
 	"misspelt required key is not missing too": {spoiled("apiKey:", "apikey:"), "7:3: service.apikey: unknown key; did you mean service.apiKey?"},
 	"no alias":                    {base + "dlq: {topic: *t}\n", "14:14: dlq.topic: the alias \"*t\" has no anchor before it; write &t in front of the value it repeats"},
 	"tag":                         {base + "dlq: {topic: !!str t}\n", "14:14: dlq.topic: the YAML tag \"!!str\" is not supported; remove it, and quote the value to keep it text"},

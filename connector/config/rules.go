@@ -87,6 +87,7 @@ func (r *rules) stores(c *Config) {
 		r.breaks("dlq.topic", "must be a topic's name, is "+r.written("dlq.topic", c.DLQ.Topic),
 			"up to 249 of the characters a-z A-Z 0-9 . _ -")
 	}
+	r.flood(c.DLQ.Flood)
 	r.required("spool.dir", c.Spool.Dir, "the directory for files that wait for their import")
 	if c.Spool.MaxBytes <= 0 {
 		r.breaks("spool.maxBytes", "must be above 0, is "+r.written("spool.maxBytes", c.Spool.MaxBytes), "")

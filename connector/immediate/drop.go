@@ -78,6 +78,10 @@ func (l *Lane) dropFrom(e *entry, r *revocation) {
 		l.waiting.remove(e)
 		l.proceed(e)
 	}
+	if e.place == aside && e.head != first {
+		l.aside = slices.DeleteFunc(l.aside, func(other *entry) bool { return other == e })
+		l.proceed(e)
+	}
 }
 
 // meet has the call in flight tell the revocation when it ends.

@@ -101,6 +101,8 @@ type Lane struct {
 	nameless uint64           // writes without a key so far
 	ready    fifo
 	waiting  byDue
+	halted   []string // mappings of which no call starts
+	aside    []*entry // keys that wait for one of them
 	limiter  *limiter
 	rate     *rate.Limiter // nil: none
 	inFlight int

@@ -39,6 +39,7 @@ const (
 	queued  place = iota // in the lane's ready queue
 	calling              // its first call is in flight
 	backing              // its first call waits for another try
+	aside                // its first call waits until its mapping is resumed
 )
 
 // entry is a key with work: its calls in order.

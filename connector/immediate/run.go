@@ -163,6 +163,9 @@ func (l *Lane) next() (*entry, time.Time) {
 			l.ready.pop()
 			l.retire(e)
 			continue
+		} else if l.isHalted(e.head) {
+			l.putAside(l.ready.pop())
+			continue
 		}
 		now := time.Now()
 		if l.cfg.MayCall != nil && !l.cfg.MayCall() {
@@ -233,9 +236,13 @@ func (l *Lane) settle(e *entry, v *verdict, started, ended time.Time) {
 
 	if v.outcome == Retried && len(c.origins) > 0 {
 		l.pending.Add(-int64(gone))
-		due := ended.Add(max(l.backOff(c.tries), v.retryAfter))
-		l.waiting.add(e, due)
-		l.wakeAt(due)
+		if v.held && l.isHalted(c) {
+			l.putAside(e)
+		} else {
+			due := ended.Add(max(l.backOff(c.tries), v.retryAfter))
+			l.waiting.add(e, due)
+			l.wakeAt(due)
+		}
 	} else {
 		l.pending.Add(-int64(gone + len(c.origins)))
 		e.pop()

@@ -49,6 +49,7 @@ type verdict struct {
 	overload   bool
 	retryAfter time.Duration
 	status     int
+	held       bool // refused, and kept until its mapping is resumed
 }
 
 // judge reads an attempt's error. An attempt that was cut off because the lane
@@ -74,6 +75,9 @@ func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) ver
 	case l.givesUp(c, v.status, now):
 		v.outcome = Rejected
 		v.err = fmt.Errorf("given up after %d tries in %s: %w", c.tries, now.Sub(c.first).Round(time.Millisecond), err)
+	}
+	if v.outcome == Rejected && c.holds(v.err) {
+		v.outcome, v.held = Retried, true
 	}
 	return v
 }

@@ -20,12 +20,15 @@ func (p *Partition) Adopted() []Adopted {
 	return p.adopted
 }
 
+// Key tells an adopted import from others of its table.
+func (a Adopted) Key() string { return entryKey(a.Import) }
+
 // Covered reports whether the record at offset, if it is one of that table and
 // lane, is in a file that was sent by a former owner.
 func (p *Partition) Covered(table string, offset int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return offset < p.covered[table]
+	return offset < p.covered[table] || len(p.inError) > 0 && offset < p.inError[table]
 }
 
 // adopt takes over the entries of a ledger that was just read. What was sent
@@ -34,12 +37,21 @@ func (p *Partition) adopt(imports []ack.Import) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.adopted = nil
-	p.imports, p.covered, p.claims = map[string]ack.Import{}, map[string]int64{}, map[*Claim]struct{}{}
+	p.imports, p.covered, p.inError, p.claims = map[string]ack.Import{}, map[string]int64{}, nil, map[*Claim]struct{}{}
 	for _, im := range imports {
+		p.imports[entryKey(im)] = im
+		if im.State == ack.PartInError { // the import of the generation's later file holds its records
+			continue
+		}
 		c := &Claim{p: p, c: p.tracker.Cover(im.UpTo), importing: true}
 		p.claims[c] = struct{}{}
-		p.imports[im.Table] = im
-		if !again(im.State) {
+		switch {
+		case im.State == ack.InError:
+			if p.inError == nil {
+				p.inError = map[string]int64{}
+			}
+			p.inError[im.Table] = max(p.inError[im.Table], im.UpTo)
+		case !again(im.State):
 			p.covered[im.Table] = im.UpTo
 		}
 		p.adopted = append(p.adopted, Adopted{im, c})
@@ -70,5 +82,12 @@ func (p *Partition) uncover(tables map[string]bool) {
 	maps.DeleteFunc(p.covered, func(table string, _ int64) bool { return tables[table] })
 }
 
-// Abandon lets go of an entry that no mapping stands behind any more.
-func (a Adopted) Abandon() { a.Claim.release(a.Table) }
+// Abandon lets go of an entry that no mapping stands behind any more, or of which all
+// records are read again.
+func (a Adopted) Abandon() {
+	a.Claim.release(entryKey(a.Import))
+	a.Claim.p.mu.Lock()
+	defer a.Claim.p.mu.Unlock()
+	delete(a.Claim.p.inError, a.Table)
+	a.Claim.p.forgetParts(a.Table)
+}

@@ -158,7 +158,7 @@ func (s *Source) welcome() {
 		agree(fresh)
 		s.afterRetention(fresh)
 		s.handler.Assigned(fresh)
-		s.commitSoon()
+		s.CommitSoon()
 	}
 }
 
@@ -224,13 +224,5 @@ func (s *Source) rewind(starts map[*Partition]int64) {
 	agree(ps)
 	s.afterRetention(ps)
 	s.handler.Assigned(ps)
-	s.commitSoon()
-}
-
-// commitSoon has offsets committed now.
-func (s *Source) commitSoon() {
-	select {
-	case s.begun <- struct{}{}:
-	default: // it is about to be
-	}
+	s.CommitSoon()
 }

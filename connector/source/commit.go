@@ -37,7 +37,7 @@ func (s *Source) commitRegularly(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-s.begun: // the other lane waits to see which routes count
+		case <-s.soon:
 		}
 		// Not ended with ctx: a request that was given up may still reach the
 		// broker, and must not do so after the last commit.

@@ -42,7 +42,7 @@ func (s *Source) RecordImport(ctx context.Context, im ack.Import, homes []Home, 
 			}
 		}
 	}
-	for _, c := range claims {
+	for _, c := range refusedFirst(claims) {
 		if !c.record(im) {
 			return ErrFenced
 		}
@@ -51,16 +51,26 @@ func (s *Source) RecordImport(ctx context.Context, im ack.Import, homes []Home, 
 }
 
 // ConfirmImport releases the claims, everything they cover being confirmed, and
-// removes the table's entry, in one commit. It may be repeated.
+// removes the table's entry, in one commit. It may be repeated. Records that have no
+// other place stay held. table is a KeptKey where only such were left of the import.
 func (s *Source) ConfirmImport(ctx context.Context, table string, claims []*Claim) error {
 	s.commits.Lock()
 	defer s.commits.Unlock()
-	for _, c := range claims {
-		if !c.release(table) {
+	var again []*Partition
+	for _, c := range refusedFirst(claims) {
+		lookAgain, live := c.confirm(table)
+		if !live {
 			return ErrFenced
 		}
+		if lookAgain {
+			again = append(again, c.p)
+		}
 	}
-	return s.write(ctx, unique(partitionsOf(claims)))
+	if err := s.write(ctx, unique(partitionsOf(claims))); err != nil {
+		return err
+	}
+	s.ReadAgain(again)
+	return nil
 }
 
 // StartOver commits the entry, or its removal if im has no part, and then has
@@ -74,7 +84,7 @@ func (s *Source) StartOver(ctx context.Context, im ack.Import, claims []*Claim) 
 	}
 	s.commits.Lock()
 	defer s.commits.Unlock()
-	for _, c := range claims {
+	for _, c := range refusedFirst(claims) {
 		if !c.record(im) {
 			return ErrFenced
 		}
@@ -124,7 +134,7 @@ func (s *Source) startOver(ctx context.Context) {
 	s.again = slices.DeleteFunc(s.again, func(p *Partition) bool { return !p.Live() })
 	again := slices.Clone(s.again)
 	s.mu.Unlock()
-	if len(again) == 0 || slices.ContainsFunc(again, func(p *Partition) bool { return p.Unconfirmed().Pending > 0 }) {
+	if len(again) == 0 || slices.ContainsFunc(again, func(p *Partition) bool { return p.underWay() > 0 }) {
 		return
 	}
 	// The handler lets go while commits still pass: what it is sending for another
@@ -178,6 +188,7 @@ func (c *Claim) record(im ack.Import) bool {
 	c.importing = true
 	if im.Part == 0 {
 		delete(c.p.imports, im.Table)
+		c.p.forgetParts(im.Table)
 		return true
 	}
 	im.UpTo, im.Since = c.c.Span().To, c.p.since()
@@ -187,6 +198,7 @@ func (c *Claim) record(im ack.Import) bool {
 		// What the other lane had not confirmed at the first step may land after
 		// the rows of any file of the generation.
 		im.Since = min(im.Since, before.Since)
+		c.nextPart(before, im)
 	}
 	if c.p.imports == nil {
 		c.p.imports = map[string]ack.Import{}
@@ -195,16 +207,34 @@ func (c *Claim) record(im ack.Import) bool {
 	return true
 }
 
-func (c *Claim) release(table string) bool {
+func (c *Claim) release(key string) bool {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	if !c.p.live {
 		return false
 	}
-	delete(c.p.imports, table)
+	delete(c.p.imports, key)
 	delete(c.p.claims, c)
 	c.p.tracker.Release(c.c)
 	return true
+}
+
+// confirm releases the claim, but for records that have no other place. again says
+// that the import is to be looked at once more.
+func (c *Claim) confirm(key string) (again, live bool) {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	if !c.p.live || c.ended {
+		return false, c.p.live
+	}
+	c.ended = true
+	kept, again := c.keep(key)
+	delete(c.p.claims, c)
+	if !kept {
+		delete(c.p.imports, key)
+		c.p.tracker.Release(c.c)
+	}
+	return again, true
 }
 
 // Unconfirmed is how many records of the partition are waiting for what.

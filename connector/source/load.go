@@ -99,8 +99,8 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 			log.Warn("the ledger cannot be read. "+forgotten, "offset", at, "error", err)
 		case ledger.Topic.Differs(topic):
 			log.Warn("the committed offset belongs to an earlier topic of this name; reading the new one from its start", "offset", at)
-			// The slots are of a table and a day, whatever topic feeds it.
-			at, ledger = logStart, ack.Ledger{Slots: ledger.Slots}
+			// The slots are of a table and a day, whatever topic feeds it, and halts of a mapping.
+			at, ledger = logStart, ack.Ledger{Slots: ledger.Slots, Halts: ledger.Halts}
 		}
 	}
 	if topic == (ack.TopicID{}) {
@@ -122,7 +122,7 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 	if committed && reflect.DeepEqual(r.Routes, ledger.Routes) {
 		p.routes.recorded = looks
 	}
-	p.ledger = ack.Ledger{Topic: topic, Slots: ledger.Slots, Routes: r.Routes}
+	p.ledger = ack.Ledger{Topic: topic, Slots: ledger.Slots, Halts: ledger.Halts, Routes: r.Routes}
 	p.tracker = ack.New(at, r.Done)
 	p.committed = found
 	p.polled, p.read = start, start

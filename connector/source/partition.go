@@ -32,10 +32,11 @@ type Partition struct {
 	polled    int64                 // offset after the last record polled, be it in the backlog
 	read      int64                 // offset after the last record that the handler took
 	logEnd    int64                 // where the log ended when the brokers were asked last
-	ledger    ack.Ledger            // topic id and slots; the rest is made at each commit
+	ledger    ack.Ledger            // topic id, slots and halts; the rest is made at each commit
 	imports   map[string]ack.Import // by table
 	adopted   []Adopted
 	covered   map[string]int64  // by table: records below are in a file that a former owner sent
+	inError   map[string]int64  // by table: records below that are not confirmed are in error in a former import
 	counted   map[string]string // by table: the attempt that took the last slot
 	draining  bool              // about to be read again: no new records
 	gap       gap               // of what retention has taken before it was confirmed
@@ -44,6 +45,7 @@ type Partition struct {
 	claims    map[*Claim]struct{}
 	committed commit // what the broker acknowledged last
 	halts     map[string]string
+	stuck     int  // pending records that have no other place: they are read again with the next assignment
 	limit     int  // room of the ledger in the commit's metadata, in characters
 	full      bool // the ledger is nearly too large: no new records until it shrinks
 
@@ -118,6 +120,10 @@ type Claim struct {
 	c         *ack.Claim
 	importing bool  // its file is sealed; guarded by p.mu
 	dead      int64 // records that have become dead letters; guarded by p.mu
+	ended     bool  // it was confirmed; guarded by p.mu
+
+	refused   ack.Ranges // records that have no other place; guarded by p.mu
+	refusedIn []string   // files in which their rows are in error; guarded by p.mu
 }
 
 // Claim holds the watermark at offset until the claim is confirmed.

@@ -221,7 +221,7 @@ func (s *Source) stillRunning(ctx context.Context, p *Partition, imports []ack.I
 		p.routes.running, p.routes.since = map[string]string{}, time.Now()
 	}
 	for _, im := range imports {
-		if !again(im.State) && im.State != ack.Settling {
+		if im.State == ack.Intended || im.State == ack.Running {
 			p.routes.running[im.File] = im.Execution
 		}
 	}

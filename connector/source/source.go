@@ -90,11 +90,11 @@ type Source struct {
 	joined     atomic.Bool // the group has assigned us something, be it nothing
 	lease      *lease
 	other      *other
-	sheds      atomic.Int64 // how often records were given back
-	endsWanted atomic.Bool  // somebody looks at the status
+	sheds      atomic.Int64  // how often records were given back
+	endsWanted atomic.Bool   // somebody looks at the status
+	soon       chan struct{} // a commit is to be made now
 	portion    portion
-	begun      chan struct{} // assignments have begun
-	latest     latest        // before the group is joined
+	latest     latest // before the group is joined
 
 	mu    sync.Mutex
 	parts map[topicPartition]*Partition // assigned to us now
@@ -123,7 +123,7 @@ func New(cfg Config, handler Handler) (*Source, error) {
 	if cfg.Pending == nil {
 		cfg.Pending = NewMemory(0)
 	}
-	s := &Source{cfg: cfg, handler: handler, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), lease: newLease(), other: &other{group: cfg.Other}, begun: make(chan struct{}, 1)}
+	s := &Source{cfg: cfg, handler: handler, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), lease: newLease(), other: &other{group: cfg.Other}, soon: make(chan struct{}, 1)}
 	opts, err := cfg.Connection.Options()
 	if err != nil {
 		return nil, err

@@ -119,12 +119,23 @@ var causes = map[string]cause{
 	"a topic full of broken records": {
 		lasts: 10 * time.Minute,
 		make: func(w *world) model.Vector {
-			w.produce("shop", slices.Repeat([]string{"{"}, 150)...)
+			w.produce("shop", slices.Repeat([]string{"{", "{", "{", order("o1")}, 50)...)
 			return w.until("they are dead letters", func(s model.Vector) bool {
 				return value(s, "feedsink_dead_letters_total", "reason", "decode") == 150 && value(s, "feedsink_lag_records") == 0
 			})
 		},
 		raises: []string{"FeedsinkDeadLetterFlood", "FeedsinkDeadLetters"},
+	},
+	"a topic of broken records alone": {
+		lasts: 10 * time.Minute,
+		make: func(w *world) model.Vector {
+			w.produce("shop", slices.Repeat([]string{"{"}, 150)...)
+			return w.until("the mapping halts", func(s model.Vector) bool {
+				return value(s, "feedsink_halted", "mapping", "orders") == 1 && value(s, "feedsink_lag_records") == 150-94 &&
+					value(s, "feedsink_dead_letters_total", "reason", "decode") == 94
+			})
+		},
+		raises: []string{"FeedsinkDeadLetters", "FeedsinkMappingHalted"},
 	},
 	"one slot a day": {
 		variables: map[string]string{"SLOTS": "1"},

@@ -23,7 +23,7 @@ const letters = 10_000
 // the middle.
 func TestTenThousandDeadLettersSurviveAKilledReplay(t *testing.T) {
 	w := newWorld(t, nil)
-	sink := w.run(head + deadLetters + mappings)
+	sink := w.run(head + strings.Replace(deadLetters, "dlq}", "dlq, flood: {records: 0}}", 1) + mappings)
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Answer: sandbox.Status(400)})
 	records := make([]*kgo.Record, letters)
 	for i := range records {

@@ -119,7 +119,7 @@ export function haltWords(m, most = m.halted.length) {
   const words = m.halted.slice(0, most).map((reason) => el("p", {}, reason));
   if (m.halted.length > most) words.push(el("p", { class: "quiet" }, `… and ${many(m.halted.length - most, "more reason")}, shown with the mapping`));
   if (m.release) {
-    words.push(el("p", {}, `Once the cause is gone, this sends the kept file again${m.bundle ? `, for all of bundle ${m.bundle}` : ""}: `,
+    words.push(el("p", {}, `Once the cause is gone, this lets it go on${m.bundle ? `, for all of bundle ${m.bundle}` : ""}: `,
       el("code", { class: "command" }, `${m.release} --server ${location.origin}`)));
   }
   return words;
@@ -157,7 +157,7 @@ function importDetail(m, at) {
     File: i.file && (i.parts > 1 ? `${i.file} (${i.part} of ${i.parts})` : i.file),
     Rows: i.rows === undefined ? undefined : `${count(i.rows)}, ${bytes(i.bytes ?? 0)}`,
     Mode: i.mode && `${i.mode}, ETL ${i.etl}`,
-    Attempt: i.attempt, Execution: i.execution,
+    Attempt: i.attempt, Execution: i.execution, "Waits for": i.waitsFor,
   };
   return [el("h3", {}, "Import on its way"),
     el("dl", {}, ...Object.entries(facts).filter(([, v]) => v).flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, String(v))]))];

@@ -1,0 +1,68 @@
+package batcher
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+func TestReconcilingTellsWhatItWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, peer := contested(t)
+		waits := func() string {
+			synctest.Wait()
+			if imp := w.b.Status()[0].Import; imp != nil {
+				return imp.WaitsFor
+			}
+			return ""
+		}
+		if got := waits(); got != "" {
+			t.Errorf("while the import runs: got that it waits for %q, want nothing", got)
+		}
+		time.Sleep(time.Hour)
+		if got := waits(); !strings.HasPrefix(got, "the immediate lane has not confirmed writes of a key; ") {
+			t.Errorf("while the other lane is behind: got %q, want its unconfirmed write", got)
+		}
+		peer.confirmed.Store(100)
+		time.Sleep(time.Minute)
+		if got := waits(); got != "" {
+			t.Errorf("afterwards: got that it waits for %q, want nothing", got)
+		}
+	})
+}
+
+// haltedPartition is one that is read no further.
+type haltedPartition struct{ *partition }
+
+func (haltedPartition) String() string { return "crm[3]" }
+func (haltedPartition) Halted() string { return "a record has no other place" }
+
+// endless is another lane whose log goes on behind a partition that is halted.
+type endless struct {
+	noCalls
+	ends map[Partition]int64
+}
+
+func (e *endless) Ends(context.Context, string) (map[Partition]int64, error) { return e.ends, nil }
+
+func TestReconcilingTellsWhichPartitionItCannotReadOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		peer := &endless{ends: map[Partition]int64{haltedPartition{w.p}: 9}}
+		m := testMapping()
+		m.Both, m.Roll.Age = true, time.Minute
+		w.open(Config{Peer: peer}, m)
+		w.run()
+		w.append(write(schemas.Upsert, "1", "a", "x"))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		const want = "crm[3] is read up to offset 0 of 9 by the batch lane, where it is halted: a record has no other place"
+		if imp := w.b.Status()[0].Import; imp == nil || imp.WaitsFor != want {
+			t.Errorf("got %+v, want that it waits for: %s", imp, want)
+		}
+	})
+}

@@ -1,0 +1,119 @@
+package connector
+
+import (
+	"testing"
+
+	"github.com/feedsink/feedsink/connector/config"
+)
+
+func TestLimitsAreTheShareOfTheLastRecords(t *testing.T) {
+	for _, c := range []struct {
+		topic string
+		flood config.Flood
+		want  limits
+	}{
+		{"dlq", config.Flood{Records: 100, Share: 0.95}, limits{100, 95}},
+		{"dlq", config.Flood{Records: 100, Share: 1}, limits{100, 100}},
+		{"dlq", config.Flood{Records: 7, Share: 0.9}, limits{7, 7}},
+		{"dlq", config.Flood{Records: 10, Share: 0.7}, limits{10, 7}},
+		{"dlq", config.Flood{Records: 1, Share: 0.01}, limits{1, 1}},
+		{"dlq", config.Flood{Records: 0, Share: 0.95}, limits{}},
+		{"", config.Flood{Records: 100, Share: 0.95}, limits{}},
+	} {
+		if got := newLimits(config.DLQ{Topic: c.topic, Flood: c.flood}); got != c.want {
+			t.Errorf("%q %+v: got %+v, want %+v", c.topic, c.flood, got, c.want)
+		}
+	}
+}
+
+// TestRefusalsCountTheLastRecordsOfAKind compares with looking at all results.
+func TestRefusalsCountTheLastRecordsOfAKind(t *testing.T) {
+	l := limits{window: 10, alike: 6}
+	what, other := refusal{code: "rejected", status: 400}, refusal{code: "rejected", status: 422}
+	r := refusals{}
+	var results []byte
+	for i, kind := range []byte("++aa+aab++++aaa+aaaaaaaaaabbaaaabbbbbbbbb+++++++++++aaaaa+aaaa") {
+		results = append(results, kind)
+		seen := int64(i + 1)
+		kinds := map[byte]refusal{'a': what, 'b': other}
+		refused, is := kinds[kind]
+		if !is {
+			continue
+		}
+		want := int64(0)
+		for _, k := range results[max(len(results)-int(l.window), 0):] {
+			if k == kind {
+				want++
+			}
+		}
+		if got := r.add(refused, seen, l); got != min(want, l.alike) {
+			t.Errorf("after %s: got %d alike, want %d", results, got, min(want, l.alike))
+		}
+		if n := len(r[refused]); n > int(l.alike) {
+			t.Errorf("after %s: %d are kept, want at most %d", results, n, l.alike)
+		}
+	}
+}
+
+func TestFileStandsInTheWindowWithItsShare(t *testing.T) {
+	for name, c := range map[string]struct {
+		files [][2]int64 // rows, in error
+		halts int        // the file that halts the mapping, from 1; 0: none
+	}{
+		"nearly all of a large file":             {[][2]int64{{100_000, 95_000}}, 1},
+		"a little less":                          {[][2]int64{{100_000, 94_999}}, 0},
+		"many rows, but few of them":             {[][2]int64{{1_000_000, 50_000}, {1_000_000, 50_000}}, 0},
+		"all of a small file":                    {[][2]int64{{60, 60}}, 0},
+		"all of two small files":                 {[][2]int64{{60, 60}, {40, 40}}, 2},
+		"a good small file between":              {[][2]int64{{60, 60}, {10, 0}, {40, 40}}, 0},
+		"a good one long ago":                    {[][2]int64{{100, 0}, {50, 50}, {50, 50}}, 3},
+		"a large good one washes out what was":   {[][2]int64{{90, 90}, {10_000, 0}, {90, 90}}, 0},
+		"more in error than rows, as some count": {[][2]int64{{100, 300}}, 1},
+	} {
+		f, err := testFloods(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, file := range c.files {
+			suspected := f.Suspects("customers", file[0], file[1])
+			halted := f.Ended("customers", file[0], file[1]) != ""
+			if want := c.halts == i+1; halted != want || suspected != want {
+				t.Errorf("%s: file %d: got suspected %t, halted %t, want %t", name, i+1, suspected, halted, want)
+			}
+		}
+	}
+}
+
+// testFloods are those of the batch lane of a sink that does not run.
+func testFloods(t *testing.T) (*floods, error) {
+	t.Helper()
+	sink, err := assemble(t, Options{})
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(sink.close)
+	return sink.lanes[1].floods, nil
+}
+
+func TestReleasedMappingCountsAnew(t *testing.T) {
+	f, err := testFloods(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := f.gateNamed("customers")
+	if f.Ended("customers", 100, 100) == "" || !f.halted(g.mapping) {
+		t.Fatal("got not halted, want halted")
+	}
+	if f.Ended("customers", 100, 0) == "" {
+		t.Error("a good file of a halted mapping: got no reason, want that it is halted still")
+	}
+	if !g.release() || g.release() || f.halted(g.mapping) {
+		t.Error("release: want it to work, once")
+	}
+	if f.Ended("customers", 50, 50) != "" || f.Ended("customers", 44, 44) != "" {
+		t.Error("after the release: got halted by 94 rows, want what was before forgotten")
+	}
+	if f.Ended("customers", 1, 1) == "" {
+		t.Error("after the release: got not halted by 95 rows of 95")
+	}
+}
