@@ -188,7 +188,7 @@ func Decode(metadata string, watermark int64) (Ledger, error) {
 	if older {
 		l.Routes = unknownRoutes
 	} else {
-		l.Routes = r.routes(watermark)
+		l.Routes, l.Halts = r.routes(watermark), r.halts()
 	}
 	if r.err == nil && len(r.rest) > 0 {
 		r.err = fmt.Errorf("%w: %d bytes too many", ErrDamaged, len(r.rest))
@@ -248,7 +248,6 @@ func (r *reader) ledger(watermark int64) (l Ledger) {
 		}
 		l.Slots = append(l.Slots, s)
 	}
-	l.Halts = r.halts()
 	return l
 }
 
