@@ -26,7 +26,7 @@ type Config struct {
 type Kafka struct {
 	Brokers        []string      `yaml:"brokers"`        // host:port each
 	Group          string        `yaml:"group"`          // the lanes' groups are GROUP-immediate and GROUP-batch
-	StartAt        string        `yaml:"startAt"`        // earliest | latest, for partitions without a commit
+	StartAt        string        `yaml:"startAt"`        // earliest | latest, for topics of which nothing is committed
 	SessionTimeout time.Duration `yaml:"sessionTimeout"` // 6s to 30m
 	TLS            TLS           `yaml:"tls"`
 	SASL           SASL          `yaml:"sasl"`

@@ -147,6 +147,7 @@ func TestImportThatCouldNotBeRecordedIsAnError(t *testing.T) {
 	var claims []*source.Claim
 	eventually(t, "the ledger is read", func() (bool, any) { return len(m.Partitions()) == 1 && m.Joined(), nil })
 	claims = append(claims, m.Partitions()[0].Claim(0))
+	b.awaitCommit("a", 0, 0) // the one that says which routes count
 	b.refuseCommits(kerr.UnknownServerError, 1)
 	im := ack.Import{Table: "customers", File: "customers-1.csv.gz", Part: 1}
 	if err := m.RecordImport(t.Context(), im, home, claims); !errors.Is(err, kerr.UnknownServerError) {

@@ -107,10 +107,13 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 		topic = ledger.Topic
 	}
 	at, cut := trim(&ledger, at, logEnd)
-	r := s.resume(p, committed, at, &ledger)
+	r := s.resume(p, topic, committed, at, &ledger)
 	if r.At != at {
 		at = min(max(r.At, min(at, logStart)), logEnd)
 		log.Info("the routes of this lane or of the other one were changed; reading from where no record can have been left by both", "offset", at)
+	}
+	if n := len(r.Done); n > 0 && r.Done[n-1].To > logEnd { // the other lane's, of a log that was cut
+		r.Done = nil
 	}
 	if r.Rerouted {
 		for i := range ledger.Imports {

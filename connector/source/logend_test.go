@@ -3,6 +3,7 @@ package source_test
 import (
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -110,4 +111,29 @@ func TestLogThatIsCutWhileItIsReadIsNotCommittedBeyond(t *testing.T) {
 	if offset, l := b.ledger("a", 0); offset != 10 || len(l.Done) > 0 {
 		t.Errorf("ledger: got %d %+v, want 10 and nothing beyond", offset, l.Done)
 	}
+}
+
+// A group that begins where the other lane's stands takes over what that one has
+// confirmed, but not of a log that is gone.
+func TestOffsetsThatTheOtherLaneConfirmedBeyondTheLogsEndAreNotTakenOver(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	b.produce("a", 0, 5)
+	other := ack.Ledger{Topic: ack.TopicID(b.TopicInfo("a").TopicID), Done: ack.Ranges{{From: 6, To: 10}}, Routes: ack.Routes{Changed: 5}}
+	metadata, _, err := other.Encode(4, ack.MetadataLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var os kadm.Offsets
+	os.Add(kadm.Offset{Topic: "a", At: 4, LeaderEpoch: -1, Metadata: metadata})
+	if err := b.admin.CommitAllOffsets(t.Context(), "feedsink-other", os); err != nil {
+		t.Fatal(err)
+	}
+	m := b.join(autoLane(t), func(c *source.Config) {
+		c.Other = "feedsink-other"
+		c.TopicOf = func(string) source.TopicRoutes { return source.TopicRoutes{LaneRoutes: ack.LaneRoutes{Shared: true}} }
+	})
+	m.awaitOffsets("a", 0, 4)
+	b.produce("a", 0, 7)
+	m.awaitOffsets("a", 0, upTo(4, 12)...)
 }

@@ -84,7 +84,7 @@ func (p *Partition) lacks(g gap, table string) string {
 		return fmt.Sprintf("file %s of table %s is number %d of %d that had some of them, and the others can't be built again", im.File, table, im.Part, im.Parts)
 	case upTo < g.upTo:
 		return fmt.Sprintf("the running import of file %s of table %s has those below offset %d only", im.File, table, upTo)
-	case p.other != nil && im.Since < g.logStart:
+	case p.routes.Follows:
 		return fmt.Sprintf("the running import of file %s of table %s has them, but not which keys of it the other lane wrote meanwhile", im.File, table)
 	}
 	return ""

@@ -149,3 +149,14 @@ func TestImportThatFailsAfterRetentionTookItsRecordsHaltsThePartition(t *testing
 	}
 	m.awaitHalt("a", 0, "below the log's start 10", "file customers-1.csv.gz of table customers had some of them and was not loaded")
 }
+
+// That the other lane reads the topic, too, is no matter where no key is in both.
+func TestRetentionOvertakingAnImportOfASharedTopicIsNoLoss(t *testing.T) {
+	t.Parallel()
+	b := overtaken(t, ack.Ledger{Imports: []ack.Import{running("customers", 15)}})
+	m := b.join(autoLane(t), filed("customers"), func(c *source.Config) {
+		c.Other = "feedsink-other"
+		c.TopicOf = func(string) source.TopicRoutes { return source.TopicRoutes{LaneRoutes: ack.LaneRoutes{Shared: true}} }
+	})
+	m.awaitOffsets("a", 0, upTo(10, 20)...)
+}

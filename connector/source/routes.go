@@ -105,9 +105,9 @@ func (o *other) differs(v *ack.View, looked bool) string {
 }
 
 // resume decides from the ledgers of both lanes how the partition begins.
-func (s *Source) resume(p *Partition, committed bool, at int64, ledger *ack.Ledger) ack.Resumption {
+func (s *Source) resume(p *Partition, topic ack.TopicID, committed bool, at int64, ledger *ack.Ledger) ack.Resumption {
 	view, _ := s.other.look(p.Topic, p.ID)
-	if view.Committed && view.Routes.Known() && s.other.topicID(p.Topic, p.ID) != ledger.Topic {
+	if view.Committed && view.Routes.Known() && s.other.topicID(p.Topic, p.ID).Differs(topic) {
 		view = ack.View{} // of an earlier topic of this name
 	}
 	now := time.Now().UnixMilli()

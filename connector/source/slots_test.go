@@ -60,6 +60,7 @@ func TestIntentWhoseCommitIsRepeatedTakesOneSlot(t *testing.T) {
 	m := b.join(autoLane(t), func(c *source.Config) { c.CommitEvery = time.Hour })
 	eventually(t, "the ledger is read", func() (bool, any) { return len(m.Partitions()) == 1 && m.Joined(), nil })
 	claims := []*source.Claim{m.assignment("a", 0).Claim(0)}
+	b.awaitCommit("a", 0, 0) // the one that says which routes count
 	b.refuseCommits(kerr.RequestTimedOut, 1)
 	if err := m.RecordImport(t.Context(), intent(1), home, claims); !errors.Is(err, kerr.RequestTimedOut) {
 		t.Fatalf("intent whose answer is lost: got %v, want REQUEST_TIMED_OUT", err)
