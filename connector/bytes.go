@@ -48,7 +48,7 @@ type letterRoom struct {
 
 	mu    sync.Mutex
 	used  int64
-	freed chan struct{} // closed when some are acknowledged; nil: nobody waits
+	freed chan struct{} // closed when some are acknowledged; nil: none is waiting
 }
 
 // take returns once there is room for so many bytes, or with ctx.

@@ -64,7 +64,7 @@ func TestDeadLettersOnTheirWayAreBoundedInBytes(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		if err := <-taken; !errors.Is(err, context.Canceled) {
-			t.Errorf("once nobody waits any more: got %v, want context.Canceled", err)
+			t.Errorf("once the caller has gone: got %v, want context.Canceled", err)
 		}
 	})
 }

@@ -40,7 +40,7 @@ const (
 const replaySession = 10 * time.Second
 
 // lateCalls is how many times service.timeout after it was made a call may still
-// be applied of which nobody knows the outcome.
+// be applied whose outcome is unknown.
 const lateCalls = 3
 
 // Replay tries dead letters again, beside the running sink.

@@ -18,8 +18,8 @@
 // next one waits until it can't be applied any more, and does not take such a
 // letter for superseded without sending the row's newest state. An attempt that
 // came to no answer before another was answered is treated alike. To delete a
-// profile that such a call has brought back takes the service's id: if nobody
-// knows it, an upsert of the key alone tells.
+// profile that such a call has brought back takes the service's id: where it is
+// not known, an upsert of the key alone tells.
 //
 // The order that is kept is the one that the sink keeps: of one row's records in
 // one partition. Where a topic does not hold any more what followed a letter's

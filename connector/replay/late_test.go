@@ -77,7 +77,7 @@ func TestCallOfAKilledRunThatLandsLateLeavesNoOlderValue(t *testing.T) {
 	}
 }
 
-// No call can delete a profile whose id nobody tells. The sink imports the
+// No call can delete a profile whose id is not told. The sink imports the
 // tombstone: that it cannot be replayed makes no dead letter of it.
 func TestTombstoneThatNoCallCanWriteIsNoDeadLetter(t *testing.T) {
 	w := newWorld(t)

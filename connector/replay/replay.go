@@ -28,8 +28,8 @@ type Config struct {
 	AssumeNewest bool
 	// GiveUp is how long the run waits while no call is answered.
 	GiveUp time.Duration
-	// Late is how long after it was made a call may still be applied of which nobody
-	// knows the outcome.
+	// Late is how long after it was made a call may still be applied whose
+	// outcome is unknown.
 	Late time.Duration
 	// Round is how many letters are sent before their rows are looked at again.
 	Round int
@@ -43,7 +43,7 @@ type Service interface {
 	// ProfileID is the service's id of a profile that was just upserted, "" if it
 	// did not tell. It is asked after each upsert, once.
 	ProfileID(w *schemas.Write) string
-	// Unsure reports whether nobody knows what became of an attempt at the row
+	// Unsure reports whether it is unknown what became of an attempt at the row
 	// before the one that was answered. It is asked after each answer, once.
 	Unsure(w *schemas.Write) bool
 }

@@ -17,7 +17,7 @@ var ErrNoAnswer = errors.New("the service answers no call")
 // round brings letters to their end, each step on record before the next.
 //
 //  1. The letters that will be sent are marked. A crash from here on leaves calls
-//     of which nobody knows; the marks make the next run wait until they have
+//     of unknown outcome; the marks make the next run wait until they have
 //     ended, and send the newest state.
 //  2. The calls are made, and each is answered.
 //  3. The logs are read to their ends as they stand then. A row that changed
@@ -138,7 +138,7 @@ func (v verdict) Reject(err error) {
 }
 
 // send makes a call for each part and waits for their ends. A profile that is to be
-// deleted and whose id nobody knows takes two.
+// deleted and whose id is unknown takes two.
 func (r *Replay) send(ctx context.Context, parts []*part) error {
 	var unnamed []*part
 	for _, p := range parts {

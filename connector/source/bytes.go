@@ -10,7 +10,7 @@ import (
 )
 
 // Memory bounds the bytes of records that are on their way one by one. The
-// sources of one process share it. Half of it is for whoever comes first, and of
+// sources of one process share it. Half of it is for who comes first, and of
 // the other half each partition has an equal part: however long the records of
 // some are not confirmed, there is room for the others'.
 type Memory struct {

@@ -136,7 +136,7 @@ func TestEndedAssignmentGivesItsMemoryBack(t *testing.T) {
 	s.offer(ps[0], sized(0, 5, 1000))
 	s.offer(ps[1], sized(0, 5, 1000))
 	ps[0].end()
-	h.confirm(ps[0], 5) // answered later; nobody's any more
+	h.confirm(ps[0], 5) // answered after the assignment ended
 	if got, want := s.cfg.Pending.Used(), 5*HeldBytes(sized(0, 1, 1000)[0], 1); got != want || s.Pending() != 5 {
 		t.Errorf("pending after one of two assignments ended: got %d bytes of %d records, want %d of 5", got, s.Pending(), want)
 	}

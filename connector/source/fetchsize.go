@@ -6,7 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// fetchSize keeps what the client has fetched and nobody has polled within a
+// fetchSize keeps what the client has fetched and was not polled within a
 // bound. Brokers are asked for compressed bytes, and nobody knows what they
 // unpack to: so it is learnt from the batches that come, and the next fetches
 // are as large as such batches allow.
