@@ -66,6 +66,7 @@ func (c *calling) release(ctx context.Context, ps []*source.Partition) {
 type filing struct {
 	lane    *lane
 	files   *batcher.Batcher
+	peer    *peer           // nil: no key is written by both lanes
 	blocked time.Time       // the disk refused a row; no record is taken before
 	shared  map[string]bool // topics of which all records must be seen
 	halted  []string        // by mapping: why its partitions are halted
@@ -172,8 +173,8 @@ func (f *filing) noRoom(mapping string, r *source.Record, err error) error {
 }
 
 // release drops the open files of the tables that go and hands their imports
-// over; a file that is being sent is waited for. All partitions of a table go
-// together; where some stay behind, one of its topics having been created again,
+// over; a file that is being sent is waited for, and so are the calls that
+// reconcile keys of both lanes. All partitions of a table go together; where some stay behind, one of its topics having been created again,
 // their records are read again.
 func (f *filing) release(ctx context.Context, ps []*source.Partition) {
 	var leaving []string
@@ -193,7 +194,10 @@ func (f *filing) release(ctx context.Context, ps []*source.Partition) {
 			}
 		}
 	}
-	f.files.HandOver(ctx, leaving...)
+	f.files.HandOver(ctx, leaving...) // from here on none of their imports asks for a call
+	if err := f.peer.release(ctx, leaving); err != nil {
+		f.lane.log.Warn("partitions go while reconciling calls for their tables are in flight", "error", err)
+	}
 	f.lane.source.ReadAgain(left)
 }
 

@@ -90,6 +90,10 @@ func (p *part) count(outcome string) {
 // halts: nothing is dropped. cause is why in words that may be shown anywhere,
 // which the letter's message may not.
 func (p *part) bury(l deadletter.Letter, cause error) {
+	if !p.partition.Live() {
+		p.end() // the record is the next owner's, and so is its letter
+		return
+	}
 	l.Lane = p.lane.which.String()
 	if p.mapping != nil {
 		l.Mapping, l.Table = p.mapping.Name, p.mapping.Table.Name

@@ -67,7 +67,7 @@ func (s *Sink) openLanes() (err error) {
 			if err := s.openFiles(l); err != nil {
 				return err
 			}
-			files := &filing{lane: l, files: s.files, shared: followed, halted: make([]string, len(s.router.Mappings())), tables: ledgerTables(s.router.Mappings())}
+			files := &filing{lane: l, files: s.files, peer: s.peer, shared: followed, halted: make([]string, len(s.router.Mappings())), tables: ledgerTables(s.router.Mappings())}
 			l.delivery = files
 			if l.ahead, err = newAhead(files, read); err != nil {
 				return err

@@ -39,6 +39,9 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 	var letters outbox
 	room := letterRoom{limit: letterBytes}
 	err := r.lane.source.Reread(ctx, stretches, func(i int, record *source.Record) error {
+		if ctx.Err() != nil {
+			return ctx.Err() // the partitions go: no letter is sent any more
+		}
 		if behind[i].Apart(record.Offset) {
 			return nil
 		}
