@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/deadletter"
@@ -32,7 +33,19 @@ type part struct {
 	*journey
 	mapping *router.Compiled // nil: the record could not even be decoded
 	op      schemas.Op
-	passed  bool // the batch lane had confirmed what came before the record, when it was last asked
+	passed  bool   // the batch lane had confirmed what came before the record, when it was last asked
+	tried   uint32 // of a create: when it was tried first, in seconds of Unix; 0: never
+}
+
+// creating is what is known of earlier tries of a create that is tried now.
+func (p *part) creating(unsure bool) creating {
+	if p.tried == 0 {
+		p.tried = uint32(time.Now().Unix())
+	}
+	return creating{
+		written: p.record.Load().Timestamp, assigned: p.partition.Assigned(),
+		tried: time.Unix(int64(p.tried), 0), unsure: unsure,
+	}
 }
 
 // begin makes the record pending, to be ended by that many parts.
@@ -146,6 +159,7 @@ func refusalLetter(err error) deadletter.Letter {
 	if f.Reason() != "" {
 		l.Message += ": " + f.Reason()
 	}
+	_, l.MayBeInTable = errors.AsType[mayBeInTable](err)
 	switch {
 	case f.Transient(): // given up: whoever answered said nothing about the row
 	case l.Status == 404:

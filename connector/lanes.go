@@ -118,7 +118,7 @@ func (s *Sink) openFiles(l *lane) error {
 	s.peer = &peer{topics: mappingTopics(s.router.Mappings())}
 	if len(s.peer.topics) > 0 {
 		pace := pace(s.cfg)
-		pace.MayCall, pace.Share = l.leased, l.share(rateOf(schemas.Batch, s.router.Mappings()))
+		pace.MayCall, pace.Share = l.leased, l.share(eitherRate(s.router.Mappings()))
 		s.settler = immediate.New(pace, s.caller(), observer{s}, s.chance())
 		s.peer.calls = s.settler
 	}
@@ -152,7 +152,7 @@ func (s *Sink) openFiles(l *lane) error {
 		Gate:        s.pacing,
 		Parents:     s.parents,
 		Peer:        s.peer,
-		Records:     records{l, s.writers},
+		Records:     records{l, newCreateRows(s.client, s.cfg, l.share(eitherRate(s.router.Mappings())), s.chance()), s.writers},
 		Log:         s.log,
 	}, mappings, importer{s.client, zones, l.leased, l.tracing}, ledger{l, s.pacing}, observer{s}, s.chance())
 	if err != nil {

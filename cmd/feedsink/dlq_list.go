@@ -116,7 +116,9 @@ type letterEntry struct {
 	Attempts  int                   `json:"attempts"` // replays after which it was here again
 	State     connector.LetterState `json:"state"`
 	Message   string                `json:"message"`
-	Content   *letterContent        `json:"content,omitempty"`
+	// MayBeInTable: a create after a crash or a lost answer, of which nobody can tell.
+	MayBeInTable bool           `json:"mayBeInTable,omitempty"`
+	Content      *letterContent `json:"content,omitempty"`
 }
 
 // letterContent is the record's own bytes: as text, or base64 where they are
@@ -131,8 +133,16 @@ func entryOf(l *deadletter.Received, state connector.LetterState) letterEntry {
 		Letter: fmt.Sprintf("%d:%d", l.Partition, l.Offset),
 		Topic:  l.Record.Topic, Partition: l.Record.Partition, Offset: l.Record.Offset, Time: l.Record.Timestamp.UTC(),
 		Mapping: l.Mapping, Table: l.Table, Lane: l.Lane, Stage: string(l.Stage), Reason: l.Code, Status: l.Status,
-		Execution: l.Execution, Attempts: l.Attempts, State: state, Message: l.Message,
+		Execution: l.Execution, Attempts: l.Attempts, State: state, Message: l.Message, MayBeInTable: l.MayBeInTable,
 	}
+}
+
+// reason is the code, and sets letters apart whose records may be in the table.
+func (l *letterEntry) reason() string {
+	if l.MayBeInTable {
+		return l.Reason + " (may be in the table)"
+	}
+	return l.Reason
 }
 
 // letterList prints letters as they come, so that any number needs little memory.
@@ -164,7 +174,7 @@ func (p *letterList) add(one letterEntry, r *deadletter.Record) error {
 	}
 	p.block = append(p.block, []string{
 		one.Letter, fmt.Sprintf("%s[%d]@%d", one.Topic, one.Partition, one.Offset), one.Time.Format(time.RFC3339),
-		one.Mapping, one.Reason, number(one.Status), number(one.Attempts), string(one.State), oneLine(one.Message),
+		one.Mapping, one.reason(), number(one.Status), number(one.Attempts), string(one.State), oneLine(one.Message),
 	})
 	if len(p.block) > blockLines {
 		return p.flush()
