@@ -81,6 +81,13 @@ func (b *burial) add(ctx context.Context, r rowerror.Row) error {
 	if r.Key == "" {
 		return b.keep(r)
 	}
+	if b.waits(r, reason) {
+		return nil
+	}
+	if b.adopted != nil && b.adopted.Settling {
+		b.matched++ // a dead letter since its former owner heard of it
+		return nil
+	}
 	if row := b.replay.rows[rowKey{b.of[r.Of[0]].Name, r.Key}]; row != nil { // one line for each value that is wrong
 		b.rows--
 		if !strings.Contains(row.reason, reason) && len(row.reason) < 2000 {
@@ -113,13 +120,7 @@ func (b *burial) bury(ctx context.Context) error {
 	if len(b.replay.rejected) == 0 {
 		return nil
 	}
-	if err := b.again(ctx, func(mapping string, w *schemas.Write, at At) string {
-		b.replay.trace(mapping, w, at)
-		return ""
-	}, b.replay.reset); err != nil {
-		return err
-	}
-	if err := b.again(ctx, b.replay.reason, func() {}); err != nil {
+	if err := b.letters(ctx); err != nil {
 		return err
 	}
 	for _, r := range b.replay.rejected {
@@ -133,6 +134,18 @@ func (b *burial) bury(ctx context.Context) error {
 	clear(b.replay.rows)
 	b.replay.rejected, b.size = b.replay.rejected[:0], 0
 	return nil
+}
+
+// letters reads the records behind the rows at hand twice: to see which of them
+// came to which row, and to make dead letters of those.
+func (b *burial) letters(ctx context.Context) error {
+	if err := b.again(ctx, func(mapping string, w *schemas.Write, at At) string {
+		b.replay.trace(mapping, w, at)
+		return ""
+	}, b.replay.reset); err != nil {
+		return err
+	}
+	return b.again(ctx, b.replay.reason, func() {})
 }
 
 // again reads the generation's records, again and again while that fails.

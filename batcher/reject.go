@@ -36,6 +36,9 @@ func (f *flight) reject(ctx context.Context, imp *Import, r Results) error {
 		return nil // of a mapping that was changed all records are read again
 	}
 	f.enter(Burying, *imp)
+	if err := f.readAll(ctx); err != nil {
+		return err
+	}
 	b := burial{flight: f, imp: imp, of: f.loaded(imp), replay: replay{op: imp.Op, rows: map[rowKey]*errorRow{}}}
 	b.byMember = make([]int64, len(b.of))
 	defer b.close()

@@ -82,29 +82,33 @@ func (p *peer) Ends(ctx context.Context, mapping string) (map[batcher.Partition]
 // errNoID says that a write of a profile can only be a row.
 var errNoID = errors.New("the profile's id is not known, which its call needs")
 
-func (p *peer) Apply(ctx context.Context, mapping string, writes []schemas.Write) error {
+// Apply implements batcher.Peer.
+func (p *peer) Apply(ctx context.Context, mapping string, writes []schemas.Write) (nothing []int, err error) {
 	for _, w := range writes {
 		if !w.Table.Custom && w.Op != schemas.Upsert && w.ProfileID == "" {
-			return errNoID
+			return nil, errNoID
 		}
 	}
-	for _, w := range writes {
+	for i, w := range writes {
 		a := &answer{mapping: mapping, said: make(chan error, 1)}
 		if err := p.submit(ctx, immediate.Item{Mapping: mapping, Write: w, Origin: a}); err != nil {
-			return err
+			return nothing, err
 		}
 		select {
 		case <-ctx.Done():
 			// A call in flight is bounded by itself; who ends the import waits for this.
 			_ = p.calls.Drop(context.WithoutCancel(ctx), func(o immediate.Origin) bool { return o == a })
-			return ctx.Err()
+			return nothing, ctx.Err()
 		case err := <-a.said:
 			if err != nil && !void(&w, err) {
-				return err
+				return nothing, err
+			}
+			if err != nil {
+				nothing = append(nothing, i)
 			}
 		}
 	}
-	return nil
+	return nothing, nil
 }
 
 // submit queues a call, unless ctx has ended.
@@ -153,11 +157,12 @@ type answer struct {
 func (a *answer) Confirm(immediate.Outcome) { a.said <- nil }
 func (a *answer) Reject(err error)          { a.said <- err }
 
-// Premature reports whether the answer that there is nothing to patch may be due
-// to a row that is still on its way in a file: the patch is tried again until the
-// batch lane has confirmed what came before it, and then once more.
+// Premature reports whether the answer that there is nothing to patch, or a record
+// already where one is to be created, may be due to a row that is still on its way
+// in a file: the write is tried again until the batch lane has confirmed what came
+// before it, and then once more.
 func (p *part) Premature() bool {
-	if p.op != schemas.Patch || !both(p.mapping) || p.passed {
+	if p.op != schemas.Patch && p.op != schemas.Create || !both(p.mapping) || p.passed {
 		return false
 	}
 	p.passed = p.partition.OtherPassed(ledgerTable(p.mapping), p.entry.Offset())

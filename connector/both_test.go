@@ -39,7 +39,10 @@ func (p *peer) apply(ctx context.Context, mapping, key string) chan error {
 	applied := make(chan error, 1)
 	w := *order(schemas.Upsert, "PAID")
 	w.Key = key
-	go func() { applied <- p.Apply(ctx, mapping, []schemas.Write{w}) }()
+	go func() {
+		_, err := p.Apply(ctx, mapping, []schemas.Write{w})
+		applied <- err
+	}()
 	return applied
 }
 

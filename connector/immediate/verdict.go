@@ -65,8 +65,8 @@ func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) ver
 	switch {
 	case v.answered && v.status == http.StatusNotFound && c.write.Op == schemas.Delete:
 		v.outcome, v.err = AbsentAlready, nil
-	case v.answered && v.status == http.StatusNotFound && c.premature():
-		// What it is for may still be on its way by other means.
+	case v.answered && early(v.status, c.write.Op) && c.premature():
+		// What it is for, or what makes room for it, may still be on its way by other means.
 	case v.answered:
 		v.outcome = Rejected
 	case ctx.Err() != nil:
@@ -76,6 +76,12 @@ func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) ver
 		v.err = fmt.Errorf("given up after %d tries in %s: %w", c.tries, now.Sub(c.first).Round(time.Millisecond), err)
 	}
 	return v
+}
+
+// early reports whether the answer may be another one later: there is nothing to
+// write to, or a record where a create is to make one.
+func early(status int, op schemas.Op) bool {
+	return status == http.StatusNotFound || status == http.StatusConflict && op == schemas.Create
 }
 
 // givesUp reports whether the write was tried for long enough. That the lane may
