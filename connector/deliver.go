@@ -55,6 +55,7 @@ func (c *calling) release(ctx context.Context, ps []*source.Partition) {
 	for _, p := range ps {
 		gone[p] = true
 	}
+	defer c.lane.missing.release(gone)
 	err := c.calls.Drop(ctx, func(o immediate.Origin) bool { return gone[o.(*part).partition] })
 	if err != nil {
 		c.lane.log.Warn("partitions go while calls for them are in flight", "error", err)

@@ -91,6 +91,9 @@ func (p *part) Confirm(outcome immediate.Outcome) {
 // Reject ends the part as a dead letter: the service said no for good.
 func (p *part) Reject(err error) {
 	p.count(immediate.Rejected.String())
+	if p.lane.missing.take(p, err) {
+		return
+	}
 	p.bury(refusalLetter(err), err)
 }
 

@@ -26,6 +26,7 @@ type lane struct {
 	lately   *lately
 	log      *slog.Logger
 	letters  outbox
+	missing  *missing // of the immediate lane
 
 	tracing lineage
 	// trace is of the record at hand, until its journey takes it over.
