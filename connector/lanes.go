@@ -62,8 +62,7 @@ func (s *Sink) openLanes() (err error) {
 			pace.MayCall, pace.Share = l.leased, l.share(rateOf(which, s.router.Mappings()))
 			s.calls = immediate.New(pace, s.caller(), observer{s}, s.chance())
 			l.delivery = &calling{lane: l, calls: s.calls}
-			l.missing = newMissing(l, s.writers)
-			s.missing = l.missing
+			s.missing = newMissing(l, s.writers)
 		} else {
 			cfg.TableOf, cfg.Filed = tablesOf(s.router.Mappings())
 			if err := s.openFiles(l); err != nil {

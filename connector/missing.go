@@ -56,8 +56,10 @@ type newer struct {
 	lane   schemas.Lane
 }
 
+// newMissing is the lane's.
 func newMissing(l *lane, writers *schemas.Registry) *missing {
-	return &missing{lane: l, writers: writers, wake: make(chan struct{}, 1)}
+	l.missing = &missing{lane: l, writers: writers, wake: make(chan struct{}, 1)}
+	return l.missing
 }
 
 // take takes a part that the service has refused, if it is such a patch.
