@@ -20,7 +20,7 @@ type flight struct {
 	refusals   int                        // of its trigger in a row
 	retries    int                        // of it after FAILED
 	adopted    *Adopted                   // what a former owner sent, to be awaited; nil: an import of our own
-	waiting    map[waitingKey]*waitingRow // rows in error of contested keys; guarded by line.mu
+	waiting    map[waitingKey]*waitingRow // rows in error of conflicting keys; guarded by line.mu
 	from       Import                     // of a generation built again: the file to go on with; zero: all of them
 
 	// Guarded by line.mu.

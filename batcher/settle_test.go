@@ -16,6 +16,7 @@ type noCalls struct {
 	confirmed atomic.Int64 // offsets below are
 	asked     func()       // called when a call is asked for
 	sent      atomic.Int64 // calls made
+	ends      map[Partition]int64
 	answer    func(writes []schemas.Write) ([]int, error)
 }
 
@@ -25,7 +26,7 @@ func (n *noCalls) Look(context.Context) error { return nil }
 
 func (n *noCalls) Confirmed(_ Partition, offset int64) bool { return offset < n.confirmed.Load() }
 
-func (n *noCalls) Ends(context.Context, string) (map[Partition]int64, error) { return nil, nil }
+func (n *noCalls) Ends(context.Context, string) (map[Partition]int64, error) { return n.ends, nil }
 
 func (n *noCalls) Apply(_ context.Context, _ string, writes []schemas.Write) ([]int, error) {
 	if n.asked != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/feedsink/feedsink/batcher/contest"
 	"github.com/feedsink/feedsink/batcher/rowerror"
@@ -19,7 +20,7 @@ import (
 // landed, and that tells: what the service takes then is confirmed, and so is a row
 // in whose place a newer write has come.
 
-// waitingKey is a row of a contested key.
+// waitingKey is a row of a conflicting key.
 type waitingKey struct {
 	member int // its mapping's place on the line
 	key    string
@@ -39,7 +40,7 @@ type waitingRow struct {
 // said.
 const unsaid = "its row changed nothing: in the order of the log there was nothing to change, or there was a record of its key already"
 
-// waits takes a row in error whose key is contested, and reports whether it did.
+// waits takes a row in error whose key is conflicting, and reports whether it did.
 func (b *burial) waits(r rowerror.Row, reason string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,9 +71,22 @@ func (f *flight) wait(at waitingKey, w *waitingRow) {
 	f.waiting[at] = w
 }
 
+// readPatience bounds the wait of readAll: a partition may be paused or halted.
+const readPatience = 30 * time.Second
+
 // readAll waits until the log was read to its end: writes of the other lane that
-// have landed before rows came to be in error are known then.
+// have landed before rows came to be in error are known then. Without them a row
+// that one of them has overtaken is a dead letter: none is lost.
 func (f *flight) readAll(ctx context.Context) error {
+	reading, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	if err := f.readEnds(reading); err != nil && ctx.Err() == nil {
+		f.log.Warn("the log was not read to its end yet; rows in error are told apart without the newest writes of the other lane", "waited", readPatience)
+	}
+	return ctx.Err()
+}
+
+func (f *flight) readEnds(ctx context.Context) error {
 	for i, m := range f.members {
 		if !m.Both {
 			continue
@@ -154,7 +168,7 @@ func (f *settling) noRow(key string) {
 func (f *flight) unheard() bool { return f.adopted != nil && f.adopted.Part > 1 || f.from.Part > 1 }
 
 // hearAgain finds the rows in error of an import that a former owner was settling.
-// Those of contested keys were waiting; the others are dead letters by now.
+// Those of conflicting keys were waiting; the others are dead letters by now.
 func (f *flight) hearAgain(ctx context.Context, imp *Import) error {
 	if !f.anyBoth() || imp.Execution == "" || f.batcher.cfg.Records == nil {
 		return nil
@@ -167,7 +181,7 @@ func (f *flight) hearAgain(ctx context.Context, imp *Import) error {
 }
 
 // rejectWaiting makes dead letters of the records behind the rows in error that
-// waited in vain. Nothing is contested any more.
+// waited in vain. Nothing is conflicting any more.
 func (f *flight) rejectWaiting(ctx context.Context) error {
 	if f.batcher.cfg.Records == nil {
 		return nil // their output files are kept

@@ -9,9 +9,9 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// TestRowInErrorOfAContestedKeyWaitsForTheOlderWrite: what becomes of a row in error
+// TestRowInErrorOfAConflictingKeyWaitsForTheOlderWrite: what becomes of a row in error
 // is decided once the other lane's writes of its key have landed.
-func TestRowInErrorOfAContestedKeyWaitsForTheOlderWrite(t *testing.T) {
+func TestRowInErrorOfAConflictingKeyWaitsForTheOlderWrite(t *testing.T) {
 	refuse := func([]schemas.Write) ([]int, error) { return nil, &refusal{} }
 	take := func([]schemas.Write) ([]int, error) { return nil, nil }
 	finds := func(writes []schemas.Write) ([]int, error) { return []int{len(writes) - 1}, nil }
@@ -118,4 +118,22 @@ func (w *world) letters() string {
 		}
 	}
 	return strings.Join(all, ", ")
+}
+
+// TestRowsInErrorDoNotWaitForAPartitionThatIsNotRead has the log go on while the
+// partition is paused.
+func TestRowsInErrorDoNotWaitForAPartitionThatIsNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := rejecting(t, 1, "k,error\n1,bad\n")
+		peer := &noCalls{ends: map[Partition]int64{w.p: 1000}}
+		m := testMapping()
+		m.Both, m.Roll.Age = true, time.Minute
+		w.open(Config{Peer: peer}, m)
+		w.run()
+		w.append(write(schemas.Upsert, "1", "a", "y"))
+		time.Sleep(2 * time.Minute)
+		if got, want := w.letters(), "100: bad"; got != want {
+			t.Errorf("dead letters: got %q, want %q", got, want)
+		}
+	})
 }

@@ -212,7 +212,7 @@ func (k *Keys) Next(confirmed func(At) bool) []Newest {
 	return all
 }
 
-// Hold reports whether the key is contested; what is known of it stays until Free.
+// Hold reports whether the key is conflicting; what is known of it stays until Free.
 func (k *Keys) Hold(key string) bool {
 	s := k.byKey[key]
 	if s == nil || !s.contested {
