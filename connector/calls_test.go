@@ -120,7 +120,7 @@ func TestNoCallCreatesAProfileOnly(t *testing.T) {
 	}
 }
 
-// A create is answered 409, perhaps after a try of which nobody knows the outcome.
+// A create is answered 409, perhaps after a try whose outcome is unknown.
 func TestCreateThatMayHaveBeenAppliedLooksAtTheRecord(t *testing.T) {
 	for _, c := range []struct {
 		what    string

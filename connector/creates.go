@@ -13,7 +13,7 @@ import (
 // A create that meets a record of its key may meet its own: it was carried out
 // before, and a crash or a lost answer kept that from being known. Operation 6
 // tells. Where it does not tell for certain, the create is a dead letter that
-// says so: what is confirmed by mistake would be lost, and nobody would know.
+// says so: what is confirmed by mistake would be lost silently.
 
 // creating is a create that the service refused because there is a record of its
 // key.
@@ -33,7 +33,7 @@ type verdict uint8
 
 const (
 	theirs  verdict = iota // not this create's
-	perhaps                // nobody can tell
+	perhaps                // it cannot be told
 	ours
 )
 
@@ -84,7 +84,7 @@ func (c calls) judge(ctx context.Context, w *schemas.Write, cr creating) (verdic
 	}
 	have, err := c.client.GetRecord(ctx, w.Table.Name, w.Key)
 	if e, ok := errors.AsType[*feed.Error](err); ok && e.Kind() == feed.NotFound {
-		return theirs, nil // it has gone since; whose it was nobody can tell any more
+		return theirs, nil // it has gone since; whose it was cannot be told any more
 	}
 	if err != nil {
 		return theirs, err

@@ -10,8 +10,8 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// TestWhoseRecordACreateHasMet: a create that is confirmed by mistake is lost, and
-// nobody knows; where nobody can tell it is a dead letter that says so.
+// TestWhoseRecordACreateHasMet: a create that is confirmed by mistake is lost
+// silently; where it cannot be told it is a dead letter that says so.
 func TestWhoseRecordACreateHasMet(t *testing.T) {
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 500e6, time.UTC)
 	after := func(d time.Duration) time.Time { return noon.Add(d) }
@@ -25,7 +25,7 @@ func TestWhoseRecordACreateHasMet(t *testing.T) {
 		created time.Time
 		want    verdict
 	}{
-		{"equal, whoever made it", backlog, "PLACED", after(-time.Hour), ours},
+		{"equal, made by any write", backlog, "PLACED", after(-time.Hour), ours},
 		{"there before the create was written", backlog, "PAID", after(-time.Millisecond), theirs},
 		{"in the second of its writing, of a service that counts seconds", backlog, "PAID", noon.Truncate(time.Second), ours},
 		{"made under a former owner, changed since", backlog, "PAID", after(time.Minute), ours},

@@ -227,7 +227,7 @@ func (k *Keys) Hold(key string) bool {
 func (k *Keys) Free(key string, op schemas.Op) (left bool) {
 	s := k.byKey[key]
 	if s == nil {
-		return true // nobody can tell
+		return true // it cannot be told
 	}
 	s.held = false
 	all := s.landed()

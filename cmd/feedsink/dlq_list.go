@@ -116,7 +116,7 @@ type letterEntry struct {
 	Attempts  int                   `json:"attempts"` // replays after which it was here again
 	State     connector.LetterState `json:"state"`
 	Message   string                `json:"message"`
-	// MayBeInTable: a create after a crash or a lost answer, of which nobody can tell.
+	// MayBeInTable: a create after a crash or a lost answer whose row cannot be told.
 	MayBeInTable bool           `json:"mayBeInTable,omitempty"`
 	Content      *letterContent `json:"content,omitempty"`
 }

@@ -48,7 +48,7 @@ type Letter struct {
 	Execution string
 	Attempts  int // replays after which the record was here again
 	// MayBeInTable says that the record may have been applied all the same: a
-	// create after a crash or a lost answer, of which nobody can tell.
+	// create after a crash or a lost answer whose row cannot be told.
 	MayBeInTable bool
 }
 
