@@ -45,6 +45,7 @@ type missing struct {
 // missed is one of them.
 type missed struct {
 	*part
+	offset int64 // of its record
 	err    error
 	looked bool
 	newer  *newer // nil: no newer write makes it void
@@ -71,12 +72,13 @@ func (m *missing) take(p *part, err error) bool {
 	if m == nil || p.op != schemas.Patch || !ok || answer.Status() != http.StatusNotFound {
 		return false
 	}
+	r := p.record.Load()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.parts) >= mostMissing {
+	if r == nil || len(m.parts) >= mostMissing {
 		return false
 	}
-	m.parts = append(m.parts, &missed{part: p, err: err})
+	m.parts = append(m.parts, &missed{part: p, offset: r.Offset, err: err})
 	select {
 	case m.wake <- struct{}{}:
 	default: // it has not looked since the last one
@@ -156,7 +158,7 @@ func (m *missing) look(ctx context.Context) error {
 	for _, p := range m.parts {
 		if !p.looked {
 			byPartition[p.partition] = append(byPartition[p.partition], p)
-			topics = append(topics, p.record.Topic)
+			topics = append(topics, p.partition.Topic)
 		}
 	}
 	m.mu.Unlock()
@@ -178,11 +180,11 @@ func (m *missing) look(ctx context.Context) error {
 
 // lookBehind looks for newer writes of the keys of one partition's patches.
 func (m *missing) lookBehind(ctx context.Context, partition *source.Partition, parts []*missed, end int64) error {
-	from, to := parts[0].record.Offset, parts[0].record.Offset
+	from, to := parts[0].offset, parts[0].offset
 	at := map[int64][]*missed{}
 	for _, p := range parts {
-		from, to = min(from, p.record.Offset), max(to, p.record.Offset)
-		at[p.record.Offset] = append(at[p.record.Offset], p)
+		from, to = min(from, p.offset), max(to, p.offset)
+		at[p.offset] = append(at[p.offset], p)
 	}
 	to = min(to+farthest, max(end, to+1))
 	reading := newReader(m.lane.router, m.writers, nil) // the lane's own decoders are at work
