@@ -84,6 +84,9 @@ func (f *flight) adoptedLife(ctx, send context.Context) error {
 	case f.adopted.Rebuild: // of a mapping that was changed
 		return f.startOver(ctx, send, imp)
 	case f.adopted.Settling && !f.adopted.Changed:
+		if err := f.hearAgain(ctx, &imp); err != nil {
+			return err
+		}
 		return f.landed(ctx, send, imp)
 	case imp.Execution == "":
 		return f.outwait(ctx, send, imp)

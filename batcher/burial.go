@@ -117,6 +117,9 @@ func (b *burial) add(ctx context.Context, r rowerror.Row) error {
 		}
 		return b.endFull(ctx)
 	}
+	if !b.counting && b.waits(r, reason) || b.heard() {
+		return nil
+	}
 	if row := b.replay.rows[rowKey{b.of[r.Of[0]].Name, r.Key}]; row != nil { // one line for each value that is wrong
 		b.rows--
 		if !strings.Contains(row.reason, reason) && len(row.reason) < 2000 {
@@ -154,16 +157,8 @@ func lengthOf(r rowerror.Row) (n int) {
 // letters, or the rows themselves, where there are none.
 func (b *burial) bury(ctx context.Context) error {
 	if len(b.replay.rejected) > 0 {
-		if err := b.again(ctx, func(mapping string, w *schemas.Write, at At) string {
-			b.replay.trace(mapping, w, at)
-			return ""
-		}, b.replay.reset); err != nil {
+		if err := b.letters(ctx); err != nil {
 			return err
-		}
-		if !b.counting {
-			if err := b.again(ctx, b.replay.reason, func() {}); err != nil {
-				return err
-			}
 		}
 	}
 	for _, r := range b.replay.rejected {
@@ -212,6 +207,21 @@ func (f *flight) post(ctx context.Context, imp *Import, rows []UnmatchedRow) err
 	return refused
 }
 
+// letters reads the records behind the rows at hand twice: to see which of them
+// came to which row, and to make dead letters of those.
+func (b *burial) letters(ctx context.Context) error {
+	if err := b.again(ctx, func(mapping string, w *schemas.Write, at At) string {
+		b.replay.trace(mapping, w, at)
+		return ""
+	}, b.replay.reset); err != nil {
+		return err
+	}
+	if b.counting {
+		return nil
+	}
+	return b.again(ctx, b.replay.reason, func() {})
+}
+
 // again reads the generation's records, again and again while that fails.
 func (b *burial) again(ctx context.Context, each func(mapping string, w *schemas.Write, at At) string, begin func()) error {
 	return b.patiently(ctx, "read the records behind rows in error", func(ctx context.Context) error {
@@ -239,7 +249,7 @@ func (m *member) fits(w *schemas.Write) bool {
 
 // addUnmatched takes a row that matches no record.
 func (b *burial) addUnmatched(r rowerror.Row) error {
-	if b.counting || b.imp.OnlyErrors { // they became dead letters when the import ended
+	if b.counting || b.imp.OnlyErrors || b.heard() { // they became dead letters when the import ended
 		return nil
 	}
 	text, err := asCSV(r.Header, r.Cells)
@@ -254,6 +264,10 @@ func (b *burial) addUnmatched(r rowerror.Row) error {
 	b.size += len(text)
 	return nil
 }
+
+// heard reports whether a former owner has made dead letters of the rows already
+// that are not waiting.
+func (b *burial) heard() bool { return b.adopted != nil && b.adopted.Settling }
 
 // asCSV is a row under its header.
 func asCSV(header, cells []string) ([]byte, error) {

@@ -180,8 +180,10 @@ type Peer interface {
 	Ends(ctx context.Context, mapping string) (map[Partition]int64, error)
 	// Apply makes the calls that writes of one key mean, in their order. Transient
 	// failures it waits out; an error that is not ctx's means that the service
-	// refused one, or that there is no call for it.
-	Apply(ctx context.Context, mapping string, writes []schemas.Write) error
+	// refused one, a Failure, or that there is no call for it. nothing are the places
+	// of writes that the service says change nothing: a patch of what is not there, a
+	// create of what is. Once it returns no call of it is under way.
+	Apply(ctx context.Context, mapping string, writes []schemas.Write) (nothing []int, err error)
 }
 
 // Records gives the records back that files were made of, and takes rows that have

@@ -339,23 +339,27 @@ func (o *lanesOwner) Ends(ctx context.Context, _ string) (map[Partition]int64, e
 	return ends, o.linger(ctx, time.Second)
 }
 
-func (o *lanesOwner) Apply(ctx context.Context, _ string, writes []schemas.Write) error {
+func (o *lanesOwner) Apply(ctx context.Context, _ string, writes []schemas.Write) (nothing []int, err error) {
 	for _, w := range writes {
 		if !w.Table.Custom && w.Op != schemas.Upsert && w.ProfileID == "" {
-			return errAbsent
+			return nil, errAbsent
 		}
 	}
-	for _, w := range writes {
+	for i, w := range writes {
 		for {
 			err := o.call(ctx, &w, "settler")
-			if err == nil || errors.Is(err, errAbsent) {
+			if errors.Is(err, errAbsent) {
+				nothing = append(nothing, i)
+				break
+			}
+			if err == nil {
 				break
 			}
 			if ctx.Err() != nil {
-				return ctx.Err()
+				return nothing, ctx.Err()
 			}
 			_ = o.linger(ctx, 5*time.Second)
 		}
 	}
-	return nil
+	return nothing, nil
 }

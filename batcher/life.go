@@ -15,12 +15,13 @@ type flight struct {
 	ended      chan struct{} // closed once nothing of it is on its way
 	hints      chan string
 	released   chan struct{}
-	files      []sealedFile // not confirmed yet
-	kept       bool         // the first of files was refused and stays on disk
-	refusals   int          // of its trigger in a row
-	retries    int          // of it after FAILED
-	adopted    *Adopted     // what a former owner sent, to be awaited; nil: an import of our own
-	from       Import       // of a generation built again: the file to go on with; zero: all of them
+	files      []sealedFile               // not confirmed yet
+	kept       bool                       // the first of files was refused and stays on disk
+	refusals   int                        // of its trigger in a row
+	retries    int                        // of it after FAILED
+	adopted    *Adopted                   // what a former owner sent, to be awaited; nil: an import of our own
+	waiting    map[waitingKey]*waitingRow // rows in error of conflicting keys; guarded by line.mu
+	from       Import                     // of a generation built again: the file to go on with; zero: all of them
 
 	// Guarded by line.mu.
 	now    ImportStatus
@@ -149,6 +150,9 @@ func (f *flight) life(ctx, send context.Context) error {
 // meanwhile is settled, then everything is confirmed.
 func (f *flight) landed(ctx, send context.Context, imp Import) error {
 	if err := f.settle(ctx, send, imp); err != nil {
+		return err
+	}
+	if err := f.rejectWaiting(ctx); err != nil {
 		return err
 	}
 	return f.confirm(send, imp)

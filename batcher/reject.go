@@ -168,7 +168,11 @@ func (e *rowErrors) look(ctx context.Context) error {
 		unnamed.final = last
 		return unnamed
 	}
-	if !e.judged {
+	e.enter(Burying, *e.imp)
+	if err := e.readAll(ctx); err != nil {
+		return err
+	}
+	if !e.judged && !b.heard() {
 		if err := e.holdFlood(ctx, e.imp, e.results, outputs); err != nil {
 			return err
 		}
@@ -196,7 +200,6 @@ func (e *rowErrors) lack(ctx context.Context, b *burial, outputs *outputFiles) (
 // deadLetter makes dead letters of the rows that the output files name, and gives
 // up those that they do not.
 func (e *rowErrors) deadLetter(ctx context.Context, b *burial, outputs *outputFiles) error {
-	e.enter(Burying, *e.imp)
 	err := b.run(ctx, outputs)
 	e.imp.Members = b.shares()
 	if errors.Is(err, ErrNoDeadLetter) {

@@ -49,6 +49,7 @@ type settling struct {
 	*flight
 	member *member
 	known  *both // of the member, when the flight began
+	imp    Import
 }
 
 // settle ends an import whose files have landed: where the other lane wrote keys
@@ -75,6 +76,7 @@ func (f *flight) settle(ctx, send context.Context, imp Import) error {
 	for i, m := range f.members {
 		if m.Both {
 			s := settling{flight: f, member: m, known: f.known[i]}
+			s.imp = imp
 			if err := s.run(ctx, imp); err != nil {
 				return err
 			}
@@ -140,9 +142,14 @@ func (f *settling) readOn(ctx context.Context, wait *waiting) error {
 	f.known.ends = ends
 	f.known.keys.Noted()
 	f.mu.Unlock()
+	return readTo(ctx, ends, wait.on)
+}
+
+// readTo waits until the partitions were read to these offsets, and says for what.
+func readTo(ctx context.Context, ends map[Partition]int64, on func(what string)) error {
 	for p, end := range ends {
 		for p.Read() < end {
-			wait.on(unread(p, end))
+			on(unread(p, end))
 			if err := pause(ctx, readEvery); err != nil {
 				return err
 			}
@@ -173,14 +180,20 @@ func (f *settling) sendNewest(ctx context.Context, all []contest.Newest) error {
 // sendOne sends a key's newest state by calls. What calls cannot say becomes a
 // row of the next file, which then shares the fate of that file.
 func (f *settling) sendOne(ctx context.Context, n contest.Newest) {
-	err := f.batcher.cfg.Peer.Apply(ctx, f.member.Name, n.Writes)
+	nothing, err := f.batcher.cfg.Peer.Apply(ctx, f.member.Name, n.Writes)
 	if ctx.Err() != nil {
 		return
+	}
+	if f.tell(n, nothing, err) {
+		err = nil // its records are dead letters
 	}
 	if err != nil && n.Row != nil {
 		var current bool
 		if current, err = f.rowsAgain(ctx, n); !current {
 			return
+		}
+		if err != nil {
+			f.noRow(n.Key)
 		}
 	}
 	if err != nil {

@@ -16,6 +16,8 @@ type noCalls struct {
 	confirmed atomic.Int64 // offsets below are
 	asked     func()       // called when a call is asked for
 	sent      atomic.Int64 // calls made
+	ends      map[Partition]int64
+	answer    func(writes []schemas.Write) ([]int, error)
 }
 
 var errNoCall = errors.New("the profile's id is not known")
@@ -24,17 +26,20 @@ func (n *noCalls) Look(context.Context) error { return nil }
 
 func (n *noCalls) Confirmed(_ Partition, offset int64) bool { return offset < n.confirmed.Load() }
 
-func (n *noCalls) Ends(context.Context, string) (map[Partition]int64, error) { return nil, nil }
+func (n *noCalls) Ends(context.Context, string) (map[Partition]int64, error) { return n.ends, nil }
 
-func (n *noCalls) Apply(_ context.Context, _ string, writes []schemas.Write) error {
+func (n *noCalls) Apply(_ context.Context, _ string, writes []schemas.Write) ([]int, error) {
 	if n.asked != nil {
 		n.asked()
 	}
+	if n.answer != nil {
+		return n.answer(writes)
+	}
 	if writes[0].Op == schemas.Delete {
-		return errNoCall
+		return nil, errNoCall
 	}
 	n.sent.Add(1)
-	return nil
+	return nil, nil
 }
 
 // contested is a world in which a file deletes key 1, of which an older write of

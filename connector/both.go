@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/feed"
@@ -59,6 +60,7 @@ type peer struct {
 	source *source.Source
 	topics map[string][]string // by mapping
 	calls  *immediate.Lane
+	mu     sync.RWMutex // no call is queued while those of a table are dropped
 }
 
 func (p *peer) Look(ctx context.Context) error { return p.source.LookAtOther(ctx) }
@@ -80,25 +82,63 @@ func (p *peer) Ends(ctx context.Context, mapping string) (map[batcher.Partition]
 // errNoID says that a write of a profile can only be a row.
 var errNoID = errors.New("the profile's id is not known, which its call needs")
 
-func (p *peer) Apply(ctx context.Context, mapping string, writes []schemas.Write) error {
+// Apply implements batcher.Peer.
+func (p *peer) Apply(ctx context.Context, mapping string, writes []schemas.Write) (nothing []int, err error) {
 	for _, w := range writes {
 		if !w.Table.Custom && w.Op != schemas.Upsert && w.ProfileID == "" {
-			return errNoID
+			return nil, errNoID
 		}
 	}
-	for _, w := range writes {
-		answered := make(answer, 1)
-		p.calls.Submit(immediate.Item{Mapping: mapping, Write: w, Origin: answered})
+	for i, w := range writes {
+		a := &answer{mapping: mapping, said: make(chan error, 1)}
+		if err := p.submit(ctx, immediate.Item{Mapping: mapping, Write: w, Origin: a}); err != nil {
+			return nothing, err
+		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
-		case err := <-answered:
+			// A call in flight is bounded by itself; who ends the import waits for this.
+			_ = p.calls.Drop(context.WithoutCancel(ctx), func(o immediate.Origin) bool { return o == a })
+			return nothing, ctx.Err()
+		case err := <-a.said:
 			if err != nil && !void(&w, err) {
-				return err
+				return nothing, err
+			}
+			if err != nil {
+				nothing = append(nothing, i)
 			}
 		}
 	}
+	return nothing, nil
+}
+
+// submit queues a call, unless ctx has ended.
+func (p *peer) submit(ctx context.Context, it immediate.Item) error {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p.calls.Submit(it)
 	return nil
+}
+
+// release drops the calls that wait for mappings whose imports were ended, and
+// waits for those in flight: the tables' next owner must not be overtaken by
+// one. Once it has begun, none starts.
+func (p *peer) release(ctx context.Context, mappings []string) error {
+	if p == nil || p.calls == nil {
+		return nil // no key is written by both lanes
+	}
+	of := func(o immediate.Origin) bool {
+		a, ok := o.(*answer)
+		return ok && slices.Contains(mappings, a.mapping)
+	}
+	now, end := context.WithCancel(ctx)
+	end()
+	p.mu.Lock()
+	_ = p.calls.Drop(now, of) // waits for nothing
+	p.mu.Unlock()
+	return p.calls.Drop(ctx, of)
 }
 
 // void reports whether a refusal says that the write changes nothing: a patch of
@@ -109,16 +149,20 @@ func void(w *schemas.Write, err error) bool {
 }
 
 // answer is the origin of a write that somebody waits for.
-type answer chan error
+type answer struct {
+	mapping string
+	said    chan error
+}
 
-func (a answer) Confirm(immediate.Outcome) { a <- nil }
-func (a answer) Reject(err error)          { a <- err }
+func (a *answer) Confirm(immediate.Outcome) { a.said <- nil }
+func (a *answer) Reject(err error)          { a.said <- err }
 
-// Premature reports whether the answer that there is nothing to patch may be due
-// to a row that is still on its way in a file: the patch is tried again until the
-// batch lane has confirmed what came before it, and then once more.
+// Premature reports whether the answer that there is nothing to patch, or a record
+// already where one is to be created, may be due to a row that is still on its way
+// in a file: the write is tried again until the batch lane has confirmed what came
+// before it, and then once more.
 func (p *part) Premature() bool {
-	if p.op != schemas.Patch || !both(p.mapping) || p.passed {
+	if p.op != schemas.Patch && p.op != schemas.Create || !both(p.mapping) || p.passed {
 		return false
 	}
 	p.passed = p.partition.OtherPassed(ledgerTable(p.mapping), p.entry.Offset())

@@ -3,7 +3,6 @@ package connector
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -20,8 +19,13 @@ type calls struct{ client *feed.Client }
 // Call makes one attempt. retried says that an earlier one may have been
 // applied.
 func (c calls) Call(ctx context.Context, w *schemas.Write, retried bool) error {
+	return c.make(ctx, w, creating{unsure: retried})
+}
+
+// make makes one attempt; of a create with what is known of earlier ones.
+func (c calls) make(ctx context.Context, w *schemas.Write, earlier creating) error {
 	if w.Table.Custom {
-		return c.record(ctx, w, retried)
+		return c.record(ctx, w, earlier)
 	}
 	var err error
 	switch w.Op {
@@ -37,6 +41,20 @@ func (c calls) Call(ctx context.Context, w *schemas.Write, retried bool) error {
 	return err
 }
 
+// laneCalls are the immediate lane's: of a create it is known when its record was
+// written and its partition assigned.
+type laneCalls struct{ calls }
+
+// CallFor makes one attempt for the writes of these records.
+func (c laneCalls) CallFor(ctx context.Context, w *schemas.Write, retried bool, of []immediate.Origin) error {
+	if w.Op == schemas.Create {
+		if p, ok := of[0].(*part); ok { // creates are never merged
+			return c.make(ctx, w, p.creating(retried))
+		}
+	}
+	return c.Call(ctx, w, retried)
+}
+
 // errNoCall is permanent. The router sends no such write to the immediate lane.
 var errNoCall immediate.Failure = noCall{}
 
@@ -49,7 +67,7 @@ func (noCall) Unknown() bool             { return false }
 func (noCall) RetryAfter() time.Duration { return 0 }
 func (noCall) Status() int               { return 0 }
 
-func (c calls) record(ctx context.Context, w *schemas.Write, retried bool) error {
+func (c calls) record(ctx context.Context, w *schemas.Write, earlier creating) error {
 	var err error
 	switch w.Op {
 	case schemas.Upsert:
@@ -58,8 +76,8 @@ func (c calls) record(ctx context.Context, w *schemas.Write, retried bool) error
 		_, err = c.client.UpdateRecord(ctx, w.Table.Name, w.Key, (*recordBody)(w))
 	case schemas.Create:
 		_, err = c.client.UpsertRecord(ctx, w.Table.Name, (*recordBody)(w), false)
-		if retried && conflict(err) {
-			return c.ours(ctx, w, err)
+		if conflict(err) {
+			return c.met(ctx, w, err, earlier)
 		}
 	case schemas.Delete:
 		err = c.client.DeleteRecord(ctx, w.Table.Name, w.Key)
@@ -70,29 +88,6 @@ func (c calls) record(ctx context.Context, w *schemas.Write, retried bool) error
 func conflict(err error) bool {
 	e, ok := errors.AsType[*feed.Error](err)
 	return ok && e.Kind() == feed.Conflict
-}
-
-// ours decides about a create that met a record of its key after a try of which
-// nobody knows the outcome: the record may be the one that was created then. It
-// is read, and equal to what was sent means that it is.
-func (c calls) ours(ctx context.Context, w *schemas.Write, conflict error) error {
-	have, err := c.client.GetRecord(ctx, w.Table.Name, w.Key)
-	if e, ok := errors.AsType[*feed.Error](err); ok && e.Kind() == feed.NotFound {
-		return conflict // it has gone since; whose it was nobody can tell any more
-	}
-	if err != nil {
-		return err
-	}
-	stored := make(map[string]json.RawMessage, len(have.Properties))
-	for _, p := range have.Properties {
-		stored[p.Name] = p.Value
-	}
-	for _, cell := range w.Cells {
-		if !sameJSON(stored[cell.Name], cell.Value.AppendJSON(nil)) {
-			return conflict
-		}
-	}
-	return nil
 }
 
 // sameJSON compares values, not spellings: 12.50 is 12.5. Whole numbers are

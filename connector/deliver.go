@@ -55,6 +55,7 @@ func (c *calling) release(ctx context.Context, ps []*source.Partition) {
 	for _, p := range ps {
 		gone[p] = true
 	}
+	defer c.lane.missing.release(gone)
 	err := c.calls.Drop(ctx, func(o immediate.Origin) bool { return gone[o.(*part).partition] })
 	if err != nil {
 		c.lane.log.Warn("partitions go while calls for them are in flight", "error", err)
@@ -66,6 +67,7 @@ func (c *calling) release(ctx context.Context, ps []*source.Partition) {
 type filing struct {
 	lane    *lane
 	files   *batcher.Batcher
+	peer    *peer           // nil: no key is written by both lanes
 	blocked time.Time       // the disk refused a row; no record is taken before
 	shared  map[string]bool // topics of which all records must be seen
 	halted  []string        // by mapping: why its partitions are halted
@@ -176,8 +178,8 @@ func (f *filing) noRoom(mapping string, r *source.Record, err error) error {
 }
 
 // release drops the open files of the tables that go and hands their imports
-// over; a file that is being sent is waited for. All partitions of a table go
-// together; where some stay behind, one of its topics having been created again,
+// over; a file that is being sent is waited for, and so are the calls that
+// reconcile keys of both lanes. All partitions of a table go together; where some stay behind, one of its topics having been created again,
 // their records are read again.
 func (f *filing) release(ctx context.Context, ps []*source.Partition) {
 	var leaving []string
@@ -197,7 +199,10 @@ func (f *filing) release(ctx context.Context, ps []*source.Partition) {
 			}
 		}
 	}
-	f.files.HandOver(ctx, leaving...)
+	f.files.HandOver(ctx, leaving...) // from here on none of their imports asks for a call
+	if err := f.peer.release(ctx, leaving); err != nil {
+		f.lane.log.Warn("partitions go while reconciling calls for their tables are in flight", "error", err)
+	}
 	f.lane.source.ReadAgain(left)
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/deadletter"
@@ -32,7 +33,19 @@ type part struct {
 	*journey
 	mapping *router.Compiled // nil: the record could not even be decoded
 	op      schemas.Op
-	passed  bool // the batch lane had confirmed what came before the record, when it was last asked
+	passed  bool   // the batch lane had confirmed what came before the record, when it was last asked
+	tried   uint32 // of a create: when it was tried first, in seconds of Unix; 0: never
+}
+
+// creating is what is known of earlier tries of a create that is tried now.
+func (p *part) creating(unsure bool) creating {
+	if p.tried == 0 {
+		p.tried = uint32(time.Now().Unix())
+	}
+	return creating{
+		written: p.record.Load().Timestamp, assigned: p.partition.Assigned(),
+		tried: time.Unix(int64(p.tried), 0), unsure: unsure,
+	}
 }
 
 // begin makes the record pending, to be ended by that many parts.
@@ -85,6 +98,9 @@ var _ immediate.Holder = (*part)(nil)
 // Reject ends the part as a dead letter: the service said no for good.
 func (p *part) Reject(err error) {
 	p.count(immediate.Rejected.String())
+	if p.lane.missing.take(p, err) {
+		return
+	}
 	p.bury(refusalLetter(err), err)
 }
 
@@ -97,6 +113,10 @@ func (p *part) count(outcome string) {
 // halts: nothing is dropped. cause is why in words that may be shown anywhere,
 // which the letter's message may not.
 func (p *part) bury(l deadletter.Letter, cause error) {
+	if !p.partition.Live() {
+		p.end() // the record is the next owner's, and so is its letter
+		return
+	}
 	l.Lane = p.lane.which.String()
 	if p.mapping != nil {
 		l.Mapping, l.Table = p.mapping.Name, p.mapping.Table.Name
@@ -149,6 +169,7 @@ func refusalLetter(err error) deadletter.Letter {
 	if f.Reason() != "" {
 		l.Message += ": " + f.Reason()
 	}
+	_, l.MayBeInTable = errors.AsType[mayBeInTable](err)
 	switch {
 	case f.Transient(): // given up: the answer was no word about the row
 	case l.Status == 404:

@@ -63,12 +63,13 @@ func (s *Sink) openLanes() (err error) {
 			pace.MayCall, pace.Share = l.leased, l.share(rateOf(which, s.router.Mappings()))
 			s.calls = immediate.New(pace, s.caller(), observer{s}, s.chance())
 			l.delivery, l.floods.calls = &calling{lane: l, calls: s.calls}, s.calls
+			s.missing = newMissing(l, s.writers)
 		} else {
 			cfg.TableOf, cfg.Filed = tablesOf(s.router.Mappings())
 			if err := s.openFiles(l); err != nil {
 				return err
 			}
-			files := &filing{lane: l, files: s.files, shared: followed, halted: make([]string, len(s.router.Mappings())), tables: ledgerTables(s.router.Mappings())}
+			files := &filing{lane: l, files: s.files, peer: s.peer, shared: followed, halted: make([]string, len(s.router.Mappings())), tables: ledgerTables(s.router.Mappings())}
 			l.delivery = files
 			if l.ahead, err = newAhead(files, read); err != nil {
 				return err
@@ -119,7 +120,7 @@ func (s *Sink) openFiles(l *lane) error {
 	s.peer = &peer{topics: mappingTopics(s.router.Mappings())}
 	if len(s.peer.topics) > 0 {
 		pace := pace(s.cfg)
-		pace.MayCall, pace.Share = l.leased, l.share(rateOf(schemas.Batch, s.router.Mappings()))
+		pace.MayCall, pace.Share = l.leased, l.share(eitherRate(s.router.Mappings()))
 		s.settler = immediate.New(pace, s.caller(), observer{s}, s.chance())
 		s.peer.calls = s.settler
 	}
@@ -153,7 +154,7 @@ func (s *Sink) openFiles(l *lane) error {
 		Gate:        s.pacing,
 		Parents:     s.parents,
 		Peer:        s.peer,
-		Records:     records{l, s.writers},
+		Records:     records{l, newCreateRows(s.client, s.cfg, l.share(eitherRate(s.router.Mappings())), s.chance()), s.writers},
 		Floods:      l.floods,
 		Log:         s.log,
 	}, mappings, importer{s.client, zones, l.leased, l.tracing}, ledger{l, s.pacing}, observer{s}, s.chance())

@@ -75,14 +75,14 @@ func (h headers) Keys() (names []string) {
 // caller makes the immediate lane's calls.
 func (s *Sink) caller() immediate.Caller {
 	if s.tracer == nil {
-		return calls{s.client}
+		return laneCalls{calls{s.client}}
 	}
-	return tracedCalls{calls{s.client}, s.tracer}
+	return tracedCalls{laneCalls{calls{s.client}}, s.tracer}
 }
 
 // tracedCalls is calls with a span for each.
 type tracedCalls struct {
-	calls
+	laneCalls
 	tracer *tracing.Tracer
 }
 
@@ -95,12 +95,12 @@ func (c tracedCalls) CallFor(ctx context.Context, w *schemas.Write, retried bool
 		}
 	}
 	if len(records) == 0 {
-		return c.Call(ctx, w, retried)
+		return c.laneCalls.CallFor(ctx, w, retried, of)
 	}
 	ctx, call := c.tracer.Call(ctx, w.Op.String()+" "+w.Table.Name, records,
 		attribute.String("feedsink.table", w.Table.Name), attribute.String("feedsink.op", w.Op.String()),
 		attribute.Int("feedsink.writes", len(of)), attribute.Bool("feedsink.retried", retried))
-	err := c.Call(ctx, w, retried)
+	err := c.laneCalls.CallFor(ctx, w, retried, of)
 	call.End(err, statusOf(err))
 	return err
 }

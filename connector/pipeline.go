@@ -27,6 +27,7 @@ type lane struct {
 	log      *slog.Logger
 	letters  outbox
 	floods   *floods
+	missing  *missing // of the immediate lane
 
 	tracing lineage
 	// trace is of the record at hand, until its journey takes it over.

@@ -70,8 +70,6 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 		return replay.Report{}, err
 	}
 	defer post.Close()
-	service, stop := startReplayService(ctx, cfg, client, &o)
-	defer stop()
 	decode, stopDecoding, err := newDecoding(ctx, cfg, rt, o.Rand, o.Log)
 	if err != nil {
 		return replay.Report{}, err
@@ -83,7 +81,7 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 			AsCalls: o.AsCalls, AssumeNewest: o.AssumeNewest, GiveUp: o.GiveUp, Round: roundLetters, Progress: o.Progress,
 			Late: lateCalls * cfg.Service.Timeout,
 		},
-		Reader: reader, Post: post, Service: service, Router: rt, Decode: decode,
+		Reader: reader, Post: post, Router: rt, Decode: decode,
 		Rejected: rejectLetter, Refused: refusalLetter, Wait: pause, Log: o.Log,
 	}
 	if !o.DryRun {
@@ -94,7 +92,11 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 		defer release()
 		ctx = held
 	}
-	if r := o.Rate; r.Calls > 0 {
+	// Its calls end before another replay may run, and with the hold.
+	service, stop := startReplayService(ctx, cfg, client, &o)
+	defer stop()
+	run.Service = service
+	if r := o.Rate; r.Calls > 0 { // as startReplayService has it
 		each := r.Per / time.Duration(r.Calls)
 		run.Round = min(roundLetters, max(1, int(roundTime/each)))
 		run.GiveUp = max(o.GiveUp, 3*each)

@@ -20,6 +20,7 @@ import (
 // pure function of record and configuration, so that no list of them is needed.
 type records struct {
 	lane    *lane
+	creates *createRows
 	writers *schemas.Registry // nil: no mapping needs one
 }
 
@@ -40,7 +41,11 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 	decode := waiting(ctx, r.writers, reading.decode)
 	var letters outbox
 	room := letterRoom{limit: letterBytes}
+	read := 0 // table records, for creates
 	err := r.lane.source.Reread(ctx, stretches, func(i int, record *source.Record) error {
+		if ctx.Err() != nil {
+			return ctx.Err() // the partitions go: no letter is sent any more
+		}
 		if behind[i].Apart(record.Offset) {
 			return nil
 		}
@@ -57,11 +62,21 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 			if !loads(&imp, routed.Mapping.Name) || routed.Err != nil || routed.Lane != schemas.Batch && !taken(behind[i].Partition(), routed, record.Offset) {
 				continue
 			}
-			if reason := each(routed.Mapping.Name, &routed.Write, batcher.At{Partition: i, Offset: record.Offset}); reason != "" {
+			reason := each(routed.Mapping.Name, &routed.Write, batcher.At{Partition: i, Offset: record.Offset})
+			if reason == "" {
+				continue
+			}
+			whose := theirs
+			if routed.Write.Op == schemas.Create && imp.Op == schemas.Create {
+				if whose, err = r.creates.judge(ctx, &imp, behind[i].Partition(), record, &routed.Write, &read); err != nil {
+					return err
+				}
+			}
+			if whose != ours {
 				if err := room.take(ctx, source.HeldBytes(record, 0)); err != nil {
 					return err
 				}
-				r.bury(&letters, &room, behind[i], record, routed.Mapping, imp, reason)
+				r.bury(&letters, &room, behind[i], record, routed.Mapping, imp, reason, whose == perhaps)
 			}
 		}
 		return nil
@@ -86,7 +101,10 @@ func loads(imp *batcher.Import, mapping string) bool {
 // bury sends the record behind a row in error to the dead-letter topic. Without
 // such a topic, or if it refuses the record, the partition halts with the watermark
 // at the record; the rest of the import is confirmed.
-func (r records) bury(letters *outbox, room *letterRoom, c *source.Claim, record *source.Record, m *router.Compiled, imp batcher.Import, reason string) {
+func (r records) bury(letters *outbox, room *letterRoom, c *source.Claim, record *source.Record, m *router.Compiled, imp batcher.Import, reason string, mayBeInTable bool) {
+	if mayBeInTable {
+		reason = mayBeInTableText + ": " + reason
+	}
 	halt := func(why string) {
 		c.Refuse(record.Offset, imp.File)
 		p := c.Partition()
@@ -105,7 +123,7 @@ func (r records) bury(letters *outbox, room *letterRoom, c *source.Claim, record
 	r.lane.letters.add()
 	why := deadletter.Letter{
 		Stage: deadletter.Delivering, Code: codeImportRow, Message: reason,
-		Mapping: m.Name, Table: m.Table.Name, Lane: schemas.Batch.String(), Execution: imp.Execution,
+		Mapping: m.Name, Table: m.Table.Name, Lane: schemas.Batch.String(), Execution: imp.Execution, MayBeInTable: mayBeInTable,
 	}
 	r.lane.post.Send(record, why, func(err error) {
 		defer letters.done()

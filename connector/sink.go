@@ -69,6 +69,7 @@ type Sink struct {
 	files   *batcher.Batcher // nil: likewise
 	pacing  *pacing          // nil: likewise
 	parents *parents         // nil: likewise
+	missing *missing         // nil: this process does not run the immediate lane
 	settler *immediate.Lane  // nil: likewise, or no mapping uses both lanes
 	peer    *peer            // nil: likewise
 	lanes   []*lane
@@ -208,6 +209,9 @@ func (s *Sink) Run(ctx context.Context) error {
 	watched.start("first token", func() error { return s.firstToken(delivering) })
 	if s.calls != nil {
 		watched.start("immediate lane", func() error { return s.calls.Run(delivering) })
+	}
+	if s.missing != nil {
+		watched.start("patches of nothing", func() error { return s.missing.run(delivering) })
 	}
 	if s.settler != nil {
 		watched.start("settling calls", func() error { return s.settler.Run(delivering) })

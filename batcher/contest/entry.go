@@ -14,6 +14,9 @@ type entry struct {
 	at    At
 	after *At // a row: newest write of the other lane before it
 	bytes int64
+
+	rows Ops // what the rows did that show in it
+	idle Ops // what rows meant to do that, in the order of the log, found nothing to do
 }
 
 // ownEntry is a write with memory of its own: nothing of its record is kept.
@@ -27,6 +30,30 @@ func (e *entry) own() {
 	e.Write, e.bytes = e.Own()
 	e.bytes += entryBytes
 }
+
+// Ops are operations of rows. Rows of one key and operation are one row of a file.
+type Ops uint8
+
+func opsOf(op schemas.Op) Ops { return 1 << op }
+
+// Has reports whether op is among them.
+func (o Ops) Has(op schemas.Op) bool { return o&opsOf(op) != 0 }
+
+// All are the operations, one by one.
+func (o Ops) All() (all []schemas.Op) {
+	for op := schemas.Upsert; op <= schemas.Delete; op++ {
+		if o.Has(op) {
+			all = append(all, op)
+		}
+	}
+	return all
+}
+
+// join takes over what rows did, or meant to do, in another write.
+func (e *entry) join(other *entry) { e.rows, e.idle = e.rows|other.rows, e.idle|other.idle }
+
+// finds notes that a write found nothing to do behind e.
+func (e *entry) finds(nothing *entry) { e.idle |= nothing.rows | nothing.idle }
 
 // reduce leaves as few writes as leave the key as all of them would: of a
 // profile one, of a table record at most three.
@@ -55,10 +82,12 @@ func followed(all []entry, e entry) []entry {
 		if newest.Op == schemas.Delete {
 			return append(all, e)
 		}
-		return all // the key exists: a create changes nothing
+		newest.finds(&e) // the key exists: a create changes nothing
+		return all
 	case newest.Op == schemas.Delete:
 		if e.Op == schemas.Patch {
-			return all // there is nothing to patch
+			newest.finds(&e) // there is nothing to patch
+			return all
 		}
 		return append(all, e)
 	case newest.Op == schemas.Create:
@@ -72,6 +101,7 @@ func followed(all []entry, e entry) []entry {
 	// keeps the properties that it is not given; so they are given before it.
 	if n := len(all); n > 1 && all[n-2].Op == schemas.Upsert {
 		all[n-2].Cells = schemas.Overlay(all[n-2].Cells, newest.Cells)
+		all[n-2].join(newest)
 		return append(all[:n-1], e)
 	}
 	return append(all, e)
@@ -86,6 +116,7 @@ func overlaid(all []entry, e entry) []entry {
 	if e.Op == schemas.Upsert && op == schemas.Patch && (!e.row || !e.Table.Custom) {
 		op, row = schemas.Upsert, e.row
 	}
+	e.join(newest)
 	*newest = e
 	newest.Op, newest.row, newest.Cells = op, row, cells
 	return all
@@ -105,6 +136,7 @@ func apart(all []entry, e entry) []entry {
 	for i := len(all) - 1; i > 0; i-- {
 		if older := &all[i-1]; older.Op == schemas.Patch && !slices.ContainsFunc(older.Cells, consent) {
 			all[i].Cells = schemas.Overlay(older.Cells, all[i].Cells)
+			all[i].join(older)
 			all = slices.Delete(all, i-1, i)
 		}
 	}

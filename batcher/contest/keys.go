@@ -1,7 +1,6 @@
 package contest
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/feedsink/feedsink/schemas"
@@ -124,7 +123,7 @@ func (k *Keys) Row(w *schemas.Write, at At, where Where) {
 	}
 	defer k.count(s, s.bytes)
 	e := ownEntry(w, at)
-	e.row, e.open, e.after = true, where == Open, new(s.last)
+	e.row, e.open, e.after, e.rows = true, where == Open, new(s.last), opsOf(w.Op)
 	s.add(e)
 	if where == Flying {
 		s.row, s.await = &at, e.after
@@ -173,7 +172,7 @@ func (k *Keys) Confirm(fate *Fate, confirmed func(At) bool) {
 func (k *Keys) Forget(confirmed func(At) bool) {
 	for key, s := range k.byKey {
 		s.release(confirmed)
-		if !s.contested && !s.doubt && !s.overtaken && len(s.shares) == 0 && confirmed(s.last) {
+		if !s.contested && !s.held && !s.doubt && !s.overtaken && len(s.shares) == 0 && confirmed(s.last) {
 			delete(k.byKey, key)
 			k.bytes -= s.bytes
 		}
@@ -182,10 +181,13 @@ func (k *Keys) Forget(confirmed func(At) bool) {
 
 // Newest is what is to be sent for a contested key: the writes, in their order.
 type Newest struct {
+	Key    string
 	Writes []schemas.Write // as calls
 	Rows   []schemas.Write // the same as rows of a file
+	Shows  []Ops           // for each of them: what the rows did that show in it
+	Idle   Ops             // what rows meant to do that found nothing to do
+	Whole  bool            // nothing of what was there before Writes is left by them
 	Row    *At             // its newest row; nil: the other lane wrote all of it
-	key    string
 	to     uint64
 }
 
@@ -198,13 +200,13 @@ func (k *Keys) Next(confirmed func(At) bool) []Newest {
 			continue
 		}
 		s.sending = true
-		n := Newest{Row: s.row, key: key, to: s.version}
-		landed := slices.DeleteFunc(slices.Clone(s.writes), func(e entry) bool { return e.open })
-		reduced := reduce(landed)
+		n := Newest{Row: s.row, Key: key, to: s.version}
+		reduced := s.landed()
 		for _, e := range reduced {
-			n.Rows = append(n.Rows, e.Write)
+			n.Rows, n.Shows, n.Idle = append(n.Rows, e.Write), append(n.Shows, e.rows), n.Idle|e.idle
 		}
 		n.Writes = asCalls(reduced)
+		n.Whole = leavesNothing(reduced)
 		all = append(all, n)
 	}
 	return all
@@ -221,9 +223,41 @@ func (k *Keys) Unconfirmed(confirmed func(At) bool) (keys int, at At) {
 	return keys, at
 }
 
+// Hold reports whether the key is conflicting; what is known of it stays until Free.
+func (k *Keys) Hold(key string) bool {
+	s := k.byKey[key]
+	if s == nil || !s.contested {
+		return false
+	}
+	s.held = true
+	return true
+}
+
+// Free ends Hold. It reports whether anything may be left of the key's row of op, or
+// whether a newer write of the other lane has taken its place.
+func (k *Keys) Free(key string, op schemas.Op) (left bool) {
+	s := k.byKey[key]
+	if s == nil {
+		return true // it cannot be told
+	}
+	s.held = false
+	all := s.landed()
+	left = !leavesNothing(all)
+	for _, e := range all {
+		left = left || (e.rows | e.idle).Has(op)
+	}
+	return left
+}
+
+// leavesNothing reports whether nothing of what was there before is left by the
+// reduced writes.
+func leavesNothing(reduced []entry) bool {
+	return len(reduced) > 0 && whole(&reduced[0].Write) && (!reduced[0].row || reduced[0].Op == schemas.Delete)
+}
+
 // Sent says that the service has answered what Next gave out.
 func (k *Keys) Sent(n Newest) {
-	if s := k.byKey[n.key]; s != nil {
+	if s := k.byKey[n.Key]; s != nil {
 		s.sent, s.owed = n.to, false
 	}
 }
@@ -232,7 +266,7 @@ func (k *Keys) Sent(n Newest) {
 // and stay behind it when that becomes rows of the same file. ok is false if the
 // other lane has written the key since: Next gives it out again.
 func (k *Keys) Behind(n Newest) (rows []schemas.Write, ok bool) {
-	s := k.byKey[n.key]
+	s := k.byKey[n.Key]
 	if s == nil || s.version != n.to {
 		return nil, false
 	}

@@ -21,6 +21,7 @@ type state struct {
 	version   uint64 // counts what is to be sent
 	sent      uint64 // version last sent; 0: none
 	sending   bool
+	held      bool // a row of it was in error, and it is not decided what becomes of that
 	shares    []share
 }
 
@@ -71,6 +72,11 @@ func (s *state) set(writes []entry) {
 	for i := range writes {
 		s.bytes += writes[i].bytes
 	}
+}
+
+// landed are the writes, reduced, without the rows of the open file.
+func (s *state) landed() []entry {
+	return reduce(slices.DeleteFunc(slices.Clone(s.writes), func(e entry) bool { return e.open }))
 }
 
 // drop forgets the rows of the open file.

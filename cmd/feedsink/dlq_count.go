@@ -18,7 +18,7 @@ type letterWord struct {
 
 var letterWordList = []letterWord{
 	{"mapping", func(l *letterEntry) string { return l.Mapping }},
-	{"reason", func(l *letterEntry) string { return l.Reason }},
+	{"reason", (*letterEntry).reason},
 	{"message", func(l *letterEntry) string { return l.Message }},
 	{"topic", func(l *letterEntry) string { return l.Topic }},
 	{"partition", (*letterEntry).partition},

@@ -116,7 +116,9 @@ type letterEntry struct {
 	Attempts  int                   `json:"attempts"` // replays after which it was here again
 	State     connector.LetterState `json:"state"`
 	Message   string                `json:"message"`
-	Content   *letterContent        `json:"content,omitempty"`
+	// MayBeInTable: a create after a crash or a lost answer whose row cannot be told.
+	MayBeInTable bool           `json:"mayBeInTable,omitempty"`
+	Content      *letterContent `json:"content,omitempty"`
 }
 
 // letterContent is the record's own bytes: as text, or base64 where they are
@@ -130,7 +132,7 @@ func entryOf(l *deadletter.Received, state connector.LetterState) letterEntry {
 	one := letterEntry{
 		Letter: fmt.Sprintf("%d:%d", l.Partition, l.Offset), Topic: l.Record.Topic, Time: l.Record.Timestamp.UTC(),
 		Mapping: l.Mapping, Table: l.Table, Lane: l.Lane, Stage: string(l.Stage), Reason: l.Code, Status: l.Status,
-		Execution: l.Execution, Attempts: l.Attempts, State: state, Message: l.Message,
+		Execution: l.Execution, Attempts: l.Attempts, State: state, Message: l.Message, MayBeInTable: l.MayBeInTable,
 	}
 	if !l.NoRecord() {
 		one.Partition, one.Offset = &l.Record.Partition, &l.Record.Offset
@@ -152,6 +154,14 @@ func (l *letterEntry) partition() string {
 		return "none"
 	}
 	return fmt.Sprintf("%s[%d]", l.Topic, *l.Partition)
+}
+
+// reason is the code, and sets letters apart whose records may be in the table.
+func (l *letterEntry) reason() string {
+	if l.MayBeInTable {
+		return l.Reason + " (may be in the table)"
+	}
+	return l.Reason
 }
 
 // letterList prints letters as they come, so that any number needs little memory.
@@ -183,7 +193,7 @@ func (p *letterList) add(one letterEntry, r *deadletter.Record) error {
 	}
 	p.block = append(p.block, []string{
 		one.Letter, one.record(), one.Time.Format(time.RFC3339),
-		one.Mapping, one.Reason, number(one.Status), number(one.Attempts), string(one.State), oneLine(one.Message),
+		one.Mapping, one.reason(), number(one.Status), number(one.Attempts), string(one.State), oneLine(one.Message),
 	})
 	if len(p.block) > blockLines {
 		return p.flush()

@@ -77,6 +77,16 @@ func (t *Tracker) Track(e *Entry, offset int64) {
 	t.held++
 }
 
+// Waits reports whether the record at offset is pending.
+func (t *Tracker) Waits(offset int64) bool {
+	for e := t.first; e != nil && e.offset <= offset; e = e.next {
+		if e.offset == offset {
+			return true
+		}
+	}
+	return false
+}
+
 // Share marks that the pending record is in a claim as well: two mappings read
 // it. Its own confirmation then does not make it done.
 func (t *Tracker) Share(e *Entry) { e.shared = true }

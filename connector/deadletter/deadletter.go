@@ -48,6 +48,9 @@ type Letter struct {
 	Status    int // HTTP
 	Execution string
 	Attempts  int // replays after which the record was here again
+	// MayBeInTable says that the record may have been applied all the same: a
+	// create after a crash or a lost answer whose row cannot be told.
+	MayBeInTable bool
 }
 
 // Plain is the message without the service's own words, which may quote values:
@@ -60,13 +63,20 @@ func (l *Letter) Plain() string {
 	if ours, _, found := strings.Cut(l.Message, answered); found && l.Status > 0 {
 		return ours + answered
 	}
-	if l.Execution != "" {
-		return "" // of a row in an error file
+	if l.Execution != "" { // of a row in an error file
+		if l.MayBeInTable {
+			return mayBeInTable
+		}
+		return ""
 	}
 	return l.Message
 }
 
-const attemptsHeader = "feedsink.replay.attempts"
+const (
+	attemptsHeader     = "feedsink.replay.attempts"
+	mayBeInTableHeader = "feedsink.may.be.in.table"
+	mayBeInTable       = "it may already be in the table"
+)
 
 // Post sends letters, each to its end: a letter is posted, or its topic
 // refuses it for good. It may be used concurrently.
@@ -212,7 +222,7 @@ func (p *Post) Close() {
 }
 
 func (p *Post) headers(r *Record, l Letter) []kgo.RecordHeader {
-	hs := make([]kgo.RecordHeader, 0, 13)
+	hs := make([]kgo.RecordHeader, 0, 14)
 	add := func(key, value string) {
 		if value != "" {
 			hs = append(hs, kgo.RecordHeader{Key: key, Value: []byte(value)})
@@ -236,6 +246,9 @@ func (p *Post) headers(r *Record, l Letter) []kgo.RecordHeader {
 	add("feedsink.execution", l.Execution)
 	if l.Attempts != 0 {
 		add(attemptsHeader, strconv.Itoa(l.Attempts))
+	}
+	if l.MayBeInTable {
+		add(mayBeInTableHeader, strconv.FormatBool(true))
 	}
 	return hs
 }

@@ -106,6 +106,8 @@ func (l *Received) read(key, value string) bool {
 		l.Execution = value
 	case attemptsHeader:
 		l.Attempts = int(max(number(32), 0))
+	case mayBeInTableHeader:
+		l.MayBeInTable = value == strconv.FormatBool(true)
 	default: // of a newer version
 		return strings.HasPrefix(key, "feedsink.") || strings.HasPrefix(key, "__connect.errors.")
 	}

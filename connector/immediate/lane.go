@@ -32,7 +32,8 @@ type Origin interface {
 }
 
 // Premature is an Origin that knows when an answer that there is nothing to
-// write to (404) is not the last word: the write is then tried again. It is asked
+// write to (404), or a record where one is to be created (409), is not the last
+// word: the write is then tried again. It is asked
 // after each such answer, as Origin's methods are called.
 type Premature interface{ Premature() bool }
 

@@ -66,8 +66,8 @@ func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) ver
 	switch {
 	case v.answered && v.status == http.StatusNotFound && c.write.Op == schemas.Delete:
 		v.outcome, v.err = AbsentAlready, nil
-	case v.answered && v.status == http.StatusNotFound && c.premature():
-		// What it is for may still be on its way by other means.
+	case v.answered && early(v.status, c.write.Op) && c.premature():
+		// What it is for, or what makes room for it, may still be on its way by other means.
 	case v.answered:
 		v.outcome = Rejected
 	case ctx.Err() != nil:
@@ -80,6 +80,12 @@ func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) ver
 		v.outcome, v.held = Retried, true
 	}
 	return v
+}
+
+// early reports whether the answer may be another one later: there is nothing to
+// write to, or a record where a create is to make one.
+func early(status int, op schemas.Op) bool {
+	return status == http.StatusNotFound || status == http.StatusConflict && op == schemas.Create
 }
 
 // givesUp reports whether the write was tried for long enough. That the lane may

@@ -41,13 +41,16 @@ func (s *Source) assigned(ctx context.Context, client *kgo.Client, added map[str
 }
 
 func (s *Source) open(topic string, id int32, member string) *Partition {
-	p := &Partition{Topic: topic, ID: id, member: member, total: &s.pending, memory: s.cfg.Pending, live: true, limit: ack.MetadataLimit}
+	p := &Partition{Topic: topic, ID: id, member: member, begun: time.Now(), total: &s.pending, memory: s.cfg.Pending, live: true, limit: ack.MetadataLimit}
 	s.cfg.Pending.partitions.Add(1)
 	if p.routes = (agreement{TopicRoutes: s.topic(topic), recorded: -1}); p.routes.Shared {
 		p.other = s.other
 	}
 	return p
 }
+
+// Assigned is when the assignment began.
+func (p *Partition) Assigned() time.Time { return p.begun }
 
 // reopen begins a new assignment for partitions that were kept over a change
 // of member id. A member that was thrown out and came back may keep some

@@ -115,9 +115,20 @@ func (p *Partition) OtherConfirmed(offset int64) bool {
 	return v.Confirmed(offset)
 }
 
+// Ended reports whether the record at offset was taken by the handler, and is not
+// pending.
+func (p *Partition) Ended(offset int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return offset < p.read && !p.tracker.Waits(offset)
+}
+
 // OtherPassed reports whether the other lane's ledger shows everything below
 // offset as confirmed, or as part of an import of the table that has ended.
 func (p *Partition) OtherPassed(table string, offset int64) bool {
+	if p.other == nil {
+		return true // nothing of the topic is the other lane's
+	}
 	p.other.wanted.Store(true)
 	c, _ := p.other.at(p.Topic, p.ID)
 	if !c.Committed || offset < c.Offset {

@@ -18,6 +18,7 @@ type Partition struct {
 	ID    int32
 
 	member string        // our id in the group when the partition was assigned
+	begun  time.Time     // when it was assigned
 	total  *atomic.Int64 // pending records of all live partitions of the source
 	other  *other        // what is known of the other lane; nil: the partition need not know
 

@@ -1,0 +1,139 @@
+package batcher
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// TestRowInErrorOfAConflictingKeyWaitsForTheOlderWrite: what becomes of a row in error
+// is decided once the other lane's writes of its key have landed.
+func TestRowInErrorOfAConflictingKeyWaitsForTheOlderWrite(t *testing.T) {
+	refuse := func([]schemas.Write) ([]int, error) { return nil, &refusal{} }
+	take := func([]schemas.Write) ([]int, error) { return nil, nil }
+	finds := func(writes []schemas.Write) ([]int, error) { return []int{len(writes) - 1}, nil }
+	for _, c := range []struct {
+		name   string
+		older  schemas.Op // of the other lane, 0: none
+		row    schemas.Op
+		newer  schemas.Op // likewise
+		answer func([]schemas.Write) ([]int, error)
+		dead   bool
+	}{
+		{"a patch of what the older upsert creates", schemas.Upsert, schemas.Patch, 0, take, false},
+		{"a patch of what the older upsert cannot create", schemas.Upsert, schemas.Patch, 0, refuse, true},
+		{"a patch beside an older patch, of nothing", schemas.Patch, schemas.Patch, 0, finds, true},
+		{"a patch of what the older delete has taken away", schemas.Delete, schemas.Patch, 0, take, true},
+		{"a create behind an older delete", schemas.Delete, schemas.Create, 0, take, false},
+		{"a create of what the older upsert creates", schemas.Upsert, schemas.Create, 0, take, true},
+		{"an upsert behind an older patch, refused again", schemas.Patch, schemas.Upsert, 0, refuse, true},
+		{"an upsert behind an older patch", schemas.Patch, schemas.Upsert, 0, take, false},
+		{"a patch of what a newer delete has taken away", 0, schemas.Patch, schemas.Delete, take, false},
+		{"an upsert in whose place a newer one has come", 0, schemas.Upsert, schemas.Upsert, refuse, false},
+		{"a patch beside a newer patch, of nothing", 0, schemas.Patch, schemas.Patch, finds, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, peer := rejecting(t, 2, "k,error\n1,bad\n2,bad\n"), &noCalls{answer: c.answer}
+				m := testMapping()
+				m.Both, m.Roll.Age = true, time.Minute
+				w.open(Config{Peer: peer}, m)
+				w.run()
+				if c.older != 0 {
+					if err := w.b.Other("customers", write(c.older, "1", "a", "x"), w.p, 99); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.results = append([]Results{{Status: InProgress}}, w.results...)
+				w.append(write(c.row, "1", "a", "y"), write(c.row, "2", "a", "y"))
+				time.Sleep(time.Minute + time.Second) // it is on its way
+				if c.newer != 0 {
+					if err := w.b.Other("customers", write(c.newer, "1", "a", "z"), w.p, 102); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(10 * time.Minute)
+				got := w.letters()
+				if want := "101: bad"; c.older != 0 && got != want {
+					t.Errorf("dead letters before the older write has landed: got %q, want %q", got, want)
+				}
+				peer.confirmed.Store(103)
+				time.Sleep(10 * time.Minute)
+				want := "101: bad"
+				if c.dead {
+					want += ", 100: bad"
+				}
+				if got = strings.TrimSuffix(got+", "+w.letters(), ", "); got != want {
+					t.Errorf("dead letters in the end: got %q, want %q", got, want)
+				}
+			})
+		})
+	}
+}
+
+// TestRowsInErrorThatWaitSurviveACrash adopts an import whose former owner was
+// waiting for the other lane.
+func TestRowsInErrorThatWaitSurviveACrash(t *testing.T) {
+	for _, settling := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w, peer := rejecting(t, 2, "k,error\n1,bad\n2,bad\n"), &noCalls{}
+			peer.answer = func([]schemas.Write) ([]int, error) { return []int{0}, nil }
+			m := testMapping()
+			m.Both = true
+			w.open(Config{Peer: peer}, m)
+			w.log = []schemas.Write{write(schemas.Patch, "1", "a", "x"), write(schemas.Patch, "2", "a", "x")}
+			left := w.left(102, Import{Part: 1, Parts: 1, Attempt: 1, Mode: m.Loads[schemas.Patch].Mode, Execution: "e1"})
+			left.Settling = settling
+			w.adopt(left)
+			w.run()
+			for i := range w.log {
+				w.b.Covered("customers", w.log[i], w.p, int64(100+i))
+			}
+			if err := w.b.Other("customers", write(schemas.Patch, "1", "b", "z"), w.p, 102); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Minute)
+			want := "100: bad"
+			if !settling { // else it is one since the former owner was told
+				want = "101: bad, 100: bad"
+			}
+			if got := w.letters(); got != want {
+				t.Errorf("settling %v: got dead letters %q, want %q", settling, got, want)
+			}
+		})
+	}
+}
+
+// letters are the dead letters since the last transcript, as offset and reason.
+func (w *world) letters() string {
+	var all []string
+	for _, line := range w.transcript() {
+		if _, what, ok := strings.Cut(line, " bury "); ok {
+			offset, rest, _ := strings.Cut(what, " ")
+			_, reason, _ := strings.Cut(rest, ": ")
+			all = append(all, offset+": "+reason)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// TestRowsInErrorDoNotWaitForAPartitionThatIsNotRead has the log go on while the
+// partition is paused.
+func TestRowsInErrorDoNotWaitForAPartitionThatIsNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := rejecting(t, 1, "k,error\n1,bad\n")
+		peer := &noCalls{ends: map[Partition]int64{w.p: 1000}}
+		m := testMapping()
+		m.Both, m.Roll.Age = true, time.Minute
+		w.open(Config{Peer: peer}, m)
+		w.run()
+		w.append(write(schemas.Upsert, "1", "a", "y"))
+		time.Sleep(2 * time.Minute)
+		if got, want := w.letters(), "100: bad"; got != want {
+			t.Errorf("dead letters: got %q, want %q", got, want)
+		}
+	})
+}

@@ -1,0 +1,93 @@
+package connector
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/schemas"
+	"github.com/feedsink/feedsink/test/sandbox"
+)
+
+// reconciling is a peer at work, whose calls wait for the service.
+func reconciling(t *testing.T) (*peer, *sandbox.Sandbox) {
+	t.Helper()
+	s, client := service(t)
+	s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Answer: sandbox.Status(503)})
+	pace := immediate.Config{
+		Concurrency: immediate.Concurrency{Start: 4, Max: 4},
+		Breaker:     immediate.Breaker{Failures: 100, OpenFor: time.Millisecond},
+		Retry:       immediate.Retry{Initial: time.Millisecond, Max: time.Millisecond},
+	}
+	p := &peer{calls: immediate.New(pace, calls{client}, replayObserver{}, rand.New(rand.NewPCG(1, 2)))}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.calls.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return p, s
+}
+
+// apply has a key's newest state sent.
+func (p *peer) apply(ctx context.Context, mapping, key string) chan error {
+	applied := make(chan error, 1)
+	w := *order(schemas.Upsert, "PAID")
+	w.Key = key
+	go func() {
+		_, err := p.Apply(ctx, mapping, []schemas.Write{w})
+		applied <- err
+	}()
+	return applied
+}
+
+// TestReconcilingCallEndsWithItsImport has a call wait for the service when its
+// import is handed over: nothing of it is left once Apply has returned.
+func TestReconcilingCallEndsWithItsImport(t *testing.T) {
+	p, s := reconciling(t)
+	ctx, end := context.WithCancel(t.Context())
+	applied := p.apply(ctx, "orders", "o1")
+	until(t, "the call was tried again", func() bool { return s.CallCount(4) > 1 })
+	end()
+	if err := <-applied; err == nil {
+		t.Error("Apply of an import that was ended: got no error")
+	}
+	if got := p.calls.Pending(); got != 0 {
+		t.Errorf("calls that wait after that: got %d, want none", got)
+	}
+}
+
+// TestLostTableHasNoReconcilingCallStarted loses the partitions: nothing can be
+// waited for, and nothing may start.
+func TestLostTableHasNoReconcilingCallStarted(t *testing.T) {
+	p, s := reconciling(t)
+	lost, lose := context.WithCancel(t.Context())
+	gone := p.apply(lost, "orders", "o1")
+	kept := p.apply(t.Context(), "customers", "o2")
+	until(t, "the calls were tried again", func() bool { return s.CallCount(4) > 4 })
+	over, end := context.WithCancel(t.Context())
+	end()
+	lose()
+	_ = p.release(over, []string{"orders"}) // one may be in flight: it fails
+	before := s.CallCount(4)
+	until(t, "the other mapping's call goes on", func() bool { return s.CallCount(4) > before+2 })
+	s.ClearFaults()
+	if err := <-kept; err != nil {
+		t.Errorf("the call of a mapping that stays: got %v", err)
+	}
+	if err := <-gone; err == nil {
+		t.Error("the call of a mapping that is gone: got no error")
+	}
+	if _, there := s.Row("orders", "o1"); there {
+		t.Error("the key of a table that was lost: got a row, want none written after the loss")
+	}
+	late := p.apply(lost, "orders", "o3")
+	if err := <-late; err == nil || p.calls.Pending() != 0 {
+		t.Errorf("a call asked for after the loss: got %v and %d waiting, want an error and none", err, p.calls.Pending())
+	}
+}

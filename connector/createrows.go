@@ -1,0 +1,97 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/retry"
+	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// mostRead is how many records are read for the rows in error of one import. Of
+// the rows behind them it is said that they may be in the table.
+const mostRead = 10_000
+
+// createRows tells whose a record is that a row of a CREATE_ONLY file has met: the
+// file may have been loaded before, by a try whose answer was lost or by a former
+// owner. Records are read one after the other, within the batch lane's part of the
+// rate.
+type createRows struct {
+	calls
+	backoff retry.Backoff
+	mu      sync.Mutex // several imports may have rows in error at once
+	rnd     *rand.Rand
+	pace    *rate.Limiter // nil: no rate is configured
+	perCall func() rate.Limit
+}
+
+func newCreateRows(client *feed.Client, cfg *config.Config, share func() float64, rnd *rand.Rand) *createRows {
+	c := &createRows{calls: calls{client}, backoff: retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, rnd: rnd}
+	if r := cfg.Service.Rate; r.Calls > 0 {
+		c.pace = rate.NewLimiter(0, 1)
+		c.perCall = func() rate.Limit { return rate.Limit(float64(r.Calls) / r.Per.Seconds() * share()) }
+	}
+	return c
+}
+
+// judge says whose the row's record is. read counts the records that were read
+// for the import.
+func (c *createRows) judge(ctx context.Context, imp *batcher.Import, p *source.Partition, r *source.Record, w *schemas.Write, read *int) (v verdict, err error) {
+	cr := creating{written: r.Timestamp, assigned: p.Assigned(), tried: p.Assigned(), unsure: imp.Attempt > 1}
+	if !w.Table.Custom { // a profile cannot be read
+		if cr.unsure || r.Timestamp.Before(cr.assigned) {
+			return perhaps, nil
+		}
+		return theirs, nil
+	}
+	if *read++; *read > mostRead {
+		return perhaps, nil
+	}
+	err = retry.Do(ctx, c.backoff, c.chance, func(ctx context.Context) error {
+		if err := c.wait(ctx); err != nil {
+			return err
+		}
+		v, err = c.calls.judge(ctx, w, cr)
+		return err
+	}, func(err error) (bool, time.Duration) {
+		e, ok := errors.AsType[*feed.Error](err)
+		if !ok {
+			return true, 0
+		}
+		return e.Transient(), e.RetryAfter()
+	})
+	switch {
+	case ctx.Err() != nil:
+		return theirs, ctx.Err()
+	case err != nil: // it cannot be read at all
+		return perhaps, nil
+	}
+	return v, nil
+}
+
+func (c *createRows) chance() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rnd.Float64()
+}
+
+// wait waits for the next call of the rate.
+func (c *createRows) wait(ctx context.Context) error {
+	if c.pace == nil {
+		return nil
+	}
+	c.pace.SetLimit(max(c.perCall(), slowestRate))
+	return c.pace.Wait(ctx)
+}
+
+// slowestRate is for a member that has no share at the moment.
+const slowestRate = rate.Limit(0.1)

@@ -1,0 +1,256 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// A patch that finds nothing may be one that was applied before a crash and is sent
+// again: the newer delete that followed it was applied then, too. Or a newer write
+// of the other lane was faster. So, before such a patch is a dead letter, the log is
+// read on from its record: where a newer delete or upsert of the whole profile has
+// made it void, it is confirmed with that. Its key is not held up meanwhile, and no
+// call is made.
+
+const (
+	// mostMissing is how many patches wait to be looked at; others are dead letters
+	// at once.
+	mostMissing = 1000
+	// farthest is how many records behind a patch are looked at: more than a member
+	// has under way.
+	farthest = 20_000
+	// missingEvery is how often it is looked again, while patches wait.
+	missingEvery = time.Second
+)
+
+// missing are the immediate lane's patches of what was not there.
+type missing struct {
+	lane    *lane
+	writers *schemas.Registry
+	wake    chan struct{}
+
+	mu    sync.Mutex
+	parts []*missed
+}
+
+// missed is one of them.
+type missed struct {
+	*part
+	offset int64 // of its record
+	err    error
+	looked bool
+	newer  *newer // nil: no newer write makes it void
+}
+
+// newer is a write that makes an older one void.
+type newer struct {
+	offset int64
+	lane   schemas.Lane
+}
+
+// newMissing is the lane's.
+func newMissing(l *lane, writers *schemas.Registry) *missing {
+	l.missing = &missing{lane: l, writers: writers, wake: make(chan struct{}, 1)}
+	return l.missing
+}
+
+// take takes a part that the service has refused, if it is such a patch.
+func (m *missing) take(p *part, err error) bool {
+	answer, ok := errors.AsType[interface {
+		error
+		Status() int
+	}](err)
+	if m == nil || p.op != schemas.Patch || !ok || answer.Status() != http.StatusNotFound {
+		return false
+	}
+	r := p.record.Load()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r == nil || len(m.parts) >= mostMissing {
+		return false
+	}
+	m.parts = append(m.parts, &missed{part: p, offset: r.Offset, err: err})
+	select {
+	case m.wake <- struct{}{}:
+	default: // it has not looked since the last one
+	}
+	return true
+}
+
+// release forgets the patches of partitions that go.
+func (m *missing) release(gone map[*source.Partition]bool) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.parts = slices.DeleteFunc(m.parts, func(p *missed) bool { return gone[p.partition] })
+}
+
+// run looks after the patches until ctx ends.
+func (m *missing) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-m.wake:
+		}
+		for m.waiting() && ctx.Err() == nil {
+			if err := m.look(ctx); err != nil && ctx.Err() == nil {
+				m.lane.log.Warn("the records behind patches of nothing could not be read; trying again", "wait", missingEvery, "error", err)
+			}
+			m.decide()
+			select {
+			case <-ctx.Done():
+			case <-time.After(missingEvery):
+			}
+		}
+	}
+}
+
+func (m *missing) waiting() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.parts) > 0
+}
+
+// decide ends the patches of which it is known what became of them.
+func (m *missing) decide() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.parts = slices.DeleteFunc(m.parts, func(p *missed) bool {
+		switch {
+		case !p.looked:
+			return false
+		case p.newer == nil:
+			p.bury(refusalLetter(p.err), p.err)
+			return true
+		case p.hasEnded(p.newer):
+			p.end()
+			return true
+		}
+		return false
+	})
+}
+
+// hasEnded reports whether the newer write is confirmed, or its file has landed.
+func (p *missed) hasEnded(n *newer) bool {
+	if n.lane == p.lane.which {
+		return p.partition.Ended(n.offset)
+	}
+	return p.partition.OtherPassed(ledgerTable(p.mapping), n.offset)
+}
+
+// look reads the log from each new patch on, as far as it goes now.
+func (m *missing) look(ctx context.Context) error {
+	byPartition := map[*source.Partition][]*missed{}
+	var topics []string
+	m.mu.Lock()
+	for _, p := range m.parts {
+		if !p.looked {
+			byPartition[p.partition] = append(byPartition[p.partition], p)
+			topics = append(topics, p.partition.Topic)
+		}
+	}
+	m.mu.Unlock()
+	if len(byPartition) == 0 {
+		return nil
+	}
+	slices.Sort(topics)
+	ends, err := m.lane.source.Ends(ctx, slices.Compact(topics))
+	if err != nil {
+		return err
+	}
+	for partition, parts := range byPartition {
+		if err := m.lookBehind(ctx, partition, parts, ends[partition]); err != nil {
+			return fmt.Errorf("%s[%d]: %w", partition.Topic, partition.ID, err)
+		}
+	}
+	return nil
+}
+
+// lookBehind looks for newer writes of the keys of one partition's patches.
+func (m *missing) lookBehind(ctx context.Context, partition *source.Partition, parts []*missed, end int64) error {
+	from, to := parts[0].offset, parts[0].offset
+	at := map[int64][]*missed{}
+	for _, p := range parts {
+		from, to = min(from, p.offset), max(to, p.offset)
+		at[p.offset] = append(at[p.offset], p)
+	}
+	to = min(to+farthest, max(end, to+1))
+	reading := newReader(m.lane.router, m.writers, nil) // the lane's own decoders are at work
+	decode := waiting(ctx, m.writers, reading.decode)
+	follows := behind{byKey: map[writeKey][]*missed{}}
+	stretch := source.Stretch{Place: source.Place{Topic: partition.Topic, Partition: partition.ID}, Span: source.Span{From: from, To: to}}
+	var routed []router.Routed
+	if err := m.lane.source.Reread(ctx, []source.Stretch{stretch}, func(_ int, r *source.Record) error {
+		decoded, err := decode(r)
+		if errors.Is(err, schemas.ErrSchemaAway) {
+			return err
+		}
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be decoded is no write
+		}
+		routed = m.lane.router.Route(routed[:0], decoded)
+		for i := range routed {
+			follows.take(&routed[i], r.Offset, at[r.Offset])
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range parts {
+		p.looked = true
+	}
+	for p, n := range follows.found {
+		p.newer = n
+	}
+	return nil
+}
+
+// behind finds the first write behind each patch that makes it void.
+type behind struct {
+	byKey map[writeKey][]*missed
+	found map[*missed]*newer
+}
+
+// writeKey is what a mapping's write is about.
+type writeKey struct{ mapping, key, profile string }
+
+func (b *behind) take(w *router.Routed, offset int64, patches []*missed) {
+	if w.Err != nil {
+		return
+	}
+	key := writeKey{mapping: w.Mapping.Name, key: w.Write.Key}
+	if key.key == "" {
+		key.profile = w.Write.ProfileID
+	}
+	for _, p := range patches {
+		if p.mapping == w.Mapping {
+			b.byKey[key] = append(b.byKey[key], p)
+			return
+		}
+	}
+	lane := w.Lane == schemas.Immediate || w.Lane == schemas.Batch
+	if whole := w.Write.Op == schemas.Delete || w.Write.Op == schemas.Upsert && !w.Write.Table.Custom; !whole || !lane {
+		return
+	}
+	for _, p := range b.byKey[key] {
+		if b.found == nil {
+			b.found = map[*missed]*newer{}
+		}
+		b.found[p] = &newer{offset, w.Lane}
+	}
+	delete(b.byKey, key)
+}
