@@ -78,6 +78,12 @@ func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) ver
 	return v
 }
 
+// refused reports whether the login or its rights were refused, which says nothing
+// about the write.
+func (v *verdict) refused() bool {
+	return !v.answered && (v.status == http.StatusUnauthorized || v.status == http.StatusForbidden)
+}
+
 // givesUp reports whether the write was tried for long enough. That the lane may
 // not call (401, 403) says nothing about the write, so it waits.
 func (l *Lane) givesUp(c *call, status int, now time.Time) bool {
