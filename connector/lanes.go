@@ -47,6 +47,7 @@ func (s *Sink) openLanes() (err error) {
 			Topics:         topics,
 			FromEnd:        s.cfg.Kafka.StartAt == "latest",
 			SessionTimeout: s.cfg.Kafka.SessionTimeout,
+			ReleaseTimeout: releaseTime(s.cfg.Service.Timeout),
 			CommitEvery:    s.opts.CommitEvery,
 			MetadataMaxAge: s.opts.MetadataMaxAge,
 			Log:            s.log,
@@ -56,10 +57,7 @@ func (s *Sink) openLanes() (err error) {
 			cfg.Other, cfg.Follows = s.group(otherLane(which)), func(topic string) bool { return followed[topic] }
 		}
 		if which == schemas.Immediate {
-			pace := pace(s.cfg)
-			pace.MayCall, pace.Share = l.leased, l.share(rateOf(which, s.router.Mappings()))
-			s.calls = immediate.New(pace, s.caller(), observer{s}, s.chance())
-			l.delivery = &calling{lane: l, calls: s.calls}
+			s.openCalls(l)
 		} else {
 			groups := tableGroups(s.router.Mappings())
 			cfg.TableOf = func(topic string) string { return groups[topic] }
@@ -117,7 +115,7 @@ func (s *Sink) openFiles(l *lane) error {
 	s.peer = &peer{topics: mappingTopics(s.router.Mappings())}
 	if len(s.peer.topics) > 0 {
 		pace := pace(s.cfg)
-		pace.MayCall, pace.Share = l.leased, l.share(rateOf(schemas.Batch, s.router.Mappings()))
+		pace.MayCall, pace.Share, pace.Service = l.leased, l.share(rateOf(schemas.Batch, s.router.Mappings())), &s.service
 		s.settler = immediate.New(pace, s.caller(), observer{s}, s.chance())
 		s.peer.calls = s.settler
 	}
@@ -201,20 +199,29 @@ type observer struct{ s *Sink }
 
 func (o observer) Called(a immediate.Attempt) {
 	o.s.metrics.call(a.Mapping, a.Op, a.Took)
-	if a.Outcome == immediate.Retried {
+	switch {
+	case a.Repeat && a.Outcome == immediate.Rejected:
+		o.s.metrics.repeated(a.Mapping, a.Op.String(), "repeat_refused")
+		o.s.log.Warn("a key's newest state was sent again, since an older call may have landed late, and was refused; nothing waits for it",
+			"mapping", a.Mapping, "op", a.Op, "error", a.Err)
+	case a.Repeat && (a.Outcome == immediate.Applied || a.Outcome == immediate.AbsentAlready):
+		o.s.metrics.repeated(a.Mapping, a.Op.String(), "repeated")
+	case a.Outcome == immediate.Retried:
 		o.s.metrics.writes.WithLabelValues(a.Mapping, schemas.Immediate.String(), a.Op.String(), a.Outcome.String()).Add(float64(a.Writes))
 	}
 }
 
-func (o observer) BreakerTurned(to immediate.BreakerState, cause error) {
+func (o observer) NotRepeated(mapping string) { o.s.metrics.repeated(mapping, "", "not_repeated") }
+
+func (o observer) BreakerTurned(of schemas.Table, to immediate.BreakerState, cause error) {
 	switch to {
 	case immediate.Open:
-		o.s.log.Warn("the service does not answer; calls pause and one probes it from time to time",
-			"openFor", o.s.cfg.Service.Breaker.OpenFor, "cause", cause)
+		o.s.log.Warn("calls for the table fail; they pause, and one is tried from time to time",
+			"table", of.Name, "openFor", o.s.cfg.Service.Breaker.OpenFor, "cause", cause)
 	case immediate.Closed:
-		o.s.log.Info("the service answers again; calls go on")
+		o.s.log.Info("calls for the table are answered again and go on", "table", of.Name)
 	case immediate.HalfOpen:
-		o.s.log.Debug("probing the service")
+		o.s.log.Debug("trying a call for the table", "table", of.Name)
 	}
 }
 

@@ -67,8 +67,9 @@ type Sink struct {
 	files   *batcher.Batcher // nil: likewise
 	pacing  *pacing          // nil: likewise
 	parents *parents         // nil: likewise
-	settler *immediate.Lane  // nil: likewise, or no mapping uses both lanes
-	peer    *peer            // nil: likewise
+	service immediate.Service
+	settler *immediate.Lane // nil: likewise, or no mapping uses both lanes
+	peer    *peer           // nil: likewise
 	lanes   []*lane
 	admin   *admin.Server
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/immediate"
 	"github.com/feedsink/feedsink/connector/source"
 )
 
@@ -43,8 +44,10 @@ type LaneStatus struct {
 type CallStatus struct {
 	Pending  int    `json:"pending"` // writes not confirmed
 	InFlight int    `json:"inFlight"`
-	Limit    int    `json:"limit"` // calls that may be in flight
-	Breaker  string `json:"breaker"`
+	Limit    int    `json:"limit"`   // calls that may be in flight
+	Breaker  string `json:"breaker"` // of the table whose breaker is worst
+	// Waits are what holds calls back, and until when.
+	Waits []WaitStatus `json:"waits,omitempty"`
 }
 
 // MappingStatus is one mapping.
@@ -124,7 +127,11 @@ func (s *Sink) Status() any {
 func (s *Sink) laneStatus(l *lane) LaneStatus {
 	st := LaneStatus{Lane: l.which.String(), Group: s.group(l.which), Joined: l.source.Joined(), Partitions: l.source.Status()}
 	if c, ok := l.delivery.(*calling); ok {
-		st.Calls = &CallStatus{Pending: c.calls.Pending(), InFlight: c.calls.InFlight(), Limit: c.calls.Limit(), Breaker: c.calls.Breaker().String()}
+		worst := immediate.Closed
+		for _, state := range breakers(c.calls, c.tables) {
+			worst = max(worst, state)
+		}
+		st.Calls = &CallStatus{Pending: c.calls.Pending(), InFlight: c.calls.InFlight(), Limit: c.calls.Limit(), Breaker: worst.String(), Waits: waitStatus(c.calls.Waits())}
 	}
 	return st
 }
