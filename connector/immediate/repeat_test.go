@@ -62,6 +62,25 @@ func (s *tardy) apply(w *schemas.Write) error {
 	return nil
 }
 
+func (s *tardy) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sent)
+}
+
+func (s *tardy) row(key string) row {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.rows[key])
+}
+
+// kept is how many keys the lane knows.
+func (s *stage) kept() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.keys)
+}
+
 // lateness is longer than a call can still be under way.
 const lateness = 90 * time.Second
 
@@ -108,19 +127,19 @@ func TestLateCallIsWrittenOver(t *testing.T) {
 						pass(5 * time.Second)
 					}
 					service.landed.Wait()
-					before := len(service.sent)
+					before := service.count()
 					pass(5 * time.Minute)
-					if got := service.rows["k"]; !maps.Equal(got, c.want) || (got == nil) != (c.want == nil) {
+					if got := service.row("k"); !maps.Equal(got, c.want) || (got == nil) != (c.want == nil) {
 						t.Errorf("custom table %v: row in the end: got %v, want %v", custom, got, c.want)
 					}
 					again := c.again
 					if !custom {
 						again = min(again, 1)
 					}
-					if got := len(service.sent) - before; got != again {
+					if got := service.count() - before; got != again {
 						t.Errorf("custom table %v: calls after the late one landed: got %d, want %d", custom, got, again)
 					}
-					if got := len(s.keys); got != 0 {
+					if got := s.kept(); got != 0 {
 						t.Errorf("keys kept in the end: got %d, want 0", got)
 					}
 				})
@@ -133,9 +152,9 @@ func TestLateCallIsWrittenOver(t *testing.T) {
 func TestRowsEndInOrderThoughCallsLandLate(t *testing.T) {
 	for seed := range uint64(40) {
 		synctest.Test(t, func(t *testing.T) {
-			rnd := rand.New(rand.NewPCG(seed, 3))
+			rnd, luck := rand.New(rand.NewPCG(seed, 3)), rand.New(rand.NewPCG(seed, 4))
 			service := &tardy{keeps: seed%2 == 0, late: func(sent) (time.Duration, bool) {
-				return time.Second + time.Duration(rnd.Int64N(int64(lateness))), rnd.IntN(20) == 0
+				return time.Second + time.Duration(luck.Int64N(int64(lateness))), luck.IntN(20) == 0
 			}}
 			s := &stage{t: t, heard: &audience{}}
 			cfg := config()
@@ -178,7 +197,7 @@ func TestRowsEndInOrderThoughCallsLandLate(t *testing.T) {
 				}
 			}
 			for key := range want {
-				if got := service.rows[key]; !open[key] && (!maps.Equal(got, want[key]) || (got == nil) != (want[key] == nil)) {
+				if got := service.row(key); !open[key] && (!maps.Equal(got, want[key]) || (got == nil) != (want[key] == nil)) {
 					t.Errorf("seed %d, key %s: got %v, want %v", seed, key, got, want[key])
 				}
 			}
@@ -239,7 +258,7 @@ func TestDropForgetsWhatWouldBeRepeated(t *testing.T) {
 				}
 				pass(time.Hour)
 				s.want("calls", service.calls("k"), before)
-				if got := len(s.keys); got != 0 {
+				if got := s.kept(); got != 0 {
 					t.Errorf("keys kept in the end: got %d, want 0", got)
 				}
 			})
@@ -291,7 +310,7 @@ func TestKeysRememberedAreBounded(t *testing.T) {
 			s.put(schemas.Upsert, fmt.Sprint(i), "1")
 		}
 		pass(20 * time.Second)
-		if got := s.repeats.Len(); got != maxRepeats {
+		if got := int(s.remembered.Load()); got != maxRepeats {
 			t.Errorf("keys remembered: got %d, want %d", got, maxRepeats)
 		}
 		s.heard.mu.Lock()
@@ -302,7 +321,7 @@ func TestKeysRememberedAreBounded(t *testing.T) {
 		}
 		pass(10 * time.Minute)
 		s.wantPending(0)
-		if got := len(s.keys); got != 0 {
+		if got := s.kept(); got != 0 {
 			t.Errorf("keys kept in the end: got %d, want 0", got)
 		}
 	})

@@ -33,7 +33,7 @@ func TestSupersededStateIsNotRepeated(t *testing.T) {
 				s.Superseded(&row)
 				pass(time.Hour)
 				s.want("calls", service.calls("k"), "upsert 1, upsert 1?, upsert 2")
-				if got := len(s.keys); got != 0 {
+				if got := s.kept(); got != 0 {
 					t.Errorf("keys kept in the end: got %d, want 0", got)
 				}
 			})
