@@ -38,6 +38,11 @@ func (c *calling) takes(routed []router.Routed) bool {
 	return true
 }
 
+// heldBack is what was taken in for tables before their calls failed.
+func (c *calling) heldBack() int64 { return int64(c.calls.HeldBack()) }
+
+func (f *filing) heldBack() int64 { return 0 }
+
 func (f *filing) takes([]router.Routed) bool { return true }
 
 // ready reports whether calls for any table go out.

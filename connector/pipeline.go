@@ -52,6 +52,8 @@ type delivery interface {
 	// takes looks at what a record means to either lane and reports whether deliver may
 	// have it now. Otherwise it is offered again.
 	takes(routed []router.Routed) bool
+	// heldBack is how many of the pending records take no room from others.
+	heldBack() int64
 	// ready reports whether there is room for more.
 	ready() bool
 	// assigned is told of new assignments before their first record.
@@ -69,7 +71,9 @@ type delivery interface {
 const maxPending = 4096
 
 // Ready reports whether the lane has room.
-func (l *lane) Ready() bool { return l.source.Pending() < maxPending && l.delivery.ready() }
+func (l *lane) Ready() bool {
+	return l.source.Pending()-l.delivery.heldBack() < maxPending && l.delivery.ready()
+}
 
 // leased reports whether the lane's partitions can be nobody else's by now.
 func (l *lane) leased() bool { return l.source.Leased() }

@@ -67,7 +67,7 @@ func (l *Lane) dropFrom(e *entry, r *revocation) {
 		if inFlight {
 			r.meet(c)
 		} else {
-			l.pending.Add(-int64(c.forget(r.match)))
+			l.count(e.table, -c.forget(r.match))
 		}
 		if !inFlight && len(c.origins) == 0 && (c.repeats == nil || c.repeats.dropped(r.match)) {
 			*at = c.next

@@ -154,7 +154,6 @@ func (l *Lane) Submit(it Item) {
 	if l.stopped {
 		return
 	}
-	l.pending.Add(1)
 	id := l.identify(&it.Write)
 	e, known := l.keys[id]
 	if !known {
@@ -162,6 +161,7 @@ func (l *Lane) Submit(it Item) {
 		l.keys[id] = e
 	}
 	e.table.room = false
+	l.count(e.table, 1)
 	if e.absorb(&it) {
 		return
 	}

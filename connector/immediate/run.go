@@ -253,12 +253,12 @@ func (l *Lane) settle(e *entry, v *verdict, started, ended time.Time) {
 		if c.failed.IsZero() {
 			c.failed = ended
 		}
-		l.pending.Add(-int64(gone))
+		l.count(e.table, -gone)
 		due := ended.Add(max(l.backOff(c.tries), v.retryAfter))
 		l.waiting.add(e, due)
 		l.wakeAt(due)
 	} else {
-		l.pending.Add(-int64(gone + len(c.origins)))
+		l.count(e.table, -gone-len(c.origins))
 		e.pop()
 		l.proceed(e)
 	}

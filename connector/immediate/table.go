@@ -18,6 +18,7 @@ type table struct {
 	state    gobreaker.State // the breaker's, as it was last told
 	answered time.Time       // when the latest of the calls that the service dealt with had started
 
+	pending  int  // writes
 	held     bool // by the breaker or by refusals: no call but the probe
 	refusals int  // probes in a row that were answered 401 or 403
 	status   int  // of the last of these
@@ -226,6 +227,28 @@ func (l *Lane) Paused(id schemas.Table) bool {
 	defer l.mu.Unlock()
 	t := l.known(id)
 	return t != nil && t.held && !t.room
+}
+
+// count notes so many writes more, or less, that are pending.
+func (l *Lane) count(t *table, n int) {
+	t.pending += n
+	l.pending.Add(int64(n))
+}
+
+// HeldBack is the number of writes pending for tables whose calls fail. They take no
+// room from others: such a table takes in hardly any more.
+func (l *Lane) HeldBack() (n int) {
+	if l.held.Load() == 0 {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range l.tables {
+		if t.held {
+			n += t.pending
+		}
+	}
+	return n
 }
 
 // Breaker is the state of the table's breaker.

@@ -20,7 +20,7 @@ func TestFailingTableDoesNotStopAnother(t *testing.T) {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, nil)
-			w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Answer: sandbox.Status(status)})
+			w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Delay: 500 * time.Millisecond, Answer: sandbox.Status(status)})
 			sink := w.start(head + deadLetters + mappings)
 			var failing []*kgo.Record
 			for i := range 6000 {
