@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
@@ -16,16 +17,18 @@ import (
 // calling delivers writes as calls. Each record is pending until its own calls
 // have ended.
 type calling struct {
-	lane  *lane
-	calls *immediate.Lane
+	lane   *lane
+	calls  *immediate.Lane
+	tables []schemas.Table // that it calls for
+
+	began   time.Time
+	refused atomic.Int64 // since began, when a record was last refused
 }
 
 // follows is no: what the other lane does, this one asks its ledger.
 func (c *calling) follows(string) bool { return false }
 
 func (c *calling) observe(*source.Partition, *source.Record, []router.Routed, bool) error { return nil }
-
-func (c *calling) ready() bool { return !c.calls.Paused() }
 
 func (c *calling) deliver(p *source.Partition, r *source.Record, writes, rejects []router.Routed) error {
 	j := c.lane.begin(p, r, len(writes)+len(rejects))
@@ -56,7 +59,7 @@ func (c *calling) release(ctx context.Context, ps []*source.Partition) {
 		gone[p] = true
 	}
 	defer c.lane.missing.release(gone)
-	err := c.calls.Drop(ctx, func(o immediate.Origin) bool { return gone[o.(*part).partition] })
+	err := c.calls.Drop(ctx, func(o immediate.Origin) bool { return gone[partitionOf(o)] })
 	if err != nil {
 		c.lane.log.Warn("partitions go while calls for them are in flight", "error", err)
 	}

@@ -49,6 +49,7 @@ func (s *Sink) openLanes() (err error) {
 			Topics:         topics,
 			FromEnd:        s.cfg.Kafka.StartAt == "latest",
 			SessionTimeout: s.cfg.Kafka.SessionTimeout,
+			ReleaseTimeout: releaseTime(s.cfg.Service.Timeout),
 			CommitEvery:    s.opts.CommitEvery,
 			MetadataMaxAge: s.opts.MetadataMaxAge,
 			Upgrade:        func(topic string, l *ack.Ledger) { upgrade(s.router.Mappings(), topic, l) },
@@ -59,11 +60,8 @@ func (s *Sink) openLanes() (err error) {
 		cfg.Other, cfg.TopicOf = s.group(otherLane(which)), s.topicRoutes(which, followed)
 		if which == schemas.Immediate {
 			cfg.Ended, cfg.Grace = s.executionEnded, s.cfg.Service.Timeout
-			pace := pace(s.cfg)
-			pace.MayCall, pace.Share = l.leased, l.share(rateOf(which, s.router.Mappings()))
-			s.calls = immediate.New(pace, s.caller(), observer{s}, s.chance())
-			l.delivery, l.floods.calls = &calling{lane: l, calls: s.calls}, s.calls
-			s.missing = newMissing(l, s.writers)
+			s.openCalls(l)
+			s.missing, l.floods.calls = newMissing(l, s.writers), s.calls
 		} else {
 			cfg.TableOf, cfg.Filed = tablesOf(s.router.Mappings())
 			if err := s.openFiles(l); err != nil {
@@ -120,7 +118,7 @@ func (s *Sink) openFiles(l *lane) error {
 	s.peer = &peer{topics: mappingTopics(s.router.Mappings())}
 	if len(s.peer.topics) > 0 {
 		pace := pace(s.cfg)
-		pace.MayCall, pace.Share = l.leased, l.share(eitherRate(s.router.Mappings()))
+		pace.MayCall, pace.Share, pace.Service = l.leased, l.share(eitherRate(s.router.Mappings())), &s.service
 		s.settler = immediate.New(pace, s.caller(), observer{s}, s.chance())
 		s.peer.calls = s.settler
 	}
@@ -209,24 +207,33 @@ type observer struct{ s *Sink }
 
 func (o observer) Called(a immediate.Attempt) {
 	o.s.metrics.call(a.Mapping, a.Op, a.Took)
-	if a.Outcome == immediate.Retried {
+	switch {
+	case a.Repeat && a.Outcome == immediate.Rejected:
+		o.s.metrics.repeated(a.Mapping, a.Op.String(), "repeat_refused")
+		o.s.log.Warn("a key's newest state was sent again, since an older call may have landed late, and was refused; nothing waits for it",
+			"mapping", a.Mapping, "op", a.Op, "error", a.Err)
+	case a.Repeat && (a.Outcome == immediate.Applied || a.Outcome == immediate.AbsentAlready):
+		o.s.metrics.repeated(a.Mapping, a.Op.String(), "repeated")
+	case a.Outcome == immediate.Retried:
 		o.s.metrics.writes.WithLabelValues(a.Mapping, schemas.Immediate.String(), a.Op.String(), a.Outcome.String()).Add(float64(a.Writes))
 	}
 }
 
-func (o observer) BreakerTurned(to immediate.BreakerState, cause error) {
+func (o observer) NotRepeated(mapping string) { o.s.metrics.repeated(mapping, "", "not_repeated") }
+
+func (o observer) BreakerTurned(of schemas.Table, to immediate.BreakerState, cause error) {
 	switch to {
 	case immediate.Open:
 		if cause != nil {
 			text := cause.Error()
 			o.s.breakerCause.Store(&text)
 		}
-		o.s.log.Warn("the service does not answer; calls pause and one probes it from time to time",
-			"openFor", o.s.cfg.Service.Breaker.OpenFor, "cause", cause)
+		o.s.log.Warn("calls for the table fail; they pause, and one is tried from time to time",
+			"table", of.Name, "openFor", o.s.cfg.Service.Breaker.OpenFor, "cause", cause)
 	case immediate.Closed:
-		o.s.log.Info("the service answers again; calls go on")
+		o.s.log.Info("calls for the table are answered again and go on", "table", of.Name)
 	case immediate.HalfOpen:
-		o.s.log.Debug("probing the service")
+		o.s.log.Debug("trying a call for the table", "table", of.Name)
 	}
 }
 

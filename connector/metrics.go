@@ -44,7 +44,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"topic", "outcome"}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "feedsink_writes_total",
-			Help: "Writes by how they ended: applied, absent (a delete that found nothing), rejected, and retried for each try that is repeated.",
+			Help: "Writes by how they ended: applied, absent (a delete that found nothing), rejected, and retried for each try that is repeated. And calls that send a key's newest state once more, since an older one may land late: repeated, repeat_refused, not_repeated (too many keys are remembered; no op).",
 		}, []string{"mapping", "lane", "op", "outcome"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "feedsink_write_duration_seconds",
@@ -80,6 +80,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 
 func (m *metrics) call(mapping string, op schemas.Op, took time.Duration) {
 	m.often.duration.of(durationKey{mapping, op}).Observe(took.Seconds())
+}
+
+// repeated counts a key's newest state that was sent again, or was not.
+func (m *metrics) repeated(mapping, op, outcome string) {
+	m.writes.WithLabelValues(mapping, schemas.Immediate.String(), op, outcome).Inc()
 }
 
 // reasons are the codes of dead letters.

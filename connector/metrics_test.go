@@ -19,7 +19,7 @@ var contract = map[string]string{
 	"feedsink_unconfirmed_records":     "partition state topic",
 	"feedsink_calls_in_flight":         "",
 	"feedsink_concurrency_limit":       "",
-	"feedsink_breaker_state":           "",
+	"feedsink_breaker_state":           "table",
 	"feedsink_batch_rows":              "mapping",
 	"feedsink_batch_bytes":             "mapping",
 	"feedsink_batch_age_seconds":       "mapping",

@@ -52,6 +52,11 @@ type delivery interface {
 	// observe shows it a record of such a topic, before deliver. An error means
 	// that it could not: the record is offered again.
 	observe(p *source.Partition, r *source.Record, routed []router.Routed, done bool) error
+	// takes looks at what a record means to either lane and reports whether deliver may
+	// have it now. Otherwise it is offered again.
+	takes(routed []router.Routed) bool
+	// heldBack is how many of the pending records take no room from others.
+	heldBack() int64
 	// ready reports whether there is room for more.
 	ready() bool
 	// assigned is told of new assignments before their first record.
@@ -68,7 +73,7 @@ type delivery interface {
 
 // Ready reports whether the lane has room.
 func (l *lane) Ready() bool {
-	return l.source.Pending()-l.floods.waiting() < maxPending && l.delivery.ready()
+	return l.source.Pending()-l.floods.waiting()-l.delivery.heldBack() < maxPending && l.delivery.ready()
 }
 
 // leased reports whether the lane's partitions can be nobody else's by now.
@@ -175,6 +180,9 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 	if len(l.routed) == 0 {
 		l.count(r, outcomeNoChange)
 		return true
+	}
+	if !l.delivery.takes(l.routed) {
+		return false
 	}
 	writes, rejects := l.mine()
 	if len(writes)+len(rejects) == 0 {

@@ -94,8 +94,11 @@ type replayObserver struct{ log *slog.Logger }
 
 func (replayObserver) Called(immediate.Attempt) {}
 
-func (o replayObserver) BreakerTurned(to immediate.BreakerState, cause error) {
+// NotRepeated is not called: a replay repeats nothing.
+func (replayObserver) NotRepeated(string) {}
+
+func (o replayObserver) BreakerTurned(of schemas.Table, to immediate.BreakerState, cause error) {
 	if to == immediate.Open {
-		o.log.Warn("the service does not answer; calls pause and one probes it from time to time", "cause", cause)
+		o.log.Warn("calls for the table fail; they pause, and one is tried from time to time", "table", of.Name, "cause", cause)
 	}
 }

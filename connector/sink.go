@@ -70,8 +70,9 @@ type Sink struct {
 	pacing  *pacing          // nil: likewise
 	parents *parents         // nil: likewise
 	missing *missing         // nil: this process does not run the immediate lane
-	settler *immediate.Lane  // nil: likewise, or no mapping uses both lanes
-	peer    *peer            // nil: likewise
+	service immediate.Service
+	settler *immediate.Lane // nil: likewise, or no mapping uses both lanes
+	peer    *peer           // nil: likewise
 	lanes   []*lane
 	pending *source.Memory // of all lanes
 	admin   *admin.Server

@@ -44,10 +44,12 @@ type LaneStatus struct {
 type CallStatus struct {
 	Pending  int    `json:"pending"` // writes not confirmed
 	InFlight int    `json:"inFlight"`
-	Limit    int    `json:"limit"` // calls that may be in flight
-	Breaker  string `json:"breaker"`
-	// Cause is what opened the breaker, until it is closed.
+	Limit    int    `json:"limit"`   // calls that may be in flight
+	Breaker  string `json:"breaker"` // of the table whose breaker is worst
+	// Cause is what opened a breaker last, until all are closed.
 	Cause string `json:"cause,omitempty"`
+	// Waits are what holds calls back, and until when.
+	Waits []WaitStatus `json:"waits,omitempty"`
 }
 
 // MappingStatus is one mapping.
@@ -128,8 +130,12 @@ func (s *Sink) Status() any {
 func (s *Sink) laneStatus(l *lane) LaneStatus {
 	st := LaneStatus{Lane: l.which.String(), Group: s.group(l.which), Joined: l.source.Joined(), Partitions: l.source.Status()}
 	if c, ok := l.delivery.(*calling); ok {
-		st.Calls = &CallStatus{Pending: c.calls.Pending(), InFlight: c.calls.InFlight(), Limit: c.calls.Limit(), Breaker: c.calls.Breaker().String()}
-		if cause := s.breakerCause.Load(); cause != nil && st.Calls.Breaker != immediate.Closed.String() {
+		worst := immediate.Closed
+		for _, state := range breakers(c.calls, c.tables) {
+			worst = max(worst, state)
+		}
+		st.Calls = &CallStatus{Pending: c.calls.Pending(), InFlight: c.calls.InFlight(), Limit: c.calls.Limit(), Breaker: worst.String(), Waits: waitStatus(c.calls.Waits())}
+		if cause := s.breakerCause.Load(); cause != nil && worst != immediate.Closed {
 			st.Calls.Cause = *cause
 		}
 	}

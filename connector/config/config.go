@@ -110,8 +110,8 @@ type Rate struct {
 	Per   time.Duration `yaml:"per"`
 }
 
-// Breaker says when calls pause: after this many failures in a row, for this
-// long before one call probes.
+// Breaker says when calls for a table pause: after this many failures in a row,
+// for this long before one call is tried.
 type Breaker struct {
 	Failures int           `yaml:"failures"`
 	OpenFor  time.Duration `yaml:"openFor"`

@@ -31,8 +31,9 @@ func (t *tally) Reject(error)    { <-t.room; t.done.Done() }
 
 type deaf struct{}
 
-func (deaf) Called(Attempt)                    {}
-func (deaf) BreakerTurned(BreakerState, error) {}
+func (deaf) Called(Attempt)                                   {}
+func (deaf) BreakerTurned(schemas.Table, BreakerState, error) {}
+func (deaf) NotRepeated(string)                               {}
 
 // BenchmarkLane is the lane's own cost per write: distinct keys, no latency.
 func BenchmarkLane(b *testing.B) {

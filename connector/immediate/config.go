@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // Config is what a Lane may do to the service. The keys of the configuration
@@ -19,6 +21,16 @@ type Config struct {
 	// Share is which part of Rate is this lane's at present, from 0 to 1, where
 	// several lanes share it; nil: all of it. It must be quick.
 	Share func() float64
+	// Service is what this lane and others that call the same service know of it
+	// together; nil: it is alone.
+	Service *Service
+	// RepeatAfter is when a call whose outcome is unknown has landed or never will:
+	// what later calls of its key said is then sent once more. 0: it never is.
+	RepeatAfter time.Duration
+	// Repeats is asked then whether what this lane sent last for a key of the table is
+	// its newest state, unless Superseded said otherwise; nil: it always is. It must be
+	// quick.
+	Repeats func(schemas.Table) bool
 }
 
 // Concurrency bounds the calls in flight: the first limit, and the highest that
@@ -32,8 +44,8 @@ type Rate struct {
 	Per   time.Duration
 }
 
-// Breaker says how many failed calls in a row, over all keys, stop the lane,
-// and how long it then waits before it tries one call.
+// Breaker says how many failed calls in a row, over all keys of a table, stop its
+// calls, and how long it then waits before it tries one.
 type Breaker struct {
 	Failures int
 	OpenFor  time.Duration
@@ -61,6 +73,7 @@ func (c Config) Validate() error {
 	require(c.Breaker.OpenFor > 0, "service.breaker.openFor", "longer than 0s", c.Breaker.OpenFor)
 	require(c.Retry.Initial > 0, "retry.initial", "longer than 0s", c.Retry.Initial)
 	require(c.Retry.Max >= c.Retry.Initial, "retry.max", "at least retry.initial", c.Retry.Max)
+	require(c.RepeatAfter >= 0, "service.timeout", "longer than 0s", c.RepeatAfter)
 	require(c.Retry.GiveUpAfter >= 0, "retry.giveUpAfter", "0s (never) or longer", c.Retry.GiveUpAfter)
 	return errors.Join(errs...)
 }

@@ -20,6 +20,9 @@ type revocation struct {
 // of theirs is in flight, so that the partition's next owner cannot be overtaken
 // by one, or with an error when ctx ends first.
 //
+// The newest state of a key that is to be repeated is forgotten if any of it came
+// from a matching origin.
+//
 // A call that merged writes of matching and other origins stays, for the others.
 // match is called under the lane's lock.
 func (l *Lane) Drop(ctx context.Context, match func(Origin) bool) error {
@@ -60,12 +63,13 @@ func (l *Lane) dropFrom(e *entry, r *revocation) {
 	var last *call
 	for at := &e.head; *at != nil; {
 		c := *at
-		if c == first && e.place == calling {
+		inFlight := c == first && e.place == calling
+		if inFlight {
 			r.meet(c)
 		} else {
-			l.pending.Add(-int64(c.forget(r.match)))
+			l.count(e.table, -c.forget(r.match))
 		}
-		if len(c.origins) == 0 {
+		if !inFlight && len(c.origins) == 0 && (c.repeats == nil || c.repeats.dropped(r.match)) {
 			*at = c.next
 			c.free()
 			continue
@@ -74,9 +78,15 @@ func (l *Lane) dropFrom(e *entry, r *revocation) {
 	}
 	e.tail = last
 	// An entry in the ready queue may stay there empty: next lets go of it.
-	if e.place == backing && e.head != first {
+	if e.repeat.dropped(r.match) {
+		l.forgetRepeat(e)
+	}
+	switch {
+	case e.place == backing && e.head != first:
 		l.waiting.remove(e)
 		l.proceed(e)
+	case e.place == idle:
+		l.retire(e)
 	}
 	if e.place == aside && e.head != first {
 		l.aside = slices.DeleteFunc(l.aside, func(other *entry) bool { return other == e })
@@ -86,7 +96,7 @@ func (l *Lane) dropFrom(e *entry, r *revocation) {
 
 // meet has the call in flight tell the revocation when it ends.
 func (r *revocation) meet(c *call) {
-	if slices.ContainsFunc(c.origins, r.match) {
+	if slices.ContainsFunc(c.origins, r.match) || c.repeats.dropped(r.match) {
 		c.revoked = append(c.revoked, r)
 		r.inFlight++
 	}
@@ -98,6 +108,9 @@ func (l *Lane) release(c *call, again bool) (gone int) {
 	for _, r := range c.revoked {
 		if again {
 			gone += c.forget(r.match)
+			if c.repeats.dropped(r.match) {
+				c.repeats = nil
+			}
 		}
 		if r.inFlight--; r.inFlight == 0 {
 			close(r.ended)

@@ -76,7 +76,7 @@ func TestDroppedWriteIsNotTriedAgain(t *testing.T) {
 func TestDropFreesTheKeyBehindABackOff(t *testing.T) {
 	service := &script{answer: func(now sent) error {
 		if now.nth == 1 {
-			return fault{status: 429, overload: true, after: time.Hour}
+			return fault{status: 500, after: time.Hour}
 		}
 		return nil
 	}}

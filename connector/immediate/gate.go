@@ -7,6 +7,8 @@ import (
 
 	"github.com/sony/gobreaker/v2"
 	"golang.org/x/time/rate"
+
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // BreakerState is what the breaker lets through: Closed everything, Open
@@ -40,6 +42,7 @@ var states = map[gobreaker.State]BreakerState{
 
 // turn is a change of the breaker on its way to the observer.
 type turn struct {
+	table schemas.Table
 	to    BreakerState
 	cause error
 }
@@ -101,46 +104,12 @@ func (l *Lane) shortOf(now time.Time) time.Duration {
 	return wait
 }
 
-// turned hears the breaker change, with the lane's lock held: nobody else asks
-// the breaker anything.
-func (l *Lane) turned(_ string, _, to gobreaker.State) {
-	t := turn{to: states[to]}
-	l.state = to
-	if to == gobreaker.StateOpen {
-		t.cause = l.cause
-		// The breaker lets the probe through strictly after its time.
-		l.hold(time.Now().Add(l.cfg.Breaker.OpenFor + time.Millisecond))
-	}
-	l.turns = append(l.turns, t)
-	l.sound()
-}
-
 // hold lets no call start before then.
 func (l *Lane) hold(until time.Time) {
 	if until.After(l.notBefore) {
 		l.notBefore = until
 		l.wakeAt(until)
 	}
-}
-
-// tell reports an attempt to the breaker. What opens it is a service that cannot
-// be reached or does not work, or in whose place something else answers: not one
-// that refuses a write, nor one that says 429, which is alive and which the limiter
-// obeys.
-func (l *Lane) tell(settled func(error), v *verdict) {
-	var report error
-	switch {
-	case v.outcome == Abandoned:
-		report = errNoVerdict
-	case v.answered:
-	case v.status == http.StatusTooManyRequests && l.state == gobreaker.StateClosed:
-		report = errNoVerdict
-	default:
-		report = v.err
-	}
-	l.cause = v.err
-	settled(report)
-	l.cause = nil
 }
 
 // easeOff holds the whole lane back when a single call in flight is still too
@@ -153,28 +122,5 @@ func (l *Lane) easeOff(v *verdict, now time.Time) {
 	case v.overload && l.limiter.Limit() == 1 && (v.retryAfter > 0 || v.status == http.StatusTooManyRequests):
 		l.overloads++
 		l.hold(now.Add(max(l.backOff(l.overloads), v.retryAfter)))
-	}
-}
-
-// Breaker is the breaker's state.
-func (l *Lane) Breaker() BreakerState {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return states[l.breaker.State()]
-}
-
-// Paused reports that taking in more would only make it wait: the breaker is
-// open, or its probe is out or about to be. A half-open breaker without a write
-// to probe with is not paused, or nothing would ever close it.
-func (l *Lane) Paused() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch l.breaker.State() {
-	case gobreaker.StateOpen:
-		return true
-	case gobreaker.StateHalfOpen:
-		return l.inFlight > 0 || l.ready.length > 0
-	default:
-		return false
 	}
 }

@@ -27,8 +27,8 @@ func TestBreakerOpensProbesAndCloses(t *testing.T) {
 			s.put(schemas.Upsert, fmt.Sprint(i), "1")
 		}
 		pass(20 * time.Millisecond)
-		if !s.Paused() || s.Breaker() != Open {
-			t.Fatalf("after 16 failures: got paused %v, breaker %v, want true, open", s.Paused(), s.Breaker())
+		if !s.Paused(customers) || s.Breaker(customers) != Open {
+			t.Fatalf("after 16 failures: got paused %v, breaker %v, want true, open", s.Paused(customers), s.Breaker(customers))
 		}
 		calls := service.count()
 		pass(14 * time.Second)
@@ -39,13 +39,13 @@ func TestBreakerOpensProbesAndCloses(t *testing.T) {
 		if got := service.count(); got != calls+1 {
 			t.Errorf("calls when half-open: got %d, want the probe alone", got-calls)
 		}
-		if !s.Paused() {
+		if !s.Paused(customers) {
 			t.Error("after the failed probe: got not paused, want paused")
 		}
 		pass(15 * time.Second) // the next probe succeeds
 		s.wantPending(0)
-		if s.Paused() || s.Breaker() != Closed {
-			t.Errorf("at the end: got paused %v, breaker %v, want false, closed", s.Paused(), s.Breaker())
+		if s.Paused(customers) || s.Breaker(customers) != Closed {
+			t.Errorf("at the end: got paused %v, breaker %v, want false, closed", s.Paused(customers), s.Breaker(customers))
 		}
 		s.want("reported", s.turns(),
 			"open (503), half-open (<nil>), open (503), half-open (<nil>), closed (<nil>)")
@@ -64,17 +64,17 @@ func TestHalfOpenBreakerWithoutWorkLetsConsumptionGoOn(t *testing.T) {
 		if err := s.Drop(t.Context(), func(Origin) bool { return true }); err != nil {
 			t.Fatal(err)
 		}
-		if !s.Paused() {
+		if !s.Paused(customers) {
 			t.Error("open: got not paused, want paused")
 		}
 		pass(15 * time.Second)
-		if s.Paused() {
+		if s.Paused(customers) {
 			t.Error("half-open and idle: got paused, want not")
 		}
 		o := s.put(schemas.Upsert, "new", "1")
 		pass(time.Second)
 		s.want("probe", o.String(), "applied")
-		if got := s.Breaker(); got != Closed {
+		if got := s.Breaker(customers); got != Closed {
 			t.Errorf("breaker: got %v, want closed", got)
 		}
 	})
@@ -84,6 +84,7 @@ func TestBreakerIgnoresWhatIsNotTheServicesHealth(t *testing.T) {
 	for name, err := range map[string]error{
 		"refused writes":    errConflict,
 		"not found":         errNotFound,
+		"a refused login":   fault{status: 401},
 		"too many requests": fault{status: 429, overload: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +156,7 @@ func TestRateSpreadsCallsEvenly(t *testing.T) {
 				t.Errorf("calls in %ds: got %d, want %d", i, got, 10*i)
 			}
 		}
-		if s.Paused() {
+		if s.Paused(customers) {
 			t.Error("got paused, want not: the rate is no reason to stop reading")
 		}
 	})
@@ -278,7 +279,7 @@ func TestNoCallStartsWhileTheWritesMayBeAnotherOwners(t *testing.T) {
 		if got := service.count(); got != 1 {
 			t.Errorf("calls without a lease: got %d, want none", got-1)
 		}
-		if s.Paused() {
+		if s.Paused(customers) {
 			t.Error("got paused, want not: the breaker has nothing to do with it")
 		}
 		if err := s.Drop(t.Context(), func(o Origin) bool { return o == dropped }); err != nil {

@@ -1,6 +1,9 @@
 package immediate
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Holder is an Origin that may keep a refusal from being final, because its mapping
 // is halted: the write then waits at the head of its key until Resume, and is tried
@@ -43,6 +46,10 @@ func (l *Lane) isHalted(c *call) bool {
 func (l *Lane) putAside(e *entry) {
 	e.place = aside
 	l.aside = append(l.aside, e)
+	if t := e.table; t.probe == e { // another key may tell
+		t.probe = nil
+		l.probe(t, time.Now())
+	}
 }
 
 // Halted is the number of writes that wait for Resume. Calls that wait for another

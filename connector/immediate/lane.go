@@ -1,13 +1,13 @@
 package immediate
 
 import (
+	"container/list"
 	"context"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/sony/gobreaker/v2"
 	"golang.org/x/time/rate"
 
 	"github.com/feedsink/feedsink/schemas"
@@ -72,18 +72,23 @@ type Failure interface {
 type Observer interface {
 	// Called reports an attempt, from any goroutine.
 	Called(Attempt)
-	// BreakerTurned reports a change of the breaker, in order. The cause is the
+	// BreakerTurned reports a change of a table's breaker, in order. The cause is the
 	// failure that opened it, nil for other changes.
-	BreakerTurned(to BreakerState, cause error)
+	BreakerTurned(of schemas.Table, to BreakerState, cause error)
+	// NotRepeated reports that a call of the mapping may land late and its key is not
+	// remembered: too many are.
+	NotRepeated(mapping string)
 }
 
 // Attempt is one call and how it ended.
 type Attempt struct {
 	Mapping string
 	Op      schemas.Op // of the call; writes merged into it may have had others
-	Writes  int        // how many it carries: 1 and those merged with it
+	Writes  int        // how many it carries: 1 and those merged with it; 0 for a repetition
 	Outcome Outcome
 	Took    time.Duration
+	Repeat  bool  // it sends a key's newest state once more; nothing waits for it
+	Err     error // of a repetition that was refused
 }
 
 // Lane brings writes to the service, one call each, in order per key.
@@ -93,8 +98,12 @@ type Lane struct {
 	owned  Attributed // the caller, if it wants to know; nil: it does not
 	obs    Observer
 
-	pending atomic.Int64
-	alarm   chan struct{} // an earlier time to wake at was set
+	service *Service
+	held    atomic.Int32 // tables
+	// remembered is how many keys are in repeats.
+	remembered atomic.Int32
+	pending    atomic.Int64
+	alarm      chan struct{} // an earlier time to wake at was set
 
 	mu       sync.Mutex
 	rnd      *rand.Rand
@@ -102,18 +111,19 @@ type Lane struct {
 	nameless uint64           // writes without a key so far
 	ready    fifo
 	waiting  byDue
-	halted   []string // mappings of which no call starts
-	aside    []*entry // keys that wait for one of them
+	halted   []string  // mappings of which no call starts
+	aside    []*entry  // keys that wait for one of them
+	tables   []*table  // that had writes
+	repeats  list.List // of entries: keys with a call that may land late, the next due first
 	limiter  *limiter
 	rate     *rate.Limiter // nil: none
 	inFlight int
 
-	breaker   *gobreaker.TwoStepCircuitBreaker[struct{}]
-	state     gobreaker.State // the breaker's, as it was last told
-	turns     []turn          // changes of the breaker not yet reported
-	cause     error           // of the failure the breaker is being told
-	overloads int             // in a row with one call in flight
-	notBefore time.Time       // no call starts before then, zero if one may
+	turns      []turn    // changes of breakers not yet reported
+	unrepeated []string  // mappings of keys that are not remembered, not yet reported
+	cause      error     // of the failure a breaker is being told
+	overloads  int       // in a row with one call in flight
+	notBefore  time.Time // no call starts before then, zero if one may
 
 	wake    sync.Cond // idle workers wait on it
 	spawn   func()    // starts a worker; nil unless running
@@ -139,7 +149,9 @@ func New(cfg Config, caller Caller, obs Observer, rnd *rand.Rand) *Lane {
 	}
 	l.owned, _ = caller.(Attributed)
 	l.wake.L = &l.mu
-	l.breaker = newBreaker(cfg.Breaker, l.turned)
+	if l.service = cfg.Service; l.service == nil {
+		l.service = &Service{}
+	}
 	return l
 }
 
@@ -151,21 +163,23 @@ func (l *Lane) Submit(it Item) {
 	if l.stopped {
 		return
 	}
-	l.pending.Add(1)
 	id := l.identify(&it.Write)
 	e, known := l.keys[id]
 	if known && e.failing() {
 		wait(it.Origin)
 	}
 	if !known {
-		e = newEntry(id)
+		e = newEntry(id, l.table(id.table))
 		l.keys[id] = e
-		l.ready.push(e)
-	} else if e.absorb(&it) {
+	}
+	e.table.room = false
+	l.count(e.table, 1)
+	if e.absorb(&it) {
 		return
 	}
 	e.push(newCall(&it))
-	if !known {
+	if e.place == idle {
+		l.queue(e)
 		l.rouse()
 	}
 }

@@ -25,7 +25,10 @@ type call struct {
 	origins []Origin
 	tries   int       // started attempts; none is merged into it after the first
 	first   time.Time // when the first attempt started
+	failed  time.Time // when the first attempt ended that is tried again
 	unsure  bool      // an attempt may have been applied
+	probes  bool      // the attempt in flight finds out whether the service takes calls again
+	repeats *repeat   // it sends a key's newest state once more, and has no origin
 
 	settled func(error)   // tells the breaker about the attempt in flight
 	revoked []*revocation // Drops that met it in flight
@@ -36,7 +39,8 @@ type call struct {
 type place uint8
 
 const (
-	queued  place = iota // in the lane's ready queue
+	idle    place = iota // nothing to do at present
+	queued               // in the lane's ready queue, or held back with its table
 	calling              // its first call is in flight
 	backing              // its first call waits for another try
 	aside                // its first call waits until its mapping is resumed
@@ -46,7 +50,10 @@ const (
 type entry struct {
 	id         keyID
 	head, tail *call
+	table      *table
 	place      place
+	repeat     *repeat   // nil: none of its calls may land late
+	superseded bool      // none of its calls is to be repeated
 	due        time.Time // backing: when to try again
 	index      int       // backing: in the heap
 	next       *entry    // queued: in the ready queue
@@ -57,9 +64,9 @@ var (
 	entries = sync.Pool{New: func() any { return new(entry) }}
 )
 
-func newEntry(id keyID) *entry {
+func newEntry(id keyID, t *table) *entry {
 	e := entries.Get().(*entry)
-	*e = entry{id: id}
+	*e = entry{id: id, table: t}
 	return e
 }
 
@@ -142,7 +149,7 @@ func (e *entry) pop() {
 // dead-lettered for what a later one says.
 func (e *entry) absorb(it *Item) bool {
 	c := e.tail
-	if c == nil || c.tries > 0 || c.mapping != it.Mapping || !schemas.Merge(&c.write, &it.Write) {
+	if c == nil || c.tries > 0 || c.repeats != nil || c.mapping != it.Mapping || !schemas.Merge(&c.write, &it.Write) {
 		return false
 	}
 	c.origins = append(c.origins, it.Origin)
@@ -174,6 +181,36 @@ func (q *fifo) pop() *entry {
 	}
 	q.length--
 	return e
+}
+
+// popLast takes out the entry that was pushed last.
+func (q *fifo) popLast() *entry {
+	if q.length == 1 {
+		return q.pop()
+	}
+	before := q.first
+	for before.next != q.last {
+		before = before.next
+	}
+	e := q.last
+	before.next, q.last = nil, before
+	q.length--
+	return e
+}
+
+// append takes over all entries of another.
+func (q *fifo) append(other *fifo) {
+	switch {
+	case other.first == nil:
+		return
+	case q.first == nil:
+		q.first = other.first
+	default:
+		q.last.next = other.first
+	}
+	q.last = other.last
+	q.length += other.length
+	*other = fifo{}
 }
 
 // byDue is the heap of entries backing off, the next due first.

@@ -32,11 +32,14 @@ func (l *Lane) keepTime(ctx context.Context) {
 	for {
 		l.mu.Lock()
 		next := l.tick(time.Now())
-		turns := l.turns
-		l.turns = nil
+		turns, unrepeated := l.turns, l.unrepeated
+		l.turns, l.unrepeated = nil, nil
 		l.mu.Unlock()
 		for _, t := range turns {
-			l.obs.BreakerTurned(t.to, t.cause)
+			l.obs.BreakerTurned(t.table, t.to, t.cause)
+		}
+		for _, mapping := range unrepeated {
+			l.obs.NotRepeated(mapping)
 		}
 		timer.Stop()
 		if !next.IsZero() {
@@ -60,14 +63,22 @@ func (l *Lane) tick(now time.Time) time.Time {
 	for len(l.waiting) > 0 && !l.waiting[0].due.After(now) {
 		e := l.waiting[0]
 		l.waiting.remove(e)
-		l.ready.push(e)
+		l.queue(e)
+	}
+	l.armed = sooner(l.notBefore, sooner(l.tickRepeats(now), l.tickTables(now)))
+	if len(l.waiting) > 0 {
+		l.armed = sooner(l.armed, l.waiting[0].due)
 	}
 	l.rouse()
-	l.armed = l.notBefore
-	if len(l.waiting) > 0 && (l.armed.IsZero() || l.waiting[0].due.Before(l.armed)) {
-		l.armed = l.waiting[0].due
-	}
 	return l.armed
+}
+
+// sooner is the earlier of two times of which zero means never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // wakeAt has tick called then.
@@ -159,11 +170,9 @@ const shareAgain = 250 * time.Millisecond
 // next takes the key whose first call starts now, or none if none may.
 func (l *Lane) next() (*entry, time.Time) {
 	for !l.stopped && l.notBefore.IsZero() && l.ready.length > 0 && l.inFlight < l.limiter.Limit() {
-		if e := l.ready.first; e.head == nil { // its calls were dropped
-			l.ready.pop()
-			l.retire(e)
+		if l.skip(l.ready.first) {
 			continue
-		} else if l.isHalted(e.head) {
+		} else if l.isHalted(l.ready.first.head) {
 			l.putAside(l.ready.pop())
 			continue
 		}
@@ -176,9 +185,10 @@ func (l *Lane) next() (*entry, time.Time) {
 			l.hold(now.Add(wait))
 			break
 		}
-		settled, err := l.breaker.Allow()
-		if err != nil {
-			break // open: the hold ends in time; probing: the probe's worker goes on
+		probes, wait := l.service.admit(now)
+		if wait > 0 {
+			l.hold(now.Add(wait))
+			break
 		}
 		if l.rate != nil {
 			l.rate.AllowN(now, 1)
@@ -191,7 +201,10 @@ func (l *Lane) next() (*entry, time.Time) {
 			c.first = now
 		}
 		c.tries++
-		c.settled = settled
+		c.probes = probes
+		// Nothing is refused: of a table whose breaker is not closed, nothing but a
+		// probe in its time comes here.
+		c.settled, _ = e.table.breaker.Allow()
 		return e, now
 	}
 	return nil, time.Time{}
@@ -215,14 +228,19 @@ func (l *Lane) report(c *call, v *verdict, took time.Duration) {
 			}
 		}
 	}
-	l.obs.Called(Attempt{Mapping: c.mapping, Op: c.write.Op, Writes: len(c.origins), Outcome: v.outcome, Took: took})
+	a := Attempt{Mapping: c.mapping, Op: c.write.Op, Writes: len(c.origins), Outcome: v.outcome, Took: took, Repeat: c.repeats != nil}
+	if a.Repeat && v.outcome == Rejected {
+		a.Err = v.err
+	}
+	l.obs.Called(a)
 }
 
 // settle draws the consequences of an attempt: for the limit, for the breaker,
 // and for the key, whose next call may start or whose first is tried again later.
 func (l *Lane) settle(e *entry, v *verdict, started, ended time.Time) {
 	c := e.head
-	l.tell(c.settled, v)
+	l.tell(e, v, started, ended)
+	l.hear(v, c.probes, ended)
 	if v.outcome != Abandoned {
 		l.limiter.observe(sample{
 			started: started, ended: ended,
@@ -231,11 +249,20 @@ func (l *Lane) settle(e *entry, v *verdict, started, ended time.Time) {
 		l.easeOff(v, ended)
 	}
 	l.inFlight--
+	if v.unsure {
+		l.remember(e, ended)
+	}
 	c.unsure = c.unsure || v.unsure
+	if e.repeat != nil && (v.outcome == Applied || v.outcome == AbsentAlready) {
+		e.repeat.applied(c)
+	}
 	gone := l.release(c, v.outcome == Retried)
 
-	if v.outcome == Retried && len(c.origins) > 0 {
-		l.pending.Add(-int64(gone))
+	if v.outcome == Retried && (len(c.origins) > 0 || c.repeats != nil) {
+		if c.failed.IsZero() {
+			c.failed = ended
+		}
+		l.count(e.table, -gone)
 		if v.held && l.isHalted(c) {
 			l.putAside(e)
 		} else {
@@ -244,7 +271,7 @@ func (l *Lane) settle(e *entry, v *verdict, started, ended time.Time) {
 			l.wakeAt(due)
 		}
 	} else {
-		l.pending.Add(-int64(gone + len(c.origins)))
+		l.count(e.table, -gone-len(c.origins))
 		e.pop()
 		l.proceed(e)
 	}
@@ -253,14 +280,22 @@ func (l *Lane) settle(e *entry, v *verdict, started, ended time.Time) {
 
 // proceed queues the key for its next call, or lets go of it.
 func (l *Lane) proceed(e *entry) {
+	if e.repeat != nil {
+		l.repeat(e, time.Now())
+	}
 	if e.head == nil {
 		l.retire(e)
 		return
 	}
-	l.ready.push(e)
+	l.queue(e)
 }
 
+// retire lets go of a key without work, unless one of its calls may still land.
 func (l *Lane) retire(e *entry) {
+	if e.repeat != nil {
+		e.place = idle
+		return
+	}
 	delete(l.keys, e.id)
 	entries.Put(e)
 }

@@ -143,6 +143,8 @@ type audience struct {
 	mu       sync.Mutex
 	attempts []Attempt
 	turns    []string
+
+	notRepeated int
 }
 
 func (a *audience) Called(at Attempt) {
@@ -151,10 +153,16 @@ func (a *audience) Called(at Attempt) {
 	a.attempts = append(a.attempts, at)
 }
 
-func (a *audience) BreakerTurned(to BreakerState, cause error) {
+func (a *audience) BreakerTurned(_ schemas.Table, to BreakerState, cause error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.turns = append(a.turns, fmt.Sprintf("%v (%v)", to, cause))
+}
+
+func (a *audience) NotRepeated(string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.notRepeated++
 }
 
 func config() Config {
@@ -196,19 +204,26 @@ func run(t *testing.T, cfg Config, service *script, act func(t *testing.T, s *st
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{t: t, service: service, heard: &audience{}}
-		s.Lane = New(cfg, service, s.heard, rand.New(rand.NewPCG(1, 2)))
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- s.Run(ctx) }()
-		s.end = sync.OnceFunc(func() {
-			cancel()
-			if err := <-ended; err != nil {
-				t.Errorf("Run: got %v, want nil", err)
-			}
-		})
-		defer s.end()
+		defer s.begin(cfg)()
 		act(t, s)
 	})
+}
+
+// begin runs the lane until the function that it returns is called.
+func (s *stage) begin(cfg Config) (end func()) { return s.beginWith(cfg, s.service) }
+
+func (s *stage) beginWith(cfg Config, service Caller) (end func()) {
+	s.Lane = New(cfg, service, s.heard, rand.New(rand.NewPCG(1, 2)))
+	ctx, cancel := context.WithCancel(s.t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.Run(ctx) }()
+	s.end = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			s.t.Errorf("Run: got %v, want nil", err)
+		}
+	})
+	return s.end
 }
 
 // put submits a write with one cell per value, all named alike from the left.
@@ -218,8 +233,11 @@ func (s *stage) put(op schemas.Op, key string, values ...string) *origin {
 	return o
 }
 
+// customers is the table of put's writes.
+var customers = schemas.Table{Name: "customers"}
+
 func write(op schemas.Op, key string, values ...string) schemas.Write {
-	w := schemas.Write{Op: op, Table: schemas.Table{Name: "customers"}, Key: key}
+	w := schemas.Write{Op: op, Table: customers, Key: key}
 	for i, v := range values {
 		w.Cells = append(w.Cells, schemas.Cell{
 			Place: &schemas.Place{Section: schemas.Attributes, Name: fmt.Sprintf("a%d", i)}, Value: schemas.StringValue(v),

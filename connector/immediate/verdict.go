@@ -88,6 +88,12 @@ func early(status int, op schemas.Op) bool {
 	return status == http.StatusNotFound || status == http.StatusConflict && op == schemas.Create
 }
 
+// refused reports whether the login or its rights were refused, which says nothing
+// about the write.
+func (v *verdict) refused() bool {
+	return !v.answered && (v.status == http.StatusUnauthorized || v.status == http.StatusForbidden)
+}
+
 // givesUp reports whether the write was tried for long enough. That the lane may
 // not call (401, 403) says nothing about the write, so it waits.
 func (l *Lane) givesUp(c *call, status int, now time.Time) bool {

@@ -230,8 +230,10 @@ func (w *world) run(change func(*replay.Replay)) replay.Report {
 
 type observer struct{}
 
-func (observer) Called(immediate.Attempt)                    {}
-func (observer) BreakerTurned(immediate.BreakerState, error) {}
+func (observer) Called(immediate.Attempt)                                   {}
+func (observer) BreakerTurned(schemas.Table, immediate.BreakerState, error) {}
+
+func (observer) NotRepeated(string) {}
 
 type service struct {
 	*immediate.Lane

@@ -21,9 +21,9 @@ var ErrFenced = errors.New("the partition belongs to another member by now")
 // let it wait.
 const commitTimeout = 15 * time.Second
 
-// releaseTimeout bounds how long a rebalance or shutdown waits for the calls
-// in flight.
-const releaseTimeout = 25 * time.Second
+// releaseTimeout bounds how long a rebalance or shutdown waits for the work under
+// way, where the configuration does not.
+const releaseTimeout = 35 * time.Second
 
 // smallestLimit is the room of a ledger in characters that is not gone below,
 // whatever the broker refuses.
@@ -61,7 +61,7 @@ func (s *Source) revoked(ctx context.Context, client *kgo.Client, removed map[st
 		s.lost(ctx, client, removed)
 		return
 	}
-	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.ReleaseTimeout)
 	defer cancel()
 	s.handler.Release(releasing, ps)
 	committing, cancel2 := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)

@@ -139,7 +139,7 @@ func (s *Source) startOver(ctx context.Context) {
 	}
 	// The handler lets go while commits still pass: what it is sending for another
 	// table of these partitions is written down, so that it is not sent twice.
-	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.ReleaseTimeout)
 	defer cancel()
 	s.handler.Release(releasing, again)
 	if err := s.commit(ctx, again); err != nil {

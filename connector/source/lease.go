@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -68,6 +69,19 @@ func (l *lease) assigned() {
 // may be called from any goroutine, and often.
 func (s *Source) Leased() bool {
 	return s.lease.holds()
+}
+
+// stayMember keeps the lease beyond the end of ctx, until the function that it returns
+// is called: while a member that leaves gives its partitions back, the client has no
+// heartbeats of its own any more, and the group would give them to another.
+func (s *Source) stayMember(ctx context.Context) (left func()) {
+	var kept sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	kept.Go(func() { s.keepLease(ctx) })
+	return func() {
+		cancel()
+		kept.Wait()
+	}
 }
 
 // keepLease renews the lease until ctx ends. The client has heartbeats of its

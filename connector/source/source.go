@@ -22,6 +22,7 @@ type Config struct {
 	Topics         []string
 	FromEnd        bool          // topics of which nothing is committed are read from where they ended before Run joined the group
 	SessionTimeout time.Duration // after which a dead member's partitions move
+	ReleaseTimeout time.Duration // bounds the wait for work under way when partitions go; 0: 35 s
 	CommitEvery    time.Duration // 0: once a second
 	MetadataMaxAge time.Duration // of what is known of topics and their partitions; 0: a minute
 	// TableOf names the table, or group of tables, a topic feeds. With it, all
@@ -117,6 +118,9 @@ func New(cfg Config, handler Handler) (*Source, error) {
 	if cfg.CommitEvery == 0 {
 		cfg.CommitEvery = time.Second
 	}
+	if cfg.ReleaseTimeout == 0 {
+		cfg.ReleaseTimeout = releaseTimeout
+	}
 	if cfg.MetadataMaxAge == 0 {
 		cfg.MetadataMaxAge = time.Minute
 	}
@@ -144,7 +148,8 @@ func New(cfg Config, handler Handler) (*Source, error) {
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.SessionTimeout(cfg.SessionTimeout),
 		kgo.HeartbeatInterval(s.heartbeat()),
-		kgo.RebalanceTimeout(max(2*cfg.SessionTimeout, time.Minute)),
+		// The group waits for work under way and the last commit of what is given back.
+		kgo.RebalanceTimeout(max(2*cfg.SessionTimeout, cfg.ReleaseTimeout+commitTimeout+10*time.Second)),
 		kgo.FetchMaxWait(500*time.Millisecond),
 		kgo.MetadataMaxAge(cfg.MetadataMaxAge), kgo.MetadataMinAge(time.Second),
 		kgo.Balancers(balancer(cfg.TableOf)),
@@ -179,9 +184,9 @@ func clientMetrics(cfg Config) []kgo.Hook {
 func (s *Source) Run(ctx context.Context) error {
 	s.lookBeforeJoining(ctx)
 	s.client.AddConsumeTopics(s.cfg.Topics...)
+	defer s.stayMember(ctx)()
 	var beside sync.WaitGroup
 	beside.Go(func() { s.commitRegularly(ctx) })
-	beside.Go(func() { s.keepLease(ctx) })
 	beside.Go(func() { s.followOther(ctx) })
 	beside.Go(func() { s.watchEnds(ctx) })
 	beside.Go(func() { s.countPartitions(ctx) })

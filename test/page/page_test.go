@@ -83,8 +83,8 @@ func TestPageSaysThatCallsPause(t *testing.T) {
 	b.shows("2 mappings")
 	w.Service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Answer: sandbox.Status(503)}, sandbox.Fault{Match: sandbox.Match{Op: 1}, Answer: sandbox.Status(503)})
 	w.events(t, 200)
-	b.shows("The service does not answer")
-	b.shows("calls pause")
+	b.shows("Calls for table orders wait until")
+	b.shows("calls for a table pause")
 	w.Service.ClearFaults()
 	b.awaits("it goes on", "document.getElementById('attention').hidden")
 }

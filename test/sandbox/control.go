@@ -19,6 +19,7 @@ type FaultRequest struct {
 	Count      int     `json:"count,omitempty"`
 	Delay      string  `json:"delay,omitempty"`
 	Apply      bool    `json:"apply,omitempty"`
+	Late       string  `json:"late,omitempty"`
 	Answer     string  `json:"answer,omitempty"`     // as-is (the default), status, reset, hang, page, text or switch
 	Status     int     `json:"status,omitempty"`     // of a status, a page or a text
 	Text       string  `json:"text,omitempty"`       // of a text
@@ -161,7 +162,7 @@ func (q FaultRequest) fault() (Fault, error) {
 	for _, d := range []struct {
 		name, text string
 		into       *time.Duration
-	}{{"delay", q.Delay, &f.Delay}, {"retryAfter", q.RetryAfter, &retryAfter}, {"hold", q.Hold, &hold}} {
+	}{{"delay", q.Delay, &f.Delay}, {"retryAfter", q.RetryAfter, &retryAfter}, {"hold", q.Hold, &hold}, {"late", q.Late, &f.Late}} {
 		if d.text == "" {
 			continue
 		}

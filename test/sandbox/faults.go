@@ -25,9 +25,13 @@ type Match struct {
 // what was asked, and what it answered.
 type Fault struct {
 	Match
-	Count  int           // how many calls at most; 0: any number
-	Delay  time.Duration // before anything is done
-	Apply  bool          // do what was asked; implied by AsIs
+	Count int           // how many calls at most; 0: any number
+	Delay time.Duration // before anything is done
+	Apply bool          // do what was asked; implied by AsIs
+	// Late does what was asked so long after the call came, whether its client still
+	// waits or has gone: what stands in front of a service may deliver late. The truth
+	// is not known in time, so that AsIs gives no answer, as Hang does.
+	Late   time.Duration
 	Answer Answer
 }
 
@@ -94,6 +98,8 @@ type FaultState struct {
 	Fault
 	Seen  int // calls that matched
 	Fired int // calls that it decided
+	// Landed counts the calls that Late has dealt with, be they applied or refused.
+	Landed int
 }
 
 // faults are the injected faults in the order of their injection.
@@ -147,9 +153,9 @@ func (s *Sandbox) Faults() []FaultState {
 
 // pick returns the fault that decides a call. A call without a good token meets
 // none, so that a fault meant for one call is not spent on its first, refused try.
-func (f *faults) pick(c *call) (Fault, bool) {
+func (f *faults) pick(c *call) *FaultState {
 	if !f.armed.Load() || !c.TokenOK && c.Op != 14 {
-		return Fault{}, false
+		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,9 +170,32 @@ func (f *faults) pick(c *call) (Fault, bool) {
 			continue
 		}
 		state.Fired++
-		return state.Fault, true
+		return state
 	}
-	return Fault{}, false
+	return nil
+}
+
+// late applies a call whatever becomes of its client.
+func (s *Sandbox) late(state *FaultState, c *call, apply func() (answer, error)) {
+	timer := time.NewTimer(state.Late)
+	cleanup := c.cleanup
+	c.cleanup = nil
+	if !s.start(func() {
+		if cleanup != nil {
+			defer cleanup()
+		}
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			_, _ = apply() // nobody is told
+			s.faults.mu.Lock()
+			state.Landed++
+			s.faults.mu.Unlock()
+		case <-s.life.Done():
+		}
+	}) && cleanup != nil {
+		cleanup()
+	}
 }
 
 func (m Match) matches(c *call) bool {

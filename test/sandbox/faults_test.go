@@ -236,3 +236,29 @@ func TestCallsWithoutAGoodTokenSpendNoFault(t *testing.T) {
 	v.must(503, http.MethodPost, profiles, body)
 	v.must(200, http.MethodPost, profiles, body)
 }
+
+// TestLateCallIsAppliedAfterItsClientHasGone, over what later calls said meanwhile.
+func TestLateCallIsAppliedAfterItsClientHasGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newService(t, config())
+		v.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4, Nth: 1}, Late: 5 * time.Second})
+		first, giveUp := context.WithTimeout(t.Context(), 2*time.Second)
+		defer giveUp()
+		r := httptest.NewRequest(http.MethodPost, upsert, strings.NewReader(`{"businessKey":"o1","properties":[{"name":"status","value":"OLD"}]}`)).WithContext(first)
+		r.Header.Set("Authorization", "Bearer "+v.token)
+		func() {
+			defer func() { _ = recover() }() // the connection is reset
+			v.ServeHTTP(httptest.NewRecorder(), r)
+		}()
+		if v.Len("orders") != 0 {
+			t.Error("the late call was applied at once")
+		}
+		v.must(200, http.MethodPost, upsert, `{"businessKey":"o1","properties":[{"name":"status","value":"NEW"}]}`)
+		time.Sleep(4 * time.Second) // virtual
+		synctest.Wait()
+		row, _ := v.Row("orders", "o1")
+		if got, landed := row.Text("status"), v.Faults()[0].Landed; got != "OLD" || landed != 1 {
+			t.Errorf("after five seconds: got %q, %d landed, want the late call's OLD", got, landed)
+		}
+	})
+}

@@ -45,16 +45,28 @@ func (s *Sandbox) operation(op int, pattern string, prepare prepare) {
 		c := &call{Call: Call{Op: op, Table: table, At: s.conf.Now()}}
 		c.tables = []string{c.Table}
 		apply, err := s.admit(r, c, prepare)
-		if c.cleanup != nil {
-			defer c.cleanup()
-		}
+		defer func() {
+			if c.cleanup != nil {
+				c.cleanup()
+			}
+		}()
 		if err != nil {
 			// A refusal amid an upload would reach many clients as a broken
 			// connection; one that has gone is noticed below.
 			_, _ = io.Copy(io.Discard, r.Body)
 		}
-		fault, faulty := s.faults.pick(c)
-		c.Fault = faulty
+		var fault Fault
+		state := s.faults.pick(c)
+		if c.Fault = state != nil; c.Fault {
+			fault = state.Fault
+		}
+		if err == nil && fault.Late > 0 {
+			s.late(state, c, apply)
+			fault.Apply = false
+			if fault.Answer.kind == answerAsIs {
+				fault.Answer = Hang(0)
+			}
+		}
 		// Only now that the body has been read does the server notice a client
 		// that gives up.
 		if !s.delay(r, time.Duration(s.latency[0].Load()+s.latency[op].Load())+fault.Delay) {
@@ -62,7 +74,7 @@ func (s *Sandbox) operation(op int, pattern string, prepare prepare) {
 			return
 		}
 		truth := s.refused(err)
-		if err == nil && (!faulty || fault.Apply || fault.Answer.kind == answerAsIs) {
+		if err == nil && (!c.Fault || fault.Apply || fault.Answer.kind == answerAsIs) {
 			if truth, err = apply(); err != nil {
 				truth = s.refused(err)
 			}

@@ -1,9 +1,9 @@
 // The sink as a whole: how it is, what needs a person, the lanes.
 
-import { bytes, count, el, fill, many, meter, rate, span, unknown } from "./format.js";
+import { bytes, clock, count, el, fill, many, meter, rate, span, unknown } from "./format.js";
 import { haltWords } from "./mapping.js";
 
-const callWords = { closed: "closed: calls go out", open: "open: calls pause", "half-open": "half-open: one call probes" };
+const callWords = { closed: "closed: calls go out", open: "open: calls for a table pause", "half-open": "half-open: one call for a table is tried" };
 
 // problems are what an operator has to know first: {words, more}.
 export function problems(status, rows) {
@@ -13,8 +13,9 @@ export function problems(status, rows) {
   }
   for (const reason of status.unready ?? []) found.push({ grave: true, words: "Not ready: " + reason });
   for (const lane of status.lanes) {
-    if (lane.calls && lane.calls.breaker !== "closed") {
-      found.push({ grave: true, words: "The service does not answer: calls pause, and one probes it from time to time. Nothing is lost; records wait." + (lane.calls.cause ? " The last answer: " + lane.calls.cause + "." : "") });
+    for (const w of lane.calls?.waits ?? []) {
+      const whose = w.table ? `Calls for table ${w.table}` : "All calls";
+      found.push({ grave: true, words: `${whose} wait until ${clock(w.until, undefined, true)}: ${w.why}. Then one is tried. Nothing is lost; records wait.` });
     }
   }
   const { spool } = status;

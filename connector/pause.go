@@ -1,0 +1,141 @@
+package connector
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// openCalls builds the immediate lane's calls.
+func (s *Sink) openCalls(l *lane) {
+	mappings := s.router.Mappings()
+	c := &calling{lane: l, tables: calledTables(mappings), began: time.Now().Add(-upToDate)}
+	pace := pace(s.cfg)
+	pace.MayCall, pace.Share, pace.Service = l.leased, l.share(rateOf(schemas.Immediate, mappings)), &s.service
+	pace.RepeatAfter, pace.Repeats = landed*s.cfg.Service.Timeout, c.repeats
+	s.calls = immediate.New(pace, s.caller(), observer{s}, s.chance())
+	c.calls, l.delivery = s.calls, c
+}
+
+// takes reports whether calls for the record's tables go out: others would only wait.
+// A row of the other lane supersedes what was called for its key before.
+func (c *calling) takes(routed []router.Routed) bool {
+	for i := range routed {
+		w := &routed[i]
+		switch {
+		case w.Err != nil:
+		case w.Lane != c.lane.which && !w.Taken:
+			c.calls.Superseded(&w.Write)
+		case c.calls.Paused(w.Write.Table):
+			c.refused.Store(int64(time.Since(c.began)))
+			return false
+		}
+	}
+	return true
+}
+
+// heldBack is what was taken in for tables before their calls failed.
+func (c *calling) heldBack() int64 { return int64(c.calls.HeldBack()) }
+
+func (f *filing) heldBack() int64 { return 0 }
+
+func (f *filing) takes([]router.Routed) bool { return true }
+
+// ready reports whether calls for any table go out.
+func (c *calling) ready() bool {
+	for _, t := range c.tables {
+		if !c.calls.Paused(t) {
+			return true
+		}
+	}
+	return len(c.tables) == 0
+}
+
+// calledTables are the tables that mappings of the immediate lane write, each once.
+func calledTables(mappings []*router.Compiled) (tables []schemas.Table) {
+	seen := map[schemas.Table]bool{}
+	for _, m := range mappings {
+		if immediate, _ := m.Lanes(); immediate && !seen[m.Table] {
+			seen[m.Table] = true
+			tables = append(tables, m.Table)
+		}
+	}
+	return tables
+}
+
+// upToDate is how long ago the lane must have refused a record for it to know of all
+// rows that the other lane may have sent by now.
+const upToDate = 10 * time.Second
+
+// repeats reports whether what was called last for a key of the table is its newest
+// state. Of a mapping with both lanes it is unless a row was read since: that is known
+// while this lane is not behind with reading. A mapping that only has files is not read.
+func (c *calling) repeats(t schemas.Table) bool {
+	dual := false
+	for _, m := range c.lane.router.Mappings() {
+		immediate, batch := m.Lanes()
+		if m.Table == t && batch && !immediate {
+			return false
+		}
+		dual = dual || m.Table == t && batch
+	}
+	return !dual || c.lane.source.Pending() < maxPending/2 && time.Since(c.began)-time.Duration(c.refused.Load()) > upToDate
+}
+
+// landed is how long after it was given up a call may still reach the table, in
+// multiples of service.timeout.
+const landed = 3
+
+// ofPartition stands for the origins of a partition's writes where these must not
+// keep the records in memory.
+type ofPartition struct{ partition *source.Partition }
+
+func (ofPartition) Confirm(immediate.Outcome) {}
+func (ofPartition) Reject(error)              {}
+
+// Lasting is the part's partition.
+func (p *part) Lasting() immediate.Origin { return ofPartition{p.partition} }
+
+// partitionOf is the partition that an origin in the immediate lane is of.
+func partitionOf(o immediate.Origin) *source.Partition {
+	if of, ok := o.(ofPartition); ok {
+		return of.partition
+	}
+	return o.(*part).partition
+}
+
+// releaseTime is how long partitions that are given back wait for calls under way:
+// as long as a call may take, and a little for its token.
+func releaseTime(timeout time.Duration) time.Duration { return timeout + 5*time.Second }
+
+// WaitStatus is why calls wait, and until when.
+type WaitStatus struct {
+	Table string    `json:"table,omitempty"` // empty: calls for any table
+	Until time.Time `json:"until"`           // then one call is tried
+	Why   string    `json:"why"`
+}
+
+func waitStatus(waits []immediate.Wait) (out []WaitStatus) {
+	for _, w := range waits {
+		why := "calls fail, and the breaker is open"
+		if w.Status != 0 {
+			why = fmt.Sprintf("the service answered %d", w.Status)
+		}
+		out = append(out, WaitStatus{Table: w.Table.Name, Until: w.Until, Why: why})
+	}
+	return out
+}
+
+// breakers is the worst state by a table's name: a profile table and a custom table
+// may share one.
+func breakers(calls *immediate.Lane, tables []schemas.Table) map[string]immediate.BreakerState {
+	worst := map[string]immediate.BreakerState{}
+	for _, t := range tables {
+		worst[t.Name] = max(worst[t.Name], calls.Breaker(t))
+	}
+	return worst
+}
