@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -225,10 +226,7 @@ func (s *Source) stillRunning(ctx context.Context, p *Partition, imports []ack.I
 			p.routes.running[im.File] = im.Execution
 		}
 	}
-	running, since := make(map[string]string, len(p.routes.running)), p.routes.since
-	for file, execution := range p.routes.running {
-		running[file] = execution
-	}
+	running, since := maps.Clone(p.routes.running), p.routes.since
 	p.mu.Unlock()
 	var left []string
 	for file, execution := range running {
