@@ -218,7 +218,7 @@ func TestFileOfWhichNearlyAllRowsAreInErrorHaltsBeforeAnyDeadLetter(t *testing.T
 	first.stop()
 	second := w.start(yaml)
 	w.halts("customers", 2)
-	w.until("the import waits for a person", func() bool { return strings.Count(w.logs.String(), "mapping halted before any dead letter") >= 2 })
+	w.until("the import waits for a person", func() bool { return strings.Count(w.logs.String(), "mapping halted; find the cause") >= 2 })
 	if got := len(w.letters()); got != 0 {
 		t.Errorf("got %d dead letters, want none before a person has looked", got)
 	}
