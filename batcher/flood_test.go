@@ -34,6 +34,7 @@ func flooded(t *testing.T, op schemas.Op, inError int64, files string) (*world, 
 	}
 	w.append(writes...)
 	time.Sleep(2 * time.Hour)
+	synctest.Wait()
 	return w, h
 }
 
@@ -97,6 +98,7 @@ func TestFloodOfABundleIsOfOneOfItsMappings(t *testing.T) {
 		w.run()
 		w.append(write(schemas.Upsert, "1", "a", "x"), write(schemas.Upsert, "2", "a", "x"), write(schemas.Upsert, "3", "a", "x"), write(schemas.Upsert, "o1", "a", "x"), write(schemas.Upsert, "o2", "a", "x"))
 		time.Sleep(2 * time.Hour)
+		synctest.Wait()
 		wantLines(t, h.told, "customers 1 of 3", "orders 1 of 2")
 		for _, m := range []string{"customers", "orders"} {
 			if _, halted := w.b.Halted(m); !halted {

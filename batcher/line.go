@@ -85,8 +85,8 @@ func (l *line) roll(ctx context.Context, r reins) *flight {
 		if f := l.inherited(r); f != nil {
 			return f
 		}
-		g, wait := l.due()
-		if g != nil && wait <= 0 && g.entries() > 0 {
+		g, wait, rows := l.due()
+		if g != nil && wait <= 0 && rows {
 			wait = l.gated(false)
 		}
 		if ctx.Err() != nil {
@@ -138,20 +138,21 @@ func (l *line) inherited(r reins) *flight {
 	return f
 }
 
-// due returns the open generation if it holds rows, and how long it may still
-// stay open.
-func (l *line) due() (*generation, time.Duration) {
+// due returns the open generation if there is something to do for it, how long it
+// may still stay open, and whether it has rows: only these take a slot.
+func (l *line) due() (g *generation, wait time.Duration, rows bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch g := l.open; {
+	g = l.open
+	switch {
 	case l.rebuilding != nil: // older rows first
-		return nil, 0
+		return nil, 0, false
 	case g == nil || g.entries() == 0 && !g.soon:
-		return nil, 0
+		return nil, 0, false
 	case l.complete(g), g == l.hurried, g.soon:
-		return g, 0
+		return g, 0, g.entries() > 0
 	default:
-		return g, time.Until(g.opened.Add(l.Roll.Age))
+		return g, time.Until(g.opened.Add(l.Roll.Age)), true
 	}
 }
 

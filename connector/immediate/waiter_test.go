@@ -1,6 +1,7 @@
 package immediate
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,9 +30,10 @@ func (k *keeper) told() int {
 // Whatever waits for another try, its own or that of an older write of its key, may
 // wait for hours. It is told once: to hold less memory has its price.
 func TestOriginsAreToldThatTheirWriteWaitsForAnotherTry(t *testing.T) {
-	failing := true
+	var failing atomic.Bool
+	failing.Store(true)
 	service := &script{answer: func(c sent) error {
-		if failing && c.Key == "bad" {
+		if failing.Load() && c.Key == "bad" {
 			return errUnavailable
 		}
 		return nil
@@ -57,7 +59,7 @@ func TestOriginsAreToldThatTheirWriteWaitsForAnotherTry(t *testing.T) {
 				t.Errorf("%s: told %d times, want %d", what, c.got, c.want)
 			}
 		}
-		failing = false
+		failing.Store(false)
 		pass(time.Minute)
 		s.wantPending(0)
 	})
