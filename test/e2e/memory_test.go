@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -40,7 +41,7 @@ mappings:
 `
 	w.produceLarge("orders", records, size)
 	w.produceLarge("orders", 1, 12<<20) // alone more than a partition's part
-	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Answer: sandbox.Status(503)})
+	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Delay: 10 * time.Second, Apply: true})
 	sink := w.runAs(yaml, map[string]string{"GOMEMLIMIT": goMemLimit})
 	address := sink.admin(w)
 	w.until("as many records wait as may", func() bool {
