@@ -14,6 +14,8 @@ type Named interface {
 	String() string
 	// Halted is why it is read no further until a person acts; "": it is not halted.
 	Halted() string
+	// Waits is what of the other lane its records wait for; "": nothing.
+	Waits() string
 }
 
 // waitLogged is how long reconciling waits for one thing before the log says so, and
@@ -57,6 +59,9 @@ func unread(p Partition, end int64) string {
 	text := fmt.Sprintf("%s is read up to offset %d of %d by the batch lane", named, p.Read(), end)
 	if reason := named.Halted(); reason != "" {
 		text += ", where it is halted: " + reason
+	}
+	if what := named.Waits(); what != "" {
+		text += ", where its records wait: " + what
 	}
 	return text
 }

@@ -40,6 +40,13 @@ type haltedPartition struct{ *partition }
 
 func (haltedPartition) String() string { return "crm[3]" }
 func (haltedPartition) Halted() string { return "a record has no other place" }
+func (haltedPartition) Waits() string  { return "" }
+
+// waitingPartition waits for the other lane's routes.
+type waitingPartition struct{ haltedPartition }
+
+func (waitingPartition) Halted() string { return "" }
+func (waitingPartition) Waits() string  { return "the other lane has other routes" }
 
 // endless is another lane whose log goes on behind a partition that is halted.
 type endless struct {
@@ -50,9 +57,19 @@ type endless struct {
 func (e *endless) Ends(context.Context, string) (map[Partition]int64, error) { return e.ends, nil }
 
 func TestReconcilingTellsWhichPartitionItCannotReadOn(t *testing.T) {
+	told(t, func(p *partition) Partition { return haltedPartition{p} }, "where it is halted: a record has no other place")
+}
+
+func TestReconcilingTellsThatAPartitionWaitsForTheOtherLane(t *testing.T) {
+	told(t, func(p *partition) Partition { return waitingPartition{haltedPartition{p}} }, "where its records wait: the other lane has other routes")
+}
+
+// told has an import that needs more of a partition say why it does not come.
+func told(t *testing.T, as func(*partition) Partition, why string) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		peer := &endless{ends: map[Partition]int64{haltedPartition{w.p}: 9}}
+		peer := &endless{ends: map[Partition]int64{as(w.p): 9}}
 		m := testMapping()
 		m.Both, m.Roll.Age = true, time.Minute
 		w.open(Config{Peer: peer}, m)
@@ -60,7 +77,7 @@ func TestReconcilingTellsWhichPartitionItCannotReadOn(t *testing.T) {
 		w.append(write(schemas.Upsert, "1", "a", "x"))
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		const want = "crm[3] is read up to offset 0 of 9 by the batch lane, where it is halted: a record has no other place"
+		want := "crm[3] is read up to offset 0 of 9 by the batch lane, " + why
 		if imp := w.b.Status()[0].Import; imp == nil || imp.WaitsFor != want {
 			t.Errorf("got %+v, want that it waits for: %s", imp, want)
 		}

@@ -31,6 +31,7 @@ var (
 	descPending     = describe("feedsink_pending_bytes", "Bytes of memory that records take whose calls, or dead letters, are not confirmed.")
 	descPendingMax  = describe("feedsink_pending_max_bytes", "Bytes that they may take (memory.pending).")
 	descToken       = describe("feedsink_token_ok", "1 if the last request for an access token was answered with one.")
+	descWaiting     = describe("feedsink_partitions_waiting_for_routes", "Partitions of the lane whose records wait until the other lane applies the same routes, or has let go of them; /status says which and for what.", "lane")
 	descHalted      = describe("feedsink_halted", "1 while the mapping is halted and waits for a person.", "mapping")
 )
 
@@ -52,9 +53,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	})
 	waits := c.sink.waitingForSlots()
 	for _, l := range c.sink.lanes {
-		for _, p := range l.source.Partitions() {
-			partitionState(gauge, l.which, p, waits[p.Topic])
-		}
+		laneState(gauge, l, waits)
 	}
 	if calls := c.sink.calls; calls != nil {
 		gauge(descInFlight, float64(calls.InFlight()))
@@ -71,6 +70,21 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		gauge(descHalted, number(len(halted[m.Name]) > 0), m.Name)
 	}
 	c.fileState(gauge)
+}
+
+func laneState(gauge gauges, l *lane, waits map[string]slotWait) {
+	waiting := 0
+	for _, p := range l.source.Partitions() {
+		partitionState(gauge, l.which, p, waits[p.Topic])
+		st, ok := p.Status()
+		if ok && st.Committed >= 0 {
+			gauge(descCommitted, float64(st.Committed), l.which.String(), p.Topic, strconv.Itoa(int(p.ID)))
+		}
+		if st.Waiting != "" {
+			waiting++
+		}
+	}
+	gauge(descWaiting, float64(waiting), l.which.String())
 }
 
 func partitionState(gauge gauges, lane schemas.Lane, p *source.Partition, waits slotWait) {
@@ -91,9 +105,6 @@ func partitionState(gauge gauges, lane schemas.Lane, p *source.Partition, waits 
 	}
 	if lag, ok := p.Lag(); ok {
 		gauge(descLag, float64(lag), lane.String(), p.Topic, id)
-	}
-	if st, ok := p.Status(); ok && st.Committed >= 0 {
-		gauge(descCommitted, float64(st.Committed), lane.String(), p.Topic, id)
 	}
 }
 

@@ -160,6 +160,12 @@ func (a assignment) Halted() string {
 	return strings.Join(st.Halted, "; ")
 }
 
+// Waits is what of the other lane the partition's records wait for.
+func (a assignment) Waits() string {
+	st, _ := a.Status()
+	return st.Waiting
+}
+
 func (a assignment) Claim(offset int64) batcher.Claim { return a.Partition.Claim(offset) }
 
 // own gives the claims back as what assignment made them.

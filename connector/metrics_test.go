@@ -35,6 +35,8 @@ var contract = map[string]string{
 	"feedsink_committed_offset":        "lane partition topic",
 	"feedsink_spool_max_bytes":         "",
 	"feedsink_token_ok":                "",
+
+	"feedsink_partitions_waiting_for_routes": "lane",
 }
 
 func TestMetricsAreTheContract(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
-	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/router"
@@ -90,7 +89,7 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 // taken reports whether a write that the routes give to the other lane is a row
 // all the same.
 func taken(p *source.Partition, w *router.Routed, offset int64) bool {
-	return p.Shared() && w.Mapping.Fileable(&w.Write) && p.Decide(w.Mapping.Routes, offset) == ack.Take
+	return p.Shared() && w.Mapping.Fileable(&w.Write) && p.Takes(w.Mapping.Routes, offset)
 }
 
 // loads reports whether the import is one of the mapping's rows.

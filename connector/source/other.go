@@ -21,6 +21,8 @@ type other struct {
 	wanted atomic.Bool  // somebody who does not look for himself has asked since the last look
 	looks  atomic.Int64 // that have begun
 
+	unreadable atomic.Bool // the last look failed
+
 	mu     sync.Mutex
 	number int64 // of the look that known comes from
 	known  map[topicPartition]committedElsewhere
@@ -37,6 +39,7 @@ type committedElsewhere struct {
 func (s *Source) LookAtOther(ctx context.Context) error {
 	number := s.other.looks.Add(1)
 	committed, err := committedBy(ctx, s.admin, s.cfg.Other)
+	s.other.unreadable.Store(err != nil)
 	if err != nil {
 		return fmt.Errorf("fetch offsets of %s: %w", s.cfg.Other, err)
 	}

@@ -48,14 +48,11 @@ func (p *Partition) Decide(fingerprint uint64, offset int64) ack.Decision {
 	view, number := p.other.look(p.Topic, p.ID)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	decision := ack.Wait
-	if p.routes.recorded >= 0 && number > p.routes.recorded {
-		decision = p.ledger.Routes.Decide(&view, fingerprint, offset)
-	}
+	decision, looked := p.decision(&view, number, fingerprint, offset)
 	switch decision {
 	case ack.Wait:
 		p.other.wanted.Store(true)
-		p.routes.waiting = p.other.differs(&view, p.routes.recorded >= 0 && number > p.routes.recorded)
+		p.routes.waiting = p.other.differs(&view, looked)
 	case ack.Leave:
 		p.ledger.Routes.Passed = true
 		p.routes.waiting = ""
@@ -63,6 +60,25 @@ func (p *Partition) Decide(fingerprint uint64, offset int64) ack.Decision {
 		p.routes.waiting = ""
 	}
 	return decision
+}
+
+// Takes reports whether such a write, which is behind by now, is this lane's. Other
+// than Decide it makes no record wait.
+func (p *Partition) Takes(fingerprint uint64, offset int64) bool {
+	view, number := p.other.look(p.Topic, p.ID)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	decision, _ := p.decision(&view, number, fingerprint, offset)
+	return decision == ack.Take
+}
+
+// decision is what a look at the other lane says; looked is false if it was made
+// before our routes were on record. The caller holds mu.
+func (p *Partition) decision(v *ack.View, number int64, fingerprint uint64, offset int64) (d ack.Decision, looked bool) {
+	if p.routes.recorded < 0 || number <= p.routes.recorded {
+		return ack.Wait, false
+	}
+	return p.ledger.Routes.Decide(v, fingerprint, offset), true
 }
 
 // DecideAll is Decide for a record that is no mapping's before it is decoded.
@@ -94,6 +110,8 @@ func (p *Partition) Resends(offset int64) bool {
 // be looked at.
 func (o *other) differs(v *ack.View, looked bool) string {
 	switch {
+	case !looked && o.unreadable.Load():
+		return fmt.Sprintf("what group %s has committed cannot be read; it is tried again: the log says why", o.group)
 	case !looked:
 		return ""
 	case !v.Committed:
@@ -170,6 +188,10 @@ func (s *Source) awaitOther(ctx context.Context, held []*Partition) {
 	owned, err := s.ownedByOther(ctx)
 	if err != nil {
 		s.log.Warn("the members of the other lane cannot be seen; trying again", "of", s.cfg.Other, "error", err)
+		for _, p := range held {
+			p.waitFor(fmt.Sprintf("the members of group %s, which a mapping of this topic does not use any more, cannot be seen; "+
+				"it is tried again: the log says why", s.cfg.Other))
+		}
 		return
 	}
 	for _, p := range held {

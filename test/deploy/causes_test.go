@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/promqltest"
 
+	"github.com/feedsink/feedsink/schemas"
 	"github.com/feedsink/feedsink/test/sandbox"
 )
 
@@ -51,6 +52,7 @@ func (p *prometheus) remember(before, since model.Vector, trouble time.Duration)
 type cause struct {
 	variables map[string]string
 	imports   time.Duration
+	lanes     []schemas.Lane
 	lasts     time.Duration // 0: half an hour
 	make      func(w *world) (since model.Vector)
 	raises    []string
@@ -116,6 +118,16 @@ var causes = map[string]cause{
 		},
 		raises: []string{"FeedsinkFilesStalled", "FeedsinkImportOverdue"},
 	},
+	"a lane whose other lane does not run": {
+		lanes: []schemas.Lane{schemas.Batch},
+		make: func(w *world) model.Vector {
+			w.produce("crm", customer("C1", "now"))
+			return w.until("the record waits for the immediate lane", func(s model.Vector) bool {
+				return value(s, "feedsink_partitions_waiting_for_routes", "lane", "batch") == 1 && value(s, "feedsink_lag_records") == 1
+			})
+		},
+		raises: []string{"FeedsinkRoutesDiffer"},
+	},
 	"a topic full of broken records": {
 		lasts: 10 * time.Minute,
 		make: func(w *world) model.Vector {
@@ -179,7 +191,7 @@ func TestAlertsAreRaisedByTheirCauses(t *testing.T) {
 	raised := map[string]bool{"FeedsinkAbsent": true} // without a sink; see the test below
 	for name, c := range causes {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, c.imports, c.variables)
+			w := newWorld(t, c.imports, c.variables, c.lanes...)
 			before := w.until("the sink is at work", func(s model.Vector) bool {
 				return value(s, "feedsink_token_ok") == 1 || c.variables["KEY"] != ""
 			})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/schemas"
 	"github.com/feedsink/feedsink/test/sandbox"
 )
 
@@ -65,8 +66,8 @@ type world struct {
 }
 
 // newWorld starts a sink whose configuration has these variables, beside a service
-// whose imports take this long.
-func newWorld(t *testing.T, imports time.Duration, variables map[string]string) *world {
+// whose imports take this long. Without lanes it runs both.
+func newWorld(t *testing.T, imports time.Duration, variables map[string]string, lanes ...schemas.Lane) *world {
 	t.Helper()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "crm", "shop", "dlq"))
 	if err != nil {
@@ -101,7 +102,7 @@ func newWorld(t *testing.T, imports time.Duration, variables map[string]string) 
 		t.Fatal(err)
 	}
 	w.sink, err = connector.New(cfg, connector.Options{
-		Log: slog.New(slog.DiscardHandler), CommitEvery: 10 * time.Millisecond, FirstPoll: 10 * time.Millisecond,
+		Log: slog.New(slog.DiscardHandler), CommitEvery: 10 * time.Millisecond, FirstPoll: 10 * time.Millisecond, Lanes: lanes,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/feedsink/feedsink/schemas"
 	"github.com/feedsink/feedsink/test/sandbox"
 )
 
@@ -87,6 +88,16 @@ func TestPageSaysThatCallsPause(t *testing.T) {
 	b.shows("calls for a table pause")
 	w.Service.ClearFaults()
 	b.awaits("it goes on", "document.getElementById('attention').hidden")
+}
+
+func TestPageSaysThatALaneWaitsForTheOther(t *testing.T) {
+	w := newWorld(t, nil, schemas.Immediate) // no member has the batch lane
+	b := open(t, w.page)
+	b.shows("2 mappings")
+	w.events(t, 200)
+	b.shows("Records of crm.customers (partition")
+	b.shows("wait in the immediate lane: group feedsink-dev-batch has committed nothing of this partition: start that lane with this configuration. Nothing is lost.")
+	b.judged("routes")
 }
 
 // hundred are as many mappings, each with a topic that exists.

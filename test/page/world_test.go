@@ -13,6 +13,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/schemas"
 	"github.com/feedsink/feedsink/test/playground"
 )
 
@@ -26,8 +27,8 @@ type world struct {
 }
 
 // newWorld runs a sink until the test ends; change, if not nil, makes its
-// configuration another one.
-func newWorld(t *testing.T, change func(yaml string) string) *world {
+// configuration another one. Without lanes it runs both.
+func newWorld(t *testing.T, change func(yaml string) string, lanes ...schemas.Lane) *world {
 	t.Helper()
 	play, err := playground.Start(t.Context(), t.TempDir())
 	if err != nil {
@@ -51,7 +52,7 @@ func newWorld(t *testing.T, change func(yaml string) string) *world {
 		t.Fatal(err)
 	}
 	sink, err := connector.New(cfg, connector.Options{
-		Log: slog.New(slog.DiscardHandler), Version: "v1.2.3", CommitEvery: 100 * time.Millisecond, FirstPoll: 100 * time.Millisecond,
+		Log: slog.New(slog.DiscardHandler), Version: "v1.2.3", Lanes: lanes, CommitEvery: 100 * time.Millisecond, FirstPoll: 100 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)

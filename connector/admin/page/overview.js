@@ -18,6 +18,7 @@ export function problems(status, rows) {
       found.push({ grave: true, words: `${whose} wait until ${clock(w.until, undefined, true)}: ${w.why}. Then one is tried. Nothing is lost; records wait.` });
     }
   }
+  for (const lane of status.lanes) found.push(...waitsForRoutes(lane));
   const { spool } = status;
   if (spool && spool.bytes >= 0.8 * spool.maxBytes) {
     found.push({ grave: spool.bytes >= spool.maxBytes, words: `The spool holds ${bytes(spool.bytes)} of ${bytes(spool.maxBytes)}; when it is full, the batch lane pauses.` });
@@ -27,6 +28,21 @@ export function problems(status, rows) {
     if (state?.grave === "care") found.push({ mapping: m.name, words: m.batch?.kept?.length ? "has files in the spool for a person to look at: " + m.batch.kept.join(", ") : "has no slot left today: its file grows until tomorrow" });
   }
   return found;
+}
+
+// waitsForRoutes are the partitions of a lane that wait for the other lane, once for
+// each topic and reason.
+function waitsForRoutes(lane) {
+  const waits = new Map();
+  for (const p of lane.partitions) {
+    if (!p.waiting) continue;
+    const key = JSON.stringify([p.topic, p.waiting]);
+    waits.set(key, [...(waits.get(key) ?? []), p.partition]);
+  }
+  return [...waits].map(([key, ids]) => {
+    const [topic, why] = JSON.parse(key);
+    return { words: `Records of ${topic} (${ids.length === 1 ? "partition" : "partitions"} ${ids.join(", ")}) wait in the ${lane.lane} lane: ${why}. Nothing is lost.` };
+  });
 }
 
 export function showProblems(list, found, reveal) {
