@@ -38,6 +38,7 @@ func plan() []fault {
 		{"broker silent past the sessions", 1, 5, brokerSilentLong},
 		{"broker killed", 1, 5, brokerKilled},
 		{"clock moved over midnight", 1, 3, overMidnight},
+		{"routes change", 8, 50, nil}, // of a sink of their own
 	}
 }
 
