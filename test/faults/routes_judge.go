@@ -21,8 +21,8 @@ func (r *routesSink) settle(ctx context.Context, l *line) error {
 	}
 	held := time.Now()
 	l.events = r.load.count()
-	left, err := 0, error(nil)
-	err = r.w.until(ctx, "everything is confirmed", func() (bool, error) {
+	left := 0
+	err := r.w.until(ctx, "everything is confirmed", func() (bool, error) {
 		var err error
 		if left, err = r.lag(ctx); err != nil || left > 0 {
 			return false, err
@@ -57,12 +57,19 @@ func (r *routesSink) compare(have func(table string) map[string]sandbox.Row) (lo
 	wrong := map[name]bool{}
 	for table := range r.now.mappings {
 		rows := have(table)
-		for id, last := range r.events.last {
-			of := name{id.table, id.key}
-			if table == copies && id.table == stock {
-				of.table = copies
+		for key := range rows {
+			of := name{table, key}
+			if r.events.seq[name{origin(table), key}] > 0 {
+				continue
 			}
-			if of.table != table || !r.now.readsTopic(last.Topic) || table == copies && r.events.from[id] <= r.whole {
+			if wrong[of] = true; !r.wrong[of] {
+				lost++
+				r.say("lost: %s %s: got a row, of which there was no event", table, key)
+			}
+		}
+		for id, last := range r.events.last {
+			of := name{table, id.key}
+			if id.table != origin(table) || !r.now.readsTopic(last.Topic) || table == copies && r.events.from[id] <= r.whole {
 				continue
 			}
 			got, there := rows[id.key]
@@ -79,6 +86,14 @@ func (r *routesSink) compare(have func(table string) map[string]sandbox.Row) (lo
 	}
 	r.wrong = wrong
 	return lost
+}
+
+// origin is the table whose events a table has.
+func origin(table string) string {
+	if table == copies {
+		return stock
+	}
+	return table
 }
 
 // account counts broken events without a dead letter, and dead letters of events
