@@ -33,6 +33,8 @@ func plan() []fault {
 		{"service silent", 1, 5, serviceSilent},
 		{"service resets connections", 1, 5, serviceDown},
 		{"service's answers lost", 1, 5, answersLost},
+		{"owner moves while calls are refused", 1, 5, ownerMovesAmidRefusals},
+		{"a gateway's pages", 1, 5, gatewayPages},
 		{"a trigger's answer lost", 2, 10, triggerAnswerLost},
 		{"broker silent", 1, 5, brokerSilent},
 		{"broker silent past the sessions", 1, 5, brokerSilentLong},

@@ -48,12 +48,16 @@ var kindsOf = map[string][]int{
 	parcels: {replaced, deleted, patched, created}, stock: {replaced, deleted},
 }
 
+// routedAge is after how many events all come for other rows: rows come all the
+// while, by creates among others.
+const routedAge = 3000
+
 // next makes one event and applies it to the model.
 func (g *routedEvents) next() *kgo.Record {
 	topic := routedTopics[g.rnd.IntN(len(routedTopics))]
 	table := strings.TrimSuffix(topic, ".more")
 	n := g.rnd.IntN(200)
-	id := name{table, fmt.Sprintf("%s-%d-%d", topic, g.number/eventsOfAnAge, n)}
+	id := name{table, fmt.Sprintf("%s-%d-%d", topic, g.number/routedAge, n)}
 	kind := kindsOf[topic][n%len(kindsOf[topic])]
 	g.number++
 	g.seq[id]++
