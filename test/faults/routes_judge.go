@@ -35,7 +35,10 @@ func (r *routesSink) settle(ctx context.Context, l *line) error {
 	}
 	took := time.Since(held)
 	l.slowest = max(l.slowest, took)
-	found := findings{lost: left + r.compare(r.w.service.Rows)}
+	found := findings{lost: left} // whose rows are not looked at
+	if left == 0 {
+		found.lost = r.compare(r.w.service.Rows)
+	}
 	letters, err := r.w.lettersFrom(ctx, routesLetters, r.read)
 	if err != nil {
 		return err
