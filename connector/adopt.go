@@ -105,8 +105,15 @@ func (f *filing) leftBundle(m *router.Compiled, a batcher.Adopted) (left []*rout
 
 // gather adds what one partition's ledger says. The step that is furthest is
 // the one that counts: a crash in the middle of a commit may have left others
-// behind.
+// behind. What one ledger tells of other routes is so for the whole import: it
+// carries no fingerprint then.
 func gather(to *batcher.Adopted, p *source.Partition, a source.Adopted) {
+	rerouted := a.Fingerprint == 0 || len(to.Claims) > 0 && to.Fingerprint == 0
+	defer func() {
+		if rerouted {
+			to.Fingerprint = 0
+		}
+	}()
 	to.Claims = append(to.Claims, a.Claim)
 	to.UpTo[assignment{p}] = a.UpTo
 	if a.Part < to.Part || a.Part == to.Part && (a.Attempt < to.Attempt || a.Attempt == to.Attempt && (to.Settling || to.Refused || a.Execution == "" && to.Execution != "")) {

@@ -130,10 +130,7 @@ func (s *Source) together(a, b string) bool {
 // records is on its way one by one: those would be done twice. It is called by
 // the poll loop; the ledgers are read again before its next poll.
 func (s *Source) startOver(ctx context.Context) {
-	s.mu.Lock()
-	s.again = slices.DeleteFunc(s.again, func(p *Partition) bool { return !p.Live() })
-	again := slices.Clone(s.again)
-	s.mu.Unlock()
+	again := s.allToReadAgain()
 	if len(again) == 0 || slices.ContainsFunc(again, func(p *Partition) bool { return p.underWay() > 0 }) {
 		return
 	}
@@ -157,6 +154,23 @@ func (s *Source) startOver(ctx context.Context) {
 	}
 	s.mu.Unlock()
 	s.log.Info("reading records again from the committed offsets", "partitions", len(again))
+}
+
+// allToReadAgain are the partitions to be read again, with all that belong together
+// with them: the handler lets go of a table as a whole.
+func (s *Source) allToReadAgain() []*Partition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.again = slices.DeleteFunc(s.again, func(p *Partition) bool { return !p.Live() })
+	if len(s.again) == 0 {
+		return nil
+	}
+	for tp, p := range s.parts {
+		if slices.ContainsFunc(s.again, func(q *Partition) bool { return s.together(tp.topic, q.Topic) }) {
+			s.readAgain(p)
+		}
+	}
+	return slices.Clone(s.again)
 }
 
 func partitionsOf(claims []*Claim) []*Partition {

@@ -34,6 +34,17 @@
 // deleted: a patch that is sent again after a crash, its record gone meanwhile,
 // meets the 404 of a mistake and cannot be told from one.
 //
+// "routes change" is about a second sink, whose lanes are processes of their own.
+// They take random routes at different times while events come in: other
+// conditions, everything in one lane, mappings that come, go, are renamed or read
+// other topics, and former routes again. The immediate lane's way to the service
+// is cut at times, and members are killed. The order of calls is not judged there,
+// since a lane that takes new routes reads again what was confirmed under others:
+// what the tables hold once all has caught up is, of every table that has a
+// mapping then, and the dead letters are. A profile is never created by op create
+// (nothing tells whose such a row is), and the table of copies, whose topic goes
+// on being read without its mapping, is judged by the events since it had one.
+//
 // The members' binary is built so that their time of day can be set (test/clock):
 // that is how midnight comes.
 //

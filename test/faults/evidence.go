@@ -91,33 +91,47 @@ func (j *judge) slots(ctx context.Context) (over int, err error) {
 
 // readLetters reads the dead letters since the last look.
 func (j *judge) readLetters(ctx context.Context) (numbers []string, err error) {
-	ends, err := j.w.admin.ListEndOffsets(ctx, deadLetters)
+	letters, err := j.w.lettersFrom(ctx, deadLetters, j.dead)
+	j.dead += int64(len(letters))
+	for _, r := range letters {
+		if number, ok := header(r, numberHeader); ok {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers, err
+}
+
+// lettersFrom reads a dead-letter topic, of one partition, from an offset on.
+func (w *world) lettersFrom(ctx context.Context, topic string, from int64) (letters []*kgo.Record, err error) {
+	ends, err := w.admin.ListEndOffsets(ctx, topic)
 	if err != nil {
 		return nil, err
 	}
-	end, _ := ends.Lookup(deadLetters, 0)
-	if end.Offset == j.dead {
+	end, _ := ends.Lookup(topic, 0)
+	if end.Offset == from {
 		return nil, nil
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(j.w.broker.Addr()), kgo.ConsumePartitions(
-		map[string]map[int32]kgo.Offset{deadLetters: {0: kgo.NewOffset().At(j.dead)}}))
+	client, err := kgo.NewClient(kgo.SeedBrokers(w.broker.Addr()), kgo.ConsumePartitions(
+		map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().At(from)}}))
 	if err != nil {
 		return nil, err
 	}
 	defer client.Close()
-	for j.dead < end.Offset {
+	for from+int64(len(letters)) < end.Offset {
 		fetches := client.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
-			return nil, fmt.Errorf("read dead letters: %w", err)
+			return letters, fmt.Errorf("read dead letters: %w", err)
 		}
-		for _, r := range fetches.Records() {
-			j.dead = r.Offset + 1
-			for _, h := range r.Headers {
-				if h.Key == numberHeader {
-					numbers = append(numbers, string(h.Value))
-				}
-			}
+		letters = append(letters, fetches.Records()...)
+	}
+	return letters, nil
+}
+
+func header(r *kgo.Record, key string) (string, bool) {
+	for _, h := range r.Headers {
+		if h.Key == key {
+			return string(h.Value), true
 		}
 	}
-	return numbers, nil
+	return "", false
 }

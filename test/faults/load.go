@@ -181,7 +181,9 @@ type load struct {
 	held    bool // by whoever strikes, who alone holds and resumes
 
 	mu        sync.Mutex // held while the load is
-	generator *generator
+	next      func() *kgo.Record
+	number    int            // of events
+	generator *generator     // whose events these are, of the sink that all faults but one are about
 	home      map[name]int32 // partition
 }
 
@@ -189,9 +191,9 @@ type load struct {
 const interval = 50 * time.Millisecond
 
 // startLoad begins held.
-func startLoad(ctx context.Context, client *kgo.Client, g *generator, rate int) *load {
+func startLoad(ctx context.Context, client *kgo.Client, next func() *kgo.Record, rate int) *load {
 	ctx, cancel := context.WithCancel(ctx)
-	l := &load{client: client, rate: rate, ended: cancel, failed: make(chan error, 1), held: true, generator: g, home: map[name]int32{}}
+	l := &load{client: client, rate: rate, ended: cancel, failed: make(chan error, 1), held: true, next: next, home: map[name]int32{}}
 	l.mu.Lock()
 	l.running.Go(func() {
 		tick := time.NewTicker(interval)
@@ -221,11 +223,12 @@ func (l *load) produce(ctx context.Context) error {
 	}
 	bunch := make([]*kgo.Record, max(1, l.rate*int(interval)/int(time.Second)))
 	for i := range bunch {
-		bunch[i] = l.generator.next()
+		bunch[i] = l.next()
 	}
 	if err := l.client.ProduceSync(ctx, bunch...).FirstErr(); err != nil {
 		return fmt.Errorf("produce: %w", err)
 	}
+	l.number += len(bunch)
 	for _, r := range bunch {
 		l.home[name{r.Topic, string(r.Key)}] = r.Partition
 	}
@@ -250,8 +253,17 @@ func (l *load) hold() error {
 	}
 }
 
+// soFar is how many events there were while the load may go on.
+func (l *load) soFar() int {
+	if !l.held {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+	}
+	return l.number
+}
+
 // count is how many events there were. The load is held.
-func (l *load) count() int { return l.generator.number }
+func (l *load) count() int { return l.number }
 
 // end stops the load, held or not.
 func (l *load) end() {

@@ -22,6 +22,7 @@ type member struct {
 	name   string
 	binary string
 	config string
+	lane   string // that it runs
 	env    []string
 	door   *door
 	cable  *cable
@@ -40,7 +41,7 @@ type member struct {
 func (m *member) start(ctx context.Context) error {
 	m.reader = &journal{member: m.name, diary: m.diary, clock: m.clock, copy: m.log}
 	// Faults end it, not ctx; the world's close does in the end.
-	m.cmd = exec.CommandContext(context.WithoutCancel(ctx), m.binary, "run", "-c", m.config, "--log-level", "debug", "--log-format", "json")
+	m.cmd = exec.CommandContext(context.WithoutCancel(ctx), m.binary, "run", "-c", m.config, "--lane", m.lane, "--log-level", "debug", "--log-format", "json")
 	m.cmd.Env, m.cmd.Stdout, m.cmd.Stderr = append(m.limits, m.env...), m.reader, m.reader
 	if err := m.cmd.Start(); err != nil {
 		return fmt.Errorf("start member %s: %w", m.name, err)

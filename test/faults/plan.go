@@ -33,11 +33,14 @@ func plan() []fault {
 		{"service silent", 1, 5, serviceSilent},
 		{"service resets connections", 1, 5, serviceDown},
 		{"service's answers lost", 1, 5, answersLost},
+		{"owner moves while calls are refused", 1, 5, ownerMovesAmidRefusals},
+		{"a gateway's pages", 1, 5, gatewayPages},
 		{"a trigger's answer lost", 2, 10, triggerAnswerLost},
 		{"broker silent", 1, 5, brokerSilent},
 		{"broker silent past the sessions", 1, 5, brokerSilentLong},
 		{"broker killed", 1, 5, brokerKilled},
 		{"clock moved over midnight", 1, 3, overMidnight},
+		{"routes change", 8, 50, nil}, // of a sink of their own
 	}
 }
 

@@ -82,7 +82,9 @@ func open(ctx context.Context, o options) (w *world, err error) {
 			return w, err
 		}
 	}
-	w.load = startLoad(ctx, w.client, newGenerator(o.seed, o.bothLanes), o.rate)
+	g := newGenerator(o.seed, o.bothLanes)
+	w.load = startLoad(ctx, w.client, g.next, o.rate)
+	w.load.generator = g
 	return w, w.until(ctx, "all members are ready", func() (bool, error) { return w.allReady(ctx), nil })
 }
 
@@ -129,7 +131,10 @@ func (w *world) openBroker(ctx context.Context, _ options) (err error) {
 		return err
 	}
 	w.admin = kadm.NewClient(w.client)
-	topics := map[string]int32{deadLetters: 1}
+	topics := map[string]int32{deadLetters: 1, routesLetters: 1}
+	for _, t := range routedTopics {
+		topics[t] = partitions
+	}
 	for _, t := range tables {
 		topics[t.name] = partitions
 	}
@@ -162,6 +167,8 @@ func (w *world) openService(context.Context, options) (err error) {
 			c.ETLs = append(c.ETLs, sandbox.ETL{ID: fmt.Sprintf("%d0%d", i+1, n+1), Loads: []sandbox.Load{load}})
 		}
 	}
+	routed, etls := routedTablesOf()
+	c.Tables, c.ETLs = append(c.Tables, routed...), append(c.ETLs, etls...)
 	if err := os.Mkdir(c.Dir, 0o755); err != nil {
 		return err
 	}
@@ -183,7 +190,7 @@ func (w *world) openMembers(ctx context.Context, o options) error {
 		if err != nil {
 			return errors.Join(err, door.close())
 		}
-		m := &member{name: name, binary: w.binary(), config: file, door: door, cable: w.cables[name], clock: w.clock, diary: w.diary, log: log}
+		m := &member{name: name, binary: w.binary(), config: file, lane: "all", door: door, cable: w.cables[name], clock: w.clock, diary: w.diary, log: log}
 		m.env = []string{
 			w.clock.Env(), "BROKERS=" + m.cable.address(), "SERVICE=" + door.url, "API_KEY=" + apiKey, "SPOOL=" + filepath.Join(w.dir, name),
 		}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/feedsink/feedsink/test/sandbox"
+)
+
+// ownerMovesAmidRefusals has the service refuse all calls while imports land, so
+// that the calls that settle rows of both lanes wait, and moves tables meanwhile:
+// a member ends in order and another one is lost.
+func ownerMovesAmidRefusals(ctx context.Context, w *world) (err error) {
+	refused := sandbox.Status(http.StatusServiceUnavailable)
+	for op := 1; op <= 7; op++ {
+		w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: op}, Answer: refused})
+	}
+	defer w.service.ClearFaults()
+	first := w.rnd.IntN(len(w.members))
+	second := (first + 1) % len(w.members)
+	if err := rest(ctx, 5*time.Second); err != nil {
+		return err
+	}
+	if err := w.members[first].terminate(); err != nil {
+		return err
+	}
+	w.members[second].kill()
+	err = rest(ctx, sessionTimeout) // until the one that is left has the tables
+	w.service.ClearFaults()
+	// What has waited goes out; then the tables move back.
+	return errors.Join(err, rest(ctx, 2*time.Second), w.members[first].start(ctx), w.members[second].start(ctx))
+}
+
+// gatewayPages puts a gateway before the service that answers some calls itself:
+// nothing is there, all is well, try later.
+func gatewayPages(ctx context.Context, w *world) error {
+	for _, status := range []int{http.StatusNotFound, http.StatusOK, http.StatusBadGateway, http.StatusMethodNotAllowed} {
+		w.service.Inject(sandbox.Fault{Match: sandbox.Match{Chance: 0.3}, Answer: sandbox.Page(status)})
+	}
+	defer w.service.ClearFaults()
+	return rest(ctx, 5*time.Second)
+}
