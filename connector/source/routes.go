@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -248,9 +249,7 @@ func (s *Source) stillRunning(ctx context.Context, p *Partition, imports []ack.I
 		}
 	}
 	running, since := make(map[string]string, len(p.routes.running)), p.routes.since
-	for file, execution := range p.routes.running {
-		running[file] = execution
-	}
+	maps.Copy(running, p.routes.running)
 	p.mu.Unlock()
 	var left []string
 	for file, execution := range running {
