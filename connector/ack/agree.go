@@ -166,6 +166,8 @@ func (l *LaneRoutes) since(at int64, own *Ledger, v *View) int64 {
 		return 0 // its offsets are gone: what it had confirmed cannot be told
 	case own.Routes.Known() && own.Routes.Shared && own.Routes.Peer.Changed == 0 && v.Committed:
 		return min(own.Routes.Peer.Watermark, v.Routes.Peer.Watermark)
+	case own.Routes.Known() && own.Routes.Shared && v.Committed:
+		return min(own.Routes.Peer.Watermark, v.Offset) // it may have gone back
 	case own.Routes.Known() && own.Routes.Shared:
 		return own.Routes.Peer.Watermark
 	case own.Routes.Known() && l.Shared && v.Committed:

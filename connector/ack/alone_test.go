@@ -54,3 +54,12 @@ func TestBatchLaneReadsAgainWhatItWroteAlone(t *testing.T) {
 		t.Errorf("and then: got records read again from %d, want 15", r.At)
 	}
 }
+
+func TestBatchLaneReadsAgainFromWhereTheOtherHasGoneBackTo(t *testing.T) {
+	batch := ack.LaneRoutes{Fingerprints: []uint64{2}, Batch: true, Shared: true}
+	own := ack.Routes{Changed: 10, Shared: true, Epochs: []ack.Epoch{{Fingerprint: 1}}, Peer: ack.Peer{Changed: 10, Watermark: 27}}
+	back := ack.View{Committed: true, Offset: 15, Routes: ack.Routes{Changed: 20, Shared: true, Epochs: []ack.Epoch{{Fingerprint: 2}}}}
+	if r := batch.Resume(29, &ack.Ledger{Routes: own}, &back, 30); r.At != 15 {
+		t.Errorf("got records read again from %d, want 15", r.At)
+	}
+}
