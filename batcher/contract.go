@@ -51,6 +51,7 @@ type Import struct {
 	Attempt     int           `json:"attempt,omitzero"`    // 1-based count of the triggers that may have taken one of the table's daily imports
 	Execution   string        `json:"execution,omitempty"` // "" until the service named it
 	Refused     bool          `json:"-"`                   // for good, when it was sent, or FAILED and would again; it is not loaded and waits for Release
+	OnlyTaken   bool          `json:"-"`                   // stands for writes that were taken and that no row can say
 	OnlyErrors  bool          `json:"-"`                   // of it only records are left whose rows were in error under a former owner, and had no other place
 }
 
@@ -195,7 +196,8 @@ type Records interface {
 	// record of a write for which each says a reason is made a dead letter with it,
 	// as a row that the service put in error. Again returns once all of those are
 	// acknowledged, or with an error after which it may be called again; letters
-	// may repeat then.
+	// may repeat then. Of an Import that is OnlyTaken it gives instead the writes that
+	// the routes give to the other lane and that no row can say.
 	Again(ctx context.Context, imp Import, claims []Claim, each func(mapping string, w *schemas.Write, at At) (reason string)) error
 	// Unmatched makes dead letters of their own of rows in error that match no
 	// record, and returns once all of them are acknowledged. ErrNoDeadLetter says

@@ -44,16 +44,7 @@ func TestBothLanesLeaveTheNewestState(t *testing.T) {
 func (l *lanes) explore(seed uint64) {
 	l.rnd = rand.New(rand.NewPCG(seed, 7))
 	l.table, l.tried, l.failing = map[string]row{}, map[string]int{}, 2
-	m := Mapping{
-		Name: "customers", Table: schemas.Table{Name: "customers", Custom: l.custom}, Both: true, RetryFailed: 5,
-		Key:     Key{schemas.Attributes, "k"},
-		Columns: []Column{{Header: "k", Section: schemas.Attributes, Name: "k"}, {Header: "a", Section: schemas.Attributes, Name: "a"}, {Header: "b", Section: schemas.Attributes, Name: "b"}},
-		CSV:     CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8", Compression: "NONE"},
-		Roll:    Roll{Rows: 6, Bytes: 1 << 20, Age: 15 * time.Second},
-		Loads: map[schemas.Op]Load{
-			schemas.Upsert: {"1", "CREATE_OR_UPDATE"}, schemas.Patch: {"2", "UPDATE_ONLY"}, schemas.Delete: {"3", "DELETE"},
-		},
-	}
+	m := l.mapping()
 	mappings := []Mapping{m}
 	if l.bundle {
 		mappings = bundled(m)
@@ -84,6 +75,19 @@ func (l *lanes) explore(seed uint64) {
 	}
 	if want := l.want(); !reflect.DeepEqual(l.table, want) {
 		l.t.Errorf("table:\n got %v\nwant %v\nlog %s", l.table, want, l.written())
+	}
+}
+
+func (l *lanes) mapping() Mapping {
+	return Mapping{
+		Name: "customers", Table: schemas.Table{Name: "customers", Custom: l.custom}, Both: true, RetryFailed: 5,
+		Key:     Key{schemas.Attributes, "k"},
+		Columns: []Column{{Header: "k", Section: schemas.Attributes, Name: "k"}, {Header: "a", Section: schemas.Attributes, Name: "a"}, {Header: "b", Section: schemas.Attributes, Name: "b"}},
+		CSV:     CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8", Compression: "NONE"},
+		Roll:    Roll{Rows: 6, Bytes: 1 << 20, Age: 15 * time.Second},
+		Loads: map[schemas.Op]Load{
+			schemas.Upsert: {"1", "CREATE_OR_UPDATE"}, schemas.Patch: {"2", "UPDATE_ONLY"}, schemas.Delete: {"3", "DELETE"},
+		},
 	}
 }
 
@@ -121,12 +125,12 @@ func (l *lanes) produce(n int) {
 		if _, there := model.table[w.Key]; l.custom && w.Op == schemas.Patch && !there {
 			w.Op = schemas.Upsert // what a patch of nothing comes to is told for profiles
 		}
-		if w.lane == schemas.Immediate && w.Op != schemas.Upsert {
+		if (w.lane == schemas.Immediate || l.flips != nil && !l.flips.noIDs) && w.Op != schemas.Upsert {
 			w.ProfileID = "id-" + w.Key
 		}
 		// A row names all columns: of two in one file the newer takes the place of the older.
 		names := []string{"a", "b"}
-		if some := l.rnd.IntN(2); w.Op == schemas.Patch || l.custom && w.lane == schemas.Immediate && l.rnd.IntN(2) == 0 {
+		if some := l.rnd.IntN(2); w.Op == schemas.Patch || l.custom && l.flips == nil && w.lane == schemas.Immediate && l.rnd.IntN(2) == 0 {
 			names = names[some : some+1]
 		}
 		for _, name := range names {

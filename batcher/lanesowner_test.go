@@ -19,6 +19,8 @@ import (
 // the pipeline feeds it.
 type lanesOwner struct {
 	*lanes
+	routes  *routesOfLane // nil: they do not change
+	version *routesVersion
 	batcher *Batcher
 	p       *lanesPartition
 	gone    bool // killed: nothing leaves it any more
@@ -70,7 +72,10 @@ func (c *lanesClaim) Live() bool {
 
 // runOwner is one life of the batch lane's process.
 func (l *lanes) runOwner(ctx context.Context, mappings []Mapping, seed uint64) {
-	o := &lanesOwner{lanes: l}
+	l.own(ctx, &lanesOwner{lanes: l}, mappings, seed)
+}
+
+func (l *lanes) own(ctx context.Context, o *lanesOwner, mappings []Mapping, seed uint64) {
 	cfg := Config{
 		Dir: l.t.TempDir(), MaxBytes: 1 << 20, Grace: 5 * time.Second, Peer: o, Log: slog.New(slog.DiscardHandler),
 		Poll: Backoff{time.Second, 5 * time.Second}, Retry: Backoff{time.Second, 5 * time.Second},
@@ -104,7 +109,10 @@ func (o *lanesOwner) assign() {
 	if o.p != nil {
 		o.p.dead = true
 	}
-	c := o.batch
+	c, changed := o.batch, false
+	if o.version != nil {
+		c, changed = o.reroute()
+	}
 	p := &lanesPartition{o: o, tracker: ack.New(c.offset, c.done), read: min(c.offset, o.immediate.offset)}
 	o.p, o.again = p, false
 	o.look()
@@ -113,7 +121,7 @@ func (o *lanesOwner) assign() {
 		p.read = min(p.read, c.since)
 		p.entry, p.state, p.upTo, p.since = c.entry, c.state, c.upTo, c.since
 		adopted = &Adopted{
-			Import: *c.entry, Rebuild: c.state == ack.Rebuild, Settling: c.state == ack.Settling,
+			Import: *c.entry, Rebuild: c.state == ack.Rebuild, Settling: c.state == ack.Settling, Changed: changed,
 			UpTo: map[Partition]int64{p: c.upTo}, Claims: []Claim{&lanesClaim{p, p.tracker.Cover(c.upTo)}},
 		}
 		if c.state != ack.Rebuild {
@@ -147,7 +155,9 @@ func (o *lanesOwner) step() {
 		}
 		covered := at < o.p.covered
 		o.mu.Unlock()
-		if ok {
+		if ok && o.routes != nil {
+			o.takeRouted(w, at, done, covered)
+		} else if ok {
 			o.take(w, at, done, covered)
 		}
 	}
@@ -155,6 +165,9 @@ func (o *lanesOwner) step() {
 	defer o.mu.Unlock()
 	if o.rnd.IntN(3) == 0 {
 		o.commit()
+	}
+	if o.routes != nil && o.rnd.IntN(3) == 0 {
+		o.follow()
 	}
 }
 
@@ -177,11 +190,15 @@ func (o *lanesOwner) take(w lanesWrite, at int64, done, covered bool) {
 	if err != nil {
 		o.t.Error(err)
 	}
+	o.passed(at + 1)
+}
+
+func (o *lanesOwner) passed(next int64) {
 	o.mu.Lock()
-	o.p.read = at + 1
-	o.p.tracker.Advance(at + 1)
+	o.p.read = next
+	o.p.tracker.Advance(next)
 	o.mu.Unlock()
-	o.batcher.Passed("customers", o.p, at+1)
+	o.batcher.Passed("customers", o.p, next)
 }
 
 // commit writes offset and ledger, the lock held.
@@ -190,6 +207,9 @@ func (o *lanesOwner) commit() {
 	o.batch = lanesCommit{
 		offset: p.tracker.Watermark(), done: append(ack.Ranges(nil), p.tracker.Confirmed()...),
 		entry: p.entry, state: p.state, upTo: p.upTo, since: p.since,
+	}
+	if o.routes != nil {
+		o.commitRoutes()
 	}
 }
 
@@ -246,6 +266,10 @@ func (o *lanesOwner) StartOver(ctx context.Context, imp Import, claims []Claim) 
 	return o.write(ctx, "start over", claims, func(p *lanesPartition) {
 		o.enter(imp, ack.Rebuild, claims)(p)
 		o.again = true
+		if imp.Part == 0 { // of former routes
+			p.entry, p.upTo, p.since = nil, 0, math.MaxInt64
+			o.routes.own.Resend = max(o.routes.own.Resend, int64(len(o.log)))
+		}
 	})
 }
 
@@ -257,7 +281,7 @@ func (o *lanesOwner) Confirm(ctx context.Context, imp Import, claims []Claim) er
 			p.tracker.Release(c.(*lanesClaim).c)
 		}
 		for at := before; at < p.tracker.Watermark(); at++ {
-			if w := &o.log[at]; w.lane == schemas.Batch && o.tried[w.Key] < int(at) {
+			if w := &o.log[at]; o.routes == nil && w.lane == schemas.Batch && o.tried[w.Key] < int(at) {
 				o.t.Errorf("record %d of %s: got confirmed while the table has met record %d at most, want nothing confirmed that is neither there nor overruled", at, w.Key, o.tried[w.Key])
 			}
 		}
@@ -310,6 +334,9 @@ func (o *lanesOwner) ImportEnded(Import, Results, time.Duration) {}
 
 // look notes what the other lane has committed, the lock held.
 func (o *lanesOwner) look() {
+	if o.routes != nil {
+		o.routes.look(o.lanes, files)
+	}
 	o.p.seen = ack.Ranges{}.Add(ack.Range{From: 0, To: o.immediate.offset})
 	for _, r := range o.immediate.done {
 		o.p.seen = o.p.seen.Add(r)

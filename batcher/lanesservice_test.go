@@ -22,9 +22,10 @@ import (
 // takes a random time, so that each seed is another interleaving.
 type lanes struct {
 	t      *testing.T
-	custom bool // a custom table, of which an upsert may name some properties only
-	keeps  bool // its operation 4 keeps the others
-	bundle bool // two tables, whose files go as one
+	custom bool   // a custom table, of which an upsert may name some properties only
+	keeps  bool   // its operation 4 keeps the others
+	bundle bool   // two tables, whose files go as one
+	flips  *flips // nil: the routes do not change
 
 	mu         sync.Mutex
 	rnd        *rand.Rand
@@ -35,8 +36,10 @@ type lanes struct {
 	tried      map[string]int // by key: the newest write that has met the table
 
 	immediate struct {
-		offset int64
-		done   ack.Ranges
+		committed bool
+		offset    int64
+		done      ack.Ranges
+		routes    ack.Routes
 	}
 	batch lanesCommit
 	tale  []string
@@ -49,12 +52,14 @@ type lanesWrite struct {
 
 // lanesCommit is what the batch lane has committed.
 type lanesCommit struct {
-	offset int64
-	done   ack.Ranges
-	entry  *Import
-	state  ack.State
-	upTo   int64
-	since  int64
+	committed bool
+	offset    int64
+	done      ack.Ranges
+	routes    ack.Routes
+	entry     *Import
+	state     ack.State
+	upTo      int64
+	since     int64
 }
 
 type lanesExecution struct {

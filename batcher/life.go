@@ -21,6 +21,7 @@ type flight struct {
 	retries    int                        // of it after FAILED
 	adopted    *Adopted                   // what a former owner sent, to be awaited; nil: an import of our own
 	waiting    map[waitingKey]*waitingRow // rows in error of conflicting keys; guarded by line.mu
+	refusedFor []refusedWrites            // taken writes that the service has refused; guarded by line.mu
 	from       Import                     // of a generation built again: the file to go on with; zero: all of them
 
 	// Guarded by line.mu.
@@ -153,6 +154,9 @@ func (f *flight) landed(ctx, send context.Context, imp Import) error {
 		return err
 	}
 	if err := f.rejectWaiting(ctx); err != nil {
+		return err
+	}
+	if err := f.rejectTaken(ctx, imp); err != nil {
 		return err
 	}
 	return f.confirm(send, imp)

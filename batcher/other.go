@@ -87,10 +87,10 @@ func (b *Batcher) Take(mapping string, w schemas.Write, p Partition, offset int6
 	l := m.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g, _ := l.generationFor(p, offset)
+	g, where := l.generationFor(p, offset)
 	if !row {
 		g.hold(p, offset)
-		m.both.keys.Take(&w, contest.At{Partition: p, Offset: offset})
+		m.both.keys.Take(&w, contest.At{Partition: p, Offset: offset}, where)
 	}
 	g.soon = true
 	poke(l.wake)

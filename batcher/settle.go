@@ -184,8 +184,12 @@ func (f *settling) sendOne(ctx context.Context, n contest.Newest) {
 	if ctx.Err() != nil {
 		return
 	}
-	if f.tell(n, nothing, err) {
+	refused := f.refuse(n, err)
+	if f.tell(n, nothing, err) || refused {
 		err = nil // its records are dead letters
+	}
+	if refused {
+		f.noRow(n.Key)
 	}
 	if err != nil && n.Row != nil {
 		var current bool

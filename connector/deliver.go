@@ -97,7 +97,7 @@ func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects 
 	rows := 0
 	for i := range writes {
 		w := &writes[i]
-		if p.Covered(f.tables[w.Mapping.Index], r.Offset) {
+		if p.Covered(f.tables[w.Mapping.Index], r.Offset) && (!w.Taken || w.Mapping.Fileable(&w.Write)) {
 			f.files.Covered(w.Mapping.Name, w.Write, assignment{p}, r.Offset)
 			rows++
 			continue // in a file that is on its way already

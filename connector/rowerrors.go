@@ -58,7 +58,7 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 		reading.routed = r.lane.router.Route(reading.routed[:0], decoded)
 		for j := range reading.routed {
 			routed := &reading.routed[j]
-			if !loads(&imp, routed.Mapping.Name) || routed.Err != nil || routed.Lane != schemas.Batch && !taken(behind[i].Partition(), routed, record.Offset) {
+			if !loads(&imp, routed.Mapping.Name) || routed.Err != nil || !behindImport(&imp, behind[i].Partition(), routed, record.Offset) {
 				continue
 			}
 			reason := each(routed.Mapping.Name, &routed.Write, batcher.At{Partition: i, Offset: record.Offset})
@@ -84,6 +84,14 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 		return err
 	}
 	return letters.wait(ctx)
+}
+
+// behindImport reports whether a write is one of those that the import stands for.
+func behindImport(imp *batcher.Import, p *source.Partition, w *router.Routed, offset int64) bool {
+	if imp.OnlyTaken { // which of these were taken, the batcher knows by their places
+		return w.Lane != schemas.Batch && !w.Mapping.Fileable(&w.Write)
+	}
+	return w.Lane == schemas.Batch || taken(p, w, offset)
 }
 
 // taken reports whether a write that the routes give to the other lane is a row

@@ -9,14 +9,15 @@ import (
 // entry is one write of a key.
 type entry struct {
 	schemas.Write
-	row   bool // of a file; else a call of the other lane
+	row   bool // of a file; else a call of the other lane, or one for this lane to make
 	open  bool // its file is open
 	at    At
-	after *At // a row: newest write of the other lane before it
+	after *At // a row, or a write that was taken: newest write of the other lane before it
 	bytes int64
 
-	rows Ops // what the rows did that show in it
-	idle Ops // what rows meant to do that, in the order of the log, found nothing to do
+	taken []At // the writes that were taken and show in it
+	rows  Ops  // what the rows did that show in it
+	idle  Ops  // what rows meant to do that, in the order of the log, found nothing to do
 }
 
 // ownEntry is a write with memory of its own: nothing of its record is kept.
@@ -49,8 +50,12 @@ func (o Ops) All() (all []schemas.Op) {
 	return all
 }
 
-// join takes over what rows did, or meant to do, in another write.
-func (e *entry) join(other *entry) { e.rows, e.idle = e.rows|other.rows, e.idle|other.idle }
+// join takes over what rows did, or meant to do, in another write, and what of it
+// was taken.
+func (e *entry) join(other *entry) {
+	e.rows, e.idle = e.rows|other.rows, e.idle|other.idle
+	e.taken = slices.Concat(other.taken, e.taken)
+}
 
 // finds notes that a write found nothing to do behind e.
 func (e *entry) finds(nothing *entry) { e.idle |= nothing.rows | nothing.idle }

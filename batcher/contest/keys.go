@@ -96,17 +96,6 @@ func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
 	}
 }
 
-// Take takes a write of the other lane that may not have landed and that this lane
-// sends.
-func (k *Keys) Take(w *schemas.Write, at At) {
-	s := k.follow(w.Key)
-	defer k.count(s, s.bytes)
-	s.last = at
-	s.add(ownEntry(w, at))
-	s.contend()
-	s.owed = true
-}
-
 // count notes that what is known of a key takes more, or less, than before.
 func (k *Keys) count(s *state, before int64) { k.bytes += s.bytes - before }
 
@@ -136,10 +125,11 @@ func (k *Keys) Seal() {
 	for _, s := range k.byKey {
 		// An overtaken row may be older than what is known of the key.
 		s.doubt = s.seal()
-		if s.overtaken {
+		if s.overtaken || s.taken {
 			s.contend()
 		}
-		s.overtaken = false
+		s.owed = s.owed || s.taken
+		s.overtaken, s.taken = false, false
 	}
 }
 
@@ -147,7 +137,7 @@ func (k *Keys) Seal() {
 // landed by now are not contested.
 func (k *Keys) Send(confirmed func(At) bool) {
 	for _, s := range k.byKey {
-		if s.doubt && !confirmed(*s.await) {
+		if s.doubt && s.await != nil && !confirmed(*s.await) {
 			s.contend()
 		}
 		s.doubt = false
@@ -172,7 +162,7 @@ func (k *Keys) Confirm(fate *Fate, confirmed func(At) bool) {
 func (k *Keys) Forget(confirmed func(At) bool) {
 	for key, s := range k.byKey {
 		s.release(confirmed)
-		if !s.contested && !s.held && !s.doubt && !s.overtaken && len(s.shares) == 0 && confirmed(s.last) {
+		if !s.contested && !s.held && !s.doubt && !s.overtaken && !s.taken && len(s.shares) == 0 && confirmed(s.last) {
 			delete(k.byKey, key)
 			k.bytes -= s.bytes
 		}
@@ -187,7 +177,8 @@ type Newest struct {
 	Shows  []Ops           // for each of them: what the rows did that show in it
 	Idle   Ops             // what rows meant to do that found nothing to do
 	Whole  bool            // nothing of what was there before Writes is left by them
-	Row    *At             // its newest row; nil: the other lane wrote all of it
+	Row    *At             // the newest that this lane wrote; nil: the other lane wrote all of it
+	Taken  []At            // writes in it that were taken, which no row has brought
 	to     uint64
 }
 
@@ -204,6 +195,7 @@ func (k *Keys) Next(confirmed func(At) bool) []Newest {
 		reduced := s.landed()
 		for _, e := range reduced {
 			n.Rows, n.Shows, n.Idle = append(n.Rows, e.Write), append(n.Shows, e.rows), n.Idle|e.idle
+			n.Taken = append(n.Taken, e.taken...)
 		}
 		n.Writes = asCalls(reduced)
 		n.Whole = leavesNothing(reduced)
@@ -271,7 +263,7 @@ func (k *Keys) Behind(n Newest) (rows []schemas.Write, ok bool) {
 		return nil, false
 	}
 	for _, e := range s.writes {
-		if e.open {
+		if e.open && e.row {
 			rows = append(rows, e.Write)
 		}
 	}

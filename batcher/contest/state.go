@@ -16,6 +16,7 @@ type state struct {
 
 	doubt     bool // its file was sealed while await was not known to have landed
 	overtaken bool // the open file holds a row older than a write of the other lane
+	taken     bool // a write that was taken is to be sent once the open file has landed
 	contested bool
 	owed      bool   // rows are confirmed for the sake of a write that may not have landed: it must be sent
 	version   uint64 // counts what is to be sent
@@ -47,8 +48,8 @@ func (s *state) add(e entry) {
 	}
 	var kept []entry
 	for from, to := 0, 0; from < len(s.writes); from = to {
-		open := s.writes[from].open
-		for to < len(s.writes) && s.writes[to].open == open {
+		first := &s.writes[from]
+		for to < len(s.writes) && s.writes[to].open == first.open && (!first.open || s.writes[to].row == first.row) {
 			to++
 		}
 		kept = append(kept, reduce(s.writes[from:to])...)
@@ -74,24 +75,24 @@ func (s *state) set(writes []entry) {
 	}
 }
 
-// landed are the writes, reduced, without the rows of the open file.
+// landed are the writes, reduced, without what belongs to the open file.
 func (s *state) landed() []entry {
 	return reduce(slices.DeleteFunc(slices.Clone(s.writes), func(e entry) bool { return e.open }))
 }
 
-// drop forgets the rows of the open file.
+// drop forgets what belongs to the open file.
 func (s *state) drop() {
 	s.set(slices.DeleteFunc(s.writes, func(e entry) bool { return e.open }))
-	s.overtaken = false
+	s.overtaken, s.taken = false, false
 }
 
-// seal makes the rows of the open file rows of one on its way. It reports whether
-// there are any.
+// seal makes the rows of the open file rows of one on its way, and so what was taken
+// with them. It reports whether there are any.
 func (s *state) seal() (rows bool) {
 	for i := range s.writes {
 		if e := &s.writes[i]; e.open {
 			e.open, rows = false, true
-			s.row, s.await = new(e.at), e.after
+			s.wait(e)
 		}
 	}
 	return rows

@@ -84,7 +84,13 @@ func (r *Routes) Outdated(l *LaneRoutes, v *View) bool {
 	if !l.Batch || !l.Shared || !l.Agrees(v) || r.Peer.Changed == v.Routes.Changed {
 		return false
 	}
-	return r.Peer.Changed != 0 || !v.Routes.First
+	return r.Peer.Changed != 0 || !v.Routes.First || r.behind(v)
+}
+
+// behind reports whether the immediate lane has begun below what this lane had
+// confirmed before it knew of it.
+func (r *Routes) behind(v *View) bool {
+	return slices.ContainsFunc(r.Epochs, func(e Epoch) bool { return v.Routes.Peer.Watermark < e.From })
 }
 
 // Notice keeps what was seen of the other lane while both apply the same routes.
@@ -107,10 +113,14 @@ type Resumption struct {
 // it a record. now is in Unix milliseconds.
 func (l *LaneRoutes) Begin(at int64, v *View, now int64) Resumption {
 	out := Resumption{At: at, Routes: Routes{Changed: now, First: true}}
+	out.Routes.Hold = !l.Shared && v.Committed && v.Routes.Shared
 	if v.Committed && v.Routes.Known() && !v.Routes.Passed {
 		out.At, out.Done = v.Offset, slices.Clone(v.Done)
 	}
 	l.count(&out, beyond(out.At, out.Done), v)
+	if !l.Batch {
+		out.Routes.Peer.Watermark = out.At
+	}
 	return out
 }
 
@@ -133,11 +143,12 @@ func (l *LaneRoutes) Resume(at int64, own *Ledger, v *View, now int64) Resumptio
 	return out
 }
 
-// returns reports whether the lane has to take what it may have left to the other
-// lane, because a mapping does not use that one any more. The batch lane does so
-// anyway; it has to wait for an immediate lane that is not there to agree.
+// returns reports whether the lane has to wait until the other lane, which a mapping
+// does not use any more, has let go, and then to take what it may have left to that
+// one, or what that one has written late. The batch lane reads that again anyway; it
+// has to wait for an immediate lane that is not there to agree.
 func (l *LaneRoutes) returns(own *Ledger) bool {
-	if !own.Routes.Known() || !own.Routes.Passed && own.Routes.Peer.Changed == 0 || l.Batch && l.Shared {
+	if r := &own.Routes; !r.Known() || !r.Shared && !r.Passed && !r.Hold || l.Batch && l.Shared {
 		return false
 	}
 	return slices.ContainsFunc(l.Alone, func(f uint64) bool {
@@ -153,12 +164,19 @@ func (l *LaneRoutes) since(at int64, own *Ledger, v *View) int64 {
 		return v.Offset
 	case !l.Batch:
 		return 0 // its offsets are gone: what it had confirmed cannot be told
+	case own.Routes.Known() && own.Routes.Shared && own.Routes.Peer.Changed == 0 && v.Committed:
+		return min(own.Routes.Peer.Watermark, v.Routes.Peer.Watermark)
+	case own.Routes.Known() && own.Routes.Shared && v.Committed:
+		return min(own.Routes.Peer.Watermark, v.Offset) // it may have gone back
 	case own.Routes.Known() && own.Routes.Shared:
 		return own.Routes.Peer.Watermark
+	case own.Routes.Known() && l.Shared && v.Committed:
+		// Its calls come after the files of the time when the lane was alone.
+		return max(own.Routes.Peer.Watermark, v.Routes.Peer.Watermark)
 	case !own.Routes.Known() && own.Routes.Changed != 0 && l.Shared && v.Committed:
 		return v.Offset
 	}
-	return at // the lane was alone, or another tool has set the offset: not below
+	return at // the other lane has not begun, or another tool has set the offset: not below
 }
 
 // count has the routes count from an offset on; those that counted before go on.
@@ -172,9 +190,15 @@ func (l *LaneRoutes) count(out *Resumption, from int64, v *View) {
 		}
 		out.Routes.Epochs = append(out.Routes.Epochs, e)
 	}
-	out.Routes.Shared, out.Routes.Peer = l.Shared, Peer{}
+	out.Routes.Shared = l.Shared
+	if !l.Batch {
+		return
+	}
+	out.Routes.Peer = Peer{}
 	switch {
-	case !l.Batch || !l.Shared:
+	case !l.Shared && v.Committed:
+		out.Routes.Peer.Watermark = v.Offset
+	case !l.Shared:
 	case v.Committed:
 		out.Routes.Peer = Peer{v.Routes.Changed, v.Offset}
 	default:
