@@ -37,6 +37,7 @@ type lanesPartition struct {
 	state   ack.State
 	upTo    int64
 	since   int64
+	apart   int64
 }
 
 type lanesClaim struct {
@@ -105,7 +106,7 @@ func (o *lanesOwner) assign() {
 		o.p.dead = true
 	}
 	c := o.batch
-	p := &lanesPartition{o: o, tracker: ack.New(c.offset, c.done), read: min(c.offset, o.immediate.offset)}
+	p := &lanesPartition{o: o, tracker: ack.New(c.offset, c.done), read: min(c.offset, o.immediate.offset), apart: c.apart}
 	o.p, o.again = p, false
 	o.look()
 	var adopted *Adopted
@@ -139,16 +140,16 @@ func (o *lanesOwner) step() {
 	}
 	if o.batcher.Ready() {
 		o.mu.Lock()
-		at, ok := o.p.read, o.p.read < int64(len(o.log))
+		at, ok := o.p.read, o.p.read < int64(len(o.log)) && (o.p.apart == 0 || !o.halted())
 		var w lanesWrite
 		var done bool
 		if ok {
 			w, done = o.log[at], o.p.tracker.Done(at)
 		}
-		covered := at < o.p.covered
+		covered, repeated := at < o.p.covered, at < o.p.apart
 		o.mu.Unlock()
 		if ok {
-			o.take(w, at, done, covered)
+			o.take(w, at, done, covered, repeated)
 		}
 	}
 	o.mu.Lock()
@@ -158,7 +159,7 @@ func (o *lanesOwner) step() {
 	}
 }
 
-func (o *lanesOwner) take(w lanesWrite, at int64, done, covered bool) {
+func (o *lanesOwner) take(w lanesWrite, at int64, done, covered, repeated bool) {
 	var err error
 	mapping := "customers"
 	if strings.HasPrefix(w.Key, "o") { // there are two, and this is the second one's
@@ -171,6 +172,8 @@ func (o *lanesOwner) take(w lanesWrite, at int64, done, covered bool) {
 		o.batcher.Landed(mapping, w.Write, o.p, at)
 	case covered:
 		o.batcher.Covered(mapping, w.Write, o.p, at)
+	case repeated:
+		err = o.batcher.Repeat(mapping, w.Write, o.p, at)
 	default:
 		err = o.batcher.Append(mapping, w.Write, o.p, at)
 	}
@@ -187,9 +190,12 @@ func (o *lanesOwner) take(w lanesWrite, at int64, done, covered bool) {
 // commit writes offset and ledger, the lock held.
 func (o *lanesOwner) commit() {
 	p := o.p
+	if p.tracker.Watermark() >= p.apart {
+		p.apart = 0
+	}
 	o.batch = lanesCommit{
 		offset: p.tracker.Watermark(), done: append(ack.Ranges(nil), p.tracker.Confirmed()...),
-		entry: p.entry, state: p.state, upTo: p.upTo, since: p.since,
+		entry: p.entry, state: p.state, upTo: p.upTo, since: p.since, apart: p.apart,
 	}
 }
 
@@ -246,6 +252,18 @@ func (o *lanesOwner) StartOver(ctx context.Context, imp Import, claims []Claim) 
 	return o.write(ctx, "start over", claims, func(p *lanesPartition) {
 		o.enter(imp, ack.Rebuild, claims)(p)
 		o.again = true
+	})
+}
+
+func (o *lanesOwner) SetApart(ctx context.Context, imp Import, claims []Claim, apart, _ func(Partition) bool) (bool, error) {
+	if len(claims) == 0 || !apart(claims[0].(*lanesClaim).p) {
+		return false, o.Confirm(ctx, imp, claims)
+	}
+	o.setApart.Add(1)
+	return true, o.write(ctx, "set apart", claims, func(p *lanesPartition) {
+		o.enter(imp, ack.SetApart, claims)(p)
+		p.apart = max(p.apart, p.upTo)
+		p.entry, p.upTo, p.since, o.again = nil, 0, math.MaxInt64, true
 	})
 }
 
@@ -332,9 +350,14 @@ func (o *lanesOwner) Confirmed(p Partition, offset int64) bool {
 	return p.(*lanesPartition).seen.Contains(offset)
 }
 
+func (o *lanesOwner) Halted(p Partition) bool {
+	_, ok := p.(*lanesPartition)
+	return ok && o.halted()
+}
+
 func (o *lanesOwner) Ends(ctx context.Context, _ string) (map[Partition]int64, error) {
 	o.mu.Lock()
-	ends := map[Partition]int64{o.p: int64(len(o.log))}
+	ends := map[Partition]int64{o.p: int64(len(o.log)), &partition{}: 0}
 	o.mu.Unlock()
 	return ends, o.linger(ctx, time.Second)
 }

@@ -22,10 +22,12 @@ type flight struct {
 	adopted    *Adopted                   // what a former owner sent, to be awaited; nil: an import of our own
 	waiting    map[waitingKey]*waitingRow // rows in error of conflicting keys; guarded by line.mu
 	from       Import                     // of a generation built again: the file to go on with; zero: all of them
+	apart      map[Partition]bool         // partitions that reconciling does without
 
 	// Guarded by line.mu.
 	now    ImportStatus
 	halted string
+	moved  map[Partition]bool // partitions of rows that were added to the open file again
 }
 
 // errLost ends a flight whose assignment is gone: its records belong to somebody
@@ -154,6 +156,9 @@ func (f *flight) landed(ctx, send context.Context, imp Import) error {
 	}
 	if err := f.rejectWaiting(ctx); err != nil {
 		return err
+	}
+	if len(f.apart) > 0 {
+		return f.confirmRest(ctx, send, imp)
 	}
 	return f.confirm(send, imp)
 }
