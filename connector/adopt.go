@@ -60,7 +60,7 @@ func (f *filing) assigned(ps []*source.Partition) {
 		f.adopt(m, *a)
 	}
 	for _, key := range slices.Sorted(maps.Keys(inError)) {
-		f.adopt(f.mappingOf(inError[key].Table.Name), *inError[key])
+		f.adopt(f.mappingOf(inError[key].Table.Qualified()), *inError[key])
 	}
 }
 
