@@ -9,7 +9,8 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-func (m *member) append(w *schemas.Write, p Partition, offset int64) error {
+// append adds a row. repeated says that it may have landed before.
+func (m *member) append(w *schemas.Write, p Partition, offset int64, repeated bool) error {
 	l := m.line
 	if err := m.accepts.row(w.Op); err != nil {
 		return err
@@ -21,6 +22,7 @@ func (m *member) append(w *schemas.Write, p Partition, offset int64) error {
 		return err
 	}
 	g.hold(p, offset)
+	g.repeats = g.repeats || repeated
 	m.row(w, p, offset, where)
 	return nil
 }

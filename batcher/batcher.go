@@ -29,6 +29,9 @@ type Config struct {
 	Parents Parents
 	// Peer is asked about mappings with Both; nil: there are none.
 	Peer Peer
+	// ApartAfter is how long a halted partition holds up reconciling before it is set
+	// apart; 0: a minute.
+	ApartAfter time.Duration
 	// Records is asked for what is behind rows in error; nil: there are none.
 	Records Records
 	// Floods is asked before they become dead letters; nil: all of them do.
@@ -121,7 +124,7 @@ func (b *Batcher) Append(mapping string, w schemas.Write, p Partition, offset in
 	if !ok {
 		return unknown(mapping)
 	}
-	return m.append(&w, p, offset)
+	return m.append(&w, p, offset, false)
 }
 
 // Discard forgets what the mapping has open or on its way, and with it the rest of

@@ -88,6 +88,12 @@ type Ledger interface {
 	// Confirm releases the claims and removes the entry, in one commit. imp is
 	// the generation's last import.
 	Confirm(ctx context.Context, imp Import, claims []Claim) error
+	// SetApart is Confirm but for claims on partitions that are set apart: these go on
+	// to hold their records, of which the ledger notes that they may have been loaded.
+	// If there are such claims it reports true, does the same with claims on partitions
+	// that again names, and has all of them read again from their committed offsets, as
+	// StartOver does.
+	SetApart(ctx context.Context, imp Import, claims []Claim, apart, again func(Partition) bool) (left bool, err error)
 	// StartOver notes in the entry that imp's file is to be built again and the
 	// parts before it are loaded; imp.Execution is the one that FAILED, if that is
 	// why, and imp.Refused says that it is not sent before Release. Without a Part it takes the entry off. It commits that, and has the
@@ -176,6 +182,9 @@ type Peer interface {
 	Look(ctx context.Context) error
 	// Confirmed reports whether that shows the record at offset as confirmed.
 	Confirmed(p Partition, offset int64) bool
+	// Halted reports whether that shows the partition as halted there, so that what is
+	// not confirmed stays so until a person acts.
+	Halted(p Partition) bool
 	// Ends are the present ends of the mapping's partitions, as offsets. It makes
 	// one attempt.
 	Ends(ctx context.Context, mapping string) (map[Partition]int64, error)

@@ -73,6 +73,11 @@ func (o *owner) Settle(context.Context, Import, []Claim) error {
 	return nil
 }
 
+func (o *owner) SetApart(context.Context, Import, []Claim, func(Partition) bool, func(Partition) bool) (bool, error) {
+	o.t.Error("set apart: got called, want no table that both lanes write")
+	return false, nil
+}
+
 func (o *owner) StartOver(ctx context.Context, imp Import, claims []Claim) error {
 	return o.effect(ctx, fmt.Sprintf("start over at %d/%d", imp.Part, imp.Parts), func() error {
 		o.story.waited(time.Since(o.since))

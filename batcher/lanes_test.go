@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +17,8 @@ import (
 
 // TestBothLanesLeaveTheNewestState explores interleavings: an immediate lane and
 // an owner of the batch lane, each killed and started again, a service that is
-// slow, fails, loses answers and lets files FAIL half loaded. Whatever happens,
+// slow, fails, loses answers and lets files FAIL half loaded. In every other run the
+// immediate lane is halted for a while, and the partition set apart. Whatever happens,
 // the table ends as the order of the log says.
 func TestBothLanesLeaveTheNewestState(t *testing.T) {
 	const seeds = 100
@@ -30,12 +32,16 @@ func TestBothLanesLeaveTheNewestState(t *testing.T) {
 		{"profiles of two tables in a bundle", false, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			var setApart atomic.Int64
 			for seed := range uint64(seeds) {
-				l := &lanes{t: t, custom: c.custom, keeps: c.keeps, bundle: c.bundle}
+				l := &lanes{t: t, custom: c.custom, keeps: c.keeps, bundle: c.bundle, halts: time.Duration(seed%2*(seed%9+1)) * 20 * time.Second, setApart: &setApart}
 				synctest.Test(t, func(*testing.T) { l.explore(seed) })
 				if t.Failed() {
 					t.Fatalf("seed %d\n%s", seed, strings.Join(l.tale, "\n"))
 				}
+			}
+			if setApart.Load() == 0 {
+				t.Error("the partition was never set apart: got a test that tells nothing of it")
 			}
 		})
 	}

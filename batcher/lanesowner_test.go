@@ -39,6 +39,7 @@ type lanesPartition struct {
 	state   ack.State
 	upTo    int64
 	since   int64
+	apart   int64
 }
 
 type lanesClaim struct {
@@ -113,7 +114,7 @@ func (o *lanesOwner) assign() {
 	if o.version != nil {
 		c, changed = o.reroute()
 	}
-	p := &lanesPartition{o: o, tracker: ack.New(c.offset, c.done), read: min(c.offset, o.immediate.offset)}
+	p := &lanesPartition{o: o, tracker: ack.New(c.offset, c.done), read: min(c.offset, o.immediate.offset), apart: c.apart}
 	o.p, o.again = p, false
 	o.look()
 	var adopted *Adopted
@@ -147,18 +148,18 @@ func (o *lanesOwner) step() {
 	}
 	if o.batcher.Ready() {
 		o.mu.Lock()
-		at, ok := o.p.read, o.p.read < int64(len(o.log))
+		at, ok := o.p.read, o.p.read < int64(len(o.log)) && (o.p.apart == 0 || !o.halted())
 		var w lanesWrite
 		var done bool
 		if ok {
 			w, done = o.log[at], o.p.tracker.Done(at)
 		}
-		covered := at < o.p.covered
+		covered, repeated := at < o.p.covered, at < o.p.apart
 		o.mu.Unlock()
 		if ok && o.routes != nil {
 			o.takeRouted(w, at, done, covered)
 		} else if ok {
-			o.take(w, at, done, covered)
+			o.take(w, at, done, covered, repeated)
 		}
 	}
 	o.mu.Lock()
@@ -171,7 +172,7 @@ func (o *lanesOwner) step() {
 	}
 }
 
-func (o *lanesOwner) take(w lanesWrite, at int64, done, covered bool) {
+func (o *lanesOwner) take(w lanesWrite, at int64, done, covered, repeated bool) {
 	var err error
 	mapping := "customers"
 	if strings.HasPrefix(w.Key, "o") { // there are two, and this is the second one's
@@ -184,6 +185,8 @@ func (o *lanesOwner) take(w lanesWrite, at int64, done, covered bool) {
 		o.batcher.Landed(mapping, w.Write, o.p, at)
 	case covered:
 		o.batcher.Covered(mapping, w.Write, o.p, at)
+	case repeated:
+		err = o.batcher.Repeat(mapping, w.Write, o.p, at)
 	default:
 		err = o.batcher.Append(mapping, w.Write, o.p, at)
 	}
@@ -204,9 +207,12 @@ func (o *lanesOwner) passed(next int64) {
 // commit writes offset and ledger, the lock held.
 func (o *lanesOwner) commit() {
 	p := o.p
+	if p.tracker.Watermark() >= p.apart {
+		p.apart = 0
+	}
 	o.batch = lanesCommit{
 		offset: p.tracker.Watermark(), done: append(ack.Ranges(nil), p.tracker.Confirmed()...),
-		entry: p.entry, state: p.state, upTo: p.upTo, since: p.since,
+		entry: p.entry, state: p.state, upTo: p.upTo, since: p.since, apart: p.apart,
 	}
 	if o.routes != nil {
 		o.commitRoutes()
@@ -270,6 +276,18 @@ func (o *lanesOwner) StartOver(ctx context.Context, imp Import, claims []Claim) 
 			p.entry, p.upTo, p.since = nil, 0, math.MaxInt64
 			o.routes.own.Resend = max(o.routes.own.Resend, int64(len(o.log)))
 		}
+	})
+}
+
+func (o *lanesOwner) SetApart(ctx context.Context, imp Import, claims []Claim, apart, _ func(Partition) bool) (bool, error) {
+	if len(claims) == 0 || !apart(claims[0].(*lanesClaim).p) {
+		return false, o.Confirm(ctx, imp, claims)
+	}
+	o.setApart.Add(1)
+	return true, o.write(ctx, "set apart", claims, func(p *lanesPartition) {
+		o.enter(imp, ack.SetApart, claims)(p)
+		p.apart = max(p.apart, p.upTo)
+		p.entry, p.upTo, p.since, o.again = nil, 0, math.MaxInt64, true
 	})
 }
 
@@ -359,9 +377,14 @@ func (o *lanesOwner) Confirmed(p Partition, offset int64) bool {
 	return p.(*lanesPartition).seen.Contains(offset)
 }
 
+func (o *lanesOwner) Halted(p Partition) bool {
+	_, ok := p.(*lanesPartition)
+	return ok && o.halted()
+}
+
 func (o *lanesOwner) Ends(ctx context.Context, _ string) (map[Partition]int64, error) {
 	o.mu.Lock()
-	ends := map[Partition]int64{o.p: int64(len(o.log))}
+	ends := map[Partition]int64{o.p: int64(len(o.log)), &partition{}: 0}
 	o.mu.Unlock()
 	return ends, o.linger(ctx, time.Second)
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,10 +23,13 @@ import (
 // takes a random time, so that each seed is another interleaving.
 type lanes struct {
 	t      *testing.T
-	custom bool   // a custom table, of which an upsert may name some properties only
-	keeps  bool   // its operation 4 keeps the others
-	bundle bool   // two tables, whose files go as one
-	flips  *flips // nil: the routes do not change
+	custom bool          // a custom table, of which an upsert may name some properties only
+	keeps  bool          // its operation 4 keeps the others
+	bundle bool          // two tables, whose files go as one
+	halts  time.Duration // when the immediate lane is halted for a while; 0: it is not
+	flips  *flips        // nil: the routes do not change
+
+	setApart *atomic.Int64 // times that it happened, in all runs
 
 	mu         sync.Mutex
 	rnd        *rand.Rand
@@ -60,6 +64,7 @@ type lanesCommit struct {
 	state     ack.State
 	upTo      int64
 	since     int64
+	apart     int64 // records below may have landed; 0: none
 }
 
 type lanesExecution struct {
@@ -220,6 +225,12 @@ func (l *lanes) want() map[string]row {
 	return model.table
 }
 
+// halted reports whether the immediate lane stands still.
+func (l *lanes) halted() bool {
+	since := time.Since(epoch)
+	return l.halts > 0 && since > l.halts && since < l.halts+5*time.Minute
+}
+
 // runImmediate is one life of the immediate lane's process.
 func (l *lanes) runImmediate(ctx context.Context) {
 	var working sync.WaitGroup
@@ -241,7 +252,7 @@ func (l *lanes) runImmediate(ctx context.Context) {
 		l.mu.Lock()
 		var todo func()
 		var key string
-		if next < int64(len(l.log)) {
+		if next < int64(len(l.log)) && !l.halted() {
 			w, at := l.log[next], next
 			if w.lane == schemas.Immediate && !tracker.Done(at) {
 				e := new(ack.Entry)
@@ -276,6 +287,9 @@ func (l *lanes) runImmediate(ctx context.Context) {
 func (l *lanes) bring(ctx context.Context, w schemas.Write, at int64, confirm func()) {
 	passed := false
 	for ctx.Err() == nil {
+		for l.halted() && ctx.Err() == nil {
+			_ = l.linger(ctx, 10*time.Second)
+		}
 		err := l.call(ctx, &w, fmt.Sprint("immediate@", at))
 		if ctx.Err() != nil {
 			return
@@ -288,7 +302,7 @@ func (l *lanes) bring(ctx context.Context, w schemas.Write, at int64, confirm fu
 		}
 		if errors.Is(err, errAbsent) {
 			b := &l.batch
-			passed = at < b.offset || b.entry != nil && b.state == ack.Settling && at < b.upTo
+			passed = at < b.offset || b.entry != nil && b.state == ack.Settling && at < b.upTo || at < b.apart
 		}
 		l.mu.Unlock()
 		_ = l.linger(ctx, 10*time.Second)

@@ -23,10 +23,12 @@ type flight struct {
 	waiting    map[waitingKey]*waitingRow // rows in error of conflicting keys; guarded by line.mu
 	refusedFor []refusedWrites            // taken writes that the service has refused; guarded by line.mu
 	from       Import                     // of a generation built again: the file to go on with; zero: all of them
+	apart      map[Partition]bool         // partitions that reconciling does without
 
 	// Guarded by line.mu.
 	now    ImportStatus
 	halted string
+	moved  map[Partition]bool // partitions of rows that were added to the open file again
 }
 
 // errLost ends a flight whose assignment is gone: its records belong to somebody
@@ -158,6 +160,9 @@ func (f *flight) landed(ctx, send context.Context, imp Import) error {
 	}
 	if err := f.rejectTaken(ctx, imp); err != nil {
 		return err
+	}
+	if len(f.apart) > 0 {
+		return f.confirmRest(ctx, send, imp)
 	}
 	return f.confirm(send, imp)
 }

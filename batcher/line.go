@@ -40,6 +40,7 @@ type generation struct {
 	newest   int64        // offset that was held last
 	holding  Claim        // last's
 	soon     bool         // it is due at once; guarded by line.mu
+	repeats  bool         // rows in it may have landed before; guarded by line.mu
 	fate     contest.Fate // of rows that writes of the other lane have dropped; guarded by line.mu
 }
 

@@ -29,6 +29,9 @@ type both struct {
 	// settling.
 	ends     map[Partition]int64
 	settling bool
+	// halted is since when partitions are seen to be halted in either lane; it is the
+	// flight's own.
+	halted map[Partition]time.Time
 }
 
 // Other tells of a write of the other lane to one of the mapping's keys. Like
@@ -65,6 +68,7 @@ func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int
 		} else {
 			e.Overtaken = true
 		}
+		e.Flying = e.Flying || g.repeats
 	}
 	m.both.keys.Other(&w, contest.At{Partition: p, Offset: offset}, e)
 	return nil
@@ -80,7 +84,7 @@ func (b *Batcher) Take(mapping string, w schemas.Write, p Partition, offset int6
 		return unknown(mapping)
 	}
 	if row {
-		if err := m.append(&w, p, offset); err != nil {
+		if err := m.append(&w, p, offset, false); err != nil {
 			return err
 		}
 	}

@@ -50,6 +50,8 @@ type settling struct {
 	member *member
 	known  *both // of the member, when the flight began
 	imp    Import
+
+	watched time.Time // when it was looked last which partitions are halted
 }
 
 // settle ends an import whose files have landed: where the other lane wrote keys
@@ -93,8 +95,10 @@ func (f *settling) run(ctx context.Context, imp Import) error {
 	f.mu.Lock()
 	f.known.keys.Confirm(&f.generation.fate, f.confirmed)
 	f.mu.Unlock()
+	f.leaveOut()
 	for {
-		if err := f.readOn(ctx, &wait); err != nil {
+		ends, err := f.readOn(ctx, &wait)
+		if err != nil {
 			return err
 		}
 		if err := f.patiently(ctx, "look at the other lane's ledger", f.batcher.cfg.Peer.Look); err != nil {
@@ -111,6 +115,9 @@ func (f *settling) run(ctx context.Context, imp Import) error {
 			return nil
 		case len(next) == 0: // it is for the other lane to go on
 			wait.on(unconfirmed(keys, at))
+			if p, ok := at.Partition.(Partition); ok && f.setApart(p, ends) {
+				continue
+			}
 			if err := pause(ctx, settleEvery); err != nil {
 				return err
 			}
@@ -130,25 +137,25 @@ func (f *settling) setSettling(on bool) {
 }
 
 // readOn waits until the log was read to its end as of now.
-func (f *settling) readOn(ctx context.Context, wait *waiting) error {
-	var ends map[Partition]int64
+func (f *settling) readOn(ctx context.Context, wait *waiting) (ends map[Partition]int64, err error) {
 	if err := f.patiently(ctx, "find the ends of the log", func(ctx context.Context) (err error) {
 		ends, err = f.batcher.cfg.Peer.Ends(ctx, f.member.Name)
 		return err
 	}); err != nil {
-		return err
+		return nil, err
 	}
 	f.mu.Lock()
 	f.known.ends = ends
 	f.known.keys.Noted()
 	f.mu.Unlock()
-	return readTo(ctx, ends, wait.on)
+	return ends, readTo(ctx, ends, wait.on, func(p Partition) bool { return f.setApart(p, ends) })
 }
 
-// readTo waits until the partitions were read to these offsets, and says for what.
-func readTo(ctx context.Context, ends map[Partition]int64, on func(what string)) error {
+// readTo waits until the partitions were read to these offsets, but for some, and says
+// for what.
+func readTo(ctx context.Context, ends map[Partition]int64, on func(what string), without func(Partition) bool) error {
 	for p, end := range ends {
-		for p.Read() < end {
+		for p.Read() < end && !without(p) {
 			on(unread(p, end))
 			if err := pause(ctx, readEvery); err != nil {
 				return err
@@ -214,6 +221,9 @@ func (f *settling) sendOne(ctx context.Context, n contest.Newest) {
 func (f *settling) rowsAgain(ctx context.Context, n contest.Newest) (current bool, err error) {
 	for try := 0; ; try++ {
 		current, err = f.member.appendAgain(f.known, n)
+		if p, ok := n.Row.Partition.(Partition); ok && current && err == nil {
+			f.noteMoved(p)
+		}
 		if _, invalid := errors.AsType[*schemas.ValueError](err); err == nil || invalid {
 			return current, err
 		}

@@ -26,6 +26,8 @@ func (n *noCalls) Look(context.Context) error { return nil }
 
 func (n *noCalls) Confirmed(_ Partition, offset int64) bool { return offset < n.confirmed.Load() }
 
+func (n *noCalls) Halted(Partition) bool { return false }
+
 func (n *noCalls) Ends(context.Context, string) (map[Partition]int64, error) { return n.ends, nil }
 
 func (n *noCalls) Apply(_ context.Context, _ string, writes []schemas.Write) ([]int, error) {

@@ -99,7 +99,7 @@ func (f *flight) readEnds(ctx context.Context) error {
 		}
 		s := settling{flight: f, member: m, known: f.known[i]}
 		s.setSettling(true) // it is read on although there is no room
-		err := readTo(ctx, ends, func(string) {})
+		err := readTo(ctx, ends, func(string) {}, func(Partition) bool { return false })
 		s.setSettling(false)
 		if err != nil {
 			return err
@@ -188,6 +188,9 @@ func (f *flight) rejectWaiting(ctx context.Context) error {
 	dead := map[string]*burial{}
 	f.mu.Lock()
 	for at, w := range f.waiting {
+		if f.known[at.member].keys.LeftOut(at.key) {
+			continue // its records are read again
+		}
 		left := f.known[at.member].keys.Free(at.key, at.op)
 		if !w.decided {
 			w.dead = left

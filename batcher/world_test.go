@@ -174,6 +174,21 @@ func (w *world) Confirm(ctx context.Context, imp Import, claims []Claim) error {
 	return w.wrote(ctx, "confirm", imp, claims)
 }
 
+func (w *world) SetApart(ctx context.Context, imp Import, claims []Claim, apart, _ func(Partition) bool) (bool, error) {
+	var rest, left []Claim
+	for _, c := range claims {
+		if of := c.(*claim).p; apart(of) || apart(haltedPartition{of}) {
+			left = append(left, c)
+		} else {
+			rest = append(rest, c)
+		}
+	}
+	if len(left) == 0 {
+		return false, w.Confirm(ctx, imp, claims)
+	}
+	return true, errors.Join(w.wrote(ctx, "confirm", imp, rest), w.wrote(ctx, "set apart", imp, left))
+}
+
 func (w *world) wrote(ctx context.Context, step string, imp Import, claims []Claim) error {
 	w.mu.Lock()
 	unfit := w.unfit

@@ -18,6 +18,7 @@ func (f *filing) assigned(ps []*source.Partition) {
 	imports := map[string]*batcher.Adopted{} // by the table that the ledger knows them by
 	inError := map[string]*batcher.Adopted{} // likewise, and by file
 	for _, p := range ps {
+		p.ApartUnder(f.fingerprint)
 		for _, a := range p.Adopted() {
 			if f.mappingOf(a.Table) == nil {
 				f.lane.log.Warn("an import was begun for a table that no mapping writes to any more; it is not awaited",
@@ -126,6 +127,14 @@ func gather(to *batcher.Adopted, p *source.Partition, a source.Adopted) {
 		Table: table, Fingerprint: a.Fingerprint, Part: a.Part, Parts: a.Parts, Mode: a.Mode,
 		File: a.File, Attempt: a.Attempt, Execution: a.Execution, Refused: refused,
 	}
+}
+
+// fingerprint is of the mapping that writes files for the table; 0: there is none.
+func (f *filing) fingerprint(table string) uint64 {
+	if m := f.mappingOf(table); m != nil {
+		return m.FileFingerprint()
+	}
+	return 0
 }
 
 func (f *filing) mappingOf(table string) *router.Compiled {

@@ -70,6 +70,12 @@ func (p *peer) Confirmed(at batcher.Partition, offset int64) bool {
 	return ok && a.OtherConfirmed(offset)
 }
 
+// Halted implements batcher.Peer.
+func (p *peer) Halted(at batcher.Partition) bool {
+	a, ok := at.(assignment)
+	return ok && a.OtherHalted()
+}
+
 func (p *peer) Ends(ctx context.Context, mapping string) (map[batcher.Partition]int64, error) {
 	ends, err := p.source.Ends(ctx, p.topics[mapping])
 	out := make(map[batcher.Partition]int64, len(ends))

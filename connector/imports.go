@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -126,10 +127,29 @@ func (l ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batche
 	if err := l.lane.source.ConfirmImport(ctx, key, held); err != nil {
 		return err
 	}
+	l.confirmed(held)
+	return nil
+}
+
+func (l ledger) confirmed(held []*source.Claim) {
 	for _, c := range held {
 		l.lane.metrics.records.WithLabelValues(c.Topic(), outcomeConfirmed).Add(float64(max(c.Records()-c.Dead()-c.Refused(), 0)))
 	}
-	return nil
+}
+
+func (l ledger) SetApart(ctx context.Context, imp batcher.Import, claims []batcher.Claim, apart, again func(batcher.Partition) bool) (left bool, err error) {
+	held := own(claims)
+	of := func(which func(batcher.Partition) bool) func(*source.Partition) bool {
+		return func(p *source.Partition) bool { return which(assignment{p}) }
+	}
+	left, err = l.lane.source.SetApart(ctx, entry(imp, ack.SetApart), held, of(apart), of(again))
+	if err != nil {
+		return false, err
+	}
+	l.confirmed(slices.DeleteFunc(held, func(c *source.Claim) bool {
+		return left && (of(apart)(c.Partition()) || of(again)(c.Partition()))
+	}))
+	return left, nil
 }
 
 func (l ledger) StartOver(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {

@@ -152,6 +152,7 @@ func (s *Sink) openFiles(l *lane) error {
 		Gate:        s.pacing,
 		Parents:     s.parents,
 		Peer:        s.peer,
+		ApartAfter:  s.opts.ApartAfter,
 		Records:     records{l, newCreateRows(s.client, s.cfg, l.share(eitherRate(s.router.Mappings())), s.chance()), s.writers},
 		Floods:      l.floods,
 		Log:         s.log,

@@ -40,6 +40,9 @@ type Options struct {
 	// FirstPoll is when a running execution is first asked for its result; 0:
 	// after two seconds.
 	FirstPoll time.Duration
+	// ApartAfter is how long a halted partition holds up an import of its table that
+	// cannot be reconciled without it; 0: a minute.
+	ApartAfter time.Duration
 }
 
 func (o Options) firstPoll() time.Duration {

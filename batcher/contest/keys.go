@@ -49,6 +49,7 @@ type Effect struct {
 type Keys struct {
 	byKey map[string]*state
 	bytes int64
+	out   map[any]bool // partitions whose keys are left out
 }
 
 // Bytes is what the keys that are followed take.
@@ -187,7 +188,7 @@ type Newest struct {
 func (k *Keys) Next(confirmed func(At) bool) []Newest {
 	var all []Newest
 	for key, s := range k.byKey {
-		if !s.contested || s.sent == s.version || s.await != nil && !confirmed(*s.await) {
+		if !s.contested || k.out[s.last.Partition] || s.sent == s.version || s.await != nil && !confirmed(*s.await) {
 			continue
 		}
 		s.sending = true
@@ -208,7 +209,7 @@ func (k *Keys) Next(confirmed func(At) bool) []Newest {
 // other lane's writes that they wait for.
 func (k *Keys) Unconfirmed(confirmed func(At) bool) (keys int, at At) {
 	for _, s := range k.byKey {
-		if s.contested && s.sent != s.version && s.await != nil && !confirmed(*s.await) {
+		if s.contested && !k.out[s.last.Partition] && s.sent != s.version && s.await != nil && !confirmed(*s.await) {
 			keys, at = keys+1, *s.await
 		}
 	}
@@ -239,12 +240,6 @@ func (k *Keys) Free(key string, op schemas.Op) (left bool) {
 		left = left || (e.rows | e.idle).Has(op)
 	}
 	return left
-}
-
-// leavesNothing reports whether nothing of what was there before is left by the
-// reduced writes.
-func leavesNothing(reduced []entry) bool {
-	return len(reduced) > 0 && whole(&reduced[0].Write) && (!reduced[0].row || reduced[0].Op == schemas.Delete)
 }
 
 // Sent says that the service has answered what Next gave out.
@@ -283,7 +278,7 @@ func (k *Keys) Settle() (settled bool) {
 	settled = true
 	for _, s := range k.byKey {
 		switch {
-		case !s.contested:
+		case !s.contested || k.out[s.last.Partition]:
 		case s.sent == s.version:
 			s.contested, s.await = false, nil
 		default:

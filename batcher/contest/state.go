@@ -1,6 +1,10 @@
 package contest
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/feedsink/feedsink/schemas"
+)
 
 // state is one followed key.
 type state struct {
@@ -104,4 +108,10 @@ func (s *state) release(known func(At) bool) {
 
 func (s *state) shared(fate *Fate) bool {
 	return slices.ContainsFunc(s.shares, func(sh share) bool { return sh.fate == fate })
+}
+
+// leavesNothing reports whether nothing of what was there before is left by the
+// reduced writes.
+func leavesNothing(reduced []entry) bool {
+	return len(reduced) > 0 && whole(&reduced[0].Write) && (!reduced[0].row || reduced[0].Op == schemas.Delete)
 }

@@ -73,6 +73,7 @@ const (
 	Refused                  // its file was refused for good, or FAILED and would again; built again, it waits for a person
 	InError                  // it ended; rows of this partition's records are in error, and there is no dead-letter topic
 	PartInError              // likewise, while a later file of its generation is on its way
+	SetApart                 // it ended; this partition held up reconciling: its records are read again, though their rows may have landed
 )
 
 // maxSlots bounds what a damaged ledger could make of a few bytes.

@@ -14,6 +14,9 @@ type Routes struct {
 	Passed bool
 	// Hold says that records wait until the other lane has let go of the partition.
 	Hold bool
+	// Halted says that the lane has halted the partition: what it has not confirmed
+	// stays so until a person acts.
+	Halted bool
 	// Shared says that the other lane read the topic, too, under these routes.
 	Shared bool
 	Epochs []Epoch // one for each mapping that reads the topic
@@ -63,6 +66,7 @@ const (
 	flagPassed
 	flagHold
 	flagShared
+	flagHalted
 )
 
 func (r *Routes) append(b []byte, watermark int64) []byte {
@@ -80,6 +84,9 @@ func (r *Routes) append(b []byte, watermark int64) []byte {
 	if r.Shared {
 		flags |= flagShared
 	}
+	if r.Halted {
+		flags |= flagHalted
+	}
 	b = append(b, flags)
 	b = binary.AppendUvarint(b, uint64(len(r.Epochs)))
 	for _, e := range r.Epochs {
@@ -96,6 +103,7 @@ func (r *reader) routes(watermark int64) (out Routes) {
 	if b := r.bytes(1); b != nil {
 		out.First, out.Passed = b[0]&flagFirst != 0, b[0]&flagPassed != 0
 		out.Hold, out.Shared = b[0]&flagHold != 0, b[0]&flagShared != 0
+		out.Halted = b[0]&flagHalted != 0
 	}
 	for range r.count() {
 		var e Epoch

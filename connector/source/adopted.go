@@ -37,9 +37,16 @@ func (p *Partition) adopt(imports []ack.Import) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.adopted = nil
-	p.imports, p.covered, p.inError, p.claims = map[string]ack.Import{}, map[string]int64{}, nil, map[*Claim]struct{}{}
+	p.imports, p.covered, p.inError, p.repeats, p.claims = map[string]ack.Import{}, map[string]int64{}, nil, nil, map[*Claim]struct{}{}
 	for _, im := range imports {
 		p.imports[entryKey(im)] = im
+		if im.State == ack.SetApart { // its records are read like new ones
+			if p.repeats == nil {
+				p.repeats = map[string]int64{}
+			}
+			p.repeats[im.Table] = im.UpTo
+			continue
+		}
 		if im.State == ack.PartInError { // the import of the generation's later file holds its records
 			continue
 		}

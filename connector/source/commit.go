@@ -11,6 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/feedsink/feedsink/connector/ack"
 )
 
 // ErrFenced says that a commit was not made because this member does not own
@@ -140,9 +142,14 @@ func (p *Partition) snapshot() (next commit, ok bool, err error) {
 	if next.offset >= p.ledger.Routes.Resend {
 		p.ledger.Routes.Resend = 0
 	}
+	p.ledger.Routes.Halted = len(p.halts) > 0
 	p.ledger.Imports = p.ledger.Imports[:0]
 	for _, table := range slices.Sorted(maps.Keys(p.imports)) {
-		p.ledger.Imports = append(p.ledger.Imports, p.imports[table])
+		if im := p.imports[table]; im.State != ack.SetApart || next.offset < im.UpTo {
+			p.ledger.Imports = append(p.ledger.Imports, im)
+			continue
+		}
+		delete(p.imports, table)
 	}
 	if p.cut {
 		next.offset, _ = trim(&p.ledger, next.offset, p.cutAt)

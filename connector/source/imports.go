@@ -93,6 +93,12 @@ func (s *Source) StartOver(ctx context.Context, im ack.Import, claims []*Claim) 
 	if err := s.write(ctx, ps); err != nil {
 		return err
 	}
+	s.readTogether(ps)
+	return nil
+}
+
+// readTogether has all partitions read again that belong together with these.
+func (s *Source) readTogether(ps []*Partition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for tp, p := range s.parts {
@@ -100,7 +106,6 @@ func (s *Source) StartOver(ctx context.Context, im ack.Import, claims []*Claim) 
 			s.readAgain(p)
 		}
 	}
-	return nil
 }
 
 // ReadAgain has partitions read again from their committed offsets, in new
@@ -148,7 +153,7 @@ func (s *Source) startOver(ctx context.Context) {
 	for _, p := range again {
 		p.end()
 		fresh := s.open(p.Topic, p.ID, p.member)
-		fresh.paused = p.paused
+		fresh.paused, fresh.halts = p.paused, p.haltsApart()
 		s.parts[topicPartition{p.Topic, p.ID}] = fresh
 		s.kept = append(s.kept, fresh)
 	}

@@ -16,6 +16,9 @@ import (
 // entryKey is where a partition keeps an import: by its table, and beside the one
 // that the table has on its way, by its file, one of which rows are in error.
 func entryKey(im ack.Import) string {
+	if im.State == ack.SetApart {
+		return apartKey(im.Table)
+	}
 	if im.State != ack.InError && im.State != ack.PartInError {
 		return im.Table
 	}

@@ -132,6 +132,10 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 	p.gap = gapBelow(logStart, at, r.Done)
 	p.mu.Unlock()
 	p.adopt(ledger.Imports)
+	if p.other != nil {
+		view, _ := s.other.look(p.Topic, p.ID)
+		p.holdApart(&view)
+	}
 	if cut != "" {
 		s.haltCut(p, cut, at)
 	}

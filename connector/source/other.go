@@ -118,6 +118,15 @@ func (p *Partition) OtherConfirmed(offset int64) bool {
 	return v.Confirmed(offset)
 }
 
+// OtherHalted reports whether it shows the partition as halted there.
+func (p *Partition) OtherHalted() bool {
+	if p.other == nil {
+		return false
+	}
+	v, _ := p.other.look(p.Topic, p.ID)
+	return v.Routes.Halted
+}
+
 // Ended reports whether the record at offset was taken by the handler, and is not
 // pending.
 func (p *Partition) Ended(offset int64) bool {
@@ -138,7 +147,7 @@ func (p *Partition) OtherPassed(table string, offset int64) bool {
 		return c.Committed
 	}
 	for _, im := range c.imports {
-		if im.Table == table && im.State == ack.Settling && offset < im.UpTo {
+		if im.Table == table && (im.State == ack.Settling || im.State == ack.SetApart) && offset < im.UpTo {
 			return true
 		}
 	}

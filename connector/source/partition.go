@@ -38,6 +38,7 @@ type Partition struct {
 	adopted   []Adopted
 	covered   map[string]int64  // by table: records below are in a file that a former owner sent
 	inError   map[string]int64  // by table: records below that are not confirmed are in error in a former import
+	repeats   map[string]int64  // by table: rows of records below may be in it already, the partition having been set apart
 	counted   map[string]string // by table: the attempt that took the last slot
 	draining  bool              // about to be read again: no new records
 	gap       gap               // of what retention has taken before it was confirmed

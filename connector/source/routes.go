@@ -149,6 +149,7 @@ func (s *Source) follow(ctx context.Context) {
 	var outdated, held []*Partition
 	for _, p := range s.Partitions() {
 		view, _ := s.other.look(p.Topic, p.ID)
+		p.holdApart(&view)
 		switch old, waits := p.compare(&view); {
 		case old:
 			outdated = append(outdated, p)

@@ -37,7 +37,7 @@ func (w *world) config(yaml string) *config.Config {
 func (w *world) begin(cfg *config.Config) *running {
 	w.t.Helper()
 	log := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	sink, err := connector.New(cfg, connector.Options{Log: log, Version: "test", Lanes: w.lanes, CommitEvery: 50 * time.Millisecond, MetadataMaxAge: 2 * time.Second, FirstPoll: w.firstPoll})
+	sink, err := connector.New(cfg, connector.Options{Log: log, Version: "test", Lanes: w.lanes, CommitEvery: 50 * time.Millisecond, MetadataMaxAge: 2 * time.Second, FirstPoll: w.firstPoll, ApartAfter: time.Second})
 	if err != nil {
 		w.t.Fatal(err)
 	}
