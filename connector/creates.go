@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -19,9 +20,18 @@ import (
 // key.
 type creating struct {
 	written  time.Time // the Kafka record; zero: not known, only an equal record counts
-	assigned time.Time // its partition: what was created before may be a former owner's work
+	assigned time.Time // its partition: what was created before may be the work of a former owner, or of the other lane
 	tried    time.Time // when this process made its first try; zero: not known
 	unsure   bool      // an earlier try of this process, or of this import, may have been carried out
+}
+
+// assignedAt is when the record's partition was assigned; now where the other lane,
+// which has other routes for the record, may have carried the create out since.
+func assignedAt(p *source.Partition, offset int64) time.Time {
+	if p.OtherRouted(offset) {
+		return time.Now()
+	}
+	return p.Assigned()
 }
 
 // skew is how far the service's clock may be behind or ahead of ours before a

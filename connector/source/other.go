@@ -127,6 +127,19 @@ func (p *Partition) OtherHalted() bool {
 	return v.Routes.Halted
 }
 
+// OtherRouted reports whether the other lane may have written the record at offset
+// itself: it does not apply the routes of this lane to it.
+func (p *Partition) OtherRouted(offset int64) bool {
+	if p.other == nil {
+		return false
+	}
+	v, _ := p.other.look(p.Topic, p.ID)
+	return v.Committed && slices.ContainsFunc(p.routes.Fingerprints, func(f uint64) bool {
+		from, ok := v.Routes.From(f)
+		return !ok || offset < from
+	})
+}
+
 // Ended reports whether the record at offset was taken by the handler, and is not
 // pending.
 func (p *Partition) Ended(offset int64) bool {

@@ -93,6 +93,9 @@ func anyFile(rnd *rand.Rand, whole bool) *routesFile {
 	text := &strings.Builder{}
 	text.WriteString(routesHead)
 	for _, t := range routedTables {
+		if t.name == copies && !f.mappings[stock] {
+			continue // alone it would pass by what the table of stock misses
+		}
 		routes := anyRoutes(rnd)
 		switch f.name {
 		case "immediate lane alone":
