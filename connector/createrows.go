@@ -46,7 +46,7 @@ func newCreateRows(client *feed.Client, cfg *config.Config, share func() float64
 // judge says whose the row's record is. read counts the records that were read
 // for the import.
 func (c *createRows) judge(ctx context.Context, imp *batcher.Import, p *source.Partition, r *source.Record, w *schemas.Write, read *int) (v verdict, err error) {
-	cr := creating{written: r.Timestamp, assigned: assignedAt(p, r.Offset), tried: p.Assigned(), unsure: imp.Attempt > 1}
+	cr := creating{written: r.Timestamp, assigned: assignedAt(p, r), tried: p.Assigned(), unsure: imp.Attempt > 1}
 	if !w.Table.Custom { // a profile cannot be read
 		if cr.unsure || r.Timestamp.Before(cr.assigned) {
 			return perhaps, nil

@@ -26,9 +26,9 @@ type creating struct {
 }
 
 // assignedAt is when the record's partition was assigned; now where the other lane,
-// which has other routes for the record, may have carried the create out since.
-func assignedAt(p *source.Partition, offset int64) time.Time {
-	if p.OtherRouted(offset) {
+// which has or had other routes for the record, may have carried the create out since.
+func assignedAt(p *source.Partition, r *source.Record) time.Time {
+	if p.OtherRouted(r.Offset, r.Timestamp) {
 		return time.Now()
 	}
 	return p.Assigned()

@@ -43,7 +43,7 @@ func (p *part) creating(unsure bool) creating {
 		p.tried = uint32(time.Now().Unix())
 	}
 	return creating{
-		written: p.record.Load().Timestamp, assigned: assignedAt(p.partition, p.record.Load().Offset),
+		written: p.record.Load().Timestamp, assigned: assignedAt(p.partition, p.record.Load()),
 		tried: time.Unix(int64(p.tried), 0), unsure: unsure,
 	}
 }

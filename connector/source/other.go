@@ -127,17 +127,30 @@ func (p *Partition) OtherHalted() bool {
 	return v.Routes.Halted
 }
 
-// OtherRouted reports whether the other lane may have written the record at offset
-// itself: it does not apply the routes of this lane to it.
-func (p *Partition) OtherRouted(offset int64) bool {
+// OtherRouted reports whether the other lane may have written a record itself: it
+// does not apply the routes of this lane to it, or one of the two has applied other
+// routes since the record was written.
+func (p *Partition) OtherRouted(offset int64, written time.Time) bool {
 	if p.other == nil {
 		return false
 	}
 	v, _ := p.other.look(p.Topic, p.ID)
-	return v.Committed && slices.ContainsFunc(p.routes.Fingerprints, func(f uint64) bool {
+	if !v.Committed {
+		return false
+	}
+	p.mu.Lock()
+	own := p.ledger.Routes
+	p.mu.Unlock()
+	return changedSince(&own, written) || changedSince(&v.Routes, written) || slices.ContainsFunc(p.routes.Fingerprints, func(f uint64) bool {
 		from, ok := v.Routes.From(f)
 		return !ok || offset < from
 	})
+}
+
+// changedSince reports whether a lane that had applied other routes before has applied
+// these since a time, or is about to.
+func changedSince(r *ack.Routes, at time.Time) bool {
+	return !r.First && r.Changed >= at.UnixMilli()
 }
 
 // Ended reports whether the record at offset was taken by the handler, and is not
