@@ -81,10 +81,10 @@ test-image: ## the image IMAGE under the chart's security context; needs Docker
 	cd test/deploy && FEEDSINK_IMAGE=$(IMAGE) go test -tags image -count=1 -v -run 'Image(Is|Runs)' .
 
 test-container: ## the end-to-end suite with every sink a container of IMAGE, against a real Apache Kafka; needs Docker
-	cd test/deploy && FEEDSINK_IMAGE=$(IMAGE) go test -tags image -count=1 -timeout 20m -v -run ImagePasses .
+	cd test/deploy && FEEDSINK_IMAGE=$(IMAGE) go test -tags image -count=1 -timeout 30m -v -run ImagePasses .
 
 test-kafka: ## the tests against a real Apache Kafka and schema registry; needs Docker
-	go test -tags kafka -count=1 -p 1 -timeout 20m $(KAFKA_PACKAGES)
+	go test -tags kafka -count=1 -p 1 -timeout 30m $(KAFKA_PACKAGES)
 
 test-secured: ## the end-to-end suite through each secured listener of a real Kafka; needs Docker
 	.ci/secured

@@ -102,7 +102,7 @@ func TestImageRunsUnderTheChartsSecurityContext(t *testing.T) {
 func TestImagePassesTheEndToEndSuite(t *testing.T) {
 	pod := one[*appsv1.Deployment](t, objects(t, "testdata/values/together.yaml"), "-all").Spec.Template.Spec
 	flags := append([]string{"--user", "12345:54321"}, restrictions(t, pod)...)
-	suite := exec.CommandContext(t.Context(), "go", "test", "-tags", "kafka,image", "-count=1", "-timeout", "15m", "./test/e2e")
+	suite := exec.CommandContext(t.Context(), "go", "test", "-tags", "kafka,image", "-count=1", "-timeout", "25m", "./test/e2e")
 	suite.Dir = "../.."
 	suite.Env = append(os.Environ(), "FEEDSINK_IMAGE="+image(t), "FEEDSINK_CONTAINER="+strings.Join(flags, " "))
 	out, err := suite.CombinedOutput()
