@@ -37,10 +37,10 @@ sbom: build ## the binary's bill of materials, as dist/feedsink.cdx.json
 	cd test/deploy && go run ./sbom ../../dist/feedsink $(VERSION) >../../dist/feedsink.cdx.json
 
 test: ## every test that needs nothing but Go
-	go test $(TESTS)
+	go test -timeout 25m $(TESTS)
 
 race: ## the same with the race detector, in random order
-	go test -race -shuffle=on $(TESTS)
+	go test -race -shuffle=on -timeout 40m $(TESTS)
 
 check: lint tidy generated race fuzz vuln ## all the gates of a change
 
