@@ -112,18 +112,18 @@ func (r records) bury(letters *outbox, room *letterRoom, c *source.Claim, record
 	if mayBeInTable {
 		reason = mayBeInTableText + ": " + reason
 	}
-	halt := func(why string) {
+	halt := func(why, advice string) {
 		c.Refuse(record.Offset, imp.File)
 		p := c.Partition()
 		p.Halt("record", fmt.Sprintf("%s[%d] offset %d: mapping %s: import_row: its row was in error in execution %s. "+
-			"There is no other place for the record: %s. The partition waits; mend the cause and restart",
-			record.Topic, record.Partition, record.Offset, m.Name, imp.Execution, why))
+			"There is no other place for the record: %s. The partition waits at it. %s, then restart feedsink: the record becomes a dead letter, "+
+			"and the file is not sent again", record.Topic, record.Partition, record.Offset, m.Name, imp.Execution, why, advice))
 		r.lane.log.Error("partition halted", "topic", record.Topic, "partition", record.Partition, "offset", record.Offset,
 			"mapping", m.Name, "code", codeImportRow, "execution", imp.Execution, "why", why)
 	}
 	if r.lane.post == nil {
 		room.free(source.HeldBytes(record, 0))
-		halt("no dead-letter topic is configured (dlq.topic)")
+		halt(noTopic, setTopic)
 		return
 	}
 	letters.add()
@@ -137,7 +137,7 @@ func (r records) bury(letters *outbox, room *letterRoom, c *source.Claim, record
 		defer r.lane.letters.done()
 		room.free(source.HeldBytes(record, 0))
 		if err != nil {
-			halt(err.Error())
+			halt(err.Error(), openTopic)
 			return
 		}
 		c.Bury()
@@ -151,7 +151,7 @@ func (r records) bury(letters *outbox, room *letterRoom, c *source.Claim, record
 // the letter's key. The record that it came of is not known.
 func (r records) Unmatched(ctx context.Context, imp batcher.Import, rows []batcher.UnmatchedRow) error {
 	if r.lane.post == nil {
-		return fmt.Errorf("%w: no dead-letter topic is configured (dlq.topic)", batcher.ErrNoDeadLetter)
+		return fmt.Errorf("%w: %s", batcher.ErrNoDeadLetter, noTopic)
 	}
 	var letters outbox
 	var refused atomic.Pointer[error]
