@@ -119,7 +119,7 @@ func (p *part) bury(l deadletter.Letter, cause error) {
 	}
 	l.Lane = p.lane.which.String()
 	if p.mapping != nil {
-		l.Mapping, l.Table = p.mapping.Name, p.mapping.Table.Name
+		l.Mapping, l.Table = p.mapping.Name, p.mapping.Label
 	}
 	if p.lane.post == nil {
 		p.halt(l, cause, noTopic, setTopic)

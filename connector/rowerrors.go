@@ -130,7 +130,7 @@ func (r records) bury(letters *outbox, room *letterRoom, c *source.Claim, record
 	r.lane.letters.add()
 	why := deadletter.Letter{
 		Stage: deadletter.Delivering, Code: codeImportRow, Message: reason,
-		Mapping: m.Name, Table: m.Table.Name, Lane: schemas.Batch.String(), Execution: imp.Execution, MayBeInTable: mayBeInTable,
+		Mapping: m.Name, Table: m.Label, Lane: schemas.Batch.String(), Execution: imp.Execution, MayBeInTable: mayBeInTable,
 	}
 	r.lane.post.Send(record, why, func(err error) {
 		defer letters.done()
@@ -158,7 +158,7 @@ func (r records) Unmatched(ctx context.Context, imp batcher.Import, rows []batch
 	for i := range rows {
 		row := &rows[i]
 		why := deadletter.Letter{
-			Stage: deadletter.Delivering, Code: codeImportRow, Message: row.Reason, Mapping: row.Mapping, Table: tableOf(&imp, row.Mapping),
+			Stage: deadletter.Delivering, Code: codeImportRow, Message: row.Reason, Mapping: row.Mapping, Table: router.LabelOf(r.lane.router.Mappings(), tableOf(&imp, row.Mapping)),
 			Lane: schemas.Batch.String(), Execution: imp.Execution,
 		}
 		record := &deadletter.Record{Value: row.Row, Timestamp: time.Now()}
@@ -190,13 +190,13 @@ func (r records) Unmatched(ctx context.Context, imp batcher.Import, rows []batch
 }
 
 // tableOf is the table of one of the import's mappings.
-func tableOf(imp *batcher.Import, mapping string) string {
+func tableOf(imp *batcher.Import, mapping string) schemas.Table {
 	for _, load := range imp.Loads() {
 		if load.Mapping == mapping {
-			return load.Table.Name
+			return load.Table
 		}
 	}
-	return imp.Table.Name
+	return imp.Table
 }
 
 // codeImportRow is the reason code of a record whose row was in error.
