@@ -152,7 +152,7 @@ func (s *Sink) openFiles(l *lane) error {
 		Parents:     s.parents,
 		Peer:        s.peer,
 		ApartAfter:  s.opts.ApartAfter,
-		Records:     records{l, newCreateRows(s.client, s.cfg, l.share(eitherRate(s.router.Mappings())), s.chance()), s.writers},
+		Records:     records{l, newCreateRows(s.client, &s.service, s.cfg, l.share(eitherRate(s.router.Mappings())), s.chance()), s.writers},
 		Floods:      l.floods,
 		Log:         s.log,
 	}, mappings, importer{s.client, zones, l.leased, l.tracing}, ledger{l, s.pacing}, observer{s}, s.chance())
