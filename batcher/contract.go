@@ -234,7 +234,7 @@ type Floods interface {
 	Suspects(mapping string, rows, inError int64) bool
 	// Ended counts the rows of an import that has ended, those in error being such
 	// that dead letters follow. If that halts the mapping, or it is halted already,
-	// it says why, and none may follow before Release.
+	// it says why and what ends that, and none may follow before Release.
 	Ended(mapping string, rows, inError int64) (reason string)
 }
 

@@ -29,11 +29,10 @@ func TestDiskThatTakesNoOutputFilesHoldsTheImport(t *testing.T) {
 				w := rejecting(t, tc.inError, tc.files)
 				m := testMapping()
 				m.KeepResults, m.RetryFailed = tc.keep, 1
-				broken := false
+				var repair func()
 				w.polling = func() {
-					if !broken { // the disk breaks while the service is at work
-						broken = true
-						w.blockOutputs(t)
+					if repair == nil { // the disk breaks while the service is at work
+						repair = w.blockOutputs(t)
 					}
 				}
 				w.start(m)
@@ -43,7 +42,7 @@ func TestDiskThatTakesNoOutputFilesHoldsTheImport(t *testing.T) {
 				if got := lines[len(lines)-1]; !strings.Contains(got, "poll e1: FINISHED") {
 					t.Errorf("while the disk is broken: got %q, want nothing after the result", got)
 				}
-				w.unblockOutputs(t)
+				repair()
 				time.Sleep(time.Minute)
 				w.lastSaid("confirm upsert 1/1")
 			})
@@ -51,26 +50,21 @@ func TestDiskThatTakesNoOutputFilesHoldsTheImport(t *testing.T) {
 	}
 }
 
-// blockOutputs puts directories where output files would be created and kept.
-func (w *world) blockOutputs(t *testing.T) {
+// blockOutputs puts directories where output files would be created and kept, until
+// repair.
+func (w *world) blockOutputs(t *testing.T) (repair func()) {
 	t.Helper()
+	file := w.b.spool.path(w.b.Status()[0].Import.File)
 	for _, suffix := range []string{errorsSuffix + partSuffix, errorsSuffix} {
-		if err := os.MkdirAll(w.outputsPath(t, suffix)+"/x", 0o700); err != nil {
+		if err := os.MkdirAll(file+suffix+"/x", 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-}
-
-func (w *world) unblockOutputs(t *testing.T) {
-	t.Helper()
-	for _, suffix := range []string{errorsSuffix + partSuffix, errorsSuffix} {
-		if err := os.RemoveAll(w.outputsPath(t, suffix)); err != nil {
-			t.Fatal(err)
+	return func() {
+		for _, suffix := range []string{errorsSuffix + partSuffix, errorsSuffix} {
+			if err := os.RemoveAll(file + suffix); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-}
-
-func (w *world) outputsPath(t *testing.T, suffix string) string {
-	t.Helper()
-	return w.b.spool.path(w.b.Status()[0].Import.File + suffix)
 }

@@ -53,7 +53,7 @@ func (f *flight) holdFlood(ctx context.Context, imp *Import, r Results, outputs 
 	if reason == "" {
 		return nil
 	}
-	return f.awaitRelease(ctx, imp, reason, halted{loaded: true})
+	return f.awaitRelease(ctx, imp, reason, halted{loaded: true, told: true})
 }
 
 // rowsOf are the rows that the import loaded, by mapping; all of them together where

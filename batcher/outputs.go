@@ -111,8 +111,10 @@ func (e *rowErrors) fetch(ctx context.Context) (*outputFiles, error) {
 	}
 	outputs.drop()
 	if errors.Is(err, errTooLarge) {
-		return nil, &unnamedRows{final: true, why: fmt.Sprintf("its output files are larger than %d bytes, a tenth of spool.maxBytes: raise that and restart, "+
-			"or look at them with feedsink imports files %s", outputs.limit, e.imp.Execution)}
+		return nil, &unnamedRows{
+			final: true, why: fmt.Sprintf("its output files are larger than %d bytes, a tenth of spool.maxBytes", outputs.limit),
+			do: "Raise spool.maxBytes and restart feedsink: they are fetched again. To look at them: feedsink imports files " + e.imp.Execution,
+		}
 	}
 	if failure, ok := errors.AsType[Failure](err); ok && !failure.Transient() {
 		e.hear(*e.imp, failure.Reason())

@@ -1,6 +1,7 @@
 package batcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,8 @@ type rowErrors struct {
 // do not name all of them, or there is no place for one.
 type unnamedRows struct {
 	why   string
-	final bool // asking again does not help, or has not helped for long enough
+	final bool   // asking again does not help, or has not helped for long enough
+	do    string // what a person does about it; "": see that there are output files
 	after time.Duration
 }
 
@@ -126,9 +128,10 @@ func (e *rowErrors) haltReason(unnamed *unnamedRows) string {
 	if !e.since.IsZero() {
 		asked = fmt.Sprintf(" (asked again for %v)", outputsPatience)
 	}
-	return fmt.Sprintf("import %s, execution %s: FINISHED%s, but %s%s. Their records are not confirmed. Does the ETL generate error files? "+
-		"Released, the output files are asked for once more; rows in error that they still do not name are given up then, "+
-		"counted in feedsink_import_rows_unmatched_total", e.imp.File, e.imp.Execution, many, unnamed.why, asked)
+	return fmt.Sprintf("import %s, execution %s: FINISHED%s, but %s%s. Their records are not confirmed. %s. "+
+		"After a release the output files are asked for once more: rows in error that they do not name, or that cannot become dead letters, "+
+		"are given up then and counted in feedsink_import_rows_unmatched_total",
+		e.imp.File, e.imp.Execution, many, unnamed.why, asked, cmp.Or(unnamed.do, "Let the ETL generate error files"))
 }
 
 func counted(rows int64) string {
@@ -206,7 +209,7 @@ func (e *rowErrors) deadLetter(ctx context.Context, b *burial, outputs *outputFi
 		if err := outputs.keep(); err != nil {
 			return err
 		}
-		return &unnamedRows{why: err.Error(), final: true}
+		return &unnamedRows{why: err.Error(), final: true, do: "Set dlq.topic, or make that topic take the row, and restart feedsink: it becomes a dead letter"}
 	}
 	if err != nil && !unreadable(err) { // of these it is known what they lack
 		e.enter(Fetching, *e.imp)

@@ -131,7 +131,10 @@ func TestMappingHaltsWhereUnmatchedRowsCannotBecomeDeadLetters(t *testing.T) {
 		if got := lines[len(lines)-1]; asked != 1 || !strings.Contains(got, "poll e1: FINISHED") {
 			t.Errorf("after the result: got asked %d times and %q, want once and nothing further", asked, got)
 		}
-		w.wantHalted("dlq.topic is not configured")
+		w.wantHalted("dlq.topic is not configured", "Set dlq.topic", "restart feedsink")
+		if reason, _ := w.b.Halted("customers"); strings.Contains(reason, "generate error files") {
+			t.Errorf("reason: got %q, want nothing of output files, which are there", reason)
+		}
 		w.wantSpool("customers-*.upsert.csv.gz", "customers-*.upsert.csv.gz.errors")
 		if err := w.b.Release("customers"); err != nil {
 			t.Fatal(err)

@@ -204,15 +204,19 @@ func (f *flight) halt(ctx context.Context, imp *Import, reason string) error {
 	return nil
 }
 
-// halted is what became of the file of a mapping that is halted.
-type halted struct{ kept, loaded bool }
+// halted is what became of the file of a mapping that is halted, and whether the
+// reason says what ends it.
+type halted struct{ kept, loaded, told bool }
 
 // awaitRelease shows the mapping as halted until a person releases it.
 func (f *flight) awaitRelease(ctx context.Context, imp *Import, reason string, file halted) error {
 	log := f.log.With("file", imp.File, "reason", reason)
 	f.show(ImportStatus{Import: *imp, Step: Halting, Since: time.Now(), Loaded: file.loaded})
 	release := "feedsink imports release --mapping " + f.Name
-	f.setHalted(reason + "; once the cause is gone: " + release)
+	if !file.told {
+		reason += "; once the cause is gone: " + release
+	}
+	f.setHalted(reason)
 	defer f.setHalted("")
 	log.Error("mapping halted; find the cause, then let it go on", "kept", file.kept, "loaded", file.loaded, "with", release)
 	select {

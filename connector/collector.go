@@ -8,6 +8,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -20,7 +21,7 @@ var (
 	descCommitted   = describe("feedsink_committed_offset", "Offset that the lane has committed for the partition; none before the first commit.", "lane", "topic", "partition")
 	descInFlight    = describe("feedsink_calls_in_flight", "Calls of the immediate lane under way.")
 	descLimit       = describe("feedsink_concurrency_limit", "Calls of the immediate lane that may be under way at present.")
-	descBreaker     = describe("feedsink_breaker_state", "Breaker of the table's calls: 0 closed, 1 half-open (probing), 2 open.", "table")
+	descBreaker     = describe("feedsink_breaker_state", "Breaker of the table's calls: 0 closed, 1 half-open (probing), 2 open. Of two tables of one name the label has the kind too: profile/NAME, custom/NAME.", "table")
 	descRows        = describe("feedsink_batch_rows", "Rows in the mapping's open file, within about 3 %.", "mapping")
 	descBytes       = describe("feedsink_batch_bytes", "Uncompressed bytes in the mapping's open file.", "mapping")
 	descAge         = describe("feedsink_batch_age_seconds", "Time since the first row of the mapping's open file, 0 without one.", "mapping")
@@ -58,8 +59,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	if calls := c.sink.calls; calls != nil {
 		gauge(descInFlight, float64(calls.InFlight()))
 		gauge(descLimit, float64(calls.Limit()))
-		for table, state := range breakers(calls, calledTables(c.sink.router.Mappings())) {
-			gauge(descBreaker, float64(state), table)
+		mappings := c.sink.router.Mappings()
+		for _, t := range calledTables(mappings) {
+			gauge(descBreaker, float64(calls.Breaker(t)), router.LabelOf(mappings, t))
 		}
 	}
 	gauge(descPending, float64(c.sink.pending.Used()))

@@ -12,6 +12,7 @@ import (
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/immediate"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/schemas"
@@ -24,9 +25,10 @@ const mostRead = 10_000
 // createRows tells whose a record is that a row of a CREATE_ONLY file has met: the
 // file may have been loaded before, by a try whose answer was lost or by a former
 // owner. Records are read one after the other, within the batch lane's part of the
-// rate.
+// rate, and not before the time that the service has named.
 type createRows struct {
 	calls
+	service *immediate.Service
 	backoff retry.Backoff
 	mu      sync.Mutex // several imports may have rows in error at once
 	rnd     *rand.Rand
@@ -34,8 +36,8 @@ type createRows struct {
 	perCall func() rate.Limit
 }
 
-func newCreateRows(client *feed.Client, cfg *config.Config, share func() float64, rnd *rand.Rand) *createRows {
-	c := &createRows{calls: calls{client}, backoff: retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, rnd: rnd}
+func newCreateRows(client *feed.Client, service *immediate.Service, cfg *config.Config, share func() float64, rnd *rand.Rand) *createRows {
+	c := &createRows{calls: calls{client}, service: service, backoff: retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, rnd: rnd}
 	if r := cfg.Service.Rate; r.Calls > 0 {
 		c.pace = rate.NewLimiter(0, 1)
 		c.perCall = func() rate.Limit { return rate.Limit(float64(r.Calls) / r.Per.Seconds() * share()) }
@@ -61,6 +63,7 @@ func (c *createRows) judge(ctx context.Context, imp *batcher.Import, p *source.P
 			return err
 		}
 		v, err = c.calls.judge(ctx, w, cr)
+		c.service.Heard(err)
 		return err
 	}, func(err error) (bool, time.Duration) {
 		e, ok := errors.AsType[*feed.Error](err)
@@ -84,8 +87,15 @@ func (c *createRows) chance() float64 {
 	return c.rnd.Float64()
 }
 
-// wait waits for the next call of the rate.
+// wait waits until the service wants calls, and for the next of the rate.
 func (c *createRows) wait(ctx context.Context) error {
+	for held := c.service.Held(); held > 0; held = c.service.Held() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(held):
+		}
+	}
 	if c.pace == nil {
 		return nil
 	}

@@ -17,14 +17,15 @@ func (g *gate) stop(what refusal, how string) {
 	f, name := g.floods, g.mapping.Name
 	g.halt = ack.Halt{Mapping: hashOf(name), Stage: string(what.stage), Code: what.code, Status: what.status}
 	g.reason = fmt.Sprintf("mapping %s is halted in the %s lane: %s, which is a mistake and not data (dlq.flood). "+
-		"Its records wait unconfirmed. Fix the cause: entity, table, ETL, fields or the events' producer. Then: feedsink imports release --mapping %s",
+		"Its records wait unconfirmed. Fix the cause: entity, table, ETL, fields or the events' producer. "+
+		"A restart alone does not end this. Once the cause is gone: feedsink imports release --mapping %s",
 		name, f.lane.which, how, name)
 	g.isHalted.Store(true)
 	if f.calls != nil {
 		f.calls.Halt(name)
 	}
 	g.pause(f.lane.source.Partitions())
-	f.lane.log.Error("mapping halted: nearly all of its records are refused alike. They wait unconfirmed; fix the cause, then release it",
+	f.lane.log.Error("mapping halted: nearly all of its records are refused alike. They wait unconfirmed; fix the cause, then release it: a restart alone does not end this",
 		"mapping", name, "stage", what.stage, "code", what.code, "status", what.status, "how", how,
 		"with", "feedsink imports release --mapping "+name)
 }

@@ -119,10 +119,10 @@ func (p *part) bury(l deadletter.Letter, cause error) {
 	}
 	l.Lane = p.lane.which.String()
 	if p.mapping != nil {
-		l.Mapping, l.Table = p.mapping.Name, p.mapping.Table.Name
+		l.Mapping, l.Table = p.mapping.Name, p.mapping.Label
 	}
 	if p.lane.post == nil {
-		p.halt(l, cause, "no dead-letter topic is configured (dlq.topic)")
+		p.halt(l, cause, noTopic, setTopic)
 		return
 	}
 	record := p.record.Load()
@@ -130,7 +130,7 @@ func (p *part) bury(l deadletter.Letter, cause error) {
 	p.lane.post.Send(record, l, func(err error) {
 		defer p.lane.letters.done()
 		if err != nil {
-			p.halt(l, cause, err.Error())
+			p.halt(l, cause, err.Error(), openTopic)
 			return
 		}
 		p.dead.Store(true)
@@ -140,15 +140,22 @@ func (p *part) bury(l deadletter.Letter, cause error) {
 	})
 }
 
+// Why a record cannot become a dead letter, and what to do about it.
+const (
+	noTopic   = "no dead-letter topic is configured (dlq.topic)"
+	setTopic  = "Set dlq.topic"
+	openTopic = "Make the dead-letter topic take it (its max.message.bytes)"
+)
+
 // halt stops the partition: its record can neither be applied nor put aside.
-func (p *part) halt(l deadletter.Letter, cause error, why string) {
+func (p *part) halt(l deadletter.Letter, cause error, why, advice string) {
 	r, what := p.record.Load(), l.Code
 	if l.Mapping != "" {
 		what = "mapping " + l.Mapping + ": " + l.Code
 	}
 	reason := fmt.Sprintf("%s[%d] offset %d: %s: %v. There is no other place for the record: %s. "+
-		"The partition waits; mend the cause and restart",
-		r.Topic, r.Partition, r.Offset, what, cause, why)
+		"The partition waits at it. %s or fix the cause, then restart feedsink: the record is tried again",
+		r.Topic, r.Partition, r.Offset, what, cause, why, advice)
 	p.partition.HaltAtRecord(reason)
 	p.lane.log.Error("partition halted", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset,
 		"mapping", l.Mapping, "code", l.Code, "cause", cause, "why", why)

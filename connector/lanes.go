@@ -123,7 +123,6 @@ func (s *Sink) openFiles(l *lane) error {
 		s.peer.calls = s.settler
 	}
 	var mappings []batcher.Mapping
-	labels := tableLabels(s.router.Mappings())
 	for _, m := range filed(s.router.Mappings()) {
 		zone, err := time.LoadLocation(m.Config.Imports.Timezone)
 		if err != nil {
@@ -138,7 +137,7 @@ func (s *Sink) openFiles(l *lane) error {
 		im := m.Config.Imports
 		s.pacing.tables[m.Name] = tableSlots{
 			Slots: batcher.Slots{PerDay: im.SlotsPerDay, Reserve: im.Reserve, Zone: zone, Every: im.Roll.Age},
-			table: m.Table.Qualified(), label: labels[m.Index], home: m.Config.Topics[0],
+			table: m.Table.Qualified(), label: m.Label, home: m.Config.Topics[0],
 		}
 	}
 	var err error
@@ -153,7 +152,7 @@ func (s *Sink) openFiles(l *lane) error {
 		Parents:     s.parents,
 		Peer:        s.peer,
 		ApartAfter:  s.opts.ApartAfter,
-		Records:     records{l, newCreateRows(s.client, s.cfg, l.share(eitherRate(s.router.Mappings())), s.chance()), s.writers},
+		Records:     records{l, newCreateRows(s.client, &s.service, s.cfg, l.share(eitherRate(s.router.Mappings())), s.chance()), s.writers},
 		Floods:      l.floods,
 		Log:         s.log,
 	}, mappings, importer{s.client, zones, l.leased, l.tracing}, ledger{l, s.pacing}, observer{s}, s.chance())
@@ -230,11 +229,11 @@ func (o observer) BreakerTurned(of schemas.Table, to immediate.BreakerState, cau
 			o.s.breakerCause.Store(&text)
 		}
 		o.s.log.Warn("calls for the table fail; they pause, and one is tried from time to time",
-			"table", of.Name, "openFor", o.s.cfg.Service.Breaker.OpenFor, "cause", cause)
+			"table", router.LabelOf(o.s.router.Mappings(), of), "openFor", o.s.cfg.Service.Breaker.OpenFor, "cause", cause)
 	case immediate.Closed:
-		o.s.log.Info("calls for the table are answered again and go on", "table", of.Name)
+		o.s.log.Info("calls for the table are answered again and go on", "table", router.LabelOf(o.s.router.Mappings(), of))
 	case immediate.HalfOpen:
-		o.s.log.Debug("trying a call for the table", "table", of.Name)
+		o.s.log.Debug("trying a call for the table", "table", router.LabelOf(o.s.router.Mappings(), of))
 	}
 }
 

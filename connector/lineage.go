@@ -13,6 +13,7 @@ import (
 	"github.com/feedsink/feedsink/connector/immediate"
 	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/connector/tracing"
+	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -23,7 +24,7 @@ func (s *Sink) openTracing() (err error) {
 	if s.tracer == nil {
 		return err
 	}
-	s.imports = &importSpans{tracer: s.tracer, waiting: map[string][]row{}, running: map[string]*running{}}
+	s.imports = &importSpans{tracer: s.tracer, mappings: s.router.Mappings(), waiting: map[string][]row{}, running: map[string]*running{}}
 	s.onClose("tracing", s.tracer.Close)
 	s.onClose("spans of imports", s.imports.close)
 	return nil
@@ -77,13 +78,14 @@ func (s *Sink) caller() immediate.Caller {
 	if s.tracer == nil {
 		return laneCalls{calls{s.client}}
 	}
-	return tracedCalls{laneCalls{calls{s.client}}, s.tracer}
+	return tracedCalls{laneCalls{calls{s.client}}, s.tracer, s.router.Mappings()}
 }
 
 // tracedCalls is calls with a span for each.
 type tracedCalls struct {
 	laneCalls
-	tracer *tracing.Tracer
+	tracer   *tracing.Tracer
+	mappings []*router.Compiled
 }
 
 // CallFor makes one attempt for the writes of these records.
@@ -97,8 +99,9 @@ func (c tracedCalls) CallFor(ctx context.Context, w *schemas.Write, retried bool
 	if len(records) == 0 {
 		return c.laneCalls.CallFor(ctx, w, retried, of)
 	}
-	ctx, call := c.tracer.Call(ctx, w.Op.String()+" "+w.Table.Name, records,
-		attribute.String("feedsink.table", w.Table.Name), attribute.String("feedsink.op", w.Op.String()),
+	table := router.LabelOf(c.mappings, w.Table)
+	ctx, call := c.tracer.Call(ctx, w.Op.String()+" "+table, records,
+		attribute.String("feedsink.table", table), attribute.String("feedsink.op", w.Op.String()),
 		attribute.Int("feedsink.writes", len(of)), attribute.Bool("feedsink.retried", retried))
 	err := c.laneCalls.CallFor(ctx, w, retried, of)
 	call.End(err, statusOf(err))
@@ -120,7 +123,8 @@ func statusOf(err error) int {
 // importSpans tell of imports from their intent to their result. A nil one does
 // nothing.
 type importSpans struct {
-	tracer *tracing.Tracer
+	tracer   *tracing.Tracer
+	mappings []*router.Compiled
 
 	mu      sync.Mutex
 	waiting map[string][]row    // by mapping: traced rows that are in no file known yet
@@ -180,8 +184,9 @@ func (l lineage) intended(imp batcher.Import, claims []*source.Claim) {
 		s.running[imp.Mapping] = r
 	}
 	r.file = imp.File
-	r.span = s.tracer.Import("import "+imp.Table.Name, r.rows,
-		attribute.String("feedsink.mapping", imp.Mapping), attribute.String("feedsink.table", imp.Table.Name),
+	table := router.LabelOf(s.mappings, imp.Table)
+	r.span = s.tracer.Import("import "+table, r.rows,
+		attribute.String("feedsink.mapping", imp.Mapping), attribute.String("feedsink.table", table),
 		attribute.String("feedsink.import.mode", imp.Mode), attribute.String("feedsink.import.file", imp.File),
 		attribute.Int64("feedsink.import.rows", imp.Rows), attribute.Int("feedsink.import.attempt", imp.Attempt))
 }

@@ -57,7 +57,7 @@ func (b ByHand) Prepare(ctx context.Context, cfg *config.Config) (*Prepared, err
 		load.Parameters.Mode = defaultModes[b.Op]
 	}
 	load.Parameters.GenerateResultFiles = b.ResultFile
-	p := &Prepared{Table: m.Table.Name, Job: oneshot.Job{
+	p := &Prepared{Table: m.Label, Job: oneshot.Job{
 		Zone: zone, KeepResult: b.ResultFile, Poll: retry.Backoff{Initial: firstPoll, Max: slowestPoll},
 	}}
 	b.keepUnsaid(m, load.Destination.Attributes)

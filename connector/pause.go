@@ -119,23 +119,13 @@ type WaitStatus struct {
 	Why   string    `json:"why"`
 }
 
-func waitStatus(waits []immediate.Wait) (out []WaitStatus) {
+func waitStatus(mappings []*router.Compiled, waits []immediate.Wait) (out []WaitStatus) {
 	for _, w := range waits {
 		why := "calls fail, and the breaker is open"
 		if w.Status != 0 {
 			why = fmt.Sprintf("the service answered %d", w.Status)
 		}
-		out = append(out, WaitStatus{Table: w.Table.Name, Until: w.Until, Why: why})
+		out = append(out, WaitStatus{Table: router.LabelOf(mappings, w.Table), Until: w.Until, Why: why})
 	}
 	return out
-}
-
-// breakers is the worst state by a table's name: a profile table and a custom table
-// may share one.
-func breakers(calls *immediate.Lane, tables []schemas.Table) map[string]immediate.BreakerState {
-	worst := map[string]immediate.BreakerState{}
-	for _, t := range tables {
-		worst[t.Name] = max(worst[t.Name], calls.Breaker(t))
-	}
-	return worst
 }

@@ -93,7 +93,7 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 		ctx = held
 	}
 	// Its calls end before another replay may run, and with the hold.
-	service, stop := startReplayService(ctx, cfg, client, &o)
+	service, stop := startReplayService(ctx, cfg, rt.Mappings(), client, &o)
 	defer stop()
 	run.Service = service
 	if r := o.Rate; r.Calls > 0 { // as startReplayService has it

@@ -9,6 +9,7 @@ import (
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/feed"
 	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -29,7 +30,7 @@ type rowID struct {
 }
 
 // startReplayService starts the lane; stop returns once its calls have ended.
-func startReplayService(ctx context.Context, cfg *config.Config, client *feed.Client, o *ReplayOptions) (s *replayService, stop func()) {
+func startReplayService(ctx context.Context, cfg *config.Config, mappings []*router.Compiled, client *feed.Client, o *ReplayOptions) (s *replayService, stop func()) {
 	if o.Rate.Calls == 0 {
 		o.Rate = cfg.Service.Rate
 	}
@@ -37,7 +38,7 @@ func startReplayService(ctx context.Context, cfg *config.Config, client *feed.Cl
 	pace.Rate = immediate.Rate{Calls: o.Rate.Calls, Per: o.Rate.Per}
 	pace.Retry.GiveUpAfter = o.GiveUp
 	s = &replayService{calls: calls{client}, ids: map[rowID]string{}, unsure: map[rowID]bool{}}
-	s.Lane = immediate.New(pace, s, replayObserver{o.Log}, rand.New(rand.NewPCG(o.Rand.Uint64(), o.Rand.Uint64())))
+	s.Lane = immediate.New(pace, s, replayObserver{o.Log, mappings}, rand.New(rand.NewPCG(o.Rand.Uint64(), o.Rand.Uint64())))
 	running, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -90,7 +91,10 @@ func (s *replayService) Unsure(w *schemas.Write) bool {
 }
 
 // replayObserver tells when the service cannot be reached.
-type replayObserver struct{ log *slog.Logger }
+type replayObserver struct {
+	log      *slog.Logger
+	mappings []*router.Compiled
+}
 
 func (replayObserver) Called(immediate.Attempt) {}
 
@@ -99,6 +103,6 @@ func (replayObserver) NotRepeated(string) {}
 
 func (o replayObserver) BreakerTurned(of schemas.Table, to immediate.BreakerState, cause error) {
 	if to == immediate.Open {
-		o.log.Warn("calls for the table fail; they pause, and one is tried from time to time", "table", of.Name, "cause", cause)
+		o.log.Warn("calls for the table fail; they pause, and one is tried from time to time", "table", router.LabelOf(o.mappings, of), "cause", cause)
 	}
 }

@@ -112,32 +112,32 @@ func (r records) bury(letters *outbox, room *letterRoom, c *source.Claim, record
 	if mayBeInTable {
 		reason = mayBeInTableText + ": " + reason
 	}
-	halt := func(why string) {
+	halt := func(why, advice string) {
 		c.Refuse(record.Offset, imp.File)
 		p := c.Partition()
 		p.Halt("record", fmt.Sprintf("%s[%d] offset %d: mapping %s: import_row: its row was in error in execution %s. "+
-			"There is no other place for the record: %s. The partition waits; mend the cause and restart",
-			record.Topic, record.Partition, record.Offset, m.Name, imp.Execution, why))
+			"There is no other place for the record: %s. The partition waits at it. %s, then restart feedsink: the record becomes a dead letter, "+
+			"and the file is not sent again", record.Topic, record.Partition, record.Offset, m.Name, imp.Execution, why, advice))
 		r.lane.log.Error("partition halted", "topic", record.Topic, "partition", record.Partition, "offset", record.Offset,
 			"mapping", m.Name, "code", codeImportRow, "execution", imp.Execution, "why", why)
 	}
 	if r.lane.post == nil {
 		room.free(source.HeldBytes(record, 0))
-		halt("no dead-letter topic is configured (dlq.topic)")
+		halt(noTopic, setTopic)
 		return
 	}
 	letters.add()
 	r.lane.letters.add()
 	why := deadletter.Letter{
 		Stage: deadletter.Delivering, Code: codeImportRow, Message: reason,
-		Mapping: m.Name, Table: m.Table.Name, Lane: schemas.Batch.String(), Execution: imp.Execution, MayBeInTable: mayBeInTable,
+		Mapping: m.Name, Table: m.Label, Lane: schemas.Batch.String(), Execution: imp.Execution, MayBeInTable: mayBeInTable,
 	}
 	r.lane.post.Send(record, why, func(err error) {
 		defer letters.done()
 		defer r.lane.letters.done()
 		room.free(source.HeldBytes(record, 0))
 		if err != nil {
-			halt(err.Error())
+			halt(err.Error(), openTopic)
 			return
 		}
 		c.Bury()
@@ -151,14 +151,14 @@ func (r records) bury(letters *outbox, room *letterRoom, c *source.Claim, record
 // the letter's key. The record that it came of is not known.
 func (r records) Unmatched(ctx context.Context, imp batcher.Import, rows []batcher.UnmatchedRow) error {
 	if r.lane.post == nil {
-		return fmt.Errorf("%w: no dead-letter topic is configured (dlq.topic)", batcher.ErrNoDeadLetter)
+		return fmt.Errorf("%w: %s", batcher.ErrNoDeadLetter, noTopic)
 	}
 	var letters outbox
 	var refused atomic.Pointer[error]
 	for i := range rows {
 		row := &rows[i]
 		why := deadletter.Letter{
-			Stage: deadletter.Delivering, Code: codeImportRow, Message: row.Reason, Mapping: row.Mapping, Table: tableOf(&imp, row.Mapping),
+			Stage: deadletter.Delivering, Code: codeImportRow, Message: row.Reason, Mapping: row.Mapping, Table: router.LabelOf(r.lane.router.Mappings(), tableOf(&imp, row.Mapping)),
 			Lane: schemas.Batch.String(), Execution: imp.Execution,
 		}
 		record := &deadletter.Record{Value: row.Row, Timestamp: time.Now()}
@@ -190,13 +190,13 @@ func (r records) Unmatched(ctx context.Context, imp batcher.Import, rows []batch
 }
 
 // tableOf is the table of one of the import's mappings.
-func tableOf(imp *batcher.Import, mapping string) string {
+func tableOf(imp *batcher.Import, mapping string) schemas.Table {
 	for _, load := range imp.Loads() {
 		if load.Mapping == mapping {
-			return load.Table.Name
+			return load.Table
 		}
 	}
-	return imp.Table.Name
+	return imp.Table
 }
 
 // codeImportRow is the reason code of a record whose row was in error.

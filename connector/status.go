@@ -104,9 +104,8 @@ func (s *Sink) Status() any {
 			files[b.Mapping] = &b
 		}
 	}
-	labels := tableLabels(s.router.Mappings())
 	for _, m := range s.router.Mappings() {
-		ms := MappingStatus{Name: m.Name, Table: labels[m.Index], Topics: m.Config.Topics, Bundle: m.Config.Bundle, Halted: halted[m.Name], Batch: files[m.Name]}
+		ms := MappingStatus{Name: m.Name, Table: m.Label, Topics: m.Config.Topics, Bundle: m.Config.Bundle, Halted: halted[m.Name], Batch: files[m.Name]}
 		if ms.Batch != nil {
 			im := m.Config.Imports.Roll
 			ms.Roll = &RollStatus{Rows: im.Rows, Bytes: int64(im.Bytes), Seconds: im.Age.Seconds()}
@@ -131,10 +130,10 @@ func (s *Sink) laneStatus(l *lane) LaneStatus {
 	st := LaneStatus{Lane: l.which.String(), Group: s.group(l.which), Joined: l.source.Joined(), Partitions: l.source.Status()}
 	if c, ok := l.delivery.(*calling); ok {
 		worst := immediate.Closed
-		for _, state := range breakers(c.calls, c.tables) {
-			worst = max(worst, state)
+		for _, t := range c.tables {
+			worst = max(worst, c.calls.Breaker(t))
 		}
-		st.Calls = &CallStatus{Pending: c.calls.Pending(), InFlight: c.calls.InFlight(), Limit: c.calls.Limit(), Breaker: worst.String(), Waits: waitStatus(c.calls.Waits())}
+		st.Calls = &CallStatus{Pending: c.calls.Pending(), InFlight: c.calls.InFlight(), Limit: c.calls.Limit(), Breaker: worst.String(), Waits: waitStatus(s.router.Mappings(), c.calls.Waits())}
 		if cause := s.breakerCause.Load(); cause != nil && worst != immediate.Closed {
 			st.Calls.Cause = *cause
 		}

@@ -10,21 +10,6 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// tableLabels are, by mapping, the tables' names as metrics and status have them:
-// with the kind where a table of the other kind has the same name.
-func tableLabels(mappings []*router.Compiled) []string {
-	labels := make([]string, len(mappings))
-	for _, m := range mappings {
-		labels[m.Index] = m.Table.Name
-		if slices.ContainsFunc(mappings, func(other *router.Compiled) bool {
-			return other.Table.Name == m.Table.Name && other.Table.Custom != m.Table.Custom
-		}) {
-			labels[m.Index] = m.Table.Qualified()
-		}
-	}
-	return labels
-}
-
 // upgrade brings a ledger of the topic up to date that a former version wrote: it
 // knew tables by their names, without the kind. Where the mappings have two tables
 // of a name, nobody can tell whose slots were counted: they count for both. An

@@ -58,7 +58,7 @@ func (ch *checker) mapping(i int) *Compiled {
 	s.lanes()
 	s.compileLiterals()
 	s.imports()
-	s.c.Fingerprint, s.c.Routes = fingerprint(m), routesFingerprint(m)
+	s.c.Fingerprint, s.c.Routes = fingerprint(m), routesFingerprint(s.c)
 	s.c.evaluations.New = func() any { return &evaluation{env: make(map[string]any, len(s.c.reads))} }
 	return s.c
 }

@@ -42,9 +42,12 @@ type topic struct {
 // Compiled is a mapping ready to route. Its exported fields are not to be
 // changed.
 type Compiled struct {
-	Name    string
-	Index   int // position in the configuration
-	Table   schemas.Table
+	Name  string
+	Index int // position in the configuration
+	Table schemas.Table
+	// Label is the table's name wherever it is shown: with the kind where a table of
+	// the other kind has the same name.
+	Label   string
 	KeyName string  // unique-key attribute, or businessKey
 	Config  Mapping // the block of configuration it was compiled from
 
@@ -139,6 +142,9 @@ func compile(ch *checker) (*Router, []Problem) {
 	for i := range ms {
 		r.add(ch.mapping(i))
 	}
+	for _, c := range r.mappings {
+		c.Label = LabelOf(r.mappings, c.Table)
+	}
 	ch.together(r.mappings)
 	if len(ch.problems) > 0 {
 		sort.SliceStable(ch.problems, func(i, j int) bool {
@@ -147,6 +153,14 @@ func compile(ch *checker) (*Router, []Problem) {
 		return nil, ch.problems
 	}
 	return r, nil
+}
+
+// LabelOf is the Label of the mappings that write to the table.
+func LabelOf(mappings []*Compiled, t schemas.Table) string {
+	if slices.ContainsFunc(mappings, func(c *Compiled) bool { return c.Table.Name == t.Name && c.Table.Custom != t.Custom }) {
+		return t.Qualified()
+	}
+	return t.Name
 }
 
 func mappingOf(path string) int {

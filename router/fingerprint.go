@@ -48,31 +48,6 @@ func fingerprint(m *Mapping) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// routesFingerprint hashes what decides which lane a record is: conditions and
-// lanes, what they read, what a lane can do with it, and how it is decoded. Two
-// lanes whose mappings have the same one agree on every record.
-func routesFingerprint(m *Mapping) uint64 {
-	var columns []any // they decide only where one of them sends writes to the immediate lane
-	if slices.ContainsFunc(m.Imports.Columns, func(c Column) bool { return c.Absent == toImmediate || c.Null == toImmediate }) {
-		columns = append(declared(m, m.Imports.Columns), m.Imports.Columns)
-	}
-	routes := make([][2]string, len(m.Routes))
-	for i, r := range m.Routes {
-		routes[i] = [2]string{r.When, r.Lane}
-	}
-	im := &m.Imports
-	text, err := json.Marshal([]any{
-		orDefault(m.Format, "json"), orDefault(m.Envelope, "none"), m.keyWord(), m.UnavailableValue,
-		m.ProfileTable, m.CustomTable, m.Key, m.ProfileID, orDefault(m.Op, "upsert"), m.Fields, m.Types, routes,
-		im.Upsert != nil, im.Patch != nil, im.Create != nil, im.Delete != nil, columns,
-	})
-	if err != nil {
-		panic(err) // strings, booleans and structs of them: there is nothing that cannot be marshalled
-	}
-	sum := sha256.Sum256(text)
-	return binary.BigEndian.Uint64(sum[:])
-}
-
 // declared are the ops whose rows ignoresEmpty makes other ones: not those whose
 // empty cells are ignored without it.
 func declared(m *Mapping, columns []Column) (parts []any) {

@@ -81,7 +81,9 @@ func newImportsRelease() *cobra.Command {
 			"records that wait are tried again and counted anew; of a file that is loaded, the rows in error become dead letters.\n\n" +
 			"A mapping that was halted because output files do not name all rows in error has these files asked for once\n" +
 			"more; nothing is sent. Rows in error that they still do not name are given up then: the import is confirmed, and\n" +
-			"their number is in a dead letter and in feedsink_import_rows_unmatched_total.",
+			"their number is in a dead letter and in feedsink_import_rows_unmatched_total.\n\n" +
+			"A restart alone ends none of these halts. A partition that waits at one record, as there is no dead-letter topic,\n" +
+			"is not released: set dlq.topic or fix the cause, then restart the sink.",
 	}
 	sink.command(cmd, func(ctx context.Context, c *admin.Client) (any, func() string, error) {
 		var released connector.Released

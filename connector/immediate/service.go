@@ -1,6 +1,7 @@
 package immediate
 
 import (
+	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -60,11 +61,7 @@ func (l *Lane) hear(v *verdict, probe bool, now time.Time) {
 	}
 	switch {
 	case v.throttled():
-		if until := now.Add(v.retryAfter); until.After(s.until) {
-			s.until = until
-		}
-		s.status, s.again = v.status, 0
-		s.held.Store(true)
+		s.asked(v, now)
 	case v.outcome == Abandoned:
 	case v.status == http.StatusTooManyRequests && !v.answered:
 		s.again++
@@ -81,4 +78,38 @@ func (s *Service) waits() (time.Time, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.until, s.status
+}
+
+// Held is how long the service wants no call yet, for calls beside the lanes.
+func (s *Service) Held() time.Duration {
+	if !s.held.Load() {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(time.Until(s.until), 0)
+}
+
+// Heard takes an answer that such a call got. One that asks to wait holds all calls.
+func (s *Service) Heard(err error) {
+	f, ok := errors.AsType[Failure](err)
+	if !ok {
+		return
+	}
+	v := verdict{status: f.Status(), retryAfter: f.RetryAfter(), answered: !f.Transient()}
+	if !v.throttled() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked(&v, time.Now())
+}
+
+// asked notes the time that the service named, with mu held.
+func (s *Service) asked(v *verdict, now time.Time) {
+	if until := now.Add(v.retryAfter); until.After(s.until) {
+		s.until = until
+	}
+	s.status, s.again = v.status, 0
+	s.held.Store(true)
 }

@@ -48,7 +48,7 @@ func New(limits Limits, mappings []*router.Compiled, preview func(*router.Compil
 	p := &Plan{limits: limits, byName: map[string]*mapping{}, letters: map[letterKind]*Group{}}
 	for _, c := range mappings {
 		m := &mapping{
-			Mapping: Mapping{Name: c.Name, Table: c.Table.Name, Bundle: c.Config.Bundle}, config: c,
+			Mapping: Mapping{Name: c.Name, Table: c.Label, Bundle: c.Config.Bundle}, config: c,
 			lastCall: map[string]time.Time{}, perMinute: map[int64]int64{}, perSpan: map[int64]int64{}, shownOps: map[schemas.Op]int{},
 		}
 		if _, batch := c.Lanes(); batch {

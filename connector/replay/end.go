@@ -71,7 +71,7 @@ type post struct {
 func (p *part) letterOf(rec *deadletter.Record, l deadletter.Letter, attempts int) post {
 	l.Attempts, l.Lane = attempts, p.letter.Lane
 	if p.mapping != nil {
-		l.Mapping, l.Table = p.mapping.Name, p.mapping.Table.Name
+		l.Mapping, l.Table = p.mapping.Name, p.mapping.Label
 	}
 	return post{part: p, record: rec, letter: l}
 }

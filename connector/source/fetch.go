@@ -19,7 +19,7 @@ func (s *Source) fetchError(topic string, id int32, err error) {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, kgo.ErrClientClosed):
 	case p == nil:
-		s.log.Warn("consuming is disturbed; the client tries again", "error", err)
+		s.log.Warn("fetch failed; the client tries again", "error", err)
 	case errors.Is(err, kerr.OffsetOutOfRange):
 		s.haltLostData(p, "the next offset to read is not in the log: "+deletedUnread)
 	case cut != nil:
@@ -33,7 +33,7 @@ func (s *Source) fetchError(topic string, id int32, err error) {
 		}
 	case !p.ready():
 		s.halt(p, "committed offset", fmt.Sprintf("%s[%d]: the committed offset could not be read: %s. The partition waits. "+
-			"Mend that, then restart feedsink", topic, id, err))
+			"Fix the cause, then restart feedsink", topic, id, err))
 	default:
 		// What the client retries by itself does not come here, and the broker
 		// says no at once, as often as it is asked.

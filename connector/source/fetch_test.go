@@ -38,7 +38,7 @@ func TestUnreadableCommittedOffsetHaltsThePartition(t *testing.T) {
 	b.produce("a", 0, 10)
 	b.produce("a", 1, 10)
 	m := b.join(autoLane(t))
-	m.awaitHalt("a", 0, "the committed offset could not be read", "TOPIC_AUTHORIZATION_FAILED", "restart feedsink")
+	m.awaitHalt("a", 0, "the committed offset could not be read", "TOPIC_AUTHORIZATION_FAILED", "Fix the cause, then restart feedsink")
 	b.awaitCommit("a", 1, 10)
 	if m.Joined() {
 		t.Error("joined while a ledger is not read: got true, want false")

@@ -3,12 +3,14 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/test/sandbox"
 )
 
@@ -21,6 +23,22 @@ func released(t *testing.T, sink *running, mapping string) {
 	if out, code := execute(t, "imports", "release", "--mapping", mapping, "--server", "http://"+sink.AdminAddress()); code != 0 {
 		t.Errorf("release: got exit code %d, %s", code, out)
 	}
+}
+
+// haltsOf are the reasons that /status gives for a mapping that is halted.
+func haltsOf(t *testing.T, sink *running, mapping string) []string {
+	t.Helper()
+	var status connector.Status
+	if err := json.Unmarshal([]byte(get(t, sink.AdminAddress(), "/status")), &status); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range status.Mappings {
+		if m.Name == mapping && len(m.Halted) > 0 {
+			return m.Halted
+		}
+	}
+	t.Fatalf("/status: got %+v, want %s halted", status.Mappings, mapping)
+	return nil
 }
 
 // halts waits until the mapping is halted for the n-th time, all sinks together.
@@ -221,6 +239,11 @@ func TestFileOfWhichNearlyAllRowsAreInErrorHaltsBeforeAnyDeadLetter(t *testing.T
 	second := w.start(yaml)
 	w.halts("customers", 2)
 	w.until("the import waits for a person", func() bool { return strings.Count(w.logs.String(), "mapping halted; find the cause") >= 2 })
+	for _, reason := range haltsOf(t, second, "customers") {
+		if strings.Count(reason, "feedsink imports release --mapping customers") != 1 || !strings.Contains(reason, "A restart alone does not end this") {
+			t.Errorf("halted: got %q, want it to say once what ends the halt, and that a restart does not", reason)
+		}
+	}
 	if got := len(w.letters()); got != 0 {
 		t.Errorf("got %d dead letters, want none before a person has looked", got)
 	}

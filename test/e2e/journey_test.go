@@ -239,6 +239,15 @@ func TestWithoutDeadLetterTopicThePartitionHalts(t *testing.T) {
 	if !strings.Contains(get(t, sink.AdminAddress(), "/metrics"), `feedsink_halted{mapping="orders"} 1`) {
 		t.Error("/metrics does not show the halt")
 	}
+	if want := "Set dlq.topic or fix the cause, then restart feedsink: the record is tried again"; !strings.Contains(status, want) {
+		t.Errorf("/status: got %s, want %q", status, want)
+	}
+	sink.stop()
+	w.start(strings.Replace(head+mappings, "mappings:", deadLetters+"mappings:", 1))
+	w.until("the record is tried again", func() bool { return w.lag("immediate", "orders") == 0 })
+	if got := len(w.dead()); got != 1 {
+		t.Errorf("dead letters after dlq.topic was set: got %d, want the broken record", got)
+	}
 }
 
 func get(t *testing.T, address, path string) string {

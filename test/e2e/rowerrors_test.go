@@ -178,6 +178,10 @@ func TestRowsInErrorWithoutADeadLetterTopicHaltTheirPartition(t *testing.T) {
 	if got := w.lag("batch", "customers"); got != 1 {
 		t.Errorf("without a dead-letter topic: got a lag of %d, want 1: nothing is dropped", got)
 	}
+	// Neither another restart nor a service that takes the row by now ends this.
+	if status := get(t, first.AdminAddress(), "/status"); !strings.Contains(status, "Set dlq.topic, then restart feedsink: the record becomes a dead letter") {
+		t.Errorf("/status: got %s, want what ends the halt", status)
+	}
 	first.stop()
 	w.start(strings.Replace(yaml, "mappings:", deadLetters+"mappings:", 1))
 	w.until("the record is a dead letter", func() bool { return w.lag("batch", "customers") == 0 })

@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"syscall"
@@ -94,4 +95,36 @@ func TestTablesOfOneNameHaveTheirOwnImports(t *testing.T) {
 		}
 	}
 	second.terminate(t)
+}
+
+// TestTablesOfOneNameAreToldApartWhereverTheyShow: in dead letters, metrics and the status.
+func TestTablesOfOneNameAreToldApartWhereverTheyShow(t *testing.T) {
+	w := newWorld(t, contacts)
+	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Answer: sandbox.Status(http.StatusServiceUnavailable)})
+	w.produce(event("customers", "bad", `{"number":"C0","visit":"b0","seq":"none"}`))
+	for n := range 30 {
+		w.produce(contact(n))
+	}
+	sink := w.start(head + deadLetters + strings.ReplaceAll(contactMappings, "lane: batch", "lane: immediate"))
+	w.until("both mappings have refused the bad record", func() bool { return len(w.dead()) == 2 })
+	var tables []string
+	for _, l := range w.dead() {
+		for _, h := range l.Headers {
+			if h.Key == "feedsink.table" {
+				tables = append(tables, string(h.Value))
+			}
+		}
+	}
+	slices.Sort(tables)
+	if want := []string{"custom/contacts", "profile/contacts"}; !slices.Equal(tables, want) {
+		t.Errorf("feedsink.table of the dead letters: got %q, want %q", tables, want)
+	}
+	w.until("the breaker of the table that fails is open, and no other", func() bool {
+		metrics := get(t, sink.AdminAddress(), "/metrics")
+		return strings.Contains(metrics, `feedsink_breaker_state{table="custom/contacts"} 2`) &&
+			strings.Contains(metrics, `feedsink_breaker_state{table="profile/contacts"} 0`)
+	})
+	if logs := w.logs.String(); !strings.Contains(logs, "table=custom/contacts") || strings.Contains(logs, "table=contacts") {
+		t.Errorf("got logs of a table without its kind:\n%s", logs)
+	}
 }

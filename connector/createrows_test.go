@@ -1,0 +1,70 @@
+package connector
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/schemas"
+	"github.com/feedsink/feedsink/test/sandbox"
+)
+
+func readingFor(client *feed.Client, service *immediate.Service) *createRows {
+	cfg := &config.Config{}
+	cfg.Retry.Initial, cfg.Retry.Max = time.Millisecond, time.Millisecond
+	return newCreateRows(client, service, cfg, func() float64 { return 1 }, rand.New(rand.NewPCG(1, 2)))
+}
+
+// What one call was told means all of them: 429 is the service's, not the key's.
+func TestRetryAfterOfARecordThatIsReadHoldsAllCalls(t *testing.T) {
+	s, client := service(t)
+	s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 6}, Answer: sandbox.StatusAfter(429, 10*time.Minute)})
+	var known immediate.Service
+	c := readingFor(client, &known)
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		read := 0
+		_, err := c.judge(ctx, &batcher.Import{}, &source.Partition{}, &source.Record{Timestamp: time.Now()}, order(schemas.Create, "NEW"), &read)
+		ended <- err
+	}()
+	until(t, "the record was asked for", func() bool { return s.CallCount(6) == 1 && known.Held() > 0 })
+	if got := known.Held(); got < 9*time.Minute {
+		t.Errorf("calls are held for: got %v, want the time that the service named", got)
+	}
+	end()
+	if err := <-ended; err == nil {
+		t.Error("got no error, want that of the end")
+	}
+}
+
+func TestNoRecordIsReadBeforeTheServiceWantsCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var known immediate.Service
+		known.Heard(throttled{})
+		c, begun := readingFor(nil, &known), time.Now()
+		if err := c.wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := time.Since(begun); got != 30*time.Second {
+			t.Errorf("waited: got %v, want the 30s that the service named", got)
+		}
+	})
+}
+
+// throttled is a 429 with Retry-After: 30.
+type throttled struct{}
+
+func (throttled) Error() string             { return "429" }
+func (throttled) Transient() bool           { return true }
+func (throttled) Overload() bool            { return true }
+func (throttled) Unknown() bool             { return false }
+func (throttled) RetryAfter() time.Duration { return 30 * time.Second }
+func (throttled) Status() int               { return 429 }
