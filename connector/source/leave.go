@@ -12,6 +12,15 @@ import (
 // leaveTimeout bounds the request of a member that leaves before it has a place.
 const leaveTimeout = 5 * time.Second
 
+// closeTimeout is what the client may take to end its sessions with the brokers.
+const closeTimeout = 2 * time.Second
+
+// LeaveTime is what a member that stops may take, if work under way is waited for as
+// long as release.
+func LeaveTime(release time.Duration) time.Duration {
+	return release + commitTimeout + leaveTimeout + closeTimeout
+}
+
 // leaving is how far a member is that stops.
 type leaving struct {
 	by     atomic.Pointer[time.Time] // no work is waited for later; nil: it does not stop
