@@ -20,23 +20,27 @@ import (
 // apartAfter is Config.ApartAfter unless that says otherwise.
 const apartAfter = time.Minute
 
-// watch notes which of the mapping's partitions are halted, and since when.
+// watch notes which of the mapping's partitions are halted, or wait for the other
+// lane's routes, and since when.
 func (f *settling) watch(ends map[Partition]int64) {
 	if time.Since(f.watched) < settleEvery {
 		return
 	}
 	f.watched = time.Now()
 	if f.known.halted == nil {
-		f.known.halted = map[Partition]time.Time{}
+		f.known.halted, f.known.waits = map[Partition]time.Time{}, map[Partition]time.Time{}
+	}
+	note := func(since map[Partition]time.Time, p Partition, is bool) {
+		if _, known := since[p]; !is {
+			delete(since, p)
+		} else if !known {
+			since[p] = f.watched
+		}
 	}
 	for p := range ends {
-		_, known := f.known.halted[p]
-		switch named, ok := p.(Named); {
-		case !f.batcher.cfg.Peer.Halted(p) && (!ok || named.Halted() == ""):
-			delete(f.known.halted, p)
-		case !known:
-			f.known.halted[p] = time.Now()
-		}
+		named, ok := p.(Named)
+		note(f.known.halted, p, f.batcher.cfg.Peer.Halted(p) || ok && named.Halted() != "")
+		note(f.known.waits, p, waits(p))
 	}
 }
 

@@ -29,8 +29,8 @@ type Config struct {
 	Parents Parents
 	// Peer is asked about mappings with Both; nil: there are none.
 	Peer Peer
-	// ApartAfter is how long a halted partition holds up reconciling before it is set
-	// apart; 0: a minute.
+	// ApartAfter is how long a partition that is halted, or waits for the other lane's
+	// routes, holds up reconciling; 0: a minute.
 	ApartAfter time.Duration
 	// Records is asked for what is behind rows in error; nil: there are none.
 	Records Records

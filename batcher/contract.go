@@ -85,6 +85,11 @@ type Ledger interface {
 	// Settle notes in the entry that the last file's execution has FINISHED and
 	// that keys which the other lane wrote too are being settled.
 	Settle(ctx context.Context, imp Import, claims []Claim) error
+	// Unread notes that the import is about to be confirmed though partitions are not
+	// read to these ends, as their records wait for the other lane's routes: what that
+	// lane has written there may be overwritten. It is read as soon as both lanes apply
+	// the same routes, and written again.
+	Unread(ctx context.Context, imp Import, ends map[Partition]int64) error
 	// Confirm releases the claims and removes the entry, in one commit. imp is
 	// the generation's last import.
 	Confirm(ctx context.Context, imp Import, claims []Claim) error

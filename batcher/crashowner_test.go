@@ -78,6 +78,10 @@ func (o *owner) SetApart(context.Context, Import, []Claim, func(Partition) bool,
 	return false, nil
 }
 
+func (o *owner) Unread(context.Context, Import, map[Partition]int64) error {
+	return errFenced // no partition waits
+}
+
 func (o *owner) StartOver(ctx context.Context, imp Import, claims []Claim) error {
 	return o.effect(ctx, fmt.Sprintf("start over at %d/%d", imp.Part, imp.Parts), func() error {
 		o.story.waited(time.Since(o.since))

@@ -76,6 +76,7 @@ func (o *lanesOwner) takeRouted(w lanesWrite, at int64, done, covered bool) {
 	if theirs && !done {
 		taken, wait = o.routes.takes(o.flips, files, &w.Write, at)
 	}
+	o.p.waiting = wait && o.routes.seen
 	confirmed, resends := o.p.seen.Contains(at), at < o.routes.own.Resend
 	o.mu.Unlock()
 	if wait {

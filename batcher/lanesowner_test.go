@@ -40,6 +40,23 @@ type lanesPartition struct {
 	upTo    int64
 	since   int64
 	apart   int64
+	waiting bool // its next record waits for the other lane's routes
+}
+
+// String implements Named.
+func (p *lanesPartition) String() string { return "log[0]" }
+
+// Halted implements Named: what is halted is the other lane.
+func (p *lanesPartition) Halted() string { return "" }
+
+// Waits implements Named.
+func (p *lanesPartition) Waits() string {
+	p.o.mu.Lock()
+	defer p.o.mu.Unlock()
+	if p.waiting {
+		return "the other lane has other routes"
+	}
+	return ""
 }
 
 type lanesClaim struct {
@@ -80,6 +97,9 @@ func (l *lanes) own(ctx context.Context, o *lanesOwner, mappings []Mapping, seed
 	cfg := Config{
 		Dir: l.t.TempDir(), MaxBytes: 1 << 20, Grace: 5 * time.Second, Peer: o, Log: slog.New(slog.DiscardHandler),
 		Poll: Backoff{time.Second, 5 * time.Second}, Retry: Backoff{time.Second, 5 * time.Second},
+	}
+	if o.version != nil {
+		cfg.ApartAfter = 5 * time.Second
 	}
 	b, err := New(cfg, mappings, o, o, o, rand.New(rand.NewPCG(seed, 1)))
 	if err != nil {
@@ -276,6 +296,14 @@ func (o *lanesOwner) StartOver(ctx context.Context, imp Import, claims []Claim) 
 			p.entry, p.upTo, p.since = nil, 0, math.MaxInt64
 			o.routes.own.Resend = max(o.routes.own.Resend, int64(len(o.log)))
 		}
+	})
+}
+
+func (o *lanesOwner) Unread(ctx context.Context, _ Import, ends map[Partition]int64) error {
+	return o.write(ctx, "leave unread", nil, func(p *lanesPartition) {
+		o.unread++
+		o.say("not read up to %d", ends[p])
+		o.routes.own.Resend = max(o.routes.own.Resend, ends[p])
 	})
 }
 

@@ -30,6 +30,7 @@ type lanes struct {
 	flips  *flips        // nil: the routes do not change
 
 	setApart *atomic.Int64 // times that it happened, in all runs
+	unread   int           // times that an import was confirmed without reading on
 
 	mu         sync.Mutex
 	rnd        *rand.Rand

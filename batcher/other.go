@@ -32,6 +32,9 @@ type both struct {
 	// halted is since when partitions are seen to be halted in either lane; it is the
 	// flight's own.
 	halted map[Partition]time.Time
+	// waits is since when partitions are seen to wait for the other lane's routes;
+	// likewise.
+	waits map[Partition]time.Time
 }
 
 // Other tells of a write of the other lane to one of the mapping's keys. Like

@@ -51,7 +51,8 @@ type settling struct {
 	known  *both // of the member, when the flight began
 	imp    Import
 
-	watched time.Time // when it was looked last which partitions are halted
+	watched time.Time           // when it was looked last which partitions are halted or wait
+	unread  map[Partition]int64 // ends of partitions that are not read to them
 }
 
 // settle ends an import whose files have landed: where the other lane wrote keys
@@ -79,7 +80,7 @@ func (f *flight) settle(ctx, send context.Context, imp Import) error {
 		if m.Both {
 			s := settling{flight: f, member: m, known: f.known[i]}
 			s.imp = imp
-			if err := s.run(ctx, imp); err != nil {
+			if err := s.run(ctx, send, imp); err != nil {
 				return err
 			}
 		}
@@ -87,7 +88,7 @@ func (f *flight) settle(ctx, send context.Context, imp Import) error {
 	return nil
 }
 
-func (f *settling) run(ctx context.Context, imp Import) error {
+func (f *settling) run(ctx, send context.Context, imp Import) error {
 	f.setSettling(true)
 	defer f.setSettling(false)
 	wait := waiting{flight: f.flight}
@@ -110,9 +111,13 @@ func (f *settling) run(ctx context.Context, imp Import) error {
 		keys, at := f.known.keys.Unconfirmed(f.confirmed)
 		f.member.letGo()
 		f.mu.Unlock()
+		if settled {
+			if settled, err = f.noteUnread(ctx, send); settled || err != nil {
+				return err
+			}
+			continue
+		}
 		switch {
-		case settled:
-			return nil
 		case len(next) == 0: // it is for the other lane to go on
 			wait.on(unconfirmed(keys, at))
 			if p, ok := at.Partition.(Partition); ok && f.setApart(p, ends) {
@@ -148,7 +153,8 @@ func (f *settling) readOn(ctx context.Context, wait *waiting) (ends map[Partitio
 	f.known.ends = ends
 	f.known.keys.Noted()
 	f.mu.Unlock()
-	return ends, readTo(ctx, ends, wait.on, func(p Partition) bool { return f.setApart(p, ends) })
+	f.unread = map[Partition]int64{}
+	return ends, readTo(ctx, ends, wait.on, func(p Partition) bool { return f.doWithout(p, ends) })
 }
 
 // readTo waits until the partitions were read to these offsets, but for some, and says

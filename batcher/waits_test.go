@@ -75,7 +75,7 @@ func told(t *testing.T, as func(*partition) Partition, why string) {
 		w.open(Config{Peer: peer}, m)
 		w.run()
 		w.append(write(schemas.Upsert, "1", "a", "x"))
-		time.Sleep(time.Hour)
+		time.Sleep(90 * time.Second)
 		synctest.Wait()
 		want := "crm[3] is read up to offset 0 of 9 by the batch lane, " + why
 		if imp := w.b.Status()[0].Import; imp == nil || imp.WaitsFor != want {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -165,6 +166,10 @@ func (w *world) Commit(ctx context.Context, imp Import, claims []Claim) error {
 
 func (w *world) Settle(ctx context.Context, imp Import, claims []Claim) error {
 	return w.wrote(ctx, "settle", imp, claims)
+}
+
+func (w *world) Unread(ctx context.Context, imp Import, ends map[Partition]int64) error {
+	return w.wrote(ctx, fmt.Sprintf("leave unread up to %v:", slices.Sorted(maps.Values(ends))), imp, nil)
 }
 
 func (w *world) Confirm(ctx context.Context, imp Import, claims []Claim) error {

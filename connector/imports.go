@@ -152,6 +152,17 @@ func (l ledger) SetApart(ctx context.Context, imp batcher.Import, claims []batch
 	return left, nil
 }
 
+// Unread implements batcher.Ledger.
+func (l ledger) Unread(ctx context.Context, _ batcher.Import, ends map[batcher.Partition]int64) error {
+	unread := make(map[*source.Partition]int64, len(ends))
+	for p, end := range ends {
+		if a, ok := p.(assignment); ok {
+			unread[a.Partition] = end
+		}
+	}
+	return l.lane.source.WriteAgain(ctx, unread)
+}
+
 func (l ledger) StartOver(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
 	state := ack.Rebuild
 	if imp.Refused { // built again, it waits for a person

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/immediate"
 	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/router"
@@ -111,6 +112,12 @@ func partitionOf(o immediate.Origin) *source.Partition {
 // releaseTime is how long partitions that are given back wait for calls under way:
 // as long as a call may take, and a little for its token.
 func releaseTime(timeout time.Duration) time.Duration { return timeout + 5*time.Second }
+
+// DrainTime is what stopping may take: the calls under way, the last commit and leaving
+// the groups.
+func DrainTime(cfg *config.Config) time.Duration {
+	return source.LeaveTime(releaseTime(cfg.Service.Timeout))
+}
 
 // WaitStatus is why calls wait, and until when.
 type WaitStatus struct {

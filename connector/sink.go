@@ -40,8 +40,8 @@ type Options struct {
 	// FirstPoll is when a running execution is first asked for its result; 0:
 	// after two seconds.
 	FirstPoll time.Duration
-	// ApartAfter is how long a halted partition holds up an import of its table that
-	// cannot be reconciled without it; 0: a minute.
+	// ApartAfter is how long a partition that is halted, or waits for the other lane's
+	// routes, holds up an import of its table that is to be reconciled; 0: a minute.
 	ApartAfter time.Duration
 }
 

@@ -65,13 +65,12 @@ const (
 // Decide decides about the record at offset, of which a mapping whose routes have
 // the fingerprint makes a write for the other lane. v was seen after r was committed.
 func (r *Routes) Decide(v *View, fingerprint uint64, offset int64) Decision {
-	if offset < r.Resend {
-		return Take
-	}
 	from, ok := v.Routes.From(fingerprint)
 	switch {
 	case !v.Committed || !ok:
 		return Wait
+	case offset < r.Resend:
+		return Take
 	case offset >= from || !v.Confirmed(offset):
 		return Leave
 	}

@@ -26,8 +26,9 @@ type Routes struct {
 	// lane began.
 	Peer Peer
 	// Resend is, in the batch lane's ledger, the offset below which writes of the
-	// immediate lane may have been overwritten by a file that was sent under other
-	// routes: the batch lane writes them again. 0: none.
+	// immediate lane may have been overwritten, by a file that was sent under other
+	// routes or before they were read: the batch lane writes them again, once both
+	// lanes apply the same routes. 0: none.
 	Resend int64
 }
 

@@ -102,20 +102,24 @@ func (r *revocation) meet(c *call) {
 	}
 }
 
-// release tells the Drops that waited for the call that its attempt ended. If it
-// would be tried again, their writes are forgotten; release returns how many.
-func (l *Lane) release(c *call, again bool) (gone int) {
+// forgetRevoked forgets, of a call that would be tried again, the writes of the Drops
+// that wait for it, and returns how many those are.
+func (c *call) forgetRevoked() (gone int) {
 	for _, r := range c.revoked {
-		if again {
-			gone += c.forget(r.match)
-			if c.repeats.dropped(r.match) {
-				c.repeats = nil
-			}
+		gone += c.forget(r.match)
+		if c.repeats.dropped(r.match) {
+			c.repeats = nil
 		}
+	}
+	return gone
+}
+
+// release tells the Drops that waited for a call that its attempt ended. Nothing of
+// that is left to do then: they return at once.
+func release(revoked []*revocation) {
+	for _, r := range revoked {
 		if r.inFlight--; r.inFlight == 0 {
 			close(r.ended)
 		}
 	}
-	c.revoked = nil
-	return gone
 }

@@ -256,7 +256,11 @@ func (l *Lane) settle(e *entry, v *verdict, started, ended time.Time) {
 	if e.repeat != nil && (v.outcome == Applied || v.outcome == AbsentAlready) {
 		e.repeat.applied(c)
 	}
-	gone := l.release(c, v.outcome == Retried)
+	gone, revoked := 0, c.revoked
+	if v.outcome == Retried {
+		gone = c.forgetRevoked()
+	}
+	c.revoked = nil
 
 	if v.outcome == Retried && (len(c.origins) > 0 || c.repeats != nil) {
 		if c.failed.IsZero() {
@@ -276,6 +280,7 @@ func (l *Lane) settle(e *entry, v *verdict, started, ended time.Time) {
 		l.proceed(e)
 	}
 	l.rouse()
+	release(revoked)
 }
 
 // proceed queues the key for its next call, or lets go of it.

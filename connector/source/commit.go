@@ -57,13 +57,20 @@ func (s *Source) revoked(ctx context.Context, client *kgo.Client, removed map[st
 	if len(ps) == 0 {
 		return // the cooperative protocol also calls with nothing to revoke
 	}
+	s.leaving.giving.Add(1)
+	defer s.leaving.giving.Add(-1)
+	if s.leaving.gone.Load() {
+		s.drop(ctx, ps)
+		s.log.Warn("leaving while the group takes its members in again: partitions are given up without a last commit; their next owner repeats what was confirmed since", "partitions", len(ps))
+		return
+	}
 	// Thrown out, and back under another id before a heartbeat told: the group asks
 	// for what it has given to others. Nothing of it can be committed, nor waited for.
 	if member, _ := client.GroupMetadata(); slices.ContainsFunc(ps, func(p *Partition) bool { return p.member != member }) {
 		s.lost(ctx, client, removed)
 		return
 	}
-	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.ReleaseTimeout)
+	releasing, cancel := context.WithDeadline(context.WithoutCancel(ctx), s.leaving.until(s.cfg.ReleaseTimeout))
 	defer cancel()
 	s.handler.Release(releasing, ps)
 	committing, cancel2 := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)

@@ -88,6 +88,7 @@ type Source struct {
 
 	pending    atomic.Int64 // records tracked and not confirmed, of all partitions
 	closing    sync.Once
+	leaving    leaving
 	joined     atomic.Bool // the group has assigned us something, be it nothing
 	lease      *lease
 	other      *other
