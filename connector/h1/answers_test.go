@@ -3,7 +3,6 @@ package h1
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -34,66 +33,6 @@ func answering(t testing.TB, answer string, closes bool) (address string, connec
 			}
 		}
 	}), connections
-}
-
-// TestAnswersAreThoseOfNetHTTP: status, header, body, whether there is an error, and
-// whether the connection serves the next call.
-func TestAnswersAreThoseOfNetHTTP(t *testing.T) {
-	for _, c := range []struct {
-		name, answer string
-		closes       bool
-	}{
-		{"length", plainAnswer, false},
-		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n", false},
-		{"chunks and a trailer", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n2\r\nok\r\n0\r\nA: b\r\n\r\n", false},
-		{"no body", "HTTP/1.1 204 No Content\r\n\r\n", false},
-		{"empty body", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false},
-		{"to the end", "HTTP/1.1 200 OK\r\n\r\nok", true},
-		{"HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", true},
-		{"HTTP/1.0, kept", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", false},
-		{"closed", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", true},
-		{"refused", "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 3\r\nContent-Length: 4\r\n\r\nslow", false},
-		{"moved", "HTTP/1.1 302 Found\r\nLocation: /away\r\nContent-Length: 0\r\n\r\n", false},
-		{"informed", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + plainAnswer, false},
-		{"informed for ever", strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 50), true},
-		{"long header", "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("a", 32<<10) + "\r\nContent-Length: 2\r\n\r\nok", true},
-		{"nothing", "", true},
-		{"half a line", "HTTP/1.1 2", true},
-		{"half a header", "HTTP/1.1 200 OK\r\nContent-Le", true},
-		{"half a body", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nok", true},
-		{"half a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nok", true},
-		{"no end of chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", true},
-		{"another protocol", "SSH-2.0-OpenSSH\r\n", true},
-		{"no status", "HTTP/1.1 abc OK\r\n\r\n", true},
-		{"two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!", true},
-		{"negative length", "HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok", true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			h, usual := transport(t, usual()), usual()
-			t.Cleanup(usual.CloseIdleConnections)
-			var got, want string
-			for by, told := range map[http.RoundTripper]*string{h: &got, usual: &want} {
-				address, connections := answering(t, c.answer, c.closes)
-				for range 2 {
-					response, err := by.RoundTrip(request(t.Context(), t, http.MethodPost, address, "body"))
-					*told += fmt.Sprintf("call: error %v", err != nil)
-					if err != nil {
-						*told += "\n"
-						continue
-					}
-					body, err := io.ReadAll(response.Body)
-					*told += fmt.Sprintf(" %s %d %v %q, error %v, trailer %v\n", response.Status, response.ContentLength, response.Header, body, err != nil, response.Trailer)
-					if err := response.Body.Close(); err != nil {
-						t.Error(err)
-					}
-				}
-				*told += fmt.Sprint("connections ", connections.Load())
-			}
-			if got != want {
-				t.Errorf("got\n%s\nwant, as by net/http,\n%s", got, want)
-			}
-		})
-	}
 }
 
 // TestClosedConnectionIsNotUsed: what the server closed while it was idle is found
@@ -193,6 +132,21 @@ func TestBodyThatIsNotReadEndsItsConnection(t *testing.T) {
 	}
 	if got := connections.Load(); got != 3 {
 		t.Errorf("got %d connections, want 3", got)
+	}
+}
+
+// TestAnotherProtocolEndsItsConnection: what follows a 101 is neither its body nor the
+// next call's answer.
+func TestAnotherProtocolEndsItsConnection(t *testing.T) {
+	h := transport(t, usual())
+	address, connections := answering(t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n", false)
+	for range 2 {
+		if status, got, err := call(h, request(t.Context(), t, http.MethodPost, address, "")); err != nil || status != http.StatusSwitchingProtocols || got != "" {
+			t.Errorf("got %d %q, %v, want 101 and no body", status, got, err)
+		}
+	}
+	if got := connections.Load(); got != 2 {
+		t.Errorf("got %d connections, want 2", got)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -20,26 +19,24 @@ const (
 	wait = time.Second
 	// glance is how long a TLS connection may take for a record that is there.
 	glance = 10 * time.Millisecond
-	// informational is how many answers of 1xx may come before one that counts.
-	informational = 5
 )
 
 var (
-	errHeader  = errors.New("the header of the answer is too long")
-	errInforms = errors.New("more than five informational answers")
-	errClosed  = errors.New("read after close")
-	long       = time.Unix(1, 0) // ago, as a deadline
+	errHeader = errors.New("the header of the answer is too long")
+	errClosed = errors.New("read after close")
+	errEnd    = io.EOF          // of a body
+	past      = time.Unix(1, 0) // as a deadline
 )
 
 // conn is a connection, used by one call at a time.
 type conn struct {
-	net.Conn                 // what calls are written to
-	raw      syscall.RawConn // beneath it; nil: the system does not tell
+	net.Conn // what calls are written to
+	socket   *socket
 	peer     *peer
 	in       *bufio.Reader
 	out      *bufio.Writer
-	cut      func() // interrupts what waits for the peer
-	since    time.Time
+	cut      func()    // interrupts what waits for the peer
+	since    time.Time // it is idle
 	reused   bool
 
 	// Of the call under way.
@@ -50,10 +47,10 @@ type conn struct {
 }
 
 func newConn(p *peer, c, beneath net.Conn) *conn {
-	n := &conn{Conn: c, peer: p, raw: raw(beneath)}
+	n := &conn{Conn: c, peer: p, socket: newSocket(beneath)}
 	n.in = bufio.NewReaderSize(n, buffer)
 	n.out = bufio.NewWriterSize(n, max(p.transport.rest.WriteBufferSize, buffer))
-	n.cut = func() { _ = c.SetDeadline(long) }
+	n.cut = func() { _ = c.SetDeadline(past) }
 	return n
 }
 
@@ -102,7 +99,7 @@ func (c *conn) exchange(r *http.Request) (*http.Response, error) {
 		last: !whole || response.Close || response.StatusCode == http.StatusSwitchingProtocols,
 	}
 	if response.Body == http.NoBody {
-		b.finish(io.EOF)
+		b.finish(&errEnd)
 		return response, nil
 	}
 	response.Body = b
@@ -134,21 +131,21 @@ func (c *conn) converse(r *http.Request) (response *http.Response, whole bool, e
 	return response, false, nil
 }
 
-// answer reads an answer up to its body.
+// answer reads an answer up to its body. Informational ones before it count towards
+// the limit of its header.
 func (c *conn) answer(r *http.Request) (*http.Response, error) {
-	for range informational + 1 {
-		if c.header = c.peer.transport.rest.MaxResponseHeaderBytes; c.header <= 0 {
-			c.header = http.DefaultMaxHeaderBytes
-		}
+	if c.header = c.peer.transport.rest.MaxResponseHeaderBytes; c.header <= 0 {
+		c.header = http.DefaultMaxHeaderBytes
+	}
+	for {
 		response, err := http.ReadResponse(c.in, r)
 		if err != nil && c.received == 0 && errors.Is(err, io.ErrUnexpectedEOF) {
 			err = io.EOF // nothing at all is not half of something
 		}
-		if err != nil || response.StatusCode >= 200 || response.StatusCode == http.StatusSwitchingProtocols {
+		if err != nil || response.StatusCode/100 != 1 || response.StatusCode == http.StatusSwitchingProtocols {
 			return response, err
 		}
 	}
-	return nil, errInforms
 }
 
 // untouched reports whether the failed call may be made again as if it had not
@@ -161,15 +158,15 @@ func (c *conn) untouched(r *http.Request) bool {
 }
 
 // good reports whether an idle connection can be used: nothing has come, neither
-// its end nor an answer that nobody asked for. Of TLS there may be a record on the
-// line that is for TLS itself, or behind it an answer that was read with the last.
+// its end nor an answer without a call. Of TLS there may be a record on the line that
+// is for TLS itself, or behind it an answer that was read with the last.
 func (c *conn) good() bool {
-	found := pending(c.raw)
-	if c.peer.tls == nil || found == end {
-		return found == nothing || found == unknown
+	pending := c.socket.pending()
+	if c.peer.tls == nil {
+		return !pending
 	}
-	until := long
-	if found == bytes {
+	until := past
+	if pending {
 		until = time.Now().Add(glance)
 	}
 	if c.SetReadDeadline(until) != nil {
@@ -198,27 +195,28 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	switch {
 	case errors.Is(err, io.EOF):
-		b.finish(io.EOF)
+		b.finish(&errEnd)
 	case err != nil:
 		if b.ctx.Err() != nil {
 			err = context.Cause(b.ctx)
 		}
-		b.finish(err)
+		why := err
+		b.finish(&why)
 	}
 	return n, err
 }
 
 // Close gives up what has not been read, and the connection with it.
 func (b *body) Close() error {
-	b.finish(errClosed)
+	b.finish(&errClosed)
 	return nil
 }
 
-func (b *body) finish(why error) {
-	if !b.done.CompareAndSwap(nil, &why) {
+func (b *body) finish(why *error) {
+	if !b.done.CompareAndSwap(nil, why) {
 		return
 	}
-	if uncut := b.stop(); uncut && errors.Is(why, io.EOF) && !b.last && b.conn.in.Buffered() == 0 {
+	if uncut := b.stop(); uncut && why == &errEnd && !b.last && b.conn.in.Buffered() == 0 {
 		b.conn.peer.keep(b.conn)
 		return
 	}

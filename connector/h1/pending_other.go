@@ -2,11 +2,11 @@
 
 package h1
 
-import (
-	"net"
-	"syscall"
-)
+import "net"
 
-func raw(net.Conn) syscall.RawConn { return nil }
+// socket cannot be looked at on this system.
+type socket struct{}
 
-func pending(syscall.RawConn) state { return unknown }
+func newSocket(net.Conn) *socket { return nil }
+
+func (*socket) pending() bool { return false }

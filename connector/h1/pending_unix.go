@@ -7,36 +7,32 @@ import (
 	"syscall"
 )
 
-// raw is what can be looked at; nil: this connection cannot.
-func raw(c net.Conn) syscall.RawConn {
-	if s, ok := c.(syscall.Conn); ok {
-		if raw, err := s.SyscallConn(); err == nil {
-			return raw
-		}
-	}
-	return nil
+// socket is beneath a connection and is looked at without reading from it.
+type socket struct {
+	raw      syscall.RawConn // nil: this one cannot be looked at
+	look     func(fd uintptr) (done bool)
+	readable bool // what look saw
 }
 
-// pending looks without reading.
-func pending(raw syscall.RawConn) (s state) {
-	if raw == nil {
-		return unknown
+func newSocket(c net.Conn) *socket {
+	s := &socket{}
+	if one, ok := c.(syscall.Conn); ok {
+		s.raw, _ = one.SyscallConn()
 	}
-	err := raw.Read(func(fd uintptr) bool {
+	s.look = func(fd uintptr) bool {
 		var one [1]byte
-		n, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		switch {
-		case n > 0:
-			s = bytes
-		case err == syscall.EAGAIN:
-			s = nothing
-		default:
-			s = end
-		}
+		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		s.readable = err != syscall.EAGAIN
 		return true
-	})
-	if err != nil {
-		return end
 	}
 	return s
+}
+
+// pending reports whether there is something to read: bytes, the end, or an error.
+func (s *socket) pending() bool {
+	if s.raw == nil {
+		return false
+	}
+	err := s.raw.Read(s.look)
+	return err != nil || s.readable
 }

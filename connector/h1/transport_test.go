@@ -22,7 +22,7 @@ import (
 func usual() *http.Transport {
 	return &http.Transport{
 		ForceAttemptHTTP2: true, DisableCompression: true, MaxIdleConnsPerHost: 32,
-		MaxResponseHeaderBytes: 16 << 10, TLSHandshakeTimeout: 10 * time.Second,
+		MaxResponseHeaderBytes: 16 << 10, TLSHandshakeTimeout: 10 * time.Second, DialContext: (&net.Dialer{}).DialContext,
 	}
 }
 
@@ -69,7 +69,7 @@ func counted(t *testing.T, start func(*httptest.Server), h http.HandlerFunc) (*h
 }
 
 // TestCallsShareConnections: as many connections as there are calls at once, over
-// plain and TLS, and of HTTP/2 one beside the one that asked.
+// TLS one beside them for the first call, and of HTTP/2 only that.
 func TestCallsShareConnections(t *testing.T) {
 	const callers, each = 16, 20
 	for _, c := range []struct {
@@ -79,8 +79,8 @@ func TestCallsShareConnections(t *testing.T) {
 		most  int64
 	}{
 		{"plain", (*httptest.Server).Start, "HTTP/1.1", callers},
-		{"TLS", (*httptest.Server).StartTLS, "HTTP/1.1", callers},
-		{"HTTP/2", func(s *httptest.Server) { s.EnableHTTP2 = true; s.StartTLS() }, "HTTP/2.0", 2},
+		{"TLS", (*httptest.Server).StartTLS, "HTTP/1.1", callers + 1},
+		{"HTTP/2", func(s *httptest.Server) { s.EnableHTTP2 = true; s.StartTLS() }, "HTTP/2.0", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server, connections := counted(t, c.start, func(w http.ResponseWriter, r *http.Request) {
@@ -210,22 +210,24 @@ func TestContextEndsACall(t *testing.T) {
 	}
 }
 
-// TestContextEndsTheWaitForAProtocol: behind a peer that never finishes its
-// handshake.
-func TestContextEndsTheWaitForAProtocol(t *testing.T) {
-	address := scripted(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
-	h := transport(t, usual())
-	ctx, cancel := context.WithCancel(t.Context())
-	var waiting sync.WaitGroup
-	for range 4 {
-		waiting.Go(func() {
-			if _, _, err := call(h, request(ctx, t, http.MethodPost, strings.Replace(address, "http", "https", 1), "")); !errors.Is(err, context.Canceled) {
-				t.Errorf("got %v, want %v", err, context.Canceled)
-			}
+// TestContextEndsAHandshake of a peer that is silent, whether it was called before or
+// not.
+func TestContextEndsAHandshake(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		address := scripted(t, func(c net.Conn) {
+			_, _ = c.Read(make([]byte, 1))
+			cancel()
+			_, _ = io.Copy(io.Discard, c)
 		})
+		h, r := transport(t, usual()), request(ctx, t, http.MethodPost, strings.Replace(address, "http", "https", 1), "")
+		if known {
+			h.meet(r.URL, 1)
+		}
+		if _, _, err := call(h, r); !errors.Is(err, context.Canceled) {
+			t.Errorf("known %v: got %v, want %v", known, err, context.Canceled)
+		}
 	}
-	cancel()
-	waiting.Wait()
 }
 
 // scripted serves each connection with a function.
@@ -381,12 +383,12 @@ func TestTLSConnectionIsLookedAt(t *testing.T) {
 			rest.TLSClientConfig = certified.Client().Transport.(*http.Transport).TLSClientConfig
 			h := transport(t, rest)
 			r := request(t.Context(), t, http.MethodPost, strings.Replace(address, "http", "https", 1), "")
+			p := h.meet(r.URL, 1)
 			if c.calls > 0 {
 				if _, got, err := call(h, r); err != nil || got != "ok" {
 					t.Fatalf("call: got %q, %v, want ok", got, err)
 				}
 			}
-			p := h.peer(r)
 			used := p.take()
 			if used == nil {
 				var err error
