@@ -139,9 +139,6 @@ func (c *conn) answer(r *http.Request) (*http.Response, error) {
 	}
 	for {
 		response, err := http.ReadResponse(c.in, r)
-		if err != nil && c.received == 0 && errors.Is(err, io.ErrUnexpectedEOF) {
-			err = io.EOF // nothing at all is not half of something
-		}
 		if err != nil || response.StatusCode/100 != 1 || response.StatusCode == http.StatusSwitchingProtocols {
 			return response, err
 		}
