@@ -72,7 +72,7 @@ func TestRefusalBeforeTheBodyIsRead(t *testing.T) {
 			_, _ = io.Copy(io.Discard, in)
 		}
 	})
-	status, got, err := call(h, request(t.Context(), t, http.MethodPost, address, strings.Repeat("x", longest)))
+	status, got, err := call(h, request(t.Context(), t, http.MethodPost, address, strings.Repeat("x", maxBody)))
 	if err != nil || status != http.StatusRequestEntityTooLarge || got != "much" {
 		t.Errorf("got %d %q, %v, want 413 much", status, got, err)
 	}

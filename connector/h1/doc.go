@@ -6,7 +6,7 @@
 // read. Messages are still written and parsed by net/http ([http.Request.Write],
 // [http.ReadResponse]); this package has the connections.
 //
-// What is not such a call goes to net/http: HTTP/2 where a peer has chosen it, which
+// What is not such a call goes to net/http: HTTP/2 where a server offers it, which
 // its first answer over TLS tells, calls through a proxy, long bodies and those that
 // ask before they are sent.
 //

@@ -14,57 +14,57 @@ import (
 	"time"
 )
 
-// longest is the most bytes of a body that are written before anybody reads: a
-// socket's buffers hold it, and servers read as much of what they refuse before
-// they cut the line and their answer with it.
-const longest = 64 << 10
+// maxBody is the longest body that is written before the answer is read: a socket's
+// buffers hold it, and servers read that much of a request they refuse before they
+// close the connection.
+const maxBody = 64 << 10
 
-// Transport is an [http.RoundTripper]. Of its connections it keeps those whose
-// answers were read to the end.
+// Transport is an [http.RoundTripper]. It keeps connections whose answers were read
+// to the end.
 type Transport struct {
-	rest   *http.Transport // makes the calls that are not short, and says how connections are made
-	secure *tls.Config     // of a peer whose name is still to be set
+	fallback *http.Transport // makes all other calls; its settings are those of the connections
+	tls      *tls.Config     // without the host's name
 
-	mu    sync.Mutex
-	peers map[address]*peer // nil: net/http makes the peer's calls
-	sweep *time.Timer       // closes what has been idle too long; nil: nothing is idle
+	mu      sync.Mutex
+	hosts   map[address]*host // nil: its calls are left to the fallback
+	cleanup *time.Timer       // closes idle connections; nil: none is idle
 }
 
-// address is whom to connect to, as in a URL.
+// address is the part of a URL that says where to connect to.
 type address struct{ scheme, host string }
 
-// New makes connections as rest would, and leaves to rest what is no short call.
-// Rest has a DialContext; it must not be in use yet, nor be changed any more.
-func New(rest *http.Transport) *Transport {
-	secure := &tls.Config{}
-	if rest.TLSClientConfig != nil {
-		secure = rest.TLSClientConfig.Clone() // rest writes into its own when it is first used
+// New connects as fallback would, and leaves to it the calls that are not short.
+// Fallback has a DialContext; it must not be in use yet, nor be changed any more.
+func New(fallback *http.Transport) *Transport {
+	config := &tls.Config{}
+	if fallback.TLSClientConfig != nil {
+		config = fallback.TLSClientConfig.Clone() // net/http changes its own on first use
 	}
-	secure.NextProtos = []string{"http/1.1"}
-	return &Transport{rest: rest, secure: secure, peers: map[address]*peer{}}
+	config.NextProtos = []string{"http/1.1"}
+	return &Transport{fallback: fallback, tls: config, hosts: map[address]*host{}}
 }
 
 // RoundTrip is [http.RoundTripper]'s. An error is the connection's, of package net
-// or io, or what the request's context ended for. As with net/http a call is made
-// again, on another connection, if nothing of it was sent on one that had been
-// idle, and one that only reads also if nothing came back.
+// or io, or the cause of the end of the request's context. As in net/http a call is
+// repeated on another connection if it failed on one that had been idle, and either
+// nothing of it was sent, or it only reads and nothing of an answer came.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	p, known := t.peer(r)
-	if p == nil {
-		response, err := t.rest.RoundTrip(r)
+	h, known := t.host(r)
+	if h == nil {
+		response, err := t.fallback.RoundTrip(r)
 		if err == nil && !known {
-			t.meet(r.URL, response.ProtoMajor)
+			t.learn(r.URL, response.ProtoMajor)
 		}
 		return response, err
 	}
 	for {
-		c, err := p.connection(r.Context())
+		c, err := h.connection(r.Context())
 		if err != nil {
 			_ = r.Body.Close()
 			return nil, err
 		}
-		response, err := c.exchange(r)
-		if err == nil || !c.untouched(r) {
+		response, err := c.roundTrip(r)
+		if err == nil || !c.repeatable(r) {
 			return response, err
 		}
 		if r.GetBody != nil {
@@ -79,55 +79,55 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // CloseIdleConnections is for [http.Client.CloseIdleConnections].
 func (t *Transport) CloseIdleConnections() {
-	t.expire(time.Now())
-	t.rest.CloseIdleConnections()
+	t.closeIdle(time.Now())
+	t.fallback.CloseIdleConnections()
 }
 
-// peer is whom a call goes to; nil: net/http makes it, and unless it is known whether
-// the next one, too, the answer tells.
-func (t *Transport) peer(r *http.Request) (p *peer, known bool) {
+// host is where a call goes to; nil: the fallback makes the call. If it is not known
+// whether the host speaks HTTP/1.1, the answer tells.
+func (t *Transport) host(r *http.Request) (h *host, known bool) {
 	if !short(r) {
 		return nil, true
 	}
-	if t.rest.Proxy != nil {
-		if proxy, err := t.rest.Proxy(r); proxy != nil || err != nil {
+	if t.fallback.Proxy != nil {
+		if proxy, err := t.fallback.Proxy(r); proxy != nil || err != nil {
 			return nil, true
 		}
 	}
 	t.mu.Lock()
-	p, known = t.peers[address{r.URL.Scheme, r.URL.Host}]
+	h, known = t.hosts[address{r.URL.Scheme, r.URL.Host}]
 	t.mu.Unlock()
-	if !known && r.URL.Scheme == "http" { // of TLS the first answer tells the protocol
-		p, known = t.meet(r.URL, 1), true
+	if !known && r.URL.Scheme == "http" { // HTTP/2 is agreed on by TLS only
+		h, known = t.learn(r.URL, 1), true
 	}
-	return p, known
+	return h, known
 }
 
-// meet notes which version of HTTP a peer speaks.
-func (t *Transport) meet(u *url.URL, major int) *peer {
+// learn notes which major version of HTTP a host speaks, unless it is known.
+func (t *Transport) learn(u *url.URL, major int) *host {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := address{u.Scheme, u.Host}
-	p, known := t.peers[key]
+	h, known := t.hosts[key]
 	if !known {
 		if major == 1 && isASCII(u.Host) {
-			p = t.newPeer(u)
+			h = t.newHost(u)
 		}
-		t.peers[key] = p
+		t.hosts[key] = h
 	}
-	return p
+	return h
 }
 
-// isASCII is false of a name that only net/http makes sense of.
-func isASCII(host string) bool {
-	return strings.IndexFunc(host, func(r rune) bool { return r >= 0x80 }) < 0
+// isASCII is false for a name that net/http has to encode.
+func isASCII(name string) bool {
+	return strings.IndexFunc(name, func(r rune) bool { return r >= 0x80 }) < 0
 }
 
-// short reports whether the whole request can be written before its answer is
-// looked at, and be written again.
+// short reports whether the whole request can be written before its answer is read,
+// and can be written again.
 func short(r *http.Request) bool {
 	switch {
-	case r.Body == nil, r.ContentLength < 0, r.ContentLength > longest:
+	case r.Body == nil, r.ContentLength < 0, r.ContentLength > maxBody:
 		return false
 	case r.Body != http.NoBody && (r.ContentLength == 0 || r.GetBody == nil):
 		return false
@@ -136,63 +136,62 @@ func short(r *http.Request) bool {
 		r.Header["Expect"] == nil && r.Header["Upgrade"] == nil && !r.Close
 }
 
-// expire closes the connections that have been idle since then or before.
-func (t *Transport) expire(then time.Time) {
+// closeIdle closes the connections that have been idle since then or before.
+func (t *Transport) closeIdle(then time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	left := 0
-	for _, p := range t.peers {
-		if p != nil {
-			left += p.expire(then)
+	for _, h := range t.hosts {
+		if h != nil {
+			left += h.closeIdle(then)
 		}
 	}
 	switch {
-	case t.sweep == nil:
+	case t.cleanup == nil:
 	case left > 0:
-		t.sweep.Reset(t.patience())
+		t.cleanup.Reset(t.idleTimeout())
 	default:
-		t.sweep.Stop()
-		t.sweep = nil
+		t.cleanup.Stop()
+		t.cleanup = nil
 	}
 }
 
-// patience is how long a connection may be idle.
-func (t *Transport) patience() time.Duration {
-	return cmp.Or(t.rest.IdleConnTimeout, 90*time.Second)
+func (t *Transport) idleTimeout() time.Duration {
+	return cmp.Or(t.fallback.IdleConnTimeout, 90*time.Second)
 }
 
-// peer is one server, and the connections to it that are idle.
-type peer struct {
+// host is one server and the idle connections to it.
+type host struct {
 	transport *Transport
 	address   string      // host:port
-	tls       *tls.Config // nil: plain
+	tls       *tls.Config // nil: no TLS
 	idle      []*conn     // the longest idle first; guarded by the transport
 }
 
-func (t *Transport) newPeer(u *url.URL) *peer {
-	p, port := &peer{transport: t}, "80"
+func (t *Transport) newHost(u *url.URL) *host {
+	h, port := &host{transport: t}, "80"
 	if u.Scheme == "https" {
-		p.tls, port = t.secure.Clone(), "443"
-		p.tls.ServerName = cmp.Or(p.tls.ServerName, u.Hostname())
+		h.tls, port = t.tls.Clone(), "443"
+		h.tls.ServerName = cmp.Or(h.tls.ServerName, u.Hostname())
 	}
-	p.address = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))
-	return p
+	h.address = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))
+	return h
 }
 
-// connection is an idle one that is still good, or a new one.
-func (p *peer) connection(ctx context.Context) (*conn, error) {
+// connection is an idle one that is still usable, or a new one.
+func (h *host) connection(ctx context.Context) (*conn, error) {
 	trace := httptrace.ContextClientTrace(ctx)
 	if trace != nil && trace.GetConn != nil {
-		trace.GetConn(p.address)
+		trace.GetConn(h.address)
 	}
-	c := p.take()
-	for c != nil && !c.good() {
+	c := h.get()
+	for c != nil && !c.usable() {
 		_ = c.Close()
-		c = p.take()
+		c = h.get()
 	}
 	if c == nil {
 		var err error
-		if c, err = p.open(ctx); err != nil {
+		if c, err = h.dial(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -202,30 +201,31 @@ func (p *peer) connection(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// take is the connection that was last in use: those that are not needed grow old.
-func (p *peer) take() *conn {
-	p.transport.mu.Lock()
-	defer p.transport.mu.Unlock()
-	n := len(p.idle) - 1
+// get is the connection that was used last, so that those too many stay idle and are
+// closed; nil: none is idle.
+func (h *host) get() *conn {
+	h.transport.mu.Lock()
+	defer h.transport.mu.Unlock()
+	n := len(h.idle) - 1
 	if n < 0 {
 		return nil
 	}
-	c := p.idle[n]
-	p.idle[n], p.idle = nil, p.idle[:n]
+	c := h.idle[n]
+	h.idle[n], h.idle = nil, h.idle[:n]
 	c.reused = true
 	return c
 }
 
-// keep takes a connection back whose answer was read to the end.
-func (p *peer) keep(c *conn) {
-	t := p.transport
-	c.since = time.Now()
+// put takes a connection back whose answer was read to the end.
+func (h *host) put(c *conn) {
+	t := h.transport
+	c.idleSince = time.Now()
 	t.mu.Lock()
-	room := len(p.idle) < max(t.rest.MaxIdleConnsPerHost, http.DefaultMaxIdleConnsPerHost)
+	room := len(h.idle) < max(t.fallback.MaxIdleConnsPerHost, http.DefaultMaxIdleConnsPerHost)
 	if room {
-		p.idle = append(p.idle, c)
-		if t.sweep == nil {
-			t.sweep = time.AfterFunc(t.patience(), func() { t.expire(time.Now().Add(-t.patience())) })
+		h.idle = append(h.idle, c)
+		if t.cleanup == nil {
+			t.cleanup = time.AfterFunc(t.idleTimeout(), func() { t.closeIdle(time.Now().Add(-t.idleTimeout())) })
 		}
 	}
 	t.mu.Unlock()
@@ -234,39 +234,38 @@ func (p *peer) keep(c *conn) {
 	}
 }
 
-// expire closes what has been idle since then or before, and returns how many
-// connections are left. The transport is locked: TLS may have to wait until it has
-// said goodbye.
-func (p *peer) expire(then time.Time) (left int) {
-	p.idle = slices.DeleteFunc(p.idle, func(c *conn) bool {
-		old := !c.since.After(then)
+// closeIdle closes what has been idle since then or before, and returns how many
+// connections are left. The transport is locked, and closing TLS may block.
+func (h *host) closeIdle(then time.Time) (left int) {
+	h.idle = slices.DeleteFunc(h.idle, func(c *conn) bool {
+		old := !c.idleSince.After(then)
 		if old {
 			go func() { _ = c.Close() }()
 		}
 		return old
 	})
-	return len(p.idle)
+	return len(h.idle)
 }
 
-// open makes a connection.
-func (p *peer) open(ctx context.Context) (*conn, error) {
-	rest := p.transport.rest
-	plain, err := rest.DialContext(ctx, "tcp", p.address)
+// dial opens a connection.
+func (h *host) dial(ctx context.Context) (*conn, error) {
+	like := h.transport.fallback
+	tcp, err := like.DialContext(ctx, "tcp", h.address)
 	if err != nil {
 		return nil, err
 	}
-	if p.tls == nil {
-		return newConn(p, plain, plain), nil
+	if h.tls == nil {
+		return newConn(h, tcp, tcp), nil
 	}
-	if limit := rest.TLSHandshakeTimeout; limit > 0 {
+	if limit := like.TLSHandshakeTimeout; limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	secured := tls.Client(plain, p.tls)
-	if err := secured.HandshakeContext(ctx); err != nil {
-		_ = plain.Close()
+	encrypted := tls.Client(tcp, h.tls)
+	if err := encrypted.HandshakeContext(ctx); err != nil {
+		_ = tcp.Close()
 		return nil, err
 	}
-	return newConn(p, secured, plain), nil
+	return newConn(h, encrypted, tcp), nil
 }

@@ -9,4 +9,4 @@ type socket struct{}
 
 func newSocket(net.Conn) *socket { return nil }
 
-func (*socket) pending() bool { return false }
+func (*socket) readable() bool { return false }
