@@ -37,7 +37,7 @@ func BenchmarkUpsertProfile(b *testing.B) {
 func BenchmarkBareLoop(b *testing.B) {
 	c := benchService().start(b)
 	client := &http.Client{Transport: c.transport}
-	address := address(c.base, c.profiles+"/profile-tables/customers/profiles").String()
+	address := address(c.base, c.profiles+"customers/profiles").String()
 	b.ReportAllocs()
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {

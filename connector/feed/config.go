@@ -82,9 +82,9 @@ type Client struct {
 
 	auth     *url.URL // operation 14
 	base     *url.URL // scheme and host of everything else
-	profiles string   // roots of the paths, percent-encoded, up to the entity
+	profiles string   // roots of the paths, percent-encoded, up to the table
 	records  string
-	imports  string
+	imports  string // up to the entity
 	webhooks string
 }
 
@@ -100,8 +100,8 @@ func New(cfg Config) (*Client, error) {
 		transport: cfg.Transport,
 		watchdogs: newKennel(cfg.Timeout, cfg.connections()),
 		base:      &url.URL{Scheme: base.Scheme, Host: base.Host},
-		profiles:  root + "/profiles/v5/entities/" + entity,
-		records:   root + "/custom-data/v4/entity/" + entity,
+		profiles:  root + "/profiles/v5/entities/" + entity + "/profile-tables/",
+		records:   root + "/custom-data/v4/entity/" + entity + "/customTable/",
 		imports:   root + "/mass-imports/v5/entities/" + entity,
 		webhooks:  root + "/webhooks/v4/entity/" + entity,
 	}

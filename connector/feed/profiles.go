@@ -43,7 +43,7 @@ func (r ProfileRef) Href() string {
 // a Profile. A Conflict means that its unique keys match different profiles.
 func (c *Client) UpsertProfile(ctx context.Context, table string, body Body) (ProfileRef, error) {
 	got, err := c.sendFixed(ctx, &call{op: OpUpsertProfile, method: http.MethodPost, target: table, body: body},
-		c.profiles+"/profile-tables/", table, "/profiles")
+		c.profiles, table, "/profiles")
 	return ProfileRef{got}, err
 }
 
@@ -51,7 +51,7 @@ func (c *Client) UpsertProfile(ctx context.Context, table string, body Body) (Pr
 // UpsertProfile. id is the service's.
 func (c *Client) PatchProfile(ctx context.Context, table, id string, body Body) (ProfileRef, error) {
 	got, err := c.send(ctx, &call{op: OpPatchProfile, method: http.MethodPatch, target: table, body: body},
-		c.profiles+"/profile-tables/", table, "/profiles/", id)
+		c.profiles, table, "/profiles/", id)
 	return ProfileRef{got}, err
 }
 
@@ -59,6 +59,6 @@ func (c *Client) PatchProfile(ctx context.Context, table, id string, body Body) 
 // there was none.
 func (c *Client) DeleteProfile(ctx context.Context, table, id string) error {
 	_, err := c.send(ctx, &call{op: OpDeleteProfile, method: http.MethodDelete, target: table},
-		c.profiles+"/profile-tables/", table, "/profiles/", id)
+		c.profiles, table, "/profiles/", id)
 	return err
 }

@@ -85,7 +85,7 @@ func (c *Client) UpsertRecord(ctx context.Context, table string, body Body, allo
 	}
 	got, err := c.sendFixed(ctx, &call{
 		op: OpUpsertRecord, method: http.MethodPost, target: table, body: body, query: query,
-	}, c.records+"/customTable/", table, "/record")
+	}, c.records, table, "/record")
 	return RecordRef{got}, err
 }
 
@@ -94,7 +94,7 @@ func (c *Client) UpsertRecord(ctx context.Context, table string, body Body, allo
 // shown; that of operation 4 is meant to be sent.
 func (c *Client) UpdateRecord(ctx context.Context, table, key string, body Body) (RecordRef, error) {
 	got, err := c.send(ctx, &call{op: OpUpdateRecord, method: http.MethodPut, target: table, body: body},
-		c.records+"/customTable/", table, "/record/", key)
+		c.records, table, "/record/", key)
 	return RecordRef{got}, err
 }
 
@@ -102,7 +102,7 @@ func (c *Client) UpdateRecord(ctx context.Context, table, key string, body Body)
 // whether the service says so by its status or by an empty answer.
 func (c *Client) GetRecord(ctx context.Context, table, key string) (Record, error) {
 	got, err := c.send(ctx, &call{op: OpGetRecord, method: http.MethodGet, target: table},
-		c.records+"/customTable/", table, "/record/", key)
+		c.records, table, "/record/", key)
 	if err != nil {
 		return Record{}, err
 	}
@@ -123,6 +123,6 @@ func (c *Client) GetRecord(ctx context.Context, table, key string) (Record, erro
 // was none.
 func (c *Client) DeleteRecord(ctx context.Context, table, key string) error {
 	_, err := c.send(ctx, &call{op: OpDeleteRecord, method: http.MethodDelete, target: table},
-		c.records+"/customTable/", table, "/record/", key)
+		c.records, table, "/record/", key)
 	return err
 }

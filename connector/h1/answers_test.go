@@ -2,14 +2,15 @@ package h1
 
 import (
 	"bufio"
+	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 )
 
@@ -36,144 +37,59 @@ func answering(t testing.TB, answer string, closes bool) (address string, connec
 	}), connections
 }
 
-// TestAnswersAreThoseOfNetHTTP: status, header, body, whether there is an error, and
-// whether the connection serves the next call.
-func TestAnswersAreThoseOfNetHTTP(t *testing.T) {
-	for _, c := range []struct {
-		name, answer string
-		closes       bool
-	}{
-		{"length", plainAnswer, false},
-		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n", false},
-		{"chunks and a trailer", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n2\r\nok\r\n0\r\nA: b\r\n\r\n", false},
-		{"no body", "HTTP/1.1 204 No Content\r\n\r\n", false},
-		{"empty body", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false},
-		{"to the end", "HTTP/1.1 200 OK\r\n\r\nok", true},
-		{"HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", true},
-		{"HTTP/1.0, kept", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", false},
-		{"closed", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", true},
-		{"refused", "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 3\r\nContent-Length: 4\r\n\r\nslow", false},
-		{"moved", "HTTP/1.1 302 Found\r\nLocation: /away\r\nContent-Length: 0\r\n\r\n", false},
-		{"informed", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + plainAnswer, false},
-		{"informed for ever", strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 50), true},
-		{"long header", "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("a", 32<<10) + "\r\nContent-Length: 2\r\n\r\nok", true},
-		{"nothing", "", true},
-		{"half a line", "HTTP/1.1 2", true},
-		{"half a header", "HTTP/1.1 200 OK\r\nContent-Le", true},
-		{"half a body", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nok", true},
-		{"half a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nok", true},
-		{"no end of chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", true},
-		{"another protocol", "SSH-2.0-OpenSSH\r\n", true},
-		{"no status", "HTTP/1.1 abc OK\r\n\r\n", true},
-		{"two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!", true},
-		{"negative length", "HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok", true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			h, usual := transport(t, usual()), usual()
-			t.Cleanup(usual.CloseIdleConnections)
-			var got, want string
-			for by, told := range map[http.RoundTripper]*string{h: &got, usual: &want} {
-				address, connections := answering(t, c.answer, c.closes)
-				for range 2 {
-					response, err := by.RoundTrip(request(t.Context(), t, http.MethodPost, address, "body"))
-					*told += fmt.Sprintf("call: error %v", err != nil)
-					if err != nil {
-						*told += "\n"
-						continue
-					}
-					body, err := io.ReadAll(response.Body)
-					*told += fmt.Sprintf(" %s %d %v %q, error %v, trailer %v\n", response.Status, response.ContentLength, response.Header, body, err != nil, response.Trailer)
-					if err := response.Body.Close(); err != nil {
-						t.Error(err)
-					}
-				}
-				*told += fmt.Sprint("connections ", connections.Load())
-			}
-			if got != want {
-				t.Errorf("got\n%s\nwant, as by net/http,\n%s", got, want)
-			}
-		})
-	}
+// failing is a connection to which only so many writes succeed.
+type failing struct {
+	net.Conn
+	writes int
 }
 
-// TestClosedConnectionIsNotUsed: what the server closed while it was idle is found
-// before a call, which therefore is made once.
-func TestClosedConnectionIsNotUsed(t *testing.T) {
-	h := transport(t, usual())
-	var calls atomic.Int64
-	closed := make(chan struct{})
-	address := scripted(t, func(c net.Conn) {
-		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-			calls.Add(1)
-			_, _ = io.WriteString(c, plainAnswer)
-		}
-		_ = c.Close()
-		closed <- struct{}{}
-	})
-	for range 3 {
-		if _, got, err := call(h, request(t.Context(), t, http.MethodPost, address, "")); err != nil || got != "ok" {
-			t.Errorf("got %q, %v, want ok", got, err)
-		}
-		<-closed
+func (f *failing) Write(p []byte) (int, error) {
+	if f.writes == 0 {
+		return 0, syscall.EPIPE
 	}
-	if got := calls.Load(); got != 3 {
-		t.Errorf("got %d calls, want 3", got)
-	}
+	f.writes--
+	return f.Conn.Write(p)
 }
 
-// TestCallWithoutAnswerIsMadeAgainIfItOnlyReads, and only on a connection that had
-// been idle: another may have done what it asked for.
-func TestCallWithoutAnswerIsMadeAgainIfItOnlyReads(t *testing.T) {
-	for _, c := range []struct {
-		method string
-		calls  int64 // the first of which is answered
-		fails  bool
-	}{{http.MethodGet, 3, false}, {http.MethodPost, 2, true}} {
-		t.Run(c.method, func(t *testing.T) {
-			h := transport(t, usual())
-			var calls atomic.Int64
-			address := scripted(t, func(conn net.Conn) {
-				in := bufio.NewReader(conn)
-				for {
-					if _, err := http.ReadRequest(in); err != nil || calls.Add(1) == 2 {
-						return
-					}
-					_, _ = io.WriteString(conn, plainAnswer)
-				}
-			})
-			for i := range 2 {
-				r := request(t.Context(), t, c.method, address, "")
-				_, got, err := call(h, r)
-				switch {
-				case i == 1 && c.fails:
-					if !errors.Is(err, io.EOF) {
-						t.Errorf("got %q, %v, want %v", got, err, io.EOF)
-					}
-				case err != nil || got != "ok":
-					t.Errorf("call %d: got %q, %v, want ok", i, got, err)
-				}
-			}
-			if got := calls.Load(); got != c.calls {
-				t.Errorf("got %d calls, want %d", got, c.calls)
-			}
-		})
+// failingAfter has only so many writes to each connection succeed.
+func failingAfter(writes int) *http.Transport {
+	rest := usual()
+	rest.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		return &failing{c, writes}, err
 	}
+	return rest
 }
 
-// TestRefusalBeforeTheBodyIsRead: a server that answers at once and closes is heard.
+// TestRefusalBeforeTheBodyIsRead: a server that answers at once and closes is heard,
+// though the request cannot be written to its end.
 func TestRefusalBeforeTheBodyIsRead(t *testing.T) {
-	h := transport(t, usual())
+	h := transport(t, failingAfter(1))
 	address := scripted(t, func(c net.Conn) {
 		in := bufio.NewReaderSize(c, 16)
 		if _, err := in.ReadString('\n'); err == nil {
 			_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nConnection: close\r\nContent-Length: 4\r\n\r\nmuch")
-			_ = c.(*net.TCPConn).CloseWrite()
 			_, _ = io.Copy(io.Discard, in)
 		}
 	})
-	status, got, err := call(h, request(t.Context(), t, http.MethodPost, address, strings.Repeat("x", longest)))
+	status, got, err := call(h, request(t.Context(), t, http.MethodPost, address, strings.Repeat("x", maxBody)))
 	if err != nil || status != http.StatusRequestEntityTooLarge || got != "much" {
 		t.Errorf("got %d %q, %v, want 413 much", status, got, err)
+	}
+}
+
+// TestCallOfWhichNothingWasSentIsMadeAgain: the connection ended after it was looked
+// at.
+func TestCallOfWhichNothingWasSentIsMadeAgain(t *testing.T) {
+	h := transport(t, failingAfter(1))
+	address, connections := answering(t, plainAnswer, false)
+	for range 3 {
+		if _, got, err := call(h, request(t.Context(), t, http.MethodPost, address, "body")); err != nil || got != "ok" {
+			t.Errorf("got %q, %v, want ok", got, err)
+		}
+	}
+	if got := connections.Load(); got != 3 {
+		t.Errorf("got %d connections, want 3", got)
 	}
 }
 
@@ -196,17 +112,18 @@ func TestBodyThatIsNotReadEndsItsConnection(t *testing.T) {
 	}
 }
 
-// TestAnswerTooManyIsNotForTheNextCall, read with the first or not.
-func TestAnswerTooManyIsNotForTheNextCall(t *testing.T) {
+// TestAnotherProtocolEndsItsConnection: what follows a 101 is neither its body nor the
+// next call's answer.
+func TestAnotherProtocolEndsItsConnection(t *testing.T) {
 	h := transport(t, usual())
-	address, connections := answering(t, plainAnswer+"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray", false)
-	for range 3 {
-		if _, got, err := call(h, request(t.Context(), t, http.MethodPost, address, "")); err != nil || got != "ok" {
-			t.Errorf("got %q, %v, want ok", got, err)
+	address, connections := answering(t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n", false)
+	for range 2 {
+		if status, got, err := call(h, request(t.Context(), t, http.MethodPost, address, "")); err != nil || status != http.StatusSwitchingProtocols || got != "" {
+			t.Errorf("got %d %q, %v, want 101 and no body", status, got, err)
 		}
 	}
-	if got := connections.Load(); got != 3 {
-		t.Errorf("got %d connections, want 3", got)
+	if got := connections.Load(); got != 2 {
+		t.Errorf("got %d connections, want 2", got)
 	}
 }
 
@@ -240,7 +157,7 @@ func FuzzAnswer(f *testing.F) {
 			}
 		})
 		_, _, _ = call(h, request(t.Context(), t, http.MethodPost, address, "first"))
-		if _, got, err := call(h, request(t.Context(), t, http.MethodPost, address, "second")); err == nil && got != "second" || err != nil && !errors.Is(err, io.EOF) && connections.Load() > 1 {
+		if _, got, err := call(h, request(t.Context(), t, http.MethodPost, address, "second")); err == nil && got != "second" || err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && connections.Load() > 1 {
 			t.Errorf("second call: got %q, %v, want second", got, err)
 		}
 	})

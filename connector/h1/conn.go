@@ -9,51 +9,48 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
 const (
-	buffer = 4 << 10
-	// wait is how long an answer is hoped for that a server may have sent before it
-	// cut a request off.
-	wait = time.Second
-	// glance is how long a TLS connection may take for a record that is there.
-	glance = 10 * time.Millisecond
-	// informational is how many answers of 1xx may come before one that counts.
-	informational = 5
+	bufferSize = 4 << 10
+	// earlyAnswerTimeout is how long to wait for an answer that a server may have sent
+	// before it closed the connection in the middle of a request.
+	earlyAnswerTimeout = time.Second
+	// tlsRecordTimeout is how long to wait for a TLS record that has begun to arrive.
+	tlsRecordTimeout = 10 * time.Millisecond
 )
 
 var (
-	errHeader  = errors.New("the header of the answer is too long")
-	errInforms = errors.New("more than five informational answers")
-	errClosed  = errors.New("read after close")
-	long       = time.Unix(1, 0) // ago, as a deadline
+	errHeader = errors.New("the header of the answer is too long")
+	errClosed = errors.New("read after close")
+	errEnd    = io.EOF          // of a body
+	past      = time.Unix(1, 0) // as a deadline
 )
 
 // conn is a connection, used by one call at a time.
 type conn struct {
-	net.Conn                 // what calls are written to
-	raw      syscall.RawConn // beneath it; nil: the system does not tell
-	peer     *peer
-	in       *bufio.Reader
-	out      *bufio.Writer
-	cut      func() // interrupts what waits for the peer
-	since    time.Time
-	reused   bool
+	net.Conn  // what calls are written to
+	socket    *socket
+	host      *host
+	in        *bufio.Reader
+	out       *bufio.Writer
+	interrupt func() // ends a Read and a Write that wait
+	idleSince time.Time
+	reused    bool
 
 	// Of the call under way.
 	header   int64 // bytes that may still be read before the body
 	sent     int64 // bytes
 	received int64 // bytes
-	broken   error // of writing to the peer
+	writeErr error
 }
 
-func newConn(p *peer, c, beneath net.Conn) *conn {
-	n := &conn{Conn: c, peer: p, raw: raw(beneath)}
-	n.in = bufio.NewReaderSize(n, buffer)
-	n.out = bufio.NewWriterSize(n, max(p.transport.rest.WriteBufferSize, buffer))
-	n.cut = func() { _ = c.SetDeadline(long) }
+func newConn(h *host, c, tcp net.Conn) *conn {
+	n := &conn{Conn: c, host: h, socket: newSocket(tcp)}
+	n.in = bufio.NewReaderSize(n, bufferSize)
+	n.out = bufio.NewWriterSize(n, max(h.transport.fallback.WriteBufferSize, bufferSize))
+	n.interrupt = func() { _ = c.SetDeadline(past) }
 	return n
 }
 
@@ -76,18 +73,18 @@ func (c *conn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	c.sent += int64(n)
 	if err != nil {
-		c.broken = err
+		c.writeErr = err
 	}
 	return n, err
 }
 
-// exchange writes the request and reads the answer up to its body, which has the
+// roundTrip writes the request and reads the answer up to its body, which holds the
 // connection until it is read to the end or closed.
-func (c *conn) exchange(r *http.Request) (*http.Response, error) {
+func (c *conn) roundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
-	c.sent, c.received, c.broken = 0, 0, nil
-	stop := context.AfterFunc(ctx, c.cut)
-	response, whole, err := c.converse(r)
+	c.sent, c.received, c.writeErr = 0, 0, nil
+	stop := context.AfterFunc(ctx, c.interrupt)
+	response, whole, err := c.writeAndRead(r)
 	if err != nil {
 		stop()
 		_ = c.Close()
@@ -102,75 +99,72 @@ func (c *conn) exchange(r *http.Request) (*http.Response, error) {
 		last: !whole || response.Close || response.StatusCode == http.StatusSwitchingProtocols,
 	}
 	if response.Body == http.NoBody {
-		b.finish(io.EOF)
+		b.finish(&errEnd)
 		return response, nil
 	}
 	response.Body = b
 	return response, nil
 }
 
-// unflushed is a Writer that net/http does not know: ahead of a body that it does
-// not know either it would flush the header.
+// unflushed is a Writer that net/http does not know: of a bufio.Writer it would flush
+// the header before a body that it does not know to be in memory.
 type unflushed struct{ *bufio.Writer }
 
-// converse writes and reads. If the peer did not take the whole request it may
-// have said why.
-func (c *conn) converse(r *http.Request) (response *http.Response, whole bool, err error) {
+// writeAndRead writes the request and reads the answer. If the server did not take
+// the whole request, the answer may say why.
+func (c *conn) writeAndRead(r *http.Request) (response *http.Response, whole bool, err error) {
 	if err = r.Write(unflushed{c.out}); err == nil {
 		err = c.out.Flush()
 	}
 	if err == nil {
-		response, err = c.answer(r)
+		response, err = c.readAnswer(r)
 		return response, true, err
 	}
-	// The deadline must not take the place of the one that ends the call.
-	if c.broken == nil || c.sent == 0 || c.SetReadDeadline(time.Now().Add(wait)) != nil || r.Context().Err() != nil {
+	// If the context ended first, this deadline must not replace the one in the past.
+	if c.writeErr == nil || c.sent == 0 || c.SetReadDeadline(time.Now().Add(earlyAnswerTimeout)) != nil || r.Context().Err() != nil {
 		return nil, false, err
 	}
-	response, none := c.answer(r)
+	response, none := c.readAnswer(r)
 	if none != nil {
 		return nil, false, err
 	}
 	return response, false, nil
 }
 
-// answer reads an answer up to its body.
-func (c *conn) answer(r *http.Request) (*http.Response, error) {
-	for range informational + 1 {
-		if c.header = c.peer.transport.rest.MaxResponseHeaderBytes; c.header <= 0 {
-			c.header = http.DefaultMaxHeaderBytes
-		}
+// readAnswer reads an answer up to its body. Informational answers before it count
+// towards the limit of its header.
+func (c *conn) readAnswer(r *http.Request) (*http.Response, error) {
+	if c.header = c.host.transport.fallback.MaxResponseHeaderBytes; c.header <= 0 {
+		c.header = http.DefaultMaxHeaderBytes
+	}
+	for {
 		response, err := http.ReadResponse(c.in, r)
-		if err != nil && c.received == 0 && errors.Is(err, io.ErrUnexpectedEOF) {
-			err = io.EOF // nothing at all is not half of something
-		}
-		if err != nil || response.StatusCode >= 200 || response.StatusCode == http.StatusSwitchingProtocols {
+		if err != nil || response.StatusCode/100 != 1 || response.StatusCode == http.StatusSwitchingProtocols {
 			return response, err
 		}
 	}
-	return nil, errInforms
 }
 
-// untouched reports whether the failed call may be made again as if it had not
-// been made: the peer had closed a connection that was idle.
-func (c *conn) untouched(r *http.Request) bool {
+// repeatable reports whether a failed call can be repeated as if it had not been
+// made: the server had closed the idle connection.
+func (c *conn) repeatable(r *http.Request) bool {
 	if !c.reused || c.received > 0 || r.Context().Err() != nil {
 		return false
 	}
-	return c.sent == 0 && c.broken != nil || r.Method == http.MethodGet && r.Body == http.NoBody
+	return c.sent == 0 && c.writeErr != nil || r.Method == http.MethodGet && r.Body == http.NoBody
 }
 
-// good reports whether an idle connection can be used: nothing has come, neither
-// its end nor an answer that nobody asked for. Of TLS there may be a record on the
-// line that is for TLS itself, or behind it an answer that was read with the last.
-func (c *conn) good() bool {
-	found := pending(c.raw)
-	if c.peer.tls == nil || found == end {
-		return found == nothing || found == unknown
+// usable reports whether an idle connection can take a call: neither its end nor an
+// answer without a call has come. With TLS, what has come may be a record of TLS's
+// own, and an answer may have been read together with the last one.
+func (c *conn) usable() bool {
+	readable := c.socket.readable()
+	if c.host.tls == nil {
+		return !readable
 	}
-	until := long
-	if found == bytes {
-		until = time.Now().Add(glance)
+	until := past
+	if readable {
+		until = time.Now().Add(tlsRecordTimeout)
 	}
 	if c.SetReadDeadline(until) != nil {
 		return false
@@ -188,7 +182,7 @@ type body struct {
 	ctx  context.Context //nolint:containedctx // the call's, until its answer is read
 	stop func() bool
 	last bool                  // the connection ends with it
-	done atomic.Pointer[error] // what a Read says since the connection is given back
+	done atomic.Pointer[error] // what Read returns once the connection is given back or closed
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -198,28 +192,29 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	switch {
 	case errors.Is(err, io.EOF):
-		b.finish(io.EOF)
+		b.finish(&errEnd)
 	case err != nil:
 		if b.ctx.Err() != nil {
 			err = context.Cause(b.ctx)
 		}
-		b.finish(err)
+		why := err
+		b.finish(&why)
 	}
 	return n, err
 }
 
-// Close gives up what has not been read, and the connection with it.
+// Close closes the connection, too, unless the body was read to the end.
 func (b *body) Close() error {
-	b.finish(errClosed)
+	b.finish(&errClosed)
 	return nil
 }
 
-func (b *body) finish(why error) {
-	if !b.done.CompareAndSwap(nil, &why) {
+func (b *body) finish(why *error) {
+	if !b.done.CompareAndSwap(nil, why) {
 		return
 	}
-	if uncut := b.stop(); uncut && errors.Is(why, io.EOF) && !b.last && b.conn.in.Buffered() == 0 {
-		b.conn.peer.keep(b.conn)
+	if uninterrupted := b.stop(); uninterrupted && why == &errEnd && !b.last && b.conn.in.Buffered() == 0 {
+		b.conn.host.put(b.conn)
 		return
 	}
 	_ = b.conn.Close()

@@ -61,11 +61,14 @@ var rawAnswers = []struct {
 	{"status 1000", "HTTP/1.1 1000 X\r\nContent-Length: 5\r\n\r\nfirst", true},
 	{"a redirect", "HTTP/1.1 307 T\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n", false},
 	{"408, then closed", "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", true},
+	{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nfir\r\n2\r\nst\r\n0\r\n\r\n", false},
+	{"half a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfir", true},
+	{"no end of chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n", true},
+	{"an empty body", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", false},
+	{"refused", "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 3\r\nContent-Length: 4\r\n\r\nslow", false},
+	{"103 until the header is too long", strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 16<<10/28+1), false},
+	{"a status of letters", "HTTP/1.1 abc OK\r\n\r\n", true},
 }
-
-// stricter names what net/http takes for an answer and this package does not: an
-// error instead, and the connection ends.
-var stricter = map[string]bool{"102 six times": true, "status 99": true}
 
 const okFirst = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
 
@@ -120,7 +123,7 @@ func (s *rawServer) twice(t *testing.T, by http.RoundTripper, settled func()) st
 		if closed := response.Body.Close(); closed != nil {
 			t.Error(closed)
 		}
-		return fmt.Sprintf("%d %.30q, error in the body %v", response.StatusCode, body, err != nil)
+		return fmt.Sprintf("%s %d %v %.30q, error in the body %v, trailer %v", response.Status, response.ContentLength, response.Header, body, err != nil, response.Trailer)
 	}
 	first := one(1)
 	<-s.answered
@@ -141,20 +144,13 @@ func (h *heard) Close() error {
 	return h.Conn.Close()
 }
 
-// TestRawAnswersAreTakenAsByNetHTTP: what the first call returns, and whether its
-// connection serves the second one and with whose answer.
+// TestRawAnswersAreTakenAsByNetHTTP: what the first call returns, status, header, body
+// and errors, and whether its connection serves the second one and with whose answer.
 func TestRawAnswersAreTakenAsByNetHTTP(t *testing.T) {
 	for _, c := range rawAnswers {
 		t.Run(c.name, func(t *testing.T) {
 			mine := newRawServer(t, c.sent, c.closes)
 			got := mine.twice(t, transport(t, usual()), func() {})
-
-			if stricter[c.name] {
-				if want := `first: error; second: 200 "second", error in the body false; 2 connections, 2 requests`; got != want {
-					t.Errorf("got\n%s\nwant\n%s", got, want)
-				}
-				return
-			}
 			// net/http finds out in a goroutine of its own that a connection is of no
 			// further use, by when the second call is not to have begun.
 			firstClosed := make(chan struct{})
@@ -182,9 +178,6 @@ func TestRawAnswersAreTakenAsByNetHTTP(t *testing.T) {
 				t.Errorf("got\n%s\nwant, as by net/http,\n%s", got, want)
 			}
 		})
-	}
-	if len(rawAnswers) != 41 {
-		t.Errorf("got %d answers, want 41", len(rawAnswers))
 	}
 }
 

@@ -1,74 +1,70 @@
 package h1
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
 
-// longest is the most bytes of a body that are written before anybody reads: a
-// socket's buffers hold it, and servers read as much of what they refuse before
-// they cut the line and their answer with it.
-const longest = 64 << 10
+// maxBody is the longest body that is written before the answer is read: a socket's
+// buffers hold it, and servers read that much of a request they refuse before they
+// close the connection.
+const maxBody = 64 << 10
 
-// Transport is an [http.RoundTripper]. Of its connections it keeps those whose
-// answers were read to the end.
+// Transport is an [http.RoundTripper]. It keeps connections whose answers were read
+// to the end.
 type Transport struct {
-	rest   *http.Transport // makes the calls that are not short, and says how connections are made
-	secure *tls.Config     // of a peer whose name is still to be set
+	fallback *http.Transport // makes all other calls; its settings are those of the connections
+	tls      *tls.Config     // without the host's name
 
-	mu    sync.Mutex
-	peers map[address]*peer
-	sweep *time.Timer // closes what has been idle too long; nil: nothing is idle
+	mu      sync.Mutex
+	hosts   map[address]*host // nil: its calls are left to the fallback
+	cleanup *time.Timer       // closes idle connections; nil: none is idle
 }
 
-// address is whom to connect to, as in a URL.
+// address is the part of a URL that says where to connect to.
 type address struct{ scheme, host string }
 
-// New makes connections as rest would, and leaves to rest what is no short call.
-// Rest must not be in use yet, nor be changed any more.
-func New(rest *http.Transport) *Transport {
-	// Rest writes into its own configuration when it is first used.
-	secure := &tls.Config{}
-	if rest.TLSClientConfig != nil {
-		secure = rest.TLSClientConfig.Clone()
+// New connects as fallback would, and leaves to it the calls that are not short.
+// Fallback has a DialContext; it must not be in use yet, nor be changed any more.
+func New(fallback *http.Transport) *Transport {
+	config := &tls.Config{}
+	if fallback.TLSClientConfig != nil {
+		config = fallback.TLSClientConfig.Clone() // net/http changes its own on first use
 	}
-	if secure.NextProtos == nil {
-		secure.NextProtos = []string{plainHTTP}
-		if rest.ForceAttemptHTTP2 {
-			secure.NextProtos = []string{multiplexing, plainHTTP}
-		}
-	}
-	return &Transport{rest: rest, secure: secure, peers: map[address]*peer{}}
+	config.NextProtos = []string{"http/1.1"}
+	return &Transport{fallback: fallback, tls: config, hosts: map[address]*host{}}
 }
 
 // RoundTrip is [http.RoundTripper]'s. An error is the connection's, of package net
-// or io, or what the request's context ended for. As with net/http a call is made
-// again, on another connection, if nothing of it was sent on one that had been
-// idle, and one that only reads also if nothing came back.
+// or io, or the cause of the end of the request's context. As in net/http a call is
+// repeated on another connection if it failed on one that had been idle, and either
+// nothing of it was sent, or it only reads and nothing of an answer came.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	p := t.peer(r)
-	if p == nil {
-		return t.rest.RoundTrip(r)
+	h, known := t.host(r)
+	if h == nil {
+		response, err := t.fallback.RoundTrip(r)
+		if err == nil && !known {
+			t.learn(r.URL, response.ProtoMajor)
+		}
+		return response, err
 	}
 	for {
-		c, err := p.connection(r.Context())
-		if errors.Is(err, errMultiplexed) {
-			return t.rest.RoundTrip(r)
-		}
+		c, err := h.connection(r.Context())
 		if err != nil {
 			_ = r.Body.Close()
 			return nil, err
 		}
-		response, err := c.exchange(r)
-		if err == nil || !c.untouched(r) {
+		response, err := c.roundTrip(r)
+		if err == nil || !c.repeatable(r) {
 			return response, err
 		}
 		if r.GetBody != nil {
@@ -83,40 +79,55 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // CloseIdleConnections is for [http.Client.CloseIdleConnections].
 func (t *Transport) CloseIdleConnections() {
-	t.expire(time.Now())
-	t.rest.CloseIdleConnections()
+	t.closeIdle(time.Now())
+	t.fallback.CloseIdleConnections()
 }
 
-// peer is whom a short call goes to; nil: the call is not short, or needs what
-// only net/http has.
-func (t *Transport) peer(r *http.Request) *peer {
+// host is where a call goes to; nil: the fallback makes the call. If it is not known
+// whether the host speaks HTTP/1.1, the answer tells.
+func (t *Transport) host(r *http.Request) (h *host, known bool) {
 	if !short(r) {
-		return nil
+		return nil, true
 	}
-	if t.rest.Proxy != nil {
-		if proxy, err := t.rest.Proxy(r); proxy != nil || err != nil {
-			return nil
+	if t.fallback.Proxy != nil {
+		if proxy, err := t.fallback.Proxy(r); proxy != nil || err != nil {
+			return nil, true
 		}
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	key := address{r.URL.Scheme, r.URL.Host}
-	p, ok := t.peers[key]
-	if !ok {
-		p = t.newPeer(r.URL)
-		t.peers[key] = p
+	h, known = t.hosts[address{r.URL.Scheme, r.URL.Host}]
+	t.mu.Unlock()
+	if !known && r.URL.Scheme == "http" { // HTTP/2 is agreed on by TLS only
+		h, known = t.learn(r.URL, 1), true
 	}
-	if p == nil || p.speaks == multiplexing {
-		return nil
-	}
-	return p
+	return h, known
 }
 
-// short reports whether the whole request can be written before its answer is
-// looked at, and be written again.
+// learn notes which major version of HTTP a host speaks, unless it is known.
+func (t *Transport) learn(u *url.URL, major int) *host {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := address{u.Scheme, u.Host}
+	h, known := t.hosts[key]
+	if !known {
+		if major == 1 && isASCII(u.Host) {
+			h = t.newHost(u)
+		}
+		t.hosts[key] = h
+	}
+	return h
+}
+
+// isASCII is false for a name that net/http has to encode.
+func isASCII(name string) bool {
+	return strings.IndexFunc(name, func(r rune) bool { return r >= 0x80 }) < 0
+}
+
+// short reports whether the whole request can be written before its answer is read,
+// and can be written again.
 func short(r *http.Request) bool {
 	switch {
-	case r.Body == nil, r.ContentLength < 0, r.ContentLength > longest:
+	case r.Body == nil, r.ContentLength < 0, r.ContentLength > maxBody:
 		return false
 	case r.Body != http.NoBody && (r.ContentLength == 0 || r.GetBody == nil):
 		return false
@@ -125,77 +136,136 @@ func short(r *http.Request) bool {
 		r.Header["Expect"] == nil && r.Header["Upgrade"] == nil && !r.Close
 }
 
-// newPeer is nil for an address that net/http has to make sense of.
-func (t *Transport) newPeer(u *url.URL) *peer {
-	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	if port == "" || slices.ContainsFunc([]byte(u.Host), func(b byte) bool { return b >= 0x80 }) {
-		return nil
-	}
-	if own := u.Port(); own != "" {
-		port = own
-	}
-	p := &peer{transport: t, address: net.JoinHostPort(u.Hostname(), port)}
-	if u.Scheme == "https" {
-		p.tls = t.secure.Clone()
-		if p.tls.ServerName == "" {
-			p.tls.ServerName = u.Hostname()
-		}
-		p.first = make(chan struct{}, 1)
-	}
-	return p
-}
-
-// dial opens a TCP connection as net/http would.
-func (t *Transport) dial(ctx context.Context, address string) (net.Conn, error) {
-	if t.rest.DialContext != nil {
-		return t.rest.DialContext(ctx, "tcp", address)
-	}
-	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
-}
-
-// expire closes the connections that have been idle since then or before.
-func (t *Transport) expire(then time.Time) {
-	var old []*conn
+// closeIdle closes the connections that have been idle since then or before.
+func (t *Transport) closeIdle(then time.Time) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	left := 0
-	for _, p := range t.peers {
-		if p == nil {
-			continue
+	for _, h := range t.hosts {
+		if h != nil {
+			left += h.closeIdle(then)
 		}
-		aged := 0
-		for aged < len(p.idle) && !p.idle[aged].since.After(then) {
-			aged++
-		}
-		old = append(old, p.idle[:aged]...)
-		p.idle = slices.Delete(p.idle, 0, aged)
-		left += len(p.idle)
 	}
 	switch {
-	case t.sweep == nil:
+	case t.cleanup == nil:
 	case left > 0:
-		t.sweep.Reset(t.patience())
+		t.cleanup.Reset(t.idleTimeout())
 	default:
-		t.sweep.Stop()
-		t.sweep = nil
+		t.cleanup.Stop()
+		t.cleanup = nil
+	}
+}
+
+func (t *Transport) idleTimeout() time.Duration {
+	return cmp.Or(t.fallback.IdleConnTimeout, 90*time.Second)
+}
+
+// host is one server and the idle connections to it.
+type host struct {
+	transport *Transport
+	address   string      // host:port
+	tls       *tls.Config // nil: no TLS
+	idle      []*conn     // the longest idle first; guarded by the transport
+}
+
+func (t *Transport) newHost(u *url.URL) *host {
+	h, port := &host{transport: t}, "80"
+	if u.Scheme == "https" {
+		h.tls, port = t.tls.Clone(), "443"
+		h.tls.ServerName = cmp.Or(h.tls.ServerName, u.Hostname())
+	}
+	h.address = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))
+	return h
+}
+
+// connection is an idle one that is still usable, or a new one.
+func (h *host) connection(ctx context.Context) (*conn, error) {
+	trace := httptrace.ContextClientTrace(ctx)
+	if trace != nil && trace.GetConn != nil {
+		trace.GetConn(h.address)
+	}
+	c := h.get()
+	for c != nil && !c.usable() {
+		_ = c.Close()
+		c = h.get()
+	}
+	if c == nil {
+		var err error
+		if c, err = h.dial(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if trace != nil && trace.GotConn != nil {
+		trace.GotConn(httptrace.GotConnInfo{Conn: c.Conn, Reused: c.reused, WasIdle: c.reused})
+	}
+	return c, nil
+}
+
+// get is the connection that was used last, so that those too many stay idle and are
+// closed; nil: none is idle.
+func (h *host) get() *conn {
+	h.transport.mu.Lock()
+	defer h.transport.mu.Unlock()
+	n := len(h.idle) - 1
+	if n < 0 {
+		return nil
+	}
+	c := h.idle[n]
+	h.idle[n], h.idle = nil, h.idle[:n]
+	c.reused = true
+	return c
+}
+
+// put takes a connection back whose answer was read to the end.
+func (h *host) put(c *conn) {
+	t := h.transport
+	c.idleSince = time.Now()
+	t.mu.Lock()
+	room := len(h.idle) < max(t.fallback.MaxIdleConnsPerHost, http.DefaultMaxIdleConnsPerHost)
+	if room {
+		h.idle = append(h.idle, c)
+		if t.cleanup == nil {
+			t.cleanup = time.AfterFunc(t.idleTimeout(), func() { t.closeIdle(time.Now().Add(-t.idleTimeout())) })
+		}
 	}
 	t.mu.Unlock()
-	for _, c := range old {
+	if !room {
 		_ = c.Close()
 	}
 }
 
-// patience is how long a connection may be idle.
-func (t *Transport) patience() time.Duration {
-	if t.rest.IdleConnTimeout > 0 {
-		return t.rest.IdleConnTimeout
-	}
-	return 90 * time.Second
+// closeIdle closes what has been idle since then or before, and returns how many
+// connections are left. The transport is locked, and closing TLS may block.
+func (h *host) closeIdle(then time.Time) (left int) {
+	h.idle = slices.DeleteFunc(h.idle, func(c *conn) bool {
+		old := !c.idleSince.After(then)
+		if old {
+			go func() { _ = c.Close() }()
+		}
+		return old
+	})
+	return len(h.idle)
 }
 
-// traced is the caller's trace, or an empty one.
-func traced(ctx context.Context) *httptrace.ClientTrace {
-	if trace := httptrace.ContextClientTrace(ctx); trace != nil {
-		return trace
+// dial opens a connection.
+func (h *host) dial(ctx context.Context) (*conn, error) {
+	like := h.transport.fallback
+	tcp, err := like.DialContext(ctx, "tcp", h.address)
+	if err != nil {
+		return nil, err
 	}
-	return &httptrace.ClientTrace{}
+	if h.tls == nil {
+		return newConn(h, tcp, tcp), nil
+	}
+	if limit := like.TLSHandshakeTimeout; limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	encrypted := tls.Client(tcp, h.tls)
+	if err := encrypted.HandshakeContext(ctx); err != nil {
+		_ = tcp.Close()
+		return nil, err
+	}
+	return newConn(h, encrypted, tcp), nil
 }

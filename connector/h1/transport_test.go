@@ -22,7 +22,7 @@ import (
 func usual() *http.Transport {
 	return &http.Transport{
 		ForceAttemptHTTP2: true, DisableCompression: true, MaxIdleConnsPerHost: 32,
-		MaxResponseHeaderBytes: 16 << 10, TLSHandshakeTimeout: 10 * time.Second,
+		MaxResponseHeaderBytes: 16 << 10, TLSHandshakeTimeout: 10 * time.Second, DialContext: (&net.Dialer{}).DialContext,
 	}
 }
 
@@ -69,7 +69,7 @@ func counted(t *testing.T, start func(*httptest.Server), h http.HandlerFunc) (*h
 }
 
 // TestCallsShareConnections: as many connections as there are calls at once, over
-// plain and TLS, and of HTTP/2 one beside the one that asked.
+// TLS one beside them for the first call, and of HTTP/2 only that.
 func TestCallsShareConnections(t *testing.T) {
 	const callers, each = 16, 20
 	for _, c := range []struct {
@@ -79,8 +79,8 @@ func TestCallsShareConnections(t *testing.T) {
 		most  int64
 	}{
 		{"plain", (*httptest.Server).Start, "HTTP/1.1", callers},
-		{"TLS", (*httptest.Server).StartTLS, "HTTP/1.1", callers},
-		{"HTTP/2", func(s *httptest.Server) { s.EnableHTTP2 = true; s.StartTLS() }, "HTTP/2.0", 2},
+		{"TLS", (*httptest.Server).StartTLS, "HTTP/1.1", callers + 1},
+		{"HTTP/2", func(s *httptest.Server) { s.EnableHTTP2 = true; s.StartTLS() }, "HTTP/2.0", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server, connections := counted(t, c.start, func(w http.ResponseWriter, r *http.Request) {
@@ -119,7 +119,7 @@ func TestCallsShareConnections(t *testing.T) {
 // TestNetHTTPTakesWhatIsNoShortCall: such calls are made, each on a connection of
 // net/http.
 func TestNetHTTPTakesWhatIsNoShortCall(t *testing.T) {
-	long := strings.Repeat("x", longest+1)
+	long := strings.Repeat("x", maxBody+1)
 	for name, change := range map[string]func(*http.Request){
 		"long body": func(r *http.Request) {
 			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(long)), int64(len(long))
@@ -140,8 +140,8 @@ func TestNetHTTPTakesWhatIsNoShortCall(t *testing.T) {
 					t.Errorf("got %d, %v, want 200", status, err)
 				}
 			}
-			if len(h.peers) != 0 {
-				t.Errorf("got %d peers, want none", len(h.peers))
+			if len(h.hosts) != 0 {
+				t.Errorf("got %d hosts, want none", len(h.hosts))
 			}
 			if connections.Load() == 0 {
 				t.Error("got no connection")
@@ -160,7 +160,7 @@ func TestLongAndShortCallsShareNothing(t *testing.T) {
 	rest.TLSClientConfig.NextProtos = nil // for the transport to say
 	h := transport(t, rest)
 	var calls sync.WaitGroup
-	for _, size := range []int{1, longest + 1} {
+	for _, size := range []int{1, maxBody + 1} {
 		calls.Go(func() {
 			if _, _, err := call(h, request(t.Context(), t, http.MethodPost, server.URL, strings.Repeat("x", size))); err != nil {
 				t.Errorf("%d bytes: %v", size, err)
@@ -210,22 +210,24 @@ func TestContextEndsACall(t *testing.T) {
 	}
 }
 
-// TestContextEndsTheWaitForAProtocol: behind a peer that never finishes its
-// handshake.
-func TestContextEndsTheWaitForAProtocol(t *testing.T) {
-	address := scripted(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
-	h := transport(t, usual())
-	ctx, cancel := context.WithCancel(t.Context())
-	var waiting sync.WaitGroup
-	for range 4 {
-		waiting.Go(func() {
-			if _, _, err := call(h, request(ctx, t, http.MethodPost, strings.Replace(address, "http", "https", 1), "")); !errors.Is(err, context.Canceled) {
-				t.Errorf("got %v, want %v", err, context.Canceled)
-			}
+// TestContextEndsAHandshake of a server that is silent, whether it was called before or
+// not.
+func TestContextEndsAHandshake(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		address := scripted(t, func(c net.Conn) {
+			_, _ = c.Read(make([]byte, 1))
+			cancel()
+			_, _ = io.Copy(io.Discard, c)
 		})
+		h, r := transport(t, usual()), request(ctx, t, http.MethodPost, strings.Replace(address, "http", "https", 1), "")
+		if known {
+			h.learn(r.URL, 1)
+		}
+		if _, _, err := call(h, r); !errors.Is(err, context.Canceled) {
+			t.Errorf("known %v: got %v, want %v", known, err, context.Canceled)
+		}
 	}
-	cancel()
-	waiting.Wait()
 }
 
 // scripted serves each connection with a function.
@@ -260,7 +262,7 @@ func scripted(t testing.TB, serve func(net.Conn)) (address string) {
 }
 
 // TestIdleConnectionsEnd when they have been idle too long, are too many, or when
-// nobody will call any more.
+// no call will come any more.
 func TestIdleConnectionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var open atomic.Int64
@@ -314,7 +316,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 				t.Errorf("%s: got %d connections, want %d", step.what, got, step.want)
 			}
 		}
-		if h.sweep != nil {
+		if h.cleanup != nil {
 			t.Error("got a timer, want none while nothing is idle")
 		}
 	})
@@ -335,10 +337,10 @@ func (h *held) Write(p []byte) (int, error) {
 	return h.Conn.Write(p)
 }
 
-// TestTLSConnectionIsLookedAt: what TLS has to say to itself does not end an idle
-// connection. Its end does, and so does an answer that nobody asked for, be it on
+// TestTLSConnectionIsUsedWhileItIsUsable: what TLS has to say to itself does not end an idle
+// connection. Its end does, and so does an answer without a call, whether it is on
 // the line or read already.
-func TestTLSConnectionIsLookedAt(t *testing.T) {
+func TestTLSConnectionIsUsedWhileItIsUsable(t *testing.T) {
 	certified := httptest.NewUnstartedServer(nil)
 	certified.StartTLS()
 	t.Cleanup(certified.Close)
@@ -381,24 +383,24 @@ func TestTLSConnectionIsLookedAt(t *testing.T) {
 			rest.TLSClientConfig = certified.Client().Transport.(*http.Transport).TLSClientConfig
 			h := transport(t, rest)
 			r := request(t.Context(), t, http.MethodPost, strings.Replace(address, "http", "https", 1), "")
+			p := h.learn(r.URL, 1)
 			if c.calls > 0 {
 				if _, got, err := call(h, r); err != nil || got != "ok" {
 					t.Fatalf("call: got %q, %v, want ok", got, err)
 				}
 			}
-			p := h.peer(r)
-			used := p.take()
+			used := p.get()
 			if used == nil {
 				var err error
-				if used, err = p.open(t.Context()); err != nil {
+				if used, err = p.dial(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if err := <-told; err != nil {
 				t.Error(err)
 			}
-			if got := used.good(); got != c.want {
-				t.Errorf("good: got %v, want %v", got, c.want)
+			if got := used.usable(); got != c.want {
+				t.Errorf("usable: got %v, want %v", got, c.want)
 			}
 			_ = used.Close()
 		})
