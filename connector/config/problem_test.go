@@ -78,6 +78,7 @@ var mistakes = map[string]struct{ file, want string }{
 	"no alias":                    {base + "dlq: {topic: *t}\n", "14:14: dlq.topic: the alias \"*t\" has no anchor before it; write &t in front of the value it repeats"},
 	"tag":                         {base + "dlq: {topic: !!str t}\n", "14:14: dlq.topic: the YAML tag \"!!str\" is not supported; remove it, and quote the value to keep it text"},
 	"no variable":                 {base + "dlq: {topic: \"${DLQ}\"}\n", "14:14: dlq.topic: the environment variable DLQ is not set; set it, or write ${DLQ:-default}"},
+	"variable as a key":           {base + "dlq: {${DLQ}: a}\n", "14:7: dlq.${DLQ}: unknown key; the keys here are topic, flood"},
 	"open variable":               {base + "dlq: {topic: \"${DLQ\"}\n", "14:14: dlq.topic: ${ without }; write $${ where ${ itself is meant"},
 	"list wanted":                 {spoiled("[localhost:9092]", "localhost:9092"), "2:12: kafka.brokers: must be a list, is a single value; write [localhost:9092]"},
 	"block wanted":                {base + "retry: often\n", "14:8: retry: must be a block of keys, is a single value; its keys are initial, max, giveUpAfter"},
