@@ -9,6 +9,7 @@ import (
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -146,8 +147,8 @@ func (s *Sink) openFiles(l *lane) error {
 		Dir:         s.cfg.Spool.Dir,
 		MaxBytes:    int64(s.cfg.Spool.MaxBytes),
 		MaxFollowed: int64(s.cfg.Memory.Pending),
-		Poll:        batcher.Backoff{First: s.opts.firstPoll(), Max: slowestPoll},
-		Retry:       batcher.Backoff{First: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max},
+		Poll:        retry.Backoff{Initial: s.opts.firstPoll(), Max: slowestPoll},
+		Retry:       retry.Backoff{Initial: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max},
 		Grace:       s.cfg.Service.Timeout,
 		Gate:        s.pacing,
 		Parents:     s.parents,
