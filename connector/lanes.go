@@ -114,7 +114,7 @@ const (
 
 func (s *Sink) openFiles(l *lane) error {
 	zones := map[string]*time.Location{}
-	s.pacing = &pacing{tables: map[string]tableSlots{}, clock: clock{log: s.log}}
+	s.pacing = &pacing{tables: map[string]tableSlots{}, clock: clock{wall: s.opts.Wall, log: s.log}}
 	s.parents = newParents(s.router.Mappings(), s.group(schemas.Immediate))
 	s.peer = &peer{topics: mappingTopics(s.router.Mappings())}
 	if len(s.peer.topics) > 0 {

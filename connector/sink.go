@@ -32,6 +32,9 @@ type Options struct {
 	Levels  admin.Levels // of Log, for whoever operates the sink; nil: it stays as it is
 	Version string
 	Rand    *rand.Rand // chance for jitter; nil: seeded from the system
+	// Wall is what the machine's clock shows, which says by which day imports count;
+	// nil: time.Now. It may be moved while the sink runs.
+	Wall func() time.Time
 	// CommitEvery is how often offsets are committed; 0: once a second.
 	CommitEvery time.Duration
 	// MetadataMaxAge is how long a partition that is added may go unnoticed; 0: a
