@@ -111,7 +111,7 @@ var mistakes = map[string]struct{ file, want string }{
 	"login without a registry":    {base + "schemaRegistry: {username: me}\n", "14:1: schemaRegistry.url: is required with a login or certificates; write https://host"},
 	"half a login":                {base + "schemaRegistry: {url: http://h, username: me}\n", "14:1: schemaRegistry.passwordFile: is required with username; a login is both"},
 	"half a certificate":          {base + "schemaRegistry: {url: https://h, tls: {keyFile: /k.pem}}\n", "14:34: schemaRegistry.tls.certFile: is required with keyFile; a certificate needs both files"},
-	"AWS without TLS":             {spoiled("brokers", "sasl: {mechanism: AWS_MSK_IAM}\n  brokers"), "1:1: kafka.tls: is required with AWS_MSK_IAM, which brokers take over TLS only; write tls: {enabled: true}"},
+	"AWS without TLS":             {spoiled("brokers", "sasl: {mechanism: AWS_MSK_IAM}\n  brokers"), "1:1: kafka.tls: is required with AWS_MSK_IAM, which brokers take over TLS only; add tls: {enabled: true}"},
 	"half a pair":                 {spoiled("brokers", "tls: {enabled: true, certFile: /c.pem}\n  brokers"), "2:3: kafka.tls.keyFile: is required with certFile; a certificate needs both files"},
 	"unused TLS":                  {spoiled("brokers", "tls: {caFile: /c.pem}\n  brokers"), "2:3: kafka.tls: has files but is not enabled: brokers would be reached without encryption; write enabled: true"},
 	"merged list":                 {base + "dlq: {<<: [{topic: t}, 5]}\n", "14:24: dlq: << takes blocks of keys, not a single value; write <<: *NAME with an anchor on a block of keys"},
