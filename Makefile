@@ -45,7 +45,7 @@ race: ## the same with the race detector, in random order
 check: lint tidy generated race fuzz vuln ## all the gates of a change
 
 lint: $(GOLANGCI_LINT) ## go vet, golangci-lint and the format
-	go vet -tags kafka,prism,debezium,big,page ./...
+	go vet -tags kafka,prism,debezium,big,page,movedclock ./...
 	go vet -tags kafka,image ./test/e2e
 	$(GOLANGCI_LINT) run
 	$(GOLANGCI_LINT) fmt --diff

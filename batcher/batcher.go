@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -19,8 +20,8 @@ type Config struct {
 	// MaxFollowed is what keys that both lanes write may take of memory, in bytes;
 	// 0: any size.
 	MaxFollowed int64
-	Poll        Backoff
-	Retry       Backoff
+	Poll        retry.Backoff
+	Retry       retry.Backoff
 	// Grace is how long a request that is on its way when Run is told to end may
 	// take to its answer. A trigger that is cut off may waste an import.
 	Grace time.Duration
@@ -46,20 +47,15 @@ func (c Config) Validate() error {
 		return errors.New("spool.dir: must be set")
 	case c.MaxBytes <= 0:
 		return fmt.Errorf("spool.maxBytes: must be positive, is %d", c.MaxBytes)
-	case !c.Poll.valid():
-		return fmt.Errorf("poll: first must be positive and at most max, is %v", c.Poll)
-	case !c.Retry.valid():
+	case !c.Poll.Valid():
+		return fmt.Errorf("poll: initial must be positive and at most max, is %v", c.Poll)
+	case !c.Retry.Valid():
 		return fmt.Errorf("retry: initial must be positive and at most max, is %v", c.Retry)
 	case c.Grace < 0:
 		return fmt.Errorf("grace: must not be negative, is %v", c.Grace)
 	}
 	return nil
 }
-
-// Backoff is a delay that doubles from First to Max.
-type Backoff struct{ First, Max time.Duration }
-
-func (b Backoff) valid() bool { return b.First > 0 && b.First <= b.Max }
 
 // Batcher is the batch lane of one process. Its methods may be called from any
 // goroutine.

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -240,7 +241,7 @@ func TestMappingsThatCannotBeOneFileAreNoBundle(t *testing.T) {
 	} {
 		mappings := bundled(testMapping())
 		change(&mappings[1])
-		cfg := Config{Dir: t.TempDir(), MaxBytes: 1, Poll: Backoff{1, 1}, Retry: Backoff{1, 1}}
+		cfg := Config{Dir: t.TempDir(), MaxBytes: 1, Poll: retry.Backoff{Initial: 1, Max: 1}, Retry: retry.Backoff{Initial: 1, Max: 1}}
 		if b, err := New(cfg, mappings, nil, nil, nil, nil); err == nil || !strings.HasPrefix(err.Error(), "mapping orders: ") {
 			t.Errorf("%s: got %v, %v, want it refused", name, b, err)
 		}

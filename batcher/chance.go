@@ -12,12 +12,12 @@ type chance struct {
 	rnd *rand.Rand
 }
 
-// upTo returns a random delay between three quarters of d and d, so that members
-// do not move in step.
-func (c *chance) upTo(d time.Duration) time.Duration {
+// late is a number in (1/2, 1]: with it, waits are between three quarters and the
+// whole of their ceiling, enough that members do not move in step.
+func (c *chance) late() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return d - time.Duration(c.rnd.Float64()*float64(d)/4)
+	return 1 - c.rnd.Float64()/2
 }
 
 // name is unique among the files of a mapping.

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -152,7 +153,7 @@ func (c *cluster) begin() *owner {
 	}
 	cfg := Config{
 		Dir: o.dir, MaxBytes: 1 << 20, Grace: grace, Gate: o, Log: slog.New(slog.DiscardHandler),
-		Poll: Backoff{2 * time.Second, time.Minute}, Retry: Backoff{time.Second, 30 * time.Second},
+		Poll: retry.Backoff{Initial: 2 * time.Second, Max: time.Minute}, Retry: retry.Backoff{Initial: time.Second, Max: 30 * time.Second},
 	}
 	b, err := New(cfg, c.mappings, o, o, o, rand.New(rand.NewPCG(uint64(len(c.owners)), 1)))
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -96,7 +97,7 @@ func (l *lanes) runOwner(ctx context.Context, mappings []Mapping, seed uint64) {
 func (l *lanes) own(ctx context.Context, o *lanesOwner, mappings []Mapping, seed uint64) {
 	cfg := Config{
 		Dir: l.t.TempDir(), MaxBytes: 1 << 20, Grace: 5 * time.Second, Peer: o, Log: slog.New(slog.DiscardHandler),
-		Poll: Backoff{time.Second, 5 * time.Second}, Retry: Backoff{time.Second, 5 * time.Second},
+		Poll: retry.Backoff{Initial: time.Second, Max: 5 * time.Second}, Retry: retry.Backoff{Initial: time.Second, Max: 5 * time.Second},
 	}
 	if o.version != nil {
 		cfg.ApartAfter = 5 * time.Second

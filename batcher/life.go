@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/feedsink/feedsink/connector/retry"
 )
 
 // flight is one generation on its way.
@@ -206,23 +208,9 @@ func (f *flight) adopt(execution string) {
 }
 
 // pause waits, unless ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
+func pause(ctx context.Context, d time.Duration) error { return retry.Sleep(ctx, d) }
 
-// backoff is the delay before attempt n+1, n counted from 0: between three
-// quarters and the whole of a delay that doubles, and never below least.
-func (f *flight) backoff(b Backoff, n int, least time.Duration) time.Duration {
-	d := b.First
-	for ; n > 0 && d < b.Max; n-- {
-		d *= 2
-	}
-	return max(f.batcher.chance.upTo(min(d, b.Max)), least)
+// backoff is the delay before attempt n+1, n counted from 0, and never below least.
+func (f *flight) backoff(b retry.Backoff, n int, least time.Duration) time.Duration {
+	return b.Next(n+1, least, f.batcher.chance.late)
 }

@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -81,7 +82,7 @@ func (w *world) run() {
 func (w *world) open(cfg Config, mappings ...Mapping) {
 	w.t.Helper()
 	cfg.Dir, cfg.MaxBytes = w.dir, 1<<20
-	cfg.Poll, cfg.Retry = Backoff{2 * time.Second, time.Minute}, Backoff{time.Second, 30 * time.Second}
+	cfg.Poll, cfg.Retry = retry.Backoff{Initial: 2 * time.Second, Max: time.Minute}, retry.Backoff{Initial: time.Second, Max: 30 * time.Second}
 	cfg.Records = w
 	cfg.Grace, cfg.Log = 25*time.Second, slog.New(slog.DiscardHandler)
 	b, err := New(cfg, mappings, w, w, w, rand.New(rand.NewPCG(1, 2)))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/connector/source"
 )
 
@@ -23,7 +24,7 @@ func aheadOf(t *testing.T, readers int) *ahead {
 		filed[len(filed)-1].Both = false
 	}
 	b, err := batcher.New(batcher.Config{
-		Dir: t.TempDir(), MaxBytes: 1 << 20, Poll: batcher.Backoff{First: 1, Max: 1}, Retry: batcher.Backoff{First: 1, Max: 1}, Grace: 1,
+		Dir: t.TempDir(), MaxBytes: 1 << 20, Poll: retry.Backoff{Initial: 1, Max: 1}, Retry: retry.Backoff{Initial: 1, Max: 1}, Grace: 1,
 	}, filed, nil, nil, nil, rand.New(rand.NewPCG(1, 1)))
 	if err != nil {
 		t.Fatal(err)

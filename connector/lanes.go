@@ -9,6 +9,7 @@ import (
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -113,7 +114,7 @@ const (
 
 func (s *Sink) openFiles(l *lane) error {
 	zones := map[string]*time.Location{}
-	s.pacing = &pacing{tables: map[string]tableSlots{}, clock: clock{log: s.log}}
+	s.pacing = &pacing{tables: map[string]tableSlots{}, clock: clock{wall: s.opts.Wall, log: s.log}}
 	s.parents = newParents(s.router.Mappings(), s.group(schemas.Immediate))
 	s.peer = &peer{topics: mappingTopics(s.router.Mappings())}
 	if len(s.peer.topics) > 0 {
@@ -145,8 +146,8 @@ func (s *Sink) openFiles(l *lane) error {
 		Dir:         s.cfg.Spool.Dir,
 		MaxBytes:    int64(s.cfg.Spool.MaxBytes),
 		MaxFollowed: int64(s.cfg.Memory.Pending),
-		Poll:        batcher.Backoff{First: s.opts.firstPoll(), Max: slowestPoll},
-		Retry:       batcher.Backoff{First: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max},
+		Poll:        retry.Backoff{Initial: s.opts.firstPoll(), Max: slowestPoll},
+		Retry:       retry.Backoff{Initial: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max},
 		Grace:       s.cfg.Service.Timeout,
 		Gate:        s.pacing,
 		Parents:     s.parents,

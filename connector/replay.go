@@ -11,6 +11,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/replay"
+	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/router"
 )
@@ -82,7 +83,7 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 			Late: lateCalls * cfg.Service.Timeout,
 		},
 		Reader: reader, Post: post, Router: rt, Decode: decode,
-		Rejected: rejectLetter, Refused: refusalLetter, Wait: pause, Log: o.Log,
+		Rejected: rejectLetter, Refused: refusalLetter, Wait: retry.Sleep, Log: o.Log,
 	}
 	if !o.DryRun {
 		held, release, err := hold(ctx, reader, cfg, o.Rand)
@@ -106,16 +107,6 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 	}
 	return report, err
-}
-
-// pause waits so long, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // hold keeps other replays away. The result ends if that fails for a while: then

@@ -32,6 +32,9 @@ type Options struct {
 	Levels  admin.Levels // of Log, for whoever operates the sink; nil: it stays as it is
 	Version string
 	Rand    *rand.Rand // chance for jitter; nil: seeded from the system
+	// Wall is what the machine's clock shows, which says by which day imports count;
+	// nil: time.Now. It may be moved while the sink runs.
+	Wall func() time.Time
 	// CommitEvery is how often offsets are committed; 0: once a second.
 	CommitEvery time.Duration
 	// MetadataMaxAge is how long a partition that is added may go unnoticed; 0: a
@@ -210,7 +213,10 @@ func (s *Sink) Run(ctx context.Context) error {
 
 	watched := newGroup(stop)
 	watched.start("admin server", func() error { return s.admin.Run(delivering) })
-	watched.start("first token", func() error { return s.firstToken(delivering) })
+	watched.start("first token", func() error {
+		s.firstToken(delivering)
+		return nil
+	})
 	if s.calls != nil {
 		watched.start("immediate lane", func() error { return s.calls.Run(delivering) })
 	}
@@ -238,17 +244,21 @@ func (s *Sink) Run(ctx context.Context) error {
 
 // firstToken gets the first token, so that a wrong key shows on /readyz before
 // there is anything to send. Later ones are fetched by the calls that need them.
-func (s *Sink) firstToken(ctx context.Context) error {
-	backoff := retry.Backoff{Initial: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max}
-	err := retry.Do(ctx, backoff, s.chance().Float64, func(ctx context.Context) error {
+func (s *Sink) firstToken(ctx context.Context) {
+	backoff, chance := retry.Backoff{Initial: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max}, s.chance()
+	for tries := 1; ; tries++ {
 		err := s.client.Authenticate(ctx)
-		if err != nil && ctx.Err() == nil {
-			s.log.Warn("no token yet; trying again", "error", err)
+		if err == nil || ctx.Err() != nil {
+			return
 		}
-		return err
-	}, func(error) (bool, time.Duration) { return true, 0 })
-	if ctx.Err() != nil {
-		return nil //nolint:nilerr // the sink stops, with or without a token
+		var after time.Duration // before that, no request is made
+		if e, ok := errors.AsType[*feed.Error](err); ok {
+			after = e.RetryAfter()
+		}
+		wait := backoff.Next(tries, after, chance.Float64)
+		s.log.Warn("no token yet; trying again", "tries", tries, "wait", wait, "error", err)
+		if retry.Sleep(ctx, wait) != nil {
+			return
+		}
 	}
-	return err
 }

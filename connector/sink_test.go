@@ -1,11 +1,15 @@
 package connector
 
 import (
+	"log/slog"
 	"net"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/feedsink/feedsink/schemas"
+	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 func TestSinkGivesBackWhatItOpenedWhenItCannotBeMade(t *testing.T) {
@@ -50,5 +54,26 @@ func TestRunEndsWhenAPartOfTheSinkFails(t *testing.T) {
 	}
 	if got := len(sink.closers); got != 0 {
 		t.Errorf("left open: got %d, want nothing", got)
+	}
+}
+
+func TestEachFailedTokenRequestIsOneLineThatSaysWhenTheNextOneIs(t *testing.T) {
+	api, _ := service(t)
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	sink, err := assemble(t, Options{}, "SERVICE="+server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sink.close()
+	var lines strings.Builder
+	sink.log = slog.New(slog.NewTextHandler(&lines, nil))
+	api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 14}, Count: 1, Answer: sandbox.StatusAfter(503, time.Second)})
+	sink.firstToken(t.Context())
+	if got := api.CallCount(14); got != 2 {
+		t.Fatalf("got %d requests, want a token after 2", got)
+	}
+	if got := lines.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "tries=1 wait=1.") {
+		t.Errorf("got %s, want one line, with tries=1 and a wait of a second or more", got)
 	}
 }

@@ -9,7 +9,11 @@ import (
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/builtin"
+	exprcheck "github.com/expr-lang/expr/checker"
+	"github.com/expr-lang/expr/compiler"
+	"github.com/expr-lang/expr/conf"
 	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/optimizer"
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/types"
 	"github.com/expr-lang/expr/vm"
@@ -81,25 +85,27 @@ func (e *conditionError) Error() string {
 // reads. With canonical, only the known roots may be named; without, any other
 // name is a member of the decoded value.
 func compileCondition(text string, canonical bool) (c condition, reads []readPath, err error) {
-	tree, err := parser.Parse(text)
+	program, err := compileWritten(text, append(environment(canonical), expr.AsBool()))
 	if err != nil {
 		return nil, nil, explainCondition(err, canonical)
 	}
-	if err := refuse(tree); err != nil {
-		return nil, nil, explainCondition(err, canonical)
-	}
-	// The check runs on the text as written, so that mistakes are reported in
-	// its terms; the tests are compiled from what it leaves.
-	program, err := expr.Compile(text, append(environment(canonical), expr.AsBool(), expr.Optimize(false))...)
-	if err != nil {
-		return nil, nil, explainCondition(err, canonical)
-	}
-	b := &conditionBuilder{}
+	b := &conditionBuilder{source: program.Source()}
 	c, err = b.build(program.Node())
 	if err != nil {
 		return nil, nil, explainCondition(err, canonical)
 	}
 	return c, b.reads, nil
+}
+
+// compileWritten compiles a text as it is written, so that mistakes are reported in its
+// terms. What runs is compiled from the tree that this leaves.
+func compileWritten(text string, options []expr.Option) (*vm.Program, error) {
+	refused := &refusal{}
+	program, err := expr.Compile(text, append(options, expr.Optimize(false), expr.Patch(refused))...)
+	if refused.found != nil {
+		return nil, refused.found.Bind(file.NewSource(text))
+	}
+	return program, err
 }
 
 // environment tells the compiler the names that may be used, and their types as
@@ -178,19 +184,10 @@ func (r *refusal) Visit(node *ast.Node) {
 	}
 }
 
-// refuse returns the first thing in the tree that a condition may not use.
-func refuse(tree *parser.Tree) error {
-	r := &refusal{}
-	ast.Walk(&tree.Node, r)
-	if r.found == nil {
-		return nil
-	}
-	return r.found.Bind(tree.Source)
-}
-
 // conditionBuilder compiles the tests of a condition.
 type conditionBuilder struct {
-	reads []readPath
+	source file.Source
+	reads  []readPath
 }
 
 func (b *conditionBuilder) build(node ast.Node) (condition, error) {
@@ -222,30 +219,31 @@ func (b *conditionBuilder) pair(n *ast.BinaryNode) (x, y condition, err error) {
 }
 
 func (b *conditionBuilder) test(part ast.Node) (condition, error) {
-	program, err := compilePart(part, &b.reads, rewriter{})
+	program, err := compilePart(&parser.Tree{Node: part, Source: b.source}, &b.reads, rewriter{})
 	if err != nil {
 		return nil, err
 	}
 	return test{program}, nil
 }
 
-// compilePart compiles one part of a tree and notes the paths that it reads: the
-// library compiles texts, so it is given a text of one node, in whose place the
-// part is put.
-func compilePart(part ast.Node, reads *[]readPath, rewrite rewriter) (*vm.Program, error) {
-	options := []expr.Option{
-		expr.Env(map[string]any{}), expr.AllowUndefinedVariables(),
-		expr.Patch(graft{part}), expr.Patch(rewrite), expr.Patch(&pathCollector{into: reads}),
-		expr.Function(functionText, textOf),
-	}
+// compilePart is expr.Compile for a part of a tree: the library's printing of one
+// is not always the same expression. It notes the paths that the part reads.
+func compilePart(part *parser.Tree, reads *[]readPath, rewrite rewriter) (*vm.Program, error) {
+	config := conf.New(map[string]any{})
+	config.Strict = false
+	config.Visitors = []ast.Visitor{rewrite, &pathCollector{into: reads}}
+	expr.Function(functionText, textOf)(config)
 	for name, fn := range comparisons {
-		options = append(options, expr.Function(name, fn))
+		expr.Function(name, fn)(config)
 	}
-	return expr.Compile("true", options...)
+	if _, err := new(exprcheck.Checker).PatchAndCheck(part, config); err != nil {
+		return nil, err
+	}
+	if err := optimizer.Optimize(&part.Node, config); err != nil {
+		if located, ok := errors.AsType[*file.Error](err); ok {
+			err = located.Bind(part.Source)
+		}
+		return nil, err
+	}
+	return compiler.Compile(part, config)
 }
-
-// graft puts part in the place of the one node of a tree.
-type graft struct{ part ast.Node }
-
-// Visit implements ast.Visitor.
-func (g graft) Visit(node *ast.Node) { *node = g.part }

@@ -165,6 +165,7 @@ func TestConditionMistakesSayWhereAndWhat(t *testing.T) {
 		`timestamp.Unix() > 0`:         {Message: `column 11: unknown function`},
 		`let x = 1; x == 1`:            {Message: `column 5: let is not available`},
 		`op matches "(" + "["`:         {Message: "error parsing regexp: missing closing ]: `[`"},
+		`op == "x" and 3 % 0 == 1`:     {Message: `column 17: integer divide by zero`},
 		`$env.op == "upsert"`:          {Message: `column 1: $env is not available`},
 		"op == \"x\" and\n  nope == 1": {Message: `line 2, column 3: unknown name nope`, Hint: `one of op, key, profileId, businessKey, attributes, subscriptions, segments, properties, headers, topic, partition, offset, timestamp, kafkaKey`},
 	} {

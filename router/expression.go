@@ -10,7 +10,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
 
@@ -34,21 +33,13 @@ const (
 // compileExpression compiles the text of an `expr`, which may name the members
 // of the decoded value and what conditions know of the record.
 func compileExpression(text string) (*expression, error) {
-	tree, err := parser.Parse(text)
-	if err != nil {
-		return nil, explainCondition(err, false)
-	}
-	if err := refuse(tree); err != nil {
-		return nil, explainCondition(err, false)
-	}
-	// As written first, so that mistakes are reported in the text's own terms.
-	program, err := expr.Compile(text, append(environment(false), expr.Optimize(false))...)
+	program, err := compileWritten(text, environment(false))
 	if err != nil {
 		return nil, explainCondition(err, false)
 	}
 	e := &expression{}
 	e.works.New = func() any { return &evaluation{env: make(map[string]any, len(e.reads))} }
-	e.program, err = compilePart(program.Node(), &e.reads, rewriter{texts: true})
+	e.program, err = compilePart(&parser.Tree{Node: program.Node(), Source: program.Source()}, &e.reads, rewriter{texts: true})
 	if err != nil {
 		return nil, explainCondition(err, false)
 	}

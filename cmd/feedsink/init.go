@@ -129,29 +129,28 @@ func (f *initFlags) validate() error {
 	return f.sound()
 }
 
-// asFlags says keys of the configuration as the flags that they are here.
-var asFlags = strings.NewReplacer(
-	"kafka.brokers", "--brokers", "kafka.tls.caFile", "--ca-file", "kafka.tls.certFile", "--cert-file", "kafka.tls.keyFile", "--key-file", "kafka.tls", "--tls",
-	"kafka.sasl.mechanism", "--sasl", "kafka.sasl.username", "--username", "kafka.sasl.passwordFile", "--password-file",
-	"kafka.sasl.oauth.tokenURL", "--token-url", "kafka.sasl.oauth.clientId", "--client-id", "kafka.sasl.oauth.clientSecretFile", "--client-secret-file",
-	"kafka.sasl.oauth.tls.caFile", "--token-ca-file", "kafka.sasl.oauth.tokenFile", "--token-file", "kafka.sasl.oauth.extensions", "--extension",
-	"kafka.sasl.oauth", "--token-url and what belongs to it", "kafka.sasl.allowPlaintext: true", "--allow-plaintext",
-	"write tls: {enabled: true}", "add --tls", "schemaRegistry.url", "--registry", "schemaRegistry.passwordFile", "--registry-password-file",
-	"schemaRegistry.username", "--registry-username", "schemaRegistry.tls.caFile", "--registry-ca-file", "schemaRegistry.allowPlaintext: true", "--allow-plaintext",
-	"tokenURL", "--token-url", "clientId", "--client-id", "clientSecretFile", "--client-secret-file", "tokenFile", "--token-file", "passwordFile", "--password-file", "username", "--username",
-)
+// flagOf is the flag that stands for a key of the configuration.
+var flagOf = map[string]string{
+	"kafka.brokers": "--brokers", "kafka.tls": "--tls", "kafka.tls.caFile": "--ca-file", "kafka.tls.certFile": "--cert-file", "kafka.tls.keyFile": "--key-file",
+	"kafka.sasl.mechanism": "--sasl", "kafka.sasl.username": "--username", "kafka.sasl.passwordFile": "--password-file", "kafka.sasl.allowPlaintext": "--allow-plaintext",
+	"kafka.sasl.oauth": "--token-url and what belongs to it", "kafka.sasl.oauth.tokenURL": "--token-url", "kafka.sasl.oauth.tls.caFile": "--token-ca-file",
+	"kafka.sasl.oauth.clientId": "--client-id", "kafka.sasl.oauth.clientSecretFile": "--client-secret-file",
+	"kafka.sasl.oauth.tokenFile": "--token-file", "kafka.sasl.oauth.extensions": "--extension",
+	"schemaRegistry.url": "--registry", "schemaRegistry.username": "--registry-username", "schemaRegistry.passwordFile": "--registry-password-file",
+	"schemaRegistry.tls.caFile": "--registry-ca-file", "schemaRegistry.allowPlaintext": "--allow-plaintext",
+}
 
 // sound refuses what the configuration that is to be written would be refused for,
 // before a secret is sent.
 func (f *initFlags) sound() error {
 	f.at.Registry.AllowPlaintext = f.at.Kafka.SASL.AllowPlaintext && strings.HasPrefix(f.at.Registry.URL.Reveal(), "http://") && f.at.Registry.Username != ""
 	var all []string
-	for _, p := range config.Way(f.at.Kafka, f.at.Registry) {
+	for _, p := range config.Way(f.at.Kafka, f.at.Registry, flagOf) {
 		said := p.Path + ": " + p.Message
 		if p.Hint != "" {
 			said += "; " + p.Hint
 		}
-		all = append(all, asFlags.Replace(said))
+		all = append(all, said)
 	}
 	if len(all) == 0 {
 		return nil

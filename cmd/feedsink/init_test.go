@@ -158,6 +158,7 @@ func TestInitGetsInAsItIsTold(t *testing.T) {
 		"--tls --sasl OAUTHBEARER --token-file /none":                                                    "--token-file: read secret: ",
 		"--tls --sasl OAUTHBEARER --token-file password --extension ab":                                  "--extension[0]: must be name=value",
 		"--tls --sasl OAUTHBEARER --token-url http://login --client-id me --client-secret-file password": "--token-url: would send secrets over plain HTTP",
+		"--brokers username":                       "--brokers[1]: must be host:port, is \"username\"",
 		"--sasl AWS_MSK_IAM":                       "--tls: is required with AWS_MSK_IAM",
 		"--tls --sasl AWS_MSK_IAM --scope kafka":   "--token-url and what belongs to it: has no part in AWS_MSK_IAM",
 		"--registry-username me":                   "--registry-username, --registry-password-file: want one another",

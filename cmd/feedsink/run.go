@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +31,7 @@ func newRun() *cobra.Command {
 				return err
 			}
 			defer log.Close()
-			sink, err := connector.New(cfg, connector.Options{Lanes: lanes, Log: log.Logger, Levels: log, Version: version})
+			sink, err := connector.New(cfg, connector.Options{Lanes: lanes, Log: log.Logger, Levels: log, Version: version, Wall: wall})
 			if err != nil {
 				return err
 			}
@@ -42,6 +43,9 @@ func newRun() *cobra.Command {
 	flags.register(cmd)
 	return cmd
 }
+
+// wall is the sink's Wall; see movedclock.go.
+var wall func() time.Time
 
 func configFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVarP(file, "config", "c", "feedsink.yaml", "configuration file")

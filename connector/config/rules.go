@@ -16,6 +16,15 @@ type rules struct {
 	*findings
 	cfg     *Config
 	compile compiler
+	flags   map[string]string // by path: what stands for a key where there is no file
+}
+
+// say is a key in a message: the flag that stands for it, or as a file has it.
+func (r *rules) say(path, written string) string {
+	if flag, ok := r.flags[path]; ok {
+		return flag
+	}
+	return written
 }
 
 func (r *rules) all() {

@@ -53,7 +53,7 @@ func (r *rules) encrypted(path, value, allow string, allowed bool) {
 	if err != nil || u.Scheme != "http" || allowed || r.unread[allow] || loopback(u.Hostname()) {
 		return
 	}
-	r.breaks(path, "would send secrets over plain HTTP", "write https://, or "+allow+": true if nobody can listen in between")
+	r.breaks(path, "would send secrets over plain HTTP", "write https://, or "+r.say(allow, allow+": true")+" if nobody can listen in between")
 }
 
 // loopback reports whether a host is this machine by its very name.

@@ -2,6 +2,8 @@ package config
 
 import "strings"
 
+const enabledTLS = "tls: {enabled: true}"
+
 // mechanisms are the SASL mechanisms that the Kafka side speaks.
 var mechanisms = []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM"}
 
@@ -16,8 +18,9 @@ func (r *rules) sasl(k *Kafka) {
 		}
 		return
 	case "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512":
-		r.required(path+".username", s.Username, s.Mechanism+" needs username and passwordFile")
-		r.required(path+".passwordFile", s.PasswordFile, s.Mechanism+" needs username and passwordFile")
+		needs := s.Mechanism + " needs " + r.say(path+".username", "username") + " and " + r.say(path+".passwordFile", "passwordFile")
+		r.required(path+".username", s.Username, needs)
+		r.required(path+".passwordFile", s.PasswordFile, needs)
 		r.unused(path+".oauth", oauth, s.Mechanism)
 	case "OAUTHBEARER":
 		r.oauth(s)
@@ -28,7 +31,7 @@ func (r *rules) sasl(k *Kafka) {
 		r.unused(path+".passwordFile", s.PasswordFile != "", s.Mechanism)
 		r.unused(path+".oauth", oauth, s.Mechanism)
 		if !k.TLS.Enabled && !r.unread["kafka.tls.enabled"] {
-			r.breaks("kafka.tls", "is required with AWS_MSK_IAM, which brokers take over TLS only", "write tls: {enabled: true}")
+			r.breaks("kafka.tls", "is required with AWS_MSK_IAM, which brokers take over TLS only", "add "+r.say("kafka.tls", enabledTLS))
 		}
 	default:
 		r.oneOf(path+".mechanism", s.Mechanism, mechanisms)
@@ -48,7 +51,7 @@ func (r *rules) plaintext(k *Kafka) {
 		return
 	}
 	r.breaks("kafka.sasl.mechanism", k.SASL.Mechanism+" would send its secret without encryption",
-		"write tls: {enabled: true}, or "+allow+": true if nobody can listen in between")
+		"add "+r.say("kafka.tls", enabledTLS)+", or "+r.say(allow, allow+": true")+" if nobody can listen in between")
 }
 
 func (o OAuth) given() bool {
@@ -64,6 +67,7 @@ func (r *rules) unused(path string, given bool, mechanism string) {
 func (r *rules) oauth(s *SASL) {
 	const path = "kafka.sasl.oauth"
 	o := &s.OAuth
+	tokenFile, tokenURL := r.say(path+".tokenFile", "tokenFile"), r.say(path+".tokenURL", "tokenURL")
 	for i, extension := range o.Extensions {
 		if name, value, ok := strings.Cut(extension, "="); !ok || !isExtension(name) || name == "auth" || !isVisible(value) {
 			r.breaks(index(path+".extensions", i), "must be name=value, with a name of letters that is not auth", "write logicalCluster=lkc-1")
@@ -71,12 +75,12 @@ func (r *rules) oauth(s *SASL) {
 	}
 	if o.TokenFile != "" {
 		if o.TokenURL+o.ClientID+o.ClientSecretFile != "" {
-			r.breaks(path+".tokenFile", "only one of tokenFile and tokenURL can be given", "with tokenFile, something else renews the token")
+			r.breaks(path+".tokenFile", "only one of "+tokenFile+" and "+tokenURL+" can be given", "with "+tokenFile+", something else renews the token")
 		}
 		r.secretFile(path+".tokenFile", o.TokenFile)
 		return
 	}
-	const needs = "OAUTHBEARER needs tokenURL, clientId and clientSecretFile, or tokenFile"
+	needs := "OAUTHBEARER needs " + tokenURL + ", " + r.say(path+".clientId", "clientId") + " and " + r.say(path+".clientSecretFile", "clientSecretFile") + ", or " + tokenFile
 	r.required(path+".clientId", o.ClientID, needs)
 	if o.TokenURL == "" {
 		r.required(path+".tokenURL", "", needs)

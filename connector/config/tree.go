@@ -8,6 +8,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 )
@@ -57,7 +58,7 @@ func read(f *findings, data []byte) *node {
 		f.add(place{line: line, column: column}, "", "not UTF-8 text", "save the file as UTF-8")
 		return nil
 	}
-	file, err := parser.ParseBytes(maskVariables(data), 0, parser.AllowDuplicateMapKey())
+	file, err := parser.Parse(tokens(data), 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		f.syntax(err, data)
 		return nil
@@ -108,7 +109,7 @@ const hintBrackets = "put text with [ ] in quotes: 'items[0].sku'"
 func (f *findings) syntax(err error, data []byte) {
 	p, message, hint := place{line: 1, column: 1}, "not readable as YAML", ""
 	if detail, ok := errors.AsType[yaml.Error](err); ok {
-		message = "not readable as YAML: " + unmask.Replace(firstLine(detail.GetMessage()))
+		message = "not readable as YAML: " + firstLine(detail.GetMessage())
 		p.line, p.column = position(detail.GetToken())
 	}
 	lines := strings.Split(string(data), "\n")
@@ -123,17 +124,21 @@ func (f *findings) syntax(err error, data []byte) {
 	f.add(p, "", message, hint)
 }
 
-// Inside { } and [ ] YAML gives braces a meaning, and ${NAME} without quotes
-// would not be read. While the parser is at work, the braces of a variable are
-// therefore characters that no text may contain.
+// ${NAME} without quotes is plain text, except inside of { } and [ ], where YAML
+// gives braces a meaning. While the file is cut into tokens, and no longer, the braces
+// of variables are therefore characters that no text may contain.
 var (
 	variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}\n]*)?\}`)
 	mask     = strings.NewReplacer("{", "\ufdd0", "}", "\ufdd1")
 	unmask   = strings.NewReplacer("\ufdd0", "{", "\ufdd1", "}")
 )
 
-func maskVariables(data []byte) []byte {
-	return variable.ReplaceAllFunc(data, func(v []byte) []byte { return []byte(mask.Replace(string(v))) })
+func tokens(data []byte) token.Tokens {
+	all := lexer.Tokenize(variable.ReplaceAllStringFunc(string(data), mask.Replace))
+	for _, t := range all {
+		t.Value = unmask.Replace(t.Value)
+	}
+	return all
 }
 
 func firstLine(text string) string {
@@ -193,22 +198,22 @@ func (r *reader) node(path string, from ast.Node) *node {
 		for i, item := range from.Values {
 			if text, glued := gluedPair(from, item); glued {
 				line, column := start(item)
-				n.items = append(n.items, &node{line: line, column: column, text: unmask.Replace(text), plain: true})
+				n.items = append(n.items, &node{line: line, column: column, text: text, plain: true})
 				continue
 			}
 			n.items = append(n.items, r.node(index(path, i), item))
 		}
 	case *ast.LiteralNode:
-		n.text = unmask.Replace(from.Value.GetToken().Value)
+		n.text = from.Value.GetToken().Value
 	case *ast.StringNode:
-		n.text, n.plain = unmask.Replace(from.Value), from.GetToken().Type == token.StringType
+		n.text, n.plain = from.Value, from.GetToken().Type == token.StringType
 	case *ast.NullNode:
 		n.plain = true
 		if from.GetToken().Type == token.NullType { // written, not left out
 			n.text = from.GetToken().Value
 		}
 	default: // numbers, booleans, .inf and the like, as they are written
-		n.text, n.plain = unmask.Replace(from.GetToken().Value), true
+		n.text, n.plain = from.GetToken().Value, true
 	}
 	return n
 }

@@ -121,6 +121,6 @@ func (l *Lane) easeOff(v *verdict, now time.Time) {
 		l.overloads = 0
 	case v.overload && l.limiter.Limit() == 1 && (v.retryAfter > 0 || v.status == http.StatusTooManyRequests):
 		l.overloads++
-		l.hold(now.Add(max(l.backOff(l.overloads), v.retryAfter)))
+		l.hold(now.Add(l.backOff(l.overloads, v.retryAfter)))
 	}
 }

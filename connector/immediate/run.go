@@ -270,7 +270,7 @@ func (l *Lane) settle(e *entry, v *verdict, started, ended time.Time) {
 		if v.held && l.isHalted(c) {
 			l.putAside(e)
 		} else {
-			due := ended.Add(max(l.backOff(c.tries), v.retryAfter))
+			due := ended.Add(l.backOff(c.tries, v.retryAfter))
 			l.waiting.add(e, due)
 			l.wakeAt(due)
 		}

@@ -65,7 +65,7 @@ func (l *Lane) hear(v *verdict, probe bool, now time.Time) {
 	case v.outcome == Abandoned:
 	case v.status == http.StatusTooManyRequests && !v.answered:
 		s.again++
-		s.until = now.Add(l.backOff(s.again))
+		s.until = now.Add(l.backOff(s.again, 0))
 	default:
 		s.status, s.again = 0, 0
 		s.held.Store(false)

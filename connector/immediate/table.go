@@ -144,7 +144,7 @@ func (l *Lane) tell(e *entry, v *verdict, started, ended time.Time) {
 	case v.refused() && (probe || !t.held):
 		t.refusals++
 		t.status = v.status
-		l.holdTable(t, ended.Add(max(l.backOff(t.refusals), v.retryAfter)))
+		l.holdTable(t, ended.Add(l.backOff(t.refusals, v.retryAfter)))
 	case probe && !v.refused() && !v.throttled():
 		t.refusals = 0
 	}

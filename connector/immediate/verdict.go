@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -102,13 +103,8 @@ func (l *Lane) givesUp(c *call, status int, now time.Time) bool {
 		status != http.StatusUnauthorized && status != http.StatusForbidden
 }
 
-// backOff is the pause after so many failures in a row: doubling from Initial to
-// Max, of which a random half is left out so that keys do not return in step.
-func (l *Lane) backOff(failures int) time.Duration {
-	d := l.cfg.Retry.Initial
-	for ; failures > 1 && d < l.cfg.Retry.Max; failures-- {
-		d *= 2
-	}
-	d = min(d, l.cfg.Retry.Max)
-	return d - time.Duration(l.rnd.Int64N(int64(d)/2+1))
+// backOff is the pause after so many failures in a row, and never shorter than the
+// service asked for.
+func (l *Lane) backOff(failures int, after time.Duration) time.Duration {
+	return retry.Backoff{Initial: l.cfg.Retry.Initial, Max: l.cfg.Retry.Max}.Next(failures, after, l.rnd.Float64)
 }

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -13,13 +14,10 @@ import (
 type Config struct {
 	Level  string // debug, info, warn or error; empty: info
 	Format string // text or json; empty: text
-	// Fold is for how long a warning or error that is repeated is only counted;
-	// 0: one minute.
+	// Fold is for how long a warning or error that is repeated is held back; 0: one
+	// minute.
 	Fold time.Duration
 }
-
-// foldFor is for how long repeated lines are counted when nobody says.
-const foldFor = time.Minute
 
 // Log is a logger whose level may change. It must be closed.
 type Log struct {
@@ -47,10 +45,7 @@ func New(w io.Writer, cfg Config) (*Log, error) {
 	default:
 		return nil, fmt.Errorf("format: must be text or json, is %q", cfg.Format)
 	}
-	if cfg.Fold == 0 {
-		cfg.Fold = foldFor
-	}
-	l.folder = newFolder(cfg.Fold)
+	l.folder = &folder{window: cmp.Or(cfg.Fold, time.Minute), kinds: map[string]*kind{}}
 	l.Logger = slog.New(&handler{next: lines, folder: l.folder})
 	return l, nil
 }
@@ -70,7 +65,7 @@ func (l *Log) SetLevel(word string) error {
 	return fmt.Errorf("level: must be debug, info, warn or error, is %q", word)
 }
 
-// Close writes what was counted and not told yet. Lines that come later are
+// Close writes what is held back. Lines that come later are
 // written as they come.
 func (l *Log) Close() { l.folder.close() }
 
@@ -86,10 +81,10 @@ func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.next.Enabled(ctx, level)
 }
 
-// Handle writes the line or counts it. What is below a warning tells of things
+// Handle writes the line or holds it back. What is below a warning tells of things
 // that happened, each of which counts.
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level >= slog.LevelWarn && h.folder.counts(h.next, h.within, r) {
+	if r.Level >= slog.LevelWarn && h.folder.holds(h.next, h.within, r) { //nolint:contextcheck // a line that is held back outlives its call
 		return nil
 	}
 	return h.next.Handle(ctx, r)

@@ -56,7 +56,7 @@ func expect(t *testing.T, when string, got []string, want ...string) {
 	}
 }
 
-func TestRepeatedWarningsAreWrittenOnceAndThenCounted(t *testing.T) {
+func TestRepeatedWarningsAreOneLineAMinuteThatSaysHowManyWereLeftOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, news := written(t, Config{})
 		defer log.Close()
@@ -67,11 +67,11 @@ func TestRepeatedWarningsAreWrittenOnceAndThenCounted(t *testing.T) {
 		}
 		expect(t, "at once", news(), `WARN msg="no token yet" attempt=0 error="connection refused"`)
 		time.Sleep(30 * time.Second)
-		expect(t, "a minute later", news(), `WARN msg="no token yet" attempt=99 error="connection refused" repeated=99`)
+		expect(t, "a minute later", news(), `WARN msg="no token yet" attempt=99 error="connection refused" suppressed=98`)
 		log.Warn("no token yet", "attempt", 100, "error", away)
 		expect(t, "in the next window", news())
 		time.Sleep(time.Minute)
-		expect(t, "at its end", news(), `WARN msg="no token yet" attempt=100 error="connection refused" repeated=1`)
+		expect(t, "at its end", news(), `WARN msg="no token yet" attempt=100 error="connection refused"`)
 		time.Sleep(time.Minute + time.Second) // past the moment at which a window may end or not
 		log.Warn("no token yet", "attempt", 0, "error", away)
 		expect(t, "after a quiet window", news(), `WARN msg="no token yet" attempt=0 error="connection refused"`)
@@ -117,13 +117,13 @@ func TestWhereItHappenedMakesNoOtherKind(t *testing.T) {
 			t.Errorf("at once: got %d lines, want 1: %q", len(got), got)
 		}
 		time.Sleep(time.Minute)
-		if got := news(); len(got) != 1 || !strings.HasSuffix(got[0], "repeated=1999") {
-			t.Errorf("a minute later: got %q, want one with repeated=1999", got)
+		if got := news(); len(got) != 1 || !strings.HasSuffix(got[0], "suppressed=1998") {
+			t.Errorf("a minute later: got %q, want one with suppressed=1998", got)
 		}
 	})
 }
 
-func TestNothingCountedIsLostAtTheEnd(t *testing.T) {
+func TestLinesHeldBackAreWrittenAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, news := written(t, Config{})
 		for range 3 {
@@ -131,7 +131,7 @@ func TestNothingCountedIsLostAtTheEnd(t *testing.T) {
 			log.Warn("b")
 		}
 		log.Close()
-		expect(t, "closed", news(), "WARN msg=a", "WARN msg=b", "WARN msg=a repeated=2", "WARN msg=b repeated=2")
+		expect(t, "closed", news(), "WARN msg=a", "WARN msg=b", "WARN msg=a suppressed=1", "WARN msg=b suppressed=1")
 		log.Warn("a")
 		log.Warn("a")
 		expect(t, "after the end", news(), "WARN msg=a", "WARN msg=a")

@@ -109,12 +109,8 @@ func (j Job) outputs(ctx context.Context, service Service, rnd func() float64, w
 			return err
 		}
 		watch.Asked(r.Status, err)
-		timer := time.NewTimer(j.Poll.Next(attempt, 0, rnd))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-timer.C:
+		if err := retry.Sleep(ctx, j.Poll.Next(attempt, 0, rnd)); err != nil {
+			return err
 		}
 	}
 }
@@ -167,12 +163,8 @@ func (w *watched) Read(p []byte) (int, error) {
 func (j Job) await(ctx context.Context, service Service, rnd func() float64, watch Watch, into *Result) error {
 	answered, after := 0, time.Duration(0)
 	for {
-		timer := time.NewTimer(j.Poll.Next(answered+1, after, rnd))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-timer.C:
+		if err := retry.Sleep(ctx, j.Poll.Next(answered+1, after, rnd)); err != nil {
+			return err
 		}
 		got, err := service.Results(ctx, into.Execution)
 		if failed, ok := errors.AsType[*feed.Error](err); err != nil && (!ok || !failed.Transient() || ctx.Err() != nil) {

@@ -31,6 +31,9 @@ func (b Backoff) Next(attempt int, after time.Duration, rnd func() float64) time
 	return max(half, after) + time.Duration(rnd()*float64(half))
 }
 
+// Valid reports whether there is always a wait, and room to grow for it.
+func (b Backoff) Valid() bool { return b.Initial > 0 && b.Initial <= b.Max }
+
 // ceiling doubles step by step instead of shifting, so that a failure count of
 // any size cannot overflow.
 func (b Backoff) ceiling(attempt int) time.Duration {
@@ -65,22 +68,21 @@ func Do(ctx context.Context, b Backoff, rnd func() float64,
 		if !again {
 			return err
 		}
-		if !sleep(ctx, b.Next(attempt, after, rnd)) {
+		if Sleep(ctx, b.Next(attempt, after, rnd)) != nil {
 			return ended(ctx, attempt, err)
 		}
 	}
 }
 
-// sleep reports whether d passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
+// Sleep waits, unless ctx ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return ctx.Err() == nil
 	case <-ctx.Done():
-		return false
 	}
+	return ctx.Err()
 }
 
 func ended(ctx context.Context, tries int, last error) error {

@@ -44,7 +44,7 @@ func TestOneTroubleIsOneLineUntilAMinuteHasPassed(t *testing.T) {
 	address := sink.admin(w)
 	w.until("the sink is ready", func() bool { return get(t, address, "/readyz") == "ok\n" })
 	sink.terminate(t)
-	if got := sink.out.String(); strings.Count(got, trouble) != 2 || !strings.Contains(got, "repeated=") {
-		t.Errorf("at the end: got %d lines, want a second one that says how often", strings.Count(got, trouble))
+	if got := sink.out.String(); strings.Count(got, trouble) != 2 || !strings.Contains(got, "suppressed=") {
+		t.Errorf("at the end: got %d lines, want a second one that says how many were left out", strings.Count(got, trouble))
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/feedsink/feedsink/test/clock"
 )
 
 // diary is what the members said that the judge has to know.
@@ -68,7 +66,6 @@ type entry struct {
 type journal struct {
 	member string
 	diary  *diary
-	clock  *clock.Clock // by which the member tells the time
 	copy   io.Writer
 	rest   []byte
 
@@ -102,7 +99,7 @@ func (j *journal) note(e entry) {
 		defer j.mu.Unlock()
 		j.admin = e.Admin
 	case "partitions assigned":
-		a := assignment{at: j.clock.Machine(e.Time), member: j.member, group: e.Group, topic: e.Topic}
+		a := assignment{at: e.Time, member: j.member, group: e.Group, topic: e.Topic}
 		ids, _ := e.Partitions.([]any)
 		for _, id := range ids {
 			if n, ok := id.(float64); ok {
@@ -111,7 +108,7 @@ func (j *journal) note(e entry) {
 		}
 		d.assigned = append(d.assigned, a)
 	case "back in the group as a new member; reading the ledger of kept partitions again":
-		d.assigned = append(d.assigned, assignment{at: j.clock.Machine(e.Time), member: j.member, group: e.Group})
+		d.assigned = append(d.assigned, assignment{at: e.Time, member: j.member, group: e.Group})
 	case "execution is on record":
 		d.onRecord[e.Execution] = true
 	}

@@ -45,8 +45,8 @@
 // (nothing tells whose such a row is), and the table of copies, whose topic goes
 // on being read without its mapping, is judged by the events since it had one.
 //
-// The members' binary is built so that their time of day can be set (test/clock):
-// that is how midnight comes.
+// The members' binary is built with the tag movedclock, so that their time of day can
+// be set: that is how midnight comes.
 //
 // The command knows the sink by its command line, its log and its metrics, and
 // imports nothing of it.

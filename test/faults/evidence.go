@@ -84,7 +84,7 @@ func (j *judge) slots(ctx context.Context) (over int, err error) {
 		return 0, err
 	}
 	for table, n := range left {
-		over += j.uncounted(table, j.w.service.SlotsUsed(table, j.w.clock.Now()), slotsPerDay-n)
+		over += j.uncounted(table, j.w.service.SlotsUsed(table, j.w.clock.now()), slotsPerDay-n)
 	}
 	return over, nil
 }

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/feedsink/feedsink/test/clock"
 )
 
 // member is one `feedsink run`, started again as often as it ends.
@@ -26,7 +24,6 @@ type member struct {
 	env    []string
 	door   *door
 	cable  *cable
-	clock  *clock.Clock
 	limits []string // environment entries: the slots that it gives the tables
 	diary  *diary
 	log    io.WriteCloser
@@ -39,7 +36,7 @@ type member struct {
 
 // start runs the member. It returns before the member is ready.
 func (m *member) start(ctx context.Context) error {
-	m.reader = &journal{member: m.name, diary: m.diary, clock: m.clock, copy: m.log}
+	m.reader = &journal{member: m.name, diary: m.diary, copy: m.log}
 	// Faults end it, not ctx; the world's close does in the end.
 	m.cmd = exec.CommandContext(context.WithoutCancel(ctx), m.binary, "run", "-c", m.config, "--lane", m.lane, "--log-level", "debug", "--log-format", "json")
 	m.cmd.Env, m.cmd.Stdout, m.cmd.Stderr = append(m.limits, m.env...), m.reader, m.reader

@@ -20,7 +20,7 @@ const believed = 50 * time.Second
 // events go on coming in, and waits until each table has gone on by itself. No
 // day may see more imports than the members were told it has slots.
 func overMidnight(ctx context.Context, w *world) error {
-	today := w.clock.Now().UTC().Truncate(24 * time.Hour)
+	today := w.clock.now().UTC().Truncate(24 * time.Hour)
 	midnight := today.Add(24 * time.Hour)
 	// So shortly before it that the pacer has nothing to spread.
 	if err := w.moveTo(midnight.Add(-90 * time.Second)); err != nil {
@@ -40,7 +40,7 @@ func overMidnight(ctx context.Context, w *world) error {
 	}
 	// Files grow, until so little is left that the members take the clock's next
 	// move for a correction and believe it: after a longer one both days count.
-	if err := rest(ctx, max(3*time.Second, midnight.Sub(w.clock.Now())-believed)); err != nil {
+	if err := rest(ctx, max(3*time.Second, midnight.Sub(w.clock.now())-believed)); err != nil {
 		return err
 	}
 	if err := w.moveTo(midnight.Add(-2 * time.Second)); err != nil {
@@ -63,7 +63,7 @@ func overMidnight(ctx context.Context, w *world) error {
 
 // moveTo moves the clock on, unless it is later than that.
 func (w *world) moveTo(t time.Time) error {
-	return w.clock.Advance(max(0, t.Sub(w.clock.Now())))
+	return w.clock.advance(max(0, t.Sub(w.clock.now())))
 }
 
 // restartWith gives the members so many slots a day; nil: plenty.

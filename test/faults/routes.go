@@ -88,10 +88,10 @@ func (w *world) openRoutes(ctx context.Context, o options) (*routesSink, error) 
 				return nil, errors.Join(err, door.close(), r.close())
 			}
 			r.lanes[lane] = append(r.lanes[lane], &member{
-				name: name, binary: w.binary(), config: filepath.Join(w.dir, name+".yaml"), lane: lane, door: door, clock: w.clock, log: log,
+				name: name, binary: w.binary(), config: filepath.Join(w.dir, name+".yaml"), lane: lane, door: door, log: log,
 				diary: &diary{onRecord: map[string]bool{}},
 				env: []string{
-					w.clock.Env(), "BROKERS=" + w.broker.Addr(), "SERVICE=" + door.url, "API_KEY=" + apiKey, "SPOOL=" + filepath.Join(w.dir, name),
+					w.clock.env(), "BROKERS=" + w.broker.Addr(), "SERVICE=" + door.url, "API_KEY=" + apiKey, "SPOOL=" + filepath.Join(w.dir, name),
 				},
 			})
 		}

@@ -16,7 +16,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/feedsink/feedsink/test/clock"
 	"github.com/feedsink/feedsink/test/kafka"
 	"github.com/feedsink/feedsink/test/sandbox"
 )
@@ -47,7 +46,7 @@ type world struct {
 	client  *kgo.Client
 	admin   *kadm.Client
 	diary   *diary
-	clock   *clock.Clock // of the members and of the service
+	clock   *dayClock // of the members and of the service
 	members []*member
 	guest   *member // comes and goes
 	load    *load
@@ -96,16 +95,12 @@ func (w *world) build(ctx context.Context, o options) error {
 			return err
 		}
 	}
-	overlay, err := clock.Overlay(ctx, w.dir)
-	if err != nil {
-		return err
-	}
-	out, err := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", w.binary(), "github.com/feedsink/feedsink/cmd/feedsink").CombinedOutput()
+	out, err := exec.CommandContext(ctx, "go", "build", "-tags", "movedclock", "-o", w.binary(), "github.com/feedsink/feedsink/cmd/feedsink").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("build: %w\n%s", err, out)
 	}
-	w.clock, err = clock.Open(filepath.Join(w.dir, "clock"))
-	return err
+	w.clock = &dayClock{file: filepath.Join(w.dir, "clock")}
+	return w.clock.advance(0)
 }
 
 func (w *world) openBroker(ctx context.Context, _ options) (err error) {
@@ -149,7 +144,7 @@ func (w *world) openBroker(ctx context.Context, _ options) (err error) {
 func (w *world) openService(context.Context, options) (err error) {
 	c := sandbox.Config{
 		Entity: entity, APIKeys: []string{apiKey}, Processing: processing, SlotsPerDay: slotsPerDay, Dir: filepath.Join(w.dir, "service"),
-		Now: w.clock.Now,
+		Now: w.clock.now,
 	}
 	for i, t := range tables {
 		st := sandbox.Table{Name: t.name, Custom: t.custom}
@@ -190,9 +185,9 @@ func (w *world) openMembers(ctx context.Context, o options) error {
 		if err != nil {
 			return errors.Join(err, door.close())
 		}
-		m := &member{name: name, binary: w.binary(), config: file, lane: "all", door: door, cable: w.cables[name], clock: w.clock, diary: w.diary, log: log}
+		m := &member{name: name, binary: w.binary(), config: file, lane: "all", door: door, cable: w.cables[name], diary: w.diary, log: log}
 		m.env = []string{
-			w.clock.Env(), "BROKERS=" + m.cable.address(), "SERVICE=" + door.url, "API_KEY=" + apiKey, "SPOOL=" + filepath.Join(w.dir, name),
+			w.clock.env(), "BROKERS=" + m.cable.address(), "SERVICE=" + door.url, "API_KEY=" + apiKey, "SPOOL=" + filepath.Join(w.dir, name),
 		}
 		if name == "guest" {
 			w.guest = m
@@ -228,9 +223,6 @@ func (w *world) close(ctx context.Context) (err error) {
 	}
 	if w.broker != nil {
 		err = errors.Join(err, w.broker.Close(ctx))
-	}
-	if w.clock != nil {
-		err = errors.Join(err, w.clock.Close())
 	}
 	return errors.Join(err, os.RemoveAll(w.dir))
 }
