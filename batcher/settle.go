@@ -210,6 +210,10 @@ func (f *settling) sendNewest(ctx context.Context, all []contest.Newest) error {
 	return ctx.Err()
 }
 
+// ErrMadeAnew says that there is no profile of the id that was to be deleted. A file
+// may have made the key's profile anew, which has another id then.
+var ErrMadeAnew = errors.New("there is no profile of this id; if a file has made the key's profile anew, that has another id")
+
 // sendOne sends a key's newest state by calls. What calls cannot say becomes a
 // row of the next file, which then shares the fate of that file.
 func (f *settling) sendOne(ctx context.Context, n contest.Newest) {
@@ -217,12 +221,27 @@ func (f *settling) sendOne(ctx context.Context, n contest.Newest) {
 	if ctx.Err() != nil {
 		return
 	}
+	anew := errors.Is(err, ErrMadeAnew)
+	if anew {
+		err = nil
+	}
 	refused := f.refuse(n, err)
 	if f.tell(n, nothing, err) || refused {
 		err = nil // its records are dead letters
 	}
 	if refused {
 		f.noRow(n.Key)
+	}
+	if _, deletes := f.member.Loads[schemas.Delete]; anew && deletes {
+		if n.Row == nil {
+			n.Row = &n.Last
+		}
+		if current, err := f.rowsAgain(ctx, n); !current || err != nil {
+			return // it is given out again
+		}
+	} else if anew {
+		f.log.Warn("a profile that a newer record deletes may have been made anew by a file, under an id that is not known; "+
+			"it stays. An import for deletes (imports.delete) would delete it by its key", "mapping", f.member.Name)
 	}
 	if err != nil && n.Row != nil {
 		var current bool

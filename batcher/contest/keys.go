@@ -200,6 +200,7 @@ type Newest struct {
 	Idle   Ops             // what rows meant to do that found nothing to do
 	Whole  bool            // nothing of what was there before Writes is left by them
 	Row    *At             // the newest that this lane wrote; nil: the other lane wrote all of it
+	Last   At              // newest write of the other lane
 	Taken  []At            // writes in it that were taken, which no row has brought
 	to     uint64
 }
@@ -213,7 +214,7 @@ func (k *Keys) Next(confirmed func(At) bool) []Newest {
 			continue
 		}
 		s.sending = true
-		n := Newest{Row: s.row, Key: key, to: s.version}
+		n := Newest{Row: s.row, Last: s.last, Key: key, to: s.version}
 		reduced := s.landed()
 		for _, e := range reduced {
 			n.Rows, n.Shows, n.Idle = append(n.Rows, e.Write), append(n.Shows, e.rows), n.Idle|e.idle

@@ -75,11 +75,12 @@ func (c *Claim) setApart(im ack.Import) bool {
 }
 
 // Repeats reports whether the row of the record at offset may be in the table already,
-// the partition having been set apart.
+// the partition having been set apart, or the record being read again for the sake of
+// something else: newer ones were confirmed before the restart.
 func (p *Partition) Repeats(table string, offset int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return offset < p.repeats[table]
+	return offset < p.repeats[table] || p.tracker.Restored(offset)
 }
 
 // holdApart lets a partition that was set apart wait as long as the other lane is
