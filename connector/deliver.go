@@ -139,7 +139,7 @@ func (f *filing) add(w *router.Routed, p *source.Partition, offset int64) error 
 	if w.Taken && (p.Resends(offset) || !w.Mapping.Fileable(&w.Write)) {
 		return f.files.Take(w.Mapping.Name, w.Write, assignment{p}, offset, w.Mapping.Fileable(&w.Write))
 	}
-	if p.Repeats(f.tables[w.Mapping.Index], offset) {
+	if p.MayHaveLanded(f.tables[w.Mapping.Index], offset) {
 		return f.files.Repeat(w.Mapping.Name, w.Write, assignment{p}, offset)
 	}
 	return f.files.Append(w.Mapping.Name, w.Write, assignment{p}, offset)

@@ -75,9 +75,16 @@ func (c *Claim) setApart(im ack.Import) bool {
 }
 
 // Repeats reports whether the row of the record at offset may be in the table already,
-// the partition having been set apart, or the record being read again for the sake of
-// something else: newer ones were confirmed before the restart.
+// the partition having been set apart.
 func (p *Partition) Repeats(table string, offset int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return offset < p.repeats[table]
+}
+
+// MayHaveLanded is Repeats, or whether the record is read again though newer ones were
+// confirmed before the restart: for the sake of something else than its row.
+func (p *Partition) MayHaveLanded(table string, offset int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return offset < p.repeats[table] || p.tracker.Restored(offset)
