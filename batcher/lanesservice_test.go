@@ -70,6 +70,7 @@ type lanesCommit struct {
 
 type lanesExecution struct {
 	status Status
+	ended  chan struct{}
 }
 
 func (l *lanes) say(format string, args ...any) {
@@ -172,7 +173,8 @@ func cellsOf(w *schemas.Write) string {
 	return strings.Join(all, " ")
 }
 
-// execute takes a file and lands its rows in its own time.
+// execute takes a file and lands its rows in its own time, after those of the files
+// before it: one whose trigger was not answered may be there twice.
 func (l *lanes) execute(ctx context.Context, op schemas.Op, content string) string {
 	lines, err := csv.NewReader(strings.NewReader(content)).ReadAll()
 	if err != nil {
@@ -180,7 +182,8 @@ func (l *lanes) execute(ctx context.Context, op schemas.Op, content string) stri
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := &lanesExecution{status: InProgress}
+	e := &lanesExecution{status: InProgress, ended: make(chan struct{})}
+	before := append([]*lanesExecution(nil), l.executions...)
 	l.executions = append(l.executions, e)
 	id := fmt.Sprint("e", len(l.executions))
 	l.say("%s begins: %v %v", id, op, lines[1:])
@@ -189,6 +192,10 @@ func (l *lanes) execute(ctx context.Context, op schemas.Op, content string) stri
 		l.failing--
 	}
 	go func() {
+		defer close(e.ended)
+		for _, older := range before {
+			<-older.ended
+		}
 		for _, line := range lines[1:] {
 			_ = l.linger(ctx, 20*time.Second)
 			if fails && l.chance(30) {

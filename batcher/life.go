@@ -89,16 +89,19 @@ func (f *flight) life(ctx, send context.Context) error {
 	if err := f.parentsFirst(ctx, imports[0]); err != nil {
 		return err
 	}
-	if err := f.contend(ctx); err != nil {
+	if err := f.look(ctx); err != nil {
 		return err
 	}
-	for len(imports) > 0 {
+	for first := true; len(imports) > 0; first = false {
 		imp := &imports[0]
 		// 2. Intend: the ledger says that this file is about to be sent. A crash
 		// leaves an intent of which nobody can tell whether it was sent; a member
 		// that was fenced stops here, nothing was sent.
 		if err := f.intend(ctx, send, imp); err != nil {
 			return err
+		}
+		if first {
+			f.contend()
 		}
 		// 3. Trigger: push the file, the answer names the execution.
 		// Only a crash or a lost answer in here can repeat an import.

@@ -54,8 +54,9 @@ func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int
 	suspect := offset < m.both.suspect[p]
 	e := contest.Effect{Confirmed: !suspect && b.cfg.Peer.Confirmed(p, offset)}
 	hash := xxhash.Sum64String(w.Key)
-	e.Flying = l.flight != nil && m.in(l.flight.generation, hash) ||
-		l.adopted != nil && m.in(l.adopted.generation, hash) ||
+	e.Former = l.flight != nil && l.flight.adopted != nil && m.in(l.flight.generation, hash) ||
+		l.adopted != nil && m.in(l.adopted.generation, hash)
+	e.Flying = e.Former || l.flight != nil && m.in(l.flight.generation, hash) ||
 		l.rebuilding != nil && m.in(l.rebuilding.generation, hash)
 	if end, ok := m.both.ends[p]; ok {
 		e.Late = offset >= end

@@ -21,22 +21,28 @@ const (
 	settlers = 64
 )
 
-// contend finds, at the last moment before the file is sent, the keys whose
-// older writes by the other lane may land after it.
-func (f *flight) contend(ctx context.Context) error {
+// look looks at the other lane's ledger, at the last moment before the generation's
+// first intent.
+func (f *flight) look(ctx context.Context) error {
 	if !f.anyBoth() {
 		return nil
 	}
-	if err := f.patiently(ctx, "look at the other lane's ledger", f.batcher.cfg.Peer.Look); err != nil {
-		return err
-	}
+	return f.patiently(ctx, "look at the other lane's ledger", f.batcher.cfg.Peer.Look)
+}
+
+// contend finds the keys whose older writes by the other lane may land after the
+// files. The generation's entry is on record by then: what had not landed yet when
+// it was written, whoever adopts the files reads again.
+func (f *flight) contend() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, m := range f.members {
 		f.known[i].keys.Send(f.confirmed)
+		if f.from.Part <= 1 {
+			f.known[i].keys.Trim(f.confirmed)
+		}
 		m.letGo()
 	}
-	return nil
 }
 
 // anyBoth reports whether the other lane writes to any of the line's tables.
@@ -70,11 +76,8 @@ func (f *flight) settle(ctx, send context.Context, imp Import) error {
 		return nil
 	}
 	f.batcher.spool.remove(imp.File) // the log may have to be read on although the spool is full
-	if imp.Part > 0 {
-		f.enter(Settling, imp)
-		if err := f.commit(send, "settle", imp, f.batcher.ledger.Settle); err != nil {
-			return err
-		}
+	if err := f.recordSettling(send, imp); err != nil {
+		return err
 	}
 	for i, m := range f.members {
 		if m.Both {
@@ -88,14 +91,37 @@ func (f *flight) settle(ctx, send context.Context, imp Import) error {
 	return nil
 }
 
+// recordSettling notes in the ledger that keys are reconciled, which may take several
+// calls for one. Of a generation without rows it is the only entry, and there is none
+// if nothing is to be sent.
+func (f *flight) recordSettling(send context.Context, imp Import) error {
+	contested, file := false, imp.Part > 0
+	f.mu.Lock()
+	for i := range f.members {
+		contested = f.known[i].keys.Confirm(&f.generation.fate, f.confirmed) || contested
+	}
+	f.mu.Unlock()
+	if !file && !contested {
+		return nil
+	}
+	if !file {
+		imp.Part, imp.Parts = 1, 1
+	}
+	f.enter(Settling, imp)
+	if err := f.commit(send, "settle", imp, f.batcher.ledger.Settle); err != nil {
+		return err
+	}
+	if !file {
+		f.contend()
+	}
+	return nil
+}
+
 func (f *settling) run(ctx, send context.Context, imp Import) error {
 	f.setSettling(true)
 	defer f.setSettling(false)
 	wait := waiting{flight: f.flight}
 	defer wait.on("")
-	f.mu.Lock()
-	f.known.keys.Confirm(&f.generation.fate, f.confirmed)
-	f.mu.Unlock()
 	f.leaveOut()
 	for {
 		ends, err := f.readOn(ctx, &wait)
@@ -190,6 +216,10 @@ func (f *settling) sendNewest(ctx context.Context, all []contest.Newest) error {
 	return ctx.Err()
 }
 
+// ErrMadeAnew says that there is no profile of the id that was to be deleted. A file
+// may have made the key's profile anew, which has another id then.
+var ErrMadeAnew = errors.New("there is no profile of this id; if a file has made the key's profile anew, that has another id")
+
 // sendOne sends a key's newest state by calls. What calls cannot say becomes a
 // row of the next file, which then shares the fate of that file.
 func (f *settling) sendOne(ctx context.Context, n contest.Newest) {
@@ -197,12 +227,27 @@ func (f *settling) sendOne(ctx context.Context, n contest.Newest) {
 	if ctx.Err() != nil {
 		return
 	}
+	anew := errors.Is(err, ErrMadeAnew)
+	if anew {
+		err = nil
+	}
 	refused := f.refuse(n, err)
 	if f.tell(n, nothing, err) || refused {
 		err = nil // its records are dead letters
 	}
 	if refused {
 		f.noRow(n.Key)
+	}
+	if _, deletes := f.member.Loads[schemas.Delete]; anew && deletes {
+		if n.Row == nil {
+			n.Row = &n.Last
+		}
+		if current, err := f.rowsAgain(ctx, n); !current || err != nil {
+			return // it is given out again
+		}
+	} else if anew {
+		f.log.Warn("a profile that a newer record deletes may have been made anew by a file, under an id that is not known; "+
+			"it stays. An import for deletes (imports.delete) would delete it by its key", "mapping", f.member.Name)
 	}
 	if err != nil && n.Row != nil {
 		var current bool

@@ -112,3 +112,19 @@ func TestRowIsNotAddedAgainOnceTheOtherLaneHasWrittenItsKey(t *testing.T) {
 		}
 	})
 }
+
+// TestNewestStateIsOnRecordBeforeItIsSentThoughThereIsNoFile: it may take several
+// calls, and an owner that is killed among them leaves the next one to send it again.
+func TestNewestStateIsOnRecordBeforeItIsSentThoughThereIsNoFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, _ := taking(t)
+		w.append(write(schemas.Upsert, "1", "a", "x"))
+		w.other(write(schemas.Delete, "1"), 101)
+		time.Sleep(time.Hour)
+		w.said(
+			`1m0s settle unknown 1/1 attempt 0 "" holds 100-100`,
+			`1m0s call delete 1`,
+			`1m0s confirm unknown 0/0 attempt 0 "" holds 100-100`,
+		)
+	})
+}

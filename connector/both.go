@@ -106,6 +106,9 @@ func (p *peer) Apply(ctx context.Context, mapping string, writes []schemas.Write
 			_ = p.calls.Drop(context.WithoutCancel(ctx), func(o immediate.Origin) bool { return o == a })
 			return nothing, ctx.Err()
 		case err := <-a.said:
+			if a.absent && w.Op == schemas.Delete && !w.Table.Custom && i == len(writes)-1 {
+				return nothing, batcher.ErrMadeAnew
+			}
 			if err != nil && !void(&w, err) {
 				return nothing, err
 			}
@@ -158,10 +161,17 @@ func void(w *schemas.Write, err error) bool {
 type answer struct {
 	mapping string
 	said    chan error
+	absent  bool // there was nothing to delete; read after said
 }
 
-func (a *answer) Confirm(immediate.Outcome) { a.said <- nil }
-func (a *answer) Reject(err error)          { a.said <- err }
+// Confirm implements immediate.Origin.
+func (a *answer) Confirm(outcome immediate.Outcome) {
+	a.absent = outcome == immediate.AbsentAlready
+	a.said <- nil
+}
+
+// Reject implements immediate.Origin.
+func (a *answer) Reject(err error) { a.said <- err }
 
 // Premature reports whether the answer that there is nothing to patch, or a record
 // already where one is to be created, may be due to a row that is still on its way

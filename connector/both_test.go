@@ -2,10 +2,12 @@ package connector
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/immediate"
 	"github.com/feedsink/feedsink/schemas"
 	"github.com/feedsink/feedsink/test/sandbox"
@@ -89,5 +91,19 @@ func TestLostTableHasNoReconcilingCallStarted(t *testing.T) {
 	late := p.apply(lost, "orders", "o3")
 	if err := <-late; err == nil || p.calls.Pending() != 0 {
 		t.Errorf("a call asked for after the loss: got %v and %d waiting, want an error and none", err, p.calls.Pending())
+	}
+}
+
+// TestReconcilingDeleteByAnIDThatIsGoneTellsNothing: a file may have made the key's
+// profile anew.
+func TestReconcilingDeleteByAnIDThatIsGoneTellsNothing(t *testing.T) {
+	p, _ := reconciling(t)
+	gone := schemas.Write{Op: schemas.Delete, Table: schemas.Table{Name: "customers"}, Key: "C1", ProfileID: "17"}
+	if _, err := p.Apply(t.Context(), "customers", []schemas.Write{gone}); !errors.Is(err, batcher.ErrMadeAnew) {
+		t.Errorf("of a profile: got %v, want %v", err, batcher.ErrMadeAnew)
+	}
+	gone.Table = schemas.Table{Name: "orders", Custom: true}
+	if _, err := p.Apply(t.Context(), "orders", []schemas.Write{gone}); err != nil {
+		t.Errorf("of a table record, which has no other id: got %v, want nil", err)
 	}
 }

@@ -47,6 +47,8 @@ func (c *calling) deliver(p *source.Partition, r *source.Record, writes, rejects
 // can is no for what a call cannot say: only a file can have written it.
 func (c *calling) can(w *router.Routed) bool { return w.Mapping.Callable(&w.Write) }
 
+func (c *calling) covers(*source.Partition, *router.Routed, int64) bool { return false }
+
 func (c *calling) assigned([]*source.Partition) {}
 
 func (c *calling) passed(*source.Partition, int64) {}
@@ -97,7 +99,7 @@ func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects 
 	rows := 0
 	for i := range writes {
 		w := &writes[i]
-		if p.Covered(f.tables[w.Mapping.Index], r.Offset) && (!w.Taken || w.Mapping.Fileable(&w.Write)) {
+		if f.covers(p, w, r.Offset) {
 			f.files.Covered(w.Mapping.Name, w.Write, assignment{p}, r.Offset)
 			rows++
 			continue // in a file that is on its way already
@@ -127,13 +129,17 @@ func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects 
 	return nil
 }
 
+func (f *filing) covers(p *source.Partition, w *router.Routed, offset int64) bool {
+	return p.Covered(f.tables[w.Mapping.Index], offset) && (!w.Taken || w.Mapping.Fileable(&w.Write))
+}
+
 // add adds a write to the mapping's open file. One that was taken from the other
 // lane and that no row can say is sent by calls, once the file has landed.
 func (f *filing) add(w *router.Routed, p *source.Partition, offset int64) error {
 	if w.Taken && (p.Resends(offset) || !w.Mapping.Fileable(&w.Write)) {
 		return f.files.Take(w.Mapping.Name, w.Write, assignment{p}, offset, w.Mapping.Fileable(&w.Write))
 	}
-	if p.Repeats(f.tables[w.Mapping.Index], offset) {
+	if p.MayHaveLanded(f.tables[w.Mapping.Index], offset) {
 		return f.files.Repeat(w.Mapping.Name, w.Write, assignment{p}, offset)
 	}
 	return f.files.Append(w.Mapping.Name, w.Write, assignment{p}, offset)

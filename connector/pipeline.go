@@ -28,6 +28,7 @@ type lane struct {
 	letters  outbox
 	floods   *floods
 	missing  *missing // of the immediate lane
+	again    map[*source.Partition]*sentAgain
 
 	tracing lineage
 	// trace is of the record at hand, until its journey takes it over.
@@ -66,6 +67,9 @@ type delivery interface {
 	// can reports whether the lane has a way for a write that the routes give to the
 	// other lane.
 	can(w *router.Routed) bool
+	// covers reports whether a write of this lane is not sent: what a former owner sent
+	// brings it.
+	covers(p *source.Partition, w *router.Routed, offset int64) bool
 	// release drops what was not started for partitions that go, and waits
 	// for what was, until ctx ends.
 	release(ctx context.Context, ps []*source.Partition)
@@ -89,6 +93,9 @@ func (l *lane) Assigned(ps []*source.Partition) {
 // is on its way is waited for: the partition's next owner would send it again.
 func (l *lane) Release(ctx context.Context, ps []*source.Partition) {
 	l.delivery.release(ctx, ps)
+	for _, p := range ps {
+		delete(l.again, p)
+	}
 	l.floods.left(ps)
 	if err := l.letters.wait(ctx); err != nil {
 		l.log.Warn("partitions go while dead letters are not acknowledged; they may be sent twice", "error", err)
@@ -97,7 +104,8 @@ func (l *lane) Release(ctx context.Context, ps []*source.Partition) {
 
 // Records takes the records of one partition.
 func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int) {
-	ahead := l.readsAhead(records)
+	_, restored := p.Stands(records[0].Offset)
+	ahead := !restored && l.readsAhead(records)
 	if ahead {
 		l.ahead.begin(records)
 		defer l.ahead.end()
@@ -114,6 +122,7 @@ func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int
 	l.forget()
 	if taken > 0 {
 		l.delivery.passed(p, records[taken-1].Offset+1)
+		l.restored(p, records[taken-1].Offset+1)
 	}
 	return taken
 }
@@ -146,8 +155,9 @@ func (l *lane) meant(p *source.Partition, r *source.Record, i int) bool {
 // record takes one record from the poll to whoever ends its journey: decode,
 // route, deliver. It reports false if the record can't be taken now.
 func (l *lane) record(p *source.Partition, r *source.Record) bool {
-	done, follows := p.Done(r.Offset), l.delivery.follows(r.Topic)
-	if done && !follows {
+	done, restored := p.Stands(r.Offset)
+	follows := l.delivery.follows(r.Topic)
+	if done && !follows && !restored {
 		l.count(r, outcomeDone)
 		return true
 	}
@@ -167,13 +177,14 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 	}
 	l.floods.decoded(r.Topic)
 	l.route(decoded, follows)
-	if !done && p.Shared() && !l.decide(p, r) {
+	if (!done || restored) && p.Shared() && !l.decide(p, r) {
 		return false
 	}
 	if follows && l.delivery.observe(p, r, l.routed, done) != nil {
 		return false
 	}
-	if done {
+	again := restored && l.sendsAgain(p, r, done)
+	if done && !again {
 		l.count(r, outcomeDone)
 		return true
 	}
@@ -191,6 +202,9 @@ func (l *lane) record(p *source.Partition, r *source.Record) bool {
 	}
 	if l.floods.holds(writes, rejects) {
 		return false
+	}
+	if again {
+		p.SendAgain(r.Offset)
 	}
 	l.trace = l.tracing.record(begun, r)
 	taken := l.delivery.deliver(p, r, writes, rejects) == nil
@@ -277,7 +291,9 @@ func (l *lane) decide(p *source.Partition, r *source.Record) bool {
 		case ack.Wait:
 			return false
 		case ack.Leave:
+			p.Left(w.Mapping.Routes, r.Offset)
 		case ack.Take:
+			p.Took(w.Mapping.Routes, r.Offset)
 			w.Taken = w.Err != nil || l.delivery.can(w)
 		}
 	}

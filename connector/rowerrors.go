@@ -97,7 +97,7 @@ func behindImport(imp *batcher.Import, p *source.Partition, w *router.Routed, of
 // taken reports whether a write that the routes give to the other lane is a row
 // all the same.
 func taken(p *source.Partition, w *router.Routed, offset int64) bool {
-	return p.Shared() && w.Mapping.Fileable(&w.Write) && p.Takes(w.Mapping.Routes, offset)
+	return p.Shared() && w.Mapping.Fileable(&w.Write) && p.Taken(w.Mapping.Routes, offset)
 }
 
 // loads reports whether the import is one of the mapping's rows.

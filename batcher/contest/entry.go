@@ -15,6 +15,11 @@ type entry struct {
 	after *At // a row, or a write that was taken: newest write of the other lane before it
 	bytes int64
 
+	other  *At  // newest write of the other lane that shows in it; nil: none
+	behind bool // a row of a file that had not landed, which may be unknown, is older than it
+	newer  bool // that file is the open one
+	landed bool // no file that holds it, or an older row, is open or on its way; the key was reconciled since
+
 	taken []At // the writes that were taken and show in it
 	rows  Ops  // what the rows did that show in it
 	idle  Ops  // what rows meant to do that, in the order of the log, found nothing to do
@@ -55,7 +60,14 @@ func (o Ops) All() (all []schemas.Op) {
 func (e *entry) join(other *entry) {
 	e.rows, e.idle = e.rows|other.rows, e.idle|other.idle
 	e.taken = slices.Concat(other.taken, e.taken)
+	e.landed, e.behind, e.newer = e.landed && other.landed, e.behind || other.behind, e.newer || other.newer
+	if e.other == nil {
+		e.other = other.other
+	}
 }
+
+// ours reports whether this lane writes any of it.
+func (e *entry) ours() bool { return e.row || e.rows|e.idle != 0 || len(e.taken) > 0 }
 
 // finds notes that a write found nothing to do behind e.
 func (e *entry) finds(nothing *entry) { e.idle |= nothing.rows | nothing.idle }

@@ -39,6 +39,9 @@ type Effect struct {
 	Overtaken bool
 	// Flying: a file on its way may hold a row of the key.
 	Flying bool
+	// Former: that file is a former owner's, who may have dropped rows of the key in
+	// favour of a write that has not landed.
+	Former bool
 	// Late: the write came to the log after all of the mapping's files, and all
 	// that Next gave out, had landed.
 	Late bool
@@ -87,13 +90,16 @@ func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
 			s.shares = append(s.shares, share{e.Dropped, at})
 		}
 	}
-	s.add(ownEntry(w, at))
+	one := ownEntry(w, at)
+	one.other, one.behind, one.newer = &at, e.Flying || e.Overtaken, e.Overtaken
+	s.add(one)
 	s.overtaken = s.overtaken || e.Overtaken
 	switch {
 	case e.Late && !s.sending && !s.owed && whole(w):
 		s.contested = false // it lands last whatever came before
 	case e.Flying:
 		s.contested = true
+		s.owed = s.owed || e.Former && s.sent == 0
 	}
 }
 
@@ -114,10 +120,12 @@ func (k *Keys) Row(w *schemas.Write, at At, where Where) {
 	defer k.count(s, s.bytes)
 	e := ownEntry(w, at)
 	e.row, e.open, e.after, e.rows = true, where == Open, new(s.last), opsOf(w.Op)
+	e.landed = where == Landed
 	s.add(e)
 	if where == Flying {
 		s.row, s.await = &at, e.after
 		s.contend()
+		s.owed = true // a former owner may have dropped it
 	}
 }
 
@@ -145,10 +153,21 @@ func (k *Keys) Send(confirmed func(At) bool) {
 	}
 }
 
+// Trim says that all of the file is about to be sent, no part of it having been
+// loaded before: what cannot land in another order any more is not sent again.
+func (k *Keys) Trim(confirmed func(At) bool) {
+	for _, s := range k.byKey {
+		before := s.bytes
+		s.trim(confirmed)
+		k.count(s, before)
+	}
+}
+
 // Confirm says that the rows are about to be confirmed, those of the fate among
 // them: where the write that they were dropped for is not known to have landed,
-// the key is contested. That write may be waiting for them.
-func (k *Keys) Confirm(fate *Fate, confirmed func(At) bool) {
+// the key is contested. That write may be waiting for them. It reports whether any
+// key is contested.
+func (k *Keys) Confirm(fate *Fate, confirmed func(At) bool) (contested bool) {
 	for _, s := range k.byKey {
 		s.release(confirmed)
 		if s.shared(fate) {
@@ -156,7 +175,9 @@ func (k *Keys) Confirm(fate *Fate, confirmed func(At) bool) {
 			s.owed = true
 			s.release(func(At) bool { return true })
 		}
+		contested = contested || s.contested
 	}
+	return contested
 }
 
 // Forget lets go of keys whose writes are known to be confirmed.
@@ -179,6 +200,7 @@ type Newest struct {
 	Idle   Ops             // what rows meant to do that found nothing to do
 	Whole  bool            // nothing of what was there before Writes is left by them
 	Row    *At             // the newest that this lane wrote; nil: the other lane wrote all of it
+	Last   At              // newest write of the other lane
 	Taken  []At            // writes in it that were taken, which no row has brought
 	to     uint64
 }
@@ -192,7 +214,7 @@ func (k *Keys) Next(confirmed func(At) bool) []Newest {
 			continue
 		}
 		s.sending = true
-		n := Newest{Row: s.row, Key: key, to: s.version}
+		n := Newest{Row: s.row, Last: s.last, Key: key, to: s.version}
 		reduced := s.landed()
 		for _, e := range reduced {
 			n.Rows, n.Shows, n.Idle = append(n.Rows, e.Write), append(n.Shows, e.rows), n.Idle|e.idle
@@ -283,6 +305,12 @@ func (k *Keys) Settle() (settled bool) {
 			s.contested, s.await = false, nil
 		default:
 			settled = false
+		}
+	}
+	for _, s := range k.byKey {
+		for i := range s.writes {
+			e := &s.writes[i]
+			e.landed = e.landed || settled && !e.open && !e.newer && !k.out[s.last.Partition]
 		}
 	}
 	return settled

@@ -79,6 +79,27 @@ func (s *state) set(writes []entry) {
 	}
 }
 
+// trim forgets, of the file that is about to be sent, what has landed before it, and
+// then the rows that it begins with for the key: whatever is sent for the key builds
+// on them. The former are known to nobody who adopts the file, so that a key's newest
+// state must not be made of them: were only some of its calls carried out, the next
+// owner would send another state, which lacks what those had deleted.
+func (s *state) trim(confirmed func(At) bool) {
+	n := 0
+	for n < len(s.writes) && !s.writes[n].open && (s.writes[n].landed || !s.writes[n].ours() && !s.writes[n].behind) && s.writes[n].safe(confirmed) {
+		n++
+	}
+	for n < len(s.writes) && !s.writes[n].open && s.writes[n].row && s.writes[n].other == nil && len(s.writes[n].taken) == 0 {
+		n++
+	}
+	if n > 0 {
+		s.set(slices.Clone(s.writes[n:]))
+	}
+}
+
+// safe reports whether nothing of the other lane that shows in it can land any more.
+func (e *entry) safe(confirmed func(At) bool) bool { return e.other == nil || confirmed(*e.other) }
+
 // landed are the writes, reduced, without what belongs to the open file.
 func (s *state) landed() []entry {
 	return reduce(slices.DeleteFunc(slices.Clone(s.writes), func(e entry) bool { return e.open }))
@@ -94,6 +115,7 @@ func (s *state) drop() {
 // with them. It reports whether there are any.
 func (s *state) seal() (rows bool) {
 	for i := range s.writes {
+		s.writes[i].newer = false
 		if e := &s.writes[i]; e.open {
 			e.open, rows = false, true
 			s.wait(e)

@@ -18,7 +18,9 @@ type Tracker struct {
 	// done holds offsets that must count as confirmed though no gap says so:
 	// read from the ledger and not reached yet, or confirmed one by one
 	// inside the span of a claim.
-	done Ranges
+	done     Ranges
+	restored int64  // offset after the last that done had at first
+	shown    *shown // nil: what is so
 }
 
 // Entry is one pending record. Its zero value is ready for Track, so that it
@@ -48,7 +50,11 @@ type Claim struct {
 // New returns a tracker that continues at the watermark, with done as read
 // from the ledger: offsets beyond it that are confirmed already.
 func New(watermark int64, done Ranges) *Tracker {
-	return &Tracker{next: watermark, done: append(Ranges(nil), done.Above(watermark)...)}
+	t := &Tracker{next: watermark, done: append(Ranges(nil), done.Above(watermark)...)}
+	if n := len(t.done); n > 0 {
+		t.restored = t.done[n-1].To
+	}
+	return t
 }
 
 // Done reports whether the record at offset is confirmed already and must not
@@ -195,7 +201,12 @@ func (t *Tracker) Keep(c *Claim, rs Ranges) (kept []*Claim) {
 
 // Advance notes that all records below next were handed on: they are pending,
 // claimed, or need nothing more.
-func (t *Tracker) Advance(next int64) { t.next = max(t.next, next) }
+func (t *Tracker) Advance(next int64) {
+	t.next = max(t.next, next)
+	if t.next >= t.restored {
+		t.shown = nil
+	}
+}
 
 // Next is the offset after the last record that was handed on.
 func (t *Tracker) Next() int64 { return t.next }
@@ -206,6 +217,9 @@ func (t *Tracker) Pending() int { return t.held }
 // Watermark is the offset below which everything is confirmed: what may be
 // committed.
 func (t *Tracker) Watermark() int64 {
+	if t.shown != nil {
+		return t.shown.watermark
+	}
 	w := t.next
 	if t.first != nil {
 		w = min(w, t.first.offset)
@@ -219,6 +233,9 @@ func (t *Tracker) Watermark() int64 {
 // Confirmed is the set of confirmed offsets at or beyond the watermark, for
 // the ledger.
 func (t *Tracker) Confirmed() Ranges {
+	if t.shown != nil {
+		return append(Ranges(nil), t.shown.done...)
+	}
 	w := t.Watermark()
 	t.done = t.done.Above(w)
 	var out Ranges

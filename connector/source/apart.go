@@ -82,6 +82,14 @@ func (p *Partition) Repeats(table string, offset int64) bool {
 	return offset < p.repeats[table]
 }
 
+// MayHaveLanded is Repeats, or whether the record is read again though newer ones were
+// confirmed before the restart: for the sake of something else than its row.
+func (p *Partition) MayHaveLanded(table string, offset int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return offset < p.repeats[table] || p.tracker.Restored(offset)
+}
+
 // holdApart lets a partition that was set apart wait as long as the other lane is
 // halted there: its rows could not be reconciled.
 func (p *Partition) holdApart(v *ack.View) {

@@ -128,7 +128,7 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 	p.ledger = ack.Ledger{Topic: topic, Slots: ledger.Slots, Halts: ledger.Halts, Routes: r.Routes}
 	p.tracker = ack.New(at, r.Done)
 	p.committed = found
-	p.polled, p.read = start, start
+	p.polled, p.read, p.first = start, start, start
 	p.gap = gapBelow(logStart, at, r.Done)
 	p.mu.Unlock()
 	p.adopt(ledger.Imports)

@@ -25,11 +25,14 @@ type Partition struct {
 	memory *Memory      // of all live partitions of the process
 	held   atomic.Int64 // bytes of it that are this partition's
 
+	taken takenWrites // by this lane, of the other one's
+
 	mu        sync.Mutex
 	live      bool // assigned
 	loaded    bool // the offset and ledger committed before were read
 	tracker   *ack.Tracker
 	routes    agreement
+	first     int64                 // where reading began
 	polled    int64                 // offset after the last record polled, be it in the backlog
 	read      int64                 // offset after the last record that the handler took
 	logEnd    int64                 // where the log ended when the brokers were asked last
@@ -74,6 +77,24 @@ func (p *Partition) Done(offset int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.live || p.tracker.Done(offset)
+}
+
+// Stands is Done, and whether the record is one of those of which some were confirmed
+// before a restart, and some were not.
+func (p *Partition) Stands(offset int64) (done, restored bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.live {
+		return true, false
+	}
+	return p.tracker.Done(offset), p.tracker.Restored(offset)
+}
+
+// SendAgain notes that the restored record at offset is sent once more.
+func (p *Partition) SendAgain(offset int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tracker.SendAgain(offset)
 }
 
 // Track makes the record at offset pending in e, in the order of offsets. e.Bytes
