@@ -80,7 +80,7 @@
 // -write puts what was measured into RESULTS.md, beside what earlier runs have
 // put there.
 //
-// The service is not test/sandbox, which checks and stores what it gets and
+// The service is not connector/dev/sandbox, which checks and stores what it gets and
 // would be what is measured. It reads the whole request, waits for its latency
 // and says yes: to the token call, to operations 1 and 4, and to 10 and 11, where
 // every import has FINISHED when first asked.
