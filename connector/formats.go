@@ -26,32 +26,22 @@ type topicFormat struct {
 type formats map[string]topicFormat
 
 // newFormats takes the topics of all mappings. writers is nil where none of them
-// needs a registry. The decoders are fleeting: a record's value is valid until the
-// next record of its format is decoded, which may be of another topic. Of topics
-// that pass, no text is kept beyond its record, and so texts are borrowed from it:
-// the client gives every fetch memory of its own, and nobody changes it. One that
-// was kept would hold all of that. A nil passes means that none does.
-func newFormats(r *router.Router, writers *schemas.Registry, passes func(topic string) bool) formats {
-	type kind struct {
-		format schemas.Format
-		borrow bool
-	}
-	decoders := map[kind]schemas.Decoder{}
-	decoder := func(f schemas.Format, topic string) schemas.Decoder {
-		k := kind{f, passes != nil && passes(topic)}
-		if decoders[k] == nil {
-			decoders[k] = newDecoder(k.format, writers, k.borrow)
-		}
-		return decoders[k]
-	}
+// needs a registry. A record's value is valid until the next record of its format is
+// decoded, which may be of another topic.
+func newFormats(r *router.Router, writers *schemas.Registry) formats {
+	decoders := map[schemas.Format]schemas.Decoder{schemas.FormatJSON: schemas.NewJSON()}
 	var keys schemas.Decoder // its own: a key must outlast the decoding of the value
-	known := formats{"": {value: newDecoder(schemas.FormatJSON, nil, false)}}
+	known := formats{"": {value: decoders[schemas.FormatJSON]}}
 	for _, m := range r.Mappings() {
 		for _, topic := range m.Config.Topics {
-			f := topicFormat{value: decoder(schemas.Format(r.Format(topic)), topic)}
+			format := schemas.Format(r.Format(topic))
+			if decoders[format] == nil {
+				decoders[format] = writers.Decoder(format)
+			}
+			f := topicFormat{value: decoders[format]}
 			if r.KeyFormat(topic) == string(schemas.FormatAvro) {
 				if keys == nil {
-					keys = writers.FleetingDecoder(schemas.FormatAvro)
+					keys = writers.Decoder(schemas.FormatAvro)
 				}
 				f.key = keys
 			}
@@ -59,18 +49,6 @@ func newFormats(r *router.Router, writers *schemas.Registry, passes func(topic s
 		}
 	}
 	return known
-}
-
-func newDecoder(f schemas.Format, writers *schemas.Registry, borrow bool) schemas.Decoder {
-	switch {
-	case f == schemas.FormatJSON && borrow:
-		return schemas.NewBorrowingJSON()
-	case f == schemas.FormatJSON:
-		return schemas.NewFleetingJSON()
-	case borrow:
-		return writers.BorrowingDecoder(f)
-	}
-	return writers.FleetingDecoder(f)
 }
 
 // of is a topic's format. One that no mapping reads (a dead letter may come
@@ -153,7 +131,7 @@ func newDecoding(ctx context.Context, cfg *config.Config, r *router.Router, chan
 	if err != nil {
 		return nil, nil, err
 	}
-	l := newReader(r, writers, nil)
+	l := newReader(r, writers)
 	if writers == nil {
 		return l.decode, func() {}, nil
 	}

@@ -39,9 +39,7 @@ func (s *Sink) openLanes() (err error) {
 			metrics: s.metrics, lately: s.lately, log: s.log.With("lane", which.String()),
 			tracing: s.lineage(which),
 		}
-		read := func() reader {
-			return newReader(s.router, s.writers, func(topic string) bool { return l.passes(followed[topic]) })
-		}
+		read := func() reader { return newReader(s.router, s.writers) }
 		l.reader = read()
 		l.floods = newFloods(l, s.cfg.DLQ, s.router.Mappings())
 		cfg := kafka.Config{

@@ -187,7 +187,7 @@ func (m *missing) lookBehind(ctx context.Context, partition *kafka.Partition, pa
 		at[p.offset] = append(at[p.offset], p)
 	}
 	to = min(to+farthest, max(end, to+1))
-	reading := newReader(m.lane.router, m.writers, nil) // the lane's own decoders are at work
+	reading := newReader(m.lane.router, m.writers) // the lane's own decoders are at work
 	decode := waiting(ctx, m.writers, reading.decode)
 	follows := behind{byKey: map[writeKey][]*missed{}}
 	stretch := kafka.Stretch{Place: kafka.Place{Topic: partition.Topic, Partition: partition.ID}, Span: kafka.Span{From: from, To: to}}

@@ -44,7 +44,7 @@ func batchLane(t *testing.T) *lane {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	return &lane{which: schemas.Batch, reader: newReader(r, nil, func(topic string) bool { return topic == "rows" })}
+	return &lane{which: schemas.Batch, reader: newReader(r, nil)}
 }
 
 // routes decodes and routes an upsert of a topic.

@@ -21,9 +21,9 @@ type reader struct {
 	over    []router.Routed // whose cells are the next record's
 }
 
-// newReader has decoders of its own, as newFormats makes them.
-func newReader(r *router.Router, writers *schemas.Registry, passes func(topic string) bool) reader {
-	d := reader{router: r, formats: newFormats(r, writers, passes)}
+// newReader has decoders of its own.
+func newReader(r *router.Router, writers *schemas.Registry) reader {
+	d := reader{router: r, formats: newFormats(r, writers)}
 	d.turnTo("")
 	return d
 }

@@ -36,7 +36,7 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 		}
 	}
 	// the lane's own decoders are at work
-	reading := &lane{which: r.lane.which, reader: newReader(r.lane.router, r.writers, nil)}
+	reading := &lane{which: r.lane.which, reader: newReader(r.lane.router, r.writers)}
 	decode := waiting(ctx, r.writers, reading.decode)
 	var letters outbox
 	room := letterRoom{limit: letterBytes}

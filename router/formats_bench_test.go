@@ -102,8 +102,8 @@ func BenchmarkFormats(b *testing.B) {
 			}
 		}
 	}
-	b.Run("json", func(b *testing.B) { journey(b, schemas.NewFleetingJSON(), asJSON, kept) })
-	b.Run("json-row", func(b *testing.B) { journey(b, schemas.NewFleetingJSON(), asJSON, over) })
+	b.Run("json", func(b *testing.B) { journey(b, schemas.NewJSON(), asJSON, kept) })
+	b.Run("json-row", func(b *testing.B) { journey(b, schemas.NewJSON(), asJSON, over) })
 	b.Run("json-struct", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -113,8 +113,8 @@ func BenchmarkFormats(b *testing.B) {
 			}
 		}
 	})
-	b.Run("avro", func(b *testing.B) { journey(b, writers.FleetingDecoder(schemas.FormatAvro), framed, kept) })
-	b.Run("avro-row", func(b *testing.B) { journey(b, writers.FleetingDecoder(schemas.FormatAvro), framed, over) })
+	b.Run("avro", func(b *testing.B) { journey(b, writers.Decoder(schemas.FormatAvro), framed, kept) })
+	b.Run("avro-row", func(b *testing.B) { journey(b, writers.Decoder(schemas.FormatAvro), framed, over) })
 	b.Run("avro-struct", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

@@ -21,10 +21,10 @@ func decoded(t *testing.T, d schemas.Decoder, text string) *router.Record {
 	return &router.Record{Topic: "crm.customers", Value: v}
 }
 
-// TestWritesOutliveTheValueOfAFleetingDecoder has a second record take the
+// TestWritesOutliveTheValueOfADecoder has a second record take the
 // memory of the first one's lists.
-func TestWritesOutliveTheValueOfAFleetingDecoder(t *testing.T) {
-	r, d := compile(t, visits()), schemas.NewFleetingJSON()
+func TestWritesOutliveTheValueOfADecoder(t *testing.T) {
+	r, d := compile(t, visits()), schemas.NewJSON()
 	decoded(t, d, visitA) // from the second record on there is memory to take over
 	first := r.Route(nil, decoded(t, d, visitA))
 	want := story(first[0])
@@ -40,7 +40,7 @@ func TestWritesOutliveTheValueOfAFleetingDecoder(t *testing.T) {
 // TestWritesOfOneSlabAreTheirOwn fills several pieces with writes of different
 // sizes, rejected ones among them.
 func TestWritesOfOneSlabAreTheirOwn(t *testing.T) {
-	r, d := compile(t, visits()), schemas.NewFleetingJSON()
+	r, d := compile(t, visits()), schemas.NewJSON()
 	var slab router.Slab
 	var kept []router.Routed
 	var want []string
@@ -66,7 +66,7 @@ func TestWritesOfOneSlabAreTheirOwn(t *testing.T) {
 // TestKeysOfAnEventFindRoom has an event whose key adds cells to its attributes,
 // more than one of them.
 func TestKeysOfAnEventFindRoom(t *testing.T) {
-	r, d := compile(t, customers()), schemas.NewFleetingJSON()
+	r, d := compile(t, customers()), schemas.NewJSON()
 	var slab router.Slab
 	const text = `{"op":"upsert","key":{"customerNumber":"C1","emailAddress":"a@b.fr","phone":"+3312345"},"attributes":{"customerNumber":"C1","city":"Paris"}}`
 	for range 20 {
@@ -79,7 +79,7 @@ func TestKeysOfAnEventFindRoom(t *testing.T) {
 }
 
 func TestRoutingOverIsRouting(t *testing.T) {
-	r, d := compile(t, visits()), schemas.NewFleetingJSON()
+	r, d := compile(t, visits()), schemas.NewJSON()
 	var over []router.Routed
 	for _, text := range []string{visitA, visitB, `{"customer":7,"points":"none"}`, `{"customer":"C3"}`, visitA} {
 		rec := decoded(t, d, text)
@@ -93,7 +93,7 @@ func TestRoutingOverIsRouting(t *testing.T) {
 // TestRecordForAFileTakesOnlyItsText: a record of the batch lane leaves nothing
 // behind but the copy of its text.
 func TestRecordForAFileTakesOnlyItsText(t *testing.T) {
-	r, d, data := compile(t, visits()), schemas.NewFleetingJSON(), []byte(visitA)
+	r, d, data := compile(t, visits()), schemas.NewJSON(), []byte(visitA)
 	var routed []router.Routed
 	got := testing.AllocsPerRun(100, func() {
 		v, err := d.Decode(data)

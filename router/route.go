@@ -1,7 +1,6 @@
 package router
 
 import (
-	"sync"
 
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -203,6 +202,3 @@ func noID(op schemas.Op) *Reject {
 		Rule: "a call needs it for " + op.String() + ", and imports." + op.String() + " is not configured",
 	}
 }
-
-// decoders serve the keys of tombstones, which are rare.
-var decoders = sync.Pool{New: func() any { return schemas.NewJSON() }}

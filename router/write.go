@@ -75,9 +75,7 @@ func kafkaKeyValue(rec *Record, format string) (schemas.Value, *Reject) {
 		}
 		return schemas.StringValue(string(rec.Key)), nil
 	case "json", connectKey:
-		d := decoders.Get().(*schemas.JSON)
-		defer decoders.Put(d)
-		v, err = d.Decode(rec.Key)
+		v, err = schemas.NewJSON().Decode(rec.Key)
 	}
 	if err != nil {
 		return schemas.Value{}, unreadableKey(err.Error())

@@ -192,23 +192,6 @@ func TestAvroSchemasThatCannotBeReadAreRefused(t *testing.T) {
 }
 
 // The value must not change when the decoder goes on to another record.
-func TestAvroValuesOwnTheirMemory(t *testing.T) {
-	const schema = `{"type":"record","name":"r","fields":[{"name":"a","type":"string"},{"name":"n","type":"long"},{"name":"l","type":{"type":"array","items":"long"}}]}`
-	typ, r := parsed(t, schema), new(avroReader)
-	data := encoded(t, schema, map[string]any{"a": "first", "n": int64(1000), "l": []int64{2000, 3000}})
-	first, err := r.decode(typ, data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	copy(data, encoded(t, schema, map[string]any{"a": "other", "n": int64(1999), "l": []int64{3000, 2000}}))
-	if _, err := r.decode(typ, data); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := string(first.AppendJSON(nil)), `{"a":"first","n":1000,"l":[2000,3000]}`; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
 // What Debezium writes through the registry is read like what it writes as JSON.
 func TestDebeziumsEnvelopeIsReadFromAvro(t *testing.T) {
 	const schema = `{"type":"record","name":"Envelope","namespace":"pg.public.sales","fields":[

@@ -16,13 +16,11 @@ const (
 	MaxBytes = 64 << 20 // length of one record's value
 )
 
-// Decoder turns a record's bytes into a value. The value owns its memory: data
-// may be reused once Decode has returned. Of a fleeting decoder, which is made
-// for a lane, lists and objects last only until its next Decode; texts and
-// numbers last here too. A borrowing decoder is a fleeting one whose texts are
-// parts of data: data must not change as long as there is one, and a text that is
-// kept keeps all the memory that data is a part of. An implementation says whether it may be shared by
-// goroutines; the errors are *DecodeError.
+// Decoder turns a record's bytes into a value, for one goroutine. The value is valid
+// until the next Decode: its lists and objects are in memory that this reuses. Its
+// texts stay valid, but they are parts of data, which must not change, and a text that
+// is kept keeps all the memory that data is a part of: Write.Own copies what is kept
+// for long. The errors are *DecodeError.
 type Decoder interface {
 	Decode(data []byte) (Value, error)
 }
@@ -31,33 +29,17 @@ type Decoder interface {
 // invalid UTF-8, anything after the value, more than MaxDepth levels and more
 // than MaxBytes bytes are errors. Numbers keep their literal.
 //
-// It keeps its working memory between calls, and the names that records had, so
-// each goroutine needs its own.
+// It keeps its working memory between calls, so each goroutine needs its own.
 type JSON struct {
 	tokens *jsontext.Decoder
 	source bytes.Buffer
-	text   texts // the record, copied once; strings without escapes are parts of it
+	text   texts // strings without escapes are parts of the record
 	memory memory
-	names  names
 }
 
 // NewJSON returns a decoder for one goroutine.
 func NewJSON() *JSON {
 	return &JSON{tokens: jsontext.NewDecoder(bytes.NewReader(nil))}
-}
-
-// NewFleetingJSON returns a fleeting decoder for one goroutine.
-func NewFleetingJSON() *JSON {
-	d := NewJSON()
-	d.memory.fleeting, d.text.shared = true, true
-	return d
-}
-
-// NewBorrowingJSON returns a borrowing decoder for one goroutine.
-func NewBorrowingJSON() *JSON {
-	d := NewFleetingJSON()
-	d.text.lent = true
-	return d
 }
 
 // Decode implements Decoder.
@@ -77,8 +59,7 @@ func (d *JSON) Decode(data []byte) (Value, error) {
 	return v, err
 }
 
-// strict reads with the token reader, which works on data itself; only the values
-// refer to the copy.
+// strict reads with the token reader.
 func (d *JSON) strict(data []byte) (Value, error) {
 	d.source = *bytes.NewBuffer(data)
 	d.tokens.Reset(&d.source)
@@ -170,7 +151,7 @@ func (d *JSON) str() (string, error) {
 	return string(s), err
 }
 
-// part is raw, which was just read, inside the copy of the record.
+// part is raw, which was just read, as a part of the record.
 func (d *JSON) part(raw jsontext.Value) string {
 	end := int(d.tokens.InputOffset())
 	return d.text.record[end-len(raw) : end]

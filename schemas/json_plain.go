@@ -10,12 +10,11 @@ const maxPlain = 64
 // one place, and good records cost a third.
 func (d *JSON) plain(data []byte) (v Value, ok bool) {
 	p := plainReader{data: data, text: d.text.record, memory: &d.memory}
-	v, ok = p.value(0, d.names.first)
+	v, ok = p.value(0)
 	if p.space(); !ok || p.at < len(data) {
 		d.memory.again()
 		return Value{}, false
 	}
-	d.names.met(&p)
 	return v, true
 }
 
@@ -25,8 +24,6 @@ type plainReader struct {
 	text   string // the same
 	at     int
 	memory *memory
-
-	strange bool // a member was read that was not expected
 }
 
 // space passes white space and returns what is behind it, 0 at the end. Mostly
@@ -49,15 +46,15 @@ func (p *plainReader) spaces() byte {
 	return 0
 }
 
-func (p *plainReader) value(depth int, at *expected) (Value, bool) {
+func (p *plainReader) value(depth int) (Value, bool) {
 	switch p.space() {
 	case '"':
 		s, ok := p.str()
 		return StringValue(s), ok
 	case '{':
-		return p.object(depth+1, at)
+		return p.object(depth + 1)
 	case '[':
-		return p.list(depth+1, at)
+		return p.list(depth + 1)
 	case 't':
 		return BoolValue(true), p.word("true")
 	case 'f':
@@ -76,40 +73,19 @@ func (p *plainReader) word(w string) bool {
 	return true
 }
 
-// object reads an object whose brace is next. Its first member is expected at a
-// place, and the others behind it. As long as they are found there, they are known
-// to be distinct.
-func (p *plainReader) object(depth int, at *expected) (v Value, ok bool) {
+// object reads an object whose brace is next, and compares each name with those
+// before it.
+func (p *plainReader) object(depth int) (v Value, ok bool) {
 	p.at++
 	base := len(p.memory.open)
 	if depth > MaxDepth {
 		return v, false
 	}
-	for e := p.expectFirst(at); e != nil; e = p.expectNext(e.next) {
-		f := Field{Name: e.name}
-		if f.Value, ok = p.value(depth, e.inner); !ok {
-			return v, false
-		}
-		p.memory.open = append(p.memory.open, f)
-	}
 	if p.space() == '}' {
 		p.at++
-		return ObjectValue(p.memory.keep(base)), true
+		return ObjectValue(nil), true
 	}
-	if len(p.memory.open) > base {
-		if !p.next(',') {
-			return v, false
-		}
-		p.at++
-	}
-	return p.members(depth, base)
-}
-
-// members reads what is left of the object that began at base, at least one member,
-// and compares each name with those before it.
-func (p *plainReader) members(depth, base int) (v Value, ok bool) {
-	p.strange = true
-	for seen := marks(p.memory.open[base:]); ; {
+	for seen := uint64(0); ; {
 		if p.space() != '"' {
 			return v, false
 		}
@@ -118,7 +94,7 @@ func (p *plainReader) members(depth, base int) (v Value, ok bool) {
 			return v, false
 		}
 		p.at++
-		if f.Value, ok = p.value(depth, nil); !ok {
+		if f.Value, ok = p.value(depth); !ok {
 			return v, false
 		}
 		p.memory.open = append(p.memory.open, f)
@@ -143,13 +119,6 @@ func mark(name string) uint64 {
 	return 1 << (n & 63)
 }
 
-func marks(members []Field) (seen uint64) {
-	for i := range members {
-		seen |= mark(members[i].Name)
-	}
-	return seen
-}
-
 // fresh reports whether the object that began at base has no member of the name.
 // Seen has the marks of its names so far, and spares most of the comparing.
 func (p *plainReader) fresh(seen *uint64, base int, name string) bool {
@@ -167,9 +136,8 @@ func (p *plainReader) fresh(seen *uint64, base int, name string) bool {
 	return len(members) < maxPlain
 }
 
-// list reads a list whose bracket is next. Of the objects in it all first members
-// are expected at one place.
-func (p *plainReader) list(depth int, at *expected) (v Value, ok bool) {
+// list reads a list whose bracket is next.
+func (p *plainReader) list(depth int) (v Value, ok bool) {
 	p.at++
 	base := len(p.memory.open)
 	if depth > MaxDepth {
@@ -181,7 +149,7 @@ func (p *plainReader) list(depth int, at *expected) (v Value, ok bool) {
 	}
 	for {
 		var f Field
-		if f.Value, ok = p.value(depth, at); !ok {
+		if f.Value, ok = p.value(depth); !ok {
 			return v, false
 		}
 		p.memory.open = append(p.memory.open, f)

@@ -15,10 +15,8 @@ import (
 // texts is where a decoder puts the text of a record: the record itself, of
 // which strings are parts, and behind it the literals that it has none of.
 type texts struct {
-	shared  bool // the next records go on in the block of this one
-	lent    bool // the record's own bytes are the texts; they never change
 	record  string
-	buffer  strings.Builder
+	buffer  strings.Builder // of literals; records share it, and none is overwritten
 	scratch [64]byte
 	made    int // bytes of literals in this record, and before its begin in the last: a guess at the next one's
 }
@@ -31,26 +29,13 @@ const (
 )
 
 func (t *texts) begin(data []byte) {
-	if t.lent {
-		if made := min(t.made, sharedBytes); made > 0 {
-			t.reserve(made)
-		}
-		t.record, t.made = unsafe.String(unsafe.SliceData(data), len(data)), 0
-		return
+	if made := min(t.made, sharedBytes); made > 0 {
+		t.reserve(made)
 	}
-	t.reserve(len(data) + min(t.made, sharedBytes))
-	at := t.buffer.Len()
-	t.buffer.Write(data)
-	t.record = t.buffer.String()[at:]
-	t.made = 0
+	t.record, t.made = unsafe.String(unsafe.SliceData(data), len(data)), 0
 }
 
-func (t *texts) end() {
-	t.record = ""
-	if !t.shared {
-		t.buffer.Reset()
-	}
-}
+func (t *texts) end() { t.record = "" }
 
 // reserve makes room for n bytes in one piece. A full buffer is left to the texts
 // in it.
@@ -59,10 +44,7 @@ func (t *texts) reserve(n int) {
 		return
 	}
 	t.buffer.Reset()
-	if t.shared {
-		n = max(n, min(sharingTexts*n, sharedBytes))
-	}
-	t.buffer.Grow(n)
+	t.buffer.Grow(max(n, min(sharingTexts*n, sharedBytes)))
 }
 
 // keep makes a literal the record's.

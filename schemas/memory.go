@@ -3,32 +3,25 @@ package schemas
 // usualMembers bounds the memory for members that is kept between records.
 const usualMembers = 512
 
-// memory is where a decoder puts the members of a record's objects and lists.
-// One block usually serves a whole record; a full one is left to the values in
-// it, since growing would copy them.
+// memory is where a decoder puts the members of a record's objects and lists. The
+// next record takes the block of this one. A full block is left to the values in it,
+// since growing would copy them.
 type memory struct {
-	fleeting bool // the next record takes the block of this one
-	whole    bool // whoever takes members sets all of each: they need not be Absent
-
 	open   []Field // members of the containers not yet closed, innermost last
 	widest int     // the most that were open in this record: clearing them once is quicker than at each close
 	block  []Field // members handed out; what is left belongs to this record's value
 	taken  int     // members of this record, and before its begin of the last: a guess at the next one's
-	held   int     // of block: members that a record before has set, where whole
+	held   int     // of block: members that a record before has set
 }
 
 // begin prepares for the next record.
 func (m *memory) begin() {
 	want := min(m.taken, usualMembers)
 	m.taken = 0
-	if m.fleeting && cap(m.block) >= want {
-		if !m.whole {
-			clear(m.block) // all of it, so that nothing holds the text of records past
-		}
-		m.block = m.block[:0]
-		return
+	m.block = m.block[:0]
+	if cap(m.block) < want {
+		m.block, m.held = make([]Field, 0, want), 0
 	}
-	m.block, m.held = make([]Field, 0, want), 0
 }
 
 // again begins the record once more; what it took is nobody's.
@@ -38,19 +31,16 @@ func (m *memory) again() {
 	m.block, m.taken = m.block[:0], 0
 }
 
-// end forgets the record. Its memory is its value's now, for ever or until the
-// next record.
+// end forgets the record. Its memory is its value's until the next record.
 func (m *memory) end() {
 	m.close(0)
 	clear(m.open[:m.widest]) // nothing holds the text of records past
 	m.widest = 0
-	if m.whole {
-		if len(m.block) < m.held { // nothing holds the text of records past
-			clear(m.block[len(m.block):m.held])
-		}
-		m.held = len(m.block)
+	if len(m.block) < m.held { // nothing holds the text of records past
+		clear(m.block[len(m.block):m.held])
 	}
-	if !m.fleeting || cap(m.block) > usualMembers {
+	m.held = len(m.block)
+	if cap(m.block) > usualMembers {
 		m.block, m.held = nil, 0
 	}
 	if cap(m.open) > usualMembers {
@@ -58,7 +48,7 @@ func (m *memory) end() {
 	}
 }
 
-// take hands out n members: all Absent, or to be set whole.
+// take hands out n members, to be set whole.
 func (m *memory) take(n int) []Field {
 	if n == 0 {
 		return nil

@@ -55,22 +55,6 @@ func (r *Registry) Decoder(f Format) Decoder {
 	return &wire{want: f, registry: r, json: NewJSON()}
 }
 
-// FleetingDecoder is Decoder for values that are needed until the next one.
-func (r *Registry) FleetingDecoder(f Format) Decoder {
-	d := &wire{want: f, registry: r, json: NewFleetingJSON()}
-	d.avro.memory.fleeting, d.proto.memory.fleeting = true, true
-	d.avro.text.shared, d.proto.text.shared = true, true
-	d.avro.memory.whole = true
-	return d
-}
-
-// BorrowingDecoder is FleetingDecoder whose texts are parts of the data.
-func (r *Registry) BorrowingDecoder(f Format) Decoder {
-	d := r.FleetingDecoder(f).(*wire) //nolint:forcetypeassert // its only type
-	d.json, d.avro.text.lent, d.proto.text.lent = NewBorrowingJSON(), true, true
-	return d
-}
-
 // Decode implements Decoder.
 func (d *wire) Decode(data []byte) (Value, error) {
 	refuse := func(format string, args ...any) (Value, error) {

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -167,8 +168,10 @@ func (l *Lane) Submit(it Item) {
 	e, known := l.keys[id]
 	if known && e.failing() {
 		wait(it.Origin)
+		it.Write, _ = it.Write.Own()
 	}
 	if !known {
+		id.key, id.profile = strings.Clone(id.key), strings.Clone(id.profile) // it may outlast its first write
 		e = newEntry(id, l.table(id.table))
 		l.keys[id] = e
 	}

@@ -63,8 +63,7 @@ func (l *Lane) remember(e *entry, ended time.Time) {
 func (r *repeat) applied(c *call) {
 	r.changed = r.changed || !c.unsure || r.unsure > 1
 	r.keep(c)
-	w := c.write
-	w.Cells = slices.Clone(w.Cells)
+	w, _ := c.write.Own()
 	if w.Op == schemas.Create {
 		w.Op = schemas.Upsert // it is there by now
 	}

@@ -226,6 +226,7 @@ func (l *Lane) report(c *call, v *verdict, took time.Duration) {
 			for _, o := range c.origins {
 				wait(o)
 			}
+			c.write, _ = c.write.Own()
 		}
 	}
 	a := Attempt{Mapping: c.mapping, Op: c.write.Op, Writes: len(c.origins), Outcome: v.outcome, Took: took, Repeat: c.repeats != nil}

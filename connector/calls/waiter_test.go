@@ -1,10 +1,14 @@
 package calls
 
 import (
+	"bytes"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
+	"weak"
 
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -62,5 +66,29 @@ func TestOriginsAreToldThatTheirWriteWaitsForAnotherTry(t *testing.T) {
 		failing.Store(false)
 		pass(time.Minute)
 		s.wantPending(0)
+	})
+}
+
+// A write's texts are parts of its record, and that of all that was fetched with it.
+func TestWriteThatWaitsForAnotherTryHoldsNothingOfItsRecord(t *testing.T) {
+	service := &script{answer: func(sent) error { return errUnavailable }}
+	run(t, config(), service, func(t *testing.T, s *stage) {
+		submit := func(key string) weak.Pointer[byte] {
+			fetched := bytes.Repeat([]byte(key), 1000)
+			text := unsafe.String(&fetched[0], len(fetched))
+			s.Submit(Item{Mapping: "customers", Write: write(schemas.Upsert, text[:1], text[1:2]), Origin: &origin{}})
+			return weak.Make(&fetched[0])
+		}
+		first := submit("k")
+		pass(15 * time.Millisecond)
+		behind := submit("k")
+		service.mu.Lock()
+		service.sent, service.inFlight = nil, nil // the first is the service's, too
+		service.mu.Unlock()
+		runtime.GC()
+		if first.Value() != nil || behind.Value() != nil {
+			t.Errorf("held: the first's %v, the one's behind it %v; want neither", first.Value() != nil, behind.Value() != nil)
+		}
+		s.Drop(t.Context(), func(Origin) bool { return true })
 	})
 }

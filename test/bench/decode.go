@@ -120,16 +120,13 @@ func bare(ctx context.Context, f schemas.Format) (work, error) {
 }
 
 // throughTheSink decodes, routes and maps as a lane does. The writes of the
-// immediate lane outlive their record, those of the batch lane borrow its texts.
+// immediate lane outlive their record.
 func throughTheSink(f schemas.Format, lane schemas.Lane) (_ work, over func(), err error) {
 	r, problems := router.Compile([]router.Mapping{visitMapping(f)})
 	if len(problems) > 0 {
 		return nil, func() {}, errors.New(problems[0].String())
 	}
-	decode, over := schemas.NewFleetingJSON().Decode, func() {}
-	if lane == schemas.Batch {
-		decode = schemas.NewBorrowingJSON().Decode
-	}
+	decode, over := schemas.NewJSON().Decode, func() {}
 	if f != schemas.FormatJSON {
 		registry := srfake.New()
 		registry.SeedSchema("visits-value", 1, visitID, visitSchema(f))
@@ -140,10 +137,7 @@ func throughTheSink(f schemas.Format, lane schemas.Lane) (_ work, over func(), e
 			return nil, registry.Close, err
 		}
 		over = func() { writers.Close(); registry.Close() }
-		decode = writers.FleetingDecoder(f).Decode
-		if lane == schemas.Batch {
-			decode = writers.BorrowingDecoder(f).Decode
-		}
+		decode = writers.Decoder(f).Decode
 	}
 	var routed []router.Routed
 	var slab router.Slab

@@ -11,9 +11,9 @@ import (
 	"weak"
 )
 
-// TestFleetingDecodersReadTheSame has records of all shapes take each other's
+// TestDecodersReadTheSame has records of all shapes take each other's
 // memory, broken ones and large ones among them.
-func TestFleetingDecodersReadTheSame(t *testing.T) {
+func TestDecodersReadTheSame(t *testing.T) {
 	const schema = `{"type":"record","name":"r","fields":[{"name":"a","type":["null","string"]},{"name":"l","type":{"type":"array","items":["null","long"]}}]}`
 	many := make([]any, 2*usualMembers)
 	for i := range many {
@@ -23,8 +23,8 @@ func TestFleetingDecodersReadTheSame(t *testing.T) {
 	descriptor := reference(t, `syntax = "proto3"; message M { string a = 1; repeated int64 l = 2; M m = 3; map<string, int64> p = 4; }`)
 	proto := compiledProto(t, `syntax = "proto3"; message M { string a = 1; repeated int64 l = 2; M m = 3; map<string, int64> p = 4; }`)
 	message := func(text string) []byte { return append([]byte{0}, wireOfJSON(t, descriptor, text)...) }
-	fleeting := (*Registry)(nil).FleetingDecoder(FormatAvro).(*wire)
-	owning := func() *wire { return &wire{json: NewJSON()} }
+	used := (*Registry)(nil).Decoder(FormatAvro).(*wire)
+	fresh := func() *wire { return &wire{json: NewJSON()} }
 	for name, c := range map[string]struct {
 		decode  func(d *wire, data []byte) (Value, error)
 		records [][]byte
@@ -56,8 +56,8 @@ func TestFleetingDecodersReadTheSame(t *testing.T) {
 		},
 	} {
 		for i, data := range c.records {
-			got, err := c.decode(fleeting, data)
-			want, wantErr := c.decode(owning(), data)
+			got, err := c.decode(used, data)
+			want, wantErr := c.decode(fresh(), data)
 			if !got.Equal(want) || (err == nil) != (wantErr == nil) {
 				t.Errorf("%s, record %d: got %s, %v; want %s, %v", name, i, got.AppendJSON(nil), err, want.AppendJSON(nil), wantErr)
 			}
@@ -70,8 +70,8 @@ func TestFleetingDecodersReadTheSame(t *testing.T) {
 func TestTextsOutliveTheirRecord(t *testing.T) {
 	const schema = `{"type":"record","name":"r","fields":[{"name":"s","type":"string"},{"name":"n","type":"long"}]}`
 	typ := parsed(t, schema)
-	avro := (*Registry)(nil).FleetingDecoder(FormatAvro).(*wire)
-	plain := NewFleetingJSON()
+	avro := (*Registry)(nil).Decoder(FormatAvro).(*wire)
+	plain := NewJSON()
 	var got, want []string
 	for i := range 300 {
 		text, number := strings.Repeat(string(rune('a'+i%26)), i*7%900), int64(i)<<(i%40)
@@ -95,9 +95,8 @@ func TestTextsOutliveTheirRecord(t *testing.T) {
 	}
 }
 
-// TestBorrowedTextsArePartsOfTheirRecord: they read the same as copies, nothing
-// of the record is changed, and none but the last is held.
-func TestBorrowedTextsArePartsOfTheirRecord(t *testing.T) {
+// Nothing of the record is changed, and none but the last is held.
+func TestTextsArePartsOfTheirRecord(t *testing.T) {
 	const schema = `{"type":"record","name":"r","fields":[{"name":"s","type":"string"},{"name":"n","type":"long"}]}`
 	typ := parsed(t, schema)
 	avro := func(d *wire, data []byte) (Value, error) { return d.avro.decode(typ, data) }
@@ -115,10 +114,10 @@ func TestBorrowedTextsArePartsOfTheirRecord(t *testing.T) {
 		{"json, broken", inJSON, []byte(`{"a":[{"b":"a text of some length"},"c","d`), []byte(`{}`)},
 		{"json, a name twice", inJSON, []byte(`{"a":["x","y","z"],"b":"a text of some length","a":1}`), []byte(`{}`)},
 	} {
-		borrowing := (*Registry)(nil).BorrowingDecoder(FormatAvro).(*wire)
+		used := (*Registry)(nil).Decoder(FormatAvro).(*wire)
 		held := func() weak.Pointer[byte] {
 			data := bytes.Clone(c.data)
-			got, err := c.decode(borrowing, data)
+			got, err := c.decode(used, data)
 			want, wantErr := c.decode(&wire{json: NewJSON()}, c.data)
 			if !got.Equal(want) || (err == nil) != (wantErr == nil) {
 				t.Errorf("%s: got %s, %v; want %s, %v", c.name, got.AppendJSON(nil), err, want.AppendJSON(nil), wantErr)
@@ -131,13 +130,13 @@ func TestBorrowedTextsArePartsOfTheirRecord(t *testing.T) {
 			}
 			return weak.Make(&data[0])
 		}()
-		if _, err := c.decode(borrowing, c.next); err != nil {
+		if _, err := c.decode(used, c.next); err != nil {
 			t.Fatal(err)
 		}
 		if runtime.GC(); held.Value() != nil {
 			t.Errorf("%s: the record is held beyond the next one", c.name)
 		}
-		runtime.KeepAlive(borrowing)
+		runtime.KeepAlive(used)
 	}
 }
 
