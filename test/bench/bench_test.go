@@ -185,7 +185,7 @@ func TestRatioIsOfTheRunsSideBySide(t *testing.T) {
 
 func TestReportMarksWhatIsMissed(t *testing.T) {
 	p := pair[sample]{floor: sample{Rate: 1000, CPU: 5}, sink: sample{Rate: 900, CPU: 7, RSS: 90e6}}
-	l := line{name: "a line", unit: "calls", goals: []goal{ratio(0.85), rate(901), cpuRatio(1.35), cpuPerMillion(7), rss(100e6)}}
+	l := line{name: "a line", unit: "calls", goal: goal{ratio: 0.85, rate: 901, cpuRatio: 1.35, cpu: 7, rss: 100e6}}
 	r := report{Machine: "a machine", Parts: []part{{Name: "lines", Lines: []result{newResult(l, []pair[sample]{p}, counted{})}}}}
 	var text bytes.Buffer
 	if err := r.write(&text, "text"); err != nil {
@@ -211,7 +211,7 @@ func TestReportMarksWhatIsMissed(t *testing.T) {
 func TestQuickLinesAreTheSameJobs(t *testing.T) {
 	full, quick := lines(false), lines(true)
 	for i, l := range full {
-		if q := quick[i]; q.name != l.name || len(q.goals) != len(l.goals) {
+		if q := quick[i]; q.name != l.name || q.goal != l.goal {
 			t.Errorf("got %s, want %s", q.name, l.name)
 		}
 		for _, each := range []line{l, quick[i]} {

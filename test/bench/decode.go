@@ -29,15 +29,7 @@ type decodeJob struct {
 
 func (*decodeJob) events() events { return events{} } // each side makes its own
 
-func (j *decodeJob) floor(ctx context.Context, b *bench, topic string) sample {
-	return j.measure(ctx, b, topic, true)
-}
-
-func (j *decodeJob) sink(ctx context.Context, b *bench, topic string) sample {
-	return j.measure(ctx, b, topic, false)
-}
-
-func (j *decodeJob) measure(ctx context.Context, b *bench, topic string, floor bool) sample {
+func (j *decodeJob) side(ctx context.Context, b *bench, topic string, floor bool) sample {
 	path := b.configure(sinkConfig{Topic: topic, Service: "http://127.0.0.1:1", Start: 1, Highest: 1, Visits: j.format})
 	c := b.start(ctx, "decode", settings{Config: path, Format: j.format, Lanes: []schemas.Lane{j.lane}, Floor: floor})
 	return c.window(ctx, int64(j.count/10), int64(j.count), c.done)

@@ -42,9 +42,7 @@ func growth(ctx context.Context, b *bench, o options) (found []finding) {
 		all, counted := repeat(b, l.series, func(int) []sample {
 			return b.thereAndBack(backlogs, func(backlog int64) sample { return l.measure(ctx, backlog) })
 		})
-		last := counted.finding()
-		last.What = fmt.Sprintf("%v, %s", l.lane, last.What)
-		found = append(append(found, grown(l.lane, backlogs, all)...), last)
+		found = append(append(found, grown(l.lane, backlogs, all)...), note(l.lane.String()+", repetitions that count", "%v", counted))
 	}
 	return found
 }
@@ -110,7 +108,7 @@ func (b *bench) workOff(ctx context.Context, backlog, records int64) sample {
 // behind them.
 func (b *bench) firstCalls(ctx context.Context, _ int64) sample {
 	sink := b.sink(ctx, b.serve(0, false), sinkConfig{Topic: endlessTopic, Start: 64, Highest: 64}, schemas.Immediate)
-	return sink.calls(ctx, sink.service, 100_000)
+	return sink.most(ctx, 100_000, sink.service.done)
 }
 
 // endless is a topic that seems to hold far more records than it does: the broker

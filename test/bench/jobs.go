@@ -31,19 +31,21 @@ type callJob struct {
 
 func (j *callJob) events() events { return distinct(j.calls) }
 
-func (j *callJob) floor(ctx context.Context, b *bench, topic string) sample {
-	service := b.serve(j.latency, false)
-	c := b.start(ctx, j.floorRole, settings{Broker: b.broker, Topic: topic, Service: service.address, Workers: j.workers, Calls: j.floorCalls})
-	return c.calls(ctx, service, int64(j.floorCalls))
-}
-
-func (j *callJob) sink(ctx context.Context, b *bench, topic string) sample {
-	config := sinkConfig{Topic: topic, Start: j.inFlight, Highest: j.inFlight}
-	sink := b.sink(ctx, b.serve(j.latency, false), config, schemas.Immediate)
-	s := sink.calls(ctx, sink.service, int64(j.calls))
-	sink.reach(ctx, int64(j.calls), sink.done)
-	if got := sink.service.done(ctx); got != int64(j.calls) {
-		try(fmt.Errorf("%d calls for %d events: must be one for each", got, j.calls))
+func (j *callJob) side(ctx context.Context, b *bench, topic string, floor bool) sample {
+	service, n := b.serve(j.latency, false), int64(j.calls)
+	if floor {
+		c := b.start(ctx, j.floorRole, settings{Broker: b.broker, Topic: topic, Service: service.address, Workers: j.workers, Calls: j.floorCalls})
+		return c.most(ctx, int64(j.floorCalls), service.done)
+	}
+	sink := b.sink(ctx, service, sinkConfig{Topic: topic, Start: j.inFlight, Highest: j.inFlight}, schemas.Immediate)
+	s := sink.most(ctx, n, service.done)
+	sink.reach(ctx, n, sink.done)
+	var size int64 // of the floor's calls
+	for _, body := range bodies() {
+		size += n / variants * int64(len(body))
+	}
+	if calls, bytes := service.calls.Load(), service.bytes.Load(); calls != n || bytes != size {
+		try(fmt.Errorf("%d calls of %d bytes for %d events of %d: must be one for each, of the floor's length", calls, bytes, n, size))
 	}
 	return s
 }
@@ -117,17 +119,15 @@ func (j *batchJob) events() events {
 	return recurring(j.all, j.keys, visits(j.visits))
 }
 
-func (j *batchJob) floor(ctx context.Context, b *bench, topic string) sample {
-	c := b.start(ctx, "files", settings{Broker: b.broker, Topic: topic, Format: j.visits})
-	return c.most(ctx, int64(j.all), c.done)
-}
-
-// sink begins with the first commit: commits come in leaps, and the first may be of
-// several files.
-func (j *batchJob) sink(ctx context.Context, b *bench, topic string) sample {
-	config := sinkConfig{Topic: topic, Start: 1, Highest: 1, Visits: j.visits, Rows: j.rows}
-	sink := b.sink(ctx, b.serve(0, false), config, schemas.Batch)
-	first := sink.reach(ctx, 1, sink.done).done
+// side of the sink begins with the first commit: commits come in leaps, and the first
+// may be of several files.
+func (j *batchJob) side(ctx context.Context, b *bench, topic string, floor bool) sample {
+	if floor {
+		c := b.start(ctx, "files", settings{Broker: b.broker, Topic: topic, Format: j.visits})
+		return c.most(ctx, int64(j.all), c.done)
+	}
+	sink := b.sink(ctx, b.serve(0, false), sinkConfig{Topic: topic, Start: 1, Highest: 1, Visits: j.visits, Rows: j.rows}, schemas.Batch)
+	_, first := sink.reach(ctx, 1, sink.done)
 	return sink.window(ctx, first, first+int64(j.measure), sink.done)
 }
 

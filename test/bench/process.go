@@ -79,18 +79,10 @@ type sample struct {
 	CPU    float64 `json:"cpu"`    // CPU-seconds per million
 	RSS    float64 `json:"rss"`    // peak, in bytes
 	Allocs float64 `json:"allocs"` // per event or call
-
-	bytesPerCall float64 // immediate lane
 }
 
 // counter says how many events or calls are done.
 type counter func(context.Context) int64
-
-// mark is a moment in a run.
-type mark struct {
-	at   time.Time
-	done int64 // by then
-}
 
 const (
 	pollEvery = 10 * time.Millisecond // the resolution of all that is waited for
@@ -99,14 +91,14 @@ const (
 
 // reach waits until n are done while c runs, and returns when that was and how many
 // they were then.
-func (c *child) reach(ctx context.Context, n int64, done counter) mark {
+func (c *child) reach(ctx context.Context, n int64, done counter) (at time.Time, reached int64) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s: not done within %v", c.name, limit))
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
-		if m := (mark{done: done(ctx), at: time.Now()}); m.done >= n {
-			return m
+		if reached := done(ctx); reached >= n {
+			return time.Now(), reached
 		}
 		select {
 		case <-tick.C:
@@ -122,14 +114,16 @@ var errEmptyWindow = errors.New("nothing was done between the beginning and the 
 
 // window measures c from the moment when from are done until to are.
 func (c *child) window(ctx context.Context, from, to int64, done counter) sample {
-	first, before := c.reach(ctx, from, done), c.usage()
-	last, after := c.reach(ctx, to, done), c.usage()
-	if last.done <= first.done {
+	began, first := c.reach(ctx, from, done)
+	before := c.usage()
+	ended, last := c.reach(ctx, to, done)
+	after := c.usage()
+	if last <= first {
 		try(errEmptyWindow)
 	}
-	n := float64(last.done - first.done)
+	n := float64(last - first)
 	return sample{
-		Rate:   n / last.at.Sub(first.at).Seconds(),
+		Rate:   n / ended.Sub(began).Seconds(),
 		CPU:    (after.CPU - before.CPU) / n * 1e6,
 		RSS:    after.RSS,
 		Allocs: (after.Allocs - before.Allocs) / n,
@@ -140,14 +134,6 @@ func (c *child) window(ctx context.Context, from, to int64, done counter) sample
 // the last stragglers are in it.
 func (c *child) most(ctx context.Context, all int64, done counter) sample {
 	return c.window(ctx, all/10, all*95/100, done)
-}
-
-// calls measures the child that makes so many calls of the service.
-func (c *child) calls(ctx context.Context, service *service, all int64) sample {
-	s := c.most(ctx, all, service.done)
-	n := c.reach(ctx, all, service.done).done
-	s.bytesPerCall = float64(service.bytes.Load()) / float64(n)
-	return s
 }
 
 // roleArgument is the first argument of a process that plays a role.

@@ -26,14 +26,13 @@ func TestSpreadStandsBehindTheMedian(t *testing.T) {
 // in turn.
 func TestSidesAlternate(t *testing.T) {
 	var order []string
-	side := func(name string) func() string {
-		return func() string {
-			order = append(order, name)
-			return name
-		}
+	side := func(floor bool) string {
+		name := map[bool]string{true: "floor", false: "sink"}[floor]
+		order = append(order, name)
+		return name
 	}
 	for i := range 3 {
-		if p := alternate(&bench{}, i, side("floor"), side("sink")); p.floor != "floor" || p.sink != "sink" {
+		if p := alternate(&bench{}, i, side); p.floor != "floor" || p.sink != "sink" {
 			t.Errorf("got %+v, want each side's own", p)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -140,25 +141,17 @@ func (r *report) save(path string) error {
 		return err
 	}
 	texts := strings.Split("\n"+string(old), "\n## ")[1:] // what stands before is the head
-	for i := range texts {
-		texts[i] = "\n## " + texts[i]
-	}
 	for _, p := range r.Parts {
-		texts = replaced(texts, r.text(p))
-	}
-	return os.WriteFile(path, []byte(resultsHead+strings.Join(texts, "")), 0o644) //nolint:gosec // a part of the source
-}
-
-// replaced puts a text in the place of the one with the same first line, or at the end.
-func replaced(texts []string, text string) []string {
-	title, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	for i, old := range texts {
-		if strings.HasPrefix(old, "\n"+title+"\n") {
-			texts[i] = text
-			return texts
+		text := strings.TrimPrefix(r.text(p), "\n## ")
+		title, _, _ := strings.Cut(text, "\n")
+		i := slices.IndexFunc(texts, func(old string) bool { return strings.HasPrefix(old, title+"\n") })
+		if i < 0 {
+			i, texts = len(texts), append(texts, "")
 		}
+		texts[i] = text
 	}
-	return append(texts, text)
+	all := strings.Join(append([]string{resultsHead}, texts...), "\n## ")
+	return os.WriteFile(path, []byte(all), 0o644) //nolint:gosec // a part of the source
 }
 
 // text is a part as RESULTS.md has it, with where its figures come from.
@@ -208,11 +201,15 @@ func machine() string {
 
 // commit is what was built, as far as the source's repository tells.
 func commit(ctx context.Context) string {
-	name, err := exec.CommandContext(ctx, "git", "describe", "--always", "--abbrev=12", "--dirty=, changed since", "--exclude=*").Output()
+	head, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
 		return "unknown"
 	}
-	return strings.TrimSpace(string(name))
+	name := strings.TrimSpace(string(head))
+	if changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--", ":!"+resultsFile).Output(); err != nil || len(changed) > 0 {
+		name += ", changed since"
+	}
+	return name
 }
 
 // processors is the time of all processors in seconds since the system started; zero

@@ -48,12 +48,12 @@ func (b *bench) hotRun(ctx context.Context, topic string, n int, last map[string
 	config := sinkConfig{Topic: topic, Start: 256, Highest: 256}
 	sink := b.sink(ctx, b.serve(20*time.Millisecond, true), config, schemas.Immediate)
 	began := time.Now()
-	seconds := sink.reach(ctx, int64(n), sink.done).at.Sub(began).Seconds()
+	ended, _ := sink.reach(ctx, int64(n), sink.done)
 	got := sink.service.rows
 	got.mu.Lock()
 	defer got.mu.Unlock()
 	return hotRun{
-		share: float64(sink.service.done(ctx)) / float64(n), rate: float64(n) / seconds,
+		share: float64(sink.service.done(ctx)) / float64(n), rate: float64(n) / ended.Sub(began).Seconds(),
 		keys: len(last), wrong: wrongKeys(got.points, last), backwards: got.backwards,
 	}
 }
@@ -98,32 +98,24 @@ const (
 	latencyGoal     = 15
 )
 
-// pace is how events come.
-type pace struct {
-	perSecond int
-	warm      int // events that are not counted: they wait for the group to form
-	counted   int
-}
-
 // delays are of one side in one repetition, from Produce to the service's answer, in
 // milliseconds.
 type delays struct{ p50, p99, longest float64 }
 
 // latency produces 500 events a second to a service that takes 5 ms, and asks how
 // long each took from Produce to the service's answer, which confirms it: of the
-// sink, and of a loop that makes a call for each record.
+// sink, and of a loop that makes a call for each record. Those of the first two seconds
+// are not counted: they wait for the group to form.
 func latency(ctx context.Context, b *bench, o options) []finding {
 	const perSecond = 500
 	seconds := 15
 	if o.quick {
 		seconds = 5
 	}
-	even := pace{perSecond: perSecond, warm: 2 * perSecond, counted: seconds * perSecond}
 	pairs, counted := repeat(b, repetitions(o.quick), func(i int) pair[delays] {
-		topic := fmt.Sprintf("bench-latency-%d-", i+1)
-		return alternate(b, i,
-			func() delays { return b.delays(ctx, topic+"floor", even, b.loopFollows) },
-			func() delays { return b.delays(ctx, topic+"sink", even, b.sinkFollows) })
+		return alternate(b, i, func(floor bool) delays {
+			return b.delays(ctx, fmt.Sprintf("bench-latency-%d-floor-%v", i+1, floor), floor, perSecond, 2*perSecond, seconds*perSecond)
+		})
 	})
 	return append(latencyFindings(pairs), counted.finding())
 }
@@ -142,36 +134,32 @@ func latencyFindings(pairs []pair[delays]) []finding {
 	}
 }
 
-func (b *bench) sinkFollows(ctx context.Context, topic string) sink {
-	config := sinkConfig{Topic: topic, Start: 16, Highest: latencyInFlight}
-	return b.sink(ctx, b.serve(latencyService, true), config, schemas.Immediate)
-}
-
-// loopFollows is the floor: as many calls as the sink may have in flight.
-func (b *bench) loopFollows(ctx context.Context, topic string) sink {
-	service := b.serve(latencyService, true)
-	c := b.start(ctx, "loop", settings{Broker: b.broker, Topic: topic, Service: service.address, Workers: latencyInFlight})
-	return sink{c, service, c.done}
-}
-
-// delays has a new topic's events brought to a service that remembers.
-func (b *bench) delays(ctx context.Context, topic string, p pace, follow func(context.Context, string) sink) delays {
+// delays has the events of a new topic brought to a service that remembers: so many
+// a second, the first that are not counted and those that are.
+func (b *bench) delays(ctx context.Context, topic string, floor bool, perSecond, warm, counted int) delays {
 	b.fill(ctx, topic, events{})
-	f := follow(ctx, topic)
+	service := b.serve(latencyService, true)
+	var f sink
+	if floor {
+		c := b.start(ctx, "loop", settings{Broker: b.broker, Topic: topic, Service: service.address, Workers: latencyInFlight})
+		f = sink{c, service, c.done}
+	} else {
+		f = b.sink(ctx, service, sinkConfig{Topic: topic, Start: 16, Highest: latencyInFlight}, schemas.Immediate)
+	}
 	var sent []time.Time // when each was handed to the client
-	for _, n := range []int{p.warm, p.counted} {
+	for _, n := range []int{warm, counted} {
 		first := len(sent)
-		try(b.produce(ctx, topic, events{n: n, perSecond: p.perSecond, next: func(i int) (key, value []byte) {
+		try(b.produce(ctx, topic, events{n: n, perSecond: perSecond, next: func(i int) (key, value []byte) {
 			key, value = numbered(first+i, first+i)
 			sent = append(sent, time.Now())
 			return key, value
 		}}))
 		f.reach(ctx, int64(len(sent)), f.done)
 	}
-	f.service.rows.mu.Lock()
-	defer f.service.rows.mu.Unlock()
-	answers := f.service.rows.answers
-	return must(newDelays(sent[p.warm:], answers[min(p.warm, len(answers)):]))
+	service.rows.mu.Lock()
+	defer service.rows.mu.Unlock()
+	answers := service.rows.answers
+	return must(newDelays(sent[warm:], answers[min(warm, len(answers)):]))
 }
 
 // newDelays takes the moments of the answers, zero and those missing at the end for
@@ -220,16 +208,16 @@ func slowDown(ctx context.Context, b *bench, o options) []finding {
 	const topic = "bench-slow-down"
 	b.fill(ctx, topic, distinct(slowDownEvents))
 	pairs, counted := repeat(b, repetitions(o.quick), func(i int) pair[[]flow] {
-		return alternate(b, i, func() []flow {
+		return alternate(b, i, func(floor bool) []flow {
 			service := b.serve(fast, false)
-			b.start(ctx, "calls", settings{Service: service.address, Workers: slowDownCalls, Calls: 1 << 40})
-			return service.phases(ctx)
-		}, func() []flow {
-			config := sinkConfig{Topic: topic, Start: 16, Highest: slowDownCalls}
-			sink := b.sink(ctx, b.serve(fast, false), config, schemas.Immediate)
+			if floor {
+				b.start(ctx, "calls", settings{Service: service.address, Workers: slowDownCalls, Calls: 1 << 40})
+				return service.phases(ctx)
+			}
+			sink := b.sink(ctx, service, sinkConfig{Topic: topic, Start: 16, Highest: slowDownCalls}, schemas.Immediate)
 			sink.reach(ctx, 1, sink.done) // the group has formed
-			flows := sink.service.phases(ctx)
-			if sink.service.done(ctx) >= slowDownEvents {
+			flows := service.phases(ctx)
+			if service.calls.Load() >= slowDownEvents {
 				try(fmt.Errorf("the topic's %d events did not last for the last phase", slowDownEvents))
 			}
 			return flows

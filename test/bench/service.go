@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,7 +71,13 @@ const profilesPath = "/profiles/v5/entities/acme/profile-tables/customers/profil
 
 func (s *service) call(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
-	n, event, err := s.read(r)
+	var event numberedEvent
+	var body bytes.Buffer
+	to := io.Discard
+	if s.rows != nil {
+		to = &body
+	}
+	n, err := io.Copy(to, r.Body)
 	if err != nil {
 		return // the client has gone
 	}
@@ -79,25 +86,15 @@ func (s *service) call(w http.ResponseWriter, r *http.Request) {
 	}
 	s.bytes.Add(n)
 	s.took.Add(int64(time.Since(began)))
-	if event != nil {
-		defer s.rows.write(event)
+	if s.rows != nil {
+		if err := json.Unmarshal(body.Bytes(), &event); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		s.rows.write(&event)
 	}
 	s.calls.Add(1)
 	yes(w, `{"id":"p1","_links":{"self":{"href":"/profiles/p1"}}}`)
-}
-
-// read takes the body; event is nil unless what it says is to be remembered.
-func (s *service) read(r *http.Request) (n int64, event *numberedEvent, err error) {
-	if s.rows == nil {
-		n, err = io.Copy(io.Discard, r.Body)
-		return n, nil, err
-	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return 0, nil, err
-	}
-	event = &numberedEvent{}
-	return int64(len(body)), event, json.Unmarshal(body, event)
 }
 
 func yes(w http.ResponseWriter, body string) {
