@@ -109,7 +109,8 @@ func comparison() (all []line) {
 		workers, calls int // of the loop
 	}{{5 * time.Millisecond, 1, 2000}, {5 * time.Millisecond, partitions, 10_000}, {5 * time.Millisecond, 64, 40_000}, {0, 64, 100_000}} {
 		all = append(all, line{
-			fmt.Sprintf("immediate, %v, against a loop of %d", l.latency, l.workers), "kgo and net/http", "calls", goal{},
+			fmt.Sprintf("immediate, %v, against a loop of %d", l.latency, l.workers), "kgo and net/http", "calls",
+			goal{},
 			&callJob{l.latency, 64, 100_000, "loop", l.workers, l.calls},
 		})
 	}

@@ -20,7 +20,8 @@ func main() { os.Exit(run()) }
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	name, do := "bench", func() {}
+	var do func()
+	name := "bench"
 	if len(os.Args) == 4 && os.Args[1] == roleArgument {
 		name, do = os.Args[2], func() { try(play(ctx, os.Args[2], os.Args[3])) }
 	} else {
