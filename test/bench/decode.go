@@ -5,19 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"runtime/debug"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/twmb/avro"
-	"github.com/twmb/franz-go/pkg/sr"
-	"github.com/twmb/franz-go/pkg/sr/srfake"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/dynamicpb"
 
+	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -25,25 +23,16 @@ import (
 // decodeJob is a line of decoding, routing and mapping, without anything around.
 type decodeJob struct {
 	format schemas.Format
-	lane   schemas.Lane
-	events int
+	lane   schemas.Lane // whose way with a record it is
+	count  int          // of events
 }
 
-// decodeSettings are those of both of its sides.
-type decodeSettings struct {
-	Format schemas.Format `json:"format"`
-	Lane   schemas.Lane   `json:"lane"` // whose way with a record it is
-	Bare   bool           `json:"bare"` // the floor: the library alone, into a struct
-}
+func (*decodeJob) events() events { return events{} } // each side makes its own
 
-// measure runs one side.
-func (j *decodeJob) measure(ctx context.Context, bare bool) (sample, error) {
-	c, err := start(ctx, "decode", decodeSettings{j.format, j.lane, bare})
-	if err != nil {
-		return sample{}, err
-	}
-	s, err := window(ctx, c, done{c}, int64(warm*float64(j.events)), until(int64(j.events)))
-	return s, errors.Join(err, c.stop())
+func (j *decodeJob) side(ctx context.Context, b *bench, topic string, floor bool) sample {
+	path := b.configure(sinkConfig{Topic: topic, Service: "http://127.0.0.1:1", Start: 1, Highest: 1, Visits: j.format})
+	c := b.start(ctx, "decode", settings{Config: path, Format: j.format, Lanes: []schemas.Lane{j.lane}, Floor: floor})
+	return c.window(ctx, int64(j.count/10), int64(j.count), c.done)
 }
 
 // work handles one event.
@@ -55,104 +44,80 @@ type work func(event []byte) error
 // measured then is mostly the collector.
 const workingHeap = 800 // percent; the least heap is this of 4 MB
 
-// playDecode handles the same thousand events again and again, in one goroutine.
-func playDecode(ctx context.Context, w *wire) error {
-	var s decodeSettings
-	if err := w.settings(&s); err != nil {
-		return err
-	}
+// newDecode handles the same thousand events again and again, in one goroutine.
+func newDecode(s settings) *role {
 	debug.SetGCPercent(workingHeap)
-	events, err := encodedVisits(ctx, s.Format)
-	if err != nil {
-		return err
+	all := visits(s.Format)
+	for i := range all {
+		_, all[i] = filled(all, i, i)
 	}
-	var handle work
-	if s.Bare {
-		handle, err = bare(ctx, s.Format)
-	} else {
-		if s.Format != schemas.FormatJSON { // they come from Kafka with the id of their schema
-			for i := range events {
-				events[i] = slices.Concat(framed(), events[i])
-			}
-		}
-		var over func()
-		handle, over, err = throughTheSink(s.Format, s.Lane)
-		defer over()
+	handle := asTheSink
+	if s.Floor {
+		handle = withTheLibrary
 	}
-	if err != nil {
-		return err
-	}
+	work := handle(s)
 	var count atomic.Int64
-	return w.serve(ctx, answer{}, count.Load, func(ctx context.Context) error {
+	return &role{done: count.Load, run: func(ctx context.Context) error {
 		for ctx.Err() == nil {
-			for _, event := range events {
-				if err := handle(event); err != nil {
+			for _, event := range all {
+				if err := work(event); err != nil {
 					return err
 				}
 			}
-			count.Add(int64(len(events)))
+			count.Add(int64(len(all)))
 		}
 		return nil
-	})
+	}}
 }
 
-// bare decodes with the library alone. Without generated code the Protobuf
-// library's own is a dynamic message.
-func bare(ctx context.Context, f schemas.Format) (work, error) {
-	switch f {
+// withTheLibrary decodes with the library alone, and looks at nothing. Without
+// generated code the Protobuf library's own is a dynamic message.
+func withTheLibrary(s settings) work {
+	header := len(visitHeader(s.Format))
+	switch s.Format {
 	case schemas.FormatAvro:
-		schema, err := avro.Parse(visitAvro)
+		schema := avro.MustParse(visitAvro)
 		return func(event []byte) error {
 			var v visit
-			_, err := schema.Decode(event, &v)
+			_, err := schema.Decode(event[header:], &v)
 			return err
-		}, err
+		}
 	case schemas.FormatProtobuf:
-		descriptor, err := visitDescriptor(ctx)
+		descriptor := visitMessage()
 		return func(event []byte) error {
-			return proto.Unmarshal(event[1:], dynamicpb.NewMessage(descriptor)) // without the index of the message
-		}, err
+			return proto.Unmarshal(event[header:], dynamicpb.NewMessage(descriptor))
+		}
 	}
 	return func(event []byte) error {
 		var v visit
-		return json.Unmarshal(event, &v)
-	}, nil
+		return json.Unmarshal(event[header:], &v)
+	}
 }
 
-// throughTheSink decodes, routes and maps as a lane does. The writes of the
-// immediate lane outlive their record.
-func throughTheSink(f schemas.Format, lane schemas.Lane) (_ work, over func(), err error) {
-	r, problems := router.Compile([]router.Mapping{visitMapping(f)})
+// asTheSink decodes, routes and maps as a lane does. The writes of the immediate lane
+// outlive their record.
+func asTheSink(s settings) work {
+	cfg := must(config.Load(s.Config, os.LookupEnv))
+	r, problems := router.Compile(cfg.Mappings)
 	if len(problems) > 0 {
-		return nil, func() {}, errors.New(problems[0].String())
+		try(errors.New(problems[0].String()))
 	}
-	decode, over := schemas.NewJSON().Decode, func() {}
-	if f != schemas.FormatJSON {
-		registry := srfake.New()
-		registry.SeedSchema("visits-value", 1, visitID, visitSchema(f))
-		writers, err := schemas.NewRegistry(schemas.RegistryConfig{
-			URL: registry.URL(), Log: slog.New(slog.DiscardHandler), Backoff: func(int) time.Duration { return time.Second },
-		})
-		if err != nil {
-			return nil, registry.Close, err
-		}
-		over = func() { writers.Close(); registry.Close() }
-		decode = writers.Decoder(f).Decode
-	}
+	batch := s.Lanes[0] == schemas.Batch
+	d := decoder(cfg.SchemaRegistry.URL.Reveal(), s.Format)
 	var routed []router.Routed
 	var slab router.Slab
-	rec := &router.Record{Topic: "visits"}
+	rec := &router.Record{Topic: cfg.Mappings[0].Topics[0]}
 	return func(event []byte) error {
-		v, err := decode(event)
+		v, err := d.Decode(event)
 		for errors.Is(err, schemas.ErrSchemaAway) { // the first event only
 			time.Sleep(time.Millisecond)
-			v, err = decode(event)
+			v, err = d.Decode(event)
 		}
 		if err != nil {
 			return err
 		}
 		rec.Value = v
-		if lane == schemas.Batch {
+		if batch {
 			routed = r.Topic(rec.Topic).RouteOver(routed, rec)
 		} else {
 			routed = r.RouteFrom(routed[:0], rec, &slab)
@@ -161,54 +126,16 @@ func throughTheSink(f schemas.Format, lane schemas.Lane) (_ work, over func(), e
 			return fmt.Errorf("not mapped: %v", routed)
 		}
 		return routed[0].Err
-	}, over, nil
+	}
 }
 
-// encodedVisits are a thousand different events.
-func encodedVisits(ctx context.Context, f schemas.Format) ([][]byte, error) {
-	events := make([][]byte, variants)
-	for i := range events {
-		v := visitOf(i)
-		text, err := json.Marshal(v)
-		if err != nil {
-			return nil, err
-		}
-		switch f {
-		case schemas.FormatAvro:
-			schema, err := avro.Parse(visitAvro)
-			if err != nil {
-				return nil, err
-			}
-			if events[i], err = schema.Encode(v); err != nil {
-				return nil, err
-			}
-		case schemas.FormatProtobuf:
-			descriptor, err := visitDescriptor(ctx)
-			if err != nil {
-				return nil, err
-			}
-			m := dynamicpb.NewMessage(descriptor)
-			if err := protojson.Unmarshal(text, m); err != nil {
-				return nil, err
-			}
-			data, err := proto.Marshal(m)
-			if err != nil {
-				return nil, err
-			}
-			events[i] = append([]byte{0}, data...)
-		default:
-			events[i] = text
-		}
+// decoder is the lane's for a format.
+func decoder(registry string, f schemas.Format) schemas.Decoder {
+	if f == schemas.FormatJSON {
+		return schemas.NewJSON()
 	}
-	return events, nil
-}
-
-func visitSchema(f schemas.Format) sr.Schema {
-	switch f {
-	case schemas.FormatAvro:
-		return sr.Schema{Schema: visitAvro}
-	case schemas.FormatProtobuf:
-		return sr.Schema{Schema: visitProto, Type: sr.TypeProtobuf}
-	}
-	return sr.Schema{Schema: `{"type":"object"}`, Type: sr.TypeJSON}
+	writers := must(schemas.NewRegistry(schemas.RegistryConfig{
+		URL: registry, Log: slog.New(slog.DiscardHandler), Backoff: func(int) time.Duration { return time.Second },
+	}))
+	return writers.Decoder(f)
 }

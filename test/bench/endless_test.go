@@ -20,10 +20,7 @@ func TestEndlessTopicRepeatsWhatItHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cluster.Close()
-	e, err := newEndless(cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := newEndless(cluster)
 	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...), kgo.DefaultProduceTopic(endlessTopic),
 		kgo.RecordPartitioner(kgo.RoundRobinPartitioner()), kgo.ProducerBatchMaxBytes(4096),
 		kgo.ConsumeTopics(endlessTopic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
@@ -32,9 +29,9 @@ func TestEndlessTopicRepeatsWhatItHolds(t *testing.T) {
 	}
 	defer client.Close()
 	const held, each = 3000, 1000 // records held in all, and seemingly in each partition
-	next := distinct()
-	for range held {
-		key, value := next()
+	next := distinct(held).next
+	for i := range held {
+		key, value := next(i)
 		client.Produce(t.Context(), &kgo.Record{Key: key, Value: value}, nil)
 	}
 	if err := client.Flush(t.Context()); err != nil {
@@ -73,11 +70,11 @@ func TestEndlessTopicRepeatsWhatItHolds(t *testing.T) {
 // TestGrowthIsTheMedianOfTheTrips: one trip in an hour that was not like the others
 // decides nothing.
 func TestGrowthIsTheMedianOfTheTrips(t *testing.T) {
-	trip := func(first, last float64) []cost {
-		return []cost{{first, 100e6, 5000}, {9, 50e6, 5000}, {last, 109e6, 4000}}
+	trip := func(first, last float64) []sample {
+		return []sample{{CPU: first, RSS: 100e6, Rate: 5000}, {CPU: 9, RSS: 50e6, Rate: 5000}, {CPU: last, RSS: 109e6, Rate: 4000}}
 	}
 	var got []string
-	for _, f := range grown(schemas.Immediate, []int64{1e6, 10e6, 50e6}, [][]cost{trip(10, 10.5), trip(10, 16), trip(10, 10)}) {
+	for _, f := range grown(schemas.Immediate, []int64{1e6, 10e6, 50e6}, [][]sample{trip(10, 10.5), trip(10, 16), trip(10, 10)}) {
 		got = append(got, f.Got)
 		if !f.Met {
 			t.Errorf("%s: %s is missed", f.What, f.Got)
@@ -90,7 +87,7 @@ func TestGrowthIsTheMedianOfTheTrips(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%q\nwant\n%q", got, want)
 	}
-	if worse := grown(schemas.Immediate, []int64{1e6, 10e6, 50e6}, [][]cost{trip(10, 11.2)}); worse[3].Met || !worse[4].Met {
+	if worse := grown(schemas.Immediate, []int64{1e6, 10e6, 50e6}, [][]sample{trip(10, 11.2)}); worse[3].Met || !worse[4].Met {
 		t.Errorf("12 %% more CPU and 9 %% more memory: got %+v, want only the first missed", worse[3:])
 	}
 }

@@ -3,190 +3,200 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
+
+	"github.com/prometheus/procfs"
 )
 
-// pair is one repetition: the two that ran side by side.
-type pair struct{ floor, sink sample }
-
-// goal is what a line is to reach; a zero says nothing.
-type goal struct {
-	Ratio    float64 `json:"ratio,omitempty"`    // of the rates, at least
-	CPURatio float64 `json:"cpuRatio,omitempty"` // of the CPU per event, at most
-	Rate     float64 `json:"rate,omitempty"`     // per second, at least
-	CPU      float64 `json:"cpu,omitempty"`      // CPU-seconds per million, at most
-	RSS      float64 `json:"rss,omitempty"`      // bytes, at most
+// finding is one figure of a scenario beside what it is to be.
+type finding struct {
+	What string `json:"what"`
+	Got  string `json:"got"`
+	Goal string `json:"goal,omitempty"` // empty for a figure that has none
+	Met  bool   `json:"met"`
 }
 
-// describe is the goal as the table shows it, with a mark where r misses it.
-func (g goal) describe(r *result) string {
-	var parts []string
-	part := func(text string, met bool) {
-		if !met {
-			text += " (missed)"
-		}
-		parts = append(parts, text)
-	}
-	if g.Ratio > 0 {
-		part(fmt.Sprintf("≥ %.4g", g.Ratio), r.Ratio >= g.Ratio)
-	}
-	if g.Rate > 0 {
-		part(fmt.Sprintf("≥ %.0f/s", g.Rate), r.Sink.Rate >= g.Rate)
-	}
-	if g.CPURatio > 0 {
-		part(fmt.Sprintf("CPU ≤ %.4g", g.CPURatio), r.CPURatio <= g.CPURatio)
-	}
-	if g.CPU > 0 {
-		part(fmt.Sprintf("CPU ≤ %.4g s", g.CPU), r.Sink.CPU <= g.CPU)
-	}
-	if g.RSS > 0 {
-		part(fmt.Sprintf("RSS ≤ %.0f MB", g.RSS/1e6), float64(r.Sink.RSS) <= g.RSS)
-	}
-	return strings.Join(parts, ", ")
+// check is a finding with a goal.
+func check(met bool, what, goal, got string, args ...any) finding {
+	return finding{What: what, Got: fmt.Sprintf(got, args...), Goal: goal, Met: met}
 }
 
-// figures are the medians of one side.
-type figures struct {
-	Rate float64 `json:"rate"` // per second
-	CPU  float64 `json:"cpu"`  // CPU-seconds per million
-	RSS  int64   `json:"rss"`  // peak, in bytes, of the repetitions that count
+// note is a finding without.
+func note(what, got string, args ...any) finding { return check(true, what, "", got, args...) }
 
-	Allocs float64 `json:"allocs"` // per event or call
-}
-
-// result is a line with its figures.
-type result struct {
-	Name     string     `json:"name"`
-	Unit     string     `json:"unit"`
-	FloorIs  string     `json:"floorIs"`
-	Sink     figures    `json:"sink"`
-	Floor    figures    `json:"floor"`
-	Ratio    float64    `json:"ratio"`  // median of the repetitions' ratios
-	Spread   [2]float64 `json:"spread"` // the lowest and the highest of them
-	CPURatio float64    `json:"cpuRatio"`
-	Goal     goal       `json:"goal"`
-	Counted  counted    `json:"repetitions"`
-}
-
-func newResult(l line, pairs []pair, c counted) result {
-	r := result{Name: l.name, Unit: l.unit, FloorIs: l.floor, Goal: l.goal, Counted: c}
-	var sinks, floors []sample
-	var ratios, cpuRatios []float64
-	for _, p := range pairs {
-		sinks, floors = append(sinks, p.sink), append(floors, p.floor)
-		ratios = append(ratios, p.sink.rate/p.floor.rate)
-		cpuRatios = append(cpuRatios, p.sink.cpu/p.floor.cpu)
+// verdict is the goal, with a mark if it is missed.
+func verdict(goal string, met bool) string {
+	if met {
+		return goal
 	}
-	r.Sink, r.Floor = newFigures(sinks), newFigures(floors)
-	r.Ratio, r.CPURatio = median(ratios), median(cpuRatios)
-	r.Spread = [2]float64{slices.Min(ratios), slices.Max(ratios)}
-	return r
+	return goal + " (missed)"
 }
 
-func newFigures(samples []sample) (f figures) {
-	var rates, cpus, allocs []float64
-	for _, s := range samples {
-		rates, cpus, allocs = append(rates, s.rate), append(cpus, s.cpu), append(allocs, s.allocs)
-		f.RSS = max(f.RSS, s.rss)
-	}
-	f.Rate, f.CPU, f.Allocs = median(rates), median(cpus), median(allocs)
-	return f
+// scenario is what is no job done twice.
+type scenario struct {
+	name string
+	run  func(ctx context.Context, b *bench, o options) []finding
 }
 
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
-}
-
-// report is everything that is printed.
+// report is everything that was measured.
 type report struct {
-	Machine string   `json:"machine"`
-	Commit  string   `json:"commit"`
-	Quick   bool     `json:"quick"`
-	Lines   []result `json:"lines,omitempty"`
-	// Scenarios are in the order they were run.
-	Scenarios []outcome `json:"scenarios,omitempty"`
-
-	// What the host took of the processors, as a share: while the lines were
-	// measured, and from the beginning to the end. nil: the system does not tell.
-	LinesStolen *float64 `json:"linesStolen,omitempty"`
-	Stolen      *float64 `json:"stolen,omitempty"`
+	Machine string `json:"machine"`
+	Commit  string `json:"commit"`
+	Quick   bool   `json:"quick"`
+	Parts   []part `json:"parts"`
 }
 
-// outcome is what a scenario found.
-type outcome struct {
+// part is the lines, or a scenario.
+type part struct {
 	Name     string    `json:"name"`
-	Findings []finding `json:"findings"`
-	Repeated bool      `json:"repeated"`         // the figures are medians of all repetitions
-	Stolen   *float64  `json:"stolen,omitempty"` // by the host meanwhile
+	Lines    []result  `json:"lines,omitempty"`
+	Findings []finding `json:"findings,omitempty"`
+	Stolen   float64   `json:"stolen"` // by the host meanwhile, as a share of the processors
 }
 
+// measure measures what was asked for and prints what came out.
+func measure(ctx context.Context, o options) {
+	dir := must(os.MkdirTemp("", "feedsink-bench-"))
+	if o.profile != "" {
+		try(os.MkdirAll(o.profile, 0o750))
+	}
+	r := &report{Machine: machine(), Commit: commit(ctx), Quick: o.quick}
+	b := open(dir, o.profile)
+	err := guard(func() { r.measure(ctx, b, o) })
+	try(errors.Join(err, b.close(0), os.RemoveAll(dir)))
+	if o.save {
+		try(r.save(resultsFile))
+	}
+	try(r.write(os.Stdout, o.format))
+}
+
+// measure measures one after the other, and says on the standard error what is done.
+func (r *report) measure(ctx context.Context, b *bench, o options) {
+	measured := func(name string, do func()) float64 {
+		began, before := time.Now(), readProcessors()
+		if err := guard(do); err != nil {
+			try(fmt.Errorf("%s: %w", name, err))
+		}
+		stolen := readProcessors().stolenSince(before)
+		fmt.Fprintf(os.Stderr, "%-45s %.0f s, host took %.0f %%\n", name, time.Since(began).Seconds(), 100*stolen)
+		return stolen
+	}
+	p := part{Name: "beside the floor"}
+	if o.compare {
+		p.Name = "comparison"
+	}
+	before := readProcessors()
+	for _, l := range o.lines() {
+		measured(l.name, func() { p.Lines = append(p.Lines, b.measure(ctx, l, repetitions(o.quick))) })
+	}
+	if p.Stolen = readProcessors().stolenSince(before); len(p.Lines) > 0 {
+		r.Parts = append(r.Parts, p)
+	}
+	for _, s := range o.scenarios() {
+		p := part{Name: s.name}
+		p.Stolen = measured(s.name, func() { p.Findings = apart(b, func() []finding { return s.run(ctx, b, o) }) })
+		r.Parts = append(r.Parts, p)
+	}
+}
+
+// write prints the report as text, as RESULTS.md has it, or as JSON.
 func (r *report) write(to io.Writer, format string) error {
 	if format == "json" {
 		out := json.NewEncoder(to)
 		out.SetIndent("", "  ")
 		return out.Encode(r)
 	}
-	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	for _, row := range r.lineRows() {
-		_, _ = fmt.Fprintln(table, strings.Join(row, "\t")) // kept until Flush
-	}
-	for _, o := range r.Scenarios {
-		_, _ = fmt.Fprintf(table, "\n%s\n", o.Name)
-		for _, f := range o.Findings {
-			_, _ = fmt.Fprintf(table, "  %s\t%s\t%s\n", f.What, f.Got, f.verdict())
+	for _, p := range r.Parts {
+		if _, err := io.WriteString(to, r.text(p)); err != nil {
+			return err
 		}
 	}
-	if err := table.Flush(); err != nil {
+	return nil
+}
+
+// resultsFile is where -write puts what was measured, from the repository's root.
+const resultsFile = "test/bench/RESULTS.md"
+
+const resultsHead = `# What was measured
+
+Written by ` + "`go run ./test/bench -write`" + `, each part by a run of its own (see the package comment for what a line, a floor and
+a scenario is). Figures are medians of the repetitions that count, where there are several. Absolute figures are of one machine on
+one day; the ratios to the floor in the same run are what counts.
+`
+
+// save replaces the parts of the file that were measured and keeps the others.
+func (r *report) save(path string) error {
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	once := slices.ContainsFunc(r.Scenarios, func(o outcome) bool { return !o.Repeated })
-	_, err := fmt.Fprintf(to, "\n%s\n", r.origin(!once, r.Stolen))
-	return err
+	texts := strings.Split("\n"+string(old), "\n## ")[1:] // what stands before is the head
+	for _, p := range r.Parts {
+		text := strings.TrimPrefix(r.text(p), "\n## ")
+		title, _, _ := strings.Cut(text, "\n")
+		i := slices.IndexFunc(texts, func(old string) bool { return strings.HasPrefix(old, title+"\n") })
+		if i < 0 {
+			i, texts = len(texts), append(texts, "")
+		}
+		texts[i] = text
+	}
+	all := strings.Join(append([]string{resultsHead}, texts...), "\n## ")
+	return os.WriteFile(path, []byte(all), 0o644) //nolint:gosec // a part of the source
 }
 
-// verdict is the goal, with a mark if it is missed.
-func (f finding) verdict() string {
-	if f.Met {
-		return f.Goal
+// text is a part as RESULTS.md has it, with where its figures come from.
+func (r *report) text(p part) string {
+	rows := [][]string{{"what", "measured", "goal"}}
+	if len(p.Lines) > 0 {
+		rows[0] = lineHead
 	}
-	return f.Goal + " (missed)"
+	for _, l := range p.Lines {
+		rows = append(rows, l.row())
+	}
+	for _, f := range p.Findings {
+		rows = append(rows, []string{f.What, f.Got, verdict(f.Goal, f.Met)})
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "\n## %s\n\n", strings.ToUpper(p.Name[:1])+p.Name[1:])
+	table := tabwriter.NewWriter(&text, 0, 0, 1, ' ', 0)
+	for i, row := range rows {
+		_, _ = fmt.Fprintf(table, "| %s\t|\n", strings.Join(row, "\t| ")) // kept until Flush
+		if i == 0 {
+			_, _ = fmt.Fprintf(table, "%s|\n", strings.Repeat("|---\t", len(row)))
+		}
+	}
+	_ = table.Flush() // into memory
+	fmt.Fprintf(&text, "\n%s, %s, host took %.0f %% of the processors; commit %s", time.Now().UTC().Format(time.DateOnly), r.Machine, 100*p.Stolen, r.Commit)
+	if r.Quick {
+		text.WriteString("; one short repetition: good to see that nothing broke, not to be quoted")
+	}
+	return text.String() + ".\n"
 }
 
-// lineRows are the table of the lines, with its head; none without lines.
-func (r *report) lineRows() [][]string {
-	if len(r.Lines) == 0 {
-		return nil
+// machine says where the figures come from, as far as the system tells.
+func machine() string {
+	text := fmt.Sprintf("%d × CPU, %s %s/%s", runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return text
 	}
-	rows := [][]string{{"what", "sink", "floor", "ratio", "spread", "goal", "CPU-s/M sink", "floor", "ratio", "RSS", "allocs", "floor", "repetitions"}}
-	for i := range r.Lines {
-		l := &r.Lines[i]
-		rows = append(rows, []string{
-			l.Name, fmt.Sprintf("%.0f %s/s", l.Sink.Rate, l.Unit), fmt.Sprintf("%.0f/s", l.Floor.Rate),
-			fmt.Sprintf("%.2f", l.Ratio), fmt.Sprintf("%.2f–%.2f", l.Spread[0], l.Spread[1]), l.Goal.describe(l),
-			fmt.Sprintf("%.1f", l.Sink.CPU), fmt.Sprintf("%.1f", l.Floor.CPU), fmt.Sprintf("%.2f", l.CPURatio),
-			fmt.Sprintf("%.0f MB", float64(l.Sink.RSS)/1e6), fmt.Sprintf("%.1f", l.Sink.Allocs), fmt.Sprintf("%.1f", l.Floor.Allocs), l.Counted.String(),
-		})
+	if all, err := proc.CPUInfo(); err == nil && len(all) > 0 {
+		text = strings.Replace(text, "CPU", all[0].ModelName, 1)
 	}
-	return rows
-}
-
-// origin says where figures come from and what they are worth: whether they are
-// medians, and what the host took while they were measured.
-func (r *report) origin(repeated bool, stolen *float64) string {
-	how := ""
-	switch {
-	case r.Quick:
-		how = "; one short repetition: good to see that nothing broke, not to be quoted"
-	case repeated:
-		how = "; medians of three repetitions"
+	if average, err := proc.LoadAvg(); err == nil {
+		text += fmt.Sprintf(", load before %.2f", average.Load1)
 	}
-	return r.Machine + hostTook(stolen) + "; commit " + r.Commit + how
+	return text
 }
 
 // commit is what was built, as far as the source's repository tells.
@@ -200,4 +210,30 @@ func commit(ctx context.Context) string {
 		name += ", changed since"
 	}
 	return name
+}
+
+// processors is the time of all processors in seconds since the system started; zero
+// where the system does not tell.
+type processors struct{ all, stolen float64 }
+
+func readProcessors() processors {
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return processors{}
+	}
+	stat, err := proc.Stat()
+	if err != nil {
+		return processors{}
+	}
+	c := stat.CPUTotal // what guests have used is in user and nice
+	return processors{c.User + c.Nice + c.System + c.Idle + c.Iowait + c.IRQ + c.SoftIRQ + c.Steal, c.Steal}
+}
+
+// stolenSince is the share of the processors' time since before that the host gave
+// to others while a process here wanted it; 0 where the system does not tell.
+func (p processors) stolenSince(before processors) float64 {
+	if p.all <= before.all {
+		return 0
+	}
+	return (p.stolen - before.stolen) / (p.all - before.all)
 }

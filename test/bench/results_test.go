@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,7 @@ func TestResultsKeepTheOtherParts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "RESULTS.md")
 	save := func(name, got string) string {
 		t.Helper()
-		r := report{Machine: "a machine", Commit: "abc", Scenarios: []outcome{{Name: name, Findings: []finding{check(false, "it", "1", "%s", got)}}}}
+		r := report{Machine: "a machine", Commit: "abc", Parts: []part{{Name: name, Findings: []finding{check(false, "it", "1", "%s", got)}, Stolen: 0.1}}}
 		if err := r.save(path); err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +28,7 @@ func TestResultsKeepTheOtherParts(t *testing.T) {
 	save("growth", "old growth")
 	save("soak", "a soak")
 	text := save("growth", "new growth")
-	for _, want := range []string{"## Growth\n\n| what | measured | goal |\n|---|---|---|\n| it | new growth | 1 (missed) |", "a soak", "commit abc", "# What was measured"} {
+	for _, want := range []string{"## Growth\n\n| what | measured   | goal       |\n|---   |---         |---         |\n| it   | new growth | 1 (missed) |", "a machine, host took 10 % of the processors; commit abc.\n", "a soak", "commit abc", "# What was measured"} {
 		if strings.Count(text, want) == 0 {
 			t.Errorf("got\n%s\nwant %q in it", text, want)
 		}
@@ -43,7 +44,7 @@ func TestResultsKeepTheOtherParts(t *testing.T) {
 func TestFlatnessIsOfTheLastThird(t *testing.T) {
 	readings := func(resident func(i int) float64) (all []reading) {
 		for i := range 30 {
-			all = append(all, reading{at: time.Duration(i+1) * soakEvery, resident: resident(i), goroutines: 50, files: 20, disk: float64(i % 5 * 1e6), cpu: float64(i)})
+			all = append(all, reading{answer{Resident: resident(i), Goroutines: 50, Files: 20, CPU: float64(i)}, time.Duration(i+1) * soakEvery, float64(i % 5 * 1e6)})
 		}
 		return all
 	}
@@ -64,7 +65,7 @@ func TestFlatnessIsOfTheLastThird(t *testing.T) {
 }
 
 func TestServiceRemembersTheLastOfEachKey(t *testing.T) {
-	r := &rows{Points: map[string]int64{}}
+	r := &rows{points: map[string]int64{}}
 	for _, write := range []struct {
 		key    string
 		number int64
@@ -73,19 +74,19 @@ func TestServiceRemembersTheLastOfEachKey(t *testing.T) {
 		e.Attributes.CustomerNumber, e.Attributes.Points = write.key, write.number
 		r.write(e)
 	}
-	if r.Points["a"] != 4 || r.Points["b"] != 2 || r.Backwards != 1 {
-		t.Errorf("got %v, %d backwards, want a 4, b 2, 1 backwards", r.Points, r.Backwards)
+	if r.points["a"] != 4 || r.points["b"] != 2 || r.backwards != 1 {
+		t.Errorf("got %v, %d backwards, want a 4, b 2, 1 backwards", r.points, r.backwards)
 	}
-	if len(r.Answers) != 5 || r.Answers[4] == 0 {
-		t.Errorf("got answers %v, want five moments", r.Answers)
+	if len(r.answers) != 5 || r.answers[4].IsZero() {
+		t.Errorf("got answers %v, want five moments", r.answers)
 	}
 }
 
 // TestHotKeysAreHot: nine events of ten are of one key in a hundred.
 func TestHotKeysAreHot(t *testing.T) {
-	next, hotOnes := hot(1000), 0
-	for range 10_000 {
-		if key, _ := next(); string(key) < customer(10) {
+	next, hotOnes := hot(10_000, 1000).next, 0
+	for i := range 10_000 {
+		if key, _ := next(i); bytes.Compare(key, customer(10)) < 0 {
 			hotOnes++
 		}
 	}

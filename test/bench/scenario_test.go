@@ -1,33 +1,19 @@
 package main
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 )
 
 func TestEveryEventsDelayIsMeasuredOnBothSides(t *testing.T) {
-	f, err := openField(t.Context(), t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := f.close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	for side, follow := range map[string]follower{"sink": f.sinkFollows, "floor": f.forwardFollows} {
-		counted := 0
-		d, err := f.delays(t.Context(), "delays-"+side, pace{perSecond: 1000, warm: 50, counted: 200}, func(ctx context.Context, topic, service string) (*child, progress, error) {
-			c, p, err := follow(ctx, topic, service)
-			return c, reported{p, func(m mark) { counted = int(m.done) }}, err
-		})
-		if err != nil {
+	b := newBench(t)
+	for side, floor := range map[string]bool{"sink": false, "floor": true} {
+		var d delays
+		if err := guard(func() {
+			d = b.delays(t.Context(), "delays-"+side, floor, 1000, 50, 200)
+		}); err != nil {
 			t.Fatalf("%s: %v", side, err)
-		}
-		if counted != 250 {
-			t.Errorf("%s: got %d events done, want 250", side, counted)
 		}
 		if least := float64(latencyService.Milliseconds()); d.p50 < least || d.p99 < d.p50 || d.longest < d.p99 {
 			t.Errorf("%s: got %+v, want at least the service's %v ms and each no less than the one before", side, d, least)
@@ -35,32 +21,19 @@ func TestEveryEventsDelayIsMeasuredOnBothSides(t *testing.T) {
 	}
 }
 
-// reported tells what was reached.
-type reported struct {
-	progress
-	to func(mark)
-}
-
-func (r reported) reach(ctx context.Context, n int64) (mark, error) {
-	m, err := r.progress.reach(ctx, n)
-	r.to(m)
-	return m, err
-}
-
 func TestDelaysAreFromProduceToAnswer(t *testing.T) {
 	began := time.Unix(1000, 0)
-	var sent []time.Time
-	var answers []int64
+	var sent, answers []time.Time
 	for i := range 101 { // the later an event, the sooner its answer: 100 ms, 99 ms, … 0 ms
 		sent = append(sent, began.Add(time.Duration(i)*time.Second))
-		answers = append(answers, sent[i].Add(time.Duration(100-i)*time.Millisecond).UnixNano())
+		answers = append(answers, sent[i].Add(time.Duration(100-i)*time.Millisecond))
 	}
 	if got, err := newDelays(sent, answers); err != nil || got != (delays{50, 99, 100}) {
 		t.Errorf("got %+v, %v, want 50, 99 and 100 ms", got, err)
 	}
-	for name, missing := range map[string][]int64{
+	for name, missing := range map[string][]time.Time{
 		"at the end": answers[:100],
-		"within":     append([]int64{0}, answers[1:]...),
+		"within":     append([]time.Time{{}}, answers[1:]...),
 	} {
 		if _, err := newDelays(sent, missing); err == nil || !strings.Contains(err.Error(), "100 of 101") {
 			t.Errorf("an answer is missing %s: got %v, want it said", name, err)
@@ -69,7 +42,7 @@ func TestDelaysAreFromProduceToAnswer(t *testing.T) {
 }
 
 func TestLatencyIsMediansOfThePairs(t *testing.T) {
-	pairs := []delayPair{
+	pairs := []pair[delays]{
 		{sink: delays{7, 12.9, 40}, floor: delays{6, 12.9, 30}},
 		{sink: delays{8, 20.6, 50}, floor: delays{6, 10.3, 30}},
 		{sink: delays{6, 15.1, 60}, floor: delays{5, 10, 30}},
@@ -85,38 +58,28 @@ func TestLatencyIsMediansOfThePairs(t *testing.T) {
 // TestSlowDownIsJudgedWithinARun has a machine that gets slower and slower: the
 // share stays.
 func TestSlowDownIsJudgedWithinARun(t *testing.T) {
-	var runs [][]phase
+	var pairs []pair[[]flow]
 	for _, speed := range []float64{5000, 4000, 1000} {
-		fixed, slowly := []flow{{speed / 4, 8}, {speed / 2, 16}, {speed, 30}}, []flow{{16, 8}, {32, 16}, {64, 32}}
-		runs = append(runs, []phase{{flow{0.95 * speed, 29}, fixed}, {flow{64, 32}, slowly}, {flow{0.8 * speed, 28}, fixed}})
+		pairs = append(pairs, pair[[]flow]{
+			floor: []flow{{speed, 30}, {64, 32}, {speed, 30}},
+			sink:  []flow{{0.95 * speed, 29}, {64, 32}, {0.8 * speed, 28}},
+		})
 	}
 	want := []string{
 		"0.95 (0.95–0.95), 3800 of 4000", "29.0 (29.0–29.0), 30.0 (30.0–30.0)",
 		"1.00 (1.00–1.00), 64 of 64", "32.0 (32.0–32.0), 32.0 (32.0–32.0)",
 		"0.80 (0.80–0.80), 3200 of 4000", "28.0 (28.0–28.0), 30.0 (30.0–30.0)",
 	}
-	for i, f := range slowDownFindings(runs) {
+	for i, f := range slowDownFindings(pairs) {
 		if missed := i == 4; f.Got != want[i] || f.Met == missed {
 			t.Errorf("%s: got %s, met %v, want %s, %v", f.What, f.Got, f.Met, want[i], !missed)
 		}
 	}
 }
 
-// TestBestFixedConcurrencyIsNotTheLuckiest: it is one number of calls in flight for all
-// repetitions.
-func TestBestFixedConcurrencyIsNotTheLuckiest(t *testing.T) {
-	usual := phase{flow{rate: 100}, []flow{{rate: 50}, {rate: 100}, {rate: 80}}}
-	lucky := phase{flow{rate: 100}, []flow{{rate: 50}, {rate: 100}, {rate: 200}}}
-	runs := [][]phase{{usual, usual, usual}, {usual, lucky, usual}, {usual, usual, usual}}
-	got := slowDownFindings(runs)[2]
-	if got.Got != "1.00 (1.00–1.00), 100 of 100" || !strings.HasSuffix(got.What, ", 16") {
-		t.Errorf("got %+v, want the sink to be held against 16 calls in flight", got)
-	}
-}
-
 func TestSlowDownsEventsLast(t *testing.T) {
 	const before = 10 * time.Second // from the first call to the first phase, with room
-	if calls := most * int64((2*(settle+measure)+before)/fast); calls > slowDownEvents {
+	if calls := slowDownCalls * int64((2*(settle+observe)+before)/fast); calls > slowDownEvents {
 		t.Errorf("the fast phases may make %d calls of %d events", calls, slowDownEvents)
 	}
 }

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/feedsink/feedsink/schemas"
@@ -25,85 +22,49 @@ const (
 
 // reading is one look at the sink.
 type reading struct {
-	at         time.Duration
-	resident   float64 // bytes
-	goroutines float64
-	files      float64
-	disk       float64 // bytes of the spool
-	cpu        float64 // seconds so far
+	answer
+	at   time.Duration
+	disk float64 // bytes of the spool
 }
 
 // soak runs both lanes under an even load and judges whether what the sink holds
 // is flat: the last third of the time against the middle third.
-func soak(ctx context.Context, f *field, length time.Duration) (found []finding, err error) {
+func soak(ctx context.Context, b *bench, o options) []finding {
 	const topic = "bench-soak"
 	// What was consumed goes, or the broker would hold all of it in memory.
 	retention := "120000"
-	if _, err := f.admin.CreateTopic(ctx, partitions, 1, map[string]*string{"retention.ms": &retention}, topic); err != nil {
-		return nil, err
-	}
-	service, err := start(ctx, "service", serviceSettings{Latency: 5 * time.Millisecond})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, service.stop()) }()
-	sink, group, err := f.startSink(ctx, sinkFile{topic: topic, service: service.address, start: 16, highest: 256, mapping: soakMapping},
-		schemas.Immediate, schemas.Batch)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, sink.stop()) }()
-
-	loading, stop := context.WithTimeout(ctx, length)
-	defer stop()
-	load := make(chan error, 1)
-	var produced atomic.Int64
-	go func() { load <- f.load(loading, topic, &produced) }()
-	readings, err := look(loading, sink, filepath.Join(f.dir, group))
-	stop()
-	if err = errors.Join(err, <-load); err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	found = flatness(readings)
+	must(b.admin.CreateTopic(ctx, partitions, 1, map[string]*string{"retention.ms": &retention}, topic))
+	config := sinkConfig{Topic: topic, Start: 16, Highest: 256, Soak: true}
+	sink := b.sink(ctx, b.serve(5*time.Millisecond, false), config, schemas.Immediate, schemas.Batch)
+	load := events{n: int(o.length.Seconds() * 2 * soakRate), perSecond: 2 * soakRate, next: func(i int) (key, value []byte) {
+		return numbered(i%soakKeys, i)
+	}}
+	over := make(chan error, 1)
+	go func() { over <- b.produce(ctx, topic, load) }()
+	found := flatness(watch(sink.child, filepath.Join(b.dir, b.name()), over))
 	for _, lane := range []schemas.Lane{schemas.Immediate, schemas.Batch} {
-		done, err := committed(ctx, f.admin, group+"-"+lane.String(), topic)
-		if err != nil {
-			return nil, err
-		}
-		behind := float64(produced.Load()-done) / (2 * soakRate)
+		behind := float64(int64(load.n)-b.committed(b.group(lane), topic)(ctx)) / (2 * soakRate)
 		found = append(found, check(behind <= soakBehind, lane.String()+" lane at the end: behind what was produced", fmt.Sprintf("≤ %d s", soakBehind), "%.0f s", behind))
 	}
-	return found, nil
+	return found
 }
 
-// look samples the sink until ctx ends.
-func look(ctx context.Context, sink *child, spool string) (readings []reading, err error) {
+// watch samples the sink until the load is over.
+func watch(sink *child, spool string, over <-chan error) (readings []reading) {
 	began := time.Now()
 	tick := time.NewTicker(soakEvery)
 	defer tick.Stop()
 	fmt.Fprintf(os.Stderr, "%8s %10s %10s %8s %10s %8s\n", "", "RSS MB", "goroutines", "files", "spool MB", "CPU s")
 	for {
 		select {
-		case <-ctx.Done():
-			return readings, nil
+		case err := <-over:
+			try(err)
+			return readings
 		case <-tick.C:
 		}
-		a, err := sink.usage(ctx)
-		if ctx.Err() != nil {
-			return readings, nil // the time was up meanwhile
-		}
-		if err != nil {
-			return nil, err
-		}
-		r := reading{
-			at: time.Since(began).Round(time.Second), resident: float64(a.Resident),
-			goroutines: float64(a.Goroutines), files: float64(a.Files), disk: size(spool), cpu: a.CPU,
-		}
+		r := reading{sink.usage(), time.Since(began).Round(time.Second), size(spool)}
 		readings = append(readings, r)
-		fmt.Fprintf(os.Stderr, "%8v %10.1f %10.0f %8.0f %10.1f %8.1f\n", r.at, r.resident/1e6, r.goroutines, r.files, r.disk/1e6, r.cpu)
+		fmt.Fprintf(os.Stderr, "%8v %10.1f %10.0f %8.0f %10.1f %8.1f\n", r.at, r.Resident/1e6, r.Goroutines, r.Files, r.disk/1e6, r.CPU)
 	}
 }
 
@@ -133,12 +94,12 @@ func flatness(readings []reading) (found []finding) {
 		leeway  float64 // absolute
 		decimal int
 	}{
-		{"RSS, MB", func(r reading) float64 { return r.resident }, 1e6, 2e6, 1},
-		{"goroutines", func(r reading) float64 { return r.goroutines }, 1, 5, 0},
-		{"open files", func(r reading) float64 { return r.files }, 1, 5, 0},
+		{"RSS, MB", func(r reading) float64 { return r.Resident }, 1e6, 2e6, 1},
+		{"goroutines", func(r reading) float64 { return r.Goroutines }, 1, 5, 0},
+		{"open files", func(r reading) float64 { return r.Files }, 1, 5, 0},
 		{"spool, MB", func(r reading) float64 { return r.disk }, 1e6, 4e6, 1},
 	} {
-		a, b := mean(middle, of.value), mean(last, of.value)
+		a, b := over(middle, of.value).mean(), over(last, of.value).mean()
 		found = append(found, check(b <= max(a*1.1, a+of.leeway), of.what+": mean of the middle and of the last third", "+10 % at most",
 			"%.*f, %.*f (%+.1f %%)", of.decimal, a/of.unit, of.decimal, b/of.unit, 100*(b/max(a, 1)-1)))
 	}
@@ -146,13 +107,5 @@ func flatness(readings []reading) (found []finding) {
 	return append(found,
 		note("length", "%v, %d readings", end.at, len(readings)),
 		note("events a second, each lane", "%d", soakRate),
-		note("CPU-s per million events", "%.1f", end.cpu/(end.at.Seconds()*2*soakRate)*1e6))
-}
-
-func mean(readings []reading, value func(reading) float64) float64 {
-	sum := 0.0
-	for r := range slices.Values(readings) {
-		sum += value(r)
-	}
-	return sum / float64(max(len(readings), 1))
+		note("CPU-s per million events", "%.1f", end.CPU/(end.at.Seconds()*2*soakRate)*1e6))
 }
