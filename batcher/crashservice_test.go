@@ -22,9 +22,9 @@ type record struct {
 // row is a row of the table: its cells by column.
 type row map[string]string
 
-// service is the service's table, its executions, and the model of what the table
+// modelService is the service's table, its executions, and the model of what the table
 // has to go through: for each key, its states record by record.
-type service struct {
+type modelService struct {
 	t          *testing.T
 	log        []record
 	ends       [2]int64
@@ -48,8 +48,8 @@ const takes = time.Second
 
 // newService has the log's keys in the table where a record wants them there. A
 // record is written "partition op key cell=value…".
-func newService(t *testing.T, log ...string) *service {
-	s := &service{t: t, rows: map[string]row{}, states: map[string][]row{}, reached: map[string]int{}, after: map[string]map[int64]int{}}
+func newService(t *testing.T, log ...string) *modelService {
+	s := &modelService{t: t, rows: map[string]row{}, states: map[string][]row{}, reached: map[string]int{}, after: map[string]map[int64]int{}}
 	for _, line := range log {
 		words := strings.Fields(line)
 		op, ok := schemas.ParseOp(words[1])
@@ -96,7 +96,7 @@ func apply(before row, op schemas.Op, pairs []string) row {
 }
 
 // execute takes a file.
-func (s *service) execute(op schemas.Op, content string, fails map[schemas.Op]int) (id string) {
+func (s *modelService) execute(op schemas.Op, content string, fails map[schemas.Op]int) (id string) {
 	s.settle()
 	lines, err := csv.NewReader(strings.NewReader(content)).ReadAll()
 	if err != nil || len(lines) < 2 {
@@ -112,7 +112,7 @@ func (s *service) execute(op schemas.Op, content string, fails map[schemas.Op]in
 	return fmt.Sprint("e", len(s.executions))
 }
 
-func (s *service) results(id string) Results {
+func (s *modelService) results(id string) Results {
 	s.settle()
 	for i, e := range s.executions {
 		switch {
@@ -130,7 +130,7 @@ func (s *service) results(id string) Results {
 }
 
 // settle ends the executions whose time has come.
-func (s *service) settle() {
+func (s *modelService) settle() {
 	for _, e := range s.executions {
 		if e.ended || time.Since(e.begun) < takes {
 			continue
@@ -142,7 +142,7 @@ func (s *service) settle() {
 	}
 }
 
-func (s *service) load(e *execution) {
+func (s *modelService) load(e *execution) {
 	header := e.rows[0]
 	for _, cells := range e.rows[1:] {
 		key := cells[0]
@@ -160,7 +160,7 @@ func (s *service) load(e *execution) {
 
 // advance finds the state that a key is in now; it may skip some and repeat the
 // present one, but never go back.
-func (s *service) advance(key string) {
+func (s *modelService) advance(key string) {
 	states := s.states[key]
 	for n := s.reached[key]; n < len(states); n++ {
 		if same(states[n], s.rows[key]) {
@@ -174,7 +174,7 @@ func (s *service) advance(key string) {
 func same(a, b row) bool { return (a == nil) == (b == nil) && maps.Equal(a, b) }
 
 // checkConfirmed checks that the table has what is confirmed.
-func (s *service) checkConfirmed(partition int, watermark int64) {
+func (s *modelService) checkConfirmed(partition int, watermark int64) {
 	s.t.Helper()
 	s.settle()
 	for _, r := range s.log {
@@ -186,7 +186,7 @@ func (s *service) checkConfirmed(partition int, watermark int64) {
 }
 
 // checkFinal compares the table with the last states.
-func (s *service) checkFinal() {
+func (s *modelService) checkFinal() {
 	s.t.Helper()
 	for _, key := range slices.Sorted(maps.Keys(s.states)) {
 		if want := s.states[key][len(s.states[key])-1]; !same(s.rows[key], want) {

@@ -39,7 +39,7 @@ type point struct {
 type cluster struct {
 	t        *testing.T
 	plan     plan
-	service  *service
+	service  *modelService
 	mappings []Mapping // in the order of their loading
 
 	mu        sync.Mutex

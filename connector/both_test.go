@@ -16,14 +16,14 @@ import (
 // reconciling is a peer at work, whose calls wait for the service.
 func reconciling(t *testing.T) (*peer, *sandbox.Sandbox) {
 	t.Helper()
-	s, client := service(t)
+	s, client := startService(t)
 	s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Answer: sandbox.Status(503)})
 	pace := immediate.Config{
 		Concurrency: immediate.Concurrency{Start: 4, Max: 4},
 		Breaker:     immediate.Breaker{Failures: 100, OpenFor: time.Millisecond},
 		Retry:       immediate.Retry{Initial: time.Millisecond, Max: time.Millisecond},
 	}
-	p := &peer{calls: immediate.New(pace, calls{client}, replayObserver{}, rand.New(rand.NewPCG(1, 2)))}
+	p := &peer{calls: immediate.New(pace, serviceCalls{client}, replayObserver{}, rand.New(rand.NewPCG(1, 2)))}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- p.calls.Run(ctx) }()

@@ -13,17 +13,17 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// calls makes of each write the one operation of the interface that it means.
-type calls struct{ client *feed.Client }
+// serviceCalls makes of each write the one operation of the interface that it means.
+type serviceCalls struct{ client *feed.Client }
 
 // Call makes one attempt. retried says that an earlier one may have been
 // applied.
-func (c calls) Call(ctx context.Context, w *schemas.Write, retried bool) error {
+func (c serviceCalls) Call(ctx context.Context, w *schemas.Write, retried bool) error {
 	return c.make(ctx, w, creating{unsure: retried})
 }
 
 // make makes one attempt; of a create with what is known of earlier ones.
-func (c calls) make(ctx context.Context, w *schemas.Write, earlier creating) error {
+func (c serviceCalls) make(ctx context.Context, w *schemas.Write, earlier creating) error {
 	if w.Table.Custom {
 		return c.record(ctx, w, earlier)
 	}
@@ -43,7 +43,7 @@ func (c calls) make(ctx context.Context, w *schemas.Write, earlier creating) err
 
 // laneCalls are the immediate lane's: of a create it is known when its record was
 // written and its partition assigned.
-type laneCalls struct{ calls }
+type laneCalls struct{ serviceCalls }
 
 // CallFor makes one attempt for the writes of these records.
 func (c laneCalls) CallFor(ctx context.Context, w *schemas.Write, retried bool, of []immediate.Origin) error {
@@ -67,7 +67,7 @@ func (noCall) Unknown() bool             { return false }
 func (noCall) RetryAfter() time.Duration { return 0 }
 func (noCall) Status() int               { return 0 }
 
-func (c calls) record(ctx context.Context, w *schemas.Write, earlier creating) error {
+func (c serviceCalls) record(ctx context.Context, w *schemas.Write, earlier creating) error {
 	var err error
 	switch w.Op {
 	case schemas.Upsert:

@@ -19,8 +19,8 @@ var (
 	ordersTable    = schemas.Table{Name: "orders", Custom: true}
 )
 
-// service is the service in process and a client that calls it.
-func service(t *testing.T) (*sandbox.Sandbox, *feed.Client) {
+// startService is the service in process and a client that calls it.
+func startService(t *testing.T) (*sandbox.Sandbox, *feed.Client) {
 	t.Helper()
 	s, err := sandbox.New(sandbox.Config{
 		Entity: "acme", APIKeys: []string{"the-api-key"}, KeepCalls: 100, Dir: t.TempDir(),
@@ -78,7 +78,7 @@ func seen(s *sandbox.Sandbox) string {
 }
 
 func TestEachWriteIsItsOperation(t *testing.T) {
-	s, client := service(t)
+	s, client := startService(t)
 	for _, c := range []struct {
 		write   *schemas.Write
 		want    string
@@ -97,7 +97,7 @@ func TestEachWriteIsItsOperation(t *testing.T) {
 		{order(schemas.Patch, "SHIPPED"), "5 404 false", 404},
 		{order(schemas.Delete, ""), "7 404 false", 404},
 	} {
-		err := calls{client}.Call(t.Context(), c.write, false)
+		err := serviceCalls{client}.Call(t.Context(), c.write, false)
 		if got := seen(s); got != c.want {
 			t.Errorf("%s of %s: got call %s, want %s", c.write.Op, c.write.Table.Name, got, c.want)
 		}
@@ -109,8 +109,8 @@ func TestEachWriteIsItsOperation(t *testing.T) {
 }
 
 func TestNoCallCreatesAProfileOnly(t *testing.T) {
-	s, client := service(t)
-	err := calls{client}.Call(t.Context(), customer(schemas.Create, "", "Ada"), false)
+	s, client := startService(t)
+	err := serviceCalls{client}.Call(t.Context(), customer(schemas.Create, "", "Ada"), false)
 	var f immediate.Failure
 	if !errors.As(err, &f) || f.Transient() || f.Unknown() || f.Overload() || f.Status() != 0 || f.RetryAfter() != 0 {
 		t.Errorf("got %#v, want a failure that no repetition mends", err)
@@ -135,8 +135,8 @@ func TestCreateThatMayHaveBeenAppliedLooksAtTheRecord(t *testing.T) {
 		{"nobody has the key", nil, true, 0, "4"},
 	} {
 		t.Run(strings.ReplaceAll(c.what, " ", "_"), func(t *testing.T) {
-			s, client := service(t)
-			caller := calls{client}
+			s, client := startService(t)
+			caller := serviceCalls{client}
 			if c.stored != nil {
 				if err := caller.Call(t.Context(), c.stored, false); err != nil {
 					t.Fatal(err)
@@ -161,8 +161,8 @@ func TestCreateThatMayHaveBeenAppliedLooksAtTheRecord(t *testing.T) {
 }
 
 func TestCreateIsTriedAgainIfTheRecordCannotBeRead(t *testing.T) {
-	s, client := service(t)
-	caller := calls{client}
+	s, client := startService(t)
+	caller := serviceCalls{client}
 	if err := caller.Call(t.Context(), order(schemas.Upsert, "PLACED"), false); err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ const mostRead = 10_000
 // owner. Records are read one after the other, within the batch lane's part of the
 // rate, and not before the time that the service has named.
 type createRows struct {
-	calls
+	serviceCalls
 	service *immediate.Service
 	backoff retry.Backoff
 	mu      sync.Mutex // several imports may have rows in error at once
@@ -37,7 +37,7 @@ type createRows struct {
 }
 
 func newCreateRows(client *feed.Client, service *immediate.Service, cfg *config.Config, share func() float64, rnd *rand.Rand) *createRows {
-	c := &createRows{calls: calls{client}, service: service, backoff: retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, rnd: rnd}
+	c := &createRows{serviceCalls: serviceCalls{client}, service: service, backoff: retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, rnd: rnd}
 	if r := cfg.Service.Rate; r.Calls > 0 {
 		c.pace = rate.NewLimiter(0, 1)
 		c.perCall = func() rate.Limit { return rate.Limit(float64(r.Calls) / r.Per.Seconds() * share()) }
@@ -62,7 +62,7 @@ func (c *createRows) judge(ctx context.Context, imp *batcher.Import, p *source.P
 		if err := c.wait(ctx); err != nil {
 			return err
 		}
-		v, err = c.calls.judge(ctx, w, cr)
+		v, err = c.serviceCalls.judge(ctx, w, cr)
 		c.service.Heard(err)
 		return err
 	}, func(err error) (bool, time.Duration) {

@@ -24,7 +24,7 @@ func readingFor(client *feed.Client, service *immediate.Service) *createRows {
 
 // What one call was told means all of them: 429 is the service's, not the key's.
 func TestRetryAfterOfARecordThatIsReadHoldsAllCalls(t *testing.T) {
-	s, client := service(t)
+	s, client := startService(t)
 	s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 6}, Answer: sandbox.StatusAfter(429, 10*time.Minute)})
 	var known immediate.Service
 	c := readingFor(client, &known)

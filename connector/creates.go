@@ -88,7 +88,7 @@ func holds(have *feed.Record, cells []schemas.Cell) bool {
 }
 
 // judge reads the record that a create has met.
-func (c calls) judge(ctx context.Context, w *schemas.Write, cr creating) (verdict, error) {
+func (c serviceCalls) judge(ctx context.Context, w *schemas.Write, cr creating) (verdict, error) {
 	if w.Key == "" {
 		return theirs, nil // the service chose the key
 	}
@@ -103,7 +103,7 @@ func (c calls) judge(ctx context.Context, w *schemas.Write, cr creating) (verdic
 }
 
 // met ends a create that was answered with a conflict.
-func (c calls) met(ctx context.Context, w *schemas.Write, conflict error, cr creating) error {
+func (c serviceCalls) met(ctx context.Context, w *schemas.Write, conflict error, cr creating) error {
 	v, err := c.judge(ctx, w, cr)
 	switch {
 	case err != nil:

@@ -100,7 +100,7 @@ func atWork(t *testing.T) *Sink {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
-	api, _ := service(t)
+	api, _ := startService(t)
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
 	broker := cluster.ListenAddrs()[0]

@@ -26,7 +26,7 @@ func TestContentTypeFollowsTheFilesName(t *testing.T) {
 }
 
 func TestImporterCarriesAFileThroughItsExecution(t *testing.T) {
-	s, client := service(t)
+	s, client := startService(t)
 	i := importer{client: client, leased: func() bool { return true }}
 	const csv = "customerNumber,name\nC1,Ada\n,nobody\n"
 	opened := 0
@@ -56,7 +56,7 @@ func TestImporterCarriesAFileThroughItsExecution(t *testing.T) {
 }
 
 func TestImporterPassesTheReasonOfAFailure(t *testing.T) {
-	s, client := service(t)
+	s, client := startService(t)
 	i := importer{client: client, leased: func() bool { return true }}
 	s.FailImports("customers", 1, "duplicate headers")
 	id, err := i.Trigger(t.Context(), "101", "customers-1.upsert.csv", func() (io.ReadCloser, int64, error) {
@@ -92,7 +92,7 @@ func TestLedgerEntrySaysEverythingThatANewOwnerNeeds(t *testing.T) {
 }
 
 func TestImporterSendsNothingWithoutALease(t *testing.T) {
-	s, client := service(t)
+	s, client := startService(t)
 	i := importer{client: client, leased: func() bool { return false }}
 	_, err := i.Trigger(t.Context(), "101", "customers-1.upsert.csv", func() (io.ReadCloser, int64, error) {
 		t.Error("the file was opened")

@@ -15,7 +15,7 @@ import (
 )
 
 func TestRefusalLetterNamesCodeStatusAndAnswer(t *testing.T) {
-	s, client := service(t)
+	s, client := startService(t)
 	for _, c := range []struct {
 		answer int
 		code   string
@@ -29,7 +29,7 @@ func TestRefusalLetterNamesCodeStatusAndAnswer(t *testing.T) {
 		{503, "rejected"}, // likewise
 	} {
 		s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 5}, Count: 1, Answer: sandbox.Status(c.answer)})
-		err := calls{client}.Call(t.Context(), order(schemas.Patch, "PAID"), false)
+		err := serviceCalls{client}.Call(t.Context(), order(schemas.Patch, "PAID"), false)
 		l := refusalLetter(fmt.Errorf("given up after 3 tries: %w", err))
 		if l.Stage != deadletter.Delivering || l.Code != c.code || l.Status != c.answer {
 			t.Errorf("%d: got %+v, want stage TASK_PUT, code %s and the status", c.answer, l, c.code)
@@ -41,10 +41,10 @@ func TestRefusalLetterNamesCodeStatusAndAnswer(t *testing.T) {
 }
 
 func TestGatewaysAnswerThatIsGivenUpIsNoWordAboutTheRow(t *testing.T) {
-	s, client := service(t)
+	s, client := startService(t)
 	for _, answer := range []sandbox.Answer{sandbox.Page(404), sandbox.Page(409), sandbox.Text(404, "default backend - 404")} {
 		s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 5}, Count: 1, Answer: answer})
-		err := calls{client}.Call(t.Context(), order(schemas.Patch, "PAID"), false)
+		err := serviceCalls{client}.Call(t.Context(), order(schemas.Patch, "PAID"), false)
 		if l := refusalLetter(fmt.Errorf("given up after 3 tries: %w", err)); l.Code != "rejected" || void(order(schemas.Patch, "PAID"), err) {
 			t.Errorf("got %+v, void %v; want it rejected and not void", l, void(order(schemas.Patch, "PAID"), err))
 		}

@@ -76,9 +76,9 @@ func (h headers) Keys() (names []string) {
 // caller makes the immediate lane's calls.
 func (s *Sink) caller() immediate.Caller {
 	if s.tracer == nil {
-		return laneCalls{calls{s.client}}
+		return laneCalls{serviceCalls{s.client}}
 	}
-	return tracedCalls{laneCalls{calls{s.client}}, s.tracer, s.router.Mappings()}
+	return tracedCalls{laneCalls{serviceCalls{s.client}}, s.tracer, s.router.Mappings()}
 }
 
 // tracedCalls is calls with a span for each.

@@ -131,7 +131,7 @@ func readSample(ctx context.Context, reader *source.Reader, names []string, samp
 // shownCalls is the client of the service with nothing behind it: what it would
 // send is seen instead.
 type shownCalls struct {
-	calls calls
+	calls serviceCalls
 	last  *plan.Request
 }
 

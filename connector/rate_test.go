@@ -47,7 +47,7 @@ func TestMembersShareTheRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
-	api, _ := service(t)
+	api, _ := startService(t)
 	door := &arrivals{service: api}
 	server := httptest.NewServer(door)
 	t.Cleanup(server.Close)

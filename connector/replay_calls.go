@@ -17,7 +17,7 @@ import (
 // ids of the profiles that it upserted.
 type replayService struct {
 	*immediate.Lane
-	calls
+	serviceCalls
 	mu     sync.Mutex
 	ids    map[rowID]string // by table and key
 	unsure map[rowID]bool   // an attempt came to no answer
@@ -37,7 +37,7 @@ func startReplayService(ctx context.Context, cfg *config.Config, mappings []*rou
 	pace := pace(cfg)
 	pace.Rate = immediate.Rate{Calls: o.Rate.Calls, Per: o.Rate.Per}
 	pace.Retry.GiveUpAfter = o.GiveUp
-	s = &replayService{calls: calls{client}, ids: map[rowID]string{}, unsure: map[rowID]bool{}}
+	s = &replayService{serviceCalls: serviceCalls{client}, ids: map[rowID]string{}, unsure: map[rowID]bool{}}
 	s.Lane = immediate.New(pace, s, replayObserver{o.Log, mappings}, rand.New(rand.NewPCG(o.Rand.Uint64(), o.Rand.Uint64())))
 	running, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -59,7 +59,7 @@ func (s *replayService) Call(ctx context.Context, w *schemas.Write, retried bool
 		s.mu.Unlock()
 	}
 	if w.Table.Custom || w.Op != schemas.Upsert {
-		return s.calls.Call(ctx, w, retried)
+		return s.serviceCalls.Call(ctx, w, retried)
 	}
 	ref, err := s.client.UpsertProfile(ctx, w.Table.Name, (*profileBody)(w))
 	if err == nil {

@@ -58,7 +58,7 @@ func TestRunEndsWhenAPartOfTheSinkFails(t *testing.T) {
 }
 
 func TestEachFailedTokenRequestIsOneLineThatSaysWhenTheNextOneIs(t *testing.T) {
-	api, _ := service(t)
+	api, _ := startService(t)
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
 	sink, err := assemble(t, Options{}, "SERVICE="+server.URL)

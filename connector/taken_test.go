@@ -33,7 +33,7 @@ func newBesideImmediate(t *testing.T) *besideImmediate {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
-	api, _ := service(t)
+	api, _ := startService(t)
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
 	broker := cluster.ListenAddrs()[0]

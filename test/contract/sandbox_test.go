@@ -13,8 +13,8 @@ import (
 
 const apiKey = "the-api-key"
 
-// service starts a sandbox with the tables that the steps write into.
-func service(t *testing.T, shapes sandbox.Shapes, slots int) (*sandbox.Sandbox, string) {
+// startService starts a sandbox with the tables that the steps write into.
+func startService(t *testing.T, shapes sandbox.Shapes, slots int) (*sandbox.Sandbox, string) {
 	t.Helper()
 	s, err := sandbox.New(sandbox.Config{
 		Entity: "acme", APIKeys: []string{apiKey}, SlotsPerDay: slots, Shapes: shapes,
@@ -91,7 +91,7 @@ var variants = map[string]sandbox.Shapes{
 func TestEveryCallAndAnswerFitsTheDocument(t *testing.T) {
 	for name, shapes := range variants {
 		t.Run(name, func(t *testing.T) {
-			s, address := service(t, shapes, 0)
+			s, address := startService(t, shapes, 0)
 			s.Hold()
 			r := newRecorder(t)
 			c := client(t, address, r)
@@ -120,7 +120,7 @@ func TestEveryCallAndAnswerFitsTheDocument(t *testing.T) {
 // used meets the end of a table's imports of the day.
 func used(t *testing.T, r *recorder, shapes sandbox.Shapes) {
 	t.Helper()
-	_, address := service(t, shapes, 1)
+	_, address := startService(t, shapes, 1)
 	c, m := client(t, address, r), &memory{}
 	etl, err := c.CreateETL(t.Context(), triggered("customers", feed.ModeDelete))
 	if err != nil {
