@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contest"
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/schemas"
-	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 // settledTable is a table of the service itself, its column a kept where it is
@@ -26,7 +26,7 @@ type settledTable struct {
 	t       *testing.T
 	mapping Mapping
 	service *sandbox.Sandbox
-	client  *feed.Client
+	client  *service.Client
 }
 
 func settledMapping(custom bool) Mapping {
@@ -74,9 +74,9 @@ func newSettledTable(t *testing.T, m Mapping) *settledTable {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := feed.New(feed.Config{
+	client, err := service.New(service.Config{
 		BaseURL: "http://service", AuthURL: "http://service", Entity: "acme", Timeout: time.Minute, Transport: direct{s},
-		APIKey: func() (feed.Secret, error) { return feed.NewSecret("key"), nil },
+		APIKey: func() (service.Secret, error) { return service.NewSecret("key"), nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func (to *settledTable) load(writes ...schemas.Write) {
 	}
 	for _, f := range p.Files(len(writes)) {
 		content := []byte(strings.Join(f.Lines, "\n") + "\n")
-		execution, err := to.client.Trigger(to.t.Context(), to.mapping.Loads[f.Op].ETL, feed.File{
+		execution, err := to.client.Trigger(to.t.Context(), to.mapping.Loads[f.Op].ETL, service.File{
 			Name: "file.csv", ContentType: "text/csv",
 			Open: func() (io.ReadCloser, int64, error) {
 				return io.NopCloser(bytes.NewReader(content)), int64(len(content)), nil
@@ -154,7 +154,7 @@ func (to *settledTable) call(w schemas.Write) (found bool) {
 	default:
 		to.t.Fatalf("no call for %v", w.Op)
 	}
-	e, refused := errors.AsType[*feed.Error](err)
+	e, refused := errors.AsType[*service.Error](err)
 	if err != nil && (!refused || e.Status() != http.StatusNotFound && e.Status() != http.StatusConflict) {
 		to.t.Fatalf("%v: %v", w.Op, err)
 	}

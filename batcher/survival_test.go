@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/schemas"
-	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 // scripts are what files are written in, and a text that each encoding can say.
@@ -74,9 +74,9 @@ func TestValuesSurviveEveryFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(s)
-	client, err := feed.New(feed.Config{
+	client, err := service.New(service.Config{
 		BaseURL: server.URL, AuthURL: server.URL, Entity: "acme", Timeout: 10 * time.Second, Concurrency: 1,
-		APIKey: func() (feed.Secret, error) { return feed.NewSecret("key"), nil },
+		APIKey: func() (service.Secret, error) { return service.NewSecret("key"), nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestValuesSurviveEveryFormat(t *testing.T) {
 }
 
 // survive sends one file and compares the table with what was written.
-func survive(t *testing.T, s *sandbox.Sandbox, client *feed.Client, etl string, format CSV) {
+func survive(t *testing.T, s *sandbox.Sandbox, client *service.Client, etl string, format CSV) {
 	t.Helper()
 	m := testMapping()
 	m.CSV = format
@@ -118,7 +118,7 @@ func survive(t *testing.T, s *sandbox.Sandbox, client *feed.Client, etl string, 
 		}})
 	}
 	spool, files := sealed(t, m, segmentSize, writes)
-	file := feed.File{Name: files[0].name, ContentType: "text/csv", Open: func() (io.ReadCloser, int64, error) {
+	file := service.File{Name: files[0].name, ContentType: "text/csv", Open: func() (io.ReadCloser, int64, error) {
 		f, err := os.Open(spool.path(files[0].name))
 		return f, files[0].bytes, err
 	}}
@@ -130,7 +130,7 @@ func survive(t *testing.T, s *sandbox.Sandbox, client *feed.Client, etl string, 
 		t.Fatalf("%+v: %v", format, err)
 	}
 	results, err := client.Results(t.Context(), execution.ID)
-	if err != nil || results.Status != feed.Finished || results.Counters.Inserted != int64(len(all)) {
+	if err != nil || results.Status != service.Finished || results.Counters.Inserted != int64(len(all)) {
 		t.Errorf("%+v: got %+v, %v, want %d rows", format, results, err, len(all))
 		return
 	}

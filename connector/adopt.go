@@ -6,7 +6,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/ack"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -14,7 +14,7 @@ import (
 // assigned takes over the imports that former owners of the partitions began.
 // All partitions of a table come together, so that what the ledgers say of one
 // import is seen whole.
-func (f *filing) assigned(ps []*source.Partition) {
+func (f *filing) assigned(ps []*kafka.Partition) {
 	imports := map[string]*batcher.Adopted{} // by the table that the ledger knows them by
 	inError := map[string]*batcher.Adopted{} // likewise, and by file
 	for _, p := range ps {
@@ -66,7 +66,7 @@ func (f *filing) assigned(ps []*source.Partition) {
 
 // adoptErrors takes over what is left of an import: records whose rows are in error.
 // Those of a mapping that was changed are read again.
-func (f *filing) adoptErrors(to map[string]*batcher.Adopted, p *source.Partition, a source.Adopted) {
+func (f *filing) adoptErrors(to map[string]*batcher.Adopted, p *kafka.Partition, a kafka.Adopted) {
 	if m := f.mappingOf(a.Table); a.Fingerprint != m.FileFingerprint() {
 		f.lane.log.Warn("the mapping was changed while records waited whose rows were in error; they are read again and routed anew",
 			"mapping", m.Name, "topic", p.Topic, "partition", p.ID, "file", a.File, "execution", a.Execution)
@@ -108,7 +108,7 @@ func (f *filing) leftBundle(m *router.Compiled, a batcher.Adopted) (left []*rout
 // the one that counts: a crash in the middle of a commit may have left others
 // behind. What one ledger tells of other routes is so for the whole import: it
 // carries no fingerprint then.
-func gather(to *batcher.Adopted, p *source.Partition, a source.Adopted) {
+func gather(to *batcher.Adopted, p *kafka.Partition, a kafka.Adopted) {
 	rerouted := a.Fingerprint == 0 || len(to.Claims) > 0 && to.Fingerprint == 0
 	defer func() {
 		if rerouted {
@@ -147,7 +147,7 @@ func (f *filing) mappingOf(table string) *router.Compiled {
 }
 
 // passed tells a mapping that rebuilds a generation how far a partition was read.
-func (f *filing) passed(p *source.Partition, next int64) {
+func (f *filing) passed(p *kafka.Partition, next int64) {
 	for _, m := range f.lane.router.TopicMappings(p.Topic) {
 		f.files.Passed(m.Name, assignment{p}, next)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/ack"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 )
 
 // An import of which one partition's ledger says that its records were routed in
@@ -24,7 +24,7 @@ func TestAnImportReroutedInOnePartitionIsReroutedInAll(t *testing.T) {
 		to := &batcher.Adopted{UpTo: map[batcher.Partition]int64{}}
 		for _, f := range c.fingerprints {
 			im := ack.Import{State: ack.Running, Table: "orders", File: "orders-1.csv.gz", Execution: "4711", Part: 1, Parts: 1, Attempt: 1, Fingerprint: f}
-			gather(to, &source.Partition{}, source.Adopted{Import: im})
+			gather(to, &kafka.Partition{}, kafka.Adopted{Import: im})
 		}
 		if to.Fingerprint != c.want || len(to.Claims) != len(c.fingerprints) {
 			t.Errorf("%s: got fingerprint %d of %d claims, want %d of %d", what, to.Fingerprint, len(to.Claims), c.want, len(c.fingerprints))

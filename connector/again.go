@@ -5,7 +5,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -30,7 +30,7 @@ func (s *sentAgain) bit(w *schemas.Write) (word *uint64, mask uint64) {
 // restart and some were not. It reports true for one that is done and has to be sent
 // once more all the same, behind an older one of its key that was not confirmed; of
 // its writes those of such keys are left then.
-func (l *lane) sendsAgain(p *source.Partition, r *source.Record, done bool) bool {
+func (l *lane) sendsAgain(p *kafka.Partition, r *kafka.Record, done bool) bool {
 	mine := func(w *router.Routed) bool { return w.Lane == l.which || w.Taken }
 	keyed := func(w *router.Routed) bool {
 		return mine(w) && w.Err == nil && (w.Write.Key != "" || w.Write.ProfileID != "") && !l.delivery.covers(p, w, r.Offset)
@@ -45,7 +45,7 @@ func (l *lane) sendsAgain(p *source.Partition, r *source.Record, done bool) bool
 			if keys == nil {
 				keys = new(sentAgain)
 				if l.again == nil {
-					l.again = map[*source.Partition]*sentAgain{}
+					l.again = map[*kafka.Partition]*sentAgain{}
 				}
 				l.again[p] = keys
 			}
@@ -71,7 +71,7 @@ func (l *lane) sendsAgain(p *source.Partition, r *source.Record, done bool) bool
 
 // restored forgets what sendsAgain knows of a partition that was read on to next, if
 // nothing of what follows was confirmed before the restart.
-func (l *lane) restored(p *source.Partition, next int64) {
+func (l *lane) restored(p *kafka.Partition, next int64) {
 	if l.again[p] == nil {
 		return
 	}

@@ -5,17 +5,17 @@ import (
 	"slices"
 
 	"github.com/feedsink/feedsink/connector/ack"
-	"github.com/feedsink/feedsink/connector/feed"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/schemas"
 )
 
 // topicRoutes is what the configuration says of each topic to a lane.
-func (s *Sink) topicRoutes(which schemas.Lane, followed map[string]bool) func(topic string) source.TopicRoutes {
-	topics := map[string]source.TopicRoutes{}
+func (s *Sink) topicRoutes(which schemas.Lane, followed map[string]bool) func(topic string) kafka.TopicRoutes {
+	topics := map[string]kafka.TopicRoutes{}
 	for _, topic := range s.router.Topics(which) {
 		immediate, batch := s.router.TopicLanes(topic)
-		routes := source.TopicRoutes{
+		routes := kafka.TopicRoutes{
 			LaneRoutes: ack.LaneRoutes{Batch: which == schemas.Batch, Shared: immediate && batch},
 			Follows:    which == schemas.Batch && followed[topic],
 		}
@@ -30,7 +30,7 @@ func (s *Sink) topicRoutes(which schemas.Lane, followed map[string]bool) func(to
 		routes.Fingerprints = slices.Clip(routes.Fingerprints)
 		topics[topic] = routes
 	}
-	return func(topic string) source.TopicRoutes { return topics[topic] }
+	return func(topic string) kafka.TopicRoutes { return topics[topic] }
 }
 
 // executionEnded reports whether an import that a former batch lane sent has ended.
@@ -39,5 +39,5 @@ func (s *Sink) executionEnded(ctx context.Context, execution string) (bool, erro
 	if err != nil {
 		return false, err
 	}
-	return r.Status == feed.Finished || r.Status == feed.Failed, nil
+	return r.Status == service.Finished || r.Status == service.Failed, nil
 }

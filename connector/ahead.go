@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -42,7 +42,7 @@ const (
 
 // chunk is a few records that follow each other, and what they mean.
 type chunk struct {
-	records  []*source.Record
+	records  []*kafka.Record
 	read     chan struct{} // closed when the rest is there
 	meanings []meaning
 	rows     []rowAhead
@@ -84,7 +84,7 @@ func newAhead(files *filing, open func() reader) (*ahead, error) {
 }
 
 // begin has the records read. end has to follow.
-func (a *ahead) begin(records []*source.Record) {
+func (a *ahead) begin(records []*kafka.Record) {
 	n := (len(records) + chunkRecords - 1) / chunkRecords
 	a.chunks = slices.Grow(a.chunks[:0], n)[:n]
 	i := 0
@@ -195,7 +195,7 @@ func (d *rowReader) read(c *chunk) {
 
 // rows appends the rows that a record means; false if it may mean something else,
 // too.
-func (d *rowReader) rows(c *chunk, r *source.Record) bool {
+func (d *rowReader) rows(c *chunk, r *kafka.Record) bool {
 	if len(r.Value) > longestAhead {
 		return false
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/retry"
-	"github.com/feedsink/feedsink/connector/source"
 )
 
 // aheadOf reads with so many goroutines what batchLane routes.
@@ -42,7 +42,7 @@ func aheadOf(t *testing.T, readers int) *ahead {
 
 // mixed are records of which most mean a row; every 7th is broken, every 11th is
 // none of the table's, every 13th is long.
-func mixed(n int) (records []*source.Record) {
+func mixed(n int) (records []*kafka.Record) {
 	for i := range n {
 		value := fmt.Appendf(nil, `{"businessKey":"k%d","properties":{"name":"n%d"}}`, i%10, i)
 		switch {
@@ -53,7 +53,7 @@ func mixed(n int) (records []*source.Record) {
 		case i%13 == 0:
 			value = append(value, bytes.Repeat([]byte(" "), longestAhead)...)
 		}
-		records = append(records, &source.Record{Topic: "rows", Offset: int64(i), Value: value})
+		records = append(records, &kafka.Record{Topic: "rows", Offset: int64(i), Value: value})
 	}
 	return records
 }

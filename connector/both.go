@@ -7,9 +7,9 @@ import (
 	"sync"
 
 	"github.com/feedsink/feedsink/batcher"
-	"github.com/feedsink/feedsink/connector/feed"
-	"github.com/feedsink/feedsink/connector/immediate"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/calls"
+	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -37,7 +37,7 @@ func (f *filing) follows(topic string) bool { return f.shared[topic] }
 
 // observe shows the files what is not theirs to write: writes of the other lane,
 // and rows that were confirmed before a restart.
-func (f *filing) observe(p *source.Partition, r *source.Record, routed []router.Routed, done bool) error {
+func (f *filing) observe(p *kafka.Partition, r *kafka.Record, routed []router.Routed, done bool) error {
 	for i := range routed {
 		w := &routed[i]
 		switch {
@@ -56,9 +56,9 @@ func (f *filing) observe(p *source.Partition, r *source.Record, routed []router.
 // peer lets the batcher see what the immediate lane, which may be another
 // process, has done, and settle keys by calls of its own.
 type peer struct {
-	source *source.Source
+	source *kafka.Source
 	topics map[string][]string // by mapping
-	calls  *immediate.Lane
+	calls  *calls.Lane
 	mu     sync.RWMutex // no call is queued while those of a table are dropped
 }
 
@@ -96,13 +96,13 @@ func (p *peer) Apply(ctx context.Context, mapping string, writes []schemas.Write
 	}
 	for i, w := range writes {
 		a := &answer{mapping: mapping, said: make(chan error, 1)}
-		if err := p.submit(ctx, immediate.Item{Mapping: mapping, Write: w, Origin: a}); err != nil {
+		if err := p.submit(ctx, calls.Item{Mapping: mapping, Write: w, Origin: a}); err != nil {
 			return nothing, err
 		}
 		select {
 		case <-ctx.Done():
 			// A call in flight is bounded by itself; who ends the import waits for this.
-			_ = p.calls.Drop(context.WithoutCancel(ctx), func(o immediate.Origin) bool { return o == a })
+			_ = p.calls.Drop(context.WithoutCancel(ctx), func(o calls.Origin) bool { return o == a })
 			return nothing, ctx.Err()
 		case err := <-a.said:
 			if a.absent && w.Op == schemas.Delete && !w.Table.Custom && i == len(writes)-1 {
@@ -120,7 +120,7 @@ func (p *peer) Apply(ctx context.Context, mapping string, writes []schemas.Write
 }
 
 // submit queues a call, unless ctx has ended.
-func (p *peer) submit(ctx context.Context, it immediate.Item) error {
+func (p *peer) submit(ctx context.Context, it calls.Item) error {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if err := ctx.Err(); err != nil {
@@ -137,7 +137,7 @@ func (p *peer) release(ctx context.Context, mappings []string) error {
 	if p == nil || p.calls == nil {
 		return nil // no key is written by both lanes
 	}
-	of := func(o immediate.Origin) bool {
+	of := func(o calls.Origin) bool {
 		a, ok := o.(*answer)
 		return ok && slices.Contains(mappings, a.mapping)
 	}
@@ -152,8 +152,8 @@ func (p *peer) release(ctx context.Context, mappings []string) error {
 // void reports whether a refusal says that the write changes nothing: a patch of
 // what is not there, a create of what is.
 func void(w *schemas.Write, err error) bool {
-	e, ok := errors.AsType[*feed.Error](err)
-	return ok && (w.Op == schemas.Patch && e.Kind() == feed.NotFound || w.Op == schemas.Create && e.Kind() == feed.Conflict)
+	e, ok := errors.AsType[*service.Error](err)
+	return ok && (w.Op == schemas.Patch && e.Kind() == service.NotFound || w.Op == schemas.Create && e.Kind() == service.Conflict)
 }
 
 // answer is the origin of a write that somebody waits for.
@@ -164,8 +164,8 @@ type answer struct {
 }
 
 // Confirm implements immediate.Origin.
-func (a *answer) Confirm(outcome immediate.Outcome) {
-	a.absent = outcome == immediate.AbsentAlready
+func (a *answer) Confirm(outcome calls.Outcome) {
+	a.absent = outcome == calls.AbsentAlready
 	a.said <- nil
 }
 
@@ -184,7 +184,7 @@ func (p *part) Premature() bool {
 	return true
 }
 
-var _ immediate.Premature = (*part)(nil)
+var _ calls.Premature = (*part)(nil)
 
 // mappingTopics is the topics of each mapping with both lanes.
 func mappingTopics(mappings []*router.Compiled) map[string][]string {

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
-	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/calls"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/schemas"
-	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 // reconciling is a peer at work, whose calls wait for the service.
@@ -18,12 +18,12 @@ func reconciling(t *testing.T) (*peer, *sandbox.Sandbox) {
 	t.Helper()
 	s, client := startService(t)
 	s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Answer: sandbox.Status(503)})
-	pace := immediate.Config{
-		Concurrency: immediate.Concurrency{Start: 4, Max: 4},
-		Breaker:     immediate.Breaker{Failures: 100, OpenFor: time.Millisecond},
-		Retry:       immediate.Retry{Initial: time.Millisecond, Max: time.Millisecond},
+	pace := calls.Config{
+		Concurrency: calls.Concurrency{Start: 4, Max: 4},
+		Breaker:     calls.Breaker{Failures: 100, OpenFor: time.Millisecond},
+		Retry:       calls.Retry{Initial: time.Millisecond, Max: time.Millisecond},
 	}
-	p := &peer{calls: immediate.New(pace, serviceCalls{client}, replayObserver{}, rand.New(rand.NewPCG(1, 2)))}
+	p := &peer{calls: calls.New(pace, serviceCalls{client}, replayObserver{}, rand.New(rand.NewPCG(1, 2)))}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- p.calls.Run(ctx) }()

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 )
 
 // maxPending is how many records of a lane may be on their way one by one: a
@@ -16,7 +16,7 @@ import (
 const maxPending = 4096
 
 // brokers is how a lane reaches the cluster. What is fetched ahead its lanes share.
-func (s *Sink) brokers() source.Connection {
+func (s *Sink) brokers() kafka.Connection {
 	c := connection(s.cfg.Kafka, s.log)
 	c.Fetched = int64(s.cfg.Memory.Fetched) / int64(len(s.opts.Lanes))
 	return c
@@ -27,7 +27,7 @@ func (s *Sink) brokers() source.Connection {
 // everything that came in the same answer: so from here on it has memory of its own.
 func (p *part) Wait() {
 	r := p.record.Load()
-	own := &source.Record{
+	own := &kafka.Record{
 		Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value), Headers: slices.Clone(r.Headers),
 		Timestamp: r.Timestamp, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, LeaderEpoch: r.LeaderEpoch, Attrs: r.Attrs,
 	}

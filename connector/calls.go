@@ -8,13 +8,13 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/feedsink/feedsink/connector/feed"
-	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/calls"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/schemas"
 )
 
 // serviceCalls makes of each write the one operation of the interface that it means.
-type serviceCalls struct{ client *feed.Client }
+type serviceCalls struct{ client *service.Client }
 
 // Call makes one attempt. retried says that an earlier one may have been
 // applied.
@@ -46,7 +46,7 @@ func (c serviceCalls) make(ctx context.Context, w *schemas.Write, earlier creati
 type laneCalls struct{ serviceCalls }
 
 // CallFor makes one attempt for the writes of these records.
-func (c laneCalls) CallFor(ctx context.Context, w *schemas.Write, retried bool, of []immediate.Origin) error {
+func (c laneCalls) CallFor(ctx context.Context, w *schemas.Write, retried bool, of []calls.Origin) error {
 	if w.Op == schemas.Create {
 		if p, ok := of[0].(*part); ok { // creates are never merged
 			return c.make(ctx, w, p.creating(retried))
@@ -56,7 +56,7 @@ func (c laneCalls) CallFor(ctx context.Context, w *schemas.Write, retried bool, 
 }
 
 // errNoCall is permanent. The router sends no such write to the immediate lane.
-var errNoCall immediate.Failure = noCall{}
+var errNoCall calls.Failure = noCall{}
 
 type noCall struct{}
 
@@ -86,8 +86,8 @@ func (c serviceCalls) record(ctx context.Context, w *schemas.Write, earlier crea
 }
 
 func conflict(err error) bool {
-	e, ok := errors.AsType[*feed.Error](err)
-	return ok && e.Kind() == feed.Conflict
+	e, ok := errors.AsType[*service.Error](err)
+	return ok && e.Kind() == service.Conflict
 }
 
 // sameJSON compares values, not spellings: 12.50 is 12.5. Whole numbers are

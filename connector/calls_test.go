@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/feed"
-	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/calls"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/schemas"
-	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 var (
@@ -20,7 +20,7 @@ var (
 )
 
 // startService is the service in process and a client that calls it.
-func startService(t *testing.T) (*sandbox.Sandbox, *feed.Client) {
+func startService(t *testing.T) (*sandbox.Sandbox, *service.Client) {
 	t.Helper()
 	s, err := sandbox.New(sandbox.Config{
 		Entity: "acme", APIKeys: []string{"the-api-key"}, KeepCalls: 100, Dir: t.TempDir(),
@@ -34,9 +34,9 @@ func startService(t *testing.T) (*sandbox.Sandbox, *feed.Client) {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(s)
-	client, err := feed.New(feed.Config{
+	client, err := service.New(service.Config{
 		BaseURL: server.URL, AuthURL: server.URL, Entity: "acme",
-		APIKey:  func() (feed.Secret, error) { return feed.NewSecret("the-api-key"), nil },
+		APIKey:  func() (service.Secret, error) { return service.NewSecret("the-api-key"), nil },
 		Timeout: 5 * time.Second, Concurrency: 4,
 	})
 	if err != nil {
@@ -101,7 +101,7 @@ func TestEachWriteIsItsOperation(t *testing.T) {
 		if got := seen(s); got != c.want {
 			t.Errorf("%s of %s: got call %s, want %s", c.write.Op, c.write.Table.Name, got, c.want)
 		}
-		e, failed := errors.AsType[*feed.Error](err)
+		e, failed := errors.AsType[*service.Error](err)
 		if failed != (c.missing != 0) || failed && e.Status() != c.missing {
 			t.Errorf("%s of %s: got %v, want status %d", c.write.Op, c.write.Table.Name, err, c.missing)
 		}
@@ -111,7 +111,7 @@ func TestEachWriteIsItsOperation(t *testing.T) {
 func TestNoCallCreatesAProfileOnly(t *testing.T) {
 	s, client := startService(t)
 	err := serviceCalls{client}.Call(t.Context(), customer(schemas.Create, "", "Ada"), false)
-	var f immediate.Failure
+	var f calls.Failure
 	if !errors.As(err, &f) || f.Transient() || f.Unknown() || f.Overload() || f.Status() != 0 || f.RetryAfter() != 0 {
 		t.Errorf("got %#v, want a failure that no repetition mends", err)
 	}
@@ -143,7 +143,7 @@ func TestCreateThatMayHaveBeenAppliedLooksAtTheRecord(t *testing.T) {
 				}
 			}
 			err := caller.Call(t.Context(), order(schemas.Create, "PLACED"), c.retried)
-			e, failed := errors.AsType[*feed.Error](err)
+			e, failed := errors.AsType[*service.Error](err)
 			if failed != (c.want != 0) || failed && e.Status() != c.want {
 				t.Errorf("got %v, want status %d", err, c.want)
 			}
@@ -168,7 +168,7 @@ func TestCreateIsTriedAgainIfTheRecordCannotBeRead(t *testing.T) {
 	}
 	s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 6}, Count: 1, Answer: sandbox.Status(503)})
 	err := caller.Call(t.Context(), order(schemas.Create, "PLACED"), true)
-	var f immediate.Failure
+	var f calls.Failure
 	if !errors.As(err, &f) || !f.Transient() {
 		t.Fatalf("got %v, want a failure that passes: neither yes nor no was said", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -139,7 +139,7 @@ func checkTopics(ctx context.Context, cfg *config.Config) []Check {
 		names = append(names, cfg.DLQ.Topic)
 	}
 	slices.Sort(names)
-	partitions, err := source.Topics(ctx, connection(cfg.Kafka, nil), slices.Compact(names))
+	partitions, err := kafka.Topics(ctx, connection(cfg.Kafka, nil), slices.Compact(names))
 	if err != nil {
 		return []Check{{What: brokers, Detail: err.Error()}}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/feedsink/feedsink/batcher"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -89,7 +89,7 @@ func laneState(gauge gauges, l *lane, waits map[string]slotWait) {
 	gauge(descWaiting, float64(waiting), l.which.String())
 }
 
-func partitionState(gauge gauges, lane schemas.Lane, p *source.Partition, waits slotWait) {
+func partitionState(gauge gauges, lane schemas.Lane, p *kafka.Partition, waits slotWait) {
 	u, id := p.Unconfirmed(), strconv.Itoa(int(p.ID))
 	if lane == schemas.Batch {
 		waiting := int64(0)

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/feed"
-	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/retry"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -28,7 +28,7 @@ const mostRead = 10_000
 // rate, and not before the time that the service has named.
 type createRows struct {
 	serviceCalls
-	service *immediate.Service
+	service *calls.Service
 	backoff retry.Backoff
 	mu      sync.Mutex // several imports may have rows in error at once
 	rnd     *rand.Rand
@@ -36,7 +36,7 @@ type createRows struct {
 	perCall func() rate.Limit
 }
 
-func newCreateRows(client *feed.Client, service *immediate.Service, cfg *config.Config, share func() float64, rnd *rand.Rand) *createRows {
+func newCreateRows(client *service.Client, service *calls.Service, cfg *config.Config, share func() float64, rnd *rand.Rand) *createRows {
 	c := &createRows{serviceCalls: serviceCalls{client}, service: service, backoff: retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, rnd: rnd}
 	if r := cfg.Service.Rate; r.Calls > 0 {
 		c.pace = rate.NewLimiter(0, 1)
@@ -47,7 +47,7 @@ func newCreateRows(client *feed.Client, service *immediate.Service, cfg *config.
 
 // judge says whose the row's record is. read counts the records that were read
 // for the import.
-func (c *createRows) judge(ctx context.Context, imp *batcher.Import, p *source.Partition, r *source.Record, w *schemas.Write, read *int) (v verdict, err error) {
+func (c *createRows) judge(ctx context.Context, imp *batcher.Import, p *kafka.Partition, r *kafka.Record, w *schemas.Write, read *int) (v verdict, err error) {
 	cr := creating{written: r.Timestamp, assigned: assignedAt(p, r), tried: p.Assigned(), unsure: imp.Attempt > 1}
 	if !w.Table.Custom { // a profile cannot be read
 		if cr.unsure || r.Timestamp.Before(cr.assigned) {
@@ -66,7 +66,7 @@ func (c *createRows) judge(ctx context.Context, imp *batcher.Import, p *source.P
 		c.service.Heard(err)
 		return err
 	}, func(err error) (bool, time.Duration) {
-		e, ok := errors.AsType[*feed.Error](err)
+		e, ok := errors.AsType[*service.Error](err)
 		if !ok {
 			return true, 0
 		}

@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/feed"
-	"github.com/feedsink/feedsink/connector/immediate"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/schemas"
-	"github.com/feedsink/feedsink/test/sandbox"
 )
 
-func readingFor(client *feed.Client, service *immediate.Service) *createRows {
+func readingFor(client *service.Client, service *calls.Service) *createRows {
 	cfg := &config.Config{}
 	cfg.Retry.Initial, cfg.Retry.Max = time.Millisecond, time.Millisecond
 	return newCreateRows(client, service, cfg, func() float64 { return 1 }, rand.New(rand.NewPCG(1, 2)))
@@ -26,13 +26,13 @@ func readingFor(client *feed.Client, service *immediate.Service) *createRows {
 func TestRetryAfterOfARecordThatIsReadHoldsAllCalls(t *testing.T) {
 	s, client := startService(t)
 	s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 6}, Answer: sandbox.StatusAfter(429, 10*time.Minute)})
-	var known immediate.Service
+	var known calls.Service
 	c := readingFor(client, &known)
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
 		read := 0
-		_, err := c.judge(ctx, &batcher.Import{}, &source.Partition{}, &source.Record{Timestamp: time.Now()}, order(schemas.Create, "NEW"), &read)
+		_, err := c.judge(ctx, &batcher.Import{}, &kafka.Partition{}, &kafka.Record{Timestamp: time.Now()}, order(schemas.Create, "NEW"), &read)
 		ended <- err
 	}()
 	until(t, "the record was asked for", func() bool { return s.CallCount(6) == 1 && known.Held() > 0 })
@@ -47,7 +47,7 @@ func TestRetryAfterOfARecordThatIsReadHoldsAllCalls(t *testing.T) {
 
 func TestNoRecordIsReadBeforeTheServiceWantsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var known immediate.Service
+		var known calls.Service
 		known.Heard(throttled{})
 		c, begun := readingFor(nil, &known), time.Now()
 		if err := c.wait(t.Context()); err != nil {

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/feed"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -27,7 +27,7 @@ type creating struct {
 
 // assignedAt is when the record's partition was assigned; now where the other lane,
 // which has or had other routes for the record, may have carried the create out since.
-func assignedAt(p *source.Partition, r *source.Record) time.Time {
+func assignedAt(p *kafka.Partition, r *kafka.Record) time.Time {
 	if p.OtherRouted(r.Offset, r.Timestamp) {
 		return time.Now()
 	}
@@ -49,7 +49,7 @@ const (
 
 // of judges by what is there, and by when it was created: never before what it
 // was created from. What newer writes have changed since may differ.
-func (c creating) of(w *schemas.Write, have *feed.Record) verdict {
+func (c creating) of(w *schemas.Write, have *service.Record) verdict {
 	if holds(have, w.Cells) {
 		return ours
 	}
@@ -74,7 +74,7 @@ func (c creating) of(w *schemas.Write, have *feed.Record) verdict {
 }
 
 // holds reports whether the record has the cells' values.
-func holds(have *feed.Record, cells []schemas.Cell) bool {
+func holds(have *service.Record, cells []schemas.Cell) bool {
 	stored := make(map[string]json.RawMessage, len(have.Properties))
 	for _, p := range have.Properties {
 		stored[p.Name] = p.Value
@@ -93,7 +93,7 @@ func (c serviceCalls) judge(ctx context.Context, w *schemas.Write, cr creating) 
 		return theirs, nil // the service chose the key
 	}
 	have, err := c.client.GetRecord(ctx, w.Table.Name, w.Key)
-	if e, ok := errors.AsType[*feed.Error](err); ok && e.Kind() == feed.NotFound {
+	if e, ok := errors.AsType[*service.Error](err); ok && e.Kind() == service.NotFound {
 		return theirs, nil // it has gone since; whose it was cannot be told any more
 	}
 	if err != nil {

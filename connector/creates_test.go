@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -37,11 +37,11 @@ func TestWhoseRecordACreateHasMet(t *testing.T) {
 		{"nothing is known of the create", creating{unsure: true}, "PAID", after(time.Minute), theirs},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			have := &feed.Record{Properties: []feed.Property{
+			have := &service.Record{Properties: []service.Property{
 				{Name: "status", Value: json.RawMessage(fmt.Sprintf("%q", c.status))}, {Name: "total", Value: json.RawMessage("12.5")},
 			}}
 			if !c.created.IsZero() {
-				have.Properties = append(have.Properties, feed.Property{Name: "creationMoment", Value: json.RawMessage(fmt.Sprintf("%q", c.created.Format(time.RFC3339Nano)))})
+				have.Properties = append(have.Properties, service.Property{Name: "creationMoment", Value: json.RawMessage(fmt.Sprintf("%q", c.created.Format(time.RFC3339Nano)))})
 			}
 			if got := c.of.of(order(schemas.Create, "PLACED"), have); got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)

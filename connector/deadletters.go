@@ -7,8 +7,8 @@ import (
 
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/deadletter"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/replay"
-	"github.com/feedsink/feedsink/connector/source"
 )
 
 // ErrNoDeadLetters says that the configuration names no dead-letter topic.
@@ -33,7 +33,7 @@ func DeadLetters(ctx context.Context, cfg *config.Config, log *slog.Logger,
 	if cfg.DLQ.Topic == "" {
 		return 0, ErrNoDeadLetters
 	}
-	reader, err := source.NewReader(connection(cfg.Kafka, log))
+	reader, err := kafka.NewReader(connection(cfg.Kafka, log))
 	if err != nil {
 		return 0, err
 	}

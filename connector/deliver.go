@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
-	"github.com/feedsink/feedsink/connector/immediate"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/calls"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -18,7 +18,7 @@ import (
 // have ended.
 type calling struct {
 	lane   *lane
-	calls  *immediate.Lane
+	calls  *calls.Lane
 	tables []schemas.Table // that it calls for
 
 	began   time.Time
@@ -28,13 +28,13 @@ type calling struct {
 // follows is no: what the other lane does, this one asks its ledger.
 func (c *calling) follows(string) bool { return false }
 
-func (c *calling) observe(*source.Partition, *source.Record, []router.Routed, bool) error { return nil }
+func (c *calling) observe(*kafka.Partition, *kafka.Record, []router.Routed, bool) error { return nil }
 
-func (c *calling) deliver(p *source.Partition, r *source.Record, writes, rejects []router.Routed) error {
+func (c *calling) deliver(p *kafka.Partition, r *kafka.Record, writes, rejects []router.Routed) error {
 	j := c.lane.begin(p, r, len(writes)+len(rejects))
 	for i := range writes {
 		w := &writes[i]
-		c.calls.Submit(immediate.Item{
+		c.calls.Submit(calls.Item{
 			Mapping: w.Mapping.Name,
 			Write:   w.Write,
 			Origin:  &part{journey: j, mapping: w.Mapping, op: w.Write.Op},
@@ -47,21 +47,21 @@ func (c *calling) deliver(p *source.Partition, r *source.Record, writes, rejects
 // can is no for what a call cannot say: only a file can have written it.
 func (c *calling) can(w *router.Routed) bool { return w.Mapping.Callable(&w.Write) }
 
-func (c *calling) covers(*source.Partition, *router.Routed, int64) bool { return false }
+func (c *calling) covers(*kafka.Partition, *router.Routed, int64) bool { return false }
 
-func (c *calling) assigned([]*source.Partition) {}
+func (c *calling) assigned([]*kafka.Partition) {}
 
-func (c *calling) passed(*source.Partition, int64) {}
+func (c *calling) passed(*kafka.Partition, int64) {}
 
 // release forgets what was not started and waits for the calls in flight, so
 // that the partitions' next owner can't be overtaken by one.
-func (c *calling) release(ctx context.Context, ps []*source.Partition) {
-	gone := make(map[*source.Partition]bool, len(ps))
+func (c *calling) release(ctx context.Context, ps []*kafka.Partition) {
+	gone := make(map[*kafka.Partition]bool, len(ps))
 	for _, p := range ps {
 		gone[p] = true
 	}
 	defer c.lane.missing.release(gone)
-	err := c.calls.Drop(ctx, func(o immediate.Origin) bool { return gone[partitionOf(o)] })
+	err := c.calls.Drop(ctx, func(o calls.Origin) bool { return gone[partitionOf(o)] })
 	if err != nil {
 		c.lane.log.Warn("partitions go while calls for them are in flight", "error", err)
 	}
@@ -90,7 +90,7 @@ func (f *filing) ready() bool {
 // errHalted says that a mapping takes no rows.
 var errHalted = errors.New("the mapping's batch lane is halted")
 
-func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects []router.Routed) error {
+func (f *filing) deliver(p *kafka.Partition, r *kafka.Record, writes, rejects []router.Routed) error {
 	for i := range writes {
 		if f.halts(p, writes[i].Mapping) {
 			return errHalted
@@ -129,13 +129,13 @@ func (f *filing) deliver(p *source.Partition, r *source.Record, writes, rejects 
 	return nil
 }
 
-func (f *filing) covers(p *source.Partition, w *router.Routed, offset int64) bool {
+func (f *filing) covers(p *kafka.Partition, w *router.Routed, offset int64) bool {
 	return p.Covered(f.tables[w.Mapping.Index], offset) && (!w.Taken || w.Mapping.Fileable(&w.Write))
 }
 
 // add adds a write to the mapping's open file. One that was taken from the other
 // lane and that no row can say is sent by calls, once the file has landed.
-func (f *filing) add(w *router.Routed, p *source.Partition, offset int64) error {
+func (f *filing) add(w *router.Routed, p *kafka.Partition, offset int64) error {
 	if w.Taken && (p.Resends(offset) || !w.Mapping.Fileable(&w.Write)) {
 		return f.files.Take(w.Mapping.Name, w.Write, assignment{p}, offset, w.Mapping.Fileable(&w.Write))
 	}
@@ -153,7 +153,7 @@ func (f *filing) can(w *router.Routed) bool {
 }
 
 // halts reports that the mapping takes no rows, and halts the partition.
-func (f *filing) halts(p *source.Partition, m *router.Compiled) bool {
+func (f *filing) halts(p *kafka.Partition, m *router.Compiled) bool {
 	reason := f.halted[m.Index]
 	if reason != "" {
 		p.Halt(haltCause(m.Name), reason) // assigned since it halted
@@ -163,7 +163,7 @@ func (f *filing) halts(p *source.Partition, m *router.Compiled) bool {
 
 // file takes a record that means these rows of the text and nothing else. It
 // reports false for one that is not as simple: deliver sees to it.
-func (f *filing) file(p *source.Partition, r *source.Record, rows []rowAhead, text []byte) bool {
+func (f *filing) file(p *kafka.Partition, r *kafka.Record, rows []rowAhead, text []byte) bool {
 	for i := range rows {
 		at := rows[i].mapping.Index
 		if f.halted[at] != "" || f.lane.floods.halted(rows[i].mapping) || p.Covered(f.tables[at], r.Offset) {
@@ -182,7 +182,7 @@ func (f *filing) file(p *source.Partition, r *source.Record, rows []rowAhead, te
 }
 
 // noRoom lets the lane rest after the spool could not be written.
-func (f *filing) noRoom(mapping string, r *source.Record, err error) error {
+func (f *filing) noRoom(mapping string, r *kafka.Record, err error) error {
 	f.blocked = time.Now().Add(diskPause)
 	f.lane.log.Error("the spool cannot be written; the batch lane waits and tries again", "mapping", mapping,
 		"topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "wait", diskPause, "error", err)
@@ -193,12 +193,12 @@ func (f *filing) noRoom(mapping string, r *source.Record, err error) error {
 // over; a file that is being sent is waited for, and so are the calls that
 // reconcile keys of both lanes. All partitions of a table go together; where some stay behind, one of its topics having been created again,
 // their records are read again.
-func (f *filing) release(ctx context.Context, ps []*source.Partition) {
+func (f *filing) release(ctx context.Context, ps []*kafka.Partition) {
 	var leaving []string
-	var left []*source.Partition
+	var left []*kafka.Partition
 	for _, m := range f.lane.router.Mappings() {
 		together := append(m.Bundle(), m)
-		reads := func(p *source.Partition) bool {
+		reads := func(p *kafka.Partition) bool {
 			return slices.ContainsFunc(together, func(m *router.Compiled) bool { return slices.Contains(m.Config.Topics, p.Topic) })
 		}
 		if _, batch := m.Lanes(); !batch || !slices.ContainsFunc(ps, reads) {

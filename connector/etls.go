@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -16,13 +16,13 @@ import (
 // NewETL is the ETL that loads a mapping's files of one op, or those of its bundle:
 // its definition, and once it is created its id.
 type NewETL struct {
-	Mapping     string            `json:"mapping"`
-	Op          string            `json:"op"`
-	ID          string            `json:"id,omitempty"` // the service's; "" if its answer does not tell
-	Fingerprint string            `json:"fingerprint"`  // of what the definition depends on
-	Line        string            `json:"line"`         // for the mapping's imports
-	Others      []ETLLine         `json:"others,omitempty"`
-	Definition  feed.TriggeredETL `json:"definition"`
+	Mapping     string               `json:"mapping"`
+	Op          string               `json:"op"`
+	ID          string               `json:"id,omitempty"` // the service's; "" if its answer does not tell
+	Fingerprint string               `json:"fingerprint"`  // of what the definition depends on
+	Line        string               `json:"line"`         // for the mapping's imports
+	Others      []ETLLine            `json:"others,omitempty"`
+	Definition  service.TriggeredETL `json:"definition"`
 
 	declared map[string]bool // mappings whose import says ignoresEmpty, which the definition follows
 }
@@ -64,7 +64,7 @@ func ETLs(cfg *config.Config, mapping string, op schemas.Op) ([]NewETL, error) {
 
 // Create creates the ETL (operation 9) and notes its id. The service has no
 // operation to look for one or to remove it.
-func (e *NewETL) Create(ctx context.Context, client *feed.Client) error {
+func (e *NewETL) Create(ctx context.Context, client *service.Client) error {
 	id, err := client.CreateETL(ctx, e.Definition)
 	if err != nil {
 		return fmt.Errorf("mapping %s, %s: %w", e.Mapping, e.Op, err)
@@ -108,18 +108,18 @@ func newETL(m *router.Compiled, op schemas.Op) NewETL {
 }
 
 // etlFile is what the definition says of one mapping's file.
-func etlFile(m *router.Compiled, op schemas.Op) feed.ETLFile {
-	file := feed.ETLFile{Code: m.Name, NamePattern: m.Name + "-$YYYYMMDD.csv", Load: fileLoad(m, op, m.FileColumns(op))}
-	file.Compression = feed.Compression(cmp.Or(strings.ToUpper(m.Config.Imports.CSV.Compression), "GZIP"))
+func etlFile(m *router.Compiled, op schemas.Op) service.ETLFile {
+	file := service.ETLFile{Code: m.Name, NamePattern: m.Name + "-$YYYYMMDD.csv", Load: fileLoad(m, op, m.FileColumns(op))}
+	file.Compression = service.Compression(cmp.Or(strings.ToUpper(m.Config.Imports.CSV.Compression), "GZIP"))
 	if m.Config.Bundle != "" {
-		file.NamePattern, file.Compression = m.EntryName(), feed.Zip
+		file.NamePattern, file.Compression = m.EntryName(), service.Zip
 	}
 	return file
 }
 
 // name writes the lines that name the ETL by an id.
 func (e *NewETL) name(id string) {
-	modes := map[string]feed.Mode{}
+	modes := map[string]service.Mode{}
 	for _, f := range e.Definition.Files {
 		modes[f.Code] = f.Parameters.Mode
 	}
@@ -138,24 +138,24 @@ func (e *NewETL) name(id string) {
 
 // fileLoad is what triggered and one-shot definitions say of a mapping's file with
 // these columns. Error files are what rejected rows are matched with.
-func fileLoad(m *router.Compiled, op schemas.Op, columns []router.FileColumn) feed.Load {
+func fileLoad(m *router.Compiled, op schemas.Op, columns []router.FileColumn) service.Load {
 	csv := m.Config.Imports.CSV
-	load := feed.Load{
-		CSV: feed.CSVFormat{
+	load := service.Load{
+		CSV: service.CSVFormat{
 			Separator: cmp.Or(csv.Separator, ","), Enclosing: cmp.Or(csv.Enclosing, `"`), Encoding: cmp.Or(csv.Encoding, "UTF-8"),
 		},
-		Destination: feed.Destination{Type: feed.ProfileTable, ID: m.Table.Name},
-		Parameters:  feed.Parameters{GenerateErrorFiles: true},
+		Destination: service.Destination{Type: service.ProfileTable, ID: m.Table.Name},
+		Parameters:  service.Parameters{GenerateErrorFiles: true},
 	}
 	if m.Table.Custom {
-		load.Destination.Type = feed.CustomTable
+		load.Destination.Type = service.CustomTable
 	}
 	if im := m.Import(op); im != nil {
-		load.Parameters.Mode = feed.Mode(im.Mode)
+		load.Parameters.Mode = service.Mode(im.Mode)
 	}
 	for _, c := range columns {
 		load.Destination.Attributes = append(load.Destination.Attributes,
-			feed.Attribute{Header: c.Header, Name: c.Header, IgnoreEmptyValues: c.IgnoresEmpty})
+			service.Attribute{Header: c.Header, Name: c.Header, IgnoreEmptyValues: c.IgnoresEmpty})
 	}
 	return load
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/deadletter"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -32,7 +32,7 @@ func (g *gate) stop(what refusal, how string) {
 
 // pause halts those partitions that the mapping reads and keeps the halt in their
 // ledgers, with g.mu held.
-func (g *gate) pause(ps []*source.Partition) {
+func (g *gate) pause(ps []*kafka.Partition) {
 	for _, p := range ps {
 		if slices.Contains(g.mapping.Config.Topics, p.Topic) {
 			p.Halt(floodCause(g.mapping.Name), g.reason)
@@ -68,7 +68,7 @@ func (s *Sink) releasable(m *router.Compiled) bool {
 
 // assigned takes over the halts that former owners of the partitions left. It is
 // called before their first record.
-func (f *floods) assigned(ps []*source.Partition) {
+func (f *floods) assigned(ps []*kafka.Partition) {
 	for _, p := range ps {
 		for _, h := range p.KeptHalts() {
 			g := f.gateOf(h.Mapping, p.Topic)
@@ -90,10 +90,10 @@ func (f *floods) assigned(ps []*source.Partition) {
 
 // left forgets the halts of mappings of which this member has no partition any more:
 // the ledgers have them for the next owners, and only those can be released.
-func (f *floods) left(ps []*source.Partition) {
+func (f *floods) left(ps []*kafka.Partition) {
 	for _, g := range f.gates {
 		g.mu.Lock()
-		reads := func(p *source.Partition) bool {
+		reads := func(p *kafka.Partition) bool {
 			return !slices.Contains(ps, p) && slices.Contains(g.mapping.Config.Topics, p.Topic)
 		}
 		if g.reason != "" && !slices.ContainsFunc(f.lane.source.Partitions(), reads) {

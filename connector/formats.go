@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/retry"
-	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -146,7 +146,7 @@ const (
 
 // newDecoding decodes for a command that looks at records of any topic.
 func newDecoding(ctx context.Context, cfg *config.Config, r *router.Router, chance *rand.Rand, log *slog.Logger) (
-	decode func(*source.Record) (*router.Record, error), stop func(), err error,
+	decode func(*kafka.Record) (*router.Record, error), stop func(), err error,
 ) {
 	own := rand.New(rand.NewPCG(chance.Uint64(), chance.Uint64()))
 	writers, err := newRegistry(cfg, own, schemas.RegistryConfig{Log: log})
@@ -162,8 +162,8 @@ func newDecoding(ctx context.Context, cfg *config.Config, r *router.Router, chan
 
 // waiting makes of a decoder one that waits for schemas. What it returns then
 // is an error of the record, or why the registry could not be asked for long.
-func waiting(ctx context.Context, writers *schemas.Registry, decode func(*source.Record) (*router.Record, error)) func(*source.Record) (*router.Record, error) {
-	return func(r *source.Record) (*router.Record, error) {
+func waiting(ctx context.Context, writers *schemas.Registry, decode func(*kafka.Record) (*router.Record, error)) func(*kafka.Record) (*router.Record, error) {
+	return func(r *kafka.Record) (*router.Record, error) {
 		ctx, cancel := context.WithTimeout(ctx, schemaPatience)
 		defer cancel()
 		look := time.NewTicker(schemaPoll)

@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 )
 
@@ -113,7 +113,7 @@ func TestCommandsWaitForSchemas(t *testing.T) {
 		{"sales", "\x00\x00\x00\x00\x09\x0e", "\x00\x00\x00\x00\x01\x0e", "kafka key: avro: offset 0: schema 9: the registry does not know it"},
 		{"a topic that nobody reads", "", `{"a":1}`, `{"a":1} null`},
 	} {
-		decoded, err := decode(&source.Record{Topic: c.topic, Key: []byte(c.key), Value: []byte(c.value)})
+		decoded, err := decode(&kafka.Record{Topic: c.topic, Key: []byte(c.key), Value: []byte(c.value)})
 		var got string
 		if err != nil {
 			got = err.Error()

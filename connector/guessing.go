@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/setup"
-	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -21,7 +21,7 @@ var errWireFormat = errors.New("its values are in the wire format of a schema re
 // Guess is a commented configuration for a topic, from a look at its last records.
 // It joins no group.
 func Guess(ctx context.Context, at setup.Place, limit int64) (string, error) {
-	reader, err := source.NewReader(connection(at.Kafka, nil))
+	reader, err := kafka.NewReader(connection(at.Kafka, nil))
 	if err != nil {
 		return "", err
 	}
@@ -32,7 +32,7 @@ func Guess(ctx context.Context, at setup.Place, limit int64) (string, error) {
 	}
 	defer done()
 	sample := setup.NewSample(string(schemas.FormatJSON))
-	_, err = readSample(ctx, reader, []string{at.Topic}, Sample{Limit: limit}, func(r *source.Record) error {
+	_, err = readSample(ctx, reader, []string{at.Topic}, Sample{Limit: limit}, func(r *kafka.Record) error {
 		if r.Value == nil {
 			sample.Add(r.Key, schemas.Value{})
 			return nil
@@ -64,7 +64,7 @@ func Guess(ctx context.Context, at setup.Place, limit int64) (string, error) {
 
 // guessing decodes values of any format. Those in the wire format of a registry
 // are of the one whose schema reads them.
-func guessing(ctx context.Context, registry config.SchemaRegistry) (decode func(*source.Record) (schemas.Value, schemas.Format, error), done func(), err error) {
+func guessing(ctx context.Context, registry config.SchemaRegistry) (decode func(*kafka.Record) (schemas.Value, schemas.Format, error), done func(), err error) {
 	plain := schemas.NewJSON()
 	cfg := &config.Config{SchemaRegistry: registry, Retry: config.Retry{Initial: 200 * time.Millisecond, Max: 5 * time.Second}}
 	writers, err := newRegistry(cfg, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), schemas.RegistryConfig{Log: slog.New(slog.DiscardHandler)})
@@ -80,7 +80,7 @@ func guessing(ctx context.Context, registry config.SchemaRegistry) (decode func(
 			decoders[f] = writers.Decoder(f)
 		}
 	}
-	return func(r *source.Record) (schemas.Value, schemas.Format, error) {
+	return func(r *kafka.Record) (schemas.Value, schemas.Format, error) {
 		if len(r.Value) == 0 || r.Value[0] != 0 {
 			value, err := plain.Decode(r.Value)
 			return value, schemas.FormatJSON, err
@@ -90,7 +90,7 @@ func guessing(ctx context.Context, registry config.SchemaRegistry) (decode func(
 		}
 		var failed error
 		for _, f := range formats {
-			record, err := waiting(ctx, writers, func(r *source.Record) (*router.Record, error) {
+			record, err := waiting(ctx, writers, func(r *kafka.Record) (*router.Record, error) {
 				value, err := decoders[f].Decode(r.Value)
 				return &router.Record{Value: value}, err
 			})(r)

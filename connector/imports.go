@@ -11,13 +11,13 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/ack"
-	"github.com/feedsink/feedsink/connector/feed"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/service"
 )
 
 // importer gives the batcher operations 10, 11 and 12.
 type importer struct {
-	client *feed.Client
+	client *service.Client
 	zones  map[string]*time.Location // by ETL: the calendar its table's slots follow
 	leased func() bool               // whether the table can be nobody else's by now
 	spans  lineage
@@ -43,7 +43,7 @@ func (i importer) Trigger(ctx context.Context, etl, name string, open func() (io
 	if !i.leased() {
 		return "", errNotLeased
 	}
-	file := feed.File{Name: name, ContentType: contentType(name), Open: open}
+	file := service.File{Name: name, ContentType: contentType(name), Open: open}
 	ctx, call := i.spans.trigger(ctx, name)
 	execution, err := i.client.Trigger(ctx, etl, file, i.zones[etl])
 	call.End(err, statusOf(err))
@@ -67,7 +67,7 @@ func (i importer) Results(ctx context.Context, execution string) (batcher.Result
 	}
 	c := r.Counters
 	inError := c.InError // Unsaid: only the output files tell
-	if r.Status != feed.Finished {
+	if r.Status != service.Finished {
 		inError = 0
 	}
 	return batcher.Results{
@@ -106,10 +106,10 @@ func (l ledger) Commit(ctx context.Context, imp batcher.Import, claims []batcher
 }
 
 // homes are where the imports of the tables are counted that imp loads.
-func (l ledger) homes(imp batcher.Import) (homes []source.Home) {
+func (l ledger) homes(imp batcher.Import) (homes []kafka.Home) {
 	for _, load := range imp.Loads() {
 		t := l.pacing.tables[load.Mapping]
-		homes = append(homes, source.Home{Topic: t.home, Table: t.table, At: l.pacing.days(load.Mapping)})
+		homes = append(homes, kafka.Home{Topic: t.home, Table: t.table, At: l.pacing.days(load.Mapping)})
 	}
 	return homes
 }
@@ -122,7 +122,7 @@ func (l ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batche
 	held := own(claims)
 	key := imp.Table.Qualified()
 	if imp.OnlyErrors {
-		key = source.KeptKey(key, imp.File)
+		key = kafka.KeptKey(key, imp.File)
 	}
 	if err := l.lane.source.ConfirmImport(ctx, key, held); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (l ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batche
 	return nil
 }
 
-func (l ledger) confirmed(held []*source.Claim) {
+func (l ledger) confirmed(held []*kafka.Claim) {
 	for _, c := range held {
 		l.lane.metrics.records.WithLabelValues(c.Topic(), outcomeConfirmed).Add(float64(max(c.Records()-c.Dead()-c.Refused(), 0)))
 	}
@@ -139,14 +139,14 @@ func (l ledger) confirmed(held []*source.Claim) {
 
 func (l ledger) SetApart(ctx context.Context, imp batcher.Import, claims []batcher.Claim, apart, again func(batcher.Partition) bool) (left bool, err error) {
 	held := own(claims)
-	of := func(which func(batcher.Partition) bool) func(*source.Partition) bool {
-		return func(p *source.Partition) bool { return which(assignment{p}) }
+	of := func(which func(batcher.Partition) bool) func(*kafka.Partition) bool {
+		return func(p *kafka.Partition) bool { return which(assignment{p}) }
 	}
 	left, err = l.lane.source.SetApart(ctx, entry(imp, ack.SetApart), held, of(apart), of(again))
 	if err != nil {
 		return false, err
 	}
-	l.confirmed(slices.DeleteFunc(held, func(c *source.Claim) bool {
+	l.confirmed(slices.DeleteFunc(held, func(c *kafka.Claim) bool {
 		return left && (of(apart)(c.Partition()) || of(again)(c.Partition()))
 	}))
 	return left, nil
@@ -154,7 +154,7 @@ func (l ledger) SetApart(ctx context.Context, imp batcher.Import, claims []batch
 
 // Unread implements batcher.Ledger.
 func (l ledger) Unread(ctx context.Context, _ batcher.Import, ends map[batcher.Partition]int64) error {
-	unread := make(map[*source.Partition]int64, len(ends))
+	unread := make(map[*kafka.Partition]int64, len(ends))
 	for p, end := range ends {
 		if a, ok := p.(assignment); ok {
 			unread[a.Partition] = end
@@ -179,7 +179,7 @@ func entry(imp batcher.Import, state ack.State) ack.Import {
 }
 
 // assignment lets the batcher hold records of a partition.
-type assignment struct{ *source.Partition }
+type assignment struct{ *kafka.Partition }
 
 var _ batcher.Named = assignment{}
 
@@ -200,10 +200,10 @@ func (a assignment) Waits() string {
 func (a assignment) Claim(offset int64) batcher.Claim { return a.Partition.Claim(offset) }
 
 // own gives the claims back as what assignment made them.
-func own(claims []batcher.Claim) []*source.Claim {
-	out := make([]*source.Claim, len(claims))
+func own(claims []batcher.Claim) []*kafka.Claim {
+	out := make([]*kafka.Claim, len(claims))
 	for i, c := range claims {
-		out[i], _ = c.(*source.Claim)
+		out[i], _ = c.(*kafka.Claim)
 	}
 	return out
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/deadletter"
-	"github.com/feedsink/feedsink/connector/immediate"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -20,8 +20,8 @@ import (
 // in this lane, and is confirmed when the last of them has ended.
 type journey struct {
 	entry     ack.Entry
-	partition *source.Partition
-	record    atomic.Pointer[source.Record]
+	partition *kafka.Partition
+	record    atomic.Pointer[kafka.Record]
 	lane      *lane
 	left      atomic.Int32 // parts that have not ended
 	dead      atomic.Bool  // some part ended as a dead letter
@@ -49,10 +49,10 @@ func (p *part) creating(unsure bool) creating {
 }
 
 // begin makes the record pending, to be ended by that many parts.
-func (l *lane) begin(p *source.Partition, r *source.Record, parts int) *journey {
+func (l *lane) begin(p *kafka.Partition, r *kafka.Record, parts int) *journey {
 	j := &journey{partition: p, lane: l, trace: l.trace}
 	j.record.Store(r)
-	j.entry.Bytes = source.HeldBytes(r, parts)
+	j.entry.Bytes = kafka.HeldBytes(r, parts)
 	l.trace = nil // its end is the journey's
 	j.left.Store(int32(parts))
 	p.Track(&j.entry, r.Offset)
@@ -83,7 +83,7 @@ func (j *journey) end() {
 }
 
 // Confirm ends the part: the service said yes.
-func (p *part) Confirm(outcome immediate.Outcome) {
+func (p *part) Confirm(outcome calls.Outcome) {
 	p.count(outcome.String())
 	p.lane.floods.gates[p.mapping.Index].confirmed()
 	p.end()
@@ -93,11 +93,11 @@ func (p *part) Confirm(outcome immediate.Outcome) {
 // alike, so that this one waits.
 func (p *part) Hold(err error) bool { return p.lane.floods.gates[p.mapping.Index].answer(err) }
 
-var _ immediate.Holder = (*part)(nil)
+var _ calls.Holder = (*part)(nil)
 
 // Reject ends the part as a dead letter: the service said no for good.
 func (p *part) Reject(err error) {
-	p.count(immediate.Rejected.String())
+	p.count(calls.Rejected.String())
 	if p.lane.missing.take(p, err) {
 		return
 	}

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 
 	"github.com/feedsink/feedsink/connector/deadletter"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
-	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 func TestRefusalLetterNamesCodeStatusAndAnswer(t *testing.T) {

@@ -7,10 +7,10 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/retry"
-	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -44,7 +44,7 @@ func (s *Sink) openLanes() (err error) {
 		}
 		l.reader = read()
 		l.floods = newFloods(l, s.cfg.DLQ, s.router.Mappings())
-		cfg := source.Config{
+		cfg := kafka.Config{
 			Connection:     s.brokers(),
 			Group:          s.group(which),
 			Topics:         topics,
@@ -74,7 +74,7 @@ func (s *Sink) openLanes() (err error) {
 				return err
 			}
 		}
-		if l.source, err = source.New(cfg, l); err != nil {
+		if l.source, err = kafka.New(cfg, l); err != nil {
 			return fmt.Errorf("kafka: %w", err)
 		}
 		s.onClose("source of the "+which.String()+" lane", l.source.Close)
@@ -96,13 +96,13 @@ func (s *Sink) chance() *rand.Rand {
 }
 
 // pace is how hard the service may be driven, from the configuration.
-func pace(cfg *config.Config) immediate.Config {
+func pace(cfg *config.Config) calls.Config {
 	service, retry := cfg.Service, cfg.Retry
-	return immediate.Config{
-		Concurrency: immediate.Concurrency{Start: service.Concurrency.Start, Max: service.Concurrency.Max},
-		Rate:        immediate.Rate{Calls: service.Rate.Calls, Per: service.Rate.Per},
-		Breaker:     immediate.Breaker{Failures: service.Breaker.Failures, OpenFor: service.Breaker.OpenFor},
-		Retry:       immediate.Retry{Initial: retry.Initial, Max: retry.Max, GiveUpAfter: retry.GiveUpAfter},
+	return calls.Config{
+		Concurrency: calls.Concurrency{Start: service.Concurrency.Start, Max: service.Concurrency.Max},
+		Rate:        calls.Rate{Calls: service.Rate.Calls, Per: service.Rate.Per},
+		Breaker:     calls.Breaker{Failures: service.Breaker.Failures, OpenFor: service.Breaker.OpenFor},
+		Retry:       calls.Retry{Initial: retry.Initial, Max: retry.Max, GiveUpAfter: retry.GiveUpAfter},
 	}
 }
 
@@ -120,7 +120,7 @@ func (s *Sink) openFiles(l *lane) error {
 	if len(s.peer.topics) > 0 {
 		pace := pace(s.cfg)
 		pace.MayCall, pace.Share, pace.Service = l.leased, l.share(eitherRate(s.router.Mappings())), &s.service
-		s.settler = immediate.New(pace, s.caller(), observer{s}, s.chance())
+		s.settler = calls.New(pace, s.caller(), observer{s}, s.chance())
 		s.peer.calls = s.settler
 	}
 	var mappings []batcher.Mapping
@@ -206,34 +206,34 @@ func batchMapping(m *router.Compiled) batcher.Mapping {
 // observer counts what the lanes do.
 type observer struct{ s *Sink }
 
-func (o observer) Called(a immediate.Attempt) {
+func (o observer) Called(a calls.Attempt) {
 	o.s.metrics.call(a.Mapping, a.Op, a.Took)
 	switch {
-	case a.Repeat && a.Outcome == immediate.Rejected:
+	case a.Repeat && a.Outcome == calls.Rejected:
 		o.s.metrics.repeated(a.Mapping, a.Op.String(), "repeat_refused")
 		o.s.log.Warn("a key's newest state was sent again, since an older call may have landed late, and was refused; nothing waits for it",
 			"mapping", a.Mapping, "op", a.Op, "error", a.Err)
-	case a.Repeat && (a.Outcome == immediate.Applied || a.Outcome == immediate.AbsentAlready):
+	case a.Repeat && (a.Outcome == calls.Applied || a.Outcome == calls.AbsentAlready):
 		o.s.metrics.repeated(a.Mapping, a.Op.String(), "repeated")
-	case a.Outcome == immediate.Retried:
+	case a.Outcome == calls.Retried:
 		o.s.metrics.writes.WithLabelValues(a.Mapping, schemas.Immediate.String(), a.Op.String(), a.Outcome.String()).Add(float64(a.Writes))
 	}
 }
 
 func (o observer) NotRepeated(mapping string) { o.s.metrics.repeated(mapping, "", "not_repeated") }
 
-func (o observer) BreakerTurned(of schemas.Table, to immediate.BreakerState, cause error) {
+func (o observer) BreakerTurned(of schemas.Table, to calls.BreakerState, cause error) {
 	switch to {
-	case immediate.Open:
+	case calls.Open:
 		if cause != nil {
 			text := cause.Error()
 			o.s.breakerCause.Store(&text)
 		}
 		o.s.log.Warn("calls for the table fail; they pause, and one is tried from time to time",
 			"table", router.LabelOf(o.s.router.Mappings(), of), "openFor", o.s.cfg.Service.Breaker.OpenFor, "cause", cause)
-	case immediate.Closed:
+	case calls.Closed:
 		o.s.log.Info("calls for the table are answered again and go on", "table", router.LabelOf(o.s.router.Mappings(), of))
-	case immediate.HalfOpen:
+	case calls.HalfOpen:
 		o.s.log.Debug("trying a call for the table", "table", router.LabelOf(o.s.router.Mappings(), of))
 	}
 }

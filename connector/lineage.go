@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/feedsink/feedsink/batcher"
-	"github.com/feedsink/feedsink/connector/immediate"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/calls"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -42,7 +42,7 @@ func (s *Sink) lineage(which schemas.Lane) lineage {
 }
 
 // record begins the span of a record that is this lane's.
-func (l lineage) record(begun time.Time, r *source.Record) *tracing.Record {
+func (l lineage) record(begun time.Time, r *kafka.Record) *tracing.Record {
 	if l.tracer == nil {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (l lineage) record(begun time.Time, r *source.Record) *tracing.Record {
 }
 
 // headers carry a trace through Kafka. Of two with one name the last one counts.
-type headers struct{ record *source.Record }
+type headers struct{ record *kafka.Record }
 
 // Get is the header's value.
 func (h headers) Get(name string) (value string) {
@@ -74,7 +74,7 @@ func (h headers) Keys() (names []string) {
 }
 
 // caller makes the immediate lane's calls.
-func (s *Sink) caller() immediate.Caller {
+func (s *Sink) caller() calls.Caller {
 	if s.tracer == nil {
 		return laneCalls{serviceCalls{s.client}}
 	}
@@ -89,7 +89,7 @@ type tracedCalls struct {
 }
 
 // CallFor makes one attempt for the writes of these records.
-func (c tracedCalls) CallFor(ctx context.Context, w *schemas.Write, retried bool, of []immediate.Origin) error {
+func (c tracedCalls) CallFor(ctx context.Context, w *schemas.Write, retried bool, of []calls.Origin) error {
 	var records []*tracing.Record
 	for _, o := range of {
 		if p, ok := o.(*part); ok && p.trace != nil {
@@ -133,7 +133,7 @@ type importSpans struct {
 
 // row is where a traced record is whose row waits.
 type row struct {
-	partition *source.Partition
+	partition *kafka.Partition
 	offset    int64
 	span      trace.SpanContext
 }
@@ -150,7 +150,7 @@ type running struct {
 const maxWaiting = 256
 
 // appended notes that a record has a row in the mapping's open file.
-func (l lineage) appended(mapping string, p *source.Partition, offset int64, of *tracing.Record) {
+func (l lineage) appended(mapping string, p *kafka.Partition, offset int64, of *tracing.Record) {
 	s := l.imports
 	if s == nil || of == nil {
 		return
@@ -164,7 +164,7 @@ func (l lineage) appended(mapping string, p *source.Partition, offset int64, of 
 
 // intended begins the span of an import that is about to be sent, if a record of
 // its file is traced. A further file of the same rows is about the same records.
-func (l lineage) intended(imp batcher.Import, claims []*source.Claim) {
+func (l lineage) intended(imp batcher.Import, claims []*kafka.Claim) {
 	s := l.imports
 	if s == nil {
 		return
@@ -209,7 +209,7 @@ func (s *importSpans) close() {
 
 // take is the traced rows that the claims hold; those of assignments that have
 // ended are forgotten.
-func (s *importSpans) take(mapping string, claims []*source.Claim) (taken []trace.SpanContext) {
+func (s *importSpans) take(mapping string, claims []*kafka.Claim) (taken []trace.SpanContext) {
 	kept := s.waiting[mapping][:0]
 	for _, w := range s.waiting[mapping] {
 		held := false

@@ -3,12 +3,12 @@ package connector
 import (
 	"testing"
 
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/tracing"
 )
 
 func TestTracingThatIsOffCostsNoAllocation(t *testing.T) {
-	l, r := &lane{}, &source.Record{Topic: "crm", Offset: 7}
+	l, r := &lane{}, &kafka.Record{Topic: "crm", Offset: 7}
 	got := testing.AllocsPerRun(100, func() {
 		begun := l.tracing.tracer.Begin()
 		l.trace = l.tracing.record(begun, r)
@@ -21,7 +21,7 @@ func TestTracingThatIsOffCostsNoAllocation(t *testing.T) {
 }
 
 func TestHeadersCarryTheLastOfAName(t *testing.T) {
-	r := &source.Record{}
+	r := &kafka.Record{}
 	for _, value := range []string{"first", "last"} {
 		r.Headers = append(r.Headers, struct {
 			Key   string

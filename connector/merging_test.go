@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
-	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 // What is merged is compared with each event sent alone: routed as the sink routes
@@ -41,7 +41,7 @@ type table struct {
 	t       *testing.T
 	mapping *router.Compiled
 	service *sandbox.Sandbox
-	client  *feed.Client
+	client  *service.Client
 	etls    map[schemas.Op]string
 }
 
@@ -56,9 +56,9 @@ func newTable(t *testing.T, m *router.Compiled) *table {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := feed.New(feed.Config{
+	client, err := service.New(service.Config{
 		BaseURL: "http://service", AuthURL: "http://service", Entity: "acme", Timeout: time.Minute, Transport: inProcess{s},
-		APIKey: func() (feed.Secret, error) { return feed.NewSecret("key"), nil },
+		APIKey: func() (service.Secret, error) { return service.NewSecret("key"), nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func (to *table) load(writes []schemas.Write) (files int) {
 	all := preview.Files(len(writes))
 	for _, f := range all {
 		content := []byte(strings.Join(f.Lines, "\n") + "\n")
-		execution, err := to.client.Trigger(to.t.Context(), to.etls[f.Op], feed.File{
+		execution, err := to.client.Trigger(to.t.Context(), to.etls[f.Op], service.File{
 			Name: "file.csv", ContentType: "text/csv",
 			Open: func() (io.ReadCloser, int64, error) {
 				return io.NopCloser(bytes.NewReader(content)), int64(len(content)), nil
@@ -124,7 +124,7 @@ func (to *table) call(w schemas.Write) {
 		}
 	}
 	err := serviceCalls{to.client}.Call(to.t.Context(), &w, false)
-	if e, ok := err.(*feed.Error); err != nil && (!ok || e.Status() != http.StatusNotFound && e.Status() != http.StatusConflict) { //nolint:errorlint // as it comes
+	if e, ok := err.(*service.Error); err != nil && (!ok || e.Status() != http.StatusNotFound && e.Status() != http.StatusConflict) { //nolint:errorlint // as it comes
 		to.t.Fatalf("%v of %s: %v", w.Op, w.Key, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -87,7 +87,7 @@ func (m *missing) take(p *part, err error) bool {
 }
 
 // release forgets the patches of partitions that go.
-func (m *missing) release(gone map[*source.Partition]bool) {
+func (m *missing) release(gone map[*kafka.Partition]bool) {
 	if m == nil {
 		return
 	}
@@ -152,7 +152,7 @@ func (p *missed) hasEnded(n *newer) bool {
 
 // look reads the log from each new patch on, as far as it goes now.
 func (m *missing) look(ctx context.Context) error {
-	byPartition := map[*source.Partition][]*missed{}
+	byPartition := map[*kafka.Partition][]*missed{}
 	var topics []string
 	m.mu.Lock()
 	for _, p := range m.parts {
@@ -179,7 +179,7 @@ func (m *missing) look(ctx context.Context) error {
 }
 
 // lookBehind looks for newer writes of the keys of one partition's patches.
-func (m *missing) lookBehind(ctx context.Context, partition *source.Partition, parts []*missed, end int64) error {
+func (m *missing) lookBehind(ctx context.Context, partition *kafka.Partition, parts []*missed, end int64) error {
 	from, to := parts[0].offset, parts[0].offset
 	at := map[int64][]*missed{}
 	for _, p := range parts {
@@ -190,9 +190,9 @@ func (m *missing) lookBehind(ctx context.Context, partition *source.Partition, p
 	reading := newReader(m.lane.router, m.writers, nil) // the lane's own decoders are at work
 	decode := waiting(ctx, m.writers, reading.decode)
 	follows := behind{byKey: map[writeKey][]*missed{}}
-	stretch := source.Stretch{Place: source.Place{Topic: partition.Topic, Partition: partition.ID}, Span: source.Span{From: from, To: to}}
+	stretch := kafka.Stretch{Place: kafka.Place{Topic: partition.Topic, Partition: partition.ID}, Span: kafka.Span{From: from, To: to}}
 	var routed []router.Routed
-	if err := m.lane.source.Reread(ctx, []source.Stretch{stretch}, func(_ int, r *source.Record) error {
+	if err := m.lane.source.Reread(ctx, []kafka.Stretch{stretch}, func(_ int, r *kafka.Record) error {
 		decoded, err := decode(r)
 		if errors.Is(err, schemas.ErrSchemaAway) {
 			return err

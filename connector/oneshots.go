@@ -13,10 +13,10 @@ import (
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/oneshot"
 	"github.com/feedsink/feedsink/connector/retry"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -61,9 +61,9 @@ func (b ByHand) Prepare(ctx context.Context, cfg *config.Config) (*Prepared, err
 		Zone: zone, KeepResult: b.ResultFile, Poll: retry.Backoff{Initial: firstPoll, Max: slowestPoll},
 	}}
 	b.keepUnsaid(m, load.Destination.Attributes)
-	definition := feed.OneShotETL{Load: load, ReportRecipients: b.ReportTo}
+	definition := service.OneShotETL{Load: load, ReportRecipients: b.ReportTo}
 	if b.Remote != "" {
-		definition.Remote = &feed.RemoteFile{LocationID: b.Remote, NamePattern: b.File, Compression: packing(b.File), DeleteOnSuccess: b.DeleteAfter}
+		definition.Remote = &service.RemoteFile{LocationID: b.Remote, NamePattern: b.File, Compression: packing(b.File), DeleteOnSuccess: b.DeleteAfter}
 		if len(m.Columns) == 0 {
 			return nil, fmt.Errorf("mapping %s: imports.columns: is not configured, and what a remote file has cannot be seen", b.Mapping)
 		}
@@ -87,7 +87,7 @@ func (b ByHand) Prepare(ctx context.Context, cfg *config.Config) (*Prepared, err
 
 // keepUnsaid has an import of patches leave alone what a row leaves empty: a file by
 // hand has no other way to say nothing.
-func (b ByHand) keepUnsaid(m *router.Compiled, columns []feed.Attribute) {
+func (b ByHand) keepUnsaid(m *router.Compiled, columns []service.Attribute) {
 	for i := range columns {
 		if b.Op == schemas.Patch && columns[i].Name != m.KeyName {
 			columns[i].IgnoreEmptyValues = true
@@ -96,31 +96,31 @@ func (b ByHand) keepUnsaid(m *router.Compiled, columns []feed.Attribute) {
 }
 
 // defaultModes serve mappings that have no import for an op.
-var defaultModes = map[schemas.Op]feed.Mode{
-	schemas.Upsert: feed.ModeCreateOrUpdate, schemas.Patch: feed.ModeUpdateOnly,
-	schemas.Create: feed.ModeCreateOnly, schemas.Delete: feed.ModeDelete,
+var defaultModes = map[schemas.Op]service.Mode{
+	schemas.Upsert: service.ModeCreateOrUpdate, schemas.Patch: service.ModeUpdateOnly,
+	schemas.Create: service.ModeCreateOnly, schemas.Delete: service.ModeDelete,
 }
 
 // packing is what a remote file's name says of its compression.
-func packing(name string) feed.Compression {
+func packing(name string) service.Compression {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".gz":
-		return feed.Gzip
+		return service.Gzip
 	case ".zip":
-		return feed.Zip
+		return service.Zip
 	}
-	return feed.Plain
+	return service.Plain
 }
 
 // attributes maps the headers that the file has. Where the mapping lists columns,
 // a header that is none of them is a slip that would cost an import.
-func (b ByHand) attributes(m *router.Compiled, columns []feed.Attribute, headers []string) ([]feed.Attribute, error) {
+func (b ByHand) attributes(m *router.Compiled, columns []service.Attribute, headers []string) ([]service.Attribute, error) {
 	for header := range b.Names {
 		if !slices.Contains(headers, header) {
 			return nil, fmt.Errorf("has no header %q; its headers are %s", header, strings.Join(headers, ", "))
 		}
 	}
-	var mapped []feed.Attribute
+	var mapped []service.Attribute
 	var known, unknown []string
 	for _, c := range columns {
 		known = append(known, c.Header)
@@ -130,9 +130,9 @@ func (b ByHand) attributes(m *router.Compiled, columns []feed.Attribute, headers
 		i := slices.Index(known, name)
 		switch {
 		case i >= 0:
-			mapped = append(mapped, feed.Attribute{Header: header, Name: name, IgnoreEmptyValues: columns[i].IgnoreEmptyValues})
+			mapped = append(mapped, service.Attribute{Header: header, Name: name, IgnoreEmptyValues: columns[i].IgnoreEmptyValues})
 		case len(known) == 0:
-			mapped = append(mapped, feed.Attribute{Header: header, Name: name})
+			mapped = append(mapped, service.Attribute{Header: header, Name: name})
 		default:
 			unknown = append(unknown, header)
 		}
@@ -141,7 +141,7 @@ func (b ByHand) attributes(m *router.Compiled, columns []feed.Attribute, headers
 	case len(unknown) > 0:
 		return nil, fmt.Errorf("%s: not among the columns of mapping %s for %v (%s); say what a header stands for, HEADER=COLUMN",
 			strings.Join(unknown, ", "), m.Name, b.Op, strings.Join(known, ", "))
-	case !slices.ContainsFunc(mapped, func(a feed.Attribute) bool { return a.Name == m.KeyName }):
+	case !slices.ContainsFunc(mapped, func(a service.Attribute) bool { return a.Name == m.KeyName }):
 		return nil, fmt.Errorf("has no column for the key %s", m.KeyName)
 	}
 	return mapped, nil
@@ -164,7 +164,7 @@ func SlotsLeft(ctx context.Context, cfg *config.Config, mapping string) (int, er
 	if _, batch := m.Lanes(); !batch {
 		return slots.Remaining(time.Now(), nil), nil // no sink imports into the table
 	}
-	reader, err := source.NewReader(connection(cfg.Kafka, nil))
+	reader, err := kafka.NewReader(connection(cfg.Kafka, nil))
 	if err != nil {
 		return 0, err
 	}
@@ -173,7 +173,7 @@ func SlotsLeft(ctx context.Context, cfg *config.Config, mapping string) (int, er
 	if err != nil {
 		return 0, err
 	}
-	home := source.Place{Topic: m.Config.Topics[0]}
+	home := kafka.Place{Topic: m.Config.Topics[0]}
 	commit, ok := commits[home]
 	if !ok {
 		return slots.Remaining(time.Now(), nil), nil

@@ -3,7 +3,7 @@ package connector
 import (
 	"context"
 
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 )
 
@@ -11,7 +11,7 @@ import (
 // the immediate lane is another group, perhaps another process, and what it has
 // done is what it has committed.
 type parents struct {
-	source *source.Source
+	source *kafka.Source
 	group  string              // of the immediate lane
 	topics map[string][]string // by mapping: topics of its parents that go through calls
 }

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/immediate"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -18,7 +18,7 @@ func (s *Sink) openCalls(l *lane) {
 	pace := pace(s.cfg)
 	pace.MayCall, pace.Share, pace.Service = l.leased, l.share(rateOf(schemas.Immediate, mappings)), &s.service
 	pace.RepeatAfter, pace.Repeats = landed*s.cfg.Service.Timeout, c.repeats
-	s.calls = immediate.New(pace, s.caller(), observer{s}, s.chance())
+	s.calls = calls.New(pace, s.caller(), observer{s}, s.chance())
 	c.calls, l.delivery = s.calls, c
 }
 
@@ -93,16 +93,16 @@ const landed = 3
 
 // ofPartition stands for the origins of a partition's writes where these must not
 // keep the records in memory.
-type ofPartition struct{ partition *source.Partition }
+type ofPartition struct{ partition *kafka.Partition }
 
-func (ofPartition) Confirm(immediate.Outcome) {}
-func (ofPartition) Reject(error)              {}
+func (ofPartition) Confirm(calls.Outcome) {}
+func (ofPartition) Reject(error)          {}
 
 // Lasting is the part's partition.
-func (p *part) Lasting() immediate.Origin { return ofPartition{p.partition} }
+func (p *part) Lasting() calls.Origin { return ofPartition{p.partition} }
 
 // partitionOf is the partition that an origin in the immediate lane is of.
-func partitionOf(o immediate.Origin) *source.Partition {
+func partitionOf(o calls.Origin) *kafka.Partition {
 	if of, ok := o.(ofPartition); ok {
 		return of.partition
 	}
@@ -116,7 +116,7 @@ func releaseTime(timeout time.Duration) time.Duration { return timeout + 5*time.
 // DrainTime is what stopping may take: the calls under way, the last commit and leaving
 // the groups.
 func DrainTime(cfg *config.Config) time.Duration {
-	return source.LeaveTime(releaseTime(cfg.Service.Timeout))
+	return kafka.LeaveTime(releaseTime(cfg.Service.Timeout))
 }
 
 // WaitStatus is why calls wait, and until when.
@@ -126,7 +126,7 @@ type WaitStatus struct {
 	Why   string    `json:"why"`
 }
 
-func waitStatus(mappings []*router.Compiled, waits []immediate.Wait) (out []WaitStatus) {
+func waitStatus(mappings []*router.Compiled, waits []calls.Wait) (out []WaitStatus) {
 	for _, w := range waits {
 		why := "calls fail, and the breaker is open"
 		if w.Status != 0 {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/deadletter"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -21,14 +21,14 @@ type lane struct {
 	ahead    *ahead // of the batch lane
 	delivery delivery
 	post     *deadletter.Post // nil: no dead-letter topic
-	source   *source.Source
+	source   *kafka.Source
 	metrics  *metrics
 	lately   *lately
 	log      *slog.Logger
 	letters  outbox
 	floods   *floods
 	missing  *missing // of the immediate lane
-	again    map[*source.Partition]*sentAgain
+	again    map[*kafka.Partition]*sentAgain
 
 	tracing lineage
 	// trace is of the record at hand, until its journey takes it over.
@@ -46,13 +46,13 @@ type delivery interface {
 	// deliver takes one record: its writes, and what of it was rejected before
 	// it became a write. It sees to it that the record is confirmed one day.
 	// An error means that the record was not taken: it is offered again.
-	deliver(p *source.Partition, r *source.Record, writes, rejects []router.Routed) error
+	deliver(p *kafka.Partition, r *kafka.Record, writes, rejects []router.Routed) error
 	// follows reports whether it must see all records of the topic, those too that
 	// are confirmed.
 	follows(topic string) bool
 	// observe shows it a record of such a topic, before deliver. An error means
 	// that it could not: the record is offered again.
-	observe(p *source.Partition, r *source.Record, routed []router.Routed, done bool) error
+	observe(p *kafka.Partition, r *kafka.Record, routed []router.Routed, done bool) error
 	// takes looks at what a record means to either lane and reports whether deliver may
 	// have it now. Otherwise it is offered again.
 	takes(routed []router.Routed) bool
@@ -61,18 +61,18 @@ type delivery interface {
 	// ready reports whether there is room for more.
 	ready() bool
 	// assigned is told of new assignments before their first record.
-	assigned(ps []*source.Partition)
+	assigned(ps []*kafka.Partition)
 	// passed is told that a partition's records below next were delivered.
-	passed(p *source.Partition, next int64)
+	passed(p *kafka.Partition, next int64)
 	// can reports whether the lane has a way for a write that the routes give to the
 	// other lane.
 	can(w *router.Routed) bool
 	// covers reports whether a write of this lane is not sent: what a former owner sent
 	// brings it.
-	covers(p *source.Partition, w *router.Routed, offset int64) bool
+	covers(p *kafka.Partition, w *router.Routed, offset int64) bool
 	// release drops what was not started for partitions that go, and waits
 	// for what was, until ctx ends.
-	release(ctx context.Context, ps []*source.Partition)
+	release(ctx context.Context, ps []*kafka.Partition)
 }
 
 // Ready reports whether the lane has room.
@@ -84,14 +84,14 @@ func (l *lane) Ready() bool {
 func (l *lane) leased() bool { return l.source.Leased() }
 
 // Assigned prepares for new assignments.
-func (l *lane) Assigned(ps []*source.Partition) {
+func (l *lane) Assigned(ps []*kafka.Partition) {
 	l.floods.assigned(ps)
 	l.delivery.assigned(ps)
 }
 
 // Release ends what the lane does for partitions that go. A dead letter that
 // is on its way is waited for: the partition's next owner would send it again.
-func (l *lane) Release(ctx context.Context, ps []*source.Partition) {
+func (l *lane) Release(ctx context.Context, ps []*kafka.Partition) {
 	l.delivery.release(ctx, ps)
 	for _, p := range ps {
 		delete(l.again, p)
@@ -103,7 +103,7 @@ func (l *lane) Release(ctx context.Context, ps []*source.Partition) {
 }
 
 // Records takes the records of one partition.
-func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int) {
+func (l *lane) Records(p *kafka.Partition, records []*kafka.Record) (taken int) {
 	_, restored := p.Stands(records[0].Offset)
 	ahead := !restored && l.readsAhead(records)
 	if ahead {
@@ -129,13 +129,13 @@ func (l *lane) Records(p *source.Partition, records []*source.Record) (taken int
 
 // readsAhead reports whether the records of a partition are read before their
 // turn: nothing of them is needed but rows, and they are many enough.
-func (l *lane) readsAhead(records []*source.Record) bool {
+func (l *lane) readsAhead(records []*kafka.Record) bool {
 	return l.passes(l.delivery.follows(records[0].Topic)) && len(records) > chunkRecords && len(l.ahead.readers) > 0
 }
 
 // meant takes the i-th record that was read ahead, if that is all there is to do.
 // Any other is left to record.
-func (l *lane) meant(p *source.Partition, r *source.Record, i int) bool {
+func (l *lane) meant(p *kafka.Partition, r *kafka.Record, i int) bool {
 	c, m := l.ahead.turn(i)
 	if !m.known || p.Done(r.Offset) {
 		return false
@@ -154,7 +154,7 @@ func (l *lane) meant(p *source.Partition, r *source.Record, i int) bool {
 
 // record takes one record from the poll to whoever ends its journey: decode,
 // route, deliver. It reports false if the record can't be taken now.
-func (l *lane) record(p *source.Partition, r *source.Record) bool {
+func (l *lane) record(p *kafka.Partition, r *kafka.Record) bool {
 	done, restored := p.Stands(r.Offset)
 	follows := l.delivery.follows(r.Topic)
 	if done && !follows && !restored {
@@ -258,7 +258,7 @@ func rank(r router.Routed) int {
 // missing may be there when the other lane asks, which would then leave the
 // record to this one: each lane makes it a dead letter. It reports false if the
 // record has to wait: for the other lane, or since nearly all are like it.
-func (l *lane) undecodable(p *source.Partition, r *source.Record, err error) (taken bool) {
+func (l *lane) undecodable(p *kafka.Partition, r *kafka.Record, err error) (taken bool) {
 	immediate, _ := l.router.TopicLanes(r.Topic)
 	if immediate && l.which == schemas.Batch && !errors.Is(err, schemas.ErrSchemaMissing) {
 		switch p.DecideAll(r.Offset) {
@@ -281,7 +281,7 @@ func (l *lane) undecodable(p *source.Partition, r *source.Record, err error) (ta
 
 // decide says of each write that the routes give to the other lane whether that
 // one takes it. It reports false if this cannot be said yet: the record waits.
-func (l *lane) decide(p *source.Partition, r *source.Record) bool {
+func (l *lane) decide(p *kafka.Partition, r *kafka.Record) bool {
 	for i := range l.routed {
 		w := &l.routed[i]
 		if w.Lane == l.which {
@@ -312,6 +312,6 @@ func rejectLetter(err error) deadletter.Letter {
 	return l
 }
 
-func (l *lane) count(r *source.Record, outcome string) {
+func (l *lane) count(r *kafka.Record, outcome string) {
 	l.metrics.often.records.of(recordsKey{r.Topic, outcome}).Inc()
 }

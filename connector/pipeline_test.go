@@ -7,7 +7,7 @@ import (
 	"testing"
 	"weak"
 
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -50,7 +50,7 @@ func batchLane(t *testing.T) *lane {
 // routes decodes and routes an upsert of a topic.
 func (l *lane) routes(t *testing.T, topic, value string) {
 	t.Helper()
-	decoded, err := l.decode(&source.Record{Topic: topic, Value: []byte(value)})
+	decoded, err := l.decode(&kafka.Record{Topic: topic, Value: []byte(value)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestRecordsThatPassedAreLetGoOf(t *testing.T) {
 	l := batchLane(t)
 	held := func() weak.Pointer[byte] {
 		value := []byte(`{"op":"upsert","businessKey":"the first","properties":{"name":"of the first"}}`)
-		decoded, err := l.decode(&source.Record{Topic: "rows", Value: value})
+		decoded, err := l.decode(&kafka.Record{Topic: "rows", Value: value})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,9 +15,9 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/plan"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -43,7 +43,7 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 	if err != nil {
 		return plan.Report{}, err
 	}
-	reader, err := source.NewReader(connection(cfg.Kafka, nil))
+	reader, err := kafka.NewReader(connection(cfg.Kafka, nil))
 	if err != nil {
 		return plan.Report{}, err
 	}
@@ -54,7 +54,7 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 	}
 	defer stop()
 	var routed []router.Routed
-	topics, err := readSample(ctx, reader, allTopics(r), sample, func(record *source.Record) error {
+	topics, err := readSample(ctx, reader, allTopics(r), sample, func(record *kafka.Record) error {
 		decoded, err := decode(record)
 		if errors.Is(err, schemas.ErrSchemaAway) {
 			return err
@@ -84,12 +84,12 @@ func allTopics(r *router.Router) []string {
 }
 
 // readSample calls each for the records of the sample, by partition in order.
-func readSample(ctx context.Context, reader *source.Reader, names []string, sample Sample, each func(*source.Record) error) ([]plan.Topic, error) {
+func readSample(ctx context.Context, reader *kafka.Reader, names []string, sample Sample, each func(*kafka.Record) error) ([]plan.Topic, error) {
 	spans, err := reader.Spans(ctx, names...)
 	if err != nil {
 		return nil, err
 	}
-	since := map[source.Place]int64{}
+	since := map[kafka.Place]int64{}
 	if sample.Since > 0 {
 		if since, err = reader.After(ctx, time.Now().Add(-sample.Since), names...); err != nil {
 			return nil, err
@@ -100,7 +100,7 @@ func readSample(ctx context.Context, reader *source.Reader, names []string, samp
 		topics[i].Name = name
 	}
 	share := max(sample.Limit/max(int64(len(spans)), 1), 1)
-	from, ends := map[source.Place]int64{}, map[source.Place]int64{}
+	from, ends := map[kafka.Place]int64{}, map[kafka.Place]int64{}
 	for p, span := range spans {
 		t := &topics[slices.Index(names, p.Topic)]
 		t.Partitions++
@@ -112,8 +112,8 @@ func readSample(ctx context.Context, reader *source.Reader, names []string, samp
 		return nil, err
 	}
 	defer tail.Close()
-	return topics, tail.Until(ctx, ends, func(r *source.Record) error {
-		if r.Offset >= ends[source.Place{Topic: r.Topic, Partition: r.Partition}] {
+	return topics, tail.Until(ctx, ends, func(r *kafka.Record) error {
+		if r.Offset >= ends[kafka.Place{Topic: r.Topic, Partition: r.Partition}] {
 			return nil // came while we were reading
 		}
 		t := &topics[slices.Index(names, r.Topic)]
@@ -137,9 +137,9 @@ type shownCalls struct {
 
 func newShownCalls(cfg config.Service) (*shownCalls, error) {
 	s := &shownCalls{last: &plan.Request{}}
-	client, err := feed.New(feed.Config{
+	client, err := service.New(service.Config{
 		BaseURL: cfg.BaseURL, AuthURL: cfg.AuthURL, Entity: cfg.Entity, Timeout: cfg.Timeout, Transport: s,
-		APIKey: func() (feed.Secret, error) { return feed.NewSecret("none"), nil },
+		APIKey: func() (service.Secret, error) { return service.NewSecret("none"), nil },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("service: %w", err)

@@ -1,7 +1,7 @@
 package connector
 
 import (
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -35,7 +35,7 @@ func (d *reader) turnTo(topic string) {
 
 // decode makes of a record what the router reads. The result is valid until
 // the next call.
-func (d *reader) decode(r *source.Record) (*router.Record, error) {
+func (d *reader) decode(r *kafka.Record) (*router.Record, error) {
 	into := &d.decoded
 	into.Topic, into.Partition, into.Offset, into.Timestamp, into.Key = r.Topic, r.Partition, r.Offset, r.Timestamp, r.Key
 	into.Headers = into.Headers[:0]

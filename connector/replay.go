@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/replay"
 	"github.com/feedsink/feedsink/connector/retry"
-	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/router"
 )
 
@@ -56,7 +56,7 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 	if o.Rand == nil {
 		o.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}
-	reader, err := source.NewReader(connection(cfg.Kafka, o.Log))
+	reader, err := kafka.NewReader(connection(cfg.Kafka, o.Log))
 	if err != nil {
 		return replay.Report{}, err
 	}
@@ -111,9 +111,9 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 
 // hold keeps other replays away. The result ends if that fails for a while: then
 // two could send the same letters, and forget each other's marks.
-func hold(ctx context.Context, reader *source.Reader, cfg *config.Config, rnd *rand.Rand) (held context.Context, release func(), err error) {
+func hold(ctx context.Context, reader *kafka.Reader, cfg *config.Config, rnd *rand.Rand) (held context.Context, release func(), err error) {
 	lost, leave, err := reader.Hold(ctx, replay.MarksPrefix(cfg.Kafka.Group), cfg.DLQ.Topic, replaySession, rnd)
-	if errors.Is(err, source.ErrHeld) {
+	if errors.Is(err, kafka.ErrHeld) {
 		return nil, nil, fmt.Errorf("another replay of this connector is running; wait for its end: %w", err)
 	}
 	if err != nil {

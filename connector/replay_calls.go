@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"sync"
 
+	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/feed"
-	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -16,7 +16,7 @@ import (
 // replayService makes a replay's calls: a lane of its own, which remembers the
 // ids of the profiles that it upserted.
 type replayService struct {
-	*immediate.Lane
+	*calls.Lane
 	serviceCalls
 	mu     sync.Mutex
 	ids    map[rowID]string // by table and key
@@ -30,15 +30,15 @@ type rowID struct {
 }
 
 // startReplayService starts the lane; stop returns once its calls have ended.
-func startReplayService(ctx context.Context, cfg *config.Config, mappings []*router.Compiled, client *feed.Client, o *ReplayOptions) (s *replayService, stop func()) {
+func startReplayService(ctx context.Context, cfg *config.Config, mappings []*router.Compiled, client *service.Client, o *ReplayOptions) (s *replayService, stop func()) {
 	if o.Rate.Calls == 0 {
 		o.Rate = cfg.Service.Rate
 	}
 	pace := pace(cfg)
-	pace.Rate = immediate.Rate{Calls: o.Rate.Calls, Per: o.Rate.Per}
+	pace.Rate = calls.Rate{Calls: o.Rate.Calls, Per: o.Rate.Per}
 	pace.Retry.GiveUpAfter = o.GiveUp
 	s = &replayService{serviceCalls: serviceCalls{client}, ids: map[rowID]string{}, unsure: map[rowID]bool{}}
-	s.Lane = immediate.New(pace, s, replayObserver{o.Log, mappings}, rand.New(rand.NewPCG(o.Rand.Uint64(), o.Rand.Uint64())))
+	s.Lane = calls.New(pace, s, replayObserver{o.Log, mappings}, rand.New(rand.NewPCG(o.Rand.Uint64(), o.Rand.Uint64())))
 	running, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -96,13 +96,13 @@ type replayObserver struct {
 	mappings []*router.Compiled
 }
 
-func (replayObserver) Called(immediate.Attempt) {}
+func (replayObserver) Called(calls.Attempt) {}
 
 // NotRepeated is not called: a replay repeats nothing.
 func (replayObserver) NotRepeated(string) {}
 
-func (o replayObserver) BreakerTurned(of schemas.Table, to immediate.BreakerState, cause error) {
-	if to == immediate.Open {
+func (o replayObserver) BreakerTurned(of schemas.Table, to calls.BreakerState, cause error) {
+	if to == calls.Open {
 		o.log.Warn("calls for the table fail; they pause, and one is tried from time to time", "table", router.LabelOf(o.mappings, of), "cause", cause)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/deadletter"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -26,8 +26,8 @@ type records struct {
 // Again implements batcher.Records.
 func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher.Claim, each func(mapping string, w *schemas.Write, at batcher.At) string) error {
 	held := own(claims)
-	stretches := source.Stretches(held)
-	behind := make([]*source.Claim, len(stretches)) // a claim of each stretch's partition
+	stretches := kafka.Stretches(held)
+	behind := make([]*kafka.Claim, len(stretches)) // a claim of each stretch's partition
 	for i, s := range stretches {
 		for _, c := range held {
 			if p := c.Partition(); p.Topic == s.Topic && p.ID == s.Partition {
@@ -41,7 +41,7 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 	var letters outbox
 	room := letterRoom{limit: letterBytes}
 	read := 0 // table records, for creates
-	err := r.lane.source.Reread(ctx, stretches, func(i int, record *source.Record) error {
+	err := r.lane.source.Reread(ctx, stretches, func(i int, record *kafka.Record) error {
 		if ctx.Err() != nil {
 			return ctx.Err() // the partitions go: no letter is sent any more
 		}
@@ -72,7 +72,7 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 				}
 			}
 			if whose != ours {
-				if err := room.take(ctx, source.HeldBytes(record, 0)); err != nil {
+				if err := room.take(ctx, kafka.HeldBytes(record, 0)); err != nil {
 					return err
 				}
 				r.bury(&letters, &room, behind[i], record, routed.Mapping, imp, reason, whose == perhaps)
@@ -87,7 +87,7 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 }
 
 // behindImport reports whether a write is one of those that the import stands for.
-func behindImport(imp *batcher.Import, p *source.Partition, w *router.Routed, offset int64) bool {
+func behindImport(imp *batcher.Import, p *kafka.Partition, w *router.Routed, offset int64) bool {
 	if imp.OnlyTaken { // which of these were taken, the batcher knows by their places
 		return w.Lane != schemas.Batch && !w.Mapping.Fileable(&w.Write)
 	}
@@ -96,7 +96,7 @@ func behindImport(imp *batcher.Import, p *source.Partition, w *router.Routed, of
 
 // taken reports whether a write that the routes give to the other lane is a row
 // all the same.
-func taken(p *source.Partition, w *router.Routed, offset int64) bool {
+func taken(p *kafka.Partition, w *router.Routed, offset int64) bool {
 	return p.Shared() && w.Mapping.Fileable(&w.Write) && p.Taken(w.Mapping.Routes, offset)
 }
 
@@ -108,7 +108,7 @@ func loads(imp *batcher.Import, mapping string) bool {
 // bury sends the record behind a row in error to the dead-letter topic. Without
 // such a topic, or if it refuses the record, the partition halts with the watermark
 // at the record; the rest of the import is confirmed.
-func (r records) bury(letters *outbox, room *letterRoom, c *source.Claim, record *source.Record, m *router.Compiled, imp batcher.Import, reason string, mayBeInTable bool) {
+func (r records) bury(letters *outbox, room *letterRoom, c *kafka.Claim, record *kafka.Record, m *router.Compiled, imp batcher.Import, reason string, mayBeInTable bool) {
 	if mayBeInTable {
 		reason = mayBeInTableText + ": " + reason
 	}
@@ -122,7 +122,7 @@ func (r records) bury(letters *outbox, room *letterRoom, c *source.Claim, record
 			"mapping", m.Name, "code", codeImportRow, "execution", imp.Execution, "why", why)
 	}
 	if r.lane.post == nil {
-		room.free(source.HeldBytes(record, 0))
+		room.free(kafka.HeldBytes(record, 0))
 		halt(noTopic, setTopic)
 		return
 	}
@@ -135,7 +135,7 @@ func (r records) bury(letters *outbox, room *letterRoom, c *source.Claim, record
 	r.lane.post.Send(record, why, func(err error) {
 		defer letters.done()
 		defer r.lane.letters.done()
-		room.free(source.HeldBytes(record, 0))
+		room.free(kafka.HeldBytes(record, 0))
 		if err != nil {
 			halt(err.Error(), openTopic)
 			return

@@ -12,17 +12,17 @@ import (
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/credentials"
-	"github.com/feedsink/feedsink/connector/feed"
 	"github.com/feedsink/feedsink/connector/h1"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/connector/tlsfiles"
 )
 
 // connection is how the cluster is reached, from the configuration. What it
 // holds of files is read again when they change; log is told of files that have
 // become unusable.
-func connection(k config.Kafka, log *slog.Logger) source.Connection {
-	c := source.Connection{Brokers: k.Brokers, Log: log}
+func connection(k config.Kafka, log *slog.Logger) kafka.Connection {
+	c := kafka.Connection{Brokers: k.Brokers, Log: log}
 	if k.TLS.Enabled {
 		c.TLS = &tlsfiles.Files{CAFile: k.TLS.CAFile, CertFile: k.TLS.CertFile, KeyFile: k.TLS.KeyFile}
 	}
@@ -32,8 +32,8 @@ func connection(k config.Kafka, log *slog.Logger) source.Connection {
 	return c
 }
 
-func login(s config.SASL, log *slog.Logger) *source.SASL {
-	return &source.SASL{
+func login(s config.SASL, log *slog.Logger) *kafka.SASL {
+	return &kafka.SASL{
 		Mechanism: s.Mechanism, Username: s.Username, Password: reveal(s.Password()),
 		Token: bearer(s.OAuth, log), Extensions: extensions(s.OAuth.Extensions),
 		Keys: credentials.NewAWS().Get,
@@ -110,23 +110,23 @@ func stay(next *http.Request, before []*http.Request) error {
 
 // NewClient is a client of the configured service, for one command. Whoever asked
 // for it closes it.
-func NewClient(cfg config.Service) (*feed.Client, error) { return newClient(cfg, nil, nil) }
+func NewClient(cfg config.Service) (*service.Client, error) { return newClient(cfg, nil, nil) }
 
 // newClient tells log of TLS files that have become unusable, and wraps the
 // transport.
-func newClient(cfg config.Service, log *slog.Logger, wrap func(http.RoundTripper) http.RoundTripper) (*feed.Client, error) {
+func newClient(cfg config.Service, log *slog.Logger, wrap func(http.RoundTripper) http.RoundTripper) (*service.Client, error) {
 	certificates, err := tlsfiles.NewClient(tlsfiles.Files(cfg.TLS), log)
 	if err != nil {
 		return nil, fmt.Errorf("service.tls.%w", err) // begins with the key
 	}
 	key := reveal(cfg.Key())
-	client, err := feed.New(feed.Config{
+	client, err := service.New(service.Config{
 		BaseURL: cfg.BaseURL,
 		AuthURL: cfg.AuthURL,
 		Entity:  cfg.Entity,
-		APIKey: func() (feed.Secret, error) {
+		APIKey: func() (service.Secret, error) {
 			text, err := key()
-			return feed.NewSecret(text), err
+			return service.NewSecret(text), err
 		},
 		Timeout:     cfg.Timeout,
 		Concurrency: cfg.Concurrency.Max,

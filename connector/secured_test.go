@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/schemas"
 	"github.com/feedsink/feedsink/test/certs"
 )
@@ -133,8 +133,8 @@ func TestCallsFollowNoRedirect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = client.UpsertRecord(t.Context(), "orders", feed.JSON(`{}`), true)
-		if failed, ok := errors.AsType[*feed.Error](err); !ok || failed.Status() != status || !failed.Transient() {
+		_, err = client.UpsertRecord(t.Context(), "orders", service.JSON(`{}`), true)
+		if failed, ok := errors.AsType[*service.Error](err); !ok || failed.Status() != status || !failed.Transient() {
 			t.Errorf("%d: got %v, want it as a failure that may pass", status, err)
 		}
 		client.Close()

@@ -14,12 +14,12 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/admin"
+	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/deadletter"
-	"github.com/feedsink/feedsink/connector/feed"
-	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/retry"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -69,18 +69,18 @@ type Sink struct {
 
 	router  *router.Router
 	writers *schemas.Registry // nil: no format needs one
-	client  *feed.Client
+	client  *service.Client
 	post    *deadletter.Post // nil: no dead-letter topic
-	calls   *immediate.Lane  // nil: this process does not run the lane
+	calls   *calls.Lane      // nil: this process does not run the lane
 	files   *batcher.Batcher // nil: likewise
 	pacing  *pacing          // nil: likewise
 	parents *parents         // nil: likewise
 	missing *missing         // nil: this process does not run the immediate lane
-	service immediate.Service
-	settler *immediate.Lane // nil: likewise, or no mapping uses both lanes
-	peer    *peer           // nil: likewise
+	service calls.Service
+	settler *calls.Lane // nil: likewise, or no mapping uses both lanes
+	peer    *peer       // nil: likewise
 	lanes   []*lane
-	pending *source.Memory // of all lanes
+	pending *kafka.Memory // of all lanes
 	admin   *admin.Server
 
 	breakerCause atomic.Pointer[string] // what opened it last; nil: nothing has
@@ -99,7 +99,7 @@ type closer struct {
 func New(cfg *config.Config, opts Options) (_ *Sink, err error) {
 	s := &Sink{
 		cfg: cfg, opts: opts, log: opts.Log, started: time.Now(), registry: prometheus.NewRegistry(),
-		pending: source.NewMemory(int64(cfg.Memory.Pending)),
+		pending: kafka.NewMemory(int64(cfg.Memory.Pending)),
 	}
 	defer func() {
 		if err != nil {
@@ -161,7 +161,7 @@ func (s *Sink) openAdmin() (err error) {
 		return err
 	}
 	members := admin.Members{Address: webhook.Members, Certificate: guard.Certificate, Log: s.log}
-	parts := []admin.Part{admin.Imports(desk{s}), admin.Executions(webhook.Header, reveal(webhook.Secret()), feed.ExecutionID, s.hint, members)}
+	parts := []admin.Part{admin.Imports(desk{s}), admin.Executions(webhook.Header, reveal(webhook.Secret()), service.ExecutionID, s.hint, members)}
 	if s.opts.Levels != nil {
 		parts = append(parts, admin.LogLevel(s.opts.Levels, s.log))
 	}
@@ -252,7 +252,7 @@ func (s *Sink) firstToken(ctx context.Context) {
 			return
 		}
 		var after time.Duration // before that, no request is made
-		if e, ok := errors.AsType[*feed.Error](err); ok {
+		if e, ok := errors.AsType[*service.Error](err); ok {
 			after = e.RetryAfter()
 		}
 		wait := backoff.Next(tries, after, chance.Float64)

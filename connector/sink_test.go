@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/schemas"
-	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 func TestSinkGivesBackWhatItOpenedWhenItCannotBeMade(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
-	"github.com/feedsink/feedsink/connector/immediate"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/calls"
+	"github.com/feedsink/feedsink/connector/kafka"
 )
 
 // Status is the running sink as an operator sees it, at /status.
@@ -33,11 +33,11 @@ type SpoolStatus struct {
 
 // LaneStatus is one consumer group.
 type LaneStatus struct {
-	Lane       string                   `json:"lane"`
-	Group      string                   `json:"group"`
-	Joined     bool                     `json:"joined"`
-	Partitions []source.PartitionStatus `json:"partitions"`
-	Calls      *CallStatus              `json:"calls,omitempty"` // immediate lane
+	Lane       string                  `json:"lane"`
+	Group      string                  `json:"group"`
+	Joined     bool                    `json:"joined"`
+	Partitions []kafka.PartitionStatus `json:"partitions"`
+	Calls      *CallStatus             `json:"calls,omitempty"` // immediate lane
 }
 
 // CallStatus is how the immediate lane drives the service.
@@ -129,12 +129,12 @@ func (s *Sink) Status() any {
 func (s *Sink) laneStatus(l *lane) LaneStatus {
 	st := LaneStatus{Lane: l.which.String(), Group: s.group(l.which), Joined: l.source.Joined(), Partitions: l.source.Status()}
 	if c, ok := l.delivery.(*calling); ok {
-		worst := immediate.Closed
+		worst := calls.Closed
 		for _, t := range c.tables {
 			worst = max(worst, c.calls.Breaker(t))
 		}
 		st.Calls = &CallStatus{Pending: c.calls.Pending(), InFlight: c.calls.InFlight(), Limit: c.calls.Limit(), Breaker: worst.String(), Waits: waitStatus(s.router.Mappings(), c.calls.Waits())}
-		if cause := s.breakerCause.Load(); cause != nil && worst != immediate.Closed {
+		if cause := s.breakerCause.Load(); cause != nil && worst != calls.Closed {
 			st.Calls.Cause = *cause
 		}
 	}

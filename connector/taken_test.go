@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/schemas"
-	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 // besideImmediate is the batch lane beside a ledger of the immediate lane that the

@@ -13,7 +13,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/service"
 )
 
 // callFlags are what every single call by hand needs: the service, the table,
@@ -21,7 +21,7 @@ import (
 type callFlags struct{ file, table, output string }
 
 // command makes cmd one call, of one attempt, whose answer is printed.
-func (f *callFlags) command(cmd *cobra.Command, call func(context.Context, *feed.Client, []string) (answer any, text string, err error)) *cobra.Command {
+func (f *callFlags) command(cmd *cobra.Command, call func(context.Context, *service.Client, []string) (answer any, text string, err error)) *cobra.Command {
 	configFlag(cmd, &f.file)
 	cmd.Flags().StringVarP(&f.table, "table", "t", "", "name of the table")
 	outputFlag(cmd, &f.output)
@@ -48,7 +48,7 @@ func (f *callFlags) command(cmd *cobra.Command, call func(context.Context, *feed
 }
 
 // serviceClient needs no more of the configuration than where the service is.
-func serviceClient(file string) (*feed.Client, error) {
+func serviceClient(file string) (*service.Client, error) {
 	service, err := config.LoadService(file, os.LookupEnv)
 	if err != nil {
 		return nil, &usageError{err}
@@ -59,7 +59,7 @@ func serviceClient(file string) (*feed.Client, error) {
 // withReason adds the service's own words, which errors leave out because logs must
 // not quote values. Here whoever reads them asked for the call.
 func withReason(err error) error {
-	e, ok := errors.AsType[*feed.Error](err)
+	e, ok := errors.AsType[*service.Error](err)
 	if !ok || e.Reason() == "" || !e.Op().CarriesData() {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/test/playground"
+	"github.com/feedsink/feedsink/connector/dev"
 )
 
 func newDev() *cobra.Command {
@@ -67,7 +67,7 @@ func runDev(ctx context.Context, out io.Writer, o devOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	world, err := playground.Start(ctx, dir)
+	world, err := dev.Start(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func runDev(ctx context.Context, out io.Writer, o devOptions) (err error) {
 		ended <- sink.Run(running)
 		stop() // a sink that ends early ends the show
 	}()
-	show := &show{out: newScreen(out), world: world, sink: sink, generator: playground.NewGenerator(o.seed), started: time.Now()}
+	show := &show{out: newScreen(out), world: world, sink: sink, generator: dev.NewGenerator(o.seed), started: time.Now()}
 	playErr := show.play(running, o.events)
 	stop()
 	if err := errors.Join(<-ended, playErr); err != nil {

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"text/tabwriter"
 
-	"github.com/feedsink/feedsink/test/playground"
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 // runService plays the service alone until ctx ends. Its reports are lines of
@@ -23,7 +23,7 @@ func runService(ctx context.Context, out, log io.Writer, listen string) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	s, err := playground.StartService(dir, listen, slog.New(slog.NewTextHandler(log, nil))) //nolint:contextcheck // it lives until Close
+	s, err := dev.StartService(dir, listen, slog.New(slog.NewTextHandler(log, nil))) //nolint:contextcheck // it lives until Close
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w: choose another address with --listen", err)
 	}
@@ -39,7 +39,7 @@ func runService(ctx context.Context, out, log io.Writer, listen string) (err err
 }
 
 // serviceText says all that a client needs to know.
-func serviceText(s *playground.Service) string {
+func serviceText(s *dev.Service) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	line := func(name, text string) { _, _ = fmt.Fprintf(w, "%s\t%s\n", name, text) }

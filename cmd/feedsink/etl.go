@@ -11,7 +11,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -124,7 +124,7 @@ func (f *etlFlags) etls(cfg *config.Config, mapping string) ([]connector.NewETL,
 			d.Files[i].Parameters.GenerateResultFiles = f.resultFiles
 		}
 		if f.remote != "" || f.transferBox != "" {
-			d.Output = &feed.OutputLocation{RemoteLocationID: f.remote, Entity: f.transferBox}
+			d.Output = &service.OutputLocation{RemoteLocationID: f.remote, Entity: f.transferBox}
 		}
 		if err := d.Validate(); err != nil {
 			return nil, fmt.Errorf("the definition for %s: %s", etls[i].Op, strings.ReplaceAll(err.Error(), "\n", "; "))

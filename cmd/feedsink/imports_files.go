@@ -13,7 +13,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/admin"
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/service"
 )
 
 func newImportsFiles() *cobra.Command {
@@ -110,7 +110,7 @@ var unsafeName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
 // saveOutput streams the output files into a file named after the execution, with
 // the ending that its content tells.
-func saveOutput(ctx context.Context, client *feed.Client, execution, dir string) (savedOutput, error) {
+func saveOutput(ctx context.Context, client *service.Client, execution, dir string) (savedOutput, error) {
 	name := filepath.Join(dir, "execution-"+unsafeName.ReplaceAllString(execution, "_"))
 	out, err := client.SaveOutputFiles(ctx, execution, name, 0)
 	saved := savedOutput{Execution: execution, Bytes: out.Bytes, ContentType: out.ContentType}
@@ -118,9 +118,9 @@ func saveOutput(ctx context.Context, client *feed.Client, execution, dir string)
 		return saved, err
 	}
 	switch out.Compression {
-	case feed.Gzip:
+	case service.Gzip:
 		saved.File = name + ".csv.gz"
-	case feed.Zip:
+	case service.Zip:
 		saved.File = name + ".zip"
 	default:
 		saved.File = name + ".csv"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/service"
 )
 
 func newProfile() *cobra.Command {
@@ -42,12 +42,12 @@ func newProfileUpsert() *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 	}
 	body.register(cmd)
-	return call.command(cmd, func(ctx context.Context, c *feed.Client, args []string) (any, string, error) {
+	return call.command(cmd, func(ctx context.Context, c *service.Client, args []string) (any, string, error) {
 		data, err := profileInput(cmd, &body, args)
 		if err != nil {
 			return nil, "", err
 		}
-		ref, err := c.UpsertProfile(ctx, call.table, feed.JSON(data))
+		ref, err := c.UpsertProfile(ctx, call.table, service.JSON(data))
 		return answerOf(ref, "", err)
 	})
 }
@@ -62,12 +62,12 @@ func newProfilePatch() *cobra.Command {
 		Args:    cobra.RangeArgs(1, 2),
 	}
 	body.register(cmd)
-	return call.command(cmd, func(ctx context.Context, c *feed.Client, args []string) (any, string, error) {
+	return call.command(cmd, func(ctx context.Context, c *service.Client, args []string) (any, string, error) {
 		data, err := profileInput(cmd, &body, args[1:])
 		if err != nil {
 			return nil, "", err
 		}
-		ref, err := c.PatchProfile(ctx, call.table, args[0], feed.JSON(data))
+		ref, err := c.PatchProfile(ctx, call.table, args[0], service.JSON(data))
 		return answerOf(ref, args[0], err)
 	})
 }
@@ -80,7 +80,7 @@ func newProfileDelete() *cobra.Command {
 		Example: "  feedsink profile delete -c feedsink.yaml --table customers 4711",
 		Args:    cobra.ExactArgs(1),
 	}
-	return call.command(cmd, func(ctx context.Context, c *feed.Client, args []string) (any, string, error) {
+	return call.command(cmd, func(ctx context.Context, c *service.Client, args []string) (any, string, error) {
 		if err := c.DeleteProfile(ctx, call.table, args[0]); err != nil {
 			return nil, "", err
 		}
@@ -91,14 +91,14 @@ func newProfileDelete() *cobra.Command {
 // profileInput is the body of operations 1 and 2, checked for its shape: the
 // service alone knows the table's fields.
 func profileInput(cmd *cobra.Command, body *bodyFlags, args []string) ([]byte, error) {
-	var profile feed.Profile
+	var profile service.Profile
 	if err := body.read(cmd.InOrStdin(), args, &profile); err != nil {
 		return nil, err
 	}
 	return json.Marshal(profile)
 }
 
-func answerOf(ref feed.ProfileRef, known string, err error) (any, string, error) {
+func answerOf(ref service.ProfileRef, known string, err error) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}

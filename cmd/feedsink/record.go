@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/service"
 )
 
 func newRecord() *cobra.Command {
@@ -55,7 +55,7 @@ func newRecordPost(cmd *cobra.Command, update bool) *cobra.Command {
 	var body bodyFlags
 	cmd.Args = cobra.MaximumNArgs(1)
 	body.register(cmd)
-	return call.command(cmd, func(ctx context.Context, c *feed.Client, args []string) (any, string, error) {
+	return call.command(cmd, func(ctx context.Context, c *service.Client, args []string) (any, string, error) {
 		record, data, err := recordOf(cmd, &body, args)
 		if err != nil {
 			return nil, "", err
@@ -63,7 +63,7 @@ func newRecordPost(cmd *cobra.Command, update bool) *cobra.Command {
 		if update && record.BusinessKey == "" {
 			return nil, "", &usageError{errors.New("the body: businessKey is missing, which an upsert needs")}
 		}
-		ref, err := c.UpsertRecord(ctx, call.table, feed.JSON(data), update)
+		ref, err := c.UpsertRecord(ctx, call.table, service.JSON(data), update)
 		return recordAnswerOf(ref, record.BusinessKey, err)
 	})
 }
@@ -78,7 +78,7 @@ func newRecordPatch() *cobra.Command {
 		Args:    cobra.RangeArgs(1, 2),
 	}
 	body.register(cmd)
-	return call.command(cmd, func(ctx context.Context, c *feed.Client, args []string) (any, string, error) {
+	return call.command(cmd, func(ctx context.Context, c *service.Client, args []string) (any, string, error) {
 		record, data, err := recordOf(cmd, &body, args[1:])
 		if err != nil {
 			return nil, "", err
@@ -86,7 +86,7 @@ func newRecordPatch() *cobra.Command {
 		if record.BusinessKey != "" && record.BusinessKey != args[0] {
 			return nil, "", &usageError{errors.New("the body: businessKey is another one than the argument")}
 		}
-		ref, err := c.UpdateRecord(ctx, call.table, args[0], feed.JSON(data))
+		ref, err := c.UpdateRecord(ctx, call.table, args[0], service.JSON(data))
 		return recordAnswerOf(ref, args[0], err)
 	})
 }
@@ -99,7 +99,7 @@ func newRecordGet() *cobra.Command {
 		Example: "  feedsink record get -c feedsink.yaml --table orders 4c1f0c1e -o json",
 		Args:    cobra.ExactArgs(1),
 	}
-	return call.command(cmd, func(ctx context.Context, c *feed.Client, args []string) (any, string, error) {
+	return call.command(cmd, func(ctx context.Context, c *service.Client, args []string) (any, string, error) {
 		record, err := c.GetRecord(ctx, call.table, args[0])
 		if err != nil {
 			return nil, "", err
@@ -120,7 +120,7 @@ func newRecordDelete() *cobra.Command {
 		Example: "  feedsink record delete -c feedsink.yaml --table orders 4c1f0c1e",
 		Args:    cobra.ExactArgs(1),
 	}
-	return call.command(cmd, func(ctx context.Context, c *feed.Client, args []string) (any, string, error) {
+	return call.command(cmd, func(ctx context.Context, c *service.Client, args []string) (any, string, error) {
 		if err := c.DeleteRecord(ctx, call.table, args[0]); err != nil {
 			return nil, "", err
 		}
@@ -136,18 +136,18 @@ type recordInput struct {
 }
 
 // recordOf is the body of operations 4 and 5.
-func recordOf(cmd *cobra.Command, body *bodyFlags, args []string) (record feed.Record, data []byte, err error) {
+func recordOf(cmd *cobra.Command, body *bodyFlags, args []string) (record service.Record, data []byte, err error) {
 	var in recordInput
 	if err := body.read(cmd.InOrStdin(), args, &in); err != nil {
 		return record, nil, err
 	}
 	record.BusinessKey = in.BusinessKey
 	if bytes.HasPrefix(in.Properties, []byte("{")) {
-		record.Properties = []feed.Property{}
+		record.Properties = []service.Property{}
 		var named map[string]json.RawMessage
 		err = json.Unmarshal(in.Properties, &named)
 		for _, name := range slices.Sorted(maps.Keys(named)) {
-			record.Properties = append(record.Properties, feed.Property{Name: name, Value: named[name]})
+			record.Properties = append(record.Properties, service.Property{Name: name, Value: named[name]})
 		}
 	} else {
 		err = json.Unmarshal(in.Properties, &record.Properties)
@@ -159,7 +159,7 @@ func recordOf(cmd *cobra.Command, body *bodyFlags, args []string) (record feed.R
 	return record, data, err
 }
 
-func recordAnswerOf(ref feed.RecordRef, known string, err error) (any, string, error) {
+func recordAnswerOf(ref service.RecordRef, known string, err error) (any, string, error) {
 	if err != nil {
 		return nil, "", err
 	}

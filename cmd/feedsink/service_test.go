@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 // desk is a directory with a configuration and the service that it names.

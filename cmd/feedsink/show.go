@@ -13,18 +13,18 @@ import (
 	"golang.org/x/term"
 
 	"github.com/feedsink/feedsink/connector"
-	"github.com/feedsink/feedsink/test/playground"
+	"github.com/feedsink/feedsink/connector/dev"
 )
 
 // show produces the sample events and tells how the sink gets on with them.
 type show struct {
 	out       *screen
-	world     *playground.Playground
+	world     *dev.Playground
 	sink      *connector.Sink
-	generator *playground.Generator
+	generator *dev.Generator
 	started   time.Time
 	took      time.Duration
-	progress  playground.Progress
+	progress  dev.Progress
 }
 
 const (

@@ -14,7 +14,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/router"
 )
 
@@ -90,7 +90,7 @@ func newWebhookCreate() *cobra.Command {
 	return cmd
 }
 
-func (f *webhookFlags) subscriptions(cfg *config.Config) ([]subscription, map[string]feed.Secret, error) {
+func (f *webhookFlags) subscriptions(cfg *config.Config) ([]subscription, map[string]service.Secret, error) {
 	target, err := f.target()
 	if err != nil {
 		return nil, nil, err
@@ -128,7 +128,7 @@ func (f *webhookFlags) subscriptions(cfg *config.Config) ([]subscription, map[st
 	case len(list) == 0:
 		return nil, nil, errors.New("no import of the configuration names an ETL: there is nothing to be told of")
 	}
-	return list, map[string]feed.Secret{cfg.Admin.Webhook.Header: feed.NewSecret(secret.Reveal())}, nil
+	return list, map[string]service.Secret{cfg.Admin.Webhook.Header: service.NewSecret(secret.Reveal())}, nil
 }
 
 // target is the address to be called.
@@ -145,14 +145,14 @@ func (f *webhookFlags) target() (string, error) {
 
 // subscribe creates one subscription after the other and returns those that were
 // created.
-func subscribe(ctx context.Context, cfg *config.Config, list []subscription, headers map[string]feed.Secret) ([]subscription, error) {
+func subscribe(ctx context.Context, cfg *config.Config, list []subscription, headers map[string]service.Secret) ([]subscription, error) {
 	client, err := connector.NewClient(cfg.Service)
 	if err != nil {
 		return nil, err
 	}
 	defer client.Close()
 	for i := range list {
-		list[i].ID, err = client.CreateWebhook(ctx, feed.Webhook{ElementID: list[i].ETL, TargetURL: list[i].TargetURL, Headers: headers})
+		list[i].ID, err = client.CreateWebhook(ctx, service.Webhook{ElementID: list[i].ETL, TargetURL: list[i].TargetURL, Headers: headers})
 		if err != nil {
 			return list[:i], fmt.Errorf("ETL %s: %w", list[i].ETL, err)
 		}

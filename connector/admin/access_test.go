@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/connector/tlsfiles"
 	"github.com/feedsink/feedsink/test/certs"
 )
@@ -32,7 +32,7 @@ func whole(a Access, d *oneImport, hint func(string)) http.Handler {
 		d = new(oneImport)
 	}
 	mux := routes(quiet{}, prometheus.NewRegistry(), Imports(d), Profiles(), LogLevel(d, slog.New(slog.DiscardHandler)),
-		Executions("X-Secret", func() (string, error) { return "s3cret", nil }, feed.ExecutionID, hint, Members{}))
+		Executions("X-Secret", func() (string, error) { return "s3cret", nil }, service.ExecutionID, hint, Members{}))
 	a.Hosts = append(a.Hosts, "h", "example.com") // by which tests ask
 	return asIs(a.named("", a.guard(bodiless(mux))))
 }

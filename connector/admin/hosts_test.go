@@ -11,14 +11,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/service"
 )
 
 // serving is a server as it runs, with everything that it may have.
 func serving(t *testing.T, listen string, access Access, d *oneImport, hint func(string)) http.Handler {
 	t.Helper()
 	server, err := Listen(listen, access, quiet{}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), Imports(d), Profiles(),
-		LogLevel(d, slog.New(slog.DiscardHandler)), Executions("X-Secret", tokenIs("s3cret"), feed.ExecutionID, hint, Members{}))
+		LogLevel(d, slog.New(slog.DiscardHandler)), Executions("X-Secret", tokenIs("s3cret"), service.ExecutionID, hint, Members{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/connector/tlsfiles"
 	"github.com/feedsink/feedsink/test/certs"
 )
@@ -62,7 +62,7 @@ func together(t *testing.T, all ...*member) (port string) {
 			listeners[i] = tls.NewListener(listeners[i], members.Certificate.Config())
 		}
 		mux := http.NewServeMux()
-		Executions("X-Secret", tokenIs("s3cret"), feed.ExecutionID, func(id string) {
+		Executions("X-Secret", tokenIs("s3cret"), service.ExecutionID, func(id string) {
 			if id == "17" {
 				m.heard.Add(1)
 			}

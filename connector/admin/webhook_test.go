@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/service"
 )
 
 func TestWebhookIsAHintOnlyWithTheSecret(t *testing.T) {
@@ -29,7 +29,7 @@ func TestWebhookIsAHintOnlyWithTheSecret(t *testing.T) {
 		"too long a body":    {secret: "s3cret", sent: "s3cret", body: strings.Repeat(" ", maxWebhookBody+1), status: 413, hint: "none"},
 	} {
 		mux, hint := http.NewServeMux(), "none"
-		Executions("X-Secret", func() (string, error) { return c.secret, c.err }, feed.ExecutionID, func(id string) { hint = id }, Members{})(mux)
+		Executions("X-Secret", func() (string, error) { return c.secret, c.err }, service.ExecutionID, func(id string) { hint = id }, Members{})(mux)
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/webhooks/executions", strings.NewReader(c.body))
 		r.Header.Set("X-Secret", c.sent)
 		w := httptest.NewRecorder()

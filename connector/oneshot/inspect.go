@@ -17,7 +17,7 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/transform"
 
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/service"
 )
 
 // Content is what a look through a whole file told.
@@ -25,13 +25,13 @@ type Content struct {
 	Headers     []string // of its first line
 	Rows        int64    // below it
 	Bytes       int64    // of the file on disk
-	Compression feed.Compression
+	Compression service.Compression
 }
 
 // Inspect reads a CSV file, plain, GZIP or a ZIP with one file in it, and reports
 // what would have the service fail the whole file: no or duplicate headers, a row
 // with another number of columns. Errors name lines, never what stands in them.
-func Inspect(ctx context.Context, path string, format feed.CSVFormat) (c Content, err error) {
+func Inspect(ctx context.Context, path string, format service.CSVFormat) (c Content, err error) {
 	disk, err := os.Open(path)
 	if err != nil {
 		return c, err
@@ -65,14 +65,14 @@ func (c *Content) unpack(disk *os.File) (io.Reader, func(), error) {
 	}
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		c.Compression = feed.Gzip
+		c.Compression = service.Gzip
 		z, err := gzip.NewReader(buffered)
 		if err != nil {
 			return nil, nil, err
 		}
 		return z, func() { _ = z.Close() }, nil
 	case bytes.HasPrefix(head, []byte("PK")):
-		c.Compression = feed.Zip
+		c.Compression = service.Zip
 		z, err := zip.NewReader(disk, c.Bytes)
 		if err != nil {
 			return nil, nil, err
@@ -86,14 +86,14 @@ func (c *Content) unpack(disk *os.File) (io.Reader, func(), error) {
 		}
 		return f, func() { _ = f.Close() }, nil
 	}
-	c.Compression = feed.Plain
+	c.Compression = service.Plain
 	return buffered, func() {}, nil
 }
 
 // lookEvery is how many rows are read between two looks at the context.
 const lookEvery = 1 << 12
 
-func (c *Content) rows(ctx context.Context, from io.Reader, format feed.CSVFormat) error {
+func (c *Content) rows(ctx context.Context, from io.Reader, format service.CSVFormat) error {
 	r, err := newReader(from, format)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func readable(err error) error {
 // newReader reads any of the interface's formats with the standard library, which
 // knows one enclosing character: the configured one changes places with it. Both
 // are ASCII, so no character of several bytes is touched.
-func newReader(from io.Reader, format feed.CSVFormat) (*csv.Reader, error) {
+func newReader(from io.Reader, format service.CSVFormat) (*csv.Reader, error) {
 	if format.Encoding != "" {
 		encoding, err := htmlindex.Get(format.Encoding)
 		if err != nil {
@@ -190,7 +190,7 @@ func swap(text []byte, mark byte) {
 }
 
 // unswapped is a cell as the file has it.
-func unswapped(cell string, format feed.CSVFormat) string {
+func unswapped(cell string, format service.CSVFormat) string {
 	text := []byte(cell)
 	if format.Enclosing != "" {
 		swap(text, format.Enclosing[0])

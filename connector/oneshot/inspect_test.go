@@ -14,12 +14,12 @@ import (
 
 	"golang.org/x/text/encoding/charmap"
 
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/service"
 )
 
-var usual = feed.CSVFormat{Separator: ",", Enclosing: `"`, Encoding: "UTF-8"}
+var usual = service.CSVFormat{Separator: ",", Enclosing: `"`, Encoding: "UTF-8"}
 
-func inspected(t *testing.T, name string, data []byte, format feed.CSVFormat) (Content, error) {
+func inspected(t *testing.T, name string, data []byte, format service.CSVFormat) (Content, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -68,16 +68,16 @@ func TestInspectReadsEveryFormatOfTheInterface(t *testing.T) {
 	const plain = "key,name\n1,\"a,\nb\"\n2,\"say \"\"x\"\"\"\n"
 	for name, c := range map[string]struct {
 		data    []byte
-		format  feed.CSVFormat
+		format  service.CSVFormat
 		headers []string
-		packed  feed.Compression
+		packed  service.Compression
 	}{
-		"plain":            {[]byte(plain), usual, []string{"key", "name"}, feed.Plain},
-		"gzip":             {gzipped(t, plain), usual, []string{"key", "name"}, feed.Gzip},
-		"zip":              {zipped(t, plain), usual, []string{"key", "name"}, feed.Zip},
-		"latin, semicolon": {[]byte(latin), feed.CSVFormat{Separator: ";", Enclosing: `"`, Encoding: "ISO-8859-1"}, []string{"clé", "nom"}, feed.Plain},
-		"apostrophe":       {[]byte("key,\"n\n1,'a,b'\n2,\"\n"), feed.CSVFormat{Separator: ",", Enclosing: "'"}, []string{"key", `"n`}, feed.Plain},
-		"quote separates":  {[]byte("key\"name\n1\"'a\"b'\n2\"c\n"), feed.CSVFormat{Separator: `"`, Enclosing: "'"}, []string{"key", "name"}, feed.Plain},
+		"plain":            {[]byte(plain), usual, []string{"key", "name"}, service.Plain},
+		"gzip":             {gzipped(t, plain), usual, []string{"key", "name"}, service.Gzip},
+		"zip":              {zipped(t, plain), usual, []string{"key", "name"}, service.Zip},
+		"latin, semicolon": {[]byte(latin), service.CSVFormat{Separator: ";", Enclosing: `"`, Encoding: "ISO-8859-1"}, []string{"clé", "nom"}, service.Plain},
+		"apostrophe":       {[]byte("key,\"n\n1,'a,b'\n2,\"\n"), service.CSVFormat{Separator: ",", Enclosing: "'"}, []string{"key", `"n`}, service.Plain},
+		"quote separates":  {[]byte("key\"name\n1\"'a\"b'\n2\"c\n"), service.CSVFormat{Separator: `"`, Enclosing: "'"}, []string{"key", "name"}, service.Plain},
 	} {
 		got, err := inspected(t, "f", c.data, c.format)
 		if err != nil || !reflect.DeepEqual(got.Headers, c.headers) || got.Rows != 2 || got.Compression != c.packed || got.Bytes != int64(len(c.data)) {
@@ -127,7 +127,7 @@ func FuzzInspect(f *testing.F) {
 		if len(separator) != 1 || len(enclosing) != 1 || separator == enclosing || strings.ContainsAny(separator+enclosing, "\r\n\x00") || separator[0] > 127 || enclosing[0] > 127 {
 			return // the configuration refuses them
 		}
-		c, err := inspected(t, "f", data, feed.CSVFormat{Separator: separator, Enclosing: enclosing})
+		c, err := inspected(t, "f", data, service.CSVFormat{Separator: separator, Enclosing: enclosing})
 		if err == nil && len(c.Headers) == 0 {
 			t.Errorf("got neither headers nor an error")
 		}

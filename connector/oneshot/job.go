@@ -11,17 +11,17 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/feed"
 	"github.com/feedsink/feedsink/connector/retry"
+	"github.com/feedsink/feedsink/connector/service"
 )
 
 // Service is operations 8, 11 and 12, one attempt for each call. A *feed.Client is
 // one.
 type Service interface {
-	OneShot(ctx context.Context, definition feed.OneShotETL, file feed.File, zone *time.Location) (feed.Execution, error)
-	OneShotRemote(ctx context.Context, definition feed.OneShotETL, zone *time.Location) (feed.Execution, error)
-	Results(ctx context.Context, execution string) (feed.Results, error)
-	SaveOutputFiles(ctx context.Context, execution, path string, limit int64) (feed.Output, error)
+	OneShot(ctx context.Context, definition service.OneShotETL, file service.File, zone *time.Location) (service.Execution, error)
+	OneShotRemote(ctx context.Context, definition service.OneShotETL, zone *time.Location) (service.Execution, error)
+	Results(ctx context.Context, execution string) (service.Results, error)
+	SaveOutputFiles(ctx context.Context, execution, path string, limit int64) (service.Output, error)
 }
 
 // Watch is told how the import gets on, by one goroutine at a time.
@@ -33,7 +33,7 @@ type Watch interface {
 
 // Job is one import.
 type Job struct {
-	Definition feed.OneShotETL
+	Definition service.OneShotETL
 	Path       string         // of the file to be sent; "" with Definition.Remote
 	Zone       *time.Location // of the table's day
 	OutputDir  string         // where output files go
@@ -57,16 +57,16 @@ type Result struct {
 
 // Whole reports whether every row was loaded, as far as the service tells.
 func (r Result) Whole() bool {
-	return r.Status == string(feed.Finished) && (r.InError == nil || *r.InError == 0)
+	return r.Status == string(service.Finished) && (r.InError == nil || *r.InError == 0)
 }
 
 // Run launches the import and waits for its end. An error means that the end is
 // not known; what is, stands in the result.
-func (j Job) Run(ctx context.Context, service Service, rnd func() float64, watch Watch) (Result, error) {
+func (j Job) Run(ctx context.Context, api Service, rnd func() float64, watch Watch) (Result, error) {
 	var r Result
-	execution, err := j.launch(ctx, service, watch)
+	execution, err := j.launch(ctx, api, watch)
 	if err != nil {
-		if failed, ok := errors.AsType[*feed.Error](err); ok && failed.Unknown() {
+		if failed, ok := errors.AsType[*service.Error](err); ok && failed.Unknown() {
 			return r, fmt.Errorf("%w; the import may have been started all the same and count as one of the day's: look at the service before you repeat it", err)
 		}
 		return r, err
@@ -75,13 +75,13 @@ func (j Job) Run(ctx context.Context, service Service, rnd func() float64, watch
 		return r, errors.New("the import was launched, but the service's answer names no execution: its end shows in the service alone")
 	}
 	watch.Waiting(r.Execution)
-	if err := j.await(ctx, service, rnd, watch, &r); err != nil {
+	if err := j.await(ctx, api, rnd, watch, &r); err != nil {
 		return r, fmt.Errorf("execution %s: %w; it goes on without us, and `feedsink imports files %s` fetches what it leaves", r.Execution, err, r.Execution)
 	}
 	if r.Whole() && r.InError != nil && !j.KeepResult {
 		return r, nil
 	}
-	if err := j.outputs(ctx, service, rnd, watch, &r); err != nil {
+	if err := j.outputs(ctx, api, rnd, watch, &r); err != nil {
 		return r, fmt.Errorf("execution %s ended %s, but its output files did not come: %w; `feedsink imports files %s` asks for them again", r.Execution, r.Status, err, r.Execution)
 	}
 	return r, nil
@@ -94,15 +94,15 @@ const outputsPatience = 10 * time.Minute
 var errNoOutputs = errors.New("there are none, although rows are in error")
 
 // outputs fetches the output files. Where rows are in error there must be some.
-func (j Job) outputs(ctx context.Context, service Service, rnd func() float64, watch Watch, r *Result) error {
-	due := r.Status == string(feed.Finished) && r.InError != nil && *r.InError > 0
+func (j Job) outputs(ctx context.Context, api Service, rnd func() float64, watch Watch, r *Result) error {
+	due := r.Status == string(service.Finished) && r.InError != nil && *r.InError > 0
 	begun := time.Now()
 	for attempt := 1; ; attempt++ {
-		file, err := j.save(ctx, service, r.Execution)
+		file, err := j.save(ctx, api, r.Execution)
 		if err == nil && file == "" && due {
 			err = errNoOutputs
 		}
-		failed, ok := errors.AsType[*feed.Error](err)
+		failed, ok := errors.AsType[*service.Error](err)
 		again := errors.Is(err, errNoOutputs) || ok && failed.Transient()
 		if err == nil || ctx.Err() != nil || !again || time.Since(begun) >= outputsPatience {
 			r.OutputFile = file
@@ -115,11 +115,11 @@ func (j Job) outputs(ctx context.Context, service Service, rnd func() float64, w
 	}
 }
 
-func (j Job) launch(ctx context.Context, service Service, watch Watch) (feed.Execution, error) {
+func (j Job) launch(ctx context.Context, api Service, watch Watch) (service.Execution, error) {
 	if j.Path == "" {
-		return service.OneShotRemote(ctx, j.Definition, j.Zone)
+		return api.OneShotRemote(ctx, j.Definition, j.Zone)
 	}
-	file := feed.File{Name: filepath.Base(j.Path), ContentType: contentType(j.Path), Open: func() (io.ReadCloser, int64, error) {
+	file := service.File{Name: filepath.Base(j.Path), ContentType: contentType(j.Path), Open: func() (io.ReadCloser, int64, error) {
 		f, err := os.Open(j.Path)
 		if err != nil {
 			return nil, 0, err
@@ -130,7 +130,7 @@ func (j Job) launch(ctx context.Context, service Service, watch Watch) (feed.Exe
 		}
 		return &watched{File: f, of: info.Size(), watch: watch}, info.Size(), nil
 	}}
-	return service.OneShot(ctx, j.Definition, file, j.Zone)
+	return api.OneShot(ctx, j.Definition, file, j.Zone)
 }
 
 func contentType(path string) string {
@@ -160,14 +160,14 @@ func (w *watched) Read(p []byte) (int, error) {
 // await polls until the execution has ended. What may succeed later is asked
 // again for as long as the caller has patience; that a poll fails does not lengthen
 // the interval, which is about how long the import takes.
-func (j Job) await(ctx context.Context, service Service, rnd func() float64, watch Watch, into *Result) error {
+func (j Job) await(ctx context.Context, api Service, rnd func() float64, watch Watch, into *Result) error {
 	answered, after := 0, time.Duration(0)
 	for {
 		if err := retry.Sleep(ctx, j.Poll.Next(answered+1, after, rnd)); err != nil {
 			return err
 		}
-		got, err := service.Results(ctx, into.Execution)
-		if failed, ok := errors.AsType[*feed.Error](err); err != nil && (!ok || !failed.Transient() || ctx.Err() != nil) {
+		got, err := api.Results(ctx, into.Execution)
+		if failed, ok := errors.AsType[*service.Error](err); err != nil && (!ok || !failed.Transient() || ctx.Err() != nil) {
 			return err
 		} else if after = 0; ok {
 			after = failed.RetryAfter()
@@ -182,12 +182,12 @@ func (j Job) await(ctx context.Context, service Service, rnd func() float64, wat
 			into.Updated, into.Deleted = said(c.Updated), said(c.Deleted)
 			return nil
 		}
-		watch.Asked(cmp.Or(string(got.Status), string(feed.InProgress)), err)
+		watch.Asked(cmp.Or(string(got.Status), string(service.InProgress)), err)
 	}
 }
 
 func said(n int64) *int64 {
-	if n == feed.Unsaid {
+	if n == service.Unsaid {
 		return nil
 	}
 	return &n
@@ -198,16 +198,16 @@ var unsafeName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
 // save fetches the output files, "" where there are none. The ending says what
 // their content is.
-func (j Job) save(ctx context.Context, service Service, execution string) (string, error) {
+func (j Job) save(ctx context.Context, api Service, execution string) (string, error) {
 	path := filepath.Join(j.OutputDir, "execution-"+unsafeName.ReplaceAllString(execution, "_"))
-	out, err := service.SaveOutputFiles(ctx, execution, path, 0)
-	if failed, ok := errors.AsType[*feed.Error](err); ok && failed.Kind() == feed.NotFound || err == nil && out.Bytes == 0 {
+	out, err := api.SaveOutputFiles(ctx, execution, path, 0)
+	if failed, ok := errors.AsType[*service.Error](err); ok && failed.Kind() == service.NotFound || err == nil && out.Bytes == 0 {
 		return "", nil // there are none
 	}
 	if err != nil {
 		return "", err
 	}
-	ending := map[feed.Compression]string{feed.Gzip: ".csv.gz", feed.Zip: ".zip"}[out.Compression]
+	ending := map[service.Compression]string{service.Gzip: ".csv.gz", service.Zip: ".zip"}[out.Compression]
 	named := path + cmp.Or(ending, ".csv")
 	return named, os.Rename(path, named)
 }

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/feed"
 	"github.com/feedsink/feedsink/connector/retry"
+	"github.com/feedsink/feedsink/connector/service"
 )
 
 // scripted is a service that answers in turn.
@@ -26,34 +26,34 @@ type scripted struct {
 }
 
 type output struct {
-	out feed.Output
+	out service.Output
 	err error
 }
 
 type answer struct {
-	results feed.Results
+	results service.Results
 	err     error
 }
 
-func (s *scripted) OneShot(context.Context, feed.OneShotETL, feed.File, *time.Location) (feed.Execution, error) {
-	return feed.Execution{ID: s.execution}, s.launch
+func (s *scripted) OneShot(context.Context, service.OneShotETL, service.File, *time.Location) (service.Execution, error) {
+	return service.Execution{ID: s.execution}, s.launch
 }
 
-func (s *scripted) OneShotRemote(context.Context, feed.OneShotETL, *time.Location) (feed.Execution, error) {
+func (s *scripted) OneShotRemote(context.Context, service.OneShotETL, *time.Location) (service.Execution, error) {
 	s.started = time.Now()
-	return feed.Execution{ID: s.execution}, s.launch
+	return service.Execution{ID: s.execution}, s.launch
 }
 
-func (s *scripted) Results(context.Context, string) (feed.Results, error) {
+func (s *scripted) Results(context.Context, string) (service.Results, error) {
 	s.asked = append(s.asked, time.Since(s.started))
 	a := s.answers[min(len(s.asked), len(s.answers))-1]
 	return a.results, a.err
 }
 
-func (s *scripted) SaveOutputFiles(_ context.Context, _, path string, _ int64) (feed.Output, error) {
+func (s *scripted) SaveOutputFiles(_ context.Context, _, path string, _ int64) (service.Output, error) {
 	s.saved++
 	if len(s.outputs) == 0 {
-		return feed.Output{}, nil
+		return service.Output{}, nil
 	}
 	o := s.outputs[min(s.saved, len(s.outputs))-1]
 	if o.out.Bytes > 0 {
@@ -68,8 +68,8 @@ func (*unwatched) Sending(int64, int64) {}
 func (u *unwatched) Waiting(id string)  { u.waiting = id }
 func (*unwatched) Asked(string, error)  {}
 
-func counted(status feed.ExecutionStatus, inError int64) feed.Results {
-	return feed.Results{Status: status, Counters: feed.Counters{Read: 3, InError: inError, Inserted: feed.Unsaid, Updated: feed.Unsaid, Deleted: feed.Unsaid}}
+func counted(status service.ExecutionStatus, inError int64) service.Results {
+	return service.Results{Status: status, Counters: service.Counters{Read: 3, InError: inError, Inserted: service.Unsaid, Updated: service.Unsaid, Deleted: service.Unsaid}}
 }
 
 func run(ctx context.Context, t *testing.T, s *scripted) (Result, error) {
@@ -80,8 +80,8 @@ func run(ctx context.Context, t *testing.T, s *scripted) (Result, error) {
 
 func TestJobAsksLessAndLessOftenUntilTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		running := answer{results: feed.Results{Status: feed.InProgress}}
-		s := &scripted{execution: "17", answers: []answer{running, {}, running, {results: counted(feed.Finished, 0)}}}
+		running := answer{results: service.Results{Status: service.InProgress}}
+		s := &scripted{execution: "17", answers: []answer{running, {}, running, {results: counted(service.Finished, 0)}}}
 		r, err := run(t.Context(), t, s)
 		if err != nil || !r.Whole() || *r.Read != 3 || r.Inserted != nil || s.saved != 0 {
 			t.Errorf("got %+v, %v, %d saved, want 3 rows read, nothing said of inserted and nothing saved", r, err, s.saved)
@@ -95,8 +95,8 @@ func TestJobAsksLessAndLessOftenUntilTheEnd(t *testing.T) {
 
 func TestOutageDoesNotLengthenTheIntervalOfPolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		failed := slices.Repeat([]answer{{err: &feed.Error{}}}, 50) // transient
-		s := &scripted{execution: "17", answers: append(failed, answer{results: counted(feed.Finished, 0)})}
+		failed := slices.Repeat([]answer{{err: &service.Error{}}}, 50) // transient
+		s := &scripted{execution: "17", answers: append(failed, answer{results: counted(service.Finished, 0)})}
 		if r, err := run(t.Context(), t, s); err != nil || !r.Whole() {
 			t.Errorf("got %+v, %v, want it whole", r, err)
 		}
@@ -108,7 +108,7 @@ func TestOutageDoesNotLengthenTheIntervalOfPolling(t *testing.T) {
 
 func TestJobLooksForOutputFilesWhereTheyTellMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for name, end := range map[string]feed.Results{"rows in error are not counted": counted(feed.Finished, feed.Unsaid), "failed": counted(feed.Failed, feed.Unsaid)} {
+		for name, end := range map[string]service.Results{"rows in error are not counted": counted(service.Finished, service.Unsaid), "failed": counted(service.Failed, service.Unsaid)} {
 			s := &scripted{execution: "17", answers: []answer{{results: end}}}
 			r, err := run(t.Context(), t, s)
 			if err != nil || s.saved != 1 || r.OutputFile != "" {
@@ -121,14 +121,14 @@ func TestJobLooksForOutputFilesWhereTheyTellMore(t *testing.T) {
 func TestJobAsksAgainForOutputFilesThatAreNotThereYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		t.Chdir(t.TempDir())
-		s := &scripted{execution: "17", answers: []answer{{results: counted(feed.Finished, 2)}}}
-		s.outputs = []output{{}, {}, {out: feed.Output{Bytes: 4}}}
+		s := &scripted{execution: "17", answers: []answer{{results: counted(service.Finished, 2)}}}
+		s.outputs = []output{{}, {}, {out: service.Output{Bytes: 4}}}
 		r, err := run(t.Context(), t, s)
 		if err != nil || s.saved != 3 || r.OutputFile != "execution-17.csv" {
 			t.Errorf("there after a while: got %+v, %v, %d looks, want the file after 3", r, err, s.saved)
 		}
 		began := time.Now()
-		s = &scripted{execution: "17", answers: []answer{{results: counted(feed.Finished, 2)}}}
+		s = &scripted{execution: "17", answers: []answer{{results: counted(service.Finished, 2)}}}
 		r, err = run(t.Context(), t, s)
 		if err == nil || !strings.Contains(err.Error(), "feedsink imports files 17") || r.OutputFile != "" {
 			t.Errorf("never there: got %+v, %v, want an error that says how to ask again", r, err)
@@ -142,7 +142,7 @@ func TestJobAsksAgainForOutputFilesThatAreNotThereYet(t *testing.T) {
 // A disk that does not take them is the person's to see to.
 func TestJobSaysThatOutputFilesCannotBeSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{execution: "17", answers: []answer{{results: counted(feed.Finished, 2)}}}
+		s := &scripted{execution: "17", answers: []answer{{results: counted(service.Finished, 2)}}}
 		s.outputs = []output{{err: errors.New("no space left on device")}}
 		if _, err := run(t.Context(), t, s); err == nil || s.saved != 1 || !strings.Contains(err.Error(), "no space left") || !strings.Contains(err.Error(), "feedsink imports files 17") {
 			t.Errorf("got %v after %d looks, want the disk's error and how to ask again", err, s.saved)
@@ -157,7 +157,7 @@ func TestJobSaysWhatIsKnownWhenTheEndIsNot(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		s := &scripted{execution: "17", answers: []answer{{results: feed.Results{Status: feed.InProgress}}}}
+		s := &scripted{execution: "17", answers: []answer{{results: service.Results{Status: service.InProgress}}}}
 		r, err := run(ctx, t, s)
 		if !errors.Is(err, context.DeadlineExceeded) || r.Execution != "17" || !strings.Contains(err.Error(), "feedsink imports files 17") {
 			t.Errorf("interrupted: got %+v, %v, want the execution and how to go on", r, err)

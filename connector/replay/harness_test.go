@@ -16,10 +16,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/deadletter"
-	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/replay"
-	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -38,7 +38,7 @@ type world struct {
 	cluster *kfake.Cluster
 	client  *kgo.Client
 	admin   *kadm.Client
-	reader  *source.Reader
+	reader  *kafka.Reader
 	post    *deadletter.Post
 	router  *router.Router
 	waits   []time.Duration // of the runs
@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(w.client.Close)
 	w.admin = kadm.NewClient(w.client)
-	if w.reader, err = source.NewReader(source.Connection{Brokers: w.cluster.ListenAddrs()}); err != nil {
+	if w.reader, err = kafka.NewReader(kafka.Connection{Brokers: w.cluster.ListenAddrs()}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.reader.Close)
@@ -148,9 +148,9 @@ func (w *world) caughtUp() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	commits := map[source.Place]source.Commit{}
+	commits := map[kafka.Place]kafka.Commit{}
 	for p, s := range spans {
-		commits[p] = source.Commit{Offset: s.To}
+		commits[p] = kafka.Commit{Offset: s.To}
 	}
 	for _, group := range []string{"sink-immediate", "sink-batch"} {
 		if err := w.reader.Commit(w.t.Context(), group, commits); err != nil {
@@ -179,9 +179,9 @@ func (w *world) letters() (all []*deadletter.Received) {
 // replay runs once, as change wants it.
 func (w *world) replay(change func(*replay.Replay)) (replay.Report, error) {
 	w.t.Helper()
-	lane := immediate.New(immediate.Config{
-		Concurrency: immediate.Concurrency{Start: 8, Max: 8}, Breaker: immediate.Breaker{Failures: 1000, OpenFor: time.Millisecond},
-		Retry: immediate.Retry{Initial: time.Millisecond, Max: time.Millisecond, GiveUpAfter: 50 * time.Millisecond},
+	lane := calls.New(calls.Config{
+		Concurrency: calls.Concurrency{Start: 8, Max: 8}, Breaker: calls.Breaker{Failures: 1000, OpenFor: time.Millisecond},
+		Retry: calls.Retry{Initial: time.Millisecond, Max: time.Millisecond, GiveUpAfter: 50 * time.Millisecond},
 	}, &w.tables, observer{}, rand.New(rand.NewPCG(1, 1)))
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan struct{})
@@ -230,13 +230,13 @@ func (w *world) run(change func(*replay.Replay)) replay.Report {
 
 type observer struct{}
 
-func (observer) Called(immediate.Attempt)                                   {}
-func (observer) BreakerTurned(schemas.Table, immediate.BreakerState, error) {}
+func (observer) Called(calls.Attempt)                                   {}
+func (observer) BreakerTurned(schemas.Table, calls.BreakerState, error) {}
 
 func (observer) NotRepeated(string) {}
 
 type service struct {
-	*immediate.Lane
+	*calls.Lane
 	tables *tables
 }
 

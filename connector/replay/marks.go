@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/feedsink/feedsink/connector/ack"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 )
 
 // chunkSize is how many letters one commit tells of: two bits for each fit into
@@ -79,7 +79,7 @@ func (c *chunk) next() int64 {
 // a while only (offsets.retention.minutes, 7 days), a letter that is much older
 // may be open again.
 type Marks struct {
-	reader *source.Reader
+	reader *kafka.Reader
 	topic  string
 	id     ack.TopicID
 	prefix string
@@ -94,7 +94,7 @@ type mark struct {
 }
 
 // LoadMarks reads the marks of the letters that the topic holds.
-func LoadMarks(ctx context.Context, reader *source.Reader, topic, prefix string, spans map[source.Place]source.Span, log *slog.Logger) (*Marks, error) {
+func LoadMarks(ctx context.Context, reader *kafka.Reader, topic, prefix string, spans map[kafka.Place]kafka.Span, log *slog.Logger) (*Marks, error) {
 	id, err := reader.TopicID(ctx, topic)
 	if err != nil {
 		return nil, err
@@ -166,8 +166,8 @@ func (m *Marks) change(partition int32, offset int64) (c *chunk, i int64) {
 func (m *Marks) save(ctx context.Context) error {
 	for k := range m.dirty {
 		c := m.chunks[k]
-		commit := source.Commit{Offset: k.n*chunkSize + c.next(), Metadata: c.encode(m.id)}
-		err := m.reader.Commit(ctx, m.group(k.n), map[source.Place]source.Commit{{Topic: m.topic, Partition: k.partition}: commit})
+		commit := kafka.Commit{Offset: k.n*chunkSize + c.next(), Metadata: c.encode(m.id)}
+		err := m.reader.Commit(ctx, m.group(k.n), map[kafka.Place]kafka.Commit{{Topic: m.topic, Partition: k.partition}: commit})
 		if err != nil {
 			return fmt.Errorf("mark letters: %w", err)
 		}

@@ -7,9 +7,9 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/deadletter"
-	"github.com/feedsink/feedsink/connector/immediate"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -39,7 +39,7 @@ type Config struct {
 
 // Service brings writes to the service, in order per key, each to its end.
 type Service interface {
-	Submit(immediate.Item)
+	Submit(calls.Item)
 	// ProfileID is the service's id of a profile that was just upserted, "" if it
 	// did not tell. It is asked after each upsert, once.
 	ProfileID(w *schemas.Write) string
@@ -51,7 +51,7 @@ type Service interface {
 // Replay is one run. Its fields are set by whoever makes it.
 type Replay struct {
 	Config
-	Reader  *source.Reader
+	Reader  *kafka.Reader
 	Post    *deadletter.Post
 	Service Service
 	Router  *router.Router
@@ -115,10 +115,10 @@ func (r *Replay) Run(ctx context.Context) (Report, error) {
 
 // Letters calls each for every record that the spans of the dead-letter topic
 // hold; the letter is nil where the record is none.
-func Letters(ctx context.Context, reader *source.Reader, topic string, spans map[source.Place]source.Span,
+func Letters(ctx context.Context, reader *kafka.Reader, topic string, spans map[kafka.Place]kafka.Span,
 	each func(*deadletter.Record, *deadletter.Received) error,
 ) error {
-	from, ends := map[source.Place]int64{}, map[source.Place]int64{}
+	from, ends := map[kafka.Place]int64{}, map[kafka.Place]int64{}
 	for p, s := range spans {
 		if p.Topic == topic && s.From < s.To {
 			from[p], ends[p] = s.From, s.To
@@ -133,7 +133,7 @@ func Letters(ctx context.Context, reader *source.Reader, topic string, spans map
 	}
 	defer tail.Close()
 	return tail.Until(ctx, ends, func(rec *deadletter.Record) error {
-		if rec.Offset >= ends[source.Place{Topic: rec.Topic, Partition: rec.Partition}] {
+		if rec.Offset >= ends[kafka.Place{Topic: rec.Topic, Partition: rec.Partition}] {
 			return nil // posted since, perhaps by this very run
 		}
 		l, err := deadletter.Open(rec)

@@ -11,8 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/feedsink/feedsink/connector/deadletter"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/replay"
-	"github.com/feedsink/feedsink/connector/source"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -320,7 +320,7 @@ func TestLettersOfOthersAreNotTouched(t *testing.T) {
 	w.bury(r, refused)
 	w.produce(&kgo.Record{Topic: topic, Value: []byte("whatever")})
 	w.caughtUp()
-	if err := w.reader.Commit(t.Context(), "other-immediate", map[source.Place]source.Commit{{Topic: custom}: {Offset: 1}}); err != nil {
+	if err := w.reader.Commit(t.Context(), "other-immediate", map[kafka.Place]kafka.Commit{{Topic: custom}: {Offset: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.run(func(r *replay.Replay) { r.Connector = "other" }); got.Foreign != 2 || got.Selected != 0 || len(w.calls) != 0 {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/immediate"
+	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -129,7 +129,7 @@ type verdict struct {
 }
 
 // Confirm is called by the service's lane.
-func (v verdict) Confirm(immediate.Outcome) { v.to <- v }
+func (v verdict) Confirm(calls.Outcome) { v.to <- v }
 
 // Reject is called by the service's lane.
 func (v verdict) Reject(err error) {
@@ -178,7 +178,7 @@ func (r *Replay) submit(ctx context.Context, parts []*part, call func(*part) (sc
 	for _, p := range parts {
 		write, v := call(p)
 		v.to = ends
-		r.Service.Submit(immediate.Item{Mapping: p.mapping.Name, Write: write, Origin: v})
+		r.Service.Submit(calls.Item{Mapping: p.mapping.Name, Write: write, Origin: v})
 	}
 	patience := time.NewTimer(r.GiveUp)
 	defer patience.Stop()
@@ -223,7 +223,7 @@ func (r *Replay) judge(v verdict) (answered bool) {
 		}
 		return true
 	}
-	if failure, known := errors.AsType[immediate.Failure](v.err); !known || failure.Transient() {
+	if failure, known := errors.AsType[calls.Failure](v.err); !known || failure.Transient() {
 		p.touched, p.unanswered = true, v.err
 		return false
 	}

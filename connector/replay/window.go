@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/connector/deadletter"
-	"github.com/feedsink/feedsink/connector/source"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/schemas"
 )
 
 // window is letters that are looked at together, and the rows they are about.
 type window struct {
 	letters []*letter
-	places  map[source.Place]*origin
-	tail    *source.Tail
+	places  map[kafka.Place]*origin
+	tail    *kafka.Tail
 	late    []*letter // an attempt at them may still be applied
 }
 
@@ -32,7 +32,7 @@ func (r *Replay) window(ctx context.Context, letters []*letter) error {
 	if len(letters) == 0 {
 		return nil
 	}
-	w := &window{letters: letters, places: map[source.Place]*origin{}}
+	w := &window{letters: letters, places: map[kafka.Place]*origin{}}
 	for _, l := range letters {
 		if err := r.plan(l); err != nil {
 			return err
@@ -94,8 +94,8 @@ func (r *Replay) outwait(ctx context.Context, letters []*letter) error {
 	return r.Wait(ctx, wait)
 }
 
-func place(rec *deadletter.Record) source.Place {
-	return source.Place{Topic: rec.Topic, Partition: rec.Partition}
+func place(rec *deadletter.Record) kafka.Place {
+	return kafka.Place{Topic: rec.Topic, Partition: rec.Partition}
 }
 
 // add makes the letter's rows known. A letter that no mapping reads is left
@@ -127,8 +127,8 @@ func (w *window) topics() []string {
 }
 
 // open begins to read each partition at the first of the letters' records.
-func (w *window) open(reader *source.Reader, spans map[source.Place]source.Span) (err error) {
-	from := map[source.Place]int64{}
+func (w *window) open(reader *kafka.Reader, spans map[kafka.Place]kafka.Span) (err error) {
+	from := map[kafka.Place]int64{}
 	for p, o := range w.places {
 		span, exists := spans[p]
 		if !exists {
@@ -142,8 +142,8 @@ func (w *window) open(reader *source.Reader, spans map[source.Place]source.Span)
 }
 
 // readOn takes up what followed the letters' records up to the end of spans.
-func (r *Replay) readOn(ctx context.Context, w *window, spans map[source.Place]source.Span) error {
-	ends := make(map[source.Place]int64, len(spans))
+func (r *Replay) readOn(ctx context.Context, w *window, spans map[kafka.Place]kafka.Span) error {
+	ends := make(map[kafka.Place]int64, len(spans))
 	for p, s := range spans {
 		ends[p] = s.To
 	}
@@ -181,7 +181,7 @@ func (r *Replay) look(o *origin, rec *deadletter.Record) error {
 }
 
 // lanes are what the connector's groups have confirmed.
-type lanes map[schemas.Lane]map[source.Place]source.Commit
+type lanes map[schemas.Lane]map[kafka.Place]kafka.Commit
 
 func (r *Replay) confirmed(ctx context.Context) (lanes, error) {
 	all := lanes{}
@@ -197,7 +197,7 @@ func (r *Replay) confirmed(ctx context.Context) (lanes, error) {
 
 // unready is why it cannot be told yet, or any more, whether the letter's record
 // is the newest of its row.
-func (r *Replay) unready(l *letter, span source.Span, confirmed lanes) (why, message string) {
+func (r *Replay) unready(l *letter, span kafka.Span, confirmed lanes) (why, message string) {
 	if len(l.parts) == 0 {
 		return "", "" // which is the obstacle
 	}

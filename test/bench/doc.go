@@ -33,7 +33,7 @@
 // repetition from which the host took more than a twentieth is run again, until three
 // are calm or six were run, and the three from which it took least count.
 //
-// The service is not test/sandbox, which checks and stores what it gets and would be
+// The service is not connector/dev/sandbox, which checks and stores what it gets and would be
 // what is measured. The sink runs with its defaults, except: calls in flight start at
 // their maximum, but for latency and slow-down, offsets are committed five times a
 // second, and a running import is asked for its result after 50 ms. The bench knows how

@@ -178,12 +178,12 @@ func TestCoverageNoticesEveryMistake(t *testing.T) {
 		t.Errorf("got %d fields in the document, want all of them, more than 60", n)
 	}
 	for change, want := range map[[2]string]string{
-		{"| Operation 6: ", "| Operation: "}:                    "Operation 6 (getRecord) has no row",
-		{"`webhookPushType`", "webhookPushType"}:                "the field webhookPushType has no row",
-		{"| `feed/token.go` |", "| |"}:                          "four filled cells are wanted",
-		{"`feed/webhooks.go`", "`feed/hooks.go`"}:               "feed/hooks.go does not exist",
-		{"`feed.TestReferencesAreRead`", "`feed.TestNothing`"}:  "feed.TestNothing does not exist",
-		{"`sandbox.TestTokensExpire`", "sandbox.TestTokenDoes"}: "",
+		{"| Operation 6: ", "| Operation: "}:                         "Operation 6 (getRecord) has no row",
+		{"`webhookPushType`", "webhookPushType"}:                     "the field webhookPushType has no row",
+		{"| `service/token.go` |", "| |"}:                            "four filled cells are wanted",
+		{"`service/webhooks.go`", "`service/hooks.go`"}:              "service/hooks.go does not exist",
+		{"`service.TestReferencesAreRead`", "`service.TestNothing`"}: "service.TestNothing does not exist",
+		{"`sandbox.TestTokensExpire`", "sandbox.TestTokenDoes"}:      "",
 	} {
 		broken := strings.ReplaceAll(string(text), change[0], change[1])
 		if broken == string(text) {

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -107,8 +107,8 @@ func TestForeignMockTakesEveryCall(t *testing.T) {
 func TestForeignMockRefusesWhatIsNotInTheDocument(t *testing.T) {
 	c := client(t, prism(t), nil)
 	for _, body := range []string{`{"attribute":{}}`, `{"subscriptions":{"newsletter":"yes"}}`, `[]`} {
-		_, err := c.UpsertProfile(t.Context(), "customers", feed.JSON(body))
-		if got := kind(err); got != feed.Rejected {
+		_, err := c.UpsertProfile(t.Context(), "customers", service.JSON(body))
+		if got := kind(err); got != service.Rejected {
 			t.Errorf("%s: got %v (%v), want rejected", body, got, err)
 		}
 	}
@@ -117,7 +117,7 @@ func TestForeignMockRefusesWhatIsNotInTheDocument(t *testing.T) {
 // TestForeignMockAnswersEveryRefusal has the mock give each answer that the
 // document names, and the client understand it.
 func TestForeignMockAnswersEveryRefusal(t *testing.T) {
-	wanted := map[int]feed.Kind{401: feed.Unauthorized, 404: feed.NotFound, 409: feed.Conflict, 429: feed.Throttled}
+	wanted := map[int]service.Kind{401: service.Unauthorized, 404: service.NotFound, 409: service.Conflict, 429: service.Throttled}
 	doc, address := document(t), prism(t)
 	for _, s := range slices.Concat(steps(), remoteSteps()) {
 		if s.want != success || s.method == "Authenticate" {

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/feed"
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/service"
 )
 
 const apiKey = "the-api-key"
@@ -56,11 +56,11 @@ func startService(t *testing.T, shapes sandbox.Shapes, slots int) (*sandbox.Sand
 	return s, server.URL()
 }
 
-func client(t *testing.T, address string, transport http.RoundTripper) *feed.Client {
+func client(t *testing.T, address string, transport http.RoundTripper) *service.Client {
 	t.Helper()
-	c, err := feed.New(feed.Config{
+	c, err := service.New(service.Config{
 		BaseURL: address, AuthURL: address, Entity: "acme", Timeout: 10 * time.Second, Transport: transport,
-		APIKey: func() (feed.Secret, error) { return feed.NewSecret(apiKey), nil },
+		APIKey: func() (service.Secret, error) { return service.NewSecret(apiKey), nil },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -122,25 +122,25 @@ func used(t *testing.T, r *recorder, shapes sandbox.Shapes) {
 	t.Helper()
 	_, address := startService(t, shapes, 1)
 	c, m := client(t, address, r), &memory{}
-	etl, err := c.CreateETL(t.Context(), triggered("customers", feed.ModeDelete))
+	etl, err := c.CreateETL(t.Context(), triggered("customers", service.ModeDelete))
 	if err != nil {
 		t.Fatal(err)
 	}
 	file := upload("c.csv", "text/csv", "no,born\n")
 	m.etl = etl
 	for _, s := range []step{
-		{"Trigger", "the last slot", func(ctx context.Context, c *feed.Client, m *memory) error {
+		{"Trigger", "the last slot", func(ctx context.Context, c *service.Client, m *memory) error {
 			_, err := c.Trigger(ctx, m.etl, file, nil)
 			return err
 		}, success},
-		{"Trigger", "no slot left", func(ctx context.Context, c *feed.Client, m *memory) error {
+		{"Trigger", "no slot left", func(ctx context.Context, c *service.Client, m *memory) error {
 			_, err := c.Trigger(ctx, m.etl, file, nil)
 			return err
-		}, feed.NoSlot},
-		{"OneShot", "no slot left", func(ctx context.Context, c *feed.Client, _ *memory) error {
+		}, service.NoSlot},
+		{"OneShot", "no slot left", func(ctx context.Context, c *service.Client, _ *memory) error {
 			_, err := c.OneShot(ctx, oneShot(), file, nil)
 			return err
-		}, feed.NoSlot},
+		}, service.NoSlot},
 	} {
 		s.do(t, c, m)
 	}
@@ -150,9 +150,9 @@ func used(t *testing.T, r *recorder, shapes sandbox.Shapes) {
 func revoked(t *testing.T, r *recorder, s *sandbox.Sandbox, address string) {
 	t.Helper()
 	s.RevokeKey(apiKey)
-	step{"Authenticate", "revoked key", func(ctx context.Context, c *feed.Client, _ *memory) error {
+	step{"Authenticate", "revoked key", func(ctx context.Context, c *service.Client, _ *memory) error {
 		return c.Authenticate(ctx)
-	}, feed.Unauthorized}.do(t, client(t, address, r), nil)
+	}, service.Unauthorized}.do(t, client(t, address, r), nil)
 	s.AllowKey(apiKey)
 }
 

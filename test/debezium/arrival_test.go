@@ -19,7 +19,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 // column is a column of a source table, what the mapping makes of it, and the

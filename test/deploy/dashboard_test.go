@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/prometheus/promql/promqltest"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 type dashboard struct {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 // TestKafkasOwnToolsSeeBothGroups feeds the sink with Kafka's console producer

@@ -12,8 +12,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/replay"
-	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 const letters = 10_000

@@ -17,10 +17,10 @@ import (
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 	"github.com/feedsink/feedsink/test/certs"
-	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 const examplesDir = "../../deploy/examples"

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/feedsink/feedsink/connector"
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 // TestGatewaysAnswersLoseNothing: while something in front of the service answers

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/feedsink/feedsink/connector"
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 // releaseCommand is what the sink tells a person to type.

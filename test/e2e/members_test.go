@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/connector"
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 // sessionTimeout is after how long the group gives a silent member up.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/replay"
-	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 // A service may say FINISHED a moment before it has the output files.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 // halting sends files of both tables as they are, so that a service which repeats

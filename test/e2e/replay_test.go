@@ -15,8 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/replay"
-	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 // onWarning calls f with the first warning that contains the words.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/schemas"
-	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 // TestCreateOfFormerRoutesFindsTheRowOfTheOtherLane has both lanes carry a create

@@ -9,7 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 // manyRows is one file of customers.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 // TestFailingTableDoesNotStopAnother: more records than the lane takes in at once are of

@@ -10,7 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 // orderAndBuyer writes each order and its buyer, the buyers of newer ones by calls.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 // TestRowInErrorWaitsForAnOlderCall has patches go by file while the calls wait

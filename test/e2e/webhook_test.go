@@ -13,11 +13,11 @@ import (
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/feed"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/connector/tlsfiles"
 	"github.com/feedsink/feedsink/schemas"
 	"github.com/feedsink/feedsink/test/certs"
-	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 // webhookSecret is what the service shows with its calls.
@@ -40,9 +40,9 @@ func (w *world) subscribe(cfg *config.Config, address string) {
 		w.t.Fatal(err)
 	}
 	defer client.Close()
-	_, err = client.CreateWebhook(w.t.Context(), feed.Webhook{
+	_, err = client.CreateWebhook(w.t.Context(), service.Webhook{
 		ElementID: "101", TargetURL: address + "/webhooks/executions",
-		Headers: map[string]feed.Secret{cfg.Admin.Webhook.Header: feed.NewSecret(webhookSecret)},
+		Headers: map[string]service.Secret{cfg.Admin.Webhook.Header: service.NewSecret(webhookSecret)},
 	})
 	if err != nil {
 		w.t.Fatal(err)

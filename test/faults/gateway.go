@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 // ownerMovesAmidRefusals has the service refuse all calls while imports land, so

@@ -7,7 +7,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 // judge counts broken promises. It is asked while the load is held and

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 // courtroom is a judge who says aloud nothing, about one row that was written

@@ -8,7 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 // routedEvents makes the events of the sink whose routes change, and remembers

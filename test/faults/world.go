@@ -16,8 +16,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/test/kafka"
-	"github.com/feedsink/feedsink/test/sandbox"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/admin"
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 const patience = 30 * time.Second

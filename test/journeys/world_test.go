@@ -20,7 +20,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/test/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
 const apiKey = "the-key-of-this-world"

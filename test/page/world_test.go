@@ -13,14 +13,14 @@ import (
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/dev"
 	"github.com/feedsink/feedsink/schemas"
-	"github.com/feedsink/feedsink/test/playground"
 )
 
 // world is a sink in a playground, with its page.
 type world struct {
-	*playground.Playground
-	generator *playground.Generator
+	*dev.Playground
+	generator *dev.Generator
 	page      string // its address
 	sink      *connector.Sink
 	stop      func() // ends the sink
@@ -30,7 +30,7 @@ type world struct {
 // configuration another one. Without lanes it runs both.
 func newWorld(t *testing.T, change func(yaml string) string, lanes ...schemas.Lane) *world {
 	t.Helper()
-	play, err := playground.Start(t.Context(), t.TempDir())
+	play, err := dev.Start(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func newWorld(t *testing.T, change func(yaml string) string, lanes ...schemas.La
 			t.Errorf("Run: %v", err)
 		}
 	}()
-	w := &world{Playground: play, generator: playground.NewGenerator(1), page: "http://" + sink.AdminAddress() + "/", sink: sink}
+	w := &world{Playground: play, generator: dev.NewGenerator(1), page: "http://" + sink.AdminAddress() + "/", sink: sink}
 	w.stop = func() {
 		stop()
 		<-ended

@@ -1,0 +1,166 @@
+package calls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// of matches the origins of a partition.
+func of(partition int) func(Origin) bool {
+	return func(o Origin) bool { return o.(*origin).partition == partition }
+}
+
+// from submits an upsert read from a partition.
+func (s *stage) from(partition int, key, value string) *origin {
+	o := &origin{partition: partition}
+	s.Submit(Item{Mapping: "customers", Write: write(schemas.Upsert, key, value), Origin: o})
+	return o
+}
+
+func TestDropForgetsWhatWaitsAndHearsOutWhatIsInFlight(t *testing.T) {
+	service := &script{}
+	cfg := config()
+	cfg.Concurrency = Concurrency{Start: 1, Max: 1}
+	run(t, cfg, service, func(t *testing.T, s *stage) {
+		flying := s.from(1, "a", "1")
+		pass(time.Millisecond)
+		waiting := s.from(1, "b", "1")
+		behind := s.from(1, "a", "2")
+		kept := s.from(2, "c", "1")
+
+		if err := s.Drop(t.Context(), of(1)); err != nil {
+			t.Errorf("Drop: got %v, want nil", err)
+		}
+		s.want("in flight, when Drop returns", flying.String(), "applied")
+		pass(time.Second)
+		s.want("waiting", waiting.String(), "")
+		s.want("behind the one in flight", behind.String(), "")
+		s.want("of another partition", kept.String(), "applied")
+		s.want("calls", service.calls(""), "upsert 1, upsert 1")
+		s.wantPending(0)
+	})
+}
+
+// TestDroppedWriteIsNotTriedAgain: the partition's next owner writes the key, and
+// an old value must not come after.
+func TestDroppedWriteIsNotTriedAgain(t *testing.T) {
+	for name, at := range map[string]time.Duration{"in flight": 5 * time.Millisecond, "backing off": 20 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			service := outage(errUnavailable, time.Second)
+			run(t, config(), service, func(t *testing.T, s *stage) {
+				o := s.from(1, "k", "1")
+				pass(at)
+				if err := s.Drop(t.Context(), of(1)); err != nil {
+					t.Errorf("Drop: got %v, want nil", err)
+				}
+				s.wantPending(0)
+				pass(time.Second)
+				s.want("calls", service.calls("k"), "upsert 1")
+				fresh := s.from(2, "k", "2")
+				pass(time.Minute)
+				s.want("calls", service.calls("k"), "upsert 1, upsert 2")
+				s.want("dropped", o.String(), "")
+				s.want("fresh", fresh.String(), "applied")
+			})
+		})
+	}
+}
+
+func TestDropFreesTheKeyBehindABackOff(t *testing.T) {
+	service := &script{answer: func(now sent) error {
+		if now.nth == 1 {
+			return fault{status: 500, after: time.Hour}
+		}
+		return nil
+	}}
+	run(t, config(), service, func(t *testing.T, s *stage) {
+		s.from(1, "k", "1")
+		pass(20 * time.Millisecond)
+		other := s.from(2, "k", "2")
+		if err := s.Drop(t.Context(), of(1)); err != nil {
+			t.Errorf("Drop: got %v, want nil", err)
+		}
+		pass(time.Second)
+		s.want("the write behind", other.String(), "applied")
+	})
+}
+
+func TestMergedCallStaysForItsOtherOrigins(t *testing.T) {
+	service := outage(errUnavailable, 15*time.Millisecond)
+	cfg := config()
+	cfg.Concurrency = Concurrency{Start: 1, Max: 1}
+	for name, at := range map[string]time.Duration{"waiting": 5 * time.Millisecond, "in flight": 15 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			run(t, cfg, service, func(t *testing.T, s *stage) {
+				s.from(3, "first", "1")
+				dropped, kept := s.from(1, "k", "1"), s.from(2, "k", "2")
+				pass(at)
+				if err := s.Drop(t.Context(), of(1)); err != nil {
+					t.Errorf("Drop: got %v, want nil", err)
+				}
+				pass(time.Minute)
+				s.want("dropped", dropped.String(), "")
+				s.want("kept", kept.String(), "applied")
+				s.wantPending(0)
+			})
+		})
+	}
+}
+
+func TestDropSaysWhatItCouldNotWaitFor(t *testing.T) {
+	service := &script{}
+	run(t, config(), service, func(t *testing.T, s *stage) {
+		s.from(1, "k", "1")
+		pass(time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		err := s.Drop(ctx, of(1))
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(fmt.Sprint(err), "in flight: 1") {
+			t.Errorf("got %v, want the deadline and one call in flight", err)
+		}
+	})
+}
+
+func TestDrainFinishesWhatIsInFlightAndForgetsTheRest(t *testing.T) {
+	service := &script{}
+	cfg := config()
+	cfg.Concurrency = Concurrency{Start: 2, Max: 2}
+	run(t, cfg, service, func(t *testing.T, s *stage) {
+		var origins []*origin
+		for i := range 5 {
+			origins = append(origins, s.put(schemas.Upsert, fmt.Sprint(i), "1"))
+		}
+		pass(5 * time.Millisecond)
+		if err := s.Drain(t.Context()); err != nil {
+			t.Errorf("Drain: got %v, want nil", err)
+		}
+		late := s.put(schemas.Upsert, "late", "1")
+		s.wantPending(0)
+		pass(time.Minute)
+		for i, want := range []string{"applied", "applied", "", "", ""} {
+			s.want(fmt.Sprintf("write %d", i), origins[i].String(), want)
+		}
+		s.want("submitted after Drain", late.String(), "")
+	})
+}
+
+func TestEndOfRunNeitherConfirmsNorRejects(t *testing.T) {
+	service := &script{}
+	run(t, config(), service, func(t *testing.T, s *stage) {
+		o := s.put(schemas.Upsert, "k", "1")
+		pass(5 * time.Millisecond)
+		s.end()
+		synctest.Wait()
+		s.want("cut off", o.String(), "")
+		if got := s.attempts(); len(got) != 1 || got[0].Outcome != Abandoned {
+			t.Errorf("attempts: got %+v, want one, abandoned", got)
+		}
+	})
+}

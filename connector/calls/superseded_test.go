@@ -1,0 +1,66 @@
+package calls
+
+import (
+	"testing"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// TestSupersededStateIsNotRepeated: another lane has written the key since, and what
+// this one sent is older.
+func TestSupersededStateIsNotRepeated(t *testing.T) {
+	for name, at := range map[string]time.Duration{
+		"while the call is under way": 5 * time.Millisecond,
+		"while it is tried again":     15 * time.Millisecond,
+		"after the newer one":         10 * time.Second,
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := &script{answer: func(now sent) error {
+				if now.nth == 1 {
+					return errUnavailable
+				}
+				return nil
+			}}
+			cfg := config()
+			cfg.RepeatAfter = lateness
+			run(t, cfg, service, func(t *testing.T, s *stage) {
+				s.put(schemas.Upsert, "k", "1")
+				pass(time.Millisecond)
+				s.put(schemas.Upsert, "k", "2")
+				pass(at)
+				row := write(schemas.Upsert, "k", "3")
+				s.Superseded(&row)
+				pass(time.Hour)
+				s.want("calls", service.calls("k"), "upsert 1, upsert 1?, upsert 2")
+				if got := s.kept(); got != 0 {
+					t.Errorf("keys kept in the end: got %d, want 0", got)
+				}
+			})
+		})
+	}
+}
+
+func TestNothingIsRepeatedWhereItMayNotBeTheNewest(t *testing.T) {
+	service := &script{answer: func(now sent) error {
+		if now.nth == 1 {
+			return errUnavailable
+		}
+		return nil
+	}}
+	cfg := config()
+	cfg.RepeatAfter = lateness
+	cfg.Repeats = func(schemas.Table) bool { return false }
+	run(t, cfg, service, func(t *testing.T, s *stage) {
+		s.put(schemas.Upsert, "k", "1")
+		pass(time.Second)
+		s.put(schemas.Upsert, "k", "2")
+		pass(time.Hour)
+		s.want("calls", service.calls("k"), "upsert 1, upsert 1?, upsert 2")
+		s.heard.mu.Lock()
+		defer s.heard.mu.Unlock()
+		if s.heard.notRepeated != 1 {
+			t.Errorf("reported as not repeated: got %d, want 1", s.heard.notRepeated)
+		}
+	})
+}

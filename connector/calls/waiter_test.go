@@ -1,0 +1,66 @@
+package calls
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// keeper is an origin that is told when its write waits.
+type keeper struct {
+	origin
+	waits int
+}
+
+func (k *keeper) Wait() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.waits++
+}
+
+func (k *keeper) told() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.waits
+}
+
+// Whatever waits for another try, its own or that of an older write of its key, may
+// wait for hours. It is told once: to hold less memory has its price.
+func TestOriginsAreToldThatTheirWriteWaitsForAnotherTry(t *testing.T) {
+	var failing atomic.Bool
+	failing.Store(true)
+	service := &script{answer: func(c sent) error {
+		if failing.Load() && c.Key == "bad" {
+			return errUnavailable
+		}
+		return nil
+	}}
+	run(t, config(), service, func(t *testing.T, s *stage) {
+		put := func(key string) *keeper {
+			k := &keeper{}
+			s.Submit(Item{Mapping: "customers", Write: write(schemas.Upsert, key, "1"), Origin: k})
+			return k
+		}
+		first, merged, good := put("bad"), put("bad"), put("good")
+		synctest.Wait()
+		inFlight := put("bad") // behind the first try, of which nothing is known yet
+		pass(15 * time.Millisecond)
+		behind := put("bad")
+		pass(time.Second)
+		again := put("bad")
+		for what, c := range map[string]struct{ got, want int }{
+			"the first": {first.told(), 1}, "merged into it": {merged.told(), 1}, "behind it": {behind.told(), 1},
+			"behind a later try": {again.told(), 1}, "behind the first try": {inFlight.told(), 0}, "another key": {good.told(), 0},
+		} {
+			if c.got != c.want {
+				t.Errorf("%s: told %d times, want %d", what, c.got, c.want)
+			}
+		}
+		failing.Store(false)
+		pass(time.Minute)
+		s.wantPending(0)
+	})
+}

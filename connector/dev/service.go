@@ -1,0 +1,90 @@
+package dev
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
+)
+
+// remoteLocation is the one that the service alone has.
+const remoteLocation = "crm"
+
+// Service is the service alone, to be fed by hand or by a sink that runs
+// elsewhere.
+type Service struct {
+	*sandbox.Sandbox
+	URL     string // base address, and address of the tokens
+	APIKey  string
+	Entity  string
+	Tables  []sandbox.Table
+	ETLs    []sandbox.ETL
+	Folder  string // of the remote location
+	Dropped string // folder of the entity's transfer box
+
+	server *sandbox.Server
+}
+
+// StartService opens the service at a TCP address, its files below dir, which
+// is the caller's to remove. Reports go to log. The tables are the playground's
+// with one more whose records go with their customer; a day has the
+// document's 12 imports.
+func StartService(dir, address string, log *slog.Logger) (*Service, error) {
+	c := service(dir)
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("service: %w", err)
+	}
+	c.SlotsPerDay, c.Log, c.Folders = 0, log, filepath.Join(dir, "locations")
+	c.Tables = append(c.Tables, sandbox.Table{
+		Name: "visits", Custom: true,
+		Fields: []sandbox.Field{{Name: "customer"}, {Name: "page"}, {Name: "seen", Type: sandbox.Timestamp}},
+		Link: sandbox.Link{
+			Table: "customers", Attribute: "customerNumber", Property: "customer",
+			Capability: sandbox.Interaction, Cascade: true,
+		},
+	})
+	c.ETLs = append(c.ETLs, moreETLs(c.Entity)...)
+	s := &Service{APIKey: apiKey, Entity: c.Entity, Tables: c.Tables, ETLs: c.ETLs}
+	var err error
+	if s.Sandbox, err = sandbox.New(c); err != nil {
+		return nil, fmt.Errorf("service: %w", err)
+	}
+	if s.Folder, err = s.Sandbox.Folder(sandbox.Location{Remote: remoteLocation}); err == nil {
+		s.Dropped, err = s.Sandbox.Folder(sandbox.Location{TransferBox: c.Entity})
+	}
+	if err == nil {
+		s.server, err = s.Start(address)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("service: %w", err), s.Sandbox.Close())
+	}
+	s.URL = s.server.URL()
+	return s, nil
+}
+
+// moreETLs are the kinds of ETL that the playground itself does not use.
+func moreETLs(entity string) []sandbox.ETL {
+	customers := func(mode sandbox.Mode) []sandbox.Load {
+		return []sandbox.Load{{Table: "customers", Mode: mode, GenerateErrorFiles: true, FileNamePattern: "customers*.csv"}}
+	}
+	patches := customers(sandbox.UpdateOnly)
+	patches[0].IgnoreEmptyValues = true // a patch's row leaves empty what it does not name
+	orders := sandbox.Load{Table: "orders", Mode: sandbox.CreateOrUpdate, GenerateErrorFiles: true, FileNamePattern: "orders*.csv"}
+	report := []string{"operator@example.com"}
+	return []sandbox.ETL{
+		{ID: "103", Loads: patches},
+		{ID: "104", Loads: customers(sandbox.CreateOnly)},
+		{ID: "201", Loads: []sandbox.Load{orders}},
+		{ID: "301", Loads: append(customers(sandbox.CreateOrUpdate), orders)},
+		{
+			ID: "401", Loads: customers(sandbox.CreateOrUpdate), Recipients: report,
+			Fetch: sandbox.Fetch{Remote: remoteLocation, Delete: true}, Output: sandbox.Location{TransferBox: entity},
+		},
+	}
+}
+
+// Close ends the service.
+func (s *Service) Close() error { return s.Sandbox.Close() }

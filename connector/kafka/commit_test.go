@@ -1,0 +1,189 @@
+package kafka_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/kafka"
+)
+
+// refuseCommits makes the broker answer commits with an error.
+func (b *broker) refuseCommits(err *kerr.Error, count int) *kfake.FaultHandle {
+	return b.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Group: group, Err: err, Count: count})
+}
+
+func (b *broker) awaitHits(h *kfake.FaultHandle, n int) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
+	defer cancel()
+	if err := h.Wait(ctx, n); err != nil {
+		b.t.Fatalf("%d faults: got %d, %v", n, h.Hits(), err)
+	}
+}
+
+func TestRefusedCommitIsMadeLater(t *testing.T) {
+	t.Parallel()
+	for _, err := range []*kerr.Error{kerr.CoordinatorLoadInProgress, kerr.UnknownServerError, kerr.NotCoordinator} {
+		t.Run(err.Message, func(t *testing.T) {
+			t.Parallel()
+			b := newBroker(t, 1, "a")
+			fault := b.refuseCommits(err, 3)
+			b.produce("a", 0, 10)
+			m := b.join(newLane(t))
+			m.awaitOffsets("a", 0, upTo(0, 10)...)
+			m.confirm("a", 0, 0, 1, 5)
+			b.awaitHits(fault, 3)
+			b.awaitDone("a", 0, "[{5 6}]")
+			b.awaitCommit("a", 0, 2)
+			m.confirm("a", 0, 2, 3, 4, 6, 7, 8, 9)
+			b.awaitCommit("a", 0, 10)
+			if got := len(m.offsets("a", 0)); got != 10 {
+				t.Errorf("records handed on: got %d, want 10, none repeated", got)
+			}
+		})
+	}
+}
+
+// The broker answers REQUEST_TIMED_OUT after it has applied the commit.
+func TestCommitWithALostAnswerIsRepeated(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	b.produce("a", 0, 10)
+	fault := b.refuseCommits(kerr.RequestTimedOut, 2)
+	m := b.join(newLane(t))
+	m.awaitOffsets("a", 0, upTo(0, 10)...)
+	m.confirm("a", 0, 0, 1, 2)
+	b.awaitHits(fault, 2)
+	eventually(t, "the source knows what is committed", func() (bool, any) {
+		st, _ := m.Partitions()[0].Status()
+		return st.Committed == 3, st.Committed
+	})
+	m.confirm("a", 0, 3)
+	b.awaitCommit("a", 0, 4)
+}
+
+func TestLedgerShrinksToWhatTheBrokerTakes(t *testing.T) {
+	t.Parallel()
+	const records, room = 2000, 512
+	b := newBroker(t, 1, "a")
+	fault := b.Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.OffsetMetadataTooLarge, Count: -1,
+		When: func(req kmsg.Request) bool {
+			metadata := req.(*kmsg.OffsetCommitRequest).Topics[0].Partitions[0].Metadata
+			return metadata != nil && len(*metadata) > room
+		},
+	})
+	b.produce("a", 0, records)
+	m := b.join(newLane(t))
+	m.awaitOffsets("a", 0, upTo(0, records)...)
+	m.confirm("a", 0, 0, 1)
+	for o := int64(3); o < records; o += 2 {
+		m.confirm("a", 0, o)
+	}
+	b.awaitHits(fault, 1)
+	b.awaitCommit("a", 0, 2)
+	eventually(t, "a shorter ledger is committed", func() (bool, any) {
+		c := b.committed("a", 0)
+		l, err := ack.Decode(c.Metadata, c.Offset)
+		return err == nil && len(l.Done) > 20 && len(c.Metadata) <= room, fmt.Sprint(len(c.Metadata), len(l.Done), err)
+	})
+	b.produce("a", 0, 1) // it counts as full: what did not fit would be repeated
+	for o := int64(2); o < records; o += 2 {
+		m.confirm("a", 0, o)
+	}
+	m.awaitOffsets("a", 0, upTo(0, records+1)...)
+}
+
+func TestImportIsOnTheLedgerUntilItIsConfirmed(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	b.produce("a", 0, 10)
+	m := b.join(autoLane(t))
+	b.awaitCommit("a", 0, 10)
+	p := m.Partitions()[0]
+	claim := p.Claim(10)
+	b.produce("a", 0, 5) // confirmed one by one, beyond the claim's start
+	claim.Extend(12)
+	m.awaitOffsets("a", 0, upTo(0, 15)...)
+
+	ctx := t.Context()
+	im := ack.Import{Table: "customers", Mode: "CREATE_OR_UPDATE", File: "customers-1.csv.gz", Fingerprint: 7, Part: 1, Parts: 1, Attempt: 1}
+	if err := m.RecordImport(ctx, im, home, []*kafka.Claim{claim}); err != nil {
+		t.Fatalf("intend: %v", err)
+	}
+	im.UpTo = 13
+	if offset, l := b.ledger("a", 0); offset != 10 || len(l.Imports) != 1 || l.Imports[0] != im {
+		t.Errorf("ledger after the intent: got %d %+v, want 10 %+v", offset, l.Imports, im)
+	}
+	im.Execution, im.State = "4711", ack.Running
+	if err := m.RecordImport(ctx, im, home, []*kafka.Claim{claim}); err != nil {
+		t.Fatalf("record: %v", err)
+	}
+	if _, l := b.ledger("a", 0); len(l.Imports) != 1 || l.Imports[0] != im {
+		t.Errorf("ledger after the trigger: got %+v, want %+v", l.Imports, im)
+	}
+	for range 2 { // it may be repeated
+		if err := m.ConfirmImport(ctx, "customers", []*kafka.Claim{claim}); err != nil {
+			t.Fatalf("confirm: %v", err)
+		}
+	}
+	if offset, l := b.ledger("a", 0); offset != 15 || len(l.Imports) != 0 {
+		t.Errorf("ledger after the confirmation: got %d %+v, want 15 and no import", offset, l.Imports)
+	}
+}
+
+func TestImportThatCouldNotBeRecordedIsAnError(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	m := b.join(autoLane(t), func(c *kafka.Config) { c.CommitEvery = time.Hour })
+	var claims []*kafka.Claim
+	eventually(t, "the ledger is read", func() (bool, any) { return len(m.Partitions()) == 1 && m.Joined(), nil })
+	claims = append(claims, m.Partitions()[0].Claim(0))
+	b.awaitCommit("a", 0, 0) // the one that says which routes count
+	b.refuseCommits(kerr.UnknownServerError, 1)
+	im := ack.Import{Table: "customers", File: "customers-1.csv.gz", Part: 1}
+	if err := m.RecordImport(t.Context(), im, home, claims); !errors.Is(err, kerr.UnknownServerError) {
+		t.Errorf("intent that the broker refuses: got %v, want UNKNOWN_SERVER_ERROR", err)
+	}
+	if err := m.RecordImport(t.Context(), im, home, claims); err != nil {
+		t.Errorf("the same once more: got %v, want nil", err)
+	}
+}
+
+func TestNoImportIsRecordedOnceTheAssignmentHasEnded(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	m := b.join(autoLane(t))
+	b.awaitCommit("a", 0, 0)
+	claims := []*kafka.Claim{m.Partitions()[0].Claim(0)}
+	b.freeze(b.owner("a", 0))
+	second := b.join(autoLane(t))
+	b.awaitMembers(1)
+	eventually(t, "the second member has the partition", func() (bool, any) { return len(second.Partitions()) == 1 && second.Joined(), second.logs })
+	b.thaw()
+	// Whether or not the first has noticed by now, it gets nothing on record.
+	if err := m.RecordImport(t.Context(), ack.Import{Table: "customers", File: "late.csv.gz", Part: 1}, home, claims); err == nil {
+		t.Error("intent of a member without the partition: got no error")
+	}
+	eventually(t, "the first member has noticed", func() (bool, any) { return m.wasReleased("a", 0), m.logs })
+	if err := m.RecordImport(t.Context(), ack.Import{Table: "customers", File: "late.csv.gz", Part: 1}, home, claims); !errors.Is(err, kafka.ErrFenced) {
+		t.Errorf("intent after the assignment ended: got %v, want ErrFenced", err)
+	}
+	if err := m.ConfirmImport(t.Context(), "customers", claims); !errors.Is(err, kafka.ErrFenced) {
+		t.Errorf("confirmation after the assignment ended: got %v, want ErrFenced", err)
+	}
+	if claims[0].Live() {
+		t.Error("claim after the assignment ended: got live")
+	}
+	if _, l := b.ledger("a", 0); len(l.Imports) != 0 {
+		t.Errorf("imports on the ledger: got %+v, want none", l.Imports)
+	}
+}

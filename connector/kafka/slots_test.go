@@ -1,0 +1,167 @@
+package kafka_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/kafka"
+)
+
+func (b *broker) wantSlots(when string, want int) {
+	b.t.Helper()
+	_, l := b.ledger("a", 0)
+	got := 0
+	for _, s := range l.Slots {
+		got += len(s.Used)
+	}
+	if got != want {
+		b.t.Errorf("slots on record %s: got %+v, want %d", when, l.Slots, want)
+	}
+}
+
+func intent(attempt int) ack.Import {
+	return ack.Import{State: ack.Intended, Table: "customers", File: "customers-1.csv.gz", Part: 1, Parts: 1, Attempt: attempt}
+}
+
+func TestIntentTakesASlotOncePerAttempt(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	m := b.join(autoLane(t))
+	b.awaitCommit("a", 0, 0)
+	claims := []*kafka.Claim{m.assignment("a", 0).Claim(0)}
+	running := intent(1)
+	running.State, running.Execution = ack.Running, "4711"
+	for _, step := range []struct {
+		what  string
+		im    ack.Import
+		slots int
+	}{
+		{"after the intent", intent(1), 1},
+		{"after the same intent again", intent(1), 1},
+		{"after the trigger", running, 1},
+		{"after a second attempt", intent(2), 2},
+	} {
+		if err := m.RecordImport(t.Context(), step.im, home, claims); err != nil {
+			t.Fatalf("%s: %v", step.what, err)
+		}
+		b.wantSlots(step.what, step.slots)
+	}
+}
+
+// The broker answers REQUEST_TIMED_OUT after it has applied the commit.
+func TestIntentWhoseCommitIsRepeatedTakesOneSlot(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	m := b.join(autoLane(t), func(c *kafka.Config) { c.CommitEvery = time.Hour })
+	eventually(t, "the ledger is read", func() (bool, any) { return len(m.Partitions()) == 1 && m.Joined(), nil })
+	claims := []*kafka.Claim{m.assignment("a", 0).Claim(0)}
+	b.awaitCommit("a", 0, 0) // the one that says which routes count
+	b.refuseCommits(kerr.RequestTimedOut, 1)
+	if err := m.RecordImport(t.Context(), intent(1), home, claims); !errors.Is(err, kerr.RequestTimedOut) {
+		t.Fatalf("intent whose answer is lost: got %v, want REQUEST_TIMED_OUT", err)
+	}
+	b.wantSlots("after the lost answer", 1)
+	if err := m.RecordImport(t.Context(), intent(1), home, claims); err != nil {
+		t.Fatalf("the same intent again: %v", err)
+	}
+	b.wantSlots("after the same intent again", 1)
+}
+
+func TestSlotsSurviveARestart(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	first := b.join(autoLane(t))
+	b.awaitCommit("a", 0, 0)
+	if err := first.RecordImport(t.Context(), intent(1), home, []*kafka.Claim{first.assignment("a", 0).Claim(0)}); err != nil {
+		t.Fatalf("intent: %v", err)
+	}
+	first.FillSlots("a", "customers", slices.Repeat([]time.Time{time.Now()}, 3)) // the service said so; the next commit has them
+	first.stop()
+	b.wantSlots("after the first member", 4)
+	if _, ok := first.Slots("a", "customers"); ok {
+		t.Error("slots as a member without the partition sees them: got some, want none")
+	}
+
+	second := b.join(autoLane(t))
+	eventually(t, "the second member has read the ledger", func() (bool, any) { return len(second.Partitions()) == 1 && second.Joined(), nil })
+	if used, ok := second.Slots("a", "customers"); !ok || len(used) != 4 || time.Since(used[3]) > time.Minute || time.Since(used[0]) > 16*time.Minute {
+		t.Errorf("slots used: got %v %v, want four, the last of this minute, the others of this quarter of an hour", used, ok)
+	}
+	if used, ok := second.Slots("a", "orders"); !ok || len(used) != 0 {
+		t.Errorf("slots of another table: got %v %v, want none used", used, ok)
+	}
+	if _, ok := second.Slots("b", "customers"); ok {
+		t.Error("slots on a topic that is not ours: got some, want none")
+	}
+	if err := second.RecordImport(t.Context(), intent(2), home, []*kafka.Claim{second.assignment("a", 0).Adopted()[0].Claim}); err != nil {
+		t.Fatalf("second attempt: %v", err)
+	}
+	b.wantSlots("after the second attempt", 5)
+}
+
+// The file of a bundle is an import of several tables, whose slots are on record
+// with their own topics.
+func TestIntentTakesASlotOfEveryTableInOneCommit(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 2, "a", "b")
+	m := b.join(autoLane(t))
+	b.awaitCommit("b", 1, 0)
+	homes := append(slices.Clone(home), kafka.Home{Topic: "b", Table: "orders", At: home[0].At})
+	claims := []*kafka.Claim{m.assignment("b", 1).Claim(0)}
+	running := intent(1)
+	running.State, running.Execution = ack.Running, "4711"
+	for _, step := range []struct {
+		what  string
+		im    ack.Import
+		slots int
+	}{{"after the intent", intent(1), 1}, {"after the trigger", running, 1}, {"after a second attempt", intent(2), 2}} {
+		if err := m.RecordImport(t.Context(), step.im, homes, claims); err != nil {
+			t.Fatalf("%s: %v", step.what, err)
+		}
+		for _, h := range homes {
+			_, l := b.ledger(h.Topic, 0)
+			if len(l.Slots) != 1 || l.Slots[0].Table != h.Table || len(l.Slots[0].Used) != step.slots {
+				t.Errorf("%s: got slots %+v on record at %s, want %d of %s", step.what, l.Slots, h.Topic, step.slots, h.Table)
+			}
+		}
+		if _, l := b.ledger("b", 1); len(l.Imports) != 1 || l.Imports[0].Table != "customers" {
+			t.Errorf("%s: got imports %+v, want the one, known by its first table", step.what, l.Imports)
+		}
+	}
+	away := append(slices.Clone(homes), kafka.Home{Topic: "elsewhere", Table: "visits"})
+	if err := m.RecordImport(t.Context(), intent(3), away, claims); !errors.Is(err, kafka.ErrFenced) {
+		t.Errorf("with a table of somebody else: got %v, want ErrFenced", err)
+	}
+	if used, ok := m.Slots("a", "customers"); !ok || len(used) != 2 {
+		t.Errorf("slots after that: got %v %v, want the two of before: nothing was sent", used, ok)
+	}
+}
+
+func TestIntentWithoutTheHomePartitionIsFenced(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 2, "a")
+	first := b.join(autoLane(t))
+	b.awaitCommit("a", 1, 0)
+	second := b.join(autoLane(t))
+	b.awaitMembers(2)
+	eventually(t, "each has a partition", func() (bool, any) {
+		return len(first.Partitions()) == 1 && len(second.Partitions()) == 1 && first.Joined() && second.Joined(), nil
+	})
+	away := first
+	if first.Partitions()[0].ID == 0 {
+		away = second
+	}
+	claim := away.assignment("a", 1).Claim(0)
+	if err := away.RecordImport(t.Context(), intent(1), home, []*kafka.Claim{claim}); !errors.Is(err, kafka.ErrFenced) {
+		t.Errorf("intent of a member without the home partition: got %v, want ErrFenced", err)
+	}
+	b.awaitCommit("a", 1, 0)
+	if _, l := b.ledger("a", 1); len(l.Imports) != 0 {
+		t.Errorf("imports on the ledger: got %+v, want none", l.Imports)
+	}
+}

@@ -1,0 +1,211 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// everyCall calls each operation but 14 once, by its number.
+func everyCall(c *Client) []func(context.Context) error {
+	body := JSON(`{"properties":[]}`)
+	return []func(context.Context) error{
+		OpUpsertProfile: func(ctx context.Context) error { _, err := c.UpsertProfile(ctx, "customers", body); return err },
+		OpPatchProfile: func(ctx context.Context) error {
+			_, err := c.PatchProfile(ctx, "customers", "p1", body)
+			return err
+		},
+		OpDeleteProfile: func(ctx context.Context) error { return c.DeleteProfile(ctx, "customers", "p1") },
+		OpUpsertRecord: func(ctx context.Context) error {
+			_, err := c.UpsertRecord(ctx, "orders", body, true)
+			return err
+		},
+		OpUpdateRecord: func(ctx context.Context) error { _, err := c.UpdateRecord(ctx, "orders", "k", body); return err },
+		OpGetRecord:    func(ctx context.Context) error { _, err := c.GetRecord(ctx, "orders", "k"); return err },
+		OpDeleteRecord: func(ctx context.Context) error { return c.DeleteRecord(ctx, "orders", "k") },
+		OpOneShot: func(ctx context.Context) error {
+			_, err := c.OneShot(ctx, oneShotETL(), fileOf("a\n"), nil)
+			return err
+		},
+		OpCreateETL:     func(ctx context.Context) error { _, err := c.CreateETL(ctx, triggeredETL()); return err },
+		OpTrigger:       func(ctx context.Context) error { _, err := c.Trigger(ctx, "101", fileOf("a\n"), nil); return err },
+		OpResults:       func(ctx context.Context) error { _, err := c.Results(ctx, "9"); return err },
+		OpOutputFiles:   func(ctx context.Context) error { _, err := c.OutputFiles(ctx, "9", io.Discard); return err },
+		OpCreateWebhook: func(ctx context.Context) error { _, err := c.CreateWebhook(ctx, webhook()); return err },
+	}
+}
+
+// gives answers every call but the token's with status, kind of content and body.
+func gives(status *int, contentType, body *string) *service {
+	return &service{calls: func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if *contentType != "" {
+			w.Header().Set("Content-Type", *contentType)
+		}
+		w.WriteHeader(*status)
+		_, _ = io.WriteString(w, *body)
+	}}
+}
+
+const page = "\n<!DOCTYPE html>\n<html><title>Sign in</title></html>"
+
+func TestPageIsNoAnswerOfAnyOperation(t *testing.T) {
+	var status int
+	var contentType, body string
+	calls := everyCall(gives(&status, &contentType, &body).start(t))
+	for _, status = range []int{200, 202, 400, 404, 405, 409, 410, 413, 418, 422} {
+		for _, shape := range []struct{ contentType, body string }{
+			{"text/html; charset=utf-8", page},
+			{"application/json", page},                           // a page under a wrong name
+			{"TEXT/HTML", "Not Found"},                           // one without a tag
+			{"text/plain", "\ufeff <html>" + page},               // with a byte order mark
+			{"", `<?xml version="1.0"?><!-- x -->` + page},       // XHTML
+			{"text/html", "<html>" + strings.Repeat(" ", 2<<20)}, // longer than any answer
+		} {
+			contentType, body = shape.contentType, shape.body
+			for op := OpUpsertProfile; op <= OpCreateWebhook; op++ {
+				err := calls[op](t.Context())
+				if err == nil {
+					t.Errorf("%v: a page with %d was taken for a success", op, status)
+					continue
+				}
+				e := errorOf(t, err)
+				if e.Kind() != Transient || !strings.Contains(err.Error(), "not the service's, it is a web page; check service.baseURL") {
+					t.Errorf("%v: %d %s: got %v (%v), want it transient and told what to check", op, status, contentType, e, e.Kind())
+				}
+				if e.Status() != status || strings.Contains(err.Error(), "Sign in") && op.CarriesData() {
+					t.Errorf("%v: got %v, want status %d and nothing of the page", op, e, status)
+				}
+				if want := status < 300 && !op.reads(); e.Unknown() != want {
+					t.Errorf("%v: %d: got unknown %v, want %v", op, status, e.Unknown(), want)
+				}
+			}
+		}
+	}
+}
+
+// TestRefusalIsTheServicesOnlyWhereTheOperationHasIt is the table of what each
+// operation takes a status for, by the kind of body.
+func TestRefusalIsTheServicesOnlyWhereTheOperationHasIt(t *testing.T) {
+	var status int
+	var contentType, body string
+	calls := everyCall(gives(&status, &contentType, &body).start(t))
+	rejected := map[int]Kind{404: NotFound, 409: Conflict}
+	has := map[Op]string{ // 400 404 405 407 409 410 413 418 421 422 426: own, with JSON only, never
+		OpUpsertProfile: "onnnonjjnon", OpPatchProfile: "oonnonjjnon", OpDeleteProfile: "oonnjnjjnjn",
+		OpUpsertRecord: "onnnonjjnon", OpUpdateRecord: "oonnonjjnon", OpGetRecord: "oonnjnjjnjn",
+		OpDeleteRecord: "oonnjnjjnjn", OpOneShot: "ojnnonojnon", OpCreateETL: "ojnnonjjnon",
+		OpTrigger: "ojnnonojnon", OpResults: "oonnjnjjnjn", OpOutputFiles: "oonnjnjjnjn",
+		OpCreateWebhook: "ojnnonjjnon",
+	}
+	for i, code := range []int{400, 404, 405, 407, 409, 410, 413, 418, 421, 422, 426} {
+		for op, row := range has {
+			whose := row[i]
+			for _, shape := range []struct{ contentType, body string }{
+				{"application/json", `{"status":"error","message":"no"}`},
+				{"application/problem+json", ` ["no"]`},
+				{"text/html", `{"message":"JSON under a wrong name"}`},
+				{"text/plain", "no"},
+				{"", ""},
+				{"text/html", ""},
+				{"text/plain", "default backend - 404"},
+				{"text/plain", "404 page not found\n"},
+				{"application/json", `{"message":"no Route matched with those values"}`},
+			} {
+				status, contentType, body = code, shape.contentType, shape.body
+				kind, ok := rejected[code]
+				if !ok {
+					kind = Rejected
+				}
+				if whose == 'n' || whose == 'j' && !isJSON([]byte(body)) || isGatewayText([]byte(body)) {
+					kind = Transient
+				}
+				err := calls[op](t.Context())
+				if e := errorOf(t, err); e.Kind() != kind || e.Transient() != (kind == Transient) || e.Unknown() {
+					t.Errorf("%v: %d %q: got %v (%v), want %v", op, code, body, e, e.Kind(), kind)
+				} else if kind == Transient && !strings.Contains(err.Error(), "not the service's; check service.baseURL") {
+					t.Errorf("%v: got %v, want to be told what to check", op, err)
+				}
+			}
+		}
+	}
+}
+
+func TestPageCutBeforeItsFirstByteConfirmsNothing(t *testing.T) {
+	s := &service{calls: func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.Header().Set("Content-Length", "100")
+		_ = http.NewResponseController(w).Flush()
+		reset(w)
+	}}
+	_, err := s.start(t).UpsertRecord(t.Context(), "orders", JSON(`{}`), true)
+	if e := errorOf(t, err); e.Kind() != Transient || !e.Unknown() {
+		t.Errorf("got %v (%v), want it transient and unknown", e, e.Kind())
+	}
+}
+
+func TestPageIsNoOutputFile(t *testing.T) {
+	s := &service{calls: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, page) }}
+	var files bytes.Buffer
+	out, err := s.start(t).OutputFiles(t.Context(), "9", &files)
+	if e := errorOf(t, err); e.Kind() != Transient || files.Len() != 0 || out.Bytes != 0 {
+		t.Errorf("got %v (%v) and %d bytes written, want it transient with nothing written", e, e.Kind(), files.Len())
+	}
+}
+
+func TestPageOfTheTokenEndpointIsTold(t *testing.T) {
+	for _, status := range []int{200, 401, 403, 404, 503} {
+		s := &service{refuse: func(w http.ResponseWriter) bool {
+			w.Header().Set("Content-Type", "text/html")
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, page)
+			return true
+		}}
+		err := s.start(t).DeleteRecord(t.Context(), "orders", "k")
+		e := errorOf(t, err)
+		if want := fmt.Sprintf("access token: %d ", status); !e.Transient() || !strings.HasPrefix(err.Error(), "delete record orders: "+want) ||
+			!strings.Contains(err.Error(), "it is a web page; check service.authURL") {
+			t.Errorf("%d: got %v (%v), want it transient and told what to check", status, err, e.Kind())
+		}
+	}
+}
+
+func TestGatewaysPageIsNeverTheEndOfTheDaysImports(t *testing.T) {
+	header := http.Header{"Content-Type": {"text/html"}, "Retry-After": {"90000"}}
+	for _, status := range []int{403, 404, 429, 503} {
+		if e := refusal(OpTrigger, status, header, []byte("<html>daily import limit reached"), nil); e.NoSlot() || !e.Transient() {
+			t.Errorf("%d: got %v (%v), want it transient and no word about slots", status, e, e.Kind())
+		}
+	}
+}
+
+// The connection stays open, and nothing comes after the header.
+func TestSwitchOfProtocolsEndsEveryCall(t *testing.T) {
+	s := &service{calls: func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+	}}
+	calls := everyCall(s.start(t))
+	for op := OpUpsertProfile; op <= OpCreateWebhook; op++ {
+		err := calls[op](t.Context())
+		if e := errorOf(t, err); e.Kind() != Transient || e.Status() != http.StatusSwitchingProtocols || !strings.Contains(err.Error(), "check service.baseURL") {
+			t.Errorf("%v: got %v (%v), want it transient and told what to check", op, e, e.Kind())
+		}
+	}
+	token := &service{refuse: func(w http.ResponseWriter) bool {
+		s.calls(w, nil)
+		return true
+	}}
+	if e := errorOf(t, token.start(t).Authenticate(t.Context())); e.Kind() != Transient || e.Status() != http.StatusSwitchingProtocols {
+		t.Errorf("token: got %v (%v), want it transient", e, e.Kind())
+	}
+}

@@ -1,0 +1,47 @@
+package service
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestOnlyPlainWordsOfAFailureAreTold(t *testing.T) {
+	for words, want := range map[string]string{
+		"":                               "",
+		"duplicate headers":              "duplicate headers",
+		"Duplicate header: emailAddress": "Duplicate header: …",
+		"row 17: wrong number of columns, M. Dupont; Paris":        "row 17: wrong number of columns, …",
+		"expected 5 columns but found 6":                           "expected 5 columns but found …",
+		"Line #3 has too many fields (7)":                          "Line #3 has too many fields (7)",
+		"No such file: customers.csv":                              "No such file: ….csv",
+		"the archive is corrupt":                                   "the archive is corrupt",
+		"row 4: invalid value 19800214":                            "row 4: invalid value …",
+		"row 4: the number 0612345678 is not allowed":              "row 4: the number … is not allowed",
+		`the value "a@example.com" of emailAddress is not allowed`: `the value "…" of … is not allowed`,
+		"row 4: expected integer, got 42":                          "row 4: expected …, got …",
+		"row 4: x42failed is unknown":                              "row 4: … is unknown",
+		"Jane O'Neill":                                             "",
+		"42":                                                       "",
+		"Dupont, 12 rue Haute":                                     "",
+		"row 12 rue Haute":                                         "row 12 …",
+	} {
+		if got := plainly(words); got != want {
+			t.Errorf("%q: got %q, want %q", words, got, want)
+		}
+	}
+}
+
+func TestErrorsQuoteTheServiceOnlyWhereItCannotKnowValues(t *testing.T) {
+	for op := OpUpsertProfile; op <= OpToken; op++ {
+		e := refusal(op, 422, http.Header{}, []byte("M. Dupont"), nil)
+		quoted := op == OpCreateETL || op == OpCreateWebhook || op == OpToken
+		if got := strings.Contains(e.Error(), "Dupont"); got != quoted || e.Reason() != "M. Dupont" {
+			t.Errorf("%v: got %q with the reason %q, want it quoted: %v", op, e, e.Reason(), quoted)
+		}
+	}
+	const want = "net/http: HTTP/1.x transport connection broken: what came is not HTTP"
+	if got := unquoted(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "M. Dupont"`); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,87 @@
+package service
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// outputs answers operation 12 with content, which may end early.
+func outputs(t *testing.T, content string, cut bool) *Client {
+	s := &service{calls: func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, content)
+		if cut {
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}
+	}}
+	return s.start(t)
+}
+
+func TestOutputFilesAreToldByTheirContent(t *testing.T) {
+	for content, want := range map[string]Compression{
+		"no,error\n1,bad\n":     Plain,
+		"\x1f\x8b\x08 and more": Gzip,
+		"PK\x03\x04 and more":   Zip,
+		"PK\x05\x06 empty":      Zip,
+		"P":                     Plain,
+		"":                      Plain,
+	} {
+		var got bytes.Buffer
+		out, err := outputs(t, content, false).OutputFiles(t.Context(), "9", &got)
+		if err != nil || out.Compression != want || got.String() != content {
+			t.Errorf("%q: got %v, %q, %v; want %v", content, out.Compression, &got, err, want)
+		}
+	}
+}
+
+func TestOutputFilesAppearWholeOrNotAtAll(t *testing.T) {
+	const content = "no,error\n1,bad\n"
+	for name, tc := range map[string]struct {
+		content string
+		cut     bool
+		limit   int64
+		kept    bool
+		want    error
+	}{
+		"no limit":         {content: content, kept: true},
+		"at the limit":     {content: content, limit: int64(len(content)), kept: true},
+		"beyond the limit": {content: content, limit: int64(len(content)) - 1, want: ErrTooLarge},
+		"cut short":        {content: content, cut: true, want: io.ErrUnexpectedEOF},
+		"none":             {},
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "9.csv")
+		out, err := outputs(t, tc.content, tc.cut).SaveOutputFiles(t.Context(), "9", path, tc.limit)
+		if !errors.Is(err, tc.want) || tc.want == nil && out.Bytes != int64(len(tc.content)) {
+			t.Errorf("%s: got %+v, %v; want error %v", name, out, err, tc.want)
+		}
+		got, _ := os.ReadFile(path)
+		left, _ := os.ReadDir(dir)
+		if kept := len(left) == 1 && string(got) == tc.content; kept != tc.kept || !tc.kept && len(left) > 0 {
+			t.Errorf("%s: got %d files, %q; want it kept: %v", name, len(left), got, tc.kept)
+		}
+	}
+}
+
+func TestOutputFilesThatCannotBeSavedAreNotTheServices(t *testing.T) {
+	c := outputs(t, "a\n", false)
+	_, err := c.SaveOutputFiles(t.Context(), "9", filepath.Join(t.TempDir(), "none", "9.csv"), 0)
+	if _, ok := errors.AsType[*Error](err); ok || !errors.Is(err, fs.ErrNotExist) ||
+		!strings.HasPrefix(err.Error(), "get output files of execution 9: ") {
+		t.Errorf("got %v, want a missing folder and no *Error", err)
+	}
+	taken := filepath.Join(t.TempDir(), "9.csv")
+	if err := os.MkdirAll(filepath.Join(taken, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.SaveOutputFiles(t.Context(), "9", taken, 0); err == nil || !strings.Contains(err.Error(), "rename") {
+		t.Errorf("a folder of that name: got %v, want an error of the renaming", err)
+	}
+}

@@ -1,0 +1,163 @@
+package service
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+)
+
+func TestOnlyTheDaysEndMeansNoSlot(t *testing.T) {
+	cases := []struct {
+		op     Op
+		status int
+		body   string
+		want   Kind
+	}{
+		{OpTrigger, 429, `{"error":"daily import limit reached"}`, NoSlot},
+		{OpTrigger, 403, `Maximum number of imports per day reached for table customers`, NoSlot},
+		{OpTrigger, 409, `no import slot left`, NoSlot},
+		{OpTrigger, 400, `{"code":"DAILY_IMPORT_LIMIT_REACHED"}`, NoSlot},
+		{OpTrigger, 422, `too many imports today (12)`, NoSlot},
+		{OpOneShot, 429, `import quota exceeded`, NoSlot},
+		{OpTrigger, 503, `no more slots available today`, NoSlot},
+		{OpTrigger, 429, ``, Throttled},
+		{OpTrigger, 429, `Too many requests`, Throttled},
+		{OpTrigger, 429, `request quota exceeded`, Throttled},
+		{OpTrigger, 429, `import limit: 3 per minute exceeded`, Throttled},
+		{OpTrigger, 429, `maximum number of concurrent imports reached`, Throttled},
+		{OpTrigger, 429, `too many executions running, limit 2 a day`, Throttled},
+		{OpTrigger, 413, `daily import limit reached`, Rejected},
+		{OpTrigger, 400, `file size exceeds the import limit of 100 MB`, Rejected},
+		{OpTrigger, 400, `column birthday exceeds 255 characters`, Rejected},
+		{OpTrigger, 404, `no slot left`, Transient},
+		{OpTrigger, 404, `{"error":"no slot left"}`, NotFound},
+		{OpUpsertProfile, 429, `daily import limit reached`, Throttled},
+	}
+	for _, tc := range cases {
+		if got := refusal(tc.op, tc.status, http.Header{}, []byte(tc.body), nil); got.Kind() != tc.want {
+			t.Errorf("%v %d %q: got %v, want %v", tc.op, tc.status, tc.body, got.Kind(), tc.want)
+		}
+	}
+	e := refusal(OpTrigger, 503, http.Header{}, []byte("no import slot left"), nil)
+	if !e.NoSlot() || !e.Transient() || e.Unknown() {
+		t.Errorf("got NoSlot %v, transient %v, unknown %v; want it transient and known", e.NoSlot(), e.Transient(), e.Unknown())
+	}
+}
+
+func TestRetryAfterPastTheDayMeansNoSlot(t *testing.T) {
+	paris, err := time.LoadLocation("Europe/Paris")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 22:30 in UTC, half past midnight of the next day in Paris.
+	now := time.Date(2026, 7, 1, 22, 30, 0, 0, time.UTC)
+	cases := []struct {
+		status int
+		after  time.Duration
+		zone   *time.Location
+		want   bool
+	}{
+		{429, 89 * time.Minute, nil, false},
+		{429, 90 * time.Minute, nil, true},
+		{429, 90 * time.Minute, paris, false},
+		{429, 24 * time.Hour, paris, true},
+		{503, 24 * time.Hour, nil, false},
+		{429, 0, nil, false},
+	}
+	for _, tc := range cases {
+		if got := noSlot(tc.status, "", now, tc.after, tc.zone); got != tc.want {
+			t.Errorf("%d after %v in %v: got %v, want %v", tc.status, tc.after, tc.zone, got, tc.want)
+		}
+	}
+}
+
+func TestTriggerKnowsTheTablesCalendar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // begins at midnight UTC
+		s := &service{calls: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "7200")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}}
+		c := s.startInBubble(t)
+		west := time.FixedZone("west", -3600)
+		for _, tc := range []struct {
+			zone *time.Location
+			want Kind
+		}{{nil, Throttled}, {west, NoSlot}} {
+			_, pushed := c.Trigger(t.Context(), "101", fileOf("a\n"), tc.zone)
+			_, remote := c.TriggerRemote(t.Context(), "101", tc.zone)
+			_, single := c.OneShot(t.Context(), oneShotETL(), fileOf("a\n"), tc.zone)
+			_, fetched := c.OneShotRemote(t.Context(), remoteETL(), tc.zone)
+			for _, err := range []error{pushed, remote, single, fetched} {
+				if got := errorOf(t, err).Kind(); got != tc.want {
+					t.Errorf("%v in %v: got %v, want %v", err, tc.zone, got, tc.want)
+				}
+			}
+		}
+	})
+}
+
+func TestTheServicesClockSaysWhetherItsDayEnds(t *testing.T) {
+	for date, want := range map[string]Kind{
+		"Wed, 01 Jul 2026 23:00:00 GMT": NoSlot,
+		"Wed, 01 Jul 2026 01:00:00 GMT": Throttled,
+	} {
+		header := http.Header{"Retry-After": {"7200"}, "Date": {date}}
+		if got := refusal(OpTrigger, http.StatusTooManyRequests, header, nil, time.UTC).Kind(); got != want {
+			t.Errorf("answered at %s: got %v, want %v", date, got, want)
+		}
+	}
+}
+
+func TestDayEndsWhereTheCalendarSays(t *testing.T) {
+	paris, err := time.LoadLocation("Europe/Paris")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The clocks go back on 2026-10-25: that day has 25 hours.
+	start := time.Date(2026, 10, 25, 0, 0, 0, 0, paris)
+	if got := dayEnd(start, paris).Sub(start); got != 25*time.Hour {
+		t.Errorf("got a day of %v, want 25h", got)
+	}
+}
+
+func TestRetryAfterIsReadInBothForms(t *testing.T) {
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	at := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }
+	cases := []struct {
+		header, date string
+		want         time.Duration
+	}{
+		{"", "", 0},
+		{"7", "", 7 * time.Second},
+		{" 7 ", "", 7 * time.Second},
+		{"-7", "", 0},
+		{"soon", "", 0},
+		{"99999999999999999999", "", 0},
+		{at(time.Minute), "", time.Minute},
+		{at(-time.Minute), "", 0},
+		{at(time.Hour), at(59 * time.Minute), time.Minute}, // a service whose clock runs ahead
+	}
+	for _, tc := range cases {
+		header := http.Header{"Retry-After": {tc.header}, "Date": {tc.date}}
+		if got := retryAfter(header, answeredAt(header, now)); got != tc.want {
+			t.Errorf("%q sent %q: got %v, want %v", tc.header, tc.date, got, tc.want)
+		}
+	}
+	e := refusal(OpResults, 429, http.Header{"Retry-After": {"86400"}}, nil, nil)
+	if e.RetryAfter() != maxRetryAfter {
+		t.Errorf("got %v, want at most %v", e.RetryAfter(), maxRetryAfter)
+	}
+}
+
+func TestReasonIsOnePrintableLineOf500Characters(t *testing.T) {
+	got := printable("\t a\r\n\r\n b\x00\xffc\u200b " + strings.Repeat("ü ", 1000))
+	if !strings.HasPrefix(got, "a bc ü ü") || utf8.RuneCountInString(got) > reasonLength || !utf8.ValidString(got) {
+		t.Errorf("got %d characters beginning with %.20q", utf8.RuneCountInString(got), got)
+	}
+	if got := printable(strings.Repeat("x", 1000)); len(got) != reasonLength {
+		t.Errorf("got %d characters, want %d", len(got), reasonLength)
+	}
+}

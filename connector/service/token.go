@@ -1,0 +1,234 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// After a failed token request, the next one waits this long, doubling up to
+// the longer: hundreds of waiting calls must not become hundreds of requests
+// with a key that was just refused.
+const (
+	firstHold = 100 * time.Millisecond
+	maxHold   = 5 * time.Second
+)
+
+// token is one answer of operation 14, immutable, with the headers of the calls
+// it allows: built once here instead of once per call. A RoundTripper must not
+// change a request, so calls may share them.
+type token struct {
+	secrets []string  // the token and the key it was had for: never to be quoted
+	renewAt time.Time // from here on somebody fetches the next one
+	expires time.Time // from here on it is not used any more
+	bare    http.Header
+	json    http.Header
+}
+
+// newToken starts the token's life when its request was sent: the service
+// counts from then on at the earliest. A fifth of the life is left for the
+// renewal, whether it lasts 15 minutes or three seconds.
+func newToken(text, key string, life time.Duration, sent time.Time) *token {
+	bare := http.Header{
+		"Authorization": {"Bearer " + text},
+		"Accept":        {"application/json"},
+		"User-Agent":    {userAgent},
+	}
+	json := bare.Clone()
+	json["Content-Type"] = []string{"application/json"}
+	return &token{
+		secrets: []string{text, key},
+		renewAt: sent.Add(life / 5 * 4),
+		expires: sent.Add(life),
+		bare:    bare,
+		json:    json,
+	}
+}
+
+// tokenSource holds the one token of all calls. It has no goroutine of its own:
+// the first call that finds the token due fetches the next one, while the
+// others go on with the old one as long as that lives and wait only after that.
+type tokenSource struct {
+	key   func() (Secret, error)
+	fetch func(context.Context, Secret) (*token, error)
+
+	current atomic.Pointer[token] // nil: none
+	ok      atomic.Bool           // the last fetch succeeded
+
+	mu        sync.Mutex
+	flight    *flight // the fetch under way, nil if none
+	failures  int     // fetches failed in a row
+	holdUntil time.Time
+	last      error // of the last fetch
+}
+
+// flight is one fetch; tok and err may be read once done is closed.
+type flight struct {
+	done chan struct{}
+	tok  *token
+	err  error
+}
+
+func newTokenSource(key func() (Secret, error), fetch func(context.Context, Secret) (*token, error)) *tokenSource {
+	return &tokenSource{key: key, fetch: fetch}
+}
+
+// get returns a token to call with. One fetch serves all who wait; each waits
+// only as long as its own ctx.
+func (s *tokenSource) get(ctx context.Context) (*token, error) {
+	for {
+		if t := s.current.Load(); t != nil && time.Now().Before(t.renewAt) {
+			return t, nil
+		}
+		t, f, lead, err := s.join()
+		if t != nil || err != nil {
+			return t, err
+		}
+		if lead {
+			return s.lead(ctx, f)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, canceled(ctx, OpToken, "")
+		case <-f.done:
+		}
+		if f.tok != nil {
+			return f.tok, nil
+		}
+		if failed, ok := errors.AsType[*Error](f.err); !ok || failed.kind != Canceled {
+			return nil, f.err
+		}
+		// Only the call that fetched for all was canceled: fetch again.
+	}
+}
+
+// join decides what a call without a fresh token does: use the token it gets,
+// lead the flight or wait for it, or take the error.
+func (s *tokenSource) join() (t *token, f *flight, lead bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	t = s.current.Load()
+	if t != nil && !now.Before(t.expires) {
+		t = nil
+	}
+	switch {
+	case t != nil && (now.Before(t.renewAt) || s.flight != nil || now.Before(s.holdUntil)):
+		return t, nil, false, nil
+	case s.flight != nil:
+		return nil, s.flight, false, nil
+	case now.Before(s.holdUntil):
+		return nil, nil, false, holding(s.last, s.holdUntil.Sub(now))
+	}
+	s.flight = &flight{done: make(chan struct{})}
+	return nil, s.flight, true, nil
+}
+
+// lead fetches for everybody. If that fails, the old token is good for this
+// call until it expires.
+func (s *tokenSource) lead(ctx context.Context, f *flight) (*token, error) {
+	key, err := s.key()
+	switch {
+	case err != nil:
+		err = &Error{op: OpToken, kind: Unauthorized, text: "read API key: " + err.Error(), err: err}
+	case !headerSafe(key.Reveal()):
+		err = &Error{
+			op: OpToken, kind: Unauthorized,
+			text: "the API key is empty or holds characters that no HTTP header may carry",
+		}
+	default:
+		f.tok, err = s.fetch(ctx, key)
+	}
+	f.err = err
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer close(f.done)
+	s.flight = nil
+	if err == nil {
+		s.current.Store(f.tok)
+		s.ok.Store(true)
+		s.failures, s.holdUntil, s.last = 0, time.Time{}, nil
+		return f.tok, nil
+	}
+	if ctx.Err() == nil {
+		s.fail(err)
+	}
+	if t := s.current.Load(); t != nil && time.Now().Before(t.expires) && ctx.Err() == nil {
+		return t, nil
+	}
+	return nil, err
+}
+
+// fail counts a failed fetch and holds back the next one. mu is held.
+func (s *tokenSource) fail(err error) {
+	s.ok.Store(false)
+	hold := firstHold
+	for range s.failures {
+		hold = min(2*hold, maxHold)
+	}
+	s.failures = min(s.failures+1, 10)
+	if asked, ok := errors.AsType[*Error](err); ok {
+		hold = max(hold, asked.after)
+	}
+	s.holdUntil, s.last = time.Now().Add(hold), err
+}
+
+// drop forgets a token that the service refused, unless it has been replaced
+// already: of many calls refused at once only the first finds it.
+func (s *tokenSource) drop(refused *token) {
+	s.current.CompareAndSwap(refused, nil)
+}
+
+// holding is the last failure, with the rest of the hold as its Retry-After.
+func holding(last error, rest time.Duration) error {
+	if e, ok := errors.AsType[*Error](last); ok {
+		held := *e
+		held.after = rest
+		return &held
+	}
+	return last
+}
+
+// headerSafe reports whether text can be sent as a header.
+func headerSafe(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] == 0x7f {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// Authenticate makes sure that there is a token (operation 14), fetching one
+// if none is fresh.
+func (c *Client) Authenticate(ctx context.Context) error {
+	_, err := c.tokens.get(ctx)
+	return err
+}
+
+// TokenOK reports whether the last token request succeeded. It stays true
+// while no call needs a token, however long ago that was.
+func (c *Client) TokenOK() bool { return c.tokens.ok.Load() }
+
+// requestToken is operation 14. Its answer holds a secret under a name nobody
+// knows for sure, so that a 2xx is never quoted.
+func (c *Client) requestToken(ctx context.Context, key Secret) (*token, error) {
+	sent := time.Now()
+	got, err := c.exchange(ctx, &call{op: OpToken, method: http.MethodGet, url: c.auth}, http.Header{
+		"Authorization": {key.Reveal()},
+		"Accept":        {"application/json"},
+		"User-Agent":    {userAgent},
+	}, key.Reveal())
+	if err != nil {
+		return nil, err
+	}
+	text, life, err := tokenAnswer(got.body)
+	if err != nil {
+		return nil, unreadable(OpToken, "", got, err)
+	}
+	return newToken(text, key.Reveal(), life, sent), nil
+}

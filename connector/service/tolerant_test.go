@@ -1,0 +1,179 @@
+package service
+
+import (
+	"net/http"
+	"testing"
+	"time"
+)
+
+func TestIdsAreFoundInEveryShape(t *testing.T) {
+	cases := []struct {
+		body, location string
+		names          names
+		want           string
+	}{
+		{`{"id":"e-1"}`, "", executionNames, "e-1"},
+		{`{"id":12}`, "", executionNames, "12"},
+		{`{"ID":12}`, "", executionNames, "12"},
+		{`{"execution_id":"x"}`, "", executionNames, "x"},
+		{`{"id":98765432109876543210}`, "", executionNames, "98765432109876543210"},
+		{`"e-1"`, "", executionNames, "e-1"},
+		{`12`, "", executionNames, "12"},
+		{"e-1\n", "", executionNames, "e-1"},
+		{`"{\"id\":\"e-1\"}"`, "", executionNames, "e-1"},
+		{`{"data":{"execution":{"id":"e-1"}}}`, "", executionNames, "e-1"},
+		{`[{"id":"e-1"}]`, "", executionNames, "e-1"},
+		{`{"id":"101","executionId":"e-1"}`, "", executionNames, "e-1"},
+		{`{"etl":{"id":"101"},"execution":{"id":"e-1"}}`, "", executionNames, "e-1"},
+		{`{"etl":{"id":"101"}}`, "", executionNames, ""},
+		{`{"etlId":"101"}`, "", etlNames, "101"},
+		{`{"_links":{"self":{"href":"/etl-executions/e-1/"}}}`, "", executionNames, "e-1"},
+		{``, "/x/etl-executions/e-1", executionNames, "e-1"},
+		{`{}`, "https://h/x/etl-executions/e%2D1?x=1", executionNames, "e-1"},
+		{`<html>hello</html>`, "", executionNames, ""},
+		{`accepted, thank you`, "", executionNames, ""},
+		{`{"id":null}`, "", executionNames, ""},
+		{`{"id":{"value":3}}`, "", executionNames, ""},
+		{`{"id":".."}`, "", executionNames, ""},
+		{`{"id":"a b"}`, "", executionNames, ""},
+		{`[{"id":"a"},{"id":"b"}]`, "", executionNames, ""},
+		{`true`, "", webhookNames, ""},
+		{`{"subscription":{"id":5}}`, "", webhookNames, "5"},
+	}
+	for _, tc := range cases {
+		header := http.Header{}
+		if tc.location != "" {
+			header.Set("Location", tc.location)
+		}
+		if got := identifier([]byte(tc.body), header, tc.names); got != tc.want {
+			t.Errorf("%s %s: got %q, want %q", tc.body, tc.location, got, tc.want)
+		}
+	}
+}
+
+func TestTheSameAnswerAlwaysMeansTheSame(t *testing.T) {
+	for range 50 {
+		if got := identifier([]byte(`{"ID":"a","Id":"b","iD":"c"}`), nil, executionNames); got != "a" {
+			t.Fatalf("got %q, want the first in order, a", got)
+		}
+	}
+}
+
+func TestTokenLivesAreReadInEveryShape(t *testing.T) {
+	cases := map[string]time.Duration{
+		`"900s"`:  900 * time.Second,
+		`"900"`:   900 * time.Second,
+		`900`:     900 * time.Second,
+		`"15m"`:   900 * time.Second,
+		`"900 s"`: 900 * time.Second,
+		`2.5`:     2500 * time.Millisecond,
+		`null`:    defaultLife,
+		`"soon"`:  defaultLife,
+		`"NaN"`:   defaultLife,
+		`{}`:      defaultLife,
+		`0`:       minLife,
+		`-5`:      minLife,
+		`1e300`:   maxLife,
+		`"Inf"`:   maxLife,
+	}
+	for text, want := range cases {
+		token, got, err := tokenAnswer([]byte(`{"access_token":"T","expires_in":` + text + `}`))
+		if err != nil || token != "T" || got != want {
+			t.Errorf("%s: got %q, %v, %v; want T, %v", text, token, got, err, want)
+		}
+	}
+	if _, got, err := tokenAnswer([]byte(`{"accessToken":"T"}`)); err != nil || got != defaultLife {
+		t.Errorf("missing: got %v, %v; want %v", got, err, defaultLife)
+	}
+	for _, bad := range []string{``, `{}`, `"T"`, `{"accessToken":""}`, `{"accessToken":"a b"}`, `{"accessToken":"a\nb"}`, `{"accessToken":5}`} {
+		if token, _, err := tokenAnswer([]byte(bad)); err == nil {
+			t.Errorf("%s: got token %q, want an error", bad, token)
+		}
+	}
+}
+
+func TestResultsAreReadInEveryShape(t *testing.T) {
+	type counts [5]int64 // read, in error, inserted, updated, deleted
+	none := counts{Unsaid, Unsaid, Unsaid, Unsaid, Unsaid}
+	cases := []struct {
+		body   string
+		status ExecutionStatus
+		reason string
+		want   counts
+	}{
+		{`{"status":"IN_PROGRESS"}`, InProgress, "", none},
+		{`{"status":"created"}`, "CREATED", "", none},
+		{`{"id":"e","status":"FAILED","error":"duplicate\nheaders"}`, Failed, "duplicate headers", none},
+		{`{"status":"FAILED","error":{"code":7,"message":"bad"}}`, Failed, `{"code":7,"message":"bad"}`, none},
+		{`{"Status":"finished","integration_results":{"linesRead":"10","linesInError":1,"linesInserted":2,` +
+			`"linesUpdated":3,"linesDeleted":4}}`, Finished, "", counts{10, 1, 2, 3, 4}},
+		{`{"status":"FINISHED","integrationResults":{"read":10,"errors":0,"created":2,"modified":3,"removed":4,` +
+			`"duration":"12s","ignored":9}}`, Finished, "", counts{10, 0, 2, 3, 4}},
+		{
+			`{"status":"FINISHED","integrationResults":{"lines":{"total":10,"read":9,"inError":1},"inserted":2}}`,
+			Finished, "",
+			counts{10, 1, 2, Unsaid, Unsaid},
+		},
+		{
+			`{"status":"FINISHED","integrationResults":[{"read":1,"rejected":1},{"read":2}]}`,
+			Finished, "",
+			counts{3, 1, Unsaid, Unsaid, Unsaid},
+		},
+		{
+			`{"status":"FINISHED","integrationResults":[{"read":9223372036854775807},{"read":2}]}`,
+			Finished, "",
+			counts{9223372036854775807, Unsaid, Unsaid, Unsaid, Unsaid},
+		},
+		{`{"status":"FINISHED","integrationResults":{"read":-1,"inserted":1.5,"updated":null}}`, Finished, "", none},
+		{`{"data":{"status":"FINISHED"}}`, Finished, "", none},
+	}
+	for _, tc := range cases {
+		r, err := parseResults([]byte(tc.body))
+		c := r.Counters
+		got := counts{c.Read, c.InError, c.Inserted, c.Updated, c.Deleted}
+		if err != nil || r.Status != tc.status || r.Error != tc.reason || got != tc.want {
+			t.Errorf("%s: got %q, %q, %v, %v; want %q, %q, %v", tc.body, r.Status, r.Error, got, err, tc.status, tc.reason, tc.want)
+		}
+	}
+	for _, bad := range []string{``, `<html>`, `{}`, `[]`, `"FINISHED"`, `{"status":{}}`, `{"status":"a"} {}`} {
+		if r, err := parseResults([]byte(bad)); err == nil {
+			t.Errorf("%s: got %+v, want an error", bad, r)
+		}
+	}
+}
+
+func TestUnknownCountersAreKept(t *testing.T) {
+	r, err := parseResults([]byte(`{"status":"FINISHED","integrationResults":{"merged":12345678901234567890}}`))
+	if want := `{"merged":12345678901234567890}`; err != nil || string(r.Counters.Raw) != want {
+		t.Errorf("got %s, %v; want %s", r.Counters.Raw, err, want)
+	}
+}
+
+func TestExecutionInAWebhookIsUnderstoodAsInAnAnswer(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"executionId":"12"}`:                   "12",
+		`{"executionId":12}`:                     "12",
+		`{"id":"12"}`:                            "12",
+		`{"id":12}`:                              "12",
+		`"12"`:                                   "12",
+		`12`:                                     "12",
+		` 12` + "\n":                             "12",
+		`[{"executionId":"12"}]`:                 "12",
+		`{"execution":{"id":12}}`:                "12",
+		`{"execution":"12"}`:                     "12",
+		`{"data":{"executionId":"12"}}`:          "12",
+		`{"payload":{"execution":{"id":12}}}`:    "12",
+		`{"id":"evt-1","execution_id":"12"}`:     "12",
+		`{"id":"evt-1","execution":{"id":"12"}}`: "12",
+		`{"id":12,"execution":{"status":"FINISHED"}}`:            "12",
+		`{"id":"s-7","onElementId":"101"}`:                       "", // the subscription's
+		`{"id":"s-7","onElementId":"101","execution":{"id":12}}`: "12",
+		`{"status":"FINISHED"}`:                                  "",
+		`<html>12</html>`:                                        "",
+		``:                                                       "",
+	} {
+		if got := ExecutionID([]byte(body)); got != want {
+			t.Errorf("%s: got %q, want %q", body, got, want)
+		}
+	}
+}
