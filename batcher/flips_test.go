@@ -2,12 +2,10 @@ package batcher
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -176,7 +174,7 @@ func (r *routesOfLane) takes(f *flips, lane int, w *schemas.Write, at int64) (ta
 
 // letGo reports whether the other lane has let go of the partition.
 func (l *lanes) letGo(r *routesOfLane, lane int) bool {
-	if v := l.flips.running[1-lane]; v != nil && !r.lane.Agrees(&r.view) {
+	if !r.onRecord || r.lane.Awaits(&r.view, l.flips.running[1-lane] != nil) {
 		return false
 	}
 	if lane == files || l.batch.entry == nil || l.batch.state == ack.Settling || l.batch.state == ack.Rebuild {
@@ -192,59 +190,17 @@ func (l *lanes) letGo(r *routesOfLane, lane int) bool {
 }
 
 func (l *lanes) exploreFlips(seed uint64) {
-	l.rnd = rand.New(rand.NewPCG(seed, 11))
-	l.table, l.tried, l.failing = map[string]row{}, map[string]int{}, 2
+	l.begin(seed, 11)
 	l.flips.flip(l.rnd, calls)
 	l.flips.deployed[files] = l.flips.deployed[calls]
-	storm, calm := context.WithCancel(context.Background())
-	living, end := context.WithCancel(context.Background())
-	var world sync.WaitGroup
-	world.Go(func() { l.routedLives(storm, living, calls, l.runCalls) })
-	world.Go(func() { l.routedLives(storm, living, files, l.runFiles) })
-	l.produce(30)
-	_ = pause(storm, time.Minute)
-	l.mu.Lock()
-	if l.joined() {
+	var final *routesVersion
+	l.run(30, func() {
 		l.flips.flip(l.rnd, calls)
-	}
-	final := l.flips.deployed[calls]
-	l.flips.deployed[files] = final
-	l.mu.Unlock()
-	calm() // from here on nobody is killed
-	deadline := time.Now().Add(6 * time.Hour)
-	for !l.arrived(final) && time.Now().Before(deadline) {
-		time.Sleep(time.Second)
-	}
-	arrived := l.arrived(final)
-	time.Sleep(time.Minute) // the lanes look at each other once more, and may read again
-	for !l.arrived(final) && time.Now().Before(deadline) {
-		time.Sleep(time.Second)
-	}
-	end()
-	world.Wait()
-	time.Sleep(time.Hour) // executions that nobody waits for
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !arrived {
-		l.t.Errorf("after six hours: got committed %d and %d of %d, want all", l.immediate.offset, l.batch.offset, len(l.log))
-	}
-	if want := l.want(); !reflect.DeepEqual(l.table, want) {
-		l.t.Errorf("table:\n got %v\nwant %v\nlog %s", l.table, want, l.written())
-	}
-}
-
-// joined reports whether a lane that was added is used by both: its routes are not
-// taken back before the other lane has them.
-func (l *lanes) joined() bool {
-	if v := l.flips.deployed; v[calls] != v[files] || !v[calls].shared() {
-		return true
-	}
-	for lane := range l.flips.deployed {
-		if r := l.recorded(lane).Routes; r.Known() && !r.Shared {
-			return false
-		}
-	}
-	return true
+		final = l.flips.deployed[calls]
+		l.flips.deployed[files] = final
+	}, func() bool { return l.arrived(final) },
+		func(storm, living context.Context) { l.routedLives(storm, living, calls, l.runCalls) },
+		func(storm, living context.Context) { l.routedLives(storm, living, files, l.runFiles) })
 }
 
 // arrived reports whether the lanes that are used have confirmed everything.
@@ -263,11 +219,9 @@ func (l *lanes) routedLives(storm, living context.Context, lane int, life func(c
 		ctx, kill := context.WithCancel(living)
 		ended := make(chan struct{})
 		l.mu.Lock()
-		if l.rnd.IntN(2) == 0 && storm.Err() == nil && l.joined() {
+		if l.rnd.IntN(2) == 0 && storm.Err() == nil {
 			l.flips.flip(l.rnd, lane)
-			// Both have them at once, or the other lane's next process has the former ones:
-			// not where one is to be alone, which no former configuration may undo.
-			if other := l.flips.deployed[1-lane]; l.rnd.IntN(2) == 0 || !l.flips.deployed[lane].shared() || !other.shared() {
+			if l.rnd.IntN(2) == 0 { // both have them at once, or the other lane's next process has the former ones
 				l.flips.deployed[1-lane] = l.flips.deployed[lane]
 			}
 		}
@@ -301,18 +255,12 @@ func (l *lanes) routedLives(storm, living context.Context, lane int, life func(c
 
 // runCalls is one life of the immediate lane's process.
 func (l *lanes) runCalls(ctx context.Context, v *routesVersion) {
-	var working sync.WaitGroup
-	defer working.Wait()
+	var keys keyQueues
+	defer keys.end()
 	l.mu.Lock()
 	r, begin := l.resume(calls, v)
 	tracker, next := ack.New(begin.At, begin.Done), begin.At
 	l.mu.Unlock()
-	keys := map[string]chan func(){}
-	defer func() {
-		for _, k := range keys {
-			close(k)
-		}
-	}()
 	for ctx.Err() == nil {
 		l.mu.Lock()
 		var todo func()
@@ -328,7 +276,7 @@ func (l *lanes) runCalls(ctx context.Context, v *routesVersion) {
 				e := new(ack.Entry)
 				tracker.Track(e, at)
 				key = w.Key
-				todo = func() { l.bringRouted(ctx, r, w.Write, at, func() { tracker.Confirm(e) }) }
+				todo = func() { l.bring(ctx, w.Write, at, !r.lane.Shared, func() { tracker.Confirm(e) }) }
 			}
 			if !wait {
 				next++
@@ -337,50 +285,31 @@ func (l *lanes) runCalls(ctx context.Context, v *routesVersion) {
 		}
 		switch l.rnd.IntN(4) {
 		case 0:
-			c := &l.immediate
-			c.committed, c.offset, c.done, c.routes = true, tracker.Watermark(), append(ack.Ranges(nil), tracker.Confirmed()...), r.own
-			r.onRecord = true
+			l.commitCalls(r, tracker)
 		case 1:
 			r.look(l, calls)
 			if r.own.Hold && l.letGo(r, calls) {
-				r.own.Hold, r.own.Passed = false, false
+				if r.lane.GoesBack(tracker.Watermark(), &r.own, &r.view) {
+					l.say("immediate reads again")
+					l.commitCalls(r, tracker)
+					l.mu.Unlock()
+					l.runCalls(ctx, v)
+					return
+				}
+				r.lane.GoOn(&r.own, &r.view)
 				l.say("immediate goes on")
 			}
 		}
 		l.mu.Unlock()
 		if todo != nil {
-			if keys[key] == nil {
-				keys[key] = make(chan func(), 1000)
-				queue := keys[key]
-				working.Go(func() {
-					for todo := range queue {
-						todo()
-					}
-				})
-			}
-			keys[key] <- todo
+			keys.add(key, todo)
 		}
 		_ = l.linger(ctx, 2*time.Second)
 	}
 }
 
-// bringRouted calls until the write has landed or is a dead letter.
-func (l *lanes) bringRouted(ctx context.Context, r *routesOfLane, w schemas.Write, at int64, confirm func()) {
-	for passed := !r.lane.Shared; ctx.Err() == nil; {
-		err := l.call(ctx, &w, fmt.Sprint("immediate@", at))
-		if ctx.Err() != nil {
-			return
-		}
-		l.mu.Lock()
-		if err == nil || errors.Is(err, errAbsent) && passed {
-			confirm()
-			l.mu.Unlock()
-			return
-		}
-		if b := &l.batch; errors.Is(err, errAbsent) {
-			passed = b.committed && (at < b.offset || b.entry != nil && b.state == ack.Settling && at < b.upTo)
-		}
-		l.mu.Unlock()
-		_ = l.linger(ctx, 10*time.Second)
-	}
+func (l *lanes) commitCalls(r *routesOfLane, tracker *ack.Tracker) {
+	c := &l.immediate
+	c.committed, c.offset, c.done, c.routes = true, tracker.Watermark(), append(ack.Ranges(nil), tracker.Confirmed()...), r.own
+	r.onRecord = true
 }

@@ -58,7 +58,13 @@ func (o *lanesOwner) follow() {
 	default:
 		r.own.Notice(&r.lane, &r.view)
 		if r.own.Hold && o.letGo(r, files) {
-			r.own.Hold, r.own.Passed = false, false
+			if r.lane.GoesBack(o.p.tracker.Watermark(), &r.own, &r.view) {
+				o.say("batch reads again: immediate had gone back")
+				o.commit()
+				o.again = true
+				return
+			}
+			r.lane.GoOn(&r.own, &r.view)
 			o.say("batch goes on")
 		}
 	}
@@ -77,7 +83,7 @@ func (o *lanesOwner) takeRouted(w lanesWrite, at int64, done, covered bool) {
 		taken, wait = o.routes.takes(o.flips, files, &w.Write, at)
 	}
 	o.p.waiting = wait && o.routes.seen
-	confirmed, resends := o.p.seen.Contains(at), at < o.routes.own.Resend
+	resends := at < o.routes.own.Resend
 	o.mu.Unlock()
 	if wait {
 		return
@@ -85,7 +91,7 @@ func (o *lanesOwner) takeRouted(w lanesWrite, at int64, done, covered bool) {
 	const mapping = "customers"
 	var err error
 	switch {
-	case !o.routes.lane.Shared, theirs && taken && confirmed:
+	case !o.routes.lane.Shared:
 	case theirs:
 		err = o.batcher.Other(mapping, w.Write, o.p, at)
 	case done:

@@ -48,35 +48,58 @@ func TestBothLanesLeaveTheNewestState(t *testing.T) {
 }
 
 func (l *lanes) explore(seed uint64) {
-	l.rnd = rand.New(rand.NewPCG(seed, 7))
-	l.table, l.tried, l.failing = map[string]row{}, map[string]int{}, 2
+	l.begin(seed, 7)
 	m := l.mapping()
 	mappings := []Mapping{m}
 	if l.bundle {
 		mappings = bundled(m)
 	}
+	lives := uint64(0)
+	l.run(25, func() {}, l.allConfirmed,
+		func(storm, living context.Context) { l.lives(storm, living, l.runImmediate) },
+		func(storm, living context.Context) {
+			l.lives(storm, living, func(ctx context.Context) { lives++; l.runOwner(ctx, mappings, seed<<8+lives) })
+		})
+}
+
+// begin is how each run begins.
+func (l *lanes) begin(seed, stream uint64) {
+	l.rnd = rand.New(rand.NewPCG(seed, stream))
+	l.table, l.tried, l.failing = map[string]row{}, map[string]int{}, 2
+}
+
+// run has so many records come in while both lanes live, in a storm at first. calming
+// is called with the lock held when it passes. Once the lanes have arrived the table
+// must be what the log's order says.
+func (l *lanes) run(records int, calming func(), arrived func() bool, lives ...func(storm, living context.Context)) {
 	storm, calm := context.WithCancel(context.Background())
 	living, end := context.WithCancel(context.Background())
 	var world sync.WaitGroup
-	world.Go(func() { l.lives(storm, living, l.runImmediate) })
-	lives := uint64(0)
-	world.Go(func() {
-		l.lives(storm, living, func(ctx context.Context) { lives++; l.runOwner(ctx, mappings, seed<<8+lives) })
-	})
-	l.produce(25)
+	for _, life := range lives {
+		world.Go(func() { life(storm, living) })
+	}
+	l.produce(records)
 	_ = pause(storm, time.Minute)
+	l.mu.Lock()
+	calming()
+	l.mu.Unlock()
 	calm() // from here on nobody is killed
 	deadline := time.Now().Add(6 * time.Hour)
-	for !l.allConfirmed() && time.Now().Before(deadline) {
-		time.Sleep(time.Second)
+	await := func() {
+		for !arrived() && time.Now().Before(deadline) {
+			time.Sleep(time.Second)
+		}
 	}
-	confirmed := l.allConfirmed()
+	await()
+	all := arrived()
+	time.Sleep(time.Minute) // the lanes look at each other once more, and may read again
+	await()
 	end()
 	world.Wait()
 	time.Sleep(time.Hour) // executions that nobody waits for
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !confirmed {
+	if !all {
 		l.t.Errorf("after six hours: got committed %d and %d of %d, want all", l.immediate.offset, l.batch.offset, len(l.log))
 	}
 	if want := l.want(); !reflect.DeepEqual(l.table, want) {

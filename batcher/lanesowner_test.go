@@ -41,6 +41,7 @@ type lanesPartition struct {
 	upTo    int64
 	since   int64
 	apart   int64
+	redo    bool // what is confirmed beyond the watermark is done again
 	waiting bool // its next record waits for the other lane's routes
 }
 
@@ -235,6 +236,9 @@ func (o *lanesOwner) commit() {
 		offset: p.tracker.Watermark(), done: append(ack.Ranges(nil), p.tracker.Confirmed()...),
 		entry: p.entry, state: p.state, upTo: p.upTo, since: p.since, apart: p.apart,
 	}
+	if p.redo {
+		o.batch.done = nil
+	}
 	if o.routes != nil {
 		o.commitRoutes()
 	}
@@ -295,7 +299,7 @@ func (o *lanesOwner) StartOver(ctx context.Context, imp Import, claims []Claim) 
 		o.again = true
 		if imp.Part == 0 { // of former routes
 			p.entry, p.upTo, p.since = nil, 0, math.MaxInt64
-			o.routes.own.Resend = max(o.routes.own.Resend, int64(len(o.log)))
+			o.routes.own.Resend, p.redo = max(o.routes.own.Resend, int64(len(o.log))), true
 		}
 	})
 }

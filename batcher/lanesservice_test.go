@@ -241,18 +241,12 @@ func (l *lanes) halted() bool {
 
 // runImmediate is one life of the immediate lane's process.
 func (l *lanes) runImmediate(ctx context.Context) {
-	var working sync.WaitGroup
-	defer working.Wait()
+	var keys keyQueues
+	defer keys.end()
 	l.mu.Lock()
 	tracker := ack.New(l.immediate.offset, l.immediate.done)
 	next := l.immediate.offset
 	l.mu.Unlock()
-	keys := map[string]chan func(){}
-	defer func() {
-		for _, k := range keys {
-			close(k)
-		}
-	}()
 	commit := func() {
 		l.immediate.offset, l.immediate.done = tracker.Watermark(), append(ack.Ranges(nil), tracker.Confirmed()...)
 	}
@@ -266,7 +260,7 @@ func (l *lanes) runImmediate(ctx context.Context) {
 				e := new(ack.Entry)
 				tracker.Track(e, at)
 				key = w.Key
-				todo = func() { l.bring(ctx, w.Write, at, func() { tracker.Confirm(e) }) }
+				todo = func() { l.bring(ctx, w.Write, at, false, func() { tracker.Confirm(e) }) }
 			}
 			next++
 			tracker.Advance(next)
@@ -276,24 +270,46 @@ func (l *lanes) runImmediate(ctx context.Context) {
 		}
 		l.mu.Unlock()
 		if todo != nil {
-			if keys[key] == nil {
-				keys[key] = make(chan func(), 1000)
-				queue := keys[key]
-				working.Go(func() {
-					for todo := range queue {
-						todo()
-					}
-				})
-			}
-			keys[key] <- todo
+			keys.add(key, todo)
 		}
 		_ = l.linger(ctx, 2*time.Second)
 	}
 }
 
-// bring calls until the write has landed or is a dead letter.
-func (l *lanes) bring(ctx context.Context, w schemas.Write, at int64, confirm func()) {
-	passed := false
+// keyQueues do what is to be done for a key one after the other.
+type keyQueues struct {
+	byKey   map[string]chan func()
+	working sync.WaitGroup
+}
+
+func (q *keyQueues) add(key string, todo func()) {
+	if q.byKey == nil {
+		q.byKey = map[string]chan func(){}
+	}
+	queue := q.byKey[key]
+	if queue == nil {
+		queue = make(chan func(), 1000)
+		q.byKey[key] = queue
+		q.working.Go(func() {
+			for todo := range queue {
+				todo()
+			}
+		})
+	}
+	queue <- todo
+}
+
+// end waits until everything is done.
+func (q *keyQueues) end() {
+	for _, queue := range q.byKey {
+		close(queue)
+	}
+	q.working.Wait()
+}
+
+// bring calls until the write has landed or is a dead letter. passed says that no
+// row that is older is on its way.
+func (l *lanes) bring(ctx context.Context, w schemas.Write, at int64, passed bool, confirm func()) {
 	for ctx.Err() == nil {
 		for l.halted() && ctx.Err() == nil {
 			_ = l.linger(ctx, 10*time.Second)

@@ -51,8 +51,7 @@ func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int
 	l := m.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	suspect := offset < m.both.suspect[p]
-	e := contest.Effect{Confirmed: !suspect && b.cfg.Peer.Confirmed(p, offset)}
+	e := contest.Effect{Confirmed: b.cfg.Peer.Confirmed(p, offset), Doubtful: offset < m.both.suspect[p]}
 	hash := xxhash.Sum64String(w.Key)
 	e.Former = l.flight != nil && l.flight.adopted != nil && m.in(l.flight.generation, hash) ||
 		l.adopted != nil && m.in(l.adopted.generation, hash)

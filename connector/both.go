@@ -42,7 +42,6 @@ func (f *filing) observe(p *kafka.Partition, r *kafka.Record, routed []router.Ro
 		w := &routed[i]
 		switch {
 		case w.Err != nil || !both(w.Mapping):
-		case w.Lane == schemas.Immediate && w.Taken && p.OtherConfirmed(r.Offset):
 		case w.Lane == schemas.Immediate:
 			if err := f.files.Other(w.Mapping.Name, w.Write, assignment{p}, r.Offset); err != nil {
 				return f.noRoom(w.Mapping.Name, r, err)

@@ -31,6 +31,8 @@ const (
 type Effect struct {
 	// Confirmed: the other lane's ledger shows it.
 	Confirmed bool
+	// Doubtful: it may have landed after a file of a former owner.
+	Doubtful bool
 	// Dropped is the fate of the open file's rows that the write made void; nil:
 	// it made none void.
 	Dropped *Fate
@@ -77,13 +79,16 @@ func (k *Keys) follow(key string) *state {
 
 // Other takes a write of the other lane.
 func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
-	if k.byKey[w.Key] == nil && e.Confirmed && !e.Flying && !e.Overtaken {
+	known := k.byKey[w.Key] != nil
+	if !known && e.Confirmed && !e.Doubtful && !e.Flying && !e.Overtaken {
 		return // it landed before any file that could hold a row of the key
 	}
 	s := k.follow(w.Key)
 	defer k.count(s, s.bytes)
 	s.version++
-	s.last = at
+	if !known || !e.Confirmed { // under former routes it may be confirmed before an older one
+		s.last = at
+	}
 	if e.Dropped != nil {
 		s.drop()
 		if !e.Confirmed {

@@ -130,6 +130,44 @@ func TestWriteThatCameLateSettlesAKeyThatNeverRests(t *testing.T) {
 	}
 }
 
+// TestKeyWaitsForAnOlderWriteThoughANewerOneIsConfirmed: the other lane may have left
+// the newer one, under former routes, to this one.
+func TestKeyWaitsForAnOlderWriteThoughANewerOneIsConfirmed(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		var k Keys
+		w := parse(t, "upsert a=1", false).Write
+		k.Other(&w, At{"p", 1}, Effect{Flying: true})
+		k.Other(&w, At{"p", 2}, Effect{Confirmed: true, Doubtful: true, Flying: true})
+		if taken {
+			k.Take(&w, At{"p", 2}, Open)
+		} else {
+			k.Row(&w, At{"p", 2}, Open)
+		}
+		k.Row(&w, At{"p", 3}, Open)
+		k.Seal()
+		newer := func(at At) bool { return at.Offset > 1 }
+		k.Send(newer)
+		if got := k.Next(newer); len(got) > 0 {
+			t.Errorf("taken %v: got %+v sent, want the key to wait for the write at 1", taken, got)
+		}
+		if got := k.Next(func(At) bool { return true }); len(got) != 1 {
+			t.Errorf("taken %v, once it has landed: got %d keys, want 1", taken, len(got))
+		}
+	}
+}
+
+func TestWriteThatIsTakenWaitsForItsOwnCall(t *testing.T) {
+	var k Keys
+	w := parse(t, "delete", false).Write
+	k.Other(&w, At{"p", 1}, Effect{})
+	k.Take(&w, At{"p", 1}, Open)
+	k.Seal()
+	k.Send(nobody)
+	if got := k.Next(nobody); len(got) > 0 {
+		t.Errorf("got %+v sent, want the key to wait for the call of the other lane", got)
+	}
+}
+
 func TestBusyKeyKeepsFewWrites(t *testing.T) {
 	var k Keys
 	for i := range 1000 {

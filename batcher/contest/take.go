@@ -11,10 +11,12 @@ func (k *Keys) Take(w *schemas.Write, at At, where Where) {
 	defer k.count(s, s.bytes)
 	e := ownEntry(w, at)
 	e.taken = []At{at}
-	if e.open = where == Open; known && s.last != at {
+	if e.open = where == Open; known {
 		e.after = new(s.last)
 	}
-	s.last = at
+	if !known {
+		s.last = at
+	}
 	s.add(e)
 	if s.taken = s.taken || e.open; !e.open {
 		s.wait(&e)

@@ -16,6 +16,10 @@ import "slices"
 //     every call that was made under other routes.
 //   - Where a mapping uses one lane only, and records may have been left to the other,
 //     the remaining lane reads them again once the other has let go of the partition.
+//     It looks for members of the other lane once its own ledger says that it is alone.
+//   - A lane that begins with a partition while the other's ledger says that it is alone
+//     waits: until the other one shares the partition, or where this lane is to be alone,
+//     too, until no member of the other one owns it. So one of the two sees the other.
 
 // LaneRoutes is what a lane's configuration says of a topic.
 type LaneRoutes struct {
@@ -35,6 +39,10 @@ type View struct {
 
 // Confirmed reports whether the other lane has confirmed the record.
 func (v *View) Confirmed(offset int64) bool { return offset < v.Offset || v.Done.Contains(offset) }
+
+// Alone reports whether the other lane takes everything, whatever the routes of this
+// one say.
+func (v *View) Alone() bool { return v.Committed && v.Routes.Known() && !v.Routes.Shared }
 
 // Agrees reports whether the other lane applies these routes.
 func (l *LaneRoutes) Agrees(v *View) bool { return v.Committed && l.applied(&v.Routes) }
@@ -112,13 +120,13 @@ type Resumption struct {
 // it a record. now is in Unix milliseconds.
 func (l *LaneRoutes) Begin(at int64, v *View, now int64) Resumption {
 	out := Resumption{At: at, Routes: Routes{Changed: now, First: true}}
-	out.Routes.Hold = !l.Shared && v.Committed && v.Routes.Shared
+	out.Routes.Hold = !l.Shared && l.remains() || v.Alone()
 	if v.Committed && v.Routes.Known() && !v.Routes.Passed {
 		out.At, out.Done = v.Offset, slices.Clone(v.Done)
 	}
 	l.count(&out, beyond(out.At, out.Done), v)
 	if !l.Batch {
-		out.Routes.Peer.Watermark = out.At
+		out.Routes.Peer = Peer{v.Routes.Changed, out.At}
 	}
 	return out
 }
@@ -126,56 +134,112 @@ func (l *LaneRoutes) Begin(at int64, v *View, now int64) Resumption {
 // Resume is how a lane goes on from a ledger that its group committed at an offset.
 func (l *LaneRoutes) Resume(at int64, own *Ledger, v *View, now int64) Resumption {
 	out := Resumption{At: at, Done: own.Done, Routes: own.Routes}
-	changed := !l.applied(&own.Routes)
-	if !changed && !own.Routes.Outdated(l, v) {
+	returns := l.returns(&own.Routes, v)
+	out.Routes.Hold = returns || v.Alone() || own.Routes.Hold && l.remains()
+	if l.applied(&own.Routes) && !returns && !own.Routes.Outdated(l, v) {
 		return out
 	}
 	out.Routes.Changed, out.Routes.First = now, false
-	if !l.Batch && !l.returns(own) {
+	if !l.Batch && !returns {
 		l.count(&out, beyond(at, own.Done), v)
-		return out
+	} else {
+		out.Routes.Epochs, out.Routes.Passed = nil, own.Routes.Passed && !returns
+		out.At, out.Done, out.Rerouted = min(at, l.since(at, &own.Routes, v)), nil, l.Batch
+		l.count(&out, out.At, v)
 	}
-	out.Routes.Epochs = nil
-	out.At, out.Done, out.Rerouted = min(at, l.since(at, own, v)), nil, l.Batch
-	out.Routes.Hold = l.returns(own)
-	l.count(&out, out.At, v)
+	switch {
+	case l.Batch && l.Shared && own.Routes.Known() && !own.Routes.Shared:
+		// The files of the time when it was alone came after these calls.
+		out.Routes.Resend = max(own.Routes.Resend, beyond(v.Offset, v.Done))
+	case !l.Batch && own.Routes.Known() && v.Routes.Peer.Changed != own.Routes.Changed:
+		out.Routes.Peer.Watermark = min(own.Routes.Peer.Watermark, out.At)
+	case !l.Batch:
+		out.Routes.Peer.Watermark = out.At
+	}
+	if returns {
+		out.Routes.Peer.Changed = v.Routes.Changed
+	}
 	return out
 }
 
+// remains reports whether a mapping is left with this lane. The batch lane of a topic
+// that is shared reads again anyway what the other one has had; it has to wait for
+// an immediate lane that is not there to agree.
+func (l *LaneRoutes) remains() bool { return len(l.Alone) > 0 && (!l.Batch || !l.Shared) }
+
 // returns reports whether the lane has to wait until the other lane, which a mapping
 // does not use any more, has let go, and then to take what it may have left to that
-// one, or what that one has written late. The batch lane reads that again anyway; it
-// has to wait for an immediate lane that is not there to agree.
-func (l *LaneRoutes) returns(own *Ledger) bool {
-	if r := &own.Routes; !r.Known() || !r.Shared && !r.Passed && !r.Hold || l.Batch && l.Shared {
+// one, or what that one has written late.
+func (l *LaneRoutes) returns(own *Routes, v *View) bool {
+	if !own.Known() || !l.remains() {
 		return false
 	}
-	return slices.ContainsFunc(l.Alone, func(f uint64) bool {
-		_, ok := own.Routes.From(f)
+	if own.Peer.Changed != v.Routes.Changed && (own.Hold || v.Alone()) {
+		return true // it is not known from where on the other lane has written since
+	}
+	return (own.Shared || own.Passed) && slices.ContainsFunc(l.Alone, func(f uint64) bool {
+		_, ok := own.From(f)
 		return !ok
 	})
 }
 
-// since is the offset from which records are read again.
-func (l *LaneRoutes) since(at int64, own *Ledger, v *View) int64 {
+// Awaits reports whether a lane that waits for the other one has to go on with that.
+// owned says that a member of the other lane owns the partition.
+func (l *LaneRoutes) Awaits(v *View, owned bool) bool {
+	if l.Shared && v.Alone() {
+		return true
+	}
+	return l.remains() && owned && !l.Agrees(v)
+}
+
+// GoesBack reports whether a lane that has waited has to begin again at an earlier
+// offset: the other one has gone back before it let go.
+func (l *LaneRoutes) GoesBack(at int64, own *Routes, v *View) bool {
+	return l.returns(own, v) && l.since(at, own, v) < at
+}
+
+// GoOn ends the time of waiting.
+func (l *LaneRoutes) GoOn(own *Routes, v *View) {
+	own.Hold = false
 	switch {
+	case !l.remains():
+	case l.Batch:
+		own.Peer = Peer{v.Routes.Changed, v.Offset}
+	default:
+		own.Peer.Changed = v.Routes.Changed
+	}
+}
+
+// since is the offset from which records are read again.
+func (l *LaneRoutes) since(at int64, own *Routes, v *View) int64 {
+	switch {
+	case !l.Batch && v.Committed && v.Routes.Known() && v.Routes.Shared && own.Known():
+		return min(v.Offset, called(&v.Routes.Peer, own)) // the last files may be older than those calls
 	case !l.Batch && v.Committed:
 		return v.Offset
 	case !l.Batch:
 		return 0 // its offsets are gone: what it had confirmed cannot be told
-	case own.Routes.Known() && own.Routes.Shared && own.Routes.Peer.Changed == 0 && v.Committed:
-		return min(own.Routes.Peer.Watermark, v.Routes.Peer.Watermark)
-	case own.Routes.Known() && own.Routes.Shared && v.Committed:
-		return min(own.Routes.Peer.Watermark, v.Offset) // it may have gone back
-	case own.Routes.Known() && own.Routes.Shared:
-		return own.Routes.Peer.Watermark
-	case own.Routes.Known() && l.Shared && v.Committed:
-		// Its calls come after the files of the time when the lane was alone.
-		return max(own.Routes.Peer.Watermark, v.Routes.Peer.Watermark)
-	case !own.Routes.Known() && own.Routes.Changed != 0 && l.Shared && v.Committed:
+	case !own.Known() && own.Changed != 0 && l.Shared && v.Committed:
 		return v.Offset
+	case !own.Known(), !v.Committed && !own.Shared:
+		return at // the other lane has not begun, or another tool has set the offset: not below
+	case !v.Committed:
+		return own.Peer.Watermark
+	case own.Peer.Changed == 0 && !own.Shared && v.Routes.Known():
+		return v.Routes.Peer.Watermark // the other lane began meanwhile
+	case own.Peer.Changed != v.Routes.Changed && !v.Routes.Known():
+		return min(own.Peer.Watermark, v.Offset)
 	}
-	return at // the other lane has not begun, or another tool has set the offset: not below
+	return called(&own.Peer, &v.Routes)
+}
+
+// called is the offset from which the immediate lane may have made calls that the
+// batch lane does not reckon with.
+func called(known *Peer, immediate *Routes) int64 {
+	if known.Changed == immediate.Changed {
+		return known.Watermark
+	}
+	return min(known.Watermark, immediate.Peer.Watermark)
 }
 
 // count has the routes count from an offset on; those that counted before go on.
@@ -195,12 +259,9 @@ func (l *LaneRoutes) count(out *Resumption, from int64, v *View) {
 	}
 	out.Routes.Peer = Peer{}
 	switch {
-	case !l.Shared && v.Committed:
-		out.Routes.Peer.Watermark = v.Offset
-	case !l.Shared:
 	case v.Committed:
 		out.Routes.Peer = Peer{v.Routes.Changed, v.Offset}
-	default:
+	case l.Shared:
 		out.Routes.Peer.Watermark = out.At
 	}
 }

@@ -123,15 +123,16 @@ func (m *agreement) commit(s *side) {
 func (m *agreement) look(s *side) {
 	s.view, _ = m.other(s).recorded(m.t)
 	s.seen = s.onRecord
-	o := m.other(s)
-	if s.own.Hold && (!o.alive || o.routes.fingerprint == s.routes.fingerprint) {
-		s.own.Hold = false
-		m.log("%v goes on", s)
-	}
-	if s.own.Outdated(&s.lane, &s.view) {
+	waits := s.own.Hold && (!s.onRecord || s.lane.Awaits(&s.view, m.other(s).alive))
+	if s.own.Outdated(&s.lane, &s.view) || !waits && s.own.Hold && s.lane.GoesBack(s.tracker.Watermark(), &s.own, &s.view) {
 		m.commit(s)
 		m.log("%v reads again", s)
 		m.start(s, s.routes)
+		return
+	}
+	if s.own.Hold && !waits {
+		s.lane.GoOn(&s.own, &s.view)
+		m.log("%v goes on", s)
 	}
 }
 

@@ -22,8 +22,9 @@ type Routes struct {
 	Epochs []Epoch // one for each mapping that reads the topic
 	// Peer is, in the batch lane's ledger of a shared topic, what it knew of the
 	// immediate lane when both last applied the same routes, or when it began with
-	// these, alone or not. In the immediate lane's ledger its watermark is where that
-	// lane began.
+	// these, alone or not. In the immediate lane's ledger its watermark is from where
+	// on that lane has called since the batch lane took notice of its routes, and
+	// Changed is of the routes that the batch lane had when it last let go.
 	Peer Peer
 	// Resend is, in the batch lane's ledger, the offset below which writes of the
 	// immediate lane may have been overwritten, by a file that was sent under other

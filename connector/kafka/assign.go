@@ -43,7 +43,7 @@ func (s *Source) assigned(ctx context.Context, client *kgo.Client, added map[str
 func (s *Source) open(topic string, id int32, member string) *Partition {
 	p := &Partition{Topic: topic, ID: id, member: member, begun: time.Now(), total: &s.pending, memory: s.cfg.Pending, live: true, limit: ack.MetadataLimit}
 	s.cfg.Pending.partitions.Add(1)
-	if p.routes = (agreement{TopicRoutes: s.topic(topic), recorded: -1}); p.routes.Shared {
+	if p.routes = (agreement{TopicRoutes: s.topic(topic), recorded: -1, looks: &s.other.looks}); p.routes.Shared {
 		p.other = s.other
 	}
 	return p

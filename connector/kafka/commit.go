@@ -146,6 +146,9 @@ func (p *Partition) snapshot() (next commit, ok bool, err error) {
 	}
 	next.offset = p.tracker.Watermark()
 	p.ledger.Done = p.tracker.Confirmed()
+	if p.routes.redo {
+		p.ledger.Done = nil
+	}
 	if next.offset >= p.ledger.Routes.Resend {
 		p.ledger.Routes.Resend = 0
 	}
@@ -266,8 +269,8 @@ func (p *Partition) answered(c commit, err error) {
 	switch {
 	case err == nil:
 		p.committed = c
-		if p.other != nil && p.routes.recorded < 0 {
-			p.routes.recorded = p.other.looks.Load()
+		if p.routes.recorded < 0 {
+			p.routes.recorded = p.routes.looks.Load()
 		}
 	case errors.Is(err, kerr.OffsetMetadataTooLarge):
 		// This broker's offset.metadata.max.bytes is smaller than usual.

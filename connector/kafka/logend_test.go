@@ -119,7 +119,7 @@ func TestOffsetsThatTheOtherLaneConfirmedBeyondTheLogsEndAreNotTakenOver(t *test
 	t.Parallel()
 	b := newBroker(t, 1, "a")
 	b.produce("a", 0, 5)
-	other := ack.Ledger{Topic: ack.TopicID(b.TopicInfo("a").TopicID), Done: ack.Ranges{{From: 6, To: 10}}, Routes: ack.Routes{Changed: 5}}
+	other := ack.Ledger{Topic: ack.TopicID(b.TopicInfo("a").TopicID), Done: ack.Ranges{{From: 6, To: 10}}, Routes: ack.Routes{Changed: 5, Shared: true}}
 	metadata, _, err := other.Encode(4, ack.MetadataLimit)
 	if err != nil {
 		t.Fatal(err)

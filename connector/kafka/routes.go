@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -37,9 +38,13 @@ type agreement struct {
 	// recorded is how many looks at the other lane had begun when the broker had
 	// acknowledged our routes: only a later one counts. -1: it has not.
 	recorded int64
+	looks    *atomic.Int64     // that have begun
 	waiting  string            // what records wait for; "": nothing
 	running  map[string]string // execution by file: imports of the other lane that are waited for, "" while it is not known
-	since    time.Time         // when it was first asked whether the other lane has let go
+	// redo says that what is confirmed beyond the watermark is done again: it may have
+	// been left to the other lane before a file of former routes overwrote it.
+	redo  bool
+	since time.Time // when it was first asked whether the other lane has let go
 }
 
 // Decide says what is to be done with a write that the lane's routes give to the
@@ -148,14 +153,19 @@ func (s *Source) follow(ctx context.Context) {
 	}
 	var outdated, held []*Partition
 	for _, p := range s.Partitions() {
-		view, _ := s.other.look(p.Topic, p.ID)
+		view, number := s.other.look(p.Topic, p.ID)
 		p.holdApart(&view)
-		switch old, waits := p.compare(&view); {
+		switch old, waits := p.compare(&view, number); {
 		case old:
 			outdated = append(outdated, p)
 		case waits:
 			held = append(held, p)
+		case p.waitsForOther():
+			s.other.wanted.Store(true) // it is about to be on record that it does
 		}
+	}
+	if len(held) > 0 {
+		outdated = append(outdated, s.awaitOther(looking, held)...)
 	}
 	for _, p := range outdated {
 		s.log.Info("the other lane has changed its routes; reading again what it had not confirmed before", "of", s.cfg.Other, "topic", p.Topic, "partition", p.ID)
@@ -163,13 +173,11 @@ func (s *Source) follow(ctx context.Context) {
 	if len(outdated) > 0 {
 		s.ReadAgain(outdated)
 	}
-	if len(held) > 0 {
-		s.awaitOther(looking, held)
-	}
 }
 
-// compare takes notice of what was seen of the other lane.
-func (p *Partition) compare(v *ack.View) (outdated, held bool) {
+// compare takes notice of what was seen of the other lane. One that waits until that
+// has let go looks for its members once it is on record itself that it does.
+func (p *Partition) compare(v *ack.View, number int64) (outdated, held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.live || !p.loaded || p.draining {
@@ -179,13 +187,14 @@ func (p *Partition) compare(v *ack.View) (outdated, held bool) {
 		return true, false
 	}
 	p.ledger.Routes.Notice(&p.routes.LaneRoutes, v)
-	return false, p.ledger.Routes.Hold
+	return false, p.ledger.Routes.Hold && p.routes.recorded >= 0 && number > p.routes.recorded
 }
 
-// awaitOther lets the partitions go on that the other lane, which some mapping
-// does not use any more, has let go of: it applies the same routes or no member
-// has the partition, and no import of it runs.
-func (s *Source) awaitOther(ctx context.Context, held []*Partition) {
+// awaitOther lets the partitions go on that the other lane has let go of: it shares
+// them again, or, where some mapping does not use it any more, it applies the same
+// routes or no member has the partition, and no import of it runs. It returns those
+// that have to be read again before.
+func (s *Source) awaitOther(ctx context.Context, held []*Partition) (again []*Partition) {
 	owned, err := s.ownedByOther(ctx)
 	if err != nil {
 		s.log.Warn("the members of the other lane cannot be seen; trying again", "of", s.cfg.Other, "error", err)
@@ -193,22 +202,41 @@ func (s *Source) awaitOther(ctx context.Context, held []*Partition) {
 			p.waitFor(fmt.Sprintf("the members of group %s, which a mapping of this topic does not use any more, cannot be seen; "+
 				"it is tried again: the log says why", s.cfg.Other))
 		}
-		return
+		return nil
+	}
+	if err := s.LookAtOther(ctx); err != nil { // what members committed that are gone by now
+		return nil
 	}
 	for _, p := range held {
 		view, _ := s.other.look(p.Topic, p.ID)
-		if owned(p) && !p.routes.Agrees(&view) {
-			p.waitFor(fmt.Sprintf("group %s, which a mapping of this topic does not use any more, still owns the partition: "+
-				"give both lanes the same configuration", s.cfg.Other))
+		if p.routes.Awaits(&view, owned(p)) {
+			p.waitFor(s.awaited(p, &view))
 			continue
 		}
 		if file := s.stillRunning(ctx, p, s.other.imports(p.Topic, p.ID)); file != "" {
 			p.waitFor(fmt.Sprintf("the import of %s, sent by group %s under the former routes, has not ended", file, s.cfg.Other))
 			continue
 		}
-		p.letGo()
-		s.log.Info("the other lane has let go of the partition; its records are taken", "of", s.cfg.Other, "topic", p.Topic, "partition", p.ID)
+		ok, waited := p.goOn(&view)
+		if !ok {
+			again = append(again, p)
+		}
+		if !waited {
+			continue
+		}
+		s.log.Info("the other lane has let go of the partition; reading goes on", "of", s.cfg.Other, "topic", p.Topic, "partition", p.ID)
 	}
+	return again
+}
+
+// awaited says what of the other lane the partition waits for.
+func (s *Source) awaited(p *Partition, v *ack.View) string {
+	if p.routes.Shared && v.Alone() {
+		return fmt.Sprintf("group %s takes all records of the partition since %s, as no mapping of its configuration uses this lane: "+
+			"give both lanes the same configuration", s.cfg.Other, time.UnixMilli(v.Routes.Changed).UTC().Format(time.RFC3339))
+	}
+	return fmt.Sprintf("group %s, which a mapping of this topic does not use any more, still owns the partition: "+
+		"give both lanes the same configuration", s.cfg.Other)
 }
 
 // ownedByOther tells which partitions members of the other group own.
@@ -240,6 +268,9 @@ func (s *Source) ownedByOther(ctx context.Context) (func(*Partition) bool, error
 // ended; "": there is none. One whose execution is not known has, once a request
 // of that time has ended.
 func (s *Source) stillRunning(ctx context.Context, p *Partition, imports []ack.Import) string {
+	if len(p.routes.Alone) == 0 {
+		return "" // the other lane sees to it: what it sent before it shared the partition is written again
+	}
 	p.mu.Lock()
 	if p.routes.running == nil {
 		p.routes.running, p.routes.since = map[string]string{}, time.Now()
@@ -285,11 +316,19 @@ func (p *Partition) waitFor(what string) {
 	p.routes.waiting = what
 }
 
-func (p *Partition) letGo() {
+// goOn ends the time of waiting. It reports false if records have to be read again
+// before: the other lane had gone back. waited says that it was for something.
+func (p *Partition) goOn(v *ack.View) (ok, waited bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ledger.Routes.Hold, p.ledger.Routes.Passed = false, false
+	own := &p.ledger.Routes
+	if p.routes.GoesBack(p.tracker.Watermark(), own, v) {
+		return false, false
+	}
+	waited = p.routes.waiting != ""
+	p.routes.GoOn(own, v)
 	p.routes.waiting, p.routes.running = "", nil
+	return true, waited
 }
 
 // resend notes that writes of the other lane below the logs' present ends may be
@@ -304,7 +343,7 @@ func (s *Source) resend(ctx context.Context, ps []*Partition) error {
 			continue
 		}
 		p.mu.Lock()
-		p.ledger.Routes.Resend = max(p.ledger.Routes.Resend, ends[p])
+		p.ledger.Routes.Resend, p.routes.redo = max(p.ledger.Routes.Resend, ends[p]), true
 		p.mu.Unlock()
 	}
 	return nil
