@@ -58,8 +58,8 @@ func (b *Batcher) Adopt(mapping string, a Adopted) error {
 		return nil
 	}
 	for _, m := range l.members {
-		if m.Both {
-			m.both.suspect = maps.Clone(a.UpTo)
+		if m.DualLane {
+			m.dualLane.suspect = maps.Clone(a.UpTo)
 		}
 	}
 	if a.Rebuild && !a.Changed {
@@ -76,7 +76,7 @@ func (b *Batcher) Adopt(mapping string, a Adopted) error {
 // adoptedLife ends an adopted import: it is awaited and confirmed like one's own.
 // What cannot be confirmed is built again, in the next assignment: the steps
 // here are the ledger's, so that a crash among them leaves what there was before.
-func (f *flight) adoptedLife(ctx, send context.Context) error {
+func (f *importRun) adoptedLife(ctx, send context.Context) error {
 	imp := f.adopted.Import
 	switch {
 	case imp.OnlyErrors:
@@ -123,7 +123,7 @@ func (f *flight) adoptedLife(ctx, send context.Context) error {
 // outwait deals with an import of which nobody can tell whether it was sent. The
 // former owner may still be sending it: its request ends within the grace. Only
 // then is it certain that no execution follows ours and undoes it.
-func (f *flight) outwait(ctx, send context.Context, imp Import) error {
+func (f *importRun) outwait(ctx, send context.Context, imp Import) error {
 	f.log.Warn("an import was begun by a former owner and nobody can tell whether it was sent; its request is waited out, then the file is built again and takes another slot of the day",
 		"file", imp.File, "part", imp.Part, "parts", imp.Parts, "wait", f.batcher.cfg.Grace)
 	f.enter(Waiting, imp)
@@ -142,7 +142,7 @@ func after(imp Import) Import {
 
 // startOver has the partitions read again from their committed offsets; the
 // assignment ends with that, and the next one finds what is to be built.
-func (f *flight) startOver(ctx, send context.Context, imp Import) error {
+func (f *importRun) startOver(ctx, send context.Context, imp Import) error {
 	if f.adopted != nil && f.adopted.Changed { // nobody can tell any more what was in the file
 		imp = Import{Mapping: imp.Mapping, Bundle: imp.Bundle, Table: imp.Table}
 	}
@@ -156,7 +156,7 @@ func (f *flight) startOver(ctx, send context.Context, imp Import) error {
 // remaining leaves out the files of a rebuilt generation that are loaded. The
 // first of the others goes on counting its tries. One that FAILED too often, or was refused, is
 // kept and halts the mapping; tries that were cut off are no reason to.
-func (f *flight) remaining(ctx context.Context, imports []Import) ([]Import, error) {
+func (f *importRun) remaining(ctx context.Context, imports []Import) ([]Import, error) {
 	from := f.from
 	switch {
 	case from.Part == 0: // not a rebuilt one
@@ -205,7 +205,7 @@ type rebuild struct {
 	upTo map[Partition]int64 // partitions that still have records to give
 }
 
-func newRebuild(l *line, a Adopted) *rebuild {
+func newRebuild(l *tableQueue, a Adopted) *rebuild {
 	r := &rebuild{generation: l.newGeneration(), from: a.Import, upTo: a.UpTo}
 	r.claims = append(r.claims, a.Claims...)
 	return r
@@ -236,8 +236,8 @@ func (b *Batcher) Passed(mapping string, p Partition, next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, m := range l.members {
-		if end, suspect := m.both.suspect[p]; suspect && next >= end {
-			delete(m.both.suspect, p)
+		if end, suspect := m.dualLane.suspect[p]; suspect && next >= end {
+			delete(m.dualLane.suspect, p)
 		}
 	}
 	if r := l.rebuilding; r != nil && r.passed(p, next) {

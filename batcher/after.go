@@ -20,7 +20,7 @@ const parentsPoll = 250 * time.Millisecond
 
 // parentsFirst holds a sealed file back until the rows of its parents that were
 // read before it are loaded. They need not wait for their own files to fill.
-func (f *flight) parentsFirst(ctx context.Context, imp Import) error {
+func (f *importRun) parentsFirst(ctx context.Context, imp Import) error {
 	if !slices.ContainsFunc(f.members, func(m *member) bool { return len(m.After) > 0 }) {
 		return nil
 	}
@@ -46,11 +46,11 @@ func (f *flight) parentsFirst(ctx context.Context, imp Import) error {
 
 // hurry makes the open generation due and returns all whose rows are not
 // confirmed yet.
-func (l *line) hurry() (rows []*generation) {
+func (l *tableQueue) hurry() (rows []*generation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.flight != nil {
-		rows = append(rows, l.flight.generation)
+	if l.running != nil {
+		rows = append(rows, l.running.generation)
 	}
 	if l.rebuilding != nil {
 		rows = append(rows, l.rebuilding.generation)
@@ -66,14 +66,14 @@ func (l *line) hurry() (rows []*generation) {
 // holds reports whether any of the generations is not confirmed yet. One that
 // was discarded is not held: its records are read again, and so are those of
 // whoever waits for it, since both have one owner.
-func (l *line) holds(rows []*generation) bool {
+func (l *tableQueue) holds(rows []*generation) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.adopted != nil {
 		return true
 	}
 	for _, g := range rows {
-		if g == l.open || l.flight != nil && g == l.flight.generation || l.rebuilding != nil && g == l.rebuilding.generation {
+		if g == l.open || l.running != nil && g == l.running.generation || l.rebuilding != nil && g == l.rebuilding.generation {
 			return true
 		}
 	}

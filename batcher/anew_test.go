@@ -14,7 +14,7 @@ func TestProfileThatAFileMadeAnewIsDeletedByItsKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, peer, m := newWorld(t), &noCalls{}, testMapping()
 		peer.answer = func([]schemas.Write) ([]int, error) { return nil, ErrMadeAnew }
-		m.Both, m.Roll.Age = true, time.Minute
+		m.DualLane, m.Roll.Age = true, time.Minute
 		w.open(Config{Peer: peer}, m)
 		w.run()
 		w.results = []Results{{Status: InProgress}}

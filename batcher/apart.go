@@ -23,7 +23,7 @@ const apartAfter = time.Minute
 // watch notes which of the mapping's partitions are halted, or wait for the other
 // lane's routes, and since when.
 func (f *settling) watch(ends map[Partition]int64) {
-	if time.Since(f.watched) < settleEvery {
+	if time.Since(f.watched) < reconcileEvery {
 		return
 	}
 	f.watched = time.Now()
@@ -75,7 +75,7 @@ func (f *settling) leaveOut() {
 }
 
 // noteMoved notes that a row of the partition was added to the open file again.
-func (f *flight) noteMoved(p Partition) {
+func (f *importRun) noteMoved(p Partition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.moved == nil {
@@ -86,7 +86,7 @@ func (f *flight) noteMoved(p Partition) {
 
 // confirmRest confirms an import but for the partitions that are set apart. If it has
 // records of them, the table's partitions are read again.
-func (f *flight) confirmRest(ctx, send context.Context, imp Import) error {
+func (f *importRun) confirmRest(ctx, send context.Context, imp Import) error {
 	f.enter(Confirming, imp)
 	apart := func(p Partition) bool { return f.apart[p] }
 	// Rows of the open file, which is dropped then, say the newest state of their keys.

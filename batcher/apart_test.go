@@ -28,7 +28,7 @@ func TestPartitionThatTheOtherLaneHasHaltedIsSetApart(t *testing.T) {
 		w, second := newWorld(t), &partition{}
 		peer := &halfHalted{halted: w.p, ends: map[Partition]int64{w.p: 0, second: 0}}
 		m := testMapping()
-		m.Both, m.Roll.Age = true, time.Minute
+		m.DualLane, m.Roll.Age = true, time.Minute
 		w.open(Config{Peer: peer}, m)
 		w.run()
 		if err := w.b.Other("customers", write(schemas.Upsert, "1"), w.p, 99); err != nil {
@@ -65,7 +65,7 @@ func TestPartitionThatIsHaltedIsSetApart(t *testing.T) {
 		halted := haltedPartition{w.p}
 		peer := &halfHalted{ends: map[Partition]int64{halted: 9, second: 0}}
 		m := testMapping()
-		m.Both, m.Roll.Age = true, time.Minute
+		m.DualLane, m.Roll.Age = true, time.Minute
 		w.open(Config{Peer: peer}, m)
 		w.run()
 		for i, p := range []Partition{halted, second} {
@@ -99,7 +99,7 @@ func TestCallIsSentAgainBehindARepeatedRow(t *testing.T) {
 				w, peer := newWorld(t), &noCalls{}
 				peer.confirmed.Store(1000)
 				m := testMapping()
-				m.Both, m.Roll.Age = true, time.Minute
+				m.DualLane, m.Roll.Age = true, time.Minute
 				w.open(Config{Peer: peer}, m)
 				w.run()
 				add := w.b.Append

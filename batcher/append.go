@@ -30,13 +30,13 @@ func (m *member) append(w *schemas.Write, p Partition, offset int64, repeated bo
 // appendAgain adds a key's newest state that has landed to the open generation.
 // Rows of the key that wait there are newer: they follow it once more. It reports
 // false if the other lane has written the key meanwhile; nothing is added then.
-func (m *member) appendAgain(known *both, n contest.Newest) (current bool, err error) {
+func (m *member) appendAgain(known *dualLane, n contest.Newest) (current bool, err error) {
 	l := m.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	newer, current := known.keys.Behind(n)
 	p, ok := n.Row.Partition.(Partition)
-	if !current || !ok || known != m.both {
+	if !current || !ok || known != m.dualLane {
 		return false, nil
 	}
 	rows := append(slices.Clone(n.Rows), newer...)
@@ -100,7 +100,7 @@ func (m *member) count(g *generation, entry []byte) {
 
 // generationFor is the generation that the record belongs to. One that is built
 // again may have landed before: nothing is dropped from it.
-func (l *line) generationFor(p Partition, offset int64) (*generation, contest.Where) {
+func (l *tableQueue) generationFor(p Partition, offset int64) (*generation, contest.Where) {
 	if l.rebuilding != nil && l.rebuilding.takes(p, offset) {
 		return l.rebuilding.generation, contest.Flying
 	}
@@ -108,17 +108,17 @@ func (l *line) generationFor(p Partition, offset int64) (*generation, contest.Wh
 }
 
 // opened is the open generation.
-func (l *line) opened() *generation {
+func (l *tableQueue) opened() *generation {
 	if l.open == nil {
 		l.open = l.newGeneration()
 	}
 	return l.open
 }
 
-func (l *line) newGeneration() *generation {
+func (l *tableQueue) newGeneration() *generation {
 	g := &generation{byOwner: map[Partition]Claim{}}
 	for _, m := range l.members {
-		name := l.batcher.chance.name(m.Name) + journalSuffix
+		name := l.batcher.rnd.name(m.Name) + journalSuffix
 		g.journals = append(g.journals, newJournal(l.batcher.spool, name, l.batcher.segment, l.Roll.Rows))
 	}
 	return g

@@ -19,7 +19,7 @@ const forgottenPolls = 10
 // outcome awaits the end of the execution. One that is forgotten halts the
 // mapping; once it is released the execution is asked for once more, and if it is
 // still not known, its file is to be sent again.
-func (f *flight) outcome(ctx context.Context, imp *Import) (Results, error) {
+func (f *importRun) outcome(ctx context.Context, imp *Import) (Results, error) {
 	results, err := f.await(ctx, *imp, forgottenPolls)
 	if err != nil || results.Status != forgotten {
 		return results, err
@@ -36,7 +36,7 @@ func (f *flight) outcome(ctx context.Context, imp *Import) (Results, error) {
 // fails changes nothing, the import may still be running: nor does it lengthen the
 // interval, which is about how long the import takes and not about an outage. Only
 // so many in a row that were refused for good end it.
-func (f *flight) await(ctx context.Context, imp Import, refusals int) (Results, error) {
+func (f *importRun) await(ctx context.Context, imp Import, refusals int) (Results, error) {
 	f.enter(Importing, imp)
 	var least time.Duration
 	answered, refused := 0, 0

@@ -67,9 +67,9 @@ type Batcher struct {
 	importer Importer
 	ledger   Ledger
 	observer Observer
-	chance   chance
+	rnd   random
 	byName   map[string]*member
-	lines    []*line // in the order of the configuration
+	lines    []*tableQueue // in the order of the configuration
 }
 
 // New takes the spool directory over and opens the lane. What an earlier process
@@ -83,12 +83,12 @@ func New(cfg Config, mappings []Mapping, i Importer, l Ledger, o Observer, rnd *
 		cfg.Log = slog.Default()
 	}
 	b := &Batcher{cfg: cfg, segment: segmentSize, atOnce: replayRows, importer: i, ledger: l, observer: o, byName: map[string]*member{}}
-	b.chance.rnd = rnd
+	b.rnd.rnd = rnd
 	for _, m := range mappings {
 		if err := m.validate(); err != nil {
 			return nil, fmt.Errorf("mapping %s: %w", m.Name, err)
 		}
-		if m.Both && cfg.Peer == nil {
+		if m.DualLane && cfg.Peer == nil {
 			return nil, fmt.Errorf("mapping %s: both lanes write its table, and there is no peer to ask", m.Name)
 		}
 		if b.byName[m.Name] != nil {
@@ -139,7 +139,7 @@ func (b *Batcher) Discard(mapping string) {
 // next owner adopts it instead of sending it again. Until ctx ends, that is:
 // what is on its way then is cut off. No other step is begun.
 func (b *Batcher) HandOver(ctx context.Context, mappings ...string) {
-	var flights []*flight
+	var flights []*importRun
 	for _, name := range mappings {
 		if m, ok := b.byName[name]; ok {
 			if f := m.line.ground(); f != nil {
@@ -167,11 +167,11 @@ func (b *Batcher) Release(mapping string) error {
 	l := m.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.flight == nil || l.flight.halted == "" {
+	if l.running == nil || l.running.halted == "" {
 		return fmt.Errorf("mapping %s: is not halted, there is nothing to release", mapping)
 	}
-	l.flight.halted = "" // here and not by the flight, so that a second release finds nothing to do
-	poke(l.flight.released)
+	l.running.halted = "" // here and not by the flight, so that a second release finds nothing to do
+	poke(l.running.released)
 	return nil
 }
 
@@ -182,11 +182,11 @@ func unknown(mapping string) error { return fmt.Errorf("mapping %s: has no batch
 // import whose trigger was answered without an id, if there is exactly one:
 // only a poll decides what became of it.
 func (b *Batcher) Hint(execution string) {
-	var nameless *flight
+	var nameless *importRun
 	count := 0
 	for _, l := range b.lines {
 		l.mu.Lock()
-		f := l.flight
+		f := l.running
 		known, waits := f != nil && f.now.Execution != "", f != nil && f.now.Step == Naming
 		match := known && (execution == "" || f.now.Execution == execution)
 		if match {

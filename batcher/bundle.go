@@ -11,11 +11,11 @@ import (
 // member is one mapping on its line: alone, or with the others of its bundle.
 type member struct {
 	Mapping
-	line    *line
+	line    *tableQueue
 	index   int // its place on the line, and that of its journal in a generation
 	accepts accepts
 	rows    *rows // encoding is guarded by the line's lock; writing lines only reads and is not
-	both    *both // what the other lane writes; of the present assignments
+	dualLane    *dualLane // what the other lane writes; of the present assignments
 }
 
 // accepts says which operations a mapping takes rows of.
@@ -42,14 +42,14 @@ func (b *Batcher) add(m Mapping) error {
 	if err != nil {
 		return err
 	}
-	added := &member{Mapping: m, accepts: acceptsOf(m), rows: r, both: new(both)}
+	added := &member{Mapping: m, accepts: acceptsOf(m), rows: r, dualLane: new(dualLane)}
 	b.byName[m.Name] = added
 	for _, l := range b.lines {
 		if m.Bundle != "" && l.Bundle == m.Bundle {
 			return l.join(added)
 		}
 	}
-	l := &line{Mapping: m, name: m.Name, batcher: b, log: b.cfg.Log.With("mapping", m.Name), wake: make(chan struct{}, 1)}
+	l := &tableQueue{Mapping: m, name: m.Name, batcher: b, log: b.cfg.Log.With("mapping", m.Name), wake: make(chan struct{}, 1)}
 	if m.Bundle != "" {
 		l.name, l.log, l.CSV.Compression = m.Bundle, b.cfg.Log.With("bundle", m.Bundle), "ZIP"
 	}
@@ -60,7 +60,7 @@ func (b *Batcher) add(m Mapping) error {
 }
 
 // join makes the mapping the last one of a bundle.
-func (l *line) join(m *member) error {
+func (l *tableQueue) join(m *member) error {
 	for op, load := range m.Loads {
 		if has, ok := l.Loads[op]; ok && has.ETL != load.ETL {
 			return fmt.Errorf("imports.%v: the files of bundle %s are loaded by one ETL, there are %s and %s", op, l.Bundle, has.ETL, load.ETL)
@@ -79,7 +79,7 @@ func (l *line) join(m *member) error {
 
 // findParents finds the lines whose rows go before this one's. Within a bundle the
 // order of its entries sees to that.
-func (l *line) findParents() {
+func (l *tableQueue) findParents() {
 	for _, m := range l.members {
 		for _, name := range m.After {
 			if parent := l.batcher.byName[name]; parent != nil && parent.line != l {
@@ -91,7 +91,7 @@ func (l *line) findParents() {
 
 // share is what an import of op holds of each of the line's mappings; nil for a
 // line without a bundle. counts are their rows; nil: not known.
-func (l *line) share(op schemas.Op, counts []int64) (members []Member) {
+func (l *tableQueue) share(op schemas.Op, counts []int64) (members []Member) {
 	if l.Bundle == "" {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (l *line) share(op schemas.Op, counts []int64) (members []Member) {
 }
 
 // loaded are the line's members that the import loads.
-func (l *line) loaded(imp *Import) (members []*member) {
+func (l *tableQueue) loaded(imp *Import) (members []*member) {
 	for _, load := range imp.Loads() {
 		members = append(members, l.batcher.byName[load.Mapping])
 	}
@@ -118,7 +118,7 @@ func (l *line) loaded(imp *Import) (members []*member) {
 
 // gated is how long the gate holds a file of the line back: an execution takes a
 // slot of every table it loads, so that the tightest one decides.
-func (l *line) gated(further bool) (wait time.Duration) {
+func (l *tableQueue) gated(further bool) (wait time.Duration) {
 	gate := l.batcher.cfg.Gate
 	if gate == nil {
 		return 0
@@ -131,7 +131,7 @@ func (l *line) gated(further bool) (wait time.Duration) {
 
 // exhausted tells the gate that the service has no import left. Of which table of
 // a bundle it does not say.
-func (l *line) exhausted() {
+func (l *tableQueue) exhausted() {
 	if gate := l.batcher.cfg.Gate; gate != nil {
 		for _, m := range l.members {
 			gate.Refused(m.Name)
@@ -140,10 +140,10 @@ func (l *line) exhausted() {
 }
 
 // known is what is known of the members' keys, the line locked.
-func (l *line) known() []*both {
-	known := make([]*both, len(l.members))
+func (l *tableQueue) known() []*dualLane {
+	known := make([]*dualLane, len(l.members))
 	for i, m := range l.members {
-		known[i] = m.both
+		known[i] = m.dualLane
 	}
 	return known
 }

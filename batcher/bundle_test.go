@@ -28,7 +28,7 @@ func bundleFile(t *testing.T, segment int, mappings []Mapping, writes ...map[str
 		}
 	}
 	l := w.b.lines[0]
-	f := newFlight(l, l.open, reins{func() {}, func() {}})
+	f := newImportRun(l, l.open, cancelers{func() {}, func() {}})
 	imports, err := f.seal(t.Context())
 	if err != nil {
 		t.Fatal(err)

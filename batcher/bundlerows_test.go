@@ -138,7 +138,7 @@ func TestAdoptedBundleReadsOnForAllOfItsMappings(t *testing.T) {
 		w := newWorld(t)
 		m := testMapping()
 		mappings := bundled(m)
-		mappings[1].Both = true
+		mappings[1].DualLane = true
 		w.open(Config{Peer: idlePeer{}}, mappings...)
 		a := w.left(103, running(1, 1))
 		if err := w.b.Adopt("orders", a); err != nil {
@@ -148,11 +148,11 @@ func TestAdoptedBundleReadsOnForAllOfItsMappings(t *testing.T) {
 			t.Errorf("bundle: got %q, want crm", got)
 		}
 		l := w.b.lines[0]
-		if len(l.members[1].both.suspect) != 1 || l.adopted.Mapping != "customers" || len(l.adopted.Members) != 2 || l.adopted.ETL != "101" {
+		if len(l.members[1].dualLane.suspect) != 1 || l.adopted.Mapping != "customers" || len(l.adopted.Members) != 2 || l.adopted.ETL != "101" {
 			t.Fatalf("adopted: got %+v, want both mappings' import", l.adopted)
 		}
 		w.b.Passed("customers", w.p, 103)
-		if got := l.members[1].both.suspect; len(got) != 0 {
+		if got := l.members[1].dualLane.suspect; len(got) != 0 {
 			t.Errorf("suspect after the partition was read: got %v, want nothing: no other mapping reads it", got)
 		}
 		if err := w.b.Close(); err != nil {

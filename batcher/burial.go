@@ -26,9 +26,9 @@ const (
 // unexplained is the reason of a row of which the service gives none.
 const unexplained = "the service put the row in error and gave no reason"
 
-// burial makes dead letters of the records behind one file's rows in error.
-type burial struct {
-	*flight
+// rejectedRows makes dead letters of the records behind one file's rows in error.
+type rejectedRows struct {
+	*importRun
 	imp    *Import
 	of     []*member // whose rows the import loads
 	replay replay
@@ -44,23 +44,23 @@ type burial struct {
 	givenUp   bool           // some were
 }
 
-func newBurial(f *flight, imp *Import, released bool) *burial {
-	b := &burial{flight: f, imp: imp, of: f.loaded(imp), replay: replay{op: imp.Op, rows: map[rowKey]*errorRow{}}, released: released}
+func newRejectedRows(f *importRun, imp *Import, released bool) *rejectedRows {
+	b := &rejectedRows{importRun: f, imp: imp, of: f.loaded(imp), replay: replay{op: imp.Op, rows: map[rowKey]*errorRow{}}, released: released}
 	b.byMember = make([]int64, len(b.of))
 	return b
 }
 
-func (b *burial) run(ctx context.Context, outputs rowerror.File) error {
+func (b *rejectedRows) run(ctx context.Context, outputs rowerror.File) error {
 	err := rowerror.Read(outputs, b.outputFormats(), func(r rowerror.Row) error { return b.add(ctx, r) })
 	if err != nil && !unreadable(err) {
 		return err
 	}
-	return errors.Join(err, b.bury(ctx)) // what could be read is buried all the same
+	return errors.Join(err, b.flush(ctx)) // what could be read is buried all the same
 }
 
 // count is how many rows in error the output files name, lines of one key that
 // follow each other counted once.
-func (b *burial) count(ctx context.Context, outputs rowerror.File) (rows int64, err error) {
+func (b *rejectedRows) count(ctx context.Context, outputs rowerror.File) (rows int64, err error) {
 	seen := map[uint64]bool{} // of member and key
 	err = rowerror.Read(outputs, b.outputFormats(), func(r rowerror.Row) error {
 		if rows%1000 == 0 && ctx.Err() != nil {
@@ -81,7 +81,7 @@ func (b *burial) count(ctx context.Context, outputs rowerror.File) (rows int64, 
 }
 
 // outputFormats are the formats of what the import loads, in its order.
-func (b *burial) outputFormats() (all []rowerror.Format) {
+func (b *rejectedRows) outputFormats() (all []rowerror.Format) {
 	for _, m := range b.of {
 		out := rowerror.Format{
 			Separator: cmp.Or(m.CSV.Separator, ",")[0], Enclosing: m.rows.quote, Encoding: m.rows.encoding,
@@ -105,7 +105,7 @@ func (b *burial) outputFormats() (all []rowerror.Format) {
 // because there is nothing to delete.
 var nothingToDelete = regexp.MustCompile(`(?i)not[ _-]?found|does[ _-]?n[o']t[ _-]?exist|not[ _-]?there|no (such|matching|profile|record|row)`)
 
-func (b *burial) add(ctx context.Context, r rowerror.Row) error {
+func (b *rejectedRows) add(ctx context.Context, r rowerror.Row) error {
 	b.rows++
 	if b.imp.Op == schemas.Delete && nothingToDelete.MatchString(r.Reason) {
 		return nil // it is as it was to be
@@ -139,9 +139,9 @@ func (b *burial) add(ctx context.Context, r rowerror.Row) error {
 }
 
 // endFull ends the rows at hand once they are as many as are looked for at once.
-func (b *burial) endFull(ctx context.Context) error {
+func (b *rejectedRows) endFull(ctx context.Context) error {
 	if len(b.replay.rejected)+len(b.pending) >= b.batcher.atOnce || b.size >= replayBytes {
-		return b.bury(ctx)
+		return b.flush(ctx)
 	}
 	return nil
 }
@@ -153,11 +153,11 @@ func lengthOf(r rowerror.Row) (n int) {
 	return n + len(r.Reason)
 }
 
-// bury ends the rows at hand: the records behind them are read and become dead
+// flush ends the rows at hand: the records behind them are read and become dead
 // letters, or the rows themselves, where there are none.
-func (b *burial) bury(ctx context.Context) error {
+func (b *rejectedRows) flush(ctx context.Context) error {
 	if len(b.replay.rejected) > 0 {
-		if err := b.letters(ctx); err != nil {
+		if err := b.deadLetters(ctx); err != nil {
 			return err
 		}
 	}
@@ -176,7 +176,7 @@ func (b *burial) bury(ctx context.Context) error {
 }
 
 // postUnmatched makes dead letters of the rows that match no record.
-func (b *burial) postUnmatched(ctx context.Context) error {
+func (b *rejectedRows) postUnmatched(ctx context.Context) error {
 	if len(b.pending) == 0 {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (b *burial) postUnmatched(ctx context.Context) error {
 }
 
 // post makes dead letters of their own of rows, again and again while that fails.
-func (f *flight) post(ctx context.Context, imp *Import, rows []UnmatchedRow) error {
+func (f *importRun) post(ctx context.Context, imp *Import, rows []UnmatchedRow) error {
 	var refused error
 	if err := f.patiently(ctx, "make dead letters of rows in error that match no record", func(ctx context.Context) error {
 		err := f.batcher.cfg.Records.Unmatched(ctx, *imp, rows)
@@ -207,9 +207,9 @@ func (f *flight) post(ctx context.Context, imp *Import, rows []UnmatchedRow) err
 	return refused
 }
 
-// letters reads the records behind the rows at hand twice: to see which of them
+// deadLetters reads the records behind the rows at hand twice: to see which of them
 // came to which row, and to make dead letters of those.
-func (b *burial) letters(ctx context.Context) error {
+func (b *rejectedRows) deadLetters(ctx context.Context) error {
 	if err := b.again(ctx, func(mapping string, w *schemas.Write, at At) string {
 		b.replay.trace(mapping, w, at)
 		return ""
@@ -223,7 +223,7 @@ func (b *burial) letters(ctx context.Context) error {
 }
 
 // again reads the generation's records, again and again while that fails.
-func (b *burial) again(ctx context.Context, each func(mapping string, w *schemas.Write, at At) string, begin func()) error {
+func (b *rejectedRows) again(ctx context.Context, each func(mapping string, w *schemas.Write, at At) string, begin func()) error {
 	return b.patiently(ctx, "read the records behind rows in error", func(ctx context.Context) error {
 		begin()
 		return b.batcher.cfg.Records.Again(ctx, *b.imp, b.generation.claims, func(mapping string, w *schemas.Write, at At) string {
@@ -248,7 +248,7 @@ func (m *member) fits(w *schemas.Write) bool {
 }
 
 // addUnmatched takes a row that matches no record.
-func (b *burial) addUnmatched(r rowerror.Row) error {
+func (b *rejectedRows) addUnmatched(r rowerror.Row) error {
 	if b.counting || b.imp.OnlyErrors || b.heard() { // they became dead letters when the import ended
 		return nil
 	}
@@ -267,7 +267,7 @@ func (b *burial) addUnmatched(r rowerror.Row) error {
 
 // heard reports whether a former owner has made dead letters of the rows already
 // that are not waiting.
-func (b *burial) heard() bool { return b.adopted != nil && b.adopted.Settling }
+func (b *rejectedRows) heard() bool { return b.adopted != nil && b.adopted.Settling }
 
 // asCSV is a row under its header.
 func asCSV(header, cells []string) ([]byte, error) {
@@ -279,7 +279,7 @@ func asCSV(header, cells []string) ([]byte, error) {
 
 // shares are the import's members with their rows in error; the import's own are
 // being looked at by others.
-func (b *burial) shares() []Member {
+func (b *rejectedRows) shares() []Member {
 	members := slices.Clone(b.imp.Members)
 	for i := range members {
 		members[i].InError = b.byMember[i]

@@ -84,7 +84,7 @@ type Ledger interface {
 	Commit(ctx context.Context, imp Import, claims []Claim) error
 	// Settle notes in the entry that the last file's execution has FINISHED and
 	// that keys which the other lane wrote too are being settled.
-	Settle(ctx context.Context, imp Import, claims []Claim) error
+	Reconcile(ctx context.Context, imp Import, claims []Claim) error
 	// Unread notes that the import is about to be confirmed though partitions are not
 	// read to these ends, as their records wait for the other lane's routes: what that
 	// lane has written there may be overwritten. It is read as soon as both lanes apply
@@ -144,10 +144,10 @@ type Results struct {
 	Read, InError, Inserted, Updated, Deleted int64 // rows, when Finished
 }
 
-// Said is what the service said last about an import that it did not load, or not
+// ServiceMessage is what the service said last about an import that it did not load, or not
 // at once. Its words may quote customers' values: they are for a person who asks,
 // and for no log.
-type Said struct {
+type ServiceMessage struct {
 	File      string    `json:"file"`
 	Execution string    `json:"execution,omitempty"` // "": it was said to the trigger
 	At        time.Time `json:"at"`

@@ -68,7 +68,7 @@ func (o *owner) Commit(ctx context.Context, imp Import, claims []Claim) error {
 	})
 }
 
-func (o *owner) Settle(context.Context, Import, []Claim) error {
+func (o *owner) Reconcile(context.Context, Import, []Claim) error {
 	o.t.Error("settle: got called, want no table that both lanes write")
 	return nil
 }

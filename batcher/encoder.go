@@ -32,7 +32,7 @@ var errTold = errors.New("the other lane writes the table too: Append has to see
 // the batcher's Append decides what becomes of the write. It is for one goroutine,
 // and any number of encoders may be at work while rows are filed.
 func (e *Encoder) AppendRow(dst []byte, w *schemas.Write) ([]byte, error) {
-	if e.member.Both {
+	if e.member.DualLane {
 		return dst, errTold
 	}
 	if err := e.member.accepts.row(w.Op); err != nil {

@@ -49,7 +49,7 @@ func TestEncodedRowsGoTheWayOfWrites(t *testing.T) {
 func TestEncoderLeavesToAppendWhatIsNoRow(t *testing.T) {
 	w := newWorld(t)
 	told, plain := testMapping(), testMapping()
-	told.Name, told.Both = "both", true
+	told.Name, told.DualLane = "both", true
 	delete(plain.Loads, schemas.Delete)
 	w.open(Config{Peer: idlePeer{}}, plain, told)
 	for _, c := range []struct {

@@ -10,7 +10,7 @@ import (
 // runFiles is one life of the batch lane's process.
 func (l *lanes) runFiles(ctx context.Context, v *routesVersion) {
 	m := l.mapping()
-	m.Both, m.Fingerprint = v.immediate, v.fingerprint
+	m.DualLane, m.Fingerprint = v.immediate, v.fingerprint
 	if l.flips.noDeletes {
 		delete(m.Loads, schemas.Delete)
 	}

@@ -13,7 +13,7 @@ import (
 var existsAlready = regexp.MustCompile(`(?i)already|exists|duplicate|conflict`)
 
 // wellLoaded counts a file without rows in error.
-func (f *flight) wellLoaded(imp *Import) {
+func (f *importRun) wellLoaded(imp *Import) {
 	if f.batcher.cfg.Floods == nil {
 		return
 	}
@@ -25,7 +25,7 @@ func (f *flight) wellLoaded(imp *Import) {
 // holdFlood halts the mapping before any dead letter if nearly all rows of the file
 // are in error, alone or together with the imports before it. Once it is released,
 // they become dead letters.
-func (f *flight) holdFlood(ctx context.Context, imp *Import, r Results, outputs rowerror.File) error {
+func (f *importRun) holdFlood(ctx context.Context, imp *Import, r Results, outputs rowerror.File) error {
 	floods := f.batcher.cfg.Floods
 	if floods == nil {
 		return nil
@@ -58,7 +58,7 @@ func (f *flight) holdFlood(ctx context.Context, imp *Import, r Results, outputs 
 
 // rowsOf are the rows that the import loaded, by mapping; all of them together where
 // a former owner sent a bundle's file, and nobody knows how many are whose.
-func (f *flight) rowsOf(imp *Import, r Results) []Member {
+func (f *importRun) rowsOf(imp *Import, r Results) []Member {
 	loads, rows := imp.Loads(), int64(0)
 	for _, load := range loads {
 		rows += load.Rows
@@ -72,10 +72,10 @@ func (f *flight) rowsOf(imp *Import, r Results) []Member {
 // refusedRows counts the rows in error of which dead letters follow, by mapping or all
 // together: as the output files have them, or only those with a record in the log.
 // What cannot be read is not counted.
-func (f *flight) refusedRows(ctx context.Context, imp *Import, outputs rowerror.File, mappings int, withRecord bool) (counts []int64, err error) {
+func (f *importRun) refusedRows(ctx context.Context, imp *Import, outputs rowerror.File, mappings int, withRecord bool) (counts []int64, err error) {
 	counts = make([]int64, mappings)
 	if withRecord {
-		b := newBurial(f, imp, false)
+		b := newRejectedRows(f, imp, false)
 		b.counting = true
 		err = b.run(ctx, outputs)
 		for i, n := range b.byMember {
@@ -83,7 +83,7 @@ func (f *flight) refusedRows(ctx context.Context, imp *Import, outputs rowerror.
 		}
 		return counts, err
 	}
-	b := newBurial(f, imp, false)
+	b := newRejectedRows(f, imp, false)
 	last := map[int]string{} // a row has one line for each value that is wrong
 	err = rowerror.Read(outputs, b.outputFormats(), func(row rowerror.Row) error {
 		if row.Key == "" || harmless(imp.Op, row.Reason) || last[row.Of[0]] == row.Key {

@@ -37,7 +37,7 @@ func TestFailedImportIsRetriedThenHaltsUntilReleased(t *testing.T) {
 		if strings.Contains(reason, "Dupont") || !strings.Contains(reason, "(it names k)") || !strings.Contains(reason, "--show-reason") {
 			t.Errorf("reason: got %q, want the column and where the service's words are, and none of these", reason)
 		}
-		said, _ := w.b.Said("customers")
+		said, _ := w.b.LastServiceMessage("customers")
 		if said.Execution != "e2" || said.Words != "twice k: M. Dupont" || time.Since(said.At) < 59*time.Minute {
 			t.Errorf("said: got %+v, want the words about e2, and since when", said)
 		}

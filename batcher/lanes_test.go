@@ -109,7 +109,7 @@ func (l *lanes) run(records int, calming func(), arrived func() bool, lives ...f
 
 func (l *lanes) mapping() Mapping {
 	return Mapping{
-		Name: "customers", Table: schemas.Table{Name: "customers", Custom: l.custom}, Both: true, RetryFailed: 5,
+		Name: "customers", Table: schemas.Table{Name: "customers", Custom: l.custom}, DualLane: true, RetryFailed: 5,
 		Key:     Key{schemas.Attributes, "k"},
 		Columns: []Column{{Header: "k", Section: schemas.Attributes, Name: "k"}, {Header: "a", Section: schemas.Attributes, Name: "a"}, {Header: "b", Section: schemas.Attributes, Name: "b"}},
 		CSV:     CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8", Compression: "NONE"},

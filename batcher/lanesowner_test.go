@@ -289,7 +289,7 @@ func (o *lanesOwner) Commit(ctx context.Context, imp Import, claims []Claim) err
 	return o.write(ctx, "import "+imp.File+imp.Execution, claims, o.enter(imp, ack.Intended, claims))
 }
 
-func (o *lanesOwner) Settle(ctx context.Context, imp Import, claims []Claim) error {
+func (o *lanesOwner) Reconcile(ctx context.Context, imp Import, claims []Claim) error {
 	return o.write(ctx, "settling "+imp.Execution, claims, o.enter(imp, ack.Settling, claims))
 }
 

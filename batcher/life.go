@@ -8,12 +8,12 @@ import (
 	"github.com/feedsink/feedsink/connector/retry"
 )
 
-// flight is one generation on its way.
-type flight struct {
-	*line
+// importRun is one generation on its way.
+type importRun struct {
+	*tableQueue
 	generation *generation
-	known      []*both // of the members, when the flight began: they may be another assignment's by now
-	reins      reins
+	known      []*dualLane // of the members, when the flight began: they may be another assignment's by now
+	cancelers      cancelers
 	ended      chan struct{} // closed once nothing of it is on its way
 	hints      chan string
 	released   chan struct{}
@@ -37,13 +37,13 @@ type flight struct {
 // else now, who reads them again.
 var errLost = errors.New("the partitions were lost")
 
-// reins end a flight from outside: stop lets what is on its way come to its
+// cancelers end a flight from outside: stop lets what is on its way come to its
 // answer and be written down, cut does not.
-type reins struct{ stop, cut func() }
+type cancelers struct{ stop, cut func() }
 
-func newFlight(l *line, g *generation, r reins) *flight {
-	return &flight{
-		line: l, generation: g, known: l.known(), reins: r, ended: make(chan struct{}),
+func newImportRun(l *tableQueue, g *generation, r cancelers) *importRun {
+	return &importRun{
+		tableQueue: l, generation: g, known: l.known(), cancelers: r, ended: make(chan struct{}),
 		hints: make(chan string, 1), released: make(chan struct{}, 1),
 		now: ImportStatus{Step: Sealing, Since: time.Now()},
 	}
@@ -51,7 +51,7 @@ func newFlight(l *line, g *generation, r reins) *flight {
 
 // run carries the generation to its end, or until ctx ends: with Run or with
 // Discard. send is for what is on its way; it outlives Run by the grace.
-func (f *flight) run(ctx, send context.Context) {
+func (f *importRun) run(ctx, send context.Context) {
 	defer close(f.ended)
 	life := f.life
 	if f.adopted != nil {
@@ -73,7 +73,7 @@ func (f *flight) run(ctx, send context.Context) {
 // life is the life of an import: seal, intend, trigger, record, await, confirm,
 // each step written down before the next begins. Files of one generation go
 // through steps 2 to 5 one after the other.
-func (f *flight) life(ctx, send context.Context) error {
+func (f *importRun) life(ctx, send context.Context) error {
 	// 1. Seal: the files are complete on disk, their names fixed. A crash leaves
 	// files nobody knows of: the next start removes them, the records are read again.
 	imports, err := f.seal(ctx)
@@ -156,8 +156,8 @@ func (f *flight) life(ctx, send context.Context) error {
 
 // landed ends an import whose files are all loaded: what the other lane wrote
 // meanwhile is settled, then everything is confirmed.
-func (f *flight) landed(ctx, send context.Context, imp Import) error {
-	if err := f.settle(ctx, send, imp); err != nil {
+func (f *importRun) landed(ctx, send context.Context, imp Import) error {
+	if err := f.reconcile(ctx, send, imp); err != nil {
 		return err
 	}
 	if err := f.rejectWaiting(ctx); err != nil {
@@ -174,7 +174,7 @@ func (f *flight) landed(ctx, send context.Context, imp Import) error {
 
 // nothing is the import of a generation without rows, known by its table alone;
 // of one that was built again, by what the ledger has of it.
-func (f *flight) nothing() Import {
+func (f *importRun) nothing() Import {
 	if f.from.Part > 0 {
 		return f.from
 	}
@@ -182,11 +182,11 @@ func (f *flight) nothing() Import {
 }
 
 // enter notes the step for Status.
-func (f *flight) enter(step Step, imp Import) {
+func (f *importRun) enter(step Step, imp Import) {
 	f.show(ImportStatus{Import: imp, Step: step, Since: time.Now()})
 }
 
-func (f *flight) show(now ImportStatus) {
+func (f *importRun) show(now ImportStatus) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.now = now
@@ -194,7 +194,7 @@ func (f *flight) show(now ImportStatus) {
 
 // wake hands over a hint, the line locked; the older of two that were not looked
 // at stays.
-func (f *flight) wake(execution string) {
+func (f *importRun) wake(execution string) {
 	select {
 	case f.hints <- execution:
 	default:
@@ -202,7 +202,7 @@ func (f *flight) wake(execution string) {
 }
 
 // adopt hands over the id of a nameless import, if it still waits for one.
-func (f *flight) adopt(execution string) {
+func (f *importRun) adopt(execution string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.now.Step == Naming {
@@ -214,6 +214,6 @@ func (f *flight) adopt(execution string) {
 func pause(ctx context.Context, d time.Duration) error { return retry.Sleep(ctx, d) }
 
 // backoff is the delay before attempt n+1, n counted from 0, and never below least.
-func (f *flight) backoff(b retry.Backoff, n int, least time.Duration) time.Duration {
-	return b.Next(n+1, least, f.batcher.chance.late)
+func (f *importRun) backoff(b retry.Backoff, n int, least time.Duration) time.Duration {
+	return b.Next(n+1, least, f.batcher.rnd.late)
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/feedsink/feedsink/batcher/contest"
 )
 
-// line is the way of one mapping, or of the mappings of one bundle: the open
+// tableQueue is the way of one mapping, or of the mappings of one bundle: the open
 // generation that grows and the one before it that is being imported.
-type line struct {
+type tableQueue struct {
 	Mapping           // of a bundle: its first one's, with what all of them load
 	name    string    // its files begin with: the mapping's, or the bundle's
 	members []*member // in the order of their loading
 	batcher *Batcher
 	log     *slog.Logger
-	parents []*line
+	parents []*tableQueue
 	wake    chan struct{} // the open generation got its first row or is complete
 
 	mu         sync.Mutex
@@ -26,8 +26,8 @@ type line struct {
 	rebuilding *rebuild   // goes out before open; nil: none
 	open       *generation
 	hurried    *generation // the open one, if a child waits for its rows
-	flight     *flight     // nil: none
-	said       Said        // lately by the service; zero: nothing
+	running     *importRun     // nil: none
+	lastMessage       ServiceMessage        // lately by the service; zero: nothing
 }
 
 // generation is the rows that will go out together and the hold on their offsets.
@@ -44,14 +44,14 @@ type generation struct {
 	fate     contest.Fate // of rows that writes of the other lane have dropped; guarded by line.mu
 }
 
-func (l *line) complete(g *generation) bool {
+func (l *tableQueue) complete(g *generation) bool {
 	rows, bytes := g.size()
 	return rows >= l.Roll.Rows || bytes >= l.Roll.Bytes
 }
 
 // run rolls and imports one generation after the other until ctx ends. send
 // outlives ctx for requests that are on their way.
-func (l *line) run(ctx, send context.Context) {
+func (l *tableQueue) run(ctx, send context.Context) {
 	for {
 		if !l.runOnce(ctx, send) {
 			return
@@ -61,27 +61,27 @@ func (l *line) run(ctx, send context.Context) {
 
 // runOnce takes one generation to its end; false when ctx ended before one was
 // due. Discard and HandOver end the generation alone, through its reins.
-func (l *line) runOnce(ctx, send context.Context) bool {
+func (l *tableQueue) runOnce(ctx, send context.Context) bool {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	send, cut := context.WithCancel(send)
 	defer cut()
-	f := l.roll(ctx, reins{stop, cut})
+	f := l.roll(ctx, cancelers{stop, cut})
 	if f == nil {
 		return false
 	}
 	f.run(ctx, send)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.flight == f {
-		l.flight = nil
+	if l.running == f {
+		l.running = nil
 	}
 	return true
 }
 
 // roll waits until the open generation is due and detaches it; nil when ctx has
 // ended. While the gate holds it back it goes on growing.
-func (l *line) roll(ctx context.Context, r reins) *flight {
+func (l *tableQueue) roll(ctx context.Context, r cancelers) *importRun {
 	for {
 		if f := l.inherited(r); f != nil {
 			return f
@@ -118,30 +118,30 @@ const longestGateWait = time.Minute
 
 // inherited is the flight of what a former owner left, if it can begin: an
 // import to be awaited, or a generation that is built again and complete.
-func (l *line) inherited(r reins) *flight {
+func (l *tableQueue) inherited(r cancelers) *importRun {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var f *flight
+	var f *importRun
 	switch {
 	case len(l.inError) > 0:
-		f = newFlight(l, l.inError[0].generation, r)
+		f = newImportRun(l, l.inError[0].generation, r)
 		f.adopted, l.inError = l.inError[0], l.inError[1:]
 	case l.adopted != nil:
-		f = newFlight(l, l.adopted.generation, r)
+		f = newImportRun(l, l.adopted.generation, r)
 		f.adopted, l.adopted = l.adopted, nil
 	case l.rebuilding != nil && len(l.rebuilding.upTo) == 0:
-		f = newFlight(l, l.rebuilding.generation, r)
+		f = newImportRun(l, l.rebuilding.generation, r)
 		f.from, l.rebuilding = l.rebuilding.from, nil
 	default:
 		return nil
 	}
-	l.flight = f
+	l.running = f
 	return f
 }
 
 // due returns the open generation if there is something to do for it, how long it
 // may still stay open, and whether it has rows: only these take a slot.
-func (l *line) due() (g *generation, wait time.Duration, rows bool) {
+func (l *tableQueue) due() (g *generation, wait time.Duration, rows bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g = l.open
@@ -158,21 +158,21 @@ func (l *line) due() (g *generation, wait time.Duration, rows bool) {
 }
 
 // detach makes the generation the one on its way, unless it was discarded.
-func (l *line) detach(g *generation, r reins) *flight {
+func (l *tableQueue) detach(g *generation, r cancelers) *importRun {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open != g {
 		return nil
 	}
 	l.open = nil
-	l.flight = newFlight(l, g, r)
+	l.running = newImportRun(l, g, r)
 	for _, m := range l.members {
-		m.both.keys.Seal()
+		m.dualLane.keys.Seal()
 	}
-	return l.flight
+	return l.running
 }
 
-func (l *line) discard() {
+func (l *tableQueue) discard() {
 	if f := l.ground(); f != nil {
 		l.forget(f)
 	}
@@ -180,7 +180,7 @@ func (l *line) discard() {
 
 // ground drops what waits and lets the flight, which it returns, take no further
 // step; nil: there is none.
-func (l *line) ground() *flight {
+func (l *tableQueue) ground() *importRun {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open != nil {
@@ -193,21 +193,21 @@ func (l *line) ground() *flight {
 	}
 	l.adopted, l.inError = nil, nil
 	for _, m := range l.members {
-		m.both = new(both) // its records are read again
+		m.dualLane = new(dualLane) // its records are read again
 	}
-	if l.flight != nil {
-		l.flight.reins.stop()
+	if l.running != nil {
+		l.running.cancelers.stop()
 	}
-	return l.flight
+	return l.running
 }
 
 // forget cuts a flight off.
-func (l *line) forget(f *flight) {
+func (l *tableQueue) forget(f *importRun) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f.reins.cut()
-	if l.flight == f {
-		l.flight = nil
+	f.cancelers.cut()
+	if l.running == f {
+		l.running = nil
 	}
 }
 
@@ -224,9 +224,9 @@ func (m *member) status() MappingStatus {
 		j := g.journals[m.index]
 		s.Rows, s.Bytes, s.Opened, s.Age = j.distinct, j.bytes, g.opened, time.Since(g.opened)
 	}
-	if l.flight != nil {
-		now := l.flight.now
-		s.Import, s.Halted = &now, l.flight.halted
+	if l.running != nil {
+		now := l.running.now
+		s.Import, s.Halted = &now, l.running.halted
 	}
 	return s
 }

@@ -21,7 +21,7 @@ type Mapping struct {
 	RetryFailed int  // further tries of a file whose execution FAILED
 	KeepResults bool // output files are kept, whether they were needed or not
 	Loads       map[schemas.Op]Load
-	Both        bool     // the other lane writes keys of the table too: Other tells of them
+	DualLane        bool     // the other lane writes keys of the table too: Other tells of them
 	After       []string // mappings whose rows are loaded first; those without a batch lane count for Parents only
 	// Bundle joins mappings whose files go as one: of each op a ZIP with an entry
 	// for every one of them that has a Load for it, which are the same ETL's. They

@@ -18,9 +18,9 @@ const lookEvery = time.Second
 // newest state; Config.MaxFollowed bounds what those of all mappings take.
 const maxFollowed = 100_000
 
-// both is what is known of a mapping's keys that the other lane writes too. It is
+// dualLane is what is known of a mapping's keys that the other lane writes too. It is
 // guarded by the line's lock.
-type both struct {
+type dualLane struct {
 	keys contest.Keys
 	// suspect ends, for each partition, what a former owner had sealed: what the
 	// other lane had confirmed when that was sent cannot be seen any more.
@@ -45,19 +45,19 @@ func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int
 	if !ok {
 		return unknown(mapping)
 	}
-	if !m.Both || w.Key == "" {
+	if !m.DualLane || w.Key == "" {
 		return nil
 	}
 	l := m.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := contest.Effect{Confirmed: b.cfg.Peer.Confirmed(p, offset), Doubtful: offset < m.both.suspect[p]}
+	e := contest.Effect{Confirmed: b.cfg.Peer.Confirmed(p, offset), Doubtful: offset < m.dualLane.suspect[p]}
 	hash := xxhash.Sum64String(w.Key)
-	e.Former = l.flight != nil && l.flight.adopted != nil && m.in(l.flight.generation, hash) ||
+	e.Former = l.running != nil && l.running.adopted != nil && m.in(l.running.generation, hash) ||
 		l.adopted != nil && m.in(l.adopted.generation, hash)
-	e.Flying = e.Former || l.flight != nil && m.in(l.flight.generation, hash) ||
+	e.Flying = e.Former || l.running != nil && m.in(l.running.generation, hash) ||
 		l.rebuilding != nil && m.in(l.rebuilding.generation, hash)
-	if end, ok := m.both.ends[p]; ok {
+	if end, ok := m.dualLane.ends[p]; ok {
 		e.Late = offset >= end
 	}
 	if g := l.open; g != nil && m.in(g, hash) {
@@ -73,7 +73,7 @@ func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int
 		}
 		e.Flying = e.Flying || g.repeats
 	}
-	m.both.keys.Other(&w, contest.At{Partition: p, Offset: offset}, e)
+	m.dualLane.keys.Other(&w, contest.At{Partition: p, Offset: offset}, e)
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (b *Batcher) Take(mapping string, w schemas.Write, p Partition, offset int6
 	g, where := l.generationFor(p, offset)
 	if !row {
 		g.hold(p, offset)
-		m.both.keys.Take(&w, contest.At{Partition: p, Offset: offset}, where)
+		m.dualLane.keys.Take(&w, contest.At{Partition: p, Offset: offset}, where)
 	}
 	g.soon = true
 	poke(l.wake)
@@ -141,16 +141,16 @@ func (m *member) names(w *schemas.Write) bool {
 
 // row tells the keys of a row, with the lock held.
 func (m *member) row(w *schemas.Write, p Partition, offset int64, where contest.Where) {
-	if m.Both && m.both.keys.Follows(w.Key) {
+	if m.DualLane && m.dualLane.keys.Follows(w.Key) {
 		said := m.rows.says(w)
-		m.both.keys.Row(&said, contest.At{Partition: p, Offset: offset}, where)
+		m.dualLane.keys.Row(&said, contest.At{Partition: p, Offset: offset}, where)
 	}
 }
 
 // Covered tells of a row that is in an adopted import's file.
 func (b *Batcher) Covered(mapping string, w schemas.Write, p Partition, offset int64) {
 	m, ok := b.byName[mapping]
-	if !ok || !m.Both {
+	if !ok || !m.DualLane {
 		return
 	}
 	l := m.line
@@ -158,8 +158,8 @@ func (b *Batcher) Covered(mapping string, w schemas.Write, p Partition, offset i
 	defer l.mu.Unlock()
 	hash := xxhash.Sum64String(w.Key)
 	switch {
-	case l.flight != nil:
-		l.flight.generation.journals[m.index].counter.first(hash)
+	case l.running != nil:
+		l.running.generation.journals[m.index].counter.first(hash)
 	case l.adopted != nil:
 		l.adopted.generation.journals[m.index].counter.first(hash)
 	}
@@ -169,7 +169,7 @@ func (b *Batcher) Covered(mapping string, w schemas.Write, p Partition, offset i
 // Landed tells of a row that was confirmed before a restart.
 func (b *Batcher) Landed(mapping string, w schemas.Write, p Partition, offset int64) {
 	m, ok := b.byName[mapping]
-	if !ok || !m.Both {
+	if !ok || !m.DualLane {
 		return
 	}
 	m.line.mu.Lock()
@@ -203,7 +203,7 @@ func (b *Batcher) follow(ctx context.Context) {
 func (b *Batcher) follows() bool {
 	for _, m := range b.byName {
 		m.line.mu.Lock()
-		n := m.both.keys.Len()
+		n := m.dualLane.keys.Len()
 		m.line.mu.Unlock()
 		if n > 0 {
 			return true
@@ -214,12 +214,12 @@ func (b *Batcher) follows() bool {
 
 // letGo lets go of keys that nothing depends on any more.
 func (m *member) letGo() {
-	if m.Both && len(m.both.suspect) == 0 {
-		m.both.keys.Forget(m.line.confirmed)
+	if m.DualLane && len(m.dualLane.suspect) == 0 {
+		m.dualLane.keys.Forget(m.line.confirmed)
 	}
 }
 
-func (l *line) confirmed(at contest.At) bool {
+func (l *tableQueue) confirmed(at contest.At) bool {
 	p, ok := at.Partition.(Partition)
 	return ok && l.batcher.cfg.Peer.Confirmed(p, at.Offset)
 }
@@ -232,9 +232,9 @@ func (b *Batcher) Ready() bool {
 	var bytes int64
 	for _, m := range b.byName {
 		m.line.mu.Lock()
-		reads := m.both.settling || len(m.both.suspect) > 0
-		n := m.both.keys.Len()
-		bytes += m.both.keys.Bytes()
+		reads := m.dualLane.settling || len(m.dualLane.suspect) > 0
+		n := m.dualLane.keys.Len()
+		bytes += m.dualLane.keys.Bytes()
 		m.line.mu.Unlock()
 		if reads {
 			return true

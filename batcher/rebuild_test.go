@@ -127,7 +127,7 @@ func TestRebuiltFileThatFailedTooOftenIsKeptAndNotSent(t *testing.T) {
 		if reason, halted := w.b.Halted("customers"); !halted || !strings.Contains(reason, "execution e7: FAILED") {
 			t.Errorf("halted: got %v, %q, want it, with the execution that FAILED", halted, reason)
 		}
-		said, ok := w.b.Said("customers")
+		said, ok := w.b.LastServiceMessage("customers")
 		if reason, _ := w.b.Halted("customers"); !ok || said.Execution != "e7" || said.Words != "" || !strings.Contains(reason, "--show-reason") {
 			t.Errorf("said: got %+v of %q, want the execution that can be asked for the words", said, reason)
 		}

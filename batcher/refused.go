@@ -37,27 +37,27 @@ func (f *settling) refuse(n contest.Newest, err error) bool {
 
 // rejectTaken makes dead letters of the records of writes that were taken and
 // refused, before the import is confirmed: nothing else holds them.
-func (f *flight) rejectTaken(ctx context.Context, imp Import) error {
+func (f *importRun) rejectTaken(ctx context.Context, imp Import) error {
 	f.mu.Lock()
 	refused := f.refusedFor
 	f.mu.Unlock()
 	for i, m := range f.members {
-		letters := map[string]refusedWrites{}
+		deadLetters := map[string]refusedWrites{}
 		for _, r := range refused {
 			if r.member == i {
-				letters[r.key] = r
+				deadLetters[r.key] = r
 			}
 		}
-		if len(letters) == 0 {
+		if len(deadLetters) == 0 {
 			continue
 		}
 		imp := imp
 		imp.Mapping, imp.Table, imp.Members, imp.OnlyTaken = m.Name, m.Table, nil, true
-		f.enter(Burying, imp)
+		f.enter(RowErrors, imp)
 		f.log.Warn("writes that former routes gave to the other lane are refused by the service; their records become dead letters",
-			"mapping", m.Name, "keys", len(letters))
+			"mapping", m.Name, "keys", len(deadLetters))
 		each := func(mapping string, w *schemas.Write, at At) string {
-			r := letters[w.Key]
+			r := deadLetters[w.Key]
 			if mapping == m.Name && slices.ContainsFunc(r.at, func(a contest.At) bool { return a.Offset == at.Offset }) {
 				return r.reason
 			}

@@ -18,7 +18,7 @@ const outputsPatience = 10 * time.Minute
 // reject ends the rows that the service put in error: their records become dead
 // letters, before the import is confirmed. A crash in here repeats the letters of
 // this file; it loses none, since the ledger still has the import.
-func (f *flight) reject(ctx context.Context, imp *Import, r Results) error {
+func (f *importRun) reject(ctx context.Context, imp *Import, r Results) error {
 	inError := r.InError
 	if loaded := r.Inserted + r.Updated + r.Deleted; inError < 0 && imp.Rows > 0 && loaded >= imp.Rows {
 		inError = 0 // every row is accounted for
@@ -31,7 +31,7 @@ func (f *flight) reject(ctx context.Context, imp *Import, r Results) error {
 		log.Warn("import finished with rows in error", "read", r.Read, "in_error", r.InError)
 	}
 	changed := f.adopted != nil && f.adopted.Changed // then all of its records are read again
-	e := rowErrors{flight: f, imp: imp, results: r, inError: inError}
+	e := rowErrors{importRun: f, imp: imp, results: r, inError: inError}
 	switch {
 	case inError != 0 && !changed:
 		return e.run(ctx)
@@ -43,7 +43,7 @@ func (f *flight) reject(ctx context.Context, imp *Import, r Results) error {
 
 // rowErrors ends the rows in error of one import.
 type rowErrors struct {
-	*flight
+	*importRun
 	imp      *Import
 	results  Results
 	judged   bool      // whether they are a mistake was asked
@@ -159,7 +159,7 @@ func (e *rowErrors) look(ctx context.Context) error {
 		return err
 	}
 	defer outputs.drop()
-	b := newBurial(e.flight, e.imp, e.released)
+	b := newRejectedRows(e.importRun, e.imp, e.released)
 	unnamed, err := e.lack(ctx, b, outputs)
 	if err == nil && (e.KeepResults || e.released || unnamed != nil && last) {
 		err = outputs.keep() // first: letters are not repeated because the disk is full
@@ -171,7 +171,7 @@ func (e *rowErrors) look(ctx context.Context) error {
 		unnamed.final = last
 		return unnamed
 	}
-	e.enter(Burying, *e.imp)
+	e.enter(RowErrors, *e.imp)
 	if err := e.readAll(ctx); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (e *rowErrors) look(ctx context.Context) error {
 }
 
 // lack is what the output files lack; nil: they name all rows in error.
-func (e *rowErrors) lack(ctx context.Context, b *burial, outputs *outputFiles) (*unnamedRows, error) {
+func (e *rowErrors) lack(ctx context.Context, b *rejectedRows, outputs *outputFiles) (*unnamedRows, error) {
 	named, err := b.count(ctx, outputs)
 	switch {
 	case err != nil && !unreadable(err):
@@ -202,7 +202,7 @@ func (e *rowErrors) lack(ctx context.Context, b *burial, outputs *outputFiles) (
 
 // deadLetter makes dead letters of the rows that the output files name, and gives
 // up those that they do not.
-func (e *rowErrors) deadLetter(ctx context.Context, b *burial, outputs *outputFiles) error {
+func (e *rowErrors) deadLetter(ctx context.Context, b *rejectedRows, outputs *outputFiles) error {
 	err := b.run(ctx, outputs)
 	e.imp.Members = b.shares()
 	if errors.Is(err, ErrNoDeadLetter) {

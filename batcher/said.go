@@ -14,26 +14,26 @@ import (
 // themselves wait for a person who asks for them.
 
 // hear keeps the service's words about an import for whoever asks.
-func (f *flight) hear(imp Import, words string) {
+func (f *importRun) hear(imp Import, words string) {
 	if words != "" {
 		f.keep(imp, words)
 	}
 }
 
-func (f *flight) keep(imp Import, words string) {
+func (f *importRun) keep(imp Import, words string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.said = Said{File: imp.File, Execution: imp.Execution, At: time.Now(), Words: words}
+	f.lastMessage = ServiceMessage{File: imp.File, Execution: imp.Execution, At: time.Now(), Words: words}
 }
 
 // failure keeps why an import FAILED and tells what may be said of it.
-func (f *flight) failure(imp Import, results Results) string {
+func (f *importRun) failure(imp Import, results Results) string {
 	f.hear(imp, results.Reason)
 	return cmp.Or(results.Cause, "for a reason of the service's own") + f.about(results.Reason)
 }
 
 // refusal is the end of a sentence about what the service refused.
-func (f *flight) refusal(by Failure) string {
+func (f *importRun) refusal(by Failure) string {
 	if cause := by.Cause(); cause != "" {
 		return ": " + cause + f.about(by.Reason())
 	}
@@ -42,7 +42,7 @@ func (f *flight) refusal(by Failure) string {
 
 // about is which columns the service's words name and how to see them all; ""
 // for none.
-func (f *flight) about(words string) string {
+func (f *importRun) about(words string) string {
 	if words == "" {
 		return ""
 	}
@@ -52,12 +52,12 @@ func (f *flight) about(words string) string {
 	return f.toSee()
 }
 
-func (f *flight) toSee() string {
+func (f *importRun) toSee() string {
 	return "; all that the service said, which may be customers' data: feedsink imports show --mapping " + f.Name + " --show-reason"
 }
 
 // named are the headers of the line's files that stand in words, each as a word.
-func (f *flight) named(words string) (found []string) {
+func (f *importRun) named(words string) (found []string) {
 	said := strings.FieldsFunc(words, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_#", r)
 	})
@@ -73,7 +73,7 @@ func (f *flight) named(words string) (found []string) {
 
 // recall notes an execution that FAILED under a former owner, with whose memory
 // the service's words are gone, and says how to see them: they can be asked for.
-func (f *flight) recall(imp Import) string {
+func (f *importRun) recall(imp Import) string {
 	f.keep(imp, "")
 	return f.toSee()
 }

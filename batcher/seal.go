@@ -67,7 +67,7 @@ func (s *sealing) seal(ctx context.Context, journals []*journal) (done []sealedF
 		if w == nil {
 			continue
 		}
-		if err := s.turn(w, len(s.members)-1); err != nil {
+		if err := s.nextFile(w, len(s.members)-1); err != nil {
 			return done, err
 		}
 		s.files[rank] = nil
@@ -123,7 +123,7 @@ func (s *sealing) write(ctx context.Context, member int, j *journal) (err error)
 func (s *sealing) file(rank, member int) (*fileWriter, error) {
 	if rank < len(s.files) && s.files[rank] != nil {
 		w := s.files[rank]
-		return w, s.turn(w, member)
+		return w, s.nextFile(w, member)
 	}
 	op := rankOp(uint16(rank))
 	name := s.name + "." + op.String()
@@ -138,14 +138,14 @@ func (s *sealing) file(rank, member int) (*fileWriter, error) {
 		s.files = append(s.files, nil)
 	}
 	s.files[rank] = w
-	return w, s.turn(w, member)
+	return w, s.nextFile(w, member)
 }
 
-// turn begins the parts of the members up to one of them, each with its header. In
+// nextFile begins the parts of the members up to one of them, each with its header. In
 // a ZIP a part is an entry, and one without rows is there all the same: the
 // interface wants the names in it to match the patterns of the definition, and
 // does not say that any of them may be missing.
-func (s *sealing) turn(w *fileWriter, to int) error {
+func (s *sealing) nextFile(w *fileWriter, to int) error {
 	for ; w.begun <= to; w.begun++ {
 		m := s.members[w.begun]
 		if _, has := m.Loads[w.op]; !has {

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// settleEvery is how soon it is looked again whether keys can be settled.
-	settleEvery = time.Second
+	// reconcileEvery is how soon it is looked again whether keys can be settled.
+	reconcileEvery = time.Second
 	// readEvery is how soon it is looked again how far the log was read.
 	readEvery = 20 * time.Millisecond
-	// settlers is how many keys are settled at once; how many calls that are is
+	// reconcilers is how many keys are settled at once; how many calls that are is
 	// for the one who makes them to say.
-	settlers = 64
+	reconcilers = 64
 )
 
 // look looks at the other lane's ledger, at the last moment before the generation's
 // first intent.
-func (f *flight) look(ctx context.Context) error {
-	if !f.anyBoth() {
+func (f *importRun) look(ctx context.Context) error {
+	if !f.anyDualLane() {
 		return nil
 	}
 	return f.patiently(ctx, "look at the other lane's ledger", f.batcher.cfg.Peer.Look)
@@ -33,7 +33,7 @@ func (f *flight) look(ctx context.Context) error {
 // contend finds the keys whose older writes by the other lane may land after the
 // files. The generation's entry is on record by then: what had not landed yet when
 // it was written, whoever adopts the files reads again.
-func (f *flight) contend() {
+func (f *importRun) contend() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, m := range f.members {
@@ -45,23 +45,23 @@ func (f *flight) contend() {
 	}
 }
 
-// anyBoth reports whether the other lane writes to any of the line's tables.
-func (l *line) anyBoth() bool {
-	return slices.ContainsFunc(l.members, func(m *member) bool { return m.Both })
+// anyDualLane reports whether the other lane writes to any of the line's tables.
+func (l *tableQueue) anyDualLane() bool {
+	return slices.ContainsFunc(l.members, func(m *member) bool { return m.DualLane })
 }
 
 // settling is what settles the keys of one of the flight's mappings.
 type settling struct {
-	*flight
+	*importRun
 	member *member
-	known  *both // of the member, when the flight began
+	known  *dualLane // of the member, when the flight began
 	imp    Import
 
 	watched time.Time           // when it was looked last which partitions are halted or wait
 	unread  map[Partition]int64 // ends of partitions that are not read to them
 }
 
-// settle ends an import whose files have landed: where the other lane wrote keys
+// reconcile ends an import whose files have landed: where the other lane wrote keys
 // of them meanwhile, nobody knows what landed last, and so the newest state of
 // each is sent again. Until nothing is contested any more the import's offsets are
 // not committed; its entry in the ledger says that it has ended.
@@ -71,8 +71,8 @@ type settling struct {
 //
 // The mappings of a bundle are settled one after the other: what the other lane
 // writes meanwhile lands behind the files of all of them.
-func (f *flight) settle(ctx, send context.Context, imp Import) error {
-	if !f.anyBoth() {
+func (f *importRun) reconcile(ctx, send context.Context, imp Import) error {
+	if !f.anyDualLane() {
 		return nil
 	}
 	f.batcher.spool.remove(imp.File) // the log may have to be read on although the spool is full
@@ -80,8 +80,8 @@ func (f *flight) settle(ctx, send context.Context, imp Import) error {
 		return err
 	}
 	for i, m := range f.members {
-		if m.Both {
-			s := settling{flight: f, member: m, known: f.known[i]}
+		if m.DualLane {
+			s := settling{importRun: f, member: m, known: f.known[i]}
 			s.imp = imp
 			if err := s.run(ctx, send, imp); err != nil {
 				return err
@@ -94,7 +94,7 @@ func (f *flight) settle(ctx, send context.Context, imp Import) error {
 // recordSettling notes in the ledger that keys are reconciled, which may take several
 // calls for one. Of a generation without rows it is the only entry, and there is none
 // if nothing is to be sent.
-func (f *flight) recordSettling(send context.Context, imp Import) error {
+func (f *importRun) recordSettling(send context.Context, imp Import) error {
 	contested, file := false, imp.Part > 0
 	f.mu.Lock()
 	for i := range f.members {
@@ -108,7 +108,7 @@ func (f *flight) recordSettling(send context.Context, imp Import) error {
 		imp.Part, imp.Parts = 1, 1
 	}
 	f.enter(Settling, imp)
-	if err := f.commit(send, "settle", imp, f.batcher.ledger.Settle); err != nil {
+	if err := f.commit(send, "settle", imp, f.batcher.ledger.Reconcile); err != nil {
 		return err
 	}
 	if !file {
@@ -120,7 +120,7 @@ func (f *flight) recordSettling(send context.Context, imp Import) error {
 func (f *settling) run(ctx, send context.Context, imp Import) error {
 	f.setSettling(true)
 	defer f.setSettling(false)
-	wait := waiting{flight: f.flight}
+	wait := waiting{importRun: f.importRun}
 	defer wait.on("")
 	f.leaveOut()
 	for {
@@ -132,7 +132,7 @@ func (f *settling) run(ctx, send context.Context, imp Import) error {
 			return err
 		}
 		f.mu.Lock()
-		settled := f.known.keys.Settle()
+		settled := f.known.keys.Reconcile()
 		next := f.known.keys.Next(f.confirmed)
 		keys, at := f.known.keys.Unconfirmed(f.confirmed)
 		f.member.letGo()
@@ -149,7 +149,7 @@ func (f *settling) run(ctx, send context.Context, imp Import) error {
 			if p, ok := at.Partition.(Partition); ok && f.setApart(p, ends) {
 				continue
 			}
-			if err := pause(ctx, settleEvery); err != nil {
+			if err := pause(ctx, reconcileEvery); err != nil {
 				return err
 			}
 		default:
@@ -201,7 +201,7 @@ func readTo(ctx context.Context, ends map[Partition]int64, on func(what string),
 func (f *settling) sendNewest(ctx context.Context, all []contest.Newest) error {
 	var calls sync.WaitGroup
 	work := make(chan contest.Newest)
-	for range min(settlers, len(all)) {
+	for range min(reconcilers, len(all)) {
 		calls.Go(func() {
 			for n := range work {
 				f.sendOne(ctx, n)
@@ -286,7 +286,7 @@ func (f *settling) rowsAgain(ctx context.Context, n contest.Newest) (current boo
 }
 
 // patiently makes attempts until one succeeds.
-func (f *flight) patiently(ctx context.Context, what string, attempt func(context.Context) error) error {
+func (f *importRun) patiently(ctx context.Context, what string, attempt func(context.Context) error) error {
 	for n := 0; ; n++ {
 		err := attempt(ctx)
 		if err == nil || ctx.Err() != nil {

@@ -49,7 +49,7 @@ func (n *noCalls) Apply(_ context.Context, _ string, writes []schemas.Write) ([]
 func contested(t *testing.T) (*world, *noCalls) {
 	w, peer := newWorld(t), &noCalls{}
 	m := testMapping()
-	m.Both, m.Roll.Age = true, time.Minute
+	m.DualLane, m.Roll.Age = true, time.Minute
 	w.open(Config{Peer: peer}, m)
 	w.run()
 	if err := w.b.Other("customers", write(schemas.Upsert, "1"), w.p, 99); err != nil {

@@ -44,7 +44,7 @@ const (
 	Recording  Step = "recording"               // the ledger is being told the execution
 	Importing  Step = "importing"               // the service is at work
 	Fetching   Step = "fetching errors"         // rows were in error, their file is being fetched
-	Burying    Step = "burying rows in error"   // their records are read again and become dead letters
+	RowErrors    Step = "burying rows in error"   // their records are read again and become dead letters
 	Settling   Step = "settling"                // it ended; keys that both lanes wrote are brought to their newest state
 	Confirming Step = "confirming"              // the offsets are being committed
 	Halting    Step = "halted"                  // waiting for Release
@@ -71,22 +71,22 @@ func (b *Batcher) Halted(mapping string) (reason string, halted bool) {
 	l := m.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.flight == nil {
+	if l.running == nil {
 		return "", false
 	}
-	return l.flight.halted, l.flight.halted != ""
+	return l.running.halted, l.running.halted != ""
 }
 
-// Said is what the service said last about an import of the mapping that went
+// LastServiceMessage is what the service said last about an import of the mapping that went
 // wrong, since this process has its table; false: nothing.
-func (b *Batcher) Said(mapping string) (Said, bool) {
+func (b *Batcher) LastServiceMessage(mapping string) (ServiceMessage, bool) {
 	m, ok := b.byName[mapping]
 	if !ok {
-		return Said{}, false
+		return ServiceMessage{}, false
 	}
 	m.line.mu.Lock()
 	defer m.line.mu.Unlock()
-	return m.line.said, m.line.said.File != ""
+	return m.line.lastMessage, m.line.lastMessage.File != ""
 }
 
 // SpoolBytes is what journals, sealed and kept files take on disk.
@@ -97,10 +97,10 @@ func (b *Batcher) SpoolBytes() int64 { return b.spool.used() }
 // generation that is built again lacks records: nothing can go out before them,
 // so that waiting would not make room.
 func (b *Batcher) Full() bool {
-	return b.spool.used() >= b.cfg.MaxBytes && !slices.ContainsFunc(b.lines, (*line).lacksRecords)
+	return b.spool.used() >= b.cfg.MaxBytes && !slices.ContainsFunc(b.lines, (*tableQueue).lacksRecords)
 }
 
-func (l *line) lacksRecords() bool {
+func (l *tableQueue) lacksRecords() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.rebuilding != nil && len(l.rebuilding.upTo) > 0

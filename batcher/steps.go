@@ -15,8 +15,8 @@ import (
 const noSlotWait = 15 * time.Minute
 
 // seal writes the generation's files, again and again while the disk refuses.
-func (f *flight) seal(ctx context.Context) ([]Import, error) {
-	name := f.batcher.chance.name(f.name)
+func (f *importRun) seal(ctx context.Context) ([]Import, error) {
+	name := f.batcher.rnd.name(f.name)
 	for n := 0; ; n++ {
 		s := sealing{spool: f.batcher.spool, members: f.members, bundle: f.Bundle != "", compression: f.CSV.Compression, name: name, now: time.Now()}
 		files, err := s.seal(ctx, f.generation.journals)
@@ -48,7 +48,7 @@ func (f *flight) seal(ctx context.Context) ([]Import, error) {
 }
 
 // intend waits for the gate and commits the intent.
-func (f *flight) intend(ctx, send context.Context, imp *Import) error {
+func (f *importRun) intend(ctx, send context.Context, imp *Import) error {
 	if f.from.Part > 0 || imp.Part > 1 || imp.Attempt > 1 || f.refusals > 0 {
 		for wait := f.gated(true); wait > 0; wait = f.gated(true) {
 			f.enter(Waiting, *imp)
@@ -70,7 +70,7 @@ func (f *flight) intend(ctx, send context.Context, imp *Import) error {
 }
 
 // commit writes a step, again and again while the assignment lives.
-func (f *flight) commit(ctx context.Context, step string, imp Import, write func(context.Context, Import, []Claim) error) error {
+func (f *importRun) commit(ctx context.Context, step string, imp Import, write func(context.Context, Import, []Claim) error) error {
 	for n := 0; ; n++ {
 		for _, c := range f.generation.claims {
 			if !c.Live() {
@@ -88,7 +88,7 @@ func (f *flight) commit(ctx context.Context, step string, imp Import, write func
 	}
 }
 
-func (f *flight) trigger(ctx context.Context, imp Import) (execution string, err error) {
+func (f *importRun) trigger(ctx context.Context, imp Import) (execution string, err error) {
 	f.enter(Triggering, imp)
 	return f.batcher.importer.Trigger(ctx, imp.ETL, imp.File, func() (io.ReadCloser, int64, error) {
 		file, err := os.Open(f.batcher.spool.path(imp.File))
@@ -98,7 +98,7 @@ func (f *flight) trigger(ctx context.Context, imp Import) (execution string, err
 
 // refused decides what follows a trigger that was not answered with yes: nil
 // means through the intent again.
-func (f *flight) refused(ctx context.Context, imp *Import, err error) error {
+func (f *importRun) refused(ctx context.Context, imp *Import, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -142,7 +142,7 @@ func (f *flight) refused(ctx context.Context, imp *Import, err error) error {
 
 // record commits the execution; an answer that named none waits for the hint
 // that does.
-func (f *flight) record(ctx, send context.Context, imp *Import, execution string) error {
+func (f *importRun) record(ctx, send context.Context, imp *Import, execution string) error {
 	f.refusals = 0
 	if execution == "" {
 		select {
@@ -169,7 +169,7 @@ func (f *flight) record(ctx, send context.Context, imp *Import, execution string
 
 // failed gives a refused file its further tries, then halts the mapping. A file that
 // would fail again has none.
-func (f *flight) failed(ctx context.Context, imp *Import, results Results) error {
+func (f *importRun) failed(ctx context.Context, imp *Import, results Results) error {
 	cause := f.failure(*imp, results)
 	log := f.log.With("file", imp.File, "execution", imp.Execution, "reason", cause)
 	imp.Attempt++
@@ -183,7 +183,7 @@ func (f *flight) failed(ctx context.Context, imp *Import, results Results) error
 
 // halt keeps the file under a name that survives a restart and waits for
 // Release: nothing of this mapping goes out before a person has looked.
-func (f *flight) halt(ctx context.Context, imp *Import, reason string) error {
+func (f *importRun) halt(ctx context.Context, imp *Import, reason string) error {
 	kept := f.adopted == nil // a former owner's file is gone; it can be built again
 	if kept {
 		if err := f.batcher.spool.rename(imp.File, imp.File+failedSuffix); err != nil {
@@ -209,7 +209,7 @@ func (f *flight) halt(ctx context.Context, imp *Import, reason string) error {
 type halted struct{ kept, loaded, told bool }
 
 // awaitRelease shows the mapping as halted until a person releases it.
-func (f *flight) awaitRelease(ctx context.Context, imp *Import, reason string, file halted) error {
+func (f *importRun) awaitRelease(ctx context.Context, imp *Import, reason string, file halted) error {
 	log := f.log.With("file", imp.File, "reason", reason)
 	f.show(ImportStatus{Import: *imp, Step: Halting, Since: time.Now(), Loaded: file.loaded})
 	release := "feedsink imports release --mapping " + f.Name
@@ -228,13 +228,13 @@ func (f *flight) awaitRelease(ctx context.Context, imp *Import, reason string, f
 	return nil
 }
 
-func (f *flight) setHalted(reason string) {
+func (f *importRun) setHalted(reason string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.halted = reason
 }
 
-func (f *flight) confirm(send context.Context, imp Import) error {
+func (f *importRun) confirm(send context.Context, imp Import) error {
 	f.enter(Confirming, imp)
 	return f.commit(send, "confirm", imp, f.batcher.ledger.Confirm)
 }

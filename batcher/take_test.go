@@ -20,7 +20,7 @@ func taking(t *testing.T) (*world, *noCalls, Mapping) {
 		}
 		return nil, nil
 	}
-	m.Both, m.Roll.Age = true, time.Minute
+	m.DualLane, m.Roll.Age = true, time.Minute
 	delete(m.Loads, schemas.Delete)
 	w.open(Config{Peer: peer}, m)
 	w.run()

@@ -61,7 +61,7 @@ func (f *settling) noteUnread(ctx, send context.Context) (settled bool, err erro
 		}
 	}
 	f.mu.Lock()
-	settled = f.known.keys.Settle()
+	settled = f.known.keys.Reconcile()
 	f.mu.Unlock()
 	if settled {
 		f.log.Warn("import confirmed while records of its table wait for the other lane's routes; calls of that lane which its rows may have overwritten are written again once both lanes apply the same routes: give both the same configuration",

@@ -37,7 +37,7 @@ func rollOut(t *testing.T) (w *world, p *rolling, peer *endless) {
 	p.read.Store(102)
 	peer = &endless{ends: map[Partition]int64{p: 109}}
 	m := testMapping()
-	m.Both, m.Roll.Age = true, time.Minute
+	m.DualLane, m.Roll.Age = true, time.Minute
 	w.open(Config{Peer: peer}, m)
 	w.run()
 	return w, p, peer

@@ -36,17 +36,17 @@ type waitingRow struct {
 	dead    bool
 }
 
-// unsaid is the reason of a row of which a former owner heard what the service
+// noMessage is the reason of a row of which a former owner heard what the service
 // said.
-const unsaid = "its row changed nothing: in the order of the log there was nothing to change, or there was a record of its key already"
+const noMessage = "its row changed nothing: in the order of the log there was nothing to change, or there was a record of its key already"
 
 // waits takes a row in error whose key is conflicting, and reports whether it did.
-func (b *burial) waits(r rowerror.Row, reason string) bool {
+func (b *rejectedRows) waits(r rowerror.Row, reason string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, i := range r.Of {
 		m := b.of[i]
-		if !m.Both || !b.known[m.index].keys.Hold(r.Key) {
+		if !m.DualLane || !b.known[m.index].keys.Hold(r.Key) {
 			continue
 		}
 		at := waitingKey{m.index, r.Key, b.imp.Op}
@@ -63,7 +63,7 @@ func (b *burial) waits(r rowerror.Row, reason string) bool {
 }
 
 // wait notes a row, the line locked.
-func (f *flight) wait(at waitingKey, w *waitingRow) {
+func (f *importRun) wait(at waitingKey, w *waitingRow) {
 	if f.waiting == nil {
 		f.waiting = map[waitingKey]*waitingRow{}
 	}
@@ -76,7 +76,7 @@ const readPatience = 30 * time.Second
 // readAll waits until the log was read to its end: writes of the other lane that
 // have landed before rows came to be in error are known then. Without them a row
 // that one of them has overtaken is a dead letter: none is lost.
-func (f *flight) readAll(ctx context.Context) error {
+func (f *importRun) readAll(ctx context.Context) error {
 	reading, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	if err := f.readEnds(reading); err != nil && ctx.Err() == nil {
@@ -85,9 +85,9 @@ func (f *flight) readAll(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (f *flight) readEnds(ctx context.Context) error {
+func (f *importRun) readEnds(ctx context.Context) error {
 	for i, m := range f.members {
-		if !m.Both {
+		if !m.DualLane {
 			continue
 		}
 		var ends map[Partition]int64
@@ -97,7 +97,7 @@ func (f *flight) readEnds(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
-		s := settling{flight: f, member: m, known: f.known[i]}
+		s := settling{importRun: f, member: m, known: f.known[i]}
 		s.setSettling(true) // it is read on although there is no room
 		err := readTo(ctx, ends, func(string) {}, func(Partition) bool { return false })
 		s.setSettling(false)
@@ -146,7 +146,7 @@ func (f *settling) suspect(key string, ops contest.Ops) {
 		}
 		imp := f.imp
 		imp.Op, imp.Members = op, f.share(op, nil)
-		f.wait(at, &waitingRow{imp: imp, reason: unsaid})
+		f.wait(at, &waitingRow{imp: imp, reason: noMessage})
 	}
 }
 
@@ -164,12 +164,12 @@ func (f *settling) noRow(key string) {
 
 // unheard reports whether a former owner may have heard of rows in error, of files
 // before those at hand, which are not dead letters yet.
-func (f *flight) unheard() bool { return f.adopted != nil && f.adopted.Part > 1 || f.from.Part > 1 }
+func (f *importRun) unheard() bool { return f.adopted != nil && f.adopted.Part > 1 || f.from.Part > 1 }
 
 // hearAgain finds the rows in error of an import that a former owner was settling.
 // Those of conflicting keys were waiting; the others are dead letters by now.
-func (f *flight) hearAgain(ctx context.Context, imp *Import) error {
-	if !f.anyBoth() || imp.Execution == "" || f.batcher.cfg.Records == nil {
+func (f *importRun) hearAgain(ctx context.Context, imp *Import) error {
+	if !f.anyDualLane() || imp.Execution == "" || f.batcher.cfg.Records == nil {
 		return nil
 	}
 	results, err := f.await(ctx, *imp, forgottenPolls)
@@ -181,11 +181,11 @@ func (f *flight) hearAgain(ctx context.Context, imp *Import) error {
 
 // rejectWaiting makes dead letters of the records behind the rows in error that
 // waited in vain. Nothing is conflicting any more.
-func (f *flight) rejectWaiting(ctx context.Context) error {
+func (f *importRun) rejectWaiting(ctx context.Context) error {
 	if f.batcher.cfg.Records == nil {
 		return nil // their output files are kept
 	}
-	dead := map[string]*burial{}
+	dead := map[string]*rejectedRows{}
 	f.mu.Lock()
 	for at, w := range f.waiting {
 		if f.known[at.member].keys.LeftOut(at.key) {
@@ -201,7 +201,7 @@ func (f *flight) rejectWaiting(ctx context.Context) error {
 		name := fmt.Sprint(w.imp.File, w.imp.Op)
 		b := dead[name]
 		if b == nil {
-			b = newBurial(f, &w.imp, false)
+			b = newRejectedRows(f, &w.imp, false)
 			dead[name] = b
 		}
 		b.waited(f.members[at.member], at.key, w.reason)
@@ -209,8 +209,8 @@ func (f *flight) rejectWaiting(ctx context.Context) error {
 	f.waiting = nil
 	f.mu.Unlock()
 	for _, b := range dead {
-		f.enter(Burying, *b.imp)
-		if err := b.letters(ctx); err != nil {
+		f.enter(RowErrors, *b.imp)
+		if err := b.deadLetters(ctx); err != nil {
 			return err
 		}
 	}
@@ -218,7 +218,7 @@ func (f *flight) rejectWaiting(ctx context.Context) error {
 }
 
 // waited adds a row that is known by its key.
-func (b *burial) waited(m *member, key, reason string) {
+func (b *rejectedRows) waited(m *member, key, reason string) {
 	i := slices.Index(b.of, m)
 	if i < 0 {
 		return // the import has no file of it

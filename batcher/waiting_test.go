@@ -39,7 +39,7 @@ func TestRowInErrorOfAConflictingKeyWaitsForTheOlderWrite(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, peer := rejecting(t, 2, "k,error\n1,bad\n2,bad\n"), &noCalls{answer: c.answer}
 				m := testMapping()
-				m.Both, m.Roll.Age = true, time.Minute
+				m.DualLane, m.Roll.Age = true, time.Minute
 				w.open(Config{Peer: peer}, m)
 				w.run()
 				if c.older != 0 {
@@ -56,7 +56,7 @@ func TestRowInErrorOfAConflictingKeyWaitsForTheOlderWrite(t *testing.T) {
 					}
 				}
 				time.Sleep(10 * time.Minute)
-				got := w.letters()
+				got := w.deadLetters()
 				if want := "101: bad"; c.older != 0 && got != want {
 					t.Errorf("dead letters before the older write has landed: got %q, want %q", got, want)
 				}
@@ -66,7 +66,7 @@ func TestRowInErrorOfAConflictingKeyWaitsForTheOlderWrite(t *testing.T) {
 				if c.dead {
 					want += ", 100: bad"
 				}
-				if got = strings.TrimSuffix(got+", "+w.letters(), ", "); got != want {
+				if got = strings.TrimSuffix(got+", "+w.deadLetters(), ", "); got != want {
 					t.Errorf("dead letters in the end: got %q, want %q", got, want)
 				}
 			})
@@ -82,7 +82,7 @@ func TestRowsInErrorThatWaitSurviveACrash(t *testing.T) {
 			w, peer := rejecting(t, 2, "k,error\n1,bad\n2,bad\n"), &noCalls{}
 			peer.answer = func([]schemas.Write) ([]int, error) { return []int{0}, nil }
 			m := testMapping()
-			m.Both = true
+			m.DualLane = true
 			w.open(Config{Peer: peer}, m)
 			w.log = []schemas.Write{write(schemas.Patch, "1", "a", "x"), write(schemas.Patch, "2", "a", "x")}
 			left := w.left(102, Import{Part: 1, Parts: 1, Attempt: 1, Mode: m.Loads[schemas.Patch].Mode, Execution: "e1"})
@@ -100,15 +100,15 @@ func TestRowsInErrorThatWaitSurviveACrash(t *testing.T) {
 			if !settling { // else it is one since the former owner was told
 				want = "101: bad, 100: bad"
 			}
-			if got := w.letters(); got != want {
+			if got := w.deadLetters(); got != want {
 				t.Errorf("settling %v: got dead letters %q, want %q", settling, got, want)
 			}
 		})
 	}
 }
 
-// letters are the dead letters since the last transcript, as offset and reason.
-func (w *world) letters() string {
+// deadLetters are the dead letters since the last transcript, as offset and reason.
+func (w *world) deadLetters() string {
 	var all []string
 	for _, line := range w.transcript() {
 		if _, what, ok := strings.Cut(line, " bury "); ok {
@@ -127,12 +127,12 @@ func TestRowsInErrorDoNotWaitForAPartitionThatIsNotRead(t *testing.T) {
 		w := rejecting(t, 1, "k,error\n1,bad\n")
 		peer := &noCalls{ends: map[Partition]int64{w.p: 1000}}
 		m := testMapping()
-		m.Both, m.Roll.Age = true, time.Minute
+		m.DualLane, m.Roll.Age = true, time.Minute
 		w.open(Config{Peer: peer}, m)
 		w.run()
 		w.append(write(schemas.Upsert, "1", "a", "y"))
 		time.Sleep(2 * time.Minute)
-		if got, want := w.letters(), "100: bad"; got != want {
+		if got, want := w.deadLetters(), "100: bad"; got != want {
 			t.Errorf("dead letters: got %q, want %q", got, want)
 		}
 	})

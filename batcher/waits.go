@@ -24,7 +24,7 @@ const waitLogged = time.Minute
 
 // waiting tells what reconciling waits for, and says so in the log once in a while.
 type waiting struct {
-	*flight
+	*importRun
 	since time.Time // or when it was logged last
 }
 

@@ -71,7 +71,7 @@ func told(t *testing.T, as func(*partition) Partition, why string) {
 		w := newWorld(t)
 		peer := &endless{ends: map[Partition]int64{as(w.p): 9}}
 		m := testMapping()
-		m.Both, m.Roll.Age = true, time.Minute
+		m.DualLane, m.Roll.Age = true, time.Minute
 		w.open(Config{Peer: peer}, m)
 		w.run()
 		w.append(write(schemas.Upsert, "1", "a", "x"))

@@ -165,7 +165,7 @@ func (w *world) Commit(ctx context.Context, imp Import, claims []Claim) error {
 	return w.wrote(ctx, step, imp, claims)
 }
 
-func (w *world) Settle(ctx context.Context, imp Import, claims []Claim) error {
+func (w *world) Reconcile(ctx context.Context, imp Import, claims []Claim) error {
 	return w.wrote(ctx, "settle", imp, claims)
 }
 

@@ -14,7 +14,7 @@ import (
 // assigned takes over the imports that former owners of the partitions began.
 // All partitions of a table come together, so that what the ledgers say of one
 // import is seen whole.
-func (f *filing) assigned(ps []*kafka.Partition) {
+func (f *fileDelivery) assigned(ps []*kafka.Partition) {
 	imports := map[string]*batcher.Adopted{} // by the table that the ledger knows them by
 	inError := map[string]*batcher.Adopted{} // likewise, and by file
 	for _, p := range ps {
@@ -66,7 +66,7 @@ func (f *filing) assigned(ps []*kafka.Partition) {
 
 // adoptErrors takes over what is left of an import: records whose rows are in error.
 // Those of a mapping that was changed are read again.
-func (f *filing) adoptErrors(to map[string]*batcher.Adopted, p *kafka.Partition, a kafka.Adopted) {
+func (f *fileDelivery) adoptErrors(to map[string]*batcher.Adopted, p *kafka.Partition, a kafka.Adopted) {
 	if m := f.mappingOf(a.Table); a.Fingerprint != m.FileFingerprint() {
 		f.lane.log.Warn("the mapping was changed while records waited whose rows were in error; they are read again and routed anew",
 			"mapping", m.Name, "topic", p.Topic, "partition", p.ID, "file", a.File, "execution", a.Execution)
@@ -80,7 +80,7 @@ func (f *filing) adoptErrors(to map[string]*batcher.Adopted, p *kafka.Partition,
 	to[a.Key()].OnlyErrors = true
 }
 
-func (f *filing) adopt(m *router.Compiled, a batcher.Adopted) {
+func (f *fileDelivery) adopt(m *router.Compiled, a batcher.Adopted) {
 	if err := f.files.Adopt(m.Name, a); err != nil {
 		f.lane.log.Error("adopting an import", "mapping", m.Name, "error", err)
 	}
@@ -88,7 +88,7 @@ func (f *filing) adopt(m *router.Compiled, a batcher.Adopted) {
 
 // leftBundle are the mappings whose rows are in the import, though it is m's alone
 // by now: their newer rows must not go out before it has ended.
-func (f *filing) leftBundle(m *router.Compiled, a batcher.Adopted) (left []*router.Compiled) {
+func (f *fileDelivery) leftBundle(m *router.Compiled, a batcher.Adopted) (left []*router.Compiled) {
 	for _, other := range filed(f.lane.router.Mappings()) {
 		if ledgerTable(other) == ledgerTable(m) {
 			continue
@@ -130,14 +130,14 @@ func gather(to *batcher.Adopted, p *kafka.Partition, a kafka.Adopted) {
 }
 
 // fingerprint is of the mapping that writes files for the table; 0: there is none.
-func (f *filing) fingerprint(table string) uint64 {
+func (f *fileDelivery) fingerprint(table string) uint64 {
 	if m := f.mappingOf(table); m != nil {
 		return m.FileFingerprint()
 	}
 	return 0
 }
 
-func (f *filing) mappingOf(table string) *router.Compiled {
+func (f *fileDelivery) mappingOf(table string) *router.Compiled {
 	for _, m := range f.lane.router.Mappings() {
 		if _, batch := m.Lanes(); batch && m.Table.Qualified() == table {
 			return m
@@ -147,7 +147,7 @@ func (f *filing) mappingOf(table string) *router.Compiled {
 }
 
 // passed tells a mapping that rebuilds a generation how far a partition was read.
-func (f *filing) passed(p *kafka.Partition, next int64) {
+func (f *fileDelivery) passed(p *kafka.Partition, next int64) {
 	for _, m := range f.lane.router.TopicMappings(p.Topic) {
 		f.files.Passed(m.Name, assignment{p}, next)
 	}

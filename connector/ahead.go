@@ -20,7 +20,7 @@ import (
 // there it is counted, filed and held. A record that means anything but rows, or
 // nothing, is read once more in its turn, as if nobody had read it.
 type ahead struct {
-	files   *filing
+	files   *fileDelivery
 	readers []*rowReader // the first is for the lane's own goroutine
 
 	// Between begin and end:
@@ -44,13 +44,13 @@ const (
 type chunk struct {
 	records  []*kafka.Record
 	read     chan struct{} // closed when the rest is there
-	meanings []meaning
+	prepared []preparedRecord
 	rows     []rowAhead
 	text     []byte // of the rows
 }
 
-// meaning is what is known of a record before its turn.
-type meaning struct {
+// preparedRecord is what is known of a record before its turn.
+type preparedRecord struct {
 	known       bool      // else it says nothing
 	first, next int       // of the chunk's rows; none: it changes nothing
 	begun       time.Time // when it was read, if somebody traces it
@@ -64,10 +64,10 @@ type rowAhead struct {
 }
 
 // rowsOf are the rows that a record means.
-func (c *chunk) rowsOf(m meaning) []rowAhead { return c.rows[m.first:m.next] }
+func (c *chunk) rowsOf(m preparedRecord) []rowAhead { return c.rows[m.first:m.next] }
 
 // newAhead has a reader for each processor, and none where there is but one.
-func newAhead(files *filing, open func() reader) (*ahead, error) {
+func newAhead(files *fileDelivery, open func() reader) (*ahead, error) {
 	a := &ahead{files: files}
 	n := min(runtime.GOMAXPROCS(0), mostReaders)
 	if n < 2 {
@@ -90,7 +90,7 @@ func (a *ahead) begin(records []*kafka.Record) {
 	i := 0
 	for some := range slices.Chunk(records, chunkRecords) {
 		c := &a.chunks[i]
-		c.records, c.read, c.meanings, c.rows, c.text = some, make(chan struct{}), c.meanings[:0], c.rows[:0], c.text[:0]
+		c.records, c.read, c.prepared, c.rows, c.text = some, make(chan struct{}), c.prepared[:0], c.rows[:0], c.text[:0]
 		i++
 	}
 	a.next.Store(0)
@@ -112,15 +112,15 @@ func (a *ahead) help(d *rowReader) bool {
 	return true
 }
 
-// turn is what the i-th record means, and the chunk that holds its rows. Until
+// prepared is what the i-th record means, and the chunk that holds its rows. Until
 // that is read, it helps.
-func (a *ahead) turn(i int) (*chunk, meaning) {
+func (a *ahead) prepared(i int) (*chunk, preparedRecord) {
 	c := &a.chunks[i/chunkRecords]
 	if i %= chunkRecords; i == 0 {
 		c.await(func() bool { return a.help(a.readers[0]) })
 		c.announce()
 	}
-	return c, c.meanings[i]
+	return c, c.prepared[i]
 }
 
 // await waits for the chunk, and meanwhile does what there is to do.
@@ -185,10 +185,10 @@ func encodersOf(r *router.Router, files *batcher.Batcher) ([]*batcher.Encoder, e
 func (d *rowReader) read(c *chunk) {
 	defer close(c.read)
 	for _, r := range c.records {
-		m := meaning{first: len(c.rows), begun: d.tracer.Begin()}
+		m := preparedRecord{first: len(c.rows), begun: d.tracer.Begin()}
 		m.known = d.rows(c, r)
 		m.next = len(c.rows)
-		c.meanings = append(c.meanings, m)
+		c.prepared = append(c.prepared, m)
 	}
 	d.forget()
 }

@@ -21,7 +21,7 @@ func aheadOf(t *testing.T, readers int) *ahead {
 	for _, m := range routes.Mappings() {
 		m.Config.Imports.Roll.Bytes, m.Config.Imports.Roll.Age = 1, time.Hour
 		filed = append(filed, batchMapping(m))
-		filed[len(filed)-1].Both = false
+		filed[len(filed)-1].DualLane = false
 	}
 	b, err := batcher.New(batcher.Config{
 		Dir: t.TempDir(), MaxBytes: 1 << 20, Poll: retry.Backoff{Initial: 1, Max: 1}, Retry: retry.Backoff{Initial: 1, Max: 1}, Grace: 1,
@@ -66,7 +66,7 @@ func TestWhatIsReadAheadIsWhatTheRecordMeans(t *testing.T) {
 		for _, n := range []int{1, chunkRecords, chunkRecords + 1, 1000, 10} {
 			a.begin(mixed(n))
 			for i := range n {
-				c, m := a.turn(i)
+				c, m := a.prepared(i)
 				plain := i%7 != 0 && i%11 != 0 && i%13 != 0
 				if m.known != plain {
 					t.Fatalf("record %d of %d: got known %v, want %v", i, n, m.known, plain)
@@ -94,7 +94,7 @@ func TestReadingAheadEndsWithItsOwner(t *testing.T) {
 	a := aheadOf(t, mostReaders)
 	for range 50 {
 		a.begin(mixed(1000))
-		if _, m := a.turn(0); m.known {
+		if _, m := a.prepared(0); m.known {
 			t.Fatal("record 0: got it known, want it left to its turn")
 		}
 		a.end()

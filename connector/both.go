@@ -14,8 +14,8 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// both reports whether keys of the mapping may take either lane.
-func both(m *router.Compiled) bool {
+// usesBothLanes reports whether keys of the mapping may take either lane.
+func usesBothLanes(m *router.Compiled) bool {
 	immediate, batch := m.Lanes()
 	return immediate && batch
 }
@@ -24,7 +24,7 @@ func both(m *router.Compiled) bool {
 func shared(mappings []*router.Compiled) map[string]bool {
 	topics := map[string]bool{}
 	for _, m := range mappings {
-		if both(m) {
+		if usesBothLanes(m) {
 			for _, topic := range m.Config.Topics {
 				topics[topic] = true
 			}
@@ -33,15 +33,15 @@ func shared(mappings []*router.Compiled) map[string]bool {
 	return topics
 }
 
-func (f *filing) follows(topic string) bool { return f.shared[topic] }
+func (f *fileDelivery) follows(topic string) bool { return f.shared[topic] }
 
 // observe shows the files what is not theirs to write: writes of the other lane,
 // and rows that were confirmed before a restart.
-func (f *filing) observe(p *kafka.Partition, r *kafka.Record, routed []router.Routed, done bool) error {
+func (f *fileDelivery) observe(p *kafka.Partition, r *kafka.Record, routed []router.Routed, done bool) error {
 	for i := range routed {
 		w := &routed[i]
 		switch {
-		case w.Err != nil || !both(w.Mapping):
+		case w.Err != nil || !usesBothLanes(w.Mapping):
 		case w.Lane == schemas.Immediate:
 			if err := f.files.Other(w.Mapping.Name, w.Write, assignment{p}, r.Offset); err != nil {
 				return f.noRoom(w.Mapping.Name, r, err)
@@ -177,7 +177,7 @@ func (a *answer) Reject(err error) { a.said <- err }
 // in a file: the write is tried again until the batch lane has confirmed what came
 // before it, and then once more.
 func (p *part) Premature() bool {
-	if p.op != schemas.Patch && p.op != schemas.Create || !both(p.mapping) || p.passed {
+	if p.op != schemas.Patch && p.op != schemas.Create || !usesBothLanes(p.mapping) || p.passed {
 		return false
 	}
 	p.passed = p.partition.OtherPassed(ledgerTable(p.mapping), p.entry.Offset())
@@ -190,7 +190,7 @@ var _ calls.Premature = (*part)(nil)
 func mappingTopics(mappings []*router.Compiled) map[string][]string {
 	topics := map[string][]string{}
 	for _, m := range mappings {
-		if both(m) {
+		if usesBothLanes(m) {
 			topics[m.Name] = slices.Clone(m.Config.Topics)
 		}
 	}

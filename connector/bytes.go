@@ -38,12 +38,12 @@ func (p *part) Wait() {
 	p.record.CompareAndSwap(r, own)
 }
 
-// letterBytes is what dead letters of rows in error may take that Kafka has not
+// deadLetterBytes is what dead letters of rows in error may take that Kafka has not
 // acknowledged: their records are read again by the thousand.
-const letterBytes = 16 << 20
+const deadLetterBytes = 16 << 20
 
-// letterRoom bounds the dead letters on their way; one that is larger goes alone.
-type letterRoom struct {
+// byteLimit bounds the dead letters on their way; one that is larger goes alone.
+type byteLimit struct {
 	limit int64
 
 	mu    sync.Mutex
@@ -52,7 +52,7 @@ type letterRoom struct {
 }
 
 // take returns once there is room for so many bytes, or with ctx.
-func (l *letterRoom) take(ctx context.Context, bytes int64) error {
+func (l *byteLimit) take(ctx context.Context, bytes int64) error {
 	for {
 		l.mu.Lock()
 		if l.used == 0 || l.used+bytes <= l.limit {
@@ -74,7 +74,7 @@ func (l *letterRoom) take(ctx context.Context, bytes int64) error {
 }
 
 // free gives back what take has taken.
-func (l *letterRoom) free(bytes int64) {
+func (l *byteLimit) free(bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.used -= bytes

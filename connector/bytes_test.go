@@ -20,9 +20,9 @@ func TestRecordThatWaitsForAnotherTryHasMemoryOfItsOwn(t *testing.T) {
 		Topic: "crm", Partition: 3, Offset: 7, Key: fetched[0:3], Value: fetched[4:9],
 		Headers: []kgo.RecordHeader{{Key: "h", Value: fetched[10:13]}, {Key: "none"}},
 	}
-	j := &journey{}
+	j := &recordState{}
 	j.record.Store(r)
-	(&part{journey: j}).Wait()
+	(&part{recordState: j}).Wait()
 	own := j.record.Load()
 	copy(fetched, bytes.Repeat([]byte("#"), len(fetched)))
 	if own == r || string(own.Key) != "key" || string(own.Value) != "value" || string(own.Headers[0].Value) != "one" || own.Headers[1].Value != nil {
@@ -32,7 +32,7 @@ func TestRecordThatWaitsForAnotherTryHasMemoryOfItsOwn(t *testing.T) {
 		t.Errorf("got %s[%d]@%d, want its place", own.Topic, own.Partition, own.Offset)
 	}
 	j.record.Store(&kafka.Record{})
-	(&part{journey: j}).Wait()
+	(&part{recordState: j}).Wait()
 	if got := j.record.Load(); got.Value != nil || got.Key != nil {
 		t.Errorf("a tombstone: got key %v and value %v, want none", got.Key, got.Value)
 	}
@@ -41,7 +41,7 @@ func TestRecordThatWaitsForAnotherTryHasMemoryOfItsOwn(t *testing.T) {
 func TestDeadLettersOnTheirWayAreBoundedInBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		l := letterRoom{limit: 100}
+		l := byteLimit{limit: 100}
 		for _, size := range []int64{60, 40} {
 			if err := l.take(ctx, size); err != nil {
 				t.Fatal(err)

@@ -33,9 +33,9 @@ const (
 	clockTrust = 24 * time.Hour
 )
 
-// moments are when it may be: what the machine's clock shows and, while that is
+// candidateTimes are when it may be: what the machine's clock shows and, while that is
 // in doubt, what it should show.
-func (c *clock) moments() []time.Time {
+func (c *clock) candidateTimes() []time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, shown := time.Now(), c.read()

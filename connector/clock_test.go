@@ -18,7 +18,7 @@ func movable() (*pacing, *account, *machine) {
 	a, m := &account{}, &machine{}
 	p := threeADay(a)
 	p.clock.wall = m.wall
-	p.clock.moments()
+	p.clock.candidateTimes()
 	return p, a, m
 }
 
@@ -76,15 +76,15 @@ func TestAClockThatStaysMovedIsBelievedAfterADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _, m := movable()
 		m.off = 48 * time.Hour
-		if got := len(p.clock.moments()); got != 2 {
+		if got := len(p.clock.candidateTimes()); got != 2 {
 			t.Errorf("moments right after it was moved: got %d, want 2", got)
 		}
 		time.Sleep(clockTrust)
-		if got := p.clock.moments(); len(got) != 1 || !got[0].Equal(m.wall()) {
+		if got := p.clock.candidateTimes(); len(got) != 1 || !got[0].Equal(m.wall()) {
 			t.Errorf("moments a day later: got %v, want what it shows", got)
 		}
 		m.off += 30 * time.Second
-		if got := p.clock.moments(); len(got) != 1 {
+		if got := p.clock.candidateTimes(); len(got) != 1 {
 			t.Errorf("moments after half a minute's correction: got %v, want one", got)
 		}
 	})

@@ -58,7 +58,7 @@ func (c *createRows) judge(ctx context.Context, imp *batcher.Import, p *kafka.Pa
 	if *read++; *read > mostRead {
 		return perhaps, nil
 	}
-	err = retry.Do(ctx, c.backoff, c.chance, func(ctx context.Context) error {
+	err = retry.Do(ctx, c.backoff, c.random, func(ctx context.Context) error {
 		if err := c.wait(ctx); err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (c *createRows) judge(ctx context.Context, imp *batcher.Import, p *kafka.Pa
 	return v, nil
 }
 
-func (c *createRows) chance() float64 {
+func (c *createRows) random() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.rnd.Float64()

@@ -14,21 +14,21 @@ import (
 // ErrNoDeadLetters says that the configuration names no dead-letter topic.
 var ErrNoDeadLetters = errors.New("dlq.topic: is not configured, so there are no dead letters")
 
-// LetterState is whether a dead letter was replayed.
-type LetterState string
+// DeadLetterState is whether a dead letter was replayed.
+type DeadLetterState string
 
 // The states: not replayed, perhaps sent by a run that did not end, replayed.
 const (
-	LetterOpen  LetterState = "open"
-	LetterTried LetterState = "tried"
-	LetterDone  LetterState = "done"
+	DeadLetterOpen  DeadLetterState = "open"
+	DeadLetterTried DeadLetterState = "tried"
+	DeadLetterDone  DeadLetterState = "done"
 )
 
 // DeadLetters calls each for the letters of the configuration's connector, as
 // they lie in the dead-letter topic now, and returns how many records of it are
 // none of them. An error of each ends it.
 func DeadLetters(ctx context.Context, cfg *config.Config, log *slog.Logger,
-	each func(*deadletter.Received, LetterState) error,
+	each func(*deadletter.Received, DeadLetterState) error,
 ) (foreign int, err error) {
 	if cfg.DLQ.Topic == "" {
 		return 0, ErrNoDeadLetters
@@ -46,17 +46,17 @@ func DeadLetters(ctx context.Context, cfg *config.Config, log *slog.Logger,
 	if err != nil {
 		return 0, err
 	}
-	err = replay.Letters(ctx, reader, cfg.DLQ.Topic, spans, func(_ *deadletter.Record, l *deadletter.Received) error {
+	err = replay.DeadLetters(ctx, reader, cfg.DLQ.Topic, spans, func(_ *deadletter.Record, l *deadletter.Received) error {
 		if l == nil || l.Connector != cfg.Kafka.Group {
 			foreign++
 			return nil
 		}
-		state := LetterOpen
+		state := DeadLetterOpen
 		switch {
 		case marks.Done(l.Partition, l.Offset):
-			state = LetterDone
+			state = DeadLetterDone
 		case marks.Tried(l.Partition, l.Offset):
-			state = LetterTried
+			state = DeadLetterTried
 		}
 		return each(l, state)
 	})

@@ -14,9 +14,9 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// calling delivers writes as calls. Each record is pending until its own calls
+// callDelivery delivers writes as calls. Each record is pending until its own calls
 // have ended.
-type calling struct {
+type callDelivery struct {
 	lane   *lane
 	calls  *calls.Lane
 	tables []schemas.Table // that it calls for
@@ -26,18 +26,18 @@ type calling struct {
 }
 
 // follows is no: what the other lane does, this one asks its ledger.
-func (c *calling) follows(string) bool { return false }
+func (c *callDelivery) follows(string) bool { return false }
 
-func (c *calling) observe(*kafka.Partition, *kafka.Record, []router.Routed, bool) error { return nil }
+func (c *callDelivery) observe(*kafka.Partition, *kafka.Record, []router.Routed, bool) error { return nil }
 
-func (c *calling) deliver(p *kafka.Partition, r *kafka.Record, writes, rejects []router.Routed) error {
+func (c *callDelivery) deliver(p *kafka.Partition, r *kafka.Record, writes, rejects []router.Routed) error {
 	j := c.lane.begin(p, r, len(writes)+len(rejects))
 	for i := range writes {
 		w := &writes[i]
 		c.calls.Submit(calls.Item{
 			Mapping: w.Mapping.Name,
 			Write:   w.Write,
-			Origin:  &part{journey: j, mapping: w.Mapping, op: w.Write.Op},
+			Origin:  &part{recordState: j, mapping: w.Mapping, op: w.Write.Op},
 		})
 	}
 	j.reject(rejects)
@@ -45,17 +45,17 @@ func (c *calling) deliver(p *kafka.Partition, r *kafka.Record, writes, rejects [
 }
 
 // can is no for what a call cannot say: only a file can have written it.
-func (c *calling) can(w *router.Routed) bool { return w.Mapping.Callable(&w.Write) }
+func (c *callDelivery) can(w *router.Routed) bool { return w.Mapping.Callable(&w.Write) }
 
-func (c *calling) covers(*kafka.Partition, *router.Routed, int64) bool { return false }
+func (c *callDelivery) covers(*kafka.Partition, *router.Routed, int64) bool { return false }
 
-func (c *calling) assigned([]*kafka.Partition) {}
+func (c *callDelivery) assigned([]*kafka.Partition) {}
 
-func (c *calling) passed(*kafka.Partition, int64) {}
+func (c *callDelivery) passed(*kafka.Partition, int64) {}
 
 // release forgets what was not started and waits for the calls in flight, so
 // that the partitions' next owner can't be overtaken by one.
-func (c *calling) release(ctx context.Context, ps []*kafka.Partition) {
+func (c *callDelivery) release(ctx context.Context, ps []*kafka.Partition) {
 	gone := make(map[*kafka.Partition]bool, len(ps))
 	for _, p := range ps {
 		gone[p] = true
@@ -67,9 +67,9 @@ func (c *calling) release(ctx context.Context, ps []*kafka.Partition) {
 	}
 }
 
-// filing delivers writes as rows of files. A file's claim holds its records;
+// fileDelivery delivers writes as rows of files. A file's claim holds its records;
 // they need no memory one by one.
-type filing struct {
+type fileDelivery struct {
 	lane    *lane
 	files   *batcher.Batcher
 	peer    *peer           // nil: no key is written by both lanes
@@ -82,7 +82,7 @@ type filing struct {
 // diskPause is how long the lane waits after the spool could not be written.
 const diskPause = time.Second
 
-func (f *filing) ready() bool {
+func (f *fileDelivery) ready() bool {
 	f.followHalts()
 	return f.files.Ready() && !time.Now().Before(f.blocked)
 }
@@ -90,7 +90,7 @@ func (f *filing) ready() bool {
 // errHalted says that a mapping takes no rows.
 var errHalted = errors.New("the mapping's batch lane is halted")
 
-func (f *filing) deliver(p *kafka.Partition, r *kafka.Record, writes, rejects []router.Routed) error {
+func (f *fileDelivery) deliver(p *kafka.Partition, r *kafka.Record, writes, rejects []router.Routed) error {
 	for i := range writes {
 		if f.halts(p, writes[i].Mapping) {
 			return errHalted
@@ -129,13 +129,13 @@ func (f *filing) deliver(p *kafka.Partition, r *kafka.Record, writes, rejects []
 	return nil
 }
 
-func (f *filing) covers(p *kafka.Partition, w *router.Routed, offset int64) bool {
+func (f *fileDelivery) covers(p *kafka.Partition, w *router.Routed, offset int64) bool {
 	return p.Covered(f.tables[w.Mapping.Index], offset) && (!w.Taken || w.Mapping.Fileable(&w.Write))
 }
 
 // add adds a write to the mapping's open file. One that was taken from the other
 // lane and that no row can say is sent by calls, once the file has landed.
-func (f *filing) add(w *router.Routed, p *kafka.Partition, offset int64) error {
+func (f *fileDelivery) add(w *router.Routed, p *kafka.Partition, offset int64) error {
 	if w.Taken && (p.Resends(offset) || !w.Mapping.Fileable(&w.Write)) {
 		return f.files.Take(w.Mapping.Name, w.Write, assignment{p}, offset, w.Mapping.Fileable(&w.Write))
 	}
@@ -147,13 +147,13 @@ func (f *filing) add(w *router.Routed, p *kafka.Partition, offset int64) error {
 
 // can is no for a mapping that has no files: the immediate lane reads again what it
 // may have left to them.
-func (f *filing) can(w *router.Routed) bool {
+func (f *fileDelivery) can(w *router.Routed) bool {
 	_, batch := w.Mapping.Lanes()
 	return batch && w.Write.Key != ""
 }
 
 // halts reports that the mapping takes no rows, and halts the partition.
-func (f *filing) halts(p *kafka.Partition, m *router.Compiled) bool {
+func (f *fileDelivery) halts(p *kafka.Partition, m *router.Compiled) bool {
 	reason := f.halted[m.Index]
 	if reason != "" {
 		p.Halt(haltCause(m.Name), reason) // assigned since it halted
@@ -163,7 +163,7 @@ func (f *filing) halts(p *kafka.Partition, m *router.Compiled) bool {
 
 // file takes a record that means these rows of the text and nothing else. It
 // reports false for one that is not as simple: deliver sees to it.
-func (f *filing) file(p *kafka.Partition, r *kafka.Record, rows []rowAhead, text []byte) bool {
+func (f *fileDelivery) file(p *kafka.Partition, r *kafka.Record, rows []rowAhead, text []byte) bool {
 	for i := range rows {
 		at := rows[i].mapping.Index
 		if f.halted[at] != "" || f.lane.floods.halted(rows[i].mapping) || p.Covered(f.tables[at], r.Offset) {
@@ -182,7 +182,7 @@ func (f *filing) file(p *kafka.Partition, r *kafka.Record, rows []rowAhead, text
 }
 
 // noRoom lets the lane rest after the spool could not be written.
-func (f *filing) noRoom(mapping string, r *kafka.Record, err error) error {
+func (f *fileDelivery) noRoom(mapping string, r *kafka.Record, err error) error {
 	f.blocked = time.Now().Add(diskPause)
 	f.lane.log.Error("the spool cannot be written; the batch lane waits and tries again", "mapping", mapping,
 		"topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "wait", diskPause, "error", err)
@@ -193,7 +193,7 @@ func (f *filing) noRoom(mapping string, r *kafka.Record, err error) error {
 // over; a file that is being sent is waited for, and so are the calls that
 // reconcile keys of both lanes. All partitions of a table go together; where some stay behind, one of its topics having been created again,
 // their records are read again.
-func (f *filing) release(ctx context.Context, ps []*kafka.Partition) {
+func (f *fileDelivery) release(ctx context.Context, ps []*kafka.Partition) {
 	var leaving []string
 	var left []*kafka.Partition
 	for _, m := range f.lane.router.Mappings() {
@@ -222,7 +222,7 @@ func haltCause(mapping string) string { return "mapping " + mapping }
 
 // followHalts pauses and resumes the partitions of mappings whose batch lane
 // has halted or was released.
-func (f *filing) followHalts() {
+func (f *fileDelivery) followHalts() {
 	for _, m := range f.lane.router.Mappings() {
 		reason, _ := f.files.Halted(m.Name)
 		if reason == f.halted[m.Index] {

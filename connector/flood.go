@@ -34,7 +34,7 @@ func (r refusal) String() string {
 	return fmt.Sprintf("%s, %s, status %d", r.stage, r.code, r.status)
 }
 
-func refusalOf(l deadletter.Letter) refusal { return refusal{l.Stage, l.Code, l.Status} }
+func refusalOf(l deadletter.Reason) refusal { return refusal{l.Stage, l.Code, l.Status} }
 
 // limits are dlq.flood as numbers of results.
 type limits struct{ window, alike int64 }
@@ -164,7 +164,7 @@ func (f *floods) holds(writes, rejects []router.Routed) bool {
 // and reports whether it has to wait.
 func (f *floods) rejects(m *router.Compiled, err error) bool {
 	g := f.gates[m.Index]
-	return g.refuse(refusalOf(rejectLetter(err)), g.read)
+	return g.refuse(refusalOf(rejectReason(err)), g.read)
 }
 
 // decoded notes that a record of the topic could be decoded.
@@ -192,7 +192,7 @@ func (g *gate) confirmed() { g.answered.Add(1) }
 // wait. A conflict says that entity and table are right, and is the data's: it counts
 // as any other answer.
 func (g *gate) answer(err error) (wait bool) {
-	l := refusalLetter(err)
+	l := refusalReason(err)
 	seen := g.answered.Add(1)
 	if l.Code == codeConflict {
 		return false

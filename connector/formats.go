@@ -68,7 +68,7 @@ func (f topicFormat) readKey(into *router.Record, key []byte) error {
 		return nil
 	}
 	v, err := f.key.Decode(key)
-	if errors.Is(err, schemas.ErrSchemaAway) || errors.Is(err, schemas.ErrSchemaMissing) {
+	if errors.Is(err, schemas.ErrSchemaUnavailable) || errors.Is(err, schemas.ErrSchemaMissing) {
 		return fmt.Errorf("kafka key: %w", err)
 	}
 	into.KeyValue, into.KeyErr = v, err
@@ -82,7 +82,7 @@ const schemaTimeout = 10 * time.Second
 // openRegistry prepares for schemas to be fetched. Nothing is asked before the
 // first record needs one.
 func (s *Sink) openRegistry() (err error) {
-	s.writers, err = newRegistry(s.cfg, s.chance(), schemas.RegistryConfig{
+	s.writers, err = newRegistry(s.cfg, s.newRand(), schemas.RegistryConfig{
 		Asked: func(outcome string) { s.metrics.schemas.WithLabelValues(outcome).Inc() },
 		Log:   s.log,
 	})
@@ -148,7 +148,7 @@ func waiting(ctx context.Context, writers *schemas.Registry, decode func(*kafka.
 		defer look.Stop()
 		for {
 			decoded, err := decode(r)
-			if !errors.Is(err, schemas.ErrSchemaAway) {
+			if !errors.Is(err, schemas.ErrSchemaUnavailable) {
 				return decoded, err
 			}
 			select {

@@ -38,7 +38,7 @@ func Guess(ctx context.Context, at setup.Place, limit int64) (string, error) {
 			return nil
 		}
 		value, format, err := values(r)
-		if errors.Is(err, errWireFormat) || errors.Is(err, schemas.ErrSchemaAway) {
+		if errors.Is(err, errWireFormat) || errors.Is(err, schemas.ErrSchemaUnavailable) {
 			return err
 		}
 		if err != nil {
@@ -97,7 +97,7 @@ func guessing(ctx context.Context, registry config.SchemaRegistry) (decode func(
 			switch {
 			case err == nil:
 				return record.Value, f, nil
-			case errors.Is(err, schemas.ErrSchemaAway):
+			case errors.Is(err, schemas.ErrSchemaUnavailable):
 				return schemas.Value{}, "", err
 			}
 			failed = err

@@ -102,20 +102,20 @@ func (l ledger) Commit(ctx context.Context, imp batcher.Import, claims []batcher
 	default:
 		l.lane.tracing.intended(imp, own(claims))
 	}
-	return l.lane.source.RecordImport(ctx, entry(imp, state), l.homes(imp), own(claims))
+	return l.lane.source.RecordImport(ctx, entry(imp, state), l.slotPartitions(imp), own(claims))
 }
 
-// homes are where the imports of the tables are counted that imp loads.
-func (l ledger) homes(imp batcher.Import) (homes []kafka.Home) {
+// slotPartitions are where the imports of the tables are counted that imp loads.
+func (l ledger) slotPartitions(imp batcher.Import) (homes []kafka.SlotPartition) {
 	for _, load := range imp.Loads() {
 		t := l.pacing.tables[load.Mapping]
-		homes = append(homes, kafka.Home{Topic: t.home, Table: t.table, At: l.pacing.days(load.Mapping)})
+		homes = append(homes, kafka.SlotPartition{Topic: t.slotTopic, Table: t.table, At: l.pacing.days(load.Mapping)})
 	}
 	return homes
 }
 
-func (l ledger) Settle(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
-	return l.lane.source.RecordImport(ctx, entry(imp, ack.Settling), l.homes(imp), own(claims))
+func (l ledger) Reconcile(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
+	return l.lane.source.RecordImport(ctx, entry(imp, ack.Settling), l.slotPartitions(imp), own(claims))
 }
 
 func (l ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {

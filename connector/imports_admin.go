@@ -45,13 +45,13 @@ type Released struct {
 	Lanes     []string `json:"lanes,omitempty"`     // in which its records, of which nearly all were refused alike, are tried again
 }
 
-// desk is where an operator sees and steers the batch lane, through the admin
+// importsAPI is where an operator sees and steers the batch lane, through the admin
 // server.
-type desk struct{ sink *Sink }
+type importsAPI struct{ sink *Sink }
 
 // Imports lists the mappings of the batch lane, none if this process does not
 // run it. Its type is []MappingImports.
-func (d desk) Imports() any {
+func (d importsAPI) Imports() any {
 	list := []MappingImports{}
 	if d.sink.files != nil {
 		for _, st := range d.sink.files.Status() {
@@ -62,22 +62,22 @@ func (d desk) Imports() any {
 }
 
 // Import is one mapping. Its type is MappingImports.
-func (d desk) Import(name string) (any, error) { return d.find(name) }
+func (d importsAPI) Import(name string) (any, error) { return d.find(name) }
 
-// Said is what the service said about a mapping's import that went wrong.
-type Said struct {
+// LastMessage is what the service said about a mapping's import that went wrong.
+type LastMessage struct {
 	Mapping string        `json:"mapping"`
-	Said    *batcher.Said `json:"said,omitempty"` // nil: nothing, as far as this process heard
+	Said    *batcher.ServiceMessage `json:"said,omitempty"` // nil: nothing, as far as this process heard
 }
 
 // Reason tells what the service said; where a former owner of the table heard it,
 // the service is asked again. Its type is Said.
-func (d desk) Reason(ctx context.Context, name string) (any, error) {
+func (d importsAPI) Reason(ctx context.Context, name string) (any, error) {
 	if _, err := d.find(name); err != nil {
 		return nil, err
 	}
-	told := Said{Mapping: name}
-	said, ok := d.sink.files.Said(name)
+	told := LastMessage{Mapping: name}
+	said, ok := d.sink.files.LastServiceMessage(name)
 	if !ok {
 		return told, nil
 	}
@@ -94,7 +94,7 @@ func (d desk) Reason(ctx context.Context, name string) (any, error) {
 
 // Release lets a halted mapping go on: its file, and its records that wait because
 // nearly all were refused alike, in each lane. Its type is Released.
-func (d desk) Release(name string) (any, error) {
+func (d importsAPI) Release(name string) (any, error) {
 	released := Released{Mapping: name}
 	for _, l := range d.sink.lanes {
 		if g := l.floods.gateNamed(name); g != nil && g.release() {
@@ -119,7 +119,7 @@ func (d desk) Release(name string) (any, error) {
 
 // TakeSlot counts an import by hand. Its type is MappingImports. The slot is in the
 // ledger with the next commit; until then a crash of this process forgets it.
-func (d desk) TakeSlot(name string) (any, error) {
+func (d importsAPI) TakeSlot(name string) (any, error) {
 	m, err := d.find(name)
 	switch {
 	case err != nil:
@@ -142,7 +142,7 @@ func notHalted(m MappingImports) string {
 }
 
 // find is the mapping, or a refusal that says what there is instead.
-func (d desk) find(name string) (MappingImports, error) {
+func (d importsAPI) find(name string) (MappingImports, error) {
 	if d.sink.files == nil {
 		return MappingImports{}, unknown("mapping %s: not here, this process does not run the batch lane", name)
 	}
@@ -167,7 +167,7 @@ func unknown(format string, args ...any) error {
 	return &admin.Refusal{Status: http.StatusNotFound, Message: fmt.Sprintf(format, args...)}
 }
 
-func (d desk) mapping(st batcher.MappingStatus) MappingImports {
+func (d importsAPI) mapping(st batcher.MappingStatus) MappingImports {
 	slots := d.sink.pacing.tables[st.Mapping]
 	m := MappingImports{
 		Mapping: st.Mapping, Table: slots.label, Bundle: st.Bundle, SlotsPerDay: slots.PerDay,

@@ -36,7 +36,7 @@ mappings:
 
 // newDesk is of a sink that was assembled and does not run, so that no table is
 // its own.
-func newDesk(t *testing.T, lanes ...schemas.Lane) desk {
+func newDesk(t *testing.T, lanes ...schemas.Lane) importsAPI {
 	t.Helper()
 	dir := t.TempDir()
 	cfg, err := config.Parse("feedsink.yaml", []byte(deskConfig), func(string) (string, bool) { return dir, true })
@@ -48,7 +48,7 @@ func newDesk(t *testing.T, lanes ...schemas.Lane) desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(sink.close)
-	return desk{sink}
+	return importsAPI{sink}
 }
 
 func TestDeskListsTheBatchLane(t *testing.T) {
@@ -76,7 +76,7 @@ func TestDeskSaysWhyThereIsNothingToReleaseOrTake(t *testing.T) {
 		t.Errorf("immediate lane only: got %#v, want a list without elements", list)
 	}
 	for _, c := range []struct {
-		desk    desk
+		desk    importsAPI
 		mapping string
 		status  int
 		words   string

@@ -15,10 +15,10 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// journey is a record between its poll and its confirmation, where it has to
+// recordState is a record between its poll and its confirmation, where it has to
 // be waited for on its own. It has one part for each mapping that it concerns
 // in this lane, and is confirmed when the last of them has ended.
-type journey struct {
+type recordState struct {
 	entry     ack.Entry
 	partition *kafka.Partition
 	record    atomic.Pointer[kafka.Record]
@@ -30,7 +30,7 @@ type journey struct {
 
 // part is the record's way through one mapping.
 type part struct {
-	*journey
+	*recordState
 	mapping *router.Compiled // nil: the record could not even be decoded
 	op      schemas.Op
 	passed  bool   // the batch lane had confirmed what came before the record, when it was last asked
@@ -49,8 +49,8 @@ func (p *part) creating(unsure bool) creating {
 }
 
 // begin makes the record pending, to be ended by that many parts.
-func (l *lane) begin(p *kafka.Partition, r *kafka.Record, parts int) *journey {
-	j := &journey{partition: p, lane: l, trace: l.trace}
+func (l *lane) begin(p *kafka.Partition, r *kafka.Record, parts int) *recordState {
+	j := &recordState{partition: p, lane: l, trace: l.trace}
 	j.record.Store(r)
 	j.entry.Bytes = kafka.HeldBytes(r, parts)
 	l.trace = nil // its end is the journey's
@@ -60,14 +60,14 @@ func (l *lane) begin(p *kafka.Partition, r *kafka.Record, parts int) *journey {
 }
 
 // reject ends the parts that never became a write.
-func (j *journey) reject(rejects []router.Routed) {
+func (j *recordState) reject(rejects []router.Routed) {
 	for i := range rejects {
-		(&part{journey: j, mapping: rejects[i].Mapping, op: rejects[i].Write.Op}).bury(rejectLetter(rejects[i].Err), rejects[i].Err)
+		(&part{recordState: j, mapping: rejects[i].Mapping, op: rejects[i].Write.Op}).deadLetter(rejectReason(rejects[i].Err), rejects[i].Err)
 	}
 }
 
 // end ends one part; with the last the record is confirmed.
-func (j *journey) end() {
+func (j *recordState) end() {
 	if j.left.Add(-1) > 0 {
 		return
 	}
@@ -79,7 +79,7 @@ func (j *journey) end() {
 		outcome = outcomeDeadLetter
 	}
 	j.trace.End(outcome)
-	j.lane.metrics.often.records.of(recordsKey{j.partition.Topic, outcome}).Inc()
+	j.lane.metrics.cached.records.of(recordsKey{j.partition.Topic, outcome}).Inc()
 }
 
 // Confirm ends the part: the service said yes.
@@ -101,18 +101,18 @@ func (p *part) Reject(err error) {
 	if p.lane.missing.take(p, err) {
 		return
 	}
-	p.bury(refusalLetter(err), err)
+	p.deadLetter(refusalReason(err), err)
 }
 
 func (p *part) count(outcome string) {
-	p.lane.metrics.often.writes.of(writesKey{p.mapping.Name, p.lane.which, p.op, outcome}).Inc()
+	p.lane.metrics.cached.writes.of(writesKey{p.mapping.Name, p.lane.which, p.op, outcome}).Inc()
 }
 
-// bury sends the record to the dead-letter topic and ends the part once Kafka
+// deadLetter sends the record to the dead-letter topic and ends the part once Kafka
 // has it. Without such a topic, or if it refuses the record, the partition
 // halts: nothing is dropped. cause is why in words that may be shown anywhere,
 // which the letter's message may not.
-func (p *part) bury(l deadletter.Letter, cause error) {
+func (p *part) deadLetter(l deadletter.Reason, cause error) {
 	if !p.partition.Live() {
 		p.end() // the record is the next owner's, and so is its letter
 		return
@@ -126,16 +126,16 @@ func (p *part) bury(l deadletter.Letter, cause error) {
 		return
 	}
 	record := p.record.Load()
-	p.lane.letters.add()
+	p.lane.unacknowledged.add()
 	p.lane.post.Send(record, l, func(err error) {
-		defer p.lane.letters.done()
+		defer p.lane.unacknowledged.done()
 		if err != nil {
 			p.halt(l, cause, err.Error(), openTopic)
 			return
 		}
 		p.dead.Store(true)
 		p.lane.metrics.deadLetters.WithLabelValues(record.Topic, l.Code).Inc()
-		p.lane.buried(record, l)
+		p.lane.noteDeadLetter(record, l)
 		p.end()
 	})
 }
@@ -148,7 +148,7 @@ const (
 )
 
 // halt stops the partition: its record can neither be applied nor put aside.
-func (p *part) halt(l deadletter.Letter, cause error, why, advice string) {
+func (p *part) halt(l deadletter.Reason, cause error, why, advice string) {
 	r, what := p.record.Load(), l.Code
 	if l.Mapping != "" {
 		what = "mapping " + l.Mapping + ": " + l.Code
@@ -161,9 +161,9 @@ func (p *part) halt(l deadletter.Letter, cause error, why, advice string) {
 		"mapping", l.Mapping, "code", l.Code, "cause", cause, "why", why)
 }
 
-// refusalLetter says why the service refused, with the beginning of its answer.
-func refusalLetter(err error) deadletter.Letter {
-	l := deadletter.Letter{Stage: deadletter.Delivering, Code: "rejected", Message: err.Error()}
+// refusalReason says why the service refused, with the beginning of its answer.
+func refusalReason(err error) deadletter.Reason {
+	l := deadletter.Reason{Stage: deadletter.Delivering, Code: "rejected", Message: err.Error()}
 	var f interface {
 		Status() int
 		Reason() string

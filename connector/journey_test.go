@@ -30,7 +30,7 @@ func TestRefusalLetterNamesCodeStatusAndAnswer(t *testing.T) {
 	} {
 		s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 5}, Count: 1, Answer: sandbox.Status(c.answer)})
 		err := serviceCalls{client}.Call(t.Context(), order(schemas.Patch, "PAID"), false)
-		l := refusalLetter(fmt.Errorf("given up after 3 tries: %w", err))
+		l := refusalReason(fmt.Errorf("given up after 3 tries: %w", err))
 		if l.Stage != deadletter.Delivering || l.Code != c.code || l.Status != c.answer {
 			t.Errorf("%d: got %+v, want stage TASK_PUT, code %s and the status", c.answer, l, c.code)
 		}
@@ -45,7 +45,7 @@ func TestGatewaysAnswerThatIsGivenUpIsNoWordAboutTheRow(t *testing.T) {
 	for _, answer := range []sandbox.Answer{sandbox.Page(404), sandbox.Page(409), sandbox.Text(404, "default backend - 404")} {
 		s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 5}, Count: 1, Answer: answer})
 		err := serviceCalls{client}.Call(t.Context(), order(schemas.Patch, "PAID"), false)
-		if l := refusalLetter(fmt.Errorf("given up after 3 tries: %w", err)); l.Code != "rejected" || void(order(schemas.Patch, "PAID"), err) {
+		if l := refusalReason(fmt.Errorf("given up after 3 tries: %w", err)); l.Code != "rejected" || void(order(schemas.Patch, "PAID"), err) {
 			t.Errorf("got %+v, void %v; want it rejected and not void", l, void(order(schemas.Patch, "PAID"), err))
 		}
 	}
@@ -53,8 +53,8 @@ func TestGatewaysAnswerThatIsGivenUpIsNoWordAboutTheRow(t *testing.T) {
 
 func TestRefusalWithoutAnAnswerIsRejected(t *testing.T) {
 	for _, err := range []error{errNoCall, errors.New("given up")} {
-		want := deadletter.Letter{Stage: deadletter.Delivering, Code: "rejected", Message: err.Error()}
-		if got := refusalLetter(err); got != want {
+		want := deadletter.Reason{Stage: deadletter.Delivering, Code: "rejected", Message: err.Error()}
+		if got := refusalReason(err); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
@@ -71,8 +71,8 @@ func TestRejectLetterTellsStageAndCode(t *testing.T) {
 		{&router.Reject{Code: router.CodeDecode, Field: "kafka key", Rule: "not valid UTF-8"}, deadletter.Decoding, "decode"},
 		{schemas.Invalid("S_tier", "has no column"), deadletter.Transforming, "value"}, // found by the batch lane
 	} {
-		want := deadletter.Letter{Stage: c.stage, Code: c.code, Message: c.err.Error()}
-		if got := rejectLetter(c.err); got != want {
+		want := deadletter.Reason{Stage: c.stage, Code: c.code, Message: c.err.Error()}
+		if got := rejectReason(c.err); got != want {
 			t.Errorf("%v:\n got %+v\nwant %+v", c.err, got, want)
 		}
 	}

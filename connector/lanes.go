@@ -36,7 +36,7 @@ func (s *Sink) openLanes() (err error) {
 		followed := shared(s.router.Mappings())
 		l := &lane{
 			which: which, post: s.post,
-			metrics: s.metrics, lately: s.lately, log: s.log.With("lane", which.String()),
+			metrics: s.metrics, recent: s.recent, log: s.log.With("lane", which.String()),
 			tracing: s.lineage(which),
 		}
 		read := func() reader { return newReader(s.router, s.writers) }
@@ -66,7 +66,7 @@ func (s *Sink) openLanes() (err error) {
 			if err := s.openFiles(l); err != nil {
 				return err
 			}
-			files := &filing{lane: l, files: s.files, peer: s.peer, shared: followed, halted: make([]string, len(s.router.Mappings())), tables: ledgerTables(s.router.Mappings())}
+			files := &fileDelivery{lane: l, files: s.files, peer: s.peer, shared: followed, halted: make([]string, len(s.router.Mappings())), tables: ledgerTables(s.router.Mappings())}
 			l.delivery = files
 			if l.ahead, err = newAhead(files, read); err != nil {
 				return err
@@ -87,9 +87,9 @@ func (s *Sink) openLanes() (err error) {
 	return nil
 }
 
-// chance gives each room its own source of chance: none of them shares one
+// newRand gives each room its own source of chance: none of them shares one
 // between goroutines of different owners.
-func (s *Sink) chance() *rand.Rand {
+func (s *Sink) newRand() *rand.Rand {
 	return rand.New(rand.NewPCG(s.opts.Rand.Uint64(), s.opts.Rand.Uint64()))
 }
 
@@ -118,8 +118,8 @@ func (s *Sink) openFiles(l *lane) error {
 	if len(s.peer.topics) > 0 {
 		pace := pace(s.cfg)
 		pace.MayCall, pace.Share, pace.Service = l.leased, l.share(eitherRate(s.router.Mappings())), &s.service
-		s.settler = calls.New(pace, s.caller(), observer{s}, s.chance())
-		s.peer.calls = s.settler
+		s.reconcileCalls = calls.New(pace, s.caller(), observer{s}, s.newRand())
+		s.peer.calls = s.reconcileCalls
 	}
 	var mappings []batcher.Mapping
 	for _, m := range filed(s.router.Mappings()) {
@@ -136,7 +136,7 @@ func (s *Sink) openFiles(l *lane) error {
 		im := m.Config.Imports
 		s.pacing.tables[m.Name] = tableSlots{
 			Slots: batcher.Slots{PerDay: im.SlotsPerDay, Reserve: im.Reserve, Zone: zone, Every: im.Roll.Age},
-			table: m.Table.Qualified(), label: m.Label, home: m.Config.Topics[0],
+			table: m.Table.Qualified(), label: m.Label, slotTopic: m.Config.Topics[0],
 		}
 	}
 	var err error
@@ -151,10 +151,10 @@ func (s *Sink) openFiles(l *lane) error {
 		Parents:     s.parents,
 		Peer:        s.peer,
 		ApartAfter:  s.opts.ApartAfter,
-		Records:     records{l, newCreateRows(s.client, &s.service, s.cfg, l.share(eitherRate(s.router.Mappings())), s.chance()), s.writers},
+		Records:     records{l, newCreateRows(s.client, &s.service, s.cfg, l.share(eitherRate(s.router.Mappings())), s.newRand()), s.writers},
 		Floods:      l.floods,
 		Log:         s.log,
-	}, mappings, importer{s.client, zones, l.leased, l.tracing}, ledger{l, s.pacing}, observer{s}, s.chance())
+	}, mappings, importer{s.client, zones, l.leased, l.tracing}, ledger{l, s.pacing}, observer{s}, s.newRand())
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
@@ -181,7 +181,7 @@ func batchMapping(m *router.Compiled) batcher.Mapping {
 		RetryFailed: im.RetryFailed,
 		KeepResults: im.KeepResults,
 		After:       m.Config.After,
-		Both:        both(m),
+		DualLane:        usesBothLanes(m),
 		Loads:       map[schemas.Op]batcher.Load{},
 		Bundle:      m.Config.Bundle,
 		Entry:       m.EntryName(),
@@ -244,7 +244,7 @@ func (o observer) ImportEnded(imp batcher.Import, r batcher.Results, took time.D
 		}
 		o.s.metrics.imports.WithLabelValues(load.Mapping, imp.Mode, string(r.Status)).Inc()
 		o.s.metrics.importTime.WithLabelValues(load.Mapping).Observe(took.Seconds())
-		o.s.lately.imported(imp, load, string(r.Status), took)
+		o.s.recent.imported(imp, load, string(r.Status), took)
 		if r.Status == batcher.Finished {
 			lane, op, rejected := schemas.Batch.String(), imp.Op.String(), max(load.InError, 0)
 			o.s.metrics.writes.WithLabelValues(load.Mapping, lane, op, "applied").Add(float64(max(load.Rows-rejected, 0)))

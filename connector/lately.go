@@ -10,19 +10,19 @@ import (
 	"github.com/feedsink/feedsink/connector/deadletter"
 )
 
-// Buried are the records of one topic that went to the dead-letter topic
+// RecentDeadLetter are the records of one topic that went to the dead-letter topic
 // for one reason since this process began.
-type Buried struct {
+type RecentDeadLetter struct {
 	Topic   string   `json:"topic"`             // empty: rows of files that match no record; their partitions and offsets say nothing
 	Mapping string   `json:"mapping,omitempty"` // empty: the record could not even be decoded
 	Reason  string   `json:"reason"`            // the code of the dead letter's header
 	Count   int64    `json:"count"`
-	Latest  []Letter `json:"latest"` // a few, the newest first
+	Latest  []DeadLetter `json:"latest"` // a few, the newest first
 }
 
-// Letter is where a dead letter came from: where it can be found, nothing of
+// DeadLetter is where a dead letter came from: where it can be found, nothing of
 // what it says.
-type Letter struct {
+type DeadLetter struct {
 	Partition int32     `json:"partition"`
 	Offset    int64     `json:"offset"`
 	At        time.Time `json:"at"`
@@ -42,47 +42,47 @@ type EndedImport struct {
 
 // What is kept of each kind: enough to look at, whatever happens.
 const (
-	lettersKept = 5
+	deadLettersKept = 5
 	importsKept = 48
 )
 
-// lately remembers what an operator wants to see of things that are over. It
+// recentHistory remembers what an operator wants to see of things that are over. It
 // is lost with the process; what must not be lost stands in the ledger, the
 // dead-letter topic and the metrics.
-type lately struct {
+type recentHistory struct {
 	mu      sync.Mutex
-	letters map[letterKind]*Buried   // as many as mappings have topics and reasons
+	letters map[deadLetterKind]*RecentDeadLetter   // as many as mappings have topics and reasons
 	imports map[string][]EndedImport // by mapping, the oldest first
 }
 
-type letterKind struct{ topic, mapping, reason string }
+type deadLetterKind struct{ topic, mapping, reason string }
 
-func newLately() *lately {
-	return &lately{letters: map[letterKind]*Buried{}, imports: map[string][]EndedImport{}}
+func newRecentHistory() *recentHistory {
+	return &recentHistory{letters: map[deadLetterKind]*RecentDeadLetter{}, imports: map[string][]EndedImport{}}
 }
 
-// buried notes a dead letter that Kafka has acknowledged, and counts those of
+// deadLetter notes a dead letter that Kafka has acknowledged, and counts those of
 // its kind.
-func (l *lately) buried(r *deadletter.Record, why deadletter.Letter) (count int64) {
+func (l *recentHistory) deadLetter(r *deadletter.Record, why deadletter.Reason) (count int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kind := letterKind{r.Topic, why.Mapping, why.Code}
+	kind := deadLetterKind{r.Topic, why.Mapping, why.Code}
 	d := l.letters[kind]
 	if d == nil {
-		d = &Buried{Topic: r.Topic, Mapping: why.Mapping, Reason: why.Code}
+		d = &RecentDeadLetter{Topic: r.Topic, Mapping: why.Mapping, Reason: why.Code}
 		l.letters[kind] = d
 	}
 	d.Count++
-	d.Latest = slices.Insert(d.Latest, 0, Letter{Partition: r.Partition, Offset: r.Offset, At: time.Now()})
-	d.Latest = d.Latest[:min(len(d.Latest), lettersKept)]
+	d.Latest = slices.Insert(d.Latest, 0, DeadLetter{Partition: r.Partition, Offset: r.Offset, At: time.Now()})
+	d.Latest = d.Latest[:min(len(d.Latest), deadLettersKept)]
 	return d.Count
 }
 
-// buried notes a dead letter and logs the first of its kind, the tenth, the
+// noteDeadLetter notes a dead letter and logs the first of its kind, the tenth, the
 // hundredth and so on: whoever looks at the log alone must see that there are
 // some. The letter's message may quote the record and is not for the log.
-func (l *lane) buried(r *deadletter.Record, why deadletter.Letter) {
-	count := l.lately.buried(r, why)
+func (l *lane) noteDeadLetter(r *deadletter.Record, why deadletter.Reason) {
+	count := l.recent.deadLetter(r, why)
 	leading := count
 	for leading%10 == 0 {
 		leading /= 10
@@ -94,7 +94,7 @@ func (l *lane) buried(r *deadletter.Record, why deadletter.Letter) {
 }
 
 // imported notes the result of an execution for one of the mappings that it loads.
-func (l *lately) imported(imp batcher.Import, load batcher.Member, status string, took time.Duration) {
+func (l *recentHistory) imported(imp batcher.Import, load batcher.Member, status string, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -106,23 +106,23 @@ func (l *lately) imported(imp batcher.Import, load batcher.Member, status string
 }
 
 // deadLetters lists the kinds that there were, the most frequent first.
-func (l *lately) deadLetters() []Buried {
+func (l *recentHistory) deadLetters() []RecentDeadLetter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make([]Buried, 0, len(l.letters))
+	all := make([]RecentDeadLetter, 0, len(l.letters))
 	for _, d := range l.letters {
 		one := *d
 		one.Latest = slices.Clone(d.Latest)
 		all = append(all, one)
 	}
-	slices.SortFunc(all, func(a, b Buried) int {
+	slices.SortFunc(all, func(a, b RecentDeadLetter) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Mapping, b.Mapping), cmp.Compare(a.Reason, b.Reason))
 	})
 	return all
 }
 
 // importsSince lists a mapping's imports that ended after a time, the oldest first.
-func (l *lately) importsSince(mapping string, from time.Time) []EndedImport {
+func (l *recentHistory) importsSince(mapping string, from time.Time) []EndedImport {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	since := []EndedImport{}

@@ -10,17 +10,17 @@ import (
 )
 
 func TestLatelyKeepsTheNewestCoordinatesOfEachKind(t *testing.T) {
-	l := newLately()
+	l := newRecentHistory()
 	for offset := range int64(9) {
-		l.buried(&deadletter.Record{Topic: "crm", Partition: 2, Offset: offset}, deadletter.Letter{Code: "value", Mapping: "customers"})
+		l.deadLetter(&deadletter.Record{Topic: "crm", Partition: 2, Offset: offset}, deadletter.Reason{Code: "value", Mapping: "customers"})
 	}
-	l.buried(&deadletter.Record{Topic: "crm", Offset: 70}, deadletter.Letter{Code: "decode"})
+	l.deadLetter(&deadletter.Record{Topic: "crm", Offset: 70}, deadletter.Reason{Code: "decode"})
 	got := l.deadLetters()
 	if len(got) != 2 || got[0].Reason != "value" || got[0].Count != 9 || got[1].Mapping != "" || got[1].Count != 1 {
 		t.Fatalf("got %+v, want 9 of value, then 1 of decode that no mapping has", got)
 	}
 	latest := got[0].Latest
-	if len(latest) != lettersKept || latest[0].Offset != 8 || latest[lettersKept-1].Offset != 4 || latest[0].Partition != 2 {
+	if len(latest) != deadLettersKept || latest[0].Offset != 8 || latest[deadLettersKept-1].Offset != 4 || latest[0].Partition != 2 {
 		t.Errorf("got %+v, want offsets 8 to 4 of partition 2", latest)
 	}
 	latest[0].Offset = -1
@@ -31,7 +31,7 @@ func TestLatelyKeepsTheNewestCoordinatesOfEachKind(t *testing.T) {
 
 func TestLatelyForgetsTheOldestImports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLately()
+		l := newRecentHistory()
 		for range importsKept + 3 {
 			l.imported(batcher.Import{}, batcher.Member{Mapping: "customers", Rows: 5, InError: 1}, "FINISHED", time.Minute)
 			time.Sleep(time.Hour)

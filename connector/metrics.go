@@ -23,7 +23,7 @@ type metrics struct {
 	deadLetters *prometheus.CounterVec
 	schemas     *prometheus.CounterVec
 
-	often often
+	cached cachedSeries
 }
 
 // How a record ended, as label values.
@@ -79,7 +79,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 func (m *metrics) call(mapping string, op schemas.Op, took time.Duration) {
-	m.often.duration.of(durationKey{mapping, op}).Observe(took.Seconds())
+	m.cached.duration.of(durationKey{mapping, op}).Observe(took.Seconds())
 }
 
 // repeated counts a key's newest state that was sent again, or was not.

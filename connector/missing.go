@@ -132,7 +132,7 @@ func (m *missing) decide() {
 		case !p.looked:
 			return false
 		case p.newer == nil:
-			p.bury(refusalLetter(p.err), p.err)
+			p.deadLetter(refusalReason(p.err), p.err)
 			return true
 		case p.hasEnded(p.newer):
 			p.end()
@@ -194,7 +194,7 @@ func (m *missing) lookBehind(ctx context.Context, partition *kafka.Partition, pa
 	var routed []router.Routed
 	if err := m.lane.source.Reread(ctx, []kafka.Stretch{stretch}, func(_ int, r *kafka.Record) error {
 		decoded, err := decode(r)
-		if errors.Is(err, schemas.ErrSchemaAway) {
+		if errors.Is(err, schemas.ErrSchemaUnavailable) {
 			return err
 		}
 		if err != nil {

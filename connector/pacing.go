@@ -29,7 +29,7 @@ type tableSlots struct {
 	batcher.Slots
 	table string // as the ledger knows it
 	label string // as metrics and status have it
-	home  string // topic whose partition 0 keeps the record
+	slotTopic  string // topic whose partition 0 keeps the record
 }
 
 // askAgain is how soon a table is asked for again whose record is not ours to
@@ -40,11 +40,11 @@ const askAgain = time.Second
 // may be has a slot for it.
 func (p *pacing) Wait(mapping string, retry bool) (wait time.Duration) {
 	t := p.tables[mapping]
-	used, ok := p.source.Slots(t.home, t.table)
+	used, ok := p.source.Slots(t.slotTopic, t.table)
 	if !ok {
 		return askAgain
 	}
-	for _, now := range p.clock.moments() {
+	for _, now := range p.clock.candidateTimes() {
 		wait = max(wait, t.Wait(now, used, retry))
 	}
 	return wait
@@ -52,7 +52,7 @@ func (p *pacing) Wait(mapping string, retry bool) (wait time.Duration) {
 
 // days are the moments that it may be, one for each calendar day of the mapping.
 func (p *pacing) days(mapping string) []time.Time {
-	moments, zone := p.clock.moments(), p.tables[mapping].Zone
+	moments, zone := p.clock.candidateTimes(), p.tables[mapping].Zone
 	return slices.CompactFunc(moments, func(a, b time.Time) bool {
 		from, _ := day(a, zone)
 		other, _ := day(b, zone)
@@ -63,12 +63,12 @@ func (p *pacing) days(mapping string) []time.Time {
 // Refused notes the service's word that the day's imports are used up.
 func (p *pacing) Refused(mapping string) {
 	t := p.tables[mapping]
-	used, ok := p.source.Slots(t.home, t.table)
+	used, ok := p.source.Slots(t.slotTopic, t.table)
 	if !ok {
 		return
 	}
 	for _, now := range p.days(mapping) {
-		p.source.FillSlots(t.home, t.table, slices.Repeat([]time.Time{now}, t.Remaining(now, used)))
+		p.source.FillSlots(t.slotTopic, t.table, slices.Repeat([]time.Time{now}, t.Remaining(now, used)))
 	}
 }
 
@@ -77,13 +77,13 @@ func (p *pacing) Refused(mapping string) {
 // the service counts it on nobody can tell, so it takes one of today's as well.
 func (p *pacing) answered(mapping string) {
 	t := p.tables[mapping]
-	used, ok := p.source.Slots(t.home, t.table)
+	used, ok := p.source.Slots(t.slotTopic, t.table)
 	if !ok {
 		return
 	}
 	for _, now := range p.days(mapping) {
 		if t.Remaining(now, used) == t.PerDay {
-			p.source.FillSlots(t.home, t.table, []time.Time{now})
+			p.source.FillSlots(t.slotTopic, t.table, []time.Time{now})
 		}
 	}
 }
@@ -92,7 +92,7 @@ func (p *pacing) answered(mapping string) {
 // ledger has them; ok is false while another member owns the table.
 func (p *pacing) used(mapping string, now time.Time) (used []time.Time, ok bool) {
 	t := p.tables[mapping]
-	used, ok = p.source.Slots(t.home, t.table)
+	used, ok = p.source.Slots(t.slotTopic, t.table)
 	from, to := day(now, t.Zone)
 	return slices.DeleteFunc(used, func(u time.Time) bool { return u.Before(from) || !u.Before(to) }), ok
 }
@@ -100,16 +100,16 @@ func (p *pacing) used(mapping string, now time.Time) (used []time.Time, ok bool)
 // took notes an import that was made by hand.
 func (p *pacing) took(mapping string) {
 	t := p.tables[mapping]
-	p.source.FillSlots(t.home, t.table, p.days(mapping))
+	p.source.FillSlots(t.slotTopic, t.table, p.days(mapping))
 }
 
 // remaining is how many imports the mapping's table has left today; ok is false
 // while another member owns the table.
 func (p *pacing) remaining(mapping string) (n int, ok bool) {
 	t := p.tables[mapping]
-	used, ok := p.source.Slots(t.home, t.table)
+	used, ok := p.source.Slots(t.slotTopic, t.table)
 	n = t.PerDay
-	for _, now := range p.clock.moments() {
+	for _, now := range p.clock.candidateTimes() {
 		n = min(n, t.Remaining(now, used))
 	}
 	return n, ok

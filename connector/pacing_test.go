@@ -17,7 +17,7 @@ func (a *account) FillSlots(_, _ string, at []time.Time) { a.used = append(a.use
 
 func threeADay(a *account) *pacing {
 	return &pacing{source: a, tables: map[string]tableSlots{
-		"customers": {Slots: batcher.Slots{PerDay: 3, Zone: time.UTC, Every: time.Hour}, table: "customers", home: "crm"},
+		"customers": {Slots: batcher.Slots{PerDay: 3, Zone: time.UTC, Every: time.Hour}, table: "customers", slotTopic: "crm"},
 	}}
 }
 

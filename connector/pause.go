@@ -14,17 +14,17 @@ import (
 // openCalls builds the immediate lane's calls.
 func (s *Sink) openCalls(l *lane) {
 	mappings := s.router.Mappings()
-	c := &calling{lane: l, tables: calledTables(mappings), began: time.Now().Add(-upToDate)}
+	c := &callDelivery{lane: l, tables: calledTables(mappings), began: time.Now().Add(-upToDate)}
 	pace := pace(s.cfg)
 	pace.MayCall, pace.Share, pace.Service = l.leased, l.share(rateOf(schemas.Immediate, mappings)), &s.service
 	pace.RepeatAfter, pace.Repeats = landed*s.cfg.Service.Timeout, c.repeats
-	s.calls = calls.New(pace, s.caller(), observer{s}, s.chance())
+	s.calls = calls.New(pace, s.caller(), observer{s}, s.newRand())
 	c.calls, l.delivery = s.calls, c
 }
 
 // takes reports whether calls for the record's tables go out: others would only wait.
 // A row of the other lane supersedes what was called for its key before.
-func (c *calling) takes(routed []router.Routed) bool {
+func (c *callDelivery) takes(routed []router.Routed) bool {
 	for i := range routed {
 		w := &routed[i]
 		switch {
@@ -40,14 +40,14 @@ func (c *calling) takes(routed []router.Routed) bool {
 }
 
 // heldBack is what was taken in for tables before their calls failed.
-func (c *calling) heldBack() int64 { return int64(c.calls.HeldBack()) }
+func (c *callDelivery) heldBack() int64 { return int64(c.calls.HeldBack()) }
 
-func (f *filing) heldBack() int64 { return 0 }
+func (f *fileDelivery) heldBack() int64 { return 0 }
 
-func (f *filing) takes([]router.Routed) bool { return true }
+func (f *fileDelivery) takes([]router.Routed) bool { return true }
 
 // ready reports whether calls for any table go out.
-func (c *calling) ready() bool {
+func (c *callDelivery) ready() bool {
 	for _, t := range c.tables {
 		if !c.calls.Paused(t) {
 			return true
@@ -75,7 +75,7 @@ const upToDate = 10 * time.Second
 // repeats reports whether what was called last for a key of the table is its newest
 // state. Of a mapping with both lanes it is unless a row was read since: that is known
 // while this lane is not behind with reading. A mapping that only has files is not read.
-func (c *calling) repeats(t schemas.Table) bool {
+func (c *callDelivery) repeats(t schemas.Table) bool {
 	dual := false
 	for _, m := range c.lane.router.Mappings() {
 		immediate, batch := m.Lanes()

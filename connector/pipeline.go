@@ -23,9 +23,9 @@ type lane struct {
 	post     *deadletter.Post // nil: no dead-letter topic
 	source   *kafka.Source
 	metrics  *metrics
-	lately   *lately
+	recent   *recentHistory
 	log      *slog.Logger
-	letters  outbox
+	unacknowledged  outbox
 	floods   *floods
 	missing  *missing // of the immediate lane
 	again    map[*kafka.Partition]*sentAgain
@@ -97,7 +97,7 @@ func (l *lane) Release(ctx context.Context, ps []*kafka.Partition) {
 		delete(l.again, p)
 	}
 	l.floods.left(ps)
-	if err := l.letters.wait(ctx); err != nil {
+	if err := l.unacknowledged.wait(ctx); err != nil {
 		l.log.Warn("partitions go while dead letters are not acknowledged; they may be sent twice", "error", err)
 	}
 }
@@ -114,7 +114,7 @@ func (l *lane) Records(p *kafka.Partition, records []*kafka.Record) (taken int) 
 		if !p.HasRoom(r) {
 			break
 		}
-		if (!ahead || !l.meant(p, r, i)) && !l.record(p, r) {
+		if (!ahead || !l.fileRows(p, r, i)) && !l.record(p, r) {
 			break
 		}
 		taken++
@@ -133,10 +133,10 @@ func (l *lane) readsAhead(records []*kafka.Record) bool {
 	return l.passes(l.delivery.follows(records[0].Topic)) && len(records) > chunkRecords && len(l.ahead.readers) > 0
 }
 
-// meant takes the i-th record that was read ahead, if that is all there is to do.
+// fileRows takes the i-th record that was read ahead, if that is all there is to do.
 // Any other is left to record.
-func (l *lane) meant(p *kafka.Partition, r *kafka.Record, i int) bool {
-	c, m := l.ahead.turn(i)
+func (l *lane) fileRows(p *kafka.Partition, r *kafka.Record, i int) bool {
+	c, m := l.ahead.prepared(i)
 	if !m.known || p.Done(r.Offset) {
 		return false
 	}
@@ -163,7 +163,7 @@ func (l *lane) record(p *kafka.Partition, r *kafka.Record) bool {
 	}
 	begun := l.tracing.tracer.Begin()
 	decoded, err := l.decode(r)
-	if errors.Is(err, schemas.ErrSchemaAway) {
+	if errors.Is(err, schemas.ErrSchemaUnavailable) {
 		return false
 	}
 	if err != nil {
@@ -273,7 +273,7 @@ func (l *lane) undecodable(p *kafka.Partition, r *kafka.Record, err error) (take
 	if l.floods.undecodable(r.Topic) {
 		return false
 	}
-	(&part{journey: l.begin(p, r, 1)}).bury(deadletter.Letter{
+	(&part{recordState: l.begin(p, r, 1)}).deadLetter(deadletter.Reason{
 		Stage: deadletter.Decoding, Code: "decode", Message: err.Error(),
 	}, err)
 	return true
@@ -300,9 +300,9 @@ func (l *lane) decide(p *kafka.Partition, r *kafka.Record) bool {
 	return true
 }
 
-// rejectLetter says why the router could not make a write of a record.
-func rejectLetter(err error) deadletter.Letter {
-	l := deadletter.Letter{Stage: deadletter.Transforming, Code: "value", Message: err.Error()}
+// rejectReason says why the router could not make a write of a record.
+func rejectReason(err error) deadletter.Reason {
+	l := deadletter.Reason{Stage: deadletter.Transforming, Code: "value", Message: err.Error()}
 	if reject, ok := errors.AsType[*router.Reject](err); ok {
 		l.Code = reject.Code
 	}
@@ -313,5 +313,5 @@ func rejectLetter(err error) deadletter.Letter {
 }
 
 func (l *lane) count(r *kafka.Record, outcome string) {
-	l.metrics.often.records.of(recordsKey{r.Topic, outcome}).Inc()
+	l.metrics.cached.records.of(recordsKey{r.Topic, outcome}).Inc()
 }

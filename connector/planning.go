@@ -56,7 +56,7 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 	var routed []router.Routed
 	topics, err := readSample(ctx, reader, allTopics(r), sample, func(record *kafka.Record) error {
 		decoded, err := decode(record)
-		if errors.Is(err, schemas.ErrSchemaAway) {
+		if errors.Is(err, schemas.ErrSchemaUnavailable) {
 			return err
 		}
 		if err != nil {

@@ -24,12 +24,12 @@ type reader struct {
 // newReader has decoders of its own.
 func newReader(r *router.Router, writers *schemas.Registry) reader {
 	d := reader{router: r, formats: newFormats(r, writers)}
-	d.turnTo("")
+	d.selectTopic("")
 	return d
 }
 
-// turnTo is told whose topic's records follow.
-func (d *reader) turnTo(topic string) {
+// selectTopic is told whose topic's records follow.
+func (d *reader) selectTopic(topic string) {
 	d.topic, d.format, d.routes = topic, d.formats.of(topic), d.router.Topic(topic)
 }
 
@@ -44,7 +44,7 @@ func (d *reader) decode(r *kafka.Record) (*router.Record, error) {
 	}
 	into.Tombstone = r.Value == nil
 	if r.Topic != d.topic {
-		d.turnTo(r.Topic)
+		d.selectTopic(r.Topic)
 	}
 	var err error
 	if err = d.format.readKey(into, r.Key); err != nil {

@@ -30,10 +30,10 @@ type ReplayOptions struct {
 	Rand         *rand.Rand // chance for jitter; nil: seeded from the system
 }
 
-// roundLetters is how many letters are sent before the rows they are about are
+// roundDeadLetters is how many letters are sent before the rows they are about are
 // looked at again: with a rate, as many as ten seconds allow.
 const (
-	roundLetters = 500
+	roundDeadLetters = 500
 	roundTime    = 10 * time.Second
 )
 
@@ -79,11 +79,11 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 	run := &replay.Replay{
 		Config: replay.Config{
 			Topic: cfg.DLQ.Topic, Connector: cfg.Kafka.Group, Filter: o.Filter, MaxAttempts: o.MaxAttempts, DryRun: o.DryRun,
-			AsCalls: o.AsCalls, AssumeNewest: o.AssumeNewest, GiveUp: o.GiveUp, Round: roundLetters, Progress: o.Progress,
+			AsCalls: o.AsCalls, AssumeNewest: o.AssumeNewest, GiveUp: o.GiveUp, Round: roundDeadLetters, Progress: o.Progress,
 			Late: lateCalls * cfg.Service.Timeout,
 		},
 		Reader: reader, Post: post, Router: rt, Decode: decode,
-		Rejected: rejectLetter, Refused: refusalLetter, Wait: retry.Sleep, Log: o.Log,
+		Rejected: rejectReason, Refused: refusalReason, Wait: retry.Sleep, Log: o.Log,
 	}
 	if !o.DryRun {
 		held, release, err := hold(ctx, reader, cfg, o.Rand)
@@ -99,7 +99,7 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 	run.Service = service
 	if r := o.Rate; r.Calls > 0 { // as startReplayService has it
 		each := r.Per / time.Duration(r.Calls)
-		run.Round = min(roundLetters, max(1, int(roundTime/each)))
+		run.Round = min(roundDeadLetters, max(1, int(roundTime/each)))
 		run.GiveUp = max(o.GiveUp, 3*each)
 	}
 	report, err := run.Run(ctx)

@@ -39,7 +39,7 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 	reading := &lane{which: r.lane.which, reader: newReader(r.lane.router, r.writers)}
 	decode := waiting(ctx, r.writers, reading.decode)
 	var letters outbox
-	room := letterRoom{limit: letterBytes}
+	room := byteLimit{limit: deadLetterBytes}
 	read := 0 // table records, for creates
 	err := r.lane.source.Reread(ctx, stretches, func(i int, record *kafka.Record) error {
 		if ctx.Err() != nil {
@@ -49,7 +49,7 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 			return nil
 		}
 		decoded, err := decode(record)
-		if errors.Is(err, schemas.ErrSchemaAway) {
+		if errors.Is(err, schemas.ErrSchemaUnavailable) {
 			return err
 		}
 		if err != nil {
@@ -108,7 +108,7 @@ func loads(imp *batcher.Import, mapping string) bool {
 // bury sends the record behind a row in error to the dead-letter topic. Without
 // such a topic, or if it refuses the record, the partition halts with the watermark
 // at the record; the rest of the import is confirmed.
-func (r records) bury(letters *outbox, room *letterRoom, c *kafka.Claim, record *kafka.Record, m *router.Compiled, imp batcher.Import, reason string, mayBeInTable bool) {
+func (r records) bury(letters *outbox, room *byteLimit, c *kafka.Claim, record *kafka.Record, m *router.Compiled, imp batcher.Import, reason string, mayBeInTable bool) {
 	if mayBeInTable {
 		reason = mayBeInTableText + ": " + reason
 	}
@@ -127,23 +127,23 @@ func (r records) bury(letters *outbox, room *letterRoom, c *kafka.Claim, record 
 		return
 	}
 	letters.add()
-	r.lane.letters.add()
-	why := deadletter.Letter{
+	r.lane.unacknowledged.add()
+	why := deadletter.Reason{
 		Stage: deadletter.Delivering, Code: codeImportRow, Message: reason,
 		Mapping: m.Name, Table: m.Label, Lane: schemas.Batch.String(), Execution: imp.Execution, MayBeInTable: mayBeInTable,
 	}
 	r.lane.post.Send(record, why, func(err error) {
 		defer letters.done()
-		defer r.lane.letters.done()
+		defer r.lane.unacknowledged.done()
 		room.free(kafka.HeldBytes(record, 0))
 		if err != nil {
 			halt(err.Error(), openTopic)
 			return
 		}
-		c.Bury()
+		c.DeadLetter()
 		r.lane.metrics.deadLetters.WithLabelValues(record.Topic, codeImportRow).Inc()
 		r.lane.metrics.records.WithLabelValues(record.Topic, outcomeDeadLetter).Inc()
-		r.lane.buried(record, why)
+		r.lane.noteDeadLetter(record, why)
 	})
 }
 
@@ -157,7 +157,7 @@ func (r records) Unmatched(ctx context.Context, imp batcher.Import, rows []batch
 	var refused atomic.Pointer[error]
 	for i := range rows {
 		row := &rows[i]
-		why := deadletter.Letter{
+		why := deadletter.Reason{
 			Stage: deadletter.Delivering, Code: codeImportRow, Message: row.Reason, Mapping: row.Mapping, Table: router.LabelOf(r.lane.router.Mappings(), tableOf(&imp, row.Mapping)),
 			Lane: schemas.Batch.String(), Execution: imp.Execution,
 		}
@@ -166,16 +166,16 @@ func (r records) Unmatched(ctx context.Context, imp batcher.Import, rows []batch
 			record.Key = []byte(row.Key)
 		}
 		letters.add()
-		r.lane.letters.add()
+		r.lane.unacknowledged.add()
 		r.lane.post.Send(record, why, func(err error) {
-			defer r.lane.letters.done()
+			defer r.lane.unacknowledged.done()
 			defer letters.done()
 			if err != nil {
 				refused.Store(&err)
 				return
 			}
 			r.lane.metrics.deadLetters.WithLabelValues("", codeImportRow).Inc()
-			r.lane.lately.buried(record, why)
+			r.lane.recent.deadLetter(record, why)
 		})
 	}
 	if err := letters.wait(ctx); err != nil {

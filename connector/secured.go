@@ -93,7 +93,7 @@ func registryClient(c config.Certificates, log *slog.Logger) (*http.Client, erro
 }
 
 var (
-	errAway  = errors.New("a redirect to another host is not followed: the request may hold a login")
+	errUnavailable  = errors.New("a redirect to another host is not followed: the request may hold a login")
 	errRound = errors.New("more than five redirects")
 )
 
@@ -101,7 +101,7 @@ func stay(next *http.Request, before []*http.Request) error {
 	first := before[0].URL
 	switch {
 	case next.URL.Scheme != first.Scheme || next.URL.Host != first.Host:
-		return errAway
+		return errUnavailable
 	case len(before) > 5:
 		return errRound
 	}

@@ -52,21 +52,21 @@ type durationKey struct {
 	op      schemas.Op
 }
 
-// often are the series of what happens with every record.
-type often struct {
+// cachedSeries are the series of what happens with every record.
+type cachedSeries struct {
 	records  remembered[recordsKey, prometheus.Counter]
 	writes   remembered[writesKey, prometheus.Counter]
 	duration remembered[durationKey, prometheus.Observer]
 }
 
 func (m *metrics) remember() {
-	m.often.records.find = func(k recordsKey) prometheus.Counter {
+	m.cached.records.find = func(k recordsKey) prometheus.Counter {
 		return m.records.WithLabelValues(k.topic, k.outcome)
 	}
-	m.often.writes.find = func(k writesKey) prometheus.Counter {
+	m.cached.writes.find = func(k writesKey) prometheus.Counter {
 		return m.writes.WithLabelValues(k.mapping, k.lane.String(), k.op.String(), k.outcome)
 	}
-	m.often.duration.find = func(k durationKey) prometheus.Observer {
+	m.cached.duration.find = func(k durationKey) prometheus.Observer {
 		return m.duration.WithLabelValues(k.mapping, k.op.String())
 	}
 }

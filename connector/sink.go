@@ -63,7 +63,7 @@ type Sink struct {
 	started  time.Time
 	registry *prometheus.Registry
 	metrics  *metrics
-	lately   *lately
+	recent   *recentHistory
 	tracer   *tracing.Tracer // nil: tracing is off
 	imports  *importSpans    // nil: likewise
 
@@ -77,7 +77,7 @@ type Sink struct {
 	parents *parents         // nil: likewise
 	missing *missing         // nil: this process does not run the immediate lane
 	service calls.Service
-	settler *calls.Lane // nil: likewise, or no mapping uses both lanes
+	reconcileCalls *calls.Lane // nil: likewise, or no mapping uses both lanes
 	peer    *peer       // nil: likewise
 	lanes   []*lane
 	pending *kafka.Memory // of all lanes
@@ -112,7 +112,7 @@ func New(cfg *config.Config, opts Options) (_ *Sink, err error) {
 	if s.opts.Rand == nil {
 		s.opts.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}
-	s.metrics, s.lately = newMetrics(s.registry), newLately()
+	s.metrics, s.recent = newMetrics(s.registry), newRecentHistory()
 	var problems []router.Problem
 	if s.router, problems = router.Compile(cfg.Mappings); len(problems) > 0 {
 		return nil, fmt.Errorf("%s: %s", problems[0].Path, problems[0].Message)
@@ -161,7 +161,7 @@ func (s *Sink) openAdmin() (err error) {
 		return err
 	}
 	members := admin.Members{Address: webhook.Members, Certificate: guard.Certificate, Log: s.log}
-	parts := []admin.Part{admin.Imports(desk{s}), admin.Executions(webhook.Header, reveal(webhook.Secret()), service.ExecutionID, s.hint, members)}
+	parts := []admin.Part{admin.Imports(importsAPI{s}), admin.Executions(webhook.Header, reveal(webhook.Secret()), service.ExecutionID, s.hint, members)}
 	if s.opts.Levels != nil {
 		parts = append(parts, admin.LogLevel(s.opts.Levels, s.log))
 	}
@@ -223,8 +223,8 @@ func (s *Sink) Run(ctx context.Context) error {
 	if s.missing != nil {
 		watched.start("patches of nothing", func() error { return s.missing.run(delivering) })
 	}
-	if s.settler != nil {
-		watched.start("settling calls", func() error { return s.settler.Run(delivering) })
+	if s.reconcileCalls != nil {
+		watched.start("settling calls", func() error { return s.reconcileCalls.Run(delivering) })
 	}
 	if s.files != nil {
 		watched.start("batcher", func() error { return s.files.Run(delivering) })
@@ -245,7 +245,7 @@ func (s *Sink) Run(ctx context.Context) error {
 // firstToken gets the first token, so that a wrong key shows on /readyz before
 // there is anything to send. Later ones are fetched by the calls that need them.
 func (s *Sink) firstToken(ctx context.Context) {
-	backoff, chance := retry.Backoff{Initial: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max}, s.chance()
+	backoff, chance := retry.Backoff{Initial: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max}, s.newRand()
 	for tries := 1; ; tries++ {
 		err := s.client.Authenticate(ctx)
 		if err == nil || ctx.Err() != nil {

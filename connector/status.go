@@ -21,7 +21,7 @@ type Status struct {
 	Lanes   []LaneStatus `json:"lanes"`
 	Spool   *SpoolStatus `json:"spool,omitempty"` // batch lane
 	// DeadLetters are those since this process began, the most frequent first.
-	DeadLetters []Buried        `json:"deadLetters"`
+	DeadLetters []RecentDeadLetter        `json:"deadLetters"`
 	Mappings    []MappingStatus `json:"mappings"`
 }
 
@@ -86,7 +86,7 @@ func (s *Sink) Unready() (reasons []string) {
 func (s *Sink) Status() any {
 	st := Status{
 		Version: s.opts.Version, Started: s.started, At: time.Now(),
-		Unready: s.Unready(), Token: s.client.TokenOK(), DeadLetters: s.lately.deadLetters(),
+		Unready: s.Unready(), Token: s.client.TokenOK(), DeadLetters: s.recent.deadLetters(),
 	}
 	st.Ready = len(st.Unready) == 0
 	if s.writers != nil {
@@ -128,7 +128,7 @@ func (s *Sink) Status() any {
 
 func (s *Sink) laneStatus(l *lane) LaneStatus {
 	st := LaneStatus{Lane: l.which.String(), Group: s.group(l.which), Joined: l.source.Joined(), Partitions: l.source.Status()}
-	if c, ok := l.delivery.(*calling); ok {
+	if c, ok := l.delivery.(*callDelivery); ok {
 		worst := calls.Closed
 		for _, t := range c.tables {
 			worst = max(worst, c.calls.Breaker(t))

@@ -43,7 +43,7 @@ func (s *Sink) day(mapping string) *DayStatus {
 	t, now := s.pacing.tables[mapping], time.Now()
 	st := &DayStatus{Zone: t.Zone.String(), PerDay: t.PerDay, Reserve: t.Reserve, Used: []UsedSlots{}}
 	st.Begins, st.Ends = day(now, t.Zone)
-	st.Imports = s.lately.importsSince(mapping, st.Begins)
+	st.Imports = s.recent.importsSince(mapping, st.Begins)
 	used, ok := s.pacing.used(mapping, now)
 	if !ok {
 		return st

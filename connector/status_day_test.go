@@ -21,7 +21,7 @@ func (onRecord) FillSlots(string, string, []time.Time) {}
 // dayOf is the day of a table with 12 slots, 2 in reserve.
 func dayOf(zone *time.Location, r onRecord) *DayStatus {
 	slots := batcher.Slots{PerDay: 12, Reserve: 2, Zone: zone, Every: time.Minute}
-	s := &Sink{lately: newLately(), pacing: &pacing{source: r, tables: map[string]tableSlots{"customers": {Slots: slots, table: "customers"}}}}
+	s := &Sink{recent: newRecentHistory(), pacing: &pacing{source: r, tables: map[string]tableSlots{"customers": {Slots: slots, table: "customers"}}}}
 	return s.day("customers")
 }
 

@@ -142,7 +142,7 @@ func collection(name string, v schemas.Value) (schemas.Value, string) {
 	}
 	switch name {
 	case "date":
-		if v.Kind() != schemas.String || !isMoment(v.Text()) {
+		if v.Kind() != schemas.String || !isTimestamp(v.Text()) {
 			return schemas.Value{}, "must be a timestamp like 2006-01-02T15:04:05 with Z or an offset"
 		}
 		return v, ""

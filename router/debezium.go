@@ -88,7 +88,7 @@ func (c *Compiled) changeEvent(look *subject) (ev schemas.Event, reject *Reject)
 	if at < 0 || ev.Op == schemas.Patch {
 		return ev, nil
 	}
-	if ch.New || said(look.record.header(oldKey)) {
+	if ch.New || present(look.record.header(oldKey)) {
 		return ev, badValue(ch.Unavailable[at], "did not change when the row's key did, so that its value is not in the event; "+
 			"set the source table's replica identity to full")
 	}
@@ -127,7 +127,7 @@ func (c *Compiled) deletedKey(look *subject) (string, *Reject) {
 	switch {
 	case reject != nil:
 		return "", reject
-	case said(v):
+	case present(v):
 		v, reject = c.key.converted(v)
 	case len(look.record.Key) > 0:
 		if v, reject = kafkaKeyValue(look.record, look.keyFormat); reject == nil {
@@ -137,7 +137,7 @@ func (c *Compiled) deletedKey(look *subject) (string, *Reject) {
 	switch {
 	case reject != nil:
 		return "", reject
-	case !said(v):
+	case !present(v):
 		return "", badValue(c.key.label, "the key is neither in the deleted row nor in the record's key; "+
 			"make it part of Debezium's key (message.key.columns) and of the table's replica identity")
 	}

@@ -53,7 +53,7 @@ func textOf(arguments ...any) (any, error) {
 		return nil, fmt.Errorf("string: %d arguments, want one", len(arguments))
 	}
 	v, rule := valueOf(arguments[0])
-	if rule != "" || !said(v) || v.Kind() == schemas.List || v.Kind() == schemas.Object {
+	if rule != "" || !present(v) || v.Kind() == schemas.List || v.Kind() == schemas.Object {
 		return nil, fmt.Errorf("string: no text for a %T", arguments[0])
 	}
 	return v.Text(), nil

@@ -117,7 +117,7 @@ func (f *field) ofKafkaKey(look *subject, key schemas.Value) (schemas.Value, *Re
 			}
 		}
 	}
-	if !said(v) {
+	if !present(v) {
 		return v, nil
 	}
 	return f.converted(v)
@@ -143,7 +143,7 @@ func (f *field) computedOf(keyed *subject) (schemas.Value, *Reject) {
 	if rule != "" {
 		return v, badValue(f.label, rule)
 	}
-	if !said(v) {
+	if !present(v) {
 		return v, nil
 	}
 	return f.converted(v)

@@ -293,7 +293,7 @@ func unreadable(t *testing.T) schemas.Value {
 		if err == nil {
 			return v
 		}
-		if !errors.Is(err, schemas.ErrSchemaAway) {
+		if !errors.Is(err, schemas.ErrSchemaUnavailable) {
 			t.Fatal(err)
 		}
 		<-look.C

@@ -87,7 +87,7 @@ func BenchmarkFormats(b *testing.B) {
 	journey := func(b *testing.B, d schemas.Decoder, data []byte, route func(*router.Router, []router.Routed, *router.Record) []router.Routed) {
 		b.ReportAllocs()
 		r := compile(b, visits())
-		for _, err := d.Decode(data); errors.Is(err, schemas.ErrSchemaAway); _, err = d.Decode(data) {
+		for _, err := d.Decode(data); errors.Is(err, schemas.ErrSchemaUnavailable); _, err = d.Decode(data) {
 			time.Sleep(time.Millisecond)
 		}
 		rec := &router.Record{Topic: "crm.customers"}

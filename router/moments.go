@@ -47,7 +47,7 @@ var epochUnits = map[string]epochUnit{
 
 // The years that a date of ten characters can say.
 var (
-	firstMoment = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
+	firstTimestamp = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 	endOfTime   = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
@@ -173,7 +173,7 @@ func (u epochUnit) since1970(v schemas.Value) (time.Time, bool) {
 	}
 	if u >= epochSeconds {
 		perUnit := int64(u / epochSeconds)
-		if n < firstMoment.Unix()/perUnit || n > endOfTime.Unix()/perUnit {
+		if n < firstTimestamp.Unix()/perUnit || n > endOfTime.Unix()/perUnit {
 			return time.Time{}, false
 		}
 		return time.Unix(n*perUnit, 0).UTC(), true
@@ -209,7 +209,7 @@ func timestamp(s string) (string, bool) {
 		}
 		s = s[:fractionAt] + digits
 	}
-	if isPlainMoment(s) {
+	if isPlainTimestamp(s) {
 		return s, true
 	}
 	layout := zonedTime
@@ -220,8 +220,8 @@ func timestamp(s string) (string, bool) {
 	return s, ok
 }
 
-// isMoment reports whether s is a timestamp that says its zone.
-func isMoment(s string) bool {
+// isTimestamp reports whether s is a timestamp that says its zone.
+func isTimestamp(s string) bool {
 	s, ok := timestamp(s)
 	return ok && len(s) > len(localTime)
 }

@@ -151,7 +151,7 @@ func eachOf(v schemas.Value, steps []step) schemas.Value {
 	for _, item := range v.Items() {
 		at := follow(item.Value, steps)
 		switch {
-		case !said(at):
+		case !present(at):
 		case several:
 			found = append(found, at.Items()...)
 		default:

@@ -4,8 +4,8 @@ package router
 // it in one look, without the work that the whole grammar takes; what they do
 // not recognise may be good all the same.
 
-// isPlainMoment recognises 2006-01-02T15:04:05, with Z behind it or nothing.
-func isPlainMoment(s string) bool {
+// isPlainTimestamp recognises 2006-01-02T15:04:05, with Z behind it or nothing.
+func isPlainTimestamp(s string) bool {
 	if len(s) != len(localTime) && (len(s) != len(localTime)+1 || s[len(localTime)] != 'Z') {
 		return false
 	}

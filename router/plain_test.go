@@ -18,7 +18,7 @@ func FuzzPlainSpellings(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if isPlainMoment(s) {
+		if isPlainTimestamp(s) {
 			layout := zonedTime
 			if len(s) == len(localTime) {
 				layout = localTime
@@ -42,7 +42,7 @@ func FuzzPlainSpellings(f *testing.F) {
 
 func TestPlainSpellingsAreRecognised(t *testing.T) {
 	for _, s := range []string{"2026-11-21T10:00:00", "2026-11-21T23:59:59Z"} {
-		if !isPlainMoment(s) || !isPlainDate(s[:10]) {
+		if !isPlainTimestamp(s) || !isPlainDate(s[:10]) {
 			t.Errorf("%s: got no, want yes", s)
 		}
 	}

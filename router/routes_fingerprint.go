@@ -103,7 +103,7 @@ func (c *Compiled) fieldParts(i int) []any {
 		written.Format, written.Timezone, f.absent, f.null,
 	}
 	for _, v := range []schemas.Value{f.constant, f.fallback} {
-		parts = append(parts, said(v), v.Kind() == schemas.Null, v.Kind() == schemas.String && v.Text() == "")
+		parts = append(parts, present(v), v.Kind() == schemas.Null, v.Kind() == schemas.String && v.Text() == "")
 	}
 	return parts
 }

@@ -11,7 +11,7 @@ type recency uint8
 
 const (
 	notRecency recency = iota
-	recencyMoment
+	recencyTimestamp
 	recencyText
 	recencyStatus
 )
@@ -22,7 +22,7 @@ func recencyOf(name string) recency {
 	switch name {
 	case "lastMailOpeningMoment", "lastMailClickMoment", "lastMailTargetingMoment", "mobileTargetingRecency",
 		"mobileDeliveryRecency", "goalReachedRecency", "participationRecency", "blacklistMoment":
-		return recencyMoment
+		return recencyTimestamp
 	case "lastDevice", "lastUserAgent":
 		return recencyText
 	case "lastMailActivityStatus":
@@ -52,7 +52,7 @@ func technical(kind recency, v schemas.Value, op schemas.Op) (out schemas.Value,
 		return schemas.Value{}, ruleComputed
 	case v.Kind() == schemas.Null:
 		return v, ""
-	case kind == recencyMoment:
+	case kind == recencyTimestamp:
 		return asTimestamp(v, nil)
 	case v.Kind() != schemas.String:
 		return schemas.Value{}, ruleText

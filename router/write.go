@@ -94,7 +94,7 @@ func (c *Compiled) id(look *subject, ev *schemas.Event) (string, *Reject) {
 		return ev.ProfileID, nil
 	}
 	v, reject := c.profileID.read(look)
-	if reject != nil || !said(v) {
+	if reject != nil || !present(v) {
 		return "", reject
 	}
 	text, rule := keyText(v)
@@ -119,10 +119,10 @@ func (c *Compiled) keyOf(look *subject, ev *schemas.Event) (string, *Reject) {
 		return checkedKey("", "businessKey", schemas.StringValue(ev.BusinessKey))
 	}
 	inKey, inAttributes := ev.Key.Get(c.KeyName), ev.Attributes.Get(c.KeyName)
-	if !said(inKey) {
+	if !present(inKey) {
 		return checkedKey("attributes.", c.KeyName, inAttributes)
 	}
-	if said(inAttributes) && inAttributes.Text() != inKey.Text() {
+	if present(inAttributes) && inAttributes.Text() != inKey.Text() {
 		return "", badValue("attributes."+c.KeyName, "must equal key."+c.KeyName)
 	}
 	return checkedKey("key.", c.KeyName, inKey)
@@ -130,7 +130,7 @@ func (c *Compiled) keyOf(look *subject, ev *schemas.Event) (string, *Reject) {
 
 // checkedKey takes the path of the key in two parts: only an error joins them.
 func checkedKey(object, name string, v schemas.Value) (string, *Reject) {
-	if !said(v) {
+	if !present(v) {
 		return "", badValue(object+name, "the key is missing")
 	}
 	text, rule := keyText(v)
@@ -140,7 +140,7 @@ func checkedKey(object, name string, v schemas.Value) (string, *Reject) {
 	return text, nil
 }
 
-func said(v schemas.Value) bool {
+func present(v schemas.Value) bool {
 	return v.Kind() != schemas.Absent && v.Kind() != schemas.Null
 }
 
@@ -168,7 +168,7 @@ func (c *Compiled) canonicalCells(cells []schemas.Cell, ev *schemas.Event, slab 
 		for _, member := range ev.Key.Items() {
 			attribute := ev.Attributes.Get(member.Name)
 			switch _, rule := keyText(member.Value); {
-			case !said(member.Value):
+			case !present(member.Value):
 				continue
 			case rule != "":
 				return nil, badValue("key."+member.Name, rule)

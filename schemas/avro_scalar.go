@@ -27,7 +27,7 @@ func (r *avroReader) integer(t *avroType, out *Value) error {
 	if t.narrow && int64(int32(i)) != i {
 		return errOverflow
 	}
-	*out = r.moment(t.kind, i)
+	*out = r.timestamp(t.kind, i)
 	if t.convert != nil {
 		*out = t.convert(*out)
 	}
@@ -123,10 +123,10 @@ func (r *avroReader) long() (int64, error) {
 	return int64(u>>1) ^ -int64(u&1), nil
 }
 
-// moment is what an integer of the kind says: a number, or the date or time
+// timestamp is what an integer of the kind says: a number, or the date or time
 // that the schema's logical type makes of it. One that is outside of the range
 // of dates is Unreadable, as it is where Connect's JSON schemas say the same.
-func (r *avroReader) moment(kind avroKind, i int64) Value {
+func (r *avroReader) timestamp(kind avroKind, i int64) Value {
 	text, ok := "", false
 	switch kind {
 	case avroInt, avroLong:

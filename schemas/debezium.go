@@ -61,7 +61,7 @@ func (d *Debezium) Change(v Value) (Change, error) {
 	default:
 		return Change{}, Invalid("", ruleObject)
 	}
-	letter := letterOf(payload)
+	letter := opOf(payload)
 	if letter == "" {
 		return d.flattened(schema, payload)
 	}
@@ -91,9 +91,9 @@ func (d *Debezium) Change(v Value) (Change, error) {
 	return ch, nil
 }
 
-// letterOf is the operation of an envelope, "" where payload is none. A row may
+// opOf is the operation of an envelope, "" where payload is none. A row may
 // have a column named op, but not beside an object named source.
-func letterOf(payload Value) string {
+func opOf(payload Value) string {
 	op := payload.Get("op")
 	if op.kind != String || payload.Get("source").kind != Object {
 		return ""

@@ -48,11 +48,11 @@ func logical(name string, parameters, v Value) (Value, *ValueError) {
 	case "io.debezium.time.Date", "org.apache.kafka.connect.data.Date":
 		return dateOf(v)
 	case "io.debezium.time.Timestamp", "org.apache.kafka.connect.data.Timestamp":
-		return momentOf(v, perMilli)
+		return timestampOf(v, perMilli)
 	case "io.debezium.time.MicroTimestamp":
-		return momentOf(v, perMicro)
+		return timestampOf(v, perMicro)
 	case "io.debezium.time.NanoTimestamp":
-		return momentOf(v, perNano)
+		return timestampOf(v, perNano)
 	case "io.debezium.time.Time", "org.apache.kafka.connect.data.Time":
 		return clockOf(v, perMilli)
 	case "io.debezium.time.MicroTime":
@@ -73,7 +73,7 @@ const (
 )
 
 const (
-	localMoment = "2006-01-02T15:04:05.999999999"
+	localTimestamp = "2006-01-02T15:04:05.999999999"
 	localClock  = "15:04:05.999999999"
 
 	ruleYears = "must be of the years 1 to 9999: infinity has no place in the table"
@@ -93,8 +93,8 @@ func dateOf(v Value) (Value, *ValueError) {
 	return inYears(time.Unix(days*24*60*60, 0), time.DateOnly)
 }
 
-// momentOf writes a number of units since 1970. Text is a moment already.
-func momentOf(v Value, perSecond int64) (Value, *ValueError) {
+// timestampOf writes a number of units since 1970. Text is a moment already.
+func timestampOf(v Value, perSecond int64) (Value, *ValueError) {
 	if v.kind != Number {
 		return v, nil
 	}
@@ -102,7 +102,7 @@ func momentOf(v Value, perSecond int64) (Value, *ValueError) {
 	if err != nil {
 		return Value{}, Invalid("", ruleWhole)
 	}
-	return inYears(time.Unix(n/perSecond, n%perSecond*(perNano/perSecond)), localMoment)
+	return inYears(time.Unix(n/perSecond, n%perSecond*(perNano/perSecond)), localTimestamp)
 }
 
 // inYears keeps to the years that have four digits: databases write infinity

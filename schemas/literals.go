@@ -195,14 +195,14 @@ func appendFraction(out []byte, fraction int64, digits int) []byte {
 
 // The years that a date of four digits can name.
 var (
-	firstMoment = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
-	lastMoment  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Unix()
+	firstTimestamp = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	lastTimestamp  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Unix()
 )
 
-// moment is a date and a time of day, with Z unless it is local. One that has no
+// timestamp is a date and a time of day, with Z unless it is local. One that has no
 // date of four digits stays the number it is: databases mean infinity by it.
-func (t *texts) moment(seconds, nanos int64, local bool) (text string, ok bool) {
-	if seconds < firstMoment || seconds > lastMoment {
+func (t *texts) timestamp(seconds, nanos int64, local bool) (text string, ok bool) {
+	if seconds < firstTimestamp || seconds > lastTimestamp {
 		return "", false
 	}
 	layout := "2006-01-02T15:04:05.999999999Z"
@@ -218,14 +218,14 @@ func (t *texts) since(count, perSecond int64, local bool) (text string, ok bool)
 	if part < 0 {
 		seconds, part = seconds-1, part+perSecond
 	}
-	return t.moment(seconds, part*(1e9/perSecond), local)
+	return t.timestamp(seconds, part*(1e9/perSecond), local)
 }
 
 const secondsOfDay = 24 * 60 * 60
 
 // date is the date that many days after 1970-01-01.
 func (t *texts) date(days int64) (text string, ok bool) {
-	if days < firstMoment/secondsOfDay || days > lastMoment/secondsOfDay {
+	if days < firstTimestamp/secondsOfDay || days > lastTimestamp/secondsOfDay {
 		return "", false
 	}
 	return t.keep(time.Unix(days*secondsOfDay, 0).UTC().AppendFormat(t.scratch[:0], time.DateOnly)), true

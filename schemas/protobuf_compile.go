@@ -30,7 +30,7 @@ type protoMessage struct {
 	fields []protoField    // in the file's order, which is their slot
 	near   []*protoField   // by number, the low ones
 	far    map[protowire.Number]*protoField
-	means  meaning // of a well-known type; nil: the object it is
+	means  conversion // of a well-known type; nil: the object it is
 }
 
 // protoField is one field of a message.
@@ -119,7 +119,7 @@ func (c *protoCompiler) message(d protoreflect.MessageDescriptor) *protoMessage 
 	if m := c.known[d.FullName()]; m != nil {
 		return m
 	}
-	m := &protoMessage{means: meanings[d.FullName()], far: map[protowire.Number]*protoField{}}
+	m := &protoMessage{means: conversions[d.FullName()], far: map[protowire.Number]*protoField{}}
 	c.known[d.FullName()] = m
 	m.fields = make([]protoField, d.Fields().Len())
 	slots := map[protoreflect.FullName]int{}

@@ -10,16 +10,16 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// meaning is what a message of a well-known type says as a whole.
-type meaning func(t *texts, v Value) (Value, error)
+// conversion is what a message of a well-known type says as a whole.
+type conversion func(t *texts, v Value) (Value, error)
 
-// meanings are the well-known types, as Protobuf's JSON mapping writes them,
+// conversions are the well-known types, as Protobuf's JSON mapping writes them,
 // and those that Kafka Connect's converter writes.
-var meanings = map[protoreflect.FullName]meaning{
-	"google.protobuf.Timestamp":   timestampMeaning,
-	"google.protobuf.Duration":    durationMeaning,
-	"google.protobuf.FieldMask":   maskMeaning,
-	"google.protobuf.Any":         anyMeaning,
+var conversions = map[protoreflect.FullName]conversion{
+	"google.protobuf.Timestamp":   convertTimestamp,
+	"google.protobuf.Duration":    convertDuration,
+	"google.protobuf.FieldMask":   convertFieldMask,
+	"google.protobuf.Any":         convertAny,
 	"google.protobuf.Struct":      only,
 	"google.protobuf.ListValue":   only,
 	"google.protobuf.Value":       anyOf,
@@ -32,9 +32,9 @@ var meanings = map[protoreflect.FullName]meaning{
 	"google.protobuf.UInt64Value": only,
 	"google.protobuf.FloatValue":  only,
 	"google.protobuf.DoubleValue": only,
-	"google.type.Date":            dateMeaning,
-	"google.type.TimeOfDay":       clockMeaning,
-	"confluent.type.Decimal":      decimalMeaning,
+	"google.type.Date":            convertDate,
+	"google.type.TimeOfDay":       convertTimeOfDay,
+	"confluent.type.Decimal":      convertDecimal,
 }
 
 // only is a message that is there for its one field.
@@ -55,24 +55,24 @@ func anyOf(_ *texts, v Value) (Value, error) {
 	return NullValue(), nil
 }
 
-var errMoment = errors.New("a timestamp is outside the years 1 to 9999, or its nanoseconds are no fraction of a second")
+var errTimestamp = errors.New("a timestamp is outside the years 1 to 9999, or its nanoseconds are no fraction of a second")
 
-func timestampMeaning(t *texts, v Value) (Value, error) {
+func convertTimestamp(t *texts, v Value) (Value, error) {
 	seconds, nanos := wholeOf(v, "seconds"), wholeOf(v, "nanos")
 	if nanos < 0 || nanos >= 1e9 {
-		return Value{}, errMoment
+		return Value{}, errTimestamp
 	}
-	text, ok := t.moment(seconds, nanos, false)
+	text, ok := t.timestamp(seconds, nanos, false)
 	if !ok {
-		return Value{}, errMoment
+		return Value{}, errTimestamp
 	}
 	return StringValue(text), nil
 }
 
 var errDuration = errors.New("a duration's seconds and nanoseconds do not fit together")
 
-// durationMeaning is seconds with a fraction and an s, such as -1.5s.
-func durationMeaning(t *texts, v Value) (Value, error) {
+// convertDuration is seconds with a fraction and an s, such as -1.5s.
+func convertDuration(t *texts, v Value) (Value, error) {
 	seconds, nanos := wholeOf(v, "seconds"), wholeOf(v, "nanos")
 	if nanos <= -1e9 || nanos >= 1e9 || seconds > 0 && nanos < 0 || seconds < 0 && nanos > 0 || seconds == -1<<63 {
 		return Value{}, errDuration
@@ -86,7 +86,7 @@ func durationMeaning(t *texts, v Value) (Value, error) {
 	return StringValue(t.keep(append(out, 's'))), nil
 }
 
-func maskMeaning(_ *texts, v Value) (Value, error) {
+func convertFieldMask(_ *texts, v Value) (Value, error) {
 	paths := make([]string, len(v.Get("paths").Items()))
 	for i, path := range v.Get("paths").Items() {
 		paths[i] = path.Value.Text()
@@ -94,9 +94,9 @@ func maskMeaning(_ *texts, v Value) (Value, error) {
 	return StringValue(strings.Join(paths, ",")), nil
 }
 
-// anyMeaning leaves the message that is inside as base64: its type need not be
+// convertAny leaves the message that is inside as base64: its type need not be
 // known here.
-func anyMeaning(_ *texts, v Value) (Value, error) {
+func convertAny(_ *texts, v Value) (Value, error) {
 	for i := range v.Items() {
 		if v.Items()[i].Name == "type_url" {
 			v.Items()[i].Name = "@type"
@@ -105,8 +105,8 @@ func anyMeaning(_ *texts, v Value) (Value, error) {
 	return v, nil
 }
 
-// dateMeaning is a date; one without a year or a day stays the object it is.
-func dateMeaning(t *texts, v Value) (Value, error) {
+// convertDate is a date; one without a year or a day stays the object it is.
+func convertDate(t *texts, v Value) (Value, error) {
 	year, month, day := wholeOf(v, "year"), wholeOf(v, "month"), wholeOf(v, "day")
 	when := time.Date(int(year), time.Month(month), int(day), 0, 0, 0, 0, time.UTC)
 	if year < 1 || year > 9999 || when.Month() != time.Month(month) || when.Day() != int(day) {
@@ -116,7 +116,7 @@ func dateMeaning(t *texts, v Value) (Value, error) {
 	return StringValue(text), nil
 }
 
-func clockMeaning(t *texts, v Value) (Value, error) {
+func convertTimeOfDay(t *texts, v Value) (Value, error) {
 	hours, minutes, seconds, nanos := wholeOf(v, "hours"), wholeOf(v, "minutes"), wholeOf(v, "seconds"), wholeOf(v, "nanos")
 	if hours < 0 || hours > 23 || minutes < 0 || minutes > 59 || seconds < 0 || seconds > 59 || nanos < 0 || nanos >= 1e9 {
 		return v, nil
@@ -127,7 +127,7 @@ func clockMeaning(t *texts, v Value) (Value, error) {
 
 var errScale = errors.New("a decimal's scale is not from 0 to 256")
 
-func decimalMeaning(t *texts, v Value) (Value, error) {
+func convertDecimal(t *texts, v Value) (Value, error) {
 	raw, err := base64.StdEncoding.DecodeString(v.Get("value").Text())
 	scale := wholeOf(v, "scale")
 	if err != nil || scale < 0 || scale > 2*maxDecimal {

@@ -228,8 +228,8 @@ func TestProtobufRefusesWhatIsNotItsSchemas(t *testing.T) {
 		{"a number that is cut", []byte{0, 8 * 4, 0x80}, "protobuf: offset 2: ends too early"},
 		{"text that is none", []byte{0, 0x0a, 1, 0xff}, "protobuf: offset 3: not valid UTF-8"},
 		{"a field of number zero", []byte{0, 0}, "protobuf: offset 1: not a field"},
-		{"a timestamp beyond the calendar", []byte{0, 0xea, 1, 8, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, "protobuf: offset 12: " + errMoment.Error()},
-		{"nanoseconds that are seconds", []byte{0, 0xea, 1, 6, 0x10, 0x80, 0x94, 0xeb, 0xdc, 3}, "protobuf: offset 10: " + errMoment.Error()},
+		{"a timestamp beyond the calendar", []byte{0, 0xea, 1, 8, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, "protobuf: offset 12: " + errTimestamp.Error()},
+		{"nanoseconds that are seconds", []byte{0, 0xea, 1, 6, 0x10, 0x80, 0x94, 0xeb, 0xdc, 3}, "protobuf: offset 10: " + errTimestamp.Error()},
 		{"a group that has no end", []byte{0, 0x0b}, "protobuf: offset 2: not a field"},
 		{"nested without end", append([]byte{0}, deep...), "protobuf: offset 224: nested deeper than 64 levels"},
 	} {

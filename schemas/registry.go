@@ -146,7 +146,7 @@ func (r *Registry) writer(id uint32) (writer, error) {
 		r.fetching[id] = true
 		r.fetches.Go(func() { r.fetch(id) })
 	}
-	return nil, ErrSchemaAway
+	return nil, ErrSchemaUnavailable
 }
 
 // fetch asks for one schema and remembers the answer.

@@ -84,7 +84,7 @@ func soon(t testing.TB, d Decoder, data []byte) (Value, error) {
 	t.Helper()
 	for range 1000 {
 		v, err := d.Decode(data)
-		if !errors.Is(err, ErrSchemaAway) {
+		if !errors.Is(err, ErrSchemaUnavailable) {
 			return v, err
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -148,7 +148,7 @@ func TestOneRequestServesAllWhoWait(t *testing.T) {
 		one, two := r.Decoder(FormatAvro), r.Decoder(FormatAvro)
 		for range 10 {
 			for _, decoder := range []Decoder{one, two} {
-				if _, err := decoder.Decode(framed(id, 2)); !errors.Is(err, ErrSchemaAway) {
+				if _, err := decoder.Decode(framed(id, 2)); !errors.Is(err, ErrSchemaUnavailable) {
 					t.Fatalf("while it is fetched: got %v, want ErrSchemaAway", err)
 				}
 			}
@@ -186,7 +186,7 @@ func TestAnOutageRejectsNothingAndIsNotHammered(t *testing.T) {
 				defer r.Close()
 				decoder := r.Decoder(FormatAvro)
 				for range 600 { // a minute
-					if _, err := decoder.Decode(framed(id, 2)); !errors.Is(err, ErrSchemaAway) {
+					if _, err := decoder.Decode(framed(id, 2)); !errors.Is(err, ErrSchemaUnavailable) {
 						t.Fatalf("got %v, want ErrSchemaAway", err)
 					}
 					time.Sleep(100 * time.Millisecond)
@@ -221,7 +221,7 @@ func TestOnlyTheRegistryItselfMakesASchemaUnknown(t *testing.T) {
 			t.Fatalf("got %v, want a DecodeError that says so", err)
 		}
 		for range 50 {
-			if _, err := decoder.Decode(framed(99, 2)); err == nil || errors.Is(err, ErrSchemaAway) {
+			if _, err := decoder.Decode(framed(99, 2)); err == nil || errors.Is(err, ErrSchemaUnavailable) {
 				t.Fatalf("asked again: got %v, want the same", err)
 			}
 		}

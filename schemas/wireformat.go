@@ -19,11 +19,11 @@ const (
 	FormatProtobuf   Format = "protobuf"
 )
 
-// ErrSchemaAway says that a record cannot be decoded yet: its writer schema is
+// ErrSchemaUnavailable says that a record cannot be decoded yet: its writer schema is
 // being fetched, or the registry cannot be asked. Whoever decodes offers the
 // record again a little later, however often; it says nothing against the
 // record.
-var ErrSchemaAway = errors.New("the writer schema is not here yet")
+var ErrSchemaUnavailable = errors.New("the writer schema is not here yet")
 
 // writer is a writer schema ready for reading.
 type writer interface {

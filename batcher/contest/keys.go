@@ -101,9 +101,9 @@ func (k *Keys) Other(w *schemas.Write, at At, e Effect) {
 	s.overtaken = s.overtaken || e.Overtaken
 	switch {
 	case e.Late && !s.sending && !s.owed && whole(w):
-		s.contested = false // it lands last whatever came before
+		s.conflicting = false // it lands last whatever came before
 	case e.Flying:
-		s.contested = true
+		s.conflicting = true
 		s.owed = s.owed || e.Former && s.sent == 0
 	}
 }
@@ -180,7 +180,7 @@ func (k *Keys) Confirm(fate *Fate, confirmed func(At) bool) (contested bool) {
 			s.owed = true
 			s.release(func(At) bool { return true })
 		}
-		contested = contested || s.contested
+		contested = contested || s.conflicting
 	}
 	return contested
 }
@@ -189,7 +189,7 @@ func (k *Keys) Confirm(fate *Fate, confirmed func(At) bool) (contested bool) {
 func (k *Keys) Forget(confirmed func(At) bool) {
 	for key, s := range k.byKey {
 		s.release(confirmed)
-		if !s.contested && !s.held && !s.doubt && !s.overtaken && !s.taken && len(s.shares) == 0 && confirmed(s.last) {
+		if !s.conflicting && !s.held && !s.doubt && !s.overtaken && !s.taken && len(s.shares) == 0 && confirmed(s.last) {
 			delete(k.byKey, key)
 			k.bytes -= s.bytes
 		}
@@ -215,7 +215,7 @@ type Newest struct {
 func (k *Keys) Next(confirmed func(At) bool) []Newest {
 	var all []Newest
 	for key, s := range k.byKey {
-		if !s.contested || k.out[s.last.Partition] || s.sent == s.version || s.await != nil && !confirmed(*s.await) {
+		if !s.conflicting || k.out[s.last.Partition] || s.sent == s.version || s.await != nil && !confirmed(*s.await) {
 			continue
 		}
 		s.sending = true
@@ -236,7 +236,7 @@ func (k *Keys) Next(confirmed func(At) bool) []Newest {
 // other lane's writes that they wait for.
 func (k *Keys) Unconfirmed(confirmed func(At) bool) (keys int, at At) {
 	for _, s := range k.byKey {
-		if s.contested && !k.out[s.last.Partition] && s.sent != s.version && s.await != nil && !confirmed(*s.await) {
+		if s.conflicting && !k.out[s.last.Partition] && s.sent != s.version && s.await != nil && !confirmed(*s.await) {
 			keys, at = keys+1, *s.await
 		}
 	}
@@ -246,7 +246,7 @@ func (k *Keys) Unconfirmed(confirmed func(At) bool) (keys int, at At) {
 // Hold reports whether the key is conflicting; what is known of it stays until Free.
 func (k *Keys) Hold(key string) bool {
 	s := k.byKey[key]
-	if s == nil || !s.contested {
+	if s == nil || !s.conflicting {
 		return false
 	}
 	s.held = true
@@ -300,14 +300,14 @@ func (k *Keys) Noted() {
 	}
 }
 
-// Settle says that the log was read on to the end that was Noted, and reports whether no key is contested any more.
-func (k *Keys) Settle() (settled bool) {
+// Reconcile says that the log was read on to the end that was Noted, and reports whether no key is contested any more.
+func (k *Keys) Reconcile() (settled bool) {
 	settled = true
 	for _, s := range k.byKey {
 		switch {
-		case !s.contested || k.out[s.last.Partition]:
+		case !s.conflicting || k.out[s.last.Partition]:
 		case s.sent == s.version:
-			s.contested, s.await = false, nil
+			s.conflicting, s.await = false, nil
 		default:
 			settled = false
 		}

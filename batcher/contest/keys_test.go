@@ -108,7 +108,7 @@ func TestRowBehindAnUnconfirmedWriteIsSentOnceThatHasLanded(t *testing.T) {
 	}
 	k.Sent(next[0])
 	k.Noted()
-	if !k.Settle() {
+	if !k.Reconcile() {
 		t.Error("settled: got false after the newest state was sent, want true")
 	}
 }
@@ -121,11 +121,11 @@ func TestWriteThatCameLateSettlesAKeyThatNeverRests(t *testing.T) {
 	k.Other(&w, At{"p", 2}, Effect{Flying: true, Late: true}) // not yet: what was given out may land after it
 	k.Sent(next[0])
 	k.Noted()
-	if k.Settle() {
+	if k.Reconcile() {
 		t.Error("settled: got true while a write may have landed before the one sent, want false")
 	}
 	k.Other(&w, At{"p", 3}, Effect{Flying: true, Late: true})
-	if !k.Settle() {
+	if !k.Reconcile() {
 		t.Error("settled: got false, want true: the last write landed behind all that was sent")
 	}
 }
@@ -191,7 +191,7 @@ func TestDroppedRowsWaitUntilTheirKeyWasSent(t *testing.T) {
 	k.Confirm(&fate, nobody)
 	k.Noted()
 	k.Other(&w, At{"p", 2}, Effect{Late: true}) // it may never land, and then nothing of the key has
-	if k.Settle() {
+	if k.Reconcile() {
 		t.Error("settled: got true while neither the rows nor what they were dropped for have landed, want false")
 	}
 	next := k.Next(nobody)
@@ -200,7 +200,7 @@ func TestDroppedRowsWaitUntilTheirKeyWasSent(t *testing.T) {
 	}
 	k.Sent(next[0])
 	k.Noted()
-	if !k.Settle() {
+	if !k.Reconcile() {
 		t.Error("settled once it was sent: got false, want true")
 	}
 }

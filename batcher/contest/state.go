@@ -21,7 +21,7 @@ type state struct {
 	doubt     bool // its file was sealed while await was not known to have landed
 	overtaken bool // the open file holds a row older than a write of the other lane
 	taken     bool // a write that was taken is to be sent once the open file has landed
-	contested bool
+	conflicting bool
 	owed      bool   // rows are confirmed for the sake of a write that may not have landed: it must be sent
 	version   uint64 // counts what is to be sent
 	sent      uint64 // version last sent; 0: none
@@ -39,7 +39,7 @@ type share struct {
 
 // contend has the key sent again, whatever was sent before.
 func (s *state) contend() {
-	s.contested = true
+	s.conflicting = true
 	s.version++
 }
 

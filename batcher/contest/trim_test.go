@@ -74,7 +74,7 @@ func TestReconciledWritesAreNotSentWithTheNextFile(t *testing.T) {
 		k.Sent(n)
 	}
 	k.Noted()
-	if !k.Settle() {
+	if !k.Reconcile() {
 		t.Fatal("settled: got false after the newest state was sent, want true")
 	}
 	k.Row(&newer, At{"p", 2}, Open)
@@ -95,7 +95,7 @@ func TestKeyOfAFormerOwnersFileIsSentHoweverOftenItIsWritten(t *testing.T) {
 	k.Other(&gone, At{"p", 1}, Effect{Flying: true, Former: true})
 	k.Noted()
 	k.Other(&gone, At{"p", 2}, Effect{Flying: true, Former: true, Late: true})
-	if k.Settle() {
+	if k.Reconcile() {
 		t.Fatal("settled: got true while the rows may be neither there nor overruled, want false")
 	}
 	for _, n := range k.Next(nobody) {
@@ -103,7 +103,7 @@ func TestKeyOfAFormerOwnersFileIsSentHoweverOftenItIsWritten(t *testing.T) {
 	}
 	k.Noted()
 	k.Other(&gone, At{"p", 3}, Effect{Flying: true, Former: true, Late: true})
-	if !k.Settle() {
+	if !k.Reconcile() {
 		t.Error("settled once it was sent: got false, want true")
 	}
 }

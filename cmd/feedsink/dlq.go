@@ -53,10 +53,10 @@ func (f *filterFlags) filter(now time.Time) (replay.Filter, error) {
 	}
 	var errs []error
 	var err error
-	if out.Since, err = moment(f.since, now); err != nil {
+	if out.Since, err = parseTime(f.since, now); err != nil {
 		errs = append(errs, fmt.Errorf("--since: %w", err))
 	}
-	if out.Until, err = moment(f.until, now); err != nil {
+	if out.Until, err = parseTime(f.until, now); err != nil {
 		errs = append(errs, fmt.Errorf("--until: %w", err))
 	}
 	if out.Offsets, err = offsets(f.offsets); err != nil {
@@ -68,8 +68,8 @@ func (f *filterFlags) filter(now time.Time) (replay.Filter, error) {
 	return out, nil
 }
 
-// moment reads a point in time or an age; "" is none.
-func moment(text string, now time.Time) (time.Time, error) {
+// parseTime reads a point in time or an age; "" is none.
+func parseTime(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}

@@ -10,45 +10,45 @@ import (
 	"unicode"
 )
 
-// letterWord is something that letters can be counted by.
-type letterWord struct {
+// outcomeOf is something that letters can be counted by.
+type outcomeOf struct {
 	name string
-	of   func(*letterEntry) string
+	of   func(*deadLetterEntry) string
 }
 
-var letterWordList = []letterWord{
-	{"mapping", func(l *letterEntry) string { return l.Mapping }},
-	{"reason", (*letterEntry).reason},
-	{"message", func(l *letterEntry) string { return l.Message }},
-	{"topic", func(l *letterEntry) string { return l.Topic }},
-	{"partition", (*letterEntry).partition},
-	{"table", func(l *letterEntry) string { return l.Table }},
-	{"lane", func(l *letterEntry) string { return l.Lane }},
-	{"stage", func(l *letterEntry) string { return l.Stage }},
-	{"status", func(l *letterEntry) string { return number(l.Status) }},
-	{"execution", func(l *letterEntry) string { return l.Execution }},
-	{"attempts", func(l *letterEntry) string { return strconv.Itoa(l.Attempts) }},
-	{"state", func(l *letterEntry) string { return string(l.State) }},
-	{"day", func(l *letterEntry) string { return l.Time.Format(time.DateOnly) }},
-	{"hour", func(l *letterEntry) string { return l.Time.Format("2006-01-02T15") }},
+var outcomeWordList = []outcomeOf{
+	{"mapping", func(l *deadLetterEntry) string { return l.Mapping }},
+	{"reason", (*deadLetterEntry).reason},
+	{"message", func(l *deadLetterEntry) string { return l.Message }},
+	{"topic", func(l *deadLetterEntry) string { return l.Topic }},
+	{"partition", (*deadLetterEntry).partition},
+	{"table", func(l *deadLetterEntry) string { return l.Table }},
+	{"lane", func(l *deadLetterEntry) string { return l.Lane }},
+	{"stage", func(l *deadLetterEntry) string { return l.Stage }},
+	{"status", func(l *deadLetterEntry) string { return number(l.Status) }},
+	{"execution", func(l *deadLetterEntry) string { return l.Execution }},
+	{"attempts", func(l *deadLetterEntry) string { return strconv.Itoa(l.Attempts) }},
+	{"state", func(l *deadLetterEntry) string { return string(l.State) }},
+	{"day", func(l *deadLetterEntry) string { return l.Time.Format(time.DateOnly) }},
+	{"hour", func(l *deadLetterEntry) string { return l.Time.Format("2006-01-02T15") }},
 }
 
-func letterWords() string {
-	names := make([]string, len(letterWordList))
-	for i, w := range letterWordList {
+func outcomeWords() string {
+	names := make([]string, len(outcomeWordList))
+	for i, w := range outcomeWordList {
 		names[i] = w.name
 	}
 	return strings.Join(names, ", ")
 }
 
-// letterCounts counts letters that have the same words.
-type letterCounts struct {
-	words []letterWord
-	found map[string]*letterGroup
+// deadLetterCounts counts letters that have the same words.
+type deadLetterCounts struct {
+	words []outcomeOf
+	found map[string]*deadLetterGroup
 }
 
-// letterGroup is letters that have the same words.
-type letterGroup struct {
+// deadLetterGroup is letters that have the same words.
+type deadLetterGroup struct {
 	By      map[string]string `json:"by"`
 	Letters int               `json:"letters"`
 	First   time.Time         `json:"first"` // of the records
@@ -56,23 +56,23 @@ type letterGroup struct {
 	cells   []string
 }
 
-// newLetterCounts is nil where nothing is to be counted.
-func newLetterCounts(by []string) (*letterCounts, error) {
+// newDeadLetterCounts is nil where nothing is to be counted.
+func newDeadLetterCounts(by []string) (*deadLetterCounts, error) {
 	if len(by) == 0 {
 		return nil, nil
 	}
-	c := &letterCounts{found: map[string]*letterGroup{}}
+	c := &deadLetterCounts{found: map[string]*deadLetterGroup{}}
 	for _, name := range by {
-		i := slices.IndexFunc(letterWordList, func(w letterWord) bool { return w.name == name })
+		i := slices.IndexFunc(outcomeWordList, func(w outcomeOf) bool { return w.name == name })
 		if i < 0 {
-			return nil, &usageError{fmt.Errorf("--by: must be some of %s, is %q", letterWords(), name)}
+			return nil, &usageError{fmt.Errorf("--by: must be some of %s, is %q", outcomeWords(), name)}
 		}
-		c.words = append(c.words, letterWordList[i])
+		c.words = append(c.words, outcomeWordList[i])
 	}
 	return c, nil
 }
 
-func (c *letterCounts) add(l letterEntry) {
+func (c *deadLetterCounts) add(l deadLetterEntry) {
 	cells := make([]string, len(c.words))
 	for i, w := range c.words {
 		cells[i] = w.of(&l)
@@ -80,7 +80,7 @@ func (c *letterCounts) add(l letterEntry) {
 	key := strings.Join(cells, "\x00")
 	g := c.found[key]
 	if g == nil {
-		g = &letterGroup{By: map[string]string{}, First: l.Time, Last: l.Time, cells: cells}
+		g = &deadLetterGroup{By: map[string]string{}, First: l.Time, Last: l.Time, cells: cells}
 		for i, w := range c.words {
 			g.By[w.name] = cells[i]
 		}
@@ -96,18 +96,18 @@ func (c *letterCounts) add(l letterEntry) {
 }
 
 // groups has the largest first.
-func (c *letterCounts) groups() []*letterGroup {
-	groups := make([]*letterGroup, 0, len(c.found))
+func (c *deadLetterCounts) groups() []*deadLetterGroup {
+	groups := make([]*deadLetterGroup, 0, len(c.found))
 	for _, g := range c.found {
 		groups = append(groups, g)
 	}
-	slices.SortFunc(groups, func(a, b *letterGroup) int {
+	slices.SortFunc(groups, func(a, b *deadLetterGroup) int {
 		return cmp.Or(cmp.Compare(b.Letters, a.Letters), slices.Compare(a.cells, b.cells))
 	})
 	return groups
 }
 
-func (c *letterCounts) text(groups []*letterGroup) string {
+func (c *deadLetterCounts) text(groups []*deadLetterGroup) string {
 	if len(groups) == 0 {
 		return "No dead letters."
 	}

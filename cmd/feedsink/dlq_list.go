@@ -31,7 +31,7 @@ func newDLQList() *cobra.Command {
 	outputFlag(cmd, &f.output)
 	f.filter.register(cmd)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.by, "by", nil, "count instead of listing, by one or more of: "+letterWords())
+	flags.StringSliceVar(&f.by, "by", nil, "count instead of listing, by one or more of: "+outcomeWords())
 	flags.IntVar(&f.limit, "limit", 100, "list so many letters at most; 0: all")
 	flags.BoolVar(&f.all, "all", false, "also letters that were replayed")
 	flags.BoolVar(&f.values, "show-value", false, "also keys, values and what the service said: customers' data")
@@ -58,7 +58,7 @@ func (f *listFlags) run(cmd *cobra.Command) error {
 	if err := printResult(io.Discard, f.output, nil, func() string { return "" }); err != nil {
 		return err
 	}
-	counts, err := newLetterCounts(f.by)
+	counts, err := newDeadLetterCounts(f.by)
 	if err != nil {
 		return err
 	}
@@ -71,9 +71,9 @@ func (f *listFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer log.Close()
-	list := &letterList{to: cmd.OutOrStdout(), json: f.output == "json", limit: f.limit, values: f.values}
-	foreign, err := connector.DeadLetters(cmd.Context(), cfg, log.Logger, func(l *deadletter.Received, state connector.LetterState) error {
-		if state == connector.LetterDone && !f.all || !match.Match(l) {
+	list := &deadLetterList{to: cmd.OutOrStdout(), json: f.output == "json", limit: f.limit, values: f.values}
+	foreign, err := connector.DeadLetters(cmd.Context(), cfg, log.Logger, func(l *deadletter.Received, state connector.DeadLetterState) error {
+		if state == connector.DeadLetterDone && !f.all || !match.Match(l) {
 			return nil
 		}
 		one := entryOf(l, state)
@@ -98,9 +98,9 @@ func (f *listFlags) run(cmd *cobra.Command) error {
 	return list.end(foreign)
 }
 
-// letterEntry is a letter as it is listed. Its fields are named as the columns
+// deadLetterEntry is a letter as it is listed. Its fields are named as the columns
 // and the words of --by are.
-type letterEntry struct {
+type deadLetterEntry struct {
 	Letter    string                `json:"letter"`          // partition:offset in the dead-letter topic
 	Topic     string                `json:"topic,omitempty"` // where its record came from, as are Partition and Offset; "": a row that matches no record
 	Partition *int32                `json:"partition,omitempty"`
@@ -114,22 +114,22 @@ type letterEntry struct {
 	Status    int                   `json:"status,omitempty"` // HTTP
 	Execution string                `json:"execution,omitempty"`
 	Attempts  int                   `json:"attempts"` // replays after which it was here again
-	State     connector.LetterState `json:"state"`
+	State     connector.DeadLetterState `json:"state"`
 	Message   string                `json:"message"`
 	// MayBeInTable: a create after a crash or a lost answer whose row cannot be told.
 	MayBeInTable bool           `json:"mayBeInTable,omitempty"`
-	Content      *letterContent `json:"content,omitempty"`
+	Content      *deadLetterContent `json:"content,omitempty"`
 }
 
-// letterContent is the record's own bytes: as text, or base64 where they are
+// deadLetterContent is the record's own bytes: as text, or base64 where they are
 // none. A value that is null stays so.
-type letterContent struct {
+type deadLetterContent struct {
 	Key   json.RawMessage `json:"key"`
 	Value json.RawMessage `json:"value"`
 }
 
-func entryOf(l *deadletter.Received, state connector.LetterState) letterEntry {
-	one := letterEntry{
+func entryOf(l *deadletter.Received, state connector.DeadLetterState) deadLetterEntry {
+	one := deadLetterEntry{
 		Letter: fmt.Sprintf("%d:%d", l.Partition, l.Offset), Topic: l.Record.Topic, Time: l.Record.Timestamp.UTC(),
 		Mapping: l.Mapping, Table: l.Table, Lane: l.Lane, Stage: string(l.Stage), Reason: l.Code, Status: l.Status,
 		Execution: l.Execution, Attempts: l.Attempts, State: state, Message: l.Message, MayBeInTable: l.MayBeInTable,
@@ -142,14 +142,14 @@ func entryOf(l *deadletter.Received, state connector.LetterState) letterEntry {
 
 // record is where the letter's record came from; "none" for a row that matches no
 // record.
-func (l *letterEntry) record() string {
+func (l *deadLetterEntry) record() string {
 	if l.Offset == nil {
 		return "none"
 	}
 	return fmt.Sprintf("%s@%d", l.partition(), *l.Offset)
 }
 
-func (l *letterEntry) partition() string {
+func (l *deadLetterEntry) partition() string {
 	if l.Partition == nil {
 		return "none"
 	}
@@ -157,15 +157,15 @@ func (l *letterEntry) partition() string {
 }
 
 // reason is the code, and sets letters apart whose records may be in the table.
-func (l *letterEntry) reason() string {
+func (l *deadLetterEntry) reason() string {
 	if l.MayBeInTable {
 		return l.Reason + " (may be in the table)"
 	}
 	return l.Reason
 }
 
-// letterList prints letters as they come, so that any number needs little memory.
-type letterList struct {
+// deadLetterList prints letters as they come, so that any number needs little memory.
+type deadLetterList struct {
 	to     io.Writer
 	json   bool
 	limit  int // 0: none
@@ -178,7 +178,7 @@ type letterList struct {
 // blockLines are aligned with each other.
 const blockLines = 1000
 
-func (p *letterList) add(one letterEntry, r *deadletter.Record) error {
+func (p *deadLetterList) add(one deadLetterEntry, r *deadletter.Record) error {
 	if p.count++; p.limit > 0 && p.count > p.limit {
 		return nil
 	}
@@ -201,9 +201,9 @@ func (p *letterList) add(one letterEntry, r *deadletter.Record) error {
 	return nil
 }
 
-func (p *letterList) addJSON(one letterEntry, r *deadletter.Record) error {
+func (p *deadLetterList) addJSON(one deadLetterEntry, r *deadletter.Record) error {
 	if p.values {
-		one.Content = &letterContent{Key: jsonBytes(r.Key), Value: jsonBytes(r.Value)}
+		one.Content = &deadLetterContent{Key: jsonBytes(r.Key), Value: jsonBytes(r.Value)}
 	}
 	text, err := json.MarshalIndent(one, "  ", "  ")
 	if err != nil {
@@ -217,7 +217,7 @@ func (p *letterList) addJSON(one letterEntry, r *deadletter.Record) error {
 	return err
 }
 
-func (p *letterList) flush() error {
+func (p *deadLetterList) flush() error {
 	if len(p.block) == 0 {
 		return nil
 	}
@@ -230,7 +230,7 @@ func (p *letterList) flush() error {
 	return err
 }
 
-func (p *letterList) end(foreign int) error {
+func (p *deadLetterList) end(foreign int) error {
 	if p.json {
 		text := "\n]\n"
 		if p.count == 0 {

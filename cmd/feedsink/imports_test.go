@@ -112,9 +112,9 @@ func (i *imports) Release(mapping string) (any, error) {
 }
 
 func (i *imports) Reason(_ context.Context, mapping string) (any, error) {
-	said := connector.Said{Mapping: mapping}
+	said := connector.LastMessage{Mapping: mapping}
 	if mapping == "consents" {
-		said.Said = &batcher.Said{File: "d.csv.gz", Execution: "8842", At: time.Now(), Words: "nobody knows M. Dupont"}
+		said.Said = &batcher.ServiceMessage{File: "d.csv.gz", Execution: "8842", At: time.Now(), Words: "nobody knows M. Dupont"}
 	}
 	return said, nil
 }

@@ -49,7 +49,7 @@ func importsTable(list []connector.MappingImports, now time.Time) string {
 // for that.
 type shownImport struct {
 	connector.MappingImports
-	Reason connector.Said `json:"reason,omitzero"`
+	Reason connector.LastMessage `json:"reason,omitzero"`
 	asked  bool
 }
 

@@ -99,8 +99,8 @@ func planText(file string, r plan.Report) string {
 		if m.Files != nil {
 			filesText(p, m.Files)
 		}
-		if m.Letters > 0 {
-			p("  dead letters   %d", m.Letters)
+		if m.DeadLetters > 0 {
+			p("  dead letters   %d", m.DeadLetters)
 		}
 	}
 	if len(r.DeadLetters) == 0 {

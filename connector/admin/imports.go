@@ -7,11 +7,11 @@ import (
 	"net/http"
 )
 
-// Desk shows the batch lane's imports and steers them. Results are values whose
+// ImportsAPI shows the batch lane's imports and steers them. Results are values whose
 // JSON is the answer, without secrets and, but for Reason, without customers' data. An error that
 // is a *Refusal is answered as it says, any other with 500. Methods may be called
 // at any time.
-type Desk interface {
+type ImportsAPI interface {
 	// Imports lists all mappings of the batch lane.
 	Imports() any
 	// Import is the one mapping's element of that list.
@@ -56,7 +56,7 @@ const reasonPath = "reason"
 //
 // The reason and both changes are refused with 403 without the header X-Feedsink:
 // imports, and with 401 without the token if one is configured.
-func Imports(desk Desk) Part {
+func Imports(desk ImportsAPI) Part {
 	return func(mux *http.ServeMux) {
 		mux.HandleFunc("GET /imports", func(w http.ResponseWriter, _ *http.Request) {
 			answer(w, http.StatusOK, desk.Imports(), nil)

@@ -40,8 +40,8 @@ var states = map[gobreaker.State]BreakerState{
 	gobreaker.StateOpen:     Open,
 }
 
-// turn is a change of the breaker on its way to the observer.
-type turn struct {
+// stateChange is a change of the breaker on its way to the observer.
+type stateChange struct {
 	table schemas.Table
 	to    BreakerState
 	cause error

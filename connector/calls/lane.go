@@ -120,7 +120,7 @@ type Lane struct {
 	rate     *rate.Limiter // nil: none
 	inFlight int
 
-	turns      []turn    // changes of breakers not yet reported
+	changes      []stateChange    // changes of breakers not yet reported
 	unrepeated []string  // mappings of keys that are not remembered, not yet reported
 	cause      error     // of the failure a breaker is being told
 	overloads  int       // in a row with one call in flight

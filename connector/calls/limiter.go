@@ -203,7 +203,7 @@ func (l *limiter) afresh() {
 func (l *limiter) next(r reading, now time.Time) {
 	mayUp := l.limit < l.max && now.After(l.up.until)
 	mayDown := r.limit > 1 && now.After(l.down.until)
-	refused := r.overload > l.background+congested+r.chance()
+	refused := r.overload > l.background+congested+r.rnd()
 	queued := r.full && r.latency.Seconds() > l.base.Seconds()*slower
 	switch {
 	case mayDown && (refused || queued):
@@ -234,7 +234,7 @@ func (l *limiter) stepDown(from int, step float64) {
 func (l *limiter) gained(r reading) bool {
 	grown := float64(r.limit)/float64(l.before.limit) - 1
 	return r.goodput >= l.before.goodput*(1+grown/10) &&
-		r.overload <= l.before.overload+congested+r.chance()
+		r.overload <= l.before.overload+congested+r.rnd()
 }
 
 // kept reports whether a step down cost nothing to speak of. Where most calls

@@ -39,9 +39,9 @@ func (r reading) with(one reading) reading {
 	return one
 }
 
-// chance is by how much the share of overload may be off: two standard
+// rnd is by how much the share of overload may be off: two standard
 // deviations.
-func (r reading) chance() float64 { return 2 * math.Sqrt(r.overload*(1-r.overload)/r.calls) }
+func (r reading) rnd() float64 { return 2 * math.Sqrt(r.overload*(1-r.overload)/r.calls) }
 
 // window adds up the calls that started since it was opened.
 type window struct {

@@ -32,8 +32,8 @@ func (l *Lane) keepTime(ctx context.Context) {
 	for {
 		l.mu.Lock()
 		next := l.tick(time.Now())
-		turns, unrepeated := l.turns, l.unrepeated
-		l.turns, l.unrepeated = nil, nil
+		turns, unrepeated := l.changes, l.unrepeated
+		l.changes, l.unrepeated = nil, nil
 		l.mu.Unlock()
 		for _, t := range turns {
 			l.obs.BreakerTurned(t.table, t.to, t.cause)

@@ -36,7 +36,7 @@ func (l *Lane) table(id schemas.Table) *table {
 		return t
 	}
 	t := &table{id: id}
-	t.breaker = newBreaker(l.cfg.Breaker, func(_ string, _, to gobreaker.State) { l.turned(t, to) })
+	t.breaker = newBreaker(l.cfg.Breaker, func(_ string, _, to gobreaker.State) { l.stateChanges(t, to) })
 	l.tables = append(l.tables, t)
 	return t
 }
@@ -190,17 +190,17 @@ func (l *Lane) holdTable(t *table, until time.Time) {
 	l.wakeAt(t.until)
 }
 
-// turned hears the breaker change, with the lane's lock held: nobody else asks the
+// stateChanges hears the breaker change, with the lane's lock held: nobody else asks the
 // breaker anything.
-func (l *Lane) turned(t *table, to gobreaker.State) {
-	change := turn{table: t.id, to: states[to]}
+func (l *Lane) stateChanges(t *table, to gobreaker.State) {
+	change := stateChange{table: t.id, to: states[to]}
 	t.state = to
 	if to == gobreaker.StateOpen {
 		change.cause = l.cause
 		// The breaker lets the probe through strictly after its time.
 		l.holdTable(t, time.Now().Add(l.cfg.Breaker.OpenFor+time.Millisecond))
 	}
-	l.turns = append(l.turns, change)
+	l.changes = append(l.changes, change)
 	l.sound()
 }
 

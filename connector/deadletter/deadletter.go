@@ -36,9 +36,9 @@ const (
 	Delivering   Stage = "TASK_PUT"
 )
 
-// Letter is the reason beside the record. Message names fields and rules, never
+// Reason is the reason beside the record. Message names fields and rules, never
 // values, unless the service's answer is part of it: see Plain. What does not apply is left zero and not written.
-type Letter struct {
+type Reason struct {
 	Stage     Stage
 	Code      string // decode, value, no_id, conflict, not_found, rejected, import_row
 	Message   string
@@ -55,7 +55,7 @@ type Letter struct {
 
 // Plain is the message without the service's own words, which may quote values:
 // what is safe to show anywhere. It is empty if nothing else is known.
-func (l *Letter) Plain() string {
+func (l *Reason) Plain() string {
 	if l.Stage != Delivering {
 		return l.Message
 	}
@@ -134,7 +134,7 @@ var ErrRefused = errors.New("the dead-letter topic refuses the record")
 // passes is tried again for as long as it takes. done must return quickly and
 // not send. After Close it is not called any more. While very many letters are
 // on their way, Send waits.
-func (p *Post) Send(r *Record, l Letter, done func(error)) {
+func (p *Post) Send(r *Record, l Reason, done func(error)) {
 	p.work.Add(1)
 	p.try(sending{
 		record: r, done: done, wait: firstWait,
@@ -221,7 +221,7 @@ func (p *Post) Close() {
 	p.work.Wait()
 }
 
-func (p *Post) headers(r *Record, l Letter) []kgo.RecordHeader {
+func (p *Post) headers(r *Record, l Reason) []kgo.RecordHeader {
 	hs := make([]kgo.RecordHeader, 0, 14)
 	add := func(key, value string) {
 		if value != "" {

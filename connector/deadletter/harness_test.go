@@ -91,7 +91,7 @@ func newPost(t *testing.T, c *kfake.Cluster) (*deadletter.Post, *logs) {
 // outcome is what done was called with.
 type outcome chan error
 
-func send(p *deadletter.Post, r *deadletter.Record, l deadletter.Letter) outcome {
+func send(p *deadletter.Post, r *deadletter.Record, l deadletter.Reason) outcome {
 	end := make(outcome, 10)
 	p.Send(r, l, func(err error) { end <- err })
 	return end

@@ -37,7 +37,7 @@ func TestLetterIsTheRecordByteForByte(t *testing.T) {
 			r.Topic, r.Partition, r.Offset, r.Timestamp = "crm.customers", 3, 42, at
 			r.Headers = slices.Grow(r.Headers, 20) // others may share the memory behind them
 			before := fmt.Sprintf("%#v", r.Headers[:cap(r.Headers)])
-			if err := send(p, r, deadletter.Letter{Stage: deadletter.Decoding}).await(t); err != nil {
+			if err := send(p, r, deadletter.Reason{Stage: deadletter.Decoding}).await(t); err != nil {
 				t.Fatalf("send: %v", err)
 			}
 			if after := fmt.Sprintf("%#v", r.Headers[:cap(r.Headers)]); after != before {
@@ -65,11 +65,11 @@ func TestLetterIsTheRecordByteForByte(t *testing.T) {
 func TestHeadersSayWhereItCameFromAndWhyItIsThere(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		letter deadletter.Letter
+		letter deadletter.Reason
 		want   string
 	}{
 		"all of them": {
-			deadletter.Letter{
+			deadletter.Reason{
 				Stage: deadletter.Delivering, Code: "import_row", Message: "emailAddress: not an e-mail address",
 				Mapping: "customers", Table: "customers_fr", Lane: "batch", Status: 409, Execution: "4711",
 			},
@@ -81,14 +81,14 @@ func TestHeadersSayWhereItCameFromAndWhyItIsThere(t *testing.T) {
 				"feedsink.http.status=409\nfeedsink.execution=4711\n",
 		},
 		"what does not apply is left out": {
-			deadletter.Letter{Stage: deadletter.Decoding, Code: "decode", Message: "offset 3: unexpected end – fin prématurée"},
+			deadletter.Reason{Stage: deadletter.Decoding, Code: "decode", Message: "offset 3: unexpected end – fin prématurée"},
 			"__connect.errors.topic=crm.customers\n__connect.errors.partition=0\n__connect.errors.offset=42\n" +
 				"__connect.errors.connector.name=feedsink\n__connect.errors.stage=VALUE_CONVERTER\n" +
 				"__connect.errors.exception.class.name=decode\n" +
 				"__connect.errors.exception.message=offset 3: unexpected end – fin prématurée\n",
 		},
 		"routing": {
-			deadletter.Letter{Stage: deadletter.Transforming, Code: "no_id", Mapping: "customers", Lane: "immediate"},
+			deadletter.Reason{Stage: deadletter.Transforming, Code: "no_id", Mapping: "customers", Lane: "immediate"},
 			"__connect.errors.topic=crm.customers\n__connect.errors.partition=0\n__connect.errors.offset=42\n" +
 				"__connect.errors.connector.name=feedsink\n__connect.errors.stage=TRANSFORMATION\n" +
 				"__connect.errors.exception.class.name=no_id\n" +
@@ -116,14 +116,14 @@ func TestHeadersSayWhereItCameFromAndWhyItIsThere(t *testing.T) {
 
 func TestPlainMessageLeavesTheServicesWordsOut(t *testing.T) {
 	for name, c := range map[string]struct {
-		letter deadletter.Letter
+		letter deadletter.Reason
 		want   string
 	}{
-		"ours":             {deadletter.Letter{Stage: deadletter.Transforming, Message: "attributes.seq: must be a number: 404 Not Found"}, "attributes.seq: must be a number: 404 Not Found"},
-		"a refusal":        {deadletter.Letter{Stage: deadletter.Delivering, Status: 409, Message: "upsert profile customers: 409 Conflict: C000123 and C000124"}, "upsert profile customers: 409 Conflict"},
-		"without a body":   {deadletter.Letter{Stage: deadletter.Delivering, Status: 404, Message: "update record orders: 404 Not Found"}, "update record orders: 404 Not Found"},
-		"a row":            {deadletter.Letter{Stage: deadletter.Delivering, Execution: "7", Message: "a@example.com is no address"}, ""},
-		"without a status": {deadletter.Letter{Stage: deadletter.Delivering, Message: "given up after 3 tries in 1m0s"}, "given up after 3 tries in 1m0s"},
+		"ours":             {deadletter.Reason{Stage: deadletter.Transforming, Message: "attributes.seq: must be a number: 404 Not Found"}, "attributes.seq: must be a number: 404 Not Found"},
+		"a refusal":        {deadletter.Reason{Stage: deadletter.Delivering, Status: 409, Message: "upsert profile customers: 409 Conflict: C000123 and C000124"}, "upsert profile customers: 409 Conflict"},
+		"without a body":   {deadletter.Reason{Stage: deadletter.Delivering, Status: 404, Message: "update record orders: 404 Not Found"}, "update record orders: 404 Not Found"},
+		"a row":            {deadletter.Reason{Stage: deadletter.Delivering, Execution: "7", Message: "a@example.com is no address"}, ""},
+		"without a status": {deadletter.Reason{Stage: deadletter.Delivering, Message: "given up after 3 tries in 1m0s"}, "given up after 3 tries in 1m0s"},
 	} {
 		if got := c.letter.Plain(); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)

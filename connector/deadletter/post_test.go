@@ -18,7 +18,7 @@ import (
 	"github.com/feedsink/feedsink/connector/deadletter"
 )
 
-var why = deadletter.Letter{Stage: deadletter.Transforming, Code: "value", Message: "status: longer than 255 characters"}
+var why = deadletter.Reason{Stage: deadletter.Transforming, Code: "value", Message: "status: longer than 255 characters"}
 
 func record(value string) *kgo.Record {
 	return &kgo.Record{Topic: "crm.customers", Offset: 7, Value: []byte(value), Timestamp: at}

@@ -10,7 +10,7 @@ import (
 
 // Received is a letter as it lies in the dead-letter topic.
 type Received struct {
-	Letter
+	Reason
 	// Record is the one that could not be processed, as it was: its bytes, and
 	// the topic, partition and offset it came from; see NoRecord.
 	Record    *Record

@@ -25,7 +25,7 @@ func TestOpenedLetterIsTheOneThatWasSent(t *testing.T) {
 			{Key: "feedsink.mapping", Value: []byte("another")},
 		},
 	}
-	for _, letter := range []deadletter.Letter{
+	for _, letter := range []deadletter.Reason{
 		{
 			Stage: deadletter.Delivering, Code: "rejected", Message: "not today: é", Mapping: "customers", Table: "c", Lane: "batch",
 			Status: 400, Execution: "8842", Attempts: 2,
@@ -45,11 +45,11 @@ func TestOpenedLetterIsTheOneThatWasSent(t *testing.T) {
 		if got.Attempts != want || got.Connector != connector || got.Offset != int64(i) {
 			t.Errorf("letter %d: got %+v, want %d attempts of %s", i, got, want, connector)
 		}
-		if i == 0 && got.Letter != (deadletter.Letter{
+		if i == 0 && got.Reason != (deadletter.Reason{
 			Stage: deadletter.Delivering, Code: "rejected", Message: "not today: é", Mapping: "customers", Table: "c", Lane: "batch",
 			Status: 400, Execution: "8842", Attempts: 2,
 		}) {
-			t.Errorf("got %+v, want the letter that was sent", got.Letter)
+			t.Errorf("got %+v, want the letter that was sent", got.Reason)
 		}
 		back := got.Record
 		if back.Topic != "crm" || back.Partition != 3 || back.Offset != 4711 || !bytes.Equal(back.Key, record.Key) || back.Value != nil ||
@@ -103,7 +103,7 @@ func TestLetterWithoutARecordIsOpened(t *testing.T) {
 	c := newCluster(t)
 	makeTopic(t, c, "retention.ms", "-1")
 	p, _ := newPost(t, c)
-	letter := deadletter.Letter{Stage: deadletter.Delivering, Code: "import_row", Message: "bad", Mapping: "customers", Table: "c", Lane: "batch", Execution: "8842"}
+	letter := deadletter.Reason{Stage: deadletter.Delivering, Code: "import_row", Message: "bad", Mapping: "customers", Table: "c", Lane: "batch", Execution: "8842"}
 	if err := send(p, &kgo.Record{Key: []byte("C1"), Value: []byte("k\nC1\n")}, letter).await(t); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestLetterWithoutARecordIsOpened(t *testing.T) {
 		}
 	}
 	got, err := deadletter.Open(r)
-	if err != nil || !got.NoRecord() || got.Letter != letter || got.Connector != connector || string(got.Record.Value) != "k\nC1\n" || len(got.Record.Headers) > 0 {
+	if err != nil || !got.NoRecord() || got.Reason != letter || got.Connector != connector || string(got.Record.Value) != "k\nC1\n" || len(got.Record.Headers) > 0 {
 		t.Errorf("got %+v, %v, want the letter, of no record", got, err)
 	}
 	for name, headers := range map[string][]kgo.RecordHeader{

@@ -28,8 +28,8 @@ func (s *Source) fetchError(topic string, id int32, err error) {
 		s.halt(p, "batch too large", fmt.Sprintf("%s[%d]: %v. The partition waits. Raise memory.fetched and the memory limit, then restart feedsink",
 			topic, id, tooLarge(err)))
 	case errors.Is(err, kerr.UnknownTopicID):
-		if !slices.Contains(s.forlorn, topic) {
-			s.forlorn = append(s.forlorn, topic)
+		if !slices.Contains(s.staleTopics, topic) {
+			s.staleTopics = append(s.staleTopics, topic)
 		}
 	case !p.ready():
 		s.halt(p, "committed offset", fmt.Sprintf("%s[%d]: the committed offset could not be read: %s. The partition waits. "+
@@ -45,12 +45,12 @@ func (s *Source) fetchError(topic string, id int32, err error) {
 // takeUpAgain makes the client read topics that were deleted and created again
 // while it read them: to the group they are given back and assigned anew.
 func (s *Source) takeUpAgain() {
-	for _, topic := range s.forlorn {
+	for _, topic := range s.staleTopics {
 		s.log.Warn("the topic was deleted while it was read; waiting for a new one of this name", "topic", topic)
 		s.client.PurgeTopicsFromConsuming(topic)
 		s.client.AddConsumeTopics(topic)
 	}
-	s.forlorn = nil
+	s.staleTopics = nil
 }
 
 // Why a position is not in the log.

@@ -28,7 +28,7 @@ const (
 )
 
 // home is where the imports of customers are counted.
-var home = []kafka.Home{{Topic: "a", Table: "customers", At: []time.Time{time.Now()}}}
+var home = []kafka.SlotPartition{{Topic: "a", Table: "customers", At: []time.Time{time.Now()}}}
 
 // eventually waits until the condition is met; got describes what was seen instead.
 func eventually(t *testing.T, what string, met func() (ok bool, got any)) {

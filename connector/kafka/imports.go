@@ -11,8 +11,8 @@ import (
 // A table has at most one import on its way, so its entry in the ledgers is
 // known by the table's name. An import of several tables is known by one of them.
 
-// Home is where the imports of a table are counted: on partition 0 of the topic.
-type Home struct {
+// SlotPartition is where the imports of a table are counted: on partition 0 of the topic.
+type SlotPartition struct {
 	Topic, Table string
 	// At is when it is, for an import that takes a slot: one moment, or one for
 	// each day that it may be.
@@ -24,7 +24,7 @@ type Home struct {
 // the broker has it. An intent takes one of the day's imports of each table that
 // has a home here, noted in the same commit, once for each attempt of a file.
 // ErrFenced, or any other error, means that the step is not on record.
-func (s *Source) RecordImport(ctx context.Context, im ack.Import, homes []Home, claims []*Claim) error {
+func (s *Source) RecordImport(ctx context.Context, im ack.Import, homes []SlotPartition, claims []*Claim) error {
 	s.commits.Lock() // no other commit finds the step noted for some of the partitions only
 	defer s.commits.Unlock()
 	ps := partitionsOf(claims)

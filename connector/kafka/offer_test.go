@@ -109,7 +109,7 @@ func TestSlotsAreForgottenAfterTwoDays(t *testing.T) {
 	p := &Partition{live: true, loaded: true, memory: NewMemory(0)}
 	now := time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC)
 	for attempt, at := range []time.Duration{0, time.Hour, 49 * time.Hour, 50*time.Hour + time.Minute} {
-		if !p.takeSlot(Home{Table: "customers", At: []time.Time{now.Add(at)}}, ack.Import{Table: "customers", File: "f", Attempt: attempt + 1}) {
+		if !p.takeSlot(SlotPartition{Table: "customers", At: []time.Time{now.Add(at)}}, ack.Import{Table: "customers", File: "f", Attempt: attempt + 1}) {
 			t.Fatalf("slot at %v: got refused", at)
 		}
 	}

@@ -48,8 +48,8 @@ func (c *Claim) Apart(offset int64) bool {
 // Partition is the assignment that the claim's records came from.
 func (c *Claim) Partition() *Partition { return c.p }
 
-// Bury notes that one of the claim's records has become a dead letter.
-func (c *Claim) Bury() {
+// DeadLetter notes that one of the claim's records has become a dead letter.
+func (c *Claim) DeadLetter() {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	c.dead++

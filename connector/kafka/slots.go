@@ -38,7 +38,7 @@ func (s *Source) FillSlots(home, table string, at []time.Time) {
 }
 
 // takeSlot notes the use of a slot of the table by an attempt to send a file, once.
-func (p *Partition) takeSlot(home Home, im ack.Import) bool {
+func (p *Partition) takeSlot(home SlotPartition, im ack.Import) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.live || !p.loaded {

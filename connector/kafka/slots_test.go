@@ -111,7 +111,7 @@ func TestIntentTakesASlotOfEveryTableInOneCommit(t *testing.T) {
 	b := newBroker(t, 2, "a", "b")
 	m := b.join(autoLane(t))
 	b.awaitCommit("b", 1, 0)
-	homes := append(slices.Clone(home), kafka.Home{Topic: "b", Table: "orders", At: home[0].At})
+	homes := append(slices.Clone(home), kafka.SlotPartition{Topic: "b", Table: "orders", At: home[0].At})
 	claims := []*kafka.Claim{m.assignment("b", 1).Claim(0)}
 	running := intent(1)
 	running.State, running.Execution = ack.Running, "4711"
@@ -133,7 +133,7 @@ func TestIntentTakesASlotOfEveryTableInOneCommit(t *testing.T) {
 			t.Errorf("%s: got imports %+v, want the one, known by its first table", step.what, l.Imports)
 		}
 	}
-	away := append(slices.Clone(homes), kafka.Home{Topic: "elsewhere", Table: "visits"})
+	away := append(slices.Clone(homes), kafka.SlotPartition{Topic: "elsewhere", Table: "visits"})
 	if err := m.RecordImport(t.Context(), intent(3), away, claims); !errors.Is(err, kafka.ErrFenced) {
 		t.Errorf("with a table of somebody else: got %v, want ErrFenced", err)
 	}

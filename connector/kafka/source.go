@@ -84,7 +84,7 @@ type Source struct {
 
 	// The poll loop's own.
 	room    bool     // the handler was ready after the last poll
-	forlorn []string // topics the client does not read any more: it knows them by an id that is gone
+	staleTopics []string // topics the client does not read any more: it knows them by an id that is gone
 
 	pending    atomic.Int64 // records tracked and not confirmed, of all partitions
 	closing    sync.Once

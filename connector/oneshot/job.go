@@ -178,16 +178,16 @@ func (j Job) await(ctx context.Context, api Service, rnd func() float64, watch W
 		if err == nil && got.Status.Ended() {
 			c := got.Counters
 			into.Status, into.Error = string(got.Status), got.Error
-			into.Read, into.InError, into.Inserted = said(c.Read), said(c.InError), said(c.Inserted)
-			into.Updated, into.Deleted = said(c.Updated), said(c.Deleted)
+			into.Read, into.InError, into.Inserted = known(c.Read), known(c.InError), known(c.Inserted)
+			into.Updated, into.Deleted = known(c.Updated), known(c.Deleted)
 			return nil
 		}
 		watch.Asked(cmp.Or(string(got.Status), string(service.InProgress)), err)
 	}
 }
 
-func said(n int64) *int64 {
-	if n == service.Unsaid {
+func known(n int64) *int64 {
+	if n == service.Unknown {
 		return nil
 	}
 	return &n

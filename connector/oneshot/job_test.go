@@ -69,7 +69,7 @@ func (u *unwatched) Waiting(id string)  { u.waiting = id }
 func (*unwatched) Asked(string, error)  {}
 
 func counted(status service.ExecutionStatus, inError int64) service.Results {
-	return service.Results{Status: status, Counters: service.Counters{Read: 3, InError: inError, Inserted: service.Unsaid, Updated: service.Unsaid, Deleted: service.Unsaid}}
+	return service.Results{Status: status, Counters: service.Counters{Read: 3, InError: inError, Inserted: service.Unknown, Updated: service.Unknown, Deleted: service.Unknown}}
 }
 
 func run(ctx context.Context, t *testing.T, s *scripted) (Result, error) {
@@ -108,7 +108,7 @@ func TestOutageDoesNotLengthenTheIntervalOfPolling(t *testing.T) {
 
 func TestJobLooksForOutputFilesWhereTheyTellMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for name, end := range map[string]service.Results{"rows in error are not counted": counted(service.Finished, service.Unsaid), "failed": counted(service.Failed, service.Unsaid)} {
+		for name, end := range map[string]service.Results{"rows in error are not counted": counted(service.Finished, service.Unknown), "failed": counted(service.Failed, service.Unknown)} {
 			s := &scripted{execution: "17", answers: []answer{{results: end}}}
 			r, err := run(t.Context(), t, s)
 			if err != nil || s.saved != 1 || r.OutputFile != "" {

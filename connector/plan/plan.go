@@ -25,7 +25,7 @@ type Plan struct {
 	limits   Limits
 	mappings []*mapping
 	byName   map[string]*mapping
-	letters  map[letterKind]*Group
+	deadLetters  map[deadLetterKind]*Group
 }
 
 // mapping is one mapping's account.
@@ -41,11 +41,11 @@ type mapping struct {
 	preview     *batcher.Preview // nil: no files
 }
 
-type letterKind struct{ mapping, code, message string }
+type deadLetterKind struct{ mapping, code, message string }
 
 // New prepares for the records of these mappings; preview opens a mapping's files.
 func New(limits Limits, mappings []*router.Compiled, preview func(*router.Compiled) (*batcher.Preview, error)) (*Plan, error) {
-	p := &Plan{limits: limits, byName: map[string]*mapping{}, letters: map[letterKind]*Group{}}
+	p := &Plan{limits: limits, byName: map[string]*mapping{}, deadLetters: map[deadLetterKind]*Group{}}
 	for _, c := range mappings {
 		m := &mapping{
 			Mapping: Mapping{Name: c.Name, Table: c.Label, Bundle: c.Config.Bundle}, config: c,
@@ -64,7 +64,7 @@ func New(limits Limits, mappings []*router.Compiled, preview func(*router.Compil
 }
 
 // Undecodable takes a record that says nothing.
-func (p *Plan) Undecodable(r *router.Record, err error) { p.letter(nil, r, "decode", err) }
+func (p *Plan) Undecodable(r *router.Record, err error) { p.deadLetter(nil, r, "decode", err) }
 
 // Add takes what the router made of a record.
 func (p *Plan) Add(r *router.Record, routed []router.Routed) {
@@ -78,10 +78,10 @@ func (p *Plan) Add(r *router.Record, routed []router.Routed) {
 			if reject, ok := errors.AsType[*router.Reject](one.Err); ok {
 				code = reject.Code
 			}
-			p.letter(m, r, code, one.Err)
+			p.deadLetter(m, r, code, one.Err)
 		case one.Lane == schemas.Batch:
 			if err := m.file(&one.Write); err != nil {
-				p.letter(m, r, router.CodeValue, err)
+				p.deadLetter(m, r, router.CodeValue, err)
 			}
 		default:
 			m.call(&one.Write, r.Timestamp, p.limits)
@@ -102,16 +102,16 @@ func (m *mapping) saw(at time.Time) {
 // maxWhere is how many records a group of dead letters names.
 const maxWhere = 3
 
-func (p *Plan) letter(m *mapping, r *router.Record, code string, err error) {
-	kind := letterKind{code: code, message: err.Error()}
+func (p *Plan) deadLetter(m *mapping, r *router.Record, code string, err error) {
+	kind := deadLetterKind{code: code, message: err.Error()}
 	if m != nil {
-		m.Letters++
+		m.DeadLetters++
 		kind.mapping = m.Name
 	}
-	g := p.letters[kind]
+	g := p.deadLetters[kind]
 	if g == nil {
 		g = &Group{Mapping: kind.mapping, Code: kind.code, Message: kind.message}
-		p.letters[kind] = g
+		p.deadLetters[kind] = g
 	}
 	g.Count++
 	if len(g.Where) < maxWhere {
@@ -181,7 +181,7 @@ func (p *Plan) Report(topics []Topic, send func(*schemas.Write) (Request, error)
 		}
 		r.Mappings = append(r.Mappings, m.Mapping)
 	}
-	for _, g := range p.letters {
+	for _, g := range p.deadLetters {
 		r.DeadLetters = append(r.DeadLetters, *g)
 	}
 	slices.SortFunc(r.DeadLetters, func(a, b Group) int {

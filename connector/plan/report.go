@@ -32,7 +32,7 @@ type Mapping struct {
 	Table   string `json:"table"`
 	Bundle  string `json:"bundle,omitempty"` // whose files are one: Files.Day is all of its mappings' together
 	Records int64  `json:"records"`
-	Letters int64  `json:"deadLetters"`
+	DeadLetters int64  `json:"deadLetters"`
 	Seconds int64  `json:"seconds"` // that the sample spans; what is a day's is extrapolated from them
 	Calls   *Calls `json:"calls,omitempty"`
 	Files   *Files `json:"files,omitempty"`

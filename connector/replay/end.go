@@ -9,7 +9,7 @@ import (
 )
 
 // outcome is what became of the letter, judged by all of its parts.
-func (l *letter) outcome() (outcome Outcome, why, message string) {
+func (l *deadLetter) outcome() (outcome Outcome, why, message string) {
 	outcome = Superseded
 	for _, p := range l.parts {
 		switch {
@@ -30,7 +30,7 @@ func (l *letter) outcome() (outcome Outcome, why, message string) {
 
 // end posts what failed again, and marks the letters as done unless they are
 // left.
-func (r *Replay) end(ctx context.Context, letters []*letter) error {
+func (r *Replay) end(ctx context.Context, letters []*deadLetter) error {
 	var posts []post
 	for _, l := range letters {
 		if outcome, _, _ := l.outcome(); outcome == Left {
@@ -64,12 +64,12 @@ func (r *Replay) end(ctx context.Context, letters []*letter) error {
 type post struct {
 	part   *part
 	record *deadletter.Record
-	letter deadletter.Letter
+	letter deadletter.Reason
 	err    error
 }
 
-func (p *part) letterOf(rec *deadletter.Record, l deadletter.Letter, attempts int) post {
-	l.Attempts, l.Lane = attempts, p.letter.Lane
+func (p *part) letterOf(rec *deadletter.Record, l deadletter.Reason, attempts int) post {
+	l.Attempts, l.Lane = attempts, p.deadLetter.Lane
 	if p.mapping != nil {
 		l.Mapping, l.Table = p.mapping.Name, p.mapping.Label
 	}

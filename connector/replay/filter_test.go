@@ -13,7 +13,7 @@ import (
 func TestFilterMeansWhatAllOfItsPartsMean(t *testing.T) {
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	l := &deadletter.Received{
-		Letter: deadletter.Letter{Mapping: "customers", Code: "value"},
+		Reason: deadletter.Reason{Mapping: "customers", Code: "value"},
 		Record: &kgo.Record{Topic: "crm", Partition: 2, Offset: 100, Key: []byte("C1"), Timestamp: at},
 	}
 	for _, c := range []struct {

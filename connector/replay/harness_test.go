@@ -127,7 +127,7 @@ func customer(key, op, id, attributes string) *kgo.Record {
 }
 
 // bury posts a letter for a record that was produced.
-func (w *world) bury(rec *kgo.Record, l deadletter.Letter) {
+func (w *world) bury(rec *kgo.Record, l deadletter.Reason) {
 	w.t.Helper()
 	posted := make(chan error, 1)
 	if l.Mapping == "" && l.Code != "decode" {
@@ -139,7 +139,7 @@ func (w *world) bury(rec *kgo.Record, l deadletter.Letter) {
 	}
 }
 
-var refused = deadletter.Letter{Stage: deadletter.Delivering, Code: "rejected", Message: "not today", Lane: "immediate"}
+var refused = deadletter.Reason{Stage: deadletter.Delivering, Code: "rejected", Message: "not today", Lane: "immediate"}
 
 // caughtUp has both groups commit everything that the topics hold.
 func (w *world) caughtUp() {
@@ -166,7 +166,7 @@ func (w *world) letters() (all []*deadletter.Received) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	err = replay.Letters(w.t.Context(), w.reader, topic, spans, func(_ *deadletter.Record, l *deadletter.Received) error {
+	err = replay.DeadLetters(w.t.Context(), w.reader, topic, spans, func(_ *deadletter.Record, l *deadletter.Received) error {
 		all = append(all, l)
 		return nil
 	})
@@ -205,11 +205,11 @@ func (w *world) replay(change func(*replay.Replay)) (replay.Report, error) {
 			}
 			return d, err
 		},
-		Rejected: func(err error) deadletter.Letter {
-			return deadletter.Letter{Stage: deadletter.Transforming, Code: "value", Message: err.Error()}
+		Rejected: func(err error) deadletter.Reason {
+			return deadletter.Reason{Stage: deadletter.Transforming, Code: "value", Message: err.Error()}
 		},
-		Refused: func(err error) deadletter.Letter {
-			return deadletter.Letter{Stage: deadletter.Delivering, Code: "rejected", Message: err.Error()}
+		Refused: func(err error) deadletter.Reason {
+			return deadletter.Reason{Stage: deadletter.Delivering, Code: "rejected", Message: err.Error()}
 		},
 	}
 	if change != nil {

@@ -143,7 +143,7 @@ func TestInterruptedLettersThatTheFilterLeavesOutAreTold(t *testing.T) {
 func TestLetterOfARowWithoutARecordIsLeft(t *testing.T) {
 	w := newWorld(t)
 	w.bury(&kgo.Record{Key: []byte("C"), Value: []byte("number,name\nC,x\n")},
-		deadletter.Letter{Stage: deadletter.Delivering, Code: "import_row", Mapping: profile, Table: profile, Execution: "e1", Message: "invalid"})
+		deadletter.Reason{Stage: deadletter.Delivering, Code: "import_row", Mapping: profile, Table: profile, Execution: "e1", Message: "invalid"})
 	w.bury(w.produce(order("o1", "upsert", `{"seq":1}`))[0], refused)
 	w.caughtUp()
 	got := w.run(nil)

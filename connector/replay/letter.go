@@ -10,8 +10,8 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// letter is a dead letter that is replayed.
-type letter struct {
+// deadLetter is a dead letter that is replayed.
+type deadLetter struct {
 	*deadletter.Received
 	parts []*part
 	tried bool // an earlier run may have sent it
@@ -20,7 +20,7 @@ type letter struct {
 
 // part is what one mapping makes of a letter, and what became of its row since.
 type part struct {
-	letter  *letter
+	deadLetter  *deadLetter
 	mapping *router.Compiled // nil: the record cannot be decoded
 
 	name     schemas.Write      // tells the profile's id
@@ -35,8 +35,8 @@ type part struct {
 	touched    bool               // the service may hold the letter's own write
 	unsure     bool               // an attempt at it may still be applied
 	stuck      string             // why no call can bring the row to its newest state
-	refusal    *deadletter.Letter // why that failed again
-	lost       *deadletter.Letter // why the newest state was refused that was sent for it
+	refusal    *deadletter.Reason // why that failed again
+	lost       *deadletter.Reason // why the newest state was refused that was sent for it
 	unanswered error              // the last sending came to no answer
 	unposted   error              // the dead-letter topic does not take it again
 }
@@ -58,10 +58,10 @@ func (p *part) follows(w schemas.Write, r *deadletter.Record) {
 // plan makes the letter's parts: of the mapping it names, or, where the record
 // could not even be decoded, of every mapping of its topic. An error is none of
 // the record.
-func (r *Replay) plan(l *letter) error {
+func (r *Replay) plan(l *deadLetter) error {
 	decoded, err := r.Decode(l.Record)
 	if bad, ok := errors.AsType[*schemas.DecodeError](err); ok {
-		l.parts = []*part{{letter: l, refusal: &deadletter.Letter{Stage: deadletter.Decoding, Code: "decode", Message: bad.Error()}}}
+		l.parts = []*part{{deadLetter: l, refusal: &deadletter.Reason{Stage: deadletter.Decoding, Code: "decode", Message: bad.Error()}}}
 		return nil
 	}
 	if err != nil {
@@ -71,7 +71,7 @@ func (r *Replay) plan(l *letter) error {
 		if l.Mapping != "" && l.Mapping != routed.Mapping.Name {
 			continue
 		}
-		p := &part{letter: l, mapping: routed.Mapping, newest: routed.Write, touched: l.tried}
+		p := &part{deadLetter: l, mapping: routed.Mapping, newest: routed.Write, touched: l.tried}
 		p.keyCell = p.keyOf(&routed.Write)
 		if routed.Err != nil {
 			why := r.Rejected(routed.Err)
@@ -84,7 +84,7 @@ func (r *Replay) plan(l *letter) error {
 
 // obstacle is why the letter cannot be replayed by a call, as a word and in
 // full; "" if nothing is in the way. What of it needs no call has none.
-func (r *Replay) obstacle(l *letter) (why, message string) {
+func (r *Replay) obstacle(l *deadLetter) (why, message string) {
 	if len(l.parts) == 0 {
 		name := l.Mapping
 		if name == "" {
@@ -109,7 +109,7 @@ func (r *Replay) obstacle(l *letter) (why, message string) {
 
 // needsImport says that no call can write the row's newest state.
 func (p *part) needsImport() string {
-	if p.letter.tried || p.sent {
+	if p.deadLetter.tried || p.sent {
 		return fmt.Sprintf("mapping %s: an older value may stand over the row's newest record (%s), and no call can %s a profile without the service's id; "+
 			"import it, or produce it again, then run again", p.mapping.Name, p.place(), p.newest.Op)
 	}
@@ -121,7 +121,7 @@ func (p *part) needsImport() string {
 func (p *part) place() string {
 	r := p.changed
 	if r == nil {
-		r = p.letter.Record
+		r = p.deadLetter.Record
 	}
 	return fmt.Sprintf("%s@%d", place(r), r.Offset)
 }
@@ -130,7 +130,7 @@ func (p *part) place() string {
 // upsert of its key alone: where all that is left to do is to delete the profile
 // that an older call of ours may have brought back.
 func (p *part) nameable() bool {
-	return p.newest.Op == schemas.Delete && !p.newest.Table.Custom && (p.letter.tried || p.sent)
+	return p.newest.Op == schemas.Delete && !p.newest.Table.Custom && (p.deadLetter.tried || p.sent)
 }
 
 // keyOf is the unique key of a profile, as a cell.
@@ -146,7 +146,7 @@ func (p *part) keyOf(w *schemas.Write) schemas.Cell {
 
 // needsCall reports whether the row's newest state has to be sent: an earlier
 // run may have put the letter's older one over it.
-func (p *part) needsCall() bool { return p.refusal == nil && (!p.replaced || p.letter.tried) }
+func (p *part) needsCall() bool { return p.refusal == nil && (!p.replaced || p.deadLetter.tried) }
 
 // sameRecord compares what the letter keeps with what lies where it came from.
 func sameRecord(a, b *deadletter.Record) bool {

@@ -59,7 +59,7 @@ type Replay struct {
 	// are no *schemas.DecodeError end the run.
 	Decode func(*deadletter.Record) (*router.Record, error)
 	// Rejected and Refused make letters of what the router and the service say.
-	Rejected, Refused func(error) deadletter.Letter
+	Rejected, Refused func(error) deadletter.Reason
 	// Wait returns after so long, or with the context's error.
 	Wait func(context.Context, time.Duration) error
 	Log  *slog.Logger
@@ -73,7 +73,7 @@ type Replay struct {
 // A window is as many letters as are looked at together: the topics they came
 // from are read once for each window.
 const (
-	windowLetters = 10_000
+	windowDeadLetters = 10_000
 	windowBytes   = 64 << 20
 )
 
@@ -92,15 +92,15 @@ func (r *Replay) Run(ctx context.Context) (Report, error) {
 	if r.marks, err = LoadMarks(ctx, r.Reader, r.Topic, MarksPrefix(r.Connector), spans, r.Log); err != nil {
 		return r.report, err
 	}
-	var letters []*letter
+	var letters []*deadLetter
 	size := 0
-	err = Letters(ctx, r.Reader, r.Topic, spans, func(rec *deadletter.Record, l *deadletter.Received) error {
+	err = DeadLetters(ctx, r.Reader, r.Topic, spans, func(rec *deadletter.Record, l *deadletter.Received) error {
 		if !r.selects(l) {
 			return nil
 		}
-		letters = append(letters, &letter{Received: l, tried: r.marks.Tried(l.Partition, l.Offset)})
+		letters = append(letters, &deadLetter{Received: l, tried: r.marks.Tried(l.Partition, l.Offset)})
 		size += len(rec.Key) + len(rec.Value)
-		if len(letters) < windowLetters && size < windowBytes {
+		if len(letters) < windowDeadLetters && size < windowBytes {
 			return nil
 		}
 		full := letters
@@ -113,9 +113,9 @@ func (r *Replay) Run(ctx context.Context) (Report, error) {
 	return r.report, err
 }
 
-// Letters calls each for every record that the spans of the dead-letter topic
+// DeadLetters calls each for every record that the spans of the dead-letter topic
 // hold; the letter is nil where the record is none.
-func Letters(ctx context.Context, reader *kafka.Reader, topic string, spans map[kafka.Place]kafka.Span,
+func DeadLetters(ctx context.Context, reader *kafka.Reader, topic string, spans map[kafka.Place]kafka.Span,
 	each func(*deadletter.Record, *deadletter.Received) error,
 ) error {
 	from, ends := map[kafka.Place]int64{}, map[kafka.Place]int64{}
@@ -161,12 +161,12 @@ func (r *Replay) selects(l *deadletter.Received) bool {
 	}
 	r.report.Selected++
 	if l.NoRecord() {
-		r.report.note(&letter{Received: l}, Left, NoRecord,
+		r.report.note(&deadLetter{Received: l}, Left, NoRecord,
 			"a row of an import that matches no record: there is nothing to send; correct the row and import it by hand, then discard the letter")
 		return false
 	}
 	if l.Attempts >= r.MaxAttempts {
-		r.report.note(&letter{Received: l}, Left, MaxAttempts,
+		r.report.note(&deadLetter{Received: l}, Left, MaxAttempts,
 			fmt.Sprintf("it has failed again %d times; allow more attempts once the cause is gone", l.Attempts))
 		return false
 	}

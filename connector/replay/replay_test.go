@@ -161,7 +161,7 @@ func TestWhatCannotBeReplayedIsLeftAndSaysWhy(t *testing.T) {
 	for _, c := range []struct {
 		why    string
 		record *kgo.Record
-		letter deadletter.Letter
+		letter deadletter.Reason
 		change func(*world, *kgo.Record)
 		allow  func(*replay.Replay) // makes it go, nil: nothing does
 	}{
@@ -174,7 +174,7 @@ func TestWhatCannotBeReplayedIsLeftAndSaysWhy(t *testing.T) {
 			allow:  func(r *replay.Replay) { r.AsCalls = true },
 		},
 		{
-			why: replay.NoMapping, record: order("C", "upsert", `{"a":1}`), letter: deadletter.Letter{Mapping: "gone", Code: "rejected"},
+			why: replay.NoMapping, record: order("C", "upsert", `{"a":1}`), letter: deadletter.Reason{Mapping: "gone", Code: "rejected"},
 		},
 		{
 			why: replay.Unknowable, record: order("C", "upsert", `{"a":1}`), letter: refused,
@@ -252,8 +252,8 @@ func TestDryRunSendsAndMarksNothing(t *testing.T) {
 		&kgo.Record{Topic: custom, Key: []byte("c"), Value: []byte("{")}, order("d", "upsort", `{}`))
 	w.bury(r[0], refused)
 	w.bury(r[1], refused)
-	w.bury(r[3], deadletter.Letter{Code: "decode"})
-	w.bury(r[4], deadletter.Letter{Code: "value"})
+	w.bury(r[3], deadletter.Reason{Code: "decode"})
+	w.bury(r[4], deadletter.Reason{Code: "value"})
 	w.caughtUp()
 	for range 2 {
 		got := w.run(func(r *replay.Replay) { r.DryRun = true })
@@ -297,11 +297,11 @@ func TestEveryLetterIsReplayedOnceWhateverTheFilter(t *testing.T) {
 func TestLetterIsReplayedForItsMappingAloneOrForAll(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		letter deadletter.Letter
+		letter deadletter.Reason
 		calls  int
 	}{
-		{"of one mapping", deadletter.Letter{Code: "rejected", Mapping: "left"}, 1},
-		{"that nobody could decode", deadletter.Letter{Code: "decode"}, 2},
+		{"of one mapping", deadletter.Reason{Code: "rejected", Mapping: "left"}, 1},
+		{"that nobody could decode", deadletter.Reason{Code: "decode"}, 2},
 	} {
 		w := newWorld(t)
 		r := order("C", "upsert", `{"a":1}`)
@@ -334,7 +334,7 @@ func TestRowOfNoRecordIsLeft(t *testing.T) {
 	r := w.produce(order("o1", "upsert", `{"seq":1}`))
 	w.bury(r[0], refused)
 	w.bury(&kgo.Record{Key: []byte("o9"), Value: []byte("businessKey,error\no9,bad\n")},
-		deadletter.Letter{Stage: deadletter.Delivering, Code: "import_row", Message: "bad", Mapping: "orders", Execution: "17"})
+		deadletter.Reason{Stage: deadletter.Delivering, Code: "import_row", Message: "bad", Mapping: "orders", Execution: "17"})
 	w.caughtUp()
 	for range 2 {
 		report := w.run(nil)

@@ -69,7 +69,7 @@ func newReport(dry bool) Report {
 // Ended reports whether every selected letter was applied or superseded.
 func (r Report) Ended() bool { return r.Applied+r.Superseded == r.Selected }
 
-func (r *Report) note(l *letter, outcome Outcome, why, message string) {
+func (r *Report) note(l *deadLetter, outcome Outcome, why, message string) {
 	switch outcome {
 	case Applied:
 		r.Applied++

@@ -27,7 +27,7 @@ var ErrNoAnswer = errors.New("the service answers no call")
 //     once more.
 //  5. The letters are marked as done. Those with an attempt that may still be
 //     applied wait for the window's end.
-func (r *Replay) round(ctx context.Context, w *window, letters []*letter) error {
+func (r *Replay) round(ctx context.Context, w *window, letters []*deadLetter) error {
 	var sending []*part
 	for _, l := range letters {
 		for _, p := range l.parts {
@@ -44,8 +44,8 @@ func (r *Replay) round(ctx context.Context, w *window, letters []*letter) error 
 		return err
 	}
 	letters = slices.Clone(letters)
-	w.late = append(w.late, slices.DeleteFunc(slices.Clone(letters), func(l *letter) bool { return !l.unsure() })...)
-	if err := r.end(ctx, slices.DeleteFunc(letters, (*letter).unsure)); err != nil {
+	w.late = append(w.late, slices.DeleteFunc(slices.Clone(letters), func(l *deadLetter) bool { return !l.unsure() })...)
+	if err := r.end(ctx, slices.DeleteFunc(letters, (*deadLetter).unsure)); err != nil {
 		return err
 	}
 	return r.marks.save(ctx)
@@ -115,7 +115,7 @@ func (r *Replay) settle(ctx context.Context, w *window) error {
 var errUnsure = errors.New("the service answered at a later try only, again; an earlier one may still be applied")
 
 // unsure reports whether an attempt at some part may still be applied.
-func (l *letter) unsure() bool {
+func (l *deadLetter) unsure() bool {
 	return slices.ContainsFunc(l.parts, func(p *part) bool { return p.unsure && p.unanswered == nil })
 }
 

@@ -15,24 +15,24 @@ import (
 
 // window is letters that are looked at together, and the rows they are about.
 type window struct {
-	letters []*letter
+	deadLetters []*deadLetter
 	places  map[kafka.Place]*origin
 	tail    *kafka.Tail
-	late    []*letter // an attempt at them may still be applied
+	late    []*deadLetter // an attempt at them may still be applied
 }
 
 // origin is a partition that letters of the window came from.
 type origin struct {
 	rows map[row][]*part
-	at   map[int64][]*letter // by the offset of their record
+	at   map[int64][]*deadLetter // by the offset of their record
 }
 
 // window replays letters, or with DryRun finds out what would become of them.
-func (r *Replay) window(ctx context.Context, letters []*letter) error {
+func (r *Replay) window(ctx context.Context, letters []*deadLetter) error {
 	if len(letters) == 0 {
 		return nil
 	}
-	w := &window{letters: letters, places: map[kafka.Place]*origin{}}
+	w := &window{deadLetters: letters, places: map[kafka.Place]*origin{}}
 	for _, l := range letters {
 		if err := r.plan(l); err != nil {
 			return err
@@ -58,7 +58,7 @@ func (r *Replay) window(ctx context.Context, letters []*letter) error {
 	if err := r.readOn(ctx, w, spans); err != nil {
 		return err
 	}
-	w.letters = slices.DeleteFunc(w.letters, func(l *letter) bool {
+	w.deadLetters = slices.DeleteFunc(w.deadLetters, func(l *deadLetter) bool {
 		why, message := r.unready(l, spans[place(l.Record)], confirmed)
 		if why == "" {
 			why, message = r.obstacle(l)
@@ -68,7 +68,7 @@ func (r *Replay) window(ctx context.Context, letters []*letter) error {
 		}
 		return why != ""
 	})
-	for round := range slices.Chunk(w.letters, max(r.Round, 1)) {
+	for round := range slices.Chunk(w.deadLetters, max(r.Round, 1)) {
 		if r.DryRun {
 			r.foresee(round)
 			continue
@@ -85,9 +85,9 @@ func (r *Replay) window(ctx context.Context, letters []*letter) error {
 
 // outwait returns once the calls have ended that a run made which did not: only
 // what is sent after them stays.
-func (r *Replay) outwait(ctx context.Context, letters []*letter) error {
+func (r *Replay) outwait(ctx context.Context, letters []*deadLetter) error {
 	wait := time.Until(r.begun.Add(r.Late))
-	if r.DryRun || wait <= 0 || !slices.ContainsFunc(letters, func(l *letter) bool { return l.tried }) {
+	if r.DryRun || wait <= 0 || !slices.ContainsFunc(letters, func(l *deadLetter) bool { return l.tried }) {
 		return nil
 	}
 	r.Log.Warn("an earlier run did not end: calls that it made may still be applied; waiting, then sending their rows again", "wait", wait.Round(time.Second))
@@ -100,14 +100,14 @@ func place(rec *deadletter.Record) kafka.Place {
 
 // add makes the letter's rows known. A letter that no mapping reads is left
 // without a look at its topic, which may be gone.
-func (w *window) add(l *letter) {
+func (w *window) add(l *deadLetter) {
 	if len(l.parts) == 0 {
 		return
 	}
 	at := place(l.Record)
 	o := w.places[at]
 	if o == nil {
-		o = &origin{rows: map[row][]*part{}, at: map[int64][]*letter{}}
+		o = &origin{rows: map[row][]*part{}, at: map[int64][]*deadLetter{}}
 		w.places[at] = o
 	}
 	o.at[l.Record.Offset] = append(o.at[l.Record.Offset], l)
@@ -172,7 +172,7 @@ func (r *Replay) look(o *origin, rec *deadletter.Record) error {
 		}
 		w := &r.routed[i].Write
 		for _, p := range o.rows[rowOf(w)] {
-			if p.letter.Record.Offset < rec.Offset {
+			if p.deadLetter.Record.Offset < rec.Offset {
 				p.follows(*w, rec)
 			}
 		}
@@ -197,7 +197,7 @@ func (r *Replay) confirmed(ctx context.Context) (lanes, error) {
 
 // unready is why it cannot be told yet, or any more, whether the letter's record
 // is the newest of its row.
-func (r *Replay) unready(l *letter, span kafka.Span, confirmed lanes) (why, message string) {
+func (r *Replay) unready(l *deadLetter, span kafka.Span, confirmed lanes) (why, message string) {
 	if len(l.parts) == 0 {
 		return "", "" // which is the obstacle
 	}
@@ -227,13 +227,13 @@ func (r *Replay) unready(l *letter, span kafka.Span, confirmed lanes) (why, mess
 }
 
 // superseded reports whether newer records replaced all of the letter.
-func (l *letter) superseded() bool {
+func (l *deadLetter) superseded() bool {
 	return !slices.ContainsFunc(l.parts, func(p *part) bool { return p.refusal != nil || !p.replaced })
 }
 
 // foresee notes what would become of letters, as far as that is known without
 // asking the service.
-func (r *Replay) foresee(letters []*letter) {
+func (r *Replay) foresee(letters []*deadLetter) {
 	for _, l := range letters {
 		outcome, why, message := l.outcome()
 		r.report.note(l, outcome, why, message)

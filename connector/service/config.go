@@ -75,7 +75,7 @@ func (c Config) Validate() error {
 // Client calls the service. All its methods may be used concurrently.
 type Client struct {
 	transport http.RoundTripper
-	watchdogs *kennel
+	watchdogs *watchdogPool
 	tokens    *tokenSource
 
 	fixed sync.Map // addresses that consist of the table alone: fixedAddress → *url.URL
@@ -98,7 +98,7 @@ func New(cfg Config) (*Client, error) {
 	root, entity := base.EscapedPath(), url.PathEscape(cfg.Entity)
 	c := &Client{
 		transport: cfg.Transport,
-		watchdogs: newKennel(cfg.Timeout, cfg.connections()),
+		watchdogs: newWatchdogPool(cfg.Timeout, cfg.connections()),
 		base:      &url.URL{Scheme: base.Scheme, Host: base.Host},
 		profiles:  root + "/profiles/v5/entities/" + entity + "/profile-tables/",
 		records:   root + "/custom-data/v4/entity/" + entity + "/customTable/",

@@ -43,14 +43,14 @@ func (r Record) ID() string {
 
 // Created and Updated are the moments of a retrieved record, zero if it does not
 // tell them.
-func (r Record) Created() time.Time { return r.moment(propertyCreated) }
+func (r Record) Created() time.Time { return r.timestamp(propertyCreated) }
 
 // Updated is the moment of the last change; see Created.
-func (r Record) Updated() time.Time { return r.moment(propertyUpdated) }
+func (r Record) Updated() time.Time { return r.timestamp(propertyUpdated) }
 
-// moment reads an ISO 8601 timestamp with Z or an offset, which RFC 3339 allows
+// timestamp reads an ISO 8601 timestamp with Z or an offset, which RFC 3339 allows
 // with and ISO 8601 without a colon.
-func (r Record) moment(name string) time.Time {
+func (r Record) timestamp(name string) time.Time {
 	v, _ := parse(r.Value(name)) // nil is no text
 	text, _ := v.(string)
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700"} {

@@ -20,8 +20,8 @@ const (
 // Ended reports whether the status will not change any more.
 func (s ExecutionStatus) Ended() bool { return s == Finished || s == Failed }
 
-// Unsaid is the value of a counter that an answer does not carry.
-const Unsaid int64 = -1
+// Unknown is the value of a counter that an answer does not carry.
+const Unknown int64 = -1
 
 // Counters are the lines of an import, each Unsaid if the answer does not tell
 // it. Their names are not shown in the interface and are matched by meaning.
@@ -46,7 +46,7 @@ func (r Results) Cause() string { return plainly(r.Error) }
 
 // The meanings of a counter, the first that fits a name counts: "linesInError"
 // is an error before it is a line, "linesRead" is told by its last word.
-var meanings = []struct {
+var counterNames = []struct {
 	words []string
 	field func(*Counters) *int64
 }{
@@ -60,7 +60,7 @@ var meanings = []struct {
 // countersOf matches the counters of one object, or the sums over a list: one
 // object for each file of a bundle.
 func countersOf(v any) Counters {
-	sum := Counters{Unsaid, Unsaid, Unsaid, Unsaid, Unsaid, nil}
+	sum := Counters{Unknown, Unknown, Unknown, Unknown, Unknown, nil}
 	if v == nil {
 		return sum
 	}
@@ -70,10 +70,10 @@ func countersOf(v any) Counters {
 		list = []any{v}
 	}
 	for _, one := range list {
-		c := Counters{Unsaid, Unsaid, Unsaid, Unsaid, Unsaid, nil}
+		c := Counters{Unknown, Unknown, Unknown, Unknown, Unknown, nil}
 		c.match("", one, depth)
-		for _, m := range meanings {
-			if n := *m.field(&c); n != Unsaid {
+		for _, m := range counterNames {
+			if n := *m.field(&c); n != Unknown {
 				total := m.field(&sum)
 				*total = add(max(*total, 0), n)
 			}
@@ -95,7 +95,7 @@ func (c *Counters) match(path string, v any, left int) {
 	if err != nil || n < 0 {
 		return
 	}
-	for _, m := range meanings {
+	for _, m := range counterNames {
 		for _, word := range m.words {
 			if strings.Contains(path, word) {
 				field := m.field(c)

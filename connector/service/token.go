@@ -59,14 +59,14 @@ type tokenSource struct {
 	ok      atomic.Bool           // the last fetch succeeded
 
 	mu        sync.Mutex
-	flight    *flight // the fetch under way, nil if none
+	fetching    *tokenFetch // the fetch under way, nil if none
 	failures  int     // fetches failed in a row
 	holdUntil time.Time
 	last      error // of the last fetch
 }
 
-// flight is one fetch; tok and err may be read once done is closed.
-type flight struct {
+// tokenFetch is one fetch; tok and err may be read once done is closed.
+type tokenFetch struct {
 	done chan struct{}
 	tok  *token
 	err  error
@@ -107,7 +107,7 @@ func (s *tokenSource) get(ctx context.Context) (*token, error) {
 
 // join decides what a call without a fresh token does: use the token it gets,
 // lead the flight or wait for it, or take the error.
-func (s *tokenSource) join() (t *token, f *flight, lead bool, err error) {
+func (s *tokenSource) join() (t *token, f *tokenFetch, lead bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -116,20 +116,20 @@ func (s *tokenSource) join() (t *token, f *flight, lead bool, err error) {
 		t = nil
 	}
 	switch {
-	case t != nil && (now.Before(t.renewAt) || s.flight != nil || now.Before(s.holdUntil)):
+	case t != nil && (now.Before(t.renewAt) || s.fetching != nil || now.Before(s.holdUntil)):
 		return t, nil, false, nil
-	case s.flight != nil:
-		return nil, s.flight, false, nil
+	case s.fetching != nil:
+		return nil, s.fetching, false, nil
 	case now.Before(s.holdUntil):
 		return nil, nil, false, holding(s.last, s.holdUntil.Sub(now))
 	}
-	s.flight = &flight{done: make(chan struct{})}
-	return nil, s.flight, true, nil
+	s.fetching = &tokenFetch{done: make(chan struct{})}
+	return nil, s.fetching, true, nil
 }
 
 // lead fetches for everybody. If that fails, the old token is good for this
 // call until it expires.
-func (s *tokenSource) lead(ctx context.Context, f *flight) (*token, error) {
+func (s *tokenSource) lead(ctx context.Context, f *tokenFetch) (*token, error) {
 	key, err := s.key()
 	switch {
 	case err != nil:
@@ -147,7 +147,7 @@ func (s *tokenSource) lead(ctx context.Context, f *flight) (*token, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer close(f.done)
-	s.flight = nil
+	s.fetching = nil
 	if err == nil {
 		s.current.Store(f.tok)
 		s.ok.Store(true)

@@ -94,7 +94,7 @@ func TestTokenLivesAreReadInEveryShape(t *testing.T) {
 
 func TestResultsAreReadInEveryShape(t *testing.T) {
 	type counts [5]int64 // read, in error, inserted, updated, deleted
-	none := counts{Unsaid, Unsaid, Unsaid, Unsaid, Unsaid}
+	none := counts{Unknown, Unknown, Unknown, Unknown, Unknown}
 	cases := []struct {
 		body   string
 		status ExecutionStatus
@@ -112,17 +112,17 @@ func TestResultsAreReadInEveryShape(t *testing.T) {
 		{
 			`{"status":"FINISHED","integrationResults":{"lines":{"total":10,"read":9,"inError":1},"inserted":2}}`,
 			Finished, "",
-			counts{10, 1, 2, Unsaid, Unsaid},
+			counts{10, 1, 2, Unknown, Unknown},
 		},
 		{
 			`{"status":"FINISHED","integrationResults":[{"read":1,"rejected":1},{"read":2}]}`,
 			Finished, "",
-			counts{3, 1, Unsaid, Unsaid, Unsaid},
+			counts{3, 1, Unknown, Unknown, Unknown},
 		},
 		{
 			`{"status":"FINISHED","integrationResults":[{"read":9223372036854775807},{"read":2}]}`,
 			Finished, "",
-			counts{9223372036854775807, Unsaid, Unsaid, Unsaid, Unsaid},
+			counts{9223372036854775807, Unknown, Unknown, Unknown, Unknown},
 		},
 		{`{"status":"FINISHED","integrationResults":{"read":-1,"inserted":1.5,"updated":null}}`, Finished, "", none},
 		{`{"data":{"status":"FINISHED"}}`, Finished, "", none},

@@ -68,20 +68,20 @@ func (w *watchdog) end() {
 	w.cancel()
 }
 
-// kennel keeps watchdogs between calls: as many as there may be calls in flight.
-type kennel struct {
+// watchdogPool keeps watchdogs between calls: as many as there may be calls in flight.
+type watchdogPool struct {
 	limit time.Duration
 	idle  chan *watchdog
 }
 
-func newKennel(limit time.Duration, room int) *kennel {
-	return &kennel{limit: limit, idle: make(chan *watchdog, room)}
+func newWatchdogPool(limit time.Duration, room int) *watchdogPool {
+	return &watchdogPool{limit: limit, idle: make(chan *watchdog, room)}
 }
 
 // wake returns a watchdog for an exchange under parent. One that was made for
 // the same context serves again, which is the lane's for all of its calls but
 // those that are traced: another context may carry another call's span.
-func (k *kennel) wake(parent context.Context) *watchdog {
+func (k *watchdogPool) wake(parent context.Context) *watchdog {
 	select {
 	case w := <-k.idle:
 		if w.parent == parent {
@@ -98,7 +98,7 @@ func (k *kennel) wake(parent context.Context) *watchdog {
 
 // rest takes a watchdog back after an exchange that was answered. One whose time
 // is up, be it only now, is of no further use.
-func (k *kennel) rest(w *watchdog) {
+func (k *watchdogPool) rest(w *watchdog) {
 	if !w.body.free() {
 		w.body = newLent()
 	}
@@ -114,7 +114,7 @@ func (k *kennel) rest(w *watchdog) {
 }
 
 // close ends the idle ones.
-func (k *kennel) close() {
+func (k *watchdogPool) close() {
 	for {
 		select {
 		case w := <-k.idle:

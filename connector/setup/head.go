@@ -54,7 +54,7 @@ func (w *writer) kafka() {
 		w.line("  tls: {enabled: true%s}", pairs("caFile", k.TLS.CAFile, "certFile", k.TLS.CertFile, "keyFile", k.TLS.KeyFile))
 	}
 	if k.SASL.Mechanism != "" {
-		w.line("  sasl: {mechanism: %s%s%s%s}", k.SASL.Mechanism, pairs("username", k.SASL.Username, "passwordFile", k.SASL.PasswordFile), oauth(k.SASL.OAuth), meant(k.SASL.AllowPlaintext))
+		w.line("  sasl: {mechanism: %s%s%s%s}", k.SASL.Mechanism, pairs("username", k.SASL.Username, "passwordFile", k.SASL.PasswordFile), oauth(k.SASL.OAuth), intended(k.SASL.AllowPlaintext))
 	}
 }
 
@@ -63,7 +63,7 @@ func (w *writer) registry() {
 	if r.URL.IsZero() {
 		return
 	}
-	w.line("schemaRegistry: {url: %s%s%s%s}", text(r.URL.Reveal()), pairs("username", r.Username, "passwordFile", r.PasswordFile), certificates(r.TLS), meant(r.AllowPlaintext))
+	w.line("schemaRegistry: {url: %s%s%s%s}", text(r.URL.Reveal()), pairs("username", r.Username, "passwordFile", r.PasswordFile), certificates(r.TLS), intended(r.AllowPlaintext))
 }
 
 // oauth is the further member of sasl that says where tokens come from, if any do.
@@ -92,8 +92,8 @@ func within(name, members string) string {
 	return ", " + name + ": {" + strings.TrimPrefix(members, ", ") + "}"
 }
 
-// meant is the member that allows what would be refused.
-func meant(plaintext bool) string {
+// intended is the member that allows what would be refused.
+func intended(plaintext bool) string {
 	if plaintext {
 		return ", allowPlaintext: true"
 	}

@@ -109,7 +109,7 @@ func asTheSink(s settings) work {
 	rec := &router.Record{Topic: cfg.Mappings[0].Topics[0]}
 	return func(event []byte) error {
 		v, err := d.Decode(event)
-		for errors.Is(err, schemas.ErrSchemaAway) { // the first event only
+		for errors.Is(err, schemas.ErrSchemaUnavailable) { // the first event only
 			time.Sleep(time.Millisecond)
 			v, err = d.Decode(event)
 		}

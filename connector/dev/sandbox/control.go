@@ -15,7 +15,7 @@ type FaultRequest struct {
 	Table      string  `json:"table,omitempty"`
 	Key        string  `json:"key,omitempty"`
 	Nth        int     `json:"nth,omitempty"`
-	Chance     float64 `json:"chance,omitempty"`
+	Probability     float64 `json:"chance,omitempty"`
 	Count      int     `json:"count,omitempty"`
 	Delay      string  `json:"delay,omitempty"`
 	Apply      bool    `json:"apply,omitempty"`
@@ -155,7 +155,7 @@ func (s *Sandbox) injectRequest(r *http.Request) (any, error) {
 // fault compiles a request.
 func (q FaultRequest) fault() (Fault, error) {
 	f := Fault{
-		Match: Match{Op: q.Op, Table: q.Table, Key: q.Key, Nth: q.Nth, Chance: q.Chance},
+		Match: Match{Op: q.Op, Table: q.Table, Key: q.Key, Nth: q.Nth, Chance: q.Probability},
 		Count: q.Count, Apply: q.Apply,
 	}
 	var retryAfter, hold time.Duration
