@@ -171,7 +171,7 @@ func (f *importRun) remaining(ctx context.Context, imports []Import) ([]Import, 
 	}
 	loaded := from.Part - 1
 	for _, file := range f.files[:loaded] {
-		f.batcher.spool.remove(file.name)
+		f.batcher.spool.Remove(file.Name)
 	}
 	imports, f.files = imports[loaded:], f.files[loaded:]
 	imports[0].Attempt = from.Attempt

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contest"
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -68,7 +69,7 @@ func (m *member) add(g *generation, w *schemas.Write) error {
 
 // makeRoom lets rows follow for which the disk is not needed.
 func (m *member) makeRoom(g *generation) error {
-	if err := g.journals[m.index].makeRoom(); err != nil {
+	if err := g.journals[m.index].MakeRoom(); err != nil {
 		return fmt.Errorf("spool of mapping %s: %w", m.Name, err)
 	}
 	return nil
@@ -76,7 +77,7 @@ func (m *member) makeRoom(g *generation) error {
 
 // encode adds a row to the generation's memory.
 func (m *member) encode(g *generation, w *schemas.Write) error {
-	entry, err := g.journals[m.index].add(m.rows, w)
+	entry, err := g.journals[m.index].Add(m.rows, w)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (m *member) encode(g *generation, w *schemas.Write) error {
 func (m *member) count(g *generation, entry []byte) {
 	l := m.line
 	before := l.complete(g)
-	g.journals[m.index].count(entry)
+	g.journals[m.index].Count(entry)
 	if g.entries() == 1 {
 		g.opened = time.Now()
 		poke(l.wake)
@@ -118,8 +119,8 @@ func (l *tableQueue) opened() *generation {
 func (l *tableQueue) newGeneration() *generation {
 	g := &generation{byOwner: map[Partition]Claim{}}
 	for _, m := range l.members {
-		name := l.batcher.rnd.name(m.Name) + journalSuffix
-		g.journals = append(g.journals, newJournal(l.batcher.spool, name, l.batcher.segment, l.Roll.Rows))
+		name := l.batcher.rnd.name(m.Name) + spool.JournalSuffix
+		g.journals = append(g.journals, spool.NewJournal(l.batcher.spool, name, l.batcher.segment, l.Roll.Rows))
 	}
 	return g
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -63,11 +64,11 @@ type Batcher struct {
 	cfg      Config
 	segment  int
 	atOnce   int // rows in error that are looked for in one reading
-	spool    *spool
+	spool    *spool.Dir
 	importer Importer
 	ledger   Ledger
 	observer Observer
-	rnd   random
+	rnd      random
 	byName   map[string]*member
 	lines    []*tableQueue // in the order of the configuration
 }
@@ -82,7 +83,7 @@ func New(cfg Config, mappings []Mapping, i Importer, l Ledger, o Observer, rnd *
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	b := &Batcher{cfg: cfg, segment: segmentSize, atOnce: replayRows, importer: i, ledger: l, observer: o, byName: map[string]*member{}}
+	b := &Batcher{cfg: cfg, segment: spool.SegmentSize, atOnce: replayRows, importer: i, ledger: l, observer: o, byName: map[string]*member{}}
 	b.rnd.rnd = rnd
 	for _, m := range mappings {
 		if err := m.validate(); err != nil {
@@ -102,7 +103,7 @@ func New(cfg Config, mappings []Mapping, i Importer, l Ledger, o Observer, rnd *
 		l.findParents()
 	}
 	var err error
-	if b.spool, err = openSpool(cfg.Dir); err != nil {
+	if b.spool, err = spool.Open(cfg.Dir); err != nil {
 		return nil, err
 	}
 	return b, nil
@@ -239,5 +240,5 @@ func (b *Batcher) Close() error {
 	for _, l := range b.lines {
 		l.discard()
 	}
-	return b.spool.close()
+	return b.spool.Close()
 }

@@ -5,17 +5,18 @@ import (
 	"maps"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
 
 // member is one mapping on its line: alone, or with the others of its bundle.
 type member struct {
 	Mapping
-	line    *tableQueue
-	index   int // its place on the line, and that of its journal in a generation
-	accepts accepts
-	rows    *rows // encoding is guarded by the line's lock; writing lines only reads and is not
-	dualLane    *dualLane // what the other lane writes; of the present assignments
+	line     *tableQueue
+	index    int // its place on the line, and that of its journal in a generation
+	accepts  accepts
+	rows     *spool.Rows // encoding is guarded by the line's lock; writing lines only reads and is not
+	dualLane *dualLane   // what the other lane writes; of the present assignments
 }
 
 // accepts says which operations a mapping takes rows of.
@@ -28,9 +29,11 @@ func acceptsOf(m Mapping) (a accepts) {
 	return a
 }
 
+func (a *accepts) has(op schemas.Op) bool { return int(op) < len(a) && a[op] }
+
 // row says why the mapping takes no rows of op; nil if it does.
 func (a *accepts) row(op schemas.Op) error {
-	if int(op) >= len(a) || !a[op] {
+	if !a.has(op) {
 		return schemas.Invalid("", "op "+op.String()+" has no import in this mapping")
 	}
 	return nil
@@ -38,7 +41,7 @@ func (a *accepts) row(op schemas.Op) error {
 
 // add puts a mapping on a line: that of its bundle, or one of its own.
 func (b *Batcher) add(m Mapping) error {
-	r, err := newRows(m)
+	r, err := m.Rows()
 	if err != nil {
 		return err
 	}
@@ -151,7 +154,7 @@ func (l *tableQueue) known() []*dualLane {
 // entries is how many writes the generation has taken.
 func (g *generation) entries() (n int64) {
 	for _, j := range g.journals {
-		n += j.entries
+		n += j.Entries
 	}
 	return n
 }
@@ -159,8 +162,8 @@ func (g *generation) entries() (n int64) {
 // size is how many distinct keys the generation has, and the bytes of their rows.
 func (g *generation) size() (rows, bytes int64) {
 	for _, j := range g.journals {
-		rows += j.distinct
-		bytes += j.bytes
+		rows += j.Distinct
+		bytes += j.Bytes
 	}
 	return rows, bytes
 }
@@ -168,6 +171,6 @@ func (g *generation) size() (rows, bytes int64) {
 // drop frees what the journals take, as journal.drop does.
 func (g *generation) drop() {
 	for _, j := range g.journals {
-		j.drop()
+		j.Drop()
 	}
 }

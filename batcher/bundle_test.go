@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -35,7 +36,7 @@ func bundleFile(t *testing.T, segment int, mappings []Mapping, writes ...map[str
 	}
 	files := map[string][]archiveEntry{}
 	for i, imp := range imports {
-		content, err := os.ReadFile(w.b.spool.path(imp.File))
+		content, err := os.ReadFile(w.b.spool.Path(imp.File))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,12 +69,12 @@ func TestZIPOfABundleHasAnEntryForEveryMappingThatLoadsItsOp(t *testing.T) {
 	}
 	mappings := bundled(testMapping())
 	mappings[1].Loads = map[schemas.Op]Load{schemas.Upsert: mappings[1].Loads[schemas.Upsert]}
-	mappings[1].Columns = []Column{column1("k"), column1("total")}
+	mappings[1].Columns = []spool.Column{column1("k"), column1("total")}
 	mappings[1].CSV.Separator = ";"
 	mappings[1].Entry, mappings[1].Zone = "orders-$YYYYMMDD.csv", tokyo
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(20 * time.Hour) // 2000-01-01 in UTC, the next day there
-		got := bundleFile(t, segmentSize, mappings,
+		got := bundleFile(t, spool.SegmentSize, mappings,
 			map[string]schemas.Write{"orders": write(schemas.Upsert, "o1", "total", "3")},
 			map[string]schemas.Write{"customers": write(schemas.Upsert, "1", "a", "x")},
 			map[string]schemas.Write{"customers": write(schemas.Delete, "2")},
@@ -97,7 +98,7 @@ func TestEntryWithoutRowsIsItsHeader(t *testing.T) {
 		{"customers", []archiveEntry{{"customers.csv", "k,a,b\n1,,\n"}, {"orders.csv", "k,a,b\n"}}},
 		{"orders", []archiveEntry{{"customers.csv", "k,a,b\n"}, {"orders.csv", "k,a,b\n1,,\n"}}},
 	} {
-		got := bundleFile(t, segmentSize, bundled(testMapping()), map[string]schemas.Write{tc.mapping: write(schemas.Upsert, "1")})
+		got := bundleFile(t, spool.SegmentSize, bundled(testMapping()), map[string]schemas.Write{tc.mapping: write(schemas.Upsert, "1")})
 		if len(got) != 1 || !slices.Equal(got["upsert"], tc.want) {
 			t.Errorf("rows of %s alone: got %q, want %q", tc.mapping, got, tc.want)
 		}
@@ -125,7 +126,7 @@ func TestBundleOnDiskIsThatInMemory(t *testing.T) {
 	}
 	m := testMapping()
 	m.Roll = Roll{Rows: 1 << 20, Bytes: 1 << 30, Age: time.Hour}
-	memory, disk := bundleFile(t, segmentSize, bundled(m), writes...), bundleFile(t, 1000, bundled(m), writes...)
+	memory, disk := bundleFile(t, spool.SegmentSize, bundled(m), writes...), bundleFile(t, 1000, bundled(m), writes...)
 	if a, b := sorted(memory), sorted(disk); len(memory) != 2 || a != b {
 		t.Errorf("got %d files in memory of %d bytes, %d on disk of %d, want the same two", len(memory), len(a), len(disk), len(b))
 	}

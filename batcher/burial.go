@@ -84,15 +84,15 @@ func (b *rejectedRows) count(ctx context.Context, outputs rowerror.File) (rows i
 func (b *rejectedRows) outputFormats() (all []rowerror.Format) {
 	for _, m := range b.of {
 		out := rowerror.Format{
-			Separator: cmp.Or(m.CSV.Separator, ",")[0], Enclosing: m.rows.quote, Encoding: m.rows.encoding,
-			Key: m.Columns[m.rows.key].Header, File: b.imp.File,
+			Separator: cmp.Or(m.CSV.Separator, ",")[0], Enclosing: m.rows.Quote(), Encoding: m.rows.Encoding(),
+			Key: m.Columns[m.rows.Key()].Header, File: b.imp.File,
 		}
 		if b.imp.Members != nil {
 			stem, _, _ := strings.Cut(m.Entry, dateToken)
 			out.File, out.Table = strings.TrimRight(stem, "-_. "), m.Table.Name
 		}
 		for i, c := range m.Columns {
-			if b.imp.Members == nil || m.rows.holds(i, b.imp.Op) {
+			if b.imp.Members == nil || m.rows.Holds(i, b.imp.Op) {
 				out.Columns = append(out.Columns, c.Header)
 			}
 		}
@@ -243,7 +243,7 @@ func (m *member) fits(w *schemas.Write) bool {
 	}
 	m.line.mu.Lock()
 	defer m.line.mu.Unlock()
-	_, err := m.rows.appendEntry(nil, w)
+	_, err := m.rows.AppendEntry(nil, w)
 	return err == nil
 }
 

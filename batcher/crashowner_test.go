@@ -218,7 +218,7 @@ func try(imp Import) string {
 
 // opOf is the operation that a file's name tells.
 func opOf(file string) schemas.Op {
-	for _, op := range order {
+	for _, op := range []schemas.Op{schemas.Delete, schemas.Upsert, schemas.Create, schemas.Patch} {
 		if strings.Contains(file, "."+op.String()+".") {
 			return op
 		}

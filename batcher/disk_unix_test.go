@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -54,14 +55,14 @@ func TestDiskThatTakesNoOutputFilesHoldsTheImport(t *testing.T) {
 // repair.
 func (w *world) blockOutputs(t *testing.T) (repair func()) {
 	t.Helper()
-	file := w.b.spool.path(w.b.Status()[0].Import.File)
-	for _, suffix := range []string{errorsSuffix + partSuffix, errorsSuffix} {
+	file := w.b.spool.Path(w.b.Status()[0].Import.File)
+	for _, suffix := range []string{spool.ErrorsSuffix + spool.PartSuffix, spool.ErrorsSuffix} {
 		if err := os.MkdirAll(file+suffix+"/x", 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return func() {
-		for _, suffix := range []string{errorsSuffix + partSuffix, errorsSuffix} {
+		for _, suffix := range []string{spool.ErrorsSuffix + spool.PartSuffix, spool.ErrorsSuffix} {
 			if err := os.RemoveAll(file + suffix); err != nil {
 				t.Fatal(err)
 			}

@@ -3,6 +3,7 @@ package batcher
 import (
 	"errors"
 
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -10,7 +11,7 @@ import (
 // it is their turn: what a row is made of is nobody's but the write's.
 type Encoder struct {
 	member *member
-	rows   *rows
+	rows   *spool.Rows
 }
 
 // Encoder returns a new one.
@@ -19,7 +20,7 @@ func (b *Batcher) Encoder(mapping string) (*Encoder, error) {
 	if !ok {
 		return nil, unknown(mapping)
 	}
-	r, err := newRows(m.Mapping)
+	r, err := m.Rows()
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +39,7 @@ func (e *Encoder) AppendRow(dst []byte, w *schemas.Write) ([]byte, error) {
 	if err := e.member.accepts.row(w.Op); err != nil {
 		return dst, err
 	}
-	return e.rows.appendEntry(dst, w)
+	return e.rows.AppendEntry(dst, w)
 }
 
 // Expect is told of rows, end to end, that are about to be filed.
@@ -47,7 +48,7 @@ func (e *Encoder) Expect(rows []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if g := l.open; g != nil {
-		g.journals[e.member.index].counter.fetch(rows)
+		g.journals[e.member.index].Expect(rows)
 	}
 }
 
@@ -62,7 +63,7 @@ func (e *Encoder) File(row []byte, p Partition, offset int64) error {
 	if err := m.makeRoom(g); err != nil {
 		return err
 	}
-	m.count(g, g.journals[m.index].put(row))
+	m.count(g, g.journals[m.index].Put(row))
 	g.hold(p, offset)
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -110,9 +111,9 @@ func (l *lanes) run(records int, calming func(), arrived func() bool, lives ...f
 func (l *lanes) mapping() Mapping {
 	return Mapping{
 		Name: "customers", Table: schemas.Table{Name: "customers", Custom: l.custom}, DualLane: true, RetryFailed: 5,
-		Key:     Key{schemas.Attributes, "k"},
-		Columns: []Column{{Header: "k", Section: schemas.Attributes, Name: "k"}, {Header: "a", Section: schemas.Attributes, Name: "a"}, {Header: "b", Section: schemas.Attributes, Name: "b"}},
-		CSV:     CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8", Compression: "NONE"},
+		Key:     spool.Key{Section: schemas.Attributes, Name: "k"},
+		Columns: []spool.Column{{Header: "k", Section: schemas.Attributes, Name: "k"}, {Header: "a", Section: schemas.Attributes, Name: "a"}, {Header: "b", Section: schemas.Attributes, Name: "b"}},
+		CSV:     spool.CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8", Compression: "NONE"},
 		Roll:    Roll{Rows: 6, Bytes: 1 << 20, Age: 15 * time.Second},
 		Loads: map[schemas.Op]Load{
 			schemas.Upsert: {"1", "CREATE_OR_UPDATE"}, schemas.Patch: {"2", "UPDATE_ONLY"}, schemas.Delete: {"3", "DELETE"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
 )
 
@@ -13,11 +14,11 @@ type importRun struct {
 	*tableQueue
 	generation *generation
 	known      []*dualLane // of the members, when the flight began: they may be another assignment's by now
-	cancelers      cancelers
+	cancelers  cancelers
 	ended      chan struct{} // closed once nothing of it is on its way
 	hints      chan string
 	released   chan struct{}
-	files      []sealedFile               // not confirmed yet
+	files      []spool.File               // not confirmed yet
 	kept       bool                       // the first of files was refused and stays on disk
 	refusals   int                        // of its trigger in a row
 	retries    int                        // of it after FAILED
@@ -61,7 +62,7 @@ func (f *importRun) run(ctx, send context.Context) {
 	f.generation.drop()
 	for i, file := range f.files {
 		if i > 0 || !f.kept {
-			f.batcher.spool.remove(file.name)
+			f.batcher.spool.Remove(file.Name)
 		}
 	}
 	if errors.Is(err, errLost) {
@@ -148,7 +149,7 @@ func (f *importRun) life(ctx, send context.Context) error {
 				return err
 			}
 		}
-		f.batcher.spool.remove(imp.File)
+		f.batcher.spool.Remove(imp.File)
 		imports, f.files, f.retries = imports[1:], f.files[1:], 0
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contest"
+	"github.com/feedsink/feedsink/batcher/spool"
 )
 
 // tableQueue is the way of one mapping, or of the mappings of one bundle: the open
@@ -20,20 +21,20 @@ type tableQueue struct {
 	parents []*tableQueue
 	wake    chan struct{} // the open generation got its first row or is complete
 
-	mu         sync.Mutex
-	inError    []*Adopted // of which only records in error are left: before all else
-	adopted    *Adopted   // to be awaited before anything else goes out; nil: none
-	rebuilding *rebuild   // goes out before open; nil: none
-	open       *generation
-	hurried    *generation // the open one, if a child waits for its rows
+	mu          sync.Mutex
+	inError     []*Adopted // of which only records in error are left: before all else
+	adopted     *Adopted   // to be awaited before anything else goes out; nil: none
+	rebuilding  *rebuild   // goes out before open; nil: none
+	open        *generation
+	hurried     *generation    // the open one, if a child waits for its rows
 	running     *importRun     // nil: none
-	lastMessage       ServiceMessage        // lately by the service; zero: nothing
+	lastMessage ServiceMessage // lately by the service; zero: nothing
 }
 
 // generation is the rows that will go out together and the hold on their offsets.
 type generation struct {
-	journals []*journal // of the line's members
-	opened   time.Time  // when its first row came
+	journals []*spool.Journal // of the line's members
+	opened   time.Time        // when its first row came
 	byOwner  map[Partition]Claim
 	claims   []Claim // in the order of their first record
 	last     Partition
@@ -216,13 +217,13 @@ func (m *member) status() MappingStatus {
 	l := m.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := MappingStatus{Mapping: m.Name, Bundle: l.Bundle, Kept: l.batcher.spool.kept(l.name)}
+	s := MappingStatus{Mapping: m.Name, Bundle: l.Bundle, Kept: l.batcher.spool.Kept(l.name)}
 	if l.name != m.Name { // of the time before it was in the bundle
-		s.Kept = append(s.Kept, l.batcher.spool.kept(m.Name)...)
+		s.Kept = append(s.Kept, l.batcher.spool.Kept(m.Name)...)
 	}
 	if g := l.open; g != nil && g.entries() > 0 {
 		j := g.journals[m.index]
-		s.Rows, s.Bytes, s.Opened, s.Age = j.distinct, j.bytes, g.opened, time.Since(g.opened)
+		s.Rows, s.Bytes, s.Opened, s.Age = j.Distinct, j.Bytes, g.opened, time.Since(g.opened)
 	}
 	if l.running != nil {
 		now := l.running.now

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -14,14 +15,14 @@ type Mapping struct {
 	Name        string
 	Table       schemas.Table
 	Fingerprint uint64
-	Key         Key
-	Columns     []Column // the key's among them
-	CSV         CSV
+	Key         spool.Key
+	Columns     []spool.Column // the key's among them
+	CSV         spool.CSV
 	Roll        Roll
 	RetryFailed int  // further tries of a file whose execution FAILED
 	KeepResults bool // output files are kept, whether they were needed or not
 	Loads       map[schemas.Op]Load
-	DualLane        bool     // the other lane writes keys of the table too: Other tells of them
+	DualLane    bool     // the other lane writes keys of the table too: Other tells of them
 	After       []string // mappings whose rows are loaded first; those without a batch lane count for Parents only
 	// Bundle joins mappings whose files go as one: of each op a ZIP with an entry
 	// for every one of them that has a Load for it, which are the same ETL's. They
@@ -31,13 +32,6 @@ type Mapping struct {
 	// stands for the day, in Zone, on which the ZIP is sealed.
 	Entry string
 	Zone  *time.Location // nil: UTC
-}
-
-// Key names the column that Write.Key fills: the unique-key attribute, or the
-// business key of a custom table.
-type Key struct {
-	Section schemas.Section
-	Name    string
 }
 
 // Load is the triggered ETL for the rows of one operation.
@@ -63,8 +57,11 @@ func (m Mapping) validate() error {
 	case m.Bundle != "" && (m.Entry == "" || strings.ContainsAny(m.Bundle+m.Entry, `/\`)):
 		return errors.New("bundle: it and the mapping's entry must be there and usable in file names")
 	}
-	return knownCompression(m.CSV.Compression)
+	return spool.KnownCompression(m.CSV.Compression)
 }
+
+// Rows encodes the mapping's writes.
+func (m Mapping) Rows() (*spool.Rows, error) { return spool.NewRows(m.Key, m.Columns, m.CSV) }
 
 // dateToken is what the interface has in patterns of file names for a day.
 const dateToken = "$YYYYMMDD"

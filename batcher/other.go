@@ -108,41 +108,21 @@ func (b *Batcher) Take(mapping string, w schemas.Write, p Partition, offset int6
 // or an upsert drops it, a patch is merged into it. It reports false for a write
 // that the row must stay beside.
 func (m *member) overrules(g *generation, w *schemas.Write) bool {
-	said := *w
-	op := mergeRow
-	switch {
-	case w.Op == schemas.Delete, w.Op == schemas.Upsert && m.names(w):
-		said.Op, op = schemas.Delete, dropRows // an entry of the key alone
-	case w.Op != schemas.Patch:
-		return false
-	}
-	entry, err := g.journals[m.index].add(m.rows, &said)
-	if err != nil {
-		return false // no row can say it
-	}
-	entry[entryOp] = byte(op)
-	return true
+	drop := w.Op == schemas.Delete || w.Op == schemas.Upsert && m.names(w)
+	return (drop || w.Op == schemas.Patch) && g.journals[m.index].Overrule(m.rows, w, drop)
 }
 
 // names reports whether an upsert leaves nothing of what a row could say: that of
 // a profile always (operation 1), that of a table record if it names all columns,
 // since the document does not say whether operation 4 keeps the others.
 func (m *member) names(w *schemas.Write) bool {
-	if !w.Table.Custom {
-		return true
-	}
-	for i := range m.rows.columns {
-		if i != m.rows.key && !m.rows.columns[i].find(w.Cells) {
-			return false
-		}
-	}
-	return true
+	return !w.Table.Custom || m.rows.Names(w)
 }
 
 // row tells the keys of a row, with the lock held.
 func (m *member) row(w *schemas.Write, p Partition, offset int64, where contest.Where) {
 	if m.DualLane && m.dualLane.keys.Follows(w.Key) {
-		said := m.rows.says(w)
+		said := m.rows.Stated(w)
 		m.dualLane.keys.Row(&said, contest.At{Partition: p, Offset: offset}, where)
 	}
 }
@@ -159,9 +139,9 @@ func (b *Batcher) Covered(mapping string, w schemas.Write, p Partition, offset i
 	hash := xxhash.Sum64String(w.Key)
 	switch {
 	case l.running != nil:
-		l.running.generation.journals[m.index].counter.first(hash)
+		l.running.generation.journals[m.index].Mark(hash)
 	case l.adopted != nil:
-		l.adopted.generation.journals[m.index].counter.first(hash)
+		l.adopted.generation.journals[m.index].Mark(hash)
 	}
 	m.row(&w, p, offset, contest.Flying)
 }
@@ -245,4 +225,4 @@ func (b *Batcher) Ready() bool {
 }
 
 // in reports whether the generation may hold a row of the mapping's key.
-func (m *member) in(g *generation, hash uint64) bool { return g.journals[m.index].counter.has(hash) }
+func (m *member) in(g *generation, hash uint64) bool { return g.journals[m.index].Has(hash) }

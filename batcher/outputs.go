@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/feedsink/feedsink/batcher/rowerror"
+	"github.com/feedsink/feedsink/batcher/spool"
 )
 
 // Output files may take a tenth of spool.maxBytes, together with those of other
@@ -18,16 +19,11 @@ const (
 	leastOutputs = 1 << 20 // however small the spool is
 )
 
-var (
-	errTooLarge = errors.New("they are too large")
-	errNoRoom   = errors.New("output files of other imports take the room that there is for them")
-)
-
 // outputFiles are an execution's output files in the spool, on their way. Nothing is
 // written around Write, which the file's other methods would do.
 type outputFiles struct {
 	file  *os.File
-	spool *spool
+	spool *spool.Dir
 	limit int64
 	size  int64
 	name  string // under which they are kept
@@ -36,15 +32,15 @@ type outputFiles struct {
 
 // Write appends to the files, which never grow beyond their limit.
 func (o *outputFiles) Write(p []byte) (int, error) {
-	if err := o.spool.reserve(int64(len(p)), o.limit, o.size); err != nil {
+	if err := o.spool.Reserve(int64(len(p)), o.limit, o.size); err != nil {
 		return 0, err
 	}
 	o.size += int64(len(p))
-	o.spool.resize(o.temporary(), o.size)
+	o.spool.Resize(o.temporary(), o.size)
 	return o.file.Write(p)
 }
 
-func (o *outputFiles) temporary() string { return o.name + partSuffix }
+func (o *outputFiles) temporary() string { return o.name + spool.PartSuffix }
 
 // For rowerror.Read.
 func (o *outputFiles) Read(p []byte) (int, error)               { return o.file.Read(p) }
@@ -59,7 +55,7 @@ func (o *outputFiles) keep() error {
 	if err := o.file.Sync(); err != nil {
 		return err
 	}
-	if err := o.spool.rename(o.temporary(), o.name); err != nil {
+	if err := o.spool.Rename(o.temporary(), o.name); err != nil {
 		return err
 	}
 	o.kept = true
@@ -68,39 +64,19 @@ func (o *outputFiles) keep() error {
 
 // drop ends the use of the files; those that are not kept are removed.
 func (o *outputFiles) drop() {
-	o.spool.giveBack(o.size)
+	o.spool.GiveBack(o.size)
 	_ = o.file.Close() // what is kept was synced
 	if !o.kept {
-		o.spool.remove(o.temporary())
+		o.spool.Remove(o.temporary())
 	}
-}
-
-// reserve takes room for output files of which have bytes are there already.
-func (s *spool) reserve(bytes, limit, have int64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if have+bytes > limit {
-		return errTooLarge
-	}
-	if s.outputs+bytes > limit {
-		return errNoRoom
-	}
-	s.outputs += bytes
-	return nil
-}
-
-func (s *spool) giveBack(bytes int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.outputs -= bytes
 }
 
 // fetch makes one attempt to get the output files. *unnamedRows says that there are
 // none, or too much of them.
 func (e *rowErrors) fetch(ctx context.Context) (*outputFiles, error) {
 	s := e.batcher.spool
-	name := e.imp.File + errorsSuffix
-	file, err := s.create(name + partSuffix)
+	name := e.imp.File + spool.ErrorsSuffix
+	file, err := s.Create(name + spool.PartSuffix)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +86,7 @@ func (e *rowErrors) fetch(ctx context.Context) (*outputFiles, error) {
 		return outputs, nil
 	}
 	outputs.drop()
-	if errors.Is(err, errTooLarge) {
+	if errors.Is(err, spool.ErrTooLarge) {
 		return nil, &unnamedRows{
 			final: true, why: fmt.Sprintf("its output files are larger than %d bytes, a tenth of spool.maxBytes", outputs.limit),
 			do: "Raise spool.maxBytes and restart feedsink: they are fetched again. To look at them: feedsink imports files " + e.imp.Execution,

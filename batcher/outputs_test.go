@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -237,14 +238,14 @@ func TestDiscardEndsAWaitForOutputFiles(t *testing.T) {
 }
 
 func TestOutputFilesCountInTheSpoolAndShareTheirRoom(t *testing.T) {
-	s, err := openSpool(t.TempDir())
+	s, err := spool.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = s.close() }()
+	defer func() { _ = s.Close() }()
 	fetched := func(name string) *outputFiles {
 		t.Helper()
-		file, err := s.create(name + partSuffix)
+		file, err := s.Create(name + spool.PartSuffix)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,14 +254,14 @@ func TestOutputFilesCountInTheSpoolAndShareTheirRoom(t *testing.T) {
 	one, other := fetched("a-20260101T000000Z-aaaaaa.upsert.csv.gz.errors"), fetched("b-20260101T000000Z-aaaaaa.upsert.csv.gz.errors")
 	write := func(o *outputFiles, text string, want error, used int64) {
 		t.Helper()
-		if _, err := o.Write([]byte(text)); !errors.Is(err, want) || s.used() != used {
-			t.Errorf("write %q: got %v and %d bytes, want %v and %d", text, err, s.used(), want, used)
+		if _, err := o.Write([]byte(text)); !errors.Is(err, want) || s.Used() != used {
+			t.Errorf("write %q: got %v and %d bytes, want %v and %d", text, err, s.Used(), want, used)
 		}
 	}
 	write(one, "123456", nil, 6)
-	write(other, "12345", errNoRoom, 6)
+	write(other, "12345", spool.ErrNoRoom, 6)
 	write(other, "1234", nil, 10)
-	write(one, "12345", errTooLarge, 10)
+	write(one, "12345", spool.ErrTooLarge, 10)
 	one.drop()
 	write(other, "123456", nil, 10)
 	if err := other.keep(); err != nil {
@@ -270,8 +271,8 @@ func TestOutputFilesCountInTheSpoolAndShareTheirRoom(t *testing.T) {
 	third := fetched("c-20260101T000000Z-aaaaaa.upsert.csv.gz.errors")
 	write(third, "1234567890", nil, 20) // what is kept is a file like any other
 	third.drop()
-	if got := s.kept("b"); len(got) != 1 || s.used() != 10 {
-		t.Errorf("in the end: got %q kept and %d bytes, want the kept one alone", got, s.used())
+	if got := s.Kept("b"); len(got) != 1 || s.Used() != 10 {
+		t.Errorf("in the end: got %q kept and %d bytes, want the kept one alone", got, s.Used())
 	}
 }
 
@@ -279,7 +280,7 @@ func TestOutputFilesCountInTheSpoolAndShareTheirRoom(t *testing.T) {
 func TestOutputFilesWaitForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := rejecting(t, 1, "k,error\n1,bad\n")
-		w.outputs = errNoRoom
+		w.outputs = spool.ErrNoRoom
 		w.start(testMapping())
 		w.append(write(schemas.Upsert, "1"))
 		time.Sleep(24 * time.Hour)

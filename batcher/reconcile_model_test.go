@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contest"
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/schemas"
@@ -33,8 +34,8 @@ func settledMapping(custom bool) Mapping {
 	m := testMapping()
 	m.Table.Custom = custom
 	if custom {
-		m.Key = Key{schemas.Properties, "businessKey"}
-		m.Columns = []Column{{Header: "businessKey", Section: schemas.Properties, Name: "businessKey"}, column1("a"), column1("b")}
+		m.Key = spool.Key{Section: schemas.Properties, Name: "businessKey"}
+		m.Columns = []spool.Column{{Header: "businessKey", Section: schemas.Properties, Name: "businessKey"}, column1("a"), column1("b")}
 		m.Columns[1].Section, m.Columns[2].Section = schemas.Properties, schemas.Properties
 	}
 	m.Columns[1].Kept = true
@@ -93,10 +94,7 @@ func newSettledTable(t *testing.T, m Mapping) *settledTable {
 // load loads rows as the files that they come to.
 func (to *settledTable) load(writes ...schemas.Write) {
 	to.t.Helper()
-	p, err := NewPreview(to.mapping)
-	if err != nil {
-		to.t.Fatal(err)
-	}
+	p := spool.NewPreview(mustRows(to.t, to.mapping))
 	for i := range writes {
 		if err := p.Add(&writes[i]); err != nil {
 			to.t.Fatal(err)
@@ -277,7 +275,7 @@ func (to *settledTable) outOfOrder(rnd *rand.Rand, writes []laneWrite) {
 		at := contest.At{Partition: "p", Offset: int64(i)}
 		if w.row {
 			rows = append(rows, w.Write)
-			said := r.says(&w.Write)
+			said := r.Stated(&w.Write)
 			if !to.mapping.Table.Custom {
 				said.ProfileID = "" // rows know none
 			}

@@ -223,7 +223,7 @@ func (e *rowErrors) deadLetter(ctx context.Context, b *rejectedRows, outputs *ou
 		lacking = e.inError
 	}
 	if !e.KeepResults && lacking == 0 && !b.givenUp {
-		e.batcher.spool.remove(outputs.name) // nothing in it is needed any more, nor what an earlier look has kept
+		e.batcher.spool.Remove(outputs.name) // nothing in it is needed any more, nor what an earlier look has kept
 	}
 	return e.giveUp(ctx, lacking, b.unmatched)
 }

@@ -75,7 +75,7 @@ func (f *importRun) reconcile(ctx, send context.Context, imp Import) error {
 	if !f.anyDualLane() {
 		return nil
 	}
-	f.batcher.spool.remove(imp.File) // the log may have to be read on although the spool is full
+	f.batcher.spool.Remove(imp.File) // the log may have to be read on although the spool is full
 	if err := f.recordSettling(send, imp); err != nil {
 		return err
 	}

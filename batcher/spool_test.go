@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -54,17 +55,17 @@ func TestStartSweepsLeftoversAndKeepsWhatIsNotOurs(t *testing.T) {
 func TestSpoolHasOneProcess(t *testing.T) {
 	w := newWorld(t)
 	w.open(Config{}, testMapping())
-	if s, err := openSpool(w.dir); err == nil {
-		t.Fatalf("second owner of the spool: got %v, want an error", s.dir)
+	if s, err := spool.Open(w.dir); err == nil {
+		t.Fatalf("second owner of the spool: got %v, want an error", s)
 	}
 	if err := w.b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := openSpool(w.dir)
+	s, err := spool.Open(w.dir)
 	if err != nil {
 		t.Fatalf("owner after the first has gone: got %v, want none", err)
 	}
-	if err := s.close(); err != nil {
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -73,7 +74,7 @@ func TestFilesAreTheOwnersAlone(t *testing.T) {
 	w := newWorld(t)
 	w.dir = filepath.Join(w.dir, "deep", "spool")
 	w.open(Config{}, testMapping())
-	file, err := w.b.spool.create("x")
+	file, err := w.b.spool.Create("x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,9 +168,9 @@ func TestRemovedSpoolIsMadeAnewWithItsLock(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		w.lastSaid("trigger is held")
 		w.wantSpool("customers-*.upsert.csv.gz")
-		if other, err := openSpool(w.dir); err == nil {
+		if other, err := spool.Open(w.dir); err == nil {
 			t.Error("a second process in the new directory: got no error, want one")
-			_ = other.close()
+			_ = other.Close()
 		}
 	})
 }

@@ -44,7 +44,7 @@ const (
 	Recording  Step = "recording"               // the ledger is being told the execution
 	Importing  Step = "importing"               // the service is at work
 	Fetching   Step = "fetching errors"         // rows were in error, their file is being fetched
-	RowErrors    Step = "burying rows in error"   // their records are read again and become dead letters
+	RowErrors  Step = "burying rows in error"   // their records are read again and become dead letters
 	Settling   Step = "settling"                // it ended; keys that both lanes wrote are brought to their newest state
 	Confirming Step = "confirming"              // the offsets are being committed
 	Halting    Step = "halted"                  // waiting for Release
@@ -90,14 +90,14 @@ func (b *Batcher) LastServiceMessage(mapping string) (ServiceMessage, bool) {
 }
 
 // SpoolBytes is what journals, sealed and kept files take on disk.
-func (b *Batcher) SpoolBytes() int64 { return b.spool.used() }
+func (b *Batcher) SpoolBytes() int64 { return b.spool.Used() }
 
 // Full reports that the spool has reached its limit. Appending still works; the
 // partitions should be paused until files were confirmed. It is not full while a
 // generation that is built again lacks records: nothing can go out before them,
 // so that waiting would not make room.
 func (b *Batcher) Full() bool {
-	return b.spool.used() >= b.cfg.MaxBytes && !slices.ContainsFunc(b.lines, (*tableQueue).lacksRecords)
+	return b.spool.Used() >= b.cfg.MaxBytes && !slices.ContainsFunc(b.lines, (*tableQueue).lacksRecords)
 }
 
 func (l *tableQueue) lacksRecords() bool {

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/feedsink/feedsink/batcher/spool"
 )
 
 // noSlotWait is how long a file waits after the service said that the table's
@@ -18,8 +20,9 @@ const noSlotWait = 15 * time.Minute
 func (f *importRun) seal(ctx context.Context) ([]Import, error) {
 	name := f.batcher.rnd.name(f.name)
 	for n := 0; ; n++ {
-		s := sealing{spool: f.batcher.spool, members: f.members, bundle: f.Bundle != "", compression: f.CSV.Compression, name: name, now: time.Now()}
-		files, err := s.seal(ctx, f.generation.journals)
+		files, err := spool.Seal(ctx, spool.Files{
+			Dir: f.batcher.spool, Parts: f.parts(time.Now()), Bundle: f.Bundle != "", Compression: f.CSV.Compression, Name: name,
+		})
 		if err == nil {
 			f.files = files
 			break
@@ -35,16 +38,25 @@ func (f *importRun) seal(ctx context.Context) ([]Import, error) {
 	f.generation.drop()
 	imports := make([]Import, len(f.files))
 	for i, file := range f.files {
-		load := f.Loads[file.op]
+		load := f.Loads[file.Op]
 		imports[i] = Import{
 			Mapping: f.Name, Table: f.Table, Fingerprint: f.Fingerprint,
-			Bundle: f.Bundle, Members: f.share(file.op, file.counts),
+			Bundle: f.Bundle, Members: f.share(file.Op, file.Counts),
 			Part: i + 1, Parts: len(f.files),
-			Op: file.op, Mode: load.Mode, ETL: load.ETL,
-			File: file.name, Rows: file.rows, Bytes: file.bytes, Attempt: 1,
+			Op: file.Op, Mode: load.Mode, ETL: load.ETL,
+			File: file.Name, Rows: file.Rows, Bytes: file.Bytes, Attempt: 1,
 		}
 	}
 	return imports, nil
+}
+
+// parts are what the members add to the files, which are sealed at now.
+func (f *importRun) parts(now time.Time) []spool.Part {
+	parts := make([]spool.Part, len(f.members))
+	for i, m := range f.members {
+		parts[i] = spool.Part{Rows: m.rows, Journal: f.generation.journals[i], Ops: m.accepts.has, Entry: m.entryName(now)}
+	}
+	return parts
 }
 
 // intend waits for the gate and commits the intent.
@@ -60,7 +72,7 @@ func (f *importRun) intend(ctx, send context.Context, imp *Import) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if f.batcher.spool.lacks(imp.File) {
+	if f.batcher.spool.Lacks(imp.File) {
 		f.log.Error("the file is gone from the spool before it was sent; its records are read again and it is built anew", "file", imp.File)
 		return f.startOver(ctx, send, *imp)
 	}
@@ -91,7 +103,7 @@ func (f *importRun) commit(ctx context.Context, step string, imp Import, write f
 func (f *importRun) trigger(ctx context.Context, imp Import) (execution string, err error) {
 	f.enter(Triggering, imp)
 	return f.batcher.importer.Trigger(ctx, imp.ETL, imp.File, func() (io.ReadCloser, int64, error) {
-		file, err := os.Open(f.batcher.spool.path(imp.File))
+		file, err := os.Open(f.batcher.spool.Path(imp.File))
 		return file, imp.Bytes, err
 	})
 }
@@ -186,7 +198,7 @@ func (f *importRun) failed(ctx context.Context, imp *Import, results Results) er
 func (f *importRun) halt(ctx context.Context, imp *Import, reason string) error {
 	kept := f.adopted == nil // a former owner's file is gone; it can be built again
 	if kept {
-		if err := f.batcher.spool.rename(imp.File, imp.File+failedSuffix); err != nil {
+		if err := f.batcher.spool.Rename(imp.File, imp.File+spool.FailedSuffix); err != nil {
 			f.log.Error("spool: the refused file could not be renamed; a restart builds it again from its records", "file", imp.File, "err", err)
 			kept = false
 		}
@@ -196,7 +208,7 @@ func (f *importRun) halt(ctx context.Context, imp *Import, reason string) error 
 		return err
 	}
 	if kept {
-		if err := f.batcher.spool.rename(imp.File+failedSuffix, imp.File); err != nil {
+		if err := f.batcher.spool.Rename(imp.File+spool.FailedSuffix, imp.File); err != nil {
 			f.log.Error("spool: the kept file could not be renamed; it is built again from its records", "file", imp.File, "err", err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
@@ -169,25 +170,25 @@ func (s *Sink) openFiles(l *lane) error {
 // batchMapping is the batch lane's part of a mapping.
 func batchMapping(m *router.Compiled) batcher.Mapping {
 	im := m.Config.Imports
-	key := batcher.Key{Section: schemas.Attributes, Name: m.KeyName}
+	key := spool.Key{Section: schemas.Attributes, Name: m.KeyName}
 	if m.Table.Custom {
 		key.Section = schemas.Properties
 	}
 	out := batcher.Mapping{
 		Name: m.Name, Table: m.Table, Fingerprint: m.FileFingerprint(),
 		Key:         key,
-		CSV:         batcher.CSV(im.CSV),
+		CSV:         spool.CSV(im.CSV),
 		Roll:        batcher.Roll{Rows: im.Roll.Rows, Bytes: int64(im.Roll.Bytes), Age: im.Roll.Age},
 		RetryFailed: im.RetryFailed,
 		KeepResults: im.KeepResults,
 		After:       m.Config.After,
-		DualLane:        usesBothLanes(m),
+		DualLane:    usesBothLanes(m),
 		Loads:       map[schemas.Op]batcher.Load{},
 		Bundle:      m.Config.Bundle,
 		Entry:       m.EntryName(),
 	}
 	for i, c := range m.Columns {
-		out.Columns = append(out.Columns, batcher.Column{
+		out.Columns = append(out.Columns, spool.Column{
 			Header: c.Header, Section: c.Section, Name: c.Name, Kept: m.IgnoresEmpty(schemas.Upsert, i), CreateOnly: c.CreateOnly,
 		})
 	}

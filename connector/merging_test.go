@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/router"
@@ -86,10 +86,11 @@ func newTable(t *testing.T, m *router.Compiled) *table {
 // load loads writes as the files that they come to.
 func (to *table) load(writes []schemas.Write) (files int) {
 	to.t.Helper()
-	preview, err := batcher.NewPreview(batchMapping(to.mapping))
+	rows, err := batchMapping(to.mapping).Rows()
 	if err != nil {
 		to.t.Fatal(err)
 	}
+	preview := spool.NewPreview(rows)
 	for i := range writes {
 		if err := preview.Add(&writes[i]); err != nil {
 			to.t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/plan"
@@ -39,7 +39,13 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 		return plan.Report{}, fmt.Errorf("%s: %s", problems[0].Path, problems[0].Message)
 	}
 	p, err := plan.New(plan.Limits{RateCalls: cfg.Service.Rate.Calls, RatePer: cfg.Service.Rate.Per, Show: sample.Show}, r.Mappings(),
-		func(m *router.Compiled) (*batcher.Preview, error) { return batcher.NewPreview(batchMapping(m)) })
+		func(m *router.Compiled) (*spool.Preview, error) {
+			rows, err := batchMapping(m).Rows()
+			if err != nil {
+				return nil, err
+			}
+			return spool.NewPreview(rows), nil
+		})
 	if err != nil {
 		return plan.Report{}, err
 	}

@@ -18,16 +18,16 @@ type state struct {
 	last  At  // newest write of the other lane
 	await *At // newest write of the other lane that is older than row: only once it has landed the key can be sent
 
-	doubt     bool // its file was sealed while await was not known to have landed
-	overtaken bool // the open file holds a row older than a write of the other lane
-	taken     bool // a write that was taken is to be sent once the open file has landed
+	doubt       bool // its file was sealed while await was not known to have landed
+	overtaken   bool // the open file holds a row older than a write of the other lane
+	taken       bool // a write that was taken is to be sent once the open file has landed
 	conflicting bool
-	owed      bool   // rows are confirmed for the sake of a write that may not have landed: it must be sent
-	version   uint64 // counts what is to be sent
-	sent      uint64 // version last sent; 0: none
-	sending   bool
-	held      bool // a row of it was in error, and it is not decided what becomes of that
-	shares    []share
+	owed        bool   // rows are confirmed for the sake of a write that may not have landed: it must be sent
+	version     uint64 // counts what is to be sent
+	sent        uint64 // version last sent; 0: none
+	sending     bool
+	held        bool // a row of it was in error, and it is not decided what becomes of that
+	shares      []share
 }
 
 // share binds the confirmation of rows that were dropped to that of the write

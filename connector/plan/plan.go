@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -22,10 +22,10 @@ type Limits struct {
 // Plan gathers what records would come to. It is used by one goroutine; its memory
 // follows the number of keys in the sample.
 type Plan struct {
-	limits   Limits
-	mappings []*mapping
-	byName   map[string]*mapping
-	deadLetters  map[deadLetterKind]*Group
+	limits      Limits
+	mappings    []*mapping
+	byName      map[string]*mapping
+	deadLetters map[deadLetterKind]*Group
 }
 
 // mapping is one mapping's account.
@@ -38,13 +38,13 @@ type mapping struct {
 	perSpan     map[int64]int64      // by span of the rate limit
 	shown       []schemas.Write
 	shownOps    map[schemas.Op]int
-	preview     *batcher.Preview // nil: no files
+	preview     *spool.Preview // nil: no files
 }
 
 type deadLetterKind struct{ mapping, code, message string }
 
 // New prepares for the records of these mappings; preview opens a mapping's files.
-func New(limits Limits, mappings []*router.Compiled, preview func(*router.Compiled) (*batcher.Preview, error)) (*Plan, error) {
+func New(limits Limits, mappings []*router.Compiled, preview func(*router.Compiled) (*spool.Preview, error)) (*Plan, error) {
 	p := &Plan{limits: limits, byName: map[string]*mapping{}, deadLetters: map[deadLetterKind]*Group{}}
 	for _, c := range mappings {
 		m := &mapping{

@@ -28,14 +28,14 @@ type Topic struct {
 
 // Mapping is what becomes of a mapping's records.
 type Mapping struct {
-	Name    string `json:"name"`
-	Table   string `json:"table"`
-	Bundle  string `json:"bundle,omitempty"` // whose files are one: Files.Day is all of its mappings' together
-	Records int64  `json:"records"`
+	Name        string `json:"name"`
+	Table       string `json:"table"`
+	Bundle      string `json:"bundle,omitempty"` // whose files are one: Files.Day is all of its mappings' together
+	Records     int64  `json:"records"`
 	DeadLetters int64  `json:"deadLetters"`
-	Seconds int64  `json:"seconds"` // that the sample spans; what is a day's is extrapolated from them
-	Calls   *Calls `json:"calls,omitempty"`
-	Files   *Files `json:"files,omitempty"`
+	Seconds     int64  `json:"seconds"` // that the sample spans; what is a day's is extrapolated from them
+	Calls       *Calls `json:"calls,omitempty"`
+	Files       *Files `json:"files,omitempty"`
 }
 
 // Calls are a mapping's writes by calls.

@@ -1,4 +1,4 @@
-package batcher
+package spool
 
 import (
 	"fmt"
@@ -97,7 +97,7 @@ func TestValuesSurviveEveryFormat(t *testing.T) {
 // survive sends one file and compares the table with what was written.
 func survive(t *testing.T, s *sandbox.Sandbox, client *service.Client, etl string, format CSV) {
 	t.Helper()
-	m := testMapping()
+	m := testLayout()
 	m.CSV = format
 	m.Columns = []Column{
 		{Header: "k", Section: schemas.Attributes, Name: "k"},
@@ -117,10 +117,10 @@ func survive(t *testing.T, s *sandbox.Sandbox, client *service.Client, etl strin
 			{Place: &schemas.Place{Section: schemas.Segments, Name: "tier"}, Value: schemas.StringValue("gold")},
 		}})
 	}
-	spool, files := sealed(t, m, segmentSize, writes)
-	file := service.File{Name: files[0].name, ContentType: "text/csv", Open: func() (io.ReadCloser, int64, error) {
-		f, err := os.Open(spool.path(files[0].name))
-		return f, files[0].bytes, err
+	dir, files := sealed(t, m, SegmentSize, writes)
+	file := service.File{Name: files[0].Name, ContentType: "text/csv", Open: func() (io.ReadCloser, int64, error) {
+		f, err := os.Open(dir.Path(files[0].Name))
+		return f, files[0].Bytes, err
 	}}
 	execution, err := client.Trigger(t.Context(), etl, file, nil)
 	if err == nil {
@@ -148,10 +148,10 @@ func TestWhatAnEncodingCannotSayIsNotSent(t *testing.T) {
 	for encoding, text := range map[string]string{
 		"ISO-8859-1": "5 €", "US-ASCII": "é", "windows-1252": "日本語", "Shift_JIS": "¥", "KOI8-R": "é", "GBK": "🧦", "UTF-8": "\xff",
 	} {
-		m := testMapping()
+		m := testLayout()
 		m.CSV.Encoding = encoding
 		w := write(schemas.Upsert, "1", "a", text)
-		if entry, err := mustRows(t, m).appendEntry(nil, &w); err == nil || len(entry) > 0 {
+		if entry, err := mustRows(t, m).AppendEntry(nil, &w); err == nil || len(entry) > 0 {
 			t.Errorf("%s: %q: got %q, %v, want a value error", encoding, text, entry, err)
 		}
 	}

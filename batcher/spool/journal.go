@@ -1,4 +1,4 @@
-package batcher
+package spool
 
 import (
 	"encoding/binary"
@@ -14,21 +14,21 @@ const (
 	// sections is how many parts the keys are divided into: what is folded at
 	// once, and so the memory of a seal, is this fraction of a generation.
 	sections = 256
-	// segmentSize is how many bytes of entries wait in memory before they go to
+	// SegmentSize is how many bytes of entries wait in memory before they go to
 	// disk. A generation that stays below never touches the disk, and its files
 	// keep the order in which keys first appeared.
-	segmentSize = 4 << 20
+	SegmentSize = 4 << 20
 	// bitsPerRow sizes the bitmap that counts distinct keys: at least 16 bits for
 	// each row of the roll limit keep the count within half a percent below the truth.
 	bitsPerRow = 16
 )
 
-// journal holds the entries of one generation in the order of their arrival,
+// Journal holds the entries of one generation in the order of their arrival,
 // within each section of the keys. Its disk writes are sequential, a segment at
 // a time, ordered by section; nobody reads it after a crash, since the offsets
 // of its records are not committed.
-type journal struct {
-	spool    *spool
+type Journal struct {
+	spool    *Dir
 	name     string
 	limit    int // segmentSize; smaller in tests
 	file     *os.File
@@ -36,9 +36,9 @@ type journal struct {
 	segments []segment
 	size     int64 // of file
 	counter  keyCounter
-	entries  int64
-	distinct int64 // keys, estimated
-	bytes    int64 // uncompressed rows of the distinct keys as first seen
+	Entries  int64
+	Distinct int64 // keys, estimated
+	Bytes    int64 // uncompressed rows of the distinct keys as first seen
 }
 
 // segment is one write to the file: section s ends at at+ends[s].
@@ -47,48 +47,48 @@ type segment struct {
 	ends [sections]uint32
 }
 
-func newJournal(s *spool, name string, limit int, rollRows int64) *journal {
-	return &journal{spool: s, name: name, limit: limit, counter: newKeyCounter(rollRows)}
+func NewJournal(s *Dir, name string, limit int, rollRows int64) *Journal {
+	return &Journal{spool: s, name: name, limit: limit, counter: newKeyCounter(rollRows)}
 }
 
-// makeRoom moves the entries in memory to disk when they fill a segment, so that
+// MakeRoom moves the entries in memory to disk when they fill a segment, so that
 // an add after it cannot fail.
-func (j *journal) makeRoom() error {
+func (j *Journal) MakeRoom() error {
 	if j.memory.size < j.limit {
 		return nil
 	}
 	return j.flush()
 }
 
-// add puts the entry of w into memory and returns it, not yet counted as a row. On
+// Add puts the entry of w into memory and returns it, not yet counted as a row. On
 // an error, a *schemas.ValueError, nothing was added.
-func (j *journal) add(r *rows, w *schemas.Write) (entry []byte, err error) {
-	if entry, err = r.appendEntry(j.memory.tail(), w); err != nil {
+func (j *Journal) Add(r *Rows, w *schemas.Write) (entry []byte, err error) {
+	if entry, err = r.AppendEntry(j.memory.tail(), w); err != nil {
 		return nil, err
 	}
-	return j.put(entry), nil
+	return j.Put(entry), nil
 }
 
-// put puts an entry into memory, not yet counted as a row.
-func (j *journal) put(entry []byte) []byte { return j.memory.entry(j.memory.add(entry)) }
+// Put puts an entry into memory, not yet counted as a row.
+func (j *Journal) Put(entry []byte) []byte { return j.memory.entry(j.memory.add(entry)) }
 
-// count counts an entry as a row.
-func (j *journal) count(entry []byte) {
-	j.entries++
+// Count counts an entry as a row.
+func (j *Journal) Count(entry []byte) {
+	j.Entries++
 	if j.counter.first(binary.LittleEndian.Uint64(entry[entryHash:])) {
-		j.distinct++
-		j.bytes += int64(len(entry) - entryHead)
+		j.Distinct++
+		j.Bytes += int64(len(entry) - entryHead)
 	}
 }
 
 // flush is repeatable: what was not written whole stays in memory, and the next
 // attempt overwrites it.
-func (j *journal) flush() error {
+func (j *Journal) flush() error {
 	if j.memory.size == 0 {
 		return nil
 	}
 	if j.file == nil {
-		file, err := j.spool.create(j.name)
+		file, err := j.spool.Create(j.name)
 		if err != nil {
 			return err
 		}
@@ -101,14 +101,14 @@ func (j *journal) flush() error {
 	}
 	j.segments = append(j.segments, seg)
 	j.size += int64(len(ordered))
-	j.spool.resize(j.name, j.size)
+	j.spool.Resize(j.name, j.size)
 	j.memory.free()
 	return nil
 }
 
 // bySection copies the entries in memory, ordered by section and by arrival
 // within each (a counting sort).
-func (j *journal) bySection() ([]byte, segment) {
+func (j *Journal) bySection() ([]byte, segment) {
 	seg := segment{at: j.size}
 	for entry := range j.memory.entries() {
 		seg.ends[entry[entryHash]] += uint32(len(entry))
@@ -130,7 +130,7 @@ func (j *journal) bySection() ([]byte, segment) {
 // of their arrival; stay says that they are where they are until the journal is
 // dropped. A journal that never touched the disk is all in section 0; any other
 // must be flushed before. piece is a buffer; it is returned for the next call.
-func (j *journal) eachOf(s int, piece []byte, add func(entries []byte, stay bool)) ([]byte, error) {
+func (j *Journal) eachOf(s int, piece []byte, add func(entries []byte, stay bool)) ([]byte, error) {
 	if j.file == nil {
 		if s == 0 {
 			for _, page := range j.memory.all {
@@ -154,15 +154,42 @@ func (j *journal) eachOf(s int, piece []byte, add func(entries []byte, stay bool
 	return piece, nil
 }
 
-// drop frees memory and disk, not the counter: it still tells which keys there were.
-func (j *journal) drop() {
+// Drop frees memory and disk, not the counter: it still tells which keys there were.
+func (j *Journal) Drop() {
 	if j.file != nil {
 		_ = j.file.Close() // nothing in it is needed any more
-		j.spool.remove(j.name)
+		j.spool.Remove(j.name)
 	}
 	j.memory.free()
 	j.file, j.memory, j.segments = nil, pages{}, nil
 }
+
+// Overrule adds what a write of another lane does to the rows of its key before it,
+// and is no row itself: it drops them, or is merged into the last of them. It reports
+// false for what no row can say.
+func (j *Journal) Overrule(r *Rows, w *schemas.Write, drop bool) bool {
+	op := mergeRow
+	said := *w
+	if drop {
+		said.Op, op = schemas.Delete, dropRows // an entry of the key alone
+	}
+	entry, err := j.Add(r, &said)
+	if err != nil {
+		return false
+	}
+	entry[entryOp] = byte(op)
+	return true
+}
+
+// Mark notes a key by its hash as one that the journal has.
+func (j *Journal) Mark(hash uint64) { j.counter.first(hash) }
+
+// Has reports whether the journal may have a key with the hash: of keys that it does
+// not have, one in some three hundred is taken for one that it has.
+func (j *Journal) Has(hash uint64) bool { return j.counter.has(hash) }
+
+// Expect is told of entries, end to end, that are about to be put.
+func (j *Journal) Expect(entries []byte) { j.counter.fetch(entries) }
 
 // keyCounter counts distinct keys by their hashes, and tells which it may have
 // seen, in a bitmap of fixed size: a Bloom filter whose bits for one key lie in one

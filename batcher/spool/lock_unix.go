@@ -1,6 +1,6 @@
 //go:build unix
 
-package batcher
+package spool
 
 import (
 	"errors"

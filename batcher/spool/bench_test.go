@@ -1,4 +1,4 @@
-package batcher
+package spool
 
 import (
 	"encoding/csv"
@@ -20,13 +20,12 @@ func wide(i int) schemas.Write {
 		"c5", "Springfield", "c6", "fr", "c7", "true", "c8", fmt.Sprint("2026-11-", i%28+1), "c9", fmt.Sprint(float64(i%9999)/100))
 }
 
-func wideMapping() Mapping {
-	m := testMapping()
+func wideLayout() layout {
+	m := testLayout()
 	m.Columns = []Column{column1("k")}
 	for i := range 9 {
 		m.Columns = append(m.Columns, column1(fmt.Sprint("c", i+1)))
 	}
-	m.Roll.Rows = 500_000
 	return m
 }
 
@@ -37,13 +36,13 @@ func TestMemoryStaysBounded(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	s, err := openSpool(t.TempDir())
+	s, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := wideMapping()
+	m := wideLayout()
 	r := mustRows(t, m)
-	j := newJournal(s, "test.journal", segmentSize, m.Roll.Rows)
+	j := NewJournal(s, "test.journal", SegmentSize, 500_000)
 	before := heap()
 	const keys = 300_000
 	w := wide(1)
@@ -54,14 +53,14 @@ func TestMemoryStaysBounded(t *testing.T) {
 	if got, most := int64(heap()-before), int64(16<<20); got > most {
 		t.Errorf("heap with %d keys waiting: got %d bytes, want at most %d", keys, got, most)
 	}
-	if got := j.distinct; got < keys*97/100 || got > keys {
+	if got := j.Distinct; got < keys*97/100 || got > keys {
 		t.Errorf("distinct keys: got %d, want %d less at most 3 %%", got, keys)
 	}
-	if s.used() < 30<<20 {
-		t.Errorf("on disk: got %d bytes, want most of the rows there", s.used())
+	if s.Used() < 30<<20 {
+		t.Errorf("on disk: got %d bytes, want most of the rows there", s.Used())
 	}
-	j.drop()
-	if err := s.close(); err != nil {
+	j.Drop()
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -85,9 +84,8 @@ func BenchmarkSmallFiles(b *testing.B) { appendAndSeal(b, 12_500) }
 
 func appendAndSeal(b *testing.B, rows int) {
 	writes := wides()
-	m := wideMapping()
-	m.Roll.Rows = int64(rows)
-	s, err := openSpool(b.TempDir())
+	m := wideLayout()
+	s, err := Open(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -95,24 +93,23 @@ func appendAndSeal(b *testing.B, rows int) {
 	b.ReportAllocs()
 	var size int64
 	for b.Loop() {
-		j := newJournal(s, "test.journal", segmentSize, m.Roll.Rows)
+		j := NewJournal(s, "test.journal", SegmentSize, int64(rows))
 		for i := range rows {
 			w := writes[i%len(writes)]
 			w.Key = strconv.Itoa(1e9 + i)
 			addTo(b, j, r, &w)
 		}
-		sealing := sealing{spool: s, members: []*member{{Mapping: m, rows: r}}, name: "customers"}
-		files, err := sealing.seal(b.Context(), []*journal{j})
+		files, err := Seal(b.Context(), Files{Dir: s, Parts: []Part{{Rows: r, Journal: j, Ops: anyOp}}, Name: "customers"})
 		if err != nil {
 			b.Fatal(err)
 		}
-		size = files[0].bytes
-		j.drop()
-		s.remove(files[0].name)
+		size = files[0].Bytes
+		j.Drop()
+		s.Remove(files[0].Name)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(rows), "ns/row")
 	b.ReportMetric(float64(size)/float64(rows), "file-B/row")
-	if err := s.close(); err != nil {
+	if err := s.Close(); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-package batcher
+package spool
 
 import (
 	"archive/zip"
@@ -22,54 +22,55 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // sealed appends writes to a journal and seals it.
-func sealed(t testing.TB, m Mapping, segment int, writes []schemas.Write) (*spool, []sealedFile) {
+func sealed(t testing.TB, m layout, segment int, writes []schemas.Write) (*Dir, []File) {
 	t.Helper()
-	s, err := openSpool(t.TempDir())
+	s, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.close() })
+	t.Cleanup(func() { _ = s.Close() })
 	r := mustRows(t, m)
-	j := newJournal(s, "test.journal", segment, m.Roll.Rows)
+	j := NewJournal(s, "test.journal", segment, 1000)
 	for i := range writes {
 		addTo(t, j, r, &writes[i])
 	}
-	sealing := sealing{spool: s, members: []*member{{Mapping: m, rows: r}}, compression: m.CSV.Compression, name: "customers"}
-	files, err := sealing.seal(t.Context(), []*journal{j})
+	files, err := Seal(t.Context(), Files{Dir: s, Parts: []Part{{Rows: r, Journal: j, Ops: anyOp}}, Compression: m.CSV.Compression, Name: "customers"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.drop()
+	j.Drop()
 	return s, files
 }
 
-func addTo(t testing.TB, j *journal, r *rows, w *schemas.Write) {
-	if err := j.makeRoom(); err != nil {
+func anyOp(schemas.Op) bool { return true }
+
+func addTo(t testing.TB, j *Journal, r *Rows, w *schemas.Write) {
+	if err := j.MakeRoom(); err != nil {
 		t.Fatal(err)
 	}
-	entry, err := j.add(r, w)
+	entry, err := j.Add(r, w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.count(entry)
+	j.Count(entry)
 }
 
-func plain(t testing.TB, s *spool, f sealedFile) string {
+func plain(t testing.TB, s *Dir, f File) string {
 	t.Helper()
-	content, err := os.ReadFile(s.path(f.name))
+	content, err := os.ReadFile(s.Path(f.Name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if int64(len(content)) != f.bytes {
-		t.Errorf("%s: %d bytes on disk, announced %d", f.name, len(content), f.bytes)
+	if int64(len(content)) != f.Bytes {
+		t.Errorf("%s: %d bytes on disk, announced %d", f.Name, len(content), f.Bytes)
 	}
-	switch filepath.Ext(f.name) {
+	switch filepath.Ext(f.Name) {
 	case ".gz":
 		return unzipped(t, content)
 	case ".zip":
 		z, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
-		if err != nil || len(z.File) != 1 || z.File[0].Name+".zip" != f.name {
-			t.Fatalf("%s: got %v, %v, want one file of the same name", f.name, z, err)
+		if err != nil || len(z.File) != 1 || z.File[0].Name+".zip" != f.Name {
+			t.Fatalf("%s: got %v, %v, want one file of the same name", f.Name, z, err)
 		}
 		r, err := z.File[0].Open()
 		if err != nil {
@@ -82,32 +83,6 @@ func plain(t testing.TB, s *spool, f sealedFile) string {
 		return string(inner)
 	}
 	return string(content)
-}
-
-// archiveEntry is a file of a ZIP.
-type archiveEntry struct{ name, text string }
-
-func archived(t testing.TB, content []byte) (all []archiveEntry) {
-	t.Helper()
-	z, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
-	if err != nil {
-		t.Error(err)
-		return nil
-	}
-	for _, f := range z.File {
-		r, err := f.Open()
-		if err != nil {
-			t.Error(err)
-			return nil
-		}
-		text, err := io.ReadAll(r)
-		if err != nil {
-			t.Error(err)
-			return nil
-		}
-		all = append(all, archiveEntry{f.Name, string(text)})
-	}
-	return all
 }
 
 func goldenWrites() []schemas.Write {
@@ -130,8 +105,8 @@ func goldenWrites() []schemas.Write {
 	}
 }
 
-func goldenMapping() Mapping {
-	m := testMapping()
+func goldenLayout() layout {
+	m := testLayout()
 	m.Key.Name = "customerNumber"
 	m.Columns = []Column{
 		{Header: "customerNumber", Section: schemas.Attributes, Name: "customerNumber"},
@@ -146,11 +121,11 @@ func goldenMapping() Mapping {
 
 func TestFilesAreAsTheGoldenOnes(t *testing.T) {
 	for _, compression := range []string{"", "GZIP", "zip", "NONE"} {
-		m := goldenMapping()
+		m := goldenLayout()
 		m.CSV.Compression = compression
-		s, files := sealed(t, m, segmentSize, goldenWrites())
+		s, files := sealed(t, m, SegmentSize, goldenWrites())
 		for _, f := range files {
-			name, _, _ := strings.Cut(f.name, ".csv")
+			name, _, _ := strings.Cut(f.Name, ".csv")
 			golden := filepath.Join("testdata", name+".csv")
 			got := plain(t, s, f)
 			if *update {
@@ -160,7 +135,7 @@ func TestFilesAreAsTheGoldenOnes(t *testing.T) {
 			}
 			want, err := os.ReadFile(golden)
 			if err != nil || got != string(want) {
-				t.Errorf("%s, compression %q\n got %q\nwant %q, %v", f.name, compression, got, want, err)
+				t.Errorf("%s, compression %q\n got %q\nwant %q, %v", f.Name, compression, got, want, err)
 			}
 		}
 		if len(files) != 3 {
@@ -184,9 +159,9 @@ func TestSegmentsOnDiskYieldTheSameRows(t *testing.T) {
 			writes = append(writes, write(schemas.Upsert, key, "a", "x", "b", fmt.Sprint(i)))
 		}
 	}
-	sm, memory := sealed(t, testMapping(), segmentSize, writes)
-	sd, disk := sealed(t, testMapping(), 1000, writes)
-	_, again := sealed(t, testMapping(), 1000, writes)
+	sm, memory := sealed(t, testLayout(), SegmentSize, writes)
+	sd, disk := sealed(t, testLayout(), 1000, writes)
+	_, again := sealed(t, testLayout(), 1000, writes)
 	if len(memory) != len(disk) || !reflect.DeepEqual(disk, again) {
 		t.Fatalf("files: in memory %+v, on disk %+v, again %+v, want the same", memory, disk, again)
 	}
@@ -194,32 +169,31 @@ func TestSegmentsOnDiskYieldTheSameRows(t *testing.T) {
 		a, b := strings.Split(plain(t, sm, memory[i]), "\n"), strings.Split(plain(t, sd, disk[i]), "\n")
 		slices.Sort(a)
 		slices.Sort(b)
-		if !slices.Equal(a, b) || memory[i].rows != disk[i].rows || int(memory[i].rows) != len(a)-2 {
-			t.Errorf("%s: %d rows in memory, %d on disk, want the same", memory[i].name, len(a), len(b))
+		if !slices.Equal(a, b) || memory[i].Rows != disk[i].Rows || int(memory[i].Rows) != len(a)-2 {
+			t.Errorf("%s: %d rows in memory, %d on disk, want the same", memory[i].Name, len(a), len(b))
 		}
 	}
 }
 
 func TestSealLeavesNothingWhenItIsStopped(t *testing.T) {
-	s, err := openSpool(t.TempDir())
+	s, err := Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := mustRows(t, testMapping())
-	j := newJournal(s, "test.journal", segmentSize, 1000)
+	r := mustRows(t, testLayout())
+	j := NewJournal(s, "test.journal", SegmentSize, 1000)
 	w := write(schemas.Upsert, "1")
 	addTo(t, j, r, &w)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	sealing := sealing{spool: s, members: []*member{{Mapping: testMapping(), rows: r}}, name: "customers"}
-	if files, err := sealing.seal(ctx, []*journal{j}); err == nil {
+	if files, err := Seal(ctx, Files{Dir: s, Parts: []Part{{Rows: r, Journal: j, Ops: anyOp}}, Name: "customers"}); err == nil {
 		t.Errorf("seal: got %v, want an error", files)
 	}
 	entries, err := os.ReadDir(s.dir)
 	if err != nil || len(entries) != 1 {
 		t.Errorf("spool: got %v, %v, want the lock alone", entries, err)
 	}
-	if err := s.close(); err != nil {
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-package batcher
+package spool
 
 import (
 	"archive/zip"
@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/gzip"
@@ -22,30 +21,44 @@ import (
 // level 2 writes almost as small a file as 6 in half the time.
 const level = 2
 
-// sealedFile is a file that is complete on disk.
-type sealedFile struct {
-	op     schemas.Op
-	name   string
-	rows   int64
-	counts []int64 // rows, by member
-	bytes  int64   // on disk
+// File is a file that is complete on disk, of one operation.
+type File struct {
+	Op     schemas.Op
+	Name   string  // in the directory
+	Rows   int64   // of all parts
+	Counts []int64 // rows, by part
+	Bytes  int64   // on disk
 }
 
-// sealing writes the files of one generation.
+// Part is what one mapping adds to the files.
+type Part struct {
+	Rows    *Rows
+	Journal *Journal
+	Ops     func(schemas.Op) bool // of which it has a file
+	Entry   string                // its name in a bundle's ZIP
+}
+
+// Files says which files to write: for each operation one, and a further one where a
+// create follows a patch of its key.
+type Files struct {
+	Dir         *Dir
+	Parts       []Part
+	Bundle      bool   // a file is a ZIP with an entry for each part that has its operation
+	Compression string // GZIP | ZIP | NONE; "" is GZIP
+	Name        string // of all files, before the operation and the suffixes
+}
+
+// sealing is the writing of files.
 type sealing struct {
-	spool       *spool
-	members     []*member
-	bundle      bool // a file is a ZIP with an entry of each member that loads its op
-	compression string
-	name        string        // of the generation
-	now         time.Time     // when the generation is sealed
-	files       []*fileWriter // by rank; nil where no row has it
+	Files
+	files []*fileWriter // by rank; nil where no row has it
 }
 
-// seal folds the members' journals into the files, in the order in which they are
-// to be loaded. It leaves the journals as they are, so that it can be repeated;
-// what it wrote before an error it removes.
-func (s *sealing) seal(ctx context.Context, journals []*journal) (done []sealedFile, err error) {
+// Seal folds the parts' journals into files, in the order in which they are to be
+// loaded. It leaves the journals as they are, so that it can be repeated; what it
+// wrote before an error it removes.
+func Seal(ctx context.Context, files Files) (done []File, err error) {
+	s := &sealing{Files: files}
 	defer func() {
 		if err == nil {
 			return
@@ -54,12 +67,12 @@ func (s *sealing) seal(ctx context.Context, journals []*journal) (done []sealedF
 			w.abandon()
 		}
 		for _, f := range done {
-			s.spool.remove(f.name)
+			s.Dir.Remove(f.Name)
 		}
 		done = nil
 	}()
-	for i, j := range journals {
-		if err := s.write(ctx, i, j); err != nil {
+	for i := range s.Parts {
+		if err := s.write(ctx, i); err != nil {
 			return nil, err
 		}
 	}
@@ -67,31 +80,32 @@ func (s *sealing) seal(ctx context.Context, journals []*journal) (done []sealedF
 		if w == nil {
 			continue
 		}
-		if err := s.nextFile(w, len(s.members)-1); err != nil {
+		if err := s.nextPart(w, len(s.Parts)-1); err != nil {
 			return done, err
 		}
 		s.files[rank] = nil
-		bytes, err := w.finish(s.spool)
+		bytes, err := w.finish(s.Dir)
 		if err != nil {
 			return done, err
 		}
-		file := sealedFile{op: w.op, name: w.name, counts: w.counts, bytes: bytes}
+		file := File{Op: w.op, Name: w.name, Counts: w.counts, Bytes: bytes}
 		for _, n := range w.counts {
-			file.rows += n
+			file.Rows += n
 		}
 		done = append(done, file)
 	}
 	return done, nil
 }
 
-// write writes the rows of one member.
-func (s *sealing) write(ctx context.Context, member int, j *journal) (err error) {
+// write writes the rows of one part.
+func (s *sealing) write(ctx context.Context, part int) (err error) {
+	rows, j := s.Parts[part].Rows, s.Parts[part].Journal
 	if j.file != nil {
 		if err := j.flush(); err != nil {
 			return err
 		}
 	}
-	f := newFold(s.members[member].rows)
+	f := newFold(rows)
 	defer f.free()
 	var piece, line []byte
 	for section := range sections {
@@ -103,12 +117,12 @@ func (s *sealing) write(ctx context.Context, member int, j *journal) (err error)
 			return err
 		}
 		if err := f.each(func(rank int, entry []byte) error {
-			w, err := s.file(rank, member)
+			w, err := s.file(rank, part)
 			if err != nil {
 				return err
 			}
-			line = s.members[member].rows.appendLine(line[:0], entry)
-			w.counts[member]++
+			line = rows.appendLine(line[:0], entry)
+			w.counts[part]++
 			_, err = w.lines.Write(line)
 			return err
 		}); err != nil {
@@ -118,15 +132,15 @@ func (s *sealing) write(ctx context.Context, member int, j *journal) (err error)
 	return nil
 }
 
-// file is the writer of a rank, at the turn of a member; the first row of a rank
+// file is the writer of a rank, when it is a part's turn; the first row of a rank
 // opens it.
-func (s *sealing) file(rank, member int) (*fileWriter, error) {
+func (s *sealing) file(rank, part int) (*fileWriter, error) {
 	if rank < len(s.files) && s.files[rank] != nil {
 		w := s.files[rank]
-		return w, s.nextFile(w, member)
+		return w, s.nextPart(w, part)
 	}
 	op := rankOp(uint16(rank))
-	name := s.name + "." + op.String()
+	name := s.Name + "." + op.String()
 	if round := rank / len(order); round > 0 {
 		name += strconv.Itoa(round + 1)
 	}
@@ -138,30 +152,30 @@ func (s *sealing) file(rank, member int) (*fileWriter, error) {
 		s.files = append(s.files, nil)
 	}
 	s.files[rank] = w
-	return w, s.nextFile(w, member)
+	return w, s.nextPart(w, part)
 }
 
-// nextFile begins the parts of the members up to one of them, each with its header. In
+// nextPart begins the parts up to one of them, each with its header. In
 // a ZIP a part is an entry, and one without rows is there all the same: the
 // interface wants the names in it to match the patterns of the definition, and
 // does not say that any of them may be missing.
-func (s *sealing) nextFile(w *fileWriter, to int) error {
+func (s *sealing) nextPart(w *fileWriter, to int) error {
 	for ; w.begun <= to; w.begun++ {
-		m := s.members[w.begun]
-		if _, has := m.Loads[w.op]; !has {
+		part := &s.Parts[w.begun]
+		if !part.Ops(w.op) {
 			continue
 		}
 		if w.archive != nil {
 			if err := w.lines.Flush(); err != nil {
 				return err
 			}
-			entry, err := w.archive.Create(m.entryName(s.now))
+			entry, err := w.archive.Create(part.Entry)
 			if err != nil {
 				return err
 			}
 			w.lines.Reset(entry)
 		}
-		if _, err := w.lines.Write(m.rows.appendHeader(nil, w.op)); err != nil {
+		if _, err := w.lines.Write(part.Rows.appendHeader(nil, w.op)); err != nil {
 			return err
 		}
 	}
@@ -172,8 +186,8 @@ func (s *sealing) nextFile(w *fileWriter, to int) error {
 type fileWriter struct {
 	op      schemas.Op
 	name    string
-	begun   int         // members whose part was begun
-	counts  []int64     // rows, by member
+	begun   int         // parts that were begun
+	counts  []int64     // rows, by part
 	archive *zip.Writer // of a bundle; nil: one file
 	disk    *os.File
 	lines   *bufio.Writer
@@ -182,16 +196,16 @@ type fileWriter struct {
 
 // open begins a file; csvName is its name before compression.
 func (s *sealing) open(op schemas.Op, csvName string) (*fileWriter, error) {
-	w := &fileWriter{op: op, name: csvName + extension(s.compression), counts: make([]int64, len(s.members))}
+	w := &fileWriter{op: op, name: csvName + extension(s.Compression), counts: make([]int64, len(s.Parts))}
 	var err error
-	if w.disk, err = s.spool.create(w.name + partSuffix); err != nil {
+	if w.disk, err = s.Dir.Create(w.name + PartSuffix); err != nil {
 		return nil, err
 	}
 	buffered := bufio.NewWriterSize(w.disk, 1<<16)
 	var compressed io.Writer
-	if s.bundle {
+	if s.Bundle {
 		w.archive = newArchive(buffered, &w.close)
-	} else if compressed, err = compressor(buffered, csvName, s.compression, &w.close); err != nil {
+	} else if compressed, err = compressor(buffered, csvName, s.Compression, &w.close); err != nil {
 		w.abandon()
 		return nil, err
 	}
@@ -210,7 +224,7 @@ func extension(compression string) string {
 	return ".gz"
 }
 
-func knownCompression(compression string) error {
+func KnownCompression(compression string) error {
 	switch strings.ToUpper(compression) {
 	case "", "GZIP", "ZIP", "NONE":
 		return nil
@@ -253,7 +267,7 @@ func newArchive(w io.Writer, closers *[]func() error) *zip.Writer {
 }
 
 // finish seals the file on disk. Whatever it returns, the temporary file is gone.
-func (w *fileWriter) finish(s *spool) (size int64, err error) {
+func (w *fileWriter) finish(s *Dir) (size int64, err error) {
 	for _, c := range w.close {
 		if err := c(); err != nil {
 			w.abandon()

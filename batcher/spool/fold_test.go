@@ -1,4 +1,4 @@
-package batcher
+package spool
 
 import (
 	"fmt"
@@ -11,19 +11,16 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// testMapping has a key column k and two more.
-func testMapping() Mapping {
-	return Mapping{
-		Name:    "customers",
-		Table:   schemas.Table{Name: "customers"},
-		Key:     Key{schemas.Attributes, "k"},
-		Columns: []Column{column1("k"), column1("a"), column1("b")},
-		Roll:    Roll{Rows: 1000, Bytes: 1 << 20, Age: 3600e9},
-		Loads: map[schemas.Op]Load{
-			schemas.Upsert: {"101", "CREATE_OR_UPDATE"}, schemas.Patch: {"102", "UPDATE_ONLY"},
-			schemas.Create: {"103", "CREATE_ONLY"}, schemas.Delete: {"104", "DELETE"},
-		},
-	}
+// layout is what the rows of a mapping are made from.
+type layout struct {
+	Key     Key
+	Columns []Column
+	CSV     CSV
+}
+
+// testLayout has a key column k and two more.
+func testLayout() layout {
+	return layout{Key: Key{schemas.Attributes, "k"}, Columns: []Column{column1("k"), column1("a"), column1("b")}}
 }
 
 func column1(name string) Column {
@@ -39,9 +36,9 @@ func write(op schemas.Op, key string, pairs ...string) schemas.Write {
 	return w
 }
 
-func mustRows(t testing.TB, m Mapping) *rows {
+func mustRows(t testing.TB, m layout) *Rows {
 	t.Helper()
-	r, err := newRows(m)
+	r, err := NewRows(m.Key, m.Columns, m.CSV)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +47,7 @@ func mustRows(t testing.TB, m Mapping) *rows {
 
 // folded returns the rows left of the writes as "rank:op line", and wants them to
 // be the same whether the fold has to copy entries or is lent them.
-func folded(t testing.TB, r *rows, writes []schemas.Write, pieces int) []string {
+func folded(t testing.TB, r *Rows, writes []schemas.Write, pieces int) []string {
 	t.Helper()
 	copied, lent := foldedBy(t, r, writes, pieces, false), foldedBy(t, r, writes, pieces, true)
 	if !slices.Equal(copied, lent) {
@@ -59,7 +56,7 @@ func folded(t testing.TB, r *rows, writes []schemas.Write, pieces int) []string 
 	return copied
 }
 
-func foldedBy(t testing.TB, r *rows, writes []schemas.Write, pieces int, lend bool) []string {
+func foldedBy(t testing.TB, r *Rows, writes []schemas.Write, pieces int, lend bool) []string {
 	t.Helper()
 	f := newFold(r)
 	defer f.free()
@@ -74,7 +71,7 @@ func foldedBy(t testing.TB, r *rows, writes []schemas.Write, pieces int, lend bo
 	var entries []byte
 	for i := range writes {
 		var err error
-		if entries, err = r.appendEntry(entries, &writes[i]); err != nil {
+		if entries, err = r.AppendEntry(entries, &writes[i]); err != nil {
 			t.Fatal(err)
 		}
 		if pieces > 0 && i%pieces == 0 {
@@ -128,7 +125,7 @@ func TestFoldKeepsTheLastStateOfAKey(t *testing.T) {
 		{"create behind upsert is left to the service", []schemas.Write{u("a", "x"), c("a", "z")}, []string{"1:upsert 1,x,", "2:create 1,z,"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := folded(t, mustRows(t, testMapping()), tc.writes, 0); !slices.Equal(got, tc.want) {
+			if got := folded(t, mustRows(t, testLayout()), tc.writes, 0); !slices.Equal(got, tc.want) {
 				t.Errorf("rows left\n got %q\nwant %q", got, tc.want)
 			}
 		})
@@ -155,7 +152,7 @@ func (t table) apply(op schemas.Op, key string, cells map[string]string) {
 // TestFoldedFilesLeaveTheTableAsTheWritesWould loads random writes once one by
 // one and once as the files that are left of them.
 func TestFoldedFilesLeaveTheTableAsTheWritesWould(t *testing.T) {
-	r := mustRows(t, testMapping())
+	r := mustRows(t, testLayout())
 	for seed := range uint64(2000) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		one, files := table{}, table{}
@@ -208,11 +205,11 @@ func TestFoldedFilesLeaveTheTableAsTheWritesWould(t *testing.T) {
 }
 
 func TestFoldOfOneHotKeyStaysSmall(t *testing.T) {
-	r := mustRows(t, testMapping())
+	r := mustRows(t, testLayout())
 	w := write(schemas.Patch, "1", "a", strings.Repeat("x", 200), "b", "y")
 	cold := write(schemas.Upsert, "2", "a", "keep")
-	first, _ := r.appendEntry(nil, &cold)
-	entries, _ := r.appendEntry(nil, &w)
+	first, _ := r.AppendEntry(nil, &cold)
+	entries, _ := r.AppendEntry(nil, &w)
 	for _, lend := range []bool{false, true} {
 		f := newFold(r)
 		f.add(first, lend)
@@ -238,7 +235,7 @@ func TestFoldOfOneHotKeyStaysSmall(t *testing.T) {
 // What an upsert leaves in the table must not make a file of its own of every
 // event: each file is one of the day's imports.
 func TestKeyThatIsWrittenOftenKeepsFewRows(t *testing.T) {
-	m := testMapping()
+	m := testLayout()
 	m.Columns[1].Kept = true
 	m.Columns = append(m.Columns, Column{Header: "t", Section: schemas.Attributes, Name: "t", CreateOnly: true})
 	r := mustRows(t, m)

@@ -1,4 +1,4 @@
-package batcher
+package spool
 
 import (
 	"errors"
@@ -16,10 +16,10 @@ import (
 // mapping-time-random.operation.csv[.gz|.zip].
 const (
 	lockName      = "lock"     // of the process that owns the directory
-	journalSuffix = ".journal" // rows of an open file
-	partSuffix    = ".part"    // a file on its way to being sealed
-	failedSuffix  = ".failed"  // kept: the service refused to load it
-	errorsSuffix  = ".errors"  // kept: output files of an import, because they were asked for or do not name all rows in error
+	JournalSuffix = ".journal" // rows of an open file
+	PartSuffix    = ".part"    // a file on its way to being sealed
+	FailedSuffix  = ".failed"  // kept: the service refused to load it
+	ErrorsSuffix  = ".errors"  // kept: output files of an import, because they were asked for or do not name all rows in error
 )
 
 // ours matches every name this package gives; the first group is the mapping.
@@ -29,9 +29,9 @@ var ours = regexp.MustCompile(`^(.+)-\d{8}T\d{6}Z-[a-z2-7]{6}(?:\.journal|\.(?:u
 // errLocked says that another process has the directory.
 var errLocked = errors.New("locked")
 
-// spool is the directory of files and what they take on disk. One process owns
+// Dir is the directory of files and what they take on disk. One process owns
 // it at a time.
-type spool struct {
+type Dir struct {
 	dir  string
 	lock *os.File
 
@@ -44,7 +44,7 @@ type spool struct {
 
 // take hands out n bytes for a segment to be ordered in, until they are laid
 // back. One piece is enough: segments are ordered one at a time, or nearly so.
-func (s *spool) take(n int) []byte {
+func (s *Dir) take(n int) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.spare
@@ -55,18 +55,18 @@ func (s *spool) take(n int) []byte {
 	return b[:n]
 }
 
-func (s *spool) lay(b []byte) {
+func (s *Dir) lay(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if cap(b) <= 2*segmentSize { // one huge row must not be held for ever
+	if cap(b) <= 2*SegmentSize { // one huge row must not be held for ever
 		s.spare = b
 	}
 }
 
-// openSpool takes the directory over and removes what the last process left,
+// Open takes the directory over and removes what the last process left,
 // except kept files: offsets of open and sealed files are not committed, their
 // records are read again.
-func openSpool(dir string) (*spool, error) {
+func Open(dir string) (*Dir, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -77,14 +77,14 @@ func openSpool(dir string) (*spool, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &spool{dir: dir, lock: lock, sizes: map[string]int64{}}
+	s := &Dir{dir: dir, lock: lock, sizes: map[string]int64{}}
 	if err := s.sweep(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return s, nil
 }
 
-func (s *spool) sweep() error {
+func (s *Dir) sweep() error {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return err
@@ -98,8 +98,8 @@ func (s *spool) sweep() error {
 			if err != nil {
 				return err
 			}
-			s.resize(e.Name(), info.Size())
-		} else if err := os.Remove(s.path(e.Name())); err != nil {
+			s.Resize(e.Name(), info.Size())
+		} else if err := os.Remove(s.Path(e.Name())); err != nil {
 			return err
 		}
 	}
@@ -107,13 +107,13 @@ func (s *spool) sweep() error {
 }
 
 func isKept(name string) bool {
-	return strings.HasSuffix(name, failedSuffix) || strings.HasSuffix(name, errorsSuffix)
+	return strings.HasSuffix(name, FailedSuffix) || strings.HasSuffix(name, ErrorsSuffix)
 }
 
-func (s *spool) path(name string) string { return filepath.Join(s.dir, name) }
+func (s *Dir) Path(name string) string { return filepath.Join(s.dir, name) }
 
-// create makes a file that only its owner reads: it holds customers' data.
-func (s *spool) create(name string) (*os.File, error) {
+// Create makes a file that only its owner reads: it holds customers' data.
+func (s *Dir) Create(name string) (*os.File, error) {
 	file, err := s.createHere(name)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return file, err
@@ -124,14 +124,14 @@ func (s *spool) create(name string) (*os.File, error) {
 	return s.createHere(name)
 }
 
-func (s *spool) createHere(name string) (*os.File, error) {
-	return os.OpenFile(s.path(name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+func (s *Dir) createHere(name string) (*os.File, error) {
+	return os.OpenFile(s.Path(name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 }
 
 // restore makes a directory that somebody removed anew, and its lock with it: the
 // one that is held is of a file without a name, which keeps nobody out. What a
 // volume was mounted on is still there without it, and is not made here.
-func (s *spool) restore() error {
+func (s *Dir) restore() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
@@ -148,15 +148,15 @@ func (s *spool) restore() error {
 	return lock.Close()
 }
 
-// lacks reports whether a file that was sealed is there no more.
-func (s *spool) lacks(name string) bool {
-	_, err := os.Stat(s.path(name))
+// Lacks reports whether a file that was sealed is there no more.
+func (s *Dir) Lacks(name string) bool {
+	_, err := os.Stat(s.Path(name))
 	return errors.Is(err, fs.ErrNotExist)
 }
 
 // seal gives a file that is complete on disk its final name: synced first and the
 // directory after, so that the name never stands for half a file.
-func (s *spool) seal(file *os.File, name string) (size int64, err error) {
+func (s *Dir) seal(file *os.File, name string) (size int64, err error) {
 	temporary := file.Name()
 	info, err := file.Stat()
 	if err == nil {
@@ -165,35 +165,35 @@ func (s *spool) seal(file *os.File, name string) (size int64, err error) {
 	if err = errors.Join(err, file.Close()); err != nil {
 		return 0, errors.Join(err, os.Remove(temporary))
 	}
-	if err := os.Rename(temporary, s.path(name)); err != nil {
+	if err := os.Rename(temporary, s.Path(name)); err != nil {
 		return 0, errors.Join(err, os.Remove(temporary))
 	}
-	s.resize(name, info.Size())
+	s.Resize(name, info.Size())
 	return info.Size(), syncDir(s.dir)
 }
 
-func (s *spool) rename(from, to string) error {
-	if err := os.Rename(s.path(from), s.path(to)); err != nil {
+func (s *Dir) Rename(from, to string) error {
+	if err := os.Rename(s.Path(from), s.Path(to)); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	size := s.sizes[from]
 	s.mu.Unlock()
-	s.resize(from, 0)
-	s.resize(to, size)
+	s.Resize(from, 0)
+	s.Resize(to, size)
 	return syncDir(s.dir)
 }
 
-// remove drops a file. One that cannot be removed goes on counting as used, and
+// Remove drops a file. One that cannot be removed goes on counting as used, and
 // the next start tries again.
-func (s *spool) remove(name string) {
-	if err := os.Remove(s.path(name)); err == nil || errors.Is(err, fs.ErrNotExist) {
-		s.resize(name, 0)
+func (s *Dir) Remove(name string) {
+	if err := os.Remove(s.Path(name)); err == nil || errors.Is(err, fs.ErrNotExist) {
+		s.Resize(name, 0)
 	}
 }
 
-// resize notes the size of a file; 0 forgets it.
-func (s *spool) resize(name string, size int64) {
+// Resize notes the size of a file; 0 forgets it.
+func (s *Dir) Resize(name string, size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.total += size - s.sizes[name]
@@ -202,14 +202,14 @@ func (s *spool) resize(name string, size int64) {
 	}
 }
 
-func (s *spool) used() int64 {
+func (s *Dir) Used() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.total
 }
 
-// kept lists the mapping's kept files by name.
-func (s *spool) kept(mapping string) []string {
+// Kept lists the mapping's kept files by name.
+func (s *Dir) Kept(mapping string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var names []string
@@ -222,12 +222,39 @@ func (s *spool) kept(mapping string) []string {
 	return names
 }
 
-// close gives the directory up; a second call is harmless.
-func (s *spool) close() error {
+// Close gives the directory up; a second call is harmless.
+func (s *Dir) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.lock.Close(); !errors.Is(err, os.ErrClosed) {
 		return err
 	}
 	return nil
+}
+
+// What Reserve refuses.
+var (
+	ErrTooLarge = errors.New("they are too large")
+	ErrNoRoom   = errors.New("output files of other imports take the room that there is for them")
+)
+
+// Reserve takes room for output files of which have bytes are there already.
+func (s *Dir) Reserve(bytes, limit, have int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if have+bytes > limit {
+		return ErrTooLarge
+	}
+	if s.outputs+bytes > limit {
+		return ErrNoRoom
+	}
+	s.outputs += bytes
+	return nil
+}
+
+// GiveBack gives back what Reserve took.
+func (s *Dir) GiveBack(bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.outputs -= bytes
 }

@@ -1,4 +1,4 @@
-package batcher
+package spool
 
 import (
 	"errors"
@@ -9,14 +9,11 @@ import (
 )
 
 func TestPreviewFoldsAsAFileWould(t *testing.T) {
-	m := Mapping{
+	m := layout{
 		Key: Key{schemas.Attributes, "id"}, CSV: CSV{Encoding: "ISO-8859-1"},
 		Columns: []Column{{Header: "id", Section: schemas.Attributes, Name: "id"}, {Header: "name", Section: schemas.Attributes, Name: "name"}},
 	}
-	p, err := NewPreview(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := NewPreview(mustRows(t, m))
 	write := func(op schemas.Op, key, name string) *schemas.Write {
 		return &schemas.Write{Op: op, Key: key, Cells: []schemas.Cell{{Place: &schemas.Place{Section: schemas.Attributes, Name: "name"}, Value: schemas.StringValue(name)}}}
 	}

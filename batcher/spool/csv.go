@@ -1,4 +1,4 @@
-package batcher
+package spool
 
 import (
 	"bytes"
@@ -152,3 +152,9 @@ func (f *format) appendValue(dst []byte, field string, v schemas.Value) ([]byte,
 	}
 	return dst, schemas.Invalid(field, "must be a text, a number, true, false or a list")
 }
+
+// Quote is the character that encloses a cell.
+func (f *format) Quote() byte { return f.quote }
+
+// Encoding is the file's, nil for UTF-8.
+func (f *format) Encoding() encoding.Encoding { return f.encoding }

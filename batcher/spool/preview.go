@@ -1,4 +1,4 @@
-package batcher
+package spool
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 // Preview folds the writes of a mapping as a file would, in memory and for nobody
 // to send. Its memory follows the number of keys. It is used by one goroutine.
 type Preview struct {
-	rows  *rows
+	rows  *Rows
 	fold  *fold
 	entry []byte
 }
@@ -25,17 +25,11 @@ type PreviewFile struct {
 }
 
 // NewPreview prepares for the writes of a mapping.
-func NewPreview(m Mapping) (*Preview, error) {
-	rows, err := newRows(m)
-	if err != nil {
-		return nil, err
-	}
-	return &Preview{rows: rows, fold: newFold(rows)}, nil
-}
+func NewPreview(rows *Rows) *Preview { return &Preview{rows: rows, fold: newFold(rows)} }
 
 // Add takes a write. A *schemas.ValueError means that no row can say it.
 func (p *Preview) Add(w *schemas.Write) error {
-	entry, err := p.rows.appendEntry(p.entry[:0], w)
+	entry, err := p.rows.AppendEntry(p.entry[:0], w)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package batcher
+package spool
 
 import (
 	"bytes"
@@ -183,9 +183,9 @@ func (f *fold) replaced(k *foldedKey, from int32, entry []byte) bool {
 	return true
 }
 
-// says is what the row of w says of the table, and no more: of its columns alone,
+// Stated is what the row of w says of the table, and no more: of its columns alone,
 // and null where an empty cell clears the field.
-func (r *rows) says(w *schemas.Write) schemas.Write {
+func (r *Rows) Stated(w *schemas.Write) schemas.Write {
 	said := *w
 	said.Cells = nil
 	if w.Op == schemas.Delete {

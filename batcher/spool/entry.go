@@ -1,4 +1,4 @@
-package batcher
+package spool
 
 import (
 	"encoding/binary"
@@ -22,6 +22,13 @@ type Column struct {
 	Name       string
 	Kept       bool
 	CreateOnly bool
+}
+
+// Key names the column that Write.Key fills: the unique-key attribute, or the
+// business key of a custom table.
+type Key struct {
+	Section schemas.Section
+	Name    string
 }
 
 // An entry is one write in the journal, its cells already encoded for the file:
@@ -48,8 +55,8 @@ type column struct {
 	place *schemas.Place
 }
 
-// rows encodes writes as entries and entries as lines of CSV.
-type rows struct {
+// Rows encodes writes as entries and entries as lines of CSV.
+type Rows struct {
 	*format
 	key     int
 	columns []column
@@ -57,19 +64,20 @@ type rows struct {
 	keeping *keeping // what upserts leave in the table; nil: nothing
 }
 
-func newRows(m Mapping) (*rows, error) {
-	f, err := newFormat(m.CSV)
+// NewRows checks the columns, of which one is the key's.
+func NewRows(key Key, columns []Column, csv CSV) (*Rows, error) {
+	f, err := newFormat(csv)
 	if err != nil {
 		return nil, err
 	}
-	r := &rows{format: f, key: -1, columns: make([]column, len(m.Columns)), headers: make([][]byte, len(m.Columns))}
-	seen := make(map[string]bool, len(m.Columns))
-	for i, c := range m.Columns {
+	r := &Rows{format: f, key: -1, columns: make([]column, len(columns)), headers: make([][]byte, len(columns))}
+	seen := make(map[string]bool, len(columns))
+	for i, c := range columns {
 		if c.Header == "" || seen[c.Header] {
 			return nil, fmt.Errorf("columns[%d]: header %q must be there and must not repeat: the service refuses files with duplicate headers", i, c.Header)
 		}
 		seen[c.Header] = true
-		if c.Section == m.Key.Section && c.Name == m.Key.Name {
+		if c.Section == key.Section && c.Name == key.Name {
 			r.key = i
 		}
 		r.columns[i] = column{section: c.Section, name: c.Name, createOnly: c.CreateOnly, own: schemas.Place{Section: c.Section, Name: c.Name}}
@@ -80,14 +88,14 @@ func newRows(m Mapping) (*rows, error) {
 	if r.key < 0 {
 		return nil, errors.New("columns: the key has no column")
 	}
-	r.keeping, err = newKeeping(f, m.Columns, r.key)
+	r.keeping, err = newKeeping(f, columns, r.key)
 	return r, err
 }
 
-// appendEntry appends the entry of w. Cells without a column are left out: the
+// AppendEntry appends the entry of w. Cells without a column are left out: the
 // columns say what is loaded. On an error, a *schemas.ValueError, dst comes back
 // as it was.
-func (r *rows) appendEntry(dst []byte, w *schemas.Write) ([]byte, error) {
+func (r *Rows) AppendEntry(dst []byte, w *schemas.Write) ([]byte, error) {
 	if w.Key == "" {
 		return dst, schemas.Invalid("key", "must not be empty")
 	}
@@ -112,7 +120,7 @@ func (r *rows) appendEntry(dst []byte, w *schemas.Write) ([]byte, error) {
 	return dst, nil
 }
 
-func (r *rows) appendColumn(dst []byte, i int, cells []schemas.Cell) ([]byte, error) {
+func (r *Rows) appendColumn(dst []byte, i int, cells []schemas.Cell) ([]byte, error) {
 	c := &r.columns[i]
 	if i == r.key || !c.find(cells) {
 		return dst, nil
@@ -176,7 +184,7 @@ func appendMerged(dst, older, patch []byte) []byte {
 
 // appendLine appends an entry's row. A file of deletions has one column, the
 // key: nothing else is needed to find the row.
-func (r *rows) appendLine(dst, entry []byte) []byte {
+func (r *Rows) appendLine(dst, entry []byte) []byte {
 	key, cells := cutBytes(entry[entryHead:])
 	op := schemas.Op(entry[entryOp])
 	if op == schemas.Delete {
@@ -204,8 +212,8 @@ func (r *rows) appendLine(dst, entry []byte) []byte {
 	return append(dst, r.newline...)
 }
 
-// holds reports whether the files of op have the column.
-func (r *rows) holds(i int, op schemas.Op) bool {
+// Holds reports whether the files of op have the column.
+func (r *Rows) Holds(i int, op schemas.Op) bool {
 	if op == schemas.Delete {
 		return i == r.key
 	}
@@ -213,7 +221,7 @@ func (r *rows) holds(i int, op schemas.Op) bool {
 }
 
 // appendHeader appends the first line of a file of op.
-func (r *rows) appendHeader(dst []byte, op schemas.Op) []byte {
+func (r *Rows) appendHeader(dst []byte, op schemas.Op) []byte {
 	if op == schemas.Delete {
 		return append(append(dst, r.headers[r.key]...), r.newline...)
 	}
@@ -258,4 +266,17 @@ func appendBytes(dst, b []byte) []byte {
 func cutBytes(b []byte) (first, rest []byte) {
 	size, n := binary.Uvarint(b)
 	return b[n : n+int(size)], b[n+int(size):]
+}
+
+// Key is the index of the key's column.
+func (r *Rows) Key() int { return r.key }
+
+// Names reports whether the write has a cell for every column.
+func (r *Rows) Names(w *schemas.Write) bool {
+	for i := range r.columns {
+		if i != r.key && !r.columns[i].find(w.Cells) {
+			return false
+		}
+	}
+	return true
 }

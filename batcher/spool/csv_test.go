@@ -1,4 +1,4 @@
-package batcher
+package spool
 
 import (
 	"cmp"
@@ -57,11 +57,11 @@ func TestValuesThatCannotBeACellAreNamedNotShown(t *testing.T) {
 		{"object", "", object},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			m := testMapping()
+			m := testLayout()
 			m.CSV.Encoding = tc.encoding
 			w := write(schemas.Upsert, "1")
 			w.Cells = []schemas.Cell{{Place: &schemas.Place{Section: schemas.Attributes, Name: "a"}, Value: tc.value}}
-			got, err := mustRows(t, m).appendEntry([]byte("before"), &w)
+			got, err := mustRows(t, m).AppendEntry([]byte("before"), &w)
 			var invalid *schemas.ValueError
 			if !errors.As(err, &invalid) || invalid.Field != "a" || strings.Contains(err.Error(), "secret") {
 				t.Errorf("error: got %v, want a ValueError of field a without its value", err)
@@ -74,7 +74,7 @@ func TestValuesThatCannotBeACellAreNamedNotShown(t *testing.T) {
 }
 
 func TestAbsentAndNullAreNothingBetweenSeparatorsAndEmptyIsEnclosed(t *testing.T) {
-	r := mustRows(t, testMapping())
+	r := mustRows(t, testLayout())
 	null := func(names ...string) schemas.Write {
 		w := write(schemas.Upsert, "1")
 		for _, n := range names {
@@ -98,7 +98,7 @@ func TestAbsentAndNullAreNothingBetweenSeparatorsAndEmptyIsEnclosed(t *testing.T
 }
 
 func TestCreateOnlyColumnsAreInFilesOfCreatesAlone(t *testing.T) {
-	m := testMapping()
+	m := testLayout()
 	m.Columns[1].CreateOnly = true
 	r := mustRows(t, m)
 	if m.Columns[0].Name != m.Key.Name || len(m.Columns) != 3 {
@@ -111,7 +111,7 @@ func TestCreateOnlyColumnsAreInFilesOfCreatesAlone(t *testing.T) {
 	} {
 		w := write(op, "1")
 		w.Cells = []schemas.Cell{{Place: &schemas.Place{Section: m.Columns[1].Section, Name: m.Columns[1].Name}, Value: schemas.StringValue("x")}}
-		entry, err := r.appendEntry(nil, &w)
+		entry, err := r.AppendEntry(nil, &w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestCellsWithoutAColumnAreNotLoadedAndListsAreJSON(t *testing.T) {
 			{Value: schemas.StringValue("fr")}, {Value: schemas.NumberValue("2")},
 		})})
 	want := `1:upsert 1,,"[""fr"",2]"`
-	if got := folded(t, mustRows(t, testMapping()), []schemas.Write{w}, 0); got[0] != want {
+	if got := folded(t, mustRows(t, testLayout()), []schemas.Write{w}, 0); got[0] != want {
 		t.Errorf("row: got %q, want %q", got[0], want)
 	}
 }
@@ -160,14 +160,14 @@ func FuzzRowsReadBack(f *testing.F) {
 	f.Add("1", "\r", "\"", "\"", "", uint8(4))
 	encodings := []string{"", "iso-8859-15", "utf-16le", "windows-1252", "gb18030"}
 	f.Fuzz(func(t *testing.T, key, a, b, separator, enclosing string, encoding uint8) {
-		m := testMapping()
+		m := testLayout()
 		m.CSV = CSV{Separator: separator, Enclosing: enclosing, Encoding: encodings[int(encoding)%len(encodings)]}
-		r, err := newRows(m)
+		r, err := NewRows(m.Key, m.Columns, m.CSV)
 		if err != nil || key == "" {
 			return
 		}
 		w := write(schemas.Upsert, key, "b", b, "a", a)
-		entry, err := r.appendEntry(nil, &w)
+		entry, err := r.AppendEntry(nil, &w)
 		if !utf8.ValidString(key + "|" + a + "|" + b) {
 			if err == nil {
 				t.Fatal("invalid UTF-8 was written")
@@ -227,11 +227,11 @@ func split(text string, separator, enclosing byte) (records [][]string) {
 func TestEncodedCellsDecodeToWhatWasWritten(t *testing.T) {
 	const text = "Žluťoučký kůň, \"úpěl\""
 	for _, label := range []string{"windows-1250", "iso-8859-2", "utf-16be", "gb18030"} {
-		m := testMapping()
+		m := testLayout()
 		m.CSV.Encoding = label
 		r := mustRows(t, m)
 		w := write(schemas.Upsert, "1", "a", text)
-		entry, err := r.appendEntry(nil, &w)
+		entry, err := r.AppendEntry(nil, &w)
 		if err != nil {
 			t.Fatal(err)
 		}
