@@ -63,9 +63,9 @@ func Guess(ctx context.Context, at setup.Place, limit int64) (string, error) {
 }
 
 // guessing decodes values of any format. Those in the wire format of a registry
-// are of the one whose schema reads them.
+// are of the one whose schema reads them. Each value has a decoder of its own, since
+// it is looked at after the next one was decoded.
 func guessing(ctx context.Context, registry config.SchemaRegistry) (decode func(*kafka.Record) (schemas.Value, schemas.Format, error), done func(), err error) {
-	plain := schemas.NewJSON()
 	cfg := &config.Config{SchemaRegistry: registry, Retry: config.Retry{Initial: 200 * time.Millisecond, Max: 5 * time.Second}}
 	writers, err := newRegistry(cfg, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), schemas.RegistryConfig{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -73,16 +73,12 @@ func guessing(ctx context.Context, registry config.SchemaRegistry) (decode func(
 	}
 	done = func() {}
 	formats := []schemas.Format{schemas.FormatAvro, schemas.FormatJSONSchema, schemas.FormatProtobuf}
-	decoders := map[schemas.Format]schemas.Decoder{}
 	if writers != nil {
 		done = writers.Close
-		for _, f := range formats {
-			decoders[f] = writers.Decoder(f)
-		}
 	}
 	return func(r *kafka.Record) (schemas.Value, schemas.Format, error) {
 		if len(r.Value) == 0 || r.Value[0] != 0 {
-			value, err := plain.Decode(r.Value)
+			value, err := schemas.NewJSON().Decode(r.Value)
 			return value, schemas.FormatJSON, err
 		}
 		if writers == nil {
@@ -90,8 +86,9 @@ func guessing(ctx context.Context, registry config.SchemaRegistry) (decode func(
 		}
 		var failed error
 		for _, f := range formats {
+			decoder := writers.Decoder(f)
 			record, err := waiting(ctx, writers, func(r *kafka.Record) (*router.Record, error) {
-				value, err := decoders[f].Decode(r.Value)
+				value, err := decoder.Decode(r.Value)
 				return &router.Record{Value: value}, err
 			})(r)
 			switch {
