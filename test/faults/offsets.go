@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -79,7 +78,7 @@ func cutTables() (cut []table) {
 // logCut loses the end of some logs, as an unclean leader election does: the
 // offsets come again with other records. What is lost was confirmed; of the orders
 // before it some still wait, so that the ledger has what is lost beyond its
-// watermark.
+// watermark. The members notice before events come again.
 func logCut(ctx context.Context, w *world) (err error) {
 	if err := w.load.hold(); err != nil {
 		return err
@@ -110,7 +109,10 @@ func logCut(ctx context.Context, w *world) (err error) {
 		err = errors.Join(w.broker.Kill(ctx), w.broker.Start(ctx))
 	}
 	if err == nil {
-		err = w.until(ctx, "the mappings are halted", func() (bool, error) { return w.halted(ctx) })
+		err = w.until(ctx, "no commit is beyond a log's end", func() (bool, error) { return w.confirmed(ctx, nil) })
+	}
+	if err == nil {
+		err = rest(ctx, 3*time.Second) // until the orders' ledger has forgotten, too
 	}
 	if err != nil {
 		return err
@@ -165,8 +167,8 @@ func (w *world) logSizes(ctx context.Context) (back func() error, err error) {
 	}, nil
 }
 
-// confirmed reports whether the tables have what the records say, and the lanes
-// that wait for nothing have committed it.
+// confirmed reports whether the tables have what the records say, and the commits
+// stand at the ends of the logs of which nothing waits.
 func (w *world) confirmed(ctx context.Context, records []*kgo.Record) (bool, error) {
 	for _, r := range records {
 		got, there := w.service.Row(r.Topic, string(r.Key))
@@ -176,19 +178,4 @@ func (w *world) confirmed(ctx context.Context, records []*kgo.Record) (bool, err
 	}
 	left, err := w.lag(ctx, slices.DeleteFunc(cutTables(), func(t table) bool { return t.name == "orders" })...)
 	return err == nil && left == 0, err
-}
-
-// halted reports whether each mapping whose log was cut is halted at some member.
-func (w *world) halted(ctx context.Context) (bool, error) {
-	pages := ""
-	for _, m := range w.members {
-		page, err := m.get(ctx, "/metrics")
-		if err != nil {
-			return false, err
-		}
-		pages += page
-	}
-	return !slices.ContainsFunc(cutTables(), func(t table) bool {
-		return !strings.Contains(pages, fmt.Sprintf("feedsink_halted{mapping=%q} 1\n", t.name))
-	}), nil
 }
