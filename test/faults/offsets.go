@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -43,8 +42,12 @@ func offsetsReset(ctx context.Context, w *world) error {
 				back.AddOffset(o.Topic, o.Partition, max(0, o.At-w.rnd.Int64N(200)), -1)
 			}
 		})
-		if err := w.admin.CommitAllOffsets(ctx, group, back); err != nil {
-			return fmt.Errorf("reset the offsets of group %s: %w", group, err)
+		err = w.until(ctx, "group "+group+" has no member left and takes the offsets", func() (bool, error) {
+			err := w.admin.CommitAllOffsets(ctx, group, back)
+			return err == nil, err
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return w.startAll(ctx)
