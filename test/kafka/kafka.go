@@ -204,7 +204,12 @@ func (b *Broker) Start(ctx context.Context) error {
 
 // Pause freezes the broker: connections stay open and nothing answers.
 func (b *Broker) Pause(ctx context.Context) error {
-	_, err := b.docker.ContainerPause(ctx, b.container.GetContainerID(), client.ContainerPauseOptions{})
+	var err error
+	for range 5 { // on a busy machine the runtime gives up after a while: "unable to freeze"
+		if _, err = b.docker.ContainerPause(ctx, b.container.GetContainerID(), client.ContainerPauseOptions{}); err == nil {
+			break
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("pause Kafka: %w", err)
 	}
