@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -83,11 +84,16 @@ func cutTables() (cut []table) {
 // before it some still wait, so that the ledger has what is lost beyond its
 // watermark. The members notice before events come again.
 func logCut(ctx context.Context, w *world) (err error) {
+	for _, m := range w.members { // that all have the same routes: the lanes wait for each other otherwise
+		if err := w.again(ctx, m); err != nil {
+			return err
+		}
+	}
 	if err := w.load.hold(); err != nil {
 		return err
 	}
-	if _, err := w.catchUp(ctx); err != nil {
-		return err
+	if left, err := w.catchUp(ctx); err != nil || left > 0 {
+		return errors.Join(err, fmt.Errorf("%d records are not confirmed", left))
 	}
 	defer w.service.ClearFaults()
 	before, after := w.eventsAroundACut()
