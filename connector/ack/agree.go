@@ -95,6 +95,9 @@ func (r *Routes) behind(v *View) bool {
 
 // Notice keeps what was seen of the other lane while both apply the same routes.
 func (r *Routes) Notice(l *LaneRoutes, v *View) {
+	if !l.Batch && v.Committed && v.Routes.Peer.Changed >= r.Peer.Changed {
+		r.Peer.Changed = 0 // the batch lane has read again what is called again
+	}
 	if l.Batch && l.Shared && l.Agrees(v) && !r.Outdated(l, v) {
 		r.Peer = Peer{v.Routes.Changed, v.Offset}
 	}
@@ -133,6 +136,9 @@ func (l *LaneRoutes) Resume(at int64, own *Ledger, v *View, now int64) Resumptio
 	}
 	out.Routes.Changed, out.Routes.First = now, false
 	if !l.Batch && !l.returns(own) {
+		if own.Routes.Changed == 0 { // another tool has set the offset: calls are made again from there
+			out.Routes.Peer = Peer{now, at}
+		}
 		l.count(&out, beyond(at, own.Done), v)
 		return out
 	}
@@ -159,6 +165,15 @@ func (l *LaneRoutes) returns(own *Ledger) bool {
 
 // since is the offset from which records are read again.
 func (l *LaneRoutes) since(at int64, own *Ledger, v *View) int64 {
+	since := l.unseen(at, own, v)
+	if l.Batch && l.Shared && v.Committed && v.Routes.Peer.Changed > own.Routes.Peer.Changed {
+		since = min(since, v.Routes.Peer.Watermark) // from there its calls are made again, over newer rows
+	}
+	return since
+}
+
+// unseen is the offset from which this lane may not know what the other has done.
+func (l *LaneRoutes) unseen(at int64, own *Ledger, v *View) int64 {
 	switch {
 	case !l.Batch && v.Committed:
 		return v.Offset

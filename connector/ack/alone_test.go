@@ -63,3 +63,32 @@ func TestBatchLaneReadsAgainFromWhereTheOtherHasGoneBackTo(t *testing.T) {
 		t.Errorf("got records read again from %d, want 15", r.At)
 	}
 }
+
+// TestBatchLaneReadsAgainFromWhereAToolHasTakenTheOtherBackTo has the immediate lane
+// make its calls again, over newer rows, before the batch lane looks at it.
+func TestBatchLaneReadsAgainFromWhereAToolHasTakenTheOtherBackTo(t *testing.T) {
+	batch := ack.LaneRoutes{Fingerprints: []uint64{1}, Batch: true, Shared: true}
+	immediate := ack.LaneRoutes{Fingerprints: []uint64{1}, Shared: true}
+	own := ack.Ledger{Routes: ack.Routes{
+		Changed: 100, Shared: true, Epochs: []ack.Epoch{{Fingerprint: 1, From: 0}}, Peer: ack.Peer{Changed: 50, Watermark: 30},
+	}}
+	view := ack.View{Committed: true, Offset: 40, Routes: own.Routes}
+	again := immediate.Resume(5, &ack.Ledger{}, &view, 200).Routes
+	there := ack.View{Committed: true, Offset: 35, Routes: again}
+	if !own.Routes.Outdated(&batch, &there) {
+		t.Error("an immediate lane that began again: got that nothing has changed, want it noticed")
+	}
+	resumed := batch.Resume(40, &own, &there, 300)
+	if resumed.At != 5 || resumed.Done != nil {
+		t.Errorf("reading again: got from %d, with %v confirmed, want from 5, where the calls are made again", resumed.At, resumed.Done)
+	}
+	if lost := batch.Resume(40, &ack.Ledger{}, &there, 300); lost.At != 5 {
+		t.Errorf("reading again, with the batch lane's ledger lost, too: got from %d, want from 5", lost.At)
+	}
+	view.Routes = resumed.Routes
+	again.Notice(&immediate, &view)
+	there.Routes = again
+	if later := batch.Resume(30, &ack.Ledger{}, &there, 400); later.At != 30 {
+		t.Errorf("an offset that is set once that is over: got from %d, want from 30", later.At)
+	}
+}

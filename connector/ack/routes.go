@@ -23,7 +23,8 @@ type Routes struct {
 	// Peer is, in the batch lane's ledger of a shared topic, what it knew of the
 	// immediate lane when both last applied the same routes, or when it began with
 	// these, alone or not. In the immediate lane's ledger its watermark is where that
-	// lane began.
+	// lane began; Changed is when, if it had begun before and its ledger was lost, until
+	// the batch lane has seen that.
 	Peer Peer
 	// Resend is, in the batch lane's ledger, the offset below which writes of the
 	// immediate lane may have been overwritten by a file that was sent under other
