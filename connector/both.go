@@ -43,7 +43,9 @@ func (f *filing) observe(p *source.Partition, r *source.Record, routed []router.
 		switch {
 		case w.Err != nil || !both(w.Mapping):
 		case w.Lane == schemas.Immediate && w.Taken && p.OtherConfirmed(r.Offset):
-		case w.Lane == schemas.Immediate && done && p.Resends(r.Offset) && f.can(w) && !p.Covered(f.tables[w.Mapping.Index], r.Offset):
+		case w.Lane == schemas.Immediate && done && p.Resends(r.Offset) && f.can(w) && p.Covered(f.tables[w.Mapping.Index], r.Offset):
+			f.files.Covered(w.Mapping.Name, w.Write, assignment{p}, r.Offset) // taken by a former owner
+		case w.Lane == schemas.Immediate && done && p.Resends(r.Offset) && f.can(w):
 			// Passed on before it was known that a file of former routes may land after it.
 			w.Taken = true
 			err := f.add(w, p, r.Offset)
