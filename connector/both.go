@@ -43,15 +43,6 @@ func (f *filing) observe(p *source.Partition, r *source.Record, routed []router.
 		switch {
 		case w.Err != nil || !both(w.Mapping):
 		case w.Lane == schemas.Immediate && w.Taken && p.OtherConfirmed(r.Offset):
-		case w.Lane == schemas.Immediate && done && p.Resends(r.Offset) && f.can(w) && p.Covered(f.tables[w.Mapping.Index], r.Offset):
-			f.files.Covered(w.Mapping.Name, w.Write, assignment{p}, r.Offset) // taken by a former owner
-		case w.Lane == schemas.Immediate && done && p.Resends(r.Offset) && f.can(w):
-			// Passed on before it was known that a file of former routes may land after it.
-			w.Taken = true
-			err := f.add(w, p, r.Offset)
-			if _, invalid := errors.AsType[*schemas.ValueError](err); err != nil && !invalid {
-				return f.noRoom(w.Mapping.Name, r, err)
-			}
 		case w.Lane == schemas.Immediate:
 			if err := f.files.Other(w.Mapping.Name, w.Write, assignment{p}, r.Offset); err != nil {
 				return f.noRoom(w.Mapping.Name, r, err)

@@ -139,6 +139,9 @@ func (p *Partition) snapshot() (next commit, ok bool, err error) {
 	}
 	next.offset = p.tracker.Watermark()
 	p.ledger.Done = p.tracker.Confirmed()
+	if p.routes.resends { // calls among them may have been overwritten: all are read again, in their order
+		p.ledger.Done = nil
+	}
 	if next.offset >= p.ledger.Routes.Resend {
 		p.ledger.Routes.Resend = 0
 	}

@@ -40,6 +40,7 @@ type agreement struct {
 	waiting  string            // what records wait for; "": nothing
 	running  map[string]string // execution by file: imports of the other lane that are waited for, "" while it is not known
 	since    time.Time         // when it was first asked whether the other lane has let go
+	resends  bool              // what is confirmed beyond the watermark is forgotten with this assignment
 }
 
 // Decide says what is to be done with a write that the lane's routes give to the
@@ -305,6 +306,7 @@ func (s *Source) resend(ctx context.Context, ps []*Partition) error {
 		}
 		p.mu.Lock()
 		p.ledger.Routes.Resend = max(p.ledger.Routes.Resend, ends[p])
+		p.routes.resends = true
 		p.mu.Unlock()
 	}
 	return nil
