@@ -92,7 +92,7 @@ test-secured: ## the end-to-end suite through each secured listener of a real Ka
 test-debezium: ## a PostgreSQL table through a real Debezium and Kafka into the service's tables; needs Docker, PostgreSQL, Java and Maven
 	go test -tags kafka,debezium -count=1 -timeout 10m -run CellByCell -v ./test/debezium
 
-test-faults: ## the sink under every fault a cluster has, an hour; FAULTFLAGS=-quick: eight minutes; needs Docker
+test-faults: ## the sink under every fault a cluster has, an hour and a half; FAULTFLAGS=-quick: a quarter of an hour; needs Docker
 	go run ./test/faults $(FAULTFLAGS)
 
 test-memory: ## ten million keys wait for a slot, in bounded memory; two minutes

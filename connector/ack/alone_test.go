@@ -140,3 +140,23 @@ func TestBatchLaneReadsAgainFromWhereTheOtherHasGoneBackTo(t *testing.T) {
 		t.Errorf("after a change of both: got records read again from %d, want 26, which both knew of", r.At)
 	}
 }
+
+// TestBatchLaneReadsAgainFromWhereAToolHasTakenTheOtherBackTo has the immediate lane
+// make its calls again, over newer rows, before the batch lane looks at it.
+func TestBatchLaneReadsAgainFromWhereAToolHasTakenTheOtherBackTo(t *testing.T) {
+	batch := ack.LaneRoutes{Fingerprints: []uint64{1}, Batch: true, Shared: true}
+	immediate := ack.LaneRoutes{Fingerprints: []uint64{1}, Shared: true}
+	own := ack.Ledger{Routes: ack.Routes{
+		Changed: 100, Shared: true, Epochs: []ack.Epoch{{Fingerprint: 1, From: 0}}, Peer: ack.Peer{Changed: 50, Watermark: 30},
+	}}
+	view := ack.View{Committed: true, Offset: 40, Routes: own.Routes}
+	again := immediate.Resume(5, &ack.Ledger{}, &view, 200).Routes
+	there := ack.View{Committed: true, Offset: 35, Routes: again}
+	if !own.Routes.Outdated(&batch, &there) {
+		t.Error("an immediate lane that began again: got that nothing has changed, want it noticed")
+	}
+	resumed := batch.Resume(40, &own, &there, 300)
+	if resumed.At != 5 || resumed.Done != nil {
+		t.Errorf("reading again: got from %d, with %v confirmed, want from 5, where the calls are made again", resumed.At, resumed.Done)
+	}
+}

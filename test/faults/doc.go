@@ -26,10 +26,13 @@
 //   - strays: calls and triggers of a member that the group has given up, frozen
 //     or cut off, before it was assigned anything again.
 //
-// A third of the customers change lanes from one event to the next. What their
-// rows hold in the end is judged, not the order of calls on the way there: the
-// batch lane's owner sends the newest state of a row again when its file has
-// landed. All other keys stay in one lane. A key is deleted once at most, so that
+// A third of the customers change lanes from one event to the next, and now and
+// then a fault strikes amid a roll-out of other routes of customers. What their
+// rows hold in the end is judged, not the order of calls on the way there nor how
+// often: the batch lane's owner sends the newest state of a row again when its
+// file has landed. All other keys stay in one lane. Orders, tickets and invoices
+// come by creates; a file of invoices waits for the customers, visits go in one
+// bundle with prospects. A key is deleted once at most, so that
 // a second delete is known as a repetition, and a key that gets patches is never
 // deleted: a patch that is sent again after a crash, its record gone meanwhile,
 // meets the 404 of a mistake and cannot be told from one.
@@ -44,6 +47,9 @@
 // mapping then, and the dead letters are. A profile is never created by op create
 // (nothing tells whose such a row is), and the table of copies, whose topic goes
 // on being read without its mapping, is judged by the events since it had one.
+//
+// Where another tool takes offsets back, all that was loaded may be loaded again:
+// what follows is judged as if nothing had been loaded.
 //
 // The members' binary is built with the tag movedclock, so that their time of day can
 // be set: that is how midnight comes.

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -19,8 +21,13 @@ import (
 
 // rowsOf asks the service which rows an execution loaded (operation 12).
 func (j *judge) rowsOf(ctx context.Context, e sandbox.Execution) (rows []version, err error) {
-	if e.Status != sandbox.Finished || e.Results.InError > 0 {
-		return nil, fmt.Errorf("it ended %s with %d rows in error: %s", e.Status, e.Results.InError, e.Error)
+	if e.Status != sandbox.Finished {
+		return nil, fmt.Errorf("it ended %s: %s", e.Status, e.Error)
+	}
+	for _, l := range e.Loads { // a create that is repeated finds its row
+		if l.Results.InError > 0 && l.Mode != sandbox.CreateOnly {
+			return nil, fmt.Errorf("%d rows of table %s are in error", l.Results.InError, l.Table)
+		}
 	}
 	token, err := j.ask(ctx, "/auth/token", apiKey)
 	if err != nil {
@@ -34,15 +41,35 @@ func (j *judge) rowsOf(ctx context.Context, e sandbox.Execution) (rows []version
 	if err != nil {
 		return nil, err
 	}
-	lines, err := csv.NewReader(bytes.NewReader(body)).ReadAll()
+	files, err := unzip(body)
 	if err != nil {
 		return nil, err
 	}
-	key, seq := slices.Index(lines[0], "customerNumber"), slices.Index(lines[0], "seq")
+	for _, file := range files {
+		of, err := j.rowsIn(e, file)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, of...)
+	}
+	return rows, nil
+}
+
+// rowsIn reads one output file: the rows of a result file, none of a file of rows
+// in error.
+func (j *judge) rowsIn(e sandbox.Execution, file []byte) (rows []version, err error) {
+	lines, err := csv.NewReader(bytes.NewReader(file)).ReadAll()
+	if err != nil || !slices.Contains(lines[0], "result") {
+		return nil, err
+	}
+	of, key, seq := e.Loads[0], slices.Index(lines[0], "customerNumber"), slices.Index(lines[0], "seq")
+	if key < 0 {
+		of, key = e.Loads[len(e.Loads)-1], slices.Index(lines[0], "businessKey") // last of a bundle
+	}
 	for _, cells := range lines[1:] {
-		v := version{name: name{e.Loads[0].Table, cells[key]}}
+		v := version{name: name{of.Table, cells[key]}}
 		v.seq = j.w.load.generator.deletes[v.name]
-		if e.Loads[0].Mode != sandbox.DeleteRows {
+		if of.Mode != sandbox.DeleteRows {
 			if v.seq, err = strconv.Atoi(cells[seq]); err != nil {
 				return nil, err
 			}
@@ -50,6 +77,25 @@ func (j *judge) rowsOf(ctx context.Context, e sandbox.Execution) (rows []version
 		rows = append(rows, v)
 	}
 	return rows, nil
+}
+
+// unzip returns the files of a ZIP, or what is none as it is.
+func unzip(body []byte) (files [][]byte, err error) {
+	if !bytes.HasPrefix(body, []byte("PK")) {
+		return [][]byte{body}, nil
+	}
+	z, err := zip.NewReader(bytes.NewReader(body), int64(len(body)))
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range z.File {
+		file, err := fs.ReadFile(z, entry.Name)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
 }
 
 func (j *judge) ask(ctx context.Context, path, authorization string) ([]byte, error) {
@@ -77,7 +123,7 @@ func (j *judge) slots(ctx context.Context) (over int, err error) {
 		}
 		return !slices.ContainsFunc(tables, func(t table) bool {
 			_, known := left[t.name]
-			return !t.custom && !known
+			return t.files && !known
 		}), nil
 	})
 	if err != nil {

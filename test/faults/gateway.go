@@ -42,3 +42,18 @@ func gatewayPages(ctx context.Context, w *world) error {
 	defer w.service.ClearFaults()
 	return rest(ctx, 5*time.Second)
 }
+
+// createAnswersLost has creates carried out and not answered, by calls and in
+// files, and loses a member meanwhile: what is sent again finds its own rows.
+func createAnswersLost(ctx context.Context, w *world) error {
+	w.service.Inject(
+		sandbox.Fault{Match: sandbox.Match{Op: 4, Chance: 0.3}, Apply: true, Answer: sandbox.Reset()},
+		sandbox.Fault{Match: sandbox.Match{Op: 10, Table: "invoices", Chance: 0.5}, Apply: true, Answer: sandbox.Reset()},
+	)
+	defer w.service.ClearFaults()
+	err := rest(ctx, 2*time.Second)
+	if err == nil {
+		err = killed(ctx, w)
+	}
+	return errors.Join(err, rest(ctx, 3*time.Second))
+}

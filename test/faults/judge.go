@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/feedsink/feedsink/test/sandbox"
 )
@@ -128,7 +129,7 @@ func (j *judge) compare(have func(table string) map[string]sandbox.Row) (lost in
 func (j *judge) order(list []call) (reordered int) {
 	g := j.w.load.generator
 	for _, c := range list {
-		if c.trigger || g.settles(c.row.table) {
+		if c.trigger || g.both(c.row.table) {
 			continue // the batch lane's owner sends a row's newest state again, maybe before the other lane has
 		}
 		if c.seq == 0 {
@@ -157,7 +158,7 @@ func (j *judge) strays(list []call) (n int) {
 		switch {
 		case c.trigger:
 			groups = []string{batchGroup}
-		case j.w.load.generator.settles(c.row.table):
+		case j.w.load.generator.both(c.row.table):
 			groups = append(groups, batchGroup) // whose owner settles it by calls
 		}
 		for _, a := range j.w.absences {
@@ -178,9 +179,14 @@ func (j *judge) strays(list []call) (n int) {
 // are older than what was loaded before. Rows in both lanes do not count: what a
 // call cannot say is settled by a row.
 func (j *judge) imported(e sandbox.Execution, rows []version) (f findings) {
+	if at := j.w.reset; !at.IsZero() && e.Accepted.After(at) { // what was loaded before is read again
+		j.w.reset = time.Time{}
+		clear(j.loaded)
+		clear(j.rows)
+	}
 	twice := map[string]bool{}
 	for _, v := range rows {
-		if j.w.load.generator.both[v.name] {
+		if j.w.load.generator.both(v.table) {
 			continue
 		}
 		before, known := j.loaded[v.name]

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"archive/zip"
+	"bytes"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -88,7 +91,7 @@ func TestJudgeExcusesOlderStatesOnlyAfterAnAssignment(t *testing.T) {
 func TestJudgeAsksNoOrderForARowInBothLanes(t *testing.T) {
 	j, _ := courtroom(t)
 	g, id := j.w.load.generator, name{"customers", "customers-1"}
-	g.bothLanes, g.both[id] = true, true
+	g.bothLanes = true
 	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	if got := j.order([]call{{at: noon, member: "a", row: id, seq: 2}, {at: noon.Add(1), member: "b", row: id, seq: 1}}); got != 0 {
 		t.Errorf("got %d reordered, want 0: what the row holds in the end is what counts", got)
@@ -156,6 +159,64 @@ func TestJudgeTellsRepeatedImportsFromCutOnes(t *testing.T) {
 	}
 }
 
+func TestJudgeForgetsWhatWasLoadedBeforeAReset(t *testing.T) {
+	j, id := courtroom(t)
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	j.w.diary.onRecord["1"], j.w.diary.onRecord["2"] = true, true
+	j.w.reset = noon
+	for _, step := range []struct {
+		e    sandbox.Execution
+		seq  int
+		want findings
+	}{
+		{sandbox.Execution{ID: "1", Accepted: noon.Add(-time.Hour)}, 2, findings{}},
+		{sandbox.Execution{ID: "2", Accepted: noon.Add(time.Second)}, 1, findings{}},
+		{sandbox.Execution{ID: "3", Accepted: noon.Add(time.Minute)}, 1, findings{repeated: 1}},
+	} {
+		if got := j.imported(step.e, []version{{id, step.seq}}); got != step.want {
+			t.Errorf("execution %s: got %v, want %v", step.e.ID, got, step.want)
+		}
+	}
+}
+
+func TestJudgeReadsTheResultsOfABundle(t *testing.T) {
+	j, _ := courtroom(t)
+	var body bytes.Buffer
+	z := zip.NewWriter(&body)
+	for file, text := range map[string]string{
+		"prospects-result.csv": "customerNumber,seq,note,S_tier,result\np1,3,x,gold,created\n",
+		"visits-result.csv":    "businessKey,seq,status,total,result\nv1,4,x,1,updated\n",
+		"visits-error.csv":     "businessKey,seq,status,total,error\nv2,5,x,1,exists\n",
+	} {
+		if entry, err := z.Create(file); err != nil {
+			t.Fatal(err)
+		} else if _, err := entry.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := unzip(body.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[version]bool{}
+	for _, file := range files {
+		rows, err := j.rowsIn(sandbox.Execution{Loads: []sandbox.Loaded{{Table: "prospects"}, {Table: "visits"}}}, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range rows {
+			got[v] = true
+		}
+	}
+	want := map[version]bool{{name{"prospects", "p1"}, 3}: true, {name{"visits", "v1"}, 4}: true}
+	if !maps.Equal(got, want) {
+		t.Errorf("rows loaded: got %v, want %v", got, want)
+	}
+}
+
 func TestJudgeWantsBrokenEventsAndNoOthersInTheDeadLetterTopic(t *testing.T) {
 	for what, c := range map[string]struct {
 		letters    []string
@@ -177,6 +238,7 @@ func TestJudgeWantsBrokenEventsAndNoOthersInTheDeadLetterTopic(t *testing.T) {
 func TestGeneratorKeepsItsRules(t *testing.T) {
 	g := newGenerator(7, true)
 	patched, deleted := map[name]bool{}, map[name]int{}
+	created, known := map[string]int{}, map[name]bool{}
 	for range 50_000 {
 		r := g.next()
 		id := name{r.Topic, string(r.Key)}
@@ -185,13 +247,18 @@ func TestGeneratorKeepsItsRules(t *testing.T) {
 			deleted[id]++
 		case strings.Contains(value, `"op":"patch"`):
 			patched[id] = true
+		case strings.Contains(value, `"op":"create"`):
+			if created[id.table]++; known[id] {
+				t.Errorf("%v: got a create of a row that is there", id)
+			}
 		}
+		known[id] = g.rows[id] != nil
 	}
 	if len(patched) == 0 || len(deleted) == 0 || len(g.broken) == 0 {
 		t.Fatalf("got %d rows patched, %d deleted, %d events broken, want some of each", len(patched), len(deleted), len(g.broken))
 	}
-	if len(g.both) == 0 {
-		t.Error("no row is written through both lanes, want some")
+	if created["orders"] == 0 || created["tickets"] == 0 || created["invoices"] == 0 {
+		t.Errorf("creates: got %v, want some of orders, tickets and invoices", created)
 	}
 	for id, n := range deleted {
 		if n > 1 || patched[id] {

@@ -26,29 +26,45 @@ type table struct {
 	custom  bool
 	keys    int // few keys meet each other often
 	percent int // of all events
+	calls   bool
+	files   bool
 }
 
-// tables are three that files go into, of which the first takes calls as well,
-// and two that take calls only.
+// tables are by which lanes they are written. The files of invoices wait for what
+// was read for customers, those of prospects and visits are one bundle.
 var tables = []table{
-	{"customers", false, 300, 30},
-	{"prospects", false, 300, 15},
-	{"partners", false, 60, 15},
-	{"orders", true, 300, 20},
-	{"tickets", true, 25, 20},
+	{"customers", false, 300, 30, true, true},
+	{"prospects", false, 300, 12, false, true},
+	{"partners", false, 60, 12, false, true},
+	{"orders", true, 300, 16, true, false},
+	{"tickets", true, 25, 14, true, false},
+	{"invoices", true, 300, 10, false, true},
+	{"visits", true, 100, 6, false, true},
 }
 
-// gold says whether a customer is one whose changes go out as calls, turncoat
-// whether it is one whose changes go out now as calls and now in files.
+// creates reports whether a row comes by op create.
+func (t table) creates(n int) bool { return t.name == "invoices" || t.calls && t.custom && n%4 == 1 }
+
+// deletable reports whether a row may be deleted. Patches are for others only.
+func (t table) deletable(n int) bool {
+	if t.custom {
+		return t.calls && n%2 == 0
+	}
+	return t.name != "customers" || !gold(n)
+}
+
+// gold says whether a customer is one whose tier is gold, turncoat whether it is
+// one whose tier changes: by their routes to begin with, gold ones go out as calls.
 func gold(n int) bool { return n%3 == 0 }
 
 func (g *generator) turncoat(t table, n int) bool {
 	return g.bothLanes && t.name == "customers" && n%3 == 1
 }
 
-// settles says whether the batch lane's owner sends calls for rows of the table,
-// which it may do for any: a key can be taken for another of the same hash.
-func (g *generator) settles(table string) bool { return g.bothLanes && table == "customers" }
+// both says whether rows of the table are written through both lanes. The batch
+// lane's owner may send calls for any of them: a key can be taken for another of
+// the same hash, and routes change.
+func (g *generator) both(table string) bool { return g.bothLanes && table == "customers" }
 
 // brokenPerMille is how many of a thousand events can never be applied.
 const brokenPerMille = 2
@@ -62,14 +78,13 @@ type generator struct {
 	rows    map[name]row    // what the tables must hold
 	seq     map[name]int    // of the last event of a row
 	deletes map[name]int    // seq of the one delete of a row
-	both    map[name]bool   // rows that are written through both lanes
 	broken  map[string]bool // numbers of events that must end as dead letters
 }
 
 func newGenerator(seed uint64, bothLanes bool) *generator {
 	return &generator{
 		rnd: rand.New(rand.NewPCG(seed, seed)), bothLanes: bothLanes,
-		rows: map[name]row{}, seq: map[name]int{}, deletes: map[name]int{}, both: map[name]bool{}, broken: map[string]bool{},
+		rows: map[name]row{}, seq: map[name]int{}, deletes: map[name]int{}, broken: map[string]bool{},
 	}
 }
 
@@ -80,7 +95,7 @@ const eventsOfAnAge = 10_000
 // numberHeader carries an event's number: what a dead letter is known by.
 const numberHeader = "number"
 
-// next makes one event and applies it to the model.
+// next makes an event of any row.
 func (g *generator) next() *kgo.Record {
 	t, dice := tables[0], g.rnd.IntN(100)
 	for _, t = range tables {
@@ -88,18 +103,19 @@ func (g *generator) next() *kgo.Record {
 			break
 		}
 	}
-	n := g.rnd.IntN(t.keys)
+	return g.event(t, g.rnd.IntN(t.keys))
+}
+
+// event makes one event of a table's row and applies it to the model.
+func (g *generator) event(t table, n int) *kgo.Record {
 	id := name{t.name, fmt.Sprintf("%s-%d-%d", t.name, g.number/eventsOfAnAge, n)}
 	g.number++
 	g.seq[id]++
 	tier := "basic"
 	switch {
-	case g.turncoat(t, n):
-		g.both[id] = true
-		if g.rnd.IntN(2) == 0 {
-			tier = "gold"
-		}
-	case gold(n):
+	case g.turncoat(t, n) && g.rnd.IntN(2) == 0:
+		tier = "gold"
+	case !g.turncoat(t, n) && gold(n):
 		tier = "gold"
 	}
 	r := &kgo.Record{Topic: t.name, Key: []byte(id.key)}
@@ -112,16 +128,19 @@ func (g *generator) next() *kgo.Record {
 		}
 		return r
 	}
-	deletable := !t.custom && (t.name != "customers" || !gold(n)) || t.custom && n%2 == 0
 	_, deleted := g.deletes[id]
 	switch there := g.rows[id] != nil; {
-	case deletable && there && !deleted && g.rnd.IntN(100) < deletePercent:
+	case t.deletable(n) && there && !deleted && g.rnd.IntN(100) < deletePercent:
 		g.deletes[id] = g.seq[id]
 		delete(g.rows, id) // the record's value is null
-	case t.custom && !deletable && there && g.rnd.IntN(100) < patchPercent:
+	case t.custom && t.calls && !t.deletable(n) && there && g.rnd.IntN(100) < patchPercent:
 		r.Value = g.record(id, "patch", row{"status": g.change()})
 	case t.custom:
-		r.Value = g.record(id, "upsert", row{"status": g.change(), "total": strconv.Itoa(g.rnd.IntN(1000))})
+		op := "upsert"
+		if t.creates(n) && !there {
+			op = "create"
+		}
+		r.Value = g.record(id, op, row{"status": g.change(), "total": strconv.Itoa(g.rnd.IntN(1000))})
 	default:
 		r.Value = g.profile(id, tier, g.change())
 		g.rows[id] = row{"customerNumber": id.key, "seq": strconv.Itoa(g.seq[id]), "note": g.change(), "S_tier": tier}
@@ -225,6 +244,11 @@ func (l *load) produce(ctx context.Context) error {
 	for i := range bunch {
 		bunch[i] = l.next()
 	}
+	return l.send(ctx, bunch)
+}
+
+// send sends a bunch. No other is on its way.
+func (l *load) send(ctx context.Context, bunch []*kgo.Record) error {
 	if err := l.client.ProduceSync(ctx, bunch...).FirstErr(); err != nil {
 		return fmt.Errorf("produce: %w", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
+	"regexp"
 	"syscall"
 	"time"
 )
@@ -37,7 +37,7 @@ func run() int {
 // options are the command line.
 type options struct {
 	quick bool   // each fault a few times
-	only  string // part of the faults' names
+	only  string // matches parts of the faults' names
 	seed  uint64 // of events, victims and moments
 	rate  int    // events in a second
 	logs  string // directory that keeps the members' logs, "" for none
@@ -50,7 +50,7 @@ func parse(args []string, usage io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("faults", flag.ContinueOnError)
 	flags.SetOutput(usage)
 	flags.BoolVar(&o.quick, "quick", false, "each fault a few times, instead of 50 kills and the rest to match")
-	flags.StringVar(&o.only, "only", "", "only the faults whose name contains this")
+	flags.StringVar(&o.only, "only", "", "only the faults whose name matches this regular expression")
 	flags.Uint64Var(&o.seed, "seed", 0, "of events, victims and moments; 0: a new one, which is printed")
 	flags.IntVar(&o.rate, "rate", 300, "events in a second")
 	flags.BoolVar(&o.bothLanes, "both-lanes", true, "a third of the customers are written through both lanes")
@@ -58,7 +58,10 @@ func parse(args []string, usage io.Writer) (o options, err error) {
 	if err := flags.Parse(args); err != nil {
 		return o, err // which Parse has told
 	}
+	_, wrong := regexp.Compile(o.only)
 	switch {
+	case wrong != nil:
+		err = fmt.Errorf("faults: -only: %w", wrong)
 	case flags.NArg() > 0:
 		err = fmt.Errorf("faults: takes no arguments, has %q", flags.Args())
 	case o.rate < 1:
@@ -85,7 +88,7 @@ func suite(ctx context.Context, o options) (clean bool, err error) {
 	j := newJudge(w)
 	var report report
 	for _, f := range plan() {
-		if !strings.Contains(f.name, o.only) {
+		if !regexp.MustCompile(o.only).MatchString(f.name) {
 			continue
 		}
 		endure := w.endure

@@ -72,7 +72,7 @@ func (m *member) terminate() error {
 	select {
 	case <-m.ended:
 		m.cmd = nil
-		if m.result != nil {
+		if m.result != nil && m.reader.address() != "" { // the signal ends one that has not begun yet
 			return fmt.Errorf("member %s, told to terminate: %w", m.name, m.result)
 		}
 		return nil

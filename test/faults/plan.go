@@ -35,10 +35,13 @@ func plan() []fault {
 		{"service's answers lost", 1, 5, answersLost},
 		{"owner moves while calls are refused", 1, 5, ownerMovesAmidRefusals},
 		{"a gateway's pages", 1, 5, gatewayPages},
+		{"answers to creates lost", 1, 5, createAnswersLost},
 		{"a trigger's answer lost", 2, 10, triggerAnswerLost},
 		{"broker silent", 1, 5, brokerSilent},
 		{"broker silent past the sessions", 1, 5, brokerSilentLong},
 		{"broker killed", 1, 5, brokerKilled},
+		{"offsets reset by another tool", 1, 5, offsetsReset},
+		{"log cut by the brokers", 1, 5, logCut},
 		{"clock moved over midnight", 1, 3, overMidnight},
 		{"routes change", 8, 50, nil}, // of a sink of their own
 	}
@@ -190,7 +193,7 @@ func (w *world) haveAllTables(ctx context.Context, without *member) (bool, error
 	}
 	return !slices.ContainsFunc(tables, func(t table) bool {
 		_, is := owned[t.name]
-		return !t.custom && !is
+		return t.files && !is
 	}), nil
 }
 

@@ -27,8 +27,7 @@ func (r *routesSink) settle(ctx context.Context, l *line) error {
 		if left, err = r.lag(ctx); err != nil || left > 0 {
 			return false, err
 		}
-		running := slices.ContainsFunc(r.w.service.Executions(), func(e sandbox.Execution) bool { return e.Status == sandbox.InProgress })
-		return !running && r.ready(ctx), nil
+		return !r.w.importing() && r.ready(ctx), nil
 	})
 	if err != nil && (left == 0 || ctx.Err() != nil) {
 		return err

@@ -53,7 +53,8 @@ type world struct {
 	cables  map[string]*cable // by member
 
 	absences []absence
-	seen     findings // by a fault itself
+	reset    time.Time // when another tool last took offsets back; zero once the judge knows
+	seen     findings  // by a fault itself
 }
 
 // absence is since when the group has given up a member that ran on, or was to
@@ -146,22 +147,30 @@ func (w *world) openService(context.Context, options) (err error) {
 		Entity: entity, APIKeys: []string{apiKey}, Processing: processing, SlotsPerDay: slotsPerDay, Dir: filepath.Join(w.dir, "service"),
 		Now: w.clock.now,
 	}
-	for i, t := range tables {
+	for _, t := range tables {
 		st := sandbox.Table{Name: t.name, Custom: t.custom}
 		if t.custom {
 			st.Fields = []sandbox.Field{{Name: "seq", Type: sandbox.Number}, {Name: "status"}, {Name: "total"}}
-			c.Tables = append(c.Tables, st)
-			continue
+		} else {
+			st.Keys = []string{"customerNumber"}
+			st.Fields = []sandbox.Field{{Name: "customerNumber"}, {Name: "seq", Type: sandbox.Integer}, {Name: "note"}}
+			st.Segments = []sandbox.Segment{{Name: "tier", Values: []string{"gold", "basic"}}}
 		}
-		st.Keys = []string{"customerNumber"}
-		st.Fields = []sandbox.Field{{Name: "customerNumber"}, {Name: "seq", Type: sandbox.Integer}, {Name: "note"}}
-		st.Segments = []sandbox.Segment{{Name: "tier", Values: []string{"gold", "basic"}}}
 		c.Tables = append(c.Tables, st)
-		for n, mode := range []sandbox.Mode{sandbox.CreateOrUpdate, sandbox.DeleteRows} {
-			load := sandbox.Load{Table: t.name, Mode: mode, GenerateErrorFiles: true, GenerateResultFiles: true}
-			c.ETLs = append(c.ETLs, sandbox.ETL{ID: fmt.Sprintf("%d0%d", i+1, n+1), Loads: []sandbox.Load{load}})
-		}
 	}
+	for id, l := range map[string]sandbox.Load{
+		"101": {Table: "customers", Mode: sandbox.CreateOrUpdate}, "102": {Table: "customers", Mode: sandbox.DeleteRows},
+		"202": {Table: "prospects", Mode: sandbox.DeleteRows},
+		"301": {Table: "partners", Mode: sandbox.CreateOrUpdate}, "302": {Table: "partners", Mode: sandbox.DeleteRows},
+		"501": {Table: "invoices", Mode: sandbox.CreateOrUpdate}, "502": {Table: "invoices", Mode: sandbox.CreateOnly},
+	} {
+		l.GenerateErrorFiles, l.GenerateResultFiles = true, true
+		c.ETLs = append(c.ETLs, sandbox.ETL{ID: id, Loads: []sandbox.Load{l}})
+	}
+	c.ETLs = append(c.ETLs, sandbox.ETL{ID: "201", Loads: []sandbox.Load{
+		{Table: "prospects", Mode: sandbox.CreateOrUpdate, FileNamePattern: "prospects.csv", GenerateErrorFiles: true, GenerateResultFiles: true},
+		{Table: "visits", Mode: sandbox.CreateOrUpdate, FileNamePattern: "visits.csv", GenerateErrorFiles: true, GenerateResultFiles: true},
+	}})
 	routed, etls := routedTablesOf()
 	c.Tables, c.ETLs = append(c.Tables, routed...), append(c.ETLs, etls...)
 	if err := os.Mkdir(c.Dir, 0o755); err != nil {
@@ -172,8 +181,7 @@ func (w *world) openService(context.Context, options) (err error) {
 }
 
 func (w *world) openMembers(ctx context.Context, o options) error {
-	file := filepath.Join(w.dir, "feedsink.yaml")
-	if err := os.WriteFile(file, configuration, 0o600); err != nil {
+	if err := w.route(conditions[0]); err != nil {
 		return err
 	}
 	for _, name := range memberNames {
@@ -185,7 +193,7 @@ func (w *world) openMembers(ctx context.Context, o options) error {
 		if err != nil {
 			return errors.Join(err, door.close())
 		}
-		m := &member{name: name, binary: w.binary(), config: file, lane: "all", door: door, cable: w.cables[name], diary: w.diary, log: log}
+		m := &member{name: name, binary: w.binary(), config: w.config(), lane: "all", door: door, cable: w.cables[name], diary: w.diary, log: log}
 		m.env = []string{
 			w.clock.env(), "BROKERS=" + m.cable.address(), "SERVICE=" + door.url, "API_KEY=" + apiKey, "SPOOL=" + filepath.Join(w.dir, name),
 		}

@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// logDir is where the broker keeps its data, in the container.
+const logDir = "/tmp/kraft-combined-logs"
+
 // environment is the container's environment: a single node that is its own
 // controller, cut to a small machine, under the names the image expects. config
 // wins over everything else.
@@ -18,7 +21,7 @@ func environment(listeners, config map[string]string) map[string]string {
 		"inter.broker.listener.name": "PLAINTEXT",
 		"controller.listener.names":  "CONTROLLER",
 		"controller.quorum.voters":   "1@localhost:9093",
-		"log.dirs":                   "/tmp/kraft-combined-logs",
+		"log.dirs":                   logDir,
 
 		"offsets.topic.num.partitions":                     "4",
 		"offsets.topic.replication.factor":                 "1",

@@ -17,6 +17,8 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -202,7 +204,12 @@ func (b *Broker) Start(ctx context.Context) error {
 
 // Pause freezes the broker: connections stay open and nothing answers.
 func (b *Broker) Pause(ctx context.Context) error {
-	_, err := b.docker.ContainerPause(ctx, b.container.GetContainerID(), client.ContainerPauseOptions{})
+	var err error
+	for range 5 { // on a busy machine the runtime gives up after a while: "unable to freeze"
+		if _, err = b.docker.ContainerPause(ctx, b.container.GetContainerID(), client.ContainerPauseOptions{}); err == nil {
+			break
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("pause Kafka: %w", err)
 	}
@@ -216,6 +223,31 @@ func (b *Broker) Resume(ctx context.Context) error {
 		return fmt.Errorf("resume Kafka: %w", err)
 	}
 	return nil
+}
+
+// LogSize is how many bytes are in the newest file of a partition's log.
+func (b *Broker) LogSize(ctx context.Context, topic string, partition int32) (int64, error) {
+	said, err := b.exec(ctx, nil, []string{"bash", "-c", "stat -c %s " + newestFile(topic, partition)})
+	if err != nil {
+		return 0, fmt.Errorf("size of the log of %s[%d]: %w", topic, partition, err)
+	}
+	return strconv.ParseInt(strings.TrimSpace(said), 10, 64)
+}
+
+// CutLog cuts the newest file of a partition's log to a size that it had. The
+// broker, to which nothing is produced meanwhile, has to be killed then: started
+// again it has lost the end of its log, as by an unclean leader election.
+func (b *Broker) CutLog(ctx context.Context, topic string, partition int32, size int64) error {
+	_, err := b.exec(ctx, nil, []string{"bash", "-c", fmt.Sprintf("truncate -s %d %s", size, newestFile(topic, partition))})
+	if err != nil {
+		return fmt.Errorf("cut the log of %s[%d]: %w", topic, partition, err)
+	}
+	return nil
+}
+
+// newestFile is the file of a partition's log that is written to, for a shell.
+func newestFile(topic string, partition int32) string {
+	return fmt.Sprintf("$(ls %s/%s-%d/*.log | tail -n 1)", logDir, topic, partition)
 }
 
 // Close removes the broker with its data, whatever state it is in.

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	readyTimeout  = 90 * time.Second       // formatting and starting take 5 s on two idle cores
+	readyTimeout  = 4 * time.Minute        // formatting and starting take 5 s on two idle cores
 	readyInterval = 100 * time.Millisecond // between two questions
 )
 
