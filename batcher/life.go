@@ -87,10 +87,7 @@ func (f *importRun) life(ctx, send context.Context) error {
 	if len(imports) == 0 { // what was in it, the other lane has overruled
 		return f.landed(ctx, send, f.nothing())
 	}
-	if err := f.parentsFirst(ctx, imports[0]); err != nil {
-		return err
-	}
-	if err := f.look(ctx); err != nil {
+	if err := f.beforeIntent(ctx, imports[0]); err != nil {
 		return err
 	}
 	for first := true; len(imports) > 0; first = false {
@@ -153,6 +150,14 @@ func (f *importRun) life(ctx, send context.Context) error {
 		imports, f.files, f.retries = imports[1:], f.files[1:], 0
 	}
 	return nil
+}
+
+// beforeIntent waits for the parents and, last, looks at the other lane's ledger.
+func (f *importRun) beforeIntent(ctx context.Context, imp Import) error {
+	if err := f.parentsFirst(ctx, imp); err != nil {
+		return err
+	}
+	return f.look(ctx)
 }
 
 // landed ends an import whose files are all loaded: what the other lane wrote

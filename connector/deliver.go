@@ -28,7 +28,9 @@ type callDelivery struct {
 // follows is no: what the other lane does, this one asks its ledger.
 func (c *callDelivery) follows(string) bool { return false }
 
-func (c *callDelivery) observe(*kafka.Partition, *kafka.Record, []router.Routed, bool) error { return nil }
+func (c *callDelivery) observe(*kafka.Partition, *kafka.Record, []router.Routed, bool) error {
+	return nil
+}
 
 func (c *callDelivery) deliver(p *kafka.Partition, r *kafka.Record, writes, rejects []router.Routed) error {
 	j := c.lane.begin(p, r, len(writes)+len(rejects))

@@ -66,7 +66,7 @@ func (d importsAPI) Import(name string) (any, error) { return d.find(name) }
 
 // LastMessage is what the service said about a mapping's import that went wrong.
 type LastMessage struct {
-	Mapping string        `json:"mapping"`
+	Mapping string                  `json:"mapping"`
 	Said    *batcher.ServiceMessage `json:"said,omitempty"` // nil: nothing, as far as this process heard
 }
 

@@ -13,10 +13,10 @@ import (
 // RecentDeadLetter are the records of one topic that went to the dead-letter topic
 // for one reason since this process began.
 type RecentDeadLetter struct {
-	Topic   string   `json:"topic"`             // empty: rows of files that match no record; their partitions and offsets say nothing
-	Mapping string   `json:"mapping,omitempty"` // empty: the record could not even be decoded
-	Reason  string   `json:"reason"`            // the code of the dead letter's header
-	Count   int64    `json:"count"`
+	Topic   string       `json:"topic"`             // empty: rows of files that match no record; their partitions and offsets say nothing
+	Mapping string       `json:"mapping,omitempty"` // empty: the record could not even be decoded
+	Reason  string       `json:"reason"`            // the code of the dead letter's header
+	Count   int64        `json:"count"`
 	Latest  []DeadLetter `json:"latest"` // a few, the newest first
 }
 
@@ -43,7 +43,7 @@ type EndedImport struct {
 // What is kept of each kind: enough to look at, whatever happens.
 const (
 	deadLettersKept = 5
-	importsKept = 48
+	importsKept     = 48
 )
 
 // recentHistory remembers what an operator wants to see of things that are over. It
@@ -51,8 +51,8 @@ const (
 // dead-letter topic and the metrics.
 type recentHistory struct {
 	mu      sync.Mutex
-	letters map[deadLetterKind]*RecentDeadLetter   // as many as mappings have topics and reasons
-	imports map[string][]EndedImport // by mapping, the oldest first
+	letters map[deadLetterKind]*RecentDeadLetter // as many as mappings have topics and reasons
+	imports map[string][]EndedImport             // by mapping, the oldest first
 }
 
 type deadLetterKind struct{ topic, mapping, reason string }

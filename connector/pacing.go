@@ -27,9 +27,9 @@ type slotRecord interface {
 
 type tableSlots struct {
 	batcher.Slots
-	table string // as the ledger knows it
-	label string // as metrics and status have it
-	slotTopic  string // topic whose partition 0 keeps the record
+	table     string // as the ledger knows it
+	label     string // as metrics and status have it
+	slotTopic string // topic whose partition 0 keeps the record
 }
 
 // askAgain is how soon a table is asked for again whose record is not ours to

@@ -16,19 +16,19 @@ import (
 
 // lane is one consumer group and what it does with its records.
 type lane struct {
-	which    schemas.Lane
-	reader          // of records in their turn
-	ahead    *ahead // of the batch lane
-	delivery delivery
-	post     *deadletter.Post // nil: no dead-letter topic
-	source   *kafka.Source
-	metrics  *metrics
-	recent   *recentHistory
-	log      *slog.Logger
-	unacknowledged  outbox
-	floods   *floods
-	missing  *missing // of the immediate lane
-	again    map[*kafka.Partition]*sentAgain
+	which          schemas.Lane
+	reader                // of records in their turn
+	ahead          *ahead // of the batch lane
+	delivery       delivery
+	post           *deadletter.Post // nil: no dead-letter topic
+	source         *kafka.Source
+	metrics        *metrics
+	recent         *recentHistory
+	log            *slog.Logger
+	unacknowledged outbox
+	floods         *floods
+	missing        *missing // of the immediate lane
+	again          map[*kafka.Partition]*sentAgain
 
 	tracing lineage
 	// trace is of the record at hand, until its journey takes it over.

@@ -34,7 +34,7 @@ type ReplayOptions struct {
 // looked at again: with a rate, as many as ten seconds allow.
 const (
 	roundDeadLetters = 500
-	roundTime    = 10 * time.Second
+	roundTime        = 10 * time.Second
 )
 
 // replaySession is how soon another replay may go on where a killed one was.

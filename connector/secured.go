@@ -93,8 +93,8 @@ func registryClient(c config.Certificates, log *slog.Logger) (*http.Client, erro
 }
 
 var (
-	errUnavailable  = errors.New("a redirect to another host is not followed: the request may hold a login")
-	errRound = errors.New("more than five redirects")
+	errUnavailable = errors.New("a redirect to another host is not followed: the request may hold a login")
+	errRound       = errors.New("more than five redirects")
 )
 
 func stay(next *http.Request, before []*http.Request) error {

@@ -67,21 +67,21 @@ type Sink struct {
 	tracer   *tracing.Tracer // nil: tracing is off
 	imports  *importSpans    // nil: likewise
 
-	router  *router.Router
-	writers *schemas.Registry // nil: no format needs one
-	client  *service.Client
-	post    *deadletter.Post // nil: no dead-letter topic
-	calls   *calls.Lane      // nil: this process does not run the lane
-	files   *batcher.Batcher // nil: likewise
-	pacing  *pacing          // nil: likewise
-	parents *parents         // nil: likewise
-	missing *missing         // nil: this process does not run the immediate lane
-	service calls.Service
+	router         *router.Router
+	writers        *schemas.Registry // nil: no format needs one
+	client         *service.Client
+	post           *deadletter.Post // nil: no dead-letter topic
+	calls          *calls.Lane      // nil: this process does not run the lane
+	files          *batcher.Batcher // nil: likewise
+	pacing         *pacing          // nil: likewise
+	parents        *parents         // nil: likewise
+	missing        *missing         // nil: this process does not run the immediate lane
+	service        calls.Service
 	reconcileCalls *calls.Lane // nil: likewise, or no mapping uses both lanes
-	peer    *peer       // nil: likewise
-	lanes   []*lane
-	pending *kafka.Memory // of all lanes
-	admin   *admin.Server
+	peer           *peer       // nil: likewise
+	lanes          []*lane
+	pending        *kafka.Memory // of all lanes
+	admin          *admin.Server
 
 	breakerCause atomic.Pointer[string] // what opened it last; nil: nothing has
 

@@ -21,8 +21,8 @@ type Status struct {
 	Lanes   []LaneStatus `json:"lanes"`
 	Spool   *SpoolStatus `json:"spool,omitempty"` // batch lane
 	// DeadLetters are those since this process began, the most frequent first.
-	DeadLetters []RecentDeadLetter        `json:"deadLetters"`
-	Mappings    []MappingStatus `json:"mappings"`
+	DeadLetters []RecentDeadLetter `json:"deadLetters"`
+	Mappings    []MappingStatus    `json:"mappings"`
 }
 
 // SpoolStatus is the disk space of files that wait.

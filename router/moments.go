@@ -48,7 +48,7 @@ var epochUnits = map[string]epochUnit{
 // The years that a date of ten characters can say.
 var (
 	firstTimestamp = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
-	endOfTime   = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
+	endOfTime      = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
 // asDate takes a date, and the date of a timestamp: in the clock's zone, or as

@@ -1,7 +1,6 @@
 package router
 
 import (
-
 	"github.com/feedsink/feedsink/schemas"
 )
 

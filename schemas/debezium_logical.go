@@ -74,7 +74,7 @@ const (
 
 const (
 	localTimestamp = "2006-01-02T15:04:05.999999999"
-	localClock  = "15:04:05.999999999"
+	localClock     = "15:04:05.999999999"
 
 	ruleYears = "must be of the years 1 to 9999: infinity has no place in the table"
 	ruleClock = "must be a time from 00:00:00 to 24:00:00"

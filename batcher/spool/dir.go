@@ -110,6 +110,7 @@ func isKept(name string) bool {
 	return strings.HasSuffix(name, FailedSuffix) || strings.HasSuffix(name, ErrorsSuffix)
 }
 
+// Path is where a file of the directory is.
 func (s *Dir) Path(name string) string { return filepath.Join(s.dir, name) }
 
 // Create makes a file that only its owner reads: it holds customers' data.
@@ -172,6 +173,7 @@ func (s *Dir) seal(file *os.File, name string) (size int64, err error) {
 	return info.Size(), syncDir(s.dir)
 }
 
+// Rename gives a file another name, which survives a crash once it returns.
 func (s *Dir) Rename(from, to string) error {
 	if err := os.Rename(s.Path(from), s.Path(to)); err != nil {
 		return err
@@ -202,6 +204,7 @@ func (s *Dir) Resize(name string, size int64) {
 	}
 }
 
+// Used is what the files take, in bytes.
 func (s *Dir) Used() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

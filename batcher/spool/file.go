@@ -224,6 +224,7 @@ func extension(compression string) string {
 	return ".gz"
 }
 
+// KnownCompression says why a compression cannot be written; nil if it can.
 func KnownCompression(compression string) error {
 	switch strings.ToUpper(compression) {
 	case "", "GZIP", "ZIP", "NONE":

@@ -47,6 +47,8 @@ type segment struct {
 	ends [sections]uint32
 }
 
+// NewJournal is an empty journal of that name in the directory, for a file that is to
+// be sealed at rollRows distinct keys. It goes to disk in pieces of limit bytes.
 func NewJournal(s *Dir, name string, limit int, rollRows int64) *Journal {
 	return &Journal{spool: s, name: name, limit: limit, counter: newKeyCounter(rollRows)}
 }

@@ -101,23 +101,23 @@ func (f *listFlags) run(cmd *cobra.Command) error {
 // deadLetterEntry is a letter as it is listed. Its fields are named as the columns
 // and the words of --by are.
 type deadLetterEntry struct {
-	Letter    string                `json:"letter"`          // partition:offset in the dead-letter topic
-	Topic     string                `json:"topic,omitempty"` // where its record came from, as are Partition and Offset; "": a row that matches no record
-	Partition *int32                `json:"partition,omitempty"`
-	Offset    *int64                `json:"offset,omitempty"`
-	Time      time.Time             `json:"time"` // of the record
-	Mapping   string                `json:"mapping,omitempty"`
-	Table     string                `json:"table,omitempty"`
-	Lane      string                `json:"lane,omitempty"`
-	Stage     string                `json:"stage"`
-	Reason    string                `json:"reason"`
-	Status    int                   `json:"status,omitempty"` // HTTP
-	Execution string                `json:"execution,omitempty"`
-	Attempts  int                   `json:"attempts"` // replays after which it was here again
+	Letter    string                    `json:"letter"`          // partition:offset in the dead-letter topic
+	Topic     string                    `json:"topic,omitempty"` // where its record came from, as are Partition and Offset; "": a row that matches no record
+	Partition *int32                    `json:"partition,omitempty"`
+	Offset    *int64                    `json:"offset,omitempty"`
+	Time      time.Time                 `json:"time"` // of the record
+	Mapping   string                    `json:"mapping,omitempty"`
+	Table     string                    `json:"table,omitempty"`
+	Lane      string                    `json:"lane,omitempty"`
+	Stage     string                    `json:"stage"`
+	Reason    string                    `json:"reason"`
+	Status    int                       `json:"status,omitempty"` // HTTP
+	Execution string                    `json:"execution,omitempty"`
+	Attempts  int                       `json:"attempts"` // replays after which it was here again
 	State     connector.DeadLetterState `json:"state"`
-	Message   string                `json:"message"`
+	Message   string                    `json:"message"`
 	// MayBeInTable: a create after a crash or a lost answer whose row cannot be told.
-	MayBeInTable bool           `json:"mayBeInTable,omitempty"`
+	MayBeInTable bool               `json:"mayBeInTable,omitempty"`
 	Content      *deadLetterContent `json:"content,omitempty"`
 }
 

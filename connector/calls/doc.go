@@ -1,4 +1,4 @@
-// Package immediate is the lane of single calls: each write becomes one call,
+// Package calls sends writes as single calls: each write becomes one call,
 // in order per key, concurrently across keys.
 //
 // A Lane keeps, for every key with work, the calls not yet confirmed. A key has

@@ -120,11 +120,11 @@ type Lane struct {
 	rate     *rate.Limiter // nil: none
 	inFlight int
 
-	changes      []stateChange    // changes of breakers not yet reported
-	unrepeated []string  // mappings of keys that are not remembered, not yet reported
-	cause      error     // of the failure a breaker is being told
-	overloads  int       // in a row with one call in flight
-	notBefore  time.Time // no call starts before then, zero if one may
+	changes    []stateChange // changes of breakers not yet reported
+	unrepeated []string      // mappings of keys that are not remembered, not yet reported
+	cause      error         // of the failure a breaker is being told
+	overloads  int           // in a row with one call in flight
+	notBefore  time.Time     // no call starts before then, zero if one may
 
 	wake    sync.Cond // idle workers wait on it
 	spawn   func()    // starts a worker; nil unless running

@@ -89,6 +89,8 @@ func TestWriteThatWaitsForAnotherTryHoldsNothingOfItsRecord(t *testing.T) {
 		if first.Value() != nil || behind.Value() != nil {
 			t.Errorf("held: the first's %v, the one's behind it %v; want neither", first.Value() != nil, behind.Value() != nil)
 		}
-		s.Drop(t.Context(), func(Origin) bool { return true })
+		if err := s.Drop(t.Context(), func(Origin) bool { return true }); err != nil {
+			t.Error(err)
+		}
 	})
 }

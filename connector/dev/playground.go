@@ -1,4 +1,4 @@
-// Package playground is a whole world in one process: a broker, the service,
+// Package dev is a whole world in one process: a broker, the service,
 // sample events and a model of what the tables must hold in the end. It is what
 // `feedsink dev` plays in, and what end-to-end tests and benchmarks build on.
 //

@@ -1,4 +1,4 @@
-// Package source is the Kafka side of one lane: a consumer group that polls,
+// Package kafka is the Kafka side of one lane: a consumer group that polls,
 // pauses, rebalances, and commits each partition's watermark together with its
 // ledger.
 //

@@ -83,7 +83,7 @@ type Source struct {
 	log     *slog.Logger
 
 	// The poll loop's own.
-	room    bool     // the handler was ready after the last poll
+	room        bool     // the handler was ready after the last poll
 	staleTopics []string // topics the client does not read any more: it knows them by an id that is gone
 
 	pending    atomic.Int64 // records tracked and not confirmed, of all partitions

@@ -42,7 +42,7 @@ func (p *Partition) Took(fingerprint uint64, offset int64) {
 	if n := len(s.Ranges); n > 0 && s.open {
 		from = min(from, s.Ranges[n-1].To)
 	}
-	s.Ranges, s.open = s.Ranges.Add(ack.Range{From: from, To: offset + 1}), true
+	s.Ranges, s.open = s.Add(ack.Range{From: from, To: offset + 1}), true
 	t.some.Store(true)
 }
 
@@ -55,7 +55,7 @@ func (p *Partition) Left(fingerprint uint64, offset int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s := t.by[fingerprint]; s != nil {
-		s.Ranges, s.open = s.Ranges.Remove(ack.Range{From: offset, To: offset + 1}), false // taken before, and offered again
+		s.Ranges, s.open = s.Remove(ack.Range{From: offset, To: offset + 1}), false // taken before, and offered again
 	}
 }
 

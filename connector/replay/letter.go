@@ -20,8 +20,8 @@ type deadLetter struct {
 
 // part is what one mapping makes of a letter, and what became of its row since.
 type part struct {
-	deadLetter  *deadLetter
-	mapping *router.Compiled // nil: the record cannot be decoded
+	deadLetter *deadLetter
+	mapping    *router.Compiled // nil: the record cannot be decoded
 
 	name     schemas.Write      // tells the profile's id
 	keyCell  schemas.Cell       // the profile's unique key, as the letter's own write says it

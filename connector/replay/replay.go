@@ -74,7 +74,7 @@ type Replay struct {
 // from are read once for each window.
 const (
 	windowDeadLetters = 10_000
-	windowBytes   = 64 << 20
+	windowBytes       = 64 << 20
 )
 
 // MarksPrefix begins the names of the groups whose commits are the marks of the

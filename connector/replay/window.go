@@ -16,9 +16,9 @@ import (
 // window is letters that are looked at together, and the rows they are about.
 type window struct {
 	deadLetters []*deadLetter
-	places  map[kafka.Place]*origin
-	tail    *kafka.Tail
-	late    []*deadLetter // an attempt at them may still be applied
+	places      map[kafka.Place]*origin
+	tail        *kafka.Tail
+	late        []*deadLetter // an attempt at them may still be applied
 }
 
 // origin is a partition that letters of the window came from.

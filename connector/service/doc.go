@@ -1,4 +1,4 @@
-// Package feed is the typed client of the Data Feeding Interface: one method
+// Package service is the typed client of the Data Feeding Interface: one method
 // for each operation, one token for all of them, and one error type that is
 // classified here, at the wire, so that nobody else has to look at a status.
 //

@@ -59,8 +59,8 @@ type tokenSource struct {
 	ok      atomic.Bool           // the last fetch succeeded
 
 	mu        sync.Mutex
-	fetching    *tokenFetch // the fetch under way, nil if none
-	failures  int     // fetches failed in a row
+	fetching  *tokenFetch // the fetch under way, nil if none
+	failures  int         // fetches failed in a row
 	holdUntil time.Time
 	last      error // of the last fetch
 }

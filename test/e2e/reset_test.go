@@ -9,8 +9,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"github.com/feedsink/feedsink/schemas"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // takeBack has another tool commit an offset of the immediate lane, without a ledger.

@@ -11,20 +11,20 @@ import (
 // FaultRequest is a Fault as the control endpoint takes it. Durations are
 // written as 1.5s or 200ms.
 type FaultRequest struct {
-	Op         int     `json:"op,omitempty"`
-	Table      string  `json:"table,omitempty"`
-	Key        string  `json:"key,omitempty"`
-	Nth        int     `json:"nth,omitempty"`
-	Probability     float64 `json:"chance,omitempty"`
-	Count      int     `json:"count,omitempty"`
-	Delay      string  `json:"delay,omitempty"`
-	Apply      bool    `json:"apply,omitempty"`
-	Late       string  `json:"late,omitempty"`
-	Answer     string  `json:"answer,omitempty"`     // as-is (the default), status, reset, hang, page, text or switch
-	Status     int     `json:"status,omitempty"`     // of a status, a page or a text
-	Text       string  `json:"text,omitempty"`       // of a text
-	RetryAfter string  `json:"retryAfter,omitempty"` // of a status
-	Hold       string  `json:"hold,omitempty"`       // of a hang
+	Op          int     `json:"op,omitempty"`
+	Table       string  `json:"table,omitempty"`
+	Key         string  `json:"key,omitempty"`
+	Nth         int     `json:"nth,omitempty"`
+	Probability float64 `json:"chance,omitempty"`
+	Count       int     `json:"count,omitempty"`
+	Delay       string  `json:"delay,omitempty"`
+	Apply       bool    `json:"apply,omitempty"`
+	Late        string  `json:"late,omitempty"`
+	Answer      string  `json:"answer,omitempty"`     // as-is (the default), status, reset, hang, page, text or switch
+	Status      int     `json:"status,omitempty"`     // of a status, a page or a text
+	Text        string  `json:"text,omitempty"`       // of a text
+	RetryAfter  string  `json:"retryAfter,omitempty"` // of a status
+	Hold        string  `json:"hold,omitempty"`       // of a hang
 }
 
 // control adds the endpoints by which another process steers the sandbox, and
