@@ -89,7 +89,7 @@ func (f *fileDelivery) adopt(m *router.Compiled, a batcher.Adopted) {
 // leftBundle are the mappings whose rows are in the import, though it is m's alone
 // by now: their newer rows must not go out before it has ended.
 func (f *fileDelivery) leftBundle(m *router.Compiled, a batcher.Adopted) (left []*router.Compiled) {
-	for _, other := range filed(f.lane.router.Mappings()) {
+	for _, other := range filed(f.lane.Router.Mappings()) {
 		if ledgerTable(other) == ledgerTable(m) {
 			continue
 		}
@@ -138,7 +138,7 @@ func (f *fileDelivery) fingerprint(table string) uint64 {
 }
 
 func (f *fileDelivery) mappingOf(table string) *router.Compiled {
-	for _, m := range f.lane.router.Mappings() {
+	for _, m := range f.lane.Router.Mappings() {
 		if _, batch := m.Lanes(); batch && m.Table.Qualified() == table {
 			return m
 		}
@@ -148,7 +148,7 @@ func (f *fileDelivery) mappingOf(table string) *router.Compiled {
 
 // passed tells a mapping that rebuilds a generation how far a partition was read.
 func (f *fileDelivery) passed(p *kafka.Partition, next int64) {
-	for _, m := range f.lane.router.TopicMappings(p.Topic) {
+	for _, m := range f.lane.Router.TopicMappings(p.Topic) {
 		f.files.Passed(m.Name, assignment{p}, next)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/router"
@@ -67,14 +68,14 @@ type rowAhead struct {
 func (c *chunk) rowsOf(m preparedRecord) []rowAhead { return c.rows[m.first:m.next] }
 
 // newAhead has a reader for each processor, and none where there is but one.
-func newAhead(files *fileDelivery, open func() reader) (*ahead, error) {
+func newAhead(files *fileDelivery, open func() decode.Reader) (*ahead, error) {
 	a := &ahead{files: files}
 	n := min(runtime.GOMAXPROCS(0), mostReaders)
 	if n < 2 {
 		return a, nil
 	}
 	for range n {
-		encoders, err := encodersOf(files.lane.router, files.files)
+		encoders, err := encodersOf(files.lane.Router, files.files)
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +163,7 @@ func (a *ahead) end() {
 
 // rowReader reads records ahead of their turn, in one goroutine.
 type rowReader struct {
-	reader
+	decode.Reader
 	encoders []*batcher.Encoder // by mapping; nil where it has no batch lane
 	tracer   *tracing.Tracer
 }
@@ -190,7 +191,7 @@ func (d *rowReader) read(c *chunk) {
 		m.next = len(c.rows)
 		c.prepared = append(c.prepared, m)
 	}
-	d.forget()
+	d.Forget()
 }
 
 // rows appends the rows that a record means; false if it may mean something else,
@@ -199,11 +200,11 @@ func (d *rowReader) rows(c *chunk, r *kafka.Record) bool {
 	if len(r.Value) > longestAhead {
 		return false
 	}
-	decoded, err := d.decode(r)
+	decoded, err := d.Decode(r)
 	if err != nil {
 		return false
 	}
-	routed := d.routeOver(decoded)
+	routed := d.RouteOver(decoded)
 	for i := range routed {
 		w := &routed[i]
 		if w.Err != nil || w.Lane != schemas.Batch {

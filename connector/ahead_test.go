@@ -16,7 +16,7 @@ import (
 func aheadOf(t *testing.T, readers int) *ahead {
 	t.Helper()
 	a := &ahead{}
-	routes := batchLane(t).router
+	routes := batchLane(t).Router
 	var filed []batcher.Mapping
 	for _, m := range routes.Mappings() {
 		m.Config.Imports.Roll.Bytes, m.Config.Imports.Roll.Age = 1, time.Hour
@@ -35,7 +35,7 @@ func aheadOf(t *testing.T, readers int) *ahead {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.readers = append(a.readers, &rowReader{reader: batchLane(t).reader, encoders: encoders})
+		a.readers = append(a.readers, &rowReader{Reader: batchLane(t).Reader, encoders: encoders})
 	}
 	return a
 }

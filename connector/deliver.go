@@ -198,7 +198,7 @@ func (f *fileDelivery) noRoom(mapping string, r *kafka.Record, err error) error 
 func (f *fileDelivery) release(ctx context.Context, ps []*kafka.Partition) {
 	var leaving []string
 	var left []*kafka.Partition
-	for _, m := range f.lane.router.Mappings() {
+	for _, m := range f.lane.Router.Mappings() {
 		together := append(m.Bundle(), m)
 		reads := func(p *kafka.Partition) bool {
 			return slices.ContainsFunc(together, func(m *router.Compiled) bool { return slices.Contains(m.Config.Topics, p.Topic) })
@@ -225,7 +225,7 @@ func haltCause(mapping string) string { return "mapping " + mapping }
 // followHalts pauses and resumes the partitions of mappings whose batch lane
 // has halted or was released.
 func (f *fileDelivery) followHalts() {
-	for _, m := range f.lane.router.Mappings() {
+	for _, m := range f.lane.Router.Mappings() {
 		reason, _ := f.files.Halted(m.Name)
 		if reason == f.halted[m.Index] {
 			continue

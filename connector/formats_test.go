@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 )
@@ -97,7 +98,7 @@ func TestCommandsWaitForSchemas(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	decode, stop, err := newDecoding(t.Context(), cfg, r, rand.New(rand.NewPCG(1, 1)), slog.New(slog.DiscardHandler))
+	decode, stop, err := decode.NewDecoder(t.Context(), cfg, r, rand.New(rand.NewPCG(1, 1)), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,9 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/clients"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/setup"
 	"github.com/feedsink/feedsink/router"
@@ -21,7 +23,7 @@ var errWireFormat = errors.New("its values are in the wire format of a schema re
 // Guess is a commented configuration for a topic, from a look at its last records.
 // It joins no group.
 func Guess(ctx context.Context, at setup.Place, limit int64) (string, error) {
-	reader, err := kafka.NewReader(connection(at.Kafka, nil))
+	reader, err := kafka.NewReader(clients.KafkaConnection(at.Kafka, nil))
 	if err != nil {
 		return "", err
 	}
@@ -65,9 +67,9 @@ func Guess(ctx context.Context, at setup.Place, limit int64) (string, error) {
 // guessing decodes values of any format. Those in the wire format of a registry
 // are of the one whose schema reads them. Each value has a decoder of its own, since
 // it is looked at after the next one was decoded.
-func guessing(ctx context.Context, registry config.SchemaRegistry) (decode func(*kafka.Record) (schemas.Value, schemas.Format, error), done func(), err error) {
+func guessing(ctx context.Context, registry config.SchemaRegistry) (read func(*kafka.Record) (schemas.Value, schemas.Format, error), done func(), err error) {
 	cfg := &config.Config{SchemaRegistry: registry, Retry: config.Retry{Initial: 200 * time.Millisecond, Max: 5 * time.Second}}
-	writers, err := newRegistry(cfg, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), schemas.RegistryConfig{Log: slog.New(slog.DiscardHandler)})
+	writers, err := clients.NewRegistry(cfg, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), schemas.RegistryConfig{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -87,7 +89,7 @@ func guessing(ctx context.Context, registry config.SchemaRegistry) (decode func(
 		var failed error
 		for _, f := range formats {
 			decoder := writers.Decoder(f)
-			record, err := waiting(ctx, writers, func(r *kafka.Record) (*router.Record, error) {
+			record, err := decode.WaitForSchemas(ctx, writers, func(r *kafka.Record) (*router.Record, error) {
 				value, err := decoder.Decode(r.Value)
 				return &router.Record{Value: value}, err
 			})(r)

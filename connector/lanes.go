@@ -10,6 +10,7 @@ import (
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/router"
@@ -40,8 +41,8 @@ func (s *Sink) openLanes() (err error) {
 			metrics: s.metrics, recent: s.recent, log: s.log.With("lane", which.String()),
 			tracing: s.lineage(which),
 		}
-		read := func() reader { return newReader(s.router, s.writers) }
-		l.reader = read()
+		read := func() decode.Reader { return decode.NewReader(s.router, s.writers) }
+		l.Reader = read()
 		l.floods = newFloods(l, s.cfg.DLQ, s.router.Mappings())
 		cfg := kafka.Config{
 			Connection:     s.brokers(),

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -187,8 +188,8 @@ func (m *missing) lookBehind(ctx context.Context, partition *kafka.Partition, pa
 		at[p.offset] = append(at[p.offset], p)
 	}
 	to = min(to+farthest, max(end, to+1))
-	reading := newReader(m.lane.router, m.writers) // the lane's own decoders are at work
-	decode := waiting(ctx, m.writers, reading.decode)
+	reading := decode.NewReader(m.lane.Router, m.writers) // the lane's own decoders are at work
+	decode := decode.WaitForSchemas(ctx, m.writers, reading.Decode)
 	follows := behind{byKey: map[writeKey][]*missed{}}
 	stretch := kafka.Stretch{Place: kafka.Place{Topic: partition.Topic, Partition: partition.ID}, Span: kafka.Span{From: from, To: to}}
 	var routed []router.Routed
@@ -200,7 +201,7 @@ func (m *missing) lookBehind(ctx context.Context, partition *kafka.Partition, pa
 		if err != nil {
 			return nil //nolint:nilerr // what cannot be decoded is no write
 		}
-		routed = m.lane.router.Route(routed[:0], decoded)
+		routed = m.lane.Router.Route(routed[:0], decoded)
 		for i := range routed {
 			follows.take(&routed[i], r.Offset, at[r.Offset])
 		}

@@ -77,7 +77,7 @@ const upToDate = 10 * time.Second
 // while this lane is not behind with reading. A mapping that only has files is not read.
 func (c *callDelivery) repeats(t schemas.Table) bool {
 	dual := false
-	for _, m := range c.lane.router.Mappings() {
+	for _, m := range c.lane.Router.Mappings() {
 		immediate, batch := m.Lanes()
 		if m.Table == t && batch && !immediate {
 			return false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/deadletter"
+	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/router"
@@ -17,7 +18,7 @@ import (
 // lane is one consumer group and what it does with its records.
 type lane struct {
 	which          schemas.Lane
-	reader                // of records in their turn
+	decode.Reader         // of records in their turn
 	ahead          *ahead // of the batch lane
 	delivery       delivery
 	post           *deadletter.Post // nil: no dead-letter topic
@@ -119,7 +120,7 @@ func (l *lane) Records(p *kafka.Partition, records []*kafka.Record) (taken int) 
 		}
 		taken++
 	}
-	l.forget()
+	l.Forget()
 	if taken > 0 {
 		l.delivery.passed(p, records[taken-1].Offset+1)
 		l.restored(p, records[taken-1].Offset+1)
@@ -162,7 +163,7 @@ func (l *lane) record(p *kafka.Partition, r *kafka.Record) bool {
 		return true
 	}
 	begun := l.tracing.tracer.Begin()
-	decoded, err := l.decode(r)
+	decoded, err := l.Decode(r)
 	if errors.Is(err, schemas.ErrSchemaUnavailable) {
 		return false
 	}
@@ -216,10 +217,10 @@ func (l *lane) record(p *kafka.Partition, r *kafka.Record) bool {
 // writes are kept beyond it, and never lend their cells to another's.
 func (l *lane) route(decoded *router.Record, follows bool) {
 	if l.passes(follows) {
-		l.routed = l.routeOver(decoded)
+		l.routed = l.RouteOver(decoded)
 		return
 	}
-	l.kept = l.router.RouteFrom(l.kept[:0], decoded, &l.slab)
+	l.kept = l.Router.RouteFrom(l.kept[:0], decoded, &l.slab)
 	l.routed = l.kept
 }
 
@@ -259,7 +260,7 @@ func rank(r router.Routed) int {
 // record to this one: each lane makes it a dead letter. It reports false if the
 // record has to wait: for the other lane, or since nearly all are like it.
 func (l *lane) undecodable(p *kafka.Partition, r *kafka.Record, err error) (taken bool) {
-	immediate, _ := l.router.TopicLanes(r.Topic)
+	immediate, _ := l.Router.TopicLanes(r.Topic)
 	if immediate && l.which == schemas.Batch && !errors.Is(err, schemas.ErrSchemaMissing) {
 		switch p.DecideAll(r.Offset) {
 		case ack.Wait:

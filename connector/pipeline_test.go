@@ -7,6 +7,7 @@ import (
 	"testing"
 	"weak"
 
+	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -44,13 +45,13 @@ func batchLane(t *testing.T) *lane {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	return &lane{which: schemas.Batch, reader: newReader(r, nil)}
+	return &lane{which: schemas.Batch, Reader: decode.NewReader(r, nil)}
 }
 
 // routes decodes and routes an upsert of a topic.
 func (l *lane) routes(t *testing.T, topic, value string) {
 	t.Helper()
-	decoded, err := l.decode(&kafka.Record{Topic: topic, Value: []byte(value)})
+	decoded, err := l.Decode(&kafka.Record{Topic: topic, Value: []byte(value)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestRecordsThatPassedAreLetGoOf(t *testing.T) {
 	l := batchLane(t)
 	held := func() weak.Pointer[byte] {
 		value := []byte(`{"op":"upsert","businessKey":"the first","properties":{"name":"of the first"}}`)
-		decoded, err := l.decode(&kafka.Record{Topic: "rows", Value: value})
+		decoded, err := l.Decode(&kafka.Record{Topic: "rows", Value: value})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +96,7 @@ func TestRecordsThatPassedAreLetGoOf(t *testing.T) {
 		return weak.Make(&value[0])
 	}()
 	l.routes(t, "rows", `{"op":"upsert","businessKey":"the second","properties":{}}`)
-	l.forget()
+	l.Forget()
 	runtime.GC()
 	if held.Value() != nil {
 		t.Error("the first record is still held")

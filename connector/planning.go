@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/spool"
+	"github.com/feedsink/feedsink/connector/clients"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/plan"
 	"github.com/feedsink/feedsink/connector/service"
@@ -49,12 +51,12 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 	if err != nil {
 		return plan.Report{}, err
 	}
-	reader, err := kafka.NewReader(connection(cfg.Kafka, nil))
+	reader, err := kafka.NewReader(clients.KafkaConnection(cfg.Kafka, nil))
 	if err != nil {
 		return plan.Report{}, err
 	}
 	defer reader.Close()
-	decode, stop, err := newDecoding(ctx, cfg, r, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), slog.New(slog.DiscardHandler))
+	decode, stop, err := decode.NewDecoder(ctx, cfg, r, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return plan.Report{}, err
 	}

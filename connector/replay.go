@@ -9,7 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/clients"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/replay"
 	"github.com/feedsink/feedsink/connector/retry"
@@ -56,22 +58,22 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 	if o.Rand == nil {
 		o.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}
-	reader, err := kafka.NewReader(connection(cfg.Kafka, o.Log))
+	reader, err := kafka.NewReader(clients.KafkaConnection(cfg.Kafka, o.Log))
 	if err != nil {
 		return replay.Report{}, err
 	}
 	defer reader.Close()
-	client, err := NewClient(cfg.Service)
+	client, err := clients.NewService(cfg.Service)
 	if err != nil {
 		return replay.Report{}, err
 	}
 	defer client.Close()
-	post, err := newPost(cfg, o.Log)
+	post, err := clients.NewDeadLetters(cfg, o.Log)
 	if err != nil {
 		return replay.Report{}, err
 	}
 	defer post.Close()
-	decode, stopDecoding, err := newDecoding(ctx, cfg, rt, o.Rand, o.Log)
+	decode, stopDecoding, err := decode.NewDecoder(ctx, cfg, rt, o.Rand, o.Log)
 	if err != nil {
 		return replay.Report{}, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/deadletter"
+	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -36,8 +37,8 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 		}
 	}
 	// the lane's own decoders are at work
-	reading := &lane{which: r.lane.which, reader: newReader(r.lane.router, r.writers)}
-	decode := waiting(ctx, r.writers, reading.decode)
+	reading := &lane{which: r.lane.which, Reader: decode.NewReader(r.lane.Router, r.writers)}
+	decode := decode.WaitForSchemas(ctx, r.writers, reading.Decode)
 	var letters outbox
 	room := byteLimit{limit: deadLetterBytes}
 	read := 0 // table records, for creates
@@ -55,7 +56,7 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 		if err != nil {
 			return nil //nolint:nilerr // what cannot be decoded has never been a row
 		}
-		reading.routed = r.lane.router.Route(reading.routed[:0], decoded)
+		reading.routed = r.lane.Router.Route(reading.routed[:0], decoded)
 		for j := range reading.routed {
 			routed := &reading.routed[j]
 			if !loads(&imp, routed.Mapping.Name) || routed.Err != nil || !behindImport(&imp, behind[i].Partition(), routed, record.Offset) {
@@ -158,7 +159,7 @@ func (r records) Unmatched(ctx context.Context, imp batcher.Import, rows []batch
 	for i := range rows {
 		row := &rows[i]
 		why := deadletter.Reason{
-			Stage: deadletter.Delivering, Code: codeImportRow, Message: row.Reason, Mapping: row.Mapping, Table: router.LabelOf(r.lane.router.Mappings(), tableOf(&imp, row.Mapping)),
+			Stage: deadletter.Delivering, Code: codeImportRow, Message: row.Reason, Mapping: row.Mapping, Table: router.LabelOf(r.lane.Router.Mappings(), tableOf(&imp, row.Mapping)),
 			Lane: schemas.Batch.String(), Execution: imp.Execution,
 		}
 		record := &deadletter.Record{Value: row.Row, Timestamp: time.Now()}

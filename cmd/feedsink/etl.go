@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/clients"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/schemas"
@@ -64,7 +65,7 @@ func newETLCreate() *cobra.Command {
 			if dryRun {
 				return printResult(cmd.OutOrStdout(), output, etls, func() string { return definitionsText(etls) })
 			}
-			client, err := connector.NewClient(cfg.Service)
+			client, err := clients.NewService(cfg.Service)
 			if err != nil {
 				return err
 			}

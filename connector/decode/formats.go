@@ -1,4 +1,4 @@
-package connector
+package decode
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/clients"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/kafka"
-	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -75,46 +75,6 @@ func (f topicFormat) readKey(into *router.Record, key []byte) error {
 	return nil
 }
 
-// schemaTimeout bounds a request for a schema, which a few of the lane's
-// partitions may be waiting for.
-const schemaTimeout = 10 * time.Second
-
-// openRegistry prepares for schemas to be fetched. Nothing is asked before the
-// first record needs one.
-func (s *Sink) openRegistry() (err error) {
-	s.writers, err = newRegistry(s.cfg, s.newRand(), schemas.RegistryConfig{
-		Asked: func(outcome string) { s.metrics.schemas.WithLabelValues(outcome).Inc() },
-		Log:   s.log,
-	})
-	if s.writers != nil {
-		s.onClose("schema registry", s.writers.Close)
-	}
-	return err
-}
-
-// newRegistry fills in what the configuration says of the registry; nil where
-// it names none.
-func newRegistry(cfg *config.Config, chance *rand.Rand, into schemas.RegistryConfig) (*schemas.Registry, error) {
-	from := cfg.SchemaRegistry
-	if from.URL.IsZero() {
-		return nil, nil //nolint:nilnil // nothing to be opened, and nothing wrong
-	}
-	backoff := retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}
-	into.Backoff = func(failures int) time.Duration { return backoff.Next(failures, 0, chance.Float64) }
-	var err error
-	if into.HTTP, err = registryClient(from.TLS, into.Log); err != nil {
-		return nil, fmt.Errorf("schemaRegistry.tls.%w", err) // begins with the key
-	}
-	into.URL, into.Validate = from.URL.Bare(), from.Validate
-	if login := from.Login(); login != nil {
-		into.Login = func() (string, string, error) {
-			user, password, err := login()
-			return user, password.Reveal(), err
-		}
-	}
-	return schemas.NewRegistry(into)
-}
-
 // Commands that decode wait for schemas: they have nothing else to do. At most
 // this long for one record, and that often is asked.
 const (
@@ -122,25 +82,25 @@ const (
 	schemaPoll     = 20 * time.Millisecond
 )
 
-// newDecoding decodes for a command that looks at records of any topic.
-func newDecoding(ctx context.Context, cfg *config.Config, r *router.Router, chance *rand.Rand, log *slog.Logger) (
+// NewDecoder decodes for a command that looks at records of any topic.
+func NewDecoder(ctx context.Context, cfg *config.Config, r *router.Router, chance *rand.Rand, log *slog.Logger) (
 	decode func(*kafka.Record) (*router.Record, error), stop func(), err error,
 ) {
 	own := rand.New(rand.NewPCG(chance.Uint64(), chance.Uint64()))
-	writers, err := newRegistry(cfg, own, schemas.RegistryConfig{Log: log})
+	writers, err := clients.NewRegistry(cfg, own, schemas.RegistryConfig{Log: log})
 	if err != nil {
 		return nil, nil, err
 	}
-	l := newReader(r, writers)
+	l := NewReader(r, writers)
 	if writers == nil {
-		return l.decode, func() {}, nil
+		return l.Decode, func() {}, nil
 	}
-	return waiting(ctx, writers, l.decode), writers.Close, nil
+	return WaitForSchemas(ctx, writers, l.Decode), writers.Close, nil
 }
 
-// waiting makes of a decoder one that waits for schemas. What it returns then
+// WaitForSchemas makes of a decoder one that waits for schemas. What it returns then
 // is an error of the record, or why the registry could not be asked for long.
-func waiting(ctx context.Context, writers *schemas.Registry, decode func(*kafka.Record) (*router.Record, error)) func(*kafka.Record) (*router.Record, error) {
+func WaitForSchemas(ctx context.Context, writers *schemas.Registry, decode func(*kafka.Record) (*router.Record, error)) func(*kafka.Record) (*router.Record, error) {
 	return func(r *kafka.Record) (*router.Record, error) {
 		ctx, cancel := context.WithTimeout(ctx, schemaPatience)
 		defer cancel()

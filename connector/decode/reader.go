@@ -1,4 +1,4 @@
-package connector
+package decode
 
 import (
 	"github.com/feedsink/feedsink/connector/kafka"
@@ -6,9 +6,9 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// reader decodes and routes records, in one goroutine.
-type reader struct {
-	router  *router.Router
+// Reader decodes and routes records, in one goroutine.
+type Reader struct {
+	Router  *router.Router
 	formats formats
 
 	// Most records are of the topic of the one before.
@@ -21,21 +21,21 @@ type reader struct {
 	over    []router.Routed // whose cells are the next record's
 }
 
-// newReader has decoders of its own.
-func newReader(r *router.Router, writers *schemas.Registry) reader {
-	d := reader{router: r, formats: newFormats(r, writers)}
+// NewReader has decoders of its own.
+func NewReader(r *router.Router, writers *schemas.Registry) Reader {
+	d := Reader{Router: r, formats: newFormats(r, writers)}
 	d.selectTopic("")
 	return d
 }
 
 // selectTopic is told whose topic's records follow.
-func (d *reader) selectTopic(topic string) {
-	d.topic, d.format, d.routes = topic, d.formats.of(topic), d.router.Topic(topic)
+func (d *Reader) selectTopic(topic string) {
+	d.topic, d.format, d.routes = topic, d.formats.of(topic), d.Router.Topic(topic)
 }
 
-// decode makes of a record what the router reads. The result is valid until
+// Decode makes of a record what the router reads. The result is valid until
 // the next call.
-func (d *reader) decode(r *kafka.Record) (*router.Record, error) {
+func (d *Reader) Decode(r *kafka.Record) (*router.Record, error) {
 	into := &d.decoded
 	into.Topic, into.Partition, into.Offset, into.Timestamp, into.Key = r.Topic, r.Partition, r.Offset, r.Timestamp, r.Key
 	into.Headers = into.Headers[:0]
@@ -58,16 +58,16 @@ func (d *reader) decode(r *kafka.Record) (*router.Record, error) {
 	return into, err
 }
 
-// routeOver routes the record that was just decoded, of which nothing is needed
+// RouteOver routes the record that was just decoded, of which nothing is needed
 // beyond the next call.
-func (d *reader) routeOver(decoded *router.Record) []router.Routed {
+func (d *Reader) RouteOver(decoded *router.Record) []router.Routed {
 	d.over = d.routes.RouteOver(d.over, decoded)
 	return d.over
 }
 
-// forget lets go of the texts of records that have passed: each holds all that
+// Forget lets go of the texts of records that have passed: each holds all that
 // was fetched with its record.
-func (d *reader) forget() {
+func (d *Reader) Forget() {
 	over := d.over[:cap(d.over)]
 	for i := range over {
 		clear(over[i].Write.Cells[:cap(over[i].Write.Cells)])

@@ -1,4 +1,4 @@
-package connector
+package clients
 
 import (
 	"crypto/tls"
@@ -83,14 +83,14 @@ func TestServiceIsReachedWithCertificatesOfNow(t *testing.T) {
 		}
 	}
 	cfg.TLS.CAFile = files.KeyFile
-	if _, err := NewClient(cfg); err == nil || !strings.HasPrefix(err.Error(), "service.tls.caFile: ") {
+	if _, err := NewService(cfg); err == nil || !strings.HasPrefix(err.Error(), "service.tls.caFile: ") {
 		t.Errorf("a key for an authority: got %v, want an error that names the key", err)
 	}
 }
 
 func authenticate(t *testing.T, cfg config.Service) error {
 	t.Helper()
-	client, err := NewClient(cfg)
+	client, err := NewService(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestCallsFollowNoRedirect(t *testing.T) {
 			}
 			http.Redirect(w, r, other.URL, status)
 		}))
-		client, err := NewClient(serviceAt(server.URL))
+		client, err := NewService(serviceAt(server.URL))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestRegistrysLoginGoesNowhereElse(t *testing.T) {
 	}))
 	defer server.Close()
 	cfg := &config.Config{SchemaRegistry: config.SchemaRegistry{URL: config.NewAddress(strings.Replace(server.URL, "http://", "http://me:s3cret@", 1))}}
-	registry, err := newRegistry(cfg, nil, schemas.RegistryConfig{})
+	registry, err := NewRegistry(cfg, nil, schemas.RegistryConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestRegistrysLoginGoesNowhereElse(t *testing.T) {
 func TestConnectionTakesWhatTheMechanismNeeds(t *testing.T) {
 	dir := t.TempDir()
 	certs.Write(t, filepath.Join(dir, "secret"), []byte("one\n"))
-	c := connection(config.Kafka{
+	c := KafkaConnection(config.Kafka{
 		Brokers: []string{"localhost:9092"},
 		SASL: config.SASL{Mechanism: "OAUTHBEARER", OAuth: config.OAuth{
 			TokenFile: filepath.Join(dir, "secret"), Extensions: []string{"logicalCluster=lkc-1", "identityPoolId=a=b"},
@@ -206,11 +206,11 @@ func TestAdminServersCertificateMustFit(t *testing.T) {
 	}
 	ours, other := certs.NewAuthority(t, "a").Issue(t, "ours"), certs.NewAuthority(t, "b").Issue(t, "other")
 	cfg := config.Admin{TLS: config.Certificate{CertFile: file("tls.crt", ours.Cert), KeyFile: file("tls.key", ours.Key)}}
-	if a, err := access(cfg, nil); err != nil || a.Certificate == nil {
+	if a, err := AdminAccess(cfg, nil); err != nil || a.Certificate == nil {
 		t.Errorf("a pair: got %v, want a certificate to show", err)
 	}
 	cfg.TLS.KeyFile = file("other.key", other.Key)
-	if _, err := access(cfg, nil); err == nil || !strings.HasPrefix(err.Error(), "admin.tls.certFile: ") {
+	if _, err := AdminAccess(cfg, nil); err == nil || !strings.HasPrefix(err.Error(), "admin.tls.certFile: ") {
 		t.Errorf("another's key: got %v, want an error that names the configuration's key", err)
 	}
 }

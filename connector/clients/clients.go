@@ -1,27 +1,32 @@
-package connector
+package clients
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/credentials"
+	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/h1"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/connector/tlsfiles"
+	"github.com/feedsink/feedsink/schemas"
 )
 
-// connection is how the cluster is reached, from the configuration. What it
+// KafkaConnection is how the cluster is reached, from the configuration. What it
 // holds of files is read again when they change; log is told of files that have
 // become unusable.
-func connection(k config.Kafka, log *slog.Logger) kafka.Connection {
+func KafkaConnection(k config.Kafka, log *slog.Logger) kafka.Connection {
 	c := kafka.Connection{Brokers: k.Brokers, Log: log}
 	if k.TLS.Enabled {
 		c.TLS = &tlsfiles.Files{CAFile: k.TLS.CAFile, CertFile: k.TLS.CertFile, KeyFile: k.TLS.KeyFile}
@@ -34,7 +39,7 @@ func connection(k config.Kafka, log *slog.Logger) kafka.Connection {
 
 func login(s config.SASL, log *slog.Logger) *kafka.SASL {
 	return &kafka.SASL{
-		Mechanism: s.Mechanism, Username: s.Username, Password: reveal(s.Password()),
+		Mechanism: s.Mechanism, Username: s.Username, Password: Reveal(s.Password()),
 		Token: bearer(s.OAuth, log), Extensions: extensions(s.OAuth.Extensions),
 		Keys: credentials.NewAWS().Get,
 	}
@@ -43,7 +48,7 @@ func login(s config.SASL, log *slog.Logger) *kafka.SASL {
 // bearer gives the tokens of OAUTHBEARER.
 func bearer(o config.OAuth, log *slog.Logger) func(context.Context) (string, error) {
 	if o.TokenFile != "" {
-		token := reveal(o.Token())
+		token := Reveal(o.Token())
 		return func(context.Context) (string, error) { return token() }
 	}
 	transport, err := secured(o.TLS, log)
@@ -52,7 +57,7 @@ func bearer(o config.OAuth, log *slog.Logger) func(context.Context) (string, err
 		return func(context.Context) (string, error) { return "", err }
 	}
 	return credentials.NewTokens(credentials.OAuth{
-		TokenURL: o.TokenURL, ClientID: o.ClientID, Secret: reveal(o.ClientSecret()), Scope: o.Scope, Transport: transport,
+		TokenURL: o.TokenURL, ClientID: o.ClientID, Secret: Reveal(o.ClientSecret()), Scope: o.Scope, Transport: transport,
 	}).Get
 }
 
@@ -65,7 +70,7 @@ func extensions(pairs []string) map[string]string {
 	return named
 }
 
-func reveal(read func() (config.Secret, error)) func() (string, error) {
+func Reveal(read func() (config.Secret, error)) func() (string, error) {
 	return func() (string, error) {
 		secret, err := read()
 		return secret.Reveal(), err
@@ -108,18 +113,18 @@ func stay(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// NewClient is a client of the configured service, for one command. Whoever asked
+// NewService is a client of the configured service, for one command. Whoever asked
 // for it closes it.
-func NewClient(cfg config.Service) (*service.Client, error) { return newClient(cfg, nil, nil) }
+func NewService(cfg config.Service) (*service.Client, error) { return ServiceWith(cfg, nil, nil) }
 
-// newClient tells log of TLS files that have become unusable, and wraps the
+// ServiceWith tells log of TLS files that have become unusable, and wraps the
 // transport.
-func newClient(cfg config.Service, log *slog.Logger, wrap func(http.RoundTripper) http.RoundTripper) (*service.Client, error) {
+func ServiceWith(cfg config.Service, log *slog.Logger, wrap func(http.RoundTripper) http.RoundTripper) (*service.Client, error) {
 	certificates, err := tlsfiles.NewClient(tlsfiles.Files(cfg.TLS), log)
 	if err != nil {
 		return nil, fmt.Errorf("service.tls.%w", err) // begins with the key
 	}
-	key := reveal(cfg.Key())
+	key := Reveal(cfg.Key())
 	client, err := service.New(service.Config{
 		BaseURL: cfg.BaseURL,
 		AuthURL: cfg.AuthURL,
@@ -157,11 +162,11 @@ func through(proxy config.Address) func(*http.Request) (*url.URL, error) {
 	return http.ProxyURL(address)
 }
 
-// access is who may reach the admin server, and how.
-func access(cfg config.Admin, log *slog.Logger) (a admin.Access, err error) {
+// AdminAccess is who may reach the admin server, and how.
+func AdminAccess(cfg config.Admin, log *slog.Logger) (a admin.Access, err error) {
 	a.Hosts, a.ProtectReads = cfg.Hosts, cfg.ProtectReads
 	if cfg.TokenFile != "" {
-		a.Token = reveal(cfg.Token())
+		a.Token = Reveal(cfg.Token())
 	}
 	if cfg.TLS.CertFile != "" {
 		a.Certificate, err = tlsfiles.NewServer(tlsfiles.Files{CertFile: cfg.TLS.CertFile, KeyFile: cfg.TLS.KeyFile}, log)
@@ -171,3 +176,38 @@ func access(cfg config.Admin, log *slog.Logger) (a admin.Access, err error) {
 	}
 	return a, nil
 }
+
+func NewDeadLetters(cfg *config.Config, log *slog.Logger) (*deadletter.Post, error) {
+	opts, err := KafkaConnection(cfg.Kafka, log).Options()
+	if err != nil {
+		return nil, err
+	}
+	return deadletter.New(opts, cfg.DLQ.Topic, cfg.Kafka.Group, log)
+}
+
+// NewRegistry fills in what the configuration says of the registry; nil where
+// it names none.
+func NewRegistry(cfg *config.Config, chance *rand.Rand, into schemas.RegistryConfig) (*schemas.Registry, error) {
+	from := cfg.SchemaRegistry
+	if from.URL.IsZero() {
+		return nil, nil //nolint:nilnil // nothing to be opened, and nothing wrong
+	}
+	backoff := retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}
+	into.Backoff = func(failures int) time.Duration { return backoff.Next(failures, 0, chance.Float64) }
+	var err error
+	if into.HTTP, err = registryClient(from.TLS, into.Log); err != nil {
+		return nil, fmt.Errorf("schemaRegistry.tls.%w", err) // begins with the key
+	}
+	into.URL, into.Validate = from.URL.Bare(), from.Validate
+	if login := from.Login(); login != nil {
+		into.Login = func() (string, string, error) {
+			user, password, err := login()
+			return user, password.Reveal(), err
+		}
+	}
+	return schemas.NewRegistry(into)
+}
+
+// schemaTimeout bounds a request for a schema, which a few of the lane's
+// partitions may be waiting for.
+const schemaTimeout = 10 * time.Second
