@@ -14,17 +14,11 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// usesBothLanes reports whether keys of the mapping may take either lane.
-func usesBothLanes(m *router.Compiled) bool {
-	immediate, batch := m.Lanes()
-	return immediate && batch
-}
-
 // shared is the topics of mappings with both lanes.
 func shared(mappings []*router.Compiled) map[string]bool {
 	topics := map[string]bool{}
 	for _, m := range mappings {
-		if usesBothLanes(m) {
+		if m.DualLane() {
 			for _, topic := range m.Config.Topics {
 				topics[topic] = true
 			}
@@ -41,7 +35,7 @@ func (f *fileDelivery) observe(p *kafka.Partition, r *kafka.Record, routed []rou
 	for i := range routed {
 		w := &routed[i]
 		switch {
-		case w.Err != nil || !usesBothLanes(w.Mapping):
+		case w.Err != nil || !w.Mapping.DualLane():
 		case w.Lane == schemas.Immediate:
 			if err := f.files.Other(w.Mapping.Name, w.Write, assignment{p}, r.Offset); err != nil {
 				return f.noRoom(w.Mapping.Name, r, err)
@@ -177,7 +171,7 @@ func (a *answer) Reject(err error) { a.said <- err }
 // in a file: the write is tried again until the batch lane has confirmed what came
 // before it, and then once more.
 func (p *part) Premature() bool {
-	if p.op != schemas.Patch && p.op != schemas.Create || !usesBothLanes(p.mapping) || p.passed {
+	if p.op != schemas.Patch && p.op != schemas.Create || !p.mapping.DualLane() || p.passed {
 		return false
 	}
 	p.passed = p.partition.OtherPassed(ledgerTable(p.mapping), p.entry.Offset())
@@ -190,7 +184,7 @@ var _ calls.Premature = (*part)(nil)
 func mappingTopics(mappings []*router.Compiled) map[string][]string {
 	topics := map[string][]string{}
 	for _, m := range mappings {
-		if usesBothLanes(m) {
+		if m.DualLane() {
 			topics[m.Name] = slices.Clone(m.Config.Topics)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/feedsink/feedsink/connector/clients"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/kafka"
 )
 
@@ -18,7 +18,7 @@ const maxPending = 4096
 
 // brokers is how a lane reaches the cluster. What is fetched ahead its lanes share.
 func (s *Sink) brokers() kafka.Connection {
-	c := clients.KafkaConnection(s.cfg.Kafka, s.log)
+	c := build.KafkaConnection(s.cfg.Kafka, s.log)
 	c.Fetched = int64(s.cfg.Memory.Fetched) / int64(len(s.opts.Lanes))
 	return c
 }

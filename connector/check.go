@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/clients"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
@@ -114,7 +114,7 @@ func checkRegistry(ctx context.Context, cfg *config.Config) (checks []Check) {
 
 func checkSubject(ctx context.Context, cfg *config.Config, subject string) Check {
 	c := Check{What: "schemas of " + subject}
-	registry, err := clients.NewRegistry(cfg, nil, schemas.RegistryConfig{}) // asked once: no chance, no back-off
+	registry, err := build.NewRegistry(cfg, nil, schemas.RegistryConfig{}) // asked once: no chance, no back-off
 	if err == nil {
 		defer registry.Close()
 		var versions int
@@ -140,7 +140,7 @@ func checkTopics(ctx context.Context, cfg *config.Config) []Check {
 		names = append(names, cfg.DLQ.Topic)
 	}
 	slices.Sort(names)
-	partitions, err := kafka.Topics(ctx, clients.KafkaConnection(cfg.Kafka, nil), slices.Compact(names))
+	partitions, err := kafka.Topics(ctx, build.KafkaConnection(cfg.Kafka, nil), slices.Compact(names))
 	if err != nil {
 		return []Check{{What: brokers, Detail: err.Error()}}
 	}
@@ -157,7 +157,7 @@ func checkTopics(ctx context.Context, cfg *config.Config) []Check {
 
 func checkToken(ctx context.Context, cfg *config.Config) Check {
 	c := Check{What: "token from " + cfg.Service.AuthURL}
-	client, err := clients.NewService(cfg.Service)
+	client, err := build.NewService(cfg.Service)
 	if err == nil {
 		defer client.Close()
 		err = client.Authenticate(ctx)

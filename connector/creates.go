@@ -6,8 +6,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -23,15 +24,6 @@ type creating struct {
 	assigned time.Time // its partition: what was created before may be the work of a former owner, or of the other lane
 	tried    time.Time // when this process made its first try; zero: not known
 	unsure   bool      // an earlier try of this process, or of this import, may have been carried out
-}
-
-// assignedAt is when the record's partition was assigned; now where the other lane,
-// which has or had other routes for the record, may have carried the create out since.
-func assignedAt(p *kafka.Partition, r *kafka.Record) time.Time {
-	if p.OtherRouted(r.Offset, r.Timestamp) {
-		return time.Now()
-	}
-	return p.Assigned()
 }
 
 // skew is how far the service's clock may be behind or ahead of ours before a
@@ -123,3 +115,45 @@ func (e mayBeInTable) Error() string { return mayBeInTableText + ": " + e.error.
 func (e mayBeInTable) Unwrap() error { return e.error }
 
 const mayBeInTableText = "it may already be in the table"
+
+// rejectReason says why the router could not make a write of a record.
+func rejectReason(err error) deadletter.Reason {
+	l := deadletter.Reason{Stage: deadletter.Transforming, Code: "value", Message: err.Error()}
+	if reject, ok := errors.AsType[*router.Reject](err); ok {
+		l.Code = reject.Code
+	}
+	if l.Code == "decode" {
+		l.Stage = deadletter.Decoding
+	}
+	return l
+}
+
+// refusalReason says why the service refused, with the beginning of its answer.
+func refusalReason(err error) deadletter.Reason {
+	l := deadletter.Reason{Stage: deadletter.Delivering, Code: "rejected", Message: err.Error()}
+	var f interface {
+		Status() int
+		Reason() string
+		Transient() bool
+	}
+	if !errors.As(err, &f) {
+		return l
+	}
+	l.Status = f.Status()
+	if f.Reason() != "" {
+		l.Message += ": " + f.Reason()
+	}
+	_, l.MayBeInTable = errors.AsType[mayBeInTable](err)
+	switch {
+	case f.Transient(): // given up: the answer was no word about the row
+	case l.Status == 404:
+		l.Code = "not_found"
+	case l.Status == 409:
+		l.Code = codeConflict
+	}
+	return l
+}
+
+// codeConflict is the reason code of unique keys that match different profiles, and
+// of a record that exists already.
+const codeConflict = "conflict"

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/feedsink/feedsink/connector/clients"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/kafka"
@@ -34,7 +34,7 @@ func DeadLetters(ctx context.Context, cfg *config.Config, log *slog.Logger,
 	if cfg.DLQ.Topic == "" {
 		return 0, ErrNoDeadLetters
 	}
-	reader, err := kafka.NewReader(clients.KafkaConnection(cfg.Kafka, log))
+	reader, err := kafka.NewReader(build.KafkaConnection(cfg.Kafka, log))
 	if err != nil {
 		return 0, err
 	}

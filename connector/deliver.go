@@ -242,3 +242,17 @@ func (f *fileDelivery) followHalts() {
 		}
 	}
 }
+
+// laneCalls are the immediate lane's: of a create it is known when its record was
+// written and its partition assigned.
+type laneCalls struct{ serviceCalls }
+
+// CallFor makes one attempt for the writes of these records.
+func (c laneCalls) CallFor(ctx context.Context, w *schemas.Write, retried bool, of []calls.Origin) error {
+	if w.Op == schemas.Create {
+		if p, ok := of[0].(*part); ok { // creates are never merged
+			return c.make(ctx, w, p.creating(retried))
+		}
+	}
+	return c.Call(ctx, w, retried)
+}

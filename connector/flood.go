@@ -200,10 +200,6 @@ func (g *gate) answer(err error) (wait bool) {
 	return g.refuse(refusalOf(l), seen)
 }
 
-// codeConflict is the reason code of unique keys that match different profiles, and
-// of a record that exists already.
-const codeConflict = "conflict"
-
 // refuse notes what was refused as the seen-th result of its stage, halts the mapping
 // if there were too many alike, and reports whether it is halted.
 func (g *gate) refuse(what refusal, seen int64) (halted bool) {

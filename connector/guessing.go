@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/clients"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
@@ -23,7 +23,7 @@ var errWireFormat = errors.New("its values are in the wire format of a schema re
 // Guess is a commented configuration for a topic, from a look at its last records.
 // It joins no group.
 func Guess(ctx context.Context, at setup.Place, limit int64) (string, error) {
-	reader, err := kafka.NewReader(clients.KafkaConnection(at.Kafka, nil))
+	reader, err := kafka.NewReader(build.KafkaConnection(at.Kafka, nil))
 	if err != nil {
 		return "", err
 	}
@@ -69,7 +69,7 @@ func Guess(ctx context.Context, at setup.Place, limit int64) (string, error) {
 // it is looked at after the next one was decoded.
 func guessing(ctx context.Context, registry config.SchemaRegistry) (read func(*kafka.Record) (schemas.Value, schemas.Format, error), done func(), err error) {
 	cfg := &config.Config{SchemaRegistry: registry, Retry: config.Retry{Initial: 200 * time.Millisecond, Max: 5 * time.Second}}
-	writers, err := clients.NewRegistry(cfg, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), schemas.RegistryConfig{Log: slog.New(slog.DiscardHandler)})
+	writers, err := build.NewRegistry(cfg, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), schemas.RegistryConfig{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,7 +1,6 @@
 package connector
 
 import (
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -161,28 +160,11 @@ func (p *part) halt(l deadletter.Reason, cause error, why, advice string) {
 		"mapping", l.Mapping, "code", l.Code, "cause", cause, "why", why)
 }
 
-// refusalReason says why the service refused, with the beginning of its answer.
-func refusalReason(err error) deadletter.Reason {
-	l := deadletter.Reason{Stage: deadletter.Delivering, Code: "rejected", Message: err.Error()}
-	var f interface {
-		Status() int
-		Reason() string
-		Transient() bool
+// assignedAt is when the record's partition was assigned; now where the other lane,
+// which has or had other routes for the record, may have carried the create out since.
+func assignedAt(p *kafka.Partition, r *kafka.Record) time.Time {
+	if p.OtherRouted(r.Offset, r.Timestamp) {
+		return time.Now()
 	}
-	if !errors.As(err, &f) {
-		return l
-	}
-	l.Status = f.Status()
-	if f.Reason() != "" {
-		l.Message += ": " + f.Reason()
-	}
-	_, l.MayBeInTable = errors.AsType[mayBeInTable](err)
-	switch {
-	case f.Transient(): // given up: the answer was no word about the row
-	case l.Status == 404:
-		l.Code = "not_found"
-	case l.Status == 409:
-		l.Code = codeConflict
-	}
-	return l
+	return p.Assigned()
 }

@@ -6,10 +6,8 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
-	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/calls"
-	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/retry"
@@ -95,23 +93,6 @@ func (s *Sink) newRand() *rand.Rand {
 	return rand.New(rand.NewPCG(s.opts.Rand.Uint64(), s.opts.Rand.Uint64()))
 }
 
-// pace is how hard the service may be driven, from the configuration.
-func pace(cfg *config.Config) calls.Config {
-	service, retry := cfg.Service, cfg.Retry
-	return calls.Config{
-		Concurrency: calls.Concurrency{Start: service.Concurrency.Start, Max: service.Concurrency.Max},
-		Rate:        calls.Rate{Calls: service.Rate.Calls, Per: service.Rate.Per},
-		Breaker:     calls.Breaker{Failures: service.Breaker.Failures, OpenFor: service.Breaker.OpenFor},
-		Retry:       calls.Retry{Initial: retry.Initial, Max: retry.Max, GiveUpAfter: retry.GiveUpAfter},
-	}
-}
-
-// Polls of a running execution, from the first to the slowest.
-const (
-	firstPoll   = 2 * time.Second
-	slowestPoll = time.Minute
-)
-
 func (s *Sink) openFiles(l *lane) error {
 	zones := map[string]*time.Location{}
 	s.pacing = &pacing{tables: map[string]tableSlots{}, clock: clock{wall: s.opts.Wall, log: s.log}}
@@ -166,41 +147,6 @@ func (s *Sink) openFiles(l *lane) error {
 		}
 	})
 	return nil
-}
-
-// batchMapping is the batch lane's part of a mapping.
-func batchMapping(m *router.Compiled) batcher.Mapping {
-	im := m.Config.Imports
-	key := spool.Key{Section: schemas.Attributes, Name: m.KeyName}
-	if m.Table.Custom {
-		key.Section = schemas.Properties
-	}
-	out := batcher.Mapping{
-		Name: m.Name, Table: m.Table, Fingerprint: m.FileFingerprint(),
-		Key:         key,
-		CSV:         spool.CSV(im.CSV),
-		Roll:        batcher.Roll{Rows: im.Roll.Rows, Bytes: int64(im.Roll.Bytes), Age: im.Roll.Age},
-		RetryFailed: im.RetryFailed,
-		KeepResults: im.KeepResults,
-		After:       m.Config.After,
-		DualLane:    usesBothLanes(m),
-		Loads:       map[schemas.Op]batcher.Load{},
-		Bundle:      m.Config.Bundle,
-		Entry:       m.EntryName(),
-	}
-	for i, c := range m.Columns {
-		out.Columns = append(out.Columns, spool.Column{
-			Header: c.Header, Section: c.Section, Name: c.Name, Kept: m.IgnoresEmpty(schemas.Upsert, i), CreateOnly: c.CreateOnly,
-		})
-	}
-	for op, load := range map[schemas.Op]*router.Import{
-		schemas.Upsert: im.Upsert, schemas.Patch: im.Patch, schemas.Create: im.Create, schemas.Delete: im.Delete,
-	} {
-		if load != nil {
-			out.Loads[op] = batcher.Load{ETL: load.ETL, Mode: load.Mode}
-		}
-	}
-	return out
 }
 
 // observer counts what the lanes do.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/ack"
-	"github.com/feedsink/feedsink/connector/clients"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/oneshot"
@@ -165,7 +165,7 @@ func SlotsLeft(ctx context.Context, cfg *config.Config, mapping string) (int, er
 	if _, batch := m.Lanes(); !batch {
 		return slots.Remaining(time.Now(), nil), nil // no sink imports into the table
 	}
-	reader, err := kafka.NewReader(clients.KafkaConnection(cfg.Kafka, nil))
+	reader, err := kafka.NewReader(build.KafkaConnection(cfg.Kafka, nil))
 	if err != nil {
 		return 0, err
 	}

@@ -301,18 +301,6 @@ func (l *lane) decide(p *kafka.Partition, r *kafka.Record) bool {
 	return true
 }
 
-// rejectReason says why the router could not make a write of a record.
-func rejectReason(err error) deadletter.Reason {
-	l := deadletter.Reason{Stage: deadletter.Transforming, Code: "value", Message: err.Error()}
-	if reject, ok := errors.AsType[*router.Reject](err); ok {
-		l.Code = reject.Code
-	}
-	if l.Code == "decode" {
-		l.Stage = deadletter.Decoding
-	}
-	return l
-}
-
 func (l *lane) count(r *kafka.Record, outcome string) {
 	l.metrics.cached.records.of(recordsKey{r.Topic, outcome}).Inc()
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/spool"
-	"github.com/feedsink/feedsink/connector/clients"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
@@ -51,7 +51,7 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 	if err != nil {
 		return plan.Report{}, err
 	}
-	reader, err := kafka.NewReader(clients.KafkaConnection(cfg.Kafka, nil))
+	reader, err := kafka.NewReader(build.KafkaConnection(cfg.Kafka, nil))
 	if err != nil {
 		return plan.Report{}, err
 	}

@@ -17,7 +17,7 @@ const settling = 0.1
 // on it without asking. Imports are not counted: there are a few a day.
 func rateOf(which schemas.Lane, mappings []*router.Compiled) float64 {
 	part := 0.0
-	if slices.ContainsFunc(mappings, func(m *router.Compiled) bool { return usesBothLanes(m) || creates(m) }) {
+	if slices.ContainsFunc(mappings, func(m *router.Compiled) bool { return m.DualLane() || creates(m) }) {
 		part = settling
 	}
 	if which == schemas.Immediate {
@@ -36,7 +36,7 @@ func creates(m *router.Compiled) bool {
 // of those which read records: each has half where both may be needed.
 func eitherRate(mappings []*router.Compiled) float64 {
 	part := rateOf(schemas.Batch, mappings)
-	if slices.ContainsFunc(mappings, creates) && slices.ContainsFunc(mappings, usesBothLanes) {
+	if slices.ContainsFunc(mappings, creates) && slices.ContainsFunc(mappings, (*router.Compiled).DualLane) {
 		part /= 2
 	}
 	return part

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/clients"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
@@ -58,17 +58,17 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 	if o.Rand == nil {
 		o.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}
-	reader, err := kafka.NewReader(clients.KafkaConnection(cfg.Kafka, o.Log))
+	reader, err := kafka.NewReader(build.KafkaConnection(cfg.Kafka, o.Log))
 	if err != nil {
 		return replay.Report{}, err
 	}
 	defer reader.Close()
-	client, err := clients.NewService(cfg.Service)
+	client, err := build.NewService(cfg.Service)
 	if err != nil {
 		return replay.Report{}, err
 	}
 	defer client.Close()
-	post, err := clients.NewDeadLetters(cfg, o.Log)
+	post, err := build.NewDeadLetters(cfg, o.Log)
 	if err != nil {
 		return replay.Report{}, err
 	}

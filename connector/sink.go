@@ -14,8 +14,8 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/admin"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/calls"
-	"github.com/feedsink/feedsink/connector/clients"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/kafka"
@@ -129,7 +129,7 @@ func New(cfg *config.Config, opts Options) (_ *Sink, err error) {
 }
 
 func (s *Sink) openClient() (err error) {
-	if s.client, err = clients.ServiceWith(s.cfg.Service, s.log, s.tracer.Transport); err != nil {
+	if s.client, err = build.ServiceWith(s.cfg.Service, s.log, s.tracer.Transport); err != nil {
 		return err
 	}
 	s.onClose("service connections", s.client.Close)
@@ -140,7 +140,7 @@ func (s *Sink) openPost() (err error) {
 	if s.cfg.DLQ.Topic == "" {
 		return nil
 	}
-	if s.post, err = clients.NewDeadLetters(s.cfg, s.log); err != nil {
+	if s.post, err = build.NewDeadLetters(s.cfg, s.log); err != nil {
 		return err
 	}
 	s.onClose("dead-letter producer", s.post.Close)
@@ -150,7 +150,7 @@ func (s *Sink) openPost() (err error) {
 // openRegistry prepares for schemas to be fetched. Nothing is asked before the
 // first record needs one.
 func (s *Sink) openRegistry() (err error) {
-	s.writers, err = clients.NewRegistry(s.cfg, s.newRand(), schemas.RegistryConfig{
+	s.writers, err = build.NewRegistry(s.cfg, s.newRand(), schemas.RegistryConfig{
 		Asked: func(outcome string) { s.metrics.schemas.WithLabelValues(outcome).Inc() },
 		Log:   s.log,
 	})
@@ -162,12 +162,12 @@ func (s *Sink) openRegistry() (err error) {
 
 func (s *Sink) openAdmin() (err error) {
 	webhook := s.cfg.Admin.Webhook
-	guard, err := clients.AdminAccess(s.cfg.Admin, s.log)
+	guard, err := build.AdminAccess(s.cfg.Admin, s.log)
 	if err != nil {
 		return err
 	}
 	members := admin.Members{Address: webhook.Members, Certificate: guard.Certificate, Log: s.log}
-	parts := []admin.Part{admin.Imports(importsAPI{s}), admin.Executions(webhook.Header, clients.Reveal(webhook.Secret()), service.ExecutionID, s.hint, members)}
+	parts := []admin.Part{admin.Imports(importsAPI{s}), admin.Executions(webhook.Header, build.Reveal(webhook.Secret()), service.ExecutionID, s.hint, members)}
 	if s.opts.Levels != nil {
 		parts = append(parts, admin.LogLevel(s.opts.Levels, s.log))
 	}

@@ -109,6 +109,9 @@ func (c *Compiled) Fileable(w *schemas.Write) bool {
 // Lanes tells which lanes this mapping's writes can take.
 func (c *Compiled) Lanes() (immediate, batch bool) { return c.immediate, c.batch }
 
+// DualLane reports whether keys of the mapping may take either lane.
+func (c *Compiled) DualLane() bool { return c.immediate && c.batch }
+
 // Import is the import that loads op's rows, nil where the mapping has none.
 func (c *Compiled) Import(op schemas.Op) *Import {
 	switch op {

@@ -29,13 +29,13 @@ type condition interface {
 }
 
 type (
-	usesBothLanes struct{ a, b condition }
+	and struct{ a, b condition }
 	either        struct{ a, b condition }
 	negate        struct{ a condition }
 	test          struct{ program *vm.Program }
 )
 
-func (c usesBothLanes) holds(e *evaluation) bool { return c.a.holds(e) && c.b.holds(e) }
+func (c and) holds(e *evaluation) bool { return c.a.holds(e) && c.b.holds(e) }
 func (c either) holds(e *evaluation) bool        { return c.a.holds(e) || c.b.holds(e) }
 func (c negate) holds(e *evaluation) bool        { return !c.a.holds(e) }
 
@@ -196,7 +196,7 @@ func (b *conditionBuilder) build(node ast.Node) (condition, error) {
 		switch n.Operator {
 		case "and", "&&":
 			x, y, err := b.pair(n)
-			return usesBothLanes{x, y}, err
+			return and{x, y}, err
 		case "or", "||":
 			x, y, err := b.pair(n)
 			return either{x, y}, err

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedsink/feedsink/connector/clients"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/service"
 )
@@ -53,7 +53,7 @@ func serviceClient(file string) (*service.Client, error) {
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	return clients.NewService(*service)
+	return build.NewService(*service)
 }
 
 // withReason adds the service's own words, which errors leave out because logs must

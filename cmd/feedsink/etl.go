@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/feedsink/feedsink/connector"
-	"github.com/feedsink/feedsink/connector/clients"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/schemas"
@@ -65,7 +65,7 @@ func newETLCreate() *cobra.Command {
 			if dryRun {
 				return printResult(cmd.OutOrStdout(), output, etls, func() string { return definitionsText(etls) })
 			}
-			client, err := clients.NewService(cfg.Service)
+			client, err := build.NewService(cfg.Service)
 			if err != nil {
 				return err
 			}

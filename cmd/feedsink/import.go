@@ -14,7 +14,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/admin"
-	"github.com/feedsink/feedsink/connector/clients"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/oneshot"
 	"github.com/feedsink/feedsink/schemas"
@@ -130,7 +130,7 @@ func (f *importFlags) askForSlot(ctx context.Context, cfg *config.Config) error 
 // launch sends the file and prints how the import ended. Rows in error are a
 // failure of the command.
 func launch(cmd *cobra.Command, cfg *config.Config, job *connector.Prepared, output string) error {
-	client, err := clients.NewService(cfg.Service)
+	client, err := build.NewService(cfg.Service)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedsink/feedsink/connector/clients"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/router"
@@ -146,7 +146,7 @@ func (f *webhookFlags) target() (string, error) {
 // subscribe creates one subscription after the other and returns those that were
 // created.
 func subscribe(ctx context.Context, cfg *config.Config, list []subscription, headers map[string]service.Secret) ([]subscription, error) {
-	client, err := clients.NewService(cfg.Service)
+	client, err := build.NewService(cfg.Service)
 	if err != nil {
 		return nil, err
 	}

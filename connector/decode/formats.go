@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/clients"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
@@ -87,7 +87,7 @@ func NewDecoder(ctx context.Context, cfg *config.Config, r *router.Router, chanc
 	decode func(*kafka.Record) (*router.Record, error), stop func(), err error,
 ) {
 	own := rand.New(rand.NewPCG(chance.Uint64(), chance.Uint64()))
-	writers, err := clients.NewRegistry(cfg, own, schemas.RegistryConfig{Log: log})
+	writers, err := build.NewRegistry(cfg, own, schemas.RegistryConfig{Log: log})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/clients"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
@@ -139,7 +139,7 @@ func TestAnETLMadeForABundleLoadsItsZIP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := clients.NewService(cfg.Service)
+	client, err := build.NewService(cfg.Service)
 	if err != nil {
 		t.Fatal(err)
 	}

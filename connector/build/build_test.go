@@ -1,4 +1,4 @@
-package clients
+package build
 
 import (
 	"crypto/tls"

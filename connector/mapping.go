@@ -1,0 +1,64 @@
+package connector
+
+import (
+	"time"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/spool"
+	"github.com/feedsink/feedsink/connector/calls"
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// pace is how hard the service may be driven, from the configuration.
+func pace(cfg *config.Config) calls.Config {
+	service, retry := cfg.Service, cfg.Retry
+	return calls.Config{
+		Concurrency: calls.Concurrency{Start: service.Concurrency.Start, Max: service.Concurrency.Max},
+		Rate:        calls.Rate{Calls: service.Rate.Calls, Per: service.Rate.Per},
+		Breaker:     calls.Breaker{Failures: service.Breaker.Failures, OpenFor: service.Breaker.OpenFor},
+		Retry:       calls.Retry{Initial: retry.Initial, Max: retry.Max, GiveUpAfter: retry.GiveUpAfter},
+	}
+}
+
+// Polls of a running execution, from the first to the slowest.
+const (
+	firstPoll   = 2 * time.Second
+	slowestPoll = time.Minute
+)
+
+// batchMapping is the batch lane's part of a mapping.
+func batchMapping(m *router.Compiled) batcher.Mapping {
+	im := m.Config.Imports
+	key := spool.Key{Section: schemas.Attributes, Name: m.KeyName}
+	if m.Table.Custom {
+		key.Section = schemas.Properties
+	}
+	out := batcher.Mapping{
+		Name: m.Name, Table: m.Table, Fingerprint: m.FileFingerprint(),
+		Key:         key,
+		CSV:         spool.CSV(im.CSV),
+		Roll:        batcher.Roll{Rows: im.Roll.Rows, Bytes: int64(im.Roll.Bytes), Age: im.Roll.Age},
+		RetryFailed: im.RetryFailed,
+		KeepResults: im.KeepResults,
+		After:       m.Config.After,
+		DualLane:    m.DualLane(),
+		Loads:       map[schemas.Op]batcher.Load{},
+		Bundle:      m.Config.Bundle,
+		Entry:       m.EntryName(),
+	}
+	for i, c := range m.Columns {
+		out.Columns = append(out.Columns, spool.Column{
+			Header: c.Header, Section: c.Section, Name: c.Name, Kept: m.IgnoresEmpty(schemas.Upsert, i), CreateOnly: c.CreateOnly,
+		})
+	}
+	for op, load := range map[schemas.Op]*router.Import{
+		schemas.Upsert: im.Upsert, schemas.Patch: im.Patch, schemas.Create: im.Create, schemas.Delete: im.Delete,
+	} {
+		if load != nil {
+			out.Loads[op] = batcher.Load{ETL: load.ETL, Mode: load.Mode}
+		}
+	}
+	return out
+}
