@@ -3,6 +3,7 @@ package connector
 import (
 	"testing"
 
+	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -58,7 +59,7 @@ func TestProfileBodyHasOneObjectPerSection(t *testing.T) {
 		}, `{"attributes":{"{":"{","[":"["}}`},
 		{"properties have no place in a profile", []schemas.Cell{{Place: &schemas.Place{Section: schemas.Properties, Name: "status"}, Value: str("PAID")}}, `{}`},
 	} {
-		if got := string((&profileBody{Cells: c.cells}).AppendJSON(nil)); got != c.want {
+		if got := string((&writes.ProfileBody{Cells: c.cells}).AppendJSON(nil)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.what, got, c.want)
 		}
 	}
@@ -86,7 +87,7 @@ func TestRecordBodyListsProperties(t *testing.T) {
 			`{"businessKey":"\"{","properties":[{"name":"[\\","value":"}]"}]}`,
 		},
 	} {
-		if got := string((*recordBody)(&c.write).AppendJSON(nil)); got != c.want {
+		if got := string((*writes.RecordBody)(&c.write).AppendJSON(nil)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.what, got, c.want)
 		}
 	}
@@ -123,7 +124,7 @@ func TestSameJSONComparesValuesNotSpellings(t *testing.T) {
 		// What is no JSON equals nothing.
 		{`{`, `{`, false},
 	} {
-		if got := sameJSON([]byte(c.a), []byte(c.b)); got != c.want {
+		if got := writes.SameJSON([]byte(c.a), []byte(c.b)); got != c.want {
 			t.Errorf("stored %s, sent %s: got %v, want %v", c.a, c.b, got, c.want)
 		}
 	}
@@ -131,7 +132,7 @@ func TestSameJSONComparesValuesNotSpellings(t *testing.T) {
 
 func TestSameJSONLeavesWhatItCompares(t *testing.T) {
 	a, b := []byte(`{"y": 1.0, "x": 2}`), []byte(`{"x":2,"y":1}`)
-	if !sameJSON(a, b) {
+	if !writes.SameJSON(a, b) {
 		t.Error("got different, want the same")
 	}
 	if string(a) != `{"y": 1.0, "x": 2}` || string(b) != `{"x":2,"y":1}` {

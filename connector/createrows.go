@@ -15,6 +15,7 @@ import (
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -27,7 +28,7 @@ const mostRead = 10_000
 // owner. Records are read one after the other, within the batch lane's part of the
 // rate, and not before the time that the service has named.
 type createRows struct {
-	serviceCalls
+	writes.Operations
 	service *calls.Service
 	backoff retry.Backoff
 	mu      sync.Mutex // several imports may have rows in error at once
@@ -37,7 +38,7 @@ type createRows struct {
 }
 
 func newCreateRows(client *service.Client, service *calls.Service, cfg *config.Config, share func() float64, rnd *rand.Rand) *createRows {
-	c := &createRows{serviceCalls: serviceCalls{client}, service: service, backoff: retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, rnd: rnd}
+	c := &createRows{Operations: writes.Operations{client}, service: service, backoff: retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, rnd: rnd}
 	if r := cfg.Service.Rate; r.Calls > 0 {
 		c.pace = rate.NewLimiter(0, 1)
 		c.perCall = func() rate.Limit { return rate.Limit(float64(r.Calls) / r.Per.Seconds() * share()) }
@@ -47,22 +48,22 @@ func newCreateRows(client *service.Client, service *calls.Service, cfg *config.C
 
 // judge says whose the row's record is. read counts the records that were read
 // for the import.
-func (c *createRows) judge(ctx context.Context, imp *batcher.Import, p *kafka.Partition, r *kafka.Record, w *schemas.Write, read *int) (v verdict, err error) {
-	cr := creating{written: r.Timestamp, assigned: assignedAt(p, r), tried: p.Assigned(), unsure: imp.Attempt > 1}
+func (c *createRows) judge(ctx context.Context, imp *batcher.Import, p *kafka.Partition, r *kafka.Record, w *schemas.Write, read *int) (v writes.Verdict, err error) {
+	cr := writes.Create{Written: r.Timestamp, Assigned: assignedAt(p, r), Tried: p.Assigned(), Unsure: imp.Attempt > 1}
 	if !w.Table.Custom { // a profile cannot be read
-		if cr.unsure || r.Timestamp.Before(cr.assigned) {
-			return perhaps, nil
+		if cr.Unsure || r.Timestamp.Before(cr.Assigned) {
+			return writes.Perhaps, nil
 		}
-		return theirs, nil
+		return writes.Theirs, nil
 	}
 	if *read++; *read > mostRead {
-		return perhaps, nil
+		return writes.Perhaps, nil
 	}
 	err = retry.Do(ctx, c.backoff, c.random, func(ctx context.Context) error {
 		if err := c.wait(ctx); err != nil {
 			return err
 		}
-		v, err = c.serviceCalls.judge(ctx, w, cr)
+		v, err = c.Operations.Judge(ctx, w, cr)
 		c.service.Heard(err)
 		return err
 	}, func(err error) (bool, time.Duration) {
@@ -74,9 +75,9 @@ func (c *createRows) judge(ctx context.Context, imp *batcher.Import, p *kafka.Pa
 	})
 	switch {
 	case ctx.Err() != nil:
-		return theirs, ctx.Err()
+		return writes.Theirs, ctx.Err()
 	case err != nil: // it cannot be read at all
-		return perhaps, nil
+		return writes.Perhaps, nil
 	}
 	return v, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -245,13 +246,13 @@ func (f *fileDelivery) followHalts() {
 
 // laneCalls are the immediate lane's: of a create it is known when its record was
 // written and its partition assigned.
-type laneCalls struct{ serviceCalls }
+type laneCalls struct{ writes.Operations }
 
 // CallFor makes one attempt for the writes of these records.
 func (c laneCalls) CallFor(ctx context.Context, w *schemas.Write, retried bool, of []calls.Origin) error {
 	if w.Op == schemas.Create {
 		if p, ok := of[0].(*part); ok { // creates are never merged
-			return c.make(ctx, w, p.creating(retried))
+			return c.Make(ctx, w, p.creating(retried))
 		}
 	}
 	return c.Call(ctx, w, retried)

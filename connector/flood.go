@@ -10,6 +10,7 @@ import (
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/deadletter"
+	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 )
 
@@ -164,7 +165,7 @@ func (f *floods) holds(writes, rejects []router.Routed) bool {
 // and reports whether it has to wait.
 func (f *floods) rejects(m *router.Compiled, err error) bool {
 	g := f.gates[m.Index]
-	return g.refuse(refusalOf(rejectReason(err)), g.read)
+	return g.refuse(refusalOf(writes.RejectReason(err)), g.read)
 }
 
 // decoded notes that a record of the topic could be decoded.
@@ -192,9 +193,9 @@ func (g *gate) confirmed() { g.answered.Add(1) }
 // wait. A conflict says that entity and table are right, and is the data's: it counts
 // as any other answer.
 func (g *gate) answer(err error) (wait bool) {
-	l := refusalReason(err)
+	l := writes.RefusalReason(err)
 	seen := g.answered.Add(1)
-	if l.Code == codeConflict {
+	if l.Code == writes.CodeConflict {
 		return false
 	}
 	return g.refuse(refusalOf(l), seen)

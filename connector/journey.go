@@ -10,6 +10,7 @@ import (
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/tracing"
+	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -37,13 +38,13 @@ type part struct {
 }
 
 // creating is what is known of earlier tries of a create that is tried now.
-func (p *part) creating(unsure bool) creating {
+func (p *part) creating(unsure bool) writes.Create {
 	if p.tried == 0 {
 		p.tried = uint32(time.Now().Unix())
 	}
-	return creating{
-		written: p.record.Load().Timestamp, assigned: assignedAt(p.partition, p.record.Load()),
-		tried: time.Unix(int64(p.tried), 0), unsure: unsure,
+	return writes.Create{
+		Written: p.record.Load().Timestamp, Assigned: assignedAt(p.partition, p.record.Load()),
+		Tried: time.Unix(int64(p.tried), 0), Unsure: unsure,
 	}
 }
 
@@ -61,7 +62,7 @@ func (l *lane) begin(p *kafka.Partition, r *kafka.Record, parts int) *recordStat
 // reject ends the parts that never became a write.
 func (j *recordState) reject(rejects []router.Routed) {
 	for i := range rejects {
-		(&part{recordState: j, mapping: rejects[i].Mapping, op: rejects[i].Write.Op}).deadLetter(rejectReason(rejects[i].Err), rejects[i].Err)
+		(&part{recordState: j, mapping: rejects[i].Mapping, op: rejects[i].Write.Op}).deadLetter(writes.RejectReason(rejects[i].Err), rejects[i].Err)
 	}
 }
 
@@ -100,7 +101,7 @@ func (p *part) Reject(err error) {
 	if p.lane.missing.take(p, err) {
 		return
 	}
-	p.deadLetter(refusalReason(err), err)
+	p.deadLetter(writes.RefusalReason(err), err)
 }
 
 func (p *part) count(outcome string) {

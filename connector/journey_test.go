@@ -10,6 +10,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -29,8 +30,8 @@ func TestRefusalLetterNamesCodeStatusAndAnswer(t *testing.T) {
 		{503, "rejected"}, // likewise
 	} {
 		s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 5}, Count: 1, Answer: sandbox.Status(c.answer)})
-		err := serviceCalls{client}.Call(t.Context(), order(schemas.Patch, "PAID"), false)
-		l := refusalReason(fmt.Errorf("given up after 3 tries: %w", err))
+		err := writes.Operations{client}.Call(t.Context(), order(schemas.Patch, "PAID"), false)
+		l := writes.RefusalReason(fmt.Errorf("given up after 3 tries: %w", err))
 		if l.Stage != deadletter.Delivering || l.Code != c.code || l.Status != c.answer {
 			t.Errorf("%d: got %+v, want stage TASK_PUT, code %s and the status", c.answer, l, c.code)
 		}
@@ -44,17 +45,17 @@ func TestGatewaysAnswerThatIsGivenUpIsNoWordAboutTheRow(t *testing.T) {
 	s, client := startService(t)
 	for _, answer := range []sandbox.Answer{sandbox.Page(404), sandbox.Page(409), sandbox.Text(404, "default backend - 404")} {
 		s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 5}, Count: 1, Answer: answer})
-		err := serviceCalls{client}.Call(t.Context(), order(schemas.Patch, "PAID"), false)
-		if l := refusalReason(fmt.Errorf("given up after 3 tries: %w", err)); l.Code != "rejected" || void(order(schemas.Patch, "PAID"), err) {
+		err := writes.Operations{client}.Call(t.Context(), order(schemas.Patch, "PAID"), false)
+		if l := writes.RefusalReason(fmt.Errorf("given up after 3 tries: %w", err)); l.Code != "rejected" || void(order(schemas.Patch, "PAID"), err) {
 			t.Errorf("got %+v, void %v; want it rejected and not void", l, void(order(schemas.Patch, "PAID"), err))
 		}
 	}
 }
 
 func TestRefusalWithoutAnAnswerIsRejected(t *testing.T) {
-	for _, err := range []error{errNoCall, errors.New("given up")} {
+	for _, err := range []error{writes.ErrNoCall, errors.New("given up")} {
 		want := deadletter.Reason{Stage: deadletter.Delivering, Code: "rejected", Message: err.Error()}
-		if got := refusalReason(err); got != want {
+		if got := writes.RefusalReason(err); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
@@ -72,7 +73,7 @@ func TestRejectLetterTellsStageAndCode(t *testing.T) {
 		{schemas.Invalid("S_tier", "has no column"), deadletter.Transforming, "value"}, // found by the batch lane
 	} {
 		want := deadletter.Reason{Stage: c.stage, Code: c.code, Message: c.err.Error()}
-		if got := rejectReason(c.err); got != want {
+		if got := writes.RejectReason(c.err); got != want {
 			t.Errorf("%v:\n got %+v\nwant %+v", c.err, got, want)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/tracing"
+	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -76,9 +77,9 @@ func (h headers) Keys() (names []string) {
 // caller makes the immediate lane's calls.
 func (s *Sink) caller() calls.Caller {
 	if s.tracer == nil {
-		return laneCalls{serviceCalls{s.client}}
+		return laneCalls{writes.Operations{s.client}}
 	}
-	return tracedCalls{laneCalls{serviceCalls{s.client}}, s.tracer, s.router.Mappings()}
+	return tracedCalls{laneCalls{writes.Operations{s.client}}, s.tracer, s.router.Mappings()}
 }
 
 // tracedCalls is calls with a span for each.

@@ -17,6 +17,7 @@ import (
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -124,7 +125,7 @@ func (to *table) call(w schemas.Write) {
 			w.ProfileID = row.ID
 		}
 	}
-	err := serviceCalls{to.client}.Call(to.t.Context(), &w, false)
+	err := writes.Operations{to.client}.Call(to.t.Context(), &w, false)
 	if e, ok := err.(*service.Error); err != nil && (!ok || e.Status() != http.StatusNotFound && e.Status() != http.StatusConflict) { //nolint:errorlint // as it comes
 		to.t.Fatalf("%v of %s: %v", w.Op, w.Key, err)
 	}

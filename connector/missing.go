@@ -11,6 +11,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -133,7 +134,7 @@ func (m *missing) decide() {
 		case !p.looked:
 			return false
 		case p.newer == nil:
-			p.deadLetter(refusalReason(p.err), p.err)
+			p.deadLetter(writes.RefusalReason(p.err), p.err)
 			return true
 		case p.hasEnded(p.newer):
 			p.end()

@@ -20,6 +20,7 @@ import (
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/plan"
 	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -139,7 +140,7 @@ func readSample(ctx context.Context, reader *kafka.Reader, names []string, sampl
 // shownCalls is the client of the service with nothing behind it: what it would
 // send is seen instead.
 type shownCalls struct {
-	calls serviceCalls
+	calls writes.Operations
 	last  *plan.Request
 }
 
@@ -152,7 +153,7 @@ func newShownCalls(cfg config.Service) (*shownCalls, error) {
 	if err != nil {
 		return nil, fmt.Errorf("service: %w", err)
 	}
-	s.calls.client = client
+	s.calls.Client = client
 	return s, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/replay"
 	"github.com/feedsink/feedsink/connector/retry"
+	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 )
 
@@ -85,7 +86,7 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 			Late: lateCalls * cfg.Service.Timeout,
 		},
 		Reader: reader, Post: post, Router: rt, Decode: decode,
-		Rejected: rejectReason, Refused: refusalReason, Wait: retry.Sleep, Log: o.Log,
+		Rejected: writes.RejectReason, Refused: writes.RefusalReason, Wait: retry.Sleep, Log: o.Log,
 	}
 	if !o.DryRun {
 		held, release, err := hold(ctx, reader, cfg, o.Rand)

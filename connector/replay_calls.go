@@ -9,6 +9,7 @@ import (
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -17,7 +18,7 @@ import (
 // ids of the profiles that it upserted.
 type replayService struct {
 	*calls.Lane
-	serviceCalls
+	writes.Operations
 	mu     sync.Mutex
 	ids    map[rowID]string // by table and key
 	unsure map[rowID]bool   // an attempt came to no answer
@@ -37,7 +38,7 @@ func startReplayService(ctx context.Context, cfg *config.Config, mappings []*rou
 	pace := pace(cfg)
 	pace.Rate = calls.Rate{Calls: o.Rate.Calls, Per: o.Rate.Per}
 	pace.Retry.GiveUpAfter = o.GiveUp
-	s = &replayService{serviceCalls: serviceCalls{client}, ids: map[rowID]string{}, unsure: map[rowID]bool{}}
+	s = &replayService{Operations: writes.Operations{client}, ids: map[rowID]string{}, unsure: map[rowID]bool{}}
 	s.Lane = calls.New(pace, s, replayObserver{o.Log, mappings}, rand.New(rand.NewPCG(o.Rand.Uint64(), o.Rand.Uint64())))
 	running, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -59,9 +60,9 @@ func (s *replayService) Call(ctx context.Context, w *schemas.Write, retried bool
 		s.mu.Unlock()
 	}
 	if w.Table.Custom || w.Op != schemas.Upsert {
-		return s.serviceCalls.Call(ctx, w, retried)
+		return s.Operations.Call(ctx, w, retried)
 	}
-	ref, err := s.client.UpsertProfile(ctx, w.Table.Name, (*profileBody)(w))
+	ref, err := s.Client.UpsertProfile(ctx, w.Table.Name, (*writes.ProfileBody)(w))
 	if err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()

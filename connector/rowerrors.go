@@ -12,6 +12,7 @@ import (
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -66,17 +67,17 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 			if reason == "" {
 				continue
 			}
-			whose := theirs
+			whose := writes.Theirs
 			if routed.Write.Op == schemas.Create && imp.Op == schemas.Create {
 				if whose, err = r.creates.judge(ctx, &imp, behind[i].Partition(), record, &routed.Write, &read); err != nil {
 					return err
 				}
 			}
-			if whose != ours {
+			if whose != writes.Ours {
 				if err := room.take(ctx, kafka.HeldBytes(record, 0)); err != nil {
 					return err
 				}
-				r.bury(&letters, &room, behind[i], record, routed.Mapping, imp, reason, whose == perhaps)
+				r.bury(&letters, &room, behind[i], record, routed.Mapping, imp, reason, whose == writes.Perhaps)
 			}
 		}
 		return nil
@@ -111,7 +112,7 @@ func loads(imp *batcher.Import, mapping string) bool {
 // at the record; the rest of the import is confirmed.
 func (r records) bury(letters *outbox, room *byteLimit, c *kafka.Claim, record *kafka.Record, m *router.Compiled, imp batcher.Import, reason string, mayBeInTable bool) {
 	if mayBeInTable {
-		reason = mayBeInTableText + ": " + reason
+		reason = writes.MayBeInTableText + ": " + reason
 	}
 	halt := func(why, advice string) {
 		c.Refuse(record.Offset, imp.File)

@@ -29,15 +29,15 @@ type condition interface {
 }
 
 type (
-	and struct{ a, b condition }
-	either        struct{ a, b condition }
-	negate        struct{ a condition }
-	test          struct{ program *vm.Program }
+	and    struct{ a, b condition }
+	either struct{ a, b condition }
+	negate struct{ a condition }
+	test   struct{ program *vm.Program }
 )
 
-func (c and) holds(e *evaluation) bool { return c.a.holds(e) && c.b.holds(e) }
-func (c either) holds(e *evaluation) bool        { return c.a.holds(e) || c.b.holds(e) }
-func (c negate) holds(e *evaluation) bool        { return !c.a.holds(e) }
+func (c and) holds(e *evaluation) bool    { return c.a.holds(e) && c.b.holds(e) }
+func (c either) holds(e *evaluation) bool { return c.a.holds(e) || c.b.holds(e) }
+func (c negate) holds(e *evaluation) bool { return !c.a.holds(e) }
 
 func (c test) holds(e *evaluation) bool {
 	out, err := e.vm.Run(c.program, e.env)

@@ -1,4 +1,4 @@
-package connector
+package writes
 
 import (
 	"bytes"
@@ -13,36 +13,36 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// serviceCalls makes of each write the one operation of the interface that it means.
-type serviceCalls struct{ client *service.Client }
+// Operations makes of each write the one operation of the interface that it means.
+type Operations struct{ Client *service.Client }
 
 // Call makes one attempt. retried says that an earlier one may have been
 // applied.
-func (c serviceCalls) Call(ctx context.Context, w *schemas.Write, retried bool) error {
-	return c.make(ctx, w, creating{unsure: retried})
+func (c Operations) Call(ctx context.Context, w *schemas.Write, retried bool) error {
+	return c.Make(ctx, w, Create{Unsure: retried})
 }
 
-// make makes one attempt; of a create with what is known of earlier ones.
-func (c serviceCalls) make(ctx context.Context, w *schemas.Write, earlier creating) error {
+// Make makes one attempt; of a create with what is known of earlier ones.
+func (c Operations) Make(ctx context.Context, w *schemas.Write, earlier Create) error {
 	if w.Table.Custom {
 		return c.record(ctx, w, earlier)
 	}
 	var err error
 	switch w.Op {
 	case schemas.Upsert:
-		_, err = c.client.UpsertProfile(ctx, w.Table.Name, (*profileBody)(w))
+		_, err = c.Client.UpsertProfile(ctx, w.Table.Name, (*ProfileBody)(w))
 	case schemas.Patch:
-		_, err = c.client.PatchProfile(ctx, w.Table.Name, w.ProfileID, (*profileBody)(w))
+		_, err = c.Client.PatchProfile(ctx, w.Table.Name, w.ProfileID, (*ProfileBody)(w))
 	case schemas.Delete:
-		err = c.client.DeleteProfile(ctx, w.Table.Name, w.ProfileID)
+		err = c.Client.DeleteProfile(ctx, w.Table.Name, w.ProfileID)
 	default:
-		err = errNoCall
+		err = ErrNoCall
 	}
 	return err
 }
 
-// errNoCall is permanent. The router sends no such write to the immediate lane.
-var errNoCall calls.Failure = noCall{}
+// ErrNoCall is permanent. The router sends no such write to the immediate lane.
+var ErrNoCall calls.Failure = noCall{}
 
 type noCall struct{}
 
@@ -53,20 +53,20 @@ func (noCall) Unknown() bool             { return false }
 func (noCall) RetryAfter() time.Duration { return 0 }
 func (noCall) Status() int               { return 0 }
 
-func (c serviceCalls) record(ctx context.Context, w *schemas.Write, earlier creating) error {
+func (c Operations) record(ctx context.Context, w *schemas.Write, earlier Create) error {
 	var err error
 	switch w.Op {
 	case schemas.Upsert:
-		_, err = c.client.UpsertRecord(ctx, w.Table.Name, (*recordBody)(w), true)
+		_, err = c.Client.UpsertRecord(ctx, w.Table.Name, (*RecordBody)(w), true)
 	case schemas.Patch:
-		_, err = c.client.UpdateRecord(ctx, w.Table.Name, w.Key, (*recordBody)(w))
+		_, err = c.Client.UpdateRecord(ctx, w.Table.Name, w.Key, (*RecordBody)(w))
 	case schemas.Create:
-		_, err = c.client.UpsertRecord(ctx, w.Table.Name, (*recordBody)(w), false)
+		_, err = c.Client.UpsertRecord(ctx, w.Table.Name, (*RecordBody)(w), false)
 		if conflict(err) {
 			return c.met(ctx, w, err, earlier)
 		}
 	case schemas.Delete:
-		err = c.client.DeleteRecord(ctx, w.Table.Name, w.Key)
+		err = c.Client.DeleteRecord(ctx, w.Table.Name, w.Key)
 	}
 	return err
 }
@@ -76,9 +76,9 @@ func conflict(err error) bool {
 	return ok && e.Kind() == service.Conflict
 }
 
-// sameJSON compares values, not spellings: 12.50 is 12.5. Whole numbers are
+// SameJSON compares values, not spellings: 12.50 is 12.5. Whole numbers are
 // compared digit by digit: two that differ may be one as floating point.
-func sameJSON(a, b []byte) bool {
+func SameJSON(a, b []byte) bool {
 	if len(a) == 0 || string(bytes.TrimSpace(a)) == "null" {
 		return string(b) == "null"
 	}
@@ -97,11 +97,11 @@ var profileSections = []struct {
 	{schemas.DataCollection, `"dataCollection":{`},
 }
 
-// profileBody is a write as the body of operations 1 and 2.
-type profileBody schemas.Write
+// ProfileBody is a write as the body of operations 1 and 2.
+type ProfileBody schemas.Write
 
 // AppendJSON is feed.Body's. Sections that have no cell are left out.
-func (w *profileBody) AppendJSON(b []byte) []byte {
+func (w *ProfileBody) AppendJSON(b []byte) []byte {
 	b = append(b, '{')
 	for _, s := range profileSections {
 		open := false
@@ -125,11 +125,11 @@ func (w *profileBody) AppendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// recordBody is a write as the body of operations 4 and 5.
-type recordBody schemas.Write
+// RecordBody is a write as the body of operations 4 and 5.
+type RecordBody schemas.Write
 
 // AppendJSON is feed.Body's. The key is left out where the write has none.
-func (w *recordBody) AppendJSON(b []byte) []byte {
+func (w *RecordBody) AppendJSON(b []byte) []byte {
 	b = append(b, '{')
 	if w.Key != "" {
 		b = appendName(append(b, `"businessKey":`...), w.Key)

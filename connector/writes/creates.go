@@ -1,4 +1,4 @@
-package connector
+package writes
 
 import (
 	"context"
@@ -17,52 +17,52 @@ import (
 // tells. Where it does not tell for certain, the create is a dead letter that
 // says so: what is confirmed by mistake would be lost silently.
 
-// creating is a create that the service refused because there is a record of its
+// Create is a create that the service refused because there is a record of its
 // key.
-type creating struct {
-	written  time.Time // the Kafka record; zero: not known, only an equal record counts
-	assigned time.Time // its partition: what was created before may be the work of a former owner, or of the other lane
-	tried    time.Time // when this process made its first try; zero: not known
-	unsure   bool      // an earlier try of this process, or of this import, may have been carried out
+type Create struct {
+	Written  time.Time // the Kafka record; zero: not known, only an equal record counts
+	Assigned time.Time // its partition: what was created before may be the work of a former owner, or of the other lane
+	Tried    time.Time // when this process made its first try; zero: not known
+	Unsure   bool      // an earlier try of this process, or of this import, may have been carried out
 }
 
 // skew is how far the service's clock may be behind or ahead of ours before a
 // record is taken for another one's.
 const skew = time.Minute
 
-// verdict says whose a record is that a create has met.
-type verdict uint8
+// Verdict says whose a record is that a create has met.
+type Verdict uint8
 
 const (
-	theirs  verdict = iota // not this create's
-	perhaps                // it cannot be told
-	ours
+	Theirs  Verdict = iota // not this create's
+	Perhaps                // it cannot be told
+	Ours
 )
 
-// of judges by what is there, and by when it was created: never before what it
+// Of judges by what is there, and by when it was created: never before what it
 // was created from. What newer writes have changed since may differ.
-func (c creating) of(w *schemas.Write, have *service.Record) verdict {
+func (c Create) Of(w *schemas.Write, have *service.Record) Verdict {
 	if holds(have, w.Cells) {
-		return ours
+		return Ours
 	}
-	if c.written.IsZero() {
-		return theirs
+	if c.Written.IsZero() {
+		return Theirs
 	}
-	created, written := have.Created(), c.written
+	created, written := have.Created(), c.Written
 	if created.Nanosecond() == 0 { // a service that counts seconds
 		written = written.Truncate(time.Second)
 	}
 	switch {
 	case created.IsZero():
-		return perhaps
+		return Perhaps
 	case created.Before(written):
-		return theirs
-	case !created.After(c.assigned), c.unsure && !created.Before(c.tried.Add(-skew)):
-		return ours
-	case c.unsure, created.Before(c.assigned.Add(skew)):
-		return perhaps
+		return Theirs
+	case !created.After(c.Assigned), c.Unsure && !created.Before(c.Tried.Add(-skew)):
+		return Ours
+	case c.Unsure, created.Before(c.Assigned.Add(skew)):
+		return Perhaps
 	}
-	return theirs // of another write, since this partition was assigned
+	return Theirs // of another write, since this partition was assigned
 }
 
 // holds reports whether the record has the cells' values.
@@ -72,37 +72,37 @@ func holds(have *service.Record, cells []schemas.Cell) bool {
 		stored[p.Name] = p.Value
 	}
 	for _, cell := range cells {
-		if !sameJSON(stored[cell.Name], cell.Value.AppendJSON(nil)) {
+		if !SameJSON(stored[cell.Name], cell.Value.AppendJSON(nil)) {
 			return false
 		}
 	}
 	return true
 }
 
-// judge reads the record that a create has met.
-func (c serviceCalls) judge(ctx context.Context, w *schemas.Write, cr creating) (verdict, error) {
+// Judge reads the record that a create has met.
+func (c Operations) Judge(ctx context.Context, w *schemas.Write, cr Create) (Verdict, error) {
 	if w.Key == "" {
-		return theirs, nil // the service chose the key
+		return Theirs, nil // the service chose the key
 	}
-	have, err := c.client.GetRecord(ctx, w.Table.Name, w.Key)
+	have, err := c.Client.GetRecord(ctx, w.Table.Name, w.Key)
 	if e, ok := errors.AsType[*service.Error](err); ok && e.Kind() == service.NotFound {
-		return theirs, nil // it has gone since; whose it was cannot be told any more
+		return Theirs, nil // it has gone since; whose it was cannot be told any more
 	}
 	if err != nil {
-		return theirs, err
+		return Theirs, err
 	}
-	return cr.of(w, &have), nil
+	return cr.Of(w, &have), nil
 }
 
 // met ends a create that was answered with a conflict.
-func (c serviceCalls) met(ctx context.Context, w *schemas.Write, conflict error, cr creating) error {
-	v, err := c.judge(ctx, w, cr)
+func (c Operations) met(ctx context.Context, w *schemas.Write, conflict error, cr Create) error {
+	v, err := c.Judge(ctx, w, cr)
 	switch {
 	case err != nil:
 		return err
-	case v == ours:
+	case v == Ours:
 		return nil
-	case v == perhaps:
+	case v == Perhaps:
 		return mayBeInTable{conflict}
 	}
 	return conflict
@@ -111,13 +111,13 @@ func (c serviceCalls) met(ctx context.Context, w *schemas.Write, conflict error,
 // mayBeInTable is a refusal of a create that may have been carried out before.
 type mayBeInTable struct{ error }
 
-func (e mayBeInTable) Error() string { return mayBeInTableText + ": " + e.error.Error() }
+func (e mayBeInTable) Error() string { return MayBeInTableText + ": " + e.error.Error() }
 func (e mayBeInTable) Unwrap() error { return e.error }
 
-const mayBeInTableText = "it may already be in the table"
+const MayBeInTableText = "it may already be in the table"
 
-// rejectReason says why the router could not make a write of a record.
-func rejectReason(err error) deadletter.Reason {
+// RejectReason says why the router could not make a write of a record.
+func RejectReason(err error) deadletter.Reason {
 	l := deadletter.Reason{Stage: deadletter.Transforming, Code: "value", Message: err.Error()}
 	if reject, ok := errors.AsType[*router.Reject](err); ok {
 		l.Code = reject.Code
@@ -128,8 +128,8 @@ func rejectReason(err error) deadletter.Reason {
 	return l
 }
 
-// refusalReason says why the service refused, with the beginning of its answer.
-func refusalReason(err error) deadletter.Reason {
+// RefusalReason says why the service refused, with the beginning of its answer.
+func RefusalReason(err error) deadletter.Reason {
 	l := deadletter.Reason{Stage: deadletter.Delivering, Code: "rejected", Message: err.Error()}
 	var f interface {
 		Status() int
@@ -149,11 +149,11 @@ func refusalReason(err error) deadletter.Reason {
 	case l.Status == 404:
 		l.Code = "not_found"
 	case l.Status == 409:
-		l.Code = codeConflict
+		l.Code = CodeConflict
 	}
 	return l
 }
 
-// codeConflict is the reason code of unique keys that match different profiles, and
+// CodeConflict is the reason code of unique keys that match different profiles, and
 // of a record that exists already.
-const codeConflict = "conflict"
+const CodeConflict = "conflict"
