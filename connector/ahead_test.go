@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/retry"
 )
@@ -20,7 +21,7 @@ func aheadOf(t *testing.T, readers int) *ahead {
 	var filed []batcher.Mapping
 	for _, m := range routes.Mappings() {
 		m.Config.Imports.Roll.Bytes, m.Config.Imports.Roll.Age = 1, time.Hour
-		filed = append(filed, batchMapping(m))
+		filed = append(filed, build.BatchMapping(m))
 		filed[len(filed)-1].DualLane = false
 	}
 	b, err := batcher.New(batcher.Config{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
@@ -99,7 +100,7 @@ func (s *Sink) openFiles(l *lane) error {
 	s.parents = newParents(s.router.Mappings(), s.group(schemas.Immediate))
 	s.peer = &peer{topics: mappingTopics(s.router.Mappings())}
 	if len(s.peer.topics) > 0 {
-		pace := pace(s.cfg)
+		pace := build.Pace(s.cfg)
 		pace.MayCall, pace.Share, pace.Service = l.leased, l.share(eitherRate(s.router.Mappings())), &s.service
 		s.reconcileCalls = calls.New(pace, s.caller(), observer{s}, s.newRand())
 		s.peer.calls = s.reconcileCalls
@@ -110,7 +111,7 @@ func (s *Sink) openFiles(l *lane) error {
 		if err != nil {
 			return fmt.Errorf("mapping %s: imports.timezone: %w", m.Name, err)
 		}
-		mapping := batchMapping(m)
+		mapping := build.BatchMapping(m)
 		mapping.Zone = zone
 		mappings = append(mappings, mapping)
 		for _, load := range mappings[len(mappings)-1].Loads {
@@ -127,7 +128,7 @@ func (s *Sink) openFiles(l *lane) error {
 		Dir:         s.cfg.Spool.Dir,
 		MaxBytes:    int64(s.cfg.Spool.MaxBytes),
 		MaxFollowed: int64(s.cfg.Memory.Pending),
-		Poll:        retry.Backoff{Initial: s.opts.firstPoll(), Max: slowestPoll},
+		Poll:        retry.Backoff{Initial: s.opts.firstPoll(), Max: build.SlowestPoll},
 		Retry:       retry.Backoff{Initial: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max},
 		Grace:       s.cfg.Service.Timeout,
 		Gate:        s.pacing,

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/spool"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/connector/writes"
@@ -87,7 +88,7 @@ func newTable(t *testing.T, m *router.Compiled) *table {
 // load loads writes as the files that they come to.
 func (to *table) load(writes []schemas.Write) (files int) {
 	to.t.Helper()
-	rows, err := batchMapping(to.mapping).Rows()
+	rows, err := build.BatchMapping(to.mapping).Rows()
 	if err != nil {
 		to.t.Fatal(err)
 	}

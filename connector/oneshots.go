@@ -59,7 +59,7 @@ func (b ByHand) Prepare(ctx context.Context, cfg *config.Config) (*Prepared, err
 	}
 	load.Parameters.GenerateResultFiles = b.ResultFile
 	p := &Prepared{Table: m.Label, Job: oneshot.Job{
-		Zone: zone, KeepResult: b.ResultFile, Poll: retry.Backoff{Initial: firstPoll, Max: slowestPoll},
+		Zone: zone, KeepResult: b.ResultFile, Poll: retry.Backoff{Initial: build.FirstPoll, Max: build.SlowestPoll},
 	}}
 	b.keepUnsaid(m, load.Destination.Attributes)
 	definition := service.OneShotETL{Load: load, ReportRecipients: b.ReportTo}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/kafka"
@@ -15,7 +16,7 @@ import (
 func (s *Sink) openCalls(l *lane) {
 	mappings := s.router.Mappings()
 	c := &callDelivery{lane: l, tables: calledTables(mappings), began: time.Now().Add(-upToDate)}
-	pace := pace(s.cfg)
+	pace := build.Pace(s.cfg)
 	pace.MayCall, pace.Share, pace.Service = l.leased, l.share(rateOf(schemas.Immediate, mappings)), &s.service
 	pace.RepeatAfter, pace.Repeats = landed*s.cfg.Service.Timeout, c.repeats
 	s.calls = calls.New(pace, s.caller(), observer{s}, s.newRand())

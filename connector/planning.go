@@ -43,7 +43,7 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 	}
 	p, err := plan.New(plan.Limits{RateCalls: cfg.Service.Rate.Calls, RatePer: cfg.Service.Rate.Per, Show: sample.Show}, r.Mappings(),
 		func(m *router.Compiled) (*spool.Preview, error) {
-			rows, err := batchMapping(m).Rows()
+			rows, err := build.BatchMapping(m).Rows()
 			if err != nil {
 				return nil, err
 			}

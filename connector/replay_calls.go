@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sync"
 
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/service"
@@ -35,7 +36,7 @@ func startReplayService(ctx context.Context, cfg *config.Config, mappings []*rou
 	if o.Rate.Calls == 0 {
 		o.Rate = cfg.Service.Rate
 	}
-	pace := pace(cfg)
+	pace := build.Pace(cfg)
 	pace.Rate = calls.Rate{Calls: o.Rate.Calls, Per: o.Rate.Per}
 	pace.Retry.GiveUpAfter = o.GiveUp
 	s = &replayService{Operations: writes.Operations{client}, ids: map[rowID]string{}, unsure: map[rowID]bool{}}

@@ -51,7 +51,7 @@ type Options struct {
 
 func (o Options) firstPoll() time.Duration {
 	if o.FirstPoll == 0 {
-		return firstPoll
+		return build.FirstPoll
 	}
 	return o.FirstPoll
 }

@@ -1,4 +1,4 @@
-package connector
+package build
 
 import (
 	"time"
@@ -11,8 +11,8 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// pace is how hard the service may be driven, from the configuration.
-func pace(cfg *config.Config) calls.Config {
+// Pace is how hard the service may be driven, from the configuration.
+func Pace(cfg *config.Config) calls.Config {
 	service, retry := cfg.Service, cfg.Retry
 	return calls.Config{
 		Concurrency: calls.Concurrency{Start: service.Concurrency.Start, Max: service.Concurrency.Max},
@@ -24,12 +24,12 @@ func pace(cfg *config.Config) calls.Config {
 
 // Polls of a running execution, from the first to the slowest.
 const (
-	firstPoll   = 2 * time.Second
-	slowestPoll = time.Minute
+	FirstPoll   = 2 * time.Second
+	SlowestPoll = time.Minute
 )
 
-// batchMapping is the batch lane's part of a mapping.
-func batchMapping(m *router.Compiled) batcher.Mapping {
+// BatchMapping is the batch lane's part of a mapping.
+func BatchMapping(m *router.Compiled) batcher.Mapping {
 	im := m.Config.Imports
 	key := spool.Key{Section: schemas.Attributes, Name: m.KeyName}
 	if m.Table.Custom {
