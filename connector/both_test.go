@@ -24,7 +24,7 @@ func reconciling(t *testing.T) (*peer, *sandbox.Sandbox) {
 		Breaker:     calls.Breaker{Failures: 100, OpenFor: time.Millisecond},
 		Retry:       calls.Retry{Initial: time.Millisecond, Max: time.Millisecond},
 	}
-	p := &peer{calls: calls.New(pace, writes.Operations{client}, replayObserver{}, rand.New(rand.NewPCG(1, 2)))}
+	p := &peer{calls: calls.New(pace, writes.Operations{Client: client}, replayObserver{}, rand.New(rand.NewPCG(1, 2)))}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- p.calls.Run(ctx) }()

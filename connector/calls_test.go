@@ -98,7 +98,7 @@ func TestEachWriteIsItsOperation(t *testing.T) {
 		{order(schemas.Patch, "SHIPPED"), "5 404 false", 404},
 		{order(schemas.Delete, ""), "7 404 false", 404},
 	} {
-		err := writes.Operations{client}.Call(t.Context(), c.write, false)
+		err := writes.Operations{Client: client}.Call(t.Context(), c.write, false)
 		if got := seen(s); got != c.want {
 			t.Errorf("%s of %s: got call %s, want %s", c.write.Op, c.write.Table.Name, got, c.want)
 		}
@@ -111,7 +111,7 @@ func TestEachWriteIsItsOperation(t *testing.T) {
 
 func TestNoCallCreatesAProfileOnly(t *testing.T) {
 	s, client := startService(t)
-	err := writes.Operations{client}.Call(t.Context(), customer(schemas.Create, "", "Ada"), false)
+	err := writes.Operations{Client: client}.Call(t.Context(), customer(schemas.Create, "", "Ada"), false)
 	var f calls.Failure
 	if !errors.As(err, &f) || f.Transient() || f.Unknown() || f.Overload() || f.Status() != 0 || f.RetryAfter() != 0 {
 		t.Errorf("got %#v, want a failure that no repetition mends", err)
@@ -137,7 +137,7 @@ func TestCreateThatMayHaveBeenAppliedLooksAtTheRecord(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(c.what, " ", "_"), func(t *testing.T) {
 			s, client := startService(t)
-			caller := writes.Operations{client}
+			caller := writes.Operations{Client: client}
 			if c.stored != nil {
 				if err := caller.Call(t.Context(), c.stored, false); err != nil {
 					t.Fatal(err)
@@ -163,7 +163,7 @@ func TestCreateThatMayHaveBeenAppliedLooksAtTheRecord(t *testing.T) {
 
 func TestCreateIsTriedAgainIfTheRecordCannotBeRead(t *testing.T) {
 	s, client := startService(t)
-	caller := writes.Operations{client}
+	caller := writes.Operations{Client: client}
 	if err := caller.Call(t.Context(), order(schemas.Upsert, "PLACED"), false); err != nil {
 		t.Fatal(err)
 	}

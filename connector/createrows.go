@@ -38,7 +38,7 @@ type createRows struct {
 }
 
 func newCreateRows(client *service.Client, service *calls.Service, cfg *config.Config, share func() float64, rnd *rand.Rand) *createRows {
-	c := &createRows{Operations: writes.Operations{client}, service: service, backoff: retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, rnd: rnd}
+	c := &createRows{Operations: writes.Operations{Client: client}, service: service, backoff: retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, rnd: rnd}
 	if r := cfg.Service.Rate; r.Calls > 0 {
 		c.pace = rate.NewLimiter(0, 1)
 		c.perCall = func() rate.Limit { return rate.Limit(float64(r.Calls) / r.Per.Seconds() * share()) }

@@ -30,7 +30,7 @@ func TestRefusalLetterNamesCodeStatusAndAnswer(t *testing.T) {
 		{503, "rejected"}, // likewise
 	} {
 		s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 5}, Count: 1, Answer: sandbox.Status(c.answer)})
-		err := writes.Operations{client}.Call(t.Context(), order(schemas.Patch, "PAID"), false)
+		err := writes.Operations{Client: client}.Call(t.Context(), order(schemas.Patch, "PAID"), false)
 		l := writes.RefusalReason(fmt.Errorf("given up after 3 tries: %w", err))
 		if l.Stage != deadletter.Delivering || l.Code != c.code || l.Status != c.answer {
 			t.Errorf("%d: got %+v, want stage TASK_PUT, code %s and the status", c.answer, l, c.code)
@@ -45,7 +45,7 @@ func TestGatewaysAnswerThatIsGivenUpIsNoWordAboutTheRow(t *testing.T) {
 	s, client := startService(t)
 	for _, answer := range []sandbox.Answer{sandbox.Page(404), sandbox.Page(409), sandbox.Text(404, "default backend - 404")} {
 		s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 5}, Count: 1, Answer: answer})
-		err := writes.Operations{client}.Call(t.Context(), order(schemas.Patch, "PAID"), false)
+		err := writes.Operations{Client: client}.Call(t.Context(), order(schemas.Patch, "PAID"), false)
 		if l := writes.RefusalReason(fmt.Errorf("given up after 3 tries: %w", err)); l.Code != "rejected" || void(order(schemas.Patch, "PAID"), err) {
 			t.Errorf("got %+v, void %v; want it rejected and not void", l, void(order(schemas.Patch, "PAID"), err))
 		}

@@ -77,9 +77,9 @@ func (h headers) Keys() (names []string) {
 // caller makes the immediate lane's calls.
 func (s *Sink) caller() calls.Caller {
 	if s.tracer == nil {
-		return laneCalls{writes.Operations{s.client}}
+		return laneCalls{writes.Operations{Client: s.client}}
 	}
-	return tracedCalls{laneCalls{writes.Operations{s.client}}, s.tracer, s.router.Mappings()}
+	return tracedCalls{laneCalls{writes.Operations{Client: s.client}}, s.tracer, s.router.Mappings()}
 }
 
 // tracedCalls is calls with a span for each.

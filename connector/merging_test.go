@@ -126,7 +126,7 @@ func (to *table) call(w schemas.Write) {
 			w.ProfileID = row.ID
 		}
 	}
-	err := writes.Operations{to.client}.Call(to.t.Context(), &w, false)
+	err := writes.Operations{Client: to.client}.Call(to.t.Context(), &w, false)
 	if e, ok := err.(*service.Error); err != nil && (!ok || e.Status() != http.StatusNotFound && e.Status() != http.StatusConflict) { //nolint:errorlint // as it comes
 		to.t.Fatalf("%v of %s: %v", w.Op, w.Key, err)
 	}

@@ -39,7 +39,7 @@ func startReplayService(ctx context.Context, cfg *config.Config, mappings []*rou
 	pace := build.Pace(cfg)
 	pace.Rate = calls.Rate{Calls: o.Rate.Calls, Per: o.Rate.Per}
 	pace.Retry.GiveUpAfter = o.GiveUp
-	s = &replayService{Operations: writes.Operations{client}, ids: map[rowID]string{}, unsure: map[rowID]bool{}}
+	s = &replayService{Operations: writes.Operations{Client: client}, ids: map[rowID]string{}, unsure: map[rowID]bool{}}
 	s.Lane = calls.New(pace, s, replayObserver{o.Log, mappings}, rand.New(rand.NewPCG(o.Rand.Uint64(), o.Rand.Uint64())))
 	running, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
