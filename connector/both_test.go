@@ -10,6 +10,7 @@ import (
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -24,7 +25,7 @@ func reconciling(t *testing.T) (*peer, *sandbox.Sandbox) {
 		Breaker:     calls.Breaker{Failures: 100, OpenFor: time.Millisecond},
 		Retry:       calls.Retry{Initial: time.Millisecond, Max: time.Millisecond},
 	}
-	p := &peer{calls: calls.New(pace, writes.Operations{Client: client}, replayObserver{}, rand.New(rand.NewPCG(1, 2)))}
+	p := &peer{calls: calls.New(pace, writes.Operations{Client: client}, ops.ReplayObserver{}, rand.New(rand.NewPCG(1, 2)))}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- p.calls.Run(ctx) }()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/router"
 )
 
@@ -18,16 +19,16 @@ func TestOnlineCheckSaysWhatTheServiceCannotBeAsked(t *testing.T) {
 			Roll:    router.Roll{Rows: 1}, SlotsPerDay: 12, Timezone: "UTC",
 		},
 	}}}
-	check := func(etl, columns string) Check {
-		return Check{What: etl, OK: true, Detail: "not checked, since the service cannot be asked: its definition must have ignoreEmptyValues: true for " +
+	check := func(etl, columns string) ops.Check {
+		return ops.Check{What: etl, OK: true, Detail: "not checked, since the service cannot be asked: its definition must have ignoreEmptyValues: true for " +
 			columns + "; without it, what a row leaves empty is erased"}
 	}
-	want := []Check{check("ETL 101 for upsert of customers", "a"), check("ETL 103 for patch of customers", "a, b")}
-	if got := trustedETLs(cfg); !slices.Equal(got, want) {
+	want := []ops.Check{check("ETL 101 for upsert of customers", "a"), check("ETL 103 for patch of customers", "a, b")}
+	if got := ops.TrustedETLs(cfg); !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	cfg.Mappings[0].Imports.Upsert.Fingerprint, cfg.Mappings[0].Imports.Patch.Fingerprint = "of etl create", "of etl create"
-	if got := trustedETLs(cfg); len(got) != 0 {
+	if got := ops.TrustedETLs(cfg); len(got) != 0 {
 		t.Errorf("of ETLs with a fingerprint: got %+v, want nothing", got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/router"
 )
 
@@ -58,8 +59,8 @@ func guarded(t *testing.T) (*srfake.Registry, *config.Config) {
 func TestTheRegistryIsAskedForEachTopicThatNeedsIt(t *testing.T) {
 	registry, cfg := guarded(t)
 	registry.SeedSchema("sales-value", 1, 1, sr.Schema{Schema: `"int"`})
-	got := checkRegistry(t.Context(), cfg)
-	want := []Check{
+	got := ops.CheckRegistry(t.Context(), cfg)
+	want := []ops.Check{
 		{What: "schemas of sales-value", OK: true, Detail: "1 registered"},
 		{What: "schemas of returns-value", OK: true, Detail: "the registry has no such subject; it is no matter if writers register their schemas under another name"},
 	}
@@ -78,7 +79,7 @@ func TestARegistryThatCannotBeAskedFailsTheCheck(t *testing.T) {
 	} {
 		_, cfg := guarded(t)
 		change(&cfg.SchemaRegistry)
-		for _, c := range checkRegistry(t.Context(), cfg) {
+		for _, c := range ops.CheckRegistry(t.Context(), cfg) {
 			if c.OK || c.Detail == "" || strings.Contains(c.Detail, "s3cret") {
 				t.Errorf("%s: got %+v, want why it failed", name, c)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/admin"
+	"github.com/feedsink/feedsink/connector/ops"
 )
 
 // MappingImports is the batch lane of one mapping, at /imports.
@@ -127,7 +128,7 @@ func (d importsAPI) TakeSlot(name string) (any, error) {
 	case m.SlotsLeft == nil:
 		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: this process does not have its table; ask the member that does", name)}
 	case *m.SlotsLeft == 0:
-		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: %v, all %d were used", name, ErrNoSlot, m.SlotsPerDay)}
+		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: %v, all %d were used", name, ops.ErrNoSlot, m.SlotsPerDay)}
 	}
 	d.sink.pacing.took(name)
 	return d.find(name)

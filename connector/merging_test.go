@@ -17,6 +17,7 @@ import (
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
@@ -76,7 +77,7 @@ func newTable(t *testing.T, m *router.Compiled) *table {
 		if m.Import(op) == nil {
 			continue
 		}
-		etl := newETL(m, op)
+		etl := ops.ETLOf(m, op)
 		if err := etl.Create(t.Context(), client); err != nil {
 			t.Fatal(err)
 		}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/ops"
 )
 
 func newCheck() *cobra.Command {
@@ -24,11 +24,11 @@ func newCheck() *cobra.Command {
 			if err != nil && (!wrong || output != "json") {
 				return err
 			}
-			report := connector.Report{File: file}
+			report := ops.Report{File: file}
 			if wrong {
 				report.Configuration = problems.List
 			} else if online {
-				report.Online = connector.CheckOnline(cmd.Context(), cfg)
+				report.Online = ops.CheckOnline(cmd.Context(), cfg)
 			}
 			if err := printResult(cmd.OutOrStdout(), output, report, report.String); err != nil {
 				return err

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/deadletter"
+	"github.com/feedsink/feedsink/connector/ops"
 )
 
 func newDLQList() *cobra.Command {
@@ -72,8 +72,8 @@ func (f *listFlags) run(cmd *cobra.Command) error {
 	}
 	defer log.Close()
 	list := &deadLetterList{to: cmd.OutOrStdout(), json: f.output == "json", limit: f.limit, values: f.values}
-	foreign, err := connector.DeadLetters(cmd.Context(), cfg, log.Logger, func(l *deadletter.Received, state connector.DeadLetterState) error {
-		if state == connector.DeadLetterDone && !f.all || !match.Match(l) {
+	foreign, err := ops.DeadLetters(cmd.Context(), cfg, log.Logger, func(l *deadletter.Received, state ops.DeadLetterState) error {
+		if state == ops.DeadLetterDone && !f.all || !match.Match(l) {
 			return nil
 		}
 		one := entryOf(l, state)
@@ -87,7 +87,7 @@ func (f *listFlags) run(cmd *cobra.Command) error {
 		return list.add(one, l.Record)
 	})
 	switch {
-	case errors.Is(err, connector.ErrNoDeadLetters):
+	case errors.Is(err, ops.ErrNoDeadLetters):
 		return &usageError{err}
 	case err != nil:
 		return err
@@ -101,21 +101,21 @@ func (f *listFlags) run(cmd *cobra.Command) error {
 // deadLetterEntry is a letter as it is listed. Its fields are named as the columns
 // and the words of --by are.
 type deadLetterEntry struct {
-	Letter    string                    `json:"letter"`          // partition:offset in the dead-letter topic
-	Topic     string                    `json:"topic,omitempty"` // where its record came from, as are Partition and Offset; "": a row that matches no record
-	Partition *int32                    `json:"partition,omitempty"`
-	Offset    *int64                    `json:"offset,omitempty"`
-	Time      time.Time                 `json:"time"` // of the record
-	Mapping   string                    `json:"mapping,omitempty"`
-	Table     string                    `json:"table,omitempty"`
-	Lane      string                    `json:"lane,omitempty"`
-	Stage     string                    `json:"stage"`
-	Reason    string                    `json:"reason"`
-	Status    int                       `json:"status,omitempty"` // HTTP
-	Execution string                    `json:"execution,omitempty"`
-	Attempts  int                       `json:"attempts"` // replays after which it was here again
-	State     connector.DeadLetterState `json:"state"`
-	Message   string                    `json:"message"`
+	Letter    string              `json:"letter"`          // partition:offset in the dead-letter topic
+	Topic     string              `json:"topic,omitempty"` // where its record came from, as are Partition and Offset; "": a row that matches no record
+	Partition *int32              `json:"partition,omitempty"`
+	Offset    *int64              `json:"offset,omitempty"`
+	Time      time.Time           `json:"time"` // of the record
+	Mapping   string              `json:"mapping,omitempty"`
+	Table     string              `json:"table,omitempty"`
+	Lane      string              `json:"lane,omitempty"`
+	Stage     string              `json:"stage"`
+	Reason    string              `json:"reason"`
+	Status    int                 `json:"status,omitempty"` // HTTP
+	Execution string              `json:"execution,omitempty"`
+	Attempts  int                 `json:"attempts"` // replays after which it was here again
+	State     ops.DeadLetterState `json:"state"`
+	Message   string              `json:"message"`
 	// MayBeInTable: a create after a crash or a lost answer whose row cannot be told.
 	MayBeInTable bool               `json:"mayBeInTable,omitempty"`
 	Content      *deadLetterContent `json:"content,omitempty"`
@@ -128,7 +128,7 @@ type deadLetterContent struct {
 	Value json.RawMessage `json:"value"`
 }
 
-func entryOf(l *deadletter.Received, state connector.DeadLetterState) deadLetterEntry {
+func entryOf(l *deadletter.Received, state ops.DeadLetterState) deadLetterEntry {
 	one := deadLetterEntry{
 		Letter: fmt.Sprintf("%d:%d", l.Partition, l.Offset), Topic: l.Record.Topic, Time: l.Record.Timestamp.UTC(),
 		Mapping: l.Mapping, Table: l.Table, Lane: l.Lane, Stage: string(l.Stage), Reason: l.Code, Status: l.Status,

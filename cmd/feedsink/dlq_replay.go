@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/replay"
 )
 
@@ -21,7 +21,7 @@ func newDLQReplay() *cobra.Command {
 	var file, output, rate string
 	var filter filterFlags
 	var logs logFlags
-	o := connector.ReplayOptions{}
+	o := ops.ReplayOptions{}
 	cmd := &cobra.Command{
 		Use:   "replay -c FILE",
 		Short: "Try dead letters again, never an older value over a newer one",
@@ -51,9 +51,9 @@ func newDLQReplay() *cobra.Command {
 			screen := newScreen(cmd.ErrOrStderr())
 			screen.last = time.Now() // what is over at once needs no progress
 			o.Progress = func(r replay.Report) { screen.line(progressText(r)) }
-			report, err := connector.Replay(cmd.Context(), cfg, o)
+			report, err := ops.Replay(cmd.Context(), cfg, o)
 			screen.end()
-			if errors.Is(err, connector.ErrNoDeadLetters) {
+			if errors.Is(err, ops.ErrNoDeadLetters) {
 				return &usageError{err}
 			}
 			if err := errors.Join(printResult(cmd.OutOrStdout(), output, report, func() string { return replayText(report) }), err); err != nil {

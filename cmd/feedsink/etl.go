@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -100,7 +100,7 @@ func (f *etlFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.transferBox, "drop-transferbox", "", "entity in whose transfer box output files are dropped too")
 }
 
-func (f *etlFlags) etls(cfg *config.Config, mapping string) ([]connector.NewETL, error) {
+func (f *etlFlags) etls(cfg *config.Config, mapping string) ([]ops.NewETL, error) {
 	var op schemas.Op
 	if f.op != "" {
 		var known bool
@@ -108,7 +108,7 @@ func (f *etlFlags) etls(cfg *config.Config, mapping string) ([]connector.NewETL,
 			return nil, fmt.Errorf("--op: must be upsert, patch, create or delete, is %q", f.op)
 		}
 	}
-	etls, err := connector.ETLs(cfg, mapping, op)
+	etls, err := ops.ETLs(cfg, mapping, op)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (f *etlFlags) etls(cfg *config.Config, mapping string) ([]connector.NewETL,
 }
 
 // definitionsText is one JSON document after the other, as operation 9 takes them.
-func definitionsText(etls []connector.NewETL) string {
+func definitionsText(etls []ops.NewETL) string {
 	var b strings.Builder
 	for _, e := range etls {
 		_ = printResult(&b, "json", e.Definition, nil) // a Builder takes everything
@@ -143,7 +143,7 @@ func definitionsText(etls []connector.NewETL) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-func etlsText(file string, etls []connector.NewETL) string {
+func etlsText(file string, etls []ops.NewETL) string {
 	var b strings.Builder
 	for _, e := range etls {
 		if e.ID == "" {

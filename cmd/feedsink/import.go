@@ -17,6 +17,7 @@ import (
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/oneshot"
+	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -25,7 +26,7 @@ const askKafkaFor = 10 * time.Second
 
 // importFlags are one import by hand.
 type importFlags struct {
-	connector.ByHand
+	ops.ByHand
 	op, server    string
 	force, dryRun bool
 }
@@ -103,12 +104,12 @@ func (f *importFlags) askForSlot(ctx context.Context, cfg *config.Config) error 
 	if f.server == "" {
 		asking, cancel := context.WithTimeout(ctx, askKafkaFor)
 		defer cancel()
-		left, err := connector.SlotsLeft(asking, cfg, f.Mapping)
+		left, err := ops.SlotsLeft(asking, cfg, f.Mapping)
 		switch {
 		case err != nil:
 			return fmt.Errorf("mapping %s: how many imports are left today cannot be seen: %w; --server asks a running sink", f.Mapping, err)
 		case left == 0:
-			return fmt.Errorf("mapping %s: %w", f.Mapping, connector.ErrNoSlot)
+			return fmt.Errorf("mapping %s: %w", f.Mapping, ops.ErrNoSlot)
 		}
 		return nil
 	}
@@ -129,7 +130,7 @@ func (f *importFlags) askForSlot(ctx context.Context, cfg *config.Config) error 
 
 // launch sends the file and prints how the import ended. Rows in error are a
 // failure of the command.
-func launch(cmd *cobra.Command, cfg *config.Config, job *connector.Prepared, output string) error {
+func launch(cmd *cobra.Command, cfg *config.Config, job *ops.Prepared, output string) error {
 	client, err := build.NewService(cfg.Service)
 	if err != nil {
 		return err

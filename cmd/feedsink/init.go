@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/setup"
 )
 
@@ -36,7 +36,7 @@ func newInit() *cobra.Command {
 			if err := flags.validate(); err != nil {
 				return &usageError{err}
 			}
-			text, err := connector.Guess(cmd.Context(), flags.at, flags.limit)
+			text, err := ops.Guess(cmd.Context(), flags.at, flags.limit)
 			if err != nil {
 				return err
 			}

@@ -12,14 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/plan"
 )
 
 func newPlan() *cobra.Command {
 	var file, output string
-	var sample connector.Sample
+	var sample ops.Sample
 	var show bool
 	cmd := &cobra.Command{
 		Use:   "plan -c FILE",
@@ -45,7 +45,7 @@ func newPlan() *cobra.Command {
 			if show {
 				sample.Show = 2
 			}
-			report, err := connector.Plan(cmd.Context(), cfg, sample)
+			report, err := ops.Plan(cmd.Context(), cfg, sample)
 			if err != nil {
 				return err
 			}

@@ -11,10 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/ops"
 )
 
 // crmBundle loads customers and orders by one ZIP. Orders come first in the
@@ -144,7 +145,7 @@ func TestAnETLMadeForABundleLoadsItsZIP(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	made, err := connector.ETLs(cfg, "orders", 0)
+	made, err := ops.ETLs(cfg, "orders", 0)
 	if err != nil || len(made) != 1 {
 		t.Fatalf("definitions: got %+v, %v, want that of upserts", made, err)
 	}

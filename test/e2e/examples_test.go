@@ -15,9 +15,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sr"
 
-	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 	"github.com/feedsink/feedsink/test/certs"
@@ -202,7 +203,7 @@ func (x *example) topics() map[string][]string {
 // share an ETL in the file share it here.
 func (x *example) createETLs() {
 	x.t.Helper()
-	client, err := connector.NewClient(x.cfg.Service)
+	client, err := build.NewService(x.cfg.Service)
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -219,7 +220,7 @@ func (x *example) createETLs() {
 			if loads = append(loads, load); made[load.ETL] != "" {
 				continue
 			}
-			etls, err := connector.ETLs(x.cfg, m.Name, op)
+			etls, err := ops.ETLs(x.cfg, m.Name, op)
 			if err != nil {
 				x.t.Fatal(err)
 			}

@@ -14,8 +14,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/replay"
 )
 
@@ -57,11 +58,11 @@ func TestInterruptedReplayBringsNoDeletedProfileBack(t *testing.T) {
 
 	// The call is on its way when the replay is cut off.
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 1}, Answer: sandbox.Hang(0)})
-	options := connector.ReplayOptions{MaxAttempts: 5, GiveUp: time.Minute, Log: slog.New(slog.DiscardHandler)}
+	options := ops.ReplayOptions{MaxAttempts: 5, GiveUp: time.Minute, Log: slog.New(slog.DiscardHandler)}
 	ctx, cut := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := connector.Replay(ctx, cfg, options)
+		_, err := ops.Replay(ctx, cfg, options)
 		ended <- err
 	}()
 	w.until("the replay's call is on its way", func() bool { return w.service.Faults()[0].Fired > 0 })
@@ -74,7 +75,7 @@ func TestInterruptedReplayBringsNoDeletedProfileBack(t *testing.T) {
 	w.settled()
 
 	late := func() {
-		client, err := connector.NewClient(cfg.Service)
+		client, err := build.NewService(cfg.Service)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +86,7 @@ func TestInterruptedReplayBringsNoDeletedProfileBack(t *testing.T) {
 	}
 	landed := false
 	options.Log = slog.New(onWarning{slog.NewTextHandler(w.logs, nil), "an earlier run did not end", func() { late(); landed = true }})
-	report, err := connector.Replay(t.Context(), cfg, options)
+	report, err := ops.Replay(t.Context(), cfg, options)
 	if err != nil || report.Superseded != 1 {
 		t.Errorf("the next replay: got %+v, %v, want the letter superseded", report, err)
 	}
@@ -112,7 +113,7 @@ func TestReplayLeavesATombstoneToItsImport(t *testing.T) {
 		t.Fatalf("dead letters: got %d, want 1", dead)
 	}
 	for range 2 {
-		report, err := connector.Replay(t.Context(), cfg, connector.ReplayOptions{MaxAttempts: 5, GiveUp: time.Minute, Log: slog.New(slog.DiscardHandler)})
+		report, err := ops.Replay(t.Context(), cfg, ops.ReplayOptions{MaxAttempts: 5, GiveUp: time.Minute, Log: slog.New(slog.DiscardHandler)})
 		if err != nil || report.Left[replay.NeedsImport] != 1 || len(report.Notes) != 1 {
 			t.Fatalf("replay: got %+v, %v, want the letter left for its import", report, err)
 		}

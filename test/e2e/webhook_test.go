@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/service"
@@ -35,7 +35,7 @@ func (w *world) awaited() *config.Config {
 // subscribe has the service call an admin server when an import has ended.
 func (w *world) subscribe(cfg *config.Config, address string) {
 	w.t.Helper()
-	client, err := connector.NewClient(cfg.Service)
+	client, err := build.NewService(cfg.Service)
 	if err != nil {
 		w.t.Fatal(err)
 	}

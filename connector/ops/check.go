@@ -1,4 +1,4 @@
-package connector
+package ops
 
 import (
 	"context"
@@ -60,14 +60,14 @@ const checkTimeout = 20 * time.Second
 func CheckOnline(ctx context.Context, cfg *config.Config) []Check {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	checks := append(checkTopics(ctx, cfg), checkRegistry(ctx, cfg)...)
+	checks := append(checkTopics(ctx, cfg), CheckRegistry(ctx, cfg)...)
 	checks = append(checks, checkToken(ctx, cfg))
-	return append(checks, trustedETLs(cfg)...)
+	return append(checks, TrustedETLs(cfg)...)
 }
 
-// trustedETLs says what is taken for granted of ETLs that `etl create` did not
+// TrustedETLs says what is taken for granted of ETLs that `etl create` did not
 // create: the service has no operation that shows a definition.
-func trustedETLs(cfg *config.Config) (checks []Check) {
+func TrustedETLs(cfg *config.Config) (checks []Check) {
 	r, problems := router.CompileUnfinished(cfg.Mappings)
 	if len(problems) > 0 {
 		return nil // said elsewhere
@@ -97,10 +97,10 @@ func trustedETLs(cfg *config.Config) (checks []Check) {
 	return checks
 }
 
-// checkRegistry asks the registry how many schemas it has for the values of
+// CheckRegistry asks the registry how many schemas it has for the values of
 // each topic that needs them. None under the usual name is no mistake: writers
 // may name their subjects otherwise.
-func checkRegistry(ctx context.Context, cfg *config.Config) (checks []Check) {
+func CheckRegistry(ctx context.Context, cfg *config.Config) (checks []Check) {
 	for _, m := range cfg.Mappings {
 		if m.Format == "" || m.Format == string(schemas.FormatJSON) {
 			continue

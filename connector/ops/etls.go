@@ -1,4 +1,4 @@
-package connector
+package ops
 
 import (
 	"cmp"
@@ -13,7 +13,7 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// NewETL is the ETL that loads a mapping's files of one op, or those of its bundle:
+// ETLOf is the ETL that loads a mapping's files of one op, or those of its bundle:
 // its definition, and once it is created its id.
 type NewETL struct {
 	Mapping     string               `json:"mapping"`
@@ -48,12 +48,12 @@ func ETLs(cfg *config.Config, mapping string, op schemas.Op) ([]NewETL, error) {
 		if len(loading(m, op)) == 0 {
 			return nil, fmt.Errorf("mapping %s: imports.%v is not configured; write %v: {mode: …} into its imports", mapping, op, op)
 		}
-		return []NewETL{newETL(m, op)}, nil
+		return []NewETL{ETLOf(m, op)}, nil
 	}
 	var etls []NewETL
 	for op := schemas.Upsert; op <= schemas.Delete; op++ {
 		if slices.ContainsFunc(loading(m, op), func(m *router.Compiled) bool { return m.Import(op).ETL == config.NoETL }) {
-			etls = append(etls, newETL(m, op))
+			etls = append(etls, ETLOf(m, op))
 		}
 	}
 	if len(etls) == 0 {
@@ -84,7 +84,8 @@ func loading(m *router.Compiled, op schemas.Op) []*router.Compiled {
 	return slices.DeleteFunc(all, func(m *router.Compiled) bool { return m.Import(op) == nil })
 }
 
-func newETL(m *router.Compiled, op schemas.Op) NewETL {
+// ETLOf is the ETL that loads the rows of an operation.
+func ETLOf(m *router.Compiled, op schemas.Op) NewETL {
 	all := loading(m, op)
 	e := NewETL{Mapping: all[0].Name, Op: op.String(), Fingerprint: all[0].ETLFingerprint(op), declared: map[string]bool{}}
 	if slices.Contains(all, m) {

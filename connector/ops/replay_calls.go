@@ -1,4 +1,4 @@
-package connector
+package ops
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func startReplayService(ctx context.Context, cfg *config.Config, mappings []*rou
 	pace.Rate = calls.Rate{Calls: o.Rate.Calls, Per: o.Rate.Per}
 	pace.Retry.GiveUpAfter = o.GiveUp
 	s = &replayService{Operations: writes.Operations{Client: client}, ids: map[rowID]string{}, unsure: map[rowID]bool{}}
-	s.Lane = calls.New(pace, s, replayObserver{o.Log, mappings}, rand.New(rand.NewPCG(o.Rand.Uint64(), o.Rand.Uint64())))
+	s.Lane = calls.New(pace, s, ReplayObserver{o.Log, mappings}, rand.New(rand.NewPCG(o.Rand.Uint64(), o.Rand.Uint64())))
 	running, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -92,18 +92,18 @@ func (s *replayService) Unsure(w *schemas.Write) bool {
 	return s.unsure[of]
 }
 
-// replayObserver tells when the service cannot be reached.
-type replayObserver struct {
+// ReplayObserver tells when the service cannot be reached.
+type ReplayObserver struct {
 	log      *slog.Logger
 	mappings []*router.Compiled
 }
 
-func (replayObserver) Called(calls.Attempt) {}
+func (ReplayObserver) Called(calls.Attempt) {}
 
 // NotRepeated is not called: a replay repeats nothing.
-func (replayObserver) NotRepeated(string) {}
+func (ReplayObserver) NotRepeated(string) {}
 
-func (o replayObserver) BreakerTurned(of schemas.Table, to calls.BreakerState, cause error) {
+func (o ReplayObserver) BreakerTurned(of schemas.Table, to calls.BreakerState, cause error) {
 	if to == calls.Open {
 		o.log.Warn("calls for the table fail; they pause, and one is tried from time to time", "table", router.LabelOf(o.mappings, of), "cause", cause)
 	}
