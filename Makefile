@@ -25,7 +25,7 @@ KAFKA_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build kafka$$' . 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# As the Dockerfile builds it: nothing of the machine or the moment gets into it.
+# As the Dockerfile builds it: neither the machine nor the time of the build shows in it.
 build: ## the binary, as dist/feedsink
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags timetzdata \
 		-ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o dist/feedsink ./cmd/feedsink

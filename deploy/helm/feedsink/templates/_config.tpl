@@ -74,7 +74,7 @@ same keys is overruled where it cannot be true in the pod, and kept elsewhere.
 {{- fail (printf "%s.enabled: no mapping has a route to the %s lane, so that its pods would end at once: set it to false" $lane $lane) -}}
 {{- end -}}
 {{- if and $used (not (has $lane $lanes)) (not (has "all" $lanes)) -}}
-{{- fail (printf "%s.enabled: a mapping has a route to the %s lane, whose events nobody would write: set it to true, or install a second release for it with existingConfigMap" $lane $lane) -}}
+{{- fail (printf "%s.enabled: a mapping has a route to the %s lane, whose events would not be written: set it to true, or install a second release for it with existingConfigMap" $lane $lane) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

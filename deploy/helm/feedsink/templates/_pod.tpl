@@ -134,7 +134,7 @@ securityContext:
 {{- with include "feedsink.secrets" . | fromJsonArray }}
 - name: secrets
   projected:
-    # Read by the group that fsGroup gives, by nobody else.
+    # Read by the group that fsGroup gives, and by no other.
     defaultMode: {{ ternary "0440" "0444" (not (kindIs "invalid" $.Values.podSecurityContext.fsGroup)) }}
     sources:
       {{- toYaml . | nindent 6 }}
