@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // importer gives the batcher operations 10, 11 and 12.
@@ -206,4 +209,229 @@ func own(claims []batcher.Claim) []*kafka.Claim {
 		out[i], _ = c.(*kafka.Claim)
 	}
 	return out
+}
+
+// assigned takes over the imports that former owners of the partitions began.
+// All partitions of a table come together, so that what the ledgers say of one
+// import is seen whole.
+func (f *fileDelivery) assigned(ps []*kafka.Partition) {
+	imports := map[string]*batcher.Adopted{} // by the table that the ledger knows them by
+	inError := map[string]*batcher.Adopted{} // likewise, and by file
+	for _, p := range ps {
+		p.ApartUnder(f.fingerprint)
+		for _, a := range p.Adopted() {
+			if f.mappingOf(a.Table) == nil {
+				f.lane.log.Warn("an import was begun for a table that no mapping writes to any more; it is not awaited",
+					"table", a.Table, "file", a.File, "execution", a.Execution)
+				a.Abandon()
+				continue
+			}
+			if a.State == ack.InError {
+				f.adoptErrors(inError, p, a)
+				continue
+			}
+			if imports[a.Table] == nil {
+				imports[a.Table] = &batcher.Adopted{UpTo: map[batcher.Partition]int64{}}
+			}
+			gather(imports[a.Table], p, a)
+		}
+	}
+	awaited := map[string]bool{}
+	for _, table := range slices.Sorted(maps.Keys(imports)) {
+		m, a := f.mappingOf(table), imports[table]
+		// Where mappings were joined to a bundle while each had an import on its
+		// way, one is awaited after the other: each has all records read again.
+		if awaited[ledgerTable(m)] {
+			continue
+		}
+		awaited[ledgerTable(m)] = true
+		// With other routes nobody can tell which records the file held: it is
+		// awaited, to keep the order, and then all of them are read again.
+		if a.Fingerprint != m.FileFingerprint() {
+			f.lane.log.Warn("the mapping was changed while an import was on its way; its records will be read again and routed anew",
+				"mapping", m.Name, "file", a.File, "execution", a.Execution)
+			a.Changed = true
+			for _, left := range f.leftBundle(m, *a) {
+				if imports[ledgerTable(left)] == nil {
+					f.adopt(left, *a)
+				}
+			}
+		}
+		f.adopt(m, *a)
+	}
+	for _, key := range slices.Sorted(maps.Keys(inError)) {
+		f.adopt(f.mappingOf(inError[key].Table.Qualified()), *inError[key])
+	}
+}
+
+// adoptErrors takes over what is left of an import: records whose rows are in error.
+// Those of a mapping that was changed are read again.
+func (f *fileDelivery) adoptErrors(to map[string]*batcher.Adopted, p *kafka.Partition, a kafka.Adopted) {
+	if m := f.mappingOf(a.Table); a.Fingerprint != m.FileFingerprint() {
+		f.lane.log.Warn("the mapping was changed while records waited whose rows were in error; they are read again and routed anew",
+			"mapping", m.Name, "topic", p.Topic, "partition", p.ID, "file", a.File, "execution", a.Execution)
+		a.Abandon()
+		return
+	}
+	if to[a.Key()] == nil {
+		to[a.Key()] = &batcher.Adopted{UpTo: map[batcher.Partition]int64{}}
+	}
+	gather(to[a.Key()], p, a)
+	to[a.Key()].OnlyErrors = true
+}
+
+func (f *fileDelivery) adopt(m *router.Compiled, a batcher.Adopted) {
+	if err := f.files.Adopt(m.Name, a); err != nil {
+		f.lane.log.Error("adopting an import", "mapping", m.Name, "error", err)
+	}
+}
+
+// leftBundle are the mappings whose rows are in the import, though it is m's alone
+// by now: their newer rows must not go out before it has ended.
+func (f *fileDelivery) leftBundle(m *router.Compiled, a batcher.Adopted) (left []*router.Compiled) {
+	for _, other := range filed(f.lane.Router.Mappings()) {
+		if ledgerTable(other) == ledgerTable(m) {
+			continue
+		}
+		for p := range a.UpTo {
+			topic := p.(assignment).Topic
+			if slices.Contains(other.Config.Topics, topic) && !slices.Contains(m.Config.Topics, topic) {
+				left = append(left, other)
+				break
+			}
+		}
+	}
+	return left
+}
+
+// gather adds what one partition's ledger says. The step that is furthest is
+// the one that counts: a crash in the middle of a commit may have left others
+// behind. What one ledger tells of other routes is so for the whole import: it
+// carries no fingerprint then.
+func gather(to *batcher.Adopted, p *kafka.Partition, a kafka.Adopted) {
+	rerouted := a.Fingerprint == 0 || len(to.Claims) > 0 && to.Fingerprint == 0
+	defer func() {
+		if rerouted {
+			to.Fingerprint = 0
+		}
+	}()
+	to.Claims = append(to.Claims, a.Claim)
+	to.UpTo[assignment{p}] = a.UpTo
+	if a.Part < to.Part || a.Part == to.Part && (a.Attempt < to.Attempt || a.Attempt == to.Attempt && (to.Settling || to.Refused || a.Execution == "" && to.Execution != "")) {
+		return
+	}
+	refused := a.State == ack.Refused
+	to.Rebuild, to.Settling = refused || a.State == ack.Rebuild, a.State == ack.Settling
+	table, _ := schemas.ParseTable(a.Table)
+	to.Import = batcher.Import{
+		Table: table, Fingerprint: a.Fingerprint, Part: a.Part, Parts: a.Parts, Mode: a.Mode,
+		File: a.File, Attempt: a.Attempt, Execution: a.Execution, Refused: refused,
+	}
+}
+
+// fingerprint is of the mapping that writes files for the table; 0: there is none.
+func (f *fileDelivery) fingerprint(table string) uint64 {
+	if m := f.mappingOf(table); m != nil {
+		return m.FileFingerprint()
+	}
+	return 0
+}
+
+func (f *fileDelivery) mappingOf(table string) *router.Compiled {
+	for _, m := range f.lane.Router.Mappings() {
+		if _, batch := m.Lanes(); batch && m.Table.Qualified() == table {
+			return m
+		}
+	}
+	return nil
+}
+
+// passed tells a mapping that rebuilds a generation how far a partition was read.
+func (f *fileDelivery) passed(p *kafka.Partition, next int64) {
+	for _, m := range f.lane.Router.TopicMappings(p.Topic) {
+		f.files.Passed(m.Name, assignment{p}, next)
+	}
+}
+
+// parents waits for the calls of mappings that another one names in `after`:
+// the immediate lane is another group, perhaps another process, and what it has
+// done is what it has committed.
+type parents struct {
+	source *kafka.Source
+	group  string              // of the immediate lane
+	topics map[string][]string // by mapping: topics of its parents that go through calls
+}
+
+// newParents finds the topics of each mapping's parents.
+func newParents(mappings []*router.Compiled, group string) *parents {
+	p := &parents{group: group, topics: map[string][]string{}}
+	byName := map[string]*router.Compiled{}
+	for _, m := range mappings {
+		byName[m.Name] = m
+	}
+	for _, m := range mappings {
+		for _, name := range m.Config.After {
+			if immediate, _ := byName[name].Lanes(); immediate {
+				p.topics[m.Name] = append(p.topics[m.Name], byName[name].Config.Topics...)
+			}
+		}
+	}
+	return p
+}
+
+// Await returns once the immediate lane has confirmed what the topics of the
+// mapping's parents hold at present.
+func (p *parents) Await(ctx context.Context, mapping string) error {
+	if len(p.topics[mapping]) == 0 {
+		return nil
+	}
+	return p.source.AwaitGroup(ctx, p.group, p.topics[mapping])
+}
+
+// filed are the mappings with files, those of a bundle together and parents first,
+// as the batcher wants them; otherwise in the order of the configuration.
+func filed(mappings []*router.Compiled) (filed []*router.Compiled) {
+	for _, m := range mappings {
+		if _, batch := m.Lanes(); !batch || slices.Contains(filed, m) {
+			continue
+		}
+		if bundle := m.Bundle(); bundle != nil {
+			filed = append(filed, bundle...)
+			continue
+		}
+		filed = append(filed, m)
+	}
+	return filed
+}
+
+// ledgerTable is the table that the ledger knows the mapping's imports by: its own,
+// or that of its bundle's first mapping.
+func ledgerTable(m *router.Compiled) string {
+	if bundle := m.Bundle(); bundle != nil {
+		return bundle[0].Table.Qualified()
+	}
+	return m.Table.Qualified()
+}
+
+// ledgerTables is ledgerTable by mapping.
+func ledgerTables(mappings []*router.Compiled) []string {
+	tables := make([]string, len(mappings))
+	for _, m := range mappings {
+		tables[m.Index] = ledgerTable(m)
+	}
+	return tables
+}
+
+// filedTables are, by topic, the tables that the ledger knows the imports of the
+// topic's records by.
+func filedTables(mappings []*router.Compiled) map[string][]string {
+	tables := map[string][]string{}
+	for _, m := range filed(mappings) {
+		for _, topic := range m.Config.Topics {
+			if t := ledgerTable(m); !slices.Contains(tables[topic], t) {
+				tables[topic] = append(tables[topic], t)
+			}
+		}
+	}
+	return tables
 }

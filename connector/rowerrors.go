@@ -4,14 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/calls"
+	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/retry"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -203,3 +211,91 @@ func tableOf(imp *batcher.Import, mapping string) schemas.Table {
 
 // codeImportRow is the reason code of a record whose row was in error.
 const codeImportRow = "import_row"
+
+// mostRead is how many records are read for the rows in error of one import. Of
+// the rows behind them it is said that they may be in the table.
+const mostRead = 10_000
+
+// createRows tells whose a record is that a row of a CREATE_ONLY file has met: the
+// file may have been loaded before, by a try whose answer was lost or by a former
+// owner. Records are read one after the other, within the batch lane's part of the
+// rate, and not before the time that the service has named.
+type createRows struct {
+	writes.Operations
+	service *calls.Service
+	backoff retry.Backoff
+	mu      sync.Mutex // several imports may have rows in error at once
+	rnd     *rand.Rand
+	pace    *rate.Limiter // nil: no rate is configured
+	perCall func() rate.Limit
+}
+
+func newCreateRows(client *service.Client, service *calls.Service, cfg *config.Config, share func() float64, rnd *rand.Rand) *createRows {
+	c := &createRows{Operations: writes.Operations{Client: client}, service: service, backoff: retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, rnd: rnd}
+	if r := cfg.Service.Rate; r.Calls > 0 {
+		c.pace = rate.NewLimiter(0, 1)
+		c.perCall = func() rate.Limit { return rate.Limit(float64(r.Calls) / r.Per.Seconds() * share()) }
+	}
+	return c
+}
+
+// judge says whose the row's record is. read counts the records that were read
+// for the import.
+func (c *createRows) judge(ctx context.Context, imp *batcher.Import, p *kafka.Partition, r *kafka.Record, w *schemas.Write, read *int) (v writes.Verdict, err error) {
+	cr := writes.Create{Written: r.Timestamp, Assigned: assignedAt(p, r), Tried: p.Assigned(), Unsure: imp.Attempt > 1}
+	if !w.Table.Custom { // a profile cannot be read
+		if cr.Unsure || r.Timestamp.Before(cr.Assigned) {
+			return writes.Perhaps, nil
+		}
+		return writes.Theirs, nil
+	}
+	if *read++; *read > mostRead {
+		return writes.Perhaps, nil
+	}
+	err = retry.Do(ctx, c.backoff, c.random, func(ctx context.Context) error {
+		if err := c.wait(ctx); err != nil {
+			return err
+		}
+		v, err = c.Operations.Judge(ctx, w, cr)
+		c.service.Heard(err)
+		return err
+	}, func(err error) (bool, time.Duration) {
+		e, ok := errors.AsType[*service.Error](err)
+		if !ok {
+			return true, 0
+		}
+		return e.Transient(), e.RetryAfter()
+	})
+	switch {
+	case ctx.Err() != nil:
+		return writes.Theirs, ctx.Err()
+	case err != nil: // it cannot be read at all
+		return writes.Perhaps, nil
+	}
+	return v, nil
+}
+
+func (c *createRows) random() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rnd.Float64()
+}
+
+// wait waits until the service wants calls, and for the next of the rate.
+func (c *createRows) wait(ctx context.Context) error {
+	for held := c.service.Held(); held > 0; held = c.service.Held() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(held):
+		}
+	}
+	if c.pace == nil {
+		return nil
+	}
+	c.pace.SetLimit(max(c.perCall(), slowestRate))
+	return c.pace.Wait(ctx)
+}
+
+// slowestRate is for a member that has no share at the moment.
+const slowestRate = rate.Limit(0.1)

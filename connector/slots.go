@@ -1,7 +1,9 @@
 package connector
 
 import (
+	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
@@ -148,4 +150,74 @@ func (s *Sink) waitingForSlots() map[string]slotWait {
 // complete reports whether the mapping's open file would be sent, had it a slot.
 func complete(st batcher.MappingStatus, roll router.Roll) bool {
 	return st.Rows > 0 && (st.Rows >= roll.Rows || st.Bytes >= int64(roll.Bytes) || st.Age >= roll.Age)
+}
+
+// The machine's clock may be moved while the sink runs: by a person, by NTP, or
+// because the machine was suspended. Durations do not notice, they are measured
+// by a clock that only ever goes on. Which calendar day it is, is read off the one
+// that can be moved.
+
+// clock tells when it is. While the machine's clock shows something else than it
+// should after what it showed before, nobody here can tell which of the two the
+// service's clock shows, and both hold.
+type clock struct {
+	wall func() time.Time // what the machine's clock shows; nil: time.Now
+	log  *slog.Logger     // nil: nothing is logged
+
+	mu    sync.Mutex
+	shown time.Time     // when it was last right, without a monotonic reading
+	at    time.Time     // the same moment, with one; zero: it was never read
+	moved time.Duration // how far it is off what it should show; 0: it is right
+	since time.Time     // when it was moved, with a monotonic reading
+}
+
+const (
+	// clockSlack is how far the clock may be moved at once without being in doubt.
+	clockSlack = time.Minute
+	// clockTrust is for how long a clock that was moved is in doubt. Whoever
+	// moved it by mistake has seen it by then.
+	clockTrust = 24 * time.Hour
+)
+
+// candidateTimes are when it may be: what the machine's clock shows and, while that is
+// in doubt, what it should show.
+func (c *clock) candidateTimes() []time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, shown := time.Now(), c.read()
+	if c.at.IsZero() {
+		c.shown, c.at = shown, now
+		return []time.Time{shown}
+	}
+	expected := c.shown.Add(now.Sub(c.at))
+	off := shown.Sub(expected)
+	switch {
+	case off.Abs() <= clockSlack:
+		if c.moved != 0 {
+			c.say("the machine's clock shows again what it should")
+		}
+		c.shown, c.at, c.moved = shown, now, 0
+		return []time.Time{shown}
+	case (off - c.moved).Abs() > clockSlack:
+		c.moved, c.since = off, now
+		c.say("the machine's clock was moved; for a day imports count for the day that it shows and for the one that it should show", "by", off.Round(time.Second))
+	case now.Sub(c.since) >= clockTrust:
+		c.shown, c.at, c.moved = shown, now, 0
+		c.say("the machine's clock was moved a day ago and is believed from here on", "by", off.Round(time.Second))
+		return []time.Time{shown}
+	}
+	return []time.Time{shown, expected}
+}
+
+func (c *clock) read() time.Time {
+	if c.wall == nil {
+		return time.Now().Round(0)
+	}
+	return c.wall().Round(0)
+}
+
+func (c *clock) say(words string, facts ...any) {
+	if c.log != nil {
+		c.log.Warn(words, facts...)
+	}
 }

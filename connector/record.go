@@ -1,11 +1,19 @@
 package connector
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/kafka"
@@ -168,4 +176,190 @@ func assignedAt(p *kafka.Partition, r *kafka.Record) time.Time {
 		return time.Now()
 	}
 	return p.Assigned()
+}
+
+// outbox counts the dead letters that Kafka has not acknowledged yet.
+type outbox struct {
+	mu    sync.Mutex
+	open  int
+	empty chan struct{} // closed when open is 0; nil: nobody waits
+}
+
+func (o *outbox) add() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.open++
+}
+
+func (o *outbox) done() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open--; o.open == 0 && o.empty != nil {
+		close(o.empty)
+		o.empty = nil
+	}
+}
+
+// wait returns once none is on its way, or with ctx.
+func (o *outbox) wait(ctx context.Context) error {
+	o.mu.Lock()
+	if o.open == 0 {
+		o.mu.Unlock()
+		return nil
+	}
+	if o.empty == nil {
+		o.empty = make(chan struct{})
+	}
+	empty := o.empty
+	o.mu.Unlock()
+	select {
+	case <-empty:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// maxPending is how many records of a lane may be on their way one by one: a
+// third of a second's worth of the fastest service. What they take is bounded in
+// bytes, by memory.pending.
+const maxPending = 4096
+
+// brokers is how a lane reaches the cluster. What is fetched ahead its lanes share.
+func (s *Sink) brokers() kafka.Connection {
+	c := build.KafkaConnection(s.cfg.Kafka, s.log)
+	c.Fetched = int64(s.cfg.Memory.Fetched) / int64(len(s.opts.Lanes))
+	return c
+}
+
+// Wait is called when the write will be tried again later, and may outlast all
+// records that were fetched with its own by hours. A fetched record holds
+// everything that came in the same answer: so from here on it has memory of its own.
+func (p *part) Wait() {
+	r := p.record.Load()
+	own := &kafka.Record{
+		Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value), Headers: slices.Clone(r.Headers),
+		Timestamp: r.Timestamp, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, LeaderEpoch: r.LeaderEpoch, Attrs: r.Attrs,
+	}
+	for i := range own.Headers {
+		h := &own.Headers[i]
+		h.Key, h.Value = strings.Clone(h.Key), bytes.Clone(h.Value)
+	}
+	p.record.CompareAndSwap(r, own)
+}
+
+// deadLetterBytes is what dead letters of rows in error may take that Kafka has not
+// acknowledged: their records are read again by the thousand.
+const deadLetterBytes = 16 << 20
+
+// byteLimit bounds the dead letters on their way; one that is larger goes alone.
+type byteLimit struct {
+	limit int64
+
+	mu    sync.Mutex
+	used  int64
+	freed chan struct{} // closed when some are acknowledged; nil: none is waiting
+}
+
+// take returns once there is room for so many bytes, or with ctx.
+func (l *byteLimit) take(ctx context.Context, bytes int64) error {
+	for {
+		l.mu.Lock()
+		if l.used == 0 || l.used+bytes <= l.limit {
+			l.used += bytes
+			l.mu.Unlock()
+			return nil
+		}
+		if l.freed == nil {
+			l.freed = make(chan struct{})
+		}
+		freed := l.freed
+		l.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// free gives back what take has taken.
+func (l *byteLimit) free(bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.used -= bytes
+	if l.freed != nil {
+		close(l.freed)
+		l.freed = nil
+	}
+}
+
+// sentAgain is the keys of which records are sent once more after a restart, as bits
+// of their hashes: a bit that two keys share has a record sent once more in vain.
+type sentAgain [1 << 14]uint64
+
+func (s *sentAgain) bit(w *schemas.Write) (word *uint64, mask uint64) {
+	key := w.Key
+	if key == "" {
+		key = w.ProfileID
+	}
+	hash := xxhash.Sum64String(key)*31 + xxhash.Sum64String(w.Table.Name)
+	if w.Table.Custom {
+		hash++
+	}
+	return &s[hash>>6%uint64(len(s))], 1 << (hash & 63)
+}
+
+// sendsAgain decides about a record of those of which some were confirmed before a
+// restart and some were not. It reports true for one that is done and has to be sent
+// once more all the same, behind an older one of its key that was not confirmed; of
+// its writes those of such keys are left then.
+func (l *lane) sendsAgain(p *kafka.Partition, r *kafka.Record, done bool) bool {
+	mine := func(w *router.Routed) bool { return w.Lane == l.which || w.Taken }
+	keyed := func(w *router.Routed) bool {
+		return mine(w) && w.Err == nil && (w.Write.Key != "" || w.Write.ProfileID != "") && !l.delivery.covers(p, w, r.Offset)
+	}
+	keys := l.again[p]
+	if !done {
+		for i := range l.routed {
+			w := &l.routed[i]
+			if !keyed(w) {
+				continue
+			}
+			if keys == nil {
+				keys = new(sentAgain)
+				if l.again == nil {
+					l.again = map[*kafka.Partition]*sentAgain{}
+				}
+				l.again[p] = keys
+			}
+			word, mask := keys.bit(&w.Write)
+			*word |= mask
+			p.SendAgain(r.Offset)
+		}
+		return false
+	}
+	older := func(w *router.Routed) bool {
+		if keys == nil || !keyed(w) {
+			return false
+		}
+		word, mask := keys.bit(&w.Write)
+		return *word&mask != 0
+	}
+	if !slices.ContainsFunc(l.routed, func(w router.Routed) bool { return older(&w) }) {
+		return false
+	}
+	l.routed = slices.DeleteFunc(l.routed, func(w router.Routed) bool { return mine(&w) && !older(&w) })
+	return true
+}
+
+// restored forgets what sendsAgain knows of a partition that was read on to next, if
+// nothing of what follows was confirmed before the restart.
+func (l *lane) restored(p *kafka.Partition, next int64) {
+	if l.again[p] == nil {
+		return
+	}
+	if _, restored := p.Stands(next); !restored {
+		delete(l.again, p)
+	}
 }
