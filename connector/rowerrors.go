@@ -256,7 +256,7 @@ func (c *createRows) judge(ctx context.Context, imp *batcher.Import, p *kafka.Pa
 		if err := c.wait(ctx); err != nil {
 			return err
 		}
-		v, err = c.Operations.Judge(ctx, w, cr)
+		v, err = c.Judge(ctx, w, cr)
 		c.service.Heard(err)
 		return err
 	}, func(err error) (bool, time.Duration) {

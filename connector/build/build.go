@@ -70,6 +70,7 @@ func extensions(pairs []string) map[string]string {
 	return named
 }
 
+// Reveal reads a secret as text.
 func Reveal(read func() (config.Secret, error)) func() (string, error) {
 	return func() (string, error) {
 		secret, err := read()
@@ -177,6 +178,7 @@ func AdminAccess(cfg config.Admin, log *slog.Logger) (a admin.Access, err error)
 	return a, nil
 }
 
+// NewDeadLetters is the producer of dead letters. The caller closes it.
 func NewDeadLetters(cfg *config.Config, log *slog.Logger) (*deadletter.Post, error) {
 	opts, err := KafkaConnection(cfg.Kafka, log).Options()
 	if err != nil {

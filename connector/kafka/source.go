@@ -13,6 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/plugin/kprom"
+
+	"github.com/feedsink/feedsink/connector/kafka/balance"
 )
 
 // Config is one lane's consumer group.
@@ -153,7 +155,7 @@ func New(cfg Config, handler Handler) (*Source, error) {
 		kgo.RebalanceTimeout(max(2*cfg.SessionTimeout, cfg.ReleaseTimeout+commitTimeout+10*time.Second)),
 		kgo.FetchMaxWait(500*time.Millisecond),
 		kgo.MetadataMaxAge(cfg.MetadataMaxAge), kgo.MetadataMinAge(time.Second),
-		kgo.Balancers(balancer(cfg.TableOf)),
+		kgo.Balancers(balance.By(cfg.TableOf)),
 		kgo.OnPartitionsAssigned(s.assigned),
 		kgo.OnOffsetsFetched(s.offsetsFetched),
 		kgo.AdjustFetchOffsetsFn(s.startOffsets),

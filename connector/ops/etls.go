@@ -13,8 +13,8 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// ETLOf is the ETL that loads a mapping's files of one op, or those of its bundle:
-// its definition, and once it is created its id.
+// NewETL is an ETL that loads the rows of one op, or those of its bundle: its
+// definition, and once it is created its id.
 type NewETL struct {
 	Mapping     string               `json:"mapping"`
 	Op          string               `json:"op"`

@@ -98,11 +98,13 @@ type ReplayObserver struct {
 	mappings []*router.Compiled
 }
 
+// Called implements calls.Observer.
 func (ReplayObserver) Called(calls.Attempt) {}
 
 // NotRepeated is not called: a replay repeats nothing.
 func (ReplayObserver) NotRepeated(string) {}
 
+// BreakerTurned implements calls.Observer.
 func (o ReplayObserver) BreakerTurned(of schemas.Table, to calls.BreakerState, cause error) {
 	if to == calls.Open {
 		o.log.Warn("calls for the table fail; they pause, and one is tried from time to time", "table", router.LabelOf(o.mappings, of), "cause", cause)

@@ -33,6 +33,7 @@ const skew = time.Minute
 // Verdict says whose a record is that a create has met.
 type Verdict uint8
 
+// The verdicts.
 const (
 	Theirs  Verdict = iota // not this create's
 	Perhaps                // it cannot be told
@@ -114,6 +115,7 @@ type mayBeInTable struct{ error }
 func (e mayBeInTable) Error() string { return MayBeInTableText + ": " + e.error.Error() }
 func (e mayBeInTable) Unwrap() error { return e.error }
 
+// MayBeInTableText begins the reason of such a dead letter.
 const MayBeInTableText = "it may already be in the table"
 
 // RejectReason says why the router could not make a write of a record.

@@ -1,4 +1,6 @@
-package kafka
+// Package balance shares the partitions of a group: ordinary cooperative-sticky, or by
+// table, so that all partitions that feed one table are one member's.
+package balance
 
 import (
 	"maps"
@@ -9,9 +11,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// balancer is the group's way to share partitions: ordinary cooperative-sticky,
+// By is the group's way to share partitions: ordinary cooperative-sticky,
 // or by table.
-func balancer(tableOf func(topic string) string) kgo.GroupBalancer {
+func By(tableOf func(topic string) string) kgo.GroupBalancer {
 	if tableOf == nil {
 		return kgo.CooperativeStickyBalancer()
 	}
