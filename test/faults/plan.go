@@ -42,8 +42,8 @@ func plan() []fault {
 		{"broker killed", 1, 5, brokerKilled},
 		{"offsets reset by another tool", 1, 5, offsetsReset},
 		{"log cut by the brokers", 1, 5, logCut},
-		{"clock moved over midnight", 1, 3, overMidnight},
 		{"routes change", 8, 50, nil}, // of a sink of their own
+		{"clock moved over midnight", 1, 3, overMidnight},
 	}
 }
 
