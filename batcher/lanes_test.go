@@ -66,7 +66,7 @@ func (l *lanes) explore(seed uint64) {
 // begin is how each run begins.
 func (l *lanes) begin(seed, stream uint64) {
 	l.rnd = rand.New(rand.NewPCG(seed, stream))
-	l.table, l.tried, l.failing = map[string]row{}, map[string]int{}, 2
+	l.table, l.tried, l.dead, l.failing = map[string]row{}, map[string]int{}, map[int64]bool{}, 2
 }
 
 // run has so many records come in while both lanes live, in a storm at first. calming

@@ -39,6 +39,7 @@ type lanes struct {
 	executions []*lanesExecution
 	failing    int            // executions that may still end FAILED
 	tried      map[string]int // by key: the newest write that has met the table
+	dead       map[int64]bool // records that are dead letters
 
 	immediate struct {
 		committed bool

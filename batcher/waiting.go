@@ -36,8 +36,8 @@ type waitingRow struct {
 	dead    bool
 }
 
-// noMessage is the reason of a row of which a former owner heard what the service
-// said.
+// noMessage is the reason of a row of which a former owner may have heard what the
+// service said.
 const noMessage = "its row changed nothing: in the order of the log there was nothing to change, or there was a record of its key already"
 
 // waits takes a row in error whose key is conflicting, and reports whether it did.
@@ -121,9 +121,6 @@ func (f *settling) tell(n contest.Newest, nothing []int, err error) (refused boo
 	_, said := errors.AsType[Failure](err)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err == nil && f.unheard() {
-		f.suspect(n.Key, unchanged)
-	}
 	for op := schemas.Upsert; op <= schemas.Delete; op++ {
 		w := f.waiting[waitingKey{f.member.index, n.Key, op}]
 		if w == nil {
@@ -132,12 +129,21 @@ func (f *settling) tell(n contest.Newest, nothing []int, err error) (refused boo
 		// What there is no call for goes as a row once more.
 		shows := (changed | unchanged).Has(op)
 		w.decided, w.dead = true, shows && (said || unchanged.Has(op)) || !shows && !n.Whole
-		refused = refused || said && shows
+		refused = refused || said && changed.Has(op)
+	}
+	if f.unheard() {
+		if err != nil {
+			unchanged = n.Idle // what was sent goes as rows once more, of which it is heard; these do not
+		}
+		f.suspect(n.Key, unchanged)
 	}
 	return refused
 }
 
-// suspect takes rows of a key for rows in error, the line locked.
+// suspect takes rows of a key that changed nothing for rows in error, the line locked.
+// They may be in no file of a generation that is built again: nothing is dropped from
+// that, and so a patch may be merged into a row that a former owner had dropped, and
+// whose file is loaded.
 func (f *settling) suspect(key string, ops contest.Ops) {
 	for _, op := range ops.All() {
 		at := waitingKey{f.member.index, key, op}
@@ -146,7 +152,7 @@ func (f *settling) suspect(key string, ops contest.Ops) {
 		}
 		imp := f.imp
 		imp.Op, imp.Members = op, f.share(op, nil)
-		f.wait(at, &waitingRow{imp: imp, reason: noMessage})
+		f.wait(at, &waitingRow{imp: imp, reason: noMessage, decided: true, dead: true})
 	}
 }
 
