@@ -3,8 +3,10 @@ package batcher
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -103,8 +105,11 @@ func (l *lanes) run(records int, calming func(), arrived func() bool, lives ...f
 	if !all {
 		l.t.Errorf("after six hours: got committed %d and %d of %d, want all", l.immediate.offset, l.batch.offset, len(l.log))
 	}
-	if want := l.want(); !reflect.DeepEqual(l.table, want) {
+	if want := l.want(nil); !reflect.DeepEqual(l.table, want) {
 		l.t.Errorf("table:\n got %v\nwant %v\nlog %s", l.table, want, l.written())
+	}
+	if got, want := l.want(l.dead), l.want(nil); !reflect.DeepEqual(got, want) {
+		l.t.Errorf("table without the records %v, which are dead letters:\n got %v\nwant %v\nlog %s", slices.Sorted(maps.Keys(l.dead)), got, want, l.written())
 	}
 }
 

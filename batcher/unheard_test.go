@@ -16,14 +16,18 @@ import (
 func TestPatchOfWhatTheOtherLaneDeletedIsADeadLetterThoughItIsInNoFile(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		answer error // to the call that sends the key's newest state, a delete
-		dead   bool
-		newer  bool // the other lane writes the key once more
+		answer error        // to the call that sends the key's newest state, a delete
+		newer  schemas.Op   // of the key once more
+		lane   schemas.Lane // which writes that
+		want   string       // dead letters
 	}{
-		{"the delete is sent by a call", nil, true, false},
-		{"it is a row of the next file", errNoCall, true, false},
-		{"it is refused", &refusal{}, true, false},
-		{"a newer upsert has come", nil, false, true},
+		{"the delete is sent by a call", nil, 0, 0, "102"},
+		{"it is a row of the next file", errNoCall, 0, 0, "102"},
+		{"it is refused", &refusal{}, 0, 0, "102"},
+		{"a newer patch has come", nil, schemas.Patch, schemas.Batch, "102 103"},
+		{"a newer create has come", nil, schemas.Create, schemas.Batch, "102"},
+		{"a newer upsert has come", nil, schemas.Upsert, schemas.Batch, ""},
+		{"a newer upsert of the other lane has come", nil, schemas.Upsert, schemas.Immediate, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -35,34 +39,47 @@ func TestPatchOfWhatTheOtherLaneDeletedIsADeadLetterThoughItIsInNoFile(t *testin
 				w.open(Config{Peer: peer}, m)
 				w.log = []schemas.Write{
 					write(schemas.Upsert, "1", "a", "x"), write(schemas.Upsert, "2", "a", "x"),
-					write(schemas.Patch, "1", "a", "y"), write(schemas.Patch, "3", "a", "y"),
+					write(schemas.Patch, "1", "a", "y"), write(c.newer, "1", "a", "z"), write(schemas.Patch, "3", "a", "y"),
 				}
-				a := w.left(104, Import{Part: 2, Parts: 2, Attempt: 1})
+				if c.lane != schemas.Batch {
+					w.log[3].Key = "4" // none of the key's records that are read again
+				}
+				parts := 2
+				if c.newer == schemas.Create {
+					parts = 3 // its file is loaded, too
+				}
+				a := w.left(105, Import{Part: parts, Parts: parts, Attempt: 1})
 				a.Rebuild = true
 				w.adopt(a)
 				w.run()
 				other := func(op schemas.Op, offset int64) {
-					if err := w.b.Other("customers", write(op, "1"), w.p, offset); err != nil {
+					if err := w.b.Other("customers", write(op, "1", "a", "z"), w.p, offset); err != nil {
 						t.Fatal(err)
 					}
 				}
 				w.read(w.p, 100, w.log[0])
 				other(schemas.Delete, 101)
 				w.read(w.p, 102, w.log[2])
-				if c.newer {
-					other(schemas.Upsert, 103)
+				switch c.lane {
+				case schemas.Batch:
+					w.read(w.p, 103, w.log[3])
+				case schemas.Immediate:
+					other(c.newer, 103)
 				}
-				w.read(w.p, 103, w.log[3])
+				w.read(w.p, 104, w.log[4])
 				time.Sleep(10 * time.Minute)
 				lines := strings.Join(w.transcript(), "\n")
 				if want := `"k,a,b\n3,y,\n"`; !strings.Contains(lines, want) || strings.Contains(lines, `\n1,`) {
 					t.Errorf("got %s\nwant the file %s and no row of key 1", lines, want)
 				}
-				if got := strings.Contains(lines, "bury 102 of e1: "+noMessage); got != c.dead {
-					t.Errorf("patch a dead letter: got %v in %s\nwant %v", got, lines, c.dead)
+				var dead []string
+				for line := range strings.Lines(lines) {
+					if words := strings.Fields(line); words[1] == "bury" {
+						dead = append(dead, words[2])
+					}
 				}
-				if !strings.Contains(lines, "confirm patch 2/2") {
-					t.Errorf("got %s\nwant the import confirmed", lines)
+				if got := strings.Join(dead, " "); got != c.want || !strings.Contains(lines, "confirm patch") {
+					t.Errorf("got dead letters %q in %s\nwant %q, and the import confirmed", got, lines, c.want)
 				}
 			})
 		})

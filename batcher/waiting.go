@@ -34,6 +34,7 @@ type waitingRow struct {
 	reason  string
 	decided bool
 	dead    bool
+	idle    []contest.Span // of which its records are; nil: all that came to the row
 }
 
 // noMessage is the reason of a row of which a former owner may have heard what the
@@ -112,13 +113,20 @@ func (f *importRun) readEnds(ctx context.Context) error {
 // what Next gave out. It reports whether the service has refused that and their
 // records are dead letters for it.
 func (f *settling) tell(n contest.Newest, nothing []int, err error) (refused bool) {
-	changed, unchanged := contest.Ops(0), n.Idle
+	var changed, absent, idle contest.Ops
 	for i, ops := range n.Shows {
 		if changed |= ops; slices.Contains(nothing, i) {
-			unchanged |= ops
+			absent |= ops
 		}
 	}
+	for _, span := range n.Idle {
+		idle |= span.Ops
+	}
+	unchanged, alone := absent|idle, idle&^absent
 	_, said := errors.AsType[Failure](err)
+	if said {
+		alone &^= changed
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for op := schemas.Upsert; op <= schemas.Delete; op++ {
@@ -128,14 +136,18 @@ func (f *settling) tell(n contest.Newest, nothing []int, err error) (refused boo
 		}
 		// What there is no call for goes as a row once more.
 		shows := (changed | unchanged).Has(op)
-		w.decided, w.dead = true, shows && (said || unchanged.Has(op)) || !shows && !n.Whole
+		w.decided, w.dead, w.idle = true, shows && (said || unchanged.Has(op)) || !shows && !n.Whole, nil
 		refused = refused || said && changed.Has(op)
 	}
-	if f.unheard() {
-		if err != nil {
-			unchanged = n.Idle // what was sent goes as rows once more, of which it is heard; these do not
-		}
+	if f.unheard() && err == nil {
 		f.suspect(n.Key, unchanged)
+	} else if f.unheard() {
+		f.suspect(n.Key, idle) // the others go as rows once more, of which it is heard
+	}
+	for _, op := range alone.All() {
+		if w := f.waiting[waitingKey{f.member.index, n.Key, op}]; w != nil {
+			w.idle = n.Idle
+		}
 	}
 	return refused
 }
@@ -163,7 +175,7 @@ func (f *settling) noRow(key string) {
 	defer f.mu.Unlock()
 	for op := schemas.Upsert; op <= schemas.Delete; op++ {
 		if w := f.waiting[waitingKey{f.member.index, key, op}]; w != nil {
-			w.decided, w.dead = true, true
+			w.decided, w.dead, w.idle = true, true, nil
 		}
 	}
 }
@@ -210,7 +222,7 @@ func (f *importRun) rejectWaiting(ctx context.Context) error {
 			b = newRejectedRows(f, &w.imp, false)
 			dead[name] = b
 		}
-		b.waited(f.members[at.member], at.key, w.reason)
+		b.waited(f.members[at.member], at.key, w)
 	}
 	f.waiting = nil
 	f.mu.Unlock()
@@ -224,13 +236,13 @@ func (f *importRun) rejectWaiting(ctx context.Context) error {
 }
 
 // waited adds a row that is known by its key.
-func (b *rejectedRows) waited(m *member, key, reason string) {
+func (b *rejectedRows) waited(m *member, key string, w *waitingRow) {
 	i := slices.Index(b.of, m)
 	if i < 0 {
 		return // the import has no file of it
 	}
-	one := &rejected{Row: rowerror.Row{Key: key, Reason: reason}, reason: reason}
-	row := &errorRow{rejected: one, member: i}
+	one := &rejected{Row: rowerror.Row{Key: key, Reason: w.reason}, reason: w.reason}
+	row := &errorRow{rejected: one, member: i, idle: w.idle}
 	one.of = []*errorRow{row}
 	b.replay.rows[rowKey{m.Name, key}] = row
 	b.replay.rejected = append(b.replay.rejected, one)
