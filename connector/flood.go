@@ -49,6 +49,14 @@ func newLimits(cfg config.DLQ) limits {
 	return limits{n, min(max(int64(math.Ceil(float64(n)*cfg.Flood.Share-1e-9)), 1), n)}
 }
 
+// flood says how many were refused alike if those are too many, else "".
+func (l limits) flood(what refusal, seen, alike int64) (how string) {
+	if alike < l.alike {
+		return ""
+	}
+	return fmt.Sprintf("%d of its last %d records were refused alike (%s)", alike, min(seen, l.window), what)
+}
+
 // refusals are when a mapping's records were refused, counted in results: the last
 // of each kind, the oldest first.
 type refusals map[refusal][]int64
@@ -233,9 +241,9 @@ func (g *gate) refuseIn(w *topicWindow, what refusal) (halted bool) {
 
 // judge halts the mapping if so many alike are too many, with g.mu held.
 func (g *gate) judge(what refusal, seen, alike int64) (halted bool) {
-	if alike < g.floods.alike {
-		return false
+	how := g.floods.flood(what, seen, alike)
+	if how != "" {
+		g.stop(what, how)
 	}
-	g.stop(what, fmt.Sprintf("%d of its last %d records were refused alike (%s)", alike, min(seen, g.floods.window), what))
-	return true
+	return how != ""
 }
