@@ -11,16 +11,18 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/service"
 )
 
 // importer gives the batcher operations 10, 11 and 12.
 type importer struct {
-	client *service.Client
-	zones  map[string]*time.Location // by ETL: the calendar its table's slots follow
-	leased func() bool               // whether the table can be nobody else's by now
-	spans  lineage
+	client  *service.Client
+	service *calls.Service            // what calls and imports know of the service together
+	zones   map[string]*time.Location // by ETL: the calendar its table's slots follow
+	leased  func() bool               // whether the table can be nobody else's by now
+	spans   lineage
 }
 
 // errNotLeased stops a trigger whose intent was committed, but so long ago that
@@ -44,10 +46,12 @@ func (i importer) Trigger(ctx context.Context, etl, name string, open func() (io
 		return "", errNotLeased
 	}
 	file := service.File{Name: name, ContentType: contentType(name), Open: open}
-	ctx, call := i.spans.trigger(ctx, name)
-	execution, err := i.client.Trigger(ctx, etl, file, i.zones[etl])
-	call.End(err, statusOf(err))
-	return execution.ID, err
+	return request(i.service, func() (string, error) {
+		ctx, call := i.spans.trigger(ctx, name)
+		execution, err := i.client.Trigger(ctx, etl, file, i.zones[etl])
+		call.End(err, statusOf(err))
+		return execution.ID, err
+	})
 }
 
 func contentType(name string) string {
@@ -61,7 +65,7 @@ func contentType(name string) string {
 }
 
 func (i importer) Results(ctx context.Context, execution string) (batcher.Results, error) {
-	r, err := i.client.Results(ctx, execution)
+	r, err := request(i.service, func() (service.Results, error) { return i.client.Results(ctx, execution) })
 	if err != nil {
 		return batcher.Results{}, err
 	}
@@ -78,7 +82,7 @@ func (i importer) Results(ctx context.Context, execution string) (batcher.Result
 }
 
 func (i importer) OutputFiles(ctx context.Context, execution string, w io.Writer) error {
-	_, err := i.client.OutputFiles(ctx, execution, w)
+	_, err := request(i.service, func() (service.Output, error) { return i.client.OutputFiles(ctx, execution, w) })
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/admin"
+	"github.com/feedsink/feedsink/connector/service"
 )
 
 // MappingImports is the batch lane of one mapping, at /imports.
@@ -82,7 +83,7 @@ func (d importsAPI) Reason(ctx context.Context, name string) (any, error) {
 		return told, nil
 	}
 	if said.Words == "" {
-		results, err := d.sink.client.Results(ctx, said.Execution)
+		results, err := request(&d.sink.service, func() (service.Results, error) { return d.sink.client.Results(ctx, said.Execution) })
 		if err != nil {
 			return nil, fmt.Errorf("mapping %s: the service said it to another process, and cannot be asked again: %w", name, err)
 		}
