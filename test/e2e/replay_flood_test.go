@@ -5,6 +5,8 @@ package e2e_test
 import (
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +71,12 @@ func TestReplayThatIsRefusedAlikeStopsInsteadOfFillingTheTopic(t *testing.T) {
 			}
 			if c.calls == 0 {
 				return
+			}
+			if err := os.WriteFile(filepath.Join(w.dir, "feedsink.yaml"), []byte(w.through.in(head+deadLetters+mappings)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if out, code := w.execute("dlq replay"); code != 1 || !strings.Contains(out, "(flood ") || !strings.Contains(out, "stay dead letters") {
+				t.Errorf("the command: got exit code %d, %s, want 1, how many and what became of them", code, out)
 			}
 			w.service.ClearFaults()
 			report, err = connector.Replay(t.Context(), &again, options)
