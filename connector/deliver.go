@@ -414,7 +414,7 @@ func (s *Sink) topicRoutes(which schemas.Lane, followed map[string]bool) func(to
 
 // executionEnded reports whether an import that a former batch lane sent has ended.
 func (s *Sink) executionEnded(ctx context.Context, execution string) (bool, error) {
-	r, err := s.client.Results(ctx, execution)
+	r, err := request(&s.service, func() (service.Results, error) { return s.client.Results(ctx, execution) })
 	if err != nil {
 		return false, err
 	}

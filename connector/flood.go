@@ -3,7 +3,6 @@ package connector
 import (
 	"fmt"
 	"hash/fnv"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/deadletter"
+	"github.com/feedsink/feedsink/connector/flood"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
@@ -25,50 +25,6 @@ import (
 // unconfirmed and in order, until a person releases it. The halt is kept in the
 // ledgers of the partitions that the mapping reads.
 
-// refusal is what makes records refused alike.
-type refusal struct {
-	stage  deadletter.Stage
-	code   string
-	status int // the service's answer; 0: none
-}
-
-func (r refusal) String() string {
-	if r.status == 0 {
-		return fmt.Sprintf("%s, %s", r.stage, r.code)
-	}
-	return fmt.Sprintf("%s, %s, status %d", r.stage, r.code, r.status)
-}
-
-func refusalOf(l deadletter.Reason) refusal { return refusal{l.Stage, l.Code, l.Status} }
-
-// limits are dlq.flood as numbers of results.
-type limits struct{ window, alike int64 }
-
-// newLimits gives zeros where no mapping halts: a flood has nowhere to go without a
-// dead-letter topic, and each refusal halts its partition then.
-func newLimits(cfg config.DLQ) limits {
-	if cfg.Topic == "" || cfg.Flood.Records <= 0 {
-		return limits{}
-	}
-	n := int64(cfg.Flood.Records)
-	return limits{n, min(max(int64(math.Ceil(float64(n)*cfg.Flood.Share-1e-9)), 1), n)}
-}
-
-// refusals are when a mapping's records were refused, counted in results: the last
-// of each kind, the oldest first.
-type refusals map[refusal][]int64
-
-// add notes one that was the seen-th result and returns how many alike there were
-// among the last.
-func (r refusals) add(what refusal, seen int64, l limits) (alike int64) {
-	list := append(r[what], seen)
-	for len(list) > 0 && list[0] <= seen-l.window || int64(len(list)) > l.alike {
-		list = list[1:]
-	}
-	r[what] = list
-	return int64(len(list))
-}
-
 // gate decides for one mapping in one lane whether a refused record becomes a dead
 // letter.
 type gate struct {
@@ -80,7 +36,7 @@ type gate struct {
 	isHalted atomic.Bool  // halted, for those who only ask
 
 	mu       sync.Mutex
-	refused  refusals
+	refused  flood.Refusals
 	halt     ack.Halt // while halted
 	reason   string   // why; "": it is not halted
 	released int      // how often
@@ -89,7 +45,7 @@ type gate struct {
 // floods are the gates of one lane.
 type floods struct {
 	lane *lane
-	limits
+	flood.Limits
 	gates  []*gate                 // by mapping
 	topics map[string]*topicWindow // what could be decoded: nobody can tell whose it is
 	calls  halter                  // nil: the lane makes none
@@ -107,18 +63,18 @@ type halter interface {
 type topicWindow struct {
 	gate    *gate // of the first mapping that reads the topic in this lane: it halts
 	seen    int64
-	refused refusals
+	refused flood.Refusals
 	release int // of the gate, when refused was begun
 }
 
 func newFloods(l *lane, cfg config.DLQ, mappings []*router.Compiled) *floods {
-	f := &floods{lane: l, limits: newLimits(cfg), topics: map[string]*topicWindow{}}
+	f := &floods{lane: l, Limits: flood.NewLimits(cfg), topics: map[string]*topicWindow{}}
 	for _, m := range mappings {
-		g := &gate{floods: f, mapping: m, refused: refusals{}}
+		g := &gate{floods: f, mapping: m, refused: flood.Refusals{}}
 		f.gates = append(f.gates, g)
 		for _, topic := range m.Config.Topics {
 			if f.topics[topic] == nil && usesLane(m, l) {
-				f.topics[topic] = &topicWindow{gate: g, refused: refusals{}}
+				f.topics[topic] = &topicWindow{gate: g, refused: flood.Refusals{}}
 			}
 		}
 	}
@@ -126,7 +82,7 @@ func newFloods(l *lane, cfg config.DLQ, mappings []*router.Compiled) *floods {
 }
 
 // off reports whether no mapping ever halts.
-func (f *floods) off() bool { return f.alike == 0 }
+func (f *floods) off() bool { return f.Alike == 0 }
 
 // halted reports whether records of the mapping have to wait.
 func (f *floods) halted(m *router.Compiled) bool { return f.gates[m.Index].isHalted.Load() }
@@ -169,7 +125,7 @@ func (f *floods) holds(writes, rejects []router.Routed) bool {
 // and reports whether it has to wait.
 func (f *floods) rejects(m *router.Compiled, err error) bool {
 	g := f.gates[m.Index]
-	return g.refuse(refusalOf(writes.RejectReason(err)), g.read)
+	return g.refuse(flood.RefusalOf(writes.RejectReason(err)), g.read)
 }
 
 // decoded notes that a record of the topic could be decoded.
@@ -187,7 +143,7 @@ func (f *floods) undecodable(topic string) bool {
 		return false
 	}
 	w.seen++
-	return w.gate.refuseIn(w, refusal{stage: deadletter.Decoding, code: "decode"})
+	return w.gate.refuseIn(w, flood.Refusal{Stage: deadletter.Decoding, Code: "decode"})
 }
 
 // confirmed notes that the service has answered with yes.
@@ -202,12 +158,12 @@ func (g *gate) answer(err error) (wait bool) {
 	if l.Code == writes.CodeConflict {
 		return false
 	}
-	return g.refuse(refusalOf(l), seen)
+	return g.refuse(flood.RefusalOf(l), seen)
 }
 
 // refuse notes what was refused as the seen-th result of its stage, halts the mapping
 // if there were too many alike, and reports whether it is halted.
-func (g *gate) refuse(what refusal, seen int64) (halted bool) {
+func (g *gate) refuse(what flood.Refusal, seen int64) (halted bool) {
 	if g.floods.off() {
 		return false
 	}
@@ -216,35 +172,35 @@ func (g *gate) refuse(what refusal, seen int64) (halted bool) {
 	if g.reason != "" {
 		return true
 	}
-	return g.judge(what, seen, g.refused.add(what, seen, g.floods.limits))
+	return g.judge(what, seen, g.refused.Add(what, seen, g.floods.Limits))
 }
 
 // refuseIn is refuse for a window of its own.
-func (g *gate) refuseIn(w *topicWindow, what refusal) (halted bool) {
+func (g *gate) refuseIn(w *topicWindow, what flood.Refusal) (halted bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.reason != "" {
 		return true
 	}
 	if w.release != g.released {
-		w.refused, w.release = refusals{}, g.released
+		w.refused, w.release = flood.Refusals{}, g.released
 	}
-	return g.judge(what, w.seen, w.refused.add(what, w.seen, g.floods.limits))
+	return g.judge(what, w.seen, w.refused.Add(what, w.seen, g.floods.Limits))
 }
 
 // judge halts the mapping if so many alike are too many, with g.mu held.
-func (g *gate) judge(what refusal, seen, alike int64) (halted bool) {
-	if alike < g.floods.alike {
-		return false
+func (g *gate) judge(what flood.Refusal, seen, alike int64) (halted bool) {
+	how := g.floods.Flood(what, seen, alike)
+	if how != "" {
+		g.stop(what, how)
 	}
-	g.stop(what, fmt.Sprintf("%d of its last %d records were refused alike (%s)", alike, min(seen, g.floods.window), what))
-	return true
+	return how != ""
 }
 
 // stop halts the mapping, with g.mu held.
-func (g *gate) stop(what refusal, how string) {
+func (g *gate) stop(what flood.Refusal, how string) {
 	f, name := g.floods, g.mapping.Name
-	g.halt = ack.Halt{Mapping: hashOf(name), Stage: string(what.stage), Code: what.code, Status: what.status}
+	g.halt = ack.Halt{Mapping: hashOf(name), Stage: string(what.Stage), Code: what.Code, Status: what.Status}
 	g.reason = fmt.Sprintf("mapping %s is halted in the %s lane: %s, which is a mistake and not data (dlq.flood). "+
 		"Its records wait unconfirmed. Fix the cause: entity, table, ETL, fields or the events' producer. "+
 		"A restart alone does not end this. Once the cause is gone: feedsink imports release --mapping %s",
@@ -255,7 +211,7 @@ func (g *gate) stop(what refusal, how string) {
 	}
 	g.pause(f.lane.source.Partitions())
 	f.lane.log.Error("mapping halted: nearly all of its records are refused alike. They wait unconfirmed; fix the cause, then release it: a restart alone does not end this",
-		"mapping", name, "stage", what.stage, "code", what.code, "status", what.status, "how", how,
+		"mapping", name, "stage", what.Stage, "code", what.Code, "status", what.Status, "how", how,
 		"with", "feedsink imports release --mapping "+name)
 }
 
@@ -334,7 +290,7 @@ func (f *floods) left(ps []*kafka.Partition) {
 
 // goOn begins to count anew, with g.mu held.
 func (g *gate) goOn() {
-	g.reason, g.refused, g.released = "", refusals{}, g.released+1
+	g.reason, g.refused, g.released = "", flood.Refusals{}, g.released+1
 	g.isHalted.Store(false)
 	if g.floods.calls != nil {
 		g.floods.calls.Resume(g.mapping.Name)
@@ -346,8 +302,8 @@ func (g *gate) inherit(h ack.Halt) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.reason == "" {
-		g.stop(refusal{deadletter.Stage(h.Stage), h.Code, h.Status},
-			fmt.Sprintf("nearly all of its records were refused alike (%s) and it was not released since", refusal{deadletter.Stage(h.Stage), h.Code, h.Status}))
+		what := flood.Refusal{Stage: deadletter.Stage(h.Stage), Code: h.Code, Status: h.Status}
+		g.stop(what, fmt.Sprintf("nearly all of its records were refused alike (%s) and it was not released since", what))
 	}
 }
 
@@ -376,7 +332,7 @@ func hashOf(mapping string) uint64 {
 }
 
 // rowsRefused is what all rows in error have in common.
-var rowsRefused = refusal{stage: deadletter.Delivering, code: codeImportRow}
+var rowsRefused = flood.Refusal{Stage: deadletter.Delivering, Code: codeImportRow}
 
 var _ batcher.Floods = (*floods)(nil)
 
@@ -389,14 +345,14 @@ func (f *floods) Suspects(mapping string, rows, inError int64) bool {
 	rows, inError = f.scaled(rows, inError)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	first := g.answered.Load() + rows - f.window // what came up to it does not count any more
+	first := g.answered.Load() + rows - f.Window // what came up to it does not count any more
 	older := 0
 	for _, at := range g.refused[rowsRefused] {
 		if at > first {
 			older++
 		}
 	}
-	return g.reason != "" || int64(older)+inError >= f.alike
+	return g.reason != "" || int64(older)+inError >= f.Alike
 }
 
 // Ended implements batcher.Floods. A file of more rows than the window stands in it
@@ -415,7 +371,7 @@ func (f *floods) Ended(mapping string, rows, inError int64) (reason string) {
 	}
 	var alike int64
 	for i := range inError {
-		alike = g.refused.add(rowsRefused, seen-rows+1+i, f.limits)
+		alike = g.refused.Add(rowsRefused, seen-rows+1+i, f.Limits)
 	}
 	g.judge(rowsRefused, seen, alike)
 	return g.reason
@@ -423,8 +379,8 @@ func (f *floods) Ended(mapping string, rows, inError int64) (reason string) {
 
 // scaled are a file's rows as a window can hold them.
 func (f *floods) scaled(rows, inError int64) (scaledRows, scaledInError int64) {
-	if inError = min(inError, rows); rows > f.window {
-		return f.window, int64(float64(inError) / float64(rows) * float64(f.window))
+	if inError = min(inError, rows); rows > f.Window {
+		return f.Window, int64(float64(inError) / float64(rows) * float64(f.Window))
 	}
 	return rows, inError
 }

@@ -4,23 +4,24 @@ import (
 	"testing"
 
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/flood"
 )
 
 func TestLimitsAreTheShareOfTheLastRecords(t *testing.T) {
 	for _, c := range []struct {
 		topic string
 		flood config.Flood
-		want  limits
+		want  flood.Limits
 	}{
-		{"dlq", config.Flood{Records: 100, Share: 0.95}, limits{100, 95}},
-		{"dlq", config.Flood{Records: 100, Share: 1}, limits{100, 100}},
-		{"dlq", config.Flood{Records: 7, Share: 0.9}, limits{7, 7}},
-		{"dlq", config.Flood{Records: 10, Share: 0.7}, limits{10, 7}},
-		{"dlq", config.Flood{Records: 1, Share: 0.01}, limits{1, 1}},
-		{"dlq", config.Flood{Records: 0, Share: 0.95}, limits{}},
-		{"", config.Flood{Records: 100, Share: 0.95}, limits{}},
+		{"dlq", config.Flood{Records: 100, Share: 0.95}, flood.Limits{Window: 100, Alike: 95}},
+		{"dlq", config.Flood{Records: 100, Share: 1}, flood.Limits{Window: 100, Alike: 100}},
+		{"dlq", config.Flood{Records: 7, Share: 0.9}, flood.Limits{Window: 7, Alike: 7}},
+		{"dlq", config.Flood{Records: 10, Share: 0.7}, flood.Limits{Window: 10, Alike: 7}},
+		{"dlq", config.Flood{Records: 1, Share: 0.01}, flood.Limits{Window: 1, Alike: 1}},
+		{"dlq", config.Flood{Records: 0, Share: 0.95}, flood.Limits{}},
+		{"", config.Flood{Records: 100, Share: 0.95}, flood.Limits{}},
 	} {
-		if got := newLimits(config.DLQ{Topic: c.topic, Flood: c.flood}); got != c.want {
+		if got := flood.NewLimits(config.DLQ{Topic: c.topic, Flood: c.flood}); got != c.want {
 			t.Errorf("%q %+v: got %+v, want %+v", c.topic, c.flood, got, c.want)
 		}
 	}
@@ -28,29 +29,29 @@ func TestLimitsAreTheShareOfTheLastRecords(t *testing.T) {
 
 // TestRefusalsCountTheLastRecordsOfAKind compares with looking at all results.
 func TestRefusalsCountTheLastRecordsOfAKind(t *testing.T) {
-	l := limits{window: 10, alike: 6}
-	what, other := refusal{code: "rejected", status: 400}, refusal{code: "rejected", status: 422}
-	r := refusals{}
+	l := flood.Limits{Window: 10, Alike: 6}
+	what, other := flood.Refusal{Code: "rejected", Status: 400}, flood.Refusal{Code: "rejected", Status: 422}
+	r := flood.Refusals{}
 	var results []byte
 	for i, kind := range []byte("++aa+aab++++aaa+aaaaaaaaaabbaaaabbbbbbbbb+++++++++++aaaaa+aaaa") {
 		results = append(results, kind)
 		seen := int64(i + 1)
-		kinds := map[byte]refusal{'a': what, 'b': other}
+		kinds := map[byte]flood.Refusal{'a': what, 'b': other}
 		refused, is := kinds[kind]
 		if !is {
 			continue
 		}
 		want := int64(0)
-		for _, k := range results[max(len(results)-int(l.window), 0):] {
+		for _, k := range results[max(len(results)-int(l.Window), 0):] {
 			if k == kind {
 				want++
 			}
 		}
-		if got := r.add(refused, seen, l); got != min(want, l.alike) {
-			t.Errorf("after %s: got %d alike, want %d", results, got, min(want, l.alike))
+		if got := r.Add(refused, seen, l); got != min(want, l.Alike) {
+			t.Errorf("after %s: got %d alike, want %d", results, got, min(want, l.Alike))
 		}
-		if n := len(r[refused]); n > int(l.alike) {
-			t.Errorf("after %s: %d are kept, want at most %d", results, n, l.alike)
+		if n := len(r[refused]); n > int(l.Alike) {
+			t.Errorf("after %s: %d are kept, want at most %d", results, n, l.Alike)
 		}
 	}
 }

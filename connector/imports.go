@@ -2,6 +2,7 @@ package connector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/router"
@@ -20,10 +22,11 @@ import (
 
 // importer gives the batcher operations 10, 11 and 12.
 type importer struct {
-	client *service.Client
-	zones  map[string]*time.Location // by ETL: the calendar its table's slots follow
-	leased func() bool               // whether the table can be nobody else's by now
-	spans  lineage
+	client  *service.Client
+	service *calls.Service            // what calls and imports know of the service together
+	zones   map[string]*time.Location // by ETL: the calendar its table's slots follow
+	leased  func() bool               // whether the table can be nobody else's by now
+	spans   lineage
 }
 
 // errNotLeased stops a trigger whose intent was committed, but so long ago that
@@ -47,10 +50,12 @@ func (i importer) Trigger(ctx context.Context, etl, name string, open func() (io
 		return "", errNotLeased
 	}
 	file := service.File{Name: name, ContentType: contentType(name), Open: open}
-	ctx, call := i.spans.trigger(ctx, name)
-	execution, err := i.client.Trigger(ctx, etl, file, i.zones[etl])
-	call.End(err, statusOf(err))
-	return execution.ID, err
+	return request(i.service, func() (string, error) {
+		ctx, call := i.spans.trigger(ctx, name)
+		execution, err := i.client.Trigger(ctx, etl, file, i.zones[etl])
+		call.End(err, statusOf(err))
+		return execution.ID, err
+	})
 }
 
 func contentType(name string) string {
@@ -64,7 +69,7 @@ func contentType(name string) string {
 }
 
 func (i importer) Results(ctx context.Context, execution string) (batcher.Results, error) {
-	r, err := i.client.Results(ctx, execution)
+	r, err := request(i.service, func() (service.Results, error) { return i.client.Results(ctx, execution) })
 	if err != nil {
 		return batcher.Results{}, err
 	}
@@ -81,7 +86,7 @@ func (i importer) Results(ctx context.Context, execution string) (batcher.Result
 }
 
 func (i importer) OutputFiles(ctx context.Context, execution string, w io.Writer) error {
-	_, err := i.client.OutputFiles(ctx, execution, w)
+	_, err := request(i.service, func() (service.Output, error) { return i.client.OutputFiles(ctx, execution, w) })
 	return err
 }
 
@@ -434,4 +439,46 @@ func filedTables(mappings []*router.Compiled) map[string][]string {
 		}
 	}
 	return tables
+}
+
+// request sends an import's request unless the service has named a time before which
+// it wants none, and has all calls wait if the answer names one. That a table has no
+// slot left is about no other request.
+func request[T any](known *calls.Service, send func() (T, error)) (T, error) {
+	if held := known.Held(); held > 0 {
+		var none T
+		return none, notYet{held}
+	}
+	got, err := send()
+	if e, ok := errors.AsType[*service.Error](err); ok && !e.NoSlot() {
+		known.Heard(err)
+	}
+	return got, err
+}
+
+// notYet stops a request before the time that the service has named.
+type notYet struct{ held time.Duration }
+
+var _ batcher.Failure = notYet{}
+
+func (e notYet) Error() string {
+	return fmt.Sprintf("not sent: the service wants no request for %v (Retry-After)", e.held.Round(time.Second))
+}
+func (notYet) Transient() bool             { return true }
+func (e notYet) RetryAfter() time.Duration { return e.held }
+func (notYet) Unknown() bool               { return false }
+func (notYet) NoSlot() bool                { return false }
+func (notYet) Reason() string              { return "" }
+func (notYet) Cause() string               { return "" }
+
+// heldGate also has a file wait, before it is sealed or its intent committed, until
+// the service wants requests.
+type heldGate struct {
+	batcher.Gate
+	service *calls.Service
+}
+
+// Wait implements batcher.Gate.
+func (g heldGate) Wait(mapping string, retry bool) time.Duration {
+	return max(g.Gate.Wait(mapping, retry), g.service.Held())
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -27,7 +28,7 @@ func TestContentTypeFollowsTheFilesName(t *testing.T) {
 
 func TestImporterCarriesAFileThroughItsExecution(t *testing.T) {
 	s, client := startService(t)
-	i := importer{client: client, leased: func() bool { return true }}
+	i := importer{client: client, service: &calls.Service{}, leased: func() bool { return true }}
 	const csv = "customerNumber,name\nC1,Ada\n,nobody\n"
 	opened := 0
 	open := func() (io.ReadCloser, int64, error) {
@@ -57,7 +58,7 @@ func TestImporterCarriesAFileThroughItsExecution(t *testing.T) {
 
 func TestImporterPassesTheReasonOfAFailure(t *testing.T) {
 	s, client := startService(t)
-	i := importer{client: client, leased: func() bool { return true }}
+	i := importer{client: client, service: &calls.Service{}, leased: func() bool { return true }}
 	s.FailImports("customers", 1, "duplicate headers")
 	id, err := i.Trigger(t.Context(), "101", "customers-1.upsert.csv", func() (io.ReadCloser, int64, error) {
 		return io.NopCloser(strings.NewReader("customerNumber\n")), 15, nil
@@ -93,7 +94,7 @@ func TestLedgerEntrySaysEverythingThatANewOwnerNeeds(t *testing.T) {
 
 func TestImporterSendsNothingWithoutALease(t *testing.T) {
 	s, client := startService(t)
-	i := importer{client: client, leased: func() bool { return false }}
+	i := importer{client: client, service: &calls.Service{}, leased: func() bool { return false }}
 	_, err := i.Trigger(t.Context(), "101", "customers-1.upsert.csv", func() (io.ReadCloser, int64, error) {
 		t.Error("the file was opened")
 		return io.NopCloser(strings.NewReader("")), 0, nil

@@ -387,14 +387,14 @@ func (s *Sink) openFiles(l *lane) error {
 		Poll:        retry.Backoff{Initial: s.opts.firstPoll(), Max: build.SlowestPoll},
 		Retry:       retry.Backoff{Initial: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max},
 		Grace:       s.cfg.Service.Timeout,
-		Gate:        s.pacing,
+		Gate:        heldGate{s.pacing, &s.service},
 		Parents:     s.parents,
 		Peer:        s.peer,
 		ApartAfter:  s.opts.ApartAfter,
 		Records:     records{l, newCreateRows(s.client, &s.service, s.cfg, l.share(eitherRate(s.router.Mappings())), s.newRand()), s.writers},
 		Floods:      l.floods,
 		Log:         s.log,
-	}, mappings, importer{s.client, zones, l.leased, l.tracing}, ledger{l, s.pacing}, observer{s}, s.newRand())
+	}, mappings, importer{s.client, &s.service, zones, l.leased, l.tracing}, ledger{l, s.pacing}, observer{s}, s.newRand())
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/kafka"
-	"github.com/feedsink/feedsink/connector/ops"
+	"github.com/feedsink/feedsink/connector/service"
 )
 
 // Status is the running sink as an operator sees it, at /status.
@@ -307,7 +307,7 @@ func (d importsAPI) Reason(ctx context.Context, name string) (any, error) {
 		return told, nil
 	}
 	if said.Words == "" {
-		results, err := d.sink.client.Results(ctx, said.Execution)
+		results, err := request(&d.sink.service, func() (service.Results, error) { return d.sink.client.Results(ctx, said.Execution) })
 		if err != nil {
 			return nil, fmt.Errorf("mapping %s: the service said it to another process, and cannot be asked again: %w", name, err)
 		}
@@ -352,7 +352,7 @@ func (d importsAPI) TakeSlot(name string) (any, error) {
 	case m.SlotsLeft == nil:
 		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: this process does not have its table; ask the member that does", name)}
 	case *m.SlotsLeft == 0:
-		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: %v, all %d were used", name, ops.ErrNoSlot, m.SlotsPerDay)}
+		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: no import is left today, all %d were used", name, m.SlotsPerDay)}
 	}
 	d.sink.pacing.took(name)
 	return d.find(name)

@@ -28,6 +28,7 @@ func newDLQReplay() *cobra.Command {
 		Long: "replay sends what dead letters say to the service, by calls, while the sink goes on running. A letter whose\n" +
 			"values were all replaced by newer records since is done without a call. What fails again becomes a new letter\n" +
 			"that counts its attempts. Which letters are done is kept in Kafka: interrupt it and run it again as you like.\n" +
+			"If nearly all letters of a mapping are refused alike (dlq.flood), it stops and leaves them as they are.\n" +
 			"It exits with 1 if some letter was neither applied nor superseded.",
 		Example: "  feedsink dlq replay -c feedsink.yaml --mapping customers --reason value --dry-run\n" +
 			"  feedsink dlq replay -c feedsink.yaml --mapping customers --reason value --rate 20/s",

@@ -157,23 +157,38 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// forgottenPolls is how many polls in a row the service refuses for good before
+// nobody waits for the end any more, as in the sink: an execution may take a while to
+// be known everywhere.
+const forgottenPolls = 10
+
 // await polls until the execution has ended. What may succeed later is asked
 // again for as long as the caller has patience; that a poll fails does not lengthen
-// the interval, which is about how long the import takes.
+// the interval, which is about how long the import takes. Only so many in a row that
+// were refused for good end it.
 func (j Job) await(ctx context.Context, api Service, rnd func() float64, watch Watch, into *Result) error {
-	answered, after := 0, time.Duration(0)
+	answered, refused, after := 0, 0, time.Duration(0)
 	for {
-		if err := retry.Sleep(ctx, j.Poll.Next(answered+1, after, rnd)); err != nil {
+		if err := retry.Sleep(ctx, j.Poll.Next(answered+refused+1, after, rnd)); err != nil {
 			return err
 		}
 		got, err := api.Results(ctx, into.Execution)
-		if failed, ok := errors.AsType[*service.Error](err); err != nil && (!ok || !failed.Transient() || ctx.Err() != nil) {
+		failed, ok := errors.AsType[*service.Error](err)
+		if err != nil && (!ok || ctx.Err() != nil) {
 			return err
-		} else if after = 0; ok {
+		}
+		if after = 0; ok {
 			after = failed.RetryAfter()
 		}
-		if err == nil {
-			answered++
+		switch {
+		case err == nil:
+			answered, refused = answered+1, 0
+		case failed.Transient():
+			refused = 0
+		default:
+			if refused++; refused == forgottenPolls {
+				return err
+			}
 		}
 		if err == nil && got.Status.Ended() {
 			c := got.Counters

@@ -105,6 +105,7 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 		run.Round = min(roundDeadLetters, max(1, int(roundTime/each)))
 		run.GiveUp = max(o.GiveUp, 3*each)
 	}
+	stopFloods(run, cfg.DLQ)
 	report, err := run.Run(ctx)
 	if err != nil && context.Cause(ctx) != nil {
 		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)

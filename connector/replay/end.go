@@ -15,6 +15,8 @@ func (l *deadLetter) outcome() (outcome Outcome, why, message string) {
 		switch {
 		case p.unanswered != nil:
 			return Left, Unanswered, p.unanswered.Error()
+		case p.flood != "":
+			return Left, Flood, p.flood
 		case p.unposted != nil:
 			return Left, NotPosted, p.unposted.Error()
 		case p.stuck != "":
@@ -31,6 +33,7 @@ func (l *deadLetter) outcome() (outcome Outcome, why, message string) {
 // end posts what failed again, and marks the letters as done unless they are
 // left.
 func (r *Replay) end(ctx context.Context, letters []*deadLetter) error {
+	r.refusedAlike(letters)
 	var posts []post
 	for _, l := range letters {
 		if outcome, _, _ := l.outcome(); outcome == Left {

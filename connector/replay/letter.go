@@ -38,6 +38,7 @@ type part struct {
 	refusal    *deadletter.Reason // why that failed again
 	lost       *deadletter.Reason // why the newest state was refused that was sent for it
 	unanswered error              // the last sending came to no answer
+	flood      string             // how it was refused as nearly all are
 	unposted   error              // the dead-letter topic does not take it again
 }
 

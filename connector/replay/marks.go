@@ -29,6 +29,7 @@ type bitmap [chunkSize / 8]byte
 
 func (b *bitmap) has(i int64) bool { return b[i/8]&(1<<(i%8)) != 0 }
 func (b *bitmap) set(i int64)      { b[i/8] |= 1 << (i % 8) }
+func (b *bitmap) clear(i int64)    { b[i/8] &^= 1 << (i % 8) }
 
 // encode is the metadata of the commit; the topic's id tells its letters from
 // those of an earlier topic of the same name.
@@ -151,6 +152,14 @@ func (m *Marks) done(partition int32, offset int64) {
 func (m *Marks) tried(partition int32, offset int64) {
 	c, i := m.change(partition, offset)
 	c.tried.set(i)
+}
+
+// untried says that nothing of what was sent of the letter was applied.
+func (m *Marks) untried(partition int32, offset int64) {
+	if m.Tried(partition, offset) && !m.Done(partition, offset) {
+		c, i := m.change(partition, offset)
+		c.tried.clear(i)
+	}
 }
 
 func (m *Marks) change(partition int32, offset int64) (c *chunk, i int64) {

@@ -60,6 +60,9 @@ type Replay struct {
 	Decode func(*deadletter.Record) (*router.Record, error)
 	// Rejected and Refused make letters of what the router and the service say.
 	Rejected, Refused func(error) deadletter.Reason
+	// Flood counts how letters of a mapping or topic come out of a stage, nil for
+	// through it. Once too many were refused alike it says how many. nil: no run stops.
+	Flood func(of string, stage deadletter.Stage, why *deadletter.Reason) (how string)
 	// Wait returns after so long, or with the context's error.
 	Wait func(context.Context, time.Duration) error
 	Log  *slog.Logger
@@ -67,7 +70,8 @@ type Replay struct {
 	begun  time.Time
 	marks  *Marks
 	report Report
-	routed []router.Routed // reused from record to record
+	floods map[string]string // how letters were refused alike, by mapping or topic
+	routed []router.Routed   // reused from record to record
 }
 
 // A window is as many letters as are looked at together: the topics they came
@@ -84,7 +88,7 @@ func MarksPrefix(connector string) string { return connector + "-replay" }
 // Run replays the open letters that the dead-letter topic holds when it begins.
 // After an error, or when ctx ends, another run goes on where this one was.
 func (r *Replay) Run(ctx context.Context) (Report, error) {
-	r.report, r.begun = newReport(r.DryRun), time.Now()
+	r.report, r.begun, r.floods = newReport(r.DryRun), time.Now(), map[string]string{}
 	spans, err := r.Reader.Spans(ctx, r.Topic)
 	if err != nil {
 		return r.report, err

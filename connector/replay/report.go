@@ -29,6 +29,7 @@ const (
 	MaxAttempts = "max_attempts" // it failed as often as is allowed
 	Unanswered  = "unanswered"   // the service did not say yes or no
 	NotPosted   = "not_posted"   // it failed again, and the dead-letter topic does not take it
+	Flood       = "flood"        // nearly all letters of its mapping are refused alike: it is not posted again
 )
 
 // Note is what became of one letter, and why.

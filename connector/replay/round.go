@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/connector/calls"
+	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -23,11 +25,14 @@ var ErrNoAnswer = errors.New("the service answers no call")
 //  3. The logs are read to their ends as they stand then. A row that changed
 //     meanwhile may have been overtaken by its call: back to 2 with its newest
 //     state.
-//  4. What failed again is posted as a new letter. A crash after this posts it
+//  4. What failed again is posted as a new letter, unless nearly all letters of its
+//     mapping do: then they stay, and the run stops. A crash after this posts it
 //     once more.
 //  5. The letters are marked as done. Those with an attempt that may still be
-//     applied wait for the window's end.
+//     applied wait for the window's end. Those of which nothing was applied are
+//     not marked as sent any more.
 func (r *Replay) round(ctx context.Context, w *window, letters []*deadLetter) error {
+	r.countRead(letters)
 	var sending []*part
 	for _, l := range letters {
 		for _, p := range l.parts {
@@ -45,10 +50,16 @@ func (r *Replay) round(ctx context.Context, w *window, letters []*deadLetter) er
 	}
 	letters = slices.Clone(letters)
 	w.late = append(w.late, slices.DeleteFunc(slices.Clone(letters), func(l *deadLetter) bool { return !l.unsure() })...)
-	if err := r.end(ctx, slices.DeleteFunc(letters, (*deadLetter).unsure)); err != nil {
+	letters = slices.DeleteFunc(letters, (*deadLetter).unsure)
+	if err := r.end(ctx, letters); err != nil {
 		return err
 	}
-	return r.marks.save(ctx)
+	for _, l := range letters {
+		if !l.touched() {
+			r.marks.untried(l.Partition, l.Offset)
+		}
+	}
+	return cmp.Or(r.marks.save(ctx), r.flooded())
 }
 
 // deliver sends the newest state of rows until nothing came between.
@@ -108,7 +119,7 @@ func (r *Replay) settle(ctx context.Context, w *window) error {
 	if err := r.end(ctx, w.late); err != nil {
 		return err
 	}
-	return r.marks.save(ctx)
+	return cmp.Or(r.marks.save(ctx), r.flooded())
 }
 
 // errUnsure leaves a letter to another run.
@@ -117,6 +128,11 @@ var errUnsure = errors.New("the service answered at a later try only, again; an 
 // unsure reports whether an attempt at some part may still be applied.
 func (l *deadLetter) unsure() bool {
 	return slices.ContainsFunc(l.parts, func(p *part) bool { return p.unsure && p.unanswered == nil })
+}
+
+// touched reports whether the service may hold some part.
+func (l *deadLetter) touched() bool {
+	return l.tried || slices.ContainsFunc(l.parts, func(p *part) bool { return p.touched })
 }
 
 // verdict is the end of one sending.
@@ -221,6 +237,9 @@ func (r *Replay) judge(v verdict) (answered bool) {
 		if id := r.Service.ProfileID(&p.newest); id != "" {
 			p.profileID = id
 		}
+		if !v.names {
+			r.count(p.whose(), deadletter.Delivering, nil)
+		}
 		return true
 	}
 	if failure, known := errors.AsType[calls.Failure](v.err); !known || failure.Transient() {
@@ -232,8 +251,10 @@ func (r *Replay) judge(v verdict) (answered bool) {
 	case v.names: // without an id it is stuck
 	case !v.again:
 		p.refusal = &why
+		r.count(p.whose(), deadletter.Delivering, &why)
 	case p.touched:
 		p.lost = &why
+		r.count(p.whose(), deadletter.Delivering, &why)
 	}
 	return true
 }
