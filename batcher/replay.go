@@ -1,6 +1,9 @@
 package batcher
 
 import (
+	"slices"
+
+	"github.com/feedsink/feedsink/batcher/contest"
 	"github.com/feedsink/feedsink/batcher/rowerror"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -43,6 +46,7 @@ type errorRow struct {
 	member int // the mapping's place among those of the import
 	pieces []piece
 	found  bool
+	idle   []contest.Span // what its records are, where that is known; nil: what came to it
 }
 
 // found is the row whose records were found; nil: there are none.
@@ -120,6 +124,12 @@ func (r *errorRow) of(op schemas.Op) int {
 func (r *replay) reason(mapping string, w *schemas.Write, at At) string {
 	row := r.rows[rowKey{mapping, w.Key}]
 	if row == nil || !row.found {
+		return ""
+	}
+	if row.idle != nil {
+		if slices.ContainsFunc(row.idle, func(s contest.Span) bool { return w.Op == r.op && s.Covers(w.Op, at.Offset) }) {
+			return row.reason
+		}
 		return ""
 	}
 	if row.of(r.op) < 0 {

@@ -34,10 +34,11 @@ type waitingRow struct {
 	reason  string
 	decided bool
 	dead    bool
+	idle    []contest.Span // of which its records are; nil: all that came to the row
 }
 
-// noMessage is the reason of a row of which a former owner heard what the service
-// said.
+// noMessage is the reason of a row of which a former owner may have heard what the
+// service said.
 const noMessage = "its row changed nothing: in the order of the log there was nothing to change, or there was a record of its key already"
 
 // waits takes a row in error whose key is conflicting, and reports whether it did.
@@ -112,18 +113,22 @@ func (f *importRun) readEnds(ctx context.Context) error {
 // what Next gave out. It reports whether the service has refused that and their
 // records are dead letters for it.
 func (f *settling) tell(n contest.Newest, nothing []int, err error) (refused bool) {
-	changed, unchanged := contest.Ops(0), n.Idle
+	var changed, absent, idle contest.Ops
 	for i, ops := range n.Shows {
 		if changed |= ops; slices.Contains(nothing, i) {
-			unchanged |= ops
+			absent |= ops
 		}
 	}
+	for _, span := range n.Idle {
+		idle |= span.Ops
+	}
+	unchanged, alone := absent|idle, idle&^absent
 	_, said := errors.AsType[Failure](err)
+	if said {
+		alone &^= changed
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err == nil && f.unheard() {
-		f.suspect(n.Key, unchanged)
-	}
 	for op := schemas.Upsert; op <= schemas.Delete; op++ {
 		w := f.waiting[waitingKey{f.member.index, n.Key, op}]
 		if w == nil {
@@ -131,13 +136,26 @@ func (f *settling) tell(n contest.Newest, nothing []int, err error) (refused boo
 		}
 		// What there is no call for goes as a row once more.
 		shows := (changed | unchanged).Has(op)
-		w.decided, w.dead = true, shows && (said || unchanged.Has(op)) || !shows && !n.Whole
-		refused = refused || said && shows
+		w.decided, w.dead, w.idle = true, shows && (said || unchanged.Has(op)) || !shows && !n.Whole, nil
+		refused = refused || said && changed.Has(op)
+	}
+	if f.unheard() && err == nil {
+		f.suspect(n.Key, unchanged)
+	} else if f.unheard() {
+		f.suspect(n.Key, idle) // the others go as rows once more, of which it is heard
+	}
+	for _, op := range alone.All() {
+		if w := f.waiting[waitingKey{f.member.index, n.Key, op}]; w != nil {
+			w.idle = n.Idle
+		}
 	}
 	return refused
 }
 
-// suspect takes rows of a key for rows in error, the line locked.
+// suspect takes rows of a key that changed nothing for rows in error, the line locked.
+// They may be in no file of a generation that is built again: nothing is dropped from
+// that, and so a patch may be merged into a row that a former owner had dropped, and
+// whose file is loaded.
 func (f *settling) suspect(key string, ops contest.Ops) {
 	for _, op := range ops.All() {
 		at := waitingKey{f.member.index, key, op}
@@ -146,7 +164,7 @@ func (f *settling) suspect(key string, ops contest.Ops) {
 		}
 		imp := f.imp
 		imp.Op, imp.Members = op, f.share(op, nil)
-		f.wait(at, &waitingRow{imp: imp, reason: noMessage})
+		f.wait(at, &waitingRow{imp: imp, reason: noMessage, decided: true, dead: true})
 	}
 }
 
@@ -157,7 +175,7 @@ func (f *settling) noRow(key string) {
 	defer f.mu.Unlock()
 	for op := schemas.Upsert; op <= schemas.Delete; op++ {
 		if w := f.waiting[waitingKey{f.member.index, key, op}]; w != nil {
-			w.decided, w.dead = true, true
+			w.decided, w.dead, w.idle = true, true, nil
 		}
 	}
 }
@@ -204,7 +222,7 @@ func (f *importRun) rejectWaiting(ctx context.Context) error {
 			b = newRejectedRows(f, &w.imp, false)
 			dead[name] = b
 		}
-		b.waited(f.members[at.member], at.key, w.reason)
+		b.waited(f.members[at.member], at.key, w)
 	}
 	f.waiting = nil
 	f.mu.Unlock()
@@ -218,13 +236,13 @@ func (f *importRun) rejectWaiting(ctx context.Context) error {
 }
 
 // waited adds a row that is known by its key.
-func (b *rejectedRows) waited(m *member, key, reason string) {
+func (b *rejectedRows) waited(m *member, key string, w *waitingRow) {
 	i := slices.Index(b.of, m)
 	if i < 0 {
 		return // the import has no file of it
 	}
-	one := &rejected{Row: rowerror.Row{Key: key, Reason: reason}, reason: reason}
-	row := &errorRow{rejected: one, member: i}
+	one := &rejected{Row: rowerror.Row{Key: key, Reason: w.reason}, reason: w.reason}
+	row := &errorRow{rejected: one, member: i, idle: w.idle}
 	one.of = []*errorRow{row}
 	b.replay.rows[rowKey{m.Name, key}] = row
 	b.replay.rejected = append(b.replay.rejected, one)

@@ -21,8 +21,31 @@ type entry struct {
 	landed bool // no file that holds it, or an older row, is open or on its way; the key was reconciled since
 
 	taken []At // the writes that were taken and show in it
-	rows  Ops  // what the rows did that show in it
-	idle  Ops  // what rows meant to do that, in the order of the log, found nothing to do
+	rows  Span // what the rows did that show in it
+	idle  Span // what rows meant to do that, in the order of the log, found nothing to do
+}
+
+// Span are the rows of a key that are of these operations, from one offset on up to
+// another.
+type Span struct {
+	Ops
+	From, To int64
+}
+
+// Covers reports whether the row of the operation at the offset is one of them.
+func (s Span) Covers(op schemas.Op, offset int64) bool {
+	return s.Has(op) && offset >= s.From && offset <= s.To
+}
+
+// with is both.
+func (s Span) with(other Span) Span {
+	switch {
+	case other.Ops == 0:
+		return s
+	case s.Ops == 0:
+		return other
+	}
+	return Span{s.Ops | other.Ops, min(s.From, other.From), max(s.To, other.To)}
 }
 
 // ownEntry is a write with memory of its own: nothing of its record is kept.
@@ -58,7 +81,7 @@ func (o Ops) All() (all []schemas.Op) {
 // join takes over what rows did, or meant to do, in another write, and what of it
 // was taken.
 func (e *entry) join(other *entry) {
-	e.rows, e.idle = e.rows|other.rows, e.idle|other.idle
+	e.rows, e.idle = e.rows.with(other.rows), e.idle.with(other.idle)
 	e.taken = slices.Concat(other.taken, e.taken)
 	e.landed, e.behind, e.newer = e.landed && other.landed, e.behind || other.behind, e.newer || other.newer
 	if e.other == nil {
@@ -67,10 +90,10 @@ func (e *entry) join(other *entry) {
 }
 
 // ours reports whether this lane writes any of it.
-func (e *entry) ours() bool { return e.row || e.rows|e.idle != 0 || len(e.taken) > 0 }
+func (e *entry) ours() bool { return e.row || e.rows.Ops|e.idle.Ops != 0 || len(e.taken) > 0 }
 
 // finds notes that a write found nothing to do behind e.
-func (e *entry) finds(nothing *entry) { e.idle |= nothing.rows | nothing.idle }
+func (e *entry) finds(nothing *entry) { e.idle = e.idle.with(nothing.rows).with(nothing.idle) }
 
 // reduce leaves as few writes as leave the key as all of them would: of a
 // profile one, of a table record at most three.

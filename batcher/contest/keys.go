@@ -124,7 +124,7 @@ func (k *Keys) Row(w *schemas.Write, at At, where Where) {
 	}
 	defer k.count(s, s.bytes)
 	e := ownEntry(w, at)
-	e.row, e.open, e.after, e.rows = true, where == Open, new(s.last), opsOf(w.Op)
+	e.row, e.open, e.after, e.rows = true, where == Open, new(s.last), Span{opsOf(w.Op), at.Offset, at.Offset}
 	e.landed = where == Landed
 	s.add(e)
 	if where == Flying {
@@ -202,7 +202,7 @@ type Newest struct {
 	Writes []schemas.Write // as calls
 	Rows   []schemas.Write // the same as rows of a file
 	Shows  []Ops           // for each of them: what the rows did that show in it
-	Idle   Ops             // what rows meant to do that found nothing to do
+	Idle   []Span          // what rows meant to do that found nothing to do
 	Whole  bool            // nothing of what was there before Writes is left by them
 	Row    *At             // the newest that this lane wrote; nil: the other lane wrote all of it
 	Last   At              // newest write of the other lane
@@ -222,7 +222,10 @@ func (k *Keys) Next(confirmed func(At) bool) []Newest {
 		n := Newest{Row: s.row, Last: s.last, Key: key, to: s.version}
 		reduced := s.landed()
 		for _, e := range reduced {
-			n.Rows, n.Shows, n.Idle = append(n.Rows, e.Write), append(n.Shows, e.rows), n.Idle|e.idle
+			n.Rows, n.Shows = append(n.Rows, e.Write), append(n.Shows, e.rows.Ops)
+			if e.idle.Ops != 0 {
+				n.Idle = append(n.Idle, e.idle)
+			}
 			n.Taken = append(n.Taken, e.taken...)
 		}
 		n.Writes = asCalls(reduced)
@@ -264,7 +267,7 @@ func (k *Keys) Free(key string, op schemas.Op) (left bool) {
 	all := s.landed()
 	left = !leavesNothing(all)
 	for _, e := range all {
-		left = left || (e.rows | e.idle).Has(op)
+		left = left || (e.rows.Ops | e.idle.Ops).Has(op)
 	}
 	return left
 }

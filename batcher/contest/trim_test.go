@@ -3,6 +3,8 @@ package contest
 import (
 	"fmt"
 	"testing"
+
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // texts are what Next would send for the one key it gives out.
@@ -105,5 +107,30 @@ func TestKeyOfAFormerOwnersFileIsSentHoweverOftenItIsWritten(t *testing.T) {
 	k.Other(&gone, At{"p", 3}, Effect{Flying: true, Former: true, Late: true})
 	if !k.Reconcile() {
 		t.Error("settled once it was sent: got false, want true")
+	}
+}
+
+// TestIdleRowsAreToldByTheirOffsets: of a key that is written again and again a few
+// writes are kept.
+func TestIdleRowsAreToldByTheirOffsets(t *testing.T) {
+	var k Keys
+	gone := parse(t, "delete", false).Write
+	k.Other(&gone, At{"p", 1}, Effect{Flying: true})
+	for at := range int64(40) {
+		w := parse(t, "patch a=1", true).Write
+		k.Row(&w, At{"p", 10 + at}, Flying)
+	}
+	next := k.Next(everything)
+	if len(next) != 1 || len(next[0].Idle) != 1 {
+		t.Fatalf("to be sent: got %+v, want one key with idle rows", next)
+	}
+	for at, want := range map[int64]bool{2: false, 9: false, 10: true, 30: true, 49: true, 50: false} {
+		if got := next[0].Idle[0].Covers(schemas.Patch, at); got != want {
+			t.Errorf("idle patch at %d: got %v, want %v", at, got, want)
+		}
+	}
+	k.Other(&gone, At{"p", 60}, Effect{Flying: true})
+	if idle := k.Next(everything)[0].Idle; len(idle) > 0 {
+		t.Errorf("behind a newer delete: got idle rows %v, want none", idle)
 	}
 }
