@@ -3,8 +3,10 @@ package batcher
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -66,7 +68,7 @@ func (l *lanes) explore(seed uint64) {
 // begin is how each run begins.
 func (l *lanes) begin(seed, stream uint64) {
 	l.rnd = rand.New(rand.NewPCG(seed, stream))
-	l.table, l.tried, l.failing = map[string]row{}, map[string]int{}, 2
+	l.table, l.tried, l.dead, l.failing = map[string]row{}, map[string]int{}, map[int64]bool{}, 2
 }
 
 // run has so many records come in while both lanes live, in a storm at first. calming
@@ -103,8 +105,11 @@ func (l *lanes) run(records int, calming func(), arrived func() bool, lives ...f
 	if !all {
 		l.t.Errorf("after six hours: got committed %d and %d of %d, want all", l.immediate.offset, l.batch.offset, len(l.log))
 	}
-	if want := l.want(); !reflect.DeepEqual(l.table, want) {
+	if want := l.want(nil); !reflect.DeepEqual(l.table, want) {
 		l.t.Errorf("table:\n got %v\nwant %v\nlog %s", l.table, want, l.written())
+	}
+	if got, want := l.want(l.dead), l.want(nil); !reflect.DeepEqual(got, want) {
+		l.t.Errorf("table without the records %v, which are dead letters:\n got %v\nwant %v\nlog %s", slices.Sorted(maps.Keys(l.dead)), got, want, l.written())
 	}
 }
 

@@ -39,6 +39,7 @@ type lanes struct {
 	executions []*lanesExecution
 	failing    int            // executions that may still end FAILED
 	tried      map[string]int // by key: the newest write that has met the table
+	dead       map[int64]bool // records that are dead letters
 
 	immediate struct {
 		committed bool
@@ -224,11 +225,13 @@ func (l *lanes) execute(ctx context.Context, op schemas.Op, content string) stri
 	return id
 }
 
-// want is the table as the log's order leaves it.
-func (l *lanes) want() map[string]row {
+// want is the table as the log's order leaves it, without these records.
+func (l *lanes) want(without map[int64]bool) map[string]row {
 	model := &lanes{custom: l.custom, keeps: l.keeps, table: map[string]row{}, tried: map[string]int{}}
 	for i := range l.log {
-		_ = model.land(&l.log[i].Write, l.log[i].lane)
+		if !without[int64(i)] {
+			_ = model.land(&l.log[i].Write, l.log[i].lane)
+		}
 	}
 	return model.table
 }
