@@ -391,7 +391,7 @@ func (o *lanesOwner) OutputFiles(context.Context, string, io.Writer) error { ret
 func (o *lanesOwner) RowsUnmatched(Import, int64)                          {}
 
 // Again reads the records that the claims hold.
-func (o *lanesOwner) Again(ctx context.Context, imp Import, claims []Claim, each func(mapping string, w *schemas.Write, at At) string) error {
+func (o *lanesOwner) Again(ctx context.Context, _ Import, claims []Claim, each func(mapping string, w *schemas.Write, at At) string) error {
 	if err := o.linger(ctx, time.Second); err != nil {
 		return err
 	}

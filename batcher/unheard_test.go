@@ -26,7 +26,7 @@ func TestPatchOfWhatTheOtherLaneDeletedIsADeadLetterThoughItIsInNoFile(t *testin
 		{"it is refused", &refusal{}, 0, 0, "102"},
 		{"a newer patch has come", nil, schemas.Patch, schemas.Batch, "102 103"},
 		{"a newer create has come", nil, schemas.Create, schemas.Batch, "102"},
-		{"a newer upsert has come", nil, schemas.Upsert, schemas.Batch, ""},
+		{"a newer upsert has come", nil, schemas.Upsert, schemas.Batch, "102"},
 		{"a newer upsert of the other lane has come", nil, schemas.Upsert, schemas.Immediate, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -118,8 +118,9 @@ func TestIdleRowsAreToldByTheirOffsets(t *testing.T) {
 	k.Other(&gone, At{"p", 1}, Effect{Flying: true})
 	for at := range int64(40) {
 		w := parse(t, "patch a=1", true).Write
-		k.Row(&w, At{"p", 10 + at}, Flying)
+		k.Row(&w, At{"p", 10 + at}, Open)
 	}
+	k.Seal()
 	next := k.Next(everything)
 	if len(next) != 1 || len(next[0].Idle) != 1 {
 		t.Fatalf("to be sent: got %+v, want one key with idle rows", next)
