@@ -24,6 +24,7 @@ func (r Refusal) String() string {
 	return fmt.Sprintf("%s, %s, status %d", r.Stage, r.Code, r.Status)
 }
 
+// RefusalOf is what a dead letter was refused for.
 func RefusalOf(l deadletter.Reason) Refusal { return Refusal{l.Stage, l.Code, l.Status} }
 
 // Limits are dlq.flood as numbers of results.
