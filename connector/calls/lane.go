@@ -171,8 +171,8 @@ func (l *Lane) Submit(it Item) {
 		it.Write, _ = it.Write.Own()
 	}
 	if !known {
-		id.key, id.profile = strings.Clone(id.key), strings.Clone(id.profile) // it may outlast its first write
-		e = newEntry(id, l.table(id.table))
+		id.name = strings.Clone(id.name) // it may outlast its first write
+		e = newEntry(id)
 		l.keys[id] = e
 	}
 	e.table.room = false
@@ -191,15 +191,15 @@ func (l *Lane) Submit(it Item) {
 // but the service's id is named by that; a write that names nothing, a record
 // created without a business key, has an order of its own.
 func (l *Lane) identify(w *schemas.Write) keyID {
-	id := keyID{table: w.Table, key: w.Key}
-	if w.Key == "" {
-		id.profile = w.ProfileID
-		if w.ProfileID == "" {
-			l.nameless++
-			id.nameless = l.nameless
-		}
+	t := l.table(w.Table)
+	switch {
+	case w.Key != "":
+		return keyID{t, w.Key, byKey}
+	case w.ProfileID != "":
+		return keyID{t, w.ProfileID, byProfile}
 	}
-	return id
+	l.nameless++
+	return keyID{table: t, by: byProfile + l.nameless}
 }
 
 // Pending is the number of writes neither confirmed, rejected nor forgotten.

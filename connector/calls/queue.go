@@ -8,14 +8,19 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// keyID is what order is kept for: a key of a table. The other fields stand in
-// where a write has no key.
+// keyID is what order is kept for: a key of a table, or what a write without a key is
+// known by.
 type keyID struct {
-	table    schemas.Table
-	key      string
-	profile  string
-	nameless uint64
+	table *table
+	name  string
+	by    uint64 // byKey, byProfile, or a number of its own
 }
+
+// What a keyID's name is. A write that names nothing is known by a number beyond.
+const (
+	byKey uint64 = iota
+	byProfile
+)
 
 // call is one or several writes that go out as one and share its fate. While it
 // is in flight its worker owns it, except revoked.
@@ -64,9 +69,9 @@ var (
 	entries = sync.Pool{New: func() any { return new(entry) }}
 )
 
-func newEntry(id keyID, t *table) *entry {
+func newEntry(id keyID) *entry {
 	e := entries.Get().(*entry)
-	*e = entry{id: id, table: t}
+	*e = entry{id: id, table: id.table}
 	return e
 }
 

@@ -36,7 +36,7 @@ type repeat struct {
 
 // remember notes that the key's first call may land late.
 func (l *Lane) remember(e *entry, ended time.Time) {
-	if l.cfg.RepeatAfter <= 0 || e.id.nameless != 0 || e.superseded {
+	if l.cfg.RepeatAfter <= 0 || e.id.by > byProfile || e.superseded {
 		return
 	}
 	c, r := e.head, e.repeat
@@ -141,7 +141,7 @@ func (l *Lane) repeat(e *entry, now time.Time) {
 	if !r.changed {
 		return
 	}
-	if l.cfg.Repeats != nil && !l.cfg.Repeats(e.id.table) {
+	if l.cfg.Repeats != nil && !l.cfg.Repeats(e.id.table.id) {
 		l.unrepeated = append(l.unrepeated, r.mapping)
 		l.sound()
 		return
@@ -170,7 +170,7 @@ func (l *Lane) Superseded(w *schemas.Write) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.keys[keyID{table: w.Table, key: w.Key}]
+	e := l.keys[keyID{table: l.known(w.Table), name: w.Key}]
 	if e == nil {
 		return
 	}
