@@ -55,7 +55,7 @@ func (b *rejectedRows) run(ctx context.Context, outputs rowerror.File) error {
 	if err != nil && !unreadable(err) {
 		return err
 	}
-	return errors.Join(err, b.flush(ctx)) // what could be read is buried all the same
+	return errors.Join(err, b.flush(ctx)) // what could be read becomes dead letters all the same
 }
 
 // count is how many rows in error the output files name, lines of one key that

@@ -209,13 +209,13 @@ type Records interface {
 	// the other, always in the same order, each in the order of its offsets. The
 	// record of a write for which each says a reason is made a dead letter with it,
 	// as a row that the service put in error. Again returns once all of those are
-	// acknowledged, or with an error after which it may be called again; letters
+	// acknowledged, or with an error after which it may be called again; dead letters
 	// may repeat then. Of an Import that is OnlyTaken it gives instead the writes that
 	// the routes give to the other lane and that no row can say.
 	Again(ctx context.Context, imp Import, claims []Claim, each func(mapping string, w *schemas.Write, at At) (reason string)) error
 	// Unmatched makes dead letters of their own of rows in error that match no
 	// record, and returns once all of them are acknowledged. ErrNoDeadLetter says
-	// that a row can never be one. Letters may repeat.
+	// that a row can never be one. Dead letters may repeat.
 	Unmatched(ctx context.Context, imp Import, rows []UnmatchedRow) error
 }
 

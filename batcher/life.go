@@ -13,7 +13,7 @@ import (
 type importRun struct {
 	*tableQueue
 	generation *generation
-	known      []*dualLane // of the members, when the flight began: they may be another assignment's by now
+	known      []*dualLane // of the members, when the import run began: they may be another assignment's by now
 	cancelers  cancelers
 	ended      chan struct{} // closed once nothing of it is on its way
 	hints      chan string
@@ -34,11 +34,11 @@ type importRun struct {
 	moved  map[Partition]bool // partitions of rows that were added to the open file again
 }
 
-// errLost ends a flight whose assignment is gone: its records belong to somebody
+// errLost ends an import run whose assignment is gone: its records belong to somebody
 // else now, who reads them again.
 var errLost = errors.New("the partitions were lost")
 
-// cancelers end a flight from outside: stop lets what is on its way come to its
+// cancelers end an import run from outside: stop lets what is on its way come to its
 // answer and be written down, cut does not.
 type cancelers struct{ stop, cut func() }
 

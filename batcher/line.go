@@ -28,7 +28,7 @@ type tableQueue struct {
 	open        *generation
 	hurried     *generation    // the open one, if a child waits for its rows
 	running     *importRun     // nil: none
-	lastMessage ServiceMessage // lately by the service; zero: nothing
+	lastMessage ServiceMessage // recently by the service; zero: nothing
 }
 
 // generation is the rows that will go out together and the hold on their offsets.
@@ -61,7 +61,7 @@ func (l *tableQueue) run(ctx, send context.Context) {
 }
 
 // runOnce takes one generation to its end; false when ctx ended before one was
-// due. Discard and HandOver end the generation alone, through its reins.
+// due. Discard and HandOver end the generation alone, through its cancelers.
 func (l *tableQueue) runOnce(ctx, send context.Context) bool {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -117,7 +117,7 @@ func (l *tableQueue) roll(ctx context.Context, r cancelers) *importRun {
 // about days may be set.
 const longestGateWait = time.Minute
 
-// inherited is the flight of what a former owner left, if it can begin: an
+// inherited is the import run of what a former owner left, if it can begin: an
 // import to be awaited, or a generation that is built again and complete.
 func (l *tableQueue) inherited(r cancelers) *importRun {
 	l.mu.Lock()
@@ -179,7 +179,7 @@ func (l *tableQueue) discard() {
 	}
 }
 
-// ground drops what waits and lets the flight, which it returns, take no further
+// ground drops what waits and lets the import run, which it returns, take no further
 // step; nil: there is none.
 func (l *tableQueue) ground() *importRun {
 	l.mu.Lock()
@@ -202,7 +202,7 @@ func (l *tableQueue) ground() *importRun {
 	return l.running
 }
 
-// forget cuts a flight off.
+// forget cuts an import run off.
 func (l *tableQueue) forget(f *importRun) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

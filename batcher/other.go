@@ -30,7 +30,7 @@ type dualLane struct {
 	ends     map[Partition]int64
 	settling bool
 	// halted is since when partitions are seen to be halted in either lane; it is the
-	// flight's own.
+	// import run's own.
 	halted map[Partition]time.Time
 	// waits is since when partitions are seen to wait for the other lane's routes;
 	// likewise.

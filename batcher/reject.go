@@ -162,7 +162,7 @@ func (e *rowErrors) look(ctx context.Context) error {
 	b := newRejectedRows(e.importRun, e.imp, e.released)
 	unnamed, err := e.lack(ctx, b, outputs)
 	if err == nil && (e.KeepResults || e.released || unnamed != nil && last) {
-		err = outputs.keep() // first: letters are not repeated because the disk is full
+		err = outputs.keep() // first: dead letters are not repeated because the disk is full
 	}
 	if err != nil {
 		return err

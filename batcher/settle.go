@@ -50,11 +50,11 @@ func (l *tableQueue) anyDualLane() bool {
 	return slices.ContainsFunc(l.members, func(m *member) bool { return m.DualLane })
 }
 
-// settling is what settles the keys of one of the flight's mappings.
+// settling is what settles the keys of one of the import run's mappings.
 type settling struct {
 	*importRun
 	member *member
-	known  *dualLane // of the member, when the flight began
+	known  *dualLane // of the member, when the import run began
 	imp    Import
 
 	watched time.Time           // when it was looked last which partitions are halted or wait
@@ -63,7 +63,7 @@ type settling struct {
 
 // reconcile ends an import whose files have landed: where the other lane wrote keys
 // of them meanwhile, nobody knows what landed last, and so the newest state of
-// each is sent again. Until nothing is contested any more the import's offsets are
+// each is sent again. Until nothing is conflicting any more the import's offsets are
 // not committed; its entry in the ledger says that it has ended.
 //
 // The newest state is known only once the log was read to its end as it stood
@@ -268,7 +268,7 @@ func (f *settling) sendOne(ctx context.Context, n contest.Newest) {
 
 // rowsAgain puts a key's newest state into the open file. Its offset is held
 // there before this import lets go of it. It reports false if the state is not
-// the newest any more, or the flight has ended.
+// the newest any more, or the import run has ended.
 func (f *settling) rowsAgain(ctx context.Context, n contest.Newest) (current bool, err error) {
 	for try := 0; ; try++ {
 		current, err = f.member.appendAgain(f.known, n)

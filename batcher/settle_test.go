@@ -44,7 +44,7 @@ func (n *noCalls) Apply(_ context.Context, _ string, writes []schemas.Write) ([]
 	return nil, nil
 }
 
-// contested is a world in which a file deletes key 1, of which an older write of
+// conflicting is a world in which a file deletes key 1, of which an older write of
 // the other lane had not landed when it was sent.
 func contested(t *testing.T) (*world, *noCalls) {
 	w, peer := newWorld(t), &noCalls{}

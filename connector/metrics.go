@@ -380,7 +380,7 @@ func (l *recentHistory) deadLetter(r *deadletter.Record, why deadletter.Reason) 
 
 // noteDeadLetter notes a dead letter and logs the first of its kind, the tenth, the
 // hundredth and so on: whoever looks at the log alone must see that there are
-// some. The letter's message may quote the record and is not for the log.
+// some. The dead letter's message may quote the record and is not for the log.
 func (l *lane) noteDeadLetter(r *deadletter.Record, why deadletter.Reason) {
 	count := l.recent.deadLetter(r, why)
 	leading := count

@@ -37,7 +37,7 @@ type lane struct {
 	again          map[*kafka.Partition]*sentAgain
 
 	tracing lineage
-	// trace is of the record at hand, until its journey takes it over.
+	// trace is of the record at hand, until its record state takes it over.
 	trace *tracing.Record
 
 	// Reused from record to record.
@@ -158,7 +158,7 @@ func (l *lane) fileRows(p *kafka.Partition, r *kafka.Record, i int) bool {
 	return taken
 }
 
-// record takes one record from the poll to whoever ends its journey: decode,
+// record takes one record from the poll to what ends it: decode,
 // route, deliver. It reports false if the record can't be taken now.
 func (l *lane) record(p *kafka.Partition, r *kafka.Record) bool {
 	done, restored := p.Stands(r.Offset)
@@ -233,7 +233,7 @@ func (l *lane) route(decoded *router.Record, follows bool) {
 // become rows at once, and that is all.
 func (l *lane) passes(follows bool) bool { return l.which == schemas.Batch && !follows }
 
-// untraced ends the span of a record that has no journey of its own.
+// untraced ends the span of a record that has no state of its own.
 func (l *lane) untraced(outcome string) {
 	l.trace.End(outcome)
 	l.trace = nil

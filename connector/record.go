@@ -61,7 +61,7 @@ func (l *lane) begin(p *kafka.Partition, r *kafka.Record, parts int) *recordStat
 	j := &recordState{partition: p, lane: l, trace: l.trace}
 	j.record.Store(r)
 	j.entry.Bytes = kafka.HeldBytes(r, parts)
-	l.trace = nil // its end is the journey's
+	l.trace = nil // its end is the record state's
 	j.left.Store(int32(parts))
 	p.Track(&j.entry, r.Offset)
 	return j
@@ -97,7 +97,7 @@ func (p *part) Confirm(outcome calls.Outcome) {
 	p.end()
 }
 
-// Hold implements immediate.Holder: nearly all of the mapping's writes are refused
+// Hold implements calls.Holder: nearly all of the mapping's writes are refused
 // alike, so that this one waits.
 func (p *part) Hold(err error) bool { return p.lane.floods.gates[p.mapping.Index].answer(err) }
 
@@ -119,10 +119,10 @@ func (p *part) count(outcome string) {
 // deadLetter sends the record to the dead-letter topic and ends the part once Kafka
 // has it. Without such a topic, or if it refuses the record, the partition
 // halts: nothing is dropped. cause is why in words that may be shown anywhere,
-// which the letter's message may not.
+// which the dead letter's message may not.
 func (p *part) deadLetter(l deadletter.Reason, cause error) {
 	if !p.partition.Live() {
-		p.end() // the record is the next owner's, and so is its letter
+		p.end() // the record is the next owner's, and so is its dead letter
 		return
 	}
 	l.Lane = p.lane.which.String()

@@ -53,7 +53,7 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 	read := 0 // table records, for creates
 	err := r.lane.source.Reread(ctx, stretches, func(i int, record *kafka.Record) error {
 		if ctx.Err() != nil {
-			return ctx.Err() // the partitions go: no letter is sent any more
+			return ctx.Err() // the partitions go: no dead letter is sent any more
 		}
 		if behind[i].Apart(record.Offset) {
 			return nil
@@ -157,8 +157,8 @@ func (r records) bury(letters *outbox, room *byteLimit, c *kafka.Claim, record *
 	})
 }
 
-// Unmatched implements batcher.Records: the row is the letter's value, its key cell
-// the letter's key. The record that it came of is not known.
+// Unmatched implements batcher.Records: the row is the dead letter's value, its key cell
+// the dead letter's key. The record that it came of is not known.
 func (r records) Unmatched(ctx context.Context, imp batcher.Import, rows []batcher.UnmatchedRow) error {
 	if r.lane.post == nil {
 		return fmt.Errorf("%w: %s", batcher.ErrNoDeadLetter, noTopic)

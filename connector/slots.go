@@ -20,7 +20,7 @@ type pacing struct {
 
 // slotRecord is the ledger's account of slots, as *source.Source keeps it.
 type slotRecord interface {
-	// Slots are the times of a table's imports lately; ok is false while its
+	// Slots are the times of a table's imports recently; ok is false while its
 	// record is another member's.
 	Slots(home, table string) (used []time.Time, ok bool)
 	// FillSlots adds imports of these times, for the next commit.

@@ -43,7 +43,7 @@ const (
 
 // Registry knows writer schemas by their id. One that it does not know it
 // fetches beside whoever asks, once however many ask; until then, and while the
-// registry cannot be reached, the answer is ErrSchemaAway. It forgets the schemas
+// registry cannot be reached, the answer is ErrSchemaUnavailable. It forgets the schemas
 // that were not asked for longest. It is safe for concurrent use.
 type Registry struct {
 	cfg    RegistryConfig
@@ -127,7 +127,7 @@ func (r *Registry) Trouble() error {
 }
 
 // writer is the writer schema of that id, a *schemaError where there can be
-// none, or ErrSchemaAway.
+// none, or ErrSchemaUnavailable.
 func (r *Registry) writer(id uint32) (writer, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -50,7 +50,7 @@ type wire struct {
 const headerBytes = 5
 
 // Decoder returns a decoder for one goroutine. Its errors are *DecodeError, or
-// ErrSchemaAway from every format that needs the registry.
+// ErrSchemaUnavailable from every format that needs the registry.
 func (r *Registry) Decoder(f Format) Decoder {
 	return &wire{want: f, registry: r, json: NewJSON()}
 }

@@ -50,7 +50,7 @@ type Effect struct {
 }
 
 // Keys are the keys that are followed: those with a write of the other lane that
-// is not known to be confirmed, and those that are contested.
+// is not known to be confirmed, and those that are conflicting.
 type Keys struct {
 	byKey map[string]*state
 	bytes int64
@@ -148,7 +148,7 @@ func (k *Keys) Seal() {
 }
 
 // Send says that the file is about to be sent: keys whose older writes have
-// landed by now are not contested.
+// landed by now are not conflicting.
 func (k *Keys) Send(confirmed func(At) bool) {
 	for _, s := range k.byKey {
 		if s.doubt && s.await != nil && !confirmed(*s.await) {
@@ -170,8 +170,8 @@ func (k *Keys) Trim(confirmed func(At) bool) {
 
 // Confirm says that the rows are about to be confirmed, those of the fate among
 // them: where the write that they were dropped for is not known to have landed,
-// the key is contested. That write may be waiting for them. It reports whether any
-// key is contested.
+// the key is conflicting. That write may be waiting for them. It reports whether any
+// key is conflicting.
 func (k *Keys) Confirm(fate *Fate, confirmed func(At) bool) (contested bool) {
 	for _, s := range k.byKey {
 		s.release(confirmed)
@@ -196,7 +196,7 @@ func (k *Keys) Forget(confirmed func(At) bool) {
 	}
 }
 
-// Newest is what is to be sent for a contested key: the writes, in their order.
+// Newest is what is to be sent for a conflicting key: the writes, in their order.
 type Newest struct {
 	Key    string
 	Writes []schemas.Write // as calls
@@ -210,7 +210,7 @@ type Newest struct {
 	to     uint64
 }
 
-// Next gives out contested keys that can be sent: their file has landed, and so
+// Next gives out conflicting keys that can be sent: their file has landed, and so
 // have the writes of the other lane that are older than their row in it.
 func (k *Keys) Next(confirmed func(At) bool) []Newest {
 	var all []Newest
@@ -235,7 +235,7 @@ func (k *Keys) Next(confirmed func(At) bool) []Newest {
 	return all
 }
 
-// Unconfirmed is how many contested keys Next does not give out yet, and one of the
+// Unconfirmed is how many conflicting keys Next does not give out yet, and one of the
 // other lane's writes that they wait for.
 func (k *Keys) Unconfirmed(confirmed func(At) bool) (keys int, at At) {
 	for _, s := range k.byKey {
@@ -303,7 +303,7 @@ func (k *Keys) Noted() {
 	}
 }
 
-// Reconcile says that the log was read on to the end that was Noted, and reports whether no key is contested any more.
+// Reconcile says that the log was read on to the end that was Noted, and reports whether no key is conflicting any more.
 func (k *Keys) Reconcile() (settled bool) {
 	settled = true
 	for _, s := range k.byKey {

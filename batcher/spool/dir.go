@@ -58,7 +58,7 @@ func (s *Dir) take(n int) []byte {
 func (s *Dir) lay(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if cap(b) <= 2*SegmentSize { // one huge row must not be held for ever
+	if cap(b) <= 2*SegmentSize { // one huge row must not be held indefinitely
 		s.spare = b
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// outcomeOf is something that letters can be counted by.
+// outcomeOf is something that dead letters can be counted by.
 type outcomeOf struct {
 	name string
 	of   func(*deadLetterEntry) string
@@ -41,13 +41,13 @@ func outcomeWords() string {
 	return strings.Join(names, ", ")
 }
 
-// deadLetterCounts counts letters that have the same words.
+// deadLetterCounts counts dead letters that have the same words.
 type deadLetterCounts struct {
 	words []outcomeOf
 	found map[string]*deadLetterGroup
 }
 
-// deadLetterGroup is letters that have the same words.
+// deadLetterGroup is dead letters that have the same words.
 type deadLetterGroup struct {
 	By      map[string]string `json:"by"`
 	Letters int               `json:"letters"`

@@ -98,7 +98,7 @@ func (f *listFlags) run(cmd *cobra.Command) error {
 	return list.end(foreign)
 }
 
-// deadLetterEntry is a letter as it is listed. Its fields are named as the columns
+// deadLetterEntry is a dead letter as it is listed. Its fields are named as the columns
 // and the words of --by are.
 type deadLetterEntry struct {
 	Letter    string              `json:"letter"`          // partition:offset in the dead-letter topic
@@ -140,7 +140,7 @@ func entryOf(l *deadletter.Received, state ops.DeadLetterState) deadLetterEntry 
 	return one
 }
 
-// record is where the letter's record came from; "none" for a row that matches no
+// record is where the dead letter's record came from; "none" for a row that matches no
 // record.
 func (l *deadLetterEntry) record() string {
 	if l.Offset == nil {
@@ -156,7 +156,7 @@ func (l *deadLetterEntry) partition() string {
 	return fmt.Sprintf("%s[%d]", l.Topic, *l.Partition)
 }
 
-// reason is the code, and sets letters apart whose records may be in the table.
+// reason is the code, and sets dead letters apart whose records may be in the table.
 func (l *deadLetterEntry) reason() string {
 	if l.MayBeInTable {
 		return l.Reason + " (may be in the table)"
@@ -164,7 +164,7 @@ func (l *deadLetterEntry) reason() string {
 	return l.Reason
 }
 
-// deadLetterList prints letters as they come, so that any number needs little memory.
+// deadLetterList prints dead letters as they come, so that any number needs little memory.
 type deadLetterList struct {
 	to     io.Writer
 	json   bool

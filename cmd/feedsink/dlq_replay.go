@@ -108,10 +108,10 @@ func total(counts map[string]int) (n int) {
 	return n
 }
 
-// shownNotes is how many letters are explained one by one.
+// shownNotes is how many dead letters are explained one by one.
 const shownNotes = 20
 
-// replayText has a line for each outcome, and below them why letters were not
+// replayText has a line for each outcome, and below them why dead letters were not
 // applied.
 func replayText(r replay.Report) string {
 	words := [...]string{"applied", "superseded by newer records", "failed again, posted as new letters", "left as they are"}

@@ -46,7 +46,7 @@ const (
 // reasonPath is the only endpoint below /imports that may tell customers' data.
 const reasonPath = "reason"
 
-// Imports adds the endpoints of a desk:
+// Imports adds the endpoints of an imports API:
 //
 //	GET  /imports                    200 and the list
 //	GET  /imports/{mapping}          200 and the one, 404

@@ -83,7 +83,7 @@ func newCall(it *Item) *call {
 }
 
 // free gives the call's memory back. Room for many origins is not kept: a hot
-// key's burst would stay for ever.
+// key's burst would stay indefinitely.
 func (c *call) free() {
 	const kept = 16
 	clear(c.origins)

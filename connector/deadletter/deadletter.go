@@ -1,6 +1,6 @@
 // Package deadletter keeps what cannot be processed: it produces the original
 // record, byte for byte, to the dead-letter topic, with headers that say where
-// it came from and why it is there. And it reads such letters again.
+// it came from and why it is there. And it reads such dead letters again.
 //
 // It knows records and reasons. It knows nothing about mappings at work, lanes
 // or the service.
@@ -23,7 +23,7 @@ import (
 )
 
 // Record is the record that could not be processed. One without a topic came from
-// none: its letter has no coordinates.
+// none: its dead letter has no coordinates.
 type Record = kgo.Record
 
 // Stage is where processing ended, in Kafka Connect's words.
@@ -78,11 +78,11 @@ const (
 	mayBeInTable       = "it may already be in the table"
 )
 
-// Post sends letters, each to its end: a letter is posted, or its topic
+// Post sends dead letters, each to its end: a dead letter is posted, or its topic
 // refuses it for good. It may be used concurrently.
 type Post struct {
-	many      *kgo.Client // letters share batches
-	one       *kgo.Client // each letter is a batch, and may be large
+	many      *kgo.Client // dead letters share batches
+	one       *kgo.Client // each dead letter is a batch, and may be large
 	topic     string
 	connector string
 	log       *slog.Logger
@@ -92,7 +92,7 @@ type Post struct {
 }
 
 const (
-	largest   = 64 << 20 // bytes of a letter that are left to the topic to refuse, and of all that share batches
+	largest   = 64 << 20 // bytes of a dead letter that are left to the topic to refuse, and of all that share batches
 	tries     = 8        // of the client, within some 10 s; then it shows in the log and starts again
 	firstWait = time.Second
 	maxWait   = 30 * time.Second
@@ -132,7 +132,7 @@ var ErrRefused = errors.New("the dead-letter topic refuses the record")
 // Send posts the record and then calls done, from another goroutine: with nil
 // once Kafka has acknowledged it, or with an error that wraps ErrRefused. What
 // passes is tried again for as long as it takes. done must return quickly and
-// not send. After Close it is not called any more. While very many letters are
+// not send. After Close it is not called any more. While very many dead letters are
 // on their way, Send waits.
 func (p *Post) Send(r *Record, l Reason, done func(error)) {
 	p.work.Add(1)
@@ -142,7 +142,7 @@ func (p *Post) Send(r *Record, l Reason, done func(error)) {
 	})
 }
 
-// sending is a letter on its way.
+// sending is a dead letter on its way.
 type sending struct {
 	record  *Record
 	headers []kgo.RecordHeader

@@ -108,7 +108,7 @@ func (o outcome) await(t *testing.T) error {
 	}
 }
 
-// read returns the first n letters of the topic.
+// read returns the first n dead letters of the topic.
 func read(t *testing.T, c *kfake.Cluster, n int) []*kgo.Record {
 	t.Helper()
 	client := newClient(t, c, kgo.ConsumeTopics(topic))

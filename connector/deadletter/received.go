@@ -8,33 +8,33 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Received is a letter as it lies in the dead-letter topic.
+// Received is a dead letter as it lies in the dead-letter topic.
 type Received struct {
 	Reason
 	// Record is the one that could not be processed, as it was: its bytes, and
 	// the topic, partition and offset it came from; see NoRecord.
 	Record    *Record
 	Connector string // the deployment that posted it: its configured consumer group
-	Partition int32  // where the letter itself lies
+	Partition int32  // where the dead letter itself lies
 	Offset    int64
 }
 
-// ErrForeign says that a record of the dead-letter topic is no letter of feedsink.
+// ErrForeign says that a record of the dead-letter topic is no dead letter of feedsink.
 var ErrForeign = errors.New("not a dead letter of feedsink")
 
-// NoRecord reports whether the letter is of no record: it is a row of an import that
+// NoRecord reports whether the dead letter is of no record: it is a row of an import that
 // the service put in error and that matches no record.
 func (l *Received) NoRecord() bool { return l.Record.Topic == "" }
 
 // firstHeader opens the headers that a post appends, connectorHeader those of a
-// letter without coordinates.
+// dead letter without coordinates.
 const (
 	firstHeader     = "__connect.errors.topic"
 	connectorHeader = "__connect.errors.connector.name"
 )
 
 // Open reads a record of the dead-letter topic. Only the headers at its end are
-// the letter's: a record that had been a dead letter elsewhere before keeps what
+// the dead letter's: a record that had been a dead letter elsewhere before keeps what
 // it came with. The only error is ErrForeign. The result shares r's memory.
 func Open(r *Record) (*Received, error) {
 	at := last(r, firstHeader)
@@ -67,7 +67,7 @@ func last(r *Record, name string) int {
 	return at
 }
 
-// read takes one of the letter's headers; false if it says what no letter says.
+// read takes one of the dead letter's headers; false if it says what no dead letter says.
 func (l *Received) read(key, value string) bool {
 	number := func(bits int) int64 {
 		n, err := strconv.ParseInt(value, 10, bits)

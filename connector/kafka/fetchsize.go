@@ -17,7 +17,7 @@ type fetchSize struct {
 	mu      sync.Mutex
 	client  *kgo.Client
 	brokers map[int32]bool // that have sent something; each may hold one fetch
-	ratio   float64        // unpacked to sent: of the worst batch lately
+	ratio   float64        // unpacked to sent: of the worst batch recently
 	now     int64          // what is asked for, of a broker
 }
 

@@ -104,7 +104,7 @@ func TestHandlerIsToldOfAssignmentsThatLast(t *testing.T) {
 	}
 }
 
-// A slot is remembered for longer than any calendar day, and not for ever.
+// A slot is remembered for longer than any calendar day, and not indefinitely.
 func TestSlotsAreForgottenAfterTwoDays(t *testing.T) {
 	p := &Partition{live: true, loaded: true, memory: NewMemory(0)}
 	now := time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC)

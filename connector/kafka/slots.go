@@ -8,7 +8,7 @@ import (
 	"github.com/feedsink/feedsink/connector/ack"
 )
 
-// Slots are when imports of the table were triggered lately, as the ledger of
+// Slots are when imports of the table were triggered recently, as the ledger of
 // its home topic's partition 0 has it; ok is false while that is not ours.
 func (s *Source) Slots(home, table string) (used []time.Time, ok bool) {
 	p := s.partition(home, 0)

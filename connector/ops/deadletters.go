@@ -25,7 +25,7 @@ const (
 	DeadLetterDone  DeadLetterState = "done"
 )
 
-// DeadLetters calls each for the letters of the configuration's connector, as
+// DeadLetters calls each for the dead letters of the configuration's connector, as
 // they lie in the dead-letter topic now, and returns how many records of it are
 // none of them. An error of each ends it.
 func DeadLetters(ctx context.Context, cfg *config.Config, log *slog.Logger,

@@ -33,7 +33,7 @@ type ReplayOptions struct {
 	Rand         *rand.Rand // chance for jitter; nil: seeded from the system
 }
 
-// roundDeadLetters is how many letters are sent before the rows they are about are
+// roundDeadLetters is how many dead letters are sent before the rows they are about are
 // looked at again: with a rate, as many as ten seconds allow.
 const (
 	roundDeadLetters = 500
@@ -114,7 +114,7 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 }
 
 // hold keeps other replays away. The result ends if that fails for a while: then
-// two could send the same letters, and forget each other's marks.
+// two could send the same dead letters, and forget each other's marks.
 func hold(ctx context.Context, reader *kafka.Reader, cfg *config.Config, rnd *rand.Rand) (held context.Context, release func(), err error) {
 	lost, leave, err := reader.Hold(ctx, replay.MarksPrefix(cfg.Kafka.Group), cfg.DLQ.Topic, replaySession, rnd)
 	if errors.Is(err, kafka.ErrHeld) {

@@ -14,7 +14,7 @@ type stageResults struct {
 	refused flood.Refusals
 }
 
-// stopFloods has a replay stop where the sink would halt. A round is no more letters
+// stopFloods has a replay stop where the sink would halt. A round is no more dead letters
 // than the window, so that no more are tried before it shows.
 func stopFloods(run *replay.Replay, cfg config.DLQ) {
 	l := flood.NewLimits(cfg)

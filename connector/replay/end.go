@@ -8,7 +8,7 @@ import (
 	"github.com/feedsink/feedsink/connector/deadletter"
 )
 
-// outcome is what became of the letter, judged by all of its parts.
+// outcome is what became of the dead letter, judged by all of its parts.
 func (l *deadLetter) outcome() (outcome Outcome, why, message string) {
 	outcome = Superseded
 	for _, p := range l.parts {
@@ -30,7 +30,7 @@ func (l *deadLetter) outcome() (outcome Outcome, why, message string) {
 	return outcome, why, message
 }
 
-// end posts what failed again, and marks the letters as done unless they are
+// end posts what failed again, and marks the dead letters as done unless they are
 // left.
 func (r *Replay) end(ctx context.Context, letters []*deadLetter) error {
 	r.refusedAlike(letters)
@@ -63,7 +63,7 @@ func (r *Replay) end(ctx context.Context, letters []*deadLetter) error {
 	return nil
 }
 
-// post is a record that becomes a new letter.
+// post is a record that becomes a new dead letter.
 type post struct {
 	part   *part
 	record *deadletter.Record
@@ -79,7 +79,7 @@ func (p *part) letterOf(rec *deadletter.Record, l deadletter.Reason, attempts in
 	return post{part: p, record: rec, letter: l}
 }
 
-// post returns once Kafka has, or refuses, each of the new letters.
+// post returns once Kafka has, or refuses, each of the new dead letters.
 func (r *Replay) post(ctx context.Context, posts []post) error {
 	ends := make(chan post, len(posts))
 	for _, p := range posts {

@@ -7,7 +7,7 @@ import (
 	"github.com/feedsink/feedsink/connector/deadletter"
 )
 
-// Filter says which letters are meant. What is left zero does not restrict.
+// Filter says which dead letters are meant. What is left zero does not restrict.
 type Filter struct {
 	Mappings []string
 	Reasons  []string // codes
@@ -23,7 +23,7 @@ type Filter struct {
 // Offsets are those from First to Last, both included.
 type Offsets struct{ First, Last int64 }
 
-// Match reports whether the letter is meant.
+// Match reports whether the dead letter is meant.
 func (f *Filter) Match(l *deadletter.Received) bool {
 	r := l.Record
 	if l.NoRecord() && (len(f.Partitions) > 0 || f.Offsets != nil) {

@@ -10,11 +10,11 @@ import (
 	"github.com/feedsink/feedsink/connector/deadletter"
 )
 
-// ErrFlood ends a run of which nearly all letters of a mapping are refused alike: that
-// is a mistake and not data, and each would become a new letter. They stay as they are.
+// ErrFlood ends a run of which nearly all dead letters of a mapping are refused alike: that
+// is a mistake and not data, and each would become a new dead letter. They stay as they are.
 var ErrFlood = errors.New("replay stopped")
 
-// count notes how one letter of a mapping or topic came out of a stage: refused, or
+// count notes how one dead letter of a mapping or topic came out of a stage: refused, or
 // with nil through it.
 func (r *Replay) count(of string, stage deadletter.Stage, why *deadletter.Reason) {
 	if r.Flood == nil || r.floods[of] != "" {
@@ -25,7 +25,7 @@ func (r *Replay) count(of string, stage deadletter.Stage, why *deadletter.Reason
 	}
 }
 
-// countRead notes what became of the letters before any call.
+// countRead notes what became of the dead letters before any call.
 func (r *Replay) countRead(letters []*deadLetter) {
 	for _, l := range letters {
 		var undecodable *deadletter.Reason
@@ -49,7 +49,7 @@ func (p *part) whose() string {
 	return "mapping " + p.mapping.Name
 }
 
-// refusedAlike leaves those letters as they are that would add to a flood.
+// refusedAlike leaves those dead letters as they are that would add to a flood.
 func (r *Replay) refusedAlike(letters []*deadLetter) {
 	for _, l := range letters {
 		for _, p := range l.parts {

@@ -12,8 +12,8 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// What the service takes of a round is done, what it refuses stays a letter that no
-// run has sent, and letters of later rounds are not tried.
+// What the service takes of a round is done, what it refuses stays a dead letter that no
+// run has sent, and dead letters of later rounds are not tried.
 func TestRunThatStopsEndsItsRound(t *testing.T) {
 	w := newWorld(t)
 	for _, r := range w.produce(order("good", "upsert", `{"seq":1}`), order("bad1", "upsert", `{"seq":1}`),

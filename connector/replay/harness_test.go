@@ -32,7 +32,7 @@ const (
 	shared  = "carts"  // read by the mappings left and right
 )
 
-// world is a broker, letters, and a service that is nothing but its tables.
+// world is a broker, dead letters, and a service that is nothing but its tables.
 type world struct {
 	t       *testing.T
 	cluster *kfake.Cluster
@@ -126,7 +126,7 @@ func customer(key, op, id, attributes string) *kgo.Record {
 		`{"op":%q,"key":{"number":%q},"profileId":%q,"attributes":%s,"segments":{"tier":"gold"}}`, op, key, id, attributes)}
 }
 
-// bury posts a letter for a record that was produced.
+// bury posts a dead letter for a record that was produced.
 func (w *world) bury(rec *kgo.Record, l deadletter.Reason) {
 	w.t.Helper()
 	posted := make(chan error, 1)

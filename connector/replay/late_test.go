@@ -139,7 +139,7 @@ func TestInterruptedLettersThatTheFilterLeavesOutAreTold(t *testing.T) {
 	}
 }
 
-// The letter of a row that matches no record came from no topic.
+// The dead letter of a row that matches no record came from no topic.
 func TestLetterOfARowWithoutARecordIsLeft(t *testing.T) {
 	w := newWorld(t)
 	w.bury(&kgo.Record{Key: []byte("C"), Value: []byte("number,name\nC,x\n")},

@@ -18,21 +18,21 @@ type deadLetter struct {
 	found bool // its record was met where it came from, so that nothing in between is missing
 }
 
-// part is what one mapping makes of a letter, and what became of its row since.
+// part is what one mapping makes of a dead letter, and what became of its row since.
 type part struct {
 	deadLetter *deadLetter
 	mapping    *router.Compiled // nil: the record cannot be decoded
 
 	name     schemas.Write      // tells the profile's id
-	keyCell  schemas.Cell       // the profile's unique key, as the letter's own write says it
-	newest   schemas.Write      // of the row: the letter's own write and what followed
-	replaced bool               // nothing of the letter's own write shows in it
+	keyCell  schemas.Cell       // the profile's unique key, as the dead letter's own write says it
+	newest   schemas.Write      // of the row: the dead letter's own write and what followed
+	replaced bool               // nothing of the dead letter's own write shows in it
 	changed  *deadletter.Record // the last record that followed; nil: none
 	asOf     *deadletter.Record // changed, when newest was sent
 
 	sent       bool
 	profileID  string             // the service's, if it told when the row was sent
-	touched    bool               // the service may hold the letter's own write
+	touched    bool               // the service may hold the dead letter's own write
 	unsure     bool               // an attempt at it may still be applied
 	stuck      string             // why no call can bring the row to its newest state
 	refusal    *deadletter.Reason // why that failed again
@@ -56,7 +56,7 @@ func (p *part) follows(w schemas.Write, r *deadletter.Record) {
 	p.newest, p.replaced, p.changed = newest, p.replaced || replaced, r
 }
 
-// plan makes the letter's parts: of the mapping it names, or, where the record
+// plan makes the dead letter's parts: of the mapping it names, or, where the record
 // could not even be decoded, of every mapping of its topic. An error is none of
 // the record.
 func (r *Replay) plan(l *deadLetter) error {
@@ -83,7 +83,7 @@ func (r *Replay) plan(l *deadLetter) error {
 	return nil
 }
 
-// obstacle is why the letter cannot be replayed by a call, as a word and in
+// obstacle is why the dead letter cannot be replayed by a call, as a word and in
 // full; "" if nothing is in the way. What of it needs no call has none.
 func (r *Replay) obstacle(l *deadLetter) (why, message string) {
 	if len(l.parts) == 0 {
@@ -146,10 +146,10 @@ func (p *part) keyOf(w *schemas.Write) schemas.Cell {
 }
 
 // needsCall reports whether the row's newest state has to be sent: an earlier
-// run may have put the letter's older one over it.
+// run may have put the dead letter's older one over it.
 func (p *part) needsCall() bool { return p.refusal == nil && (!p.replaced || p.deadLetter.tried) }
 
-// sameRecord compares what the letter keeps with what lies where it came from.
+// sameRecord compares what the dead letter keeps with what lies where it came from.
 func sameRecord(a, b *deadletter.Record) bool {
 	return bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value) && (a.Value == nil) == (b.Value == nil)
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/feedsink/feedsink/connector/kafka"
 )
 
-// chunkSize is how many letters one commit tells of: two bits for each fit into
+// chunkSize is how many dead letters one commit tells of: two bits for each fit into
 // the metadata that a broker accepts, whichever of them are set.
 const chunkSize = 8192
 
 // version opens the metadata of every commit of ours.
 const version = "replay1."
 
-// chunk is what became of the letters of chunkSize successive offsets.
+// chunk is what became of the dead letters of chunkSize successive offsets.
 type chunk struct {
-	done  bitmap // ended: applied, superseded, or back as a new letter
+	done  bitmap // ended: applied, superseded, or back as a new dead letter
 	tried bitmap // may have been sent
 }
 
@@ -31,7 +31,7 @@ func (b *bitmap) has(i int64) bool { return b[i/8]&(1<<(i%8)) != 0 }
 func (b *bitmap) set(i int64)      { b[i/8] |= 1 << (i % 8) }
 func (b *bitmap) clear(i int64)    { b[i/8] &^= 1 << (i % 8) }
 
-// encode is the metadata of the commit; the topic's id tells its letters from
+// encode is the metadata of the commit; the topic's id tells its dead letters from
 // those of an earlier topic of the same name.
 func (c *chunk) encode(topic ack.TopicID) string {
 	bytes := make([]byte, 0, len(topic)+2*len(c.done))
@@ -73,11 +73,11 @@ func (c *chunk) next() int64 {
 	return chunkSize
 }
 
-// Marks remember in Kafka which letters were replayed. A letter is open, then
+// Marks remember in Kafka which dead letters were replayed. A dead letter is open, then
 // perhaps tried, then done. They lie in the metadata of commits of the groups
 // PREFIX.0, PREFIX.1 and so on, one for each 8192 offsets of the dead-letter
 // topic, which have no members. As a broker keeps the commits of such a group for
-// a while only (offsets.retention.minutes, 7 days), a letter that is much older
+// a while only (offsets.retention.minutes, 7 days), a dead letter that is much older
 // may be open again.
 type Marks struct {
 	reader *kafka.Reader
@@ -94,7 +94,7 @@ type mark struct {
 	n         int64
 }
 
-// LoadMarks reads the marks of the letters that the topic holds.
+// LoadMarks reads the marks of the dead letters that the topic holds.
 func LoadMarks(ctx context.Context, reader *kafka.Reader, topic, prefix string, spans map[kafka.Place]kafka.Span, log *slog.Logger) (*Marks, error) {
 	id, err := reader.TopicID(ctx, topic)
 	if err != nil {
@@ -130,14 +130,14 @@ func at(partition int32, offset int64) (mark, int64) {
 	return mark{partition, offset / chunkSize}, offset % chunkSize
 }
 
-// Done reports whether the letter has ended.
+// Done reports whether the dead letter has ended.
 func (m *Marks) Done(partition int32, offset int64) bool {
 	k, i := at(partition, offset)
 	c := m.chunks[k]
 	return c != nil && c.done.has(i)
 }
 
-// Tried reports whether the letter may have been sent.
+// Tried reports whether the dead letter may have been sent.
 func (m *Marks) Tried(partition int32, offset int64) bool {
 	k, i := at(partition, offset)
 	c := m.chunks[k]
@@ -154,7 +154,7 @@ func (m *Marks) tried(partition int32, offset int64) {
 	c.tried.set(i)
 }
 
-// untried says that nothing of what was sent of the letter was applied.
+// untried says that nothing of what was sent of the dead letter was applied.
 func (m *Marks) untried(partition int32, offset int64) {
 	if m.Tried(partition, offset) && !m.Done(partition, offset) {
 		c, i := m.change(partition, offset)

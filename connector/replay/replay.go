@@ -17,13 +17,13 @@ import (
 // Config is what a run is asked to do.
 type Config struct {
 	Topic     string // of the dead letters
-	Connector string // the configured group: only its letters are replayed, and only its lanes are asked
+	Connector string // the configured group: only its dead letters are replayed, and only its lanes are asked
 	Filter    Filter
-	// MaxAttempts is how often a letter may have failed again; it is left then.
+	// MaxAttempts is how often a dead letter may have failed again; it is left then.
 	MaxAttempts int
-	DryRun      bool // find out what would become of each letter; send and mark nothing
+	DryRun      bool // find out what would become of each dead letter; send and mark nothing
 	AsCalls     bool // mappings that write profiles by imports only may be replayed by calls
-	// AssumeNewest also replays letters of which nobody can tell whether they are
+	// AssumeNewest also replays dead letters of which nobody can tell whether they are
 	// the newest of their row.
 	AssumeNewest bool
 	// GiveUp is how long the run waits while no call is answered.
@@ -31,7 +31,7 @@ type Config struct {
 	// Late is how long after it was made a call may still be applied whose
 	// outcome is unknown.
 	Late time.Duration
-	// Round is how many letters are sent before their rows are looked at again.
+	// Round is how many dead letters are sent before their rows are looked at again.
 	Round int
 	// Progress is told the counts after each round; nil: nobody asks.
 	Progress func(Report)
@@ -58,9 +58,9 @@ type Replay struct {
 	// Decode is the sink's; its result is valid until the next call. Errors that
 	// are no *schemas.DecodeError end the run.
 	Decode func(*deadletter.Record) (*router.Record, error)
-	// Rejected and Refused make letters of what the router and the service say.
+	// Rejected and Refused make dead letters of what the router and the service say.
 	Rejected, Refused func(error) deadletter.Reason
-	// Flood counts how letters of a mapping or topic come out of a stage, nil for
+	// Flood counts how dead letters of a mapping or topic come out of a stage, nil for
 	// through it. Once too many were refused alike it says how many. nil: no run stops.
 	Flood func(of string, stage deadletter.Stage, why *deadletter.Reason) (how string)
 	// Wait returns after so long, or with the context's error.
@@ -70,11 +70,11 @@ type Replay struct {
 	begun  time.Time
 	marks  *Marks
 	report Report
-	floods map[string]string // how letters were refused alike, by mapping or topic
+	floods map[string]string // how dead letters were refused alike, by mapping or topic
 	routed []router.Routed   // reused from record to record
 }
 
-// A window is as many letters as are looked at together: the topics they came
+// A window is as many dead letters as are looked at together: the topics they came
 // from are read once for each window.
 const (
 	windowDeadLetters = 10_000
@@ -85,7 +85,7 @@ const (
 // connector's replays.
 func MarksPrefix(connector string) string { return connector + "-replay" }
 
-// Run replays the open letters that the dead-letter topic holds when it begins.
+// Run replays the open dead letters that the dead-letter topic holds when it begins.
 // After an error, or when ctx ends, another run goes on where this one was.
 func (r *Replay) Run(ctx context.Context) (Report, error) {
 	r.report, r.begun, r.floods = newReport(r.DryRun), time.Now(), map[string]string{}
@@ -118,7 +118,7 @@ func (r *Replay) Run(ctx context.Context) (Report, error) {
 }
 
 // DeadLetters calls each for every record that the spans of the dead-letter topic
-// hold; the letter is nil where the record is none.
+// hold; the dead letter is nil where the record is none.
 func DeadLetters(ctx context.Context, reader *kafka.Reader, topic string, spans map[kafka.Place]kafka.Span,
 	each func(*deadletter.Record, *deadletter.Received) error,
 ) error {
@@ -148,7 +148,7 @@ func DeadLetters(ctx context.Context, reader *kafka.Reader, topic string, spans 
 	})
 }
 
-// selects counts the letter and reports whether this run is to replay it.
+// selects counts the dead letter and reports whether this run is to replay it.
 func (r *Replay) selects(l *deadletter.Received) bool {
 	switch {
 	case l == nil || l.Connector != r.Connector:

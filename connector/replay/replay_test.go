@@ -35,7 +35,7 @@ func TestReplayAppliesWhatNothingFollowed(t *testing.T) {
 func TestOlderValueNeverReplacesANewerOne(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		records []*kgo.Record // the first is the letter
+		records []*kgo.Record // the first is the dead letter
 		calls   []string
 	}{
 		{"upsert, then upsert", []*kgo.Record{customer("C", "upsert", "", `{"name":"old"}`), customer("C", "upsert", "", `{"name":"new"}`)}, nil},
@@ -68,7 +68,7 @@ func TestOlderValueNeverReplacesANewerOne(t *testing.T) {
 	}
 }
 
-// The sink applies a newer record while the call of the letter is on its way.
+// The sink applies a newer record while the call of the dead letter is on its way.
 func TestRecordThatComesDuringTheCallWins(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -7,10 +7,10 @@ import (
 	"github.com/feedsink/feedsink/connector/deadletter"
 )
 
-// Outcome is what became of a letter.
+// Outcome is what became of a dead letter.
 type Outcome string
 
-// The outcomes. All but Left end a letter.
+// The outcomes. All but Left end a dead letter.
 const (
 	Applied    Outcome = "applied"    // the service holds it
 	Superseded Outcome = "superseded" // newer records replaced all of it: nothing was sent for it
@@ -18,7 +18,7 @@ const (
 	Left       Outcome = "left"       // it stays as it is; the note says why
 )
 
-// Why a letter is left.
+// Why a dead letter is left.
 const (
 	Unconfirmed = "unconfirmed"  // the sink has not confirmed yet what is before it
 	Unknowable  = "unknowable"   // nobody can tell any more what followed it
@@ -32,7 +32,7 @@ const (
 	Flood       = "flood"        // nearly all letters of its mapping are refused alike: it is not posted again
 )
 
-// Note is what became of one letter, and why.
+// Note is what became of one dead letter, and why.
 type Note struct {
 	Partition int32     `json:"partition"` // of the dead-letter topic
 	Offset    int64     `json:"offset"`
@@ -53,7 +53,7 @@ type Report struct {
 	Refused    map[string]int `json:"refused"` // by reason code
 	Left       map[string]int `json:"left"`    // by why
 	Done       int            `json:"done"`    // replayed before; not selected
-	// Interrupted are letters that the filter does not mean, and that a run which
+	// Interrupted are dead letters that the filter does not mean, and that a run which
 	// did not end may have sent: their rows may hold an older value.
 	Interrupted int    `json:"interrupted"`
 	Foreign     int    `json:"foreign"` // records of the topic that are no letters of this connector
@@ -67,7 +67,7 @@ func newReport(dry bool) Report {
 	return Report{DryRun: dry, Refused: map[string]int{}, Left: map[string]int{}, Notes: []Note{}}
 }
 
-// Ended reports whether every selected letter was applied or superseded.
+// Ended reports whether every selected dead letter was applied or superseded.
 func (r Report) Ended() bool { return r.Applied+r.Superseded == r.Selected }
 
 func (r *Report) note(l *deadLetter, outcome Outcome, why, message string) {
@@ -91,7 +91,7 @@ func (r *Report) note(l *deadLetter, outcome Outcome, why, message string) {
 	}
 }
 
-// Origin is where the letter's record came from: topic[partition]@offset, or
+// Origin is where the dead letter's record came from: topic[partition]@offset, or
 // which execution had the row that is of no record.
 func Origin(l *deadletter.Received) string {
 	if l.NoRecord() {

@@ -13,22 +13,22 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// ErrNoAnswer ends a run whose calls are not answered. Its letters stay.
+// ErrNoAnswer ends a run whose calls are not answered. Its dead letters stay.
 var ErrNoAnswer = errors.New("the service answers no call")
 
-// round brings letters to their end, each step on record before the next.
+// round brings dead letters to their end, each step on record before the next.
 //
-//  1. The letters that will be sent are marked. A crash from here on leaves calls
+//  1. The dead letters that will be sent are marked. A crash from here on leaves calls
 //     of unknown outcome; the marks make the next run wait until they have
 //     ended, and send the newest state.
 //  2. The calls are made, and each is answered.
 //  3. The logs are read to their ends as they stand then. A row that changed
 //     meanwhile may have been overtaken by its call: back to 2 with its newest
 //     state.
-//  4. What failed again is posted as a new letter, unless nearly all letters of its
+//  4. What failed again is posted as a new dead letter, unless nearly all dead letters of its
 //     mapping do: then they stay, and the run stops. A crash after this posts it
 //     once more.
-//  5. The letters are marked as done. Those with an attempt that may still be
+//  5. The dead letters are marked as done. Those with an attempt that may still be
 //     applied wait for the window's end. Those of which nothing was applied are
 //     not marked as sent any more.
 func (r *Replay) round(ctx context.Context, w *window, letters []*deadLetter) error {
@@ -76,7 +76,7 @@ func (r *Replay) deliver(ctx context.Context, w *window, sending []*part) error 
 	return nil
 }
 
-// readToEnd takes up what followed the letters' records until now.
+// readToEnd takes up what followed the dead letters' records until now.
 func (r *Replay) readToEnd(ctx context.Context, w *window) error {
 	spans, err := r.Reader.Spans(ctx, w.topics()...)
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *Replay) settle(ctx context.Context, w *window) error {
 	return cmp.Or(r.marks.save(ctx), r.flooded())
 }
 
-// errUnsure leaves a letter to another run.
+// errUnsure leaves a dead letter to another run.
 var errUnsure = errors.New("the service answered at a later try only, again; an earlier one may still be applied")
 
 // unsure reports whether an attempt at some part may still be applied.

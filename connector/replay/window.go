@@ -13,7 +13,7 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// window is letters that are looked at together, and the rows they are about.
+// window is dead letters that are looked at together, and the rows they are about.
 type window struct {
 	deadLetters []*deadLetter
 	places      map[kafka.Place]*origin
@@ -21,13 +21,13 @@ type window struct {
 	late        []*deadLetter // an attempt at them may still be applied
 }
 
-// origin is a partition that letters of the window came from.
+// origin is a partition that dead letters of the window came from.
 type origin struct {
 	rows map[row][]*part
 	at   map[int64][]*deadLetter // by the offset of their record
 }
 
-// window replays letters, or with DryRun finds out what would become of them.
+// window replays dead letters, or with DryRun finds out what would become of them.
 func (r *Replay) window(ctx context.Context, letters []*deadLetter) error {
 	if len(letters) == 0 {
 		return nil
@@ -98,7 +98,7 @@ func place(rec *deadletter.Record) kafka.Place {
 	return kafka.Place{Topic: rec.Topic, Partition: rec.Partition}
 }
 
-// add makes the letter's rows known. A letter that no mapping reads is left
+// add makes the dead letter's rows known. A dead letter that no mapping reads is left
 // without a look at its topic, which may be gone.
 func (w *window) add(l *deadLetter) {
 	if len(l.parts) == 0 {
@@ -126,7 +126,7 @@ func (w *window) topics() []string {
 	return slices.Sorted(maps.Keys(topics))
 }
 
-// open begins to read each partition at the first of the letters' records.
+// open begins to read each partition at the first of the dead letters' records.
 func (w *window) open(reader *kafka.Reader, spans map[kafka.Place]kafka.Span) (err error) {
 	from := map[kafka.Place]int64{}
 	for p, o := range w.places {
@@ -141,7 +141,7 @@ func (w *window) open(reader *kafka.Reader, spans map[kafka.Place]kafka.Span) (e
 	return err
 }
 
-// readOn takes up what followed the letters' records up to the end of spans.
+// readOn takes up what followed the dead letters' records up to the end of spans.
 func (r *Replay) readOn(ctx context.Context, w *window, spans map[kafka.Place]kafka.Span) error {
 	ends := make(map[kafka.Place]int64, len(spans))
 	for p, s := range spans {
@@ -150,7 +150,7 @@ func (r *Replay) readOn(ctx context.Context, w *window, spans map[kafka.Place]ka
 	return w.tail.Until(ctx, ends, func(rec *deadletter.Record) error { return r.look(w.places[place(rec)], rec) })
 }
 
-// look takes up one record of a partition that letters came from.
+// look takes up one record of a partition that dead letters came from.
 func (r *Replay) look(o *origin, rec *deadletter.Record) error {
 	for _, l := range o.at[rec.Offset] {
 		l.found = sameRecord(rec, l.Record)
@@ -195,7 +195,7 @@ func (r *Replay) confirmed(ctx context.Context) (lanes, error) {
 	return all, nil
 }
 
-// unready is why it cannot be told yet, or any more, whether the letter's record
+// unready is why it cannot be told yet, or any more, whether the dead letter's record
 // is the newest of its row.
 func (r *Replay) unready(l *deadLetter, span kafka.Span, confirmed lanes) (why, message string) {
 	if len(l.parts) == 0 {
@@ -205,7 +205,7 @@ func (r *Replay) unready(l *deadLetter, span kafka.Span, confirmed lanes) (why, 
 	immediate, batch := r.Router.TopicLanes(at.Topic)
 	for _, lane := range []schemas.Lane{schemas.Immediate, schemas.Batch} {
 		reads := lane == schemas.Immediate && immediate || lane == schemas.Batch && batch
-		// What is before the letter could be applied after it.
+		// What is before the dead letter could be applied after it.
 		if committed := confirmed[lane][at].Offset; reads && committed <= offset && offset < span.To {
 			return Unconfirmed, fmt.Sprintf("group %s-%s has confirmed %s up to offset %d, not yet this one; run the sink, then try again",
 				r.Connector, lane, at, committed)
@@ -226,12 +226,12 @@ func (r *Replay) unready(l *deadLetter, span kafka.Span, confirmed lanes) (why, 
 	return Unknowable, fmt.Sprintf("%s: %s; nobody can tell whether this one is the newest of its row", at, gone)
 }
 
-// superseded reports whether newer records replaced all of the letter.
+// superseded reports whether newer records replaced all of the dead letter.
 func (l *deadLetter) superseded() bool {
 	return !slices.ContainsFunc(l.parts, func(p *part) bool { return p.refusal != nil || !p.replaced })
 }
 
-// foresee notes what would become of letters, as far as that is known without
+// foresee notes what would become of dead letters, as far as that is known without
 // asking the service.
 func (r *Replay) foresee(letters []*deadLetter) {
 	for _, l := range letters {

@@ -59,7 +59,7 @@ func (c *Client) sendFixed(ctx context.Context, call *call, path ...string) (ans
 		return c.do(ctx, call)
 	}
 	got, err := c.send(ctx, call, path...)
-	if err == nil { // the table exists: nothing else is to stay for ever
+	if err == nil { // the table exists: nothing else is to stay indefinitely
 		c.fixed.Store(key, call.url)
 	}
 	return got, err

@@ -41,7 +41,7 @@ func TestSidesAlternate(t *testing.T) {
 	}
 }
 
-// TestCalmRepetitionsCount: what the host disturbed is run again, but not for ever, and
+// TestCalmRepetitionsCount: what the host disturbed is run again, but not indefinitely, and
 // nothing but what it took decides.
 func TestCalmRepetitionsCount(t *testing.T) {
 	for what, c := range map[string]struct {

@@ -2,7 +2,7 @@
 // whether its promises held: go run ./test/faults, or make test-faults.
 //
 // Three `feedsink run` processes, each with a spool of its own, share a real
-// Kafka with data on disk. The service is test/sandbox, in this process: what it
+// Kafka with data on disk. The service is connector/dev/sandbox, in this process: what it
 // saw and holds is what counts, not what the sink says. A seeded generator keeps
 // both lanes busy and remembers what the tables must hold in the end.
 //
