@@ -115,9 +115,6 @@ func followed(all []entry, e entry) []entry {
 		return []entry{e}
 	}
 	newest := &all[len(all)-1]
-	if e.Op == schemas.Upsert {
-		newest.idle = Span{} // void: a row of it takes the place of theirs
-	}
 	switch {
 	case e.Op == schemas.Delete, e.Op == schemas.Upsert && !e.Table.Custom && !e.row:
 		return []entry{e} // operation 1 replaces the whole profile, a row does not
