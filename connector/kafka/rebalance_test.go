@@ -3,6 +3,7 @@ package kafka_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -130,8 +131,11 @@ func TestKickedMemberLeavesItsSuccessorsLedgerAlone(t *testing.T) {
 	successor.confirm("a", 0, append(upTo(2, 6), 8)...)
 	b.awaitDone("a", 0, "[{8 9}]")
 	m.set(func(l *lane) {
+		var first sync.Once // it may be assigned the partition again, and give that back in good order
 		l.release = func(ctx context.Context, _ []*kafka.Partition) {
-			if ctx.Err() == nil {
+			goesOn := false
+			first.Do(func() { goesOn = ctx.Err() == nil })
+			if goesOn {
 				t.Error("release of what another has by now: its context goes on, and with it the wait for commits that can only fail")
 			}
 		}
