@@ -20,15 +20,23 @@ TESTS := ./test/e2e ./...
 KAFKA_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build kafka$$' . | xargs -n1 dirname | sort -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help build reproducible sbom test race check lint fmt tidy generated fuzz vuln contract manifests test-deploy test-image test-container test-kafka test-secured test-debezium test-faults test-memory test-page bench soak image clean
+.PHONY: help build man install reproducible sbom test race check lint fmt tidy generated fuzz vuln contract manifests test-deploy test-image test-container test-kafka test-secured test-debezium test-faults test-memory test-page simulate simulate-shrink simulate-bugs bench soak image clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # As the Dockerfile builds it: neither the machine nor the time of the build shows in it.
 build: ## the binary, as dist/feedsink
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags timetzdata \
-		-ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o dist/feedsink ./cmd/feedsink
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags timetzdata,grpcnotrace \
+		-ldflags '-s -w -funcalign=16 -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o dist/feedsink ./cmd/feedsink
+
+man: ## the manual pages of all commands, in dist/man
+	go run -tags man -ldflags '-X main.version=$(VERSION)' ./cmd/feedsink man dist/man
+
+PREFIX ?= /usr/local
+install: build man ## the binary and its manual pages, under PREFIX (/usr/local)
+	install -D dist/feedsink $(DESTDIR)$(PREFIX)/bin/feedsink
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 dist/man/*.1
 
 reproducible: ## is the binary the same wherever it is built?
 	.ci/reproducible
@@ -37,7 +45,7 @@ sbom: build ## the binary's bill of materials, as dist/feedsink.cdx.json
 	cd test/deploy && go run ./sbom ../../dist/feedsink $(VERSION) >../../dist/feedsink.cdx.json
 
 test: ## every test that needs nothing but Go
-	go test -timeout 25m $(TESTS)
+	go test -tags man -timeout 25m $(TESTS)
 
 race: ## the same with the race detector, in random order
 	go test -race -shuffle=on -timeout 40m $(TESTS)
@@ -45,11 +53,11 @@ race: ## the same with the race detector, in random order
 check: lint tidy generated race fuzz vuln ## all the gates of a change
 
 lint: $(GOLANGCI_LINT) ## go vet, golangci-lint and the format
-	go vet -tags kafka,prism,debezium,big,page,movedclock ./...
+	go vet -tags kafka,prism,debezium,big,page,movedclock,simulation ./...
 	go vet -tags kafka,image ./test/e2e
-	$(GOLANGCI_LINT) run
+	$(GOLANGCI_LINT) run --allow-parallel-runners
 	$(GOLANGCI_LINT) fmt --diff
-	cd test/deploy && go vet -tags image ./... && $(abspath $(GOLANGCI_LINT)) run
+	cd test/deploy && go vet -tags image ./... && $(abspath $(GOLANGCI_LINT)) run --allow-parallel-runners
 
 fmt: $(GOLANGCI_LINT) ## format all Go files
 	$(GOLANGCI_LINT) fmt
@@ -100,6 +108,17 @@ test-memory: ## ten million keys wait for a slot, in bounded memory; two minutes
 
 test-page: ## the status page in headless Chromium, judged by axe; needs chromium, Node.js
 	.ci/page
+
+SEEDS ?= 1
+SEED  ?= 1
+simulate: ## SEEDS lives of the whole sink in virtual time, from SEED on; SIMULATEFLAGS="-follow -logs DIR": more to see
+	go test -tags simulation -ldflags=-checklinkname=0 -count=1 -timeout 0 -v ./test/simulation -seed $(SEED) -seeds $(SEEDS) $(SIMULATEFLAGS)
+
+simulate-shrink: ## what of the life of SEED, which fails, has to go wrong for that
+	.ci/simulate-shrink $(SEED)
+
+simulate-bugs: ## is each bug of test/simulation/bugs found by SEEDS seeds?
+	.ci/simulate-bugs $(SEEDS)
 
 bench: ## throughput and cost, as ratios to a bare loop in the same run
 	go run ./test/bench $(BENCHFLAGS)

@@ -14,7 +14,7 @@ import (
 // as the ledger has it.
 func (w *world) left(upTo int64, imp Import) Adopted {
 	imp.File, imp.Fingerprint = "customers-20260101T000000Z-aaaaaa.upsert.csv.gz", 7
-	return Adopted{Import: imp, UpTo: map[Partition]int64{w.p: upTo}, Claims: []Claim{&claim{w.p, 100, upTo - 1}}}
+	return Adopted{Import: imp, UpTo: map[Partition]int64{w.p: upTo}, Claims: []Claim{&claim{w.p, 100, upTo - 1, 1}}}
 }
 
 func (w *world) adopt(a Adopted) {
@@ -35,6 +35,24 @@ func (w *world) read(p Partition, offset int64, one schemas.Write) {
 
 func running(part, parts int) Import {
 	return Import{Part: part, Parts: parts, Mode: "CREATE_OR_UPDATE", Attempt: 1, Execution: "e7"}
+}
+
+// Upserts and merges have one import mode, and the ledger keeps no op.
+func TestAdoptedImportIsOfTheOpThatItsFileNames(t *testing.T) {
+	m := testMapping()
+	m.Loads[schemas.Merge] = Load{"105", "CREATE_OR_UPDATE"}
+	for _, want := range []schemas.Op{schemas.Upsert, schemas.Merge} {
+		for range 20 { // of a map, the first one is any
+			w := newWorld(t)
+			w.open(Config{}, m)
+			left := w.left(103, running(1, 1))
+			left.File = strings.Replace(left.File, "upsert", want.String(), 1)
+			w.adopt(left)
+			if got := w.b.byName["customers"].queue.adopted; got.Op != want || got.ETL != m.Loads[want].ETL {
+				t.Fatalf("%s: got %v of ETL %s, want %v of %s", left.File, got.Op, got.ETL, want, m.Loads[want].ETL)
+			}
+		}
+	}
 }
 
 func TestAdoptedImportIsAwaitedBeforeNewerRowsGoOut(t *testing.T) {
@@ -64,7 +82,7 @@ func TestAdoptedImportIsAwaitedBeforeNewerRowsGoOut(t *testing.T) {
 			`7s poll e1: FINISHED`,
 			`7s confirm upsert 1/1 attempt 1 "e1" holds 103-105`,
 		)
-		if got := w.ended[0]; got.Op != schemas.Upsert || got.Rows != 3 || got.Mapping != "customers" || got.Table.Name != "customers" {
+		if got := w.endings()[0]; got.Op != schemas.Upsert || got.Rows != 3 || got.Mapping != "customers" || got.Table.Name != "customers" {
 			t.Errorf("observed: got %+v, want 3 rows of upsert into customers", got)
 		}
 	})
@@ -159,7 +177,7 @@ func TestAdoptedRowsInErrorAreDeadLetters(t *testing.T) {
 			`2s confirm upsert 1/1 attempt 1 "e7" holds 100-102`,
 		)
 		w.wantSpool()
-		if got := w.ended[0].Rows; got != 2 {
+		if got := w.endings()[0].Rows; got != 2 {
 			t.Errorf("rows of an import whose counters lack the rows read: got %d, want 2, those in error", got)
 		}
 	})

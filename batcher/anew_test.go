@@ -1,6 +1,7 @@
 package batcher
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,4 +40,39 @@ func TestProfileThatAFileMadeAnewIsDeletedByItsKey(t *testing.T) {
 			`2m7s confirm delete 1/1 attempt 1 "e2" holds 101-101`,
 		)
 	})
+}
+
+// TestProfileThatMayBeInTheTableIsADeadLetter: no file can delete it, and no call knows
+// its id.
+func TestProfileThatMayBeInTheTableIsADeadLetter(t *testing.T) {
+	for _, place := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			w, peer, m := newWorld(t), &noCalls{}, testMapping()
+			peer.answer = func([]schemas.Write) ([]int, error) { return nil, ErrMadeAnew }
+			m.DualLane, m.Roll.Age = true, time.Minute
+			delete(m.Loads, schemas.Delete)
+			w.open(Config{Peer: peer}, m)
+			w.run()
+			w.results = []Results{{Status: InProgress}}
+			if !place {
+				w.change(func() { w.unposted = ErrNoDeadLetter })
+			}
+			w.append(write(schemas.Upsert, "1", "a", "x"))
+			time.Sleep(time.Minute + time.Second)
+			peer.confirmed.Store(102)
+			w.other(write(schemas.Delete, "1"), 101)
+			time.Sleep(time.Hour)
+			if !place {
+				if got := w.steps(); got != "landed" {
+					t.Errorf("without a place for a dead letter: got %q, want nothing confirmed", got)
+				}
+				w.change(func() { w.unposted = nil })
+				time.Sleep(time.Hour)
+			}
+			got := strings.Join(w.transcript(), "\n")
+			if !strings.Contains(got, `unmatched customers "1": "k\n1\n": a newer record deletes this profile`) || !strings.Contains(got, "confirm upsert") {
+				t.Errorf("got\n%s\nwant a dead letter of the key, then the import confirmed", got)
+			}
+		})
+	}
 }

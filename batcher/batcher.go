@@ -1,12 +1,34 @@
+// Package batcher is the batch lane: it turns writes into rows of files, one
+// open file per mapping, and carries each file through its import until the
+// service has confirmed it.
+//
+// An open file is a generation of its mapping: a journal of rows in the order
+// they arrived. When it is complete (rows, bytes or age) it is folded, the last
+// state of every key wins, and sealed as one compressed CSV per operation. The
+// files of a generation are loaded one after the other, share one hold on the
+// offsets they came from, and are confirmed together. While a generation is on
+// its way, the next one of its mapping keeps growing.
+//
+// Mappings of a bundle share all of that: one generation with a journal for each
+// of them, and per operation one ZIP with an entry for each, parents first.
+//
+// Memory is bounded by the configuration, not by the rows that wait: a journal
+// lives on disk, divided by key, and is folded one 256th at a time.
+//
+// The package knows files, CSV and the steps of an import. It knows nothing
+// about Kafka, HTTP, or where an import is written down so that a crash does not
+// repeat it: those come through the interfaces in contract.go.
 package batcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/spool"
@@ -26,23 +48,34 @@ type Config struct {
 	// Grace is how long a request that is on its way when Run is told to end may
 	// take to its answer. A trigger that is cut off may waste an import.
 	Grace time.Duration
-	Gate  Gate // nil: imports go out as files are complete
-	// Parents is asked about mappings with After; nil: they have no other lane.
+	Gate  Gate
+	// Parents is asked about mappings with After.
 	Parents Parents
 	// Peer is asked about mappings with Both; nil: there are none.
 	Peer Peer
 	// ApartAfter is how long a partition that is halted, or waits for the other lane's
 	// routes, holds up reconciling; 0: a minute.
 	ApartAfter time.Duration
+	// Calls makes calls in the place of rows of mappings with Auto; nil: all rows go by
+	// file.
+	Calls Calls
+	// LandsWithin is how long after it was given up a call may still land.
+	LandsWithin time.Duration
+	// MaxWaiting is what records that wait for calls may take of memory, in bytes; 0:
+	// any size.
+	MaxWaiting int64
 	// Records is asked for what is behind rows in error; nil: there are none.
 	Records Records
-	// Floods is asked before they become dead letters; nil: all of them do.
+	// Floods is asked before they become dead letters.
 	Floods Floods
+	// Paused reports whether a person has paused the mapping: no file of it, or of its
+	// bundle, is sent; nil: none is.
+	Paused func(mapping string) bool
 	Log    *slog.Logger // nil: slog.Default()
 }
 
-// Validate names the first key that cannot work.
-func (c Config) Validate() error {
+// validate names the first key that cannot work.
+func (c Config) validate() error {
 	switch {
 	case c.Dir == "":
 		return errors.New("spool.dir: must be set")
@@ -68,23 +101,32 @@ type Batcher struct {
 	importer Importer
 	ledger   Ledger
 	observer Observer
-	rnd      random
+	rnd      *rand.Rand
 	byName   map[string]*member
-	lines    []*tableQueue // in the order of the configuration
+	queues   []*tableQueue // in the order of the configuration
+	waiting  atomic.Int64  // bytes of records that wait for calls
+}
+
+// Notes are notes about a mapping's rows, which count as part of the spool.
+func (b *Batcher) Notes(mapping string) *spool.Notes {
+	return spool.NewNotes(b.spool, func() string { return spool.NewName(mapping, b.rnd) })
 }
 
 // New takes the spool directory over and opens the lane. What an earlier process
 // left there is removed, except the files kept for a person to look at. Mappings
 // of one bundle are given parents first. The batcher must be Run or Closed.
 func New(cfg Config, mappings []Mapping, i Importer, l Ledger, o Observer, rnd *rand.Rand) (*Batcher, error) {
-	if err := cfg.Validate(); err != nil {
+	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	b := &Batcher{cfg: cfg, segment: spool.SegmentSize, atOnce: replayRows, importer: i, ledger: l, observer: o, byName: map[string]*member{}}
-	b.rnd.rnd = rnd
+	cfg.ApartAfter = cmp.Or(cfg.ApartAfter, time.Minute)
+	b := &Batcher{
+		cfg: cfg, segment: spool.SegmentSize, atOnce: rowsAtOnce, importer: i, ledger: l, observer: o,
+		rnd: rand.New(&sharedSource{rnd: rnd}), byName: map[string]*member{},
+	}
 	for _, m := range mappings {
 		if err := m.validate(); err != nil {
 			return nil, fmt.Errorf("mapping %s: %w", m.Name, err)
@@ -99,8 +141,8 @@ func New(cfg Config, mappings []Mapping, i Importer, l Ledger, o Observer, rnd *
 			return nil, fmt.Errorf("mapping %s: %w", m.Name, err)
 		}
 	}
-	for _, l := range b.lines {
-		l.findParents()
+	for _, q := range b.queues {
+		q.findParents()
 	}
 	var err error
 	if b.spool, err = spool.Open(cfg.Dir); err != nil {
@@ -124,14 +166,24 @@ func (b *Batcher) Append(mapping string, w schemas.Write, p Partition, offset in
 	return m.append(&w, p, offset, false)
 }
 
+// Repeat is Append for a record of a partition that was set apart: its row may be in
+// the table by now, in the place of a newer write of the other lane.
+func (b *Batcher) Repeat(mapping string, w schemas.Write, p Partition, offset int64) error {
+	m, ok := b.byName[mapping]
+	if !ok {
+		return unknown(mapping)
+	}
+	return m.append(&w, p, offset, true)
+}
+
 // Discard forgets what the mapping has open or on its way, and with it the rest of
-// its bundle, because partitions of it were revoked: the open file is dropped, a running import is neither polled
-// nor confirmed any more, nothing further is sent. Files kept after a halt stay
-// on disk. It does not wait for requests that are being cut off; appending may
-// go on at once, for new assignments.
+// its bundle, because partitions of it were revoked: the open file is dropped, a
+// running import is neither polled nor confirmed any more, nothing further is sent.
+// Files kept after a halt stay on disk. It does not wait for requests that are being
+// cut off; appending may go on at once, for new assignments.
 func (b *Batcher) Discard(mapping string) {
 	if m, ok := b.byName[mapping]; ok {
-		m.line.discard()
+		m.queue.discard()
 	}
 }
 
@@ -140,20 +192,20 @@ func (b *Batcher) Discard(mapping string) {
 // next owner adopts it instead of sending it again. Until ctx ends, that is:
 // what is on its way then is cut off. No other step is begun.
 func (b *Batcher) HandOver(ctx context.Context, mappings ...string) {
-	var flights []*importRun
+	var runs []*importRun
 	for _, name := range mappings {
 		if m, ok := b.byName[name]; ok {
-			if f := m.line.ground(); f != nil {
-				flights = append(flights, f)
+			if r := m.queue.stop(); r != nil {
+				runs = append(runs, r)
 			}
 		}
 	}
-	for _, f := range flights {
+	for _, r := range runs {
 		select {
-		case <-f.ended:
+		case <-r.ended:
 		case <-ctx.Done():
 		}
-		f.forget(f)
+		r.queue.cutOff(r)
 	}
 }
 
@@ -165,14 +217,14 @@ func (b *Batcher) Release(mapping string) error {
 	if !ok {
 		return unknown(mapping)
 	}
-	l := m.line
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.running == nil || l.running.halted == "" {
+	q := m.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.running == nil || q.running.halted == "" {
 		return fmt.Errorf("mapping %s: is not halted, there is nothing to release", mapping)
 	}
-	l.running.halted = "" // here and not by the flight, so that a second release finds nothing to do
-	poke(l.running.released)
+	q.running.halted = "" // here and not by the import run, so that a second release finds nothing to do
+	notify(q.running.released)
 	return nil
 }
 
@@ -185,24 +237,24 @@ func unknown(mapping string) error { return fmt.Errorf("mapping %s: has no batch
 func (b *Batcher) Hint(execution string) {
 	var nameless *importRun
 	count := 0
-	for _, l := range b.lines {
-		l.mu.Lock()
-		f := l.running
-		known, waits := f != nil && f.now.Execution != "", f != nil && f.now.Step == Naming
-		match := known && (execution == "" || f.now.Execution == execution)
+	for _, q := range b.queues {
+		q.mu.Lock()
+		r := q.running
+		known, waits := r != nil && r.now.Execution != "", r != nil && r.now.Step == Naming
+		match := known && (execution == "" || r.now.Execution == execution)
 		if match {
-			f.wake(execution)
+			r.hint(execution)
 		}
-		l.mu.Unlock()
+		q.mu.Unlock()
 		if match && execution != "" {
 			return
 		}
 		if waits {
-			nameless, count = f, count+1
+			nameless, count = r, count+1
 		}
 	}
 	if count == 1 && execution != "" {
-		nameless.adopt(execution)
+		nameless.nameExecution(execution)
 	}
 }
 
@@ -213,8 +265,11 @@ func (b *Batcher) Run(ctx context.Context) error {
 	send, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	var running sync.WaitGroup
-	for _, l := range b.lines {
-		running.Go(func() { l.run(ctx, send) })
+	for _, q := range b.queues {
+		running.Go(func() { q.run(ctx, send) })
+		if q.auto() {
+			running.Go(func() { q.call(ctx) })
+		}
 	}
 	if b.cfg.Peer != nil {
 		running.Go(func() { b.follow(ctx) })
@@ -237,8 +292,20 @@ func (b *Batcher) Run(ctx context.Context) error {
 // Close drops the open files and gives up the spool directory. It is for a
 // batcher that is not Run.
 func (b *Batcher) Close() error {
-	for _, l := range b.lines {
-		l.discard()
+	for _, q := range b.queues {
+		q.discard()
 	}
 	return b.spool.Close()
+}
+
+// sharedSource is a source of randomness for all goroutines.
+type sharedSource struct {
+	mu  sync.Mutex
+	rnd *rand.Rand
+}
+
+func (s *sharedSource) Uint64() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rnd.Uint64()
 }

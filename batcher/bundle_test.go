@@ -28,9 +28,9 @@ func bundleFile(t *testing.T, segment int, mappings []Mapping, writes ...map[str
 			}
 		}
 	}
-	l := w.b.lines[0]
-	f := newImportRun(l, l.open, cancelers{func() {}, func() {}})
-	imports, err := f.seal(t.Context())
+	q := w.b.queues[0]
+	r := newImportRun(q, q.open, cancelers{func() {}, func() {}})
+	imports, err := r.seal(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestFailedBundleIsKeptAndReleasedByAnyOfItsMappings(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		w.lastSaid("confirm upsert 1/1")
-		if got := w.ended[len(w.ended)-1].Members; len(got) != 2 || got[0].Rows != 1 || got[1].Rows != 0 {
+		if got := w.endings()[len(w.endings())-1].Members; len(got) != 2 || got[0].Rows != 1 || got[1].Rows != 0 {
 			t.Errorf("observed: got members %+v, want one row of customers and none of orders", got)
 		}
 		w.wantSpool()

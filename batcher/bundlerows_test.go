@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -64,7 +65,7 @@ func TestRowsInErrorOfABundleFindTheirMapping(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := rejecting(t, tc.inError, tc.files)
 				wantLines(t, w.buriedOf(bundled(testMapping()), writes...), tc.want...)
-				got := w.ended[0].Members
+				got := w.endings()[0].Members
 				if len(got) != 2 || [2]int64{got[0].InError, got[1].InError} != tc.rows || got[0].Rows != 2 || got[1].Rows != 2 {
 					t.Errorf("observed: got members %+v, want %v in error of 2 each", got, tc.rows)
 				}
@@ -76,7 +77,7 @@ func TestRowsInErrorOfABundleFindTheirMapping(t *testing.T) {
 // askedParents notes whose parents were asked for.
 type askedParents struct{ of []string }
 
-func (p *askedParents) Await(_ context.Context, mapping string) error {
+func (p *askedParents) Await(_ context.Context, mapping string, _ func() map[reconcile.At]bool) error {
 	p.of = append(p.of, mapping)
 	return nil
 }
@@ -102,7 +103,7 @@ func TestABundleWaitsAndIsWaitedForAsAWhole(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		var files []string
-		for _, e := range w.ended {
+		for _, e := range w.endings() {
 			files = append(files, unique.ReplaceAllString(e.File, "*"))
 		}
 		if want := []string{"shops-*.upsert.csv.gz", "crm-*.upsert.csv.zip", "visits-*.upsert.csv.gz"}; !slices.Equal(files, want) {
@@ -147,12 +148,12 @@ func TestAdoptedBundleReadsOnForAllOfItsMappings(t *testing.T) {
 		if got := w.b.Status()[0].Bundle; got != "crm" {
 			t.Errorf("bundle: got %q, want crm", got)
 		}
-		l := w.b.lines[0]
-		if len(l.members[1].dualLane.suspect) != 1 || l.adopted.Mapping != "customers" || len(l.adopted.Members) != 2 || l.adopted.ETL != "101" {
-			t.Fatalf("adopted: got %+v, want both mappings' import", l.adopted)
+		q := w.b.queues[0]
+		if len(q.members[1].dualLane.suspect) != 1 || q.adopted.Mapping != "customers" || len(q.adopted.Members) != 2 || q.adopted.ETL != "101" {
+			t.Fatalf("adopted: got %+v, want both mappings' import", q.adopted)
 		}
 		w.b.Passed("customers", w.p, 103)
-		if got := l.members[1].dualLane.suspect; len(got) != 0 {
+		if got := q.members[1].dualLane.suspect; len(got) != 0 {
 			t.Errorf("suspect after the partition was read: got %v, want nothing: no other mapping reads it", got)
 		}
 		if err := w.b.Close(); err != nil {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/reconcile"
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -19,6 +21,12 @@ type Partition interface {
 	// Read is the offset after the last record that was handed on. It must not
 	// call back.
 	Read() int64
+	// String is topic[number].
+	String() string
+	// Halted is why it is read no further until a person acts; "": it is not halted.
+	Halted() string
+	// Waits is what of the other lane its records wait for; "": nothing.
+	Waits() string
 }
 
 // Claim is one generation's hold on the records it took from one assignment of
@@ -28,6 +36,9 @@ type Claim interface {
 	// Extend adds a record to the hold. Offsets ascend. It is called inside
 	// Append, with a lock held, and must not call back.
 	Extend(offset int64)
+	// Close says that the file takes no more rows. One of a record may be in the next
+	// file: then the record is not covered by this one. It is called with a lock held.
+	Close()
 	// Live reports whether the assignment still exists. It may be called from
 	// any goroutine; once false it stays false.
 	Live() bool
@@ -52,6 +63,7 @@ type Import struct {
 	Execution   string        `json:"execution,omitempty"` // "" until the service named it
 	Refused     bool          `json:"-"`                   // for good, when it was sent, or FAILED and would again; it is not loaded and waits for Release
 	OnlyTaken   bool          `json:"-"`                   // stands for writes that were taken and that no row can say
+	Adopted     bool          `json:"-"`                   // a former owner sent it, and it is awaited
 	OnlyErrors  bool          `json:"-"`                   // of it only records are left whose rows were in error under a former owner, and had no other place
 }
 
@@ -82,8 +94,8 @@ type Ledger interface {
 	// the running execution after, or that imp is Refused. An intent whose File or Attempt is new takes
 	// one of the day's imports of each table that imp loads.
 	Commit(ctx context.Context, imp Import, claims []Claim) error
-	// Settle notes in the entry that the last file's execution has FINISHED and
-	// that keys which the other lane wrote too are being settled.
+	// Reconcile notes in the entry that the last file's execution has FINISHED and
+	// that keys which the other lane wrote too are being reconciled.
 	Reconcile(ctx context.Context, imp Import, claims []Claim) error
 	// Unread notes that the import is about to be confirmed though partitions are not
 	// read to these ends, as their records wait for the other lane's routes: what that
@@ -111,7 +123,7 @@ type Ledger interface {
 // by itself; the batcher retries. Methods run concurrently for different imports.
 type Importer interface {
 	// Trigger pushes a file to a triggered ETL (operation 10). open gives the
-	// content from its start with its size in bytes, as often as it is called;
+	// content from its start with its size in bytes, at each call;
 	// the callee closes what it opened. An empty execution without an error
 	// means that the answer named none.
 	Trigger(ctx context.Context, etl, fileName string, open func() (io.ReadCloser, int64, error)) (execution string, err error)
@@ -132,14 +144,16 @@ const (
 	Failed     Status = "FAILED"
 )
 
-// Results is what the service says about an execution. Counters it does not
-// give are 0, InError is -1 then.
+// Results is what the service says about an execution. Counters that it does not
+// give are -1.
 type Results struct {
 	Status Status
 	Reason string // the service's words when Failed: they may quote customers' values
 	Cause  string // what of them may be said anywhere; "" if nothing
 	// SameAgain says that the reason is the file's own: it would fail again.
 	SameAgain bool
+	// TooLarge says that the reason is the file's size.
+	TooLarge bool
 
 	Read, InError, Inserted, Updated, Deleted int64 // rows, when Finished
 }
@@ -151,7 +165,7 @@ type ServiceMessage struct {
 	File      string    `json:"file"`
 	Execution string    `json:"execution,omitempty"` // "": it was said to the trigger
 	At        time.Time `json:"at"`
-	Words     string    `json:"words"` // "": they were a former owner's to hear; the execution can be asked again
+	Words     string    `json:"words"` // "": a former owner had them; the service can be asked again
 }
 
 // Failure is what the batcher asks of an Importer's error, found by errors.As.
@@ -163,6 +177,7 @@ type Failure interface {
 	RetryAfter() time.Duration // earliest next attempt from now, 0 when not said
 	Unknown() bool             // the request may have been carried out all the same
 	NoSlot() bool              // the table's imports of the day are used up
+	TooLarge() bool            // the file is larger than the service takes
 	Reason() string            // the service's words, which Error leaves out: they may quote customers' values
 	Cause() string             // what of them may be said anywhere; "" if nothing
 }
@@ -175,7 +190,7 @@ type Gate interface {
 	// Wait returns how long to wait before asking again, 0 for: go on.
 	// retry tells a further attempt of a sealed file from a new roll.
 	Wait(mapping string, retry bool) time.Duration
-	// Refused hears that the service has no import left for the table today.
+	// Refused is told that the service has no import left for the table today.
 	Refused(mapping string)
 }
 
@@ -201,18 +216,62 @@ type Peer interface {
 	Apply(ctx context.Context, mapping string, writes []schemas.Write) (nothing []int, err error)
 }
 
+// Calls makes calls in the place of rows of open files.
+type Calls interface {
+	// Submit asks for a call. It is made once at most: what becomes of a write whose
+	// call came to nothing is not for it to decide. It must not call back.
+	Submit(Call)
+	// Halted reports whether the mapping is halted, so that none of its calls is to start.
+	Halted(mapping string) bool
+	// Drop forgets the mapping's calls that have not started, whose ends are not told,
+	// and returns once those in flight have ended and that is told; or with an error.
+	Drop(ctx context.Context, mapping string) error
+}
+
+// Call is a call that is asked for.
+type Call struct {
+	Mapping string
+	Route   int
+	Spare   bool // it may wait for all others
+	Write   schemas.Write
+	// Ended hears how it ended, once, from any goroutine: what the service made of the
+	// write; or an error, which is final if it is a Failure that is not Transient.
+	Ended func(outcome string, err error)
+}
+
+// Pending is the hold of one record whose row waits for a call. One of its methods but
+// Hold ends it.
+type Pending interface {
+	// Confirm says that its call has landed.
+	Confirm(outcome string)
+	// Hold reports whether a refusal is not final, since the mapping is halted.
+	Hold(err error) bool
+	// Reject makes the record a dead letter. ended hears once, from any goroutine, that
+	// it is one; or that it stays, since there is no other place for it: then it goes
+	// on to be held.
+	Reject(err error, ended func(stays bool))
+	// Claim puts a claim in its place. It is called with a lock held and must not call
+	// back.
+	Claim() Claim
+}
+
+// EachWrite is told of one write of a lane. Its reason is that of a dead letter; "": there
+// is none.
+type EachWrite func(mapping string, lane schemas.Lane, w *schemas.Write, at spool.At) (reason string)
+
 // Records gives the records back that files were made of, and takes rows that have
 // none.
 type Records interface {
 	// Again reads the records that the claims hold and calls each with every write
-	// of imp's mappings that they mean for the batch lane: the partitions one after
+	// of imp's mappings that they mean, the batch lane's (those that it has taken from
+	// the other one among them) and the other lane's: the partitions one after
 	// the other, always in the same order, each in the order of its offsets. The
-	// record of a write for which each says a reason is made a dead letter with it,
-	// as a row that the service put in error. Again returns once all of those are
+	// record of a write of the batch lane for which each says a reason is made a dead
+	// letter with it, as a row that the service put in error. Again returns once all of those are
 	// acknowledged, or with an error after which it may be called again; dead letters
 	// may repeat then. Of an Import that is OnlyTaken it gives instead the writes that
 	// the routes give to the other lane and that no row can say.
-	Again(ctx context.Context, imp Import, claims []Claim, each func(mapping string, w *schemas.Write, at At) (reason string)) error
+	Again(ctx context.Context, imp Import, claims []Claim, each EachWrite) error
 	// Unmatched makes dead letters of their own of rows in error that match no
 	// record, and returns once all of them are acknowledged. ErrNoDeadLetter says
 	// that a row can never be one. Dead letters may repeat.
@@ -253,4 +312,18 @@ type Observer interface {
 	// RowsUnmatched reports rows in error for which no record was found. Of which
 	// mapping of a bundle they are is not known.
 	RowsUnmatched(imp Import, rows int64)
+}
+
+// ErrMadeAnew says that there is no profile of the id that was to be deleted. A file
+// may have made the key's profile anew, which has another id then, and that is not told.
+var ErrMadeAnew = errors.New("there is no profile of this id; if a file has made the key's profile anew, that has another id")
+
+// Parents knows about the records of other mappings whose rows a mapping's rows
+// link to, as far as they do not go through files.
+type Parents interface {
+	// Await returns once everything that was written to the topics of the
+	// mapping's parents before the call is confirmed by the other lane, or with
+	// ctx's error. Records that but names need not be: their calls may wait for a
+	// file themselves.
+	Await(ctx context.Context, mapping string, but func() map[reconcile.At]bool) error
 }

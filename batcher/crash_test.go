@@ -34,12 +34,29 @@ var crashLog = []string{
 
 const crashFiles = 6
 
+// bundleLog is the same of two mappings.
+var bundleLog = []string{
+	"0 upsert 1 a=1",
+	"1 delete o5",
+	"1 upsert o5 a=1",
+	"0 delete 2",
+	"1 patch o4 b=1",
+	"0 upsert o3 a=1",
+
+	"0 patch 1 b=2",
+	"1 delete o4",
+	"0 upsert 2 a=2",
+	"1 upsert o5 a=2",
+	"0 upsert o3 a=2",
+}
+
 // playPlan runs a plan to its end and checks what must hold in every run.
 func playPlan(t *testing.T, p plan, log []string) (c *cluster) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		m := testMapping()
 		m.Roll.Rows, m.RetryFailed, m.CSV.Compression = 5, 1, "NONE"
+		m.MaxFile.Rows = p.maxRows
 		mappings := []Mapping{m}
 		if p.bundle {
 			mappings = bundled(m)
@@ -50,6 +67,29 @@ func playPlan(t *testing.T, p plan, log []string) (c *cluster) {
 		c.checkSlots()
 	})
 	return c
+}
+
+// A crash anywhere between files that waited because one was as large as it may be: each
+// of them has its own hold on its records, so that none is sent twice or left out.
+func TestCrashBetweenFilesThatAreAsLargeAsTheyMayBe(t *testing.T) {
+	for _, rows := range []int64{2, 3} {
+		for _, bundle := range []bool{false, true} {
+			t.Run(fmt.Sprint(rows, " rows, bundle ", bundle), func(t *testing.T) {
+				t.Parallel()
+				p, log := plan{perDay: 1000, maxRows: rows, bundle: bundle}, crashLog
+				if bundle {
+					log = bundleLog
+				}
+				whole := playPlan(t, p, log)
+				for n := range whole.effects {
+					for _, after := range []bool{false, true} {
+						p.crashes, p.keep = []point{{n, after}}, n%2 == 0
+						checkCost(t, playPlan(t, p, log), len(whole.service.executions))
+					}
+				}
+			})
+		}
+	}
 }
 
 // points are all places for a crash in a run, from an effect on, up to the
@@ -74,21 +114,7 @@ func TestCrashAtEveryStepOfAnImport(t *testing.T) {
 
 // The same with two mappings in a bundle: keys that begin with o are the second one's.
 func TestCrashAtEveryStepOfABundle(t *testing.T) {
-	log := []string{
-		"0 upsert 1 a=1",
-		"1 delete o5",
-		"1 upsert o5 a=1",
-		"0 delete 2",
-		"1 patch o4 b=1",
-		"0 upsert o3 a=1",
-
-		"0 patch 1 b=2",
-		"1 delete o4",
-		"0 upsert 2 a=2",
-		"1 upsert o5 a=2",
-		"0 upsert o3 a=2",
-	}
-	crashInScenarios(t, log, "bundlecrashes.txt", []scenario{
+	crashInScenarios(t, bundleLog, "bundlecrashes.txt", []scenario{
 		{"three ZIPs, all FINISHED", plan{bundle: true}},
 		{"upsert FAILED until its tries are used up; released then", plan{bundle: true, fails: map[schemas.Op]int{schemas.Upsert: 2}}},
 		{"the answer to the second trigger is lost", plan{bundle: true, lost: 2}},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/slots"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -45,7 +46,7 @@ func (o *owner) attempt(what string, happen func() error) (err error, done bool)
 func (o *owner) crash() {
 	o.crashed = true
 	o.story.crashed()
-	poke(o.news)
+	notify(o.news)
 }
 
 func (o *owner) Commit(ctx context.Context, imp Import, claims []Claim) error {
@@ -87,7 +88,7 @@ func (o *owner) StartOver(ctx context.Context, imp Import, claims []Claim) error
 		o.story.waited(time.Since(o.since))
 		o.story.say("starts over at %d/%d%s", imp.Part, imp.Parts, try(imp))
 		o.again = true
-		poke(o.news)
+		notify(o.news)
 		return o.note(imp, true, claims)
 	})
 }
@@ -120,7 +121,7 @@ func (o *owner) Confirm(ctx context.Context, _ Import, claims []Claim) error {
 			o.service.checkConfirmed(a.id, a.watermark())
 		}
 		o.story.confirmed(len(o.service.executions), len(o.slots))
-		poke(o.news)
+		notify(o.news)
 		return nil
 	})
 }
@@ -139,7 +140,14 @@ func (o *owner) Trigger(ctx context.Context, _, fileName string, open func() (io
 	if o.plan.bundle {
 		text = o.entriesOf(content)
 	}
+	rows := int64(strings.Count(text, "\n") - 1)
+	if o.plan.maxRows > 0 && rows > o.plan.maxRows {
+		o.t.Errorf("%s: got %d rows, want at most %d", fileName, rows, o.plan.maxRows)
+	}
 	err = o.effect(ctx, "trigger "+opOf(fileName).String(), func() error {
+		if o.plan.takes > 0 && rows > o.plan.takes {
+			return &refusal{tooLarge: true}
+		}
 		id = o.service.execute(opOf(fileName), text, o.plan.fails)
 		o.story.say("sends %v", opOf(fileName))
 		o.checkSlots()
@@ -203,8 +211,8 @@ func (o *owner) Wait(_ string, retry bool) time.Duration {
 
 func (*owner) Refused(string) {}
 
-func (c *cluster) pace() Slots {
-	return Slots{PerDay: c.plan.perDay, Reserve: 1, Zone: time.UTC, Every: time.Hour}
+func (c *cluster) pace() slots.Plan {
+	return slots.Plan{PerDay: c.plan.perDay, Reserve: 1, Zone: time.UTC, Every: time.Hour}
 }
 
 func fileOf(imp Import) string { return fmt.Sprintf("%v %d/%d", opOf(imp.File), imp.Part, imp.Parts) }
@@ -218,8 +226,8 @@ func try(imp Import) string {
 
 // opOf is the operation that a file's name tells.
 func opOf(file string) schemas.Op {
-	for _, op := range []schemas.Op{schemas.Delete, schemas.Upsert, schemas.Create, schemas.Patch} {
-		if strings.Contains(file, "."+op.String()+".") {
+	for _, op := range []schemas.Op{schemas.Delete, schemas.Upsert, schemas.Create, schemas.Patch, schemas.Merge} {
+		if strings.Contains(file, "."+op.String()+".") || strings.Contains(file, "."+op.String()+"-") {
 			return op
 		}
 	}

@@ -24,7 +24,9 @@ type plan struct {
 	fails   map[schemas.Op]int // executions of an operation that end FAILED, the first ones
 	lost    int                // this trigger, counted from 1, is carried out but its answer is lost
 	perDay  int
-	bundle  bool // two mappings go as one
+	bundle  bool  // two mappings go as one
+	maxRows int64 // of a file; 0: any number
+	takes   int64 // rows of a file that the service takes; 0: any number
 }
 
 // point is a place in a run: before or after an external effect, counted over
@@ -91,7 +93,10 @@ type crashClaim struct {
 
 var errFenced = errors.New("fenced")
 
-func (a *assignment) Read() int64 { return 0 }
+func (a *assignment) Read() int64    { return 0 }
+func (a *assignment) String() string { return "crm[0]" }
+func (a *assignment) Halted() string { return "" }
+func (a *assignment) Waits() string  { return "" }
 
 func (a *assignment) Claim(offset int64) Claim {
 	c := &crashClaim{a: a, from: offset, to: offset + 1}
@@ -100,6 +105,8 @@ func (a *assignment) Claim(offset int64) Claim {
 }
 
 func (c *crashClaim) Extend(offset int64) { c.to = offset + 1 }
+
+func (c *crashClaim) Close() {}
 
 func (c *crashClaim) Live() bool {
 	c.a.o.mu.Lock()
@@ -155,6 +162,7 @@ func (c *cluster) begin() *owner {
 		Dir: o.dir, MaxBytes: 1 << 20, Grace: grace, Gate: o, Log: slog.New(slog.DiscardHandler),
 		Poll: retry.Backoff{Initial: 2 * time.Second, Max: time.Minute}, Retry: retry.Backoff{Initial: time.Second, Max: 30 * time.Second},
 	}
+	cfg.fakes()
 	b, err := New(cfg, c.mappings, o, o, o, rand.New(rand.NewPCG(uint64(len(c.owners)), 1)))
 	if err != nil {
 		c.t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -56,13 +55,13 @@ func TestDiskThatTakesNoOutputFilesHoldsTheImport(t *testing.T) {
 func (w *world) blockOutputs(t *testing.T) (repair func()) {
 	t.Helper()
 	file := w.b.spool.Path(w.b.Status()[0].Import.File)
-	for _, suffix := range []string{spool.ErrorsSuffix + spool.PartSuffix, spool.ErrorsSuffix} {
+	for _, suffix := range []string{".errors.part", ".errors"} {
 		if err := os.MkdirAll(file+suffix+"/x", 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return func() {
-		for _, suffix := range []string{spool.ErrorsSuffix + spool.PartSuffix, spool.ErrorsSuffix} {
+		for _, suffix := range []string{".errors.part", ".errors"} {
 			if err := os.RemoveAll(file + suffix); err != nil {
 				t.Fatal(err)
 			}

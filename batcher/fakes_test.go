@@ -3,6 +3,7 @@ package batcher
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -23,27 +25,62 @@ type partition struct{ dead atomic.Bool }
 type claim struct {
 	p        *partition
 	from, to int64
+	closed   int // how often
 }
 
-func (p *partition) Read() int64 { return 0 }
+func (p *partition) Read() int64    { return 0 }
+func (p *partition) String() string { return "crm[0]" }
+func (p *partition) Halted() string { return "" }
+func (p *partition) Waits() string  { return "" }
 
-func (p *partition) Claim(offset int64) Claim { return &claim{p, offset, offset} }
+func (p *partition) Claim(offset int64) Claim { return &claim{p, offset, offset, 0} }
 func (c *claim) Extend(offset int64)          { c.to = offset }
+func (c *claim) Close()                       { c.closed++ }
 func (c *claim) Live() bool                   { return !c.p.dead.Load() }
+
+// fakes sets what a test has not set: a gate that is open, parents without another
+// lane, and rows in error that are no mistake.
+func (c *Config) fakes() {
+	if c.Gate == nil {
+		c.Gate = openGate{}
+	}
+	if c.Parents == nil {
+		c.Parents = noParents{}
+	}
+	if c.Floods == nil {
+		c.Floods = noFloods{}
+	}
+}
+
+type openGate struct{}
+
+func (openGate) Wait(string, bool) time.Duration { return 0 }
+func (openGate) Refused(string)                  {}
+
+type noParents struct{}
+
+func (noParents) Await(context.Context, string, func() map[reconcile.At]bool) error { return nil }
+
+type noFloods struct{}
+
+func (noFloods) Suspects(string, int64, int64) bool { return false }
+func (noFloods) Ended(string, int64, int64) string  { return "" }
 
 // refusal is a classified failure of the service.
 var _ Failure = (*refusal)(nil)
 
 type refusal struct {
-	transient, unknown, noSlot bool
-	after                      time.Duration
-	words                      string
+	transient, unknown, noSlot, tooLarge bool
+
+	after time.Duration
+	words string
 }
 
 func (r *refusal) Error() string             { return "service said no" }
 func (r *refusal) Transient() bool           { return r.transient }
 func (r *refusal) Unknown() bool             { return r.unknown }
 func (r *refusal) NoSlot() bool              { return r.noSlot }
+func (r *refusal) TooLarge() bool            { return r.tooLarge }
 func (r *refusal) Reason() string            { return r.words }
 func (r *refusal) Cause() string             { return "" }
 func (r *refusal) RetryAfter() time.Duration { return r.after }

@@ -77,6 +77,11 @@ func (o *lanesOwner) takeRouted(w lanesWrite, at int64, done, covered bool) {
 		o.mu.Unlock()
 		return
 	}
+	if o.flips.skipped(at) {
+		o.mu.Unlock()
+		o.passed(at + 1)
+		return
+	}
 	var taken, wait bool
 	theirs := o.flips.laneOf(o.version, &w.Write, at) == schemas.Immediate
 	if theirs && !done {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/spool"
+	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -68,6 +69,7 @@ func (l *lanes) explore(seed uint64) {
 // begin is how each run begins.
 func (l *lanes) begin(seed, stream uint64) {
 	l.rnd = rand.New(rand.NewPCG(seed, stream))
+	l.maxRows = int64(seed % 3) // of so few keys
 	l.table, l.tried, l.dead, l.failing = map[string]row{}, map[string]int{}, map[int64]bool{}, 2
 }
 
@@ -82,7 +84,7 @@ func (l *lanes) run(records int, calming func(), arrived func() bool, lives ...f
 		world.Go(func() { life(storm, living) })
 	}
 	l.produce(records)
-	_ = pause(storm, time.Minute)
+	_ = retry.Sleep(storm, time.Minute)
 	l.mu.Lock()
 	calming()
 	l.mu.Unlock()
@@ -120,8 +122,10 @@ func (l *lanes) mapping() Mapping {
 		Columns: []spool.Column{{Header: "k", Section: schemas.Attributes, Name: "k"}, {Header: "a", Section: schemas.Attributes, Name: "a"}, {Header: "b", Section: schemas.Attributes, Name: "b"}},
 		CSV:     spool.CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8", Compression: "NONE"},
 		Roll:    Roll{Rows: 6, Bytes: 1 << 20, Age: 15 * time.Second},
+		MaxFile: spool.Limit{Rows: l.maxRows},
 		Loads: map[schemas.Op]Load{
 			schemas.Upsert: {"1", "CREATE_OR_UPDATE"}, schemas.Patch: {"2", "UPDATE_ONLY"}, schemas.Delete: {"3", "DELETE"},
+			schemas.Merge: {"4", "CREATE_OR_UPDATE"},
 		},
 	}
 }
@@ -147,6 +151,7 @@ func (l *lanes) lives(storm, living context.Context, life func(context.Context))
 // produce writes to the log: few keys, so that they meet.
 func (l *lanes) produce(n int) {
 	model := &lanes{custom: l.custom, keeps: l.keeps, table: map[string]row{}, tried: map[string]int{}}
+	patchedNothing := map[string]bool{} // keys that are not there, since they were patched
 	for i := range n {
 		_ = l.linger(context.Background(), 15*time.Second)
 		l.mu.Lock()
@@ -156,16 +161,34 @@ func (l *lanes) produce(n int) {
 		if l.bundle && l.rnd.IntN(2) == 0 {
 			w.Key = "o" + w.Key
 		}
-		w.Op = []schemas.Op{schemas.Upsert, schemas.Upsert, schemas.Patch, schemas.Patch, schemas.Delete}[l.rnd.IntN(5)]
-		if _, there := model.table[w.Key]; l.custom && w.Op == schemas.Patch && !there {
+		w.Op = []schemas.Op{schemas.Upsert, schemas.Upsert, schemas.Patch, schemas.Patch, schemas.Merge, schemas.Delete}[l.rnd.IntN(6)]
+		if w.Op == schemas.Merge && !l.custom {
+			if l.flips != nil {
+				w.Op = schemas.Upsert // not all routes of theirs lead to a file
+			} else {
+				w.lane = schemas.Batch // no call says it
+			}
+		}
+		_, there := model.table[w.Key]
+		switch {
+		case l.custom && w.Op == schemas.Patch && !there:
 			w.Op = schemas.Upsert // what a patch of nothing comes to is told for profiles
+		case w.Op == schemas.Merge && patchedNothing[w.Key]:
+			w.Op = schemas.Upsert // of what a merge has made, a patch that waits may change something
+		}
+		switch {
+		case l.flips.skipped(int64(i)):
+		case w.Op != schemas.Patch:
+			delete(patchedNothing, w.Key)
+		case !there:
+			patchedNothing[w.Key] = true
 		}
 		if (w.lane == schemas.Immediate || l.flips != nil && !l.flips.noIDs) && w.Op != schemas.Upsert {
 			w.ProfileID = "id-" + w.Key
 		}
 		// A row names all columns: of two in one file the newer takes the place of the older.
 		names := []string{"a", "b"}
-		if some := l.rnd.IntN(2); w.Op == schemas.Patch || l.custom && l.flips == nil && w.lane == schemas.Immediate && l.rnd.IntN(2) == 0 {
+		if some := l.rnd.IntN(2); w.Op.Partial() || l.custom && l.flips == nil && w.lane == schemas.Immediate && l.rnd.IntN(2) == 0 {
 			names = names[some : some+1]
 		}
 		for _, name := range names {
@@ -174,7 +197,9 @@ func (l *lanes) produce(n int) {
 			}
 		}
 		l.log = append(l.log, w)
-		_ = model.land(&w.Write, w.lane)
+		if !l.flips.skipped(int64(i)) {
+			_ = model.land(&w.Write, w.lane)
+		}
 		l.say("log %d: %v %v %s %s", i, w.lane, w.Op, w.Key, cellsOf(&w.Write))
 		l.mu.Unlock()
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
@@ -85,6 +86,8 @@ func (c *lanesClaim) Extend(offset int64) {
 	c.c.Extend(offset)
 }
 
+func (c *lanesClaim) Close() {}
+
 func (c *lanesClaim) Live() bool {
 	c.p.o.mu.Lock()
 	defer c.p.o.mu.Unlock()
@@ -101,6 +104,7 @@ func (l *lanes) own(ctx context.Context, o *lanesOwner, mappings []Mapping, seed
 		Dir: l.t.TempDir(), MaxBytes: 1 << 20, Grace: 5 * time.Second, Peer: o, Log: slog.New(slog.DiscardHandler),
 		Poll: retry.Backoff{Initial: time.Second, Max: 5 * time.Second}, Retry: retry.Backoff{Initial: time.Second, Max: 5 * time.Second},
 	}
+	cfg.fakes()
 	if o.version != nil {
 		cfg.ApartAfter = 5 * time.Second
 	}
@@ -148,7 +152,7 @@ func (o *lanesOwner) assign() {
 		p.read = min(p.read, c.since)
 		p.entry, p.state, p.upTo, p.since = c.entry, c.state, c.upTo, c.since
 		adopted = &Adopted{
-			Import: *c.entry, Rebuild: c.state == ack.Rebuild, Settling: c.state == ack.Settling, Changed: changed,
+			Import: *c.entry, Rebuild: c.state == ack.Rebuild, Reconciling: c.state == ack.Reconciling, Changed: changed,
 			UpTo: map[Partition]int64{p: c.upTo}, Claims: []Claim{&lanesClaim{p, p.tracker.Cover(c.upTo)}},
 		}
 		if c.state != ack.Rebuild {
@@ -299,7 +303,7 @@ func (o *lanesOwner) Commit(ctx context.Context, imp Import, claims []Claim) err
 }
 
 func (o *lanesOwner) Reconcile(ctx context.Context, imp Import, claims []Claim) error {
-	return o.write(ctx, "settling "+imp.Execution, claims, o.enter(imp, ack.Settling, claims))
+	return o.write(ctx, "settling "+imp.Execution, claims, o.enter(imp, ack.Reconciling, claims))
 }
 
 func (o *lanesOwner) StartOver(ctx context.Context, imp Import, claims []Claim) error {
@@ -373,6 +377,9 @@ func (o *lanesOwner) Trigger(ctx context.Context, _, name string, open func() (i
 		_, rows, _ := strings.Cut(entries[1].text, "\n")
 		text = entries[0].text + rows
 	}
+	if rows := int64(strings.Count(text, "\n") - 1); o.maxRows > 0 && rows > o.maxRows {
+		o.t.Errorf("%s: got %d rows, want at most %d", name, rows, o.maxRows)
+	}
 	id := o.execute(context.WithoutCancel(ctx), opOf(name), text) // it goes on without us
 	return id, o.linger(ctx, time.Second)
 }
@@ -391,7 +398,7 @@ func (o *lanesOwner) OutputFiles(context.Context, string, io.Writer) error { ret
 func (o *lanesOwner) RowsUnmatched(Import, int64)                          {}
 
 // Again reads the records that the claims hold.
-func (o *lanesOwner) Again(ctx context.Context, _ Import, claims []Claim, each func(mapping string, w *schemas.Write, at At) string) error {
+func (o *lanesOwner) Again(ctx context.Context, _ Import, claims []Claim, each EachWrite) error {
 	if err := o.linger(ctx, time.Second); err != nil {
 		return err
 	}
@@ -404,7 +411,7 @@ func (o *lanesOwner) Again(ctx context.Context, _ Import, claims []Claim, each f
 	o.mu.Unlock()
 	var dead []int64
 	for at := held.From; at < min(held.To, int64(len(log))); at++ {
-		if w := &log[at]; w.lane == schemas.Batch && each(o.mappingOf(w.Key), &w.Write, At{Offset: at}) != "" {
+		if w := &log[at]; each(o.mappingOf(w.Key), w.lane, &w.Write, spool.At{Offset: at, Of: o.p}) != "" && w.lane == schemas.Batch {
 			dead = append(dead, at)
 		}
 	}
@@ -468,7 +475,7 @@ func (o *lanesOwner) Ends(ctx context.Context, _ string) (map[Partition]int64, e
 
 func (o *lanesOwner) Apply(ctx context.Context, _ string, writes []schemas.Write) (nothing []int, err error) {
 	for _, w := range writes {
-		if !w.Table.Custom && w.Op != schemas.Upsert && w.ProfileID == "" {
+		if !w.Table.Custom && w.Op != schemas.Upsert && (w.ProfileID == "" || w.Op == schemas.Merge) {
 			return nil, errAbsent
 		}
 	}

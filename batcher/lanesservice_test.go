@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -22,12 +23,14 @@ import (
 // both lanes have committed of it, and the service with its table. Everything
 // takes a random time, so that each seed is another interleaving.
 type lanes struct {
-	t      *testing.T
-	custom bool          // a custom table, of which an upsert may name some properties only
-	keeps  bool          // its operation 4 keeps the others
-	bundle bool          // two tables, whose files go as one
-	halts  time.Duration // when the immediate lane is halted for a while; 0: it is not
-	flips  *flips        // nil: the routes do not change
+	t       *testing.T
+	custom  bool          // a custom table, of which an upsert may name some properties only
+	keeps   bool          // its operation 4 keeps the others
+	bundle  bool          // two tables, whose files go as one
+	halts   time.Duration // when the immediate lane is halted for a while; 0: it is not
+	maxRows int64         // of a file; 0: any number
+	flips   *flips        // nil: the routes do not change
+	parts   bool          // records are written to another table too, and confirmed only then
 
 	setApart *atomic.Int64 // times that it happened, in all runs
 	unread   int           // times that an import was confirmed without reading on
@@ -96,7 +99,7 @@ func (l *lanes) linger(ctx context.Context, most time.Duration) error {
 		d /= 20
 	}
 	l.mu.Unlock()
-	return pause(ctx, d)
+	return retry.Sleep(ctx, d)
 }
 
 // errAbsent is the service's 404.
@@ -138,7 +141,7 @@ func (l *lanes) land(w *schemas.Write, lane schemas.Lane) error {
 		return nil
 	case w.Op == schemas.Patch && !there:
 		return errAbsent
-	case w.Op == schemas.Patch, lane == schemas.Batch, l.custom && l.keeps:
+	case w.Op.Partial(), lane == schemas.Batch, l.custom && l.keeps:
 		maps.Copy(next, was)
 	}
 	for _, c := range w.Cells {
@@ -229,7 +232,7 @@ func (l *lanes) execute(ctx context.Context, op schemas.Op, content string) stri
 func (l *lanes) want(without map[int64]bool) map[string]row {
 	model := &lanes{custom: l.custom, keeps: l.keeps, table: map[string]row{}, tried: map[string]int{}}
 	for i := range l.log {
-		if !without[int64(i)] {
+		if !without[int64(i)] && !l.flips.skipped(int64(i)) {
 			_ = model.land(&l.log[i].Write, l.log[i].lane)
 		}
 	}
@@ -246,6 +249,7 @@ func (l *lanes) halted() bool {
 func (l *lanes) runImmediate(ctx context.Context) {
 	var keys keyQueues
 	defer keys.end()
+	again := olderKeys{}
 	l.mu.Lock()
 	tracker := ack.New(l.immediate.offset, l.immediate.done)
 	next := l.immediate.offset
@@ -259,11 +263,12 @@ func (l *lanes) runImmediate(ctx context.Context) {
 		var key string
 		if next < int64(len(l.log)) && !l.halted() {
 			w, at := l.log[next], next
-			if w.lane == schemas.Immediate && !tracker.Done(at) {
+			if w.lane == schemas.Immediate && again.sends(tracker, w.Key, at) {
 				e := new(ack.Entry)
 				tracker.Track(e, at)
 				key = w.Key
-				todo = func() { l.bring(ctx, w.Write, at, false, func() { tracker.Confirm(e) }) }
+				confirm := l.onceElsewhere(ctx, &keys.working, func() { tracker.Confirm(e) })
+				todo = func() { l.bring(ctx, w.Write, at, false, confirm) }
 			}
 			next++
 			tracker.Advance(next)
@@ -329,7 +334,7 @@ func (l *lanes) bring(ctx context.Context, w schemas.Write, at int64, passed boo
 		}
 		if errors.Is(err, errAbsent) {
 			b := &l.batch
-			passed = at < b.offset || b.entry != nil && b.state == ack.Settling && at < b.upTo || at < b.apart
+			passed = at < b.offset || b.entry != nil && b.state == ack.Reconciling && at < b.upTo || at < b.apart
 		}
 		l.mu.Unlock()
 		_ = l.linger(ctx, 10*time.Second)

@@ -3,6 +3,7 @@ package batcher
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/spool"
@@ -11,7 +12,9 @@ import (
 
 // importRun is one generation on its way.
 type importRun struct {
-	*tableQueue
+	queue      *tableQueue
+	batcher    *Batcher
+	log        *slog.Logger
 	generation *generation
 	known      []*dualLane // of the members, when the import run began: they may be another assignment's by now
 	cancelers  cancelers
@@ -23,50 +26,54 @@ type importRun struct {
 	refusals   int                        // of its trigger in a row
 	retries    int                        // of it after FAILED
 	adopted    *Adopted                   // what a former owner sent, to be awaited; nil: an import of our own
-	waiting    map[waitingKey]*waitingRow // rows in error of conflicting keys; guarded by line.mu
-	refusedFor []refusedWrites            // taken writes that the service has refused; guarded by line.mu
-	from       Import                     // of a generation built again: the file to go on with; zero: all of them
+	waiting    map[waitingKey]*waitingRow // rows in error of conflicting keys; guarded by queue.mu
+	refusedFor []refusedWrites            // taken writes that the service has refused; guarded by queue.mu
 	apart      map[Partition]bool         // partitions that reconciling does without
 
-	// Guarded by line.mu.
+	// Guarded by queue.mu.
 	now    ImportStatus
 	halted string
 	moved  map[Partition]bool // partitions of rows that were added to the open file again
 }
 
-// errLost ends an import run whose assignment is gone: its records belong to somebody
-// else now, who reads them again.
+// errLost ends an import run whose assignment is gone: another member has its
+// records now and reads them again.
 var errLost = errors.New("the partitions were lost")
 
 // cancelers end an import run from outside: stop lets what is on its way come to its
 // answer and be written down, cut does not.
 type cancelers struct{ stop, cut func() }
 
-func newImportRun(l *tableQueue, g *generation, r cancelers) *importRun {
-	return &importRun{
-		tableQueue: l, generation: g, known: l.known(), cancelers: r, ended: make(chan struct{}),
+func newImportRun(q *tableQueue, g *generation, c cancelers) *importRun {
+	r := &importRun{
+		queue: q, batcher: q.batcher, log: q.log, generation: g, cancelers: c, ended: make(chan struct{}),
 		hints: make(chan string, 1), released: make(chan struct{}, 1),
+		waiting: map[waitingKey]*waitingRow{}, apart: map[Partition]bool{}, moved: map[Partition]bool{},
 		now: ImportStatus{Step: Sealing, Since: time.Now()},
 	}
+	for _, m := range q.members {
+		r.known = append(r.known, m.dualLane)
+	}
+	return r
 }
 
 // run carries the generation to its end, or until ctx ends: with Run or with
 // Discard. send is for what is on its way; it outlives Run by the grace.
-func (f *importRun) run(ctx, send context.Context) {
-	defer close(f.ended)
-	life := f.life
-	if f.adopted != nil {
-		life = f.adoptedLife
+func (r *importRun) run(ctx, send context.Context) {
+	defer close(r.ended)
+	life := r.life
+	if r.adopted != nil {
+		life = r.adoptedLife
 	}
 	err := life(ctx, send)
-	f.generation.drop()
-	for i, file := range f.files {
-		if i > 0 || !f.kept {
-			f.batcher.spool.Remove(file.Name)
+	r.generation.drop()
+	for i, file := range r.files {
+		if i > 0 || !r.kept {
+			r.batcher.spool.Remove(file.Name)
 		}
 	}
 	if errors.Is(err, errLost) {
-		f.log.Warn("import abandoned: its partitions were lost; nothing was confirmed, their next owner goes on from the ledger")
+		r.log.Warn("import abandoned: its partitions were lost; nothing was confirmed, their next owner goes on from the ledger")
 		<-ctx.Done() // Discard follows; no new file of these rows before it
 	}
 }
@@ -74,51 +81,53 @@ func (f *importRun) run(ctx, send context.Context) {
 // life is the life of an import: seal, intend, trigger, record, await, confirm,
 // each step written down before the next begins. Files of one generation go
 // through steps 2 to 5 one after the other.
-func (f *importRun) life(ctx, send context.Context) error {
+func (r *importRun) life(ctx, send context.Context) error {
 	// 1. Seal: the files are complete on disk, their names fixed. A crash leaves
-	// files nobody knows of: the next start removes them, the records are read again.
-	imports, err := f.seal(ctx)
+	// files without an entry in the ledger: the next start removes them, and the
+	// records are read again.
+	imports, err := r.seal(ctx)
 	if err != nil {
 		return err
 	}
-	if imports, err = f.remaining(ctx, imports); err != nil {
+	r.generation.asked.becomes(imports)
+	if len(imports) == 0 { // what was in it, the other lane has overruled
+		return r.landed(ctx, send, r.withoutFile())
+	}
+	if err := r.parentsFirst(ctx, imports[0]); err != nil {
 		return err
 	}
-	if len(imports) == 0 { // what was in it, the other lane has overruled
-		return f.landed(ctx, send, f.nothing())
-	}
-	if err := f.beforeIntent(ctx, imports[0]); err != nil {
+	if err := r.look(ctx); err != nil { // at the other lane's ledger, last
 		return err
 	}
 	for first := true; len(imports) > 0; first = false {
 		imp := &imports[0]
 		// 2. Intend: the ledger says that this file is about to be sent. A crash
-		// leaves an intent of which nobody can tell whether it was sent; a member
+		// leaves an intent of which it is not known whether it was sent; a member
 		// that was fenced stops here, nothing was sent.
-		if err := f.intend(ctx, send, imp); err != nil {
+		if err := r.intend(ctx, send, imp); err != nil {
 			return err
 		}
 		if first {
-			f.contend()
+			r.findConflicts()
 		}
 		// 3. Trigger: push the file, the answer names the execution.
 		// Only a crash or a lost answer in here can repeat an import.
 		begun := time.Now()
-		execution, err := f.trigger(send, *imp)
+		execution, err := r.trigger(send, *imp)
 		if err != nil {
-			if err := f.refused(ctx, imp, err); err != nil {
+			if err := r.refused(ctx, send, imp, err); err != nil {
 				return err
 			}
 			continue
 		}
 		// 4. Record: the ledger names the execution.
 		// From here on a crash repeats nothing: the next owner adopts it.
-		if err := f.record(ctx, send, imp, execution); err != nil {
+		if err := r.record(ctx, send, imp, execution); err != nil {
 			return err
 		}
 		// 5. Await: poll until it has ended. A crash changes nothing, the next
 		// owner goes on polling.
-		results, err := f.outcome(ctx, imp)
+		results, err := r.outcome(ctx, imp)
 		if err != nil {
 			return err
 		}
@@ -128,98 +137,101 @@ func (f *importRun) life(ctx, send context.Context) error {
 		}
 		took := time.Since(begun)
 		if results.Status == Failed {
-			f.batcher.observer.ImportEnded(*imp, results, took)
-			if err := f.failed(ctx, imp, results); err != nil {
+			r.batcher.observer.ImportEnded(*imp, results, took)
+			if err := r.failed(ctx, send, imp, results); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := f.reject(ctx, imp, results); err != nil {
+		if err := r.reject(ctx, imp, results); err != nil {
 			return err
 		}
-		f.batcher.observer.ImportEnded(*imp, results, took)
+		r.batcher.observer.ImportEnded(*imp, results, took)
 		if len(imports) == 1 {
 			// 6. Confirm: the offsets move and the ledger's entry goes, in one
 			// commit. A crash leaves a finished execution in the ledger: the next
 			// owner sees that with one poll.
-			if err := f.landed(ctx, send, *imp); err != nil {
+			if err := r.landed(ctx, send, *imp); err != nil {
 				return err
 			}
 		}
-		f.batcher.spool.Remove(imp.File)
-		imports, f.files, f.retries = imports[1:], f.files[1:], 0
+		r.batcher.spool.Remove(imp.File)
+		imports, r.files, r.retries = imports[1:], r.files[1:], 0
 	}
 	return nil
 }
 
-// beforeIntent waits for the parents and, last, looks at the other lane's ledger.
-func (f *importRun) beforeIntent(ctx context.Context, imp Import) error {
-	if err := f.parentsFirst(ctx, imp); err != nil {
-		return err
-	}
-	return f.look(ctx)
-}
-
 // landed ends an import whose files are all loaded: what the other lane wrote
-// meanwhile is settled, then everything is confirmed.
-func (f *importRun) landed(ctx, send context.Context, imp Import) error {
-	if err := f.reconcile(ctx, send, imp); err != nil {
+// meanwhile is reconciled, then everything is confirmed.
+func (r *importRun) landed(ctx, send context.Context, imp Import) error {
+	if err := r.reconcile(ctx, send, imp); err != nil {
 		return err
 	}
-	if err := f.rejectWaiting(ctx); err != nil {
+	if err := r.rejectWaiting(ctx); err != nil {
 		return err
 	}
-	if err := f.rejectTaken(ctx, imp); err != nil {
+	if err := r.rejectTaken(ctx, imp); err != nil {
 		return err
 	}
-	if len(f.apart) > 0 {
-		return f.confirmRest(ctx, send, imp)
+	if len(r.apart) > 0 {
+		return r.confirmRest(ctx, send, imp)
 	}
-	return f.confirm(send, imp)
+	return r.confirm(send, imp)
 }
 
-// nothing is the import of a generation without rows, known by its table alone;
+// withoutFile is the import of a generation without rows, known by its table alone;
 // of one that was built again, by what the ledger has of it.
-func (f *importRun) nothing() Import {
-	if f.from.Part > 0 {
-		return f.from
+func (r *importRun) withoutFile() Import {
+	if r.generation.from.Part > 0 {
+		return r.generation.from
 	}
-	return Import{Mapping: f.Name, Table: f.Table, Fingerprint: f.Fingerprint, Bundle: f.Bundle}
+	return Import{Mapping: r.queue.mapping.Name, Table: r.queue.mapping.Table, Fingerprint: r.queue.mapping.Fingerprint, Bundle: r.queue.mapping.Bundle}
 }
 
 // enter notes the step for Status.
-func (f *importRun) enter(step Step, imp Import) {
-	f.show(ImportStatus{Import: imp, Step: step, Since: time.Now()})
+func (r *importRun) enter(step Step, imp Import) {
+	now := ImportStatus{Import: imp, Step: step, Since: time.Now()}
+	if step == Intending || step == Triggering { // once more for each try
+		r.queue.mu.Lock()
+		now.Trouble, now.Again = r.now.Trouble, r.now.Again
+		r.queue.mu.Unlock()
+	}
+	r.show(now, "")
 }
 
-func (f *importRun) show(now ImportStatus) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.now = now
+// fails shows why a try of the step came to nothing; nil: it did not.
+func (r *importRun) fails(err error, again time.Time) {
+	r.queue.mu.Lock()
+	defer r.queue.mu.Unlock()
+	r.now.Trouble, r.now.Again = err, again
 }
 
-// wake hands over a hint, the line locked; the older of two that were not looked
+// again waits for the next try of the step, which fails so far.
+func (r *importRun) again(ctx context.Context, err error, wait time.Duration) error {
+	r.fails(err, time.Now().Add(wait))
+	return retry.Sleep(ctx, wait)
+}
+
+func (r *importRun) show(now ImportStatus, halted string) {
+	r.queue.mu.Lock()
+	defer r.queue.mu.Unlock()
+	r.now, r.halted = now, halted
+}
+
+// hint hands over a hint, the queue locked; the older of two that were not looked
 // at stays.
-func (f *importRun) wake(execution string) {
+func (r *importRun) hint(execution string) {
 	select {
-	case f.hints <- execution:
+	case r.hints <- execution:
 	default:
 	}
 }
 
-// adopt hands over the id of a nameless import, if it still waits for one.
-func (f *importRun) adopt(execution string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.now.Step == Naming {
-		f.wake(execution)
+// nameExecution hands over the id of a nameless import, if it still waits for one.
+func (r *importRun) nameExecution(execution string) {
+	r.queue.mu.Lock()
+	defer r.queue.mu.Unlock()
+	if r.now.Step == Naming {
+		r.hint(execution)
 	}
-}
-
-// pause waits, unless ctx ends first.
-func pause(ctx context.Context, d time.Duration) error { return retry.Sleep(ctx, d) }
-
-// backoff is the delay before attempt n+1, n counted from 0, and never below least.
-func (f *importRun) backoff(b retry.Backoff, n int, least time.Duration) time.Duration {
-	return b.Next(n+1, least, f.batcher.rnd.late)
 }

@@ -289,7 +289,7 @@ func TestRowsInErrorAreObservedOnceTheyHaveEnded(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.lastSaid("confirm")
 		w.wantSpool()
-		if got := w.ended; len(got) != 1 || got[0].InError != 1 {
+		if got := w.endings(); len(got) != 1 || got[0].InError != 1 {
 			t.Errorf("observed: got %+v, want one import with one row in error", got)
 		}
 	})

@@ -1,7 +1,6 @@
 package batcher
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -234,45 +233,6 @@ func TestDiscardEndsAWaitForOutputFiles(t *testing.T) {
 				w.said()
 			})
 		})
-	}
-}
-
-func TestOutputFilesCountInTheSpoolAndShareTheirRoom(t *testing.T) {
-	s, err := spool.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
-	fetched := func(name string) *outputFiles {
-		t.Helper()
-		file, err := s.Create(name + spool.PartSuffix)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &outputFiles{file: file, spool: s, name: name, limit: 10}
-	}
-	one, other := fetched("a-20260101T000000Z-aaaaaa.upsert.csv.gz.errors"), fetched("b-20260101T000000Z-aaaaaa.upsert.csv.gz.errors")
-	write := func(o *outputFiles, text string, want error, used int64) {
-		t.Helper()
-		if _, err := o.Write([]byte(text)); !errors.Is(err, want) || s.Used() != used {
-			t.Errorf("write %q: got %v and %d bytes, want %v and %d", text, err, s.Used(), want, used)
-		}
-	}
-	write(one, "123456", nil, 6)
-	write(other, "12345", spool.ErrNoRoom, 6)
-	write(other, "1234", nil, 10)
-	write(one, "12345", spool.ErrTooLarge, 10)
-	one.drop()
-	write(other, "123456", nil, 10)
-	if err := other.keep(); err != nil {
-		t.Fatal(err)
-	}
-	other.drop()
-	third := fetched("c-20260101T000000Z-aaaaaa.upsert.csv.gz.errors")
-	write(third, "1234567890", nil, 20) // what is kept is a file like any other
-	third.drop()
-	if got := s.Kept("b"); len(got) != 1 || s.Used() != 10 {
-		t.Errorf("in the end: got %q kept and %d bytes, want the kept one alone", got, s.Used())
 	}
 }
 

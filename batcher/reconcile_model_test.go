@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher/contest"
+	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/service"
@@ -39,6 +39,7 @@ func settledMapping(custom bool) Mapping {
 		m.Columns[1].Section, m.Columns[2].Section = schemas.Properties, schemas.Properties
 	}
 	m.Columns[1].Kept = true
+	m.Loads[schemas.Merge] = Load{"105", "CREATE_OR_UPDATE"}
 	return m
 }
 
@@ -65,7 +66,7 @@ func newSettledTable(t *testing.T, m Mapping) *settledTable {
 		columns := []sandbox.Column{{Header: key, Attribute: key}}
 		if op != schemas.Delete {
 			columns = append(columns, sandbox.Column{Header: "a", Attribute: "a", Flags: sandbox.Flags{IgnoreEmptyValues: true}},
-				sandbox.Column{Header: "b", Attribute: "b", Flags: sandbox.Flags{IgnoreEmptyValues: op == schemas.Patch}})
+				sandbox.Column{Header: "b", Attribute: "b", Flags: sandbox.Flags{IgnoreEmptyValues: op.Partial()}})
 		}
 		etls = append(etls, sandbox.ETL{ID: load.ETL, Loads: []sandbox.Load{{Table: "customers", Mode: sandbox.Mode(load.Mode), Columns: columns}}})
 	}
@@ -141,6 +142,10 @@ func (to *settledTable) call(w schemas.Write) (found bool) {
 	switch {
 	case w.Table.Custom && w.Op == schemas.Patch:
 		_, err = to.client.UpdateRecord(ctx, "customers", w.Key, body)
+	case w.Table.Custom && w.Op == schemas.Merge:
+		if _, err = to.client.UpdateRecord(ctx, "customers", w.Key, body); err != nil {
+			_, err = to.client.UpsertRecord(ctx, "customers", body, false)
+		}
 	case w.Table.Custom && w.Op == schemas.Delete:
 		err = to.client.DeleteRecord(ctx, "customers", w.Key)
 	case w.Table.Custom:
@@ -177,7 +182,8 @@ func (w laneWrite) String() string {
 }
 
 func randomLaneWrite(rnd *rand.Rand, m *Mapping, key, id string, step int) laneWrite {
-	w := laneWrite{row: rnd.IntN(2) == 0, Write: schemas.Write{Table: m.Table, Key: key, ProfileID: id, Op: []schemas.Op{schemas.Upsert, schemas.Patch}[rnd.IntN(2)]}}
+	w := laneWrite{row: rnd.IntN(2) == 0, Write: schemas.Write{Table: m.Table, Key: key, ProfileID: id, Op: []schemas.Op{schemas.Upsert, schemas.Patch, schemas.Merge}[rnd.IntN(3)]}}
+	w.row = w.row || w.Op == schemas.Merge && !m.Table.Custom // no call says it
 	if m.Table.Custom && rnd.IntN(5) == 0 {
 		w.Op = schemas.Delete
 		return w
@@ -186,7 +192,7 @@ func randomLaneWrite(rnd *rand.Rand, m *Mapping, key, id string, step int) laneW
 	add := func(name string, v schemas.Value) {
 		w.Cells = append(w.Cells, schemas.Cell{Place: &schemas.Place{Section: section, Name: name}, Value: v})
 	}
-	if !m.Table.Custom && w.Op == schemas.Upsert {
+	if !m.Table.Custom && w.Op != schemas.Patch {
 		add("k", schemas.StringValue(key))
 	}
 	for _, name := range []string{"a", "b", "c"} {
@@ -268,21 +274,21 @@ func TestReconciledKeysAreAsIfEachWriteHadBeenSentAlone(t *testing.T) {
 func (to *settledTable) outOfOrder(rnd *rand.Rand, writes []laneWrite) {
 	to.t.Helper()
 	r := mustRows(to.t, to.mapping)
-	var keys contest.Keys
+	var keys reconcile.Keys
 	var rows, calls []schemas.Write
 	for i, w := range writes {
 		w.Cells = slices.Clone(w.Cells)
-		at := contest.At{Partition: "p", Offset: int64(i)}
+		at := reconcile.At{Partition: "p", Offset: int64(i)}
 		if w.row {
 			rows = append(rows, w.Write)
 			said := r.Stated(&w.Write)
 			if !to.mapping.Table.Custom {
 				said.ProfileID = "" // rows know none
 			}
-			keys.Row(&said, at, contest.Flying)
+			keys.Row(&said, at, reconcile.Flying)
 		} else {
 			calls = append(calls, w.Write)
-			keys.Other(&w.Write, at, contest.Effect{Flying: true})
+			keys.Other(&w.Write, at, reconcile.Effect{Flying: true})
 		}
 	}
 	lands := rnd.IntN(len(calls) + 1)
@@ -301,7 +307,7 @@ func (to *settledTable) outOfOrder(rnd *rand.Rand, writes []laneWrite) {
 	if len(rows) == 0 || len(calls) == 0 {
 		return
 	}
-	for _, n := range keys.Next(func(contest.At) bool { return true }) {
+	for _, n := range keys.Next(func(reconcile.At) bool { return true }) {
 		for _, w := range n.Writes {
 			to.call(w)
 		}

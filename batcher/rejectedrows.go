@@ -1,26 +1,25 @@
 package batcher
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/csv"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/batcher/rowerror"
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
 
 const (
-	// replayRows is how many rows in error are looked for at once, and
-	// replayBytes how long they may be together: more take another reading.
-	replayRows  = 100_000
-	replayBytes = 32 << 20
+	// rowsAtOnce is how many rows in error are looked for at once, and
+	// bytesAtOnce how long they may be together: more take another reading.
+	rowsAtOnce  = 100_000
+	bytesAtOnce = 32 << 20
 )
 
 // unexplained is the reason of a row of which the service gives none.
@@ -28,12 +27,16 @@ const unexplained = "the service put the row in error and gave no reason"
 
 // rejectedRows makes dead letters of the records behind one file's rows in error.
 type rejectedRows struct {
-	*importRun
-	imp    *Import
-	of     []*member // whose rows the import loads
-	replay replay
-	size   int   // of the replay's rows, in bytes
-	rows   int64 // in error, as the output files have them
+	run  *importRun
+	imp  *Import
+	of   []*member // whose rows the import loads
+	rows int64     // in error, as the output files have them
+
+	// The rows at hand. Their records are read again, since a file holds what a key's
+	// writes came to: memory follows the number of rows in error, not that of records.
+	rejected []*rejected
+	byKey    map[rowKey]*errorRow
+	size     int // of them and of pending, in bytes
 
 	byMember []int64 // rows in error whose records were found, by member
 	counting bool    // the rows with a record; none becomes a dead letter
@@ -44,25 +47,28 @@ type rejectedRows struct {
 	givenUp   bool           // some were
 }
 
-func newRejectedRows(f *importRun, imp *Import, released bool) *rejectedRows {
-	b := &rejectedRows{importRun: f, imp: imp, of: f.loaded(imp), replay: replay{op: imp.Op, rows: map[rowKey]*errorRow{}}, released: released}
-	b.byMember = make([]int64, len(b.of))
-	return b
+func newRejectedRows(r *importRun, imp *Import, released bool) *rejectedRows {
+	rr := &rejectedRows{run: r, imp: imp, byKey: map[rowKey]*errorRow{}, released: released}
+	for _, load := range imp.Loads() {
+		rr.of = append(rr.of, r.batcher.byName[load.Mapping])
+	}
+	rr.byMember = make([]int64, len(rr.of))
+	return rr
 }
 
-func (b *rejectedRows) run(ctx context.Context, outputs rowerror.File) error {
-	err := rowerror.Read(outputs, b.outputFormats(), func(r rowerror.Row) error { return b.add(ctx, r) })
+func (rr *rejectedRows) read(ctx context.Context, outputs rowerror.File) error {
+	err := rowerror.Read(outputs, rr.outputFormats(), func(r rowerror.Row) error { return rr.add(ctx, r) })
 	if err != nil && !unreadable(err) {
 		return err
 	}
-	return errors.Join(err, b.flush(ctx)) // what could be read becomes dead letters all the same
+	return errors.Join(err, rr.flush(ctx)) // what could be read becomes dead letters all the same
 }
 
 // count is how many rows in error the output files name, lines of one key that
 // follow each other counted once.
-func (b *rejectedRows) count(ctx context.Context, outputs rowerror.File) (rows int64, err error) {
+func (rr *rejectedRows) count(ctx context.Context, outputs rowerror.File) (rows int64, err error) {
 	seen := map[uint64]bool{} // of member and key
-	err = rowerror.Read(outputs, b.outputFormats(), func(r rowerror.Row) error {
+	err = rowerror.Read(outputs, rr.outputFormats(), func(r rowerror.Row) error {
 		if rows%1000 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -70,7 +76,7 @@ func (b *rejectedRows) count(ctx context.Context, outputs rowerror.File) (rows i
 		if r.Key != "" && seen[key] {
 			return nil
 		}
-		if len(seen) >= b.batcher.atOnce {
+		if len(seen) >= rr.run.batcher.atOnce {
 			clear(seen)
 		}
 		seen[key] = true
@@ -80,50 +86,80 @@ func (b *rejectedRows) count(ctx context.Context, outputs rowerror.File) (rows i
 	return rows, err
 }
 
+// countDead counts, by member, the rows in error of which dead letters follow, as the
+// output files have them. What cannot be read is not counted.
+func (rr *rejectedRows) countDead(outputs rowerror.File) (counts []int64, err error) {
+	counts = make([]int64, len(rr.of))
+	last := map[int]string{} // a row has one line for each value that is wrong
+	err = rowerror.Read(outputs, rr.outputFormats(), func(row rowerror.Row) error {
+		if row.Key == "" || row.Harmless(rr.imp.Op) || last[row.Of[0]] == row.Key {
+			return nil
+		}
+		last[row.Of[0]] = row.Key
+		counts[row.Of[0]]++
+		return nil
+	})
+	return counts, err
+}
+
 // outputFormats are the formats of what the import loads, in its order.
-func (b *rejectedRows) outputFormats() (all []rowerror.Format) {
-	for _, m := range b.of {
-		out := rowerror.Format{
-			Separator: cmp.Or(m.CSV.Separator, ",")[0], Enclosing: m.rows.Quote(), Encoding: m.rows.Encoding(),
-			Key: m.Columns[m.rows.Key()].Header, File: b.imp.File,
-		}
-		if b.imp.Members != nil {
-			stem, _, _ := strings.Cut(m.Entry, dateToken)
-			out.File, out.Table = strings.TrimRight(stem, "-_. "), m.Table.Name
-		}
-		for i, c := range m.Columns {
-			if b.imp.Members == nil || m.rows.Holds(i, b.imp.Op) {
-				out.Columns = append(out.Columns, c.Header)
-			}
-		}
-		all = append(all, out)
+func (rr *rejectedRows) outputFormats() (all []rowerror.Format) {
+	for _, m := range rr.of {
+		all = append(all, m.format(m.rows, rr.imp.File, rr.imp.Op, rr.imp.Members != nil))
 	}
 	return all
 }
 
-// nothingToDelete matches the words of a service that puts a DELETE row in error
-// because there is nothing to delete.
-var nothingToDelete = regexp.MustCompile(`(?i)not[ _-]?found|does[ _-]?n[o']t[ _-]?exist|not[ _-]?there|no (such|matching|profile|record|row)`)
+// format is that of the mapping's rows in the output files of an import.
+func (m *Mapping) format(rows *spool.Rows, file string, op schemas.Op, bundled bool) rowerror.Format {
+	out := rowerror.Format{
+		Separator: cmp.Or(m.CSV.Separator, ",")[0], Enclosing: rows.Quote(), Encoding: rows.Encoding(),
+		Key: m.Columns[rows.Key()].Header, File: file,
+	}
+	if bundled {
+		stem, _, _ := strings.Cut(m.Entry, dateToken)
+		out.File, out.Table = strings.TrimRight(stem, "-_. "), m.Table.Name
+	}
+	for i, c := range m.Columns {
+		if !bundled || rows.Holds(i, op) {
+			out.Columns = append(out.Columns, c.Header)
+		}
+	}
+	return out
+}
 
-func (b *rejectedRows) add(ctx context.Context, r rowerror.Row) error {
-	b.rows++
-	if b.imp.Op == schemas.Delete && nothingToDelete.MatchString(r.Reason) {
+// Formats are those of a file in the spool, or of the output files of its import, one for
+// each of the mappings whose rows it has: one, or those of a bundle.
+func Formats(of []Mapping, file string) (all []rowerror.Format, err error) {
+	for i := range of {
+		rows, err := of[i].Rows()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, of[i].format(rows, file, spool.OpOf(file), of[i].Bundle != ""))
+	}
+	return all, nil
+}
+
+func (rr *rejectedRows) add(ctx context.Context, r rowerror.Row) error {
+	rr.rows++
+	if r.NothingToDelete(rr.imp.Op) {
 		return nil // it is as it was to be
 	}
 	reason := cmp.Or(r.Reason, unexplained)
 	if r.Key == "" {
-		if err := b.addUnmatched(r); err != nil {
+		if err := rr.addUnmatched(r); err != nil {
 			return err
 		}
-		return b.endFull(ctx)
+		return rr.endFull(ctx)
 	}
-	if !b.counting && b.waits(r, reason) || b.heard() {
+	if !rr.counting && rr.holdBack(r, reason) || rr.onlyWaiting() {
 		return nil
 	}
-	if row := b.replay.rows[rowKey{b.of[r.Of[0]].Name, r.Key}]; row != nil { // one line for each value that is wrong
-		b.rows--
-		if !strings.Contains(row.reason, reason) && len(row.reason) < 2000 {
-			row.reason += "; " + reason
+	if row := rr.byKey[rowKey{rr.of[r.Of[0]].Name, r.Key}]; row != nil { // one line for each value that is wrong
+		rr.rows--
+		if !strings.Contains(row.rejected.reason, reason) && len(row.rejected.reason) < 2000 {
+			row.rejected.reason += "; " + reason
 		}
 		return nil
 	}
@@ -131,72 +167,65 @@ func (b *rejectedRows) add(ctx context.Context, r rowerror.Row) error {
 	for _, i := range r.Of {
 		row := &errorRow{rejected: one, member: i}
 		one.of = append(one.of, row)
-		b.replay.rows[rowKey{b.of[i].Name, r.Key}] = row
+		rr.byKey[rowKey{rr.of[i].Name, r.Key}] = row
 	}
-	b.replay.rejected = append(b.replay.rejected, one)
-	b.size += lengthOf(r)
-	return b.endFull(ctx)
+	rr.rejected = append(rr.rejected, one)
+	rr.size += r.Len()
+	return rr.endFull(ctx)
 }
 
 // endFull ends the rows at hand once they are as many as are looked for at once.
-func (b *rejectedRows) endFull(ctx context.Context) error {
-	if len(b.replay.rejected)+len(b.pending) >= b.batcher.atOnce || b.size >= replayBytes {
-		return b.flush(ctx)
+func (rr *rejectedRows) endFull(ctx context.Context) error {
+	if len(rr.rejected)+len(rr.pending) >= rr.run.batcher.atOnce || rr.size >= bytesAtOnce {
+		return rr.flush(ctx)
 	}
 	return nil
 }
 
-func lengthOf(r rowerror.Row) (n int) {
-	for _, cell := range r.Cells {
-		n += len(cell)
-	}
-	return n + len(r.Reason)
-}
-
 // flush ends the rows at hand: the records behind them are read and become dead
 // letters, or the rows themselves, where there are none.
-func (b *rejectedRows) flush(ctx context.Context) error {
-	if len(b.replay.rejected) > 0 {
-		if err := b.deadLetters(ctx); err != nil {
+func (rr *rejectedRows) flush(ctx context.Context) error {
+	if len(rr.rejected) > 0 {
+		if err := rr.deadLetters(ctx); err != nil {
 			return err
 		}
 	}
-	for _, r := range b.replay.rejected {
+	for _, r := range rr.rejected {
 		if row := r.found(); row != nil {
-			if !b.counting || !harmless(b.imp.Op, row.Reason) {
-				b.byMember[row.member]++
+			if !rr.counting || !r.Harmless(rr.imp.Op) {
+				rr.byMember[row.member]++
 			}
-		} else if err := b.addUnmatched(r.Row); err != nil {
+		} else if err := rr.addUnmatched(r.Row); err != nil {
 			return err
 		}
 	}
-	clear(b.replay.rows)
-	b.replay.rejected, b.size = b.replay.rejected[:0], 0
-	return b.postUnmatched(ctx)
+	clear(rr.byKey)
+	rr.rejected, rr.size = rr.rejected[:0], 0
+	return rr.postUnmatched(ctx)
 }
 
 // postUnmatched makes dead letters of the rows that match no record.
-func (b *rejectedRows) postUnmatched(ctx context.Context) error {
-	if len(b.pending) == 0 {
+func (rr *rejectedRows) postUnmatched(ctx context.Context) error {
+	if len(rr.pending) == 0 {
 		return nil
 	}
-	err := b.post(ctx, b.imp, b.pending)
-	if errors.Is(err, ErrNoDeadLetter) && b.released {
-		b.log.Error("rows in error that match no record were given up, since they cannot become dead letters; look at the output files, which are kept",
-			"file", b.imp.File, "execution", b.imp.Execution, "rows", len(b.pending), "err", err)
-		b.givenUp, err = true, nil
+	err := rr.run.post(ctx, rr.imp, rr.pending)
+	if errors.Is(err, ErrNoDeadLetter) && rr.released {
+		rr.run.log.Error("rows in error that match no record were given up, since they cannot become dead letters; look at the output files, which are kept",
+			"file", rr.imp.File, "execution", rr.imp.Execution, "rows", len(rr.pending), "err", err)
+		rr.givenUp, err = true, nil
 	}
-	b.unmatched += int64(len(b.pending))
-	clear(b.pending)
-	b.pending = b.pending[:0]
+	rr.unmatched += int64(len(rr.pending))
+	clear(rr.pending)
+	rr.pending = rr.pending[:0]
 	return err
 }
 
 // post makes dead letters of their own of rows, again and again while that fails.
-func (f *importRun) post(ctx context.Context, imp *Import, rows []UnmatchedRow) error {
+func (r *importRun) post(ctx context.Context, imp *Import, rows []UnmatchedRow) error {
 	var refused error
-	if err := f.patiently(ctx, "make dead letters of rows in error that match no record", func(ctx context.Context) error {
-		err := f.batcher.cfg.Records.Unmatched(ctx, *imp, rows)
+	if err := r.retrying(ctx, "make dead letters of rows in error that match no record", func(ctx context.Context) error {
+		err := r.batcher.cfg.Records.Unmatched(ctx, *imp, rows)
 		if errors.Is(err, ErrNoDeadLetter) {
 			refused, err = err, nil
 		}
@@ -209,80 +238,130 @@ func (f *importRun) post(ctx context.Context, imp *Import, rows []UnmatchedRow) 
 
 // deadLetters reads the records behind the rows at hand twice: to see which of them
 // came to which row, and to make dead letters of those.
-func (b *rejectedRows) deadLetters(ctx context.Context) error {
-	if err := b.again(ctx, func(mapping string, w *schemas.Write, at At) string {
-		b.replay.trace(mapping, w, at)
+func (rr *rejectedRows) deadLetters(ctx context.Context) error {
+	if err := rr.again(ctx, func() {
+		for _, row := range rr.byKey {
+			row.trace.Reset()
+			row.left.Reset()
+		}
+	}, func(row *errorRow, lane schemas.Lane, w *schemas.Write, at spool.At) string {
+		switch {
+		case lane == schemas.Batch:
+			row.trace.Add(w.Op, at)
+			row.left.Add(w.Op, at)
+		case rr.run.generation.upTo == nil && rr.of[row.member].drops(w): // from one that is built again nothing is
+			row.left.Reset()
+		}
 		return ""
-	}, b.replay.reset); err != nil {
+	}); err != nil {
 		return err
 	}
-	if b.counting {
+	if rr.counting {
 		return nil
 	}
-	return b.again(ctx, b.replay.reason, func() {})
+	return rr.again(ctx, func() {}, func(row *errorRow, lane schemas.Lane, w *schemas.Write, at spool.At) string {
+		if lane != schemas.Batch {
+			return ""
+		}
+		return row.deadReason(rr.imp.Op, w, at)
+	})
 }
 
-// again reads the generation's records, again and again while that fails.
-func (b *rejectedRows) again(ctx context.Context, each func(mapping string, w *schemas.Write, at At) string, begin func()) error {
-	return b.patiently(ctx, "read the records behind rows in error", func(ctx context.Context) error {
+// again reads the generation's records, again and again while that fails, and calls
+// each with those of rows in error.
+func (rr *rejectedRows) again(ctx context.Context, begin func(), each func(row *errorRow, lane schemas.Lane, w *schemas.Write, at spool.At) string) error {
+	return rr.run.retrying(ctx, "read the records behind rows in error", func(ctx context.Context) error {
 		begin()
-		return b.batcher.cfg.Records.Again(ctx, *b.imp, b.generation.claims, func(mapping string, w *schemas.Write, at At) string {
-			row := b.replay.rows[rowKey{mapping, w.Key}]
-			if row == nil || !b.of[row.member].fits(w) {
+		return rr.run.batcher.cfg.Records.Again(ctx, *rr.imp, rr.run.generation.claims, func(mapping string, lane schemas.Lane, w *schemas.Write, at spool.At) string {
+			row := rr.byKey[rowKey{mapping, w.Key}]
+			if row == nil || lane == schemas.Batch && !rr.of[row.member].fits(w) {
 				return ""
 			}
-			return each(mapping, w, at)
+			return each(row, lane, w, at)
 		})
 	})
 }
 
-// fits reports whether the write has become a row, and not a dead letter at once.
-func (m *member) fits(w *schemas.Write) bool {
-	if _, ok := m.Loads[w.Op]; !ok {
-		return false
-	}
-	m.line.mu.Lock()
-	defer m.line.mu.Unlock()
-	_, err := m.rows.AppendEntry(nil, w)
-	return err == nil
-}
-
 // addUnmatched takes a row that matches no record.
-func (b *rejectedRows) addUnmatched(r rowerror.Row) error {
-	if b.counting || b.imp.OnlyErrors || b.heard() { // they became dead letters when the import ended
+func (rr *rejectedRows) addUnmatched(r rowerror.Row) error {
+	if rr.counting || rr.imp.OnlyErrors || rr.onlyWaiting() { // they became dead letters when the import ended
 		return nil
 	}
-	text, err := asCSV(r.Header, r.Cells)
+	text, err := r.CSV()
 	if err != nil {
 		return err
 	}
-	row := UnmatchedRow{Mapping: b.of[r.Of[0]].Name, Key: r.Key, Row: text, Reason: cmp.Or(r.Reason, unexplained)}
+	row := UnmatchedRow{Mapping: rr.of[r.Of[0]].Name, Key: r.Key, Row: text, Reason: cmp.Or(r.Reason, unexplained)}
 	if len(r.Of) > 1 {
 		row.Reason += " (of which of the bundle's tables it is the output files do not tell)"
 	}
-	b.pending = append(b.pending, row)
-	b.size += len(text)
+	rr.pending = append(rr.pending, row)
+	rr.size += len(text)
 	return nil
 }
 
-// heard reports whether a former owner has made dead letters of the rows already
-// that are not waiting.
-func (b *rejectedRows) heard() bool { return b.adopted != nil && b.adopted.Settling }
-
-// asCSV is a row under its header.
-func asCSV(header, cells []string) ([]byte, error) {
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	err := w.WriteAll([][]string{header, cells})
-	return b.Bytes(), err
+// onlyWaiting reports whether a former owner has made dead letters already of the rows
+// that were not waiting.
+func (rr *rejectedRows) onlyWaiting() bool {
+	return rr.run.adopted != nil && rr.run.adopted.Reconciling
 }
 
 // shares are the import's members with their rows in error; the import's own are
 // being looked at by others.
-func (b *rejectedRows) shares() []Member {
-	members := slices.Clone(b.imp.Members)
+func (rr *rejectedRows) shares() []Member {
+	members := slices.Clone(rr.imp.Members)
 	for i := range members {
-		members[i].InError = b.byMember[i]
+		members[i].InError = rr.byMember[i]
 	}
 	return members
+}
+
+// rowKey is a key of one mapping's table.
+type rowKey struct{ mapping, key string }
+
+// rejected is a row in error and what it may be a row of: where the output files
+// of a bundle do not tell its mapping, the records do that have its key.
+type rejected struct {
+	rowerror.Row
+	reason string
+	of     []*errorRow
+}
+
+// errorRow is a row in error as a row of one mapping.
+type errorRow struct {
+	rejected *rejected
+	member   int // the mapping's place among those of the import
+	trace    spool.Trace
+	left     spool.Trace      // of the same without what writes of the other lane have dropped from an open file
+	idle     []reconcile.Span // what its records are, where that is known; nil: what came to it
+}
+
+// found is the row whose records were found; nil: there are none.
+func (r *rejected) found() *errorRow {
+	for _, row := range r.of {
+		if row.trace.Any() {
+			return row
+		}
+	}
+	return nil
+}
+
+// deadReason is why the write's record is a dead letter, as its row of op is in error;
+// "": it is none. Where the rows came out in another way than the file says all records
+// of the key are: none is lost.
+func (r *errorRow) deadReason(op schemas.Op, w *schemas.Write, at spool.At) string {
+	dead := false
+	switch {
+	case !r.trace.Any():
+	case r.idle != nil:
+		dead = w.Op == op && slices.ContainsFunc(r.idle, func(s reconcile.Span) bool { return s.Covers(w.Op, place(at)) })
+	case r.left.Has(op):
+		dead = r.left.RowOf(w.Op, at) == op
+	default:
+		dead = !r.trace.Has(op) || r.trace.RowOf(w.Op, at) == op
+	}
+	if !dead {
+		return ""
+	}
+	return r.rejected.reason
 }

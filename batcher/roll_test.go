@@ -159,3 +159,43 @@ func TestAppendRefusesWhatIsNoRow(t *testing.T) {
 		w.said()
 	})
 }
+
+// TestFileIsDueAtItsTimeOfDay: what was read by then goes, whatever its age; what comes
+// at that time or later waits for the next.
+func TestFileIsDueAtItsTimeOfDay(t *testing.T) {
+	tokyo, err := time.LoadLocation("Asia/Tokyo") // it is 09:00 there when the test begins
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		m := testMapping()
+		m.Zone, m.Roll = tokyo, Roll{At: []time.Duration{12*time.Hour + 30*time.Minute, 9*time.Hour + 30*time.Minute}}
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		if got, want := w.b.Status()[0].Until, w.begun.Add(30*time.Minute); !got.Equal(want) {
+			t.Errorf("due: got %v, want %v", got, want)
+		}
+		time.Sleep(30*time.Minute - time.Second)
+		w.append(write(schemas.Upsert, "2"))
+		w.said()
+		time.Sleep(time.Second)
+		if got := sent(w.transcript(), "trigger"); len(got) != 1 || !strings.Contains(got[0], `\n1,,\n2,,\n`) {
+			t.Errorf("at 09:30: got %q, want a file of both rows", got)
+		}
+		w.append(write(schemas.Upsert, "3"))
+		time.Sleep(3*time.Hour - time.Second)
+		if got := sent(w.transcript(), "trigger"); len(got) != 0 {
+			t.Errorf("before 12:30: got %q, want nothing", got)
+		}
+		time.Sleep(time.Second)
+		if got := sent(w.transcript(), "trigger"); len(got) != 1 {
+			t.Errorf("at 12:30: got %q, want a file", got)
+		}
+		w.append(write(schemas.Upsert, "4"))
+		time.Sleep(21 * time.Hour)
+		if got := sent(w.transcript(), "trigger"); len(got) != 1 {
+			t.Errorf("at 09:30 the day after: got %q, want a file", got)
+		}
+	})
+}

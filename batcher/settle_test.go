@@ -3,6 +3,7 @@ package batcher
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -46,7 +47,7 @@ func (n *noCalls) Apply(_ context.Context, _ string, writes []schemas.Write) ([]
 
 // conflicting is a world in which a file deletes key 1, of which an older write of
 // the other lane had not landed when it was sent.
-func contested(t *testing.T) (*world, *noCalls) {
+func conflictingKeys(t *testing.T) (*world, *noCalls) {
 	w, peer := newWorld(t), &noCalls{}
 	m := testMapping()
 	m.DualLane, m.Roll.Age = true, time.Minute
@@ -67,7 +68,7 @@ func contested(t *testing.T) (*world, *noCalls) {
 
 func TestRowThatIsAddedAgainStaysBehindNewerRowsOfItsKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, peer := contested(t)
+		w, peer := conflictingKeys(t)
 		if err := w.b.Append("customers", write(schemas.Upsert, "1", "a", "new"), w.p, 101); err != nil {
 			t.Fatal(err)
 		}
@@ -91,9 +92,26 @@ func TestRowThatIsAddedAgainStaysBehindNewerRowsOfItsKey(t *testing.T) {
 	})
 }
 
+// TestRowThatIsAddedAgainStaysBehindNewerPatchesOfTheOtherLane: these were merged into
+// the newer row.
+func TestRowThatIsAddedAgainStaysBehindNewerPatchesOfTheOtherLane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, peer := conflictingKeys(t)
+		if err := w.b.Append("customers", write(schemas.Upsert, "1", "a", "new", "b", "new"), w.p, 101); err != nil {
+			t.Fatal(err)
+		}
+		w.other(write(schemas.Patch, "1", "a", "newest"), 102)
+		peer.confirmed.Store(103)
+		time.Sleep(time.Hour)
+		if got, want := strings.Join(w.transcript(), "\n"), `"k,a,b\n1,newest,new\n"`; !strings.Contains(got, want) {
+			t.Errorf("files: got\n%s\nwant one with %s", got, want)
+		}
+	})
+}
+
 func TestRowIsNotAddedAgainOnceTheOtherLaneHasWrittenItsKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, peer := contested(t)
+		w, peer := conflictingKeys(t)
 		peer.asked = func() { // while the delete is being tried
 			peer.asked = nil
 			if err := w.b.Other("customers", write(schemas.Upsert, "1", "a", "new"), w.p, 101); err != nil {
@@ -118,6 +136,7 @@ func TestRowIsNotAddedAgainOnceTheOtherLaneHasWrittenItsKey(t *testing.T) {
 func TestNewestStateIsOnRecordBeforeItIsSentThoughThereIsNoFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, _ := taking(t)
+		w.run()
 		w.append(write(schemas.Upsert, "1", "a", "x"))
 		w.other(write(schemas.Delete, "1"), 101)
 		time.Sleep(time.Hour)

@@ -1,21 +1,28 @@
 package batcher
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // MappingStatus is what a mapping's batch lane is doing.
 type MappingStatus struct {
-	Mapping string        `json:"-"`
-	Bundle  string        `json:"bundle,omitempty"` // whose import it shares
-	Rows    int64         `json:"rows"`             // distinct keys in the open file, within about 3 %
-	Bytes   int64         `json:"bytes"`            // their uncompressed rows
-	Opened  time.Time     `json:"opened,omitzero"`  // when the open file got its first row
-	Age     time.Duration `json:"-"`                // since then
-	Import  *ImportStatus `json:"import,omitempty"` // on its way
-	Halted  string        `json:"halted,omitempty"` // why nothing goes on until Release
-	Kept    []string      `json:"kept,omitempty"`   // files in the spool for a person to look at
+	Mapping  string        `json:"-"`
+	Bundle   string        `json:"bundle,omitempty"`  // whose import it shares
+	Rows     int64         `json:"rows"`              // distinct keys in each file that waits and in the open one, within about 3 %
+	Bytes    int64         `json:"bytes"`             // their uncompressed rows
+	Callable int           `json:"callable,omitzero"` // of these keys, how many wait for calls in the place of their rows
+	Full     int           `json:"full,omitzero"`     // files that wait, each as large as one may be; the open one follows them
+	Opened   time.Time     `json:"opened,omitzero"`   // when the first of these files got its first row
+	Until    time.Time     `json:"until,omitzero"`    // when the open file is due at the latest, by its age or a time of day
+	Age      time.Duration `json:"-"`                 // since Opened
+	Due      bool          `json:"due,omitzero"`      // they are complete, and wait for a slot or the import before them
+	Import   *ImportStatus `json:"import,omitempty"`  // on its way
+	Halted   string        `json:"halted,omitempty"`  // why nothing goes on until Release
+	Kept     []string      `json:"kept,omitempty"`    // files in the spool for a person to look at
 }
 
 // ImportStatus is an import on its way.
@@ -25,6 +32,10 @@ type ImportStatus struct {
 	Since time.Time `json:"since"` // when the step began
 	// WaitsFor is what reconciling waits for.
 	WaitsFor string `json:"waitsFor,omitempty"`
+	// Trouble is why the last try of the step, which is tried Again, came to nothing; nil: none has.
+	// It may quote customers' data.
+	Trouble error     `json:"-"`
+	Again   time.Time `json:"-"` // zero: not known
 	// Loaded says, when halted, that the file is loaded and is not sent again: released,
 	// its rows in error become dead letters.
 	Loaded bool `json:"loaded,omitempty"`
@@ -35,30 +46,98 @@ type Step string
 
 // The steps of an import, in their order, and the waits between them.
 const (
-	Sealing    Step = "sealing"                 // the file is being written
-	Waiting    Step = "waiting for a slot"      // the table's imports of the day are used up or spread
-	Linking    Step = "waiting for its parents" // rows its rows link to are not loaded yet
-	Intending  Step = "intending"               // the ledger is being told that the file will be sent
-	Triggering Step = "triggering"              // the file is being sent
-	Naming     Step = "naming"                  // sent, but the answer named no execution: waiting for a Hint
-	Recording  Step = "recording"               // the ledger is being told the execution
-	Importing  Step = "importing"               // the service is at work
-	Fetching   Step = "fetching errors"         // rows were in error, their file is being fetched
-	RowErrors  Step = "burying rows in error"   // their records are read again and become dead letters
-	Settling   Step = "settling"                // it ended; keys that both lanes wrote are brought to their newest state
-	Confirming Step = "confirming"              // the offsets are being committed
-	Halting    Step = "halted"                  // waiting for Release
+	Sealing       Step = "sealing"                                        // the file is being written
+	Waiting       Step = "waiting for a slot"                             // the table's imports of the day are used up or spread
+	Paused        Step = "paused"                                         // a person has paused the mapping before the file was sent
+	Linking       Step = "waiting for its parents"                        // rows its rows link to are not loaded yet
+	Intending     Step = "recording the intent"                           // the ledger is being told that the file will be sent
+	Triggering    Step = "triggering"                                     // the file is being sent
+	Naming        Step = "waiting for the execution's id"                 // sent, but the answer named no execution: waiting for a Hint
+	Recording     Step = "recording the execution"                        // the ledger is being told the execution
+	Importing     Step = "importing"                                      // the service is at work
+	Fetching      Step = "fetching output files"                          // rows were in error, or the files are kept in any case
+	DeadLettering Step = "sending rows in error to the dead-letter topic" // their records are read again
+	Reconciling   Step = "reconciling"                                    // it ended; keys that both lanes wrote are brought to their newest state
+	Confirming    Step = "confirming"                                     // the offsets are being committed
+	Halting       Step = "halted"                                         // waiting for Release
 )
 
 // Status lists the mappings in the order of the configuration.
 func (b *Batcher) Status() []MappingStatus {
 	var all []MappingStatus
-	for _, l := range b.lines {
-		for _, m := range l.members {
+	for _, q := range b.queues {
+		for _, m := range q.members {
 			all = append(all, m.status())
 		}
 	}
 	return all
+}
+
+// status is what the queue does, as each of its mappings shows it.
+func (m *member) status() MappingStatus {
+	q := m.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := MappingStatus{Mapping: m.Name, Bundle: q.mapping.Bundle, Kept: q.batcher.spool.Kept(q.name)}
+	if q.name != m.Name { // of the time before it was in the bundle
+		s.Kept = append(s.Kept, q.batcher.spool.Kept(m.Name)...)
+	}
+	for _, g := range q.unsent() {
+		if g.entries() == 0 {
+			continue
+		}
+		j := g.journals[m.index]
+		s.Rows, s.Bytes = s.Rows+j.Distinct, s.Bytes+j.Bytes
+		if g == q.open {
+			s.Until = q.dueAt(g).Round(0)
+		}
+		if s.Opened.IsZero() {
+			s.Opened, s.Age = g.opened, time.Since(g.opened)
+		}
+	}
+	if waiting := m.waiting.order; len(waiting) > 0 {
+		came := waiting[0].rows[0].came
+		s.Callable, s.Rows, s.Until = len(waiting), s.Rows+int64(len(waiting)), q.dueAt(q.opened()).Round(0)
+		if s.Opened.IsZero() || came.Before(s.Opened) {
+			s.Opened, s.Age = came, time.Since(came)
+		}
+	}
+	s.Full = len(q.full)
+	g, wait, rows := q.next()
+	s.Due = g != nil && wait <= 0 && rows
+	if q.running != nil {
+		now := q.running.now
+		s.Import, s.Halted = &now, q.running.halted
+	}
+	return s
+}
+
+// Claims are the holds on the records of the mapping's files, or of its bundle's, that
+// are not confirmed.
+func (b *Batcher) Claims(mapping string) (claims []Claim) {
+	m, ok := b.byName[mapping]
+	if !ok {
+		return nil
+	}
+	q := m.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	held := []*generation{q.open, q.rebuilding}
+	if q.running != nil {
+		held = append(held, q.running.generation)
+	}
+	if q.adopted != nil {
+		held = append(held, q.adopted.generation)
+	}
+	for _, a := range q.inError {
+		held = append(held, a.generation)
+	}
+	for _, g := range held {
+		if g != nil {
+			claims = append(claims, g.claims...)
+		}
+	}
+	return claims
 }
 
 // Halted reports whether the mapping waits for Release, and why. While it does,
@@ -68,13 +147,24 @@ func (b *Batcher) Halted(mapping string) (reason string, halted bool) {
 	if !ok {
 		return "", false
 	}
-	l := m.line
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.running == nil {
-		return "", false
+	m.queue.mu.Lock()
+	defer m.queue.mu.Unlock()
+	if r := m.queue.running; r != nil {
+		reason = r.halted
 	}
-	return l.running.halted, l.running.halted != ""
+	return reason, reason != ""
+}
+
+// UnderWay reports whether an import of the mapping is on its way, or to be awaited.
+func (b *Batcher) UnderWay(mapping string) bool {
+	m, ok := b.byName[mapping]
+	if !ok {
+		return false
+	}
+	q := m.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.adopted != nil || len(q.inError) > 0 || q.running != nil && q.running.now.Step != Paused
 }
 
 // LastServiceMessage is what the service said last about an import of the mapping that went
@@ -84,24 +174,79 @@ func (b *Batcher) LastServiceMessage(mapping string) (ServiceMessage, bool) {
 	if !ok {
 		return ServiceMessage{}, false
 	}
-	m.line.mu.Lock()
-	defer m.line.mu.Unlock()
-	return m.line.lastMessage, m.line.lastMessage.File != ""
+	m.queue.mu.Lock()
+	defer m.queue.mu.Unlock()
+	return m.queue.lastMessage, m.queue.lastMessage.File != ""
 }
 
 // SpoolBytes is what journals, sealed and kept files take on disk.
 func (b *Batcher) SpoolBytes() int64 { return b.spool.Used() }
+
+// SpoolFree is how many bytes the spool's disk has left; ok is false if that is not known.
+func (b *Batcher) SpoolFree() (bytes int64, ok bool) { return b.spool.Free() }
 
 // Full reports that the spool has reached its limit. Appending still works; the
 // partitions should be paused until files were confirmed. It is not full while a
 // generation that is built again lacks records: nothing can go out before them,
 // so that waiting would not make room.
 func (b *Batcher) Full() bool {
-	return b.spool.Used() >= b.cfg.MaxBytes && !slices.ContainsFunc(b.lines, (*tableQueue).lacksRecords)
+	return b.spool.Used() >= b.cfg.MaxBytes && !slices.ContainsFunc(b.queues, (*tableQueue).lacksRecords)
 }
 
-func (l *tableQueue) lacksRecords() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.rebuilding != nil && len(l.rebuilding.upTo) > 0
+// The service's words about a file may quote the cells that it objects to. What a
+// log, a status or a page gets of them is the cause, with nothing that a customer
+// may have written, and the columns of the file that they name; the words
+// themselves wait for a person who asks for them.
+
+// failure keeps why an import FAILED and tells what may be said of it.
+func (q *tableQueue) failure(imp Import, results Results) string {
+	return cmp.Or(results.Cause, "for a reason of the service's own") + q.about(imp, results.Reason)
+}
+
+// refusal keeps what the service refused a request with, and is the end of a sentence
+// about that.
+func (q *tableQueue) refusal(imp Import, by Failure) string {
+	about := q.about(imp, by.Reason())
+	if cause := by.Cause(); cause != "" {
+		return ": " + cause + about
+	}
+	return about
+}
+
+// about keeps the service's words about an import, and is which columns they name and
+// how to see them all; "" for none.
+func (q *tableQueue) about(imp Import, words string) string {
+	if words == "" {
+		return ""
+	}
+	toSee := q.keepMessage(imp, words)
+	if named := q.named(words); len(named) > 0 {
+		return " (it names " + strings.Join(named, ", ") + ")" + toSee
+	}
+	return toSee
+}
+
+// keepMessage keeps the service's words for a person who asks, and is how to ask. None
+// are of an execution that FAILED under a former owner, with whose memory they are gone:
+// the service can be asked for them.
+func (q *tableQueue) keepMessage(imp Import, words string) (toSee string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lastMessage = ServiceMessage{File: imp.File, Execution: imp.Execution, At: time.Now(), Words: words}
+	return "; all that the service said, which may be customers' data: feedsink imports show --mapping " + q.mapping.Name + " --show-reason"
+}
+
+// named are the headers of the queue's files that stand in words, each as a word.
+func (q *tableQueue) named(words string) (found []string) {
+	said := strings.FieldsFunc(words, func(c rune) bool {
+		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("_#", c)
+	})
+	for _, m := range q.members {
+		for _, c := range m.Columns {
+			if slices.Contains(said, c.Header) && !slices.Contains(found, c.Header) {
+				found = append(found, c.Header)
+			}
+		}
+	}
+	return found
 }

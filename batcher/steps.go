@@ -7,135 +7,204 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/batcher/spool"
+	"github.com/feedsink/feedsink/connector/retry"
 )
 
 // noSlotWait is how long a file waits after the service said that the table's
 // imports of the day are used up, unless it says how long.
 const noSlotWait = 15 * time.Minute
 
-// seal writes the generation's files, again and again while the disk refuses.
-func (f *importRun) seal(ctx context.Context) ([]Import, error) {
-	name := f.batcher.rnd.name(f.name)
+// parentsPoll is how soon a parent's file is looked at again.
+const parentsPoll = 250 * time.Millisecond
+
+// seal writes the generation's files, again and again while the disk refuses. Those of
+// one that is built again which are loaded are left out.
+func (r *importRun) seal(ctx context.Context) ([]Import, error) {
+	name := spool.NewName(r.queue.name, r.batcher.rnd)
 	for n := 0; ; n++ {
 		files, err := spool.Seal(ctx, spool.Files{
-			Dir: f.batcher.spool, Parts: f.parts(time.Now()), Bundle: f.Bundle != "", Compression: f.CSV.Compression, Name: name,
+			Dir: r.batcher.spool, Parts: r.parts(time.Now()), Bundle: r.queue.mapping.Bundle != "", Compression: r.queue.mapping.CSV.Compression, Name: name,
+			Limit: r.queue.mapping.MaxFile,
 		})
 		if err == nil {
-			f.files = files
+			r.files = files
+			r.fails(nil, time.Time{})
 			break
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		f.log.Error("seal file: trying again; check the spool's disk", "generation", name, "err", err)
-		if err := pause(ctx, f.backoff(f.batcher.cfg.Retry, n, 0)); err != nil {
+		r.log.Error("seal file: trying again; check the spool's disk", "generation", name, "err", err)
+		if err := r.again(ctx, err, r.backoff(r.batcher.cfg.Retry, n, 0)); err != nil {
 			return nil, err
 		}
 	}
-	f.generation.drop()
-	imports := make([]Import, len(f.files))
-	for i, file := range f.files {
-		load := f.Loads[file.Op]
+	r.generation.drop()
+	r.queue.measure(r.generation, r.files)
+	imports := make([]Import, len(r.files))
+	for i, file := range r.files {
+		load := r.queue.mapping.Loads[file.Op]
 		imports[i] = Import{
-			Mapping: f.Name, Table: f.Table, Fingerprint: f.Fingerprint,
-			Bundle: f.Bundle, Members: f.share(file.Op, file.Counts),
-			Part: i + 1, Parts: len(f.files),
+			Mapping: r.queue.mapping.Name, Table: r.queue.mapping.Table, Fingerprint: r.queue.mapping.Fingerprint,
+			Bundle: r.queue.mapping.Bundle, Members: r.queue.share(file.Op, file.Counts),
+			Part: i + 1, Parts: len(r.files),
 			Op: file.Op, Mode: load.Mode, ETL: load.ETL,
 			File: file.Name, Rows: file.Rows, Bytes: file.Bytes, Attempt: 1,
 		}
 	}
-	return imports, nil
+	return r.remaining(ctx, imports)
 }
 
 // parts are what the members add to the files, which are sealed at now.
-func (f *importRun) parts(now time.Time) []spool.Part {
-	parts := make([]spool.Part, len(f.members))
-	for i, m := range f.members {
-		parts[i] = spool.Part{Rows: m.rows, Journal: f.generation.journals[i], Ops: m.accepts.has, Entry: m.entryName(now)}
+func (r *importRun) parts(now time.Time) []spool.Part {
+	parts := make([]spool.Part, len(r.queue.members))
+	for i, m := range r.queue.members {
+		parts[i] = spool.Part{Rows: m.rows, Journal: r.generation.journals[i], Ops: m.loads, Entry: m.entryName(now)}
 	}
 	return parts
 }
 
-// intend waits for the gate and commits the intent.
-func (f *importRun) intend(ctx, send context.Context, imp *Import) error {
-	if f.from.Part > 0 || imp.Part > 1 || imp.Attempt > 1 || f.refusals > 0 {
-		for wait := f.gated(true); wait > 0; wait = f.gated(true) {
-			f.enter(Waiting, *imp)
-			if err := pause(ctx, wait); err != nil {
+// parentsFirst holds a sealed file back until the rows of its parents that were
+// read before it are loaded. They need not wait for their own files to fill.
+func (r *importRun) parentsFirst(ctx context.Context, imp Import) error {
+	if !slices.ContainsFunc(r.queue.members, func(m *member) bool { return len(m.After) > 0 }) {
+		return nil
+	}
+	r.enter(Linking, imp)
+	for _, parent := range r.queue.parents {
+		rows := parent.hurry()
+		for parent.holds(rows) {
+			if err := retry.Sleep(ctx, parentsPoll); err != nil {
 				return err
 			}
+		}
+	}
+	for _, m := range r.queue.members {
+		if err := r.batcher.cfg.Parents.Await(ctx, m.Name, r.batcher.callsOfChildren); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// callsOfChildren are the records with calls for tables whose files wait for parents. Such
+// a call may wait for its row in a file: a patch of what is not there yet.
+func (b *Batcher) callsOfChildren() map[reconcile.At]bool {
+	at := map[reconcile.At]bool{}
+	for _, q := range b.queues {
+		q.mu.Lock()
+		for i, m := range q.members {
+			if !m.DualLane || len(m.After) == 0 {
+				continue
+			}
+			m.dualLane.keys.Unlanded(at)
+			if q.running != nil {
+				q.running.known[i].keys.Unlanded(at)
+			}
+		}
+		q.mu.Unlock()
+	}
+	return at
+}
+
+// intend waits for the gate, and while a person has paused the mapping, and commits the
+// intent.
+func (r *importRun) intend(ctx, send context.Context, imp *Import) error {
+	for step, wait := r.heldBack(imp); wait > 0; step, wait = r.heldBack(imp) {
+		r.enter(step, *imp)
+		if err := retry.Sleep(ctx, wait); err != nil {
+			return err
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if f.batcher.spool.Lacks(imp.File) {
-		f.log.Error("the file is gone from the spool before it was sent; its records are read again and it is built anew", "file", imp.File)
-		return f.startOver(ctx, send, *imp)
+	if r.batcher.spool.Lacks(imp.File) {
+		r.log.Error("the file is gone from the spool before it was sent; its records are read again and it is built anew", "file", imp.File)
+		return r.startOver(ctx, send, *imp)
 	}
 	imp.Execution = ""
-	f.enter(Intending, *imp)
-	return f.commit(send, "intend", *imp, f.batcher.ledger.Commit)
+	r.enter(Intending, *imp)
+	return r.commit(send, "intend", *imp, r.batcher.ledger.Commit)
+}
+
+// heldBack is how long a file that is complete has to wait, and for what.
+func (r *importRun) heldBack(imp *Import) (Step, time.Duration) {
+	if r.queue.paused() {
+		return Paused, pausedWait
+	}
+	if r.generation.from.Part > 0 || imp.Part > 1 || imp.Attempt > 1 || r.refusals > 0 {
+		// A file that continues another one is like a file of its own: the reserve is
+		// for further tries.
+		return Waiting, r.queue.gated(r.files[0].Split == 0 || imp.Attempt > 1 || r.refusals > 0)
+	}
+	return "", 0
 }
 
 // commit writes a step, again and again while the assignment lives.
-func (f *importRun) commit(ctx context.Context, step string, imp Import, write func(context.Context, Import, []Claim) error) error {
+func (r *importRun) commit(ctx context.Context, step string, imp Import, write func(context.Context, Import, []Claim) error) error {
 	for n := 0; ; n++ {
-		for _, c := range f.generation.claims {
+		for _, c := range r.generation.claims {
 			if !c.Live() {
 				return errLost
 			}
 		}
-		err := write(ctx, imp, f.generation.claims)
+		err := write(ctx, imp, r.generation.claims)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		f.log.Warn("ledger: step not committed, trying again while the partitions are ours", "step", step, "file", imp.File, "err", err)
-		if err := pause(ctx, f.backoff(f.batcher.cfg.Retry, n, 0)); err != nil {
+		r.log.Warn("ledger: step not committed, trying again while the partitions are ours", "step", step, "file", imp.File, "err", err)
+		if err := retry.Sleep(ctx, r.backoff(r.batcher.cfg.Retry, n, 0)); err != nil {
 			return err
 		}
 	}
 }
 
-func (f *importRun) trigger(ctx context.Context, imp Import) (execution string, err error) {
-	f.enter(Triggering, imp)
-	return f.batcher.importer.Trigger(ctx, imp.ETL, imp.File, func() (io.ReadCloser, int64, error) {
-		file, err := os.Open(f.batcher.spool.Path(imp.File))
+func (r *importRun) trigger(ctx context.Context, imp Import) (execution string, err error) {
+	r.enter(Triggering, imp)
+	return r.batcher.importer.Trigger(ctx, imp.ETL, imp.File, func() (io.ReadCloser, int64, error) {
+		file, err := os.Open(r.batcher.spool.Path(imp.File))
 		return file, imp.Bytes, err
 	})
 }
 
 // refused decides what follows a trigger that was not answered with yes: nil
 // means through the intent again.
-func (f *importRun) refused(ctx context.Context, imp *Import, err error) error {
+func (r *importRun) refused(ctx, send context.Context, imp *Import, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	f.refusals++
-	log := f.log.With("file", imp.File, "etl", imp.ETL, "attempt", imp.Attempt, "err", err)
+	r.refusals++
+	log := r.log.With("file", imp.File, "etl", imp.ETL, "attempt", imp.Attempt, "err", err)
 	failure, classified := errors.AsType[Failure](err)
+	about := ""
 	if classified {
-		f.hear(*imp, failure.Reason())
+		about = r.queue.refusal(*imp, failure)
 		log = log.With("reason", failure.Cause())
 	}
 	if classified && failure.NoSlot() {
 		wait := max(failure.RetryAfter(), noSlotWait)
-		f.exhausted()
+		r.queue.exhausted()
 		log.Warn("trigger import: the table's imports of the day are used up; the file waits", "wait", wait)
-		f.enter(Waiting, *imp)
-		return pause(ctx, wait)
+		r.enter(Waiting, *imp)
+		return retry.Sleep(ctx, wait)
+	}
+	if classified && failure.TooLarge() && r.queue.halves(imp) {
+		return r.halve(ctx, send, *imp, err.Error()+about)
 	}
 	if classified && !failure.Transient() {
 		// A restart is no reason to try again, which would take another slot.
 		imp.Refused = true
-		if err := f.commit(ctx, "refuse", *imp, f.batcher.ledger.Commit); err != nil {
+		if err := r.commit(ctx, "refuse", *imp, r.batcher.ledger.Commit); err != nil {
 			return err
 		}
 		imp.Refused = false
-		return f.halt(ctx, imp, fmt.Sprintf("trigger import %s: %v%s", imp.File, err, f.refusal(failure)))
+		return r.halt(ctx, imp, fmt.Sprintf("trigger import %s: %v%s", imp.File, err, about))
 	}
 	var least time.Duration
 	if classified {
@@ -149,104 +218,194 @@ func (f *importRun) refused(ctx context.Context, imp *Import, err error) error {
 	default:
 		log.Warn("trigger import: not accepted, trying again")
 	}
-	return pause(ctx, f.backoff(f.batcher.cfg.Retry, f.refusals-1, least))
+	return r.again(ctx, err, r.backoff(r.batcher.cfg.Retry, r.refusals-1, least))
 }
 
 // record commits the execution; an answer that named none waits for the hint
 // that does.
-func (f *importRun) record(ctx, send context.Context, imp *Import, execution string) error {
-	f.refusals = 0
+func (r *importRun) record(ctx, send context.Context, imp *Import, execution string) error {
+	r.refusals = 0
 	if execution == "" {
 		select {
-		case <-f.hints: // of the file before
+		case <-r.hints: // of the file before
 		default:
 		}
-		f.enter(Naming, *imp)
-		f.log.Warn("import triggered, but the answer names no execution; its end is known by the webhook only", "file", imp.File)
+		r.enter(Naming, *imp)
+		r.log.Warn("import triggered, but the answer names no execution; its end is known by the webhook only", "file", imp.File)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case execution = <-f.hints:
+		case execution = <-r.hints:
 		}
 	}
 	imp.Execution = execution
-	f.enter(Recording, *imp)
-	f.log.Info("import triggered", "file", imp.File, "execution", execution, "rows", imp.Rows, "bytes", imp.Bytes)
-	if err := f.commit(send, "record", *imp, f.batcher.ledger.Commit); err != nil {
+	r.enter(Recording, *imp)
+	r.log.Info("import triggered", "file", imp.File, "execution", execution, "rows", imp.Rows, "bytes", imp.Bytes)
+	if err := r.commit(send, "record", *imp, r.batcher.ledger.Commit); err != nil {
 		return err
 	}
-	f.log.Debug("execution is on record", "file", imp.File, "execution", execution)
+	r.log.Debug("execution is on record", "file", imp.File, "execution", execution)
 	return nil
 }
 
-// failed gives a refused file its further tries, then halts the mapping. A file that
-// would fail again has none.
-func (f *importRun) failed(ctx context.Context, imp *Import, results Results) error {
-	cause := f.failure(*imp, results)
-	log := f.log.With("file", imp.File, "execution", imp.Execution, "reason", cause)
-	imp.Attempt++
-	if f.retries < f.RetryFailed && !results.SameAgain {
-		f.retries++
-		log.Warn("import FAILED; the file is sent again", "try", f.retries+1)
-		return pause(ctx, f.backoff(f.batcher.cfg.Retry, f.retries, 0))
+// forgotten is the status of an execution that the service does not know, or
+// not any more: what became of its rows is not known.
+const forgotten Status = "unknown"
+
+// ForgottenAfter is how long the service is asked again for what it does not know of an
+// execution.
+const ForgottenAfter = 10 * time.Minute
+
+// forgottenPolls is how many polls in a row the service refuses for good before
+// an execution counts as forgotten: several minutes, since an execution may take
+// a while to be known everywhere.
+const forgottenPolls = 10
+
+// outcome awaits the end of the execution. One that is forgotten halts the
+// mapping; once it is released the execution is asked for once more, and if it is
+// still not known, its file is to be sent again.
+func (r *importRun) outcome(ctx context.Context, imp *Import) (Results, error) {
+	results, err := r.untilEnded(ctx, *imp, forgottenPolls)
+	if err != nil || results.Status != forgotten {
+		return results, err
 	}
-	return f.halt(ctx, imp, fmt.Sprintf("import %s, execution %s: FAILED: %s", imp.File, imp.Execution, cause))
+	reason := fmt.Sprintf("poll import %s, execution %s: %s; it is not known whether its rows are loaded; once released, it is asked for once more and then sent again",
+		imp.File, imp.Execution, results.Cause)
+	if err := r.halt(ctx, imp, reason); err != nil {
+		return results, err
+	}
+	return r.untilEnded(ctx, *imp, 1)
+}
+
+// untilEnded polls until the execution has ended, less and less often. A poll that
+// fails changes nothing, the import may still be running: nor does it lengthen the
+// interval, which is about how long the import takes and not about an outage. Only
+// so many in a row that were refused for good end it.
+func (r *importRun) untilEnded(ctx context.Context, imp Import, refusals int) (Results, error) {
+	r.enter(Importing, imp)
+	var least time.Duration
+	answered, refused := 0, 0
+	for {
+		wait := time.NewTimer(r.backoff(r.batcher.cfg.Poll, answered+refused, least))
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return Results{}, ctx.Err()
+		case <-r.hints:
+			wait.Stop()
+		case <-wait.C:
+		}
+		results, err := r.batcher.importer.Results(ctx, imp.Execution)
+		if err == nil && (results.Status == Finished || results.Status == Failed) {
+			return results, nil
+		}
+		least = 0
+		r.fails(err, time.Time{})
+		if err == nil {
+			answered, refused = answered+1, 0
+		}
+		if err != nil && ctx.Err() == nil {
+			r.log.Warn("poll import: no answer, asking again", "file", imp.File, "execution", imp.Execution, "err", err)
+			failure, ok := errors.AsType[Failure](err)
+			if ok {
+				least = failure.RetryAfter()
+			}
+			if refused++; !ok || failure.Transient() {
+				refused = 0
+			}
+			if refused == refusals {
+				return Results{Status: forgotten, Cause: err.Error() + r.queue.refusal(imp, failure)}, nil
+			}
+		}
+	}
+}
+
+// failed gives a refused file its further tries, then halts the mapping. A file that
+// would fail again has none; one that is too large is divided.
+func (r *importRun) failed(ctx, send context.Context, imp *Import, results Results) error {
+	if results.TooLarge && r.queue.halves(imp) {
+		imp.Attempt++
+		return r.halve(ctx, send, *imp, r.queue.failure(*imp, results))
+	}
+	cause := r.queue.failure(*imp, results)
+	log := r.log.With("file", imp.File, "execution", imp.Execution, "reason", cause)
+	imp.Attempt++
+	if r.retries < r.queue.mapping.RetryFailed && !results.SameAgain {
+		r.retries++
+		log.Warn("import FAILED; the file is sent again", "try", r.retries+1)
+		return retry.Sleep(ctx, r.backoff(r.batcher.cfg.Retry, r.retries, 0))
+	}
+	return r.halt(ctx, imp, fmt.Sprintf("import %s, execution %s: FAILED: %s", imp.File, imp.Execution, cause))
 }
 
 // halt keeps the file under a name that survives a restart and waits for
 // Release: nothing of this mapping goes out before a person has looked.
-func (f *importRun) halt(ctx context.Context, imp *Import, reason string) error {
-	kept := f.adopted == nil // a former owner's file is gone; it can be built again
+func (r *importRun) halt(ctx context.Context, imp *Import, reason string) error {
+	kept := r.adopted == nil // a former owner's file is gone; it can be built again
 	if kept {
-		if err := f.batcher.spool.Rename(imp.File, imp.File+spool.FailedSuffix); err != nil {
-			f.log.Error("spool: the refused file could not be renamed; a restart builds it again from its records", "file", imp.File, "err", err)
+		if err := r.batcher.spool.Rename(imp.File, imp.File+spool.FailedSuffix); err != nil {
+			r.log.Error("spool: the refused file could not be renamed; a restart builds it again from its records", "file", imp.File, "err", err)
 			kept = false
 		}
 	}
-	f.kept, f.retries, f.refusals = true, 0, 0
-	if err := f.awaitRelease(ctx, imp, reason, halted{kept: kept}); err != nil {
+	r.kept, r.retries, r.refusals = true, 0, 0
+	if err := r.awaitRelease(ctx, imp, reason, halted{kept: kept}); err != nil {
 		return err
 	}
 	if kept {
-		if err := f.batcher.spool.Rename(imp.File+spool.FailedSuffix, imp.File); err != nil {
-			f.log.Error("spool: the kept file could not be renamed; it is built again from its records", "file", imp.File, "err", err)
+		if err := r.batcher.spool.Rename(imp.File+spool.FailedSuffix, imp.File); err != nil {
+			r.log.Error("spool: the kept file could not be renamed; it is built again from its records", "file", imp.File, "err", err)
 		}
 	}
-	f.kept = false
+	r.kept = false
 	return nil
 }
 
 // halted is what became of the file of a mapping that is halted, and whether the
 // reason says what ends it.
-type halted struct{ kept, loaded, told bool }
+type halted struct{ kept, loaded, saysHow bool }
 
 // awaitRelease shows the mapping as halted until a person releases it.
-func (f *importRun) awaitRelease(ctx context.Context, imp *Import, reason string, file halted) error {
-	log := f.log.With("file", imp.File, "reason", reason)
-	f.show(ImportStatus{Import: *imp, Step: Halting, Since: time.Now(), Loaded: file.loaded})
-	release := "feedsink imports release --mapping " + f.Name
-	if !file.told {
+func (r *importRun) awaitRelease(ctx context.Context, imp *Import, reason string, file halted) error {
+	log := r.log.With("file", imp.File, "reason", reason)
+	release := "feedsink imports release --mapping " + r.queue.mapping.Name
+	if !file.saysHow {
 		reason += "; once the cause is gone: " + release
 	}
-	f.setHalted(reason)
-	defer f.setHalted("")
+	r.show(ImportStatus{Import: *imp, Step: Halting, Since: time.Now(), Loaded: file.loaded}, reason)
+	defer func() { r.show(r.now, "") }()
 	log.Error("mapping halted; find the cause, then let it go on", "kept", file.kept, "loaded", file.loaded, "with", release)
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-f.released:
+	case <-r.released:
 	}
 	log.Warn("mapping released: its import goes on")
 	return nil
 }
 
-func (f *importRun) setHalted(reason string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.halted = reason
+func (r *importRun) confirm(send context.Context, imp Import) error {
+	r.enter(Confirming, imp)
+	return r.commit(send, "confirm", imp, r.batcher.ledger.Confirm)
 }
 
-func (f *importRun) confirm(send context.Context, imp Import) error {
-	f.enter(Confirming, imp)
-	return f.commit(send, "confirm", imp, f.batcher.ledger.Confirm)
+// retrying makes attempts until one succeeds.
+func (r *importRun) retrying(ctx context.Context, what string, attempt func(context.Context) error) error {
+	for n := 0; ; n++ {
+		err := attempt(ctx)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.log.Warn(what+": trying again", "err", err)
+		if err := retry.Sleep(ctx, r.backoff(r.batcher.cfg.Retry, n, 0)); err != nil {
+			return err
+		}
+	}
+}
+
+// backoff is the delay before attempt n+1, n counted from 0, and never below least:
+// between three quarters and the whole of its ceiling, so that members do not move in
+// step.
+func (r *importRun) backoff(b retry.Backoff, n int, least time.Duration) time.Duration {
+	return b.Next(n+1, least, func() float64 { return 1 - r.batcher.rnd.Float64()/2 })
 }

@@ -23,7 +23,6 @@ func taking(t *testing.T) (*world, *noCalls, Mapping) {
 	m.DualLane, m.Roll.Age = true, time.Minute
 	delete(m.Loads, schemas.Delete)
 	w.open(Config{Peer: peer}, m)
-	w.run()
 	return w, peer, m
 }
 
@@ -79,6 +78,7 @@ func TestTakenWriteThatNoRowSaysIsSentOnceItsFileHasLanded(t *testing.T) {
 				w, peer, _ := taking(t)
 				peer.confirmed.Store(102)
 				c.do(w)
+				w.run() // only now: all of it is there before its file is sent
 				time.Sleep(time.Hour)
 				if got := w.steps(); got != c.want {
 					t.Errorf("got %q, want %q", got, c.want)
@@ -92,6 +92,7 @@ func TestTakenWriteThatNoRowSaysIsSentOnceItsFileHasLanded(t *testing.T) {
 func TestTakenWriteIsNotSentBeforeItsOwnFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, peer, _ := taking(t)
+		w.run()
 		peer.confirmed.Store(1000)
 		w.results = []Results{{Status: InProgress}}
 		w.append(write(schemas.Upsert, "2", "a", "x"))
@@ -110,6 +111,7 @@ func TestTakenWriteIsNotSentBeforeItsOwnFile(t *testing.T) {
 func TestTakenWriteWaitsForAnOlderCallOfTheOtherLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, peer, _ := taking(t)
+		w.run()
 		peer.confirmed.Store(100)
 		w.other(write(schemas.Upsert, "1", "a", "x"), 100)
 		w.take(write(schemas.Delete, "1"), 101)
@@ -128,6 +130,7 @@ func TestTakenWriteWaitsForAnOlderCallOfTheOtherLane(t *testing.T) {
 func TestTakenWriteIsTakenAgainAfterACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, peer, m := taking(t)
+		w.run()
 		peer.confirmed.Store(1000)
 		w.hold = "confirm"
 		w.take(write(schemas.Delete, "1"), 101)
@@ -164,6 +167,7 @@ func TestTakenWriteThatTheServiceRefusesIsADeadLetter(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, peer, _ := taking(t)
+				w.run()
 				peer.confirmed.Store(102)
 				called := peer.answer
 				peer.answer = func(writes []schemas.Write) ([]int, error) {

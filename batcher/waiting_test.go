@@ -86,7 +86,7 @@ func TestRowsInErrorThatWaitSurviveACrash(t *testing.T) {
 			w.open(Config{Peer: peer}, m)
 			w.log = []schemas.Write{write(schemas.Patch, "1", "a", "x"), write(schemas.Patch, "2", "a", "x")}
 			left := w.left(102, Import{Part: 1, Parts: 1, Attempt: 1, Mode: m.Loads[schemas.Patch].Mode, Execution: "e1"})
-			left.Settling = settling
+			left.Reconciling = settling
 			w.adopt(left)
 			w.run()
 			for i := range w.log {
@@ -118,6 +118,40 @@ func (w *world) deadLetters() string {
 		}
 	}
 	return strings.Join(all, ", ")
+}
+
+// TestRowsThatTheOtherLaneDroppedAreNoDeadLetters has the other lane delete a key whose rows
+// are in the open file, and that known as confirmed before the file is sent: the patch that
+// follows, of nothing, is the only record that came to the row in error.
+func TestRowsThatTheOtherLaneDroppedAreNoDeadLetters(t *testing.T) {
+	for _, before := range []schemas.Op{schemas.Upsert, schemas.Patch, schemas.Create} {
+		t.Run(before.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, peer := rejecting(t, 1, "k,error\n1,no row has this key\n"), &noCalls{}
+				m := testMapping()
+				m.DualLane, m.Roll.Age = true, time.Minute
+				w.open(Config{Peer: peer}, m)
+				w.run()
+				w.log = []schemas.Write{
+					write(before, "1", "a", "x"), write(schemas.Patch, "2", "a", "x"), write(schemas.Delete, "1", "", ""),
+					write(schemas.Patch, "1", "a", "y"), write(schemas.Patch, "1", "a", "z"), write(schemas.Patch, "3", "a", "y"),
+				}
+				w.others = map[int]bool{2: true}
+				for i := range w.log {
+					if !w.others[i] {
+						w.read(w.p, int64(100+i), w.log[i])
+					} else if err := w.b.Other("customers", w.log[i], w.p, int64(100+i)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				peer.confirmed.Store(103)
+				time.Sleep(10 * time.Minute)
+				if got, want := w.deadLetters(), "103: no row has this key, 104: no row has this key"; got != want {
+					t.Errorf("dead letters: got %q, want %q", got, want)
+				}
+			})
+		})
+	}
 }
 
 // TestRowsInErrorDoNotWaitForAPartitionThatIsNotRead has the log go on while the

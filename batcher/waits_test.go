@@ -12,7 +12,7 @@ import (
 
 func TestReconcilingTellsWhatItWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, peer := contested(t)
+		w, peer := conflictingKeys(t)
 		waits := func() string {
 			synctest.Wait()
 			if imp := w.b.Status()[0].Import; imp != nil {
@@ -24,7 +24,7 @@ func TestReconcilingTellsWhatItWaitsFor(t *testing.T) {
 			t.Errorf("while the import runs: got that it waits for %q, want nothing", got)
 		}
 		time.Sleep(time.Hour)
-		if got := waits(); !strings.HasPrefix(got, "the immediate lane has not confirmed writes of a key; ") {
+		if got := waits(); !strings.HasPrefix(got, "the immediate lane has not confirmed writes of a key, one of them at crm[0] offset 99; ") {
 			t.Errorf("while the other lane is behind: got %q, want its unconfirmed write", got)
 		}
 		peer.confirmed.Store(100)

@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -48,6 +49,9 @@ type world struct {
 	mu         sync.Mutex
 	lines      []string
 	log        []schemas.Write // from offset 100 on
+	second     *partition      // whose log is as long
+	secondLog  []schemas.Write
+	others     map[int]bool // places in log of the other lane's writes
 	executions int
 	polled     int
 	ended      []ended
@@ -84,6 +88,7 @@ func (w *world) open(cfg Config, mappings ...Mapping) {
 	cfg.Dir, cfg.MaxBytes = w.dir, 1<<20
 	cfg.Poll, cfg.Retry = retry.Backoff{Initial: 2 * time.Second, Max: time.Minute}, retry.Backoff{Initial: time.Second, Max: 30 * time.Second}
 	cfg.Records = w
+	cfg.fakes()
 	cfg.Grace, cfg.Log = 25*time.Second, slog.New(slog.DiscardHandler)
 	b, err := New(cfg, mappings, w, w, w, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
@@ -159,6 +164,11 @@ func (w *world) Commit(ctx context.Context, imp Import, claims []Claim) error {
 	case imp.Execution != "":
 		step = "record"
 	}
+	for _, c := range claims {
+		if c.(*claim).closed == 0 {
+			w.t.Errorf("%s %s: its file may still take rows of a record", step, imp.File)
+		}
+	}
 	if err := w.blocked(ctx, step); err != nil {
 		return err
 	}
@@ -227,7 +237,7 @@ func (w *world) Trigger(ctx context.Context, etl, fileName string, open func() (
 	case err = <-w.triggers:
 	default:
 	}
-	if err := pause(ctx, w.slow); err != nil {
+	if err := retry.Sleep(ctx, w.slow); err != nil {
 		return "", err
 	}
 	if strings.HasSuffix(fileName, ".zip") {
@@ -286,17 +296,35 @@ func (w *world) OutputFiles(ctx context.Context, execution string, to io.Writer)
 }
 
 func (w *world) ImportEnded(imp Import, r Results, _ time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.ended = append(w.ended, ended{imp, r})
 }
 
-func (w *world) Again(_ context.Context, imp Import, _ []Claim, each func(mapping string, w *schemas.Write, at At) string) error {
+// endings are the imports that have ended so far.
+func (w *world) endings() []ended {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.ended)
+}
+
+func (w *world) Again(_ context.Context, imp Import, _ []Claim, each EachWrite) error {
 	w.mu.Lock()
 	err := w.unread
 	w.unread = nil
 	w.mu.Unlock()
 	for i := range w.log {
-		if reason := each(w.mappingOf(w.log[i].Key), &w.log[i], At{0, int64(100 + i)}); reason != "" {
+		lane := schemas.Batch
+		if w.others[i] {
+			lane = schemas.Immediate
+		}
+		if reason := each(w.mappingOf(w.log[i].Key), lane, &w.log[i], spool.At{Offset: int64(100 + i), Of: w.p}); reason != "" {
 			w.say("bury %d of %s: %s", 100+i, imp.Execution, reason)
+		}
+	}
+	for i := range w.secondLog {
+		if reason := each(w.mappingOf(w.secondLog[i].Key), schemas.Batch, &w.secondLog[i], spool.At{Partition: 1, Offset: int64(100 + i), Of: w.second}); reason != "" {
+			w.say("bury second[%d] of %s: %s", 100+i, imp.Execution, reason)
 		}
 	}
 	return err

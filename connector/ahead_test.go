@@ -42,7 +42,7 @@ func aheadOf(t *testing.T, readers int) *ahead {
 }
 
 // mixed are records of which most mean a row; every 7th is broken, every 11th is
-// none of the table's, every 13th is long.
+// none of the table's, every 13th is long, every 17th is skipped.
 func mixed(n int) (records []*kafka.Record) {
 	for i := range n {
 		value := fmt.Appendf(nil, `{"businessKey":"k%d","properties":{"name":"n%d"}}`, i%10, i)
@@ -53,6 +53,8 @@ func mixed(n int) (records []*kafka.Record) {
 			value = bytes.Replace(value, []byte("properties"), []byte("other"), 1)
 		case i%13 == 0:
 			value = append(value, bytes.Repeat([]byte(" "), longestAhead)...)
+		case i%17 == 0:
+			value = bytes.Replace(value, []byte(`"name"`), []byte(`"test":true,"name"`), 1)
 		}
 		records = append(records, &kafka.Record{Topic: "rows", Offset: int64(i), Value: value})
 	}
@@ -76,6 +78,15 @@ func TestWhatIsReadAheadIsWhatTheRecordMeans(t *testing.T) {
 					continue
 				}
 				rows := c.rowsOf(m)
+				if m.skipped != (i%17 == 0) {
+					t.Errorf("record %d of %d: got skipped %v", i, n, m.skipped)
+				}
+				if m.skipped {
+					if len(rows) > 0 {
+						t.Errorf("record %d of %d: got %d rows, want it skipped", i, n, len(rows))
+					}
+					continue
+				}
 				if len(rows) != 1 || rows[0].mapping.Name != "rows" {
 					t.Fatalf("record %d of %d: got %+v, want one row of the mapping rows", i, n, rows)
 				}

@@ -2,10 +2,7 @@ package connector
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"testing"
-	"testing/synctest"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -39,32 +36,14 @@ func TestRecordThatWaitsForAnotherTryHasMemoryOfItsOwn(t *testing.T) {
 }
 
 func TestDeadLettersOnTheirWayAreBoundedInBytes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		l := byteLimit{limit: 100}
-		for _, size := range []int64{60, 40} {
-			if err := l.take(ctx, size); err != nil {
-				t.Fatal(err)
-			}
-		}
-		taken := make(chan error, 1)
-		go func() { taken <- l.take(ctx, 500) }() // alone, whatever its size
-		synctest.Wait()
-		l.free(60)
-		synctest.Wait()
-		if len(taken) != 0 {
-			t.Error("a large letter went beside another one")
-		}
-		l.free(40)
-		synctest.Wait()
-		if len(taken) != 1 || <-taken != nil {
-			t.Fatal("the large letter does not go although nothing else is on its way")
-		}
-		go func() { taken <- l.take(ctx, 1) }()
-		synctest.Wait()
-		cancel()
-		if err := <-taken; !errors.Is(err, context.Canceled) {
-			t.Errorf("once the caller has gone: got %v, want context.Canceled", err)
-		}
-	})
+	room := newDeadLetterRoom()
+	large := &kafka.Record{Value: make([]byte, deadLetterBytes+1)} // larger than all room: it goes alone
+	small := &kafka.Record{Value: make([]byte, 100)}
+	if !room.TryAcquire(roomFor(small)) || room.TryAcquire(roomFor(large)) {
+		t.Error("a large dead letter went beside another one")
+	}
+	room.Release(roomFor(small))
+	if !room.TryAcquire(roomFor(large)) || room.TryAcquire(roomFor(small)) {
+		t.Error("the large one did not go alone")
+	}
 }

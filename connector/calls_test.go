@@ -3,7 +3,9 @@ package connector
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,8 +59,8 @@ func order(op schemas.Op, status string) *schemas.Write {
 	w := &schemas.Write{Op: op, Table: ordersTable, Key: "o1"}
 	if status != "" {
 		w.Cells = []schemas.Cell{
-			{Place: &schemas.Place{Section: schemas.Properties, Name: "status"}, Value: str(status)},
-			{Place: &schemas.Place{Section: schemas.Properties, Name: "total"}, Value: num("12.50")},
+			{Place: &schemas.Place{Section: schemas.Properties, Name: "status"}, Value: schemas.StringValue(status)},
+			{Place: &schemas.Place{Section: schemas.Properties, Name: "total"}, Value: schemas.NumberValue("12.50")},
 		}
 	}
 	return w
@@ -66,8 +68,8 @@ func order(op schemas.Op, status string) *schemas.Write {
 
 func customer(op schemas.Op, id, name string) *schemas.Write {
 	return &schemas.Write{Op: op, Table: customersTable, Key: "C1", ProfileID: id, Cells: []schemas.Cell{
-		{Place: &schemas.Place{Section: schemas.Attributes, Name: "customerNumber"}, Value: str("C1")},
-		{Place: &schemas.Place{Section: schemas.Attributes, Name: "name"}, Value: str(name)},
+		{Place: &schemas.Place{Section: schemas.Attributes, Name: "customerNumber"}, Value: schemas.StringValue("C1")},
+		{Place: &schemas.Place{Section: schemas.Attributes, Name: "name"}, Value: schemas.StringValue(name)},
 	}}
 }
 
@@ -97,8 +99,10 @@ func TestEachWriteIsItsOperation(t *testing.T) {
 		{order(schemas.Delete, ""), "7 200 true", 0},
 		{order(schemas.Patch, "SHIPPED"), "5 404 false", 404},
 		{order(schemas.Delete, ""), "7 404 false", 404},
+		{order(schemas.Merge, "PLACED"), "4 200 true", 0},
+		{order(schemas.Merge, "PAID"), "5 200 true", 0},
 	} {
-		err := writes.Operations{Client: client}.Call(t.Context(), c.write, false)
+		err := writes.Operations{Client: client}.Call(t.Context(), c.write, writes.Create{})
 		if got := seen(s); got != c.want {
 			t.Errorf("%s of %s: got call %s, want %s", c.write.Op, c.write.Table.Name, got, c.want)
 		}
@@ -109,12 +113,86 @@ func TestEachWriteIsItsOperation(t *testing.T) {
 	}
 }
 
-func TestNoCallCreatesAProfileOnly(t *testing.T) {
+// A merge keeps the properties that it does not name, whatever operation 4 does, and a
+// second call of an attempt counts as one.
+func TestMergeCreatesARecordAndElseKeepsWhatItDoesNotName(t *testing.T) {
 	s, client := startService(t)
-	err := writes.Operations{Client: client}.Call(t.Context(), customer(schemas.Create, "", "Ada"), false)
-	var f calls.Failure
-	if !errors.As(err, &f) || f.Transient() || f.Unknown() || f.Overload() || f.Status() != 0 || f.RetryAfter() != 0 {
-		t.Errorf("got %#v, want a failure that no repetition mends", err)
+	spent := 0
+	operations := writes.Operations{Client: client, Spend: func() { spent++ }}
+	status := order(schemas.Merge, "PAID")
+	status.Cells = status.Cells[:1]
+	for _, c := range []struct {
+		write *schemas.Write
+		want  string
+		spent int
+	}{
+		{order(schemas.Merge, "PLACED"), "map[businessKey:o1 status:PLACED total:12.50]", 1},
+		{status, "map[businessKey:o1 status:PAID total:12.50]", 1},
+		{order(schemas.Delete, ""), "map[]", 1},
+		{status, "map[businessKey:o1 status:PAID]", 2},
+	} {
+		if err := operations.Call(t.Context(), c.write, writes.Create{}); err != nil {
+			t.Fatal(err)
+		}
+		row, _ := s.Row("orders", "o1")
+		if got := fmt.Sprint(row.Values); got != c.want || spent != c.spent {
+			t.Errorf("%v: got %s and %d second calls, want %s and %d", c.write.Op, got, spent, c.want, c.spent)
+		}
+	}
+}
+
+// A record that somebody else makes, or takes away, between the two calls of a merge.
+func TestMergeBeginsAgainWhereTheRecordComesAndGoes(t *testing.T) {
+	for _, c := range []struct{ answers, want string }{
+		{"404 409 200", ""},
+		{"404 409 404 200", ""},
+		{"404 409 404 409 404 409", "404"},
+		{"404 503", "503"},
+		{"404 400", "400"},
+	} {
+		answers := strings.Fields(c.answers)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if r.URL.Path == "/auth/token" {
+				fmt.Fprint(w, `{"accessToken":"t","tokenType":"bearer","expiresIn":"900s"}`)
+				return
+			}
+			if want := []string{http.MethodPut, http.MethodPost}[len(strings.Fields(c.answers[:len(c.answers)-len(strings.Join(answers, " "))]))%2]; r.Method != want {
+				t.Errorf("%s: got %s, want %s", c.answers, r.Method, want)
+			}
+			status, _ := strconv.Atoi(answers[0])
+			answers = answers[1:]
+			w.WriteHeader(status)
+			fmt.Fprint(w, `{"businessKey":"o1"}`)
+		}))
+		client, err := service.New(service.Config{
+			BaseURL: server.URL, AuthURL: server.URL, Entity: "acme", Timeout: 5 * time.Second,
+			APIKey: func() (service.Secret, error) { return service.NewSecret("key"), nil },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = writes.Operations{Client: client}.Call(t.Context(), order(schemas.Merge, "PAID"), writes.Create{})
+		got := ""
+		if e, ok := errors.AsType[*service.Error](err); ok {
+			got = strconv.Itoa(e.Status())
+		}
+		if got != c.want || (err == nil) != (c.want == "") || len(answers) > 0 {
+			t.Errorf("%s: got %v, %d answers left, want status %q", c.answers, err, len(answers), c.want)
+		}
+		client.Close()
+		server.Close()
+	}
+}
+
+func TestNoCallOnlyCreatesOrMergesAProfile(t *testing.T) {
+	s, client := startService(t)
+	for _, op := range []schemas.Op{schemas.Create, schemas.Merge} {
+		err := writes.Operations{Client: client}.Call(t.Context(), customer(op, "", "Ada"), writes.Create{})
+		var f calls.Failure
+		if !errors.As(err, &f) || f.Transient() || f.Unknown() || f.Overload() || f.Status() != 0 || f.RetryAfter() != 0 {
+			t.Errorf("%v: got %#v, want a failure that no repetition mends", op, err)
+		}
 	}
 	if got := len(s.Calls()); got != 0 {
 		t.Errorf("calls: got %d, want none", got)
@@ -139,11 +217,11 @@ func TestCreateThatMayHaveBeenAppliedLooksAtTheRecord(t *testing.T) {
 			s, client := startService(t)
 			caller := writes.Operations{Client: client}
 			if c.stored != nil {
-				if err := caller.Call(t.Context(), c.stored, false); err != nil {
+				if err := caller.Call(t.Context(), c.stored, writes.Create{}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			err := caller.Call(t.Context(), order(schemas.Create, "PLACED"), c.retried)
+			err := caller.Call(t.Context(), order(schemas.Create, "PLACED"), writes.Create{Unsure: c.retried})
 			e, failed := errors.AsType[*service.Error](err)
 			if failed != (c.want != 0) || failed && e.Status() != c.want {
 				t.Errorf("got %v, want status %d", err, c.want)
@@ -164,16 +242,16 @@ func TestCreateThatMayHaveBeenAppliedLooksAtTheRecord(t *testing.T) {
 func TestCreateIsTriedAgainIfTheRecordCannotBeRead(t *testing.T) {
 	s, client := startService(t)
 	caller := writes.Operations{Client: client}
-	if err := caller.Call(t.Context(), order(schemas.Upsert, "PLACED"), false); err != nil {
+	if err := caller.Call(t.Context(), order(schemas.Upsert, "PLACED"), writes.Create{}); err != nil {
 		t.Fatal(err)
 	}
 	s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 6}, Count: 1, Answer: sandbox.Status(503)})
-	err := caller.Call(t.Context(), order(schemas.Create, "PLACED"), true)
+	err := caller.Call(t.Context(), order(schemas.Create, "PLACED"), writes.Create{Unsure: true})
 	var f calls.Failure
 	if !errors.As(err, &f) || !f.Transient() {
 		t.Fatalf("got %v, want a failure that passes: neither yes nor no was said", err)
 	}
-	if err := caller.Call(t.Context(), order(schemas.Create, "PLACED"), true); err != nil {
+	if err := caller.Call(t.Context(), order(schemas.Create, "PLACED"), writes.Create{Unsure: true}); err != nil {
 		t.Errorf("the next try: got %v, want it confirmed", err)
 	}
 }

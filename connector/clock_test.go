@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/feedsink/feedsink/connector/clock"
 )
 
 // machine is a clock that can be moved: what it shows is the bubble's time and this.
@@ -17,8 +19,8 @@ func movable() (*pacing, *account, *machine) {
 	time.Sleep(12 * time.Hour) // the bubble begins at midnight
 	a, m := &account{}, &machine{}
 	p := threeADay(a)
-	p.clock.wall = m.wall
-	p.clock.candidateTimes()
+	p.clock = clock.New(m.wall, nil)
+	p.clock.Candidates()
 	return p, a, m
 }
 
@@ -76,15 +78,15 @@ func TestAClockThatStaysMovedIsBelievedAfterADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _, m := movable()
 		m.off = 48 * time.Hour
-		if got := len(p.clock.candidateTimes()); got != 2 {
+		if got := len(p.clock.Candidates()); got != 2 {
 			t.Errorf("moments right after it was moved: got %d, want 2", got)
 		}
-		time.Sleep(clockTrust)
-		if got := p.clock.candidateTimes(); len(got) != 1 || !got[0].Equal(m.wall()) {
+		time.Sleep(clock.Trust)
+		if got := p.clock.Candidates(); len(got) != 1 || !got[0].Equal(m.wall()) {
 			t.Errorf("moments a day later: got %v, want what it shows", got)
 		}
 		m.off += 30 * time.Second
-		if got := p.clock.candidateTimes(); len(got) != 1 {
+		if got := p.clock.Candidates(); len(got) != 1 {
 			t.Errorf("moments after half a minute's correction: got %v, want one", got)
 		}
 	})
@@ -97,7 +99,7 @@ func TestImportsCountForTheDayOfTheClockThatTheSinkIsGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sink.close()
-	if got := sink.pacing.days("customers"); len(got) != 1 || time.Until(got[0]) < 23*time.Hour {
+	if got := sink.now().pacing.days("customers"); len(got) != 1 || time.Until(got[0]) < 23*time.Hour {
 		t.Errorf("got %v, want tomorrow", got)
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +16,9 @@ import (
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -23,12 +27,10 @@ import (
 // callDelivery delivers writes as calls. Each record is pending until its own calls
 // have ended.
 type callDelivery struct {
-	lane   *lane
+	lane   *laneBase
 	calls  *calls.Lane
 	tables []schemas.Table // that it calls for
-
-	began   time.Time
-	refused atomic.Int64 // since began, when a record was last refused
+	reads  *progress
 }
 
 // follows is no: what the other lane does, this one asks its ledger.
@@ -38,17 +40,21 @@ func (c *callDelivery) observe(*kafka.Partition, *kafka.Record, []router.Routed,
 	return nil
 }
 
-func (c *callDelivery) deliver(p *kafka.Partition, r *kafka.Record, writes, rejects []router.Routed) error {
-	j := c.lane.begin(p, r, len(writes)+len(rejects))
-	for i := range writes {
-		w := &writes[i]
+func (c *callDelivery) deliver(p *kafka.Partition, r *kafka.Record, in reading, trace *tracing.Record) error {
+	j := c.lane.begin(p, r, len(in.writes)+len(in.rejects), trace)
+	for i := range in.writes {
+		w := &in.writes[i]
+		part := j.part(w.Mapping, w.Write.Op)
+		part.opens(&w.Write, w.Part, in.parts)
 		c.calls.Submit(calls.Item{
 			Mapping: w.Mapping.Name,
+			Route:   w.Route,
+			Weight:  w.Mapping.Weight(w.Route),
 			Write:   w.Write,
-			Origin:  &part{recordState: j, mapping: w.Mapping, op: w.Write.Op},
+			Origin:  part,
 		})
 	}
-	j.reject(rejects)
+	j.reject(in.rejects, in.parts)
 	return nil
 }
 
@@ -78,13 +84,23 @@ func (c *callDelivery) release(ctx context.Context, ps []*kafka.Partition) {
 // fileDelivery delivers writes as rows of files. A file's claim holds its records;
 // they need no memory one by one.
 type fileDelivery struct {
-	lane    *lane
+	lane    *laneBase
 	files   *batcher.Batcher
-	peer    *peer           // nil: no key is written by both lanes
-	blocked time.Time       // the disk refused a row; no record is taken before
+	peer    *peer     // nil: no key is written by both lanes
+	rows    *rowCalls // nil: no row may be called
+	blocked time.Time // the disk refused a row; no record is taken before
+	disk    atomic.Pointer[diskTrouble]
 	shared  map[string]bool // topics of which all records must be seen
 	halted  []string        // by mapping: why its partitions are halted
 	tables  []string        // by mapping: the table that the ledger knows its imports by
+
+	receipts *importReceipts
+}
+
+// diskTrouble is when the disk last refused a row, and why.
+type diskTrouble struct {
+	at  time.Time
+	err error
 }
 
 // diskPause is how long the lane waits after the spool could not be written.
@@ -98,23 +114,37 @@ func (f *fileDelivery) ready() bool {
 // errHalted says that a mapping takes no rows.
 var errHalted = errors.New("the mapping's batch lane is halted")
 
-func (f *fileDelivery) deliver(p *kafka.Partition, r *kafka.Record, writes, rejects []router.Routed) error {
-	for i := range writes {
-		if f.halts(p, writes[i].Mapping) {
+func (f *fileDelivery) deliver(p *kafka.Partition, r *kafka.Record, in reading, trace *tracing.Record) error {
+	for i := range in.writes {
+		if f.halts(p, in.writes[i].Mapping) {
 			return errHalted
 		}
 	}
-	rows := 0
-	for i := range writes {
-		w := &writes[i]
+	several := len(in.rows)+len(in.writes) > 1
+	if several {
+		p.AddingRows(r.Offset)
+	}
+	for i := range in.rows {
+		if err := f.addAhead(i, &in, p, r, trace); err != nil {
+			return err
+		}
+	}
+	rows, rejects := 0, in.rejects
+	for i := range in.writes {
+		w := &in.writes[i]
 		if f.covers(p, w, r.Offset) {
+			p.TakeCovered(f.tables[w.Mapping.Index], r.Offset)
 			f.files.Covered(w.Mapping.Name, w.Write, assignment{p}, r.Offset)
 			rows++
 			continue // in a file that is on its way already
 		}
-		err := f.add(w, p, r.Offset)
+		err := f.addRow(w, &in, p, r, trace)
+		if errors.Is(err, batcher.ErrBusy) {
+			return err // soon there is room behind it
+		}
 		if bad, ok := errors.AsType[*schemas.ValueError](err); ok {
-			if f.lane.floods.rejects(w.Mapping, bad) {
+			f.receipts.withdraw(p, w.Mapping)
+			if f.lane.floods.Rejects(w.Mapping, bad) {
 				return errHalted
 			}
 			w.Err = bad
@@ -124,17 +154,80 @@ func (f *fileDelivery) deliver(p *kafka.Partition, r *kafka.Record, writes, reje
 		if err != nil {
 			return f.noRoom(w.Mapping.Name, r, err)
 		}
-		f.lane.tracing.appended(w.Mapping.Name, p, r.Offset, f.lane.trace)
+		f.lane.tracing.appended(w.Mapping.Name, p, r.Offset, trace)
 		rows++
 	}
-	if len(rejects) > 0 {
-		j := f.lane.begin(p, r, len(rejects))
-		if rows > 0 {
-			p.Share(&j.entry)
-		}
-		j.reject(rejects)
+	if several {
+		p.RowsAdded()
 	}
+	if len(rejects) == 0 {
+		trace.End("in a file")
+		return nil
+	}
+	j := f.lane.begin(p, r, len(rejects), trace)
+	if rows > 0 {
+		p.Share(&j.entry)
+	}
+	j.reject(rejects, in.parts)
 	return nil
+}
+
+// addAhead adds the i-th of the rows that were read ahead.
+func (f *fileDelivery) addAhead(i int, in *reading, p *kafka.Partition, r *kafka.Record, trace *tracing.Record) error {
+	row := &in.rows[i]
+	err := f.note(p, r, row, i, in.parts)
+	if err == nil {
+		err = row.encoder.File(in.text[row.from:row.to], assignment{p}, r.Offset)
+	}
+	if err != nil {
+		return f.noRoom(row.mapping.Name, r, err)
+	}
+	f.lane.tracing.appended(row.mapping.Name, p, r.Offset, trace)
+	return nil
+}
+
+// addRow adds a write as a row, which may be called instead where its route is auto.
+func (f *fileDelivery) addRow(w *router.Routed, in *reading, p *kafka.Partition, r *kafka.Record, trace *tracing.Record) error {
+	if f.offers(in) && !w.Taken {
+		return f.offer(w, p, r, trace)
+	}
+	if err := f.noteWrite(p, r, w, in.parts); err != nil {
+		return err
+	}
+	return f.add(w, p, r.Offset)
+}
+
+// note notes a row that was read ahead, for its receipt.
+func (f *fileDelivery) note(p *kafka.Partition, r *kafka.Record, ahead *rowAhead, part, parts int) error {
+	if f.receipts == nil {
+		return nil
+	}
+	return f.receipts.note(p, notedRow{
+		rowAt: rowAt{r.Offset, part}, parts: parts, mapping: ahead.mapping, op: ahead.op, written: r.Timestamp, key: ahead.key,
+	})
+}
+
+// noteWrite is note for a write.
+func (f *fileDelivery) noteWrite(p *kafka.Partition, r *kafka.Record, w *router.Routed, parts int) error {
+	if f.receipts == nil {
+		return nil
+	}
+	return f.receipts.note(p, f.receipts.row(w, r, w.Part, parts))
+}
+
+// takesRows reports whether rows that were read ahead go into the open files. Else the
+// record is read in its turn, as any other.
+func (f *fileDelivery) takesRows(p *kafka.Partition, rows []rowAhead, text []byte, offset int64) bool {
+	for i := range rows {
+		at := rows[i].mapping.Index
+		if f.halted[at] != "" || p.Covered(f.tables[at], offset) {
+			return false
+		}
+		if rows[i].encoder.Whole(text[rows[i].from:rows[i].to], rows[i].auto) {
+			return false
+		}
+	}
+	return true
 }
 
 func (f *fileDelivery) covers(p *kafka.Partition, w *router.Routed, offset int64) bool {
@@ -156,8 +249,7 @@ func (f *fileDelivery) add(w *router.Routed, p *kafka.Partition, offset int64) e
 // can is no for a mapping that has no files: the immediate lane reads again what it
 // may have left to them.
 func (f *fileDelivery) can(w *router.Routed) bool {
-	_, batch := w.Mapping.Lanes()
-	return batch && w.Write.Key != ""
+	return w.Mapping.Uses(schemas.Batch) && w.Write.Key != ""
 }
 
 // halts reports that the mapping takes no rows, and halts the partition.
@@ -169,30 +261,11 @@ func (f *fileDelivery) halts(p *kafka.Partition, m *router.Compiled) bool {
 	return reason != ""
 }
 
-// file takes a record that means these rows of the text and nothing else. It
-// reports false for one that is not as simple: deliver sees to it.
-func (f *fileDelivery) file(p *kafka.Partition, r *kafka.Record, rows []rowAhead, text []byte) bool {
-	for i := range rows {
-		at := rows[i].mapping.Index
-		if f.halted[at] != "" || f.lane.floods.halted(rows[i].mapping) || p.Covered(f.tables[at], r.Offset) {
-			return false
-		}
-	}
-	for i := range rows {
-		row := &rows[i]
-		if row.encoder.File(text[row.from:row.to], assignment{p}, r.Offset) != nil {
-			return false
-		}
-		f.lane.tracing.appended(row.mapping.Name, p, r.Offset, f.lane.trace)
-		f.lane.floods.gates[row.mapping.Index].read++
-	}
-	return true
-}
-
 // noRoom lets the lane rest after the spool could not be written.
 func (f *fileDelivery) noRoom(mapping string, r *kafka.Record, err error) error {
 	f.blocked = time.Now().Add(diskPause)
-	f.lane.log.Error("the spool cannot be written; the batch lane waits and tries again", "mapping", mapping,
+	f.disk.Store(&diskTrouble{time.Now(), err})
+	f.lane.log.Debug("the spool cannot be written; the batch lane waits and tries again", "mapping", mapping,
 		"topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "wait", diskPause, "error", err)
 	return err
 }
@@ -204,12 +277,12 @@ func (f *fileDelivery) noRoom(mapping string, r *kafka.Record, err error) error 
 func (f *fileDelivery) release(ctx context.Context, ps []*kafka.Partition) {
 	var leaving []string
 	var left []*kafka.Partition
-	for _, m := range f.lane.Router.Mappings() {
+	for _, m := range f.lane.router.Mappings() {
 		together := append(m.Bundle(), m)
 		reads := func(p *kafka.Partition) bool {
 			return slices.ContainsFunc(together, func(m *router.Compiled) bool { return slices.Contains(m.Config.Topics, p.Topic) })
 		}
-		if _, batch := m.Lanes(); !batch || !slices.ContainsFunc(ps, reads) {
+		if !m.Uses(schemas.Batch) || !slices.ContainsFunc(ps, reads) {
 			continue
 		}
 		leaving = append(leaving, m.Name)
@@ -223,6 +296,10 @@ func (f *fileDelivery) release(ctx context.Context, ps []*kafka.Partition) {
 	if err := f.peer.release(ctx, leaving); err != nil {
 		f.lane.log.Warn("partitions go while reconciling calls for their tables are in flight", "error", err)
 	}
+	if err := f.rows.release(ctx, leaving); err != nil {
+		f.lane.log.Warn("partitions go while calls in the place of their rows are in flight", "error", err)
+	}
+	f.receipts.release(ps)
 	f.lane.source.ReadAgain(left)
 }
 
@@ -231,7 +308,7 @@ func haltCause(mapping string) string { return "mapping " + mapping }
 // followHalts pauses and resumes the partitions of mappings whose batch lane
 // has halted or was released.
 func (f *fileDelivery) followHalts() {
-	for _, m := range f.lane.Router.Mappings() {
+	for _, m := range f.lane.router.Mappings() {
 		reason, _ := f.files.Halted(m.Name)
 		if reason == f.halted[m.Index] {
 			continue
@@ -253,38 +330,54 @@ func (f *fileDelivery) followHalts() {
 // written and its partition assigned.
 type laneCalls struct{ writes.Operations }
 
-// CallFor makes one attempt for the writes of these records.
-func (c laneCalls) CallFor(ctx context.Context, w *schemas.Write, retried bool, of []calls.Origin) error {
+// Call makes one attempt for the writes of these records.
+func (c laneCalls) Call(ctx context.Context, w *schemas.Write, retried bool, of []calls.Origin) error {
 	if w.Op == schemas.Create {
 		if p, ok := of[0].(*part); ok { // creates are never merged
-			return c.Make(ctx, w, p.creating(retried))
+			return c.Operations.Call(ctx, w, p.creating(retried))
 		}
 	}
-	return c.Call(ctx, w, retried)
+	if len(of) == 1 { // what is sent once more for its key alone has none
+		if a, ok := of[0].(*answer); ok && a.names {
+			return c.tellID(ctx, w, retried, a)
+		}
+	}
+	return c.Operations.Call(ctx, w, writes.Create{Unsure: retried})
 }
 
-// openCalls builds the immediate lane's calls.
-func (s *Sink) openCalls(l *lane) {
+// openCalls builds the immediate lane.
+func (s *pipeline) openCalls(source *kafka.Source) *lane {
 	mappings := s.router.Mappings()
-	c := &callDelivery{lane: l, tables: calledTables(mappings), began: time.Now().Add(-upToDate)}
+	reads := &progress{source: source, mappings: mappings, began: time.Now().Add(-upToDate)}
 	pace := build.Pace(s.cfg)
-	pace.MayCall, pace.Share, pace.Service = l.leased, l.share(rateOf(schemas.Immediate, mappings)), &s.service
-	pace.RepeatAfter, pace.Repeats = landed*s.cfg.Service.Timeout, c.repeats
-	s.calls = calls.New(pace, s.caller(), observer{s}, s.newRand())
-	c.calls, l.delivery = s.calls, c
+	pace.MayCall, pace.Share, pace.Service = source.Leased, share(source, rateOf(schemas.Immediate, mappings)), &s.service
+	pace.RepeatAfter, pace.Repeats = landed*s.cfg.Service.Timeout, reads.repeats
+	s.calls = calls.New(pace, s.caller(func() { s.calls.Spend() }), observer{s}, s.newRand())
+	base := s.laneBase(schemas.Immediate, source, s.calls)
+	s.missing = newMissing(source, s.router, s.writers, base.log)
+	base.missing = s.missing
+	return &lane{laneBase: base, Reader: s.reader(), delivery: &callDelivery{base, s.calls, calledTables(mappings), reads}, parts: partsOf(mappings)}
 }
+
+// supersede tells that the other lane's rows come behind what was called for their keys
+// before. So do those of records that were confirmed before a restart: what is older may not
+// have been.
+func (c *callDelivery) supersede(routed []router.Routed) {
+	for i := range routed {
+		if w := &routed[i]; w.Err == nil && w.Lane != c.lane.which && !w.Taken {
+			c.calls.Superseded(&w.Write)
+		}
+	}
+}
+
+func (f *fileDelivery) supersede([]router.Routed) {}
 
 // takes reports whether calls for the record's tables go out: others would only wait.
-// A row of the other lane supersedes what was called for its key before.
 func (c *callDelivery) takes(routed []router.Routed) bool {
 	for i := range routed {
 		w := &routed[i]
-		switch {
-		case w.Err != nil:
-		case w.Lane != c.lane.which && !w.Taken:
-			c.calls.Superseded(&w.Write)
-		case c.calls.Paused(w.Write.Table):
-			c.refused.Store(int64(time.Since(c.began)))
+		if w.Err == nil && (w.Lane == c.lane.which || w.Taken) && c.calls.Paused(w.Write.Table) {
+			c.reads.refuse()
 			return false
 		}
 	}
@@ -294,7 +387,8 @@ func (c *callDelivery) takes(routed []router.Routed) bool {
 // heldBack is what was taken in for tables before their calls failed.
 func (c *callDelivery) heldBack() int64 { return int64(c.calls.HeldBack()) }
 
-func (f *fileDelivery) heldBack() int64 { return 0 }
+// heldBack is what waits for calls in the place of rows, which has a bound of its own.
+func (f *fileDelivery) heldBack() int64 { return int64(f.files.Waiting()) }
 
 func (f *fileDelivery) takes([]router.Routed) bool { return true }
 
@@ -312,13 +406,23 @@ func (c *callDelivery) ready() bool {
 func calledTables(mappings []*router.Compiled) (tables []schemas.Table) {
 	seen := map[schemas.Table]bool{}
 	for _, m := range mappings {
-		if immediate, _ := m.Lanes(); immediate && !seen[m.Table] {
+		if m.Uses(schemas.Immediate) && !seen[m.Table] {
 			seen[m.Table] = true
 			tables = append(tables, m.Table)
 		}
 	}
 	return tables
 }
+
+// progress is how far the immediate lane is with reading.
+type progress struct {
+	source   *kafka.Source
+	mappings []*router.Compiled
+	began    time.Time
+	refused  atomic.Int64 // since began, when a record was last refused
+}
+
+func (p *progress) refuse() { p.refused.Store(int64(time.Since(p.began))) }
 
 // upToDate is how long ago the lane must have refused a record for it to know of all
 // rows that the other lane may have sent by now.
@@ -327,16 +431,15 @@ const upToDate = 10 * time.Second
 // repeats reports whether what was called last for a key of the table is its newest
 // state. Of a mapping with both lanes it is unless a row was read since: that is known
 // while this lane is not behind with reading. A mapping that only has files is not read.
-func (c *callDelivery) repeats(t schemas.Table) bool {
+func (p *progress) repeats(t schemas.Table) bool {
 	dual := false
-	for _, m := range c.lane.Router.Mappings() {
-		immediate, batch := m.Lanes()
-		if m.Table == t && batch && !immediate {
+	for _, m := range p.mappings {
+		if m.Table == t && m.Uses(schemas.Batch) && !m.Uses(schemas.Immediate) {
 			return false
 		}
-		dual = dual || m.Table == t && batch
+		dual = dual || m.Table == t && m.Uses(schemas.Batch)
 	}
-	return !dual || c.lane.source.Pending() < maxPending/2 && time.Since(c.began)-time.Duration(c.refused.Load()) > upToDate
+	return !dual || p.source.Pending() < maxPending/2 && time.Since(p.began)-time.Duration(p.refused.Load()) > upToDate
 }
 
 // landed is how long after it was given up a call may still reach the table, in
@@ -371,38 +474,28 @@ func DrainTime(cfg *config.Config) time.Duration {
 	return kafka.LeaveTime(releaseTime(cfg.Service.Timeout))
 }
 
-// WaitStatus is why calls wait, and until when.
-type WaitStatus struct {
-	Table string    `json:"table,omitempty"` // empty: calls for any table
-	Until time.Time `json:"until"`           // then one call is tried
-	Why   string    `json:"why"`
-}
-
-func waitStatus(mappings []*router.Compiled, waits []calls.Wait) (out []WaitStatus) {
+func waitStatus(mappings []*router.Compiled, waits []calls.Wait) (out []observe.WaitStatus) {
 	for _, w := range waits {
 		why := "calls fail, and the breaker is open"
 		if w.Status != 0 {
 			why = fmt.Sprintf("the service answered %d", w.Status)
 		}
-		out = append(out, WaitStatus{Table: router.LabelOf(mappings, w.Table), Until: w.Until, Why: why})
+		out = append(out, observe.WaitStatus{Table: router.LabelOf(mappings, w.Table), Until: w.Until, Why: why})
 	}
 	return out
 }
 
 // topicRoutes is what the configuration says of each topic to a lane.
-func (s *Sink) topicRoutes(which schemas.Lane, followed map[string]bool) func(topic string) kafka.TopicRoutes {
-	topics := map[string]kafka.TopicRoutes{}
+func (s *pipeline) topicRoutes(which schemas.Lane) func(topic string) kafka.TopicRoutes {
+	topics, followed := map[string]kafka.TopicRoutes{}, shared(s.router.Mappings())
 	for _, topic := range s.router.Topics(which) {
-		immediate, batch := s.router.TopicLanes(topic)
 		routes := kafka.TopicRoutes{
-			LaneRoutes: ack.LaneRoutes{Batch: which == schemas.Batch, Shared: immediate && batch},
+			LaneRoutes: ack.LaneRoutes{Batch: which == schemas.Batch, Shared: s.router.Reads(topic, schemas.Immediate) && s.router.Reads(topic, schemas.Batch)},
 			Follows:    which == schemas.Batch && followed[topic],
 		}
 		for _, m := range s.router.TopicMappings(topic) {
 			routes.Fingerprints = append(routes.Fingerprints, m.Routes)
-			lanes := map[schemas.Lane]bool{}
-			lanes[schemas.Immediate], lanes[schemas.Batch] = m.Lanes()
-			if !lanes[otherLane(which)] {
+			if !m.Uses(which.Other()) {
 				routes.Alone = append(routes.Alone, m.Routes)
 			}
 		}
@@ -412,11 +505,60 @@ func (s *Sink) topicRoutes(which schemas.Lane, followed map[string]bool) func(to
 	return func(topic string) kafka.TopicRoutes { return topics[topic] }
 }
 
-// executionEnded reports whether an import that a former batch lane sent has ended.
-func (s *Sink) executionEnded(ctx context.Context, execution string) (bool, error) {
+// forgotten are executions that the service does not know, or not any more. The
+// interface does not say how long it knows one, nor how soon.
+type forgotten struct {
+	mu   sync.Mutex
+	asks map[string]refusals // by execution
+}
+
+// refusals are when an execution was refused first and last.
+type refusals struct{ since, last time.Time }
+
+// refused takes note of a refusal for good and returns since when there are only such. What
+// has not been asked for since it would count as ended is let go.
+func (f *forgotten) refused(execution string) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := time.Now()
+	r, known := f.asks[execution]
+	if !known {
+		if f.asks == nil {
+			f.asks = map[string]refusals{}
+		}
+		maps.DeleteFunc(f.asks, func(_ string, other refusals) bool { return now.Sub(other.last) > batcher.ForgottenAfter })
+		r.since = now
+	}
+	r.last = now
+	f.asks[execution] = r
+	return r.since
+}
+
+// answered takes note that the service knows it.
+func (f *forgotten) answered(execution string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.asks, execution)
+}
+
+// executionEnded reports whether an import that a former batch lane sent has ended. One
+// that the service has refused to tell of for so long that the batch lane would not ask
+// again either has: what of it is to be in the table is there by now, and no more
+// can be learnt of it.
+func (s *pipeline) executionEnded(ctx context.Context, execution string) (bool, error) {
 	r, err := request(&s.service, func() (service.Results, error) { return s.client.Results(ctx, execution) })
-	if err != nil {
+	if err == nil {
+		s.forgotten.answered(execution)
+		return r.Status == service.Finished || r.Status == service.Failed, nil
+	}
+	if e, ok := errors.AsType[*service.Error](err); !ok || e.Transient() {
 		return false, err
 	}
-	return r.Status == service.Finished || r.Status == service.Failed, nil
+	since := s.forgotten.refused(execution)
+	if time.Since(since) < batcher.ForgottenAfter {
+		return false, err
+	}
+	s.log.Warn("the service does not know the other lane's import any more; it counts as ended, and the partitions that waited for it go on; "+
+		"look at the table if its rows matter", "execution", execution, "asked_since", since.UTC(), "error", err)
+	return true, nil
 }

@@ -1,5 +1,4 @@
-// Package connector is the running sink: it assembles the rooms, takes every
-// record from the poll to its confirmation in one function (pipeline.go), and
-// ends everything it started, last in first out. Where rows wait by the thousand,
-// what they are is found out before their turn, on all processors (ahead.go).
+// Package connector is the running sink: it builds the parts from the configuration,
+// takes every record from its poll to its confirmation in one function (record in
+// path.go), and ends everything that it started, last in first out.
 package connector

@@ -10,6 +10,7 @@ import (
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -48,12 +49,13 @@ func (f *fileDelivery) observe(p *kafka.Partition, r *kafka.Record, routed []rou
 }
 
 // peer lets the batcher see what the immediate lane, which may be another
-// process, has done, and settle keys by calls of its own.
+// process, has done, and reconcile keys by calls of its own.
 type peer struct {
 	source *kafka.Source
 	topics map[string][]string // by mapping
-	calls  *calls.Lane
-	mu     sync.RWMutex // no call is queued while those of a table are dropped
+	keys   map[string]string   // the unique key's name, by mapping
+	calls  *calls.Lane         // nil: no mapping uses both lanes
+	mu     sync.RWMutex        // no call is queued while those of a table are dropped
 }
 
 func (p *peer) Look(ctx context.Context) error { return p.source.LookAtOther(ctx) }
@@ -82,35 +84,78 @@ func (p *peer) Ends(ctx context.Context, mapping string) (map[batcher.Partition]
 var errNoID = errors.New("the profile's id is not known, which its call needs")
 
 // Apply implements batcher.Peer.
-func (p *peer) Apply(ctx context.Context, mapping string, writes []schemas.Write) (nothing []int, err error) {
-	for _, w := range writes {
-		if !w.Table.Custom && w.Op != schemas.Upsert && w.ProfileID == "" {
+func (p *peer) Apply(ctx context.Context, mapping string, all []schemas.Write) (nothing []int, err error) {
+	for _, w := range all {
+		if !w.Table.Custom && w.Op != schemas.Upsert && (w.ProfileID == "" || w.Op == schemas.Merge) {
 			return nil, errNoID
 		}
 	}
-	for i, w := range writes {
-		a := &answer{mapping: mapping, said: make(chan error, 1)}
-		if err := p.submit(ctx, calls.Item{Mapping: mapping, Write: w, Origin: a}); err != nil {
-			return nothing, err
-		}
-		select {
-		case <-ctx.Done():
-			// A call in flight is bounded by itself; who ends the import waits for this.
-			_ = p.calls.Drop(context.WithoutCancel(ctx), func(o calls.Origin) bool { return o == a })
+	for i, w := range all {
+		a := &answer{mapping: mapping}
+		err := p.call(ctx, w, a)
+		switch {
+		case ctx.Err() != nil:
 			return nothing, ctx.Err()
-		case err := <-a.said:
-			if a.absent && w.Op == schemas.Delete && !w.Table.Custom && i == len(writes)-1 {
-				return nothing, batcher.ErrMadeAnew
-			}
-			if err != nil && !void(&w, err) {
-				return nothing, err
-			}
-			if err != nil {
-				nothing = append(nothing, i)
-			}
+		case err == nil && a.absent && w.Op == schemas.Delete && !w.Table.Custom && i == len(all)-1:
+			return nothing, p.deleteAnew(ctx, mapping, w)
+		case err != nil && !void(&w, err):
+			return nothing, err
+		case err != nil:
+			nothing = append(nothing, i)
 		}
 	}
 	return nothing, nil
+}
+
+// call makes one call and returns how it ended.
+func (p *peer) call(ctx context.Context, w schemas.Write, a *answer) error {
+	a.result = make(chan error, 1)
+	if err := p.submit(ctx, calls.Item{Mapping: a.mapping, Write: w, Origin: a}); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		// A call in flight is bounded by itself; who ends the import waits for this.
+		_ = p.calls.Drop(context.WithoutCancel(ctx), func(o calls.Origin) bool { return o == a })
+		return ctx.Err()
+	case err := <-a.result:
+		return err
+	}
+}
+
+// deleteAnew deletes a profile whose id is not the one that its newest record names: a
+// file may have made it anew. An upsert of the key alone tells the id, and makes the
+// profile where there is none; a crash in between finds the import unconfirmed, and
+// all of it is done again. ErrMadeAnew says that the profile may be there all the same.
+func (p *peer) deleteAnew(ctx context.Context, mapping string, w schemas.Write) error {
+	key := p.keys[mapping]
+	if key == "" {
+		return batcher.ErrMadeAnew
+	}
+	named := w
+	named.ProfileID, named.Op, named.Cells = "", schemas.Upsert, []schemas.Cell{{Place: &schemas.Place{Section: schemas.Attributes, Name: key}, Value: schemas.StringValue(w.Key)}}
+	a := &answer{mapping: mapping, names: true}
+	err := p.call(ctx, named, a)
+	if err == nil && a.id != "" {
+		w.ProfileID = a.id
+		err = p.call(ctx, w, &answer{mapping: mapping})
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil, a.id == "", a.unsure: // a call without an answer may make it once more
+		return batcher.ErrMadeAnew
+	}
+	return nil
+}
+
+// tellID makes the call that tells a profile's id.
+func (c laneCalls) tellID(ctx context.Context, w *schemas.Write, retried bool, a *answer) error {
+	ref, err := c.Client.UpsertProfile(ctx, w.Table.Name, (*writes.ProfileBody)(w))
+	if a.unsure = a.unsure || retried; err == nil {
+		a.id = ref.ID()
+	}
+	return err
 }
 
 // submit queues a call, unless ctx has ended.
@@ -153,18 +198,22 @@ func void(w *schemas.Write, err error) bool {
 // answer is the origin of a write that somebody waits for.
 type answer struct {
 	mapping string
-	said    chan error
-	absent  bool // there was nothing to delete; read after said
+	result  chan error
+	names   bool // the call is to tell a profile's id
+	// Read after result:
+	absent bool   // there was nothing to delete
+	id     string // the profile's, if it was told
+	unsure bool   // an attempt before the last came to no answer
 }
 
-// Confirm implements immediate.Origin.
+// Confirm implements calls.Origin.
 func (a *answer) Confirm(outcome calls.Outcome) {
 	a.absent = outcome == calls.AbsentAlready
-	a.said <- nil
+	a.result <- nil
 }
 
-// Reject implements immediate.Origin.
-func (a *answer) Reject(err error) { a.said <- err }
+// Reject implements calls.Origin.
+func (a *answer) Reject(err error) { a.result <- err }
 
 // Premature reports whether the answer that there is nothing to patch, or a record
 // already where one is to be created, may be due to a row that is still on its way
@@ -189,4 +238,15 @@ func mappingTopics(mappings []*router.Compiled) map[string][]string {
 		}
 	}
 	return topics
+}
+
+// keyNames is the unique key of each mapping with both lanes.
+func keyNames(mappings []*router.Compiled) map[string]string {
+	names := map[string]string{}
+	for _, m := range mappings {
+		if m.DualLane() {
+			names[m.Name] = m.KeyName
+		}
+	}
+	return names
 }

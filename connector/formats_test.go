@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/sr"
@@ -17,8 +16,8 @@ import (
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
-	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/router/check"
 )
 
 // guarded is a registry behind TLS that wants a login, and the configuration
@@ -56,37 +55,6 @@ func guarded(t *testing.T) (*srfake.Registry, *config.Config) {
 	}
 }
 
-func TestTheRegistryIsAskedForEachTopicThatNeedsIt(t *testing.T) {
-	registry, cfg := guarded(t)
-	registry.SeedSchema("sales-value", 1, 1, sr.Schema{Schema: `"int"`})
-	got := ops.CheckRegistry(t.Context(), cfg)
-	want := []ops.Check{
-		{What: "schemas of sales-value", OK: true, Detail: "1 registered"},
-		{What: "schemas of returns-value", OK: true, Detail: "the registry has no such subject; it is no matter if writers register their schemas under another name"},
-	}
-	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
-func TestARegistryThatCannotBeAskedFailsTheCheck(t *testing.T) {
-	for name, change := range map[string]func(*config.SchemaRegistry){
-		"a wrong login":        func(s *config.SchemaRegistry) { s.Username = "you" },
-		"no password any more": func(s *config.SchemaRegistry) { s.PasswordFile += ".gone" },
-		"an unknown authority": func(s *config.SchemaRegistry) { s.TLS = config.Certificates{} },
-		"no authority at all":  func(s *config.SchemaRegistry) { s.TLS.CAFile = s.PasswordFile },
-		"nobody there":         func(s *config.SchemaRegistry) { s.URL = config.NewAddress("http://" + closed) },
-	} {
-		_, cfg := guarded(t)
-		change(&cfg.SchemaRegistry)
-		for _, c := range ops.CheckRegistry(t.Context(), cfg) {
-			if c.OK || c.Detail == "" || strings.Contains(c.Detail, "s3cret") {
-				t.Errorf("%s: got %+v, want why it failed", name, c)
-			}
-		}
-	}
-}
-
 func TestCommandsWaitForSchemas(t *testing.T) {
 	registry, cfg := guarded(t)
 	registry.SeedSchema("sales-value", 1, 1, sr.Schema{Schema: `"int"`})
@@ -95,7 +63,7 @@ func TestCommandsWaitForSchemas(t *testing.T) {
 		Name: "sales", Topics: []string{"sales"}, Format: "avro", KafkaKey: "avro", CustomTable: "sales", Key: "businessKey",
 		Fields: []router.Field{{From: "id", To: "businessKey"}}, Routes: []router.Route{{Lane: "immediate"}},
 	}}
-	r, problems := router.Compile(cfg.Mappings)
+	r, problems := check.Compile(cfg.Mappings)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

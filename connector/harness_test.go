@@ -13,12 +13,14 @@ import (
 
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/observe"
 )
 
 const sinkConfig = `
-kafka: {brokers: ["${BROKER}"], group: feedsink}
+kafka: {brokers: ["${BROKER}"], group: feedsink, sessionTimeout: "${SESSION:-45s}"}
 service: {baseURL: "${SERVICE}", authURL: "${SERVICE}", entity: acme, apiKey: the-api-key, rate: {calls: ${CALLS:-0}}}
 dlq: {topic: dlq}
+receipts: {topic: "${RECEIPTS:-}", keyFile: "${RECEIPTS_KEY:-}"}
 spool: {dir: "${DIR}"}
 admin: {listen: "${ADMIN:-127.0.0.1:0}"}
 mappings:
@@ -26,7 +28,7 @@ mappings:
     topics: [crm]
     profileTable: customers
     key: customerNumber
-    routes: [{when: 'attributes.name == "now"', lane: immediate}, {lane: batch}]
+    routes: [{when: 'attributes.name == "now"', lane: immediate, weight: 3}, {lane: batch}]
     imports:
       upsert: {etl: "101", mode: CREATE_OR_UPDATE}
       columns: [customerNumber, name]
@@ -54,7 +56,10 @@ func assemble(t *testing.T, opts Options, variables ...string) (*Sink, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.Log, opts.Version = slog.New(slog.DiscardHandler), "v1"
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	opts.Version = "v1"
 	opts.CommitEvery, opts.FirstPoll = 10*time.Millisecond, 10*time.Millisecond
 	return New(cfg, opts)
 }
@@ -64,21 +69,27 @@ const closed = "127.0.0.1:1"
 // run runs the sink until the test ends.
 func run(t *testing.T, s *Sink) {
 	t.Helper()
+	t.Cleanup(runUntil(t, s))
+}
+
+// runUntil runs the sink until end is called.
+func runUntil(t *testing.T, s *Sink) (end func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
-	t.Cleanup(func() {
+	return func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("Run: %v", err)
 		}
-	})
+	}
 }
 
 // until waits for a condition, looking again at short intervals.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
@@ -95,7 +106,7 @@ func until(t *testing.T, what string, holds func() bool) {
 // one of the other lane, one that is broken, one that the service refuses.
 func atWork(t *testing.T) *Sink {
 	t.Helper()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "crm", "shop", "dlq"))
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "crm", "shop", "dlq", "receipts"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,11 +115,27 @@ func atWork(t *testing.T) *Sink {
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
 	broker := cluster.ListenAddrs()[0]
-	sink, err := assemble(t, Options{}, "BROKER="+broker, "SERVICE="+server.URL)
+	sink, err := assemble(t, Options{}, "BROKER="+broker, "SERVICE="+server.URL, "RECEIPTS=receipts")
 	if err != nil {
 		t.Fatal(err)
 	}
 	run(t, sink)
+	// How many partitions were committed, and all offsets together.
+	committed := func() (partitions int, total int64) {
+		st, _ := sink.Status().(observe.Status)
+		for _, l := range st.Lanes {
+			for _, p := range l.Partitions {
+				if p.Committed >= 0 {
+					partitions, total = partitions+1, total+p.Committed
+				}
+			}
+		}
+		return partitions, total
+	}
+	until(t, "both lanes have begun: one that comes later begins where the other one stands, and counts nothing below", func() bool {
+		partitions, _ := committed()
+		return partitions == 3
+	})
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker))
 	if err != nil {
 		t.Fatal(err)
@@ -127,14 +154,8 @@ func atWork(t *testing.T) *Sink {
 		}
 	}
 	until(t, "everything is committed", func() bool {
-		st, _ := sink.Status().(Status)
-		total := int64(0)
-		for _, l := range st.Lanes {
-			for _, p := range l.Partitions {
-				total += max(p.Committed, 0)
-			}
-		}
-		return total == 7 && st.Ready // both lanes read crm
+		_, total := committed()
+		return total == 7 && len(sink.Unready()) == 0 // both lanes read crm
 	})
 	return sink
 }

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -25,7 +27,7 @@ type importer struct {
 	client  *service.Client
 	service *calls.Service            // what calls and imports know of the service together
 	zones   map[string]*time.Location // by ETL: the calendar its table's slots follow
-	leased  func() bool               // whether the table can be nobody else's by now
+	leased  func() bool               // whether no other member can have the table by now
 	spans   lineage
 }
 
@@ -42,6 +44,7 @@ func (notLeased) Transient() bool           { return true }
 func (notLeased) RetryAfter() time.Duration { return 0 }
 func (notLeased) Unknown() bool             { return false }
 func (notLeased) NoSlot() bool              { return false }
+func (notLeased) TooLarge() bool            { return false }
 func (notLeased) Reason() string            { return "" }
 func (notLeased) Cause() string             { return "" }
 
@@ -73,16 +76,12 @@ func (i importer) Results(ctx context.Context, execution string) (batcher.Result
 	if err != nil {
 		return batcher.Results{}, err
 	}
-	c := r.Counters
-	inError := c.InError // Unsaid: only the output files tell
-	if r.Status != service.Finished {
-		inError = 0
+	got := batcher.Results{Status: batcher.Status(r.Status), Reason: r.Error, Cause: r.Cause(), SameAgain: r.FileAtFault(), TooLarge: r.TooLarge()}
+	if r.Status == service.Finished {
+		c := r.Counters // of rows in error that are not told, only the output files tell
+		got.Read, got.InError, got.Inserted, got.Updated, got.Deleted = c.Read, c.InError, c.Inserted, c.Updated, c.Deleted
 	}
-	return batcher.Results{
-		Status: batcher.Status(r.Status), Reason: r.Error, Cause: r.Cause(), SameAgain: r.FileAtFault(),
-		Read: max(c.Read, 0), InError: inError,
-		Inserted: max(c.Inserted, 0), Updated: max(c.Updated, 0), Deleted: max(c.Deleted, 0),
-	}, nil
+	return got, nil
 }
 
 func (i importer) OutputFiles(ctx context.Context, execution string, w io.Writer) error {
@@ -93,8 +92,9 @@ func (i importer) OutputFiles(ctx context.Context, execution string, w io.Writer
 // ledger lets the batcher write an import's steps into the offset commits of
 // the partitions whose records it covers.
 type ledger struct {
-	lane   *lane
-	pacing *pacing
+	lane     *laneBase
+	pacing   *pacing
+	receipts *importReceipts
 }
 
 func (l ledger) Commit(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
@@ -104,6 +104,7 @@ func (l ledger) Commit(ctx context.Context, imp batcher.Import, claims []batcher
 		state = ack.Refused
 	case imp.Execution != "":
 		state = ack.Running
+		l.receipts.running(imp)
 		for _, load := range imp.Loads() {
 			l.pacing.answered(load.Mapping)
 		}
@@ -123,7 +124,7 @@ func (l ledger) slotPartitions(imp batcher.Import) (homes []kafka.SlotPartition)
 }
 
 func (l ledger) Reconcile(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
-	return l.lane.source.RecordImport(ctx, entry(imp, ack.Settling), l.slotPartitions(imp), own(claims))
+	return l.lane.source.RecordImport(ctx, entry(imp, ack.Reconciling), l.slotPartitions(imp), own(claims))
 }
 
 func (l ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
@@ -132,16 +133,26 @@ func (l ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batche
 	if imp.OnlyErrors {
 		key = kafka.KeptKey(key, imp.File)
 	}
+	if err := l.receipts.write(ctx, &imp, held); err != nil {
+		return err
+	}
 	if err := l.lane.source.ConfirmImport(ctx, key, held); err != nil {
 		return err
 	}
-	l.confirmed(held)
+	l.receipts.confirmed(&imp)
+	l.confirmed(imp, held)
 	return nil
 }
 
-func (l ledger) confirmed(held []*kafka.Claim) {
+func (l ledger) confirmed(imp batcher.Import, held []*kafka.Claim) {
+	now := time.Now()
 	for _, c := range held {
-		l.lane.metrics.records.WithLabelValues(c.Topic(), outcomeConfirmed).Add(float64(max(c.Records()-c.Dead()-c.Refused(), 0)))
+		for _, m := range l.lane.router.TopicMappings(c.Topic()) {
+			if loads(&imp, m.Name) {
+				c.EachTimestamp(func(at time.Time, n int64) { l.lane.metrics.Delivered(m.Name, schemas.Batch, now.Sub(at), n) })
+			}
+		}
+		l.lane.metrics.RecordsEnded(c.Topic(), observe.OutcomeConfirmed, max(c.Records()-c.Dead()-c.Refused(), 0))
 	}
 }
 
@@ -150,11 +161,18 @@ func (l ledger) SetApart(ctx context.Context, imp batcher.Import, claims []batch
 	of := func(which func(batcher.Partition) bool) func(*kafka.Partition) bool {
 		return func(p *kafka.Partition) bool { return which(assignment{p}) }
 	}
+	leaves := slices.ContainsFunc(held, func(c *kafka.Claim) bool { return of(apart)(c.Partition()) })
+	if err := l.receipts.write(ctx, &imp, slices.DeleteFunc(slices.Clone(held), func(c *kafka.Claim) bool {
+		return of(apart)(c.Partition()) || leaves && of(again)(c.Partition())
+	})); err != nil {
+		return false, err
+	}
 	left, err = l.lane.source.SetApart(ctx, entry(imp, ack.SetApart), held, of(apart), of(again))
 	if err != nil {
 		return false, err
 	}
-	l.confirmed(slices.DeleteFunc(held, func(c *kafka.Claim) bool {
+	l.receipts.confirmed(&imp)
+	l.confirmed(imp, slices.DeleteFunc(held, func(c *kafka.Claim) bool {
 		return left && (of(apart)(c.Partition()) || of(again)(c.Partition()))
 	}))
 	return left, nil
@@ -189,7 +207,7 @@ func entry(imp batcher.Import, state ack.State) ack.Import {
 // assignment lets the batcher hold records of a partition.
 type assignment struct{ *kafka.Partition }
 
-var _ batcher.Named = assignment{}
+var _ batcher.Partition = assignment{}
 
 func (a assignment) String() string { return fmt.Sprintf("%s[%d]", a.Topic, a.ID) }
 
@@ -211,7 +229,7 @@ func (a assignment) Claim(offset int64) batcher.Claim { return a.Partition.Claim
 func own(claims []batcher.Claim) []*kafka.Claim {
 	out := make([]*kafka.Claim, len(claims))
 	for i, c := range claims {
-		out[i], _ = c.(*kafka.Claim)
+		out[i] = c.(*kafka.Claim)
 	}
 	return out
 }
@@ -250,7 +268,7 @@ func (f *fileDelivery) assigned(ps []*kafka.Partition) {
 			continue
 		}
 		awaited[ledgerTable(m)] = true
-		// With other routes nobody can tell which records the file held: it is
+		// With other routes it cannot be told which records the file held: it is
 		// awaited, to keep the order, and then all of them are read again.
 		if a.Fingerprint != m.FileFingerprint() {
 			f.lane.log.Warn("the mapping was changed while an import was on its way; its records will be read again and routed anew",
@@ -294,7 +312,7 @@ func (f *fileDelivery) adopt(m *router.Compiled, a batcher.Adopted) {
 // leftBundle are the mappings whose rows are in the import, though it is m's alone
 // by now: their newer rows must not go out before it has ended.
 func (f *fileDelivery) leftBundle(m *router.Compiled, a batcher.Adopted) (left []*router.Compiled) {
-	for _, other := range filed(f.lane.Router.Mappings()) {
+	for _, other := range filed(f.lane.router.Mappings()) {
 		if ledgerTable(other) == ledgerTable(m) {
 			continue
 		}
@@ -322,11 +340,11 @@ func gather(to *batcher.Adopted, p *kafka.Partition, a kafka.Adopted) {
 	}()
 	to.Claims = append(to.Claims, a.Claim)
 	to.UpTo[assignment{p}] = a.UpTo
-	if a.Part < to.Part || a.Part == to.Part && (a.Attempt < to.Attempt || a.Attempt == to.Attempt && (to.Settling || to.Refused || a.Execution == "" && to.Execution != "")) {
+	if a.Part < to.Part || a.Part == to.Part && (a.Attempt < to.Attempt || a.Attempt == to.Attempt && (to.Reconciling || to.Refused || a.Execution == "" && to.Execution != "")) {
 		return
 	}
 	refused := a.State == ack.Refused
-	to.Rebuild, to.Settling = refused || a.State == ack.Rebuild, a.State == ack.Settling
+	to.Rebuild, to.Reconciling = refused || a.State == ack.Rebuild, a.State == ack.Reconciling
 	table, _ := schemas.ParseTable(a.Table)
 	to.Import = batcher.Import{
 		Table: table, Fingerprint: a.Fingerprint, Part: a.Part, Parts: a.Parts, Mode: a.Mode,
@@ -343,8 +361,8 @@ func (f *fileDelivery) fingerprint(table string) uint64 {
 }
 
 func (f *fileDelivery) mappingOf(table string) *router.Compiled {
-	for _, m := range f.lane.Router.Mappings() {
-		if _, batch := m.Lanes(); batch && m.Table.Qualified() == table {
+	for _, m := range f.lane.router.Mappings() {
+		if m.Uses(schemas.Batch) && m.Table.Qualified() == table {
 			return m
 		}
 	}
@@ -353,7 +371,7 @@ func (f *fileDelivery) mappingOf(table string) *router.Compiled {
 
 // passed tells a mapping that rebuilds a generation how far a partition was read.
 func (f *fileDelivery) passed(p *kafka.Partition, next int64) {
-	for _, m := range f.lane.Router.TopicMappings(p.Topic) {
+	for _, m := range f.lane.router.TopicMappings(p.Topic) {
 		f.files.Passed(m.Name, assignment{p}, next)
 	}
 }
@@ -368,15 +386,15 @@ type parents struct {
 }
 
 // newParents finds the topics of each mapping's parents.
-func newParents(mappings []*router.Compiled, group string) *parents {
-	p := &parents{group: group, topics: map[string][]string{}}
+func newParents(source *kafka.Source, mappings []*router.Compiled, group string) *parents {
+	p := &parents{source: source, group: group, topics: map[string][]string{}}
 	byName := map[string]*router.Compiled{}
 	for _, m := range mappings {
 		byName[m.Name] = m
 	}
 	for _, m := range mappings {
 		for _, name := range m.Config.After {
-			if immediate, _ := byName[name].Lanes(); immediate {
+			if byName[name].Uses(schemas.Immediate) {
 				p.topics[m.Name] = append(p.topics[m.Name], byName[name].Config.Topics...)
 			}
 		}
@@ -385,19 +403,27 @@ func newParents(mappings []*router.Compiled, group string) *parents {
 }
 
 // Await returns once the immediate lane has confirmed what the topics of the
-// mapping's parents hold at present.
-func (p *parents) Await(ctx context.Context, mapping string) error {
+// mapping's parents hold at present, but for some records.
+func (p *parents) Await(ctx context.Context, mapping string, but func() map[reconcile.At]bool) error {
 	if len(p.topics[mapping]) == 0 {
 		return nil
 	}
-	return p.source.AwaitGroup(ctx, p.group, p.topics[mapping])
+	return p.source.AwaitGroup(ctx, p.group, p.topics[mapping], func() map[kafka.RecordPlace]bool {
+		places := map[kafka.RecordPlace]bool{}
+		for at := range but() {
+			if a, ok := at.Partition.(assignment); ok {
+				places[kafka.RecordPlace{Topic: a.Topic, Partition: a.ID, Offset: at.Offset}] = true
+			}
+		}
+		return places
+	})
 }
 
 // filed are the mappings with files, those of a bundle together and parents first,
 // as the batcher wants them; otherwise in the order of the configuration.
 func filed(mappings []*router.Compiled) (filed []*router.Compiled) {
 	for _, m := range mappings {
-		if _, batch := m.Lanes(); !batch || slices.Contains(filed, m) {
+		if !m.Uses(schemas.Batch) || slices.Contains(filed, m) {
 			continue
 		}
 		if bundle := m.Bundle(); bundle != nil {
@@ -468,6 +494,7 @@ func (notYet) Transient() bool             { return true }
 func (e notYet) RetryAfter() time.Duration { return e.held }
 func (notYet) Unknown() bool               { return false }
 func (notYet) NoSlot() bool                { return false }
+func (notYet) TooLarge() bool              { return false }
 func (notYet) Reason() string              { return "" }
 func (notYet) Cause() string               { return "" }
 

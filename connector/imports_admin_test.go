@@ -6,9 +6,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -53,7 +55,7 @@ func newDesk(t *testing.T, lanes ...schemas.Lane) importsAPI {
 
 func TestDeskListsTheBatchLane(t *testing.T) {
 	d := newDesk(t)
-	list, _ := d.Imports().([]MappingImports)
+	list, _ := d.Imports().([]observe.MappingImports)
 	if len(list) != 1 {
 		t.Fatalf("got %+v, want customers alone: orders has no imports", list)
 	}
@@ -65,14 +67,14 @@ func TestDeskListsTheBatchLane(t *testing.T) {
 		t.Errorf("got %+v, want neither slots nor files while the table is not this member's", got)
 	}
 	one, err := d.Import("customers")
-	if m, ok := one.(MappingImports); !ok || err != nil || m.Table != "clients" {
+	if m, ok := one.(observe.MappingImports); !ok || err != nil || m.Table != "clients" {
 		t.Errorf("customers: got %+v, %v, want the list's element", one, err)
 	}
 }
 
 func TestDeskSaysWhyThereIsNothingToReleaseOrTake(t *testing.T) {
 	all, calls := newDesk(t), newDesk(t, schemas.Immediate)
-	if list, ok := calls.Imports().([]MappingImports); !ok || list == nil || len(list) != 0 {
+	if list, ok := calls.Imports().([]observe.MappingImports); !ok || list == nil || len(list) != 0 {
 		t.Errorf("immediate lane only: got %#v, want a list without elements", list)
 	}
 	for _, c := range []struct {
@@ -86,12 +88,39 @@ func TestDeskSaysWhyThereIsNothingToReleaseOrTake(t *testing.T) {
 		{all, "nobody", http.StatusNotFound, "not in the configuration; the batch lane has customers"},
 		{calls, "customers", http.StatusNotFound, "does not run the batch lane"},
 	} {
-		for _, ask := range []func(string) (any, error){c.desk.Release, c.desk.TakeSlot} {
+		for _, ask := range []func(string) (any, error){c.desk.Release, c.desk.TakeSlot, func(name string) (any, error) { return c.desk.Roll(t.Context(), name, true) }} {
 			_, err := ask(c.mapping)
 			refusal, ok := errors.AsType[*admin.Refusal](err)
 			if !ok || refusal.Status != c.status || !strings.Contains(refusal.Message, c.words) || !strings.Contains(refusal.Message, c.mapping) {
 				t.Errorf("%s: got %+v, want %d and %q", c.mapping, err, c.status, c.words)
 			}
 		}
+	}
+}
+
+func TestPauseThatCannotBeIsRefused(t *testing.T) {
+	d := mappingsAPI{newDesk(t).Sink}
+	for _, c := range []struct {
+		mapping string
+		asked   admin.PauseRequest
+		status  int
+		words   string
+	}{
+		{"nobody", admin.PauseRequest{}, http.StatusNotFound, "mapping nobody: is not in the configuration"},
+		{"orders", admin.PauseRequest{Lane: "batch"}, http.StatusConflict, "no route of it leads to the batch lane"},
+		{"orders", admin.PauseRequest{Lane: "auto"}, http.StatusBadRequest, "must be immediate or batch"},
+		{"customers", admin.PauseRequest{}, http.StatusConflict, "has no partition of its topics; ask a member"},
+		{"customers", admin.PauseRequest{Reason: strings.Repeat("é", 101)}, http.StatusBadRequest, "100 characters"},
+		{"customers", admin.PauseRequest{Reason: "two\nlines"}, http.StatusBadRequest, "one line"},
+		{"customers", admin.PauseRequest{Until: time.Now()}, http.StatusBadRequest, "in the future"},
+	} {
+		_, err := d.Pause(t.Context(), c.mapping, c.asked)
+		refusal, ok := errors.AsType[*admin.Refusal](err)
+		if !ok || refusal.Status != c.status || !strings.Contains(refusal.Message, c.words) {
+			t.Errorf("%s, %+v: got %v, want %d and %q", c.mapping, c.asked, err, c.status, c.words)
+		}
+	}
+	if _, err := d.Resume(t.Context(), "customers", ""); err == nil {
+		t.Error("resume of what is not paused: got no error")
 	}
 }

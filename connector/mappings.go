@@ -1,19 +1,24 @@
 package connector
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/slots"
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/build"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// settling is the batch lane's part of service.rate where a mapping uses both
+// reconcilingPart is the batch lane's part of service.rate where a mapping uses both
 // lanes, or creates table records by files: it calls only for keys that were
 // written by both at the same time, and to read records that rows have met.
-const settling = 0.1
+const reconcilingPart = 0.1
 
 // rateOf is a lane's part of service.rate, which is the whole deployment's. It
 // follows from the mappings alone, so that members that run different lanes agree
@@ -21,18 +26,42 @@ const settling = 0.1
 func rateOf(which schemas.Lane, mappings []*router.Compiled) float64 {
 	part := 0.0
 	if slices.ContainsFunc(mappings, func(m *router.Compiled) bool { return m.DualLane() || creates(m) }) {
-		part = settling
+		part = reconcilingPart
 	}
 	if which == schemas.Immediate {
-		part = 1 - part
+		part = 1 - part - autoRate(mappings)
 	}
 	return part
 }
 
+// autoRate is the part of service.rate for calls in the place of rows: of what reconciling
+// leaves, as much as the weights of the auto routes are of those of all routes that make
+// calls.
+func autoRate(mappings []*router.Compiled) float64 {
+	rows, others := 0.0, 0.0
+	for _, m := range mappings {
+		immediate := 0.0
+		for i, r := range m.Config.Routes {
+			if _, _, auto := m.Auto(i); auto {
+				rows += m.Weight(i)
+			} else if r.Lane == "immediate" {
+				immediate += m.Weight(i)
+			}
+		}
+		if m.Uses(schemas.Immediate) && immediate == 0 {
+			immediate = 1 // its columns send rows to the immediate lane
+		}
+		others += immediate
+	}
+	if rows == 0 {
+		return 0
+	}
+	return (1 - rateOf(schemas.Batch, mappings)) * rows / (rows + others)
+}
+
 // creates reports whether the mapping has files that create table records.
 func creates(m *router.Compiled) bool {
-	_, batch := m.Lanes()
-	return batch && m.Table.Custom && m.Config.Imports.Create != nil
+	return m.Uses(schemas.Batch) && m.Table.Custom && m.Config.Imports.Create != nil
 }
 
 // eitherRate is the part of the batch lane's calls that reconcile keys, and that
@@ -45,10 +74,42 @@ func eitherRate(mappings []*router.Compiled) float64 {
 	return part
 }
 
-// share is this member's share of the lane's part of the rate: that of the lane's
+// partsOf is for how many pending records of each topic the immediate lane has room,
+// however many of other topics wait: half as many as maxPending for all topics, by the
+// weights of their most urgent routes; nil: there is one topic.
+func partsOf(mappings []*router.Compiled) map[string]int {
+	weights, all := map[string]float64{}, 0.0
+	for _, m := range mappings {
+		weight := 0.0
+		for i, r := range m.Config.Routes {
+			if r.Lane == "immediate" {
+				weight = max(weight, m.Weight(i))
+			}
+		}
+		if m.Uses(schemas.Immediate) && weight == 0 {
+			weight = 1 // its columns send rows to the immediate lane
+		}
+		for _, topic := range m.Config.Topics {
+			weights[topic] = max(weights[topic], weight)
+		}
+	}
+	if len(weights) == 1 { // there is no other to be held up
+		return nil
+	}
+	for _, weight := range weights {
+		all += weight
+	}
+	parts := map[string]int{}
+	for topic, weight := range weights {
+		parts[topic] = 1 + int(maxPending/2*weight/all)
+	}
+	return parts
+}
+
+// share is this member's share of a lane's part of the rate: that of the lane's
 // partitions which it has.
-func (l *lane) share(part float64) func() float64 {
-	return func() float64 { return part * l.source.Share() }
+func share(source *kafka.Source, part float64) func() float64 {
+	return func() float64 { return part * source.Share() }
 }
 
 // tableGroups names, for each topic, the group of tables it feeds: tables that
@@ -105,9 +166,17 @@ func tablesOf(mappings []*router.Compiled) (group func(topic string) string, fil
 	return func(topic string) string { return groups[topic] }, func(topic string) []string { return tables[topic] }
 }
 
+// upgrade is kafka.Upgrade. Most ledgers have nothing to bring up to date, and there may be
+// thousands.
+func (s *pipeline) upgrade(topic string, l *ack.Ledger) {
+	if len(l.Imports)+len(l.Slots) > 0 {
+		upgrade(s.router.Mappings(), topic, l)
+	}
+}
+
 // upgrade brings a ledger of the topic up to date that a former version wrote: it
 // knew tables by their names, without the kind. Where the mappings have two tables
-// of a name, nobody can tell whose slots were counted: they count for both. An
+// of a name, it cannot be told whose slots were counted: they count for both. An
 // import is that of the mapping whose fingerprint it has, or that its file is named
 // after, or else both tables wait for it.
 func upgrade(mappings []*router.Compiled, topic string, l *ack.Ledger) {
@@ -160,7 +229,7 @@ func qualify(name string, mappings []*router.Compiled, clues ...func(*router.Com
 	return tables
 }
 
-// fileTime is how the time stands in the name of a file, behind that of its mapping.
+// fileTime is the time in the name of a file, behind that of its mapping.
 const fileTime = "20060102T150405Z"
 
 // namedAfter reports whether the file is named after the mapping, or bundle.
@@ -171,4 +240,28 @@ func namedAfter(file, mapping string) bool {
 	}
 	_, err := time.Parse(fileTime, rest[:len(fileTime)])
 	return err == nil
+}
+
+// batchMappings are the mappings with files, the calendar of each ETL's table, and, for
+// the pacing, each table's slots.
+func (s *pipeline) batchMappings() (zones map[string]*time.Location, mappings []batcher.Mapping, err error) {
+	zones = map[string]*time.Location{}
+	for _, m := range filed(s.router.Mappings()) {
+		im := m.Config.Imports
+		zone, err := time.LoadLocation(im.Timezone)
+		if err != nil {
+			return nil, nil, fmt.Errorf("mapping %s: imports.timezone: %w", m.Name, err)
+		}
+		mapping := build.BatchMapping(m)
+		mapping.Zone = zone
+		mappings = append(mappings, mapping)
+		for _, load := range mapping.Loads {
+			zones[load.ETL] = zone
+		}
+		s.pacing.tables[m.Name] = tableSlots{
+			Plan:  slots.Plan{PerDay: im.SlotsPerDay, Reserve: im.Reserve, Zone: zone, At: mapping.Roll.At, Every: im.Roll.Age},
+			table: m.Table.Qualified(), label: m.Label, slotTopic: m.Config.Topics[0],
+		}
+	}
+	return zones, mappings, nil
 }

@@ -73,7 +73,7 @@ func newTable(t *testing.T, m *router.Compiled) *table {
 		}
 	})
 	to := &table{t, m, s, client, map[schemas.Op]string{}}
-	for op := schemas.Upsert; op <= schemas.Delete; op++ {
+	for _, op := range schemas.Ops {
 		if m.Import(op) == nil {
 			continue
 		}
@@ -127,7 +127,7 @@ func (to *table) call(w schemas.Write) {
 			w.ProfileID = row.ID
 		}
 	}
-	err := writes.Operations{Client: to.client}.Call(to.t.Context(), &w, false)
+	err := writes.Operations{Client: to.client}.Call(to.t.Context(), &w, writes.Create{})
 	if e, ok := err.(*service.Error); err != nil && (!ok || e.Status() != http.StatusNotFound && e.Status() != http.StatusConflict) { //nolint:errorlint // as it comes
 		to.t.Fatalf("%v of %s: %v", w.Op, w.Key, err)
 	}
@@ -147,7 +147,7 @@ func mergingMapping(t *testing.T, custom bool, absent, null string, declared boo
 	m := router.Mapping{
 		Name: "m", Topics: []string{"m"}, ProfileTable: "m", Key: "k", Routes: []router.Route{{When: "headers.lane == 'now'", Lane: "immediate"}, {Lane: "batch"}},
 		Imports: router.Imports{
-			Upsert: &router.Import{ETL: "1", Mode: "CREATE_OR_UPDATE", IgnoresEmpty: declared}, Patch: &router.Import{ETL: "2", Mode: "UPDATE_ONLY"},
+			Upsert: &router.Import{ETL: "1", Mode: "CREATE_OR_UPDATE", IgnoresEmpty: declared}, Patch: &router.Import{ETL: "2", Mode: "UPDATE_ONLY"}, Merge: &router.Import{ETL: "5", Mode: "CREATE_OR_UPDATE"},
 			Create: &router.Import{ETL: "3", Mode: "CREATE_ONLY"}, Delete: &router.Import{ETL: "4", Mode: "DELETE"},
 			Columns: []router.Column{{Name: "k"}, {Name: "a", Absent: absent, Null: null}, {Name: "b"}, {Name: "n", Absent: "0", Null: "empty"}, {Name: "lastDevice"}},
 			CSV:     router.CSV{Compression: "NONE"}, Roll: router.Roll{Rows: 10}, SlotsPerDay: 12, Timezone: "UTC",
@@ -158,7 +158,7 @@ func mergingMapping(t *testing.T, custom bool, absent, null string, declared boo
 		m.ProfileTable, m.CustomTable, m.Key = "", "m", "businessKey"
 		m.Imports.Columns[0].Name, m.Imports.Columns = "businessKey", m.Imports.Columns[:4]
 	}
-	r, problems := router.CompileUnfinished([]router.Mapping{m})
+	r, problems := router.Compile([]router.Mapping{m})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -186,7 +186,7 @@ func mergingEvent(custom bool, op, key string, cells map[string]string) string {
 
 // randomEvent is any of what an event may say. Its values tell the step.
 func randomEvent(rnd *rand.Rand, custom bool, key string, step int) string {
-	op := []string{"upsert", "upsert", "patch", "create", "delete"}[rnd.IntN(5)]
+	op := []string{"upsert", "upsert", "patch", "merge", "merge", "create", "delete"}[rnd.IntN(7)]
 	cells := map[string]string{}
 	for _, name := range []string{"a", "b"} {
 		if text := []string{"", "null", `""`, fmt.Sprintf("%q", fmt.Sprint(name, step))}[rnd.IntN(4)]; text != "" {
@@ -217,7 +217,7 @@ type sequences struct {
 
 func newSequences(t *testing.T, m *router.Compiled, rnd *rand.Rand, lane schemas.Lane) *sequences {
 	t.Helper()
-	r, problems := router.CompileUnfinished([]router.Mapping{m.Config})
+	r, problems := router.Compile([]router.Mapping{m.Config})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -344,7 +344,7 @@ func TestMergedCallsLeaveTheTableAsEachAloneWould(t *testing.T) {
 			for _, w := range writes {
 				alone.call(w)
 				w.Cells = slices.Clone(w.Cells)
-				if n := len(pending); n == 0 || !schemas.Merge(&pending[n-1], &w) {
+				if n := len(pending); n == 0 || !schemas.MergeInto(&pending[n-1], &w) {
 					pending = append(pending, w)
 				}
 			}

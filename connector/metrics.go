@@ -2,130 +2,34 @@ package connector
 
 import (
 	"cmp"
-	"maps"
+	"net/http"
+	"runtime"
 	"slices"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/observe"
+	"github.com/feedsink/feedsink/connector/waits"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// metrics are the counters that are kept as things happen. What is a state
-// rather than an event is read when it is asked for, in collector.go.
-type metrics struct {
-	records     *prometheus.CounterVec
-	writes      *prometheus.CounterVec
-	duration    *prometheus.HistogramVec
-	imports     *prometheus.CounterVec
-	importTime  *prometheus.HistogramVec
-	unmatched   *prometheus.CounterVec
-	deadLetters *prometheus.CounterVec
-	schemas     *prometheus.CounterVec
-
-	cached cachedSeries
-}
-
-// How a record ended, as label values.
-const (
-	outcomeConfirmed  = "confirmed"
-	outcomeDeadLetter = "dead_letter"
-	outcomeOtherLane  = "other_lane"  // confirmed at once: the other lane sees to it
-	outcomeDone       = "done_before" // confirmed before a restart
-	outcomeNoChange   = "no_change"   // confirmed at once: it says that no row has changed
-	outcomeIgnored    = "ignored"     // ended after its partition had moved on
-)
-
-func newMetrics(reg prometheus.Registerer) *metrics {
-	m := &metrics{
-		records: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "feedsink_records_total",
-			Help: "Kafka records by how they ended: confirmed, dead_letter, other_lane (confirmed at once, the other lane sees to it), done_before (confirmed before a restart), no_change (it says that no row has changed), ignored (ended after its partition had moved on).",
-		}, []string{"topic", "outcome"}),
-		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "feedsink_writes_total",
-			Help: "Writes by how they ended: applied, absent (a delete that found nothing), rejected, and retried for each try that is repeated. And calls that send a key's newest state once more, since an older one may land late: repeated, repeat_refused, not_repeated (too many keys are remembered; no op).",
-		}, []string{"mapping", "lane", "op", "outcome"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "feedsink_write_duration_seconds",
-			Help:    "Time of one call of the immediate lane, from sending to its answer.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
-		}, []string{"mapping", "op"}),
-		imports: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "feedsink_imports_total",
-			Help: "Imports that ended, by mode and status: FINISHED, FAILED, refused.",
-		}, []string{"mapping", "mode", "status"}),
-		importTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "feedsink_import_duration_seconds",
-			Help:    "Time of an import from its trigger to its result.",
-			Buckets: prometheus.ExponentialBuckets(1, 3, 11),
-		}, []string{"mapping"}),
-		unmatched: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "feedsink_import_rows_unmatched_total",
-			Help: "Rows that the service put in error and no record was found for: a dead letter of its own each, or, where a mapping was released without their names, one for all of them.",
-		}, []string{"mapping"}),
-		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "feedsink_dead_letters_total",
-			Help: "Dead letters that Kafka acknowledged, by reason; the topic is that of their records, empty for rows of files that match no record.",
-		}, []string{"topic", "reason"}),
-		schemas: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "feedsink_schema_requests_total",
-			Help: "Requests to the schema registry by how they ended: found, unknown, failed (records wait, and it is asked again).",
-		}, []string{"outcome"}),
-	}
-	m.remember()
-	reg.MustRegister(m.records, m.writes, m.duration, m.imports, m.importTime, m.unmatched, m.deadLetters, m.schemas)
-	return m
-}
-
-func (m *metrics) call(mapping string, op schemas.Op, took time.Duration) {
-	m.cached.duration.of(durationKey{mapping, op}).Observe(took.Seconds())
-}
-
-// repeated counts a key's newest state that was sent again, or was not.
-func (m *metrics) repeated(mapping, op, outcome string) {
-	m.writes.WithLabelValues(mapping, schemas.Immediate.String(), op, outcome).Inc()
-}
-
-// reasons are the codes of dead letters.
-var reasons = []string{"decode", "value", router.CodeNoID, "conflict", "not_found", "rejected", "import_row"}
-
-// begin makes the series whose first event an alert must not miss: a counter that
-// appears with its first event has, to Prometheus, not increased.
-func (m *metrics) begin(mappings []*router.Compiled, lanes []schemas.Lane) {
-	for _, c := range mappings {
-		for _, topic := range c.Config.Topics {
-			for _, reason := range reasons {
-				m.deadLetters.WithLabelValues(topic, reason)
-			}
-		}
-		im := c.Config.Imports
-		if _, batch := c.Lanes(); !batch || !slices.Contains(lanes, schemas.Batch) {
-			continue
-		}
-		for _, load := range []*router.Import{im.Upsert, im.Patch, im.Create, im.Delete} {
-			if load != nil {
-				m.imports.WithLabelValues(c.Name, load.Mode, string(batcher.Finished))
-				m.imports.WithLabelValues(c.Name, load.Mode, string(batcher.Failed))
-			}
-		}
-	}
-}
-
-// collector reads what is a state, not an event, at the moment it is asked.
+// collector reads what is a state, not an event, when it is asked.
 type collector struct{ sink *Sink }
 
+// stateOf is that of one configuration.
+type stateOf struct{ *pipeline }
+
 var (
-	descUnconfirmed = describe("feedsink_unconfirmed_records", "Kafka records that are not confirmed, by what they wait for: calling, buffered (in an open file), importing, or waiting for a slot (their file is complete and the day's imports are used up or spread).", "topic", "partition", "state")
-	descLag         = describe("feedsink_lag_records", "Offsets between the committed one and the end of the partition, as the brokers were asked at most some 15 seconds ago.", "lane", "topic", "partition")
-	descCommitted   = describe("feedsink_committed_offset", "Offset that the lane has committed for the partition; none before the first commit.", "lane", "topic", "partition")
+	descUnconfirmed = describe("feedsink_unconfirmed_records", "Kafka records that are not confirmed, by what they wait for: calling, buffered (in an open file), importing, or waiting for a slot (their file is complete and the day's imports are used up or spread). Partitions without such records are left out.", "topic", "partition", "state")
+	descLag         = describe("feedsink_lag_records", "Offsets between the committed ones and the ends of the topic's partitions that this member has, as the brokers were asked at most some 15 seconds ago. /status has each partition's.", "lane", "topic")
+	descStalled     = describe("feedsink_stalled_seconds", "Time for which a partition of the topic has lagged while its committed offset has not moved, of the worst of them, within some 15 seconds. Topics without one are left out; partitions of a mapping that is paused, or of its bundle, do not count.", "lane", "topic")
 	descInFlight    = describe("feedsink_calls_in_flight", "Calls of the immediate lane under way.")
 	descLimit       = describe("feedsink_concurrency_limit", "Calls of the immediate lane that may be under way at present.")
 	descBreaker     = describe("feedsink_breaker_state", "Breaker of the table's calls: 0 closed, 1 half-open (probing), 2 open. Of two tables of one name the label has the kind too: profile/NAME, custom/NAME.", "table")
@@ -135,12 +39,17 @@ var (
 	descSlots       = describe("feedsink_import_slots_remaining", "Imports the table has left today, the reserve included. Of two tables of one name the label has the kind too: profile/NAME, custom/NAME.", "table")
 	descStep        = describe("feedsink_import_step_seconds", "Time that the mapping's import has been in its present step, as /imports names it; none without an import.", "mapping", "step")
 	descSpool       = describe("feedsink_spool_bytes", "Bytes the spool takes on disk.")
+	descSpoolFree   = describe("feedsink_spool_free_bytes", "Bytes that the disk of the spool has left; missing where the system does not tell.")
 	descSpoolMax    = describe("feedsink_spool_max_bytes", "Bytes at which the spool is full and the batch lane's partitions pause (spool.maxBytes).")
 	descPending     = describe("feedsink_pending_bytes", "Bytes of memory that records take whose calls, or dead letters, are not confirmed.")
 	descPendingMax  = describe("feedsink_pending_max_bytes", "Bytes that they may take (memory.pending).")
 	descToken       = describe("feedsink_token_ok", "1 if the last request for an access token was answered with one.")
 	descWaiting     = describe("feedsink_partitions_waiting_for_routes", "Partitions of the lane whose records wait until the other lane applies the same routes, or has let go of them; /status says which and for what.", "lane")
+	descWaits       = describe("feedsink_waiting", "What the lane waits for, by cause: how many topics, tables or mappings of it. /status says which, why and until when.", "lane", "cause")
+	descFreshness   = describe("feedsink_freshness_seconds", "Age of the mapping's oldest record that is not confirmed, by its Kafka timestamp; 0 without one. Of one that was not fetched, since the brokers first told of it.", "mapping", "lane")
+	descBuild       = describe("feedsink_build_info", "Always 1; the labels say what runs.", "version", "commit", "goversion")
 	descHalted      = describe("feedsink_halted", "1 while the mapping is halted and waits for a person.", "mapping")
+	descPaused      = describe("feedsink_paused", "1 while the mapping is paused by a command, in one lane or in both.", "mapping")
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -154,92 +63,138 @@ func (collector) Describe(chan<- *prometheus.Desc) {}
 // gauges is where a state is written to.
 type gauges func(d *prometheus.Desc, value float64, labels ...string)
 
-// Collect reads the lanes.
+// Collect reads the state of the sink.
 func (c collector) Collect(out chan<- prometheus.Metric) {
-	gauge := gauges(func(d *prometheus.Desc, value float64, labels ...string) {
+	stateOf{c.sink.now()}.collect(func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	})
-	waits := c.sink.waitingForSlots()
-	for _, l := range c.sink.lanes {
-		laneState(gauge, l, waits)
+}
+
+// collect reads the lanes.
+func (c stateOf) collect(gauge gauges) {
+	waiting := map[observe.Wait]int{}
+	for _, w := range c.waits() {
+		waiting[observe.Wait{Lane: w.Lane, Cause: w.Cause}]++
 	}
-	if calls := c.sink.calls; calls != nil {
+	slots := c.waitingForSlots()
+	for _, l := range c.lanes {
+		for _, cause := range waits.Causes[l.which] {
+			gauge(descWaits, float64(waiting[observe.Wait{Lane: l.which.String(), Cause: cause}]), l.which.String(), cause)
+		}
+		laneState(gauge, l, slots)
+		ages := c.freshness(l)
+		for _, m := range c.router.Mappings() {
+			if m.Uses(l.which) {
+				gauge(descFreshness, seconds(ages[m.Name]), m.Name, l.which.String())
+			}
+		}
+	}
+	if calls := c.calls; calls != nil {
 		gauge(descInFlight, float64(calls.InFlight()))
 		gauge(descLimit, float64(calls.Limit()))
-		mappings := c.sink.router.Mappings()
+		mappings := c.router.Mappings()
 		for _, t := range calledTables(mappings) {
 			gauge(descBreaker, float64(calls.Breaker(t)), router.LabelOf(mappings, t))
 		}
 	}
-	gauge(descPending, float64(c.sink.pending.Used()))
-	gauge(descPendingMax, float64(c.sink.cfg.Memory.Pending))
-	gauge(descToken, number(c.sink.client.TokenOK()))
-	halted := c.sink.halted()
-	for _, m := range c.sink.router.Mappings() {
+	gauge(descPending, float64(c.pending.Used()))
+	gauge(descPendingMax, float64(c.cfg.Memory.Pending))
+	gauge(descBuild, 1, cmp.Or(c.opts.Version, "unknown"), cmp.Or(c.opts.Commit, "unknown"), runtime.Version())
+	gauge(descToken, number(c.client.TokenOK()))
+	halted := c.halted()
+	for _, m := range c.router.Mappings() {
 		gauge(descHalted, number(len(halted[m.Name]) > 0), m.Name)
+		gauge(descPaused, number(len(c.paused(m)) > 0), m.Name)
 	}
 	c.fileState(gauge)
 }
 
-func laneState(gauge gauges, l *lane, waits map[string]slotWait) {
+func laneState(gauge gauges, l *lane, slots map[string]slotWait) {
 	waiting := 0
+	topics := map[string]*topicState{}
 	for _, p := range l.source.Partitions() {
-		partitionState(gauge, l.which, p, waits[p.Topic])
-		st, ok := p.Status()
-		if ok && st.Committed >= 0 {
-			gauge(descCommitted, float64(st.Committed), l.which.String(), p.Topic, strconv.Itoa(int(p.ID)))
-		}
-		if st.Waiting != "" {
+		unconfirmedState(gauge, l.which, p, slots[p.Topic])
+		if p.WaitsFor() != "" {
 			waiting++
+		}
+		lag, ok := p.Lag()
+		if !ok {
+			continue
+		}
+		of := topics[p.Topic]
+		if of == nil {
+			of = &topicState{}
+			topics[p.Topic] = of
+		}
+		of.lag, of.stalled = of.lag+lag, max(of.stalled, p.Stalled())
+	}
+	for topic, of := range topics {
+		gauge(descLag, float64(of.lag), l.which.String(), topic)
+		if of.stalled > 0 {
+			gauge(descStalled, seconds(of.stalled), l.which.String(), topic)
 		}
 	}
 	gauge(descWaiting, float64(waiting), l.which.String())
 }
 
-func partitionState(gauge gauges, lane schemas.Lane, p *kafka.Partition, waits slotWait) {
-	u, id := p.Unconfirmed(), strconv.Itoa(int(p.ID))
+// topicState is what the metrics have of a topic's partitions together: there may be
+// partitions by the thousand.
+type topicState struct {
+	lag     int64
+	stalled time.Duration
+}
+
+func unconfirmedState(gauge gauges, lane schemas.Lane, p *kafka.Partition, slot slotWait) {
+	u := p.Unconfirmed()
+	unconfirmed := func(records int64, state string) {
+		if records > 0 {
+			gauge(descUnconfirmed, float64(records), p.Topic, strconv.Itoa(int(p.ID)), state)
+		}
+	}
 	if lane == schemas.Batch {
 		waiting := int64(0)
-		if waits.open {
+		if slot.open {
 			u.Buffered, waiting = 0, u.Buffered
 		}
-		if waits.sent {
+		if slot.sent {
 			u.Importing, waiting = 0, waiting+u.Importing
 		}
-		gauge(descUnconfirmed, float64(u.Buffered), p.Topic, id, "buffered")
-		gauge(descUnconfirmed, float64(u.Importing), p.Topic, id, "importing")
-		gauge(descUnconfirmed, float64(waiting), p.Topic, id, string(batcher.Waiting))
-	} else {
-		gauge(descUnconfirmed, float64(u.Pending), p.Topic, id, "calling")
+		unconfirmed(u.Buffered, "buffered")
+		unconfirmed(u.Importing, "importing")
+		unconfirmed(waiting, string(batcher.Waiting))
 	}
-	if lag, ok := p.Lag(); ok {
-		gauge(descLag, float64(lag), lane.String(), p.Topic, id)
-	}
+	unconfirmed(int64(u.Pending), "calling")
 }
 
 // fileState is about the batch lane's files, where this process has the lane.
-func (c collector) fileState(gauge gauges) {
-	files := c.sink.files
+func (c stateOf) fileState(gauge gauges) {
+	files := c.files
 	if files == nil {
 		return
 	}
 	gauge(descSpool, float64(files.SpoolBytes()))
-	gauge(descSpoolMax, float64(c.sink.cfg.Spool.MaxBytes))
+	if free, ok := files.SpoolFree(); ok {
+		gauge(descSpoolFree, float64(free))
+	}
+	gauge(descSpoolMax, float64(c.cfg.Spool.MaxBytes))
 	counted := map[string]bool{} // tables: several mappings may share one
 	for _, st := range files.Status() {
 		gauge(descRows, float64(st.Rows), st.Mapping)
 		gauge(descBytes, float64(st.Bytes), st.Mapping)
-		gauge(descAge, st.Age.Seconds(), st.Mapping)
+		gauge(descAge, seconds(st.Age), st.Mapping)
 		if st.Import != nil {
-			gauge(descStep, time.Since(st.Import.Since).Seconds(), st.Mapping, string(st.Import.Step))
+			gauge(descStep, seconds(time.Since(st.Import.Since)), st.Mapping, string(st.Import.Step))
 		}
-		table := c.sink.pacing.tables[st.Mapping].label
-		if left, ok := c.sink.pacing.remaining(st.Mapping); ok && !counted[table] {
+		table := c.pacing.tables[st.Mapping].label
+		if left, ok := c.pacing.remaining(st.Mapping); ok && !counted[table] {
 			counted[table] = true
 			gauge(descSlots, float64(left), table)
 		}
 	}
 }
+
+// seconds is a duration as a metric has it, in no more digits than are of use.
+func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
 
 // number is a yes or no as a metric has it.
 func number(yes bool) float64 {
@@ -249,140 +204,10 @@ func number(yes bool) float64 {
 	return 0
 }
 
-// remembered keeps the series of a metric that every record or call touches, by a
-// key that is cheaper to look up than a list of label values. There are as many
-// as the configuration has mappings and topics, so none is ever let go.
-type remembered[K comparable, S any] struct {
-	find  func(K) S
-	known atomic.Pointer[map[K]S] // never changed, only replaced
-	mu    sync.Mutex              // held to replace it
-}
-
-// of is the series of that key. It appears with its first use.
-func (r *remembered[K, S]) of(key K) S {
-	if known := r.known.Load(); known != nil {
-		if s, ok := (*known)[key]; ok {
-			return s
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	next := map[K]S{}
-	if known := r.known.Load(); known != nil {
-		maps.Copy(next, *known)
-	}
-	s := r.find(key)
-	next[key] = s
-	r.known.Store(&next)
-	return s
-}
-
-type recordsKey struct{ topic, outcome string }
-
-type writesKey struct {
-	mapping string
-	lane    schemas.Lane
-	op      schemas.Op
-	outcome string
-}
-
-type durationKey struct {
-	mapping string
-	op      schemas.Op
-}
-
-// cachedSeries are the series of what happens with every record.
-type cachedSeries struct {
-	records  remembered[recordsKey, prometheus.Counter]
-	writes   remembered[writesKey, prometheus.Counter]
-	duration remembered[durationKey, prometheus.Observer]
-}
-
-func (m *metrics) remember() {
-	m.cached.records.find = func(k recordsKey) prometheus.Counter {
-		return m.records.WithLabelValues(k.topic, k.outcome)
-	}
-	m.cached.writes.find = func(k writesKey) prometheus.Counter {
-		return m.writes.WithLabelValues(k.mapping, k.lane.String(), k.op.String(), k.outcome)
-	}
-	m.cached.duration.find = func(k durationKey) prometheus.Observer {
-		return m.duration.WithLabelValues(k.mapping, k.op.String())
-	}
-}
-
-// RecentDeadLetter are the records of one topic that went to the dead-letter topic
-// for one reason since this process began.
-type RecentDeadLetter struct {
-	Topic   string       `json:"topic"`             // empty: rows of files that match no record; their partitions and offsets say nothing
-	Mapping string       `json:"mapping,omitempty"` // empty: the record could not even be decoded
-	Reason  string       `json:"reason"`            // the code of the dead letter's header
-	Count   int64        `json:"count"`
-	Latest  []DeadLetter `json:"latest"` // a few, the newest first
-}
-
-// DeadLetter is where a dead letter came from: where it can be found, nothing of
-// what it says.
-type DeadLetter struct {
-	Partition int32     `json:"partition"`
-	Offset    int64     `json:"offset"`
-	At        time.Time `json:"at"`
-}
-
-// EndedImport is an execution whose result this process has seen.
-type EndedImport struct {
-	File      string    `json:"file"`
-	Mode      string    `json:"mode"`
-	Execution string    `json:"execution,omitempty"`
-	Status    string    `json:"status"` // FINISHED or FAILED
-	Rows      int64     `json:"rows"`
-	InError   int64     `json:"inError,omitzero"`
-	Began     time.Time `json:"began"` // its trigger
-	Ended     time.Time `json:"ended"`
-}
-
-// What is kept of each kind: enough to look at, whatever happens.
-const (
-	deadLettersKept = 5
-	importsKept     = 48
-)
-
-// recentHistory remembers what an operator wants to see of things that are over. It
-// is lost with the process; what must not be lost stands in the ledger, the
-// dead-letter topic and the metrics.
-type recentHistory struct {
-	mu      sync.Mutex
-	letters map[deadLetterKind]*RecentDeadLetter // as many as mappings have topics and reasons
-	imports map[string][]EndedImport             // by mapping, the oldest first
-}
-
-type deadLetterKind struct{ topic, mapping, reason string }
-
-func newRecentHistory() *recentHistory {
-	return &recentHistory{letters: map[deadLetterKind]*RecentDeadLetter{}, imports: map[string][]EndedImport{}}
-}
-
-// deadLetter notes a dead letter that Kafka has acknowledged, and counts those of
-// its kind.
-func (l *recentHistory) deadLetter(r *deadletter.Record, why deadletter.Reason) (count int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	kind := deadLetterKind{r.Topic, why.Mapping, why.Code}
-	d := l.letters[kind]
-	if d == nil {
-		d = &RecentDeadLetter{Topic: r.Topic, Mapping: why.Mapping, Reason: why.Code}
-		l.letters[kind] = d
-	}
-	d.Count++
-	d.Latest = slices.Insert(d.Latest, 0, DeadLetter{Partition: r.Partition, Offset: r.Offset, At: time.Now()})
-	d.Latest = d.Latest[:min(len(d.Latest), deadLettersKept)]
-	return d.Count
-}
-
 // noteDeadLetter notes a dead letter and logs the first of its kind, the tenth, the
-// hundredth and so on: whoever looks at the log alone must see that there are
-// some. The dead letter's message may quote the record and is not for the log.
-func (l *lane) noteDeadLetter(r *deadletter.Record, why deadletter.Reason) {
-	count := l.recent.deadLetter(r, why)
+// hundredth and so on: the log alone has to show that there are some. The dead letter's message may quote the record and is not for the log.
+func (l *laneBase) noteDeadLetter(r *deadletter.Record, why deadletter.Reason) {
+	count := l.recent.DeadLetter(r, why)
 	leading := count
 	for leading%10 == 0 {
 		leading /= 10
@@ -393,43 +218,119 @@ func (l *lane) noteDeadLetter(r *deadletter.Record, why deadletter.Reason) {
 	}
 }
 
-// imported notes the result of an execution for one of the mappings that it loads.
-func (l *recentHistory) imported(imp batcher.Import, load batcher.Member, status string, took time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	list := append(l.imports[load.Mapping], EndedImport{
-		File: imp.File, Mode: imp.Mode, Execution: imp.Execution, Status: status,
-		Rows: load.Rows, InError: load.InError, Began: now.Add(-took), Ended: now,
-	})
-	l.imports[load.Mapping] = slices.Delete(list, 0, max(len(list)-importsKept, 0))
-}
+// observer counts what the lanes do.
+type observer struct{ s *pipeline }
 
-// deadLetters lists the kinds that there were, the most frequent first.
-func (l *recentHistory) deadLetters() []RecentDeadLetter {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := make([]RecentDeadLetter, 0, len(l.letters))
-	for _, d := range l.letters {
-		one := *d
-		one.Latest = slices.Clone(d.Latest)
-		all = append(all, one)
+func (o observer) Called(a calls.Attempt) {
+	status := a.Status
+	if a.Outcome == calls.Applied {
+		status = o.s.accepts(a.Mapping, a.Op)
 	}
-	slices.SortFunc(all, func(a, b RecentDeadLetter) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Mapping, b.Mapping), cmp.Compare(a.Reason, b.Reason))
-	})
-	return all
+	o.s.metrics.Called(a.Mapping, a.Op, status, a.Took)
+	switch {
+	case a.Repeat && a.Outcome == calls.Rejected:
+		o.s.metrics.Repeated(a.Mapping, a.Op.String(), "repeat_refused")
+		o.s.log.Warn("a key's newest state was sent again, since an older call may have landed late, and was refused; nothing waits for it",
+			"mapping", a.Mapping, "op", a.Op, "error", a.Err)
+	case a.Repeat && (a.Outcome == calls.Applied || a.Outcome == calls.AbsentAlready):
+		o.s.metrics.Repeated(a.Mapping, a.Op.String(), "repeated")
+	case a.Outcome == calls.Retried:
+		o.s.metrics.WritesEnded(a.Mapping, schemas.Immediate, a.Op, a.Outcome.String(), int64(a.Writes))
+	}
 }
 
-// importsSince lists a mapping's imports that ended after a time, the oldest first.
-func (l *recentHistory) importsSince(mapping string, from time.Time) []EndedImport {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	since := []EndedImport{}
-	for _, e := range l.imports[mapping] {
-		if !e.Ended.Before(from) {
-			since = append(since, e)
+// accepts is the status with which the service confirms a call, as the interface has it:
+// the lane hears of a yes alone.
+func (s *pipeline) accepts(mapping string, op schemas.Op) int {
+	if op == schemas.Delete && !s.tables[mapping].Custom {
+		return http.StatusNoContent
+	}
+	return http.StatusOK
+}
+
+func (o observer) NotRepeated(mapping string) { o.s.metrics.Repeated(mapping, "", "not_repeated") }
+
+func (o observer) BreakerTurned(of schemas.Table, to calls.BreakerState, cause error) {
+	switch to {
+	case calls.Open:
+		if cause != nil {
+			text := cause.Error()
+			o.s.breakerCause.Store(&text)
+		}
+		o.s.log.Warn("calls for the table fail; they pause, and one is tried from time to time",
+			"table", router.LabelOf(o.s.router.Mappings(), of), "openFor", o.s.cfg.Service.Breaker.OpenFor, "cause", cause)
+	case calls.Closed:
+		o.s.log.Info("calls for the table are answered again and go on", "table", router.LabelOf(o.s.router.Mappings(), of))
+	case calls.HalfOpen:
+		o.s.log.Debug("trying a call for the table", "table", router.LabelOf(o.s.router.Mappings(), of))
+	}
+}
+
+func (o observer) ImportEnded(imp batcher.Import, r batcher.Results, took time.Duration) {
+	o.s.imports.ended(imp, r)
+	o.s.metrics.ImportEnded(imp, r, took)
+	o.s.recent.ImportEnded(imp, r, took)
+}
+
+func (o observer) RowsUnmatched(imp batcher.Import, rows int64) {
+	o.s.metrics.RowsUnmatched(imp.Mapping, rows)
+}
+
+// ages finds, by mapping, how old the oldest record of a lane is that is not
+// confirmed. Mappings of which all are confirmed are left out.
+type ages struct {
+	now time.Time
+	of  map[string]time.Duration
+}
+
+func (a ages) note(mapping string, written time.Time) {
+	if !written.IsZero() {
+		a.of[mapping] = max(a.of[mapping], a.now.Sub(written))
+	}
+}
+
+// ages are the freshness of the lanes of this process, by lane.
+func (s *pipeline) ages() map[string]map[string]time.Duration {
+	of := map[string]map[string]time.Duration{}
+	for _, l := range s.lanes {
+		of[l.which.String()] = s.freshness(l)
+	}
+	return of
+}
+
+// freshness is by mapping the age of the lane's oldest record that is not confirmed.
+func (s *pipeline) freshness(l *lane) map[string]time.Duration {
+	a := ages{time.Now(), map[string]time.Duration{}}
+	for _, p := range l.source.Partitions() {
+		mappings := slices.DeleteFunc(slices.Clone(s.router.TopicMappings(p.Topic)), func(m *router.Compiled) bool { return !m.Uses(l.which) })
+		waiting := p.Waiting()
+		for _, m := range mappings {
+			a.note(m.Name, waiting)
+		}
+		p.EachPending(func(of any) bool {
+			mappings = a.pending(of.(*recordState), mappings)
+			return len(mappings) > 0
+		})
+	}
+	if l.which == schemas.Batch {
+		for _, m := range filed(s.router.Mappings()) {
+			for _, c := range own(s.files.Claims(m.Name)) {
+				a.note(m.Name, c.Oldest())
+			}
 		}
 	}
-	return since
+	return a.of
+}
+
+// pending notes a pending record and returns the mappings that it does not wait for.
+func (a ages) pending(j *recordState, mappings []*router.Compiled) (others []*router.Compiled) {
+	return slices.DeleteFunc(mappings, func(m *router.Compiled) bool {
+		for p := j.parts.Load(); p != nil; p = p.before {
+			if !p.ended.Load() && (p.mapping == m || p.mapping == nil) {
+				a.note(m.Name, kafka.WrittenAt(j.record.Load()))
+				return true
+			}
+		}
+		return false
+	})
 }

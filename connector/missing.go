@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
+	"github.com/feedsink/feedsink/connector/receipt"
 	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -19,8 +22,9 @@ import (
 // A patch that finds nothing may be one that was applied before a crash and is sent
 // again: the newer delete that followed it was applied then, too. Or a newer write
 // of the other lane was faster. So, before such a patch is a dead letter, the log is
-// read on from its record: where a newer delete or upsert of the whole profile has
-// made it void, it is confirmed with that. Its key is not held up meanwhile, and no
+// read on from its record: where a newer delete, upsert of the whole profile or upsert of
+// a table record that says all that the patch does has made it void, it is confirmed with
+// that. For such an upsert the batch lane drops the row that was there to patch. Its key is not held up meanwhile, and no
 // call is made.
 
 const (
@@ -36,8 +40,10 @@ const (
 
 // missing are the immediate lane's patches of what was not there.
 type missing struct {
-	lane    *lane
+	source  *kafka.Source
+	router  *router.Router
 	writers *schemas.Registry
+	log     *slog.Logger
 	wake    chan struct{}
 
 	mu    sync.Mutex
@@ -48,6 +54,7 @@ type missing struct {
 type missed struct {
 	*part
 	offset int64 // of its record
+	cells  []schemas.Cell
 	err    error
 	looked bool
 	newer  *newer // nil: no newer write makes it void
@@ -59,10 +66,8 @@ type newer struct {
 	lane   schemas.Lane
 }
 
-// newMissing is the lane's.
-func newMissing(l *lane, writers *schemas.Registry) *missing {
-	l.missing = &missing{lane: l, writers: writers, wake: make(chan struct{}, 1)}
-	return l.missing
+func newMissing(source *kafka.Source, r *router.Router, writers *schemas.Registry, log *slog.Logger) *missing {
+	return &missing{source: source, router: r, writers: writers, log: log, wake: make(chan struct{}, 1)}
 }
 
 // take takes a part that the service has refused, if it is such a patch.
@@ -108,7 +113,7 @@ func (m *missing) run(ctx context.Context) error {
 		}
 		for m.waiting() && ctx.Err() == nil {
 			if err := m.look(ctx); err != nil && ctx.Err() == nil {
-				m.lane.log.Warn("the records behind patches of nothing could not be read; trying again", "wait", missingEvery, "error", err)
+				m.log.Warn("the records behind patches of nothing could not be read; trying again", "wait", missingEvery, "error", err)
 			}
 			m.decide()
 			select {
@@ -133,11 +138,11 @@ func (m *missing) decide() {
 		switch {
 		case !p.looked:
 			return false
-		case p.newer == nil:
+		case p.newer == nil, p.holdsUp(p.newer):
 			p.deadLetter(writes.RefusalReason(p.err), p.err)
 			return true
 		case p.hasEnded(p.newer):
-			p.end()
+			p.endWith(receipt.Superseded, http.StatusNotFound)
 			return true
 		}
 		return false
@@ -150,6 +155,12 @@ func (p *missed) hasEnded(n *newer) bool {
 		return p.partition.Ended(n.offset)
 	}
 	return p.partition.OtherPassed(ledgerTable(p.mapping), n.offset)
+}
+
+// holdsUp reports whether the newer write is a row whose file waits for this patch: the
+// import before it does. So it was not that row that left nothing to patch.
+func (p *missed) holdsUp(n *newer) bool {
+	return n.lane != p.lane.which && p.partition.OtherReconciles(ledgerTable(p.mapping), p.offset, n.offset)
 }
 
 // look reads the log from each new patch on, as far as it goes now.
@@ -168,7 +179,7 @@ func (m *missing) look(ctx context.Context) error {
 		return nil
 	}
 	slices.Sort(topics)
-	ends, err := m.lane.source.Ends(ctx, slices.Compact(topics))
+	ends, err := m.source.Ends(ctx, slices.Compact(topics))
 	if err != nil {
 		return err
 	}
@@ -189,12 +200,12 @@ func (m *missing) lookBehind(ctx context.Context, partition *kafka.Partition, pa
 		at[p.offset] = append(at[p.offset], p)
 	}
 	to = min(to+farthest, max(end, to+1))
-	reading := decode.NewReader(m.lane.Router, m.writers) // the lane's own decoders are at work
+	reading := decode.NewReader(m.router, m.writers) // the lane's own decoders are at work
 	decode := decode.WaitForSchemas(ctx, m.writers, reading.Decode)
 	follows := behind{byKey: map[writeKey][]*missed{}}
-	stretch := kafka.Stretch{Place: kafka.Place{Topic: partition.Topic, Partition: partition.ID}, Span: kafka.Span{From: from, To: to}}
+	stretch := cluster.Stretch{TopicPartition: cluster.TopicPartition{Topic: partition.Topic, Partition: partition.ID}, Span: cluster.Span{From: from, To: to}}
 	var routed []router.Routed
-	if err := m.lane.source.Reread(ctx, []kafka.Stretch{stretch}, func(_ int, r *kafka.Record) error {
+	if err := m.source.Reread(ctx, []cluster.Stretch{stretch}, func(_ int, r *kafka.Record) error {
 		decoded, err := decode(r)
 		if errors.Is(err, schemas.ErrSchemaUnavailable) {
 			return err
@@ -202,7 +213,7 @@ func (m *missing) lookBehind(ctx context.Context, partition *kafka.Partition, pa
 		if err != nil {
 			return nil //nolint:nilerr // what cannot be decoded is no write
 		}
-		routed = m.lane.Router.Route(routed[:0], decoded)
+		routed = router.WithoutSkipped(m.router.Route(routed[:0], decoded))
 		for i := range routed {
 			follows.take(&routed[i], r.Offset, at[r.Offset])
 		}
@@ -240,19 +251,28 @@ func (b *behind) take(w *router.Routed, offset int64, patches []*missed) {
 	}
 	for _, p := range patches {
 		if p.mapping == w.Mapping {
+			own, _ := w.Write.Own()
+			p.cells = own.Cells
 			b.byKey[key] = append(b.byKey[key], p)
 			return
 		}
 	}
-	lane := w.Lane == schemas.Immediate || w.Lane == schemas.Batch
-	if whole := w.Write.Op == schemas.Delete || w.Write.Op == schemas.Upsert && !w.Write.Table.Custom; !whole || !lane {
+	if w.Lane != schemas.Immediate && w.Lane != schemas.Batch {
 		return
 	}
-	for _, p := range b.byKey[key] {
+	b.byKey[key] = slices.DeleteFunc(b.byKey[key], func(p *missed) bool {
+		if !p.voidedBy(&w.Write) {
+			return false
+		}
 		if b.found == nil {
 			b.found = map[*missed]*newer{}
 		}
 		b.found[p] = &newer{offset, w.Lane}
-	}
-	delete(b.byKey, key)
+		return true
+	})
+}
+
+// voidedBy reports whether nothing of the patch is left once a newer write has landed.
+func (p *missed) voidedBy(w *schemas.Write) bool {
+	return w.Op == schemas.Delete || w.Op == schemas.Upsert && (!w.Table.Custom || schemas.Covers(w.Cells, p.cells))
 }

@@ -5,7 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/slots"
+	"github.com/feedsink/feedsink/connector/clock"
 )
 
 // account is a record of slots in memory.
@@ -16,8 +17,8 @@ func (a *account) Slots(string, string) ([]time.Time, bool) { return a.used, tru
 func (a *account) FillSlots(_, _ string, at []time.Time) { a.used = append(a.used, at...) }
 
 func threeADay(a *account) *pacing {
-	return &pacing{source: a, tables: map[string]tableSlots{
-		"customers": {Slots: batcher.Slots{PerDay: 3, Zone: time.UTC, Every: time.Hour}, table: "customers", slotTopic: "crm"},
+	return &pacing{clock: clock.New(nil, nil), source: a, tables: map[string]tableSlots{
+		"customers": {Plan: slots.Plan{PerDay: 3, Zone: time.UTC, Every: time.Hour}, table: "customers", slotTopic: "crm"},
 	}}
 }
 

@@ -14,7 +14,10 @@ import (
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/decode"
+	"github.com/feedsink/feedsink/connector/flood"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/observe"
+	"github.com/feedsink/feedsink/connector/receipt"
 	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -22,45 +25,65 @@ import (
 
 // lane is one consumer group and what it does with its records.
 type lane struct {
-	which          schemas.Lane
-	decode.Reader         // of records in their turn
-	ahead          *ahead // of the batch lane
-	delivery       delivery
-	post           *deadletter.Post // nil: no dead-letter topic
-	source         *kafka.Source
-	metrics        *metrics
-	recent         *recentHistory
-	log            *slog.Logger
-	unacknowledged outbox
-	floods         *floods
-	missing        *missing // of the immediate lane
-	again          map[*kafka.Partition]*sentAgain
-
-	tracing lineage
-	// trace is of the record at hand, until its record state takes it over.
-	trace *tracing.Record
+	*laneBase
+	decode.Reader        // of records in their turn
+	ahead         *ahead // of the batch lane
+	delivery      delivery
+	parts         map[string]int // of the immediate lane: by topic, of the room for records
+	again         map[*kafka.Partition]*sentAgain
 
 	// Reused from record to record.
-	routed []router.Routed // of the record at hand: kept, or the reader's
-	kept   []router.Routed // whose writes may outlive their record
-	slab   router.Slab
+	kept  []router.Routed // whose writes may outlive their record
+	arena router.Arena
 }
+
+// laneBase is what all parts of a lane need.
+type laneBase struct {
+	which          schemas.Lane
+	router         *router.Router
+	source         *kafka.Source
+	post           *deadletter.Post // nil: no dead-letter topic
+	receipts       *receipt.Book    // nil: no receipts topic
+	floods         *flood.Gates
+	pauses         *pauses
+	missing        *missing // nil: of the batch lane
+	metrics        *observe.Metrics
+	recent         *observe.History
+	tracing        lineage
+	log            *slog.Logger
+	unacknowledged outbox // dead letters and receipts
+}
+
+// reading is what a record means to its lane. It lasts as long as the record's turn.
+type reading struct {
+	begun           time.Time       // when it was read, if somebody traces it
+	routed          []router.Routed // its writes in either lane, and what could not become one
+	writes, rejects []router.Routed // what of it is this lane's
+	rows            []rowAhead      // of a record that was read ahead, instead: these rows are all that it means
+	parts           int             // how many receipts the record has, in both lanes
+	skipped         bool            // no mapping writes it
+	text            []byte          // of the rows
+}
+
+// nothing reports whether the record says that nothing has changed.
+func (in *reading) nothing() bool { return len(in.routed)+len(in.rows) == 0 }
 
 // delivery is the way a lane's writes take to the service. All methods are
 // called by the lane's source, one at a time.
 type delivery interface {
-	// deliver takes one record: its writes, and what of it was rejected before
-	// it became a write. It sees to it that the record is confirmed one day.
-	// An error means that the record was not taken: it is offered again.
-	deliver(p *kafka.Partition, r *kafka.Record, writes, rejects []router.Routed) error
+	// deliver takes one record: its writes or rows, and what of it was rejected before
+	// it became a write. It sees to it that the record is confirmed one day, and ends
+	// its trace. An error means that the record was not taken: it is offered again.
+	deliver(p *kafka.Partition, r *kafka.Record, in reading, trace *tracing.Record) error
 	// follows reports whether it must see all records of the topic, those too that
 	// are confirmed.
 	follows(topic string) bool
 	// observe shows it a record of such a topic, before deliver. An error means
 	// that it could not: the record is offered again.
 	observe(p *kafka.Partition, r *kafka.Record, routed []router.Routed, done bool) error
-	// takes looks at what a record means to either lane and reports whether deliver may
-	// have it now. Otherwise it is offered again.
+	// supersede shows it what a record means to either lane, also where that is confirmed.
+	supersede(routed []router.Routed)
+	// takes reports whether deliver may have the record now. Otherwise it is offered again.
 	takes(routed []router.Routed) bool
 	// heldBack is how many of the pending records take no room from others.
 	heldBack() int64
@@ -76,6 +99,9 @@ type delivery interface {
 	// covers reports whether a write of this lane is not sent: what a former owner sent
 	// brings it.
 	covers(p *kafka.Partition, w *router.Routed, offset int64) bool
+	// underWay reports whether the mapping has something on its way that its records
+	// have to be read on for.
+	underWay(m *router.Compiled) bool
 	// release drops what was not started for partitions that go, and waits
 	// for what was, until ctx ends.
 	release(ctx context.Context, ps []*kafka.Partition)
@@ -83,15 +109,23 @@ type delivery interface {
 
 // Ready reports whether the lane has room.
 func (l *lane) Ready() bool {
-	return l.source.Pending()-l.floods.waiting()-l.delivery.heldBack() < maxPending && l.delivery.ready()
+	return l.source.Pending()-l.floods.Waiting()-l.delivery.heldBack() < maxPending && l.delivery.ready()
 }
 
-// leased reports whether the lane's partitions can be nobody else's by now.
-func (l *lane) leased() bool { return l.source.Leased() }
+// Parts says how many records of each topic may be pending while others fill the lane.
+func (l *lane) Parts() map[string]int {
+	if !l.delivery.ready() {
+		return nil
+	}
+	return l.parts
+}
 
 // Assigned prepares for new assignments.
 func (l *lane) Assigned(ps []*kafka.Partition) {
-	l.floods.assigned(ps)
+	found, _ := l.source.OtherPauses()
+	l.pauses.known.Learn(found)
+	l.followPauses()
+	l.floods.Assigned(ps)
 	l.delivery.assigned(ps)
 }
 
@@ -102,25 +136,20 @@ func (l *lane) Release(ctx context.Context, ps []*kafka.Partition) {
 	for _, p := range ps {
 		delete(l.again, p)
 	}
-	l.floods.left(ps)
+	l.floods.Left(ps)
 	if err := l.unacknowledged.wait(ctx); err != nil {
-		l.log.Warn("partitions go while dead letters are not acknowledged; they may be sent twice", "error", err)
+		l.log.Warn("partitions go while dead letters or receipts are not acknowledged; they may be sent twice", "error", err)
 	}
 }
 
 // Records takes the records of one partition.
 func (l *lane) Records(p *kafka.Partition, records []*kafka.Record) (taken int) {
-	_, restored := p.Stands(records[0].Offset)
-	ahead := !restored && l.readsAhead(records)
-	if ahead {
+	if l.readsAhead(p, records) {
 		l.ahead.begin(records)
 		defer l.ahead.end()
 	}
 	for i, r := range records {
-		if !p.HasRoom(r) {
-			break
-		}
-		if (!ahead || !l.fileRows(p, r, i)) && !l.record(p, r) {
+		if !p.HasRoom(r) || !l.record(p, r, i) {
 			break
 		}
 		taken++
@@ -133,115 +162,149 @@ func (l *lane) Records(p *kafka.Partition, records []*kafka.Record) (taken int) 
 	return taken
 }
 
-// readsAhead reports whether the records of a partition are read before their
-// turn: nothing of them is needed but rows, and they are many enough.
-func (l *lane) readsAhead(records []*kafka.Record) bool {
-	return l.passes(l.delivery.follows(records[0].Topic)) && len(records) > chunkRecords && len(l.ahead.readers) > 0
-}
-
-// fileRows takes the i-th record that was read ahead, if that is all there is to do.
-// Any other is left to record.
-func (l *lane) fileRows(p *kafka.Partition, r *kafka.Record, i int) bool {
-	c, m := l.ahead.prepared(i)
-	if !m.known || p.Done(r.Offset) {
-		return false
-	}
-	l.floods.decoded(r.Topic)
-	rows := c.rowsOf(m)
-	if len(rows) == 0 {
-		l.count(r, outcomeNoChange)
-		return true
-	}
-	l.trace = l.tracing.record(m.begun, r)
-	taken := l.ahead.files.file(p, r, rows, c.text)
-	l.untraced("in a file")
-	return taken
-}
-
-// record takes one record from the poll to what ends it: decode,
-// route, deliver. It reports false if the record can't be taken now.
-func (l *lane) record(p *kafka.Partition, r *kafka.Record) bool {
-	done, restored := p.Stands(r.Offset)
+// record takes the i-th record of a poll to what ends it. It is read, the lanes agree
+// whose its writes are, and this lane's are delivered. It reports false if the record
+// can't be taken now.
+func (l *lane) record(p *kafka.Partition, r *kafka.Record, i int) (taken bool) {
+	done, restored := p.Take(r)
 	follows := l.delivery.follows(r.Topic)
 	if done && !follows && !restored {
-		l.count(r, outcomeDone)
+		l.count(r, observe.OutcomeDone)
 		return true
 	}
-	begun := l.tracing.tracer.Begin()
-	decoded, err := l.Decode(r)
-	if errors.Is(err, schemas.ErrSchemaUnavailable) {
+	in, err := l.read(p, r, i, follows)
+	switch {
+	case errors.Is(err, schemas.ErrSchemaUnavailable):
+		return false
+	case err != nil:
+		return done || l.undecodable(p, r, in.begun, err)
+	}
+	l.floods.Decoded(r.Topic)
+	if (!done || restored) && p.Shared() && !l.decide(p, r, in.routed) {
 		return false
 	}
-	if err != nil {
-		if done {
-			return true
-		}
-		l.trace = l.tracing.record(begun, r)
-		taken := l.undecodable(p, r, err)
-		l.untraced("other_lane")
-		return taken
-	}
-	l.floods.decoded(r.Topic)
-	l.route(decoded, follows)
-	if (!done || restored) && p.Shared() && !l.decide(p, r) {
+	if follows && l.delivery.observe(p, r, in.routed, done) != nil {
 		return false
 	}
-	if follows && l.delivery.observe(p, r, l.routed, done) != nil {
-		return false
+	l.delivery.supersede(in.routed)
+	again := false
+	if restored {
+		in.routed, again = l.sendsAgain(p, r, in.routed, done)
 	}
-	again := restored && l.sendsAgain(p, r, done)
 	if done && !again {
-		l.count(r, outcomeDone)
+		l.count(r, observe.OutcomeDone)
 		return true
 	}
-	if len(l.routed) == 0 {
-		l.count(r, outcomeNoChange)
+	if in.nothing() {
+		l.endNothing(p, r, &in)
 		return true
 	}
-	if !l.delivery.takes(l.routed) {
+	if !l.delivery.takes(in.routed) {
 		return false
 	}
-	writes, rejects := l.mine()
-	if len(writes)+len(rejects) == 0 {
-		l.count(r, outcomeOtherLane) // confirmed at once: the other lane sees to it
+	in.writes, in.rejects = l.mine(in.routed)
+	if len(in.writes)+len(in.rejects)+len(in.rows) == 0 {
+		l.count(r, observe.OutcomeOtherLane) // confirmed at once: the other lane sees to it
 		return true
 	}
-	if l.floods.holds(writes, rejects) {
+	if l.halted(&in) {
 		return false
 	}
 	if again {
 		p.SendAgain(r.Offset)
 	}
-	l.trace = l.tracing.record(begun, r)
-	taken := l.delivery.deliver(p, r, writes, rejects) == nil
-	l.untraced("in a file")
-	return taken
+	return l.delivery.deliver(p, r, in, l.tracing.record(in.begun, r)) == nil
 }
 
-// route routes a record. Of one that has to be followed, or is to be called with,
-// writes are kept beyond it, and never lend their cells to another's.
-func (l *lane) route(decoded *router.Record, follows bool) {
-	if l.passes(follows) {
-		l.routed = l.RouteOver(decoded)
-		return
+// read decodes and routes a record, unless that was done ahead. Of one that has to be
+// followed, or is to be called with, writes are kept beyond it, and never lend their
+// cells to another's.
+func (l *lane) read(p *kafka.Partition, r *kafka.Record, i int, follows bool) (in reading, err error) {
+	if c, ahead := l.ahead.prepared(i); ahead.known && l.ahead.files.takesRows(p, c.rowsOf(ahead), c.text, r.Offset) {
+		return reading{begun: ahead.begun, rows: c.rowsOf(ahead), parts: len(c.rowsOf(ahead)), text: c.text, skipped: ahead.skipped}, nil
 	}
-	l.kept = l.Router.RouteFrom(l.kept[:0], decoded, &l.slab)
-	l.routed = l.kept
+	in.begun = l.tracing.tracer.Begin()
+	decoded, err := l.Decode(r)
+	switch {
+	case err != nil:
+	case l.passes(follows):
+		in.routed = l.RouteOver(decoded)
+	default:
+		l.kept = l.Router.RouteFrom(l.kept[:0], decoded, &l.arena)
+		in.routed = l.kept
+	}
+	if in.skipped = allSkipped(in.routed); in.skipped {
+		in.routed = nil
+	}
+	in.routed = router.WithoutSkipped(in.routed)
+	in.parts = len(in.routed)
+	for i := range in.routed {
+		in.routed[i].Part = i
+	}
+	return in, err
+}
+
+// allSkipped reports whether all that a record means is skipped.
+func allSkipped(routed []router.Routed) bool {
+	return len(routed) > 0 && !slices.ContainsFunc(routed, func(r router.Routed) bool { return r.Lane != schemas.Skip })
+}
+
+// nothing is how a record ends of which nothing is written. One that is skipped is
+// counted once: by the immediate lane where both read its topic.
+func (l *lane) nothing(r *kafka.Record, in *reading) (outcome string) {
+	if !in.skipped {
+		return observe.OutcomeNoChange
+	}
+	if l.Router.Reads(r.Topic, schemas.Immediate) && l.which == schemas.Batch {
+		return observe.OutcomeOtherLane
+	}
+	return observe.OutcomeSkipped
+}
+
+// readsAhead reports whether the records of a partition are read before their
+// turn: nothing of them is needed but rows, and they are many enough.
+func (l *lane) readsAhead(p *kafka.Partition, records []*kafka.Record) bool {
+	_, restored := p.Stands(records[0].Offset)
+	return !restored && l.passes(l.delivery.follows(records[0].Topic)) && len(records) > chunkRecords && len(l.ahead.readers) > 0
+}
+
+// halted reports whether a record has to wait, as some mapping of it is halted, or
+// halts for what is refused of it.
+func (l *lane) halted(in *reading) bool {
+	for i := range in.rows {
+		if l.floods.Halted(in.rows[i].mapping) {
+			return true
+		}
+	}
+	for _, some := range [][]router.Routed{in.writes, in.rejects} {
+		for i := range some {
+			if l.floods.Halted(some[i].Mapping) {
+				return true
+			}
+		}
+	}
+	for i := range in.rows {
+		l.floods.Read(in.rows[i].mapping)
+	}
+	for i := range in.writes {
+		l.floods.Read(in.writes[i].Mapping)
+	}
+	for i := range in.rejects {
+		l.floods.Read(in.rejects[i].Mapping)
+		if l.floods.Rejects(in.rejects[i].Mapping, in.rejects[i].Err) {
+			return true
+		}
+	}
+	return false
 }
 
 // passes reports whether nothing of a record's writes is needed beyond it: they
 // become rows at once, and that is all.
 func (l *lane) passes(follows bool) bool { return l.which == schemas.Batch && !follows }
 
-// untraced ends the span of a record that has no state of its own.
-func (l *lane) untraced(outcome string) {
-	l.trace.End(outcome)
-	l.trace = nil
-}
-
-// mine sorts what was routed to this lane into writes and rejects.
-func (l *lane) mine() (writes, rejects []router.Routed) {
-	mine := slices.DeleteFunc(l.routed, func(r router.Routed) bool { return r.Lane != l.which && !r.Taken })
+// mine sorts what of a record is this lane's into writes and rejects.
+func (l *lane) mine(routed []router.Routed) (writes, rejects []router.Routed) {
+	mine := slices.DeleteFunc(routed, func(r router.Routed) bool { return r.Lane != l.which && !r.Taken })
 	slices.SortStableFunc(mine, func(a, b router.Routed) int { return rank(a) - rank(b) })
 	n := slices.IndexFunc(mine, func(r router.Routed) bool { return r.Err != nil })
 	if n < 0 {
@@ -264,32 +327,33 @@ func rank(r router.Routed) int {
 // missing may be there when the other lane asks, which would then leave the
 // record to this one: each lane makes it a dead letter. It reports false if the
 // record has to wait: for the other lane, or since nearly all are like it.
-func (l *lane) undecodable(p *kafka.Partition, r *kafka.Record, err error) (taken bool) {
-	immediate, _ := l.Router.TopicLanes(r.Topic)
-	if immediate && l.which == schemas.Batch && !errors.Is(err, schemas.ErrSchemaMissing) {
+func (l *lane) undecodable(p *kafka.Partition, r *kafka.Record, begun time.Time, err error) (taken bool) {
+	if l.Router.Reads(r.Topic, schemas.Immediate) && l.which == schemas.Batch && !errors.Is(err, schemas.ErrSchemaMissing) {
 		switch p.DecideAll(r.Offset) {
 		case ack.Wait:
 			return false
 		case ack.Leave:
-			l.count(r, outcomeOtherLane)
+			l.count(r, observe.OutcomeOtherLane)
 			return true
 		case ack.Take:
 		}
 	}
-	if l.floods.undecodable(r.Topic) {
+	if l.floods.Undecodable(r.Topic) {
 		return false
 	}
-	(&part{recordState: l.begin(p, r, 1)}).deadLetter(deadletter.Reason{
+	part := l.begin(p, r, 1, l.tracing.record(begun, r)).part(nil, 0)
+	part.opens(nil, 0, 1)
+	part.deadLetter(deadletter.Reason{
 		Stage: deadletter.Decoding, Code: "decode", Message: err.Error(),
 	}, err)
 	return true
 }
 
 // decide says of each write that the routes give to the other lane whether that
-// one takes it. It reports false if this cannot be said yet: the record waits.
-func (l *lane) decide(p *kafka.Partition, r *kafka.Record) bool {
-	for i := range l.routed {
-		w := &l.routed[i]
+// one takes it. It reports false if this is not known yet: the record waits.
+func (l *lane) decide(p *kafka.Partition, r *kafka.Record, routed []router.Routed) bool {
+	for i := range routed {
+		w := &routed[i]
 		if w.Lane == l.which {
 			continue
 		}
@@ -307,21 +371,21 @@ func (l *lane) decide(p *kafka.Partition, r *kafka.Record) bool {
 }
 
 func (l *lane) count(r *kafka.Record, outcome string) {
-	l.metrics.cached.records.of(recordsKey{r.Topic, outcome}).Inc()
+	l.metrics.RecordsEnded(r.Topic, outcome, 1)
 }
 
 // ahead reads records before their turn, on several processors. Which rows a
 // record means follows from the record alone, and to decode, route and encode it
 // is most of what it costs. What has an effect waits for the record's turn: only
 // there it is counted, filed and held. A record that means anything but rows, or
-// nothing, is read once more in its turn, as if nobody had read it.
+// nothing, is read once more in its turn.
 type ahead struct {
 	files   *fileDelivery
 	readers []*rowReader // the first is for the lane's own goroutine
 
 	// Between begin and end:
 	chunks  []chunk
-	next    atomic.Int64 // chunk that nobody reads yet
+	next    atomic.Int64 // chunk that is not being read yet
 	helpers sync.WaitGroup
 }
 
@@ -340,6 +404,7 @@ const (
 type chunk struct {
 	records  []*kafka.Record
 	read     chan struct{} // closed when the rest is there
+	awaited  bool          // by the records' turn
 	prepared []preparedRecord
 	rows     []rowAhead
 	text     []byte // of the rows
@@ -348,7 +413,8 @@ type chunk struct {
 // preparedRecord is what is known of a record before its turn.
 type preparedRecord struct {
 	known       bool      // else it says nothing
-	first, next int       // of the chunk's rows; none: it changes nothing
+	first, next int       // of the chunk's rows; none: it changes nothing, or
+	skipped     bool      // no mapping writes it
 	begun       time.Time // when it was read, if somebody traces it
 }
 
@@ -356,7 +422,10 @@ type preparedRecord struct {
 type rowAhead struct {
 	mapping  *router.Compiled
 	encoder  *batcher.Encoder // the mapping's
+	auto     bool             // it may be called instead
 	from, to int
+	op       schemas.Op
+	key      receipt.Key // of its receipt
 }
 
 // rowsOf are the rows that a record means.
@@ -370,11 +439,11 @@ func newAhead(files *fileDelivery, open func() decode.Reader) (*ahead, error) {
 		return a, nil
 	}
 	for range n {
-		encoders, err := encodersOf(files.lane.Router, files.files)
+		encoders, err := encodersOf(files.lane.router, files.files)
 		if err != nil {
 			return nil, err
 		}
-		a.readers = append(a.readers, &rowReader{open(), encoders, files.lane.tracing.tracer})
+		a.readers = append(a.readers, &rowReader{open(), encoders, files.lane.tracing.tracer, files.lane.receipts})
 	}
 	return a, nil
 }
@@ -386,7 +455,7 @@ func (a *ahead) begin(records []*kafka.Record) {
 	i := 0
 	for some := range slices.Chunk(records, chunkRecords) {
 		c := &a.chunks[i]
-		c.records, c.read, c.prepared, c.rows, c.text = some, make(chan struct{}), c.prepared[:0], c.rows[:0], c.text[:0]
+		*c = chunk{records: some, read: make(chan struct{}), prepared: c.prepared[:0], rows: c.rows[:0], text: c.text[:0]}
 		i++
 	}
 	a.next.Store(0)
@@ -398,7 +467,7 @@ func (a *ahead) begin(records []*kafka.Record) {
 	}
 }
 
-// help reads a chunk that nobody reads yet; false if there is none.
+// help reads a chunk that is not being read yet; false if there is none.
 func (a *ahead) help(d *rowReader) bool {
 	i := a.next.Add(1) - 1
 	if i >= int64(len(a.chunks)) {
@@ -409,14 +478,18 @@ func (a *ahead) help(d *rowReader) bool {
 }
 
 // prepared is what the i-th record means, and the chunk that holds its rows. Until
-// that is read, it helps.
+// that is read, it helps. Of what is not read ahead nothing is known.
 func (a *ahead) prepared(i int) (*chunk, preparedRecord) {
+	if a == nil || len(a.chunks) == 0 {
+		return nil, preparedRecord{}
+	}
 	c := &a.chunks[i/chunkRecords]
-	if i %= chunkRecords; i == 0 {
+	if !c.awaited {
 		c.await(func() bool { return a.help(a.readers[0]) })
 		c.announce()
+		c.awaited = true
 	}
-	return c, c.prepared[i]
+	return c, c.prepared[i%chunkRecords]
 }
 
 // await waits for the chunk, and meanwhile does what there is to do.
@@ -454,6 +527,7 @@ func (a *ahead) end() {
 	for i := range a.chunks {
 		a.chunks[i].records = nil
 	}
+	a.chunks = a.chunks[:0]
 }
 
 // rowReader reads records ahead of their turn, in one goroutine.
@@ -461,12 +535,13 @@ type rowReader struct {
 	decode.Reader
 	encoders []*batcher.Encoder // by mapping; nil where it has no batch lane
 	tracer   *tracing.Tracer
+	receipts *receipt.Book // nil: no receipts topic
 }
 
 func encodersOf(r *router.Router, files *batcher.Batcher) ([]*batcher.Encoder, error) {
 	encoders := make([]*batcher.Encoder, len(r.Mappings()))
 	for _, m := range r.Mappings() {
-		if _, batch := m.Lanes(); !batch {
+		if !m.Uses(schemas.Batch) {
 			continue
 		}
 		var err error
@@ -482,34 +557,42 @@ func (d *rowReader) read(c *chunk) {
 	defer close(c.read)
 	for _, r := range c.records {
 		m := preparedRecord{first: len(c.rows), begun: d.tracer.Begin()}
-		m.known = d.rows(c, r)
+		m.known, m.skipped = d.rows(c, r)
 		m.next = len(c.rows)
 		c.prepared = append(c.prepared, m)
 	}
 	d.Forget()
 }
 
-// rows appends the rows that a record means; false if it may mean something else,
-// too.
-func (d *rowReader) rows(c *chunk, r *kafka.Record) bool {
+// rows appends the rows that a record means; known is false if it may mean something
+// else, too.
+func (d *rowReader) rows(c *chunk, r *kafka.Record) (known, skipped bool) {
 	if len(r.Value) > longestAhead {
-		return false
+		return false, false
 	}
 	decoded, err := d.Decode(r)
 	if err != nil {
-		return false
+		return false, false
 	}
 	routed := d.RouteOver(decoded)
 	for i := range routed {
 		w := &routed[i]
+		if w.Lane == schemas.Skip {
+			continue
+		}
 		if w.Err != nil || w.Lane != schemas.Batch {
-			return false
+			return false, false
 		}
 		encoder, from := d.encoders[w.Mapping.Index], len(c.text)
 		if c.text, err = encoder.AppendRow(c.text, &w.Write); err != nil {
-			return false
+			return false, false
 		}
-		c.rows = append(c.rows, rowAhead{w.Mapping, encoder, from, len(c.text)})
+		_, _, auto := w.Mapping.Auto(w.Route)
+		row := rowAhead{mapping: w.Mapping, encoder: encoder, auto: auto && w.Mapping.Callable(&w.Write), from: from, to: len(c.text), op: w.Write.Op}
+		if d.receipts != nil {
+			row.key = d.receipts.Of(&w.Write)
+		}
+		c.rows = append(c.rows, row)
 	}
-	return true
+	return true, allSkipped(routed)
 }

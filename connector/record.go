@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,9 @@ import (
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
+	"github.com/feedsink/feedsink/connector/observe"
+	"github.com/feedsink/feedsink/connector/receipt"
 	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
@@ -30,9 +34,11 @@ type recordState struct {
 	entry     ack.Entry
 	partition *kafka.Partition
 	record    atomic.Pointer[kafka.Record]
-	lane      *lane
-	left      atomic.Int32 // parts that have not ended
-	dead      atomic.Bool  // some part ended as a dead letter
+	lane      *laneBase
+	parts     atomic.Pointer[part] // the latest; freshness looks at them
+	left      atomic.Int32         // parts that have not ended
+	dead      atomic.Bool          // some part ended as a dead letter
+	outcome   string               // of a record of which nothing is written; "": of any other
 	trace     *tracing.Record
 }
 
@@ -40,9 +46,21 @@ type recordState struct {
 type part struct {
 	*recordState
 	mapping *router.Compiled // nil: the record could not even be decoded
+	before  *part            // the record's part before it; nil: none
 	op      schemas.Op
 	passed  bool   // the batch lane had confirmed what came before the record, when it was last asked
 	tried   uint32 // of a create: when it was tried first, in seconds of Unix; 0: never
+	ended   atomic.Bool
+	told    func(stays bool) // once it has ended as a dead letter, or has no other place; nil: it is not asked for
+	merged  bool             // its call is that of a newer write
+	receipt *receipt.Receipt // nil: there are none
+}
+
+// part begins one of the record's parts; mapping is nil if it could not even be decoded.
+func (j *recordState) part(mapping *router.Compiled, op schemas.Op) *part {
+	p := &part{recordState: j, mapping: mapping, op: op, before: j.parts.Load()}
+	j.parts.Store(p)
+	return p
 }
 
 // creating is what is known of earlier tries of a create that is tried now.
@@ -57,49 +75,128 @@ func (p *part) creating(unsure bool) writes.Create {
 }
 
 // begin makes the record pending, to be ended by that many parts.
-func (l *lane) begin(p *kafka.Partition, r *kafka.Record, parts int) *recordState {
-	j := &recordState{partition: p, lane: l, trace: l.trace}
+func (l *laneBase) begin(p *kafka.Partition, r *kafka.Record, parts int, trace *tracing.Record) *recordState {
+	j := &recordState{partition: p, lane: l, trace: trace}
 	j.record.Store(r)
-	j.entry.Bytes = kafka.HeldBytes(r, parts)
-	l.trace = nil // its end is the record state's
+	j.entry.Bytes, j.entry.Of = kafka.HeldBytes(r, parts), j
 	j.left.Store(int32(parts))
 	p.Track(&j.entry, r.Offset)
 	return j
 }
 
 // reject ends the parts that never became a write.
-func (j *recordState) reject(rejects []router.Routed) {
+func (j *recordState) reject(rejects []router.Routed, parts int) {
 	for i := range rejects {
-		(&part{recordState: j, mapping: rejects[i].Mapping, op: rejects[i].Write.Op}).deadLetter(writes.RejectReason(rejects[i].Err), rejects[i].Err)
+		p := j.part(rejects[i].Mapping, rejects[i].Write.Op)
+		p.opens(&rejects[i].Write, rejects[i].Part, parts)
+		p.deadLetter(writes.RejectReason(rejects[i].Err), rejects[i].Err)
 	}
 }
 
-// end ends one part; with the last the record is confirmed.
-func (j *recordState) end() {
+// endNothing ends a record of which nothing is written: at once, or with its receipt.
+func (l *lane) endNothing(p *kafka.Partition, r *kafka.Record, in *reading) {
+	outcome := l.nothing(r, in)
+	otherLane := l.Router.Reads(r.Topic, schemas.Immediate) && l.which == schemas.Batch
+	if l.receipts == nil || otherLane {
+		l.count(r, outcome)
+		return
+	}
+	j := l.begin(p, r, 1, l.tracing.record(in.begun, r))
+	j.outcome = outcome
+	part := j.part(nil, 0)
+	part.opens(nil, 0, 1)
+	part.endWith(receipt.Skipped, 0)
+}
+
+// end ends the part; with the last the record is confirmed.
+func (p *part) end() {
+	p.ended.Store(true)
+	j := p.recordState
 	if j.left.Add(-1) > 0 {
 		return
 	}
-	outcome := outcomeConfirmed
+	outcome := observe.OutcomeConfirmed
 	switch {
 	case !j.partition.Confirm(&j.entry):
-		outcome = outcomeIgnored
+		outcome = observe.OutcomeIgnored
 	case j.dead.Load():
-		outcome = outcomeDeadLetter
+		outcome = observe.OutcomeDeadLetter
+	case j.outcome != "":
+		outcome = j.outcome
 	}
 	j.trace.End(outcome)
-	j.lane.metrics.cached.records.of(recordsKey{j.partition.Topic, outcome}).Inc()
+	j.lane.metrics.RecordsEnded(j.partition.Topic, outcome, 1)
 }
 
-// Confirm ends the part: the service said yes.
+// Confirm ends the part: the service has confirmed it.
 func (p *part) Confirm(outcome calls.Outcome) {
 	p.count(outcome.String())
-	p.lane.floods.gates[p.mapping.Index].confirmed()
-	p.end()
+	p.lane.floods.Confirmed(p.mapping)
+	p.delivered()
+	switch {
+	case outcome == calls.AbsentAlready:
+		p.endWith(receipt.Absent, http.StatusNotFound)
+	case p.merged:
+		p.endWith(receipt.Merged, 0)
+	default:
+		p.endWith(receipt.Called, 0)
+	}
+}
+
+// Merged notes that the write went out with that of a newer record.
+func (p *part) Merged() { p.merged = true }
+
+// opens prepares the part's receipt: which of the record's parts it is. w is nil where
+// there is no write.
+func (p *part) opens(w *schemas.Write, part, parts int) {
+	if p.lane.receipts == nil {
+		return
+	}
+	p.receipt = p.lane.receiptOf(p.partition, p.record.Load(), p.mapping, part, parts)
+	p.receipt.Op = p.op
+	if w != nil {
+		p.receipt.Key = p.lane.receipts.Of(w)
+	}
+}
+
+// receiptOf is the beginning of a part's receipt.
+func (l *laneBase) receiptOf(p *kafka.Partition, r *kafka.Record, m *router.Compiled, part, parts int) *receipt.Receipt {
+	of := &receipt.Receipt{
+		Topic: p.Topic, Partition: p.ID, Offset: r.Offset, Part: part, Parts: parts, Lane: l.which,
+		Written: r.Timestamp, Assigned: p.Assigned(),
+	}
+	if m != nil {
+		of.Mapping = m.Name
+	}
+	return of
+}
+
+// endWith ends the part once Kafka has its receipt. Of a partition that is gone there is
+// none: the record is the next owner's.
+func (p *part) endWith(outcome receipt.Outcome, status int) {
+	if p.receipt == nil || !p.partition.Live() {
+		p.end()
+		return
+	}
+	p.receipt.Outcome, p.receipt.Status, p.receipt.Ended = outcome, status, time.Now()
+	p.lane.unacknowledged.add()
+	p.lane.receipts.Send(p.receipt, func() {
+		defer p.lane.unacknowledged.done()
+		p.lane.metrics.Receipt(outcome.String())
+		p.end()
+	})
+}
+
+// delivered counts how long the record took to here from when it was written.
+func (p *part) delivered() {
+	if p.mapping != nil {
+		p.lane.metrics.Delivered(p.mapping.Name, p.lane.which, time.Since(kafka.WrittenAt(p.record.Load())), 1)
+	}
 }
 
 // Hold implements calls.Holder: nearly all of the mapping's writes are refused
 // alike, so that this one waits.
-func (p *part) Hold(err error) bool { return p.lane.floods.gates[p.mapping.Index].answer(err) }
+func (p *part) Hold(err error) bool { return p.lane.floods.Refused(p.mapping, err) }
 
 var _ calls.Holder = (*part)(nil)
 
@@ -113,7 +210,7 @@ func (p *part) Reject(err error) {
 }
 
 func (p *part) count(outcome string) {
-	p.lane.metrics.cached.writes.of(writesKey{p.mapping.Name, p.lane.which, p.op, outcome}).Inc()
+	p.lane.metrics.WritesEnded(p.mapping.Name, p.lane.which, p.op, outcome, 1)
 }
 
 // deadLetter sends the record to the dead-letter topic and ends the part once Kafka
@@ -122,6 +219,7 @@ func (p *part) count(outcome string) {
 // which the dead letter's message may not.
 func (p *part) deadLetter(l deadletter.Reason, cause error) {
 	if !p.partition.Live() {
+		defer p.tell(false)
 		p.end() // the record is the next owner's, and so is its dead letter
 		return
 	}
@@ -142,10 +240,19 @@ func (p *part) deadLetter(l deadletter.Reason, cause error) {
 			return
 		}
 		p.dead.Store(true)
-		p.lane.metrics.deadLetters.WithLabelValues(record.Topic, l.Code).Inc()
+		p.lane.metrics.DeadLetter(record.Topic, l.Code)
 		p.lane.noteDeadLetter(record, l)
-		p.end()
+		p.delivered()
+		p.endWith(receipt.DeadLetter, l.Status)
+		p.tell(false)
 	})
+}
+
+// tell tells who asked what became of a part that was refused.
+func (p *part) tell(stays bool) {
+	if p.told != nil {
+		p.told(stays)
+	}
 }
 
 // Why a record cannot become a dead letter, and what to do about it.
@@ -164,6 +271,7 @@ func (p *part) halt(l deadletter.Reason, cause error, why, advice string) {
 	reason := fmt.Sprintf("%s[%d] offset %d: %s: %v. There is no other place for the record: %s. "+
 		"The partition waits at it. %s or fix the cause, then restart feedsink: the record is tried again",
 		r.Topic, r.Partition, r.Offset, what, cause, why, advice)
+	defer p.tell(true)
 	p.partition.HaltAtRecord(reason)
 	p.lane.log.Error("partition halted", "topic", r.Topic, "partition", r.Partition, "offset", r.Offset,
 		"mapping", l.Mapping, "code", l.Code, "cause", cause, "why", why)
@@ -182,7 +290,7 @@ func assignedAt(p *kafka.Partition, r *kafka.Record) time.Time {
 type outbox struct {
 	mu    sync.Mutex
 	open  int
-	empty chan struct{} // closed when open is 0; nil: nobody waits
+	empty chan struct{} // closed when open is 0; nil: nothing waits
 }
 
 func (o *outbox) add() {
@@ -221,13 +329,15 @@ func (o *outbox) wait(ctx context.Context) error {
 }
 
 // maxPending is how many records of a lane may be on their way one by one: a
-// third of a second's worth of the fastest service. What they take is bounded in
+// third of a second's worth of the fastest service. Beyond, the immediate lane takes only
+// records of partitions that hold less than their parts (partsOf). What they take is bounded in
 // bytes, by memory.pending.
 const maxPending = 4096
 
 // brokers is how a lane reaches the cluster. What is fetched ahead its lanes share.
-func (s *Sink) brokers() kafka.Connection {
+func (s *pipeline) brokers() cluster.Connection {
 	c := build.KafkaConnection(s.cfg.Kafka, s.log)
+	c.Dial = s.opts.Dial
 	c.Fetched = int64(s.cfg.Memory.Fetched) / int64(len(s.opts.Lanes))
 	return c
 }
@@ -248,54 +358,8 @@ func (p *part) Wait() {
 	p.record.CompareAndSwap(r, own)
 }
 
-// deadLetterBytes is what dead letters of rows in error may take that Kafka has not
-// acknowledged: their records are read again by the thousand.
-const deadLetterBytes = 16 << 20
-
-// byteLimit bounds the dead letters on their way; one that is larger goes alone.
-type byteLimit struct {
-	limit int64
-
-	mu    sync.Mutex
-	used  int64
-	freed chan struct{} // closed when some are acknowledged; nil: none is waiting
-}
-
-// take returns once there is room for so many bytes, or with ctx.
-func (l *byteLimit) take(ctx context.Context, bytes int64) error {
-	for {
-		l.mu.Lock()
-		if l.used == 0 || l.used+bytes <= l.limit {
-			l.used += bytes
-			l.mu.Unlock()
-			return nil
-		}
-		if l.freed == nil {
-			l.freed = make(chan struct{})
-		}
-		freed := l.freed
-		l.mu.Unlock()
-		select {
-		case <-freed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// free gives back what take has taken.
-func (l *byteLimit) free(bytes int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.used -= bytes
-	if l.freed != nil {
-		close(l.freed)
-		l.freed = nil
-	}
-}
-
 // sentAgain is the keys of which records are sent once more after a restart, as bits
-// of their hashes: a bit that two keys share has a record sent once more in vain.
+// of their hashes: a bit that two keys share has a record sent once more for nothing.
 type sentAgain [1 << 14]uint64
 
 func (s *sentAgain) bit(w *schemas.Write) (word *uint64, mask uint64) {
@@ -314,15 +378,15 @@ func (s *sentAgain) bit(w *schemas.Write) (word *uint64, mask uint64) {
 // restart and some were not. It reports true for one that is done and has to be sent
 // once more all the same, behind an older one of its key that was not confirmed; of
 // its writes those of such keys are left then.
-func (l *lane) sendsAgain(p *kafka.Partition, r *kafka.Record, done bool) bool {
+func (l *lane) sendsAgain(p *kafka.Partition, r *kafka.Record, routed []router.Routed, done bool) (left []router.Routed, again bool) {
 	mine := func(w *router.Routed) bool { return w.Lane == l.which || w.Taken }
 	keyed := func(w *router.Routed) bool {
 		return mine(w) && w.Err == nil && (w.Write.Key != "" || w.Write.ProfileID != "") && !l.delivery.covers(p, w, r.Offset)
 	}
 	keys := l.again[p]
 	if !done {
-		for i := range l.routed {
-			w := &l.routed[i]
+		for i := range routed {
+			w := &routed[i]
 			if !keyed(w) {
 				continue
 			}
@@ -337,7 +401,7 @@ func (l *lane) sendsAgain(p *kafka.Partition, r *kafka.Record, done bool) bool {
 			*word |= mask
 			p.SendAgain(r.Offset)
 		}
-		return false
+		return routed, false
 	}
 	older := func(w *router.Routed) bool {
 		if keys == nil || !keyed(w) {
@@ -346,11 +410,10 @@ func (l *lane) sendsAgain(p *kafka.Partition, r *kafka.Record, done bool) bool {
 		word, mask := keys.bit(&w.Write)
 		return *word&mask != 0
 	}
-	if !slices.ContainsFunc(l.routed, func(w router.Routed) bool { return older(&w) }) {
-		return false
+	if !slices.ContainsFunc(routed, func(w router.Routed) bool { return older(&w) }) {
+		return routed, false
 	}
-	l.routed = slices.DeleteFunc(l.routed, func(w router.Routed) bool { return mine(&w) && !older(&w) })
-	return true
+	return slices.DeleteFunc(routed, func(w router.Routed) bool { return mine(&w) && !older(&w) }), true
 }
 
 // restored forgets what sendsAgain knows of a partition that was read on to next, if

@@ -10,14 +10,18 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
+	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/connector/writes"
@@ -28,28 +32,24 @@ import (
 // records reads the records behind rows in error from Kafka again. Routing is a
 // pure function of record and configuration, so that no list of them is needed.
 type records struct {
-	lane    *lane
+	lane    *laneBase
 	creates *createRows
 	writers *schemas.Registry // nil: no mapping needs one
+
+	receipts *importReceipts
 }
 
 // Again implements batcher.Records.
-func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher.Claim, each func(mapping string, w *schemas.Write, at batcher.At) string) error {
+func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher.Claim, each batcher.EachWrite) error {
 	held := own(claims)
 	stretches := kafka.Stretches(held)
-	behind := make([]*kafka.Claim, len(stretches)) // a claim of each stretch's partition
-	for i, s := range stretches {
-		for _, c := range held {
-			if p := c.Partition(); p.Topic == s.Topic && p.ID == s.Partition {
-				behind[i] = c
-			}
-		}
-	}
+	behind := claimsOf(stretches, held)
 	// the lane's own decoders are at work
-	reading := &lane{which: r.lane.which, Reader: decode.NewReader(r.lane.Router, r.writers)}
-	decode := decode.WaitForSchemas(ctx, r.writers, reading.Decode)
-	var letters outbox
-	room := byteLimit{limit: deadLetterBytes}
+	reader := decode.NewReader(r.lane.router, r.writers)
+	decode := decode.WaitForSchemas(ctx, r.writers, reader.Decode)
+	var writesOf []router.Routed
+	var sent outbox
+	room := newDeadLetterRoom()
 	read := 0 // table records, for creates
 	err := r.lane.source.Reread(ctx, stretches, func(i int, record *kafka.Record) error {
 		if ctx.Err() != nil {
@@ -65,14 +65,20 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 		if err != nil {
 			return nil //nolint:nilerr // what cannot be decoded has never been a row
 		}
-		reading.routed = r.lane.Router.Route(reading.routed[:0], decoded)
-		for j := range reading.routed {
-			routed := &reading.routed[j]
-			if !loads(&imp, routed.Mapping.Name) || routed.Err != nil || !behindImport(&imp, behind[i].Partition(), routed, record.Offset) {
+		writesOf = router.WithoutSkipped(r.lane.router.Route(writesOf[:0], decoded))
+		for j := range writesOf {
+			routed := &writesOf[j]
+			if !loads(&imp, routed.Mapping.Name) || routed.Err != nil {
 				continue
 			}
-			reason := each(routed.Mapping.Name, &routed.Write, batcher.At{Partition: i, Offset: record.Offset})
-			if reason == "" {
+			lane := schemas.Batch
+			if !behindImport(&imp, behind[i].Partition(), routed, record.Offset) {
+				if lane = schemas.Immediate; imp.OnlyTaken {
+					continue
+				}
+			}
+			reason := each(routed.Mapping.Name, lane, &routed.Write, spool.At{Partition: i, Offset: record.Offset, Of: assignment{behind[i].Partition()}})
+			if reason == "" || lane != schemas.Batch {
 				continue
 			}
 			whose := writes.Theirs
@@ -82,10 +88,14 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 				}
 			}
 			if whose != writes.Ours {
-				if err := room.take(ctx, kafka.HeldBytes(record, 0)); err != nil {
+				if err := room.Acquire(ctx, roomFor(record)); err != nil {
 					return err
 				}
-				r.bury(&letters, &room, behind[i], record, routed.Mapping, imp, reason, whose == writes.Perhaps)
+				var in notedRow
+				if r.receipts != nil {
+					in = r.receipts.row(routed, record, j, len(writesOf))
+				}
+				r.deadLetter(&sent, room, behind[i], record, routed.Mapping, imp, reason, whose == writes.Perhaps, in)
 			}
 		}
 		return nil
@@ -93,8 +103,30 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 	if err != nil {
 		return err
 	}
-	return letters.wait(ctx)
+	return sent.wait(ctx)
 }
+
+// claimsOf finds for each stretch a claim of its partition.
+func claimsOf(stretches []cluster.Stretch, held []*kafka.Claim) []*kafka.Claim {
+	out := make([]*kafka.Claim, len(stretches))
+	for i, s := range stretches {
+		for _, c := range held {
+			if p := c.Partition(); p.Topic == s.Topic && p.ID == s.Partition {
+				out[i] = c
+			}
+		}
+	}
+	return out
+}
+
+// deadLetterBytes is what dead letters of rows in error may take that Kafka has not
+// acknowledged: their records are read again by the thousand.
+const deadLetterBytes = 16 << 20
+
+func newDeadLetterRoom() *semaphore.Weighted { return semaphore.NewWeighted(deadLetterBytes) }
+
+// roomFor is what a record's dead letter takes of it; one that is larger goes alone.
+func roomFor(r *kafka.Record) int64 { return min(kafka.HeldBytes(r, 0), deadLetterBytes) }
 
 // behindImport reports whether a write is one of those that the import stands for.
 func behindImport(imp *batcher.Import, p *kafka.Partition, w *router.Routed, offset int64) bool {
@@ -115,12 +147,13 @@ func loads(imp *batcher.Import, mapping string) bool {
 	return slices.ContainsFunc(imp.Loads(), func(m batcher.Member) bool { return m.Mapping == mapping })
 }
 
-// bury sends the record behind a row in error to the dead-letter topic. Without
+// deadLetter sends the record behind a row in error to the dead-letter topic. Without
 // such a topic, or if it refuses the record, the partition halts with the watermark
 // at the record; the rest of the import is confirmed.
-func (r records) bury(letters *outbox, room *byteLimit, c *kafka.Claim, record *kafka.Record, m *router.Compiled, imp batcher.Import, reason string, mayBeInTable bool) {
+func (r records) deadLetter(sent *outbox, room *semaphore.Weighted, c *kafka.Claim, record *kafka.Record, m *router.Compiled, imp batcher.Import, reason string, mayBeInTable bool, in notedRow) {
+	receipted := r.receipts.rowInError(c.Partition(), in.rowAt)
 	if mayBeInTable {
-		reason = writes.MayBeInTableText + ": " + reason
+		reason = deadletter.MayBeInTable + ": " + reason
 	}
 	halt := func(why, advice string) {
 		c.Refuse(record.Offset, imp.File)
@@ -129,31 +162,39 @@ func (r records) bury(letters *outbox, room *byteLimit, c *kafka.Claim, record *
 			"There is no other place for the record: %s. The partition waits at it. %s, then restart feedsink: the record becomes a dead letter, "+
 			"and the file is not sent again", record.Topic, record.Partition, record.Offset, m.Name, imp.Execution, why, advice))
 		r.lane.log.Error("partition halted", "topic", record.Topic, "partition", record.Partition, "offset", record.Offset,
-			"mapping", m.Name, "code", codeImportRow, "execution", imp.Execution, "why", why)
+			"mapping", m.Name, "code", writes.CodeImportRow, "execution", imp.Execution, "why", why)
 	}
 	if r.lane.post == nil {
-		room.free(kafka.HeldBytes(record, 0))
+		room.Release(roomFor(record))
 		halt(noTopic, setTopic)
 		return
 	}
-	letters.add()
+	sent.add()
 	r.lane.unacknowledged.add()
 	why := deadletter.Reason{
-		Stage: deadletter.Delivering, Code: codeImportRow, Message: reason,
+		Stage: deadletter.Delivering, Code: writes.CodeImportRow, Message: reason,
 		Mapping: m.Name, Table: m.Label, Lane: schemas.Batch.String(), Execution: imp.Execution, MayBeInTable: mayBeInTable,
 	}
 	r.lane.post.Send(record, why, func(err error) {
-		defer letters.done()
-		defer r.lane.unacknowledged.done()
-		room.free(kafka.HeldBytes(record, 0))
+		done := func() {
+			r.lane.unacknowledged.done()
+			sent.done()
+		}
+		room.Release(roomFor(record))
 		if err != nil {
 			halt(err.Error(), openTopic)
+			done()
 			return
 		}
 		c.DeadLetter()
-		r.lane.metrics.deadLetters.WithLabelValues(record.Topic, codeImportRow).Inc()
-		r.lane.metrics.records.WithLabelValues(record.Topic, outcomeDeadLetter).Inc()
+		r.lane.metrics.DeadLetter(record.Topic, writes.CodeImportRow)
+		r.lane.metrics.RecordsEnded(record.Topic, observe.OutcomeDeadLetter, 1)
 		r.lane.noteDeadLetter(record, why)
+		if !receipted {
+			done()
+			return
+		}
+		r.receipts.deadLetter(c.Partition(), in, &imp, done)
 	})
 }
 
@@ -163,32 +204,32 @@ func (r records) Unmatched(ctx context.Context, imp batcher.Import, rows []batch
 	if r.lane.post == nil {
 		return fmt.Errorf("%w: %s", batcher.ErrNoDeadLetter, noTopic)
 	}
-	var letters outbox
+	var sent outbox
 	var refused atomic.Pointer[error]
 	for i := range rows {
 		row := &rows[i]
 		why := deadletter.Reason{
-			Stage: deadletter.Delivering, Code: codeImportRow, Message: row.Reason, Mapping: row.Mapping, Table: router.LabelOf(r.lane.Router.Mappings(), tableOf(&imp, row.Mapping)),
+			Stage: deadletter.Delivering, Code: writes.CodeImportRow, Message: row.Reason, Mapping: row.Mapping, Table: router.LabelOf(r.lane.router.Mappings(), tableOf(&imp, row.Mapping)),
 			Lane: schemas.Batch.String(), Execution: imp.Execution,
 		}
 		record := &deadletter.Record{Value: row.Row, Timestamp: time.Now()}
 		if row.Key != "" {
 			record.Key = []byte(row.Key)
 		}
-		letters.add()
+		sent.add()
 		r.lane.unacknowledged.add()
 		r.lane.post.Send(record, why, func(err error) {
 			defer r.lane.unacknowledged.done()
-			defer letters.done()
+			defer sent.done()
 			if err != nil {
 				refused.Store(&err)
 				return
 			}
-			r.lane.metrics.deadLetters.WithLabelValues("", codeImportRow).Inc()
-			r.lane.recent.deadLetter(record, why)
+			r.lane.metrics.DeadLetter("", writes.CodeImportRow)
+			r.lane.recent.DeadLetter(record, why)
 		})
 	}
-	if err := letters.wait(ctx); err != nil {
+	if err := sent.wait(ctx); err != nil {
 		return err
 	}
 	if err := refused.Load(); err != nil {
@@ -209,11 +250,8 @@ func tableOf(imp *batcher.Import, mapping string) schemas.Table {
 	return imp.Table
 }
 
-// codeImportRow is the reason code of a record whose row was in error.
-const codeImportRow = "import_row"
-
 // mostRead is how many records are read for the rows in error of one import. Of
-// the rows behind them it is said that they may be in the table.
+// the rows behind them it is only known that they may be in the table.
 const mostRead = 10_000
 
 // createRows tells whose a record is that a row of a CREATE_ONLY file has met: the
@@ -297,5 +335,5 @@ func (c *createRows) wait(ctx context.Context) error {
 	return c.pace.Wait(ctx)
 }
 
-// slowestRate is for a member that has no share at the moment.
+// slowestRate is for a member that has no share at present.
 const slowestRate = rate.Limit(0.1)

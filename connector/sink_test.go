@@ -52,7 +52,7 @@ func TestRunEndsWhenAPartOfTheSinkFails(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "admin server: ") {
 		t.Errorf("got %v, want the admin server's failure", err)
 	}
-	if got := len(sink.closers); got != 0 {
+	if got := len(sink.closers) + len(sink.now().closers); got != 0 {
 		t.Errorf("left open: got %d, want nothing", got)
 	}
 }
@@ -69,7 +69,7 @@ func TestEachFailedTokenRequestIsOneLineThatSaysWhenTheNextOneIs(t *testing.T) {
 	var lines strings.Builder
 	sink.log = slog.New(slog.NewTextHandler(&lines, nil))
 	api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 14}, Count: 1, Answer: sandbox.StatusAfter(503, time.Second)})
-	sink.firstToken(t.Context())
+	sink.now().firstToken(t.Context())
 	if got := api.CallCount(14); got != 2 {
 		t.Fatalf("got %d requests, want a token after 2", got)
 	}

@@ -1,12 +1,12 @@
 package connector
 
 import (
-	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/slots"
+	"github.com/feedsink/feedsink/connector/clock"
 	"github.com/feedsink/feedsink/router"
 )
 
@@ -15,7 +15,7 @@ import (
 type pacing struct {
 	source slotRecord
 	tables map[string]tableSlots // by mapping
-	clock  clock
+	clock  *clock.Clock
 }
 
 // slotRecord is the ledger's account of slots, as *source.Source keeps it.
@@ -28,7 +28,7 @@ type slotRecord interface {
 }
 
 type tableSlots struct {
-	batcher.Slots
+	slots.Plan
 	table     string // as the ledger knows it
 	label     string // as metrics and status have it
 	slotTopic string // topic whose partition 0 keeps the record
@@ -46,16 +46,16 @@ func (p *pacing) Wait(mapping string, retry bool) (wait time.Duration) {
 	if !ok {
 		return askAgain
 	}
-	for _, now := range p.clock.candidateTimes() {
+	for _, now := range p.clock.Candidates() {
 		wait = max(wait, t.Wait(now, used, retry))
 	}
 	return wait
 }
 
-// days are the moments that it may be, one for each calendar day of the mapping.
+// days are the times that it may be, one for each calendar day of the mapping.
 func (p *pacing) days(mapping string) []time.Time {
-	moments, zone := p.clock.candidateTimes(), p.tables[mapping].Zone
-	return slices.CompactFunc(moments, func(a, b time.Time) bool {
+	times, zone := p.clock.Candidates(), p.tables[mapping].Zone
+	return slices.CompactFunc(times, func(a, b time.Time) bool {
 		from, _ := day(a, zone)
 		other, _ := day(b, zone)
 		return from.Equal(other)
@@ -74,9 +74,9 @@ func (p *pacing) Refused(mapping string) {
 	}
 }
 
-// answered hears that the service took an import. One that was intended before
+// answered notes that the service took an import. One that was intended before
 // midnight and answered after it has a slot on record for yesterday; which day
-// the service counts it on nobody can tell, so it takes one of today's as well.
+// the service counts it on is not known, so it takes one of today's as well.
 func (p *pacing) answered(mapping string) {
 	t := p.tables[mapping]
 	used, ok := p.source.Slots(t.slotTopic, t.table)
@@ -111,7 +111,7 @@ func (p *pacing) remaining(mapping string) (n int, ok bool) {
 	t := p.tables[mapping]
 	used, ok := p.source.Slots(t.slotTopic, t.table)
 	n = t.PerDay
-	for _, now := range p.clock.candidateTimes() {
+	for _, now := range p.clock.Candidates() {
 		n = min(n, t.Remaining(now, used))
 	}
 	return n, ok
@@ -125,19 +125,19 @@ type slotWait struct {
 
 // waitingForSlots is, by topic, what waits for a slot. A topic of several mappings
 // waits as soon as the file of one of them does: so do its records.
-func (s *Sink) waitingForSlots() map[string]slotWait {
+func (s *pipeline) waitingForSlots() map[string]slotWait {
 	waits := map[string]slotWait{}
 	if s.files == nil {
 		return waits
 	}
-	rolls := map[string]*router.Compiled{}
+	mappings := map[string]*router.Compiled{}
 	for _, m := range s.router.Mappings() {
-		rolls[m.Name] = m
+		mappings[m.Name] = m
 	}
 	for _, st := range s.files.Status() {
-		m := rolls[st.Mapping]
+		m := mappings[st.Mapping]
 		w := slotWait{
-			open: st.Import == nil && st.Halted == "" && complete(st, m.Config.Imports.Roll) && s.pacing.Wait(st.Mapping, false) > 0,
+			open: st.Import == nil && st.Halted == "" && s.slotWait(st) > 0,
 			sent: st.Import != nil && st.Import.Step == batcher.Waiting,
 		}
 		for _, topic := range m.Config.Topics {
@@ -145,79 +145,4 @@ func (s *Sink) waitingForSlots() map[string]slotWait {
 		}
 	}
 	return waits
-}
-
-// complete reports whether the mapping's open file would be sent, had it a slot.
-func complete(st batcher.MappingStatus, roll router.Roll) bool {
-	return st.Rows > 0 && (st.Rows >= roll.Rows || st.Bytes >= int64(roll.Bytes) || st.Age >= roll.Age)
-}
-
-// The machine's clock may be moved while the sink runs: by a person, by NTP, or
-// because the machine was suspended. Durations do not notice, they are measured
-// by a clock that only ever goes on. Which calendar day it is, is read off the one
-// that can be moved.
-
-// clock tells when it is. While the machine's clock shows something else than it
-// should after what it showed before, nobody here can tell which of the two the
-// service's clock shows, and both hold.
-type clock struct {
-	wall func() time.Time // what the machine's clock shows; nil: time.Now
-	log  *slog.Logger     // nil: nothing is logged
-
-	mu    sync.Mutex
-	shown time.Time     // when it was last right, without a monotonic reading
-	at    time.Time     // the same moment, with one; zero: it was never read
-	moved time.Duration // how far it is off what it should show; 0: it is right
-	since time.Time     // when it was moved, with a monotonic reading
-}
-
-const (
-	// clockSlack is how far the clock may be moved at once without being in doubt.
-	clockSlack = time.Minute
-	// clockTrust is for how long a clock that was moved is in doubt. Whoever
-	// moved it by mistake has seen it by then.
-	clockTrust = 24 * time.Hour
-)
-
-// candidateTimes are when it may be: what the machine's clock shows and, while that is
-// in doubt, what it should show.
-func (c *clock) candidateTimes() []time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now, shown := time.Now(), c.read()
-	if c.at.IsZero() {
-		c.shown, c.at = shown, now
-		return []time.Time{shown}
-	}
-	expected := c.shown.Add(now.Sub(c.at))
-	off := shown.Sub(expected)
-	switch {
-	case off.Abs() <= clockSlack:
-		if c.moved != 0 {
-			c.say("the machine's clock shows again what it should")
-		}
-		c.shown, c.at, c.moved = shown, now, 0
-		return []time.Time{shown}
-	case (off - c.moved).Abs() > clockSlack:
-		c.moved, c.since = off, now
-		c.say("the machine's clock was moved; for a day imports count for the day that it shows and for the one that it should show", "by", off.Round(time.Second))
-	case now.Sub(c.since) >= clockTrust:
-		c.shown, c.at, c.moved = shown, now, 0
-		c.say("the machine's clock was moved a day ago and is believed from here on", "by", off.Round(time.Second))
-		return []time.Time{shown}
-	}
-	return []time.Time{shown, expected}
-}
-
-func (c *clock) read() time.Time {
-	if c.wall == nil {
-		return time.Now().Round(0)
-	}
-	return c.wall().Round(0)
-}
-
-func (c *clock) say(words string, facts ...any) {
-	if c.log != nil {
-		c.log.Warn(words, facts...)
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -12,73 +13,28 @@ import (
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/calls"
-	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
 )
 
-// Status is the running sink as an operator sees it, at /status.
-type Status struct {
-	Version string       `json:"version"`
-	Started time.Time    `json:"started"`
-	At      time.Time    `json:"at"` // when this was so
-	Ready   bool         `json:"ready"`
-	Unready []string     `json:"unready,omitempty"` // why not
-	Token   bool         `json:"token"`             // the service gave one
-	Schemas string       `json:"schemas,omitempty"` // why records that need a schema wait
-	Lanes   []LaneStatus `json:"lanes"`
-	Spool   *SpoolStatus `json:"spool,omitempty"` // batch lane
-	// DeadLetters are those since this process began, the most frequent first.
-	DeadLetters []RecentDeadLetter `json:"deadLetters"`
-	Mappings    []MappingStatus    `json:"mappings"`
+// Unready lists why /readyz fails.
+func (s *Sink) Unready() []string { return s.now().unready() }
+
+// Status describes the sink. Its type is observe.Status; admin needs to know nothing
+// of it.
+func (s *Sink) Status() any {
+	st := s.now().status()
+	st.Reload = s.last.Status()
+	return st
 }
 
-// SpoolStatus is the disk space of files that wait.
-type SpoolStatus struct {
-	Bytes    int64 `json:"bytes"`
-	MaxBytes int64 `json:"maxBytes"` // at this size the batch lane pauses
-}
-
-// LaneStatus is one consumer group.
-type LaneStatus struct {
-	Lane       string                  `json:"lane"`
-	Group      string                  `json:"group"`
-	Joined     bool                    `json:"joined"`
-	Partitions []kafka.PartitionStatus `json:"partitions"`
-	Calls      *CallStatus             `json:"calls,omitempty"` // immediate lane
-}
-
-// CallStatus is how the immediate lane drives the service.
-type CallStatus struct {
-	Pending  int    `json:"pending"` // writes not confirmed
-	InFlight int    `json:"inFlight"`
-	Limit    int    `json:"limit"`   // calls that may be in flight
-	Breaker  string `json:"breaker"` // of the table whose breaker is worst
-	// Cause is what opened a breaker last, until all are closed.
-	Cause string `json:"cause,omitempty"`
-	// Waits are what holds calls back, and until when.
-	Waits []WaitStatus `json:"waits,omitempty"`
-}
-
-// MappingStatus is one mapping.
-type MappingStatus struct {
-	Name   string   `json:"name"`
-	Table  string   `json:"table"`
-	Topics []string `json:"topics"`
-	Lanes  []string `json:"lanes"`
-	Bundle string   `json:"bundle,omitempty"` // whose files go as one, with one import for all its mappings
-	Halted []string `json:"halted,omitempty"`
-	// Release is the command that lets a halted mapping go on; empty if it is not halted, or a release does not help.
-	Release string                 `json:"release,omitempty"`
-	Batch   *batcher.MappingStatus `json:"batch,omitempty"`
-	Roll    *RollStatus            `json:"roll,omitempty"`
-	Day     *DayStatus             `json:"day,omitempty"`
-}
-
-// Unready lists why /readyz fails: no place in a group, or no token. A halted
+// unready lists why /readyz fails: no place in a group, or no token. A halted
 // mapping or a day without slots is no reason.
-func (s *Sink) Unready() (reasons []string) {
+func (s *pipeline) unready() (reasons []string) {
 	for _, l := range s.lanes {
-		if !l.source.Joined() {
+		if !l.source.HasPlace() {
 			reasons = append(reasons, "the "+l.which.String()+" lane has not joined its consumer group")
 		}
 	}
@@ -88,14 +44,13 @@ func (s *Sink) Unready() (reasons []string) {
 	return reasons
 }
 
-// Status describes the sink. Its type is Status; admin needs to know nothing
-// of it.
-func (s *Sink) Status() any {
-	st := Status{
+func (s *pipeline) status() observe.Status {
+	st := observe.Status{
 		Version: s.opts.Version, Started: s.started, At: time.Now(),
-		Unready: s.Unready(), Token: s.client.TokenOK(), DeadLetters: s.recent.deadLetters(),
+		Unready: s.unready(), Token: s.client.TokenOK(), TokenRefused: s.client.TokenRefused(), Waits: s.waits(), DeadLetters: s.recent.DeadLetters(),
 	}
 	st.Ready = len(st.Unready) == 0
+	st.Member, _ = os.Hostname() // "" where the system does not tell
 	if s.writers != nil {
 		if err := s.writers.Trouble(); err != nil {
 			st.Schemas = err.Error()
@@ -104,43 +59,60 @@ func (s *Sink) Status() any {
 	for _, l := range s.lanes {
 		st.Lanes = append(st.Lanes, s.laneStatus(l))
 	}
+	ages := s.ages()
 	halted, files := s.halted(), map[string]*batcher.MappingStatus{}
 	if s.files != nil {
-		st.Spool = &SpoolStatus{Bytes: s.files.SpoolBytes(), MaxBytes: int64(s.cfg.Spool.MaxBytes)}
+		st.Spool = &observe.SpoolStatus{Bytes: s.files.SpoolBytes(), MaxBytes: int64(s.cfg.Spool.MaxBytes)}
+		if free, ok := s.files.SpoolFree(); ok {
+			st.Spool.FreeBytes = &free
+		}
 		for _, b := range s.files.Status() {
 			files[b.Mapping] = &b
 		}
 	}
 	for _, m := range s.router.Mappings() {
-		ms := MappingStatus{Name: m.Name, Table: m.Label, Topics: m.Config.Topics, Bundle: m.Config.Bundle, Halted: halted[m.Name], Batch: files[m.Name]}
+		ms := observe.MappingStatus{
+			Name: m.Name, Table: m.Label, Topics: m.Config.Topics, Bundle: m.Config.Bundle,
+			Oldest: map[string]float64{}, Halted: halted[m.Name], Paused: s.paused(m), Batch: files[m.Name],
+		}
 		if ms.Batch != nil {
 			im := m.Config.Imports.Roll
-			ms.Roll = &RollStatus{Rows: im.Rows, Bytes: int64(im.Bytes), Seconds: im.Age.Seconds()}
-			ms.Day = s.day(m.Name)
+			ms.Roll = &observe.RollStatus{Rows: im.Rows, Bytes: int64(im.Bytes), Seconds: im.Age.Seconds(), At: im.At}
+			ms.Day, ms.Due = s.day(m.Name), s.due(*ms.Batch)
 		}
 		if s.releasable(m) || ms.Batch != nil && ms.Batch.Halted != "" {
 			ms.Release = "feedsink imports release --mapping " + m.Name
 		}
-		immediate, batch := m.Lanes()
-		if immediate {
-			ms.Lanes = append(ms.Lanes, "immediate")
+		if s.calls != nil {
+			ms.Pending = s.calls.PendingOf(m.Table)
 		}
-		if batch {
-			ms.Lanes = append(ms.Lanes, "batch")
+		for _, lane := range schemas.Lanes {
+			if !m.Uses(lane) {
+				continue
+			}
+			ms.Lanes = append(ms.Lanes, lane.String())
+			if of, runs := ages[lane.String()]; runs {
+				ms.Oldest[lane.String()] = of[m.Name].Seconds()
+			}
 		}
 		st.Mappings = append(st.Mappings, ms)
 	}
 	return st
 }
 
-func (s *Sink) laneStatus(l *lane) LaneStatus {
-	st := LaneStatus{Lane: l.which.String(), Group: s.group(l.which), Joined: l.source.Joined(), Partitions: l.source.Status()}
+// releasable reports whether some lane has halted the mapping until it is released.
+func (s *pipeline) releasable(m *router.Compiled) bool {
+	return slices.ContainsFunc(s.lanes, func(l *lane) bool { return l.floods.Halted(m) })
+}
+
+func (s *pipeline) laneStatus(l *lane) observe.LaneStatus {
+	st := observe.LaneStatus{Lane: l.which.String(), Group: s.group(l.which), Joined: l.source.HasPlace(), Partitions: l.source.Status()}
 	if c, ok := l.delivery.(*callDelivery); ok {
 		worst := calls.Closed
 		for _, t := range c.tables {
 			worst = max(worst, c.calls.Breaker(t))
 		}
-		st.Calls = &CallStatus{Pending: c.calls.Pending(), InFlight: c.calls.InFlight(), Limit: c.calls.Limit(), Breaker: worst.String(), Waits: waitStatus(s.router.Mappings(), c.calls.Waits())}
+		st.Calls = &observe.CallStatus{Pending: c.calls.Pending(), InFlight: c.calls.InFlight(), Limit: c.calls.Limit(), Breaker: worst.String(), Waits: waitStatus(s.router.Mappings(), c.calls.Waits())}
 		if cause := s.breakerCause.Load(); cause != nil && worst != calls.Closed {
 			st.Calls.Cause = *cause
 		}
@@ -150,7 +122,7 @@ func (s *Sink) laneStatus(l *lane) LaneStatus {
 
 // halted gives, for each mapping that is halted or reads a halted partition,
 // the reasons.
-func (s *Sink) halted() map[string][]string {
+func (s *pipeline) halted() map[string][]string {
 	reasons := map[string][]string{}
 	add := func(mapping, reason string) {
 		if !slices.Contains(reasons[mapping], reason) {
@@ -177,36 +149,6 @@ func (s *Sink) halted() map[string][]string {
 	return reasons
 }
 
-// DayStatus is a table's calendar day: its slots and what became of them.
-type DayStatus struct {
-	Zone    string    `json:"zone"` // whose calendar the day follows
-	Begins  time.Time `json:"begins"`
-	Ends    time.Time `json:"ends"`
-	PerDay  int       `json:"perDay"`
-	Reserve int       `json:"reserve"` // of these, kept back for further tries
-	// Owned says that this process has the table; otherwise another member knows
-	// what follows, or nobody yet.
-	Owned   bool          `json:"owned"`
-	Left    int           `json:"left"`          // the reserve included
-	Used    []UsedSlots   `json:"used"`          // in the order of time
-	Next    time.Time     `json:"next,omitzero"` // before then no new import begins; zero: one may at once
-	Imports []EndedImport `json:"imports"`       // results that this process has seen today, the oldest first
-}
-
-// UsedSlots are imports that began in the same second, or long ago, in the same
-// quarter of an hour: the ledger rounds.
-type UsedSlots struct {
-	At    time.Time `json:"at"`
-	Count int       `json:"count"`
-}
-
-// RollStatus is when an open file is complete: at the first of these.
-type RollStatus struct {
-	Rows    int64   `json:"rows"`
-	Bytes   int64   `json:"bytes"`   // uncompressed
-	Seconds float64 `json:"seconds"` // since its first row
-}
-
 // day is the calendar day of now: its beginning, and that of the next.
 func day(now time.Time, zone *time.Location) (begins, ends time.Time) {
 	y, m, d := now.In(zone).Date()
@@ -214,11 +156,11 @@ func day(now time.Time, zone *time.Location) (begins, ends time.Time) {
 }
 
 // day is how far the mapping's table is with the day's slots.
-func (s *Sink) day(mapping string) *DayStatus {
+func (s *pipeline) day(mapping string) *observe.DayStatus {
 	t, now := s.pacing.tables[mapping], time.Now()
-	st := &DayStatus{Zone: t.Zone.String(), PerDay: t.PerDay, Reserve: t.Reserve, Used: []UsedSlots{}}
+	st := &observe.DayStatus{Zone: t.Zone.String(), PerDay: t.PerDay, Reserve: t.Reserve, Used: []observe.UsedSlots{}}
 	st.Begins, st.Ends = day(now, t.Zone)
-	st.Imports = s.recent.importsSince(mapping, st.Begins)
+	st.Imports = s.recent.ImportsSince(mapping, st.Begins)
 	used, ok := s.pacing.used(mapping, now)
 	if !ok {
 		return st
@@ -230,105 +172,112 @@ func (s *Sink) day(mapping string) *DayStatus {
 			st.Used[n-1].Count++
 			continue
 		}
-		st.Used = append(st.Used, UsedSlots{At: at, Count: 1})
+		st.Used = append(st.Used, observe.UsedSlots{At: at, Count: 1})
 	}
 	if wait := s.pacing.Wait(mapping, false); wait > 0 {
-		st.Next = now.Add(wait)
+		st.Next = time.Now().Add(wait) // since then; midnight is not to show as 23:59
 	}
 	return st
 }
 
-// MappingImports is the batch lane of one mapping, at /imports.
-type MappingImports struct {
-	Mapping string `json:"mapping"`
-	Table   string `json:"table"`
-	Bundle  string `json:"bundle,omitempty"` // whose import it shares; a release is for all of its mappings
-	// Owned says that this process has the table. Another member has it
-	// otherwise, or nobody yet; what follows is then empty.
-	Owned       bool                  `json:"owned"`
-	SlotsLeft   *int                  `json:"slotsLeft,omitempty"` // imports left today, the reserve included
-	SlotsPerDay int                   `json:"slotsPerDay"`
-	Open        *OpenFile             `json:"open,omitempty"`
-	Import      *batcher.ImportStatus `json:"import,omitempty"` // on its way
-	Halted      string                `json:"halted,omitempty"` // why the import waits for a release
-	Kept        []string              `json:"kept,omitempty"`   // files in the spool for a person to look at
+// due is when a mapping's open file is sent, as far as that is known.
+func (s *pipeline) due(st batcher.MappingStatus) time.Time {
+	if st.Opened.IsZero() || st.Import != nil || st.Halted != "" || s.pausedFiles(st.Mapping) {
+		return time.Time{}
+	}
+	due := st.Until
+	switch now := time.Now(); {
+	case st.Due, !due.IsZero() && due.Before(now):
+		due = now
+	case due.IsZero(): // only when it is full
+		return time.Time{}
+	}
+	if slot := time.Now().Add(s.pacing.Wait(st.Mapping, false)); slot.After(due) {
+		due = slot
+	}
+	return due
 }
 
-// OpenFile is the file that takes rows.
-type OpenFile struct {
-	Rows  int64     `json:"rows"`  // distinct keys, within about 3 %
-	Bytes int64     `json:"bytes"` // uncompressed
-	Since time.Time `json:"since"` // its first row
-}
-
-// Released is what goes on after a release.
-type Released struct {
-	Mapping   string   `json:"mapping"`
-	File      string   `json:"file,omitempty"`      // sent again
-	Loaded    bool     `json:"loaded,omitempty"`    // the file is not sent again: its rows in error become dead letters
-	SlotsLeft *int     `json:"slotsLeft,omitempty"` // imports left today, the reserve included
-	Lanes     []string `json:"lanes,omitempty"`     // in which its records, of which nearly all were refused alike, are tried again
+// mappingNamed is a mapping of the configuration; nil: there is none of the name.
+func (s *pipeline) mappingNamed(name string) *router.Compiled {
+	for _, m := range s.router.Mappings() {
+		if m.Name == name {
+			return m
+		}
+	}
+	return nil
 }
 
 // importsAPI is where an operator sees and steers the batch lane, through the admin
 // server.
-type importsAPI struct{ sink *Sink }
+type importsAPI struct{ *Sink }
 
 // Imports lists the mappings of the batch lane, none if this process does not
 // run it. Its type is []MappingImports.
 func (d importsAPI) Imports() any {
-	list := []MappingImports{}
-	if d.sink.files != nil {
-		for _, st := range d.sink.files.Status() {
-			list = append(list, d.mapping(st))
+	list := []observe.MappingImports{}
+	if d.now().files != nil {
+		now := d.now().waits()
+		for _, st := range d.now().files.Status() {
+			list = append(list, d.withWaits(d.mapping(st), now))
 		}
 	}
 	return list
 }
 
 // Import is one mapping. Its type is MappingImports.
-func (d importsAPI) Import(name string) (any, error) { return d.find(name) }
+func (d importsAPI) Import(name string) (any, error) {
+	m, err := d.find(name)
+	return d.withWaits(m, d.now().waits()), err
+}
 
-// LastMessage is what the service said about a mapping's import that went wrong.
-type LastMessage struct {
-	Mapping string                  `json:"mapping"`
-	Said    *batcher.ServiceMessage `json:"said,omitempty"` // nil: nothing, as far as this process heard
+// withWaits adds what the mapping's batch lane waits for, be it with others.
+func (d importsAPI) withWaits(m observe.MappingImports, now []observe.Wait) observe.MappingImports {
+	of := d.now().mappingNamed(m.Mapping)
+	for _, w := range now {
+		others := w.Mapping != "" && w.Mapping != m.Mapping
+		topic := w.Topic == "" || w.Topic == d.now().cfg.DLQ.Topic || w.Topic == d.now().cfg.Receipts.Topic || of != nil && slices.Contains(of.Config.Topics, w.Topic)
+		if w.Lane == schemas.Batch.String() && !others && topic {
+			m.Waits = append(m.Waits, w)
+		}
+	}
+	return m
 }
 
 // Reason tells what the service said; where a former owner of the table heard it,
-// the service is asked again. Its type is Said.
+// the service is asked again. Its type is observe.LastMessage.
 func (d importsAPI) Reason(ctx context.Context, name string) (any, error) {
 	if _, err := d.find(name); err != nil {
 		return nil, err
 	}
-	told := LastMessage{Mapping: name}
-	said, ok := d.sink.files.LastServiceMessage(name)
+	last := observe.LastMessage{Mapping: name}
+	message, ok := d.now().files.LastServiceMessage(name)
 	if !ok {
-		return told, nil
+		return last, nil
 	}
-	if said.Words == "" {
-		results, err := request(&d.sink.service, func() (service.Results, error) { return d.sink.client.Results(ctx, said.Execution) })
+	if message.Words == "" {
+		results, err := request(&d.now().service, func() (service.Results, error) { return d.now().client.Results(ctx, message.Execution) })
 		if err != nil {
 			return nil, fmt.Errorf("mapping %s: the service said it to another process, and cannot be asked again: %w", name, err)
 		}
-		said.Words = results.Error
+		message.Words = results.Error
 	}
-	told.Said = &said
-	return told, nil
+	last.Said = &message
+	return last, nil
 }
 
 // Release lets a halted mapping go on: its file, and its records that wait because
 // nearly all were refused alike, in each lane. Its type is Released.
 func (d importsAPI) Release(name string) (any, error) {
-	released := Released{Mapping: name}
-	for _, l := range d.sink.lanes {
-		if g := l.floods.gateNamed(name); g != nil && g.release() {
+	released := observe.Released{Mapping: name}
+	for _, l := range d.now().lanes {
+		if l.floods.Release(name) {
 			released.Lanes = append(released.Lanes, l.which.String())
 		}
 	}
 	m, err := d.find(name)
 	switch {
-	case err == nil && m.Halted != "" && m.Import != nil && d.sink.files.Release(name) == nil:
+	case err == nil && m.Halted != "" && m.Import != nil && d.now().files.Release(name) == nil:
 		released.File, released.Loaded, released.SlotsLeft = m.Import.File, m.Import.Loaded, m.SlotsLeft
 	case released.Lanes != nil:
 	case err != nil:
@@ -340,6 +289,72 @@ func (d importsAPI) Release(name string) (any, error) {
 		return nil, &admin.Refusal{Status: http.StatusConflict, Message: notHalted(m)}
 	}
 	return released, nil
+}
+
+// rollPatience is how long a file may take to be written before Roll answers without its
+// name.
+const rollPatience = 10 * time.Second
+
+// Roll sends the open file now. Its type is observe.Rolled.
+func (d importsAPI) Roll(ctx context.Context, name string, reserve bool) (any, error) {
+	m, err := d.find(name)
+	if err == nil {
+		err = d.rollable(m, reserve)
+	}
+	if err != nil {
+		return nil, err
+	}
+	asked, err := d.now().files.Roll(name, reserve)
+	if errors.Is(err, batcher.ErrNothingOpen) {
+		err = refuse(http.StatusConflict, "mapping %s: nothing to send, %w", name, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	rolled := observe.Rolled{Mapping: name, Bundle: m.Bundle}
+	if m.Import != nil {
+		rolled.After = m.Import.File
+		return rolled, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, rollPatience)
+	defer cancel()
+	files, ok := asked.Files(ctx)
+	rolled.Files, rolled.Nothing = files, ok && len(files) == 0
+	return rolled, nil
+}
+
+// rollable says why a mapping's open file cannot be sent now; nil: it can, or goes next.
+func (d importsAPI) rollable(m observe.MappingImports, reserve bool) error {
+	conflict := func(format string, args ...any) error {
+		return refuse(http.StatusConflict, "mapping %s: "+format, append([]any{m.Mapping}, args...)...)
+	}
+	switch {
+	case !m.Owned:
+		return conflict("this process does not have its table; ask the member that does")
+	case m.Halted != "":
+		return conflict("it is halted, and nothing of it is sent before it is released: %s", m.Halted)
+	}
+	var wait, further time.Duration
+	for _, st := range d.now().files.Status() {
+		if st.Mapping != m.Mapping && (m.Bundle == "" || st.Bundle != m.Bundle) {
+			continue
+		}
+		if d.now().pausedFiles(st.Mapping) {
+			return conflict("nothing is sent while %s is paused; feedsink resume --mapping %s lets it go on", st.Mapping, st.Mapping)
+		}
+		wait, further = max(wait, d.now().pacing.Wait(st.Mapping, reserve)), max(further, d.now().pacing.Wait(st.Mapping, true))
+	}
+	if m.Import != nil || m.Open == nil && m.Bundle == "" {
+		return nil // it goes next, or there is nothing that could
+	}
+	at := time.Now().Add(wait).In(d.now().pacing.tables[m.Mapping].Zone).Format("15:04 MST on 2006-01-02")
+	switch {
+	case wait == 0:
+		return nil
+	case further == 0:
+		return conflict("no slot until %s: what is left of the day's imports is spread, or kept for further tries; --reserve takes one of those now", at)
+	}
+	return conflict("no slot until %s: the day's imports are used up", at)
 }
 
 // TakeSlot counts an import by hand. Its type is MappingImports. The slot is in the
@@ -354,11 +369,11 @@ func (d importsAPI) TakeSlot(name string) (any, error) {
 	case *m.SlotsLeft == 0:
 		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: no import is left today, all %d were used", name, m.SlotsPerDay)}
 	}
-	d.sink.pacing.took(name)
+	d.now().pacing.took(name)
 	return d.find(name)
 }
 
-func notHalted(m MappingImports) string {
+func notHalted(m observe.MappingImports) string {
 	const message = "mapping %s: nothing to release, no import of it is halted"
 	if !m.Owned {
 		return fmt.Sprintf(message+" here; this process does not have its table, ask the member that does", m.Mapping)
@@ -367,11 +382,11 @@ func notHalted(m MappingImports) string {
 }
 
 // find is the mapping, or a refusal that says what there is instead.
-func (d importsAPI) find(name string) (MappingImports, error) {
-	if d.sink.files == nil {
-		return MappingImports{}, unknown("mapping %s: not here, this process does not run the batch lane", name)
+func (d importsAPI) find(name string) (observe.MappingImports, error) {
+	if d.now().files == nil {
+		return observe.MappingImports{}, unknown("mapping %s: not here, this process does not run the batch lane", name)
 	}
-	all := d.sink.files.Status()
+	all := d.now().files.Status()
 	names := make([]string, len(all))
 	for i, st := range all {
 		if st.Mapping == name {
@@ -380,30 +395,35 @@ func (d importsAPI) find(name string) (MappingImports, error) {
 		names[i] = st.Mapping
 	}
 	has := "the batch lane has " + strings.Join(names, ", ")
-	for _, m := range d.sink.router.Mappings() {
+	for _, m := range d.now().router.Mappings() {
 		if m.Name == name {
-			return MappingImports{}, unknown("mapping %s: has no imports, all of its routes lead to the immediate lane; %s", name, has)
+			return observe.MappingImports{}, unknown("mapping %s: has no imports, all of its routes lead to the immediate lane; %s", name, has)
 		}
 	}
-	return MappingImports{}, unknown("mapping %s: is not in the configuration; %s", name, has)
+	return observe.MappingImports{}, unknown("mapping %s: is not in the configuration; %s", name, has)
 }
 
 func unknown(format string, args ...any) error {
 	return &admin.Refusal{Status: http.StatusNotFound, Message: fmt.Sprintf(format, args...)}
 }
 
-func (d importsAPI) mapping(st batcher.MappingStatus) MappingImports {
-	slots := d.sink.pacing.tables[st.Mapping]
-	m := MappingImports{
+func (d importsAPI) mapping(st batcher.MappingStatus) observe.MappingImports {
+	slots := d.now().pacing.tables[st.Mapping]
+	m := observe.MappingImports{
 		Mapping: st.Mapping, Table: slots.label, Bundle: st.Bundle, SlotsPerDay: slots.PerDay,
 		Import: st.Import, Halted: st.Halted, Kept: slices.Clone(st.Kept),
 	}
 	var left int
-	if left, m.Owned = d.sink.pacing.remaining(st.Mapping); m.Owned {
+	if left, m.Owned = d.now().pacing.remaining(st.Mapping); m.Owned {
 		m.SlotsLeft = &left
 	}
 	if !st.Opened.IsZero() {
-		m.Open = &OpenFile{Rows: st.Rows, Bytes: st.Bytes, Since: st.Opened}
+		m.Open = &observe.OpenFile{Rows: st.Rows, Bytes: st.Bytes, Since: st.Opened, Full: st.Full, Due: d.now().due(st)}
+	}
+	for _, p := range d.now().paused(d.now().mappingNamed(st.Mapping)) {
+		if p.Lane == schemas.Batch.String() {
+			m.Paused = &p
+		}
 	}
 	return m
 }

@@ -5,7 +5,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/slots"
+	"github.com/feedsink/feedsink/connector/clock"
+	"github.com/feedsink/feedsink/connector/observe"
 )
 
 // onRecord is a ledger that shows these uses of slots.
@@ -19,9 +21,9 @@ func (r onRecord) Slots(string, string) ([]time.Time, bool) { return r.used, r.o
 func (onRecord) FillSlots(string, string, []time.Time) {}
 
 // dayOf is the day of a table with 12 slots, 2 in reserve.
-func dayOf(zone *time.Location, r onRecord) *DayStatus {
-	slots := batcher.Slots{PerDay: 12, Reserve: 2, Zone: zone, Every: time.Minute}
-	s := &Sink{recent: newRecentHistory(), pacing: &pacing{source: r, tables: map[string]tableSlots{"customers": {Slots: slots, table: "customers"}}}}
+func dayOf(zone *time.Location, r onRecord) *observe.DayStatus {
+	plan := slots.Plan{PerDay: 12, Reserve: 2, Zone: zone, Every: time.Minute}
+	s := &pipeline{process: &process{recent: observe.NewHistory()}, pacing: &pacing{clock: clock.New(nil, nil), source: r, tables: map[string]tableSlots{"customers": {Plan: plan, table: "customers"}}}}
 	return s.day("customers")
 }
 

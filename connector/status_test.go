@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -15,12 +16,12 @@ import (
 var next = regexp.MustCompile(` *"next": .*\n`)
 
 // masked is what differs from run to run.
-var masked = regexp.MustCompile(`"(started|at|limit|lag|begins|ends|began|ended|file|execution)": [^,\n]*`)
+var masked = regexp.MustCompile(`"(member|started|at|limit|lag|freeBytes|begins|ends|began|ended|file|execution)": [^,\n]*`)
 
 func TestStatusShowsTheRunningSink(t *testing.T) {
 	sink := atWork(t)
 	until(t, "the import is over", func() bool {
-		st, _ := sink.Status().(Status)
+		st, _ := sink.Status().(observe.Status)
 		return st.Mappings[0].Batch.Import == nil
 	})
 	body, err := json.MarshalIndent(sink.Status(), "", "  ")
@@ -55,7 +56,7 @@ func TestSinkIsUnreadyUntilItHasAPlaceAndAToken(t *testing.T) {
 		if got := sink.Unready(); !slices.Equal(got, c.want) {
 			t.Errorf("lanes %v: got %q, want %q", c.lanes, got, c.want)
 		}
-		st, _ := sink.Status().(Status)
+		st, _ := sink.Status().(observe.Status)
 		if st.Ready || st.Token || !slices.Equal(st.Unready, c.want) {
 			t.Errorf("lanes %v: status: got %+v, want the same reasons", c.lanes, st)
 		}

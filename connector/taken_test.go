@@ -14,6 +14,8 @@ import (
 
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/observe"
+	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -53,7 +55,7 @@ func newBesideImmediate(t *testing.T) *besideImmediate {
 // what it applies the mapping's routes to, or others.
 func (b *besideImmediate) confirmed(others bool) {
 	b.t.Helper()
-	routes := b.sink.router.Mappings()[0].Routes
+	routes := b.sink.now().router.Mappings()[0].Routes
 	if others {
 		routes++
 	}
@@ -81,7 +83,7 @@ func (b *besideImmediate) produce(value string) *kgo.Record {
 // comesBack wants one dead letter, of the record.
 func (b *besideImmediate) comesBack(r *kgo.Record, reason string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
 	defer cancel()
 	fetches := b.client.PollFetches(ctx)
 	if err := fetches.Err(); err != nil {
@@ -97,7 +99,7 @@ func (b *besideImmediate) comesBack(r *kgo.Record, reason string) {
 	}
 	for name, want := range map[string]string{
 		"__connect.errors.topic": "crm", "__connect.errors.offset": "0", "__connect.errors.partition": "0",
-		"__connect.errors.exception.class.name": codeImportRow, "__connect.errors.exception.message": reason, "feedsink.mapping": "customers",
+		"__connect.errors.exception.class.name": writes.CodeImportRow, "__connect.errors.exception.message": reason, "feedsink.mapping": "customers",
 	} {
 		if got := headers[name]; !strings.Contains(got, want) {
 			b.t.Errorf("%s: got %q, want %q", name, got, want)
@@ -118,11 +120,11 @@ func TestTakenRowInErrorComesBackThoughRoutesChangeMeanwhile(t *testing.T) {
 	run(t, b.sink)
 	until(t, "the row is being loaded", func() bool { return len(b.api.Executions()) == 1 })
 	b.confirmed(true)
-	source := b.sink.lanes[0].source
+	source := b.sink.now().lanes[0].source
 	if err := source.LookAtOther(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if p := source.Partitions()[0]; p.Takes(b.sink.router.Mappings()[0].Routes, 0) {
+	if p := source.Partitions()[0]; p.Takes(b.sink.now().router.Mappings()[0].Routes, 0) {
 		t.Fatal("the record would be taken under the other routes, too: got a test that tells nothing")
 	}
 	b.api.Release()
@@ -139,7 +141,7 @@ func TestTakenWriteThatTheServiceRefusesComesBack(t *testing.T) {
 	run(t, b.sink)
 	b.comesBack(r, "400")
 	until(t, "the record is confirmed", func() bool {
-		st, _ := b.sink.Status().(Status)
+		st, _ := b.sink.Status().(observe.Status)
 		return st.Lanes[0].Partitions[0].Committed == 1
 	})
 }

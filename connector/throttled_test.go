@@ -71,7 +71,7 @@ func TestNoImportRequestIsMadeBeforeTheServiceWantsCalls(t *testing.T) {
 			t.Errorf("operation %s: got %v, want one to be made again at the time that the service named", op, err)
 		}
 	}
-	sink := &Sink{client: client}
+	sink := &pipeline{client: client}
 	sink.service.Heard(throttled{})
 	if ended, err := sink.executionEnded(t.Context(), "17"); err == nil || ended {
 		t.Errorf("operation 11 for a former lane: got %t, %v, want an error", ended, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/calls"
+	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/connector/writes"
@@ -18,16 +19,21 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-func (s *Sink) openTracing() (err error) {
-	s.tracer, err = tracing.New(context.Background(), tracing.Config{
-		Endpoint: s.cfg.Tracing.Endpoint, SampleRatio: s.cfg.Tracing.SampleRatio, Version: s.opts.Version, Log: s.log,
+func (p *process) openTracing(cfg config.Tracing) (err error) {
+	p.tracer, err = tracing.New(context.Background(), tracing.Config{
+		Endpoint: cfg.Endpoint, SampleRatio: cfg.SampleRatio, Version: p.opts.Version, Log: p.log,
 	})
-	if s.tracer == nil {
-		return err
+	if p.tracer != nil {
+		p.closers.add("tracing", p.tracer.Close)
 	}
-	s.imports = &importSpans{tracer: s.tracer, mappings: s.router.Mappings(), waiting: map[string][]row{}, running: map[string]*running{}}
-	s.onClose("tracing", s.tracer.Close)
-	s.onClose("spans of imports", s.imports.close)
+	return err
+}
+
+func (s *pipeline) openImportSpans() error {
+	if s.tracer != nil {
+		s.imports = &importSpans{tracer: s.tracer, mappings: s.router.Mappings(), waiting: map[string][]row{}, running: map[string]*running{}}
+		s.closers.add("spans of imports", s.imports.close)
+	}
 	return nil
 }
 
@@ -38,7 +44,7 @@ type lineage struct {
 	group   string
 }
 
-func (s *Sink) lineage(which schemas.Lane) lineage {
+func (s *pipeline) lineage(which schemas.Lane) lineage {
 	return lineage{tracer: s.tracer, imports: s.imports, group: s.group(which)}
 }
 
@@ -74,12 +80,13 @@ func (h headers) Keys() (names []string) {
 	return names
 }
 
-// caller makes the immediate lane's calls.
-func (s *Sink) caller() calls.Caller {
+// caller makes the calls of a lane; spend is told of each beyond the first of an attempt.
+func (s *pipeline) caller(spend func()) calls.Caller {
+	made := laneCalls{writes.Operations{Client: s.client, Spend: spend}}
 	if s.tracer == nil {
-		return laneCalls{writes.Operations{Client: s.client}}
+		return made
 	}
-	return tracedCalls{laneCalls{writes.Operations{Client: s.client}}, s.tracer, s.router.Mappings()}
+	return tracedCalls{made, s.tracer, s.router.Mappings()}
 }
 
 // tracedCalls is calls with a span for each.
@@ -89,8 +96,8 @@ type tracedCalls struct {
 	mappings []*router.Compiled
 }
 
-// CallFor makes one attempt for the writes of these records.
-func (c tracedCalls) CallFor(ctx context.Context, w *schemas.Write, retried bool, of []calls.Origin) error {
+// Call makes one attempt for the writes of these records.
+func (c tracedCalls) Call(ctx context.Context, w *schemas.Write, retried bool, of []calls.Origin) error {
 	var records []*tracing.Record
 	for _, o := range of {
 		if p, ok := o.(*part); ok && p.trace != nil {
@@ -98,13 +105,13 @@ func (c tracedCalls) CallFor(ctx context.Context, w *schemas.Write, retried bool
 		}
 	}
 	if len(records) == 0 {
-		return c.laneCalls.CallFor(ctx, w, retried, of)
+		return c.laneCalls.Call(ctx, w, retried, of)
 	}
 	table := router.LabelOf(c.mappings, w.Table)
 	ctx, call := c.tracer.Call(ctx, w.Op.String()+" "+table, records,
 		attribute.String("feedsink.table", table), attribute.String("feedsink.op", w.Op.String()),
 		attribute.Int("feedsink.writes", len(of)), attribute.Bool("feedsink.retried", retried))
-	err := c.laneCalls.CallFor(ctx, w, retried, of)
+	err := c.laneCalls.Call(ctx, w, retried, of)
 	call.End(err, statusOf(err))
 	return err
 }
@@ -245,8 +252,8 @@ func (l lineage) trigger(ctx context.Context, file string) (context.Context, *tr
 	return l.tracer.Below(of.Context(ctx), "trigger import")
 }
 
-// ended ends the span of an import with its result. The service's reason is not
-// told: it may quote rows.
+// ended ends the span of an import with its result. The service's reason is
+// left out: it may quote rows.
 func (s *importSpans) ended(imp batcher.Import, r batcher.Results) {
 	if s == nil {
 		return
@@ -254,8 +261,11 @@ func (s *importSpans) ended(imp batcher.Import, r batcher.Results) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if run := s.running[imp.Mapping]; run != nil && run.file == imp.File {
-		run.span.End(string(r.Status), r.Status == batcher.Finished,
-			attribute.String("feedsink.import.execution", imp.Execution), attribute.Int64("feedsink.import.rows.in_error", max(r.InError, 0)))
+		what := []attribute.KeyValue{attribute.String("feedsink.import.execution", imp.Execution)}
+		if r.InError >= 0 {
+			what = append(what, attribute.Int64("feedsink.import.rows.in_error", r.InError))
+		}
+		run.span.End(string(r.Status), r.Status == batcher.Finished, what...)
 		run.span = nil
 	}
 }

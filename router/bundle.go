@@ -1,8 +1,7 @@
 package router
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
+	"cmp"
 	"slices"
 )
 
@@ -14,24 +13,10 @@ func (c *Compiled) Bundle() []*Compiled { return slices.Clone(c.bundle) }
 // EntryName is the name of the mapping's file in the ZIP of its bundle, a pattern
 // with the date token $YYYYMMDD or without. Without is what it is by default: a
 // day that ends while a file waits for its slot cannot make such a name wrong.
-func (c *Compiled) EntryName() string { return orDefault(c.Config.Imports.FileName, c.Name+".csv") }
+func (c *Compiled) EntryName() string { return cmp.Or(c.Config.Imports.FileName, c.Name+".csv") }
 
-// FileFingerprint changes with everything that decides what a file holds: it is
-// Fingerprint, or of a bundle that of all its mappings, in their order.
-func (c *Compiled) FileFingerprint() uint64 {
-	if c.bundle == nil {
-		return c.Fingerprint
-	}
-	var all []byte
-	for _, m := range c.bundle {
-		all = binary.BigEndian.AppendUint64(all, m.Fingerprint)
-	}
-	sum := sha256.Sum256(all)
-	return binary.BigEndian.Uint64(sum[:])
-}
-
-// link joins the mappings of each bundle.
-func link(compiled []*Compiled) {
+// joinBundles joins the mappings of each bundle.
+func joinBundles(compiled []*Compiled) {
 	bundles := map[string][]*Compiled{}
 	for _, c := range compiled {
 		if name := c.Config.Bundle; name != "" {

@@ -1,249 +1,392 @@
 package router
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"sort"
-	"sync"
 
+	"github.com/feedsink/feedsink/router/problem"
+	"github.com/feedsink/feedsink/router/values"
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// Problem is a mistake in the configuration of mappings.
-type Problem struct {
-	Path    string // where, in the file's own words: mappings[0].routes[1].when
-	Message string // what rule the place breaks
-	Hint    string // what to write instead, "" where there is nothing to add
+// mappingCompiler compiles one mapping and reports what of it cannot be compiled.
+type mappingCompiler struct {
+	problem.Reporter
+	m *Mapping
+	c *Compiled
 }
 
-// String reads `mappings[0].key: missing`.
-func (p Problem) String() string {
-	if p.Hint == "" {
-		return p.Path + ": " + p.Message
+func compile(m *Mapping, index int, problems *[]problem.Problem) *Compiled {
+	c := &Compiled{Name: m.Name, Index: index, KeyName: m.Key, Config: *m}
+	b := &mappingCompiler{problem.NewReporter(fmt.Sprintf("mappings[%d]", index), problems), m, c}
+	c.Table = schemas.Table{Name: m.ProfileTable}
+	if m.CustomTable != "" {
+		c.Table = schemas.Table{Name: m.CustomTable, Custom: true}
 	}
-	return p.Path + ": " + p.Message + "; hint: " + p.Hint
-}
-
-// Router knows every mapping, compiled. It is immutable and safe for concurrent
-// use.
-type Router struct {
-	mappings []*Compiled
-	topics   map[string]*topic
-}
-
-// topic is what the mappings that read one topic have in common.
-type topic struct {
-	name             string
-	mappings         []*Compiled
-	immediate, batch bool
-	debezium         *schemas.Debezium // nil: values have no envelope
-}
-
-// Compiled is a mapping ready to route. Its exported fields are not to be
-// changed.
-type Compiled struct {
-	Name  string
-	Index int // position in the configuration
-	Table schemas.Table
-	// Label is the table's name wherever it is shown: with the kind where a table of
-	// the other kind has the same name.
-	Label   string
-	KeyName string  // unique-key attribute, or businessKey
-	Config  Mapping // the block of configuration it was compiled from
-
-	// Fingerprint changes with everything that decides what a record becomes
-	// (key, fields, routes, columns, ETLs) and with nothing else.
-	Fingerprint uint64
-	// Routes changes with everything that decides which lane a record is, and with
-	// nothing else.
-	Routes uint64
-	// Columns are the CSV columns in the order of the file; nil where the
-	// mapping never uses the batch lane.
-	Columns []CSVColumn
-
-	fields           []field
-	key              *field                // the one of fields that fills the key; nil for canonical events
-	keyFormat        string                // kafkaKey: text, json or avro
-	profileID        *source               // nil: only an event says it
-	op               *operation            // nil: the event or the envelope says it
-	types            map[string]*converter // by the name of an attribute or property
-	literals         []columnLiteral
-	guards           [schemas.Delete + 1][]guard
-	bundle           []*Compiled // parents first; nil: the mapping's files go by themselves
-	routes           []route
-	reads            []readPath // what the conditions of routes look at
-	evaluations      sync.Pool
-	named            spots // of canonical events
-	immediate, batch bool
-}
-
-// CSVColumn is one column of the mapping's files.
-type CSVColumn struct {
-	Header  string
-	Section schemas.Section // of the cell that fills it; for the business key: Properties
-	Name    string          // of the cell that fills it
-	Absent  string          // what a missing cell becomes: empty, immediate or a literal
-	Null    string          // what a null cell becomes: the same choices
-	// CreateOnly columns hold what only an import that creates may supply: the
-	// files of other imports are without them.
-	CreateOnly bool
-}
-
-type route struct {
-	when condition // nil: always
-	lane schemas.Lane
-}
-
-// Callable reports whether w can be written by one call.
-func (c *Compiled) Callable(w *schemas.Write) bool { return c.callable(w) }
-
-// Fileable reports whether w can be a row of the mapping's files.
-func (c *Compiled) Fileable(w *schemas.Write) bool {
-	if c.Import(w.Op) == nil {
-		return false
+	c.keyFormat = m.keyDecoding()
+	if m.ProfileID != "" {
+		c.profileID = b.source("profileId", m.ProfileID)
 	}
-	lane, lost := c.guard(w)
-	return lane == schemas.Batch && lost == nil
-}
-
-// Lanes tells which lanes this mapping's writes can take.
-func (c *Compiled) Lanes() (immediate, batch bool) { return c.immediate, c.batch }
-
-// DualLane reports whether keys of the mapping may take either lane.
-func (c *Compiled) DualLane() bool { return c.immediate && c.batch }
-
-// Import is the import that loads op's rows, nil where the mapping has none.
-func (c *Compiled) Import(op schemas.Op) *Import {
-	switch op {
-	case schemas.Upsert:
-		return c.Config.Imports.Upsert
-	case schemas.Patch:
-		return c.Config.Imports.Patch
-	case schemas.Create:
-		return c.Config.Imports.Create
-	case schemas.Delete:
-		return c.Config.Imports.Delete
+	b.types()
+	b.op()
+	for i := range m.Fields {
+		b.field(fmt.Sprintf("fields[%d]", i), i)
 	}
-	return nil
-}
-
-// Compile checks the mappings and makes them a Router. It reports every problem
-// it finds, in the order of the file; with a problem there is no Router.
-func Compile(ms []Mapping) (*Router, []Problem) {
-	return compile(&checker{mappings: ms})
-}
-
-// CompileUnfinished is Compile for mappings whose ETLs have still to be created:
-// whether those that are there fit is not looked at.
-func CompileUnfinished(ms []Mapping) (*Router, []Problem) {
-	return compile(&checker{mappings: ms, unfinished: true})
-}
-
-func compile(ch *checker) (*Router, []Problem) {
-	ms := ch.mappings
-	r := &Router{topics: make(map[string]*topic)}
-	for i := range ms {
-		r.add(ch.mapping(i))
+	if i := slices.IndexFunc(c.fields, func(f field) bool { return f.key }); i >= 0 {
+		c.key = &c.fields[i]
+	} else if len(c.fields) > 0 && m.Key != "" {
+		b.Report("fields", fmt.Sprintf("add {from: …, to: %s}", m.Key), "none of them fills the key %q", m.Key)
 	}
-	for _, c := range r.mappings {
-		c.Label = LabelOf(r.mappings, c.Table)
+	if m.When != "" {
+		c.when = b.condition("when", m.When)
+		b.warnOfDeletes()
 	}
-	ch.together(r.mappings)
-	if len(ch.problems) > 0 {
-		sort.SliceStable(ch.problems, func(i, j int) bool {
-			return mappingOf(ch.problems[i].Path) < mappingOf(ch.problems[j].Path)
-		})
-		return nil, ch.problems
+	b.routes()
+	b.lanes()
+	b.constants()
+	if c.batch {
+		b.columns()
 	}
-	return r, nil
+	c.Fingerprint, c.Routes = fingerprint(m), routesFingerprint(c)
+	c.evaluations.New = func() any { return &evaluation{env: make(map[string]any, len(c.reads))} }
+	return c
 }
 
-// LabelOf is the Label of the mappings that write to the table.
-func LabelOf(mappings []*Compiled, t schemas.Table) string {
-	if slices.ContainsFunc(mappings, func(c *Compiled) bool { return c.Table.Name == t.Name && c.Table.Custom != t.Custom }) {
-		return t.Qualified()
-	}
-	return t.Name
-}
-
-func mappingOf(path string) int {
-	index := 0
-	_, _ = fmt.Sscanf(path, "mappings[%d]", &index) // a path of the whole list sorts first
-	return index
-}
-
-func (r *Router) add(c *Compiled) {
-	r.mappings = append(r.mappings, c)
-	for _, name := range c.Config.Topics {
-		t := r.topics[name]
-		if t == nil {
-			t = &topic{name: name}
-			if c.Config.Envelope == debezium {
-				t.debezium = schemas.NewDebezium(c.Config.UnavailableValue)
+// types compiles what is said of the table's attributes or properties.
+func (b *mappingCompiler) types() {
+	b.c.types = make(map[string]*values.Converter, len(b.m.Types))
+	for i, t := range b.m.Types {
+		path := fmt.Sprintf("types[%d]", i)
+		place, err := values.ParsePlace(b.c.Table, t.Name)
+		target := values.NewTarget(place, nil)
+		switch {
+		case err != nil:
+			b.Report(path+".name", "", "%v", err)
+		case place.Section != schemas.Attributes && place.Section != schemas.Properties:
+			b.Report(path+".name", "", "%q: the type of subscriptions, segmentations and dataCollection is fixed", t.Name)
+		case target.Computed():
+			b.Report(path+".name", "", "%q: the type of what the service computes is fixed", t.Name)
+		case slices.IndexFunc(b.m.Types, func(u Type) bool { return u.Name == t.Name }) < i:
+			b.Report(path+".name", "", "%q is named twice", t.Name)
+		default:
+			if typed := values.New(b.Below(path), values.Spec{As: t.As, Of: t.Of, Length: t.Length}, &target); typed != nil {
+				b.c.types[place.Name] = typed
 			}
-			r.topics[name] = t
-		}
-		t.mappings = append(t.mappings, c)
-		t.immediate = t.immediate || c.immediate
-		t.batch = t.batch || c.batch
-	}
-}
-
-// Mappings are all mappings in the order of the configuration.
-func (r *Router) Mappings() []*Compiled { return slices.Clone(r.mappings) }
-
-// Topics are the topics that a lane's consumer group subscribes to, sorted.
-func (r *Router) Topics(lane schemas.Lane) []string {
-	var names []string
-	for name, t := range r.topics {
-		if lane == schemas.Immediate && t.immediate || lane == schemas.Batch && t.batch {
-			names = append(names, name)
 		}
 	}
-	slices.Sort(names)
-	return names
 }
 
-// TopicLanes tells which lanes read a topic; neither, where no mapping names
-// it. A record that cannot be decoded belongs to the immediate lane where both
-// read it.
-func (r *Router) TopicLanes(name string) (immediate, batch bool) {
-	if t := r.topics[name]; t != nil {
-		return t.immediate, t.batch
+// op compiles `op`: one of the words, or an expression.
+func (b *mappingCompiler) op() {
+	mapped := len(b.m.Fields) > 0
+	switch {
+	case b.m.Op == "" && (!mapped || b.m.Envelope == debezium):
+		return // the event or the envelope says it
+	case !mapped:
+		b.Report("op", "remove it, or add fields", "events without fields say their op themselves")
+		return
 	}
-	return false, false
+	b.c.op = &operation{}
+	var known bool
+	if b.c.op.always, known = schemas.ParseOp(cmp.Or(b.m.Op, "upsert")); !known {
+		if err := b.misspeltOp(b.m.Op); err != nil {
+			reportExpression(b.Reporter, "op", err, false)
+			return
+		}
+		if b.c.op.compute = b.expression("op", b.m.Op); b.c.op.compute != nil {
+			b.warnOfNames("op", b.c.op.compute.reads)
+		}
+	}
 }
 
-// Format is the format of a topic's values, the same for all of its mappings;
-// "" where no mapping names the topic.
-func (r *Router) Format(name string) string {
-	if t := r.topics[name]; t != nil {
-		return orDefault(t.mappings[0].Config.Format, "json")
+// expression compiles one, nil where it is none.
+func (b *mappingCompiler) expression(path, text string) *expression {
+	e, err := compileExpression(text)
+	if err != nil {
+		reportExpression(b.Reporter, path, err, false)
+		return nil
 	}
-	return ""
+	return e
 }
 
-// KeyFormat is how the keys of a topic's records are read, the same for all of
-// its mappings; "" where no mapping names the topic.
-func (r *Router) KeyFormat(name string) string {
-	if t := r.topics[name]; t != nil {
-		return t.mappings[0].Config.keyWord()
+// source compiles a path, nil where it is none.
+func (b *mappingCompiler) source(at, text string) *source {
+	from, err := newSource(text)
+	if err != nil {
+		b.Report(at, `write names separated by dots, elements as [0] or [*], other names as ["a.b"]`, "%q is not a path: %v", text, err)
 	}
-	return ""
+	return from
 }
 
-// TopicMappings are the mappings that read a topic, in the order in which Route
-// reports them.
-func (r *Router) TopicMappings(name string) []*Compiled {
-	if t := r.topics[name]; t != nil {
-		return slices.Clone(t.mappings)
+func (b *mappingCompiler) field(path string, i int) {
+	f := &b.m.Fields[i]
+	place, err := values.ParsePlace(b.c.Table, f.To)
+	compiled := field{label: cmp.Or(f.From, f.To), Target: b.c.target(place), absent: Omit, null: AsNull}
+	switch {
+	case err != nil:
+		b.Report(path+".to", "", "%v", err)
+	case slices.IndexFunc(b.m.Fields, func(g Field) bool { return g.To == f.To }) < i:
+		b.Report(path+".to", "", "%q is filled twice", f.To)
+	case compiled.Computed() && b.c.op != nil && b.c.op.always != schemas.Create:
+		b.Report(path+".to", "write op: create and imports.create for a mapping that creates profiles",
+			"%s %s, and no record of this mapping does that", f.To, values.RuleComputed)
 	}
-	return nil
+	compiled.key = f.To == b.m.Key
+	compiled.fills = !compiled.key || !b.c.Table.Custom
+	compiled.convert = values.New(b.Below(path),
+		values.Spec{
+			As: f.As, Of: f.Of, Scale: f.Scale, Format: f.Format, Timezone: f.Timezone,
+			True: f.True, False: f.False, Decimal: f.Decimal,
+		}, &compiled.Target)
+	compiled.checked = place.Section == schemas.Attributes && !compiled.Computed() && compiled.convert != nil && !compiled.Typed()
+	b.origin(path, f, &compiled)
+	from := compiled.from
+	compiled.plain = from != nil && from.root == "" && len(from.steps) == 1 && from.steps[0].kind == stepMember &&
+		compiled.convert == nil && compiled.TakesAnyText() && compiled.fills
+	b.missing(path, f, &compiled)
+	b.c.fields = append(b.c.fields, compiled)
 }
 
-func orDefault(s, otherwise string) string {
-	if s == "" {
-		return otherwise
+// origin compiles the one of from, value and expr that the field has.
+func (b *mappingCompiler) origin(path string, f *Field, into *field) {
+	given := 0
+	for _, text := range []string{f.From, string(f.Value), f.Expr} {
+		if text != "" {
+			given++
+		}
 	}
-	return s
+	switch {
+	case given > 1:
+		b.Report(path, "keep one of them", "from, value and expr are given together")
+	case f.Value != "":
+		into.constant = b.constant(path+".value", f.Value, into)
+	case f.Expr != "":
+		if into.compute = b.expression(path+".expr", f.Expr); into.compute != nil {
+			b.warnOfFieldNames(path+".expr", into.compute.reads)
+			for _, p := range into.compute.reads {
+				switch {
+				case p.ofRecord():
+				case p.member() == "":
+					b.Report(path+".expr", "write value.NAME", "value is the whole value; name the field of it that is meant")
+				default:
+					into.columns = append(into.columns, p.member())
+				}
+			}
+		}
+	case f.From == "":
+		b.Report(path+".from", "write from, or value for a constant, or expr for an expression", "missing")
+	default:
+		into.from = b.source(path+".from", f.From)
+		if into.from != nil && into.from.root == "" {
+			into.columns = []string{into.from.steps[0].name}
+		}
+		into.attribute = b.m.Envelope == CloudEvents && into.from.readsAttribute()
+	}
+}
+
+// constant is a literal, converted and checked as a value of the field is.
+func (b *mappingCompiler) constant(path string, l Literal, into *field) schemas.Value {
+	v, err := schemas.NewJSON().Decode([]byte(l))
+	if err != nil {
+		b.Report(path, "write text, a number, true or false", "%q is not a constant", string(l))
+		return v
+	}
+	v, rule := into.Constant(v, into.convert)
+	if rule != "" {
+		b.Report(path, "", "%s %s", string(l), rule)
+	}
+	return v
+}
+
+// missing compiles what becomes of a value that is missing or null.
+func (b *mappingCompiler) missing(path string, f *Field, into *field) {
+	if f.Value != "" && (f.Default != "" || f.Absent != "" || f.Null != "") {
+		b.Report(path+".value", "remove default, absent and null", "a constant is never missing")
+	}
+	if f.Default != "" {
+		into.absent, into.null = useDefault, useDefault
+		into.byDefault = b.constant(path+".default", f.Default, into)
+	}
+	for _, c := range []struct {
+		key    string
+		choice Missing
+		into   *Missing
+	}{{"absent", f.Absent, &into.absent}, {"null", f.Null, &into.null}} {
+		switch c.choice {
+		case "":
+		case Omit, AsNull, Refuse:
+			*c.into = c.choice
+		default:
+			b.Report(path+"."+c.key, problem.Suggest(string(c.choice), string(Omit), string(AsNull), string(Refuse)), "unknown choice %q", c.choice)
+		}
+	}
+}
+
+func (b *mappingCompiler) routes() {
+	if len(b.m.Routes) == 0 {
+		b.Report("routes", "write [{lane: immediate}] or [{lane: batch}]", "missing")
+	}
+	for i, r := range b.m.Routes {
+		path := fmt.Sprintf("routes[%d]", i)
+		compiled := route{weight: b.weight(path+".weight", &r)}
+		last := i == len(b.m.Routes)-1
+		switch {
+		case last && r.When != "":
+			b.Report(path+".when", "add a last route without when", "the last route must have no condition")
+		case !last && r.When == "":
+			b.Report(path, "", "has no condition, so the routes after it can never match")
+		}
+		if r.When != "" {
+			compiled.when = b.condition(path+".when", r.When)
+		}
+		switch r.Lane {
+		case "immediate":
+			compiled.lane = schemas.Immediate
+		case "batch":
+			compiled.lane = schemas.Batch
+		case autoLane:
+			compiled.lane = schemas.Batch
+			within, spare, _ := r.Auto()
+			compiled.auto = &auto{within, spare}
+		case "skip":
+			compiled.lane = schemas.Skip
+		case "":
+			b.Report(path+".lane", "immediate, batch, auto or skip", "missing")
+		default:
+			b.Report(path+".lane", problem.Suggest(r.Lane, "immediate", "batch", "auto", "skip"), "unknown lane %q", r.Lane)
+		}
+		b.freshness(path, &r)
+		b.c.routes = append(b.c.routes, compiled)
+	}
+	if n := len(b.m.Routes); n > 0 && !slices.ContainsFunc(b.m.Routes, func(r Route) bool { return r.Lane != "skip" }) {
+		b.Report(fmt.Sprintf("routes[%d].lane", n-1), "write immediate or batch, or remove the mapping", "every route is skip, so nothing would ever be written")
+	}
+}
+
+// freshness refuses what only an auto route has.
+func (b *mappingCompiler) freshness(path string, r *Route) {
+	within, spare, auto := r.Auto()
+	switch {
+	case !auto && within != 0:
+		b.Report(path+".within", "remove it, or make the route's lane auto", "says how soon a call is to take the place of a row, and only an auto route has that")
+	case !auto && r.Spare != nil:
+		b.Report(path+".spare", "remove it, or make the route's lane auto", "is about calls in the place of rows, and only an auto route makes them")
+	case within < 0:
+		b.Report(path+".within", "write a duration, such as 2h", "%v: not below 0", within)
+	case auto && !spare && within == 0:
+		b.Report(path+".spare", "add within: 2h, or write lane: batch", "without within, no row is ever late, and no call would be made")
+	}
+}
+
+// What a weight may be: beyond, a route's share could not be told from none.
+const leastWeight, mostWeight = 1e-6, 1e6
+
+func (b *mappingCompiler) weight(path string, r *Route) float64 {
+	switch {
+	case r.Weight == nil:
+		return 1
+	case r.Lane != "immediate" && r.Lane != autoLane:
+		b.Report(path, "remove it, or make the route's lane immediate or auto", "is a share of calls, and the route makes none")
+	case !(leastWeight <= *r.Weight && *r.Weight <= mostWeight): // nor is NaN between them
+		b.Report(path, "10 gives the route ten times the calls of one without a weight", "must be above 0, from 0.000001 to 1000000, is %v", *r.Weight)
+	}
+	return *r.Weight
+}
+
+func (b *mappingCompiler) condition(path, text string) condition {
+	canonical := len(b.m.Fields) == 0
+	when, reads, always, err := compileCondition(text, canonical)
+	if err == nil && (canonical || b.m.Envelope == debezium) {
+		err = findUnknownOp(text)
+	}
+	if err != nil {
+		reportExpression(b.Reporter, path, err, canonical)
+		return nil
+	}
+	b.constantCondition(path, always)
+	b.warnOfNames(path, reads)
+	for _, p := range reads {
+		if !slices.ContainsFunc(b.c.reads, func(q readPath) bool { return q.variable == p.variable }) {
+			b.c.reads = append(b.c.reads, p)
+		}
+	}
+	return when
+}
+
+// lanes tells which lanes writes of this mapping can end up in: those of its
+// routes, and those that possibleLane sends them to in spite of the route.
+func (b *mappingCompiler) lanes() {
+	for _, r := range b.c.routes {
+		b.c.immediate = b.c.immediate || r.lane == schemas.Immediate
+		b.c.batch = b.c.batch || r.lane == schemas.Batch
+	}
+	imports := &b.m.Imports
+	if b.c.immediate && !b.c.Table.Custom && (imports.Patch != nil || imports.Merge != nil || imports.Create != nil || imports.Delete != nil) {
+		b.c.batch = true
+	}
+	if b.c.batch && slices.ContainsFunc(imports.Columns, func(c Column) bool {
+		return c.Absent == toImmediate || c.Null == toImmediate
+	}) {
+		b.c.immediate = true
+	}
+}
+
+// constants compiles the literals of the columns, whatever lane the mapping uses: a
+// call says the same as a row.
+func (b *mappingCompiler) constants() {
+	for i, col := range b.m.Imports.Columns {
+		place, err := values.ParsePlace(b.c.Table, col.Name)
+		if err != nil || place.Section == schemas.DataCollection || col.Name == b.m.Key {
+			continue // no column, as columns says; or the key, which is never missing
+		}
+		target := b.c.target(place)
+		var convert *values.Converter
+		for j := range b.c.fields {
+			if b.m.Fields[j].To == col.Name && convert == nil {
+				convert = b.c.fields[j].convert
+			}
+		}
+		constant := columnConstant{Place: place, createOnly: target.Computed()}
+		for _, choice := range []struct {
+			key, text string
+			into      *schemas.Value
+		}{{"absent", col.Absent, &constant.absent}, {"null", col.Null, &constant.null}} {
+			switch choice.text {
+			case "", toEmpty, toImmediate:
+				continue
+			}
+			v, rule := target.Literal(choice.text, convert)
+			if rule != "" {
+				b.Report(fmt.Sprintf("imports.columns[%d].%s", i, choice.key), "write a value of the column, empty or immediate", "%q %s", choice.text, rule)
+			}
+			*choice.into = v
+		}
+		if constant.absent.Kind() != schemas.Absent || constant.null.Kind() != schemas.Absent {
+			b.c.constants = append(b.c.constants, constant)
+		}
+	}
+}
+
+func (b *mappingCompiler) columns() {
+	columns := b.m.Imports.Columns
+	for i, col := range columns {
+		path := fmt.Sprintf("imports.columns[%d]", i)
+		place, err := values.ParsePlace(b.c.Table, col.Name)
+		switch {
+		case err != nil:
+			b.Report(path, "", "%v", err)
+		case place.Section == schemas.DataCollection:
+			b.Report(path, "", "%q: a file has no column for dataCollection", col.Name)
+		case slices.IndexFunc(columns, func(c Column) bool { return c.Name == col.Name }) < i:
+			b.Report(path, "", "%q is listed twice", col.Name)
+		}
+		target := b.c.target(place)
+		b.c.Columns = append(b.c.Columns, CSVColumn{
+			Header: col.Name, Place: place,
+			Absent: cmp.Or(col.Absent, toEmpty), Null: cmp.Or(col.Null, toEmpty),
+			CreateOnly: target.Computed(),
+		})
+	}
+	b.c.findCheckedColumns()
 }

@@ -11,80 +11,6 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-func TestCompileRefusesWhatCannotWork(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		change func(*router.Mapping)
-		want   string
-	}{
-		{"no name", func(m *router.Mapping) { m.Name = "" }, `name: missing`},
-		{"name", func(m *router.Mapping) { m.Name = "My Customers" }, `name: "My Customers": lower-case letters, digits, dots, dashes and underscores only`},
-		{"no topics", func(m *router.Mapping) { m.Topics = nil }, `topics: missing; hint: name at least one topic`},
-		{"topic", func(m *router.Mapping) { m.Topics = []string{"a b"} }, `topics[0]: "a b" is not the name of a topic`},
-		{"topic twice", func(m *router.Mapping) { m.Topics = []string{"a", "a"} }, `topics[1]: "a" is named twice`},
-		{"format", func(m *router.Mapping) { m.Format = "jsno" }, `format: unknown value "jsno"; hint: did you mean "json"?`},
-		{
-			"bundle", func(m *router.Mapping) { m.Bundle = "crm" },
-			`bundle: no other mapping is in the bundle "crm"; hint: leave it out, or give it to the mappings whose files go with this one's`,
-		},
-		{
-			"rows without fields", func(m *router.Mapping) { m.Envelope = "debezium" },
-			`fields: missing: what Debezium sends are rows of a database, not canonical events; hint: name the columns of the source table: {from: id, to: customerNumber}`,
-		},
-		{
-			"unavailable value of nobody", func(m *router.Mapping) { m.UnavailableValue = "x" },
-			`unavailableValue: is a word of Debezium's, but the mapping reads other events; hint: add envelope: debezium`,
-		},
-		{"key format", func(m *router.Mapping) { m.KafkaKey = "binary" }, `kafkaKey: unknown value "binary"; hint: one of text, json, avro`},
-		{"no table", func(m *router.Mapping) { m.ProfileTable = "" }, `names no table; hint: add profileTable or customTable`},
-		{"no key", func(m *router.Mapping) { m.Key = "" }, `key: missing; hint: name the unique-key attribute of the table`},
-		{"profile id", func(m *router.Mapping) { m.ProfileID = "a..b" }, `profileId: "a..b" is not a path: column 3: a name is missing; hint: write names separated by dots, elements as [0] or [*], other names as ["a.b"]`},
-		{"no routes", func(m *router.Mapping) { m.Routes = nil }, `routes: missing; hint: write [{lane: immediate}] or [{lane: batch}]`},
-		{"last route", func(m *router.Mapping) { m.Routes = m.Routes[:1] }, `routes[0].when: the last route must have no condition; hint: add a last route without when`},
-		{"early end", func(m *router.Mapping) { m.Routes[0].When = "" }, `routes[0]: has no condition, so the routes after it can never match`},
-		{"no lane", func(m *router.Mapping) { m.Routes[0].Lane = "" }, `routes[0].lane: missing; hint: immediate or batch`},
-		{"lane", func(m *router.Mapping) { m.Routes[0].Lane = "bach" }, `routes[0].lane: unknown lane "bach"; hint: did you mean "batch"?`},
-		{"no etl", func(m *router.Mapping) { m.Imports.Upsert.ETL = "" }, `imports.upsert.etl: missing`},
-		{"mode", func(m *router.Mapping) { m.Imports.Upsert.Mode = "DELETE" }, `imports.upsert.mode: "DELETE" is not a mode that loads upsert; hint: write CREATE_OR_UPDATE`},
-		{"columns", func(m *router.Mapping) { m.Imports.Columns = nil }, `imports.columns: missing; hint: list the columns of the CSV file, the key among them`},
-		{"key column", func(m *router.Mapping) { m.Imports.Columns = m.Imports.Columns[1:] }, `imports.columns: the key column is missing; hint: add "customerNumber"`},
-		{"column twice", func(m *router.Mapping) { m.Imports.Columns[1].Name = "customerNumber" }, `imports.columns[1]: "customerNumber" is listed twice`},
-		{"column without name", func(m *router.Mapping) { m.Imports.Columns[1].Name = "" }, `imports.columns[1]: missing`},
-		{"segment without name", func(m *router.Mapping) { m.Imports.Columns[1].Name = "S_" }, `imports.columns[1]: "S_": the name is missing`},
-		{"consent column", func(m *router.Mapping) { m.Imports.Columns[1].Name = "dataCollection.way" }, `imports.columns[1]: "dataCollection.way": a file has no column for dataCollection`},
-		{"separator", func(m *router.Mapping) { m.Imports.CSV.Separator = ";;" }, `imports.csv.separator: ";;": one ASCII character, not a line break`},
-		{"enclosing", func(m *router.Mapping) { m.Imports.CSV.Separator, m.Imports.CSV.Enclosing = ";", ";" }, `imports.csv.enclosing: ";" is the separator too`},
-		{"encoding", func(m *router.Mapping) { m.Imports.CSV.Encoding = "UTF-9" }, `imports.csv.encoding: "UTF-9" is not the name of an encoding; hint: write an IANA name such as UTF-8 or ISO-8859-1`},
-		{"compression", func(m *router.Mapping) { m.Imports.CSV.Compression = "GIZP" }, `imports.csv.compression: unknown compression "GIZP"; hint: did you mean "GZIP"?`},
-		{"rows", func(m *router.Mapping) { m.Imports.Roll.Rows = -1 }, `imports.roll.rows: -1: not below 0`},
-		{"bytes", func(m *router.Mapping) { m.Imports.Roll.Bytes = -1 }, `imports.roll.bytes: -1: not below 0`},
-		{"age", func(m *router.Mapping) { m.Imports.Roll.Age = -time.Second }, `imports.roll.age: -1s: not below 0`},
-		{"no roll", func(m *router.Mapping) { m.Imports.Roll = router.Roll{} }, `imports.roll: without any limit a file would never be complete; hint: set rows, bytes or age`},
-		{"retries", func(m *router.Mapping) { m.Imports.RetryFailed = -1 }, `imports.retryFailed: -1: not below 0`},
-		{"reserve", func(m *router.Mapping) { m.Imports.Reserve = 12 }, `imports.reserve: 12: from 0 to slotsPerDay (12) less one`},
-		{"timezone", func(m *router.Mapping) { m.Imports.Timezone = "Mars/Base" }, `imports.timezone: "Mars/Base" is not a time zone; hint: write an IANA name such as Europe/Paris or UTC`},
-		{"local timezone", func(m *router.Mapping) { m.Imports.Timezone = "Local" }, `imports.timezone: "Local" is not a time zone; hint: write an IANA name such as Europe/Paris or UTC`},
-		{"unknown parent", func(m *router.Mapping) { m.After = []string{"nobody"} }, `after[0]: there is no mapping "nobody"; hint: one of `},
-		{"own parent", func(m *router.Mapping) { m.After = []string{"customers"} }, `after[0]: a mapping cannot wait for itself`},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			m := customers()
-			tc.change(&m)
-			r, problems := router.Compile([]router.Mapping{m})
-			if len(problems) != 1 || r != nil {
-				t.Fatalf("problems: got %v, want one", problems)
-			}
-			sep := "."
-			if tc.name == "no table" {
-				sep = ": "
-			}
-			if got, want := problems[0].String(), "mappings[0]"+sep+tc.want; got != want {
-				t.Errorf("problem:\n got %s\nwant %s", got, want)
-			}
-		})
-	}
-}
-
 func TestCompileRefusesFieldsThatCannotWork(t *testing.T) {
 	for _, tc := range []struct {
 		field router.Field
@@ -97,6 +23,11 @@ func TestCompileRefusesFieldsThatCannotWork(t *testing.T) {
 		{router.Field{From: "x", To: "x", As: "numbr"}, `fields[4].as: unknown conversion "numbr"; hint: did you mean "number"?`},
 		{router.Field{From: "x", To: "x", Scale: 2}, `fields[4].scale: only a number has a scale; hint: write as: number`},
 		{router.Field{From: "x", To: "x", As: "number", Scale: 101}, `fields[4].scale: 101: from -100 to 100`},
+		{router.Field{From: "x", To: "x", True: []string{"Y"}}, `fields[4].true: only a boolean has words for true; hint: write as: boolean`},
+		{router.Field{From: "x", To: "x", As: "number", False: []string{"N"}}, `fields[4].false: only a boolean has words for false; hint: write as: boolean`},
+		{router.Field{From: "x", To: "x", As: "boolean", True: []string{"Y", "1"}, False: []string{"0", "1"}}, `fields[4].false[1]: "1" is a word for true, too`},
+		{router.Field{From: "x", To: "x", Decimal: ","}, `fields[4].decimal: only a number has a decimal separator; hint: write as: number`},
+		{router.Field{From: "x", To: "x", As: "number", Decimal: ".,"}, `fields[4].decimal: ".," is not a decimal separator; hint: write "," or "."`},
 	} {
 		m := mappedOrders()
 		m.Fields = append(m.Fields, tc.field)
@@ -109,56 +40,6 @@ func TestCompileRefusesFieldsThatCannotWork(t *testing.T) {
 	m.Fields = m.Fields[1:]
 	_, problems := router.Compile([]router.Mapping{m})
 	if got, want := fmt.Sprint(problems), `[mappings[0].fields: none of them fills the key "businessKey"; hint: add {from: …, to: businessKey}]`; got != want {
-		t.Errorf("problems:\n got %s\nwant %s", got, want)
-	}
-}
-
-func TestCompileLooksAtMappingsTogether(t *testing.T) {
-	a, b, c := customers(), orders(), orders()
-	a.After = []string{"orders"}
-	b.Topics = []string{"crm.customers"}
-	b.KafkaKey = "json"
-	b.After = []string{"customers"}
-	c.Key = "id"
-	_, problems := router.Compile([]router.Mapping{a, b, c})
-	got := ""
-	for _, p := range problems {
-		got += p.String() + "\n"
-	}
-	want := `mappings[0].after[0]: "orders" waits for this mapping, directly or through others
-mappings[1].kafkaKey: json, but mappings[0] reads the topic crm.customers as text
-mappings[1].after[0]: "customers" waits for this mapping, directly or through others
-mappings[2].key: the key of a custom table is businessKey, not "id"; hint: write businessKey
-mappings[2].name: "orders" is the name of mappings[1] too
-mappings[2].customTable: mappings[1] feeds the table "orders" already; hint: give one mapping all of the table's topics
-`
-	if got != want {
-		t.Errorf("problems:\n got %s\nwant %s", got, want)
-	}
-}
-
-func TestCompileReportsEveryProblemAtOnce(t *testing.T) {
-	m := customers()
-	m.Format, m.Key, m.CustomTable = "xml", "", "orders"
-	m.Routes = []router.Route{{When: "nope == 1", Lane: "slow"}}
-	m.Imports.SlotsPerDay = 0
-	_, problems := router.Compile([]router.Mapping{m})
-	var paths []string
-	for _, p := range problems {
-		paths = append(paths, strings.TrimPrefix(p.Path, "mappings[0]."))
-	}
-	want := []string{"format", "customTable", "key", "routes[0].when", "routes[0].when", "routes[0].lane"}
-	if !slices.Equal(paths, want) {
-		t.Errorf("paths: got %q, want %q", paths, want)
-	}
-}
-
-func TestCompileNeedsAnImportForTheBatchLane(t *testing.T) {
-	m := customers()
-	m.Imports.Upsert, m.Imports.Delete = nil, nil
-	_, problems := router.Compile([]router.Mapping{m})
-	want := `[mappings[0].imports: a route leads to the batch lane, but no import is configured; hint: name an ETL for each op that its events have, such as upsert]`
-	if got := fmt.Sprint(problems); got != want {
 		t.Errorf("problems:\n got %s\nwant %s", got, want)
 	}
 }
@@ -178,12 +59,38 @@ func TestLanesFollowRoutesAndImports(t *testing.T) {
 		m := customers()
 		tc.change(&m)
 		r := compile(t, m)
-		gotI, gotB := r.TopicLanes("crm.customers")
+		gotI, gotB := r.Reads("crm.customers", schemas.Immediate), r.Reads("crm.customers", schemas.Batch)
 		if gotI != tc.immediate || gotB != tc.batch {
 			t.Errorf("%s: topic: got immediate %v, batch %v, want %v, %v", tc.name, gotI, gotB, tc.immediate, tc.batch)
 		}
-		if i, b := r.Mappings()[0].Lanes(); i != gotI || b != gotB {
+		if i, b := r.Mappings()[0].Uses(schemas.Immediate), r.Mappings()[0].Uses(schemas.Batch); i != gotI || b != gotB {
 			t.Errorf("%s: mapping: got %v, %v, want as its only topic %v, %v", tc.name, i, b, gotI, gotB)
+		}
+	}
+}
+
+func TestWritesNameTheRouteWhoseWeightCounts(t *testing.T) {
+	m := customers()
+	m.Routes = []router.Route{
+		{When: `op == "delete"`, Lane: "batch"},
+		{When: `segments.tier == "gold"`, Lane: "immediate", Weight: new(10.0)},
+		{When: `segments.tier == "tin"`, Lane: "immediate", Weight: new(0.5)},
+		{Lane: "immediate"},
+	}
+	r := compile(t, m)
+	for _, tc := range []struct {
+		value  string
+		route  int
+		weight float64
+	}{
+		{`{"op":"delete","key":{"customerNumber":"C1"}}`, 0, 1},
+		{`{"key":{"customerNumber":"C1"},"segments":{"tier":"gold"}}`, 1, 10},
+		{`{"key":{"customerNumber":"C1"},"segments":{"tier":"tin"}}`, 2, 0.5},
+		{`{"key":{"customerNumber":"C1"}}`, 3, 1},
+	} {
+		got := routeOne(t, r, &router.Record{Topic: "crm.customers", Value: value(t, tc.value)})
+		if weight := got.Mapping.Weight(got.Route); got.Route != tc.route || weight != tc.weight {
+			t.Errorf("%s: got route %d of weight %v, want %d of %v", tc.value, got.Route, weight, tc.route, tc.weight)
 		}
 	}
 }
@@ -196,11 +103,11 @@ func TestRouterTellsTopicsByLane(t *testing.T) {
 	if got, want := r.Topics(schemas.Batch), []string{"crm.customers"}; !slices.Equal(got, want) {
 		t.Errorf("batch topics: got %q, want %q", got, want)
 	}
-	if got, want := r.Format("shop.orders"), "json"; got != want {
+	if got, want := r.Mappings()[1].Config.ValueFormat(), "json"; got != want {
 		t.Errorf("format: got %q, want %q", got, want)
 	}
-	if got := r.Format("unknown"); got != "" {
-		t.Errorf("format of an unknown topic: got %q, want none", got)
+	if got := r.TopicMappings("unknown"); len(got) != 0 {
+		t.Errorf("mappings of an unknown topic: got %d, want none", len(got))
 	}
 	if got := r.TopicMappings("shop.orders"); len(got) != 1 || got[0].Name != "orders" {
 		t.Errorf("mappings of shop.orders: got %d, want the one of that name", len(got))
@@ -211,10 +118,10 @@ func TestColumnsNameTheCellThatFillsThem(t *testing.T) {
 	m := customers()
 	m.Imports.Columns[1].Null = "NULL"
 	want := []router.CSVColumn{
-		{Header: "customerNumber", Section: schemas.Attributes, Name: "customerNumber", Absent: "empty", Null: "empty"},
-		{Header: "emailAddress", Section: schemas.Attributes, Name: "emailAddress", Absent: "empty", Null: "NULL"},
-		{Header: "subscriptions#newsletter", Section: schemas.Subscriptions, Name: "newsletter", Absent: "empty", Null: "empty"},
-		{Header: "S_tier", Section: schemas.Segments, Name: "tier", Absent: "empty", Null: "empty"},
+		{Header: "customerNumber", Place: schemas.Place{Section: schemas.Attributes, Name: "customerNumber"}, Absent: "empty", Null: "empty"},
+		{Header: "emailAddress", Place: schemas.Place{Section: schemas.Attributes, Name: "emailAddress"}, Absent: "empty", Null: "NULL"},
+		{Header: "subscriptions#newsletter", Place: schemas.Place{Section: schemas.Subscriptions, Name: "newsletter"}, Absent: "empty", Null: "empty"},
+		{Header: "S_tier", Place: schemas.Place{Section: schemas.Segments, Name: "tier"}, Absent: "empty", Null: "empty"},
 	}
 	if got := compile(t, m).Mappings()[0].Columns; !slices.Equal(got, want) {
 		t.Errorf("columns:\n got %+v\nwant %+v", got, want)
@@ -237,6 +144,11 @@ func TestFingerprintFollowsWhatARecordBecomes(t *testing.T) {
 		"name": func(m *router.Mapping) { m.Name = "others" }, "topics": func(m *router.Mapping) { m.Topics = []string{"x"} },
 		"roll": func(m *router.Mapping) { m.Imports.Roll.Rows = 1 }, "csv": func(m *router.Mapping) { m.Imports.CSV.Separator = ";" },
 		"slots": func(m *router.Mapping) { m.Imports.SlotsPerDay = 3 }, "default format": func(m *router.Mapping) { m.Format = "json" },
+		"weight": func(m *router.Mapping) { m.Routes[0].Weight = new(2.0) },
+		"calls in the place of rows": func(m *router.Mapping) {
+			last := &m.Routes[len(m.Routes)-1]
+			last.Lane, last.Within, last.Spare = "auto", time.Hour, new(false)
+		},
 		"default column": func(m *router.Mapping) { m.Imports.Columns[0].Absent = "empty" },
 	} {
 		if got := of(change); got != base {
@@ -273,6 +185,7 @@ func TestFingerprintFollowsEveryMemberOfAField(t *testing.T) {
 	}
 	for name, change := range map[string]func(*router.Mapping, *router.Field){
 		"op spelled out":     func(m *router.Mapping, _ *router.Field) { m.Op = "upsert" },
+		"a decimal point":    func(_ *router.Mapping, f *router.Field) { f.Decimal = "." },
 		"absent spelled out": func(_ *router.Mapping, f *router.Field) { f.Absent = router.Omit },
 		"null spelled out":   func(_ *router.Mapping, f *router.Field) { f.Null = router.AsNull },
 	} {
@@ -289,6 +202,9 @@ func TestFingerprintFollowsEveryMemberOfAField(t *testing.T) {
 		"as":       func(_ *router.Mapping, f *router.Field) { f.As = "integer" },
 		"scale":    func(_ *router.Mapping, f *router.Field) { f.Scale = -3 },
 		"format":   func(_ *router.Mapping, f *router.Field) { f.As, f.Scale, f.Format = "date", 0, "epochDays" },
+		"decimal":  func(_ *router.Mapping, f *router.Field) { f.Decimal = "," },
+		"true":     func(_ *router.Mapping, f *router.Field) { f.As, f.Scale, f.True = "boolean", 0, []string{"Y"} },
+		"false":    func(_ *router.Mapping, f *router.Field) { f.As, f.Scale, f.False = "boolean", 0, []string{"Y"} },
 		"timezone": func(_ *router.Mapping, f *router.Field) { f.As, f.Scale, f.Timezone = "date", 0, "UTC" },
 		"default":  func(_ *router.Mapping, f *router.Field) { f.Default = "0" },
 		"absent":   func(_ *router.Mapping, f *router.Field) { f.Absent = router.AsNull },
@@ -303,4 +219,196 @@ func TestFingerprintFollowsEveryMemberOfAField(t *testing.T) {
 		}
 		seen[got] = name
 	}
+}
+
+func problemsOf(ms ...router.Mapping) string {
+	_, problems := router.Compile(ms)
+	return fmt.Sprint(problems)
+}
+
+func TestFieldMistakesSayWhereWhyAndWhatInstead(t *testing.T) {
+	for _, tc := range []struct {
+		field router.Field
+		want  string
+	}{
+		{router.Field{From: "a", Value: `1`}, `fields[1]: from, value and expr are given together; hint: keep one of them`},
+		{router.Field{}, `fields[1].from: missing; hint: write from, or value for a constant, or expr for an expression`},
+		{router.Field{From: "a[x]"}, `fields[1].from: "a[x]" is not a path: column 2: [ wants a number, * or a name in quotes, and ]; hint: write names separated by dots, elements as [0] or [*], other names as ["a.b"]`},
+		{router.Field{From: "headers"}, `fields[1].from: "headers" is not a path: name one header, such as headers.source; hint: write names separated by dots, elements as [0] or [*], other names as ["a.b"]`},
+		{router.Field{Expr: "a +"}, `fields[1].expr: column 3: unexpected token EOF`},
+		{router.Field{Expr: "uper(a)"}, `fields[1].expr: column 1: unknown function uper; hint: did you mean "upper"?`},
+		{router.Field{Expr: "now()"}, `fields[1].expr: column 1: now is not available: the result may depend on nothing but the record`},
+		{router.Field{Expr: `1 + "a"`}, `fields[1].expr: column 3: invalid operation: + (mismatched types int and string)`},
+		{router.Field{Value: `broken`}, `fields[1].value: "broken" is not a constant; hint: write text, a number, true or false`},
+		{router.Field{Value: `"x"`, As: "integer"}, `fields[1].value: "x" must be a whole number from -2147483648 to 2147483647`},
+		{router.Field{Value: `1`, Default: `2`}, `fields[1].value: a constant is never missing; hint: remove default, absent and null`},
+		{router.Field{From: "a", As: "date", Default: `"21.11.2026"`}, `fields[1].default: "21.11.2026" must be a date like 2006-01-02`},
+		{router.Field{From: "a", Default: `[1]`}, `fields[1].default: [1] must be a number, text, true or false`},
+		{router.Field{From: "a", Absent: "skip"}, `fields[1].absent: unknown choice "skip"; hint: one of omit, null, reject`},
+		{router.Field{From: "a", Null: "omitt"}, `fields[1].null: unknown choice "omitt"; hint: did you mean "omit"?`},
+		{router.Field{From: "a", Of: "string"}, `fields[1].of: only a list has elements; hint: write as: list`},
+		{router.Field{From: "a", As: "list"}, `fields[1].as: list is not what a property takes: text or a number`},
+		{router.Field{From: "a", Format: "epochMillis"}, `fields[1].format: only a date or a timestamp has a format; hint: write as: date or as: timestamp`},
+		{router.Field{From: "a", As: "string", Timezone: "UTC"}, `fields[1].timezone: only a date or a timestamp has a timezone; hint: write as: date or as: timestamp`},
+		{router.Field{From: "a", As: "date", Format: "dd.MM.yyyy"}, `fields[1].format: "dd.MM.yyyy" does not say year, month and day; hint: did you mean "%d.%m.%Y"?`},
+		{router.Field{From: "a", As: "timestamp", Timezone: "Paris"}, `fields[1].timezone: "Paris" is not a time zone; hint: write an IANA name such as Europe/Paris or UTC`},
+	} {
+		tc.field.To = "x"
+		if got, want := problemsOf(mapped(tc.field)), "[mappings[0]."+tc.want+"]"; got != want {
+			t.Errorf("%+v:\n got %s\nwant %s", tc.field, got, want)
+		}
+	}
+}
+
+func TestConversionsThatTheirTargetRefusesAreRefused(t *testing.T) {
+	for to, as := range map[string]string{
+		"subscriptions#newsletter": "string", "S_tier": "number", "dataCollection.date": "integer", "dataCollection.way": "list",
+	} {
+		m := customers()
+		m.Routes, m.Imports = []router.Route{{Lane: "immediate"}}, router.Imports{}
+		m.Fields = []router.Field{{From: "id", To: "customerNumber"}, {From: "a", To: to, As: as}}
+		_, problems := router.Compile([]router.Mapping{m})
+		if len(problems) != 1 || problems[0].Path != "mappings[0].fields[1].as" {
+			t.Errorf("%s as %s: got %v, want it refused", to, as, problems)
+		}
+	}
+}
+
+func TestTypeMistakesAreRefused(t *testing.T) {
+	for _, tc := range []struct {
+		typed router.Type
+		want  string
+	}{
+		{router.Type{As: "date"}, `types[0].name: missing`},
+		{router.Type{Name: "S_tier"}, `types[0].name: "S_tier": the type of subscriptions, segmentations and dataCollection is fixed`},
+		{router.Type{Name: "lastDevice"}, `types[0].name: "lastDevice": the type of what the service computes is fixed`},
+		{router.Type{Name: "a", As: "mail"}, `types[0].as: unknown conversion "mail"; hint: did you mean "email"?`},
+		{router.Type{Name: "a", As: "list", Of: "list"}, `types[0].of: a list holds no lists`},
+		{router.Type{Name: "a", Length: -1}, `types[0].length: -1: from 1 to 1048576, or 0 for 255`},
+	} {
+		m := customers()
+		m.Types = []router.Type{tc.typed}
+		if got, want := problemsOf(m), "[mappings[0]."+tc.want+"]"; got != want {
+			t.Errorf("%+v:\n got %s\nwant %s", tc.typed, got, want)
+		}
+	}
+	m := customers()
+	m.Types = []router.Type{{Name: "a"}, {Name: "a"}}
+	if got, want := problemsOf(m), `[mappings[0].types[1].name: "a" is named twice]`; got != want {
+		t.Errorf("twice: got %s, want %s", got, want)
+	}
+}
+
+func TestTypesCheckCanonicalEvents(t *testing.T) {
+	m := customers()
+	m.Types = []router.Type{
+		{Name: "customerNumber", As: "string"},
+		{Name: "emailAddress", As: "email"},
+		{Name: "born", As: "date"},
+		{Name: "age", As: "integer"},
+		{Name: "languages", As: "list", Of: "language"},
+		{Name: "note", Length: 300},
+		{Name: "code", As: "string", Length: 3},
+		{Name: "codes", As: "list", Of: "string", Length: 3},
+	}
+	r := compile(t, m)
+	long := strings.Repeat("é", 300)
+	for _, tc := range []struct{ attributes, want string }{
+		{`"emailAddress":"a@example.com","born":"1990-01-02","age":"44"`, ` a.emailAddress="a@example.com" a.born="1990-01-02" a.age=44`},
+		{`"languages":["FR","iw"]`, ` a.languages=["fr","he"]`},
+		{`"emailAddress":null,"age":null`, ` a.emailAddress=null a.age=null`},
+		{`"note":"` + long + `"`, ` a.note="` + long + `"`},
+		{`"note":"` + long + `x"`, `attributes.note: at most 300 characters`},
+		{`"other":"` + long + `"`, `attributes.other: at most 255 characters`},
+		{`"code":"abcd"`, `attributes.code: at most 3 characters`},
+		{`"codes":["abc","abcd"]`, `attributes.codes: each element: at most 3 characters`},
+		{`"emailAddress":"a"`, `attributes.emailAddress: must be an e-mail address`},
+		{`"born":"2026-02-30"`, `attributes.born: must be a date like 2006-01-02`},
+		{`"age":2147483648`, `attributes.age: must be a whole number from -2147483648 to 2147483647`},
+		{`"languages":["xx"]`, `attributes.languages: each element: must be an ISO 639-1 language of two letters`},
+	} {
+		for _, lane := range []string{"immediate", "batch"} {
+			tier := map[string]string{"immediate": "gold", "batch": "silver"}[lane]
+			rec := &router.Record{
+				Topic: "crm.customers",
+				Value: value(t, `{"attributes":{"customerNumber":"C1",`+tc.attributes+`},"segments":{"tier":"`+tier+`"}}`),
+			}
+			want := lane + `: upsert customers C1 a.customerNumber="C1"` + tc.want + ` s.tier="` + tier + `"`
+			if tc.want[0] != ' ' {
+				want = lane + ": reject value: " + tc.want
+			}
+			if got := story(routeOne(t, r, rec)); got != want {
+				t.Errorf("%s:\n got %s\nwant %s", tc.attributes, got, want)
+			}
+		}
+	}
+}
+
+func TestTypesHoldForMappedFieldsAndProperties(t *testing.T) {
+	m := mapped(router.Field{From: "note", To: "note", As: "string"})
+	m.Fields = append(m.Fields, router.Field{From: "paid", To: "paid"})
+	m.Types = []router.Type{{Name: "note", Length: 300}, {Name: "paid", As: "boolean"}}
+	r := compile(t, m)
+	for in, want := range map[string]string{
+		`{"id":"k","note":"` + strings.Repeat("x", 300) + `"}`: `immediate: upsert orders k p.note="` + strings.Repeat("x", 300) + `"`,
+		`{"id":"k","note":"` + strings.Repeat("x", 301) + `"}`: `immediate: reject value: note: at most 300 characters`,
+		`{"id":"k","paid":1}`:     `immediate: upsert orders k p.paid="true"`,
+		`{"id":"k","paid":"yes"}`: `immediate: reject value: paid: must be true or false`,
+	} {
+		if got := story(routeOne(t, r, &router.Record{Topic: "shop.orders", Value: value(t, in)})); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", in, got, want)
+		}
+	}
+}
+
+// A row for each technical attribute and each status of the interface.
+func TestTechnicalAttributesComeWithCreateOnly(t *testing.T) {
+	const moment, computed = `must be a timestamp like 2006-01-02T15:04:05, optionally with Z or an offset`, `is computed by the service and may be given only with op create`
+	m := customers()
+	m.Routes = []router.Route{{Lane: "batch"}}
+	m.Imports.Create = &router.Import{ETL: "104", Mode: "CREATE_ONLY"}
+	m.Imports.Patch = &router.Import{ETL: "103", Mode: "UPDATE_ONLY", IgnoresEmpty: true}
+	r := compile(t, m)
+	check := func(op, name, in, want string) {
+		t.Helper()
+		rec := &router.Record{Topic: "crm.customers", Value: value(t, `{"op":"`+op+`","key":{"customerNumber":"C1"},"attributes":{"`+name+`":`+in+`}}`)}
+		full := `batch: create customers C1 a.customerNumber="C1" a.` + name + `=` + want
+		if want[0] != '"' && want != "null" {
+			full = `batch: reject value: attributes.` + name + `: ` + want
+		}
+		if got := story(routeOne(t, r, rec)); got != full {
+			t.Errorf("%s of %s %s:\n got %s\nwant %s", op, name, in, got, full)
+		}
+	}
+	for _, name := range []string{
+		"lastMailOpeningMoment", "lastMailClickMoment", "lastMailTargetingMoment", "mobileTargetingRecency",
+		"mobileDeliveryRecency", "goalReachedRecency", "participationRecency", "blacklistMoment",
+	} {
+		check("create", name, `"2026-11-21T10:00:00"`, `"2026-11-21T10:00:00"`)
+		check("create", name, `"2026-11-21T10:00:00.123Z"`, `"2026-11-21T10:00:00Z"`)
+		check("create", name, `null`, `null`)
+		check("create", name, `"2026-11-21"`, moment)
+		check("create", name, `1795255200`, moment)
+		check("upsert", name, `"2026-11-21T10:00:00"`, computed)
+		check("patch", name, `null`, computed)
+	}
+	for _, name := range []string{"lastDevice", "lastUserAgent"} {
+		check("create", name, `"some text"`, `"some text"`)
+		check("create", name, `null`, `null`)
+		check("create", name, `1`, `must be text`)
+		check("create", name, `"`+strings.Repeat("x", 256)+`"`, `at most 255 characters`)
+		check("upsert", name, `"some text"`, computed)
+		check("patch", name, `"some text"`, computed)
+	}
+	for status := range strings.FieldsSeq(`SENT OPENED CLICKED ERROR FILTERED_NO_EMAIL_ADDRESS FILTERED_INVALID_EMAIL_ADDRESS
+		FILTERED_DUPLICATE_EMAIL_ADDRESS FILTERED_EMAIL_SCORE_TOO_LOW FILTERED_BLACKLISTED_BY_RECIPIENT FILTERED_LONG_QUARANTINE
+		FILTERED_TEMPORARY_QUARANTINE FILTERED_LOW_EMAIL_ACTIVITY FILTERED_CATCH_ALL_DOMAIN FILTERED_COMMERCIAL_PRESSURE
+		FILTERED_OTHER BOUNCED_HARD_BOUNCE BOUNCED_SOFT_BOUNCE BOUNCED_AUTO_REPLY`) {
+		check("create", "lastMailActivityStatus", `"`+status+`"`, `"`+status+`"`)
+		check("upsert", "lastMailActivityStatus", `"`+status+`"`, computed)
+	}
+	for _, in := range []string{`"sent"`, `"BOUNCED"`, `""`} {
+		check("create", "lastMailActivityStatus", in, `must be one of the service's mail activity statuses, such as SENT`)
+	}
+	check("create", "lastMailActivityStatus", `1`, `must be text`)
 }

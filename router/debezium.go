@@ -9,43 +9,11 @@ import (
 // debezium is the envelope of Debezium's events.
 const debezium = "debezium"
 
-// connectKey is how Kafka Connect's JSON converter writes keys: json, with or
-// without a schema around the key.
-const connectKey = "connect"
-
-// keyWord is kafkaKey with its default: Debezium's keys are never bare text,
-// unless a transformation made them so.
-func (m *Mapping) keyWord() string {
-	if m.Envelope == debezium {
-		return orDefault(m.KafkaKey, "json")
-	}
-	return orDefault(m.KafkaKey, "text")
-}
-
-// keyFormat is how a record's key is decoded.
-func (m *Mapping) keyFormat() string {
-	if word := m.keyWord(); m.Envelope != debezium || word != "json" {
-		return word
-	}
-	return connectKey
-}
-
-// envelope checks what belongs to an envelope.
-func (s *scope) envelope() {
-	switch {
-	case s.m.Envelope != debezium && s.m.UnavailableValue != "":
-		s.problem("unavailableValue", "add envelope: debezium", "is a word of Debezium's, but the mapping reads other events")
-	case s.m.Envelope == debezium && len(s.m.Fields) == 0:
-		s.problem("fields", "name the columns of the source table: {from: id, to: "+orDefault(s.m.Key, "businessKey")+"}",
-			"missing: what Debezium sends are rows of a database, not canonical events")
-	}
-}
-
-// open takes a change out of Debezium's envelope; nil where the topic's records
+// unwrap takes a change out of Debezium's envelope; nil where the topic's records
 // have none. A delete that comes without its row, as a tombstone does, has the
 // record's key as its row: the columns of the primary key. changes is false
 // where the event says that no row has changed.
-func (t *topic) open(rec *Record) (ch *schemas.Change, reject *Reject, changes bool) {
+func (t *Topic) unwrap(rec *Record) (ch *schemas.Change, reject *Reject, changes bool) {
 	if t.debezium == nil {
 		return nil, nil, true
 	}
@@ -69,14 +37,14 @@ func (t *topic) open(rec *Record) (ch *schemas.Change, reject *Reject, changes b
 // cannot use it: it reads a column whose value is none, or is not there.
 //
 // An update leaves out large values that did not change. It must not replace
-// them, so it is a patch, if the mapping reads them at all. Of a row that came
-// under a new key nothing is there to be patched.
-func (c *Compiled) changeEvent(look *subject) (ev schemas.Event, reject *Reject) {
-	ch := look.change
+// them, so it is a patch, if the mapping reads them at all, or stays the merge that
+// it is. Of a row that came under a new key nothing is there to be patched.
+func (c *Compiled) changeEvent(in *input) (ev schemas.Event, reject *Reject) {
+	ch := in.change
 	if ev.Op = ch.Op; ev.Op == schemas.Delete {
 		return ev, nil // only the key is read, and missed if it is not there
 	}
-	if ev.Op, reject = c.op.of(look); reject != nil || ev.Op == schemas.Delete {
+	if ev.Op, reject = c.op.of(in); reject != nil || ev.Op == schemas.Delete {
 		return ev, reject
 	}
 	for i := range ch.Unreadable {
@@ -88,11 +56,13 @@ func (c *Compiled) changeEvent(look *subject) (ev schemas.Event, reject *Reject)
 	if at < 0 || ev.Op == schemas.Patch {
 		return ev, nil
 	}
-	if ch.New || present(look.record.header(oldKey)) {
+	if ch.New || present(in.record.header(oldKey)) {
 		return ev, badValue(ch.Unavailable[at], "did not change when the row's key did, so that its value is not in the event; "+
 			"set the source table's replica identity to full")
 	}
-	ev.Op = schemas.Patch
+	if ev.Op != schemas.Merge {
+		ev.Op = schemas.Patch
+	}
 	return ev, nil
 }
 
@@ -101,37 +71,27 @@ const oldKey = "__debezium.oldkey"
 
 // readsColumn reports whether one of the fields comes from that column.
 func (c *Compiled) readsColumn(name string) bool {
-	return slices.ContainsFunc(c.fields, func(f field) bool { return f.readsColumn(name) })
-}
-
-func (f *field) readsColumn(name string) bool {
-	switch {
-	case f.from != nil:
-		return f.from.root == "" && f.from.steps[0].name == name
-	case f.compute != nil:
-		return slices.ContainsFunc(f.compute.reads, func(p readPath) bool { return p.names[0] == name && !p.ofRecord() })
-	}
-	return false
+	return slices.ContainsFunc(c.fields, func(f field) bool { return slices.Contains(f.columns, name) })
 }
 
 // lacks reports whether a change leaves out a value that the field is read or
 // computed from.
-func (s *subject) lacks(f *field) bool {
-	return slices.ContainsFunc(s.change.Unavailable, f.readsColumn)
+func (in *input) lacks(f *field) bool {
+	return slices.ContainsFunc(in.change.Unavailable, func(name string) bool { return slices.Contains(f.columns, name) })
 }
 
 // deletedKey is the key of a deleted row. The row may lack it where the record's
 // key has it.
-func (c *Compiled) deletedKey(look *subject) (string, *Reject) {
-	v, reject := c.key.read(look)
+func (c *Compiled) deletedKey(in *input) (string, *Reject) {
+	v, reject := c.key.read(in)
 	switch {
 	case reject != nil:
 		return "", reject
 	case present(v):
 		v, reject = c.key.converted(v)
-	case len(look.record.Key) > 0:
-		if v, reject = kafkaKeyValue(look.record, look.keyFormat); reject == nil {
-			v, reject = c.key.ofKafkaKey(look, v)
+	case len(in.record.Key) > 0:
+		if v, reject = kafkaKeyValue(in.record, in.keyFormat); reject == nil {
+			v, reject = c.key.ofKafkaKey(in, v)
 		}
 	}
 	switch {

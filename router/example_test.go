@@ -71,18 +71,3 @@ func ExampleField() {
 	// status NEW
 	// source web
 }
-
-// Every mistake is reported at once, each with its place and a hint.
-func ExampleCompile() {
-	_, problems := router.Compile([]router.Mapping{{
-		Name: "customers", Topics: []string{"crm.customers"}, ProfileTable: "customers",
-		Routes: []router.Route{{When: `segment.tier == "gold"`, Lane: "immediate"}, {Lane: "imediate"}},
-	}})
-	for _, p := range problems {
-		fmt.Println(p)
-	}
-	// Output:
-	// mappings[0].key: missing; hint: name the unique-key attribute of the table
-	// mappings[0].routes[0].when: column 1: unknown name segment; hint: did you mean "segments"?
-	// mappings[0].routes[1].lane: unknown lane "imediate"; hint: did you mean "immediate"?
-}

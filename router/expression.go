@@ -1,27 +1,260 @@
 package router
 
 import (
+	"errors"
 	"fmt"
-	"math"
+	"maps"
 	"reflect"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
 
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/builtin"
+	exprcheck "github.com/expr-lang/expr/checker"
+	"github.com/expr-lang/expr/compiler"
+	"github.com/expr-lang/expr/conf"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/optimizer"
 	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/types"
 	"github.com/expr-lang/expr/vm"
 
+	"github.com/feedsink/feedsink/router/problem"
+	"github.com/feedsink/feedsink/router/values"
 	"github.com/feedsink/feedsink/schemas"
 )
+
+// A condition is total: whatever a record holds, it is true or false. The
+// expression is cut at its outer and, or and not into tests, each compiled
+// alone; a test that cannot be made (a sum with something missing, a length of
+// a number) is false and leaves the others standing. Inside a test, missing
+// members are nil and comparisons follow operators.go.
+type condition func(e *evaluation) bool
+
+// evaluation is the working memory for the conditions of one mapping, pooled.
+type evaluation struct {
+	vm  vm.VM
+	env map[string]any // one entry per path that the conditions read
+}
+
+// canonicalRoots are the names that conditions on canonical events know
+// besides. Only objects get a type: the rest may be missing.
+var canonicalRoots = types.Map{
+	"op": types.String, "key": anObject, "profileId": types.Any, "businessKey": types.Any,
+	"attributes": anObject, "subscriptions": anObject, "segments": anObject, "properties": anObject,
+}
+
+// impure are the functions whose result depends on more than their arguments:
+// the clock, the order in which a map is walked, the machine's time zones. Both
+// lanes must always come to the same answer.
+var impure = []string{"now", "keys", "values", "toPairs", "timezone"}
+
+// compileCondition compiles the text of a `when` and returns the paths that it
+// reads, and whether it always comes to the same. With canonical, only the known roots
+// may be named; without, any other name is a member of the decoded value.
+func compileCondition(text string, canonical bool) (c condition, reads []readPath, always verdict, err error) {
+	program, err := compileAsWritten(text, canonical, expr.AsBool())
+	if err != nil {
+		return nil, nil, depends, err
+	}
+	b := &conditionBuilder{source: program.Source(), canonical: canonical}
+	c, always, err = b.build(program.Node())
+	return c, b.reads, always, err
+}
+
+// compileAsWritten compiles a text as it is written, so that mistakes are reported in its
+// terms. What runs is compiled from the tree that this leaves.
+func compileAsWritten(text string, canonical bool, options ...expr.Option) (*vm.Program, error) {
+	refused := &refusal{canonical: canonical}
+	options = append(options, environment(canonical)...)
+	program, err := expr.Compile(text, append(options, expr.Optimize(false), expr.Patch(refused))...)
+	if refused.found != nil {
+		return nil, refused.found.Bind(file.NewSource(text))
+	}
+	return program, err
+}
+
+// environment tells the compiler the names that may be used, and their types as
+// far as they are known.
+func environment(canonical bool) []expr.Option {
+	roots := maps.Clone(recordRoots)
+	roots[rootValue] = anObject
+	if !canonical {
+		return []expr.Option{expr.Env(roots), expr.AllowUndefinedVariables()}
+	}
+	maps.Copy(roots, canonicalRoots)
+	return []expr.Option{expr.Env(roots)}
+}
+
+// reportExpression turns the library's errors, which draw the text and an arrow over
+// several lines, into one line.
+func reportExpression(at problem.Reporter, path string, err error, canonical bool) {
+	located, ok := errors.AsType[*file.Error](err)
+	if !ok {
+		// A panic of the compiler, such as for a pattern that is none, brings its
+		// stack along.
+		message, _, _ := strings.Cut(err.Error(), "\n")
+		at.Report(path, "", "%s", message)
+		return
+	}
+	place, hint := "", ""
+	switch {
+	case located.Line == 1:
+		place = fmt.Sprintf("column %d: ", located.Column+1)
+	case located.Line > 1:
+		place = fmt.Sprintf("line %d, column %d: ", located.Line, located.Column+1)
+	}
+	if name, unknown := strings.CutPrefix(located.Message, unknownName+" "); unknown && canonical {
+		hint = problem.Suggest(name, rootNames...)
+	}
+	if text, unknown := strings.CutSuffix(located.Message, " is "+unknownOp); unknown {
+		hint = problem.Suggest(strings.Trim(text, `"`), opWords...)
+	}
+	if name, unknown := strings.CutPrefix(located.Message, unknownFunction+" "); unknown {
+		hint = problem.Similar(name, builtin.Names...)
+	}
+	if located.Message == `unexpected token Operator("=")` {
+		hint = "write == to compare"
+	}
+	at.Report(path, hint, "%s%s", place, located.Message)
+}
+
+// rootNames orders the roots for people.
+var rootNames = []string{
+	"op", "key", "profileId", "businessKey", "attributes", "subscriptions", "segments", "properties",
+	rootHeaders, rootTopic, rootPartition, rootOffset, rootTimestamp, rootKafkaKey, rootValue,
+}
+
+// What the library says of a name, and we of a function.
+const (
+	unknownName     = "unknown name"
+	unknownFunction = "unknown function"
+)
+
+// refusal finds the first thing that a condition may not use. A name that is not
+// called is never a function's: it becomes the variable of that member of the value.
+type refusal struct {
+	canonical bool
+	found     *file.Error
+}
+
+// Visit implements ast.Visitor.
+func (r *refusal) Visit(node *ast.Node) {
+	message := ""
+	switch n := (*node).(type) {
+	case *ast.BuiltinNode:
+		if slices.Contains(impure, n.Name) {
+			message = n.Name + " is not available: the result may depend on nothing but the record"
+		}
+	case *ast.CallNode:
+		message = unknownFunction
+		if callee, ok := n.Callee.(*ast.IdentifierNode); ok {
+			message += " " + callee.Value
+		}
+	case *ast.BinaryNode:
+		if ordersNil(n) {
+			message = "nothing is above or below nil, so this is never true; == nil and != nil ask whether something is there"
+		}
+	case *ast.VariableDeclaratorNode:
+		message = "let is not available"
+	case *ast.IdentifierNode:
+		switch {
+		case n.Value == "$env":
+			message = "$env is not available"
+		case !slices.Contains(builtin.Names, n.Value):
+		case r.canonical:
+			message = unknownName + " " + n.Value
+		default:
+			ast.Patch(node, &ast.IdentifierNode{Value: pathMark + n.Value})
+		}
+	}
+	if message != "" && r.found == nil {
+		r.found = &file.Error{Location: (*node).Location(), Message: message}
+	}
+}
+
+// conditionBuilder compiles the tests of a condition.
+type conditionBuilder struct {
+	source    file.Source
+	canonical bool
+	reads     []readPath
+}
+
+func (b *conditionBuilder) build(node ast.Node) (condition, verdict, error) {
+	switch n := node.(type) {
+	case *ast.BinaryNode:
+		and := n.Operator == "and" || n.Operator == "&&"
+		if !and && n.Operator != "or" && n.Operator != "||" {
+			break
+		}
+		x, first, err := b.build(n.Left)
+		if err != nil {
+			return nil, depends, err
+		}
+		y, second, err := b.build(n.Right)
+		if and {
+			return func(e *evaluation) bool { return x(e) && y(e) }, first.and(second), err
+		}
+		return func(e *evaluation) bool { return x(e) || y(e) }, first.not().and(second.not()).not(), err
+	case *ast.UnaryNode:
+		if n.Operator == "not" || n.Operator == "!" {
+			x, always, err := b.build(n.Node)
+			return func(e *evaluation) bool { return !x(e) }, always.not(), err
+		}
+	}
+	return b.test(node)
+}
+
+// test compiles a part that joins no others.
+func (b *conditionBuilder) test(node ast.Node) (condition, verdict, error) {
+	always := presence(node, b.canonical)
+	var reads []readPath
+	program, err := compilePart(&parser.Tree{Node: node, Source: b.source}, &reads, rewriter{})
+	if err != nil {
+		return nil, depends, err
+	}
+	b.reads = append(b.reads, reads...)
+	c := func(e *evaluation) bool {
+		out, err := e.vm.Run(program, e.env)
+		return err == nil && out == true
+	}
+	if len(reads) == 0 {
+		always = verdictOf(c(&evaluation{}))
+	}
+	return c, always, nil
+}
+
+// compilePart is expr.Compile for a part of a tree: the library's printing of one
+// is not always the same expression. It notes the paths that the part reads.
+func compilePart(part *parser.Tree, reads *[]readPath, rewrite rewriter) (*vm.Program, error) {
+	config := conf.New(map[string]any{})
+	config.Strict = false
+	config.Visitors = []ast.Visitor{rewrite, &pathCollector{into: reads}}
+	for name, fn := range operators {
+		expr.Function(name, fn)(config)
+	}
+	if _, err := new(exprcheck.Checker).PatchAndCheck(part, config); err != nil {
+		return nil, err
+	}
+	if err := optimizer.Optimize(&part.Node, config); err != nil {
+		if located, ok := errors.AsType[*file.Error](err); ok {
+			err = located.Bind(part.Source)
+		}
+		return nil, err
+	}
+	return compiler.Compile(part, config)
+}
 
 // expression computes a value from what a record holds, in the language of the
 // conditions and as pure as they are.
 type expression struct {
-	program *vm.Program
-	reads   []readPath
-	works   sync.Pool // of *evaluation
+	program     *vm.Program
+	reads       []readPath
+	evaluations sync.Pool // of *evaluation
 }
 
 const (
@@ -33,17 +266,14 @@ const (
 // compileExpression compiles the text of an `expr`, which may name the members
 // of the decoded value and what conditions know of the record.
 func compileExpression(text string) (*expression, error) {
-	program, err := compileWritten(text, environment(false))
+	program, err := compileAsWritten(text, false)
 	if err != nil {
-		return nil, explainCondition(err, false)
+		return nil, err
 	}
 	e := &expression{}
-	e.works.New = func() any { return &evaluation{env: make(map[string]any, len(e.reads))} }
+	e.evaluations.New = func() any { return &evaluation{env: make(map[string]any, len(e.reads))} }
 	e.program, err = compilePart(&parser.Tree{Node: program.Node(), Source: program.Source()}, &e.reads, rewriter{texts: true})
-	if err != nil {
-		return nil, explainCondition(err, false)
-	}
-	return e, nil
+	return e, err
 }
 
 // textOf is the function string for values that are written to tables: nothing
@@ -62,18 +292,18 @@ func textOf(arguments ...any) (any, error) {
 // value computes the expression. What comes to nil, or cannot be computed since
 // something it reads is missing, is Absent; anything else that cannot be
 // computed breaks a rule.
-func (e *expression) value(look *subject) (v schemas.Value, rule string) {
-	return e.valueWith(look, nil)
+func (e *expression) value(in *input) (v schemas.Value, rule string) {
+	return e.valueWith(in, nil)
 }
 
 // valueWith computes with scalar, where it is not nil, in the place of whatever
 // the expression reads of the value.
-func (e *expression) valueWith(look *subject, scalar *schemas.Value) (v schemas.Value, rule string) {
-	work := e.works.Get().(*evaluation)
-	defer e.works.Put(work)
+func (e *expression) valueWith(in *input, scalar *schemas.Value) (v schemas.Value, rule string) {
+	work := e.evaluations.Get().(*evaluation)
+	defer e.evaluations.Put(work)
 	missing := false
 	for _, p := range e.reads {
-		read := look.read(p.names)
+		read := in.read(p.names)
 		if scalar != nil && !p.ofRecord() {
 			read = *scalar
 		}
@@ -82,7 +312,7 @@ func (e *expression) valueWith(look *subject, scalar *schemas.Value) (v schemas.
 		}
 		operand := read.Any()
 		if operand == nil && p.ofRecord() {
-			operand = look.plain(p)
+			operand = in.plain(p)
 		}
 		missing = missing || operand == nil
 		work.env[p.variable] = operand
@@ -97,25 +327,13 @@ func (e *expression) valueWith(look *subject, scalar *schemas.Value) (v schemas.
 	return v, ruleComputable
 }
 
-// significant is how many digits a float64 keeps of every decimal number.
-const significant = 15
-
 // computable reports whether the numbers in v lose no digit in an expression.
 func computable(v schemas.Value) bool {
 	switch v.Kind() {
 	case schemas.Number:
-		if _, err := strconv.Atoi(v.Text()); err == nil {
-			return true
-		}
-		mantissa, _, _ := strings.Cut(strings.ToLower(v.Text()), "e")
-		digits := strings.TrimLeft(strings.Replace(strings.TrimPrefix(mantissa, "-"), ".", "", 1), "0")
-		return len(strings.TrimRight(digits, "0")) <= significant
+		return values.FitsFloat(v.Text())
 	case schemas.List, schemas.Object:
-		for _, item := range v.Items() {
-			if !computable(item.Value) {
-				return false
-			}
-		}
+		return !slices.ContainsFunc(v.Items(), func(item schemas.Field) bool { return !computable(item.Value) })
 	}
 	return true
 }
@@ -133,9 +351,9 @@ func valueOf(result any) (v schemas.Value, rule string) {
 	case bool:
 		return schemas.BoolValue(result), ""
 	case int:
-		return number(int64(result)), ""
+		return values.Int(int64(result)), ""
 	case float64:
-		return floatValue(result)
+		return values.Float(result)
 	case time.Time:
 		return schemas.StringValue(result.Format(time.RFC3339Nano)), ""
 	case []any:
@@ -158,9 +376,9 @@ func otherValue(result reflect.Value) (schemas.Value, string) {
 	switch {
 	case result.Type() == reflect.TypeFor[time.Duration]():
 	case result.CanInt():
-		return number(result.Int()), ""
+		return values.Int(result.Int()), ""
 	case result.CanFloat():
-		return floatValue(result.Float())
+		return values.Float(result.Float())
 	case result.Kind() == reflect.Slice:
 		items := make([]any, result.Len())
 		for i := range items {
@@ -169,22 +387,4 @@ func otherValue(result reflect.Value) (schemas.Value, string) {
 		return valueOf(items)
 	}
 	return schemas.Value{}, ruleResult
-}
-
-func number(n int64) schemas.Value { return schemas.NumberValue(strconv.FormatInt(n, 10)) }
-
-// floatValue rounds to the digits that a float64 keeps, so that 0.1 + 0.2 is 0.3.
-func floatValue(f float64) (schemas.Value, string) {
-	const exact = 1 << 53 // whole numbers up to here are what they are
-	if f == math.Trunc(f) && math.Abs(f) <= exact {
-		return number(int64(f)), ""
-	}
-	plain, ok := decimal(strconv.FormatFloat(f, 'e', significant-1, 64), 0)
-	if !ok {
-		return schemas.Value{}, ruleNumber
-	}
-	if strings.Contains(plain, ".") {
-		plain = strings.TrimRight(strings.TrimRight(plain, "0"), ".")
-	}
-	return schemas.NumberValue(plain), ""
 }

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"github.com/feedsink/feedsink/router/values"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -10,36 +11,39 @@ type field struct {
 	from     *source
 	compute  *expression
 	constant schemas.Value // where there is neither of the two
+	columns  []string      // the members of the value that it is read or computed from
 
-	spot               // in the table
-	key     bool       // fills the write's key
-	fills   bool       // fills a cell: everything but a business key
-	convert *converter // nil: the value as it is
-	settled bool       // an attribute takes whatever comes out of the conversion
-	plain   bool       // a member's text fills the cell as it is
+	attribute bool // from reads an attribute of a CloudEvent
 
-	absent, null Missing // Omit, AsNull, Refuse or substitute
-	fallback     schemas.Value
+	values.Target
+	key     bool              // fills the write's key
+	fills   bool              // fills a cell: everything but a business key
+	convert *values.Converter // nil: the value as it is
+	checked bool              // the target takes whatever comes out of the conversion
+	plain   bool              // a member's text fills the cell as it is
+
+	absent, null Missing // Omit, AsNull, Refuse or useDefault
+	byDefault    schemas.Value
 }
 
-// substitute is the choice that a default makes: the value is replaced by it.
-const substitute Missing = "default"
+// useDefault is the choice that a default makes: the value is replaced by it.
+const useDefault Missing = "default"
 
 // value reads the field of a record that does op: Absent where it says nothing.
-func (f *field) value(look *subject, op schemas.Op) (schemas.Value, *Reject) {
-	v, reject := f.read(look)
+func (f *field) value(in *input, op schemas.Op) (schemas.Value, *Reject) {
+	v, reject := f.read(in)
 	if reject != nil {
 		return v, reject
 	}
 	switch v.Kind() {
 	case schemas.Absent:
-		// A patch says nothing of what it does not name.
-		if op == schemas.Patch {
+		// A patch or merge says nothing of what it does not name.
+		if op.Partial() {
 			return v, nil
 		}
-		return f.settle(f.absent, "is missing")
+		return f.replaced(f.absent, "is missing")
 	case schemas.Null:
-		return f.settle(f.null, "is null")
+		return f.replaced(f.null, "is null")
 	case schemas.Unreadable:
 		return v, badValue(f.label, v.Rule())
 	}
@@ -49,22 +53,22 @@ func (f *field) value(look *subject, op schemas.Op) (schemas.Value, *Reject) {
 // text is the value of a plain field where it is a text that its cell takes, and
 // where it was last: nearly always. nil: value has to say.
 func (f *field) text(members []schemas.Field) *schemas.Value {
-	v := f.from.usual(members)
-	if v == nil || v.Kind() != schemas.String || len(v.Text()) > maxText {
+	v := f.from.whereLast(members)
+	if v == nil || v.Kind() != schemas.String || len(v.Text()) > values.MaxText {
 		return nil
 	}
 	return v
 }
 
 // read is the value before any conversion.
-func (f *field) read(look *subject) (schemas.Value, *Reject) {
+func (f *field) read(in *input) (schemas.Value, *Reject) {
 	switch {
 	case f.from != nil && f.from.root == "":
-		return f.from.inside(look), nil
+		return f.from.inside(in), nil
 	case f.from != nil:
-		return f.from.read(look)
+		return f.from.read(in)
 	case f.compute != nil:
-		v, rule := f.compute.value(look)
+		v, rule := f.compute.value(in)
 		if rule != "" {
 			return v, badValue(f.label, rule)
 		}
@@ -73,15 +77,15 @@ func (f *field) read(look *subject) (schemas.Value, *Reject) {
 	return f.constant, nil
 }
 
-// settle is what becomes of a value that is missing or null.
-func (f *field) settle(choice Missing, rule string) (schemas.Value, *Reject) {
+// replaced is what becomes of a value that is missing or null.
+func (f *field) replaced(choice Missing, rule string) (schemas.Value, *Reject) {
 	switch choice {
 	case AsNull:
 		return schemas.NullValue(), nil
 	case Refuse:
 		return schemas.Value{}, badValue(f.label, rule)
-	case substitute:
-		return f.fallback, nil
+	case useDefault:
+		return f.byDefault, nil
 	}
 	return schemas.Value{}, nil
 }
@@ -92,7 +96,7 @@ func (f *field) converted(v schemas.Value) (schemas.Value, *Reject) {
 	if f.convert == nil || f.from == nil && f.compute == nil {
 		return v, nil
 	}
-	out, rule := f.convert.convert(v, f.convert)
+	out, rule := f.convert.Convert(v)
 	if rule != "" {
 		return schemas.Value{}, badValue(f.label, rule)
 	}
@@ -101,50 +105,85 @@ func (f *field) converted(v schemas.Value) (schemas.Value, *Reject) {
 
 // ofKafkaKey is the row's key as a record's key says it: what the field reads
 // of the record around the value, else the key's member under the name that it
-// has in the table or in the value, else the key itself.
-func (f *field) ofKafkaKey(look *subject, key schemas.Value) (schemas.Value, *Reject) {
-	keyed := *look
+// has in the table or in the value, else the key itself. A tombstone has no event,
+// so that its key stands for the attribute which the field reads.
+func (f *field) ofKafkaKey(in *input, key schemas.Value) (schemas.Value, *Reject) {
+	keyed := *in
 	keyed.value = &key
-	if f.compute != nil {
-		return f.computedOf(&keyed)
-	}
 	v := key
-	if f.from != nil && (f.from.root != "" || key.Kind() == schemas.Object) {
-		if v = key.Get(f.Name); v.Kind() == schemas.Absent || f.from.root != "" {
-			var reject *Reject
-			if v, reject = f.from.read(&keyed); reject != nil {
-				return v, reject
+	var reject *Reject
+	switch {
+	case f.compute != nil:
+		v, reject = f.computedOf(&keyed)
+	case f.from == nil:
+	case f.from.root != "":
+		v, reject = f.from.read(&keyed)
+		if f.attribute && v.Kind() == schemas.Absent && reject == nil {
+			if v = key; key.Kind() == schemas.Object {
+				v = key.Get(f.Name)
 			}
 		}
+	case key.Kind() == schemas.Object:
+		if v = key.Get(f.Name); v.Kind() == schemas.Absent {
+			v = f.from.inside(&keyed)
+		}
 	}
-	if !present(v) {
-		return v, nil
+	if reject != nil || !present(v) {
+		return v, reject
 	}
 	return f.converted(v)
 }
 
 // computedOf computes the row's key from a record's key. A bare one can stand
 // for one member of the value, not for several.
-func (f *field) computedOf(keyed *subject) (schemas.Value, *Reject) {
+func (f *field) computedOf(keyed *input) (schemas.Value, *Reject) {
 	var bare *schemas.Value
 	if keyed.value.Kind() != schemas.Object {
 		bare = keyed.value
 	}
-	members := 0
-	for _, p := range f.compute.reads {
-		if !p.ofRecord() {
-			members++
-		}
-	}
-	if bare != nil && members > 1 {
+	if bare != nil && len(f.columns) > 1 {
 		return schemas.Value{}, badValue(f.label, "must be an object with what the key is computed from")
 	}
 	v, rule := f.compute.valueWith(keyed, bare)
 	if rule != "" {
 		return v, badValue(f.label, rule)
 	}
-	if !present(v) {
-		return v, nil
+	return v, nil
+}
+
+// fill appends the field's cell, for which cells has room. It is set in place: what
+// is moved as a whole costs more while garbage is collected.
+func (f *field) fill(cells []schemas.Cell, v schemas.Value) []schemas.Cell {
+	cells = cells[:len(cells)+1]
+	cell := &cells[len(cells)-1]
+	cell.Place, cell.Value = &f.Place, v
+	return cells
+}
+
+// operation is what the records of a mapping with fields do, tombstones apart.
+type operation struct {
+	always  schemas.Op  // 0: computed
+	compute *expression // comes to an op's word
+}
+
+// of is the op of a record. A record that does not say is an upsert, as an
+// event without op is.
+func (o *operation) of(in *input) (schemas.Op, *Reject) {
+	if o == nil {
+		return schemas.Upsert, nil
 	}
-	return f.converted(v)
+	if o.always != 0 {
+		return o.always, nil
+	}
+	v, rule := o.compute.value(in)
+	if rule != "" {
+		return 0, badValue("op", rule)
+	}
+	if v.Kind() == schemas.Absent {
+		return schemas.Upsert, nil
+	}
+	if op, ok := schemas.ParseOp(v.Text()); ok && v.Kind() == schemas.String {
+		return op, nil
+	}
+	return 0, badValue("op", "must come to "+schemas.OpWords)
 }

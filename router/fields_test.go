@@ -209,8 +209,8 @@ func TestMappedRecordsMaySayTheirOp(t *testing.T) {
 		{`action == "D" ? "delete" : "upsert"`, `{"id":"k"}`, `upsert orders k p.b="d"`},
 		{`action`, `{"id":"k"}`, `upsert orders k p.b="d"`},
 		{`headers.source == "shop" ? "patch" : "upsert"`, `{"id":"k"}`, `patch orders k`},
-		{`action`, `{"id":"k","action":"secret"}`, `reject value: op: must come to upsert, patch, create or delete`},
-		{`action`, `{"id":"k","action":1}`, `reject value: op: must come to upsert, patch, create or delete`},
+		{`action`, `{"id":"k","action":"secret"}`, `reject value: op: must come to upsert, patch, merge, create or delete`},
+		{`action`, `{"id":"k","action":1}`, `reject value: op: must come to upsert, patch, merge, create or delete`},
 	} {
 		m := mapped(router.Field{From: "a", To: "a"})
 		m.Fields = append(m.Fields, router.Field{From: "b", To: "b", Default: `"d"`})

@@ -1,15 +1,27 @@
 package router
 
-import "time"
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/feedsink/feedsink/router/problem"
+	"github.com/feedsink/feedsink/schemas"
+)
 
 // Mapping is one block of the configuration file under `mappings`: topics to
-// one table, with fields and routes. Defaults are filled in by whoever loads
-// the file; Compile checks that the block can work.
+// one table, with fields and routes. Defaults are filled in by what loads
+// the file.
 type Mapping struct {
 	Name     string   `yaml:"name"`
 	Topics   []string `yaml:"topics"`
 	Format   string   `yaml:"format"`   // json | avro | json-schema | protobuf
-	Envelope string   `yaml:"envelope"` // none | debezium
+	Envelope string   `yaml:"envelope"` // none | debezium | cloudevents
 	// KafkaKey is how a record's key is read: text | json | avro; by default text,
 	// and json under the envelope debezium.
 	KafkaKey string `yaml:"kafkaKey"`
@@ -26,11 +38,30 @@ type Mapping struct {
 	Fields []Field `yaml:"fields"` // none: the value is a canonical event
 	// Types says what is known of the table's attributes or properties: events
 	// are checked against it, in both lanes.
-	Types   []Type   `yaml:"types"`
+	Types []Type `yaml:"types"`
+	// When is an expression of the expr language: records for which it is not true
+	// are not the mapping's, as if its topics did not hold them. Empty: all are.
+	When    string   `yaml:"when"`
 	Routes  []Route  `yaml:"routes"`
 	After   []string `yaml:"after"`  // mappings whose files go first
 	Bundle  string   `yaml:"bundle"` // name of what they are joined by: mappings whose files are one multi-file ZIP
 	Imports Imports  `yaml:"imports"`
+}
+
+// CloudEvents is the envelope of events that are taken out of it before they are
+// routed: the value is the event's data, and its attributes are headers.
+const CloudEvents = "cloudevents"
+
+// ValueFormat is format with its default.
+func (m *Mapping) ValueFormat() string { return cmp.Or(m.Format, "json") }
+
+// KeyFormat is kafkaKey with its default: Debezium's keys are never bare text,
+// unless a transformation made them so.
+func (m *Mapping) KeyFormat() string {
+	if m.Envelope == debezium {
+		return cmp.Or(m.KafkaKey, "json")
+	}
+	return cmp.Or(m.KafkaKey, "text")
 }
 
 // Field maps a value, read (From), constant (Value) or computed (Expr), to one
@@ -53,13 +84,19 @@ type Field struct {
 	As    string `yaml:"as"`
 	Scale int    `yaml:"scale"`                // power of ten that a number is multiplied with
 	Of    string `yaml:"of" json:",omitempty"` // of a list: what As is to a value, to each element
+	// True and False are what the source writes for the values of a boolean. They count
+	// before true, false, 1 and 0.
+	True  []string `yaml:"true" json:",omitempty"`
+	False []string `yaml:"false" json:",omitempty"`
+	// Decimal is the separator of numbers in text: a comma, or the point.
+	Decimal string `yaml:"decimal" json:",omitempty"`
 	// Format is how the source writes a date or timestamp: epochDays, -Seconds,
 	// -Millis, -Micros or -Nanos, or a layout, strftime's or Go's.
 	Format string `yaml:"format" json:",omitempty"`
-	// Timezone is the zone (IANA name) of moments that do not say theirs, and the
+	// Timezone is the zone (IANA name) of times that do not say theirs, and the
 	// one that the result is written in.
 	Timezone string  `yaml:"timezone" json:",omitempty"`
-	Default  Literal `yaml:"default" json:",omitempty"` // what is missing or null becomes, if nothing else is said
+	Default  Literal `yaml:"default" json:",omitempty"` // what is missing or null becomes, without absent and null
 	Absent   Missing `yaml:"absent" json:",omitempty"`  // what is missing becomes: omit by default
 	Null     Missing `yaml:"null" json:",omitempty"`    // what is null becomes: null by default
 }
@@ -92,18 +129,45 @@ type Type struct {
 // Route sends the events its condition holds for to a lane. First match wins.
 type Route struct {
 	When string `yaml:"when"` // an expression of the expr language; empty: always
-	Lane string `yaml:"lane"` // immediate | batch
+	Lane string `yaml:"lane"` // immediate | batch | auto | skip, which writes nothing
+	// Weight is the share of scarce calls that the events have beside those of other
+	// routes that wait, of all mappings; nil: 1. It is for routes that make calls.
+	Weight *float64 `yaml:"weight" json:"-"`
+	// Within is how old an event of an auto route is to be at most when the service has
+	// it; 0: no matter.
+	Within time.Duration `yaml:"within" json:"-"`
+	// Spare says whether an auto route makes calls with all the rate that is left; nil:
+	// true. Else it calls only for rows that no file can bring in time.
+	Spare *bool `yaml:"spare" json:"-"`
+}
+
+// autoLane is the word of routes of the batch lane whose rows may be called.
+const autoLane = "auto"
+
+// Auto is what an auto route says; ok is false for any other route.
+func (r Route) Auto() (within time.Duration, spare, ok bool) {
+	return r.Within, r.Spare == nil || *r.Spare, r.Lane == autoLane
+}
+
+// decided is the route with the lane that decides whose a record is.
+func (r Route) decided() Route {
+	if r.Lane == autoLane {
+		r.Lane = schemas.Batch.String()
+	}
+	return r
 }
 
 // Imports is how the batch lane loads this mapping's table.
 type Imports struct {
 	Upsert      *Import  `yaml:"upsert"`
 	Patch       *Import  `yaml:"patch"`
+	Merge       *Import  `yaml:"merge"`
 	Create      *Import  `yaml:"create"`
 	Delete      *Import  `yaml:"delete"`
 	Columns     []Column `yaml:"columns"`
 	CSV         CSV      `yaml:"csv"`
 	Roll        Roll     `yaml:"roll"`
+	MaxFile     MaxFile  `yaml:"maxFile"`
 	SlotsPerDay int      `yaml:"slotsPerDay"`
 	Reserve     int      `yaml:"reserve"`
 	RetryFailed int      `yaml:"retryFailed"`
@@ -114,12 +178,40 @@ type Imports struct {
 	Timezone string `yaml:"timezone"` // IANA name; the calendar the day's slots follow
 }
 
+// of is the import that loads op's rows, nil where there is none.
+func (i *Imports) of(op schemas.Op) *Import {
+	switch op {
+	case schemas.Upsert:
+		return i.Upsert
+	case schemas.Patch:
+		return i.Patch
+	case schemas.Merge:
+		return i.Merge
+	case schemas.Create:
+		return i.Create
+	case schemas.Delete:
+		return i.Delete
+	}
+	return nil
+}
+
+// All are the imports that there are, by their op.
+func (i *Imports) All() iter.Seq2[schemas.Op, *Import] {
+	return func(yield func(schemas.Op, *Import) bool) {
+		for _, op := range schemas.Ops {
+			if load := i.of(op); load != nil && !yield(op, load) {
+				return
+			}
+		}
+	}
+}
+
 // Import names the triggered ETL that loads one kind of file.
 type Import struct {
 	ETL  string `yaml:"etl"`
 	Mode string `yaml:"mode"` // CREATE_OR_UPDATE (or CREATE_UPDATE) | CREATE_ONLY | UPDATE_ONLY | DELETE
 	// Fingerprint is what `etl create` printed when it created the ETL. A mapping
-	// that its ETL no longer fits is refused. Empty: nobody looks.
+	// that its ETL no longer fits is refused. Empty: it is not checked.
 	Fingerprint string `yaml:"fingerprint" json:"-"`
 	// IgnoresEmpty says that the ETL's definition has ignoreEmptyValues for every
 	// column but the key's: an empty cell leaves the field as it is. It is for ETLs
@@ -143,12 +235,146 @@ type CSV struct {
 	Compression string `yaml:"compression"` // empty: GZIP; of a bundle always ZIP
 }
 
-// Roll says when an open file is complete: whichever limit is reached first.
+// Roll says when an open file is complete: whichever limit is reached first. 0: there is
+// no such limit.
 type Roll struct {
 	Rows  int64         `yaml:"rows"`
 	Bytes Bytes         `yaml:"bytes"`
 	Age   time.Duration `yaml:"age"`
+	At    []string      `yaml:"at"` // times of day, as 15:04, on the clock of the timezone
+}
+
+// TimeOfDay reads a time of day written as 15:04; since midnight, as the clock shows it.
+func TimeOfDay(text string) (time.Duration, error) {
+	t, err := time.Parse("15:04", text)
+	if err != nil || len(text) != len("15:04") {
+		return 0, fmt.Errorf("%q is no time of day such as 06:30", text)
+	}
+	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, nil
+}
+
+// TimesOfDay are those of At, as TimeOfDay reads them.
+func (r Roll) TimesOfDay() (at []time.Duration) {
+	for _, text := range r.At {
+		if t, err := TimeOfDay(text); err == nil { // package check has refused all others
+			at = append(at, t)
+		}
+	}
+	return at
+}
+
+// MaxFile is how large a file may be as it is sent. 0: any size.
+type MaxFile struct {
+	Rows  int64 `yaml:"rows"`  // without the header
+	Bytes Bytes `yaml:"bytes"` // compressed
 }
 
 // Bytes is a size, written as 128MiB or a plain number in the file.
 type Bytes int64
+
+// units of a size, longest spelling first so that a suffix match is unique.
+var units = []struct {
+	suffix string
+	bytes  int64
+}{
+	{"KiB", 1 << 10},
+	{"MiB", 1 << 20},
+	{"GiB", 1 << 30},
+	{"TiB", 1 << 40},
+	{"kB", 1e3},
+	{"KB", 1e3},
+	{"MB", 1e6},
+	{"GB", 1e9},
+	{"TB", 1e12},
+	{"B", 1},
+}
+
+// ParseBytes reads a size: a whole number, alone or with one of B, KiB, MiB,
+// GiB, TiB (powers of 1024), kB, MB, GB, TB (powers of 1000).
+func ParseBytes(s string) (Bytes, error) {
+	digits, unit := strings.TrimSpace(s), int64(1)
+	for _, u := range units {
+		if number, ok := strings.CutSuffix(digits, u.suffix); ok {
+			digits, unit = strings.TrimSpace(number), u.bytes
+			break
+		}
+	}
+	n, err := strconv.ParseUint(digits, 10, 63)
+	if err != nil {
+		return 0, fmt.Errorf("size %q: write a whole number with a unit, such as 256MiB", s)
+	}
+	if n > math.MaxInt64/uint64(unit) {
+		return 0, fmt.Errorf("size %q: more than fits in 64 bits", s)
+	}
+	return Bytes(n) * Bytes(unit), nil
+}
+
+// String writes the size with the largest binary unit that leaves a whole
+// number; ParseBytes reads it back.
+func (b Bytes) String() string {
+	for i := 3; i >= 0; i-- {
+		if unit := Bytes(units[i].bytes); b != 0 && b%unit == 0 {
+			return strconv.FormatInt(int64(b/unit), 10) + units[i].suffix
+		}
+	}
+	return strconv.FormatInt(int64(b), 10)
+}
+
+// UnmarshalYAML takes a size as text or as a plain number.
+func (b *Bytes) UnmarshalYAML(unmarshal func(any) error) error {
+	var text string
+	if err := unmarshal(&text); err != nil {
+		return err
+	}
+	parsed, err := ParseBytes(text)
+	if err != nil {
+		return err
+	}
+	*b = parsed
+	return nil
+}
+
+// UnmarshalYAML takes a column as its bare name or as a mapping with name,
+// absent and null.
+func (c *Column) UnmarshalYAML(unmarshal func(any) error) error {
+	// What is there is asked first: read as text, a mapping is no error but "".
+	var shape any
+	if err := unmarshal(&shape); err != nil {
+		return err
+	}
+	switch shape.(type) {
+	case map[string]any:
+		return c.unmarshalMembers(unmarshal)
+	case []any, nil:
+		return errors.New("a column is a name or a mapping with name, absent and null")
+	}
+	var name string
+	if err := unmarshal(&name); err != nil {
+		return err
+	}
+	*c = Column{Name: name}
+	return nil
+}
+
+// unmarshalMembers reads by hand what the struct's tags say: decoding into a
+// struct stumbles over the key null, which YAML takes for nothing.
+func (c *Column) unmarshalMembers(unmarshal func(any) error) error {
+	var members map[string]string
+	if err := unmarshal(&members); err != nil {
+		return err
+	}
+	*c = Column{}
+	for key, text := range members {
+		switch key {
+		case "name":
+			c.Name = text
+		case "absent":
+			c.Absent = text
+		case "null", "": // the same again: a bare null comes as no key at all
+			c.Null = text
+		default:
+			return fmt.Errorf("unknown key %q; %s", key, problem.Suggest(key, "name", "absent", "null"))
+		}
+	}
+	return nil
+}

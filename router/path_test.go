@@ -134,3 +134,29 @@ func FuzzPath(f *testing.F) {
 		}
 	})
 }
+
+// TestMembersAreFoundWhereverTheyAre has a member move from record to record.
+func TestMembersAreFoundWhereverTheyAre(t *testing.T) {
+	from, err := newSource("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ value, want string }{
+		{`{"a":1,"b":2}`, "2"},
+		{`{"a":1,"b":3}`, "3"},
+		{`{"b":4,"a":1}`, "4"},
+		{`{"a":1,"x":2}`, "null"},
+		{`{}`, "null"},
+		{`7`, "null"},
+		{`{"x":0,"y":0,"b":[5]}`, "[5]"},
+	} {
+		v, err := schemas.NewJSON().Decode([]byte(tc.value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, reject := from.read(&input{record: &Record{}, value: &v})
+		if text := string(got.AppendJSON(nil)); reject != nil || text != tc.want {
+			t.Errorf("%s: got %s, %v, want %s", tc.value, text, reject, tc.want)
+		}
+	}
+}

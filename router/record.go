@@ -1,6 +1,7 @@
 package router
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -44,15 +45,19 @@ func (r *Record) header(name string) schemas.Value {
 
 // Routed is what one mapping makes of one record: a write for a lane, or the
 // reason why it cannot be written. Exactly one of the two groups, on every
-// member of either, owns the record by Lane, also when Err is set.
+// member of either, owns the record by Lane, also when Err is set. Of one that a
+// route skips neither does: there is no write.
 type Routed struct {
-	Mapping *Compiled
+	Mapping *Compiled // nil: no mapping of the topic takes the record, which is skipped
 	Lane    schemas.Lane
+	Route   int // of the mapping, from 0: the one that matched, whatever Lane became
 	Write   schemas.Write
 	Err     error // nil or *Reject
 	// Taken is for the lanes: the other one takes the write, which the routes give
 	// to Lane.
 	Taken bool
+	// Part is for the lanes: which part of its record it is, counted over both lanes.
+	Part int
 }
 
 // The codes of a Reject, as they appear in dead letters.
@@ -82,4 +87,11 @@ func (r *Reject) Error() string {
 func badValue(field, rule string) *Reject {
 	e := schemas.Invalid(field, rule)
 	return &Reject{Code: CodeValue, Field: e.Field, Rule: e.Rule}
+}
+
+func rejectOf(err error) *Reject {
+	if e, ok := errors.AsType[*schemas.ValueError](err); ok {
+		return &Reject{Code: CodeValue, Field: e.Field, Rule: e.Rule}
+	}
+	return &Reject{Code: CodeDecode, Rule: err.Error()}
 }

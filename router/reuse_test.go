@@ -1,6 +1,9 @@
 package router_test
 
 import (
+	"fmt"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/feedsink/feedsink/router"
@@ -41,14 +44,14 @@ func TestWritesOutliveTheValueOfADecoder(t *testing.T) {
 // sizes, rejected ones among them.
 func TestWritesOfOneSlabAreTheirOwn(t *testing.T) {
 	r, d := compile(t, visits()), schemas.NewJSON()
-	var slab router.Slab
+	var arena router.Arena
 	var kept []router.Routed
 	var want []string
 	for range 30 {
 		for _, text := range []string{visitA, `{"customer":"C9","points":"none"}`, visitB, `{"customer":"C3"}`} {
 			rec := decoded(t, d, text)
 			want = append(want, story(routeOne(t, r, rec)))
-			kept = r.RouteFrom(kept, rec, &slab)
+			kept = r.RouteFrom(kept, rec, &arena)
 		}
 	}
 	for i := range kept { // merging appends to a write's cells
@@ -67,11 +70,11 @@ func TestWritesOfOneSlabAreTheirOwn(t *testing.T) {
 // more than one of them.
 func TestKeysOfAnEventFindRoom(t *testing.T) {
 	r, d := compile(t, customers()), schemas.NewJSON()
-	var slab router.Slab
+	var arena router.Arena
 	const text = `{"op":"upsert","key":{"customerNumber":"C1","emailAddress":"a@b.fr","phone":"+3312345"},"attributes":{"customerNumber":"C1","city":"Paris"}}`
 	for range 20 {
 		rec := decoded(t, d, text)
-		got, want := story(r.RouteFrom(nil, rec, &slab)[0]), story(routeOne(t, r, rec))
+		got, want := story(r.RouteFrom(nil, rec, &arena)[0]), story(routeOne(t, r, rec))
 		if got != want {
 			t.Fatalf("got %s, want %s", got, want)
 		}
@@ -106,5 +109,59 @@ func TestRecordForAFileTakesOnlyItsText(t *testing.T) {
 	})
 	if got > 1 {
 		t.Errorf("got %v allocations, want one", got)
+	}
+}
+
+// named is an event with one attribute beside its key.
+func named(attribute string) *router.Record {
+	attributes := []schemas.Field{
+		{Name: "customerNumber", Value: schemas.StringValue("C1")},
+		{Name: attribute, Value: schemas.StringValue("x")},
+	}
+	event := []schemas.Field{
+		{Name: "op", Value: schemas.StringValue("upsert")},
+		{Name: "attributes", Value: schemas.ObjectValue(attributes)},
+	}
+	return &router.Record{Topic: "crm.customers", Value: schemas.ObjectValue(event)}
+}
+
+func TestCellsOfOneNameShareTheirPlace(t *testing.T) {
+	r := compile(t, customers())
+	place := func(attribute string) *schemas.Place {
+		t.Helper()
+		routed := r.Route(nil, named(attribute))
+		if len(routed) != 1 || routed[0].Err != nil || len(routed[0].Write.Cells) != 2 {
+			t.Fatalf("%.20q: got %+v, want a write of two cells", attribute, routed)
+		}
+		at := routed[0].Write.Cells[1].Place
+		if at.Name != attribute || at.Section != schemas.Attributes {
+			t.Errorf("got %.20q in section %d, want the attribute %.20q", at.Name, at.Section, attribute)
+		}
+		return at
+	}
+	city := place("city")
+	if place("city") != city {
+		t.Error("two cells of one name have places of their own")
+	}
+	name := strings.Repeat("n", 300)
+	if long := place(name); place(name) == long {
+		t.Error("a name of 300 bytes is kept for ever")
+	}
+
+	// Names that never come again are not kept beyond a bound.
+	var together sync.WaitGroup
+	for g := range 4 {
+		together.Go(func() {
+			for i := range 600 {
+				place(fmt.Sprint("made-up-", g%2, "-", i))
+			}
+		})
+	}
+	together.Wait()
+	if place("city") != city {
+		t.Error("a name that was known is forgotten")
+	}
+	if late := place("late"); place("late") == late {
+		t.Error("the 1,025th name is kept")
 	}
 }

@@ -1,43 +1,43 @@
 package router
 
 import (
+	"slices"
+
+	"github.com/feedsink/feedsink/router/values"
 	"github.com/feedsink/feedsink/schemas"
 )
 
 // Route appends to dst what each mapping of the record's topic makes of it, in
 // the order of the configuration; nothing where the record says that no row has
-// changed. It is a pure function of record and configuration and safe for
-// concurrent use.
+// changed, and one that is skipped where no mapping takes it. It is a pure function
+// of record and configuration and safe for concurrent use.
 func (r *Router) Route(dst []Routed, rec *Record) []Routed {
-	return r.RouteFrom(dst, rec, &Slab{alone: true})
+	return r.RouteFrom(dst, rec, &Arena{alone: true})
 }
 
 // RouteFrom is Route with the memory for what the writes keep.
-func (r *Router) RouteFrom(dst []Routed, rec *Record, slab *Slab) []Routed {
-	return r.topics[rec.Topic].route(dst, rec, slab)
+func (r *Router) RouteFrom(dst []Routed, rec *Record, arena *Arena) []Routed {
+	return r.topics[rec.Topic].route(dst, rec, arena)
 }
-
-// Topic routes the records of one topic.
-type Topic struct{ topic *topic }
 
 // Topic returns the one of that name, of which nothing becomes anything if no
 // mapping reads it.
-func (r *Router) Topic(name string) Topic { return Topic{r.topics[name]} }
+func (r *Router) Topic(name string) *Topic { return r.topics[name] }
 
 // RouteOver is Route for writes that are needed only until the next call, and no
 // longer than the record's value: it writes over those that dst has room for,
 // their cells included, and shares the lists of the value.
-func (t Topic) RouteOver(dst []Routed, rec *Record) []Routed {
-	return t.topic.route(dst[:0], rec, nil)
+func (t *Topic) RouteOver(dst []Routed, rec *Record) []Routed {
+	return t.route(dst[:0], rec, nil)
 }
 
-// route appends what the topic's mappings make of a record. Without a slab, the
+// route appends what the topic's mappings make of a record. Without an arena, the
 // memory of the cells behind dst is taken again.
-func (t *topic) route(dst []Routed, rec *Record, slab *Slab) []Routed {
+func (t *Topic) route(dst []Routed, rec *Record, arena *Arena) []Routed {
 	if t == nil {
 		return dst
 	}
-	ch, reject, changes := t.open(rec)
+	ch, reject, changes := t.unwrap(rec)
 	if !changes {
 		return dst
 	}
@@ -47,91 +47,117 @@ func (t *topic) route(dst []Routed, rec *Record, slab *Slab) []Routed {
 	if t.immediate {
 		fallback = schemas.Immediate
 	}
+	before := len(dst)
 	for _, c := range t.mappings {
 		var cells []schemas.Cell
 		switch {
-		case slab != nil:
-			cells = slab.rest()
+		case arena != nil:
+			cells = arena.rest()
 		case cap(dst) > len(dst):
 			cells = dst[:len(dst)+1][len(dst)].Write.Cells[:0]
 		}
 		dst = append(dst, Routed{Mapping: c, Lane: fallback, Write: schemas.Write{Cells: cells}})
 		routed, why := &dst[len(dst)-1], reject
 		if why == nil {
-			why = c.route(routed, rec, ch, slab)
+			why = c.route(routed, rec, ch, arena)
+		}
+		if routed.Lane == notTaken {
+			dst = dst[:len(dst)-1]
+			continue
 		}
 		if why != nil {
 			routed.Write = schemas.Write{Cells: cells}
 			routed.Err = why
 		}
-		if slab != nil {
-			slab.keep(&routed.Write)
+		if arena != nil {
+			arena.keep(&routed.Write)
 		}
+	}
+	if len(dst) == before { // no mapping takes it; the cells' memory stays
+		dst = dst[:before+1]
+		dst[before].Mapping, dst[before].Lane = nil, schemas.Skip
 	}
 	return dst
 }
 
+// notTaken is the lane of a record that is not the mapping's.
+const notTaken schemas.Lane = 0
+
+// WithoutSkipped removes from what Route made of a record what is skipped.
+func WithoutSkipped(routed []Routed) []Routed {
+	return slices.DeleteFunc(routed, func(r Routed) bool { return r.Lane == schemas.Skip })
+}
+
 // route makes the write of a record, or of the change that it tells.
-func (c *Compiled) route(to *Routed, rec *Record, ch *schemas.Change, slab *Slab) *Reject {
-	look := subject{record: rec, value: &rec.Value, keyFormat: c.keyFormat}
+func (c *Compiled) route(to *Routed, rec *Record, ch *schemas.Change, arena *Arena) *Reject {
+	in := input{record: rec, value: &rec.Value, keyFormat: c.keyFormat}
 	if ch != nil {
-		look.value, look.change = &ch.Row, ch
+		in.value, in.change = &ch.Row, ch
 	}
-	ev, reject := c.event(&look)
+	ev, reject := c.event(&in)
+	in.op = ev.Op
 	if reject != nil {
+		if c.when != nil && in.value.Kind() == schemas.Object && !c.takes(&in) {
+			to.Lane = notTaken
+		}
 		return reject
 	}
-	look.op = ev.Op
-	to.Lane = c.lane(&look, &ev)
+	if to.Route = c.match(&in, &ev); to.Route < 0 {
+		to.Lane = notTaken
+		return nil
+	}
+	if to.Lane = c.routes[to.Route].lane; to.Lane == schemas.Skip {
+		return nil
+	}
 	w := &to.Write
 	w.Op, w.Table = ev.Op, c.Table
-	if w.ProfileID, reject = c.id(&look, &ev); reject != nil {
+	if w.ProfileID, reject = c.id(&in, &ev); reject != nil {
 		return reject
 	}
-	if to.Lane, reject = c.place(to.Lane, w); reject != nil {
+	if to.Lane, reject = c.possibleLane(to.Lane, w); reject != nil {
 		return reject
 	}
-	if w.Key, reject = c.keyOf(&look, &ev); reject != nil {
+	if w.Key, reject = c.keyOf(&in, &ev); reject != nil {
 		return reject
 	}
 	if w.Op == schemas.Delete {
 		return nil
 	}
 	if c.fields != nil {
-		w.Cells, reject = c.mappedCells(room(w.Cells, len(c.fields)+len(c.literals), slab), &look, w.Op)
+		w.Cells, reject = c.mappedCells(arena.room(w.Cells, len(c.fields)+len(c.constants)), &in, w.Op)
 	} else {
-		w.Cells, reject = c.canonicalCells(w.Cells, &ev, slab)
+		w.Cells, reject = c.canonicalCells(w.Cells, &ev, arena)
 	}
 	if reject != nil {
 		return reject
 	}
-	if c.literals != nil {
-		c.fill(w)
+	if c.constants != nil {
+		c.fillConstants(w)
 	}
 	if to.Lane == schemas.Batch {
-		to.Lane, reject = c.guard(w)
+		to.Lane, reject = c.rowLane(w)
 	}
 	return reject
 }
 
 // event is the change that a record means. Where fields are mapped it carries
 // only the op: the rest is read through them.
-func (c *Compiled) event(look *subject) (ev schemas.Event, reject *Reject) {
-	if look.change != nil {
-		return c.changeEvent(look)
+func (c *Compiled) event(in *input) (ev schemas.Event, reject *Reject) {
+	if in.change != nil {
+		return c.changeEvent(in)
 	}
-	if look.record.Tombstone {
-		return c.tombstone(look)
+	if in.record.Tombstone {
+		return c.tombstone(in)
 	}
 	if c.fields != nil {
-		ev.Op, reject = c.op.of(look)
+		ev.Op, reject = c.op.of(in)
 		return ev, reject
 	}
 	var err error
 	if c.Table.Custom {
-		ev, err = schemas.RecordEvent(*look.value)
+		ev, err = schemas.RecordEvent(*in.value)
 	} else {
-		ev, err = schemas.ProfileEvent(*look.value)
+		ev, err = schemas.ProfileEvent(*in.value)
 	}
 	if err != nil {
 		return ev, rejectOf(err)
@@ -139,60 +165,70 @@ func (c *Compiled) event(look *subject) (ev schemas.Event, reject *Reject) {
 	return ev, nil
 }
 
-// lane asks the routes; the first match wins.
-func (c *Compiled) lane(look *subject, ev *schemas.Event) schemas.Lane {
-	if len(c.reads) == 0 && c.routes[0].when == nil {
-		return c.routes[0].lane
+// match asks whether the record is the mapping's, and then the routes; the first
+// match wins. It is negative where the record is not the mapping's.
+func (c *Compiled) match(in *input, ev *schemas.Event) (route int) {
+	if c.when == nil && c.routes[0].when == nil {
+		return 0
 	}
-	view := *look // for the conditions only: fields look at the value itself
+	view := *in // for the conditions only: fields read the value itself
 	if c.fields == nil {
 		view.event = ev
 	}
-	e := c.evaluations.Get().(*evaluation)
+	e := c.evaluation(&view)
 	defer c.evaluations.Put(e)
-	for _, p := range c.reads {
-		e.env[p.variable] = view.plain(p)
+	if c.when != nil && !c.when(e) {
+		return -1
 	}
-	for _, r := range c.routes {
-		if r.when == nil || r.when.holds(e) {
-			return r.lane
+	for i, r := range c.routes {
+		if r.when == nil || r.when(e) {
+			return i
 		}
 	}
-	return c.routes[len(c.routes)-1].lane // the last has no condition
+	return len(c.routes) - 1 // the last has no condition
 }
 
-// place corrects the route's lane by what each lane can do: a profile's patch
-// and delete need the service's id for a call, and its create exists only in
+// takes reports whether a record that is no event is the mapping's all the same: its
+// members are asked as they are.
+func (c *Compiled) takes(in *input) bool {
+	e := c.evaluation(in)
+	defer c.evaluations.Put(e)
+	return c.when(e)
+}
+
+// evaluation is ready for the conditions on a record. It goes back to evaluations.
+func (c *Compiled) evaluation(in *input) *evaluation {
+	e := c.evaluations.Get().(*evaluation)
+	for _, p := range c.reads {
+		e.env[p.variable] = in.plain(p)
+	}
+	return e
+}
+
+// possibleLane corrects the route's lane by what each lane can do: a profile's patch
+// and delete need the service's id for a call, and its create and merge exist only in
 // imports; a row needs an import for its op. Table records can do everything by
 // a call.
-func (c *Compiled) place(lane schemas.Lane, w *schemas.Write) (schemas.Lane, *Reject) {
+func (c *Compiled) possibleLane(lane schemas.Lane, w *schemas.Write) (schemas.Lane, *Reject) {
 	if lane == schemas.Batch {
 		if c.Import(w.Op) == nil {
 			return lane, badValue("op", "no import loads it: imports."+w.Op.String()+" is not configured")
 		}
 		return lane, nil
 	}
-	if c.callable(w) {
+	if c.Callable(w) {
 		return lane, nil
 	}
 	if c.Import(w.Op) != nil {
 		return schemas.Batch, nil
 	}
-	if w.Op == schemas.Create {
+	switch w.Op {
+	case schemas.Create:
 		return lane, badValue("op", "a profile is created only by an import: imports.create is not configured")
+	case schemas.Merge:
+		return lane, badValue("op", "a profile is merged only by an import: imports.merge is not configured")
 	}
 	return lane, noID(w.Op)
-}
-
-// callable reports whether w can be written by one call.
-func (c *Compiled) callable(w *schemas.Write) bool {
-	switch {
-	case c.Table.Custom, w.Op == schemas.Upsert:
-		return true
-	case w.Op == schemas.Create:
-		return false
-	}
-	return w.ProfileID != ""
 }
 
 func noID(op schemas.Op) *Reject {
@@ -200,4 +236,165 @@ func noID(op schemas.Op) *Reject {
 		Code: CodeNoID, Field: "profileId",
 		Rule: "a call needs it for " + op.String() + ", and imports." + op.String() + " is not configured",
 	}
+}
+
+// tombstone is the delete that a record without a value means. It carries the
+// record's key where the event of a delete would.
+func (c *Compiled) tombstone(in *input) (schemas.Event, *Reject) {
+	key, reject := c.kafkaKey(in)
+	if reject != nil {
+		return schemas.Event{}, reject
+	}
+	if c.Table.Custom {
+		return schemas.Event{Op: schemas.Delete, BusinessKey: key}, nil
+	}
+	members := []schemas.Field{{Name: c.KeyName, Value: schemas.StringValue(key)}}
+	return schemas.Event{Op: schemas.Delete, Key: schemas.ObjectValue(members)}, nil
+}
+
+// id is the service's id of the profile, "" where the record has none.
+func (c *Compiled) id(in *input, ev *schemas.Event) (string, *Reject) {
+	if ev.ProfileID != "" || c.profileID == nil {
+		return ev.ProfileID, nil
+	}
+	v, reject := c.profileID.read(in)
+	if reject != nil || !present(v) {
+		return "", reject
+	}
+	text, rule := values.Key(v)
+	if rule != "" {
+		return "", badValue(c.Config.ProfileID, rule)
+	}
+	return text, nil
+}
+
+// keyOf is the write's key.
+func (c *Compiled) keyOf(in *input, ev *schemas.Event) (string, *Reject) {
+	switch {
+	case in.change != nil && ev.Op == schemas.Delete:
+		return c.deletedKey(in)
+	case c.fields != nil && (in.change != nil || !in.record.Tombstone):
+		v, reject := c.key.value(in, ev.Op)
+		if reject != nil {
+			return "", reject
+		}
+		return checkedKey("", c.key.label, v)
+	case c.Table.Custom:
+		return checkedKey("", "businessKey", schemas.StringValue(ev.BusinessKey))
+	}
+	inKey, inAttributes := ev.Key.Get(c.KeyName), ev.Attributes.Get(c.KeyName)
+	if !present(inKey) {
+		return checkedKey("attributes.", c.KeyName, inAttributes)
+	}
+	if present(inAttributes) && inAttributes.Text() != inKey.Text() {
+		return "", badValue("attributes."+c.KeyName, "must equal key."+c.KeyName)
+	}
+	return checkedKey("key.", c.KeyName, inKey)
+}
+
+// checkedKey takes the path of the key in two parts: only an error joins them.
+func checkedKey(object, name string, v schemas.Value) (string, *Reject) {
+	if !present(v) {
+		return "", badValue(object+name, "the key is missing")
+	}
+	text, rule := values.Key(v)
+	if rule != "" {
+		return "", badValue(object+name, rule)
+	}
+	return text, nil
+}
+
+// canonicalCells appends the cells of an event, every value checked. Of the key,
+// a profile's upsert, merge and create add to the attributes what these do not name: the
+// service matches and creates by the body alone.
+func (c *Compiled) canonicalCells(cells []schemas.Cell, ev *schemas.Event, arena *Arena) ([]schemas.Cell, *Reject) {
+	if c.Table.Custom {
+		return c.section(arena.room(cells, len(ev.Properties.Items())+len(c.constants)), schemas.Properties, "properties", ev.Properties, ev.Op)
+	}
+	size := len(ev.Attributes.Items()) + len(ev.Subscriptions.Items()) + len(ev.Segments.Items()) + len(ev.DataCollection.Items())
+	cells = arena.room(cells, size+len(ev.Key.Items())+len(c.constants))
+	if ev.Op != schemas.Patch {
+		for i, member := range ev.Key.Items() {
+			attribute := ev.Attributes.Get(member.Name)
+			switch _, rule := values.Key(member.Value); {
+			case !present(member.Value):
+				continue
+			case rule != "":
+				return nil, badValue("key."+member.Name, rule)
+			case attribute.Kind() != schemas.Absent && attribute.Text() != member.Value.Text():
+				return nil, badValue("attributes."+member.Name, "must equal key."+member.Name)
+			case attribute.Kind() != schemas.Absent:
+				continue
+			}
+			cells = append(cells, schemas.Cell{Place: &c.named(schemas.Attributes, i, member.Name).Place, Value: member.Value})
+		}
+	}
+	var reject *Reject
+	for _, part := range [...]struct {
+		section schemas.Section
+		name    string
+		v       schemas.Value
+	}{
+		{schemas.Attributes, "attributes", ev.Attributes},
+		{schemas.Subscriptions, "subscriptions", ev.Subscriptions},
+		{schemas.Segments, "segments", ev.Segments},
+		{schemas.DataCollection, "dataCollection", ev.DataCollection},
+	} {
+		if cells, reject = c.section(cells, part.section, part.name, part.v, ev.Op); reject != nil {
+			return nil, reject
+		}
+	}
+	return cells, nil
+}
+
+// section appends the cells of one object of an event.
+func (c *Compiled) section(cells []schemas.Cell, s schemas.Section, name string, object schemas.Value, op schemas.Op) ([]schemas.Cell, *Reject) {
+	members := object.Items()
+	for i := range members {
+		member := &members[i]
+		at := c.named(s, i, member.Name)
+		v, rule := at.Check(member.Value, op)
+		if rule != "" {
+			return nil, badValue(name+"."+member.Name, rule)
+		}
+		if v.Kind() != schemas.Absent {
+			cells = append(cells, schemas.Cell{Place: &at.Place, Value: v})
+		}
+	}
+	return cells, nil
+}
+
+// mappedCells appends the cells that a value has through the mapping's fields, for
+// which cells has room.
+func (c *Compiled) mappedCells(cells []schemas.Cell, in *input, op schemas.Op) ([]schemas.Cell, *Reject) {
+	members := in.value.Members()
+	for i := range c.fields {
+		f := &c.fields[i]
+		if f.plain && in.change == nil {
+			if v := f.text(members); v != nil {
+				cells = f.fill(cells, *v)
+				continue
+			}
+		}
+		if !f.fills || in.change != nil && in.lacks(f) {
+			continue
+		}
+		v, reject := f.value(in, op)
+		if reject != nil {
+			return nil, reject
+		}
+		if v.Kind() == schemas.Absent {
+			continue
+		}
+		if !f.checked {
+			var rule string
+			if v, rule = f.Check(v, op); rule != "" {
+				return nil, badValue(f.label, rule)
+			}
+		}
+		if v.Kind() != schemas.Absent {
+			cells = f.fill(cells, v)
+		}
+	}
+	return cells, nil
 }

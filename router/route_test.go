@@ -1,6 +1,7 @@
 package router_test
 
 import (
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -42,6 +43,11 @@ func TestProfileEventsBecomeWrites(t *testing.T) {
 			"create by call", `{"op":"create","key":{"customerNumber":"C1"},"segments":{"tier":"gold"}}`,
 			`immediate: reject value: op: a profile is created only by an import: imports.create is not configured`,
 		},
+		{"merge as a row without import", `{"op":"merge","key":{"customerNumber":"C1"}}`, `batch: reject value: op: no import loads it: imports.merge is not configured`},
+		{
+			"merge by call", `{"op":"merge","profileId":"p1","key":{"customerNumber":"C1"},"segments":{"tier":"gold"}}`,
+			`immediate: reject value: op: a profile is merged only by an import: imports.merge is not configured`,
+		},
 		{"no key", `{"attributes":{"emailAddress":"a@example.com"}}`, `batch: reject value: attributes.customerNumber: the key is missing`},
 		{"null key", `{"key":{"customerNumber":null}}`, `batch: reject value: attributes.customerNumber: the key is missing`},
 		{"empty key", `{"key":{"customerNumber":""}}`, `batch: reject value: key.customerNumber: must not be empty`},
@@ -67,7 +73,7 @@ func TestProfileEventsBecomeWrites(t *testing.T) {
 			`batch: reject value: attributes.lastDevice: is computed by the service and may be given only with op create`,
 		},
 		{"unknown member", `{"attribute":{}}`, `immediate: reject value: attribute: is not a member of a profile event`},
-		{"unknown op", `{"op":"replace"}`, `immediate: reject value: op: must be upsert, patch, create or delete`},
+		{"unknown op", `{"op":"replace"}`, `immediate: reject value: op: must be upsert, patch, merge, create or delete`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := story(routeOne(t, compile(t, customers()), &router.Record{Topic: "crm.customers", Value: value(t, tc.event)}))
@@ -83,6 +89,7 @@ func TestImportsTakeWhatCallsCannot(t *testing.T) {
 	m.Routes = []router.Route{{Lane: "immediate"}}
 	m.Imports.Patch = &router.Import{ETL: "103", Mode: "UPDATE_ONLY", IgnoresEmpty: true}
 	m.Imports.Create = &router.Import{ETL: "104", Mode: "CREATE_ONLY"}
+	m.Imports.Merge = &router.Import{ETL: "105", Mode: "CREATE_OR_UPDATE", IgnoresEmpty: true}
 	m.ProfileID = "attributes.serviceId"
 	r := compile(t, m)
 	for _, tc := range []struct{ event, want string }{
@@ -91,6 +98,7 @@ func TestImportsTakeWhatCallsCannot(t *testing.T) {
 		{`{"op":"patch","attributes":{"customerNumber":"C1","serviceId":9}}`, `immediate: patch customers C1 (9) a.customerNumber="C1" a.serviceId=9`},
 		{`{"op":"delete","key":{"customerNumber":"C1"}}`, `batch: delete customers C1`},
 		{`{"op":"create","key":{"customerNumber":"C1"}}`, `batch: create customers C1 a.customerNumber="C1"`},
+		{`{"op":"merge","profileId":"p1","key":{"customerNumber":"C1"},"attributes":{"age":3}}`, `batch: merge customers C1 (p1) a.customerNumber="C1" a.age=3`},
 		{
 			`{"op":"create","key":{"customerNumber":"C1"},"attributes":{"lastMailActivityStatus":"OPENED","lastMailClickMoment":"2026-01-02T03:04:05","lastDevice":null}}`,
 			`batch: create customers C1 a.customerNumber="C1" a.lastMailActivityStatus="OPENED" a.lastMailClickMoment="2026-01-02T03:04:05" a.lastDevice=null`,
@@ -236,8 +244,10 @@ func TestColumnsMaySendRowsToTheImmediateLane(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", tc.event, got, tc.want)
 		}
 	}
-	if immediate, batch := r.TopicLanes("crm.customers"); !immediate || !batch {
-		t.Errorf("lanes: got immediate %v, batch %v, want both", immediate, batch)
+	for _, lane := range schemas.Lanes {
+		if !r.Reads("crm.customers", lane) {
+			t.Errorf("lanes: the %v lane does not read the topic, want both to", lane)
+		}
 	}
 }
 
@@ -287,4 +297,142 @@ func TestRoutingIsSafeForConcurrentUse(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Where a profile's patch and delete go: by call with the service's id, which
+// the event carries or profileId leads to; else as a row where an import loads
+// it, whatever the route says; else nowhere.
+func TestPatchAndDeleteNeedAnIDOrAnImport(t *testing.T) {
+	patch, remove := &router.Import{ETL: "103", Mode: "UPDATE_ONLY", IgnoresEmpty: true}, &router.Import{ETL: "102", Mode: "DELETE"}
+	const noID = `reject no_id: profileId: a call needs it for `
+	for _, tc := range []struct {
+		name      string
+		profileID string
+		imports   router.Imports
+		event     string
+		want      string
+	}{
+		{"patch, id of the event", "", router.Imports{}, `{"op":"patch","profileId":"p1","key":{"customerNumber":"C1"}}`, `immediate: patch customers C1 (p1)`},
+		{"delete, id of the event", "", router.Imports{}, `{"op":"delete","profileId":"p1","key":{"customerNumber":"C1"}}`, `immediate: delete customers C1 (p1)`},
+		{"the call is asked for, though an import could", "", router.Imports{Patch: patch}, `{"op":"patch","profileId":"p1","key":{"customerNumber":"C1"}}`, `immediate: patch customers C1 (p1)`},
+		{"id by path", "attributes.sid", router.Imports{}, `{"op":"patch","key":{"customerNumber":"C1"},"attributes":{"sid":9}}`, `immediate: patch customers C1 (9) a.sid=9`},
+		{"the event's id before the path's", "attributes.sid", router.Imports{}, `{"op":"delete","profileId":"p1","key":{"customerNumber":"C1"},"attributes":{"sid":9}}`, `immediate: delete customers C1 (p1)`},
+		{"id by header", "headers.sid", router.Imports{}, `{"op":"delete","key":{"customerNumber":"C1"}}`, `immediate: delete customers C1 (h1)`},
+		{"patch by import", "", router.Imports{Patch: patch}, `{"op":"patch","key":{"customerNumber":"C1"},"attributes":{"age":3}}`, `batch: patch customers C1 a.age=3`},
+		{"delete by import", "", router.Imports{Delete: remove}, `{"op":"delete","key":{"customerNumber":"C1"}}`, `batch: delete customers C1`},
+		{"a null id is none", "attributes.sid", router.Imports{Delete: remove}, `{"op":"delete","key":{"customerNumber":"C1"},"attributes":{"sid":null}}`, `batch: delete customers C1`},
+		{"an import of another op does not help", "", router.Imports{Delete: remove}, `{"op":"patch","key":{"customerNumber":"C1"}}`, `immediate: ` + noID + `patch, and imports.patch is not configured`},
+		{"patch without either", "", router.Imports{}, `{"op":"patch","key":{"customerNumber":"C1"}}`, `immediate: ` + noID + `patch, and imports.patch is not configured`},
+		{"delete without either", "attributes.sid", router.Imports{}, `{"op":"delete","key":{"customerNumber":"C1"}}`, `immediate: ` + noID + `delete, and imports.delete is not configured`},
+		{"an id that is none", "attributes.sid", router.Imports{}, `{"op":"delete","key":{"customerNumber":"C1"},"attributes":{"sid":true}}`, `immediate: reject value: attributes.sid: must be text or a whole number`},
+		{"an upsert needs none", "", router.Imports{}, `{"key":{"customerNumber":"C1"}}`, `immediate: upsert customers C1 a.customerNumber="C1"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m := customers()
+			m.ProfileID = tc.profileID
+			m.Routes = []router.Route{{Lane: "immediate"}}
+			m.Imports.Upsert, m.Imports.Patch, m.Imports.Delete = nil, tc.imports.Patch, tc.imports.Delete
+			m.Imports.Columns = []router.Column{{Name: "customerNumber"}, {Name: "age"}}
+			rec := &router.Record{
+				Topic: "crm.customers", Value: value(t, tc.event),
+				Headers: []router.Header{{Key: "sid", Value: []byte("h1")}},
+			}
+			if got := story(routeOne(t, compile(t, m), rec)); got != tc.want {
+				t.Errorf("routed:\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// A tombstone has no value to lead to: its id can only be the record's.
+func TestTombstonesFindTheirIDInTheRecord(t *testing.T) {
+	m := customers()
+	m.ProfileID, m.KafkaKey = "kafkaKey.sid", "json"
+	m.Routes, m.Imports = []router.Route{{Lane: "immediate"}}, router.Imports{}
+	rec := &router.Record{Topic: "crm.customers", Key: []byte(`{"customerNumber":"C1","sid":"p1"}`), Tombstone: true}
+	if got, want := story(routeOne(t, compile(t, m), rec)), `immediate: delete customers C1 (p1)`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// An Avro key arrives decoded: the router knows no registry.
+func TestAvroKeysOfTombstonesNameTheirRow(t *testing.T) {
+	canonical, mapped := orders(), mappedOrders()
+	canonical.KafkaKey, mapped.KafkaKey = "avro", "avro"
+	mapped.Fields[0].From = "id"
+	object := func(name, text string) schemas.Value {
+		return schemas.ObjectValue([]schemas.Field{{Name: name, Value: schemas.NumberValue(text)}})
+	}
+	for _, tc := range []struct {
+		name string
+		m    router.Mapping
+		key  schemas.Value
+		err  error
+		want string
+	}{
+		{"a string", canonical, schemas.StringValue("k"), nil, `immediate: delete orders k`},
+		{"a record", canonical, object("businessKey", "17"), nil, `immediate: delete orders 17`},
+		{"named as in the value", mapped, object("id", "5"), nil, `immediate: delete orders 5`},
+		{"another record", canonical, object("other", "1"), nil, `immediate: reject decode: kafka key: must be text or a whole number`},
+		{"broken", canonical, schemas.Value{}, errors.New("avro: offset 5: ends too early"), `immediate: reject decode: kafka key: avro: offset 5: ends too early`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			rec := &router.Record{Topic: tc.m.Topics[0], Key: []byte{0, 0, 0, 0, 1, 2}, KeyValue: tc.key, KeyErr: tc.err, Tombstone: true}
+			if got := story(routeOne(t, compile(t, tc.m), rec)); got != tc.want {
+				t.Errorf("routed:\n got %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestFormatsHaveDefaults(t *testing.T) {
+	for _, c := range []struct{ envelope, format, key, wantFormat, wantKey string }{
+		{"", "", "", "json", "text"},
+		{"none", "protobuf", "avro", "protobuf", "avro"},
+		{"debezium", "avro", "", "avro", "json"},
+		{"debezium", "", "text", "json", "text"},
+	} {
+		m := router.Mapping{Envelope: c.envelope, Format: c.format, KafkaKey: c.key}
+		if m.ValueFormat() != c.wantFormat || m.KeyFormat() != c.wantKey {
+			t.Errorf("%+v: got %q and %q", c, m.ValueFormat(), m.KeyFormat())
+		}
+	}
+}
+
+func TestAnAttributeOfAnEventCanBeTheKey(t *testing.T) {
+	m := mappedOrders()
+	m.Envelope = router.CloudEvents
+	m.Fields[0].From = "headers.ce_subject"
+	text := compile(t, m)
+	m.KafkaKey = "json"
+	object := compile(t, m)
+	m.Fields[0].From = "headers.number" // no attribute: a tombstone has to say it
+	other := compile(t, m)
+	subject := []router.Header{{Key: "ce_subject", Value: []byte("S1")}, {Key: "number", Value: []byte("N1")}}
+	for _, tc := range []struct {
+		name    string
+		r       *router.Router
+		headers []router.Header
+		key     string
+		value   string
+		want    string
+	}{
+		{"an event", text, subject, "K", `{"status":"PAID"}`, `immediate: upsert orders S1 p.status="PAID"`},
+		{"a tombstone with it", text, subject, "K", "", `immediate: delete orders S1`},
+		{"a tombstone", text, nil, "S1", "", `immediate: delete orders S1`},
+		{"a tombstone of a JSON key", object, nil, `"S1"`, "", `immediate: delete orders S1`},
+		{"a tombstone of an object", object, nil, `{"businessKey":"S1"}`, "", `immediate: delete orders S1`},
+		{"a tombstone of another object", object, nil, `{"id":"S1"}`, "", `immediate: reject decode: kafka key: must be text or a whole number`},
+		{"a header that is no attribute", other, subject, `"S1"`, "", `immediate: delete orders N1`},
+		{"and is not there", other, nil, `"S1"`, "", `immediate: reject decode: kafka key: must be text or a whole number`},
+		{"an event without it", text, nil, "S1", `{"status":"PAID"}`, `immediate: reject value: headers.ce_subject: the key is missing`},
+	} {
+		rec := &router.Record{Topic: "shop.orders", Headers: tc.headers, Key: []byte(tc.key), Tombstone: tc.value == ""}
+		if !rec.Tombstone {
+			rec.Value = value(t, tc.value)
+		}
+		if got := story(routeOne(t, tc.r, rec)); got != tc.want {
+			t.Errorf("%s:\n got %s\nwant %s", tc.name, got, tc.want)
+		}
+	}
 }

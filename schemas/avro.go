@@ -1,98 +1,55 @@
 package schemas
 
-import "errors"
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
 
 // avroReader reads values straight from Avro's binary encoding, along the
 // compiled writer schema. Neither maps nor reflection stand between the bytes
-// and the values; a record costs two allocations, its text and its members.
+// and the values.
 //
 // It keeps its working memory between calls: one goroutine's own.
-type avroReader struct {
-	data   []byte
-	at     int
-	room   int // values that may still come
-	memory memory
-	text   texts
-}
-
-var (
-	errShort    = errors.New("ends too early")
-	errUTF8     = errors.New("not valid UTF-8")
-	errVarint   = errors.New("an integer is longer than its type")
-	errLength   = errors.New("a length is negative or beyond the end")
-	errBoolean  = errors.New("a boolean is neither 0 nor 1")
-	errBranch   = errors.New("a union has no such branch")
-	errSymbol   = errors.New("an enum has no such symbol")
-	errMany     = errors.New("holds more values than its bytes can mean")
-	errTwice    = errors.New("a map key appears twice")
-	errDecimal  = errors.New("a decimal is longer than 128 bytes")
-	errOverflow = errors.New("a number is outside its type's range")
-)
-
-// maxValues bounds the values in one record.
-const maxValues = 1 << 20
-
-// valuesIn bounds what bytes of that length can hold: each byte a value, in as
-// many containers as may be inside each other. Items that take no bytes, such
-// as nulls, could otherwise come by the million from a length of five bytes.
-func valuesIn(bytes int) int {
-	return min(maxValues, MaxDepth*(bytes+MaxDepth))
-}
+type avroReader struct{ binaryReader }
 
 // decode reads one value that takes all of data.
-func (r *avroReader) decode(t *avroType, data []byte) (Value, error) {
-	r.data, r.at, r.room = data, 0, valuesIn(len(data))
-	r.text.begin(data)
-	r.memory.begin()
-	var v Value
-	err := r.value(t, &v, 0)
+func (r *avroReader) decode(t *avroType, data []byte) (v Value, err error) {
+	r.begin(data)
+	err = r.value(t, &v, 0)
 	if err == nil && r.at < len(data) {
 		err = errTrailing
 	}
-	r.data = nil
-	r.text.end()
-	r.memory.end()
-	if err != nil {
-		return Value{}, &DecodeError{Format: "avro", Offset: int64(r.at), Rule: err.Error()}
-	}
-	return v, nil
+	return r.end(FormatAvro, v, err)
 }
 
 // value sets out, whatever it was.
-func (r *avroReader) value(t *avroType, out *Value, depth int) error {
+func (r *avroReader) value(t *avroType, out *Value, depth int) (err error) {
 	switch t.kind {
 	case avroNull:
 		*out = NullValue()
 	case avroBoolean:
-		return r.boolean(out)
-	case avroInt, avroLong, avroDate, avroTimeMillis, avroTimeMicros, avroTimeNanos,
-		avroTimestampMillis, avroTimestampMicros, avroTimestampNanos, avroLocalMillis, avroLocalMicros, avroLocalNanos:
-		return r.integer(t, out)
+		err = r.boolean(out)
+	case avroInt, avroLong, avroTime:
+		err = r.integer(t, out)
 	case avroFloat, avroDouble:
-		return r.float(t, out)
+		err = r.float(t, out)
 	case avroString:
-		s, err := r.str()
-		if err != nil {
-			return err
-		}
+		var s string
+		s, err = r.str()
 		*out = StringValue(s)
 	case avroEnum:
-		i, err := r.long()
-		if err != nil {
-			return err
-		}
-		if uint64(i) >= uint64(len(t.symbols)) {
+		var i int64
+		if i, err = r.long(); err == nil && uint64(i) >= uint64(len(t.symbols)) {
 			return errSymbol
 		}
-		*out = StringValue(t.symbols[i])
-	case avroBytes, avroDecimal:
-		n, err := r.length()
-		if err != nil {
-			return err
+		if err == nil {
+			*out = StringValue(t.symbols[i])
 		}
-		return r.octets(t, out, n)
-	case avroFixed, avroFixedDecimal, avroUUID, avroDuration:
-		return r.octets(t, out, t.size)
+	case avroBytes, avroDecimal, avroUUID, avroDuration:
+		err = r.octets(t, out)
 	case avroUnion:
 		i, err := r.long()
 		if err != nil {
@@ -103,18 +60,16 @@ func (r *avroReader) value(t *avroType, out *Value, depth int) error {
 		}
 		return r.value(t.branches[i], out, depth)
 	default:
-		if err := r.container(t, out, depth+1); err != nil {
-			return err
-		}
+		err = r.container(t, out, depth+1)
 	}
-	if t.convert != nil {
+	if err == nil && t.convert != nil {
 		*out = t.convert(*out)
 	}
-	return nil
+	return err
 }
 
 func (r *avroReader) container(t *avroType, out *Value, depth int) error {
-	if depth > MaxDepth {
+	if depth > maxDepth {
 		return errTooDeep
 	}
 	if t.kind == avroRecord {
@@ -206,30 +161,152 @@ func (r *avroReader) blockCount() (int, error) {
 	return int(count), nil
 }
 
-// members hands out memory as far as the record's bytes can mean it.
-func (r *avroReader) members(n int) ([]Field, error) {
-	if r.room -= n; r.room < 0 {
-		return nil, errMany
+func (r *avroReader) boolean(out *Value) error {
+	if r.at >= len(r.data) {
+		return errShort
 	}
-	return r.memory.take(n), nil
+	b := r.data[r.at]
+	if b > 1 {
+		return errBoolean
+	}
+	r.at++
+	*out = BoolValue(b == 1)
+	return nil
 }
 
-// repeats reports whether two entries have one name. Few names are compared
-// with each other, which needs no memory.
-func repeats(entries []Field) bool {
-	if len(entries) <= 16 {
-		for i := range entries {
-			for j := range i {
-				if entries[i].Name == entries[j].Name {
-					return true
-				}
-			}
+func (r *avroReader) integer(t *avroType, out *Value) error {
+	i, err := r.long()
+	if err != nil {
+		return err
+	}
+	if t.narrow && int64(int32(i)) != i {
+		return errOverflow
+	}
+	if t.kind != avroTime {
+		*out = NumberValue(r.text.integer(i))
+		return nil
+	}
+	// A date outside of the range of dates is Unreadable, as it is where Connect's
+	// JSON schemas say the same.
+	text, rule := t.time.append(r.text.scratch[:0], i)
+	switch {
+	case rule != "":
+		*out = textValue(Unreadable, rule)
+	case t.time.kind == timeOfDay && i == secondsOfDay*t.time.perSecond:
+		*out = textValue(Unreadable, ruleClock) // to Avro, 24:00:00 is no time of a day
+	default:
+		*out = StringValue(r.text.keep(text))
+	}
+	return nil
+}
+
+func (r *avroReader) float(t *avroType, out *Value) error {
+	size := 8
+	if t.kind == avroFloat {
+		size = 4
+	}
+	if len(r.data)-r.at < size {
+		return errShort
+	}
+	var f float64
+	if size == 4 {
+		f = float64(math.Float32frombits(binary.LittleEndian.Uint32(r.data[r.at:])))
+	} else {
+		f = math.Float64frombits(binary.LittleEndian.Uint64(r.data[r.at:]))
+	}
+	r.at += size
+	*out = r.text.float(f, size*8)
+	return nil
+}
+
+// octets reads bytes.
+func (r *avroReader) octets(t *avroType, out *Value) (err error) {
+	n := t.size
+	if n < 0 {
+		if n, err = r.length(); err != nil {
+			return err
 		}
-		return false
 	}
-	seen := make(map[string]struct{}, len(entries))
-	for i := range entries {
-		seen[entries[i].Name] = struct{}{}
+	if n > len(r.data)-r.at {
+		return errShort
 	}
-	return len(seen) < len(entries)
+	raw := r.data[r.at : r.at+n]
+	switch t.kind {
+	case avroDecimal:
+		*out, err = r.text.decimal(raw, t.scale)
+	case avroUUID:
+		*out = StringValue(r.text.keep(appendUUID(r.text.scratch[:0], raw)))
+	case avroDuration:
+		*out = StringValue(r.text.keep(appendDuration(r.text.scratch[:0], raw)))
+	default:
+		*out = r.text.base64(raw)
+	}
+	if err == nil {
+		r.at += n
+	}
+	return err
+}
+
+func (r *avroReader) str() (string, error) {
+	n, err := r.length()
+	if err != nil {
+		return "", err
+	}
+	s := r.text.record[r.at : r.at+n]
+	if !utf8.ValidString(s) {
+		return "", errUTF8
+	}
+	r.at += n
+	return s, nil
+}
+
+// length reads how many bytes follow, which are there.
+func (r *avroReader) length() (int, error) {
+	n, err := r.long()
+	if err != nil {
+		return 0, err
+	}
+	if uint64(n) > uint64(len(r.data)-r.at) {
+		return 0, errLength
+	}
+	return int(n), nil
+}
+
+// long reads a zig-zag integer of variable length. Most are short.
+func (r *avroReader) long() (int64, error) {
+	if r.at < len(r.data) && r.data[r.at] < 0x80 {
+		u := uint64(r.data[r.at])
+		r.at++
+		return int64(u>>1) ^ -int64(u&1), nil
+	}
+	u, n := binary.Uvarint(r.data[r.at:])
+	switch {
+	case n == 0:
+		return 0, errShort
+	case n < 0:
+		return 0, errVarint
+	}
+	r.at += n
+	return int64(u>>1) ^ -int64(u&1), nil
+}
+
+// appendUUID writes 16 bytes in the usual five groups.
+func appendUUID(out, raw []byte) []byte {
+	for i := range raw {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			out = append(out, '-')
+		}
+		out = hex.AppendEncode(out, raw[i:i+1])
+	}
+	return out
+}
+
+// appendDuration writes months, days and milliseconds as ISO 8601 does.
+func appendDuration(out, raw []byte) []byte {
+	out = append(out, 'P')
+	out = append(strconv.AppendUint(out, uint64(binary.LittleEndian.Uint32(raw)), 10), 'M')
+	out = append(strconv.AppendUint(out, uint64(binary.LittleEndian.Uint32(raw[4:])), 10), 'D', 'T')
+	millis := int64(binary.LittleEndian.Uint32(raw[8:]))
+	out = appendFraction(strconv.AppendInt(out, millis/perMilli, 10), millis%perMilli*(perNano/perMilli))
+	return append(out, 'S')
 }

@@ -238,6 +238,14 @@ func TestWhatIsNoMomentIsUnreadable(t *testing.T) {
 	}
 }
 
+func TestTheEndOfADayIsNoTimeOfAvro(t *testing.T) {
+	const schema = `{"type":"int","logicalType":"time-millis"}`
+	got, err := new(avroReader).decode(parsed(t, schema), encoded(t, schema, 24*time.Hour))
+	if err != nil || got.Kind() != Unreadable || got.Rule() != ruleClock {
+		t.Errorf("got kind %d, rule %q, %v, want Unreadable and %q", got.Kind(), got.Rule(), err, ruleClock)
+	}
+}
+
 func TestColumnsThatAvroCannotReadHarmOnlyWhoReadsThem(t *testing.T) {
 	const row = `{"type":"record","name":"row","fields":[{"name":"id","type":"int"},{"name":"days","type":{"type":"array","items":{"type":"int","connect.name":"io.debezium.time.Date"}}},{"name":"__op","type":"string"}]}`
 	v, err := new(avroReader).decode(parsed(t, row), encoded(t, row, map[string]any{"id": 1, "days": []int{0, math.MaxInt32}, "__op": "c"}))

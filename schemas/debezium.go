@@ -1,5 +1,12 @@
 package schemas
 
+import (
+	"crypto/md5"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+)
+
 // Debezium reads the change events of Debezium's connectors, from a decoded
 // value of any format: in their envelope, or flattened by its transformation
 // ExtractNewRecordState. It is immutable and serves any number of goroutines.
@@ -26,7 +33,7 @@ type Change struct {
 	// Row holds the columns as they are now, of a delete as they were (as far as
 	// the database's log says). Values with a schema are converted (see Logical);
 	// unavailable ones are Absent. It has two more members, as far as the event
-	// says them: __op, Debezium's letter for the operation, and __source, where
+	// says them: __op, Debezium's code of the operation, and __source, where
 	// the change comes from; of flattened events those that were added to them.
 	// Row is Absent where the event says of a delete only that it happened.
 	Row Value
@@ -35,7 +42,7 @@ type Change struct {
 	Unavailable []string
 	// Unreadable has the columns of Row whose values are not what their schema
 	// says, or nothing that a table can hold, such as the date infinity. They are
-	// Absent too: to whoever does not read them they do no harm.
+	// Absent too, and an error only for a mapping that reads them.
 	Unreadable []UnreadableColumn
 }
 
@@ -61,13 +68,13 @@ func (d *Debezium) Change(v Value) (Change, error) {
 	default:
 		return Change{}, Invalid("", ruleObject)
 	}
-	letter := opOf(payload)
-	if letter == "" {
+	op := opOf(payload)
+	if op == "" {
 		return d.flattened(schema, payload)
 	}
-	ch := Change{Op: Upsert, New: letter == "c"}
+	ch := Change{Op: Upsert, New: op == "c"}
 	image := "after"
-	switch letter {
+	switch op {
 	case "t":
 		return Change{}, Invalid("op", ruleTruncate)
 	case "m":
@@ -83,7 +90,7 @@ func (d *Debezium) Change(v Value) (Change, error) {
 	default:
 		return Change{}, Invalid(image, ruleObject)
 	}
-	extra := []Field{{Name: "__op", Value: StringValue(letter)}}
+	extra := []Field{{Name: "__op", Value: StringValue(op)}}
 	if source := payload.Get("source"); source.kind == Object {
 		extra = append(extra, Field{Name: "__source", Value: source})
 	}
@@ -121,15 +128,17 @@ func (d *Debezium) row(ch *Change, schemas columns, row Value, extra []Field) {
 	items := make([]Field, len(row.Items()), len(row.Items())+len(extra))
 	for i := range row.Items() {
 		column := row.Items()[i]
-		if d.unavailable.stands(column.Value) {
+		var err *ValueError
+		switch {
+		case d.unavailable.matches(column.Value):
 			ch.Unavailable = append(ch.Unavailable, column.Name)
 			column.Value = Value{}
-		} else if len(schemas) > 0 {
-			var err *ValueError
-			if column.Value, err = connectValue(schemas.schema(i, column.Name), column.Value); err != nil {
-				ch.Unreadable = append(ch.Unreadable, UnreadableColumn{column.Name, err.within(column.Name)})
-			}
-		} else if err := unreadable(column.Value); err != nil { // Avro's values come converted
+		case len(schemas) > 0:
+			column.Value, err = connectValue(schemas.schema(i, column.Name), column.Value)
+		default:
+			err = unreadable(column.Value) // Avro's values come converted
+		}
+		if err != nil {
 			ch.Unreadable = append(ch.Unreadable, UnreadableColumn{column.Name, err.within(column.Name)})
 			column.Value = Value{}
 		}
@@ -150,4 +159,64 @@ func unreadable(v Value) *ValueError {
 		}
 	}
 	return nil
+}
+
+// DefaultUnavailable is what Debezium writes in the place of a large value that
+// did not change and is therefore not in the database's log, unless its
+// unavailable.value.placeholder says otherwise.
+const DefaultUnavailable = "__debezium_unavailable_value"
+
+// placeholder recognises that text in each of the forms that columns of
+// different types give it.
+type placeholder struct {
+	text   string
+	base64 string   // columns of bytes
+	pairs  string   // hstore as JSON
+	uuid   string   // the one element of a list of UUIDs
+	bytes  []string // the elements of a list of whole numbers: a literal for each byte
+}
+
+func newPlaceholder(text string) *placeholder {
+	p := &placeholder{
+		text:   text,
+		base64: base64.StdEncoding.EncodeToString([]byte(text)),
+		pairs:  string(ObjectValue([]Field{{Name: text, Value: StringValue(text)}}).AppendJSON(nil)),
+	}
+	// As Java makes a UUID of a name: version 3 without a name space.
+	sum := md5.Sum([]byte(text))
+	sum[6], sum[8] = sum[6]&0x0f|0x30, sum[8]&0x3f|0x80
+	p.uuid = fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:])
+	for i := range len(text) {
+		p.bytes = append(p.bytes, strconv.Itoa(int(text[i])))
+	}
+	return p
+}
+
+// matches reports whether v, the value of a column, is the placeholder.
+func (p *placeholder) matches(v Value) bool {
+	switch v.kind {
+	case String:
+		return v.Text() == p.text || v.Text() == p.base64 || v.Text() == p.pairs
+	case Object: // hstore as a map
+		return len(v.Items()) == 1 && v.Items()[0].Name == p.text && v.Items()[0].Value.Text() == p.text
+	case List:
+		if len(v.Items()) == 1 && v.Items()[0].Value.kind == String {
+			text := v.Items()[0].Value.Text()
+			return text == p.text || text == p.base64 || text == p.uuid
+		}
+		return p.spelt(v.Items())
+	}
+	return false
+}
+
+func (p *placeholder) spelt(items []Field) bool {
+	if len(items) != len(p.bytes) {
+		return false
+	}
+	for i := range items {
+		if items[i].Value.kind != Number || items[i].Value.Text() != p.bytes[i] {
+			return false
+		}
+	}
+	return true
 }

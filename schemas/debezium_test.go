@@ -1,4 +1,4 @@
-package schemas_test
+package schemas
 
 import (
 	"errors"
@@ -7,13 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/feedsink/feedsink/schemas"
 )
 
-func jsonValue(t testing.TB, text string) schemas.Value {
+func jsonValue(t testing.TB, text string) Value {
 	t.Helper()
-	v, err := schemas.NewJSON().Decode([]byte(text))
+	v, err := NewJSON().Decode([]byte(text))
 	if err != nil {
 		t.Fatalf("decode %s: %v", text, err)
 	}
@@ -69,11 +67,11 @@ func TestLogicalTypesBecomeWhatTheyStandFor(t *testing.T) {
 		{"com.example.Unheard", ``, `5`, `5`},
 		{"io.debezium.time.Date", ``, `null`, `null`},
 	} {
-		var parameters schemas.Value
+		var parameters Value
 		if tc.parameters != "" {
 			parameters = jsonValue(t, tc.parameters)
 		}
-		v, err := schemas.Logical(tc.name, parameters, jsonValue(t, tc.value))
+		v, err := logical(tc.name, parameters, jsonValue(t, tc.value))
 		got := string(v.AppendJSON(nil))
 		if err != nil {
 			got = "error: " + err.Error()
@@ -104,7 +102,7 @@ func TestConnectSchemasReachNestedValues(t *testing.T) {
 			`error: in.day: must be a whole number: the schema says that it is a date or a time`,
 		},
 	} {
-		v, err := schemas.FromConnect(jsonValue(t, tc.text))
+		v, err := FromConnect(jsonValue(t, tc.text))
 		got := string(v.AppendJSON(nil))
 		if err != nil {
 			got = "error: " + err.Error()
@@ -116,7 +114,7 @@ func TestConnectSchemasReachNestedValues(t *testing.T) {
 }
 
 // story is a change in one line.
-func story(ch schemas.Change, err error) string {
+func story(ch Change, err error) string {
 	switch {
 	case err != nil:
 		return "error: " + err.Error()
@@ -158,7 +156,7 @@ func TestChangesAreReadFromEnvelopes(t *testing.T) {
 			`upsert {"b":1}; a: must be a whole number: the schema says that it is a date or a time`,
 		},
 	} {
-		if got := story(schemas.NewDebezium("").Change(jsonValue(t, tc.event))); got != tc.want {
+		if got := story(NewDebezium("").Change(jsonValue(t, tc.event))); got != tc.want {
 			t.Errorf("%s:\n got %s\nwant %s", tc.event, got, tc.want)
 		}
 	}
@@ -167,7 +165,7 @@ func TestChangesAreReadFromEnvelopes(t *testing.T) {
 func TestPlaceholdersOfUnchangedValuesAreAbsent(t *testing.T) {
 	const row = `{"a":"no","b":"bm8=","c":["no"],"d":[110,111],"e":"{\"no\":\"no\"}","f":{"no":"no"},"g":["7fa3b767-c460-354a-abe4-d49030b349c7"],` +
 		`"h":"No","i":[110],"j":[110,112],"k":{"no":"yes"},"l":["no","no"],"m":null,"n":["110","111"],"o":["bm8="]}`
-	d := schemas.NewDebezium("no")
+	d := NewDebezium("no")
 	ch, err := d.Change(jsonValue(t, row))
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +175,7 @@ func TestPlaceholdersOfUnchangedValuesAreAbsent(t *testing.T) {
 	}
 	for _, column := range ch.Row.Items() {
 		kind, missing := column.Value.Kind(), slices.Contains(ch.Unavailable, column.Name)
-		if missing != (kind == schemas.Absent) {
+		if missing != (kind == Absent) {
 			t.Errorf("%s: got kind %d, unavailable %v", column.Name, kind, missing)
 		}
 	}
@@ -206,35 +204,35 @@ func FuzzDebezium(f *testing.F) {
 		}
 		for line := range strings.Lines(string(data)) {
 			// Larger seeds only keep the fuzzer busy making them smaller.
-			if v := jsonValue(f, line).Get("value"); v.Kind() == schemas.String && len(v.Text()) < 4000 {
+			if v := jsonValue(f, line).Get("value"); v.Kind() == String && len(v.Text()) < 4000 {
 				f.Add([]byte(v.Text()))
 			}
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		v, err := schemas.NewJSON().Decode(data)
+		v, err := NewJSON().Decode(data)
 		if err != nil {
 			return
 		}
 		before := string(v.AppendJSON(nil))
-		var ch schemas.Change
-		d := schemas.NewDebezium("")
-		if cost := schemas.Costly(func() { ch, err = d.Change(v) }); cost > schemas.Allowed(len(data)) {
+		var ch Change
+		d := NewDebezium("")
+		if cost := costly(func() { ch, err = d.Change(v) }); cost > allowed(len(data)) {
 			t.Fatalf("%d bytes cost %d", len(data), cost)
 		}
-		if e := (*schemas.ValueError)(nil); err != nil && !errors.As(err, &e) {
+		if e := (*ValueError)(nil); err != nil && !errors.As(err, &e) {
 			t.Fatalf("error: got %T, want *ValueError", err)
 		}
-		if err != nil && (ch.Op != 0 || ch.Row.Kind() != schemas.Absent) {
+		if err != nil && (ch.Op != 0 || ch.Row.Kind() != Absent) {
 			t.Fatalf("a change beside the error %v", err)
 		}
-		if ch.Op == schemas.Upsert && ch.Row.Kind() != schemas.Object {
+		if ch.Op == Upsert && ch.Row.Kind() != Object {
 			t.Fatalf("upsert of no row: kind %d", ch.Row.Kind())
 		}
 		if len(ch.Row.AppendJSON(nil)) > 100*len(data)+10_000 {
 			t.Fatalf("%d bytes became %d", len(data), len(ch.Row.AppendJSON(nil)))
 		}
-		if _, err := schemas.FromConnect(v); err != nil && strings.Contains(err.Error(), "\n") {
+		if _, err := FromConnect(v); err != nil && strings.Contains(err.Error(), "\n") {
 			t.Fatalf("error of several lines: %v", err)
 		}
 		if after := string(v.AppendJSON(nil)); after != before {

@@ -16,8 +16,8 @@ type DecodeError struct {
 }
 
 // ErrSchemaMissing marks the errors of records whose writer schema, or a part
-// of it, the registry did not know when it was asked. Somebody who decodes the
-// same record later may be luckier.
+// of it, the registry did not know when it was asked. Decoding the
+// same record later may succeed.
 var ErrSchemaMissing = errors.New("the registry does not know the schema")
 
 // Unwrap is ErrSchemaMissing where that is the reason.

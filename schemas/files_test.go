@@ -1,4 +1,4 @@
-package schemas_test
+package schemas
 
 import (
 	"bytes"
@@ -10,13 +10,11 @@ import (
 	hamba "github.com/hamba/avro/v2"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/twmb/avro"
-
-	"github.com/feedsink/feedsink/schemas"
 )
 
 func file(t *testing.T, name string) []byte {
 	t.Helper()
-	data, err := fs.ReadFile(schemas.Files, name)
+	data, err := fs.ReadFile(Files, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,14 +76,14 @@ func TestSamplesAndExamplesFitTheJSONSchemas(t *testing.T) {
 func TestJSONSchemasAgreeWithTheEvents(t *testing.T) {
 	for _, tc := range []struct {
 		schema string
-		read   func(schemas.Value) (schemas.Event, error)
+		read   func(Value) (Event, error)
 		texts  []string
 	}{
-		{"profile-event.schema.json", schemas.ProfileEvent, []string{
+		{"profile-event.schema.json", ProfileEvent, []string{
 			`{}`, `{"op":null}`, `{"op":"patch","profileId":"p"}`, `{"op":"replace"}`, `{"key":"x"}`, `{"profileId":1}`,
 			`{"attributes":null}`, `{"attributes":[]}`, `{"segments":{"a":true}}`, `{"unknown":1}`, `[]`, `null`,
 		}},
-		{"record-event.schema.json", schemas.RecordEvent, []string{
+		{"record-event.schema.json", RecordEvent, []string{
 			`{"businessKey":"a"}`, `{"businessKey":1}`, `{"businessKey":1.5}`, `{"businessKey":true}`,
 			`{"businessKey":"a","op":"create"}`, `{"businessKey":"a","op":"x"}`, `{"businessKey":"a","properties":[]}`,
 			`{"businessKey":"a","properties":null}`, `{"businessKey":"a","attributes":{}}`, `"a"`,
@@ -172,13 +170,4 @@ func untag(v any) any {
 		plain[k] = untag(v)
 	}
 	return plain
-}
-
-func jsonOf(t *testing.T, v any) string {
-	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }

@@ -165,7 +165,7 @@ func FuzzProtobuf(f *testing.F) {
 		var v Value
 		var err error
 		record := append([]byte{0}, data...)
-		if cost := costly(func() { v, err = new(protoReader).decode(w, record) }); cost > allowed(len(record)) {
+		if cost := costly(func() { v, err = new(protoReader).decode(w, nil, record) }); cost > allowed(len(record)) {
 			t.Fatalf("%d bytes cost %d", len(data), cost)
 		}
 		if err != nil {
@@ -260,7 +260,7 @@ func FuzzJSONSchema(f *testing.F) {
 	} {
 		f.Add([]byte(text))
 	}
-	d := &wire{json: NewJSON()}
+	d := &wire{}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 1<<12 {
 			return
@@ -268,7 +268,7 @@ func FuzzJSONSchema(f *testing.F) {
 		var v Value
 		var err error
 		// The validator keeps what it found out about each part of the record.
-		if cost := costly(func() { v, err = w.read(d, data) }); cost > 64*allowed(len(data)) {
+		if cost := costly(func() { v, err = d.checked(w, data) }); cost > 64*allowed(len(data)) {
 			t.Fatalf("%d bytes cost %d", len(data), cost)
 		}
 		if err == nil && (v.Kind() != Object || v.Get("id").Kind() == Absent) {
@@ -304,11 +304,11 @@ func FuzzSchemas(f *testing.F) {
 				}
 			case 1:
 				if w, err := parseProtobuf(t.Context(), text, nil); err == nil {
-					_, _ = w.read(&wire{}, []byte{0, 10, 0, 10, 0})
+					_, _ = new(protoReader).decode(w, nil, []byte{0, 10, 0, 10, 0})
 				}
 			default:
 				if w, err := parseJSONSchema(text, nil, true); err == nil {
-					_, _ = w.read(&wire{json: NewJSON()}, []byte(`{"a":[1]}`))
+					_, _ = new(wire).checked(w, []byte(`{"a":[1]}`))
 				}
 			}
 		})
@@ -336,7 +336,7 @@ func FuzzWire(f *testing.F) {
 	f.Add(uint8(1), framed(2, 0, 0x0a, 1, 'x'))
 	f.Add(uint8(0), []byte{0, 0, 0})
 	f.Fuzz(func(t *testing.T, which uint8, data []byte) {
-		if len(data) > headerBytes && bytes.Compare(data[1:headerBytes], []byte{0, 0, 0, 3}) > 0 {
+		if len(data) > idBytes && bytes.Compare(data[1:idBytes], []byte{0, 0, 0, 3}) > 0 {
 			return // a schema that is asked for: the registry's tests
 		}
 		var v Value

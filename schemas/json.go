@@ -2,18 +2,26 @@ package schemas
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
+	"math/bits"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Limits of a JSON value. They are far beyond any event the service could
+// Limits of a record's value. They are far beyond any event the service could
 // take and keep one hostile record from costing more than its share.
 const (
-	MaxDepth = 64       // objects and lists inside each other
-	MaxBytes = 64 << 20 // length of one record's value
+	maxDepth = 64       // objects and lists inside each other
+	maxBytes = 64 << 20 // its length
+)
+
+var (
+	errTooDeep  = errors.New("nested deeper than 64 levels")
+	errTrailing = errors.New("data after the value")
 )
 
 // Decoder turns a record's bytes into a value, for one goroutine. The value is valid
@@ -25,152 +33,266 @@ type Decoder interface {
 	Decode(data []byte) (Value, error)
 }
 
-// JSON decodes one JSON text per call, strictly: duplicate member names,
-// invalid UTF-8, anything after the value, more than MaxDepth levels and more
-// than MaxBytes bytes are errors. Numbers keep their literal.
+// jsonReader decodes one JSON text per call, strictly: duplicate member names,
+// invalid UTF-8, anything after the value, more than maxDepth levels and more
+// than maxBytes bytes are errors. Numbers keep their literal, and strings without
+// escapes are parts of the record.
+//
+// It reads in one pass, straight into members, and knows only whether a text is
+// good: what is wrong with a bad one, and where, is found out by jsontext.
 //
 // It keeps its working memory between calls, so each goroutine needs its own.
-type JSON struct {
-	tokens *jsontext.Decoder
-	source bytes.Buffer
-	text   texts // strings without escapes are parts of the record
+type jsonReader struct {
+	data   []byte
+	text   string // the same
+	at     int
 	memory memory
 }
 
-// NewJSON returns a decoder for one goroutine.
-func NewJSON() *JSON {
-	return &JSON{tokens: jsontext.NewDecoder(bytes.NewReader(nil))}
-}
+// NewJSON returns a decoder of JSON texts for one goroutine.
+func NewJSON() Decoder { return new(jsonReader) }
 
 // Decode implements Decoder.
-func (d *JSON) Decode(data []byte) (Value, error) {
-	if len(data) > MaxBytes {
-		return Value{}, &DecodeError{Format: "json", Offset: MaxBytes, Rule: "longer than 64 MiB"}
+func (r *jsonReader) Decode(data []byte) (Value, error) {
+	if len(data) > maxBytes {
+		return Value{}, &DecodeError{Format: string(FormatJSON), Offset: maxBytes, Rule: "longer than 64 MiB"}
 	}
-	d.text.begin(data)
-	d.memory.begin()
-	v, ok := d.plain(data)
-	var err error
+	r.data, r.text, r.at = data, unsafe.String(unsafe.SliceData(data), len(data)), 0
+	r.memory.begin()
+	v, ok := r.value(0)
+	if r.space(); r.at < len(data) {
+		ok = false
+	}
+	r.data, r.text = nil, ""
+	r.memory.end()
 	if !ok {
-		v, err = d.strict(data)
+		return Value{}, explainJSON(data)
 	}
-	d.text.end()
-	d.memory.end()
-	return v, err
+	return v, nil
 }
 
-// strict reads with the token reader.
-func (d *JSON) strict(data []byte) (Value, error) {
-	d.source = *bytes.NewBuffer(data)
-	d.tokens.Reset(&d.source)
-	v, err := d.value(0)
-	if err == nil {
-		err = d.end()
+// space passes white space and returns what is behind it, 0 at the end. Mostly
+// there is none.
+func (r *jsonReader) space() byte {
+	if r.at < len(r.data) && r.data[r.at] > ' ' {
+		return r.data[r.at]
 	}
-	if err != nil {
-		v, err = Value{}, d.explain(data, err)
-	}
-	d.source = bytes.Buffer{}
-	d.tokens.Reset(&d.source) // it would hold data until it has to read again
-	return v, err
+	return r.spaces()
 }
 
-var (
-	errTooDeep  = errors.New("nested deeper than 64 levels")
-	errTrailing = errors.New("data after the value")
-)
-
-func (d *JSON) value(depth int) (Value, error) {
-	switch d.tokens.PeekKind() {
-	case jsontext.KindBeginObject:
-		return d.container(Object, jsontext.KindEndObject, depth+1)
-	case jsontext.KindBeginArray:
-		return d.container(List, jsontext.KindEndArray, depth+1)
-	case jsontext.KindString:
-		s, err := d.str()
-		return StringValue(s), err
-	default:
-		raw, err := d.tokens.ReadValue()
-		if err != nil {
-			return Value{}, err
+func (r *jsonReader) spaces() byte {
+	for ; r.at < len(r.data); r.at++ {
+		switch c := r.data[r.at]; c {
+		case ' ', '\n', '\t', '\r':
+		default:
+			return c
 		}
-		switch raw[0] {
-		case 'n':
-			return NullValue(), nil
-		case 't':
-			return BoolValue(true), nil
-		case 'f':
-			return BoolValue(false), nil
-		}
-		return NumberValue(d.part(raw)), nil
 	}
+	return 0
 }
 
-// container reads an object or a list whose opening token is next.
-func (d *JSON) container(kind Kind, end jsontext.Kind, depth int) (Value, error) {
-	if depth > MaxDepth {
-		return Value{}, errTooDeep
+func (r *jsonReader) value(depth int) (v Value, ok bool) {
+	switch r.space() {
+	case '"':
+		s, ok := r.str()
+		return StringValue(s), ok
+	case '{':
+		return r.object(depth + 1)
+	case '[':
+		return r.list(depth + 1)
+	case 't':
+		return BoolValue(true), r.word("true")
+	case 'f':
+		return BoolValue(false), r.word("false")
+	case 'n':
+		return NullValue(), r.word("null")
 	}
-	if _, err := d.tokens.ReadToken(); err != nil {
-		return Value{}, err
+	return r.number()
+}
+
+func (r *jsonReader) word(w string) bool {
+	if len(r.text)-r.at < len(w) || r.text[r.at:r.at+len(w)] != w {
+		return false
 	}
-	base := len(d.memory.open)
-	for d.tokens.PeekKind() != end {
+	r.at += len(w)
+	return true
+}
+
+// object reads an object whose brace is next.
+func (r *jsonReader) object(depth int) (v Value, ok bool) {
+	if r.at++; depth > maxDepth {
+		return v, false
+	}
+	base := len(r.memory.open)
+	for more := r.space() != '}'; more; more = r.comma() {
+		if r.space() != '"' {
+			return v, false
+		}
 		var f Field
-		var err error
-		if kind == Object {
-			if f.Name, err = d.str(); err != nil {
-				return Value{}, err
+		if f.Name, ok = r.str(); !ok || r.space() != ':' {
+			return v, false
+		}
+		r.at++
+		if f.Value, ok = r.value(depth); !ok {
+			return v, false
+		}
+		r.memory.open = append(r.memory.open, f)
+	}
+	if r.space() != '}' || repeats(r.memory.open[base:]) {
+		return v, false
+	}
+	r.at++
+	return ObjectValue(r.memory.keep(base)), true
+}
+
+// list reads a list whose bracket is next.
+func (r *jsonReader) list(depth int) (v Value, ok bool) {
+	if r.at++; depth > maxDepth {
+		return v, false
+	}
+	base := len(r.memory.open)
+	for more := r.space() != ']'; more; more = r.comma() {
+		var f Field
+		if f.Value, ok = r.value(depth); !ok {
+			return v, false
+		}
+		r.memory.open = append(r.memory.open, f)
+	}
+	if r.space() != ']' {
+		return v, false
+	}
+	r.at++
+	return ListValue(r.memory.keep(base)), true
+}
+
+// comma passes a comma, if that is next.
+func (r *jsonReader) comma() bool {
+	if r.space() != ',' {
+		return false
+	}
+	r.at++
+	return true
+}
+
+// number reads a number as JSON's grammar has it, and keeps its literal.
+func (r *jsonReader) number() (v Value, ok bool) {
+	start := r.at
+	if r.next('-') {
+		r.at++
+	}
+	whole := r.at
+	if n := r.digits(); n == 0 || n > 1 && r.data[whole] == '0' {
+		return v, false
+	}
+	if r.next('.') {
+		r.at++
+		if r.digits() == 0 {
+			return v, false
+		}
+	}
+	if r.next('e') || r.next('E') {
+		r.at++
+		if r.next('+') || r.next('-') {
+			r.at++
+		}
+		if r.digits() == 0 {
+			return v, false
+		}
+	}
+	return NumberValue(r.text[start:r.at]), true
+}
+
+func (r *jsonReader) next(c byte) bool { return r.at < len(r.data) && r.data[r.at] == c }
+
+// digits passes digits and counts them.
+func (r *jsonReader) digits() int {
+	start := r.at
+	for r.at < len(r.data) && r.data[r.at]-'0' <= 9 {
+		r.at++
+	}
+	return r.at - start
+}
+
+// str reads the string, a value or a member's name, whose quote is next.
+func (r *jsonReader) str() (string, bool) {
+	start := r.at + 1
+	at := plainUntil(r.data, start)
+	if at < len(r.data) && r.data[at] == '"' {
+		r.at = at + 1
+		return r.text[start:at], true
+	}
+	r.at = at
+	return r.special(start)
+}
+
+// special reads on in the string that begins at start and has a byte that a string
+// cannot just hold.
+func (r *jsonReader) special(start int) (string, bool) {
+	escaped := false
+	for ; r.at < len(r.data); r.at = plainUntil(r.data, r.at) {
+		switch c := r.data[r.at]; {
+		case c == '"':
+			r.at++
+			s := r.text[start : r.at-1]
+			if !utf8.ValidString(s) {
+				return "", false
+			}
+			if !escaped {
+				return s, true
+			}
+			unquoted, err := jsontext.AppendUnquote(nil, r.data[start-1:r.at])
+			return string(unquoted), err == nil
+		case c == '\\':
+			escaped = true
+			r.at += 2 // whatever it is, it does not end the string
+		case c >= utf8.RuneSelf:
+			r.at++
+		default:
+			return "", false
+		}
+	}
+	return "", false
+}
+
+// plainUntil is where, from at on, the next byte is that a string cannot just hold: a
+// quote, a backslash, a control character, or one that is not ASCII.
+func plainUntil(data []byte, at int) int {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	for ; at+8 <= len(data); at += 8 {
+		x := binary.LittleEndian.Uint64(data[at : at+8])
+		// A byte that is 0, or less than the space, borrows from its highest bit.
+		// Later bytes may be mistaken, the first one never is.
+		quote, slash := x^'"'*ones, x^'\\'*ones
+		found := (x | (quote - ones) | (slash - ones) | (x - ' '*ones)) & high
+		if found != 0 {
+			return at + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; at < len(data); at++ {
+		if c := data[at]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			break
+		}
+	}
+	return at
+}
+
+// explainJSON is the first error of a text that has one, worded without the data
+// that jsontext's own messages quote.
+func explainJSON(data []byte) *DecodeError {
+	tokens := jsontext.NewDecoder(bytes.NewBuffer(data))
+	var err error
+	for err == nil {
+		kind := tokens.PeekKind()
+		opens := kind == jsontext.KindBeginObject || kind == jsontext.KindBeginArray
+		if opens && tokens.StackDepth() == maxDepth {
+			err = errTooDeep
+		} else if _, err = tokens.ReadToken(); err == nil && tokens.StackDepth() == 0 {
+			if _, err = tokens.ReadToken(); err == nil {
+				err = errTrailing
 			}
 		}
-		if f.Value, err = d.value(depth); err != nil {
-			return Value{}, err
-		}
-		d.memory.open = append(d.memory.open, f)
 	}
-	if _, err := d.tokens.ReadToken(); err != nil {
-		return Value{}, err
-	}
-	return itemsValue(kind, d.memory.keep(base)), nil
-}
-
-// str reads the string, a value or a member's name, that is next.
-func (d *JSON) str() (string, error) {
-	raw, err := d.tokens.ReadValue()
-	if err != nil {
-		return "", err
-	}
-	if raw[0] != '"' {
-		return "", errors.New("a member name must be a string")
-	}
-	if bytes.IndexByte(raw, '\\') < 0 {
-		s := d.part(raw)
-		return s[1 : len(s)-1], nil
-	}
-	s, err := jsontext.AppendUnquote(nil, raw)
-	return string(s), err
-}
-
-// part is raw, which was just read, as a part of the record.
-func (d *JSON) part(raw jsontext.Value) string {
-	end := int(d.tokens.InputOffset())
-	return d.text.record[end-len(raw) : end]
-}
-
-func (d *JSON) end() error {
-	_, err := d.tokens.ReadToken()
-	switch {
-	case errors.Is(err, io.EOF):
-		return nil
-	case err == nil:
-		return errTrailing
-	}
-	return err
-}
-
-// explain words an error without the data that jsontext's own messages quote.
-func (d *JSON) explain(data []byte, err error) *DecodeError {
-	e := &DecodeError{Format: "json", Offset: d.tokens.InputOffset(), Rule: "not valid JSON"}
+	e := &DecodeError{Format: string(FormatJSON), Offset: tokens.InputOffset(), Rule: "not valid JSON"}
 	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		e.Offset = syntactic.ByteOffset
 	}

@@ -1,12 +1,10 @@
-package schemas_test
+package schemas
 
 import (
 	"encoding/json"
 	"testing"
 
 	jsonv2 "github.com/go-json-experiment/json"
-
-	"github.com/feedsink/feedsink/schemas"
 )
 
 // profileJSON is the profile event of the documentation, about 280 bytes.
@@ -48,7 +46,7 @@ func BenchmarkDecode(b *testing.B) {
 	data := []byte(profileJSON)
 	b.Run("value", func(b *testing.B) {
 		b.ReportAllocs()
-		d := schemas.NewJSON()
+		d := NewJSON()
 		for b.Loop() {
 			if _, err := d.Decode(data); err != nil {
 				b.Fatal(err)
@@ -57,13 +55,13 @@ func BenchmarkDecode(b *testing.B) {
 	})
 	b.Run("event", func(b *testing.B) {
 		b.ReportAllocs()
-		d := schemas.NewJSON()
+		d := NewJSON()
 		for b.Loop() {
 			v, err := d.Decode(data)
 			if err != nil {
 				b.Fatal(err)
 			}
-			if _, err := schemas.ProfileEvent(v); err != nil {
+			if _, err := ProfileEvent(v); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -1,4 +1,4 @@
-package schemas_test
+package schemas
 
 import (
 	"encoding/json"
@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/feedsink/feedsink/schemas"
 )
 
 func TestJSONKeepsEveryLiteral(t *testing.T) {
@@ -35,7 +33,7 @@ func TestJSONUnescapesNamesAndStrings(t *testing.T) {
 
 // Its lists and objects are the next record's; its texts stay as long as its bytes do.
 func TestTextsOutliveTheNextRecord(t *testing.T) {
-	d := schemas.NewJSON()
+	d := NewJSON()
 	first, err := d.Decode([]byte(`{"a":"plain","b":"esc\u0061ped","c":12.50}`))
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +50,7 @@ func TestTextsOutliveTheNextRecord(t *testing.T) {
 }
 
 func TestJSONRefusesWhatIsNotStrictJSON(t *testing.T) {
-	deep := strings.Repeat("[", schemas.MaxDepth+1) + strings.Repeat("]", schemas.MaxDepth+1)
+	deep := strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)
 	for _, tc := range []struct {
 		name, text string
 		offset     int64
@@ -73,12 +71,12 @@ func TestJSONRefusesWhatIsNotStrictJSON(t *testing.T) {
 		{"not UTF-8", "[\"secret\xff\"]", 8, "not valid UTF-8"},
 		{"two values", `{"a":1}{"b":2}`, 8, "data after the value"},
 		{"rubbish behind", `{"a":1} x`, 8, "not valid JSON"},
-		{"too deep", deep, schemas.MaxDepth, "nested deeper than 64 levels"},
+		{"too deep", deep, maxDepth, "nested deeper than 64 levels"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := schemas.NewJSON().Decode([]byte(tc.text))
-			got, ok := errors.AsType[*schemas.DecodeError](err)
-			want := &schemas.DecodeError{Format: "json", Offset: tc.offset, Rule: tc.rule}
+			_, err := NewJSON().Decode([]byte(tc.text))
+			got, ok := errors.AsType[*DecodeError](err)
+			want := &DecodeError{Format: "json", Offset: tc.offset, Rule: tc.rule}
 			if !ok || *got != *want {
 				t.Fatalf("error: got %v, want %v", err, want)
 			}
@@ -87,20 +85,20 @@ func TestJSONRefusesWhatIsNotStrictJSON(t *testing.T) {
 			}
 		})
 	}
-	if _, err := schemas.NewJSON().Decode(make([]byte, schemas.MaxBytes+1)); err == nil {
-		t.Error("a record beyond MaxBytes: got no error")
+	if _, err := NewJSON().Decode(make([]byte, maxBytes+1)); err == nil {
+		t.Error("a record beyond maxBytes: got no error")
 	}
 }
 
 func TestJSONReadsTheDeepestAllowed(t *testing.T) {
-	text := strings.Repeat("[", schemas.MaxDepth) + strings.Repeat("]", schemas.MaxDepth)
+	text := strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth)
 	if got := string(decode(t, text).AppendJSON(nil)); got != text {
 		t.Errorf("got %s, want %s", got, text)
 	}
 }
 
 func TestJSONGoesOnAfterABadRecord(t *testing.T) {
-	d := schemas.NewJSON()
+	d := NewJSON()
 	if _, err := d.Decode([]byte(`{"a":[1,{"b":`)); err == nil {
 		t.Fatal("a record cut off: got no error")
 	}
@@ -114,7 +112,7 @@ func TestJSONGoesOnAfterABadRecord(t *testing.T) {
 }
 
 func TestJSONAllocatesOncePerRecordAndOncePerItsMembers(t *testing.T) {
-	d := schemas.NewJSON()
+	d := NewJSON()
 	data := []byte(profileJSON)
 	got := testing.AllocsPerRun(100, func() {
 		if _, err := d.Decode(data); err != nil {
@@ -133,15 +131,15 @@ func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{profileJSON, recordJSON, `[1,-0.0e+1,"\u00e9"]`, `{"a":{"b":[]}}`, `{"a":1,"a":2}`, ` x`} {
 		f.Add([]byte(seed))
 	}
-	d := schemas.NewJSON()
+	d := NewJSON()
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var v schemas.Value
+		var v Value
 		var err error
-		if cost := schemas.Costly(func() { v, err = d.Decode(data) }); cost > schemas.Allowed(len(data)) {
+		if cost := costly(func() { v, err = d.Decode(data) }); cost > allowed(len(data)) {
 			t.Fatalf("%d bytes cost %d", len(data), cost)
 		}
 		if err == nil {
-			again, err := schemas.NewJSON().Decode(v.AppendJSON(nil))
+			again, err := NewJSON().Decode(v.AppendJSON(nil))
 			if err != nil || !again.Equal(v) {
 				t.Fatalf("written and decoded again: got %s (%v), want %s", again.AppendJSON(nil), err, v.AppendJSON(nil))
 			}
@@ -158,7 +156,7 @@ func FuzzJSON(f *testing.F) {
 			}
 			return
 		}
-		refusal, ok := errors.AsType[*schemas.DecodeError](err)
+		refusal, ok := errors.AsType[*DecodeError](err)
 		if !ok {
 			t.Fatalf("error: got %T, want *DecodeError", err)
 		}

@@ -3,22 +3,16 @@ package schemas
 import (
 	"errors"
 	"fmt"
-	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// jsonWriter is a JSON Schema. What it wrote is JSON, which says itself what it
-// holds.
-type jsonWriter struct {
-	check *jsonschema.Schema // nil: records are not checked against it
-}
-
-func (jsonWriter) format() Format { return FormatJSONSchema }
-
-func (w jsonWriter) read(d *wire, payload []byte) (Value, error) {
+// checked reads JSON, which says itself what it holds. check is nil where records are
+// not checked against their schema.
+func (d *wire) checked(check *jsonschema.Schema, payload []byte) (Value, error) {
 	v, err := d.json.Decode(payload)
 	if err != nil {
 		if bad, ok := errors.AsType[*DecodeError](err); ok {
@@ -26,27 +20,38 @@ func (w jsonWriter) read(d *wire, payload []byte) (Value, error) {
 		}
 		return Value{}, err
 	}
-	if w.check == nil {
+	if check == nil {
 		return v, nil
 	}
-	instance, ok := instanceOf(v)
-	if !ok {
-		return Value{}, &DecodeError{Format: string(FormatJSONSchema), Offset: nowhere, Rule: "a number is larger than a schema can check"}
+	refuse := func(rule string) (Value, error) {
+		return Value{}, &DecodeError{Format: string(FormatJSONSchema), Offset: nowhere, Rule: rule}
 	}
-	if err := w.check.Validate(instance); err != nil {
-		return Value{}, &DecodeError{Format: string(FormatJSONSchema), Offset: nowhere, Rule: broken(err)}
+	if !checkable(v) {
+		return refuse("a number is larger than a schema can check")
+	}
+	if err := check.Validate(v.Any()); err != nil {
+		return refuse(broken(err))
 	}
 	return v, nil
+}
+
+// checkable reports whether all numbers of v are in the validator's range.
+func checkable(v Value) bool {
+	if v.kind == Number {
+		_, err := strconv.ParseFloat(v.Text(), 64)
+		return err == nil
+	}
+	return !slices.ContainsFunc(v.Items(), func(f Field) bool { return !checkable(f.Value) })
 }
 
 // jsonBase is where a schema without an $id lies, as far as its references know.
 const jsonBase = "registry:///"
 
-// parseJSONSchema compiles a schema that records are to be checked against.
+// parseJSONSchema compiles a schema, if records are to be checked against it.
 // parts are the schemas it refers to, by the names that it uses.
-func parseJSONSchema(text string, parts map[string]string, check bool) (writer, error) {
+func parseJSONSchema(text string, parts map[string]string, check bool) (*jsonschema.Schema, error) {
 	if !check {
-		return jsonWriter{}, nil
+		return nil, nil
 	}
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
@@ -59,11 +64,7 @@ func parseJSONSchema(text string, parts map[string]string, check bool) (writer, 
 	if err := c.AddResource(main, doc); err != nil {
 		return nil, err
 	}
-	schema, err := c.Compile(main)
-	if err != nil {
-		return nil, err
-	}
-	return jsonWriter{schema}, nil
+	return c.Compile(main)
 }
 
 // jsonParts finds schemas among those the registry gave. Nothing else is
@@ -78,36 +79,6 @@ func (p jsonParts) Load(url string) (any, error) {
 		}
 	}
 	return nil, fmt.Errorf("%s is not among the schema's references", url)
-}
-
-// instanceOf is v as the validator wants it; ok is false for a number beyond
-// its range.
-func instanceOf(v Value) (instance any, ok bool) {
-	switch v.kind {
-	case Number:
-		if i, err := strconv.Atoi(v.Text()); err == nil {
-			return i, true
-		}
-		f, err := strconv.ParseFloat(v.Text(), 64)
-		return f, err == nil && !math.IsInf(f, 0)
-	case List:
-		list := make([]any, len(v.Items()))
-		for i := range v.Items() {
-			if list[i], ok = instanceOf(v.Items()[i].Value); !ok {
-				return nil, false
-			}
-		}
-		return list, true
-	case Object:
-		object := make(map[string]any, len(v.Items()))
-		for i := range v.Items() {
-			if object[v.Items()[i].Name], ok = instanceOf(v.Items()[i].Value); !ok {
-				return nil, false
-			}
-		}
-		return object, true
-	}
-	return v.Any(), true
 }
 
 // broken names the first place and keyword that a record does not fulfil. The

@@ -2,65 +2,38 @@ package schemas
 
 import (
 	"encoding/base64"
-	"encoding/binary"
-	"encoding/hex"
 	"math"
 	"math/big"
 	"strconv"
 	"strings"
 	"time"
-	"unsafe"
 )
 
-// texts is where a decoder puts the text of a record: the record itself, of
-// which strings are parts, and behind it the literals that it has none of.
+// texts is where a decoder of a binary format puts the text of a record: the record
+// itself, of which strings are parts, and behind it the literals that it has none of.
 type texts struct {
 	record  string
 	buffer  strings.Builder // of literals; records share it, and none is overwritten
 	scratch [64]byte
-	made    int // bytes of literals in this record, and before its begin in the last: a guess at the next one's
 }
 
-// A text that is kept keeps its whole block, which therefore is for few records
-// and never large.
-const (
-	sharingTexts = 8
-	sharedBytes  = 4096
-)
+// literalBytes is a buffer's size: a text that is kept keeps all of it.
+const literalBytes = 1024
 
-func (t *texts) begin(data []byte) {
-	if made := min(t.made, sharedBytes); made > 0 {
-		t.reserve(made)
-	}
-	t.record, t.made = unsafe.String(unsafe.SliceData(data), len(data)), 0
-}
-
-func (t *texts) end() { t.record = "" }
-
-// reserve makes room for n bytes in one piece. A full buffer is left to the texts
-// in it.
-func (t *texts) reserve(n int) {
-	if t.buffer.Cap()-t.buffer.Len() >= n {
-		return
-	}
-	t.buffer.Reset()
-	t.buffer.Grow(max(n, min(sharingTexts*n, sharedBytes)))
-}
-
-// keep makes a literal the record's.
+// keep makes a literal the record's. A full buffer is left to the texts in it.
 func (t *texts) keep(literal []byte) string {
-	t.made += len(literal)
 	if t.buffer.Cap()-t.buffer.Len() < len(literal) {
-		t.reserve(max(len(literal), 64))
+		t.buffer.Reset()
+		t.buffer.Grow(max(len(literal), literalBytes))
 	}
 	at := t.buffer.Len()
 	t.buffer.Write(literal)
 	return t.buffer.String()[at:]
 }
 
-// The texts of values that binary formats hold in another form. Numbers become
-// literals, moments what the formats of the table's fields are written in
-// (a date, or a date and a time with Z where the schema means UTC), bytes base64.
+// The texts of values that formats hold in another form. Numbers become literals,
+// times what the formats of the table's fields are written in (a date, or a date
+// and a time with Z where the schema means UTC), bytes base64.
 
 // integer is a number's literal. Small ones are not even written.
 func (t *texts) integer(i int64) string {
@@ -88,16 +61,25 @@ func (t *texts) float(f float64, bits int) Value {
 	return NumberValue(t.keep(strconv.AppendFloat(t.scratch[:0], f, format, -1, bits)))
 }
 
-// maxDecimal bounds a decimal's bytes: over 300 digits. Turning longer ones into
-// text takes time that grows faster than they do.
+func (t *texts) base64(raw []byte) Value {
+	return StringValue(t.keep(base64.StdEncoding.AppendEncode(t.scratch[:0], raw)))
+}
+
+// maxDecimal bounds a decimal's bytes in binary formats: over 300 digits. Turning
+// longer ones into text takes time that grows faster than they do.
 const maxDecimal = 128
 
-// decimal is the literal of a big-endian two's complement number over ten to
-// the power of scale.
+// decimal is the literal of a decimal of a binary format.
 func (t *texts) decimal(raw []byte, scale int) (Value, error) {
 	if len(raw) > maxDecimal {
 		return Value{}, errDecimal
 	}
+	return NumberValue(t.keep(appendDecimal(t.scratch[:0], raw, scale))), nil
+}
+
+// appendDecimal writes a big-endian two's complement number over ten to the power
+// of scale, with as many decimals as the scale says.
+func appendDecimal(out, raw []byte, scale int) []byte {
 	var short [24]byte
 	var digits []byte
 	negative := len(raw) > 0 && raw[0]&0x80 != 0
@@ -120,129 +102,127 @@ func (t *texts) decimal(raw []byte, scale int) (Value, error) {
 		}
 		digits = n.Abs(n).Append(nil, 10)
 	}
-	return NumberValue(t.keep(appendPointed(t.scratch[:0], digits, negative, scale))), nil
-}
-
-// appendPointed sets sign and decimal point: the digits 5 with scale 2 are 0.05.
-func appendPointed(out, digits []byte, negative bool, scale int) []byte {
 	if negative {
 		out = append(out, '-')
 	}
 	whole := len(digits) - scale
-	if whole > 0 {
-		out = append(out, digits[:whole]...)
-		digits = digits[whole:]
-	} else {
-		out = append(out, '0')
+	switch {
+	case scale > 0 && whole > 0:
+		out = append(append(out, digits[:whole]...), '.')
+		return append(out, digits[whole:]...)
+	case scale > 0:
+		out = append(out, "0."...)
+		for ; whole < 0; whole++ {
+			out = append(out, '0')
+		}
+		return append(out, digits...)
 	}
-	if scale > 0 {
-		out = append(out, '.')
-	}
-	for ; whole < 0; whole++ {
-		out = append(out, '0')
-	}
-	if scale > 0 {
-		out = append(out, digits...)
+	out = append(out, digits...)
+	if digits[0] != '0' {
+		for ; scale < 0; scale++ {
+			out = append(out, '0')
+		}
 	}
 	return out
 }
 
-func (t *texts) base64(raw []byte) Value {
-	return StringValue(t.keep(base64.StdEncoding.AppendEncode(t.scratch[:0], raw)))
-}
-
-// uuid writes 16 bytes in the usual five groups.
-func (t *texts) uuid(raw []byte) Value {
-	out := t.scratch[:0]
-	for i, end := range [...]int{4, 6, 8, 10, 16} {
-		start := [...]int{0, 4, 6, 8, 10}[i]
-		if i > 0 {
-			out = append(out, '-')
-		}
-		out = hex.AppendEncode(out, raw[start:end])
-	}
-	return StringValue(t.keep(out))
-}
-
-// months writes Avro's duration (months, days, milliseconds) as ISO 8601 does.
-func (t *texts) months(raw []byte) Value {
-	out := append(t.scratch[:0], 'P')
-	out = append(strconv.AppendUint(out, uint64(binary.LittleEndian.Uint32(raw)), 10), 'M')
-	out = append(strconv.AppendUint(out, uint64(binary.LittleEndian.Uint32(raw[4:])), 10), 'D', 'T')
-	millis := binary.LittleEndian.Uint32(raw[8:])
-	out = strconv.AppendUint(out, uint64(millis/1000), 10)
-	out = appendFraction(out, int64(millis%1000), 3)
-	return StringValue(t.keep(append(out, 'S')))
-}
-
-// appendFraction writes a fraction of that many digits, without zeros at its end.
-func appendFraction(out []byte, fraction int64, digits int) []byte {
-	if fraction == 0 {
+// appendFraction writes a number of nanoseconds as the fraction of a second,
+// without zeros at its end.
+func appendFraction(out []byte, nanos int64) []byte {
+	if nanos == 0 {
 		return out
 	}
-	for fraction%10 == 0 {
-		fraction /= 10
-		digits--
+	digits := 9
+	for ; nanos%10 == 0; digits-- {
+		nanos /= 10
 	}
 	at := len(out)
 	out = append(out, ".000000000"[:digits+1]...)
-	for i := at + digits; fraction > 0; i-- {
-		out[i] = byte('0' + fraction%10)
-		fraction /= 10
+	for i := at + digits; nanos > 0; i-- {
+		out[i] = byte('0' + nanos%10)
+		nanos /= 10
 	}
 	return out
 }
 
-// The years that a date of four digits can name.
-var (
-	firstTimestamp = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
-	lastTimestamp  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Unix()
+// timeType is what a whole number says of a time: a schema's logical type or the
+// semantic name that Connect gives it.
+type timeType struct {
+	kind      timeKind
+	perSecond int64 // what it is counted in, but for days
+}
+
+type timeKind uint8
+
+const (
+	daysSince1970 timeKind = iota + 1
+	timeOfDay
+	timestamp      // of UTC
+	localTimestamp // without a zone
 )
 
-// timestamp is a date and a time of day, with Z unless it is local. One that has no
-// date of four digits stays the number it is: databases mean infinity by it.
-func (t *texts) timestamp(seconds, nanos int64, local bool) (text string, ok bool) {
-	if seconds < firstTimestamp || seconds > lastTimestamp {
-		return "", false
+// Units of a second.
+const (
+	perMilli = 1_000
+	perMicro = 1_000_000
+	perNano  = 1_000_000_000
+)
+
+const (
+	ruleYears = "must be of the years 1 to 9999: infinity has no place in the table"
+	ruleClock = "must be a time from 00:00:00 to 24:00:00"
+)
+
+// append writes the time that n says; rule is what it breaks instead.
+func (t timeType) append(out []byte, n int64) (text []byte, rule string) {
+	switch t.kind {
+	case timeOfDay:
+		return appendClock(out, n, t.perSecond)
+	case daysSince1970:
+		if n < firstSecond/secondsOfDay || n > lastSecond/secondsOfDay {
+			return nil, ruleYears
+		}
+		return time.Unix(n*secondsOfDay, 0).UTC().AppendFormat(out, time.DateOnly), ""
+	}
+	seconds, part := n/t.perSecond, n%t.perSecond
+	if part < 0 {
+		seconds, part = seconds-1, part+t.perSecond
+	}
+	return appendTimestamp(out, seconds, part*(perNano/t.perSecond), t.kind == localTimestamp)
+}
+
+const secondsOfDay = 24 * 60 * 60
+
+// The seconds of the years that have four digits: databases write infinity as the
+// last year that a number can hold.
+var (
+	firstSecond = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	lastSecond  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC).Unix()
+)
+
+// appendTimestamp writes a date and a time of day, with Z unless it is local.
+func appendTimestamp(out []byte, seconds, nanos int64, local bool) (text []byte, rule string) {
+	if seconds < firstSecond || seconds > lastSecond {
+		return nil, ruleYears
 	}
 	layout := "2006-01-02T15:04:05.999999999Z"
 	if local {
 		layout = "2006-01-02T15:04:05.999999999"
 	}
-	return t.keep(time.Unix(seconds, nanos).UTC().AppendFormat(t.scratch[:0], layout)), true
+	return time.Unix(seconds, nanos).UTC().AppendFormat(out, layout), ""
 }
 
-// since is the moment that many parts of a second after 1970 began.
-func (t *texts) since(count, perSecond int64, local bool) (text string, ok bool) {
-	seconds, part := count/perSecond, count%perSecond
-	if part < 0 {
-		seconds, part = seconds-1, part+perSecond
+// appendClock writes a time of day; 24:00:00, the end of a day, is one too.
+func appendClock(out []byte, n, perSecond int64) (text []byte, rule string) {
+	if n < 0 || n > secondsOfDay*perSecond {
+		return nil, ruleClock
 	}
-	return t.timestamp(seconds, part*(1e9/perSecond), local)
-}
-
-const secondsOfDay = 24 * 60 * 60
-
-// date is the date that many days after 1970-01-01.
-func (t *texts) date(days int64) (text string, ok bool) {
-	if days < firstTimestamp/secondsOfDay || days > lastTimestamp/secondsOfDay {
-		return "", false
-	}
-	return t.keep(time.Unix(days*secondsOfDay, 0).UTC().AppendFormat(t.scratch[:0], time.DateOnly)), true
-}
-
-// clock is a time of day; perSecond and digits say what it is counted in.
-func (t *texts) clock(count, perSecond int64, digits int) (text string, ok bool) {
-	if count < 0 || count >= secondsOfDay*perSecond {
-		return "", false
-	}
-	seconds := count / perSecond
-	out := t.scratch[:0]
+	seconds := n / perSecond
 	for i, part := range [...]int64{seconds / 3600, seconds / 60 % 60, seconds % 60} {
 		if i > 0 {
 			out = append(out, ':')
 		}
 		out = append(out, byte('0'+part/10), byte('0'+part%10))
 	}
-	return t.keep(appendFraction(out, count%perSecond, digits)), true
+	return appendFraction(out, n%perSecond*(perNano/perSecond)), ""
 }

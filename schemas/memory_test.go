@@ -24,7 +24,7 @@ func TestDecodersReadTheSame(t *testing.T) {
 	proto := compiledProto(t, `syntax = "proto3"; message M { string a = 1; repeated int64 l = 2; M m = 3; map<string, int64> p = 4; }`)
 	message := func(text string) []byte { return append([]byte{0}, wireOfJSON(t, descriptor, text)...) }
 	used := (*Registry)(nil).Decoder(FormatAvro).(*wire)
-	fresh := func() *wire { return &wire{json: NewJSON()} }
+	fresh := func() *wire { return &wire{} }
 	for name, c := range map[string]struct {
 		decode  func(d *wire, data []byte) (Value, error)
 		records [][]byte
@@ -47,7 +47,7 @@ func TestDecodersReadTheSame(t *testing.T) {
 			},
 		},
 		"protobuf": {
-			func(d *wire, data []byte) (Value, error) { return proto.read(d, data) },
+			func(d *wire, data []byte) (Value, error) { return d.proto.decode(proto, nil, data) },
 			[][]byte{
 				message(`{"a":"first","l":["1","2"],"m":{"a":"inner","p":{"x":"1"}}}`), message(`{}`),
 				{0, 10, 200},
@@ -118,7 +118,7 @@ func TestTextsArePartsOfTheirRecord(t *testing.T) {
 		held := func() weak.Pointer[byte] {
 			data := bytes.Clone(c.data)
 			got, err := c.decode(used, data)
-			want, wantErr := c.decode(&wire{json: NewJSON()}, c.data)
+			want, wantErr := c.decode(&wire{}, c.data)
 			if !got.Equal(want) || (err == nil) != (wantErr == nil) {
 				t.Errorf("%s: got %s, %v; want %s, %v", c.name, got.AppendJSON(nil), err, want.AppendJSON(nil), wantErr)
 			}

@@ -3,9 +3,13 @@ package schemas
 import (
 	"bytes"
 	"errors"
+	"math"
 	"slices"
+	"strconv"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // protoReader reads values straight from Protobuf's wire encoding, along the
@@ -15,11 +19,7 @@ import (
 //
 // It keeps its working memory between calls: one goroutine's own.
 type protoReader struct {
-	data   []byte
-	at     int
-	room   int // values that may still come
-	memory memory
-	text   texts
+	binaryReader
 
 	growing map[*Value][]Field // lists and maps that came in pieces, with room for more
 }
@@ -30,39 +30,44 @@ var (
 	errIndexes = errors.New("names a message that its schema does not have")
 )
 
-// decode reads one message that takes all of data after the indexes which say
-// where in the schema's file the message stands.
-func (r *protoReader) decode(w *protoWriter, data []byte) (Value, error) {
-	r.data, r.at, r.room = data, 0, valuesIn(len(data))
-	r.text.begin(data)
-	r.memory.begin()
-	var v Value
-	m, err := r.indexes(w)
+// decode reads one message that takes all of data. Where in the schema's file the
+// message is, the indexes say: those given, or if they are nil those that data begins
+// with.
+func (r *protoReader) decode(file protoFile, indexes, data []byte) (v Value, err error) {
+	var m *protoMessage
+	if indexes != nil {
+		r.begin(indexes)
+		if m, err = r.indexes(file); err == nil && r.at < len(indexes) {
+			err = errTrailing
+		}
+		if err != nil {
+			return v, &DecodeError{Format: string(FormatProtobuf), Offset: nowhere, Rule: "the header that names its schema: " + err.Error()}
+		}
+	}
+	r.begin(data)
+	if m == nil {
+		m, err = r.indexes(file)
+	}
 	if err == nil {
 		err = r.message(m, &v, len(data), 1)
 	}
-	r.data, r.growing = nil, nil
-	r.text.end()
-	r.memory.end()
-	if err != nil {
-		return Value{}, &DecodeError{Format: string(FormatProtobuf), Offset: int64(r.at), Rule: err.Error()}
-	}
-	return v, nil
+	r.growing = nil
+	return r.end(FormatProtobuf, v, err)
 }
 
 // indexes reads a count and that many zig-zag numbers, each the place of a
 // message in the one before; a count of zero is short for the file's first.
-func (r *protoReader) indexes(w *protoWriter) (*protoMessage, error) {
+func (r *protoReader) indexes(file protoFile) (*protoMessage, error) {
 	count, err := r.varint(len(r.data))
 	if err != nil {
 		return nil, err
 	}
 	n := protowire.DecodeZigZag(count)
-	among := w.messages
+	among := []*protoMessage(file)
 	if n == 0 && len(among) > 0 {
 		return among[0], nil
 	}
-	if n < 1 || n > MaxDepth {
+	if n < 1 || n > maxDepth {
 		return nil, errIndexes
 	}
 	var m *protoMessage
@@ -83,7 +88,7 @@ func (r *protoReader) indexes(w *protoWriter) (*protoMessage, error) {
 
 // message reads up to end into out, which may hold an earlier part of it.
 func (r *protoReader) message(m *protoMessage, out *Value, end, depth int) error {
-	if depth > MaxDepth {
+	if depth > maxDepth {
 		return errTooDeep
 	}
 	if out.kind == Absent {
@@ -125,7 +130,7 @@ func (r *protoReader) field(m *protoMessage, members []Field, end, depth int) er
 		return errTag
 	}
 	r.at += n
-	f := m.field(number)
+	f := m.numbered(number)
 	switch {
 	case f == nil || !f.takes(wire):
 		n := protowire.ConsumeFieldValue(number, wire, r.data[r.at:end])
@@ -137,8 +142,8 @@ func (r *protoReader) field(m *protoMessage, members []Field, end, depth int) er
 	case f.list || f.mapped:
 		return r.repeated(f, &members[f.slot].Value, r.data[start:r.at], wire, end, depth)
 	}
-	for _, rival := range f.rivals {
-		members[rival].Value = Value{}
+	for _, other := range f.oneof {
+		members[other].Value = Value{}
 	}
 	if f.message == nil {
 		members[f.slot].Value = Value{}
@@ -240,4 +245,115 @@ func lastOf(entries []Field) []Field {
 		kept = append(kept, e)
 	}
 	return kept
+}
+
+// single reads one value of the field's type.
+func (r *protoReader) single(f *protoField, out *Value, end, depth int) error {
+	var u uint64
+	var n int
+	switch f.wire {
+	case protowire.VarintType:
+		u, n = protowire.ConsumeVarint(r.data[r.at:end])
+	case protowire.Fixed32Type:
+		var narrow uint32
+		narrow, n = protowire.ConsumeFixed32(r.data[r.at:end])
+		u = uint64(narrow)
+	case protowire.Fixed64Type:
+		u, n = protowire.ConsumeFixed64(r.data[r.at:end])
+	case protowire.StartGroupType:
+		group, n := protowire.ConsumeGroup(f.number, r.data[r.at:end])
+		if n < 0 {
+			return errTag
+		}
+		after := r.at + n
+		err := r.message(f.message, out, r.at+len(group), depth+1)
+		if err == nil {
+			r.at = after
+		}
+		return err
+	default:
+		stop, err := r.length(end)
+		if err != nil {
+			return err
+		}
+		if f.message != nil {
+			return r.message(f.message, out, stop, depth+1)
+		}
+		return r.octets(f, out, stop)
+	}
+	if n < 0 {
+		return errShort
+	}
+	r.at += n
+	*out = r.scalar(f, u)
+	return nil
+}
+
+// octets reads text or bytes up to end.
+func (r *protoReader) octets(f *protoField, out *Value, end int) error {
+	if f.kind == protoreflect.BytesKind {
+		*out = r.text.base64(r.data[r.at:end])
+	} else {
+		*out = StringValue(r.text.record[r.at:end])
+		if !utf8.ValidString(out.Text()) {
+			return errUTF8
+		}
+	}
+	r.at = end
+	return nil
+}
+
+// scalar is what a varint or the bits of a fixed type mean to the field.
+func (r *protoReader) scalar(f *protoField, u uint64) Value {
+	i := int64(u)
+	switch f.kind {
+	case protoreflect.BoolKind:
+		return BoolValue(u != 0)
+	case protoreflect.EnumKind:
+		if f.null {
+			return NullValue()
+		}
+		if name, ok := f.symbols[int32(u)]; ok {
+			return StringValue(name)
+		}
+		i = int64(int32(u))
+	case protoreflect.FloatKind:
+		return r.text.float(float64(math.Float32frombits(uint32(u))), 32)
+	case protoreflect.DoubleKind:
+		return r.text.float(math.Float64frombits(u), 64)
+	case protoreflect.Int32Kind, protoreflect.Sfixed32Kind:
+		i = int64(int32(u))
+	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
+		i = int64(uint32(u))
+	case protoreflect.Sint32Kind:
+		i = protowire.DecodeZigZag(u & math.MaxUint32)
+	case protoreflect.Sint64Kind:
+		i = protowire.DecodeZigZag(u)
+	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
+		if u > math.MaxInt64 {
+			return NumberValue(r.text.keep(strconv.AppendUint(r.text.scratch[:0], u, 10)))
+		}
+	}
+	return NumberValue(r.text.integer(i))
+}
+
+func (r *protoReader) varint(end int) (uint64, error) {
+	u, n := protowire.ConsumeVarint(r.data[r.at:end])
+	if n < 0 {
+		return 0, errShort
+	}
+	r.at += n
+	return u, nil
+}
+
+// length reads a length and tells where what it belongs to ends.
+func (r *protoReader) length(end int) (int, error) {
+	n, err := r.varint(end)
+	if err != nil {
+		return 0, err
+	}
+	if n > uint64(end-r.at) {
+		return 0, errLength
+	}
+	return r.at + int(n), nil
 }

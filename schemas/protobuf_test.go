@@ -61,13 +61,13 @@ func reference(t testing.TB, text string) protoreflect.MessageDescriptor {
 	return file.Messages().Get(0)
 }
 
-func compiledProto(t testing.TB, text string) *protoWriter {
+func compiledProto(t testing.TB, text string) protoFile {
 	t.Helper()
 	w, err := parseProtobuf(t.Context(), text, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w.(*protoWriter)
+	return w
 }
 
 // wireOfJSON encodes what protobuf-go reads from the JSON mapping.
@@ -133,7 +133,7 @@ func TestProtobufTypesBecomeValues(t *testing.T) {
 		{`{"points":"0"}`, "points", `0`},
 		{`{"chosen":"x"}`, "chosen", `"x"`},
 	} {
-		v, err := new(protoReader).decode(w, append([]byte{0}, wireOfJSON(t, d, c.text)...))
+		v, err := new(protoReader).decode(w, nil, append([]byte{0}, wireOfJSON(t, d, c.text)...))
 		if err != nil {
 			t.Errorf("%s: %v", c.text, err)
 			continue
@@ -185,7 +185,7 @@ func TestProtobufPartsAreMerged(t *testing.T) {
 		{"what the schema does not know is skipped", []byte{0, 0xfa, 0x3f, 1, 'x', 8 * 4, 3}, `i32 3`},
 		{"so is what has another type", []byte{0, 8*4 + 2, 1, 'x', 0x0a, 1, 'y'}, `text "y"`},
 	} {
-		v, err := new(protoReader).decode(w, c.data)
+		v, err := new(protoReader).decode(w, nil, c.data)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -233,7 +233,7 @@ func TestProtobufRefusesWhatIsNotItsSchemas(t *testing.T) {
 		{"a group that has no end", []byte{0, 0x0b}, "protobuf: offset 2: not a field"},
 		{"nested without end", append([]byte{0}, deep...), "protobuf: offset 224: nested deeper than 64 levels"},
 	} {
-		_, err := new(protoReader).decode(w, c.data)
+		_, err := new(protoReader).decode(w, nil, c.data)
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 		}

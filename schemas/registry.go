@@ -1,13 +1,15 @@
 package schemas
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync"
 	"time"
 
@@ -28,7 +30,7 @@ type RegistryConfig struct {
 	// Validate has records of the format json-schema checked against their
 	// schema.
 	Validate bool
-	// Asked is told how each request ended: found, unknown or failed. Nil: nobody is.
+	// Asked is told how each request ended: found, unknown or failed. May be nil.
 	Asked func(outcome string)
 	Log   *slog.Logger
 }
@@ -41,8 +43,8 @@ const (
 	maxSchema     = 1 << 20 // bytes, of one
 )
 
-// Registry knows writer schemas by their id. One that it does not know it
-// fetches beside whoever asks, once however many ask; until then, and while the
+// Registry knows writer schemas by their id or GUID. One that it does not know it
+// fetches in the background, once for all that ask; until then, and while the
 // registry cannot be reached, the answer is ErrSchemaUnavailable. It forgets the schemas
 // that were not asked for longest. It is safe for concurrent use.
 type Registry struct {
@@ -54,10 +56,10 @@ type Registry struct {
 	fetches sync.WaitGroup
 
 	mu       sync.Mutex
-	known    map[uint32]*list.Element // of *entry
-	recent   *list.List               // the entry asked for last in front
-	text     int                      // bytes of all entries
-	fetching map[uint32]bool
+	known    map[schemaID]*entry
+	asks     uint64 // for known schemas
+	text     int    // bytes of all entries
+	fetching map[schemaID]bool
 	failures int       // in a row
 	rest     time.Time // nothing is asked before
 	failure  error     // of the last request; nil: it was answered
@@ -65,11 +67,11 @@ type Registry struct {
 
 // entry is what the registry said of one id.
 type entry struct {
-	id     uint32
 	writer writer
 	err    *schemaError // instead of writer
 	text   int          // bytes
 	until  time.Time    // of a refusal: the registry may learn the schema later
+	used   uint64       // which ask was the last for it
 }
 
 // refusalLasts is how long a schema that does not exist is not asked for again.
@@ -107,7 +109,7 @@ func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema registry: %w", err)
 	}
-	r := &Registry{cfg: cfg, client: client, known: map[uint32]*list.Element{}, recent: list.New(), fetching: map[uint32]bool{}}
+	r := &Registry{cfg: cfg, client: client, known: map[schemaID]*entry{}, fetching: map[schemaID]bool{}}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	return r, nil
 }
@@ -126,32 +128,36 @@ func (r *Registry) Trouble() error {
 	return r.failure
 }
 
-// writer is the writer schema of that id, a *schemaError where there can be
+// writer is the writer schema of that id or GUID, a *schemaError where there can be
 // none, or ErrSchemaUnavailable.
-func (r *Registry) writer(id uint32) (writer, error) {
+func (r *Registry) writer(id schemaID) (writer, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if at, ok := r.known[id]; ok {
-		r.recent.MoveToFront(at)
-		e, _ := at.Value.(*entry)
+	if e := r.known[id]; e != nil {
+		r.asks++
+		e.used = r.asks
 		switch {
 		case e.err == nil:
 			return e.writer, nil
 		case time.Now().Before(e.until):
-			return nil, e.err
+			return writer{}, e.err
 		}
-		r.forget(at)
+		r.forget(id)
 	}
 	if !r.fetching[id] && !time.Now().Before(r.rest) && r.ctx.Err() == nil {
 		r.fetching[id] = true
 		r.fetches.Go(func() { r.fetch(id) })
 	}
-	return nil, ErrSchemaUnavailable
+	return writer{}, ErrSchemaUnavailable
 }
 
 // fetch asks for one schema and remembers the answer.
-func (r *Registry) fetch(id uint32) {
-	e, err := r.ask(r.ctx, id)
+func (r *Registry) fetch(id schemaID) {
+	w, text, err := r.ask(r.ctx, id)
+	refused, ok := errors.AsType[*schemaError](err)
+	if ok {
+		err = nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.fetching, id)
@@ -163,9 +169,8 @@ func (r *Registry) fetch(id uint32) {
 	case err != nil:
 		r.failed(id, err)
 		return
-	case e.err != nil:
-		e.until = time.Now().Add(refusalLasts)
-		r.cfg.Log.Warn("records of a schema cannot be decoded", "schema", id, "reason", e.err)
+	case refused != nil:
+		r.cfg.Log.Warn("records of a schema cannot be decoded", "schema", id.String(), "reason", refused)
 		r.asked("unknown")
 	default:
 		r.asked("found")
@@ -174,12 +179,15 @@ func (r *Registry) fetch(id uint32) {
 		r.failures, r.rest = 0, time.Time{}
 		r.cfg.Log.Info("the schema registry answers again")
 	}
-	r.remember(e)
+	r.asks++
+	r.known[id] = &entry{writer: w, err: refused, text: text, until: time.Now().Add(refusalLasts), used: r.asks}
+	r.text += text
+	r.makeRoom()
 }
 
-// failed lets nobody ask for a while. Several requests that were under way
+// failed makes requests wait for a while. Several requests that were under way
 // together count as one failure.
-func (r *Registry) failed(id uint32, err error) {
+func (r *Registry) failed(id schemaID, err error) {
 	r.asked("failed")
 	if time.Now().Before(r.rest) {
 		return
@@ -187,7 +195,7 @@ func (r *Registry) failed(id uint32, err error) {
 	r.failures++
 	wait := r.cfg.Backoff(r.failures)
 	r.rest = time.Now().Add(wait)
-	r.cfg.Log.Warn("a schema cannot be fetched; the records that need it wait", "schema", id, "wait", wait, "error", err)
+	r.cfg.Log.Warn("a schema cannot be fetched; the records that need it wait", "schema", id.String(), "wait", wait, "error", err)
 }
 
 func (r *Registry) asked(outcome string) {
@@ -196,17 +204,211 @@ func (r *Registry) asked(outcome string) {
 	}
 }
 
-// remember keeps e and forgets what there is no room for.
-func (r *Registry) remember(e *entry) {
-	r.known[e.id] = r.recent.PushFront(e)
-	r.text += e.text
-	for r.recent.Len() > 1 && (r.recent.Len() > maxSchemas || r.text > maxSchemaText) {
-		r.forget(r.recent.Back())
+// makeRoom forgets the schemas asked for longest ago as long as there are too many.
+func (r *Registry) makeRoom() {
+	for len(r.known) > 1 && (len(r.known) > maxSchemas || r.text > maxSchemaText) {
+		oldest, used := schemaID{}, uint64(math.MaxUint64)
+		for id, e := range r.known {
+			if e.used < used {
+				oldest, used = id, e.used
+			}
+		}
+		r.forget(oldest)
 	}
 }
 
-func (r *Registry) forget(at *list.Element) {
-	e, _ := r.recent.Remove(at).(*entry)
-	delete(r.known, e.id)
-	r.text -= e.text
+func (r *Registry) forget(id schemaID) {
+	r.text -= r.known[id].text
+	delete(r.known, id)
+}
+
+// ask fetches the schema of that id with what it refers to, and makes it ready; text
+// is how long they are. A *schemaError is final, another error one that the next try
+// may not meet.
+func (r *Registry) ask(ctx context.Context, id schemaID) (w writer, text int, err error) {
+	schema, err := r.schema(ctx, id)
+	if err != nil {
+		return w, 0, err
+	}
+	parts := &parts{texts: map[string]string{}}
+	if err := r.gather(ctx, parts, schema.References, 0); err != nil {
+		return w, len(schema.Schema), err
+	}
+	if text = len(schema.Schema) + parts.bytes; text > maxSchema {
+		return w, text, &schemaError{reason: "it is larger than 1 MiB"}
+	}
+	switch schema.Type {
+	case sr.TypeAvro:
+		root, broken := parseAvro(schema.Schema, parts.ordered)
+		w, err = writer{FormatAvro, func(d *wire, payload []byte) (Value, error) { return d.avro.decode(root, payload) }}, broken
+	case sr.TypeJSON:
+		check, broken := parseJSONSchema(schema.Schema, parts.texts, r.cfg.Validate)
+		w, err = writer{FormatJSONSchema, func(d *wire, payload []byte) (Value, error) { return d.checked(check, payload) }}, broken
+	case sr.TypeProtobuf:
+		file, broken := parseProtobuf(ctx, schema.Schema, parts.texts)
+		w, err = writer{FormatProtobuf, func(d *wire, payload []byte) (Value, error) { return d.proto.decode(file, d.indexes, payload) }}, broken
+	default:
+		return w, text, &schemaError{reason: "its type is not known here"}
+	}
+	if ctx.Err() != nil {
+		return w, text, ctx.Err()
+	}
+	if err != nil {
+		return w, text, &schemaError{reason: fmt.Sprintf("it cannot be used: %v", err)}
+	}
+	return w, text, nil
+}
+
+// schema asks for the schema itself.
+func (r *Registry) schema(ctx context.Context, id schemaID) (schema sr.Schema, err error) {
+	if id.guid == (guid{}) {
+		schema, err = r.client.SchemaByID(ctx, int(id.number))
+	} else {
+		var found sr.SubjectSchema
+		found, err = r.client.SchemaByGUID(ctx, id.String())
+		schema = found.Schema
+	}
+	switch {
+	case missing(err):
+		return schema, &schemaError{"the registry does not know it", true}
+	case id.guid != (guid{}) && unknownPath(err):
+		return schema, fmt.Errorf("%w: the registry, or a proxy before it, does not find schemas by GUID; "+
+			"upgrade it, or have the producers write the schema's id into values and keys", worded(err))
+	case err != nil:
+		return schema, worded(err)
+	}
+	return schema, nil
+}
+
+// Subject is what the registry has under a subject.
+type Subject struct {
+	Versions int    // 0: the registry does not know it
+	Format   Format // of the newest version; "" where Unusable says why it has none
+	Unusable error  // why nothing can be read with the newest version; nil: it can be used
+}
+
+// Subject asks the registry about a subject. An error says that it could not be asked.
+func (r *Registry) Subject(ctx context.Context, name string) (Subject, error) {
+	versions, err := r.client.SubjectVersions(ctx, name)
+	switch {
+	case missing(err):
+		return Subject{}, nil
+	case err != nil:
+		return Subject{}, worded(err)
+	}
+	newest, err := r.client.SchemaByVersion(ctx, name, -1)
+	if err != nil {
+		return Subject{}, worded(err)
+	}
+	found := Subject{Versions: len(versions)}
+	w, _, err := r.ask(ctx, schemaID{number: uint32(newest.ID)})
+	if _, final := errors.AsType[*schemaError](err); err != nil && !final {
+		return Subject{}, err
+	}
+	found.Format, found.Unusable = w.format, err
+	return found, nil
+}
+
+// parts are the schemas that one refers to, directly or through others.
+type parts struct {
+	ordered []string          // those first that others refer to
+	texts   map[string]string // by the name they are referred to by
+	bytes   int
+}
+
+const maxReferences = 200 // of one schema
+
+func (r *Registry) gather(ctx context.Context, p *parts, refs []sr.SchemaReference, depth int) error {
+	for _, ref := range refs {
+		if _, seen := p.texts[ref.Name]; seen {
+			continue
+		}
+		if depth > maxDepth || len(p.texts) >= maxReferences {
+			return &schemaError{reason: fmt.Sprintf("it refers to more than %d others", maxReferences)}
+		}
+		part, err := r.client.SchemaByVersion(sr.WithParams(ctx, sr.ShowDeleted), ref.Subject, ref.Version)
+		if missing(err) {
+			return &schemaError{fmt.Sprintf("it refers to version %d of the subject %s, which the registry does not know", ref.Version, ref.Subject), true}
+		}
+		if err != nil {
+			return fmt.Errorf("version %d of the subject %s: %w", ref.Version, ref.Subject, worded(err))
+		}
+		p.texts[ref.Name] = part.Schema.Schema
+		p.bytes += len(part.Schema.Schema)
+		if p.bytes > maxSchema {
+			return &schemaError{reason: "with what it refers to it is larger than 1 MiB"}
+		}
+		if err := r.gather(ctx, p, part.References, depth+1); err != nil {
+			return err
+		}
+		p.ordered = append(p.ordered, part.Schema.Schema)
+	}
+	return nil
+}
+
+// missing reports whether the registry itself said that there is no such thing. A
+// plain 404 may come from a proxy that knows of no registry.
+func missing(err error) bool {
+	e, ok := errors.AsType[*sr.ResponseError](err)
+	if !ok || e.StatusCode != http.StatusNotFound {
+		return false
+	}
+	said := e.SchemaError()
+	return said == sr.ErrSubjectNotFound || said == sr.ErrVersionNotFound || said == sr.ErrSchemaNotFound
+}
+
+// unknownPath reports whether an answer says that there is no such endpoint.
+func unknownPath(err error) bool {
+	e, ok := errors.AsType[*sr.ResponseError](err)
+	return ok && (e.StatusCode == http.StatusNotFound || e.StatusCode == http.StatusMethodNotAllowed)
+}
+
+// worded says what a request met, with the status and the beginning of the
+// answer, which may be any proxy's page.
+func worded(err error) error {
+	e, ok := errors.AsType[*sr.ResponseError](err)
+	if !ok {
+		return err
+	}
+	const enough = 200
+	text := e.Error()
+	if len(text) > enough {
+		text = text[:enough] + "…"
+	}
+	return fmt.Errorf("%s %s: %d: %s", e.Method, e.URL, e.StatusCode, strconv.QuoteToGraphic(text))
+}
+
+// boundedBodies is a transport whose answers end in an error where they are
+// longer than any schema.
+type boundedBodies struct{ next http.RoundTripper }
+
+// maxAnswer leaves room for a schema's JSON escapes.
+const maxAnswer = 4 * maxSchema
+
+// RoundTrip implements http.RoundTripper.
+func (b boundedBodies) RoundTrip(req *http.Request) (*http.Response, error) {
+	next := b.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	resp, err := next.RoundTrip(req)
+	if err == nil {
+		resp.Body = &boundedBody{resp.Body, maxAnswer}
+	}
+	return resp, err
+}
+
+type boundedBody struct {
+	io.ReadCloser
+	left int
+}
+
+var errAnswer = errors.New("the answer is longer than 4 MiB")
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= n; b.left < 0 {
+		return 0, errAnswer
+	}
+	return n, err
 }

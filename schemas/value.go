@@ -1,6 +1,12 @@
 package schemas
 
-import "unsafe"
+import (
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // Kind tells what a Value holds. The zero Kind is Absent: nothing was said,
 // which is not the same as Null (said to be nothing) nor as an empty String.
@@ -8,7 +14,7 @@ type Kind uint8
 
 // The kinds of a Value, named after JSON's, with Absent for "not there" and
 // Unreadable for what is there, but is not what its schema says that it is: no
-// table takes it, and it harms nobody who does not read it.
+// table takes it, and it is an error only where a mapping reads it.
 const (
 	Absent Kind = iota
 	Null
@@ -29,7 +35,7 @@ const (
 // mostly memory.
 type Value struct {
 	data unsafe.Pointer // the first byte of a text, or the first of the items
-	size uint32         // bytes or items; a record has at most MaxBytes
+	size uint32         // bytes or items; a record has at most maxBytes
 	kind Kind
 }
 
@@ -94,9 +100,6 @@ func (v Value) Rule() string {
 	return unsafe.String((*byte)(v.data), v.size)
 }
 
-// IsTrue reports whether v is the Bool true.
-func (v Value) IsTrue() bool { return v.kind == Bool && v.Text() == "true" }
-
 // Items are the members of an Object or the elements of a List, not to be
 // changed by the caller.
 func (v Value) Items() []Field {
@@ -124,4 +127,133 @@ func (v Value) Get(name string) Value {
 		}
 	}
 	return Value{}
+}
+
+// IsWhole reports whether v is a Number written with nothing but digits and a
+// sign. Only such a number has one spelling and may serve as a key.
+func (v Value) IsWhole() bool {
+	if v.kind != Number {
+		return false
+	}
+	for i := range len(v.Text()) {
+		if c := v.Text()[i]; c != '-' && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return v.Text() != "-0"
+}
+
+// Any is v as plain Go: nil (Absent and Null), bool, int or float64, string,
+// []any, map[string]any. Numbers outside both lose digits: it is meant for
+// conditions, not for what is written.
+func (v Value) Any() any {
+	switch v.kind {
+	case Bool:
+		return v.Text() == "true"
+	case Number:
+		if i, err := strconv.Atoi(v.Text()); err == nil {
+			return i
+		}
+		f, _ := strconv.ParseFloat(v.Text(), 64) // out of range: ±Inf, which compares as it should
+		return f
+	case String:
+		return v.Text()
+	case List:
+		list := make([]any, len(v.Items()))
+		for i := range v.Items() {
+			list[i] = v.Items()[i].Value.Any()
+		}
+		return list
+	case Object:
+		object := make(map[string]any, len(v.Items()))
+		for i := range v.Items() {
+			object[v.Items()[i].Name] = v.Items()[i].Value.Any()
+		}
+		return object
+	}
+	return nil
+}
+
+// AppendJSON appends v as one JSON text without white space; numbers as their
+// literal, Absent as null. Absent members of an object are left out.
+func (v Value) AppendJSON(dst []byte) []byte {
+	switch v.kind {
+	case Bool, Number:
+		return append(dst, v.Text()...)
+	case String:
+		return appendQuoted(dst, v.Text())
+	case List:
+		dst = append(dst, '[')
+		for i := range v.Items() {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = v.Items()[i].Value.AppendJSON(dst)
+		}
+		return append(dst, ']')
+	case Object:
+		dst = append(dst, '{')
+		first := true
+		for i := range v.Items() {
+			if v.Items()[i].Value.kind == Absent {
+				continue
+			}
+			if !first {
+				dst = append(dst, ',')
+			}
+			first = false
+			dst = append(appendQuoted(dst, v.Items()[i].Name), ':')
+			dst = v.Items()[i].Value.AppendJSON(dst)
+		}
+		return append(dst, '}')
+	}
+	return append(dst, "null"...)
+}
+
+// appendQuoted ignores AppendQuote's only error, invalid UTF-8: it has then
+// appended the text with replacement characters, and decoders let none through.
+func appendQuoted(dst []byte, s string) []byte {
+	dst, _ = jsontext.AppendQuote(dst, s)
+	return dst
+}
+
+// Equal reports whether v and w say the same: numbers by their literal, lists
+// in order, objects by their members in any order.
+func (v Value) Equal(w Value) bool {
+	if v.kind != w.kind || v.Text() != w.Text() || len(v.Items()) != len(w.Items()) {
+		return false
+	}
+	for i := range v.Items() {
+		other := w.Items()[i].Value
+		if v.kind == Object {
+			other = w.Get(v.Items()[i].Name)
+		}
+		if !v.Items()[i].Value.Equal(other) {
+			return false
+		}
+	}
+	return true
+}
+
+func (v Value) textSize() (n int) {
+	n = len(v.Text())
+	for _, f := range v.Items() {
+		n += len(f.Name) + f.Value.textSize()
+	}
+	return n
+}
+
+func (v Value) own(text *strings.Builder, bytes *int64) Value {
+	switch v.kind {
+	case String, Number:
+		return textValue(v.kind, copied(text, v.Text()))
+	case List, Object:
+		items := make([]Field, v.size)
+		*bytes += int64(len(items)) * int64(unsafe.Sizeof(Field{}))
+		for i, f := range v.Items() {
+			items[i] = Field{Name: copied(text, f.Name), Value: f.Value.own(text, bytes)}
+		}
+		return itemsValue(v.kind, items)
+	}
+	return v
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // Format is how the values of a topic are encoded.
@@ -11,7 +12,8 @@ type Format string
 
 // The formats. All but JSON come in the wire format of the Confluent schema
 // registry: a zero byte, the writer schema's id in four bytes, and what the
-// schema describes.
+// schema describes; or what the schema describes alone, beside a header that names
+// the schema.
 const (
 	FormatJSON       Format = "json"
 	FormatAvro       Format = "avro"
@@ -20,16 +22,48 @@ const (
 )
 
 // ErrSchemaUnavailable says that a record cannot be decoded yet: its writer schema is
-// being fetched, or the registry cannot be asked. Whoever decodes offers the
-// record again a little later, however often; it says nothing against the
-// record.
+// being fetched, or the registry cannot be asked. The caller decodes
+// the record again a little later, any number of times; it says nothing against
+// the record.
 var ErrSchemaUnavailable = errors.New("the writer schema is not here yet")
 
-// writer is a writer schema ready for reading.
-type writer interface {
-	format() Format
-	// read reads what follows the schema's id with the decoder's memory.
-	read(d *wire, payload []byte) (Value, error)
+// The headers by which newer serializers name the schemas of a record's value and key.
+const (
+	HeaderValueSchema = "__value_schema_id"
+	HeaderKeySchema   = "__key_schema_id"
+)
+
+// SchemaDecoder is a Decoder of what was written through a schema registry.
+type SchemaDecoder interface {
+	Decoder
+	// DecodeNamed decodes data that does not name its schema itself: name is the value
+	// of the record's header that does, HeaderValueSchema or HeaderKeySchema.
+	DecodeNamed(name, data []byte) (Value, error)
+}
+
+// guid names a schema in all registries.
+type guid [16]byte
+
+// schemaID names a schema: by its GUID, or where that is zero by the registry's
+// number for it.
+type schemaID struct {
+	number uint32
+	guid   guid
+}
+
+// String is the number, or the GUID in its usual five groups.
+func (id schemaID) String() string {
+	if id.guid == (guid{}) {
+		return strconv.FormatUint(uint64(id.number), 10)
+	}
+	return string(appendUUID(nil, id.guid[:]))
+}
+
+// writer is a writer schema ready for reading: read reads what follows the schema's
+// id with the decoder's memory.
+type writer struct {
+	format Format
+	read   func(d *wire, payload []byte) (Value, error)
 }
 
 // wire decodes one format in the registry's wire format.
@@ -38,54 +72,88 @@ type wire struct {
 	registry *Registry
 
 	// Most records have the writer of the one before.
-	lastID uint32
+	lastID schemaID
 	last   writer
+
+	// Of a Protobuf record whose schema a header names, the indexes stand there, too.
+	// Nil: they stand in the value.
+	indexes []byte
 
 	avro  avroReader
 	proto protoReader
-	json  *JSON
+	json  jsonReader
 }
 
-// headerBytes is the length of magic byte and schema id.
-const headerBytes = 5
+// A schema is named by a byte that says how, and its id or its GUID.
+const (
+	byID        = 0
+	idBytes     = 1 + 4
+	byGUID      = 1
+	guidBytes   = 1 + len(guid{})
+	ruleUnnamed = "does not begin with a zero byte and a schema's id: it was not written through a schema registry"
+	ruleName    = "the header that names its schema holds neither a schema's id nor a GUID"
+)
 
 // Decoder returns a decoder for one goroutine. Its errors are *DecodeError, or
 // ErrSchemaUnavailable from every format that needs the registry.
-func (r *Registry) Decoder(f Format) Decoder {
-	return &wire{want: f, registry: r, json: NewJSON()}
+func (r *Registry) Decoder(f Format) SchemaDecoder {
+	return &wire{want: f, registry: r}
 }
 
 // Decode implements Decoder.
 func (d *wire) Decode(data []byte) (Value, error) {
-	refuse := func(format string, args ...any) (Value, error) {
-		return Value{}, &DecodeError{Format: string(d.want), Rule: fmt.Sprintf(format, args...)}
+	if len(data) < idBytes || data[0] != byID {
+		return d.refuse(ruleUnnamed)
 	}
+	d.indexes = nil
+	return d.decode(schemaID{number: binary.BigEndian.Uint32(data[1:])}, data, idBytes)
+}
+
+// DecodeNamed implements SchemaDecoder.
+func (d *wire) DecodeNamed(name, data []byte) (Value, error) {
+	var id schemaID
 	switch {
-	case len(data) > MaxBytes:
-		return refuse("longer than 64 MiB")
-	case len(data) < headerBytes || data[0] != 0:
-		return refuse("does not begin with a zero byte and a schema's id: it was not written through a schema registry")
+	case len(name) >= guidBytes && name[0] == byGUID:
+		id.guid, d.indexes = guid(name[1:guidBytes]), name[guidBytes:]
+	case len(name) >= idBytes && name[0] == byID:
+		id.number, d.indexes = binary.BigEndian.Uint32(name[1:]), name[idBytes:]
+	default:
+		return d.refuse(ruleName)
 	}
-	id := binary.BigEndian.Uint32(data[1:])
-	if d.last == nil || d.lastID != id {
+	if len(d.indexes) > 0 && d.want != FormatProtobuf {
+		return d.refuse(ruleName)
+	}
+	return d.decode(id, data, 0)
+}
+
+func (d *wire) refuse(format string, args ...any) (Value, error) {
+	return Value{}, &DecodeError{Format: string(d.want), Rule: fmt.Sprintf(format, args...)}
+}
+
+// decode decodes what the schema describes, behind the first bytes of data.
+func (d *wire) decode(id schemaID, data []byte, first int) (Value, error) {
+	if len(data) > maxBytes {
+		return d.refuse("longer than 64 MiB")
+	}
+	if d.last.read == nil || d.lastID != id {
 		w, err := d.registry.writer(id)
 		if broken, ok := errors.AsType[*schemaError](err); ok {
-			return Value{}, &DecodeError{Format: string(d.want), Rule: fmt.Sprintf("schema %d: %v", id, broken), missing: broken.missing}
+			return Value{}, &DecodeError{Format: string(d.want), Rule: fmt.Sprintf("schema %v: %v", id, broken), missing: broken.missing}
 		}
 		if err != nil {
 			return Value{}, err
 		}
-		if w.format() != d.want {
-			return refuse("schema %d is for %s", id, w.format())
+		if w.format != d.want {
+			return d.refuse("schema %v is for %s", id, w.format)
 		}
 		d.lastID, d.last = id, w
 	}
-	v, err := d.last.read(d, data[headerBytes:])
+	v, err := d.last.read(d, data[first:])
 	if err == nil {
 		return v, nil
 	}
 	if bad, ok := errors.AsType[*DecodeError](err); ok && bad.Offset >= 0 {
-		bad.Offset += headerBytes // of the record, as it lies in the topic
+		bad.Offset += int64(first) // of the record, as it lies in the topic
 	}
 	return v, err
 }
@@ -98,12 +166,3 @@ type schemaError struct {
 
 // Error reads `the registry has no such schema`.
 func (e *schemaError) Error() string { return e.reason }
-
-// avroWriter is an Avro schema.
-type avroWriter struct{ root *avroType }
-
-func (avroWriter) format() Format { return FormatAvro }
-
-func (w avroWriter) read(d *wire, payload []byte) (Value, error) {
-	return d.avro.decode(w.root, payload)
-}

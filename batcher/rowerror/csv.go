@@ -21,13 +21,15 @@ const headLength = 64 << 10
 
 var errTooLong = errors.New("a record is longer than any row")
 
-// reader reads CSV of which nobody has said how strict it is: an enclosing
+// reader reads CSV of which it is not known how strict it is: an enclosing
 // character counts at the start of a cell alone, and what follows the closing
 // one belongs to the cell.
 type reader struct {
 	in                   *bufio.Reader
 	separator, enclosing byte
 	size                 int // bytes of the present record
+	keep                 bool
+	raw                  []byte // the present record as it was read, its line break included, if keep says so
 }
 
 // newReader decodes in; a byte order mark overrules the encoding.
@@ -80,7 +82,7 @@ func (r *reader) next() ([]string, error) {
 		if _, err := r.in.Peek(1); err != nil {
 			return nil, err
 		}
-		r.size = 0
+		r.size, r.raw = 0, r.raw[:0]
 		var cells []string
 		for more := true; more; {
 			var cell string
@@ -101,7 +103,7 @@ func (r *reader) cell() (cell string, more bool, err error) {
 	var text []byte
 	enclosed, opened := false, false
 	for first := true; ; first = false {
-		b, err := r.in.ReadByte()
+		b, err := r.readByte()
 		if errors.Is(err, io.EOF) {
 			return string(text), false, nil
 		}
@@ -117,7 +119,7 @@ func (r *reader) cell() (cell string, more bool, err error) {
 		case enclosed && b == r.enclosing:
 			next, _ := r.in.Peek(1)
 			if len(next) > 0 && next[0] == r.enclosing {
-				_, _ = r.in.ReadByte() // it was just seen
+				_, _ = r.readByte() // it was just seen
 				text = append(text, b)
 			} else {
 				enclosed = false
@@ -135,4 +137,12 @@ func (r *reader) cell() (cell string, more bool, err error) {
 			text = append(text, b)
 		}
 	}
+}
+
+func (r *reader) readByte() (byte, error) {
+	b, err := r.in.ReadByte()
+	if err == nil && r.keep {
+		r.raw = append(r.raw, b)
+	}
+	return b, err
 }

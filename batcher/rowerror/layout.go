@@ -1,6 +1,13 @@
 package rowerror
 
-import "strings"
+import (
+	"bytes"
+	"encoding/csv"
+	"regexp"
+	"strings"
+
+	"github.com/feedsink/feedsink/schemas"
+)
 
 // layout is what the columns of one file mean.
 type layout struct {
@@ -89,4 +96,42 @@ func (l layout) reason(cells []string) string {
 	}
 	text := []rune(strings.Join(said, ": "))
 	return string(text[:min(len(text), maxReason)])
+}
+
+var (
+	// nothingToDelete matches the words of a service that puts a DELETE row in error
+	// because there is nothing to delete.
+	nothingToDelete = regexp.MustCompile(`(?i)not[ _-]?found|does[ _-]?n[o']t[ _-]?exist|not[ _-]?there|no (such|matching|profile|record|row)`)
+	// existsAlready matches the words of a service that puts a CREATE_ONLY row in error
+	// because its key is in the table: a repeated create, no sign of a mistake.
+	existsAlready = regexp.MustCompile(`(?i)already|exists|duplicate|conflict`)
+)
+
+// NothingToDelete reports whether a row of the operation is in error because there is
+// nothing to delete: it is as it was to be.
+func (r *Row) NothingToDelete(op schemas.Op) bool {
+	return op == schemas.Delete && nothingToDelete.MatchString(r.Reason)
+}
+
+// Harmless reports whether a row of the operation, though in error, is no sign of a
+// mistake: what it was to do is done.
+func (r *Row) Harmless(op schemas.Op) bool {
+	return r.NothingToDelete(op) || op == schemas.Create && existsAlready.MatchString(r.Reason)
+}
+
+// CSV is the row under its header.
+func (r *Row) CSV() ([]byte, error) {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	err := w.WriteAll([][]string{r.Header, r.Cells})
+	return b.Bytes(), err
+}
+
+// Len is how long its cells and its reason are together.
+func (r *Row) Len() int {
+	n := len(r.Reason)
+	for _, cell := range r.Cells {
+		n += len(cell)
+	}
+	return n
 }

@@ -48,24 +48,12 @@ type File interface {
 // the longest row, which is bounded.
 func Read(file File, formats []Format, each func(Row) error) error {
 	r := reading{formats: formats, each: each}
-	size, err := file.Seek(0, io.SeekEnd)
-	if err == nil {
-		_, err = file.Seek(0, io.SeekStart)
-	}
+	archive, err := open(file)
 	if err != nil {
-		return fmt.Errorf("output files: %w", err)
+		return err
 	}
-	magic := make([]byte, 2)
-	n, err := file.ReadAt(magic, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("output files: %w", err)
-	}
-	if string(magic[:n]) != "PK" {
+	if archive == nil {
 		return r.text("", file)
-	}
-	archive, err := zip.NewReader(file, size)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	for _, entry := range archive.File {
 		if entry.FileInfo().IsDir() {
@@ -76,6 +64,30 @@ func Read(file File, formats []Format, each func(Row) error) error {
 		}
 	}
 	return nil
+}
+
+// open looks at output files from their begin: nil where they are no ZIP.
+func open(file File) (*zip.Reader, error) {
+	size, err := file.Seek(0, io.SeekEnd)
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("output files: %w", err)
+	}
+	magic := make([]byte, 2)
+	n, err := file.ReadAt(magic, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("output files: %w", err)
+	}
+	if string(magic[:n]) != "PK" {
+		return nil, nil
+	}
+	archive, err := zip.NewReader(file, size)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return archive, nil
 }
 
 // reading is one call of Read.
@@ -93,7 +105,7 @@ func (r *reading) entry(entry *zip.File) error {
 	return errors.Join(err, in.Close())
 }
 
-// text reads one file, GZIP or plain; name is "" where nobody has said one.
+// text reads one file, GZIP or plain; name is "" where none is known.
 func (r *reading) text(name string, in io.Reader) error {
 	buffered := bufio.NewReaderSize(in, headLength)
 	magic, _ := buffered.Peek(2) // what keeps it from being read shows below

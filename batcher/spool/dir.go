@@ -4,27 +4,51 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // Suffixes of the files in the spool, beside sealed files named
 // mapping-time-random.operation.csv[.gz|.zip].
 const (
-	lockName      = "lock"     // of the process that owns the directory
-	JournalSuffix = ".journal" // rows of an open file
-	PartSuffix    = ".part"    // a file on its way to being sealed
-	FailedSuffix  = ".failed"  // kept: the service refused to load it
-	ErrorsSuffix  = ".errors"  // kept: output files of an import, because they were asked for or do not name all rows in error
+	lockName      = "lock"      // of the process that owns the directory
+	JournalSuffix = ".journal"  // rows of an open file
+	NotesSuffix   = ".receipts" // notes of what receipts will be written of
+	partSuffix    = ".part"     // a file on its way to being sealed
+	FailedSuffix  = ".failed"   // kept: the service refused to load it
+	errorsSuffix  = ".errors"   // kept: output files of an import, because they were asked for or do not name all rows in error
 )
 
-// ours matches every name this package gives; the first group is the mapping.
-// What does not match is never touched.
-var ours = regexp.MustCompile(`^(.+)-\d{8}T\d{6}Z-[a-z2-7]{6}(?:\.journal|\.(?:upsert|patch|create|delete)\d*\.csv(?:\.gz|\.zip)?(?:\.failed|(?:\.errors)?(?:\.part)?))$`)
+// ours matches every name this package gives; the first group is the mapping, the
+// second the operation of a file. What does not match is never touched.
+var ours = regexp.MustCompile(`^(.+)-\d{8}T\d{6}Z-[a-z2-7]{6}(?:\.journal|\.receipts|\.(upsert|patch|merge|create|delete)\d*(?:-\d+)?\.csv(?:\.gz|\.zip)?(?:\.failed|\.errors)?(?:\.part)?)$`)
+
+// OpOf is the operation of a sealed file's rows, as its name says; 0 of any other name.
+func OpOf(file string) schemas.Op {
+	if m := ours.FindStringSubmatch(file); m != nil {
+		op, _ := schemas.ParseOp(m[2])
+		return op
+	}
+	return 0
+}
+
+// NewName is a name for files of a mapping that no others of it have.
+func NewName(mapping string, rnd *rand.Rand) string {
+	const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
+	suffix := make([]byte, 6)
+	for i := range suffix {
+		suffix[i] = alphabet[rnd.IntN(len(alphabet))]
+	}
+	return mapping + "-" + time.Now().UTC().Format("20060102T150405Z") + "-" + string(suffix)
+}
 
 // errLocked says that another process has the directory.
 var errLocked = errors.New("locked")
@@ -68,20 +92,25 @@ func (s *Dir) lay(b []byte) {
 // records are read again.
 func Open(dir string) (*Dir, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+		return nil, unusable(err)
 	}
 	lock, err := lockFile(filepath.Join(dir, lockName))
 	if errors.Is(err, errLocked) {
 		return nil, fmt.Errorf("in use by another process; give each its own spool.dir: %w", err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, unusable(err)
 	}
 	s := &Dir{dir: dir, lock: lock, sizes: map[string]int64{}}
 	if err := s.sweep(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return s, nil
+}
+
+// unusable says what to do about a directory that cannot be created or written.
+func unusable(err error) error {
+	return fmt.Errorf("%w; name a directory that the sink's user may write", err)
 }
 
 func (s *Dir) sweep() error {
@@ -98,7 +127,7 @@ func (s *Dir) sweep() error {
 			if err != nil {
 				return err
 			}
-			s.Resize(e.Name(), info.Size())
+			s.resize(e.Name(), info.Size())
 		} else if err := os.Remove(s.Path(e.Name())); err != nil {
 			return err
 		}
@@ -107,7 +136,7 @@ func (s *Dir) sweep() error {
 }
 
 func isKept(name string) bool {
-	return strings.HasSuffix(name, FailedSuffix) || strings.HasSuffix(name, ErrorsSuffix)
+	return strings.HasSuffix(name, FailedSuffix) || strings.HasSuffix(name, errorsSuffix)
 }
 
 // Path is where a file of the directory is.
@@ -130,7 +159,7 @@ func (s *Dir) createHere(name string) (*os.File, error) {
 }
 
 // restore makes a directory that somebody removed anew, and its lock with it: the
-// one that is held is of a file without a name, which keeps nobody out. What a
+// one that is held is of a file without a name, which keeps no process out. What a
 // volume was mounted on is still there without it, and is not made here.
 func (s *Dir) restore() error {
 	s.mu.Lock()
@@ -169,7 +198,7 @@ func (s *Dir) seal(file *os.File, name string) (size int64, err error) {
 	if err := os.Rename(temporary, s.Path(name)); err != nil {
 		return 0, errors.Join(err, os.Remove(temporary))
 	}
-	s.Resize(name, info.Size())
+	s.resize(name, info.Size())
 	return info.Size(), syncDir(s.dir)
 }
 
@@ -181,8 +210,8 @@ func (s *Dir) Rename(from, to string) error {
 	s.mu.Lock()
 	size := s.sizes[from]
 	s.mu.Unlock()
-	s.Resize(from, 0)
-	s.Resize(to, size)
+	s.resize(from, 0)
+	s.resize(to, size)
 	return syncDir(s.dir)
 }
 
@@ -190,12 +219,12 @@ func (s *Dir) Rename(from, to string) error {
 // the next start tries again.
 func (s *Dir) Remove(name string) {
 	if err := os.Remove(s.Path(name)); err == nil || errors.Is(err, fs.ErrNotExist) {
-		s.Resize(name, 0)
+		s.resize(name, 0)
 	}
 }
 
-// Resize notes the size of a file; 0 forgets it.
-func (s *Dir) Resize(name string, size int64) {
+// resize notes the size of a file; 0 forgets it.
+func (s *Dir) resize(name string, size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.total += size - s.sizes[name]
@@ -233,31 +262,4 @@ func (s *Dir) Close() error {
 		return err
 	}
 	return nil
-}
-
-// What Reserve refuses.
-var (
-	ErrTooLarge = errors.New("they are too large")
-	ErrNoRoom   = errors.New("output files of other imports take the room that there is for them")
-)
-
-// Reserve takes room for output files of which have bytes are there already.
-func (s *Dir) Reserve(bytes, limit, have int64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if have+bytes > limit {
-		return ErrTooLarge
-	}
-	if s.outputs+bytes > limit {
-		return ErrNoRoom
-	}
-	s.outputs += bytes
-	return nil
-}
-
-// GiveBack gives back what Reserve took.
-func (s *Dir) GiveBack(bytes int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.outputs -= bytes
 }

@@ -156,7 +156,7 @@ func (c *column) find(cells []schemas.Cell) bool {
 	return false
 }
 
-// appendMerged appends a patch merged into an older entry of the same key: the
+// appendMerged appends a patch or merge merged into an older entry of the same key: the
 // older one's operation, the union of the cells, the patch's where both have one.
 func appendMerged(dst, older, patch []byte) []byte {
 	start := len(dst)
@@ -181,6 +181,9 @@ func appendMerged(dst, older, patch []byte) []byte {
 	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start))
 	return dst
 }
+
+// Hash is that of an entry's key.
+func (r *Rows) Hash(entry []byte) uint64 { return binary.LittleEndian.Uint64(entry[entryHash:]) }
 
 // appendLine appends an entry's row. A file of deletions has one column, the
 // key: nothing else is needed to find the row.

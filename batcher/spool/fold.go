@@ -18,17 +18,19 @@ import (
 //	delete  drops them; the row is deleted by the file that goes first
 //	upsert  replaces them, except a delete, which still goes first, and what it
 //	        leaves in the table: see keeping
-//	patch   merges into an upsert or patch; after a delete or create it is a row of its own
+//	patch   merges into an upsert, patch or merge; after a delete or create it is a row of its own
+//	merge   merges into an upsert or merge, or into a patch of an upsert; else it is a
+//	        row of its own: alone, a patch of nothing creates nothing, and a merge does
 //	create  is a row of its own; a second one of the same key stands for the
 //	        same event and shares the first one's fate
 //
 // What a write of the other lane does to them, never leaving a row of its own:
 //
 //	drop    drops them all
-//	merge   merges into an upsert or patch
+//	merge   merges into an upsert, patch or merge
 //
-// A create behind a patch would be loaded before it; it opens a second round of
-// files behind the first.
+// A create behind a patch or merge would be loaded before it; it opens a second round
+// of files behind the first.
 type fold struct {
 	keeping *keeping
 	lent    [][]byte // entries that stay where they are
@@ -49,7 +51,7 @@ type foldedKey struct {
 type foldedRow struct {
 	entry spot // its page is one of own, or the complement of one of lent
 	next  int32
-	rank  uint16 // 4 × round + place of the operation in a round; or void
+	rank  uint16 // len(order) × round + place of the operation in a round; or void
 }
 
 // Operations of entries beside those of writes: what the other lane's do.
@@ -64,9 +66,9 @@ const void = ^uint16(0)
 const none = int32(-1)
 
 // order is the sequence in which a round's files are loaded.
-var order = [...]schemas.Op{schemas.Delete, schemas.Upsert, schemas.Create, schemas.Patch}
+var order = [...]schemas.Op{schemas.Delete, schemas.Upsert, schemas.Create, schemas.Patch, schemas.Merge}
 
-var place = [...]uint16{schemas.Delete: 0, schemas.Upsert: 1, schemas.Create: 2, schemas.Patch: 3}
+var place = [...]uint16{schemas.Delete: 0, schemas.Upsert: 1, schemas.Create: 2, schemas.Patch: 3, schemas.Merge: 4}
 
 func rankOp(rank uint16) schemas.Op { return order[rank%uint16(len(order))] }
 
@@ -126,11 +128,10 @@ func (f *fold) apply(entry []byte) {
 		f.push(k, entry, op)
 	case schemas.Upsert:
 		f.replace(k, entry)
-	case schemas.Patch:
-		switch into := rankOp(f.rows[k.last].rank); {
-		case into == schemas.Patch, into == schemas.Upsert && !f.keeping.clearsKept(entry):
+	case schemas.Patch, schemas.Merge:
+		if f.takes(k, entry, op) {
 			f.merge(k, entry)
-		default:
+		} else {
 			f.push(k, entry, op)
 		}
 	case schemas.Create:
@@ -138,6 +139,29 @@ func (f *fold) apply(entry []byte) {
 			f.push(k, entry, op)
 		}
 	}
+}
+
+// takes reports whether a patch or merge goes into the key's last row.
+func (f *fold) takes(k *foldedKey, entry []byte, op schemas.Op) bool {
+	switch into := rankOp(f.rows[k.last].rank); into {
+	case schemas.Upsert:
+		return !f.keeping.clearsKept(entry)
+	case schemas.Merge:
+		return true
+	case schemas.Patch:
+		before := f.before(k, k.last)
+		return op == schemas.Patch || before != none && rankOp(f.rows[before].rank) == schemas.Upsert
+	}
+	return false
+}
+
+// before is the key's row before one of its rows, or none.
+func (f *fold) before(k *foldedKey, row int32) int32 {
+	before := none
+	for r := k.first; r != row; r = f.rows[r].next {
+		before = r
+	}
+	return before
 }
 
 // replace puts an upsert in the place of the key's rows, as far as it leaves
@@ -176,7 +200,7 @@ func (f *fold) overrule(entry []byte, op schemas.Op) {
 		f.rows = append(f.rows, foldedRow{entry: f.keep(entry), next: none, rank: void})
 		return
 	}
-	if into := rankOp(f.rows[k.last].rank); into == schemas.Upsert || into == schemas.Patch {
+	if into := rankOp(f.rows[k.last].rank); into == schemas.Upsert || into.Partial() {
 		f.merge(k, entry)
 	}
 }

@@ -93,6 +93,7 @@ func foldedBy(t testing.TB, r *Rows, writes []schemas.Write, pieces int, lend bo
 func TestFoldKeepsTheLastStateOfAKey(t *testing.T) {
 	u := func(pairs ...string) schemas.Write { return write(schemas.Upsert, "1", pairs...) }
 	p := func(pairs ...string) schemas.Write { return write(schemas.Patch, "1", pairs...) }
+	m := func(pairs ...string) schemas.Write { return write(schemas.Merge, "1", pairs...) }
 	c := func(pairs ...string) schemas.Write { return write(schemas.Create, "1", pairs...) }
 	d := write(schemas.Delete, "1")
 	drop := write(dropRows, "1")
@@ -113,8 +114,17 @@ func TestFoldKeepsTheLastStateOfAKey(t *testing.T) {
 		{"delete stays before a replaced upsert", []schemas.Write{d, u("b", "y"), u("a", "x")}, []string{"0:delete 1", "1:upsert 1,x,"}},
 		{"delete goes before patch", []schemas.Write{d, p("a", "x")}, []string{"0:delete 1", "3:patch 1,x,"}},
 		{"delete goes before create", []schemas.Write{d, c("a", "x")}, []string{"0:delete 1", "2:create 1,x,"}},
-		{"create behind patch waits a round", []schemas.Write{p("a", "x"), c("b", "y")}, []string{"3:patch 1,x,", "6:create 1,,y"}},
+		{"create behind patch waits a round", []schemas.Write{p("a", "x"), c("b", "y")}, []string{"3:patch 1,x,", "7:create 1,,y"}},
 		{"second create shares the first one's fate", []schemas.Write{c("a", "x"), c("a", "z")}, []string{"2:create 1,x,"}},
+		{"merge event goes into upsert", []schemas.Write{u("a", "x"), m("b", "y")}, []string{"1:upsert 1,x,y"}},
+		{"merge event goes into merge event", []schemas.Write{m("a", "x"), m("b", "y")}, []string{"4:merge 1,x,y"}},
+		{"patch goes into merge event", []schemas.Write{m("a", "x"), p("b", "y")}, []string{"4:merge 1,x,y"}},
+		{"upsert replaces merge event", []schemas.Write{m("a", "x"), u("b", "y")}, []string{"1:upsert 1,,y"}},
+		{"merge event follows patch, which may find nothing", []schemas.Write{p("a", "x"), m("b", "y"), p("b", "z")}, []string{"3:patch 1,x,", "4:merge 1,,z"}},
+		{"merge event follows delete", []schemas.Write{m("a", "x"), d, m("b", "y")}, []string{"0:delete 1", "4:merge 1,,y"}},
+		{"merge event follows create", []schemas.Write{c("a", "x"), m("b", "y")}, []string{"2:create 1,x,", "4:merge 1,,y"}},
+		{"create behind merge event waits a round", []schemas.Write{m("a", "x"), c("b", "y")}, []string{"4:merge 1,x,", "7:create 1,,y"}},
+		{"merge goes into merge event", []schemas.Write{m("a", "x"), merge("a", "y")}, []string{"4:merge 1,y,"}},
 		{"drop leaves nothing", []schemas.Write{d, u("a", "x"), p("b", "y"), drop}, nil},
 		{"drop meets nothing", []schemas.Write{drop}, nil},
 		{"a row behind a drop is a first one", []schemas.Write{u("a", "x"), drop, p("b", "y")}, []string{"3:patch 1,,y"}},
@@ -142,8 +152,9 @@ func (t table) apply(op schemas.Op, key string, cells map[string]string) {
 		delete(t, key)
 	case op == schemas.Upsert, op == schemas.Create && !exists:
 		t[key] = cells
-	case op == schemas.Patch && exists:
-		merged := maps.Clone(old)
+	case op == schemas.Patch && exists, op == schemas.Merge:
+		merged := map[string]string{}
+		maps.Copy(merged, old)
 		maps.Copy(merged, cells)
 		t[key] = merged
 	}
@@ -243,7 +254,7 @@ func TestKeyThatIsWrittenOftenKeepsFewRows(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		var writes []schemas.Write
 		for range 300 {
-			op := []schemas.Op{schemas.Upsert, schemas.Patch, schemas.Create}[rnd.IntN(3)]
+			op := []schemas.Op{schemas.Upsert, schemas.Patch, schemas.Create, schemas.Merge}[rnd.IntN(4)]
 			var pairs []string
 			for _, name := range []string{"a", "b"} {
 				if n := rnd.IntN(3); n > 0 {

@@ -25,7 +25,7 @@ const (
 
 // Journal holds the entries of one generation in the order of their arrival,
 // within each section of the keys. Its disk writes are sequential, a segment at
-// a time, ordered by section; nobody reads it after a crash, since the offsets
+// a time, ordered by section; it is not read after a crash, since the offsets
 // of its records are not committed.
 type Journal struct {
 	spool    *Dir
@@ -103,7 +103,7 @@ func (j *Journal) flush() error {
 	}
 	j.segments = append(j.segments, seg)
 	j.size += int64(len(ordered))
-	j.spool.Resize(j.name, j.size)
+	j.spool.resize(j.name, j.size)
 	j.memory.free()
 	return nil
 }
@@ -156,6 +156,64 @@ func (j *Journal) eachOf(s int, piece []byte, add func(entries []byte, stay bool
 	return piece, nil
 }
 
+// SetAside moves all entries to disk: no row is added any more, and the journal is sealed
+// later. Unless it is to tell which keys it has, its counter is freed, too. On an error it is as
+// before.
+func (j *Journal) SetAside(tellsKeys bool) error {
+	if err := j.flush(); err != nil {
+		return err
+	}
+	j.limit = min(j.limit, smallSegment)
+	if !tellsKeys {
+		j.counter = keyCounter{}
+	}
+	return nil
+}
+
+// smallSegment is how many bytes wait in memory of a journal that was set aside.
+const smallSegment = 64 << 10
+
+// sampleSize is how many bytes of entries tell what others come to.
+const sampleSize = 1 << 20
+
+// Sample is how many bytes the rows in memory take in a file, and how many they count as
+// Bytes; 0 where too few are in memory to tell.
+func (j *Journal) Sample(r *Rows, compression string) (file, rows int64) {
+	if j.memory.size == 0 || j.file != nil && j.memory.size < min(sampleSize, j.limit/2) {
+		return 0, 0
+	}
+	ordered, _ := j.bySection() // as in the file
+	defer j.spool.lay(ordered)
+	var size counted
+	w := &fileWriter{}
+	to, err := w.compressor(&size, "", compression)
+	if err != nil {
+		return 0, 0
+	}
+	var line []byte
+	for entry := range entriesOf(ordered) {
+		line = r.appendLine(line[:0], entry)
+		rows += int64(len(entry) - entryHead)
+		if _, err := to.Write(line); err != nil {
+			return 0, 0
+		}
+	}
+	for _, c := range w.close {
+		if err := c(); err != nil {
+			return 0, 0
+		}
+	}
+	return int64(size), rows
+}
+
+// counted counts what is written to it.
+type counted int64
+
+func (c *counted) Write(p []byte) (int, error) {
+	*c += counted(len(p))
+	return len(p), nil
+}
+
 // Drop frees memory and disk, not the counter: it still tells which keys there were.
 func (j *Journal) Drop() {
 	if j.file != nil {
@@ -194,22 +252,37 @@ func (j *Journal) Has(hash uint64) bool { return j.counter.has(hash) }
 func (j *Journal) Expect(entries []byte) { j.counter.fetch(entries) }
 
 // keyCounter counts distinct keys by their hashes, and tells which it may have
-// seen, in a bitmap of fixed size: a Bloom filter whose bits for one key lie in one
+// seen. The first are kept as they are, since most of many mappings' files are small. More
+// are kept in a bitmap of fixed size: a Bloom filter whose bits for one key lie in one
 // line of the processor's cache.
-type keyCounter struct{ words []uint64 } // blocks, a power of two of them
+type keyCounter struct {
+	rows  int64               // distinct keys that the bitmap is made for
+	few   map[uint64]struct{} // until they are fewKeys
+	words []uint64            // blocks, a power of two of them; nil: while few has them all
+}
 
 const (
+	fewKeys    = 4096
 	blockWords = 8 // 512 bits
 	bitsPerKey = 4
 )
 
 func newKeyCounter(rows int64) keyCounter {
-	blocks := uint64(max(rows, 4096)) * bitsPerRow / (64 * blockWords)
-	return keyCounter{make([]uint64, blockWords<<bits.Len64(blocks-1))}
+	return keyCounter{rows: max(rows, fewKeys), few: map[uint64]struct{}{}}
+}
+
+// spread moves the keys into the bitmap.
+func (c *keyCounter) spread() {
+	blocks := uint64(c.rows) * bitsPerRow / (64 * blockWords)
+	c.words = make([]uint64, blockWords<<bits.Len64(blocks-1))
+	for hash := range c.few {
+		c.first(hash)
+	}
+	c.few = nil
 }
 
 // block is where the bits of a hash are, and rest what chooses them.
-func (c keyCounter) block(hash uint64) (block []uint64, rest uint64) {
+func (c *keyCounter) block(hash uint64) (block []uint64, rest uint64) {
 	at := hash & uint64(len(c.words)/blockWords-1) * blockWords
 	return c.words[at : at+blockWords : at+blockWords], hash >> (64 - 9*bitsPerKey)
 }
@@ -218,7 +291,10 @@ func (c keyCounter) block(hash uint64) (block []uint64, rest uint64) {
 // cache: all of it at once, while first would wait for the memory at each entry.
 //
 //go:noinline
-func (c keyCounter) fetch(entries []byte) (sum uint64) {
+func (c *keyCounter) fetch(entries []byte) (sum uint64) {
+	if c.words == nil {
+		return 0
+	}
 	for entry := range entriesOf(entries) {
 		block, _ := c.block(binary.LittleEndian.Uint64(entry[entryHash:]))
 		sum += block[0]
@@ -226,8 +302,15 @@ func (c keyCounter) fetch(entries []byte) (sum uint64) {
 	return sum
 }
 
-// first reports whether no earlier key met the same bits.
-func (c keyCounter) first(hash uint64) (first bool) {
+// first reports whether no earlier key was the same, or met the same bits.
+func (c *keyCounter) first(hash uint64) (first bool) {
+	if c.words == nil {
+		_, known := c.few[hash]
+		if c.few[hash] = struct{}{}; len(c.few) == fewKeys {
+			c.spread()
+		}
+		return !known
+	}
 	block, rest := c.block(hash)
 	for range bitsPerKey {
 		word, bit := &block[rest>>6&(blockWords-1)], uint64(1)<<(rest&63)
@@ -240,9 +323,10 @@ func (c keyCounter) first(hash uint64) (first bool) {
 
 // has reports whether a key with the hash may have been counted: of keys that were
 // not, one in some three hundred at a full bitmap.
-func (c keyCounter) has(hash uint64) bool {
-	if len(c.words) == 0 {
-		return false
+func (c *keyCounter) has(hash uint64) bool {
+	if c.words == nil {
+		_, known := c.few[hash]
+		return known
 	}
 	block, rest := c.block(hash)
 	for range bitsPerKey {

@@ -36,3 +36,23 @@ func TestFewKeysAreTakenForOthers(t *testing.T) {
 	}
 	t.Logf("%d of %d counted, %d of %d taken for others", counted, rows, wrong, rows)
 }
+
+// TestFewKeysNeedNoBitmap: a thousand mappings have as many open files, most of them with
+// few rows.
+func TestFewKeysNeedNoBitmap(t *testing.T) {
+	c := newKeyCounter(500_000)
+	hash := func(i int) uint64 { return xxhash.Sum64String("K" + strconv.Itoa(i)) }
+	for i := range fewKeys {
+		if c.words != nil {
+			t.Fatalf("after %d keys: got a bitmap, want none before %d", i, fewKeys)
+		}
+		if !c.first(hash(i)) || c.first(hash(i)) {
+			t.Fatalf("key %d: got it taken for another one, or forgotten", i)
+		}
+	}
+	for i := range fewKeys {
+		if !c.has(hash(i)) {
+			t.Fatalf("key %d: got forgotten once there is a bitmap, want it known", i)
+		}
+	}
+}

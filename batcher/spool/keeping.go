@@ -37,7 +37,7 @@ func newKeeping(f *format, columns []Column, key int) (*keeping, error) {
 // says reports whether a cell of a kept column changes its field.
 func (k *keeping) says(cell []byte) bool { return len(cell) > 0 && !bytes.Equal(cell, k.empty) }
 
-// clearsKept reports whether a patch clears a field that an upsert's row could not
+// clearsKept reports whether a patch or merge clears a field that an upsert's row could not
 // clear.
 func (k *keeping) clearsKept(patch []byte) bool {
 	if k == nil {
@@ -105,7 +105,7 @@ func (k *keeping) appendCarried(dst, older, upsert []byte) []byte {
 	return dst
 }
 
-// appendLeft appends a patch without what an upsert behind it replaces; dst itself,
+// appendLeft appends a patch or merge without what an upsert behind it replaces; dst itself,
 // if nothing is left.
 func (k *keeping) appendLeft(dst, patch, upsert []byte) []byte {
 	start := len(dst)
@@ -134,14 +134,11 @@ func (k *keeping) appendLeft(dst, patch, upsert []byte) []byte {
 }
 
 // carried puts an upsert in the place of the one that is the key's last row, or
-// has a patch behind it that could not be merged into it, and reports whether
-// there is such a row. What the new upsert leaves of the patch stays behind it.
+// has a patch or merge behind it that could not be merged into it, and reports whether
+// there is such a row. What the new upsert leaves of the latter stays behind it.
 func (f *fold) carried(k *foldedKey, entry []byte) bool {
-	into, before := k.last, none
-	for r := k.first; r != k.last; r = f.rows[r].next {
-		before = r
-	}
-	if rankOp(f.rows[into].rank) == schemas.Patch && before != none {
+	into := k.last
+	if before := f.before(k, into); rankOp(f.rows[into].rank).Partial() && before != none {
 		into = before
 	}
 	if rankOp(f.rows[into].rank) != schemas.Upsert {
@@ -214,4 +211,28 @@ func (r *Rows) Stated(w *schemas.Write) schemas.Write {
 		said.Cells = append(said.Cells, schemas.Cell{Place: &c.own, Value: v})
 	}
 	return said
+}
+
+// Callable reports whether a call of what Stated makes of w leaves the table as its row
+// does: an upsert's call replaces what its row leaves in the table.
+func (r *Rows) Callable(w *schemas.Write) bool {
+	if w.Op == schemas.Create || w.Op == schemas.Merge {
+		return false
+	}
+	if w.Op != schemas.Upsert || r.keeping == nil {
+		return true
+	}
+	for i := range r.columns {
+		c := &r.columns[i]
+		if !r.keeping.columns[i] || r.keeping.createOnly[i] {
+			continue
+		}
+		if !c.find(w.Cells) {
+			return false
+		}
+		if v := w.Cells[c.hint].Value; v.Kind() == schemas.Absent || v.Kind() == schemas.Null || v.Kind() == schemas.String && v.Text() == "" {
+			return false
+		}
+	}
+	return true
 }

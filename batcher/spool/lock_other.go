@@ -12,3 +12,9 @@ func lockFile(path string) (*os.File, error) {
 
 // syncDir does nothing: directories cannot be synced here.
 func syncDir(string) error { return nil }
+
+// Writable does not know.
+func Writable(string) error { return nil }
+
+// InUse does not know.
+func InUse(string) bool { return false }

@@ -13,7 +13,7 @@ const (
 	largePage = 64 << 10
 )
 
-// Pages that nobody needs are for the next file, of whichever mapping; the
+// Pages that are not in use are for the next file, of whichever mapping; the
 // garbage collector takes those that wait for long.
 var (
 	smallPages = sync.Pool{New: func() any { return new([smallPage]byte) }}
@@ -85,7 +85,7 @@ func (p *pages) entries() iter.Seq[[]byte] {
 	}
 }
 
-// free gives the pages back. Whoever refers to an entry must have ended.
+// free gives the pages back. All that refers to an entry must have ended.
 func (p *pages) free() {
 	for _, page := range p.all {
 		switch cap(page) {

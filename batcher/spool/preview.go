@@ -8,7 +8,7 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// Preview folds the writes of a mapping as a file would, in memory and for nobody
+// Preview folds the writes of a mapping as a file would, in memory and for no file
 // to send. Its memory follows the number of keys. It is used by one goroutine.
 type Preview struct {
 	rows  *Rows

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox/csvfile"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -56,7 +57,7 @@ func TestValuesSurviveEveryFormat(t *testing.T) {
 				for _, compression := range []string{"GZIP", "ZIP", "NONE"} {
 					etls = append(etls, sandbox.ETL{ID: fmt.Sprint(len(formats)), Loads: []sandbox.Load{{
 						Table: "customers", Mode: sandbox.CreateOrUpdate, GenerateErrorFiles: true,
-						CSV: sandbox.CSVFormat{Encoding: encoding, Separator: separator, Enclosing: enclosing},
+						CSV: csvfile.Format{Encoding: encoding, Separator: separator, Enclosing: enclosing},
 					}}})
 					formats = append(formats, CSV{Separator: separator, Enclosing: enclosing, Encoding: encoding, Compression: compression})
 				}

@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -16,72 +19,63 @@ import (
 	"github.com/feedsink/feedsink/connector/service"
 )
 
-// callFlags are what every single call by hand needs: the service, the table,
-// and the form of the answer.
-type callFlags struct{ file, table, output string }
-
-// command makes cmd one call, of one attempt, whose answer is printed.
-func (f *callFlags) command(cmd *cobra.Command, call func(context.Context, *service.Client, []string) (answer any, text string, err error)) *cobra.Command {
-	configFlag(cmd, &f.file)
-	cmd.Flags().StringVarP(&f.table, "table", "t", "", "name of the table")
-	outputFlag(cmd, &f.output)
+// serviceCall makes cmd one call by hand, of one attempt, whose answer is printed.
+func serviceCall(cmd *cobra.Command, call func(ctx context.Context, c *service.Client, table string, args []string) (answer any, text string, err error)) *cobra.Command {
+	var table string
+	configFlag(cmd)
+	cmd.Flags().StringVarP(&table, "table", "t", "", "name of the table")
+	outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if f.table == "" {
-			return &usageError{errors.New("--table: name the table")}
+		if table == "" {
+			return usagef("--table: name the table")
 		}
-		// A form that does not exist is refused before anything is sent.
-		if err := printResult(io.Discard, f.output, nil, func() string { return "" }); err != nil {
-			return err
-		}
-		client, err := serviceClient(f.file)
+		client, err := serviceClient(cmd)
 		if err != nil {
 			return err
 		}
 		defer client.Close()
-		answer, text, err := call(cmd.Context(), client, args)
+		answer, text, err := call(cmd.Context(), client, table, args)
 		if err != nil {
 			return withReason(err)
 		}
-		return printResult(cmd.OutOrStdout(), f.output, answer, func() string { return text })
+		return printResult(cmd, answer, text)
 	}
 	return cmd
 }
 
 // serviceClient needs no more of the configuration than where the service is.
-func serviceClient(file string) (*service.Client, error) {
-	service, err := config.LoadService(file, os.LookupEnv)
+func serviceClient(cmd *cobra.Command) (*service.Client, error) {
+	service, err := config.LoadService(configFile(cmd), os.LookupEnv)
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, asUsage(err)
 	}
 	return build.NewService(*service)
 }
 
 // withReason adds the service's own words, which errors leave out because logs must
-// not quote values. Here whoever reads them asked for the call.
+// not quote values. Here the reader made the call.
 func withReason(err error) error {
 	e, ok := errors.AsType[*service.Error](err)
-	if !ok || e.Reason() == "" || !e.Op().CarriesData() {
+	if !ok || e.Reason() == "" || !e.MayQuote() {
 		return err
 	}
 	return fmt.Errorf("%w: %s", err, oneLine(e.Reason()))
 }
 
-// bodyFlags say where the body of a call comes from.
-type bodyFlags struct{ file string }
-
-func (f *bodyFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.file, "file", "f", "", "read the JSON from this file, - for standard input")
+// bodyFlag says where the body of a call comes from.
+func bodyFlag(cmd *cobra.Command) {
+	cmd.Flags().StringP("file", "f", "", "read the JSON from this file, - for standard input")
 }
 
 // maxBody is more than any row of the service holds.
 const maxBody = 16 << 20
 
-// read takes the body from the argument, the file or standard input, and into is
+// readBody takes the body from the argument, the file or standard input, and into is
 // what it must be. Every error is one of usage.
-func (f *bodyFlags) read(stdin io.Reader, args []string, into any) error {
-	data, err := f.bytes(stdin, args)
+func readBody(cmd *cobra.Command, args []string, into any) error {
+	data, err := bodyBytes(cmd.InOrStdin(), cmd.Flag("file").Value.String(), args)
 	if err != nil {
-		return &usageError{err}
+		return asUsage(err)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -90,30 +84,256 @@ func (f *bodyFlags) read(stdin io.Reader, args []string, into any) error {
 		err = errors.New("there is something after the JSON")
 	}
 	if err != nil {
-		return &usageError{fmt.Errorf("the body: %w", err)}
+		return usagef("the body: %w", err)
 	}
 	return nil
 }
 
-func (f *bodyFlags) bytes(stdin io.Reader, args []string) ([]byte, error) {
+func bodyBytes(from io.Reader, name string, args []string) ([]byte, error) {
 	switch {
-	case len(args) > 0 && f.file != "":
+	case len(args) > 0 && name != "":
 		return nil, errors.New("the body is given twice: as an argument and with --file")
 	case len(args) > 0:
 		return []byte(args[0]), nil
-	case f.file != "" && f.file != "-":
-		file, err := os.Open(f.file)
+	case name == "":
+		return nil, errors.New("the body is missing: write JSON as the last argument, or --file FILE, - for standard input")
+	case name != "-":
+		file, err := os.Open(name)
 		if err != nil {
 			return nil, err
 		}
 		defer func() { _ = file.Close() }()
-		stdin = file
-	case f.file == "":
-		return nil, errors.New("the body is missing: write JSON as the last argument, or --file FILE, - for standard input")
+		from = file
 	}
-	data, err := io.ReadAll(io.LimitReader(stdin, maxBody+1))
+	data, err := io.ReadAll(io.LimitReader(from, maxBody+1))
 	if err == nil && len(data) > maxBody {
 		err = fmt.Errorf("the body is longer than %d MiB", maxBody>>20)
 	}
 	return data, err
+}
+
+func newProfile() *cobra.Command {
+	return newGroup("profile", "Write one profile by hand",
+		newProfileUpsert(), newProfilePatch(), newProfileDelete())
+}
+
+type profileAnswer struct {
+	ID   string `json:"id"` // the service's, "" if it did not tell
+	Href string `json:"href,omitempty"`
+}
+
+func newProfileUpsert() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "upsert -c FILE --table TABLE [JSON]",
+		Short: "Create a profile, or replace the one its unique keys match",
+		Long: "upsert creates a profile. Where the unique keys of the body match one, it replaces that whole: what the body\n" +
+			"does not name is gone. It prints the service's id of the profile.",
+		Example: `  feedsink profile upsert -c feedsink.yaml --table customers '{"attributes":{"customerNumber":"C1","emailAddress":"a@example.com"}}'` + "\n" +
+			"  feedsink profile upsert -c feedsink.yaml --table customers --file profile.json -o json",
+		Args: cobra.MaximumNArgs(1),
+	}
+	bodyFlag(cmd)
+	return serviceCall(cmd, func(ctx context.Context, c *service.Client, table string, args []string) (any, string, error) {
+		data, err := profileInput(cmd, args)
+		if err != nil {
+			return nil, "", err
+		}
+		ref, err := c.UpsertProfile(ctx, table, service.JSON(data))
+		return answerOf(ref, "", err)
+	})
+}
+
+func newProfilePatch() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "patch -c FILE --table TABLE ID [JSON]",
+		Short:   "Change what is named of the profile with the service's id",
+		Example: `  feedsink profile patch -c feedsink.yaml --table customers 4711 '{"subscriptions":{"newsletter":false}}'`,
+		Args:    cobra.RangeArgs(1, 2),
+	}
+	bodyFlag(cmd)
+	return serviceCall(cmd, func(ctx context.Context, c *service.Client, table string, args []string) (any, string, error) {
+		data, err := profileInput(cmd, args[1:])
+		if err != nil {
+			return nil, "", err
+		}
+		ref, err := c.PatchProfile(ctx, table, args[0], service.JSON(data))
+		return answerOf(ref, args[0], err)
+	})
+}
+
+func newProfileDelete() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "delete -c FILE --table TABLE ID",
+		Short:   "Delete the profile with the service's id, perhaps with what is linked to it",
+		Example: "  feedsink profile delete -c feedsink.yaml --table customers 4711",
+		Args:    cobra.ExactArgs(1),
+	}
+	return serviceCall(cmd, func(ctx context.Context, c *service.Client, table string, args []string) (any, string, error) {
+		if err := c.DeleteProfile(ctx, table, args[0]); err != nil {
+			return nil, "", err
+		}
+		return profileAnswer{ID: args[0]}, "deleted", nil
+	})
+}
+
+// profileInput is the body of operations 1 and 2, checked for its shape: the
+// service alone knows the table's fields.
+func profileInput(cmd *cobra.Command, args []string) ([]byte, error) {
+	var profile service.Profile
+	if err := readBody(cmd, args, &profile); err != nil {
+		return nil, err
+	}
+	return json.Marshal(profile)
+}
+
+func answerOf(ref service.ProfileRef, known string, err error) (any, string, error) {
+	if err != nil {
+		return nil, "", err
+	}
+	answer := profileAnswer{ID: cmp.Or(ref.ID(), known), Href: ref.Href()}
+	if answer.ID == "" {
+		return answer, "done; the answer tells no id", nil
+	}
+	return answer, answer.ID, nil
+}
+
+func newRecord() *cobra.Command {
+	return newGroup("record", "Write or read one record of a custom table by hand",
+		newRecordUpsert(), newRecordCreate(), newRecordPatch(), newRecordGet(), newRecordDelete())
+}
+
+type recordAnswer struct {
+	BusinessKey string `json:"businessKey"` // "" if neither the body nor the answer tells
+}
+
+func newRecordUpsert() *cobra.Command {
+	return newRecordPost(&cobra.Command{
+		Use:     "upsert -c FILE --table TABLE [JSON]",
+		Short:   "Create a record, or update the one with its business key",
+		Example: `  feedsink record upsert -c feedsink.yaml --table orders '{"businessKey":"4c1f0c1e","properties":{"orderTotal":12.5,"status":"PAID"}}'`,
+	}, true)
+}
+
+func newRecordCreate() *cobra.Command {
+	return newRecordPost(&cobra.Command{
+		Use:   "create -c FILE --table TABLE [JSON]",
+		Short: "Create a record; without a business key the service chooses one",
+		Example: `  feedsink record create -c feedsink.yaml --table orders '{"properties":{"status":"NEW"}}'` + "\n" +
+			"  feedsink record create -c feedsink.yaml --table orders --file - < record.json",
+	}, false)
+}
+
+// newRecordPost completes a command of operation 4.
+func newRecordPost(cmd *cobra.Command, update bool) *cobra.Command {
+	cmd.Args = cobra.MaximumNArgs(1)
+	bodyFlag(cmd)
+	return serviceCall(cmd, func(ctx context.Context, c *service.Client, table string, args []string) (any, string, error) {
+		record, data, err := recordOf(cmd, args)
+		if err != nil {
+			return nil, "", err
+		}
+		if update && record.BusinessKey == "" {
+			return nil, "", usagef("the body: businessKey is missing, which an upsert needs")
+		}
+		ref, err := c.UpsertRecord(ctx, table, service.JSON(data), update)
+		return recordAnswerOf(ref, record.BusinessKey, err)
+	})
+}
+
+func newRecordPatch() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "patch -c FILE --table TABLE KEY [JSON]",
+		Short:   "Change what is named of the record with that business key",
+		Example: `  feedsink record patch -c feedsink.yaml --table orders 4c1f0c1e '{"properties":{"status":"SENT"}}'`,
+		Args:    cobra.RangeArgs(1, 2),
+	}
+	bodyFlag(cmd)
+	return serviceCall(cmd, func(ctx context.Context, c *service.Client, table string, args []string) (any, string, error) {
+		record, data, err := recordOf(cmd, args[1:])
+		if err != nil {
+			return nil, "", err
+		}
+		if record.BusinessKey != "" && record.BusinessKey != args[0] {
+			return nil, "", usagef("the body: businessKey is another one than the argument")
+		}
+		ref, err := c.UpdateRecord(ctx, table, args[0], service.JSON(data))
+		return recordAnswerOf(ref, args[0], err)
+	})
+}
+
+func newRecordGet() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "get -c FILE --table TABLE KEY",
+		Short:   "Show the record with that business key",
+		Example: "  feedsink record get -c feedsink.yaml --table orders 4c1f0c1e -o json",
+		Args:    cobra.ExactArgs(1),
+	}
+	return serviceCall(cmd, func(ctx context.Context, c *service.Client, table string, args []string) (any, string, error) {
+		record, err := c.GetRecord(ctx, table, args[0])
+		if err != nil {
+			return nil, "", err
+		}
+		lines := [][]string{{"businessKey", oneLine(cmp.Or(record.BusinessKey, args[0]))}}
+		for _, p := range record.Properties {
+			lines = append(lines, []string{oneLine(p.Name), oneLine(string(p.Value))})
+		}
+		return record, aligned(lines), nil
+	})
+}
+
+func newRecordDelete() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "delete -c FILE --table TABLE KEY",
+		Short:   "Delete the record with that business key",
+		Example: "  feedsink record delete -c feedsink.yaml --table orders 4c1f0c1e",
+		Args:    cobra.ExactArgs(1),
+	}
+	return serviceCall(cmd, func(ctx context.Context, c *service.Client, table string, args []string) (any, string, error) {
+		if err := c.DeleteRecord(ctx, table, args[0]); err != nil {
+			return nil, "", err
+		}
+		return recordAnswer{args[0]}, "deleted", nil
+	})
+}
+
+// recordInput is a record as it may be written: properties as the interface has
+// them, a list of names and values, or as an event has them, an object.
+type recordInput struct {
+	BusinessKey string          `json:"businessKey"`
+	Properties  json.RawMessage `json:"properties"`
+}
+
+// recordOf is the body of operations 4 and 5.
+func recordOf(cmd *cobra.Command, args []string) (record service.Record, data []byte, err error) {
+	var in recordInput
+	if err := readBody(cmd, args, &in); err != nil {
+		return record, nil, err
+	}
+	record.BusinessKey = in.BusinessKey
+	if bytes.HasPrefix(in.Properties, []byte("{")) {
+		record.Properties = []service.Property{}
+		var named map[string]json.RawMessage
+		err = json.Unmarshal(in.Properties, &named)
+		for _, name := range slices.Sorted(maps.Keys(named)) {
+			record.Properties = append(record.Properties, service.Property{Name: name, Value: named[name]})
+		}
+	} else {
+		err = json.Unmarshal(in.Properties, &record.Properties)
+	}
+	if err != nil || record.Properties == nil {
+		return record, nil, usagef(`the body: properties must be an object such as {"status":"PAID"}, or a list of {"name": …, "value": …}`)
+	}
+	data, err = json.Marshal(record)
+	return record, data, err
+}
+
+func recordAnswerOf(ref service.RecordRef, known string, err error) (any, string, error) {
+	if err != nil {
+		return nil, "", err
+	}
+	answer := recordAnswer{cmp.Or(ref.BusinessKey(), known)}
+	if answer.BusinessKey == "" {
+		return answer, "done; the answer tells no business key", nil
+	}
+	return answer, answer.BusinessKey, nil
 }

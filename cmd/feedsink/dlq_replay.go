@@ -18,7 +18,7 @@ import (
 )
 
 func newDLQReplay() *cobra.Command {
-	var file, output, rate string
+	var rate string
 	var filter filterFlags
 	var logs logFlags
 	o := ops.ReplayOptions{}
@@ -41,23 +41,21 @@ func newDLQReplay() *cobra.Command {
 				return err
 			}
 			if o.MaxAttempts < 1 || o.GiveUp <= 0 {
-				return &usageError{errors.New("--max-attempts and --give-up: must be above 0")}
+				return usagef("--max-attempts and --give-up: must be above 0")
 			}
-			cfg, log, err := logs.with(file, cmd.ErrOrStderr())
+			cfg, log, err := logs.with(configFile(cmd), cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
 			defer log.Close()
 			o.Log = log.Logger
-			screen := newScreen(cmd.ErrOrStderr())
-			screen.last = time.Now() // what is over at once needs no progress
-			o.Progress = func(r replay.Report) { screen.line(progressText(r)) }
+			end := showReplay(cmd, &o)
 			report, err := ops.Replay(cmd.Context(), cfg, o)
-			screen.end()
+			end()
 			if errors.Is(err, ops.ErrNoDeadLetters) {
-				return &usageError{err}
+				return asUsage(err)
 			}
-			if err := errors.Join(printResult(cmd.OutOrStdout(), output, report, func() string { return replayText(report) }), err); err != nil {
+			if err := errors.Join(printResult(cmd, report, replayText(report)), err); err != nil {
 				return err
 			}
 			if !o.DryRun && !report.Ended() {
@@ -66,16 +64,16 @@ func newDLQReplay() *cobra.Command {
 			return nil
 		},
 	}
-	configFlag(cmd, &file)
-	outputFlag(cmd, &output)
-	filter.register(cmd)
+	configFlag(cmd)
+	outputFlag(cmd)
+	filter.register(cmd, "reason")
 	logs.register(cmd)
 	flags := cmd.Flags()
 	logs.level = "warn" // progress and report say the rest
 	flags.Lookup("log-level").DefValue = logs.level
 	flags.BoolVar(&o.DryRun, "dry-run", false, "only find out what would become of each letter")
 	flags.StringVar(&rate, "rate", "", "the most calls to make, such as 20/s or 600/m (default: service.rate)")
-	flags.IntVar(&o.MaxAttempts, "max-attempts", 5, "leave letters that have failed again so often")
+	flags.IntVar(&o.MaxAttempts, "max-attempts", ops.MaxAttempts, "leave dead letters that have failed again so many times")
 	flags.DurationVar(&o.GiveUp, "give-up", time.Minute, "stop when no call was answered for so long")
 	flags.BoolVar(&o.AsCalls, "as-calls", false, "also replay mappings that write profiles by imports only: a call replaces the profile whole")
 	flags.BoolVar(&o.AssumeNewest, "assume-newest", false, "also replay letters whose topic no longer tells whether something newer followed")
@@ -91,14 +89,24 @@ func parseRate(text string) (rate config.Rate, err error) {
 	per, known := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}[unit]
 	n, err := strconv.Atoi(number)
 	if err != nil || !known || n < 1 || n > math.MaxInt32 {
-		return rate, &usageError{fmt.Errorf("--rate: must be calls per second, minute or hour such as 20/s, is %q", text)}
+		return rate, usagef("--rate: must be calls per second, minute or hour such as 20/s, is %q", text)
 	}
 	return config.Rate{Calls: n, Per: per}, nil
 }
 
+// showReplay shows how far a replay is, where it is watched, until end is called.
+func showReplay(cmd *cobra.Command, o *ops.ReplayOptions) (end func()) {
+	if !watched(cmd) {
+		return func() {}
+	}
+	screen := newScreen(cmd.ErrOrStderr())
+	o.Progress = func(r replay.Report) { screen.line(progressText(r)) }
+	return screen.end
+}
+
 func progressText(r replay.Report) string {
-	return fmt.Sprintf("%d letters: %d applied, %d superseded, %d failed again, %d left",
-		r.Selected, r.Applied, r.Superseded, total(r.Refused), total(r.Left))
+	return fmt.Sprintf("%s: %d applied, %d superseded, %d failed again, %d left",
+		counted(r.Selected, "letter"), r.Applied, r.Superseded, total(r.Refused), total(r.Left))
 }
 
 func total(counts map[string]int) (n int) {
@@ -114,12 +122,18 @@ const shownNotes = 20
 // replayText has a line for each outcome, and below them why dead letters were not
 // applied.
 func replayText(r replay.Report) string {
-	words := [...]string{"applied", "superseded by newer records", "failed again, posted as new letters", "left as they are"}
+	words := [...]string{
+		"applied", "superseded by newer records", plural(total(r.Refused), "failed again, posted as a new letter", "failed again, posted as new letters"),
+		plural(total(r.Left), "left as it is", "left as they are"),
+	}
 	if r.DryRun {
-		words = [...]string{"would be applied, if the service agrees", "are superseded by newer records", "would fail again", "would be left as they are"}
+		words = [...]string{
+			"would be applied, if the service agrees", plural(r.Superseded, "is superseded by newer records", "are superseded by newer records"),
+			"would fail again", plural(total(r.Left), "would be left as it is", "would be left as they are"),
+		}
 	}
 	lines := [][]string{
-		{strconv.Itoa(r.Selected), "open letters meant"},
+		{strconv.Itoa(r.Selected), plural(r.Selected, "open dead letter selected", "open dead letters selected")},
 		{strconv.Itoa(r.Applied), words[0]},
 		{strconv.Itoa(r.Superseded), words[1]},
 		{strconv.Itoa(total(r.Refused)), words[2] + reasons(r.Refused)},
@@ -129,13 +143,13 @@ func replayText(r replay.Report) string {
 		lines = append(lines, []string{strconv.Itoa(n), "not come to an end; run again to go on"})
 	}
 	if r.Done > 0 {
-		lines = append(lines, []string{strconv.Itoa(r.Done), "others were replayed before"})
+		lines = append(lines, []string{strconv.Itoa(r.Done), plural(r.Done, "other was replayed or discarded before", "others were replayed or discarded before")})
 	}
 	if r.Interrupted > 0 {
-		lines = append(lines, []string{strconv.Itoa(r.Interrupted), "others may have been sent by a run that did not end, and an older value may stand over a newer one; replay them, too"})
+		lines = append(lines, []string{strconv.Itoa(r.Interrupted), plural(r.Interrupted, "other", "others") + " may have been sent by a run that did not end, and an older value may stand over a newer one; replay them, too"})
 	}
 	if r.Foreign > 0 {
-		lines = append(lines, []string{strconv.Itoa(r.Foreign), "records of the topic are no letters of this connector"})
+		lines = append(lines, []string{strconv.Itoa(r.Foreign), plural(r.Foreign, foreignOne, foreignMany)})
 	}
 	text := aligned(lines)
 	for i, n := range r.Notes {

@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,16 +15,8 @@ import (
 )
 
 func newETLs() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "etl",
-		Short: "Create the service's definitions that load a mapping's files",
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newETLCreate())
-	for _, sub := range cmd.Commands() {
-		wrapArgs(sub)
-	}
-	return cmd
+	return newGroup("etl", "Create the service's definitions that load a mapping's files",
+		newETLCreate())
 }
 
 // etlFlags are what a definition says beyond what follows from the mapping.
@@ -37,7 +27,7 @@ type etlFlags struct {
 }
 
 func newETLCreate() *cobra.Command {
-	var file, mapping, output string
+	var mapping string
 	var flags etlFlags
 	var dryRun bool
 	cmd := &cobra.Command{
@@ -51,19 +41,16 @@ func newETLCreate() *cobra.Command {
 		Example: "  feedsink etl create -c feedsink.yaml --mapping customers --dry-run\n" +
 			"  feedsink etl create -c feedsink.yaml --mapping customers --op upsert --report-to team@example.com",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := printResult(io.Discard, output, nil, func() string { return "" }); err != nil {
-				return err
-			}
-			cfg, err := config.LoadUnfinished(file, os.LookupEnv)
+			cfg, err := loadUnfinished(cmd)
 			if err != nil {
-				return &usageError{err}
+				return err
 			}
 			etls, err := flags.etls(cfg, mapping)
 			if err != nil {
-				return &usageError{err}
+				return asUsage(err)
 			}
 			if dryRun {
-				return printResult(cmd.OutOrStdout(), output, etls, func() string { return definitionsText(etls) })
+				return printResult(cmd, etls, definitionsText(etls))
 			}
 			client, err := build.NewService(cfg.Service)
 			if err != nil {
@@ -80,19 +67,19 @@ func newETLCreate() *cobra.Command {
 			if len(etls) == 0 {
 				return failed
 			}
-			return errors.Join(printResult(cmd.OutOrStdout(), output, etls, func() string { return etlsText(file, etls) }), failed)
+			return errors.Join(printResult(cmd, etls, etlsText(configFile(cmd), etls)), failed)
 		},
 	}
-	configFlag(cmd, &file)
+	configFlag(cmd)
 	mappingFlag(cmd, &mapping)
-	outputFlag(cmd, &output)
+	outputFlag(cmd)
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print the definitions and create nothing")
 	flags.register(cmd)
 	return cmd
 }
 
 func (f *etlFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.op, "op", "", "upsert, patch, create or delete: the import to create an ETL for, though it may have one")
+	cmd.Flags().StringVar(&f.op, "op", "", schemas.OpWords+": the import to create an ETL for, though it may have one")
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the ETL (default: feedsink MAPPING OP)")
 	cmd.Flags().StringSliceVar(&f.report, "report-to", nil, "e-mail address that gets a report of each import; repeatable")
 	cmd.Flags().BoolVar(&f.resultFiles, "result-files", false, "have result files generated, beside error files")
@@ -100,12 +87,20 @@ func (f *etlFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.transferBox, "drop-transferbox", "", "entity in whose transfer box output files are dropped too")
 }
 
+func parseOp(word string) (schemas.Op, error) {
+	op, known := schemas.ParseOp(word)
+	if !known {
+		return op, usagef("--op: must be "+schemas.OpWords+", is %q", word)
+	}
+	return op, nil
+}
+
 func (f *etlFlags) etls(cfg *config.Config, mapping string) ([]ops.NewETL, error) {
 	var op schemas.Op
+	var err error
 	if f.op != "" {
-		var known bool
-		if op, known = schemas.ParseOp(f.op); !known {
-			return nil, fmt.Errorf("--op: must be upsert, patch, create or delete, is %q", f.op)
+		if op, err = parseOp(f.op); err != nil {
+			return nil, err
 		}
 	}
 	etls, err := ops.ETLs(cfg, mapping, op)
@@ -138,7 +133,7 @@ func (f *etlFlags) etls(cfg *config.Config, mapping string) ([]ops.NewETL, error
 func definitionsText(etls []ops.NewETL) string {
 	var b strings.Builder
 	for _, e := range etls {
-		_ = printResult(&b, "json", e.Definition, nil) // a Builder takes everything
+		_ = printJSON(&b, e.Definition) // a Builder takes everything
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func TestEtlCreateMakesWhatTheMappingNeedsAndGuardsIt(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	code, out, failed := d.run("etl create --mapping customers -o json")
 	var made []struct{ Op, ID, Line, Fingerprint string }
 	if err := json.Unmarshal([]byte(out), &made); err != nil || code != 0 || len(made) != 1 || made[0].Op != "upsert" || made[0].ID == "" {
@@ -32,7 +32,7 @@ func TestEtlCreateMakesWhatTheMappingNeedsAndGuardsIt(t *testing.T) {
 }
 
 func TestEtlCreateDryRunCreatesNothing(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	code, out, failed := d.run("etl create --mapping customers --op delete --dry-run --name erase --report-to a@example.com")
 	var definition struct {
 		Name, Type       string
@@ -55,11 +55,11 @@ func TestEtlCreateDryRunCreatesNothing(t *testing.T) {
 }
 
 func TestEtlCreateSaysWhatIsWrong(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	for line, want := range map[string]string{
 		"etl create --mapping customer":                                       "mapping customer: is not in the configuration, which has customers",
 		"etl create --mapping customers --op patch":                           "imports.patch is not configured",
-		"etl create --mapping customers --op merge":                           "--op: must be upsert, patch, create or delete",
+		"etl create --mapping customers --op replace":                         "--op: must be upsert, patch, merge, create or delete",
 		"etl create --mapping customers --report-to nobody":                   "reportRecipients[0]: is not an e-mail address",
 		"etl create --mapping customers -o yaml":                              "-o: must be text or json",
 		"etl create":                                                          "--mapping: name the mapping",
@@ -75,7 +75,7 @@ func TestEtlCreateSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-const deskOrders = `
+const hostOrders = `
   - name: orders
     topics: [shop.orders]
     customTable: orders
@@ -89,10 +89,10 @@ const deskOrders = `
 `
 
 func TestEtlCreateMakesOneForABundleAndALineForEachMapping(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	d.change("    key: customerNumber\n", "    key: customerNumber\n    bundle: crm\n")
 	d.change("{name: emailAddress, \"null\": immediate}", "emailAddress")
-	d.change(", \"subscriptions#newsletter\"]\n", "]"+deskOrders)
+	d.change(", \"subscriptions#newsletter\"]\n", "]"+hostOrders)
 	code, out, failed := d.run("etl create --mapping orders -o json")
 	var made []struct {
 		Mapping, ID, Line, Fingerprint string
@@ -129,7 +129,7 @@ func TestEtlCreateMakesOneForABundleAndALineForEachMapping(t *testing.T) {
 }
 
 func TestEtlCreateMakesAPatchsETLKnownToKeepWhatARowDoesNotName(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	d.change("      upsert: {mode: CREATE_OR_UPDATE}\n", "      patch: {etl: \"9\", mode: UPDATE_ONLY}\n")
 	_, _, failed := d.run("check")
 	if !strings.Contains(failed, "feedsink.yaml:12:7: mappings[0].imports.patch: a patch's row leaves empty") || !strings.Contains(failed, "`patch: {etl: \"9\", mode: UPDATE_ONLY, ignoresEmpty: true}`") {

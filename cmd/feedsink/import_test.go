@@ -18,8 +18,8 @@ import (
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
-// newBroker gives the desk a broker with the mapping's topic.
-func (d *desk) newBroker() *kadm.Client {
+// newBroker gives the host a broker with the mapping's topic.
+func (d *host) newBroker() *kadm.Client {
 	d.t.Helper()
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "crm.customers"))
 	if err != nil {
@@ -38,7 +38,7 @@ func (d *desk) newBroker() *kadm.Client {
 const twoCustomers = "customerNumber,email,subscriptions#newsletter\nC1,a@example.com,true\nC2,b@example.com,false\n"
 
 func TestImportLoadsAFileAndTellsItsEnd(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	d.newBroker()
 	d.write("customers.csv", twoCustomers)
 	code, out, failed := d.run("import --mapping customers --map email=emailAddress customers.csv -o json")
@@ -46,8 +46,7 @@ func TestImportLoadsAFileAndTellsItsEnd(t *testing.T) {
 		Execution, Status string
 		Read, Inserted    int
 	}
-	_, tail, _ := strings.Cut(out, "{") // before it stands the progress
-	if err := json.Unmarshal([]byte("{"+tail), &result); err != nil || code != 0 || result.Status != "FINISHED" || result.Read != 2 || result.Inserted != 2 {
+	if err := json.Unmarshal([]byte(out), &result); err != nil || code != 0 || result.Status != "FINISHED" || result.Read != 2 || result.Inserted != 2 {
 		t.Errorf("got code %d, %s %s, want 2 rows inserted", code, out, failed)
 	}
 	if row, _ := d.service.Row("customers", "C2"); row.Values["emailAddress"] != "b@example.com" {
@@ -56,7 +55,7 @@ func TestImportLoadsAFileAndTellsItsEnd(t *testing.T) {
 }
 
 func TestImportSavesTheRowsInError(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	d.newBroker()
 	d.write("customers.csv", "customerNumber,emailAddress\nC1,a@example.com\nC2,nobody\n")
 	code, out, failed := d.run("import --mapping customers customers.csv")
@@ -71,7 +70,7 @@ func TestImportSavesTheRowsInError(t *testing.T) {
 }
 
 func TestImportFailsWithTheServicesReason(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	d.newBroker()
 	d.write("customers.csv", twoCustomers)
 	d.service.FailImports("customers", 1, "the disk is full")
@@ -82,7 +81,7 @@ func TestImportFailsWithTheServicesReason(t *testing.T) {
 }
 
 func TestImportHasTheServiceFetchARemoteFile(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	d.newBroker()
 	folder, err := d.service.Folder(sandbox.Location{Remote: "crm"})
 	if err != nil {
@@ -97,7 +96,7 @@ func TestImportHasTheServiceFetchARemoteFile(t *testing.T) {
 }
 
 func TestImportSpendsNoSlotOnWhatCannotWork(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	d.newBroker()
 	d.write("customers.csv", twoCustomers)
 	d.write("uneven.csv", "customerNumber\nC1,2\n")
@@ -109,7 +108,7 @@ func TestImportSpendsNoSlotOnWhatCannotWork(t *testing.T) {
 		"import --mapping customers nokey.csv":                             "has no column for the key customerNumber",
 		"import --mapping customers missing.csv":                           "missing.csv: no such file",
 		"import --mapping orders customers.csv":                            "mapping orders: is not in the configuration",
-		"import --mapping customers --op merge customers.csv":              "--op: must be",
+		"import --mapping customers --op replace customers.csv":            "--op: must be",
 		"import customers.csv":                                             "--mapping: name the mapping",
 		"import --mapping customers":                                       "accepts 1 arg(s)",
 	} {
@@ -123,7 +122,7 @@ func TestImportSpendsNoSlotOnWhatCannotWork(t *testing.T) {
 }
 
 func TestImportKeepsToTheDaysSlotsUnlessForced(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	kafka := d.newBroker()
 	d.write("customers.csv", "customerNumber\nC1\n")
 	ledger := ack.Ledger{Slots: []ack.Slots{{Table: "customers"}}}
@@ -153,7 +152,7 @@ func TestImportTakesASlotOfTheRunningSink(t *testing.T) {
 	admin.Imports(sink)(mux)
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	d := newDesk(t)
+	d := newHost(t)
 	d.write("customers.csv", "customerNumber\nC1\n")
 	if code, _, failed := d.run("import --mapping customers customers.csv --server " + server.URL); code != 0 || len(sink.taken) != 1 || d.service.Len("customers") != 1 {
 		t.Errorf("got code %d, %q, %q taken, want one of customers and its row", code, failed, sink.taken)
@@ -166,7 +165,7 @@ func TestImportTakesASlotOfTheRunningSink(t *testing.T) {
 
 // A cell that a file of patches leaves empty says nothing, in a file by hand too.
 func TestImportOfPatchesKeepsWhatAFileLeavesEmpty(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	d.newBroker()
 	d.change(`{name: emailAddress, "null": immediate}`, "{name: emailAddress, absent: immediate}")
 	d.write("customers.csv", "customerNumber,emailAddress,subscriptions#newsletter\nC1,a@example.com,true\n")

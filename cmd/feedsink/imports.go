@@ -6,63 +6,58 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/admin"
+	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/observe"
+	"github.com/feedsink/feedsink/connector/oneshot"
 )
 
 func newImports() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "imports",
-		Short: "Show a running sink's imports, fetch their files, and let a halted one go on",
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newImportsList(), newImportsShow(), newImportsFiles(), newImportsRelease())
-	for _, sub := range cmd.Commands() {
-		wrapArgs(sub)
-	}
-	return cmd
+	return newGroup("imports", "Show a running sink's imports, fetch their files, send one now, and let a halted one go on",
+		newImportsList(), newImportsShow(), newImportsFiles(), newImportsRoll(), newImportsRelease())
 }
 
 func newImportsList() *cobra.Command {
-	var sink sinkFlags
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List each mapping's import, open file and slots",
 	}
-	sink.command(cmd, func(ctx context.Context, c *admin.Client) (any, func() string, error) {
-		var list []connector.MappingImports
+	return askSink(cmd, func(ctx context.Context, c *admin.Client, _ []string) (any, string, error) {
+		var list []observe.MappingImports
 		err := c.Imports(ctx, &list)
-		return list, func() string { return importsTable(list, time.Now()) }, err
+		return list, importsTable(list, time.Now()), err
 	})
-	return cmd
 }
 
 func newImportsShow() *cobra.Command {
-	var sink sinkFlags
 	var mapping string
 	var reason bool
 	cmd := &cobra.Command{
 		Use:   "show --mapping NAME",
 		Short: "Show all that is known of one mapping's import",
 		Long: "show tells all that is known of one mapping's import. What the service said about a file that it did not load may\n" +
-			"quote customers' values: it is shown with --show-reason only, and stands in no log.",
+			"quote customers' values: it is shown with --show-reason only, and is in no log.",
 		Example: "  feedsink imports show -c feedsink.yaml --mapping customers --show-reason",
 	}
-	sink.command(cmd, func(ctx context.Context, c *admin.Client) (any, func() string, error) {
+	askSink(cmd, func(ctx context.Context, c *admin.Client, _ []string) (any, string, error) {
 		var one shownImport
 		err := c.Import(ctx, mapping, &one.MappingImports)
 		if err == nil && reason {
 			one.asked = true
 			err = c.Reason(ctx, mapping, &one.Reason)
 		}
-		return one, func() string { return one.text(time.Now()) }, err
+		return one, one.text(time.Now()), err
 	})
 	mappingFlag(cmd, &mapping)
 	cmd.Flags().BoolVar(&reason, "show-reason", false, "show what the service said about an import that went wrong, which may be customers' data")
@@ -70,7 +65,6 @@ func newImportsShow() *cobra.Command {
 }
 
 func newImportsRelease() *cobra.Command {
-	var sink sinkFlags
 	var mapping string
 	cmd := &cobra.Command{
 		Use:   "release --mapping NAME",
@@ -85,10 +79,10 @@ func newImportsRelease() *cobra.Command {
 			"A restart alone ends none of these halts. A partition that waits at one record, as there is no dead-letter topic,\n" +
 			"is not released: set dlq.topic or fix the cause, then restart the sink.",
 	}
-	sink.command(cmd, func(ctx context.Context, c *admin.Client) (any, func() string, error) {
-		var released connector.Released
+	askSink(cmd, func(ctx context.Context, c *admin.Client, _ []string) (any, string, error) {
+		var released observe.Released
 		err := c.Release(ctx, mapping, &released)
-		return released, func() string { return releasedText(released) }, err
+		return released, releasedText(released), err
 	})
 	mappingFlag(cmd, &mapping)
 	return cmd
@@ -99,43 +93,37 @@ func mappingFlag(cmd *cobra.Command, mapping *string) {
 	cmd.Flags().StringVar(mapping, "mapping", "", "name of the mapping")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if *mapping == "" {
-			return &usageError{errors.New("--mapping: name the mapping; feedsink imports list shows them")}
+			return usagef("--mapping: name the mapping; feedsink imports list shows them")
 		}
 		return nil
 	}
 }
 
-// sinkFlags say which running sink is meant, and how its answer is printed.
-type sinkFlags struct{ server, file, output, tokenFile, caFile string }
+// sinkFlags say which running sink is asked, and how its answer is printed.
+type sinkFlags struct{ server, file, tokenFile, caFile string }
 
 const defaultServer = "http://127.0.0.1:8080"
 
-// command makes cmd ask a running sink and print the answer.
-func (f *sinkFlags) command(cmd *cobra.Command, ask func(context.Context, *admin.Client) (answer any, text func() string, err error)) {
+// askSink makes cmd ask a running sink and print the answer.
+func askSink(cmd *cobra.Command, ask func(ctx context.Context, c *admin.Client, args []string) (answer any, text string, err error)) *cobra.Command {
+	var f sinkFlags
 	cmd.Flags().StringVar(&f.server, "server", "", "the sink's admin server (default "+defaultServer+")")
 	cmd.Flags().StringVarP(&f.file, "config", "c", "", "take the admin server's address from this configuration file")
 	cmd.Flags().StringVar(&f.tokenFile, "token-file", "", "file with the sink's admin token (default: the configuration file's)")
 	cmd.Flags().StringVar(&f.caFile, "ca-file", "", "believe the certificates in this file instead of the system's (with -c the sink's own certificate, whatever host that names)")
-	outputFlag(cmd, &f.output)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		// A form that does not exist is refused before anything is released.
-		if err := printResult(io.Discard, f.output, nil, func() string { return "" }); err != nil {
-			return err
-		}
-		server, credentials, err := f.address()
+	outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		server, client, err := f.client()
 		if err != nil {
-			return &usageError{err}
+			return asUsage(err)
 		}
-		client, err := admin.NewClient(server, credentials)
-		if err != nil {
-			return &usageError{fmt.Errorf("--server: %w", err)}
-		}
-		answer, text, err := ask(cmd.Context(), client)
+		answer, text, err := ask(cmd.Context(), client, args)
 		if err != nil {
 			return explained(err, server)
 		}
-		return printResult(cmd.OutOrStdout(), f.output, answer, text)
+		return printResult(cmd, answer, text)
 	}
+	return cmd
 }
 
 // explained adds to a connection that cannot be made what may be done about it.
@@ -152,44 +140,46 @@ func explained(err error, server string) error {
 	return err
 }
 
-// address is the admin server's, from --server or the configuration file, and
-// what it wants to see.
-func (f *sinkFlags) address() (server string, c admin.Credentials, err error) {
-	tokenFile, certFile := f.tokenFile, ""
-	server = cmp.Or(f.server, defaultServer)
-	if f.file != "" {
-		if f.server != "" {
-			return "", c, errors.New("--server and -c both name the sink: give one of them")
-		}
-		cfg, err := loadConfig(f.file)
-		if err != nil {
-			return "", c, err
-		}
-		if server, err = listenedOn(cfg.Admin); err != nil {
-			return "", c, err
-		}
-		tokenFile, certFile = cmp.Or(tokenFile, cfg.Admin.TokenFile), cfg.Admin.TLS.CertFile
+// client asks the admin server that --server or the configuration file names.
+func (f *sinkFlags) client() (server string, c *admin.Client, err error) {
+	if f.file == "" {
+		server = cmp.Or(f.server, defaultServer)
+		c, err = newSink(server, f.tokenFile, admin.Credentials{CAFile: f.caFile})
+		return server, c, err
 	}
-	c, err = credentials(tokenFile, certFile)
-	c.CAFile = f.caFile
+	if f.server != "" {
+		return "", nil, errors.New("--server and -c both name the sink: give one of them")
+	}
+	cfg, err := loadConfig(f.file)
+	if err != nil {
+		return "", nil, err
+	}
+	if server, err = listenedOn(cfg.Admin); err != nil {
+		return "", nil, err
+	}
+	c, err = newSink(server, cmp.Or(f.tokenFile, cfg.Admin.TokenFile), admin.Credentials{CAFile: f.caFile, CertFile: cfg.Admin.TLS.CertFile})
 	return server, c, err
 }
 
-// credentials are what a sink wants to see and shows, from files; "" names none.
-func credentials(tokenFile, certFile string) (admin.Credentials, error) {
-	c := admin.Credentials{CertFile: certFile}
-	if tokenFile == "" {
-		return c, nil
+// configuredSink asks the sink of a configuration at an address of its own.
+func configuredSink(server string, cfg config.Admin) (*admin.Client, error) {
+	return newSink(server, cfg.TokenFile, admin.Credentials{CertFile: cfg.TLS.CertFile})
+}
+
+// newSink completes the credentials with the token in a file; "" names none. Every
+// error is one of usage.
+func newSink(server, tokenFile string, credentials admin.Credentials) (*admin.Client, error) {
+	if tokenFile != "" {
+		credentials.Token = build.Reveal(config.SecretFile(tokenFile))
+		if _, err := credentials.Token(); err != nil {
+			return nil, usagef("--token-file: %w", err)
+		}
 	}
-	read := config.SecretFile(tokenFile)
-	c.Token = func() (string, error) {
-		token, err := read()
-		return token.Reveal(), err
+	client, err := admin.NewClient(server, credentials)
+	if err != nil {
+		return nil, usagef("--server: %w", err)
 	}
-	if _, err := c.Token(); err != nil {
-		return c, fmt.Errorf("--token-file: %w", err)
-	}
-	return c, nil
+	return client, nil
 }
 
 // listenedOn is where a server on this machine is reached that listens on
@@ -210,4 +200,317 @@ func listenedOn(cfg config.Admin) (string, error) {
 		host = "localhost"
 	}
 	return scheme + net.JoinHostPort(host, port), nil
+}
+
+func newImportsFiles() *cobra.Command {
+	var server, mapping, dir string
+	cmd := &cobra.Command{
+		Use:   "files -c FILE (EXECUTION | --mapping NAME)",
+		Short: "Fetch the result and error files of an execution",
+		Long: "files streams the output files of an execution to disk. The execution is given by the service's id, which\n" +
+			"the sink logs and shows, or is the one that a running sink's mapping has on its way. There are output files\n" +
+			"only where the ETL generates them. They hold customers' data.",
+		Example: "  feedsink imports files -c feedsink.yaml 8842 --dir /tmp\n" +
+			"  feedsink imports files -c feedsink.yaml --mapping customers",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (len(args) == 0) == (mapping == "") {
+				return usagef("name the execution, or --mapping for the one its sink has on its way")
+			}
+			client, err := serviceClient(cmd)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			var execution string
+			if len(args) > 0 {
+				execution = args[0]
+			} else if execution, err = executionOf(cmd.Context(), configFile(cmd), server, mapping); err != nil {
+				return err
+			}
+			path, out, err := oneshot.SaveOutput(cmd.Context(), client, execution, dir)
+			if err != nil {
+				return withReason(err)
+			}
+			saved := savedOutput{Execution: execution, File: path, Bytes: out.Bytes, ContentType: out.ContentType}
+			return printResult(cmd, saved, saved.String())
+		},
+	}
+	configFlag(cmd)
+	outputFlag(cmd)
+	cmd.Flags().StringVar(&mapping, "mapping", "", "the import that this mapping has on its way, in the running sink")
+	cmd.Flags().StringVar(&server, "server", "", "that sink's admin server (default: admin.listen of the configuration, on this machine)")
+	cmd.Flags().StringVar(&dir, "dir", ".", "where to put the file")
+	return cmd
+}
+
+// executionOf asks the running sink which execution a mapping waits for.
+func executionOf(ctx context.Context, file, server, mapping string) (string, error) {
+	cfg, err := loadConfig(file)
+	if err != nil {
+		return "", err
+	}
+	if server == "" {
+		if server, err = listenedOn(cfg.Admin); err != nil {
+			return "", asUsage(err)
+		}
+	}
+	client, err := configuredSink(server, cfg.Admin)
+	if err != nil {
+		return "", err
+	}
+	var one observe.MappingImports
+	if err := client.Import(ctx, mapping, &one); err != nil {
+		return "", explained(err, server)
+	}
+	if one.Import == nil || one.Import.Execution == "" {
+		return "", fmt.Errorf("mapping %s: no execution is known, it has no import on its way; the sink's log names those that ended", mapping)
+	}
+	return one.Import.Execution, nil
+}
+
+type savedOutput struct {
+	Execution   string `json:"execution"`
+	File        string `json:"file,omitempty"` // none: there are no output files
+	Bytes       int64  `json:"bytes"`
+	ContentType string `json:"contentType,omitempty"`
+}
+
+// String is the answer for a terminal.
+func (s savedOutput) String() string {
+	if s.File == "" {
+		return fmt.Sprintf("execution %s has no output files; its ETL has to generate them (generateResultFiles, generateErrorFiles)", s.Execution)
+	}
+	return fmt.Sprintf("%s (%s)", s.File, counted(s.Bytes, "byte"))
+}
+
+// importsTable has a line for each mapping, and below them what a person has
+// to look at.
+func importsTable(list []observe.MappingImports, now time.Time) string {
+	if len(list) == 0 {
+		return "This process has no batch lane."
+	}
+	lines := [][]string{{"MAPPING", "STEP", "FOR", "MODE", "EXECUTION", "PART", "TRY", "ROWS", "BYTES", "OPEN ROWS", "GOES OUT", "SLOTS LEFT", "FILE"}}
+	var notes []string
+	for _, m := range list {
+		step, since := stepOf(m, now)
+		line := []string{m.Mapping, step, since, "", "", "", "", "", "", "", "", slotsLeft(m), ""}
+		if imp := m.Import; imp != nil {
+			line[3], line[4], line[5], line[6] = imp.Mode, imp.Execution, part(imp), number(imp.Attempt)
+			line[7], line[8], line[12] = number(imp.Rows), number(imp.Bytes), imp.File
+		}
+		if m.Open != nil {
+			line[9], line[10] = number(m.Open.Rows), dueIn(m.Open.Due, now)
+		}
+		lines = append(lines, line)
+		if m.Halted != "" {
+			notes = append(notes, m.Mapping+" is halted: "+m.Halted)
+		}
+		if m.Paused != nil {
+			notes = append(notes, m.Mapping+" is paused"+pauseText(*m.Paused))
+		}
+		for _, w := range m.Waits {
+			notes = appendNew(notes, waitText(m.Mapping, w, now))
+		}
+		for _, file := range m.Kept {
+			notes = append(notes, m.Mapping+" keeps a file in the spool: "+file)
+		}
+	}
+	text := aligned(lines)
+	if len(notes) > 0 {
+		text += "\n\n" + strings.Join(notes, "\n")
+	}
+	return text
+}
+
+// appendNew adds a note that is not there yet: of what all mappings wait for there is one.
+func appendNew(notes []string, note string) []string {
+	if slices.Contains(notes, note) {
+		return notes
+	}
+	return append(notes, note)
+}
+
+// waitText is what a mapping waits for; what is no mapping's own is the lane's.
+func waitText(mapping string, w observe.Wait, now time.Time) string {
+	who := mapping
+	if w.Mapping == "" {
+		who = "the batch lane"
+	}
+	text := who + " waits: " + w.Why
+	if !w.Until.IsZero() {
+		text += " (until " + w.Until.Local().Format(time.TimeOnly) + ", in " + max(w.Until.Sub(now), 0).Round(time.Second).String() + ")"
+	}
+	return text
+}
+
+// shownImport is one mapping's import, and what the service said if --show-reason asks
+// for that.
+type shownImport struct {
+	observe.MappingImports
+	Reason observe.LastMessage `json:"reason,omitzero"`
+	asked  bool
+}
+
+func (s shownImport) text(now time.Time) string {
+	text := importText(s.MappingImports, now)
+	switch said := s.Reason.Said; {
+	case !s.asked:
+	case said == nil:
+		text += "\n\nThe service has said nothing about an import that went wrong, as far as this process heard."
+	default:
+		about := said.File
+		if said.Execution != "" {
+			about += ", execution " + said.Execution
+		}
+		text += fmt.Sprintf("\n\nThe service said about %s, %s ago:\n%s", about, ago(said.At, now), oneLine(said.Words))
+	}
+	return text
+}
+
+func importText(m observe.MappingImports, now time.Time) string {
+	step, since := stepOf(m, now)
+	if since != "" {
+		step += ", for " + since
+	}
+	lines := [][]string{{"mapping", m.Mapping}, {"table", m.Table}, {"step", step}}
+	if m.Bundle != "" {
+		lines = slices.Insert(lines, 2, []string{"bundle", m.Bundle})
+	}
+	if imp := m.Import; imp != nil {
+		lines = append(lines, []string{"file", imp.File}, []string{"mode", imp.Mode}, []string{"etl", imp.ETL},
+			[]string{"execution", imp.Execution}, []string{"part", part(imp)}, []string{"try", number(imp.Attempt)},
+			[]string{"rows", number(imp.Rows) + ofMembers(imp)}, []string{"bytes", number(imp.Bytes)})
+	}
+	if m.Import != nil && m.Import.WaitsFor != "" {
+		lines = append(lines, []string{"waits for", m.Import.WaitsFor})
+	}
+	for _, w := range m.Waits {
+		if m.Import == nil || m.Import.WaitsFor == "" || !strings.HasSuffix(w.Why, m.Import.WaitsFor) {
+			lines = append(lines, []string{"waits", waitText(m.Mapping, w, now)})
+		}
+	}
+	if m.Open != nil {
+		open := fmt.Sprintf("%s, %s, for %s", counted(m.Open.Rows, "row"), counted(m.Open.Bytes, "byte"), ago(m.Open.Since, now))
+		if m.Open.Full > 0 {
+			open += fmt.Sprintf(", with %d before it that wait, each as large as a file may be", m.Open.Full)
+		}
+		lines = append(lines, []string{"open file", open})
+	}
+	if m.Open != nil && !m.Open.Due.IsZero() {
+		lines = append(lines, []string{"goes out", dueIn(m.Open.Due, now) + ", or once it is full"})
+	}
+	lines = append(lines, []string{"slots left", slotsLeft(m)}, []string{"halted", m.Halted})
+	if m.Paused != nil {
+		lines = append(lines, []string{"paused", "yes" + pauseText(*m.Paused)})
+	}
+	for _, file := range m.Kept {
+		lines = append(lines, []string{"kept file", file})
+	}
+	return aligned(lines)
+}
+
+// dueIn is when a file goes out; "" if that is not known.
+func dueIn(due, now time.Time) string {
+	switch left := due.Sub(now).Round(time.Second); {
+	case due.IsZero():
+		return ""
+	case left <= 0:
+		return "now"
+	default:
+		return "in " + left.String()
+	}
+}
+
+func releasedText(r observe.Released) string {
+	var goes []string
+	for _, lane := range r.Lanes {
+		goes = append(goes, "records that wait in the "+lane+" lane are tried again")
+	}
+	switch {
+	case r.Loaded:
+		goes = append(goes, "the rows in error of "+r.File+" that its output files name become dead letters")
+	case r.File != "":
+		goes = append(goes, r.File+" is sent again")
+	}
+	text := r.Mapping + " is released: " + strings.Join(goes, ", ")
+	if r.File != "" && !r.Loaded && r.SlotsLeft != nil && *r.SlotsLeft == 0 {
+		text += " when the next day begins, no slot is left today"
+	}
+	return text
+}
+
+// stepOf is where the mapping's import stands, and for how long; "not here" if
+// another member has the table, or none yet.
+func stepOf(m observe.MappingImports, now time.Time) (step, since string) {
+	switch {
+	case m.Import != nil:
+		return string(m.Import.Step), ago(m.Import.Since, now)
+	case !m.Owned:
+		return "not here", ""
+	case m.Open != nil:
+		return "collecting", ago(m.Open.Since, now)
+	}
+	return "idle", ""
+}
+
+// ago is for clocks that may differ by a little.
+func ago(then, now time.Time) string {
+	return max(now.Sub(then).Truncate(time.Second), 0).String()
+}
+
+func part(imp *batcher.ImportStatus) string {
+	if imp.Parts == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d", imp.Part, imp.Parts)
+}
+
+// ofMembers tells a bundle's rows apart, where they are known.
+func ofMembers(imp *batcher.ImportStatus) string {
+	var rows []string
+	for _, m := range imp.Members {
+		rows = append(rows, fmt.Sprintf("%d of %s", m.Rows, m.Mapping))
+	}
+	if imp.Rows == 0 || len(rows) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(rows, ", ")
+}
+
+func slotsLeft(m observe.MappingImports) string {
+	if m.SlotsLeft == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d", *m.SlotsLeft, m.SlotsPerDay)
+}
+
+// number is empty for what is not known yet.
+func number[N int | int64](n N) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(n), 10)
+}
+
+// aligned prints cells in columns, a dash for an empty one.
+func aligned(lines [][]string) string {
+	for _, cells := range lines {
+		for i, cell := range cells {
+			if cell == "" {
+				cells[i] = "-"
+			}
+		}
+	}
+	return columns(lines)
+}
+
+func columns(lines [][]string) string {
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, cells := range lines {
+		_, _ = fmt.Fprintln(table, strings.Join(cells, "\t")) // a Builder takes everything
+	}
+	_ = table.Flush()
+	return strings.TrimRight(b.String(), "\n")
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,19 +14,19 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
-	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/observe"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // situations are mappings in every state that looks different.
-func situations() []connector.MappingImports {
-	return []connector.MappingImports{
+func situations() []observe.MappingImports {
+	return []observe.MappingImports{
 		{
 			Mapping: "customers", Table: "clients", Owned: true, SlotsLeft: new(9), SlotsPerDay: 12,
-			Open: &connector.OpenFile{Rows: 311, Bytes: 40960, Since: noon.Add(-5 * time.Minute)},
+			Open: &observe.OpenFile{Rows: 311, Bytes: 40960, Since: noon.Add(-5 * time.Minute)},
 			Import: &batcher.ImportStatus{
 				Import: batcher.Import{Part: 1, Parts: 2, Mode: "CREATE_OR_UPDATE", ETL: "101", File: "c.csv.gz", Rows: 5000, Bytes: 123456, Attempt: 1, Execution: "1004"},
 				Step:   batcher.Importing, Since: noon.Add(-130*time.Second - 400*time.Millisecond),
@@ -39,19 +40,19 @@ func situations() []connector.MappingImports {
 			},
 			Halted: "import d.csv.gz, execution 12: FAILED: duplicate headers", Kept: []string{"d.csv.gz.failed"},
 		},
-		{Mapping: "visits", Table: "visits", Owned: true, SlotsLeft: new(12), SlotsPerDay: 12, Open: &connector.OpenFile{Rows: 1, Bytes: 9, Since: noon}},
+		{Mapping: "visits", Table: "visits", Owned: true, SlotsLeft: new(12), SlotsPerDay: 12, Open: &observe.OpenFile{Rows: 1, Bytes: 9, Since: noon, Due: noon.Add(90 * time.Minute)}},
 		{Mapping: "quiet", Table: "quiet", Owned: true, SlotsLeft: new(12), SlotsPerDay: 12},
 		{Mapping: "theirs", Table: "theirs", SlotsPerDay: 12},
 	}
 }
 
 func TestImportsListShowsAllThatAPersonMustSee(t *testing.T) {
-	const want = `MAPPING    STEP        FOR    MODE              EXECUTION  PART    TRY  ROWS  BYTES   OPEN ROWS  SLOTS LEFT  FILE
-customers  importing   2m10s  CREATE_OR_UPDATE  1004       1 of 2  1    5000  123456  311        9 of 12     c.csv.gz
-consents   halted      0s     UPDATE_ONLY       -          1 of 1  3    1     80      -          0 of 3      d.csv.gz
-visits     collecting  0s     -                 -          -       -    -     -       1          12 of 12    -
-quiet      idle        -      -                 -          -       -    -     -       -          12 of 12    -
-theirs     not here    -      -                 -          -       -    -     -       -          -           -
+	const want = `MAPPING    STEP        FOR    MODE              EXECUTION  PART    TRY  ROWS  BYTES   OPEN ROWS  GOES OUT    SLOTS LEFT  FILE
+customers  importing   2m10s  CREATE_OR_UPDATE  1004       1 of 2  1    5000  123456  311        -           9 of 12     c.csv.gz
+consents   halted      0s     UPDATE_ONLY       -          1 of 1  3    1     80      -          -           0 of 3      d.csv.gz
+visits     collecting  0s     -                 -          -       -    -     -       1          in 1h30m0s  12 of 12    -
+quiet      idle        -      -                 -          -       -    -     -       -          -           12 of 12    -
+theirs     not here    -      -                 -          -       -    -     -       -          -           -           -
 
 consents is halted: import d.csv.gz, execution 12: FAILED: duplicate headers
 consents keeps a file in the spool: d.csv.gz.failed`
@@ -83,7 +84,7 @@ halted      -`
 	}
 }
 
-// imports is a desk with the situations above; consents may be released once.
+// imports is a host with the situations above; consents may be released once.
 type imports struct {
 	released bool
 	taken    []string
@@ -102,26 +103,31 @@ func (*imports) Import(mapping string) (any, error) {
 
 func (i *imports) Release(mapping string) (any, error) {
 	if mapping == "orders" {
-		return connector.Released{Mapping: mapping, File: "o.csv.gz", Loaded: true, SlotsLeft: new(0)}, nil
+		return observe.Released{Mapping: mapping, File: "o.csv.gz", Loaded: true, SlotsLeft: new(0)}, nil
 	}
 	if mapping != "consents" || i.released {
 		return nil, &admin.Refusal{Status: http.StatusConflict, Message: "mapping " + mapping + ": is not halted"}
 	}
 	i.released = true
-	return connector.Released{Mapping: mapping, File: "d.csv.gz", SlotsLeft: new(0)}, nil
+	return observe.Released{Mapping: mapping, File: "d.csv.gz", SlotsLeft: new(0)}, nil
 }
 
 func (i *imports) Reason(_ context.Context, mapping string) (any, error) {
-	said := connector.LastMessage{Mapping: mapping}
+	said := observe.LastMessage{Mapping: mapping}
 	if mapping == "consents" {
-		said.Said = &batcher.ServiceMessage{File: "d.csv.gz", Execution: "8842", At: time.Now(), Words: "nobody knows M. Dupont"}
+		ahead := time.Now().Add(time.Minute) // so that it was 0s ago however long the answer takes
+		said.Said = &batcher.ServiceMessage{File: "d.csv.gz", Execution: "8842", At: ahead, Words: "nobody knows M. Dupont"}
 	}
 	return said, nil
 }
 
+func (i *imports) Roll(_ context.Context, mapping string, reserve bool) (any, error) {
+	return observe.Rolled{Mapping: mapping, Files: []string{fmt.Sprint("c.csv.gz, reserve ", reserve)}}, nil
+}
+
 func (i *imports) TakeSlot(mapping string) (any, error) {
 	one, err := i.Import(mapping)
-	if m, ok := one.(connector.MappingImports); ok && (m.SlotsLeft == nil || *m.SlotsLeft == 0) {
+	if m, ok := one.(observe.MappingImports); ok && (m.SlotsLeft == nil || *m.SlotsLeft == 0) {
 		return nil, &admin.Refusal{Status: http.StatusConflict, Message: "mapping " + mapping + ": no import is left today"}
 	}
 	i.taken = append(i.taken, mapping)
@@ -150,7 +156,7 @@ func TestImportsCommandsAskTheSink(t *testing.T) {
 		t.Errorf("release -o yaml: got code %d, %v, released %v, want %d before anything is released", code, err, d.released, exitUsage)
 	}
 	out, code, _ := command(t, "imports", "list", "--server", server.URL, "-o", "json")
-	var list []connector.MappingImports
+	var list []observe.MappingImports
 	if err := json.Unmarshal([]byte(out), &list); err != nil || code != exitFine || len(list) != 5 {
 		t.Fatalf("list -o json: got code %d, %v, %s, want the five mappings", code, err, out)
 	}

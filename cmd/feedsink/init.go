@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,13 +20,15 @@ func newInit() *cobra.Command {
 	var flags initFlags
 	cmd := &cobra.Command{
 		Use:   "init --brokers HOST:PORT --topic TOPIC",
-		Short: "Look at a topic and write a commented configuration to begin with",
-		Long: "init reads the topic's last records, outside of any consumer group, and writes a configuration for it: canonical\n" +
-			"events and Debezium's are recognised, of everything else fields, types and key are guessed. The lines with DECIDE\n" +
-			"are for you. It holds names, and no values, of the records. How it got in, TLS and SASL, is written down too;\n" +
-			"passwords, client secrets and tokens stay in their files, and AWS's keys where AWS_MSK_IAM finds them: environment\n" +
-			"variables, a web identity, the shared file or an agent.",
+		Short: "Look at topics and write a commented configuration to begin with",
+		Long: "init reads the last records of each topic, outside of any consumer group, and writes a configuration for them:\n" +
+			"canonical events, Debezium's and CloudEvents are recognised, of everything else fields, types, keys and ops are guessed.\n" +
+			"A topic of several kinds of event becomes a mapping for each table. The lines with DECIDE are for you. Of the records'\n" +
+			"values it holds nothing but words that many share: kinds of event, yes and no, tags. How it got in, TLS and SASL, is\n" +
+			"written down too; passwords, client secrets and tokens stay in their files, and AWS's keys where AWS_MSK_IAM finds\n" +
+			"them: environment variables, a web identity, the shared file or an agent.",
 		Example: "  feedsink init --brokers kafka:9092 --topic crm.customers --out feedsink.yaml\n" +
+			"  feedsink init --brokers kafka:9092 --topic crm.customers --topic shop.orders\n" +
 			"  feedsink init --brokers kafka:9092 --topic crm.customers --registry http://registry:8081\n" +
 			"  feedsink init --brokers kafka:9093 --tls --ca-file ca.pem --sasl SCRAM-SHA-512 --username feedsink \\\n" +
 			"    --password-file kafka-password --topic shop.orders --custom-table orders\n" +
@@ -34,9 +37,9 @@ func newInit() *cobra.Command {
 			"  feedsink init --brokers b-1.example.kafka.eu-west-3.amazonaws.com:9098 --tls --sasl AWS_MSK_IAM --topic shop.orders",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := flags.validate(); err != nil {
-				return &usageError{err}
+				return asUsage(err)
 			}
-			text, err := ops.Guess(cmd.Context(), flags.at, flags.limit)
+			text, err := ops.Guess(cmd.Context(), flags.at, flags.topics, flags.limit)
 			if err != nil {
 				return err
 			}
@@ -57,50 +60,58 @@ func newInit() *cobra.Command {
 
 // initFlags say where the topic is and what is known of its table.
 type initFlags struct {
-	at    setup.Place
-	out   string
-	limit int64
+	at     setup.Place
+	topics []string
+	out    string
+	limit  int64
 }
 
 func (f *initFlags) register(cmd *cobra.Command) {
-	f.registerKafka(cmd)
-	f.registerRegistry(cmd)
-	cmd.Flags().StringVar(&f.at.ProfileTable, "profile-table", "", "name of the profile table that it feeds")
-	cmd.Flags().StringVar(&f.at.CustomTable, "custom-table", "", "name of the custom table that it feeds")
-	cmd.Flags().StringVar(&f.out, "out", "", "file to write, which must not be there yet (default: standard output)")
-	cmd.Flags().Int64Var(&f.limit, "limit", 1000, "how many records to look at, the last ones")
-}
-
-func (f *initFlags) registerKafka(cmd *cobra.Command) {
-	kafka, oauth := &f.at.Kafka, &f.at.Kafka.SASL.OAuth
-	cmd.Flags().StringSliceVar(&kafka.Brokers, "brokers", nil, "brokers to ask, host:port")
-	cmd.Flags().StringVar(&f.at.Topic, "topic", "", "topic to look at")
-	cmd.Flags().BoolVar(&kafka.TLS.Enabled, "tls", false, "reach the brokers by TLS")
-	cmd.Flags().StringVar(&kafka.TLS.CAFile, "ca-file", "", "PEM file of the authorities that brokers' certificates are of (default: the system's)")
-	cmd.Flags().StringVar(&kafka.TLS.CertFile, "cert-file", "", "PEM file of the client's certificate")
-	cmd.Flags().StringVar(&kafka.TLS.KeyFile, "key-file", "", "PEM file of its key")
-	cmd.Flags().StringVar(&kafka.SASL.Mechanism, "sasl", "", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM")
-	cmd.Flags().StringVar(&kafka.SASL.Username, "username", "", "user at the brokers")
-	cmd.Flags().StringVar(&kafka.SASL.PasswordFile, "password-file", "", "file with the password")
-	cmd.Flags().StringVar(&oauth.TokenURL, "token-url", "", "OAUTHBEARER: where the OAuth 2.0 server gives tokens")
-	cmd.Flags().StringVar(&oauth.ClientID, "client-id", "", "OAUTHBEARER: who asks for them")
-	cmd.Flags().StringVar(&oauth.ClientSecretFile, "client-secret-file", "", "OAUTHBEARER: file with the client's secret")
-	cmd.Flags().StringVar(&oauth.Scope, "scope", "", "OAUTHBEARER: what to ask for, several with spaces between them")
-	cmd.Flags().StringVar(&oauth.TLS.CAFile, "token-ca-file", "", "OAUTHBEARER: PEM file of the authorities that the server's certificate is of (default: the system's)")
-	cmd.Flags().StringVar(&oauth.TokenFile, "token-file", "", "OAUTHBEARER: file with a token that something else renews, instead of a server")
-	cmd.Flags().StringArrayVar(&oauth.Extensions, "extension", nil, "OAUTHBEARER: name=value to send with the token, once for each")
-	cmd.Flags().BoolVar(&kafka.SASL.AllowPlaintext, "allow-plaintext", false, "send secrets without encryption, where nobody can listen in between")
-}
-
-func (f *initFlags) registerRegistry(cmd *cobra.Command) {
-	registry := &f.at.Registry
-	cmd.Flags().Func("registry", "address of the schema registry, if values are written through one", func(given string) error {
+	kafka, registry, flags := &f.at.Kafka, &f.at.Registry, cmd.Flags()
+	flags.StringSliceVar(&kafka.Brokers, "brokers", nil, "brokers to ask, host:port")
+	flags.BoolVar(&kafka.TLS.Enabled, "tls", false, "reach the brokers by TLS")
+	flags.StringArrayVar(&kafka.SASL.OAuth.Extensions, "extension", nil, "OAUTHBEARER: name=value to send with the token, once for each")
+	flags.BoolVar(&kafka.SASL.AllowPlaintext, "allow-plaintext", false, "send secrets without encryption, where the network is trusted")
+	flags.Func("registry", "address of the schema registry, if values are written through one", func(given string) error {
 		registry.URL = config.NewAddress(given)
 		return nil
 	})
-	cmd.Flags().StringVar(&registry.Username, "registry-username", "", "user at the schema registry")
-	cmd.Flags().StringVar(&registry.PasswordFile, "registry-password-file", "", "file with the password")
-	cmd.Flags().StringVar(&registry.TLS.CAFile, "registry-ca-file", "", "PEM file of the authorities that its certificate is of (default: the system's)")
+	for _, text := range f.texts() {
+		flags.StringVar(text.value, text.flag, "", text.usage)
+	}
+	flags.StringSliceVar(&f.topics, "topic", nil, "topic to look at; repeatable")
+	flags.StringVar(&f.at.ProfileTable, "profile-table", "", "name of the profile table that all of the topic feeds")
+	flags.StringVar(&f.at.CustomTable, "custom-table", "", "name of the custom table that all of the topic feeds")
+	flags.StringVar(&f.out, "out", "", "file to write, which must not be there yet (default: standard output)")
+	flags.Int64Var(&f.limit, "limit", 1000, "how many records of each topic to look at, the last ones")
+}
+
+// textFlag is a flag that stands for one text of the configuration.
+type textFlag struct {
+	key, flag string
+	value     *string
+	usage     string
+}
+
+func (f *initFlags) texts() []textFlag {
+	kafka, oauth, registry := &f.at.Kafka, &f.at.Kafka.SASL.OAuth, &f.at.Registry
+	return []textFlag{
+		{"kafka.tls.caFile", "ca-file", &kafka.TLS.CAFile, "PEM file of the authorities that brokers' certificates are of (default: the system's)"},
+		{"kafka.tls.certFile", "cert-file", &kafka.TLS.CertFile, "PEM file of the client's certificate"},
+		{"kafka.tls.keyFile", "key-file", &kafka.TLS.KeyFile, "PEM file of its key"},
+		{"kafka.sasl.mechanism", "sasl", &kafka.SASL.Mechanism, "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM"},
+		{"kafka.sasl.username", "username", &kafka.SASL.Username, "user at the brokers"},
+		{"kafka.sasl.passwordFile", "password-file", &kafka.SASL.PasswordFile, "file with the password"},
+		{"kafka.sasl.oauth.tokenURL", "token-url", &oauth.TokenURL, "OAUTHBEARER: where the OAuth 2.0 server gives tokens"},
+		{"kafka.sasl.oauth.clientId", "client-id", &oauth.ClientID, "OAUTHBEARER: who asks for them"},
+		{"kafka.sasl.oauth.clientSecretFile", "client-secret-file", &oauth.ClientSecretFile, "OAUTHBEARER: file with the client's secret"},
+		{"kafka.sasl.oauth.scope", "scope", &oauth.Scope, "OAUTHBEARER: what to ask for, several with spaces between them"},
+		{"kafka.sasl.oauth.tls.caFile", "token-ca-file", &oauth.TLS.CAFile, "OAUTHBEARER: PEM file of the authorities that the server's certificate is of (default: the system's)"},
+		{"kafka.sasl.oauth.tokenFile", "token-file", &oauth.TokenFile, "OAUTHBEARER: file with a token that something else renews, instead of a server"},
+		{"schemaRegistry.username", "registry-username", &registry.Username, "user at the schema registry"},
+		{"schemaRegistry.passwordFile", "registry-password-file", &registry.PasswordFile, "file with the password"},
+		{"schemaRegistry.tls.caFile", "registry-ca-file", &registry.TLS.CAFile, "PEM file of the authorities that its certificate is of (default: the system's)"},
+	}
 }
 
 func (f *initFlags) validate() error {
@@ -108,8 +119,12 @@ func (f *initFlags) validate() error {
 	switch at := f.at; {
 	case len(kafka.Brokers) == 0:
 		return errors.New("--brokers: name at least one broker, host:port")
-	case at.Topic == "":
+	case len(f.topics) == 0 || slices.Contains(f.topics, ""):
 		return errors.New("--topic: name the topic")
+	case repeated(f.topics) != "":
+		return fmt.Errorf("--topic: %s is named twice", repeated(f.topics))
+	case len(f.topics) > 1 && at.ProfileTable+at.CustomTable != "":
+		return errors.New("--profile-table, --custom-table: are for one topic; of several, change the tables' names in the file")
 	case at.ProfileTable != "" && at.CustomTable != "":
 		return errors.New("--profile-table, --custom-table: a topic is mapped to one table")
 	case f.limit < 1:
@@ -129,23 +144,20 @@ func (f *initFlags) validate() error {
 	return f.sound()
 }
 
-// flagOf is the flag that stands for a key of the configuration.
-var flagOf = map[string]string{
-	"kafka.brokers": "--brokers", "kafka.tls": "--tls", "kafka.tls.caFile": "--ca-file", "kafka.tls.certFile": "--cert-file", "kafka.tls.keyFile": "--key-file",
-	"kafka.sasl.mechanism": "--sasl", "kafka.sasl.username": "--username", "kafka.sasl.passwordFile": "--password-file", "kafka.sasl.allowPlaintext": "--allow-plaintext",
-	"kafka.sasl.oauth": "--token-url and what belongs to it", "kafka.sasl.oauth.tokenURL": "--token-url", "kafka.sasl.oauth.tls.caFile": "--token-ca-file",
-	"kafka.sasl.oauth.clientId": "--client-id", "kafka.sasl.oauth.clientSecretFile": "--client-secret-file",
-	"kafka.sasl.oauth.tokenFile": "--token-file", "kafka.sasl.oauth.extensions": "--extension",
-	"schemaRegistry.url": "--registry", "schemaRegistry.username": "--registry-username", "schemaRegistry.passwordFile": "--registry-password-file",
-	"schemaRegistry.tls.caFile": "--registry-ca-file", "schemaRegistry.allowPlaintext": "--allow-plaintext",
-}
-
 // sound refuses what the configuration that is to be written would be refused for,
 // before a secret is sent.
 func (f *initFlags) sound() error {
 	f.at.Registry.AllowPlaintext = f.at.Kafka.SASL.AllowPlaintext && strings.HasPrefix(f.at.Registry.URL.Reveal(), "http://") && f.at.Registry.Username != ""
+	flags := map[string]string{ // by the key that each stands for
+		"kafka.brokers": "--brokers", "kafka.tls": "--tls", "kafka.sasl.allowPlaintext": "--allow-plaintext",
+		"kafka.sasl.oauth": "--token-url and what belongs to it", "kafka.sasl.oauth.extensions": "--extension",
+		"schemaRegistry.url": "--registry", "schemaRegistry.allowPlaintext": "--allow-plaintext",
+	}
+	for _, text := range f.texts() {
+		flags[text.key] = "--" + text.flag
+	}
 	var all []string
-	for _, p := range config.Way(f.at.Kafka, f.at.Registry, flagOf) {
+	for _, p := range config.Way(f.at.Kafka, f.at.Registry, flags) {
 		said := p.Path + ": " + p.Message
 		if p.Hint != "" {
 			said += "; " + p.Hint
@@ -158,15 +170,32 @@ func (f *initFlags) sound() error {
 	return errors.New(strings.Join(all, "\n"))
 }
 
-// next says what to do with the file.
-func next(file, text string) string {
-	return fmt.Sprintf("wrote %s; %d of its lines say DECIDE\n\nthen:\n"+
-		"  feedsink plan -c %[1]s --show      # what would go out\n"+
-		"  feedsink check -c %[1]s --online   # whether it can work\n"+
-		"  feedsink run -c %[1]s\n", file, strings.Count(text, "DECIDE")-1) // the head speaks of them too
+// repeated is a text that is there twice, "" if none is.
+func repeated(texts []string) string {
+	for i, text := range texts {
+		if slices.Contains(texts[:i], text) {
+			return text
+		}
+	}
+	return ""
 }
 
-// writeNew never writes over what somebody decided.
+func next(file, text string) string {
+	lines := strings.Count(text, "DECIDE") - 1 // the head speaks of them too
+	etls := ""
+	if strings.Contains(text, "\n    imports:\n") {
+		etls = "  feedsink etl create -c %[1]s --mapping NAME   # for each mapping with imports: prints the lines to put there\n"
+	}
+	return fmt.Sprintf("wrote %[1]s; %[2]d of its lines %[3]s DECIDE\n\nthen:\n"+
+		"  feedsink plan -c %[1]s --show      # what would go out; needs no service yet\n"+etls+
+		"  feedsink check -c %[1]s --online   # whether it can work\n"+
+		"  feedsink run -c %[1]s\n\nto try it without a service:\n"+
+		"  feedsink dev --service-only -c %[1]s   # plays one at http://localhost:8090 that has the file's tables; prints an API key\n"+
+		"  mkdir secrets && echo KEY > secrets/api-key\n"+
+		"  export FEEDSINK_SECRETS=$PWD/secrets FEEDSINK_SPOOL=$PWD/spool   # where the file looks for the key, and keeps rows\n",
+		file, lines, plural(lines, "says", "say"))
+}
+
 func writeNew(path, text string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if errors.Is(err, fs.ErrExist) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"os"
 	"strings"
 	"testing"
@@ -14,7 +15,7 @@ import (
 )
 
 func TestInitAndPlanReadWhatARegistryDescribes(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	d.write("api-key", "key\n")
 	t.Setenv("FEEDSINK_SECRETS", ".")
 	registry := srfake.New()
@@ -33,6 +34,10 @@ func TestInitAndPlanReadWhatARegistryDescribes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	found, err := client.SchemaByVersion(t.Context(), "orders-value", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	producer, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...))
 	if err != nil {
 		t.Fatal(err)
@@ -43,8 +48,15 @@ func TestInitAndPlanReadWhatARegistryDescribes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		value := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(made.ID)), payload...)
-		if err := producer.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Value: value}).FirstErr(); err != nil {
+		record := &kgo.Record{Topic: "orders", Value: append(binary.BigEndian.AppendUint32([]byte{0}, uint32(made.ID)), payload...)}
+		if ref == "A2" { // its schema is named by a header
+			guid, err := hex.DecodeString(strings.ReplaceAll(found.GUID, "-", ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			record.Value, record.Headers = payload, []kgo.RecordHeader{{Key: "__value_schema_id", Value: append([]byte{1}, guid...)}}
+		}
+		if err := producer.ProduceSync(t.Context(), record).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 var topics = map[string]struct {
 	records []string // KEY value
 	want    []string
+	etls    string // the command without whose ETLs check refuses the file
 }{
 	"crm.people": {
 		records: []string{
@@ -42,6 +43,28 @@ var topics = map[string]struct {
 		records: []string{`- {"businessKey":"4c","properties":{"total":3}}`},
 		want:    []string{"canonical record events", "key: businessKey", "columns: [businessKey, total]"},
 	},
+	"shop.cloudevents": {
+		records: []string{
+			`A1 {"specversion":"1.0","id":"1","source":"/shop","type":"sold","data":{"ref":"A1","total":1}}`,
+			`A2 {"specversion":"1.0","id":"2","source":"/shop","type":"sold","data_base64":"eyJyZWYiOiJBMiIsInRvdGFsIjoyfQ=="}`,
+			`A3 {"specversion":"1.0","id":"3","source":"/shop","type":"sold","data":{"ref":"A3","total":3}}`,
+		},
+		want: []string{"# They are the data of CloudEvents.", "envelope: cloudevents", "{from: ref, to: businessKey}", "as: integer"},
+	},
+	"shop.events": {
+		records: []string{
+			`C1 {"type":"customer.registered","customer":{"number":"C1","mail":"a@example.com","tier":"gold","consent":{"sms":"Y"}}}`,
+			`C2 {"type":"customer.registered","customer":{"number":"C2","mail":"b@example.com","tier":"basic","consent":{"sms":"N"}}}`,
+			`C1 {"type":"customer.consent.changed","customer":{"number":"C1","consent":{"sms":"N"}}}`,
+			`C1 {"type":"order.placed","order":{"orderId":"O1","customerId":"C1","total":"12,50"}}`,
+			`C1 {"type":"order.cancelled","order":{"orderId":"O1","customerId":"C1"}}`,
+		},
+		want: []string{
+			"- name: customer\n", "- name: order\n", `op: 'value.type == "customer.consent.changed" ? "patch" : "upsert"'`, "to: 'subscriptions#sms'",
+			`op: 'value.type == "order.cancelled" ? "patch" : "upsert"'`, "# after: [customer]",
+		},
+		etls: "etl create --mapping customer",
+	},
 	"db.public.customers": {
 		records: []string{`{"id":1} {"op":"c","before":null,"after":{"id":1,"email":"a@example.com"},"source":{"table":"customers"},"ts_ms":1}`},
 		want:    []string{"envelope: debezium", "kafkaKey: json", "{from: email, to: email, as: email}", "Deletes of profiles need"},
@@ -49,7 +72,7 @@ var topics = map[string]struct {
 }
 
 func TestInitWritesWhatCheckAccepts(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	d.write("api-key", "key\n")
 	t.Setenv("FEEDSINK_SECRETS", ".")
 	var names []string
@@ -71,6 +94,13 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	binary := kgo.Record{Topic: "shop.cloudevents", Key: []byte("A4"), Value: []byte(`{"ref":"A4","total":4}`)}
+	for name, value := range map[string]string{"ce_specversion": "1.0", "ce_id": "4", "ce_source": "/shop", "ce_type": "sold"} {
+		binary.Headers = append(binary.Headers, kgo.RecordHeader{Key: name, Value: []byte(value)})
+	}
+	if err := client.ProduceSync(t.Context(), &binary).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range topics {
 		for _, r := range c.records {
 			key, value, _ := strings.Cut(r, " ")
@@ -90,8 +120,14 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 				t.Errorf("%s: got\n%s\nwant %q in it", name, written, want)
 			}
 		}
-		if code, out, failed := d.run("check -c " + file); code != 0 {
+		code, out, failed := d.run("check -c " + file)
+		if c.etls == "" && code != 0 || c.etls != "" && (code != 2 || !strings.Contains(failed, "etl: missing") || !strings.Contains(string(written), "feedsink etl create")) {
 			t.Errorf("%s: check says %s %s of\n%s", name, out, failed, written)
+		}
+		if c.etls != "" {
+			if code, out, failed := d.run(c.etls + " --dry-run -c " + file); code != 0 {
+				t.Errorf("%s: got code %d, %s %s, want the ETL's definition", name, code, out, failed)
+			}
 		}
 		if code, out, failed := d.run("plan -c " + file); code != 0 || !strings.Contains(out, "no record would be a dead letter") {
 			t.Errorf("%s: plan says %s %s of\n%s", name, out, failed, written)
@@ -114,8 +150,58 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 	}
 }
 
+// Somebody who has a topic and no service yet can look at what would go out, and keep
+// the topic's events as samples.
+func TestWhatInitWritesIsPlannedAndTestedWithoutAService(t *testing.T) {
+	d := newHost(t)
+	t.Setenv("FEEDSINK_SECRETS", "./none")
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "shop.orders", "shop.events"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	client, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	samples := "tables:\n" +
+		"  orders: {custom: true, fields: {total: Integer}}\n" +
+		"  order: {custom: true, fields: {customerId: String, total: Number}}\n" +
+		"  customer: {keys: [customerNumber], fields: {customerNumber: String, mail: String}, subscriptions: [sms], segments: {tier: [gold, basic]}}\n" +
+		"events:\n"
+	for _, topic := range []string{"shop.orders", "shop.events"} {
+		for _, r := range topics[topic].records {
+			key, value, _ := strings.Cut(r, " ")
+			if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Key: []byte(key), Value: []byte(value)}).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+			samples += fmt.Sprintf("  - {topic: %s, key: %q, value: %s}\n", topic, strings.Trim(key, "-"), value)
+		}
+	}
+	d.write("samples.yaml", samples)
+	if code, out, failed := d.run("init --brokers " + cluster.ListenAddrs()[0] + " --topic shop.orders --topic shop.events --out both.yaml"); code != 0 || !strings.Contains(out, "feedsink etl create -c both.yaml") {
+		t.Fatalf("init: got code %d, %s %s, want what to do next", code, out, failed)
+	}
+	if code, out, failed := d.run("plan -c both.yaml"); code != 0 || !strings.Contains(out, "service.apiKeyFile") || !strings.Contains(out, "no record would be a dead letter") {
+		t.Errorf("plan: got code %d, %s %s, want the plan, and what is missing before a sink starts", code, out, failed)
+	}
+	if code, out, failed := d.run("test -c both.yaml samples.yaml --update"); code != 0 || !strings.Contains(out, "7 events became 5 rows and 0 dead letters") {
+		t.Errorf("test: got code %d, %s %s, want rows", code, out, failed)
+	}
+	for flags, want := range map[string]string{
+		"--topic a --topic a":                          "--topic: a is named twice",
+		"--topic a --topic b --custom-table t":         "--profile-table, --custom-table: are for one topic",
+		"--topic a --profile-table p --custom-table c": "a topic is mapped to one table",
+	} {
+		if code, _, failed := d.run("init --brokers x:1 " + flags); code != 2 || !strings.Contains(failed, want) {
+			t.Errorf("%s: got code %d, %q, want 2 and %q", flags, code, failed, want)
+		}
+	}
+}
+
 func TestInitGetsInAsItIsTold(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	d.write("api-key", "key\n")
 	d.write("password", "pw\n")
 	t.Setenv("FEEDSINK_SECRETS", ".")

@@ -4,14 +4,21 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strings"
 	"syscall"
 	_ "time/tzdata" // the image has no time zones of its own
 
 	"github.com/spf13/cobra"
+
+	"github.com/feedsink/feedsink/connector/config"
 )
 
 // Set by the linker for releases; see the Makefile.
@@ -25,6 +32,9 @@ const (
 	exitFine   = 0
 	exitFailed = 1
 	exitUsage  = 2 // bad usage or configuration
+	// exitInterrupted is a shell's for a command that Ctrl-C ended; also of other signals
+	// that end a command before its work is done.
+	exitInterrupted = 130
 )
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -41,7 +51,8 @@ func run(args []string) int {
 
 // stops are the signals that end a command in order, which for the sink means that
 // calls in flight are finished and offsets committed. A terminal that goes away
-// (SIGHUP) is one, unless the command was started to outlive it, as nohup does.
+// (SIGHUP) is one, unless the command was started to outlive it, as nohup does, or is
+// run, which reloads.
 func stops() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -59,15 +70,31 @@ func exitCode(err error) int {
 		fmt.Fprintln(os.Stderr, usage.Error())
 		return exitUsage
 	}
+	if errors.Is(err, context.Canceled) { // by a signal: commands cancel nothing else that they wait for
+		fmt.Fprintf(os.Stderr, "feedsink: %s\n", cancellation.Replace(err.Error()))
+		return exitInterrupted
+	}
 	fmt.Fprintf(os.Stderr, "feedsink: %v\n", err)
 	return exitFailed
 }
+
+// cancellation is how Go's packages word an interrupt.
+var cancellation = strings.NewReplacer("context canceled", "interrupted", "operation was canceled", "interrupted")
 
 // usageError is the caller's mistake: flags, arguments or configuration.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+func asUsage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &usageError{err}
+}
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -78,20 +105,32 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:          showHelp,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &usageError{fmt.Errorf("%s: %w (see %s --help)", cmd.CommandPath(), err, cmd.CommandPath())}
+		return usagef("%s: %w (see %[1]s --help)", cmd.CommandPath(), err)
 	})
-	root.AddCommand(newCheck(), newDev(), newDLQ(), newETLs(), newImport(), newImports(), newInit(), newLogLevel(), newPlan(), newProfile(), newRecord(), newRun(), newVersion(), newWebhooks())
-	for _, sub := range root.Commands() {
-		wrapArgs(sub)
-	}
+	root.AddCommand(newBackfill(), newCheck(), newDev(), newDLQ(), newETLs(), newForget(), newImport(), newImports(), newInit(), newLogLevel(), newPause(), newPlan(), newProfile(), newRecord(), newReload(), newResume(), newRun(), newTest(), newVerify(), newVersion(), newWebhooks(), newWhy())
+	root.AddCommand(manualPages()...)
+	root.PersistentPreRunE = checkOutput
+	root.Version = versionText()
+	root.SetVersionTemplate("{{.Version}}\n")
 	wrapArgs(root)
+	complete(root)
 	return root
 }
 
-// wrapArgs makes an argument too many, or an unknown command, a usage error.
+func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// newGroup is a command that only has others below it.
+func newGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, RunE: showHelp}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// wrapArgs makes an argument too many, or an unknown command, a usage error, here and
+// in all commands below.
 func wrapArgs(cmd *cobra.Command) {
 	check := cmd.Args
 	if check == nil {
@@ -99,8 +138,111 @@ func wrapArgs(cmd *cobra.Command) {
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return &usageError{fmt.Errorf("feedsink: %w (see feedsink --help)", err)}
+			return usagef("feedsink: %w (see feedsink --help)", err)
 		}
 		return nil
 	}
+	for _, sub := range cmd.Commands() {
+		wrapArgs(sub)
+	}
+}
+
+func configFlag(cmd *cobra.Command) {
+	cmd.Flags().StringP("config", "c", "feedsink.yaml", "configuration file")
+}
+
+func configFile(cmd *cobra.Command) string { return cmd.Flag("config").Value.String() }
+
+func loadConfig(file string) (*config.Config, error) {
+	cfg, err := config.Load(file, os.LookupEnv)
+	return cfg, asUsage(err)
+}
+
+// loadUnfinished is for commands that need no ETLs.
+func loadUnfinished(cmd *cobra.Command) (*config.Config, error) {
+	cfg, err := config.LoadUnfinished(configFile(cmd), os.LookupEnv)
+	return cfg, asUsage(err)
+}
+
+func outputFlag(cmd *cobra.Command) {
+	cmd.Flags().StringP("output", "o", "text", "text or json")
+}
+
+func wantsJSON(cmd *cobra.Command) bool { return cmd.Flag("output").Value.String() == "json" }
+
+// checkOutput refuses a form that does not exist before anything is read or sent.
+func checkOutput(cmd *cobra.Command, _ []string) error {
+	if f := cmd.Flag("output"); f != nil && f.Value.String() != "text" && f.Value.String() != "json" {
+		return usagef("-o: must be text or json, is %q", f.Value)
+	}
+	return nil
+}
+
+// printResult prints a result as -o says: as text or as JSON.
+func printResult(cmd *cobra.Command, result any, text string) error {
+	if wantsJSON(cmd) {
+		return printJSON(cmd.OutOrStdout(), result)
+	}
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), text)
+	return err
+}
+
+func printJSON(to io.Writer, value any) error {
+	enc := json.NewEncoder(to)
+	enc.SetIndent("", "  ")
+	return enc.Encode(value)
+}
+
+// counted is a number and what is counted: "1 record", "2 records". more is the plural
+// where it is not one with an s.
+func counted[N int | int32 | int64](n N, one string, more ...string) string {
+	many := one + "s"
+	if len(more) > 0 {
+		many = more[0]
+	}
+	return fmt.Sprintf("%d %s", n, plural(n, one, many))
+}
+
+// plural chooses the words for n.
+func plural[N int | int32 | int64](n N, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+func newVersion() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print version, commit and Go release",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			v := struct {
+				Version string `json:"version"`
+				Commit  string `json:"commit"`
+				Go      string `json:"go"`
+			}{version, revision(), runtime.Version()}
+			return printResult(cmd, v, versionText())
+		},
+	}
+	outputFlag(cmd)
+	return cmd
+}
+
+func versionText() string {
+	return fmt.Sprintf("feedsink %s, commit %s, %s", version, revision(), runtime.Version())
+}
+
+// revision is the commit the linker was told, or the one the Go command saw.
+func revision() string {
+	if commit != "" {
+		return commit
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return s.Value
+			}
+		}
+	}
+	return "unknown"
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
@@ -18,7 +17,6 @@ import (
 )
 
 func newPlan() *cobra.Command {
-	var file, output string
 	var sample ops.Sample
 	var show bool
 	cmd := &cobra.Command{
@@ -26,39 +24,53 @@ func newPlan() *cobra.Command {
 		Short: "Read a sample of the topics and show what would go out; send and commit nothing",
 		Long: "plan reads the last records of the configured topics, outside of any consumer group, and shows what a sink would\n" +
 			"make of them: calls, rows, files and imports, whether the day's imports and service.rate suffice if every day were\n" +
-			"as the sample, and which records would be dead letters, and why. ETLs need not be there yet. --show prints requests\n" +
-			"and lines of CSV: customers' data.",
+			"as the sample, and which records would be dead letters, and why. Neither ETLs nor the service's API key need be\n" +
+			"there yet. --show prints requests and lines of CSV: customers' data.",
 		Example: "  feedsink plan -c feedsink.yaml\n" +
 			"  feedsink plan -c feedsink.yaml --since 24h --limit 1000000 -o json\n" +
 			"  feedsink plan -c feedsink.yaml --limit 1000 --show",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := printResult(io.Discard, output, nil, func() string { return "" }); err != nil {
-				return err
-			}
 			if sample.Limit < 1 || sample.Since < 0 {
-				return &usageError{errors.New("--limit must be above 0, and --since not below it")}
+				return usagef("--limit must be above 0, and --since not below it")
 			}
-			cfg, err := config.LoadUnfinished(file, os.LookupEnv)
+			cfg, err := loadForPlan(cmd)
 			if err != nil {
-				return &usageError{err}
+				return err
 			}
 			if show {
 				sample.Show = 2
 			}
+			bar := newReading(cmd)
+			sample.Progress = bar.at
 			report, err := ops.Plan(cmd.Context(), cfg, sample)
+			bar.end()
 			if err != nil {
 				return err
 			}
-			report.BeforeRun = beforeRun(file)
-			return printResult(cmd.OutOrStdout(), output, report, func() string { return planText(file, report) })
+			report.BeforeRun = beforeRun(configFile(cmd))
+			return printResult(cmd, report, planText(configFile(cmd), report))
 		},
 	}
-	configFlag(cmd, &file)
-	outputFlag(cmd, &output)
+	configFlag(cmd)
+	outputFlag(cmd)
 	cmd.Flags().Int64Var(&sample.Limit, "limit", 100_000, "how many records to read, the last ones of all partitions")
 	cmd.Flags().DurationVar(&sample.Since, "since", 0, "only records of this last span of time, such as 24h")
 	cmd.Flags().BoolVar(&show, "show", false, "also print some of the requests and lines of CSV")
 	return cmd
+}
+
+// loadForPlan reads a configuration whose secrets of the service and of the admin server
+// may be missing, too: neither is asked. What is missing is part of the report.
+func loadForPlan(cmd *cobra.Command) (*config.Config, error) {
+	cfg, err := loadUnfinished(cmd)
+	problems, ok := errors.AsType[*config.Problems](err)
+	if !ok || slices.ContainsFunc(problems.List, func(p config.Problem) bool {
+		return !strings.HasPrefix(p.Path, "service.") && !strings.HasPrefix(p.Path, "admin.")
+	}) {
+		return cfg, err
+	}
+	cfg, err = config.LoadForSamples(configFile(cmd), os.LookupEnv)
+	return cfg, asUsage(err)
 }
 
 // beforeRun is what a sink would refuse to start with, apart from ETLs that have
@@ -85,19 +97,28 @@ func planText(file string, r plan.Report) string {
 		p("")
 	}
 	for _, t := range r.Topics {
-		p("topic %s: %d of %d records read%s", t.Name, t.Sampled, t.Stored, spanText(t))
+		p("topic %s: %d of %s read%s", t.Name, t.Sampled, counted(t.Stored, "record"), spanText(t))
+		if t.Skipped > 0 {
+			p("  skipped        %d, which no mapping takes", t.Skipped)
+		}
 	}
 	for _, m := range r.Mappings {
 		bundle := ""
 		if m.Bundle != "" {
 			bundle = ", by files of the bundle " + m.Bundle + ", whose day is told"
 		}
-		p("\nmapping %s: %d records for table %s%s", m.Name, m.Records, m.Table, bundle)
+		p("\nmapping %s: %s for table %s%s", m.Name, counted(m.Records, "record"), m.Table, bundle)
 		if m.Calls != nil {
 			callsText(p, m.Calls)
 		}
 		if m.Files != nil {
 			filesText(p, m.Files)
+		}
+		for _, n := range m.NoEffect {
+			p("  no effect      %s", n)
+		}
+		if m.Skipped > 0 {
+			p("  skipped        %d", m.Skipped)
 		}
 		if m.DeadLetters > 0 {
 			p("  dead letters   %d", m.DeadLetters)
@@ -128,7 +149,7 @@ func spanText(t plan.Topic) string {
 const tooShort = "the sample spans less than a minute, which says nothing of a day"
 
 func callsText(p func(string, ...any), c *plan.Calls) {
-	p("  calls          %d for %d writes (%s)", c.Calls, c.Writes, counts(c.ByOp))
+	p("  calls          %d for %s (%s)", c.Calls, counted(c.Writes, "write"), counts(c.ByOp))
 	if c.PerDay > 0 {
 		p("    a day        about %d, at most %d in a minute", c.PerDay, c.PeakMinute)
 	} else {
@@ -136,9 +157,9 @@ func callsText(p func(string, ...any), c *plan.Calls) {
 	}
 	switch {
 	case c.RateTooLow:
-		p("    rate         TOO LOW: %d calls came in a span for which service.rate allows %d; they would wait", c.PeakRate, c.RateLimit)
+		p("    rate         TOO LOW: %s came in a span for which service.rate allows %d; they would wait", counted(c.PeakRate, "call"), c.RateLimit)
 	case c.RateLimit > 0:
-		p("    rate         suffices: at most %d calls came in a span for which service.rate allows %d", c.PeakRate, c.RateLimit)
+		p("    rate         suffices: at most %s came in a span for which service.rate allows %d", counted(c.PeakRate, "call"), c.RateLimit)
 	}
 	for _, r := range c.Requests {
 		p("    %s %s", r.Method, r.Path)
@@ -149,15 +170,18 @@ func callsText(p func(string, ...any), c *plan.Calls) {
 }
 
 func filesText(p func(string, ...any), f *plan.Files) {
-	p("  file           %d rows for %d writes (%s), %d bytes uncompressed", f.Rows, f.Writes, counts(f.ByOp), f.Bytes)
+	p("  file           %s for %s (%s), %s uncompressed", counted(f.Rows, "row"), counted(f.Writes, "write"), counts(f.ByOp), counted(f.Bytes, "byte"))
 	switch d := f.Day; {
 	case d == nil:
 		p("    a day        %s", tooShort)
+	case d.Behind:
+		p("    a day        up to %s in %s by %s: %s", counted(d.Rows, "row"), counted(d.Files, "file"), d.Limit, counted(d.Imports, "import"))
+		p("    slots        do not suffice: %d a day, each for a file of maxFile.rows at most; more rows come than go", d.Slots)
 	case d.TooMany:
-		p("    a day        up to %d rows in %d files by %s: %d imports", d.Rows, d.Files, d.Limit, d.Imports)
+		p("    a day        up to %s in %s by %s: %s", counted(d.Rows, "row"), counted(d.Files, "file"), d.Limit, counted(d.Imports, "import"))
 		p("    slots        %d a day: files grow and go out about every %s", d.Slots, d.Every)
 	default:
-		p("    a day        up to %d rows in %d files by %s: %d imports, about every %s", d.Rows, d.Files, d.Limit, d.Imports, d.Every)
+		p("    a day        up to %s in %s by %s: %s, about every %s", counted(d.Rows, "row"), counted(d.Files, "file"), d.Limit, counted(d.Imports, "import"), d.Every)
 		p("    slots        suffice: %d a day, besides the reserve", d.Slots)
 	}
 	for _, c := range f.CSV {

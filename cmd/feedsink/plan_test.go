@@ -11,7 +11,7 @@ import (
 
 // fill produces a customer every 100 seconds, four of them over and over, and some
 // records of other kinds.
-func (d *desk) fill(brokers string) {
+func (d *host) fill(brokers string) {
 	d.t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers))
 	if err != nil {
@@ -39,7 +39,7 @@ func (d *desk) fill(brokers string) {
 }
 
 func TestPlanTellsWhatWouldGoOut(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	kafka := d.newBroker()
 	brokers, err := kafka.ListBrokers(t.Context())
 	if err != nil {
@@ -51,7 +51,7 @@ func TestPlanTellsWhatWouldGoOut(t *testing.T) {
 	const want = `topic crm.customers: 37 of 37 records read, 2026-11-21T10:00:00Z to 2026-11-21T11:00:00Z
 
 mapping customers: 36 records for table customers
-  calls          1 for 1 writes (1 upsert)
+  calls          1 for 1 write (1 upsert)
     a day        about 25, at most 1 in a minute
     POST /profiles/v5/entities/acme/profile-tables/customers/profiles
       {"attributes":{"customerNumber":"C9"},"segments":{"tier":"gold"}}
@@ -91,6 +91,11 @@ dead letters:
 	if _, out, _ = d.run("plan --limit 10"); !strings.HasPrefix(out, "before a sink starts with this configuration:\n  feedsink.yaml:13:7: mappings[0].imports.patch: "+
 		"a patch's row leaves empty what it does not name, and nothing says that the ETL 9 ignores empty values") || !strings.Contains(out, "ignoresEmpty: true}`") {
 		t.Errorf("a patch's ETL of which nothing is known: got %s, want the line and what to write", out)
+	}
+	d.change("{lane: batch}]", "{when: 'op == \"delete\"', lane: skip}, {lane: batch}]\n    when: segments.tier == nil")
+	if _, out, _ = d.run("plan"); !strings.Contains(out, "2026-11-21T11:00:00Z\n  skipped        1, which no mapping takes\n") ||
+		!strings.Contains(out, "mapping customers: 35 records for") || !strings.Contains(out, "\n  skipped        1\n") {
+		t.Errorf("a route that skips and a condition: got %s, want the tombstone skipped, and the gold one not taken", out)
 	}
 	if code, _, failed = d.run("plan --limit 0"); code != 2 {
 		t.Errorf("--limit 0: got code %d, %s, want 2", code, failed)

@@ -7,22 +7,82 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
+// watched reports whether a person sees how far the command is: its errors go to a
+// terminal, and its result is not to be JSON.
+func watched(cmd *cobra.Command) bool {
+	f, ok := cmd.ErrOrStderr().(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && !wantsJSON(cmd)
+}
+
+// reading shows how much of what a command reads it has read. Where it is not watched,
+// it shows nothing. It is used by one goroutine at a time.
+type reading struct {
+	to    io.Writer                // nil: nothing is shown
+	bar   *progressbar.ProgressBar // nil: none is shown yet
+	after time.Time                // what is over before needs no bar
+}
+
+func newReading(cmd *cobra.Command) *reading {
+	if !watched(cmd) {
+		return &reading{}
+	}
+	return &reading{to: cmd.ErrOrStderr(), after: time.Now().Add(time.Second)}
+}
+
+// at is told of each record.
+func (r *reading) at(read, of int64) {
+	if r.to == nil || r.bar == nil && time.Now().Before(r.after) {
+		return
+	}
+	if r.bar == nil {
+		r.bar = progressbar.NewOptions64(max(of, 1), progressbar.OptionSetWriter(r.to), progressbar.OptionSetDescription("reading"),
+			progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("records"),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+	}
+	_ = r.bar.Set64(read) // a terminal that has gone takes nothing from the command
+}
+
+// above is a writer for what the command prints while it reads: it takes the bar off the
+// terminal first.
+func (r *reading) above(to io.Writer) io.Writer { return cleared{r, to} }
+
+type cleared struct {
+	reading *reading
+	to      io.Writer
+}
+
+func (c cleared) Write(b []byte) (int, error) {
+	if c.reading.bar != nil {
+		_ = c.reading.bar.Clear()
+	}
+	return c.to.Write(b)
+}
+
+// end takes the bar off the terminal.
+func (r *reading) end() {
+	if r.bar != nil {
+		_ = r.bar.Finish()
+		r.bar = nil
+	}
+}
+
 // progress shows an import by hand: a bar on a terminal, elsewhere a line for each
-// thing that happened. It is used by one goroutine at a time.
+// thing that happened, and with -o json nothing but trouble. It is used by one goroutine at a time.
 type progress struct {
 	to      io.Writer
-	live    bool
+	live    bool // a bar
+	silent  bool
 	bar     *progressbar.ProgressBar // nil: none is shown
 	size    int64
 	started time.Time
 }
 
-func newProgress(to io.Writer) *progress {
-	f, ok := to.(*os.File)
-	return &progress{to: to, live: ok && term.IsTerminal(int(f.Fd())), started: time.Now()}
+func newProgress(cmd *cobra.Command) *progress {
+	return &progress{to: cmd.ErrOrStderr(), live: watched(cmd), silent: wantsJSON(cmd), started: time.Now()}
 }
 
 // Sending is told how much of the file has left.
@@ -43,9 +103,11 @@ func (p *progress) Waiting(execution string) {
 	p.end()
 	line := "execution " + execution + " is launched"
 	if p.size > 0 {
-		line = fmt.Sprintf("%s, %d bytes sent", line, p.size)
+		line = fmt.Sprintf("%s, %s sent", line, counted(p.size, "byte"))
 	}
-	p.say(line)
+	if !p.silent {
+		p.say(line)
+	}
 	if p.live {
 		p.bar = progressbar.NewOptions(-1, progressbar.OptionSetWriter(p.to), progressbar.OptionSetDescription("importing"),
 			progressbar.OptionSetElapsedTime(true), progressbar.OptionClearOnFinish())
@@ -57,7 +119,7 @@ func (p *progress) Asked(status string, err error) {
 	switch {
 	case err != nil:
 		p.say(fmt.Sprintf("the service cannot be asked, trying again: %v", err))
-	case !p.live:
+	case !p.live && !p.silent:
 		p.say(fmt.Sprintf("%s for %s", status, time.Since(p.started).Truncate(time.Second)))
 	}
 }

@@ -2,73 +2,114 @@ package main
 
 import (
 	"cmp"
-	"fmt"
+	"context"
 	"io"
 	"os"
+	"os/signal"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/logs"
+	"github.com/feedsink/feedsink/connector/reload"
 	"github.com/feedsink/feedsink/schemas"
 )
 
 func newRun() *cobra.Command {
-	var file, lane string
+	var lane string
+	var watch bool
 	var flags logFlags
 	cmd := &cobra.Command{
 		Use:   "run -c FILE",
-		Short: "Run the sink until it is told to stop (SIGTERM, SIGINT or SIGHUP)",
+		Short: "Run the sink until it is told to stop (SIGTERM or SIGINT)",
+		Long: "run carries records from Kafka to the service until SIGTERM or SIGINT: then it finishes the calls in flight, commits\n" +
+			"and leaves the consumer groups.\n\n" +
+			"SIGHUP has it read the configuration file again, as feedsink reload does, and with --watch it does so by itself a few\n" +
+			"seconds after the file has changed: a ConfigMap, too. What became of it is in the log, at /status and in the metric\n" +
+			"feedsink_config_last_reload_successful.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			lanes, err := parseLanes(lane)
 			if err != nil {
 				return err
 			}
+			hangups := hangUps()
+			file := configFile(cmd)
+			watched := reload.NewWatch(file)
 			cfg, log, err := flags.with(file, os.Stderr)
 			if err != nil {
 				return err
 			}
 			defer log.Close()
-			sink, err := connector.New(cfg, connector.Options{Lanes: lanes, Log: log.Logger, Levels: log, Version: version, Wall: wall})
+			load := func() (*config.Config, error) {
+				cfg, err := loadConfig(file)
+				if err == nil {
+					flags.over(&cfg.Log)
+				}
+				return cfg, err
+			}
+			sink, err := connector.New(cfg, connector.Options{Lanes: lanes, Log: log.Logger, Levels: log, Load: load, Version: version, Commit: revision(), Wall: wall})
 			if err != nil {
 				return err
 			}
-			return sink.Run(cmd.Context())
+			return runReloading(cmd.Context(), sink, hangups, watch, watched)
 		},
 	}
-	configFlag(cmd, &file)
+	cmd.Flags().BoolVar(&watch, "watch", false, "reload the configuration file by itself when it changes")
+	configFlag(cmd)
 	cmd.Flags().StringVar(&lane, "lane", "all", "what to run: immediate, batch or all")
 	flags.register(cmd)
 	return cmd
 }
 
+// hangUps takes SIGHUP over from what ends other commands. It reloads, whether or not the
+// process was started to ignore it.
+func hangUps() <-chan os.Signal {
+	signal.Reset(syscall.SIGHUP)
+	came := make(chan os.Signal, 1)
+	signal.Notify(came, syscall.SIGHUP)
+	return came
+}
+
+// runReloading runs the sink, and has it reload after a SIGHUP and, if that is asked for,
+// when the file has changed.
+func runReloading(ctx context.Context, sink *connector.Sink, hangups <-chan os.Signal, watch bool, file *reload.Watch) error {
+	beside, stop := context.WithCancel(ctx)
+	var helpers sync.WaitGroup
+	defer helpers.Wait()
+	defer stop()
+	again := func(ctx context.Context) { _, _ = sink.Reload(ctx) } // the log tells of its result
+	helpers.Go(func() {
+		for {
+			select {
+			case <-beside.Done():
+				return
+			case <-hangups:
+				again(beside)
+			}
+		}
+	})
+	if watch {
+		helpers.Go(func() { file.Run(beside, again) })
+	}
+	return sink.Run(ctx)
+}
+
 // wall is the sink's Wall; see movedclock.go.
 var wall func() time.Time
 
-func configFlag(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVarP(file, "config", "c", "feedsink.yaml", "configuration file")
-}
-
-func loadConfig(file string) (*config.Config, error) {
-	cfg, err := config.Load(file, os.LookupEnv)
-	if err != nil {
-		return nil, &usageError{err}
-	}
-	return cfg, nil
-}
-
 func parseLanes(word string) ([]schemas.Lane, error) {
-	switch word {
-	case "all":
-		return []schemas.Lane{schemas.Immediate, schemas.Batch}, nil
-	case "immediate":
-		return []schemas.Lane{schemas.Immediate}, nil
-	case "batch":
-		return []schemas.Lane{schemas.Batch}, nil
+	lanes, known := map[string][]schemas.Lane{
+		"all": {schemas.Immediate, schemas.Batch}, "immediate": {schemas.Immediate}, "batch": {schemas.Batch},
+	}[word]
+	if !known {
+		return nil, usagef("--lane: must be immediate, batch or all, is %q", word)
 	}
-	return nil, &usageError{fmt.Errorf("--lane: must be immediate, batch or all, is %q", word)}
+	return lanes, nil
 }
 
 // logFlags choose how much is logged, and in which form, whatever the
@@ -80,11 +121,17 @@ func (l *logFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.format, "log-format", "", "text or json (default: the configuration's)")
 }
 
+// over puts the flags over the configuration.
+func (l *logFlags) over(cfg *config.Log) {
+	cfg.Level, cfg.Format = cmp.Or(l.level, cfg.Level), cmp.Or(l.format, cfg.Format)
+}
+
 // open returns the log for a command; it must be closed.
 func (l *logFlags) open(to io.Writer, cfg config.Log) (*logs.Log, error) {
-	log, err := logs.New(to, logs.Config{Level: cmp.Or(l.level, cfg.Level), Format: cmp.Or(l.format, cfg.Format)})
+	l.over(&cfg)
+	log, err := logs.New(to, logs.Config{Level: cfg.Level, Format: cfg.Format})
 	if err != nil {
-		return nil, &usageError{fmt.Errorf("--log-%w", err)}
+		return nil, usagef("--log-%w", err)
 	}
 	return log, nil
 }
@@ -95,6 +142,29 @@ func (l *logFlags) with(file string, to io.Writer) (*config.Config, *logs.Log, e
 	if err != nil {
 		return nil, nil, err
 	}
+	l.over(&cfg.Log)
 	log, err := l.open(to, cfg.Log)
 	return cfg, log, err
+}
+
+func newLogLevel() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "log-level [debug|info|warn|error]",
+		Short: "Show a running sink's log level, or change it",
+		Long: "log-level asks one running sink how much it logs, or has it log more or less from now on, until it is\n" +
+			"changed again or the process ends; then the configuration says again.",
+		Example: "  feedsink log-level -c feedsink.yaml debug\n" +
+			"  kubectl exec POD -- /feedsink log-level -c /etc/feedsink/feedsink.yaml debug",
+		Args:      cobra.MaximumNArgs(1),
+		ValidArgs: logLevels,
+	}
+	askSink(cmd, func(ctx context.Context, c *admin.Client, args []string) (any, string, error) {
+		var is admin.LogLevelAnswer
+		err := c.LogLevel(ctx, &is)
+		if err == nil && len(args) > 0 {
+			err = c.SetLogLevel(ctx, args[0], &is)
+		}
+		return is, is.Level, err
+	})
+	return cmd
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/feedsink/feedsink/connector/admin"
-	"github.com/feedsink/feedsink/connector/tlsfiles"
+	"github.com/feedsink/feedsink/connector/security"
 	"github.com/feedsink/feedsink/test/certs"
 )
 
@@ -36,19 +36,19 @@ func (l *level) SetLevel(to string) error {
 // Where the sink's own files are, -c is enough: the certificate need not name the
 // address that is listened on.
 func TestCommandsReachASinkThatIsSecured(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	authority := certs.NewAuthority(t, "company")
 	pair := authority.Issue(t, "feedsink", "localhost")
 	for name, content := range map[string][]byte{"ca.crt": authority.PEM, "tls.crt": pair.Cert, "tls.key": pair.Key, "token": []byte("the-token")} {
 		certs.Write(t, filepath.Join(d.dir, name), content)
 	}
-	certificate, err := tlsfiles.NewServer(tlsfiles.Files{CertFile: "tls.crt", KeyFile: "tls.key"}, nil)
+	certificate, err := security.NewTLSServer(security.TLSFiles{CertFile: "tls.crt", KeyFile: "tls.key"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, l, desk := slog.New(slog.DiscardHandler), &level{"info"}, &imports{}
+	log, l, host := slog.New(slog.DiscardHandler), &level{"info"}, &imports{}
 	access := admin.Access{Token: func() (string, error) { return "the-token", nil }, ProtectReads: true, Certificate: certificate}
-	server, err := admin.Listen("127.0.0.1:0", access, guarded{}, prometheus.NewRegistry(), log, admin.Imports(desk), admin.LogLevel(l, log))
+	server, err := admin.Listen("127.0.0.1:0", access, guarded{}, prometheus.NewRegistry(), log, admin.Imports(host), admin.LogLevel(l, log))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +90,8 @@ func TestCommandsReachASinkThatIsSecured(t *testing.T) {
 			t.Errorf("%s: got code %d, %q, want %d, %q", c.line, code, said, c.code, c.want)
 		}
 	}
-	if !desk.released || l.now != "debug" || len(desk.taken) != 1 {
-		t.Errorf("got released %t, level %s, taken %q, want all three changed", desk.released, l.now, desk.taken)
+	if !host.released || l.now != "debug" || len(host.taken) != 1 {
+		t.Errorf("got released %t, level %s, taken %q, want all three changed", host.released, l.now, host.taken)
 	}
 	other := authority.Issue(t, "other", "127.0.0.1")
 	d.write("tls.key", string(other.Key))

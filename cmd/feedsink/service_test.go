@@ -10,15 +10,15 @@ import (
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
-// desk is a directory with a configuration and the service that it names.
-type desk struct {
+// host is a directory with a configuration and the service that it names.
+type host struct {
 	t       *testing.T
 	dir     string
 	service *sandbox.Sandbox
 	url     string // of the service
 }
 
-const deskConfiguration = `
+const hostConfiguration = `
 kafka: {brokers: ["127.0.0.1:1"]}
 service: {baseURL: ADDRESS, authURL: ADDRESS, entity: acme, apiKey: key, timeout: 5s}
 admin: {webhook: {secretFile: ./secret}}
@@ -34,9 +34,9 @@ mappings:
       columns: [customerNumber, {name: emailAddress, "null": immediate}, "subscriptions#newsletter"]
 `
 
-// newDesk is a desk in the working directory, its configuration in
+// newHost is a host in the working directory, its configuration in
 // feedsink.yaml.
-func newDesk(t *testing.T) *desk {
+func newHost(t *testing.T) *host {
 	t.Helper()
 	service, err := sandbox.New(sandbox.Config{
 		Entity: "acme", APIKeys: []string{"key"}, KeepCalls: 100, Dir: t.TempDir(), SlotsPerDay: 12,
@@ -54,14 +54,14 @@ func newDesk(t *testing.T) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = server.Close(), service.Close() })
-	d := &desk{t: t, dir: t.TempDir(), service: service, url: server.URL()}
+	d := &host{t: t, dir: t.TempDir(), service: service, url: server.URL()}
 	t.Chdir(d.dir)
-	d.write("feedsink.yaml", strings.ReplaceAll(deskConfiguration, "ADDRESS", server.URL()))
+	d.write("feedsink.yaml", strings.ReplaceAll(hostConfiguration, "ADDRESS", server.URL()))
 	d.write("secret", "s3cret\n")
 	return d
 }
 
-func (d *desk) write(name, content string) {
+func (d *host) write(name, content string) {
 	d.t.Helper()
 	if err := os.WriteFile(filepath.Join(d.dir, name), []byte(content), 0o600); err != nil {
 		d.t.Fatal(err)
@@ -69,7 +69,7 @@ func (d *desk) write(name, content string) {
 }
 
 // change replaces text in the configuration.
-func (d *desk) change(from, to string) {
+func (d *host) change(from, to string) {
 	d.t.Helper()
 	data, err := os.ReadFile("feedsink.yaml")
 	if err != nil || !bytes.Contains(data, []byte(from)) {
@@ -79,7 +79,7 @@ func (d *desk) change(from, to string) {
 }
 
 // run runs a command as a user types it.
-func (d *desk) run(line string) (code int, out, failed string) {
+func (d *host) run(line string) (code int, out, failed string) {
 	d.t.Helper()
 	var printed bytes.Buffer
 	root := newRoot()

@@ -15,7 +15,7 @@ import (
 // What a new user does with a topic of JSON that nobody has described: init, plan,
 // check, run.
 func TestFourCommandsLeadFromATopicToItsTable(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	d.write("api-key", "key\n")
 	for name, value := range map[string]string{"FEEDSINK_SECRETS": ".", "FEEDSINK_SPOOL": d.dir, "FEEDSINK_BASE_URL": d.url, "FEEDSINK_AUTH_URL": d.url} {
 		t.Setenv(name, value)
@@ -67,7 +67,7 @@ func TestFourCommandsLeadFromATopicToItsTable(t *testing.T) {
 }
 
 // unlisten has the sink take any free port.
-func (d *desk) unlisten(file string) {
+func (d *host) unlisten(file string) {
 	d.t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {

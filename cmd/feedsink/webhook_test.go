@@ -6,7 +6,7 @@ import (
 )
 
 func TestWebhookCreateSubscribesEachETLWithTheSecret(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	d.change("      upsert: {mode: CREATE_OR_UPDATE}\n", "")
 	d.change("mappings:\n", `mappings:
   - name: orders # in a bundle, two mappings name one ETL: one subscription
@@ -28,7 +28,7 @@ func TestWebhookCreateSubscribesEachETLWithTheSecret(t *testing.T) {
 }
 
 func TestWebhookCreateSaysWhatIsWrong(t *testing.T) {
-	d := newDesk(t)
+	d := newHost(t)
 	d.change("upsert: {mode", `upsert: {etl: "6", mode`)
 	for line, want := range map[string]string{
 		"webhook create": "--url: must be the http or https address",

@@ -20,6 +20,9 @@ import "slices"
 //   - A lane that begins with a partition while the other's ledger says that it is alone
 //     waits: until the other one shares the partition, or where this lane is to be alone,
 //     too, until no member of the other one owns it. So one of the two sees the other.
+//   - A record that the routes skip is left to no lane: each confirms it at once,
+//     without asking. Where new routes do not skip it any more, a lane that comes to it
+//     takes it, as any record that the other one has confirmed under others.
 
 // LaneRoutes is what a lane's configuration says of a topic.
 type LaneRoutes struct {
@@ -102,6 +105,7 @@ func (r *Routes) behind(v *View) bool {
 
 // Notice keeps what was seen of the other lane while both apply the same routes.
 func (r *Routes) Notice(l *LaneRoutes, v *View) {
+	r.Reset = r.Reset && v.Routes.Peer.Changed != r.Changed
 	if l.Batch && l.Shared && l.Agrees(v) && !r.Outdated(l, v) {
 		r.Peer = Peer{v.Routes.Changed, v.Offset}
 	}
@@ -154,7 +158,7 @@ func (l *LaneRoutes) Resume(at int64, own *Ledger, v *View, now int64) Resumptio
 	case !l.Batch && own.Routes.Known() && v.Routes.Peer.Changed != own.Routes.Changed:
 		out.Routes.Peer.Watermark = min(own.Routes.Peer.Watermark, out.At)
 	case !l.Batch:
-		out.Routes.Peer.Watermark = out.At
+		out.Routes.Peer.Watermark, out.Routes.Reset = out.At, own.Routes.Changed == 0
 	}
 	if returns {
 		out.Routes.Peer.Changed = v.Routes.Changed
@@ -221,6 +225,8 @@ func (l *LaneRoutes) since(at int64, own *Routes, v *View) int64 {
 		return 0 // its offsets are gone: what it had confirmed cannot be told
 	case !own.Known() && own.Changed != 0 && l.Shared && v.Committed:
 		return v.Offset
+	case !own.Known() && l.Shared && v.Routes.Reset:
+		return v.Routes.Peer.Watermark // another tool has set both: calls from there on are made again, and rows come behind them
 	case !own.Known(), !v.Committed && !own.Shared:
 		return at // the other lane has not begun, or another tool has set the offset: not below
 	case !v.Committed:

@@ -160,3 +160,30 @@ func TestBatchLaneReadsAgainFromWhereAToolHasTakenTheOtherBackTo(t *testing.T) {
 		t.Errorf("reading again: got from %d, with %v confirmed, want from 5, where the calls are made again", resumed.At, resumed.Done)
 	}
 }
+
+// TestBatchLaneThatAToolHasSetBeginsWhereItHasSetTheOther has the immediate lane make its
+// calls again before the batch lane begins, over rows that were confirmed.
+func TestBatchLaneThatAToolHasSetBeginsWhereItHasSetTheOther(t *testing.T) {
+	batch := ack.LaneRoutes{Fingerprints: []uint64{1}, Batch: true, Shared: true}
+	immediate := ack.LaneRoutes{Fingerprints: []uint64{1}, Shared: true}
+	own := immediate.Resume(5, &ack.Ledger{}, &ack.View{Committed: true, Offset: 20}, 200).Routes
+	metadata, _, err := (&ack.Ledger{Routes: own}).Encode(35, ack.MetadataLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := ack.Decode(metadata, 35)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := ack.View{Committed: true, Offset: 35, Routes: ledger.Routes}
+	began := batch.Resume(20, &ack.Ledger{}, &there, 300)
+	if began.At != 5 {
+		t.Errorf("a tool has set both: got the batch lane from %d, want from 5, where the calls are made again", began.At)
+	}
+	began.Routes.Notice(&batch, &there)
+	own.Notice(&immediate, &ack.View{Committed: true, Offset: 20, Routes: began.Routes})
+	there.Routes = own
+	if alone := batch.Resume(20, &ack.Ledger{}, &there, 400); alone.At != 20 {
+		t.Errorf("a tool has set the batch lane alone, later: got it from %d, want from 20", alone.At)
+	}
+}

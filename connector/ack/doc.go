@@ -6,5 +6,5 @@
 //
 // It knows offsets. It knows nothing about Kafka clients, lanes, files or
 // time, does no I/O, starts no goroutine and takes no lock: a Tracker belongs
-// to whoever holds the assignment of its partition.
+// to the holder of the assignment of its partition.
 package ack

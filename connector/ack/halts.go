@@ -12,10 +12,10 @@ type Halt struct {
 	Status  int    // the service's answer; 0: none
 }
 
-// appendHalts writes nothing where there is no halt: such a ledger is what it was
-// before there were any.
+// appendHalts writes nothing where neither a halt nor a pause follows: such a ledger is
+// what it was before there were any.
 func (l *Ledger) appendHalts(b []byte) []byte {
-	if len(l.Halts) == 0 {
+	if len(l.Halts)+len(l.Pauses) == 0 {
 		return b
 	}
 	b = binary.AppendUvarint(b, uint64(len(l.Halts)))
@@ -27,7 +27,7 @@ func (l *Ledger) appendHalts(b []byte) []byte {
 	return b
 }
 
-// halts reads what appendHalts wrote: the end of the ledger.
+// halts reads what appendHalts wrote.
 func (r *reader) halts() (all []Halt) {
 	if r.err != nil || len(r.rest) == 0 {
 		return nil

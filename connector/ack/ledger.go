@@ -42,6 +42,7 @@ type Ledger struct {
 	Slots   []Slots  // on a table's home partition: today's imports
 	Routes  Routes   // which routes the lane applies, and from where on
 	Halts   []Halt   // of mappings that read this partition
+	Pauses  []Pause  // likewise
 }
 
 // Import is an import between its intention and its confirmation. The files of
@@ -66,9 +67,9 @@ type State uint8
 
 // The states, in the order of an import's life, and those beside it.
 const (
-	Intended    State = iota // its file may have been sent, nobody can tell
+	Intended    State = iota // its file may have been sent: it is not known
 	Running                  // its execution is known
-	Settling                 // it ended; keys that the other lane wrote meanwhile are being settled
+	Reconciling              // it ended; keys that the other lane wrote meanwhile are being reconciled
 	Rebuild                  // its file was not sent, or failed, and is gone: its records are read again
 	Refused                  // its file was refused for good, or FAILED and would again; built again, it waits for a person
 	InError                  // it ended; rows of this partition's records are in error, and there is no dead-letter topic
@@ -88,12 +89,12 @@ type Slots struct {
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Encode writes the ledger for a commit of the given offset, in at most limit
-// ASCII characters. If it is too long, the highest ranges of Done are left
-// out and counted in dropped: after a crash those records are sent again,
-// which is a repetition but no loss. ErrTooLarge means that not even the rest
+// ASCII characters. If it is too long, the reasons of pauses are left out, then the
+// highest ranges of Done, which are counted in dropped: after a crash those records are
+// sent again, which is a repetition but no loss. ErrTooLarge means that not even the rest
 // fits.
 func (l *Ledger) Encode(watermark int64, limit int) (metadata string, dropped int, err error) {
-	done := l.Done
+	done, reasons := l.Done, true
 	for {
 		b := binary.AppendUvarint(append([]byte(nil), l.Topic[:]...), uint64(len(done)))
 		at := watermark
@@ -105,14 +106,18 @@ func (l *Ledger) Encode(watermark int64, limit int) (metadata string, dropped in
 		b = l.appendImports(b, watermark)
 		b = l.appendSlots(b)
 		b = l.Routes.append(b, watermark)
-		b = l.appendHalts(b)
+		b = l.appendPauses(l.appendHalts(b), reasons)
 		b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 		size := len(version) + base64.RawURLEncoding.EncodedLen(len(b))
 		if size <= limit {
 			return version + base64.RawURLEncoding.EncodeToString(b), len(l.Done) - len(done), nil
 		}
+		if reasons && len(l.Pauses) > 0 {
+			reasons = false
+			continue
+		}
 		if len(done) == 0 {
-			return "", len(l.Done), fmt.Errorf("%w: %d imports, %d of %d characters", ErrTooLarge, len(l.Imports), size, limit)
+			return "", len(l.Done), fmt.Errorf("%w: %d of %d characters, imports: %d", ErrTooLarge, size, limit, len(l.Imports))
 		}
 		done = done[:len(done)-max(1, len(done)*(size-limit)/size)]
 	}
@@ -189,10 +194,10 @@ func Decode(metadata string, watermark int64) (Ledger, error) {
 	if older {
 		l.Routes = unknownRoutes
 	} else {
-		l.Routes, l.Halts = r.routes(watermark), r.halts()
+		l.Routes, l.Halts, l.Pauses = r.routes(watermark), r.halts(), r.pauses()
 	}
 	if r.err == nil && len(r.rest) > 0 {
-		r.err = fmt.Errorf("%w: %d bytes too many", ErrDamaged, len(r.rest))
+		r.err = fmt.Errorf("%w: bytes behind its end: %d", ErrDamaged, len(r.rest))
 	}
 	if r.err != nil {
 		return Ledger{}, r.err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,6 +42,9 @@ func sample(rnd *rand.Rand, watermark int64) ack.Ledger {
 	for range rnd.IntN(3) {
 		l.Halts = append(l.Halts, ack.Halt{Mapping: rnd.Uint64(), Stage: "TASK_PUT", Code: "rejected", Status: rnd.IntN(600)})
 	}
+	for range rnd.IntN(3) {
+		l.Pauses = append(l.Pauses, ack.Pause{Mapping: rnd.Uint64(), Batch: rnd.IntN(2) == 0, Resumed: rnd.IntN(2) == 0, At: rnd.Int64N(1 << 45), Until: rnd.Int64N(1 << 45), Reason: "the table is rebuilt"[:rnd.IntN(20)]})
+	}
 	return l
 }
 
@@ -60,6 +64,22 @@ func TestLedgerSurvivesItsEncoding(t *testing.T) {
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("round trip:\n got %+v\nwant %+v", got, want)
 		}
+	}
+}
+
+func TestLedgerThatIsTooLongLosesThePausesReasonsFirst(t *testing.T) {
+	l := ack.Ledger{Done: ack.Ranges{{From: 20, To: 30}}, Pauses: []ack.Pause{{Mapping: 1, At: 5, Reason: strings.Repeat("x", 100)}, {Mapping: 2, At: 6}}}
+	metadata, dropped, err := l.Encode(7, 128)
+	if err != nil || dropped != 0 {
+		t.Fatalf("encode: dropped %d, %v, want all ranges", dropped, err)
+	}
+	got, err := ack.Decode(metadata, 7)
+	want := []ack.Pause{{Mapping: 1, At: 5}, {Mapping: 2, At: 6}}
+	if err != nil || !slices.Equal(got.Pauses, want) {
+		t.Errorf("got %+v, %v, want %+v", got.Pauses, err, want)
+	}
+	if l.Pauses[0].Reason == "" {
+		t.Error("the ledger itself has lost the reason")
 	}
 }
 

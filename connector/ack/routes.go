@@ -14,9 +14,13 @@ type Routes struct {
 	Passed bool
 	// Hold says that records wait until the other lane has let go of the partition.
 	Hold bool
-	// Halted says that the lane has halted the partition: what it has not confirmed
-	// stays so until a person acts.
+	// Halted says that the lane has halted the partition, or that a person has paused a
+	// mapping that reads it: what it has not confirmed stays so until a person acts.
 	Halted bool
+	// Reset says that another tool had set the offset at which these routes began, and that
+	// the batch lane has not taken notice of them since: the calls from there on may be
+	// made again over rows of files. It is the immediate lane's.
+	Reset bool
 	// Shared says that the other lane read the topic, too, under these routes.
 	Shared bool
 	Epochs []Epoch // one for each mapping that reads the topic
@@ -69,6 +73,7 @@ const (
 	flagHold
 	flagShared
 	flagHalted
+	flagReset
 )
 
 func (r *Routes) append(b []byte, watermark int64) []byte {
@@ -89,6 +94,9 @@ func (r *Routes) append(b []byte, watermark int64) []byte {
 	if r.Halted {
 		flags |= flagHalted
 	}
+	if r.Reset {
+		flags |= flagReset
+	}
 	b = append(b, flags)
 	b = binary.AppendUvarint(b, uint64(len(r.Epochs)))
 	for _, e := range r.Epochs {
@@ -105,7 +113,7 @@ func (r *reader) routes(watermark int64) (out Routes) {
 	if b := r.bytes(1); b != nil {
 		out.First, out.Passed = b[0]&flagFirst != 0, b[0]&flagPassed != 0
 		out.Hold, out.Shared = b[0]&flagHold != 0, b[0]&flagShared != 0
-		out.Halted = b[0]&flagHalted != 0
+		out.Halted, out.Reset = b[0]&flagHalted != 0, b[0]&flagReset != 0
 	}
 	for range r.count() {
 		var e Epoch

@@ -32,6 +32,7 @@ type Entry struct {
 	shared     bool // a claim waits for the same record
 
 	Bytes int64 // what the record takes, for others to count
+	Of    any   // what the record is, for others to ask
 }
 
 // Offset is the record's offset.
@@ -73,7 +74,7 @@ func (t *Tracker) Track(e *Entry, offset int64) {
 	if t.last != nil && t.last.offset >= offset || offset < t.next {
 		panic("ack: offsets must ascend")
 	}
-	*e = Entry{offset: offset, prev: t.last, pending: true, Bytes: e.Bytes}
+	*e = Entry{offset: offset, prev: t.last, pending: true, Bytes: e.Bytes, Of: e.Of}
 	if t.last == nil {
 		t.first = e
 	} else {
@@ -91,6 +92,13 @@ func (t *Tracker) Waits(offset int64) bool {
 		}
 	}
 	return false
+}
+
+// EachPending calls f with Of of each pending record, in the order of their offsets,
+// until it returns false.
+func (t *Tracker) EachPending(f func(of any) bool) {
+	for e := t.first; e != nil && f(e.Of); e = e.next {
+	}
 }
 
 // Share marks that the pending record is in a claim as well: two mappings read

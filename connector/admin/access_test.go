@@ -12,8 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/feedsink/feedsink/connector/security"
 	"github.com/feedsink/feedsink/connector/service"
-	"github.com/feedsink/feedsink/connector/tlsfiles"
 	"github.com/feedsink/feedsink/test/certs"
 )
 
@@ -31,8 +31,9 @@ func whole(a Access, d *oneImport, hint func(string)) http.Handler {
 	if d == nil {
 		d = new(oneImport)
 	}
-	mux := routes(quiet{}, prometheus.NewRegistry(), Imports(d), Profiles(), LogLevel(d, slog.New(slog.DiscardHandler)),
-		Executions("X-Secret", func() (string, error) { return "s3cret", nil }, service.ExecutionID, hint, Members{}))
+	mux := routes(quiet{}, prometheus.NewRegistry(), Imports(d), Mappings(d), Profiles(), LogLevel(d, slog.New(slog.DiscardHandler)),
+		Executions("X-Secret", func() (string, error) { return "s3cret", nil }, service.ExecutionID, hint, Members{}),
+		Members{}.Tables(a), OwnMembership(func() Membership { return Membership{} }), History(func([]string) any { return "none" }))
 	a.Hosts = append(a.Hosts, "h", "example.com") // by which tests ask
 	return asIs(a.named("", a.guard(bodiless(mux))))
 }
@@ -40,8 +41,8 @@ func whole(a Access, d *oneImport, hint func(string)) http.Handler {
 func tokenIs(text string) func() (string, error) { return func() (string, error) { return text, nil } }
 
 func TestTokenIsAskedForWhereItProtects(t *testing.T) {
-	reads, changes := []string{"GET /", "GET /page/main.js", "GET /status", "GET /metrics", "GET /imports", "GET /imports/customers", "GET /log-level"}, []string{
-		"POST /imports/customers/release", "POST /imports/customers/slots", "POST /log-level/debug", "GET /imports/customers/reason", "GET /debug/pprof/cmdline", "POST /nowhere", "DELETE /status",
+	reads, changes := []string{"GET /", "GET /page/main.js", "GET /status", "GET /metrics", "GET /imports", "GET /imports/customers", "GET /log-level", "GET /history", "GET /members"}, []string{
+		"POST /imports/customers/release", "POST /imports/customers/slots", "POST /imports/customers/roll", "POST /mappings/customers/pause", "POST /mappings/customers/resume", "POST /log-level/debug", "GET /imports/customers/reason", "GET /debug/pprof/cmdline", "POST /nowhere", "DELETE /status",
 	}
 	always := []string{"GET /livez", "HEAD /readyz"}
 	for name, c := range map[string]struct {
@@ -155,9 +156,9 @@ func certificate(t *testing.T, dir, name string) (caFile, certFile, keyFile stri
 }
 
 // served is what a server shows of two files.
-func served(t *testing.T, certFile, keyFile string) *tlsfiles.Server {
+func served(t *testing.T, certFile, keyFile string) *security.TLSServer {
 	t.Helper()
-	s, err := tlsfiles.NewServer(tlsfiles.Files{CertFile: certFile, KeyFile: keyFile}, slog.New(slog.DiscardHandler))
+	s, err := security.NewTLSServer(security.TLSFiles{CertFile: certFile, KeyFile: keyFile}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/tlsfiles"
+	"github.com/feedsink/feedsink/connector/security"
 )
 
 // Client asks the admin server of a running sink.
@@ -59,19 +59,24 @@ func NewClient(server string, c Credentials) (*Client, error) {
 func (c Credentials) transport() (http.RoundTripper, error) {
 	plain := &http.Transport{Proxy: http.ProxyFromEnvironment}
 	if c.CertFile != "" && c.CAFile == "" {
-		known, err := tlsfiles.Known(c.CertFile)
+		known, err := security.Pinned(c.CertFile)
 		plain.TLSClientConfig = known
 		return plain, err
 	}
-	certificates, err := tlsfiles.NewClient(tlsfiles.Files{CAFile: c.CAFile}, nil)
+	certificates, err := security.NewTLSClient(security.TLSFiles{CAFile: c.CAFile}, nil)
 	if err != nil {
 		return nil, err
 	}
 	return certificates.Transport(plain), nil
 }
 
-// Imports reads the list of all mappings into a pointer. Like the other methods
+// Status reads what the sink does into a pointer to an observe.Status. Like the other methods
 // it makes one attempt and returns a *Refusal if the server says no.
+func (c *Client) Status(ctx context.Context, into any) error {
+	return c.ask(ctx, http.MethodGet, into, "status")
+}
+
+// Imports reads the list of all mappings into a pointer.
 func (c *Client) Imports(ctx context.Context, into any) error {
 	return c.ask(ctx, http.MethodGet, into, "imports")
 }
@@ -92,6 +97,39 @@ func (c *Client) Release(ctx context.Context, mapping string, into any) error {
 	return c.ask(ctx, http.MethodPost, into, "imports", url.PathEscape(mapping), "release")
 }
 
+// Roll sends the mapping's open file now and reads what becomes of it into a pointer.
+func (c *Client) Roll(ctx context.Context, mapping string, reserve bool, into any) error {
+	query := url.Values{}
+	if reserve {
+		query.Set("reserve", "true")
+	}
+	return c.change(ctx, query, into, "imports", url.PathEscape(mapping), "roll")
+}
+
+// Pause pauses a mapping and reads what is paused into a pointer.
+func (c *Client) Pause(ctx context.Context, mapping string, asked PauseRequest, into any) error {
+	query := url.Values{}
+	if asked.Lane != "" {
+		query.Set("lane", asked.Lane)
+	}
+	if asked.Reason != "" {
+		query.Set("reason", asked.Reason)
+	}
+	if !asked.Until.IsZero() {
+		query.Set("until", asked.Until.UTC().Format(time.RFC3339))
+	}
+	return c.change(ctx, query, into, "mappings", url.PathEscape(mapping), "pause")
+}
+
+// Resume lets a mapping go on and reads what is still paused into a pointer.
+func (c *Client) Resume(ctx context.Context, mapping, lane string, into any) error {
+	query := url.Values{}
+	if lane != "" {
+		query.Set("lane", lane)
+	}
+	return c.change(ctx, query, into, "mappings", url.PathEscape(mapping), "resume")
+}
+
 // TakeSlot counts an import by hand as one of the day and reads what is left into
 // a pointer.
 func (c *Client) TakeSlot(ctx context.Context, mapping string, into any) error {
@@ -109,11 +147,22 @@ func (c *Client) SetLogLevel(ctx context.Context, level string, into any) error 
 }
 
 func (c *Client) ask(ctx context.Context, method string, into any, path ...string) error {
-	req, err := http.NewRequestWithContext(ctx, method, c.base.JoinPath(path...).String(), nil)
+	return c.askAt(ctx, method, c.base.JoinPath(path...), into, path[0])
+}
+
+// change asks for a change with parameters.
+func (c *Client) change(ctx context.Context, query url.Values, into any, path ...string) error {
+	at := c.base.JoinPath(path...)
+	at.RawQuery = query.Encode()
+	return c.askAt(ctx, http.MethodPost, at, into, path[0])
+}
+
+func (c *Client) askAt(ctx context.Context, method string, at *url.URL, into any, value string) error {
+	req, err := http.NewRequestWithContext(ctx, method, at.String(), nil)
 	if err != nil {
 		return err
 	}
-	req.Header.Set(changeHeader, path[0]) // as each wants it that wants one: imports, log-level
+	req.Header.Set(changeHeader, value) // as each wants it that wants one: imports, mappings, log-level
 	if c.token != nil {
 		token, err := c.token()
 		if err != nil {

@@ -57,7 +57,7 @@ func FuzzEndpoints(f *testing.F) {
 		if answer := w.Body.String(); strings.Contains(answer, "s3cret") && sent != "s3cret" || strings.Contains(answer, token) && !strings.Contains(string(raw), token) {
 			t.Errorf("the answer holds a secret: %q", answer)
 		}
-		broken := w.Code == 500 && strings.HasSuffix(r.URL.Path, "broken") // the desk's own
+		broken := w.Code == 500 && strings.HasSuffix(r.URL.Path, "broken") // the API's own
 		if !documented[w.Code] && !broken && w.Code != 202 {
 			t.Errorf("%s %s: got %d, want a documented status", r.Method, r.URL, w.Code)
 		}

@@ -3,13 +3,14 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 )
 
-// oneImport is a desk with one mapping, customers, and a mapping that breaks.
+// oneImport is an API with one mapping, customers, and a mapping that breaks.
 type oneImport struct {
 	oneLevel // of the log, beside it
 
@@ -17,6 +18,8 @@ type oneImport struct {
 	released int
 	taken    int
 	halted   bool
+	rolled   []string // mapping and whether the reserve may be taken
+	paused   []PauseRequest
 }
 
 type shown struct {
@@ -49,6 +52,20 @@ func (d *oneImport) Release(mapping string) (any, error) {
 	return shown{mapping, 7}, nil
 }
 
+func (d *oneImport) Roll(_ context.Context, mapping string, reserve bool) (any, error) {
+	d.rolled = append(d.rolled, fmt.Sprint(mapping, " ", reserve))
+	return d.Import(mapping)
+}
+
+func (d *oneImport) Pause(_ context.Context, mapping string, asked PauseRequest) (any, error) {
+	d.paused = append(d.paused, asked)
+	return d.Import(mapping)
+}
+
+func (d *oneImport) Resume(ctx context.Context, mapping, lane string) (any, error) {
+	return d.Pause(ctx, mapping, PauseRequest{Lane: lane})
+}
+
 func (d *oneImport) Reason(_ context.Context, mapping string) (any, error) { return d.Import(mapping) }
 
 func (d *oneImport) TakeSlot(mapping string) (any, error) {
@@ -59,10 +76,11 @@ func (d *oneImport) TakeSlot(mapping string) (any, error) {
 	return shown{mapping, 7}, nil
 }
 
-// serve is a server with nothing but the desk's endpoints.
+// serve is a server with nothing but the API's endpoints.
 func (d *oneImport) serve(t *testing.T) string {
 	mux := http.NewServeMux()
 	Imports(d)(mux)
+	Mappings(d)(mux)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return server.URL
@@ -102,7 +120,7 @@ func TestReleaseNeedsTheHeaderNoForeignPageCanSend(t *testing.T) {
 		t.Errorf("GET: got %d, want 405: reading changes nothing", status)
 	}
 	if d.released != 0 || len(d.asked) != 0 {
-		t.Errorf("the desk was asked for %q and released %d times, want neither", d.asked, d.released)
+		t.Errorf("the API was asked for %q and released %d times, want neither", d.asked, d.released)
 	}
 	if status, body := request(t, http.MethodPost, url, "X-Feedsink", "imports"); status != http.StatusAccepted || d.released != 1 {
 		t.Errorf("with the header: got %d, %q and %d releases, want 202 and 1", status, body, d.released)
@@ -121,6 +139,7 @@ func TestEveryRefusalKeepsItsStatusAndWords(t *testing.T) {
 		{http.MethodPost, "/imports/nobody/slots", 404, "mapping nobody: is not there"},
 		{http.MethodPost, "/imports/customers/slots", 202, `"rows": 7`},
 		{http.MethodPost, "/imports/customers/release", 409, "mapping customers: is not halted"},
+		{http.MethodPost, "/imports/nobody/roll", 404, "mapping nobody: is not there"},
 		{http.MethodGet, "/imports/broken", 500, "the disk is gone"},
 	} {
 		status, body := request(t, c.method, base+c.path, "X-Feedsink", "imports")

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/security"
 	"github.com/feedsink/feedsink/connector/service"
-	"github.com/feedsink/feedsink/connector/tlsfiles"
 	"github.com/feedsink/feedsink/test/certs"
 )
 
@@ -67,7 +67,7 @@ func together(t *testing.T, all ...*member) (port string) {
 				m.heard.Add(1)
 			}
 		}, members)(mux)
-		server := &httptest.Server{Listener: listeners[i], Config: &http.Server{Handler: mux, ReadHeaderTimeout: time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}}
+		server := &httptest.Server{Listener: listeners[i], Config: &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}}
 		server.Start()
 		t.Cleanup(server.Close)
 	}
@@ -80,7 +80,7 @@ func called(t *testing.T, port string, at *member, all ...*member) (heard []int3
 	t.Helper()
 	scheme, transport := "http://", &http.Transport{DisableKeepAlives: true}
 	if at.files != "" {
-		known, err := tlsfiles.Known(filepath.Join(at.files, "cert.pem"))
+		known, err := security.Pinned(filepath.Join(at.files, "cert.pem"))
 		if err != nil {
 			t.Fatal(err)
 		}

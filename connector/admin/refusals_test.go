@@ -32,6 +32,9 @@ var endpoints = []endpoint{
 	{question: "GET /imports", fine: 200},
 	{question: "GET /imports/customers", fine: 200},
 	{question: "GET /log-level", fine: 200},
+	{question: "GET /history", fine: 200},
+	{question: "GET /members", fine: 200},
+	{question: "GET /membership", fine: 200},
 	{question: "GET /imports/customers/reason", header: "X-Feedsink: imports", token: true, fine: 200},
 	{question: "POST /imports/customers/release", header: "X-Feedsink: imports", token: true, fine: 202},
 	{question: "POST /imports/customers/slots", header: "X-Feedsink: imports", token: true, fine: 202},
@@ -140,7 +143,7 @@ func answerTo(t *testing.T, address, sent string) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = c.Write([]byte(sent)) // it may be cut off on the way

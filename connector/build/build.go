@@ -13,23 +13,23 @@ import (
 
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/credentials"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/h1"
-	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
+	"github.com/feedsink/feedsink/connector/receipt"
 	"github.com/feedsink/feedsink/connector/retry"
+	"github.com/feedsink/feedsink/connector/security"
 	"github.com/feedsink/feedsink/connector/service"
-	"github.com/feedsink/feedsink/connector/tlsfiles"
 	"github.com/feedsink/feedsink/schemas"
 )
 
 // KafkaConnection is how the cluster is reached, from the configuration. What it
 // holds of files is read again when they change; log is told of files that have
 // become unusable.
-func KafkaConnection(k config.Kafka, log *slog.Logger) kafka.Connection {
-	c := kafka.Connection{Brokers: k.Brokers, Log: log}
+func KafkaConnection(k config.Kafka, log *slog.Logger) cluster.Connection {
+	c := cluster.Connection{Brokers: k.Brokers, Log: log}
 	if k.TLS.Enabled {
-		c.TLS = &tlsfiles.Files{CAFile: k.TLS.CAFile, CertFile: k.TLS.CertFile, KeyFile: k.TLS.KeyFile}
+		c.TLS = &security.TLSFiles{CAFile: k.TLS.CAFile, CertFile: k.TLS.CertFile, KeyFile: k.TLS.KeyFile}
 	}
 	if k.SASL.Mechanism != "" {
 		c.SASL = login(k.SASL, log)
@@ -37,18 +37,18 @@ func KafkaConnection(k config.Kafka, log *slog.Logger) kafka.Connection {
 	return c
 }
 
-func login(s config.SASL, log *slog.Logger) *kafka.SASL {
-	return &kafka.SASL{
-		Mechanism: s.Mechanism, Username: s.Username, Password: Reveal(s.Password()),
+func login(s config.SASL, log *slog.Logger) *cluster.SASL {
+	return &cluster.SASL{
+		Mechanism: s.Mechanism, Username: s.Username, Password: Reveal(config.SecretFile(s.PasswordFile)),
 		Token: bearer(s.OAuth, log), Extensions: extensions(s.OAuth.Extensions),
-		Keys: credentials.NewAWS().Get,
+		Keys: security.NewAWS().Get,
 	}
 }
 
 // bearer gives the tokens of OAUTHBEARER.
 func bearer(o config.OAuth, log *slog.Logger) func(context.Context) (string, error) {
 	if o.TokenFile != "" {
-		token := Reveal(o.Token())
+		token := Reveal(config.SecretFile(o.TokenFile))
 		return func(context.Context) (string, error) { return token() }
 	}
 	transport, err := secured(o.TLS, log)
@@ -56,8 +56,8 @@ func bearer(o config.OAuth, log *slog.Logger) func(context.Context) (string, err
 		err = fmt.Errorf("kafka.sasl.oauth.tls.%w", err)
 		return func(context.Context) (string, error) { return "", err }
 	}
-	return credentials.NewTokens(credentials.OAuth{
-		TokenURL: o.TokenURL, ClientID: o.ClientID, Secret: Reveal(o.ClientSecret()), Scope: o.Scope, Transport: transport,
+	return security.NewTokens(security.OAuth{
+		TokenURL: o.TokenURL, ClientID: o.ClientID, Secret: Reveal(config.SecretFile(o.ClientSecretFile)), Scope: o.Scope, Transport: transport,
 	}).Get
 }
 
@@ -81,7 +81,7 @@ func Reveal(read func() (config.Secret, error)) func() (string, error) {
 // secured is the usual transport with the certificates of the configuration.
 func secured(c config.Certificates, log *slog.Logger) (http.RoundTripper, error) {
 	usual := http.DefaultTransport.(*http.Transport).Clone()
-	client, err := tlsfiles.NewClient(tlsfiles.Files(c), log)
+	client, err := security.NewTLSClient(security.TLSFiles(c), log)
 	if err != nil {
 		return nil, err // begins with the key
 	}
@@ -114,14 +114,14 @@ func stay(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// NewService is a client of the configured service, for one command. Whoever asked
+// NewService is a client of the configured service, for one command. Who asked
 // for it closes it.
-func NewService(cfg config.Service) (*service.Client, error) { return ServiceWith(cfg, nil, nil) }
+func NewService(cfg config.Service) (*service.Client, error) { return ServiceWith(cfg, nil, nil, nil) }
 
-// ServiceWith tells log of TLS files that have become unusable, and wraps the
-// transport.
-func ServiceWith(cfg config.Service, log *slog.Logger, wrap func(http.RoundTripper) http.RoundTripper) (*service.Client, error) {
-	certificates, err := tlsfiles.NewClient(tlsfiles.Files(cfg.TLS), log)
+// ServiceWith tells log of TLS files that have become unusable, wraps the transport,
+// and opens connections by dial; nil: net.Dialer.
+func ServiceWith(cfg config.Service, log *slog.Logger, wrap func(http.RoundTripper) http.RoundTripper, dial cluster.Dial) (*service.Client, error) {
+	certificates, err := security.NewTLSClient(security.TLSFiles(cfg.TLS), log)
 	if err != nil {
 		return nil, fmt.Errorf("service.tls.%w", err) // begins with the key
 	}
@@ -137,6 +137,7 @@ func ServiceWith(cfg config.Service, log *slog.Logger, wrap func(http.RoundTripp
 		Timeout:     cfg.Timeout,
 		Concurrency: cfg.Concurrency.Max,
 		Wrap:        wrap,
+		Dial:        dial,
 		Secure: func(tuned *http.Transport) http.RoundTripper {
 			if !cfg.Proxy.IsZero() {
 				tuned.Proxy = through(cfg.Proxy)
@@ -144,7 +145,7 @@ func ServiceWith(cfg config.Service, log *slog.Logger, wrap func(http.RoundTripp
 			if cfg.TLS == (config.Certificates{}) {
 				return h1.New(tuned) // nothing to follow
 			}
-			return certificates.TransportOver(tuned, func(t *http.Transport) tlsfiles.Connections { return h1.New(t) })
+			return certificates.TransportOver(tuned, func(t *http.Transport) security.Connections { return h1.New(t) })
 		},
 	})
 	if err != nil {
@@ -167,10 +168,10 @@ func through(proxy config.Address) func(*http.Request) (*url.URL, error) {
 func AdminAccess(cfg config.Admin, log *slog.Logger) (a admin.Access, err error) {
 	a.Hosts, a.ProtectReads = cfg.Hosts, cfg.ProtectReads
 	if cfg.TokenFile != "" {
-		a.Token = Reveal(cfg.Token())
+		a.Token = Reveal(config.SecretFile(cfg.TokenFile))
 	}
 	if cfg.TLS.CertFile != "" {
-		a.Certificate, err = tlsfiles.NewServer(tlsfiles.Files{CertFile: cfg.TLS.CertFile, KeyFile: cfg.TLS.KeyFile}, log)
+		a.Certificate, err = security.NewTLSServer(security.TLSFiles{CertFile: cfg.TLS.CertFile, KeyFile: cfg.TLS.KeyFile}, log)
 		if err != nil {
 			return a, fmt.Errorf("admin.tls.%w", err) // begins with the key
 		}
@@ -178,29 +179,52 @@ func AdminAccess(cfg config.Admin, log *slog.Logger) (a admin.Access, err error)
 	return a, nil
 }
 
-// NewDeadLetters is the producer of dead letters. The caller closes it.
-func NewDeadLetters(cfg *config.Config, log *slog.Logger) (*deadletter.Post, error) {
-	opts, err := KafkaConnection(cfg.Kafka, log).Options()
+// NewDeadLetters is the producer of dead letters, by that connection. The caller
+// closes it.
+func NewDeadLetters(cfg *config.Config, over cluster.Connection, log *slog.Logger) (*deadletter.Post, error) {
+	opts, err := over.Options()
 	if err != nil {
 		return nil, err
 	}
 	return deadletter.New(opts, cfg.DLQ.Topic, cfg.Kafka.Group, log)
 }
 
+// NewReceipts is the producer of receipts and the hash of their keys, by that connection;
+// nil where the configuration names no topic. The caller closes it.
+func NewReceipts(cfg *config.Config, over cluster.Connection, log *slog.Logger) (*receipt.Book, error) {
+	if cfg.Receipts.Topic == "" {
+		return nil, nil //nolint:nilnil // nothing to be opened, and nothing wrong
+	}
+	var read func() (string, error)
+	if cfg.Receipts.KeyFile != "" {
+		read = Reveal(config.SecretFile(cfg.Receipts.KeyFile))
+	}
+	keys, err := receipt.NewKeys(read, log)
+	if err != nil {
+		return nil, fmt.Errorf("receipts.keyFile: %w", err)
+	}
+	opts, err := over.Options()
+	if err != nil {
+		return nil, err
+	}
+	writer, err := receipt.NewWriter(opts, cfg.Receipts.Topic, log)
+	return &receipt.Book{Keys: keys, Writer: writer}, err
+}
+
 // NewRegistry fills in what the configuration says of the registry; nil where
 // it names none.
-func NewRegistry(cfg *config.Config, chance *rand.Rand, into schemas.RegistryConfig) (*schemas.Registry, error) {
+func NewRegistry(cfg *config.Config, random *rand.Rand, into schemas.RegistryConfig) (*schemas.Registry, error) {
 	from := cfg.SchemaRegistry
 	if from.URL.IsZero() {
 		return nil, nil //nolint:nilnil // nothing to be opened, and nothing wrong
 	}
 	backoff := retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}
-	into.Backoff = func(failures int) time.Duration { return backoff.Next(failures, 0, chance.Float64) }
+	into.Backoff = func(failures int) time.Duration { return backoff.Next(failures, 0, random.Float64) }
 	var err error
 	if into.HTTP, err = registryClient(from.TLS, into.Log); err != nil {
 		return nil, fmt.Errorf("schemaRegistry.tls.%w", err) // begins with the key
 	}
-	into.URL, into.Validate = from.URL.Bare(), from.Validate
+	into.URL, into.Validate = from.URL.String(), from.Validate
 	if login := from.Login(); login != nil {
 		into.Login = func() (string, string, error) {
 			user, password, err := login()

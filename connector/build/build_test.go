@@ -153,8 +153,10 @@ func TestRegistrysLoginGoesNowhereElse(t *testing.T) {
 		switch {
 		case r.URL.Path == "/here/subjects/s/versions":
 			_, _ = w.Write([]byte("[1, 2]"))
-		case strings.Contains(r.URL.Path, "/s/"):
-			http.Redirect(w, r, "/here/subjects/s/versions", http.StatusFound)
+		case strings.HasPrefix(r.URL.Path, "/here/"):
+			_, _ = w.Write([]byte(`{"subject":"s","version":2,"id":2,"schema":"\"int\""}`))
+		case strings.Contains(r.URL.Path, "/s/"), strings.Contains(r.URL.Path, "/schemas/"):
+			http.Redirect(w, r, "/here"+r.URL.Path, http.StatusFound)
 		default:
 			http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
 		}
@@ -166,10 +168,10 @@ func TestRegistrysLoginGoesNowhereElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer registry.Close()
-	if got, err := registry.Versions(t.Context(), "s"); err != nil || got != 2 {
-		t.Errorf("a redirect on the same host: got %d, %v, want 2", got, err)
+	if got, err := registry.Subject(t.Context(), "s"); err != nil || got.Versions != 2 {
+		t.Errorf("a redirect on the same host: got %+v, %v, want 2", got, err)
 	}
-	if _, err := registry.Versions(t.Context(), "away"); err == nil || strings.Contains(err.Error(), "s3cret") {
+	if _, err := registry.Subject(t.Context(), "away"); err == nil || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("a redirect to another host: got %v, want an error without the password", err)
 	}
 	if got := elsewhere.Load(); got != 0 {

@@ -39,11 +39,14 @@ func BatchMapping(m *router.Compiled) batcher.Mapping {
 		Name: m.Name, Table: m.Table, Fingerprint: m.FileFingerprint(),
 		Key:         key,
 		CSV:         spool.CSV(im.CSV),
-		Roll:        batcher.Roll{Rows: im.Roll.Rows, Bytes: int64(im.Roll.Bytes), Age: im.Roll.Age},
+		Roll:        batcher.Roll{Rows: im.Roll.Rows, Bytes: int64(im.Roll.Bytes), Age: im.Roll.Age, At: im.Roll.TimesOfDay()},
+		MaxFile:     spool.Limit{Rows: im.MaxFile.Rows, Bytes: int64(im.MaxFile.Bytes)},
 		RetryFailed: im.RetryFailed,
 		KeepResults: im.KeepResults,
 		After:       m.Config.After,
 		DualLane:    m.DualLane(),
+		Auto:        m.HasAuto(),
+		Within:      m.Within(),
 		Loads:       map[schemas.Op]batcher.Load{},
 		Bundle:      m.Config.Bundle,
 		Entry:       m.EntryName(),
@@ -53,12 +56,8 @@ func BatchMapping(m *router.Compiled) batcher.Mapping {
 			Header: c.Header, Section: c.Section, Name: c.Name, Kept: m.IgnoresEmpty(schemas.Upsert, i), CreateOnly: c.CreateOnly,
 		})
 	}
-	for op, load := range map[schemas.Op]*router.Import{
-		schemas.Upsert: im.Upsert, schemas.Patch: im.Patch, schemas.Create: im.Create, schemas.Delete: im.Delete,
-	} {
-		if load != nil {
-			out.Loads[op] = batcher.Load{ETL: load.ETL, Mode: load.Mode}
-		}
+	for op, load := range im.All() {
+		out.Loads[op] = batcher.Load{ETL: load.ETL, Mode: load.Mode}
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package calls
 
 import (
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -162,6 +161,26 @@ func TestRateSpreadsCallsEvenly(t *testing.T) {
 	})
 }
 
+// TestCallsOfOneAttemptCountForTheRate: what an attempt spends beyond its first call
+// is missing behind it.
+func TestCallsOfOneAttemptCountForTheRate(t *testing.T) {
+	service := &script{}
+	cfg := config()
+	cfg.Rate = Rate{Calls: 600, Per: time.Minute}
+	run(t, cfg, service, func(t *testing.T, s *stage) {
+		for i := range 100 {
+			s.put(schemas.Upsert, fmt.Sprint(i), "1")
+		}
+		for range 5 {
+			s.Spend()
+		}
+		pass(time.Second)
+		if got := service.count(); got < 5 || got > 6 {
+			t.Errorf("calls in a second: got %d, want 5", got)
+		}
+	})
+}
+
 // TestRateFollowsTheShare: a lane that shares the rate makes its part of the
 // calls, more once its part has grown, and none while it has none.
 func TestRateFollowsTheShare(t *testing.T) {
@@ -243,23 +262,6 @@ func TestCallsInFlightComeDownWithTheLimit(t *testing.T) {
 			t.Errorf("limit: got %d, want near %d", got, capacity)
 		}
 	})
-}
-
-func TestValidateNamesEveryMistake(t *testing.T) {
-	if err := config().Validate(); err != nil {
-		t.Errorf("a good configuration: got %v, want nil", err)
-	}
-	err := Config{Concurrency: Concurrency{Start: 9, Max: 8}, Rate: Rate{Calls: 1}, Retry: Retry{Initial: 2, Max: 1}}.Validate()
-	want := strings.Join([]string{
-		"service.concurrency.start: must be from 1 to service.concurrency.max, is 9",
-		"service.rate.per: must be longer than 0s, is 0s",
-		"service.breaker.failures: must be at least 1, is 0",
-		"service.breaker.openFor: must be longer than 0s, is 0s",
-		"retry.max: must be at least retry.initial, is 1ns",
-	}, "\n")
-	if got := fmt.Sprint(err); got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
-	}
 }
 
 func TestNoCallStartsWhileTheWritesMayBeAnotherOwners(t *testing.T) {

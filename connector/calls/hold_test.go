@@ -2,7 +2,9 @@ package calls
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedsink/feedsink/schemas"
@@ -171,6 +173,36 @@ func TestRetryAfterHoldsEveryCall(t *testing.T) {
 					t.Errorf("waits in the end: got %+v, want none", got)
 				}
 				s.want("breaker", s.turns(), "")
+			})
+		})
+	}
+}
+
+// TestProbeDoesNotEndATimeNamedMeanwhile: two calls are in flight when the service
+// names a time. It ends, a probe starts, and then the second call's answer names
+// another time.
+func TestProbeDoesNotEndATimeNamedMeanwhile(t *testing.T) {
+	for name, probed := range map[string]error{"applied": nil, "429 without a time": fault{status: 429, overload: true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, lane := &Service{}, New(config(), nil, nil, rand.New(rand.NewPCG(1, 1)))
+				lane.service = s
+				throttled := verdict{status: 429, retryAfter: 20 * time.Second}
+				lane.hear(&throttled, false, time.Now())
+				time.Sleep(20 * time.Second)
+				if probe, _ := s.admit(time.Now()); !probe {
+					t.Fatal("got no probe once the time has passed, want one")
+				}
+				lane.hear(&throttled, false, time.Now()) // of a call that began before all of this
+				v := verdict{outcome: Applied, answered: true}
+				if probed != nil {
+					v = verdict{outcome: Retried, status: 429, err: probed}
+				}
+				time.Sleep(time.Second)
+				lane.hear(&v, true, time.Now())
+				if _, wait := s.admit(time.Now()); wait != 19*time.Second {
+					t.Errorf("wait after the probe: got %v, want the 19s that are left", wait)
+				}
 			})
 		})
 	}

@@ -1,3 +1,21 @@
+// Package calls sends writes as single calls: each write becomes one call,
+// in order per key, concurrently across keys.
+//
+// A Lane keeps, for every key with work, the calls not yet confirmed. A key has
+// at most one call in flight, so its writes arrive in the order they were
+// submitted; a key that is busy, failing or backing off holds up only itself.
+// Which key's call starts next follows from the weights of the routes that have work:
+// while calls are scarce, each route has its share of them.
+// Writes of one key that have not started are merged into one call where that
+// cannot be told from sending them one by one. How many calls are in flight is
+// found out by a limiter from what comes back; a breaker for each table stops calls
+// that fail, and probes the table; what the service says of all calls (Retry-After)
+// holds them all. A call whose outcome is unknown may land late: what its key said
+// since is then sent once more.
+//
+// It knows writes and whether a call may be tried again. It knows nothing about
+// Kafka, offsets, dead letters, HTTP or tokens: those are behind Origin and
+// Caller.
 package calls
 
 import (
@@ -14,11 +32,63 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
+// Config is what a Lane may do to the service. That it can work is checked where the
+// configuration file is read: all counts and times but Rate, RepeatAfter and GiveUpAfter
+// are above 0, and nothing starts above its Max.
+type Config struct {
+	Concurrency Concurrency
+	Rate        Rate
+	Breaker     Breaker
+	Retry       Retry
+	// MayCall is asked before each call: while it says no, none starts, because
+	// the writes may be another owner's by now. It must be quick; nil: always.
+	MayCall func() bool
+	// Share is which part of Rate is this lane's at present, from 0 to 1, where
+	// several lanes share it; nil: all of it. It must be quick.
+	Share func() float64
+	// Service is what this lane and others that call the same service know of it
+	// together; nil: it is alone.
+	Service *Service
+	// RepeatAfter is when a call whose outcome is unknown has landed or never will:
+	// what later calls of its key said is then sent once more. 0: it never is.
+	RepeatAfter time.Duration
+	// Repeats is asked then whether what this lane sent last for a key of the table is
+	// its newest state, unless Superseded said otherwise; nil: it always is. It must be
+	// quick.
+	Repeats func(schemas.Table) bool
+}
+
+// Concurrency bounds the calls in flight: the first limit, and the highest that
+// the limiter may find.
+type Concurrency struct{ Start, Max int }
+
+// Rate is the most calls to start per period, evenly spread, by all lanes that
+// share it; 0 calls means no such bound.
+type Rate struct {
+	Calls int
+	Per   time.Duration
+}
+
+// Breaker says how many failed calls in a row, over all keys of a table, stop its
+// calls, and how long it then waits before it tries one.
+type Breaker struct {
+	Failures int
+	OpenFor  time.Duration
+}
+
+// Retry is the back-off of one key: Initial, doubling up to Max, jittered. A
+// write that still fails GiveUpAfter its first try is rejected; 0 means never.
+type Retry struct{ Initial, Max, GiveUpAfter time.Duration }
+
 // Item is a write on its way. The lane takes over the write's memory.
 type Item struct {
 	Mapping string // for the observer; writes of different mappings are not merged
-	Write   schemas.Write
-	Origin  Origin
+	// Route is which of the mapping's routes the write is of. All writes of a route are
+	// one class, and where calls are scarce classes share them by their weights.
+	Route  int
+	Weight float64 // of the route, above 0; 0 stands for 1
+	Write  schemas.Write
+	Origin Origin
 }
 
 // Origin is where a write came from and where its end is reported: exactly one
@@ -31,6 +101,10 @@ type Origin interface {
 	// Reject says that the service will not take the write, and why.
 	Reject(error)
 }
+
+// Merged is an Origin that wants to know that its write was merged into that of a newer
+// one. It is called before Confirm.
+type Merged interface{ Merged() }
 
 // Premature is an Origin that knows when an answer that there is nothing to
 // write to (404), or a record where one is to be created (409), is not the last
@@ -46,17 +120,11 @@ type Waiter interface{ Wait() }
 
 // Caller makes one attempt to bring a write to the service. It bounds the
 // attempt by itself, does not retry, and may be called concurrently, never for
-// one key. The write is lent until it returns. retried says that an earlier
-// attempt may have been applied. Its errors are asked for Failure; one that is
-// none is transient, its outcome unknown.
+// one key. The write, and the origins of the writes that are merged in it, are lent
+// until it returns. retried says that an earlier attempt may have been applied. Its
+// errors are asked for Failure; one that is none is transient, its outcome unknown.
 type Caller interface {
-	Call(ctx context.Context, w *schemas.Write, retried bool) error
-}
-
-// Attributed is a Caller that wants to know whose writes a call carries: it gets
-// CallFor instead of Call. The origins are lent until it returns.
-type Attributed interface {
-	CallFor(ctx context.Context, w *schemas.Write, retried bool, of []Origin) error
+	Call(ctx context.Context, w *schemas.Write, retried bool, of []Origin) error
 }
 
 // Failure is what the lane asks of an error, found with errors.As.
@@ -69,7 +137,7 @@ type Failure interface {
 	Status() int               // of the answer; 0 without one
 }
 
-// Observer hears what happens, outside the lane's lock; it must be quick.
+// Observer is told what happens, outside the lane's lock; it must be quick.
 type Observer interface {
 	// Called reports an attempt, from any goroutine.
 	Called(Attempt)
@@ -87,6 +155,7 @@ type Attempt struct {
 	Op      schemas.Op // of the call; writes merged into it may have had others
 	Writes  int        // how many it carries: 1 and those merged with it; 0 for a repetition
 	Outcome Outcome
+	Status  int // of an answer that was no yes; 0: a yes, or no answer
 	Took    time.Duration
 	Repeat  bool  // it sends a key's newest state once more; nothing waits for it
 	Err     error // of a repetition that was refused
@@ -96,7 +165,6 @@ type Attempt struct {
 type Lane struct {
 	cfg    Config
 	caller Caller
-	owned  Attributed // the caller, if it wants to know; nil: it does not
 	obs    Observer
 
 	service *Service
@@ -110,7 +178,7 @@ type Lane struct {
 	rnd      *rand.Rand
 	keys     map[keyID]*entry // every key with work
 	nameless uint64           // writes without a key so far
-	ready    fifo
+	ready    ready
 	waiting  byDue
 	halted   []string  // mappings of which no call starts
 	aside    []*entry  // keys that wait for one of them
@@ -124,6 +192,7 @@ type Lane struct {
 	unrepeated []string      // mappings of keys that are not remembered, not yet reported
 	cause      error         // of the failure a breaker is being told
 	overloads  int           // in a row with one call in flight
+	throttled  Wait          // for what the service answered last instead of yes or no; no Status: nothing
 	notBefore  time.Time     // no call starts before then, zero if one may
 
 	wake    sync.Cond // idle workers wait on it
@@ -148,7 +217,6 @@ func New(cfg Config, caller Caller, obs Observer, rnd *rand.Rand) *Lane {
 		limiter: newLimiter(cfg.Concurrency.Start, cfg.Concurrency.Max),
 		rate:    newRate(cfg.Rate),
 	}
-	l.owned, _ = caller.(Attributed)
 	l.wake.L = &l.mu
 	if l.service = cfg.Service; l.service == nil {
 		l.service = &Service{}
@@ -164,7 +232,7 @@ func (l *Lane) Submit(it Item) {
 	if l.stopped {
 		return
 	}
-	id := l.identify(&it.Write)
+	id, of := l.identify(&it.Write), l.ready.class(&it)
 	e, known := l.keys[id]
 	if known && e.failing() {
 		wait(it.Origin)
@@ -172,15 +240,18 @@ func (l *Lane) Submit(it Item) {
 	}
 	if !known {
 		id.name = strings.Clone(id.name) // it may outlast its first write
-		e = newEntry(id)
+		e = newEntry(id, of)
 		l.keys[id] = e
 	}
 	e.table.room = false
 	l.count(e.table, 1)
-	if e.absorb(&it) {
-		return
+	merged := e.absorb(&it, of)
+	if !merged {
+		e.push(newCall(&it, of))
 	}
-	e.push(newCall(&it))
+	if of != e.class {
+		l.ready.classify(e)
+	}
 	if e.place == idle {
 		l.queue(e)
 		l.rouse()
@@ -216,5 +287,5 @@ func (l *Lane) InFlight() int {
 func (l *Lane) Limit() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.limiter.Limit()
+	return l.limiter.limit
 }

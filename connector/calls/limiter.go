@@ -39,7 +39,7 @@ const (
 // It knows calls that ended, no clock, no lock and no goroutine: the owner
 // passes the times and serialises the calls.
 type limiter struct {
-	limit, max int
+	limit, max int // calls that may be in flight now, at least 1; the most that this may be
 
 	window   window
 	before   reading    // the latest at rest: what a step is compared with
@@ -78,9 +78,6 @@ func newLimiter(start, highest int) *limiter {
 	l.afresh()
 	return l
 }
-
-// Limit is how many calls may be in flight now, at least 1.
-func (l *limiter) Limit() int { return l.limit }
 
 // observe counts a call. At the end of a window, which is at least one round of
 // calls, the limit may change.
@@ -151,7 +148,7 @@ func (l *limiter) judge(r reading, now time.Time) {
 }
 
 // averaged is the mean of the windows at rest, or of the step under way as soon as
-// these are enough to tell from chance what it did. Refusals speak for themselves
+// these are enough to tell from noise what it did. Refusals speak for themselves
 // and must not go on meanwhile.
 func (l *limiter) averaged(r reading) (mean reading, enough bool) {
 	if r.overload > 0 || l.before.overload > 0 {
@@ -167,7 +164,7 @@ func (l *limiter) averaged(r reading) (mean reading, enough bool) {
 	return l.before.with(r), true
 }
 
-// wanted is how many windows tell a step to a limit from chance.
+// wanted is how many windows tell a step to a limit from noise.
 func (l *limiter) wanted(limit int) int {
 	step := math.Abs(float64(limit)/float64(l.before.limit) - 1)
 	if step == 0 {
@@ -198,7 +195,7 @@ func (l *limiter) afresh() {
 
 // next takes a step down if calls are refused or waiting. Else, now and then and
 // if there is demand, it tries a step up, or one down to see whether it costs
-// anything; not where chance does more than the step: half of such steps would
+// anything; not where noise does more than the step: half of such steps would
 // seem to cost nothing, and the limit be lost bit by bit.
 func (l *limiter) next(r reading, now time.Time) {
 	mayUp := l.limit < l.max && now.After(l.up.until)
@@ -239,7 +236,7 @@ func (l *limiter) gained(r reading) bool {
 
 // kept reports whether a step down cost nothing to speak of. Where most calls
 // were refused it may cost more, if not all that it would without a cure, and what
-// chance makes of so few answers is no cost: so many refusals are not to go on in
+// noise makes of so few answers is no cost: so many refusals are not to go on in
 // doubt.
 func (l *limiter) kept(r reading) bool {
 	shrunk := 1 - float64(r.limit)/float64(l.before.limit)
@@ -251,3 +248,94 @@ func (l *limiter) kept(r reading) bool {
 }
 
 func (l *limiter) set(limit int) { l.limit = min(max(limit, 1), l.max) }
+
+// sample is one call that ended.
+type sample struct {
+	started, ended time.Time
+	inFlight       int  // calls in flight when it ended, itself included
+	answered       bool // the service dealt with it, whatever it said
+	overload       bool // the service, or time, said it was too much
+}
+
+// reading is what one window showed, or the mean of several.
+type reading struct {
+	limit    int
+	goodput  float64       // answered calls per second
+	latency  time.Duration // of the calls answered, 0 if none was
+	overload float64       // share of calls
+	calls    float64
+	answered float64
+	full     bool // the limit, not the demand, bounded the calls in flight
+	windows  int  // whose mean it is
+}
+
+// with is the mean of it and of one more window, if both were bounded by the same
+// limit; else the window alone. Neither has refusals.
+func (r reading) with(one reading) reading {
+	if !r.full || r.limit != one.limit {
+		return one
+	}
+	n := float64(min(r.windows, memory-1))
+	mean := func(was, is float64) float64 { return (was*n + is) / (n + 1) }
+	one.goodput = mean(r.goodput, one.goodput)
+	one.latency = time.Duration(mean(float64(r.latency), float64(one.latency)))
+	one.windows = int(n) + 1
+	return one
+}
+
+// rnd is by how much the share of overload may be off: two standard
+// deviations.
+func (r reading) rnd() float64 { return 2 * math.Sqrt(r.overload*(1-r.overload)/r.calls) }
+
+// window adds up the calls that started since it was opened.
+type window struct {
+	opened   time.Time
+	settled  bool // calls started under the limit before have ended
+	calls    int
+	answered int
+	overload int
+	full     int // calls that ended with every permit in use
+	inFlight int
+	peak     int
+	latency  time.Duration // of all calls together
+	served   time.Duration // of the calls answered together
+}
+
+func (w *window) add(s sample, limit int) {
+	w.calls++
+	w.inFlight += s.inFlight
+	w.peak = max(w.peak, s.inFlight)
+	w.latency += s.ended.Sub(s.started)
+	if s.answered {
+		w.answered++
+		w.served += s.ended.Sub(s.started)
+	}
+	if s.overload {
+		w.overload++
+	}
+	if s.inFlight >= limit {
+		w.full++
+	}
+}
+
+func (w *window) read(limit int) reading {
+	calls := float64(w.calls)
+	r := reading{
+		limit:    limit,
+		overload: float64(w.overload) / calls,
+		calls:    calls,
+		answered: float64(w.answered),
+		full:     w.isFull(),
+		windows:  1,
+	}
+	if !r.full {
+		r.limit = min(limit, w.peak)
+	}
+	if w.answered > 0 {
+		r.goodput = float64(w.answered) / calls * float64(w.inFlight) / max(w.latency, 1).Seconds()
+		r.latency = max(w.served/time.Duration(w.answered), 1)
+	}
+	return r
+}
+
+func (w *window) isFull() bool { return w.full*2 >= w.calls }

@@ -56,7 +56,7 @@ func (s *simulation) run(svc service, settling, measuring time.Duration) float64
 	end := from.Add(measuring)
 	answered := 0
 	for {
-		for len(s.calls) < s.limiter.Limit() {
+		for len(s.calls) < s.limiter.limit {
 			latency, ok, overload := svc.call(s)
 			latency += time.Duration(s.rnd.Float64() * jitter * float64(latency))
 			heap.Push(&s.calls, sample{started: s.now, ended: s.now.Add(latency), answered: ok, overload: overload})
@@ -161,7 +161,7 @@ func TestLimiterSitsOutAHiccup(t *testing.T) {
 		s := simulate(8, highest, seed)
 		svc := starved(5*time.Millisecond, 40*time.Millisecond)
 		if got := s.run(svc, 5*time.Second, 15*time.Second); got < 0.93*svc.best {
-			t.Errorf("seed %d: got %.0f calls/s with a limit of %d, want at least 93 %% of %.0f", seed, got, s.limiter.Limit(), svc.best)
+			t.Errorf("seed %d: got %.0f calls/s with a limit of %d, want at least 93 %% of %.0f", seed, got, s.limiter.limit, svc.best)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func TestLimiterSettlesNearBestFixed(t *testing.T) {
 					got := s.run(svc, 10*time.Second, 6*time.Second)
 					if got < 0.9*svc.best {
 						t.Errorf("seed %d, phase %d: got %.0f calls/s with a limit of %d, want at least 90 %% of %.0f",
-							seed, i, got, s.limiter.Limit(), svc.best)
+							seed, i, got, s.limiter.limit, svc.best)
 					}
 				}
 			}
@@ -212,8 +212,8 @@ func TestLimiterLeavesRoomToTheService(t *testing.T) {
 				s := simulate(8, highest, seed)
 				s.run(c.before, 3*time.Second, 0)
 				got := s.run(c.svc, 10*time.Second, 5*time.Second)
-				if s.limiter.Limit() > c.most {
-					t.Errorf("seed %d: limit: got %d, want at most %d", seed, s.limiter.Limit(), c.most)
+				if s.limiter.limit > c.most {
+					t.Errorf("seed %d: limit: got %d, want at most %d", seed, s.limiter.limit, c.most)
 				}
 				if got < 0.85*c.svc.best {
 					t.Errorf("seed %d: got %.0f calls/s, want at least 85 %% of %.0f", seed, got, c.svc.best)
@@ -229,7 +229,7 @@ func TestLimiterTriesAtLittleCost(t *testing.T) {
 	s := simulate(8, highest, 1)
 	svc := thrashing(500*time.Millisecond, 16)
 	if got := s.run(svc, 20*time.Second, 60*time.Second); got < 0.96*svc.best {
-		t.Errorf("got %.1f calls/s with a limit of %d, want at least 96 %% of %.1f", got, s.limiter.Limit(), svc.best)
+		t.Errorf("got %.1f calls/s with a limit of %d, want at least 96 %% of %.1f", got, s.limiter.limit, svc.best)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestLimiterMeetsARecoverySoon(t *testing.T) {
 		s := simulate(8, highest, seed)
 		s.run(queueing(3*time.Millisecond, 5), 5*time.Second, 0)
 		s.run(steady(5*time.Millisecond), 3*time.Second, 0)
-		if got := s.limiter.Limit(); got < highest*7/8 {
+		if got := s.limiter.limit; got < highest*7/8 {
 			t.Errorf("seed %d: limit 3s after the service serves any number at a time: got %d, want nearly %d", seed, got, highest)
 		}
 	}
@@ -249,7 +249,7 @@ func TestLimiterMeetsARecoverySoon(t *testing.T) {
 func TestLimiterReachesTheMaximumWithinHalfASecond(t *testing.T) {
 	s := simulate(16, 256, 5)
 	s.run(steady(20*time.Millisecond), 500*time.Millisecond, 0)
-	if got := s.limiter.Limit(); got != 256 {
+	if got := s.limiter.limit; got != 256 {
 		t.Errorf("limit after 500ms at a constant 20ms: got %d, want 256", got)
 	}
 }
@@ -262,8 +262,8 @@ func TestLimiterStaysWithoutDemand(t *testing.T) {
 		now = now.Add(5 * time.Millisecond)
 		l.observe(sample{started: start, ended: now, inFlight: 3, answered: true})
 	}
-	if l.Limit() != 16 {
-		t.Errorf("limit after 1,000 calls with 3 in flight: got %d, want 16", l.Limit())
+	if l.limit != 16 {
+		t.Errorf("limit after 1,000 calls with 3 in flight: got %d, want 16", l.limit)
 	}
 }
 
@@ -273,7 +273,7 @@ func TestLimiterStaysDuringAnOutage(t *testing.T) {
 	s := simulate(8, highest, 1)
 	down := service{call: func(*simulation) (time.Duration, bool, bool) { return time.Millisecond, false, false }}
 	s.run(down, 5*time.Second, 0)
-	if got := s.limiter.Limit(); got != 8 {
+	if got := s.limiter.limit; got != 8 {
 		t.Errorf("limit after 5s without an answer: got %d, want 8", got)
 	}
 }
@@ -286,7 +286,7 @@ func TestLimiterTakesNoFewRefusalsForMany(t *testing.T) {
 			s := simulate(8, highest, seed)
 			if got := s.run(svc, 15*time.Second, 5*time.Second); got < 0.8*svc.best {
 				t.Errorf("seed %d: got %.0f calls/s with a limit of %d, want at least 80 %% of %.0f",
-					seed, got, s.limiter.Limit(), svc.best)
+					seed, got, s.limiter.limit, svc.best)
 			}
 		}
 	}
@@ -298,7 +298,7 @@ func TestLimiterStaysWithinItsBounds(t *testing.T) {
 		for range 20 {
 			latency := time.Duration(1+s.rnd.IntN(100)) * time.Millisecond
 			s.run(unlucky(latency, s.rnd.Float64()), time.Second, 0)
-			if got := s.limiter.Limit(); got < 1 || got > 8 {
+			if got := s.limiter.limit; got < 1 || got > 8 {
 				t.Fatalf("seed %d: limit: got %d, want 1 to 8", seed, got)
 			}
 		}
@@ -323,11 +323,11 @@ func TestLimiterComesDownFromAFlood(t *testing.T) {
 	for seed := range uint64(8) {
 		s := simulate(16, 256, seed)
 		s.run(steady(20*time.Millisecond), 3*time.Second, 0)
-		if got := s.limiter.Limit(); got != 256 {
+		if got := s.limiter.limit; got != 256 {
 			t.Fatalf("seed %d: limit before: got %d, want 256", seed, got)
 		}
 		s.run(slowlyRefusing(20*time.Millisecond, 12), 3*time.Second, 0)
-		if got := s.limiter.Limit(); got > 24 {
+		if got := s.limiter.limit; got > 24 {
 			t.Errorf("seed %d: limit 3s after 12 at a time is all there is: got %d, want at most 24", seed, got)
 		}
 	}

@@ -24,7 +24,7 @@ func apply(r row, w *schemas.Write, keeps bool) row {
 		return nil
 	}
 	next := row{}
-	if w.Op == schemas.Patch || keeps {
+	if w.Op.Partial() || keeps {
 		maps.Copy(next, r)
 	}
 	for _, c := range w.Cells {
@@ -46,7 +46,7 @@ type erratic struct {
 	calls    int
 }
 
-func (e *erratic) Call(_ context.Context, w *schemas.Write, retried bool) error {
+func (e *erratic) Call(_ context.Context, w *schemas.Write, retried bool, _ []Origin) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.calls++
@@ -90,7 +90,7 @@ func (e *erratic) write(w *schemas.Write, retried bool) error {
 }
 
 func (e *erratic) random(n int) schemas.Write {
-	ops := []schemas.Op{schemas.Upsert, schemas.Upsert, schemas.Patch, schemas.Patch, schemas.Create, schemas.Delete}
+	ops := []schemas.Op{schemas.Upsert, schemas.Upsert, schemas.Patch, schemas.Patch, schemas.Merge, schemas.Merge, schemas.Create, schemas.Delete}
 	w := schemas.Write{Table: schemas.Table{Name: "t", Custom: true}}
 	w.Op = ops[e.rnd.IntN(len(ops))]
 	w.Key = fmt.Sprintf("k%d", e.rnd.IntN(8))
@@ -131,7 +131,7 @@ func TestRowsEndAsTheConfirmedWritesInOrderSay(t *testing.T) {
 				w, pause := service.random(n), rnd.IntN(3) == 0
 				service.mu.Unlock()
 				made, origins = append(made, copied(w)), append(origins, &origin{})
-				lane.Submit(Item{Write: w, Origin: origins[n]})
+				lane.Submit(Item{Route: n % 3, Weight: float64(1 + 4*(n%3)), Write: w, Origin: origins[n]})
 				if pause {
 					pass(10 * time.Millisecond)
 				}

@@ -2,6 +2,9 @@ package calls
 
 import (
 	"container/heap"
+	"context"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,29 +29,38 @@ const (
 // is in flight its worker owns it, except revoked.
 type call struct {
 	mapping string
+	class   *class // the most urgent one of its writes
 	write   schemas.Write
 	origins []Origin
 	tries   int       // started attempts; none is merged into it after the first
 	first   time.Time // when the first attempt started
 	failed  time.Time // when the first attempt ended that is tried again
 	unsure  bool      // an attempt may have been applied
+	closed  bool      // nothing more is merged into it
 	probes  bool      // the attempt in flight finds out whether the service takes calls again
 	repeats *repeat   // it sends a key's newest state once more, and has no origin
 
-	settled func(error)   // tells the breaker about the attempt in flight
+	outcome func(error)   // tells the breaker about the attempt in flight
 	revoked []*revocation // Drops that met it in flight
 	next    *call
 }
 
 // place is where an entry is.
+//
+//	place    its first call           left when
+//	idle     there is none            a write is submitted, or a repetition is due
+//	queued   may start                a worker takes it; it is halted; Drop leaves none
+//	calling  is in flight             it ends: done, to be tried again, or held
+//	backing  waits for another try    it is due, or dropped
+//	aside    waits for Resume         its mapping is resumed, or it is dropped
 type place uint8
 
 const (
-	idle    place = iota // nothing to do at present
-	queued               // in the lane's ready queue, or held back with its table
-	calling              // its first call is in flight
-	backing              // its first call waits for another try
-	aside                // its first call waits until its mapping is resumed
+	idle    place = iota
+	queued        // in the lane's ready queues, or held back with its table
+	calling       // by a worker, which owns the call
+	backing       // in the heap of what waits
+	aside         // in the lane's list
 )
 
 // entry is a key with work: its calls in order.
@@ -56,12 +68,14 @@ type entry struct {
 	id         keyID
 	head, tail *call
 	table      *table
+	class      *class // the most urgent one of its calls
 	place      place
 	repeat     *repeat   // nil: none of its calls may land late
 	superseded bool      // none of its calls is to be repeated
 	due        time.Time // backing: when to try again
 	index      int       // backing: in the heap
-	next       *entry    // queued: in the ready queue
+	in         *fifo     // queued: its class's, or one of its table
+	prev, next *entry    // queued: in that
 }
 
 var (
@@ -69,15 +83,15 @@ var (
 	entries = sync.Pool{New: func() any { return new(entry) }}
 )
 
-func newEntry(id keyID) *entry {
+func newEntry(id keyID, of *class) *entry {
 	e := entries.Get().(*entry)
-	*e = entry{id: id, table: id.table}
+	*e = entry{id: id, table: id.table, class: of}
 	return e
 }
 
-func newCall(it *Item) *call {
+func newCall(it *Item, of *class) *call {
 	c := calls.Get().(*call)
-	c.mapping, c.write = it.Mapping, it.Write
+	c.mapping, c.class, c.write = it.Mapping, of, it.Write
 	c.origins = append(c.origins, it.Origin)
 	return c
 }
@@ -152,70 +166,16 @@ func (e *entry) pop() {
 // absorb merges the item into the last call, if that has not started. One that
 // failed has started: it may have been applied, and then its events must not be
 // dead-lettered for what a later one says.
-func (e *entry) absorb(it *Item) bool {
+func (e *entry) absorb(it *Item, of *class) bool {
 	c := e.tail
-	if c == nil || c.tries > 0 || c.repeats != nil || c.mapping != it.Mapping || !schemas.Merge(&c.write, &it.Write) {
+	if c == nil || c.tries > 0 || c.closed || c.repeats != nil || c.mapping != it.Mapping || !schemas.MergeInto(&c.write, &it.Write) {
 		return false
 	}
 	c.origins = append(c.origins, it.Origin)
+	if of.weight > c.class.weight {
+		c.class = of
+	}
 	return true
-}
-
-// fifo is the queue of entries whose first call may start.
-type fifo struct {
-	first, last *entry
-	length      int
-}
-
-func (q *fifo) push(e *entry) {
-	e.place, e.next = queued, nil
-	if q.first == nil {
-		q.first = e
-	} else {
-		q.last.next = e
-	}
-	q.last = e
-	q.length++
-}
-
-func (q *fifo) pop() *entry {
-	e := q.first
-	q.first, e.next = e.next, nil
-	if q.first == nil {
-		q.last = nil
-	}
-	q.length--
-	return e
-}
-
-// popLast takes out the entry that was pushed last.
-func (q *fifo) popLast() *entry {
-	if q.length == 1 {
-		return q.pop()
-	}
-	before := q.first
-	for before.next != q.last {
-		before = before.next
-	}
-	e := q.last
-	before.next, q.last = nil, before
-	q.length--
-	return e
-}
-
-// append takes over all entries of another.
-func (q *fifo) append(other *fifo) {
-	switch {
-	case other.first == nil:
-		return
-	case q.first == nil:
-		q.first = other.first
-	default:
-		q.last.next = other.first
-	}
-	q.last = other.last
-	q.length += other.length
-	*other = fifo{}
 }
 
 // byDue is the heap of entries backing off, the next due first.
@@ -251,3 +211,193 @@ func (b *byDue) add(e *entry, due time.Time) {
 }
 
 func (b *byDue) remove(e *entry) { heap.Remove(b, e.index) }
+
+// revocation is one Drop waiting for the calls it met in flight.
+type revocation struct {
+	match    func(Origin) bool
+	inFlight int
+	ended    chan struct{} // closed when inFlight is 0
+}
+
+// Drop forgets the pending writes whose origin matches: their partition was
+// revoked. A write that waits, for its turn or for another try, is forgotten at
+// once and its origin never called. A call in flight runs to its end, which its
+// origin is told if it is an end, but is not tried again. Drop returns once no call
+// of theirs is in flight, so that the partition's next owner cannot be overtaken
+// by one, or with an error when ctx ends first.
+//
+// The newest state of a key that is to be repeated is forgotten if any of it came
+// from a matching origin.
+//
+// A call that merged writes of matching and other origins stays, for the others.
+// match is called under the lane's lock.
+func (l *Lane) Drop(ctx context.Context, match func(Origin) bool) error {
+	l.mu.Lock()
+	r := &revocation{match: match, ended: make(chan struct{})}
+	for _, e := range l.keys {
+		l.dropFrom(e, r)
+	}
+	inFlight := r.inFlight
+	l.rouse()
+	l.mu.Unlock()
+	if inFlight == 0 {
+		return nil
+	}
+	select {
+	case <-r.ended:
+		return nil
+	case <-ctx.Done():
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return fmt.Errorf("calls of dropped writes still in flight: %d: %w", r.inFlight, context.Cause(ctx))
+	}
+}
+
+// Drain starts no more calls and waits for those in flight, whose origins hear
+// their end. Everything else is forgotten. It returns an error when ctx ends
+// first; the end of Run then cuts the calls off.
+func (l *Lane) Drain(ctx context.Context) error {
+	l.mu.Lock()
+	l.stopped = true
+	l.mu.Unlock()
+	return l.Drop(ctx, func(Origin) bool { return true })
+}
+
+// dropFrom forgets one key's matching writes.
+func (l *Lane) dropFrom(e *entry, r *revocation) {
+	first := e.head
+	var last *call
+	for at := &e.head; *at != nil; {
+		c := *at
+		inFlight := c == first && e.place == calling
+		if inFlight {
+			r.meet(c)
+		} else {
+			l.count(e.table, -c.forget(r.match))
+		}
+		if !inFlight && len(c.origins) == 0 && (c.repeats == nil || c.repeats.dropped(r.match)) {
+			*at = c.next
+			c.free()
+			continue
+		}
+		last, at = c, &c.next
+	}
+	e.tail = last
+	l.ready.classify(e)
+	// An entry in a ready queue may stay there empty: next lets go of it.
+	if e.repeat.dropped(r.match) {
+		l.forgetRepeat(e)
+	}
+	switch {
+	case e.place == backing && e.head != first:
+		l.waiting.remove(e)
+		l.proceed(e)
+	case e.place == idle:
+		l.retire(e)
+	}
+	if e.place == aside && e.head != first {
+		l.aside = slices.DeleteFunc(l.aside, func(other *entry) bool { return other == e })
+		l.proceed(e)
+	}
+}
+
+// meet has the call in flight tell the revocation when it ends.
+func (r *revocation) meet(c *call) {
+	if slices.ContainsFunc(c.origins, r.match) || c.repeats.dropped(r.match) {
+		c.revoked = append(c.revoked, r)
+		r.inFlight++
+	}
+}
+
+// forgetRevoked forgets, of a call that would be tried again, the writes of the Drops
+// that wait for it, and returns how many those are.
+func (c *call) forgetRevoked() (gone int) {
+	for _, r := range c.revoked {
+		gone += c.forget(r.match)
+		if c.repeats.dropped(r.match) {
+			c.repeats = nil
+		}
+	}
+	return gone
+}
+
+// release tells the Drops that waited for a call that its attempt ended. Nothing of
+// that is left to do then: they return at once.
+func release(revoked []*revocation) {
+	for _, r := range revoked {
+		if r.inFlight--; r.inFlight == 0 {
+			close(r.ended)
+		}
+	}
+}
+
+// Holder is an Origin that may keep a refusal from being final, because its mapping
+// is halted: the write then waits at the head of its key until Resume, and is tried
+// again. It is asked before each Reject, as Origin's methods are called.
+type Holder interface{ Hold(err error) bool }
+
+// Halt starts no more calls of the mapping: its writes wait in their order. Calls
+// in flight run to their end. A key that another mapping writes too waits where
+// the halted one's write is its first.
+func (l *Lane) Halt(mapping string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.Contains(l.halted, mapping) {
+		l.halted = append(l.halted, mapping)
+	}
+}
+
+// Resume lets the mapping's calls go on.
+func (l *Lane) Resume(mapping string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.halted = slices.DeleteFunc(l.halted, func(m string) bool { return m == mapping })
+	l.aside = slices.DeleteFunc(l.aside, func(e *entry) bool {
+		goes := e.head == nil || !l.isHalted(e.head)
+		if goes {
+			l.ready.push(e)
+		}
+		return goes
+	})
+	l.rouse()
+}
+
+// isHalted reports whether the call has to wait for its mapping. Nearly always no
+// mapping is halted.
+func (l *Lane) isHalted(c *call) bool {
+	return len(l.halted) > 0 && slices.Contains(l.halted, c.mapping)
+}
+
+// putAside lets a key wait for Resume.
+func (l *Lane) putAside(e *entry) {
+	e.place = aside
+	l.aside = append(l.aside, e)
+	if t := e.table; t.probe == e { // another key may tell
+		t.probe = nil
+		l.probe(t, time.Now())
+	}
+}
+
+// Halted is the number of writes that wait for Resume. Calls that wait for another
+// try, or their turn, are counted once that has come.
+func (l *Lane) Halted() (writes int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.aside {
+		for c := e.head; c != nil; c = c.next {
+			writes += len(c.origins)
+		}
+	}
+	return writes
+}
+
+// holds reports whether some origin keeps the refusal from being final. All are
+// asked: each stands for a record that was refused.
+func (c *call) holds(err error) (held bool) {
+	for _, o := range c.origins {
+		if h, ok := o.(Holder); ok && h.Hold(err) {
+			held = true
+		}
+	}
+	return held
+}

@@ -14,7 +14,7 @@ import (
 // meanwhile, what they left is then sent once more.
 
 // maxRepeats bounds the keys that are remembered, each with what its calls said
-// since. Beyond it a key is not remembered, and the observer hears of it.
+// since. Beyond it a key is not remembered, and the observer is told.
 const maxRepeats = 4096
 
 // Lasting is an Origin of a long-lived part, such as a record's partition: Drop is
@@ -30,6 +30,7 @@ type repeat struct {
 	unsure  int             // calls that may still land
 	changed bool            // another one than the only one of these was applied
 	mapping string          // of the newest call
+	class   *class          // of that
 	writes  []schemas.Write // what was applied since, to be sent in this order
 	of      []Origin        // whose writes these are, for Drop
 }
@@ -67,12 +68,12 @@ func (r *repeat) applied(c *call) {
 	if w.Op == schemas.Create {
 		w.Op = schemas.Upsert // it is there by now
 	}
-	r.mapping = c.mapping
+	r.mapping, r.class = c.mapping, c.class
 	last := len(r.writes) - 1
 	switch {
 	case last < 0 || w.Op == schemas.Delete || r.writes[last].Op == schemas.Delete:
 		r.writes = append(r.writes[:0], w)
-	case !schemas.Merge(&r.writes[last], &w):
+	case !schemas.MergeInto(&r.writes[last], &w):
 		r.writes = append(slices.DeleteFunc(r.writes, func(older schemas.Write) bool {
 			return older.Op == schemas.Upsert && schemas.Covers(w.Cells, older.Cells)
 		}), w)
@@ -125,6 +126,7 @@ func (l *Lane) tickRepeats(now time.Time) (next time.Time) {
 			l.proceed(e)
 		case queued:
 			l.repeat(e, now)
+			l.ready.classify(e)
 		}
 	}
 	return time.Time{}
@@ -148,7 +150,7 @@ func (l *Lane) repeat(e *entry, now time.Time) {
 	}
 	for _, w := range slices.Backward(r.writes) {
 		c := calls.Get().(*call)
-		c.mapping, c.write, c.repeats = r.mapping, w, r
+		c.mapping, c.class, c.write, c.repeats = r.mapping, r.class, w, r
 		c.next = e.head
 		if e.head = c; e.tail == nil {
 			e.tail = c
@@ -163,7 +165,9 @@ func (l *Lane) forgetRepeat(e *entry) {
 }
 
 // Superseded says that another way than this lane writes the key from here on: what
-// was submitted so far is not its newest state any more, and is not repeated.
+// was submitted so far is not its newest state any more, and is not repeated. Nor is it
+// merged with what comes: that may have to wait for the other way's write, and this one for
+// that call.
 func (l *Lane) Superseded(w *schemas.Write) {
 	if l.remembered.Load() == 0 && l.pending.Load() == 0 {
 		return
@@ -175,6 +179,9 @@ func (l *Lane) Superseded(w *schemas.Write) {
 		return
 	}
 	e.superseded = true
+	if e.tail != nil {
+		e.tail.closed = true
+	}
 	if e.repeat != nil {
 		l.forgetRepeat(e)
 		if e.place == idle {

@@ -27,7 +27,7 @@ type tardy struct {
 	landed sync.WaitGroup
 }
 
-func (s *tardy) Call(_ context.Context, w *schemas.Write, retried bool) error {
+func (s *tardy) Call(_ context.Context, w *schemas.Write, retried bool, _ []Origin) error {
 	s.mu.Lock()
 	c := sent{Write: copied(*w), retried: retried, at: time.Since(start()), nth: len(s.sent) + 1}
 	s.sent = append(s.sent, c)
@@ -163,11 +163,11 @@ func TestRowsEndInOrderThoughCallsLandLate(t *testing.T) {
 			var made []schemas.Write
 			var origins []*origin
 			for n := range 300 {
-				w := write([]schemas.Op{schemas.Upsert, schemas.Upsert, schemas.Patch, schemas.Patch, schemas.Delete}[rnd.IntN(5)], fmt.Sprint("k", rnd.IntN(6)))
+				w := write([]schemas.Op{schemas.Upsert, schemas.Upsert, schemas.Patch, schemas.Patch, schemas.Merge, schemas.Delete}[rnd.IntN(6)], fmt.Sprint("k", rnd.IntN(6)))
 				w.Table.Custom = true
 				if w.Op != schemas.Delete {
 					w.Cells = write(w.Op, "", fmt.Sprint(n), fmt.Sprint(n)).Cells
-					if w.Op == schemas.Patch {
+					if w.Op.Partial() {
 						w.Cells = w.Cells[rnd.IntN(2):]
 					}
 				}
@@ -183,9 +183,9 @@ func TestRowsEndInOrderThoughCallsLandLate(t *testing.T) {
 			for n, o := range origins {
 				switch o.String() {
 				case "applied", "absent":
-					// A patch may find a row that a late call had brought back: what that is
+					// A patch or merge may find a row that a late call had brought back: what that is
 					// to hold, the order of the writes does not say until the next upsert.
-					if made[n].Op != schemas.Patch {
+					if !made[n].Op.Partial() {
 						delete(open, made[n].Key)
 					} else if want[made[n].Key] == nil {
 						open[made[n].Key] = true

@@ -2,8 +2,14 @@ package calls
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
 	"sync"
 	"time"
+
+	"github.com/feedsink/feedsink/connector/retry"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // Run makes the calls until ctx ends, which cuts off the calls in flight, and
@@ -102,7 +108,7 @@ func (l *Lane) rouse() {
 	if l.spawn == nil || l.stopped || !l.notBefore.IsZero() {
 		return
 	}
-	for n := min(l.ready.length, l.limiter.Limit()-l.inFlight) - l.waking; n > 0; n-- {
+	for n := min(l.ready.length, l.limiter.limit-l.inFlight) - l.waking; n > 0; n-- {
 		switch {
 		case l.idle > l.waking:
 			l.waking++
@@ -138,20 +144,13 @@ func (l *Lane) work(ctx context.Context) {
 		}
 		c := e.head
 		l.mu.Unlock()
-		err := l.call(ctx, c)
+		err := l.caller.Call(ctx, &c.write, c.unsure, c.origins)
 		ended := time.Now()
 		v := l.judge(ctx, c, err, ended)
 		l.report(c, &v, ended.Sub(started))
 		l.mu.Lock()
-		l.settle(e, &v, started, ended)
+		l.finish(e, &v, started, ended)
 	}
-}
-
-func (l *Lane) call(ctx context.Context, c *call) error {
-	if l.owned != nil {
-		return l.owned.CallFor(ctx, &c.write, c.unsure, c.origins)
-	}
-	return l.caller.Call(ctx, &c.write, c.unsure)
 }
 
 func (l *Lane) awake() {
@@ -161,39 +160,24 @@ func (l *Lane) awake() {
 	}
 }
 
-// askAgain is how soon the lane asks again whether it may call.
-const askAgain = 20 * time.Millisecond
-
-// shareAgain is how soon it asks again for its share of the rate.
-const shareAgain = 250 * time.Millisecond
-
 // next takes the key whose first call starts now, or none if none may.
 func (l *Lane) next() (*entry, time.Time) {
-	for !l.stopped && l.notBefore.IsZero() && l.ready.length > 0 && l.inFlight < l.limiter.Limit() {
-		if l.skip(l.ready.first) {
+	for !l.stopped && l.notBefore.IsZero() && l.ready.length > 0 && l.inFlight < l.limiter.limit {
+		e := l.ready.first()
+		if l.skip(e) {
 			continue
-		} else if l.isHalted(l.ready.first.head) {
-			l.putAside(l.ready.pop())
+		} else if l.isHalted(e.head) {
+			l.ready.remove(e)
+			l.putAside(e)
 			continue
 		}
 		now := time.Now()
-		if l.cfg.MayCall != nil && !l.cfg.MayCall() {
-			l.hold(now.Add(askAgain))
-			break
-		}
-		if wait := l.shortOf(now); wait > 0 {
-			l.hold(now.Add(wait))
-			break
-		}
-		probes, wait := l.service.admit(now)
+		probes, wait := l.admit(now)
 		if wait > 0 {
 			l.hold(now.Add(wait))
 			break
 		}
-		if l.rate != nil {
-			l.rate.AllowN(now, 1)
-		}
-		e := l.ready.pop()
+		l.ready.start(e)
 		e.place = calling
 		l.inFlight++
 		c := e.head
@@ -204,7 +188,7 @@ func (l *Lane) next() (*entry, time.Time) {
 		c.probes = probes
 		// Nothing is refused: of a table whose breaker is not closed, nothing but a
 		// probe in its time comes here.
-		c.settled, _ = e.table.breaker.Allow()
+		c.outcome, _ = e.table.breaker.Allow()
 		return e, now
 	}
 	return nil, time.Time{}
@@ -214,7 +198,10 @@ func (l *Lane) next() (*entry, time.Time) {
 func (l *Lane) report(c *call, v *verdict, took time.Duration) {
 	switch v.outcome {
 	case Applied, AbsentAlready:
-		for _, o := range c.origins {
+		for i, o := range c.origins {
+			if m, ok := o.(Merged); ok && i < len(c.origins)-1 {
+				m.Merged()
+			}
 			o.Confirm(v.outcome)
 		}
 	case Rejected:
@@ -229,16 +216,16 @@ func (l *Lane) report(c *call, v *verdict, took time.Duration) {
 			c.write, _ = c.write.Own()
 		}
 	}
-	a := Attempt{Mapping: c.mapping, Op: c.write.Op, Writes: len(c.origins), Outcome: v.outcome, Took: took, Repeat: c.repeats != nil}
+	a := Attempt{Mapping: c.mapping, Op: c.write.Op, Writes: len(c.origins), Outcome: v.outcome, Status: v.status, Took: took, Repeat: c.repeats != nil}
 	if a.Repeat && v.outcome == Rejected {
 		a.Err = v.err
 	}
 	l.obs.Called(a)
 }
 
-// settle draws the consequences of an attempt: for the limit, for the breaker,
+// finish draws the consequences of an attempt: for the limit, for the breaker,
 // and for the key, whose next call may start or whose first is tried again later.
-func (l *Lane) settle(e *entry, v *verdict, started, ended time.Time) {
+func (l *Lane) finish(e *entry, v *verdict, started, ended time.Time) {
 	c := e.head
 	l.tell(e, v, started, ended)
 	l.hear(v, c.probes, ended)
@@ -293,6 +280,7 @@ func (l *Lane) proceed(e *entry) {
 		l.retire(e)
 		return
 	}
+	l.ready.classify(e)
 	l.queue(e)
 }
 
@@ -304,4 +292,89 @@ func (l *Lane) retire(e *entry) {
 	}
 	delete(l.keys, e.id)
 	entries.Put(e)
+}
+
+// Outcome is how an attempt ended.
+type Outcome uint8
+
+// The outcomes. The first two confirm a write.
+const (
+	Applied       Outcome = iota + 1 // the service said yes
+	AbsentAlready                    // delete of what is not there (operations 3 and 7: 404)
+	Rejected                         // the service will not take it, or it was given up
+	Retried                          // it failed and will be tried again
+	Abandoned                        // the lane ended before another try
+)
+
+var outcomes = [...]string{"unknown", "applied", "absent", "rejected", "retried", "abandoned"}
+
+// String is the outcome's word in metrics.
+func (o Outcome) String() string { return outcomes[o] }
+
+// verdict is what an attempt came to.
+type verdict struct {
+	outcome    Outcome
+	err        error // nil if confirmed
+	answered   bool  // the service dealt with it, whatever it said
+	unsure     bool  // it may have been applied
+	overload   bool
+	retryAfter time.Duration
+	status     int
+	held       bool // refused, and kept until its mapping is resumed
+}
+
+// judge reads an attempt's error. An attempt that was cut off because the lane
+// ends is neither confirmed nor rejected: the write is still to be done.
+func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) verdict {
+	if err == nil {
+		return verdict{outcome: Applied, answered: true}
+	}
+	v := verdict{outcome: Retried, err: err, unsure: true}
+	if f, ok := errors.AsType[Failure](err); ok {
+		v.status, v.overload, v.retryAfter, v.unsure = f.Status(), f.Overload(), f.RetryAfter(), f.Unknown()
+		v.answered = !f.Transient()
+	}
+	switch {
+	case v.answered && v.status == http.StatusNotFound && c.write.Op == schemas.Delete:
+		v.outcome, v.err = AbsentAlready, nil
+	case v.answered && early(v.status, c.write.Op) && c.premature():
+		// What it is for, or what makes room for it, may still be on its way by other means.
+	case v.answered:
+		v.outcome = Rejected
+	case ctx.Err() != nil:
+		v.outcome = Abandoned
+	case l.givesUp(c, v.status, now):
+		v.outcome = Rejected
+		v.err = fmt.Errorf("given up after %s, at try %d: %w", now.Sub(c.first).Round(time.Millisecond), c.tries, err)
+	}
+	if v.outcome == Rejected && c.holds(v.err) {
+		v.outcome, v.held = Retried, true
+	}
+	return v
+}
+
+// early reports whether the answer may be another one later: there is nothing to
+// write to, or a record where a create is to make one.
+func early(status int, op schemas.Op) bool {
+	return status == http.StatusNotFound || status == http.StatusConflict && op == schemas.Create
+}
+
+// refused reports whether the login or its rights were refused, which says nothing
+// about the write.
+func (v *verdict) refused() bool {
+	return !v.answered && (v.status == http.StatusUnauthorized || v.status == http.StatusForbidden)
+}
+
+// givesUp reports whether the write was tried for long enough. That the lane may
+// not call (401, 403) says nothing about the write, so it waits.
+func (l *Lane) givesUp(c *call, status int, now time.Time) bool {
+	after := l.cfg.Retry.GiveUpAfter
+	return after > 0 && now.Sub(c.first) >= after &&
+		status != http.StatusUnauthorized && status != http.StatusForbidden
+}
+
+// backOff is the pause after so many failures in a row, and never shorter than the
+// service asked for.
+func (l *Lane) backOff(failures int, after time.Duration) time.Duration {
+	return retry.Backoff{Initial: l.cfg.Retry.Initial, Max: l.cfg.Retry.Max}.Next(failures, after, l.rnd.Float64)
 }

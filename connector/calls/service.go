@@ -2,10 +2,13 @@ package calls
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Service is what lanes that call one service know of it together: the time before
@@ -62,7 +65,7 @@ func (l *Lane) hear(v *verdict, probe bool, now time.Time) {
 	switch {
 	case v.throttled():
 		s.asked(v, now)
-	case v.outcome == Abandoned:
+	case v.outcome == Abandoned, now.Before(s.until): // the latter: another answer named that time since the probe began
 	case v.status == http.StatusTooManyRequests && !v.answered:
 		s.again++
 		s.until = now.Add(l.backOff(s.again, 0))
@@ -112,4 +115,98 @@ func (s *Service) asked(v *verdict, now time.Time) {
 	}
 	s.status, s.again = v.status, 0
 	s.held.Store(true)
+}
+
+const (
+	askAgain   = 20 * time.Millisecond  // until the lane asks again whether it may call
+	shareAgain = 250 * time.Millisecond // until it asks again for its share of the rate
+)
+
+// admit lets the lane's next call start, which probes the service or not, or tells how
+// long it has to wait.
+func (l *Lane) admit(now time.Time) (probe bool, wait time.Duration) {
+	if l.cfg.MayCall != nil && !l.cfg.MayCall() {
+		return false, askAgain
+	}
+	if l.rate == nil {
+		return l.service.admit(now)
+	}
+	if wait := l.shortOf(now); wait > 0 {
+		return false, wait
+	}
+	if probe, wait = l.service.admit(now); wait == 0 {
+		l.rate.AllowN(now, 1)
+	}
+	return probe, wait
+}
+
+// Spend takes one more call out of the rate: an attempt under way makes another one.
+func (l *Lane) Spend() {
+	if l.rate != nil {
+		l.rate.ReserveN(time.Now(), 1)
+	}
+}
+
+// newRate spreads the calls evenly.
+func newRate(cfg Rate) *rate.Limiter {
+	if cfg.Calls == 0 {
+		return nil
+	}
+	return rate.NewLimiter(cfg.perSecond(), burst(cfg.perSecond()))
+}
+
+func (r Rate) perSecond() rate.Limit { return rate.Limit(float64(r.Calls) / r.Per.Seconds()) }
+
+// burst is what may be caught up at once: no more than a timer's lateness, so
+// that no period sees noticeably more than its calls.
+func burst(perSecond rate.Limit) int {
+	const lateness = 20 * time.Millisecond
+	return max(1, int(float64(perSecond)*lateness.Seconds()))
+}
+
+// shortOf is how long the rate makes the next call wait, 0 if it may start.
+func (l *Lane) shortOf(now time.Time) time.Duration {
+	longest := time.Duration(math.MaxInt64)
+	if l.cfg.Share != nil {
+		longest = shareAgain // it may have grown by then
+		share := l.cfg.Share()
+		if share <= 0 {
+			return askAgain
+		}
+		if perSecond := l.cfg.Rate.perSecond() * rate.Limit(share); perSecond != l.rate.Limit() {
+			l.rate.SetLimitAt(now, perSecond)
+			l.rate.SetBurstAt(now, burst(perSecond))
+		}
+	}
+	short := 1 - l.rate.TokensAt(now)
+	if short <= 0 {
+		return 0
+	}
+	return min(time.Duration(short/float64(l.rate.Limit())*float64(time.Second))+1, longest)
+}
+
+// hold lets no call start before then.
+func (l *Lane) hold(until time.Time) {
+	if until.After(l.notBefore) {
+		l.notBefore = until
+		l.wakeAt(until)
+	}
+}
+
+// easeOff holds the whole lane back when a single call in flight is still too
+// much: what is limited then is calls per time, and the limiter has nothing left
+// to give.
+func (l *Lane) easeOff(v *verdict, now time.Time) {
+	switch {
+	case v.answered:
+		l.overloads, l.throttled = 0, Wait{}
+		return
+	case v.status == http.StatusTooManyRequests: // its key is tried again before long
+		l.throttled = Wait{Status: v.status}
+	}
+	if v.overload && l.limiter.limit == 1 && (v.retryAfter > 0 || v.status == http.StatusTooManyRequests) {
+		l.overloads++
+		l.throttled = Wait{Until: now.Add(l.backOff(l.overloads, v.retryAfter)), Status: v.status}
+		l.hold(l.throttled.Until)
+	}
 }

@@ -56,7 +56,7 @@ type sent struct {
 	nth     int           // of all calls, from 1
 }
 
-func (s *script) Call(ctx context.Context, w *schemas.Write, retried bool) error {
+func (s *script) Call(ctx context.Context, w *schemas.Write, retried bool, _ []Origin) error {
 	s.mu.Lock()
 	if s.inFlight == nil {
 		s.inFlight = map[string]bool{}
@@ -199,9 +199,6 @@ func (s *stage) turns() string {
 // the bubble.
 func run(t *testing.T, cfg Config, service *script, act func(t *testing.T, s *stage)) {
 	t.Helper()
-	if err := cfg.Validate(); err != nil {
-		t.Fatal(err)
-	}
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{t: t, service: service, heard: &audience{}}
 		defer s.begin(cfg)()

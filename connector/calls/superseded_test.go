@@ -41,6 +41,28 @@ func TestSupersededStateIsNotRepeated(t *testing.T) {
 	}
 }
 
+// TestNothingIsMergedOverARowOfTheOtherLane: the row's import may wait for the older write,
+// and the newer one for that import.
+func TestNothingIsMergedOverARowOfTheOtherLane(t *testing.T) {
+	service := &script{answer: func(now sent) error {
+		if now.nth == 1 {
+			return errUnavailable
+		}
+		return nil
+	}}
+	run(t, config(), service, func(_ *testing.T, s *stage) {
+		s.put(schemas.Upsert, "k", "1")
+		pass(time.Millisecond)
+		s.put(schemas.Upsert, "k", "2")
+		row := write(schemas.Upsert, "k", "3")
+		s.Superseded(&row)
+		s.put(schemas.Upsert, "k", "4")
+		s.put(schemas.Upsert, "k", "5")
+		pass(time.Hour)
+		s.want("calls", service.calls("k"), "upsert 1, upsert 1?, upsert 2, upsert 5")
+	})
+}
+
 func TestNothingIsRepeatedWhereItMayNotBeTheNewest(t *testing.T) {
 	service := &script{answer: func(now sent) error {
 		if now.nth == 1 {

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -9,14 +10,35 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
+// BreakerState is what a table's breaker lets through: Closed all calls, Open none,
+// HalfOpen a single probe. Its String is "closed", "open" or "half-open".
+type BreakerState = gobreaker.State
+
+// The breaker's states.
+const (
+	Closed   = gobreaker.StateClosed
+	HalfOpen = gobreaker.StateHalfOpen
+	Open     = gobreaker.StateOpen
+)
+
+// stateChange is a change of the breaker on its way to the observer.
+type stateChange struct {
+	table schemas.Table
+	to    BreakerState
+	cause error
+}
+
+// errNoVerdict tells the breaker that an attempt says nothing about the service.
+var errNoVerdict = errors.New("no verdict")
+
 // table is what the lane knows of one table. While calls for it fail it is held:
 // its keys wait here, and one of them at a time is tried as a probe. Other tables
 // do not notice.
 type table struct {
 	id       schemas.Table
 	breaker  *gobreaker.TwoStepCircuitBreaker[struct{}]
-	state    gobreaker.State // the breaker's, as it was last told
-	answered time.Time       // when the latest of the calls that the service dealt with had started
+	state    BreakerState // the breaker's, as it was last told
+	answered time.Time    // when the latest of the calls that the service dealt with had started
 
 	pending  int  // writes
 	held     bool // by the breaker or by refusals: no call but the probe
@@ -36,7 +58,14 @@ func (l *Lane) table(id schemas.Table) *table {
 		return t
 	}
 	t := &table{id: id}
-	t.breaker = newBreaker(l.cfg.Breaker, func(_ string, _, to gobreaker.State) { l.stateChanges(t, to) })
+	t.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		Timeout: l.cfg.Breaker.OpenFor,
+		ReadyToTrip: func(c gobreaker.Counts) bool {
+			return int64(c.ConsecutiveFailures) >= int64(l.cfg.Breaker.Failures)
+		},
+		IsExcluded:    func(err error) bool { return errors.Is(err, errNoVerdict) },
+		OnStateChange: func(_ string, _, to BreakerState) { l.stateChanges(t, to) },
+	})
 	l.tables = append(l.tables, t)
 	return t
 }
@@ -77,11 +106,14 @@ func (l *Lane) probe(t *table, now time.Time) {
 		var e *entry
 		switch {
 		case t.fresh.length > 0 && t.newest:
-			e = t.fresh.popLast()
+			e = t.fresh.last
 		case t.fresh.length > 0:
-			e = t.fresh.pop()
+			e = t.fresh.first
 		case t.failed.length > 0:
-			e = t.failed.pop()
+			e = t.failed.first
+		}
+		if e != nil {
+			e.in.remove(e)
 		}
 		if t.fresh.length == 0 && (e == nil || e.head == nil || e.head.tries > 0) {
 			t.room = true
@@ -99,20 +131,20 @@ func (l *Lane) probe(t *table, now time.Time) {
 	}
 }
 
-// skip takes the first entry out of the ready queue if its call does not start: its
+// skip takes an entry out of its ready queue if its call does not start: its
 // calls were dropped, or its table is held by now.
 func (l *Lane) skip(e *entry) bool {
 	t := e.table
 	switch {
 	case e.head == nil:
-		l.ready.pop()
+		l.ready.remove(e)
 		l.retire(e)
 		if t.probe == e {
 			t.probe = nil
 			l.probe(t, time.Now())
 		}
 	case t.held && t.probe != e:
-		l.ready.pop()
+		l.ready.remove(e)
 		t.shelve(e)
 		l.probe(t, time.Now())
 	default:
@@ -129,7 +161,7 @@ func (l *Lane) tell(e *entry, v *verdict, started, ended time.Time) {
 		t.probe = nil
 	}
 	l.cause = v.err
-	c.settled(t.health(c, v, probe))
+	c.outcome(t.health(c, v, probe))
 	l.cause = nil
 
 	switch {
@@ -148,11 +180,11 @@ func (l *Lane) tell(e *entry, v *verdict, started, ended time.Time) {
 	case probe && !v.refused() && !v.throttled():
 		t.refusals = 0
 	}
-	if t.held && t.refusals == 0 && t.state == gobreaker.StateClosed {
+	if t.held && t.refusals == 0 && t.state == Closed {
 		t.held = false
 		l.held.Add(-1)
-		l.ready.append(&t.fresh)
-		l.ready.append(&t.failed)
+		l.ready.take(&t.fresh)
+		l.ready.take(&t.failed)
 	}
 	if probe {
 		l.probe(t, ended)
@@ -164,7 +196,7 @@ func (l *Lane) tell(e *entry, v *verdict, started, ended time.Time) {
 // login, nor one that says 429, which is alive. A key that fails while others of
 // its table are answered fails by itself.
 func (t *table) health(c *call, v *verdict, probe bool) error {
-	closed := t.state == gobreaker.StateClosed
+	closed := t.state == Closed
 	switch {
 	case v.outcome == Abandoned, v.throttled():
 		return errNoVerdict
@@ -190,12 +222,12 @@ func (l *Lane) holdTable(t *table, until time.Time) {
 	l.wakeAt(t.until)
 }
 
-// stateChanges hears the breaker change, with the lane's lock held: nobody else asks the
+// stateChanges is told that the breaker changes, with the lane's lock held: only the lane asks the
 // breaker anything.
-func (l *Lane) stateChanges(t *table, to gobreaker.State) {
-	change := stateChange{table: t.id, to: states[to]}
+func (l *Lane) stateChanges(t *table, to BreakerState) {
+	change := stateChange{table: t.id, to: to}
 	t.state = to
-	if to == gobreaker.StateOpen {
+	if to == Open {
 		change.cause = l.cause
 		// The breaker lets the probe through strictly after its time.
 		l.holdTable(t, time.Now().Add(l.cfg.Breaker.OpenFor+time.Millisecond))
@@ -251,12 +283,22 @@ func (l *Lane) HeldBack() (n int) {
 	return n
 }
 
+// PendingOf is the table's part of Pending.
+func (l *Lane) PendingOf(id schemas.Table) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.known(id); t != nil {
+		return t.pending
+	}
+	return 0
+}
+
 // Breaker is the state of the table's breaker.
 func (l *Lane) Breaker(id schemas.Table) BreakerState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t := l.known(id); t != nil {
-		return states[t.breaker.State()]
+		return t.breaker.State()
 	}
 	return Closed
 }
@@ -264,7 +306,7 @@ func (l *Lane) Breaker(id schemas.Table) BreakerState {
 // Wait is why calls wait, and until when.
 type Wait struct {
 	Table  schemas.Table // zero: the service, whatever the table
-	Until  time.Time     // then one call is tried
+	Until  time.Time     // then one call is tried; zero: each key is tried again in its own time
 	Status int           // that the service answered; 0: the breaker is open
 }
 
@@ -275,14 +317,18 @@ func (l *Lane) Waits() (waits []Wait) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.throttled.Status != 0 && l.pending.Load() > 0 && len(waits) == 0 {
+		waits = append(waits, l.throttled)
+	}
 	for _, t := range l.tables {
-		switch {
-		case !t.held:
-		case t.refusals > 0:
-			waits = append(waits, Wait{Table: t.id, Until: t.until, Status: t.status})
-		default:
-			waits = append(waits, Wait{Table: t.id, Until: t.until})
+		if !t.held {
+			continue
 		}
+		w := Wait{Table: t.id, Until: t.until}
+		if t.refusals > 0 {
+			w.Status = t.status
+		}
+		waits = append(waits, w)
 	}
 	return waits
 }

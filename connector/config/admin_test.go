@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/feedsink/feedsink/connector/config"
 )
 
 func TestAdminServersProtectionIsLookedAtAtStart(t *testing.T) {
@@ -33,7 +35,7 @@ func TestAdminServersProtectionIsLookedAtAtStart(t *testing.T) {
 		file := base + "admin: {" + strings.ReplaceAll(keys, "${DIR}", dir) + "}\n"
 		if want == "" {
 			cfg := parse(t, file)
-			if token, err := cfg.Admin.Token()(); err != nil || cfg.Admin.TokenFile != "" && token.Reveal() != "t" {
+			if token, err := config.SecretFile(cfg.Admin.TokenFile)(); err != nil || cfg.Admin.TokenFile != "" && token.Reveal() != "t" {
 				t.Errorf("%s: token: got %q, %v, want the file's", keys, token.Reveal(), err)
 			}
 			continue

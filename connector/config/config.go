@@ -1,3 +1,10 @@
+// Package config reads the configuration file: one YAML document, its
+// environment variables, its secret files, its defaults and its rules. It
+// answers either with a Config that can work or with every mistake of the file
+// at once, each with its line, its key, the rule it breaks and a hint.
+//
+// It knows keys, positions and rules. It connects to nothing: whether brokers,
+// topics and the service are there is seen when they are used.
 package config
 
 import (
@@ -14,6 +21,7 @@ type Config struct {
 	Service        Service          `yaml:"service"`
 	Retry          Retry            `yaml:"retry"`
 	DLQ            DLQ              `yaml:"dlq"`
+	Receipts       Receipts         `yaml:"receipts"`
 	Memory         Memory           `yaml:"memory"`
 	Spool          Spool            `yaml:"spool"`
 	Admin          Admin            `yaml:"admin"`
@@ -28,6 +36,7 @@ type Kafka struct {
 	Group          string        `yaml:"group"`          // the lanes' groups are GROUP-immediate and GROUP-batch
 	StartAt        string        `yaml:"startAt"`        // earliest | latest, for topics of which nothing is committed
 	SessionTimeout time.Duration `yaml:"sessionTimeout"` // 6s to 30m
+	InstanceID     string        `yaml:"instanceId"`     // of one process at a time, in the groups of both lanes; empty: none
 	TLS            TLS           `yaml:"tls"`
 	SASL           SASL          `yaml:"sasl"`
 }
@@ -137,6 +146,12 @@ type Flood struct {
 	Share   float64 `yaml:"share"`   // above 0, at most 1
 }
 
+// Receipts is where it is written what became of each event.
+type Receipts struct {
+	Topic   string `yaml:"topic"`   // empty: none
+	KeyFile string `yaml:"keyFile"` // the secret that keys are hashed with, read again when it changes; empty: receipts have no key
+}
+
 // Memory bounds what records take of it, in bytes, however many and large they
 // are. The lanes of a process share it.
 type Memory struct {
@@ -171,7 +186,7 @@ type Certificate struct {
 type Webhook struct {
 	Header     string `yaml:"header"`
 	SecretFile string `yaml:"secretFile"` // empty: the endpoint answers 403
-	Members    string `yaml:"members"`    // host:port whose name resolves to every member; empty: the others are not told
+	Members    string `yaml:"members"`    // host:port whose name resolves to every member; empty: the others are neither told nor asked for their tables
 }
 
 // Log is how much the process says, and in which form.
@@ -218,6 +233,7 @@ func mappingDefaults() router.Mapping {
 		Imports: router.Imports{
 			CSV:         router.CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8"},
 			Roll:        router.Roll{Rows: 500_000, Bytes: 256 << 20, Age: 2 * time.Hour},
+			MaxFile:     router.MaxFile{Bytes: 100 << 20},
 			SlotsPerDay: 12,
 			Reserve:     2,
 			RetryFailed: 1,

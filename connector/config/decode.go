@@ -2,23 +2,30 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // decoder fills the configuration from nodes and notes where each path stands.
 // It goes on after a problem, leaving the default in place.
 type decoder struct {
 	*findings
-	env func(string) (string, bool)
+	env       func(string) (string, bool)
+	noSecrets bool // variables of secrets need not be set
 }
 
 var (
 	errUnclosed     = errors.New("${ without }")
 	errVariableName = errors.New("not a variable's name")
+	variableName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 // unsetError is a variable, by its name, that has neither value nor default.
@@ -63,6 +70,9 @@ func (d *decoder) scalar(path string, n *node, secret bool) (text string, ok boo
 	}
 	message, hint := err.Error(), "write $${ where ${ itself is meant"
 	if unset, ok := errors.AsType[unsetError](err); ok {
+		if secret && d.noSecrets {
+			return string(unset), true
+		}
 		hint = "set it, or write ${" + string(unset) + ":-default}"
 	} else if secret {
 		message = "a ${…} that cannot be read" // what is in it may be the secret
@@ -156,8 +166,8 @@ func (d *decoder) item(path string, n *node, into reflect.Value) {
 func (d *decoder) object(path string, n *node, into reflect.Value) {
 	for _, e := range n.entries {
 		below := join(path, e.key)
-		field, known := fieldOf(into, e.key)
-		if !known {
+		at := slices.Index(keysOf(into.Type()), e.key)
+		if at < 0 {
 			hint, meant := suggest(path, e.key, into.Type())
 			if meant != "" && n.find(meant) < 0 {
 				d.unread[join(path, meant)] = true // misspelt is not also missing
@@ -165,6 +175,7 @@ func (d *decoder) object(path string, n *node, into reflect.Value) {
 			d.unreadable(place{line: e.line, column: e.column}, below, "unknown key", hint)
 			continue
 		}
+		field := into.Field(at)
 		if e.value.kind != scalar || wantsBlock(field.Type()) {
 			d.places[below] = place{line: e.line, column: e.column}
 		}
@@ -196,4 +207,240 @@ func listOf(text string) string {
 		text = strconv.Quote(text)
 	}
 	return "[" + text + "]"
+}
+
+// expand replaces ${NAME} and ${NAME:-default} in a scalar. As in a shell, the
+// default stands in for a variable that is unset or empty. $${ is a literal ${;
+// any other dollar sign is itself. The error says what is wrong without any
+// variable's content.
+//
+// It works on values the YAML parser has already cut out, so that nothing in a
+// variable can add a key to the file.
+func expand(text string, env func(string) (string, bool)) (string, error) {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "${")
+		if !found {
+			b.WriteString(text)
+			return b.String(), nil
+		}
+		if literal, escaped := strings.CutSuffix(before, "$"); escaped {
+			b.WriteString(literal + "${")
+			text = rest
+			continue
+		}
+		b.WriteString(before)
+		inner, after, closed := strings.Cut(rest, "}")
+		if !closed {
+			return "", errUnclosed
+		}
+		name, otherwise, hasDefault := strings.Cut(inner, ":-")
+		if !variableName.MatchString(name) {
+			return "", fmt.Errorf("%w: %s", errVariableName, quote("${"+inner+"}"))
+		}
+		value, set := env(name)
+		switch {
+		case hasDefault && value == "":
+			value = otherwise
+		case !set && !hasDefault:
+			return "", unsetError(name)
+		}
+		b.WriteString(value)
+		text = after
+	}
+}
+
+// parseScalar sets the value that into points to. It answers with the rule
+// that text breaks, and a hint.
+func parseScalar(text string, plain bool, into any) (message, hint string) {
+	switch into := into.(type) {
+	case *string:
+		*into = text
+	case *router.Missing:
+		*into = router.Missing(text)
+	case *router.Literal:
+		*into = literal(text, plain)
+	case *Secret:
+		*into = NewSecret(text)
+	case *Address:
+		*into = NewAddress(text)
+	case *time.Duration:
+		return parseDuration(text, into)
+	case *router.Bytes:
+		return parseBytes(text, into)
+	case *bool:
+		return parseBool(text, plain, into)
+	case *float64:
+		return parseFraction(text, plain, into)
+	case *int:
+		return parseInt(text, plain, into)
+	case *int64:
+		return parseInt(text, plain, into)
+	default:
+		// A new type in the configuration without a way to read it: every test
+		// that loads a file with it ends here.
+		panic("config: no way to read a " + reflect.TypeOf(into).String())
+	}
+	return "", ""
+}
+
+// literal is a constant as YAML reads it: without quotes, true, false and
+// numbers are what they look like.
+func literal(text string, plain bool) router.Literal {
+	if v, err := schemas.NewJSON().Decode([]byte(text)); plain && err == nil && v.Kind() != schemas.String {
+		return router.Literal(v.AppendJSON(nil))
+	}
+	return router.Literal(schemas.StringValue(text).AppendJSON(nil))
+}
+
+func parseDuration(text string, into *time.Duration) (message, hint string) {
+	d, err := time.ParseDuration(text)
+	if err == nil {
+		*into = d
+		return "", ""
+	}
+	if _, err := strconv.ParseUint(text, 10, 32); err == nil {
+		return "must be a duration with a unit", "write " + text + "s for seconds"
+	}
+	return "must be a duration", "write 30s; the units are ms, s, m and h"
+}
+
+func parseBytes(text string, into *router.Bytes) (message, hint string) {
+	size, err := router.ParseBytes(text)
+	if err != nil {
+		return "must be a size", "write 128MiB; the units are KiB, MiB, GiB and TiB, or kB, MB, GB and TB"
+	}
+	*into = size
+	return "", ""
+}
+
+func parseBool(text string, plain bool, into *bool) (message, hint string) {
+	const rule = "must be true or false"
+	if !plain {
+		return rule, "write it without quotes"
+	}
+	switch text {
+	case "true", "True", "TRUE":
+		*into = true
+	case "false", "False", "FALSE":
+		*into = false
+	default:
+		return rule, ""
+	}
+	return "", ""
+}
+
+func parseFraction(text string, plain bool, into *float64) (message, hint string) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !plain {
+		return "must be a number", "write it without quotes, such as 0.05"
+	}
+	*into = v
+	return "", ""
+}
+
+func parseInt[T int | int64](text string, plain bool, into *T) (message, hint string) {
+	const rule = "must be a whole number"
+	v, err := strconv.ParseInt(strings.ReplaceAll(text, "_", ""), 10, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange) || int64(T(v)) != v:
+		return "must be a whole number of at most 64 bits", ""
+	case err != nil:
+		return rule, "write digits, such as 16"
+	case !plain:
+		return rule, "write it without quotes"
+	}
+	*into = T(v)
+	return "", ""
+}
+
+// join is the path of a key below path.
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// index is the path of an element of the list at path.
+func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+// keysOf are the keys of a struct's fields, in their order. Every field of a
+// configuration struct has one.
+func keysOf(t reflect.Type) []string {
+	keys := make([]string, t.NumField())
+	for i := range keys {
+		keys[i] = t.Field(i).Tag.Get("yaml")
+	}
+	return keys
+}
+
+// suggest is the hint for an unknown key below path: the key of the block that
+// it looks like, else the place where a key of that name belongs, else what
+// the block has. Meant is the key of this block that it looks like, or "".
+func suggest(path, key string, block reflect.Type) (hint, meant string) {
+	keys := keysOf(block)
+	closest, distance := "", max(len(key)/3, 1)+1
+	for _, known := range keys {
+		if d := edits(plainKey(key), plainKey(known)); d < distance {
+			closest, distance = known, d
+		}
+	}
+	if closest != "" {
+		return "did you mean " + join(path, closest) + "?", closest
+	}
+	if elsewhere := search(reflect.TypeFor[Config](), "", plainKey(key)); len(elsewhere) == 1 {
+		return "did you mean " + elsewhere[0] + "?", ""
+	}
+	return "the keys here are " + strings.Join(keys, ", "), ""
+}
+
+// plainKey is a key without what is easily confused: case, - and _.
+func plainKey(key string) string {
+	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(key))
+}
+
+// search lists the paths of all keys of that name in the whole file.
+func search(t reflect.Type, path, key string) (found []string) {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		return search(t.Elem(), path, key)
+	case t.Kind() == reflect.Slice:
+		return search(t.Elem(), path+"[]", key)
+	case t.Kind() != reflect.Struct || !wantsBlock(t):
+		return nil
+	}
+	for i, name := range keysOf(t) {
+		below := join(path, name)
+		if plainKey(name) == key {
+			found = append(found, below)
+		}
+		found = append(found, search(t.Field(i).Type, below, key)...)
+	}
+	return found
+}
+
+// edits is the number of letters to insert, remove, change or swap with their
+// neighbour to get from a to b. Keys are short: the full table is small.
+func edits(a, b string) int {
+	row := func() []int { return make([]int, len(b)+1) }
+	older, last, current := row(), row(), row()
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		current[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := last[j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			current[j] = slices.Min([]int{change, last[j] + 1, current[j-1] + 1})
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				current[j] = min(current[j], older[j-2]+1)
+			}
+		}
+		older, last, current = last, current, older
+	}
+	return last[len(b)]
 }

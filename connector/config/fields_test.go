@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/feedsink/feedsink/router"
@@ -19,17 +20,22 @@ func TestFieldsTakeConstantsAsYAMLReadsThem(t *testing.T) {
 	}
 }
 
-func TestChoicesTakeTheWordNullForItself(t *testing.T) {
+func TestKeysAndChoicesMayBeWordsOfYAML(t *testing.T) {
 	for written, want := range map[string]router.Field{
 		`absent: null, null: omit`:             {Absent: router.AsNull, Null: router.Omit},
 		`absent: "null", "null": "null"`:       {Absent: router.AsNull, Null: router.AsNull},
 		`absent: reject, null: null`:           {Absent: router.Refuse, Null: router.AsNull},
 		`absent: ~, null: , default: , expr: `: {},
 		`default: 0`:                           {Default: "0"},
+		`as: boolean, true: [Y, yes, on, 1, true], false: [N, "", 'null']`: {
+			As: "boolean", True: []string{"Y", "yes", "on", "1", "true"}, False: []string{"N", "", "null"},
+		},
+		`as: boolean, "true": [Y], 'false': [N]`: {As: "boolean", True: []string{"Y"}, False: []string{"N"}},
+		`as: number, decimal: ","`:               {As: "number", Decimal: ","},
 	} {
 		want.From, want.To = "a", "x"
 		data := base + "    fields: [{from: id, to: customerNumber}, {from: a, to: x, " + written + "}]\n"
-		if got := parse(t, data).Mappings[0].Fields[1]; got != want {
+		if got := parse(t, data).Mappings[0].Fields[1]; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", written, got, want)
 		}
 	}

@@ -74,14 +74,15 @@ func TestParseReadsEveryKeyOfAWholeFile(t *testing.T) {
 				{Name: "S_tier", Absent: "empty", Null: "none"},
 			},
 			CSV:         router.CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8", Compression: "GZIP"},
-			Roll:        router.Roll{Rows: 500_000, Bytes: 256 << 20, Age: 2 * time.Hour},
+			Roll:        router.Roll{Rows: 500_000, Bytes: 256 << 20, Age: 2 * time.Hour, At: []string{"06:30"}},
+			MaxFile:     router.MaxFile{Rows: 900_000, Bytes: 100 << 20},
 			SlotsPerDay: 12, Reserve: 2, RetryFailed: 1, Timezone: "UTC",
 		},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("mapping\n got %+v\nwant %+v", got, want)
 	}
-	if got, want := cfg.Mappings[1].Fields[1], (router.Field{From: "total_cents", To: "orderTotal", As: "number", Scale: -2}); got != want {
+	if got, want := cfg.Mappings[1].Fields[1], (router.Field{From: "total_cents", To: "orderTotal", As: "number", Scale: -2}); !reflect.DeepEqual(got, want) {
 		t.Errorf("field: got %+v, want %+v", got, want)
 	}
 }
@@ -106,6 +107,23 @@ func TestParseKeepsZeroWhereTheFileSaysZero(t *testing.T) {
 	unsaid := parse(t, base).Mappings[0].Imports
 	if unsaid.RetryFailed != 1 || unsaid.Reserve != 2 {
 		t.Errorf("retryFailed, reserve: got %d, %d, want 1, 2", unsaid.RetryFailed, unsaid.Reserve)
+	}
+}
+
+func TestWeightIsANumberAboveZero(t *testing.T) {
+	with := func(weight string) string {
+		return strings.Replace(base, "{lane: immediate}", "{lane: immediate, weight: "+weight+"}", 1)
+	}
+	for written, want := range map[string]float64{"10": 10, "0.5": 0.5, "${WEIGHT}": 3} {
+		if got := parse(t, with(written), "WEIGHT", "3").Mappings[0].Routes[0].Weight; got == nil || *got != want {
+			t.Errorf("weight: %s: got %v, want %v", written, got, want)
+		}
+	}
+	for _, written := range []string{"0", "-1", ".inf", ".nan", "lots", `"10"`, "[1]"} {
+		found := problems(t, with(written))
+		if len(found) != 1 || found[0].Line != 13 || found[0].Path != "mappings[0].routes[0].weight" {
+			t.Errorf("weight: %s: got %v, want one problem on line 13", written, found)
+		}
 	}
 }
 

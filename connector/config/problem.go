@@ -71,22 +71,6 @@ func newFindings() *findings {
 	return &findings{places: map[string]place{}, unread: map[string]bool{}}
 }
 
-// at reports a problem of the value at path, or of the closest parent that the
-// file has.
-func (f *findings) at(path, message, hint string) {
-	p := place{line: 1, column: 1}
-	for near := path; ; near = parent(near) {
-		if found, ok := f.places[near]; ok {
-			p = found
-			break
-		}
-		if near == "" {
-			break
-		}
-	}
-	f.add(p, path, message, hint)
-}
-
 func (f *findings) add(p place, path, message, hint string) {
 	f.problems = append(f.problems, Problem{p.line, p.column, path, message, hint})
 }
@@ -97,19 +81,23 @@ func (f *findings) unreadable(p place, path, message, hint string) {
 	f.add(p, path, message, hint)
 }
 
-// breaks reports a value that was read and breaks a rule. It says nothing
-// where the value, or what contains it, could not be read: one mistake is
-// reported once.
+// breaks reports a value that was read and breaks a rule, at the place of its path or
+// of the closest parent that the file has. It says nothing where the value, or what
+// contains it, could not be read: one mistake is reported once.
 func (f *findings) breaks(path, message, hint string) {
+	p, placed := place{line: 1, column: 1}, false
 	for near := path; ; near = parent(near) {
 		if f.unread[near] {
 			return
+		}
+		if found, ok := f.places[near]; ok && !placed {
+			p, placed = found, true
 		}
 		if near == "" {
 			break
 		}
 	}
-	f.at(path, message, hint)
+	f.add(p, path, message, hint)
 }
 
 // written is the scalar at path as the file has it, quoted for a message, or
@@ -127,10 +115,14 @@ func (f *findings) result(name string) error {
 	if len(f.problems) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(f.problems, func(a, b Problem) int {
+	sortByPlace(f.problems)
+	return &Problems{Name: name, List: slices.Compact(f.problems)}
+}
+
+func sortByPlace(problems []Problem) {
+	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
 	})
-	return &Problems{Name: name, List: slices.Compact(f.problems)}
 }
 
 // parent is the path without its last key or index, "" at the top.

@@ -185,6 +185,7 @@ func TestSchemaRefusesWhatParseRefuses(t *testing.T) {
 		{"  apiKey:", "  apiKeyFile: /none\n  apiKey:"},
 		{"brokers: [localhost:9092]", "brokers: []"},
 		{"enabled: false", "enabled: maybe"},
+		{"lane: immediate}", "lane: immediate, weight: 0}"},
 	} {
 		data := []byte(strings.Replace(string(whole), c.from, c.to, 1))
 		if bytes.Equal(data, whole) {

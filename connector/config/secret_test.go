@@ -45,7 +45,7 @@ func TestSecretShowsNowhere(t *testing.T) {
 		slog.New(slog.NewTextHandler(&out, nil)).Info("configuration", "value", h)
 		slog.New(slog.NewJSONHandler(&out, nil)).Info("configuration", "value", h)
 	}
-	fmt.Fprint(&out, secret.String(), secret.GoString())
+	fmt.Fprint(&out, secret.String())
 	for _, shape := range []string{text, fmt.Sprintf("%x", text), fmt.Sprintf("%X", text), "104 117 110 116"} { // the last: bytes in decimal
 		if strings.Contains(out.String(), shape) {
 			t.Errorf("%q shows in\n%s", shape, &out)
@@ -122,14 +122,14 @@ func TestSecretsOfTheFileAreReadWhenAsked(t *testing.T) {
 	file = strings.Replace(file, "kafka:\n", "kafka:\n  sasl:\n    mechanism: PLAIN\n    username: u\n    passwordFile: ${DIR}/kafka\n", 1)
 	cfg := parse(t, file, "DIR", dir)
 	for want, read := range map[string]func() (config.Secret, error){
-		"from api": cfg.Service.Key(), "from kafka": cfg.Kafka.SASL.Password(), "from hook": cfg.Admin.Webhook.Secret(),
+		"from api": cfg.Service.Key(), "from kafka": config.SecretFile(cfg.Kafka.SASL.PasswordFile), "from hook": config.SecretFile(cfg.Admin.Webhook.SecretFile),
 	} {
 		if got, err := read(); err != nil || got.Reveal() != want {
 			t.Errorf("got %q, %v, want %q", got.Reveal(), err, want)
 		}
 	}
 	none := parse(t, base)
-	if got, err := none.Kafka.SASL.Password()(); err != nil || !got.IsZero() {
+	if got, err := config.SecretFile(none.Kafka.SASL.PasswordFile)(); err != nil || !got.IsZero() {
 		t.Errorf("no password: got %q, %v", got.Reveal(), err)
 	}
 	if got, err := none.Service.Key()(); err != nil || got.Reveal() != "key" {
@@ -161,5 +161,35 @@ func TestProblemsShowNoSecret(t *testing.T) {
 		} else if strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: got %v", name, err)
 		}
+	}
+}
+
+func TestSamplesNeedNoSecrets(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "feedsink.yaml")
+	write := func(from, to string) {
+		text := strings.Replace(base, from, to, 1)
+		if text == base {
+			t.Fatalf("the base has no %q", from)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"apiKey: ${KEY}", "apiKeyFile: /nowhere/key"} {
+		write("apiKey: key", key)
+		if _, err := config.LoadForSamples(file, environment()); err != nil {
+			t.Errorf("%s: got %v, want none", key, err)
+		}
+		if _, err := config.LoadUnfinished(file, environment()); err == nil {
+			t.Errorf("%s: got no error of a command that needs the key", key)
+		}
+	}
+	write("apiKey: key", "apiKeyFile: 4711")
+	if _, err := config.LoadForSamples(file, environment()); err == nil || !strings.Contains(err.Error(), "not the content") {
+		t.Errorf("a key instead of its file: got %v, want that a path belongs there", err)
+	}
+	write("entity: acme", "entity: ${ENTITY}")
+	if _, err := config.LoadForSamples(file, environment()); err == nil || !strings.Contains(err.Error(), "ENTITY is not set") {
+		t.Errorf("a variable that is no secret: got %v, want that it is not set", err)
 	}
 }

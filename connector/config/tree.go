@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -109,7 +110,8 @@ const hintBrackets = "put text with [ ] in quotes: 'items[0].sku'"
 func (f *findings) syntax(err error, data []byte) {
 	p, message, hint := place{line: 1, column: 1}, "not readable as YAML", ""
 	if detail, ok := errors.AsType[yaml.Error](err); ok {
-		message = "not readable as YAML: " + firstLine(detail.GetMessage())
+		said, _, _ := strings.Cut(detail.GetMessage(), "\n")
+		message = "not readable as YAML: " + said
 		p.line, p.column = position(detail.GetToken())
 	}
 	lines := strings.Split(string(data), "\n")
@@ -139,11 +141,6 @@ func tokens(data []byte) token.Tokens {
 		t.Value = unmask.Replace(t.Value)
 	}
 	return all
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return line
 }
 
 // position is where a token stands, at least 1:1.
@@ -279,20 +276,13 @@ func (r *reader) merge(path string, n, from *node) {
 }
 
 func (n *node) find(key string) int {
-	for i := range n.entries {
-		if n.entries[i].key == key {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(n.entries, func(e entry) bool { return e.key == key })
 }
 
 // keyText is a key as it is written, so that null and 12 are keys too.
 func keyText(key ast.MapKeyNode) string {
-	switch key := key.(type) {
-	case *ast.MappingKeyNode:
+	if key, ok := key.(*ast.MappingKeyNode); ok {
 		return key.Value.GetToken().Value
-	default:
-		return key.GetToken().Value
 	}
+	return key.GetToken().Value
 }

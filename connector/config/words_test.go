@@ -29,6 +29,7 @@ mappings:
     imports:
       upsert: {etl: "1", mode: CREATE_OR_UPDATE}
       patch: {etl: "2", mode: UPDATE_ONLY, ignoresEmpty: true}
+      merge: {etl: "5", mode: CREATE_OR_UPDATE, ignoresEmpty: true}
       create: {etl: "3", mode: CREATE_ONLY}
       delete: {etl: "4", mode: DELETE}
       columns: [customerNumber, b]
@@ -84,7 +85,7 @@ func withWord(t *testing.T, file, path, word string) string {
 	key := keys[len(keys)-1]
 	if key == "mode" {
 		op := keys[len(keys)-2]
-		key = op + `: {etl: "` + map[string]string{"upsert": "1", "patch": "2", "create": "3", "delete": "4"}[op] + `", mode`
+		key = op + `: {etl: "` + map[string]string{"upsert": "1", "patch": "2", "create": "3", "delete": "4", "merge": "5"}[op] + `", mode`
 	}
 	if path == "log.format" { // mappings have one of that name
 		key = "log: {format"

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -54,29 +55,28 @@ type Reason struct {
 }
 
 // Plain is the message without the service's own words, which may quote values:
-// what is safe to show anywhere. It is empty if nothing else is known.
+// what is safe to show anywhere.
 func (l *Reason) Plain() string {
 	if l.Stage != Delivering {
 		return l.Message
 	}
 	answered := strconv.Itoa(l.Status) + " " + http.StatusText(l.Status)
-	if ours, _, found := strings.Cut(l.Message, answered); found && l.Status > 0 {
+	ours, _, found := strings.Cut(l.Message, answered)
+	if found && l.Status > 0 {
 		return ours + answered
 	}
 	if l.Execution != "" { // of a row in an error file
+		ours = "its row was in error in execution " + l.Execution
 		if l.MayBeInTable {
-			return mayBeInTable
+			ours = MayBeInTable + ": " + ours
 		}
-		return ""
+		return ours
 	}
 	return l.Message
 }
 
-const (
-	attemptsHeader     = "feedsink.replay.attempts"
-	mayBeInTableHeader = "feedsink.may.be.in.table"
-	mayBeInTable       = "it may already be in the table"
-)
+// MayBeInTable begins the message of a dead letter that may have been applied.
+const MayBeInTable = "it may already be in the table"
 
 // Post sends dead letters, each to its end: a dead letter is posted, or its topic
 // refuses it for good. It may be used concurrently.
@@ -89,6 +89,9 @@ type Post struct {
 	work      sync.WaitGroup // sendings that have not ended
 	stop      context.CancelFunc
 	ctx       context.Context //nolint:containedctx // the post's own life, ended by Close
+
+	mu      sync.Mutex
+	trouble map[string]error // by lane
 }
 
 const (
@@ -122,7 +125,27 @@ func New(connection []kgo.Opt, topic, connector string, log *slog.Logger) (*Post
 		return nil, fmt.Errorf("dead-letter producer: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Post{many: many, one: one, topic: topic, connector: connector, log: log, ctx: ctx, stop: stop}, nil
+	return &Post{many: many, one: one, topic: topic, connector: connector, log: log, ctx: ctx, stop: stop, trouble: map[string]error{}}, nil
+}
+
+// lookTimeout bounds the question whether the topic is there.
+const lookTimeout = 10 * time.Second
+
+// Look warns if the topic does not exist or may not be seen, which shows otherwise only
+// with the first dead letter. Brokers that do not answer are not its business.
+func (p *Post) Look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	found, err := kadm.NewClient(p.one).ListTopics(ctx, p.topic)
+	if err == nil {
+		err = found[p.topic].Err
+	}
+	switch {
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		p.log.Warn("the dead-letter topic does not exist: records that can never be applied will wait for it; create it, or correct dlq.topic", "topic", p.topic)
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
+		p.log.Warn("the dead-letter topic cannot be seen: records that can never be applied will wait; grant the login WRITE and DESCRIBE on it", "topic", p.topic)
+	}
 }
 
 // ErrRefused says that the dead-letter topic will never take this record, for
@@ -137,7 +160,7 @@ var ErrRefused = errors.New("the dead-letter topic refuses the record")
 func (p *Post) Send(r *Record, l Reason, done func(error)) {
 	p.work.Add(1)
 	p.try(sending{
-		record: r, done: done, wait: firstWait,
+		record: r, done: done, wait: firstWait, lane: l.Lane,
 		headers: slices.Concat(r.Headers, p.headers(r, l)),
 	})
 }
@@ -149,6 +172,20 @@ type sending struct {
 	done    func(error)
 	alone   bool          // in a batch of its own
 	wait    time.Duration // before the next try
+	lane    string
+}
+
+// Trouble is why the last dead letter of a lane was not acknowledged, and waits; nil: it was.
+func (p *Post) Trouble(lane string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.trouble[lane]
+}
+
+func (p *Post) note(lane string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.trouble[lane] = err
 }
 
 func (p *Post) try(s sending) {
@@ -157,10 +194,10 @@ func (p *Post) try(s sending) {
 		client = p.one
 	}
 	// Made anew for each try: the client puts its own notes into it.
-	letter := &kgo.Record{
+	record := &kgo.Record{
 		Topic: p.topic, Key: s.record.Key, Value: s.record.Value, Timestamp: s.record.Timestamp, Headers: s.headers,
 	}
-	client.Produce(p.ctx, letter, func(_ *kgo.Record, err error) {
+	client.Produce(p.ctx, record, func(_ *kgo.Record, err error) {
 		if next := p.answered(s, err); next != nil {
 			go next()
 			return
@@ -173,6 +210,7 @@ func (p *Post) try(s sending) {
 func (p *Post) answered(s sending, err error) (next func()) {
 	switch {
 	case err == nil:
+		p.note(s.lane, nil)
 		s.done(nil)
 	case p.ctx.Err() != nil:
 	case tooLarge(err) && !s.alone:
@@ -182,6 +220,7 @@ func (p *Post) answered(s sending, err error) (next func()) {
 	case permanent(err):
 		s.done(fmt.Errorf("%s: %w: %w", p.topic, ErrRefused, err))
 	default:
+		p.note(s.lane, err)
 		p.log.Warn("a dead letter was not acknowledged; trying again", "topic", s.record.Topic, "partition", s.record.Partition,
 			"offset", s.record.Offset, "deadLetterTopic", p.topic, "wait", s.wait, "error", err)
 		return func() { p.later(s, err) }
@@ -229,26 +268,142 @@ func (p *Post) headers(r *Record, l Reason) []kgo.RecordHeader {
 		}
 	}
 	if r.Topic != "" {
-		add(firstHeader, r.Topic)
-		add("__connect.errors.partition", strconv.Itoa(int(r.Partition)))
-		add("__connect.errors.offset", strconv.FormatInt(r.Offset, 10))
+		add(topicHeader, r.Topic)
+		add(partitionHeader, strconv.Itoa(int(r.Partition)))
+		add(offsetHeader, strconv.FormatInt(r.Offset, 10))
 	}
 	add(connectorHeader, p.connector)
-	add("__connect.errors.stage", string(l.Stage))
-	add("__connect.errors.exception.class.name", l.Code)
-	add("__connect.errors.exception.message", l.Message)
-	add("feedsink.mapping", l.Mapping)
-	add("feedsink.table", l.Table)
-	add("feedsink.lane", l.Lane)
-	if l.Status != 0 {
-		add("feedsink.http.status", strconv.Itoa(l.Status))
-	}
-	add("feedsink.execution", l.Execution)
-	if l.Attempts != 0 {
-		add(attemptsHeader, strconv.Itoa(l.Attempts))
-	}
-	if l.MayBeInTable {
-		add(mayBeInTableHeader, strconv.FormatBool(true))
+	for _, h := range l.headers() {
+		switch v := h.value.(type) {
+		case *string:
+			add(h.key, *v)
+		case *int:
+			if *v != 0 {
+				add(h.key, strconv.Itoa(*v))
+			}
+		case *bool:
+			if *v {
+				add(h.key, strconv.FormatBool(true))
+			}
+		}
 	}
 	return hs
+}
+
+// topicHeader opens the headers that a post appends, connectorHeader those of a
+// dead letter without coordinates.
+const (
+	topicHeader     = "__connect.errors.topic"
+	partitionHeader = "__connect.errors.partition"
+	offsetHeader    = "__connect.errors.offset"
+	connectorHeader = "__connect.errors.connector.name"
+)
+
+// header is one of a reason's: its value is a *string, an *int or a *bool.
+type header struct {
+	key   string
+	value any
+}
+
+// headers are those of the reason, in the order in which they are written.
+func (l *Reason) headers() [10]header {
+	return [...]header{
+		{"__connect.errors.stage", (*string)(&l.Stage)},
+		{"__connect.errors.exception.class.name", &l.Code},
+		{"__connect.errors.exception.message", &l.Message},
+		{"feedsink.mapping", &l.Mapping},
+		{"feedsink.table", &l.Table},
+		{"feedsink.lane", &l.Lane},
+		{"feedsink.http.status", &l.Status},
+		{"feedsink.execution", &l.Execution},
+		{"feedsink.replay.attempts", &l.Attempts},
+		{"feedsink.may.be.in.table", &l.MayBeInTable},
+	}
+}
+
+// Received is a dead letter as it lies in the dead-letter topic.
+type Received struct {
+	Reason
+	// Record is the one that could not be processed, as it was: its bytes, and
+	// the topic, partition and offset it came from; see NoRecord.
+	Record    *Record
+	Connector string // the deployment that posted it: its configured consumer group
+	Partition int32  // where the dead letter itself lies
+	Offset    int64
+}
+
+// ErrForeign says that a record of the dead-letter topic is no dead letter of feedsink.
+var ErrForeign = errors.New("not a dead letter of feedsink")
+
+// NoRecord reports whether the dead letter is of no record: it is a row of an import that
+// the service put in error and that matches no record.
+func (l *Received) NoRecord() bool { return l.Record.Topic == "" }
+
+// Open reads a record of the dead-letter topic. Only the headers at its end are
+// the dead letter's: a record that had been a dead letter elsewhere before keeps what
+// it came with. The only error is ErrForeign. The result shares r's memory.
+func Open(r *Record) (*Received, error) {
+	at := len(r.Headers) - 1
+	for at >= 0 && r.Headers[at].Key != topicHeader {
+		at--
+	}
+	if at < 0 && len(r.Headers) > 0 && r.Headers[0].Key == connectorHeader {
+		at = 0
+	}
+	if at < 0 {
+		return nil, ErrForeign
+	}
+	l := &Received{Partition: r.Partition, Offset: r.Offset, Record: &kgo.Record{
+		Key: r.Key, Value: r.Value, Timestamp: r.Timestamp, Headers: r.Headers[:at:at],
+	}}
+	for _, h := range r.Headers[at:] {
+		if !l.read(h.Key, string(h.Value)) {
+			return nil, ErrForeign
+		}
+	}
+	if l.NoRecord() && (l.Connector == "" || l.Execution == "") {
+		return nil, ErrForeign
+	}
+	return l, nil
+}
+
+// read takes one of the dead letter's headers; false if it says what no dead letter says.
+func (l *Received) read(key, value string) bool {
+	number := func(bits int) int64 {
+		n, err := strconv.ParseInt(value, 10, bits)
+		if err != nil || n < 0 {
+			return -1
+		}
+		return n
+	}
+	switch key {
+	case topicHeader:
+		l.Record.Topic = value
+		return value != ""
+	case partitionHeader:
+		l.Record.Partition = int32(number(32))
+		return l.Record.Partition >= 0
+	case offsetHeader:
+		l.Record.Offset = number(64)
+		return l.Record.Offset >= 0
+	case connectorHeader:
+		l.Connector = value
+		return true
+	}
+	for _, h := range l.headers() {
+		if h.key != key {
+			continue
+		}
+		switch v := h.value.(type) {
+		case *string:
+			*v = value
+		case *int:
+			*v = int(max(number(32), 0))
+		case *bool:
+			*v = value == strconv.FormatBool(true)
+		}
+		return true
+	}
+	// Others are of a newer version.
+	return strings.HasPrefix(key, "feedsink.") || strings.HasPrefix(key, "__connect.errors.")
 }

@@ -19,7 +19,7 @@ import (
 const (
 	topic     = "feedsink.dlq"
 	connector = "feedsink"
-	patience  = 20 * time.Second
+	patience  = time.Minute
 )
 
 func newCluster(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {

@@ -119,10 +119,14 @@ func TestPlainMessageLeavesTheServicesWordsOut(t *testing.T) {
 		letter deadletter.Reason
 		want   string
 	}{
-		"ours":             {deadletter.Reason{Stage: deadletter.Transforming, Message: "attributes.seq: must be a number: 404 Not Found"}, "attributes.seq: must be a number: 404 Not Found"},
-		"a refusal":        {deadletter.Reason{Stage: deadletter.Delivering, Status: 409, Message: "upsert profile customers: 409 Conflict: C000123 and C000124"}, "upsert profile customers: 409 Conflict"},
-		"without a body":   {deadletter.Reason{Stage: deadletter.Delivering, Status: 404, Message: "update record orders: 404 Not Found"}, "update record orders: 404 Not Found"},
-		"a row":            {deadletter.Reason{Stage: deadletter.Delivering, Execution: "7", Message: "a@example.com is no address"}, ""},
+		"ours":           {deadletter.Reason{Stage: deadletter.Transforming, Message: "attributes.seq: must be a number: 404 Not Found"}, "attributes.seq: must be a number: 404 Not Found"},
+		"a refusal":      {deadletter.Reason{Stage: deadletter.Delivering, Status: 409, Message: "upsert profile customers: 409 Conflict: C000123 and C000124"}, "upsert profile customers: 409 Conflict"},
+		"without a body": {deadletter.Reason{Stage: deadletter.Delivering, Status: 404, Message: "update record orders: 404 Not Found"}, "update record orders: 404 Not Found"},
+		"a row":          {deadletter.Reason{Stage: deadletter.Delivering, Execution: "7", Message: "a@example.com is no address"}, "its row was in error in execution 7"},
+		"a row of a create": {
+			deadletter.Reason{Stage: deadletter.Delivering, Execution: "7", Message: deadletter.MayBeInTable + ": a@example.com exists", MayBeInTable: true},
+			"it may already be in the table: its row was in error in execution 7",
+		},
 		"without a status": {deadletter.Reason{Stage: deadletter.Delivering, Message: "given up after 3 tries in 1m0s"}, "given up after 3 tries in 1m0s"},
 	} {
 		if got := c.letter.Plain(); got != c.want {

@@ -260,3 +260,10 @@ func TestCloseEndsWaitingSendsWithoutCallingDone(t *testing.T) {
 		})
 	}
 }
+
+func TestTopicThatIsNotThereIsToldBeforeTheFirstLetter(t *testing.T) {
+	c := newCluster(t)
+	p, log := newPost(t, c)
+	p.Look(t.Context())
+	log.await(t, "the dead-letter topic does not exist")
+}

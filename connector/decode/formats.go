@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/feedsink/feedsink/connector/build"
@@ -18,8 +19,10 @@ import (
 // topicFormat is how the records of one topic are read. The decoders are one
 // lane's own.
 type topicFormat struct {
-	value schemas.Decoder
-	key   schemas.Decoder // nil: whoever needs the key reads its bytes
+	value   schemas.Decoder
+	key     schemas.SchemaDecoder // nil: the key is read as bytes
+	events  bool                  // values are CloudEvents
+	decoded *int                  // records, where fields that are not read are looked for
 }
 
 // formats are the topics' formats, with one decoder for each.
@@ -30,16 +33,16 @@ type formats map[string]topicFormat
 // decoded, which may be of another topic.
 func newFormats(r *router.Router, writers *schemas.Registry) formats {
 	decoders := map[schemas.Format]schemas.Decoder{schemas.FormatJSON: schemas.NewJSON()}
-	var keys schemas.Decoder // its own: a key must outlast the decoding of the value
-	known := formats{"": {value: decoders[schemas.FormatJSON]}}
+	var keys schemas.SchemaDecoder // its own: a key must outlast the decoding of the value
+	known := formats{"": {value: decoders[schemas.FormatJSON], decoded: new(int)}}
 	for _, m := range r.Mappings() {
 		for _, topic := range m.Config.Topics {
-			format := schemas.Format(r.Format(topic))
+			format := schemas.Format(m.Config.ValueFormat())
 			if decoders[format] == nil {
 				decoders[format] = writers.Decoder(format)
 			}
-			f := topicFormat{value: decoders[format]}
-			if r.KeyFormat(topic) == string(schemas.FormatAvro) {
+			f := topicFormat{value: decoders[format], events: m.Config.Envelope == router.CloudEvents, decoded: new(int)}
+			if m.Config.KeyFormat() == string(schemas.FormatAvro) {
 				if keys == nil {
 					keys = writers.Decoder(schemas.FormatAvro)
 				}
@@ -60,14 +63,60 @@ func (f formats) of(topic string) topicFormat {
 	return f[""]
 }
 
+// readValue decodes a record's value.
+func (f topicFormat) readValue(r *kafka.Record) (schemas.Value, error) {
+	if d, ok := f.value.(schemas.SchemaDecoder); ok {
+		return Value(d, r)
+	}
+	return f.value.Decode(r.Value)
+}
+
+// Value decodes a record's value by the schema that a header names, or else the value
+// itself.
+func Value(d schemas.SchemaDecoder, r *kafka.Record) (schemas.Value, error) {
+	return named(d, header(r, schemas.HeaderValueSchema), r.Value)
+}
+
+func named(d schemas.SchemaDecoder, name, data []byte) (schemas.Value, error) {
+	if name == nil {
+		return d.Decode(data)
+	}
+	return d.DecodeNamed(name, data)
+}
+
+// header is the value of a record's last header of that name, nil where there is none.
+func header(r *kafka.Record, name string) []byte {
+	for _, h := range slices.Backward(r.Headers) {
+		if h.Key == name {
+			return h.Value
+		}
+	}
+	return nil
+}
+
+// HeaderText is the text of a record's last header of that name, "" where there is
+// none.
+func HeaderText(r *kafka.Record, name string) string { return string(header(r, name)) }
+
+// NamesSchema reports whether a record's value was written through a schema registry:
+// a header names its schema, or it begins as the wire format does, and no JSON.
+func NamesSchema(r *kafka.Record) bool {
+	return header(r, schemas.HeaderValueSchema) != nil || len(r.Value) > 0 && r.Value[0] == 0
+}
+
+// NamesKeySchema is NamesSchema for a record's key.
+func NamesKeySchema(r *kafka.Record) bool {
+	return header(r, schemas.HeaderKeySchema) != nil || len(r.Key) > 0 && r.Key[0] == 0
+}
+
 // readKey decodes a record's key for those who ask for it. Only a schema that
 // has to be waited for, or is missing, is an error for all of the record.
-func (f topicFormat) readKey(into *router.Record, key []byte) error {
+func (f topicFormat) readKey(into *router.Record, r *kafka.Record) error {
 	into.KeyValue, into.KeyErr = schemas.Value{}, nil
-	if f.key == nil || len(key) == 0 {
+	if f.key == nil || len(r.Key) == 0 {
 		return nil
 	}
-	v, err := f.key.Decode(key)
+	v, err := named(f.key, header(r, schemas.HeaderKeySchema), r.Key)
 	if errors.Is(err, schemas.ErrSchemaUnavailable) || errors.Is(err, schemas.ErrSchemaMissing) {
 		return fmt.Errorf("kafka key: %w", err)
 	}
@@ -83,19 +132,38 @@ const (
 )
 
 // NewDecoder decodes for a command that looks at records of any topic.
-func NewDecoder(ctx context.Context, cfg *config.Config, r *router.Router, chance *rand.Rand, log *slog.Logger) (
+func NewDecoder(ctx context.Context, cfg *config.Config, r *router.Router, random *rand.Rand, log *slog.Logger) (
 	decode func(*kafka.Record) (*router.Record, error), stop func(), err error,
 ) {
-	own := rand.New(rand.NewPCG(chance.Uint64(), chance.Uint64()))
+	decoders, stop, err := NewDecoders(ctx, cfg, r, random, log, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	return decoders[0], stop, nil
+}
+
+// NewDecoders are n of them, each for one goroutine.
+func NewDecoders(ctx context.Context, cfg *config.Config, r *router.Router, random *rand.Rand, log *slog.Logger, n int) (
+	decoders []func(*kafka.Record) (*router.Record, error), stop func(), err error,
+) {
+	own := rand.New(rand.NewPCG(random.Uint64(), random.Uint64()))
 	writers, err := build.NewRegistry(cfg, own, schemas.RegistryConfig{Log: log})
 	if err != nil {
 		return nil, nil, err
 	}
-	l := NewReader(r, writers)
-	if writers == nil {
-		return l.Decode, func() {}, nil
+	stop = func() {}
+	if writers != nil {
+		stop = writers.Close
 	}
-	return WaitForSchemas(ctx, writers, l.Decode), writers.Close, nil
+	for range n {
+		l := NewReader(r, writers)
+		decode := l.Decode
+		if writers != nil {
+			decode = WaitForSchemas(ctx, writers, l.Decode)
+		}
+		decoders = append(decoders, decode)
+	}
+	return decoders, stop, nil
 }
 
 // WaitForSchemas makes of a decoder one that waits for schemas. What it returns then

@@ -9,12 +9,13 @@ import (
 // Reader decodes and routes records, in one goroutine.
 type Reader struct {
 	Router  *router.Router
+	Unread  *Unread // nil: fields that are not read are not looked for
 	formats formats
 
 	// Most records are of the topic of the one before.
 	topic  string
 	format topicFormat
-	routes router.Topic
+	routes *router.Topic
 
 	// Reused from record to record.
 	decoded router.Record
@@ -47,15 +48,30 @@ func (d *Reader) Decode(r *kafka.Record) (*router.Record, error) {
 		d.selectTopic(r.Topic)
 	}
 	var err error
-	if err = d.format.readKey(into, r.Key); err != nil {
+	if err = d.format.readKey(into, r); err != nil {
 		return nil, err
 	}
 	if into.Tombstone {
 		into.Value = schemas.Value{}
 		return into, nil
 	}
-	into.Value, err = d.format.value.Decode(r.Value)
+	if d.format.events {
+		into.Value, err = d.eventData(into, r)
+	} else {
+		into.Value, err = d.format.readValue(r)
+	}
+	if d.Unread != nil && err == nil {
+		d.look(into)
+	}
 	return into, err
+}
+
+// look has the first records of a topic looked at, and then one of many.
+func (d *Reader) look(decoded *router.Record) {
+	*d.format.decoded++
+	if n := *d.format.decoded; n <= lookEvery || n%lookEvery == 0 {
+		d.Unread.look(d.routes, decoded)
+	}
 }
 
 // RouteOver routes the record that was just decoded, of which nothing is needed

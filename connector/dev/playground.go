@@ -2,7 +2,7 @@
 // sample events and a model of what the tables must hold in the end. It is what
 // `feedsink dev` plays in, and what end-to-end tests and benchmarks build on.
 //
-// It knows how to run and to compare. It knows nothing of the sink: whoever
+// It knows how to run and to compare. It knows nothing of the sink: who
 // plays starts one with the configuration that is given.
 package dev
 
@@ -22,6 +22,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // The topics, each with this many partitions.
@@ -169,8 +170,8 @@ func (p Progress) Done() bool { return p.Confirmed == p.Produced }
 
 // lanes are the groups that read each topic.
 var lanes = map[string][]string{
-	Customers: {Group + "-immediate", Group + "-batch"},
-	Orders:    {Group + "-immediate"},
+	Customers: {schemas.Immediate.Group(Group), schemas.Batch.Group(Group)},
+	Orders:    {schemas.Immediate.Group(Group)},
 }
 
 // Progress asks the broker.
@@ -181,7 +182,7 @@ func (p *Playground) Progress(ctx context.Context) (pr Progress, err error) {
 	}
 	committed := map[string]kadm.OffsetResponses{}
 	for _, group := range lanes[Customers] {
-		// A group that nobody has joined yet does not exist.
+		// A group that no member has joined yet does not exist.
 		if committed[group], err = p.admin.FetchOffsets(ctx, group); err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
 			return pr, fmt.Errorf("fetch offsets of %s: %w", group, err)
 		}

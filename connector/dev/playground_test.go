@@ -196,7 +196,7 @@ func TestBrokersThatRunElsewhereGetTheTopicsTheyLack(t *testing.T) {
 }
 
 func TestTheServicesETLForPatchesKeepsWhatARowDoesNotName(t *testing.T) {
-	s, err := dev.StartService(t.TempDir(), "127.0.0.1:0", slog.New(slog.DiscardHandler))
+	s, err := dev.StartService(t.TempDir(), "127.0.0.1:0", slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
@@ -28,25 +29,33 @@ type Service struct {
 	server *sandbox.Server
 }
 
+// Contents are what a service holds in place of the playground's tables.
+type Contents struct {
+	Entity   string
+	APIKey   string // accepted besides the playground's; "": none
+	Tables   []sandbox.Table
+	ETLs     []sandbox.ETL
+	Location *time.Location // calendar of the slots; nil: UTC
+}
+
 // StartService opens the service at a TCP address, its files below dir, which
-// is the caller's to remove. Reports go to log. The tables are the playground's
-// with one more whose records go with their customer; a day has the
-// document's 12 imports.
-func StartService(dir, address string, log *slog.Logger) (*Service, error) {
+// is the caller's to remove. Reports go to log. A day has the document's 12 imports, if the
+// tables do not say otherwise. Without contents the tables are the playground's with one
+// more whose records go with their customer.
+func StartService(dir, address string, log *slog.Logger, with *Contents) (*Service, error) {
 	c := service(dir)
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("service: %w", err)
 	}
 	c.SlotsPerDay, c.Log, c.Folders = 0, log, filepath.Join(dir, "locations")
-	c.Tables = append(c.Tables, sandbox.Table{
-		Name: "visits", Custom: true,
-		Fields: []sandbox.Field{{Name: "customer"}, {Name: "page"}, {Name: "seen", Type: sandbox.Timestamp}},
-		Link: sandbox.Link{
-			Table: "customers", Attribute: "customerNumber", Property: "customer",
-			Capability: sandbox.Interaction, Cascade: true,
-		},
-	})
-	c.ETLs = append(c.ETLs, moreETLs(c.Entity)...)
+	if with == nil {
+		c = withMore(c)
+	} else {
+		c.Entity, c.Tables, c.ETLs, c.Location = with.Entity, with.Tables, with.ETLs, with.Location
+		if with.APIKey != "" {
+			c.APIKeys = append(c.APIKeys, with.APIKey)
+		}
+	}
 	s := &Service{APIKey: apiKey, Entity: c.Entity, Tables: c.Tables, ETLs: c.ETLs}
 	var err error
 	if s.Sandbox, err = sandbox.New(c); err != nil {
@@ -63,6 +72,20 @@ func StartService(dir, address string, log *slog.Logger) (*Service, error) {
 	}
 	s.URL = s.server.URL()
 	return s, nil
+}
+
+// withMore adds what the playground itself does not use.
+func withMore(c sandbox.Config) sandbox.Config {
+	c.Tables = append(c.Tables, sandbox.Table{
+		Name: "visits", Custom: true,
+		Fields: []sandbox.Field{{Name: "customer"}, {Name: "page"}, {Name: "seen", Type: sandbox.Timestamp}},
+		Link: sandbox.Link{
+			Table: "customers", Attribute: "customerNumber", Property: "customer",
+			Capability: "Interaction", Cascade: true,
+		},
+	})
+	c.ETLs = append(c.ETLs, moreETLs(c.Entity)...)
+	return c
 }
 
 // moreETLs are the kinds of ETL that the playground itself does not use.

@@ -44,16 +44,17 @@ func full(t *testing.T, limit int64, partitions int) (*Source, *holding, []*Part
 	h := &holding{pending: map[*Partition][]*ack.Entry{}}
 	cfg := offline
 	cfg.Pending = NewMemory(limit)
-	s, err := New(cfg, h)
+	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.handler = h
 	t.Cleanup(s.client.Close)
 	var ps []*Partition
 	for i := range partitions {
-		p := s.open("a", int32(i), "m1")
+		p := s.open("a", int32(i), "m1", renewed)
 		p.tracker = ack.New(0, nil)
-		p.begin()
+		p.begin(renewed)
 		s.parts[topicPartition{"a", int32(i)}] = p
 		ps = append(ps, p)
 	}

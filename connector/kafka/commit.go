@@ -23,13 +23,16 @@ var ErrFenced = errors.New("the partition belongs to another member by now")
 // let it wait.
 const commitTimeout = 15 * time.Second
 
-// releaseTimeout bounds how long a rebalance or shutdown waits for the work under
-// way, where the configuration does not.
-const releaseTimeout = 35 * time.Second
-
 // smallestLimit is the room of a ledger in characters that is not gone below,
 // whatever the broker refuses.
 const smallestLimit = 128
+
+// commit is one offset commit of a partition: offset and metadata are written
+// together.
+type commit struct {
+	offset   int64
+	metadata string
+}
 
 func (s *Source) commitRegularly(ctx context.Context) {
 	tick := time.NewTicker(s.cfg.CommitEvery)
@@ -49,87 +52,11 @@ func (s *Source) commitRegularly(ctx context.Context) {
 	}
 }
 
-// revoked gives partitions back while the broker still accepts commits: the
-// lane finishes what it started, the last commit follows, and only then can
-// the next owner read what was committed.
-func (s *Source) revoked(ctx context.Context, client *kgo.Client, removed map[string][]int32) {
-	ps := s.find(removed)
-	if len(ps) == 0 {
-		return // the cooperative protocol also calls with nothing to revoke
-	}
-	s.leaving.giving.Add(1)
-	defer s.leaving.giving.Add(-1)
-	if s.leaving.gone.Load() {
-		s.drop(ctx, ps)
-		s.log.Warn("leaving while the group takes its members in again: partitions are given up without a last commit; their next owner repeats what was confirmed since", "partitions", len(ps))
-		return
-	}
-	// Thrown out, and back under another id before a heartbeat told: the group asks
-	// for what it has given to others. Nothing of it can be committed, nor waited for.
-	if member, _ := client.GroupMetadata(); slices.ContainsFunc(ps, func(p *Partition) bool { return p.member != member }) {
-		s.lost(ctx, client, removed)
-		return
-	}
-	releasing, cancel := context.WithDeadline(context.WithoutCancel(ctx), s.leaving.until(s.cfg.ReleaseTimeout))
-	defer cancel()
-	s.handler.Release(releasing, ps)
-	committing, cancel2 := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
-	defer cancel2()
-	if err := s.commit(committing, ps); err != nil {
-		s.log.Warn("last commit before giving partitions back was refused; their next owner repeats what was confirmed since", "error", err)
-	}
-	s.forget(ps)
-	for topic, ids := range removed {
-		s.log.Info("partitions given back", "topic", topic, "partitions", ids)
-	}
-}
-
-// lost drops partitions that are another member's by now. A commit could only
-// fail.
-func (s *Source) lost(ctx context.Context, _ *kgo.Client, removed map[string][]int32) {
-	ps := s.find(removed)
-	if len(ps) == 0 {
-		return
-	}
-	s.joined.Store(false)
-	s.drop(ctx, ps)
-	for topic, ids := range removed {
-		s.log.Warn("partitions lost: the group did without this member for longer than the session timeout", "topic", topic, "partitions", ids)
-	}
-}
-
-// drop ends assignments in which nothing can be committed any more.
-func (s *Source) drop(ctx context.Context, ps []*Partition) {
-	for _, p := range ps {
-		p.end()
-	}
-	s.handler.Release(over(ctx), ps)
-	s.forget(ps)
-}
-
-func (s *Source) find(which map[string][]int32) (ps []*Partition) {
-	for topic, ids := range which {
-		for _, id := range ids {
-			if p := s.partition(topic, id); p != nil {
-				ps = append(ps, p)
-			}
-		}
-	}
-	return ps
-}
-
-func (s *Source) forget(ps []*Partition) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.reckon()
-	for _, p := range ps {
-		p.end()
-		if tp := (topicPartition{p.Topic, p.ID}); s.parts[tp] == p {
-			delete(s.parts, tp)
-		}
-		if p.paused {
-			s.client.ResumeFetchPartitions(map[string][]int32{p.Topic: {p.ID}})
-		}
+// CommitSoon has the offsets committed now instead of in their turn.
+func (s *Source) CommitSoon() {
+	select {
+	case s.soon <- struct{}{}:
+	default: // it has been asked for
 	}
 }
 
@@ -138,10 +65,10 @@ func (s *Source) forget(ps []*Partition) {
 func (p *Partition) snapshot() (next commit, ok bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.live {
+	if p.state == ended {
 		return next, false, fmt.Errorf("%s[%d]: %w", p.Topic, p.ID, ErrFenced)
 	}
-	if !p.loaded {
+	if p.state != reading {
 		return next, false, nil
 	}
 	next.offset = p.tracker.Watermark()
@@ -152,7 +79,7 @@ func (p *Partition) snapshot() (next commit, ok bool, err error) {
 	if next.offset >= p.ledger.Routes.Resend {
 		p.ledger.Routes.Resend = 0
 	}
-	p.ledger.Routes.Halted = len(p.halts) > 0
+	p.ledger.Routes.Halted = len(p.halts) > 0 || p.pausedHere()
 	p.ledger.Imports = p.ledger.Imports[:0]
 	for _, table := range slices.Sorted(maps.Keys(p.imports)) {
 		if im := p.imports[table]; im.State != ack.SetApart || next.offset < im.UpTo {
@@ -161,21 +88,13 @@ func (p *Partition) snapshot() (next commit, ok bool, err error) {
 		}
 		delete(p.imports, table)
 	}
-	if p.cut {
-		next.offset, _ = trim(&p.ledger, next.offset, p.cutAt)
-	}
+	next.offset, _ = trim(&p.ledger, next.offset, p.cut)
 	next.metadata, _, err = p.ledger.Encode(next.offset, p.limit)
 	if err != nil {
-		p.full = true
+		p.ledgerTakes(p.limit + 1)
 		return next, false, fmt.Errorf("%s[%d]: %w", p.Topic, p.ID, err)
 	}
-	// No new records at three quarters of the room, and until half is free
-	// again: what did not fit would be repeated after a crash.
-	if p.full {
-		p.full = len(next.metadata) > p.limit/2
-	} else {
-		p.full = len(next.metadata) > p.limit*3/4
-	}
+	p.ledgerTakes(len(next.metadata))
 	return next, next != p.committed, nil
 }
 
@@ -232,6 +151,9 @@ func (s *Source) write(ctx context.Context, ps []*Partition) error {
 		if err == nil {
 			err = committed(req, resp, owner, next)
 		}
+		if errors.Is(err, kerr.FencedInstanceID) {
+			s.fence(req.MemberID)
+		}
 		failed = errors.Join(failed, err)
 	})
 	return failed
@@ -268,6 +190,9 @@ func (p *Partition) answered(c commit, err error) {
 	defer p.mu.Unlock()
 	switch {
 	case err == nil:
+		if c.offset != p.committed.offset {
+			p.standing = time.Now()
+		}
 		p.committed = c
 		if p.routes.recorded < 0 {
 			p.routes.recorded = p.routes.looks.Load()
@@ -276,4 +201,51 @@ func (p *Partition) answered(c commit, err error) {
 		// This broker's offset.metadata.max.bytes is smaller than usual.
 		p.limit = max(len(c.metadata)/2, smallestLimit)
 	}
+}
+
+// KeepHalt keeps a mapping's halt in the partition's ledger, from the next commit on.
+func (p *Partition) KeepHalt(h ack.Halt) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ledger.Halts = append(without(p.ledger.Halts, h.Mapping), h)
+}
+
+// ForgetHalt takes a mapping's halt off the partition's ledger.
+func (p *Partition) ForgetHalt(mapping uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ledger.Halts = without(p.ledger.Halts, mapping)
+}
+
+// KeptHalts are the mappings' halts in the partition's ledger.
+func (p *Partition) KeptHalts() []ack.Halt {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.ledger.Halts)
+}
+
+func without(halts []ack.Halt, mapping uint64) []ack.Halt {
+	return slices.DeleteFunc(halts, func(h ack.Halt) bool { return h.Mapping == mapping })
+}
+
+// WriteAgain commits that writes of the other lane below these ends are to be written
+// again, as soon as both lanes apply the same routes: they were not read before an
+// import ended that may have overwritten them.
+func (s *Source) WriteAgain(ctx context.Context, ends map[*Partition]int64) error {
+	s.commits.Lock()
+	defer s.commits.Unlock()
+	for p, end := range ends {
+		if !p.writeAgain(end) {
+			return ErrFenced
+		}
+	}
+	return s.write(ctx, slices.Collect(maps.Keys(ends)))
+}
+
+// writeAgain notes that on the partition's ledger; false if the assignment has ended.
+func (p *Partition) writeAgain(end int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ledger.Routes.Resend = max(p.ledger.Routes.Resend, end)
+	return p.state != ended
 }

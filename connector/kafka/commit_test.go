@@ -187,3 +187,39 @@ func TestNoImportIsRecordedOnceTheAssignmentHasEnded(t *testing.T) {
 		t.Errorf("imports on the ledger: got %+v, want none", l.Imports)
 	}
 }
+
+// TestImportDoesNotCoverARecordOfWhichItHasSomeRows: its file was closed between two of
+// them, so that the others are in the next file. A crash forgets that one.
+func TestImportDoesNotCoverARecordOfWhichItHasSomeRows(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	b.produce("a", 0, 10)
+	m := b.join(autoLane(t))
+	b.awaitCommit("a", 0, 10)
+	p := m.Partitions()[0]
+	whole, some := p.Claim(10), p.Claim(11)
+	whole.Close()
+	p.AddingRows(12)
+	some.Extend(12)
+	some.Close()
+	next := p.Claim(12)
+	p.RowsAdded()
+	next.Close()
+	b.produce("a", 0, 5)
+	m.awaitOffsets("a", 0, upTo(0, 15)...)
+	for claim, want := range map[*kafka.Claim]int64{whole: 11, some: 12, next: 13} {
+		im := ack.Import{Table: "customers", Mode: "CREATE_OR_UPDATE", File: "customers-1.csv.gz", Fingerprint: 7, Part: 1, Parts: 1, Attempt: 1}
+		for _, execution := range []string{"", "4711"} {
+			im.Execution = execution
+			if err := m.RecordImport(t.Context(), im, home, []*kafka.Claim{claim}); err != nil {
+				t.Fatal(err)
+			}
+			if _, l := b.ledger("a", 0); len(l.Imports) != 1 || l.Imports[0].UpTo != want {
+				t.Errorf("execution %q: got %+v, want an import up to %d", execution, l.Imports, want)
+			}
+		}
+		if err := m.ConfirmImport(t.Context(), "customers", []*kafka.Claim{claim}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,14 +1,18 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
 
 // fetchError tells lost data from trouble that passes: only the former needs a
@@ -26,25 +30,31 @@ func (s *Source) fetchError(topic string, id int32, err error) {
 		s.haltCut(p, fmt.Sprintf("records up to %d were read, but the log now goes on at %d: %s", cut.ConsumedTo, cut.ResetTo, cutOff), cut.ResetTo)
 	case errors.Is(err, kgo.ErrMaxDecompress):
 		s.halt(p, "batch too large", fmt.Sprintf("%s[%d]: %v. The partition waits. Raise memory.fetched and the memory limit, then restart feedsink",
-			topic, id, tooLarge(err)))
+			topic, id, cluster.TooLarge(err)))
 	case errors.Is(err, kerr.UnknownTopicID):
 		if !slices.Contains(s.staleTopics, topic) {
 			s.staleTopics = append(s.staleTopics, topic)
 		}
-	case !p.ready():
+	case !p.in(reading):
 		s.halt(p, "committed offset", fmt.Sprintf("%s[%d]: the committed offset could not be read: %s. The partition waits. "+
 			"Fix the cause, then restart feedsink", topic, id, err))
 	default:
 		// What the client retries by itself does not come here, and the broker
-		// says no at once, as often as it is asked.
+		// refuses at once, each time it is asked.
 		p.rest = time.Now().Add(restAfterError)
+		s.troubles.refused(topic, err)
 		s.log.Warn("records can't be fetched; trying again", "topic", topic, "partition", id, "wait", restAfterError, "error", err)
 	}
 }
 
-// takeUpAgain makes the client read topics that were deleted and created again
-// while it read them: to the group they are given back and assigned anew.
-func (s *Source) takeUpAgain() {
+// resubscribe makes the client read other topics where the subscription has changed,
+// and topics that were deleted and created again while it read them: to the group they
+// are given back and assigned anew. It is called while nothing holds the group.
+func (s *Source) resubscribe(ctx context.Context) {
+	if s.former != nil {
+		s.followSubscription(ctx, s.former)
+		s.former = nil
+	}
 	for _, topic := range s.staleTopics {
 		s.log.Warn("the topic was deleted while it was read; waiting for a new one of this name", "topic", topic)
 		s.client.PurgeTopicsFromConsuming(topic)
@@ -53,38 +63,139 @@ func (s *Source) takeUpAgain() {
 	s.staleTopics = nil
 }
 
-// Why a position is not in the log.
-const (
-	deletedUnread = "records were deleted by the topic's retention before they were read"
-	cutOff        = "records were lost by the brokers, which may put others at their offsets"
-)
-
-func (s *Source) haltLostData(p *Partition, what string) {
-	reason := fmt.Sprintf("%s[%d]: %s. The partition waits. To go on without them, stop feedsink and "+
-		"set the offset of group %s with kafka-consumer-groups --reset-offsets", p.Topic, p.ID, what, s.cfg.Group)
-	s.halt(p, "lost data", reason)
+// Memory bounds the bytes of records that are on their way one by one. The
+// sources of one process share it. Half of it is taken in the order of requests, and of
+// the other half each partition has an equal part: however long the records of
+// some are not confirmed, there is room for the others'.
+type Memory struct {
+	limit      int64
+	used       atomic.Int64
+	partitions atomic.Int64 // that share it
 }
 
-func (s *Source) halt(p *Partition, cause, reason string) {
-	p.Halt(cause, reason)
-	s.log.Error("partition halted", "topic", p.Topic, "partition", p.ID, "reason", reason)
-}
+// defaultPending is Config.Pending's default.
+const defaultPending = 64 << 20
 
-// withoutControl leaves out the marks that end transactions. They are polled
-// only so that a partition can be confirmed up to its end.
-func withoutControl(records []*Record) []*Record {
-	if !slices.ContainsFunc(records, isControl) {
-		return records
+// NewMemory returns room for so many bytes; 0: the default.
+func NewMemory(limit int64) *Memory {
+	if limit <= 0 {
+		limit = defaultPending
 	}
-	return slices.DeleteFunc(slices.Clone(records), isControl)
+	return &Memory{limit: limit}
 }
 
-func isControl(r *Record) bool { return r.Attrs.IsControl() }
+// Used is how many bytes are taken.
+func (m *Memory) Used() int64 { return m.used.Load() }
 
-// tooLarge says in our words that a batch unpacks to more than may be fetched.
-func tooLarge(err error) error {
-	if e, ok := errors.AsType[*kgo.ErrDecompressTooLarge](err); ok {
-		return fmt.Errorf("the batch at offset %d unpacks to more than %d times memory.fetched: %w", e.Offset, batchShare, kgo.ErrMaxDecompress)
+// fits reports whether one who holds so much may take more. A record that is
+// larger than its partition's part may pass if it is the partition's only one: it
+// can be the last to pass until others have ended.
+func (m *Memory) fits(more, held int64) bool {
+	used, half := m.used.Load(), m.limit/2
+	return used+more <= half || held+more <= half/max(m.partitions.Load(), 1) || held == 0 && used < m.limit
+}
+
+// hold notes what a pending record takes, or gives back; p.mu is held.
+func (p *Partition) hold(bytes int64) {
+	p.held.Add(bytes)
+	p.memory.used.Add(bytes)
+}
+
+// HasRoom reports whether the record may become pending.
+func (p *Partition) HasRoom(r *Record) bool {
+	return p.memory.used.Load() == 0 || p.memory.fits(HeldBytes(r, 1), p.held.Load())
+}
+
+// HeldBytes is what a record takes while it is pending: itself, and at most as
+// much again for each write that it becomes.
+func HeldBytes(r *Record, writes int) int64 {
+	n := pendingBytes + len(r.Key) + len(r.Value)*(1+writes)
+	for i := range r.Headers {
+		n += len(r.Headers[i].Key) + len(r.Headers[i].Value)
 	}
-	return err
+	return int64(n)
+}
+
+// sizeOf is what a record takes until the handler has it.
+func sizeOf(r *Record) int64 {
+	n := int64(len(r.Key)+len(r.Value)) + cluster.RecordBytes
+	for i := range r.Headers {
+		n += int64(len(r.Headers[i].Key) + len(r.Headers[i].Value))
+	}
+	return n
+}
+
+// pendingBytes is what a pending record takes beside its bytes.
+const pendingBytes = 1 << 10
+
+// shed gives backlogs back to the brokers while all of them together take too
+// much. A partition that is full is fetched again once it has room, another one a
+// little later. Partitions that have room are read on meanwhile.
+func (s *Source) shed() {
+	ps := s.Partitions()
+	var waiting int64
+	for _, p := range ps {
+		waiting += p.waiting
+	}
+	most := s.cfg.Connection.Fetched / 2
+	if waiting <= most {
+		return
+	}
+	slices.SortFunc(ps, func(a, b *Partition) int { return cmp.Compare(b.waiting, a.waiting) })
+	starts := map[*Partition]int64{}
+	for _, p := range ps {
+		if p.waiting == 0 || waiting <= most {
+			break
+		}
+		if p.in(reading) {
+			waiting -= p.waiting
+			s.sheds.Add(1)
+			if p.shed = HeldBytes(p.backlog[0], 1); !p.full && p.memory.fits(p.shed, p.held.Load()) {
+				p.rest = time.Now().Add(restAfterShed) // it is not for want of room that they were not taken
+			}
+			starts[p] = p.dropBacklog()
+		}
+	}
+	s.setOffsets(starts)
+}
+
+// restAfterShed is how soon records that were given back are fetched again at the earliest.
+const restAfterShed = time.Second
+
+// dropBacklog empties the backlog and returns where it began.
+func (p *Partition) dropBacklog() (from int64) {
+	from = p.backlog[0].Offset
+	p.backlog, p.waiting = nil, 0
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.polled = from
+	return from
+}
+
+// setBacklog makes records the backlog: polled and not taken.
+func (p *Partition) setBacklog(records []*Record) {
+	p.backlog, p.waiting = records, 0
+	if len(records) > 0 {
+		p.setUntaken(records[0])
+	} else {
+		p.setUntaken(nil)
+	}
+	for _, r := range records {
+		p.waiting += sizeOf(r)
+	}
+}
+
+// setOffsets has the client fetch partitions from given offsets on.
+func (s *Source) setOffsets(starts map[*Partition]int64) {
+	if len(starts) == 0 {
+		return
+	}
+	set := map[string]map[int32]kgo.EpochOffset{}
+	for p, at := range starts {
+		if set[p.Topic] == nil {
+			set[p.Topic] = map[int32]kgo.EpochOffset{}
+		}
+		set[p.Topic][p.ID] = kgo.EpochOffset{Epoch: -1, Offset: at}
+	}
+	s.client.SetOffsets(set)
 }

@@ -19,12 +19,13 @@ import (
 
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
 
 const (
 	group    = "feedsink-test"
 	session  = 2 * time.Second
-	patience = 20 * time.Second // after which a condition counts as never met
+	patience = 40 * time.Second // after which a condition counts as never met
 )
 
 // home is where the imports of customers are counted.
@@ -234,7 +235,8 @@ type member struct {
 	*kafka.Source
 	*lane
 	logs *logs
-	stop func() // leaves the group; returns when all has ended
+	stop func()     // leaves the group; returns when all has ended
+	err  chan error // of Run; the test fails if it does not take one
 }
 
 // join starts a source in the group; change adapts its configuration.
@@ -242,9 +244,9 @@ func (b *broker) join(l *lane, change ...func(*kafka.Config)) *member {
 	b.t.Helper()
 	out := &logs{}
 	cfg := kafka.Config{
-		Connection:     kafka.Connection{Brokers: b.ListenAddrs()},
+		Connection:     cluster.Connection{Brokers: b.ListenAddrs()},
 		Group:          group,
-		Topics:         b.topics(),
+		Subscription:   kafka.Subscription{Topics: b.topics()},
 		SessionTimeout: session,
 		CommitEvery:    20 * time.Millisecond,
 		Log:            slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelInfo})),
@@ -252,21 +254,24 @@ func (b *broker) join(l *lane, change ...func(*kafka.Config)) *member {
 	for _, c := range change {
 		c(&cfg)
 	}
-	s, err := kafka.New(cfg, l)
+	s, err := kafka.New(cfg)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() {
-		if err := s.Run(ctx); err != nil {
-			b.t.Errorf("run: %v", err)
-		}
-	})
-	m := &member{Source: s, lane: l, logs: out, stop: func() { cancel(); running.Wait() }}
+	m := &member{Source: s, lane: l, logs: out, stop: func() { cancel(); running.Wait() }, err: make(chan error, 1)}
+	running.Go(func() { m.err <- s.Run(ctx, l) })
 	b.t.Cleanup(func() {
 		b.thaw()
 		m.stop()
+		select {
+		case err := <-m.err:
+			if err != nil {
+				b.t.Errorf("run: %v", err)
+			}
+		default:
+		}
 		if b.t.Failed() {
 			b.t.Logf("log of a member:\n%s", out)
 		}

@@ -2,7 +2,10 @@ package kafka
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/feedsink/feedsink/connector/ack"
@@ -11,10 +14,10 @@ import (
 // A table has at most one import on its way, so its entry in the ledgers is
 // known by the table's name. An import of several tables is known by one of them.
 
-// SlotPartition is where the imports of a table are counted: on partition 0 of the topic.
+// SlotPartition is where the imports of a table are counted: partition 0 of the topic.
 type SlotPartition struct {
 	Topic, Table string
-	// At is when it is, for an import that takes a slot: one moment, or one for
+	// At is when it is, for an import that takes a slot: one time, or one for
 	// each day that it may be.
 	At []time.Time
 }
@@ -28,18 +31,18 @@ func (s *Source) RecordImport(ctx context.Context, im ack.Import, homes []SlotPa
 	s.commits.Lock() // no other commit finds the step noted for some of the partitions only
 	defer s.commits.Unlock()
 	ps := partitionsOf(claims)
-	for _, home := range homes {
-		at := s.partition(home.Topic, 0)
-		if at == nil {
+	at := make([]*Partition, len(homes))
+	for i, home := range homes {
+		if at[i] = s.partition(home.Topic, 0); at[i] == nil {
 			return ErrFenced
 		}
-		ps = append(ps, at)
+		if !slices.Contains(ps, at[i]) {
+			ps = append(ps, at[i])
+		}
 	}
-	if im.State == ack.Intended {
-		for i, home := range homes {
-			if !ps[len(claims)+i].takeSlot(home, im) {
-				return ErrFenced
-			}
+	for i, home := range homes {
+		if im.State == ack.Intended && !at[i].takeSlot(home, im) {
+			return ErrFenced
 		}
 	}
 	for _, c := range refusedFirst(claims) {
@@ -47,30 +50,40 @@ func (s *Source) RecordImport(ctx context.Context, im ack.Import, homes []SlotPa
 			return ErrFenced
 		}
 	}
-	return s.write(ctx, unique(ps))
+	return s.write(ctx, ps)
 }
 
 // ConfirmImport releases the claims, everything they cover being confirmed, and
 // removes the table's entry, in one commit. It may be repeated. Records that have no
 // other place stay held. table is a KeptKey where only such were left of the import.
 func (s *Source) ConfirmImport(ctx context.Context, table string, claims []*Claim) error {
-	s.commits.Lock()
-	defer s.commits.Unlock()
 	var again []*Partition
-	for _, c := range refusedFirst(claims) {
+	_, err := s.change(ctx, claims, func(c *Claim) bool {
 		lookAgain, live := c.confirm(table)
-		if !live {
-			return ErrFenced
-		}
 		if lookAgain {
 			again = append(again, c.p)
 		}
-	}
-	if err := s.write(ctx, unique(partitionsOf(claims))); err != nil {
+		return live
+	})
+	if err != nil {
 		return err
 	}
 	s.ReadAgain(again)
 	return nil
+}
+
+// change commits what is changed in the ledgers of the claims' partitions: no other
+// commit finds that done for some of them only. ErrFenced if one is not live any more.
+func (s *Source) change(ctx context.Context, claims []*Claim, do func(*Claim) (live bool)) ([]*Partition, error) {
+	s.commits.Lock()
+	defer s.commits.Unlock()
+	for _, c := range refusedFirst(claims) {
+		if !do(c) {
+			return nil, ErrFenced
+		}
+	}
+	ps := partitionsOf(claims)
+	return ps, s.write(ctx, ps)
 }
 
 // StartOver commits the entry, or its removal if im has no part, and then has
@@ -78,210 +91,290 @@ func (s *Source) ConfirmImport(ctx context.Context, table string, claims []*Clai
 // committed offsets, in new assignments. The handler is told of both.
 func (s *Source) StartOver(ctx context.Context, im ack.Import, claims []*Claim) error {
 	if im.Part == 0 { // of former routes: what was in the file nothing tells any more
-		if err := s.resend(ctx, unique(partitionsOf(claims))); err != nil {
+		if err := s.resend(ctx, partitionsOf(claims)); err != nil {
 			return err
 		}
 	}
-	s.commits.Lock()
-	defer s.commits.Unlock()
-	for _, c := range refusedFirst(claims) {
-		if !c.record(im) {
-			return ErrFenced
-		}
-	}
-	ps := unique(partitionsOf(claims))
-	if err := s.write(ctx, ps); err != nil {
+	ps, err := s.change(ctx, claims, func(c *Claim) bool { return c.record(im) })
+	if err != nil {
 		return err
 	}
-	s.readTogether(ps)
+	s.ReadAgain(s.togetherWith(ps))
 	return nil
 }
 
-// readTogether has all partitions read again that belong together with these.
-func (s *Source) readTogether(ps []*Partition) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for tp, p := range s.parts {
-		if slices.ContainsFunc(ps, func(q *Partition) bool { return s.together(tp.topic, q.Topic) }) {
-			s.readAgain(p)
+// An import that has ended may hold up its table for the sake of one partition that is
+// halted, in this lane or in the other. That partition is set apart: the others are
+// confirmed, and its own records are read again once it goes on. Its ledger notes up to
+// where their rows may be in the table already.
+
+// causeApart is why a partition that is set apart is not read.
+const causeApart = "set apart"
+
+// apartKey is where a partition that is set apart keeps that, for a table.
+func apartKey(table string) string { return table + "\x00\x00" }
+
+// SetApart is ConfirmImport but for the claims of partitions that are apart: they go on
+// to hold their records. If there are such claims it reports true; those of partitions
+// to be read again are not confirmed either then, and all partitions that belong
+// together are read again, in new assignments, as with StartOver.
+func (s *Source) SetApart(ctx context.Context, im ack.Import, claims []*Claim, apart, again func(*Partition) bool) (left bool, err error) {
+	if !slices.ContainsFunc(claims, func(c *Claim) bool { return apart(c.p) }) {
+		return false, s.ConfirmImport(ctx, im.Table, claims)
+	}
+	ps, err := s.change(ctx, claims, func(c *Claim) (live bool) {
+		if apart(c.p) || again(c.p) {
+			return c.setApart(im)
 		}
+		_, live = c.confirm(im.Table)
+		return live
+	})
+	if err != nil {
+		return false, err
 	}
+	s.ReadAgain(s.togetherWith(ps))
+	return true, nil
 }
 
-// ReadAgain has partitions read again from their committed offsets, in new
-// assignments, as soon as none of their records is on its way one by one.
-func (s *Source) ReadAgain(ps []*Partition) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range ps {
-		s.readAgain(p)
-	}
-}
-
-// readAgain is ReadAgain with the lock held.
-func (s *Source) readAgain(p *Partition) {
-	p.drain()
-	if !slices.Contains(s.again, p) {
-		s.again = append(s.again, p)
-	}
-}
-
-// together reports whether two topics have one owner.
-func (s *Source) together(a, b string) bool {
-	return a == b || s.cfg.TableOf != nil && s.cfg.TableOf(a) == s.cfg.TableOf(b)
-}
-
-// startOver ends the assignments that are to be read again, once none of their
-// records is on its way one by one: those would be done twice. It is called by
-// the poll loop; the ledgers are read again before its next poll.
-func (s *Source) startOver(ctx context.Context) {
-	again := s.allToReadAgain()
-	if len(again) == 0 || slices.ContainsFunc(again, func(p *Partition) bool { return p.underWay() > 0 }) {
-		return
-	}
-	// The handler lets go while commits still pass: what it is sending for another
-	// table of these partitions is written down, so that it is not sent twice.
-	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.ReleaseTimeout)
-	defer cancel()
-	s.handler.Release(releasing, again)
-	if err := s.commit(ctx, again); err != nil {
-		s.log.Warn("offsets were not committed; reading again waits for that", "error", err)
-		return
-	}
-	s.mu.Lock()
-	s.again = slices.DeleteFunc(s.again, func(p *Partition) bool { return slices.Contains(again, p) })
-	for _, p := range again {
-		p.end()
-		fresh := s.open(p.Topic, p.ID, p.member)
-		fresh.paused, fresh.halts = p.paused, p.haltsApart()
-		s.parts[topicPartition{p.Topic, p.ID}] = fresh
-		s.kept = append(s.kept, fresh)
-	}
-	s.mu.Unlock()
-	s.log.Info("reading records again from the committed offsets", "partitions", len(again))
-}
-
-// allToReadAgain are the partitions to be read again, with all that belong together
-// with them: the handler lets go of a table as a whole.
-func (s *Source) allToReadAgain() []*Partition {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.again = slices.DeleteFunc(s.again, func(p *Partition) bool { return !p.Live() })
-	if len(s.again) == 0 {
-		return nil
-	}
-	for tp, p := range s.parts {
-		if slices.ContainsFunc(s.again, func(q *Partition) bool { return s.together(tp.topic, q.Topic) }) {
-			s.readAgain(p)
-		}
-	}
-	return slices.Clone(s.again)
-}
-
-func partitionsOf(claims []*Claim) []*Partition {
-	ps := make([]*Partition, len(claims))
-	for i, c := range claims {
-		ps[i] = c.p
-	}
-	return ps
-}
-
-func unique(ps []*Partition) []*Partition {
-	var out []*Partition
-	for _, p := range ps {
-		if !slices.Contains(out, p) {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// record puts the import on the partition's ledger, or takes it off if it has no
-// part; false if the assignment has ended.
-func (c *Claim) record(im ack.Import) bool {
-	c.p.mu.Lock()
-	defer c.p.mu.Unlock()
-	if !c.p.live {
-		return false
-	}
-	c.importing = true
-	if im.Part == 0 {
-		delete(c.p.imports, im.Table)
-		c.p.forgetParts(im.Table)
-		return true
-	}
-	im.UpTo, im.Since = c.c.Span().To, c.p.since()
-	if before, ok := c.p.imports[im.Table]; ok {
-		// Two claims on one partition: what was adopted and what was built again.
-		im.UpTo = max(im.UpTo, before.UpTo)
-		// What the other lane had not confirmed at the first step may land after
-		// the rows of any file of the generation.
-		im.Since = min(im.Since, before.Since)
-		c.nextPart(before, im)
-	}
-	if c.p.imports == nil {
-		c.p.imports = map[string]ack.Import{}
-	}
-	c.p.imports[im.Table] = im
-	return true
-}
-
-func (c *Claim) release(key string) bool {
-	c.p.mu.Lock()
-	defer c.p.mu.Unlock()
-	if !c.p.live {
-		return false
-	}
-	delete(c.p.imports, key)
-	delete(c.p.claims, c)
-	c.p.tracker.Release(c.c)
-	return true
-}
-
-// confirm releases the claim, but for records that have no other place. again says
-// that the import is to be looked at once more.
-func (c *Claim) confirm(key string) (again, live bool) {
-	c.p.mu.Lock()
-	defer c.p.mu.Unlock()
-	if !c.p.live || c.ended {
-		return false, c.p.live
-	}
-	c.ended = true
-	kept, again := c.keep(key)
-	delete(c.p.claims, c)
-	if !kept {
-		delete(c.p.imports, key)
-		c.p.tracker.Release(c.c)
-	}
-	return again, true
-}
-
-// Unconfirmed is how many records of the partition are waiting for what.
-type Unconfirmed struct {
-	Pending   int   // for their own confirmation
-	Buffered  int64 // rows of an open file
-	Importing int64 // rows of a file on its way
-}
-
-// Unconfirmed counts the partition's records that are not confirmed.
-func (p *Partition) Unconfirmed() (u Unconfirmed) {
+// MayHaveLanded reports whether the row of the record at offset may be in the table
+// already: the partition has been set apart, or the record is read again though newer
+// ones were confirmed before the restart, for the sake of something else than its row.
+func (p *Partition) MayHaveLanded(table string, offset int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.loaded {
-		u = p.unconfirmed()
-	}
-	return u
+	return offset < p.repeats[table] || p.tracker.Restored(offset)
 }
 
-// unconfirmed counts with p.mu held, of a partition whose ledger was read.
-func (p *Partition) unconfirmed() (u Unconfirmed) {
-	u.Pending = p.tracker.Pending()
-	for c := range p.claims {
-		if c.importing {
-			u.Importing += c.c.Records()
-		} else {
-			u.Buffered += c.c.Records()
+// holdApart lets a partition that was set apart wait as long as the other lane is
+// halted there: its rows could not be reconciled.
+func (p *Partition) holdApart(v *ack.View) {
+	p.mu.Lock()
+	waits := p.other != nil && v.Routes.Halted && len(p.repeats) > 0
+	p.mu.Unlock()
+	if !waits {
+		p.Resume(causeApart)
+		return
+	}
+	p.Halt(causeApart, fmt.Sprintf("%s[%d]: group %s has halted or paused the partition, and keys of an import cannot be reconciled before it goes on; "+
+		"/status of that lane says why. The partition waits and goes on by itself then", p.Topic, p.ID, p.other.group))
+}
+
+// ApartUnder ends what was noted when the partition was set apart under other routes:
+// current tells the mapping's fingerprint, by table. What the other lane has written
+// since is written again by this one, as after any file of other routes.
+func (p *Partition) ApartUnder(current func(table string) (fingerprint uint64)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, im := range p.imports {
+		if im.State != ack.SetApart || im.Fingerprint == current(im.Table) {
+			continue
+		}
+		delete(p.imports, key)
+		delete(p.repeats, im.Table)
+		if p.other != nil {
+			p.ledger.Routes.Resend = max(p.ledger.Routes.Resend, p.logEnd)
 		}
 	}
-	return u
+}
+
+// haltsApart are the reasons why a partition that is set apart is halted, for the
+// assignment that follows: it is not read there either.
+func (p *Partition) haltsApart() map[string]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, im := range p.imports {
+		if im.State == ack.SetApart {
+			return maps.Clone(p.halts)
+		}
+	}
+	return nil
+}
+
+// A record whose row is in error has no other place where there is no dead-letter
+// topic. Its partition halts with the watermark at that record. All else that the
+// import has loaded is confirmed, and the table's other partitions go on; what is
+// left of the import stays in this partition's ledger.
+
+// entryKey is where a partition keeps an import: by its table, and beside the one
+// that the table has on its way, by its file, one of which rows are in error.
+func entryKey(im ack.Import) string {
+	if im.State == ack.SetApart {
+		return apartKey(im.Table)
+	}
+	if im.State != ack.InError && im.State != ack.PartInError {
+		return im.Table
+	}
+	return KeptKey(im.Table, im.File)
+}
+
+// KeptKey is what ConfirmImport knows an import by of which only rows in error are
+// left.
+func KeptKey(table, file string) string { return table + "\x00" + file }
+
+// Adopted is an import that was on its way when the partition changed hands,
+// and the hold on the records it covers.
+type Adopted struct {
+	ack.Import
+	Claim *Claim
+}
+
+// Adopted lists the imports that the ledger held when the assignment began.
+func (p *Partition) Adopted() []Adopted {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.adopted
+}
+
+// Key tells an adopted import from others of its table.
+func (a Adopted) Key() string { return entryKey(a.Import) }
+
+// Covered reports whether the record at offset, if it is one of that table and
+// lane, is in a file that was sent by a former owner.
+func (p *Partition) Covered(table string, offset int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return offset < p.covered[table] || len(p.inError) > 0 && offset < p.inError[table]
+}
+
+// adopt takes over the entries of a ledger that was just read. What was sent
+// covers its records; what is to be built again does not. Both hold them. p.mu is held.
+func (p *Partition) adopt(imports []ack.Import) {
+	p.adopted = nil
+	clear(p.imports)
+	clear(p.covered)
+	clear(p.inError)
+	clear(p.repeats)
+	clear(p.claims)
+	for _, im := range imports {
+		p.imports[entryKey(im)] = im
+		if im.State == ack.SetApart { // its records are read like new ones
+			p.repeats[im.Table] = im.UpTo
+			continue
+		}
+		if im.State == ack.PartInError { // the import of the generation's later file holds its records
+			continue
+		}
+		c := &Claim{p: p, c: p.tracker.Cover(im.UpTo), state: importing}
+		p.claims[c] = struct{}{}
+		switch {
+		case im.State == ack.InError:
+			p.inError[im.Table] = max(p.inError[im.Table], im.UpTo)
+		case !builtAgain(im.State):
+			p.covered[im.Table] = im.UpTo
+		}
+		p.adopted = append(p.adopted, Adopted{im, c})
+	}
+}
+
+// builtAgain reports whether the file of an import in the state is built again.
+func builtAgain(s ack.State) bool { return s == ack.Rebuild || s == ack.Refused }
+
+// agree makes the ledgers of one table consistent. A refusal or a crash during
+// a commit may have left some of them a step behind: where one says that a file is
+// built again, no file covers the records of any.
+func agree(ps []*Partition) {
+	rebuilt := map[string]bool{}
+	for _, p := range ps {
+		for _, a := range p.Adopted() {
+			rebuilt[a.Table] = rebuilt[a.Table] || builtAgain(a.State)
+		}
+	}
+	for _, p := range ps {
+		p.uncover(rebuilt)
+	}
+}
+
+func (p *Partition) uncover(tables map[string]bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.covered, func(table string, _ int64) bool { return tables[table] })
+}
+
+// Abandon lets go of an entry that no mapping stands behind any more, or of which all
+// records are read again.
+func (a Adopted) Abandon() {
+	a.Claim.release(entryKey(a.Import))
+	a.Claim.p.mu.Lock()
+	defer a.Claim.p.mu.Unlock()
+	delete(a.Claim.p.inError, a.Table)
+	a.Claim.p.forgetParts(a.Table)
+}
+
+// Slots are when imports of the table were triggered recently, as the ledger of
+// its home topic's partition 0 has it; ok is false while that is not ours.
+func (s *Source) Slots(home, table string) (used []time.Time, ok bool) {
+	p := s.partition(home, 0)
+	if p == nil || !p.in(reading) {
+		return nil, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, sl := range p.ledger.Slots {
+		if sl.Table == table {
+			for _, sec := range sl.Used {
+				used = append(used, time.Unix(sec, 0))
+			}
+		}
+	}
+	return used, true
+}
+
+// FillSlots notes further imports of the table: the service says that there have
+// been so many.
+func (s *Source) FillSlots(home, table string, at []time.Time) {
+	if p := s.partition(home, 0); p != nil && p.in(reading) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.useSlots(table, at)
+	}
+}
+
+// takeSlot notes the use of a slot of the table by an attempt to send a file, once.
+func (p *Partition) takeSlot(home SlotPartition, im ack.Import) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state != reading {
+		return false
+	}
+	attempt := im.File + " " + strconv.Itoa(im.Attempt)
+	if p.counted[home.Table] == attempt {
+		return true
+	}
+	p.counted[home.Table] = attempt
+	p.useSlots(home.Table, home.At)
+	return true
+}
+
+// quarter is what the times of earlier uses are rounded to, in seconds: calendar
+// days begin on a quarter of an hour in every zone, so that a use stays on its
+// day, and any number of uses takes a bounded room in the ledger.
+const quarter = 15 * 60
+
+// slotMemory is for how long the use of a slot is remembered: longer than any
+// calendar day, wherever it begins.
+const slotMemory = 50 * time.Hour
+
+// useSlots notes uses at these times, those of one time together. What is further
+// from them than any calendar day is forgotten: it was long ago, or a clock that
+// was wrong has said it.
+func (p *Partition) useSlots(table string, at []time.Time) {
+	if len(at) == 0 {
+		return
+	}
+	i := slices.IndexFunc(p.ledger.Slots, func(sl ack.Slots) bool { return sl.Table == table })
+	if i < 0 {
+		i = len(p.ledger.Slots)
+		p.ledger.Slots = append(p.ledger.Slots, ack.Slots{Table: table})
+	}
+	sl := &p.ledger.Slots[i]
+	first := slices.MinFunc(at, time.Time.Compare).Add(-slotMemory).Unix()
+	last := slices.MaxFunc(at, time.Time.Compare).Add(slotMemory).Unix()
+	sl.Used = slices.DeleteFunc(sl.Used, func(u int64) bool { return u < first || u > last })
+	for i, u := range sl.Used {
+		sl.Used[i] = u - u%quarter
+	}
+	for _, t := range at {
+		sl.Used = append(sl.Used, t.Unix())
+	}
+	slices.Sort(sl.Used) // a clock may have been moved back
 }

@@ -15,9 +15,7 @@ func TestLeaseEndsBeforeAnotherMemberHasThePartitions(t *testing.T) {
 	if len(first.Partitions()) == 0 {
 		owner, other = second, first
 	}
-	if !owner.Leased() {
-		t.Error("the owner of the partition has no lease while the group answers")
-	}
+	eventually(t, "the owner of the partition has a lease while the group answers", func() (bool, any) { return owner.Leased(), nil })
 	b.freeze(b.owner("a", 0))
 	eventually(t, "the partition moves", func() (bool, any) {
 		got := len(other.Partitions())

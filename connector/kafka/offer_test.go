@@ -9,25 +9,26 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
 
 // offline is a source that never runs: its broker is not there.
 var offline = Config{
-	Connection: Connection{Brokers: []string{"127.0.0.1:1"}}, Group: "g", Topics: []string{"a"},
+	Connection: cluster.Connection{Brokers: []string{"127.0.0.1:1"}}, Group: "g", Subscription: Subscription{Topics: []string{"a"}},
 	SessionTimeout: 10 * time.Second, Log: slog.New(slog.DiscardHandler),
 }
 
 // A step of an import must not pass for recorded when the assignment ends
 // between its note and its commit.
 func TestCommitOfAnEndedAssignmentIsFenced(t *testing.T) {
-	s, err := New(offline, nil)
+	s, err := New(offline)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.client.Close()
-	p := s.open("a", 0, "m1")
+	p := s.open("a", 0, "m1", renewed)
 	p.tracker = ack.New(0, nil)
-	p.begin()
+	p.begin(renewed)
 	claim := p.Claim(0)
 	if !claim.record(ack.Import{Table: "customers", File: "customers-1.csv.gz", Part: 1}) {
 		t.Fatal("note on a live assignment: got false")
@@ -52,7 +53,7 @@ func (l *slow) Records(_ *Partition, rs []*Record) int {
 
 func (l *slow) Assigned(ps []*Partition) {
 	l.told = append(l.told, ps...)
-	l.early = slices.ContainsFunc(ps, func(p *Partition) bool { return !p.ready() })
+	l.early = slices.ContainsFunc(ps, func(p *Partition) bool { return !p.in(reading) })
 }
 
 func (*slow) Ready() bool                           { return true }
@@ -60,14 +61,15 @@ func (*slow) Release(context.Context, []*Partition) {}
 
 func TestRecordsPolledBehindABacklogKeepTheirPlace(t *testing.T) {
 	l := &slow{}
-	s, err := New(offline, l)
+	s, err := New(offline)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.handler = l
 	defer s.client.Close()
-	p := s.open("a", 0, "m1")
+	p := s.open("a", 0, "m1", renewed)
 	p.tracker = ack.New(0, nil)
-	p.begin()
+	p.begin(renewed)
 	s.parts[topicPartition{"a", 0}] = p
 	s.offer(p, []*Record{{Offset: 0}, {Offset: 1}, {Offset: 2}})
 	s.offer(p, []*Record{{Offset: 3}}) // polled before the pause took effect
@@ -77,7 +79,7 @@ func TestRecordsPolledBehindABacklogKeepTheirPlace(t *testing.T) {
 	if want := []int64{0, 1, 2, 3}; !slices.Equal(l.offsets, want) {
 		t.Errorf("offsets in the order they were taken: got %v, want %v", l.offsets, want)
 	}
-	if s.hasBacklog() {
+	if s.goesOnSoon() {
 		t.Error("backlog after all was taken: got some")
 	}
 }
@@ -86,19 +88,20 @@ func TestRecordsPolledBehindABacklogKeepTheirPlace(t *testing.T) {
 // the end of an assignment once.
 func TestHandlerIsToldOfAssignmentsThatLast(t *testing.T) {
 	l := &slow{}
-	s, err := New(offline, l)
+	s, err := New(offline)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.handler = l
 	defer s.client.Close()
-	gone, kept := s.open("a", 0, "m1"), s.open("a", 1, "m1")
+	gone, kept := s.open("a", 0, "m1", renewed), s.open("a", 1, "m1", renewed)
 	gone.tracker, kept.tracker = ack.New(0, nil), ack.New(0, nil)
 	gone.end()
-	s.rewind(map[*Partition]int64{gone: 0, kept: 0})
+	s.beginRenewed(map[*Partition]int64{gone: 0, kept: 0})
 	if want := []*Partition{kept}; !slices.Equal(l.told, want) || l.early {
 		t.Errorf("told of %v, before they were ready: %v, want %v, ready", l.told, l.early, want)
 	}
-	s.rewind(map[*Partition]int64{gone: 0})
+	s.beginRenewed(map[*Partition]int64{gone: 0})
 	if len(l.told) != 1 {
 		t.Errorf("told of %d assignments, want 1", len(l.told))
 	}
@@ -106,7 +109,7 @@ func TestHandlerIsToldOfAssignmentsThatLast(t *testing.T) {
 
 // A slot is remembered for longer than any calendar day, and not indefinitely.
 func TestSlotsAreForgottenAfterTwoDays(t *testing.T) {
-	p := &Partition{live: true, loaded: true, memory: NewMemory(0)}
+	p := newPartition("a", 0, "m1", reading)
 	now := time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC)
 	for attempt, at := range []time.Duration{0, time.Hour, 49 * time.Hour, 50*time.Hour + time.Minute} {
 		if !p.takeSlot(SlotPartition{Table: "customers", At: []time.Time{now.Add(at)}}, ack.Import{Table: "customers", File: "f", Attempt: attempt + 1}) {

@@ -153,7 +153,7 @@ func TestKickedMemberLeavesItsSuccessorsLedgerAlone(t *testing.T) {
 	}
 }
 
-func TestPartitionKeptUnderANewMemberIDReadsItsLedgerAgain(t *testing.T) {
+func TestPartitionKeptUnderANewClientIDReadsItsLedgerAgain(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t, 1, "a")
 	m, letGo := kicked(t, b)

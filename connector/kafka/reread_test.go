@@ -10,10 +10,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
 
 // reread reads spans again and gives what came as `span: topic/partition@offset`.
-func reread(t *testing.T, m *member, spans ...kafka.Stretch) (got []string) {
+func reread(t *testing.T, m *member, spans ...cluster.Stretch) (got []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -26,8 +27,8 @@ func reread(t *testing.T, m *member, spans ...kafka.Stretch) (got []string) {
 	return got
 }
 
-func stretch(topic string, partition int32, from, to int64) kafka.Stretch {
-	return kafka.Stretch{Place: kafka.Place{Topic: topic, Partition: partition}, Span: kafka.Span{From: from, To: to}}
+func stretch(topic string, partition int32, from, to int64) cluster.Stretch {
+	return cluster.Stretch{TopicPartition: cluster.TopicPartition{Topic: topic, Partition: partition}, Span: cluster.Span{From: from, To: to}}
 }
 
 func TestSpansAreReadAgainOneAfterTheOther(t *testing.T) {
@@ -48,7 +49,7 @@ func TestSpansAreReadAgainOneAfterTheOther(t *testing.T) {
 		t.Errorf("committed after reading again: got %d, want 10 as before", got)
 	}
 	stop := errors.New("enough")
-	if err := m.Reread(t.Context(), []kafka.Stretch{stretch("a", 0, 0, 5)}, func(int, *kafka.Record) error { return stop }); !errors.Is(err, stop) {
+	if err := m.Reread(t.Context(), []cluster.Stretch{stretch("a", 0, 0, 5)}, func(int, *kafka.Record) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("got %v, want the reader's own error", err)
 	}
 }
@@ -86,7 +87,7 @@ func TestClaimsThatTouchAreReadOnce(t *testing.T) {
 	again.Extend(30)
 	other := one.Claim(5)
 	got := kafka.Stretches([]*kafka.Claim{far, other, near, again})
-	want := []kafka.Stretch{stretch("a", 0, 10, 31), stretch("a", 0, 50, 51), stretch("a", 1, 5, 6)}
+	want := []cluster.Stretch{stretch("a", 0, 10, 31), stretch("a", 0, 50, 51), stretch("a", 1, 5, 6)}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

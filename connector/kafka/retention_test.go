@@ -93,7 +93,7 @@ func TestRetentionOvertakingWhatNoRunningImportHasHaltsThePartition(t *testing.T
 		"of fewer records":             {[]ack.Import{running("customers", 8)}, []string{"customers"}, "has those below offset 8 only"},
 		"built again":                  {with(func(im *ack.Import) { im.State = ack.Rebuild }), []string{"customers"}, "was not loaded, and can't be built again"},
 		"refused":                      {with(func(im *ack.Import) { im.State = ack.Refused }), []string{"customers"}, "was not loaded, and can't be built again"},
-		"perhaps not sent":             {with(func(im *ack.Import) { im.State, im.Execution = ack.Intended, "" }), []string{"customers"}, "nobody can tell whether it was sent"},
+		"perhaps not sent":             {with(func(im *ack.Import) { im.State, im.Execution = ack.Intended, "" }), []string{"customers"}, "it is not known whether it was sent"},
 		"other parts still to be sent": {with(func(im *ack.Import) { im.Parts = 2 }), []string{"customers"}, "number 1 of 2"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,14 +2,17 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/feedsink/feedsink/connector/ack"
@@ -25,10 +28,11 @@ type TopicRoutes struct {
 
 // topic is what the configuration says of one of the lane's topics.
 func (s *Source) topic(name string) TopicRoutes {
-	if s.cfg.TopicOf == nil {
+	topicOf := s.now.Load().TopicOf
+	if topicOf == nil {
 		return TopicRoutes{}
 	}
-	return s.cfg.TopicOf(name)
+	return topicOf(name)
 }
 
 // agreement is what a partition knows of the routes of both lanes. It is guarded
@@ -113,7 +117,7 @@ func (p *Partition) Resends(offset int64) bool {
 
 // differs says why records wait for the other lane; "" while it is only about to
 // be looked at.
-func (o *other) differs(v *ack.View, looked bool) string {
+func (o *otherLane) differs(v *ack.View, looked bool) string {
 	switch {
 	case !looked && o.unreadable.Load():
 		return fmt.Sprintf("what group %s has committed cannot be read; it is tried again: the log says why", o.group)
@@ -128,10 +132,81 @@ func (o *other) differs(v *ack.View, looked bool) string {
 	return fmt.Sprintf("group %s does not say which routes it applies: start that lane with this version and configuration", o.group)
 }
 
+// takenWrites are what was decided in this assignment about writes that the routes
+// give to the other lane. The other lane may take new routes while the file of a
+// write that was taken is on its way: what it shows then does not tell any more whose
+// the write was.
+type takenWrites struct {
+	some atomic.Bool // any was taken
+
+	mu sync.Mutex
+	by map[uint64]*takenRanges // by the fingerprint of the mapping's routes
+}
+
+// takenRanges are the offsets between the first and the last of some writes that were
+// taken one after the other. What a stretch has between them was not asked about.
+type takenRanges struct {
+	ack.Ranges
+	open bool // the last write asked about was taken
+}
+
+// Took notes that a write which the routes give to the other lane was taken.
+func (p *Partition) Took(fingerprint uint64, offset int64) {
+	t := &p.taken
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.by == nil {
+		t.by = map[uint64]*takenRanges{}
+	}
+	s := t.by[fingerprint]
+	if s == nil {
+		s = &takenRanges{}
+		t.by[fingerprint] = s
+	}
+	from := offset
+	if n := len(s.Ranges); n > 0 && s.open {
+		from = min(from, s.Ranges[n-1].To)
+	}
+	s.Ranges, s.open = s.Add(ack.Range{From: from, To: offset + 1}), true
+	t.some.Store(true)
+}
+
+// Left notes that such a write was left to the other lane.
+func (p *Partition) Left(fingerprint uint64, offset int64) {
+	t := &p.taken
+	if !t.some.Load() {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.by[fingerprint]; s != nil {
+		s.Ranges, s.open = s.Remove(ack.Range{From: offset, To: offset + 1}), false // taken before, and offered again
+	}
+}
+
+// Taken reports whether such a write, which is behind by now, is this lane's: as was
+// decided in this assignment, or else as would be now.
+func (p *Partition) Taken(fingerprint uint64, offset int64) bool {
+	t := &p.taken
+	t.mu.Lock()
+	s := t.by[fingerprint]
+	noted := s != nil && s.Contains(offset)
+	t.mu.Unlock()
+	return noted || !p.decidedHere(offset) && p.Takes(fingerprint, offset)
+}
+
+// decidedHere reports whether the record was decided about in this assignment.
+func (p *Partition) decidedHere(offset int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return offset >= p.first && offset < p.read
+}
+
 // resume decides from the ledgers of both lanes how the partition begins.
 func (s *Source) resume(p *Partition, topic ack.TopicID, committed bool, at int64, ledger *ack.Ledger) ack.Resumption {
-	view, _ := s.other.look(p.Topic, p.ID)
-	if view.Committed && view.Routes.Known() && s.other.topicID(p.Topic, p.ID).Differs(topic) {
+	other, _ := s.other.at(p.Topic, p.ID)
+	view := other.View
+	if view.Committed && view.Routes.Known() && other.topic.Differs(topic) {
 		view = ack.View{} // of an earlier topic of this name
 	}
 	now := time.Now().UnixMilli()
@@ -160,16 +235,14 @@ func (s *Source) follow(ctx context.Context) {
 			outdated = append(outdated, p)
 		case waits:
 			held = append(held, p)
-		case p.waitsForOther():
+		case p.withheld().has(awaitsLane):
 			s.other.wanted.Store(true) // it is about to be on record that it does
 		}
 	}
 	if len(held) > 0 {
 		outdated = append(outdated, s.awaitOther(looking, held)...)
 	}
-	for _, p := range outdated {
-		s.log.Info("the other lane has changed its routes; reading again what it had not confirmed before", "of", s.cfg.Other, "topic", p.Topic, "partition", p.ID)
-	}
+	s.perTopic(outdated, "the other lane has changed its routes; reading again what it had not confirmed before", "of", s.cfg.Other)
 	if len(outdated) > 0 {
 		s.ReadAgain(outdated)
 	}
@@ -180,7 +253,7 @@ func (s *Source) follow(ctx context.Context) {
 func (p *Partition) compare(v *ack.View, number int64) (outdated, held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.live || !p.loaded || p.draining {
+	if p.state != reading || p.causes.has(readAgain) {
 		return false, false
 	}
 	if p.ledger.Routes.Outdated(&p.routes.LaneRoutes, v) {
@@ -207,26 +280,39 @@ func (s *Source) awaitOther(ctx context.Context, held []*Partition) (again []*Pa
 	if err := s.LookAtOther(ctx); err != nil { // what members committed that are gone by now
 		return nil
 	}
+	var goingOn []*Partition
 	for _, p := range held {
-		view, _ := s.other.look(p.Topic, p.ID)
-		if p.routes.Awaits(&view, owned(p)) {
-			p.waitFor(s.awaited(p, &view))
+		other, _ := s.other.at(p.Topic, p.ID)
+		if p.routes.Awaits(&other.View, owned(p)) {
+			p.waitFor(s.awaited(p, &other.View))
 			continue
 		}
-		if file := s.stillRunning(ctx, p, s.other.imports(p.Topic, p.ID)); file != "" {
+		if file := s.stillRunning(ctx, p, other.imports); file != "" {
 			p.waitFor(fmt.Sprintf("the import of %s, sent by group %s under the former routes, has not ended", file, s.cfg.Other))
 			continue
 		}
-		ok, waited := p.goOn(&view)
+		ok, waited := p.goOn(&other.View)
 		if !ok {
 			again = append(again, p)
 		}
-		if !waited {
-			continue
+		if waited {
+			goingOn = append(goingOn, p)
 		}
-		s.log.Info("the other lane has let go of the partition; reading goes on", "of", s.cfg.Other, "topic", p.Topic, "partition", p.ID)
 	}
+	s.perTopic(goingOn, "the other lane has let go of partitions; reading goes on", "of", s.cfg.Other)
 	return again
+}
+
+// perTopic logs one line for each topic of the partitions.
+func (s *Source) perTopic(ps []*Partition, message string, attrs ...any) {
+	ids := map[string][]int32{}
+	for _, p := range ps {
+		ids[p.Topic] = append(ids[p.Topic], p.ID)
+	}
+	for _, topic := range slices.Sorted(maps.Keys(ids)) {
+		slices.Sort(ids[topic])
+		s.log.Info(message, slices.Concat(attrs, []any{"topic", topic, "partitions", ids[topic]})...)
+	}
 }
 
 // awaited says what of the other lane the partition waits for.
@@ -247,7 +333,7 @@ func (s *Source) ownedByOther(ctx context.Context) (func(*Partition) bool, error
 	}
 	group := described[s.cfg.Other]
 	switch {
-	case missingGroup(err) || err == nil && len(group.Members) == 0:
+	case errors.Is(err, kerr.GroupIDNotFound) || err == nil && len(group.Members) == 0:
 		return func(*Partition) bool { return false }, nil
 	case err != nil:
 		return nil, err
@@ -293,21 +379,15 @@ func (s *Source) stillRunning(ctx context.Context, p *Partition, imports []ack.I
 }
 
 func (s *Source) ended(ctx context.Context, execution string) bool {
-	if s.cfg.Ended == nil {
+	hasEnded := s.now.Load().Ended
+	if hasEnded == nil {
 		return true
 	}
-	ended, err := s.cfg.Ended(ctx, execution)
+	ended, err := hasEnded(ctx, execution)
 	if err != nil {
 		s.log.Warn("the result of the other lane's import cannot be read; trying again", "execution", execution, "error", err)
 	}
 	return ended && err == nil
-}
-
-// waitsForOther reports whether the partition waits until the other lane has let go of it.
-func (p *Partition) waitsForOther() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.ledger.Routes.Hold
 }
 
 func (p *Partition) waitFor(what string) {

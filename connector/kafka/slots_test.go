@@ -110,7 +110,7 @@ func TestIntentTakesASlotOfEveryTableInOneCommit(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t, 2, "a", "b")
 	m := b.join(autoLane(t))
-	b.awaitCommit("b", 1, 0)
+	eventually(t, "all ledgers are read", func() (bool, any) { return len(m.Partitions()) == 4 && m.Joined(), nil })
 	homes := append(slices.Clone(home), kafka.SlotPartition{Topic: "b", Table: "orders", At: home[0].At})
 	claims := []*kafka.Claim{m.assignment("b", 1).Claim(0)}
 	running := intent(1)

@@ -1,10 +1,18 @@
+// Package kafka is the Kafka side of one lane: a consumer group that polls,
+// pauses, rebalances, and commits each partition's watermark together with its
+// ledger.
+//
+// It knows partitions, assignments and offsets. It knows nothing about what a
+// record says or where it goes: a Handler takes the records and confirms each on
+// the Partition it came with. A Partition is one assignment;
+// after the partition is taken away, everything done to it is ignored.
 package kafka
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,35 +22,47 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/plugin/kprom"
 
-	"github.com/feedsink/feedsink/connector/kafka/balance"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
+
+// Record is the client's record, under our name so that other packages need not
+// import the client. It must not be changed.
+type Record = kgo.Record
 
 // Config is one lane's consumer group.
 type Config struct {
-	Connection     Connection
-	Group          string // with the lane: feedsink-batch
-	Topics         []string
+	Subscription   // to begin with
+	Connection     cluster.Connection
+	Group          string        // with the lane: feedsink-batch
 	FromEnd        bool          // topics of which nothing is committed are read from where they ended before Run joined the group
 	SessionTimeout time.Duration // after which a dead member's partitions move
+	InstanceID     string        // of this process alone; with it, a process that was killed and begins again has its place back at once; "": none
 	ReleaseTimeout time.Duration // bounds the wait for work under way when partitions go; 0: 35 s
 	CommitEvery    time.Duration // 0: once a second
 	MetadataMaxAge time.Duration // of what is known of topics and their partitions; 0: a minute
+	FetchMaxWait   time.Duration // of the broker for records; 0: half a second
+	Other          string        // the group of the other lane; "": the lane is alone
+	Grace          time.Duration // after which a request to the service has ended
+	Pending        *Memory       // what records that are tracked may take; nil: the default
+	Log            *slog.Logger
+	Metrics        *prometheus.Registry // gets the client's own, feedsink_kafka_*; nil: none
+}
+
+// Subscription is what the mappings say of a lane's topics. It may change while the
+// source runs: see Suspend.
+type Subscription struct {
+	Topics []string
 	// TableOf names the table, or group of tables, a topic feeds. With it, all
-	// partitions of a table's topics go to one member; without it they spread.
+	// partitions of a table's topics go to one member; without it they spread, which
+	// is for all of the source's time.
 	TableOf func(topic string) string
-	// Other is the group of the other lane, and TopicOf tells what the configuration
-	// says of each topic. Without it the lane is alone.
-	Other   string
+	// TopicOf tells what the configuration says of each topic; nil: nothing.
 	TopicOf func(topic string) TopicRoutes
 	// Ended reports whether an execution of the other lane has ended; nil: that lane
 	// has none. It makes one attempt.
 	Ended   func(ctx context.Context, execution string) (bool, error)
-	Grace   time.Duration               // after which a request to the service has ended
 	Filed   func(topic string) []string // tables, as the ledger knows them, whose files take the topic's records; nil: none
 	Upgrade Upgrade                     // nil: there is nothing to do
-	Pending *Memory                     // what records that are tracked may take; nil: the default
-	Log     *slog.Logger
-	Metrics *prometheus.Registry // gets the client's own, feedsink_kafka_*; nil: none
 }
 
 // Handler takes the records of one lane.
@@ -65,46 +85,64 @@ type Handler interface {
 	Release(ctx context.Context, ps []*Partition)
 }
 
+// Sharing is a Handler that keeps a part of its room for each topic.
+type Sharing interface {
+	// Parts is asked when Ready has said no. Where room is all that is missing, it says
+	// for each topic up to how many of its records may be pending all the same, which
+	// the topic's partitions share evenly; nil: of no topic any. It is not to be changed.
+	Parts() map[string]int
+}
+
 // Limits of one poll. Bounded, so that a lane overshoots its own limits only
 // by this much and a rebalance never waits long.
 const (
 	maxPollRecords = 2000
 	maxPollWait    = time.Second
-	retryEvery     = 20 * time.Millisecond // how soon a full lane, or a backlog, is asked again
+	retryEvery     = 20 * time.Millisecond // how soon a full lane, or a partition that is paused for a short time, is asked again
 	reloadEvery    = time.Second           // how soon a ledger that could not be read is tried again
 	restAfterError = 5 * time.Second       // how soon a partition that can't be fetched is tried again
 )
 
 // Source is one lane's membership in its consumer group.
+//
+// Run is called once. Its goroutine is the poll loop: it alone polls, offers records,
+// tells the handler of assignments and has partitions read again. The client's goroutine
+// opens and ends assignments as the group says, between two polls only. All other
+// exported methods may be called from any goroutine; those with a context wait for a
+// broker.
 type Source struct {
 	cfg     Config
-	handler Handler
+	handler Handler // from Run on; changed by the poll loop while it holds the group
+	now     atomic.Pointer[Subscription]
 	client  *kgo.Client
 	end     context.CancelFunc // ends the client, whatever it waits for
 	admin   *kadm.Client
 	log     *slog.Logger
 
 	// The poll loop's own.
-	room        bool     // the handler was ready after the last poll
-	staleTopics []string // topics the client does not read any more: it knows them by an id that is gone
+	ready       bool          // the handler was ready after the last poll
+	staleTopics []string      // topics the client does not read any more: it knows them by an id that is gone
+	former      *Subscription // the client still has its topics; nil: it has those of now
+	sharedAnew  bool          // the group was asked for a rebalance, once: shareAnew
 
 	pending    atomic.Int64 // records tracked and not confirmed, of all partitions
 	closing    sync.Once
+	fenced     fenced
 	leaving    leaving
 	joined     atomic.Bool // the group has assigned us something, be it nothing
+	placed     atomic.Bool // since then the ledgers of all partitions were read once
 	lease      *lease
-	other      *other
+	other      *otherLane
 	sheds      atomic.Int64  // how often records were given back
-	endsWanted atomic.Bool   // somebody looks at the status
+	endsWanted atomic.Bool   // the status was asked for
 	soon       chan struct{} // a commit is to be made now
-	portion    portion
-	latest     latest // before the group is joined
+	portion    share
+	latest     atomic.Pointer[latest] // nil: nothing was looked for
+	suspending chan *suspension
+	troubles   troubles
 
 	mu    sync.Mutex
 	parts map[topicPartition]*Partition // assigned to us now
-	kept  []*Partition                  // new assignments of partitions we had already: their ledgers are to be read again
-	fresh []*Partition                  // their ledgers were read, the handler was not told yet
-	again []*Partition                  // to be ended and assigned anew
 
 	// commits serialises snapshot and commit: two at once could send the
 	// older snapshot last.
@@ -117,7 +155,7 @@ type topicPartition struct {
 }
 
 // New connects to nothing yet: an error is one of configuration.
-func New(cfg Config, handler Handler) (*Source, error) {
+func New(cfg Config) (*Source, error) {
 	if cfg.CommitEvery == 0 {
 		cfg.CommitEvery = time.Second
 	}
@@ -127,19 +165,20 @@ func New(cfg Config, handler Handler) (*Source, error) {
 	if cfg.MetadataMaxAge == 0 {
 		cfg.MetadataMaxAge = time.Minute
 	}
+	if cfg.FetchMaxWait == 0 {
+		cfg.FetchMaxWait = 500 * time.Millisecond
+	}
+	if cfg.Connection.Fetched <= 0 {
+		cfg.Connection.Fetched = cluster.DefaultFetched
+	}
 	if cfg.Pending == nil {
 		cfg.Pending = NewMemory(0)
 	}
-	s := &Source{cfg: cfg, handler: handler, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), lease: newLease(), other: &other{group: cfg.Other}, soon: make(chan struct{}, 1)}
-	opts, err := cfg.Connection.Options()
-	if err != nil {
-		return nil, err
-	}
+	s := &Source{cfg: cfg, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), lease: newLease(), other: &otherLane{group: cfg.Other}, soon: make(chan struct{}, 1), suspending: make(chan *suspension)}
+	s.now.Store(&cfg.Subscription)
 	life, end := context.WithCancel(context.Background())
 	s.end = end
-	size := newFetchSize(cfg.Connection.fetched(), groupFetch)
-	opts = append(opts, size.options()...)
-	opts = append(opts,
+	opts := []kgo.Opt{
 		kgo.WithContext(life),
 		kgo.ConsumerGroup(cfg.Group), // joined once there are topics, in Run: before, callbacks could find s unfinished
 		kgo.DisableAutoCommit(),      // any plain commit erases the ledger
@@ -153,22 +192,25 @@ func New(cfg Config, handler Handler) (*Source, error) {
 		kgo.HeartbeatInterval(s.heartbeat()),
 		// The group waits for work under way and the last commit of what is given back.
 		kgo.RebalanceTimeout(max(2*cfg.SessionTimeout, cfg.ReleaseTimeout+commitTimeout+10*time.Second)),
-		kgo.FetchMaxWait(500*time.Millisecond),
+		kgo.FetchMaxWait(cfg.FetchMaxWait),
 		kgo.MetadataMaxAge(cfg.MetadataMaxAge), kgo.MetadataMinAge(time.Second),
-		kgo.Balancers(balance.By(cfg.TableOf)),
+		kgo.Balancers(s.balancer()),
 		kgo.OnPartitionsAssigned(s.assigned),
 		kgo.OnOffsetsFetched(s.offsetsFetched),
 		kgo.AdjustFetchOffsetsFn(s.startOffsets),
 		kgo.OnPartitionsRevoked(s.revoked),
 		kgo.OnPartitionsLost(s.lost),
-		kgo.WithHooks(append(clientMetrics(cfg), size)...),
+		kgo.WithHooks(append(clientMetrics(cfg), &s.troubles, &s.fenced)...),
 		kgo.WithLogger(clientLog{cfg.Log}),
-	)
-	if s.client, err = kgo.NewClient(opts...); err != nil {
-		end()
-		return nil, fmt.Errorf("kafka client: %w", err)
 	}
-	size.follow(s.client)
+	if cfg.InstanceID != "" {
+		opts = append(opts, kgo.InstanceID(cfg.InstanceID))
+	}
+	var err error
+	if s.client, err = cfg.Connection.NewClient(opts...); err != nil {
+		end()
+		return nil, err
+	}
 	s.admin = kadm.NewClient(s.client)
 	return s, nil
 }
@@ -178,15 +220,59 @@ func clientMetrics(cfg Config) []kgo.Hook {
 	if cfg.Metrics == nil {
 		return nil
 	}
-	return []kgo.Hook{kprom.NewMetrics("feedsink_kafka", kprom.Registry(cfg.Metrics),
+	return []kgo.Hook{kprom.NewMetrics("feedsink_kafka", kprom.Registry(clientRegistry{cfg.Metrics}),
+		// By broker: topics may be many, and each has a leader elsewhere.
+		kprom.FetchAndProduceDetail(kprom.UncompressedBytes, kprom.ByNode),
 		kprom.WithStaticLabel(prometheus.Labels{"group": cfg.Group}))}
 }
 
-// Run consumes until ctx ends, then commits what is confirmed and leaves the
-// group. It returns once everything it started has ended.
-func (s *Source) Run(ctx context.Context) error {
-	s.lookBeforeJoining(ctx)
-	s.client.AddConsumeTopics(s.cfg.Topics...)
+// clientRegistry leaves out the client's gauges whose names say that they are counters:
+// promtool objects to them, and their bytes are there beside them.
+type clientRegistry struct{ *prometheus.Registry }
+
+// MustRegister is kprom's way to register its metrics.
+func (r clientRegistry) MustRegister(cs ...prometheus.Collector) {
+	for _, c := range cs {
+		if gauge, ok := c.(prometheus.GaugeFunc); !ok || !strings.Contains(gauge.Desc().String(), `_total"`) {
+			r.Registry.MustRegister(c)
+		}
+	}
+}
+
+// clientLog passes the client's log on: trouble as warnings, since the client
+// goes on by itself, and what it calls info for debugging.
+type clientLog struct{ log *slog.Logger }
+
+func (l clientLog) Level() kgo.LogLevel {
+	switch ctx := context.Background(); {
+	case l.log.Enabled(ctx, slog.LevelDebug):
+		return kgo.LogLevelInfo
+	case l.log.Enabled(ctx, slog.LevelWarn):
+		return kgo.LogLevelWarn
+	}
+	return kgo.LogLevelNone
+}
+
+func (l clientLog) Log(level kgo.LogLevel, msg string, keyvals ...any) {
+	to := slog.LevelDebug
+	switch level {
+	case kgo.LogLevelError, kgo.LogLevelWarn:
+		to = slog.LevelWarn // it goes on by itself
+	}
+	l.log.Log(context.Background(), to, "kafka client: "+msg, keyvals...)
+}
+
+// Run hands records to the handler until ctx ends, then commits what is confirmed and
+// leaves the group. It returns once everything it started has ended. An error says that
+// another process has taken this one's place in the group.
+func (s *Source) Run(ctx context.Context, handler Handler) error {
+	s.handler = handler
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	s.fenced.stop.Store(&stop)
+	topics := s.now.Load().Topics
+	s.lookBeforeJoining(ctx, topics)
+	s.client.AddConsumeTopics(topics...)
 	defer s.stayMember(ctx)()
 	var beside sync.WaitGroup
 	beside.Go(func() { s.commitRegularly(ctx) })
@@ -198,19 +284,19 @@ func (s *Source) Run(ctx context.Context) error {
 	}
 	beside.Wait()
 	s.Close() //nolint:contextcheck // ctx has ended; leaving has a time of its own
-	return nil
+	return s.fencedError()
 }
 
 // pollOnce takes one poll's records to the handler. Polling holds the group
 // still until AllowRebalance, so that partitions can't change hands meanwhile.
 func (s *Source) pollOnce(ctx context.Context) {
-	s.takeUpAgain()
+	s.resubscribe(ctx)
 	starts := s.reload(ctx)
 	wait := maxPollWait
-	if s.hasBacklog() {
+	if s.goesOnSoon() {
 		wait = retryEvery
 	}
-	if !s.room {
+	if !s.ready {
 		// A poll whose time is over returns no records but still holds the
 		// group for what is below.
 		select {
@@ -223,30 +309,50 @@ func (s *Source) pollOnce(ctx context.Context) {
 	fetches := s.client.PollRecords(polling, maxPollRecords)
 	cancel()
 	defer s.client.AllowRebalance()
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || s.suspended(ctx) { // what was polled is polled again
 		return
 	}
-	s.welcome()
+	s.beginLoaded()
 	s.offerBacklog()
 	fetches.EachError(s.fetchError)
-	// Records of a partition whose ledger is being read are polled again after rewind.
+	// Records of a partition whose ledger is being read are polled again after beginRenewed.
 	fetches.EachPartition(func(f kgo.FetchTopicPartition) {
-		if p := s.partition(f.Topic, f.Partition); p != nil && len(f.Records) > 0 && p.ready() {
+		if p := s.partition(f.Topic, f.Partition); p != nil && len(f.Records) > 0 && p.in(reading) {
 			s.offer(p, f.Records)
 		}
 	})
-	s.rewind(starts)
+	s.beginRenewed(starts)
+	if !s.placed.Load() && s.Joined() {
+		s.placed.Store(true)
+	}
 	s.startOver(ctx)
+	s.shareAnew()
 	s.shed()
 	s.applyPauses()
-	s.room = s.handler.Ready()
+	s.findRoom()
+}
+
+// findRoom asks for which partitions the handler has room.
+func (s *Source) findRoom() {
+	s.ready = s.handler.Ready()
+	ps, of, parts := s.Partitions(), map[string]int{}, map[string]int(nil)
+	if sharing, ok := s.handler.(Sharing); ok && !s.ready {
+		parts = sharing.Parts()
+		for _, p := range ps {
+			of[p.Topic]++
+		}
+	}
+	for _, p := range ps {
+		p.full = parts != nil && p.underWay() >= max(1, parts[p.Topic]/of[p.Topic])
+		s.ready = s.ready || parts != nil && !p.full
+	}
 }
 
 // offer hands records to the handler and keeps what it did not take.
 func (s *Source) offer(p *Partition, records []*Record) {
-	p.noted(records[len(records)-1].Offset + 1)
-	if len(p.backlog) > 0 || p.wantsPause() {
-		p.putBack(append(p.backlog, records...))
+	p.polledTo(records[len(records)-1].Offset + 1)
+	if len(p.backlog) > 0 || p.full || p.withheld() != 0 {
+		p.setBacklog(append(p.backlog, records...))
 		return
 	}
 	data := withoutControl(records)
@@ -254,56 +360,42 @@ func (s *Source) offer(p *Partition, records []*Record) {
 	if taken > 0 {
 		taken = s.handler.Records(p, data)
 	}
-	p.putBack(nil)
 	switch {
 	case taken == len(data):
-		p.advance(records[len(records)-1].Offset + 1)
+		p.takenTo(records[len(records)-1].Offset + 1)
+		p.setBacklog(nil)
 	default:
-		p.advance(data[taken].Offset)
-		p.putBack(records[slices.Index(records, data[taken]):])
+		p.takenTo(data[taken].Offset)
+		p.setBacklog(records[slices.Index(records, data[taken]):])
 	}
 }
 
 func (s *Source) offerBacklog() {
 	for _, p := range s.Partitions() {
-		if len(p.backlog) > 0 && p.ready() && !p.wantsPause() {
+		if len(p.backlog) > 0 && !p.full && p.in(reading) && p.withheld() == 0 {
 			records := p.backlog
-			p.putBack(nil)
+			p.backlog = nil // offer says what is left of it
 			s.offer(p, records)
+			s.findRoom()
 		}
 	}
 }
 
-func (s *Source) hasBacklog() bool {
-	for _, p := range s.Partitions() {
-		if (len(p.backlog) > 0 || p.shed > 0) && !p.wantsPause() {
-			return true
-		}
+// withoutControl leaves out the marks that end transactions. They are polled
+// only so that a partition can be confirmed up to its end.
+func withoutControl(records []*Record) []*Record {
+	if !slices.ContainsFunc(records, isControl) {
+		return records
 	}
-	return false
+	return slices.DeleteFunc(slices.Clone(records), isControl)
 }
+
+func isControl(r *Record) bool { return r.Attrs.IsControl() }
 
 func (s *Source) partition(topic string, id int32) *Partition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.parts[topicPartition{topic, id}]
-}
-
-// Pending is the number of records on their way one by one, over all partitions.
-func (s *Source) Pending() int64 { return s.pending.Load() }
-
-// Joined reports whether this member has its place in the group and has read
-// the ledgers of its partitions.
-func (s *Source) Joined() bool {
-	if !s.joined.Load() {
-		return false
-	}
-	for _, p := range s.Partitions() {
-		if !p.ready() {
-			return false
-		}
-	}
-	return true
 }
 
 // Partitions are the present assignments, in no order.
@@ -316,3 +408,25 @@ func (s *Source) Partitions() []*Partition {
 	}
 	return ps
 }
+
+// Pending is the number of records on their way one by one, over all partitions.
+func (s *Source) Pending() int64 { return s.pending.Load() }
+
+// Joined reports whether this member has its place in the group and has read
+// the ledgers of its partitions.
+func (s *Source) Joined() bool {
+	if !s.joined.Load() {
+		return false
+	}
+	for _, p := range s.Partitions() {
+		if !p.in(reading) {
+			return false
+		}
+	}
+	return true
+}
+
+// HasPlace reports whether Joined has been true, and the place in the group was not lost
+// since: partitions that are begun anew, as those of another subscription are, change
+// nothing of it.
+func (s *Source) HasPlace() bool { return s.joined.Load() && s.placed.Load() || s.Joined() }

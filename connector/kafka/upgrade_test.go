@@ -15,7 +15,7 @@ func TestLedgersOfAFormerVersionAreBroughtUpToDate(t *testing.T) {
 	b := newBroker(t, 1, "a")
 	b.produce("a", 0, 20)
 	im := running("customers", 12)
-	im.State = ack.Settling
+	im.State = ack.Reconciling
 	b.left(0, 5, ack.Ledger{Imports: []ack.Import{im}, Slots: []ack.Slots{{Table: "customers", Used: []int64{1795000000}}}})
 	var os kadm.Offsets
 	os.Add(kadm.Offset{Topic: "a", At: 5, LeaderEpoch: -1, Metadata: b.committed("a", 0).Metadata})

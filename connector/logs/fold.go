@@ -14,10 +14,10 @@ import (
 // are written as they come.
 const maxKinds = 1000
 
-// folder tells a line that was written a moment ago from a new one. The first of a
+// folder tells a line that was written shortly before from a new one. The first of a
 // kind is written at once. Those of the kind that follow within the window are held
-// back; when it ends, the last of them is written, with suppressed=N if N others were
-// left out, and the next window begins. A window without lines ends it.
+// back; when it ends, the last of them is written, with the time it was logged at and, if
+// N others were left out, suppressed=N, and the next window begins. A window without lines ends it.
 type folder struct {
 	window time.Duration
 
@@ -75,6 +75,8 @@ func (k *kind) write() {
 	if k.held > 1 {
 		k.last.AddAttrs(slog.Int("suppressed", k.held-1))
 	}
+	k.last.AddAttrs(slog.Time("latest", k.last.Time))
+	k.last.Time = time.Now()                      // lines are in the order of their times
 	_ = k.to.Handle(context.Background(), k.last) // a failure to log cannot be logged
 	*k = kind{timer: k.timer}
 }

@@ -1,9 +1,11 @@
 package logs
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -22,9 +24,12 @@ func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, line, _ := strings.Cut(strings.TrimSpace(string(p)), " level=")
-	l.text = append(l.text, line)
+	l.text = append(l.text, latest.ReplaceAllString(line, ""))
 	return len(p), nil
 }
+
+// latest is when a line was logged that was held back.
+var latest = regexp.MustCompile(` latest=\S+`)
 
 func (l *lines) all() []string {
 	l.mu.Lock()
@@ -190,4 +195,36 @@ func TestFormatsAndLevelsAreCheckedAtTheStart(t *testing.T) {
 	if got := text.String(); !strings.HasPrefix(got, `{"time":`) || !strings.Contains(got, `"lanes":2`) {
 		t.Errorf("got %s, want a line of JSON", got)
 	}
+}
+
+func TestLinesAreInTheOrderOfTheirTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text strings.Builder
+		log, err := New(&text, Config{Format: "json"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := time.Now().Add(time.Second)
+		for range 3 {
+			log.Warn("no token yet")
+			time.Sleep(500 * time.Millisecond)
+		}
+		log.Info("ready")
+		time.Sleep(time.Minute)
+		log.Close()
+		var last time.Time
+		for line := range strings.Lines(text.String()) {
+			var of struct{ Time, Latest time.Time }
+			if err := json.Unmarshal([]byte(line), &of); err != nil {
+				t.Fatal(err)
+			}
+			if of.Time.Before(last) || !of.Latest.IsZero() && !of.Latest.Equal(held) {
+				t.Errorf("got %safter a line of %v, want a later time, and %v as the latest of those held back", line, last, held)
+			}
+			last = of.Time
+		}
+		if got := strings.Count(text.String(), "\n"); got != 3 {
+			t.Errorf("got %d lines, want 3", got)
+		}
+	})
 }

@@ -30,7 +30,7 @@ type Content struct {
 
 // Inspect reads a CSV file, plain, GZIP or a ZIP with one file in it, and reports
 // what would have the service fail the whole file: no or duplicate headers, a row
-// with another number of columns. Errors name lines, never what stands in them.
+// with another number of columns. Errors name lines, never what is in them.
 func Inspect(ctx context.Context, path string, format service.CSVFormat) (c Content, err error) {
 	disk, err := os.Open(path)
 	if err != nil {

@@ -50,7 +50,7 @@ func (s *scripted) Results(context.Context, string) (service.Results, error) {
 	return a.results, a.err
 }
 
-func (s *scripted) SaveOutputFiles(_ context.Context, _, path string, _ int64) (service.Output, error) {
+func (s *scripted) SaveOutputFiles(_ context.Context, _, path string) (service.Output, error) {
 	s.saved++
 	if len(s.outputs) == 0 {
 		return service.Output{}, nil

@@ -3,6 +3,7 @@ package ops
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/router/check"
+	"github.com/feedsink/feedsink/router/problem"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -41,7 +44,7 @@ func ETLs(cfg *config.Config, mapping string, op schemas.Op) ([]NewETL, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, batch := m.Lanes(); !batch {
+	if !m.Uses(schemas.Batch) {
 		return nil, fmt.Errorf("mapping %s: no route leads to the batch lane, so it has no files to be loaded", mapping)
 	}
 	if op != 0 {
@@ -51,7 +54,7 @@ func ETLs(cfg *config.Config, mapping string, op schemas.Op) ([]NewETL, error) {
 		return []NewETL{ETLOf(m, op)}, nil
 	}
 	var etls []NewETL
-	for op := schemas.Upsert; op <= schemas.Delete; op++ {
+	for _, op := range schemas.Ops {
 		if slices.ContainsFunc(loading(m, op), func(m *router.Compiled) bool { return m.Import(op).ETL == config.NoETL }) {
 			etls = append(etls, ETLOf(m, op))
 		}
@@ -161,12 +164,27 @@ func fileLoad(m *router.Compiled, op schemas.Op, columns []router.FileColumn) se
 	return load
 }
 
-// compiled is one mapping of a configuration that was checked.
-func compiled(cfg *config.Config, name string) (*router.Compiled, error) {
-	r, problems := router.CompileUnfinished(cfg.Mappings)
+// first makes an error of the first problem, for configurations that were checked.
+func first(r *router.Router, problems []problem.Problem) (*router.Router, error) {
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("%s: %s", problems[0].Path, problems[0].Message)
 	}
+	return r, nil
+}
+
+// compiled is one mapping of a configuration that was checked.
+func compiled(cfg *config.Config, name string) (*router.Compiled, error) {
+	r, err := first(check.CompileUnfinished(cfg.Mappings))
+	if err != nil {
+		return nil, err
+	}
+	return mappingOf(r, name)
+}
+
+// ErrNoMapping says that the configuration has no mapping of that name.
+var ErrNoMapping = errors.New("is not in the configuration")
+
+func mappingOf(r *router.Router, name string) (*router.Compiled, error) {
 	var names []string
 	for _, m := range r.Mappings() {
 		if m.Name == name {
@@ -174,5 +192,5 @@ func compiled(cfg *config.Config, name string) (*router.Compiled, error) {
 		}
 		names = append(names, m.Name)
 	}
-	return nil, fmt.Errorf("mapping %s: is not in the configuration, which has %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("mapping %s: %w, which has %s", name, ErrNoMapping, strings.Join(names, ", "))
 }

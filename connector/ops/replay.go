@@ -10,27 +10,31 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/connector/build"
+	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/decode"
-	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/flood"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/replay"
 	"github.com/feedsink/feedsink/connector/retry"
+	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/router/check"
+	"github.com/feedsink/feedsink/schemas"
 )
 
-// ReplayOptions are what a replay is asked to do.
+// ErrNoDeadLetters says that the configuration names no dead-letter topic.
+var ErrNoDeadLetters = errors.New("dlq.topic: is not configured, so there are no dead letters")
+
+// ReplayOptions are what a replay is asked to do. Topic, Connector, Late and Round follow
+// from the configuration.
 type ReplayOptions struct {
-	Filter       replay.Filter
-	MaxAttempts  int
-	DryRun       bool
-	AsCalls      bool
-	AssumeNewest bool
-	GiveUp       time.Duration
-	Rate         config.Rate // of calls; none: the service's as configured
-	Progress     func(replay.Report)
-	Log          *slog.Logger
-	Rand         *rand.Rand // chance for jitter; nil: seeded from the system
+	replay.Config
+	Rate config.Rate // of calls; none: the service's as configured
+	Log  *slog.Logger
+	Rand *rand.Rand // for jitter; nil: seeded from the system
 }
 
 // roundDeadLetters is how many dead letters are sent before the rows they are about are
@@ -52,44 +56,22 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 	if cfg.DLQ.Topic == "" {
 		return replay.Report{}, ErrNoDeadLetters
 	}
-	rt, problems := router.Compile(cfg.Mappings)
-	if len(problems) > 0 {
-		return replay.Report{}, fmt.Errorf("%s: %s", problems[0].Path, problems[0].Message)
-	}
 	if o.Rand == nil {
 		o.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}
-	reader, err := kafka.NewReader(build.KafkaConnection(cfg.Kafka, o.Log))
+	run, client, done, err := newReplay(ctx, cfg, o.Rand, o.Log)
 	if err != nil {
 		return replay.Report{}, err
 	}
-	defer reader.Close()
-	client, err := build.NewService(cfg.Service)
-	if err != nil {
+	defer done()
+	if run.Post, err = build.NewDeadLetters(cfg, build.KafkaConnection(cfg.Kafka, o.Log), o.Log); err != nil {
 		return replay.Report{}, err
 	}
-	defer client.Close()
-	post, err := build.NewDeadLetters(cfg, o.Log)
-	if err != nil {
-		return replay.Report{}, err
-	}
-	defer post.Close()
-	decode, stopDecoding, err := decode.NewDecoder(ctx, cfg, rt, o.Rand, o.Log)
-	if err != nil {
-		return replay.Report{}, err
-	}
-	defer stopDecoding()
-	run := &replay.Replay{
-		Config: replay.Config{
-			Topic: cfg.DLQ.Topic, Connector: cfg.Kafka.Group, Filter: o.Filter, MaxAttempts: o.MaxAttempts, DryRun: o.DryRun,
-			AsCalls: o.AsCalls, AssumeNewest: o.AssumeNewest, GiveUp: o.GiveUp, Round: roundDeadLetters, Progress: o.Progress,
-			Late: lateCalls * cfg.Service.Timeout,
-		},
-		Reader: reader, Post: post, Router: rt, Decode: decode,
-		Rejected: writes.RejectReason, Refused: writes.RefusalReason, Wait: retry.Sleep, Log: o.Log,
-	}
+	defer run.Post.Close()
+	o.Topic, o.Connector, o.Round, o.Late = cfg.DLQ.Topic, cfg.Kafka.Group, roundDeadLetters, lateCalls*cfg.Service.Timeout
+	run.Config = o.Config
 	if !o.DryRun {
-		held, release, err := hold(ctx, reader, cfg, o.Rand)
+		held, release, err := hold(ctx, run.Reader, cfg, o.Rand)
 		if err != nil {
 			return replay.Report{}, err
 		}
@@ -97,14 +79,10 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 		ctx = held
 	}
 	// Its calls end before another replay may run, and with the hold.
-	service, stop := startReplayService(ctx, cfg, rt.Mappings(), client, &o)
+	service, stop := startReplayService(ctx, cfg, run.Router.Mappings(), client, &o)
 	defer stop()
 	run.Service = service
-	if r := o.Rate; r.Calls > 0 { // as startReplayService has it
-		each := r.Per / time.Duration(r.Calls)
-		run.Round = min(roundDeadLetters, max(1, int(roundTime/each)))
-		run.GiveUp = max(o.GiveUp, 3*each)
-	}
+	pace(run, o.Rate, roundTime) // as startReplayService has it
 	stopFloods(run, cfg.DLQ)
 	report, err := run.Run(ctx)
 	if err != nil && context.Cause(ctx) != nil {
@@ -113,12 +91,81 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 	return report, err
 }
 
-// hold keeps other replays away. The result ends if that fails for a while: then
+// newReplay is what sends old records again, but for what is to be sent and by whom.
+func newReplay(ctx context.Context, cfg *config.Config, rnd *rand.Rand, log *slog.Logger) (run *replay.Replay, client *service.Client, done func(), err error) {
+	rt, err := first(check.Compile(cfg.Mappings))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	reader, err := cluster.NewReader(build.KafkaConnection(cfg.Kafka, log))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	client, err = build.NewService(cfg.Service)
+	if err != nil {
+		reader.Close()
+		return nil, nil, nil, err
+	}
+	decode, stopDecoding, err := decode.NewDecoder(ctx, cfg, rt, rnd, log)
+	if err != nil {
+		client.Close()
+		reader.Close()
+		return nil, nil, nil, err
+	}
+	run = &replay.Replay{
+		Reader: reader, Router: rt, Decode: decode,
+		Rejected: writes.RejectReason, Refused: writes.RefusalReason, Wait: retry.Sleep, Log: log,
+	}
+	return run, client, func() {
+		stopDecoding()
+		client.Close()
+		reader.Close()
+	}, nil
+}
+
+// pace makes rounds of as many calls as the rate allows in such a time, and gives up no
+// sooner than it has.
+func pace(run *replay.Replay, rate config.Rate, round time.Duration) {
+	if rate.Calls > 0 {
+		each := rate.Per / time.Duration(rate.Calls)
+		run.Round = min(roundDeadLetters, max(1, int(round/each)))
+		run.GiveUp = max(run.GiveUp, 3*each)
+	}
+}
+
+// Discard ends dead letters without sending them. Topic, Connector, Reader and Log of d
+// follow from the configuration.
+func Discard(ctx context.Context, cfg *config.Config, log *slog.Logger, d replay.Discard) (replay.DiscardReport, error) {
+	if cfg.DLQ.Topic == "" {
+		return replay.DiscardReport{}, ErrNoDeadLetters
+	}
+	reader, err := cluster.NewReader(build.KafkaConnection(cfg.Kafka, log))
+	if err != nil {
+		return replay.DiscardReport{}, err
+	}
+	defer reader.Close()
+	d.Topic, d.Connector, d.Reader, d.Log = cfg.DLQ.Topic, cfg.Kafka.Group, reader, log
+	if !d.DryRun {
+		held, release, err := hold(ctx, reader, cfg, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+		if err != nil {
+			return replay.DiscardReport{}, err
+		}
+		defer release()
+		ctx = held
+	}
+	report, err := d.Run(ctx)
+	if err != nil && context.Cause(ctx) != nil {
+		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+	}
+	return report, err
+}
+
+// hold keeps other replays and discards away. The result ends if that fails for a while: then
 // two could send the same dead letters, and forget each other's marks.
-func hold(ctx context.Context, reader *kafka.Reader, cfg *config.Config, rnd *rand.Rand) (held context.Context, release func(), err error) {
+func hold(ctx context.Context, reader *cluster.Reader, cfg *config.Config, rnd *rand.Rand) (held context.Context, release func(), err error) {
 	lost, leave, err := reader.Hold(ctx, replay.MarksPrefix(cfg.Kafka.Group), cfg.DLQ.Topic, replaySession, rnd)
-	if errors.Is(err, kafka.ErrHeld) {
-		return nil, nil, fmt.Errorf("another replay of this connector is running; wait for its end: %w", err)
+	if errors.Is(err, cluster.ErrHeld) {
+		return nil, nil, fmt.Errorf("another replay or discard of this connector is running; wait for its end: %w", err)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -128,7 +175,7 @@ func hold(ctx context.Context, reader *kafka.Reader, cfg *config.Config, rnd *ra
 	watching.Go(func() {
 		select {
 		case <-lost:
-			cancel(errors.New("the brokers lost sight of this replay, so that another may run; run again to go on"))
+			cancel(errors.New("the brokers lost sight of this command, so that another replay or discard may run; run again to go on"))
 		case <-held.Done():
 		}
 	})
@@ -137,4 +184,136 @@ func hold(ctx context.Context, reader *kafka.Reader, cfg *config.Config, rnd *ra
 		watching.Wait()
 		leave()
 	}, nil
+}
+
+// replayService makes a replay's calls: a lane of its own, which remembers the
+// ids of the profiles that it upserted.
+type replayService struct {
+	*calls.Lane
+	writes.Operations
+	mu     sync.Mutex
+	ids    map[rowID]string // by table and key
+	unsure map[rowID]bool   // an attempt came to no answer
+}
+
+// rowID names a row of a table.
+type rowID struct {
+	table schemas.Table
+	key   string
+}
+
+// startReplayService starts the lane; stop returns once its calls have ended.
+func startReplayService(ctx context.Context, cfg *config.Config, mappings []*router.Compiled, client *service.Client, o *ReplayOptions) (s *replayService, stop func()) {
+	if o.Rate.Calls == 0 {
+		o.Rate = cfg.Service.Rate
+	}
+	pace := build.Pace(cfg)
+	pace.Rate = calls.Rate{Calls: o.Rate.Calls, Per: o.Rate.Per}
+	pace.Retry.GiveUpAfter = o.GiveUp
+	s = &replayService{ids: map[rowID]string{}, unsure: map[rowID]bool{}}
+	s.Operations = writes.Operations{Client: client, Spend: func() { s.Lane.Spend() }}
+	s.Lane = calls.New(pace, s, ReplayObserver{o.Log, mappings}, rand.New(rand.NewPCG(o.Rand.Uint64(), o.Rand.Uint64())))
+	running, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.Run(running) // it has no error of its own
+	}()
+	return s, func() {
+		cancel()
+		<-ended
+	}
+}
+
+// Call makes one attempt; see calls.Call.
+func (s *replayService) Call(ctx context.Context, w *schemas.Write, retried bool, _ []calls.Origin) error {
+	if retried {
+		s.mu.Lock()
+		s.unsure[rowID{w.Table, w.Key}] = true
+		s.mu.Unlock()
+	}
+	if w.Table.Custom || w.Op != schemas.Upsert {
+		return s.Operations.Call(ctx, w, writes.Create{Unsure: retried})
+	}
+	ref, err := s.Client.UpsertProfile(ctx, w.Table.Name, (*writes.ProfileBody)(w))
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ids[rowID{w.Table, w.Key}] = ref.ID()
+	}
+	return err
+}
+
+// ProfileID is the id that the service answered to an upsert of w's profile. It
+// is told once.
+func (s *replayService) ProfileID(w *schemas.Write) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := rowID{w.Table, w.Key}
+	defer delete(s.ids, of)
+	return s.ids[of]
+}
+
+// Unsure reports whether an attempt at w's row came to no answer before the last
+// one. It is told once.
+func (s *replayService) Unsure(w *schemas.Write) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := rowID{w.Table, w.Key}
+	defer delete(s.unsure, of)
+	return s.unsure[of]
+}
+
+// ReplayObserver tells when the service cannot be reached.
+type ReplayObserver struct {
+	log      *slog.Logger
+	mappings []*router.Compiled
+}
+
+// Called implements calls.Observer.
+func (ReplayObserver) Called(calls.Attempt) {}
+
+// NotRepeated is not called: a replay repeats nothing.
+func (ReplayObserver) NotRepeated(string) {}
+
+// BreakerTurned implements calls.Observer.
+func (o ReplayObserver) BreakerTurned(of schemas.Table, to calls.BreakerState, cause error) {
+	if to == calls.Open {
+		o.log.Warn("calls for the table fail; they pause, and one is tried from time to time", "table", router.LabelOf(o.mappings, of), "cause", cause)
+	}
+}
+
+// stageResults are the last results of a replay at one stage, of one mapping or topic.
+type stageResults struct {
+	seen    int64
+	refused flood.Refusals
+}
+
+// stopFloods has a replay stop where the sink would halt. A round is no more dead letters
+// than the window, so that no more are tried before it shows.
+func stopFloods(run *replay.Replay, cfg config.DLQ) {
+	l := flood.NewLimits(cfg)
+	if l.Alike == 0 {
+		return
+	}
+	type results struct {
+		of    string
+		stage deadletter.Stage
+	}
+	windows := map[results]*stageResults{}
+	run.Round = int(min(int64(run.Round), l.Window))
+	run.Flood = func(of string, stage deadletter.Stage, why *deadletter.Reason) string {
+		at := results{of, stage}
+		w := windows[at]
+		if w == nil {
+			w = &stageResults{refused: flood.Refusals{}}
+			windows[at] = w
+		}
+		w.seen++
+		if why == nil || why.Code == writes.CodeConflict { // which is no mistake of the mapping
+			return ""
+		}
+		what := flood.RefusalOf(*why)
+		return l.Flood(what, w.seen, w.refused.Add(what, w.seen, l))
+	}
 }

@@ -11,15 +11,20 @@ func TestADayFollowsTheFirstLimitThatIsReached(t *testing.T) {
 	hour := router.Roll{Age: time.Hour}
 	for name, c := range map[string]struct {
 		roll           router.Roll
+		maxRows        int64
 		rows, bytes    float64
 		ops            int
 		files, imports int64
 		limit          string
 		tooMany        bool
+		behind         bool
 		every          time.Duration
 	}{
 		"by age":              {roll: hour, rows: 1e6, ops: 1, files: 24, imports: 24, limit: "roll.age", tooMany: true, every: 144 * time.Minute},
 		"by rows":             {roll: router.Roll{Age: 12 * time.Hour, Rows: 250_000}, rows: 1e6, ops: 1, files: 4, imports: 4, limit: "roll.rows", every: 6 * time.Hour},
+		"by times of day":     {roll: router.Roll{At: []string{"06:30", "18:30"}}, rows: 1e6, ops: 1, files: 2, imports: 2, limit: "roll.at", every: 12 * time.Hour},
+		"by the largest file": {roll: router.Roll{Age: 12 * time.Hour}, maxRows: 250_000, rows: 1e6, ops: 2, files: 4, imports: 8, limit: "maxFile.rows", every: 6 * time.Hour},
+		"beyond all slots":    {roll: router.Roll{Age: 12 * time.Hour}, maxRows: 90_000, rows: 1e6, ops: 1, files: 12, imports: 12, limit: "maxFile.rows", tooMany: true, behind: true, every: 144 * time.Minute},
 		"by bytes":            {roll: router.Roll{Age: 12 * time.Hour, Bytes: 100}, rows: 1e6, bytes: 450, ops: 2, files: 5, imports: 10, limit: "roll.bytes", every: 288 * time.Minute},
 		"rare rows":           {roll: hour, rows: 3, ops: 1, files: 3, imports: 3, limit: "roll.age", every: 8 * time.Hour},
 		"one in many days":    {roll: hour, rows: 0.2, ops: 1, files: 1, imports: 1, limit: "roll.age", every: 24 * time.Hour},
@@ -27,11 +32,11 @@ func TestADayFollowsTheFirstLimitThatIsReached(t *testing.T) {
 	} {
 		m := &mapping{
 			Mapping: Mapping{Files: &Files{distinct: c.ops}},
-			config:  &router.Compiled{Config: router.Mapping{Imports: router.Imports{Roll: c.roll, SlotsPerDay: 12, Reserve: 2}}},
+			config:  &router.Compiled{Config: router.Mapping{Imports: router.Imports{Roll: c.roll, MaxFile: router.MaxFile{Rows: c.maxRows}, SlotsPerDay: 12, Reserve: 2}}},
 		}
 		d := m.imports(c.rows, c.bytes, 10)
-		if d.Files != c.files || d.Imports != c.imports || d.Limit != c.limit || d.TooMany != c.tooMany || d.Every != c.every || d.Slots != 10 {
-			t.Errorf("%s: got %+v, want %d files by %s, %d imports, too many %v, every %v of 10", name, *d, c.files, c.limit, c.imports, c.tooMany, c.every)
+		if d.Files != c.files || d.Imports != c.imports || d.Limit != c.limit || d.TooMany != c.tooMany || d.Behind != c.behind || d.Every != c.every || d.Slots != 10 {
+			t.Errorf("%s: got %+v, want %d files by %s, %d imports, too many %v, behind %v, every %v of 10", name, *d, c.files, c.limit, c.imports, c.tooMany, c.behind, c.every)
 		}
 	}
 }

@@ -1,13 +1,21 @@
+// Package plan foretells what a sink would do with the records of a sample: calls,
+// rows, files and imports, whether the day's slots and the calls' rate suffice, and
+// what would be dead letters.
+//
+// It knows writes, files and limits. It knows nothing about Kafka or HTTP: the
+// caller reads the sample and hands it the routed records.
 package plan
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/spool"
+	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -26,6 +34,7 @@ type Plan struct {
 	mappings    []*mapping
 	byName      map[string]*mapping
 	deadLetters map[deadLetterKind]*Group
+	skipped     map[string]int64 // records that no mapping takes, by topic
 }
 
 // mapping is one mapping's account.
@@ -39,19 +48,20 @@ type mapping struct {
 	shown       []schemas.Write
 	shownOps    map[schemas.Op]int
 	preview     *spool.Preview // nil: no files
+	noEffect    Effects
 }
 
 type deadLetterKind struct{ mapping, code, message string }
 
 // New prepares for the records of these mappings; preview opens a mapping's files.
 func New(limits Limits, mappings []*router.Compiled, preview func(*router.Compiled) (*spool.Preview, error)) (*Plan, error) {
-	p := &Plan{limits: limits, byName: map[string]*mapping{}, deadLetters: map[deadLetterKind]*Group{}}
+	p := &Plan{limits: limits, byName: map[string]*mapping{}, deadLetters: map[deadLetterKind]*Group{}, skipped: map[string]int64{}}
 	for _, c := range mappings {
 		m := &mapping{
 			Mapping: Mapping{Name: c.Name, Table: c.Label, Bundle: c.Config.Bundle}, config: c,
 			lastCall: map[string]time.Time{}, perMinute: map[int64]int64{}, perSpan: map[int64]int64{}, shownOps: map[schemas.Op]int{},
 		}
-		if _, batch := c.Lanes(); batch {
+		if c.Uses(schemas.Batch) {
 			var err error
 			if m.preview, err = preview(c); err != nil {
 				return nil, fmt.Errorf("mapping %s: %w", c.Name, err)
@@ -70,8 +80,13 @@ func (p *Plan) Undecodable(r *router.Record, err error) { p.deadLetter(nil, r, "
 func (p *Plan) Add(r *router.Record, routed []router.Routed) {
 	for i := range routed {
 		one := &routed[i]
+		if one.Mapping == nil {
+			p.skipped[r.Topic]++
+			continue
+		}
 		m := p.byName[one.Mapping.Name]
 		m.saw(r.Timestamp)
+		m.noEffect.Add(one)
 		switch {
 		case one.Err != nil:
 			code := router.CodeValue
@@ -79,6 +94,8 @@ func (p *Plan) Add(r *router.Record, routed []router.Routed) {
 				code = reject.Code
 			}
 			p.deadLetter(m, r, code, one.Err)
+		case one.Lane == schemas.Skip:
+			m.Skipped++
 		case one.Lane == schemas.Batch:
 			if err := m.file(&one.Write); err != nil {
 				p.deadLetter(m, r, router.CodeValue, err)
@@ -159,8 +176,12 @@ func (m *mapping) file(w *schemas.Write) error {
 // Report sums up. The request of a write is what send says.
 func (p *Plan) Report(topics []Topic, send func(*schemas.Write) (Request, error)) (Report, error) {
 	r := Report{Topics: topics, Mappings: []Mapping{}, DeadLetters: []Group{}}
+	for i := range topics {
+		topics[i].Skipped = p.skipped[topics[i].Name]
+	}
 	for _, m := range p.mappings {
 		m.Seconds = int64(m.last.Sub(m.first) / time.Second)
+		m.NoEffect = m.noEffect.None()
 		if m.Calls != nil {
 			m.sumCalls(p.limits)
 			for i := range m.shown {
@@ -188,4 +209,214 @@ func (p *Plan) Report(topics []Topic, send func(*schemas.Write) (Request, error)
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Mapping, b.Mapping), cmp.Compare(a.Message, b.Message))
 	})
 	return r, nil
+}
+
+// leastSpan is how many seconds a sample must span to say something about a day.
+const leastSpan = 60
+
+const day = 24 * time.Hour
+
+// aDay is what n in the sample come to in a day, 0 where the sample is too short.
+func (m *mapping) aDay(n int64) float64 {
+	if m.Seconds < leastSpan {
+		return 0
+	}
+	return float64(n) * day.Seconds() / float64(m.Seconds)
+}
+
+func (m *mapping) sumCalls(limits Limits) {
+	c := m.Calls
+	c.PerDay = int64(math.Ceil(m.aDay(c.Calls)))
+	for _, n := range m.perMinute {
+		c.PeakMinute = max(c.PeakMinute, n)
+	}
+	for _, n := range m.perSpan {
+		c.PeakRate = max(c.PeakRate, n)
+	}
+	c.RateTooLow = limits.RateCalls > 0 && c.PeakRate > c.RateLimit
+}
+
+func (m *mapping) sumFiles(show int) {
+	f := m.Files
+	for _, file := range m.preview.Files(show) {
+		f.Rows += file.Rows
+		f.Bytes += file.Bytes
+		f.ByOp[file.Op.String()] += file.Rows
+		f.distinct++
+		if show > 0 {
+			f.CSV = append(f.CSV, CSV{Op: file.Op.String(), Lines: file.Lines})
+		}
+	}
+}
+
+// sumDay tells of the mapping's day, or of its bundle's: that is complete by the
+// sum of its mappings' rows, has an import for each op that any of them has, and
+// goes out as the one with the fewest slots lets it.
+func (p *Plan) sumDay(m *mapping) {
+	together := []*mapping{m}
+	if bundle := m.config.Bundle(); bundle != nil {
+		together = nil
+		for _, c := range bundle {
+			together = append(together, p.byName[c.Name])
+		}
+	}
+	rows, bytes, slots, ops := 0.0, 0.0, math.MaxInt, map[string]bool{}
+	for _, one := range together {
+		im := one.config.Config.Imports
+		slots = min(slots, max(im.SlotsPerDay-im.Reserve, 0))
+		if one.Files == nil {
+			continue
+		}
+		rows += one.aDay(one.Files.Rows)
+		bytes += one.aDay(one.Files.Bytes)
+		for op := range one.Files.ByOp {
+			ops[op] = true
+		}
+	}
+	if len(together) > 1 {
+		m.Files.distinct = len(ops)
+	}
+	if rows > 0 {
+		m.Files.Day = m.imports(rows, bytes, slots)
+	}
+}
+
+// imports are a day's files and imports. A file is complete at the first of its
+// limits; each op in it is an import of its own.
+func (m *mapping) imports(rows, bytes float64, slots int) *Day {
+	im := m.config.Config.Imports
+	d := &Day{Rows: int64(math.Ceil(rows)), Slots: slots}
+	files := 0.0
+	for _, limit := range []struct {
+		name  string
+		files float64
+	}{
+		// A file opens with its first row: rare rows have a file each.
+		{"roll.age", min(ratio(float64(day), float64(im.Roll.Age)), rows)},
+		{"roll.rows", ratio(rows, float64(im.Roll.Rows))},
+		{"roll.bytes", ratio(bytes, float64(im.Roll.Bytes))},
+		{"roll.at", min(float64(len(im.Roll.At)), rows)},
+		{"maxFile.rows", ratio(rows, float64(im.MaxFile.Rows))},
+	} {
+		if limit.files > files {
+			files, d.Limit = limit.files, limit.name
+		}
+	}
+	d.Files = max(int64(math.Ceil(files)), 1)
+	d.Imports = d.Files * int64(m.Files.distinct)
+	d.Every = (day / time.Duration(d.Files)).Round(time.Minute)
+	atLeast := math.Ceil(ratio(rows, float64(im.MaxFile.Rows))) * float64(m.Files.distinct)
+	d.Behind = atLeast > float64(d.Slots)
+	if d.TooMany = d.Imports > int64(d.Slots); d.TooMany {
+		files := max(int64(d.Slots)/int64(m.Files.distinct), 1)
+		d.Every = (day / time.Duration(files)).Round(time.Minute)
+	}
+	return d
+}
+
+// ratio is 0 where there is no such limit.
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// Report is what the sample tells.
+type Report struct {
+	Topics      []Topic   `json:"topics"`
+	Mappings    []Mapping `json:"mappings"`
+	DeadLetters []Group   `json:"deadLetters"` // by count, most first
+	// BeforeRun is what a sink would refuse to start with, though a plan does not need
+	// it: ETLs that do not fit, or may erase what a row leaves empty.
+	BeforeRun []config.Problem `json:"beforeRun,omitempty"`
+}
+
+// Topic is what was read of a topic.
+type Topic struct {
+	Name       string    `json:"name"`
+	Partitions int       `json:"partitions"`
+	Stored     int64     `json:"stored"`  // offsets in its log, gaps counted
+	Sampled    int64     `json:"sampled"` // records
+	Skipped    int64     `json:"skipped"` // of these, that no mapping takes
+	First      time.Time `json:"first,omitzero"`
+	Last       time.Time `json:"last,omitzero"`
+}
+
+// Mapping is what becomes of a mapping's records.
+type Mapping struct {
+	Name        string `json:"name"`
+	Table       string `json:"table"`
+	Bundle      string `json:"bundle,omitempty"` // whose files are one: Files.Day is all of its mappings' together
+	Records     int64  `json:"records"`
+	Skipped     int64  `json:"skipped"` // by its routes
+	DeadLetters int64  `json:"deadLetters"`
+	Seconds     int64  `json:"seconds"` // that the sample spans; what is a day's is extrapolated from them
+	Calls       *Calls `json:"calls,omitempty"`
+	Files       *Files `json:"files,omitempty"`
+	// NoEffect are routes to calls whose writes of an op go by file all the same.
+	NoEffect []NoEffect `json:"noEffect,omitempty"`
+}
+
+// Calls are a mapping's writes by calls.
+type Calls struct {
+	Writes     int64            `json:"writes"`
+	Calls      int64            `json:"calls"` // writes of a key within a second count as merged
+	ByOp       map[string]int64 `json:"byOp"`
+	PerDay     int64            `json:"perDay,omitempty"`     // 0: the sample is too short to tell
+	PeakMinute int64            `json:"peakMinute"`           // calls in the busiest minute
+	PeakRate   int64            `json:"peakRate,omitempty"`   // calls in the busiest service.rate.per
+	RateLimit  int64            `json:"rateLimit,omitempty"`  // service.rate.calls; 0: none
+	RateTooLow bool             `json:"rateTooLow,omitempty"` // the busiest span has more: calls would wait
+	Requests   []Request        `json:"requests,omitempty"`
+}
+
+// Request is one call as it would be sent, without its token.
+type Request struct {
+	Method string `json:"method"`
+	Path   string `json:"path"`
+	Body   string `json:"body,omitempty"`
+}
+
+// Files are a mapping's writes by files.
+type Files struct {
+	Writes   int64            `json:"writes"`
+	Rows     int64            `json:"rows"`  // of the sample as one file, the writes of a key merged
+	Bytes    int64            `json:"bytes"` // of those, uncompressed
+	ByOp     map[string]int64 `json:"byOp"`  // rows
+	Day      *Day             `json:"day,omitempty"`
+	CSV      []CSV            `json:"csv,omitempty"`
+	distinct int
+}
+
+// Day is a day's imports, if all days were as the sample.
+type Day struct {
+	Rows    int64  `json:"rows"`    // at most: a key that comes back merges into its row
+	Files   int64  `json:"files"`   // rolled by the first limit that is reached
+	Imports int64  `json:"imports"` // one for each op of a file
+	Limit   string `json:"limit"`   // roll.age, roll.rows, roll.bytes, roll.at or maxFile.rows
+	Slots   int    `json:"slots"`   // that files may use: slotsPerDay less reserve
+	// TooMany says that the day would want more imports than it has. The sink then
+	// lets files grow: they go out about Every.
+	TooMany bool `json:"tooMany"`
+	// Behind says that the day's slots do not suffice for files as large as maxFile.rows
+	// allows: the spool grows from day to day. What maxFile.bytes allows is not known
+	// here, since nothing is compressed.
+	Behind bool          `json:"behind,omitempty"`
+	Every  time.Duration `json:"every"`
+}
+
+// CSV is the beginning of a file.
+type CSV struct {
+	Op    string   `json:"op"`
+	Lines []string `json:"lines"`
+}
+
+// Group is dead letters of one reason.
+type Group struct {
+	Mapping string   `json:"mapping,omitempty"` // "": it cannot be decoded
+	Code    string   `json:"code"`
+	Message string   `json:"message"`
+	Count   int64    `json:"count"`
+	Where   []string `json:"where"` // the first ones: topic[partition]@offset
 }

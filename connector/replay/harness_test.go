@@ -18,7 +18,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/deadletter"
-	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/replay"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -38,7 +38,7 @@ type world struct {
 	cluster *kfake.Cluster
 	client  *kgo.Client
 	admin   *kadm.Client
-	reader  *kafka.Reader
+	reader  *cluster.Reader
 	post    *deadletter.Post
 	router  *router.Router
 	waits   []time.Duration // of the runs
@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(w.client.Close)
 	w.admin = kadm.NewClient(w.client)
-	if w.reader, err = kafka.NewReader(kafka.Connection{Brokers: w.cluster.ListenAddrs()}); err != nil {
+	if w.reader, err = cluster.NewReader(cluster.Connection{Brokers: w.cluster.ListenAddrs()}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.reader.Close)
@@ -91,7 +91,7 @@ func mappings(t *testing.T) *router.Router {
 	both := []router.Route{{When: `segments.tier == "gold"`, Lane: "immediate"}, {Lane: "batch"}}
 	imports := router.Imports{
 		Upsert: &router.Import{ETL: "1", Mode: "CREATE_OR_UPDATE"}, Patch: &router.Import{ETL: "2", Mode: "UPDATE_ONLY", IgnoresEmpty: true},
-		Delete:  &router.Import{ETL: "3", Mode: "DELETE"},
+		Merge: &router.Import{ETL: "4", Mode: "CREATE_OR_UPDATE", IgnoresEmpty: true}, Delete: &router.Import{ETL: "3", Mode: "DELETE"},
 		Columns: []router.Column{{Name: "number"}, {Name: "name"}}, CSV: router.CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8", Compression: "GZIP"},
 		Roll: router.Roll{Rows: 10, Bytes: 1 << 20, Age: time.Hour}, SlotsPerDay: 12, Timezone: "UTC",
 	}
@@ -141,16 +141,69 @@ func (w *world) bury(rec *kgo.Record, l deadletter.Reason) {
 
 var refused = deadletter.Reason{Stage: deadletter.Delivering, Code: "rejected", Message: "not today", Lane: "immediate"}
 
-// caughtUp has both groups commit everything that the topics hold.
-func (w *world) caughtUp() {
+// endedBy is the command that ends the only dead letter.
+func (w *world) endedBy(tried bool) (command string) {
 	w.t.Helper()
-	spans, err := w.reader.Spans(w.t.Context(), profile, custom, batch, shared)
+	w.run(func(r *replay.Replay) {
+		var err error
+		if command, err = r.EndedBy(w.t.Context(), w.letters()[0], tried); err != nil {
+			w.t.Fatal(err)
+		}
+		r.DryRun = true
+	})
+	return command
+}
+
+func (w *world) discard(d replay.Discard) replay.DiscardReport {
+	w.t.Helper()
+	d.Topic, d.Connector, d.Reader, d.Log = topic, "sink", w.reader, slog.New(slog.DiscardHandler)
+	report, err := d.Run(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	commits := map[kafka.Place]kafka.Commit{}
+	return report
+}
+
+// discarded is why each dead letter was, "" for the others.
+func (w *world) discarded() (reasons []string) {
+	w.t.Helper()
+	spans, err := w.reader.Spans(w.t.Context(), topic)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	marks, err := replay.LoadMarks(w.t.Context(), w.reader, topic, replay.MarksPrefix("sink"), spans, slog.New(slog.DiscardHandler))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, l := range w.letters() {
+		reason, ok := marks.Discarded(l.Partition, l.Offset)
+		if ok && !marks.Done(l.Partition, l.Offset) {
+			w.t.Errorf("letter %d: discarded, and not done", l.Offset)
+		}
+		reasons = append(reasons, reason)
+	}
+	return reasons
+}
+
+// caughtUp has both groups commit everything that the topics hold.
+func (w *world) caughtUp() {
+	w.t.Helper()
+	topics, err := w.admin.ListTopics(w.t.Context(), profile, custom, batch, shared)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for name, is := range topics {
+		if is.Err != nil {
+			delete(topics, name)
+		}
+	}
+	spans, err := w.reader.Spans(w.t.Context(), topics.Names()...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	commits := map[cluster.TopicPartition]cluster.Commit{}
 	for p, s := range spans {
-		commits[p] = kafka.Commit{Offset: s.To}
+		commits[p] = cluster.Commit{Offset: s.To}
 	}
 	for _, group := range []string{"sink-immediate", "sink-batch"} {
 		if err := w.reader.Commit(w.t.Context(), group, commits); err != nil {
@@ -177,11 +230,23 @@ func (w *world) letters() (all []*deadletter.Received) {
 }
 
 // replay runs once, as change wants it.
-func (w *world) replay(change func(*replay.Replay)) (replay.Report, error) {
+func (w *world) replay(change func(*replay.Replay)) (report replay.Report, err error) {
+	w.t.Helper()
+	w.with(func(run *replay.Replay) {
+		if change != nil {
+			change(run)
+		}
+		report, err = run.Run(w.t.Context())
+	})
+	return report, err
+}
+
+// with lends a replay whose calls are made meanwhile.
+func (w *world) with(use func(*replay.Replay)) {
 	w.t.Helper()
 	lane := calls.New(calls.Config{
 		Concurrency: calls.Concurrency{Start: 8, Max: 8}, Breaker: calls.Breaker{Failures: 1000, OpenFor: time.Millisecond},
-		Retry: calls.Retry{Initial: time.Millisecond, Max: time.Millisecond, GiveUpAfter: 50 * time.Millisecond},
+		Retry: calls.Retry{Initial: time.Millisecond, Max: time.Millisecond, GiveUpAfter: time.Second},
 	}, &w.tables, observer{}, rand.New(rand.NewPCG(1, 1)))
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan struct{})
@@ -212,10 +277,7 @@ func (w *world) replay(change func(*replay.Replay)) (replay.Report, error) {
 			return deadletter.Reason{Stage: deadletter.Delivering, Code: "rejected", Message: err.Error()}
 		},
 	}
-	if change != nil {
-		change(run)
-	}
-	return run.Run(ctx)
+	use(run)
 }
 
 // run is replay for runs that must end well.
@@ -259,6 +321,7 @@ type tables struct {
 	lost   bool                         // answers do not arrive
 	held   bool                         // nor does the service get to the calls before land
 	late   []schemas.Write              // such calls
+	made   map[string]int               // how often a key's row was made
 	silent bool                         // the service tells no ids
 	unsure map[string]bool              // keys with an attempt that came to no answer
 }
@@ -272,7 +335,7 @@ func (s *tables) land() {
 }
 
 // Call applies a write, as the service would.
-func (s *tables) Call(ctx context.Context, w *schemas.Write, retried bool) error {
+func (s *tables) Call(ctx context.Context, w *schemas.Write, retried bool, _ []calls.Origin) error {
 	if retried {
 		s.mu.Lock()
 		if s.unsure == nil {
@@ -307,6 +370,16 @@ func (s *tables) apply(w *schemas.Write) {
 	defer s.mu.Unlock()
 	line := w.Op.String() + " " + w.Key
 	row := s.rows[w.Key]
+	if w.Op == schemas.Delete && !w.Table.Custom && w.ProfileID != "" && s.made[w.Key] > 1 && w.ProfileID != s.idOf(w.Key) {
+		s.calls = append(s.calls, line+" absent")
+		return
+	}
+	if row == nil {
+		if s.made == nil {
+			s.made = map[string]int{}
+		}
+		s.made[w.Key]++
+	}
 	if row == nil || w.Op == schemas.Upsert && !w.Table.Custom {
 		row = map[string]any{}
 	}
@@ -333,7 +406,15 @@ func (s *tables) id(w *schemas.Write) string {
 	if s.rows[w.Key] == nil || s.silent {
 		return ""
 	}
-	return "id-" + w.Key
+	return s.idOf(w.Key)
+}
+
+// idOf is the id of a key's profile; one that was made anew has another.
+func (s *tables) idOf(key string) string {
+	if s.made[key] > 1 {
+		return fmt.Sprintf("id-%s-%d", key, s.made[key])
+	}
+	return "id-" + key
 }
 
 func (s *tables) value(key, name string) string {
@@ -365,12 +446,18 @@ func (no) RetryAfter() time.Duration { return 0 }
 func (no) Unknown() bool             { return true }
 func (n no) Status() int             { return n.status }
 
-// recreate deletes a topic and creates it again with other records.
-func (w *world) recreate(topic string, records ...*kgo.Record) {
+// remove deletes a topic.
+func (w *world) remove(topic string) {
 	w.t.Helper()
 	if _, err := w.admin.DeleteTopic(w.t.Context(), topic); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// recreate deletes a topic and creates it again with other records.
+func (w *world) recreate(topic string, records ...*kgo.Record) {
+	w.t.Helper()
+	w.remove(topic)
 	if _, err := w.admin.CreateTopic(w.t.Context(), 1, 1, nil, topic); err != nil {
 		w.t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/feedsink/feedsink/connector/ack"
-	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
 
 // chunkSize is how many dead letters one commit tells of: two bits for each fit into
@@ -73,19 +73,23 @@ func (c *chunk) next() int64 {
 	return chunkSize
 }
 
-// Marks remember in Kafka which dead letters were replayed. A dead letter is open, then
-// perhaps tried, then done. They lie in the metadata of commits of the groups
+// Marks remember in Kafka which dead letters were replayed or discarded. A dead letter is
+// open, then perhaps tried, then done. They lie in the metadata of commits of the groups
 // PREFIX.0, PREFIX.1 and so on, one for each 8192 offsets of the dead-letter
-// topic, which have no members. As a broker keeps the commits of such a group for
+// topic, which have no members. Why some were discarded is in those of the groups
+// PREFIX.discarded.0 and so on. As a broker keeps the commits of such a group for
 // a while only (offsets.retention.minutes, 7 days), a dead letter that is much older
 // may be open again.
 type Marks struct {
-	reader *kafka.Reader
+	reader *cluster.Reader
 	topic  string
 	id     ack.TopicID
 	prefix string
 	chunks map[mark]*chunk
 	dirty  map[mark]bool
+
+	discarded map[mark]discards
+	added     map[mark]bool // where discarded has changed
 }
 
 // mark is a chunk's place.
@@ -95,12 +99,15 @@ type mark struct {
 }
 
 // LoadMarks reads the marks of the dead letters that the topic holds.
-func LoadMarks(ctx context.Context, reader *kafka.Reader, topic, prefix string, spans map[kafka.Place]kafka.Span, log *slog.Logger) (*Marks, error) {
+func LoadMarks(ctx context.Context, reader *cluster.Reader, topic, prefix string, spans map[cluster.TopicPartition]cluster.Span, log *slog.Logger) (*Marks, error) {
 	id, err := reader.TopicID(ctx, topic)
 	if err != nil {
 		return nil, err
 	}
-	m := &Marks{reader: reader, topic: topic, id: id, prefix: prefix, chunks: map[mark]*chunk{}, dirty: map[mark]bool{}}
+	m := &Marks{
+		reader: reader, topic: topic, id: id, prefix: prefix, chunks: map[mark]*chunk{}, dirty: map[mark]bool{},
+		discarded: map[mark]discards{}, added: map[mark]bool{},
+	}
 	groups := map[int64]bool{}
 	for _, span := range spans {
 		for n := span.From / chunkSize; n*chunkSize < span.To; n++ {
@@ -108,23 +115,46 @@ func LoadMarks(ctx context.Context, reader *kafka.Reader, topic, prefix string, 
 		}
 	}
 	for n := range groups {
-		commits, err := reader.Committed(ctx, m.group(n))
+		err := m.load(ctx, m.group(n), log, func(partition int32, metadata string) error {
+			c, err := decodeChunk(metadata, id)
+			if err == nil {
+				m.chunks[mark{partition, n}] = c
+			}
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
-		for place, commit := range commits {
-			c, err := decodeChunk(commit.Metadata, id)
-			if err != nil {
-				log.Warn("what was replayed is not known; such letters count as open", "group", m.group(n), "partition", place.String(), "error", err)
-				continue
+		err = m.load(ctx, m.discardGroup(n), log, func(partition int32, metadata string) error {
+			d, err := decodeDiscards(metadata, id)
+			if err == nil {
+				m.discarded[mark{partition, n}] = d
 			}
-			m.chunks[mark{place.Partition, n}] = c
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return m, nil
 }
 
+func (m *Marks) load(ctx context.Context, group string, log *slog.Logger, take func(partition int32, metadata string) error) error {
+	commits, err := m.reader.Committed(ctx, group)
+	if err != nil {
+		return err
+	}
+	for place, commit := range commits {
+		if err := take(place.Partition, commit.Metadata); err != nil {
+			log.Warn("what was replayed or discarded is not known; such letters count as open", "group", group, "partition", place.String(), "error", err)
+		}
+	}
+	return nil
+}
+
 func (m *Marks) group(n int64) string { return fmt.Sprintf("%s.%d", m.prefix, n) }
+
+func (m *Marks) discardGroup(n int64) string { return fmt.Sprintf("%s.discarded.%d", m.prefix, n) }
 
 func at(partition int32, offset int64) (mark, int64) {
 	return mark{partition, offset / chunkSize}, offset % chunkSize
@@ -134,7 +164,14 @@ func at(partition int32, offset int64) (mark, int64) {
 func (m *Marks) Done(partition int32, offset int64) bool {
 	k, i := at(partition, offset)
 	c := m.chunks[k]
-	return c != nil && c.done.has(i)
+	_, discarded := m.discarded[k].reason(i)
+	return c != nil && c.done.has(i) || discarded
+}
+
+// Discarded is why the dead letter was discarded.
+func (m *Marks) Discarded(partition int32, offset int64) (reason string, ok bool) {
+	k, i := at(partition, offset)
+	return m.discarded[k].reason(i)
 }
 
 // Tried reports whether the dead letter may have been sent.
@@ -162,6 +199,16 @@ func (m *Marks) untried(partition int32, offset int64) {
 	}
 }
 
+func (m *Marks) discard(partition int32, offset int64, reason string) {
+	m.done(partition, offset)
+	k, i := at(partition, offset)
+	if m.discarded[k] == nil {
+		m.discarded[k] = discards{}
+	}
+	m.discarded[k].add(i, reason)
+	m.added[k] = true
+}
+
 func (m *Marks) change(partition int32, offset int64) (c *chunk, i int64) {
 	k, i := at(partition, offset)
 	if m.chunks[k] == nil {
@@ -171,16 +218,39 @@ func (m *Marks) change(partition int32, offset int64) (c *chunk, i int64) {
 	return m.chunks[k], i
 }
 
-// save commits what has changed. After an error it may be called again.
+// save commits what has changed, and nothing if the reasons of discards are too long.
+// Reasons come first: a crash then leaves no dead letter that has ended without one. After
+// an error it may be called again.
 func (m *Marks) save(ctx context.Context) error {
+	reasons := map[mark]string{}
+	for k := range m.added {
+		var err error
+		if reasons[k], err = m.discarded[k].encode(m.id); err != nil {
+			return err
+		}
+	}
+	for k, metadata := range reasons {
+		commit := cluster.Commit{Offset: k.n * chunkSize, Metadata: metadata}
+		if err := m.commit(ctx, m.discardGroup(k.n), k.partition, commit); err != nil {
+			return err
+		}
+		delete(m.added, k)
+	}
 	for k := range m.dirty {
 		c := m.chunks[k]
-		commit := kafka.Commit{Offset: k.n*chunkSize + c.next(), Metadata: c.encode(m.id)}
-		err := m.reader.Commit(ctx, m.group(k.n), map[kafka.Place]kafka.Commit{{Topic: m.topic, Partition: k.partition}: commit})
-		if err != nil {
-			return fmt.Errorf("mark letters: %w", err)
+		commit := cluster.Commit{Offset: k.n*chunkSize + c.next(), Metadata: c.encode(m.id)}
+		if err := m.commit(ctx, m.group(k.n), k.partition, commit); err != nil {
+			return err
 		}
 		delete(m.dirty, k)
+	}
+	return nil
+}
+
+func (m *Marks) commit(ctx context.Context, group string, partition int32, commit cluster.Commit) error {
+	err := m.reader.Commit(ctx, group, map[cluster.TopicPartition]cluster.Commit{{Topic: m.topic, Partition: partition}: commit})
+	if err != nil {
+		return fmt.Errorf("mark letters: %w", err)
 	}
 	return nil
 }

@@ -2,6 +2,9 @@ package replay
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -39,6 +42,53 @@ func TestMarksOfOthersAreForeign(t *testing.T) {
 			t.Errorf("%.20q…: got %v, want that it is foreign", text, err)
 		}
 	}
+}
+
+func TestReasonsOfDiscardsFitOrAreRefused(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	d := discards{}
+	for i := range int64(chunkSize) {
+		d.add(i, []string{"one reason", "another"}[random.IntN(2)])
+	}
+	text, err := d.encode(ack.TopicID{1})
+	if err != nil {
+		t.Fatalf("two reasons: got %v, want them to fit, whichever letters have them", err)
+	}
+	back, err := decodeDiscards(text, ack.TopicID{1})
+	if err != nil || !reflect.DeepEqual(back, d) {
+		t.Errorf("read back: got others, %v", err)
+	}
+	if _, err := decodeDiscards(text, ack.TopicID{2}); !errors.Is(err, errOldTopic) {
+		t.Errorf("of another topic: got %v, want that they are old", err)
+	}
+	many := discards{}
+	for i := range int64(chunkSize) {
+		many.add(i, fmt.Sprint("reason ", random.IntN(20)))
+	}
+	if text, err := many.encode(ack.TopicID{1}); err == nil {
+		t.Errorf("twenty reasons, mixed: got %d bytes, want an error", len(text))
+	}
+}
+
+func FuzzDecodeDiscards(f *testing.F) {
+	d := discards{}
+	d.add(7, "why")
+	text, _ := d.encode(ack.TopicID{})
+	f.Add(text)
+	f.Add(discardVersion + "AAAA")
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := decodeDiscards(text, ack.TopicID{})
+		if err != nil {
+			return
+		}
+		text, err = d.encode(ack.TopicID{})
+		if err != nil {
+			return // others may pack tighter
+		}
+		if again, err := decodeDiscards(text, ack.TopicID{}); err != nil || !reflect.DeepEqual(again, d) {
+			t.Errorf("encoded and decoded again: got others, %v", err)
+		}
+	})
 }
 
 func FuzzDecodeMarks(f *testing.F) {

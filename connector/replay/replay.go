@@ -1,3 +1,35 @@
+// Package replay tries dead letters again. It applies each dead letter by calls of its
+// own, beside the running sink, and sees to it that an older value never stays
+// over a newer one of the same row.
+//
+// A dead letter is an old record: what came after it in its partition may have been
+// applied long ago. So the partition is read from the dead letter's record to its end
+// first. A dead letter whose values were all replaced since is done without a call;
+// what was not replaced is sent together with what changed since, as the row's
+// newest state. When the call is answered the partition is read on, to its end as
+// it stood then: whatever changed the row meanwhile may have been overtaken by
+// the call, so its newest state is sent again, until nothing came between. What
+// is produced later than that the sink applies later too. And a dead letter waits
+// until the sink has confirmed everything before it in its partition, so that
+// nothing older can follow.
+//
+// Before the first call it is noted, in Kafka, which dead letters are about to be
+// sent (Marks). A run that is killed may leave a call of unknown outcome; the
+// next one waits until it can't be applied any more, and does not take such a
+// dead letter for superseded without sending the row's newest state. An attempt that
+// came to no answer before another was answered is treated alike. To delete a
+// profile that such a call has brought back takes the service's id: where it is
+// not known, an upsert of the key alone tells.
+//
+// The order that is kept is the one that the sink keeps: of one row's records in
+// one partition. Where a topic does not hold any more what followed a dead letter's
+// record, it is unknown whether it is the newest, and it is left where it is.
+//
+// A Backfill sends the newest states of a span of time again, whose rows the records
+// themselves name: by calls in the same way, or by files, see Files.
+//
+// It knows dead letters, rows and their order. It knows nothing about HTTP, and what a
+// record means it asks the router.
 package replay
 
 import (
@@ -5,11 +37,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/deadletter"
-	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -19,11 +52,11 @@ type Config struct {
 	Topic     string // of the dead letters
 	Connector string // the configured group: only its dead letters are replayed, and only its lanes are asked
 	Filter    Filter
-	// MaxAttempts is how often a dead letter may have failed again; it is left then.
+	// MaxAttempts is how many times a dead letter may have failed again; it is left then.
 	MaxAttempts int
 	DryRun      bool // find out what would become of each dead letter; send and mark nothing
 	AsCalls     bool // mappings that write profiles by imports only may be replayed by calls
-	// AssumeNewest also replays dead letters of which nobody can tell whether they are
+	// AssumeNewest also replays dead letters of which it is unknown whether they are
 	// the newest of their row.
 	AssumeNewest bool
 	// GiveUp is how long the run waits while no call is answered.
@@ -33,7 +66,7 @@ type Config struct {
 	Late time.Duration
 	// Round is how many dead letters are sent before their rows are looked at again.
 	Round int
-	// Progress is told the counts after each round; nil: nobody asks.
+	// Progress is told the counts after each round; nil: not told.
 	Progress func(Report)
 }
 
@@ -48,10 +81,10 @@ type Service interface {
 	Unsure(w *schemas.Write) bool
 }
 
-// Replay is one run. Its fields are set by whoever makes it.
+// Replay is one run. Its fields are set by its caller.
 type Replay struct {
 	Config
-	Reader  *kafka.Reader
+	Reader  *cluster.Reader
 	Post    *deadletter.Post
 	Service Service
 	Router  *router.Router
@@ -70,8 +103,9 @@ type Replay struct {
 	begun  time.Time
 	marks  *Marks
 	report Report
-	floods map[string]string // how dead letters were refused alike, by mapping or topic
-	routed []router.Routed   // reused from record to record
+	floods map[string]string                                  // how dead letters were refused alike, by mapping or topic
+	routed []router.Routed                                    // reused from record to record
+	spans  map[string]map[cluster.TopicPartition]cluster.Span // by topic, for EndedBy
 }
 
 // A window is as many dead letters as are looked at together: the topics they came
@@ -119,10 +153,10 @@ func (r *Replay) Run(ctx context.Context) (Report, error) {
 
 // DeadLetters calls each for every record that the spans of the dead-letter topic
 // hold; the dead letter is nil where the record is none.
-func DeadLetters(ctx context.Context, reader *kafka.Reader, topic string, spans map[kafka.Place]kafka.Span,
+func DeadLetters(ctx context.Context, reader *cluster.Reader, topic string, spans map[cluster.TopicPartition]cluster.Span,
 	each func(*deadletter.Record, *deadletter.Received) error,
 ) error {
-	from, ends := map[kafka.Place]int64{}, map[kafka.Place]int64{}
+	from, ends := map[cluster.TopicPartition]int64{}, map[cluster.TopicPartition]int64{}
 	for p, s := range spans {
 		if p.Topic == topic && s.From < s.To {
 			from[p], ends[p] = s.From, s.To
@@ -137,7 +171,7 @@ func DeadLetters(ctx context.Context, reader *kafka.Reader, topic string, spans 
 	}
 	defer tail.Close()
 	return tail.Until(ctx, ends, func(rec *deadletter.Record) error {
-		if rec.Offset >= ends[kafka.Place{Topic: rec.Topic, Partition: rec.Partition}] {
+		if rec.Offset >= ends[cluster.TopicPartition{Topic: rec.Topic, Partition: rec.Partition}] {
 			return nil // posted since, perhaps by this very run
 		}
 		l, err := deadletter.Open(rec)
@@ -171,8 +205,135 @@ func (r *Replay) selects(l *deadletter.Received) bool {
 	}
 	if l.Attempts >= r.MaxAttempts {
 		r.report.note(&deadLetter{Received: l}, Left, MaxAttempts,
-			fmt.Sprintf("it has failed again %d times; allow more attempts once the cause is gone", l.Attempts))
+			fmt.Sprintf("it has failed again at each attempt (%d); allow more attempts once the cause is gone, or discard the letter", l.Attempts))
 		return false
 	}
 	return true
+}
+
+// Filter says which dead letters are meant. What is left zero does not restrict.
+type Filter struct {
+	Mappings []string
+	Reasons  []string // codes
+	Keys     []string // keys of the records, as text
+	// Since and Until bound the records' timestamps, the latter exclusively.
+	Since, Until time.Time
+	// Topic, Partitions and Offsets are where the records came from.
+	Topic      string
+	Partitions []int32
+	Offsets    *Offsets
+}
+
+// Offsets are those from First to Last, both included.
+type Offsets struct{ First, Last int64 }
+
+// Match reports whether the dead letter is meant.
+func (f *Filter) Match(l *deadletter.Received) bool {
+	r := l.Record
+	if l.NoRecord() && (len(f.Partitions) > 0 || f.Offsets != nil) {
+		return false // it came from none of them
+	}
+	return among(f.Mappings, l.Mapping) && among(f.Reasons, l.Code) && among(f.Keys, string(r.Key)) &&
+		among(f.Partitions, r.Partition) &&
+		(f.Since.IsZero() || !r.Timestamp.Before(f.Since)) &&
+		(f.Until.IsZero() || r.Timestamp.Before(f.Until)) &&
+		(f.Topic == "" || f.Topic == r.Topic) &&
+		(f.Offsets == nil || f.Offsets.First <= r.Offset && r.Offset <= f.Offsets.Last)
+}
+
+func among[T comparable](wanted []T, one T) bool {
+	return len(wanted) == 0 || slices.Contains(wanted, one)
+}
+
+// Outcome is what became of a dead letter.
+type Outcome string
+
+// The outcomes. All but Left end a dead letter.
+const (
+	Applied    Outcome = "applied"    // the service holds it
+	Superseded Outcome = "superseded" // newer records replaced all of it: nothing was sent for it
+	Refused    Outcome = "refused"    // it failed again and is a new letter
+	Left       Outcome = "left"       // it stays as it is; the note says why
+)
+
+// Why a dead letter is left.
+const (
+	Unconfirmed = "unconfirmed"  // the sink has not confirmed yet what is before it
+	Unknowable  = "unknowable"   // it is not known any more what followed it
+	NeedsImport = "needs_import" // no call can write it
+	BatchOnly   = "batch_only"   // a call would do more than the import that its mapping uses
+	NoRecord    = "no_record"    // it is a row that no record was found for
+	NoMapping   = "no_mapping"   // the configuration does not map it
+	MaxAttempts = "max_attempts" // it failed as many times as is allowed
+	Unanswered  = "unanswered"   // the service did not say yes or no
+	NotPosted   = "not_posted"   // it failed again, and the dead-letter topic does not take it
+	Flood       = "flood"        // nearly all letters of its mapping are refused alike: it is not posted again
+)
+
+// Note is what became of one dead letter, and why.
+type Note struct {
+	Partition int32     `json:"partition"` // of the dead-letter topic
+	Offset    int64     `json:"offset"`
+	Record    string    `json:"record"` // where it came from: topic[partition]@offset
+	Time      time.Time `json:"time"`
+	Mapping   string    `json:"mapping,omitempty"`
+	Outcome   Outcome   `json:"outcome"`
+	Why       string    `json:"why,omitempty"`     // of Left: the word; of Refused: the reason's code
+	Message   string    `json:"message,omitempty"` // without the service's own words, which may quote values
+}
+
+// Report is what a run did, or with DryRun what it would have done.
+type Report struct {
+	DryRun     bool           `json:"dryRun"`
+	Selected   int            `json:"selected"` // open letters that the filter means
+	Applied    int            `json:"applied"`
+	Superseded int            `json:"superseded"`
+	Refused    map[string]int `json:"refused"` // by reason code
+	Left       map[string]int `json:"left"`    // by why
+	Done       int            `json:"done"`    // replayed or discarded before; not selected
+	// Interrupted are dead letters that the filter does not mean, and that a run which
+	// did not end may have sent: their rows may hold an older value.
+	Interrupted int    `json:"interrupted"`
+	Foreign     int    `json:"foreign"` // records of the topic that are no letters of this connector
+	Notes       []Note `json:"notes"`   // of the refused and left, as many as are kept
+}
+
+// maxNotes bounds a report's memory; the counts go on.
+const maxNotes = 1000
+
+func newReport(dry bool) Report {
+	return Report{DryRun: dry, Refused: map[string]int{}, Left: map[string]int{}, Notes: []Note{}}
+}
+
+// Ended reports whether every selected dead letter was applied or superseded.
+func (r Report) Ended() bool { return r.Applied+r.Superseded == r.Selected }
+
+func (r *Report) note(l *deadLetter, outcome Outcome, why, message string) {
+	switch outcome {
+	case Applied:
+		r.Applied++
+		return
+	case Superseded:
+		r.Superseded++
+		return
+	case Refused:
+		r.Refused[why]++
+	case Left:
+		r.Left[why]++
+	}
+	if len(r.Notes) < maxNotes {
+		r.Notes = append(r.Notes, Note{
+			Partition: l.Partition, Offset: l.Offset, Record: Origin(l.Received), Time: l.Record.Timestamp,
+			Mapping: l.Mapping, Outcome: outcome, Why: why, Message: message,
+		})
+	}
+}
+
+// Origin is where the dead letter's record came from: topic[partition]@offset, or
+// which execution had the row that is of no record.
+func Origin(l *deadletter.Received) string {
+	if l.NoRecord() {
+		return "row of execution " + l.Execution
+	}
+	return fmt.Sprintf("%s[%d]@%d", l.Record.Topic, l.Record.Partition, l.Record.Offset)
 }

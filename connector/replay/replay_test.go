@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/feedsink/feedsink/connector/deadletter"
-	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/replay"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -50,6 +51,18 @@ func TestOlderValueNeverReplacesANewerOne(t *testing.T) {
 		{"record, then record with other values", []*kgo.Record{order("C", "upsert", `{"a":1,"b":1}`), order("C", "upsert", `{"a":2}`)}, []string{"upsert C a=2 b=1"}},
 		{"create, then create", []*kgo.Record{order("C", "create", `{"a":1}`), order("C", "create", `{"a":2}`)}, nil},
 		{"create, then patch", []*kgo.Record{order("C", "create", `{"a":1,"b":1}`), order("C", "patch", `{"a":2}`)}, []string{"create C a=2 b=1"}},
+		{"upsert, then merge", []*kgo.Record{order("C", "upsert", `{"a":1,"b":1}`), order("C", "merge", `{"a":2}`)}, []string{"upsert C a=2 b=1"}},
+		{"profile's merge, then upsert", []*kgo.Record{customer("C", "merge", "", `{"name":"old","city":"old"}`), customer("C", "upsert", "", `{"name":"new"}`)}, nil},
+		{"profile's upsert, then merge", []*kgo.Record{customer("C", "upsert", "", `{"name":"old","city":"old"}`), customer("C", "merge", "", `{"city":"new"}`)}, []string{"upsert C name=old city=new"}},
+		{"profile's merge, then merge of the value", []*kgo.Record{customer("C", "merge", "", `{"name":"old"}`), customer("C", "merge", "", `{"name":"new"}`)}, nil},
+		{"profile's delete, then merge", []*kgo.Record{customer("C", "delete", "7", `{}`), customer("C", "merge", "", `{"name":"new"}`)}, nil},
+		{"merge, then merge of the value", []*kgo.Record{order("C", "merge", `{"a":1}`), order("C", "merge", `{"a":2}`)}, nil},
+		{"merge, then merge of another value", []*kgo.Record{order("C", "merge", `{"a":1}`), order("C", "merge", `{"b":2}`)}, []string{"merge C a=1 b=2"}},
+		{"merge, then patch", []*kgo.Record{order("C", "merge", `{"a":1,"b":1}`), order("C", "patch", `{"a":2}`)}, []string{"merge C a=2 b=1"}},
+		{"patch, then merge", []*kgo.Record{order("C", "patch", `{"a":1,"b":1}`), order("C", "merge", `{"a":2}`)}, []string{"merge C a=2 b=1"}},
+		{"merge, then upsert with other values", []*kgo.Record{order("C", "merge", `{"a":1,"b":1}`), order("C", "upsert", `{"a":2}`)}, []string{"upsert C a=2 b=1"}},
+		{"merge, then delete", []*kgo.Record{order("C", "merge", `{"a":1}`), order("C", "delete", `{}`)}, nil},
+		{"delete, then merge", []*kgo.Record{order("C", "delete", `{}`), order("C", "merge", `{"a":1}`)}, nil},
 		{"another row follows", []*kgo.Record{order("C", "upsert", `{"a":1}`), order("D", "upsert", `{"a":2}`)}, []string{"upsert C a=1"}},
 		{"what follows is broken", []*kgo.Record{order("C", "upsert", `{"a":1}`), order("C", "upsort", `{"a":2}`), {Topic: custom, Key: []byte("C"), Value: []byte("{")}}, []string{"upsert C a=1"}},
 	} {
@@ -164,20 +177,32 @@ func TestWhatCannotBeReplayedIsLeftAndSaysWhy(t *testing.T) {
 		letter deadletter.Reason
 		change func(*world, *kgo.Record)
 		allow  func(*replay.Replay) // makes it go, nil: nothing does
+		ended  string               // by this command
+		says   string               // how; "": not looked at
 	}{
 		{
-			why: replay.NeedsImport, record: customer("C", "patch", "", `{"name":"x"}`), letter: refused,
+			ended: "discard",
+			why:   replay.NeedsImport, record: customer("C", "patch", "", `{"name":"x"}`), letter: refused,
 		},
 		{
-			why: replay.BatchOnly, letter: refused,
+			ended: "discard",
+			why:   replay.NeedsImport, record: customer("C", "merge", "7", `{"name":"x"}`), letter: refused,
+			says: "no call can merge a profile; import its row (feedsink import --mapping customers --op merge FILE.csv), " +
+				"or produce its record again, then end the letter with feedsink dlq discard",
+		},
+		{
+			ended: "replay --as-calls",
+			why:   replay.BatchOnly, letter: refused,
 			record: &kgo.Record{Topic: batch, Key: []byte("C"), Value: []byte(`{"op":"upsert","key":{"number":"C"},"attributes":{"name":"x"}}`)},
 			allow:  func(r *replay.Replay) { r.AsCalls = true },
 		},
 		{
-			why: replay.NoMapping, record: order("C", "upsert", `{"a":1}`), letter: deadletter.Reason{Mapping: "gone", Code: "rejected"},
+			ended: "discard",
+			why:   replay.NoMapping, record: order("C", "upsert", `{"a":1}`), letter: deadletter.Reason{Mapping: "gone", Code: "rejected"},
 		},
 		{
-			why: replay.Unknowable, record: order("C", "upsert", `{"a":1}`), letter: refused,
+			ended: "replay --assume-newest",
+			why:   replay.Unknowable, record: order("C", "upsert", `{"a":1}`), letter: refused,
 			change: func(w *world, r *kgo.Record) {
 				w.produce(order("D", "upsert", `{"a":1}`), order("D", "upsert", `{"a":2}`))
 				gone := kadm.Offsets{}
@@ -189,9 +214,22 @@ func TestWhatCannotBeReplayedIsLeftAndSaysWhy(t *testing.T) {
 			allow: func(r *replay.Replay) { r.AssumeNewest = true },
 		},
 		{
-			why: replay.Unknowable, record: order("C", "upsert", `{"a":1}`), letter: refused,
+			ended: "replay", // which alone knows that the record is another one
+			why:   replay.Unknowable, record: order("C", "upsert", `{"a":1}`), letter: refused,
 			change: func(w *world, _ *kgo.Record) { w.recreate(custom, order("E", "upsert", `{"a":3}`)) },
 			allow:  func(r *replay.Replay) { r.AssumeNewest = true },
+		},
+		{
+			ended: "replay --assume-newest",
+			why:   replay.Unknowable, record: order("C", "upsert", `{"a":1}`), letter: refused,
+			change: func(w *world, _ *kgo.Record) { w.remove(custom) },
+			allow:  func(r *replay.Replay) { r.AssumeNewest = true },
+		},
+		{
+			ended: "replay --max-attempts 4",
+			why:   replay.MaxAttempts, record: order("C", "upsert", `{"a":1}`),
+			letter: deadletter.Reason{Stage: deadletter.Delivering, Code: "rejected", Attempts: 3},
+			allow:  func(r *replay.Replay) { r.MaxAttempts = 4 },
 		},
 	} {
 		t.Run(c.why, func(t *testing.T) {
@@ -203,11 +241,22 @@ func TestWhatCannotBeReplayedIsLeftAndSaysWhy(t *testing.T) {
 			}
 			w.caughtUp()
 			for range 2 { // it stays
-				if got := w.run(nil); got.Left[c.why] != 1 || got.Selected != 1 || len(w.calls) != 0 {
+				got := w.run(nil)
+				if got.Left[c.why] != 1 || got.Selected != 1 || len(w.calls) != 0 {
 					t.Fatalf("got %+v and calls %q, want it left", got, w.calls)
 				}
+				if !strings.Contains(got.Notes[0].Message, c.says) {
+					t.Errorf("note: got %q, want %q", got.Notes[0].Message, c.says)
+				}
+			}
+			if got := w.endedBy(false); got != c.ended {
+				t.Errorf("ended by: got %q, want %q", got, c.ended)
 			}
 			if c.allow == nil {
+				w.discard(replay.Discard{Reason: "nothing to be done"})
+				if got := w.run(nil); got.Selected != 0 || got.Done != 1 {
+					t.Errorf("discarded: got %+v, want nothing selected", got)
+				}
 				return
 			}
 			if got := w.run(c.allow); got.Applied != 1 || len(w.calls) != 1 {
@@ -320,7 +369,7 @@ func TestLettersOfOthersAreNotTouched(t *testing.T) {
 	w.bury(r, refused)
 	w.produce(&kgo.Record{Topic: topic, Value: []byte("whatever")})
 	w.caughtUp()
-	if err := w.reader.Commit(t.Context(), "other-immediate", map[kafka.Place]kafka.Commit{{Topic: custom}: {Offset: 1}}); err != nil {
+	if err := w.reader.Commit(t.Context(), "other-immediate", map[cluster.TopicPartition]cluster.Commit{{Topic: custom}: {Offset: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.run(func(r *replay.Replay) { r.Connector = "other" }); got.Foreign != 2 || got.Selected != 0 || len(w.calls) != 0 {

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,16 +9,20 @@ import (
 	"slices"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/deadletter"
-	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
+	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
 
 // window is dead letters that are looked at together, and the rows they are about.
 type window struct {
 	deadLetters []*deadLetter
-	places      map[kafka.Place]*origin
-	tail        *kafka.Tail
+	places      map[cluster.TopicPartition]*origin
+	tail        *cluster.Tail
 	late        []*deadLetter // an attempt at them may still be applied
 }
 
@@ -32,7 +37,7 @@ func (r *Replay) window(ctx context.Context, letters []*deadLetter) error {
 	if len(letters) == 0 {
 		return nil
 	}
-	w := &window{deadLetters: letters, places: map[kafka.Place]*origin{}}
+	w := &window{deadLetters: letters, places: map[cluster.TopicPartition]*origin{}}
 	for _, l := range letters {
 		if err := r.plan(l); err != nil {
 			return err
@@ -42,7 +47,7 @@ func (r *Replay) window(ctx context.Context, letters []*deadLetter) error {
 	if err := r.outwait(ctx, letters); err != nil {
 		return err
 	}
-	spans, err := r.Reader.Spans(ctx, w.topics()...)
+	spans, err := spansOf(ctx, r.Reader, w.topics())
 	if err != nil {
 		return err
 	}
@@ -80,7 +85,7 @@ func (r *Replay) window(ctx context.Context, letters []*deadLetter) error {
 			r.Progress(r.report)
 		}
 	}
-	return r.settle(ctx, w)
+	return r.sendOnceMore(ctx, w)
 }
 
 // outwait returns once the calls have ended that a run made which did not: only
@@ -94,8 +99,8 @@ func (r *Replay) outwait(ctx context.Context, letters []*deadLetter) error {
 	return r.Wait(ctx, wait)
 }
 
-func place(rec *deadletter.Record) kafka.Place {
-	return kafka.Place{Topic: rec.Topic, Partition: rec.Partition}
+func place(rec *deadletter.Record) cluster.TopicPartition {
+	return cluster.TopicPartition{Topic: rec.Topic, Partition: rec.Partition}
 }
 
 // add makes the dead letter's rows known. A dead letter that no mapping reads is left
@@ -126,9 +131,26 @@ func (w *window) topics() []string {
 	return slices.Sorted(maps.Keys(topics))
 }
 
+// spansOf are the spans of the topics that exist: dead letters may outlive their topic.
+func spansOf(ctx context.Context, reader *cluster.Reader, topics []string) (map[cluster.TopicPartition]cluster.Span, error) {
+	all, err := reader.Spans(ctx, topics...)
+	if !errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return all, err
+	}
+	all = map[cluster.TopicPartition]cluster.Span{}
+	for _, topic := range topics {
+		spans, err := reader.Spans(ctx, topic)
+		if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+			return nil, err
+		}
+		maps.Copy(all, spans)
+	}
+	return all, nil
+}
+
 // open begins to read each partition at the first of the dead letters' records.
-func (w *window) open(reader *kafka.Reader, spans map[kafka.Place]kafka.Span) (err error) {
-	from := map[kafka.Place]int64{}
+func (w *window) open(reader *cluster.Reader, spans map[cluster.TopicPartition]cluster.Span) (err error) {
+	from := map[cluster.TopicPartition]int64{}
 	for p, o := range w.places {
 		span, exists := spans[p]
 		if !exists {
@@ -142,8 +164,8 @@ func (w *window) open(reader *kafka.Reader, spans map[kafka.Place]kafka.Span) (e
 }
 
 // readOn takes up what followed the dead letters' records up to the end of spans.
-func (r *Replay) readOn(ctx context.Context, w *window, spans map[kafka.Place]kafka.Span) error {
-	ends := make(map[kafka.Place]int64, len(spans))
+func (r *Replay) readOn(ctx context.Context, w *window, spans map[cluster.TopicPartition]cluster.Span) error {
+	ends := make(map[cluster.TopicPartition]int64, len(spans))
 	for p, s := range spans {
 		ends[p] = s.To
 	}
@@ -165,7 +187,7 @@ func (r *Replay) look(o *origin, rec *deadletter.Record) error {
 	if err != nil {
 		return fmt.Errorf("decode %s at offset %d: %w", place(rec), rec.Offset, err)
 	}
-	r.routed = r.Router.Route(r.routed[:0], decoded)
+	r.routed = router.WithoutSkipped(r.Router.Route(r.routed[:0], decoded))
 	for i := range r.routed {
 		if r.routed[i].Err != nil {
 			continue // a dead letter itself: it never came to the table
@@ -181,12 +203,12 @@ func (r *Replay) look(o *origin, rec *deadletter.Record) error {
 }
 
 // lanes are what the connector's groups have confirmed.
-type lanes map[schemas.Lane]map[kafka.Place]kafka.Commit
+type lanes map[schemas.Lane]map[cluster.TopicPartition]cluster.Commit
 
 func (r *Replay) confirmed(ctx context.Context) (lanes, error) {
 	all := lanes{}
-	for _, lane := range []schemas.Lane{schemas.Immediate, schemas.Batch} {
-		commits, err := r.Reader.Committed(ctx, r.Connector+"-"+lane.String())
+	for _, lane := range schemas.Lanes {
+		commits, err := r.Reader.Committed(ctx, lane.Group(r.Connector))
 		if err != nil {
 			return nil, err
 		}
@@ -197,33 +219,40 @@ func (r *Replay) confirmed(ctx context.Context) (lanes, error) {
 
 // unready is why it cannot be told yet, or any more, whether the dead letter's record
 // is the newest of its row.
-func (r *Replay) unready(l *deadLetter, span kafka.Span, confirmed lanes) (why, message string) {
+func (r *Replay) unready(l *deadLetter, span cluster.Span, confirmed lanes) (why, message string) {
 	if len(l.parts) == 0 {
 		return "", "" // which is the obstacle
 	}
 	at, offset := place(l.Record), l.Record.Offset
-	immediate, batch := r.Router.TopicLanes(at.Topic)
-	for _, lane := range []schemas.Lane{schemas.Immediate, schemas.Batch} {
-		reads := lane == schemas.Immediate && immediate || lane == schemas.Batch && batch
+	for _, lane := range schemas.Lanes {
 		// What is before the dead letter could be applied after it.
-		if committed := confirmed[lane][at].Offset; reads && committed <= offset && offset < span.To {
-			return Unconfirmed, fmt.Sprintf("group %s-%s has confirmed %s up to offset %d, not yet this one; run the sink, then try again",
-				r.Connector, lane, at, committed)
+		if committed := confirmed[lane][at].Offset; r.Router.Reads(at.Topic, lane) && committed <= offset && offset < span.To {
+			return Unconfirmed, fmt.Sprintf("group %s has confirmed %s up to offset %d, not yet this one; run the sink, then try again",
+				lane.Group(r.Connector), at, committed)
 		}
 	}
-	gone := ""
-	switch {
-	case offset >= span.To:
-		gone = fmt.Sprintf("it ends at offset %d: the topic was deleted and created again", span.To)
-	case span.From > offset+1:
-		gone = fmt.Sprintf("it begins at offset %d by now: what followed the record was deleted by retention", span.From)
-	case !l.found && offset >= span.From && !l.superseded():
+	gone := missing(span, offset)
+	if gone == "" && !l.found && offset >= span.From && !l.superseded() {
 		gone = "the record is not there any more: compacted away for a newer one of its key, or the topic was created again"
 	}
 	if gone == "" || r.AssumeNewest {
 		return "", ""
 	}
-	return Unknowable, fmt.Sprintf("%s: %s; nobody can tell whether this one is the newest of its row", at, gone)
+	return Unknowable, fmt.Sprintf("%s: %s; it is not known whether this one is the newest of its row. If it is, replay it with --assume-newest; "+
+		"if not, discard the letter", at, gone)
+}
+
+// missing says what the log lacks to tell what followed the record at offset; "" if nothing.
+func missing(span cluster.Span, offset int64) string {
+	switch {
+	case span == cluster.Span{}:
+		return "the topic does not exist, or is empty"
+	case offset >= span.To:
+		return fmt.Sprintf("it ends at offset %d: the topic was deleted and created again", span.To)
+	case span.From > offset+1:
+		return fmt.Sprintf("it begins at offset %d by now: what followed the record was deleted by retention", span.From)
+	}
+	return ""
 }
 
 // superseded reports whether newer records replaced all of the dead letter.
@@ -238,4 +267,246 @@ func (r *Replay) foresee(letters []*deadLetter) {
 		outcome, why, message := l.outcome()
 		r.report.note(l, outcome, why, message)
 	}
+}
+
+// errNoAnswer ends a run whose calls are not answered. Its dead letters stay.
+var errNoAnswer = errors.New("the service answers no call")
+
+// round brings dead letters to their end, each step on record before the next.
+//
+//  1. The dead letters that will be sent are marked. A crash from here on leaves calls
+//     of unknown outcome; the marks make the next run wait until they have
+//     ended, and send the newest state.
+//  2. The calls are made, and each is answered.
+//  3. The logs are read to their ends as they stand then. A row that changed
+//     meanwhile may have been overtaken by its call: back to 2 with its newest
+//     state.
+//  4. What failed again is posted as a new dead letter, unless nearly all dead letters of its
+//     mapping do: then they stay, and the run stops. A crash after this posts it
+//     once more.
+//  5. The dead letters are marked as done. Those with an attempt that may still be
+//     applied wait for the window's end. Those of which nothing was applied are
+//     not marked as sent any more.
+func (r *Replay) round(ctx context.Context, w *window, letters []*deadLetter) error {
+	r.countRead(letters)
+	var sending []*part
+	for _, l := range letters {
+		for _, p := range l.parts {
+			if p.needsCall() {
+				sending = append(sending, p)
+				r.marks.tried(l.Partition, l.Offset)
+			}
+		}
+	}
+	if err := r.marks.save(ctx); err != nil {
+		return err
+	}
+	if err := r.deliver(ctx, w, sending); err != nil {
+		return err
+	}
+	var ended []*deadLetter
+	for _, l := range letters {
+		if l.unsure() {
+			w.late = append(w.late, l)
+		} else {
+			ended = append(ended, l)
+		}
+	}
+	if err := r.end(ctx, ended); err != nil {
+		return err
+	}
+	for _, l := range ended {
+		if !l.touched() {
+			r.marks.untried(l.Partition, l.Offset)
+		}
+	}
+	return cmp.Or(r.marks.save(ctx), r.flooded())
+}
+
+// deliver sends the newest state of rows until nothing came between.
+func (r *Replay) deliver(ctx context.Context, w *window, sending []*part) error {
+	for again := sending; len(again) > 0; {
+		if err := r.send(ctx, again); err != nil {
+			return err
+		}
+		if err := r.readToEnd(ctx, w); err != nil {
+			return err
+		}
+		again = slices.DeleteFunc(slices.Clone(sending), func(p *part) bool { return p.changed == p.asOf })
+	}
+	return nil
+}
+
+// readToEnd takes up what followed the dead letters' records until now.
+func (r *Replay) readToEnd(ctx context.Context, w *window) error {
+	spans, err := spansOf(ctx, r.Reader, w.topics())
+	if err != nil {
+		return err
+	}
+	return r.readOn(ctx, w, spans)
+}
+
+// sendOnceMore sends the rows once more of which an attempt may have been applied after
+// the one that was answered, as soon as none can be any more.
+func (r *Replay) sendOnceMore(ctx context.Context, w *window) error {
+	if len(w.late) == 0 {
+		return nil
+	}
+	r.Log.Warn("some calls were answered at a later try only, and an earlier one may still be applied; waiting, then sending their rows once more",
+		"letters", len(w.late), "wait", r.Late)
+	if err := r.Wait(ctx, r.Late); err != nil {
+		return err
+	}
+	if err := r.readToEnd(ctx, w); err != nil {
+		return err
+	}
+	var sending []*part
+	for _, l := range w.late {
+		for _, p := range l.parts {
+			if p.unsure {
+				p.unsure, p.profileID = false, "" // the profile may have been made anew
+				sending = append(sending, p)
+			}
+		}
+	}
+	if err := r.deliver(ctx, w, sending); err != nil {
+		return err
+	}
+	for _, p := range sending {
+		if p.unsure && p.unanswered == nil {
+			p.unanswered = errUnsure
+		}
+	}
+	if err := r.end(ctx, w.late); err != nil {
+		return err
+	}
+	return cmp.Or(r.marks.save(ctx), r.flooded())
+}
+
+// errUnsure leaves a dead letter to another run.
+var errUnsure = errors.New("the service answered at a later try only, again; an earlier one may still be applied")
+
+// unsure reports whether an attempt at some part may still be applied.
+func (l *deadLetter) unsure() bool {
+	return slices.ContainsFunc(l.parts, func(p *part) bool { return p.unsure && p.unanswered == nil })
+}
+
+// touched reports whether the service may hold some part.
+func (l *deadLetter) touched() bool {
+	return l.tried || slices.ContainsFunc(l.parts, func(p *part) bool { return p.touched })
+}
+
+// verdict is the end of one sending.
+type verdict struct {
+	part  *part
+	again bool // it was for what followed that the row was sent
+	names bool // it was for the profile's id only
+	err   error
+	to    chan<- verdict
+}
+
+// Confirm is called by the service's lane.
+func (v verdict) Confirm(calls.Outcome) { v.to <- v }
+
+// Reject is called by the service's lane.
+func (v verdict) Reject(err error) {
+	v.err = err
+	v.to <- v
+}
+
+// send makes a call for each part and waits for their ends. A profile that is to be
+// deleted and whose id is unknown takes two.
+func (r *Replay) send(ctx context.Context, parts []*part) error {
+	var unnamed []*part
+	for _, p := range parts {
+		p.stuck, p.unanswered = "", nil
+		if p.unnamed() {
+			unnamed = append(unnamed, p)
+			w := p.newest
+			w.Op, w.Cells = schemas.Upsert, []schemas.Cell{p.keyCell}
+			p.name = w
+		}
+	}
+	if err := r.submit(ctx, unnamed, func(p *part) (schemas.Write, verdict) {
+		return p.name, verdict{part: p, names: true}
+	}); err != nil {
+		return err
+	}
+	var sending []*part
+	for _, p := range parts {
+		again := p.replaced || p.sent
+		if _, ok := p.current(again); !ok {
+			p.sent, p.asOf = true, p.changed
+			p.stuck = p.needsImport()
+			continue
+		}
+		sending = append(sending, p)
+	}
+	return r.submit(ctx, sending, func(p *part) (schemas.Write, verdict) {
+		v := verdict{part: p, again: p.replaced || p.sent}
+		p.sent, p.asOf = true, p.changed
+		w, _ := p.current(v.again)
+		return w, v
+	})
+}
+
+// submit makes the calls and returns once each is answered.
+func (r *Replay) submit(ctx context.Context, parts []*part, call func(*part) (schemas.Write, verdict)) error {
+	ends := make(chan verdict, len(parts))
+	for _, p := range parts {
+		write, v := call(p)
+		v.to = ends
+		r.Service.Submit(calls.Item{Mapping: p.mapping.Name, Write: write, Origin: v})
+	}
+	late := fmt.Errorf("%w for %v; the letters stay as they are, run again to go on", errNoAnswer, r.GiveUp)
+	return collect(ctx, len(parts), ends, r.GiveUp, late, r.judge)
+}
+
+// current is the call that brings the row to its newest state; false if none
+// can. The write is the service's from then on.
+func (p *part) current(again bool) (w schemas.Write, ok bool) {
+	w = p.newest
+	w.Cells = slices.Clone(w.Cells)
+	if again && w.Op == schemas.Create && (p.landed || p.replaced) {
+		w.Op = schemas.Upsert // the row is there; one that a create has met is not its own
+	}
+	if !w.Table.Custom {
+		w.ProfileID = cmp.Or(p.profileID, w.ProfileID)
+	}
+	return w, callable(&w)
+}
+
+// judge takes down how a sending ended and reports whether the service answered.
+func (r *Replay) judge(v verdict) (answered bool) {
+	p := v.part
+	p.unanswered = nil
+	p.unsure = r.Service.Unsure(&p.newest) || p.unsure
+	p.touched = p.touched || p.unsure
+	if v.err == nil {
+		p.touched, p.refusal, p.lost = true, nil, nil
+		if id := r.Service.ProfileID(&p.newest); id != "" {
+			p.profileID = id
+		}
+		if !v.names {
+			p.landed = true
+			r.count(p.whose(), deadletter.Delivering, nil)
+		}
+		return true
+	}
+	if failure, known := errors.AsType[calls.Failure](v.err); !known || failure.Transient() {
+		p.touched, p.unanswered = true, v.err
+		return false
+	}
+	why := r.Refused(v.err)
+	p.mayHave(&why)
+	switch {
+	case v.names: // without an id it is stuck
+	case !v.again, p.changed == nil, p.newest.Op == schemas.Create && !p.landed && !p.replaced:
+		p.refusal = &why
+		r.count(p.whose(), deadletter.Delivering, &why)
+	case p.touched:
+		p.lost = &why
+		r.count(p.whose(), deadletter.Delivering, &why)
+	}
+	return true
 }

@@ -2,7 +2,7 @@
 // shorter than the service asked for, ended at once by the caller's context.
 //
 // It knows durations and errors. It knows nothing about what is tried, which
-// errors deserve another try, HTTP or Kafka; whoever calls it says so.
+// errors deserve another try, HTTP or Kafka; the caller says so.
 package retry
 
 import (
@@ -25,7 +25,7 @@ type Backoff struct {
 // source of numbers in [0, 1). after is what the service asked for
 // (Retry-After; zero if it did not): the wait is never shorter, even where that
 // exceeds Max, and the drawn half comes on top, so that everybody who was told
-// the same moment does not come back in the same instant.
+// the same time does not come back at the same time.
 func (b Backoff) Next(attempt int, after time.Duration, rnd func() float64) time.Duration {
 	half := b.ceiling(attempt) / 2
 	return max(half, after) + time.Duration(rnd()*float64(half))
@@ -86,5 +86,5 @@ func Sleep(ctx context.Context, d time.Duration) error {
 }
 
 func ended(ctx context.Context, tries int, last error) error {
-	return fmt.Errorf("given up after %d tries (%w): %w", tries, ctx.Err(), last)
+	return fmt.Errorf("given up at try %d (%w): %w", tries, ctx.Err(), last)
 }

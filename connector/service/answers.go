@@ -2,148 +2,370 @@ package service
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"math"
 	"net/http"
+	"net/url"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
-// This file decides whether an answer is the service's. A gateway, a proxy or a
-// login page may answer in its place, and so does whatever stands at a wrong
-// address. Such an answer says nothing about the write: it confirms none, it
-// rejects none, it does not mean that a row is absent. It is transient.
+// This file is where the client is tolerant of what the interface does not show: the
+// shapes of the token's life, of ids, of records and of an execution's results. What a
+// refusal means is told in errors.go, what a counter of lines means in imports.go.
 
-// ownRefusals are, for each operation, the 4xx with which the service refuses
-// what was sent, whatever their body is. The interface shows 404 and 409; it
-// leaves open how a bad value is refused (400 or 422), what operations 2, 6, 11
-// and 12 say of something that is not there, how large a file may be (413), and
-// whether 2, 5 and imports know a conflict. Any other 4xx is the service's only with a body of its kind, which
-// is JSON. 401, 403, 408, 425 and 429 are transient for every operation.
-var ownRefusals = [...][]int{
-	OpUpsertProfile: {400, 409, 422},
-	OpPatchProfile:  {400, 404, 409, 422},
-	OpDeleteProfile: {400, 404},
-	OpUpsertRecord:  {400, 409, 422},
-	OpUpdateRecord:  {400, 404, 409, 422},
-	OpGetRecord:     {400, 404},
-	OpDeleteRecord:  {400, 404},
-	OpOneShot:       {400, 409, 413, 422},
-	OpCreateETL:     {400, 409, 422},
-	OpTrigger:       {400, 409, 413, 422},
-	OpResults:       {400, 404},
-	OpOutputFiles:   {400, 404},
-	OpCreateWebhook: {400, 409, 422},
-	OpToken:         {},
-}
+// Lives of a token in which the client believes; without a usable expiresIn it
+// takes a third of the documented life, and a 401 corrects it.
+const (
+	defaultLife = 5 * time.Minute
+	minLife     = time.Second
+	maxLife     = 24 * time.Hour
+)
 
-// misdirected are statuses that say that the request went to a wrong place. No
-// body makes them a word about what was sent.
-var misdirected = []int{
-	http.StatusMethodNotAllowed, http.StatusProxyAuthRequired, http.StatusGone,
-	http.StatusMisdirectedRequest, http.StatusUpgradeRequired,
-}
+// depth is how many objects, or texts holding JSON, are opened in search of
+// something.
+const depth = 4
 
-// gatewayWords are how well-known gateways begin an answer without a page when
-// no route leads to the service: Go and Traefik, ingress-nginx, Envoy, Kong, and a
-// TLS port that was called without TLS. In lower case.
-var gatewayWords = []string{
-	"404 page not found",
-	"default backend - 404",
-	"no healthy upstream",
-	`{"message":"no route matched with those values"`,
-	"client sent an http request to an https server",
-}
+var (
+	errNoJSON   = errors.New("the answer is not JSON")
+	errNoToken  = errors.New("the answer holds no usable accessToken")
+	errNoRecord = errors.New("the answer is not a record")
+	errNoStatus = errors.New("the answer holds no status")
+)
 
-// foreign reports whether an answer that is no 2xx is plainly not the service's.
-// body may be its beginning.
-func foreign(op Op, status int, header http.Header, body []byte) bool {
-	switch {
-	case isPage(header, body), isGatewayText(body):
-		return true
-	case status < 400, status >= 500:
-		return false // transient anyway
-	case status == http.StatusNotFound && (op == OpUpsertProfile || op == OpUpsertRecord):
-		return true // they create what is not there: only an address can be wrong
-	case slices.Contains(misdirected, status):
-		return true
-	case passing(status), status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return false
-	case slices.Contains(ownRefusals[op], status):
-		return false
+// tokenAnswer reads the answer of operation 14. Its errors do not quote it.
+func tokenAnswer(body []byte) (text string, life time.Duration, err error) {
+	v, err := parse(body)
+	if err != nil {
+		return "", 0, err
 	}
-	return !isJSON(body)
+	object, ok := v.(map[string]any)
+	if !ok {
+		return "", 0, errNoToken
+	}
+	text, ok = member(object, "accessToken").(string)
+	if !ok || !headerSafe(text) || strings.ContainsRune(text, ' ') {
+		return "", 0, errNoToken
+	}
+	return text, lifeOf(member(object, "expiresIn")), nil
 }
 
-// passing are the 4xx that ask to try again.
-func passing(status int) bool {
-	return status == http.StatusRequestTimeout || status == http.StatusTooEarly || status == http.StatusTooManyRequests
+// lifeOf reads "900s", "900", 900, and durations with other units.
+func lifeOf(v any) time.Duration {
+	text := strings.ReplaceAll(scalar(v), " ", "")
+	life, err := time.ParseDuration(text)
+	if err != nil {
+		seconds, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(seconds) {
+			return defaultLife
+		}
+		life = time.Duration(min(max(seconds, 0), maxLife.Seconds()) * float64(time.Second))
+	}
+	return min(max(life, minLife), maxLife)
 }
 
-// isPage reports whether an answer is HTML. Its content decides; the header
-// counts where that does not tell. Nothing at all is no page.
-func isPage(header http.Header, body []byte) bool {
-	text := trimmed(body)
-	if len(text) == 0 || isJSON(text) || isCompressed(text) {
-		return false
+// businessKeyOf is the key in an answer of operation 4 or 5, as a member or as
+// all there is; "" if the answer does not tell.
+func businessKeyOf(body []byte) string {
+	v, err := parse(body)
+	if err != nil {
+		return ""
 	}
-	if saysHTML(header) || text[0] != '<' {
-		return saysHTML(header)
+	if object, ok := v.(map[string]any); ok {
+		v = member(object, "businessKey")
 	}
-	text = bytes.ToLower(text[:min(len(text), 1024)])
-	for _, around := range []struct{ open, end string }{{"<?xml", "?>"}, {"<!--", "-->"}} {
-		for bytes.HasPrefix(text, []byte(around.open)) {
-			_, after, _ := bytes.Cut(text, []byte(around.end))
-			text = trimmed(after)
+	return scalar(v)
+}
+
+// recordAnswer reads the answer of operation 6. What the service says where
+// there is no record is not shown; besides 404 (which comes as an error) it may
+// be nothing, null or an object without anything: found is false then. Properties
+// may be the list of the interface or an object of values by name.
+func recordAnswer(body []byte) (r Record, found bool, err error) {
+	if len(strings.TrimSpace(string(body))) == 0 {
+		return r, false, nil
+	}
+	v, err := parse(body)
+	if err != nil {
+		return r, false, err
+	}
+	object, ok := v.(map[string]any)
+	if v == nil || ok && len(object) == 0 {
+		return r, false, nil
+	}
+	properties := member(object, "properties")
+	r.BusinessKey = scalar(member(object, "businessKey"))
+	switch properties := properties.(type) {
+	case nil:
+		if r.BusinessKey == "" {
+			return r, false, errNoRecord // an object of something else, or no object
+		}
+	case []any:
+		for _, one := range properties {
+			property, _ := one.(map[string]any)
+			name, _ := member(property, "name").(string)
+			r.Properties = append(r.Properties, Property{name, raw(member(property, "value"))})
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(properties)) {
+			r.Properties = append(r.Properties, Property{name, raw(properties[name])})
+		}
+	default:
+		return r, false, errNoRecord
+	}
+	if slices.ContainsFunc(r.Properties, func(p Property) bool { return p.Name == "" }) {
+		return Record{}, false, errNoRecord
+	}
+	return r, true, nil
+}
+
+// parseResults finds status, error and counters at the top of the answer or in
+// an object around them.
+func parseResults(body []byte) (Results, error) {
+	v, err := parse(body)
+	if err != nil {
+		return Results{}, err
+	}
+	object, status := statusObject(v, depth)
+	if object == nil {
+		return Results{}, errNoStatus
+	}
+	r := Results{
+		Status: ExecutionStatus(strings.ToUpper(status)),
+		Error:  describe(member(object, "error")),
+	}
+	r.Counters = countersOf(member(object, "integrationResults"))
+	return r, nil
+}
+
+func statusObject(v any, left int) (map[string]any, string) {
+	object, ok := v.(map[string]any)
+	if !ok || left == 0 {
+		return nil, ""
+	}
+	if status := plausible(scalar(member(object, "status"))); status != "" {
+		return object, status
+	}
+	for _, name := range slices.Concat(executionNames.of, executionNames.around) {
+		if inner, status := statusObject(member(object, name), left-1); inner != nil {
+			return inner, status
 		}
 	}
-	for _, tag := range []string{"<!doctype html", "<html", "<head", "<body", "<title", "<center", "<h1"} {
-		if bytes.HasPrefix(text, []byte(tag)) {
-			return true
+	return nil, ""
+}
+
+// describe is an error as text, whatever its shape.
+func describe(v any) string {
+	if v == nil {
+		return ""
+	}
+	text, ok := v.(string)
+	if !ok {
+		text = string(raw(v))
+	}
+	return printable(text)
+}
+
+// names are the members that may hold an id, the likeliest first, and those
+// that may hold an object with it. What they leave out matters as much: the id
+// of an ETL must not be taken for that of its execution. of are objects that are
+// what is looked for: an id in one of them counts before one beside it.
+type names struct{ own, of, ids, around []string }
+
+var (
+	executionNames = names{
+		[]string{"executionId", "etlExecutionId"},
+		[]string{"execution", "etlExecution"},
+		[]string{"id"},
+		[]string{"data", "result", "response", "event", "payload"},
+	}
+	etlNames     = names{[]string{"etlId"}, []string{"etl"}, []string{"id"}, []string{"data", "result", "response"}}
+	profileNames = names{nil, nil, []string{"id", "profileId"}, []string{"profile", "data", "result", "response"}}
+	webhookNames = names{
+		[]string{"webhookSubscriptionId", "subscriptionId"},
+		[]string{"webhookSubscription", "subscription"},
+		[]string{"id"},
+		[]string{"data", "result", "response"},
+	}
+)
+
+// ExecutionID finds the id of an execution in the body of a webhook call, whose
+// shape is not shown either, as in an answer; "" if there is none. An id beside
+// what a subscription is on is the subscription's.
+func ExecutionID(body []byte) string {
+	v, err := parse(body)
+	if err != nil {
+		v = string(body)
+	}
+	if object, ok := v.(map[string]any); ok && member(object, "onElementId") != nil {
+		delete(object, "id")
+	}
+	return executionNames.find(v, depth)
+}
+
+// identifier finds an id in an answer: a member of a JSON object, a bare text
+// or number, a link to itself, or the Location header. "" means none.
+func identifier(body []byte, header http.Header, n names) string {
+	v, err := parse(body)
+	if err != nil {
+		v = string(body)
+	}
+	if id := n.find(v, depth); id != "" {
+		return id
+	}
+	return lastSegment(header.Get("Location"))
+}
+
+func (n names) find(v any, left int) string {
+	if left == 0 {
+		return ""
+	}
+	switch v := v.(type) {
+	case json.Number:
+		return plausible(v.String())
+	case string:
+		if inner, err := parse([]byte(v)); err == nil {
+			return n.find(inner, left-1)
+		}
+		return plausible(v)
+	case []any:
+		if len(v) == 1 {
+			return n.find(v[0], left-1)
+		}
+	case map[string]any:
+		return n.inside(v, left)
+	}
+	return ""
+}
+
+func (n names) inside(object map[string]any, left int) string {
+	direct := func(names []string) string {
+		for _, name := range names {
+			if id := plausible(scalar(member(object, name))); id != "" {
+				return id
+			}
+		}
+		return ""
+	}
+	if id := direct(n.own); id != "" {
+		return id
+	}
+	for _, name := range n.of {
+		if inner, ok := member(object, name).(map[string]any); ok {
+			if id := n.find(inner, left-1); id != "" {
+				return id
+			}
 		}
 	}
-	return false
-}
-
-// saysHTML reports whether the header calls the body HTML.
-func saysHTML(header http.Header) bool {
-	kind, _, _ := strings.Cut(header.Get("Content-Type"), ";")
-	kind = strings.ToLower(strings.TrimSpace(kind))
-	return kind == "text/html" || kind == "application/xhtml+xml"
-}
-
-func isGatewayText(body []byte) bool {
-	text := strings.ToLower(string(trimmed(body[:min(len(body), 200)])))
-	return slices.ContainsFunc(gatewayWords, func(words string) bool { return strings.HasPrefix(text, words) })
-}
-
-// isJSON reports whether body begins as JSON that is no bare number or word does.
-func isJSON(body []byte) bool {
-	text := trimmed(body)
-	return len(text) > 0 && (text[0] == '{' || text[0] == '[' || text[0] == '"')
-}
-
-func isCompressed(body []byte) bool {
-	return (&beginning{first: body[:min(len(body), 4)]}).compression() != Plain
-}
-
-// trimmed is body without a byte order mark and white space before it.
-func trimmed(body []byte) []byte {
-	if len(body) > 0 && body[0] > ' ' && body[0] < 0x80 {
-		return body
+	if id := direct(n.ids); id != "" {
+		return id
 	}
-	return bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\ufeff")), " \t\r\n")
+	for _, name := range slices.Concat(n.of, n.around) {
+		if id := n.find(member(object, name), left-1); id != "" {
+			return id
+		}
+	}
+	return lastSegment(selfLink(object))
 }
 
-// notTheServices says what a person has to look at.
-func notTheServices(op Op, page bool) string {
-	what := "the answer is not the service's"
-	if page {
-		what += ", it is a web page"
+// selfLink is the text at _links.self.href.
+func selfLink(object map[string]any) string {
+	links, _ := member(object, "_links").(map[string]any)
+	self, _ := member(links, "self").(map[string]any)
+	href, _ := member(self, "href").(string)
+	return href
+}
+
+func lastSegment(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
 	}
-	switch op {
-	case OpToken:
-		return what + "; check service.authURL and any gateway or proxy in between"
-	case OpTrigger:
-		return what + "; check service.baseURL, service.entity, the ETL's id and any gateway or proxy in between"
+	return plausible(path.Base(u.Path)) // "." and "/" are not
+}
+
+// plausible drops what cannot be an id: an empty or very long text, one with
+// white space, or the beginning of a page.
+func plausible(id string) string {
+	id = strings.TrimSpace(id)
+	if len(id) == 0 || len(id) > 200 || !addressable(id) {
+		return ""
 	}
-	return what + "; check service.baseURL, service.entity, the table's name and any gateway or proxy in between"
+	for i := range len(id) {
+		if id[i] <= ' ' || id[i] >= 0x7f || strings.IndexByte(`<>{}[]"\/`, id[i]) >= 0 {
+			return ""
+		}
+	}
+	return id
+}
+
+// parse reads exactly one JSON value, numbers as they are written.
+func parse(body []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, errNoJSON
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errNoJSON
+	}
+	return v, nil
+}
+
+// member is the member of that name; failing that, of that name but for case,
+// '_' and '-' (of several, the first in order, so that an answer always means
+// the same); nil if there is none.
+func member(object map[string]any, name string) any {
+	if v, ok := object[name]; ok {
+		return v
+	}
+	wanted, found := plain(name), ""
+	for candidate := range object {
+		if plain(candidate) == wanted && (found == "" || candidate < found) {
+			found = candidate
+		}
+	}
+	return object[found]
+}
+
+// plain is a name in lower case without anything but letters and digits.
+func plain(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, strings.ToLower(name))
+}
+
+// scalar is a text or number as text; "" for everything else.
+func scalar(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	}
+	return ""
+}
+
+// add does not overflow: the numbers come from outside.
+func add(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// raw is a value as JSON, numbers as they were written.
+func raw(v any) json.RawMessage {
+	text, _ := json.Marshal(v) // of what was read from JSON, or texts: it cannot fail
+	return text
 }

@@ -14,28 +14,28 @@ import (
 func everyCall(c *Client) []func(context.Context) error {
 	body := JSON(`{"properties":[]}`)
 	return []func(context.Context) error{
-		OpUpsertProfile: func(ctx context.Context) error { _, err := c.UpsertProfile(ctx, "customers", body); return err },
-		OpPatchProfile: func(ctx context.Context) error {
+		opUpsertProfile: func(ctx context.Context) error { _, err := c.UpsertProfile(ctx, "customers", body); return err },
+		opPatchProfile: func(ctx context.Context) error {
 			_, err := c.PatchProfile(ctx, "customers", "p1", body)
 			return err
 		},
-		OpDeleteProfile: func(ctx context.Context) error { return c.DeleteProfile(ctx, "customers", "p1") },
-		OpUpsertRecord: func(ctx context.Context) error {
+		opDeleteProfile: func(ctx context.Context) error { return c.DeleteProfile(ctx, "customers", "p1") },
+		opUpsertRecord: func(ctx context.Context) error {
 			_, err := c.UpsertRecord(ctx, "orders", body, true)
 			return err
 		},
-		OpUpdateRecord: func(ctx context.Context) error { _, err := c.UpdateRecord(ctx, "orders", "k", body); return err },
-		OpGetRecord:    func(ctx context.Context) error { _, err := c.GetRecord(ctx, "orders", "k"); return err },
-		OpDeleteRecord: func(ctx context.Context) error { return c.DeleteRecord(ctx, "orders", "k") },
-		OpOneShot: func(ctx context.Context) error {
+		opUpdateRecord: func(ctx context.Context) error { _, err := c.UpdateRecord(ctx, "orders", "k", body); return err },
+		opGetRecord:    func(ctx context.Context) error { _, err := c.GetRecord(ctx, "orders", "k"); return err },
+		opDeleteRecord: func(ctx context.Context) error { return c.DeleteRecord(ctx, "orders", "k") },
+		opOneShot: func(ctx context.Context) error {
 			_, err := c.OneShot(ctx, oneShotETL(), fileOf("a\n"), nil)
 			return err
 		},
-		OpCreateETL:     func(ctx context.Context) error { _, err := c.CreateETL(ctx, triggeredETL()); return err },
-		OpTrigger:       func(ctx context.Context) error { _, err := c.Trigger(ctx, "101", fileOf("a\n"), nil); return err },
-		OpResults:       func(ctx context.Context) error { _, err := c.Results(ctx, "9"); return err },
-		OpOutputFiles:   func(ctx context.Context) error { _, err := c.OutputFiles(ctx, "9", io.Discard); return err },
-		OpCreateWebhook: func(ctx context.Context) error { _, err := c.CreateWebhook(ctx, webhook()); return err },
+		opCreateETL:     func(ctx context.Context) error { _, err := c.CreateETL(ctx, triggeredETL()); return err },
+		opTrigger:       func(ctx context.Context) error { _, err := c.Trigger(ctx, "101", fileOf("a\n"), nil); return err },
+		opResults:       func(ctx context.Context) error { _, err := c.Results(ctx, "9"); return err },
+		opOutputFiles:   func(ctx context.Context) error { _, err := c.OutputFiles(ctx, "9", io.Discard); return err },
+		opCreateWebhook: func(ctx context.Context) error { _, err := c.CreateWebhook(ctx, webhook()); return err },
 	}
 }
 
@@ -67,7 +67,7 @@ func TestPageIsNoAnswerOfAnyOperation(t *testing.T) {
 			{"text/html", "<html>" + strings.Repeat(" ", 2<<20)}, // longer than any answer
 		} {
 			contentType, body = shape.contentType, shape.body
-			for op := OpUpsertProfile; op <= OpCreateWebhook; op++ {
+			for op := opUpsertProfile; op <= opCreateWebhook; op++ {
 				err := calls[op](t.Context())
 				if err == nil {
 					t.Errorf("%v: a page with %d was taken for a success", op, status)
@@ -77,7 +77,7 @@ func TestPageIsNoAnswerOfAnyOperation(t *testing.T) {
 				if e.Kind() != Transient || !strings.Contains(err.Error(), "not the service's, it is a web page; check service.baseURL") {
 					t.Errorf("%v: %d %s: got %v (%v), want it transient and told what to check", op, status, contentType, e, e.Kind())
 				}
-				if e.Status() != status || strings.Contains(err.Error(), "Sign in") && op.CarriesData() {
+				if e.Status() != status || strings.Contains(err.Error(), "Sign in") && e.MayQuote() {
 					t.Errorf("%v: got %v, want status %d and nothing of the page", op, e, status)
 				}
 				if want := status < 300 && !op.reads(); e.Unknown() != want {
@@ -95,12 +95,12 @@ func TestRefusalIsTheServicesOnlyWhereTheOperationHasIt(t *testing.T) {
 	var contentType, body string
 	calls := everyCall(gives(&status, &contentType, &body).start(t))
 	rejected := map[int]Kind{404: NotFound, 409: Conflict}
-	has := map[Op]string{ // 400 404 405 407 409 410 413 418 421 422 426: own, with JSON only, never
-		OpUpsertProfile: "onnnonjjnon", OpPatchProfile: "oonnonjjnon", OpDeleteProfile: "oonnjnjjnjn",
-		OpUpsertRecord: "onnnonjjnon", OpUpdateRecord: "oonnonjjnon", OpGetRecord: "oonnjnjjnjn",
-		OpDeleteRecord: "oonnjnjjnjn", OpOneShot: "ojnnonojnon", OpCreateETL: "ojnnonjjnon",
-		OpTrigger: "ojnnonojnon", OpResults: "oonnjnjjnjn", OpOutputFiles: "oonnjnjjnjn",
-		OpCreateWebhook: "ojnnonjjnon",
+	has := map[operation]string{ // 400 404 405 407 409 410 413 418 421 422 426: own, with JSON or nothing, with JSON only, never
+		opUpsertProfile: "onnnonjjnon", opPatchProfile: "oennonjjnon", opDeleteProfile: "oennjnjjnjn",
+		opUpsertRecord: "onnnonjjnon", opUpdateRecord: "oennonjjnon", opGetRecord: "oennjnjjnjn",
+		opDeleteRecord: "oennjnjjnjn", opOneShot: "ojnnonojnon", opCreateETL: "ojnnonjjnon",
+		opTrigger: "ojnnonojnon", opResults: "oennjnjjnjn", opOutputFiles: "oennjnjjnjn",
+		opCreateWebhook: "ojnnonjjnon",
 	}
 	for i, code := range []int{400, 404, 405, 407, 409, 410, 413, 418, 421, 422, 426} {
 		for op, row := range has {
@@ -121,7 +121,7 @@ func TestRefusalIsTheServicesOnlyWhereTheOperationHasIt(t *testing.T) {
 				if !ok {
 					kind = Rejected
 				}
-				if whose == 'n' || whose == 'j' && !isJSON([]byte(body)) || isGatewayText([]byte(body)) {
+				if whose == 'n' || whose == 'j' && !isJSON([]byte(body)) || whose == 'e' && body != "" && !isJSON([]byte(body)) || isGatewayText([]byte(body)) {
 					kind = Transient
 				}
 				err := calls[op](t.Context())
@@ -177,7 +177,7 @@ func TestPageOfTheTokenEndpointIsTold(t *testing.T) {
 func TestGatewaysPageIsNeverTheEndOfTheDaysImports(t *testing.T) {
 	header := http.Header{"Content-Type": {"text/html"}, "Retry-After": {"90000"}}
 	for _, status := range []int{403, 404, 429, 503} {
-		if e := refusal(OpTrigger, status, header, []byte("<html>daily import limit reached"), nil); e.NoSlot() || !e.Transient() {
+		if e := refusal(opTrigger, status, header, []byte("<html>daily import limit reached"), nil); e.NoSlot() || !e.Transient() {
 			t.Errorf("%d: got %v (%v), want it transient and no word about slots", status, e, e.Kind())
 		}
 	}
@@ -195,7 +195,7 @@ func TestSwitchOfProtocolsEndsEveryCall(t *testing.T) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
 	}}
 	calls := everyCall(s.start(t))
-	for op := OpUpsertProfile; op <= OpCreateWebhook; op++ {
+	for op := opUpsertProfile; op <= opCreateWebhook; op++ {
 		err := calls[op](t.Context())
 		if e := errorOf(t, err); e.Kind() != Transient || e.Status() != http.StatusSwitchingProtocols || !strings.Contains(err.Error(), "check service.baseURL") {
 			t.Errorf("%v: got %v (%v), want it transient and told what to check", op, e, e.Kind())

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -37,7 +38,7 @@ func BenchmarkUpsertProfile(b *testing.B) {
 func BenchmarkBareLoop(b *testing.B) {
 	c := benchService().start(b)
 	client := &http.Client{Transport: c.transport}
-	address := address(c.base, c.profiles+"customers/profiles").String()
+	address := address(c.base, strings.Join(c.paths[opUpsertProfile], "customers")).String()
 	b.ReportAllocs()
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {

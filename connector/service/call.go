@@ -1,14 +1,19 @@
 package service
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,8 +25,7 @@ const (
 
 // call is one operation with all that its request is made of.
 type call struct {
-	op     Op
-	method string
+	op     operation
 	url    *url.URL
 	query  string // percent-encoded
 	target string // table, ETL or execution, for errors
@@ -45,43 +49,42 @@ type answer struct {
 
 // fixedAddress is what the address of operations 1 and 4 depends on.
 type fixedAddress struct {
-	op     Op
+	op     operation
 	query  string
 	target string
 }
 
 // sendFixed is send for an operation whose path and query depend on nothing but
 // the call's target. There are few of those: the address is built once.
-func (c *Client) sendFixed(ctx context.Context, call *call, path ...string) (answer, error) {
+func (c *Client) sendFixed(ctx context.Context, call *call) (answer, error) {
 	key := fixedAddress{call.op, call.query, call.target}
 	if u, ok := c.fixed.Load(key); ok {
 		call.url = u.(*url.URL)
 		return c.do(ctx, call)
 	}
-	got, err := c.send(ctx, call, path...)
+	got, err := c.send(ctx, call, call.target)
 	if err == nil { // the table exists: nothing else is to stay indefinitely
 		c.fixed.Store(key, call.url)
 	}
 	return got, err
 }
 
-// send calls an operation at path, whose parts alternate between what is fixed
-// and what comes from outside. A name or key that cannot be part of an address
-// is rejected without a call, since "" or ".." would address something else.
-func (c *Client) send(ctx context.Context, call *call, path ...string) (answer, error) {
+// send calls an operation, whose path takes these ids and names. One that cannot be
+// part of an address is rejected without a call, since "" or ".." would address
+// something else.
+func (c *Client) send(ctx context.Context, call *call, names ...string) (answer, error) {
+	parts := c.paths[call.op]
 	var full strings.Builder
-	full.WriteString(path[0])
-	for i, part := range path[1:] {
-		if i%2 == 0 {
-			if !addressable(part) {
-				return answer{}, &Error{
-					op: call.op, kind: Rejected, target: call.target,
-					text: `an id or name that is empty, "." or ".." cannot be part of an address; nothing was sent`,
-				}
+	full.WriteString(parts[0])
+	for i, name := range names {
+		if !addressable(name) {
+			return answer{}, &Error{
+				op: call.op, kind: Rejected, target: call.target,
+				text: `an id or name that is empty, "." or ".." cannot be part of an address; nothing was sent`,
 			}
-			part = url.PathEscape(part)
 		}
-		full.WriteString(part)
+		full.WriteString(url.PathEscape(name))
+		full.WriteString(parts[i+1])
 	}
 	call.url = address(c.base, full.String())
 	call.url.RawQuery = call.query
@@ -150,7 +153,7 @@ func (c *Client) exchange(ctx context.Context, call *call, header http.Header, s
 		}
 		w.end()
 		if call.file != nil {
-			call.file.wait()
+			call.file.bodies.Wait() // until the transport has let go of the file
 		}
 	}()
 	request, err := call.request(w, header)
@@ -178,7 +181,7 @@ func (c *Client) exchange(ctx context.Context, call *call, header http.Header, s
 // the headers are shared, so there is nothing to parse or to copy.
 func (c *call) request(w *watchdog, header http.Header) (*http.Request, error) {
 	r := w.request()
-	r.Method, r.URL, r.Host, r.Header = c.method, c.url, c.url.Host, header
+	r.Method, r.URL, r.Host, r.Header = interfaceHas[c.op].method, c.url, c.url.Host, header
 	switch {
 	case c.file != nil:
 		body, err := c.file.open(w)
@@ -222,8 +225,8 @@ func (c *call) failed(err error) error {
 // lost is the error of a request without an answer, or with half of one.
 func (c *call) lost(ctx context.Context, w *watchdog, err error, secrets []string) error {
 	if c.file != nil {
-		if local := c.file.failure(); local != nil {
-			return c.failed(local)
+		if local := c.file.failed.Load(); local != nil {
+			return c.failed(*local)
 		}
 	}
 	e := &Error{op: c.op, kind: Transient, target: c.target, err: err}
@@ -238,16 +241,254 @@ func (c *call) lost(ctx context.Context, w *watchdog, err error, secrets []strin
 			e.text = fmt.Sprintf("no byte moved for %v", w.limit)
 		}
 	default:
-		e.timeout = isTimeout(err)
+		lost, ok := errors.AsType[net.Error](err)
+		e.timeout = ok && lost.Timeout()
 		e.text = printable(redact(unquoted(err.Error()), secrets...))
 	}
 	return e
 }
 
-func isTimeout(err error) bool {
-	t, ok := errors.AsType[interface {
-		error
-		Timeout() bool
-	}](err)
-	return ok && t.Timeout()
+// refused is the error of an answer that is not the service's yes.
+func (c *call) refused(w *watchdog, response *http.Response, body []byte, secrets []string) *Error {
+	e := refusal(c.op, response.StatusCode, response.Header, body, c.zone, secrets...)
+	e.target = c.target
+	e.unknown = e.unknown && c.sent(w)
+	return e
+}
+
+// read takes the body of a 2xx. For an operation that changes something the
+// status alone is the service's yes, so that what cannot be read is left out; a
+// page is not the service's.
+func (c *call) read(ctx context.Context, w *watchdog, response *http.Response, secrets []string) (answer, error) {
+	got := answer{status: response.StatusCode, header: response.Header}
+	if c.into != nil {
+		body := bufio.NewReaderSize(response.Body, chunk)
+		if head := headOf(body, w); isPage(response.Header, head) {
+			return got, c.refused(w, response, head, secrets)
+		}
+		var local, err error
+		got.written, local, err = stream(c.into, body, w)
+		switch {
+		case local != nil:
+			return got, c.failed(local)
+		case err != nil:
+			return got, c.lost(ctx, w, err, secrets)
+		}
+		return got, nil
+	}
+	if response.ContentLength == 0 {
+		return got, nil
+	}
+	body, err := readAnswer(response)
+	if isPage(response.Header, body) || err != nil && len(body) == 0 && saysHTML(response.Header) {
+		return answer{}, c.refused(w, response, body[:min(len(body), maxRefusal)], secrets)
+	}
+	if err != nil && c.op.reads() {
+		return answer{}, c.lost(ctx, w, err, secrets)
+	}
+	if err == nil {
+		got.body = body
+	}
+	return got, nil
+}
+
+// headOf is as much of a body as tells what it is, or all there is. An error comes
+// again when it is read.
+func headOf(body *bufio.Reader, w *watchdog) []byte {
+	const enough = 64
+	for {
+		_, err := body.Peek(body.Buffered() + 1) // reads once
+		w.moved()
+		if have := body.Buffered(); have >= enough || err != nil {
+			head, _ := body.Peek(have)
+			return head
+		}
+	}
+}
+
+var errTooLong = errors.New("the answer is longer than 1 MiB")
+
+// readAnswer returns what came before an error, too.
+func readAnswer(response *http.Response) ([]byte, error) {
+	if n := response.ContentLength; n > 0 && n <= maxAnswer {
+		body := make([]byte, n)
+		n, err := io.ReadFull(response.Body, body)
+		return body[:n], err
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err == nil && len(body) > maxAnswer {
+		err = errTooLong
+	}
+	return body, err
+}
+
+// Body is what a call sends: one value of JSON.
+type Body interface {
+	// AppendJSON appends it to dst, which is memory of an earlier call. It is asked
+	// again if the call has to be repeated.
+	AppendJSON(dst []byte) []byte
+}
+
+// JSON is a body that is there already.
+type JSON []byte
+
+// AppendJSON is Body's.
+func (j JSON) AppendJSON(dst []byte) []byte { return append(dst, j...) }
+
+// longestKept is how long a body may be, in bytes, whose memory is kept.
+const longestKept = 64 << 10
+
+// lent is memory for one body after the other. A transport may read a body even
+// after the call was answered, until it closes it.
+type lent struct {
+	text  []byte
+	open  atomic.Int32                  // readers that are not closed
+	again func() (io.ReadCloser, error) // is reader, for a request
+}
+
+func newLent() *lent {
+	l := &lent{}
+	l.again = func() (io.ReadCloser, error) { return l.reader(), nil }
+	return l
+}
+
+// write puts the body there; no reader may be open.
+func (l *lent) write(b Body) { l.text = b.AppendJSON(l.text[:0]) }
+
+// reader reads the body from its beginning.
+func (l *lent) reader() io.ReadCloser {
+	l.open.Add(1)
+	r := &lentReader{of: l}
+	r.Reset(l.text)
+	return r
+}
+
+// free reports whether another body may take the place of this one, and its
+// memory is worth to be kept.
+func (l *lent) free() bool { return l.open.Load() == 0 && cap(l.text) <= longestKept }
+
+type lentReader struct {
+	bytes.Reader
+	of     *lent
+	closed atomic.Bool
+}
+
+// Close may be called more than once.
+func (r *lentReader) Close() error {
+	if r.closed.CompareAndSwap(false, true) {
+		r.of.open.Add(-1)
+	}
+	return nil
+}
+
+// errSilent is a call whose time is up. It is not context.DeadlineExceeded,
+// which would look like the caller's own deadline.
+var errSilent = errors.New("timeout")
+
+// watchdog bounds one exchange after the other and notes how far each came. Its
+// context, timer, trace and the memory of the body are made once: made for each
+// call they would be a good part of what a call costs.
+type watchdog struct {
+	limit  time.Duration
+	parent any // the context it was made for
+	cancel context.CancelFunc
+	timer  *time.Timer
+	trace  httptrace.ClientTrace
+	blank  *http.Request // carries the context
+
+	body *lent // of the call
+
+	asked, connected atomic.Bool // for a connection, and got one
+	silent           atomic.Bool // the time was up
+	stopped          atomic.Bool // the exchange is over
+}
+
+// newWatchdog makes one whose context ends when nothing has moved for limit, or
+// with parent. end or rest must be called.
+func newWatchdog(parent context.Context, limit time.Duration) *watchdog {
+	w := &watchdog{limit: limit, parent: parent}
+	ctx, cancel := context.WithCancel(parent)
+	w.cancel = cancel
+	w.timer = time.AfterFunc(limit, func() {
+		w.silent.Store(true)
+		cancel()
+	})
+	w.body = newLent()
+	w.trace.GetConn = func(string) { w.asked.Store(true) }
+	w.trace.GotConn = func(httptrace.GotConnInfo) { w.connected.Store(true) }
+	w.blank = (&http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(httptrace.WithClientTrace(ctx, &w.trace))
+	return w
+}
+
+// request is a new request under the watchdog's context.
+func (w *watchdog) request() *http.Request {
+	r := *w.blank
+	return &r
+}
+
+// moved starts the time anew: a byte was transferred.
+func (w *watchdog) moved() {
+	if !w.stopped.Load() {
+		w.timer.Reset(w.limit)
+	}
+}
+
+// end lets go of the exchange, and of whatever of it is still under way.
+func (w *watchdog) end() {
+	w.stopped.Store(true)
+	w.timer.Stop()
+	w.cancel()
+}
+
+// watchdogPool keeps watchdogs between calls: as many as there may be calls in flight.
+type watchdogPool struct {
+	limit time.Duration
+	idle  chan *watchdog
+}
+
+// wake returns a watchdog for an exchange under parent. One that was made for
+// the same context serves again, which is the lane's for all of its calls but
+// those that are traced: another context may carry another call's span.
+func (k *watchdogPool) wake(parent context.Context) *watchdog {
+	select {
+	case w := <-k.idle:
+		if w.parent == parent {
+			w.asked.Store(false)
+			w.connected.Store(false)
+			w.timer.Reset(k.limit)
+			return w
+		}
+		w.cancel()
+	default:
+	}
+	return newWatchdog(parent, k.limit)
+}
+
+// rest takes a watchdog back after an exchange that was answered. One whose time
+// is up, be it only now, is of no further use.
+func (k *watchdogPool) rest(w *watchdog) {
+	if !w.body.free() {
+		w.body = newLent()
+	}
+	if !w.timer.Stop() {
+		w.end()
+		return
+	}
+	select {
+	case k.idle <- w:
+	default:
+		w.end()
+	}
+}
+
+// close ends the idle ones.
+func (k *watchdogPool) close() {
+	for {
+		select {
+		case w := <-k.idle:
+			w.end()
+		default:
+			return
+		}
+	}
 }

@@ -47,8 +47,8 @@ func TestStatusesAreClassifiedOnce(t *testing.T) {
 		status = tc.status
 		_, err := c.UpsertProfile(t.Context(), "customers", JSON(`{}`))
 		e := errorOf(t, err)
-		got := []any{e.Kind(), e.Status(), e.Transient(), e.Overload(), e.Unknown(), e.Op(), e.RetryAfter()}
-		want := []any{tc.kind, tc.status, tc.transient, tc.overload, tc.unknown, OpUpsertProfile, 7 * time.Second}
+		got := []any{e.Kind(), e.Status(), e.Transient(), e.Overload(), e.Unknown(), e.op, e.RetryAfter()}
+		want := []any{tc.kind, tc.status, tc.transient, tc.overload, tc.unknown, opUpsertProfile, 7 * time.Second}
 		for i := range got {
 			if got[i] != want[i] {
 				t.Errorf("%d: got %v, want %v", tc.status, got, want)

@@ -1,10 +1,16 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // Kind is what an error means for the call that met it.
@@ -35,9 +41,6 @@ var kindNames = [...]string{
 
 // String is the kind in words.
 func (k Kind) String() string {
-	if k < Transient || k > Canceled {
-		return "unknown"
-	}
 	return kindNames[k]
 }
 
@@ -45,7 +48,7 @@ func (k Kind) String() string {
 // one, found with errors.As, except those of a file or writer that the caller
 // handed in: these are returned as they are, with the operation in front.
 type Error struct {
-	op      Op
+	op      operation
 	kind    Kind
 	status  int
 	after   time.Duration
@@ -56,9 +59,6 @@ type Error struct {
 	reason  string // beginning of the answer's body: printable, without secrets
 	err     error  // what errors.Is may look for
 }
-
-// Op is the operation that was called.
-func (e *Error) Op() Op { return e.op }
 
 // Kind is what the error means.
 func (e *Error) Kind() Kind { return e.kind }
@@ -85,6 +85,13 @@ func (e *Error) Transient() bool {
 // and 10).
 func (e *Error) NoSlot() bool { return e.kind == NoSlot }
 
+// TooLarge reports whether the file is larger than the service takes (operations 8 and
+// 10): 413, or a refusal that says so.
+func (e *Error) TooLarge() bool {
+	return e.kind == Rejected && (e.op == opTrigger || e.op == opOneShot) &&
+		(e.status == http.StatusRequestEntityTooLarge || oversize.MatchString(spaced(e.reason)))
+}
+
 // Overload reports whether the service had too much to do: 408, 429, 503, 504,
 // or no answer in time.
 func (e *Error) Overload() bool {
@@ -103,17 +110,23 @@ func (e *Error) Overload() bool {
 func (e *Error) Unknown() bool { return e.unknown }
 
 // Reason is the beginning of the service's answer, at most 500 characters,
-// printable and without secrets; "" if there was none. Where the operation
-// CarriesData it may quote the customer's values: it belongs into a dead letter,
-// which holds them anyway, or before a person who asks, and not into a log.
+// printable and without secrets; "" if there was none. Where it MayQuote
+// the customers' values, it belongs into a dead letter, which holds them anyway, or
+// before a person who asks, and not into a log.
 func (e *Error) Reason() string { return e.reason }
+
+// MayQuote reports whether the service knows of the operation what customers wrote into
+// its tables, from the request or the file that it is about. Its Reason may quote that
+// and stays out of the text of the error: of all operations but 9, 13 and 14.
+func (e *Error) MayQuote() bool {
+	return e.op != opCreateETL && e.op != opCreateWebhook && e.op != opToken
+}
 
 // Cause is what of Reason may be said anywhere, "" if that is nothing.
 func (e *Error) Cause() string { return plainly(e.reason) }
 
 // Error reads as a path: operation, what it was about, what happened. It holds
-// no secret, no key and no value: where the operation CarriesData, the service's
-// words are left to Reason.
+// no secret, no key and no value: see MayQuote.
 func (e *Error) Error() string {
 	s := e.op.String()
 	if e.target != "" {
@@ -129,7 +142,7 @@ func (e *Error) Error() string {
 	if e.text != "" {
 		s += ": " + e.text
 	}
-	if e.reason != "" && !e.op.CarriesData() {
+	if e.reason != "" && !e.MayQuote() {
 		s += ": " + e.reason
 	}
 	return s
@@ -139,12 +152,306 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.err }
 
 // canceled is the error of a call whose caller's context ended.
-func canceled(ctx context.Context, op Op, target string) *Error {
+func canceled(ctx context.Context, op operation, target string) *Error {
 	return &Error{op: op, kind: Canceled, target: target, text: ctx.Err().Error(), err: ctx.Err()}
 }
 
 // unreadable is a 2xx of a reading operation that does not say what it should.
 // It is transient: a page from something in between goes away again.
-func unreadable(op Op, target string, got answer, err error) *Error {
+func unreadable(op operation, target string, got answer, err error) *Error {
 	return &Error{op: op, kind: Transient, target: target, status: got.status, text: err.Error(), err: err}
+}
+
+const (
+	reasonLength  = 500
+	maxRetryAfter = 15 * time.Minute // longer waits are asked for again
+)
+
+// refusal classifies an answer that is neither the service's 2xx nor a 401 that a
+// new token may cure. body is its beginning; zone is the calendar that the imports of the
+// day follow and matters to operations 8 and 10 only.
+func refusal(op operation, status int, header http.Header, body []byte, zone *time.Location, secrets ...string) *Error {
+	e := &Error{op: op, status: status, reason: printable(redact(string(body), secrets...))}
+	now := answeredAt(header, time.Now())
+	after := retryAfter(header, now)
+	e.after = min(after, maxRetryAfter)
+	strange := foreign(op, status, header, body)
+	e.kind = kindOf(op, status, strange)
+	if (op == opOneShot || op == opTrigger) && !strange && noSlot(status, e.reason, now, after, zone) {
+		e.kind = NoSlot
+	}
+	// What was refused was not applied; a 5xx promises nothing, nor does an answer
+	// in place of the service's yes.
+	e.unknown = (status < 300 || status >= 500) && e.kind != NoSlot && !op.reads()
+	e.text = advice(op, status)
+	if strange {
+		e.text = notTheServices(op, isPage(header, body))
+	}
+	return e
+}
+
+// advice says what a person has to do about an answer that waiting does not change.
+func advice(op operation, status int) string {
+	switch {
+	case status == http.StatusSwitchingProtocols:
+		return "another protocol was offered, which was not asked for; check service.baseURL and any gateway or proxy in between"
+	case status >= 300 && status < 400:
+		return "redirects are not followed; configure the address the service really has"
+	case op == opToken && status == http.StatusUnauthorized:
+		return "the API key is wrong or revoked; it is read again before every try"
+	case status == http.StatusUnauthorized:
+		return "a fresh token was refused too; check that the token and the service belong together"
+	case op == opTrigger && status == http.StatusNotFound:
+		return "there is no such ETL; correct its id in the mapping's imports"
+	case status == http.StatusForbidden:
+		return "the API key lacks the access right for this operation"
+	}
+	return ""
+}
+
+// kindOf maps a status. A redirect, an informational answer and one that is not
+// the service's are transient: a misconfigured address must never turn events
+// into dead letters.
+func kindOf(op operation, status int, foreign bool) Kind {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return Throttled
+	case status < 400, status >= 500, status == http.StatusRequestTimeout, status == http.StatusTooEarly:
+		return Transient
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, op == opToken:
+		return Unauthorized
+	case foreign:
+		return Transient
+	case status == http.StatusNotFound:
+		return NotFound
+	case status == http.StatusConflict:
+		return Conflict
+	}
+	return Rejected
+}
+
+// The wording of a refused import is not shown, so it is told by meaning:
+// something is used up (spent), and that is a day's worth or a slot (daily), or
+// a quota of imports. A limit on anything shorter than a day, on things at the
+// same time or on sizes is a different one (other).
+var (
+	spent = regexp.MustCompile(`limit|quota|maximum|exceed|exhaust|reached|too many|no more|used up|\bno\b.*\b(left|available|remain)`)
+	daily = regexp.MustCompile(`\b(daily|today|(per|a|this|the) day|for the day|24 ?h(ours)?|slots?)\b`)
+	quota = regexp.MustCompile(`\b(import|execution|etl)s? (quota|limit)|(quota|limit) of (import|execution|etl)|\bmax(imum)? (number of )?(import|execution|etl)s`)
+	other = regexp.MustCompile(`\b(minute|second|hour|rate|concurrent\w*|parallel|simultaneous\w*|running|in progress|size|rows?|lines?|mi?b|bytes?)\b`)
+)
+
+// noSlot reports whether a refusal of an import means that the table has none
+// left today. Taking a passing limit for the day's would idle the table until
+// midnight, the other way round costs one more try; hence in doubt it is not.
+func noSlot(status int, reason string, now time.Time, after time.Duration, zone *time.Location) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestEntityTooLarge:
+		return false
+	}
+	if status >= 400 && status < 500 && after > 0 && !now.Add(after).Before(dayEnd(now, zone)) {
+		return true
+	}
+	if status < 400 {
+		return false
+	}
+	text := strings.ToLower(strings.NewReplacer("_", " ", "-", " ").Replace(reason))
+	if !spent.MatchString(text) || other.MatchString(text) {
+		return false
+	}
+	return daily.MatchString(text) || quota.MatchString(text)
+}
+
+// dayEnd is the beginning of the next calendar day in zone; nil is UTC.
+func dayEnd(now time.Time, zone *time.Location) time.Time {
+	if zone == nil {
+		zone = time.UTC
+	}
+	year, month, day := now.In(zone).Date()
+	return time.Date(year, month, day+1, 0, 0, 0, 0, zone)
+}
+
+// answeredAt is when the service says that it answered, or else now: its days and
+// dates are by its own clock, and ours may be wrong.
+func answeredAt(header http.Header, now time.Time) time.Time {
+	if sent, err := http.ParseTime(header.Get("Date")); err == nil {
+		return sent
+	}
+	return now
+}
+
+// retryAfter reads both forms of the header.
+func retryAfter(header http.Header, now time.Time) time.Duration {
+	text := strings.TrimSpace(header.Get("Retry-After"))
+	if text == "" {
+		return 0
+	}
+	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	until, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	return max(until.Sub(now), 0)
+}
+
+// redact takes secrets out of a text that the service wrote.
+func redact(text string, secrets ...string) string {
+	for _, secret := range secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, redacted)
+		}
+	}
+	return text
+}
+
+// unquoted leaves out what came instead of an answer, which net/http quotes.
+func unquoted(text string) string {
+	if before, _, found := strings.Cut(text, "malformed "); found {
+		return before + "what came is not HTTP"
+	}
+	return text
+}
+
+// printable is the first 500 characters of text as one line: white space of any
+// kind is one blank, what cannot be printed is left out.
+func printable(text string) string {
+	var b strings.Builder
+	count, gap := 0, false
+	for _, r := range text {
+		if unicode.IsSpace(r) {
+			gap = true
+			continue
+		}
+		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
+			continue
+		}
+		if gap && count > 0 {
+			if count++; count >= reasonLength {
+				break
+			}
+			b.WriteByte(' ')
+		}
+		gap = false
+		b.WriteRune(r)
+		if count++; count >= reasonLength {
+			break
+		}
+	}
+	return b.String()
+}
+
+// This file decides whether an answer is the service's. A gateway, a proxy or a
+// login page may answer in its place, and so does whatever stands at a wrong
+// address. Such an answer says nothing about the write: it confirms none, it
+// rejects none, it does not mean that a row is absent. It is transient.
+
+// misdirected are statuses that say that the request went to a wrong place. No
+// body makes them a word about what was sent.
+var misdirected = []int{
+	http.StatusMethodNotAllowed, http.StatusProxyAuthRequired, http.StatusGone,
+	http.StatusMisdirectedRequest, http.StatusUpgradeRequired,
+}
+
+// gatewayWords are how well-known gateways begin an answer without a page when
+// no route leads to the service: Go and Traefik, ingress-nginx, Envoy, Kong, and a
+// TLS port that was called without TLS. In lower case.
+var gatewayWords = []string{
+	"404 page not found",
+	"default backend - 404",
+	"no healthy upstream",
+	`{"message":"no route matched with those values"`,
+	"client sent an http request to an https server",
+}
+
+// foreign reports whether an answer that is no 2xx is plainly not the service's.
+// body may be its beginning.
+func foreign(op operation, status int, header http.Header, body []byte) bool {
+	switch {
+	case isPage(header, body), isGatewayText(body):
+		return true
+	case status < 400, status >= 500:
+		return false // transient anyway
+	case status == http.StatusNotFound && (op == opUpsertProfile || op == opUpsertRecord):
+		return true // they create what is not there: only an address can be wrong
+	case slices.Contains(misdirected, status):
+		return true
+	case passing(status), status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return false
+	case slices.Contains(interfaceHas[op].refusals, status) && (status != http.StatusNotFound || len(trimmed(body)) == 0):
+		return false
+	}
+	return !isJSON(body)
+}
+
+// passing are the 4xx that ask to try again.
+func passing(status int) bool {
+	return status == http.StatusRequestTimeout || status == http.StatusTooEarly || status == http.StatusTooManyRequests
+}
+
+// isPage reports whether an answer is HTML. Its content decides; the header
+// counts where that does not tell. Nothing at all is no page.
+func isPage(header http.Header, body []byte) bool {
+	text := trimmed(body)
+	if len(text) == 0 || isJSON(text) || compressionOf(text) != Plain {
+		return false
+	}
+	if saysHTML(header) || text[0] != '<' {
+		return saysHTML(header)
+	}
+	text = bytes.ToLower(text[:min(len(text), 1024)])
+	for _, around := range []struct{ open, end string }{{"<?xml", "?>"}, {"<!--", "-->"}} {
+		for bytes.HasPrefix(text, []byte(around.open)) {
+			_, after, _ := bytes.Cut(text, []byte(around.end))
+			text = trimmed(after)
+		}
+	}
+	for _, tag := range []string{"<!doctype html", "<html", "<head", "<body", "<title", "<center", "<h1"} {
+		if bytes.HasPrefix(text, []byte(tag)) {
+			return true
+		}
+	}
+	return false
+}
+
+// saysHTML reports whether the header calls the body HTML.
+func saysHTML(header http.Header) bool {
+	kind, _, _ := strings.Cut(header.Get("Content-Type"), ";")
+	kind = strings.ToLower(strings.TrimSpace(kind))
+	return kind == "text/html" || kind == "application/xhtml+xml"
+}
+
+func isGatewayText(body []byte) bool {
+	text := strings.ToLower(string(trimmed(body[:min(len(body), 200)])))
+	return slices.ContainsFunc(gatewayWords, func(words string) bool { return strings.HasPrefix(text, words) })
+}
+
+// isJSON reports whether body begins as JSON that is no bare number or word does.
+func isJSON(body []byte) bool {
+	text := trimmed(body)
+	return len(text) > 0 && (text[0] == '{' || text[0] == '[' || text[0] == '"')
+}
+
+// trimmed is body without a byte order mark and white space before it.
+func trimmed(body []byte) []byte {
+	if len(body) > 0 && body[0] > ' ' && body[0] < 0x80 {
+		return body
+	}
+	return bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\ufeff")), " \t\r\n")
+}
+
+// notTheServices says what a person has to look at.
+func notTheServices(op operation, page bool) string {
+	what := "the answer is not the service's"
+	if page {
+		what += ", it is a web page"
+	}
+	switch op {
+	case opToken:
+		return what + "; check service.authURL and any gateway or proxy in between"
+	case opTrigger:
+		return what + "; check service.baseURL, service.entity, the ETL's id and any gateway or proxy in between"
+	}
+	return what + "; check service.baseURL, service.entity, the table's name and any gateway or proxy in between"
 }

@@ -13,18 +13,27 @@ func TestOnlyPlainWordsOfAFailureAreTold(t *testing.T) {
 		"Duplicate header: emailAddress": "Duplicate header: …",
 		"row 17: wrong number of columns, M. Dupont; Paris":        "row 17: wrong number of columns, …",
 		"expected 5 columns but found 6":                           "expected 5 columns but found …",
-		"Line #3 has too many fields (7)":                          "Line #3 has too many fields (7)",
-		"No such file: customers.csv":                              "No such file: ….csv",
+		"Line #3 has too many fields (7)":                          "Line #3 has too many fields (…)",
+		"No such file: customers.csv":                              "No such file: …",
 		"the archive is corrupt":                                   "the archive is corrupt",
+		"The archive is corrupt. Try again at 08:15, please.":      "The archive is corrupt. …, please.",
 		"row 4: invalid value 19800214":                            "row 4: invalid value …",
+		"row 4: invalid value 1980-02-14":                          "row 4: invalid value …",
 		"row 4: the number 0612345678 is not allowed":              "row 4: the number … is not allowed",
-		`the value "a@example.com" of emailAddress is not allowed`: `the value "…" of … is not allowed`,
-		"row 4: expected integer, got 42":                          "row 4: expected …, got …",
-		"row 4: x42failed is unknown":                              "row 4: … is unknown",
+		`the value "a@example.com" of column 3 is not allowed`:     "the value … of column 3 is not allowed",
+		`the value "a@example.com" of emailAddress is not allowed`: "",
+		"duplicate header 'first name', in the file":               "duplicate header …, in the file",
+		`the value "Dupont of the first row is not allowed`:        "",
+		"row 4: expected integer, got 42":                          "row 4: expected integer, got …",
+		"row 4: x42failed is unknown":                              "row 4: …",
 		"Jane O'Neill":                                             "",
 		"42":                                                       "",
 		"Dupont, 12 rue Haute":                                     "",
-		"row 12 rue Haute":                                         "row 12 …",
+		"row 12 rue Haute":                                         "",
+		"the broken pipe lets this import fail":                    "",
+		`{"code":"IMPORT_FAILED","message":"the disk is full"}`:    "IMPORT_FAILED: the disk is full",
+		`{"code":"IMPORT_FAILED","message":"the file is empty"}`:   "IMPORT_FAILED: the file is empty",
+		`["row 3: too many fields", "Dupont"]`:                     "row 3: too many fields: …",
 	} {
 		if got := plainly(words); got != want {
 			t.Errorf("%q: got %q, want %q", words, got, want)
@@ -33,9 +42,9 @@ func TestOnlyPlainWordsOfAFailureAreTold(t *testing.T) {
 }
 
 func TestErrorsQuoteTheServiceOnlyWhereItCannotKnowValues(t *testing.T) {
-	for op := OpUpsertProfile; op <= OpToken; op++ {
+	for op := opUpsertProfile; op <= opToken; op++ {
 		e := refusal(op, 422, http.Header{}, []byte("M. Dupont"), nil)
-		quoted := op == OpCreateETL || op == OpCreateWebhook || op == OpToken
+		quoted := op == opCreateETL || op == opCreateWebhook || op == opToken
 		if got := strings.Contains(e.Error(), "Dupont"); got != quoted || e.Reason() != "M. Dupont" {
 			t.Errorf("%v: got %q with the reason %q, want it quoted: %v", op, e, e.Reason(), quoted)
 		}

@@ -64,7 +64,7 @@ func FuzzRefusal(f *testing.F) {
 	f.Add(503, "Wed, 01 Jul 2026 12:00:00 GMT", "Wed, 01 Jul 2026 11:00:00 GMT", []byte("\x00\xff"))
 	f.Fuzz(func(t *testing.T, status int, after, date string, body []byte) {
 		header := http.Header{"Retry-After": {after}, "Date": {date}}
-		e := refusal(OpTrigger, status, header, body, time.UTC, "secret-1")
+		e := refusal(opTrigger, status, header, body, time.UTC, "secret-1")
 		if e.after < 0 || e.after > maxRetryAfter {
 			t.Errorf("got Retry-After %v", e.after)
 		}

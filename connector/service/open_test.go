@@ -53,7 +53,7 @@ func openAnswers(t *testing.T) []openAnswer {
 		{200, "", `{"_links":{"self":{"href":"/x/12"}}}`},
 	}
 	nothing := []reply{{200, "", ""}, {204, "", ""}, {200, "", "accepted, thank you"}, {200, "", "{}"}}
-	missing := []reply{{404, "", ""}, {404, "", `{"status":404,"error":"no such thing"}`}, {404, "", "no such thing"}}
+	missing := []reply{{404, "", ""}, {404, "", `{"status":404,"error":"no such thing"}`}, {404, "", `"no such thing"`}}
 	execution := func(c *Client) string {
 		e, err := c.Trigger(ctx, "101", fileOf("a\n"), nil)
 		return told(e.ID, err)
@@ -134,7 +134,7 @@ func openAnswers(t *testing.T) []openAnswer {
 				return "none"
 			}
 			return told(fmt.Sprint(out.Bytes), err)
-		}, "none", []reply{{404, "", "none"}, {204, "", ""}, {200, "", ""}}},
+		}, "none", []reply{{404, "", `"none"`}, {204, "", ""}, {200, "", ""}}},
 		{"13: id of the subscription", subscription, "12", append(ids, reply{200, "", `{"webhookSubscription":{"id":"12"}}`})},
 		{"13: no id", subscription, "", nothing},
 		{"a refused import of the day", execution, "no slot left", []reply{

@@ -13,20 +13,20 @@ import (
 // seen is one request as it arrived.
 type seen struct{ method, address, contentType, body string }
 
-// operation is a call, the request it must make and a fitting answer.
-type operation struct {
+// example is a call, the request it must make and a fitting answer.
+type example struct {
 	name  string
 	call  func() error
 	want  seen
 	reply string
 }
 
-func operations(ctx context.Context, c *Client, body JSON) []operation {
+func operations(ctx context.Context, c *Client, body JSON) []example {
 	const profiles = "/profiles/v5/entities/acme/profile-tables/cust%2Fomers/profiles"
 	const records = "/custom-data/v4/entity/acme/customTable/orders/record"
 	const imports = "/mass-imports/v5/entities/acme"
 	const asJSON = "application/json"
-	return []operation{
+	return []example{
 		{
 			"1", func() error { _, err := c.UpsertProfile(ctx, "cust/omers", body); return err },
 			seen{"POST", profiles, asJSON, string(body)},

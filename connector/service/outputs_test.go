@@ -46,19 +46,16 @@ func TestOutputFilesAppearWholeOrNotAtAll(t *testing.T) {
 	for name, tc := range map[string]struct {
 		content string
 		cut     bool
-		limit   int64
 		kept    bool
 		want    error
 	}{
-		"no limit":         {content: content, kept: true},
-		"at the limit":     {content: content, limit: int64(len(content)), kept: true},
-		"beyond the limit": {content: content, limit: int64(len(content)) - 1, want: ErrTooLarge},
-		"cut short":        {content: content, cut: true, want: io.ErrUnexpectedEOF},
-		"none":             {},
+		"whole":     {content: content, kept: true},
+		"cut short": {content: content, cut: true, want: io.ErrUnexpectedEOF},
+		"none":      {},
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "9.csv")
-		out, err := outputs(t, tc.content, tc.cut).SaveOutputFiles(t.Context(), "9", path, tc.limit)
+		out, err := outputs(t, tc.content, tc.cut).SaveOutputFiles(t.Context(), "9", path)
 		if !errors.Is(err, tc.want) || tc.want == nil && out.Bytes != int64(len(tc.content)) {
 			t.Errorf("%s: got %+v, %v; want error %v", name, out, err, tc.want)
 		}
@@ -72,7 +69,7 @@ func TestOutputFilesAppearWholeOrNotAtAll(t *testing.T) {
 
 func TestOutputFilesThatCannotBeSavedAreNotTheServices(t *testing.T) {
 	c := outputs(t, "a\n", false)
-	_, err := c.SaveOutputFiles(t.Context(), "9", filepath.Join(t.TempDir(), "none", "9.csv"), 0)
+	_, err := c.SaveOutputFiles(t.Context(), "9", filepath.Join(t.TempDir(), "none", "9.csv"))
 	if _, ok := errors.AsType[*Error](err); ok || !errors.Is(err, fs.ErrNotExist) ||
 		!strings.HasPrefix(err.Error(), "get output files of execution 9: ") {
 		t.Errorf("got %v, want a missing folder and no *Error", err)
@@ -81,7 +78,7 @@ func TestOutputFilesThatCannotBeSavedAreNotTheServices(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(taken, "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.SaveOutputFiles(t.Context(), "9", taken, 0); err == nil || !strings.Contains(err.Error(), "rename") {
+	if _, err := c.SaveOutputFiles(t.Context(), "9", taken); err == nil || !strings.Contains(err.Error(), "rename") {
 		t.Errorf("a folder of that name: got %v, want an error of the renaming", err)
 	}
 }

@@ -11,37 +11,37 @@ import (
 
 func TestOnlyTheDaysEndMeansNoSlot(t *testing.T) {
 	cases := []struct {
-		op     Op
+		op     operation
 		status int
 		body   string
 		want   Kind
 	}{
-		{OpTrigger, 429, `{"error":"daily import limit reached"}`, NoSlot},
-		{OpTrigger, 403, `Maximum number of imports per day reached for table customers`, NoSlot},
-		{OpTrigger, 409, `no import slot left`, NoSlot},
-		{OpTrigger, 400, `{"code":"DAILY_IMPORT_LIMIT_REACHED"}`, NoSlot},
-		{OpTrigger, 422, `too many imports today (12)`, NoSlot},
-		{OpOneShot, 429, `import quota exceeded`, NoSlot},
-		{OpTrigger, 503, `no more slots available today`, NoSlot},
-		{OpTrigger, 429, ``, Throttled},
-		{OpTrigger, 429, `Too many requests`, Throttled},
-		{OpTrigger, 429, `request quota exceeded`, Throttled},
-		{OpTrigger, 429, `import limit: 3 per minute exceeded`, Throttled},
-		{OpTrigger, 429, `maximum number of concurrent imports reached`, Throttled},
-		{OpTrigger, 429, `too many executions running, limit 2 a day`, Throttled},
-		{OpTrigger, 413, `daily import limit reached`, Rejected},
-		{OpTrigger, 400, `file size exceeds the import limit of 100 MB`, Rejected},
-		{OpTrigger, 400, `column birthday exceeds 255 characters`, Rejected},
-		{OpTrigger, 404, `no slot left`, Transient},
-		{OpTrigger, 404, `{"error":"no slot left"}`, NotFound},
-		{OpUpsertProfile, 429, `daily import limit reached`, Throttled},
+		{opTrigger, 429, `{"error":"daily import limit reached"}`, NoSlot},
+		{opTrigger, 403, `Maximum number of imports per day reached for table customers`, NoSlot},
+		{opTrigger, 409, `no import slot left`, NoSlot},
+		{opTrigger, 400, `{"code":"DAILY_IMPORT_LIMIT_REACHED"}`, NoSlot},
+		{opTrigger, 422, `too many imports today (12)`, NoSlot},
+		{opOneShot, 429, `import quota exceeded`, NoSlot},
+		{opTrigger, 503, `no more slots available today`, NoSlot},
+		{opTrigger, 429, ``, Throttled},
+		{opTrigger, 429, `Too many requests`, Throttled},
+		{opTrigger, 429, `request quota exceeded`, Throttled},
+		{opTrigger, 429, `import limit: 3 per minute exceeded`, Throttled},
+		{opTrigger, 429, `maximum number of concurrent imports reached`, Throttled},
+		{opTrigger, 429, `too many executions running, limit 2 a day`, Throttled},
+		{opTrigger, 413, `daily import limit reached`, Rejected},
+		{opTrigger, 400, `file size exceeds the import limit of 100 MB`, Rejected},
+		{opTrigger, 400, `column birthday exceeds 255 characters`, Rejected},
+		{opTrigger, 404, `no slot left`, Transient},
+		{opTrigger, 404, `{"error":"no slot left"}`, NotFound},
+		{opUpsertProfile, 429, `daily import limit reached`, Throttled},
 	}
 	for _, tc := range cases {
 		if got := refusal(tc.op, tc.status, http.Header{}, []byte(tc.body), nil); got.Kind() != tc.want {
 			t.Errorf("%v %d %q: got %v, want %v", tc.op, tc.status, tc.body, got.Kind(), tc.want)
 		}
 	}
-	e := refusal(OpTrigger, 503, http.Header{}, []byte("no import slot left"), nil)
+	e := refusal(opTrigger, 503, http.Header{}, []byte("no import slot left"), nil)
 	if !e.NoSlot() || !e.Transient() || e.Unknown() {
 		t.Errorf("got NoSlot %v, transient %v, unknown %v; want it transient and known", e.NoSlot(), e.Transient(), e.Unknown())
 	}
@@ -105,7 +105,7 @@ func TestTheServicesClockSaysWhetherItsDayEnds(t *testing.T) {
 		"Wed, 01 Jul 2026 01:00:00 GMT": Throttled,
 	} {
 		header := http.Header{"Retry-After": {"7200"}, "Date": {date}}
-		if got := refusal(OpTrigger, http.StatusTooManyRequests, header, nil, time.UTC).Kind(); got != want {
+		if got := refusal(opTrigger, http.StatusTooManyRequests, header, nil, time.UTC).Kind(); got != want {
 			t.Errorf("answered at %s: got %v, want %v", date, got, want)
 		}
 	}
@@ -146,7 +146,7 @@ func TestRetryAfterIsReadInBothForms(t *testing.T) {
 			t.Errorf("%q sent %q: got %v, want %v", tc.header, tc.date, got, tc.want)
 		}
 	}
-	e := refusal(OpResults, 429, http.Header{"Retry-After": {"86400"}}, nil, nil)
+	e := refusal(opResults, 429, http.Header{"Retry-After": {"86400"}}, nil, nil)
 	if e.RetryAfter() != maxRetryAfter {
 		t.Errorf("got %v, want at most %v", e.RetryAfter(), maxRetryAfter)
 	}

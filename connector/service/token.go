@@ -22,7 +22,7 @@ const (
 // change a request, so calls may share them.
 type token struct {
 	secrets []string  // the token and the key it was had for: never to be quoted
-	renewAt time.Time // from here on somebody fetches the next one
+	renewAt time.Time // from here on a call fetches the next one
 	expires time.Time // from here on it is not used any more
 	bare    http.Header
 	json    http.Header
@@ -57,6 +57,7 @@ type tokenSource struct {
 
 	current atomic.Pointer[token] // nil: none
 	ok      atomic.Bool           // the last fetch succeeded
+	refused atomic.Int32          // the status of the answer to the last fetch, if it failed; 0: none came
 
 	mu        sync.Mutex
 	fetching  *tokenFetch // the fetch under way, nil if none
@@ -70,10 +71,6 @@ type tokenFetch struct {
 	done chan struct{}
 	tok  *token
 	err  error
-}
-
-func newTokenSource(key func() (Secret, error), fetch func(context.Context, Secret) (*token, error)) *tokenSource {
-	return &tokenSource{key: key, fetch: fetch}
 }
 
 // get returns a token to call with. One fetch serves all who wait; each waits
@@ -92,7 +89,7 @@ func (s *tokenSource) get(ctx context.Context) (*token, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, canceled(ctx, OpToken, "")
+			return nil, canceled(ctx, opToken, "")
 		case <-f.done:
 		}
 		if f.tok != nil {
@@ -133,10 +130,10 @@ func (s *tokenSource) lead(ctx context.Context, f *tokenFetch) (*token, error) {
 	key, err := s.key()
 	switch {
 	case err != nil:
-		err = &Error{op: OpToken, kind: Unauthorized, text: "read API key: " + err.Error(), err: err}
+		err = &Error{op: opToken, kind: Unauthorized, text: "read API key: " + err.Error(), err: err}
 	case !headerSafe(key.Reveal()):
 		err = &Error{
-			op: OpToken, kind: Unauthorized,
+			op: opToken, kind: Unauthorized,
 			text: "the API key is empty or holds characters that no HTTP header may carry",
 		}
 	default:
@@ -151,6 +148,7 @@ func (s *tokenSource) lead(ctx context.Context, f *tokenFetch) (*token, error) {
 	if err == nil {
 		s.current.Store(f.tok)
 		s.ok.Store(true)
+		s.refused.Store(0)
 		s.failures, s.holdUntil, s.last = 0, time.Time{}, nil
 		return f.tok, nil
 	}
@@ -171,9 +169,11 @@ func (s *tokenSource) fail(err error) {
 		hold = min(2*hold, maxHold)
 	}
 	s.failures = min(s.failures+1, 10)
+	status := 0
 	if asked, ok := errors.AsType[*Error](err); ok {
-		hold = max(hold, asked.after)
+		hold, status = max(hold, asked.after), asked.Status()
 	}
+	s.refused.Store(int32(status)) //nolint:gosec // a status has three digits
 	s.holdUntil, s.last = time.Now().Add(hold), err
 }
 
@@ -214,11 +214,23 @@ func (c *Client) Authenticate(ctx context.Context) error {
 // while no call needs a token, however long ago that was.
 func (c *Client) TokenOK() bool { return c.tokens.ok.Load() }
 
-// requestToken is operation 14. Its answer holds a secret under a name nobody
-// knows for sure, so that a 2xx is never quoted.
+// TokenRefused is the status with which the last token request was refused; 0: it was not,
+// or no answer came.
+func (c *Client) TokenRefused() int { return int(c.tokens.refused.Load()) }
+
+// TakeToken goes on with the token of a client that has the same key from the same address,
+// and with what was heard when it was asked for. It is called before any call is made.
+func (c *Client) TakeToken(of *Client) {
+	c.tokens.current.Store(of.tokens.current.Load())
+	c.tokens.ok.Store(of.tokens.ok.Load())
+	c.tokens.refused.Store(of.tokens.refused.Load())
+}
+
+// requestToken is operation 14. Its answer holds a secret under a name
+// that is not certain, so that a 2xx is never quoted.
 func (c *Client) requestToken(ctx context.Context, key Secret) (*token, error) {
 	sent := time.Now()
-	got, err := c.exchange(ctx, &call{op: OpToken, method: http.MethodGet, url: c.auth}, http.Header{
+	got, err := c.exchange(ctx, &call{op: opToken, url: c.auth}, http.Header{
 		"Authorization": {key.Reveal()},
 		"Accept":        {"application/json"},
 		"User-Agent":    {userAgent},
@@ -228,7 +240,7 @@ func (c *Client) requestToken(ctx context.Context, key Secret) (*token, error) {
 	}
 	text, life, err := tokenAnswer(got.body)
 	if err != nil {
-		return nil, unreadable(OpToken, "", got, err)
+		return nil, unreadable(opToken, "", got, err)
 	}
 	return newToken(text, key.Reveal(), life, sent), nil
 }

@@ -166,6 +166,14 @@ func TestFailedTokenRequestHoldsBackTheNext(t *testing.T) {
 		if c.TokenOK() {
 			t.Error("TokenOK: got true after failures")
 		}
+		if got := c.TokenRefused(); got != http.StatusUnauthorized {
+			t.Errorf("TokenRefused: got %d, want 401", got)
+		}
+		s.key = func(string) bool { return true }
+		time.Sleep(maxHold)
+		if err := c.Authenticate(t.Context()); err != nil || c.TokenRefused() != 0 {
+			t.Errorf("a key that is right again: got %v and TokenRefused %d, want none", err, c.TokenRefused())
+		}
 	})
 }
 
@@ -255,7 +263,7 @@ func TestTokenEndpointNeverRejects(t *testing.T) {
 			w.WriteHeader(status)
 			return true
 		}}
-		if e := errorOf(t, s.start(t).DeleteRecord(t.Context(), "orders", "k")); e.Kind() != Unauthorized || e.Op() != OpToken {
+		if e := errorOf(t, s.start(t).DeleteRecord(t.Context(), "orders", "k")); e.Kind() != Unauthorized || e.op != opToken {
 			t.Errorf("%d: got %v (%v), want unauthorized", status, e, e.Kind())
 		}
 	}

@@ -18,23 +18,29 @@ type field struct {
 	path   string // as `from` writes it
 	to     string // guessed name in the table
 	as     string // guessed format; "": as it comes
-	format string // of moments
+	source string // further keys that say how the source writes it
 
-	name   string // its last part, in lower case
-	inList bool   // its path goes through a list of objects
-	seen   int    // rows that have it, null not counted
-	values []schemas.Value
+	names    []string // of the members that lead to it
+	name     string   // the last of them, in lower case
+	inList   bool     // its path goes through a list of objects
+	header   bool     // it is a header
+	segments []tag    // a list's words that are segmentations
+	seen     int      // rows that have it, null not counted
+	values   []schemas.Value
+	at       []schemas.Kind // by row, Absent where it is not named
 }
 
 // deepest is how many objects a path may lead through.
 const deepest = 4
 
 // fieldsOf finds the places of all scalars, in the order of their appearance.
+// stem is what the records are of, as far as it is known, and so no part of targets.
 // Those inside of lists of objects are on offer: which of the elements is meant,
 // the records cannot tell.
-func fieldsOf(rows []schemas.Value) (fields, offers []*field) {
+func fieldsOf(rows []Record, stem string) (fields, offers []*field) {
 	var all []*field
 	byPath := map[string]*field{}
+	row := 0
 	var walk func(prefix string, names []string, v schemas.Value, inList bool)
 	walk = func(prefix string, names []string, v schemas.Value, inList bool) {
 		for _, m := range v.Items() {
@@ -60,19 +66,20 @@ func fieldsOf(rows []schemas.Value) (fields, offers []*field) {
 			}
 			f := byPath[path]
 			if f == nil {
-				f = &field{path: path, to: camel(names), name: strings.ToLower(m.Name), inList: inList}
+				f = &field{path: path, to: target(names, stem), names: names, name: strings.Join(wordsOf(m.Name), "_"), inList: inList, at: make([]schemas.Kind, len(rows))}
 				byPath[path] = f
 				all = append(all, f)
 			}
+			f.at[row] = m.Value.Kind()
 			if m.Value.Kind() != schemas.Null {
 				f.seen++
 				f.values = append(f.values, m.Value)
 			}
 		}
 	}
-	for _, row := range rows {
-		if row.Kind() == schemas.Object {
-			walk("", nil, row, false)
+	for i, r := range rows {
+		if row = i; r.Value.Kind() == schemas.Object {
+			walk("", nil, r.Value, false)
 		}
 	}
 	taken := map[string]bool{}
@@ -92,6 +99,27 @@ func fieldsOf(rows []schemas.Value) (fields, offers []*field) {
 		}
 	}
 	return fields, offers
+}
+
+// placesOf are the places of a value's scalars and lists.
+func placesOf(v schemas.Value) map[string]bool {
+	places := map[string]bool{}
+	var walk func(prefix string, v schemas.Value, depth int)
+	walk = func(prefix string, v schemas.Value, depth int) {
+		for _, m := range v.Items() {
+			switch path, ok := joined(prefix, m.Name); {
+			case !ok || depth == deepest:
+			case m.Value.Kind() == schemas.Object:
+				walk(path, m.Value, depth+1)
+			default:
+				places[path] = true
+			}
+		}
+	}
+	if v.Kind() == schemas.Object {
+		walk("", v, 0)
+	}
+	return places
 }
 
 func scalars(list schemas.Value) bool {
@@ -122,6 +150,23 @@ func joined(prefix, name string) (path string, ok bool) {
 	return prefix + "[" + quote + name + quote + "]", name != "" && !strings.Contains(name, quote)
 }
 
+// wrappers are members that merely hold the others.
+var wrappers = []string{"data", "payload", "body", "content"}
+
+// target is the technical name of what such members lead to: neither data.total nor, of
+// orders, order.total is more than total.
+func target(names []string, stem string) string {
+	for len(names) > 1 {
+		first, next := bare(names[0]), bare(names[1])
+		ofStem := stem != "" && singular(first) == singular(stem) && !slices.Contains(numberWords, next) // order.id is orderId
+		if !ofStem && !slices.Contains(wrappers, first) && !strings.HasPrefix(next, first) {
+			break
+		}
+		names = names[1:]
+	}
+	return camel(names)
+}
+
 // camel is a technical name: contact.e_mail becomes contactEMail.
 func camel(names []string) string {
 	var b strings.Builder
@@ -149,10 +194,78 @@ func (f *field) guess() {
 	}
 	for _, g := range guesses {
 		if f.all(func(v schemas.Value) bool { return g.fits(v, f.name) }) {
-			f.as, f.format = g.as, g.format
+			f.as, f.source = g.as, g.source
 			return
 		}
 	}
+	f.guessWriting()
+}
+
+// wordPairs stand for true and false, in lower case.
+var wordPairs = [][2]string{
+	{"y", "n"},
+	{"yes", "no"},
+	{"j", "n"},
+	{"ja", "nein"},
+	{"o", "n"},
+	{"oui", "non"},
+	{"t", "f"},
+	{"on", "off"},
+	{"true", "false"},
+	{"1", "0"},
+	{"granted", "denied"},
+	{"granted", "revoked"},
+	{"given", "withdrawn"},
+	{"accepted", "declined"},
+	{"accepted", "refused"},
+	{"opt-in", "opt-out"},
+	{"optin", "optout"},
+	{"opt_in", "opt_out"},
+	{"subscribed", "unsubscribed"},
+	{"enabled", "disabled"},
+}
+
+// guessWriting finds booleans in words of which both occur, and numbers with a
+// decimal comma. Three digits behind each comma might be thousands.
+func (f *field) guessWriting() {
+	if !f.all(func(v schemas.Value) bool { return v.Kind() == schemas.String }) {
+		return
+	}
+	for _, pair := range wordPairs {
+		if trues, falses, ok := f.spellings(pair); ok {
+			f.as = "boolean"
+			if pair != [2]string{"true", "false"} && pair != [2]string{"1", "0"} || len(trues)+len(falses) > 2 {
+				f.source = "true: [" + strings.Join(trues, ", ") + "], false: [" + strings.Join(falses, ", ") + "]"
+			}
+			return
+		}
+	}
+	isNumber := func(v schemas.Value) bool { return comma.MatchString(v.Text()) }
+	if f.all(isNumber) && slices.ContainsFunc(f.values, func(v schemas.Value) bool {
+		_, fraction, _ := strings.Cut(v.Text(), ",")
+		return fraction != "" && len(fraction) != len("000")
+	}) {
+		f.as, f.source = "number", "decimal: ','"
+	}
+}
+
+// spellings are the ways in which both words of a pair are written; ok is false where
+// there are other words, or one of the two is missing.
+func (f *field) spellings(pair [2]string) (trues, falses []string, ok bool) {
+	for _, v := range f.values {
+		of, word := &trues, "'"+v.Text()+"'"
+		switch strings.ToLower(v.Text()) {
+		case pair[0]:
+		case pair[1]:
+			of = &falses
+		default:
+			return nil, nil, false
+		}
+		if !slices.Contains(*of, word) {
+			*of = append(*of, word)
+		}
+	}
+	return trues, falses, len(trues) > 0 && len(falses) > 0
 }
 
 func (f *field) all(is func(schemas.Value) bool) bool {
@@ -163,6 +276,7 @@ var (
 	phone = regexp.MustCompile(`^(\+|00)[0-9 ()./-]{6,}$`)
 	iso   = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?$`)
 	code  = regexp.MustCompile(`^[A-Za-z]{2}$`)
+	comma = regexp.MustCompile(`^-?(0|[1-9]\d*)(,\d+)?$`)
 	named = func(name string, parts ...string) bool {
 		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(name, part) })
 	}
@@ -171,12 +285,12 @@ var (
 // guesses are tried in turn. A text's name decides only where its form alone
 // would say too little.
 var guesses = []struct {
-	as, format string
+	as, source string
 	fits       func(v schemas.Value, name string) bool
 }{
 	{"boolean", "", func(v schemas.Value, _ string) bool { return v.Kind() == schemas.Bool }},
-	{"timestamp", "epochMillis", func(v schemas.Value, name string) bool { return epoch(v, name, time.UnixMilli) }},
-	{"timestamp", "epochSeconds", func(v schemas.Value, name string) bool {
+	{"timestamp", "format: epochMillis", func(v schemas.Value, name string) bool { return epoch(v, name, time.UnixMilli) }},
+	{"timestamp", "format: epochSeconds", func(v schemas.Value, name string) bool {
 		return epoch(v, name, func(n int64) time.Time { return time.Unix(n, 0) })
 	}},
 	{"integer", "", func(v schemas.Value, _ string) bool {
@@ -189,9 +303,9 @@ var guesses = []struct {
 		return v.Kind() == schemas.String && err == nil
 	}},
 	{"timestamp", "", func(v schemas.Value, _ string) bool { return v.Kind() == schemas.String && iso.MatchString(v.Text()) }},
-	{"timestamp", "'%Y-%m-%d %H:%M:%S'", written(time.DateTime)},
-	{"date", "'%d.%m.%Y'", written("02.01.2006")},
-	{"timestamp", "'%d.%m.%Y %H:%M'", written("02.01.2006 15:04")},
+	{"timestamp", "format: '%Y-%m-%d %H:%M:%S'", written(time.DateTime)},
+	{"date", "format: '%d.%m.%Y'", written("02.01.2006")},
+	{"timestamp", "format: '%d.%m.%Y %H:%M'", written("02.01.2006 15:04")},
 	{"email", "", func(v schemas.Value, _ string) bool {
 		a, err := mail.ParseAddress(v.Text())
 		return v.Kind() == schemas.String && err == nil && a.Address == v.Text()
@@ -201,6 +315,12 @@ var guesses = []struct {
 	}},
 	{"country", "", func(v schemas.Value, name string) bool {
 		return v.Kind() == schemas.String && named(name, "country") && code.MatchString(v.Text())
+	}},
+	{"sex", "", func(v schemas.Value, name string) bool {
+		return named(name, "sex", "gender") && (v.Text() == "M" || v.Text() == "F")
+	}},
+	{"title", "", func(v schemas.Value, name string) bool {
+		return named(name, "title", "salutation") && slices.Contains([]string{"Mr", "Mrs", "Ms"}, v.Text())
 	}},
 	{"language", "", func(v schemas.Value, name string) bool {
 		return v.Kind() == schemas.String && named(name, "lang", "locale") && code.MatchString(v.Text())
@@ -215,7 +335,7 @@ func written(layout string) func(schemas.Value, string) bool {
 	}
 }
 
-// epoch takes counts for moments where their name speaks of time and they lie
+// epoch takes counts for times where their name speaks of time and they lie
 // in this century's first half.
 func epoch(v schemas.Value, name string, at func(int64) time.Time) bool {
 	n, err := strconv.ParseInt(v.Text(), 10, 64)
@@ -226,42 +346,13 @@ func epoch(v schemas.Value, name string, at func(int64) time.Time) bool {
 	return year >= 2000 && year < 2050
 }
 
-// keyOf guesses the field that names a row: one whose text is the Kafka key of
-// every record, else one that every row has and no two share.
-func keyOf(fields []*field, keys []string, rows int) (key *field, why string) {
-	for _, f := range fields {
-		if f.seen == rows && rows == len(keys) && f.names(func(i int, text string) bool { return keys[i] == text }) {
-			return f, "its value is the Kafka key of every record that was looked at"
-		}
+// add takes the text of another row, "" for none.
+func (f *field) add(text string) {
+	kind := schemas.Absent
+	if text != "" {
+		kind = schemas.String
+		f.seen++
+		f.values = append(f.values, schemas.StringValue(text))
 	}
-	var best *field
-	for _, f := range fields {
-		seen := map[string]bool{}
-		if f.seen == rows && rows > 1 && f.names(func(_ int, text string) bool {
-			again := seen[text]
-			seen[text] = true
-			return !again && text != ""
-		}) && (best == nil || named(f.name, "id", "key", "number", "code", "mail") && !named(best.name, "id", "key", "number", "code", "mail")) {
-			best = f
-		}
-	}
-	if best != nil {
-		return best, "no two records that were looked at share its value"
-	}
-	for _, f := range fields {
-		if f.seen > 0 && f.names(func(int, string) bool { return true }) {
-			return f, "nothing tells which field is the key: this is merely the first"
-		}
-	}
-	return nil, ""
-}
-
-// names reports whether each value could be a key and is as wanted.
-func (f *field) names(is func(i int, text string) bool) bool {
-	for i, v := range f.values {
-		if v.Kind() != schemas.String && !v.IsWhole() || !is(i, v.Text()) {
-			return false
-		}
-	}
-	return len(f.values) > 0
+	f.at = append(f.at, kind)
 }

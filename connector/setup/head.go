@@ -2,6 +2,7 @@ package setup
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,24 +11,26 @@ import (
 
 // Place is what is known besides the records.
 type Place struct {
-	Kafka        config.Kafka // brokers and how to get in; group and the rest are not looked at
-	Topic        string
+	Kafka        config.Kafka          // brokers and how to get in; group and the rest are not looked at
 	Registry     config.SchemaRegistry // its URL is "" where there is none
-	ProfileTable string                // at most one of the two; neither: a guess
+	ProfileTable string                // at most one of the two, and only of one topic; neither: a guess
 	CustomTable  string
 }
 
+// SchemaAddress is where editors get the configuration's schema from; it is its $id.
+const SchemaAddress = "https://raw.githubusercontent.com/feedsink/feedsink/main/schemas/config.schema.json"
+
 // head is everything but the mappings.
 func (w *writer) head() {
-	w.line("# Written by feedsink init from %d records of the topic %s: %s.", w.Records(), w.place.Topic, shapes[w.shape])
-	if w.Tombstones > 0 {
-		w.line("# %d more have no value: they delete the row of their key.", w.Tombstones)
+	w.line("# yaml-language-server: $schema=" + SchemaAddress)
+	for i, s := range w.samples {
+		w.sample(s, i == 0)
 	}
-	if w.Unreadable > 0 {
-		w.line("# %d more could not be read and would be dead letters: plan says where they are.", w.Unreadable)
-	}
-	w.line("# Types, key and table are guesses: go through the lines with DECIDE. Then")
+	w.line("# Types, keys, ops and tables are guesses: go through the lines with DECIDE. Then")
 	w.line("#   feedsink plan -c FILE --show      what would go out")
+	if slices.ContainsFunc(w.tables, (*table).files) {
+		w.line("#   feedsink etl create -c FILE --mapping NAME   of each mapping with imports: the ETLs' lines to put there")
+	}
 	w.line("#   feedsink check -c FILE --online   whether it can work")
 	w.line("#   feedsink run -c FILE")
 	w.kafka()
@@ -39,6 +42,41 @@ func (w *writer) head() {
 	w.line("  apiKeyFile: ${FEEDSINK_SECRETS:-/run/secrets}/api-key   # a file, read again when it changes")
 	w.line("dlq: {topic: feedsink.dlq}                 # must exist; without one, a bad record halts its partition")
 	w.line("spool: {dir: \"${FEEDSINK_SPOOL:-/var/lib/feedsink}\", maxBytes: 20GiB}")
+}
+
+// sample says what was looked at of a topic.
+func (w *writer) sample(s *Sample, first bool) {
+	begins := "And from"
+	if first {
+		begins = "Written by feedsink init from"
+	}
+	w.line("# %s %s of the topic %s: %s.", begins, counted(s.Records(), "record"), s.Topic, shapes[s.shape()])
+	switch {
+	case s.inEvents():
+		w.line("# They are the data of CloudEvents.")
+	case s.events > 0:
+		w.line("# DECIDE: %d are the data of CloudEvents and %d are none. A mapping reads a topic as one or the other.", s.events, s.others)
+	}
+	switch {
+	case s.Tombstones == 1:
+		w.line("# 1 more has no value: it deletes the row of its key.")
+	case s.Tombstones > 1:
+		w.line("# %d more have no value: they delete the row of their key.", s.Tombstones)
+	}
+	switch {
+	case s.Unreadable == 1:
+		w.line("# 1 more could not be read and would be a dead letter: plan says where it is.")
+	case s.Unreadable > 1:
+		w.line("# %d more could not be read and would be dead letters: plan says where they are.", s.Unreadable)
+	}
+}
+
+// counted is a number of things.
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // kafka is the connection that the sample was read by.
@@ -111,6 +149,6 @@ func pairs(namesAndValues ...string) string {
 	return b.String()
 }
 
-// text is what somebody gave, as YAML takes it; nothing in it is a variable of
+// text is a value that was given, as YAML takes it; nothing in it is a variable of
 // the configuration.
 func text(given string) string { return strconv.Quote(strings.ReplaceAll(given, "${", "$${")) }

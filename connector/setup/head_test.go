@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -32,5 +33,18 @@ func TestTheWayInIsWrittenAsItWasGiven(t *testing.T) {
 		if !reflect.DeepEqual(got.SASL, sasl) || got.TLS != at.Kafka.TLS {
 			t.Errorf("%s: got %+v and %+v, want %+v", name, got.SASL, got.TLS, sasl)
 		}
+	}
+}
+
+func TestEditorsFindTheSchema(t *testing.T) {
+	text, err := os.ReadFile("../../schemas/config.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		ID string `json:"$id"`
+	}
+	if err := json.Unmarshal(text, &schema); err != nil || schema.ID != SchemaAddress {
+		t.Errorf("got %q, want the schema's $id %q, %v", SchemaAddress, schema.ID, err)
 	}
 }

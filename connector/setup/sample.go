@@ -6,65 +6,89 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// Shape is what the records of a topic are.
-type Shape uint8
+// shape is what the records of a topic are.
+type shape uint8
 
 // The shapes. Plain is whatever knows nothing of feedsink.
 const (
-	Plain Shape = iota
-	ProfileEvents
-	RecordEvents
-	Debezium
+	plain shape = iota
+	profileEvents
+	recordEvents
+	debezium
 )
 
 // most bounds what is remembered of a sample, in records.
 const most = 1000
 
-// Sample gathers records. It is used by one goroutine.
+// Record is what is looked at of a record.
+type Record struct {
+	Key     []byte
+	Headers map[string]string // those of text; of a CloudEvent its attributes, too
+	Value   schemas.Value     // Absent where there is none; of a CloudEvent its data
+	Event   bool              // it holds a CloudEvent
+	AvroKey bool              // the key was written through a schema registry, as the value was
+}
+
+// Sample gathers records of one topic. It is used by one goroutine.
 type Sample struct {
+	Topic  string
 	Format string // of the values: json, or that of the registry's schemas
 
-	values     []schemas.Value
-	keys       []string
+	records    []Record
 	Tombstones int
 	Unreadable int // values that are no such format
+	events     int // of the records: CloudEvents
+	others     int // of the records: those that are none
 	changes    *schemas.Debezium
 }
 
 // NewSample begins with the format of the topic's values.
-func NewSample(format string) *Sample {
-	return &Sample{Format: format, changes: schemas.NewDebezium("")}
+func NewSample(topic, format string) *Sample {
+	return &Sample{Topic: topic, Format: format, changes: schemas.NewDebezium("")}
 }
 
-// Add takes a record: its key, and its value, Absent where it has none.
-func (s *Sample) Add(key []byte, value schemas.Value) {
+// Add takes a record.
+func (s *Sample) Add(r Record) {
 	switch {
-	case value.Kind() == schemas.Absent:
+	case r.Value.Kind() == schemas.Absent && r.Event:
+		return // an event without data
+	case r.Value.Kind() == schemas.Absent:
 		s.Tombstones++
-	case len(s.values) < most:
-		s.values = append(s.values, value)
-		s.keys = append(s.keys, string(key))
+		return
+	case r.Event:
+		s.events++
+	default:
+		s.others++
+	}
+	if len(s.records) < most {
+		s.records = append(s.records, r)
 	}
 }
 
-// Records is how many values there are to guess from.
-func (s *Sample) Records() int { return len(s.values) }
+// inEvents reports whether all values are the data of CloudEvents.
+func (s *Sample) inEvents() bool { return s.events > 0 && s.others == 0 }
 
-// shape is what all of the values are, or else Plain.
-func (s *Sample) shape() Shape {
+// Records is how many values there are to guess from.
+func (s *Sample) Records() int { return len(s.records) }
+
+// shape is what all of the values are, or else plain.
+func (s *Sample) shape() shape {
 	for _, c := range []struct {
-		shape Shape
+		shape shape
 		is    func(schemas.Value) bool
-	}{{ProfileEvents, isProfileEvent}, {RecordEvents, isRecordEvent}, {Debezium, isChange}} {
-		all := len(s.values) > 0
-		for _, v := range s.values {
-			all = all && c.is(v)
+	}{{profileEvents, isProfileEvent}, {recordEvents, isRecordEvent}, {debezium, isChange}} {
+		all := len(s.records) > 0
+		for _, r := range s.records {
+			all = all && c.is(r.Value)
+		}
+		if all && c.shape == debezium && s.inEvents() {
+			return plain // there is one envelope
 		}
 		if all {
 			return c.shape
 		}
 	}
-	return Plain
+	return plain
 }
 
 func isProfileEvent(v schemas.Value) bool {
@@ -90,40 +114,43 @@ func isChange(v schemas.Value) bool {
 	return inEnvelope || v.Get("__op").Kind() == schemas.String || v.Get("__deleted").Kind() != schemas.Absent
 }
 
-// rows are the values that fields are mapped from.
-func (s *Sample) rows(shape Shape) []schemas.Value {
-	if shape != Debezium {
-		return s.values
+// rowsOf are the records with the values that fields are mapped from: of Debezium's
+// the rows that they hold, where they hold one.
+func (s *Sample) rowsOf(shape shape) []Record {
+	if shape != debezium {
+		return s.records
 	}
-	var rows []schemas.Value
-	for _, v := range s.values {
-		if ch, err := s.changes.Change(v); err == nil && ch.Row.Kind() == schemas.Object {
+	var rows []Record
+	for _, r := range s.records {
+		if ch, err := s.changes.Change(r.Value); err == nil && ch.Row.Kind() == schemas.Object {
 			var members []schemas.Field
 			for _, m := range ch.Row.Items() {
 				if !strings.HasPrefix(m.Name, "__") {
 					members = append(members, m)
 				}
 			}
-			rows = append(rows, schemas.ObjectValue(members))
+			r.Value = schemas.ObjectValue(members)
+			rows = append(rows, r)
 		}
 	}
 	return rows
 }
 
-// kafkaKey is how keys are read: those that are all JSON objects or strings are
-// json.
+// kafkaKey is how keys are read: avro beside values of it, and json where
+// all are JSON objects or strings.
 func (s *Sample) kafkaKey() string {
-	json := false
-	for _, k := range s.keys {
-		if k == "" {
+	format := "text"
+	for _, r := range s.records {
+		key := string(r.Key)
+		switch {
+		case key == "":
 			continue
-		}
-		if json = strings.HasPrefix(k, "{") || strings.HasPrefix(k, `"`); !json {
+		case r.AvroKey && s.Format == string(schemas.FormatAvro):
+			return "avro"
+		case !strings.HasPrefix(key, "{") && !strings.HasPrefix(key, `"`):
 			return "text"
 		}
+		format = "json"
 	}
-	if json {
-		return "json"
-	}
-	return "text"
+	return format
 }

@@ -13,25 +13,13 @@ import (
 )
 
 // place is where all samples of the tests come from.
-var place = Place{Kafka: config.Kafka{Brokers: []string{"kafka:9092"}}, Topic: "a.b"}
+var place = Place{Kafka: config.Kafka{Brokers: []string{"kafka:9092"}}}
 
 // guessed is what is written for records, each a key, a blank and a value; no
 // value is a tombstone. It is read as the configuration it is.
 func guessed(t testing.TB, at Place, records ...string) string {
 	t.Helper()
-	s := NewSample("json")
-	for _, r := range records {
-		key, text, _ := strings.Cut(r, " ")
-		value := schemas.Value{}
-		if text != "" {
-			var err error
-			if value, err = schemas.NewJSON().Decode([]byte(text)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s.Add([]byte(key), value)
-	}
-	written, err := s.Write(at)
+	written, err := Write(at, sampled(t, "a.b", records...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,14 +28,45 @@ func guessed(t testing.TB, at Place, records ...string) string {
 	return written
 }
 
-// accepted reads a configuration with nothing in the environment but secrets.
+// sampled is a sample of records, each a key, a blank and a value; no value is a
+// tombstone.
+func sampled(t testing.TB, topic string, records ...string) *Sample {
+	t.Helper()
+	s := NewSample(topic, "json")
+	for _, r := range records {
+		key, text, _ := strings.Cut(r, " ")
+		s.Add(Record{Key: []byte(key), Value: value(t, text)})
+	}
+	return s
+}
+
+func value(t testing.TB, text string) schemas.Value {
+	t.Helper()
+	if text == "" {
+		return schemas.Value{}
+	}
+	v, err := schemas.NewJSON().Decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// accepted reads a configuration with nothing in the environment but secrets. Where
+// records can only go by files, their ETLs have still to be created.
 func accepted(t testing.TB, text string) *config.Config {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "api-key"), []byte("key"), 0o600); err != nil {
-		t.Fatal(err)
+	for name, content := range map[string]string{"api-key": "key", "feedsink.yaml": text} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	cfg, err := config.Parse("feedsink.yaml", []byte(text), func(name string) (string, bool) {
+	load := config.Load
+	if strings.Contains(text, "\n    imports:\n") {
+		load = config.LoadUnfinished
+	}
+	cfg, err := load(filepath.Join(dir, "feedsink.yaml"), func(name string) (string, bool) {
 		return map[string]string{"FEEDSINK_SECRETS": dir}[name], name == "FEEDSINK_SECRETS"
 	})
 	if err != nil {
@@ -65,19 +84,31 @@ func TestTypesAreGuessedFromAllValues(t *testing.T) {
 		`1 "x"`:                     "to: f}",
 		`"1990-04-01" "2026-11-21"`: "as: date}",
 		`"1990-04-01" "2026-02-30"`: "to: f}",
-		`"2026-11-21T10:00:00Z" "2026-11-21T10:00:00.5"`:      "as: timestamp}",
-		`"2026-11-21_10:00:00" "2026-11-21_10:00:01"`:         "as: timestamp, format: '%Y-%m-%d %H:%M:%S'}",
-		`"21.11.2026" "01.02.2026"`:                           "as: date, format: '%d.%m.%Y'}",
-		`"21.11.2026_10:00" "01.02.2026_11:30"`:               "as: timestamp, format: '%d.%m.%Y %H:%M'}",
-		`"11/21/2026" "01/02/2026"`:                           "to: f}",
-		`"a@example.com" "b@example.com"`:                     "as: email",
-		`"a@example.com" "nobody"`:                            "to: f}",
-		strings.Repeat("null ", 2):                            "to: f}   # always null in the sample",
-		`["a"] ["b","c"]`:                                     "as: list",
-		`["a"] "b"`:                                           "to: f}",
-		`null "2026-11-21"`:                                   "as: date}",
-		`12345678901234567890 1`:                              "as: number",
-		`"fr" "de"`:                                           "to: f}",
+		`"2026-11-21T10:00:00Z" "2026-11-21T10:00:00.5"`: "as: timestamp}",
+		`"2026-11-21_10:00:00" "2026-11-21_10:00:01"`:    "as: timestamp, format: '%Y-%m-%d %H:%M:%S'}",
+		`"21.11.2026" "01.02.2026"`:                      "as: date, format: '%d.%m.%Y'}",
+		`"21.11.2026_10:00" "01.02.2026_11:30"`:          "as: timestamp, format: '%d.%m.%Y %H:%M'}",
+		`"11/21/2026" "01/02/2026"`:                      "to: f}",
+		`"a@example.com" "b@example.com"`:                "as: email",
+		`"a@example.com" "nobody"`:                       "to: f}",
+		strings.Repeat("null ", 2):                       "to: f}   # always null in the sample",
+		`["a"] ["b","c"]`:                                "as: list",
+		`["a"] "b"`:                                      "to: f}",
+		`null "2026-11-21"`:                              "as: date}",
+		`12345678901234567890 1`:                         "as: number",
+		`"fr" "de"`:                                      "to: f}",
+		`"Y" "N"`:                                        "as: boolean, true: ['Y'], false: ['N']}",
+		`"no" "yes"`:                                     "as: boolean, true: ['yes'], false: ['no']}",
+		`"Y" "Y"`:                                        "to: f}",
+		`"N" "N"`:                                        "to: f}",
+		`"Y" "n"`:                                        "as: boolean, true: ['Y'], false: ['n']}",
+		`"Y" "maybe"`:                                    "to: f}",
+		`"12,50" "-3"`:                                   "as: number, decimal: ','}",
+		`"1,234" "0,5"`:                                  "as: number, decimal: ','}",
+		`"1,234" "2,500"`:                                "to: f}",
+		`"12" "13"`:                                      "to: f}",
+		`"1.234,5" "0,5"`:                                "to: f}",
+		`"007,5" "0,5"`:                                  "to: f}",
 		`{"created":1795255200000} {"created":1795255200001}`: "{from: f.created, to: fCreated, as: timestamp, format: epochMillis}",
 		`{"created":1795255200} {"created":1795255201}`:       "{from: f.created, to: fCreated, as: timestamp, format: epochSeconds}",
 		`{"created":17} {"created":18}`:                       "{from: f.created, to: fCreated, as: integer}",
@@ -94,6 +125,35 @@ func TestTypesAreGuessedFromAllValues(t *testing.T) {
 		at.ProfileTable = "people"
 		if got := guessed(t, at, records...); !strings.Contains(got, want) {
 			t.Errorf("%s: got\n%s\nwant %s", values, fieldsIn(got), want)
+		}
+	}
+}
+
+func TestCloudEventsAreRecognisedByTheirEnvelope(t *testing.T) {
+	for name, c := range map[string]struct {
+		others int
+		data   string
+		want   []string
+	}{
+		"canonical events": {0, `{"businessKey":"b","properties":{"total":3}}`, []string{"canonical record events.\n# They are the data of CloudEvents.", "envelope: cloudevents", `customTable: "b"`}},
+		"anything else":    {0, `{"id":"A1"}`, []string{"envelope: cloudevents", "{from: id, to: businessKey}"}},
+		"rows of Debezium": {0, `{"op":"c","after":{"id":1},"source":{}}`, []string{"envelope: cloudevents", "{from: after.id, to:"}},
+		"a mixture":        {1, `{"id":"A1"}`, []string{"# DECIDE: 1 are the data of CloudEvents and 1 are none.", "    topics: [\"a.b\"]\n    # DECIDE: the table's name"}},
+	} {
+		s := NewSample("a.b", "json")
+		s.Add(Record{Key: []byte("A1"), Value: value(t, c.data), Event: true})
+		for range c.others {
+			s.Add(Record{Key: []byte("A1"), Value: value(t, c.data)})
+		}
+		got, err := Write(place, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		accepted(t, got)
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: got\n%s\nwant %s", name, got, want)
+			}
 		}
 	}
 }
@@ -121,7 +181,7 @@ func TestTheKeyIsTheFieldThatNamesARow(t *testing.T) {
 		"one that is taken":     {[]string{`x {"businessKey":1,"id":"A"}`, `x {"businessKey":1,"id":"B"}`}, "{from: businessKey, to: businessKey2, as: integer}"},
 		"a Kafka key of JSON":   {[]string{`{"id":7} {"id":7}`, `{"id":8} {"id":8}`}, "kafkaKey: json"},
 		"a Kafka key of text":   {[]string{`{"id":7} {"id":7}`, `8 {"id":8}`}, "key: businessKey\n    # id"},
-		"deletes have no value": {[]string{`7 {"id":7}`, `8`}, "# 1 more have no value: they delete the row of their key."},
+		"deletes have no value": {[]string{`7 {"id":7}`, `8`}, "# 1 more has no value: it deletes the row of its key."},
 	} {
 		if got := guessed(t, place, c.records...); !strings.Contains(got, c.want) {
 			t.Errorf("%s: got\n%s\nwant %s", name, got, c.want)
@@ -148,7 +208,11 @@ func TestEachShapeIsRecognised(t *testing.T) {
 			[]string{`profileTable: "b"`, `# - {from: 'lines[*].sku', to: linesSku, as: list}   # DECIDE: in a list of objects; [*] is all of them, [0] the first`},
 		},
 		"people by one of their addresses": {[]string{`- {"id":1,"mails":[{"to":"a@example.com"}]}`}, []string{`profileTable: "b"`, "as: list, of: email}"}},
-		"a list that may be empty":         {[]string{`a {"id":"a","lines":[]}`, `b {"id":"b","lines":[{"sku":"a"}]}`}, []string{"{from: id, to: businessKey}\n      # - {from: 'lines[0].sku'"}},
+		"what is written otherwise inside a list": {
+			[]string{`- {"id":1,"mail":"a@example.com","lines":[{"gift":"Y"},{"gift":"N"}]}`},
+			[]string{`as: list, of: boolean, true: ['Y'], false: ['N']}`},
+		},
+		"a list that may be empty": {[]string{`a {"id":"a","lines":[]}`, `b {"id":"b","lines":[{"sku":"a"}]}`}, []string{"{from: id, to: businessKey}\n      # - {from: 'lines[0].sku'"}},
 		"things with parts": {
 			[]string{`- {"id":1,"lines":[{"sku":"a","at":{"x":1}},{"qty":2,"tags":["x"]}]}`},
 			[]string{`# - {from: 'lines[0].sku', to: linesSku}`, `# - {from: 'lines[0].qty', to: linesQty}`, `# - {from: 'lines[0].at.x', to: linesAtX}`},
@@ -186,15 +250,11 @@ func TestNothingIsGuessedFromNothing(t *testing.T) {
 		"no record": nil, "a list": {`[1,2]`, `[{"id":1}]`}, "a text": {`"a"`}, "a number": {`1`}, "null": {`null`},
 		"an empty object": {`{}`}, "objects alone": {`{"a":{"b":{}}}`}, "no name": {`{"a":1.5}`}, "too deep": {`{"a":{"b":{"c":{"d":{"e":1}}}}}`},
 	} {
-		s := NewSample("json")
+		s := NewSample("a.b", "json")
 		for _, text := range values {
-			value, err := schemas.NewJSON().Decode([]byte(text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.Add(nil, value)
+			s.Add(Record{Value: value(t, text)})
 		}
-		if got, err := s.Write(place); !errors.Is(err, ErrNothing) {
+		if got, err := Write(place, s); !errors.Is(err, ErrNothing) {
 			t.Errorf("%s: got %v\n%s\nwant ErrNothing", name, err, got)
 		}
 	}
@@ -209,17 +269,28 @@ func FuzzWhateverIsGuessedCanWork(f *testing.F) {
 		`{"op":"c","after":{"id":1,"timestamp":2,"__x":3},"source":{}}`, `{"timestamp":1,"headers":{"a":1},"topic":"x"}`, `{"é":1,"e":2,"E":3,"日本":4}`,
 		`{"a":[{"b":[{"c":1}]}],"l":[1,"x",null],"m":[[1]]}`, `[1]`, `"x"`,
 	} {
-		f.Add("key", text)
+		f.Add("key", text, `{"id":2,"type":"b.created","deleted":true}`)
+		f.Add("key", `{"id":1,"type":"a.created","mail":"a@example.com","c":1,"d":2,"e":{"tier":"x"}}`, text)
+	}
+	for _, texts := range [][2]string{
+		{`{"id":"a","type":"x.created","a":1,"b":2,"c":{"mail":"a@b.c"}}`, `{"id":"b","type":"x.paid","a":3}`},
+		{`{"id":"a","op":"c","mail":"a@b.c","x\ny":2,"tags":["a b","a-b"]}`, `{"id":"a","op":"d","tags":["a b","a-b"]}`},
+		{`{"id":"a","mail":"a@b.c","in":1,"b":2,"consent":{"sms":"Y","at":"2026-01-01"}}`, `{"id":"b","consent":{"sms":"n","at":"2026-01-02"}}`},
+	} {
+		f.Add("a", texts[0], texts[1])
 	}
 	decoder := schemas.NewJSON()
-	f.Fuzz(func(t *testing.T, key, text string) {
-		value, err := decoder.Decode([]byte(text))
-		if err != nil || len(text) > 1<<12 {
-			return
+	f.Fuzz(func(t *testing.T, key, first, second string) {
+		s := NewSample("a.b", "json")
+		for _, text := range []string{first, second, first} {
+			value, err := decoder.Decode([]byte(text))
+			if err != nil || len(text) > 1<<12 {
+				return
+			}
+			s.Add(Record{Key: []byte(key), Value: value})
+			decoder = schemas.NewJSON()
 		}
-		s := NewSample("json")
-		s.Add([]byte(key), value)
-		written, err := s.Write(place)
+		written, err := Write(place, s)
 		if errors.Is(err, ErrNothing) {
 			return
 		}

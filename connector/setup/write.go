@@ -1,7 +1,13 @@
+// Package setup writes a starting configuration for topics from a sample of the records
+// of each: it recognises canonical events, Debezium's and CloudEvents, and guesses tables,
+// fields, types, keys and ops of everything else. Its guesses are written down as such,
+// for a person to decide.
+//
+// It knows decoded values and the configuration's words. It knows nothing about
+// Kafka, registries or the service.
 package setup
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,220 +15,62 @@ import (
 	"unicode"
 )
 
-// ErrNothing says that the sample has no record to guess from.
+// ErrNothing says that a sample has no record to guess from.
 var ErrNothing = errors.New("no record has a value with a field that could be the key; there is nothing to guess from")
 
-// Write is a commented configuration for the topic. The error is ErrNothing.
-func (s *Sample) Write(at Place) (string, error) {
-	if s.Records() == 0 {
-		return "", ErrNothing
-	}
-	shape := s.shape()
-	w := &writer{Sample: s, place: at, shape: shape}
-	if shape == Plain || shape == Debezium {
-		rows := s.rows(shape)
-		w.fields, w.offers = fieldsOf(rows)
-		keys := s.keys
-		if len(rows) != len(keys) {
-			keys = nil
+// Write is a commented configuration for the topics, one sample of each. The error is
+// ErrNothing, with the topic.
+func Write(at Place, samples ...*Sample) (string, error) {
+	w := &writer{place: at, samples: samples}
+	for _, s := range samples {
+		tables, err := tablesOf(s, at)
+		if err != nil {
+			return "", fmt.Errorf("topic %s: %w (%d without a value, %d unreadable)", s.Topic, err, s.Tombstones, s.Unreadable)
 		}
-		if w.key, w.why = keyOf(w.fields, keys, len(rows)); w.key == nil {
-			return "", ErrNothing
-		}
+		w.tables = append(w.tables, tables...)
 	}
-	w.table()
-	if w.custom && w.key != nil {
-		w.rename()
-	}
+	w.uniqueNames()
+	w.parents()
 	w.head()
-	w.mapping()
+	w.line("mappings:")
+	for _, t := range w.tables {
+		w.mapping(t)
+	}
 	return w.b.String(), nil
 }
 
 type writer struct {
-	*Sample
-	place  Place
-	shape  Shape
-	fields []*field
-	offers []*field // inside of lists of objects: for a person to choose
-	key    *field
-	why    string
-	custom bool
-	name   string // of mapping and table
-	b      strings.Builder
+	place   Place
+	samples []*Sample
+	tables  []*table
+	b       strings.Builder
 }
 
 func (w *writer) line(format string, args ...any) { fmt.Fprintf(&w.b, format+"\n", args...) }
 
-// rename lets the key, and nothing else, be the records' businessKey.
-func (w *writer) rename() {
-	for _, f := range w.fields {
-		if f.to == businessKey {
-			f.to += "2"
-		}
-	}
-	w.key.to = businessKey
-}
-
-// businessKey is what names a record in every custom table.
-const businessKey = "businessKey"
-
-// table guesses its kind: people have addresses.
-func (w *writer) table() {
-	switch {
-	case w.place.ProfileTable+w.place.CustomTable != "":
-		w.custom = w.place.CustomTable != ""
-	case w.shape == ProfileEvents || w.shape == RecordEvents:
-		w.custom = w.shape == RecordEvents
-	default:
-		w.custom = !slices.ContainsFunc(slices.Concat(w.fields, w.offers), func(f *field) bool { return f.as == "email" })
-	}
-	last := w.place.Topic[strings.LastIndexAny(w.place.Topic, ".")+1:]
-	w.name = cmp.Or(w.place.ProfileTable, w.place.CustomTable, last, w.place.Topic)
-}
-
-var shapes = map[Shape]string{
-	Plain: "records that know nothing of feedsink", ProfileEvents: "canonical profile events",
-	RecordEvents: "canonical record events", Debezium: "Debezium's change events",
-}
-
-func (w *writer) mapping() {
-	w.line("mappings:\n  - name: %s\n    topics: [%s]", mappingName(w.name), text(w.place.Topic))
-	if w.Format != "json" {
-		w.line("    format: %s", w.Format)
-	}
-	if w.shape == Debezium {
-		w.line("    envelope: debezium")
-	}
-	kind := "profileTable"
-	if w.custom {
-		kind = "customTable"
-	}
-	w.line("    # DECIDE: the table's name, and profileTable or customTable. The service cannot be asked which tables it has:")
-	w.line("    # of a name that it does not know, all records become dead letters (not_found).")
-	w.line("    %s: %s", kind, text(w.name))
-	w.keyLines()
-	if key := w.kafkaKey(); key != "text" {
-		w.line("    kafkaKey: %s                          # how the key of a record without a value is read: it deletes the row", key)
-	}
-	if len(w.fields) > 0 {
-		w.fieldLines()
-	}
-	w.line("    routes: [{lane: immediate}]             # DECIDE: what may wait for a file is cheaper by imports:")
-	w.line("    # routes: [{lane: batch}]")
-	w.line("    # imports:")
-	w.line("    #   upsert: {mode: CREATE_OR_UPDATE}      # then: feedsink etl create -c FILE --mapping %s", mappingName(w.name))
-	w.line("    #   delete: {mode: DELETE}")
-	w.line("    #   columns: [%s]", strings.Join(w.columns(), ", "))
-	if !w.custom && (w.Tombstones > 0 || w.shape == Debezium) {
-		w.line("    # Deletes of profiles need an import of mode DELETE, or the service's profile id: without, they are dead letters.")
-	}
-}
-
-func (w *writer) keyLines() {
-	switch {
-	case w.custom:
-		w.line("    key: businessKey")
-	case w.key != nil:
-		w.line("    key: %s   # DECIDE: must be a unique key of the table", quoted(w.key.to))
-	default:
-		w.line("    key: %s   # DECIDE: must be a unique key of the table", quoted(w.eventKey()))
-	}
-	if w.key != nil {
-		w.line("    # %s is the key, because %s.", quoted(w.key.path), w.why)
-	}
-}
-
-// eventKey is the unique key that canonical profile events name.
-func (w *writer) eventKey() string {
-	for _, section := range []string{"key", "attributes"} {
-		for _, v := range w.values {
-			if members := v.Get(section).Items(); len(members) > 0 {
-				return members[0].Name
+// uniqueNames: one mapping feeds a table. Tables of two topics that would have one name
+// are named after the whole of their topics.
+func (w *writer) uniqueNames() {
+	taken := map[string]bool{}
+	for _, t := range w.tables {
+		name := t.name
+		if taken[mappingName(name)] {
+			t.twin = mappingName(name)
+			name = strings.ReplaceAll(t.Topic, ".", "-")
+			if t.stem != "" {
+				name += "-" + t.stem
 			}
 		}
-	}
-	return "customerNumber"
-}
-
-func (w *writer) fieldLines() {
-	w.line("    fields:                                 # source → target; DECIDE: the targets are the table's technical names")
-	for _, f := range w.fields {
-		line := fmt.Sprintf("{from: %s, to: %s", quoted(f.path), quoted(f.to))
-		switch {
-		case f == w.key: // text or a whole number, whatever it looks like
-		case w.custom && f.as == "list":
-			w.line("      # - %s}   # a list: a property of a custom table cannot be one", line)
-			continue
-		case f.as != "":
-			line += ", as: " + f.as
+		for n := 2; taken[mappingName(name)]; n++ {
+			name = fmt.Sprintf("%s-%d", t.name, n)
 		}
-		if f.format != "" && f != w.key {
-			line += ", format: " + f.format
-		}
-		note := ""
-		switch {
-		case f.seen == 0:
-			note = "   # always null in the sample"
-		case !w.custom && f.as == "boolean" && named(f.name, "newsletter", "subscri", "optin", "opt_in", "consent"):
-			note = fmt.Sprintf("   # DECIDE: a subscription would be \"subscriptions#%s\"", f.to)
-		}
-		w.line("      - %s}%s", line, note)
-	}
-	w.offerLines()
-}
-
-// offerLines are what a person may choose from lists of objects.
-func (w *writer) offerLines() {
-	for _, f := range w.offers {
-		if w.custom {
-			first := strings.Replace(f.path, "[*]", "[0]", 1)
-			w.line("      # - {from: %s, to: %s}   # DECIDE: in a list of objects; [0] is its first, and a property cannot be a list", quoted(first), quoted(f.to))
-			continue
-		}
-		of := ""
-		if f.as != "" {
-			of = ", of: " + f.as
-		}
-		w.line("      # - {from: %s, to: %s, as: list%s}   # DECIDE: in a list of objects; [*] is all of them, [0] the first", quoted(f.path), quoted(f.to), of)
+		t.name, taken[mappingName(name)] = name, true
 	}
 }
 
-// columns are what a file would have.
-func (w *writer) columns() []string {
-	key := businessKey
-	if !w.custom {
-		key = w.eventKey()
-		if w.key != nil {
-			key = w.key.to
-		}
-	}
-	columns := []string{key}
-	add := func(name string) {
-		if !slices.Contains(columns, name) {
-			columns = append(columns, name)
-		}
-	}
-	for _, f := range w.fields {
-		if f != w.key && (!w.custom || f.as != "list") {
-			add(f.to)
-		}
-	}
-	for _, v := range w.values {
-		for section, prefix := range map[string]string{"attributes": "", "properties": "", "subscriptions": "subscriptions#", "segments": "S_"} {
-			if w.shape != ProfileEvents && w.shape != RecordEvents {
-				break
-			}
-			for _, m := range v.Get(section).Items() {
-				add(prefix + m.Name)
-			}
-		}
-	}
-	slices.Sort(columns[1:])
-	for i, name := range columns {
-		columns[i] = quoted(name)
-	}
-	return columns
+var shapes = map[shape]string{
+	plain: "records that know nothing of feedsink", profileEvents: "canonical profile events",
+	recordEvents: "canonical record events", debezium: "Debezium's change events",
 }
 
 // yamlWords are no text for YAML unless they are quoted.

@@ -84,7 +84,7 @@ func (c *Call) End(err error, status int) {
 type Import struct{ span trace.Span }
 
 // Import begins an import's span, a trace of its own that links to records of
-// which rows are in its file. Without any it is not traced: nobody asked.
+// which rows are in its file. Without any it is not traced.
 func (t *Tracer) Import(name string, of []trace.SpanContext, what ...attribute.KeyValue) *Import {
 	if t == nil || len(of) == 0 {
 		return nil

@@ -92,7 +92,7 @@ func (s linked) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingRes
 	return s.Sampler.ShouldSample(p)
 }
 
-// wanted reports whether somebody has named a collector, and nobody has switched
+// wanted reports whether a collector is named, and none of the variables has switched
 // tracing off.
 func wanted(endpoint string) bool {
 	endpoint = cmp.Or(endpoint, os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
@@ -131,7 +131,7 @@ type Place struct {
 }
 
 // w3c reads and writes traceparent and tracestate. Baggage is not passed on: what
-// is in it nobody here can answer for.
+// is in it is not ours to pass on.
 var w3c = propagation.TraceContext{}
 
 // Record begins the span of a record whose headers are carried by from; nil if

@@ -105,7 +105,7 @@ func asTheSink(s settings) work {
 	batch := s.Lanes[0] == schemas.Batch
 	d := decoder(cfg.SchemaRegistry.URL.Reveal(), s.Format)
 	var routed []router.Routed
-	var slab router.Slab
+	var arena router.Arena
 	rec := &router.Record{Topic: cfg.Mappings[0].Topics[0]}
 	return func(event []byte) error {
 		v, err := d.Decode(event)
@@ -120,7 +120,7 @@ func asTheSink(s settings) work {
 		if batch {
 			routed = r.Topic(rec.Topic).RouteOver(routed, rec)
 		} else {
-			routed = r.RouteFrom(routed[:0], rec, &slab)
+			routed = r.RouteFrom(routed[:0], rec, &arena)
 		}
 		if len(routed) != 1 || len(routed[0].Write.Cells) != visitFields {
 			return fmt.Errorf("not mapped: %v", routed)

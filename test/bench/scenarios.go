@@ -47,7 +47,7 @@ func hotKeys(ctx context.Context, b *bench, o options) []finding {
 func (b *bench) hotRun(ctx context.Context, topic string, n int, last map[string]int64) hotRun {
 	config := sinkConfig{Topic: topic, Start: 256, Highest: 256}
 	sink := b.sink(ctx, b.serve(20*time.Millisecond, true), config, schemas.Immediate)
-	began := time.Now()
+	began, _ := sink.reach(ctx, 1, sink.service.done)
 	ended, _ := sink.reach(ctx, int64(n), sink.done)
 	got := sink.service.rows
 	got.mu.Lock()

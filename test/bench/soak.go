@@ -42,7 +42,7 @@ func soak(ctx context.Context, b *bench, o options) []finding {
 	over := make(chan error, 1)
 	go func() { over <- b.produce(ctx, topic, load) }()
 	found := flatness(watch(sink.child, filepath.Join(b.dir, b.name()), over))
-	for _, lane := range []schemas.Lane{schemas.Immediate, schemas.Batch} {
+	for _, lane := range schemas.Lanes {
 		behind := float64(int64(load.n)-b.committed(b.group(lane), topic)(ctx)) / (2 * soakRate)
 		found = append(found, check(behind <= soakBehind, lane.String()+" lane at the end: behind what was produced", fmt.Sprintf("≤ %d s", soakBehind), "%.0f s", behind))
 	}

@@ -181,7 +181,7 @@ func TestCoverageNoticesEveryMistake(t *testing.T) {
 		{"| Operation 6: ", "| Operation: "}:                         "Operation 6 (getRecord) has no row",
 		{"`webhookPushType`", "webhookPushType"}:                     "the field webhookPushType has no row",
 		{"| `service/token.go` |", "| |"}:                            "four filled cells are wanted",
-		{"`service/webhooks.go`", "`service/hooks.go`"}:              "service/hooks.go does not exist",
+		{"`service/imports.go`", "`service/hooks.go`"}:               "service/hooks.go does not exist",
 		{"`service.TestReferencesAreRead`", "`service.TestNothing`"}: "service.TestNothing does not exist",
 		{"`sandbox.TestTokensExpire`", "sandbox.TestTokenDoes"}:      "",
 	} {

@@ -73,19 +73,19 @@ func client(t *testing.T, address string, transport http.RoundTripper) *service.
 var variants = map[string]sandbox.Shapes{
 	"as the document assumes": {},
 	"numbers and texts": {
-		ID: sandbox.IDNumber, Errors: sandbox.ErrorText, Output: sandbox.OutputGzip, NoSlot: sandbox.NoSlotText,
-		Updated: sandbox.UpdatedRecord, Results: sandbox.ResultsText, Failure: sandbox.FailureObject,
-		Counters: sandbox.CountersShort, Initial: "CREATED",
+		ID: "number", Errors: "text", Output: "gzip", NoSlot: "text",
+		Updated: "record", Results: "text", Failure: "object",
+		Counters: [5]string{"read", "errors", "created", "modified", "removed"}, Initial: "CREATED",
 	},
 	"bare texts and lists": {
-		ID: sandbox.IDBareString, Errors: sandbox.ErrorList, Output: sandbox.OutputZip, NoSlot: sandbox.NoSlotHeader,
-		Results: sandbox.ResultsFiles, Failure: sandbox.FailureList, Counters: sandbox.CountersSnake, Reasons: sandbox.ReasonCodes,
+		ID: "bare-string", Errors: "list", Output: "zip", NoSlot: "header",
+		Results: "files", Failure: "list", Counters: [5]string{"lines_read", "lines_in_error", "lines_inserted", "lines_updated", "lines_deleted"}, Reasons: "codes",
 	},
 	"bare numbers": {
-		ID: sandbox.IDBareNumber, Errors: sandbox.ErrorText, Results: sandbox.ResultsNested,
-		Counters: sandbox.CountersTotal, Reasons: sandbox.ReasonFirst,
+		ID: "bare-number", Errors: "text", Results: "nested",
+		Counters: [5]string{"totalLineCount", "rejectedLineCount", "insertedLineCount", "updatedLineCount", "deletedLineCount"}, Reasons: "first",
 	},
-	"locations and nothing": {ID: sandbox.IDLocation, Errors: sandbox.ErrorEmpty},
+	"locations and nothing": {ID: "location", Errors: "empty"},
 }
 
 func TestEveryCallAndAnswerFitsTheDocument(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/router/check"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -154,7 +155,7 @@ func routes(t *testing.T, mode string) *router.Router {
 		})
 	}
 	mappings[0].Topics = append(mappings[0].Topics, mode+".message")
-	r, problems := router.Compile(mappings)
+	r, problems := check.Compile(mappings)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

@@ -35,7 +35,8 @@ func (p *prometheus) remember(before, since model.Vector, trouble time.Duration)
 				b.Set(string(name), string(value))
 			}
 			v := float64(s.Value)
-			if s.Metric[model.MetricNameLabel] == "feedsink_import_step_seconds" {
+			switch name := s.Metric[model.MetricNameLabel]; {
+			case name == "feedsink_import_step_seconds", name == "feedsink_stalled_seconds", name == "feedsink_freshness_seconds" && v > 0:
 				v += age
 			}
 			if _, err := app.Append(0, b.Labels(), at.Milliseconds(), v); err != nil {
@@ -76,7 +77,7 @@ var causes = map[string]cause{
 				return value(s, "feedsink_halted", "mapping", "orders") == 1 && value(s, "feedsink_lag_records") > 0
 			})
 		},
-		raises: []string{"FeedsinkCallsStalled", "FeedsinkMappingHalted"},
+		raises: []string{"FeedsinkCallsStalled", "FeedsinkMappingHalted", "FeedsinkNotFresh"},
 	},
 	"a wrong API key": {
 		variables: map[string]string{"KEY": "another"},
@@ -94,7 +95,7 @@ var causes = map[string]cause{
 				return value(s, "feedsink_breaker_state") == 2 && value(s, "feedsink_lag_records") > 0
 			})
 		},
-		raises: []string{"FeedsinkBreakerOpen", "FeedsinkCallsStalled"},
+		raises: []string{"FeedsinkBreakerOpen", "FeedsinkCallsStalled", "FeedsinkNotFresh"},
 	},
 	"one key that is refused over and over": {
 		make: func(w *world) model.Vector {
@@ -105,7 +106,7 @@ var causes = map[string]cause{
 					value(s, "feedsink_lag_records", "topic", "shop") > 0
 			})
 		},
-		raises: []string{"FeedsinkCallsStalled"},
+		raises: []string{"FeedsinkCallsStalled", "FeedsinkNotFresh"},
 	},
 	"an import that does not end": {
 		imports: 24 * time.Hour, lasts: 7 * time.Hour,
@@ -169,6 +170,15 @@ var causes = map[string]cause{
 			})
 		},
 		raises: []string{"FeedsinkImportFailed"},
+	},
+	"a changed configuration with a mistake": { // every reload of these sinks reads one
+		make: func(w *world) model.Vector {
+			if told, err := w.sink.Reload(w.t.Context()); err == nil {
+				w.t.Errorf("reload: got %v, want an error", told)
+			}
+			return w.until("it is told", func(s model.Vector) bool { return value(s, "feedsink_config_last_reload_successful") == 0 })
+		},
+		raises: []string{"FeedsinkReloadFailed"},
 	},
 	"a small spool": {
 		variables: map[string]string{"SPOOL": "17KiB", "AGE": "10h"}, imports: 24 * time.Hour,

@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/router/check"
 )
 
 // mounted makes the files that a pod's Secrets would be, in a folder of the test,
@@ -91,7 +92,7 @@ func loaded(t *testing.T, objects []metav1.Object, p podSpec) *config.Config {
 	if err != nil {
 		t.Fatalf("%s: the configuration it would start with: %v", p.from, err)
 	}
-	if _, problems := router.Compile(cfg.Mappings); len(problems) > 0 {
+	if _, problems := check.Compile(cfg.Mappings); len(problems) > 0 {
 		t.Fatalf("%s: %v", p.from, problems)
 	}
 	return cfg
@@ -212,6 +213,38 @@ func TestPodsRollWhenTheConfigurationChanges(t *testing.T) {
 	}
 	if got := checksum(func(v map[string]any) { v["spool"] = map[string]any{"gibibytes": 7} }); got == same {
 		t.Errorf("with another spool: got the same checksum %q", got)
+	}
+}
+
+// TestPodsThatWatchRollForWhatNeedsARestart: they reload what else changes.
+func TestPodsThatWatchRollForWhatNeedsARestart(t *testing.T) {
+	type m = map[string]any
+	rendered := func(config m) (checksum string, args []string) {
+		r := release(t, "")
+		r.Values["reload"] = m{"watch": true}
+		if config != nil {
+			r.Values["config"] = config
+		}
+		d := one[*appsv1.Deployment](t, objectsOf(t, r), "-batch")
+		return d.Spec.Template.Annotations["checksum/config"], d.Spec.Template.Spec.Containers[0].Args
+	}
+	same, args := rendered(nil)
+	if !slices.Contains(args, "--watch") || same == "" {
+		t.Errorf("arguments: got %q with checksum %q, want --watch and a checksum", args, same)
+	}
+	for what, c := range map[string]struct {
+		config m
+		rolls  bool
+	}{
+		"another dead-letter topic": {m{"dlq": m{"topic": "other"}}, false},
+		"another rate":              {m{"service": m{"rate": m{"calls": 5}}}, false},
+		"another timeout":           {m{"service": m{"timeout": "20s"}}, true},
+		"another group":             {m{"kafka": m{"group": "other"}}, true},
+		"less memory":               {m{"memory": m{"pending": "32MiB"}}, true},
+	} {
+		if got, _ := rendered(c.config); (got != same) != c.rolls {
+			t.Errorf("%s: checksum changed %t, want %t", what, got != same, c.rolls)
+		}
 	}
 }
 

@@ -34,6 +34,7 @@ service:
     openFor: 1s
 retry: {initial: 10ms, max: 50ms}
 dlq: {topic: "${DLQ}"}
+receipts: {topic: receipts}
 spool: {dir: "${DIR}", maxBytes: "${SPOOL:-1GiB}"}
 admin: {listen: "127.0.0.1:0"}
 mappings:
@@ -69,7 +70,7 @@ type world struct {
 // whose imports take this long. Without lanes it runs both.
 func newWorld(t *testing.T, imports time.Duration, variables map[string]string, lanes ...schemas.Lane) *world {
 	t.Helper()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "crm", "shop", "dlq"))
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "crm", "shop", "dlq", "receipts"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,6 +104,9 @@ func newWorld(t *testing.T, imports time.Duration, variables map[string]string, 
 	}
 	w.sink, err = connector.New(cfg, connector.Options{
 		Log: slog.New(slog.DiscardHandler), CommitEvery: 10 * time.Millisecond, FirstPoll: 10 * time.Millisecond, Lanes: lanes,
+		Load: func() (*config.Config, error) {
+			return config.Parse("feedsink.yaml", []byte("nonsense: 1"), func(string) (string, bool) { return "", false })
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -31,22 +31,13 @@ func TestKilledMembersTablesMoveAloneAndItsImportsAreAdopted(t *testing.T) {
 	}
 	_ = dead.wait() // it was killed
 	killed := time.Now()
-	adopted := func() (at []time.Time) {
+	m.until("the orphaned imports are adopted", func() bool {
+		n := 0
 		for _, mate := range survivors {
-			for _, l := range mate.said() {
-				if l.Msg == "adopting the import of a former owner" {
-					at = append(at, l.Time)
-				}
-			}
+			n += strings.Count(mate.out.String(), "adopting the import of a former owner")
 		}
-		return at
-	}
-	m.until("the orphaned imports are adopted", func() bool { return len(adopted()) == len(orphans) })
-	for _, at := range adopted() {
-		if took := at.Sub(killed); took > sessionTimeout+5*time.Second {
-			t.Errorf("adopted %v after the kill, want within the session timeout of %v and 5s", took, sessionTimeout)
-		}
-	}
+		return n == len(orphans)
+	})
 	m.service.Release()
 	m.allLoaded(1)
 	if got := len(m.service.Executions()); got != len(teamTables) {
@@ -95,6 +86,5 @@ func TestFrozenMemberThatWakesTriggersNothing(t *testing.T) {
 	if got, want := len(m.service.Executions()), 2*len(teamTables); got != want {
 		t.Errorf("imports: got %d, want %d: one of each table and file", got, want)
 	}
-	// The session began with its last heartbeat; its own lease has ended by then.
-	m.neverTwoOwners(map[*teammate]time.Time{frozen: stopped.Add(sessionTimeout * 4 / 5)})
+	m.neverTwoOwners(map[*teammate]time.Time{frozen: stopped}) // it did nothing from then on
 }

@@ -41,7 +41,7 @@ func TestCallWithoutADeadLetterTopicHoldsUpItsPartitionAlone(t *testing.T) {
 	w.until("the other partitions are confirmed", func() bool { return w.lag("batch", "orders") == behind })
 	w.until("the reason is told", func() bool {
 		status := get(t, first.AdminAddress(), "/status")
-		return strings.Contains(status, partitionOf(bad)) && strings.Contains(status, "has halted the partition, and keys of an import cannot be reconciled")
+		return strings.Contains(status, partitionOf(bad)) && strings.Contains(status, "has halted or paused the partition, and keys of an import cannot be reconciled")
 	})
 	var more []*kgo.Record
 	for i := range 20 {
@@ -58,4 +58,25 @@ func TestCallWithoutADeadLetterTopicHoldsUpItsPartitionAlone(t *testing.T) {
 	if dead := w.dead(); len(dead) != 1 || string(dead[0].Key) != "bad" {
 		t.Errorf("with a dead-letter topic: got %d dead letters, want the one refused call", len(dead))
 	}
+}
+
+// TestImportWithARowOfAPausedCallsKeyIsConfirmedAfterTheCall: it is loaded, and waits.
+func TestImportWithARowOfAPausedCallsKeyIsConfirmedAfterTheCall(t *testing.T) {
+	w := newWorld(t, withBothETLs)
+	const columns = `"seq":%d,"status":%q`
+	sink := w.start(head + deadLetters + bothLanes)
+	w.produce(now(change("upsert", "first", fmt.Sprintf(columns, 0, "CALL"))))
+	w.bothSettled()
+	said(t, sink, 0, "pause --mapping orders --lane immediate")
+	w.produce(now(change("upsert", "both", fmt.Sprintf(columns, 1, "CALL"))), change("upsert", "both", fmt.Sprintf(columns, 2, "FILE")),
+		change("upsert", "file", fmt.Sprintf(columns, 3, "FILE")))
+	w.until("the import waits for the call", func() bool {
+		return strings.Contains(said(t, sink, 0, "imports show --mapping orders"), "the immediate lane has not confirmed writes of a key")
+	})
+	if _, loaded := w.service.Row("orders", "file"); !loaded || w.lag("batch", "orders") == 0 {
+		t.Errorf("got loaded %t and all confirmed %t, want it loaded and not confirmed", loaded, w.lag("batch", "orders") == 0)
+	}
+	said(t, sink, 0, "resume --mapping orders")
+	w.bothSettled()
+	w.ordersAre(map[string]string{"first": "0 CALL", "both": "2 FILE", "file": "3 FILE"})
 }

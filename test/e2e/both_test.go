@@ -53,6 +53,7 @@ var newer = map[string]struct {
 }{
 	"replaced": {now(change("upsert", "replaced", `"seq":2,"status":"CALL"`)), "2 CALL"},
 	"named":    {now(change("upsert", "named", `"seq":2`)), "2 FILE"},
+	"merged":   {now(change("merge", "merged", `"seq":2`)), "2 FILE"},
 	"patched":  {now(change("patch", "patched", `"seq":2`)), "2 FILE"},
 	"deleted":  {now(change("delete", "deleted", "")), ""},
 }

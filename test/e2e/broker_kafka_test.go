@@ -45,10 +45,10 @@ func startBroker() (stop func(), err error) {
 
 // usual is the shared broker's plain listener, or the one that the environment
 // names.
-func usual(t *testing.T) security {
+func usual(t *testing.T) access {
 	name := os.Getenv(throughVariable)
 	if name == "" {
-		return security{brokers: []string{broker.Addr()}, own: []kgo.Opt{kgo.SeedBrokers(broker.Addr())}}
+		return access{brokers: []string{broker.Addr()}, own: []kgo.Opt{kgo.SeedBrokers(broker.Addr())}}
 	}
 	for _, s := range securities(t) {
 		if s.name == name {
@@ -56,5 +56,5 @@ func usual(t *testing.T) security {
 		}
 	}
 	t.Fatalf("%s: there is no listener %q", throughVariable, name)
-	return security{}
+	return access{}
 }

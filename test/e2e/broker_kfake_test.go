@@ -25,11 +25,11 @@ const password = "the-password-that-must-not-show"
 
 func startBroker() (stop func(), err error) { return func() {}, nil }
 
-// usual is a broker for the test alone, without any security.
-func usual(t *testing.T) security { return embedded(t, security{}) }
+// usual is a broker for the test alone, without TLS or login.
+func usual(t *testing.T) access { return embedded(t, access{}) }
 
-// embedded starts a broker, and completes the security with its address.
-func embedded(t *testing.T, s security, opts ...kfake.Opt) security {
+// embedded starts a broker, and completes the way in with its address.
+func embedded(t *testing.T, s access, opts ...kfake.Opt) access {
 	t.Helper()
 	cluster, err := kfake.NewCluster(append(opts, kfake.NumBrokers(1))...)
 	if err != nil {
@@ -43,7 +43,7 @@ func embedded(t *testing.T, s security, opts ...kfake.Opt) security {
 
 // securities are what the embedded broker speaks, and OAUTHBEARER, which the
 // test speaks for it.
-func securities(t *testing.T) []security {
+func securities(t *testing.T) []access {
 	files := secrets{t.TempDir()}
 	authority := certs.NewAuthority(t, "authority")
 	files.bear(t, authority)
@@ -56,13 +56,13 @@ func securities(t *testing.T) []security {
 		Certificates: []tls.Certificate{authority.Issue(t, "test").TLS(t)}, RootCAs: authority.Pool, MinVersion: tls.VersionTLS12,
 	}
 	login := scram.Auth{User: "me", Pass: password}
-	return []security{
-		embedded(t, security{name: "mTLS", keys: files.bearing(), own: []kgo.Opt{kgo.DialTLSConfig(client)}}, kfake.TLS(server)),
-		embedded(t, security{
+	return []access{
+		embedded(t, access{name: "mTLS", keys: files.bearing(), own: []kgo.Opt{kgo.DialTLSConfig(client)}}, kfake.TLS(server)),
+		embedded(t, access{
 			name: "PLAIN", keys: files.known("PLAIN", "me"), flags: "--sasl PLAIN --username me --password-file " + files.file("me.password"),
 			own: []kgo.Opt{kgo.SASL(plain.Auth{User: "me", Pass: password}.AsMechanism())},
 		}, kfake.EnableSASL(), kfake.Superuser("PLAIN", "me", password)),
-		embedded(t, security{
+		embedded(t, access{
 			name: "SCRAM-SHA-512 over mTLS", keys: files.bearing() + ", " + files.known("SCRAM-SHA-512", "me"),
 			flags: "--tls --ca-file " + files.file("ca.pem") + " --cert-file " + files.file("cert.pem") + " --key-file " + files.file("key.pem") +
 				" --sasl SCRAM-SHA-512 --username me --password-file " + files.file("me.password"),
@@ -73,12 +73,12 @@ func securities(t *testing.T) []security {
 }
 
 // bearing is OAUTHBEARER with a token server that gives a new token each time.
-func bearing(t *testing.T, files secrets) security {
+func bearing(t *testing.T, files secrets) access {
 	t.Helper()
 	cluster, given := bearer(t)
 	server := httptest.NewServer(tokenServer("me", password, given))
 	t.Cleanup(server.Close)
-	return security{
+	return access{
 		name: "OAUTHBEARER", brokers: cluster.ListenAddrs(), own: []kgo.Opt{kgo.SeedBrokers(cluster.ListenAddrs()...)},
 		keys: "sasl: {mechanism: OAUTHBEARER, oauth: {tokenURL: '" + server.URL + "', clientId: me, clientSecretFile: " +
 			files.file("me.password") + ", extensions: [logicalCluster=lkc-1]}}",

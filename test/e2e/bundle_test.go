@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/ops"
 )
 
@@ -32,7 +32,7 @@ mappings:
     imports:
       upsert: {etl: "201", mode: CREATE_OR_UPDATE}
       columns: [businessKey, seq, status]
-      roll: {rows: 500, bytes: 1MiB, age: 300ms}
+      roll: {rows: 500, bytes: 1MiB, age: 1s}
       slotsPerDay: 1000
       fileName: shop-orders-$YYYYMMDD.csv
   - name: customers
@@ -45,7 +45,7 @@ mappings:
       upsert: {etl: "201", mode: CREATE_OR_UPDATE}
       delete: {etl: "102", mode: DELETE}
       columns: [customerNumber, emailAddress, lastName, seq, S_tier]
-      roll: {rows: 500, bytes: 1MiB, age: 300ms}
+      roll: {rows: 500, bytes: 1MiB, age: 1s}
       slotsPerDay: 900
 `
 
@@ -97,7 +97,7 @@ func TestABundleIsOneImportParentsFirst(t *testing.T) {
 	}
 	w.wantSlots(sink, 1)
 
-	var status connector.Status
+	var status observe.Status
 	if err := json.Unmarshal([]byte(get(t, sink.AdminAddress(), "/status")), &status); err != nil || len(status.Mappings) != 2 {
 		t.Fatalf("status: got %v and %d mappings, want 2", err, len(status.Mappings))
 	}
@@ -196,7 +196,7 @@ func TestBundleOfAKilledMemberIsAdoptedNotRepeated(t *testing.T) {
 }
 
 // importsOf is what /imports shows.
-func importsOf(t *testing.T, sink *running) (list []connector.MappingImports) {
+func importsOf(t *testing.T, sink *running) (list []observe.MappingImports) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(get(t, sink.AdminAddress(), "/imports")), &list); err != nil || len(list) != 2 {
 		t.Fatalf("/imports: got %+v, %v, want both mappings", list, err)
@@ -225,10 +225,10 @@ func TestMappingsJoinAndLeaveABundleWhileTheirImportsRun(t *testing.T) {
 			w.produce(customer("C1", "basic", 3), order("o1", "SHIPPED", 4))
 			second := w.start(head + deadLetters + c.after)
 			w.until("both mappings wait for what was sent", func() bool {
-				return !slices.ContainsFunc(importsOf(t, second), func(m connector.MappingImports) bool { return m.Import == nil || m.Import.Step != "importing" })
+				return !slices.ContainsFunc(importsOf(t, second), func(m observe.MappingImports) bool { return m.Import == nil || m.Import.Step != "importing" })
 			})
 			w.until("newer rows are there too", func() bool {
-				return !slices.ContainsFunc(importsOf(t, second), func(m connector.MappingImports) bool { return m.Open == nil })
+				return !slices.ContainsFunc(importsOf(t, second), func(m observe.MappingImports) bool { return m.Open == nil })
 			})
 			if got := len(w.service.Executions()); got != c.running {
 				t.Errorf("imports while the others run: got %d, want %d", got, c.running)

@@ -94,10 +94,7 @@ func (w *world) run(yaml string) *process {
 // runAs is run with environment variables of its own, and flags.
 func (w *world) runAs(yaml string, own map[string]string, flags ...string) *process {
 	w.t.Helper()
-	file := filepath.Join(w.dir, "feedsink.yaml")
-	if err := os.WriteFile(file, []byte(w.through.in(yaml)), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	file := w.write(yaml)
 	flags = append([]string{"run", "-c", shared(w.t, file), "--log-level", "debug"}, flags...)
 	p := &process{cmd: exec.CommandContext(context.Background(), binary, flags...), out: &logBuffer{}}
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
@@ -122,7 +119,17 @@ func (w *world) runAs(yaml string, own map[string]string, flags ...string) *proc
 	return p
 }
 
-// execute runs a command to its end with the configuration of run.
+// write writes the configuration of run and execute.
+func (w *world) write(yaml string) (file string) {
+	w.t.Helper()
+	file = filepath.Join(w.dir, "feedsink.yaml")
+	if err := os.WriteFile(file, []byte(w.through.in(yaml)), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return file
+}
+
+// execute runs a command to its end with the configuration of run, or that was written.
 func (w *world) execute(words string) (output string, code int) {
 	w.t.Helper()
 	cmd := exec.CommandContext(w.t.Context(), binary, append(strings.Fields(words), "-c", filepath.Join(w.dir, "feedsink.yaml"))...)

@@ -25,7 +25,7 @@ func TestRowsAreReadFromTheirEnvelope(t *testing.T) {
 	sink := w.start(head + deadLetters + changes)
 	const key = `{"schema":{"type":"struct","fields":[{"type":"int32","field":"id"}]},"payload":{"id":7}}`
 	w.produce(
-		event("orders", key, `{"op":"c","source":{},"after":{"id":7,"seq":1,"status":"NEW"}}`),
+		event("orders", key, `{"op":"c","source":{},"after":{"id":7,"seq":1,"status":"NEW","loyalty":"gold"}}`),
 		event("orders", key, `{"op":"u","source":{},"after":{"id":7,"seq":2,"status":"__debezium_unavailable_value"}}`),
 		event("orders", `{"id":8}`, `{"op":"c","source":{},"after":{"id":8,"seq":3}}`),
 		event("orders", `{"id":8}`, `{"op":"d","source":{},"before":{"id":8},"after":null}`),
@@ -40,6 +40,9 @@ func TestRowsAreReadFromTheirEnvelope(t *testing.T) {
 	row := rows["7"]
 	if len(rows) != 1 || row.Text("seq") != "2" || row.Text("status") != "NEW" {
 		t.Errorf("orders: got %v, want 7 with seq 2 and the status of before", rows)
+	}
+	if got := strings.Count(w.logs.String(), "new fields that no mapping reads"); got != 1 || !strings.Contains(w.logs.String(), "loyalty") || strings.Contains(w.logs.String(), "gold") {
+		t.Errorf("the log names the column that is not mapped %d times, want once, without its value", got)
 	}
 	letters := w.dead()
 	if len(letters) != 1 || !strings.Contains(string(letters[0].Value), `"op":"t"`) {

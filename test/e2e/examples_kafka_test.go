@@ -10,7 +10,7 @@ import (
 )
 
 // wayOf leaves the way to the brokers to the tests of their listeners.
-func wayOf(t *testing.T, _ *config.Kafka, _ *certs.Authority) (s security, asItIs bool) {
+func wayOf(t *testing.T, _ *config.Kafka, _ *certs.Authority) (s access, asItIs bool) {
 	t.Helper()
 	return usual(t), false
 }

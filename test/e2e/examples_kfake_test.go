@@ -18,7 +18,7 @@ import (
 // wayOf is to a broker that lets nobody in but who comes as the example says, with
 // the secrets that every example has; the example then stays as it is. A file
 // without certificates of its own is for brokers that a test cannot have.
-func wayOf(t *testing.T, k *config.Kafka, authority *certs.Authority) (s security, asItIs bool) {
+func wayOf(t *testing.T, k *config.Kafka, authority *certs.Authority) (s access, asItIs bool) {
 	t.Helper()
 	if k.TLS.CAFile == "" {
 		return usual(t), false
@@ -31,7 +31,7 @@ func wayOf(t *testing.T, k *config.Kafka, authority *certs.Authority) (s securit
 	switch k.SASL.Mechanism {
 	case "SCRAM-SHA-512":
 		login := kgo.SASL(scram.Auth{User: k.SASL.Username, Pass: apiKey}.AsSha512Mechanism())
-		return embedded(t, security{own: []kgo.Opt{own, login}}, kfake.TLS(server), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", k.SASL.Username, apiKey)), true
+		return embedded(t, access{own: []kgo.Opt{own, login}}, kfake.TLS(server), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", k.SASL.Username, apiKey)), true
 	case "OAUTHBEARER":
 		cluster, given := bearer(t, kfake.TLS(server))
 		tokens := httptest.NewUnstartedServer(tokenServer(k.SASL.OAuth.ClientID, apiKey, given))
@@ -39,8 +39,8 @@ func wayOf(t *testing.T, k *config.Kafka, authority *certs.Authority) (s securit
 		tokens.StartTLS()
 		t.Cleanup(tokens.Close)
 		k.SASL.OAuth.TokenURL = tokens.URL
-		return security{brokers: cluster.ListenAddrs(), own: []kgo.Opt{own, kgo.SeedBrokers(cluster.ListenAddrs()...)}}, true
+		return access{brokers: cluster.ListenAddrs(), own: []kgo.Opt{own, kgo.SeedBrokers(cluster.ListenAddrs()...)}}, true
 	}
 	t.Fatalf("no broker for kafka.sasl.mechanism: %s", k.SASL.Mechanism)
-	return security{}, false
+	return access{}, false
 }

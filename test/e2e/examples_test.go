@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sr"
 
@@ -19,43 +18,14 @@ import (
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/ops"
+	"github.com/feedsink/feedsink/connector/samples"
 	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/router/check"
 	"github.com/feedsink/feedsink/schemas"
 	"github.com/feedsink/feedsink/test/certs"
 )
 
 const examplesDir = "../../deploy/examples"
-
-// sample is what stands in deploy/examples/samples: what the topics of an
-// example hold, and what it promises to make of them.
-type sample struct {
-	Tables  map[string]sampleTable `yaml:"tables"`
-	Schemas map[string]string      `yaml:"schemas"` // by subject
-	Events  []sampleEvent          `yaml:"events"`
-	// Rows are all rows of all tables, by table, key and column, as text.
-	Rows        map[string]map[string]map[string]string `yaml:"rows"`
-	ByFile      map[string][]string                     `yaml:"byFile"`      // keys that came in a file, by table
-	DeadLetters []string                                `yaml:"deadLetters"` // TOPIC: REASON
-}
-
-// sampleTable is a table as the service defines it.
-type sampleTable struct {
-	Custom        bool                `yaml:"custom"`
-	Keys          []string            `yaml:"keys"`
-	Fields        map[string]string   `yaml:"fields"` // types, "String list" for several values
-	Subscriptions []string            `yaml:"subscriptions"`
-	Segments      map[string][]string `yaml:"segments"` // with the names of an exclusive one's segments
-}
-
-// sampleEvent is a record. Key and value are JSON here, and on the topic what the
-// mapping's format makes of them; a key that is a text stays one.
-type sampleEvent struct {
-	Topic   string            `yaml:"topic"`
-	Key     any               `yaml:"key"`
-	Value   any               `yaml:"value"` // none: no value
-	At      time.Time         `yaml:"at"`
-	Headers map[string]string `yaml:"headers"`
-}
 
 // Each example does with its sample what it says, by the ETLs that etl create
 // makes for it.
@@ -74,13 +44,16 @@ func TestEachExampleKeepsItsPromise(t *testing.T) {
 	}
 }
 
-func readSample(t *testing.T, file string) (s sample) {
+// readSample reads what stands in deploy/examples/samples: what the topics of an example
+// hold, and what it promises to make of them.
+func readSample(t *testing.T, file string) *samples.Samples {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatalf("%v: each example has a sample of the same name, which says what it makes of what", err)
 	}
-	if err := yaml.UnmarshalWithOptions(text, &s, yaml.Strict()); err != nil {
+	s, err := samples.Read(text)
+	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
 	return s
@@ -89,7 +62,7 @@ func readSample(t *testing.T, file string) (s sample) {
 // example is one of the files with the world that it needs.
 type example struct {
 	*world
-	sample
+	*samples.Samples
 	cfg       *config.Config
 	registry  *sr.Client
 	authority *certs.Authority // of what the example is secured with
@@ -97,7 +70,7 @@ type example struct {
 
 // newExample checks the file as a user does, and moves what it names to this
 // test's own broker and service.
-func newExample(t *testing.T, file string, s sample) *example {
+func newExample(t *testing.T, file string, s *samples.Samples) *example {
 	t.Helper()
 	secrets := t.TempDir()
 	authority := certs.ExampleFiles(t, secrets, apiKey)
@@ -110,9 +83,9 @@ func newExample(t *testing.T, file string, s sample) *example {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &example{sample: s, cfg: cfg, authority: authority}
+	x := &example{Samples: s, cfg: cfg, authority: authority}
 	through, asItIs := wayOf(t, &cfg.Kafka, authority)
-	x.world = newWorldThrough(t, through, func(c *sandbox.Config) { c.Tables, c.ETLs = s.tables(), nil })
+	x.world = newWorldThrough(t, through, func(c *sandbox.Config) { c.Tables, c.ETLs = s.ServiceTables(), nil })
 	if cfg.Kafka.Brokers = x.brokers; !asItIs {
 		way := x.config(head + mappings).Kafka
 		cfg.Kafka.TLS, cfg.Kafka.SASL = way.TLS, way.SASL
@@ -134,22 +107,6 @@ func newExample(t *testing.T, file string, s sample) *example {
 		m.Imports.Roll.Age, m.Imports.SlotsPerDay = 300*time.Millisecond, 1000 // a test cannot wait for hours
 	}
 	return x
-}
-
-// tables are the sample's for the service.
-func (s sample) tables() (all []sandbox.Table) {
-	for name, from := range s.Tables {
-		table := sandbox.Table{Name: name, Custom: from.Custom, Keys: from.Keys, Subscriptions: from.Subscriptions, SlotsPerDay: 1000}
-		for field, kind := range from.Fields {
-			kind, list := strings.CutSuffix(kind, " list")
-			table.Fields = append(table.Fields, sandbox.Field{Name: field, Type: sandbox.Type(kind), Multi: list})
-		}
-		for segment, values := range from.Segments {
-			table.Segments = append(table.Segments, sandbox.Segment{Name: segment, Values: values})
-		}
-		all = append(all, table)
-	}
-	return all
 }
 
 // runs creates topics and ETLs, writes the events and runs the sink until it has
@@ -186,12 +143,12 @@ func (x *example) runs() {
 // topics are those that the mappings read, with the lanes that do.
 func (x *example) topics() map[string][]string {
 	x.t.Helper()
-	r, problems := router.Compile(x.cfg.Mappings)
+	r, problems := check.Compile(x.cfg.Mappings)
 	if len(problems) > 0 {
 		x.t.Fatal(problems)
 	}
 	lanes := map[string][]string{}
-	for _, lane := range []schemas.Lane{schemas.Immediate, schemas.Batch} {
+	for _, lane := range schemas.Lanes {
 		for _, topic := range r.Topics(lane) {
 			lanes[topic] = append(lanes[topic], lane.String())
 		}
@@ -212,7 +169,7 @@ func (x *example) createETLs() {
 	var loads []*router.Import
 	for _, m := range x.cfg.Mappings {
 		for op, load := range map[schemas.Op]*router.Import{
-			schemas.Upsert: m.Imports.Upsert, schemas.Patch: m.Imports.Patch, schemas.Create: m.Imports.Create, schemas.Delete: m.Imports.Delete,
+			schemas.Upsert: m.Imports.Upsert, schemas.Patch: m.Imports.Patch, schemas.Merge: m.Imports.Merge, schemas.Create: m.Imports.Create, schemas.Delete: m.Imports.Delete,
 		} {
 			if load == nil {
 				continue
@@ -236,7 +193,7 @@ func (x *example) createETLs() {
 }
 
 // record is an event in the format of its topic.
-func (x *example) record(e sampleEvent) *kgo.Record {
+func (x *example) record(e samples.Event) *kgo.Record {
 	x.t.Helper()
 	r := &kgo.Record{Topic: e.Topic, Timestamp: e.At}
 	format, keyFormat := x.formats(x.topic(e.Topic))
@@ -285,49 +242,16 @@ func (x *example) written(subject, format string, value any) []byte {
 // what the sample promises.
 func (x *example) holds() {
 	x.t.Helper()
-	for table := range x.Tables {
-		got := map[string]map[string]string{}
-		for key, row := range x.service.Rows(table) {
-			got[key] = map[string]string{}
-			for column := range row.Values {
-				if text := row.Text(column); text != "" {
-					got[key][column] = text
-				}
-			}
-		}
-		for key := range got {
-			if x.Rows[table][key] == nil {
-				x.t.Errorf("%s %s: got %v, want no such row", table, key, got[key])
-			}
-		}
-		for key, want := range x.Rows[table] {
-			if !maps.Equal(got[key], want) {
-				x.t.Errorf("%s %s:\n got %v\nwant %v", table, key, got[key], want)
-			}
-		}
-	}
-	byFile := map[string][]string{}
-	for _, execution := range x.service.Executions() {
-		for _, load := range execution.Loads {
-			byFile[load.Table] = append(byFile[load.Table], load.Keys...)
-		}
-	}
-	for table := range x.Tables {
-		slices.Sort(byFile[table])
-		if got := slices.Compact(byFile[table]); !slices.Equal(got, x.ByFile[table]) {
-			x.t.Errorf("%s: got %v by files, want %v", table, got, x.ByFile[table])
-		}
-	}
-	var letters []string
+	got := x.ResultOf(x.service)
 	for _, letter := range x.dead() {
 		said := map[string]string{}
 		for _, h := range letter.Headers {
 			said[strings.TrimPrefix(h.Key, "__connect.errors.")] = string(h.Value)
 		}
-		letters = append(letters, strings.TrimPrefix(said["topic"], x.prefix)+": "+said["exception.class.name"])
+		got.DeadLetters = append(got.DeadLetters, strings.TrimPrefix(said["topic"], x.prefix)+": "+said["exception.class.name"])
 		x.t.Logf("dead letter: %s", said["exception.message"])
 	}
-	if slices.Sort(letters); !slices.Equal(letters, x.DeadLetters) {
-		x.t.Errorf("dead letters: got %q, want %q", letters, x.DeadLetters)
+	for _, d := range x.Compare(got) {
+		x.t.Error(d)
 	}
 }

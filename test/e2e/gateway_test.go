@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/observe"
 )
 
 // TestGatewaysAnswersLoseNothing: while something in front of the service answers
@@ -18,6 +18,7 @@ import (
 func TestGatewaysAnswersLoseNothing(t *testing.T) {
 	for name, answer := range map[string]sandbox.Answer{
 		"text without a route":  sandbox.Text(404, "default backend - 404"),
+		"text of any gateway":   sandbox.Text(404, "no such host here"),
 		"page without a route":  sandbox.Page(404),
 		"no method and no body": sandbox.Text(405, ""),
 		"login page":            sandbox.Page(200),
@@ -28,12 +29,16 @@ func TestGatewaysAnswersLoseNothing(t *testing.T) {
 			w := newWorld(t, nil)
 			sink := w.start(head + deadLetters + mappings)
 			for i := range 5 {
-				w.produce(order(fmt.Sprint("old", i), "PAID", 1), customer(fmt.Sprint("B", i), "basic", 1))
+				w.produce(order(fmt.Sprint("old", i), "PAID", 1), order(fmt.Sprint("gone", i), "PAID", 1), customer(fmt.Sprint("B", i), "basic", 1))
 			}
 			w.settled()
 			for op := 1; op <= 13; op++ {
 				w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: op}, Answer: answer})
 			}
+			for i := range 5 { // before the breaker opens
+				w.produce(event("orders", fmt.Sprint("gone", i), fmt.Sprintf(`{"op":"delete","businessKey":"gone%d"}`, i)))
+			}
+			w.until("the first call was answered", func() bool { return w.service.CallCount(7) > 0 })
 			for i := range 30 {
 				w.produce(order(fmt.Sprint("new", i), "PAID", 1), customer(fmt.Sprint("C", i), "gold", 1))
 			}
@@ -46,7 +51,7 @@ func TestGatewaysAnswersLoseNothing(t *testing.T) {
 			}
 			var told string
 			w.until("the breaker is open and an import was tried", func() bool {
-				var st connector.Status
+				var st observe.Status
 				if err := json.Unmarshal([]byte(get(t, sink.AdminAddress(), "/status")), &st); err != nil {
 					return false
 				}
@@ -62,7 +67,7 @@ func TestGatewaysAnswersLoseNothing(t *testing.T) {
 			}
 			w.service.ClearFaults()
 			w.settled()
-			want := map[string]int{"orders": 30, "customers": 30} // 5 + 30 less 5 deleted, each
+			want := map[string]int{"orders": 30, "customers": 30} // 5 + 30 less 5 deleted, each; and orders that were there are deleted
 			for table, rows := range want {
 				if got := w.service.Len(table); got != rows {
 					t.Errorf("%s: got %d rows, want %d", table, got, rows)

@@ -222,11 +222,11 @@ func (g *guarded) renew(t *testing.T, listener, round string, authority *certs.A
 }
 
 // securities are all listeners but the plain one.
-func securities(*testing.T) []security {
+func securities(*testing.T) []access {
 	g := guards
 	thorough := cmp.Or(os.Getenv(throughVariable), listenSCRAM) // the commands take seconds
-	way := func(name, keys, flags string) security {
-		return security{
+	way := func(name, keys, flags string) access {
+		return access{
 			name: name, keys: keys, flags: "--tls --ca-file " + flags, brief: name != thorough,
 			brokers: []string{g.relays[name].address()}, own: []kgo.Opt{kgo.SeedBrokers(g.broker.Addr())},
 		}
@@ -235,7 +235,7 @@ func securities(*testing.T) []security {
 	login := func(mechanism string) string {
 		return ca + " --sasl " + mechanism + " --username me --password-file " + g.file("me.password")
 	}
-	return []security{
+	return []access{
 		way(listenTLS, g.trusting(), ca),
 		way(listenMTLS, mutual.bearing(), mutual.file("ca.pem")+" --cert-file "+mutual.file("cert.pem")+" --key-file "+mutual.file("key.pem")),
 		way(listenSCRAM, g.trusting()+", "+g.known("SCRAM-SHA-512", "me"), login("SCRAM-SHA-512")),

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/observe"
 )
 
 // releaseCommand is what the sink tells a person to type.
@@ -22,9 +22,9 @@ func TestHaltedImportGoesOnOnceItIsReleased(t *testing.T) {
 	imports := func(args string) (string, int) {
 		return execute(t, append(strings.Fields(args), "--server", "http://"+address)...)
 	}
-	only := func() connector.MappingImports {
+	only := func() observe.MappingImports {
 		out, code := imports("imports list -o json")
-		var list []connector.MappingImports
+		var list []observe.MappingImports
 		if err := json.Unmarshal([]byte(out), &list); err != nil || code != 0 || len(list) != 1 {
 			t.Fatalf("imports list: got exit code %d, %v, %s, want customers alone", code, err, out)
 		}
@@ -36,6 +36,7 @@ func TestHaltedImportGoesOnOnceItIsReleased(t *testing.T) {
 	}
 	w.produce(customer("C1", "basic", 1))
 	w.until("the mapping halts", func() bool { return only().Halted != "" })
+	w.until("the log says so", func() bool { return releaseCommand.MatchString(sink.out.String()) })
 
 	halted := only()
 	if len(halted.Kept) != 1 || halted.Import == nil || halted.Kept[0] != halted.Import.File+".failed" {

@@ -47,13 +47,13 @@ func TestEventsOfBothLanesArrive(t *testing.T) {
 // answered are two different things.
 func chaos() []sandbox.Fault {
 	return []sandbox.Fault{
-		{Match: sandbox.Match{Chance: 0.04}, Answer: sandbox.Status(503)},
-		{Match: sandbox.Match{Chance: 0.01}, Answer: sandbox.StatusAfter(429, time.Second)},
-		{Match: sandbox.Match{Chance: 0.02}, Answer: sandbox.Reset()},
-		{Match: sandbox.Match{Chance: 0.02}, Apply: true, Answer: sandbox.Reset()},
-		{Match: sandbox.Match{Chance: 0.01}, Apply: true, Answer: sandbox.Status(500)},
-		{Match: sandbox.Match{Chance: 0.001}, Apply: true, Answer: sandbox.Hang(5 * time.Second)},
-		{Match: sandbox.Match{Chance: 0.001}, Answer: sandbox.Hang(5 * time.Second)},
+		{Match: sandbox.Match{Probability: 0.04}, Answer: sandbox.Status(503)},
+		{Match: sandbox.Match{Probability: 0.01}, Answer: sandbox.StatusAfter(429, time.Second)},
+		{Match: sandbox.Match{Probability: 0.02}, Answer: sandbox.Reset()},
+		{Match: sandbox.Match{Probability: 0.02}, Apply: true, Answer: sandbox.Reset()},
+		{Match: sandbox.Match{Probability: 0.01}, Apply: true, Answer: sandbox.Status(500)},
+		{Match: sandbox.Match{Probability: 0.001}, Apply: true, Answer: sandbox.Hang(5 * time.Second)},
+		{Match: sandbox.Match{Probability: 0.001}, Answer: sandbox.Hang(5 * time.Second)},
 	}
 }
 

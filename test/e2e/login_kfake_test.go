@@ -16,14 +16,14 @@ import (
 func TestARefusedLoginIsToldAndCured(t *testing.T) {
 	files := secrets{t.TempDir()}
 	files.write(t, "me.password", []byte("another\n"))
-	s := embedded(t, security{
+	s := embedded(t, access{
 		keys: files.known("PLAIN", "me"),
 		own:  []kgo.Opt{kgo.SASL(plain.Auth{User: "me", Pass: password}.AsMechanism())},
 	}, kfake.EnableSASL(), kfake.Superuser("PLAIN", "me", password))
 	w := newWorldThrough(t, s, nil)
 	sink := w.run(head + deadLetters + mappings)
 	w.until("the log warns", func() bool {
-		return strings.Contains(sink.out.String(), `level=WARN msg="no broker says which partitions there are`)
+		return strings.Contains(sink.out.String(), `level=WARN msg=waiting cause=kafka_unreachable`)
 	})
 	if out, code := w.execute("check --online"); code == 0 {
 		t.Errorf("check --online: got exit code 0, want what is wrong:\n%s", out)

@@ -36,7 +36,9 @@ func TestOneTroubleIsOneLineUntilAMinuteHasPassed(t *testing.T) {
 	w.service.RevokeKey(apiKey)
 	sink := w.run(head + deadLetters + mappings)
 	const trouble = `msg="no token yet; trying again"`
-	w.until("the token was asked for often", func() bool { return w.service.CallCount(14) > 5 })
+	w.until("the token was asked for often, and the log says so", func() bool {
+		return w.service.CallCount(14) > 5 && strings.Contains(sink.out.String(), trouble)
+	})
 	if got := strings.Count(sink.out.String(), trouble); got != 1 {
 		t.Errorf("while it goes on: got %d lines, want 1", got)
 	}

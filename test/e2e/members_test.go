@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/observe"
 )
 
 // sessionTimeout is after how long the group gives a silent member up.
@@ -95,17 +95,17 @@ func (m *team) join(name string) {
 
 // owned are the tables that the member says it has.
 func (m *team) owned(mate *teammate) []string {
-	return m.tablesOf(mate, func(i connector.MappingImports) bool { return i.Owned })
+	return m.tablesOf(mate, func(i observe.MappingImports) bool { return i.Owned })
 }
 
 // filling are the tables that it has a file open for.
 func (m *team) filling(mate *teammate) []string {
-	return m.tablesOf(mate, func(i connector.MappingImports) bool { return i.Open != nil })
+	return m.tablesOf(mate, func(i observe.MappingImports) bool { return i.Open != nil })
 }
 
-func (m *team) tablesOf(mate *teammate, which func(connector.MappingImports) bool) (tables []string) {
+func (m *team) tablesOf(mate *teammate, which func(observe.MappingImports) bool) (tables []string) {
 	m.t.Helper()
-	var list []connector.MappingImports
+	var list []observe.MappingImports
 	if err := json.Unmarshal([]byte(get(m.t, mate.address, "/imports")), &list); err != nil {
 		m.t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ const (
 )
 
 // oneSlot are the mappings with one import a day, beside the reserve.
-var oneSlot = strings.Replace(mappings, "slotsPerDay: 1000", "slotsPerDay: 2\n      reserve: 1", 1)
+var oneSlot = strings.Replace(mappings, "slotsPerDay: 1000", "slotsPerDay: 2\n      reserve: 1\n      maxFile: {bytes: 0}", 1)
 
 func TestTenMillionKeysWaitForASlotOnDisk(t *testing.T) {
 	w := newWorld(t, func(c *sandbox.Config) {

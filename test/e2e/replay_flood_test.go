@@ -5,8 +5,6 @@ package e2e_test
 import (
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +52,7 @@ func TestReplayThatIsRefusedAlikeStopsInsteadOfFillingTheTopic(t *testing.T) {
 
 			again := *cfg
 			again.DLQ.Flood = flood
-			options := ops.ReplayOptions{MaxAttempts: 5, GiveUp: time.Minute, Log: slog.New(slog.NewTextHandler(w.logs, nil))}
+			options := ops.ReplayOptions{Config: replay.Config{MaxAttempts: 5, GiveUp: time.Minute}, Log: slog.New(slog.NewTextHandler(w.logs, nil))}
 			before := w.service.CallCount(4)
 			report, err := ops.Replay(t.Context(), &again, options)
 			if err == nil || !strings.Contains(err.Error(), "orders") || !strings.Contains(err.Error(), "95 of its last 95") || !strings.Contains(err.Error(), "dlq.flood") {
@@ -72,9 +70,7 @@ func TestReplayThatIsRefusedAlikeStopsInsteadOfFillingTheTopic(t *testing.T) {
 			if c.calls == 0 {
 				return
 			}
-			if err := os.WriteFile(filepath.Join(w.dir, "feedsink.yaml"), []byte(w.through.in(head+deadLetters+mappings)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			w.write(head + deadLetters + mappings)
 			if out, code := w.execute("dlq replay"); code != 1 || !strings.Contains(out, "(flood ") || !strings.Contains(out, "stay dead letters") {
 				t.Errorf("the command: got exit code %d, %s, want 1, how many and what became of them", code, out)
 			}

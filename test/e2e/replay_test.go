@@ -58,7 +58,7 @@ func TestInterruptedReplayBringsNoDeletedProfileBack(t *testing.T) {
 
 	// The call is on its way when the replay is cut off.
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 1}, Answer: sandbox.Hang(0)})
-	options := ops.ReplayOptions{MaxAttempts: 5, GiveUp: time.Minute, Log: slog.New(slog.DiscardHandler)}
+	options := ops.ReplayOptions{Config: replay.Config{MaxAttempts: 5, GiveUp: time.Minute}, Log: slog.New(slog.DiscardHandler)}
 	ctx, cut := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -113,11 +113,11 @@ func TestReplayLeavesATombstoneToItsImport(t *testing.T) {
 		t.Fatalf("dead letters: got %d, want 1", dead)
 	}
 	for range 2 {
-		report, err := ops.Replay(t.Context(), cfg, ops.ReplayOptions{MaxAttempts: 5, GiveUp: time.Minute, Log: slog.New(slog.DiscardHandler)})
+		report, err := ops.Replay(t.Context(), cfg, ops.ReplayOptions{Config: replay.Config{MaxAttempts: 5, GiveUp: time.Minute}, Log: slog.New(slog.DiscardHandler)})
 		if err != nil || report.Left[replay.NeedsImport] != 1 || len(report.Notes) != 1 {
 			t.Fatalf("replay: got %+v, %v, want the letter left for its import", report, err)
 		}
-		if !strings.Contains(report.Notes[0].Message, "import it") {
+		if !strings.Contains(report.Notes[0].Message, "feedsink import --mapping customers --op delete FILE.csv") {
 			t.Errorf("note: got %q, want what to do", report.Notes[0].Message)
 		}
 	}

@@ -218,7 +218,7 @@ func TestRoutesFlipUnderLoad(t *testing.T) {
 	all := []string{nowByCall, nowByFile, oddByCall, evenByCall, allByCall, allByFile}
 	for range 12 {
 		routes := all[rnd.IntN(len(all))]
-		lanes := []schemas.Lane{schemas.Immediate, schemas.Batch}
+		lanes := schemas.Lanes
 		if rnd.IntN(2) == 0 {
 			lanes[0], lanes[1] = lanes[1], lanes[0]
 		}

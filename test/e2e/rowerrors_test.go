@@ -139,7 +139,7 @@ func TestRowsInErrorOfAnAdoptedImportComeBackToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	const sink = head + deadLetters + manyRows
-	yaml := strings.ReplaceAll(sink, "age: 10s", "age: 300ms")
+	yaml := strings.ReplaceAll(sink, "age: 10s", "age: 1s")
 	nemo := event("customers", "C1", `{"op":"upsert","key":{"customerNumber":"C1"},"attributes":{"lastName":"Nemo"}}`)
 	older := customer("C1", "basic", 1)
 	w.service.Hold()
@@ -179,9 +179,9 @@ func TestRowsInErrorWithoutADeadLetterTopicHaltTheirPartition(t *testing.T) {
 		t.Errorf("without a dead-letter topic: got a lag of %d, want 1: nothing is dropped", got)
 	}
 	// Neither another restart nor a service that takes the row by now ends this.
-	if status := get(t, first.AdminAddress(), "/status"); !strings.Contains(status, "Set dlq.topic, then restart feedsink: the record becomes a dead letter") {
-		t.Errorf("/status: got %s, want what ends the halt", status)
-	}
+	w.until("/status says what ends the halt", func() bool {
+		return strings.Contains(get(t, first.AdminAddress(), "/status"), "Set dlq.topic, then restart feedsink: the record becomes a dead letter")
+	})
 	first.stop()
 	w.start(strings.Replace(yaml, "mappings:", deadLetters+"mappings:", 1))
 	w.until("the record is a dead letter", func() bool { return w.lag("batch", "customers") == 0 })

@@ -14,8 +14,8 @@ import (
 	"github.com/feedsink/feedsink/test/certs"
 )
 
-// security is one way of the sink to the brokers.
-type security struct {
+// access is one way of the sink to the brokers.
+type access struct {
 	name    string
 	brokers []string  // for the sink
 	keys    string    // of the sink's block kafka, in one line
@@ -25,7 +25,7 @@ type security struct {
 }
 
 // in is a configuration that goes this way.
-func (s security) in(yaml string) string {
+func (s access) in(yaml string) string {
 	if s.keys == "" {
 		return yaml
 	}
@@ -76,7 +76,7 @@ func (s secrets) known(mechanism, user string) string {
 func (w *world) askByCommands() {
 	w.t.Helper()
 	for _, command := range []struct{ words, want string }{
-		{"check --online", "ok     topic " + w.topic("orders")},
+		{"check --online", "OK          topic " + w.topic("orders")},
 		{"plan --limit 10", w.topic("customers")},
 		{"dlq list", w.topic("orders")},
 		{"dlq replay --dry-run", "1"},
@@ -108,7 +108,7 @@ func (w *world) begun() {
 }
 
 // TestEverySecurityCarriesBothLanesAndTheCommands runs the sink, and what else
-// asks brokers, over each security.
+// asks brokers, over each way in.
 func TestEverySecurityCarriesBothLanesAndTheCommands(t *testing.T) {
 	for _, s := range securities(t) {
 		t.Run(s.name, func(t *testing.T) {

@@ -3,7 +3,10 @@
 package e2e_test
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -12,7 +15,7 @@ import (
 // TestEverySignalToStopDrains: the call in flight is finished, its offset is
 // committed, and the member leaves the group.
 func TestEverySignalToStopDrains(t *testing.T) {
-	for _, stop := range []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+	for _, stop := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(stop.String(), func(t *testing.T) {
 			w := newWorld(t, nil)
 			sink := w.run(head + deadLetters + mappings)
@@ -32,6 +35,70 @@ func TestEverySignalToStopDrains(t *testing.T) {
 			}
 			if got := w.service.CallCount(4); got != 1 {
 				t.Errorf("calls: got %d, want 1", got)
+			}
+		})
+	}
+}
+
+// rewrite changes the file that a process reads, in one step, as a ConfigMap is changed.
+func (w *world) rewrite(yaml string) {
+	w.t.Helper()
+	next := filepath.Join(w.dir, "next.yaml")
+	if err := os.WriteFile(next, []byte(w.through.in(yaml)), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.Rename(next, filepath.Join(w.dir, "feedsink.yaml")); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestRunReloadsWhenItIsTold: by SIGHUP, by the command, and with --watch by itself. A
+// wrong file and the right one after it are told by each.
+func TestRunReloadsWhenItIsTold(t *testing.T) {
+	before, after := routed(nowByCall), routed(nowByFile)
+	for what, tell := range map[string]struct {
+		flags []string
+		how   func(w *world, sink *process, address string)
+	}{
+		"SIGHUP": {nil, func(_ *world, sink *process, _ string) {
+			if err := sink.signal(syscall.SIGHUP); err != nil {
+				t.Error(err)
+			}
+		}},
+		"the command": {nil, func(w *world, _ *process, address string) {
+			out, code := execute(w.t, "reload", "--server", "http://"+address)
+			if wrong := strings.Contains(get(w.t, address, "/metrics"), "reload_successful 0"); wrong && (code != 1 || !strings.Contains(out, "feedsink.yaml:")) ||
+				!wrong && (code != 0 || out != "changed mapping orders: routes\n") {
+				w.t.Errorf("reload: got exit code %d with %q", code, out)
+			}
+		}},
+		"--watch": {[]string{"--watch"}, func(*world, *process, string) {}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t, withBothETLs)
+			sink := w.runAs(before, nil, tell.flags...)
+			address := sink.admin(w)
+			w.until("the sink is ready", func() bool { return get(t, address, "/readyz") == "ok\n" })
+			for value, yaml := range []string{strings.Replace(before, "customTable:", "customtable:", 1), after} {
+				w.rewrite(yaml)
+				tell.how(w, sink, address)
+				w.until("the file was read", func() bool {
+					page := get(t, address, "/metrics")
+					return strings.Contains(page, fmt.Sprint("feedsink_config_last_reload_successful ", value)) && (value == 0 || strings.Contains(get(t, address, "/status"), `"reload"`))
+				})
+			}
+			calls := w.service.CallCount(4)
+			w.produce(now(order("o1", "A", 1)), order("o2", "A", 1))
+			w.bothSettled()
+			w.ordersAre(map[string]string{"o1": "1 A", "o2": "1 A"})
+			if got := w.service.CallCount(4) - calls; got != 1 {
+				t.Errorf("calls: got %d, want o2's alone, as the new file routes", got)
+			}
+			if err := sink.signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			if err := sink.wait(); err != nil {
+				t.Errorf("run: %v", err)
 			}
 		})
 	}

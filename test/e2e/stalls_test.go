@@ -71,6 +71,6 @@ func TestStatusSaysUntilWhenTheServiceWantsNoCalls(t *testing.T) {
 		}
 	}
 	w.until("nothing waits any more", func() bool {
-		return !strings.Contains(get(t, sink.AdminAddress(), "/status"), `"waits"`)
+		return !strings.Contains(get(t, sink.AdminAddress(), "/status"), `"until"`)
 	})
 }

@@ -33,11 +33,15 @@ func (w *world) config(yaml string) *config.Config {
 	return cfg
 }
 
-// begin is start with a configuration that was read, and perhaps changed.
-func (w *world) begin(cfg *config.Config) *running {
+// begin is start with a configuration that was read, and perhaps changed, as options are.
+func (w *world) begin(cfg *config.Config, changes ...func(*connector.Options)) *running {
 	w.t.Helper()
 	log := slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	sink, err := connector.New(cfg, connector.Options{Log: log, Version: "test", Lanes: w.lanes, CommitEvery: 50 * time.Millisecond, MetadataMaxAge: 2 * time.Second, FirstPoll: w.firstPoll, ApartAfter: time.Second})
+	opts := connector.Options{Log: log, Version: "test", Lanes: w.lanes, CommitEvery: 50 * time.Millisecond, MetadataMaxAge: 2 * time.Second, FirstPoll: w.firstPoll, ApartAfter: time.Second}
+	for _, change := range changes {
+		change(&opts)
+	}
+	sink, err := connector.New(cfg, opts)
 	if err != nil {
 		w.t.Fatal(err)
 	}

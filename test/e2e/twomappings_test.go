@@ -93,3 +93,42 @@ func TestOlderRecordIsNotLeftOverANewerConfirmedOne(t *testing.T) {
 		})
 	}
 }
+
+// orderAfterItsBuyer writes both from one topic, newer states of orders by calls.
+const orderAfterItsBuyer = `
+mappings:
+  - name: buyers
+    topics: ["${PREFIX}orders"]
+    profileTable: customers
+    key: customerNumber
+    fields: [{from: buyer, to: customerNumber}, {from: seq, to: seq}]
+    routes: [{lane: immediate}]
+  - name: orders
+    topics: ["${PREFIX}orders"]
+    customTable: orders
+    key: businessKey
+    after: [buyers]
+    op: 'seq == 2 ? "patch" : "upsert"'
+    fields: [{from: id, to: businessKey}, {from: seq, to: seq}, {from: status, to: status}]
+    routes: [{when: 'seq == 2', lane: immediate}, {lane: batch}]
+    imports:
+      upsert: {etl: "103", mode: CREATE_OR_UPDATE}
+      delete: {etl: "105", mode: DELETE}
+      columns: [businessKey, seq, status]
+      roll: {rows: 1000, bytes: 1MiB, age: 300ms}
+      slotsPerDay: 1000
+`
+
+// TestChildsFileDoesNotWaitForACallThatWaitsForIt: a patch of a row in the file comes from
+// the topic of the parents, whose calls the file waits for.
+func TestChildsFileDoesNotWaitForACallThatWaitsForIt(t *testing.T) {
+	w := newWorld(t, withBothETLs)
+	sale := func(seq int, status string) *kgo.Record {
+		return event("orders", "o1", fmt.Sprintf(`{"id":"o1","seq":%d,"status":%q,"buyer":"C1"}`, seq, status))
+	}
+	w.produce(sale(1, "OLD"), sale(2, "NEW"))
+	w.start(head + deadLetters + orderAfterItsBuyer)
+	w.until("everything is confirmed", func() bool { return w.lag("immediate", "orders") == 0 && w.lag("batch", "orders") == 0 })
+	w.ordersAre(map[string]string{"o1": "2 NEW"})
+	w.noDeadLetters()
+}

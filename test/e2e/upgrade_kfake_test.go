@@ -30,7 +30,7 @@ func TestBrokerIsUpgradedAndDowngradedUnderTheSink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorldThrough(t, security{brokers: addresses, own: []kgo.Opt{kgo.SeedBrokers(addresses...)}}, nil)
+	w := newWorldThrough(t, access{brokers: addresses, own: []kgo.Opt{kgo.SeedBrokers(addresses...)}}, nil)
 	sink := w.start(head + deadLetters + mappings)
 	rows := func(release int) {
 		t.Helper()

@@ -31,7 +31,7 @@ type world struct {
 	url     string
 	brokers []string
 	own     []kgo.Opt // how the test's own clients reach the brokers
-	through security  // how the sink does
+	through access    // how the sink does
 	prefix  string    // of this test's topics and groups
 	dir     string
 	client  *kgo.Client
@@ -58,7 +58,7 @@ func newWorld(t *testing.T, change func(*sandbox.Config)) *world {
 	return newWorldThrough(t, usual(t), change)
 }
 
-func newWorldThrough(t *testing.T, through security, change func(*sandbox.Config)) *world {
+func newWorldThrough(t *testing.T, through access, change func(*sandbox.Config)) *world {
 	t.Helper()
 	w := &world{t: t, brokers: through.brokers, own: through.own, through: through, dir: shared(t, t.TempDir()), logs: &logBuffer{}, patience: patience, firstPoll: 50 * time.Millisecond}
 	w.prefix = fmt.Sprintf("%s-%d.", strings.ToLower(strings.ReplaceAll(t.Name(), "/", ".")), time.Now().UnixNano())

@@ -30,9 +30,11 @@
 // then a fault strikes amid a roll-out of other routes of customers. What their
 // rows hold in the end is judged, not the order of calls on the way there nor how
 // often: the batch lane's owner sends the newest state of a row again when its
-// file has landed. All other keys stay in one lane. Orders, tickets and invoices
+// file has landed. So is it with baskets, which both lanes upsert, patch and delete
+// at random: a patch that finds nothing there is a dead letter or void. All other
+// keys stay in one lane. Orders, tickets and invoices
 // come by creates; a file of invoices waits for the customers, visits go in one
-// bundle with prospects. A key is deleted once at most, so that
+// bundle with prospects. Of these a key is deleted once at most, so that
 // a second delete is known as a repetition, and a key that gets patches is never
 // deleted: a patch that is sent again after a crash, its record gone meanwhile,
 // meets the 404 of a mistake and cannot be told from one.

@@ -24,8 +24,8 @@ func (j *judge) rowsOf(ctx context.Context, e sandbox.Execution) (rows []version
 	if e.Status != sandbox.Finished {
 		return nil, fmt.Errorf("it ended %s: %s", e.Status, e.Error)
 	}
-	for _, l := range e.Loads { // a create that is repeated finds its row
-		if l.Results.InError > 0 && l.Mode != sandbox.CreateOnly {
+	for _, l := range e.Loads { // a create that is repeated finds its row, a patch may find none
+		if l.Results.InError > 0 && l.Mode != sandbox.CreateOnly && l.Mode != sandbox.UpdateOnly {
 			return nil, fmt.Errorf("%d rows of table %s are in error", l.Results.InError, l.Table)
 		}
 	}
@@ -140,9 +140,17 @@ func (j *judge) readLetters(ctx context.Context) (numbers []string, err error) {
 	letters, err := j.w.lettersFrom(ctx, deadLetters, j.dead)
 	j.dead += int64(len(letters))
 	for _, r := range letters {
-		if number, ok := header(r, numberHeader); ok {
-			numbers = append(numbers, number)
+		number, ok := header(r, numberHeader)
+		if !ok {
+			continue
 		}
+		numbers = append(numbers, number)
+		topic, _ := header(r, "__connect.errors.topic")
+		partition, _ := header(r, "__connect.errors.partition")
+		offset, _ := header(r, "__connect.errors.offset")
+		lane, _ := header(r, "feedsink.lane")
+		reason, _ := header(r, "__connect.errors.exception.message")
+		j.told[number] = fmt.Sprintf("%s[%s] offset %s, key %s, lane %s: %s", topic, partition, offset, r.Key, lane, reason)
 	}
 	return numbers, err
 }

@@ -37,7 +37,7 @@ func ownerMovesAmidRefusals(ctx context.Context, w *world) (err error) {
 // nothing is there, all is well, try later.
 func gatewayPages(ctx context.Context, w *world) error {
 	for _, status := range []int{http.StatusNotFound, http.StatusOK, http.StatusBadGateway, http.StatusMethodNotAllowed} {
-		w.service.Inject(sandbox.Fault{Match: sandbox.Match{Chance: 0.3}, Answer: sandbox.Page(status)})
+		w.service.Inject(sandbox.Fault{Match: sandbox.Match{Probability: 0.3}, Answer: sandbox.Page(status)})
 	}
 	defer w.service.ClearFaults()
 	return rest(ctx, 5*time.Second)
@@ -47,8 +47,8 @@ func gatewayPages(ctx context.Context, w *world) error {
 // files, and loses a member meanwhile: what is sent again finds its own rows.
 func createAnswersLost(ctx context.Context, w *world) error {
 	w.service.Inject(
-		sandbox.Fault{Match: sandbox.Match{Op: 4, Chance: 0.3}, Apply: true, Answer: sandbox.Reset()},
-		sandbox.Fault{Match: sandbox.Match{Op: 10, Table: "invoices", Chance: 0.5}, Apply: true, Answer: sandbox.Reset()},
+		sandbox.Fault{Match: sandbox.Match{Op: 4, Probability: 0.3}, Apply: true, Answer: sandbox.Reset()},
+		sandbox.Fault{Match: sandbox.Match{Op: 10, Table: "invoices", Probability: 0.5}, Apply: true, Answer: sandbox.Reset()},
 	)
 	defer w.service.ClearFaults()
 	err := rest(ctx, 2*time.Second)

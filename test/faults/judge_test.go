@@ -254,14 +254,14 @@ func TestGeneratorKeepsItsRules(t *testing.T) {
 		}
 		known[id] = g.rows[id] != nil
 	}
-	if len(patched) == 0 || len(deleted) == 0 || len(g.broken) == 0 {
+	if len(g.void) == 0 || len(patched) == 0 || len(deleted) == 0 || len(g.broken) == 0 {
 		t.Fatalf("got %d rows patched, %d deleted, %d events broken, want some of each", len(patched), len(deleted), len(g.broken))
 	}
 	if created["orders"] == 0 || created["tickets"] == 0 || created["invoices"] == 0 {
 		t.Errorf("creates: got %v, want some of orders, tickets and invoices", created)
 	}
 	for id, n := range deleted {
-		if n > 1 || patched[id] {
+		if id.table != baskets && (n > 1 || patched[id]) {
 			t.Errorf("%v: got %d deletes, patched: %v; want one delete at most, and of rows without patches only", id, n, patched[id])
 		}
 	}

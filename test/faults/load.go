@@ -33,17 +33,23 @@ type table struct {
 // tables are by which lanes they are written. The files of invoices wait for what
 // was read for customers, those of prospects and visits are one bundle.
 var tables = []table{
-	{"customers", false, 300, 30, true, true},
-	{"prospects", false, 300, 12, false, true},
-	{"partners", false, 60, 12, false, true},
-	{"orders", true, 300, 16, true, false},
-	{"tickets", true, 25, 14, true, false},
+	{"customers", false, 300, 28, true, true},
+	{"prospects", false, 300, 10, false, true},
+	{"partners", false, 60, 10, false, true},
+	{"orders", true, 300, 14, true, false},
+	{"tickets", true, 25, 12, true, false},
+	{baskets, true, 40, 10, true, true},
 	{"invoices", true, 300, 10, false, true},
 	{"visits", true, 100, 6, false, true},
 }
 
+// baskets are upserted, patched and deleted at random by both lanes: a patch may find nothing.
+const baskets = "baskets"
+
 // creates reports whether a row comes by op create.
-func (t table) creates(n int) bool { return t.name == "invoices" || t.calls && t.custom && n%4 == 1 }
+func (t table) creates(n int) bool {
+	return t.name == "invoices" || t.calls && t.custom && t.name != baskets && n%4 == 1
+}
 
 // deletable reports whether a row may be deleted. Patches are for others only.
 func (t table) deletable(n int) bool {
@@ -61,10 +67,20 @@ func (g *generator) turncoat(t table, n int) bool {
 	return g.bothLanes && t.name == "customers" && n%3 == 1
 }
 
+// lane is the header that a basket's event goes by: each row's are in both lanes, or in one.
+func (g *generator) lane(n int) kgo.RecordHeader {
+	if g.bothLanes {
+		n = g.rnd.IntN(2)
+	}
+	return kgo.RecordHeader{Key: "lane", Value: []byte([]string{"now", "later"}[n%2])}
+}
+
 // both says whether rows of the table are written through both lanes. The batch
 // lane's owner may send calls for any of them: a key can be taken for another of
 // the same hash, and routes change.
-func (g *generator) both(table string) bool { return g.bothLanes && table == "customers" }
+func (g *generator) both(table string) bool {
+	return g.bothLanes && (table == "customers" || table == baskets)
+}
 
 // brokenPerMille is how many of a thousand events can never be applied.
 const brokenPerMille = 2
@@ -79,12 +95,13 @@ type generator struct {
 	seq     map[name]int    // of the last event of a row
 	deletes map[name]int    // seq of the one delete of a row
 	broken  map[string]bool // numbers of events that must end as dead letters
+	void    map[string]bool // numbers of patches that find nothing: they may
 }
 
 func newGenerator(seed uint64, bothLanes bool) *generator {
 	return &generator{
 		rnd: rand.New(rand.NewPCG(seed, seed)), bothLanes: bothLanes,
-		rows: map[name]row{}, seq: map[name]int{}, deletes: map[name]int{}, broken: map[string]bool{},
+		rows: map[name]row{}, seq: map[name]int{}, deletes: map[name]int{}, broken: map[string]bool{}, void: map[string]bool{},
 	}
 }
 
@@ -129,11 +146,25 @@ func (g *generator) event(t table, n int) *kgo.Record {
 		return r
 	}
 	_, deleted := g.deletes[id]
-	switch there := g.rows[id] != nil; {
-	case t.deletable(n) && there && !deleted && g.rnd.IntN(100) < deletePercent:
+	switch there, dice := g.rows[id] != nil, g.rnd.IntN(100); {
+	case t.name == baskets:
+		r.Headers = append(r.Headers, g.lane(n))
+		switch {
+		case dice < 15:
+			delete(g.rows, id) // the record's value is null
+		case dice < 45 && !there:
+			g.void[strconv.Itoa(g.number)] = true
+			r.Value = g.record(id, "patch", row{"status": g.change()})
+			delete(g.rows, id)
+		case dice < 45:
+			r.Value = g.record(id, "patch", row{"status": g.change()})
+		default:
+			r.Value = g.record(id, "upsert", row{"status": g.change(), "total": strconv.Itoa(g.rnd.IntN(1000))})
+		}
+	case t.deletable(n) && there && !deleted && dice < deletePercent:
 		g.deletes[id] = g.seq[id]
 		delete(g.rows, id) // the record's value is null
-	case t.custom && t.calls && !t.deletable(n) && there && g.rnd.IntN(100) < patchPercent:
+	case t.custom && t.calls && !t.deletable(n) && there && dice < patchPercent:
 		r.Value = g.record(id, "patch", row{"status": g.change()})
 	case t.custom:
 		op := "upsert"

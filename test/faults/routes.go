@@ -37,7 +37,7 @@ type routesSink struct {
 const flipsAtOnce = 10
 
 // changeRoutes flips the routes of a sink under load, and kills its members.
-func (w *world) changeRoutes(ctx context.Context, f fault, o options, _ *judge) (l line, err error) {
+func (w *world) changeRoutes(ctx context.Context, f fault, o options, j *judge) (l line, err error) {
 	l.fault = f.name
 	times := f.full
 	if o.quick {
@@ -47,7 +47,10 @@ func (w *world) changeRoutes(ctx context.Context, f fault, o options, _ *judge) 
 	if err != nil {
 		return l, err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer func() {
+		err = errors.Join(err, r.close())
+		j.passOver()
+	}()
 	for l.times < times {
 		r.load.resume()
 		for n := 0; n < flipsAtOnce && l.times < times; n++ {

@@ -162,9 +162,12 @@ func (w *world) openService(context.Context, options) (err error) {
 		"101": {Table: "customers", Mode: sandbox.CreateOrUpdate}, "102": {Table: "customers", Mode: sandbox.DeleteRows},
 		"202": {Table: "prospects", Mode: sandbox.DeleteRows},
 		"301": {Table: "partners", Mode: sandbox.CreateOrUpdate}, "302": {Table: "partners", Mode: sandbox.DeleteRows},
+		"401": {Table: "baskets", Mode: sandbox.CreateOrUpdate}, "402": {Table: "baskets", Mode: sandbox.DeleteRows},
+		"403": {Table: "baskets", Mode: sandbox.UpdateOnly},
 		"501": {Table: "invoices", Mode: sandbox.CreateOrUpdate}, "502": {Table: "invoices", Mode: sandbox.CreateOnly},
 	} {
 		l.GenerateErrorFiles, l.GenerateResultFiles = true, true
+		l.IgnoreEmptyValues = l.Mode == sandbox.UpdateOnly
 		c.ETLs = append(c.ETLs, sandbox.ETL{ID: id, Loads: []sandbox.Load{l}})
 	}
 	c.ETLs = append(c.ETLs, sandbox.ETL{ID: "201", Loads: []sandbox.Load{

@@ -9,12 +9,12 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/observe"
 )
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func name(d *datadriven.TestData) string { return text(d, "name", "sink") }
 
@@ -90,7 +90,7 @@ func (s *story) fail(d *datadriven.TestData) string {
 func (s *story) release(d *datadriven.TestData) string {
 	client, err := admin.NewClient("http://"+s.sinks[name(d)].AdminAddress(), admin.Credentials{})
 	s.check(err)
-	var released connector.Released
+	var released observe.Released
 	s.check(client.Release(s.t.Context(), text(d, "mapping", "customers"), &released))
 	return ""
 }

@@ -52,6 +52,7 @@ func (s *story) file(d *datadriven.TestData) string {
 // one with + below it takes its place.
 func (s *story) change(d *datadriven.TestData) string {
 	var from string
+	text := *s.configuration.Load()
 	for line := range strings.Lines(d.Input) {
 		line = strings.TrimRight(line, "\n")
 		if old, gone := strings.CutPrefix(line, "- "); gone {
@@ -59,24 +60,25 @@ func (s *story) change(d *datadriven.TestData) string {
 			continue
 		}
 		to, is := strings.CutPrefix(line, "+ ")
-		if !is || from == "" || strings.Count(s.configuration, from) != 1 {
+		if !is || from == "" || strings.Count(text, from) != 1 {
 			s.fatalf("change: want - OLD, which the configuration has once, and + NEW, got %q and %q", from, line)
 		}
-		s.configuration = strings.Replace(s.configuration, from, to, 1)
+		text = strings.Replace(text, from, to, 1)
 	}
+	s.configuration.Store(&text)
 	return ""
 }
 
 // feedsink runs the command lines of its input as a user types them, one after
 // the other, in a directory that has feedsink.yaml. $BROKERS and $ADMIN are
-// addresses.
+// addresses. With spool=NAME its spool is that of a sink.
 func (s *story) feedsink(d *datadriven.TestData) string {
 	binary, err := build()
 	s.check(err)
 	dir := s.desk()
-	env := s.env(filepath.Join(s.spool, "none"))
+	env := s.env(filepath.Join(s.spool, text(d, "spool", "none")))
 	addresses := map[string]string{"BROKERS": s.brokers[0]}
-	text := os.Expand(s.configuration, func(name string) string {
+	configuration := os.Expand(*s.configuration.Load(), func(name string) string {
 		name, otherwise, _ := strings.Cut(name, ":-")
 		if value, ok := env(name); ok {
 			return value
@@ -84,10 +86,10 @@ func (s *story) feedsink(d *datadriven.TestData) string {
 		return otherwise
 	})
 	if sink := s.sinks[name(d)]; sink != nil {
-		text = strings.Replace(text, `"127.0.0.1:0"`, sink.AdminAddress(), 1)
+		configuration = strings.Replace(configuration, `"127.0.0.1:0"`, sink.AdminAddress(), 1)
 		addresses["ADMIN"] = "http://" + sink.AdminAddress()
 	}
-	s.check(os.WriteFile(filepath.Join(dir, "feedsink.yaml"), []byte(text), 0o600))
+	s.check(os.WriteFile(filepath.Join(dir, "feedsink.yaml"), []byte(configuration), 0o600))
 	var out strings.Builder
 	for line := range strings.Lines(d.Input) {
 		for name, address := range addresses {
@@ -96,7 +98,7 @@ func (s *story) feedsink(d *datadriven.TestData) string {
 		cmd := exec.CommandContext(s.t.Context(), binary, words(line)...)
 		cmd.Dir = dir
 		printed, err := cmd.CombinedOutput()
-		out.WriteString(commonly(string(printed)))
+		out.WriteString(commonly(s.here(string(printed))))
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			fmt.Fprintf(&out, "exit code %d\n", exit.ExitCode())
 			err = nil
@@ -104,6 +106,13 @@ func (s *story) feedsink(d *datadriven.TestData) string {
 		s.check(err)
 	}
 	return out.String()
+}
+
+// here leaves out where this machine has what, and its name.
+func (s *story) here(text string) string {
+	host, err := os.Hostname()
+	s.check(err)
+	return strings.NewReplacer(s.spool, "SPOOL", ", on "+host+"\n", ", on HOST\n", `"host": "`+host, `"host": "HOST`).Replace(text)
 }
 
 // words splits a command line; single quotes hold words together.
@@ -138,11 +147,14 @@ var instant = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\
 var (
 	address = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 	zone    = regexp.MustCompile(`Etc/GMT[+-]\d+`)
+	// progress is told now and then: how often depends on the machine.
+	progress = regexp.MustCompile(`(?m)^\d+\.\d %: .*\n`)
 )
 
 // commonly leaves out what differs from run to run. Times in UTC keep their
 // width, so that columns stay where they are.
 func commonly(text string) string {
+	text = progress.ReplaceAllString(text, "")
 	text = zone.ReplaceAllString(address.ReplaceAllString(text, "127.0.0.1:PORT"), "ZONE")
 	return masked(instant.ReplaceAllString(text, "YYYY-MM-DDThh:mm:ssZ"))
 }

@@ -27,7 +27,7 @@ var commands = map[string]func(*story, *datadriven.TestData) string{
 	"letters":  (*story).letters,  // hold | post: the broker takes no dead letters, and takes them again
 	"tokens":   (*story).tokens,   // end | revoke | allow
 	"file":     (*story).file,     // name=NAME: writes its lines beside the configuration of the commands
-	"change":   (*story).change,   // - OLD and + NEW: changes the configuration, of commands and of sinks that are run from then on
+	"change":   (*story).change,   // - OLD and + NEW: changes the configuration, of commands and of sinks that are run, or reload it, from then on
 	"feedsink": (*story).feedsink, // name=N: runs the commands of its lines; N is the sink that they ask
 	"show":     (*story).show,     // what is named: see shows
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/observe"
 )
 
 // waits are what can be waited for.
@@ -112,8 +112,8 @@ func (s *story) until(what string, holds func() bool) {
 }
 
 // status is what a sink says at /status.
-func (s *story) status(sink *running) connector.Status {
-	st, ok := sink.Status().(connector.Status)
+func (s *story) status(sink *running) observe.Status {
+	st, ok := sink.Status().(observe.Status)
 	if !ok {
 		s.fatalf("status is a %T", sink.Status())
 	}

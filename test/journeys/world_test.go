@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	_ "time/tzdata" // for machines that have none
 
@@ -47,7 +48,7 @@ func defaults() settings {
 // world is everything around the sinks, and the sinks.
 type world struct {
 	settings
-	configuration string // of commands and of the sinks that are run
+	configuration atomic.Pointer[string] // of commands and of the sinks that are run or reload it
 	story         *story
 	service       *sandbox.Sandbox
 	url           string
@@ -93,7 +94,9 @@ func (s *story) open(d *datadriven.TestData) string {
 }
 
 func newWorld(s *story, c settings) *world {
-	w := &world{settings: c, configuration: configuration, story: s, spool: s.t.TempDir(), sinks: map[string]*running{}, sent: map[string]*kgo.Record{}, post: func() {}}
+	w := &world{settings: c, story: s, spool: s.t.TempDir(), sinks: map[string]*running{}, sent: map[string]*kgo.Record{}, post: func() {}}
+	text := configuration
+	w.configuration.Store(&text)
 	var err error
 	w.cluster, err = kfake.NewCluster(kfake.NumBrokers(1),
 		kfake.SeedTopics(int32(c.partitions), "customers", "orders"), kfake.SeedTopics(1, "dlq"))
@@ -202,13 +205,16 @@ type running struct {
 // start starts a sink with a spool of its own, which it finds again when it is
 // started again.
 func (w *world) start(name string) (*running, error) {
-	cfg, err := config.Parse("feedsink.yaml", []byte(w.configuration), w.env(w.spool+"/"+name))
+	load := func() (*config.Config, error) {
+		return config.Parse("feedsink.yaml", []byte(*w.configuration.Load()), w.env(w.spool+"/"+name))
+	}
+	cfg, err := load()
 	if err != nil {
 		return nil, err
 	}
 	log := slog.New(slog.NewTextHandler(&w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})).With("sink", name)
 	sink, err := connector.New(cfg, connector.Options{
-		Log: log, Version: "test", Rand: rand.New(rand.NewPCG(1, 1)),
+		Log: log, Load: load, Version: "test", Rand: rand.New(rand.NewPCG(1, 1)),
 		CommitEvery: 20 * time.Millisecond, FirstPoll: 20 * time.Millisecond,
 	})
 	if err != nil {

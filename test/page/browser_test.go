@@ -140,6 +140,12 @@ type finding struct {
 	}
 }
 
+// sizes are those of the windows that the page is looked at in.
+var sizes = []struct {
+	name          string
+	width, height int64
+}{{"desktop", 1280, 900}, {"phone", 390, 844}}
+
 // judged has the state pictured and judged: wide and narrow, light and dark.
 func (b *tab) judged(state string) {
 	b.t.Helper()
@@ -148,10 +154,7 @@ func (b *tab) judged(state string) {
 		b.t.Fatalf("%v; make test-page installs it", err)
 	}
 	eval[chromedp.Void](b, string(rules))
-	for _, size := range []struct {
-		name          string
-		width, height int64
-	}{{"desktop", 1280, 900}, {"phone", 390, 844}} {
+	for _, size := range sizes {
 		for _, scheme := range []string{"light", "dark"} {
 			name := strings.Join([]string{state, size.name, scheme}, "-")
 			b.do(chromedp.EmulateViewport(size.width, size.height), b.colours(scheme))
@@ -166,6 +169,22 @@ func (b *tab) judged(state string) {
 	}
 	b.do(chromedp.EmulateViewport(1280, 900), b.colours("light"))
 }
+
+// pictured has the state pictured as judged does.
+func (b *tab) pictured(state string) {
+	b.t.Helper()
+	for _, size := range sizes {
+		for _, scheme := range []string{"light", "dark"} {
+			b.do(chromedp.EmulateViewport(size.width, size.height), b.colours(scheme))
+			b.picture(strings.Join([]string{state, size.name, scheme}, "-"))
+		}
+	}
+	b.do(chromedp.EmulateViewport(1280, 900), b.colours("light"))
+}
+
+func (b *tab) phone() { b.do(chromedp.EmulateViewport(390, 844)) }
+
+func (b *tab) desktop() { b.do(chromedp.EmulateViewport(1280, 900)) }
 
 func (b *tab) picture(name string) {
 	b.t.Helper()

@@ -58,7 +58,7 @@ func TestPageFollowsARunningSink(t *testing.T) {
 
 func TestPageNamesAHaltAndWhatEndsIt(t *testing.T) {
 	w := newWorld(t, func(yaml string) string { return strings.Replace(yaml, "dlq: {topic: feedsink.dlq}", "", 1) })
-	const attack = `column "tier" <img src=x onerror=alert(1)> is unknown`
+	const attack = `column "tier" is unknown; <img src=x onerror=alert(1)>`
 	w.Service.FailImports("customers", 100, attack)
 	b := open(t, w.page)
 	w.events(t, 2000)
@@ -70,7 +70,7 @@ func TestPageNamesAHaltAndWhatEndsIt(t *testing.T) {
 	if eval[bool](b, "document.querySelector('img') !== null") {
 		t.Error("the service's words have become markup")
 	}
-	if got := eval[string](b, "document.body.innerText"); !strings.Contains(got, `column "…`) || strings.Contains(got, "alert(1)") {
+	if got := eval[string](b, "document.body.innerText"); !strings.Contains(got, "column … is unknown") || strings.Contains(got, "alert(1)") {
 		t.Error("want the plain words of what the service says, and none of the others")
 	}
 	b.do(chromedp.Click(chromedp.CSS("#problems a")))

@@ -22,6 +22,7 @@ type world struct {
 	*dev.Playground
 	generator *dev.Generator
 	page      string // its address
+	spool     string // its folder
 	sink      *connector.Sink
 	stop      func() // ends the sink
 }
@@ -65,7 +66,8 @@ func newWorld(t *testing.T, change func(yaml string) string, lanes ...schemas.La
 			t.Errorf("Run: %v", err)
 		}
 	}()
-	w := &world{Playground: play, generator: dev.NewGenerator(1), page: "http://" + sink.AdminAddress() + "/", sink: sink}
+	spool, _ := env("SPOOL")
+	w := &world{Playground: play, generator: dev.NewGenerator(1), page: "http://" + sink.AdminAddress() + "/", spool: spool, sink: sink}
 	w.stop = func() {
 		stop()
 		<-ended

@@ -22,6 +22,12 @@ var retired = map[string]string{
 	"lately":   "recently",
 	"filing":   "file delivery",
 	"for ever": "without end, indefinitely",
+	"nobody":   "not known, none",
+	"whoever":  "the caller, what",
+	"desk":     "imports API",
+	"contest":  "conflicting key",
+	"settling": "reconciling",
+	"in vain":  "for nothing, without result",
 }
 
 // ours are the files that ship or are read by users; CHANGELOG.md tells of former
@@ -46,7 +52,7 @@ func ours(t *testing.T) (files []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) < 300 {
+	if len(files) < 200 {
 		t.Fatalf("got %d files, want all of them", len(files))
 	}
 	return files

@@ -16,7 +16,8 @@ function mark(kind, from, to, day, top, height) {
 }
 
 // running is the import on its way, once it takes a slot.
-export const running = (m) => (["triggering", "naming", "recording", "importing", "fetching errors", "settling", "confirming"].includes(m.batch?.import?.step) ? m.batch.import : undefined);
+const before = ["sealing", "waiting for a slot", "waiting for its parents", "recording the intent", "paused", "halted"];
+export const running = (m) => (m.batch?.import && !before.includes(m.batch.import.step) ? m.batch.import : undefined);
 
 export function strip(m, at, large) {
   const day = m.day;
@@ -44,7 +45,7 @@ export function strip(m, at, large) {
 // words say what the strip shows.
 export function words(m) {
   const { day } = m;
-  if (!day.owned) return "Another member has this table, or nobody yet: its slots are not known here.";
+  if (!day.owned) return "Another member has this table, or none yet: its slots are not known here.";
   const used = day.perDay - day.left;
   const failed = day.imports.filter((i) => i.status === "FAILED").length;
   return `${count(used)} of ${many(day.perDay, "slot")} used today (${day.zone}), ${day.reserve} of the rest kept for further tries` +
@@ -81,12 +82,11 @@ export function results(m) {
   if (latest.length === 0) return [el("h3", {}, "Results today"), el("p", { class: "quiet" }, "This process has seen no import end today.")];
   const rows = latest.map((i) => el("tr", {},
     el("td", {}, clock(i.ended, day.zone)),
-    el("td", { class: i.status === "FAILED" ? "bad" : "good" }, i.status),
-    el("td", {}, i.mode),
+    el("td", { class: "why" }, el("span", { class: i.status === "FAILED" ? "bad" : "good" }, i.status), el("small", {}, ...i.mode.split(/(?<=_)/).flatMap((part, n) => (n ? [el("wbr"), part] : [part])))),
     el("td", { class: "n" }, count(i.rows)),
-    el("td", { class: i.inError ? "n warn" : "n" }, count(i.inError ?? 0)),
+    el("td", { class: i.inError ? "n warn" : "n" }, count(i.inError)),
     el("td", { class: "n" }, span((Date.parse(i.ended) - Date.parse(i.began)) / 1000))));
-  const head = el("tr", {}, ...["Ended", "Status", "Mode"].map((t) => el("th", { scope: "col" }, t)),
+  const head = el("tr", {}, ...["Ended", "Status"].map((t) => el("th", { scope: "col" }, t)),
     ...["Rows", "In error", "Took"].map((t) => el("th", { scope: "col", class: "n" }, t)));
   return [
     el("h3", {}, latest.length < day.imports.length ? `Results today, the latest ${latest.length}` : "Results today"),

@@ -10,6 +10,8 @@ export const count = (n) => (n === undefined || n < 0 ? unknown : whole.format(n
 
 export const rate = (n) => (n === undefined ? unknown : (n > 0 && n < 10 ? tenth.format(n) : whole.format(Math.round(n))) + "/s");
 
+export const minutely = (n) => (n > 0 && n < 10 ? tenth.format(n) : whole.format(Math.round(n))) + "/min";
+
 export function bytes(n) {
   for (const unit of ["B", "KiB", "MiB", "GiB"]) {
     if (n < 1024 || unit === "GiB") return (unit === "B" || n >= 100 ? whole.format(Math.round(n)) : tenth.format(n)) + " " + unit;
@@ -20,10 +22,10 @@ export function bytes(n) {
 // span is a time in its two largest units.
 export function span(seconds) {
   const s = Math.max(0, Math.round(seconds));
-  if (s < 60) return `${s} s`;
-  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
-  if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
-  return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
+  const parts = [[Math.floor(s / 86400), "d"], [Math.floor(s / 3600) % 24, "h"], [Math.floor(s / 60) % 60, "min"], [s % 60, "s"]];
+  const first = parts.findIndex(([n]) => n > 0);
+  if (first < 0) return "0 s";
+  return parts.slice(first, first + 2).filter(([n]) => n > 0).map(([n, unit]) => `${n} ${unit}`).join(" ");
 }
 
 // clock is the time of day in a zone. A zone that the browser does not know is
@@ -35,6 +37,20 @@ export function clock(at, zone = undefined, seconds = false) {
   } catch {
     return new Intl.DateTimeFormat("en-GB", { ...form, timeZone: "UTC" }).format(new Date(at)) + " UTC";
   }
+}
+
+// when is a time in a zone with its name, where that is not the reader's, and with its
+// date, if it is of another day than now.
+export function when(at, now, zone = undefined) {
+  const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const date = (t) => {
+    try {
+      return new Date(t).toLocaleDateString("en-GB", { timeZone: zone });
+    } catch {
+      return new Date(t).toLocaleDateString("en-GB", { timeZone: "UTC" });
+    }
+  };
+  return clock(at, zone) + (zone && zone !== own ? ` (${zone})` : "") + (date(at) === date(now) ? "" : " on " + date(at));
 }
 
 // many is a number with its noun.

@@ -1,7 +1,10 @@
 // Asks /status every two seconds while somebody looks, and shows it.
 
 import { Bundles } from "./bundles.js";
-import { clock, el, many } from "./format.js";
+import { clock, el, fill, many } from "./format.js";
+import { Hour } from "./hour.js";
+import { overview } from "./letters.js";
+import { Members } from "./members.js";
 import { Rates } from "./rates.js";
 import { Row } from "./mapping.js";
 import { problems, showProblems, showTiles } from "./overview.js";
@@ -11,6 +14,8 @@ const patience = 10000; // milliseconds that an answer may take
 
 const $ = (id) => document.getElementById(id);
 const rates = new Rates();
+const hour = new Hour();
+const members = new Members();
 const rows = new Map(); // by mapping
 const bundles = new Bundles($("list"));
 let latest; // the status shown
@@ -28,20 +33,24 @@ function show(status) {
   for (const m of status.mappings) {
     if (!rows.has(m.name)) rows.set(m.name, new Row(m.name));
     bundles.place(m, rows.get(m.name).item);
-    rows.get(m.name).update(m, status, rates);
+    rows.get(m.name).update(m, status, rates, hour, members);
   }
-  const found = problems(status, rows);
+  const found = problems(status, rows, members);
   $("attention").hidden = found.length === 0;
   showProblems($("problems"), found, reveal);
-  showTiles($("tiles"), status, rates);
+  showTiles($("tiles"), status, rates, hour);
+  $("letters").hidden = status.deadLetters.length === 0;
+  if (status.deadLetters.length) fill($("letters"), status.deadLetters, () => overview(status.deadLetters));
   const halted = status.mappings.filter((m) => m.halted?.length).length;
   if (halted) say(`${halted} halted`, "bad");
   else if (!status.ready) say("not ready", "bad");
   else if (found.length) say("running, needs attention", "warn");
   else say("running", "good");
-  $("about").textContent = `${status.version} · as of ${clock(status.at, undefined, true)}`;
+  $("about").textContent = `${status.member ? status.member + " · " : ""}${status.version} · as of ${clock(status.at, undefined, true)}`;
   document.title = (halted ? `■ ${halted} halted` : found.length ? "▲ attention" : "● running") + " – feedsink";
   filter();
+  hour.follow([...rows].filter(([, row]) => row.details.open).map(([name]) => name));
+  members.follow(status);
 }
 
 function say(words, tone) {

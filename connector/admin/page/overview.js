@@ -1,31 +1,65 @@
 // The sink as a whole: how it is, what needs a person, the lanes.
 
-import { bytes, clock, count, el, fill, many, meter, rate, span, unknown } from "./format.js";
-import { haltWords } from "./mapping.js";
+import { bytes, clock, count, el, fill, many, meter, minutely, rate, span, unknown } from "./format.js";
+import { plot } from "./hour.js";
+import { total } from "./letters.js";
+import { haltWords, pauseWords } from "./mapping.js";
 
 const callWords = { closed: "closed: calls go out", open: "open: calls for a table pause", "half-open": "half-open: one call for a table is tried" };
 
+// kafkaAndDisk are the causes to wait that nothing else on the page tells of.
+const kafkaAndDisk = ["missing_topic", "kafka_refused", "kafka_unreachable", "no_place", "disk"];
+// serviceAndDisk are those for which a mapping's import is tried again.
+const serviceAndDisk = ["throttled", "unauthorized", "service", "disk"];
+
+// service are those that hold requests to the service back.
+const service = ["throttled", "unauthorized", "breaker"];
+
+function serviceWords(w) {
+  const whose = w.lane === "batch" ? "Requests for imports" : w.table ? `Calls for table ${w.table}` : "All calls";
+  const until = w.until ? ` until ${clock(w.until, undefined, true)}` : "";
+  return `${whose} wait${until}: ${w.why}. Nothing is lost; records wait.`;
+}
+
+// refused is what the service's answer to the request for a token means.
+function refused(status) {
+  if (!status) return "; it cannot be reached, or the key file (service.apiKeyFile) cannot be read; the log says which. Nothing is lost; records wait.";
+  return `: it answered ${status}` + ([401, 403].includes(status) ? ", the API key is wrong or revoked; correct the file service.apiKeyFile names, it is read again" : "") + ". Nothing is lost; records wait.";
+}
+
 // problems are what an operator has to know first: {words, more}.
-export function problems(status, rows) {
+export function problems(status, rows, members) {
   const found = [];
   for (const m of status.mappings) {
     if (m.halted?.length) found.push({ grave: true, mapping: m.name, words: "is halted", more: () => haltWords(m, 2), facts: [m.halted, m.release] });
   }
-  for (const reason of status.unready ?? []) found.push({ grave: true, words: "Not ready: " + reason });
-  for (const lane of status.lanes) {
-    for (const w of lane.calls?.waits ?? []) {
-      const whose = w.table ? `Calls for table ${w.table}` : "All calls";
-      found.push({ grave: true, words: `${whose} wait until ${clock(w.until, undefined, true)}: ${w.why}. Then one is tried. Nothing is lost; records wait.` });
-    }
+  for (const { name, address, mapping: m } of members.halted()) {
+    found.push({ grave: true, mapping: m.name, elsewhere: status.mappings.every((own) => own.name !== m.name), words: `is halted at the member ${name}`, more: () => haltWords(m, 2, `${location.protocol}//${address}`), facts: [m.halted, m.release, address] });
   }
+  for (const m of status.mappings) {
+    if (m.paused?.length) found.push({ mapping: m.name, words: "is paused by a person", more: () => pauseWords(m), facts: m.paused });
+  }
+  const { reload } = status;
+  if (reload?.error) found.push({ grave: true, words: `The configuration file was read again at ${clock(reload.at, undefined, true)} and is not in force; the former one is: ${reload.error}` });
+  else if (reload?.needRestart?.length) found.push({ words: `The configuration file has changed in keys that need a restart: ${reload.needRestart.join(", ")}.` });
+  for (const reason of status.unready ?? []) found.push({ grave: true, words: `Not ready: ${reason}${!status.token && reason.includes("token") ? refused(status.tokenRefused) : ""}` });
   for (const lane of status.lanes) found.push(...waitsForRoutes(lane));
+  for (const w of status.waits) {
+    if (w.mapping && serviceAndDisk.includes(w.cause)) found.push({ grave: true, mapping: w.mapping, words: `waits: ${w.why}. Nothing is lost; it goes on by itself.` });
+    else if (service.includes(w.cause)) found.push({ grave: true, words: serviceWords(w) });
+    else if (w.cause === "dead_member") found.push({ words: `The ${w.lane} lane waits: ${w.why}, about ${clock(w.until, undefined, true)}. Nothing is lost; it goes on by itself.` });
+    else if (kafkaAndDisk.includes(w.cause)) found.push({ grave: true, words: `The ${w.lane} lane waits: ${w.why}. Nothing is lost; it goes on by itself.` });
+  }
   const { spool } = status;
   if (spool && spool.bytes >= 0.8 * spool.maxBytes) {
     found.push({ grave: spool.bytes >= spool.maxBytes, words: `The spool holds ${bytes(spool.bytes)} of ${bytes(spool.maxBytes)}; when it is full, the batch lane pauses.` });
   }
+  if (spool && spool.freeBytes < 0.15 * spool.maxBytes && spool.freeBytes < spool.maxBytes - spool.bytes) {
+    found.push({ grave: spool.freeBytes === 0, words: `The spool's disk has ${bytes(spool.freeBytes)} left, less than the spool may take; when it is full, the batch lane waits.` });
+  }
   for (const m of status.mappings) {
     const state = rows.get(m.name)?.state;
-    if (state?.grave === "care") found.push({ mapping: m.name, words: m.batch?.kept?.length ? "has files in the spool for a person to look at: " + m.batch.kept.join(", ") : "has no slot left today: its file grows until tomorrow" });
+    if (state?.grave === "care" && !m.paused?.length) found.push({ mapping: m.name, words: m.batch?.kept?.length ? "has files in the spool for a person to look at: " + m.batch.kept.join(", ") : "has no slot left today: its file grows until tomorrow" });
   }
   return found;
 }
@@ -48,7 +82,9 @@ function waitsForRoutes(lane) {
 export function showProblems(list, found, reveal) {
   fill(list, found.map((p) => [p.mapping, p.words, p.grave, p.facts]), () => found.map((p) => {
     const item = el("li", {}, el("span", { class: p.grave ? "bad" : "warn", "aria-hidden": "true" }, p.grave ? "■ " : "▲ "));
-    if (p.mapping) {
+    if (p.mapping && p.elsewhere) {
+      item.append(el("b", {}, p.mapping), " ");
+    } else if (p.mapping) {
       const link = el("a", { href: "#mapping-" + encodeURIComponent(p.mapping) }, p.mapping);
       link.addEventListener("click", (event) => {
         event.preventDefault();
@@ -62,38 +98,39 @@ export function showProblems(list, found, reveal) {
 }
 
 const tile = (title, ...facts) => el("div", { class: "tile" }, el("h3", {}, title),
-  el("dl", {}, ...facts.flatMap(([k, v, tone]) => [el("dt", {}, k), el("dd", tone ? { class: tone } : {}, v)])));
+  el("dl", {}, ...facts.flatMap(([k, v, tone, drawn]) => [el("dt", {}, k),
+    el("dd", { class: [tone, drawn && "drawn"].filter(Boolean).join(" ") || undefined }, ...(drawn ? [drawn] : []), el("span", {}, v))])));
 
 const sum = (list, of) => list.reduce((n, x) => n + of(x), 0);
 
-export function showTiles(tiles, status, rates) {
+export function showTiles(tiles, status, rates, hour) {
   const shown = status.lanes.map((l) => {
     const topics = [...new Set(l.partitions.map((p) => p.topic))];
     return { ...l, partitions: l.partitions.length, rate: rates.of(l.lane, topics), topics: topics.length,
       lag: l.partitions.length && l.partitions.every((p) => p.lag >= 0) ? sum(l.partitions, (p) => p.lag) : undefined,
+      oldest: Math.max(0, ...status.mappings.map((m) => m.oldestUnconfirmedSeconds[l.lane] ?? 0)),
       waiting: sum(l.partitions, (p) => p.pending + (p.buffered ?? 0) + (p.importing ?? 0)) };
   });
-  fill(tiles, [shown, status.spool, status.deadLetters, status.token, status.at], () => [
-    ...shown.map((l) => tile(`${l.lane === "batch" ? "Batch" : "Immediate"} lane`,
-      ["Group", l.group],
-      ["Partitions", l.joined ? `${count(l.partitions)} of ${many(l.topics, "topic")}` : "waiting for a place in the group", l.joined ? "" : "warn"],
-      ["Lag", count(l.lag)], ["Confirmed", rate(l.rate)], ["Waiting", count(l.waiting)],
-      ...(l.calls ? [
-        ["Calls in flight", `${count(l.calls.inFlight)} of ${count(l.calls.limit)}`],
-        ["Breaker", callWords[l.calls.breaker] ?? l.calls.breaker, l.calls.breaker === "closed" ? "good" : "bad"],
-      ] : []))),
+  fill(tiles, [shown, hour.shown, status.spool, status.deadLetters, status.token, status.at], () => [
+    ...shown.map((l) => {
+      const points = hour.lane(l.lane) ?? {};
+      const drawn = (kind) => plot(kind, points[kind], hour.shown);
+      return tile(`${l.lane === "batch" ? "Batch" : "Immediate"} lane`,
+        ["Group", l.group],
+        ["Partitions", l.joined ? `${count(l.partitions)} of ${many(l.topics, "topic")}` : "waiting for a place in the group", l.joined ? "" : "warn"],
+        ["Lag", count(l.lag)], ["Waiting", count(l.waiting)],
+        ["Oldest unconfirmed", l.oldest ? span(l.oldest) : "none", "", drawn("freshness")],
+        ["Confirmed", rate(l.rate), "", drawn("confirmed")],
+        ...(l.calls ? [
+          ["Calls", points.calls?.length ? minutely(points.calls.at(-1)) : unknown, "", drawn("calls")],
+          ["Calls in flight", `${count(l.calls.inFlight)} of ${count(l.calls.limit)}`],
+          ["Breaker", callWords[l.calls.breaker] ?? l.calls.breaker, l.calls.breaker === "closed" ? "good" : "bad"],
+        ] : []));
+    }),
     tile("Process",
       ["Running for", span((Date.parse(status.at) - Date.parse(status.started)) / 1000)],
-      ["Token of the service", status.token ? "there" : "none yet", status.token ? "good" : "bad"],
+      ["Token of the service", status.token ? "there" : status.tokenRefused ? `refused: ${status.tokenRefused}` : "none yet", status.token ? "good" : "bad"],
       ...(status.spool ? [["Spool", el("span", {}, `${bytes(status.spool.bytes)} of ${bytes(status.spool.maxBytes)}`, meter(status.spool.bytes / status.spool.maxBytes))]] : []),
-      ["Dead letters", count(sum(status.deadLetters, (d) => d.count)), status.deadLetters.length ? "warn" : ""],
-      ...byReason(status.deadLetters)),
+      ["Dead letters", count(total(status.deadLetters)), status.deadLetters.length ? "warn" : ""]),
   ]);
-}
-
-// byReason adds the dead letters up over topics and mappings.
-function byReason(letters) {
-  const reasons = new Map();
-  for (const d of letters) reasons.set(d.reason, (reasons.get(d.reason) ?? 0) + d.count);
-  return [...reasons].map(([reason, n]) => ["– " + reason, n === 0 ? unknown : count(n)]);
 }

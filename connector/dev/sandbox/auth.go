@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
@@ -14,26 +13,13 @@ import (
 // tokens knows which keys may have tokens and which tokens are out.
 type tokens struct {
 	mu   sync.Mutex
-	keys map[string]rights
+	keys map[string][]int // the operations that a key has the right to; nil: all
 	out  map[string]grant // by token
 }
-
-// rights are the operations that a key may call; nil: all.
-type rights []int
-
-func (r rights) include(op int) bool { return r == nil || slices.Contains(r, op) }
 
 type grant struct {
 	key  string
 	ends time.Time
-}
-
-func newTokens(c Config) *tokens {
-	t := &tokens{keys: map[string]rights{}, out: map[string]grant{}}
-	for _, k := range c.APIKeys {
-		t.keys[k] = c.Rights[k]
-	}
-	return t
 }
 
 // valid checks the Authorization header of a call, and whether its key has the
@@ -49,7 +35,8 @@ func (t *tokens) valid(header string, op int, now time.Time) (valid, allowed boo
 	if !known || !now.Before(g.ends) {
 		return false, false
 	}
-	return true, t.keys[g.key].include(op)
+	rights := t.keys[g.key]
+	return true, rights == nil || slices.Contains(rights, op)
 }
 
 // issue makes a token for a key; ok is false when the key is wrong or revoked.
@@ -89,39 +76,19 @@ func (s *Sandbox) RevokeTokens() {
 }
 
 // issueToken is operation 14. The key stands bare in the header.
-func (s *Sandbox) issueToken(r *http.Request, _ *call) (func() (answer, error), error) {
+func (s *Sandbox) issueToken(r *http.Request, _ *call) (apply, error) {
 	key := r.Header.Get("Authorization")
 	return func() (answer, error) {
-		token, ok := s.tokens.issue(key, s.conf.Now(), s.conf.TokenLifetime)
-		if !ok {
+		token, good := s.tokens.issue(key, s.conf.Now(), s.conf.TokenLifetime)
+		if !good {
 			return answer{}, refuse(http.StatusUnauthorized, "the API key is wrong or revoked")
 		}
-		return answer{status: http.StatusOK, body: map[string]string{
+		return answerOK(map[string]string{
 			"accessToken": token,
 			"tokenType":   "bearer",
 			"expiresIn":   wholeSeconds(s.conf.TokenLifetime) + "s",
 			"scope":       "read write",
 			"jti":         rand.Text(),
-		}}, nil
+		}), nil
 	}, nil
-}
-
-// idAnswer answers a new id in the configured shape. Ids of the sandbox are
-// decimal, so that every shape can carry them.
-func (s *Sandbox) idAnswer(r *http.Request, id string) answer {
-	a := answer{status: http.StatusOK}
-	switch s.conf.Shapes.ID {
-	case IDNumber:
-		a.body = map[string]any{"id": json.Number(id)}
-	case IDBareString:
-		a.body = id
-	case IDBareNumber:
-		a.body = json.Number(id)
-	case IDLocation:
-		a.header = http.Header{"Location": {r.URL.Path + "/" + id}}
-	case IDNone:
-	default:
-		a.body = map[string]string{"id": id}
-	}
-	return a
 }

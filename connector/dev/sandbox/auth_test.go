@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/dev/sandbox/csvfile"
 )
 
 // token asks for a token with a key.
@@ -84,10 +85,10 @@ func TestKeysCallOnlyWhatTheyHaveTheRightTo(t *testing.T) {
 	const refusal = `{"error":"the API key lacks the access right of this route","status":%d}`
 	for _, status := range []int{0, 401, 404} {
 		c := config()
-		c.Rights = map[string][]int{apiKey: {1, 12}}
 		c.Shapes.Status.NoRight = status
 		want := cmp.Or(status, 403)
 		v := newService(t, c)
+		v.AllowKey(apiKey, 1, 12)
 		id := v.profile(`{"attributes":{"customerNumber":"C1"}}`)
 		for _, call := range []struct{ method, path string }{
 			{http.MethodPatch, profiles + "/" + id},
@@ -138,11 +139,12 @@ func TestDeprecatedImportIsGone(t *testing.T) {
 func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 	_, err := sandbox.New(sandbox.Config{
 		Tables: []sandbox.Table{{Name: "a"}, {Name: "a"}},
+		Shapes: sandbox.Shapes{Output: "tar"},
 		ETLs: []sandbox.ETL{
 			{ID: "1"},
 			{ID: "2", Loads: []sandbox.Load{{Table: "none", Mode: sandbox.CreateOnly}}},
 			{ID: "3", Loads: []sandbox.Load{{Table: "a", Mode: "UPSERT"}}},
-			{ID: "4", Loads: []sandbox.Load{{Table: "a", Mode: sandbox.CreateOnly, CSV: sandbox.CSVFormat{Encoding: "EBCDIC-NO"}}}},
+			{ID: "4", Loads: []sandbox.Load{{Table: "a", Mode: sandbox.CreateOnly, CSV: csvfile.Format{Encoding: "EBCDIC-NO"}}}},
 		},
 	})
 	if err == nil {
@@ -151,6 +153,7 @@ func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 	for _, want := range []string{
 		"entity", "apiKeys", "table a: a profile table needs", "table a: defined twice", "etl 1: loads no file",
 		`etl 2: load 1: no table "none"`, `etl 3: load 1: no import mode "UPSERT"`, "etl 4: load 1: csvFormat.encoding",
+		`shapes: output: one of gzip zip is expected, not "tar"`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("got %q, want it to name %q", err, want)

@@ -1,13 +1,20 @@
 package sandbox
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/feedsink/feedsink/connector/dev/sandbox/csvfile"
 )
 
 // ExecutionStatus is a state of the document.
@@ -60,58 +67,60 @@ type Loaded struct {
 // except those that never change.
 type execution struct {
 	state   Execution
-	outputs []output
+	outputs []csvfile.File
 	asked   bool // operation 11 has been called
 
 	etl    ETL
-	path   string        // of the upload, and the beginning of every other file's
-	pushed bool          // there is an upload; else the file is fetched
-	finish chan struct{} // closed: stop waiting
-	done   chan struct{} // closed: the status is final
+	path   string // of the upload, and the beginning of every other file's
+	pushed bool   // there is an upload; else the file is fetched
+	wait   context.Context
+	finish context.CancelFunc // ends waiting, more than once does no harm
+	done   chan struct{}      // closed: the status is final
 }
 
-// errNoExecution is asked about an id that was never given.
-var errNoExecution = errors.New("sandbox: no such execution")
-
-// execute accepts an import: a slot is used and an execution starts. Without an
-// upload the execution fetches its file.
-func (s *Sandbox) execute(r *http.Request, c *call, etl ETL, up upload) (answer, error) {
-	if err := s.takeSlots(etl.Loads); err != nil {
-		return answer{}, err
-	}
-	dir, err := s.imports.folder()
-	if err != nil {
-		return answer{}, err
-	}
-	e := &execution{etl: etl, pushed: up.path != "", finish: make(chan struct{}), done: make(chan struct{})}
-	s.imports.mu.Lock()
-	id := s.imports.newID()
-	e.path = filepath.Join(dir, "import-"+id)
-	if e.pushed {
-		if err := os.Rename(up.path, e.path); err != nil {
-			s.imports.mu.Unlock()
+// accept makes what accepts an import: a slot is used and an execution starts.
+// Without an upload the execution fetches its file.
+func (s *Sandbox) accept(r *http.Request, c *call, etl ETL, up upload) apply {
+	return func() (answer, error) {
+		if err := s.takeSlots(etl.Loads); err != nil {
 			return answer{}, err
 		}
-	}
-	e.state = Execution{
-		ID: id, ETL: etl.ID, File: up.name, Bytes: up.size, Status: InProgress,
-		Accepted: s.conf.Now(), Recipients: etl.Recipients,
-	}
-	s.imports.all = append(s.imports.all, e)
-	s.imports.byID[id] = e
-	held := s.imports.held
-	s.imports.mu.Unlock()
+		dir, err := s.imports.folder()
+		if err != nil {
+			return answer{}, err
+		}
+		e := &execution{etl: etl, pushed: up.path != "", done: make(chan struct{})}
+		e.wait, e.finish = context.WithCancel(s.life)
+		s.imports.mu.Lock()
+		id := s.imports.newID()
+		e.path = filepath.Join(dir, "import-"+id)
+		if e.pushed {
+			if err := os.Rename(up.path, e.path); err != nil {
+				s.imports.mu.Unlock()
+				return answer{}, err
+			}
+		}
+		e.state = Execution{
+			ID: id, ETL: etl.ID, File: up.name, Bytes: up.size, Status: InProgress,
+			Accepted: s.conf.Now(), Recipients: etl.Recipients,
+		}
+		s.imports.all = append(s.imports.all, e)
+		s.imports.byID[id] = e
+		held := s.imports.held
+		s.imports.mu.Unlock()
 
-	c.ID, c.Seq = id, s.log.seq.Add(1)
-	if !s.start(func() { s.run(e, held) }) {
-		return answer{}, refuse(http.StatusServiceUnavailable, "the service is closing")
+		c.ID, c.Seq = id, s.log.seq.Add(1)
+		if !s.start(func() { s.run(e, held) }) {
+			return answer{}, refuse(http.StatusServiceUnavailable, "the service is closing")
+		}
+		return s.idAnswer(r, id), nil
 	}
-	return s.idAnswer(r, id), nil
 }
 
 // run takes an execution from IN_PROGRESS to its end. A closing sandbox leaves
 // it where it is.
 func (s *Sandbox) run(e *execution, held bool) {
+	defer e.finish()
 	defer func() { _ = os.Remove(e.path) }() // Close removes the folder anyway
 	var over <-chan time.Time
 	if !held {
@@ -121,8 +130,9 @@ func (s *Sandbox) run(e *execution, held bool) {
 	}
 	select {
 	case <-over:
-	case <-e.finish:
-	case <-s.life.Done():
+	case <-e.wait.Done():
+	}
+	if s.life.Err() != nil {
 		return
 	}
 	loaded, outputs, err := s.load(e)
@@ -134,8 +144,13 @@ func (s *Sandbox) run(e *execution, held bool) {
 	s.imports.mu.Lock()
 	e.state.Ended = s.conf.Now()
 	e.state.Loads, e.outputs, e.state.Dropped = loaded, outputs, dropped
+	sum := &e.state.Results
 	for _, l := range loaded {
-		e.state.Results.add(l.Results)
+		sum.Read += l.Results.Read
+		sum.InError += l.Results.InError
+		sum.Inserted += l.Results.Inserted
+		sum.Updated += l.Results.Updated
+		sum.Deleted += l.Results.Deleted
 	}
 	e.state.Status = Finished
 	if err != nil {
@@ -143,17 +158,13 @@ func (s *Sandbox) run(e *execution, held bool) {
 	}
 	state := e.state
 	s.imports.mu.Unlock()
-	s.report(state)
+	for _, to := range state.Recipients { // the e-mail report: a line of the log for each
+		s.conf.Log.Info("e-mail report", "to", to, "execution", state.ID, "etl", state.ETL, "file", state.File,
+			"status", string(state.Status), "error", state.Error, "read", state.Results.Read, "in_error", state.Results.InError,
+			"inserted", state.Results.Inserted, "updated", state.Results.Updated, "deleted", state.Results.Deleted)
+	}
 	close(e.done)
 	s.notify(state)
-}
-
-func (r *Results) add(other Results) {
-	r.Read += other.Read
-	r.InError += other.InError
-	r.Inserted += other.Inserted
-	r.Updated += other.Updated
-	r.Deleted += other.Deleted
 }
 
 // Hold keeps executions that are accepted from now on IN_PROGRESS until Finish
@@ -167,11 +178,10 @@ func (s *Sandbox) Hold() {
 // Release ends Hold and the waiting of every execution.
 func (s *Sandbox) Release() {
 	s.imports.mu.Lock()
+	defer s.imports.mu.Unlock()
 	s.imports.held = false
-	waiting := slices.Clone(s.imports.all)
-	s.imports.mu.Unlock()
-	for _, e := range waiting {
-		s.imports.end(e)
+	for _, e := range s.imports.all {
+		e.finish()
 	}
 }
 
@@ -182,7 +192,7 @@ func (s *Sandbox) Finish(id string) error {
 	if err != nil {
 		return err
 	}
-	s.imports.end(e)
+	e.finish()
 	select {
 	case <-e.done:
 		return nil
@@ -196,7 +206,7 @@ func (s *Sandbox) Finish(id string) error {
 func (s *Sandbox) FailImports(table string, n int, reason string) {
 	s.imports.mu.Lock()
 	defer s.imports.mu.Unlock()
-	s.imports.broken[table] = &breakage{left: n, reason: reason}
+	s.imports.failures[table] = &failure{left: n, reason: reason}
 }
 
 // Executions returns every execution in the order of acceptance.
@@ -224,32 +234,199 @@ func (s *Sandbox) Execution(id string) (Execution, error) {
 func (i *imports) find(id string) (*execution, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if e, ok := i.byID[id]; ok {
+	if e, known := i.byID[id]; known {
 		return e, nil
 	}
-	return nil, errNoExecution
+	return nil, errors.New("sandbox: no such execution")
 }
 
-// end lets an execution go on; more than once does no harm.
-func (i *imports) end(e *execution) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	select {
-	case <-e.finish:
-	default:
-		close(e.finish)
-	}
-}
-
-// breaks reports why an execution has to fail, "" when it has not.
-func (i *imports) breaks(etl ETL) string {
+// fails reports why an execution has to fail, nil when it has not.
+func (i *imports) fails(etl ETL) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, l := range etl.Loads {
-		if b := i.broken[l.Table]; b != nil && b.left > 0 {
+		if b := i.failures[l.Table]; b != nil && b.left > 0 {
 			b.left--
-			return b.reason
+			return errors.New(b.reason)
 		}
 	}
-	return ""
+	return nil
+}
+
+// results is operation 11. Beside status, error and counters the answer
+// carries the execution's id.
+func (s *Sandbox) results(r *http.Request, _ *call) (apply, error) {
+	return s.onExecution(r, func(e *execution) (answer, error) {
+		first := !e.asked
+		e.asked = true
+		body := map[string]any{"id": e.state.ID, "status": e.state.Status}
+		switch {
+		case e.state.Status == Failed:
+			body["error"] = s.conf.Shapes.failure(e.state.Error)
+		case e.state.Status == Finished:
+			body["integrationResults"] = s.conf.Shapes.integration(e.state)
+		case first:
+			body["status"] = s.conf.Shapes.Initial
+		}
+		return answerOK(body), nil
+	}), nil
+}
+
+// outputFiles is operation 12. What the document does not show: one file comes
+// as Shapes.Output says, several as a ZIP; none, or an execution that has not
+// ended, is answered as Shapes.Status says.
+func (s *Sandbox) outputFiles(r *http.Request, _ *call) (apply, error) {
+	return s.onExecution(r, func(e *execution) (answer, error) {
+		if len(e.outputs) == 0 {
+			return answer{}, refuse(s.conf.Shapes.Status.NoOutput, "the execution has no output files")
+		}
+		p := csvfile.Pack(e.outputs, s.conf.Shapes.output())
+		return answer{status: http.StatusOK, header: http.Header{"Content-Type": {p.ContentType}}, stream: p.Write}, nil
+	}), nil
+}
+
+// onExecution makes what answers about the execution of the path.
+func (s *Sandbox) onExecution(r *http.Request, respond func(*execution) (answer, error)) apply {
+	return func() (answer, error) {
+		s.imports.mu.Lock()
+		defer s.imports.mu.Unlock()
+		e := s.imports.byID[r.PathValue("execution")]
+		if e == nil {
+			return answer{}, refuse(http.StatusNotFound, "no such execution")
+		}
+		return respond(e)
+	}
+}
+
+// output is how a single output file is packed.
+func (s Shapes) output() csvfile.Compression { return csvfile.Compression(strings.ToUpper(s.Output)) }
+
+// failure is the error of an execution that FAILED.
+func (s Shapes) failure(text string) any {
+	one := map[string]string{"code": "IMPORT_FAILED", "message": text}
+	switch s.Failure {
+	case "object":
+		return one
+	case "list":
+		return []any{one}
+	}
+	return text
+}
+
+// integration is the integrationResults of an execution that is FINISHED.
+func (s Shapes) integration(e Execution) any {
+	switch s.Results {
+	case "nested":
+		return map[string]any{"counters": s.counters(e.Results)}
+	case "files":
+		files := make([]any, len(e.Loads))
+		for i, l := range e.Loads {
+			counters := s.counters(l.Results)
+			counters["fileName"] = l.File
+			files[i] = counters
+		}
+		return files
+	}
+	return s.counters(e.Results)
+}
+
+// counters are the configured names with their numbers.
+func (s Shapes) counters(r Results) map[string]any {
+	counters := map[string]any{}
+	for i, n := range []int64{r.Read, r.InError, r.Inserted, r.Updated, r.Deleted} {
+		if s.Results == "text" {
+			counters[s.Counters[i]] = strconv.FormatInt(n, 10)
+		} else {
+			counters[s.Counters[i]] = n
+		}
+	}
+	return counters
+}
+
+// webhookClient keeps no connection: calls are rare and Close must leave
+// nothing behind.
+var webhookClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// subscription is the body of operation 13.
+type subscription struct {
+	On        string            `json:"on"`
+	ElementID string            `json:"onElementId"`
+	EventType string            `json:"eventType"`
+	TargetURL string            `json:"targetUrl"`
+	Headers   map[string]string `json:"headers"`
+	PushType  string            `json:"webhookPushType"`
+	IsActive  bool              `json:"isActive"`
+}
+
+// subscribe is operation 13. Its answer, which the document does not show, is
+// an id.
+func (s *Sandbox) subscribe(r *http.Request, c *call) (apply, error) {
+	var sub subscription
+	if err := s.body(r, c, &sub); err != nil {
+		return nil, err
+	}
+	if sub.On != "ETL_EXECUTION" || sub.EventType != "FINISHED" || sub.PushType != "ONE_BY_ONE" {
+		return nil, refuse(http.StatusBadRequest, "on ETL_EXECUTION, eventType FINISHED and webhookPushType ONE_BY_ONE are expected")
+	}
+	if sub.TargetURL == "" || sub.ElementID == "" {
+		return nil, refuse(http.StatusBadRequest, "targetUrl and onElementId are required")
+	}
+	return func() (answer, error) {
+		s.imports.mu.Lock()
+		defer s.imports.mu.Unlock()
+		s.imports.webhooks = append(s.imports.webhooks, sub)
+		c.ID, c.Seq = s.imports.newID(), s.log.seq.Add(1)
+		return s.idAnswer(r, c.ID), nil
+	}, nil
+}
+
+// notify calls the webhooks of an execution that is FINISHED, one after the
+// other and once each: the document shows no retries. onElementId is taken for
+// an ETL's id or an execution's.
+func (s *Sandbox) notify(e Execution) {
+	if e.Status != Finished {
+		return
+	}
+	s.imports.mu.Lock()
+	list := slices.Clone(s.imports.webhooks)
+	s.imports.mu.Unlock()
+	for _, sub := range list {
+		if sub.IsActive && (sub.ElementID == e.ETL || sub.ElementID == e.ID) {
+			s.push(sub, e)
+		}
+	}
+}
+
+// push makes one webhook call, bounded so that a closing sandbox can wait for
+// it.
+func (s *Sandbox) push(sub subscription, e Execution) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, sub.TargetURL, bytes.NewReader(s.conf.Shapes.payload(e)))
+	if err != nil {
+		return // a target that is no URL is never called
+	}
+	r.Header.Set("Content-Type", "application/json")
+	for name, value := range sub.Headers {
+		r.Header.Set(name, value)
+	}
+	answer, err := webhookClient.Do(r)
+	if err != nil {
+		return // lost, as webhooks may be
+	}
+	_ = answer.Body.Close() // what it says is of no interest
+}
+
+// payload is what a webhook's call carries, which the document does not show.
+func (s Shapes) payload(e Execution) []byte {
+	switch s.Webhook {
+	case "empty":
+		return nil
+	case "nested":
+		return marshal(map[string]any{
+			"event":     map[string]string{"on": "ETL_EXECUTION", "type": "FINISHED"},
+			"execution": map[string]any{"id": json.Number(e.ID), "etl": map[string]string{"id": e.ETL}},
+		})
+	}
+	return marshal(map[string]any{"eventType": "FINISHED", "etlId": e.ETL, "executionId": e.ID, "status": e.Status})
 }

@@ -2,11 +2,12 @@ package sandbox
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,11 +15,11 @@ import (
 
 // Match says which calls a fault is about; every zero field matches all.
 type Match struct {
-	Op     int     // operation of the document
-	Table  string  // of operation 10, any of the ETL's tables
-	Key    string  // unique key, business key or profile id; of an import, the file's name
-	Nth    int     // only the nth call that matches, counted from the injection
-	Chance float64 // 0 to 1: probability for each call that matches
+	Op          int     `json:"op"`     // operation of the document
+	Table       string  `json:"table"`  // of operation 10, any of the ETL's tables
+	Key         string  `json:"key"`    // unique key, business key or profile id; of an import, the file's name
+	Nth         int     `json:"nth"`    // only the nth call that matches, counted from the injection
+	Probability float64 `json:"chance"` // 0 to 1: probability for each call that matches
 }
 
 // Fault makes a call go wrong on two independent axes: whether the service did
@@ -37,63 +38,75 @@ type Fault struct {
 
 // Answer is what a client gets to see. Its zero value is the true answer.
 type Answer struct {
-	kind       answerKind
-	status     int
-	retryAfter time.Duration
-	hold       time.Duration
-	text       string
+	status int // as the log has it; 0: the client gets no answer
+	write  func(s *Sandbox, w http.ResponseWriter, r *http.Request)
 }
-
-type answerKind uint8
-
-const (
-	answerAsIs answerKind = iota
-	answerStatus
-	answerReset
-	answerHang
-	answerGateway
-	answerSwitch
-)
 
 // AsIs answers truthfully: with a Delay, a fault that is only slow.
 func AsIs() Answer { return Answer{} }
 
+func (a Answer) truthful() bool { return a.write == nil }
+
 // Status answers an error with this status.
-func Status(code int) Answer { return Answer{kind: answerStatus, status: code} }
+func Status(code int) Answer { return StatusAfter(code, 0) }
 
 // StatusAfter answers an error and asks to come back after d, in whole seconds
 // rounded up.
 func StatusAfter(code int, d time.Duration) Answer {
-	return Answer{kind: answerStatus, status: code, retryAfter: d}
+	return Answer{code, func(s *Sandbox, w http.ResponseWriter, _ *http.Request) {
+		e := refuse(code, "injected fault")
+		e.retryAfter = d
+		s.write(w, s.refused(e))
+	}}
 }
 
 // Reset resets the connection without an answer.
-func Reset() Answer { return Answer{kind: answerReset} }
+func Reset() Answer {
+	return Answer{write: func(_ *Sandbox, w http.ResponseWriter, _ *http.Request) { reset(w) }}
+}
 
 // Hang gives no answer until the client gives up; after d, unless d is 0, the
 // connection is reset.
-func Hang(d time.Duration) Answer { return Answer{kind: answerHang, hold: d} }
+func Hang(d time.Duration) Answer {
+	return Answer{write: func(s *Sandbox, w http.ResponseWriter, r *http.Request) {
+		s.wait(r, d)
+		reset(w)
+	}}
+}
 
 // Page answers what a gateway or a login page in front of the service does: HTML,
 // with this status, be it a success.
 func Page(code int) Answer {
-	return Answer{
-		kind: answerGateway, status: code,
-		text: fmt.Sprintf("<!DOCTYPE html>\n<html><head><title>%d</title></head><body><h1>A gateway's page</h1></body></html>\n", code),
-	}
+	return Text(code, fmt.Sprintf("<!DOCTYPE html>\n<html><head><title>%d</title></head><body><h1>A gateway's page</h1></body></html>\n", code))
 }
 
 // Text answers a line of plain text with this status, as gateways do that have no
 // page; "" is an empty body.
 func Text(code int, text string) Answer {
-	return Answer{kind: answerGateway, status: code, text: text}
+	return Answer{code, func(_ *Sandbox, w http.ResponseWriter, _ *http.Request) {
+		switch {
+		case strings.HasPrefix(text, "<"):
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		case text != "":
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		}
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, text) // a client that has gone needs no answer
+	}}
 }
 
 // Switch answers 101, says nothing more and keeps the connection until the client
 // gives it up.
-func Switch() Answer { return Answer{kind: answerSwitch, status: http.StatusSwitchingProtocols} }
+func Switch() Answer {
+	return Answer{http.StatusSwitchingProtocols, func(s *Sandbox, w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusSwitchingProtocols)
+		_ = http.NewResponseController(w).Flush() // without it the answer would stay here
+		s.wait(r, 0)
+		reset(w)
+	}}
+}
 
-// FaultState is an injected fault and how often it was met.
+// FaultState is an injected fault and how many calls met it.
 type FaultState struct {
 	Fault
 	Seen  int // calls that matched
@@ -107,7 +120,7 @@ type faults struct {
 	armed atomic.Bool // spares calls the lock while there are none
 
 	mu     sync.Mutex
-	chance *rand.Rand
+	random *rand.Rand
 	list   []*FaultState
 }
 
@@ -122,12 +135,12 @@ func (s *Sandbox) Inject(list ...Fault) {
 	s.faults.armed.Store(len(s.faults.list) > 0)
 }
 
-// Chaos replaces all faults by these and starts their chances anew from seed.
-// Each needs a Chance to leave calls to the next one.
+// Chaos replaces all faults by these and starts their probabilities anew from seed.
+// Each needs a Probability to leave calls to the next one.
 func (s *Sandbox) Chaos(seed uint64, list ...Fault) {
 	s.ClearFaults()
 	s.faults.mu.Lock()
-	s.faults.chance = rand.New(rand.NewPCG(seed, seed))
+	s.faults.random = rand.New(rand.NewPCG(seed, seed))
 	s.faults.mu.Unlock()
 	s.Inject(list...)
 }
@@ -140,7 +153,7 @@ func (s *Sandbox) ClearFaults() {
 	s.faults.armed.Store(false)
 }
 
-// Faults returns the injected faults and how often each was met.
+// Faults returns the injected faults and how many calls met each.
 func (s *Sandbox) Faults() []FaultState {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
@@ -166,7 +179,7 @@ func (f *faults) pick(c *call) *FaultState {
 		state.Seen++
 		if state.Nth > 0 && state.Seen != state.Nth ||
 			state.Count > 0 && state.Fired >= state.Count ||
-			state.Chance > 0 && f.chance.Float64() >= state.Chance {
+			state.Probability > 0 && f.random.Float64() >= state.Probability {
 			continue
 		}
 		state.Fired++
@@ -176,24 +189,25 @@ func (f *faults) pick(c *call) *FaultState {
 }
 
 // late applies a call whatever becomes of its client.
-func (s *Sandbox) late(state *FaultState, c *call, apply func() (answer, error)) {
+func (s *Sandbox) late(state *FaultState, c *call, apply apply) {
 	timer := time.NewTimer(state.Late)
 	cleanup := c.cleanup
+	if cleanup == nil {
+		cleanup = func() {}
+	}
 	c.cleanup = nil
 	if !s.start(func() {
-		if cleanup != nil {
-			defer cleanup()
-		}
+		defer cleanup()
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			_, _ = apply() // nobody is told
+			_, _ = apply() // its client has its answer, or none
 			s.faults.mu.Lock()
 			state.Landed++
 			s.faults.mu.Unlock()
 		case <-s.life.Done():
 		}
-	}) && cleanup != nil {
+	}) {
 		cleanup()
 	}
 }
@@ -202,59 +216,6 @@ func (m Match) matches(c *call) bool {
 	return (m.Op == 0 || m.Op == c.Op) &&
 		(m.Table == "" || slices.Contains(c.tables, m.Table)) &&
 		(m.Key == "" || m.Key == c.Key || m.Key == c.ID)
-}
-
-// statusOf is what the log says of this answer.
-func (a Answer) statusOf(truth answer) int {
-	switch a.kind {
-	case answerAsIs:
-		return truth.status
-	case answerStatus, answerGateway, answerSwitch:
-		return a.status
-	}
-	return 0
-}
-
-// give answers the call: truthfully, falsely or not at all.
-func (s *Sandbox) give(w http.ResponseWriter, r *http.Request, a Answer, truth answer) {
-	switch a.kind {
-	case answerAsIs:
-		s.write(w, truth)
-	case answerStatus:
-		e := refuse(a.status, "injected fault")
-		if a.retryAfter > 0 {
-			e.retryAfter = a.retryAfter
-		}
-		s.write(w, s.refused(e))
-	case answerReset:
-		reset(w)
-	case answerHang:
-		s.hang(r, a.hold)
-		reset(w)
-	case answerGateway:
-		a.gateway(w)
-	case answerSwitch:
-		w.WriteHeader(a.status)
-		_ = http.NewResponseController(w).Flush() // without it the answer would stay here
-		s.hang(r, 0)
-		reset(w)
-	}
-}
-
-// hang returns when the client gave up, the sandbox closes or d, unless it is
-// 0, has passed.
-func (s *Sandbox) hang(r *http.Request, d time.Duration) {
-	var over <-chan time.Time
-	if d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		over = timer.C
-	}
-	select {
-	case <-r.Context().Done():
-	case <-s.life.Done():
-	case <-over:
-	}
 }
 
 // reset ends the connection without an answer, with a TCP reset where there is
@@ -267,10 +228,5 @@ func reset(w http.ResponseWriter) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // without it the client sees an ordinary end, which is as good a fault
 	}
-	_ = conn.Close() // there is nobody left to tell
-}
-
-// wholeSeconds is d as headers and tokens state it, rounded up.
-func wholeSeconds(d time.Duration) string {
-	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+	_ = conn.Close() // the client has gone either way
 }

@@ -22,7 +22,7 @@ type profileBody struct {
 func (b *profileBody) values(t *table) (map[string]any, error) {
 	values := make(map[string]any, len(b.Attributes)+len(b.Subscriptions)+len(b.Segments))
 	for name := range b.Attributes {
-		if _, ok := technical[name]; ok {
+		if _, is := technical[name]; is {
 			return nil, refuse(http.StatusBadRequest, "attributes.%s: a technical attribute is taken from CREATE_ONLY imports alone", name)
 		}
 	}
@@ -35,8 +35,8 @@ func (b *profileBody) values(t *table) (map[string]any, error) {
 		{"segments", "segments", segmentPrefix, b.Segments},
 	} {
 		for name, v := range section.members {
-			r, ok := t.rule(section.prefix + name)
-			if !ok || !r.free && r.section != section.mark {
+			r, has := t.rule(section.prefix + name)
+			if !has || !r.free && r.section != section.mark {
 				return nil, refuse(http.StatusBadRequest, "%s.%s: the table has no such field", section.name, name)
 			}
 			checked, err := r.fromJSON(v)
@@ -69,95 +69,49 @@ func (b *profileBody) consent(values map[string]any) error {
 }
 
 // profileReference is the response of operations 1 and 2.
-func profileReference(entity string, t *table, id string) answer {
-	href := "/profiles/v5/entities/" + url.PathEscape(entity) + "/profile-tables/" + url.PathEscape(t.conf.Name) + "/profiles/" + id
-	return answer{status: http.StatusOK, body: struct {
+func (s *Sandbox) profileReference(t *table, r *Row) answer {
+	href := "/profiles/v5/entities/" + url.PathEscape(s.conf.Entity) + "/profile-tables/" + url.PathEscape(t.conf.Name) + "/profiles/" + r.ID
+	return answerOK(struct {
 		ID    string         `json:"id"`
 		Links map[string]any `json:"_links"`
-	}{id, map[string]any{"self": map[string]string{"href": href}}}}
+	}{r.ID, map[string]any{"self": map[string]string{"href": href}}})
 }
 
 // putProfile is operation 1: the whole profile is replaced by the body where
 // its unique keys match one, and created where they match none.
-func (s *Sandbox) putProfile(r *http.Request, c *call) (func() (answer, error), error) {
-	t, values, err := s.profileCall(r, c)
+func (s *Sandbox) putProfile(r *http.Request, c *call) (apply, error) {
+	values, err := s.values(r, c, &profileBody{})
 	if err != nil {
 		return nil, err
 	}
-	c.Key = t.keyOf(values)
-	return func() (answer, error) {
-		now := s.conf.Now()
-		t.mu.Lock()
-		defer t.mu.Unlock()
+	c.Key = c.table.keyOf(values)
+	return s.onTable(c, func(t *table, now time.Time) (*Row, error) {
 		found, err := t.match(values)
-		if err != nil {
-			return answer{}, err
+		switch {
+		case err != nil:
+			return nil, err
+		case found == nil:
+			return t.insert(values, now), nil
 		}
-		if found == nil {
-			found = t.insert(values, now)
-		} else if err := t.replace(found, values, now); err != nil {
-			return answer{}, err
-		}
-		c.ID, c.Seq = found.ID, s.log.seq.Add(1)
-		return profileReference(s.conf.Entity, t, found.ID), nil
-	}, nil
+		return found, t.replace(found, values, now)
+	}, s.profileReference), nil
 }
 
 // patchProfile is operation 2. What an id that does not exist is answered is
 // not shown: Shapes.Status.
-func (s *Sandbox) patchProfile(r *http.Request, c *call) (func() (answer, error), error) {
-	t, values, err := s.profileCall(r, c)
+func (s *Sandbox) patchProfile(r *http.Request, c *call) (apply, error) {
+	values, err := s.values(r, c, &profileBody{})
 	if err != nil {
 		return nil, err
 	}
-	c.ID, c.Key = r.PathValue("id"), t.keyOf(values)
-	return func() (answer, error) {
-		now := s.conf.Now()
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		found := t.rows[c.ID]
-		if found == nil {
-			return answer{}, refuse(s.conf.Shapes.Status.NoProfile, "no profile has this id")
-		}
-		if err := t.replace(found, merged(found.Values, values), now); err != nil {
-			return answer{}, err
-		}
-		c.Key, c.Seq = found.Key, s.log.seq.Add(1)
-		return profileReference(s.conf.Entity, t, found.ID), nil
-	}, nil
-}
-
-// profileCall reads what operations 1 and 2 have in common.
-func (s *Sandbox) profileCall(r *http.Request, c *call) (*table, map[string]any, error) {
-	t, err := s.profileTable(r)
-	if err != nil {
-		return nil, nil, err
-	}
-	var body profileBody
-	if err := s.body(r, c, &body); err != nil {
-		return nil, nil, err
-	}
-	values, err := body.values(t)
-	c.Values = values
-	return t, values, err
+	c.ID, c.Key = r.PathValue("id"), c.table.keyOf(values)
+	return s.onRow(c, s.conf.Shapes.Status.NoProfile, func(t *table, found *Row, now time.Time) error {
+		return t.replace(found, merged(found.Values, values), now)
+	}, s.profileReference), nil
 }
 
 // deleteProfile is operation 3.
-func (s *Sandbox) deleteProfile(r *http.Request, c *call) (func() (answer, error), error) {
-	t, err := s.profileTable(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Sandbox) deleteProfile(r *http.Request, c *call) (apply, error) {
 	c.ID = r.PathValue("id")
-	return func() (answer, error) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		found := t.rows[c.ID]
-		if found == nil {
-			return answer{}, refuse(http.StatusNotFound, "no profile has this id")
-		}
-		t.remove(found)
-		c.Key, c.Seq = found.Key, s.log.seq.Add(1)
-		return answer{status: http.StatusNoContent}, nil
-	}, nil
+	return s.onRow(c, http.StatusNotFound, remove, func(*table, *Row) answer { return answer{status: http.StatusNoContent} }), nil
 }

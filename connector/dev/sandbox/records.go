@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -24,9 +25,6 @@ type recordBody struct {
 	Properties  []property `json:"properties"`
 }
 
-// moment is how timestamps of a retrieved record are written.
-const moment = "2006-01-02T15:04:05.000-07:00"
-
 // reserved are the properties that the service adds to a retrieved record.
 var reserved = []string{"id", "creationMoment", "updateMoment", businessKey}
 
@@ -36,8 +34,8 @@ func (b *recordBody) values(t *table) (map[string]any, error) {
 	}
 	values := make(map[string]any, len(b.Properties)+1)
 	for _, p := range b.Properties {
-		r, ok := t.rule(p.Name)
-		if !ok || p.Name == "" || slices.Contains(reserved, p.Name) {
+		r, has := t.rule(p.Name)
+		if !has || p.Name == "" || slices.Contains(reserved, p.Name) {
 			return nil, refuse(http.StatusBadRequest, "property %q: the table has no such field to write", p.Name)
 		}
 		if _, twice := values[p.Name]; twice {
@@ -54,51 +52,42 @@ func (b *recordBody) values(t *table) (map[string]any, error) {
 
 // putRecord is operation 4. An existing record keeps the properties that the
 // body does not name.
-func (s *Sandbox) putRecord(r *http.Request, c *call) (func() (answer, error), error) {
-	t, body, values, err := s.recordCall(r, c)
+func (s *Sandbox) putRecord(r *http.Request, c *call) (apply, error) {
+	var body recordBody
+	values, err := s.values(r, c, &body)
 	if err != nil {
 		return nil, err
 	}
-	update := false
-	if text := r.URL.Query().Get("allowUpdate"); text != "" {
-		if update, err = strconv.ParseBool(text); err != nil {
-			return nil, refuse(http.StatusBadRequest, "allowUpdate: %s", errNotBoolean)
-		}
+	update, err := strconv.ParseBool(cmp.Or(r.URL.Query().Get("allowUpdate"), "false"))
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "allowUpdate: %s", wrongType[Boolean])
 	}
-	if body.BusinessKey == "" {
-		if update {
-			return nil, refuse(http.StatusBadRequest, "businessKey: required with allowUpdate=true")
-		}
-		body.BusinessKey = uuid.NewString()
+	if body.BusinessKey == "" && update {
+		return nil, refuse(http.StatusBadRequest, "businessKey: required with allowUpdate=true")
 	}
-	c.Key = body.BusinessKey
-	values[businessKey] = body.BusinessKey
-	return func() (answer, error) {
-		now := s.conf.Now()
-		t.mu.Lock()
-		defer t.mu.Unlock()
+	if c.Key = body.BusinessKey; c.Key == "" {
+		c.Key = uuid.NewString()
+	}
+	values[businessKey] = c.Key
+	return s.onTable(c, func(t *table, now time.Time) (*Row, error) {
 		found, err := t.match(values)
 		switch {
 		case err != nil:
-			return answer{}, err
+			return nil, err
 		case found == nil:
-			found = t.insert(values, now)
+			return t.insert(values, now), nil
 		case !update:
-			return answer{}, refuse(http.StatusConflict, "a record with this business key exists")
-		default:
-			if err := t.replace(found, merged(found.Values, values), now); err != nil {
-				return answer{}, err
-			}
+			return nil, refuse(http.StatusConflict, "a record with this business key exists")
 		}
-		c.ID, c.Seq = found.ID, s.log.seq.Add(1)
-		return keyAnswer(found), nil
-	}, nil
+		return found, t.replace(found, merged(found.Values, values), now)
+	}, keyAnswer), nil
 }
 
 // updateRecord is operation 5: it changes the properties given and creates
 // nothing. Its answer is not shown: Shapes.Updated.
-func (s *Sandbox) updateRecord(r *http.Request, c *call) (func() (answer, error), error) {
-	t, body, values, err := s.recordCall(r, c)
+func (s *Sandbox) updateRecord(r *http.Request, c *call) (apply, error) {
+	var body recordBody
+	values, err := s.values(r, c, &body)
 	if err != nil {
 		return nil, err
 	}
@@ -106,110 +95,50 @@ func (s *Sandbox) updateRecord(r *http.Request, c *call) (func() (answer, error)
 	if body.BusinessKey != "" && body.BusinessKey != c.Key {
 		return nil, refuse(http.StatusBadRequest, "businessKey: not the one of the path")
 	}
-	return func() (answer, error) {
-		now := s.conf.Now()
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		found := t.index[businessKey][c.Key]
-		if found == nil {
-			return answer{}, noRecord()
-		}
-		if err := t.replace(found, merged(found.Values, values), now); err != nil {
-			return answer{}, err
-		}
-		c.ID, c.Seq = found.ID, s.log.seq.Add(1)
-		switch s.conf.Shapes.Updated {
-		case UpdatedRecord:
-			return s.recordAnswer(found), nil
-		case UpdatedEmpty:
-			return answer{status: http.StatusNoContent}, nil
-		}
-		return keyAnswer(found), nil
-	}, nil
+	respond := keyAnswer
+	switch s.conf.Shapes.Updated {
+	case "record":
+		respond = s.recordAnswer
+	case "empty":
+		respond = func(*table, *Row) answer { return answer{status: http.StatusNoContent} }
+	}
+	return s.onRow(c, http.StatusNotFound, func(t *table, found *Row, now time.Time) error {
+		return t.replace(found, merged(found.Values, values), now)
+	}, respond), nil
 }
 
 // getRecord is operation 6. What a record that does not exist is answered is
 // not shown: Shapes.Status.
-func (s *Sandbox) getRecord(r *http.Request, c *call) (func() (answer, error), error) {
-	t, err := s.customTable(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Sandbox) getRecord(r *http.Request, c *call) (apply, error) {
 	c.Key = r.PathValue("key")
-	return func() (answer, error) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		found := t.index[businessKey][c.Key]
-		if found == nil {
-			return answer{}, refuse(s.conf.Shapes.Status.NoRecord, "no record has this business key")
-		}
-		c.ID = found.ID
-		return s.recordAnswer(found), nil
-	}, nil
+	return s.onRow(c, s.conf.Shapes.Status.NoRecord, func(*table, *Row, time.Time) error { return nil }, s.recordAnswer), nil
 }
 
 // deleteRecord is operation 7.
-func (s *Sandbox) deleteRecord(r *http.Request, c *call) (func() (answer, error), error) {
-	t, err := s.customTable(r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Sandbox) deleteRecord(r *http.Request, c *call) (apply, error) {
 	c.Key = r.PathValue("key")
-	return func() (answer, error) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		found := t.index[businessKey][c.Key]
-		if found == nil {
-			return answer{}, noRecord()
-		}
-		t.remove(found)
-		c.ID, c.Seq = found.ID, s.log.seq.Add(1)
-		return answer{status: http.StatusOK}, nil
-	}, nil
+	return s.onRow(c, http.StatusNotFound, remove, func(*table, *Row) answer { return answerOK(nil) }), nil
 }
 
-// recordCall reads what operations 4 and 5 have in common.
-func (s *Sandbox) recordCall(r *http.Request, c *call) (*table, *recordBody, map[string]any, error) {
-	t, err := s.customTable(r)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	var body recordBody
-	if err := s.body(r, c, &body); err != nil {
-		return nil, nil, nil, err
-	}
-	values, err := body.values(t)
-	c.Values = values
-	return t, &body, values, err
-}
-
-// onWire is a stored value as a number or a string, which is all that a
-// property can be.
-func onWire(v any) any {
-	if n, ok := v.(json.Number); ok {
-		return n
-	}
-	return textOf(v)
-}
-
-// recordAnswer is a record as operation 6 shows it.
-func (s *Sandbox) recordAnswer(r *Row) answer {
-	at := func(moments time.Time) string { return moments.In(s.conf.Location).Format(moment) }
+// recordAnswer is a record as operation 6 shows it. A property is a number or a
+// string, whatever the type of its field.
+func (s *Sandbox) recordAnswer(_ *table, r *Row) answer {
+	at := func(t time.Time) string { return t.In(s.conf.Location).Format("2006-01-02T15:04:05.000-07:00") }
 	body := recordBody{BusinessKey: r.Key, Properties: []property{
 		{"id", json.Number(r.ID)},
 		{"creationMoment", at(r.Created)},
 		{"updateMoment", at(r.Updated)},
 	}}
 	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
+		v := r.Values[name]
+		if _, number := v.(json.Number); !number {
+			v = textOf(v)
+		}
 		if name != businessKey {
-			body.Properties = append(body.Properties, property{name, onWire(r.Values[name])})
+			body.Properties = append(body.Properties, property{name, v})
 		}
 	}
-	return answer{status: http.StatusOK, body: body}
+	return answerOK(body)
 }
 
-func keyAnswer(r *Row) answer {
-	return answer{status: http.StatusOK, body: map[string]string{businessKey: r.Key}}
-}
-
-func noRecord() error { return refuse(http.StatusNotFound, "no record has this business key") }
+func keyAnswer(_ *table, r *Row) answer { return answerOK(map[string]string{businessKey: r.Key}) }

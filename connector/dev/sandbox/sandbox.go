@@ -1,10 +1,25 @@
+// Package sandbox is the marketing service itself, in process: the tables, the
+// tokens and rights, the executions that take their time, the file locations,
+// the slots of the day and the errors, answered over HTTP as the interface's
+// document describes them. It is what tests and local trials run against instead
+// of the real service, and has a page for people who look on.
+//
+// It writes every wire shape on its own and imports nothing else of this
+// module: a mistake in the client must meet a service that does not share it.
+// It knows nothing about Kafka, mappings or lanes.
+//
+// Where the document says "not shown" the sandbox makes one choice and states
+// it beside the code; Config.Shapes offers the other answers that a client has
+// to live with.
 package sandbox
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -12,17 +27,15 @@ import (
 )
 
 // Sandbox is the service: an http.Handler, safe for concurrent use. New makes
-// one, Start or Serve puts it on a socket, Close ends it.
+// one, Start puts it on a socket, Close ends it.
 type Sandbox struct {
 	conf   Config
 	mux    *http.ServeMux
 	tables map[string]*table
 
-	tokens  *tokens
+	tokens  tokens
 	imports imports
-	slots   slots
 	faults  faults
-	hooks   webhooks
 	log     callLog
 	latency [operations]atomic.Int64 // nanoseconds
 
@@ -38,7 +51,7 @@ type Sandbox struct {
 // New makes the service that c describes, or reports what is wrong with c.
 // Nothing runs and no file exists until the first call.
 func New(c Config) (*Sandbox, error) {
-	if err := c.Validate(); err != nil {
+	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
 	c = c.withDefaults()
@@ -47,14 +60,22 @@ func New(c Config) (*Sandbox, error) {
 		conf:   c,
 		mux:    http.NewServeMux(),
 		tables: map[string]*table{},
-		tokens: newTokens(c),
-		slots:  slots{used: map[slotDay]int{}},
-		life:   life,
-		end:    end,
+		tokens: tokens{keys: map[string][]int{}, out: map[string]grant{}},
+		imports: imports{
+			etls: map[string]ETL{}, lastID: 1000, byID: map[string]*execution{},
+			failures: map[string]*failure{}, slots: map[string]map[string]int{}, dir: c.Dir, ownsDir: c.Dir == "",
+		},
+		life: life,
+		end:  end,
 	}
 	s.log.limit = c.KeepCalls
-	s.faults.chance = rand.New(rand.NewPCG(1, 1))
-	s.imports.init(c)
+	s.faults.random = rand.New(rand.NewPCG(1, 1))
+	for _, key := range c.APIKeys {
+		s.tokens.keys[key] = nil
+	}
+	for _, e := range c.ETLs {
+		s.imports.etls[e.ID] = e
+	}
 	for _, t := range c.Tables {
 		s.tables[c.tableName(t)] = newTable(t)
 	}
@@ -108,59 +129,6 @@ func (s *Sandbox) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.Serv
 // done. Operation 0 stands for all of them.
 func (s *Sandbox) SetLatency(op int, d time.Duration) { s.latency[op].Store(int64(d)) }
 
-// Rows returns a copy of a table by key (Row.Key); nil when there is no such
-// table.
-func (s *Sandbox) Rows(name string) map[string]Row {
-	t, ok := s.tables[name]
-	if !ok {
-		return nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	rows := make(map[string]Row, len(t.rows))
-	for _, r := range t.rows {
-		rows[r.Key] = r.snapshot()
-	}
-	return rows
-}
-
-// Row returns a copy of the row that has key as the value of one of its unique
-// keys or as its business key.
-func (s *Sandbox) Row(name, key string) (Row, bool) {
-	t, ok := s.tables[name]
-	if !ok {
-		return Row{}, false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, unique := range t.conf.Keys {
-		if r := t.index[unique][key]; r != nil {
-			return r.snapshot(), true
-		}
-	}
-	return Row{}, false
-}
-
-// Len tells how many rows a table has.
-func (s *Sandbox) Len(name string) int {
-	t, ok := s.tables[name]
-	if !ok {
-		return 0
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.rows)
-}
-
-// Empty removes every row of every table. Ids are not given twice.
-func (s *Sandbox) Empty() {
-	for _, t := range s.tables {
-		t.mu.Lock()
-		t.clear()
-		t.mu.Unlock()
-	}
-}
-
 // routes maps the document's paths to its operations by their numbers.
 func (s *Sandbox) routes() {
 	profiles := "/profiles/v5/entities/{entity}/profile-tables/{table}/profiles"
@@ -186,6 +154,87 @@ func (s *Sandbox) routes() {
 }
 
 // gone answers operation 15, removed from the service in June 2025.
-func gone(*http.Request, *call) (func() (answer, error), error) {
+func gone(*http.Request, *call) (apply, error) {
 	return nil, refuse(http.StatusGone, "this import was removed in June 2025: use operations 8 or 10")
+}
+
+// discardLog keeps cut connections, which are this package's purpose, out of
+// the program's log.
+var discardLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+
+// Server is the sandbox on a socket. Closing it is an outage: tables,
+// executions and tokens stay, and another Server may take over the address.
+type Server struct {
+	url    string
+	http   *http.Server
+	served chan struct{} // closed when accepting has ended
+	err    error         // why, if it was not Close; read after served
+
+	mu     sync.Mutex
+	closed bool
+	calls  sync.WaitGroup
+}
+
+// Start listens on a TCP address, ":0" for any free port, and serves. A closed
+// sandbox refuses.
+func (s *Sandbox) Start(addr string) (*Server, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(context.Background(), "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	addr = l.Addr().String()
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		addr = fmt.Sprintf("127.0.0.1:%d", tcp.Port) // which a client on this machine can call
+	}
+	srv := &Server{url: "http://" + addr, served: make(chan struct{})}
+	srv.http = &http.Server{
+		Handler:           srv.counted(s),
+		ReadHeaderTimeout: time.Minute,
+		ErrorLog:          discardLog,
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errors.Join(errors.New("sandbox: closed"), l.Close())
+	}
+	s.servers = append(s.servers, srv)
+	s.running.Go(func() {
+		defer close(srv.served)
+		if err := srv.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			srv.err = err
+		}
+	})
+	return srv, nil
+}
+
+// URL is the base address of the service and of its token endpoint, without a
+// slash at the end.
+func (s *Server) URL() string { return s.url }
+
+// Close cuts every connection and returns when no call is being handled any
+// longer. What a cut call asked for may or may not have been done.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	err := s.http.Close()
+	<-s.served
+	s.calls.Wait()
+	return errors.Join(err, s.err)
+}
+
+// counted lets Close wait for calls: closing an http.Server does not.
+func (s *Server) counted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		if s.closed {
+			s.mu.Unlock()
+			panic(http.ErrAbortHandler)
+		}
+		s.calls.Add(1)
+		s.mu.Unlock()
+		defer s.calls.Done()
+		next.ServeHTTP(w, r)
+	})
 }

@@ -20,13 +20,13 @@ func shaped(t *testing.T, set func(*sandbox.Shapes)) *service {
 }
 
 func TestIDsComeInEveryShape(t *testing.T) {
-	for shape, want := range map[sandbox.IDShape]string{
-		sandbox.IDString:     `200 {"id":"1001"}`,
-		sandbox.IDNumber:     `200 {"id":1001}`,
-		sandbox.IDBareString: `200 "1001"`,
-		sandbox.IDBareNumber: `200 1001`,
-		sandbox.IDLocation:   `200 ` + massBase + `/etls/up/trigger-execution/1001`,
-		sandbox.IDNone:       `200 `,
+	for shape, want := range map[string]string{
+		"":            `200 {"id":"1001"}`,
+		"number":      `200 {"id":1001}`,
+		"bare-string": `200 "1001"`,
+		"bare-number": `200 1001`,
+		"location":    `200 ` + massBase + `/etls/up/trigger-execution/1001`,
+		"none":        `200 `,
 	} {
 		c := config()
 		c.Shapes.ID = shape
@@ -38,11 +38,11 @@ func TestIDsComeInEveryShape(t *testing.T) {
 }
 
 func TestRefusalsComeInEveryShape(t *testing.T) {
-	for shape, want := range map[sandbox.ErrorShape]string{
-		sandbox.ErrorJSON:  `{"error":"no record has this business key","status":404}`,
-		sandbox.ErrorList:  `{"errors":[{"code":"NOT_FOUND","message":"no record has this business key"}]}`,
-		sandbox.ErrorText:  `no record has this business key`,
-		sandbox.ErrorEmpty: ``,
+	for shape, want := range map[string]string{
+		"":      `{"error":"no record has this business key","status":404}`,
+		"list":  `{"errors":[{"code":"NOT_FOUND","message":"no record has this business key"}]}`,
+		"text":  `"no record has this business key"`,
+		"empty": ``,
 	} {
 		v := shaped(t, func(s *sandbox.Shapes) { s.Errors = shape })
 		if got := v.must(404, http.MethodDelete, records+"/o1", ""); got != want {
@@ -84,12 +84,12 @@ func TestStatusesThatAreNotShownCanBeOthers(t *testing.T) {
 
 func TestUpdateAnswersInEveryShape(t *testing.T) {
 	now := newClock(t, fixedTime)
-	for shape, want := range map[sandbox.UpdatedShape]string{
-		sandbox.UpdatedKey: `200 {"businessKey":"o1"}`,
-		sandbox.UpdatedRecord: `200 {"businessKey":"o1","properties":[{"name":"id","value":1},` +
+	for shape, want := range map[string]string{
+		"": `200 {"businessKey":"o1"}`,
+		"record": `200 {"businessKey":"o1","properties":[{"name":"id","value":1},` +
 			`{"name":"creationMoment","value":"2026-11-21T10:00:00.000+00:00"},{"name":"updateMoment","value":"2026-11-21T10:00:00.000+00:00"},` +
 			`{"name":"status","value":"PAID"}]}`,
-		sandbox.UpdatedEmpty: `204 `,
+		"empty": `204 `,
 	} {
 		c := config()
 		c.Now, c.Shapes.Updated = now.Now, shape
@@ -105,11 +105,11 @@ func TestUpdateAnswersInEveryShape(t *testing.T) {
 func TestNoSlotIsSaidInEveryShape(t *testing.T) {
 	const text = `"no import slot left for table customers today: 1 of 1 used"`
 	now := newClock(t, "2026-11-21T23:59:00Z")
-	for shape, want := range map[sandbox.NoSlotShape]string{
-		sandbox.NoSlotUntil:  `429 60 {"error":` + text + `,"status":429}`,
-		sandbox.NoSlotText:   `429  {"error":` + text + `,"status":429}`,
-		sandbox.NoSlotHeader: `429 60 `,
-		sandbox.NoSlot403:    `403  {"error":` + text + `,"status":403}`,
+	for shape, want := range map[string]string{
+		"":       `429 60 {"error":` + text + `,"status":429}`,
+		"text":   `429  {"error":` + text + `,"status":429}`,
+		"header": `429 60 `,
+		"403":    `403  {"error":` + text + `,"status":403}`,
 	} {
 		c := config()
 		c.Now, c.SlotsPerDay, c.Shapes.NoSlot = now.Now, 1, shape
@@ -131,12 +131,16 @@ func TestResultsComeInEveryShape(t *testing.T) {
 		want string
 	}{
 		{func(*sandbox.Shapes) {}, `{"deleted":0,"inserted":1,"linesInError":1,"linesRead":2,"updated":0}`},
-		{func(s *sandbox.Shapes) { s.Counters = sandbox.CountersShort }, `{"created":1,"errors":1,"modified":0,"read":2,"removed":0}`},
-		{func(s *sandbox.Shapes) { s.Counters = sandbox.CountersSnake }, `{"lines_deleted":0,"lines_in_error":1,"lines_inserted":1,"lines_read":2,"lines_updated":0}`},
-		{func(s *sandbox.Shapes) { s.Counters = sandbox.CountersTotal }, `{"deletedLineCount":0,"insertedLineCount":1,"rejectedLineCount":1,"totalLineCount":2,"updatedLineCount":0}`},
-		{func(s *sandbox.Shapes) { s.Results = sandbox.ResultsText }, `{"deleted":"0","inserted":"1","linesInError":"1","linesRead":"2","updated":"0"}`},
-		{func(s *sandbox.Shapes) { s.Results = sandbox.ResultsNested }, `{"counters":{"deleted":0,"inserted":1,"linesInError":1,"linesRead":2,"updated":0}}`},
-		{func(s *sandbox.Shapes) { s.Results = sandbox.ResultsFiles }, `[{"deleted":0,"fileName":"file.csv","inserted":1,"linesInError":1,"linesRead":2,"updated":0}]`},
+		{func(s *sandbox.Shapes) { s.Counters = [5]string{"read", "errors", "created", "modified", "removed"} }, `{"created":1,"errors":1,"modified":0,"read":2,"removed":0}`},
+		{func(s *sandbox.Shapes) {
+			s.Counters = [5]string{"lines_read", "lines_in_error", "lines_inserted", "lines_updated", "lines_deleted"}
+		}, `{"lines_deleted":0,"lines_in_error":1,"lines_inserted":1,"lines_read":2,"lines_updated":0}`},
+		{func(s *sandbox.Shapes) {
+			s.Counters = [5]string{"totalLineCount", "rejectedLineCount", "insertedLineCount", "updatedLineCount", "deletedLineCount"}
+		}, `{"deletedLineCount":0,"insertedLineCount":1,"rejectedLineCount":1,"totalLineCount":2,"updatedLineCount":0}`},
+		{func(s *sandbox.Shapes) { s.Results = "text" }, `{"deleted":"0","inserted":"1","linesInError":"1","linesRead":"2","updated":"0"}`},
+		{func(s *sandbox.Shapes) { s.Results = "nested" }, `{"counters":{"deleted":0,"inserted":1,"linesInError":1,"linesRead":2,"updated":0}}`},
+		{func(s *sandbox.Shapes) { s.Results = "files" }, `[{"deleted":0,"fileName":"file.csv","inserted":1,"linesInError":1,"linesRead":2,"updated":0}]`},
 	} {
 		v := shaped(t, c.set)
 		e := v.load("up", "customerNumber,age\nC1,1\nC2,x\n")
@@ -144,10 +148,10 @@ func TestResultsComeInEveryShape(t *testing.T) {
 			t.Errorf(" got %s\nwant %s", got, want)
 		}
 	}
-	for shape, want := range map[sandbox.FailureShape]string{
-		sandbox.FailureText:   `"broken"`,
-		sandbox.FailureObject: `{"code":"IMPORT_FAILED","message":"broken"}`,
-		sandbox.FailureList:   `[{"code":"IMPORT_FAILED","message":"broken"}]`,
+	for shape, want := range map[string]string{
+		"":       `"broken"`,
+		"object": `{"code":"IMPORT_FAILED","message":"broken"}`,
+		"list":   `[{"code":"IMPORT_FAILED","message":"broken"}]`,
 	} {
 		v := shaped(t, func(s *sandbox.Shapes) { s.Failure = shape })
 		v.FailImports("customers", 1, "broken")
@@ -170,7 +174,7 @@ func TestResultsComeInEveryShape(t *testing.T) {
 }
 
 func TestOutputFilesComeInEveryShape(t *testing.T) {
-	for _, shape := range []sandbox.OutputShape{sandbox.OutputCSV, sandbox.OutputGzip, sandbox.OutputZip} {
+	for _, shape := range []string{"", "gzip", "zip"} {
 		c := config()
 		c.Shapes.Output = shape
 		v := newService(t, c)
@@ -196,10 +200,10 @@ func TestOutputFilesComeInEveryShape(t *testing.T) {
 }
 
 func TestReasonsComeInEveryShape(t *testing.T) {
-	for shape, want := range map[sandbox.ReasonShape]string{
-		sandbox.ReasonLast:  "customerNumber,age,error\nC2,x,age: not a whole number from -2147483648 to 2147483647",
-		sandbox.ReasonCodes: "customerNumber,age,ERROR_CODE,ERROR_MESSAGE\nC2,x,NOT_INTEGER,age: not a whole number from -2147483648 to 2147483647",
-		sandbox.ReasonFirst: "lineNumber,reason,customerNumber,age\n3,age: not a whole number from -2147483648 to 2147483647,C2,x",
+	for shape, want := range map[string]string{
+		"":      "customerNumber,age,error\nC2,x,age: not a whole number from -2147483648 to 2147483647",
+		"codes": "customerNumber,age,ERROR_CODE,ERROR_MESSAGE\nC2,x,NOT_INTEGER,age: not a whole number from -2147483648 to 2147483647",
+		"first": "lineNumber,reason,customerNumber,age\n3,age: not a whole number from -2147483648 to 2147483647,C2,x",
 	} {
 		v := shaped(t, func(s *sandbox.Shapes) { s.Reasons = shape })
 		e := v.load("up", "customerNumber,age\nC1,1\nC2,x\n")
@@ -210,10 +214,10 @@ func TestReasonsComeInEveryShape(t *testing.T) {
 }
 
 func TestWebhookCarriesEveryShape(t *testing.T) {
-	for shape, want := range map[sandbox.WebhookShape]string{
-		sandbox.WebhookIDs:    `{"etlId":"up","eventType":"FINISHED","executionId":"1002","status":"FINISHED"}`,
-		sandbox.WebhookNested: `{"event":{"on":"ETL_EXECUTION","type":"FINISHED"},"execution":{"etl":{"id":"up"},"id":1002}}`,
-		sandbox.WebhookEmpty:  ``,
+	for shape, want := range map[string]string{
+		"":       `{"etlId":"up","eventType":"FINISHED","executionId":"1002","status":"FINISHED"}`,
+		"nested": `{"event":{"on":"ETL_EXECUTION","type":"FINISHED"},"execution":{"etl":{"id":"up"},"id":1002}}`,
+		"empty":  ``,
 	} {
 		var got []string
 		target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

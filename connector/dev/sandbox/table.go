@@ -1,8 +1,10 @@
 package sandbox
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,23 +58,21 @@ type table struct {
 
 func newTable(conf Table) *table {
 	t := &table{conf: conf, rules: map[string]rule{}}
+	for _, key := range conf.Keys { // a field of this name says more of it
+		t.rules[key] = rule{}
+	}
 	for _, f := range conf.Fields {
 		t.rules[f.Name] = rule{Field: f}
 	}
 	for _, name := range conf.Subscriptions {
-		t.rules[subscriptionPrefix+name] = rule{Field: Field{Name: name, Type: Boolean}, section: "subscriptions"}
+		t.rules[subscriptionPrefix+name] = rule{Field: Field{Type: Boolean}, section: "subscriptions"}
 	}
 	for _, s := range conf.Segments {
-		r := rule{Field: Field{Name: s.Name, Type: Boolean}, section: "segments"}
+		r := rule{Field: Field{Type: Boolean}, section: "segments"}
 		if len(s.Values) > 0 {
-			r = rule{Field: Field{Name: s.Name}, section: "segments", options: s.Values}
+			r = rule{section: "segments", options: s.Values}
 		}
 		t.rules[segmentPrefix+s.Name] = r
-	}
-	for _, key := range conf.Keys {
-		if _, ok := t.rules[key]; !ok {
-			t.rules[key] = rule{Field: Field{Name: key}}
-		}
 	}
 	t.clear()
 	return t
@@ -94,10 +94,8 @@ func (t *table) rule(column string) (r rule, ok bool) {
 	if r, ok = t.rules[column]; ok {
 		return r, true
 	}
-	if !t.conf.Custom {
-		if r, ok = technical[column]; ok {
-			return r, true
-		}
+	if t.technical(column) {
+		return technical[column], true
 	}
 	return rule{free: true}, t.conf.Open
 }
@@ -143,13 +141,11 @@ func (t *table) insert(values map[string]any, now time.Time) *Row {
 	if !t.conf.Custom {
 		r.ID = "p" + r.ID
 	}
-	r.Values = withoutNull(values)
-	r.Key = t.keyOf(values)
-	if t.conf.Discard {
-		return r
+	r.Values, r.Key = withoutNull(values), t.keyOf(values)
+	if !t.conf.Discard {
+		t.rows[r.ID] = r
+		t.enter(r)
 	}
-	t.rows[r.ID] = r
-	t.enter(r)
 	return r
 }
 
@@ -164,9 +160,7 @@ func (t *table) replace(r *Row, values map[string]any, now time.Time) error {
 		return refuse(http.StatusConflict, "a unique key belongs to another profile").as("KEY_TAKEN")
 	}
 	t.leave(r)
-	r.Values = withoutNull(values)
-	r.Key = t.keyOf(values)
-	r.Updated = now
+	r.Values, r.Key, r.Updated = withoutNull(values), t.keyOf(values), now
 	t.enter(r)
 	return nil
 }
@@ -215,10 +209,9 @@ func (t *table) leave(r *Row) {
 	for _, key := range t.conf.Keys {
 		delete(t.index[key], textOf(r.Values[key]))
 	}
-	if value := t.tie(r); value != "" {
-		if delete(t.linked[value], r); len(t.linked[value]) == 0 {
-			delete(t.linked, value)
-		}
+	value := t.tie(r)
+	if delete(t.linked[value], r); len(t.linked[value]) == 0 {
+		delete(t.linked, value)
 	}
 }
 
@@ -253,9 +246,140 @@ func withoutNull(values map[string]any) map[string]any {
 	return values
 }
 
+// values reads the body of operation 1, 2, 4 or 5 and checks it against its table.
+func (s *Sandbox) values(r *http.Request, c *call, body interface {
+	values(t *table) (map[string]any, error)
+},
+) (map[string]any, error) {
+	if err := s.body(r, c, body); err != nil {
+		return nil, err
+	}
+	values, err := body.values(c.table)
+	c.Values = values
+	return values, err
+}
+
+// onTable makes what applies a call to one row of its table: do finds the row and
+// changes it, respond answers.
+func (s *Sandbox) onTable(c *call, do func(t *table, now time.Time) (*Row, error), respond func(*table, *Row) answer) apply {
+	return func() (answer, error) {
+		now := s.conf.Now()
+		c.table.mu.Lock()
+		defer c.table.mu.Unlock()
+		r, err := do(c.table, now)
+		if err != nil {
+			return answer{}, err
+		}
+		c.ID, c.Key, c.Seq = r.ID, r.Key, s.log.seq.Add(1)
+		return respond(c.table, r), nil
+	}
+}
+
+// onRow is onTable for the row that the path names: a profile by its id, a record
+// by its business key. missing is the status where there is none.
+func (s *Sandbox) onRow(c *call, missing int, do func(*table, *Row, time.Time) error, respond func(*table, *Row) answer) apply {
+	return s.onTable(c, func(t *table, now time.Time) (*Row, error) {
+		found, what := t.rows[c.ID], "no profile has this id"
+		if t.conf.Custom {
+			found, what = t.index[businessKey][c.Key], "no record has this business key"
+		}
+		if found == nil {
+			return nil, refuse(missing, "%s", what)
+		}
+		return found, do(t, found, now)
+	}, respond)
+}
+
+func remove(t *table, r *Row, _ time.Time) error {
+	t.remove(r)
+	return nil
+}
+
 // snapshot copies a row.
 func (r *Row) snapshot() Row {
 	c := *r
 	c.Values = maps.Clone(r.Values)
 	return c
+}
+
+// Rows returns a copy of a table by key (Row.Key); nil when there is no such
+// table.
+func (s *Sandbox) Rows(name string) (rows map[string]Row) {
+	s.look(name, func(t *table) { rows = byKey(slices.Collect(maps.Values(t.rows))) })
+	return rows
+}
+
+// newest are at most n rows of a table, those that changed last, by key; nil
+// when there is no such table. Unlike Rows it copies no more than it returns.
+func (s *Sandbox) newest(name string, n int) (rows map[string]Row) {
+	s.look(name, func(t *table) {
+		var found []*Row // the newest first
+		for _, r := range t.rows {
+			i, _ := slices.BinarySearchFunc(found, r, func(a, b *Row) int {
+				return cmp.Or(b.Updated.Compare(a.Updated), strings.Compare(b.ID, a.ID))
+			})
+			if i < n {
+				found = slices.Insert(found, i, r)
+				found = found[:min(n, len(found))]
+			}
+		}
+		rows = byKey(found)
+	})
+	return rows
+}
+
+func byKey(list []*Row) map[string]Row {
+	rows := make(map[string]Row, len(list))
+	for _, r := range list {
+		rows[r.Key] = r.snapshot()
+	}
+	return rows
+}
+
+// Row returns a copy of the row that has key as the value of one of its unique
+// keys or as its business key.
+func (s *Sandbox) Row(name, key string) (row Row, found bool) {
+	s.look(name, func(t *table) {
+		for _, unique := range t.conf.Keys {
+			if r := t.index[unique][key]; r != nil && !found {
+				row, found = r.snapshot(), true
+			}
+		}
+	})
+	return row, found
+}
+
+// Len tells how many rows a table has.
+func (s *Sandbox) Len(name string) (n int) {
+	s.look(name, func(t *table) { n = len(t.rows) })
+	return n
+}
+
+// look calls at with the table of a name, locked, if there is one.
+func (s *Sandbox) look(name string, at func(t *table)) {
+	if t := s.tables[name]; t != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		at(t)
+	}
+}
+
+// A profile table and a custom table may have one name. Such two are told apart by
+// their kind wherever a Go function, a Load or the page names a table:
+// "profile/contacts" and "custom/contacts". All others go by their names.
+
+// tableName is how the table is named among those of the configuration.
+func (c Config) tableName(t Table) string { return c.ofKind(t.Name, t.Custom) }
+
+// ofKind is how the table of the name and kind is named.
+func (c Config) ofKind(name string, custom bool) string {
+	other := func(t Table) bool { return t.Name == name && t.Custom != custom }
+	same := func(t Table) bool { return t.Name == name && t.Custom == custom }
+	switch {
+	case !slices.ContainsFunc(c.Tables, other) || !slices.ContainsFunc(c.Tables, same):
+		return name
+	case custom:
+		return "custom/" + name
+	}
+	return "profile/" + name
 }

@@ -267,7 +267,7 @@ func (g *simulated) settled() {
 	}
 }
 
-func TestNoTableEverHasTwoMembersWhoeverComesAndGoes(t *testing.T) {
+func TestNoTableEverHasTwoMembers(t *testing.T) {
 	for seed := range uint64(150) {
 		rnd := rand.New(rand.NewPCG(seed, 7))
 		g := &simulated{t: t, topics: map[string]int32{}, members: map[string]*claimant{}}

@@ -11,6 +11,7 @@ same keys is overruled where it cannot be true in the pod, and kept elsewhere.
 {{- $sasl := $kafka.sasl | default dict -}}
 {{- $oauth := $sasl.oauth | default dict -}}
 {{- $registry := $config.schemaRegistry | default dict -}}
+{{- $receipts := $config.receipts | default dict -}}
 {{- $admin := $config.admin | default dict -}}
 {{- $webhook := $admin.webhook | default dict -}}
 {{- $ofClient := eq ($sasl.mechanism | default "") "OAUTHBEARER" -}}
@@ -19,6 +20,7 @@ same keys is overruled where it cannot be true in the pod, and kept elsewhere.
   (list $secrets.kafkaPassword (ternary $oauth $sasl $ofClient) (ternary "clientSecretFile" "passwordFile" $ofClient) "kafka-password")
   (list $secrets.kafkaToken $oauth "tokenFile" "kafka-token")
   (list $secrets.registryPassword $registry "passwordFile" "registry-password")
+  (list $secrets.receiptsKey $receipts "keyFile" "receipts-key")
   (list $secrets.adminToken $admin "tokenFile" "admin-token")
   (list $secrets.webhook $webhook "secretFile" "webhook-secret")
 -}}
@@ -48,17 +50,26 @@ same keys is overruled where it cannot be true in the pod, and kept elsewhere.
 {{- if and $secrets.webhook.name (or (has "batch" $lanes) (has "all" $lanes)) -}}
 {{- $_ := set $webhook "members" (printf "%s-members:8080" (include "feedsink.fullname" .)) -}}
 {{- end -}}
+{{- if not (hasKey $kafka "instanceId") -}}{{- $_ := set $kafka "instanceId" "${POD_NAME}" -}}{{- end -}}
 {{- $_ := set $admin "listen" ":8080" -}}
 {{- $hosts := $admin.hosts | default list -}}
 {{- range $suffix := list "" (printf ".%s" .Release.Namespace) (printf ".%s.svc" .Release.Namespace) (printf ".%s.svc.cluster.local" .Release.Namespace) -}}
 {{- $hosts = append $hosts (printf "%s%s" (include "feedsink.fullname" $) $suffix) -}}
 {{- end -}}
 {{- $_ := set $admin "hosts" (uniq $hosts) -}}
-{{- range list (list $sasl "oauth" $oauth) (list $kafka "sasl" $sasl) (list $admin "webhook" $webhook) (list $config "schemaRegistry" $registry) (list $config "admin" $admin) -}}
+{{- range list (list $sasl "oauth" $oauth) (list $kafka "sasl" $sasl) (list $admin "webhook" $webhook) (list $config "schemaRegistry" $registry) (list $config "receipts" $receipts) (list $config "admin" $admin) -}}
 {{- if last . -}}{{- $_ := set (first .) (index . 1) (last .) -}}{{- end -}}
 {{- end -}}
 {{- $_ := set $config "spool" (dict "dir" "/var/lib/feedsink" "maxBytes" (printf "%vGiB" .Values.spool.gibibytes)) -}}
 {{ toYaml $config }}
+{{- end -}}
+
+{{/* What of the configuration needs a restart, and which lanes it uses. */}}
+{{- define "feedsink.fixed" -}}
+{{- $config := include "feedsink.config" . | fromYaml -}}
+{{- $lanes := list -}}
+{{- range $config.mappings -}}{{- range .routes -}}{{- $lanes = append $lanes .lane -}}{{- end -}}{{- end -}}
+{{ pick $config "kafka" "admin" "memory" "tracing" | toJson }} {{ dig "dir" "" $config.spool }} {{ dig "timeout" "" $config.service }} {{ $lanes | uniq | sortAlpha | join " " }}
 {{- end -}}
 
 {{/* Refuses values that can only lead to pods that do not start. */}}

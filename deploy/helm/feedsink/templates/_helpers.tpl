@@ -60,6 +60,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
   (list .kafkaPassword "kafka-password")
   (list .kafkaToken "kafka-token")
   (list .registryPassword "registry-password")
+  (list .receiptsKey "receipts-key")
   (list .adminToken "admin-token")
   (list .webhook "webhook-secret")
 -}}

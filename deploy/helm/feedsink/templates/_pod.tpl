@@ -29,9 +29,13 @@ containers:
       - --lane={{ $lane }}
       - --log-format={{ $.Values.logFormat }}
       - --log-level={{ $own.logLevel }}
+      {{- if $.Values.reload.watch }}
+      - --watch
+      {{- end }}
     env:
       - name: GOMEMLIMIT
         value: {{ $own.goMemLimit | quote }}
+      {{- include "feedsink.podName" $ | nindent 6 }}
       {{- with $.Values.extraEnv }}
       {{- toYaml . | nindent 6 }}
       {{- end }}
@@ -87,6 +91,13 @@ topologySpreadConstraints:
     matchLabelKeys: [pod-template-hash]
   {{- end }}
 {{- end }}
+{{- end -}}
+
+{{/* For kafka.instanceId. */}}
+{{- define "feedsink.podName" -}}
+- name: POD_NAME
+  valueFrom:
+    fieldRef: {fieldPath: metadata.name}
 {{- end -}}
 
 {{- define "feedsink.podSecurity" }}

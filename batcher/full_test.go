@@ -1,0 +1,204 @@
+package batcher
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher/spool"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// sent are the steps of a transcript that begin with a word; of a trigger its file's keys.
+func sent(lines []string, word string) (all []string) {
+	for _, line := range lines {
+		if _, what, ok := strings.Cut(line, " "+word+" "); ok {
+			all = append(all, what)
+		}
+	}
+	return all
+}
+
+var keyOfRow = regexp.MustCompile(`\\nC(\d+),`)
+
+// keysOf are the keys of a file in a transcript's line.
+func keysOf(line string) (keys []string) {
+	for _, m := range keyOfRow.FindAllStringSubmatch(line, -1) {
+		keys = append(keys, m[1])
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// customersFrom are upserts of n keys from C<first> on.
+func customersFrom(first, n int) (writes []schemas.Write) {
+	rnd := rand.New(rand.NewPCG(uint64(first), 1))
+	for i := range n {
+		writes = append(writes, write(schemas.Upsert, fmt.Sprintf("C%05d", first+i), "a", fmt.Sprintf("%x", rnd.Uint64())))
+	}
+	return writes
+}
+
+// TestRowsThatWaitGoAsFilesOfAtMostMaxFile: 3,000 rows wait for a slot, and a file may
+// have 500. They go as six, the oldest first, each with its own hold on its records.
+func TestRowsThatWaitGoAsFilesOfAtMostMaxFile(t *testing.T) {
+	for _, segment := range []int{spool.SegmentSize, 1000} { // in memory, and on disk
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			gate := &turnstile{}
+			gate.roll.Store(int64(time.Minute))
+			m := testMapping()
+			m.Roll.Rows, m.MaxFile.Rows = 100, 500
+			w.open(Config{Gate: gate}, m)
+			w.b.segment = segment
+			w.run()
+			w.append(customersFrom(0, 3000)...)
+			w.said()
+			if s := w.b.Status()[0]; s.Rows != 3000 || s.Full != 5 || !s.Due {
+				t.Errorf("status: got %d rows, %d full files, due %v, want 3000, 5, true", s.Rows, s.Full, s.Due)
+			}
+			gate.roll.Store(0)
+			time.Sleep(time.Hour)
+			lines := w.transcript()
+			triggers, confirms := sent(lines, "trigger"), sent(lines, "confirm")
+			if len(triggers) != 6 || len(confirms) != 6 {
+				t.Fatalf("got %d triggers and %d confirmations, want 6 of each", len(triggers), len(confirms))
+			}
+			for i := range 6 {
+				keys := keysOf(triggers[i])
+				if len(keys) != 500 || keys[0] != fmt.Sprintf("%05d", i*500) || keys[499] != fmt.Sprintf("%05d", i*500+499) {
+					t.Errorf("file %d: got %d keys, %q to %q, want the 500 from %d on", i, len(keys), keys[0], keys[len(keys)-1], i*500)
+				}
+				if want := fmt.Sprintf(`holds %d-%d`, 100+i*500, 100+i*500+499); !strings.HasSuffix(confirms[i], want) || !strings.HasPrefix(confirms[i], "upsert 1/1") {
+					t.Errorf("file %d: got %q, want a file of its own that %s", i, confirms[i], want)
+				}
+			}
+			w.wantSpool()
+		})
+	}
+}
+
+// TestFilesThatWaitTakeNoMemory: all but the open file are on disk.
+func TestFilesThatWaitTakeNoMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		gate := &turnstile{}
+		gate.roll.Store(int64(time.Minute))
+		m := testMapping()
+		m.MaxFile.Rows = 10
+		w.open(Config{Gate: gate}, m)
+		w.append(customersFrom(0, 95)...)
+		if got := len(w.spooled()); got != 9 {
+			t.Errorf("spool: got %d files, want the journals of the 9 that wait", got)
+		}
+		w.b.Discard("customers")
+		w.wantSpool()
+		if err := w.b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestFilesAreCutByCompressedBytes: what rows compress to is measured before the first
+// file goes, and after each.
+func TestFilesAreCutByCompressedBytes(t *testing.T) {
+	for _, compression := range []string{"GZIP", "ZIP"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			gate := &turnstile{}
+			gate.roll.Store(int64(time.Minute))
+			m := testMapping()
+			m.CSV.Compression = compression
+			m.MaxFile.Bytes, m.Roll.Rows = 20_000, 1000
+			w.open(Config{Gate: gate}, m)
+			w.run()
+			w.append(customersFrom(0, 10_000)...)
+			gate.roll.Store(0)
+			time.Sleep(3 * time.Hour)
+			rows := int64(0)
+			for i, e := range w.endings() {
+				rows += e.Rows
+				if e.Bytes > 20_000 || i < len(w.endings())-1 && e.Bytes < 15_000 || e.Parts != 1 {
+					t.Errorf("%s: got %d bytes in file %d/%d of its generation, want 15 to 20 kB in a generation of its own", e.File, e.Bytes, e.Part, e.Parts)
+				}
+			}
+			if rows != 10_000 || len(w.endings()) < 3 {
+				t.Errorf("got %d rows in %d files, want 10000 in three or more", rows, len(w.endings()))
+			}
+		})
+	}
+}
+
+// TestKeyThatIsWrittenAgainFollowsItsFile: a key of a file that waits, written again, is
+// a row of a later one.
+func TestKeyThatIsWrittenAgainFollowsItsFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		gate := &turnstile{}
+		gate.roll.Store(int64(time.Minute))
+		m := testMapping()
+		m.MaxFile.Rows = 2
+		w.open(Config{Gate: gate}, m)
+		w.run()
+		w.append(write(schemas.Upsert, "1", "a", "old"), write(schemas.Delete, "2"), write(schemas.Upsert, "2", "a", "x"),
+			write(schemas.Upsert, "1", "a", "new"), write(schemas.Patch, "1", "b", "newer"))
+		gate.roll.Store(0)
+		time.Sleep(2 * time.Hour)
+		got := sent(w.transcript(), "trigger")
+		want := []string{
+			`104 with customers-*.delete.csv.gz: "k\n2\n", <nil>`,
+			`101 with customers-*.upsert.csv.gz: "k,a,b\n1,old,\n", <nil>`,
+			`101 with customers-*.upsert.csv.gz: "k,a,b\n2,x,\n1,new,\n", <nil>`,
+			`102 with customers-*.patch.csv.gz: "k,a,b\n1,,newer\n", <nil>`,
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("triggers\n got %s\nwant %s", strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+		}
+	})
+}
+
+// TestFileThatIsTooLargeForTheServiceIsHalved: until the service takes what is sent, and
+// without anybody's help. Files that follow are not larger.
+func TestFileThatIsTooLargeForTheServiceIsHalved(t *testing.T) {
+	for _, bundle := range []bool{false, true} {
+		log := crashLog
+		if bundle {
+			log = bundleLog
+		}
+		for at := range 12 {
+			p := plan{perDay: 1000, takes: 1, bundle: bundle, crashes: []point{{at, true}}}
+			c := playPlan(t, p, log)
+			if got := c.story.String(); strings.Contains(got, "halts") {
+				t.Errorf("crash after effect %d: got %s, want no halt", at, got)
+			}
+		}
+	}
+}
+
+// TestImportThatFailedAsTooLargeIsHalved: FAILED may say so, too. A single row is not
+// divided: the mapping halts.
+func TestImportThatFailedAsTooLargeIsHalved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		tooLarge := Results{Status: Failed, Reason: "file too large", TooLarge: true, SameAgain: true}
+		w.results = []Results{tooLarge, tooLarge}
+		m := testMapping()
+		m.Roll.Rows, m.CSV.Compression = 3, "GZIP"
+		w.start(m)
+		w.append(customersFrom(0, 3)...)
+		time.Sleep(time.Minute)
+		w.lastSaid(`start over at 1/1 attempt 2 "e1"`)
+		w.b.Discard("customers")
+		synctest.Wait()
+		w.append(customersFrom(0, 1)...)
+		time.Sleep(2 * time.Hour)
+		if reason, halted := w.b.Halted("customers"); !halted || !strings.Contains(reason, "FAILED") {
+			t.Errorf("one row: got halted %v, %q, want the mapping halted", halted, reason)
+		}
+	})
+}

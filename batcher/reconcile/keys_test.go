@@ -1,0 +1,237 @@
+package reconcile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// parse reads "op a=1 b=2"; a trailing R marks a row.
+func parse(t *testing.T, text string, custom bool) entry {
+	t.Helper()
+	words := strings.Fields(text)
+	op, ok := schemas.ParseOp(words[0])
+	if !ok {
+		t.Fatalf("no op in %q", text)
+	}
+	e := entry{Write: schemas.Write{Op: op, Key: "k", Table: schemas.Table{Name: "t", Custom: custom}}}
+	for _, word := range words[1:] {
+		if word == "R" {
+			e.row = true
+			continue
+		}
+		name, value, _ := strings.Cut(word, "=")
+		e.Cells = append(e.Cells, schemas.Cell{Place: &schemas.Place{Section: schemas.Properties, Name: name}, Value: schemas.StringValue(value)})
+	}
+	return e
+}
+
+func show(w *schemas.Write) string {
+	text := w.Op.String()
+	for _, c := range w.Cells {
+		text += " " + c.Name + "=" + c.Value.Text()
+	}
+	return text
+}
+
+func TestReducedWritesLeaveTheKeyAsAllOfThemWould(t *testing.T) {
+	for _, c := range []struct {
+		custom       bool
+		writes, want string
+	}{
+		{false, "upsert a=1 b=1; upsert a=2", "upsert a=2"},
+		{false, "patch a=1; upsert b=2 R; patch a=3", "upsert a=3 b=2"},
+		{false, "upsert a=1; delete; patch a=2", "delete"},
+		{false, "delete; create a=1; patch a=2", "delete; create a=1; patch a=2"},
+		{false, "upsert a=1; create a=2 R", "upsert a=1"},
+		{true, "upsert a=1; upsert a=2 b=2", "upsert a=2 b=2"},
+		{true, "upsert a=1; upsert b=2", "upsert a=1; upsert b=2"},
+		{true, "upsert a=1; upsert b=2; upsert c=3", "upsert a=1 b=2; upsert c=3"},
+		{true, "upsert a=1; upsert b=2 R", "upsert a=1 b=2"},
+		{true, "delete; upsert a=1; upsert b=2; upsert a=3", "delete; upsert a=1 b=2; upsert a=3"},
+		{true, "patch a=1; upsert b=2 R", "patch a=1 b=2"},
+		{true, "patch a=1; upsert a=2 b=2", "upsert a=2 b=2"},
+	} {
+		var all []entry
+		for text := range strings.SplitSeq(c.writes, "; ") {
+			all = append(all, parse(t, text, c.custom))
+		}
+		var got []string
+		for _, e := range reduce(all) {
+			got = append(got, show(&e.Write))
+		}
+		if s := strings.Join(got, "; "); s != c.want {
+			t.Errorf("%s (custom %v): got %q, want %q", c.writes, c.custom, s, c.want)
+		}
+	}
+}
+
+// nobody is what the other lane has confirmed when it has confirmed nothing.
+func nobody(At) bool { return false }
+
+func everything(At) bool { return true }
+
+func TestKeyWithNothingUnconfirmedIsNotFollowed(t *testing.T) {
+	var k Keys
+	w := parse(t, "upsert a=1", false).Write
+	k.Other(&w, At{"p", 1}, Effect{Confirmed: true})
+	k.Row(&w, At{"p", 2}, Open)
+	if got := k.Len(); got != 0 {
+		t.Errorf("keys followed: got %d, want none", got)
+	}
+	k.Other(&w, At{"p", 3}, Effect{})
+	if got := k.Len(); got != 1 {
+		t.Errorf("keys followed: got %d, want the one with an unconfirmed write", got)
+	}
+	k.Forget(everything)
+	if got := k.Len(); got != 0 {
+		t.Errorf("keys followed once it was confirmed: got %d, want none", got)
+	}
+}
+
+func TestRowBehindAnUnconfirmedWriteIsSentOnceThatHasLanded(t *testing.T) {
+	var k Keys
+	older, row := parse(t, "upsert a=1", false).Write, parse(t, "upsert a=2", false).Write
+	k.Other(&older, At{"p", 1}, Effect{})
+	k.Row(&row, At{"p", 2}, Open)
+	k.Seal()
+	k.Send(nobody)
+	if got := k.Next(nobody); len(got) != 0 {
+		t.Errorf("to be sent while the older write may still land: got %v, want nothing", got)
+	}
+	next := k.Next(everything)
+	if len(next) != 1 || show(&next[0].Writes[0]) != "upsert a=2" || *next[0].Row != (At{"p", 2}) {
+		t.Fatalf("to be sent: got %+v, want the row", next)
+	}
+	k.Sent(next[0])
+	k.Noted()
+	if !k.Reconcile() {
+		t.Error("settled: got false after the newest state was sent, want true")
+	}
+}
+
+func TestWriteThatCameLateSettlesAKeyThatNeverRests(t *testing.T) {
+	var k Keys
+	w := parse(t, "upsert a=1", false).Write
+	k.Other(&w, At{"p", 1}, Effect{Flying: true})
+	next := k.Next(nobody)
+	k.Other(&w, At{"p", 2}, Effect{Flying: true, Late: true}) // not yet: what was given out may land after it
+	k.Sent(next[0])
+	k.Noted()
+	if k.Reconcile() {
+		t.Error("settled: got true while a write may have landed before the one sent, want false")
+	}
+	k.Other(&w, At{"p", 3}, Effect{Flying: true, Late: true})
+	if !k.Reconcile() {
+		t.Error("settled: got false, want true: the last write landed behind all that was sent")
+	}
+}
+
+// TestKeyWaitsForAnOlderWriteThoughANewerOneIsConfirmed: the other lane may have left
+// the newer one, under former routes, to this one.
+func TestKeyWaitsForAnOlderWriteThoughANewerOneIsConfirmed(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		var k Keys
+		w := parse(t, "upsert a=1", false).Write
+		k.Other(&w, At{"p", 1}, Effect{Flying: true})
+		k.Other(&w, At{"p", 2}, Effect{Confirmed: true, Doubtful: true, Flying: true})
+		if taken {
+			k.Take(&w, At{"p", 2}, Open)
+		} else {
+			k.Row(&w, At{"p", 2}, Open)
+		}
+		k.Row(&w, At{"p", 3}, Open)
+		k.Seal()
+		newer := func(at At) bool { return at.Offset > 1 }
+		k.Send(newer)
+		if got := k.Next(newer); len(got) > 0 {
+			t.Errorf("taken %v: got %+v sent, want the key to wait for the write at 1", taken, got)
+		}
+		if got := k.Next(func(At) bool { return true }); len(got) != 1 {
+			t.Errorf("taken %v, once it has landed: got %d keys, want 1", taken, len(got))
+		}
+	}
+}
+
+func TestWriteThatIsTakenWaitsForItsOwnCall(t *testing.T) {
+	var k Keys
+	w := parse(t, "delete", false).Write
+	k.Other(&w, At{"p", 1}, Effect{})
+	k.Take(&w, At{"p", 1}, Open)
+	k.Seal()
+	k.Send(nobody)
+	if got := k.Next(nobody); len(got) > 0 {
+		t.Errorf("got %+v sent, want the key to wait for the call of the other lane", got)
+	}
+}
+
+func TestBusyKeyKeepsFewWrites(t *testing.T) {
+	var k Keys
+	for i := range 1000 {
+		w := parse(t, fmt.Sprintf("upsert p%d=1", i), true).Write
+		k.Other(&w, At{"p", int64(i)}, Effect{Flying: true})
+		if n := len(k.byKey["k"].writes); n > 16 {
+			t.Fatalf("writes kept after %d: got %d, want 16 at most", i, n)
+		}
+	}
+	next := k.Next(nobody)[0].Writes
+	if got := slices.ContainsFunc(next[0].Cells, func(c schemas.Cell) bool { return c.Name == "p0" }); !got {
+		t.Error("first write: got it forgotten, want its property among what is sent")
+	}
+}
+
+func TestDroppedRowsWaitUntilTheirKeyWasSent(t *testing.T) {
+	var k Keys
+	var fate Fate
+	w := parse(t, "upsert a=1", false).Write
+	k.Other(&w, At{"p", 1}, Effect{Dropped: []*Fate{&fate}})
+	k.Confirm(&fate, nobody)
+	k.Noted()
+	k.Other(&w, At{"p", 2}, Effect{Late: true}) // it may never land, and then nothing of the key has
+	if k.Reconcile() {
+		t.Error("settled: got true while neither the rows nor what they were dropped for have landed, want false")
+	}
+	next := k.Next(nobody)
+	if len(next) != 1 {
+		t.Fatalf("to be sent: got %v, want the key", next)
+	}
+	k.Sent(next[0])
+	k.Noted()
+	if !k.Reconcile() {
+		t.Error("settled once it was sent: got false, want true")
+	}
+}
+
+func TestKeysThatAreFollowedAreCountedInBytes(t *testing.T) {
+	var k Keys
+	never, always := func(At) bool { return false }, func(At) bool { return true }
+	value := strings.Repeat("x", 10_000)
+	write := func(key string) *schemas.Write {
+		w := parse(t, "patch a="+value, true).Write
+		w.Key = key
+		return &w
+	}
+	for i := range 50 {
+		k.Other(write(fmt.Sprint("k", i%5)), At{Offset: int64(i)}, Effect{})
+		if i < 5 {
+			k.Row(write(fmt.Sprint("k", i%5)), At{Offset: int64(i)}, Open)
+		}
+	}
+	// Of each key at most 16 writes are kept, then what they come to.
+	if got := k.Bytes(); got < 5*10_000 || got > 5*16*11_000 {
+		t.Errorf("5 keys: got %d bytes", got)
+	}
+	k.Forget(never)
+	if k.Len() != 5 {
+		t.Fatalf("keys: got %d, want 5", k.Len())
+	}
+	k.Seal()
+	k.Send(always)
+	k.Forget(always)
+	if k.Len() != 0 || k.Bytes() != 0 {
+		t.Errorf("once all are confirmed: got %d keys and %d bytes, want none", k.Len(), k.Bytes())
+	}
+}

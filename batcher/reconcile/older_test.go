@@ -1,0 +1,95 @@
+package reconcile
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// shows is a ledger of the other lane that shows these records as confirmed.
+func shows(offsets ...int64) func(At) bool {
+	return func(at At) bool { return slices.Contains(offsets, at.Offset) }
+}
+
+// TestKeyWaitsForAllOlderWritesOfTheOtherLane: of the record at 1 the key's call has
+// landed, another table's has not. After a restart it is sent again, and the one at 2
+// once more behind it: the ledger shows 2 as confirmed, then 1 alone, then both.
+func TestKeyWaitsForAllOlderWritesOfTheOtherLane(t *testing.T) {
+	var k Keys
+	older, newer, row := parse(t, "upsert a=1", false).Write, parse(t, "upsert a=2", false).Write, parse(t, "upsert a=3", false).Write
+	k.Other(&older, At{"p", 1}, Effect{})
+	k.Other(&newer, At{"p", 2}, Effect{})
+	k.Row(&row, At{"p", 3}, Open)
+	k.Seal()
+	k.Send(shows(2))
+	if keys, at := k.Unconfirmed(shows(2)); keys != 1 || at.Offset != 1 {
+		t.Errorf("waits for: got %d keys, the record at %d, want 1 key, the record at 1", keys, at.Offset)
+	}
+	for _, ledger := range [][]int64{{2}, {1}} {
+		k.Forget(shows(ledger...))
+		if got := k.Next(shows(ledger...)); len(got) > 0 {
+			t.Errorf("ledger shows %v: got %+v sent, want the key to wait", ledger, got)
+		}
+	}
+	if got, want := fmt.Sprint(texts(t, &k)), "[upsert a=3]"; got != want {
+		t.Errorf("once all have landed: got %s sent, want %s", got, want)
+	}
+}
+
+// TestWriteThatWasConfirmedWhenItWasReadIsWaitedForBehindAnOlderOne: the record at 2
+// is sent once more behind the one at 1.
+func TestWriteThatWasConfirmedWhenItWasReadIsWaitedForBehindAnOlderOne(t *testing.T) {
+	var k Keys
+	older, newer, row := parse(t, "upsert a=1", false).Write, parse(t, "upsert a=2", false).Write, parse(t, "upsert a=3", false).Write
+	k.Other(&older, At{"p", 1}, Effect{})
+	k.Other(&newer, At{"p", 2}, Effect{Confirmed: true})
+	k.Row(&row, At{"p", 3}, Open)
+	k.Seal()
+	k.Send(shows(2))
+	if got := k.Next(shows(1)); len(got) > 0 {
+		t.Errorf("got %+v sent, want the key to wait for the write at 2", got)
+	}
+	if got := k.Next(shows(1, 2)); len(got) != 1 {
+		t.Errorf("once both have landed: got %d keys sent, want 1", len(got))
+	}
+}
+
+// TestWriteBehindAnUnconfirmedOneIsNotTrimmed: it may land once more, behind the file.
+func TestWriteBehindAnUnconfirmedOneIsNotTrimmed(t *testing.T) {
+	var k Keys
+	older, gone, row := parse(t, "upsert a=1", true).Write, parse(t, "delete", true).Write, parse(t, "upsert b=3", true).Write
+	k.Other(&older, At{"p", 1}, Effect{})
+	for at := range int64(20) { // only a few are kept
+		k.Other(&gone, At{"p", 2 + at}, Effect{})
+	}
+	k.Row(&row, At{"p", 30}, Open)
+	k.Seal()
+	newer := func(at At) bool { return at.Offset > 1 }
+	k.Send(newer)
+	k.Trim(newer)
+	if got, want := fmt.Sprint(texts(t, &k)), "[delete upsert b=3]"; got != want {
+		t.Errorf("got %s sent, want %s", got, want)
+	}
+}
+
+// TestKeyIsFollowedWhileAnOlderWriteIsNotConfirmed, and what that takes is counted.
+func TestKeyIsFollowedWhileAnOlderWriteIsNotConfirmed(t *testing.T) {
+	var k Keys
+	w := parse(t, "delete", false).Write
+	for at := range int64(1000) {
+		k.Other(&w, At{"p", at}, Effect{})
+	}
+	newer := func(at At) bool { return at.Offset > 0 }
+	k.Forget(newer)
+	if k.Len() != 1 || k.Bytes() < 1000*atBytes {
+		t.Errorf("got %d keys and %d bytes, want the key, and bytes for each of 1,000 records", k.Len(), k.Bytes())
+	}
+	k.Forget(func(at At) bool { return at.Offset < 999 })
+	if k.Len() != 1 || k.Bytes() > 500*atBytes {
+		t.Errorf("the newest alone waits: got %d keys and %d bytes, want the key, and nothing for confirmed records", k.Len(), k.Bytes())
+	}
+	k.Forget(everything)
+	if k.Len() != 0 || k.Bytes() != 0 {
+		t.Errorf("all are confirmed: got %d keys and %d bytes, want none", k.Len(), k.Bytes())
+	}
+}

@@ -1,0 +1,185 @@
+package reconcile
+
+import (
+	"slices"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// state is one followed key.
+type state struct {
+	// writes are the key's, in the order of the log, from the first on that may
+	// land in another order. Applied in that order they leave the key as it should
+	// be, whatever landed before.
+	writes []entry
+	bytes  int64 // of all that
+	row    *At   // newest row of a file on its way, or that has landed
+
+	last At // newest write of the other lane
+	// others are the other lane's writes, from the oldest on that is not known to be
+	// confirmed. A newer one may be confirmed before it: of a record with several writes
+	// each may land alone, and those of a key land in order, but only the record is
+	// confirmed. After a restart the older one is sent again, and the newer one once more
+	// behind it, so that neither has landed for good.
+	others []At
+	await  *At // newest write of the other lane that is older than row: only once it has landed the key can be sent
+
+	doubt       bool // its file was sealed while await was not known to have landed
+	overtaken   int  // the last file that is not sent and holds a row older than a write of the other lane; 0: none
+	taken       bool // a write that was taken is to be sent once its file has landed, which is not sent
+	conflicting bool
+	owed        bool   // rows are confirmed for the sake of a write that may not have landed: it must be sent
+	version     uint64 // counts what is to be sent
+	sent        uint64 // version last sent; 0: none
+	sending     bool
+	held        bool // a row of it was in error, and it is not decided what becomes of that
+	shares      []share
+}
+
+// share binds the confirmation of rows that were dropped to that of the write
+// they were dropped for.
+type share struct {
+	fate *Fate
+	at   At
+}
+
+// contend has the key sent again, whatever was sent before.
+func (s *state) contend() {
+	s.conflicting = true
+	s.version++
+}
+
+// add takes a write. A key that is written again and again keeps a few.
+func (s *state) add(e entry) {
+	const many = 16
+	s.writes, s.bytes = append(s.writes, e), s.bytes+e.bytes
+	if len(s.writes) < many {
+		return
+	}
+	var kept []entry
+	for from, to := 0, 0; from < len(s.writes); from = to {
+		first := &s.writes[from]
+		for to < len(s.writes) && s.writes[to].file == first.file && (first.file == 0 || s.writes[to].row == first.row) {
+			to++
+		}
+		kept = append(kept, reduce(s.writes[from:to])...)
+	}
+	for i := range kept {
+		if len(kept) < len(s.writes) {
+			kept[i].own() // not the texts of all that it was made of
+		}
+	}
+	s.set(kept)
+}
+
+// What a key, and a write of it, take beside the write's bytes.
+const (
+	stateBytes = 256
+	entryBytes = 256
+	atBytes    = 24
+)
+
+func (s *state) set(writes []entry) {
+	s.writes, s.bytes = writes, stateBytes+atBytes*int64(len(s.others))
+	for i := range writes {
+		s.bytes += writes[i].bytes
+	}
+}
+
+// trim forgets, of the file that is about to be sent, what has landed before it, and
+// then the rows that it begins with for the key: whatever is sent for the key builds
+// on them. The former are not known to who adopts the file, so that a key's newest
+// state must not be made of them: were only some of its calls carried out, the next
+// owner would send another state, which lacks what those had deleted.
+func (s *state) trim(confirmed func(At) bool) {
+	n := 0
+	for n < len(s.writes) && s.writes[n].file == 0 && (s.writes[n].landed || !s.writes[n].ours() && !s.writes[n].behind) && s.safe(&s.writes[n], confirmed) {
+		n++
+	}
+	for n < len(s.writes) && s.writes[n].file == 0 && s.writes[n].row && s.writes[n].other == nil && len(s.writes[n].taken) == 0 {
+		n++
+	}
+	if n > 0 {
+		s.set(slices.Clone(s.writes[n:]))
+	}
+}
+
+// awaits takes a write of the other lane that may land, or land once more.
+func (s *state) awaits(at At) {
+	s.others, s.bytes = append(s.others, at), s.bytes+atBytes
+}
+
+// landing are the others, without those that can land no more.
+func (s *state) landing(confirmed func(At) bool) []At {
+	n := 0
+	for n < len(s.others) && confirmed(s.others[n]) {
+		n++
+	}
+	return s.others[n:]
+}
+
+// final reports whether the other lane's write at, and all that are older, can land no
+// more.
+func (s *state) final(at At, confirmed func(At) bool) bool {
+	return !slices.Contains(s.landing(confirmed), at) && confirmed(at)
+}
+
+// waits reports whether the key can be sent only later: a write of the other lane that
+// is older than its row may still land.
+func (s *state) waits(confirmed func(At) bool) bool {
+	return s.await != nil && !s.final(*s.await, confirmed)
+}
+
+// safe reports whether nothing of the other lane that shows in the write can land any
+// more.
+func (s *state) safe(e *entry, confirmed func(At) bool) bool {
+	return e.other == nil || s.final(*e.other, confirmed)
+}
+
+// landed are the writes, reduced, without what belongs to files that are not sent.
+func (s *state) landed() []entry {
+	return reduce(slices.DeleteFunc(slices.Clone(s.writes), func(e entry) bool { return e.file > 0 }))
+}
+
+// drop forgets what belongs to files that are not sent.
+func (s *state) drop() {
+	s.set(slices.DeleteFunc(s.writes, func(e entry) bool { return e.file > 0 }))
+	s.overtaken, s.taken = 0, false
+}
+
+// seal makes the rows of a file that was the first of those that are not sent rows of one on
+// its way, and so what was taken with them. It reports whether there are any, and any that
+// was taken.
+func (s *state) seal(file int) (rows, taken bool) {
+	s.taken = false
+	for i := range s.writes {
+		e := &s.writes[i]
+		if e.newer <= file {
+			e.newer = 0
+		}
+		switch {
+		case e.file == 0:
+		case e.file <= file:
+			e.file, rows, taken = 0, true, taken || len(e.taken) > 0
+			s.wait(e)
+		default:
+			s.taken = s.taken || len(e.taken) > 0
+		}
+	}
+	return rows, taken
+}
+
+// release forgets what is decided by writes that are known to have landed.
+func (s *state) release(known func(At) bool) {
+	s.shares = slices.DeleteFunc(s.shares, func(sh share) bool { return known(sh.at) })
+}
+
+func (s *state) shared(fate *Fate) bool {
+	return slices.ContainsFunc(s.shares, func(sh share) bool { return sh.fate == fate })
+}
+
+// leavesNothing reports whether nothing of what was there before is left by the
+// reduced writes.
+func leavesNothing(reduced []entry) bool {
+	return len(reduced) > 0 && whole(&reduced[0].Write) && (!reduced[0].row || reduced[0].Op == schemas.Delete)
+}

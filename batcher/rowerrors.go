@@ -1,0 +1,409 @@
+package batcher
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher/rowerror"
+	"github.com/feedsink/feedsink/batcher/spool"
+	"github.com/feedsink/feedsink/connector/retry"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// outputsPatience is how long output files that are not there, or that do not name
+// all rows in error, are asked for again before the mapping halts: a service may
+// write them after it has said FINISHED.
+const outputsPatience = ForgottenAfter
+
+// reject ends the rows that the service put in error: their records become dead
+// letters, before the import is confirmed. A crash in here repeats the dead letters of
+// this file; it loses none, since the ledger still has the import.
+func (r *importRun) reject(ctx context.Context, imp *Import, results Results) error {
+	inError := results.InError
+	if loaded := max(results.Inserted, 0) + max(results.Updated, 0) + max(results.Deleted, 0); inError < 0 && imp.Rows > 0 && loaded >= imp.Rows {
+		inError = 0 // every row is accounted for
+	}
+	log := r.log.With("file", imp.File, "execution", imp.Execution)
+	if inError == 0 {
+		log.Info("import finished", results.counters()...)
+		for _, load := range imp.Loads() {
+			r.batcher.cfg.Floods.Ended(load.Mapping, load.Rows, 0)
+		}
+	} else {
+		log.Warn("import finished with rows in error", results.counters()...)
+	}
+	changed := r.adopted != nil && r.adopted.Changed // then all of its records are read again
+	e := rowErrors{run: r, imp: imp, results: results, inError: inError}
+	switch {
+	case inError != 0 && !changed:
+		return e.untilDeadLetters(ctx)
+	case r.queue.mapping.KeepResults:
+		return e.keepResults(ctx)
+	}
+	return nil
+}
+
+// counters are for the log, without those that the service did not give.
+func (r Results) counters() (told []any) {
+	for _, c := range []struct {
+		name string
+		rows int64
+	}{{"read", r.Read}, {"in_error", r.InError}, {"inserted", r.Inserted}, {"updated", r.Updated}, {"deleted", r.Deleted}} {
+		if c.rows >= 0 {
+			told = append(told, c.name, c.rows)
+		}
+	}
+	return told
+}
+
+// rowErrors ends the rows in error of one import.
+type rowErrors struct {
+	run      *importRun
+	imp      *Import
+	results  Results
+	judged   bool      // whether they are a mistake was asked
+	inError  int64     // rows, as the service counts them; -1: it does not say
+	since    time.Time // when the first of the latest looks found too little; zero: none did
+	released bool      // a person let the mapping go on: what is not named now is given up
+}
+
+// unnamedRows is what keeps rows in error from being dead letters: the output files
+// do not name all of them, or there is no place for one.
+type unnamedRows struct {
+	why   string
+	final bool   // asking again does not help, or has not helped for long enough
+	do    string // what a person does about it; "": see that there are output files
+	after time.Duration
+}
+
+func (u *unnamedRows) Error() string { return u.why }
+
+// untilDeadLetters looks for the rows in error until all of them are dead letters. What may pass
+// is tried again for as long as it takes, and output files that name too little for
+// a while. Then the mapping halts; once it is released, one more look is the last.
+func (e *rowErrors) untilDeadLetters(ctx context.Context) error {
+	e.run.enter(Fetching, *e.imp)
+	for n := 0; ; n++ {
+		err := e.look(ctx)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var wait time.Duration
+		unnamed, ok := errors.AsType[*unnamedRows](err)
+		switch {
+		case !ok:
+			wait, e.since = e.later(n, err), time.Time{}
+		case unnamed.final:
+			if err := e.run.awaitRelease(ctx, e.imp, e.haltReason(unnamed), halted{loaded: true}); err != nil {
+				return err
+			}
+			n, e.since, e.released = -1, time.Time{}, true
+			e.run.enter(Fetching, *e.imp)
+			continue
+		default:
+			if e.since.IsZero() {
+				n, e.since = 0, time.Now()
+			}
+			wait = e.run.backoff(e.run.batcher.cfg.Poll, n, unnamed.after)
+			e.run.log.Warn("rows in error are not named by the output files; these are asked for again",
+				"file", e.imp.File, "execution", e.imp.Execution, "in_error", e.inError, "why", unnamed.why, "wait", wait)
+		}
+		if err := retry.Sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// later logs a failure that may pass and returns how long to wait.
+func (e *rowErrors) later(n int, err error) time.Duration {
+	var least time.Duration
+	if failure, ok := errors.AsType[Failure](err); ok {
+		least = failure.RetryAfter()
+	}
+	wait := e.run.backoff(e.run.batcher.cfg.Retry, n, least)
+	e.run.fails(err, time.Now().Add(wait))
+	log := e.run.log.With("file", e.imp.File, "execution", e.imp.Execution, "err", err, "wait", wait)
+	if _, local := errors.AsType[*fs.PathError](err); local {
+		log.Error("spool: output files wait for the disk; trying again; check the spool's disk")
+	} else {
+		log.Warn("fetch output files: trying again")
+	}
+	return wait
+}
+
+// haltReason is why the mapping halts, and what its release does.
+func (e *rowErrors) haltReason(unnamed *unnamedRows) string {
+	many := ", its result does not say how many rows are in error"
+	if e.inError > 0 {
+		many = " with " + counted(e.inError) + " in error"
+	}
+	asked := ""
+	if !e.since.IsZero() {
+		asked = fmt.Sprintf(" (asked again for %v)", outputsPatience)
+	}
+	return fmt.Sprintf("import %s, execution %s: FINISHED%s, but %s%s. Their records are not confirmed. %s. "+
+		"After a release the output files are asked for once more: rows in error that they do not name, or that cannot become dead letters, "+
+		"are given up then and counted in feedsink_import_rows_unmatched_total",
+		e.imp.File, e.imp.Execution, many, unnamed.why, asked, cmp.Or(unnamed.do, "Let the ETL generate error files"))
+}
+
+func counted(rows int64) string {
+	if rows == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", rows)
+}
+
+// look fetches the output files and makes dead letters of the rows in error that
+// they name: if they name all of them, or a person said to go on.
+func (e *rowErrors) look(ctx context.Context) error {
+	last := !e.since.IsZero() && time.Since(e.since) >= outputsPatience // they have named too little for long enough
+	outputs, err := e.fetch(ctx)
+	if unnamed, ok := errors.AsType[*unnamedRows](err); ok {
+		if e.imp.OnlyErrors {
+			return e.run.rejectAll(ctx, *e.imp)
+		}
+		if e.released {
+			return e.giveUp(ctx, e.inError, 0)
+		}
+		unnamed.final = unnamed.final || last
+	}
+	if err != nil {
+		return err
+	}
+	defer outputs.Drop()
+	rr := newRejectedRows(e.run, e.imp, e.released)
+	unnamed, err := e.lack(ctx, rr, outputs)
+	if err == nil && (e.run.queue.mapping.KeepResults || e.released || unnamed != nil && last) {
+		err = outputs.Keep() // first: dead letters are not repeated because the disk is full
+	}
+	if err != nil {
+		return err
+	}
+	if unnamed != nil && !e.released && !e.imp.OnlyErrors {
+		unnamed.final = last
+		return unnamed
+	}
+	e.run.enter(DeadLettering, *e.imp)
+	if err := e.run.readLog(ctx); err != nil {
+		return err
+	}
+	if !e.judged && !rr.onlyWaiting() {
+		if err := e.holdFlood(ctx, outputs); err != nil {
+			return err
+		}
+		e.judged = true
+	}
+	return e.deadLetter(ctx, rr, outputs)
+}
+
+// lack is what the output files lack; nil: they name all rows in error.
+func (e *rowErrors) lack(ctx context.Context, rr *rejectedRows, outputs *spool.OutputFiles) (*unnamedRows, error) {
+	named, err := rr.count(ctx, outputs)
+	switch {
+	case err != nil && !unreadable(err):
+		return nil, err
+	case err != nil:
+		return &unnamedRows{why: err.Error()}, nil
+	case named < e.inError:
+		return &unnamedRows{why: fmt.Sprintf("the output files name %d of the %s in error", named, counted(e.inError))}, nil
+	case e.inError < 0 && outputs.Size() == 0:
+		return &unnamedRows{why: "there is nothing in the output files"}, nil
+	}
+	return nil, nil
+}
+
+// deadLetter makes dead letters of the rows that the output files name, and gives
+// up those that they do not.
+func (e *rowErrors) deadLetter(ctx context.Context, rr *rejectedRows, outputs *spool.OutputFiles) error {
+	err := rr.read(ctx, outputs)
+	e.imp.Members = rr.shares()
+	if errors.Is(err, ErrNoDeadLetter) {
+		if err := outputs.Keep(); err != nil {
+			return err
+		}
+		return &unnamedRows{why: err.Error(), final: true, do: "Set dlq.topic, or make that topic take the row, and restart feedsink: it becomes a dead letter"}
+	}
+	if err != nil && !unreadable(err) { // of these it is known what they lack
+		e.run.enter(Fetching, *e.imp)
+		return err
+	}
+	if e.imp.OnlyErrors {
+		return nil
+	}
+	lacking := max(e.inError-rr.rows, 0)
+	if e.inError < 0 && (err != nil || outputs.Size() == 0) {
+		lacking = e.inError
+	}
+	if !e.run.queue.mapping.KeepResults && lacking == 0 && !rr.givenUp {
+		outputs.RemoveKept() // nothing in it is needed any more, nor what an earlier look has kept
+	}
+	return e.giveUp(ctx, lacking, rr.unmatched)
+}
+
+// givenUp is the reason of the dead letter of rows in error that were given up.
+const givenUp = "rows of the file were in error that the service's output files do not name; the mapping was released without them"
+
+// giveUp ends rows in error that are not named, rows of them, -1 for: how many is
+// not known. unmatched rows are dead letters of their own by now.
+func (e *rowErrors) giveUp(ctx context.Context, rows, unmatched int64) error {
+	if rows != 0 {
+		number := "unknown"
+		if rows > 0 {
+			number = strconv.FormatInt(rows, 10)
+		}
+		row := rowerror.Row{Header: []string{"file", "execution", "rows"}, Cells: []string{e.imp.File, e.imp.Execution, number}}
+		text, err := row.CSV()
+		if err != nil {
+			return err
+		}
+		err = e.run.post(ctx, e.imp, []UnmatchedRow{{Mapping: e.imp.Mapping, Row: text, Reason: givenUp}})
+		if err != nil && !errors.Is(err, ErrNoDeadLetter) {
+			return err
+		}
+		e.run.log.Error("rows in error that the output files do not name were given up; send their records again", "file", e.imp.File,
+			"execution", e.imp.Execution, "rows", number)
+		unmatched += max(rows, 1)
+	}
+	if unmatched > 0 {
+		e.run.batcher.observer.RowsUnmatched(*e.imp, unmatched)
+	}
+	return nil
+}
+
+// rejectAll makes dead letters of all records that an import with OnlyErrors holds:
+// the service does not tell any more why their rows were in error.
+func (r *importRun) rejectAll(ctx context.Context, imp Import) error {
+	r.log.Warn("the service does not tell any more why rows were in error; all records that waited become dead letters",
+		"file", imp.File, "execution", imp.Execution)
+	r.enter(DeadLettering, imp)
+	return r.retrying(ctx, "read the records behind rows in error", func(ctx context.Context) error {
+		return r.batcher.cfg.Records.Again(ctx, imp, r.generation.claims, func(_ string, lane schemas.Lane, _ *schemas.Write, _ spool.At) string {
+			if lane != schemas.Batch {
+				return ""
+			}
+			return "the service put the row in error and does not tell the reason any more"
+		})
+	})
+}
+
+// holdFlood halts the mapping before any dead letter if nearly all rows of the file
+// are in error, alone or together with the imports before it. Once it is released,
+// they become dead letters.
+func (e *rowErrors) holdFlood(ctx context.Context, outputs rowerror.File) error {
+	loads := e.imp.Loads()
+	if !slices.ContainsFunc(loads, func(l Member) bool { return l.Rows > 0 }) {
+		// A former owner sent a bundle's file: how many rows are of which mapping is not known.
+		loads = []Member{{Mapping: e.imp.Mapping, Table: e.imp.Table, Rows: max(e.imp.Rows, e.results.Read, e.results.InError)}}
+	}
+	counts, err := newRejectedRows(e.run, e.imp, false).countDead(outputs)
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	floods := e.run.batcher.cfg.Floods
+	inError := func(i int) (n int64) {
+		for of, count := range counts {
+			if min(of, len(loads)-1) == i {
+				n += count
+			}
+		}
+		return n
+	}
+	for i, load := range loads {
+		if floods.Suspects(load.Mapping, load.Rows, min(inError(i), load.Rows)) {
+			// Rows without a record are no dead letters of records: the log tells.
+			rr := newRejectedRows(e.run, e.imp, false)
+			rr.counting = true
+			if err := rr.read(ctx, outputs); err != nil && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			counts = rr.byMember
+			break
+		}
+	}
+	reason := ""
+	for i, load := range loads {
+		n := inError(i)
+		if why := floods.Ended(load.Mapping, load.Rows, min(n, load.Rows)); n > 0 && reason == "" {
+			reason = why
+		}
+	}
+	if reason == "" {
+		return nil
+	}
+	return e.run.awaitRelease(ctx, e.imp, reason, halted{loaded: true, saysHow: true})
+}
+
+// Output files may take a tenth of spool.maxBytes, together with those of other
+// imports: so much more than that the spool's volume is to have. They may come when
+// it is full, since nothing else would make room.
+const (
+	outputsShare = 10
+	leastOutputs = 1 << 20 // however small the spool is
+)
+
+// fetch makes one attempt to get the output files. *unnamedRows says that there are
+// none, or too much of them.
+func (e *rowErrors) fetch(ctx context.Context) (*spool.OutputFiles, error) {
+	limit := max(e.run.batcher.cfg.MaxBytes/outputsShare, leastOutputs)
+	outputs, err := e.run.batcher.spool.OutputFiles(e.imp.File, limit)
+	if err != nil {
+		return nil, err
+	}
+	err = e.run.batcher.importer.OutputFiles(ctx, e.imp.Execution, outputs)
+	if err == nil {
+		return outputs, nil
+	}
+	outputs.Drop()
+	if errors.Is(err, spool.ErrTooLarge) {
+		return nil, &unnamedRows{
+			final: true, why: fmt.Sprintf("its output files are larger than %d bytes, a tenth of spool.maxBytes", limit),
+			do: "Raise spool.maxBytes and restart feedsink: they are fetched again. To look at them: feedsink imports files " + e.imp.Execution,
+		}
+	}
+	if failure, ok := errors.AsType[Failure](err); ok && !failure.Transient() {
+		return nil, &unnamedRows{why: "there are no output files: " + err.Error() + e.run.queue.refusal(*e.imp, failure), after: failure.RetryAfter()}
+	}
+	return nil, err
+}
+
+// keepResults keeps the output files of an import without rows in error, if there
+// are any.
+func (e *rowErrors) keepResults(ctx context.Context) error {
+	e.run.enter(Fetching, *e.imp)
+	for n := 0; ; n++ {
+		outputs, err := e.fetch(ctx)
+		if err == nil {
+			if outputs.Size() > 0 {
+				err = outputs.Keep()
+			}
+			outputs.Drop()
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		unnamed, none := errors.AsType[*unnamedRows](err)
+		if none {
+			e.run.log.Warn("output files are not kept", "file", e.imp.File, "execution", e.imp.Execution, "why", unnamed.why)
+		}
+		if err == nil || none {
+			return nil
+		}
+		if err := retry.Sleep(ctx, e.later(n, err)); err != nil {
+			return err
+		}
+	}
+}
+
+// unreadable reports whether an error is of what the output files say, and not of
+// the disk that they are read from.
+func unreadable(err error) bool {
+	_, local := errors.AsType[*fs.PathError](err)
+	return !local && errors.Is(err, rowerror.ErrUnreadable)
+}

@@ -1,0 +1,92 @@
+// Package slots spreads the imports that a table may see on one calendar day. It
+// knows their times, and nothing of files or of the service.
+package slots
+
+import "time"
+
+// Plan is how many imports a table may see on one calendar day, and how they
+// are spread over it. It decides from the times of today's imports alone, so
+// that the next owner of the table decides alike.
+type Plan struct {
+	PerDay  int
+	Reserve int            // of these, kept back for further tries and imports made by hand
+	Zone    *time.Location // whose calendar the days follow
+	// At are times of day, on the clock of Zone and since midnight, each of which has an
+	// import of its own: it is kept for it until then.
+	At []time.Duration
+	// Every is how often a file is complete when nothing but its age makes it
+	// so: how many imports the rest of the day may want at most.
+	Every time.Duration
+}
+
+// shortestEvery keeps a file's age of seconds, as in a trial, from meaning that
+// the day will want thousands of imports.
+const shortestEvery = 5 * time.Minute
+
+// Remaining is how many imports are left on the day of now. used are the times
+// of earlier ones, of any day.
+func (p Plan) Remaining(now time.Time, used []time.Time) int {
+	left := p.PerDay
+	for _, t := range used {
+		if p.sameDay(t, now) {
+			left--
+		}
+	}
+	return max(left, 0)
+}
+
+// Wait is how long the next import has to wait, 0 if it may go. A further try of
+// a file that was begun may use the reserve and need not keep the pace.
+//
+// A fresh day's first slot may be used at once, and so may one that was kept for a time
+// of day. After that, slots the rest of the day cannot want are free; scarce ones are
+// spread evenly from the last import to the day's end.
+func (p Plan) Wait(now time.Time, used []time.Time, retry bool) time.Duration {
+	passed, kept := p.timesOfDay(now)
+	left := p.Remaining(now, used) - len(kept)
+	if !retry {
+		left -= p.Reserve
+	}
+	untilTomorrow := p.tomorrow(now).Sub(now)
+	next := untilTomorrow // when another slot is free at the latest
+	if len(kept) > 0 {
+		next = kept[0].Sub(now)
+	}
+	if left <= 0 {
+		return next
+	}
+	last, begun := p.lastOfDay(now, used)
+	if len(passed) > 0 && last.Before(passed[len(passed)-1]) || retry || !begun || float64(left) > float64(untilTomorrow)/float64(max(p.Every, shortestEvery)) {
+		return 0
+	}
+	gap := p.tomorrow(now).Sub(last) / time.Duration(left+1)
+	return min(max(last.Add(gap).Sub(now), 0), next)
+}
+
+func (p Plan) lastOfDay(now time.Time, used []time.Time) (last time.Time, found bool) {
+	for _, t := range used {
+		if p.sameDay(t, now) && (!found || t.After(last)) {
+			last, found = t, true
+		}
+	}
+	return last, found
+}
+
+func (p Plan) sameDay(a, b time.Time) bool {
+	ay, am, ad := a.In(p.Zone).Date()
+	by, bm, bd := b.In(p.Zone).Date()
+	return ay == by && am == bm && ad == bd
+}
+
+// tomorrow is when the calendar day after that of now begins. Days are 23 or 25
+// hours long where clocks change, and where midnight is left out they begin later.
+func (p Plan) tomorrow(now time.Time) time.Time {
+	y, m, d := now.In(p.Zone).Date()
+	t := time.Date(y, m, d+1, 0, 0, 0, 0, p.Zone)
+	// Where that midnight does not exist, the time package may answer with
+	// the hour before it, which is still today.
+	for p.sameDay(t, now) {
+		t = t.Add(time.Hour)
+	}
+	return t
+}

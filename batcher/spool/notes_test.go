@@ -1,0 +1,110 @@
+package spool
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+)
+
+func newNotes(t *testing.T) (*Notes, *Dir) {
+	t.Helper()
+	dir, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dir.Close() })
+	rnd := rand.New(rand.NewPCG(1, 2))
+	return NewNotes(dir, func() string { return NewName("m", rnd) }), dir
+}
+
+// Whatever is appended, withdrawn and taken in between, each entry is taken once and in order.
+func TestNotesAreTakenOnceAndInOrder(t *testing.T) {
+	n, dir := newNotes(t)
+	rnd := rand.New(rand.NewPCG(3, 4))
+	var model []string
+	onDisk := false
+	for i := range 200_000 {
+		switch entry := fmt.Sprintf("entry %d of them", i); rnd.IntN(2000) {
+		case 0:
+			most := rnd.IntN(6000)
+			if err := n.Take(func(got []byte) bool {
+				if most == 0 {
+					return false
+				}
+				if len(model) == 0 || string(got) != model[0] {
+					t.Fatalf("got %q, want %.20q first", got, model)
+				}
+				most, model = most-1, model[1:]
+				return true
+			}); err != nil {
+				t.Fatal(err)
+			}
+		case 1:
+			if err := n.Append([]byte("withdrawn")); err != nil {
+				t.Fatal(err)
+			}
+			n.Withdraw()
+		default:
+			model = append(model, entry)
+			if err := n.Append([]byte(entry)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		onDisk = onDisk || dir.Used() > 0
+	}
+	if !onDisk {
+		t.Error("nothing was ever on disk, or the directory did not count it")
+	}
+	left := 0
+	if err := n.Take(func([]byte) bool { left++; return true }); err != nil || left != len(model) {
+		t.Errorf("got %d at the end, %v, want %d", left, err, len(model))
+	}
+	if dir.Used() != 0 {
+		t.Errorf("all is taken: got %d bytes on disk, want none", dir.Used())
+	}
+}
+
+func TestNotesThatCannotBeWrittenTakeNoMore(t *testing.T) {
+	n, dir := newNotes(t)
+	entry := make([]byte, 1000)
+	n.newName = func() string { return "no/such" }
+	var err error
+	for range 2 * notesInMemory / len(entry) {
+		if err = n.Append(entry); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		t.Fatal("got no error, want the disk's")
+	}
+	n.newName = func() string { return NewName("m", rand.New(rand.NewPCG(1, 2))) }
+	n.files = nil
+	if err := n.Append(entry); err != nil {
+		t.Fatalf("the disk is there again: %v", err)
+	}
+	n.Drop()
+	if entries, err := os.ReadDir(dir.dir); err != nil || len(entries) > 1 { // the lock
+		t.Errorf("dropped: got %v, %v, want nothing but the lock", entries, err)
+	}
+}
+
+func TestNotesOfTheLastProcessAreRemoved(t *testing.T) {
+	n, dir := newNotes(t)
+	for range 2 * notesInMemory / 100 {
+		if err := n.Append(make([]byte, 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := dir.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(dir.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = again.Close() }()
+	if again.Lacks(n.files[0].name) != true || again.Used() != 0 {
+		t.Errorf("got the file, or %d bytes, want both gone", again.Used())
+	}
+}

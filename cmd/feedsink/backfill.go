@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/feedsink/feedsink/connector/ops"
+	"github.com/feedsink/feedsink/connector/replay"
+)
+
+func newBackfill() *cobra.Command {
+	var since, until, rate, server string
+	var logs logFlags
+	o := ops.BackfillOptions{}
+	cmd := &cobra.Command{
+		Use:   "backfill -c FILE --mapping NAME --since TIME",
+		Short: "Send the newest state of every key of a span again, below live traffic, never an older value over a newer one",
+		Long: "backfill reads what the sink has confirmed of a mapping's topics in a span of time, and sends the newest state of each\n" +
+			"key again while the sink goes on running: after a table has lost rows, or was filled wrongly. It waits while the\n" +
+			"immediate lane has a backlog. Its progress is kept in Kafka: interrupt it and run the same again to go on. Look with\n" +
+			"--dry-run first: it sends nothing, and counts both the calls and the files.\n\n" +
+			"--by calls leaves keys that newer records have replaced to the sink, and live traffic goes on meanwhile. --by file sends\n" +
+			"one import for each kind of row (upsert, patch, delete, …), each one of the table's day, besides imports.reserve. While\n" +
+			"such an import is loaded, the mappings that write the table are paused: no call and no file of them begins, records\n" +
+			"wait. It needs the running sink, which pauses them and counts the import. An interrupt waits for the import's end.\n" +
+			"--by auto goes by file where the mapping makes no calls of its own, and by calls elsewhere.\n\n" +
+			"It exits with 1 if some key's newest state was refused, or can't be sent that way.",
+		Example: "  feedsink backfill -c feedsink.yaml --mapping orders --since 7d --dry-run\n" +
+			"  feedsink backfill -c feedsink.yaml --mapping orders --since 2026-11-21T10:00:00Z --until 36h --rate 60/m\n" +
+			"  feedsink backfill -c feedsink.yaml --mapping customers --since 30d --by file --server http://feedsink-batch:8080",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			now := time.Now()
+			var err error
+			if since == "" {
+				return usagef("--since: say from when on, such as 2026-11-21T10:00:00Z, 36h or 7d")
+			}
+			if o.Since, err = parseTime(since, now); err != nil {
+				return usagef("--since: %w", err)
+			}
+			if o.Until, err = parseTime(until, now); err != nil {
+				return usagef("--until: %w", err)
+			}
+			if o.Since.After(now) || !o.Until.IsZero() && !o.Until.After(o.Since) {
+				return usagef("--since: must be in the past and before --until")
+			}
+			if o.Rate, err = parseRate(rate); err != nil {
+				return err
+			}
+			if o.GiveUp <= 0 {
+				return usagef("--give-up: must be above 0")
+			}
+			if o.Asked = "--since " + since; until != "" {
+				o.Asked += " --until " + until
+			}
+			if !slices.Contains(backfillWays, o.By) {
+				return usagef("--by: must be %s, is %q", strings.Join(backfillWays, ", "), o.By)
+			}
+			return runBackfill(cmd, &logs, o, server)
+		},
+	}
+	configFlag(cmd)
+	mappingFlag(cmd, &o.Name)
+	outputFlag(cmd)
+	logs.register(cmd)
+	logs.level = "warn" // progress and report say the rest
+	cmd.Flags().Lookup("log-level").DefValue = logs.level
+	cmd.Flags().StringVar(&since, "since", "", "from records of this time on: 2026-11-21, 2026-11-21T10:00:00Z, or an age such as 36h or 7d")
+	cmd.Flags().StringVar(&until, "until", "", "only records from before this time (default: all that the sink has confirmed)")
+	cmd.Flags().StringVar(&rate, "rate", "", "the most calls to make, such as 20/m, at most service.rate (default: a tenth of service.rate; 10/s without one)")
+	cmd.Flags().StringVar(&server, "server", "", "by file: admin server of the running sink that has the table (default: the one on this machine)")
+	backfillFlags(cmd, &o)
+	return cmd
+}
+
+// backfillFlags adds the flags whose values are taken as they are.
+func backfillFlags(cmd *cobra.Command, o *ops.BackfillOptions) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.By, "by", ops.ByAuto, "calls, file (live traffic of the table waits while it is loaded) or auto")
+	_ = cmd.RegisterFlagCompletionFunc("by", noFiles(backfillWays...)) // the flag is there
+	flags.BoolVar(&o.Reserve, "reserve", false, "by file: also use the imports that are kept back for further tries (imports.reserve)")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "only count keys, calls and the minutes they take, rows and imports")
+	flags.BoolVar(&o.Restart, "restart", false, "begin anew instead of going on where a run was interrupted")
+	flags.BoolVar(&o.AsCalls, "as-calls", false, "also of a mapping that writes profiles by imports only: a call replaces the profile whole")
+	flags.DurationVar(&o.GiveUp, "give-up", time.Minute, "stop when no call was answered for so long")
+}
+
+// backfillWays are the words that --by takes.
+var backfillWays = []string{ops.ByCalls, ops.ByFile, ops.ByAuto}
+
+func runBackfill(cmd *cobra.Command, logs *logFlags, o ops.BackfillOptions, server string) error {
+	cfg, log, err := logs.with(configFile(cmd), cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	o.Log = log.Logger
+	if server == "" && cfg.Admin.Listen != "" {
+		if server, err = listenedOn(cfg.Admin); err != nil {
+			return asUsage(err)
+		}
+	}
+	if server != "" {
+		if o.Sink, err = configuredSink(server, cfg.Admin); err != nil {
+			return err
+		}
+	}
+	watch := newBackfillProgress(cmd.ErrOrStderr())
+	o.Tell = watch.tell
+	report, err := ops.Backfill(cmd.Context(), cfg, o)
+	watch.end()
+	switch {
+	case errors.Is(err, replay.ErrNeedsCalls):
+		return usagef("%w: --as-calls", err)
+	case errors.Is(err, ops.ErrNoMapping), errors.Is(err, ops.ErrRate), errors.Is(err, ops.ErrByFile):
+		return asUsage(err)
+	case errors.Is(err, replay.ErrNothing), errors.Is(err, replay.ErrUnfinished):
+		return err
+	}
+	if report.Mapping != "" {
+		err = errors.Join(printResult(cmd, report, backfillText(report)), err)
+	}
+	switch {
+	case errors.Is(err, context.Canceled) && !o.DryRun:
+		return fmt.Errorf("%w; run the same again to go on, %.1f %% of the keys are done", err, 100*report.Done)
+	case err != nil:
+		return err
+	case !o.DryRun && sum(report.Refused)+sum(report.Left) > 0:
+		return errors.New("the newest state of some keys was refused, or can't be sent that way")
+	}
+	return nil
+}
+
+func sum(counts map[string]int64) (n int64) {
+	for _, count := range counts {
+		n += count
+	}
+	return n
+}
+
+// backfillProgress shows how far a backfill is: a bar on a terminal, elsewhere a line now
+// and then.
+type backfillProgress struct {
+	screen *screen
+	to     io.Writer
+	bar    *progressbar.ProgressBar // nil: none is shown
+}
+
+func newBackfillProgress(to io.Writer) *backfillProgress {
+	p := &backfillProgress{screen: newScreen(to), to: to}
+	p.screen.last = time.Now() // what is over at once needs no progress
+	return p
+}
+
+// barSteps are how fine the bar is.
+const barSteps = 10_000
+
+func (p *backfillProgress) tell(r replay.BackfillReport) {
+	p.show(r, fmt.Sprintf("%d sent, %d newer, %d refused, %d left", r.Sent, r.Newer, sum(r.Refused), sum(r.Left)))
+}
+
+func (p *backfillProgress) show(r replay.BackfillReport, text string) {
+	if r.Waiting != "" {
+		text = r.Waiting
+	}
+	if !p.screen.live {
+		p.screen.line(fmt.Sprintf("%.1f %%: %s", 100*r.Done, text))
+		return
+	}
+	if p.bar == nil {
+		p.bar = progressbar.NewOptions(barSteps, progressbar.OptionSetWriter(p.to), progressbar.OptionSetPredictTime(true),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+	}
+	p.bar.Describe(text)
+	_ = p.bar.Set(int(r.Done * barSteps)) // a terminal that has gone takes nothing from the backfill
+}
+
+func (p *backfillProgress) end() {
+	if p.bar != nil {
+		_ = p.bar.Finish()
+	}
+}
+
+func backfillText(r replay.BackfillReport) string {
+	about := ""
+	if r.About {
+		about = "about "
+	}
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	lines := [][]string{
+		{"mapping", fmt.Sprintf("%s, table %s", r.Mapping, r.Table)},
+		{"span", "records since " + r.Since.UTC().Format(time.RFC3339) + untilText(r)},
+		{"records", number(r.Records)},
+		{"keys", about + number(r.Keys)},
+	}
+	if r.DeadLetters > 0 {
+		lines = append(lines, []string{"dead letters", number(r.DeadLetters) + ", which never came to the table and count as not there"})
+	}
+	if r.NoKey > 0 {
+		lines = append(lines, []string{"without a key", number(r.NoKey) + ", which would become further rows and are not sent again"})
+	}
+	if r.DryRun {
+		lines = append(lines, plannedText(r, about)...)
+	} else {
+		lines = append(lines, []string{"sent", fmt.Sprintf("%d by %s", r.Sent, r.By)})
+	}
+	if r.DryRun || r.By == ops.ByCalls || r.Newer > 0 {
+		lines = append(lines, []string{"newer", number(r.Newer) + " replaced by newer records since, which the sink sends"})
+	}
+	if n := sum(r.Refused); n > 0 {
+		lines = append(lines, []string{"refused", number(n) + reasons64(r.Refused)})
+	}
+	if n := sum(r.Left); n > 0 {
+		lines = append(lines, []string{"left", number(n) + reasons64(r.Left)})
+	}
+	text := aligned(lines)
+	for _, gone := range r.Gone {
+		text += "\n" + gone
+	}
+	for i, n := range r.Notes {
+		if i == shownNotes {
+			return text + "\n… and more: -o json has up to 1000 of them"
+		}
+		text += fmt.Sprintf("\nthe key of %s: %s: %s", n.Record, n.Why, oneLine(n.Message))
+	}
+	return text
+}
+
+// plannedText is what each way would take, and which one it would be.
+func plannedText(r replay.BackfillReport, about string) (lines [][]string) {
+	if r.Callable {
+		lines = append(lines, []string{"calls", fmt.Sprintf("%s%d, which take %s at the rate", about, r.Calls, minutes(r.Minutes))})
+	} else {
+		lines = append(lines, []string{"calls", "none: a call replaces a profile whole, which --as-calls allows"})
+	}
+	switch f := r.Files; {
+	case f == nil:
+		lines = append(lines, []string{"files", "none: all routes of the mapping lead to calls"})
+	case f.Why != "":
+		lines = append(lines, []string{"files", "not counted: " + f.Why})
+	default:
+		text := fmt.Sprintf("%s in %s; %d of today's are left for it", counted(f.Rows, "row"), counted(int64(f.Imports), "import"), f.Left)
+		if f.Unsaid > 0 {
+			text += fmt.Sprintf("; %s can be said by calls only", counted(f.Unsaid, "key"))
+		}
+		lines = append(lines, []string{"files", text})
+	}
+	text := "calls, beside live traffic"
+	if r.By == ops.ByFile {
+		text = "file: live traffic of the table waits while one is loaded"
+	}
+	return append(lines, []string{"goes by", fmt.Sprintf("%s (%s)", text, r.Why)})
+}
+
+func untilText(r replay.BackfillReport) string {
+	if r.Until.IsZero() {
+		return ", up to what the sink had confirmed"
+	}
+	return " until " + r.Until.UTC().Format(time.RFC3339)
+}
+
+func minutes(n float64) string {
+	if n < 1 {
+		return "less than a minute"
+	}
+	return strings.TrimSuffix(time.Duration(n*float64(time.Minute)).Round(time.Minute).String(), "0s")
+}
+
+// reasons64 is reasons of larger counts.
+func reasons64(counts map[string]int64) string {
+	small := map[string]int{}
+	for why, n := range counts {
+		small[why] = int(n)
+	}
+	return reasons(small)
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/ops"
+	"github.com/feedsink/feedsink/connector/samples"
+)
+
+func newTest() *cobra.Command {
+	var update bool
+	cmd := &cobra.Command{
+		Use:   "test -c FILE SAMPLES.yaml",
+		Short: "Compare what a configuration makes of sample events with what a file expects",
+		Long: "test reads sample events from a file, sends what the configuration makes of them to a service inside this process,\n" +
+			"and compares rows, the keys that came by files, and dead letters with what the file expects. It needs no Kafka, no\n" +
+			"service and no secrets; ETLs need not be there yet. deploy/examples/samples has files to begin with. It exits with 1\n" +
+			"if something differs.\n\n" +
+			"--update writes what came about into the file, as what is expected from now on: review it. Events and comments stay,\n" +
+			"apart from comments among what is rewritten.",
+		Example: "  feedsink test -c feedsink.yaml samples.yaml\n" +
+			"  feedsink test -c feedsink.yaml samples.yaml --update",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := config.LoadForSamples(configFile(cmd), os.LookupEnv)
+			if err != nil {
+				return asUsage(err)
+			}
+			file := args[0]
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return asUsage(err)
+			}
+			s, err := samples.Read(text)
+			if err != nil {
+				return usagef("%s: %w", file, err)
+			}
+			tested, err := ops.Test(cmd.Context(), cfg, s)
+			if _, ok := errors.AsType[*ops.SampleError](err); ok {
+				return usagef("%s: %w", file, err)
+			}
+			if err != nil {
+				return err
+			}
+			if update && len(tested.Differences) > 0 {
+				if text, err = samples.Update(text, tested.Got); err != nil {
+					return usagef("%s: %w", file, err)
+				}
+				if err := os.WriteFile(file, text, 0o600); err != nil { // which keeps the mode of a file that is there
+					return err
+				}
+			}
+			if err := printResult(cmd, tested, testText(file, tested, update)); err != nil {
+				return err
+			}
+			if !update && len(tested.Differences) > 0 {
+				return fmt.Errorf("%s: %s", file, counted(len(tested.Differences), "difference"))
+			}
+			return nil
+		},
+	}
+	configFlag(cmd)
+	outputFlag(cmd)
+	cmd.Flags().BoolVar(&update, "update", false, "write what came about into the file instead of failing")
+	return cmd
+}
+
+func testText(file string, t ops.Tested, update bool) string {
+	rows := 0
+	for _, table := range t.Got.Rows {
+		rows += len(table)
+	}
+	summary := fmt.Sprintf("%s became %s and %s", counted(t.Events, "event"), counted(rows, "row"), counted(len(t.DeadLetters), "dead letter"))
+	if len(t.Differences) == 0 {
+		return fmt.Sprintf("%s: %s, as expected", file, summary)
+	}
+	var b strings.Builder
+	for _, d := range t.Differences {
+		fmt.Fprintln(&b, d)
+	}
+	for i, l := range t.DeadLetters {
+		if i == 0 {
+			b.WriteString("\n")
+		}
+		mapping := ""
+		if l.Mapping != "" {
+			mapping = l.Mapping + ", "
+		}
+		fmt.Fprintf(&b, "dead letter of event %d (%s): %s%s: %s\n", l.Event, l.Topic, mapping, l.Reason, oneLine(l.Message))
+	}
+	after := "not as expected"
+	if update {
+		after = "which the file expects now"
+	}
+	return fmt.Sprintf("%s\n%s: %s, %s", &b, file, summary, after)
+}

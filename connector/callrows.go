@@ -1,0 +1,171 @@
+package connector
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/build"
+	"github.com/feedsink/feedsink/connector/calls"
+	"github.com/feedsink/feedsink/connector/flood"
+	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/tracing"
+	"github.com/feedsink/feedsink/connector/writes"
+	"github.com/feedsink/feedsink/router"
+)
+
+// rowCalls makes calls in the place of rows of auto routes. Each is made once: a row whose
+// call came to nothing is in the open file, which decides what follows.
+type rowCalls struct {
+	calls  *calls.Lane
+	router *router.Router
+	floods *flood.Gates
+}
+
+// rowCall is the origin of such a call.
+type rowCall struct{ batcher.Call }
+
+// Confirm implements calls.Origin.
+func (c rowCall) Confirm(outcome calls.Outcome) { c.Ended(outcome.String(), nil) }
+
+// Reject implements calls.Origin.
+func (c rowCall) Reject(err error) { c.Ended("", err) }
+
+// spareWeight is what of its route's weight a call has that may wait for all others.
+const spareWeight = 1e-3
+
+// onceOnly has a call that failed given up at its first try.
+const onceOnly = time.Nanosecond
+
+// openRowCalls builds the lane of calls in the place of rows; nil: no mapping has auto
+// routes whose rows may be called, or there are receipts.
+func (s *pipeline) openRowCalls(source *kafka.Source, floods *flood.Gates) *rowCalls {
+	mappings := s.router.Mappings()
+	if !slices.ContainsFunc(mappings, (*router.Compiled).HasAuto) {
+		return nil
+	}
+	if s.receipts != nil { // which say of a row that it was imported
+		s.log.Warn("rows of auto routes go by file, and none is called: receipts.topic is set")
+		return nil
+	}
+	c := &rowCalls{router: s.router, floods: floods}
+	pace := build.Pace(s.cfg)
+	pace.MayCall, pace.Share, pace.Service = source.Leased, share(source, autoRate(mappings)), &s.service
+	pace.Retry.GiveUpAfter = onceOnly
+	c.calls = calls.New(pace, s.caller(func() { c.calls.Spend() }), observer{s}, s.newRand())
+	return c
+}
+
+// Submit implements batcher.Calls. A call that may wait is of a class of its own.
+func (c *rowCalls) Submit(call batcher.Call) {
+	item := calls.Item{Mapping: call.Mapping, Route: call.Route, Write: call.Write, Origin: rowCall{call}}
+	if m := c.mapping(call.Mapping); m != nil {
+		item.Weight = m.Weight(call.Route)
+	}
+	if call.Spare {
+		item.Route, item.Weight = -1-call.Route, item.Weight*spareWeight
+	}
+	c.calls.Submit(item)
+}
+
+func (c *rowCalls) mapping(name string) *router.Compiled {
+	for _, m := range c.router.Mappings() {
+		if m.Name == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// Halted implements batcher.Calls.
+func (c *rowCalls) Halted(name string) bool {
+	m := c.mapping(name)
+	return m != nil && c.floods.Halted(m)
+}
+
+// Drop implements batcher.Calls.
+func (c *rowCalls) Drop(ctx context.Context, mapping string) error {
+	return c.calls.Drop(ctx, func(o calls.Origin) bool {
+		call, ok := o.(rowCall)
+		return ok && call.Mapping == mapping
+	})
+}
+
+// release drops the calls for mappings whose open files were dropped, and waits for those
+// in flight: the tables' next owner must not be overtaken by one.
+func (c *rowCalls) release(ctx context.Context, mappings []string) (err error) {
+	if c == nil {
+		return nil
+	}
+	for _, m := range mappings {
+		if e := c.Drop(ctx, m); e != nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// heldRow is the hold of a record whose row waits for a call.
+type heldRow struct {
+	*part
+	written time.Time
+	waits   bool // neither called nor refused yet
+}
+
+var _ batcher.Pending = (*heldRow)(nil)
+
+// leave notes that the row waits no more.
+func (h *heldRow) leave() {
+	if h.waits {
+		h.waits = false
+		h.partition.RowWaits(false)
+	}
+}
+
+// Confirm implements batcher.Pending.
+func (h *heldRow) Confirm(outcome string) {
+	h.leave()
+	h.count(outcome)
+	h.lane.floods.Confirmed(h.mapping)
+	h.delivered()
+	h.end()
+}
+
+// Reject implements batcher.Pending.
+func (h *heldRow) Reject(err error, ended func(stays bool)) {
+	h.leave()
+	h.count(calls.Rejected.String())
+	h.told = ended
+	h.deadLetter(writes.RefusalReason(err), err)
+}
+
+// Claim implements batcher.Pending: the record is a file's like any other.
+func (h *heldRow) Claim() batcher.Claim {
+	h.leave()
+	h.ended.Store(true)
+	h.trace.End("in a file")
+	return h.partition.ClaimPending(&h.entry, h.written)
+}
+
+// offers reports whether a record's one write may be called in the place of its row. A
+// record that means several writes is the file's: it could end in two places.
+func (f *fileDelivery) offers(in *reading) bool {
+	return f.rows != nil && len(in.writes) == 1 && len(in.rejects) == 0 && len(in.rows) == 0 && in.writes[0].Mapping.HasAuto()
+}
+
+// offer adds the one write of a record to the open file of a mapping with auto routes.
+func (f *fileDelivery) offer(w *router.Routed, p *kafka.Partition, r *kafka.Record, trace *tracing.Record) error {
+	within, spare, auto := w.Mapping.Auto(w.Route)
+	written := kafka.WrittenAt(r)
+	return f.files.Offer(w.Mapping.Name, w.Write, assignment{p}, r.Offset, batcher.Offer{
+		Callable: auto && w.Mapping.Callable(&w.Write) && p.RoomForDone(),
+		Route:    w.Route, Within: within, Spare: spare, Written: written, Bytes: kafka.HeldBytes(r, 1),
+		Pending: func() batcher.Pending {
+			held := f.lane.begin(p, r, 1, trace).part(w.Mapping, w.Write.Op)
+			held.Wait() // it may take hours
+			p.RowWaits(true)
+			return &heldRow{held, written, true}
+		},
+	})
+}

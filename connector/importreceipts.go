@@ -1,0 +1,398 @@
+package connector
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/spool"
+	"github.com/feedsink/feedsink/connector/decode"
+	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/receipt"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// importReceipts are the receipts of the batch lane. A row is noted before it goes into a
+// file, and its receipt is written when the import that covers its record has ended,
+// before the offsets are released. Of an import that a former owner sent nothing is noted:
+// its records are read again. nil: no receipts topic.
+type importReceipts struct {
+	lane     *laneBase
+	writers  *schemas.Registry
+	newNotes func(mapping string) *spool.Notes
+	room     *semaphore.Weighted // for receipts that are not acknowledged
+
+	mu    sync.Mutex
+	notes map[*kafka.Partition]map[string]*rowNotes // by the table that the ledger knows
+	runs  map[string]map[int]execution              // by that table and the file's part: of its import
+	told  map[*kafka.Partition]map[rowAt]bool       // rows in error: whether the receipt was sent
+	reads map[string]bool                           // imports of former owners whose receipts are written, by file
+}
+
+// receiptsOnTheWay are how many receipts of imports Kafka may not have acknowledged.
+const receiptsOnTheWay = 8 << 10
+
+// rowNotes are the notes of one table's rows of one partition, in the order of offsets.
+type rowNotes struct {
+	*spool.Notes
+	noted rowAt // the last
+}
+
+// rowAt is a record's part.
+type rowAt struct {
+	offset int64
+	part   int
+}
+
+func (a rowAt) before(b rowAt) bool {
+	return a.offset < b.offset || a.offset == b.offset && a.part < b.part
+}
+
+// execution is one that has loaded a file, and when it began.
+type execution struct {
+	id    string
+	began time.Time
+}
+
+// notedRow is what is noted of a part.
+type notedRow struct {
+	rowAt
+	parts   int
+	mapping *router.Compiled
+	op      schemas.Op
+	written time.Time
+	key     receipt.Key
+}
+
+func newImportReceipts(lane *laneBase, writers *schemas.Registry) *importReceipts {
+	if lane.receipts == nil {
+		return nil
+	}
+	return &importReceipts{
+		lane: lane, writers: writers, room: semaphore.NewWeighted(receiptsOnTheWay),
+		notes: map[*kafka.Partition]map[string]*rowNotes{}, runs: map[string]map[int]execution{},
+		told: map[*kafka.Partition]map[rowAt]bool{}, reads: map[string]bool{},
+	}
+}
+
+// note notes a row that is about to go into a file. A record that is offered again is
+// noted once. An error is the disk's.
+func (n *importReceipts) note(p *kafka.Partition, row notedRow) error {
+	if n == nil {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	tables := n.notes[p]
+	if tables == nil {
+		tables = map[string]*rowNotes{}
+		n.notes[p] = tables
+	}
+	table := ledgerTable(row.mapping)
+	to := tables[table]
+	if to == nil {
+		to = &rowNotes{Notes: n.newNotes(row.mapping.Name), noted: rowAt{offset: -1}}
+		tables[table] = to
+	}
+	if !to.noted.before(row.rowAt) {
+		return nil
+	}
+	if err := to.Append(row.append(nil)); err != nil {
+		return err
+	}
+	to.noted = row.rowAt
+	return nil
+}
+
+// withdraw takes the last note back: it is no row.
+func (n *importReceipts) withdraw(p *kafka.Partition, m *router.Compiled) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.notes[p][ledgerTable(m)].Withdraw()
+}
+
+func (r *notedRow) append(dst []byte) []byte {
+	for _, v := range [...]int64{r.offset, int64(r.part), int64(r.parts), int64(r.mapping.Index), int64(r.op), r.written.UnixMilli()} {
+		dst = binary.AppendVarint(dst, v)
+	}
+	if r.key.ID != "" {
+		dst = append(append(dst, r.key.Hash[:]...), r.key.ID...)
+	}
+	return dst
+}
+
+func (n *importReceipts) open(entry []byte) (r notedRow) {
+	var v [6]int64
+	for i := range v {
+		var size int
+		v[i], size = binary.Varint(entry)
+		entry = entry[size:]
+	}
+	r = notedRow{rowAt: rowAt{v[0], int(v[1])}, parts: int(v[2]), mapping: n.lane.router.Mappings()[v[3]], op: schemas.Op(v[4]), written: time.UnixMilli(v[5])}
+	if len(entry) > 0 {
+		r.key.ID = string(entry[copy(r.key.Hash[:], entry):])
+	}
+	return r
+}
+
+// running notes the execution that loads a file.
+func (n *importReceipts) running(imp batcher.Import) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	table := imp.Table.Qualified()
+	if n.runs[table] == nil {
+		n.runs[table] = map[int]execution{}
+	}
+	n.runs[table][imp.Part] = execution{imp.Execution, time.Now()}
+}
+
+// release forgets what was noted of partitions that go, and of the imports of their tables.
+func (n *importReceipts) release(ps []*kafka.Partition) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range ps {
+		for table, notes := range n.notes[p] {
+			notes.Drop()
+			delete(n.runs, table)
+		}
+		delete(n.notes, p)
+		delete(n.told, p)
+	}
+	clear(n.reads)
+}
+
+// rowInError notes that a row is not loaded. It reports false if the receipt of its dead letter
+// was sent before.
+func (n *importReceipts) rowInError(p *kafka.Partition, at rowAt) (first bool) {
+	if n == nil {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.told[p] == nil {
+		n.told[p] = map[rowAt]bool{}
+	}
+	if !n.told[p][at] {
+		n.told[p][at] = false
+		return true
+	}
+	return false
+}
+
+// deadLetter sends the receipt of a row in error that has become a dead letter.
+func (n *importReceipts) deadLetter(p *kafka.Partition, row notedRow, imp *batcher.Import, done func()) {
+	r := n.receipt(p, row)
+	r.Outcome, r.Row, r.Execution, r.Ended = receipt.DeadLetter, receipt.InError, imp.Execution, time.Now()
+	n.mu.Lock()
+	n.told[p][row.rowAt] = true
+	n.mu.Unlock()
+	n.lane.receipts.Send(r, func() {
+		n.lane.metrics.Receipt(receipt.DeadLetter.String())
+		done()
+	})
+}
+
+func (n *importReceipts) receipt(p *kafka.Partition, row notedRow) *receipt.Receipt {
+	return &receipt.Receipt{
+		Topic: p.Topic, Partition: p.ID, Offset: row.offset, Part: row.part, Parts: row.parts, Lane: schemas.Batch,
+		Mapping: row.mapping.Name, Op: row.op, Written: row.written, Assigned: p.Assigned(), Key: row.key,
+	}
+}
+
+// ended is how the rows of an import have ended.
+type ended struct {
+	outcome   receipt.Outcome
+	row       receipt.Row
+	execution string
+	began, at time.Time
+}
+
+func (n *importReceipts) endOf(imp *batcher.Import) ended {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e := ended{outcome: receipt.Imported, row: receipt.Loaded, at: time.Now()}
+	runs := n.runs[imp.Table.Qualified()]
+	var ids []string
+	for _, part := range slices.Sorted(maps.Keys(runs)) {
+		ids = append(ids, runs[part].id)
+		e.began = runs[part].began
+	}
+	if len(ids) == 0 && imp.Execution != "" {
+		ids = []string{imp.Execution}
+	}
+	if len(ids) == 0 { // what was to be in the file, the other lane has overruled
+		e.outcome, e.row = receipt.Superseded, receipt.NoRow
+	}
+	e.execution = strings.Join(ids, ",")
+	return e
+}
+
+// write writes the receipts of an import that is about to be confirmed, for the records
+// that these claims hold, and returns once all are acknowledged. It may be called again.
+func (n *importReceipts) write(ctx context.Context, imp *batcher.Import, held []*kafka.Claim) error {
+	if n == nil || imp.OnlyErrors { // of such only dead letters are left
+		return nil
+	}
+	end := n.endOf(imp)
+	var sent outbox
+	if imp.Adopted {
+		if err := n.readAgain(ctx, imp, held, end, &sent); err != nil {
+			return err
+		}
+	}
+	ends := map[*kafka.Partition]int64{}
+	for _, c := range held {
+		ends[c.Partition()] = max(ends[c.Partition()], c.UpTo())
+	}
+	for p, upTo := range ends {
+		for {
+			rows, err := n.take(p, imp.Table.Qualified(), upTo)
+			if err != nil {
+				return err
+			}
+			if len(rows) == 0 {
+				break
+			}
+			for _, row := range rows {
+				if err := n.send(ctx, p, row, end, &sent); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return sent.wait(ctx)
+}
+
+// rowsAtOnce are how many notes are taken at a time.
+const rowsAtOnce = 256
+
+// take takes some of the notes of records below an offset.
+func (n *importReceipts) take(p *kafka.Partition, table string, upTo int64) (rows []notedRow, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	of := n.notes[p][table]
+	if of == nil {
+		return nil, nil
+	}
+	err = of.Take(func(entry []byte) bool {
+		if len(rows) == rowsAtOnce {
+			return false
+		}
+		r := n.open(entry)
+		if r.offset >= upTo {
+			return false
+		}
+		rows = append(rows, r)
+		return true
+	})
+	if len(rows) > 0 {
+		err = nil // it is met again
+	}
+	return rows, err
+}
+
+// send sends a row's receipt, unless it was in error.
+func (n *importReceipts) send(ctx context.Context, p *kafka.Partition, row notedRow, end ended, sent *outbox) error {
+	n.mu.Lock()
+	_, inError := n.told[p][row.rowAt]
+	delete(n.told[p], row.rowAt)
+	n.mu.Unlock()
+	if inError {
+		return nil
+	}
+	if err := n.room.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	r := n.receipt(p, row)
+	r.Outcome, r.Row, r.Execution, r.Started, r.Ended = end.outcome, end.row, end.execution, end.began, end.at
+	sent.add()
+	n.lane.receipts.Send(r, func() {
+		n.room.Release(1)
+		n.lane.metrics.Receipt(end.outcome.String())
+		sent.done()
+	})
+	return nil
+}
+
+// readAgain sends the receipts of an import that a former owner sent, which is found out
+// from its records.
+func (n *importReceipts) readAgain(ctx context.Context, imp *batcher.Import, held []*kafka.Claim, end ended, sent *outbox) error {
+	n.mu.Lock()
+	done := n.reads[imp.File]
+	n.mu.Unlock()
+	if done {
+		return nil
+	}
+	stretches := kafka.Stretches(held)
+	behind := claimsOf(stretches, held)
+	reader := decode.NewReader(n.lane.router, n.writers) // the lane's own decoders are at work
+	decode := decode.WaitForSchemas(ctx, n.writers, reader.Decode)
+	var routed []router.Routed
+	err := n.lane.source.Reread(ctx, stretches, func(i int, record *kafka.Record) error {
+		p := behind[i].Partition()
+		if behind[i].Apart(record.Offset) || record.Offset >= behind[i].UpTo() {
+			return nil
+		}
+		decoded, err := decode(record)
+		if errors.Is(err, schemas.ErrSchemaUnavailable) {
+			return err
+		}
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be decoded has never been a row
+		}
+		routed = router.WithoutSkipped(n.lane.router.Route(routed[:0], decoded))
+		for j := range routed {
+			w := &routed[j]
+			if w.Err != nil || !loads(imp, w.Mapping.Name) || !behindImport(imp, p, w, record.Offset) {
+				continue
+			}
+			if err := n.send(ctx, p, n.row(w, record, j, len(routed)), end, sent); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.reads[imp.File] = true
+	return nil
+}
+
+// row is what a write's receipt needs.
+func (n *importReceipts) row(w *router.Routed, r *kafka.Record, part, parts int) notedRow {
+	return notedRow{
+		rowAt: rowAt{r.Offset, part}, parts: parts, mapping: w.Mapping, op: w.Write.Op, written: r.Timestamp, key: n.lane.receipts.Of(&w.Write),
+	}
+}
+
+// confirmed forgets the executions of an import whose offsets are released.
+func (n *importReceipts) confirmed(imp *batcher.Import) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.runs, imp.Table.Qualified())
+	delete(n.reads, imp.File)
+}

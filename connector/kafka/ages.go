@@ -1,0 +1,154 @@
+package kafka
+
+import "time"
+
+// WrittenAt is the record's timestamp. A record without one counts as written now.
+func WrittenAt(r *Record) time.Time {
+	if r.Timestamp.UnixMilli() <= 0 {
+		return time.Now()
+	}
+	return r.Timestamp
+}
+
+// Take notes that the handler takes the record now, so that claims know its timestamp;
+// else as Stands.
+func (p *Partition) Take(r *Record) (done, restored bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state == ended {
+		return true, false
+	}
+	p.taking, p.written = r.Offset, WrittenAt(r)
+	return p.tracker.Done(r.Offset), p.tracker.Restored(r.Offset)
+}
+
+// Waiting is the timestamp of the oldest record that the handler has not taken, or
+// that waits for a person since its row was in error; zero: there is none. Of a
+// record that was not fetched it is when the brokers first told of it.
+func (p *Partition) Waiting() (since time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state != reading {
+		return since
+	}
+	if since = p.untaken; since.IsZero() {
+		since = p.behind
+	}
+	for c := range p.claims {
+		if c.kept {
+			since = older(since, c.oldest)
+		}
+	}
+	return since
+}
+
+// older is the earlier of two times of which zero means that there is none.
+func older(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// EachPending calls f with what each pending record is (ack.Entry.Of), in the order of
+// offsets, until it returns false. f must be quick and must not call the partition.
+func (p *Partition) EachPending(f func(of any) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state == reading {
+		p.tracker.EachPending(f)
+	}
+}
+
+// setUntaken notes the first record that was polled and not taken; nil: there is none.
+func (p *Partition) setUntaken(r *Record) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.untaken = time.Time{}
+	if r != nil {
+		p.untaken = WrittenAt(r)
+	}
+}
+
+// Oldest is the oldest timestamp of the claim's records, as far as they were read;
+// zero: none was, or the claim holds nothing any more.
+func (c *Claim) Oldest() time.Time {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	if c.p.state == ended || c.state == confirmed {
+		return time.Time{}
+	}
+	return c.oldest
+}
+
+// note notes the timestamp of the record that is taken now, if that is the one at
+// offset. p.mu is held.
+func (c *Claim) note(offset int64) {
+	if offset != c.p.taking || c.p.written.IsZero() {
+		return
+	}
+	c.oldest = older(c.oldest, c.p.written)
+	c.written.add(c.p.written.UnixMilli())
+}
+
+// noteCopy notes the timestamp of a record that another claim holds as well. p.mu is held.
+func (c *Claim) noteCopy(offset int64) {
+	for other := range c.p.claims {
+		if span := other.c.Span(); span.From <= offset && offset < span.To {
+			c.oldest = older(c.oldest, other.oldest)
+		}
+	}
+}
+
+// TakeCovered notes that the record at offset, which is taken now, is in a file of the
+// table that a former owner sent.
+func (p *Partition) TakeCovered(table string, offset int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, a := range p.adopted {
+		if a.Table == table && offset < a.UpTo {
+			a.Claim.note(offset)
+			return
+		}
+	}
+}
+
+// EachTimestamp calls f with the timestamps of the claim's records, within a 64th of
+// the time that they span, and how many have it.
+func (c *Claim) EachTimestamp(f func(at time.Time, records int64)) {
+	c.p.mu.Lock()
+	written := c.written
+	c.p.mu.Unlock()
+	written.each(f)
+}
+
+// timestamps counts timestamps in spans of equal length, which doubles when they do
+// not suffice.
+type timestamps struct {
+	from   int64 // milliseconds, of the first
+	length uint  // of a span, in powers of two of milliseconds
+	counts [64]int64
+}
+
+func (t *timestamps) add(at int64) {
+	if t.from == 0 {
+		t.from = at
+	}
+	past := max(at-t.from, 0)
+	for past>>t.length >= int64(len(t.counts)) {
+		for i := range len(t.counts) / 2 {
+			t.counts[i] = t.counts[2*i] + t.counts[2*i+1]
+		}
+		clear(t.counts[len(t.counts)/2:])
+		t.length++
+	}
+	t.counts[past>>t.length]++
+}
+
+func (t *timestamps) each(f func(at time.Time, n int64)) {
+	for i, n := range t.counts {
+		if n > 0 {
+			f(time.UnixMilli(t.from+int64(i)<<t.length), n)
+		}
+	}
+}

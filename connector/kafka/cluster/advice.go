@@ -1,0 +1,88 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"syscall"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// refusals are errors of brokers that say what has to be corrected.
+var refusals = []struct {
+	err    error
+	advice string
+}{
+	{kerr.SaslAuthenticationFailed, "the login is refused; correct kafka.sasl"},
+	{kerr.UnsupportedSaslMechanism, "the listener does not have this mechanism; correct kafka.sasl.mechanism, or take another port"},
+	{kerr.IllegalSaslState, "the listener takes no login; remove kafka.sasl, or take the port of the listener that does"},
+	{kerr.TopicAuthorizationFailed, "grant the login READ and DESCRIBE on the topic, or WRITE on the dead-letter topic"},
+	{kerr.GroupAuthorizationFailed, "grant the login READ on the group"},
+	{kerr.ClusterAuthorizationFailed, "grant the login the right on the cluster"},
+}
+
+// Refusal is what a person has to do about an error by which a broker refuses the login
+// or a right; "" where it is another error.
+func Refusal(err error) string {
+	for _, r := range refusals {
+		if errors.Is(err, r.err) {
+			return r.advice
+		}
+	}
+	return ""
+}
+
+// Advice is what a person has to do about an error of a broker.
+func Advice(err error) string {
+	if refused := Refusal(err); refused != "" {
+		return refused
+	}
+	if isTLS := adviceOnTLS(err); isTLS != "" {
+		return isTLS
+	}
+	var dns *net.DNSError
+	var closed *kgo.ErrFirstReadEOF
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "there is no host of this name; correct kafka.brokers, or the advertised listeners of the brokers"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing listens at this port; correct kafka.brokers, or start the broker"
+	case errors.As(err, &closed):
+		return "the broker closes the connection: its listener may want TLS (kafka.tls.enabled: true), a login (kafka.sasl), or another port may be meant"
+	case errors.Is(err, kerr.CoordinatorNotAvailable), errors.Is(err, kerr.CoordinatorLoadInProgress):
+		return "the brokers do not know the groups yet, as after the start of a new cluster; try again in a minute"
+	case errors.Is(err, ErrTooOld):
+		return "upgrade the brokers to Kafka 0.11 or newer"
+	case errors.Is(err, io.EOF):
+		return "the broker closed the connection, as some do with a login or certificate that they refuse; check kafka.sasl and kafka.tls"
+	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
+		return "nothing answers in time; check address and port, and firewalls and network policies in between"
+	}
+	return "check kafka.brokers, kafka.tls and kafka.sasl: a broker may close the connection of a login or certificate that it refuses"
+}
+
+func adviceOnTLS(err error) string {
+	var certificate *tls.CertificateVerificationError
+	var remote *net.OpError
+	var header tls.RecordHeaderError
+	switch {
+	case errors.As(err, &certificate):
+		return "the broker's certificate is not trusted; set kafka.tls.caFile to the authority that issued it, and name the broker as its certificate does"
+	case errors.Is(err, errSilentTLS):
+		return "check address and port, and firewalls and network policies in between; or the listener does not speak TLS: set kafka.tls.enabled: false, or take the port of its TLS listener"
+	case errors.As(err, &header):
+		return "the listener does not speak TLS; set kafka.tls.enabled: false, or take the port of its TLS listener"
+	case errors.As(err, &remote) && remote.Op == "remote error": // an alert of TLS
+		return "the broker refuses the TLS connection; if it asks for a certificate, set kafka.tls.certFile and keyFile"
+	}
+	return ""
+}
+
+func isTimeout(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
+}

@@ -1,0 +1,425 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/connector/ack"
+)
+
+// TopicPartition names a partition.
+type TopicPartition struct {
+	Topic     string
+	Partition int32
+}
+
+// String is the place as messages name it: topic[3].
+func (p TopicPartition) String() string { return fmt.Sprintf("%s[%d]", p.Topic, p.Partition) }
+
+// Span is what a partition holds: the offsets from From up to, not including,
+// To. An open transaction ends it.
+type Span struct{ From, To int64 }
+
+// Commit is what a group committed for a partition.
+type Commit struct {
+	Offset   int64
+	Metadata string
+}
+
+// Reader reads topics, and what groups have committed, without being a member of
+// any group: a sink that runs notices nothing of it. Its methods may be used
+// concurrently.
+type Reader struct {
+	opts    []kgo.Opt
+	fetched int64
+	client  *kgo.Client
+	admin   *kadm.Client
+}
+
+// NewReader connects to nothing yet: an error is one of configuration.
+func NewReader(c Connection) (*Reader, error) {
+	opts, err := c.Options()
+	if err != nil {
+		return nil, err
+	}
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.MetadataMinAge(time.Second)}, opts...)...) // partitions that are added show
+	if err != nil {
+		return nil, fmt.Errorf("kafka client: %w", err)
+	}
+	return &Reader{opts: opts, fetched: c.Fetched, client: client, admin: kadm.NewClient(client)}, nil
+}
+
+// Close ends the reader's connections.
+func (r *Reader) Close() { r.client.Close() }
+
+// Spans asks what the partitions of the topics hold now. A topic that does not
+// exist is an error.
+func (r *Reader) Spans(ctx context.Context, topics ...string) (map[TopicPartition]Span, error) {
+	spans := map[TopicPartition]Span{}
+	if len(topics) == 0 {
+		return spans, nil
+	}
+	starts, err := r.admin.ListStartOffsets(ctx, topics...)
+	if err == nil {
+		err = starts.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start of %v: %w", topics, err)
+	}
+	ends, err := r.admin.ListCommittedOffsets(ctx, topics...)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("end of %v: %w", topics, err)
+	}
+	ends.Each(func(end kadm.ListedOffset) {
+		start, _ := starts.Lookup(end.Topic, end.Partition)
+		spans[TopicPartition{end.Topic, end.Partition}] = Span{From: start.Offset, To: end.Offset}
+	})
+	return spans, nil
+}
+
+// After asks where the records begin that were written since then; partitions
+// that have none are missing.
+func (r *Reader) After(ctx context.Context, since time.Time, topics ...string) (map[TopicPartition]int64, error) {
+	listed, err := r.admin.ListOffsetsAfterMilli(ctx, since.UnixMilli(), topics...)
+	if err == nil {
+		err = listed.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("offsets of %v at %s: %w", topics, since.Format(time.RFC3339), err)
+	}
+	from := map[TopicPartition]int64{}
+	listed.Each(func(o kadm.ListedOffset) { from[TopicPartition{o.Topic, o.Partition}] = o.Offset })
+	return from, nil
+}
+
+// PartitionOf is the partition, of so many, to which Kafka's own producers send a record
+// with that key, unless they were told otherwise.
+func PartitionOf(key []byte, partitions int) int32 {
+	return int32(kgo.StickyKeyPartitioner(nil).ForTopic("").Partition(&kgo.Record{Key: key}, partitions))
+}
+
+// TopicID tells the topic from an earlier one of its name.
+func (r *Reader) TopicID(ctx context.Context, topic string) (ack.TopicID, error) {
+	details, err := r.admin.ListTopics(ctx, topic)
+	if err == nil {
+		err = details[topic].Err
+	}
+	if err != nil {
+		return ack.TopicID{}, fmt.Errorf("topic %s: %w", topic, err)
+	}
+	return ack.TopicID(details[topic].ID), nil
+}
+
+// Committed asks what a group has committed; a group that does not exist has
+// committed nothing.
+func (r *Reader) Committed(ctx context.Context, group string) (map[TopicPartition]Commit, error) {
+	found, err := CommittedBy(ctx, r.admin, group)
+	if err != nil {
+		return nil, fmt.Errorf("offsets of group %s: %w", group, err)
+	}
+	commits := map[TopicPartition]Commit{}
+	var refused error
+	found.Each(func(o kadm.OffsetResponse) {
+		switch {
+		case o.Err != nil:
+			refused = errors.Join(refused, fmt.Errorf("offsets of group %s: %s[%d]: %w", group, o.Topic, o.Partition, o.Err))
+		case o.At >= 0:
+			commits[TopicPartition{o.Topic, o.Partition}] = Commit{Offset: o.At, Metadata: o.Metadata}
+		}
+	})
+	return commits, refused
+}
+
+// offsetsTimeout bounds a commit.
+const offsetsTimeout = 15 * time.Second
+
+// Commit commits for a group that has no members.
+func (r *Reader) Commit(ctx context.Context, group string, commits map[TopicPartition]Commit) error {
+	offsets := kadm.Offsets{}
+	for p, c := range commits {
+		offsets.Add(kadm.Offset{Topic: p.Topic, Partition: p.Partition, At: c.Offset, LeaderEpoch: -1, Metadata: c.Metadata})
+	}
+	ctx, cancel := context.WithTimeout(ctx, offsetsTimeout)
+	defer cancel()
+	answers, err := r.admin.CommitOffsets(ctx, group, offsets)
+	if err == nil {
+		err = answers.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("commit of group %s: %w", group, err)
+	}
+	return nil
+}
+
+// CommittedBy is what a group has committed; one that no member has joined yet has
+// committed nothing.
+func CommittedBy(ctx context.Context, admin *kadm.Client, group string) (kadm.OffsetResponses, error) {
+	committed, err := admin.FetchOffsets(ctx, group)
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		err = nil
+	}
+	return committed, err
+}
+
+// Stretch is records of one partition that were read before.
+type Stretch struct {
+	TopicPartition
+	Span
+}
+
+// Reread reads stretches once more, one after the other, beside the group: nothing
+// is committed and no position moves. Records that the log has lost meanwhile are
+// left out. An error of each ends it.
+func (r *Reader) Reread(ctx context.Context, log *slog.Logger, stretches []Stretch, each func(i int, record *kgo.Record) error) error {
+	var topics []string
+	for _, st := range stretches {
+		if !slices.Contains(topics, st.Topic) {
+			topics = append(topics, st.Topic)
+		}
+	}
+	left, err := r.Spans(ctx, topics...)
+	if err != nil {
+		return err
+	}
+	for i, st := range stretches {
+		if st.From < left[st.TopicPartition].From {
+			log.Warn("records that were read before are not in the log any more", "topic", st.Topic, "partition", st.Partition, "from", st.From)
+			st.From = left[st.TopicPartition].From
+		}
+		if err := r.reread(ctx, st, func(record *kgo.Record) error { return each(i, record) }); err != nil {
+			return fmt.Errorf("read %s from %d to %d again: %w", st.TopicPartition, st.From, st.To, err)
+		}
+	}
+	return nil
+}
+
+func (r *Reader) reread(ctx context.Context, st Stretch, each func(*kgo.Record) error) error {
+	if st.From >= st.To {
+		return nil
+	}
+	tail, err := r.Tail(map[TopicPartition]int64{st.TopicPartition: st.From})
+	if err != nil {
+		return err
+	}
+	defer tail.Close()
+	return tail.Until(ctx, map[TopicPartition]int64{st.TopicPartition: st.To}, func(record *kgo.Record) error {
+		if record.Offset >= st.To {
+			return nil
+		}
+		return each(record)
+	})
+}
+
+// Tail reads partitions from given offsets on. It is used by one goroutine.
+type Tail struct {
+	client *kgo.Client
+	next   map[TopicPartition]int64
+}
+
+// Tail begins to read. The offsets must not lie before the log's start.
+func (r *Reader) Tail(from map[TopicPartition]int64) (*Tail, error) {
+	t := &Tail{next: make(map[TopicPartition]int64, len(from))}
+	starts := map[string]map[int32]kgo.Offset{}
+	for p, offset := range from {
+		t.next[p] = offset
+		if starts[p.Topic] == nil {
+			starts[p.Topic] = map[int32]kgo.Offset{}
+		}
+		starts[p.Topic][p.Partition] = kgo.NewOffset().At(offset)
+	}
+	client, err := newFetchSize(r.fetched, tailFetch).newClient(append([]kgo.Opt{
+		kgo.ConsumePartitions(starts),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), // what a producer took back never happened
+		kgo.KeepControlRecords(),                     // they may be a partition's last
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()),  // a gap must show
+		kgo.MetadataMinAge(time.Second),              // a leader that moves is found before silence means anything
+		kgo.FetchMaxWait(fetchWait),
+	}, r.opts...)...)
+	if err != nil {
+		return nil, err
+	}
+	t.client = client
+	return t, nil
+}
+
+// Close ends the tail's connections.
+func (t *Tail) Close() { t.client.Close() }
+
+const (
+	fetchWait = 250 * time.Millisecond
+	// quiet is how long no record comes before a partition counts as read up to
+	// its end although its last record did not come: it may be one of a
+	// transaction that was aborted, or compacted away. It spans many fetches.
+	quiet = 3 * time.Second
+	// quiets is how many times in a row that has to be so, the partitions' leaders
+	// being at hand each time: leaders move.
+	quiets = 3
+)
+
+// Until reads each of the partitions up to its end as given, and calls each for
+// every record, by partition in the order of offsets. It may read on beyond the
+// end, and goes on from there when called again. An error of each ends it.
+func (t *Tail) Until(ctx context.Context, ends map[TopicPartition]int64, each func(*kgo.Record) error) error {
+	missing := map[TopicPartition]bool{}
+	for p, end := range ends {
+		if next, ours := t.next[p]; ours && next < end {
+			missing[p] = true
+		}
+	}
+	for silences := 0; len(missing) > 0; {
+		polling, cancel := context.WithTimeout(ctx, quiet)
+		fetches := t.client.PollFetches(polling)
+		silent := polling.Err() != nil && fetches.NumRecords() == 0
+		cancel()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if silent {
+			if err := t.reachable(ctx, missing); err != nil {
+				return err
+			}
+			if silences++; silences < quiets {
+				continue
+			}
+			for p := range missing {
+				t.next[p] = max(t.next[p], ends[p])
+			}
+			return nil
+		}
+		if err := fetchFailure(fetches); err != nil {
+			return err
+		}
+		silences = 0
+		for it := fetches.RecordIter(); !it.Done(); {
+			r := it.Next()
+			p := TopicPartition{r.Topic, r.Partition}
+			if !r.Attrs.IsControl() {
+				if err := each(r); err != nil {
+					return err
+				}
+			}
+			if t.next[p] = r.Offset + 1; t.next[p] >= ends[p] {
+				delete(missing, p)
+			}
+		}
+	}
+	return nil
+}
+
+// reachable tells silence from leaders that cannot be reached.
+func (t *Tail) reachable(ctx context.Context, places map[TopicPartition]bool) error {
+	var topics []string
+	for p := range places {
+		topics = append(topics, p.Topic)
+	}
+	asking, cancel := context.WithTimeout(ctx, quiet)
+	defer cancel()
+	ends, err := kadm.NewClient(t.client).ListEndOffsets(asking, topics...)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("no records and no answer from the brokers: %w", err)
+	}
+	return nil
+}
+
+// fetchFailure is what the client does not retry by itself.
+func fetchFailure(fetches kgo.Fetches) (failed error) {
+	fetches.EachError(func(topic string, partition int32, err error) {
+		if !errors.Is(err, context.DeadlineExceeded) && failed == nil {
+			failed = fmt.Errorf("read %s: %w", TopicPartition{topic, partition}, TooLarge(err))
+		}
+	})
+	return failed
+}
+
+// ErrHeld says that another process holds the group.
+var ErrHeld = errors.New("another process holds it")
+
+// Hold makes this process the one member of a group that exists for nothing else,
+// and keeps it so until release: of several processes that try, at most one
+// succeeds, and the others get ErrHeld. A holder that was killed is forgotten
+// after its session, and is waited for. lost is closed if the brokers did without this process for longer than the
+// session, after which another may hold the group. topic is one that may be read.
+func (r *Reader) Hold(ctx context.Context, group, topic string, session time.Duration, rnd *rand.Rand) (lost <-chan struct{}, release func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, session+session/4)
+	defer cancel()
+	var holder string
+	for {
+		members, err := r.members(waiting, group)
+		if err == nil && len(members) == 0 {
+			lost, release, members, err = r.join(waiting, group, topic, session)
+			if err == nil && release != nil {
+				return lost, release, nil
+			}
+		}
+		if len(members) > 0 {
+			holder = members[0].ClientHost
+		}
+		select {
+		case <-time.After(session/40 + time.Duration(rnd.Int64N(int64(session/20)))): // two that met must not meet again
+			continue
+		case <-waiting.Done():
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, nil, ctx.Err()
+		case holder == "" && err != nil:
+			return nil, nil, fmt.Errorf("group %s: %w", group, err)
+		}
+		return nil, nil, fmt.Errorf("group %s: %w, at %s", group, ErrHeld, holder)
+	}
+}
+
+// join makes this process a member, one that takes no records. If it is not the
+// only one, it goes again; release is nil then.
+func (r *Reader) join(ctx context.Context, group, topic string, session time.Duration) (lost <-chan struct{}, release func(), members []kadm.DescribedGroupMember, err error) {
+	joined, gone := make(chan struct{}), make(chan struct{})
+	in, out := sync.OnceFunc(func() { close(joined) }), sync.OnceFunc(func() { close(gone) })
+	client, err := kgo.NewClient(append([]kgo.Opt{
+		kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
+		kgo.SessionTimeout(session), kgo.HeartbeatInterval(session / 5),
+		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) { in() }),
+		kgo.OnPartitionsLost(func(context.Context, *kgo.Client, map[string][]int32) { out() }),
+	}, r.opts...)...)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	client.PauseFetchTopics(topic)
+	select {
+	case <-joined:
+		members, err = r.members(ctx, group)
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err == nil && len(members) == 1 {
+		return gone, client.Close, members, nil
+	}
+	client.Close() // which leaves the group
+	return nil, nil, members, err
+}
+
+func (r *Reader) members(ctx context.Context, group string) ([]kadm.DescribedGroupMember, error) {
+	described, err := r.admin.DescribeGroups(ctx, group)
+	if err == nil {
+		err = described.Error()
+	}
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // no member has joined it yet
+		return nil, err
+	}
+	return described[group].Members, nil
+}

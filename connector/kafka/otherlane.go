@@ -1,0 +1,266 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
+)
+
+// How often the other lane's commits are looked at: while records wait for it,
+// and while both read the same topics.
+const (
+	wantedEvery = 200 * time.Millisecond
+	followEvery = 3 * time.Second
+)
+
+// otherLane is what this lane knows of the other one: what that one's group had
+// committed when it was last looked at. Its methods may be called from any
+// goroutine.
+type otherLane struct {
+	group  string
+	wanted atomic.Bool  // another look was asked for since the last one
+	looks  atomic.Int64 // that have begun
+
+	unreadable atomic.Bool // the last look failed
+
+	mu     sync.Mutex
+	number int64 // of the look that known comes from
+	known  map[topicPartition]committedElsewhere
+}
+
+// committedElsewhere is the other group's ledger of one partition.
+type committedElsewhere struct {
+	ack.View
+	topic   ack.TopicID
+	imports []ack.Import
+	pauses  []ack.Pause
+}
+
+// LookAtOther reads what the other lane has committed.
+func (s *Source) LookAtOther(ctx context.Context) error {
+	number := s.other.looks.Add(1)
+	committed, err := cluster.CommittedBy(ctx, s.admin, s.cfg.Other)
+	s.other.unreadable.Store(err != nil)
+	if err != nil {
+		return fmt.Errorf("fetch offsets of %s: %w", s.cfg.Other, err)
+	}
+	known := map[topicPartition]committedElsewhere{}
+	committed.Each(func(o kadm.OffsetResponse) {
+		if o.Err != nil || o.At < 0 {
+			return
+		}
+		ledger, err := s.decode(o.Topic, commit{o.At, o.Metadata})
+		if err != nil { // what is below the offset is confirmed all the same
+			ledger = ack.Ledger{}
+		}
+		known[topicPartition{o.Topic, o.Partition}] = committedElsewhere{
+			ack.View{Committed: true, Offset: o.At, Done: ledger.Done, Routes: ledger.Routes}, ledger.Topic, ledger.Imports, ledger.Pauses,
+		}
+	})
+	s.other.mu.Lock()
+	defer s.other.mu.Unlock()
+	if number > s.other.number {
+		s.other.known, s.other.number = known, number
+	}
+	return nil
+}
+
+// followOther looks at the other lane's commits: soon while records wait for it,
+// and every few seconds where it reads the same topics, as its routes may change.
+func (s *Source) followOther(ctx context.Context) {
+	look(ctx, wantedEvery, func(passed time.Duration) bool {
+		return s.other.wanted.Swap(false) || passed >= followEvery && s.shares()
+	}, s.follow)
+}
+
+// shares reports whether any partition depends on the other lane.
+func (s *Source) shares() bool {
+	return slices.ContainsFunc(s.Partitions(), func(p *Partition) bool { return p.other != nil || p.withheld().has(awaitsLane) })
+}
+
+// at is what is known of a partition, and the number of the look that it comes from.
+func (o *otherLane) at(topic string, id int32) (c committedElsewhere, number int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.known[topicPartition{topic, id}], o.number
+}
+
+// look is at for its view alone.
+func (o *otherLane) look(topic string, id int32) (v ack.View, number int64) {
+	c, number := o.at(topic, id)
+	return c.View, number
+}
+
+// OtherConfirmed reports whether the other lane's ledger, as it was last looked
+// at, shows the record at offset as confirmed.
+func (p *Partition) OtherConfirmed(offset int64) bool {
+	v, _ := p.other.look(p.Topic, p.ID)
+	return v.Confirmed(offset)
+}
+
+// OtherHalted reports whether it shows the partition as halted there.
+func (p *Partition) OtherHalted() bool {
+	if p.other == nil {
+		return false
+	}
+	v, _ := p.other.look(p.Topic, p.ID)
+	return v.Routes.Halted
+}
+
+// OtherRouted reports whether the other lane may have written a record itself: it
+// does not apply the routes of this lane to it, or one of the two has applied other
+// routes since the record was written.
+func (p *Partition) OtherRouted(offset int64, written time.Time) bool {
+	if p.other == nil {
+		return false
+	}
+	v, _ := p.other.look(p.Topic, p.ID)
+	if !v.Committed {
+		return false
+	}
+	p.mu.Lock()
+	own := p.ledger.Routes
+	p.mu.Unlock()
+	return changedSince(&own, written) || changedSince(&v.Routes, written) || slices.ContainsFunc(p.routes.Fingerprints, func(f uint64) bool {
+		from, ok := v.Routes.From(f)
+		return !ok || offset < from
+	})
+}
+
+// changedSince reports whether a lane that had applied other routes before has applied
+// these since a time, or is about to.
+func changedSince(r *ack.Routes, at time.Time) bool {
+	return !r.First && r.Changed >= at.UnixMilli()
+}
+
+// OtherPassed reports whether the other lane's ledger shows everything below
+// offset as confirmed, or as part of an import of the table that has ended.
+func (p *Partition) OtherPassed(table string, offset int64) bool {
+	if p.other == nil {
+		return true // nothing of the topic is the other lane's
+	}
+	p.other.wanted.Store(true)
+	c, _ := p.other.at(p.Topic, p.ID)
+	if !c.Committed || offset < c.Offset {
+		return c.Committed
+	}
+	for _, im := range c.imports {
+		if im.Table == table && (im.State == ack.Reconciling || im.State == ack.SetApart) && offset < im.UpTo {
+			return true
+		}
+	}
+	return false
+}
+
+// OtherReconciles reports whether the other lane's ledger shows an import of the table that
+// has ended, covers the record at offset and not the newer one: the file of that is not
+// sent before the import is confirmed.
+func (p *Partition) OtherReconciles(table string, offset, newer int64) bool {
+	if p.other == nil {
+		return false
+	}
+	c, _ := p.other.at(p.Topic, p.ID)
+	return slices.ContainsFunc(c.imports, func(im ack.Import) bool {
+		return im.Table == table && im.State == ack.Reconciling && offset < im.UpTo && im.UpTo <= newer
+	})
+}
+
+// since is the offset below which the other lane has confirmed everything; 0
+// where that is not known, or does not matter.
+func (p *Partition) since() int64 {
+	if p.other == nil {
+		return 0
+	}
+	v, _ := p.other.look(p.Topic, p.ID)
+	return v.Offset
+}
+
+// peerEvery is the time between two looks at another group's commits, while they are
+// waited for.
+const peerEvery = time.Second
+
+// RecordPlace is where a record is.
+type RecordPlace struct {
+	Topic     string
+	Partition int32
+	Offset    int64
+}
+
+// AwaitGroup returns once another group has committed everything that the topics
+// hold at the time of the call, or all but some records, or with ctx's error. Trouble
+// with the broker is waited out.
+func (s *Source) AwaitGroup(ctx context.Context, group string, topics []string, but func() map[RecordPlace]bool) error {
+	var ends kadm.ListedOffsets
+	for {
+		var err error
+		if ends == nil {
+			ends, err = s.endsOf(ctx, topics)
+		}
+		behind := -1
+		if err == nil {
+			behind, err = s.behind(ctx, group, ends, but)
+		}
+		switch {
+		case behind == 0:
+			return nil
+		case err != nil && ctx.Err() == nil:
+			s.log.Warn("another group's progress cannot be seen; asking again", "of", group, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(peerEvery):
+		}
+	}
+}
+
+func (s *Source) endsOf(ctx context.Context, topics []string) (kadm.ListedOffsets, error) {
+	ends, err := s.admin.ListEndOffsets(ctx, topics...)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list end offsets of %s: %w", slices.Sorted(slices.Values(topics)), err)
+	}
+	return ends, nil
+}
+
+// behind counts the partitions of which the group has not committed the end, and has
+// not confirmed all but some records.
+func (s *Source) behind(ctx context.Context, group string, ends kadm.ListedOffsets, but func() map[RecordPlace]bool) (n int, err error) {
+	committed, err := cluster.CommittedBy(ctx, s.admin, group)
+	if err != nil {
+		return 0, fmt.Errorf("fetch offsets of %s: %w", group, err)
+	}
+	places := sync.OnceValue(but) // once a look, and only if something is not committed
+	ends.Each(func(end kadm.ListedOffset) {
+		o, ok := committed.Lookup(end.Topic, end.Partition)
+		if end.Offset > 0 && (!ok || o.At < end.Offset && !s.confirmedBut(o.Offset, end.Offset, places())) {
+			n++
+		}
+	})
+	return n, nil
+}
+
+// confirmedBut reports whether the group that committed o has confirmed all records below
+// end but some.
+func (s *Source) confirmedBut(o kadm.Offset, end int64, places map[RecordPlace]bool) bool {
+	ledger, err := s.decode(o.Topic, commit{o.At, o.Metadata})
+	if err != nil || o.At < 0 || len(places) == 0 {
+		return false
+	}
+	for at := o.At; at < end; at++ {
+		if !ledger.Done.Contains(at) && !places[RecordPlace{o.Topic, o.Partition, at}] {
+			return false
+		}
+	}
+	return true
+}

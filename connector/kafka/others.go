@@ -1,0 +1,58 @@
+package kafka
+
+import (
+	"context"
+	"net"
+	"strings"
+)
+
+// GroupMember is a member of the lane's group, as the brokers know it.
+type GroupMember struct {
+	ID   string
+	Host string // where the brokers see it, an address without a port
+	// Static says that it has a kafka.instanceId, whose next process takes its place at once.
+	Static bool
+	// Partitions are its own, by topic; nil while the group is sharing them.
+	Partitions map[string][]int32
+}
+
+// GroupMembers asks the brokers for the group's members, this one among them. A member that
+// has died is one until its session ends. Nothing is asked for a second time.
+func (s *Source) GroupMembers(ctx context.Context) ([]GroupMember, error) {
+	groups, err := s.admin.DescribeGroups(ctx, s.cfg.Group)
+	if err != nil {
+		return nil, err
+	}
+	group := groups[s.cfg.Group]
+	if group.Err != nil {
+		return nil, group.Err
+	}
+	all := make([]GroupMember, len(group.Members))
+	for i, m := range group.Members {
+		all[i] = GroupMember{ID: m.MemberID, Host: hostOf(m.ClientHost), Static: m.InstanceID != nil}
+		assigned, ok := m.Assigned.AsConsumer()
+		if group.State != "Stable" || !ok {
+			continue
+		}
+		all[i].Partitions = map[string][]int32{}
+		for _, t := range assigned.Topics {
+			all[i].Partitions[t.Topic] = t.Partitions
+		}
+	}
+	return all, nil
+}
+
+// hostOf is the host as it can be asked: brokers write /10.0.0.7, some 10.0.0.7:51234.
+func hostOf(client string) string {
+	client = strings.TrimPrefix(client, "/")
+	if host, _, err := net.SplitHostPort(client); err == nil {
+		return host
+	}
+	return client
+}
+
+// MemberID is the member's in its group; "": it has no place there.
+func (s *Source) MemberID() string {
+	id, _ := s.client.GroupMetadata()
+	return id
+}

@@ -1,0 +1,64 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
+)
+
+// ChangePauses shows the pauses in the partition's ledger and keeps those that change
+// returns, from the next commit on: they are not to be changed. change must not call back.
+func (p *Partition) ChangePauses(change func(kept []ack.Pause) []ack.Pause) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ledger.Pauses = change(p.ledger.Pauses)
+}
+
+// pausedHere reports whether a mapping that reads the partition is paused in this lane:
+// what is not confirmed may stay so until a person acts. p.mu is held.
+func (p *Partition) pausedHere() bool {
+	return slices.ContainsFunc(p.ledger.Pauses, func(x ack.Pause) bool { return x.Batch == p.routes.Batch && !x.Resumed })
+}
+
+// CommitNow commits what is confirmed, and what the ledgers keep, and returns once the
+// broker has it. An error means that it may not have it; the next commit, within a
+// second, tries again.
+func (s *Source) CommitNow(ctx context.Context) error { return s.commit(ctx, s.Partitions()) }
+
+// OtherPauses are the pauses in the ledgers of the other lane's group when that was last
+// looked at, which it is before an assignment's first record, and how many ledgers that were.
+func (s *Source) OtherPauses() (all []ack.Pause, ledgers int) {
+	s.other.mu.Lock()
+	defer s.other.mu.Unlock()
+	for _, c := range s.other.known {
+		all = append(all, c.pauses...)
+	}
+	return all, len(s.other.known)
+}
+
+// LookForPauses are the pauses in the ledgers of both lanes' groups, and how many ledgers that
+// are. It makes one attempt.
+func (s *Source) LookForPauses(ctx context.Context) (all []ack.Pause, ledgers int, err error) {
+	committed, err := cluster.CommittedBy(ctx, s.admin, s.cfg.Group)
+	if err != nil {
+		return nil, 0, fmt.Errorf("fetch offsets of %s: %w", s.cfg.Group, err)
+	}
+	if s.cfg.Other != "" {
+		if err := s.LookAtOther(ctx); err != nil {
+			return nil, 0, err
+		}
+	}
+	all, ledgers = s.OtherPauses()
+	committed.Each(func(o kadm.OffsetResponse) {
+		ledgers++
+		if ledger, err := ack.Decode(o.Metadata, o.At); err == nil && o.Err == nil {
+			all = append(all, ledger.Pauses...)
+		}
+	})
+	return all, ledgers, nil
+}

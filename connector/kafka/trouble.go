@@ -1,0 +1,152 @@
+package kafka
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
+)
+
+// Why a lane waits for Kafka.
+const (
+	MissingTopic = "missing_topic" // a topic of the configuration does not exist
+	Refused      = "kafka_refused" // the login, or a right that it lacks
+	Unreachable  = "kafka_unreachable"
+	NoPlace      = "no_place" // in the group
+)
+
+// Trouble is something at Kafka that the lane waits for.
+type Trouble struct {
+	Cause string // one of those above
+	Topic string // "": of none
+	Why   string
+}
+
+// placeAfter is how long joining the group takes at most when nothing is wrong.
+const placeAfter = 5 * time.Second
+
+// troubles are what was heard last of the brokers.
+type troubles struct {
+	mu       sync.Mutex
+	brokers  error                // of asking which topics there are; nil: they answered
+	group    error                // that ended the membership; nil: it lasts
+	topics   map[string]error     // of those that cannot be read
+	fetches  map[string]refusedAt // by topic
+	unjoined time.Time            // since when there is no place in the group
+}
+
+type refusedAt struct {
+	err error
+	at  time.Time
+}
+
+// OnGroupManageError is the client's: the membership has ended.
+func (t *troubles) OnGroupManageError(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.group = err
+}
+
+// joined notes that there is a place in the group.
+func (t *troubles) joined() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.group = nil
+}
+
+// asked notes what the brokers said of the topics.
+func (t *troubles) asked(topics kadm.TopicDetails, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.brokers = err
+	if err != nil {
+		return
+	}
+	t.topics = map[string]error{}
+	for _, topic := range topics {
+		if topic.Err != nil {
+			t.topics[topic.Topic] = topic.Err
+		}
+	}
+}
+
+// refused notes that records of a topic can't be fetched.
+func (t *troubles) refused(topic string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.fetches == nil {
+		t.fetches = map[string]refusedAt{}
+	}
+	t.fetches[topic] = refusedAt{err, time.Now()}
+}
+
+// Troubles are what the lane waits for at Kafka, in the order of topics.
+func (s *Source) Troubles() (all []Trouble) {
+	joined, t := s.Joined(), &s.troubles
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.brokers != nil {
+		all = append(all, refusal("", "the brokers do not say which topics there are", t.brokers))
+	}
+	for _, topic := range slices.Sorted(maps.Keys(t.topics)) {
+		err := t.topics[topic]
+		all = append(all, TroubleWith(topic, "topic "+topic+" cannot be read", "topic "+topic+" does not exist; create it, or correct topics of the mapping", err))
+	}
+	for _, topic := range slices.Sorted(maps.Keys(t.fetches)) {
+		if f := t.fetches[topic]; time.Since(f.at) < 3*restAfterError && t.topics[topic] == nil {
+			all = append(all, refusal(topic, "records of topic "+topic+" cannot be fetched", f.err))
+		}
+	}
+	switch {
+	case joined:
+		t.unjoined = time.Time{}
+		return all
+	case t.unjoined.IsZero():
+		t.unjoined = time.Now()
+	}
+	switch {
+	case t.group != nil:
+		all = append(all, refusal("", "group "+s.cfg.Group+" cannot be joined", t.group))
+	case t.brokers == nil && t.topics == nil && time.Since(t.unjoined) >= placeAfter:
+		all = append(all, Trouble{Unreachable, "", "no broker has answered yet; check address and port in kafka.brokers, firewalls and network policies in between, " +
+			"and kafka.tls: a listener without TLS does not answer a client with TLS"})
+	case t.brokers == nil && len(t.topics) < len(s.cfg.Topics) && time.Since(t.unjoined) >= placeAfter: // of no topic, no group is joined
+		all = append(all, Trouble{NoPlace, "", fmt.Sprintf("group %s has no place for this member yet: it waits for its other members; "+
+			"one that has died keeps its place until its session of %v ends", s.cfg.Group, s.cfg.SessionTimeout)})
+	}
+	return all
+}
+
+// TroubleWith is the trouble that an error about a topic tells of: missing says that there is no
+// such topic, and what is what cannot be done otherwise.
+func TroubleWith(topic, what, missing string, err error) Trouble {
+	if errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.UnknownTopicID) {
+		return Trouble{MissingTopic, topic, missing}
+	}
+	return refusal(topic, what, err)
+}
+
+// refusal tells a refused login or right from brokers that cannot be asked.
+func refusal(topic, what string, err error) Trouble {
+	if advice := cluster.Refusal(err); advice != "" {
+		return Trouble{Refused, topic, fmt.Sprintf("%s: %v; %s", what, err, advice)}
+	}
+	return Trouble{Unreachable, topic, fmt.Sprintf("%s: %v; %s", what, err, cluster.Advice(err))}
+}
+
+// WaitsFor is what of the other lane the partition's records wait for; "": nothing.
+func (p *Partition) WaitsFor() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state != reading {
+		return ""
+	}
+	return p.routes.waiting
+}

@@ -1,0 +1,53 @@
+package observe
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// TestSeriesAreFoundOnce: whoever is first, all count in the same series, and
+// none is there before it is needed.
+func TestSeriesAreFoundOnce(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m := NewMetrics(registry)
+	if families, err := registry.Gather(); err != nil || len(families) != 0 {
+		t.Errorf("got %d metrics and error %v before the first write, want none", len(families), err)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for i := range 100 {
+				outcome := []string{"applied", "rejected"}[i%2]
+				m.WritesEnded("customers", schemas.Immediate, schemas.Upsert, outcome, 1)
+			}
+		})
+	}
+	all.Wait()
+	for _, outcome := range []string{"applied", "rejected"} {
+		var got dto.Metric
+		if err := m.writes.WithLabelValues("customers", "immediate", "upsert", outcome).Write(&got); err != nil || got.GetCounter().GetValue() != 400 {
+			t.Errorf("%s: got %v writes and error %v, want 400", outcome, got.GetCounter().GetValue(), err)
+		}
+	}
+}
+
+func BenchmarkSeries(b *testing.B) {
+	m := NewMetrics(prometheus.NewRegistry())
+	b.ReportAllocs()
+	for b.Loop() {
+		m.WritesEnded("customers", schemas.Immediate, schemas.Upsert, "applied", 1)
+	}
+}
+
+func BenchmarkSeriesByLabels(b *testing.B) {
+	m := NewMetrics(prometheus.NewRegistry())
+	b.ReportAllocs()
+	for b.Loop() {
+		m.writes.WithLabelValues("customers", schemas.Immediate.String(), schemas.Upsert.String(), "applied").Inc()
+	}
+}

@@ -1,0 +1,212 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/admin"
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
+	"github.com/feedsink/feedsink/connector/replay"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// BackfillOptions are what a backfill is asked to do.
+type BackfillOptions struct {
+	replay.BackfillConfig               // Mapping and Keys follow from the configuration
+	Name                  string        // of the mapping
+	Rate                  config.Rate   // of calls; none: a part of service.rate
+	By                    string        // ByCalls, ByFile or ByAuto
+	Sink                  *admin.Client // of the running sink that has the table; nil: none was named
+	Reserve               bool          // by file also the imports that are kept back for further tries
+	DryRun, AsCalls       bool
+	GiveUp                time.Duration // how long it waits while no call is answered
+	Tell                  func(replay.BackfillReport)
+	Log                   *slog.Logger
+}
+
+// A backfill's calls, where nothing is said: a tenth of service.rate, or so many where the
+// service has none.
+const backfillShare = 10
+
+var backfillRate = config.Rate{Calls: 10, Per: time.Second}
+
+// backfillRound is how long the calls of a round take at the rate: so long Ctrl-C waits.
+const backfillRound = 2 * time.Second
+
+// ErrRate says that a backfill was asked to make more calls than the service takes.
+var ErrRate = errors.New("must be at most service.rate")
+
+// BackfillRate is how many calls a backfill makes that is asked for so many.
+func BackfillRate(asked, of config.Rate) (config.Rate, error) {
+	switch {
+	case asked.Calls == 0 && of.Calls == 0:
+		return backfillRate, nil
+	case asked.Calls == 0:
+		return config.Rate{Calls: of.Calls, Per: of.Per * backfillShare}, nil
+	case of.Calls > 0 && float64(asked.Calls)/asked.Per.Seconds() > float64(of.Calls)/of.Per.Seconds():
+		return config.Rate{}, fmt.Errorf("--rate: %w, %d calls per %s", ErrRate, of.Calls, of.Per)
+	}
+	return asked, nil
+}
+
+// Backfill sends the newest states of a mapping's keys again, beside the running sink. When
+// ctx ends it finishes the calls that it has begun with.
+func Backfill(ctx context.Context, cfg *config.Config, o BackfillOptions) (replay.BackfillReport, error) {
+	rnd := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	run, client, done, err := newReplay(ctx, cfg, rnd, o.Log)
+	if err != nil {
+		return replay.BackfillReport{}, err
+	}
+	defer done()
+	if o.Mapping, err = mappingOf(run.Router, o.Name); err != nil {
+		return replay.BackfillReport{}, err
+	}
+	if o.Rate, err = BackfillRate(o.Rate, cfg.Service.Rate); err != nil {
+		return replay.BackfillReport{}, err
+	}
+	o.Keys = int64(cfg.Memory.Pending)
+	run.Config = aside(cfg, o.GiveUp)
+	run.DryRun, run.AsCalls = o.DryRun, o.AsCalls
+	by, why, err := decideBy(&o)
+	if err != nil {
+		return replay.BackfillReport{}, err
+	}
+	grace := cfg.Service.Timeout + backfillRound
+	if by == ByFile {
+		o.Asked, grace = o.Asked+" --by file", untilImported
+	}
+	working, stop := outlast(ctx, grace)
+	defer stop(nil)
+	if !o.DryRun {
+		release, err := holdBackfill(ctx, run.Reader, cfg, o.Mapping, rnd, stop)
+		if err != nil {
+			return replay.BackfillReport{}, err
+		}
+		defer release()
+	}
+	// Its calls end before another backfill may run, and with the hold.
+	calls, stopCalls := startReplayService(working, cfg, run.Router.Mappings(), client, &ReplayOptions{
+		Config: run.Config, Rate: o.Rate, Log: o.Log, Rand: rnd,
+	})
+	defer stopCalls()
+	run.Service = calls
+	pace(run, o.Rate, backfillRound)
+	stopFloods(run, cfg.DLQ)
+	b := belowLive(cfg, run, o.BackfillConfig)
+	b.Tell = o.Tell
+	report, err := withFiles(ctx, working, cfg, &o, by, b, client, rnd)
+	report.By, report.Why = by, why
+	report.Minutes = float64(report.Calls) * o.Rate.Per.Minutes() / float64(o.Rate.Calls)
+	if lost := context.Cause(working); err != nil && lost != nil {
+		err = fmt.Errorf("%w (%w)", lost, err)
+	}
+	return report, err
+}
+
+// aside is what a command that reads a mapping's topics beside the sink goes by.
+func aside(cfg *config.Config, giveUp time.Duration) replay.Config {
+	return replay.Config{
+		Topic: cfg.DLQ.Topic, Connector: cfg.Kafka.Group, GiveUp: giveUp,
+		Round: roundDeadLetters, Late: lateCalls * cfg.Service.Timeout,
+	}
+}
+
+// belowLive is a backfill that waits while live traffic does.
+func belowLive(cfg *config.Config, run *replay.Replay, of replay.BackfillConfig) *replay.Backfill {
+	return &replay.Backfill{BackfillConfig: of, Replay: run, Behind: func(ctx context.Context) (string, error) {
+		return behind(ctx, run.Reader, run.Router, cfg.Kafka.Group)
+	}}
+}
+
+// untilImported is how long a backfill goes on at most that was interrupted during an import.
+const untilImported = 24 * time.Hour
+
+// outlast is a context that ends so long after ctx does, or at once by end.
+func outlast(ctx context.Context, grace time.Duration) (working context.Context, end context.CancelCauseFunc) {
+	working, end = context.WithCancelCause(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(grace, func() { end(context.Cause(ctx)) })
+		context.AfterFunc(working, func() { timer.Stop() })
+	})
+	return working, end
+}
+
+// holdBackfill keeps other backfills of the mapping away; lost is told if that fails for a
+// while.
+func holdBackfill(ctx context.Context, reader *cluster.Reader, cfg *config.Config, m *router.Compiled, rnd *rand.Rand, lost context.CancelCauseFunc) (release func(), err error) {
+	gone, leave, err := reader.Hold(ctx, replay.BackfillGroup(cfg.Kafka.Group, m.Name), m.Config.Topics[0], replaySession, rnd)
+	if errors.Is(err, cluster.ErrHeld) {
+		return nil, fmt.Errorf("another backfill of mapping %s is running; wait for its end, or interrupt it: %w", m.Name, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	over := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-gone:
+			lost(errors.New("the brokers lost sight of this command, so that another backfill may run; run again to go on"))
+		case <-over:
+		}
+	})
+	return func() {
+		close(over)
+		watching.Wait()
+		leave()
+	}, nil
+}
+
+// Live traffic has something waiting once more than so many of its records are that old.
+const (
+	behindRecords = 100
+	behindFor     = 30 * time.Second
+)
+
+// behind says which records of the immediate lane have waited for long; "" if none have.
+func behind(ctx context.Context, reader *cluster.Reader, r *router.Router, group string) (string, error) {
+	topics := r.Topics(schemas.Immediate)
+	if len(topics) == 0 {
+		return "", nil
+	}
+	group = schemas.Immediate.Group(group)
+	commits, err := reader.Committed(ctx, group)
+	if err != nil {
+		return "", err
+	}
+	due, err := reader.After(ctx, time.Now().Add(-behindFor), topics...)
+	if err != nil {
+		return "", err
+	}
+	waiting := int64(0)
+	for p, upTo := range due {
+		c, committed := commits[p]
+		if !committed || c.Offset >= upTo {
+			continue
+		}
+		waiting += unconfirmed(c, upTo)
+	}
+	if waiting <= behindRecords {
+		return "", nil
+	}
+	return fmt.Sprintf("waiting for live traffic: group %s has %d records older than %v to confirm", group, waiting, behindFor), nil
+}
+
+// unconfirmed is how many records below upTo a lane has not confirmed, by its commit.
+func unconfirmed(c cluster.Commit, upTo int64) int64 {
+	n := max(upTo-c.Offset, 0)
+	if ledger, err := ack.Decode(c.Metadata, c.Offset); err == nil { // a foreign one knows of nothing else that is confirmed
+		for _, done := range ledger.Done {
+			n -= max(min(done.To, upTo)-done.From, 0)
+		}
+	}
+	return n
+}

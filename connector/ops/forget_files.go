@@ -1,0 +1,193 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/rowerror"
+	"github.com/feedsink/feedsink/batcher/spool"
+	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/build"
+	"github.com/feedsink/feedsink/connector/forget"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// spooled is a file with rows of the key.
+type spooled struct {
+	spool.Listed
+	dir     string
+	at      string // its path within the spool
+	inUse   bool   // a process has the directory open
+	formats []rowerror.Format
+	own     int // of the formats, the mapping's; the others are of its bundle
+	place   forget.Place
+}
+
+// files are those in the spool of this machine that have rows of the key.
+func (f *forgetting) files(ctx context.Context) (found []spooled, err error) {
+	if !f.mapping.Uses(schemas.Batch) {
+		return nil, nil
+	}
+	own := build.BatchMapping(f.mapping)
+	names, of := []string{own.Name}, []batcher.Mapping{own}
+	if own.Bundle != "" {
+		names, of = append(names, own.Bundle), nil
+		for _, m := range f.router.Mappings() {
+			if m.Config.Bundle == own.Bundle {
+				of = append(of, build.BatchMapping(m))
+			}
+		}
+	}
+	index := slices.IndexFunc(of, func(m batcher.Mapping) bool { return m.Name == own.Name })
+	if f.report.Spool = f.cfg.Spool.Dir; !isDirectory(f.cfg.Spool.Dir) {
+		f.report.Spool, f.report.Notes = "", withNote(f.report.Notes, f.cfg.Spool.Dir+" is not on this machine: no file was looked at; run forget where the batch lane runs")
+	}
+	for _, name := range []string{"", "backfill-" + own.Name, "backfill-" + own.Name + ".dry-run"} {
+		dir := filepath.Join(f.cfg.Spool.Dir, name)
+		list, err := spool.List(dir, names...)
+		if err != nil {
+			return nil, err
+		}
+		imports, err := f.imports(ctx, len(list)) // after the list: an import is on record before its file can be kept
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range list {
+			s := spooled{Listed: l, dir: dir, at: filepath.Join(name, l.Name), inUse: spool.InUse(dir), own: index}
+			if s.formats, err = batcher.Formats(of, l.File); err != nil {
+				return nil, err
+			}
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			rows, err := s.rows(own, f.Key)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // its import was confirmed meanwhile
+			}
+			if s.judge(rows, err, imports(l.File)); s.place.State != "" {
+				found = append(found, s)
+			}
+		}
+	}
+	return found, nil
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// withNote adds a note once.
+func withNote(notes []string, note string) []string {
+	if slices.Contains(notes, note) {
+		return notes
+	}
+	return append(notes, note)
+}
+
+// imports tells which files, of some that were listed, are of imports that the batch lane has
+// on record.
+func (f *forgetting) imports(ctx context.Context, files int) (of func(file string) bool, err error) {
+	named, unsure := map[string]bool{}, false
+	of = func(file string) bool { return unsure || named[file] }
+	if files == 0 {
+		return of, nil
+	}
+	commits, err := f.reader.Committed(ctx, schemas.Batch.Group(f.cfg.Kafka.Group))
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range commits {
+		ledger, err := ack.Decode(c.Metadata, c.Offset)
+		unsure = unsure || err != nil && c.Metadata != "" && !errors.Is(err, ack.ErrForeign)
+		for i := range ledger.Imports {
+			named[ledger.Imports[i].File] = true
+		}
+	}
+	return of, nil
+}
+
+// rows counts those of the key.
+func (s *spooled) rows(m batcher.Mapping, key string) (int64, error) {
+	path := filepath.Join(s.dir, s.Name)
+	if s.Kind == spool.Journaled {
+		rows, err := m.Rows()
+		if err != nil {
+			return 0, err
+		}
+		return rows.Journaled(path, key)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = file.Close() }()
+	return rowerror.Without(file, s.formats, s.of(key), nil)
+}
+
+// of reports whether a row is of the key; where the service's file has no column of the
+// key's name, any cell counts.
+func (s *spooled) of(key string) func(rowerror.Row) bool {
+	return func(r rowerror.Row) bool {
+		if !slices.Contains(r.Of, s.own) {
+			return false
+		}
+		return r.Key == key || r.Key == "" && slices.Contains(r.Cells, key)
+	}
+}
+
+// judge says what becomes of the rows. One that a process on this machine may still send is
+// left to it.
+func (s *spooled) judge(rows int64, unreadable error, imported bool) {
+	p := forget.Place{Kind: forget.File, Where: s.at, Holds: counted(int(rows), "row")}
+	kept := s.Kind == spool.KeptFailed || s.Kind == spool.KeptOutputs
+	switch {
+	case kept && unreadable != nil:
+		p.State, p.Holds, p.Why = forget.Left, "what cannot be read", unreadable.Error()
+		p.Do = []string{"look at it, then rm " + quoted(filepath.Join(s.dir, s.Name))}
+	case rows == 0:
+		return
+	case !s.inUse && kept:
+		p.State, p.Yes = forget.Removable, "write the file anew without them"
+	case !s.inUse:
+		p.State, p.Yes = forget.Removable, "remove the file: a process that has ended left it, and the records that are not confirmed are read again"
+	case imported:
+		p.State, p.Why = forget.Goes, "its import is on its way, or halted: feedsink imports list tells; it goes when that is confirmed"
+	case kept:
+		p.State, p.Yes = forget.Removable, "write the file anew without them"
+	default:
+		p.State, p.Why = forget.Goes, "it is on its way to the service, and goes when its import is confirmed"
+	}
+	s.place = p
+}
+
+// removeRows removes the rows that can be removed. Files that a process left which has
+// ended are removed whole, as its next start does.
+func removeRows(files []spooled, key string) (failed []error) {
+	swept := map[string]bool{}
+	for i := range files {
+		s := &files[i]
+		switch {
+		case s.place.State != forget.Removable:
+		case s.Kind == spool.KeptFailed || s.Kind == spool.KeptOutputs:
+			failed = append(failed, spool.Rewrite(s.dir, s.Name, func(from *os.File, to io.Writer) error {
+				_, err := rowerror.Without(from, s.formats, s.of(key), to)
+				return err
+			}))
+		case !swept[s.dir]:
+			swept[s.dir] = true
+			dir, err := spool.Open(s.dir)
+			if err == nil {
+				err = dir.Close()
+			}
+			failed = append(failed, err)
+		}
+	}
+	return failed
+}

@@ -1,0 +1,232 @@
+// Package ops does what commands do beside running the sink: plan, test, create webhooks and
+// ETLs, replay dead letters, backfill, verify, import a file by hand. Each takes the configuration, says
+// what it found or did, and has the exit of a command in mind, not its flags.
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher/spool"
+	"github.com/feedsink/feedsink/connector/build"
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/decode"
+	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
+	"github.com/feedsink/feedsink/connector/plan"
+	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/connector/writes"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/router/check"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// Sample says which records a plan looks at: the last Limit of all topics together,
+// spread evenly over their partitions, or of them those that are not older than
+// Since.
+type Sample struct {
+	Limit int64
+	Since time.Duration // 0: whatever their age
+	Show  int           // requests and lines of CSV to be shown for each mapping and op
+	// Progress is told with each record how many there are, and how many of them have been
+	// read; nil: it is not wanted. Of records that are compacted away none is told.
+	Progress func(read, of int64)
+}
+
+// Plan reads a sample of the configuration's topics and tells what a sink would make
+// of it. It joins no group and sends nothing to the service.
+func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, error) {
+	r, err := first(check.CompileUnfinished(cfg.Mappings))
+	if err != nil {
+		return plan.Report{}, err
+	}
+	p, err := plan.New(plan.Limits{RateCalls: cfg.Service.Rate.Calls, RatePer: cfg.Service.Rate.Per, Show: sample.Show}, r.Mappings(),
+		func(m *router.Compiled) (*spool.Preview, error) {
+			rows, err := build.BatchMapping(m).Rows()
+			if err != nil {
+				return nil, err
+			}
+			return spool.NewPreview(rows), nil
+		})
+	if err != nil {
+		return plan.Report{}, err
+	}
+	topics, err := RouteSample(ctx, cfg, r, allTopics(r), sample, func(record *router.Record, routed []router.Routed, err error) {
+		if err != nil {
+			p.Undecodable(record, err)
+			return
+		}
+		p.Add(record, routed)
+	})
+	if err != nil {
+		return plan.Report{}, err
+	}
+	shown, err := newShownCalls(cfg.Service)
+	if err != nil {
+		return plan.Report{}, err
+	}
+	return p.Report(topics, func(w *schemas.Write) (plan.Request, error) { return shown.request(ctx, w) })
+}
+
+// RouteSample reads a sample of topics, without being a member of any group, and calls
+// each with what the router makes of every record, by partition in order: its writes, or
+// err if it cannot be decoded; of such a record only the place is known. What each gets
+// is valid until the next call. An error is one of Kafka or of the schema registry; the
+// topics tell what was read until then.
+func RouteSample(ctx context.Context, cfg *config.Config, r *router.Router, topics []string, sample Sample,
+	each func(record *router.Record, routed []router.Routed, err error),
+) ([]plan.Topic, error) {
+	reader, err := cluster.NewReader(build.KafkaConnection(cfg.Kafka, nil))
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	decode, stop, err := decode.NewDecoder(ctx, cfg, r, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	var routed []router.Routed
+	return readSample(ctx, reader, topics, sample, func(record *kafka.Record) error {
+		decoded, err := decode(record)
+		if errors.Is(err, schemas.ErrSchemaUnavailable) {
+			return err
+		}
+		if err != nil {
+			each(&router.Record{Topic: record.Topic, Partition: record.Partition, Offset: record.Offset}, nil, err)
+			return nil
+		}
+		routed = r.Route(routed[:0], decoded)
+		each(decoded, routed, nil)
+		return nil
+	})
+}
+
+func allTopics(r *router.Router) []string {
+	topics := append(r.Topics(schemas.Immediate), r.Topics(schemas.Batch)...)
+	slices.Sort(topics)
+	return slices.Compact(topics)
+}
+
+// told is each, and tells of the records that lie between from and ends.
+func told(progress func(read, of int64), from, ends map[cluster.TopicPartition]int64, each func(*kafka.Record) error) func(*kafka.Record) error {
+	if progress == nil {
+		return each
+	}
+	var read, of int64
+	for p, end := range ends {
+		of += end - from[p]
+	}
+	return func(r *kafka.Record) error {
+		read++
+		progress(read, of)
+		return each(r)
+	}
+}
+
+// readSample calls each for the records of the sample, by partition in order.
+func readSample(ctx context.Context, reader *cluster.Reader, names []string, sample Sample, each func(*kafka.Record) error) ([]plan.Topic, error) {
+	spans, err := reader.Spans(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	since := map[cluster.TopicPartition]int64{}
+	if sample.Since > 0 {
+		if since, err = reader.After(ctx, time.Now().Add(-sample.Since), names...); err != nil {
+			return nil, err
+		}
+	}
+	topics := make([]plan.Topic, len(names))
+	for i, name := range names {
+		topics[i].Name = name
+	}
+	share := max(sample.Limit/max(int64(len(spans)), 1), 1)
+	from, ends := map[cluster.TopicPartition]int64{}, map[cluster.TopicPartition]int64{}
+	for p, span := range spans {
+		t := &topics[slices.Index(names, p.Topic)]
+		t.Partitions++
+		t.Stored += span.To - span.From
+		from[p], ends[p] = max(span.From, span.To-share, since[p]), span.To
+	}
+	tail, err := reader.Tail(from)
+	if err != nil {
+		return nil, err
+	}
+	defer tail.Close()
+	each = told(sample.Progress, from, ends, each)
+	return topics, tail.Until(ctx, ends, func(r *kafka.Record) error {
+		if r.Offset >= ends[cluster.TopicPartition{Topic: r.Topic, Partition: r.Partition}] {
+			return nil // came while we were reading
+		}
+		t := &topics[slices.Index(names, r.Topic)]
+		t.Sampled++
+		if t.First.IsZero() || r.Timestamp.Before(t.First) {
+			t.First = r.Timestamp
+		}
+		if r.Timestamp.After(t.Last) {
+			t.Last = r.Timestamp
+		}
+		return each(r)
+	})
+}
+
+// shownCalls is the client of the service with nothing behind it: what it would
+// send is seen instead.
+type shownCalls struct {
+	calls writes.Operations
+	last  *plan.Request
+}
+
+func newShownCalls(cfg config.Service) (*shownCalls, error) {
+	s := &shownCalls{last: &plan.Request{}}
+	client, err := service.New(service.Config{
+		BaseURL: cfg.BaseURL, AuthURL: cfg.AuthURL, Entity: cfg.Entity, Timeout: cfg.Timeout, Transport: s,
+		APIKey: func() (service.Secret, error) { return service.NewSecret("none"), nil },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("service: %w", err)
+	}
+	s.calls.Client = client
+	return s, nil
+}
+
+// RoundTrip answers for the service without asking it.
+func (s *shownCalls) RoundTrip(r *http.Request) (*http.Response, error) {
+	body := "{}"
+	if strings.HasSuffix(r.URL.Path, "/auth/token") {
+		body = `{"accessToken":"none","tokenType":"bearer","expiresIn":"900s"}`
+	} else {
+		*s.last = plan.Request{Method: r.Method, Path: r.URL.RequestURI()}
+		if r.Body != nil {
+			sent, err := io.ReadAll(r.Body)
+			if err != nil {
+				return nil, err
+			}
+			s.last.Body = string(sent)
+		}
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+	}, nil
+}
+
+func (s *shownCalls) request(ctx context.Context, w *schemas.Write) (plan.Request, error) {
+	*s.last = plan.Request{}
+	if err := s.calls.Call(ctx, w, writes.Create{}); err != nil {
+		return plan.Request{}, err
+	}
+	if s.last.Body != "" && !json.Valid([]byte(s.last.Body)) {
+		return plan.Request{}, fmt.Errorf("the body of %s %s is no JSON", s.last.Method, s.last.Path)
+	}
+	return *s.last, nil
+}

@@ -1,0 +1,306 @@
+package connector
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/admin"
+	"github.com/feedsink/feedsink/connector/flood"
+	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/observe"
+	"github.com/feedsink/feedsink/connector/pause"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// pauses has lanes follow what persons said of mappings: to any member, before any
+// restart. It is kept in the ledgers of all partitions that a mapping reads, in both
+// lanes' groups, and each member looks at those of both.
+type pauses struct {
+	known pause.Known
+	// mu has lanes follow one after the other: what is older never comes last.
+	mu sync.Mutex
+}
+
+const (
+	// followPausesEvery is how late a pause may end whose time is over.
+	followPausesEvery = time.Second
+	// lookForPausesEvery is how soon a member knows what was said to another one, where
+	// ledgers are few; with each it takes a little longer, up to slowestLookForPauses: all
+	// of them are fetched.
+	lookForPausesEvery   = 2 * time.Second
+	lookForPausesLedger  = time.Millisecond
+	slowestLookForPauses = 10 * time.Second
+)
+
+// pauseOf is a lane of a mapping as pauses know it.
+func pauseOf(m *router.Compiled, which schemas.Lane) pause.Of {
+	return pause.Of{Mapping: flood.HashOf(m.Name), Batch: which == schemas.Batch}
+}
+
+// watchPauses ends pauses whose time is over, and looks for what was said to other
+// members, until ctx ends.
+func (s *Sink) watchPauses(ctx context.Context) error {
+	tick := time.NewTicker(followPausesEvery)
+	defer tick.Stop()
+	var looked time.Time
+	every := lookForPausesEvery
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if time.Since(looked) >= every {
+			every = s.lookForPauses(ctx)
+			looked = time.Now()
+		}
+		s.now().applyPauses()
+	}
+}
+
+// lookForPauses looks once and returns how soon to look again.
+func (s *Sink) lookForPauses(ctx context.Context) (again time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, slowestLookForPauses)
+	defer cancel()
+	found, ledgers, err := s.now().lanes[0].source.LookForPauses(ctx)
+	if err != nil {
+		s.log.Debug("what other members know of pauses is not known; asking again", "error", err, "wait", lookForPausesEvery)
+		return lookForPausesEvery
+	}
+	s.pauses.known.Learn(found)
+	s.pauses.known.Forget(found)
+	return min(max(time.Duration(ledgers)*lookForPausesLedger, lookForPausesEvery), slowestLookForPauses)
+}
+
+func (s *pipeline) applyPauses() {
+	for _, l := range s.lanes {
+		l.followPauses()
+	}
+}
+
+// followPauses brings the lane to what is known: calls and files of paused mappings wait,
+// and so does a partition that only such mappings read. The partitions' ledgers get it after
+// that: nothing of what a ledger shows as paused begins any more.
+func (l *lane) followPauses() {
+	known := &l.pauses.known
+	l.pauses.mu.Lock()
+	defer l.pauses.mu.Unlock()
+	partitions := l.source.Partitions()
+	for _, p := range partitions {
+		p.ChangePauses(func(kept []ack.Pause) []ack.Pause {
+			known.Learn(kept)
+			return kept
+		})
+	}
+	for _, m := range l.Router.Mappings() {
+		if !m.Uses(l.which) {
+			continue
+		}
+		said, paused := known.Paused(pauseOf(m, l.which))
+		switch {
+		case !l.floods.SetPaused(m, paused):
+		case paused:
+			l.log.Warn("mapping paused, as a command asked for it: no call and no import of it begins, its records wait",
+				"mapping", m.Name, "until", millis(said.Until), "reason", said.Reason, "with", "feedsink resume --mapping "+m.Name)
+		default:
+			l.log.Warn("mapping resumed: its records go on", "mapping", m.Name)
+		}
+	}
+	stops := memo(l.stops) // by topic: there may be thousands of partitions
+	for _, p := range partitions {
+		p.SetPaused(stops(p.Topic))
+	}
+	last := memo(l.pausesFor)
+	for _, p := range partitions {
+		p.ChangePauses(func(kept []ack.Pause) []ack.Pause {
+			if len(kept) > 0 {
+				known.Learn(kept)
+				return l.pausesFor(p.Topic)
+			}
+			return last(p.Topic)
+		})
+	}
+}
+
+// memo is f, which is asked once for each topic.
+func memo[T any](f func(topic string) T) func(topic string) T {
+	known := map[string]T{}
+	return func(topic string) T {
+		v, ok := known[topic]
+		if !ok {
+			v = f(topic)
+			known[topic] = v
+		}
+		return v
+	}
+}
+
+// pausesFor are the pauses that a partition of the topic keeps: those of both lanes, for
+// the other lane's members look here too.
+func (l *lane) pausesFor(topic string) (all []ack.Pause) {
+	for _, m := range l.Router.TopicMappings(topic) {
+		for _, which := range m.Lanes() {
+			if p, known := l.pauses.known.Last(pauseOf(m, which)); known {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// stops reports whether the topic is not read: all mappings that read it in this lane are
+// paused, or another one of their bundle is, without which no file of theirs goes out. An import on its way may have to be reconciled with what follows: until it has
+// ended, reading goes on.
+func (l *lane) stops(topic string) bool {
+	paused := false
+	for _, m := range l.Router.TopicMappings(topic) {
+		if !m.Uses(l.which) {
+			continue
+		}
+		bundled := l.which == schemas.Batch && slices.ContainsFunc(m.Bundle(), l.isPaused)
+		if !bundled && !l.isPaused(m) || l.delivery.underWay(m) {
+			return false
+		}
+		paused = true
+	}
+	return paused
+}
+
+func (l *laneBase) isPaused(m *router.Compiled) bool {
+	_, yes := l.pauses.known.Paused(pauseOf(m, l.which))
+	return yes
+}
+
+// underWay is no: a call has nothing to read on for.
+func (c *callDelivery) underWay(*router.Compiled) bool { return false }
+
+func (f *fileDelivery) underWay(m *router.Compiled) bool { return f.files.UnderWay(m.Name) }
+
+// paused are the lanes of a mapping that a person has paused.
+func (s *pipeline) paused(m *router.Compiled) (all []observe.PauseStatus) {
+	for _, which := range m.Lanes() {
+		if p, yes := s.pauses.known.Paused(pauseOf(m, which)); yes {
+			all = append(all, observe.PauseStatus{Lane: which.String(), At: millis(p.At), Until: millis(p.Until), Reason: p.Reason})
+		}
+	}
+	return all
+}
+
+// pausedFiles reports whether no file of the mapping may be sent.
+func (s *pipeline) pausedFiles(mapping string) bool {
+	_, yes := s.pauses.known.Paused(pause.Of{Mapping: flood.HashOf(mapping), Batch: true})
+	return yes
+}
+
+func millis(at int64) time.Time {
+	if at == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(at).UTC()
+}
+
+// longestReason is how many characters of a pause's reason are taken: ledgers are small.
+const longestReason = 100
+
+// mappingsAPI is where an operator pauses mappings, through the admin server.
+type mappingsAPI struct{ *Sink }
+
+// Pause implements admin.MappingsAPI. Its type is observe.Paused.
+func (d mappingsAPI) Pause(ctx context.Context, name string, asked admin.PauseRequest) (any, error) {
+	switch {
+	case utf8.RuneCountInString(asked.Reason) > longestReason:
+		return nil, refuse(http.StatusBadRequest, "reason: may have %d characters at most", longestReason)
+	case slices.ContainsFunc([]rune(asked.Reason), unicode.IsControl):
+		return nil, refuse(http.StatusBadRequest, "reason: must be one line of text")
+	case !asked.Until.IsZero() && !asked.Until.After(time.Now()):
+		return nil, refuse(http.StatusBadRequest, "until: must be in the future, is %s", asked.Until.Format(time.RFC3339))
+	}
+	m, lanes, err := d.find(name, asked.Lane)
+	if err != nil {
+		return nil, err
+	}
+	until := int64(0)
+	if !asked.Until.IsZero() {
+		until = asked.Until.UnixMilli()
+	}
+	return d.say(ctx, m, lanes, ack.Pause{Until: until, Reason: asked.Reason})
+}
+
+// Resume implements admin.MappingsAPI. Its type is observe.Paused.
+func (d mappingsAPI) Resume(ctx context.Context, name, lane string) (any, error) {
+	m, lanes, err := d.find(name, lane)
+	if err != nil {
+		return nil, err
+	}
+	lanes = slices.DeleteFunc(lanes, func(which schemas.Lane) bool {
+		_, paused := d.now().pauses.known.Paused(pauseOf(m, which))
+		return !paused
+	})
+	if len(lanes) == 0 {
+		return nil, refuse(http.StatusConflict, "mapping %s: nothing to resume, it is not paused; a mapping that is halted goes on with feedsink imports release", name)
+	}
+	return d.say(ctx, m, lanes, ack.Pause{Resumed: true})
+}
+
+// say notes what a person said and returns once it is in Kafka.
+func (d mappingsAPI) say(ctx context.Context, m *router.Compiled, lanes []schemas.Lane, said ack.Pause) (any, error) {
+	for _, which := range lanes {
+		of := pauseOf(m, which)
+		said.Mapping, said.Batch = of.Mapping, of.Batch
+		d.now().pauses.known.Say(said)
+	}
+	d.now().applyPauses()
+	for _, l := range d.now().lanes {
+		if !slices.ContainsFunc(l.source.Partitions(), reads(m)) {
+			continue
+		}
+		if err := l.source.CommitNow(ctx); err != nil {
+			return nil, fmt.Errorf("mapping %s: it is so in this process, but Kafka may not have it yet and a restart would forget it; "+
+				"that is tried again every second. Run the command again to be sure: %w", m.Name, err)
+		}
+	}
+	return observe.Paused{Mapping: m.Name, Bundle: m.Config.Bundle, Paused: d.now().paused(m)}, nil
+}
+
+// reads reports whether a partition is one that the mapping reads, and its ledger is ours
+// to write.
+func reads(m *router.Compiled) func(*kafka.Partition) bool {
+	return func(p *kafka.Partition) bool {
+		_, ok := p.Status()
+		return ok && slices.Contains(m.Config.Topics, p.Topic)
+	}
+}
+
+// find is the mapping and those of its lanes that are meant, or a refusal.
+func (d mappingsAPI) find(name, wanted string) (*router.Compiled, []schemas.Lane, error) {
+	m := d.now().mappingNamed(name)
+	if m == nil {
+		return nil, nil, unknown("mapping %s: is not in the configuration", name)
+	}
+	if wanted != "" && wanted != schemas.Immediate.String() && wanted != schemas.Batch.String() {
+		return nil, nil, refuse(http.StatusBadRequest, "lane: must be immediate or batch, is %.40q", wanted)
+	}
+	lanes := m.Lanes()
+	if wanted != "" {
+		lanes = slices.DeleteFunc(lanes, func(which schemas.Lane) bool { return which.String() != wanted })
+	}
+	if len(lanes) == 0 {
+		return nil, nil, refuse(http.StatusConflict, "mapping %s: no route of it leads to the %s lane", name, wanted)
+	}
+	if !slices.ContainsFunc(d.now().lanes, func(l *lane) bool { return slices.ContainsFunc(l.source.Partitions(), reads(m)) }) {
+		return nil, nil, refuse(http.StatusConflict, "mapping %s: this process has no partition of its topics; ask a member of the group that has one", name)
+	}
+	return m, lanes, nil
+}
+
+func refuse(status int, format string, args ...any) error {
+	return &admin.Refusal{Status: status, Message: fmt.Errorf(format, args...).Error()}
+}

@@ -1,0 +1,110 @@
+package receipt
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// Keys hashes the keys of rows with a secret that is read again when it changes. It may
+// be used concurrently.
+type Keys struct {
+	read   func() (string, error)
+	log    *slog.Logger
+	secret atomic.Pointer[secret]
+	next   atomic.Int64 // when the secret is read again, in nanoseconds of Unix
+	mu     sync.Mutex   // held to read it
+}
+
+// readAgain is how long a secret that has changed may be in use.
+const readAgain = 10 * time.Second
+
+// secret is one secret and hashes that are prepared for it.
+type secret struct {
+	text   string
+	id     string
+	hashes sync.Pool
+}
+
+func newSecret(text string) *secret {
+	s := &secret{text: text}
+	s.hashes.New = func() any { return hmac.New(sha256.New, []byte(text)) }
+	id := hmac.New(sha256.New, []byte(text))
+	id.Write([]byte("feedsink receipts: which secret"))
+	s.id = hex.EncodeToString(id.Sum(nil)[:4])
+	return s
+}
+
+// NewKeys reads the secret for the first time. Without read there is none, and
+// keys are not hashed.
+func NewKeys(read func() (string, error), log *slog.Logger) (*Keys, error) {
+	k := &Keys{read: read, log: log}
+	if read == nil {
+		return k, nil
+	}
+	text, err := read()
+	if err != nil {
+		return nil, err
+	}
+	k.secret.Store(newSecret(text))
+	k.next.Store(time.Now().Add(readAgain).UnixNano())
+	return k, nil
+}
+
+// now is the secret that is in use; nil: there is none.
+func (k *Keys) now() *secret {
+	if k.read == nil || time.Now().UnixNano() < k.next.Load() || !k.mu.TryLock() {
+		return k.secret.Load()
+	}
+	defer k.mu.Unlock()
+	k.next.Store(time.Now().Add(readAgain).UnixNano())
+	text, err := k.read()
+	switch {
+	case err != nil:
+		k.log.Warn("the secret of receipts cannot be read; the last one stays in use", "error", err)
+	case text != k.secret.Load().text:
+		k.secret.Store(newSecret(text))
+		k.log.Info("the secret of receipts has changed", "keyId", k.secret.Load().id)
+	}
+	return k.secret.Load()
+}
+
+// Of is the hash of a write's key in its table: the key, or the profile's id where it has
+// none.
+func (k *Keys) Of(w *schemas.Write) Key {
+	key := w.Key
+	if key == "" {
+		key = w.ProfileID
+	}
+	return k.Hash(w.Table, key)
+}
+
+// Hash is the hash of a key in a table.
+func (k *Keys) Hash(table schemas.Table, key string) (hashed Key) {
+	s := k.now()
+	if s == nil || key == "" {
+		return Key{}
+	}
+	h := s.hashes.Get().(hash.Hash)
+	defer s.hashes.Put(h)
+	h.Reset()
+	var room [256]byte
+	b := room[:0]
+	if table.Custom { // a profile table may have the same name
+		b = append(b, 1)
+	}
+	b = append(b, table.Name...)
+	b = append(b, 0)
+	b = append(b, key...)
+	h.Write(b)
+	hashed.ID = s.id
+	copy(hashed.Hash[:], h.Sum(room[:0]))
+	return hashed
+}

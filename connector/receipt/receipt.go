@@ -1,0 +1,209 @@
+// Package receipt writes for each event that has ended where, how and when that was:
+// a small Avro record in the receipts topic, without customers' data.
+//
+// It knows coordinates, outcomes and the topic. It knows nothing about mappings at
+// work, lanes or the service, and reads no receipts but one at a time.
+package receipt
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/twmb/avro"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// Receipt is what became of one part of a record. Its fields are described in
+// schemas/receipt.avsc.
+type Receipt struct {
+	Topic       string
+	Partition   int32
+	Offset      int64
+	Part, Parts int
+	Lane        schemas.Lane
+	Mapping     string
+	Op          schemas.Op // 0: none
+	Outcome     Outcome
+	Status      int
+	Execution   string
+	Row         Row
+	Written     time.Time
+	Assigned    time.Time
+	Started     time.Time // zero: not known, or none
+	Ended       time.Time
+	Key         Key
+}
+
+// Key is the keyed hash of a row's key. The zero Key is none.
+type Key struct {
+	ID   string // of the secret; "": no key
+	Hash [HashSize]byte
+}
+
+// HashSize is how much of the HMAC a key has, in bytes.
+const HashSize = 16
+
+// Outcome is how the part ended.
+type Outcome uint8
+
+// The outcomes, in the order of the schema.
+const (
+	Called Outcome = iota
+	Imported
+	Merged
+	Superseded
+	Absent
+	Skipped
+	DeadLetter
+)
+
+var outcomes = [...]string{"called", "imported", "merged", "superseded", "absent", "skipped", "dead_letter"}
+
+// String is the outcome's word in the schema.
+func (o Outcome) String() string { return outcomes[o] }
+
+// Row is the state of a row in its execution.
+type Row uint8
+
+// The states, in the order of the schema.
+const (
+	NoRow Row = iota
+	Loaded
+	InError
+)
+
+// ops are the ops in the order of the schema.
+var ops = [...]schemas.Op{0, schemas.Upsert, schemas.Patch, schemas.Merge, schemas.Create, schemas.Delete}
+
+// header is the start of each receipt: two bytes of Avro's single-object encoding and the
+// schema's fingerprint.
+var header = func() []byte {
+	text, err := schemas.Files.ReadFile("receipt.avsc")
+	if err != nil {
+		panic(err) // it is part of the binary
+	}
+	schema := avro.MustParse(string(text))
+	// The fingerprint is written with its lowest byte first.
+	fingerprint := schema.Fingerprint(avro.NewRabin())
+	head := []byte{0xc3, 0x01}
+	for i := range fingerprint {
+		head = append(head, fingerprint[len(fingerprint)-1-i])
+	}
+	return head
+}()
+
+// Append appends the receipt as it is written to Kafka.
+func (r *Receipt) Append(dst []byte) []byte {
+	text := func(s string) {
+		dst = binary.AppendVarint(dst, int64(len(s)))
+		dst = append(dst, s...)
+	}
+	dst = append(dst, header...)
+	text(r.Topic)
+	dst = binary.AppendVarint(dst, int64(r.Partition))
+	dst = binary.AppendVarint(dst, r.Offset)
+	dst = binary.AppendVarint(dst, int64(r.Part))
+	dst = binary.AppendVarint(dst, int64(r.Parts))
+	dst = binary.AppendVarint(dst, int64(r.Lane-schemas.Immediate))
+	text(r.Mapping)
+	dst = binary.AppendVarint(dst, symbolOf(r.Op))
+	dst = binary.AppendVarint(dst, int64(r.Outcome))
+	dst = binary.AppendVarint(dst, int64(r.Status))
+	text(r.Execution)
+	dst = binary.AppendVarint(dst, int64(r.Row))
+	for _, at := range [...]time.Time{r.Written, r.Assigned, r.Started, r.Ended} {
+		dst = binary.AppendVarint(dst, millis(at))
+	}
+	text(r.Key.ID)
+	return dst
+}
+
+func symbolOf(op schemas.Op) int64 {
+	for i, o := range ops {
+		if o == op {
+			return int64(i)
+		}
+	}
+	return 0
+}
+
+func millis(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
+	}
+	return at.UnixMilli()
+}
+
+// ErrForeign says that a record of the receipts topic is no receipt of this version.
+var ErrForeign = errors.New("not a receipt of this version of feedsink")
+
+// Open reads a record of the receipts topic.
+func Open(key, value []byte) (r Receipt, err error) {
+	if len(value) < len(header) || string(value[:len(header)]) != string(header) {
+		return r, ErrForeign
+	}
+	in := reader{rest: value[len(header):]}
+	r.Topic = in.text()
+	r.Partition, r.Offset = int32(in.number()), in.number()
+	r.Part, r.Parts = int(in.number()), int(in.number())
+	r.Lane = schemas.Immediate + schemas.Lane(in.symbol(len(schemas.Lanes)))
+	r.Mapping = in.text()
+	r.Op = ops[in.symbol(len(ops))]
+	r.Outcome = Outcome(in.symbol(len(outcomes)))
+	r.Status, r.Execution = int(in.number()), in.text()
+	r.Row = Row(in.symbol(int(InError) + 1))
+	for _, at := range [...]*time.Time{&r.Written, &r.Assigned, &r.Started, &r.Ended} {
+		if ms := in.number(); ms != 0 {
+			*at = time.UnixMilli(ms)
+		}
+	}
+	r.Key.ID = in.text()
+	copy(r.Key.Hash[:], key)
+	if in.err == nil && len(in.rest) > 0 {
+		in.err = errors.New("more follows")
+	}
+	if in.err != nil {
+		return Receipt{}, fmt.Errorf("%w: %w", ErrForeign, in.err)
+	}
+	return r, nil
+}
+
+// reader reads Avro's binary encoding; after an error it gives zeros.
+type reader struct {
+	rest []byte
+	err  error
+}
+
+func (in *reader) number() int64 {
+	n, size := binary.Varint(in.rest)
+	if size <= 0 {
+		in.rest, in.err = nil, io.ErrUnexpectedEOF
+		return 0
+	}
+	in.rest = in.rest[size:]
+	return n
+}
+
+func (in *reader) text() string {
+	n := in.number()
+	if n < 0 || n > int64(len(in.rest)) {
+		in.rest, in.err = nil, io.ErrUnexpectedEOF
+		return ""
+	}
+	s := string(in.rest[:n])
+	in.rest = in.rest[n:]
+	return s
+}
+
+func (in *reader) symbol(of int) int {
+	n := in.number()
+	if n < 0 || n >= int64(of) {
+		in.rest, in.err = nil, errors.New("an unknown symbol")
+		return 0
+	}
+	return int(n)
+}

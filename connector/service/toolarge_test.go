@@ -1,0 +1,51 @@
+package service
+
+import "testing"
+
+func TestFileThatIsTooLargeIsToldByTheReason(t *testing.T) {
+	for words, want := range map[string]bool{
+		"File too large":                                       true,
+		"the file is too large: 104857601 bytes":               true,
+		"FILE_TOO_LARGE":                                       true,
+		"request body too large":                               true,
+		"too many rows":                                        true,
+		"Too many data rows in file":                           true,
+		"number of rows exceeds 500000":                        true,
+		"The maximum file size is 100 MB":                      true,
+		"Maximum number of records exceeded":                   true,
+		"file size limit exceeded":                             true,
+		"":                                                     false,
+		"row 4: expected 5 columns but found 6":                false,
+		"Line #3 has too many fields (7)":                      false,
+		"too many columns":                                     false,
+		"the value of emailAddress is too long":                false,
+		"maximum number of imports per day exceeded":           false,
+		"internal error":                                       false,
+		"not enough storage for the file":                      false,
+		"header emailAddress appears more than once":           false,
+		"row with the wrong number of columns":                 false,
+		"invalid file format":                                  false,
+		"Rate limit exceeded: maximum of 100 calls per minute": false,
+	} {
+		if got := (Results{Status: Failed, Error: words}).TooLarge(); got != want {
+			t.Errorf("%q: got %v, want %v", words, got, want)
+		}
+	}
+	if (Results{Status: Finished, Error: "too many rows"}).TooLarge() {
+		t.Error("FINISHED: got too large, want not")
+	}
+	for _, c := range []struct {
+		e    Error
+		want bool
+	}{
+		{Error{op: opTrigger, kind: Rejected, status: 413}, true},
+		{Error{op: opTrigger, kind: Rejected, status: 400, reason: "file too large"}, true},
+		{Error{op: opTrigger, kind: Rejected, status: 400, reason: "invalid file format"}, false},
+		{Error{op: opTrigger, kind: Transient, status: 413}, false},
+		{Error{op: opTrigger, kind: NoSlot, status: 409, reason: "too many rows"}, false},
+	} {
+		if got := c.e.TooLarge(); got != c.want {
+			t.Errorf("%d %q: got %v, want %v", c.e.status, c.e.reason, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package setup
+
+import (
+	"fmt"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// keyOf guesses the field that names a row: one that is named after what the records
+// are of, where the topic holds records of several tables; one whose text is the Kafka
+// key of every record; one that every row has and no two share; and at last one whose
+// name speaks of a key.
+func keyOf(fields []*field, rows []Record, stem string) (key *field, why string) {
+	inAll := func(f *field) bool {
+		return f.seen == len(rows) && f.identifies(func(int, string) bool { return true })
+	}
+	for _, f := range fields {
+		if stem != "" && inAll(f) && keyLike(f.names[len(f.names)-1]) == 2 && namedAfter(f, stem) {
+			return f, "each record has it and it is named after " + stem
+		}
+	}
+	for _, f := range fields {
+		if inAll(f) && f.identifies(func(i int, text string) bool { return string(rows[i].Key) == text }) {
+			return f, "its value is the Kafka key of every record that was looked at"
+		}
+	}
+	var best, most *field
+	distinct := 0
+	for _, f := range fields {
+		if !inAll(f) || len(rows) < 2 {
+			continue
+		}
+		texts := map[string]bool{}
+		f.identifies(func(_ int, text string) bool {
+			texts[text] = true
+			return true
+		})
+		like := keyLike(f.names[len(f.names)-1])
+		if len(texts) == len(rows) && !texts[""] && (best == nil || like > keyLike(best.names[len(best.names)-1])) {
+			best = f
+		}
+		if like == 2 && len(texts) > distinct && !texts[""] {
+			most, distinct = f, len(texts)
+		}
+	}
+	switch {
+	case best != nil && (most == nil || keyLike(best.names[len(best.names)-1]) == 2):
+		return best, "no two records that were looked at share its value"
+	case most != nil:
+		return most, fmt.Sprintf("each record has it and its name speaks of a key; %d of %d have a value of their own", distinct, len(rows))
+	}
+	for _, f := range fields {
+		if f.seen > 0 && f.identifies(func(int, string) bool { return true }) {
+			return f, "nothing tells which field is the key: this is merely the first"
+		}
+	}
+	return nil, ""
+}
+
+// namedAfter holds for orderId, order_no and order.id, of order.
+func namedAfter(f *field, stem string) bool {
+	last := wordsOf(f.names[len(f.names)-1])
+	if len(last) > 1 {
+		return singular(last[0]) == singular(stem)
+	}
+	if len(f.names) > 1 {
+		object := wordsOf(f.names[len(f.names)-2])
+		return len(object) > 0 && singular(object[len(object)-1]) == singular(stem)
+	}
+	return false
+}
+
+// identifies reports whether each value could be a key and is as wanted.
+func (f *field) identifies(is func(i int, text string) bool) bool {
+	for i, v := range f.values {
+		if v.Kind() != schemas.String && !v.IsWhole() || !is(i, v.Text()) {
+			return false
+		}
+	}
+	return len(f.values) > 0
+}

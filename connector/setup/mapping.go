@@ -1,0 +1,315 @@
+package setup
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+func (w *writer) mapping(t *table) {
+	w.line("  - name: %s\n    topics: [%s]", mappingName(t.name), text(t.Topic))
+	if t.when != "" {
+		w.whenLines(t)
+	}
+	if t.Format != "json" {
+		w.line("    format: %s", t.Format)
+	}
+	switch {
+	case t.inEvents():
+		w.line("    envelope: cloudevents                   # attributes are headers: {from: headers.ce_subject, to: …}")
+	case t.shape == debezium:
+		w.line("    envelope: debezium")
+	}
+	kind := "profileTable"
+	if t.custom {
+		kind = "customTable"
+	}
+	if t.twin != "" {
+		w.line("    # DECIDE: a table has one mapping. If this is the table of %s, name this topic there, too, and remove this mapping.", t.twin)
+	}
+	if t == w.tables[0] {
+		w.line("    # DECIDE: the table's name, and profileTable or customTable. The service cannot be asked which tables it has:")
+		w.line("    # of a name that it does not know, all records become dead letters (not_found).")
+	} else {
+		w.line("    # DECIDE: the table's name, and profileTable or customTable.")
+	}
+	w.line("    %s: %s", kind, text(t.name))
+	w.keyLines(t)
+	if key := t.kafkaKey(); key != "text" {
+		w.line("    kafkaKey: %s                          # how the key of a record without a value is read: it deletes the row", key)
+	}
+	w.opLines(t)
+	if len(t.fields) > 0 {
+		w.fieldLines(t)
+	}
+	w.routeLines(t)
+}
+
+// whenLines divide a topic of several tables. A record without a value is of the table
+// whose key is the record's, if there is one such table.
+func (w *writer) whenLines(t *table) {
+	w.line("    # DECIDE: %s of the topic's records. What no mapping takes is skipped; remove the mappings that no table wants.", t.share)
+	when := t.when
+	if t.Tombstones > 0 {
+		keyed := 0
+		for _, o := range w.tables {
+			if o.Sample == t.Sample && o.byKafkaKey() {
+				keyed++
+			}
+		}
+		switch {
+		case keyed == 1 && t.byKafkaKey():
+			when = "value == nil or " + when
+			w.line("    # DECIDE: a record without a value deletes the row of its key from this table, for its key is the Kafka key.")
+		case keyed != 1:
+			w.line("    # DECIDE: which table a record without a value deletes from. No mapping takes it; `value == nil or …` would.")
+		}
+	}
+	w.line("    when: %s", quoted(when))
+}
+
+// byKafkaKey reports whether the table's key is the records' key.
+func (t *table) byKafkaKey() bool {
+	return t.key != nil && t.key.seen == len(t.records) && t.key.identifies(func(i int, text string) bool { return string(t.records[i].Key) == text })
+}
+
+func (w *writer) keyLines(t *table) {
+	switch {
+	case t.custom:
+		w.line("    key: businessKey")
+	case t.key != nil:
+		w.line("    key: %s   # DECIDE: must be a unique key of the table", quoted(t.key.to))
+	default:
+		w.line("    key: %s   # DECIDE: must be a unique key of the table", quoted(t.eventKey()))
+	}
+	if t.key != nil {
+		w.line("    # %s is the key, because %s.", quoted(t.key.path), t.why)
+	}
+	for _, f := range t.fields {
+		if !t.custom && !f.header && f != t.key && slices.Contains([]string{"profileid", "serviceid"}, bare(f.names[len(f.names)-1])) {
+			w.line("    # profileId: %s   # DECIDE: if it is the service's own id of the profile, which calls for patches and deletes need", quoted(f.path))
+			return
+		}
+	}
+}
+
+// eventKey is the unique key that canonical profile events name.
+func (t *table) eventKey() string {
+	for _, section := range []string{"key", "attributes"} {
+		for _, r := range t.records {
+			if members := r.Value.Get(section).Items(); len(members) > 0 {
+				return members[0].Name
+			}
+		}
+	}
+	return "customerNumber"
+}
+
+// opLines say what the records do, and what a wrong guess would lose.
+func (w *writer) opLines(t *table) {
+	op := t.op()
+	if t.opBy != "" {
+		w.line("    # %s", t.opBy)
+	}
+	if t.has(opPatch) || t.has(opMerge) {
+		if t.custom {
+			w.line("    # DECIDE: an upsert may erase what its record does not name:")
+		} else {
+			w.line("    # DECIDE: an upsert replaces the whole profile, and so erases what its record does not name:")
+		}
+		for _, note := range t.notes {
+			w.line("    #   %s;", note)
+		}
+		if t.has(opMerge) {
+			w.line("    # so these are merges, which change what they name, and create the row if there is none.")
+		} else {
+			w.line("    # so these are patches, which change what they name and create nothing: without a row they are dead letters.")
+			w.line("    # If they may come before the row is there, write merge for patch: it creates the row.")
+		}
+	}
+	switch {
+	case t.has(opDelete):
+		w.line("    op: %s   # DECIDE: what deletes a row", quoted(op))
+	case op != "":
+		w.line("    op: %s", quoted(op))
+	case t.opBy != "":
+		w.line("    # op: upsert                            # the default; all of these kinds name all of a row")
+	}
+}
+
+func (w *writer) routeLines(t *table) {
+	name := mappingName(t.name)
+	if !t.custom && t.rest == opMerge {
+		w.line("    routes: [{lane: batch}]                 # before it, {when: CONDITION, lane: skip} for what the table does not want")
+	} else {
+		w.line("    routes: [{lane: immediate}]             # DECIDE: what may wait for a file is cheaper by imports:")
+		w.line("    # routes: [{lane: batch}]               # before it, {when: CONDITION, lane: skip} for what the table does not want")
+	}
+	if t.files() {
+		w.line("    # A call can patch or delete a profile only by the service's own id of it, and none merges one: these go by files. check and run")
+		w.line("    # refuse this file until ETLs are named here; plan does not. `feedsink etl create -c FILE --mapping %s` prints the lines.", name)
+		if slices.ContainsFunc(t.fields, func(f *field) bool { return strings.HasPrefix(f.to, dataCollection) }) {
+			w.line("    # DECIDE: a file has no column for dataCollection, so these change consents and leave as it was when and where they were given.")
+		}
+		w.line("    imports:")
+		if t.has(opMerge) {
+			w.line("      merge: {mode: CREATE_OR_UPDATE}")
+		} else {
+			w.line("      patch: {mode: UPDATE_ONLY}              # for merges, merge: {mode: CREATE_OR_UPDATE}")
+		}
+		if t.has(opDelete) || t.Tombstones > 0 {
+			w.line("      delete: {mode: DELETE}")
+		}
+		w.line("      # upsert: {mode: CREATE_OR_UPDATE}")
+		w.line("      columns: [%s]", strings.Join(t.columns(), ", "))
+		return
+	}
+	w.line("    # imports:")
+	w.line("    #   upsert: {mode: CREATE_OR_UPDATE}      # then: feedsink etl create -c FILE --mapping %s", name)
+	w.line("    #   delete: {mode: DELETE}")
+	w.line("    #   columns: [%s]", strings.Join(t.columns(), ", "))
+	if p := t.parent; p != nil {
+		w.line("    # after: [%s]   # with imports: %s seems to be its key, so its files go first; or bundle: NAME in both, for one ZIP",
+			mappingName(p.table.name), quoted(p.field.path))
+	}
+	if !t.custom && (t.Tombstones > 0 || t.shape == debezium || t.has(opDelete)) {
+		w.line("    # Deletes of profiles need an import of mode DELETE, or the service's profile id: without, they are dead letters.")
+	}
+}
+
+// files reports whether some records can only go by files.
+func (t *table) files() bool { return !t.custom && (t.has(opPatch) || t.has(opMerge)) }
+
+func (w *writer) fieldLines(t *table) {
+	w.line("    fields:                                 # source → target; DECIDE: the targets are the table's technical names")
+	if slices.ContainsFunc(t.fields, func(f *field) bool { return f.seen > 0 && f.seen < len(t.records) }) {
+		w.line("      # With a share are those that not all of the %d records have.", len(t.records))
+	}
+	for _, f := range t.fields {
+		w.fieldLine(t, f)
+	}
+	w.offerLines(t)
+}
+
+func (w *writer) fieldLine(t *table, f *field) {
+	line := fmt.Sprintf("{from: %s, to: %s", quoted(f.path), quoted(f.to))
+	if len(f.segments) > 0 {
+		w.line("      # DECIDE: the tags of %s are segmentations, or %s, as: list} if the table has such an attribute.", quoted(f.path), line)
+		for _, s := range f.segments {
+			w.line("      - {expr: %s, to: %s}", quoted(f.tagExpression(s.word)), quoted(s.to))
+		}
+		return
+	}
+	var notes []string
+	switch {
+	case t.unmapped(f):
+		w.line("      # - %s}   # %s", line, t.reason(f))
+		return
+	case f == t.key: // text or a whole number, whatever it looks like
+	case f.as != "":
+		line += ", as: " + f.as
+	}
+	if f.source != "" && f != t.key {
+		line += ", " + f.source
+	}
+	switch {
+	case f.seen == 0:
+		notes = append(notes, "always null in the sample")
+	case f.seen < len(t.records):
+		notes = append(notes, percent(f.seen, len(t.records)))
+	}
+	switch {
+	case strings.HasPrefix(f.to, subscriptionsAt):
+		notes = append(notes, "DECIDE: a subscription, or an attribute of this name")
+	case strings.HasPrefix(f.to, segmentsAt):
+		notes = append(notes, "DECIDE: a segmentation, whose value is the name of a segment, or an attribute")
+	}
+	note := ""
+	if len(notes) > 0 {
+		note = "   # " + strings.Join(notes, "; ")
+	}
+	w.line("      - %s}%s", line, note)
+}
+
+// unmapped holds for what is no field of the table.
+func (t *table) unmapped(f *field) bool { return t.reason(f) != "" }
+
+// reason says why the table has no such field, "" if it has.
+func (t *table) reason(f *field) string {
+	last := f.names[len(f.names)-1]
+	switch {
+	case f == t.key:
+		return ""
+	case slices.Contains(t.said, f.path):
+		return "says the kind of event"
+	case keyLike(last) == 0 && anyOf(wordsOf(last), keyWords):
+		return "names the event, not the row"
+	case t.onlyDeleted(f):
+		return "only deletes have it"
+	case t.custom && f.as == "list":
+		return "a list: a property of a custom table cannot be one"
+	}
+	return ""
+}
+
+// offerLines are what a person may choose from lists of objects.
+func (w *writer) offerLines(t *table) {
+	for _, f := range t.offers {
+		if t.custom {
+			first := strings.Replace(f.path, "[*]", "[0]", 1)
+			w.line("      # - {from: %s, to: %s}   # DECIDE: in a list of objects; [0] is its first, and a property cannot be a list", quoted(first), quoted(f.to))
+			continue
+		}
+		of := ""
+		if f.as != "" {
+			of = ", of: " + f.as
+		}
+		if f.source != "" {
+			of += ", " + f.source
+		}
+		w.line("      # - {from: %s, to: %s, as: list%s}   # DECIDE: in a list of objects; [*] is all of them, [0] the first", quoted(f.path), quoted(f.to), of)
+	}
+}
+
+// columns are what a file would have.
+func (t *table) columns() []string {
+	key := businessKey
+	if !t.custom {
+		key = t.eventKey()
+		if t.key != nil {
+			key = t.key.to
+		}
+	}
+	columns := []string{key}
+	add := func(name string) {
+		if !slices.Contains(columns, name) {
+			columns = append(columns, name)
+		}
+	}
+	for _, f := range t.fields {
+		switch {
+		case f == t.key, t.unmapped(f), strings.HasPrefix(f.to, dataCollection):
+		case len(f.segments) > 0:
+			for _, s := range f.segments {
+				add(s.to)
+			}
+		default:
+			add(f.to)
+		}
+	}
+	for _, r := range t.records {
+		for section, prefix := range map[string]string{"attributes": "", "properties": "", "subscriptions": subscriptionsAt, "segments": segmentsAt} {
+			if t.shape != profileEvents && t.shape != recordEvents {
+				break
+			}
+			for _, m := range r.Value.Get(section).Items() {
+				add(prefix + m.Name)
+			}
+		}
+	}
+	slices.Sort(columns[1:])
+	for i, name := range columns {
+		columns[i] = quoted(name)
+	}
+	return columns
+}

@@ -1,0 +1,179 @@
+package connector
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/calls"
+	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/observe"
+	"github.com/feedsink/feedsink/connector/waits"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// waits is what the lanes wait for now.
+func (s *pipeline) waits() []observe.Wait {
+	all := []observe.Wait{}
+	for _, l := range s.lanes {
+		for _, t := range l.source.Troubles() {
+			all = append(all, observe.Wait{Cause: t.Cause, Topic: t.Topic, Why: t.Why})
+		}
+		all = append(all, otherLaneWaits(l.source.Partitions())...)
+		all = append(all, s.others.waits(l.which, time.Now())...)
+		if t, ok := s.deadLetterTrouble(l.which); ok {
+			all = append(all, observe.Wait{Cause: t.Cause, Topic: t.Topic, Why: t.Why})
+		}
+		if t, ok := s.receiptTrouble(); ok {
+			all = append(all, observe.Wait{Cause: t.Cause, Topic: t.Topic, Why: t.Why})
+		}
+		switch d := l.delivery.(type) {
+		case *callDelivery:
+			all = append(all, s.callWaits(d.calls.Waits())...)
+		case *fileDelivery:
+			all = append(all, s.fileWaits(d)...)
+		}
+		for i := range all {
+			all[i].Lane = cmp.Or(all[i].Lane, l.which.String())
+		}
+	}
+	return all
+}
+
+// deadLetterTrouble is why the lane's dead letters wait, with their records.
+func (s *pipeline) deadLetterTrouble(which schemas.Lane) (t kafka.Trouble, ok bool) {
+	if s.post == nil {
+		return t, false
+	}
+	err := s.post.Trouble(which.String())
+	if err == nil {
+		return t, false
+	}
+	topic := s.cfg.DLQ.Topic
+	return kafka.TroubleWith(topic, "dead-letter topic "+topic+" cannot be written", "dead-letter topic "+topic+" does not exist; create it, or correct dlq.topic", err), true
+}
+
+// receiptTrouble is why receipts wait, with their records.
+func (s *pipeline) receiptTrouble() (t kafka.Trouble, ok bool) {
+	if s.receipts == nil {
+		return t, false
+	}
+	err := s.receipts.Trouble()
+	if err == nil {
+		return t, false
+	}
+	topic := s.cfg.Receipts.Topic
+	return kafka.TroubleWith(topic, "receipts topic "+topic+" cannot be written", "receipts topic "+topic+" does not exist; create it, or correct receipts.topic", err), true
+}
+
+// otherLaneWaits are the partitions that wait for the other lane, together where they
+// wait for the same.
+func otherLaneWaits(ps []*kafka.Partition) (all []observe.Wait) {
+	type place struct{ topic, why string }
+	ids := map[place][]int32{}
+	for _, p := range ps {
+		if why := p.WaitsFor(); why != "" {
+			at := place{p.Topic, why}
+			ids[at] = append(ids[at], p.ID)
+		}
+	}
+	places := slices.SortedFunc(maps.Keys(ids), func(a, b place) int { return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.why, b.why)) })
+	for _, at := range places {
+		slices.Sort(ids[at])
+		all = append(all, observe.Wait{Cause: waits.OtherLane, Topic: at.topic, Why: fmt.Sprintf("records of partitions %v wait: %s", ids[at], at.why)})
+	}
+	return all
+}
+
+func (s *pipeline) callWaits(held []calls.Wait) (out []observe.Wait) {
+	for i, st := range waitStatus(s.router.Mappings(), held) {
+		w := observe.Wait{Cause: waits.Breaker, Table: st.Table, Until: st.Until, Why: st.Why + "; then one call is tried"}
+		switch held[i].Status {
+		case 0:
+		case 401, 403:
+			w.Cause = waits.Unauthorized
+			w.Why = st.Why + ": the API key is wrong, or lacks the right for the table; then one call is tried"
+		default:
+			w.Cause = waits.Throttled
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// fileWaits are what the batch lane's files wait for.
+func (s *pipeline) fileWaits(d *fileDelivery) (all []observe.Wait) {
+	if t := d.disk.Load(); t != nil && time.Since(t.at) < 3*diskPause {
+		all = append(all, observe.Wait{Cause: waits.Disk, Why: "the spool cannot be written: " + t.err.Error() + "; it is tried again every second. Make room on its disk (spool.dir)"})
+	}
+	if s.files.Full() {
+		all = append(all, observe.Wait{Cause: waits.SpoolFull, Why: fmt.Sprintf("the spool takes %d bytes of spool.maxBytes %d; partitions are read again once an import has made room", s.files.SpoolBytes(), int64(s.cfg.Spool.MaxBytes))})
+	}
+	if held := s.service.Held(); held > 0 {
+		all = append(all, observe.Wait{Cause: waits.Throttled, Until: time.Now().Add(held), Why: "the service wants no request before (Retry-After)"})
+	}
+	after := map[string][]string{}
+	for _, m := range s.router.Mappings() {
+		after[m.Name] = m.Config.After
+	}
+	for _, st := range s.files.Status() {
+		w := observe.Wait{Mapping: st.Mapping}
+		switch wait := s.slotWait(st); {
+		case wait > 0:
+			w.Cause, w.Until, w.Why = waits.Slot, time.Now().Add(wait), "its file waits for one of the table's imports of the day"
+		case st.Import != nil && st.Import.Step == batcher.Linking:
+			w.Cause, w.Why = waits.Parents, "its file waits until what was read before it of "+strings.Join(after[st.Mapping], ", ")+" is in the table"
+		case st.Import != nil && st.Import.WaitsFor != "":
+			w.Cause, w.Why = waits.OtherLane, "its import is loaded and waits: "+st.Import.WaitsFor
+		case st.Import != nil && st.Import.Trouble != nil:
+			w.Cause, w.Why = importTrouble(st.Import)
+			w.Until = st.Import.Again
+		default:
+			continue
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// importTrouble is why a step of an import is tried again. What the service said may be
+// customers' data, and is not told.
+func importTrouble(im *batcher.ImportStatus) (cause, why string) {
+	if _, local := errors.AsType[*fs.PathError](im.Trouble); local {
+		return waits.Disk, fmt.Sprintf("%s: %v; it is tried again. Make room on the spool's disk (spool.dir)", im.Step, im.Trouble)
+	}
+	e, ok := errors.AsType[interface {
+		error
+		Status() int
+	}](im.Trouble)
+	if !ok || e.Status() == 0 {
+		return waits.Service, fmt.Sprintf("%s: the service does not answer; it is asked again, and the log says more", im.Step)
+	}
+	why = fmt.Sprintf("%s: the service answered %d; it is asked again", im.Step, e.Status())
+	switch e.Status() {
+	case http.StatusTooManyRequests:
+		return waits.Throttled, why
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return waits.Unauthorized, why + ". The API key is wrong, or lacks the right for the table's imports"
+	}
+	return waits.Service, why
+}
+
+// slotWait is how long the mapping's file waits for nothing but a slot; 0: it does not.
+func (s *pipeline) slotWait(st batcher.MappingStatus) time.Duration {
+	switch {
+	case st.Halted != "":
+	case st.Import != nil && st.Import.Step == batcher.Waiting:
+		return max(s.pacing.Wait(st.Mapping, true), time.Second)
+	case st.Import == nil && st.Due:
+		return s.pacing.Wait(st.Mapping, false)
+	}
+	return 0
+}

@@ -1,0 +1,52 @@
+package waits_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/connector/observe"
+	"github.com/feedsink/feedsink/connector/waits"
+)
+
+func TestAWaitIsOneLineWhenItBeginsAndOneWhenItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		var now atomic.Pointer[[]observe.Wait]
+		now.Store(&[]observe.Wait{})
+		ctx, end := context.WithCancel(t.Context())
+		go waits.Log(ctx, slog.New(slog.NewTextHandler(&out, nil)), func() []observe.Wait { return *now.Load() })
+		after := func(d time.Duration, set ...observe.Wait) {
+			synctest.Wait()
+			now.Store(&set)
+			time.Sleep(d)
+		}
+		throttled := observe.Wait{Cause: waits.Throttled, Lane: "immediate", Why: "the service answered 429", Until: time.Now()}
+		later := throttled
+		later.Until = time.Now().Add(time.Hour)
+		after(time.Minute, throttled, observe.Wait{Cause: waits.Breaker, Lane: "immediate", Why: "its turns are logged"})
+		after(6*time.Second, observe.Wait{Cause: waits.Slot, Lane: "batch", Mapping: "customers", Why: "no slot"}) // between two tries
+		after(time.Minute, later)
+		after(time.Minute)
+		end()
+		synctest.Wait()
+		got := regexp.MustCompile(`time=\S+ | since=\S+| until=\S+`).ReplaceAllString(out.String(), "")
+		want := `level=WARN msg=waiting cause=throttled lane=immediate why="the service answered 429"
+level=INFO msg=waiting cause=slot lane=batch mapping=customers why="no slot"
+level=INFO msg="waiting no more" cause=slot lane=batch mapping=customers after=4s
+level=INFO msg="waiting no more" cause=throttled lane=immediate after=2m4s
+`
+		if got != want {
+			t.Errorf("got\n%swant\n%s", got, want)
+		}
+		if strings.Count(out.String(), "until=") != 1 {
+			t.Errorf("got\n%swant the time until which it is throttled", out.String())
+		}
+	})
+}

@@ -1,0 +1,160 @@
+package connector
+
+import (
+	"errors"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/observe"
+	"github.com/feedsink/feedsink/connector/waits"
+)
+
+// TestWaitsAreTold: what a lane waits for is in the status and the metric while it does.
+func TestWaitsAreTold(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "crm", "dlq"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	api, _ := startService(t)
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	broker := cluster.ListenAddrs()[0]
+	client, err := kgo.NewClient(kgo.SeedBrokers(broker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	sink, err := assemble(t, Options{}, "BROKER="+broker, "SERVICE="+server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, sink)
+	told := func(cause, lane, of, why string) func() bool {
+		return func() bool {
+			st, _ := sink.Status().(observe.Status)
+			in := slices.ContainsFunc(st.Waits, func(w observe.Wait) bool {
+				return w.Cause == cause && w.Lane == lane && w.Topic+w.Table+w.Mapping == of && strings.Contains(w.Why, why) &&
+					(cause != waits.Throttled || w.Until.After(time.Now().Add(9*time.Minute)))
+			})
+			return in && gauged(gathered(t, sink), "feedsink_waiting", cause+" "+lane) == 1
+		}
+	}
+	until(t, "the topic that is missing is told", told(kafka.MissingTopic, "immediate", "shop", "topic shop does not exist"))
+
+	api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 1}, Answer: sandbox.StatusAfter(429, 10*time.Minute)})
+	now := `{"op":"upsert","key":{"customerNumber":"C1"},"attributes":{"name":"now"}}`
+	if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "crm", Value: []byte(now)}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "429 is told, and until when", told(waits.Throttled, "immediate", "", "429"))
+}
+
+// TestTriesThatFailAreTold: no answer names a time, and what is tried again is told all the
+// while.
+func TestTriesThatFailAreTold(t *testing.T) {
+	now, later := `{"op":"upsert","key":{"customerNumber":"C1"},"attributes":{"name":"now"}}`, `{"op":"upsert","key":{"customerNumber":"C1"},"attributes":{"name":"later"}}`
+	for name, c := range map[string]struct {
+		make     func(api *sandbox.Sandbox, spool string) error
+		record   string
+		wait     observe.Wait // its Why is a part of it
+		topics   []string
+		mappings int // whose imports list the wait
+	}{
+		"429 to a call": {
+			func(api *sandbox.Sandbox, _ string) error {
+				api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 1}, Answer: sandbox.Status(429)})
+				return nil
+			}, now, observe.Wait{Cause: waits.Throttled, Lane: "immediate", Why: "429"}, []string{"dlq"}, 0,
+		},
+		"429 to an import": {
+			func(api *sandbox.Sandbox, _ string) error {
+				api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 10}, Answer: sandbox.Status(429)})
+				return nil
+			}, later, observe.Wait{Cause: waits.Throttled, Lane: "batch", Mapping: "customers", Why: "the service answered 429"}, []string{"dlq"}, 1,
+		},
+		"503 to an import": {
+			func(api *sandbox.Sandbox, _ string) error {
+				api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 11}, Answer: sandbox.Status(503)})
+				return nil
+			}, later, observe.Wait{Cause: waits.Service, Lane: "batch", Mapping: "customers", Why: "the service answered 503"}, []string{"dlq"}, 1,
+		},
+		"a disk that takes no file": {
+			func(_ *sandbox.Sandbox, spool string) error {
+				return errors.Join(os.RemoveAll(spool), os.WriteFile(spool, nil, 0o600))
+			},
+			later,
+			observe.Wait{Cause: waits.Disk, Lane: "batch", Mapping: "customers", Why: "sealing"},
+			[]string{"dlq"},
+			1,
+		},
+		"no dead-letter topic": {
+			func(*sandbox.Sandbox, string) error { return nil },
+			"{",
+			observe.Wait{Cause: kafka.MissingTopic, Lane: "immediate", Topic: "dlq", Why: "dead-letter topic dlq does not exist"},
+			nil, 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, append(c.topics, "crm", "shop")...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(cluster.Close)
+			api, _ := startService(t)
+			server := httptest.NewServer(api)
+			t.Cleanup(server.Close)
+			broker, dir := cluster.ListenAddrs()[0], t.TempDir()+"/spool"
+			client, err := kgo.NewClient(kgo.SeedBrokers(broker))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(client.Close)
+			sink, err := assemble(t, Options{}, "BROKER="+broker, "SERVICE="+server.URL, "DIR="+dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run(t, sink)
+			until(t, "the lanes have joined", func() bool { return len(sink.Unready()) == 0 })
+			if err := c.make(api, dir); err != nil {
+				t.Fatal(err)
+			}
+			if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "crm", Value: []byte(c.record)}).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
+			is := func(w observe.Wait) bool {
+				return w.Cause == c.wait.Cause && w.Lane == c.wait.Lane && w.Mapping == c.wait.Mapping && w.Topic == c.wait.Topic && strings.Contains(w.Why, c.wait.Why)
+			}
+			until(t, "it is told", func() bool {
+				st, _ := sink.Status().(observe.Status)
+				return slices.ContainsFunc(st.Waits, is) && gauged(gathered(t, sink), "feedsink_waiting", c.wait.Cause+" "+c.wait.Lane) == 1
+			})
+			until(t, "imports list has it", func() bool {
+				list, _ := importsAPI{sink}.Imports().([]observe.MappingImports)
+				return len(slices.DeleteFunc(list, func(m observe.MappingImports) bool { return !slices.ContainsFunc(m.Waits, is) })) == c.mappings
+			})
+		})
+	}
+}
+
+func TestBrokersThatDoNotAnswerAreTold(t *testing.T) {
+	sink, err := assemble(t, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, sink)
+	until(t, "brokers that cannot be reached are told", func() bool {
+		all := sink.now().waits()
+		return len(all) == 2 && all[0].Cause == kafka.Unreachable && all[1].Lane == "batch"
+	})
+}

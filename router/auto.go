@@ -1,0 +1,63 @@
+package router
+
+import (
+	"slices"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// auto is what an auto route says of the calls in the place of its rows.
+type auto struct {
+	within time.Duration // how old an event may be when the service has it; 0: no matter
+	spare  bool          // calls are made with all the rate that is left
+}
+
+// Auto reports whether rows of the route, as Routed.Route numbers it, may be called
+// instead: what the route says of that.
+func (c *Compiled) Auto(route int) (within time.Duration, spare, ok bool) {
+	a := c.routes[route].auto
+	if a == nil || c.filesOnly != "" {
+		return 0, false, false
+	}
+	return a.within, a.spare, true
+}
+
+// HasAuto reports whether some rows of the mapping may be called instead.
+func (c *Compiled) HasAuto() bool { return c.hasAuto() && c.filesOnly == "" }
+
+func (c *Compiled) hasAuto() bool {
+	return slices.ContainsFunc(c.routes, func(r route) bool { return r.auto != nil })
+}
+
+// FilesOnly is why no row of the mapping's auto routes is ever called; "": they are, or
+// there is no such route.
+func (c *Compiled) FilesOnly() string { return c.filesOnly }
+
+// Within is the shortest of the auto routes' times; 0: none has one.
+func (c *Compiled) Within() (least time.Duration) {
+	for i := range c.routes {
+		if within, _, ok := c.Auto(i); ok && within > 0 && (least == 0 || within < least) {
+			least = within
+		}
+	}
+	return least
+}
+
+// findFilesOnly finds the mappings whose auto rows go by file only: a call of theirs
+// could overtake what it is to follow, or a record could end in two places.
+func findFilesOnly(mappings []*Compiled) {
+	for _, c := range mappings {
+		switch {
+		case !c.hasAuto():
+		case c.DualLane():
+			c.filesOnly = "some of the mapping's records take the immediate lane, whose calls a call of this route could overtake"
+		case c.bundle != nil:
+			c.filesOnly = "the mapping's files go together with those of its bundle"
+		case slices.ContainsFunc(mappings, func(parent *Compiled) bool {
+			return slices.Contains(c.Config.After, parent.Name) && parent.Uses(schemas.Immediate)
+		}):
+			c.filesOnly = "a mapping that it comes after makes calls in the immediate lane, which only a file waits for"
+		}
+	}
+}

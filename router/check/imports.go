@@ -1,0 +1,209 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/router/problem"
+	"github.com/feedsink/feedsink/router/values"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// importModes are the modes that do what an op says. The interface spells
+// create-or-update both ways.
+var importModes = map[schemas.Op][]string{
+	schemas.Upsert: {"CREATE_OR_UPDATE", "CREATE_UPDATE"},
+	schemas.Patch:  {"UPDATE_ONLY"},
+	schemas.Merge:  {"CREATE_OR_UPDATE", "CREATE_UPDATE"},
+	schemas.Create: {"CREATE_ONLY"},
+	schemas.Delete: {"DELETE"},
+}
+
+// imports checks the batch lane's part of a mapping, where it has one.
+func (m *mapping) imports() {
+	imports := &m.m.Imports
+	n := 0
+	for op, load := range m.m.Imports.All() {
+		n++
+		path := "imports." + op.String()
+		if load.ETL == "" {
+			m.Report(path+".etl", "", "missing")
+		}
+		if modes := importModes[op]; !slices.Contains(modes, load.Mode) {
+			m.Report(path+".mode", "write "+modes[0], "%q is not a mode that loads %v", load.Mode, op)
+		}
+	}
+	if !m.c.Uses(schemas.Batch) {
+		return
+	}
+	if n == 0 {
+		m.Report("imports", "name an ETL for each op that its events have, such as upsert", "a route leads to the batch lane, but no import is configured")
+	}
+	m.columns()
+	m.csv()
+	m.roll()
+	m.oneOp()
+	if m.m.Bundle == "" {
+		m.etlsFit() // that of a bundle's ETL is for all of its mappings
+	}
+	if imports.SlotsPerDay < 1 {
+		m.Report("imports.slotsPerDay", "", "%d: at least 1", imports.SlotsPerDay)
+	}
+	if imports.Reserve < 0 || imports.Reserve > 0 && imports.Reserve >= imports.SlotsPerDay {
+		m.Report("imports.reserve", "", "%d: from 0 to slotsPerDay (%d) less one", imports.Reserve, imports.SlotsPerDay)
+	}
+	if imports.RetryFailed < 0 {
+		m.Report("imports.retryFailed", "", "%d: not below 0", imports.RetryFailed)
+	}
+	values.Zone(m.Reporter, "imports.timezone", imports.Timezone)
+}
+
+// columns refuses columns without the key, and one that no write could ever fill.
+func (m *mapping) columns() {
+	if len(m.c.Columns) == 0 {
+		m.Report("imports.columns", "list the columns of the CSV file, the key among them", "missing")
+		return
+	}
+	for i := range m.c.Columns {
+		col := &m.c.Columns[i]
+		path := fmt.Sprintf("imports.columns[%d]", i)
+		if col.CreateOnly && m.m.Imports.Create == nil {
+			m.Report(path, "remove it, or add imports.create", "%q is computed by the service: only an import of mode CREATE_ONLY may supply it", col.Header)
+		}
+		if len(m.m.Fields) == 0 || col.Absent != "empty" || col.Header == m.m.Key || col.Header == "" {
+			continue
+		}
+		var targets []string
+		for _, f := range m.m.Fields {
+			targets = append(targets, f.To)
+		}
+		if !slices.Contains(targets, col.Header) {
+			m.Report(path, problem.Suggest(col.Header, targets...), "no field fills %q", col.Header)
+		}
+	}
+	if m.m.Key != "" && !slices.ContainsFunc(m.c.Columns, func(c router.CSVColumn) bool { return c.Header == m.m.Key }) {
+		m.Report("imports.columns", fmt.Sprintf("add %q", m.m.Key), "the key column is missing")
+	}
+}
+
+func (m *mapping) csv() {
+	csv := m.m.Imports.CSV
+	for _, mark := range []struct{ path, text string }{{"separator", csv.Separator}, {"enclosing", csv.Enclosing}} {
+		if mark.text != "" && (len(mark.text) != 1 || mark.text[0] >= utf8.RuneSelf || strings.ContainsAny(mark.text, "\r\n\x00")) {
+			m.Report("imports.csv."+mark.path, "", "%q: one ASCII character, not a line break", mark.text)
+		}
+	}
+	if csv.Separator != "" && csv.Separator == csv.Enclosing {
+		m.Report("imports.csv.enclosing", "", "%q is the separator too", csv.Enclosing)
+	}
+	if _, err := schemas.Encoding(csv.Encoding); err != nil {
+		m.Report("imports.csv.encoding", "write an IANA name such as UTF-8 or ISO-8859-1", "%v", err)
+	}
+	if words := []string{"GZIP", "ZIP", "NONE"}; csv.Compression != "" && !slices.Contains(words, csv.Compression) {
+		m.Report("imports.csv.compression", problem.Suggest(csv.Compression, words...), "unknown compression %q", csv.Compression)
+	}
+}
+
+func (m *mapping) roll() {
+	roll := m.m.Imports.Roll
+	if roll.Rows < 0 {
+		m.Report("imports.roll.rows", "", "%d: not below 0", roll.Rows)
+	}
+	if roll.Bytes < 0 {
+		m.Report("imports.roll.bytes", "", "%d: not below 0", roll.Bytes)
+	}
+	if roll.Age < 0 {
+		m.Report("imports.roll.age", "", "%v: not below 0", roll.Age)
+	}
+	if roll.Rows == 0 && roll.Bytes == 0 && roll.Age == 0 && len(roll.At) == 0 {
+		m.Report("imports.roll", "set rows, bytes, age or at", "without any limit a file would never be complete")
+	}
+	m.timesOfDay()
+	m.maxFile()
+}
+
+// timesOfDay checks roll.at: each time has a slot of its own.
+func (m *mapping) timesOfDay() {
+	at := m.m.Imports.Roll.At
+	seen := map[time.Duration]bool{}
+	for i, text := range at {
+		path := fmt.Sprintf("imports.roll.at[%d]", i)
+		t, err := router.TimeOfDay(text)
+		switch {
+		case err != nil:
+			m.Report(path, "write hours and minutes in quotes, from \"00:00\" to \"23:59\"", "%v", err)
+		case seen[t]:
+			m.Report(path, "", "%q is there twice", text)
+		}
+		seen[t] = true
+	}
+	if free := m.m.Imports.SlotsPerDay - m.m.Imports.Reserve; len(at) > 0 && len(at) > free {
+		m.Report("imports.roll.at", "", "more times of day (%d) than slots for files (%d): each time needs one of slotsPerDay less reserve", len(at), max(free, 0))
+	}
+}
+
+// leastFile is the smallest file that can be asked for, in bytes.
+const leastFile = 1 << 10
+
+func (m *mapping) maxFile() {
+	most := m.m.Imports.MaxFile
+	if most.Rows < 0 {
+		m.Report("imports.maxFile.rows", "", "%d: not below 0", most.Rows)
+	}
+	switch {
+	case most.Bytes < 0:
+		m.Report("imports.maxFile.bytes", "", "%d: not below 0", most.Bytes)
+	case most.Bytes > 0 && most.Bytes < leastFile:
+		m.Report("imports.maxFile.bytes", "write 0 for no limit", "%d: at least 1KiB, for the header and a row", most.Bytes)
+	}
+}
+
+// oneOp refuses an ETL for two ops: an ETL has one mode. It refuses the word
+// ignoresEmpty where no cell can be empty.
+func (m *mapping) oneOp() {
+	for op, load := range m.m.Imports.All() {
+		path := "imports." + op.String()
+		if op == schemas.Delete && load.IgnoresEmpty {
+			m.Report(path+".ignoresEmpty", "leave it out", "a file of deletes has no column but the key's")
+		}
+		for other, first := range m.m.Imports.All() {
+			if other == op {
+				break
+			}
+			if first.ETL == load.ETL && load.ETL != "" && !m.all.unfinished {
+				m.Report(path+".etl", fmt.Sprintf("create one with `feedsink etl create --mapping %s --op %v`", m.m.Name, op),
+					"%s is the ETL of imports.%v too, and an ETL has one mode", load.ETL, other)
+				break
+			}
+		}
+	}
+}
+
+// etlsFit refuses an ETL that was created when the mapping was another one, and
+// one of which nothing says that it keeps what a row does not name.
+func (m *mapping) etlsFit() {
+	if m.all.unfinished {
+		return
+	}
+	for op, load := range m.m.Imports.All() {
+		now := m.c.ETLFingerprint(op)
+		// Rows of a patch or merge may have cells of which their event says nothing, and which
+		// the table must keep.
+		leavesUnsaid := op.Partial() && slices.ContainsFunc(m.c.FileColumns(op), func(col router.FileColumn) bool { return col.IgnoresEmpty })
+		switch {
+		case load.Fingerprint != "" && now != load.Fingerprint:
+			m.Report("imports."+op.String()+".fingerprint",
+				fmt.Sprintf("create a new one with `feedsink etl create --mapping %s --op %v`; or write %q if the ETL was changed to fit", m.m.Name, op, now),
+				"the ETL %s was created for other columns, CSV format, mode or table than the mapping has now", load.ETL)
+		case load.Fingerprint == "" && !load.IgnoresEmpty && load.ETL != "" && leavesUnsaid:
+			m.Report("imports."+op.String(),
+				fmt.Sprintf("if the ETL's definition has ignoreEmptyValues: true for every column but the key's, write `%v: {etl: %q, mode: %s, ignoresEmpty: true}`; if not, or if that cannot be told, create one that has with `feedsink etl create --mapping %s --op %v` and write the line that it prints",
+					op, load.ETL, load.Mode, m.m.Name, op),
+				"a %v's row leaves empty what it does not name, and nothing says that the ETL %s ignores empty values: where it does not, every such row would erase fields of the table", op, load.ETL)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package router
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/parser"
+
+	"github.com/feedsink/feedsink/router/problem"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// warnOfNames warns of names in a condition, or in the expression of `op`, that stand
+// for members of the value of which the fields know nothing. value.NAME says that one
+// is meant.
+func (b *mappingCompiler) warnOfNames(path string, reads []readPath) {
+	read, computed := b.namesInFields()
+	known := append(read, computed...)
+	for _, name := range b.members(reads) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		hint := problem.Similar(name, known...)
+		if hint == "" {
+			hint = "write value." + name + " to say that records have it"
+		}
+		b.warn(path, hint, name)
+	}
+}
+
+// warnOfFieldNames warns of names in a field's expression that look like a misspelt
+// one of another field.
+func (b *mappingCompiler) warnOfFieldNames(path string, reads []readPath) {
+	read, _ := b.namesInFields()
+	for _, name := range b.members(reads) {
+		if hint := problem.Misspelt(name, read...); hint != "" && !slices.Contains(read, name) {
+			b.warn(path, hint, name)
+		}
+	}
+}
+
+func (b *mappingCompiler) warn(path, hint, name string) {
+	b.warnOf(path, hint, fmt.Sprintf("no field of the mapping reads %q, which is nil where records do not have it", name))
+}
+
+func (b *mappingCompiler) warnOf(path, hint, message string) {
+	b.c.Warnings = append(b.c.Warnings, problem.Problem{Path: b.Below(path).Path(), Message: message, Hint: hint})
+}
+
+// warnOfDeletes warns of a mapping's `when` that leaves out a delete which carries
+// nothing but its key, as a tombstone does, and most of Debezium's. Of a condition
+// that asks for more than the op and such values it cannot be told.
+func (b *mappingCompiler) warnOfDeletes() {
+	canonical := len(b.m.Fields) == 0
+	if b.c.when == nil || !canonical && b.m.Envelope != debezium {
+		return
+	}
+	e := &evaluation{env: map[string]any{}}
+	for _, p := range b.c.reads {
+		member := p.member()
+		ofEvent := slices.Contains([]string{"attributes", "subscriptions", "segments", "properties"}, member)
+		ofRow := member != "" && !strings.HasPrefix(member, "__") && (b.c.key == nil || !slices.Contains(b.c.key.columns, member))
+		switch {
+		case p.names[0] == "op":
+			e.env[p.variable] = schemas.Delete.String()
+		case p.ofRecord() || canonical && !ofEvent || !canonical && !ofRow:
+			return
+		}
+	}
+	if !b.c.when(e) {
+		b.warnOf("when", `begin it with op == "delete" or`, "a delete that carries only its key is not the mapping's, so its row stays in the table")
+	}
+}
+
+// members are the members of the value that are read by their bare names, each once.
+func (b *mappingCompiler) members(reads []readPath) (names []string) {
+	for _, p := range reads {
+		name := p.names[0]
+		ofEnvelope := b.m.Envelope == debezium && (name == "op" || strings.HasPrefix(name, "__"))
+		if len(b.m.Fields) > 0 && !p.ofRecord() && name != rootValue && !ofEnvelope && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// namesInFields are the members of the value that fields read by paths, and those in
+// their expressions.
+func (b *mappingCompiler) namesInFields() (read, computed []string) {
+	texts := []string{b.m.ProfileID}
+	for i := range b.m.Fields {
+		texts = append(texts, b.m.Fields[i].From)
+		if tree, err := parser.Parse(b.m.Fields[i].Expr); err == nil {
+			ast.Walk(&tree.Node, (*identifiers)(&computed))
+		}
+	}
+	for _, text := range texts {
+		if s, err := newSource(text); err == nil && s.root == "" {
+			read = append(read, s.steps[0].name)
+		}
+	}
+	return read, computed
+}
+
+// identifiers are the names in an expression.
+type identifiers []string
+
+// Visit implements ast.Visitor.
+func (names *identifiers) Visit(node *ast.Node) {
+	if n, ok := (*node).(*ast.IdentifierNode); ok {
+		*names = append(*names, n.Value)
+	}
+}

@@ -1,0 +1,114 @@
+// Package problem is how mistakes in the configuration of mappings are reported:
+// where, what rule is broken, and what to write instead.
+package problem
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is a mistake in the configuration of mappings.
+type Problem struct {
+	Path    string // where, in the file's own words: mappings[0].routes[1].when
+	Message string // what rule the place breaks
+	Hint    string // what to write instead, "" where there is nothing to add
+}
+
+// String reads `mappings[0].key: missing`.
+func (p Problem) String() string {
+	if p.Hint == "" {
+		return p.Path + ": " + p.Message
+	}
+	return p.Path + ": " + p.Message + "; hint: " + p.Hint
+}
+
+// Reporter adds to a list what is wrong at a place of the configuration or below it.
+type Reporter struct {
+	path string
+	list *[]Problem
+}
+
+// NewReporter returns one that adds to the list.
+func NewReporter(path string, list *[]Problem) Reporter { return Reporter{path, list} }
+
+// Below is the reporter of a place below r's.
+func (r Reporter) Below(path string) Reporter {
+	if path != "" {
+		path = "." + path
+	}
+	return Reporter{r.path + path, r.list}
+}
+
+// Path is r's own place.
+func (r Reporter) Path() string { return r.path }
+
+// Report adds a problem at the path, "" for r's own place.
+func (r Reporter) Report(path, hint, format string, args ...any) {
+	*r.list = append(*r.list, Problem{Path: r.Below(path).path, Message: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// Choice reports a word, which may be missing, that is none of those that there are.
+func (r Reporter) Choice(path, word string, words ...string) {
+	if word != "" && !slices.Contains(words, word) {
+		r.Report(path, Suggest(word, words...), "unknown value %q", word)
+	}
+}
+
+// Suggest is the hint `did you mean "x"?` for the candidate nearest to word,
+// else the list of candidates.
+func Suggest(word string, candidates ...string) string {
+	if hint := Similar(word, candidates...); hint != "" {
+		return hint
+	}
+	return "one of " + strings.Join(candidates, ", ")
+}
+
+// Similar is the hint for the candidate nearest to word, "" where none is near.
+func Similar(word string, candidates ...string) string {
+	if best, distance := nearest(word, candidates); distance < min(3, len(best)) {
+		return fmt.Sprintf("did you mean %q?", best)
+	}
+	return ""
+}
+
+// Misspelt is Similar for a word that may be right: of every three letters one differs
+// at most.
+func Misspelt(word string, candidates ...string) string {
+	if _, distance := nearest(word, candidates); 3*distance > len(word) {
+		return ""
+	}
+	return Similar(word, candidates...)
+}
+
+// nearest is the first of the candidates that differ least from word.
+func nearest(word string, candidates []string) (best string, distance int) {
+	distance = len(word) + 1
+	for _, c := range candidates {
+		if d := editDistance(strings.ToLower(word), strings.ToLower(c)); d < distance {
+			best, distance = c, d
+		}
+	}
+	return best, distance
+}
+
+// editDistance counts the bytes to insert, delete or replace between a and b.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

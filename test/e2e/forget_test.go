@@ -1,0 +1,245 @@
+//go:build !image
+
+package e2e_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/forget"
+)
+
+// keeping keeps the output files of each import, and a file that FAILED at once.
+var keeping = strings.NewReplacer("roll: {rows: 500, bytes: 1MiB, age: 500ms}", "roll: {rows: 500, bytes: 1MiB, age: 500ms}\n      keepResults: true\n      retryFailed: 0").Replace(mappings)
+
+func withResultFiles(c *sandbox.Config) {
+	withStrictTables(c)
+	c.ETLs[0].Loads[0].GenerateResultFiles = true
+}
+
+// marked is a change of a customer whose values all carry the customer's mark.
+func marked(of, tier, lastName string) *kgo.Record {
+	return event("customers", of, fmt.Sprintf(`{"op":"upsert","key":{"customerNumber":"%[1]s"},"attributes":{"customerNumber":"%[1]s","lastName":"%[2]s","emailAddress":"%[1]s@example.com"},"segments":{"tier":"%[3]s"}}`, of, lastName, tier))
+}
+
+// spooled is all that the files of the spool say, unpacked, by name.
+func (w *world) spooled() map[string]string {
+	w.t.Helper()
+	entries, err := os.ReadDir(filepath.Join(w.dir, "spool"))
+	if err != nil && !os.IsNotExist(err) { // the sink has just begun
+		w.t.Fatal(err)
+	}
+	said := map[string]string{}
+	for _, e := range entries {
+		content, err := os.ReadFile(filepath.Join(w.dir, "spool", e.Name()))
+		if err != nil {
+			continue // its import was confirmed meanwhile
+		}
+		if z, err := gzip.NewReader(bytes.NewReader(content)); err == nil {
+			if content, err = io.ReadAll(z); err != nil {
+				w.t.Fatalf("%s: %v", e.Name(), err)
+			}
+		}
+		said[e.Name()] = string(content)
+	}
+	return said
+}
+
+// kept are those of the spooled files that have a suffix.
+func kept(files map[string]string, suffix string) (all string) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if strings.HasSuffix(name, suffix) {
+			all += files[name]
+		}
+	}
+	return all
+}
+
+// remaining are what the dead-letter topic holds.
+func (w *world) remaining() (records []*kgo.Record) {
+	w.t.Helper()
+	starts, err := w.admin.ListStartOffsets(w.t.Context(), w.topic("dlq"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ends, err := w.admin.ListEndOffsets(w.t.Context(), w.topic("dlq"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	start, _ := starts.Lookup(w.topic("dlq"), 0)
+	end, _ := ends.Lookup(w.topic("dlq"), 0)
+	if start.Offset == end.Offset {
+		return nil
+	}
+	client, err := kgo.NewClient(w.reach(kgo.ConsumeTopics(w.topic("dlq")))...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer client.Close()
+	for next := start.Offset; next < end.Offset; {
+		fetches := client.PollFetches(w.t.Context())
+		if err := fetches.Err(); err != nil {
+			w.t.Fatal(err)
+		}
+		records = append(records, fetches.Records()...)
+		if n := len(records); n > 0 {
+			next = records[n-1].Offset + 1
+		}
+	}
+	return records
+}
+
+// forgets runs the command and reads its report.
+func (w *world) forgets(words string, want int) (r forget.Report) {
+	w.t.Helper()
+	out, code := w.execute("forget --mapping customers -o json " + words)
+	text, _, _ := strings.Cut(out, "\nfeedsink: ")
+	if err := json.Unmarshal([]byte(text), &r); err != nil || code != want {
+		w.t.Fatalf("forget %s: got exit code %d, %v and\n%s\nwant %d", words, code, err, out, want)
+	}
+	return r
+}
+
+// states are how many places of a kind are in each state.
+func states(r forget.Report, of forget.Kind) map[forget.State]int {
+	n := map[forget.State]int{}
+	for _, p := range r.Places {
+		if p.Kind == of {
+			n[p.State]++
+		}
+	}
+	return n
+}
+
+// A customer's data is in a file that FAILED, in output files that are kept and in dead
+// letters of both lanes. Afterwards it is nowhere, and another customer's is where it was.
+func TestForgottenCustomerIsFoundNowhere(t *testing.T) {
+	const one, other = mark + "one", "zz8other"
+	w := newWorld(t, withResultFiles)
+	w.service.FailImports("customers", 1, "no such file")
+	if err := w.service.RejectRows(sandbox.Rejection{Column: "lastName", Match: "^Nemo", Reason: "nobody of this name"}); err != nil {
+		t.Fatal(err)
+	}
+	sink := w.run(head + deadLetters + keeping)
+	w.produce(marked(one, "basic", one), marked(other, "basic", other))
+	w.until("the file that FAILED is kept", func() bool { return strings.Contains(kept(w.spooled(), ".failed"), one) })
+
+	// It is on its way while the mapping is halted: not touched.
+	r := w.forgets("--yes "+one, 1)
+	if got := states(r, forget.File); got[forget.Goes] != 1 || !strings.Contains(kept(w.spooled(), ".failed"), one) || states(r, forget.Sink)[forget.Goes] != 1 {
+		t.Errorf("of a halted import: got %v and %+v, want its file left, and the record told of", got, r.Places)
+	}
+
+	// Another process builds it again, and what was kept is nobody's any more.
+	sink.terminate(t)
+	sink = w.run(head + deadLetters + keeping)
+	w.until("released", func() bool {
+		_, code := w.ask("imports release --mapping customers --server http://" + sink.admin(w))
+		return code == 0
+	})
+	w.settled()
+	w.produce(marked(one, "basic", "Nemo "+one), marked(other, "basic", "Nemo "+other))
+	w.settled()
+	w.produce(marked(one, "gold", one+" is far too long a name"))
+	w.produce(event("customers", one, `{"op":"`+one+`"`))
+	w.settled()
+	w.until("four dead letters", func() bool { return len(w.dead()) == 4 })
+	before := w.spooled()
+	if !strings.Contains(kept(before, ".failed"), one) || strings.Count(kept(before, ".errors"), one) < 3 {
+		t.Fatalf("the spool has %v, want the customer in what is kept", before)
+	}
+
+	r = w.forgets(one, 1)
+	if got := states(r, forget.File); got[forget.Removable] < 3 || r.Yes {
+		t.Errorf("before: got files %v, want all that are kept to be removable", got)
+	}
+	if got := w.spooled(); kept(got, ".failed") != kept(before, ".failed") || kept(got, ".errors") != kept(before, ".errors") || len(w.remaining()) != 4 {
+		t.Error("without --yes something was removed")
+	}
+
+	// The other's letter comes after at least one of this customer's, and before at least one.
+	r = w.forgets("--yes "+one, 1)
+	if got := states(r, forget.File); got[forget.Removed] < 3 || len(got) != 1 {
+		t.Errorf("after: got files %v, want all removed", got)
+	}
+	after := w.spooled()
+	for name, said := range after {
+		if strings.Contains(said, mark) {
+			t.Errorf("%s still has the customer:\n%s", name, said)
+		}
+	}
+	var want string
+	for line := range strings.Lines(kept(before, ".failed")) {
+		if !strings.Contains(line, one) {
+			want += line
+		}
+	}
+	if got := kept(after, ".failed"); got != want || !strings.Contains(got, other) {
+		t.Errorf("the file that FAILED: got\n%s\nwant\n%s", got, want)
+	}
+	if got := states(r, forget.Letter)[forget.Goes]; got == 0 {
+		t.Errorf("letters behind another's: got %d that go with retention, want some", got)
+	}
+	if out, code := w.execute("dlq list"); code != 0 || strings.Count(out, "\n") != 2 {
+		t.Errorf("open letters: got exit code %d and\n%s\nwant the other's alone", code, out)
+	}
+
+	// Once the other's has ended, Kafka can delete them.
+	if out, code := w.execute("dlq discard --reason test --key " + other); code != 0 {
+		t.Fatalf("discard: got exit code %d and %s", code, out)
+	}
+	r = w.forgets("--yes "+one, 0)
+	if r.Left != 0 {
+		t.Errorf("at last: got %d places left of %+v, want none", r.Left, r.Places)
+	}
+	for _, l := range w.remaining() {
+		if bytes.Contains(l.Key, []byte(mark)) || bytes.Contains(l.Value, []byte(mark)) {
+			t.Errorf("the dead letter at %d still has the customer", l.Offset)
+		}
+	}
+	out, _ := w.execute("forget --mapping customers " + one)
+	tellsNothing(t, map[string]string{"the report but for its key": strings.ReplaceAll(out, one, "")})
+	tellsNothing(t, w.everything(t, sink))
+	sink.terminate(t)
+	tellsNothing(t, map[string]string{"the log": sink.out.String()})
+}
+
+// On a topic that is compacted only, a tombstone for the letter's key takes it away.
+func TestForgottenLettersOfACompactedTopicAreTombstoned(t *testing.T) {
+	w := newWorld(t, withStrictTables)
+	compact := "compact"
+	_, err := w.admin.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "cleanup.policy", Value: &compact}}, w.topic("dlq"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := w.run(head + deadLetters + mappings)
+	w.produce(marked("zz8other", "gold", "zz8other is far too long a name"), marked(mark+"one", "gold", mark+"one is far too long a name"))
+	w.settled()
+	w.until("two dead letters", func() bool { return len(w.dead()) == 2 })
+
+	r := w.forgets("--yes "+mark+"one", 1)
+	if got := states(r, forget.Letter); got[forget.Goes] != 1 || len(r.Failed) > 0 {
+		t.Errorf("got %v of %+v, want a letter that goes with compaction", got, r)
+	}
+	last := w.remaining()[2]
+	if string(last.Key) != mark+"one" || last.Value != nil {
+		t.Errorf("the newest record: got key %s and value %q, want a tombstone", last.Key, last.Value)
+	}
+	if r = w.forgets("--yes "+mark+"one", 1); len(w.remaining()) != 3 {
+		t.Errorf("again: got %d records, want no further tombstone; %+v", len(w.remaining()), r.Places)
+	}
+	sink.terminate(t)
+}

@@ -1,0 +1,283 @@
+//go:build simulation
+
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
+)
+
+// fault is something that goes wrong, and how it ends.
+type fault struct {
+	weight int
+	begin  func(w *world) (what string, heal func(), after time.Duration)
+}
+
+func (w *world) some() *member { return pick(w.rnd, w.members...) }
+
+// between is a duration, short ones as likely as long ones.
+func (w *world) between(shortest, longest time.Duration) time.Duration {
+	if w.rnd.IntN(2) == 0 {
+		longest = shortest + (longest-shortest)/10
+	}
+	return shortest + time.Duration(w.rnd.Int64N(int64(longest-shortest)))
+}
+
+// answers has the service answer calls by these faults for a time.
+func answers(weight int, what string, faults func(w *world) []sandbox.Fault) fault {
+	return fault{weight, func(w *world) (string, func(), time.Duration) {
+		w.service.Inject(faults(w)...)
+		return what, w.service.ClearFaults, w.between(10*time.Second, 20*time.Minute)
+	}}
+}
+
+func chance(p float64, answer sandbox.Answer) sandbox.Fault {
+	return sandbox.Fault{Match: sandbox.Match{Probability: p}, Answer: answer}
+}
+
+// faults are what goes wrong.
+var faults = []fault{
+	{6, func(w *world) (string, func(), time.Duration) {
+		m := w.some()
+		m.kill(w.rnd.IntN(2) == 0)
+		return "", m.start, w.between(time.Second, 10*time.Minute)
+	}},
+	{4, func(w *world) (string, func(), time.Duration) {
+		m := w.some()
+		m.end()
+		return "", m.start, w.between(time.Second, time.Hour)
+	}},
+	{3, func(w *world) (string, func(), time.Duration) {
+		m, r := w.some(), pick(w.rnd, refused, silent)
+		host, name := m.host, m.process.name
+		host.set(brokerAt, r, w.rnd.IntN(2) == 0)
+		heal := func() { host.set(brokerAt, refused, false); host.set(brokerAt, open, false) }
+		return fmt.Sprintf("%s does not reach the broker (%s)", name, reachName[r]), heal, w.between(time.Second, 5*time.Minute)
+	}},
+	{2, func(w *world) (string, func(), time.Duration) {
+		m, r := w.some(), pick(w.rnd, refused, silent)
+		host, name := m.host, m.process.name
+		host.set(serviceAt, r, w.rnd.IntN(2) == 0)
+		heal := func() { host.set(serviceAt, refused, false); host.set(serviceAt, open, false) }
+		return fmt.Sprintf("%s does not reach the service (%s)", name, reachName[r]), heal, w.between(time.Second, 20*time.Minute)
+	}},
+	{2, func(w *world) (string, func(), time.Duration) {
+		if w.down {
+			return "", nil, 0
+		}
+		w.down = true
+		_ = w.server.Close() // its listener and all connections
+		return "the service is down", func() {
+			w.down = false
+			if err := w.serve(); err != nil {
+				w.fail("the service: %v", err)
+			}
+		}, w.between(10*time.Second, 30*time.Minute)
+	}},
+	{2, func(w *world) (string, func(), time.Duration) {
+		w.service.SetLatency(0, 5*time.Second)
+		return "the service is slow", func() { w.service.SetLatency(0, w.plan.callTime) }, w.between(time.Minute, 20*time.Minute)
+	}},
+	{2, func(w *world) (string, func(), time.Duration) {
+		w.service.RevokeTokens()
+		w.service.RevokeKey(apiKey)
+		return "the key is revoked: 401", func() { w.service.AllowKey(apiKey) }, w.between(time.Second, 20*time.Minute)
+	}},
+	{3, func(w *world) (string, func(), time.Duration) {
+		t := pick(w.rnd, w.plan.tables...)
+		w.service.FailImports(t.name, 1, "the file is invalid")
+		return "the next import of " + t.name + " is FAILED", nil, 0
+	}},
+	answers(2, "half of the calls are answered 503", func(*world) []sandbox.Fault { return []sandbox.Fault{chance(.5, sandbox.Status(503))} }),
+	answers(2, "calls are answered 429 with Retry-After", func(*world) []sandbox.Fault {
+		return []sandbox.Fault{chance(.3, sandbox.StatusAfter(http.StatusTooManyRequests, 20*time.Second))}
+	}),
+	answers(2, "a gateway answers 404", func(*world) []sandbox.Fault { return []sandbox.Fault{chance(.5, sandbox.Page(404))} }),
+	answers(4, "answers are lost", func(*world) []sandbox.Fault {
+		lost := chance(.3, sandbox.Reset())
+		lost.Apply = true
+		return []sandbox.Fault{lost}
+	}),
+	{2, func(w *world) (string, func(), time.Duration) { return w.rollOut() }},
+	{1, func(w *world) (string, func(), time.Duration) { return w.addPartition() }},
+	answers(2, "a gateway's page says 200", func(*world) []sandbox.Fault { return []sandbox.Fault{chance(.3, sandbox.Page(200))} }),
+	answers(1, "a gateway answers 502", func(*world) []sandbox.Fault { return []sandbox.Fault{chance(.5, sandbox.Text(502, "Bad Gateway"))} }),
+	answers(2, "one table is forbidden: 403", func(w *world) []sandbox.Fault {
+		return []sandbox.Fault{{Match: sandbox.Match{Table: pick(w.rnd, w.plan.tables...).name}, Answer: sandbox.Status(403)}}
+	}),
+	{3, func(w *world) (string, func(), time.Duration) {
+		answer := pick(w.rnd, sandbox.Status(404), sandbox.Status(503), sandbox.Text(200, ""))
+		w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: outputFiles}, Answer: answer})
+		return "output files are missing", w.service.ClearFaults, w.between(10*time.Second, mostMissing)
+	}},
+	{2, func(w *world) (string, func(), time.Duration) {
+		m := w.some()
+		by := pick(w.rnd, -25*time.Hour, -3*time.Hour, -10*time.Minute, 10*time.Minute, 2*time.Hour, 25*time.Hour)
+		clock, name := m.clock, m.process.name
+		clock.Store(int64(by))
+		return fmt.Sprintf("the clock of %s is set by %v", name, by), func() { clock.Store(0) }, w.between(time.Minute, 20*time.Minute)
+	}},
+	{2, func(w *world) (string, func(), time.Duration) {
+		w.refuseDeadLetters.Store(true)
+		return "the dead-letter topic is not authorized", func() { w.refuseDeadLetters.Store(false) }, w.between(time.Second, 20*time.Minute)
+	}},
+	{2, func(w *world) (string, func(), time.Duration) { return w.pause() }},
+	{2, func(w *world) (string, func(), time.Duration) { return w.takeSpool() }},
+	{2, func(w *world) (string, func(), time.Duration) { return w.landLate() }},
+	{2, func(w *world) (string, func(), time.Duration) { return w.deleteRecords() }},
+	{1, func(w *world) (string, func(), time.Duration) { return w.resetOffsets() }},
+}
+
+// outputFiles is the number of that operation in the service's document.
+const outputFiles = 12
+
+// mostMissing is how long output files may be missing: less than the time after which
+// a mapping halts.
+const mostMissing = 8 * time.Minute
+
+var reachName = map[reach]string{refused: "refused", silent: "silent"}
+
+// rollOut gives the members other routes, one after the other.
+func (w *world) rollOut() (string, func(), time.Duration) {
+	w.plan.routes++
+	w.say("other routes: version %d", w.plan.routes)
+	for i, m := range w.members {
+		switch {
+		case !m.on:
+		case w.rnd.IntN(2) == 0:
+			m.reload()
+		default:
+			m.end()
+			m.start()
+		}
+		if i+1 < len(w.members) {
+			time.Sleep(w.between(time.Second, 2*time.Minute))
+		}
+	}
+	return "", nil, 0
+}
+
+func (w *world) addPartition() (string, func(), time.Duration) {
+	t := pick(w.rnd, w.plan.tables...)
+	w.mu.Lock()
+	n := w.partitions[t.topic]
+	w.mu.Unlock()
+	if n >= 8 {
+		return "", nil, 0
+	}
+	if _, err := w.admin.CreatePartitions(context.Background(), 1, t.topic); err != nil {
+		w.fail("add a partition: %v", err)
+		return "", nil, 0
+	}
+	w.client.ForceMetadataRefresh()
+	time.Sleep(time.Second)
+	w.mu.Lock()
+	w.partitions[t.topic] = n + 1
+	w.mu.Unlock()
+	return fmt.Sprintf("%s has %d partitions", t.topic, n+1), nil, 0
+}
+
+// pause has a person pause a mapping by way of one member, and resume it by way of any.
+func (w *world) pause() (string, func(), time.Duration) {
+	t := pick(w.rnd, w.plan.tables...)
+	if !w.ask(w.some(), "mappings", "/mappings/"+t.name+"/pause?reason=simulated") {
+		return "", nil, 0
+	}
+	return t.name + " is paused", func() {
+		for !slices.ContainsFunc(w.members, func(m *member) bool { return w.ask(m, "mappings", "/mappings/"+t.name+"/resume") }) {
+			for _, m := range w.members {
+				m.start()
+			}
+			time.Sleep(10 * time.Second)
+		}
+	}, w.between(10*time.Second, 20*time.Minute)
+}
+
+// takeSpool has a member's disk refuse for a time to open files.
+func (w *world) takeSpool() (string, func(), time.Duration) {
+	m := w.some()
+	away := m.spool + ".away"
+	if !m.on || os.Rename(m.spool, away) != nil || os.WriteFile(m.spool, nil, 0o600) != nil { // no folder: nothing is made in it
+		return "", nil, 0
+	}
+	w.say("the disk of %s takes no files", m.process.name)
+	time.Sleep(w.between(time.Second, 5*time.Minute))
+	if err := errors.Join(os.Remove(m.spool), os.Rename(away, m.spool)); err != nil {
+		w.fail("give the spool back: %v", err)
+	}
+	return "the disk of " + m.process.name + " is well", nil, 0
+}
+
+// landLate has calls be given up that the service carries out all the same. Nobody comes
+// or goes meanwhile: what a process has sent that is gone nobody can reckon with. Nor can
+// a lane reckon with the calls of a key that both write.
+func (w *world) landLate() (string, func(), time.Duration) {
+	t := pick(w.rnd, w.plan.tables...)
+	if !t.byCall() {
+		return "", nil, 0
+	}
+	time.Sleep(time.Minute)
+	w.say("calls for %s land late", t.name)
+	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Table: t.name, Probability: .2}, Late: w.between(timeout+time.Second, 2*timeout)})
+	time.Sleep(w.between(time.Minute, 10*time.Minute))
+	w.service.ClearFaults()
+	time.Sleep(2 * time.Minute)
+	return "calls land in time", nil, 0
+}
+
+// deleteRecords deletes records that a lane has confirmed. Where there are two lanes, one
+// of them may have to read again what the other one has confirmed.
+func (w *world) deleteRecords() (string, func(), time.Duration) {
+	t := pick(w.rnd, w.plan.tables...)
+	if t.lanes == "both" {
+		return "", nil, 0
+	}
+	committed, err := w.admin.FetchOffsets(context.Background(), group+"-"+t.lanes)
+	if err != nil {
+		return "", nil, 0
+	}
+	below := kadm.Offsets{}
+	committed.Each(func(o kadm.OffsetResponse) {
+		if o.Topic == t.topic && o.At > 0 {
+			below.AddOffset(o.Topic, o.Partition, o.At, -1)
+		}
+	})
+	if _, err := w.admin.DeleteRecords(context.Background(), below); err != nil {
+		w.fail("delete records: %v", err)
+	}
+	return t.topic + " loses the records that are confirmed", nil, 0
+}
+
+// resetOffsets has all members stop and a table's records be read again from the first.
+// What the group had on record is gone with that.
+func (w *world) resetOffsets() (string, func(), time.Duration) {
+	t := pick(w.rnd, w.plan.tables...)
+	if t.lanes == "both" {
+		return "", nil, 0
+	}
+	for _, m := range w.members {
+		m.end()
+	}
+	time.Sleep(time.Minute + 2*w.plan.processing) // for the members that were killed, and imports under way
+	first, err := w.admin.ListStartOffsets(context.Background(), t.topic)
+	if err == nil {
+		_, err = w.admin.CommitOffsets(context.Background(), group+"-"+t.lanes, first.Offsets())
+	}
+	if err != nil {
+		w.fail("reset offsets: %v", err)
+	}
+	t.repeated = true
+	for _, m := range w.members {
+		m.start()
+	}
+	return t.topic + " is read again from its start", nil, 0
+}

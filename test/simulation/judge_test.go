@@ -1,0 +1,122 @@
+//go:build simulation
+
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
+)
+
+// place is where a record is.
+type place struct {
+	topic     string
+	partition int32
+	offset    int64
+}
+
+// letters are dead letters by their records' places, with their reason codes.
+type letters map[place]string
+
+// readLetters tells the dead letters' places; those without one are told apart.
+func readLetters(records []*kgo.Record) (found letters, strange []string) {
+	found = letters{}
+	for _, r := range records {
+		says := map[string]string{}
+		for _, h := range r.Headers {
+			says[strings.TrimPrefix(h.Key, "__connect.errors.")] = string(h.Value)
+		}
+		partition, err := strconv.ParseInt(says["partition"], 10, 32)
+		offset, err2 := strconv.ParseInt(says["offset"], 10, 64)
+		if err != nil || err2 != nil {
+			strange = append(strange, fmt.Sprintf("dead letter of no record: %v", says))
+			continue
+		}
+		found[place{says["topic"], int32(partition), offset}] = says["exception.class.name"] + ": " + says["exception.message"]
+	}
+	return found, strange
+}
+
+// judge compares each key's row and dead letters with its events, applied alone and in
+// order.
+func judge(t *table, rows map[string]sandbox.Row, dead letters) (wrong []string) {
+	for _, name := range t.names {
+		k := t.keys[name]
+		want, said := k.judge(t, name, dead)
+		wrong = append(wrong, said...)
+		row, there := rows[name]
+		switch {
+		case want == nil && there:
+			wrong = append(wrong, fmt.Sprintf("%s %s: got %v, want no row\n%s", t.name, name, row.Values, k.history(t, dead)))
+		case want != nil && !there:
+			wrong = append(wrong, fmt.Sprintf("%s %s: got no row, want %v\n%s", t.name, name, want, k.history(t, dead)))
+		case want != nil:
+			for _, column := range []string{"seq", "note"} {
+				if got := row.Text(column); got != want[column] {
+					wrong = append(wrong, fmt.Sprintf("%s %s %s: got %q, want %q\n%s", t.name, name, column, got, want[column], k.history(t, dead)))
+				}
+			}
+		}
+	}
+	for name := range rows {
+		if t.keys[name] == nil {
+			wrong = append(wrong, fmt.Sprintf("%s %s: a row that no event made", t.name, name))
+		}
+	}
+	return wrong
+}
+
+// judge is what the key's row must be, and which of its events ended in the wrong place.
+func (k *key) judge(t *table, name string, dead letters) (row map[string]string, wrong []string) {
+	for i, e := range k.events {
+		reason, lettered := dead[place{t.topic, k.partition, e.offset}]
+		after, refused := e.apply(row)
+		switch {
+		case lettered && !refused && (!t.repeated || e.op != "create"):
+			wrong = append(wrong, fmt.Sprintf("%s %s: a dead letter of offset %d (%s), with which nothing is wrong\n%s",
+				t.name, name, e.offset, reason, k.history(t, dead)))
+		case !lettered && refused && (e.broken || !slices.ContainsFunc(k.events[i+1:], voids)):
+			wrong = append(wrong, fmt.Sprintf("%s %s: offset %d cannot be applied, and is no dead letter\n%s",
+				t.name, name, e.offset, k.history(t, dead)))
+		}
+		row = after
+	}
+	return row, wrong
+}
+
+// voids reports whether the event leaves nothing of what was before.
+func voids(e *event) bool { return !e.broken && (e.op == "upsert" || e.op == "delete") }
+
+func (k *key) history(t *table, dead letters) string {
+	var lines strings.Builder
+	for _, e := range k.events[max(0, len(k.events)-8):] {
+		fmt.Fprintf(&lines, "      %s/%d offset %d: %s %v", t.topic, k.partition, e.offset, e.op, e.values)
+		if reason, is := dead[place{t.topic, k.partition, e.offset}]; is {
+			lines.WriteString(", dead letter: " + reason)
+		}
+		lines.WriteByte('\n')
+	}
+	return lines.String()
+}
+
+// judgeSlots looks for days on which a table had more imports than slots.
+func judgeSlots(executions []sandbox.Execution, zone *time.Location, tableOf map[string]string, perDay map[string]int) (wrong []string) {
+	used := map[string]int{}
+	for _, x := range executions {
+		used[tableOf[x.ETL]+" on "+x.Accepted.In(zone).Format(time.DateOnly)]++
+	}
+	for _, day := range slices.Sorted(maps.Keys(used)) {
+		table, _, _ := strings.Cut(day, " on ")
+		if used[day] > perDay[table] {
+			wrong = append(wrong, fmt.Sprintf("slots: %s had %d imports, want at most %d", day, used[day], perDay[table]))
+		}
+	}
+	return wrong
+}

@@ -1,0 +1,242 @@
+//go:build simulation
+
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// live is one seed's life, from the first record to the judges.
+func (w *world) live(ctx context.Context) {
+	w.begun = w.plan.begin
+	time.Sleep(time.Until(w.begun))
+	defer w.close()
+	if err := w.open(); err != nil {
+		w.fail("open the world: %v", err)
+		return
+	}
+	w.say("%s", w.plan.String())
+	for i := range w.plan.members {
+		m := &member{w: w, name: fmt.Sprintf("member-%d", i+1)}
+		if w.plan.apart {
+			m.lanes = schemas.Lanes[i : i+1]
+			if !w.uses(m.lanes[0]) {
+				continue
+			}
+		}
+		w.members = append(w.members, m)
+		m.start() //nolint:contextcheck // its end is kill or stop
+	}
+	loading, endLoad := context.WithCancel(ctx)
+	loaded := make(chan struct{})
+	go func() {
+		defer close(loaded)
+		w.feed(loading)
+	}()
+	w.strike(time.Now().Add(w.plan.life))
+	endLoad()
+	<-loaded
+	w.settle(ctx)
+	for _, m := range w.members {
+		m.end()
+	}
+	for _, p := range slices.Clone(w.former) {
+		w.awaitEnd(p)
+	}
+	w.judge(ctx)
+}
+
+// uses reports whether any table uses the lane.
+func (w *world) uses(lane schemas.Lane) bool {
+	return slices.ContainsFunc(w.plan.tables, func(t *table) bool { return t.lanes == "both" || t.lanes == lane.String() })
+}
+
+// feed produces events until ctx ends.
+func (w *world) feed(ctx context.Context) {
+	g := &w.load
+	for {
+		n := g.rnd.IntN(w.plan.bunch + 1)
+		if w.plan.burst > 0 && g.rnd.IntN(40) == 0 {
+			n = w.plan.burst
+			w.say("a burst of %d events", n)
+		}
+		for range n {
+			t := pick(g.rnd, w.plan.tables...)
+			w.mu.Lock()
+			partitions := w.partitions[t.topic]
+			w.mu.Unlock()
+			k, e, r := g.next(t, partitions)
+			if err := w.client.ProduceSync(context.WithoutCancel(ctx), r).FirstErr(); err != nil {
+				w.fail("produce: %v", err)
+				return
+			}
+			e.offset = r.Offset
+			k.events = append(k.events, e)
+			g.events++
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(w.plan.every/2 + time.Duration(g.rnd.Int64N(int64(w.plan.every)))):
+		}
+	}
+}
+
+// strike has things go wrong until then, and heals them all.
+func (w *world) strike(until time.Time) {
+	type healing struct {
+		at   time.Time
+		what string
+		do   func()
+	}
+	var due []healing
+	total := 0
+	for _, f := range faults {
+		total += f.weight
+	}
+	pace := rand.New(rand.NewPCG(w.seed, 2)) // a strike that is dropped leaves the others where they are
+	n := 0
+	next := func() time.Time {
+		n++
+		return time.Now().Add(time.Second + time.Duration(pace.Int64N(int64(2*w.plan.faultEvery))))
+	}
+	for strike := next(); ; {
+		slices.SortStableFunc(due, func(a, b healing) int { return a.at.Compare(b.at) })
+		if len(due) > 0 && (!due[0].at.After(strike) || !time.Now().Before(until)) {
+			time.Sleep(time.Until(due[0].at))
+			due[0].do()
+			if due[0].what != "" {
+				w.say("over: %s", due[0].what)
+			}
+			due = due[1:]
+			continue
+		}
+		if !strike.Before(until) {
+			if len(due) == 0 {
+				time.Sleep(time.Until(until))
+				return
+			}
+			strike = due[len(due)-1].at.Add(time.Second) // what is due comes first
+			continue
+		}
+		time.Sleep(time.Until(strike))
+		if w.rnd = rand.New(rand.NewPCG(w.seed, 1000+uint64(n))); w.dropped[n] {
+			strike = next()
+			continue
+		}
+		w.strikes = append(w.strikes, n)
+		dice := w.rnd.IntN(total)
+		for _, f := range faults {
+			if dice -= f.weight; dice < 0 {
+				what, heal, after := f.begin(w)
+				if what != "" {
+					w.say("%d: %s", n, what)
+				}
+				if heal != nil {
+					due = append(due, healing{time.Now().Add(after), what, heal})
+				}
+				break
+			}
+		}
+		strike = next()
+	}
+}
+
+// settle lets everything be confirmed.
+func (w *world) settle(ctx context.Context) {
+	w.service.FailImports("customers", 0, "")
+	w.service.FailImports("orders", 0, "")
+	for _, m := range w.members {
+		m.start() //nolint:contextcheck // its end is kill or stop
+	}
+	w.say("all is well; %d events", w.load.events)
+	begun, bound := time.Now(), w.plan.bound(w.load.events)
+	for looks := 1; ; looks++ {
+		n, where := w.lag(ctx)
+		if n == 0 {
+			w.say("everything is confirmed, after %v", time.Since(begun).Round(time.Second))
+			time.Sleep(2 * time.Minute) // states that are sent once more
+			return
+		}
+		if time.Since(begun) > bound {
+			w.fail("not confirmed %v after all is well:\n  %s", bound, strings.Join(where, "\n  "))
+			return
+		}
+		if looks%30 == 0 {
+			w.release() //nolint:contextcheck // as above
+		}
+		time.Sleep(time.Minute)
+	}
+}
+
+// judge compares what is there with what the events say.
+func (w *world) judge(ctx context.Context) {
+	records, err := w.deadLetters(ctx)
+	if err != nil {
+		w.fail("read dead letters: %v", err)
+		return
+	}
+	dead, strange := readLetters(records)
+	for _, s := range strange {
+		w.fail("%s", s)
+	}
+	tableOf, perDay := map[string]string{}, map[string]int{}
+	for _, t := range w.plan.tables {
+		for _, wrong := range judge(t, w.service.Rows(t.name), dead) {
+			w.fail("%s", wrong)
+		}
+		if perDay[t.name] = w.plan.slots; t.repeated { // what was on record of its slots is gone
+			perDay[t.name] = math.MaxInt
+		}
+		for i := range loads {
+			tableOf[etl(t, i)] = t.name
+		}
+	}
+	executions := w.service.Executions()
+	for _, wrong := range judgeSlots(executions, w.plan.zone, tableOf, perDay) {
+		w.fail("%s", wrong)
+	}
+	for _, wrong := range w.witness.judgeRate(w.plan.rate) {
+		w.fail("%s", wrong)
+	}
+	w.say("%d dead letters, %d executions", len(dead), len(executions))
+	for _, m := range w.members {
+		files, _ := os.ReadDir(m.spool) // none is no files
+		for _, f := range files {
+			if name := f.Name(); name != "lock" && !strings.HasSuffix(name, ".failed") && !strings.HasSuffix(name, ".errors") { // those are kept for a person
+				w.fail("%s: a file is left in the spool: %s", m.process.name, f.Name())
+			}
+		}
+	}
+	time.Sleep(5 * time.Minute) // idle connections are closed
+	for _, g := range goroutines() {
+		w.fail("a member's goroutine is left:\n%s", g)
+	}
+}
+
+// goroutines are the stacks of those that belong to a member.
+func goroutines() (left []string) {
+	buffer := make([]byte, 16<<20)
+	for stack := range strings.SplitSeq(string(buffer[:runtime.Stack(buffer, true)]), "\n\n") {
+		for _, of := range []string{
+			"feedsink/connector.", "feedsink/connector/calls.", "feedsink/connector/kafka", "feedsink/connector/service.",
+			"feedsink/connector/admin.", "feedsink/connector/deadletter.", "feedsink/batcher",
+		} {
+			if strings.Contains(stack, "github.com/feedsink/"+of) {
+				left = append(left, stack)
+				break
+			}
+		}
+	}
+	return left
+}

@@ -1,0 +1,169 @@
+//go:build simulation
+
+package simulation
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// table is one of the service's tables, how it is fed, and what it must hold.
+type table struct {
+	name  string
+	topic string
+	lanes string // immediate, batch or both
+	keys  map[string]*key
+	names []string // of the keys, in the order of their first events
+	// repeated says that its records were read again from the first: a create may find
+	// what it has created.
+	repeated bool
+}
+
+func (t *table) custom() bool { return t.name == "orders" }
+func (t *table) byCall() bool { return t.lanes == "immediate" }
+func (t *table) byFile() bool { return t.lanes == "batch" }
+
+// key is one profile or table record. All of its events are in one partition.
+type key struct {
+	kind      string
+	partition int32
+	events    []*event
+}
+
+// The kinds of keys, by the events that they get. A patched one is never deleted: a
+// patch that is sent once more after a crash would find nothing, as a mistake does.
+const (
+	upserted = "upserted" // upserts
+	deleted  = "deleted"  // upserts and deletes
+	patched  = "patched"  // an upsert, then patches and upserts
+	created  = "created"  // a create, then patches and upserts
+	merged   = "merged"   // merges, upserts and deletes
+	orphan   = "orphan"   // a patch of nothing
+	broken   = "broken"   // values that no table takes, and upserts
+)
+
+func (t *table) kinds() []string {
+	switch {
+	case t.custom() && t.lanes != "both":
+		return []string{upserted, upserted, deleted, patched, created, merged, orphan, broken}
+	case t.custom():
+		return []string{upserted, upserted, deleted, patched, merged, broken}
+	case t.byFile():
+		return []string{upserted, upserted, deleted, patched, created, merged, orphan, broken}
+	}
+	return []string{upserted, upserted, broken}
+}
+
+// event is one record, as the model knows it.
+type event struct {
+	op     string
+	values map[string]string // columns that it names
+	broken bool
+	offset int64
+}
+
+// generator makes events. It alone knows their order.
+type generator struct {
+	rnd    *rand.Rand
+	number int
+	events int // that the topics have
+}
+
+// next makes one event of the table: of a hot key, of a known one or of a new one.
+func (g *generator) next(t *table, partitions int32) (*key, *event, *kgo.Record) {
+	var name string
+	switch dice := g.rnd.IntN(100); {
+	case len(t.names) == 0 || dice < 25:
+		name = fmt.Sprintf("%s-key-%d", t.name, len(t.names))
+		t.keys[name] = &key{kind: t.kinds()[g.rnd.IntN(len(t.kinds()))], partition: g.rnd.Int32N(partitions)}
+		t.names = append(t.names, name)
+	case dice < 50:
+		name = t.names[g.rnd.IntN(min(5, len(t.names)))]
+	default:
+		name = t.names[g.rnd.IntN(len(t.names))]
+	}
+	k := t.keys[name]
+	if k.kind == orphan && len(k.events) > 0 {
+		return g.next(t, partitions)
+	}
+	g.number++
+	e := &event{op: g.op(k), broken: k.kind == broken && g.rnd.IntN(2) == 0}
+	e.values = map[string]string{"seq": strconv.Itoa(g.number)}
+	if !partial(e.op) || g.rnd.IntN(2) == 0 {
+		e.values["note"] = fmt.Sprintf("note %d", g.number)
+	}
+	if n := len(k.events); n > 0 && k.events[n-1].op == "delete" && e.op == "upsert" {
+		delete(e.values, "note") // what was before must not come back
+	}
+	if e.broken {
+		e.values["note"] = strings.Repeat("x", 256) // one more than fits
+	}
+	if e.op == "delete" {
+		e.values = nil
+	}
+	return k, e, g.record(t, name, k, e)
+}
+
+// op is what the key's next event does.
+func (g *generator) op(k *key) string {
+	first := len(k.events) == 0
+	switch dice := g.rnd.IntN(100); {
+	case k.kind == orphan:
+		return "patch"
+	case k.kind == created && first:
+		return "create"
+	case (k.kind == deleted || k.kind == merged) && !first && dice < 30:
+		return "delete"
+	case k.kind == merged && dice < 80:
+		return "merge"
+	case (k.kind == patched || k.kind == created) && !first && dice < 60:
+		return "patch"
+	}
+	return "upsert"
+}
+
+func (g *generator) record(t *table, name string, k *key, e *event) *kgo.Record {
+	values := map[string]any{}
+	for column, v := range e.values {
+		values[column] = v
+	}
+	if v, named := e.values["seq"]; named {
+		values["seq"] = json.Number(v)
+	}
+	body := map[string]any{"op": e.op}
+	if t.custom() {
+		body["businessKey"], body["properties"] = name, values
+	} else {
+		values["customerNumber"] = name
+		body["key"], body["attributes"] = map[string]any{"customerNumber": name}, values
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // maps of strings and numbers
+	}
+	return &kgo.Record{
+		Topic: t.topic, Partition: k.partition, Key: []byte(name), Value: text,
+		Headers: []kgo.RecordHeader{{Key: "lane", Value: []byte([]string{"a", "b", "c"}[g.rnd.IntN(3)])}},
+	}
+}
+
+// apply is what the event makes of a row, nil being none, where it is applied alone.
+// refused says that a service that is well does not take it.
+func (e *event) apply(row map[string]string) (after map[string]string, refused bool) {
+	switch {
+	case e.broken, e.op == "patch" && row == nil, e.op == "create" && row != nil:
+		return row, true
+	case e.op == "delete":
+		return nil, false
+	}
+	after = map[string]string{}
+	maps.Copy(after, row)
+	maps.Copy(after, e.values)
+	return after, false
+}

@@ -1,0 +1,204 @@
+//go:build simulation
+
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+	_ "time/tzdata" // whatever the machine has
+
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
+)
+
+// loads are a table's imports by op.
+var loads = []struct {
+	op   string
+	mode sandbox.Mode
+}{
+	{"upsert", sandbox.CreateOrUpdate},
+	{"patch", sandbox.UpdateOnly},
+	{"create", sandbox.CreateOnly},
+	{"delete", sandbox.DeleteRows},
+	{"merge", sandbox.CreateOrUpdate},
+}
+
+// partial holds for ops whose events name only some columns.
+func partial(op string) bool { return op == "patch" || op == "merge" }
+
+// etl is the id of a table's load.
+func etl(t *table, load int) string {
+	if t.custom() {
+		return fmt.Sprint(201 + load)
+	}
+	return fmt.Sprint(101 + load)
+}
+
+// plan is what a seed decides before anything runs.
+type plan struct {
+	tables     []*table
+	partitions int32
+	members    int
+	apart      bool // each lane in a member of its own
+	routes     int  // version
+
+	begin      time.Time // of the life, on any day and at any time
+	zone       *time.Location
+	life       time.Duration // of load and faults
+	every      time.Duration // between two bunches of events
+	bunch      int           // events at most
+	burst      int           // events, now and then
+	faultEvery time.Duration // mean
+
+	latency    time.Duration // of a message at most
+	callTime   time.Duration // that the service takes
+	processing time.Duration // of an execution
+	rate       int           // calls a minute; 0: none
+	slots      int
+	reserve    int
+	rollRows   int
+	rollAge    time.Duration
+	maxFile    int  // rows; 0: any number
+	calls      int  // in flight at most
+	debug      bool // the members log everything
+
+	commitEvery time.Duration
+}
+
+var zones = []*time.Location{time.UTC, zone("Europe/Brussels"), zone("America/New_York"), zone("Asia/Kathmandu")}
+
+func zone(name string) *time.Location {
+	z, err := time.LoadLocation(name)
+	if err != nil {
+		panic(err)
+	}
+	return z
+}
+
+func pick[T any](rnd *rand.Rand, of ...T) T { return of[rnd.IntN(len(of))] }
+
+func newPlan(rnd *rand.Rand) plan {
+	p := plan{
+		partitions: 1 + rnd.Int32N(4),
+		members:    pick(rnd, 1, 2, 2, 3),
+		apart:      rnd.IntN(4) == 0,
+		life:       pick(rnd, 30*time.Minute, 30*time.Minute, 30*time.Minute, time.Hour, 2*time.Hour),
+		every:      pick(rnd, 20*time.Second, time.Minute),
+		bunch:      pick(rnd, 1, 5, 10),
+		burst:      pick(rnd, 0, 30, 100),
+		faultEvery: pick(rnd, time.Minute, 2*time.Minute, 5*time.Minute),
+		latency:    pick(rnd, time.Millisecond, 10*time.Millisecond, 100*time.Millisecond),
+		callTime:   pick(rnd, time.Millisecond, 50*time.Millisecond, time.Second),
+		processing: pick(rnd, time.Second, 30*time.Second, 10*time.Minute),
+		rate:       pick(rnd, 0, 0, 10, 100, 600),
+		slots:      pick(rnd, 4, 24, 48, 200, 200, 200, 200),
+		rollRows:   pick(rnd, 5, 100, 100000),
+		rollAge:    pick(rnd, time.Minute, 5*time.Minute, 20*time.Minute),
+		calls:      pick(rnd, 1, 4, 64),
+	}
+	if rnd.IntN(25) == 0 { // rare: this one costs as much as all the others
+		p.life, p.faultEvery, p.slots, p.rollAge = 26*time.Hour, 30*time.Minute, 12, time.Hour
+	}
+	p.commitEvery = pick(rnd, time.Second, 5*time.Second)
+	p.zone = pick(rnd, zones...)
+	day := pick(rnd, "2026-01-01", "2026-03-08", "2026-03-29", "2026-06-15", "2026-10-25", "2026-11-01") // the clock is set on some
+	p.begin, _ = time.ParseInLocation(time.DateOnly, day, p.zone)
+	p.begin = p.begin.Add(time.Duration(rnd.IntN(48)-24) * 30 * time.Minute)
+	if p.slots == 200 {
+		p.maxFile = pick(rnd, 0, 0, 3, 50)
+	}
+	p.debug = rnd.IntN(3) == 0
+	p.reserve = rnd.IntN(min(3, p.slots))
+	for _, name := range []string{"customers", "orders"} {
+		p.tables = append(p.tables, &table{
+			name: name, topic: map[string]string{"customers": "crm", "orders": "shop"}[name],
+			lanes: pick(rnd, "immediate", "batch", "both"), keys: map[string]*key{},
+		})
+	}
+	if p.rate > 0 && p.rate < 100 { // what the calls of a minute can carry
+		p.every, p.bunch, p.burst = time.Minute, min(p.bunch, 5), min(p.burst, 30)
+	}
+	if p.apart {
+		p.members = 2
+	}
+	return p
+}
+
+// bound is how long everything may take to be confirmed once all is well: what waits
+// for calls, and imports that wait for the days' slots.
+func (p *plan) bound(events int) time.Duration {
+	bound := 2*time.Hour + 2*p.rollAge + 4*p.processing
+	if p.rate > 0 {
+		bound += 2 * time.Duration(events/p.rate) * time.Minute
+	}
+	if p.slots-p.reserve < 24 {
+		bound += 6 * 24 * time.Hour
+	}
+	return bound
+}
+
+func (p *plan) String() string {
+	var lanes []string
+	for _, t := range p.tables {
+		lanes = append(lanes, t.name+": "+t.lanes)
+	}
+	return fmt.Sprintf("%s, %d partitions, %d members, lanes apart %v, %v, up to %d events every %v, bursts of %d, a fault every %v, "+
+		"latency %v, calls %v, imports %v, rate %d/min, %d slots, %d in reserve, roll %d rows or %v, files of %d rows, %d calls in flight, from %v",
+		strings.Join(lanes, ", "), p.partitions, p.members, p.apart, p.life, p.bunch, p.every, p.burst, p.faultEvery,
+		p.latency, p.callTime, p.processing, p.rate, p.slots, p.reserve, p.rollRows, p.rollAge, p.maxFile, p.calls, p.begin)
+}
+
+// yaml is the members' configuration, with the routes as they are now.
+func (p *plan) yaml() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, `
+kafka: {brokers: ["%s"], group: %s, sessionTimeout: 30s}
+service:
+  baseURL: http://%[3]s
+  authURL: http://%[3]s
+  entity: acme
+  apiKey: %[4]s
+  timeout: %[7]v
+  concurrency: {start: %[5]d, max: %[5]d}
+  rate: {calls: %[6]d, per: 1m}
+dlq: {topic: dlq, flood: {records: 0}}
+spool: {dir: "${SPOOL}"}
+admin: {listen: "localhost:0"}
+mappings:
+`, brokerAt, group, serviceAt, apiKey, p.calls, p.rate, timeout)
+	for _, t := range p.tables {
+		kind, key := "profileTable", "customerNumber"
+		if t.custom() {
+			kind, key = "customTable", "businessKey"
+		}
+		fmt.Fprintf(&text, "  - name: %s\n    topics: [%s]\n    %s: %s\n    key: %s\n    routes: %s\n", t.name, t.topic, kind, t.name, key, p.routesOf(t))
+		if t.byCall() {
+			continue
+		}
+		text.WriteString("    imports:\n")
+		for i, load := range loads {
+			if !t.loads(load.op) {
+				continue
+			}
+			fmt.Fprintf(&text, "      %s: {etl: %q, mode: %s, ignoresEmpty: %v}\n", load.op, etl(t, i), load.mode, partial(load.op))
+		}
+		fmt.Fprintf(&text, "      columns: [%s, seq, note]\n      roll: {rows: %d, bytes: 1MiB, age: %v}\n      maxFile: {rows: %d}\n      slotsPerDay: %d\n      reserve: %d\n      timezone: %s\n",
+			key, p.rollRows, p.rollAge, p.maxFile, p.slots, p.reserve, p.zone)
+	}
+	return text.String()
+}
+
+// loads reports whether the table has files of this op.
+func (t *table) loads(op string) bool {
+	return op == "upsert" || t.byFile() || t.custom() && op != "create"
+}
+
+// routesOf are the table's routes: which header goes by call changes with their version.
+func (p *plan) routesOf(t *table) string {
+	if t.lanes != "both" {
+		return "[{lane: " + t.lanes + "}]"
+	}
+	now := []string{`headers.lane == "a"`, `headers.lane == "b"`, `headers.lane != "c"`, `headers.lane == "c"`}[p.routes%4]
+	return fmt.Sprintf("[{when: '%s', lane: immediate}, {lane: batch}]", now)
+}

@@ -1,0 +1,96 @@
+//go:build simulation
+
+package simulation
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// witness stands before the service and sees who calls while the service has asked it
+// to wait.
+type witness struct {
+	service http.Handler
+	latency time.Duration // of a message at most
+	fail    func(format string, args ...any)
+
+	mu    sync.Mutex
+	told  map[string]bool  // by process: it has failed
+	asks  map[string][]ask // by process
+	calls map[int64]int    // of all processes, by windows
+}
+
+// window is how long calls are counted together to see whether they keep the rate.
+const window = 10 * time.Minute
+
+// judgeRate looks for windows with clearly more calls than the rate allows all members
+// together. When members come and go, each may have the others' share for a short time.
+func (s *witness) judgeRate(perMinute int) (wrong []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	most := perMinute * int(window/time.Minute)
+	for at, n := range s.calls {
+		if perMinute > 0 && n > most+most/2 {
+			begun := time.Unix(at*int64(window/time.Second), 0).UTC()
+			wrong = append(wrong, fmt.Sprintf("rate: %d calls in the %v from %s, want %d", n, window, begun.Format(millis), most))
+		}
+	}
+	return wrong
+}
+
+// ask is a time in which no call is wanted. Calls that come before it may have begun
+// before the process knew.
+type ask struct{ from, until time.Time }
+
+func (s *witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet || strings.Contains(r.URL.Path, "/record/") {
+		s.look(r)
+	}
+	if r.URL.Path != "/auth/token" { // what is asked there holds tokens, not calls
+		out = seen{out, r.RemoteAddr, s}
+	}
+	s.service.ServeHTTP(out, r)
+}
+
+func (s *witness) look(r *http.Request) {
+	now, process := time.Now(), r.RemoteAddr
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if strings.Contains(r.URL.Path, "/record") || strings.Contains(r.URL.Path, "/profiles") {
+		s.calls[now.Unix()/int64(window/time.Second)]++
+	}
+	s.asks[process] = slices.DeleteFunc(s.asks[process], func(a ask) bool { return !now.Before(a.until) })
+	for _, a := range s.asks[process] {
+		if now.After(a.from) && !s.told[process] {
+			s.told[process] = true
+			s.fail("%s calls %s %s at %s, and was asked to wait until %s", process, r.Method, r.URL.Path, now.UTC().Format(millis), a.until.UTC().Format(millis))
+		}
+	}
+}
+
+const millis = "15:04:05.000"
+
+// seen hears what the service answers.
+type seen struct {
+	http.ResponseWriter
+	process string
+	by      *witness
+}
+
+// Unwrap is for [http.ResponseController].
+func (a seen) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+func (a seen) WriteHeader(status int) {
+	if seconds, err := strconv.Atoi(a.Header().Get("Retry-After")); err == nil && status == http.StatusTooManyRequests {
+		now := time.Now()
+		a.by.mu.Lock()
+		a.by.asks[a.process] = append(a.by.asks[a.process], ask{now.Add(3 * a.by.latency), now.Add(time.Duration(seconds) * time.Second)})
+		a.by.mu.Unlock()
+	}
+	a.ResponseWriter.WriteHeader(status)
+}

@@ -1,0 +1,436 @@
+//go:build simulation
+
+package simulation
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/feedsink/feedsink/connector"
+	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+const (
+	brokerAt  = "localhost:9092"
+	serviceAt = "localhost:8090"
+	group     = "sim"
+	apiKey    = "the-api-key"
+	timeout   = 10 * time.Second // service.timeout
+	// stopTime is how long a member may take to stop: service.timeout, what its groups
+	// wait for, and the last commits.
+	stopTime = 2 * time.Minute
+)
+
+// world is everything that a seed decides, and everything around the members.
+type world struct {
+	seed    uint64
+	dropped map[int]bool // strikes that do not happen
+	strikes []int        // that did
+	plan    plan
+	rnd     *rand.Rand
+	dir     string
+	follow  bool   // the transcript is shown as it grows
+	logs    string // folder for the members' logs; "": they are dropped
+	begun   time.Time
+	network *network
+	own     *host
+	broker  *kfake.Cluster
+	service *sandbox.Sandbox
+	witness *witness
+	server  *http.Server
+	down    bool // the service
+	client  *kgo.Client
+	admin   *kadm.Client
+	members []*member
+	former  []process // killed, and not seen to have ended
+
+	refuseDeadLetters atomic.Bool
+
+	mu         sync.Mutex
+	transcript []string
+	wrong      []string
+	partitions map[string]int32
+	load       generator
+}
+
+// say adds a line to the transcript.
+func (w *world) say(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	line := time.Now().UTC().Format("02 15:04:05.000 ") + fmt.Sprintf(format, args...)
+	w.transcript = append(w.transcript, line)
+	if w.follow {
+		fmt.Fprintln(os.Stderr, line)
+	}
+}
+
+func (w *world) fail(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
+}
+
+// open makes the broker and the service.
+func (w *world) open() error {
+	latency := rand.New(rand.NewPCG(w.rnd.Uint64(), w.rnd.Uint64()))
+	var mu sync.Mutex
+	w.network = newNetwork(func() time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Duration(latency.Int64N(int64(w.plan.latency)) + 1)
+	})
+	w.own = w.network.host("world")
+	var err error
+	if w.broker, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(9092), kfake.ListenFn(w.network.Listen),
+		kfake.SeedTopics(w.plan.partitions, "crm", "shop"), kfake.SeedTopics(1, "dlq")); err != nil {
+		return err
+	}
+	w.broker.ControlKey(int16(kmsg.Produce), w.produced)
+	for _, t := range w.plan.tables {
+		w.partitions[t.topic] = w.plan.partitions
+	}
+	if w.client, err = kgo.NewClient(kgo.SeedBrokers(brokerAt), kgo.Dialer(w.own.Dial),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0), kgo.MetadataMinAge(50*time.Millisecond)); err != nil {
+		return err
+	}
+	w.admin = kadm.NewClient(w.client)
+	conf := sandbox.Config{
+		Entity: "acme", APIKeys: []string{apiKey}, Processing: w.plan.processing, SlotsPerDay: 1_000_000, Location: w.plan.zone, Dir: filepath.Join(w.dir, "service"),
+		Tables: []sandbox.Table{
+			{Name: "customers", Keys: []string{"customerNumber"}, Fields: []sandbox.Field{{Name: "seq", Type: sandbox.Integer}, {Name: "note"}}},
+			{Name: "orders", Custom: true, Fields: []sandbox.Field{{Name: "seq", Type: sandbox.Number}, {Name: "note"}}},
+		},
+	}
+	for _, t := range w.plan.tables {
+		for i, load := range loads {
+			conf.ETLs = append(conf.ETLs, sandbox.ETL{ID: etl(t, i), Loads: []sandbox.Load{{
+				Table: t.name, Mode: load.mode, GenerateErrorFiles: true, Flags: sandbox.Flags{IgnoreEmptyValues: partial(load.op)},
+			}}})
+		}
+	}
+	if err := os.MkdirAll(conf.Dir, 0o700); err != nil {
+		return err
+	}
+	if w.service, err = sandbox.New(conf); err != nil {
+		return err
+	}
+	w.service.SetLatency(0, w.plan.callTime)
+	w.witness = &witness{calls: map[int64]int{}, service: w.service, latency: w.plan.latency, fail: w.fail, told: map[string]bool{}, asks: map[string][]ask{}}
+	return w.serve()
+}
+
+// produced refuses dead letters while that is so.
+func (w *world) produced(request kmsg.Request) (kmsg.Response, error, bool) { //nolint:revive // the signature is kfake's
+	w.broker.KeepControl()
+	r := request.(*kmsg.ProduceRequest)
+	if !w.refuseDeadLetters.Load() || len(r.Topics) == 0 || w.isLoad(r.Topics[0].Topic, r.Topics[0].TopicID) {
+		return nil, nil, false
+	}
+	answer := r.ResponseKind().(*kmsg.ProduceResponse)
+	for _, t := range r.Topics {
+		refused := kmsg.NewProduceResponseTopic()
+		refused.Topic, refused.TopicID = t.Topic, t.TopicID
+		for _, p := range t.Partitions {
+			one := kmsg.NewProduceResponseTopicPartition()
+			one.Partition, one.ErrorCode = p.Partition, kerr.TopicAuthorizationFailed.Code
+			refused.Partitions = append(refused.Partitions, one)
+		}
+		answer.Topics = append(answer.Topics, refused)
+	}
+	return answer, nil, true
+}
+
+// isLoad reports whether a topic is not the dead-letter topic.
+func (w *world) isLoad(name string, id [16]byte) bool {
+	if name == "" {
+		info := w.broker.TopicInfo("dlq")
+		return info == nil || info.TopicID != id
+	}
+	return name != "dlq"
+}
+
+// serve has the service listen, as after an outage.
+func (w *world) serve() error {
+	l, err := w.network.Listen("tcp", serviceAt)
+	if err != nil {
+		return err
+	}
+	w.server = &http.Server{Handler: w.witness, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	server := w.server
+	go func() { _ = server.Serve(l) }() // ends with Close
+	return nil
+}
+
+// close ends what open has begun.
+func (w *world) close() {
+	if w.client != nil {
+		w.client.Close()
+	}
+	if w.server != nil {
+		_ = w.server.Close()
+	}
+	if w.service != nil {
+		if err := w.service.Close(); err != nil {
+			w.fail("the service: %v", err)
+		}
+	}
+	if w.broker != nil {
+		w.broker.Close()
+	}
+}
+
+// process is one life of a member.
+type process struct {
+	name  string
+	sink  *connector.Sink
+	host  *host
+	stop  context.CancelFunc
+	ended chan error // has Run's result
+	log   io.Closer
+	clock *atomic.Int64 // how far its machine's clock is off
+}
+
+// member is a sink with a spool, which may be stopped, killed and started again.
+type member struct {
+	w      *world
+	name   string
+	lanes  []schemas.Lane // none: both
+	starts int
+	spool  string
+	on     bool
+	process
+}
+
+// start runs the member with the newest routes.
+func (m *member) start() {
+	if m.on {
+		return
+	}
+	m.starts++
+	w, name := m.w, fmt.Sprintf("%s.%d", m.name, m.starts)
+	if m.spool == "" {
+		m.spool = filepath.Join(w.dir, name)
+	}
+	spool := m.spool
+	load := func() (*config.Config, error) {
+		return config.Parse("feedsink.yaml", []byte(w.plan.yaml()), func(variable string) (string, bool) {
+			return spool, variable == "SPOOL"
+		})
+	}
+	cfg, err := load()
+	if err != nil {
+		w.fail("configuration: %v", err)
+		return
+	}
+	var to io.WriteCloser = nopCloser{io.Discard}
+	level := slog.LevelInfo
+	if w.logs != "" || w.plan.debug {
+		level = slog.LevelDebug
+	}
+	if w.logs != "" {
+		if to, err = os.Create(filepath.Join(w.logs, name+".log")); err != nil {
+			w.fail("%v", err)
+			return
+		}
+	}
+	p := process{name: name, host: w.network.host(name), ended: make(chan error, 1), log: to, clock: new(atomic.Int64)}
+	p.sink, err = connector.New(cfg, connector.Options{
+		Lanes: m.lanes, Log: slog.New(slog.NewTextHandler(&reader{to: to, w: w, name: name}, &slog.HandlerOptions{Level: level})), Version: "simulated", Load: load,
+		Rand: rand.New(rand.NewPCG(w.rnd.Uint64(), w.rnd.Uint64())), Dial: p.host.Dial, Listen: w.network.Listen,
+		Wall:         func() time.Time { return time.Now().Add(time.Duration(p.clock.Load())) },
+		FetchMaxWait: 10 * time.Second, CommitEvery: w.plan.commitEvery,
+	})
+	if err != nil {
+		w.fail("%s does not start: %v", name, err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	m.process, m.on = p, true
+	w.say("%s starts, routes %d", name, w.plan.routes)
+	go func() { p.ended <- p.sink.Run(ctx) }()
+}
+
+// reader reads what a member logs: neither a secret nor a customer's value may be in it.
+type reader struct {
+	to   io.Writer
+	w    *world
+	name string
+}
+
+func (r *reader) Write(line []byte) (int, error) {
+	for _, kept := range []string{apiKey, "Bearer ", "note 1", "note 2", "-key-", "xxxxxxxx"} {
+		if bytes.Contains(line, []byte(kept)) {
+			r.w.fail("%s logs %q: %s", r.name, kept, line)
+		}
+	}
+	return r.to.Write(line)
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+// reload gives the running member the newest routes.
+func (m *member) reload() {
+	w := m.w
+	w.say("%s reloads, routes %d", m.process.name, w.plan.routes)
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	if _, err := m.sink.Reload(ctx); err != nil {
+		w.fail("%s does not reload: %v", m.process.name, err)
+	}
+}
+
+// end stops the member as SIGTERM does.
+func (m *member) end() {
+	if !m.on {
+		return
+	}
+	m.on = false
+	m.w.say("%s is told to stop", m.process.name)
+	m.stop()
+	m.w.awaitEnd(m.process)
+}
+
+// awaitEnd waits for the process, which has been told to stop.
+func (w *world) awaitEnd(p process) {
+	begun := time.Now()
+	select {
+	case err := <-p.ended:
+		if err != nil {
+			w.fail("%s ended with: %v", p.name, err)
+		}
+		if took := time.Since(begun); took > 0 {
+			w.say("%s has stopped, after %v", p.name, took.Round(time.Millisecond))
+		}
+	case <-time.After(stopTime):
+		w.fail("%s has not stopped after %v", p.name, stopTime)
+		w.former = append(w.former, p)
+		return
+	}
+	_ = p.log.Close()
+}
+
+// kill ends the member as SIGKILL does: from this moment on it reaches nothing, and
+// the next one finds the spool as it is now.
+func (m *member) kill(arrives bool) {
+	if !m.on {
+		return
+	}
+	synctest.Wait() // none is in the middle of a write
+	next := filepath.Join(m.w.dir, fmt.Sprintf("%s.%d", m.name, m.starts+1))
+	if err := os.CopyFS(next, os.DirFS(m.spool)); err != nil && !errors.Is(err, fs.ErrNotExist) { // no files, no spool
+		m.w.fail("copy the spool: %v", err)
+	}
+	m.host.kill(arrives)
+	m.stop() // what is left of it ends at some time
+	m.on, m.spool = false, next
+	m.w.former = append(m.w.former, m.process)
+	m.w.say("%s is killed; what it has sent arrives: %v", m.process.name, arrives)
+}
+
+// lag is how many records the groups have not committed, by group and topic.
+func (w *world) lag(ctx context.Context) (n int64, where []string) {
+	for _, t := range w.plan.tables {
+		ends, err := w.admin.ListEndOffsets(ctx, t.topic)
+		if err != nil {
+			return 1, []string{err.Error()}
+		}
+		for _, lane := range []string{"immediate", "batch"} {
+			if t.lanes != lane && t.lanes != "both" {
+				continue
+			}
+			committed, _ := w.admin.FetchOffsets(ctx, group+"-"+lane) // none is nothing committed
+			ends.Each(func(end kadm.ListedOffset) {
+				o, _ := committed.Lookup(end.Topic, end.Partition)
+				if missing := end.Offset - max(o.At, 0); missing > 0 || end.Err != nil {
+					n += max(missing, 1)
+					where = append(where, fmt.Sprintf("%s %s/%d: %d of %d", lane, end.Topic, end.Partition, o.At, end.Offset))
+				}
+			})
+		}
+	}
+	slices.Sort(where)
+	return n, where
+}
+
+// deadLetters reads the dead-letter topic.
+func (w *world) deadLetters(ctx context.Context) (records []*kgo.Record, err error) {
+	ends, err := w.admin.ListEndOffsets(ctx, "dlq")
+	if err != nil {
+		return nil, err
+	}
+	end, _ := ends.Lookup("dlq", 0)
+	if end.Offset == 0 {
+		return nil, end.Err
+	}
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokerAt), kgo.Dialer(w.own.Dial),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"dlq": {0: kgo.NewOffset().AtStart()}}))
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	for int64(len(records)) < end.Offset {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			return nil, err
+		}
+		records = append(records, fetches.Records()...)
+	}
+	return records, nil
+}
+
+// release has halted mappings go on, as a person does.
+func (w *world) release() {
+	for _, m := range w.members {
+		for _, t := range w.plan.tables {
+			if !t.byCall() && w.ask(m, "imports", "/imports/"+t.name+"/release") {
+				w.say("%s is released at %s", t.name, m.process.name)
+			}
+		}
+	}
+}
+
+// ask has the member's admin server do something; false: it does not.
+func (w *world) ask(m *member, header, path string) bool {
+	if !m.on {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+m.sink.AdminAddress()+path, http.NoBody)
+	if err != nil {
+		w.fail("%s: %v", path, err)
+		return false
+	}
+	r.Header.Set("X-Feedsink", header)
+	answer, err := (&http.Transport{DialContext: w.own.Dial, DisableKeepAlives: true}).RoundTrip(r)
+	if err != nil {
+		return false
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode == http.StatusAccepted
+}
