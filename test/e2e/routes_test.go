@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -218,7 +219,7 @@ func TestRoutesFlipUnderLoad(t *testing.T) {
 	all := []string{nowByCall, nowByFile, oddByCall, evenByCall, allByCall, allByFile}
 	for range 12 {
 		routes := all[rnd.IntN(len(all))]
-		lanes := schemas.Lanes
+		lanes := slices.Clone(schemas.Lanes)
 		if rnd.IntN(2) == 0 {
 			lanes[0], lanes[1] = lanes[1], lanes[0]
 		}
