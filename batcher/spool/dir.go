@@ -103,7 +103,7 @@ func Open(dir string) (*Dir, error) {
 	}
 	s := &Dir{dir: dir, lock: lock, sizes: map[string]int64{}}
 	if err := s.sweep(); err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(err, unlock(lock))
 	}
 	return s, nil
 }
@@ -175,7 +175,7 @@ func (s *Dir) restore() error {
 		return err
 	}
 	lock, s.lock = s.lock, lock
-	return lock.Close()
+	return unlock(lock)
 }
 
 // Lacks reports whether a file that was sealed is there no more.
@@ -258,7 +258,7 @@ func (s *Dir) Kept(mapping string) []string {
 func (s *Dir) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.lock.Close(); !errors.Is(err, os.ErrClosed) {
+	if err := unlock(s.lock); !errors.Is(err, os.ErrClosed) {
 		return err
 	}
 	return nil

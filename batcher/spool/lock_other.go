@@ -10,6 +10,8 @@ func lockFile(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 }
 
+func unlock(f *os.File) error { return f.Close() }
+
 // syncDir does nothing: directories cannot be synced here.
 func syncDir(string) error { return nil }
 

@@ -28,6 +28,14 @@ func lockFile(path string) (*os.File, error) {
 	return f, nil
 }
 
+// unlock ends the lock and closes its file. Closing alone would not end it at once:
+// a program that this process is about to start holds a copy of the file for a
+// moment.
+func unlock(f *os.File) error {
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // fails if f is closed, which Close says
+	return f.Close()
+}
+
 // syncDir makes names in a directory durable: without it a renamed file may be
 // gone after a power failure.
 func syncDir(dir string) error {

@@ -18,6 +18,7 @@ import (
 // and nothing else: the sink runs. Each right that is withdrawn is one that check --online
 // misses.
 func TestDocumentedRightsSuffice(t *testing.T) {
+	t.Parallel()
 	if os.Getenv(throughVariable) != "" {
 		return // it has a broker and a listener of its own
 	}

@@ -7,6 +7,7 @@ import (
 )
 
 func TestImportOfAKilledMemberIsAdoptedNotRepeated(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.service.Hold() // the import takes as long as the test wants
 	yaml := head + deadLetters + strings.Replace(mappings, "rows: 500, bytes: 1MiB, age: 500ms", "rows: 2, bytes: 1MiB, age: 10s", 1)

@@ -32,6 +32,7 @@ mappings:
 `
 
 func TestParentsAreLoadedBeforeTheirChildren(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withOrdersETL)
 	w.service.Hold()
 	w.produce(customer("C1", "gold", 1), customer("C2", "basic", 2), order("o1", "PAID", 3))

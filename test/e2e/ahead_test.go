@@ -27,6 +27,7 @@ mappings:
 // several are read at once. Among them are some that are broken, that the table
 // does not take and that are long, which only their turn decides.
 func TestEveryRecordOfABacklogIsTakenInItsTurn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withOrdersETL)
 	want, broken := map[string]string{}, map[string]bool{}
 	records := make([]*kgo.Record, 8000)

@@ -17,6 +17,7 @@ import (
 // good halts its partition in the immediate lane. A row of the same key cannot be
 // reconciled then; the imports of the other partitions go on all the same.
 func TestCallWithoutADeadLetterTopicHoldsUpItsPartitionAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4, Key: "bad"}, Answer: sandbox.Status(http.StatusBadRequest)})
 	const columns = `"seq":%d,"status":%q`
@@ -62,6 +63,7 @@ func TestCallWithoutADeadLetterTopicHoldsUpItsPartitionAlone(t *testing.T) {
 
 // TestImportWithARowOfAPausedCallsKeyIsConfirmedAfterTheCall: it is loaded, and waits.
 func TestImportWithARowOfAPausedCallsKeyIsConfirmedAfterTheCall(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	const columns = `"seq":%d,"status":%q`
 	sink := w.start(head + deadLetters + bothLanes)

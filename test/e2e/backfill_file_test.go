@@ -40,6 +40,7 @@ func (w *world) byHand() (n int) {
 
 // Both lanes write the customers, and newer records of theirs come while the file is loaded.
 func TestBackfillByFileKeepsLiveTrafficOfItsTableWaiting(t *testing.T) {
+	t.Parallel()
 	const keys = 20
 	w := newWorld(t, nil)
 	cfg := w.config(head + deadLetters + mappings)
@@ -92,6 +93,7 @@ func TestBackfillByFileKeepsLiveTrafficOfItsTableWaiting(t *testing.T) {
 // The mapping makes no calls. One import FAILS, the next run is killed while its import is
 // loaded, and newer records come: the table ends right, within its slots.
 func TestBackfillByFileThatIsKilledIsGoneOnWith(t *testing.T) {
+	t.Parallel()
 	const keys, slots = 10, 1000
 	w := newWorld(t, withOrdersETL)
 	const yaml = head + deadLetters + rowsAlone
@@ -160,6 +162,7 @@ func TestBackfillByFileThatIsKilledIsGoneOnWith(t *testing.T) {
 
 // An import of the sink may hold rows of the same keys.
 func TestBackfillByFileWaitsForTheSinksImport(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withOrdersETL)
 	cfg := w.config(head + deadLetters + rowsAlone)
 	sink := w.begin(cfg)
@@ -193,6 +196,7 @@ func TestBackfillByFileWaitsForTheSinksImport(t *testing.T) {
 
 // Without the sink the table would not be paused, nor the import counted; a person's pause is left alone.
 func TestBackfillByFileSaysWhatItNeeds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withOrdersETL)
 	cfg := w.config(head + deadLetters + rowsAlone)
 	sink := w.begin(cfg)

@@ -50,6 +50,7 @@ func (w *world) lose(cfg *config.Config, table string) {
 // Both lanes write the customers. Rows are lost, and while they are sent again newer
 // records come: each table ends as if nothing had been lost, and no import was made for it.
 func TestBackfillBesideLiveTrafficEndsWithTheNewestStates(t *testing.T) {
+	t.Parallel()
 	const keys = 60
 	w := newWorld(t, nil)
 	cfg := w.config(head + deadLetters + mappings)
@@ -138,6 +139,7 @@ func (w *world) holds(table, key string, seq int) {
 
 // Calls are live traffic's first: a backlog of the immediate lane has to be confirmed.
 func TestBackfillWaitsWhileTheImmediateLaneIsBehind(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	cfg := w.config(head + deadLetters + mappings)
 	sink := w.begin(cfg)
@@ -169,6 +171,7 @@ func TestBackfillWaitsWhileTheImmediateLaneIsBehind(t *testing.T) {
 
 // One at a time for a mapping; what Ctrl-C ends, the next one goes on with.
 func TestInterruptedBackfillIsGoneOnWith(t *testing.T) {
+	t.Parallel()
 	const keys = 40
 	w := newWorld(t, nil)
 	cfg := w.config(head + deadLetters + mappings)

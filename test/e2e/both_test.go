@@ -81,6 +81,7 @@ func (w *world) bothSettled() {
 // TestNewestStateWinsInEveryPhaseOfAFile writes rows, and calls to the same keys
 // while the file is in each phase of its life.
 func TestNewestStateWinsInEveryPhaseOfAFile(t *testing.T) {
+	t.Parallel()
 	for name, reach := range map[string]func(w *world){
 		"open": func(*world) {},
 		"being sent": func(w *world) {
@@ -131,6 +132,7 @@ func TestNewestStateWinsInEveryPhaseOfAFile(t *testing.T) {
 // TestRowWinsOverAnOlderCallThatLandsLate has calls wait for the service until
 // the file with newer rows has landed.
 func TestRowWinsOverAnOlderCallThatLandsLate(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4, Key: "o1"}, Answer: sandbox.Status(http.StatusServiceUnavailable)},
 		sandbox.Fault{Match: sandbox.Match{Op: 4, Key: "o2"}, Answer: sandbox.Status(http.StatusServiceUnavailable)})
@@ -150,6 +152,7 @@ func TestRowWinsOverAnOlderCallThatLandsLate(t *testing.T) {
 
 // TestEarlyPatchOfNothingIsADeadLetterInTheEnd patches what no row brings.
 func TestEarlyPatchOfNothingIsADeadLetterInTheEnd(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	w.service.Hold()
 	w.produce(change("upsert", "o1", `"seq":1,"status":"FILE"`), now(change("patch", "o1", `"seq":2`)), now(change("patch", "o2", `"seq":2`)))

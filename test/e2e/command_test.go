@@ -35,6 +35,7 @@ mappings:
 `
 
 func TestWrongConfigurationListsEveryMistakeAndExits2(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(shared(t, t.TempDir()), "feedsink.yaml")
 	if err := os.WriteFile(file, []byte(sixMistakes), 0o600); err != nil {
 		t.Fatal(err)
@@ -59,6 +60,7 @@ func TestWrongConfigurationListsEveryMistakeAndExits2(t *testing.T) {
 }
 
 func TestBadUsageExits2(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"nonsense"}, {"run", "--nonsense"}, {"run", "--lane", "fast"}, {"check", "extra"}, {"check", "-c", "/nowhere"}, {"dev", "--events", "-1"}} {
 		if out, code := execute(t, args...); code != 2 || out == "" {
 			t.Errorf("%v: got exit code %d with %q, want 2 and a reason", args, code, out)
@@ -175,6 +177,7 @@ func (p *process) admin(w *world) string {
 }
 
 func TestKeyShowsNowhere(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	sink := w.run(head + deadLetters + mappings)
 	address := sink.admin(w)

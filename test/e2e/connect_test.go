@@ -36,6 +36,7 @@ var changed = map[string]string{
 // become the same rows, and the same dead letters, as those that its JSON
 // converter wrote. That these are the source's is tried in test/debezium.
 func TestDebeziumOverAvroSaysWhatItSaysOverJSON(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(c *sandbox.Config) {
 		for _, mode := range recorded {
 			for table := range changed {

@@ -14,6 +14,7 @@ import (
 // TestKafkasOwnToolsSeeBothGroups feeds the sink with Kafka's console producer
 // and looks at it with Kafka's consumer-groups tool, as an operator would.
 func TestKafkasOwnToolsSeeBothGroups(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.service.Hold() // executions stay IN_PROGRESS
 	sink := w.run(head + deadLetters + mappings)

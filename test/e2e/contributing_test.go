@@ -20,6 +20,7 @@ var (
 
 // CONTRIBUTING.md has every package of the module in its table, and nothing else.
 func TestContributingNamesEveryPackage(t *testing.T) {
+	t.Parallel()
 	_, table, _ := strings.Cut(contributing(t), "## The packages\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	named := map[string]bool{}
@@ -38,6 +39,7 @@ func TestContributingNamesEveryPackage(t *testing.T) {
 
 // What CONTRIBUTING.md links as code is in the file that it links to.
 func TestContributingLinksToWhatIsThere(t *testing.T) {
+	t.Parallel()
 	links := codeLink.FindAllStringSubmatch(contributing(t), -1)
 	if len(links) < 30 {
 		t.Errorf("got %d links, want those of the path of a record", len(links))

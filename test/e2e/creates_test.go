@@ -74,6 +74,7 @@ func (w *world) creatingSettled() {
 }
 
 func TestCreateCallRepeatedAfterACrashFindsItsOwnRow(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withCreateETLs)
 	sink := w.start(head + deadLetters + creating)
 	for i := range 20 {
@@ -100,6 +101,7 @@ func TestCreateCallRepeatedAfterACrashFindsItsOwnRow(t *testing.T) {
 // TestSecondCreateInABacklogIsAConflict has two records create one row before the
 // sink reads either: the row that the first made is newer than the second record.
 func TestSecondCreateInABacklogIsAConflict(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withCreateETLs)
 	w.produce(now(made(order("o1", "FIRST", 1))), now(made(order("o1", "SECOND", 2))))
 	w.start(head + deadLetters + creating)
@@ -114,6 +116,7 @@ func TestSecondCreateInABacklogIsAConflict(t *testing.T) {
 // TestCreateFileRepeatedAfterALostAnswerFindsItsOwnRows loses the answers to the
 // triggers of both files: each is sent again.
 func TestCreateFileRepeatedAfterALostAnswerFindsItsOwnRows(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withCreateETLs)
 	w.service.Inject(
 		sandbox.Fault{Match: sandbox.Match{Op: 10, Table: "orders", Nth: 1}, Apply: true, Answer: sandbox.Reset()},
@@ -144,6 +147,7 @@ func TestCreateFileRepeatedAfterALostAnswerFindsItsOwnRows(t *testing.T) {
 
 // TestSecondCreateInALaterFileIsADeadLetter creates rows that are there.
 func TestSecondCreateInALaterFileIsADeadLetter(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withCreateETLs)
 	w.start(head + deadLetters + creating)
 	w.creatingSettled()

@@ -21,6 +21,7 @@ mappings:
 // What Debezium itself writes is tried in test/debezium; here, what becomes of
 // events that change no row, or every row.
 func TestRowsAreReadFromTheirEnvelope(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	sink := w.start(head + deadLetters + changes)
 	const key = `{"schema":{"type":"struct","fields":[{"type":"int32","field":"id"}]},"payload":{"id":7}}`

@@ -22,6 +22,7 @@ const letters = 10_000
 // values since, some get them while the replay runs, and the replay is killed in
 // the middle.
 func TestTenThousandDeadLettersSurviveAKilledReplay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	sink := w.run(head + strings.Replace(deadLetters, "dlq}", "dlq, flood: {records: 0}}", 1) + mappings)
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Answer: sandbox.Status(400)})

@@ -78,6 +78,7 @@ func (s *nameServer) answer(question []byte) ([]byte, error) {
 }
 
 func TestServiceWithoutANameIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	names := newNameServer(t)
 	names.broken.Store(true)
 	w := newWorld(t, nil)

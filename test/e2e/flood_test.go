@@ -76,6 +76,7 @@ func orders(n int) (records []*kgo.Record) {
 }
 
 func TestServiceThatRefusesEverythingHaltsTheMappingInsteadOfFillingTheTopic(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	const yaml = head + deadLetters + mappings
 	const records = 1000
@@ -125,6 +126,7 @@ func TestServiceThatRefusesEverythingHaltsTheMappingInsteadOfFillingTheTopic(t *
 }
 
 func TestReleasedWhileTheCauseIsThereTheMappingHaltsAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Answer: sandbox.Status(422)})
 	w.produce(orders(600)...)
@@ -143,6 +145,7 @@ func TestReleasedWhileTheCauseIsThereTheMappingHaltsAgain(t *testing.T) {
 }
 
 func TestConflictsAreNoFlood(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Answer: sandbox.Status(409)})
 	w.produce(orders(300)...)
@@ -154,6 +157,7 @@ func TestConflictsAreNoFlood(t *testing.T) {
 }
 
 func TestMappingWithoutAFloodLimitNeverHalts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Answer: sandbox.Status(400)})
 	w.produce(orders(300)...)
@@ -165,6 +169,7 @@ func TestMappingWithoutAFloodLimitNeverHalts(t *testing.T) {
 }
 
 func TestFloodIsNearlyAllOfAMappingsRecordsNotMany(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	var records []*kgo.Record
 	for i, r := range orders(1000) {
@@ -184,6 +189,7 @@ func TestFloodIsNearlyAllOfAMappingsRecordsNotMany(t *testing.T) {
 }
 
 func TestRecordsThatCannotBeReadHaltTheMapping(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct{ topic, mapping, lane, value string }{
 		"decoding-immediate": {"orders", "orders", "immediate", `{`},
 		"values-immediate":   {"orders", "orders", "immediate", `{"op":"upsert","businessKey":"","properties":{}}`},
@@ -229,6 +235,7 @@ func TestRecordsThatCannotBeReadHaltTheMapping(t *testing.T) {
 }
 
 func TestFileOfWhichNearlyAllRowsAreInErrorHaltsBeforeAnyDeadLetter(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withRules)
 	if err := w.service.RejectRows(sandbox.Rejection{Column: "lastName", Match: "Nemo"}); err != nil {
 		t.Fatal(err)
@@ -259,6 +266,7 @@ func TestFileOfWhichNearlyAllRowsAreInErrorHaltsBeforeAnyDeadLetter(t *testing.T
 
 // TestFilesOfFewRowsCountTogether: 95 of the last 100 rows come in four files.
 func TestFilesOfFewRowsCountTogether(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withRules)
 	if err := w.service.RejectRows(sandbox.Rejection{Column: "lastName", Match: "Nemo"}); err != nil {
 		t.Fatal(err)

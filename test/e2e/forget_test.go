@@ -127,6 +127,7 @@ func states(r forget.Report, of forget.Kind) map[forget.State]int {
 // A customer's data is in a file that FAILED, in output files that are kept and in dead
 // letters of both lanes. Afterwards it is nowhere, and another customer's is where it was.
 func TestForgottenCustomerIsFoundNowhere(t *testing.T) {
+	t.Parallel()
 	const one, other = mark + "one", "zz8other"
 	w := newWorld(t, withResultFiles)
 	w.service.FailImports("customers", 1, "no such file")
@@ -219,6 +220,7 @@ func TestForgottenCustomerIsFoundNowhere(t *testing.T) {
 
 // On a topic that is compacted only, a tombstone for the letter's key takes it away.
 func TestForgottenLettersOfACompactedTopicAreTombstoned(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withStrictTables)
 	compact := "compact"
 	_, err := w.admin.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "cleanup.policy", Value: &compact}}, w.topic("dlq"))

@@ -235,6 +235,7 @@ func registryAt(t *testing.T, address string) *sr.Client {
 }
 
 func TestEachFormatArrivesWhileItsSchemaEvolves(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, salesTables)
 	address := schemaRegistry(t)
 	registry := registryAt(t, address)
@@ -305,6 +306,7 @@ func door(t *testing.T, behind string, shut *atomic.Bool) (address string) {
 }
 
 func TestARegistryThatIsAwayRejectsNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, salesTables)
 	behind := schemaRegistry(t)
 	registry := registryAt(t, behind)

@@ -16,6 +16,7 @@ import (
 // in its place, every write waits. None is rejected, none is confirmed, none is
 // taken for a write of what is not there.
 func TestGatewaysAnswersLoseNothing(t *testing.T) {
+	t.Parallel()
 	for name, answer := range map[string]sandbox.Answer{
 		"text without a route":  sandbox.Text(404, "default backend - 404"),
 		"text of any gateway":   sandbox.Text(404, "no such host here"),

@@ -20,6 +20,7 @@ var (
 
 // A promise of deploy/guarantees.md names the tests that break it, and these exist.
 func TestEveryGuaranteeNamesTestsThatExist(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../deploy/guarantees.md")
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 // TestPageOfAnotherNameReachesNoSink: a page whose own name resolves to the
 // operator's forwarded port is of the same site to the browser.
 func TestPageOfAnotherNameReachesNoSink(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	sink := w.start(strings.Replace(head, `admin: {listen: "127.0.0.1:0"}`, `admin: {listen: "127.0.0.1:0", hosts: [feedsink.example.com]}`, 1) + deadLetters + mappings)
 	for host, want := range map[string]int{

@@ -15,6 +15,7 @@ import (
 var releaseCommand = regexp.MustCompile(`feedsink (imports release --mapping [^\s"]+)`)
 
 func TestHaltedImportGoesOnOnceItIsReleased(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.service.FailImports("customers", 2, "the execution timed out") // the first try and the one further
 	sink := w.run(head + deadLetters + mappings)
@@ -83,6 +84,7 @@ func TestHaltedImportGoesOnOnceItIsReleased(t *testing.T) {
 }
 
 func TestRestartWhileAnImportIsRefusedTakesNoSlot(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 10}, Answer: sandbox.Status(http.StatusNotFound)}) // the ETL is gone
 	sink := w.start(head + deadLetters + mappings)

@@ -25,6 +25,7 @@ func (w *world) runInstance(id string) *process {
 }
 
 func TestKilledProcessWithAnInstanceIDIsBackBeforeItsSessionEnds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.some(1)
 	first := w.runInstance("pod-1")
@@ -47,6 +48,7 @@ func TestKilledProcessWithAnInstanceIDIsBackBeforeItsSessionEnds(t *testing.T) {
 }
 
 func TestOfTwoProcessesWithOneInstanceIDTheOlderEnds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.some(1)
 	older := w.runInstance("pod-1")
@@ -72,6 +74,7 @@ func TestOfTwoProcessesWithOneInstanceIDTheOlderEnds(t *testing.T) {
 // before, and shares the others only in a rebalance. Of the batch lane's balancer the client
 // does not know that the partitions are to be shared anew.
 func TestMemberThatIsBackReadsTopicsThatAreNew(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withOrdersETL)
 	before, _, _ := strings.Cut(static, "  - name: orders\n")
 	after := strings.Replace(static, "    routes: [{lane: immediate}]\n", `    routes: [{lane: batch}]

@@ -17,6 +17,7 @@ import (
 )
 
 func TestEventsOfBothLanesArrive(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	sink := w.start(head + deadLetters + mappings)
 	w.produce(customer("C1", "gold", 1), customer("C2", "basic", 2), order("o1", "PAID", 3), order("o2", "PAID", 4))
@@ -58,6 +59,7 @@ func chaos() []sandbox.Fault {
 }
 
 func TestEveryEventSurvivesAServiceAtItsWorst(t *testing.T) {
+	t.Parallel()
 	const events, keys = 20_000, 400
 	w := newWorld(t, func(c *sandbox.Config) { c.TokenLifetime = 3 * time.Second })
 	w.service.Chaos(7, chaos()...)
@@ -131,6 +133,7 @@ func inOrder(t *testing.T, calls []sandbox.Call) {
 }
 
 func TestBadRecordsBecomeDeadLettersByteForByte(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	// Two profiles that share no key with each other, and an event that names
 	// one key of each.
@@ -217,6 +220,7 @@ func sameRecord(t *testing.T, want, got *kgo.Record) {
 }
 
 func TestWithoutDeadLetterTopicThePartitionHalts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	sink := w.start(head + mappings)
 	w.produce(order("o1", "PAID", 1))

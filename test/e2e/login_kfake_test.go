@@ -14,6 +14,7 @@ import (
 // TestARefusedLoginIsToldAndCured has another's password in the file: the log
 // warns, and the right one is taken up without a restart.
 func TestARefusedLoginIsToldAndCured(t *testing.T) {
+	t.Parallel()
 	files := secrets{t.TempDir()}
 	files.write(t, "me.password", []byte("another\n"))
 	s := embedded(t, access{

@@ -6,6 +6,7 @@ import (
 )
 
 func TestLogLevelOfARunningSinkIsChanged(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	sink := w.run(head + deadLetters + mappings) // which says --log-level debug
 	address := "http://" + sink.admin(w)
@@ -32,6 +33,7 @@ func TestLogLevelOfARunningSinkIsChanged(t *testing.T) {
 }
 
 func TestOneTroubleIsOneLineUntilAMinuteHasPassed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.service.RevokeKey(apiKey)
 	sink := w.run(head + deadLetters + mappings)

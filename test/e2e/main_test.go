@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,6 +21,10 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
+	// The tests mostly wait; -parallel on the command line is read later, and wins.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		return 1, err
+	}
 	dir, err := os.MkdirTemp("", "feedsink-e2e-")
 	if err != nil {
 		return 1, err

@@ -61,6 +61,7 @@ func (w *world) mergingSettled() {
 // TestMergesMakeWhatIsNotThereAndKeepWhatTheyDoNotName: profiles by files whatever their
 // routes say, orders in both lanes.
 func TestMergesMakeWhatIsNotThereAndKeepWhatTheyDoNotName(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withMergeETLs)
 	sink := w.start(head + deadLetters + mergingBoth)
 	defer sink.stop()
@@ -88,6 +89,7 @@ func TestMergesMakeWhatIsNotThereAndKeepWhatTheyDoNotName(t *testing.T) {
 // TestAdoptedMergesAreTheirOwnFile: upserts and merges have one import mode, and the next
 // owner of a running import of merges knows which records its rows in error are of.
 func TestAdoptedMergesAreTheirOwnFile(t *testing.T) {
+	t.Parallel()
 	for _, bad := range []string{"merge", "upsert"} {
 		t.Run(bad, func(t *testing.T) {
 			w := newWorld(t, withMergeETLs)

@@ -42,6 +42,7 @@ mappings:
 // TestFormerOwnersWaitingCallsDoNotOverwriteTheNewOwners moves a table while its
 // owner's reconciling calls wait for a service that is down.
 func TestFormerOwnersWaitingCallsDoNotOverwriteTheNewOwners(t *testing.T) {
+	t.Parallel()
 	const keys = 15
 	w := newWorld(t, func(c *sandbox.Config) {
 		withOrdersETL(c)

@@ -25,6 +25,7 @@ func nemo(key string) *kgo.Record {
 // TestRowInErrorWithoutADeadLetterTopicHaltsItsPartitionAlone: the other partitions'
 // imports go on, and so does what of the file is good.
 func TestRowInErrorWithoutADeadLetterTopicHaltsItsPartitionAlone(t *testing.T) {
+	t.Parallel()
 	for name, deleting := range map[string]bool{"one-file": false, "the-first-of-two-files": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, withRules)

@@ -15,6 +15,7 @@ import (
 
 // A service may say FINISHED a moment before it has the output files.
 func TestOutputFilesThatAreNotThereYetLoseNoRow(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withRules)
 	if err := w.service.RejectRows(sandbox.Rejection{Column: "seq", Match: "^-1$", Reason: "not this number"}); err != nil {
 		t.Fatal(err)
@@ -51,6 +52,7 @@ func (w *world) outputsOf(write func(to io.Writer)) {
 }
 
 func TestEndlessOutputFilesDoNotFillTheDisk(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	line := []byte(strings.Repeat("x", 1<<20))
 	w.outputsOf(func(to io.Writer) {
@@ -86,6 +88,7 @@ func TestEndlessOutputFilesDoNotFillTheDisk(t *testing.T) {
 }
 
 func TestRowThatMatchesNoRecordIsADeadLetterOfItsOwn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.outputsOf(func(to io.Writer) {
 		_, _ = io.WriteString(to, "customerNumber,lastName,error\nC9,\"Doe, J\",no such country\n")
@@ -132,6 +135,7 @@ func TestRowThatMatchesNoRecordIsADeadLetterOfItsOwn(t *testing.T) {
 }
 
 func TestImportThatWouldFailAgainTakesOneSlot(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.service.FailImports("customers", 1, `invalid file: header "nope": the table has no field "nope"`)
 	for range 2 { // a restart is no reason to send it again

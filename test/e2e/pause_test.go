@@ -61,6 +61,7 @@ func (w *world) seq(table, key string) string {
 }
 
 func TestPausedMappingStaysSoOverARestartAndOthersGoOn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	const yaml = head + deadLetters + mappings
 	first := w.start(yaml)
@@ -121,6 +122,7 @@ func TestPausedMappingStaysSoOverARestartAndOthersGoOn(t *testing.T) {
 
 // TestPauseHoldsForAllMembers: one that had no word of it, and takes what the others had.
 func TestPauseHoldsForAllMembers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	const yaml = head + deadLetters + mappings
 	first := w.start(yaml)
@@ -158,6 +160,7 @@ func TestPauseHoldsForAllMembers(t *testing.T) {
 // TestPauseIsKnownToTheOtherLaneBeforeItsFirstRecord: its process was not there when the
 // person spoke.
 func TestPauseIsKnownToTheOtherLaneBeforeItsFirstRecord(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	yaml := head + deadLetters + strings.Replace(mappings, "rows: 500", "rows: 1", 1)
 	w.lanes = []schemas.Lane{schemas.Immediate}
@@ -185,6 +188,7 @@ func TestPauseIsKnownToTheOtherLaneBeforeItsFirstRecord(t *testing.T) {
 }
 
 func TestCallsInBackOffAreNotTriedWhileTheirMappingIsPaused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	sink := w.start(head + deadLetters + mappings)
 	w.produce(order("o0", "PAID", 0))
@@ -214,6 +218,7 @@ func TestCallsInBackOffAreNotTriedWhileTheirMappingIsPaused(t *testing.T) {
 }
 
 func TestImportUnderWayEndsThoughItsMappingIsPaused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(c *sandbox.Config) { c.Processing = 2 * time.Second })
 	sink := w.start(head + deadLetters + mappings)
 	w.has(sink, "immediate")
@@ -232,6 +237,7 @@ func TestImportUnderWayEndsThoughItsMappingIsPaused(t *testing.T) {
 
 // TestOtherMappingOfAPausedOnesTopicGoesOn: its calls and files, though nothing is committed.
 func TestOtherMappingOfAPausedOnesTopicGoesOn(t *testing.T) {
+	t.Parallel()
 	for _, lane := range []string{"immediate", "batch"} {
 		t.Run(lane, func(t *testing.T) {
 			w := newWorld(t, withBothETLs)
@@ -256,6 +262,7 @@ func TestOtherMappingOfAPausedOnesTopicGoesOn(t *testing.T) {
 }
 
 func TestOpenFileIsSentNow(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	yaml := head + deadLetters + strings.NewReplacer("age: 500ms", "age: 10h", "slotsPerDay: 1000", "slotsPerDay: 3\n      reserve: 2").Replace(mappings)
 	sink := w.start(yaml)
@@ -287,6 +294,7 @@ func TestOpenFileIsSentNow(t *testing.T) {
 }
 
 func TestFileThatIsAskedForWhileAnotherIsOnItsWayGoesNext(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.service.Hold()
 	sink := w.start(head + deadLetters + strings.Replace(mappings, "age: 500ms", "age: 10h", 1))

@@ -81,6 +81,7 @@ func bound(t *testing.T, table string, mine map[string]bool) (found []string) {
 }
 
 func TestRunningSinkListensOnItsAdminAddressAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	to, collector := newReceiver(t)
 	sink := w.run(head + deadLetters + mappings + "tracing: {endpoint: \"" + collector + "\"}\n")

@@ -79,6 +79,7 @@ func tellsNothing(t *testing.T, shown map[string]string) {
 // A file that FAILED, a trigger that was refused, a row in error and a record that
 // cannot be read each halt something, and each time the service quotes values.
 func TestHaltsTellNoCustomerValueUnlessAsked(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withStrictTables)
 	w.service.FailImports("customers", 1, failedWith)
 	w.service.Inject(

@@ -92,6 +92,7 @@ func leaky() []*kgo.Record {
 }
 
 func TestNoCustomerValueShowsAnywhere(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withStrictTables)
 	if err := w.service.RejectRows(sandbox.Rejection{Column: "lastName", Match: "^Nemo", Reason: mark + "reason: nobody of this name"}); err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ var (
 // What the README shows stands in the example that it names last before, line
 // by line; it may leave lines out. Its events are those of the samples.
 func TestTheReadmeShowsTheExamplesAsTheyAre(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)

@@ -95,6 +95,7 @@ const receiptsBlock = "\nreceipts: {topic: ${PREFIX}receipts}\n"
 // TestKillsOnlyRepeatReceipts kills the sink again and again while records come, once of
 // them while an import runs, which the next owner adopts.
 func TestKillsOnlyRepeatReceipts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.withReceipts()
 	yaml := head + deadLetters + receiptsBlock + strings.Replace(mappings, "rows: 500, bytes: 1MiB, age: 500ms", "rows: 20, bytes: 1MiB, age: 300ms", 1)
@@ -120,6 +121,7 @@ func TestKillsOnlyRepeatReceipts(t *testing.T) {
 	w.service.Release()
 	for range 3 {
 		s := w.run(yaml)
+		s.admin(w) // it runs
 		more(20)
 		before := n
 		w.until("some of the calls are made", func() bool { return w.lag("immediate", "orders") < int64(before) })

@@ -99,6 +99,7 @@ const customersToo = `
 `
 
 func TestReloadChangesRoutesWithoutLeavingTheGroups(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	sink := w.startReloadable(routed(nowByCall))
 	w.produce(now(order("o1", "A", 1)), order("o2", "A", 1))
@@ -125,6 +126,7 @@ func TestReloadChangesRoutesWithoutLeavingTheGroups(t *testing.T) {
 }
 
 func TestReloadAddsAndRemovesMappingsWithTheirTopicsAndMetrics(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	sink := w.startReloadable(routed(nowByCall))
 	w.produce(customer("C1", "gold", 1), customer("C2", "basic", 1), now(order("o1", "A", 1)))
@@ -157,6 +159,7 @@ func TestReloadAddsAndRemovesMappingsWithTheirTopicsAndMetrics(t *testing.T) {
 }
 
 func TestReloadThatIsRefusedChangesNothingAndSaysWhy(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	good := routed(nowByCall)
 	sink := w.startReloadable(good)
@@ -192,6 +195,7 @@ func TestReloadThatIsRefusedChangesNothingAndSaysWhy(t *testing.T) {
 // TestReloadThatCannotBeBuiltLeavesTheFormerConfigurationInForce: a file is there while the
 // configuration is checked and gone when it is used.
 func TestReloadThatCannotBeBuiltLeavesTheFormerConfigurationInForce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	sink := w.startReloadable(routed(nowByCall))
 	w.produce(now(order("o1", "A", 1)), order("o2", "A", 1))
@@ -216,6 +220,7 @@ func TestReloadThatCannotBeBuiltLeavesTheFormerConfigurationInForce(t *testing.T
 }
 
 func TestReloadTakesAnotherKeyFileAndAddress(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	dir := t.TempDir()
 	with := func(name, key string) string {
@@ -240,6 +245,7 @@ func TestReloadTakesAnotherKeyFileAndAddress(t *testing.T) {
 // TestReloadWithTheSameLoginStaysReady: also while the service gives no other token, with
 // another topic and with a file that cannot be used. Another key has to be tried first.
 func TestReloadWithTheSameLoginStaysReady(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	sink := w.startReloadable(routed(nowByCall))
 	w.produce(now(order("o1", "A", 1)), order("o2", "A", 1))
@@ -283,6 +289,7 @@ func TestReloadWithTheSameLoginStaysReady(t *testing.T) {
 // the end each table says what the topic says, each import had a slot, and nothing is left
 // of former configurations.
 func TestHundredReloadsUnderLoadLoseNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	w.patience = 2 * time.Minute
 	seed := uint64(time.Now().UnixNano())

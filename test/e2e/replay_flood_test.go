@@ -19,6 +19,7 @@ import (
 // Whatever it is that refuses the letters, a replay with it in place posts no second
 // letter of each.
 func TestReplayThatIsRefusedAlikeStopsInsteadOfFillingTheTopic(t *testing.T) {
+	t.Parallel()
 	const records = 3 * floodRecords
 	for _, c := range []struct {
 		name   string

@@ -43,6 +43,7 @@ func (t text) AppendJSON(b []byte) []byte { return append(b, t...) }
 // which the sink imports, and then what stands in front of the service delivers that
 // call.
 func TestInterruptedReplayBringsNoDeletedProfileBack(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	cfg := w.config(head + deadLetters + mappings)
 	cfg.Service.Timeout = time.Second
@@ -100,6 +101,7 @@ func TestInterruptedReplayBringsNoDeletedProfileBack(t *testing.T) {
 
 // A tombstone whose import was refused row by row is a letter that no call can send.
 func TestReplayLeavesATombstoneToItsImport(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	cfg := w.config(head + deadLetters + mappings)
 	w.begin(cfg)

@@ -36,6 +36,7 @@ func (w *world) began(partition int32) {
 // while a file runs: what was in it nothing tells any more. A call to one of its
 // keys, in another partition, was passed on before that was known.
 func TestCallThatWasPassedOnIsWrittenOverAFileThatLandsAfterIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	w.service.Hold()
 	row, elsewhere := order("o1", "FILE", 1), order("o2", "FILE", 1)

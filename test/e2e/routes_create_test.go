@@ -14,6 +14,7 @@ import (
 // TestCreateOfFormerRoutesFindsTheRowOfTheOtherLane has both lanes carry a create
 // out, each under its own routes, and the row changed in between.
 func TestCreateOfFormerRoutesFindsTheRowOfTheOtherLane(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(c *sandbox.Config) {
 		withBothETLs(c)
 		c.ETLs = append(c.ETLs, sandbox.ETL{ID: "106", Loads: []sandbox.Load{{Table: "orders", Mode: sandbox.CreateOnly, GenerateErrorFiles: true}}})

@@ -60,6 +60,7 @@ func (w *world) noDeadLetters() {
 }
 
 func TestBatchLaneLeavesNothingToALaneThatHasNotAgreed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	batch := w.only(schemas.Batch, nowByCall)
 	w.produce(now(order("o1", "NOW", 1)))
@@ -74,6 +75,7 @@ func TestBatchLaneLeavesNothingToALaneThatHasNotAgreed(t *testing.T) {
 }
 
 func TestLanesThatTakeNewRoutesOneAfterTheOtherLoseNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	immediate, batch := w.only(schemas.Immediate, nowByCall), w.only(schemas.Batch, nowByCall)
 	w.produce(now(order("o1", "A", 1)), order("o2", "A", 1))
@@ -92,6 +94,7 @@ func TestLanesThatTakeNewRoutesOneAfterTheOtherLoseNothing(t *testing.T) {
 }
 
 func TestALaneThatIsNotUsedAnyMoreLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	t.Run("batch", func(t *testing.T) {
 		w := newWorld(t, withBothETLs)
 		both := w.start(routed(nowByCall))
@@ -129,6 +132,7 @@ func TestALaneThatIsNotUsedAnyMoreLeavesNothingBehind(t *testing.T) {
 // TestFileOfFormerRoutesDoesNotOverwriteNewerCalls changes the routes while a file
 // is on its way, and has a call overtake it.
 func TestFileOfFormerRoutesDoesNotOverwriteNewerCalls(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	w.service.Hold()
 	first := w.start(routed(nowByCall))
@@ -147,6 +151,7 @@ func TestFileOfFormerRoutesDoesNotOverwriteNewerCalls(t *testing.T) {
 // TestCallOfFormerRoutesDoesNotOverwriteANewerFile has the lane whose routes are
 // still the former ones call after the file of the new ones has landed.
 func TestCallOfFormerRoutesDoesNotOverwriteANewerFile(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	refused := sandbox.Status(http.StatusServiceUnavailable)
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4, Key: "o1"}, Answer: refused})
@@ -184,6 +189,7 @@ func TestCallOfFormerRoutesDoesNotOverwriteANewerFile(t *testing.T) {
 // TestRoutesFlipUnderLoad gives the lanes random routes at different times, with
 // records coming all the while.
 func TestRoutesFlipUnderLoad(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, func(c *sandbox.Config) {
 		withBothETLs(c)
 		c.Processing = 400 * time.Millisecond

@@ -14,6 +14,7 @@ import (
 // go, and a call that one of them has overwritten is written again in the end: once the
 // other lane has the new routes, or this one the former.
 func TestFilesGoOnWhileARecordWaitsForTheOtherLanesRoutes(t *testing.T) {
+	t.Parallel()
 	const routes = `[{when: 'headers.lane == "now" || properties.seq == 1', lane: immediate}, {lane: batch}]`
 	for name, end := range map[string]func(w *world, former, upgraded *running){
 		"the other lane follows": func(w *world, former, _ *running) {

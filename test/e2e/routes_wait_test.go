@@ -59,6 +59,7 @@ func (w *world) waits(address, topic string) (waits []string) {
 // former routes. The other waits at the first record that it would have to leave,
 // and goes on with what it does not have to.
 func TestALaneWhoseOtherLaneIsNeverUpgradedWaitsAndSaysSo(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		upgraded, former schemas.Lane
 		says             string

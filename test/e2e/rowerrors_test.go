@@ -56,6 +56,7 @@ func withRules(c *sandbox.Config) {
 }
 
 func TestRowsInErrorComeBackAsDeadLetters(t *testing.T) {
+	t.Parallel()
 	const rows, wrong = 100_000, 1_000
 	w := newWorld(t, withRules)
 	w.patience = 4 * time.Minute // a hundred thousand rows and then their records again, with the race detector
@@ -134,6 +135,7 @@ func header(r *kgo.Record, name string) string {
 }
 
 func TestRowsInErrorOfAnAdoptedImportComeBackToo(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withRules)
 	if err := w.service.RejectRows(sandbox.Rejection{Column: "lastName", Match: "Nemo", Reason: "nobody of this name"}); err != nil {
 		t.Fatal(err)
@@ -167,6 +169,7 @@ func TestRowsInErrorOfAnAdoptedImportComeBackToo(t *testing.T) {
 }
 
 func TestRowsInErrorWithoutADeadLetterTopicHaltTheirPartition(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withRules)
 	if err := w.service.RejectRows(sandbox.Rejection{Column: "lastName", Match: "Nemo"}); err != nil {
 		t.Fatal(err)

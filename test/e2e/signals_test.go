@@ -15,6 +15,7 @@ import (
 // TestEverySignalToStopDrains: the call in flight is finished, its offset is
 // committed, and the member leaves the group.
 func TestEverySignalToStopDrains(t *testing.T) {
+	t.Parallel()
 	for _, stop := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(stop.String(), func(t *testing.T) {
 			w := newWorld(t, nil)
@@ -55,6 +56,7 @@ func (w *world) rewrite(yaml string) {
 // TestRunReloadsWhenItIsTold: by SIGHUP, by the command, and with --watch by itself. A
 // wrong file and the right one after it are told by each.
 func TestRunReloadsWhenItIsTold(t *testing.T) {
+	t.Parallel()
 	before, after := routed(nowByCall), routed(nowByFile)
 	for what, tell := range map[string]struct {
 		flags []string

@@ -32,6 +32,7 @@ func (w *world) counts(sink *running, outcome string, n int) {
 }
 
 func TestSkippedRecordsAreConfirmedAndCountedByOneLane(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	immediate := w.only(schemas.Immediate, testsSkipped)
 	// The lane that is alone does not wait for the other one with what is skipped.
@@ -53,6 +54,7 @@ func TestSkippedRecordsAreConfirmedAndCountedByOneLane(t *testing.T) {
 // TestRoutesThatDoNotSkipAnyMoreLoseNothing changes the routes of a lane that is
 // behind: the other one has skipped what is its own now.
 func TestRoutesThatDoNotSkipAnyMoreLoseNothing(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, routes string
 		ahead        schemas.Lane
@@ -81,6 +83,7 @@ func TestRoutesThatDoNotSkipAnyMoreLoseNothing(t *testing.T) {
 }
 
 func TestRecordThatNoMappingTakesIsSkipped(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	yaml := strings.Replace(routed(nowByCall), "    key: businessKey", "    key: businessKey\n    when: 'properties.status != \"DRAFT\"'", 1)
 	sink := w.start(yaml)

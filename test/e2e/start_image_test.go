@@ -50,11 +50,12 @@ exec %[1]s run --rm --name feedsink-e2e-$$ --network host %[2]s \
 	return path, errors.Join(os.Chmod(dir, 0o755), os.Setenv("TMPDIR", dir))
 }
 
-// start runs a sink in a container.
+// start runs a sink in a container, until it can be told to stop.
 func (w *world) start(yaml string) *running {
 	w.t.Helper()
 	p := w.run(yaml)
 	w.logs = p.out
+	p.admin(w)
 	return &running{containerised{w, p}, func() { p.terminate(w.t) }}
 }
 

@@ -52,6 +52,7 @@ func contact(n int) *kgo.Record {
 
 // Both imports are on record when the member dies, and both are awaited.
 func TestTablesOfOneNameHaveTheirOwnImports(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, contacts)
 	w.service.Hold() // the imports take as long as the test wants
 	first := w.run(head + deadLetters + contactMappings)
@@ -99,6 +100,7 @@ func TestTablesOfOneNameHaveTheirOwnImports(t *testing.T) {
 
 // TestTablesOfOneNameAreToldApartWhereverTheyShow: in dead letters, metrics and the status.
 func TestTablesOfOneNameAreToldApartWhereverTheyShow(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, contacts)
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Answer: sandbox.Status(http.StatusServiceUnavailable)})
 	w.produce(event("customers", "bad", `{"number":"C0","visit":"b0","seq":"none"}`))

@@ -118,6 +118,7 @@ func traced(r *kgo.Record) *kgo.Record {
 }
 
 func TestTraceLeadsFromTheProducerToTheCallAndTheImport(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	to, address := newReceiver(t)
 	passedOn := w.listenIn()

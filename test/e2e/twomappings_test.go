@@ -45,6 +45,7 @@ mappings:
 // TestOlderRecordIsNotLeftOverANewerConfirmedOne: of the older record, which two
 // mappings write, one part waits for the service when the sink stops.
 func TestOlderRecordIsNotLeftOverANewerConfirmedOne(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		lane string
 		held sandbox.Match
@@ -122,6 +123,7 @@ mappings:
 // TestChildsFileDoesNotWaitForACallThatWaitsForIt: a patch of a row in the file comes from
 // the topic of the parents, whose calls the file waits for.
 func TestChildsFileDoesNotWaitForACallThatWaitsForIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	sale := func(seq int, status string) *kgo.Record {
 		return event("orders", "o1", fmt.Sprintf(`{"id":"o1","seq":%d,"status":%q,"buyer":"C1"}`, seq, status))

@@ -82,6 +82,7 @@ func (d drift) back(key string) {
 // Of 4,000 keys 0.1 %, 1 % and 10 % have been changed by somebody else. A sample finds as many
 // as its size and their share say, within four standard deviations; all keys show all of them.
 func TestVerifyFindsPlantedDriftAtThePredictedRate(t *testing.T) {
+	t.Parallel()
 	const keys, sample = 4000, 1000
 	w := newWorld(t, nil)
 	cfg := w.config(head + deadLetters + mappings)
@@ -131,6 +132,7 @@ func TestVerifyFindsPlantedDriftAtThePredictedRate(t *testing.T) {
 // What differs is named with the record that should have won, by field, and nothing else: not
 // what is a dead letter, a delete, a column that the records do not name. A repair mends it.
 func TestVerifyNamesWhatDiffersAndRepairsIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	cfg := w.config(head + deadLetters + mappings)
 	w.begin(cfg)
@@ -184,6 +186,7 @@ func TestVerifyNamesWhatDiffersAndRepairsIt(t *testing.T) {
 
 // A table that the sink writes by files alone is repaired by calls, too.
 func TestVerifyRepairsATableOfFilesByCalls(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withOrdersETL)
 	cfg := w.config(head + deadLetters + rowsAlone)
 	w.begin(cfg)
@@ -205,6 +208,7 @@ func TestVerifyRepairsATableOfFilesByCalls(t *testing.T) {
 // their way, in an open file or under correction are left out, and none is a difference. The load
 // goes on as fast as it is confirmed, so that there are always keys to compare.
 func TestVerifyBesideBothLanesUnderLoadFindsNoDifference(t *testing.T) {
+	t.Parallel()
 	const keys, hot, most = 200, 20, 60
 	w := newWorld(t, withBothETLs)
 	cfg := w.config(head + deadLetters + bothLanes)
@@ -264,6 +268,7 @@ func TestVerifyBesideBothLanesUnderLoadFindsNoDifference(t *testing.T) {
 
 // Of profiles it says what cannot be known, and what is.
 func TestVerifySaysThatProfilesCannotBeRead(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	sink := w.begin(w.config(head + deadLetters + mappings))
 	w.produce(customer("C1", "gold", 1), event("customers", "C2", `{"op":"upsort","key":{"customerNumber":"C2"}}`), customer("C3", "basic", 1))

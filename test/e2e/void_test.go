@@ -16,6 +16,7 @@ import (
 // TestPatchThatANewerDeleteMadeVoidIsConfirmed puts the commit back to a patch: it
 // is sent again, after the delete that follows it in the log has been applied.
 func TestPatchThatANewerDeleteMadeVoidIsConfirmed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	first, patch, last := now(change("upsert", "o1", `"seq":1`)), now(change("patch", "o1", `"seq":2`)), now(change("delete", "o1", ""))
 	sink := w.start(head + deadLetters + bothLanes)
@@ -44,6 +45,7 @@ func TestPatchThatANewerDeleteMadeVoidIsConfirmed(t *testing.T) {
 // TestPatchThatANewerRowMadeVoidIsConfirmed holds a patch up until a file has
 // deleted its row.
 func TestPatchThatANewerRowMadeVoidIsConfirmed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	w.start(head + deadLetters + bothLanes)
 	w.produce(change("upsert", "o1", `"seq":1,"status":"FILE"`))
@@ -63,6 +65,7 @@ func TestPatchThatANewerRowMadeVoidIsConfirmed(t *testing.T) {
 // Patches of one key that a row of the other lane comes between are calls of their own: the
 // import with the row waits for the older one, and the newer one for that import.
 func TestPatchesAroundARowDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	w.produce(change("upsert", "o1", `"seq":1`), now(change("patch", "o1", `"status":"A"`)))
 	w.start(head + deadLetters + strings.Replace(bothLanes, "age: 400ms", "age: 3s", 1))
@@ -74,6 +77,7 @@ func TestPatchesAroundARowDoNotWaitForEachOther(t *testing.T) {
 
 // Nor do they after a restart, though the row's record is confirmed in their lane and they are not.
 func TestPatchesAroundARowDoNotWaitForEachOtherAfterARestart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	w.produce(change("upsert", "o1", `"seq":1`), now(change("patch", "o1", `"status":"A"`)))
 	sink := w.start(head + deadLetters + strings.Replace(bothLanes, "age: 400ms", "age: 1h", 1))
@@ -93,6 +97,7 @@ func TestPatchesAroundARowDoNotWaitForEachOtherAfterARestart(t *testing.T) {
 // An import waits for a patch by call that is older than a row of it. That finds nothing, and a
 // delete in the next file, which waits for the import, does not hold it up.
 func TestPatchOfNothingDoesNotWaitForTheFileBehindItsImport(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	w.service.Hold()
 	w.produce(now(change("patch", "o1", `"status":"CALL"`)), change("patch", "o1", `"status":"FILE"`))

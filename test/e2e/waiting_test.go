@@ -14,6 +14,7 @@ import (
 // TestRowInErrorWaitsForAnOlderCall has patches go by file while the calls wait
 // that are to create their rows.
 func TestRowInErrorWaitsForAnOlderCall(t *testing.T) {
+	t.Parallel()
 	const keys = 24
 	w := newWorld(t, withBothETLs)
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Answer: sandbox.Status(http.StatusServiceUnavailable)})
@@ -45,6 +46,7 @@ func TestRowInErrorWaitsForAnOlderCall(t *testing.T) {
 // TestCreateCallWaitsForAnOlderRow creates records that a file, which is still on
 // its way, is to delete first.
 func TestCreateCallWaitsForAnOlderRow(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, withBothETLs)
 	w.produce(now(change("upsert", "o1", `"seq":1,"status":"OLD"`)))
 	w.start(head + deadLetters + bothLanes)

@@ -67,6 +67,7 @@ func (w *world) endsByItsHint() {
 // An import's end is known by the service's call, whatever that carries, long
 // before the first poll.
 func TestTheServicesCallEndsTheWaitForAnImport(t *testing.T) {
+	t.Parallel()
 	for name, shape := range map[string]string{
 		"ids": "", "nested": "nested", "no body": "empty",
 	} {
@@ -85,6 +86,7 @@ func TestTheServicesCallEndsTheWaitForAnImport(t *testing.T) {
 // The service's call arrives at a member that has no imports. Under TLS, and after a
 // renewal, the one that waits for the import hears of it all the same.
 func TestHintReachesTheMemberThatWaitsUnderTLS(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	w.firstPoll, w.patience = time.Minute, 30*time.Second
 	cfg := w.awaited()

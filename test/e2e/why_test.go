@@ -115,6 +115,7 @@ func (m *whyModel) ask(cfg *config.Config, table string) map[why.Verdict]int {
 // 10,000 keys are asked about while the service is at its worst, a process is killed, and
 // after all: no answer says what is not so.
 func TestWhyAgreesWithTheModelAmidFaults(t *testing.T) {
+	t.Parallel()
 	const keys = 5000 // in each table
 	w := newWorld(t, func(c *sandbox.Config) { c.TokenLifetime = 3 * time.Second })
 	w.patience = 5 * time.Minute
@@ -159,6 +160,7 @@ func TestWhyAgreesWithTheModelAmidFaults(t *testing.T) {
 
 // The command answers without a sink, shows no value unless asked, and exits as it says.
 func TestWhyWorksWithoutASink(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, nil)
 	sink := w.run(head + deadLetters + mappings)
 	address := sink.admin(w)

@@ -45,6 +45,7 @@ func midnightAt(t *testing.T, moment time.Time) (zone string) {
 }
 
 func TestMidnightComesWhenItIsAskedFor(t *testing.T) {
+	t.Parallel()
 	for _, moment := range []int64{1_795_262_013, 1_795_300_000, 1_795_219_200} {
 		location, err := time.LoadLocation(midnightAt(t, time.Unix(moment, 0)))
 		if err != nil {
