@@ -108,6 +108,16 @@ func Open(dir string) (*Dir, error) {
 	return s, nil
 }
 
+// Writable says why this process cannot create directories in one, nil if it can. It
+// creates one and removes it.
+func Writable(dir string) error {
+	probe, err := os.MkdirTemp(dir, "feedsink-check-")
+	if err != nil {
+		return err
+	}
+	return os.Remove(probe)
+}
+
 // unusable says what to do about a directory that cannot be created or written.
 func unusable(err error) error {
 	return fmt.Errorf("%w; name a directory that the sink's user may write", err)

@@ -15,8 +15,5 @@ func unlock(f *os.File) error { return f.Close() }
 // syncDir does nothing: directories cannot be synced here.
 func syncDir(string) error { return nil }
 
-// Writable does not know.
-func Writable(string) error { return nil }
-
 // InUse does not know.
 func InUse(string) bool { return false }

@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // lockFile takes an exclusive lock that ends with the process, however it ends.
@@ -48,15 +46,6 @@ func syncDir(dir string) error {
 		err = e
 	}
 	return err
-}
-
-// Writable says why this process cannot create files in a directory, nil if it can.
-// Nothing is created.
-func Writable(dir string) error {
-	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
-		return &os.PathError{Op: "write", Path: dir, Err: err}
-	}
-	return nil
 }
 
 // InUse reports whether a process has the directory open as its spool.

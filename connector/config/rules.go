@@ -260,8 +260,10 @@ func (r *rules) oneOf(path, value string, words []string) {
 // found at start and not at the first handshake.
 func (r *rules) tls(t *TLS) {
 	const path = "kafka.tls"
-	if !t.Enabled && !r.unread[path+".enabled"] && t.CAFile+t.CertFile+t.KeyFile != "" {
-		r.breaks(path, "has files but is not enabled: brokers would be reached without encryption", "write enabled: true")
+	_, given := r.places[path]
+	_, said := r.places[path+".enabled"]
+	if files := t.CAFile+t.CertFile+t.KeyFile != ""; !t.Enabled && !r.unread[path+".enabled"] && (files || given && !said) {
+		r.breaks(path, "is not enabled: brokers would be reached without encryption", "write enabled: true")
 		return
 	}
 	r.certificates(path, Certificates{CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile})
