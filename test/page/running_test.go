@@ -47,20 +47,20 @@ var runningStates = []struct {
 	first   string                       // is shown before there are more events; "": there are no more
 	shows   []string
 }{
-	{"topic-missing", inYAML("[shop.orders]", "[shop.orders, shop.returns]"), nil, "", []string{"topic shop.returns does not exist; create it"}},
+	{"topic-missing", inYAML("[shop.orders]", "[shop.orders, shop.returns]"), nil, "", []string{"topic shop.returns does not exist; create it", "orders ▲ waiting", "customers ● running"}},
 	{"throttled", nil, answers(sandbox.StatusAfter(http.StatusTooManyRequests, 2*time.Minute), 1, 4, 10), "", []string{
-		"All calls wait until", "the service answered 429", "Requests for imports wait until", "waits until the service wants requests again",
+		"All calls wait until", "the service answered 429", "Requests for imports wait until", "waits until the service wants requests again", "customers ▲ waiting",
 	}},
 	{"key-revoked", nil, func(_ *testing.T, w *world) {
 		w.Service.RevokeKey("playground-key")
 		w.Service.RevokeTokens()
 	}, "", []string{"the service has given no token: it answered 401, the API key is wrong or revoked", "refused: 401"}},
-	{"right-missing", nil, answers(sandbox.Status(http.StatusForbidden), 4), "", []string{"Calls for table orders wait until", "lacks the right for the table"}},
+	{"right-missing", nil, answers(sandbox.Status(http.StatusForbidden), 4), "", []string{"Calls for table orders wait until", "lacks the right for the table", "orders ▲ waiting"}},
 	{"disk-full", nil, func(t *testing.T, w *world) {
 		if err := errors.Join(os.RemoveAll(w.spool), os.WriteFile(w.spool, nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-	}, "", []string{"Make room on the spool's disk (spool.dir)"}},
+	}, "", []string{"Make room on the spool's disk (spool.dir)", "customers ▲ waiting"}},
 	{"slot", inYAML("slotsPerDay: 10000", "slotsPerDay: 12"), nil, "FINISHED", []string{"waits for a slot: ", "the next new import may go at"}},
 	{"no-slot-left", inYAML("slotsPerDay: 10000", "slotsPerDay: 1\n      reserve: 0"), nil, "FINISHED", []string{"one of the table's imports of the day, until 00:00", "has no slot left today", "the next new import may go at 00:00"}},
 	{"parents", inYAML("    routes: [{lane: immediate}]\n", orderFiles), func(_ *testing.T, w *world) { w.Service.Hold() }, "", []string{

@@ -23,13 +23,24 @@ export function lanesOf(m, status, rates) {
 
 export const lettersOf = (m, status) => status.deadLetters.filter((d) => d.mapping === m.name || (!d.mapping && m.topics.includes(d.topic)));
 
+// troubles are the causes to wait that are no part of every day, as waiting for a slot is.
+const troubles = ["throttled", "unauthorized", "breaker", "service", "disk", "missing_topic", "kafka_refused", "kafka_unreachable"];
+
+// troubled tells whether something is in the way of the mapping, of its table or topics,
+// or of a whole lane that it takes.
+function troubled(m, status) {
+  const named = (w) => (w.mapping ? w.mapping === m.name : w.table ? w.table === m.table : w.topic ? m.topics.includes(w.topic) : true);
+  return status.waits.some((w) => troubles.includes(w.cause) && m.lanes.includes(w.lane) && named(w));
+}
+
 // stateOf is the mapping in one word, the gravest first.
-export function stateOf(m, lanes, holder) {
+export function stateOf(m, lanes, holder, status) {
   if (m.halted?.length) return { grave: "halted", mark: "■", word: "halted", tone: "bad" };
   if (m.paused?.length) return { grave: "care", mark: "‖", word: "paused", tone: "warn" };
   if (m.batch?.kept?.length) return { grave: "care", mark: "▲", word: "files kept", tone: "warn" };
   if (m.day?.owned && m.day.left === 0) return { grave: "care", mark: "▲", word: "no slot left", tone: "warn" };
   if (!lanes.some((l) => l.partitions > 0)) return holder ? { mark: "○", word: "at " + holder.name, tone: "quiet" } : { mark: "○", word: "not here", tone: "quiet" };
+  if (troubled(m, status)) return { grave: "waits", mark: "▲", word: "waiting", tone: "warn" };
   return { mark: "●", word: "running", tone: "good" };
 }
 
@@ -119,7 +130,7 @@ export class Row {
     const letters = lettersOf(m, status);
     const holder = m.day && !m.day.owned ? members.holder(m.name) : undefined;
     const file = holder ? { ...holder.mapping, paused: m.paused } : m; // whose table it is knows its files
-    const state = stateOf(m, lanes, holder);
+    const state = stateOf(m, lanes, holder, status);
     this.now = [m, status, lanes, letters, hour, holder, members, file];
     this.state = state;
     this.text = [m.name, m.table, ...m.topics, m.bundle ?? ""].join(" ").toLowerCase();
