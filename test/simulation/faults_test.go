@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/observe"
 )
 
 // fault is something that goes wrong, and how it ends.
@@ -186,13 +187,35 @@ func (w *world) addPartition() (string, func(), time.Duration) {
 	return fmt.Sprintf("%s has %d partitions", t.topic, n+1), nil, 0
 }
 
+// pauseKnown is how soon a member that reaches the brokers knows of a pause, and calls
+// that it had begun have ended.
+const pauseKnown = 15*time.Second + timeout
+
+// rests tells whether a member knows that a mapping is paused and has no import under
+// way, which would end with its calls.
+func (m *member) rests(mapping string) bool {
+	if !m.on {
+		return false
+	}
+	status := m.sink.Status().(observe.Status)
+	i := slices.IndexFunc(status.Mappings, func(s observe.MappingStatus) bool { return s.Name == mapping })
+	return i >= 0 && len(status.Mappings[i].Paused) > 0 && (status.Mappings[i].Batch == nil || status.Mappings[i].Batch.Import == nil)
+}
+
 // pause has a person pause a mapping by way of one member, and resume it by way of any.
 func (w *world) pause() (string, func(), time.Duration) {
 	t := pick(w.rnd, w.plan.tables...)
 	if !w.ask(w.some(), "mappings", "/mappings/"+t.name+"/pause?reason=simulated") {
 		return "", nil, 0
 	}
+	time.Sleep(pauseKnown)
+	for _, m := range w.members {
+		if m.rests(t.name) {
+			w.witness.rests(m.process.name, t.name)
+		}
+	}
 	return t.name + " is paused", func() {
+		w.witness.goesOn(t.name)
 		for !slices.ContainsFunc(w.members, func(m *member) bool { return w.ask(m, "mappings", "/mappings/"+t.name+"/resume") }) {
 			for _, m := range w.members {
 				m.start()

@@ -129,6 +129,9 @@ func newPlan(rnd *rand.Rand) plan {
 // for calls, and imports that wait for the days' slots.
 func (p *plan) bound(events int) time.Duration {
 	bound := 2*time.Hour + 2*p.rollAge + 4*p.processing
+	if p.maxFile > 0 { // one file after the other
+		bound += time.Duration(events/p.maxFile) * p.processing
+	}
 	if p.rate > 0 {
 		bound += 2 * time.Duration(events/p.rate) * time.Minute
 	}

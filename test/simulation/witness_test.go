@@ -13,7 +13,7 @@ import (
 )
 
 // witness stands before the service and sees who calls while the service has asked it
-// to wait.
+// to wait, and while a person has paused a mapping.
 type witness struct {
 	service http.Handler
 	latency time.Duration // of a message at most
@@ -23,6 +23,35 @@ type witness struct {
 	told  map[string]bool  // by process: it has failed
 	asks  map[string][]ask // by process
 	calls map[int64]int    // of all processes, by windows
+
+	resting map[string][]string // processes, by the table that is paused there
+}
+
+// rests says that a process is to write nothing to a table, until goesOn.
+func (s *witness) rests(process, table string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resting[table] = append(s.resting[table], process)
+}
+
+func (s *witness) goesOn(table string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.resting, table)
+}
+
+// writtenTo is the table of a request, by its name or its ETL's id; "": it has none, or
+// nothing is written.
+func writtenTo(r *http.Request) string {
+	switch path := r.URL.Path; {
+	case r.Method == http.MethodGet:
+		return ""
+	case strings.Contains(path, "/customers/"), strings.Contains(path, "/etls/1"):
+		return "customers"
+	case strings.Contains(path, "/orders/"), strings.Contains(path, "/etls/2"):
+		return "orders"
+	}
+	return ""
 }
 
 // window is how long calls are counted together to see whether they keep the rate.
@@ -63,6 +92,10 @@ func (s *witness) look(r *http.Request) {
 	defer s.mu.Unlock()
 	if strings.Contains(r.URL.Path, "/record") || strings.Contains(r.URL.Path, "/profiles") {
 		s.calls[now.Unix()/int64(window/time.Second)]++
+	}
+	if table := writtenTo(r); slices.Contains(s.resting[table], process) && !s.told[process] {
+		s.told[process] = true
+		s.fail("%s calls %s %s at %s, and %s is paused", process, r.Method, r.URL.Path, now.UTC().Format(millis), table)
 	}
 	s.asks[process] = slices.DeleteFunc(s.asks[process], func(a ask) bool { return !now.Before(a.until) })
 	for _, a := range s.asks[process] {

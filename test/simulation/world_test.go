@@ -137,7 +137,7 @@ func (w *world) open() error {
 		return err
 	}
 	w.service.SetLatency(0, w.plan.callTime)
-	w.witness = &witness{calls: map[int64]int{}, service: w.service, latency: w.plan.latency, fail: w.fail, told: map[string]bool{}, asks: map[string][]ask{}}
+	w.witness = &witness{calls: map[int64]int{}, service: w.service, latency: w.plan.latency, fail: w.fail, told: map[string]bool{}, asks: map[string][]ask{}, resting: map[string][]string{}}
 	return w.serve()
 }
 
