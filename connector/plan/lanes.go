@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,13 +70,17 @@ type LeftOut struct {
 type arrivals struct {
 	writes     map[schemas.Op]int64
 	uncallable map[schemas.Op]int64
+	fileOnly   int64 // that no auto route would call
 	noRow      map[schemas.Op]int64
 	last       map[string]time.Time // by key
 	minutes    map[int64]*rows
 }
 
 func newArrivals() arrivals {
-	return arrivals{map[schemas.Op]int64{}, map[schemas.Op]int64{}, map[schemas.Op]int64{}, map[string]time.Time{}, map[int64]*rows{}}
+	return arrivals{
+		writes: map[schemas.Op]int64{}, uncallable: map[schemas.Op]int64{}, noRow: map[schemas.Op]int64{},
+		last: map[string]time.Time{}, minutes: map[int64]*rows{},
+	}
 }
 
 func (a *arrivals) add(c *router.Compiled, w *schemas.Write, at time.Time) {
@@ -83,6 +88,9 @@ func (a *arrivals) add(c *router.Compiled, w *schemas.Write, at time.Time) {
 	callable := c.Callable(w)
 	if !callable {
 		a.uncallable[w.Op]++
+	}
+	if callable = callable && w.Op != schemas.Create && w.Op != schemas.Merge; !callable {
+		a.fileOnly++
 	}
 	if !c.Fileable(w) {
 		a.noRow[w.Op]++
@@ -184,11 +192,11 @@ func (p *Plan) against(m *mapping, lane string) string {
 	if reason := a.cannotBeRows(m.config); reason != "" || lane == batch {
 		return reason
 	}
-	switch uncallable := sum(a.uncallable); {
+	switch {
 	case p.limits.Receipts:
 		return "with receipts all rows go by file"
-	case uncallable == sum(a.writes):
-		return a.noCall()
+	case a.fileOnly == sum(a.writes):
+		return cmp.Or(a.noCall(), "creates and merges go by file, and there is no other write")
 	}
 	return m.config.AutoByFile(compiled)
 }

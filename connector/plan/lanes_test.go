@@ -116,10 +116,14 @@ func TestLanesThatCannotWorkAreLeftOut(t *testing.T) {
 		receipts bool
 		want     string
 	}{
-		"all can":       {func(*router.Mapping) {}, false, ""},
-		"no import":     {func(m *router.Mapping) { m.Imports = router.Imports{}; m.Routes[0].Lane = immediate }, false, "batch: no import loads the op upsert: imports.upsert is not configured; auto: no import loads"},
-		"merges":        {func(m *router.Mapping) { m.Op = "merge"; m.Imports.Merge = m.Imports.Upsert }, false, "immediate: the op merge, of 2 of 2 writes, has no call for a profile; auto: the op merge"},
-		"patches":       {func(m *router.Mapping) { m.Op = "patch"; m.Imports.Patch = m.Imports.Upsert }, false, "immediate: the op patch, of 2 of 2 writes, has no call without the profile's id; auto: the op patch"},
+		"all can":   {func(*router.Mapping) {}, false, ""},
+		"no import": {func(m *router.Mapping) { m.Imports = router.Imports{}; m.Routes[0].Lane = immediate }, false, "batch: no import loads the op upsert: imports.upsert is not configured; auto: no import loads"},
+		"merges":    {func(m *router.Mapping) { m.Op = "merge"; m.Imports.Merge = m.Imports.Upsert }, false, "immediate: the op merge, of 2 of 2 writes, has no call for a profile; auto: the op merge"},
+		"patches":   {func(m *router.Mapping) { m.Op = "patch"; m.Imports.Patch = m.Imports.Upsert }, false, "immediate: the op patch, of 2 of 2 writes, has no call without the profile's id; auto: the op patch"},
+		"creates": {func(m *router.Mapping) {
+			m.Op, m.Imports.Create, m.CustomTable, m.ProfileTable = "create", m.Imports.Upsert, "people", ""
+			m.Key, m.Fields[0].To, m.Imports.Columns[0].Name = "businessKey", "businessKey", "businessKey"
+		}, false, "auto: creates and merges go by file"},
 		"receipts":      {func(*router.Mapping) {}, true, "auto: with receipts"},
 		"a bundle":      {func(m *router.Mapping) { m.Bundle = "crm" }, false, "immediate: the mapping's files go together with those of the bundle crm; batch: the mapping's files"},
 		"behind a call": {func(m *router.Mapping) { m.After = []string{"shops"} }, false, "auto: a mapping that it comes after makes calls"},

@@ -14,7 +14,7 @@ import (
 type rows struct {
 	minute   int64 // since 1970
 	callable int64
-	fileOnly int64 // their writes have no call
+	fileOnly int64 // that no auto route would call
 	ops      [schemas.OpsEnd]bool
 }
 
@@ -124,7 +124,7 @@ func (s *simulation) arrive(r rows) {
 	callable, byFile := r.callable, r.fileOnly
 	switch s.lane {
 	case immediate:
-		s.calling.push(r, callable, s.keys-s.calling.n)
+		s.calling.push(r, callable+byFile, s.keys-s.calling.n)
 		return
 	case batch:
 		callable, byFile = 0, callable+byFile
