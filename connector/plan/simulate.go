@@ -24,7 +24,7 @@ type waiting struct {
 	n     int64
 }
 
-// push adds at most most rows: what is more has merged into those that wait.
+// push adds n rows, but no more than most: what is beyond has merged into those that wait.
 func (w *waiting) push(r rows, n, most int64) {
 	if n = min(n, most); n > 0 {
 		r.callable, r.fileOnly = n, 0
