@@ -175,3 +175,33 @@ func TestLanesThatCannotWorkAreLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// The mapping has its part of the rate alone, and within has a file go before roll.age.
+func TestRateIsDividedAndWithinIsKept(t *testing.T) {
+	weight := 3.0
+	block := func(name string, route router.Route) router.Mapping {
+		im := imports()
+		im.Upsert, im.Columns = &router.Import{ETL: "1", Mode: "CREATE_OR_UPDATE"}, []router.Column{{Name: "businessKey"}}
+		return router.Mapping{Name: name, Topics: []string{name}, CustomTable: name, Key: "businessKey", Routes: []router.Route{route}, Imports: im}
+	}
+	r, problems := router.Compile([]router.Mapping{
+		block("orders", router.Route{Lane: auto, Within: time.Hour}), block("visits", router.Route{Lane: immediate, Weight: &weight}), block("shops", router.Route{Lane: batch}),
+	})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	p := &Plan{limits: Limits{RateCalls: 400, RatePer: time.Minute}}
+	for _, c := range r.Mappings() {
+		p.mappings = append(p.mappings, &mapping{config: c, arrived: newArrivals()})
+	}
+	for i, want := range []float64{100, 300, 80} {
+		if got := p.simulation(p.mappings[i], auto).callsAMinute; got != want {
+			t.Errorf("%s: got %v calls a minute, want %v", p.mappings[i].config.Name, got, want)
+		}
+	}
+	s := p.simulation(p.mappings[0], auto)
+	s.keys = 1 << 40
+	if c := s.choice(s.run(snapshot(steady(1, 1), 50_000))); c.Oldest != time.Hour || c.Imports != 1 {
+		t.Errorf("within an hour: got %+v, want one import that has landed then", c)
+	}
+}
