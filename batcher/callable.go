@@ -24,16 +24,16 @@ import (
 // open: rows of later files have greater offsets.
 
 const (
-	// maxWaiting bounds the records of a mapping that wait for calls: what comes
+	// MaxWaiting bounds the records of a mapping that wait for calls: what comes
 	// beyond goes by file. Config.MaxWaiting bounds what those of all mappings take.
-	maxWaiting = 4096
+	MaxWaiting = 4096
 	// maxSubmitted is how many calls of a queue are asked for at the same time: which
 	// row is the next to be called is decided late.
 	maxSubmitted = 64
 	// lookAgain is how soon it is looked again which rows may be called.
 	lookAgain = time.Second
-	// usualImport is what an import is taken to need until one has ended.
-	usualImport = 2 * time.Minute
+	// UsualImport is what an import is taken to need until one has ended.
+	UsualImport = 2 * time.Minute
 )
 
 // ErrBusy says that a row cannot be taken before a call of its key has ended.
@@ -111,7 +111,7 @@ func (b *Batcher) Offer(mapping string, w schemas.Write, p Partition, offset int
 	if where != reconcile.Open {
 		return m.put(g, where, &w, p, offset, false)
 	}
-	full := m.waiting.records >= maxWaiting || b.cfg.MaxWaiting > 0 && b.waiting.Load() >= b.cfg.MaxWaiting
+	full := m.waiting.records >= MaxWaiting || b.cfg.MaxWaiting > 0 && b.waiting.Load() >= b.cfg.MaxWaiting
 	o.Callable = o.Callable && b.cfg.Calls != nil && m.rows.Callable(&w)
 	k := m.waiting.byKey[w.Key]
 	switch {
@@ -351,7 +351,7 @@ func (q *tableQueue) importTime() time.Duration {
 	if q.took > 0 {
 		return q.took
 	}
-	return usualImport
+	return UsualImport
 }
 
 // ended draws the consequences of a call.
@@ -562,6 +562,6 @@ func (e *Encoder) Whole(row []byte, callable bool) bool {
 	defer q.mu.Unlock()
 	hash := e.rows.Hash(row)
 	b := q.batcher
-	room := m.waiting.records < maxWaiting && (b.cfg.MaxWaiting == 0 || b.waiting.Load() < b.cfg.MaxWaiting)
+	room := m.waiting.records < MaxWaiting && (b.cfg.MaxWaiting == 0 || b.waiting.Load() < b.cfg.MaxWaiting)
 	return m.waiting.hashes[hash] > 0 || callable && room && !m.inUnsent(hash)
 }

@@ -52,12 +52,22 @@ func findFilesOnly(mappings []*Compiled) {
 		case !c.hasAuto():
 		case c.DualLane():
 			c.filesOnly = "some of the mapping's records take the immediate lane, whose calls a call of this route could overtake"
-		case c.bundle != nil:
-			c.filesOnly = "the mapping's files go together with those of its bundle"
-		case slices.ContainsFunc(mappings, func(parent *Compiled) bool {
-			return slices.Contains(c.Config.After, parent.Name) && parent.Uses(schemas.Immediate)
-		}):
-			c.filesOnly = "a mapping that it comes after makes calls in the immediate lane, which only a file waits for"
+		default:
+			c.filesOnly = c.AutoByFile(mappings)
 		}
 	}
+}
+
+// AutoByFile is why rows of the mapping, one of mappings, would go by file only if all its
+// routes were auto; "": they may be called.
+func (c *Compiled) AutoByFile(mappings []*Compiled) string {
+	switch {
+	case c.bundle != nil:
+		return "the mapping's files go together with those of its bundle"
+	case slices.ContainsFunc(mappings, func(parent *Compiled) bool {
+		return slices.Contains(c.Config.After, parent.Name) && parent.Uses(schemas.Immediate)
+	}):
+		return "a mapping that it comes after makes calls in the immediate lane, which only a file waits for"
+	}
+	return ""
 }

@@ -62,6 +62,7 @@ var topics = map[string]struct {
 		want: []string{
 			"- name: customer\n", "- name: order\n", `op: 'value.type == "customer.consent.changed" ? "patch" : "upsert"'`, "to: 'subscriptions#sms'",
 			`op: 'value.type == "order.cancelled" ? "patch" : "upsert"'`, "# after: [customer]",
+			"routes: [{lane: auto}]", "routes: [{lane: immediate}]             # DECIDE: not auto yet",
 		},
 		etls: "etl create --mapping customer",
 	},

@@ -25,7 +25,12 @@ func newPlan() *cobra.Command {
 		Long: "plan reads the last records of the configured topics, outside of any consumer group, and shows what a sink would\n" +
 			"make of them: calls, rows, files and imports, whether the day's imports and service.rate suffice if every day were\n" +
 			"as the sample, and which records would be dead letters, and why. Neither ETLs nor the service's API key need be\n" +
-			"there yet. --show prints requests and lines of CSV: customers' data.",
+			"there yet. --show prints requests and lines of CSV: customers' data.\n\n" +
+			"It also compares the lanes immediate, batch and auto for all of a mapping's records: calls, imports, slots and how\n" +
+			"old rows get, and recommends one. For that it plays the sample once, minute by minute: it begins with nothing waiting,\n" +
+			"ends when all rows have landed, an import takes two minutes and none fails, service.rate is spread evenly and divided\n" +
+			"by weights among the mappings that make calls (without it no call waits), writes of a key within a second are one row\n" +
+			"and no more rows wait than there are keys. Read as long a span as you can: a snapshot in it decides.",
 		Example: "  feedsink plan -c feedsink.yaml\n" +
 			"  feedsink plan -c feedsink.yaml --since 24h --limit 1000000 -o json\n" +
 			"  feedsink plan -c feedsink.yaml --limit 1000 --show",
@@ -123,6 +128,9 @@ func planText(file string, r plan.Report) string {
 		if m.DeadLetters > 0 {
 			p("  dead letters   %d", m.DeadLetters)
 		}
+		if m.Lanes != nil {
+			lanesText(p, m.Lanes)
+		}
 	}
 	if len(r.DeadLetters) == 0 {
 		p("\nno record would be a dead letter")
@@ -189,6 +197,31 @@ func filesText(p func(string, ...any), f *plan.Files) {
 		for _, line := range c.Lines {
 			p("      %s", line)
 		}
+	}
+}
+
+func lanesText(p func(string, ...any), l *plan.Lanes) {
+	p("  lanes          if all of these records took one:")
+	for _, c := range l.Choices {
+		cost := "no calls"
+		if c.Calls > 0 {
+			cost = fmt.Sprintf("%s, at most %d a day", counted(c.Calls, "call"), c.CallsDay)
+		}
+		if c.Imports > 0 {
+			cost += fmt.Sprintf("; %s for %s, at most %s a day", counted(c.Imports, "import"), counted(c.ByFile, "row"), counted(c.SlotsDay, "slot"))
+		}
+		p("    %-12s %s", c.Lane, cost)
+		left := ""
+		if c.Left > 0 {
+			left = fmt.Sprintf("; %s after a year not there yet", counted(c.Left, "row"))
+		}
+		p("                 99 %% there within %s, the oldest within %s; %.1f hours of stale rows%s", plan.Span(c.P99), plan.Span(c.Oldest), c.RowHours, left)
+	}
+	for _, out := range l.LeftOut {
+		p("    %-12s cannot: %s", out.Lane, out.Reason)
+	}
+	if l.Recommended != "" {
+		p("    recommended  %s: %s", l.Recommended, l.Reason)
 	}
 }
 

@@ -66,6 +66,13 @@ mapping customers: 36 records for table customers
       C0,c32@example.com,
       C2,c30@example.com,
   dead letters   1
+  lanes          if all of these records took one:
+    batch        no calls; 2 imports for 10 rows, at most 2 slots a day
+                 99 % there within 1 h 22 min, the oldest within 1 h 22 min; 8.9 hours of stale rows
+    auto         34 calls, at most 34 a day; 1 import for 1 row, at most 1 slot a day
+                 99 % there within 32 min, the oldest within 32 min; 0.5 hours of stale rows
+    immediate    cannot: the op delete, of 1 of 35 writes, has no call without the profile's id
+    recommended  auto: calls carry all but 1 row of 2026-11-21, by 1 import; batch would leave rows up to 1 h 22 min old
 
 dead letters:
        1  decode: json: offset 1: not valid JSON (crm.customers[0]@36)

@@ -49,7 +49,8 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 	if err != nil {
 		return plan.Report{}, err
 	}
-	p, err := plan.New(plan.Limits{RateCalls: cfg.Service.Rate.Calls, RatePer: cfg.Service.Rate.Per, Show: sample.Show}, r.Mappings(),
+	limits := plan.Limits{RateCalls: cfg.Service.Rate.Calls, RatePer: cfg.Service.Rate.Per, Receipts: cfg.Receipts.Topic != "", Show: sample.Show}
+	p, err := plan.New(limits, r.Mappings(),
 		func(m *router.Compiled) (*spool.Preview, error) {
 			rows, err := build.BatchMapping(m).Rows()
 			if err != nil {

@@ -90,7 +90,7 @@ func Test(ctx context.Context, cfg *config.Config, s *samples.Samples) (result T
 		return result, err
 	}
 	defer client.Close()
-	t := &test{router: r, samples: s, sandbox: played, calls: writes.Operations{Client: client}}
+	t := &test{router: r, samples: s, sandbox: played, calls: writes.Operations{Client: client}, receipts: cfg.Receipts.Topic != ""}
 	own := *cfg
 	defer t.openRegistry(&own)()
 	if err := t.run(ctx, &own); err != nil {
@@ -140,6 +140,7 @@ type test struct {
 	sandbox  *sandbox.Sandbox
 	calls    writes.Operations
 	registry *srfake.Registry // nil: the configuration names none
+	receipts bool             // rows of auto routes go by file
 	result   Tested
 }
 
@@ -201,7 +202,17 @@ func (t *test) send(ctx context.Context, routed *router.Routed) (code, message s
 		return why.Code, why.Message, nil //nolint:nilerr // the dead letter says it
 	}
 	if routed.Lane == schemas.Batch {
-		return t.load(ctx, routed.Mapping, w)
+		rows, err := build.BatchMapping(routed.Mapping).Rows()
+		if err != nil {
+			return "", "", err
+		}
+		if _, spare, auto := routed.Mapping.Auto(routed.Route); !auto || !spare || t.receipts || !routed.Mapping.Callable(w) || !rows.Callable(w) {
+			return t.load(ctx, routed.Mapping, rows, w)
+		}
+		if w.Table.Custom { // as in a sink: a profile's call says all of the record
+			said := rows.Stated(w)
+			w = &said
+		}
 	}
 	err = t.calls.Call(ctx, w, writes.Create{})
 	failed, ok := errors.AsType[*service.Error](err)
@@ -216,11 +227,7 @@ func (t *test) send(ctx context.Context, routed *router.Routed) (code, message s
 }
 
 // load imports a row as a file.
-func (t *test) load(ctx context.Context, m *router.Compiled, w *schemas.Write) (code, message string, err error) {
-	rows, err := build.BatchMapping(m).Rows()
-	if err != nil {
-		return "", "", err
-	}
+func (t *test) load(ctx context.Context, m *router.Compiled, rows *spool.Rows, w *schemas.Write) (code, message string, err error) {
 	preview := spool.NewPreview(rows)
 	if err := preview.Add(w); err != nil {
 		return router.CodeValue, err.Error(), nil //nolint:nilerr // likewise

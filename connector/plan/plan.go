@@ -24,7 +24,8 @@ import (
 type Limits struct {
 	RateCalls int // service.rate; 0: none
 	RatePer   time.Duration
-	Show      int // requests and lines of CSV for each mapping and op
+	Receipts  bool // rows of auto routes go by file
+	Show      int  // requests and lines of CSV for each mapping and op
 }
 
 // Plan gathers what records would come to. It is used by one goroutine; its memory
@@ -49,6 +50,7 @@ type mapping struct {
 	shownOps    map[schemas.Op]int
 	preview     *spool.Preview // nil: no files
 	noEffect    Effects
+	arrived     arrivals
 }
 
 type deadLetterKind struct{ mapping, code, message string }
@@ -59,7 +61,7 @@ func New(limits Limits, mappings []*router.Compiled, preview func(*router.Compil
 	for _, c := range mappings {
 		m := &mapping{
 			Mapping: Mapping{Name: c.Name, Table: c.Label, Bundle: c.Config.Bundle}, config: c,
-			lastCall: map[string]time.Time{}, perMinute: map[int64]int64{}, perSpan: map[int64]int64{}, shownOps: map[schemas.Op]int{},
+			lastCall: map[string]time.Time{}, perMinute: map[int64]int64{}, perSpan: map[int64]int64{}, shownOps: map[schemas.Op]int{}, arrived: newArrivals(),
 		}
 		if c.Uses(schemas.Batch) {
 			var err error
@@ -99,8 +101,11 @@ func (p *Plan) Add(r *router.Record, routed []router.Routed) {
 		case one.Lane == schemas.Batch:
 			if err := m.file(&one.Write); err != nil {
 				p.deadLetter(m, r, router.CodeValue, err)
+				continue
 			}
+			m.arrived.add(m.config, &one.Write, r.Timestamp)
 		default:
+			m.arrived.add(m.config, &one.Write, r.Timestamp)
 			m.call(&one.Write, r.Timestamp, p.limits)
 		}
 	}
@@ -200,6 +205,7 @@ func (p *Plan) Report(topics []Topic, send func(*schemas.Write) (Request, error)
 		if m.Files != nil {
 			p.sumDay(m)
 		}
+		p.sumLanes(m)
 		r.Mappings = append(r.Mappings, m.Mapping)
 	}
 	for _, g := range p.deadLetters {
@@ -356,6 +362,8 @@ type Mapping struct {
 	Files       *Files `json:"files,omitempty"`
 	// NoEffect are routes to calls whose writes of an op go by file all the same.
 	NoEffect []NoEffect `json:"noEffect,omitempty"`
+	// Lanes compare the lanes; nil: the sample is too short, or has no write.
+	Lanes *Lanes `json:"lanes,omitempty"`
 }
 
 // Calls are a mapping's writes by calls.

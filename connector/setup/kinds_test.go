@@ -111,7 +111,11 @@ func TestWhatTheRecordsSayIsTheOp(t *testing.T) {
 		},
 		"sparse profiles": {
 			[]string{`1 {"id":1,"mail":"a@example.com","b":2,"c":3}`, `1 {"id":1,"c":4}`},
-			[]string{`op: 'value.mail == nil ? "patch" : "upsert"'`, "an upsert replaces the whole profile", "patch: {mode: UPDATE_ONLY}", "write merge for patch"},
+			[]string{`op: 'value.mail == nil ? "patch" : "upsert"'`, "an upsert replaces the whole profile", "patch: {mode: UPDATE_ONLY}", "write merge for patch", "routes: [{lane: auto}]", "# Every op has an import here"},
+		},
+		"sparse profiles that say when": {
+			[]string{`1 {"id":1,"mail":"a@example.com","consents":{"sms":"Y","date":"2026-11-21T10:00:00Z"},"b":2,"c":3}`, `2 {"id":2,"mail":"b@example.com","consents":{"sms":"N","date":"2026-11-21T10:00:00Z"},"b":2,"c":3}`, `1 {"id":1,"c":4}`},
+			[]string{"patch: {mode: UPDATE_ONLY}", "routes: [{lane: immediate}]             # DECIDE: not auto, for a file would lose dataCollection", "      # upsert: {mode"},
 		},
 		"sparse records that nothing tells": {
 			[]string{`1 {"id":1,"a":1,"b":2,"c":3}`, `1 {"id":1,"a":4}`, `2 {"id":2,"b":4}`, `3 {"id":3,"c":4}`},
@@ -125,7 +129,7 @@ func TestWhatTheRecordsSayIsTheOp(t *testing.T) {
 			[]string{`1 {"id":1,"c":4}`, `1 {"id":1,"mail":"a@example.com","b":2,"c":3}`, `2 {"id":2,"mail":"b@example.com","b":2,"c":3}`, `2 {"id":2,"c":4}`},
 			[]string{
 				`op: 'value.mail == nil ? "merge" : "upsert"'`, "some of them come before the record that names the rest", "merge: {mode: CREATE_OR_UPDATE}",
-				"so these are merges, which change what they name, and create the row", "routes: [{lane: immediate}]", "not: UPDATE_ONLY",
+				"so these are merges, which change what they name, and create the row", "routes: [{lane: auto}]", "      upsert: {mode: CREATE_OR_UPDATE}", "not: UPDATE_ONLY",
 			},
 		},
 		"a consent before its customer": {

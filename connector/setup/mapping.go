@@ -139,16 +139,26 @@ func (w *writer) opLines(t *table) {
 
 func (w *writer) routeLines(t *table) {
 	name := mappingName(t.name)
-	if !t.custom && t.rest == opMerge {
-		w.line("    routes: [{lane: batch}]                 # before it, {when: CONDITION, lane: skip} for what the table does not want")
-	} else {
-		w.line("    routes: [{lane: immediate}]             # DECIDE: what may wait for a file is cheaper by imports:")
-		w.line("    # routes: [{lane: batch}]               # before it, {when: CONDITION, lane: skip} for what the table does not want")
+	skip := "before it, {when: CONDITION, lane: skip} for what the table does not want"
+	lane := t.lane()
+	switch {
+	case lane == "auto":
+		w.line("    # auto: a row waits for its file, and is a call before that while calls are to spare; a snapshot does not need a month of calls.")
+		w.line("    # Every op has an import here, which auto wants. `feedsink plan` says what auto, batch and immediate would cost.")
+		w.line("    routes: [{lane: auto}]                  # %s", skip)
+	case lane == "batch":
+		w.line("    routes: [{lane: batch}]                 # not auto, for none of these records has a call; %s", skip)
+	case t.files():
+		w.line("    routes: [{lane: immediate}]             # DECIDE: not auto, for a file would lose dataCollection; if that is no matter, auto")
+	default:
+		w.line("    routes: [{lane: immediate}]             # DECIDE: not auto yet, for that wants an import, and so an ETL, for each op that records have:")
+		w.line("    # routes: [{lane: auto}]                # calls while they are to spare, the rest by files. With the imports below `feedsink plan` compares")
+		w.line("    #                                       # the lanes, before there is an ETL. Before a route, {when: CONDITION, lane: skip} for what is not wanted")
 	}
 	if t.files() {
 		w.line("    # A call can patch or delete a profile only by the service's own id of it, and none merges one: these go by files. check and run")
 		w.line("    # refuse this file until ETLs are named here; plan does not. `feedsink etl create -c FILE --mapping %s` prints the lines.", name)
-		if slices.ContainsFunc(t.fields, func(f *field) bool { return strings.HasPrefix(f.to, dataCollection) }) {
+		if t.collects() {
 			w.line("    # DECIDE: a file has no column for dataCollection, so these change consents and leave as it was when and where they were given.")
 		}
 		w.line("    imports:")
@@ -160,7 +170,11 @@ func (w *writer) routeLines(t *table) {
 		if t.has(opDelete) || t.Tombstones > 0 {
 			w.line("      delete: {mode: DELETE}")
 		}
-		w.line("      # upsert: {mode: CREATE_OR_UPDATE}")
+		upsert := "# upsert"
+		if lane == "auto" {
+			upsert = "upsert"
+		}
+		w.line("      %s: {mode: CREATE_OR_UPDATE}", upsert)
 		w.line("      columns: [%s]", strings.Join(t.columns(), ", "))
 		return
 	}
@@ -175,6 +189,22 @@ func (w *writer) routeLines(t *table) {
 	if !t.custom && (t.Tombstones > 0 || t.shape == debezium || t.has(opDelete)) {
 		w.line("    # Deletes of profiles need an import of mode DELETE, or the service's profile id: without, they are dead letters.")
 	}
+}
+
+// lane is the one to begin with: auto where nothing speaks against it.
+func (t *table) lane() string {
+	switch {
+	case t.files() && !t.has(opUpsert):
+		return "batch"
+	case t.files() && !t.collects():
+		return "auto"
+	}
+	return "immediate"
+}
+
+// collects reports whether records say when and where consents were given.
+func (t *table) collects() bool {
+	return slices.ContainsFunc(t.fields, func(f *field) bool { return strings.HasPrefix(f.to, dataCollection) })
 }
 
 // files reports whether some records can only go by files.

@@ -104,6 +104,9 @@ func newExample(t *testing.T, file string, s *samples.Samples) *example {
 		for j := range m.Topics {
 			m.Topics[j] = x.topic(m.Topics[j])
 		}
+		if _, _, auto := m.Routes[0].Auto(); auto {
+			continue // calls bring its rows long before a file is due
+		}
 		m.Imports.Roll.Age, m.Imports.SlotsPerDay = 300*time.Millisecond, 1000 // a test cannot wait for hours
 	}
 	return x
