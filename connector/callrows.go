@@ -145,7 +145,11 @@ func (h *heldRow) Claim() batcher.Claim {
 	h.leave()
 	h.ended.Store(true)
 	h.trace.End("in a file")
-	return h.partition.ClaimPending(&h.entry, h.written)
+	var kind any
+	if o := h.mapping.Objective(h.route); o != nil {
+		kind = o
+	}
+	return h.partition.ClaimPending(&h.entry, h.written, kind)
 }
 
 // offers reports whether a record's one write may be called in the place of its row. A
@@ -162,7 +166,7 @@ func (f *fileDelivery) offer(w *router.Routed, p *kafka.Partition, r *kafka.Reco
 		Callable: auto && w.Mapping.Callable(&w.Write) && p.RoomForDone(),
 		Route:    w.Route, Within: within, Spare: spare, Written: written, Bytes: kafka.HeldBytes(r, 1),
 		Pending: func() batcher.Pending {
-			held := f.lane.begin(p, r, 1, trace).part(w.Mapping, w.Write.Op)
+			held := f.lane.begin(p, r, 1, trace).part(w)
 			held.Wait() // it may take hours
 			p.RowWaits(true)
 			return &heldRow{held, written, true}

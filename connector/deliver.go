@@ -44,7 +44,7 @@ func (c *callDelivery) deliver(p *kafka.Partition, r *kafka.Record, in reading, 
 	j := c.lane.begin(p, r, len(in.writes)+len(in.rejects), trace)
 	for i := range in.writes {
 		w := &in.writes[i]
-		part := j.part(w.Mapping, w.Write.Op)
+		part := j.part(w)
 		part.opens(&w.Write, w.Part, in.parts)
 		c.calls.Submit(calls.Item{
 			Mapping: w.Mapping.Name,
@@ -120,6 +120,7 @@ func (f *fileDelivery) deliver(p *kafka.Partition, r *kafka.Record, in reading, 
 			return errHalted
 		}
 	}
+	countObjectives(p, &in)
 	several := len(in.rows)+len(in.writes) > 1
 	if several {
 		p.AddingRows(r.Offset)
@@ -170,6 +171,20 @@ func (f *fileDelivery) deliver(p *kafka.Partition, r *kafka.Record, in reading, 
 	}
 	j.reject(rejects, in.parts)
 	return nil
+}
+
+// countObjectives has the record that is taken now counted under the objectives of its rows.
+func countObjectives(p *kafka.Partition, in *reading) {
+	for i := range in.rows {
+		if o := in.rows[i].objective; o != nil {
+			p.CountAs(o)
+		}
+	}
+	for i := range in.writes {
+		if o := in.writes[i].Mapping.Objective(in.writes[i].Route); o != nil {
+			p.CountAs(o)
+		}
+	}
 }
 
 // addAhead adds the i-th of the rows that were read ahead.

@@ -28,7 +28,7 @@ mappings:
     topics: [crm]
     profileTable: customers
     key: customerNumber
-    routes: [{when: 'attributes.name == "now"', lane: immediate, weight: 3}, {lane: batch}]
+    routes: [{when: 'attributes.name == "now"', lane: immediate, weight: 3, name: urgent, within: 1m, objective: 0.999}, {lane: batch, within: 2h}]
     imports:
       upsert: {etl: "101", mode: CREATE_OR_UPDATE}
       columns: [customerNumber, name]

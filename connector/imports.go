@@ -152,6 +152,11 @@ func (l ledger) confirmed(imp batcher.Import, held []*kafka.Claim) {
 				c.EachTimestamp(func(at time.Time, n int64) { l.lane.metrics.Delivered(m.Name, schemas.Batch, now.Sub(at), n) })
 			}
 		}
+		c.EachTimestampOf(func(kind any, at time.Time, n int64) {
+			if o, ok := kind.(*router.Objective); ok && loads(&imp, o.Mapping) {
+				l.lane.metrics.Judged(o, now.Sub(at), n)
+			}
+		})
 		l.lane.metrics.RecordsEnded(c.Topic(), observe.OutcomeConfirmed, max(c.Records()-c.Dead()-c.Refused(), 0))
 	}
 }

@@ -47,6 +47,7 @@ var (
 	descWaiting     = describe("feedsink_partitions_waiting_for_routes", "Partitions of the lane whose records wait until the other lane applies the same routes, or has let go of them; /status says which and for what.", "lane")
 	descWaits       = describe("feedsink_waiting", "What the lane waits for, by cause: how many topics, tables or mappings of it. /status says which, why and until when.", "lane", "cause")
 	descFreshness   = describe("feedsink_freshness_seconds", "Age of the mapping's oldest record that is not confirmed, by its Kafka timestamp; 0 without one. Of one that was not fetched, since the brokers first told of it.", "mapping", "lane")
+	descObjective   = describe("feedsink_objective_ratio", "Share of the records of a route that are to be confirmed in time (objective, by default 0.99), of routes that lead to the lanes of this process.", "mapping", "route")
 	descBuild       = describe("feedsink_build_info", "Always 1; the labels say what runs.", "version", "commit", "goversion")
 	descHalted      = describe("feedsink_halted", "1 while the mapping is halted and waits for a person.", "mapping")
 	descPaused      = describe("feedsink_paused", "1 while the mapping is paused by a command, in one lane or in both.", "mapping")
@@ -105,6 +106,9 @@ func (c stateOf) collect(gauge gauges) {
 	for _, m := range c.router.Mappings() {
 		gauge(descHalted, number(len(halted[m.Name]) > 0), m.Name)
 		gauge(descPaused, number(len(c.paused(m)) > 0), m.Name)
+		for _, o := range m.Objectives(c.opts.Lanes) {
+			gauge(descObjective, o.Share, o.Mapping, o.Route)
+		}
 	}
 	c.fileState(gauge)
 }

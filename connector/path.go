@@ -341,7 +341,7 @@ func (l *lane) undecodable(p *kafka.Partition, r *kafka.Record, begun time.Time,
 	if l.floods.Undecodable(r.Topic) {
 		return false
 	}
-	part := l.begin(p, r, 1, l.tracing.record(begun, r)).part(nil, 0)
+	part := l.begin(p, r, 1, l.tracing.record(begun, r)).part(&noMapping)
 	part.opens(nil, 0, 1)
 	part.deadLetter(deadletter.Reason{
 		Stage: deadletter.Decoding, Code: "decode", Message: err.Error(),
@@ -426,6 +426,8 @@ type rowAhead struct {
 	from, to int
 	op       schemas.Op
 	key      receipt.Key // of its receipt
+
+	objective *router.Objective // its route's; nil: it has none
 }
 
 // rowsOf are the rows that a record means.
@@ -588,7 +590,7 @@ func (d *rowReader) rows(c *chunk, r *kafka.Record) (known, skipped bool) {
 			return false, false
 		}
 		_, _, auto := w.Mapping.Auto(w.Route)
-		row := rowAhead{mapping: w.Mapping, encoder: encoder, auto: auto && w.Mapping.Callable(&w.Write), from: from, to: len(c.text), op: w.Write.Op}
+		row := rowAhead{mapping: w.Mapping, encoder: encoder, auto: auto && w.Mapping.Callable(&w.Write), from: from, to: len(c.text), op: w.Write.Op, objective: w.Mapping.Objective(w.Route)}
 		if d.receipts != nil {
 			row.key = d.receipts.Of(&w.Write)
 		}

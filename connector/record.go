@@ -48,6 +48,7 @@ type part struct {
 	mapping *router.Compiled // nil: the record could not even be decoded
 	before  *part            // the record's part before it; nil: none
 	op      schemas.Op
+	route   int    // of the mapping, as router.Routed has it
 	passed  bool   // the batch lane had confirmed what came before the record, when it was last asked
 	tried   uint32 // of a create: when it was tried first, in seconds of Unix; 0: never
 	ended   atomic.Bool
@@ -56,12 +57,15 @@ type part struct {
 	receipt *receipt.Receipt // nil: there are none
 }
 
-// part begins one of the record's parts; mapping is nil if it could not even be decoded.
-func (j *recordState) part(mapping *router.Compiled, op schemas.Op) *part {
-	p := &part{recordState: j, mapping: mapping, op: op, before: j.parts.Load()}
+// part begins that part of the record that one of its mappings makes.
+func (j *recordState) part(w *router.Routed) *part {
+	p := &part{recordState: j, mapping: w.Mapping, op: w.Write.Op, route: w.Route, before: j.parts.Load()}
 	j.parts.Store(p)
 	return p
 }
+
+// noMapping stands for a record that no mapping writes, or that could not even be decoded.
+var noMapping router.Routed
 
 // creating is what is known of earlier tries of a create that is tried now.
 func (p *part) creating(unsure bool) writes.Create {
@@ -87,7 +91,7 @@ func (l *laneBase) begin(p *kafka.Partition, r *kafka.Record, parts int, trace *
 // reject ends the parts that never became a write.
 func (j *recordState) reject(rejects []router.Routed, parts int) {
 	for i := range rejects {
-		p := j.part(rejects[i].Mapping, rejects[i].Write.Op)
+		p := j.part(&rejects[i])
 		p.opens(&rejects[i].Write, rejects[i].Part, parts)
 		p.deadLetter(writes.RejectReason(rejects[i].Err), rejects[i].Err)
 	}
@@ -103,7 +107,7 @@ func (l *lane) endNothing(p *kafka.Partition, r *kafka.Record, in *reading) {
 	}
 	j := l.begin(p, r, 1, l.tracing.record(in.begun, r))
 	j.outcome = outcome
-	part := j.part(nil, 0)
+	part := j.part(&noMapping)
 	part.opens(nil, 0, 1)
 	part.endWith(receipt.Skipped, 0)
 }
@@ -190,7 +194,9 @@ func (p *part) endWith(outcome receipt.Outcome, status int) {
 // delivered counts how long the record took to here from when it was written.
 func (p *part) delivered() {
 	if p.mapping != nil {
-		p.lane.metrics.Delivered(p.mapping.Name, p.lane.which, time.Since(kafka.WrittenAt(p.record.Load())), 1)
+		age := time.Since(kafka.WrittenAt(p.record.Load()))
+		p.lane.metrics.Delivered(p.mapping.Name, p.lane.which, age, 1)
+		p.lane.metrics.Judged(p.mapping.Objective(p.route), age, 1)
 	}
 }
 

@@ -73,7 +73,7 @@ func (s *pipeline) status() observe.Status {
 	for _, m := range s.router.Mappings() {
 		ms := observe.MappingStatus{
 			Name: m.Name, Table: m.Label, Topics: m.Config.Topics, Bundle: m.Config.Bundle,
-			Oldest: map[string]float64{}, Halted: halted[m.Name], Paused: s.paused(m), Batch: files[m.Name],
+			Oldest: map[string]float64{}, Halted: halted[m.Name], Paused: s.paused(m), Batch: files[m.Name], Objectives: s.objectives(m),
 		}
 		if ms.Batch != nil {
 			im := m.Config.Imports.Roll
@@ -98,6 +98,19 @@ func (s *pipeline) status() observe.Status {
 		st.Mappings = append(st.Mappings, ms)
 	}
 	return st
+}
+
+// objectives are how fresh records of the mapping are to be, and were in the last hour.
+func (s *pipeline) objectives(m *router.Compiled) (all []observe.ObjectiveStatus) {
+	for _, o := range m.Objectives(s.opts.Lanes) {
+		st := observe.ObjectiveStatus{Route: o.Route, Lane: o.Lane.String(), Within: o.Within.Seconds(), Objective: o.Share}
+		var kept float64
+		if kept, st.Records = s.hour.Kept(o); st.Records > 0 {
+			st.Kept = &kept
+		}
+		all = append(all, st)
+	}
+	return all
 }
 
 // releasable reports whether some lane has halted the mapping until it is released.

@@ -257,6 +257,7 @@ func (b *mappingCompiler) routes() {
 			b.Report(path+".lane", problem.Suggest(r.Lane, "immediate", "batch", "auto", "skip"), "unknown lane %q", r.Lane)
 		}
 		b.freshness(path, &r)
+		compiled.objective = r.objective(b.m.Name, i, compiled.lane)
 		b.c.routes = append(b.c.routes, compiled)
 	}
 	if n := len(b.m.Routes); n > 0 && !slices.ContainsFunc(b.m.Routes, func(r Route) bool { return r.Lane != "skip" }) {
@@ -264,12 +265,18 @@ func (b *mappingCompiler) routes() {
 	}
 }
 
-// freshness refuses what only an auto route has.
+// freshness refuses objectives that cannot be kept, and what only an auto route has.
 func (b *mappingCompiler) freshness(path string, r *Route) {
 	within, spare, auto := r.Auto()
 	switch {
-	case !auto && within != 0:
-		b.Report(path+".within", "remove it, or make the route's lane auto", "says how soon a call is to take the place of a row, and only an auto route has that")
+	case r.Lane == "skip" && within != 0:
+		b.Report(path+".within", "remove it", "is how fresh the route's records are to be, and skip writes none")
+	case r.Objective != nil && within == 0:
+		b.Report(path+".objective", "add within: 5s, how old a record may be when it is confirmed", "is the share of records that are in time, and nothing says when they are")
+	case r.Objective != nil && !(0 < *r.Objective && *r.Objective < 1): // nor is NaN between them
+		b.Report(path+".objective", "write 0.999 for 99.9 %", "must be above 0 and below 1, is %v", *r.Objective)
+	}
+	switch {
 	case !auto && r.Spare != nil:
 		b.Report(path+".spare", "remove it, or make the route's lane auto", "is about calls in the place of rows, and only an auto route makes them")
 	case within < 0:

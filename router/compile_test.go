@@ -144,7 +144,9 @@ func TestFingerprintFollowsWhatARecordBecomes(t *testing.T) {
 		"name": func(m *router.Mapping) { m.Name = "others" }, "topics": func(m *router.Mapping) { m.Topics = []string{"x"} },
 		"roll": func(m *router.Mapping) { m.Imports.Roll.Rows = 1 }, "csv": func(m *router.Mapping) { m.Imports.CSV.Separator = ";" },
 		"slots": func(m *router.Mapping) { m.Imports.SlotsPerDay = 3 }, "default format": func(m *router.Mapping) { m.Format = "json" },
-		"weight": func(m *router.Mapping) { m.Routes[0].Weight = new(2.0) },
+		"weight":       func(m *router.Mapping) { m.Routes[0].Weight = new(2.0) },
+		"objective":    func(m *router.Mapping) { m.Routes[0].Within, m.Routes[0].Objective = time.Second, new(0.999) },
+		"route's name": func(m *router.Mapping) { m.Routes[0].Name = "gold" },
 		"calls in the place of rows": func(m *router.Mapping) {
 			last := &m.Routes[len(m.Routes)-1]
 			last.Lane, last.Within, last.Spare = "auto", time.Hour, new(false)
@@ -411,4 +413,48 @@ func TestTechnicalAttributesComeWithCreateOnly(t *testing.T) {
 		check("create", "lastMailActivityStatus", in, `must be one of the service's mail activity statuses, such as SENT`)
 	}
 	check("create", "lastMailActivityStatus", `1`, `must be text`)
+}
+
+func TestObjectivesAreThoseOfRoutesWithATime(t *testing.T) {
+	m := customers()
+	m.Routes = []router.Route{
+		{When: `segments.tier == "gold"`, Lane: "immediate", Within: 5 * time.Second, Objective: new(0.999), Name: "gold"},
+		{When: `segments.tier == "tin"`, Lane: "immediate", Name: "tin"},
+		{When: `segments.tier == "test"`, Lane: "skip"},
+		{Lane: "auto", Within: time.Hour},
+	}
+	r := compile(t, m)
+	gold := router.Objective{Mapping: "customers", Route: "gold", Lane: schemas.Immediate, Within: 5 * time.Second, Share: 0.999}
+	rest := router.Objective{Mapping: "customers", Route: "4", Lane: schemas.Batch, Within: time.Hour, Share: 0.99}
+	for text, want := range map[string]*router.Objective{
+		`{"key":{"customerNumber":"C1"},"segments":{"tier":"gold"}}`:       &gold,
+		`{"key":{"customerNumber":"C1"},"segments":{"tier":"tin"}}`:        nil,
+		`{"key":{"customerNumber":"C1"},"segments":{"tier":"test"}}`:       nil,
+		`{"key":{"customerNumber":"C1"},"segments":{"tier":"silver"}}`:     &rest,
+		`{"op":"patch","profileId":"p","key":"C1","segments":"of nobody"}`: nil, // no route is asked
+	} {
+		got := routeOne(t, r, &router.Record{Topic: "crm.customers", Value: value(t, text)})
+		switch o := got.Mapping.Objective(got.Route); {
+		case (o == nil) != (want == nil), o != nil && *o != *want:
+			t.Errorf("%s: got %v, want %v", text, o, want)
+		}
+	}
+	c := r.Mappings()[0]
+	for _, tc := range []struct {
+		lanes []schemas.Lane
+		want  []router.Objective
+	}{
+		{schemas.Lanes, []router.Objective{gold, rest}},
+		{[]schemas.Lane{schemas.Immediate}, []router.Objective{gold}},
+		{[]schemas.Lane{schemas.Batch}, []router.Objective{rest}},
+		{nil, nil},
+	} {
+		var got []router.Objective
+		for _, o := range c.Objectives(tc.lanes) {
+			got = append(got, *o)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("lanes %v: got %v, want %v", tc.lanes, got, tc.want)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package router_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -107,6 +108,9 @@ func TestRoutesFingerprintStaysWhereNoRecordChangesItsLane(t *testing.T) {
 		{"name", "customers", func(m *router.Mapping) { m.Name = "others" }},
 		{"what is the default, spelled out", "customers", func(m *router.Mapping) { m.Format, m.Envelope, m.KafkaKey = "json", "none", "text" }},
 		{"a weight", "customers", func(m *router.Mapping) { m.Routes[0].Weight = new(10.0) }},
+		{"an objective", "customers", func(m *router.Mapping) { m.Routes[0].Within = time.Second }},
+		{"an objective's share", "customers", func(m *router.Mapping) { m.Routes[0].Within, m.Routes[0].Objective = time.Second, new(0.999) }},
+		{"a route's name", "customers", func(m *router.Mapping) { m.Routes[1].Name = "rest" }},
 		{"a number of the files", "customers", func(m *router.Mapping) { m.Imports.Roll.Rows, m.Imports.SlotsPerDay = 7, 3 }},
 		{"an ETL", "customers", func(m *router.Mapping) { m.Imports.Upsert.ETL = "7" }},
 		{"a column", "customers", func(m *router.Mapping) { m.Imports.Columns = m.Imports.Columns[:2] }},

@@ -133,9 +133,13 @@ type Route struct {
 	// Weight is the share of scarce calls that the events have beside those of other
 	// routes that wait, of all mappings; nil: 1. It is for routes that make calls.
 	Weight *float64 `yaml:"weight" json:"-"`
-	// Within is how old an event of an auto route is to be at most when the service has
-	// it; 0: no matter.
+	// Within is how old a record of the route is to be at most when it is confirmed; 0: no
+	// matter. An auto route makes calls for rows that no file can bring in time.
 	Within time.Duration `yaml:"within" json:"-"`
+	// Objective is the share of the route's records that are to be within it; nil: 0.99.
+	Objective *float64 `yaml:"objective" json:"-"`
+	// Name is what the route is called in metrics and on the page; empty: its number from 1.
+	Name string `yaml:"name" json:"-"`
 	// Spare says whether an auto route makes calls with all the rate that is left; nil:
 	// true. Else it calls only for rows that no file can bring in time.
 	Spare *bool `yaml:"spare" json:"-"`

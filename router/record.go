@@ -50,7 +50,7 @@ func (r *Record) header(name string) schemas.Value {
 type Routed struct {
 	Mapping *Compiled // nil: no mapping of the topic takes the record, which is skipped
 	Lane    schemas.Lane
-	Route   int // of the mapping, from 0: the one that matched, whatever Lane became
+	Route   int // of the mapping, from 0: the one that matched, whatever Lane became; -1: it was rejected before any was asked
 	Write   schemas.Write
 	Err     error // nil or *Reject
 	// Taken is for the lanes: the other one takes the write, which the routes give

@@ -56,7 +56,7 @@ func (t *Topic) route(dst []Routed, rec *Record, arena *Arena) []Routed {
 		case cap(dst) > len(dst):
 			cells = dst[:len(dst)+1][len(dst)].Write.Cells[:0]
 		}
-		dst = append(dst, Routed{Mapping: c, Lane: fallback, Write: schemas.Write{Cells: cells}})
+		dst = append(dst, Routed{Mapping: c, Lane: fallback, Route: -1, Write: schemas.Write{Cells: cells}})
 		routed, why := &dst[len(dst)-1], reject
 		if why == nil {
 			why = c.route(routed, rec, ch, arena)

@@ -88,6 +88,8 @@ type route struct {
 	lane   schemas.Lane
 	weight float64
 	auto   *auto // nil: it is no auto route
+
+	objective *Objective // nil: it has none
 }
 
 // Weight is the share of scarce calls that writes of the mapping's route have, as

@@ -18,7 +18,7 @@ func (p *Partition) Take(r *Record) (done, restored bool) {
 	if p.state == ended {
 		return true, false
 	}
-	p.taking, p.written = r.Offset, WrittenAt(r)
+	p.taking, p.written, p.kinds = r.Offset, WrittenAt(r), p.kinds[:0]
 	return p.tracker.Done(r.Offset), p.tracker.Restored(r.Offset)
 }
 
@@ -60,6 +60,14 @@ func (p *Partition) EachPending(f func(of any) bool) {
 	}
 }
 
+// CountAs has the record that is taken now counted as one of a kind, too, in the claims of
+// the files that take it. A kind is comparable and not nil.
+func (p *Partition) CountAs(kind any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kinds = append(p.kinds, kind)
+}
+
 // setUntaken notes the first record that was polled and not taken; nil: there is none.
 func (p *Partition) setUntaken(r *Record) {
 	p.mu.Lock()
@@ -89,6 +97,22 @@ func (c *Claim) note(offset int64) {
 	}
 	c.oldest = older(c.oldest, c.p.written)
 	c.written.add(c.p.written.UnixMilli())
+	for _, kind := range c.p.kinds {
+		c.countAs(kind, c.p.written)
+	}
+}
+
+// countAs counts a record of a kind. p.mu is held.
+func (c *Claim) countAs(kind any, written time.Time) {
+	of := c.kinds[kind]
+	if of == nil {
+		of = &timestamps{}
+		if c.kinds == nil {
+			c.kinds = map[any]*timestamps{}
+		}
+		c.kinds[kind] = of
+	}
+	of.add(written.UnixMilli())
 }
 
 // noteCopy notes the timestamp of a record that another claim holds as well. p.mu is held.
@@ -120,6 +144,16 @@ func (c *Claim) EachTimestamp(f func(at time.Time, records int64)) {
 	written := c.written
 	c.p.mu.Unlock()
 	written.each(f)
+}
+
+// EachTimestampOf is EachTimestamp for the records of each kind (CountAs). f must not call
+// the partition.
+func (c *Claim) EachTimestampOf(f func(kind any, at time.Time, records int64)) {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	for kind, written := range c.kinds {
+		written.each(func(at time.Time, n int64) { f(kind, at, n) })
+	}
 }
 
 // timestamps counts timestamps in spans of equal length, which doubles when they do

@@ -18,13 +18,14 @@ type Claim struct {
 
 	// Guarded by p.mu.
 	state     claimState
-	dead      int64      // records that have become dead letters
-	refused   ack.Ranges // records that have no other place
-	refusedIn []string   // files in which their rows are in error
-	partial   bool       // of its last record only some rows are in the file
-	kept      bool       // of a confirmed import only the records are left that have no other place
-	oldest    time.Time  // of the timestamps of its records; zero: none was read
-	written   timestamps // of its records
+	dead      int64               // records that have become dead letters
+	refused   ack.Ranges          // records that have no other place
+	refusedIn []string            // files in which their rows are in error
+	partial   bool                // of its last record only some rows are in the file
+	kept      bool                // of a confirmed import only the records are left that have no other place
+	oldest    time.Time           // of the timestamps of its records; zero: none was read
+	written   timestamps          // of its records
+	kinds     map[any]*timestamps // likewise, by kind
 }
 
 // claimState is how far a claim's file is; it never goes back.
@@ -59,12 +60,16 @@ func (p *Partition) RoomForDone() bool {
 	return len(p.committed.metadata) < p.limit/2
 }
 
-// ClaimPending puts a claim in the place of a pending record that was written then.
-func (p *Partition) ClaimPending(e *ack.Entry, written time.Time) *Claim {
+// ClaimPending puts a claim in the place of a pending record that was written then. kind
+// is what the record is counted as (CountAs); nil: nothing.
+func (p *Partition) ClaimPending(e *ack.Entry, written time.Time, kind any) *Claim {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := &Claim{p: p, c: p.tracker.Claim(e.Offset()), oldest: written}
 	c.written.add(written.UnixMilli())
+	if kind != nil {
+		c.countAs(kind, written)
+	}
 	p.claims[c] = struct{}{}
 	if p.tracker.Share(e); p.tracker.Confirm(e) && p.state != ended {
 		p.total.Add(-1)

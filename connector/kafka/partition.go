@@ -43,6 +43,7 @@ type Partition struct {
 	adding    int64                 // offset behind the record of which several rows are put into files; 0: none
 	taking    int64                 // offset of the record that the handler takes now
 	written   time.Time             // its timestamp
+	kinds     []any                 // what it is counted as, in the files that take it
 	ledger    ack.Ledger            // topic id, slots, halts and pauses; the rest is made at each commit
 	imports   map[string]ack.Import // by table
 	adopted   []Adopted

@@ -20,7 +20,8 @@ const (
 
 // Hour keeps how fresh mappings were in the last hour, and how many records and calls
 // there were a minute: a point every 30 s. It is lost with the process; it takes 1,440
-// bytes for each lane of a mapping, 3 MB for 1,000 mappings with both lanes.
+// bytes for each lane of a mapping, 3 MB for 1,000 mappings with both lanes, and 1,920 bytes
+// for each route with an objective.
 type Hour struct {
 	metrics *Metrics
 	mu      sync.Mutex
@@ -28,12 +29,17 @@ type Hour struct {
 	last    time.Time // when the last of them was taken
 	kept    map[deliveryKey]*points
 	totals  map[deliveryKey]totals // as they were then
+	judged  map[routeKey]*[pointsKept]judged
 }
 
 // points are rings: a point's place is its number modulo their length.
 type points struct {
 	freshness, confirmed, calls [pointsKept]float32
 }
+
+// judged is how many records of a route with an objective were in time, and how many were
+// not, since the process began.
+type judged struct{ kept, late float64 }
 
 // totals are since the process began.
 type totals struct{ confirmed, calls float64 }
@@ -66,14 +72,18 @@ func NewHour(metrics *Metrics) *Hour {
 func (h *Hour) Keep(mappings []*router.Compiled, lanes []schemas.Lane) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	former := h.kept
-	h.kept = map[deliveryKey]*points{}
+	former, formerly := h.kept, h.judged
+	h.kept, h.judged = map[deliveryKey]*points{}, map[routeKey]*[pointsKept]judged{}
 	for _, m := range mappings {
 		for _, lane := range lanes {
 			if m.Uses(lane) {
 				key := deliveryKey{m.Name, lane}
 				h.kept[key] = cmp.Or(former[key], &points{})
 			}
+		}
+		for _, o := range m.Objectives(lanes) {
+			key := routeKey{o.Mapping, o.Route}
+			h.judged[key] = cmp.Or(formerly[key], new([pointsKept]judged))
 		}
 	}
 }
@@ -103,7 +113,27 @@ func (h *Hour) add(ages map[string]map[string]time.Duration) {
 		p.confirmed[at] = float32((sums[key].confirmed - h.totals[key].confirmed) / minutes)
 		p.calls[at] = float32((sums[key].calls - h.totals[key].calls) / minutes)
 	}
+	for key, points := range h.judged {
+		points[at] = h.metrics.judged(key)
+	}
 	h.taken, h.last, h.totals = h.taken+1, now, sums
+}
+
+// Kept is how many records of an objective's route this process has confirmed in the last
+// hour, and which share of them was in time; 0 and 0: none.
+func (h *Hour) Kept(o *router.Objective) (share float64, records int64) {
+	key := routeKey{o.Mapping, o.Route}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.metrics.judged(key)
+	if points := h.judged[key]; points != nil {
+		before := points[h.taken%pointsKept] // an hour ago; nothing before the process began
+		now.kept, now.late = now.kept-before.kept, now.late-before.late
+	}
+	if all := now.kept + now.late; all > 0 {
+		return now.kept / all, int64(all)
+	}
+	return 0, 0
 }
 
 // Last is what is kept of all mappings together, and of those of these names, each by
@@ -177,6 +207,14 @@ func (m *Metrics) totals() map[deliveryKey]totals {
 		sums[of] = t
 	}
 	return sums
+}
+
+// judged is that of one route.
+func (m *Metrics) judged(of routeKey) judged {
+	count := func(kept bool) float64 {
+		return written(m.cached.objective.of(objectiveKey{of, kept})).GetCounter().GetValue()
+	}
+	return judged{kept: count(true), late: count(false)}
 }
 
 // written is what a series says now. Counters and histograms always can be written.

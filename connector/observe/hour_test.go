@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -93,5 +94,76 @@ func TestHourOfAThousandMappingsIsBounded(t *testing.T) {
 	sizes := []int{len(h.kept), len(h.totals), len(h.Last(nil).(Hourly).Lanes["batch"].Freshness)}
 	if want := []int{3, 0, pointsKept}; !slices.Equal(sizes, want) {
 		t.Errorf("after three hours: got %v series, totals and points, want %v", sizes, want)
+	}
+}
+
+func TestKeptIsOfTheLastHour(t *testing.T) {
+	gold := router.Objective{Mapping: "customers", Route: "gold", Lane: schemas.Immediate, Within: 5 * time.Second, Share: 0.99}
+	compiled, problems := router.Compile([]router.Mapping{{
+		Name: "customers", Topics: []string{"crm"}, CustomTable: "customers", Key: "businessKey",
+		Routes: []router.Route{{Lane: "immediate", Name: "gold", Within: 5 * time.Second}},
+	}})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	m := NewMetrics(prometheus.NewRegistry())
+	h := NewHour(m)
+	m.Begin(compiled.Mappings(), schemas.Lanes)
+	h.Keep(compiled.Mappings(), schemas.Lanes)
+	want := func(when string, share float64, records int64) {
+		t.Helper()
+		if gotShare, got := h.Kept(&gold); gotShare != share || got != records {
+			t.Errorf("%s: got %v of %d records, want %v of %d", when, gotShare, got, share, records)
+		}
+	}
+	want("at the start", 0, 0)
+	m.Judged(&gold, 5*time.Second, 3)
+	m.Judged(&gold, 5*time.Second+1, 1)
+	want("before the first point", 0.75, 4)
+	for range pointsKept {
+		h.add(nil)
+	}
+	want("an hour after the first point", 0, 0)
+	m.Judged(&gold, -time.Second, 2) // by another machine's clock
+	want("after two more", 1, 2)
+	h.Keep(compiled.Mappings(), schemas.Lanes) // again, as a reload does
+	want("after a reload", 1, 2)
+	m.Judged(nil, time.Hour, 1)
+	want("after a record without an objective", 1, 2)
+}
+
+// TestForgetRemovesObjectives: a reload leaves no series of an objective that is gone, which
+// would be shown for ever, and goes on counting those that stay.
+func TestForgetRemovesObjectives(t *testing.T) {
+	compiled := func(routes ...router.Route) *router.Router {
+		r, problems := router.Compile([]router.Mapping{{Name: "orders", Topics: []string{"shop"}, CustomTable: "orders", Key: "businessKey", Routes: routes}})
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		return r
+	}
+	former := compiled(router.Route{When: `op == "delete"`, Lane: "immediate", Within: time.Minute}, router.Route{Lane: "immediate", Name: "rest", Within: time.Minute})
+	next := compiled(router.Route{When: `op == "delete"`, Lane: "immediate"}, router.Route{Lane: "immediate", Name: "rest", Within: time.Second})
+	registry := prometheus.NewRegistry()
+	m := NewMetrics(registry)
+	m.Begin(former.Mappings(), schemas.Lanes)
+	m.Judged(former.Mappings()[0].Objective(1), time.Second, 3)
+	m.Begin(next.Mappings(), schemas.Lanes)
+	m.Forget(former, next)
+	m.Judged(next.Mappings()[0].Objective(1), time.Second, 1)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range families {
+		for _, s := range f.GetMetric() {
+			if f.GetName() == "feedsink_objective_records_total" {
+				got = append(got, fmt.Sprintf("%s %s %v", s.GetLabel()[2].GetValue(), s.GetLabel()[0].GetValue(), s.GetCounter().GetValue()))
+			}
+		}
+	}
+	if want := []string{"rest no 0", "rest yes 4"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q: a route, whether it was kept, and how many records", got, want)
 	}
 }

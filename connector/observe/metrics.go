@@ -23,6 +23,7 @@ type Metrics struct {
 	calls       *prometheus.CounterVec
 	duration    *prometheus.HistogramVec
 	delivery    *prometheus.HistogramVec
+	objective   *prometheus.CounterVec
 	imports     *prometheus.CounterVec
 	importTime  *prometheus.HistogramVec
 	unmatched   *prometheus.CounterVec
@@ -70,6 +71,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help:    "Time from a record's Kafka timestamp until it was confirmed; of records in files within a 64th of the time that the file's timestamps span.",
 			Buckets: []float64{0.01, 0.05, 0.25, 1, 5, 30, 120, 600, 3600, 4 * 3600, 24 * 3600},
 		}, []string{"mapping", "lane"}),
+		objective: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "feedsink_objective_records_total",
+			Help: "Records of routes with an objective (within), when they were confirmed: kept yes where that was in time from the record's Kafka timestamp; of records in files within a 64th of the time that the file's timestamps span. The route is its name, or its number from 1.",
+		}, []string{"mapping", "route", "kept"}),
 		imports: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "feedsink_imports_total",
 			Help: "Imports that ended, by mode and status: FINISHED, FAILED, refused.",
@@ -101,7 +106,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"topic"}),
 	}
 	m.remember()
-	reg.MustRegister(m.records, m.writes, m.calls, m.duration, m.delivery, m.imports, m.importTime, m.unmatched, m.deadLetters, m.receipts, m.schemas, m.unread)
+	reg.MustRegister(m.records, m.writes, m.calls, m.duration, m.delivery, m.objective, m.imports, m.importTime, m.unmatched, m.deadLetters, m.receipts, m.schemas, m.unread)
 	return m
 }
 
@@ -127,6 +132,14 @@ func (m *Metrics) Delivered(mapping string, lane schemas.Lane, age time.Duration
 	series := m.cached.delivery.of(deliveryKey{mapping, lane})
 	for range records {
 		series.Observe(max(age, 0).Seconds())
+	}
+}
+
+// Judged counts so many records of that age, which were confirmed, under the objective of
+// their route; nil: it has none.
+func (m *Metrics) Judged(o *router.Objective, age time.Duration, records int64) {
+	if o != nil {
+		m.cached.objective.of(objectiveKey{routeKey{o.Mapping, o.Route}, age <= o.Within}).Add(float64(records))
 	}
 }
 
@@ -182,6 +195,10 @@ func (m *Metrics) Begin(mappings []*router.Compiled, lanes []schemas.Lane) {
 			}
 			m.unread.WithLabelValues(topic)
 		}
+		for _, o := range c.Objectives(lanes) {
+			m.Judged(o, 0, 0)
+			m.Judged(o, o.Within+1, 0)
+		}
 		if !c.Uses(schemas.Batch) || !slices.Contains(lanes, schemas.Batch) {
 			continue
 		}
@@ -192,23 +209,31 @@ func (m *Metrics) Begin(mappings []*router.Compiled, lanes []schemas.Lane) {
 	}
 }
 
-// Forget removes the series of mappings and topics that a new configuration does not
-// have. Nothing of the former one may be counted meanwhile, or later.
+// Forget removes the series of mappings, topics and objectives that a new configuration
+// does not have. Nothing of the former one may be counted meanwhile, or later.
 func (m *Metrics) Forget(former, now *router.Router) {
 	gone := func(label, value string) {
 		for _, vec := range []interface {
 			DeletePartialMatch(labels prometheus.Labels) int
-		}{m.records, m.writes, m.calls, m.duration, m.delivery, m.imports, m.importTime, m.unmatched, m.deadLetters, m.unread} {
+		}{m.records, m.writes, m.calls, m.duration, m.delivery, m.objective, m.imports, m.importTime, m.unmatched, m.deadLetters, m.unread} {
 			vec.DeletePartialMatch(prometheus.Labels{label: value})
 		}
 	}
-	named := map[string]bool{}
+	named, judged := map[string]bool{}, map[routeKey]bool{}
 	for _, c := range now.Mappings() {
 		named[c.Name] = true
+		for _, o := range c.Objectives(schemas.Lanes) {
+			judged[routeKey{o.Mapping, o.Route}] = true
+		}
 	}
 	for _, c := range former.Mappings() {
 		if !named[c.Name] {
 			gone("mapping", c.Name)
+		}
+		for _, o := range c.Objectives(schemas.Lanes) {
+			if !judged[routeKey{o.Mapping, o.Route}] {
+				m.objective.DeletePartialMatch(prometheus.Labels{"mapping": o.Mapping, "route": o.Route})
+			}
 		}
 		for _, topic := range c.Config.Topics {
 			if len(now.TopicMappings(topic)) == 0 {
@@ -221,6 +246,7 @@ func (m *Metrics) Forget(former, now *router.Router) {
 	m.cached.calls.known.Store(nil)
 	m.cached.duration.known.Store(nil)
 	m.cached.delivery.known.Store(nil)
+	m.cached.objective.known.Store(nil)
 }
 
 // remembered keeps the series of a metric that every record or call touches, by a
@@ -284,14 +310,22 @@ type deliveryKey struct {
 	lane    schemas.Lane
 }
 
+type routeKey struct{ mapping, route string }
+
+type objectiveKey struct {
+	routeKey
+	kept bool
+}
+
 // cachedSeries are the series of what happens with every record.
 type cachedSeries struct {
-	records  remembered[recordsKey, prometheus.Counter]
-	writes   remembered[writesKey, prometheus.Counter]
-	calls    remembered[callsKey, prometheus.Counter]
-	duration remembered[durationKey, prometheus.Observer]
-	delivery remembered[deliveryKey, prometheus.Observer]
-	receipts remembered[string, prometheus.Counter]
+	records   remembered[recordsKey, prometheus.Counter]
+	writes    remembered[writesKey, prometheus.Counter]
+	calls     remembered[callsKey, prometheus.Counter]
+	duration  remembered[durationKey, prometheus.Observer]
+	delivery  remembered[deliveryKey, prometheus.Observer]
+	objective remembered[objectiveKey, prometheus.Counter]
+	receipts  remembered[string, prometheus.Counter]
 }
 
 func (m *Metrics) remember() {
@@ -311,6 +345,13 @@ func (m *Metrics) remember() {
 	}
 	m.cached.delivery.find = func(k deliveryKey) prometheus.Observer {
 		return m.delivery.WithLabelValues(k.mapping, k.lane.String())
+	}
+	m.cached.objective.find = func(k objectiveKey) prometheus.Counter {
+		kept := "no"
+		if k.kept {
+			kept = "yes"
+		}
+		return m.objective.WithLabelValues(k.mapping, k.route, kept)
 	}
 	m.cached.duration.find = func(k durationKey) prometheus.Observer {
 		return m.duration.WithLabelValues(k.mapping, k.op.String())

@@ -3,10 +3,12 @@ package observe
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -49,5 +51,17 @@ func BenchmarkSeriesByLabels(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		m.writes.WithLabelValues("customers", schemas.Immediate.String(), schemas.Upsert.String(), "applied").Inc()
+	}
+}
+
+func BenchmarkJudged(b *testing.B) {
+	m, o := NewMetrics(prometheus.NewRegistry()), &router.Objective{Mapping: "customers", Route: "gold", Within: time.Second}
+	for name, of := range map[string]*router.Objective{"objective": o, "none": nil} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				m.Judged(of, time.Millisecond, 1)
+			}
+		})
 	}
 }

@@ -71,14 +71,26 @@ type MappingStatus struct {
 	// Oldest is the age in seconds of the oldest record that is not confirmed, by the lanes
 	// of this process; 0: there is none.
 	Oldest map[string]float64 `json:"oldestUnconfirmedSeconds"`
-	Halted []string           `json:"halted,omitempty"`
-	Paused []PauseStatus      `json:"paused,omitempty"` // lanes, by a person
+	// Objectives are those of its routes that lead to the lanes of this process.
+	Objectives []ObjectiveStatus `json:"objectives,omitempty"`
+	Halted     []string          `json:"halted,omitempty"`
+	Paused     []PauseStatus     `json:"paused,omitempty"` // lanes, by a person
 	// Release is the command that lets a halted mapping go on; empty if it is not halted, or a release does not help.
 	Release string                 `json:"release,omitempty"`
 	Batch   *batcher.MappingStatus `json:"batch,omitempty"`
 	Roll    *RollStatus            `json:"roll,omitempty"`
 	Due     time.Time              `json:"due,omitzero"` // when the open file is sent at the latest, as OpenFile has it
 	Day     *DayStatus             `json:"day,omitempty"`
+}
+
+// ObjectiveStatus is how fresh the records of a route are to be, and were.
+type ObjectiveStatus struct {
+	Route     string   `json:"route"` // its name, or its number from 1
+	Lane      string   `json:"lane"`
+	Within    float64  `json:"withinSeconds"`  // from a record's Kafka timestamp to its confirmation
+	Objective float64  `json:"objective"`      // the share of the records that are to be within it
+	Records   int64    `json:"records"`        // that this process has confirmed in the last hour
+	Kept      *float64 `json:"kept,omitempty"` // the share of these that was within it; nil: there are none
 }
 
 // PauseStatus is a lane of a mapping that a person has paused.

@@ -34,6 +34,7 @@ func compile(ms []router.Mapping, unfinished bool) (*router.Router, []problem.Pr
 	for i, c := range all.compiled {
 		m := &mapping{problem.NewReporter(fmt.Sprintf("mappings[%d]", i), &problems), all, c, &c.Config}
 		m.words()
+		m.routeNames()
 		m.table()
 		m.envelope()
 		m.opsOfRoutes()
@@ -155,6 +156,7 @@ type mapping struct {
 
 var (
 	mappingName = regexp.MustCompile(`^[a-z0-9._-]{1,100}$`)
+	routeName   = regexp.MustCompile(`^[a-z][a-z0-9._-]{0,99}$`)
 	topicName   = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 )
 
@@ -183,6 +185,21 @@ func (m *mapping) words() {
 	m.Choice("format", m.m.Format, "json", "avro", "json-schema", "protobuf")
 	m.Choice("envelope", m.m.Envelope, "none", "debezium", router.CloudEvents)
 	m.Choice("kafkaKey", m.m.KafkaKey, "text", "json", "avro")
+}
+
+// routeNames checks what routes are called. A number stands for one without a name.
+func (m *mapping) routeNames() {
+	for i, r := range m.m.Routes {
+		path := fmt.Sprintf("routes[%d].name", i)
+		first := slices.IndexFunc(m.m.Routes, func(o router.Route) bool { return o.Name == r.Name })
+		switch {
+		case r.Name == "":
+		case !routeName.MatchString(r.Name):
+			m.Report(path, "", wantName+", a letter first", r.Name)
+		case first < i:
+			m.Report(path, "give each route of the mapping a name of its own", "%q is the name of routes[%d] too", r.Name, first)
+		}
+	}
 }
 
 func (m *mapping) table() {

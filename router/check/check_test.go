@@ -41,9 +41,15 @@ func problemsOf(ms ...router.Mapping) string {
 }
 
 const (
-	weightRule = "routes[0].weight: must be above 0, from 0.000001 to 1000000, is "
-	weightHint = "; hint: 10 gives the route ten times the calls of one without a weight"
+	weightRule    = "routes[0].weight: must be above 0, from 0.000001 to 1000000, is "
+	objectiveRule = "routes[0].objective: must be above 0 and below 1, is "
+	objectiveHint = "; hint: write 0.999 for 99.9 %"
+	weightHint    = "; hint: 10 gives the route ten times the calls of one without a weight"
 )
+
+func withObjective(share float64) func(*router.Mapping) {
+	return func(m *router.Mapping) { m.Routes[0].Within, m.Routes[0].Objective = time.Second, &share }
+}
 
 func TestCompileRefusesWhatCannotWork(t *testing.T) {
 	for _, tc := range []struct {
@@ -83,8 +89,23 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 			`routes[1].weight: is a share of calls, and the route makes none; hint: remove it, or make the route's lane immediate or auto`,
 		},
 		{
-			"within of rows", func(m *router.Mapping) { m.Routes[1].Within = time.Hour },
-			`routes[1].within: says how soon a call is to take the place of a row, and only an auto route has that; hint: remove it, or make the route's lane auto`,
+			"within of nothing", func(m *router.Mapping) { m.Routes[0].Lane, m.Routes[0].Within = "skip", time.Hour },
+			`routes[0].within: is how fresh the route's records are to be, and skip writes none; hint: remove it`,
+		},
+		{"within of the past", func(m *router.Mapping) { m.Routes[1].Within = -time.Hour }, `routes[1].within: -1h0m0s: not below 0; hint: write a duration, such as 2h`},
+		{
+			"objective without within", func(m *router.Mapping) { m.Routes[0].Objective = new(0.999) },
+			`routes[0].objective: is the share of records that are in time, and nothing says when they are; hint: add within: 5s, how old a record may be when it is confirmed`,
+		},
+		{"objective in percent", withObjective(99.9), objectiveRule + "99.9" + objectiveHint},
+		{"objective of all", withObjective(1), objectiveRule + "1" + objectiveHint},
+		{"objective of none", withObjective(0), objectiveRule + "0" + objectiveHint},
+		{"objective that is no number", withObjective(math.NaN()), objectiveRule + "NaN" + objectiveHint},
+		{"name of a route", func(m *router.Mapping) { m.Routes[0].Name = "Gold" }, `routes[0].name: "Gold": lower-case letters, digits, dots, dashes and underscores only, a letter first`},
+		{"name that is a number", func(m *router.Mapping) { m.Routes[0].Name = "2" }, `routes[0].name: "2": lower-case letters, digits, dots, dashes and underscores only, a letter first`},
+		{
+			"name of two routes", func(m *router.Mapping) { m.Routes[0].Name, m.Routes[1].Name = "gold", "gold" },
+			`routes[1].name: "gold" is the name of routes[0] too; hint: give each route of the mapping a name of its own`,
 		},
 		{
 			"spare of rows", func(m *router.Mapping) { m.Routes[1].Spare = new(false) },

@@ -119,6 +119,16 @@ var causes = map[string]cause{
 		},
 		raises: []string{"FeedsinkFilesStalled", "FeedsinkImportOverdue"},
 	},
+	"an objective that calls cannot keep": {
+		variables: map[string]string{"WITHIN": "1us"}, lasts: 4 * time.Minute,
+		make: func(w *world) model.Vector {
+			w.produce("crm", customer("C1", "now"))
+			return w.until("it was late", func(s model.Vector) bool {
+				return value(s, "feedsink_objective_records_total", "kept", "no") == 1 && value(s, "feedsink_lag_records") == 0
+			})
+		},
+		raises: []string{"FeedsinkObjectiveMissed", "FeedsinkObjectiveMissedSlowly"},
+	},
 	"a lane whose other lane does not run": {
 		lanes: []schemas.Lane{schemas.Batch},
 		make: func(w *world) model.Vector {

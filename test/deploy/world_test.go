@@ -42,7 +42,7 @@ mappings:
     topics: [crm]
     profileTable: customers
     key: customerNumber
-    routes: [{when: 'attributes.name == "now"', lane: immediate}, {lane: batch}]
+    routes: [{when: 'attributes.name == "now"', lane: immediate, within: "${WITHIN:-1m}", name: urgent}, {lane: batch}]
     imports:
       upsert: {etl: "101", mode: CREATE_OR_UPDATE}
       columns: [customerNumber, name]

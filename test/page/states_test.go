@@ -105,9 +105,12 @@ func well() observe.Status {
 		Mappings: []observe.MappingStatus{
 			{
 				Name: "customers", Table: "customers", Topics: []string{"crm.customers"}, Lanes: []string{"immediate", "batch"},
-				Oldest: map[string]float64{"immediate": 2, "batch": 4211},
-				Batch:  &batcher.MappingStatus{Rows: 214_008, Bytes: 96 << 20, Opened: at.Add(-70 * time.Minute), Until: at.Add(50 * time.Minute)},
-				Roll:   &observe.RollStatus{Rows: 500_000, Bytes: 256 << 20, Seconds: 7200, At: []string{"06:30"}}, Due: at.Add(50 * time.Minute), Day: &day,
+				Oldest: map[string]float64{"immediate": 2, "batch": 4211}, Objectives: []observe.ObjectiveStatus{
+					{Route: "gold", Lane: "immediate", Within: 5, Objective: 0.999, Records: 40_000, Kept: new(0.9998)},
+					{Route: "2", Lane: "batch", Within: 7200, Objective: 0.99},
+				},
+				Batch: &batcher.MappingStatus{Rows: 214_008, Bytes: 96 << 20, Opened: at.Add(-70 * time.Minute), Until: at.Add(50 * time.Minute)},
+				Roll:  &observe.RollStatus{Rows: 500_000, Bytes: 256 << 20, Seconds: 7200, At: []string{"06:30"}}, Due: at.Add(50 * time.Minute), Day: &day,
 			},
 			{Name: "orders", Table: "orders", Topics: []string{"shop.orders"}, Lanes: []string{"immediate"}, Oldest: map[string]float64{"immediate": 0}},
 		},
@@ -176,6 +179,13 @@ var states = []struct {
 		m := pastItsAge(s)
 		m.Paused, m.Due = []observe.PauseStatus{{Lane: "batch", At: at.Add(-time.Hour), Until: at.Add(20 * time.Hour), Reason: "the table is being migrated"}}, time.Time{}
 	}, []string{"waits until the mapping is resumed, or", "the table is being migrated"}},
+	{"objective-missed", func(s *observe.Status) {
+		m := &s.Mappings[0]
+		m.Oldest["immediate"], m.Objectives[0].Kept = 41, new(0.99899999)
+	}, []string{
+		"41 s (immediate)", "gold within 5 s: kept 99.89 %", "route 2 within 2 h: none yet",
+		"kept 99.89 % of 40,000 records, objective 99.9 %", "none yet, objective 99 %",
+	}},
 	{"dead-letters", func(s *observe.Status) {
 		letter := func(topic, mapping, reason string, n int64) {
 			d := observe.RecentDeadLetter{Topic: topic, Mapping: mapping, Reason: reason, Count: n}

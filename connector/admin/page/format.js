@@ -3,6 +3,7 @@
 
 const whole = new Intl.NumberFormat("en");
 const tenth = new Intl.NumberFormat("en", { maximumFractionDigits: 1, minimumFractionDigits: 1 });
+const hundredth = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
 
 export const unknown = "–";
 
@@ -52,6 +53,9 @@ export function when(at, now, zone = undefined) {
   };
   return clock(at, zone) + (zone && zone !== own ? ` (${zone})` : "") + (date(at) === date(now) ? "" : " on " + date(at));
 }
+
+// percent is a share, never rounded up: all is only what is all.
+export const percent = (share) => hundredth.format(Math.floor(share * 1e4 + 1e-6) / 100) + " %";
 
 // many is a number with its noun.
 export const many = (n, one, more = one + "s") => `${count(n)} ${n === 1 ? one : more}`;

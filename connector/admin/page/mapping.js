@@ -1,6 +1,6 @@
 // One mapping: its line in the list, and what the line opens.
 
-import { bytes, clock, count, el, fill, many, meter, rate, span, unknown, when } from "./format.js";
+import { bytes, clock, count, el, fill, many, meter, percent, rate, span, unknown, when } from "./format.js";
 import { kinds, plot } from "./hour.js";
 import { detail as letterDetail, total } from "./letters.js";
 import { results, strip, timeline } from "./day.js";
@@ -50,6 +50,16 @@ function oldest(m) {
   if (waits.length === 0) return undefined;
   return "oldest unconfirmed " + waits.map(([lane, seconds]) => span(seconds) + (m.lanes.length > 1 ? ` (${lane})` : "")).join(", ");
 }
+
+// kept is how an objective was kept in the last hour, in words.
+const kept = (o) => (o.kept === undefined ? "none yet" : `kept ${percent(o.kept)}`);
+
+const within = (o) => `${/^\d/.test(o.route) ? "route " : ""}${o.route} within ${o.withinSeconds < 1 ? `${o.withinSeconds * 1000} ms` : span(o.withinSeconds)}`;
+
+const missed = (o) => o.kept !== undefined && o.kept < o.objective;
+
+// objectives are how fresh the records of the mapping's routes are to be, and were.
+const objectives = (m) => (m.objectives ?? []).map((o) => el("small", {}, `${within(o)}: `, el("span", missed(o) ? { class: "warn" } : {}, kept(o))));
 
 // waits are what a mapping's import on its way waits for, in words.
 function waits(m, status) {
@@ -118,7 +128,7 @@ function importNow(m, at) {
 export class Row {
   constructor(name) {
     this.summary = el("summary");
-    this.parts = ["halts", "pauses", "elsewhere", "lanes", "hour", "file", "import", "day", "results", "letters"].map((part) => el("section", ["halts", "pauses", "elsewhere", "hour", "day", "results", "letters"].includes(part) ? { class: "wide" } : {}));
+    this.parts = ["halts", "pauses", "elsewhere", "lanes", "objectives", "hour", "file", "import", "day", "results", "letters"].map((part) => el("section", ["halts", "pauses", "elsewhere", "hour", "day", "results", "letters"].includes(part) ? { class: "wide" } : {}));
     this.details = el("details", {}, this.summary, el("div", { class: "detail" }, ...this.parts));
     this.item = el("li", { id: "mapping-" + name }, this.details);
     this.details.addEventListener("toggle", () => this.open());
@@ -139,7 +149,7 @@ export class Row {
     const waiting = waits(m, status);
     fill(this.summary, [m, status.at, lanes, dead, waiting, holder, members.known], () => [
       el("span", { class: "name" }, el("b", {}, m.name), " ", el("span", { class: state.tone }, el("span", { "aria-hidden": "true" }, state.mark + " "), state.word),
-        el("small", {}, `${m.topics.join(", ")} → ${m.table}`), oldest(m) && el("small", {}, oldest(m)), holder && el("small", { class: "text" }, "its file and imports are at " + holder.name), waiting && el("small", { class: "text" }, waiting)),
+        el("small", {}, `${m.topics.join(", ")} → ${m.table}`), oldest(m) && el("small", {}, oldest(m)), ...objectives(m), holder && el("small", { class: "text" }, "its file and imports are at " + holder.name), waiting && el("small", { class: "text" }, waiting)),
       lines(lanes), openFile(file, status, holder), slots(file, status.at, members.known), importNow(file, status.at),
       el("span", { class: "cell n" }, el("span", { class: "label" }, "Dead letters"), unseen("dead letters "), el("span", dead ? { class: "warn" } : { class: "quiet" }, count(dead))),
     ]);
@@ -150,7 +160,7 @@ export class Row {
     if (!this.details.open || !this.now) return;
     const [m, status, lanes, letters, hour, holder, members, file] = this.now;
     const { at } = status;
-    const [halts, pauses, elsewhere, lanePart, hourPart, filePart, imp, day, done, dead] = this.parts;
+    const [halts, pauses, elsewhere, lanePart, objectivePart, hourPart, filePart, imp, day, done, dead] = this.parts;
     const show = (part, there, facts, build) => {
       part.hidden = !there;
       if (there) fill(part, facts, build);
@@ -159,6 +169,7 @@ export class Row {
     show(pauses, m.paused?.length, m.paused, () => [el("h3", {}, "Paused"), ...pauseWords(m)]);
     show(elsewhere, m.day && !m.day.owned, [holder?.name, holder?.address, members.known, members.silent()], () => elsewhereWords(holder, members));
     show(lanePart, true, lanes, () => laneDetail(lanes));
+    show(objectivePart, m.objectives, m.objectives, () => objectiveDetail(m));
     show(hourPart, true, [hour.mapping(m.name), hour.shown.to], () => hourDetail(m, hour));
     show(filePart, file.batch, [file, fileWaits(file, status), at], () => fileDetail(file, status, holder));
     show(imp, file.batch?.import, [file.batch?.import, at], () => importDetail(file, at));
@@ -174,6 +185,13 @@ function elsewhereWords(holder, members) {
   if (holder) return [el("h3", {}, "Table"), el("p", {}, `The member ${holder.name} (${holder.address}) has this table: open file, slots and import are its.`), ...silent];
   if (members.known) return [el("h3", {}, "Table"), el("p", {}, "No member that could be asked has this table: its partitions are being handed over, or their member is silent."), ...silent];
   return [el("h3", {}, "Table"), el("p", {}, "Another member has this table, or none has it yet; its slots and file are on that member's page. With admin.webhook.members, all members' tables are shown here.")];
+}
+
+// objectiveDetail is the mapping's objectives beside the last hour.
+function objectiveDetail(m) {
+  return [el("h3", {}, "Objectives, and the last hour of this process"),
+    el("dl", {}, ...m.objectives.flatMap((o) => [el("dt", {}, `${within(o)}, ${o.lane}`),
+      el("dd", missed(o) ? { class: "warn" } : {}, `${kept(o)}${o.records ? ` of ${many(o.records, "record")}` : ""}, objective ${percent(o.objective)}`)]))];
 }
 
 // hourDetail is the mapping's last hour, by lane.
