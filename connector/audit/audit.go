@@ -129,7 +129,7 @@ func (a *audit) readReceipts(ctx context.Context) error {
 	})
 }
 
-func (a *audit) receipt(m *Message, r *receipt) error {
+func (a *audit) receipt(m *Message, r *wire) error {
 	a.report.Outcomes[r.Outcome]++
 	lies := fmt.Sprintf("the receipt at offset %d of partition %d of its topic", m.Offset, m.Partition)
 	number, ok := a.place(r.Topic, r.Partition)
@@ -186,7 +186,7 @@ func (a *audit) noteAssignment(p *part, e *entry) {
 
 // noteImport notes when executions began. Of several that a receipt names only the last one's
 // time is known.
-func (a *audit) noteImport(r *receipt, e *entry) {
+func (a *audit) noteImport(r *wire, e *entry) {
 	table, counted := a.Tables[r.Mapping]
 	if !counted || e.outcome != imported {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/twmb/avro"
 )
 
-// receipt is one as the schema has it.
-type receipt struct {
+// wire is a receipt as the schema has it.
+type wire struct {
 	Topic     string    `avro:"topic"`
 	Partition int32     `avro:"partition"`
 	Offset    int64     `avro:"offset"`
@@ -61,7 +61,7 @@ func newReceipts(schema string) (*receipts, error) {
 
 var errMore = errors.New("more follows")
 
-func (r *receipts) open(value []byte) (out receipt, err error) {
+func (r *receipts) open(value []byte) (out wire, err error) {
 	rest, err := r.schema.DecodeSingleObject(value, &out)
 	if err == nil && len(rest) > 0 {
 		err = errMore
@@ -70,7 +70,7 @@ func (r *receipts) open(value []byte) (out receipt, err error) {
 }
 
 // shape is what is wrong with a receipt by itself; "": nothing.
-func (r *receipt) shape() string {
+func (r *wire) shape() string {
 	batch := r.Lane == Batch.String()
 	switch {
 	case r.Parts < 1 || r.Part < 0 || r.Part >= r.Parts:
@@ -100,16 +100,15 @@ const clockSlack = time.Minute
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // executions are those that loaded a row: the last began when the receipt says.
-func (r *receipt) executions() []string { return strings.Split(r.Execution, ",") }
+func (r *wire) executions() []string { return strings.Split(r.Execution, ",") }
 
 // letter is a dead letter as far as its headers tell of a record.
 type letter struct {
-	topic          string
-	partition      int32
-	offset         int64
-	mapping, lane  string
-	stage          string
-	replayed, ours bool
+	topic         string
+	partition     int32
+	offset        int64
+	mapping, lane string
+	replayed      bool
 }
 
 // openLetter reads the headers of a dead letter. ok is false for one that is of no record,
@@ -122,7 +121,7 @@ func openLetter(headers []Header, connector string) (l letter, ok bool) {
 	if at < 0 {
 		return l, false
 	}
-	partition, offset := int64(-1), int64(-1)
+	partition, offset, ours := int64(-1), int64(-1), false
 	for _, h := range headers[at:] {
 		value := string(h.Value)
 		switch h.Key {
@@ -133,9 +132,7 @@ func openLetter(headers []Header, connector string) (l letter, ok bool) {
 		case "__connect.errors.offset":
 			offset = number(value)
 		case "__connect.errors.connector.name":
-			l.ours = value == connector
-		case "__connect.errors.stage":
-			l.stage = value
+			ours = value == connector
 		case "feedsink.mapping":
 			l.mapping = value
 		case "feedsink.lane":
@@ -145,7 +142,7 @@ func openLetter(headers []Header, connector string) (l letter, ok bool) {
 		}
 	}
 	l.partition, l.offset = int32(partition), offset
-	return l, l.ours && partition >= 0 && offset >= 0
+	return l, ours && partition >= 0 && offset >= 0
 }
 
 // number is -1 for what is none.

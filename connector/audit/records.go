@@ -37,7 +37,7 @@ type walk struct {
 }
 
 func (w *walk) partition(ctx context.Context) error {
-	end := w.part.end()
+	end := w.end()
 	w.judged.To, w.judged.Waiting = end, w.End-end
 	if w.start.since != notKnown && w.start.since > 0 {
 		w.judged.Since = millis(w.start.since)
@@ -59,7 +59,7 @@ func (w *walk) partition(ctx context.Context) error {
 }
 
 // record judges a record that the log has.
-func (w *walk) record(offset int64, written int64) error {
+func (w *walk) record(offset, written int64) error {
 	w.certain = offset
 	for e := w.all.peek(); e != nil && e.partition == w.number && e.offset < offset; e = w.all.peek() {
 		if err := w.stray(e.offset); err != nil {

@@ -46,7 +46,7 @@ func (w *World) receipt(topic string, partition int32, offset int64, assigned ti
 	return r
 }
 
-func (w *World) commit(topic string, offset int64, lane audit.Lane, shared bool, change func(*ack.Ledger)) *audit.Commit {
+func commit(offset int64, lane audit.Lane, shared bool, change func(*ack.Ledger)) *audit.Commit {
 	l := ack.Ledger{Topic: topicID, Routes: ack.Routes{Changed: firstTry.Add(time.Millisecond).UnixMilli(), First: true, Shared: shared, Epochs: []ack.Epoch{{Fingerprint: 42}}}}
 	if lane == audit.Batch {
 		l.Slots = []ack.Slots{{Table: "profile/customers", Used: []int64{noon.Unix(), noon.Add(2 * time.Minute).Unix()}}}
@@ -74,8 +74,8 @@ func (w *World) records(topic string, partition int32, n, without int64) {
 func (w *World) customers(partition int32) {
 	w.records("customers", partition, 24, -1)
 	p := audit.Partition{Topic: "customers", ID: partition, End: 24, TopicID: topicID}
-	p.Commits[audit.Immediate] = w.commit("customers", 24, audit.Immediate, true, nil)
-	p.Commits[audit.Batch] = w.commit("customers", 20, audit.Batch, true, func(l *ack.Ledger) {
+	p.Commits[audit.Immediate] = commit(24, audit.Immediate, true, nil)
+	p.Commits[audit.Batch] = commit(20, audit.Batch, true, func(l *ack.Ledger) {
 		l.Imports = []ack.Import{{State: ack.Running, Table: "profile/customers", Mode: "CREATE_OR_UPDATE", File: "c.csv.gz", Execution: "1003", UpTo: 24, Since: 12, Fingerprint: 9, Part: 1, Parts: 1, Attempt: 1}}
 		l.Halts, l.Pauses = []ack.Halt{{Mapping: 1, Stage: "TASK_PUT", Code: "rejected", Status: 400}}, []ack.Pause{{Mapping: 1, At: 5, Reason: "no reason"}}
 	})
@@ -110,7 +110,7 @@ func (w *World) customers(partition int32) {
 func (w *World) orders() {
 	w.records("orders", 0, 23, 9)
 	p := audit.Partition{Topic: "orders", End: 23, TopicID: topicID}
-	p.Commits[audit.Immediate] = w.commit("orders", 18, audit.Immediate, false, func(l *ack.Ledger) { l.Done = ack.Ranges{{From: 19, To: 21}} })
+	p.Commits[audit.Immediate] = commit(18, audit.Immediate, false, func(l *ack.Ledger) { l.Done = ack.Ranges{{From: 19, To: 21}} })
 	w.Partitions = append(w.Partitions, p)
 	for offset := range int64(21) {
 		r := w.receipt("orders", 0, offset, firstTry)

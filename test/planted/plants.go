@@ -64,7 +64,7 @@ var losses = []Plant{
 	{"a receipt is removed", audit.NoReceipt, false, altered(func(r *Receipt) bool { return alone(r) && r.Offset > 0 }, func(w *World, r *Receipt) { w.remove(*r) })},
 	{"the receipt of a row is removed", audit.NoReceipt, false, altered(imported, func(w *World, r *Receipt) { w.remove(*r) })},
 	{"the receipts of a stretch are removed", audit.NoReceipt, false, func(w *World) (Place, bool) {
-		return w.removeFrom(func(r *Receipt, first int64) bool { return r.Offset >= 2 && r.Offset < 6 }, 2)
+		return w.removeFrom(func(r *Receipt, _ int64) bool { return r.Offset >= 2 && r.Offset < 6 }, 2)
 	}},
 	{"the first receipts of a partition are removed", audit.NoReceipt, true, func(w *World) (Place, bool) {
 		return w.removeFrom(func(r *Receipt, first int64) bool { return r.Offset < first+2 }, 0)
@@ -290,8 +290,13 @@ func headerOf(m *audit.Message, key string) string {
 func (w *World) letter(r *Receipt, offset int64, lane string) {
 	m := audit.Message{Offset: int64(1000 + len(w.Letters))}
 	for _, h := range [][2]string{
-		{"__connect.errors.topic", r.Topic}, {"__connect.errors.partition", strconv.Itoa(int(r.Partition))}, {"__connect.errors.offset", strconv.FormatInt(offset, 10)},
-		{"__connect.errors.connector.name", w.Connector}, {"__connect.errors.stage", "TASK_PUT"}, {"feedsink.mapping", r.Mapping}, {"feedsink.lane", lane},
+		{"__connect.errors.topic", r.Topic},
+		{"__connect.errors.partition", strconv.Itoa(int(r.Partition))},
+		{"__connect.errors.offset", strconv.FormatInt(offset, 10)},
+		{"__connect.errors.connector.name", w.Connector},
+		{"__connect.errors.stage", "TASK_PUT"},
+		{"feedsink.mapping", r.Mapping},
+		{"feedsink.lane", lane},
 	} {
 		m.Headers = append(m.Headers, audit.Header{Key: h[0], Value: []byte(h[1])})
 	}
