@@ -163,9 +163,14 @@ func FuzzReceipt(f *testing.F) {
 func TestDeadLetterIsReadAsItIsWritten(t *testing.T) {
 	own := []Header{{"trace", []byte("x")}, {"__connect.errors.topic", []byte("before")}}
 	all := append(own, []Header{
-		{"__connect.errors.topic", []byte("crm")}, {"__connect.errors.partition", []byte("3")}, {"__connect.errors.offset", []byte("41")},
-		{"__connect.errors.connector.name", []byte("sink")}, {"__connect.errors.stage", []byte(deadletter.Delivering)},
-		{"feedsink.mapping", []byte("customers")}, {"feedsink.lane", []byte("batch")}, {"feedsink.replay.attempts", []byte("2")},
+		{"__connect.errors.topic", []byte("crm")},
+		{"__connect.errors.partition", []byte("3")},
+		{"__connect.errors.offset", []byte("41")},
+		{"__connect.errors.connector.name", []byte("sink")},
+		{"__connect.errors.stage", []byte(deadletter.Delivering)},
+		{"feedsink.mapping", []byte("customers")},
+		{"feedsink.lane", []byte("batch")},
+		{"feedsink.replay.attempts", []byte("2")},
 	}...)
 	l, ok := openLetter(all, "sink")
 	want := letter{topic: "crm", partition: 3, offset: 41, mapping: "customers", lane: "batch", replayed: true}

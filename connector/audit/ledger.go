@@ -70,7 +70,7 @@ func (l *ledger) end(committed int64) int64 {
 }
 
 var (
-	errNoMetadata = errors.New("it has none: another tool has set the offset")
+	errNoMetadata = errors.New("it is empty: another tool has set the offset")
 	errForeign    = errors.New("it is not feedsink's, or of a newer version")
 	errChecksum   = errors.New("its checksum differs")
 	errShort      = errors.New("it ends too early, or says what cannot be")

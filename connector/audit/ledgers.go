@@ -33,7 +33,7 @@ func (a *audit) takeLedgers() {
 func (a *audit) takeLedger(p *part, lane Lane, c *Commit) {
 	l, err := openLedger(c.Metadata, c.Offset)
 	if err != nil {
-		a.gap(p, LedgerLost, c.Offset, "the metadata of the %s lane's commit of offset %d says nothing: %v", lane, c.Offset, err)
+		a.gap(p, LedgerLost, c.Offset, "the metadata of the %s lane's commit of offset %d cannot be used: %v", lane, c.Offset, err)
 		return
 	}
 	if p.TopicID != [16]byte{} && l.topic != [16]byte{} && l.topic != p.TopicID {
