@@ -19,10 +19,10 @@ type Options struct {
 	From time.Time
 	All  bool   // as From, for all that the topics hold
 	Dir  string // of files that memory has no room for; "": the system's
-	Room int    // receipts that memory holds; 0: half a million, some 100 MB
+	Room int    // receipts that memory holds; 0: a quarter of a million, some 150 MB
 }
 
-const usualRoom = 1 << 19
+const usualRoom = 1 << 18
 
 // audit is one at work.
 type audit struct {
@@ -131,11 +131,11 @@ func (a *audit) readReceipts(ctx context.Context) error {
 
 func (a *audit) receipt(m *Message, r *wire) error {
 	a.report.Outcomes[r.Outcome]++
-	lies := fmt.Sprintf("the receipt at offset %d of partition %d of its topic", m.Offset, m.Partition)
+	lies := func() string { return fmt.Sprintf("the receipt at offset %d of partition %d of its topic", m.Offset, m.Partition) }
 	number, ok := a.place(r.Topic, r.Partition)
 	switch {
 	case !ok && a.topics[r.Topic]:
-		a.report.gap(Gap{Kind: NoSuchRecord, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, What: lies + " is of a partition that the topic does not have"})
+		a.report.gap(Gap{Kind: NoSuchRecord, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, What: lies() + " is of a partition that the topic does not have"})
 		return nil
 	case !ok:
 		a.note("receipts of topic %s are left out: no mapping reads it", r.Topic)
@@ -146,7 +146,7 @@ func (a *audit) receipt(m *Message, r *wire) error {
 		return nil
 	}
 	if wrong := r.shape(); wrong != "" {
-		a.gap(p, Impossible, r.Offset, "%s says what no member writes: %s", lies, wrong)
+		a.gap(p, Impossible, r.Offset, "%s says what no member writes: %s", lies(), wrong)
 		return nil
 	}
 	e := entry{

@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
+	"sort"
 )
 
 // entry is what is kept of a receipt, or of a dead letter.
@@ -94,7 +94,7 @@ type sorter struct {
 
 func (s *sorter) add(e *entry) error {
 	if s.buffer == nil {
-		s.buffer = make([]entry, 0, min(s.room, 1<<12))
+		s.buffer = make([]entry, 0, s.room) // what is not used takes no memory
 	}
 	if s.buffer = append(s.buffer, *e); len(s.buffer) < s.room {
 		return nil
@@ -102,7 +102,14 @@ func (s *sorter) add(e *entry) error {
 	return s.spill()
 }
 
-func (s *sorter) sort() { slices.SortFunc(s.buffer, func(a, b entry) int { return s.compare(&a, &b) }) }
+func (s *sorter) sort() { sort.Sort(inMemory{s}) }
+
+// inMemory sorts the buffer where it lies: entries are large.
+type inMemory struct{ *sorter }
+
+func (m inMemory) Len() int           { return len(m.buffer) }
+func (m inMemory) Less(i, j int) bool { return m.compare(&m.buffer[i], &m.buffer[j]) < 0 }
+func (m inMemory) Swap(i, j int)      { m.buffer[i], m.buffer[j] = m.buffer[j], m.buffer[i] }
 
 // spill writes the buffer to a file. The file has no name any more: it goes with the process.
 func (s *sorter) spill() error {
