@@ -131,7 +131,9 @@ func (a *audit) readReceipts(ctx context.Context) error {
 
 func (a *audit) receipt(m *Message, r *wire) error {
 	a.report.Outcomes[r.Outcome]++
-	lies := func() string { return fmt.Sprintf("the receipt at offset %d of partition %d of its topic", m.Offset, m.Partition) }
+	lies := func() string {
+		return fmt.Sprintf("the receipt at offset %d of partition %d of its topic", m.Offset, m.Partition)
+	}
 	number, ok := a.place(r.Topic, r.Partition)
 	switch {
 	case !ok && a.topics[r.Topic]:

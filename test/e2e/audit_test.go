@@ -146,6 +146,10 @@ func (a *audited) lives() {
 	for range 2 + a.IntN(3) {
 		s := a.run(a.yaml)
 		a.more(10 + a.IntN(20))
+		if out, code := a.execute("audit"); code != 0 {
+			a.t.Errorf("audit beside the sink: got exit code %d, want no gap:\n%s", code, out)
+		}
+		a.more(10 + a.IntN(20))
 		a.killed(s)
 	}
 	last := a.run(a.yaml)

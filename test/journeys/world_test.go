@@ -57,6 +57,7 @@ type world struct {
 	cluster       *kfake.Cluster
 	brokers       []string
 	spool         string
+	receiptsKey   string // a file
 	client        *kgo.Client
 	admin         *kadm.Client
 	sinks         map[string]*running
@@ -100,7 +101,8 @@ func newWorld(s *story, c settings) *world {
 	w := &world{settings: c, story: s, spool: s.t.TempDir(), sinks: map[string]*running{}, sent: map[string]*kgo.Record{}, post: func() {}}
 	text := configuration
 	w.configuration.Store(&text)
-	err := os.WriteFile(filepath.Join(w.spool, "receipts-key"), []byte("a-secret\n"), 0o600)
+	w.receiptsKey = filepath.Join(s.t.TempDir(), "receipts-key")
+	err := os.WriteFile(w.receiptsKey, []byte("a-secret\n"), 0o600)
 	s.check(err)
 	w.cluster, err = kfake.NewCluster(kfake.NumBrokers(1),
 		kfake.SeedTopics(int32(c.partitions), "customers", "orders"), kfake.SeedTopics(1, "dlq", "receipts"))
@@ -158,7 +160,6 @@ service:
   breaker: {failures: ${BREAKER}, openFor: 100ms}
 retry: {initial: 20ms, max: 50ms}
 dlq: {topic: "${DLQ:-}"}
-receipts: {topic: "${RECEIPTS:-}", keyFile: "${RECEIPTS_KEY:-}"}
 spool: {dir: "${SPOOL}"}
 admin: {listen: "127.0.0.1:0"}
 mappings:
@@ -181,6 +182,7 @@ mappings:
     customTable: orders
     key: businessKey
     routes: [{lane: immediate}]
+receipts: {topic: "${RECEIPTS:-}", keyFile: "${RECEIPTS_KEY:-}"}
 `
 
 func (w *world) env(spool string) func(string) (string, bool) {
@@ -194,7 +196,7 @@ func (w *world) env(spool string) func(string) (string, bool) {
 		values["DLQ"] = "dlq"
 	}
 	if w.receipts {
-		values["RECEIPTS"], values["RECEIPTS_KEY"] = "receipts", filepath.Join(w.spool, "receipts-key")
+		values["RECEIPTS"], values["RECEIPTS_KEY"] = "receipts", w.receiptsKey
 	}
 	return func(name string) (string, bool) {
 		v, ok := values[name]
