@@ -20,7 +20,7 @@ TESTS := ./test/e2e ./...
 KAFKA_PACKAGES = $(shell grep -rl --include='*_test.go' '^//go:build kafka$$' . | xargs -n1 dirname | sort -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help build man install reproducible sbom test race check lint fmt tidy generated fuzz vuln contract manifests test-deploy test-image test-container test-kafka test-secured test-debezium test-faults test-memory test-page simulate simulate-shrink simulate-bugs bench soak image clean
+.PHONY: help build man install reproducible sbom test race check lint fmt tidy generated fuzz vuln contract manifests test-deploy test-image test-container test-kafka test-secured test-debezium test-faults test-audit test-memory test-page simulate simulate-shrink simulate-bugs bench soak image clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,6 +102,11 @@ test-debezium: ## a PostgreSQL table through a real Debezium and Kafka into the 
 
 test-faults: ## the sink under every fault a cluster has, an hour and a half; FAULTFLAGS=-quick: a quarter of an hour; needs Docker
 	go run ./test/faults $(FAULTFLAGS)
+
+RUNS ?= 100
+test-audit: ## is each kind of loss, doubling, other order and forgery found by audit, and nothing else after RUNS runs under kills?
+	go test -count=1 -run '^(TestEachPlantIsFound|TestNothingIsFoundWhereAllIsWell|TestWhatIsNoGap)$$' -v ./test/planted
+	FEEDSINK_AUDIT_RUNS=$(RUNS) go test -count=1 -timeout 2h -parallel 8 -run '^TestAuditFindsWhatIsPlantedAndNothingElse$$' -v ./test/e2e
 
 test-memory: ## ten million keys wait for a slot, in bounded memory; two minutes
 	go test -tags big -count=1 -timeout 20m -run '^TestTenMillionKeys' -v ./test/e2e

@@ -110,7 +110,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%s: %w (see %[1]s --help)", cmd.CommandPath(), err)
 	})
-	root.AddCommand(newBackfill(), newCheck(), newDev(), newDLQ(), newETLs(), newForget(), newImport(), newImports(), newInit(), newLogLevel(), newPause(), newPlan(), newProfile(), newRecord(), newReload(), newResume(), newRun(), newTest(), newVerify(), newVersion(), newWebhooks(), newWhy())
+	root.AddCommand(newAudit(), newBackfill(), newCheck(), newDev(), newDLQ(), newETLs(), newForget(), newImport(), newImports(), newInit(), newLogLevel(), newPause(), newPlan(), newProfile(), newRecord(), newReload(), newResume(), newRun(), newTest(), newVerify(), newVersion(), newWebhooks(), newWhy())
 	root.AddCommand(manualPages()...)
 	root.PersistentPreRunE = checkOutput
 	root.Version = versionText()

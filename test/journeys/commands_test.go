@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/feedsink/feedsink/connector/admin"
@@ -84,6 +85,13 @@ func (s *story) finish(*datadriven.TestData) string { s.service.Release(); retur
 
 func (s *story) fail(d *datadriven.TestData) string {
 	s.service.FailImports(text(d, "table", "customers"), s.number(d, "n", 1), text(d, "reason", "invalid file"))
+	return ""
+}
+
+func (s *story) commit(d *datadriven.TestData) string {
+	offsets := kadm.Offsets{}
+	offsets.Add(kadm.Offset{Topic: text(d, "topic", "orders"), At: int64(s.number(d, "offset", 0)), LeaderEpoch: -1})
+	s.check(s.admin.CommitAllOffsets(s.t.Context(), "sink-"+text(d, "lane", "immediate"), offsets))
 	return ""
 }
 

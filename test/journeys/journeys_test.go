@@ -23,6 +23,7 @@ var commands = map[string]func(*story, *datadriven.TestData) string{
 	"hold":     (*story).hold,     // executions stay IN_PROGRESS
 	"finish":   (*story).finish,   // they go on
 	"fail":     (*story).fail,     // table, n, reason: the table's next n executions end FAILED
+	"commit":   (*story).commit,   // lane, topic, offset: sets the offset of partition 0, as another tool does
 	"release":  (*story).release,  // name=N, mapping: lets a halted mapping go on, as an operator does
 	"letters":  (*story).letters,  // hold | post: the broker takes no dead letters, and takes them again
 	"tokens":   (*story).tokens,   // end | revoke | allow

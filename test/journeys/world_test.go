@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ const apiKey = "the-key-of-this-world"
 type settings struct {
 	partitions     int // of customers and of orders
 	deadLetters    bool
+	receipts       bool
 	token, timeout time.Duration
 	rollRows       int
 	rollAge        time.Duration
@@ -55,6 +57,7 @@ type world struct {
 	cluster       *kfake.Cluster
 	brokers       []string
 	spool         string
+	receiptsKey   string // a file
 	client        *kgo.Client
 	admin         *kadm.Client
 	sinks         map[string]*running
@@ -81,6 +84,7 @@ func (s *story) open(d *datadriven.TestData) string {
 	c := defaults()
 	c.partitions = s.number(d, "partitions", c.partitions)
 	c.deadLetters = text(d, "dlq", "on") == "on"
+	c.receipts = text(d, "receipts", "off") == "on"
 	c.token = s.duration(d, "token", c.token)
 	c.timeout = s.duration(d, "timeout", c.timeout)
 	c.rollRows = s.number(d, "roll-rows", c.rollRows)
@@ -97,9 +101,11 @@ func newWorld(s *story, c settings) *world {
 	w := &world{settings: c, story: s, spool: s.t.TempDir(), sinks: map[string]*running{}, sent: map[string]*kgo.Record{}, post: func() {}}
 	text := configuration
 	w.configuration.Store(&text)
-	var err error
+	w.receiptsKey = filepath.Join(s.t.TempDir(), "receipts-key")
+	err := os.WriteFile(w.receiptsKey, []byte("a-secret\n"), 0o600)
+	s.check(err)
 	w.cluster, err = kfake.NewCluster(kfake.NumBrokers(1),
-		kfake.SeedTopics(int32(c.partitions), "customers", "orders"), kfake.SeedTopics(1, "dlq"))
+		kfake.SeedTopics(int32(c.partitions), "customers", "orders"), kfake.SeedTopics(1, "dlq", "receipts"))
 	s.check(err)
 	w.brokers = w.cluster.ListenAddrs()
 	w.service, err = sandbox.New(sandbox.Config{
@@ -176,6 +182,7 @@ mappings:
     customTable: orders
     key: businessKey
     routes: [{lane: immediate}]
+receipts: {topic: "${RECEIPTS:-}", keyFile: "${RECEIPTS_KEY:-}"}
 `
 
 func (w *world) env(spool string) func(string) (string, bool) {
@@ -187,6 +194,9 @@ func (w *world) env(spool string) func(string) (string, bool) {
 	}
 	if w.deadLetters {
 		values["DLQ"] = "dlq"
+	}
+	if w.receipts {
+		values["RECEIPTS"], values["RECEIPTS_KEY"] = "receipts", w.receiptsKey
 	}
 	return func(name string) (string, bool) {
 		v, ok := values[name]
