@@ -252,7 +252,7 @@ func (n *importReceipts) write(ctx context.Context, imp *batcher.Import, held []
 		return nil
 	}
 	end := n.endOf(imp)
-	var sent outbox
+	var sent sending
 	if imp.Adopted {
 		if err := n.readAgain(ctx, imp, held, end, &sent); err != nil {
 			return err
@@ -278,7 +278,24 @@ func (n *importReceipts) write(ctx context.Context, imp *batcher.Import, held []
 			}
 		}
 	}
-	return sent.wait(ctx)
+	if err := sent.wait(ctx); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for p, rows := range sent.inError {
+		for _, at := range rows {
+			delete(n.told[p], at)
+		}
+	}
+	return nil
+}
+
+// sending are the receipts of an import on their way, and its rows that need none, for
+// they are dead letters. Those are known until all are there: write may be called again.
+type sending struct {
+	outbox
+	inError map[*kafka.Partition][]rowAt
 }
 
 // rowsAtOnce are how many notes are taken at a time.
@@ -310,12 +327,15 @@ func (n *importReceipts) take(p *kafka.Partition, table string, upTo int64) (row
 }
 
 // send sends a row's receipt, unless it was in error.
-func (n *importReceipts) send(ctx context.Context, p *kafka.Partition, row notedRow, end ended, sent *outbox) error {
+func (n *importReceipts) send(ctx context.Context, p *kafka.Partition, row notedRow, end ended, sent *sending) error {
 	n.mu.Lock()
 	_, inError := n.told[p][row.rowAt]
-	delete(n.told[p], row.rowAt)
 	n.mu.Unlock()
 	if inError {
+		if sent.inError == nil {
+			sent.inError = map[*kafka.Partition][]rowAt{}
+		}
+		sent.inError[p] = append(sent.inError[p], row.rowAt)
 		return nil
 	}
 	if err := n.room.Acquire(ctx, 1); err != nil {
@@ -334,7 +354,7 @@ func (n *importReceipts) send(ctx context.Context, p *kafka.Partition, row noted
 
 // readAgain sends the receipts of an import that a former owner sent, which is found out
 // from its records.
-func (n *importReceipts) readAgain(ctx context.Context, imp *batcher.Import, held []*kafka.Claim, end ended, sent *outbox) error {
+func (n *importReceipts) readAgain(ctx context.Context, imp *batcher.Import, held []*kafka.Claim, end ended, sent *sending) error {
 	n.mu.Lock()
 	done := n.reads[imp.File]
 	n.mu.Unlock()

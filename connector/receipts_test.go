@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/receipt"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -204,6 +205,22 @@ func TestEachEventOfTheBatchLaneHasOneReceipt(t *testing.T) {
 	for _, r := range w.receipts() {
 		if r.Outcome == receipt.Imported && (r.Execution == "" || r.Row != receipt.Loaded || r.Started.IsZero() || r.Key.ID == "") {
 			t.Errorf("got %+v, want its execution, when it began, and the key", r)
+		}
+	}
+}
+
+// TestRowInErrorIsNeverLoadedHoweverOftenReceiptsAreTried: reading an import's records
+// again may fail half-way, and begins anew.
+func TestRowInErrorIsNeverLoadedHoweverOftenReceiptsAreTried(t *testing.T) {
+	p, row := new(kafka.Partition), notedRow{rowAt: rowAt{offset: 7}}
+	n := &importReceipts{told: map[*kafka.Partition]map[rowAt]bool{p: {row.rowAt: true}}} // without a lane nothing can be sent
+	for range 2 {
+		var sent sending
+		if err := n.send(t.Context(), p, row, ended{}, &sent); err != nil {
+			t.Fatal(err)
+		}
+		if got := sent.inError[p]; len(got) != 1 || got[0] != row.rowAt {
+			t.Errorf("rows in error: got %v, want %v", got, row.rowAt)
 		}
 	}
 }
