@@ -218,14 +218,21 @@ func (a *answer) Reject(err error) { a.result <- err }
 // Premature reports whether the answer that there is nothing to patch, or a record
 // already where one is to be created, may be due to a row that is still on its way
 // in a file: the write is tried again until the batch lane has confirmed what came
-// before it, and then once more.
+// before it, or has loaded it, and then a few times more.
 func (p *part) Premature() bool {
-	if p.op != schemas.Patch && p.op != schemas.Create || !p.mapping.DualLane() || p.passed {
+	if p.op != schemas.Patch && p.op != schemas.Create || !p.mapping.DualLane() || p.passed == lastTries {
 		return false
 	}
-	p.passed = p.partition.OtherPassed(ledgerTable(p.mapping), p.entry.Offset())
+	if p.passed > 0 || p.partition.OtherPassed(ledgerTable(p.mapping), p.entry.Offset()) {
+		p.passed++
+	}
 	return true
 }
+
+// lastTries are the tries of a write that the batch lane has passed. One alone could fall
+// between the two calls by which that lane deletes and writes a row to bring its newest
+// state.
+const lastTries = 3
 
 var _ calls.Premature = (*part)(nil)
 

@@ -49,7 +49,7 @@ type part struct {
 	before  *part            // the record's part before it; nil: none
 	op      schemas.Op
 	route   int    // of the mapping, as router.Routed has it
-	passed  bool   // the batch lane had confirmed what came before the record, when it was last asked
+	passed  int    // tries since the batch lane is known to have passed the record
 	tried   uint32 // of a create: when it was tried first, in seconds of Unix; 0: never
 	ended   atomic.Bool
 	told    func(stays bool) // once it has ended as a dead letter, or has no other place; nil: it is not asked for
