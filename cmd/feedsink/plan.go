@@ -65,8 +65,8 @@ func newPlan() *cobra.Command {
 }
 
 // loadForPlan reads a configuration whose secrets of the service, of the admin server and
-// of receipts may be missing, too: nobody is asked, and no receipt is written. What is
-// missing is part of the report.
+// of receipts may be missing, too: neither server is asked, and no receipt is written. What
+// is missing is part of the report.
 func loadForPlan(cmd *cobra.Command) (*config.Config, error) {
 	cfg, err := loadUnfinished(cmd)
 	problems, ok := errors.AsType[*config.Problems](err)

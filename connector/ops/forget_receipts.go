@@ -82,7 +82,7 @@ func (f *forgetting) hashed(ctx context.Context, topic string, n *counts) forget
 		p.Why = "they lead to the key only through the records in the topics"
 	}
 	if n.former > 0 {
-		p.Why += fmt.Sprintf("; %d were hashed with a former secret, and nobody can tell whose they are once that is destroyed", n.former)
+		p.Why += fmt.Sprintf("; %d were hashed with a former secret: once that is destroyed, it cannot be told whose they are", n.former)
 	}
 	if n.hashed > 0 {
 		p.Do = append(p.Do, "rotate the secret: a new one into "+f.cfg.Receipts.KeyFile+", and destroy the old one with its copies; it severs the receipts of all keys")
