@@ -28,8 +28,9 @@ func newForget() *cobra.Command {
 			"key, or the business key. It reports; with --yes, or once a person at a terminal has agreed, it removes: dead letters\n" +
 			"are ended and deleted where Kafka allows it, rows of files that are kept are left out of them. Files on their way are\n" +
 			"not touched: they go with their import. What is the service's or of those who write the topics is listed, with what\n" +
-			"removes it. Then it looks again and prints a report that can be filed. It shows the key and no other value, works\n" +
-			"beside a running sink, and has to run on each machine with a spool.\n\n" +
+			"removes it; receipts, which have a keyed hash of the key, are counted. Then it looks again and prints a report that\n" +
+			"can be filed. It shows the key and no other value, works beside a running sink, and has to run on each machine with\n" +
+			"a spool.\n\n" +
 			forgetMeanings() +
 			"\nIt exits with 1 if data of the key is left in a place of feedsink's.",
 		Example: "  feedsink forget -c feedsink.yaml --mapping customers C000123\n" +

@@ -64,13 +64,14 @@ func newPlan() *cobra.Command {
 	return cmd
 }
 
-// loadForPlan reads a configuration whose secrets of the service and of the admin server
-// may be missing, too: neither is asked. What is missing is part of the report.
+// loadForPlan reads a configuration whose secrets of the service, of the admin server and
+// of receipts may be missing, too: neither server is asked, and no receipt is written. What
+// is missing is part of the report.
 func loadForPlan(cmd *cobra.Command) (*config.Config, error) {
 	cfg, err := loadUnfinished(cmd)
 	problems, ok := errors.AsType[*config.Problems](err)
 	if !ok || slices.ContainsFunc(problems.List, func(p config.Problem) bool {
-		return !strings.HasPrefix(p.Path, "service.") && !strings.HasPrefix(p.Path, "admin.")
+		return !strings.HasPrefix(p.Path, "service.") && !strings.HasPrefix(p.Path, "admin.") && p.Path != "receipts.keyFile"
 	}) {
 		return cfg, err
 	}

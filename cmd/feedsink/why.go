@@ -28,7 +28,7 @@ func newWhy() *cobra.Command {
 		Long: "why finds the records of a key in a mapping's topics, and tells of each what it would do, by which route and lane,\n" +
 			"and where it is. KEY is what the table knows the row by: the value of the unique key, or the business key. It works\n" +
 			"beside the running sink and without it, and changes nothing. What is not certain it calls unknown, and says why.\n" +
-			"By which call or execution a record was confirmed is not recorded. Values are shown with --show-value only.\n\n" +
+			"With receipts.topic it tells how and when each record ended, and by which execution. Values: with --show-value only.\n\n" +
 			whyMeanings() +
 			"\nIt exits with 1 if a key has no record.",
 		Example: "  feedsink why -c feedsink.yaml --mapping orders 4c1f0c1e\n" +
@@ -207,6 +207,9 @@ func whyTable(records []why.Record) string {
 			shown = append(shown, "  row      named by the record's own key: the value names none, or cannot be read")
 		}
 		shown = append(shown, "  why      "+oneLine(r.Why))
+		if r.Receipt != nil {
+			shown = append(shown, "  receipt  "+oneLine(r.Receipt.String()))
+		}
 		if !r.Until.IsZero() {
 			shown = append(shown, "  until    "+r.Until.Format(time.RFC3339))
 		}

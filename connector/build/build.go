@@ -195,6 +195,20 @@ func NewReceipts(cfg *config.Config, over cluster.Connection, log *slog.Logger) 
 	if cfg.Receipts.Topic == "" {
 		return nil, nil //nolint:nilnil // nothing to be opened, and nothing wrong
 	}
+	keys, err := ReceiptKeys(cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	opts, err := over.Options()
+	if err != nil {
+		return nil, err
+	}
+	writer, err := receipt.NewWriter(opts, cfg.Receipts.Topic, log)
+	return &receipt.Book{Keys: keys, Writer: writer}, err
+}
+
+// ReceiptKeys hashes keys as receipts have them: not at all without a secret's file.
+func ReceiptKeys(cfg *config.Config, log *slog.Logger) (*receipt.Keys, error) {
 	var read func() (string, error)
 	if cfg.Receipts.KeyFile != "" {
 		read = Reveal(config.SecretFile(cfg.Receipts.KeyFile))
@@ -203,12 +217,7 @@ func NewReceipts(cfg *config.Config, over cluster.Connection, log *slog.Logger) 
 	if err != nil {
 		return nil, fmt.Errorf("receipts.keyFile: %w", err)
 	}
-	opts, err := over.Options()
-	if err != nil {
-		return nil, err
-	}
-	writer, err := receipt.NewWriter(opts, cfg.Receipts.Topic, log)
-	return &receipt.Book{Keys: keys, Writer: writer}, err
+	return keys, nil
 }
 
 // NewRegistry fills in what the configuration says of the registry; nil where

@@ -16,14 +16,15 @@ type Kind string
 
 // The kinds, in the order in which they are told.
 const (
-	Table  Kind = "table"
-	Topic  Kind = "topic"
-	Sink   Kind = "sink" // what its members hold of records that are not confirmed
-	Letter Kind = "dead letter"
-	File   Kind = "file"
+	Table    Kind = "table"
+	Topic    Kind = "topic"
+	Sink     Kind = "sink" // what its members hold of records that are not confirmed
+	Letter   Kind = "dead letter"
+	File     Kind = "file"
+	Receipts Kind = "receipts"
 )
 
-var kinds = []Kind{Table, Topic, Sink, Letter, File}
+var kinds = []Kind{Table, Topic, Sink, Letter, File, Receipts}
 
 // State is what becomes of the data in a place.
 type State string
@@ -35,6 +36,7 @@ const (
 	Removed   State = "removed"
 	Goes      State = "goes"
 	Left      State = "left"
+	Hashed    State = "hashed"
 )
 
 // Meanings are what each state says, for people.
@@ -47,6 +49,7 @@ var Meanings = []struct {
 	{Removed, "it was there, was removed, and a second look did not find it"},
 	{Goes, "it goes without anybody's doing, and the line says when"},
 	{Left, "it stays until somebody does what the line says"},
+	{Hashed, "it is no data of the key but at most a keyed hash, which tells nothing without the secret; the line says how it goes"},
 }
 
 // Place is where data of the key is, or was.
@@ -63,7 +66,9 @@ type Place struct {
 }
 
 // ours reports whether the place is one of feedsink's that has the data.
-func (p *Place) ours() bool { return p.State != Others && p.State != Removed }
+func (p *Place) ours() bool {
+	return p.State != Others && p.State != Removed && p.State != Hashed
+}
 
 // Report is where the data of one key is.
 type Report struct {

@@ -147,7 +147,7 @@ func (f *forgetting) topics(ctx context.Context) ([]forget.Place, error) {
 	}
 	f.report.Notes = append(f.report.Notes, q.report.Notes...)
 	key := state.Judge(f.Key, found)
-	places := []forget.Place{f.table(&key)}
+	places := append([]forget.Place{f.table(&key)}, f.receipts(ctx, found)...)
 	waiting := 0
 	for i := range key.Records {
 		if v := key.Records[i].Verdict; v == why.Waiting || v == why.Superseded {
@@ -168,7 +168,7 @@ func (f *forgetting) topics(ctx context.Context) ([]forget.Place, error) {
 		places = append(places, f.partition(ctx, found[:n]))
 		found = found[n:]
 	}
-	return places, nil
+	return places, ctx.Err()
 }
 
 // table is what the topics tell of the row, and what removes it.

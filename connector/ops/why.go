@@ -48,7 +48,7 @@ var ErrNoRow = errors.New("names no row of the mapping")
 
 // Why tells what became of the records of rows, beside the running sink or without it.
 // Nothing is changed. What it reads comes in this order, so that each tells at least as
-// much as was so when the one before was read: records, ledgers, dead letters.
+// much as was so when the one before was read: records, ledgers, dead letters, receipts.
 func Why(ctx context.Context, cfg *config.Config, o WhyOptions) (why.Report, error) {
 	rt, err := first(check.CompileUnfinished(cfg.Mappings))
 	if err != nil {
@@ -86,6 +86,9 @@ func Why(ctx context.Context, cfg *config.Config, o WhyOptions) (why.Report, err
 	}
 	state, err := q.state(ctx, found)
 	if err != nil {
+		return why.Report{}, err
+	}
+	if err := q.receipts(ctx, state, found); err != nil {
 		return why.Report{}, err
 	}
 	q.report.At = time.Now().UTC()

@@ -76,6 +76,11 @@ const (
 	InError
 )
 
+var rows = [...]string{"none", "loaded", "error"}
+
+// String is the state's word in the schema.
+func (r Row) String() string { return rows[r] }
+
 // ops are the ops in the order of the schema.
 var ops = [...]schemas.Op{0, schemas.Upsert, schemas.Patch, schemas.Merge, schemas.Create, schemas.Delete}
 

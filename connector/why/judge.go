@@ -57,11 +57,13 @@ func (s *State) record(f *Found) Record {
 			}
 		}
 	}
+	r.Receipt = s.Receipt(f)
 	if r.Letter = s.letter(f); r.Letter != nil {
 		r.Verdict, r.Why = DeadLetter, r.Letter.text()
 		return r
 	}
 	r.Verdict, r.Why, r.Until = s.verdict(f)
+	r.Verdict, r.Why = told(r.Verdict, r.Why, r.Receipt)
 	return r
 }
 
@@ -315,6 +317,9 @@ func (s *State) answer(k *Key) string {
 	switch newest.Verdict {
 	case Confirmed:
 		text = fmt.Sprintf("The newest state (%s) is confirmed", newest)
+		if newest.Receipt != nil {
+			text += ": " + newest.Receipt.String()
+		}
 	case Waiting:
 		text = fmt.Sprintf("The newest state (%s) waits%s: %s", newest, untilText(newest.Until), newest.Why)
 	case DeadLetter:

@@ -1,8 +1,9 @@
 // Package why tells of the records of a key where each of them is: confirmed, waiting and for
 // what, superseded, skipped or a dead letter. It compares what the records mean under a
-// configuration with what the lanes have committed and what is in the dead-letter topic.
+// configuration with what the lanes have committed, and what is in the dead-letter topic and,
+// if there is one, the receipts topic.
 //
-// It knows records, ledgers and dead letters that were read before. It knows nothing of how
+// It knows records, ledgers, dead letters and receipts that were read before. It knows nothing of how
 // they are read.
 package why
 
@@ -16,6 +17,7 @@ import (
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/pause"
+	"github.com/feedsink/feedsink/connector/receipt"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -83,6 +85,8 @@ type Record struct {
 	// nothing of this write in the row; nil: there is none that is sure to be applied.
 	ReplacedBy *int64  `json:"replacedBy,omitempty"`
 	Letter     *Letter `json:"letter,omitempty"`
+	// Receipt is how the record ended; nil: none was found, or there are no receipts.
+	Receipt *Receipt `json:"receipt,omitempty"`
 	// ByRecordKey: the value cannot be read, or names no row; the record's own key does.
 	ByRecordKey bool `json:"byRecordKey,omitempty"`
 }
@@ -146,8 +150,10 @@ type State struct {
 	Groups  map[schemas.Lane]string
 	Ledgers map[schemas.Lane]map[cluster.TopicPartition]Ledger
 	Letters map[Place][]Letter // of the records that were found
-	Pauses  *pause.Known
-	Waits   []observe.Wait // of the members that could be asked
+	// Receipts are of the records that were found, in any order; nil: none were read.
+	Receipts map[Place][]receipt.Receipt
+	Pauses   *pause.Known
+	Waits    []observe.Wait // of the members that could be asked
 	// Tables are the names by which ledgers know the mapping's files: its table's, and
 	// those of its bundle.
 	Tables []string
