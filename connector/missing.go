@@ -64,6 +64,7 @@ type missed struct {
 type newer struct {
 	offset int64
 	lane   schemas.Lane
+	op     schemas.Op
 }
 
 func newMissing(source *kafka.Source, r *router.Router, writers *schemas.Registry, log *slog.Logger) *missing {
@@ -138,29 +139,33 @@ func (m *missing) decide() {
 		switch {
 		case !p.looked:
 			return false
+		case p.newer != nil && p.hasEnded(p.newer):
+			p.endWith(receipt.Superseded, http.StatusNotFound)
+			return true
 		case p.newer == nil, p.holdsUp(p.newer):
 			p.deadLetter(writes.RefusalReason(p.err), p.err)
-			return true
-		case p.hasEnded(p.newer):
-			p.endWith(receipt.Superseded, http.StatusNotFound)
 			return true
 		}
 		return false
 	})
 }
 
-// hasEnded reports whether the newer write is confirmed, or its file has landed.
+// hasEnded reports whether the newer write is confirmed, or its file has landed. A delete of
+// this lane leaves nothing of the patch whenever it lands, and is not waited for where it
+// may wait for the patch.
 func (p *missed) hasEnded(n *newer) bool {
 	if n.lane == p.lane.which {
-		return p.partition.Ended(n.offset)
+		return p.partition.Ended(n.offset) || n.op == schemas.Delete && p.holdsUp(n)
 	}
 	return p.partition.OtherPassed(ledgerTable(p.mapping), n.offset)
 }
 
-// holdsUp reports whether the newer write is a row whose file waits for this patch: the
-// import before it does. So it was not that row that left nothing to patch.
+// holdsUp reports whether the newer write may wait for this patch: as a row whose file
+// waits for the import before it, which waits for the patch, or as a call behind another
+// patch of the key, which waits for such a row. So it was not that write that left nothing
+// to patch.
 func (p *missed) holdsUp(n *newer) bool {
-	return n.lane != p.lane.which && p.partition.OtherReconciles(ledgerTable(p.mapping), p.offset, n.offset)
+	return p.partition.OtherReconciles(ledgerTable(p.mapping), p.offset, n.offset)
 }
 
 // look reads the log from each new patch on, as far as it goes now.
@@ -267,7 +272,7 @@ func (b *behind) take(w *router.Routed, offset int64, patches []*missed) {
 		if b.found == nil {
 			b.found = map[*missed]*newer{}
 		}
-		b.found[p] = &newer{offset, w.Lane}
+		b.found[p] = &newer{offset, w.Lane, w.Write.Op}
 		return true
 	})
 }

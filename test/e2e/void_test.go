@@ -108,3 +108,20 @@ func TestPatchOfNothingDoesNotWaitForTheFileBehindItsImport(t *testing.T) {
 	w.bothSettled()
 	w.ordersAre(map[string]string{"o1": ""})
 }
+
+// TestPatchOfNothingDoesNotWaitForADeleteThatWaitsForIt: the import with a newer row of the key
+// waits for the first patch, the second patch for the next import, the delete for the second
+// patch.
+func TestPatchOfNothingDoesNotWaitForADeleteThatWaitsForIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withBothETLs)
+	w.service.Hold()
+	w.produce(now(change("patch", "o1", `"status":"A"`)), change("patch", "o1", `"seq":1`))
+	w.start(head + deadLetters + bothLanes)
+	w.until("the file is on its way", func() bool { return len(w.service.Executions()) == 1 })
+	w.produce(now(change("patch", "o1", `"status":"C"`)), now(change("delete", "o1", "")))
+	w.until("the second patch finds nothing", func() bool { return w.lag("batch", "orders") > 0 && w.service.CallCount(5) > 5 })
+	w.service.Release()
+	w.bothSettled()
+	w.ordersAre(map[string]string{"o1": ""})
+}
