@@ -1,3 +1,5 @@
+//go:build !image
+
 package e2e_test
 
 import (
