@@ -339,7 +339,7 @@ func written(layout string) func(schemas.Value, string) bool {
 // in this century's first half.
 func epoch(v schemas.Value, name string, at func(int64) time.Time) bool {
 	n, err := strconv.ParseInt(v.Text(), 10, 64)
-	if v.Kind() != schemas.Number || err != nil || !named(name, "time", "date", "_at", "ts", "when", "created", "updated") {
+	if v.Kind() != schemas.Number || err != nil || name != "at" && !named(name, "time", "date", "_at", "ts", "when", "created", "updated") {
 		return false
 	}
 	year := at(n).Year()

@@ -111,6 +111,7 @@ func TestTypesAreGuessedFromAllValues(t *testing.T) {
 		`"007,5" "0,5"`:                                  "to: f}",
 		`{"created":1795255200000} {"created":1795255200001}`: "{from: f.created, to: fCreated, as: timestamp, format: epochMillis}",
 		`{"created":1795255200} {"created":1795255201}`:       "{from: f.created, to: fCreated, as: timestamp, format: epochSeconds}",
+		`{"at":1795255200} {"at":1795255201}`:                 "{from: f.at, to: fAt, as: timestamp, format: epochSeconds}",
 		`{"created":17} {"created":18}`:                       "{from: f.created, to: fCreated, as: integer}",
 		`{"phone":"+33_1_23_45_67"} {"phone":"0033.1.23.45"}`: "to: fPhone, as: phone}",
 		`{"phone":"12"} {"phone":"13"}`:                       "to: fPhone}",
