@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -35,18 +38,31 @@ func (m *member) bear(t *testing.T, pair certs.Pair) {
 	certs.Write(t, filepath.Join(m.files, "cert.pem"), pair.Cert)
 }
 
+// freePort is one that is free at all addresses, and none of those that the system gives
+// to who asks for any.
+func freePort(t *testing.T) string {
+	t.Helper()
+	for port := 20_000 + rand.IntN(10_000); port < 32_000; port++ {
+		if l, err := net.Listen("tcp", fmt.Sprintf(":%d", port)); err == nil {
+			_ = l.Close() // nothing was accepted
+			return strconv.Itoa(port)
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
 // together has members listen at one port, on different addresses, as pods do, and
 // returns the port. One more address is nobody's any longer.
 func together(t *testing.T, all ...*member) (port string) {
 	t.Helper()
-	addresses, port := []string{"127.0.0.99"}, "0"
+	addresses, port := []string{"127.0.0.99"}, freePort(t)
 	listeners := make([]net.Listener, len(all))
 	for i, m := range all {
 		l, err := net.Listen("tcp", net.JoinHostPort(m.at, port))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, port, _ = net.SplitHostPort(l.Addr().String())
 		addresses, listeners[i] = append(addresses, m.at), l
 	}
 	for i, m := range all {

@@ -82,7 +82,7 @@ func TestMembersTellTheTablesThatTheyHave(t *testing.T) {
 		foreign = `{"name":"orders","day":{"owned":false}}`
 		halted  = `{"name":"visits","halted":["refused"]}`
 	)
-	first, port := tellsAt(t, "127.0.0.2", "0", Access{}, statusOf("feedsink-0", owned, foreign))
+	first, port := tellsAt(t, "127.0.0.2", freePort(t), Access{}, statusOf("feedsink-0", owned, foreign))
 	tellsAt(t, "127.0.0.3", port, Access{}, statusOf("feedsink-1", foreign, halted))
 	tellsAt(t, "127.0.0.4", port, Access{Token: tokenIs("another"), ProtectReads: true}, statusOf("feedsink-2", owned))
 	ask := tables(t, Members{}, Access{}, port, "127.0.0.99", "127.0.0.4", "127.0.0.3", "127.0.0.2", "127.0.0.2")
