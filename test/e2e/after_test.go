@@ -35,8 +35,12 @@ func TestParentsAreLoadedBeforeTheirChildren(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withOrdersETL)
 	w.service.Hold()
-	w.produce(customer("C1", "gold", 1), customer("C2", "basic", 2), order("o1", "PAID", 3))
-	w.start(head + deadLetters + ordersAfterCustomers)
+	w.produce(customer("C1", "gold", 1), customer("C2", "basic", 2))
+	sink := w.start(head + deadLetters + ordersAfterCustomers)
+	w.until("the customer is in the file", func() bool {
+		return strings.Contains(get(t, sink.AdminAddress(), "/metrics"), `feedsink_batch_rows{mapping="customers"} 1`)
+	})
+	w.produce(order("o1", "PAID", 3))
 	w.until("the customers' file is on its way, an hour before it is due", func() bool { return len(w.service.Executions()) == 1 })
 	if file := w.service.Executions()[0].File; !strings.HasPrefix(file, "customers-") {
 		t.Fatalf("first file: got %s, want the customers'", file)

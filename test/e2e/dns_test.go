@@ -82,6 +82,7 @@ func TestServiceWithoutANameIsWaitedFor(t *testing.T) {
 	names := newNameServer(t)
 	names.broken.Store(true)
 	w := newWorld(t, nil)
+	w.patience *= 3 // each name is asked for several times
 	w.url = strings.Replace(w.url, "127.0.0.1", "service.feedsink.test", 1)
 	sink := w.start(strings.Replace(head, "timeout: 2s", "timeout: 2s\n  allowPlaintext: true # a name is no loopback address", 1) + deadLetters + mappings)
 	w.produce(customer("C1", "gold", 1), customer("C2", "basic", 1), order("o1", "PAID", 1))
