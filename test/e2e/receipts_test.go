@@ -92,6 +92,16 @@ func (w *world) withReceipts() {
 
 const receiptsBlock = "\nreceipts: {topic: ${PREFIX}receipts}\n"
 
+// joined waits until a sink has partitions in both lanes: the embedded broker never forgets
+// a member that is killed while it joins.
+func (w *world) joined(s *process) {
+	w.t.Helper()
+	w.until("both lanes have partitions", func() bool {
+		out := s.out.String()
+		return strings.Contains(out, `"partitions assigned" group=`+w.prefix+"sink-immediate") && strings.Contains(out, `"partitions assigned" group=`+w.prefix+"sink-batch")
+	})
+}
+
 // TestKillsOnlyRepeatReceipts kills the sink again and again while records come, once of
 // them while an import runs, which the next owner adopts.
 func TestKillsOnlyRepeatReceipts(t *testing.T) {
@@ -121,10 +131,7 @@ func TestKillsOnlyRepeatReceipts(t *testing.T) {
 	w.service.Release()
 	for range 3 {
 		s := w.run(yaml)
-		// The embedded broker never forgets a member that is killed while it joins.
-		w.until("it has its partitions", func() bool {
-			return strings.Contains(s.out.String(), `"partitions assigned" group=`+w.prefix+"sink-immediate") && strings.Contains(s.out.String(), `"partitions assigned" group=`+w.prefix+"sink-batch")
-		})
+		w.joined(s)
 		more(20)
 		before := n
 		w.until("some of the calls are made", func() bool { return w.lag("immediate", "orders") < int64(before) })
