@@ -14,7 +14,7 @@ import (
 
 // nameServer answers every question for an IPv4 address with this machine, or,
 // while it is broken, with SERVFAIL. It is the process's only name server until
-// the test ends: no test may run beside it.
+// the test ends: no test may run beside it, so that it is not parallel.
 type nameServer struct{ broken atomic.Bool }
 
 func newNameServer(t *testing.T) *nameServer {
@@ -78,7 +78,6 @@ func (s *nameServer) answer(question []byte) ([]byte, error) {
 }
 
 func TestServiceWithoutANameIsWaitedFor(t *testing.T) {
-	t.Parallel()
 	names := newNameServer(t)
 	names.broken.Store(true)
 	w := newWorld(t, nil)
