@@ -46,7 +46,8 @@ const (
 	OutcomeIgnored    = "ignored"     // ended after its partition had moved on
 )
 
-// NewMetrics registers the metrics.
+// NewMetrics registers the metrics. Each bucket is a line for each of perhaps a thousand
+// mappings: there are no more than the panels and alerts tell apart.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		records: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -60,7 +61,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "feedsink_write_duration_seconds",
 			Help:    "Time of one call of the immediate lane, from sending to its answer.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16),
+			Buckets: []float64{0.005, 0.02, 0.05, 0.1, 0.25, 1, 5, 30},
 		}, []string{"mapping", "op"}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "feedsink_calls_total",
@@ -69,7 +70,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		delivery: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "feedsink_delivery_seconds",
 			Help:    "Time from a record's Kafka timestamp until it was confirmed; of records in files within a 64th of the time that the file's timestamps span.",
-			Buckets: []float64{0.01, 0.05, 0.25, 1, 5, 30, 120, 600, 3600, 4 * 3600, 24 * 3600},
+			Buckets: []float64{0.05, 0.25, 1, 5, 30, 120, 900, 4 * 3600, 24 * 3600},
 		}, []string{"mapping", "lane"}),
 		objective: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "feedsink_objective_records_total",
@@ -82,7 +83,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		importTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "feedsink_import_duration_seconds",
 			Help:    "Time of an import from its trigger to its result.",
-			Buckets: prometheus.ExponentialBuckets(1, 3, 11),
+			Buckets: []float64{10, 30, 60, 300, 900, 3600, 6 * 3600},
 		}, []string{"mapping"}),
 		unmatched: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "feedsink_import_rows_unmatched_total",
