@@ -146,6 +146,9 @@ func (f *forgetting) topics(ctx context.Context) ([]forget.Place, error) {
 		return nil, err
 	}
 	f.report.Notes = append(f.report.Notes, q.report.Notes...)
+	if len(found) > 0 {
+		f.report.Notes = append(f.report.Notes, inMemory)
+	}
 	key := state.Judge(f.Key, found)
 	places := append([]forget.Place{f.table(&key)}, f.receipts(ctx, found)...)
 	waiting := 0
@@ -170,6 +173,9 @@ func (f *forgetting) topics(ctx context.Context) ([]forget.Place, error) {
 	}
 	return places, ctx.Err()
 }
+
+// inMemory is what no command can look for: Go does not clear memory that it frees.
+const inMemory = "sinks that read the records may have their values in memory, and so in a core dump, until they end: restart them when all else has gone"
 
 // table is what the topics tell of the row, and what removes it.
 func (f *forgetting) table(key *why.Key) forget.Place {
