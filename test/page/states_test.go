@@ -156,7 +156,7 @@ var states = []struct {
 		s.Spool.Bytes = s.Spool.MaxBytes
 		s.Waits = []observe.Wait{{Cause: "spool_full", Lane: "batch", Why: "the spool takes 21474836480 bytes of spool.maxBytes 21474836480; partitions are read again once an import has made room"}}
 		importing(pastItsAge(s), batcher.Importing)
-	}, []string{"The spool holds 20.0 GiB of 20.0 GiB", "waits for the import before it: importing"}},
+	}, []string{"The spool holds 20.0 GiB of 20.0 GiB", "waits for the import before it: importing", "feedsink imports show --mapping customers --server http"}},
 	{"slot", func(s *observe.Status) {
 		m := pastItsAge(s)
 		m.Day.Next = time.Date(2026, 11, 23, 17, 14, 0, 0, time.UTC)
@@ -199,7 +199,10 @@ var states = []struct {
 		letter("shop.orders", "orders", "value", 3)
 		letter("shop.orders", "", "decode", 1)
 		letter("", "customers", "import_row", 2)
-	}, []string{"the service answers 409", "crm.customers[0]@18044211002", "feedsink dlq list -c feedsink.yaml --by mapping,reason", "feedsink dlq list -c feedsink.yaml --mapping customers"}},
+	}, []string{
+		"the service answers 409", "crm.customers[0]@18044211002", "feedsink dlq list -c feedsink.yaml --by mapping,reason", "feedsink dlq list -c feedsink.yaml --mapping customers",
+		"feedsink why -c feedsink.yaml --mapping customers --record 'crm.customers[0]@18044211002'", "feedsink imports files -c feedsink.yaml 8841",
+	}},
 }
 
 func TestEveryStateSaysWhatItWaitsFor(t *testing.T) {

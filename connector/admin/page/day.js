@@ -1,7 +1,7 @@
 // The day of a table as a strip: when its slots were used, and what became of
 // the imports.
 
-import { clock, count, el, many, span } from "./format.js";
+import { clock, count, el, many, quoted, span } from "./format.js";
 
 const width = 1000;
 
@@ -91,5 +91,10 @@ export function results(m) {
   return [
     el("h3", {}, latest.length < day.imports.length ? `Results today, the latest ${latest.length}` : "Results today"),
     el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": `Results of ${m.name} today` }, el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows))),
-  ];
+    files(latest.find((i) => i.inError && i.execution)?.execution),
+  ].filter(Boolean);
 }
+
+// files says how to fetch the output files of the latest import with rows in error; they hold customers' data, and are not shown here.
+const files = (execution) => execution && el("p", {}, "Which rows are in error, where the ETL writes output files: ",
+  el("code", { class: "command" }, `feedsink imports files -c feedsink.yaml ${quoted(execution)}`));

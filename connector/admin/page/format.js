@@ -83,3 +83,6 @@ export function meter(share) {
   bar.style.width = `${Math.min(100, Math.max(0, share * 100))}%`;
   return el("span", { class: "meter", "aria-hidden": "true" }, bar);
 }
+
+// quoted is a name for a shell.
+export const quoted = (name) => (/^[\w.-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);

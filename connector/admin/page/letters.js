@@ -1,7 +1,7 @@
 // Dead letters: how many records went to the dead-letter topic, why, and how to look at
 // them. Of what they say nothing is shown.
 
-import { clock, count, el } from "./format.js";
+import { clock, count, el, quoted } from "./format.js";
 
 // reasons are the codes of the dead letters' headers, in words.
 const reasons = {
@@ -21,9 +21,6 @@ const where = (d) => (d.topic ? d.latest.map((c) => `${d.topic}[${c.partition}]@
 const latest = (d) => clock(d.latest[0].at, undefined, true);
 
 export const total = (letters) => letters.reduce((n, d) => n + d.count, 0);
-
-// quoted is a name for a shell.
-const quoted = (name) => (/^[\w.-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
 
 // ask says how to ask where a row's records are: that of the latest letter, if there is one. No key is shown.
 const ask = (m, letters) => {

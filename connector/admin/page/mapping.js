@@ -1,6 +1,6 @@
 // One mapping: its line in the list, and what the line opens.
 
-import { bytes, clock, count, el, fill, many, meter, percent, rate, span, unknown, when } from "./format.js";
+import { bytes, clock, count, el, fill, many, meter, percent, quoted, rate, span, unknown, when } from "./format.js";
 import { kinds, plot } from "./hour.js";
 import { detail as letterDetail, total } from "./letters.js";
 import { results, strip, timeline } from "./day.js";
@@ -172,7 +172,7 @@ export class Row {
     show(objectivePart, m.objectives, m.objectives, () => objectiveDetail(m));
     show(hourPart, true, [hour.mapping(m.name), hour.shown.to], () => hourDetail(m, hour));
     show(filePart, file.batch, [file, fileWaits(file, status), at], () => fileDetail(file, status, holder));
-    show(imp, file.batch?.import, [file.batch?.import, at], () => importDetail(file, at));
+    show(imp, file.batch?.import, [file.batch?.import, at, holder?.address], () => importDetail(file, at, holder));
     show(day, file.day?.owned, [file.day, file.batch?.import, at], () => timeline(file, at));
     show(done, file.day?.owned, file.day, () => results(file));
     show(dead, true, letters, () => letterDetail(m, letters));
@@ -254,7 +254,7 @@ function fileDetail(m, status, holder) {
   ];
 }
 
-function importDetail(m, at) {
+function importDetail(m, at, holder) {
   const i = m.batch.import;
   const facts = {
     Step: `${i.step}, for ${span((Date.parse(at) - Date.parse(i.since)) / 1000)}`,
@@ -265,5 +265,6 @@ function importDetail(m, at) {
     Attempt: i.attempt, Execution: i.execution, "Waits for": i.waitsFor,
   };
   return [el("h3", {}, "Import on its way"),
-    el("dl", {}, ...Object.entries(facts).filter(([, v]) => v).flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, String(v))]))];
+    el("dl", {}, ...Object.entries(facts).filter(([, v]) => v).flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, String(v))])),
+    el("p", {}, "All that is known of it: ", el("code", { class: "command" }, `feedsink imports show --mapping ${quoted(m.name)} --server ${holder ? "http://" + holder.address : location.origin}`))];
 }
