@@ -30,8 +30,12 @@ type importReceipts struct {
 	writers  *schemas.Registry
 	newNotes func(mapping string) *spool.Notes
 	room     *semaphore.Weighted // for receipts that are not acknowledged
+	mappings []*router.Compiled
+	tables   []string // that the ledger knows, of each mapping
 
 	mu    sync.Mutex
+	entry []byte                                    // room for a note
+	keyID string                                    // of the last note that was read
 	notes map[*kafka.Partition]map[string]*rowNotes // by the table that the ledger knows
 	runs  map[string]map[int]execution              // by that table and the file's part: of its import
 	told  map[*kafka.Partition]map[rowAt]bool       // rows in error: whether the receipt was sent
@@ -77,8 +81,9 @@ func newImportReceipts(lane *laneBase, writers *schemas.Registry) *importReceipt
 	if lane.receipts == nil {
 		return nil
 	}
+	mappings := lane.router.Mappings()
 	return &importReceipts{
-		lane: lane, writers: writers, room: semaphore.NewWeighted(receiptsOnTheWay),
+		lane: lane, mappings: mappings, tables: ledgerTables(mappings), writers: writers, room: semaphore.NewWeighted(receiptsOnTheWay),
 		notes: map[*kafka.Partition]map[string]*rowNotes{}, runs: map[string]map[int]execution{},
 		told: map[*kafka.Partition]map[rowAt]bool{}, reads: map[string]bool{},
 	}
@@ -97,7 +102,7 @@ func (n *importReceipts) note(p *kafka.Partition, row notedRow) error {
 		tables = map[string]*rowNotes{}
 		n.notes[p] = tables
 	}
-	table := ledgerTable(row.mapping)
+	table := n.tables[row.mapping.Index]
 	to := tables[table]
 	if to == nil {
 		to = &rowNotes{Notes: n.newNotes(row.mapping.Name), noted: rowAt{offset: -1}}
@@ -106,7 +111,8 @@ func (n *importReceipts) note(p *kafka.Partition, row notedRow) error {
 	if !to.noted.before(row.rowAt) {
 		return nil
 	}
-	if err := to.Append(row.append(nil)); err != nil {
+	n.entry = row.append(n.entry[:0])
+	if err := to.Append(n.entry); err != nil {
 		return err
 	}
 	to.noted = row.rowAt
@@ -120,7 +126,7 @@ func (n *importReceipts) withdraw(p *kafka.Partition, m *router.Compiled) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.notes[p][ledgerTable(m)].Withdraw()
+	n.notes[p][n.tables[m.Index]].Withdraw()
 }
 
 func (r *notedRow) append(dst []byte) []byte {
@@ -140,9 +146,13 @@ func (n *importReceipts) open(entry []byte) (r notedRow) {
 		v[i], size = binary.Varint(entry)
 		entry = entry[size:]
 	}
-	r = notedRow{rowAt: rowAt{v[0], int(v[1])}, parts: int(v[2]), mapping: n.lane.router.Mappings()[v[3]], op: schemas.Op(v[4]), written: time.UnixMilli(v[5])}
+	r = notedRow{rowAt: rowAt{v[0], int(v[1])}, parts: int(v[2]), mapping: n.mappings[v[3]], op: schemas.Op(v[4]), written: time.UnixMilli(v[5])}
 	if len(entry) > 0 {
-		r.key.ID = string(entry[copy(r.key.Hash[:], entry):])
+		id := entry[copy(r.key.Hash[:], entry):]
+		if string(id) != n.keyID {
+			n.keyID = string(id)
+		}
+		r.key.ID = n.keyID
 	}
 	return r
 }
@@ -204,14 +214,14 @@ func (n *importReceipts) deadLetter(p *kafka.Partition, row notedRow, imp *batch
 	n.mu.Lock()
 	n.told[p][row.rowAt] = true
 	n.mu.Unlock()
-	n.lane.receipts.Send(r, func() {
+	n.lane.receipts.Send(&r, func() {
 		n.lane.metrics.Receipt(receipt.DeadLetter.String())
 		done()
 	})
 }
 
-func (n *importReceipts) receipt(p *kafka.Partition, row notedRow) *receipt.Receipt {
-	return &receipt.Receipt{
+func (n *importReceipts) receipt(p *kafka.Partition, row notedRow) receipt.Receipt {
+	return receipt.Receipt{
 		Topic: p.Topic, Partition: p.ID, Offset: row.offset, Part: row.part, Parts: row.parts, Lane: schemas.Batch,
 		Mapping: row.mapping.Name, Op: row.op, Written: row.written, Assigned: p.Assigned(), Key: row.key,
 	}
@@ -253,6 +263,11 @@ func (n *importReceipts) write(ctx context.Context, imp *batcher.Import, held []
 	}
 	end := n.endOf(imp)
 	var sent sending
+	sent.acknowledged = func() { // one for all of them: there may be millions
+		n.room.Release(1)
+		n.lane.metrics.Receipt(end.outcome.String())
+		sent.done()
+	}
 	if imp.Adopted {
 		if err := n.readAgain(ctx, imp, held, end, &sent); err != nil {
 			return err
@@ -295,7 +310,8 @@ func (n *importReceipts) write(ctx context.Context, imp *batcher.Import, held []
 // they are dead letters. Those are known until all are there: write may be called again.
 type sending struct {
 	outbox
-	inError map[*kafka.Partition][]rowAt
+	acknowledged func() // ends one of them
+	inError      map[*kafka.Partition][]rowAt
 }
 
 // rowsAtOnce are how many notes are taken at a time.
@@ -344,11 +360,7 @@ func (n *importReceipts) send(ctx context.Context, p *kafka.Partition, row noted
 	r := n.receipt(p, row)
 	r.Outcome, r.Row, r.Execution, r.Started, r.Ended = end.outcome, end.row, end.execution, end.began, end.at
 	sent.add()
-	n.lane.receipts.Send(r, func() {
-		n.room.Release(1)
-		n.lane.metrics.Receipt(end.outcome.String())
-		sent.done()
-	})
+	n.lane.receipts.Send(&r, sent.acknowledged)
 	return nil
 }
 

@@ -33,9 +33,15 @@ type secret struct {
 	hashes sync.Pool
 }
 
+// hasher is a hash with room for what it is given and what it gives.
+type hasher struct {
+	hash.Hash
+	room [256]byte
+}
+
 func newSecret(text string) *secret {
 	s := &secret{text: text}
-	s.hashes.New = func() any { return hmac.New(sha256.New, []byte(text)) }
+	s.hashes.New = func() any { return &hasher{Hash: hmac.New(sha256.New, []byte(text))} }
 	id := hmac.New(sha256.New, []byte(text))
 	id.Write([]byte("feedsink receipts: which secret"))
 	s.id = hex.EncodeToString(id.Sum(nil)[:4])
@@ -92,11 +98,10 @@ func (k *Keys) Hash(table schemas.Table, key string) (hashed Key) {
 	if s == nil || key == "" {
 		return Key{}
 	}
-	h := s.hashes.Get().(hash.Hash)
+	h := s.hashes.Get().(*hasher)
 	defer s.hashes.Put(h)
 	h.Reset()
-	var room [256]byte
-	b := room[:0]
+	b := h.room[:0]
 	if table.Custom { // a profile table may have the same name
 		b = append(b, 1)
 	}
@@ -105,6 +110,6 @@ func (k *Keys) Hash(table schemas.Table, key string) (hashed Key) {
 	b = append(b, key...)
 	h.Write(b)
 	hashed.ID = s.id
-	copy(hashed.Hash[:], h.Sum(room[:0]))
+	copy(hashed.Hash[:], h.Sum(h.room[:0]))
 	return hashed
 }

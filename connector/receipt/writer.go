@@ -32,8 +32,8 @@ type Writer struct {
 type Sent struct{ Receipts, Bytes int64 }
 
 const (
-	linger    = 5 * time.Millisecond
-	tries     = 8 // of the client, within some 10 s; then it shows and starts again
+	linger    = 20 * time.Millisecond // small batches cost more than their receipts
+	tries     = 8                     // of the client, within some 10 s; then it shows and starts again
 	firstWait = time.Second
 	maxWait   = 30 * time.Second
 	// lookTimeout bounds the question whether the topic is there.
@@ -77,18 +77,24 @@ func (w *Writer) Look(ctx context.Context) {
 // goroutine once Kafka has acknowledged it. What fails is tried again for as long as it
 // takes. done must return quickly. After Close it is not called any more.
 func (w *Writer) Send(r *Receipt, done func()) {
-	record := &kgo.Record{Value: r.Append(nil), Timestamp: r.Ended}
+	e := &envelope{key: r.Key.Hash}
+	e.record = kgo.Record{Topic: w.topic, Value: r.Append(e.value[:0]), Timestamp: r.Ended}
 	if r.Key.ID != "" {
-		record.Key = slices.Clone(r.Key.Hash[:])
+		e.record.Key = e.key[:]
 	}
 	w.work.Add(1)
-	w.try(record, done, firstWait)
+	w.try(&e.record, done, firstWait)
+}
+
+// envelope is a receipt as Kafka gets it, in one piece of memory: there is one for each event.
+type envelope struct {
+	record kgo.Record
+	key    [HashSize]byte
+	value  [160]byte // enough for most
 }
 
 func (w *Writer) try(r *kgo.Record, done func(), wait time.Duration) {
-	// Made anew for each try: the client puts its own notes into it.
-	record := &kgo.Record{Topic: w.topic, Key: r.Key, Value: r.Value, Timestamp: r.Timestamp}
-	w.client.Produce(w.ctx, record, func(_ *kgo.Record, err error) {
+	w.client.Produce(w.ctx, r, func(_ *kgo.Record, err error) {
 		if err != nil && w.ctx.Err() == nil {
 			w.refused(err, wait)
 			go w.later(r, done, wait, err)
@@ -134,7 +140,8 @@ func (w *Writer) later(r *kgo.Record, done func(), wait time.Duration, err error
 		// The topic was deleted and created again; the client knows the old one.
 		w.client.PurgeTopicsFromProducing(w.topic)
 	}
-	w.try(r, done, min(2*wait, maxWait))
+	// Made anew: the client has put its own notes into the former one.
+	w.try(&kgo.Record{Topic: w.topic, Key: r.Key, Value: r.Value, Timestamp: r.Timestamp}, done, min(2*wait, maxWait))
 }
 
 // Trouble is why the last receipt was not acknowledged, and waits; nil: it was.

@@ -25,6 +25,7 @@ type bench struct {
 	backlog  *endless
 	registry *srfake.Registry
 	admin    *kadm.Client
+	receipts bool           // sinks produce receipts
 	sinks    int            // so far, each in a group of its own
 	cleanups []func() error // of what was started
 }

@@ -51,6 +51,7 @@ type sinkConfig struct {
 	Soak           bool           // both lanes
 
 	Broker, Registry, Service, Group, Dir string // which the bench fills in
+	Receipts, ReceiptsKey                 string // topic and file; empty: none
 }
 
 //go:embed sink.yaml
@@ -62,6 +63,9 @@ var sinkTemplate = template.Must(template.New("sink.yaml").Parse(configuration))
 func (b *bench) configure(c sinkConfig) (path string) {
 	b.sinks++
 	c.Broker, c.Registry, c.Group, c.Dir = b.broker, b.registry.URL(), b.name(), filepath.Join(b.dir, b.name())
+	if b.receipts {
+		c.Receipts, c.ReceiptsKey = receiptsTopic, filepath.Join(b.dir, "receipts.key")
+	}
 	var text bytes.Buffer
 	try(sinkTemplate.Execute(&text, c))
 	try(os.WriteFile(c.Dir+".yaml", text.Bytes(), 0o600))

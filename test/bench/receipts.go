@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+const receiptsTopic = "bench-receipts"
+
+// withReceipts is what a lane takes with receipts.topic, and how many bytes the topic
+// takes for an event.
+type withReceipts struct {
+	sample
+	bytes float64
+}
+
+// receipts lets the sink do the same with receipts and without. In the immediate lane, of
+// a service that takes 5 ms, they are to take at most a tenth more of the processor. A row of
+// a file costs so little that to produce a record for it, whatever is in it, costs a third as much.
+func receipts(ctx context.Context, b *bench, o options) (found []finding) {
+	calls, all, measure, keys := 100_000, 3_000_000, 1_400_000, 500_000
+	if o.quick {
+		calls, all, measure, keys = 20_000, 700_000, 200_000, 50_000
+	}
+	for _, l := range []struct {
+		lane schemas.Lane
+		job  job
+	}{
+		{schemas.Immediate, &callJob{latency: 5 * time.Millisecond, inFlight: 64, calls: calls}},
+		{schemas.Batch, &batchJob{all: all, measure: measure, keys: keys, rows: keys / 4}},
+	} {
+		topic := fmt.Sprintf("bench-receipts-%v", l.lane)
+		pairs, counted := apartPairs(b, func() ([]pair[withReceipts], counted) {
+			b.fill(ctx, topic, l.job.events())
+			return repeat(b, repetitions(o.quick), func(i int) pair[withReceipts] {
+				return alternate(b, i, func(floor bool) withReceipts { return b.receipted(ctx, topic, l.job, !floor) })
+			})
+		})
+		found = append(found, receiptFindings(l.lane, pairs)...)
+		found = append(found, counted.finding())
+	}
+	return found
+}
+
+// apartPairs is apart for what repeat returns.
+func apartPairs[T any](b *bench, do func() ([]T, counted)) (all []T, c counted) {
+	apart(b, func() struct{} {
+		all, c = do()
+		return struct{}{}
+	})
+	return all, c
+}
+
+// receipted is one run of the sink, with receipts or without.
+func (b *bench) receipted(ctx context.Context, topic string, j job, with bool) withReceipts {
+	b.receipts = with
+	defer func() { b.receipts = false }()
+	if !with {
+		return withReceipts{sample: j.side(ctx, b, topic, false)}
+	}
+	b.fill(ctx, receiptsTopic, events{})
+	try(os.WriteFile(filepath.Join(b.dir, "receipts.key"), []byte("the key of the receipts of the bench"), 0o600))
+	r := withReceipts{sample: j.side(ctx, b, topic, false)}
+	var size int64
+	for _, dirs := range must(b.admin.DescribeAllLogDirs(ctx, nil)) {
+		dirs.EachPartition(func(p kadm.DescribedLogDirPartition) {
+			if p.Topic == receiptsTopic {
+				size += p.Size
+			}
+		})
+	}
+	var n int64
+	must(b.admin.ListEndOffsets(ctx, receiptsTopic)).Each(func(o kadm.ListedOffset) { n += o.Offset })
+	r.bytes = float64(size) / float64(n)
+	return r
+}
+
+func receiptFindings(lane schemas.Lane, pairs []pair[withReceipts]) []finding {
+	of := func(figure func(p pair[withReceipts]) float64) spread { return over(pairs, figure) }
+	cpu := of(func(p pair[withReceipts]) float64 { return p.sink.CPU / p.floor.CPU })
+	const what = "%v: CPU with receipts to CPU without"
+	share := note(fmt.Sprintf(what, lane), "%s", cpu.text(2, ""))
+	if lane == schemas.Immediate {
+		share = check(cpu.median() <= 1.1, fmt.Sprintf(what, lane), "≤ 1.1", "%s", cpu.text(2, ""))
+	}
+	return []finding{
+		share,
+		note(fmt.Sprintf("%v: CPU-s per million events with receipts, and without", lane), "%s, %s",
+			of(func(p pair[withReceipts]) float64 { return p.sink.CPU }).text(1, ""), of(func(p pair[withReceipts]) float64 { return p.floor.CPU }).text(1, "")),
+		note(fmt.Sprintf("%v: events a second, with receipts to without", lane), "%s",
+			of(func(p pair[withReceipts]) float64 { return p.sink.Rate / p.floor.Rate }).text(2, "")),
+		note(fmt.Sprintf("%v: bytes of the receipts' topic for an event", lane), "%s", of(func(p pair[withReceipts]) float64 { return p.sink.bytes }).text(0, "")),
+	}
+}
