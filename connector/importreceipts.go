@@ -3,7 +3,6 @@ package connector
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/batcher/spool"
-	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/receipt"
 	"github.com/feedsink/feedsink/router"
@@ -375,22 +373,11 @@ func (n *importReceipts) readAgain(ctx context.Context, imp *batcher.Import, hel
 	}
 	stretches := kafka.Stretches(held)
 	behind := claimsOf(stretches, held)
-	reader := decode.NewReader(n.lane.router, n.writers) // the lane's own decoders are at work
-	decode := decode.WaitForSchemas(ctx, n.writers, reader.Decode)
-	var routed []router.Routed
-	err := n.lane.source.Reread(ctx, stretches, func(i int, record *kafka.Record) error {
+	wanted := func(i int, record *kafka.Record) bool {
+		return !behind[i].Apart(record.Offset) && record.Offset < behind[i].UpTo()
+	}
+	err := again{n.lane.source, n.lane.router, n.writers}.read(ctx, stretches, wanted, func(i int, record *kafka.Record, routed []router.Routed) error {
 		p := behind[i].Partition()
-		if behind[i].Apart(record.Offset) || record.Offset >= behind[i].UpTo() {
-			return nil
-		}
-		decoded, err := decode(record)
-		if errors.Is(err, schemas.ErrSchemaUnavailable) {
-			return err
-		}
-		if err != nil {
-			return nil //nolint:nilerr // what cannot be decoded has never been a row
-		}
-		routed = router.WithoutSkipped(n.lane.router.Route(routed[:0], decoded))
 		for j := range routed {
 			w := &routed[j]
 			if w.Err != nil || !loads(imp, w.Mapping.Name) || !behindImport(imp, p, w, record.Offset) {

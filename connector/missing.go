@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/receipt"
@@ -205,20 +204,10 @@ func (m *missing) lookBehind(ctx context.Context, partition *kafka.Partition, pa
 		at[p.offset] = append(at[p.offset], p)
 	}
 	to = min(to+farthest, max(end, to+1))
-	reading := decode.NewReader(m.router, m.writers) // the lane's own decoders are at work
-	decode := decode.WaitForSchemas(ctx, m.writers, reading.Decode)
 	follows := behind{byKey: map[writeKey][]*missed{}}
 	stretch := cluster.Stretch{TopicPartition: cluster.TopicPartition{Topic: partition.Topic, Partition: partition.ID}, Span: cluster.Span{From: from, To: to}}
-	var routed []router.Routed
-	if err := m.source.Reread(ctx, []cluster.Stretch{stretch}, func(_ int, r *kafka.Record) error {
-		decoded, err := decode(r)
-		if errors.Is(err, schemas.ErrSchemaUnavailable) {
-			return err
-		}
-		if err != nil {
-			return nil //nolint:nilerr // what cannot be decoded is no write
-		}
-		routed = router.WithoutSkipped(m.router.Route(routed[:0], decoded))
+	all := func(int, *kafka.Record) bool { return true }
+	if err := (again{m.source, m.router, m.writers}).read(ctx, []cluster.Stretch{stretch}, all, func(_ int, r *kafka.Record, routed []router.Routed) error {
 		for i := range routed {
 			follows.take(&routed[i], r.Offset, at[r.Offset])
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/deadletter"
-	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/observe"
@@ -29,8 +28,8 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// records reads the records behind rows in error from Kafka again. Routing is a
-// pure function of record and configuration, so that no list of them is needed.
+// records reads the records behind rows in error from Kafka again: no list of them is
+// needed.
 type records struct {
 	lane    *laneBase
 	creates *createRows
@@ -44,28 +43,12 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 	held := own(claims)
 	stretches := kafka.Stretches(held)
 	behind := claimsOf(stretches, held)
-	// the lane's own decoders are at work
-	reader := decode.NewReader(r.lane.router, r.writers)
-	decode := decode.WaitForSchemas(ctx, r.writers, reader.Decode)
-	var writesOf []router.Routed
 	var sent outbox
 	room := newDeadLetterRoom()
 	read := 0 // table records, for creates
-	err := r.lane.source.Reread(ctx, stretches, func(i int, record *kafka.Record) error {
-		if ctx.Err() != nil {
-			return ctx.Err() // the partitions go: no dead letter is sent any more
-		}
-		if behind[i].Apart(record.Offset) {
-			return nil
-		}
-		decoded, err := decode(record)
-		if errors.Is(err, schemas.ErrSchemaUnavailable) {
-			return err
-		}
-		if err != nil {
-			return nil //nolint:nilerr // what cannot be decoded has never been a row
-		}
-		writesOf = router.WithoutSkipped(r.lane.router.Route(writesOf[:0], decoded))
+	wanted := func(i int, record *kafka.Record) bool { return !behind[i].Apart(record.Offset) }
+	// Once the partitions go, no dead letter is sent any more: ctx has ended.
+	err := again{r.lane.source, r.lane.router, r.writers}.read(ctx, stretches, wanted, func(i int, record *kafka.Record, writesOf []router.Routed) (err error) {
 		for j := range writesOf {
 			routed := &writesOf[j]
 			if !loads(&imp, routed.Mapping.Name) || routed.Err != nil {
