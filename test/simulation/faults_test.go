@@ -245,7 +245,7 @@ func (w *world) takeSpool() (string, func(), time.Duration) {
 // a lane reckon with the calls of a key that both write.
 func (w *world) landLate() (string, func(), time.Duration) {
 	t := pick(w.rnd, w.plan.tables...)
-	if !t.byCall() {
+	if !t.byCall() && !t.auto() {
 		return "", nil, 0
 	}
 	time.Sleep(time.Minute)
@@ -264,7 +264,7 @@ func (w *world) deleteRecords() (string, func(), time.Duration) {
 	if t.lanes == "both" {
 		return "", nil, 0
 	}
-	committed, err := w.admin.FetchOffsets(context.Background(), group+"-"+t.lanes)
+	committed, err := w.admin.FetchOffsets(context.Background(), t.group())
 	if err != nil {
 		return "", nil, 0
 	}
@@ -293,7 +293,7 @@ func (w *world) resetOffsets() (string, func(), time.Duration) {
 	time.Sleep(time.Minute + 2*w.plan.processing) // for the members that were killed, and imports under way
 	first, err := w.admin.ListStartOffsets(context.Background(), t.topic)
 	if err == nil {
-		_, err = w.admin.CommitOffsets(context.Background(), group+"-"+t.lanes, first.Offsets())
+		_, err = w.admin.CommitOffsets(context.Background(), t.group(), first.Offsets())
 	}
 	if err != nil {
 		w.fail("reset offsets: %v", err)

@@ -120,3 +120,17 @@ func judgeSlots(executions []sandbox.Execution, zone *time.Location, tableOf map
 	}
 	return wrong
 }
+
+// judgeFiles looks for files with more rows than a file may have, and for those without
+// any, which take a slot for nothing.
+func judgeFiles(executions []sandbox.Execution, maxFile int) (wrong []string) {
+	for _, x := range executions {
+		switch rows := x.Results.Read; {
+		case maxFile > 0 && rows > int64(maxFile):
+			wrong = append(wrong, fmt.Sprintf("%s of %s: got %d rows, want at most %d", x.File, x.Accepted.Format(millis), rows, maxFile))
+		case x.Status == sandbox.Finished && rows == 0:
+			wrong = append(wrong, fmt.Sprintf("%s of %s: got no row, and it took a slot", x.File, x.Accepted.Format(millis)))
+		}
+	}
+	return wrong
+}

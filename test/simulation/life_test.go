@@ -58,7 +58,7 @@ func (w *world) live(ctx context.Context) {
 
 // uses reports whether any table uses the lane.
 func (w *world) uses(lane schemas.Lane) bool {
-	return slices.ContainsFunc(w.plan.tables, func(t *table) bool { return t.lanes == "both" || t.lanes == lane.String() })
+	return slices.ContainsFunc(w.plan.tables, func(t *table) bool { return t.uses(lane) })
 }
 
 // feed produces events until ctx ends.
@@ -160,7 +160,8 @@ func (w *world) settle(ctx context.Context) {
 		m.start() //nolint:contextcheck // its end is kill or stop
 	}
 	w.say("all is well; %d events", w.load.events)
-	begun, bound := time.Now(), w.plan.bound(w.load.events)
+	waiting, _ := w.lag(ctx)
+	begun, bound := time.Now(), w.plan.bound(w.load.events, int(waiting), time.Now())
 	for looks := 1; ; looks++ {
 		n, where := w.lag(ctx)
 		if n == 0 {
@@ -204,6 +205,9 @@ func (w *world) judge(ctx context.Context) {
 	}
 	executions := w.service.Executions()
 	for _, wrong := range judgeSlots(executions, w.plan.zone, tableOf, perDay) {
+		w.fail("%s", wrong)
+	}
+	for _, wrong := range judgeFiles(executions, w.plan.maxFile) {
 		w.fail("%s", wrong)
 	}
 	for _, wrong := range w.witness.judgeRate(w.plan.rate) {

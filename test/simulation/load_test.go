@@ -11,15 +11,18 @@ import (
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // table is one of the service's tables, how it is fed, and what it must hold.
 type table struct {
-	name  string
-	topic string
-	lanes string // immediate, batch or both
-	keys  map[string]*key
-	names []string // of the keys, in the order of their first events
+	name   string
+	topic  string
+	lanes  string // immediate, batch, both or auto
+	routes routes
+	keys   map[string]*key
+	names  []string // of the keys, in the order of their first events
 	// repeated says that its records were read again from the first: a create may find
 	// what it has created.
 	repeated bool
@@ -27,7 +30,22 @@ type table struct {
 
 func (t *table) custom() bool { return t.name == "orders" }
 func (t *table) byCall() bool { return t.lanes == "immediate" }
-func (t *table) byFile() bool { return t.lanes == "batch" }
+func (t *table) byFile() bool { return t.lanes == "batch" || t.auto() }
+func (t *table) auto() bool   { return t.lanes == "auto" }
+
+// uses reports whether records of the table take the lane. Those of auto routes are the
+// batch lane's.
+func (t *table) uses(lane schemas.Lane) bool {
+	return t.lanes == "both" || t.byCall() == (lane == schemas.Immediate)
+}
+
+// group is the consumer group of a table with one lane.
+func (t *table) group() string {
+	if t.byCall() {
+		return group + "-immediate"
+	}
+	return group + "-batch"
+}
 
 // key is one profile or table record. All of its events are in one partition.
 type key struct {
