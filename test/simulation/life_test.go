@@ -217,7 +217,7 @@ func (w *world) judge(ctx context.Context) {
 	for _, m := range w.members {
 		files, _ := os.ReadDir(m.spool) // none is no files
 		for _, f := range files {
-			if name := f.Name(); name != "lock" && !strings.HasSuffix(name, ".failed") && !strings.HasSuffix(name, ".errors") { // those are kept for a person
+			if name := f.Name(); name != "lock" && !w.unremovable[name] && !strings.HasSuffix(name, ".failed") && !strings.HasSuffix(name, ".errors") { // those are kept for a person
 				w.fail("%s: a file is left in the spool: %s", m.process.name, f.Name())
 			}
 		}

@@ -26,6 +26,7 @@ type table struct {
 	// repeated says that its records were read again from the first: a create may find
 	// what it has created.
 	repeated bool
+	paused   bool // by a person, and nobody has resumed it
 }
 
 func (t *table) custom() bool { return t.name == "orders" }

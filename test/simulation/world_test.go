@@ -65,6 +65,9 @@ type world struct {
 	admin   *kadm.Client
 	members []*member
 	former  []process // killed, and not seen to have ended
+	// unremovable are files of spools whose disk took no files for a time: one that was to
+	// be removed then is left until the next start.
+	unremovable map[string]bool
 
 	refuseDeadLetters atomic.Bool
 
