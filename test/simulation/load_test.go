@@ -99,9 +99,7 @@ func (g *generator) next(t *table, partitions int32) (*key, *event, *kgo.Record)
 	var name string
 	switch dice := g.rnd.IntN(100); {
 	case len(t.names) == 0 || dice < 25:
-		name = fmt.Sprintf("%s-key-%d", t.name, len(t.names))
-		t.keys[name] = &key{kind: t.kinds()[g.rnd.IntN(len(t.kinds()))], partition: g.rnd.Int32N(partitions)}
-		t.names = append(t.names, name)
+		name = t.add(&key{kind: t.kinds()[g.rnd.IntN(len(t.kinds()))], partition: g.rnd.Int32N(partitions)})
 	case dice < 50:
 		name = t.names[g.rnd.IntN(min(5, len(t.names)))]
 	default:
@@ -111,6 +109,20 @@ func (g *generator) next(t *table, partitions int32) (*key, *event, *kgo.Record)
 	if k.kind == orphan && len(k.events) > 0 {
 		return g.next(t, partitions)
 	}
+	e, r := g.event(t, name)
+	return k, e, r
+}
+
+// add gives the table one more key, and the key its name.
+func (t *table) add(k *key) (name string) {
+	name = fmt.Sprintf("%s-key-%d", t.name, len(t.names))
+	t.keys[name], t.names = k, append(t.names, name)
+	return name
+}
+
+// event is the key's next one.
+func (g *generator) event(t *table, name string) (*event, *kgo.Record) {
+	k := t.keys[name]
 	g.number++
 	e := &event{op: g.op(k), broken: k.kind == broken && g.rnd.IntN(2) == 0}
 	e.values = map[string]string{"seq": strconv.Itoa(g.number)}
@@ -126,7 +138,7 @@ func (g *generator) next(t *table, partitions int32) (*key, *event, *kgo.Record)
 	if e.op == "delete" {
 		e.values = nil
 	}
-	return k, e, g.record(t, name, k, e)
+	return e, g.record(t, name, k, e)
 }
 
 // op is what the key's next event does.
