@@ -73,9 +73,12 @@ func judge(t *table, rows map[string]sandbox.Row, dead letters) (wrong []string)
 	return wrong
 }
 
-// mayBeThere is what a dead letter says of a create that was sent twice, where it cannot be
-// told whose row it met: profiles cannot be read.
-const mayBeThere = "it may already be in the table"
+// mayRefuse reports whether the event may be a dead letter though nothing is wrong with it:
+// a create that was sent twice. Where it cannot be told whose row it met, as profiles
+// cannot be read, the dead letter says so.
+func (t *table) mayRefuse(e *event, reason string) bool {
+	return e.op == "create" && (t.repeated || !t.custom() && strings.Contains(reason, "it may already be in the table"))
+}
 
 // judge is what the key's row must be, and which of its events ended in the wrong place.
 func (k *key) judge(t *table, name string, dead letters) (row map[string]string, wrong []string) {
@@ -83,7 +86,7 @@ func (k *key) judge(t *table, name string, dead letters) (row map[string]string,
 		reason, lettered := dead[place{t.topic, k.partition, e.offset}]
 		after, refused := e.apply(row)
 		switch {
-		case lettered && !refused && !(e.op == "create" && (t.repeated || !t.custom() && strings.Contains(reason, mayBeThere))):
+		case lettered && !refused && !t.mayRefuse(e, reason):
 			wrong = append(wrong, fmt.Sprintf("%s %s: a dead letter of offset %d (%s), with which nothing is wrong\n%s",
 				t.name, name, e.offset, reason, k.history(t, dead)))
 		case !lettered && refused && (e.broken || !slices.ContainsFunc(k.events[i+1:], voids)):
