@@ -173,7 +173,7 @@ func (w *world) settle(ctx context.Context) bool {
 	}
 	w.say("all is well; %d events", w.load.events)
 	waiting, _ := w.lag(ctx)
-	begun, bound := time.Now(), w.plan.bound(w.load.events, int(waiting), time.Now())
+	begun, bound := time.Now(), w.plan.bound(w.load.events, int(waiting), len(w.service.Executions()), time.Now())
 	for looks := 1; ; looks++ {
 		n, where := w.lag(ctx)
 		if n == 0 {

@@ -157,25 +157,25 @@ func (p *plan) nextTimeOfDay(from time.Time) time.Duration {
 
 // bound is how long everything may take to be confirmed once all is well: what waits
 // for calls, files that wait for their times, and imports that wait for the days' slots.
-// waiting is how many records are not confirmed.
-func (p *plan) bound(events, waiting int, from time.Time) time.Duration {
+// waiting is how many records are not confirmed, used how many imports there were.
+func (p *plan) bound(events, waiting, used int, from time.Time) time.Duration {
 	bound := 2*time.Hour + 2*p.rollAge + 4*p.processing
 	if p.rollAge == 0 { // what is read too late for the next one is in the file of that behind it
 		bound += p.nextTimeOfDay(from.Add(10 * time.Minute))
 	}
-	perDay := p.slots - p.reserve - len(p.rollAt)
+	imports := 2 * len(loads)
 	if p.maxFile > 0 { // one file after the other, each with an import for each op that its rows have
-		imports := waiting * min(p.maxFile, len(loads)) / p.maxFile
+		imports += waiting * min(p.maxFile, len(loads)) / p.maxFile
 		bound += time.Duration(imports) * p.processing
-		if perDay >= 24 {
-			bound += 24 * time.Hour * time.Duration(1+imports/perDay)
-		}
+	}
+	switch perDay := p.slots - p.reserve - len(p.rollAt); {
+	case perDay < 24:
+		bound += 6 * 24 * time.Hour
+	case p.maxFile > 0 && used+imports > perDay:
+		bound += 24 * time.Hour * time.Duration(1+imports/perDay)
 	}
 	if p.rate > 0 {
 		bound += 2 * time.Duration(events/p.rate) * time.Minute
-	}
-	if perDay < 24 {
-		bound += 6 * 24 * time.Hour
 	}
 	return bound
 }
