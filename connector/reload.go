@@ -165,6 +165,9 @@ func (r *reloader) replace(ctx context.Context, cfg *config.Config, report reloa
 	if result.SameLogin() {
 		next.client.TakeToken(former.client)
 	}
+	if next.cfg.Service.BaseURL == former.cfg.Service.BaseURL {
+		next.service.Take(&former.service)
+	}
 	r.metrics.Forget(former.router, next.router)
 	r.current.Store(next)
 	r.begin(next) //nolint:contextcheck // it has what outlives the sources

@@ -82,7 +82,7 @@ func (h headers) Keys() (names []string) {
 
 // caller makes the calls of a lane; spend is told of each beyond the first of an attempt.
 func (s *pipeline) caller(spend func()) calls.Caller {
-	made := laneCalls{writes.Operations{Client: s.client, Spend: spend}}
+	made := laneCalls{writes.Operations{Client: s.client, Spend: spend, Held: s.service.Held}}
 	if s.tracer == nil {
 		return made
 	}

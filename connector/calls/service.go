@@ -93,6 +93,18 @@ func (s *Service) Held() time.Duration {
 	return max(time.Until(s.until), 0)
 }
 
+// Take goes on with the time that the service has named to lanes of another set: they have
+// ended, and these call the same service.
+func (s *Service) Take(from *Service) {
+	from.mu.Lock()
+	until, status, held := from.until, from.status, from.held.Load()
+	from.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.until, s.status = until, status
+	s.held.Store(held)
+}
+
 // Heard takes an answer that such a call got. One that asks to wait holds all calls.
 func (s *Service) Heard(err error) {
 	f, ok := errors.AsType[Failure](err)

@@ -25,13 +25,38 @@ import (
 type Operations struct {
 	Client *service.Client
 	Spend  func() // is told of each call beyond the first of an attempt; nil: it is not known
+	// Held is how long the service wants no call yet: an attempt that is under way then
+	// makes no further one; nil: it is not known.
+	Held func() time.Duration
 }
 
-func (c Operations) spend() {
+// further begins a call beyond the first of an attempt. Its error ends the attempt, which
+// is made again once the service wants calls.
+func (c Operations) further() error {
+	if c.Held != nil {
+		if wait := c.Held(); wait > 0 {
+			return held(wait)
+		}
+	}
 	if c.Spend != nil {
 		c.Spend()
 	}
+	return nil
 }
+
+// held is how long an attempt's further call has to wait.
+type held time.Duration
+
+var _ calls.Failure = held(0)
+
+func (h held) Error() string {
+	return "the service wants no calls for another " + time.Duration(h).String() + ", said its answer to a call meanwhile"
+}
+func (held) Transient() bool             { return true }
+func (held) Overload() bool              { return false }
+func (held) Unknown() bool               { return false }
+func (h held) RetryAfter() time.Duration { return time.Duration(h) }
+func (held) Status() int                 { return 0 }
 
 // Call makes one attempt. What is known of earlier ones counts for a create only.
 func (c Operations) Call(ctx context.Context, w *schemas.Write, earlier Create) error {
@@ -92,16 +117,22 @@ func (c Operations) record(ctx context.Context, w *schemas.Write, earlier Create
 // creates or deletes the record in between, it begins again.
 func (c Operations) merge(ctx context.Context, w *schemas.Write) (err error) {
 	const rounds = 3
-	for range rounds {
+	for round := range rounds {
+		if round > 0 {
+			if err := c.further(); err != nil {
+				return err
+			}
+		}
 		var none, met error
 		if _, none = c.Client.UpdateRecord(ctx, w.Table.Name, w.Key, (*recordBody)(w)); !is(none, service.NotFound) {
 			return none
 		}
-		c.spend()
+		if err := c.further(); err != nil {
+			return err
+		}
 		if _, met = c.Client.UpsertRecord(ctx, w.Table.Name, (*recordBody)(w), false); !is(met, service.Conflict) {
 			return met
 		}
-		c.spend()
 		err = fmt.Errorf("%w; but to its creation the service says that it is there: %w", none, met)
 	}
 	return err
@@ -281,7 +312,9 @@ func (c Operations) Judge(ctx context.Context, w *schemas.Write, cr Create) (Ver
 
 // met ends a create that was answered with a conflict.
 func (c Operations) met(ctx context.Context, w *schemas.Write, conflict error, cr Create) error {
-	c.spend()
+	if err := c.further(); err != nil {
+		return err
+	}
 	v, err := c.Judge(ctx, w, cr)
 	switch {
 	case err != nil:

@@ -242,6 +242,20 @@ func TestReloadTakesAnotherKeyFileAndAddress(t *testing.T) {
 	w.ordersAre(map[string]string{"o1": "1 A", "o2": "1 A"})
 }
 
+func TestReloadStillWaitsForTheTimeThatTheServiceNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withBothETLs)
+	sink := w.startReloadable(routed(nowByCall))
+	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Answer: sandbox.StatusAfter(http.StatusTooManyRequests, time.Hour)})
+	w.produce(now(order("o1", "A", 1)))
+	throttled := func() bool { return strings.Contains(get(t, sink.AdminAddress(), "/status"), `"throttled"`) }
+	w.until("the service has named a time", throttled)
+	sink.reload(routed(nowByFile))
+	if !throttled() {
+		t.Error("status after the reload: got no wait for the service, want that of before")
+	}
+}
+
 // TestReloadWithTheSameLoginStaysReady: also while the service gives no other token, with
 // another topic and with a file that cannot be used. Another key has to be tried first.
 func TestReloadWithTheSameLoginStaysReady(t *testing.T) {

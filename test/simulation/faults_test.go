@@ -208,6 +208,7 @@ func (w *world) pause() (string, func(), time.Duration) {
 	if !w.ask(w.some(), "mappings", "/mappings/"+t.name+"/pause?reason=simulated") {
 		return "", nil, 0
 	}
+	t.paused = true
 	time.Sleep(pauseKnown)
 	for _, m := range w.members {
 		if m.rests(t.name) {
@@ -216,12 +217,13 @@ func (w *world) pause() (string, func(), time.Duration) {
 	}
 	return t.name + " is paused", func() {
 		w.witness.goesOn(t.name)
-		for !slices.ContainsFunc(w.members, func(m *member) bool { return w.ask(m, "mappings", "/mappings/"+t.name+"/resume") }) {
+		for t.paused && !slices.ContainsFunc(w.members, func(m *member) bool { return w.ask(m, "mappings", "/mappings/"+t.name+"/resume") }) {
 			for _, m := range w.members {
 				m.start()
 			}
 			time.Sleep(10 * time.Second)
 		}
+		t.paused = false
 	}, w.between(10*time.Second, 20*time.Minute)
 }
 
@@ -233,6 +235,10 @@ func (w *world) takeSpool() (string, func(), time.Duration) {
 		return "", nil, 0
 	}
 	w.say("the disk of %s takes no files", m.process.name)
+	files, _ := os.ReadDir(away) // none is no files
+	for _, f := range files {
+		w.unremovable[f.Name()] = true
+	}
 	time.Sleep(w.between(time.Second, 5*time.Minute))
 	if err := errors.Join(os.Remove(m.spool), os.Rename(away, m.spool)); err != nil {
 		w.fail("give the spool back: %v", err)
@@ -245,7 +251,7 @@ func (w *world) takeSpool() (string, func(), time.Duration) {
 // a lane reckon with the calls of a key that both write.
 func (w *world) landLate() (string, func(), time.Duration) {
 	t := pick(w.rnd, w.plan.tables...)
-	if !t.byCall() {
+	if !t.byCall() && !t.auto() {
 		return "", nil, 0
 	}
 	time.Sleep(time.Minute)
@@ -264,7 +270,7 @@ func (w *world) deleteRecords() (string, func(), time.Duration) {
 	if t.lanes == "both" {
 		return "", nil, 0
 	}
-	committed, err := w.admin.FetchOffsets(context.Background(), group+"-"+t.lanes)
+	committed, err := w.admin.FetchOffsets(context.Background(), t.group())
 	if err != nil {
 		return "", nil, 0
 	}
@@ -293,12 +299,13 @@ func (w *world) resetOffsets() (string, func(), time.Duration) {
 	time.Sleep(time.Minute + 2*w.plan.processing) // for the members that were killed, and imports under way
 	first, err := w.admin.ListStartOffsets(context.Background(), t.topic)
 	if err == nil {
-		_, err = w.admin.CommitOffsets(context.Background(), group+"-"+t.lanes, first.Offsets())
+		_, err = w.admin.CommitOffsets(context.Background(), t.group(), first.Offsets())
 	}
 	if err != nil {
 		w.fail("reset offsets: %v", err)
 	}
-	t.repeated = true
+	t.repeated, t.paused = true, false
+	w.witness.goesOn(t.name)
 	for _, m := range w.members {
 		m.start()
 	}

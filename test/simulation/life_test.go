@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -46,7 +48,9 @@ func (w *world) live(ctx context.Context) {
 	w.strike(time.Now().Add(w.plan.life))
 	endLoad()
 	<-loaded
-	w.settle(ctx)
+	if w.settle(ctx) {
+		w.calm(ctx)
+	}
 	for _, m := range w.members {
 		m.end()
 	}
@@ -58,7 +62,7 @@ func (w *world) live(ctx context.Context) {
 
 // uses reports whether any table uses the lane.
 func (w *world) uses(lane schemas.Lane) bool {
-	return slices.ContainsFunc(w.plan.tables, func(t *table) bool { return t.lanes == "both" || t.lanes == lane.String() })
+	return slices.ContainsFunc(w.plan.tables, func(t *table) bool { return t.uses(lane) })
 }
 
 // feed produces events until ctx ends.
@@ -76,13 +80,9 @@ func (w *world) feed(ctx context.Context) {
 			partitions := w.partitions[t.topic]
 			w.mu.Unlock()
 			k, e, r := g.next(t, partitions)
-			if err := w.client.ProduceSync(context.WithoutCancel(ctx), r).FirstErr(); err != nil {
-				w.fail("produce: %v", err)
+			if !w.produce(ctx, k, e, r) {
 				return
 			}
-			e.offset = r.Offset
-			k.events = append(k.events, e)
-			g.events++
 		}
 		select {
 		case <-ctx.Done():
@@ -90,6 +90,18 @@ func (w *world) feed(ctx context.Context) {
 		case <-time.After(w.plan.every/2 + time.Duration(g.rnd.Int64N(int64(w.plan.every)))):
 		}
 	}
+}
+
+// produce writes the key's next event to its topic.
+func (w *world) produce(ctx context.Context, k *key, e *event, r *kgo.Record) bool {
+	if err := w.client.ProduceSync(context.WithoutCancel(ctx), r).FirstErr(); err != nil {
+		w.fail("produce: %v", err)
+		return false
+	}
+	e.offset = r.Offset
+	k.events = append(k.events, e)
+	w.load.events++
+	return true
 }
 
 // strike has things go wrong until then, and heals them all.
@@ -152,25 +164,26 @@ func (w *world) strike(until time.Time) {
 	}
 }
 
-// settle lets everything be confirmed.
-func (w *world) settle(ctx context.Context) {
+// settle lets everything be confirmed. It reports whether that came about.
+func (w *world) settle(ctx context.Context) bool {
 	w.service.FailImports("customers", 0, "")
 	w.service.FailImports("orders", 0, "")
 	for _, m := range w.members {
 		m.start() //nolint:contextcheck // its end is kill or stop
 	}
 	w.say("all is well; %d events", w.load.events)
-	begun, bound := time.Now(), w.plan.bound(w.load.events)
+	waiting, _ := w.lag(ctx)
+	begun, bound := time.Now(), w.plan.bound(w.load.events, int(waiting), len(w.service.Executions()), time.Now())
 	for looks := 1; ; looks++ {
 		n, where := w.lag(ctx)
 		if n == 0 {
 			w.say("everything is confirmed, after %v", time.Since(begun).Round(time.Second))
 			time.Sleep(2 * time.Minute) // states that are sent once more
-			return
+			return true
 		}
 		if time.Since(begun) > bound {
 			w.fail("not confirmed %v after all is well:\n  %s", bound, strings.Join(where, "\n  "))
-			return
+			return false
 		}
 		if looks%30 == 0 {
 			w.release() //nolint:contextcheck // as above
@@ -206,6 +219,9 @@ func (w *world) judge(ctx context.Context) {
 	for _, wrong := range judgeSlots(executions, w.plan.zone, tableOf, perDay) {
 		w.fail("%s", wrong)
 	}
+	for _, wrong := range judgeFiles(executions, w.plan.maxFile) {
+		w.fail("%s", wrong)
+	}
 	for _, wrong := range w.witness.judgeRate(w.plan.rate) {
 		w.fail("%s", wrong)
 	}
@@ -213,7 +229,7 @@ func (w *world) judge(ctx context.Context) {
 	for _, m := range w.members {
 		files, _ := os.ReadDir(m.spool) // none is no files
 		for _, f := range files {
-			if name := f.Name(); name != "lock" && !strings.HasSuffix(name, ".failed") && !strings.HasSuffix(name, ".errors") { // those are kept for a person
+			if name := f.Name(); name != "lock" && !w.unremovable[name] && !strings.HasSuffix(name, ".failed") && !strings.HasSuffix(name, ".errors") { // those are kept for a person
 				w.fail("%s: a file is left in the spool: %s", m.process.name, f.Name())
 			}
 		}

@@ -11,23 +11,42 @@ import (
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // table is one of the service's tables, how it is fed, and what it must hold.
 type table struct {
-	name  string
-	topic string
-	lanes string // immediate, batch or both
-	keys  map[string]*key
-	names []string // of the keys, in the order of their first events
+	name   string
+	topic  string
+	lanes  string // immediate, batch, both or auto
+	routes routes
+	keys   map[string]*key
+	names  []string // of the keys, in the order of their first events
 	// repeated says that its records were read again from the first: a create may find
 	// what it has created.
 	repeated bool
+	paused   bool // by a person, and nobody has resumed it
 }
 
 func (t *table) custom() bool { return t.name == "orders" }
 func (t *table) byCall() bool { return t.lanes == "immediate" }
-func (t *table) byFile() bool { return t.lanes == "batch" }
+func (t *table) byFile() bool { return t.lanes == "batch" || t.auto() }
+func (t *table) auto() bool   { return t.lanes == "auto" }
+
+// uses reports whether records of the table take the lane. Those of auto routes are the
+// batch lane's.
+func (t *table) uses(lane schemas.Lane) bool {
+	return t.lanes == "both" || t.byCall() == (lane == schemas.Immediate)
+}
+
+// group is the consumer group of a table with one lane.
+func (t *table) group() string {
+	if t.byCall() {
+		return group + "-immediate"
+	}
+	return group + "-batch"
+}
 
 // key is one profile or table record. All of its events are in one partition.
 type key struct {
@@ -80,9 +99,7 @@ func (g *generator) next(t *table, partitions int32) (*key, *event, *kgo.Record)
 	var name string
 	switch dice := g.rnd.IntN(100); {
 	case len(t.names) == 0 || dice < 25:
-		name = fmt.Sprintf("%s-key-%d", t.name, len(t.names))
-		t.keys[name] = &key{kind: t.kinds()[g.rnd.IntN(len(t.kinds()))], partition: g.rnd.Int32N(partitions)}
-		t.names = append(t.names, name)
+		name = t.add(&key{kind: t.kinds()[g.rnd.IntN(len(t.kinds()))], partition: g.rnd.Int32N(partitions)})
 	case dice < 50:
 		name = t.names[g.rnd.IntN(min(5, len(t.names)))]
 	default:
@@ -92,6 +109,20 @@ func (g *generator) next(t *table, partitions int32) (*key, *event, *kgo.Record)
 	if k.kind == orphan && len(k.events) > 0 {
 		return g.next(t, partitions)
 	}
+	e, r := g.event(t, name)
+	return k, e, r
+}
+
+// add gives the table one more key, and the key its name.
+func (t *table) add(k *key) (name string) {
+	name = fmt.Sprintf("%s-key-%d", t.name, len(t.names))
+	t.keys[name], t.names = k, append(t.names, name)
+	return name
+}
+
+// event is the key's next one.
+func (g *generator) event(t *table, name string) (*event, *kgo.Record) {
+	k := t.keys[name]
 	g.number++
 	e := &event{op: g.op(k), broken: k.kind == broken && g.rnd.IntN(2) == 0}
 	e.values = map[string]string{"seq": strconv.Itoa(g.number)}
@@ -107,7 +138,7 @@ func (g *generator) next(t *table, partitions int32) (*key, *event, *kgo.Record)
 	if e.op == "delete" {
 		e.values = nil
 	}
-	return k, e, g.record(t, name, k, e)
+	return e, g.record(t, name, k, e)
 }
 
 // op is what the key's next event does.

@@ -58,10 +58,11 @@ type plan struct {
 	slots      int
 	reserve    int
 	rollRows   int
-	rollAge    time.Duration
-	maxFile    int  // rows; 0: any number
-	calls      int  // in flight at most
-	debug      bool // the members log everything
+	rollAge    time.Duration // 0: never
+	rollAt     []time.Time   // whose times of day on the zone's clock are meant
+	maxFile    int           // rows; 0: any number
+	calls      int           // in flight at most
+	debug      bool          // the members log everything
 
 	commitEvery time.Duration
 }
@@ -105,15 +106,19 @@ func newPlan(rnd *rand.Rand) plan {
 	day := pick(rnd, "2026-01-01", "2026-03-08", "2026-03-29", "2026-06-15", "2026-10-25", "2026-11-01") // the clock is set on some
 	p.begin, _ = time.ParseInLocation(time.DateOnly, day, p.zone)
 	p.begin = p.begin.Add(time.Duration(rnd.IntN(48)-24) * 30 * time.Minute)
-	if p.slots == 200 {
+	switch p.slots {
+	case 200:
 		p.maxFile = pick(rnd, 0, 0, 3, 50)
+	case 24, 48:
+		p.maxFile = pick(rnd, 0, 0, 50)
 	}
+	p.timesOfDay(rnd)
 	p.debug = rnd.IntN(3) == 0
 	p.reserve = rnd.IntN(min(3, p.slots))
 	for _, name := range []string{"customers", "orders"} {
 		p.tables = append(p.tables, &table{
 			name: name, topic: map[string]string{"customers": "crm", "orders": "shop"}[name],
-			lanes: pick(rnd, "immediate", "batch", "both"), keys: map[string]*key{},
+			lanes: pick(rnd, "immediate", "batch", "both", "auto", "auto"), keys: map[string]*key{}, routes: newRoutes(rnd),
 		})
 	}
 	if p.rate > 0 && p.rate < 100 { // what the calls of a minute can carry
@@ -125,18 +130,52 @@ func newPlan(rnd *rand.Rand) plan {
 	return p
 }
 
+// timesOfDay has files be due at times of the day, and at some at these alone. One of them
+// is behind the life, for what is left then.
+func (p *plan) timesOfDay(rnd *rand.Rand) {
+	if rnd.IntN(4) > 0 {
+		return
+	}
+	p.rollAt = []time.Time{p.begin.Add(p.life + time.Duration(5+rnd.IntN(60))*time.Minute)}
+	if p.slots >= 24 && rnd.IntN(2) == 0 {
+		p.rollAt = append(p.rollAt, p.begin.Add(time.Duration(5+rnd.IntN(20))*time.Minute))
+	}
+	if rnd.IntN(2) == 0 {
+		p.rollAge = 0
+	}
+}
+
+// nextTimeOfDay is how long it takes from then to the next of the times of day, and no
+// less where the clock is set meanwhile.
+func (p *plan) nextTimeOfDay(from time.Time) time.Duration {
+	least := 24 * time.Hour
+	for _, at := range p.rollAt {
+		least = min(least, (at.Sub(from)%(24*time.Hour)+24*time.Hour)%(24*time.Hour))
+	}
+	return least + time.Hour
+}
+
 // bound is how long everything may take to be confirmed once all is well: what waits
-// for calls, and imports that wait for the days' slots.
-func (p *plan) bound(events int) time.Duration {
+// for calls, files that wait for their times, and imports that wait for the days' slots.
+// waiting is how many records are not confirmed, used how many imports there were.
+func (p *plan) bound(events, waiting, used int, from time.Time) time.Duration {
 	bound := 2*time.Hour + 2*p.rollAge + 4*p.processing
-	if p.maxFile > 0 { // one file after the other
-		bound += time.Duration(events/p.maxFile) * p.processing
+	if p.rollAge == 0 { // what is read too late for the next one is in the file of that behind it
+		bound += p.nextTimeOfDay(from.Add(10 * time.Minute))
+	}
+	imports := 2 * len(loads)
+	if p.maxFile > 0 { // one file after the other, each with an import for each op that its rows have
+		imports += waiting * min(p.maxFile, len(loads)) / p.maxFile
+		bound += time.Duration(imports) * p.processing
+	}
+	switch perDay := p.slots - p.reserve - len(p.rollAt); {
+	case perDay < 24:
+		bound += 6 * 24 * time.Hour
+	case p.maxFile > 0 && used+imports > perDay:
+		bound += 24 * time.Hour * time.Duration(1+imports/perDay)
 	}
 	if p.rate > 0 {
 		bound += 2 * time.Duration(events/p.rate) * time.Minute
-	}
-	if p.slots-p.reserve < 24 {
-		bound += 6 * 24 * time.Hour
 	}
 	return bound
 }
@@ -144,12 +183,12 @@ func (p *plan) bound(events int) time.Duration {
 func (p *plan) String() string {
 	var lanes []string
 	for _, t := range p.tables {
-		lanes = append(lanes, t.name+": "+t.lanes)
+		lanes = append(lanes, t.name+": "+p.routesOf(t))
 	}
 	return fmt.Sprintf("%s, %d partitions, %d members, lanes apart %v, %v, up to %d events every %v, bursts of %d, a fault every %v, "+
-		"latency %v, calls %v, imports %v, rate %d/min, %d slots, %d in reserve, roll %d rows or %v, files of %d rows, %d calls in flight, from %v",
+		"latency %v, calls %v, imports %v, rate %d/min, %d slots, %d in reserve, roll %d rows or %v or at [%s], files of %d rows, %d calls in flight, from %v",
 		strings.Join(lanes, ", "), p.partitions, p.members, p.apart, p.life, p.bunch, p.every, p.burst, p.faultEvery,
-		p.latency, p.callTime, p.processing, p.rate, p.slots, p.reserve, p.rollRows, p.rollAge, p.maxFile, p.calls, p.begin)
+		p.latency, p.callTime, p.processing, p.rate, p.slots, p.reserve, p.rollRows, p.rollAge, p.clocks(), p.maxFile, p.calls, p.begin)
 }
 
 // yaml is the members' configuration, with the routes as they are now.
@@ -186,8 +225,8 @@ mappings:
 			}
 			fmt.Fprintf(&text, "      %s: {etl: %q, mode: %s, ignoresEmpty: %v}\n", load.op, etl(t, i), load.mode, partial(load.op))
 		}
-		fmt.Fprintf(&text, "      columns: [%s, seq, note]\n      roll: {rows: %d, bytes: 1MiB, age: %v}\n      maxFile: {rows: %d}\n      slotsPerDay: %d\n      reserve: %d\n      timezone: %s\n",
-			key, p.rollRows, p.rollAge, p.maxFile, p.slots, p.reserve, p.zone)
+		fmt.Fprintf(&text, "      columns: [%s, seq, note]\n      roll: {rows: %d, bytes: 1MiB, age: %v, at: [%s]}\n      maxFile: {rows: %d}\n      slotsPerDay: %d\n      reserve: %d\n      timezone: %s\n",
+			key, p.rollRows, p.rollAge, p.clocks(), p.maxFile, p.slots, p.reserve, p.zone)
 	}
 	return text.String()
 }
@@ -197,11 +236,11 @@ func (t *table) loads(op string) bool {
 	return op == "upsert" || t.byFile() || t.custom() && op != "create"
 }
 
-// routesOf are the table's routes: which header goes by call changes with their version.
-func (p *plan) routesOf(t *table) string {
-	if t.lanes != "both" {
-		return "[{lane: " + t.lanes + "}]"
+// clocks are the times of day as the configuration has them.
+func (p *plan) clocks() string {
+	var at []string
+	for _, when := range p.rollAt {
+		at = append(at, when.In(p.zone).Format(`"15:04"`))
 	}
-	now := []string{`headers.lane == "a"`, `headers.lane == "b"`, `headers.lane != "c"`, `headers.lane == "c"`}[p.routes%4]
-	return fmt.Sprintf("[{when: '%s', lane: immediate}, {lane: batch}]", now)
+	return strings.Join(at, ", ")
 }

@@ -65,6 +65,9 @@ type world struct {
 	admin   *kadm.Client
 	members []*member
 	former  []process // killed, and not seen to have ended
+	// unremovable are files of spools whose disk took no files for a time: one that was to
+	// be removed then is left until the next start.
+	unremovable map[string]bool
 
 	refuseDeadLetters atomic.Bool
 
@@ -359,11 +362,11 @@ func (w *world) lag(ctx context.Context) (n int64, where []string) {
 		if err != nil {
 			return 1, []string{err.Error()}
 		}
-		for _, lane := range []string{"immediate", "batch"} {
-			if t.lanes != lane && t.lanes != "both" {
+		for _, lane := range schemas.Lanes {
+			if !t.uses(lane) {
 				continue
 			}
-			committed, _ := w.admin.FetchOffsets(ctx, group+"-"+lane) // none is nothing committed
+			committed, _ := w.admin.FetchOffsets(ctx, group+"-"+lane.String()) // none is nothing committed
 			ends.Each(func(end kadm.ListedOffset) {
 				o, _ := committed.Lookup(end.Topic, end.Partition)
 				if missing := end.Offset - max(o.At, 0); missing > 0 || end.Err != nil {

@@ -1,0 +1,73 @@
+//go:build simulation
+
+package simulation
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/observe"
+)
+
+// calm has rows come to tables of which all may be called, while nothing goes wrong: calls
+// bring them, and no file goes, nor is a slot taken for one.
+func (w *world) calm(ctx context.Context) {
+	for _, t := range w.plan.tables {
+		if !t.auto() || !t.routes.spare || w.plan.rate > 0 || len(w.plan.rollAt) > 0 {
+			continue // a file may be due before the calls are made
+		}
+		for !t.allCalled(w.plan.routes) {
+			w.plan.routes++
+		}
+		for _, m := range w.members {
+			m.reload() //nolint:contextcheck // its end is kill or stop
+		}
+		time.Sleep(time.Minute)
+		files, slots := w.imports(t), w.slotsUsed(t)
+		w.say("rows of %s, which calls can bring", t.name)
+		for range 2 {
+			k := &key{kind: upserted}
+			e, r := w.load.event(t, t.add(k))
+			if !w.produce(ctx, k, e, r) {
+				return
+			}
+		}
+		time.Sleep(w.plan.rollAge + 2*time.Minute)
+		if n, where := w.lag(ctx); n > 0 {
+			w.fail("rows of %s were not confirmed after %v: %s", t.name, w.plan.rollAge+2*time.Minute, strings.Join(where, ", "))
+		}
+		if n := w.imports(t) - files; n > 0 {
+			w.fail("rows of %s, which calls could bring: got %d imports, want none", t.name, n)
+		}
+		if used := w.slotsUsed(t); used > slots {
+			w.fail("rows of %s, which calls could bring: got %d slots used, want %d as before", t.name, used, slots)
+		}
+	}
+}
+
+// imports is how many imports the table has had.
+func (w *world) imports(t *table) (n int) {
+	for _, x := range w.service.Executions() {
+		if slices.ContainsFunc(x.Loads, func(l sandbox.Loaded) bool { return l.Table == t.name }) {
+			n++
+		}
+	}
+	return n
+}
+
+// slotsUsed is how many of the day's slots the table's owner says are used.
+func (w *world) slotsUsed(t *table) (n int) {
+	for _, m := range w.members {
+		for _, s := range m.sink.Status().(observe.Status).Mappings {
+			if s.Name == t.name && s.Day != nil {
+				for _, u := range s.Day.Used {
+					n += u.Count
+				}
+			}
+		}
+	}
+	return n
+}

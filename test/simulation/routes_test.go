@@ -1,0 +1,74 @@
+//go:build simulation
+
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// routes are what a table's routes say besides their lanes.
+type routes struct {
+	first   int // version
+	weights [2]float64
+	within  time.Duration // of auto routes; 0: no matter
+	spare   bool          // they make calls with all the rate that is left
+	rows    string        // batch or auto: of a table with both lanes, whose rows are never called
+}
+
+func newRoutes(rnd *rand.Rand) routes {
+	r := routes{
+		first: rnd.IntN(4), weights: [2]float64{pick(rnd, .1, 1, 10), pick(rnd, .1, 1, 10)},
+		within: pick(rnd, 0, 0, 5*time.Minute, 30*time.Minute, 2*time.Hour), spare: true,
+		rows: pick(rnd, "batch", "batch", "batch", "auto"),
+	}
+	if r.within > 0 {
+		r.spare = rnd.IntN(3) > 0
+	}
+	return r
+}
+
+// auto is one of the table's auto routes.
+func (r *routes) auto(weight float64) string {
+	text := fmt.Sprintf("lane: auto, weight: %v", weight)
+	if r.within > 0 {
+		text += fmt.Sprintf(", within: %v", r.within)
+	}
+	if !r.spare {
+		text += ", spare: false"
+	}
+	return text
+}
+
+// routesOf are the table's routes: which header goes by call changes with their version.
+func (p *plan) routesOf(t *table) string {
+	r, version := &t.routes, (p.routes+t.routes.first)%4
+	when := []string{`headers.lane == "a"`, `headers.lane == "b"`, `headers.lane != "c"`, `headers.lane == "c"`}[version]
+	call := fmt.Sprintf("lane: immediate, weight: %v", r.weights[0])
+	switch {
+	case t.lanes == "immediate" && r.weights[0] != r.weights[1]:
+		return fmt.Sprintf("[{when: '%s', %s}, {lane: immediate, weight: %v}]", when, call, r.weights[1])
+	case t.lanes == "immediate":
+		return "[{" + call + "}]"
+	case t.byFile() && !t.auto():
+		return "[{lane: batch}]"
+	case !t.auto():
+		rows := "lane: batch"
+		if r.rows == "auto" {
+			rows = r.auto(r.weights[1])
+		}
+		return fmt.Sprintf("[{when: '%s', %s}, {%s}]", when, call, rows)
+	case t.allCalled(p.routes):
+		return "[{" + r.auto(r.weights[1]) + "}]"
+	case version == 1:
+		return fmt.Sprintf("[{when: '%s', lane: batch}, {%s}]", when, r.auto(r.weights[1]))
+	case version == 2:
+		return fmt.Sprintf("[{when: '%s', %s}, {lane: batch}]", when, r.auto(r.weights[0]))
+	}
+	return fmt.Sprintf("[{when: '%s', %s}, {%s}]", when, r.auto(r.weights[0]), r.auto(r.weights[1]))
+}
+
+// allCalled reports whether under a version of its routes the table's rows go by the one
+// auto route.
+func (t *table) allCalled(version int) bool { return t.auto() && (version+t.routes.first)%4 == 0 }
