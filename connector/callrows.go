@@ -38,9 +38,9 @@ const spareWeight = 1e-3
 // onceOnly has a call that failed given up at its first try.
 const onceOnly = time.Nanosecond
 
-// openRowCalls builds the lane of calls in the place of rows; nil: no mapping has auto
+// rowLane builds the lane of calls in the place of rows; nil: no mapping has auto
 // routes whose rows may be called, or there are receipts.
-func (s *pipeline) openRowCalls(source *kafka.Source, floods *flood.Gates) *rowCalls {
+func (s *pipeline) rowLane(source *kafka.Source) (lane *calls.Lane) {
 	mappings := s.router.Mappings()
 	if !slices.ContainsFunc(mappings, (*router.Compiled).HasAuto) {
 		return nil
@@ -49,12 +49,11 @@ func (s *pipeline) openRowCalls(source *kafka.Source, floods *flood.Gates) *rowC
 		s.log.Warn("rows of auto routes go by file, and none is called: receipts.topic is set")
 		return nil
 	}
-	c := &rowCalls{router: s.router, floods: floods}
 	pace := build.Pace(s.cfg)
 	pace.MayCall, pace.Share, pace.Service = source.Leased, share(source, autoRate(mappings)), &s.service
 	pace.Retry.GiveUpAfter = onceOnly
-	c.calls = calls.New(pace, s.caller(func() { c.calls.Spend() }), observer{s}, s.newRand())
-	return c
+	lane = calls.New(pace, s.caller(func() { lane.Spend() }), observer{s}, s.newRand())
+	return lane
 }
 
 // Submit implements batcher.Calls. A call that may wait is of a class of its own.

@@ -524,7 +524,12 @@ func (s *pipeline) newRand() *rand.Rand {
 // openFiles builds the batch lane.
 func (s *pipeline) openFiles(source *kafka.Source) (*lane, error) {
 	mappings := s.router.Mappings()
-	base := s.laneBase(schemas.Batch, source, nil)
+	var halted flood.Calls // those that wait are no more to begin than others
+	rowLane := s.rowLane(source)
+	if rowLane != nil {
+		halted = rowLane
+	}
+	base := s.laneBase(schemas.Batch, source, halted)
 	s.pacing = &pacing{source: source, tables: map[string]tableSlots{}, clock: s.clock}
 	s.parents = newParents(source, mappings, s.group(schemas.Immediate))
 	s.peer = &peer{source: source, topics: mappingTopics(mappings), keys: keyNames(mappings)}
@@ -534,7 +539,8 @@ func (s *pipeline) openFiles(source *kafka.Source) (*lane, error) {
 		s.peer.calls = calls.New(pace, s.caller(func() { s.peer.calls.Spend() }), observer{s}, s.newRand())
 	}
 	var rowsCalled batcher.Calls
-	if s.rows = s.openRowCalls(source, base.floods); s.rows != nil {
+	if rowLane != nil {
+		s.rows = &rowCalls{rowLane, s.router, base.floods}
 		rowsCalled = s.rows
 	}
 	receipts := newImportReceipts(base, s.writers)
