@@ -138,7 +138,7 @@ func (r *said) forgetWhere(meant func(scope) bool) {
 	}
 }
 
-// pause says that a call which nobody knows of may land until then: what is called before is not remembered.
+// pause says that a call of a key that is not on record may land until then: what is called before is not remembered.
 func (r *said) pause(until time.Time) {
 	if r != nil && until.After(r.from) {
 		r.from = until
