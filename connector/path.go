@@ -373,10 +373,6 @@ func (l *lane) decide(p *kafka.Partition, r *kafka.Record, routed []router.Route
 	return true
 }
 
-func (l *lane) count(r *kafka.Record, outcome string) {
-	l.metrics.RecordsEnded(r.Topic, outcome, 1)
-}
-
 // ahead reads records before their turn, on several processors. Which rows a
 // record means follows from the record alone, and to decode, route and encode it
 // is most of what it costs. What has an effect waits for the record's turn: only

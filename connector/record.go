@@ -131,6 +131,10 @@ func (l *lane) endNothing(p *kafka.Partition, r *kafka.Record, in *reading) {
 	part.endWith(receipt.Skipped, 0)
 }
 
+func (l *lane) count(r *kafka.Record, outcome string) {
+	l.metrics.RecordsEnded(r.Topic, outcome, 1)
+}
+
 // end ends the part; with the last the record is confirmed.
 func (p *part) end() {
 	p.ended.Store(true)

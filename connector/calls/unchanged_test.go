@@ -71,7 +71,7 @@ func TestWriteThatSaysNothingNewIsConfirmedWithoutACall(t *testing.T) {
 	for name, op := range map[string]schemas.Op{"upsert": schemas.Upsert, "patch": schemas.Patch, "merge": schemas.Merge, "delete": schemas.Delete} {
 		t.Run(name, func(t *testing.T) {
 			service := &script{}
-			run(t, remembering(), service, func(t *testing.T, s *stage) {
+			run(t, remembering(), service, func(_ *testing.T, s *stage) {
 				s.settle(1)
 				first := s.say(1, op, "a")
 				again := s.hurry(1, op, "a") // it does not even wait
@@ -87,7 +87,7 @@ func TestWriteThatSaysNothingNewIsConfirmedWithoutACall(t *testing.T) {
 	}
 }
 
-// TestWhatIsSentForgetsWhatWasSaid: each act comes between two writes that say the same, the second
+// TestWhatMayHaveChangedARowForgetsWhatWasSaid: each act comes between two writes that say the same, the second
 // of which has to be sent.
 func TestWhatMayHaveChangedARowForgetsWhatWasSaid(t *testing.T) {
 	var late atomicOnce
@@ -139,7 +139,7 @@ func TestWhatMayHaveChangedARowForgetsWhatWasSaid(t *testing.T) {
 }
 
 // atomicOnce tells the first caller from others.
-type atomicOnce struct{ mu, asked sync.Mutex }
+type atomicOnce struct{ asked sync.Mutex }
 
 func (o *atomicOnce) first() bool { return o.asked.TryLock() }
 
@@ -193,7 +193,7 @@ func TestWhatIsNotSureIsNotRemembered(t *testing.T) {
 			if c.answer != nil {
 				service.answer = func(s sent) error { return c.answer(s.nth) }
 			}
-			run(t, remembering(), service, func(t *testing.T, s *stage) {
+			run(t, remembering(), service, func(_ *testing.T, s *stage) {
 				s.settle(1)
 				c.act(s)
 				h := handle(1)
@@ -209,7 +209,7 @@ func TestWhatIsNotSureIsNotRemembered(t *testing.T) {
 // TestCreateIsAlwaysSent: whether it succeeds depends on what is there.
 func TestCreateIsAlwaysSent(t *testing.T) {
 	service := &script{}
-	run(t, remembering(), service, func(t *testing.T, s *stage) {
+	run(t, remembering(), service, func(_ *testing.T, s *stage) {
 		s.settle(1)
 		s.want("first", s.say(1, schemas.Create, "a").String(), "applied")
 		s.want("again", s.say(1, schemas.Create, "a").String(), "applied")
@@ -251,7 +251,7 @@ func TestWhatMayHaveLandedLateIsSent(t *testing.T) {
 			}}
 			cfg := remembering()
 			c.change(&cfg)
-			run(t, cfg, service, func(t *testing.T, s *stage) {
+			run(t, cfg, service, func(_ *testing.T, s *stage) {
 				s.settle(1)
 				c.act(s)
 				if cfg.RepeatAfter == 0 {
@@ -274,7 +274,7 @@ func TestDeleteOfNothingIsNotRemembered(t *testing.T) {
 		}
 		return nil
 	}}
-	run(t, remembering(), service, func(t *testing.T, s *stage) {
+	run(t, remembering(), service, func(_ *testing.T, s *stage) {
 		s.settle(1)
 		s.want("first", s.say(1, schemas.Delete).String(), "absent")
 		s.want("again", s.say(1, schemas.Delete).String(), "absent")
@@ -283,7 +283,7 @@ func TestDeleteOfNothingIsNotRemembered(t *testing.T) {
 
 func TestHaltedMappingSkipsNothing(t *testing.T) {
 	service := &script{}
-	run(t, remembering(), service, func(t *testing.T, s *stage) {
+	run(t, remembering(), service, func(_ *testing.T, s *stage) {
 		s.settle(1)
 		s.say(1, schemas.Upsert, "a")
 		s.Halt("customers")
@@ -325,12 +325,12 @@ func TestNothingIsRememberedWhileTooManyCallsMayLand(t *testing.T) {
 
 func TestNothingIsSkippedUnlessItemsSaySo(t *testing.T) {
 	service := &script{}
-	run(t, config(), service, func(t *testing.T, s *stage) {
+	run(t, config(), service, func(_ *testing.T, s *stage) {
 		s.settle(1)
 		s.say(1, schemas.Upsert, "a")
 		s.want("no memory for it", s.say(1, schemas.Upsert, "a").String(), "applied")
 	})
-	run(t, remembering(), &script{}, func(t *testing.T, s *stage) {
+	run(t, remembering(), &script{}, func(_ *testing.T, s *stage) {
 		for range 2 {
 			r := &read{of: 1}
 			s.Submit(Item{Mapping: "customers", Write: write(schemas.Upsert, "k", "a"), Origin: r})

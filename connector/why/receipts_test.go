@@ -41,7 +41,8 @@ func TestReceiptTellsHowARecordEnded(t *testing.T) {
 	}{
 		"unchanged": {call, []receipt.Receipt{receipted(call, receipt.Skipped, 1)}, "unchanged: the last call for its key had said the same, so none was made, immediate lane, at 2026-11-23T12:01:00Z"},
 		"unchanged, then called": {
-			call, []receipt.Receipt{receipted(call, receipt.Skipped, 1), receipted(call, receipt.Called, 2)},
+			call,
+			[]receipt.Receipt{receipted(call, receipt.Skipped, 1), receipted(call, receipt.Called, 2)},
 			"unchanged: the last call for its key had said the same, so none was made, immediate lane, at 2026-11-23T12:01:00Z, again: called, immediate lane, at 2026-11-23T12:02:00Z",
 		},
 		"a call":               {call, []receipt.Receipt{called}, "called, immediate lane, at 2026-11-23T12:01:00Z"},

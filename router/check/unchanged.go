@@ -52,9 +52,9 @@ func (m *mapping) linkedRecords() {
 		return
 	}
 	if parent := m.profiles(func(*router.Compiled) bool { return true }); parent != nil {
-		m.Report("unchanged", sendsAll+", if that may be",
-			"if the definition of table %s deletes its records with the profile that they are linked to, one that was deleted so is not sent again before %s have passed",
-			m.c.Label, m.m.UnchangedFor)
+		m.Report("unchanged", "remove unchanged, if that may be",
+			"if the definition of table %s deletes its records with the profile that they are linked to, one that was deleted so is not sent again before unchangedFor has passed",
+			m.c.Label)
 	}
 }
 
