@@ -52,6 +52,8 @@ func (c *callDelivery) deliver(p *kafka.Partition, r *kafka.Record, in reading, 
 			Weight:  w.Mapping.Weight(w.Route),
 			Write:   w.Write,
 			Origin:  part,
+
+			Unchanged: w.Mapping.Unchanged(),
 		})
 	}
 	j.reject(in.rejects, in.parts)
@@ -367,8 +369,13 @@ func (s *pipeline) openCalls(source *kafka.Source) *lane {
 	pace := build.Pace(s.cfg)
 	pace.MayCall, pace.Share, pace.Service = source.Leased, share(source, rateOf(schemas.Immediate, mappings)), &s.service
 	pace.RepeatAfter, pace.Repeats = landed*s.cfg.Service.Timeout, reads.repeats
+	if slices.ContainsFunc(mappings, func(m *router.Compiled) bool { return m.Unchanged() > 0 }) {
+		// A former owner may give up a call of its own up to service.timeout after it has lost the partition.
+		pace.Remember = calls.Remember{Bytes: int64(s.cfg.Memory.Unchanged), Settled: (landed + 1) * s.cfg.Service.Timeout}
+	}
 	s.calls = calls.New(pace, s.caller(func() { s.calls.Spend() }), observer{s}, s.newRand())
 	base := s.laneBase(schemas.Immediate, source, s.calls)
+	base.calls = s.calls
 	s.missing = newMissing(source, s.router, s.writers, base.log)
 	base.missing = s.missing
 	return &lane{laneBase: base, Reader: s.reader(), delivery: &callDelivery{base, s.calls, calledTables(mappings), reads}, parts: partsOf(mappings)}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/flood"
@@ -46,7 +47,8 @@ type laneBase struct {
 	receipts       *receipt.Book    // nil: no receipts topic
 	floods         *flood.Gates
 	pauses         *pauses
-	missing        *missing // nil: of the batch lane
+	missing        *missing    // nil: of the batch lane
+	calls          *calls.Lane // nil: of the batch lane
 	metrics        *observe.Metrics
 	recent         *observe.History
 	tracing        lineage
@@ -343,6 +345,7 @@ func (l *lane) undecodable(p *kafka.Partition, r *kafka.Record, begun time.Time,
 	}
 	part := l.begin(p, r, 1, l.tracing.record(begun, r)).part(&noMapping)
 	part.opens(nil, 0, 1)
+	l.mayBeWritten(part, nil)
 	part.deadLetter(deadletter.Reason{
 		Stage: deadletter.Decoding, Code: "decode", Message: err.Error(),
 	}, err)
@@ -368,10 +371,6 @@ func (l *lane) decide(p *kafka.Partition, r *kafka.Record, routed []router.Route
 		}
 	}
 	return true
-}
-
-func (l *lane) count(r *kafka.Record, outcome string) {
-	l.metrics.RecordsEnded(r.Topic, outcome, 1)
 }
 
 // ahead reads records before their turn, on several processors. Which rows a

@@ -3,6 +3,7 @@ package connector
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -52,6 +53,7 @@ type part struct {
 	passed  int    // tries since the batch lane is known to have passed the record
 	tried   uint32 // of a create: when it was tried first, in seconds of Unix; 0: never
 	ended   atomic.Bool
+	same    bool             // its write said what the key's last call had said: none was made
 	told    func(stays bool) // once it has ended as a dead letter, or has no other place; nil: it is not asked for
 	merged  bool             // its call is that of a newer write
 	behind  *missed          // what the log has behind a patch of nothing; nil: it was not asked
@@ -94,8 +96,25 @@ func (j *recordState) reject(rejects []router.Routed, parts int) {
 	for i := range rejects {
 		p := j.part(&rejects[i])
 		p.opens(&rejects[i].Write, rejects[i].Part, parts)
+		j.lane.mayBeWritten(p, &rejects[i])
 		p.deadLetter(writes.RejectReason(rejects[i].Err), rejects[i].Err)
 	}
+}
+
+// mayBeWritten notes that a record becomes a dead letter without a call: it may be replayed
+// later, so that what the lane knows of its key does not hold. w is nil, or without a key, where it does not say whose
+// it is: then that is so for its whole partition.
+func (l *laneBase) mayBeWritten(p *part, w *router.Routed) {
+	if l.calls == nil || w != nil && w.Mapping.Unchanged() == 0 {
+		return
+	}
+	var named schemas.Write
+	if w != nil {
+		if bad, ok := errors.AsType[*router.Reject](w.Err); ok {
+			named.Table, named.Key = w.Mapping.Table, bad.Key()
+		}
+	}
+	l.calls.Forget(&named, p)
 }
 
 // endNothing ends a record of which nothing is written: at once, or with its receipt.
@@ -113,6 +132,10 @@ func (l *lane) endNothing(p *kafka.Partition, r *kafka.Record, in *reading) {
 	part.endWith(receipt.Skipped, 0)
 }
 
+func (l *lane) count(r *kafka.Record, outcome string) {
+	l.metrics.RecordsEnded(r.Topic, outcome, 1)
+}
+
 // end ends the part; with the last the record is confirmed.
 func (p *part) end() {
 	p.ended.Store(true)
@@ -128,17 +151,33 @@ func (p *part) end() {
 		outcome = observe.OutcomeDeadLetter
 	case j.outcome != "":
 		outcome = j.outcome
+	case p.same && j.allSame():
+		outcome = observe.OutcomeUnchanged
 	}
 	j.trace.End(outcome)
 	j.lane.metrics.RecordsEnded(j.partition.Topic, outcome, 1)
 }
 
-// Confirm ends the part: the service has confirmed it.
+// allSame reports whether no call was made for any part of the record.
+func (j *recordState) allSame() bool {
+	for p := j.parts.Load(); p != nil; p = p.before {
+		if !p.same {
+			return false
+		}
+	}
+	return true
+}
+
+// Confirm ends the part: the service has confirmed it, or had confirmed before what it says.
 func (p *part) Confirm(outcome calls.Outcome) {
 	p.count(outcome.String())
-	p.lane.floods.Confirmed(p.mapping)
+	if p.same = outcome == calls.Unchanged; !p.same { // which says nothing of the service
+		p.lane.floods.Confirmed(p.mapping)
+	}
 	p.delivered()
 	switch {
+	case p.same:
+		p.endWith(receipt.Skipped, 0)
 	case outcome == calls.AbsentAlready:
 		p.endWith(receipt.Absent, http.StatusNotFound)
 	case p.merged:

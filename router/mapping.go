@@ -41,11 +41,15 @@ type Mapping struct {
 	Types []Type `yaml:"types"`
 	// When is an expression of the expr language: records for which it is not true
 	// are not the mapping's, as if its topics did not hold them. Empty: all are.
-	When    string   `yaml:"when"`
-	Routes  []Route  `yaml:"routes"`
-	After   []string `yaml:"after"`  // mappings whose files go first
-	Bundle  string   `yaml:"bundle"` // name of what they are joined by: mappings whose files are one multi-file ZIP
-	Imports Imports  `yaml:"imports"`
+	When string `yaml:"when"`
+	// Unchanged is skip where a call is not made that says what the key's last one has said; empty: each is.
+	Unchanged string `yaml:"unchanged" json:"-"`
+	// UnchangedFor is how long after a call that holds: others may write the table, too.
+	UnchangedFor time.Duration `yaml:"unchangedFor" json:"-"`
+	Routes       []Route       `yaml:"routes"`
+	After        []string      `yaml:"after"`  // mappings whose files go first
+	Bundle       string        `yaml:"bundle"` // name of what they are joined by: mappings whose files are one multi-file ZIP
+	Imports      Imports       `yaml:"imports"`
 }
 
 // CloudEvents is the envelope of events that are taken out of it before they are

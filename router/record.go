@@ -73,7 +73,11 @@ type Reject struct { //nolint:errname // it is the word of dead letters: a recor
 	Code  string
 	Field string // path in the event, "" for the whole
 	Rule  string // what holds for a good event
+	key   string // of the row, if that was read before
 }
+
+// Key is that of the row which the event would have written; "" where that is not known.
+func (r *Reject) Key() string { return r.key }
 
 // Error reads `attributes.emailAddress: at most 255 characters`.
 func (r *Reject) Error() string {

@@ -66,6 +66,9 @@ func (t *Topic) route(dst []Routed, rec *Record, arena *Arena) []Routed {
 			continue
 		}
 		if why != nil {
+			if key := routed.Write.Key; key != "" {
+				why.key = key
+			}
 			routed.Write = schemas.Write{Cells: cells}
 			routed.Err = why
 		}

@@ -11,6 +11,7 @@ package router
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/feedsink/feedsink/router/problem"
 	"github.com/feedsink/feedsink/router/values"
@@ -95,6 +96,15 @@ type route struct {
 // Weight is the share of scarce calls that writes of the mapping's route have, as
 // Routed.Route numbers it. It is above 0.
 func (c *Compiled) Weight(route int) float64 { return c.routes[route].weight }
+
+// Unchanged is for how long after a call no other one is made that says the same; 0: each is
+// made.
+func (c *Compiled) Unchanged() time.Duration {
+	if c.Config.Unchanged == "" {
+		return 0
+	}
+	return c.Config.UnchangedFor
+}
 
 // Callable reports whether w can be written by one call.
 func (c *Compiled) Callable(w *schemas.Write) bool {

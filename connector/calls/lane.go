@@ -56,6 +56,9 @@ type Config struct {
 	// its newest state, unless Superseded said otherwise; nil: it always is. It must be
 	// quick.
 	Repeats func(schemas.Table) bool
+	// Remember is what may be remembered of what was applied, for items that say so. It
+	// wants RepeatAfter, and that one row has one key.
+	Remember Remember
 }
 
 // Concurrency bounds the calls in flight: the first limit, and the highest that
@@ -89,6 +92,11 @@ type Item struct {
 	Weight float64 // of the route, above 0; 0 stands for 1
 	Write  schemas.Write
 	Origin Origin
+	// Unchanged is for how long a later write of the key that says the same as this one is
+	// not sent, once this one was applied, unless another came between: it is confirmed as
+	// Unchanged. One for all items of a mapping, and all that write its table say so; 0:
+	// each is sent. It is for origins that are Lasting.
+	Unchanged time.Duration
 }
 
 // Origin is where a write came from and where its end is reported: exactly one
@@ -96,7 +104,8 @@ type Item struct {
 // end of Run. Both are called from any goroutine, outside the lane's lock, and
 // should be quick: the key waits.
 type Origin interface {
-	// Confirm says that the service holds the write: Applied or AbsentAlready.
+	// Confirm says that the service holds the write: Applied, AbsentAlready, or Unchanged,
+	// which is said before Submit returns.
 	Confirm(Outcome)
 	// Reject says that the service will not take the write, and why.
 	Reject(error)
@@ -184,6 +193,7 @@ type Lane struct {
 	aside    []*entry  // keys that wait for one of them
 	tables   []*table  // that had writes
 	repeats  list.List // of entries: keys with a call that may land late, the next due first
+	said     *said     // what was said last of keys; nil: nothing is remembered
 	limiter  *limiter
 	rate     *rate.Limiter // nil: none
 	inFlight int
@@ -216,6 +226,7 @@ func New(cfg Config, caller Caller, obs Observer, rnd *rand.Rand) *Lane {
 		keys:    make(map[keyID]*entry),
 		limiter: newLimiter(cfg.Concurrency.Start, cfg.Concurrency.Max),
 		rate:    newRate(cfg.Rate),
+		said:    newSaid(cfg.Remember),
 	}
 	l.wake.L = &l.mu
 	if l.service = cfg.Service; l.service == nil {
@@ -227,13 +238,33 @@ func New(cfg Config, caller Caller, obs Observer, rnd *rand.Rand) *Lane {
 // Submit hands a write over; it never blocks. Writes of one key are applied in
 // the order of their Submit. After Drain or the end of Run they are forgotten.
 func (l *Lane) Submit(it Item) {
+	if l.said == nil || it.Unchanged <= 0 || it.Write.Key == "" {
+		l.submit(&it, nil)
+		return
+	}
+	f := l.said.print(&it.Write)
+	if l.submit(&it, &f) {
+		it.Origin.Confirm(Unchanged)
+	}
+}
+
+// submit is Submit. f is the write's fingerprint where that may be remembered; unchanged says that the write has
+// nothing to do, and was not taken.
+func (l *Lane) submit(it *Item, f *fingerprint) (unchanged bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stopped {
-		return
+		return false
 	}
-	id, of := l.identify(&it.Write), l.ready.class(&it)
+	id := l.identify(&it.Write)
 	e, known := l.keys[id]
+	var from *source
+	if f != nil {
+		if unchanged, from = l.unchanged(it, *f, !known); unchanged {
+			return true
+		}
+	}
+	of := l.ready.class(it)
 	if known && e.failing() {
 		wait(it.Origin)
 		it.Write, _ = it.Write.Own()
@@ -245,10 +276,10 @@ func (l *Lane) Submit(it Item) {
 	}
 	e.table.room = false
 	l.count(e.table, 1)
-	merged := e.absorb(&it, of)
-	if !merged {
-		e.push(newCall(&it, of))
+	if !e.absorb(it, of) {
+		e.push(newCall(it, of))
 	}
+	e.tail.source = from
 	if of != e.class {
 		l.ready.classify(e)
 	}
@@ -256,6 +287,7 @@ func (l *Lane) Submit(it Item) {
 		l.queue(e)
 		l.rouse()
 	}
+	return false
 }
 
 // identify names what the write's order is kept for. A profile known by nothing

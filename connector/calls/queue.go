@@ -39,6 +39,7 @@ type call struct {
 	closed  bool      // nothing more is merged into it
 	probes  bool      // the attempt in flight finds out whether the service takes calls again
 	repeats *repeat   // it sends a key's newest state once more, and has no origin
+	source  *source   // where what it says is remembered, if it is applied; nil: nowhere
 
 	outcome func(error)   // tells the breaker about the attempt in flight
 	revoked []*revocation // Drops that met it in flight
@@ -237,6 +238,7 @@ func (l *Lane) Drop(ctx context.Context, match func(Origin) bool) error {
 	for _, e := range l.keys {
 		l.dropFrom(e, r)
 	}
+	l.said.forgetWhere(func(in scope) bool { return match(in.of) })
 	inFlight := r.inFlight
 	l.rouse()
 	l.mu.Unlock()
@@ -344,6 +346,7 @@ func (l *Lane) Halt(mapping string) {
 	defer l.mu.Unlock()
 	if !slices.Contains(l.halted, mapping) {
 		l.halted = append(l.halted, mapping)
+		l.said.forgetWhere(func(in scope) bool { return in.mapping == mapping })
 	}
 }
 

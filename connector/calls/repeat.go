@@ -44,6 +44,7 @@ func (l *Lane) remember(e *entry, ended time.Time) {
 	if r == nil {
 		if l.repeats.Len() >= maxRepeats {
 			l.unrepeated = append(l.unrepeated, c.mapping)
+			l.said.pause(ended.Add(l.cfg.RepeatAfter))
 			l.sound()
 			return
 		}

@@ -143,10 +143,14 @@ func (l *Lane) work(ctx context.Context) {
 			continue
 		}
 		c := e.head
+		remembers := c.source != nil
 		l.mu.Unlock()
 		err := l.caller.Call(ctx, &c.write, c.unsure, c.origins)
 		ended := time.Now()
 		v := l.judge(ctx, c, err, ended)
+		if remembers && v.outcome == Applied {
+			v.print = l.said.print(&c.write)
+		}
 		l.report(c, &v, ended.Sub(started))
 		l.mu.Lock()
 		l.finish(e, &v, started, ended)
@@ -264,6 +268,9 @@ func (l *Lane) finish(e *entry, v *verdict, started, ended time.Time) {
 		}
 	} else {
 		l.count(e.table, -gone-len(c.origins))
+		if v.outcome == Applied && c.source != nil {
+			l.applied(e, v.print, started, ended)
+		}
 		e.pop()
 		l.proceed(e)
 	}
@@ -297,16 +304,17 @@ func (l *Lane) retire(e *entry) {
 // Outcome is how an attempt ended.
 type Outcome uint8
 
-// The outcomes. The first two confirm a write.
+// The outcomes. The first two and the last confirm a write.
 const (
 	Applied       Outcome = iota + 1 // the service said yes
 	AbsentAlready                    // delete of what is not there (operations 3 and 7: 404)
 	Rejected                         // the service will not take it, or it was given up
 	Retried                          // it failed and will be tried again
 	Abandoned                        // the lane ended before another try
+	Unchanged                        // the key's last call has said the same: none is made, and it is confirmed
 )
 
-var outcomes = [...]string{"unknown", "applied", "absent", "rejected", "retried", "abandoned"}
+var outcomes = [...]string{"unknown", "applied", "absent", "rejected", "retried", "abandoned", "unchanged"}
 
 // String is the outcome's word in metrics.
 func (o Outcome) String() string { return outcomes[o] }
@@ -320,7 +328,8 @@ type verdict struct {
 	overload   bool
 	retryAfter time.Duration
 	status     int
-	held       bool // refused, and kept until its mapping is resumed
+	held       bool        // refused, and kept until its mapping is resumed
+	print      fingerprint // of the write, if it is applied and may be remembered
 }
 
 // judge reads an attempt's error. An attempt that was cut off because the lane

@@ -157,6 +157,8 @@ type Receipts struct {
 type Memory struct {
 	Pending router.Bytes `yaml:"pending"` // of records whose calls, or dead letters, are not confirmed
 	Fetched router.Bytes `yaml:"fetched"` // of records fetched ahead, unpacked
+	// Unchanged is what mappings with unchanged: skip may take for what was written, up to 30 bytes a key.
+	Unchanged router.Bytes `yaml:"unchanged"`
 }
 
 // Spool is the disk space of files that wait for their import.
@@ -215,7 +217,7 @@ func defaults() Config {
 			Breaker:     Breaker{Failures: 10, OpenFor: 15 * time.Second},
 		},
 		Retry:   Retry{Initial: 200 * time.Millisecond, Max: 30 * time.Second},
-		Memory:  Memory{Pending: 64 << 20, Fetched: 32 << 20},
+		Memory:  Memory{Pending: 64 << 20, Fetched: 32 << 20, Unchanged: 32 << 20},
 		DLQ:     DLQ{Flood: Flood{Records: 100, Share: 0.95}},
 		Spool:   Spool{Dir: "/var/lib/feedsink", MaxBytes: 20 << 30},
 		Admin:   Admin{Listen: ":8080", Webhook: Webhook{Header: "X-Feedsink-Secret"}},
@@ -230,6 +232,8 @@ func mappingDefaults() router.Mapping {
 	return router.Mapping{
 		Format:   "json",
 		Envelope: "none",
+
+		UnchangedFor: 24 * time.Hour,
 		Imports: router.Imports{
 			CSV:         router.CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8"},
 			Roll:        router.Roll{Rows: 500_000, Bytes: 256 << 20, Age: 2 * time.Hour},

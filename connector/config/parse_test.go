@@ -62,7 +62,7 @@ func TestParseReadsEveryKeyOfAWholeFile(t *testing.T) {
 	got := cfg.Mappings[0]
 	want := router.Mapping{
 		Name: "customers", Topics: []string{"crm.customers"}, Format: "json", Envelope: "none",
-		ProfileTable: "customers", Key: "customerNumber",
+		ProfileTable: "customers", Key: "customerNumber", UnchangedFor: 24 * time.Hour,
 		Routes: []router.Route{{When: `segments.tier == "gold"`, Lane: "immediate"}, {Lane: "batch"}},
 		Imports: router.Imports{
 			Upsert: &router.Import{ETL: "101", Mode: "CREATE_OR_UPDATE"},

@@ -476,15 +476,19 @@ const (
 // environment sets that.
 func (r *rules) memory(m Memory) {
 	sound := true
-	for path, size := range map[string]router.Bytes{"memory.pending": m.Pending, "memory.fetched": m.Fetched} {
+	for path, size := range map[string]router.Bytes{"memory.pending": m.Pending, "memory.fetched": m.Fetched, "memory.unchanged": m.Unchanged} {
 		if size < leastMemory || size > mostMemory {
 			r.breaks(path, "must be between 1MiB and 1TiB, is "+r.written(path, size), "the default is enough for thousands of records of some kilobytes")
 			sound = false
 		}
 	}
-	if limit := debug.SetMemoryLimit(-1); sound && limit < math.MaxInt64 && int64(m.Pending+m.Fetched) > limit {
-		r.breaks("memory", fmt.Sprintf("pending and fetched together are %d MiB, above GOMEMLIMIT, which is %d MiB",
-			(m.Pending+m.Fetched)>>20, limit>>20), "lower them, or raise GOMEMLIMIT and the container's memory limit")
+	what, sum := "pending and fetched", m.Pending+m.Fetched
+	if slices.ContainsFunc(r.cfg.Mappings, func(m router.Mapping) bool { return m.Unchanged != "" }) {
+		what, sum = "pending, fetched and unchanged", sum+m.Unchanged
+	}
+	if limit := debug.SetMemoryLimit(-1); sound && limit < math.MaxInt64 && int64(sum) > limit {
+		r.breaks("memory", fmt.Sprintf("%s together are %d MiB, above GOMEMLIMIT, which is %d MiB",
+			what, sum>>20, limit>>20), "lower them, or raise GOMEMLIMIT and the container's memory limit")
 	}
 }
 

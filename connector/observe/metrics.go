@@ -42,6 +42,7 @@ const (
 	OutcomeOtherLane  = "other_lane"  // confirmed at once: the other lane sees to it
 	OutcomeDone       = "done_before" // confirmed before a restart
 	OutcomeNoChange   = "no_change"   // confirmed at once: it says that no row has changed
+	OutcomeUnchanged  = "unchanged"   // confirmed at once: the last calls for its keys have said the same
 	OutcomeSkipped    = "skipped"     // confirmed at once: routes skip it, or no mapping takes it
 	OutcomeIgnored    = "ignored"     // ended after its partition had moved on
 )
@@ -52,11 +53,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		records: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "feedsink_records_total",
-			Help: "Kafka records by how they ended: confirmed, dead_letter, other_lane (confirmed at once, the other lane sees to it), done_before (confirmed before a restart), no_change (it says that no row has changed), skipped (routes skip it, or no mapping takes it), ignored (ended after its partition had moved on).",
+			Help: "Kafka records by how they ended: confirmed, dead_letter, other_lane (confirmed at once, the other lane sees to it), done_before (confirmed before a restart), no_change (it says that no row has changed), unchanged (its keys' last calls have said the same), skipped (routes skip it, or no mapping takes it), ignored (ended after its partition had moved on).",
 		}, []string{"topic", "outcome"}),
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "feedsink_writes_total",
-			Help: "Writes by how they ended: applied, absent (a delete that found nothing), rejected, and retried for each try that is repeated. And calls that send a key's newest state once more, since an older one may land late: repeated, repeat_refused, not_repeated (too many keys are remembered; no op).",
+			Help: "Writes by how they ended: applied, absent (a delete that found nothing), unchanged (the last call for its key has said the same: none is made), rejected, and retried for each try that is repeated. And calls that send a key's newest state once more, since an older one may land late: repeated, repeat_refused, not_repeated (too many keys are remembered; no op).",
 		}, []string{"mapping", "lane", "op", "outcome"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "feedsink_write_duration_seconds",

@@ -18,6 +18,8 @@ type Receipt struct {
 	Executions []string  `json:"executions,omitempty"`
 	Row        string    `json:"row,omitempty"` // its state in the executions; "": there are none
 	Ended      time.Time `json:"ended"`
+	// Unchanged: it was skipped, since the last call for its key had said the same.
+	Unchanged bool `json:"unchanged,omitempty"`
 	// Again are later receipts of the record, the oldest first: after a crash or a move it
 	// was read once more.
 	Again []Receipt `json:"again,omitempty"`
@@ -55,6 +57,7 @@ func (s *State) Receipt(f *Found) *Receipt {
 
 func receiptOf(r *receipt.Receipt) Receipt {
 	shown := Receipt{Outcome: r.Outcome.String(), Lane: r.Lane.String(), Status: r.Status, Ended: r.Ended.UTC()}
+	shown.Unchanged = r.Outcome == receipt.Skipped && r.Op != 0 // what is skipped otherwise has no write
 	if r.Execution != "" {
 		shown.Executions = strings.Split(r.Execution, ",")
 	}
@@ -81,7 +84,7 @@ func told(v Verdict, why string, r *Receipt) (Verdict, string) {
 		return Unknown, why + "; it was a dead letter, which is no longer there: whether it was replayed is not on record"
 	case v == Confirmed:
 		return v, why
-	case outcome == receipt.Skipped.String():
+	case outcome == receipt.Skipped.String() && !r.last().Unchanged:
 		return Skipped, "its receipt says so; the ledgers alone do not: " + why
 	}
 	return Confirmed, "its receipt says so; the ledgers alone do not: " + why
@@ -99,7 +102,7 @@ func (r *Receipt) last() *Receipt {
 func (r *Receipt) String() string {
 	text := r.end()
 	switch n := len(r.Again); {
-	case n == 1 && r.Again[0].Outcome == r.Outcome:
+	case n == 1 && r.Again[0].Outcome == r.Outcome && r.Again[0].Unchanged == r.Unchanged:
 		text += ", again at " + r.Again[0].Ended.Format(time.RFC3339)
 	case n == 1:
 		text += ", again: " + r.Again[0].end()
@@ -120,6 +123,9 @@ var outcomeWords = map[string]string{
 
 func (r *Receipt) end() string {
 	text := cmp.Or(outcomeWords[r.Outcome], r.Outcome)
+	if r.Unchanged {
+		text = "unchanged: the last call for its key had said the same, so none was made"
+	}
 	if len(r.Executions) > 0 {
 		text += " by execution " + strings.Join(r.Executions, ", ")
 	}

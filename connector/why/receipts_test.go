@@ -39,6 +39,12 @@ func TestReceiptTellsHowARecordEnded(t *testing.T) {
 		there []receipt.Receipt
 		want  string // "": none
 	}{
+		"unchanged": {call, []receipt.Receipt{receipted(call, receipt.Skipped, 1)}, "unchanged: the last call for its key had said the same, so none was made, immediate lane, at 2026-11-23T12:01:00Z"},
+		"unchanged, then called": {
+			call,
+			[]receipt.Receipt{receipted(call, receipt.Skipped, 1), receipted(call, receipt.Called, 2)},
+			"unchanged: the last call for its key had said the same, so none was made, immediate lane, at 2026-11-23T12:01:00Z, again: called, immediate lane, at 2026-11-23T12:02:00Z",
+		},
 		"a call":               {call, []receipt.Receipt{called}, "called, immediate lane, at 2026-11-23T12:01:00Z"},
 		"an import":            {row, []receipt.Receipt{imported}, "imported by execution 17, 18 (row loaded), batch lane, at 2026-11-23T12:01:00Z"},
 		"a refusal":            {call, []receipt.Receipt{refused}, "dead letter, status 422, immediate lane, at 2026-11-23T12:01:00Z"},
@@ -65,6 +71,12 @@ func TestReceiptTellsHowARecordEnded(t *testing.T) {
 	}
 }
 
+// nothing has a receipt tell of a record that no mapping writes.
+func nothing(r receipt.Receipt) receipt.Receipt {
+	r.Op, r.Mapping = 0, ""
+	return r
+}
+
 // What the ledgers cannot tell, a receipt may; and it tells of a dead letter that is deleted.
 func TestReceiptDecidesWhatLedgersCannot(t *testing.T) {
 	f := at(1, schemas.Immediate)
@@ -80,7 +92,8 @@ func TestReceiptDecidesWhatLedgersCannot(t *testing.T) {
 	}{
 		"earlier routes, no receipt":    {earlier, nil, why.Unknown, "earlier routes"},
 		"earlier routes, called":        {earlier, []receipt.Receipt{receipted(f, receipt.Called, 1)}, why.Confirmed, "its receipt says so"},
-		"earlier routes, skipped":       {earlier, []receipt.Receipt{receipted(f, receipt.Skipped, 1)}, why.Skipped, "its receipt says so"},
+		"earlier routes, skipped":       {earlier, []receipt.Receipt{nothing(receipted(f, receipt.Skipped, 1))}, why.Skipped, "its receipt says so"},
+		"earlier routes, unchanged":     {earlier, []receipt.Receipt{receipted(f, receipt.Skipped, 1)}, why.Confirmed, "its receipt says so"},
 		"earlier routes, a dead letter": {earlier, []receipt.Receipt{receipted(f, receipt.DeadLetter, 1)}, why.Unknown, "was a dead letter"},
 		"confirmed, called":             {func(*why.State) {}, []receipt.Receipt{receipted(f, receipt.Called, 1)}, why.Confirmed, "below the commit"},
 		"confirmed, a deleted letter":   {func(*why.State) {}, []receipt.Receipt{receipted(f, receipt.DeadLetter, 1)}, why.Unknown, "no longer there"},

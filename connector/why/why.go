@@ -40,7 +40,7 @@ var Meanings = []struct {
 	Verdict Verdict
 	Means   string
 }{
-	{Confirmed, "its lane has committed it, and it is no dead letter: the service took the write, or a newer write of the key that it was merged into or that made it void"},
+	{Confirmed, "its lane has committed it, and it is no dead letter: the service took the write, or a newer write of the key that it was merged into or that made it void; or it said what the last call for its key had said (unchanged: skip)"},
 	{DeadLetter, "it is in the dead-letter topic; state says whether that has ended: open, tried, done (replayed: applied, or a newer record had replaced it) or discarded"},
 	{Waiting, "its lane has not committed it, and the reason says what is known of why; the service may have the write already"},
 	{Superseded, "it waits, and a newer record of the key that is confirmed has replaced it whole: the row does not end as it says"},

@@ -44,6 +44,7 @@ func compile(ms []router.Mapping, unfinished bool) (*router.Router, []problem.Pr
 		m.formatOfTopics()
 		m.after()
 		m.bundle()
+		m.unchanged()
 	}
 	if problems = append(problems, uncompiled...); len(problems) == 0 {
 		return r, nil
@@ -62,6 +63,7 @@ func Warnings(r *router.Router) (warnings []problem.Problem) {
 		m.takenTwice()
 		m.routesWithoutEffect()
 		m.autoByFile()
+		m.linkedRecords()
 	}
 	return warnings
 }

@@ -133,6 +133,11 @@ same keys is overruled where it cannot be true in the pod, and kept elsewhere.
 {{- $fetched := include "feedsink.mebibytes" (dig "memory" "fetched" "32MiB" $config) | int -}}
 {{- $needed := add 64 $pending $fetched -}}
 {{- if eq $lane "all" -}}{{- $needed = add $needed $pending -}}{{- end -}}
+{{- if ne $lane "batch" -}}
+{{- $skips := false -}}
+{{- range $config.mappings -}}{{- if .unchanged -}}{{- $skips = true -}}{{- end -}}{{- end -}}
+{{- if $skips -}}{{- $needed = add $needed (include "feedsink.mebibytes" (dig "memory" "unchanged" "32MiB" $config) | int) -}}{{- end -}}
+{{- end -}}
 {{- if ne $lane "immediate" -}}
 {{- range $config.mappings -}}
 {{- if .imports -}}{{- $needed = add $needed 4 (div (int (dig "imports" "roll" "rows" 500000 .)) 524288) -}}{{- end -}}
