@@ -39,21 +39,22 @@ const spareWeight = 1e-3
 const onceOnly = time.Nanosecond
 
 // rowLane builds the lane of calls in the place of rows; nil: no mapping has auto
-// routes whose rows may be called, or there are receipts.
-func (s *pipeline) rowLane(source *kafka.Source) (lane *calls.Lane) {
+// routes whose rows may be called, or there are receipts. halts is the same lane, which starts
+// no calls of a mapping that is halted or paused.
+func (s *pipeline) rowLane(source *kafka.Source) (lane *calls.Lane, halts flood.Calls) {
 	mappings := s.router.Mappings()
 	if !slices.ContainsFunc(mappings, (*router.Compiled).HasAuto) {
-		return nil
+		return nil, nil
 	}
 	if s.receipts != nil { // which say of a row that it was imported
 		s.log.Warn("rows of auto routes go by file, and none is called: receipts.topic is set")
-		return nil
+		return nil, nil
 	}
 	pace := build.Pace(s.cfg)
 	pace.MayCall, pace.Share, pace.Service = source.Leased, share(source, autoRate(mappings)), &s.service
 	pace.Retry.GiveUpAfter = onceOnly
 	lane = calls.New(pace, s.caller(func() { lane.Spend() }), observer{s}, s.newRand())
-	return lane
+	return lane, lane
 }
 
 // Submit implements batcher.Calls. A call that may wait is of a class of its own.

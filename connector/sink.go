@@ -524,12 +524,8 @@ func (s *pipeline) newRand() *rand.Rand {
 // openFiles builds the batch lane.
 func (s *pipeline) openFiles(source *kafka.Source) (*lane, error) {
 	mappings := s.router.Mappings()
-	var halted flood.Calls // those that wait are no more to begin than others
-	rowLane := s.rowLane(source)
-	if rowLane != nil {
-		halted = rowLane
-	}
-	base := s.laneBase(schemas.Batch, source, halted)
+	rowLane, halts := s.rowLane(source)
+	base := s.laneBase(schemas.Batch, source, halts)
 	s.pacing = &pacing{source: source, tables: map[string]tableSlots{}, clock: s.clock}
 	s.parents = newParents(source, mappings, s.group(schemas.Immediate))
 	s.peer = &peer{source: source, topics: mappingTopics(mappings), keys: keyNames(mappings)}

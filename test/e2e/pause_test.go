@@ -217,6 +217,35 @@ func TestCallsInBackOffAreNotTriedWhileTheirMappingIsPaused(t *testing.T) {
 	}
 }
 
+// Calls in the place of rows that wait for their turn are not made while the mapping is paused.
+func TestCallsThatWaitForTheRateAreNotMadeWhileTheirMappingIsPaused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	yaml := strings.Replace(head, "  timeout: 2s\n", "  timeout: 2s\n  rate: {calls: 300, per: 1m}\n", 1) + deadLetters + autoMappings("1h")
+	sink := w.start(yaml)
+	for i := range 30 {
+		w.produce(customer(fmt.Sprint("C", i), "basic", 1))
+	}
+	w.until("some are called, and others wait", func() bool { return w.service.CallCount(1) > 1 })
+	said(t, sink, 0, "pause --mapping customers")
+	w.until("no call is in flight", func() bool {
+		return strings.Contains(get(t, sink.AdminAddress(), "/metrics"), "feedsink_calls_in_flight 0\n")
+	})
+	paused := w.service.CallCount(1)
+	for i := range 4 { // they share the rate
+		w.produce(order(fmt.Sprint("o", i), "PAID", 1))
+		w.until("another mapping goes on", func() bool { return w.service.Len("orders") == i+1 })
+	}
+	if got := w.service.CallCount(1); got != paused {
+		t.Errorf("while it is paused: got %d calls, want none", got-paused)
+	}
+	said(t, sink, 0, "resume --mapping customers")
+	w.landed()
+	for i := range 30 {
+		w.wantSeq(fmt.Sprint("C", i), "1")
+	}
+}
+
 func TestImportUnderWayEndsThoughItsMappingIsPaused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *sandbox.Config) { c.Processing = 2 * time.Second })

@@ -37,11 +37,18 @@ var tables = []table{
 	{"prospects", false, 300, 10, false, true},
 	{"partners", false, 60, 10, false, true},
 	{"orders", true, 300, 14, true, false},
-	{"tickets", true, 25, 12, true, false},
+	{tickets, true, 25, 12, true, false},
 	{baskets, true, 40, 10, true, true},
 	{"invoices", true, 300, 10, false, true},
 	{"visits", true, 100, 6, false, true},
 }
+
+// tickets are events that mostly say what the last one of their row has said: such calls are
+// not made.
+const (
+	tickets       = "tickets"
+	repeatPercent = 60
+)
 
 // baskets are upserted, patched and deleted at random by both lanes: a patch may find nothing.
 const baskets = "baskets"
@@ -96,12 +103,13 @@ type generator struct {
 	deletes map[name]int    // seq of the one delete of a row
 	broken  map[string]bool // numbers of events that must end as dead letters
 	void    map[string]bool // numbers of patches that find nothing: they may
+	again   map[name][]byte // what the last event of a ticket has said, if it may be said again
 }
 
 func newGenerator(seed uint64, bothLanes bool) *generator {
 	return &generator{
 		rnd: rand.New(rand.NewPCG(seed, seed)), bothLanes: bothLanes,
-		rows: map[name]row{}, seq: map[name]int{}, deletes: map[name]int{}, broken: map[string]bool{}, void: map[string]bool{},
+		rows: map[name]row{}, seq: map[name]int{}, deletes: map[name]int{}, broken: map[string]bool{}, void: map[string]bool{}, again: map[name][]byte{},
 	}
 }
 
@@ -127,6 +135,12 @@ func (g *generator) next() *kgo.Record {
 func (g *generator) event(t table, n int) *kgo.Record {
 	id := name{t.name, fmt.Sprintf("%s-%d-%d", t.name, g.number/eventsOfAnAge, n)}
 	g.number++
+	r := &kgo.Record{Topic: t.name, Key: []byte(id.key)}
+	r.Headers = []kgo.RecordHeader{{Key: numberHeader, Value: []byte(strconv.Itoa(g.number))}}
+	if said := g.again[id]; said != nil && g.rnd.IntN(100) < repeatPercent {
+		r.Value = said
+		return r
+	}
 	g.seq[id]++
 	tier := "basic"
 	switch {
@@ -135,8 +149,6 @@ func (g *generator) event(t table, n int) *kgo.Record {
 	case !g.turncoat(t, n) && gold(n):
 		tier = "gold"
 	}
-	r := &kgo.Record{Topic: t.name, Key: []byte(id.key)}
-	r.Headers = []kgo.RecordHeader{{Key: numberHeader, Value: []byte(strconv.Itoa(g.number))}}
 	if g.rnd.IntN(1000) < brokenPerMille {
 		g.broken[strconv.Itoa(g.number)] = true
 		r.Value = g.profile(id, tier, strings.Repeat("x", 256)) // one more than fits
@@ -146,7 +158,8 @@ func (g *generator) event(t table, n int) *kgo.Record {
 		return r
 	}
 	_, deleted := g.deletes[id]
-	switch there, dice := g.rows[id] != nil, g.rnd.IntN(100); {
+	there, dice := g.rows[id] != nil, g.rnd.IntN(100)
+	switch {
 	case t.name == baskets:
 		r.Headers = append(r.Headers, g.lane(n))
 		switch {
@@ -175,6 +188,10 @@ func (g *generator) event(t table, n int) *kgo.Record {
 	default:
 		r.Value = g.profile(id, tier, g.change())
 		g.rows[id] = row{"customerNumber": id.key, "seq": strconv.Itoa(g.seq[id]), "note": g.change(), "S_tier": tier}
+	}
+	delete(g.again, id)
+	if t.name == tickets && r.Value != nil && (there || !t.creates(n)) { // not a create
+		g.again[id] = r.Value
 	}
 	return r
 }
