@@ -3,10 +3,8 @@ package connector
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/calls"
@@ -222,13 +220,7 @@ func (a *answer) Reject(err error) { a.result <- err }
 // in a file: the write is tried again until the batch lane has confirmed what came
 // before it, or has loaded it, and then a few times more.
 func (p *part) Premature() bool {
-	switch {
-	case p.op != schemas.Patch && p.op != schemas.Create || !p.mapping.DualLane():
-		return false
-	case p.passed < lastTries:
-	case p.awaitsReconciling():
-		p.passed = 1 // a few times behind that, too
-	default:
+	if p.op != schemas.Patch && p.op != schemas.Create || !p.mapping.DualLane() || p.passed == lastTries {
 		return false
 	}
 	if p.passed > 0 || p.partition.OtherPassed(ledgerTable(p.mapping), p.entry.Offset()) {
@@ -241,27 +233,6 @@ func (p *part) Premature() bool {
 // between the two calls by which that lane deletes and writes a row to bring its newest
 // state.
 const lastTries = 3
-
-// longestReconciling bounds how long a patch waits for the batch lane's reconciling.
-const longestReconciling = time.Minute
-
-// awaitsReconciling reports whether the batch lane reconciles keys of an import that covers
-// the patch: an older delete of this lane may have landed behind the file, and then that lane
-// brings the row back, once it knows of the delete. A row of the import that is newer
-// than the patch would wait for it; then the patch does not wait.
-func (p *part) awaitsReconciling() bool {
-	table, offset := ledgerTable(p.mapping), p.entry.Offset()
-	if p.op != schemas.Patch || !p.partition.OtherPassed(table, offset) || !p.partition.OtherReconciles(table, offset, math.MaxInt64) {
-		return false
-	}
-	if p.behind == nil {
-		if p.behind = p.lane.missing.ask(p); p.behind == nil {
-			return false
-		}
-	}
-	row, known := p.lane.missing.rowBehind(p.behind)
-	return time.Since(p.behind.since) < longestReconciling && (!known || row < 0 || p.partition.OtherReconciles(table, offset, row))
-}
 
 var _ calls.Premature = (*part)(nil)
 

@@ -57,10 +57,6 @@ type missed struct {
 	err    error
 	looked bool
 	newer  *newer // nil: no newer write makes it void
-
-	asked bool      // it is still tried: nothing but row is asked for
-	since time.Time // then: when that was
-	row   int64     // offset of the batch lane's first write behind it; -1: there is none
 }
 
 // newer is a write that makes an older one void.
@@ -89,42 +85,12 @@ func (m *missing) take(p *part, err error) bool {
 	if r == nil || len(m.parts) >= mostMissing {
 		return false
 	}
-	m.add(&missed{part: p, offset: r.Offset, err: err})
-	return true
-}
-
-// add has it looked at. m.mu is held.
-func (m *missing) add(p *missed) {
-	p.row = -1
-	m.parts = append(m.parts, p)
+	m.parts = append(m.parts, &missed{part: p, offset: r.Offset, err: err})
 	select {
 	case m.wake <- struct{}{}:
 	default: // it has not looked since the last one
 	}
-}
-
-// ask asks what the log has behind a patch that is still tried; nil: too much is asked.
-func (m *missing) ask(p *part) *missed {
-	if m == nil {
-		return nil
-	}
-	r := p.record.Load()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r == nil || len(m.parts) >= mostMissing {
-		return nil
-	}
-	asked := &missed{part: p, offset: r.Offset, asked: true, since: time.Now()}
-	m.add(asked)
-	return asked
-}
-
-// rowBehind is the offset of the batch lane's first write behind a patch that was asked
-// for; negative: there is none. It is not known before the log was read.
-func (m *missing) rowBehind(asked *missed) (row int64, known bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return asked.row, asked.looked
+	return true
 }
 
 // release forgets the patches of partitions that go.
@@ -172,8 +138,6 @@ func (m *missing) decide() {
 		switch {
 		case !p.looked:
 			return false
-		case p.asked:
-			return true
 		case p.newer != nil && p.hasEnded(p.newer):
 			p.endWith(receipt.Superseded, http.StatusNotFound)
 			return true
@@ -259,9 +223,6 @@ func (m *missing) lookBehind(ctx context.Context, partition *kafka.Partition, pa
 	for p, n := range follows.found {
 		p.newer = n
 	}
-	for p, offset := range follows.rows {
-		p.row = offset
-	}
 	return nil
 }
 
@@ -269,7 +230,6 @@ func (m *missing) lookBehind(ctx context.Context, partition *kafka.Partition, pa
 type behind struct {
 	byKey map[writeKey][]*missed
 	found map[*missed]*newer
-	rows  map[*missed]int64 // the batch lane's first write behind each, void or not
 }
 
 // writeKey is what a mapping's write is about.
@@ -295,13 +255,7 @@ func (b *behind) take(w *router.Routed, offset int64, patches []*missed) {
 		return
 	}
 	b.byKey[key] = slices.DeleteFunc(b.byKey[key], func(p *missed) bool {
-		if _, known := b.rows[p]; w.Lane == schemas.Batch && !known {
-			if b.rows == nil {
-				b.rows = map[*missed]int64{}
-			}
-			b.rows[p] = offset
-		}
-		if p.asked || !p.voidedBy(&w.Write) {
+		if !p.voidedBy(&w.Write) {
 			return false
 		}
 		if b.found == nil {

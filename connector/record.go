@@ -56,7 +56,6 @@ type part struct {
 	same    bool             // its write said what the key's last call had said: none was made
 	told    func(stays bool) // once it has ended as a dead letter, or has no other place; nil: it is not asked for
 	merged  bool             // its call is that of a newer write
-	behind  *missed          // what the log has behind a patch of nothing; nil: it was not asked
 	receipt *receipt.Receipt // nil: there are none
 }
 
