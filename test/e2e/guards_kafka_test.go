@@ -59,7 +59,7 @@ const (
 const (
 	stores    = "/tmp/feedsink/"
 	loginOf   = "org.apache.kafka.common.security."
-	tokenLife = 8 * time.Second // so that sessions are renewed amid the tests
+	tokenLife = 20 * time.Second // so that sessions are renewed amid the tests; the client does it a fiftieth of that early
 )
 
 func newGuards(dir string) (*guarded, error) {
