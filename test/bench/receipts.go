@@ -37,25 +37,15 @@ func receipts(ctx context.Context, b *bench, o options) (found []finding) {
 		{schemas.Batch, &batchJob{all: all, measure: measure, keys: keys, rows: keys / 4}},
 	} {
 		topic := fmt.Sprintf("bench-receipts-%v", l.lane)
-		pairs, counted := apartPairs(b, func() ([]pair[withReceipts], counted) {
+		found = append(found, apart(b, func() []finding {
 			b.fill(ctx, topic, l.job.events())
-			return repeat(b, repetitions(o.quick), func(i int) pair[withReceipts] {
+			pairs, counted := repeat(b, repetitions(o.quick), func(i int) pair[withReceipts] {
 				return alternate(b, i, func(floor bool) withReceipts { return b.receipted(ctx, topic, l.job, !floor) })
 			})
-		})
-		found = append(found, receiptFindings(l.lane, pairs)...)
-		found = append(found, counted.finding())
+			return append(receiptFindings(l.lane, pairs), counted.finding())
+		})...)
 	}
 	return found
-}
-
-// apartPairs is apart for what repeat returns.
-func apartPairs[T any](b *bench, do func() ([]T, counted)) (all []T, c counted) {
-	apart(b, func() struct{} {
-		all, c = do()
-		return struct{}{}
-	})
-	return all, c
 }
 
 // receipted is one run of the sink, with receipts or without.

@@ -32,6 +32,15 @@ type day struct {
 	events  int
 }
 
+// newDay begins with orders that are all new.
+func newDay(seed1, seed2 uint64) *day {
+	d := &day{Rand: rand.New(rand.NewPCG(seed1, seed2)), said: map[string]string{}}
+	for i := range dayOrders {
+		d.said[fmt.Sprintf("o%d", i)] = "0 NEW"
+	}
+	return d
+}
+
 const dayOrders = 40
 
 // next are events of different orders. Many change nothing.
@@ -91,10 +100,7 @@ func TestRepeatedChangesCostNoCalls(t *testing.T) {
 	w := newWorld(t, nil)
 	w.withReceipts()
 	sink := w.run(unchangedOrders())
-	d := &day{Rand: rand.New(rand.NewPCG(21, 6)), said: map[string]string{}}
-	for i := range dayOrders {
-		d.said[fmt.Sprintf("o%d", i)] = "0 NEW"
-	}
+	d := newDay(21, 6)
 	w.known(d)
 	w.counted(d, 12)
 	if out, code := w.execute("audit"); code != 0 {
@@ -159,10 +165,7 @@ func TestWhatIsUnchangedIsCountedAndForgottenWithItsPartition(t *testing.T) {
 	w := newWorld(t, nil)
 	w.withReceipts()
 	first := w.start(unchangedOrders())
-	d := &day{Rand: rand.New(rand.NewPCG(3, 3)), said: map[string]string{}}
-	for i := range dayOrders {
-		d.said[fmt.Sprintf("o%d", i)] = "0 NEW"
-	}
+	d := newDay(3, 3)
 	w.known(d)
 	metrics := get(t, first.AdminAddress(), "/metrics")
 	for _, line := range []string{
