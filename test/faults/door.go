@@ -34,12 +34,18 @@ type calls struct {
 
 // call is one write of the immediate lane, or a trigger of the batch lane.
 type call struct {
-	at      time.Time
-	member  string
-	trigger bool
-	row     name // of a write
-	seq     int  // of a write; 0: a delete, which carries none
+	at       time.Time
+	answered time.Time
+	status   int
+	member   string
+	method   string
+	trigger  bool
+	row      name // of a write
+	seq      int  // of a write; 0: a delete, which carries none
 }
+
+// done reports whether the service has carried it out.
+func (c call) done() bool { return c.status/100 == 2 }
 
 func (c call) what() string {
 	if c.trigger {
@@ -96,7 +102,7 @@ func (d *door) takeAmid() func() {
 // serve notes a write and has it done. The note is made on arrival: a member
 // sends the next write of a key only when this one was answered.
 func (d *door) serve(w http.ResponseWriter, r *http.Request) {
-	noted := call{at: time.Now(), member: d.member}
+	noted := call{at: time.Now(), member: d.member, method: r.Method}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler) // cut on its way here
@@ -111,7 +117,8 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request) {
 			amid()
 		}
 	}
-	if (isWrite || noted.trigger) && answer.status/100 == 2 {
+	noted.answered, noted.status = time.Now(), answer.status
+	if isWrite || noted.trigger {
 		d.ledger.mu.Lock()
 		defer d.ledger.mu.Unlock()
 		d.ledger.list = append(d.ledger.list, noted)

@@ -150,7 +150,7 @@ func (j *judge) readLetters(ctx context.Context) (numbers []string, err error) {
 		offset, _ := header(r, "__connect.errors.offset")
 		lane, _ := header(r, "feedsink.lane")
 		reason, _ := header(r, "__connect.errors.exception.message")
-		j.told[number] = fmt.Sprintf("%s[%s] offset %s, key %s, lane %s: %s", topic, partition, offset, r.Key, lane, reason)
+		j.told[number] = letter{name{topic, string(r.Key)}, fmt.Sprintf("%s[%s] offset %s, key %s, lane %s: %s", topic, partition, offset, r.Key, lane, reason)}
 	}
 	return numbers, err
 }

@@ -22,8 +22,9 @@ type judge struct {
 	judged  int                // executions
 	over    map[string]int     // slots, by table
 	letters map[string]bool    // numbers of the dead letters
-	told    map[string]string  // what a dead letter says of itself, by its number
+	told    map[string]letter  // by its number
 	dead    int64              // letters read
+	history history
 	say     func(format string, args ...any)
 }
 
@@ -31,6 +32,12 @@ type judge struct {
 type version struct {
 	name
 	seq int
+}
+
+// letter is a dead letter, and what it says of itself.
+type letter struct {
+	row  name
+	what string
 }
 
 type loading struct {
@@ -41,7 +48,7 @@ type loading struct {
 func newJudge(w *world) *judge {
 	return &judge{
 		w: w, wrong: map[name]bool{}, last: map[name]call{}, loaded: map[name]loading{}, rows: map[version]string{},
-		over: map[string]int{}, letters: map[string]bool{}, told: map[string]string{},
+		over: map[string]int{}, letters: map[string]bool{}, told: map[string]letter{}, history: history{},
 		say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, "  "+format+"\n", args...) },
 	}
 }
@@ -50,6 +57,8 @@ func newJudge(w *world) *judge {
 func (j *judge) look(ctx context.Context) (f findings, err error) {
 	f.lost = j.compare(func(t string) map[string]sandbox.Row { return j.w.service.Rows(t) })
 	calls := j.w.calls.take()
+	j.history.called(calls)
+	calls = slices.DeleteFunc(calls, func(c call) bool { return !c.done() })
 	f.reordered, f.strays = j.order(calls), j.strays(calls)
 	executions := j.w.service.Executions()[j.judged:]
 	j.judged += len(executions)
@@ -59,7 +68,11 @@ func (j *judge) look(ctx context.Context) (f findings, err error) {
 		if err != nil {
 			return f, fmt.Errorf("rows of execution %s: %w", e.ID, err)
 		}
+		j.history.loaded(e, rows)
 		f.add(j.imported(e, rows))
+	}
+	for row := range j.wrong {
+		j.history.tell(row, j.say)
 	}
 	over, err := j.slots(ctx)
 	if err != nil {
@@ -234,7 +247,8 @@ func (j *judge) bury(numbers []string) (lost, both int) {
 	for _, number := range numbers {
 		if !g.broken[number] && !g.void[number] && !j.letters[number] {
 			both++
-			j.say("both: event %s is a dead letter, with nothing wrong about it: %s", number, j.told[number])
+			j.say("both: event %s is a dead letter, with nothing wrong about it: %s", number, j.told[number].what)
+			j.history.tell(j.told[number].row, j.say)
 		}
 		j.letters[number] = true
 	}
