@@ -27,6 +27,8 @@ type table struct {
 	// what it has created.
 	repeated bool
 	paused   bool // by a person, and nobody has resumed it
+	again    int  // per cent of the events that say what the last one of their key has said
+	skips    bool // calls that say nothing new
 }
 
 func (t *table) custom() bool { return t.name == "orders" }
@@ -123,6 +125,10 @@ func (t *table) add(k *key) (name string) {
 // event is the key's next one.
 func (g *generator) event(t *table, name string) (*event, *kgo.Record) {
 	k := t.keys[name]
+	if n := len(k.events); n > 0 && k.events[n-1].op != "create" && g.rnd.IntN(100) < t.again {
+		e := *k.events[n-1]
+		return &e, g.record(t, name, k, &e)
+	}
 	g.number++
 	e := &event{op: g.op(k), broken: k.kind == broken && g.rnd.IntN(2) == 0}
 	e.values = map[string]string{"seq": strconv.Itoa(g.number)}

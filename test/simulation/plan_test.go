@@ -127,6 +127,9 @@ func newPlan(rnd *rand.Rand) plan {
 	if p.apart {
 		p.members = 2
 	}
+	for _, t := range p.tables {
+		t.again, t.skips = pick(rnd, 0, 0, 60), t.byCall() && rnd.IntN(3) > 0
+	}
 	return p
 }
 
@@ -183,7 +186,7 @@ func (p *plan) bound(events, waiting, used int, from time.Time) time.Duration {
 func (p *plan) String() string {
 	var lanes []string
 	for _, t := range p.tables {
-		lanes = append(lanes, t.name+": "+p.routesOf(t))
+		lanes = append(lanes, fmt.Sprintf("%s: %s, %d %% said again, skipped %v", t.name, p.routesOf(t), t.again, t.skips))
 	}
 	return fmt.Sprintf("%s, %d partitions, %d members, lanes apart %v, %v, up to %d events every %v, bursts of %d, a fault every %v, "+
 		"latency %v, calls %v, imports %v, rate %d/min, %d slots, %d in reserve, roll %d rows or %v or at [%s], files of %d rows, %d calls in flight, from %v",
@@ -215,6 +218,9 @@ mappings:
 			kind, key = "customTable", "businessKey"
 		}
 		fmt.Fprintf(&text, "  - name: %s\n    topics: [%s]\n    %s: %s\n    key: %s\n    routes: %s\n", t.name, t.topic, kind, t.name, key, p.routesOf(t))
+		if t.skips {
+			text.WriteString("    unchanged: skip\n")
+		}
 		if t.byCall() {
 			continue
 		}
