@@ -81,8 +81,7 @@ func (w *Writer) Look(ctx context.Context) {
 type Waiter interface{ Acknowledged() }
 
 // Send produces the receipt, which it keeps no hold of, and tells the waiter once Kafka has
-// acknowledged it. What fails is tried again for as long as it takes. After Close nobody is told any
-// more.
+// acknowledged it. What fails is tried again for as long as it takes. After Close no waiter is told.
 func (w *Writer) Send(r *Receipt, waiter Waiter) {
 	e := w.envelopes.Get().(*envelope)
 	e.record = kgo.Record{Topic: w.topic, Value: r.Append(e.value[:0]), Timestamp: r.Ended}
