@@ -2,6 +2,7 @@ package batcher
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -236,9 +237,12 @@ func (q *tableQueue) keepMessage(imp Import, words string) (toSee string) {
 	return "; all that the service said, which may be customers' data: feedsink imports show --mapping " + q.mapping.Name + " --show-reason"
 }
 
+// answersOwn are members that answers in JSON have of their own: no word about a column.
+var answersOwn = regexp.MustCompile(`"(status|code|error|message|timestamp|path)"\s*:`)
+
 // named are the headers of the queue's files that stand in words, each as a word.
 func (q *tableQueue) named(words string) (found []string) {
-	said := strings.FieldsFunc(words, func(c rune) bool {
+	said := strings.FieldsFunc(answersOwn.ReplaceAllString(words, " "), func(c rune) bool {
 		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("_#", c)
 	})
 	for _, m := range q.members {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -212,11 +213,17 @@ func (n *importReceipts) deadLetter(p *kafka.Partition, row notedRow, imp *batch
 	n.mu.Lock()
 	n.told[p][row.rowAt] = true
 	n.mu.Unlock()
-	n.lane.receipts.Send(&r, func() {
-		n.lane.metrics.Receipt(receipt.DeadLetter.String())
+	n.lane.receipts.Send(&r, acknowledged(func() {
+		n.lane.metrics.Receipts(receipt.DeadLetter.String(), 1)
 		done()
-	})
+	}))
 }
+
+// acknowledged is a function as a receipt's waiter.
+type acknowledged func()
+
+// Acknowledged calls it.
+func (f acknowledged) Acknowledged() { f() }
 
 func (n *importReceipts) receipt(p *kafka.Partition, row notedRow) receipt.Receipt {
 	return receipt.Receipt{
@@ -261,11 +268,6 @@ func (n *importReceipts) write(ctx context.Context, imp *batcher.Import, held []
 	}
 	end := n.endOf(imp)
 	var sent sending
-	sent.acknowledged = func() { // one for all of them: there may be millions
-		n.room.Release(1)
-		n.lane.metrics.Receipt(end.outcome.String())
-		sent.done()
-	}
 	if imp.Adopted {
 		if err := n.readAgain(ctx, imp, held, end, &sent); err != nil {
 			return err
@@ -275,19 +277,18 @@ func (n *importReceipts) write(ctx context.Context, imp *batcher.Import, held []
 	for _, c := range held {
 		ends[c.Partition()] = max(ends[c.Partition()], c.UpTo())
 	}
+	room := make([]notedRow, 0, rowsAtOnce)
 	for p, upTo := range ends {
 		for {
-			rows, err := n.take(p, imp.Table.Qualified(), upTo)
+			rows, err := n.take(p, imp.Table.Qualified(), upTo, room)
 			if err != nil {
 				return err
 			}
 			if len(rows) == 0 {
 				break
 			}
-			for _, row := range rows {
-				if err := n.send(ctx, p, row, end, &sent); err != nil {
-					return err
-				}
+			if err := n.send(ctx, p, rows, end, &sent); err != nil {
+				return err
 			}
 		}
 	}
@@ -308,21 +309,40 @@ func (n *importReceipts) write(ctx context.Context, imp *batcher.Import, held []
 // they are dead letters. Those are known until all are there: write may be called again.
 type sending struct {
 	outbox
-	acknowledged func() // ends one of them
-	inError      map[*kafka.Partition][]rowAt
+	inError map[*kafka.Partition][]rowAt
+}
+
+// together are receipts that count as acknowledged once all of them are: there may be millions.
+type together struct {
+	*importReceipts
+	outcome receipt.Outcome
+	sent    *sending
+	n       int
+	left    atomic.Int32
+}
+
+// Acknowledged counts one.
+func (t *together) Acknowledged() {
+	if t.left.Add(-1) > 0 {
+		return
+	}
+	t.room.Release(int64(t.n))
+	t.lane.metrics.Receipts(t.outcome.String(), t.n)
+	t.sent.done(t.n)
 }
 
 // rowsAtOnce are how many notes are taken at a time.
 const rowsAtOnce = 256
 
-// take takes some of the notes of records below an offset.
-func (n *importReceipts) take(p *kafka.Partition, table string, upTo int64) (rows []notedRow, err error) {
+// take takes some of the notes of records below an offset, into the room for rowsAtOnce.
+func (n *importReceipts) take(p *kafka.Partition, table string, upTo int64, room []notedRow) (rows []notedRow, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	of := n.notes[p][table]
 	if of == nil {
 		return nil, nil
 	}
+	rows = room[:0]
 	err = of.Take(func(entry []byte) bool {
 		if len(rows) == rowsAtOnce {
 			return false
@@ -340,26 +360,44 @@ func (n *importReceipts) take(p *kafka.Partition, table string, upTo int64) (row
 	return rows, err
 }
 
-// send sends a row's receipt, unless it was in error.
-func (n *importReceipts) send(ctx context.Context, p *kafka.Partition, row notedRow, end ended, sent *sending) error {
-	n.mu.Lock()
-	_, inError := n.told[p][row.rowAt]
-	n.mu.Unlock()
-	if inError {
-		if sent.inError == nil {
-			sent.inError = map[*kafka.Partition][]rowAt{}
-		}
-		sent.inError[p] = append(sent.inError[p], row.rowAt)
+// send sends the receipts of some rows, rowsAtOnce at most, but of those that were in error. It
+// changes rows.
+func (n *importReceipts) send(ctx context.Context, p *kafka.Partition, rows []notedRow, end ended, sent *sending) error {
+	if rows = n.loaded(p, rows, sent); len(rows) == 0 {
 		return nil
 	}
-	if err := n.room.Acquire(ctx, 1); err != nil {
+	if err := n.room.Acquire(ctx, int64(len(rows))); err != nil {
 		return err
 	}
-	r := n.receipt(p, row)
-	r.Outcome, r.Row, r.Execution, r.Started, r.Ended = end.outcome, end.row, end.execution, end.began, end.at
-	sent.add()
-	n.lane.receipts.Send(&r, sent.acknowledged)
+	sent.add(len(rows))
+	all := &together{importReceipts: n, outcome: end.outcome, sent: sent, n: len(rows)}
+	all.left.Store(int32(len(rows)))
+	for _, row := range rows {
+		r := n.receipt(p, row)
+		r.Outcome, r.Row, r.Execution, r.Started, r.Ended = end.outcome, end.row, end.execution, end.began, end.at
+		n.lane.receipts.Send(&r, all)
+	}
 	return nil
+}
+
+// loaded leaves the rows that were not in error, and notes the others.
+func (n *importReceipts) loaded(p *kafka.Partition, rows []notedRow, sent *sending) []notedRow {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	told := n.told[p]
+	if len(told) == 0 {
+		return rows
+	}
+	return slices.DeleteFunc(rows, func(row notedRow) bool {
+		_, inError := told[row.rowAt]
+		if inError {
+			if sent.inError == nil {
+				sent.inError = map[*kafka.Partition][]rowAt{}
+			}
+			sent.inError[p] = append(sent.inError[p], row.rowAt)
+		}
+		return inError
+	})
 }
 
 // readAgain sends the receipts of an import that a former owner sent, which is found out
@@ -383,7 +421,7 @@ func (n *importReceipts) readAgain(ctx context.Context, imp *batcher.Import, hel
 			if w.Err != nil || !loads(imp, w.Mapping.Name) || !behindImport(imp, p, w, record.Offset) {
 				continue
 			}
-			if err := n.send(ctx, p, n.row(w, record, j, len(routed)), end, sent); err != nil {
+			if err := n.send(ctx, p, []notedRow{n.row(w, record, j, len(routed))}, end, sent); err != nil {
 				return err
 			}
 		}

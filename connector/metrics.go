@@ -217,8 +217,11 @@ func (l *laneBase) noteDeadLetter(r *deadletter.Record, why deadletter.Reason) {
 		leading /= 10
 	}
 	if leading == 1 {
-		l.log.Warn("records became dead letters; feedsink dlq list says why", "topic", r.Topic, "partition", r.Partition,
-			"offset", r.Offset, "mapping", why.Mapping, "reason", why.Code, "status", why.Status, "count", count)
+		log := l.log.With("topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "mapping", why.Mapping, "reason", why.Code)
+		if why.Status != 0 { // 0: the service was not asked
+			log = log.With("status", why.Status)
+		}
+		log.Warn("records became dead letters; feedsink dlq list says why", "count", count)
 	}
 }
 

@@ -216,7 +216,7 @@ func TestRowInErrorIsNeverLoadedHoweverOftenReceiptsAreTried(t *testing.T) {
 	n := &importReceipts{told: map[*kafka.Partition]map[rowAt]bool{p: {row.rowAt: true}}} // without a lane nothing can be sent
 	for range 2 {
 		var sent sending
-		if err := n.send(t.Context(), p, row, ended{}, &sent); err != nil {
+		if err := n.send(t.Context(), p, []notedRow{row}, ended{}, &sent); err != nil {
 			t.Fatal(err)
 		}
 		if got := sent.inError[p]; len(got) != 1 || got[0] != row.rowAt {

@@ -56,7 +56,7 @@ type part struct {
 	same    bool             // its write said what the key's last call had said: none was made
 	told    func(stays bool) // once it has ended as a dead letter, or has no other place; nil: it is not asked for
 	merged  bool             // its call is that of a newer write
-	receipt *receipt.Receipt // nil: there are none
+	receipt *opened          // nil: there are none
 }
 
 // part begins that part of the record that one of its mappings makes.
@@ -195,23 +195,17 @@ func (p *part) opens(w *schemas.Write, part, parts int) {
 	if p.lane.receipts == nil {
 		return
 	}
-	p.receipt = p.lane.receiptOf(p.partition, p.record.Load(), p.mapping, part, parts)
-	p.receipt.Op = p.op
+	p.receipt = &opened{part: part, parts: parts}
 	if w != nil {
-		p.receipt.Key = p.lane.receipts.Of(w)
+		p.receipt.key = p.lane.receipts.Of(w)
 	}
 }
 
-// receiptOf is the beginning of a part's receipt.
-func (l *laneBase) receiptOf(p *kafka.Partition, r *kafka.Record, m *router.Compiled, part, parts int) *receipt.Receipt {
-	of := &receipt.Receipt{
-		Topic: p.Topic, Partition: p.ID, Offset: r.Offset, Part: part, Parts: parts, Lane: l.which,
-		Written: r.Timestamp, Assigned: p.Assigned(),
-	}
-	if m != nil {
-		of.Mapping = m.Name
-	}
-	return of
+// opened is what is known of a receipt before its part has ended.
+type opened struct {
+	part, parts int
+	key         receipt.Key
+	outcome     receipt.Outcome
 }
 
 // endWith ends the part once Kafka has its receipt. Of a partition that is gone there is
@@ -221,13 +215,24 @@ func (p *part) endWith(outcome receipt.Outcome, status int) {
 		p.end()
 		return
 	}
-	p.receipt.Outcome, p.receipt.Status, p.receipt.Ended = outcome, status, time.Now()
-	p.lane.unacknowledged.add()
-	p.lane.receipts.Send(p.receipt, func() {
-		defer p.lane.unacknowledged.done()
-		p.lane.metrics.Receipt(outcome.String())
-		p.end()
-	})
+	of := p.record.Load()
+	r := receipt.Receipt{
+		Topic: p.partition.Topic, Partition: p.partition.ID, Offset: of.Offset, Part: p.receipt.part, Parts: p.receipt.parts, Lane: p.lane.which,
+		Op: p.op, Outcome: outcome, Status: status, Written: of.Timestamp, Assigned: p.partition.Assigned(), Ended: time.Now(), Key: p.receipt.key,
+	}
+	if p.mapping != nil {
+		r.Mapping = p.mapping.Name
+	}
+	p.receipt.outcome = outcome
+	p.lane.unacknowledged.add(1)
+	p.lane.receipts.Send(&r, p)
+}
+
+// Acknowledged ends the part: Kafka has its receipt.
+func (p *part) Acknowledged() {
+	defer p.lane.unacknowledged.done(1)
+	p.lane.metrics.Receipts(p.receipt.outcome.String(), 1)
+	p.end()
 }
 
 // delivered counts how long the record took to here from when it was written.
@@ -277,9 +282,9 @@ func (p *part) deadLetter(l deadletter.Reason, cause error) {
 		return
 	}
 	record := p.record.Load()
-	p.lane.unacknowledged.add()
+	p.lane.unacknowledged.add(1)
 	p.lane.post.Send(record, l, func(err error) {
-		defer p.lane.unacknowledged.done()
+		defer p.lane.unacknowledged.done(1)
 		if err != nil {
 			p.halt(l, cause, err.Error(), openTopic)
 			return
@@ -331,23 +336,22 @@ func assignedAt(p *kafka.Partition, r *kafka.Record) time.Time {
 	return p.Assigned()
 }
 
-// outbox counts the dead letters that Kafka has not acknowledged yet.
+// outbox counts the dead letters and receipts that Kafka has not acknowledged yet.
 type outbox struct {
+	open  atomic.Int64
 	mu    sync.Mutex
-	open  int
 	empty chan struct{} // closed when open is 0; nil: nothing waits
 }
 
-func (o *outbox) add() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.open++
-}
+func (o *outbox) add(n int) { o.open.Add(int64(n)) }
 
-func (o *outbox) done() {
+func (o *outbox) done(n int) {
+	if o.open.Add(-int64(n)) > 0 {
+		return
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.open--; o.open == 0 && o.empty != nil {
+	if o.empty != nil {
 		close(o.empty)
 		o.empty = nil
 	}
@@ -356,15 +360,14 @@ func (o *outbox) done() {
 // wait returns once none is on its way, or with ctx.
 func (o *outbox) wait(ctx context.Context) error {
 	o.mu.Lock()
-	if o.open == 0 {
-		o.mu.Unlock()
-		return nil
-	}
 	if o.empty == nil {
 		o.empty = make(chan struct{})
 	}
 	empty := o.empty
 	o.mu.Unlock()
+	if o.open.Load() == 0 { // what ends from here on closes it
+		return nil
+	}
 	select {
 	case <-empty:
 		return nil

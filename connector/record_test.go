@@ -114,28 +114,28 @@ func TestOutboxIsWaitedForUntilItIsEmpty(t *testing.T) {
 		if err := o.wait(t.Context()); err != nil {
 			t.Fatalf("nothing was ever sent: got %v, want nil at once", err)
 		}
-		o.add()
-		o.add()
+		o.add(1)
+		o.add(1)
 		waited := make(chan error, 2)
 		for range cap(waited) {
 			go func() { waited <- o.wait(t.Context()) }()
 		}
-		o.done()
+		o.done(1)
 		synctest.Wait()
 		if len(waited) != 0 {
 			t.Fatal("wait returned with a letter on its way")
 		}
-		o.done()
+		o.done(1)
 		synctest.Wait()
 		if len(waited) != cap(waited) {
 			t.Fatalf("waiters that returned: got %d, want %d", len(waited), cap(waited))
 		}
-		o.add()
+		o.add(1)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := o.wait(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("with a context that has ended: got %v, want its error", err)
 		}
-		o.done() // nobody waits
+		o.done(1) // nobody waits
 	})
 }

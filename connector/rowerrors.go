@@ -152,16 +152,16 @@ func (r records) deadLetter(sent *outbox, room *semaphore.Weighted, c *kafka.Cla
 		halt(noTopic, setTopic)
 		return
 	}
-	sent.add()
-	r.lane.unacknowledged.add()
+	sent.add(1)
+	r.lane.unacknowledged.add(1)
 	why := deadletter.Reason{
 		Stage: deadletter.Delivering, Code: writes.CodeImportRow, Message: reason,
 		Mapping: m.Name, Table: m.Label, Lane: schemas.Batch.String(), Execution: imp.Execution, MayBeInTable: mayBeInTable,
 	}
 	r.lane.post.Send(record, why, func(err error) {
 		done := func() {
-			r.lane.unacknowledged.done()
-			sent.done()
+			r.lane.unacknowledged.done(1)
+			sent.done(1)
 		}
 		room.Release(roomFor(record))
 		if err != nil {
@@ -199,11 +199,11 @@ func (r records) Unmatched(ctx context.Context, imp batcher.Import, rows []batch
 		if row.Key != "" {
 			record.Key = []byte(row.Key)
 		}
-		sent.add()
-		r.lane.unacknowledged.add()
+		sent.add(1)
+		r.lane.unacknowledged.add(1)
 		r.lane.post.Send(record, why, func(err error) {
-			defer r.lane.unacknowledged.done()
-			defer sent.done()
+			defer r.lane.unacknowledged.done(1)
+			defer sent.done(1)
 			if err != nil {
 				refused.Store(&err)
 				return

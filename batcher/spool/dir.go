@@ -60,7 +60,8 @@ type Dir struct {
 	lock *os.File
 
 	mu      sync.Mutex
-	sizes   map[string]int64 // bytes by name; journals, sealed and kept files
+	sizes   map[string]int64  // bytes by name; journals, sealed and kept files
+	kept    map[string]string // of the kept ones: their mappings, by name
 	total   int64
 	outputs int64  // bytes of output files on their way
 	spare   []byte // for the next segment to be ordered in; nil: in use
@@ -101,7 +102,7 @@ func Open(dir string) (*Dir, error) {
 	if err != nil {
 		return nil, unusable(err)
 	}
-	s := &Dir{dir: dir, lock: lock, sizes: map[string]int64{}}
+	s := &Dir{dir: dir, lock: lock, sizes: map[string]int64{}, kept: map[string]string{}}
 	if err := s.sweep(); err != nil {
 		return nil, errors.Join(err, unlock(lock))
 	}
@@ -241,6 +242,13 @@ func (s *Dir) resize(name string, size int64) {
 	if s.sizes[name] = size; size == 0 {
 		delete(s.sizes, name)
 	}
+	if !isKept(name) {
+		return
+	}
+	delete(s.kept, name)
+	if m := ours.FindStringSubmatch(name); m != nil && size > 0 {
+		s.kept[name] = m[1]
+	}
 }
 
 // Used is what the files take, in bytes.
@@ -255,8 +263,8 @@ func (s *Dir) Kept(mapping string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var names []string
-	for name := range s.sizes {
-		if m := ours.FindStringSubmatch(name); m != nil && m[1] == mapping && isKept(name) {
+	for name, of := range s.kept { // few: each mapping asks, while another may have thousands of files
+		if of == mapping {
 			names = append(names, name)
 		}
 	}

@@ -2,6 +2,9 @@ package spool
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -41,5 +44,30 @@ func TestOutputFilesCountInTheSpoolAndShareTheirRoom(t *testing.T) {
 	third.Drop()
 	if got := s.Kept("b"); len(got) != 1 || s.Used() != 10 {
 		t.Errorf("in the end: got %q kept and %d bytes, want the kept one alone", got, s.Used())
+	}
+}
+
+// A sink of 1,000 mappings asks for each of them, over and over, while it has thousands of files.
+func TestKeptFilesAreFoundWithoutALookAtTheOthers(t *testing.T) {
+	s, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	for i := range 100 {
+		s.resize(fmt.Sprintf("b-20261125T072238Z-aaa%03d.journal", i), 10)
+		s.resize(NewName("b", rand.New(rand.NewPCG(1, uint64(i))))+".upsert.csv.gz", 10)
+	}
+	if got := testing.AllocsPerRun(10, func() { s.Kept("b") }); got > 0 {
+		t.Errorf("none is kept: got %v pieces of memory taken for names of other files, want none", got)
+	}
+	const failed = "b-20261125T072238Z-pawgi7.upsert.csv.gz" + FailedSuffix
+	s.resize(failed, 10)
+	if got := s.Kept("b"); !slices.Equal(got, []string{failed}) {
+		t.Errorf("got %v, want the file that is kept", got)
+	}
+	s.resize(failed, 0)
+	if got := s.Kept("b"); len(got) != 0 {
+		t.Errorf("removed: got %v, want none", got)
 	}
 }

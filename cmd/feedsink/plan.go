@@ -26,6 +26,8 @@ func newPlan() *cobra.Command {
 			"make of them: calls, rows, files and imports, whether the day's imports and service.rate suffice if every day were\n" +
 			"as the sample, and which records would be dead letters, and why. Neither ETLs nor the service's API key need be\n" +
 			"there yet. --show prints requests and lines of CSV: customers' data.\n\n" +
+			"Calls that say what the last one of their key has said are counted: what `unchanged: skip` saves or, where it could be\n" +
+			"set and that is a tenth of them at least, would save. A sink forgets keys that it has no room for, and at a restart: it saves less.\n\n" +
 			"It also compares the lanes immediate, batch and auto for all of a mapping's records: calls, imports, slots and how\n" +
 			"old rows get, and recommends one. For that it plays the sample once, minute by minute: it begins with nothing waiting,\n" +
 			"ends when all rows have landed, an import takes two minutes and none fails, service.rate is spread evenly and divided\n" +
@@ -163,6 +165,16 @@ func callsText(p func(string, ...any), c *plan.Calls) {
 		p("    a day        about %d, at most %d in a minute", c.PerDay, c.PeakMinute)
 	} else {
 		p("    a day        %s", tooShort)
+	}
+	forgotten := ""
+	if c.Forgotten > 0 {
+		forgotten = fmt.Sprintf("; less, if memory.unchanged is not made larger: it may have no room for %s", counted(c.Forgotten, "key"))
+	}
+	switch {
+	case c.Unchanged > 0:
+		p("    unchanged    %d of %s not made: they would say what the last one said%s", c.Unchanged, counted(c.Calls+c.Unchanged, "call"), forgotten)
+	case c.CouldSkip*10 >= c.Calls && c.CouldSkip > 0:
+		p("    unchanged    %d of %s say what the last one said: `unchanged: skip` would save them%s", c.CouldSkip, counted(c.Calls, "call"), forgotten)
 	}
 	switch {
 	case c.RateTooLow:

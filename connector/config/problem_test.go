@@ -66,6 +66,7 @@ func spoiled(from, to string) string { return strings.Replace(base, from, to, 1)
 var mistakes = map[string]struct{ file, want string }{
 	"tab":             {"kafka:\n\tbrokers: [a:1]\n", "2:1: : not readable as YAML: found character '\t' that cannot start any token; indent with spaces, not tabs"},
 	"bare brackets":   {base + "dlq: {topic: a[0].b}\n", "14:15: : not readable as YAML: ',' or '}' must be specified; put text with [ ] in quotes: 'items[0].sku'"},
+	"out of line":     {"kafka:\n  group: a\n brokers: [a:1]\n", "3:2: : not readable as YAML: value is not allowed in this context; check how far this line, and those around it, are indented"},
 	"not UTF-8":       {"kafka:\n  group: \xff\n", "2:10: : not UTF-8 text; save the file as UTF-8"},
 	"empty":           {"# nothing\n", "1:1: : the file is empty; start with kafka:, service: and mappings:"},
 	"two documents":   {base + "---\na: 1\n", "15:1: : a second YAML document; write one document per file, without ---"},

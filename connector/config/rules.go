@@ -195,9 +195,12 @@ func (r *rules) badFile(path, file string, err error) {
 	if r.noSecrets {
 		return
 	}
-	hint := ""
-	if errors.Is(err, fs.ErrPermission) {
+	hint := "correct the path, or the file"
+	switch {
+	case errors.Is(err, fs.ErrPermission):
 		hint = "make the file readable for the user that runs feedsink"
+	case errors.Is(err, fs.ErrNotExist):
+		hint = "create the file, or correct the path"
 	}
 	r.breaks(path, err.Error(), hint)
 }

@@ -121,6 +121,8 @@ func (f *findings) syntax(err error, data []byte) {
 			hint = "indent with spaces, not tabs"
 		case bareBracket.MatchString(text):
 			hint = hintBrackets
+		case strings.Contains(message, "not allowed in this context"):
+			hint = "check how far this line, and those around it, are indented"
 		}
 	}
 	f.add(p, "", message, hint)

@@ -150,8 +150,8 @@ func (m *Metrics) DeadLetter(topic, reason string) {
 	m.deadLetters.WithLabelValues(topic, reason).Inc()
 }
 
-// Receipt counts receipts that Kafka has acknowledged.
-func (m *Metrics) Receipt(outcome string) { m.cached.receipts.of(outcome).Inc() }
+// Receipts counts receipts that Kafka has acknowledged.
+func (m *Metrics) Receipts(outcome string, n int) { m.cached.receipts.of(outcome).Add(float64(n)) }
 
 // SchemaAsked counts a request to the schema registry.
 func (m *Metrics) SchemaAsked(outcome string) { m.schemas.WithLabelValues(outcome).Inc() }

@@ -49,7 +49,10 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 	if err != nil {
 		return plan.Report{}, err
 	}
-	limits := plan.Limits{RateCalls: cfg.Service.Rate.Calls, RatePer: cfg.Service.Rate.Per, Receipts: cfg.Receipts.Topic != "", Show: sample.Show}
+	limits := plan.Limits{
+		RateCalls: cfg.Service.Rate.Calls, RatePer: cfg.Service.Rate.Per, Unchanged: int64(cfg.Memory.Unchanged),
+		Receipts: cfg.Receipts.Topic != "", Show: sample.Show,
+	}
 	p, err := plan.New(limits, r.Mappings(),
 		func(m *router.Compiled) (*spool.Preview, error) {
 			rows, err := build.BatchMapping(m).Rows()

@@ -30,6 +30,7 @@ const (
 //     evenly; none uses what another leaves. Without it no call waits.
 //   - An import takes two minutes. All slots of the first day are free, none fails, and
 //     roll.bytes and maxFile.bytes are never reached.
+//   - A mapping's `unchanged: skip` is the immediate lane's alone, and calls that it saves are not made.
 //   - Calls of auto do not wait for an import that has a row of their key. Its routes have the
 //     shortest within of those that are configured, and call for all rows.
 type Lanes struct {
@@ -124,13 +125,21 @@ func (p *Plan) sumLanes(m *mapping) {
 	for _, minute := range slices.Sorted(maps.Keys(m.arrived.minutes)) {
 		came = append(came, *m.arrived.minutes[minute])
 	}
+	skipping := slices.Clone(came)
+	for i := range skipping {
+		skipping[i].callable -= skipping[i].spared
+	}
 	for _, lane := range []string{immediate, batch, auto} {
 		if reason := p.against(m, lane); reason != "" {
 			l.LeftOut = append(l.LeftOut, LeftOut{lane, reason})
 			continue
 		}
 		s := p.simulation(m, lane)
-		l.Choices = append(l.Choices, s.choice(s.run(came)))
+		rows := came
+		if lane == immediate {
+			rows = skipping
+		}
+		l.Choices = append(l.Choices, s.choice(s.run(rows)))
 	}
 	l.recommend()
 }

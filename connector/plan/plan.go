@@ -17,6 +17,7 @@ import (
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/router/check"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -24,8 +25,9 @@ import (
 type Limits struct {
 	RateCalls int // service.rate; 0: none
 	RatePer   time.Duration
-	Receipts  bool // rows of auto routes go by file
-	Show      int  // requests and lines of CSV for each mapping and op
+	Unchanged int64 // memory.unchanged, in bytes
+	Receipts  bool  // rows of auto routes go by file
+	Show      int   // requests and lines of CSV for each mapping and op
 }
 
 // Plan gathers what records would come to. It is used by one goroutine; its memory
@@ -36,6 +38,7 @@ type Plan struct {
 	byName      map[string]*mapping
 	deadLetters map[deadLetterKind]*Group
 	skipped     map[string]int64 // records that no mapping takes, by topic
+	places      places
 }
 
 // mapping is one mapping's account.
@@ -43,9 +46,10 @@ type mapping struct {
 	Mapping
 	config      *router.Compiled
 	first, last time.Time
-	lastCall    map[string]time.Time // by key
-	perMinute   map[int64]int64      // calls, by minute
-	perSpan     map[int64]int64      // by span of the rate limit
+	mayRepeat   bool               // unchanged: skip is configured, or could be
+	called      map[string]*called // by key
+	perMinute   map[int64]int64    // calls, by minute
+	perSpan     map[int64]int64    // by span of the rate limit
 	shown       []schemas.Write
 	shownOps    map[schemas.Op]int
 	preview     *spool.Preview // nil: no files
@@ -57,11 +61,11 @@ type deadLetterKind struct{ mapping, code, message string }
 
 // New prepares for the records of these mappings; preview opens a mapping's files.
 func New(limits Limits, mappings []*router.Compiled, preview func(*router.Compiled) (*spool.Preview, error)) (*Plan, error) {
-	p := &Plan{limits: limits, byName: map[string]*mapping{}, deadLetters: map[deadLetterKind]*Group{}, skipped: map[string]int64{}}
+	p := &Plan{limits: limits, byName: map[string]*mapping{}, deadLetters: map[deadLetterKind]*Group{}, skipped: map[string]int64{}, places: newPlaces()}
 	for _, c := range mappings {
 		m := &mapping{
 			Mapping: Mapping{Name: c.Name, Table: c.Label, Bundle: c.Config.Bundle}, config: c,
-			lastCall: map[string]time.Time{}, perMinute: map[int64]int64{}, perSpan: map[int64]int64{}, shownOps: map[schemas.Op]int{}, arrived: newArrivals(),
+			mayRepeat: c.Unchanged() > 0 || check.CouldSkipUnchanged(mappings, c), called: map[string]*called{}, perMinute: map[int64]int64{}, perSpan: map[int64]int64{}, shownOps: map[schemas.Op]int{}, arrived: newArrivals(),
 		}
 		if c.Uses(schemas.Batch) {
 			var err error
@@ -76,7 +80,10 @@ func New(limits Limits, mappings []*router.Compiled, preview func(*router.Compil
 }
 
 // Undecodable takes a record that says nothing.
-func (p *Plan) Undecodable(r *router.Record, err error) { p.deadLetter(nil, r, "decode", err) }
+func (p *Plan) Undecodable(r *router.Record, err error) {
+	p.places.forget(r)
+	p.deadLetter(nil, r, "decode", err)
+}
 
 // Add takes what the router made of a record.
 func (p *Plan) Add(r *router.Record, routed []router.Routed) {
@@ -91,11 +98,12 @@ func (p *Plan) Add(r *router.Record, routed []router.Routed) {
 		m.noEffect.Add(one)
 		switch {
 		case one.Err != nil:
-			code := router.CodeValue
+			code, key := router.CodeValue, ""
 			if reject, ok := errors.AsType[*router.Reject](one.Err); ok {
-				code = reject.Code
+				code, key = reject.Code, reject.Key()
 			}
 			p.deadLetter(m, r, code, one.Err)
+			p.forget(m, r, key)
 		case one.Lane == schemas.Skip:
 			m.Skipped++
 		case one.Lane == schemas.Batch:
@@ -106,7 +114,7 @@ func (p *Plan) Add(r *router.Record, routed []router.Routed) {
 			m.arrived.add(m.config, &one.Write, r.Timestamp)
 		default:
 			m.arrived.add(m.config, &one.Write, r.Timestamp)
-			m.call(&one.Write, r.Timestamp, p.limits)
+			p.call(m, &one.Write, r)
 		}
 	}
 }
@@ -145,23 +153,31 @@ func (p *Plan) deadLetter(m *mapping, r *router.Record, code string, err error) 
 // waits. How long it waits depends on the load: a careful guess.
 const together = time.Second
 
-func (m *mapping) call(w *schemas.Write, at time.Time, limits Limits) {
+func (p *Plan) call(m *mapping, w *schemas.Write, r *router.Record) {
 	if m.Calls == nil {
-		m.Calls = &Calls{ByOp: map[string]int64{}, RateLimit: int64(limits.RateCalls)}
+		m.Calls = &Calls{ByOp: map[string]int64{}, RateLimit: int64(p.limits.RateCalls)}
 	}
 	m.Calls.Writes++
-	before, again := m.lastCall[w.Key]
-	m.lastCall[w.Key] = at
-	if again && at.Sub(before).Abs() < together {
+	key, known := m.called[w.Key]
+	if !known {
+		key = &called{}
+		m.called[w.Key] = key
+	}
+	call := !known || r.Timestamp.Sub(key.at).Abs() >= together
+	key.at = r.Timestamp
+	if m.mayRepeat {
+		call = m.spared(call, key.skipping(w, r.Timestamp, p.places.of(r), m.config.Config.UnchangedFor), r.Timestamp)
+	}
+	if !call {
 		return
 	}
 	m.Calls.Calls++
 	m.Calls.ByOp[w.Op.String()]++
-	m.perMinute[at.Unix()/60]++
-	if limits.RateCalls > 0 {
-		m.perSpan[at.UnixNano()/int64(limits.RatePer)]++
+	m.perMinute[r.Timestamp.Unix()/60]++
+	if p.limits.RateCalls > 0 {
+		m.perSpan[r.Timestamp.UnixNano()/int64(p.limits.RatePer)]++
 	}
-	if m.shownOps[w.Op] < limits.Show {
+	if m.shownOps[w.Op] < p.limits.Show {
 		m.shownOps[w.Op]++
 		m.shown = append(m.shown, *w)
 	}
@@ -238,6 +254,9 @@ func (m *mapping) sumCalls(limits Limits) {
 	}
 	for _, n := range m.perSpan {
 		c.PeakRate = max(c.PeakRate, n)
+	}
+	if c.Unchanged+c.CouldSkip > 0 {
+		c.Forgotten = max(int64(len(m.called))-limits.Unchanged/bytesPerKey, 0)
 	}
 	c.RateTooLow = limits.RateCalls > 0 && c.PeakRate > c.RateLimit
 }
@@ -371,6 +390,9 @@ type Calls struct {
 	Writes     int64            `json:"writes"`
 	Calls      int64            `json:"calls"` // writes of a key within a second count as merged
 	ByOp       map[string]int64 `json:"byOp"`
+	Unchanged  int64            `json:"unchanged,omitempty"`  // not in Calls: what unchanged: skip saves
+	CouldSkip  int64            `json:"couldSkip,omitempty"`  // of Calls: what it would save, where it is not configured but could be
+	Forgotten  int64            `json:"forgotten,omitempty"`  // keys for which memory.unchanged may have no room, so that less is saved
 	PerDay     int64            `json:"perDay,omitempty"`     // 0: the sample is too short to tell
 	PeakMinute int64            `json:"peakMinute"`           // calls in the busiest minute
 	PeakRate   int64            `json:"peakRate,omitempty"`   // calls in the busiest service.rate.per

@@ -15,6 +15,7 @@ type rows struct {
 	minute   int64 // since 1970
 	callable int64
 	fileOnly int64 // that no auto route would call
+	spared   int64 // of callable, that the mapping's unchanged: skip spares
 	ops      [schemas.OpsEnd]bool
 }
 

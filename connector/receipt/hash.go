@@ -19,7 +19,8 @@ type Keys struct {
 	read   func() (string, error)
 	log    *slog.Logger
 	secret atomic.Pointer[secret]
-	next   atomic.Int64 // when the secret is read again, in nanoseconds of Unix
+	began  time.Time
+	next   atomic.Int64 // when the secret is read again, in nanoseconds after began
 	mu     sync.Mutex   // held to read it
 }
 
@@ -51,7 +52,7 @@ func newSecret(text string) *secret {
 // NewKeys reads the secret for the first time. Without read there is none, and
 // keys are not hashed.
 func NewKeys(read func() (string, error), log *slog.Logger) (*Keys, error) {
-	k := &Keys{read: read, log: log}
+	k := &Keys{read: read, log: log, began: time.Now()}
 	if read == nil {
 		return k, nil
 	}
@@ -60,17 +61,17 @@ func NewKeys(read func() (string, error), log *slog.Logger) (*Keys, error) {
 		return nil, err
 	}
 	k.secret.Store(newSecret(text))
-	k.next.Store(time.Now().Add(readAgain).UnixNano())
+	k.next.Store(int64(readAgain))
 	return k, nil
 }
 
 // now is the secret that is in use; nil: there is none.
 func (k *Keys) now() *secret {
-	if k.read == nil || time.Now().UnixNano() < k.next.Load() || !k.mu.TryLock() {
+	if k.read == nil || int64(time.Since(k.began)) < k.next.Load() || !k.mu.TryLock() {
 		return k.secret.Load()
 	}
 	defer k.mu.Unlock()
-	k.next.Store(time.Now().Add(readAgain).UnixNano())
+	k.next.Store(int64(time.Since(k.began) + readAgain))
 	text, err := k.read()
 	switch {
 	case err != nil:

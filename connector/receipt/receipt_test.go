@@ -122,6 +122,17 @@ func TestHashDependsOnSecretTableAndKey(t *testing.T) {
 	}
 }
 
+func BenchmarkHash(b *testing.B) {
+	k, err := NewKeys(func() (string, error) { return "the secret of the bench", nil }, slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		k.Hash(schemas.Table{Name: "customers"}, "C000123456")
+	}
+}
+
 func TestSecretIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		secret, failure := "one", error(nil)

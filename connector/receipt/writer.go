@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -23,9 +24,9 @@ type Writer struct {
 	stop   context.CancelFunc
 	ctx    context.Context //nolint:containedctx // the writer's own life, ended by Close
 
-	mu      sync.Mutex
-	trouble error // why the last one was not acknowledged; nil: it was
-	sent    Sent
+	envelopes       sync.Pool
+	trouble         atomic.Pointer[error] // why the last one was not acknowledged; nil: it was
+	receipts, bytes atomic.Int64          // acknowledged
 }
 
 // Sent is what was acknowledged.
@@ -54,7 +55,9 @@ func NewWriter(connection []kgo.Opt, topic string, log *slog.Logger) (*Writer, e
 		return nil, fmt.Errorf("receipts producer: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Writer{client: client, topic: topic, log: log, ctx: ctx, stop: stop}, nil
+	w := &Writer{client: client, topic: topic, log: log, ctx: ctx, stop: stop}
+	w.envelopes.New = w.newEnvelope
+	return w, nil
 }
 
 // Look warns if the topic does not exist or may not be seen.
@@ -73,90 +76,104 @@ func (w *Writer) Look(ctx context.Context) {
 	}
 }
 
-// Send produces the receipt, which it keeps no hold of, and calls done from another
-// goroutine once Kafka has acknowledged it. What fails is tried again for as long as it
-// takes. done must return quickly. After Close it is not called any more.
-func (w *Writer) Send(r *Receipt, done func()) {
-	e := &envelope{key: r.Key.Hash}
+// Waiter is told, from another goroutine, that Kafka has acknowledged its receipt. It must return
+// quickly.
+type Waiter interface{ Acknowledged() }
+
+// Send produces the receipt, which it keeps no hold of, and tells the waiter once Kafka has
+// acknowledged it. What fails is tried again for as long as it takes. After Close no waiter is told.
+func (w *Writer) Send(r *Receipt, waiter Waiter) {
+	e := w.envelopes.Get().(*envelope)
 	e.record = kgo.Record{Topic: w.topic, Value: r.Append(e.value[:0]), Timestamp: r.Ended}
-	if r.Key.ID != "" {
+	if e.key = r.Key.Hash; r.Key.ID != "" {
 		e.record.Key = e.key[:]
 	}
 	w.work.Add(1)
-	w.try(&e.record, done, firstWait)
+	e.send(waiter, firstWait)
 }
 
-// envelope is a receipt as Kafka gets it, in one piece of memory: there is one for each event.
+// envelope is a receipt as Kafka gets it, in one piece of memory. There is one for each event: it
+// is used again once Kafka has acknowledged what is in it.
 type envelope struct {
-	record kgo.Record
-	key    [HashSize]byte
-	value  [160]byte // enough for most
+	record  kgo.Record
+	key     [HashSize]byte
+	value   [160]byte // enough for most
+	writer  *Writer
+	waiter  Waiter
+	wait    time.Duration            // before the next try
+	promise func(*kgo.Record, error) // produced
 }
 
-func (w *Writer) try(r *kgo.Record, done func(), wait time.Duration) {
-	w.client.Produce(w.ctx, r, func(_ *kgo.Record, err error) {
-		if err != nil && w.ctx.Err() == nil {
-			w.refused(err, wait)
-			go w.later(r, done, wait, err)
-			return
-		}
-		if err == nil {
-			w.acknowledged(len(r.Key) + len(r.Value))
-			done()
-		}
-		w.work.Done()
-	})
+func (w *Writer) newEnvelope() any {
+	e := &envelope{writer: w}
+	e.promise = e.produced
+	return e
+}
+
+func (e *envelope) send(waiter Waiter, wait time.Duration) {
+	e.waiter, e.wait = waiter, wait
+	e.writer.client.Produce(e.writer.ctx, &e.record, e.promise)
+}
+
+// produced ends a try: the client has done with the record.
+func (e *envelope) produced(_ *kgo.Record, err error) {
+	w, waiter := e.writer, e.waiter
+	switch {
+	case err == nil:
+		w.acknowledged(len(e.record.Key) + len(e.record.Value))
+		e.record, e.waiter = kgo.Record{}, nil
+		w.envelopes.Put(e)
+		waiter.Acknowledged()
+	case w.ctx.Err() == nil:
+		w.refused(err, e.wait)
+		go w.later(e, err)
+		return
+	}
+	w.work.Done()
 }
 
 func (w *Writer) acknowledged(bytes int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.trouble != nil {
+	w.receipts.Add(1)
+	w.bytes.Add(int64(bytes))
+	if w.trouble.Load() != nil && w.trouble.Swap(nil) != nil {
 		w.log.Info("receipts are acknowledged again", "topic", w.topic)
 	}
-	w.trouble = nil
-	w.sent.Receipts++
-	w.sent.Bytes += int64(bytes)
 }
 
 func (w *Writer) refused(err error, wait time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.trouble == nil {
+	if w.trouble.Swap(&err) == nil {
 		w.log.Warn("a receipt was not acknowledged; nothing is confirmed without one; trying again", "topic", w.topic, "wait", wait, "error", err)
 	}
-	w.trouble = err
 }
 
 // later tries again after a wait.
-func (w *Writer) later(r *kgo.Record, done func(), wait time.Duration, err error) {
+func (w *Writer) later(failed *envelope, err error) {
 	select {
 	case <-w.ctx.Done():
 		w.work.Done()
 		return
-	case <-time.After(wait):
+	case <-time.After(failed.wait):
 	}
 	if errors.Is(err, kerr.UnknownTopicID) {
 		// The topic was deleted and created again; the client knows the old one.
 		w.client.PurgeTopicsFromProducing(w.topic)
 	}
 	// Made anew: the client has put its own notes into the former one.
-	w.try(&kgo.Record{Topic: w.topic, Key: r.Key, Value: r.Value, Timestamp: r.Timestamp}, done, min(2*wait, maxWait))
+	e, r := w.newEnvelope().(*envelope), &failed.record
+	e.record = kgo.Record{Topic: w.topic, Key: r.Key, Value: r.Value, Timestamp: r.Timestamp}
+	e.send(failed.waiter, min(2*failed.wait, maxWait))
 }
 
 // Trouble is why the last receipt was not acknowledged, and waits; nil: it was.
 func (w *Writer) Trouble() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.trouble
+	if err := w.trouble.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // Sent is how many receipts were acknowledged, and what their keys and values take.
-func (w *Writer) Sent() Sent {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.sent
-}
+func (w *Writer) Sent() Sent { return Sent{w.receipts.Load(), w.bytes.Load()} }
 
 // Close ends what is unfinished and waits for it. No Send may be running.
 func (w *Writer) Close() {

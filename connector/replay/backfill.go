@@ -285,8 +285,7 @@ func gone(p cluster.TopicPartition, from int64) string {
 	return fmt.Sprintf("%s begins at offset %d by now: what was written before that is gone", p, from)
 }
 
-// begin finds the span: from the first record of its time on, up to what all lanes that
-// read the partition have confirmed.
+// begin finds the span: from the first record of its time on, up to what is confirmed.
 func (b *Backfill) begin(ctx context.Context, held map[cluster.TopicPartition]cluster.Span) error {
 	r, topics := b.Replay, b.Mapping.Config.Topics
 	confirmed, err := r.confirmed(ctx)
@@ -318,7 +317,7 @@ func (b *Backfill) begin(ctx context.Context, held map[cluster.TopicPartition]cl
 		if at, is := until[p]; is {
 			end = min(end, at)
 		}
-		to := min(end, r.confirmedUpTo(confirmed, p))
+		to := min(end, r.confirmedUpTo(confirmed, b.Mapping, p))
 		b.state.spans[p] = cluster.Span{From: from, To: max(from, to)}
 		records += max(from, to) - from
 		unconfirmed += max(end-max(from, to), 0)
@@ -337,16 +336,37 @@ func (b *Backfill) begin(ctx context.Context, held map[cluster.TopicPartition]cl
 	return b.save(ctx)
 }
 
-// confirmedUpTo is the offset below which all lanes that read the partition have confirmed
-// its records.
-func (r *Replay) confirmedUpTo(confirmed lanes, p cluster.TopicPartition) int64 {
+// confirmedUpTo is the offset below which the partition's writes of the mapping's table are
+// confirmed. A lane that only other tables take counts as far as records may have been left to it under former routes.
+func (r *Replay) confirmedUpTo(confirmed lanes, m *router.Compiled, p cluster.TopicPartition) int64 {
 	upTo := int64(1<<63 - 1)
-	for _, lane := range schemas.Lanes {
-		if r.Router.Reads(p.Topic, lane) {
-			upTo = min(upTo, confirmed[lane][p].Offset)
+	for _, c := range r.Router.TopicMappings(p.Topic) {
+		if c.Table != m.Table {
+			continue
+		}
+		for _, lane := range schemas.Lanes {
+			if c.Uses(lane) || r.Router.Reads(p.Topic, lane) && !confirmed.leftNothing(c, p, lane) {
+				upTo = min(upTo, confirmed[lane][p].Offset)
+			}
 		}
 	}
 	return upTo
+}
+
+// leftNothing reports whether a lane that the mapping does not use has confirmed whatever of
+// its records the others may have left to it, before the mapping's routes counted for them.
+func (all lanes) leftNothing(c *router.Compiled, p cluster.TopicPartition, to schemas.Lane) bool {
+	for _, lane := range c.Lanes() {
+		commit := all[lane][p]
+		ledger, err := ack.Decode(commit.Metadata, commit.Offset)
+		if err != nil {
+			return false
+		}
+		if from, ok := ledger.Routes.From(c.Routes); !ok || all[to][p].Offset < from {
+			return false
+		}
+	}
+	return true
 }
 
 // findDeadLetters notes which records of the span never came to the table.

@@ -30,6 +30,7 @@ const (
 	custom  = "orders"
 	batch   = "visits" // profiles, by imports only
 	shared  = "carts"  // read by the mappings left and right
+	divided = "sales"  // read by called, with calls alone, and filed, with files alone
 )
 
 // world is a broker, dead letters, and a service that is nothing but its tables.
@@ -63,7 +64,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t}
 	w.rows = map[string]map[string]any{}
 	var err error
-	if w.cluster, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic, profile, custom, batch, shared)); err != nil {
+	if w.cluster, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic, profile, custom, batch, shared, divided)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.cluster.Close)
@@ -100,6 +101,8 @@ func mappings(t *testing.T) *router.Router {
 		{Name: custom, Topics: []string{custom}, CustomTable: custom, Key: "businessKey", Routes: []router.Route{{Lane: "immediate"}}},
 		{Name: "left", Topics: []string{shared}, CustomTable: "left", Key: "businessKey", Routes: []router.Route{{Lane: "immediate"}}},
 		{Name: "right", Topics: []string{shared}, CustomTable: "right", Key: "businessKey", Routes: []router.Route{{Lane: "immediate"}}},
+		{Name: "called", Topics: []string{divided}, When: `properties.file == nil`, CustomTable: "called", Key: "businessKey", Routes: []router.Route{{Lane: "immediate"}}},
+		{Name: "filed", Topics: []string{divided}, When: `properties.file != nil`, CustomTable: "filed", Key: "businessKey", Routes: []router.Route{{Lane: "batch"}}, Imports: imports},
 		{Name: batch, Topics: []string{batch}, ProfileTable: batch, Key: "number", Routes: []router.Route{{Lane: "batch"}}, Imports: imports},
 	})
 	if len(problems) > 0 {

@@ -8,7 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/replay"
+	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -75,6 +80,51 @@ func TestLookLeavesOutWhatNewerRecordsChange(t *testing.T) {
 	})
 	if want := []string{"upsert alone a=1"}; err != nil || !slices.Equal(got, want) || report.Newer != 2 {
 		t.Errorf("got %q, %+v, %v, want %q", got, report, err, want)
+	}
+}
+
+// A mapping with calls alone shares a topic with one whose rows wait for a file.
+func TestLookWaitsForNoLaneThatOtherMappingsTake(t *testing.T) {
+	for name, c := range map[string]struct {
+		since   int64 // the mapping's routes count from there on; -1: no ledger says so
+		mapping string
+		want    []string
+	}{
+		"from the beginning":               {0, "called", []string{"upsert a a=1", "upsert b a=1", "upsert c a=1"}},
+		"since before what waits":          {2, "called", []string{"upsert a a=1", "upsert b a=1", "upsert c a=1"}},
+		"since what waits":                 {3, "called", []string{"upsert a a=1"}},
+		"nobody knows":                     {-1, "called", []string{"upsert a a=1"}},
+		"the mapping whose rows wait":      {0, "filed", []string{"upsert f file=1"}},
+		"the one that waits, nobody knows": {-1, "filed", []string{"upsert f file=1"}},
+	} {
+		w := newWorld(t)
+		rs := []*kgo.Record{order("a", "upsert", `{"a":1}`), order("f", "upsert", `{"file":1}`), order("b", "upsert", `{"a":1}`), order("g", "upsert", `{"file":1}`), order("c", "upsert", `{"a":1}`)}
+		for _, r := range rs {
+			r.Topic = divided
+		}
+		w.produce(rs...)
+		routes := ack.Routes{Changed: 1000, Shared: true}
+		for _, m := range w.router.TopicMappings(divided) {
+			routes.Epochs = append(routes.Epochs, ack.Epoch{Fingerprint: m.Routes, From: c.since})
+		}
+		for lane, offset := range map[schemas.Lane]int64{schemas.Immediate: 5, schemas.Batch: 2} {
+			commit := cluster.Commit{Offset: offset}
+			if c.since >= 0 {
+				var err error
+				if commit.Metadata, _, err = (&ack.Ledger{Routes: routes}).Encode(offset, 4096); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.reader.Commit(t.Context(), lane.Group("sink"), map[cluster.TopicPartition]cluster.Commit{{Topic: divided}: commit}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, report, err := w.looked(replay.Looking{}, func(b *replay.Backfill) {
+			b.Mapping = w.router.Mappings()[slices.IndexFunc(w.router.Mappings(), func(m *router.Compiled) bool { return m.Name == c.mapping })]
+		}, nil)
+		if err != nil || !slices.Equal(got, c.want) || report.Records != int64(len(c.want)) {
+			t.Errorf("%s: got %q, %+v, %v, want %q", name, got, report, err, c.want)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/router/problem"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -44,6 +45,16 @@ func (m *mapping) unchanged() {
 		m.Report("unchanged", "remove after, if the service deletes no records of this table with a profile, or "+sendsAll,
 			"skip cannot be used after %q: a profile that is deleted may take its linked records with it", parent.Name)
 	}
+}
+
+// CouldSkipUnchanged reports whether a mapping, one of all, might have `unchanged: skip` too.
+func CouldSkipUnchanged(all []*router.Compiled, c *router.Compiled) bool {
+	var problems []problem.Problem
+	config := c.Config
+	config.Unchanged, config.UnchangedFor = "skip", 24*time.Hour
+	m := &mapping{problem.NewReporter("", &problems), &mappings{compiled: all}, c, &config}
+	m.unchanged()
+	return len(problems) == 0
 }
 
 // linkedRecords warns that records may be deleted with a profile.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/router/check"
 )
 
 // skipping are orders of which a call that says nothing new is not made.
@@ -46,6 +47,32 @@ func TestUnchangedIsRefusedWhereOthersMayWriteTheRow(t *testing.T) {
 		c.change(&m)
 		if got := problemsOf(parent, m); !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestWhatCouldSkipIsWhatIsNotRefused(t *testing.T) {
+	parent := customers()
+	parent.Name = "parent"
+	for name, c := range map[string]struct {
+		change func(*router.Mapping)
+		want   bool
+	}{
+		"calls":      {func(*router.Mapping) {}, true},
+		"two topics": {func(m *router.Mapping) { m.Topics = append(m.Topics, "shop.more") }, false},
+		"files": {func(m *router.Mapping) {
+			m.Routes[0].Lane, m.Imports.Upsert = "batch", &router.Import{ETL: "103", Mode: "CREATE_OR_UPDATE"}
+		}, false},
+		"a profile's linked row": {func(m *router.Mapping) { m.After = []string{"parent"} }, false},
+	} {
+		m := orders()
+		c.change(&m)
+		r, problems := router.Compile([]router.Mapping{parent, m})
+		if len(problems) > 0 {
+			t.Fatal(name, problems)
+		}
+		if got := check.CouldSkipUnchanged(r.Mappings(), r.Mappings()[1]); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
 }

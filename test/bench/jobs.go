@@ -109,10 +109,14 @@ type batchJob struct {
 	all     int            // events in the topic
 	measure int            // the run ends with the first commit so many beyond its first
 	keys    int
-	rows    int // distinct keys after which a file is complete
+	rows    int  // distinct keys after which a file is complete
+	whole   bool // the run is of all events, each of another key, from its start until all are confirmed
 }
 
 func (j *batchJob) events() events {
+	if j.whole {
+		return distinct(j.all)
+	}
 	if j.visits == "" {
 		return recurring(j.all, j.keys, canonical())
 	}
@@ -126,7 +130,10 @@ func (j *batchJob) side(ctx context.Context, b *bench, topic string, floor bool)
 		c := b.start(ctx, "files", settings{Broker: b.broker, Topic: topic, Format: j.visits})
 		return c.most(ctx, int64(j.all), c.done)
 	}
-	sink := b.sink(ctx, b.serve(0, false), sinkConfig{Topic: topic, Start: 1, Highest: 1, Visits: j.visits, Rows: j.rows}, schemas.Batch)
+	sink := b.sink(ctx, b.serve(0, false), sinkConfig{Topic: topic, Start: 1, Highest: 1, Visits: j.visits, Rows: j.rows, Whole: j.whole}, schemas.Batch)
+	if j.whole {
+		return sink.window(ctx, 0, int64(j.all), sink.done)
+	}
 	_, first := sink.reach(ctx, 1, sink.done)
 	return sink.window(ctx, first, first+int64(j.measure), sink.done)
 }

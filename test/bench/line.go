@@ -83,7 +83,7 @@ func lines(quick bool) []line {
 		// the keys of that partition again and again: a file that needs most of all
 		// keys would be most of the topic. The last file may never be complete: what is
 		// measured ends before it.
-		j := &batchJob{visits, count(3_000_000, 700_000), count(1_400_000, 200_000), keys, min(count(200_000, 40_000), keys/4)}
+		j := &batchJob{visits: visits, all: count(3_000_000, 700_000), measure: count(1_400_000, 200_000), keys: keys, rows: min(count(200_000, 40_000), keys/4)}
 		return line{"batch, " + what, "consume, decode, csv, gzip 2", "events", g, j}
 	}
 	return []line{

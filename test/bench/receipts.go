@@ -25,16 +25,16 @@ type withReceipts struct {
 // a service that takes 5 ms, they are to take at most a tenth more of the processor. A row of
 // a file costs so little that to produce a record for it, whatever is in it, costs a third as much.
 func receipts(ctx context.Context, b *bench, o options) (found []finding) {
-	calls, all, measure, keys := 100_000, 3_000_000, 1_400_000, 500_000
+	calls, all := 100_000, 2_000_000
 	if o.quick {
-		calls, all, measure, keys = 20_000, 700_000, 200_000, 50_000
+		calls, all = 20_000, 600_000
 	}
 	for _, l := range []struct {
 		lane schemas.Lane
 		job  job
 	}{
 		{schemas.Immediate, &callJob{latency: 5 * time.Millisecond, inFlight: 64, calls: calls}},
-		{schemas.Batch, &batchJob{all: all, measure: measure, keys: keys, rows: keys / 4}},
+		{schemas.Batch, &batchJob{all: all, rows: all / 16, whole: true}},
 	} {
 		topic := fmt.Sprintf("bench-receipts-%v", l.lane)
 		found = append(found, apart(b, func() []finding {

@@ -48,6 +48,7 @@ type sinkConfig struct {
 	Start, Highest int            // calls in flight
 	Visits         schemas.Format // of the events; empty: canonical ones
 	Rows           int            // of a file of the batch lane; 0: the immediate lane
+	Whole          bool           // the last rows go, too
 	Soak           bool           // both lanes
 
 	Broker, Registry, Service, Group, Dir string // which the bench fills in

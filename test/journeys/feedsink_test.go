@@ -49,21 +49,23 @@ func (s *story) file(d *datadriven.TestData) string {
 }
 
 // change edits the configuration as a user does: each line with - goes, and the
-// one with + below it takes its place.
+// ones with + below it take its place.
 func (s *story) change(d *datadriven.TestData) string {
-	var from string
+	var from, above string
 	text := *s.configuration.Load()
 	for line := range strings.Lines(d.Input) {
 		line = strings.TrimRight(line, "\n")
 		if old, gone := strings.CutPrefix(line, "- "); gone {
-			from = old
+			from, above = old, ""
 			continue
 		}
 		to, is := strings.CutPrefix(line, "+ ")
+		to = above + to
 		if !is || from == "" || strings.Count(text, from) != 1 {
 			s.fatalf("change: want - OLD, which the configuration has once, and + NEW, got %q and %q", from, line)
 		}
 		text = strings.Replace(text, from, to, 1)
+		from, above = to, to+"\n"
 	}
 	s.configuration.Store(&text)
 	return ""

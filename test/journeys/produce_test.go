@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -24,7 +25,7 @@ func (s *story) produce(d *datadriven.TestData) string {
 	return ""
 }
 
-// record makes a record of TOPIC key=K … .
+// record makes a record of TOPIC key=K … . With at=90s its time is so long after noon of yesterday.
 func (s *story) record(words []string) *kgo.Record {
 	fields := map[string]string{}
 	for _, word := range words[1:] {
@@ -38,6 +39,11 @@ func (s *story) record(words []string) *kgo.Record {
 	}
 	key, _ := take("key")
 	r := &kgo.Record{Topic: words[0], Key: []byte(key), Headers: []kgo.RecordHeader{{Key: "trace", Value: []byte{0, 255}}}}
+	if after, given := take("at"); given {
+		past, err := time.ParseDuration(after)
+		s.check(err)
+		r.Timestamp = time.Now().UTC().Truncate(24 * time.Hour).Add(past - 12*time.Hour)
+	}
 	if _, tombstone := take("tombstone"); tombstone {
 		return r
 	}

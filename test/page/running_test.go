@@ -50,12 +50,13 @@ var runningStates = []struct {
 	{"topic-missing", inYAML("[shop.orders]", "[shop.orders, shop.returns]"), nil, "", []string{"topic shop.returns does not exist; create it", "orders ▲ waiting", "customers ● running"}},
 	{"throttled", nil, answers(sandbox.StatusAfter(http.StatusTooManyRequests, 2*time.Minute), 1, 4, 10), "", []string{
 		"All calls wait until", "the service answered 429", "Requests for imports wait until", "waits until the service wants requests again", "customers ▲ waiting",
+		"closed, but calls wait",
 	}},
 	{"key-revoked", nil, func(_ *testing.T, w *world) {
 		w.Service.RevokeKey("playground-key")
 		w.Service.RevokeTokens()
 	}, "", []string{"the service has given no token: it answered 401, the API key is wrong or revoked", "refused: 401"}},
-	{"right-missing", nil, answers(sandbox.Status(http.StatusForbidden), 4), "", []string{"Calls for table orders wait until", "lacks the right for the table", "orders ▲ waiting"}},
+	{"right-missing", nil, answers(sandbox.Status(http.StatusForbidden), 4), "", []string{"Calls for table orders wait until", "lacks the right for the table", "orders ▲ waiting", "closed, but calls for a table wait"}},
 	{"disk-full", nil, func(t *testing.T, w *world) {
 		if err := errors.Join(os.RemoveAll(w.spool), os.WriteFile(w.spool, nil, 0o600)); err != nil {
 			t.Fatal(err)

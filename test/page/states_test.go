@@ -156,7 +156,7 @@ var states = []struct {
 		s.Spool.Bytes = s.Spool.MaxBytes
 		s.Waits = []observe.Wait{{Cause: "spool_full", Lane: "batch", Why: "the spool takes 21474836480 bytes of spool.maxBytes 21474836480; partitions are read again once an import has made room"}}
 		importing(pastItsAge(s), batcher.Importing)
-	}, []string{"The spool holds 20.0 GiB of 20.0 GiB", "waits for the import before it: importing", "feedsink imports show --mapping customers --server http"}},
+	}, []string{"The spool holds 20.0 GiB of 20.0 GiB; the batch lane pauses until an import has made room.", "waits for the import before it: importing", "feedsink imports show --mapping customers --server http"}},
 	{"slot", func(s *observe.Status) {
 		m := pastItsAge(s)
 		m.Day.Next = time.Date(2026, 11, 23, 17, 14, 0, 0, time.UTC)

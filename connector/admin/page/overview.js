@@ -5,7 +5,7 @@ import { plot } from "./hour.js";
 import { total } from "./letters.js";
 import { haltWords, pauseWords } from "./mapping.js";
 
-const callWords = { closed: "closed: calls go out", open: "open: calls for a table pause", "half-open": "half-open: one call for a table is tried" };
+const callWords = { waiting: "closed, but calls wait", tables: "closed, but calls for a table wait", closed: "closed: calls go out", open: "open: calls for a table pause", "half-open": "half-open: one call for a table is tried" };
 
 // kafkaAndDisk are the causes to wait that nothing else on the page tells of.
 const kafkaAndDisk = ["missing_topic", "kafka_refused", "kafka_unreachable", "no_place", "disk"];
@@ -52,10 +52,10 @@ export function problems(status, rows, members) {
   }
   const { spool } = status;
   if (spool && spool.bytes >= 0.8 * spool.maxBytes) {
-    found.push({ grave: spool.bytes >= spool.maxBytes, words: `The spool holds ${bytes(spool.bytes)} of ${bytes(spool.maxBytes)}; when it is full, the batch lane pauses.` });
+    found.push({ grave: spool.bytes >= spool.maxBytes, words: `The spool holds ${bytes(spool.bytes)} of ${bytes(spool.maxBytes)}; ${spool.bytes >= spool.maxBytes ? "the batch lane pauses until an import has made room" : "when it is full, the batch lane pauses"}.` });
   }
   if (spool && spool.freeBytes < 0.15 * spool.maxBytes && spool.freeBytes < spool.maxBytes - spool.bytes) {
-    found.push({ grave: spool.freeBytes === 0, words: `The spool's disk has ${bytes(spool.freeBytes)} left, less than the spool may take; when it is full, the batch lane waits.` });
+    found.push({ grave: spool.freeBytes === 0, words: `The spool's disk has ${bytes(spool.freeBytes)} left, less than the spool may take; ${spool.freeBytes === 0 ? "the batch lane waits until there is room" : "when it is full, the batch lane waits"}.` });
   }
   for (const m of status.mappings) {
     const state = rows.get(m.name)?.state;
@@ -106,7 +106,9 @@ const sum = (list, of) => list.reduce((n, x) => n + of(x), 0);
 export function showTiles(tiles, status, rates, hour) {
   const shown = status.lanes.map((l) => {
     const topics = [...new Set(l.partitions.map((p) => p.topic))];
-    return { ...l, partitions: l.partitions.length, rate: rates.of(l.lane, topics), topics: topics.length,
+    const held = status.waits.filter((w) => w.lane === l.lane && service.includes(w.cause));
+    const wait = held.length && l.calls?.breaker === "closed" ? (held.every((w) => w.table) ? "tables" : "waiting") : "";
+    return { ...l, breaker: wait || l.calls?.breaker, partitions: l.partitions.length, rate: rates.of(l.lane, topics), topics: topics.length,
       lag: l.partitions.length && l.partitions.every((p) => p.lag >= 0) ? sum(l.partitions, (p) => p.lag) : undefined,
       oldest: Math.max(0, ...status.mappings.map((m) => m.oldestUnconfirmedSeconds[l.lane] ?? 0)),
       waiting: sum(l.partitions, (p) => p.pending + (p.buffered ?? 0) + (p.importing ?? 0)) };
@@ -124,7 +126,7 @@ export function showTiles(tiles, status, rates, hour) {
         ...(l.calls ? [
           ["Calls", points.calls?.length ? minutely(points.calls.at(-1)) : unknown, "", drawn("calls")],
           ["Calls in flight", `${count(l.calls.inFlight)} of ${count(l.calls.limit)}`],
-          ["Breaker", callWords[l.calls.breaker] ?? l.calls.breaker, l.calls.breaker === "closed" ? "good" : "bad"],
+          ["Breaker", callWords[l.breaker] ?? l.breaker, { closed: "good", waiting: "warn", tables: "warn" }[l.breaker] ?? "bad"],
         ] : []));
     }),
     tile("Process",
