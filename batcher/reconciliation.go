@@ -18,6 +18,9 @@ import (
 const (
 	// reconcileEvery is how soon it is looked again whether keys can be reconciled.
 	reconcileEvery = time.Second
+	// bringBackEvery is how many looks pass before rows are brought back that patches may
+	// wait for.
+	bringBackEvery = 3
 	// readEvery is how soon it is looked again how far the log was read.
 	readEvery = 20 * time.Millisecond
 	// waitLogged is how soon, and how soon again, the log says what is waited for.
@@ -124,7 +127,7 @@ func (rec *reconciliation) untilReconciled(ctx, send context.Context, imp Import
 	defer rec.setReconciling(false)
 	defer rec.waitFor("")
 	rec.leaveOut()
-	for {
+	for looks := 0; ; looks++ {
 		ends, err := rec.readOn(ctx)
 		if err != nil {
 			return err
@@ -149,6 +152,9 @@ func (rec *reconciliation) untilReconciled(ctx, send context.Context, imp Import
 			rec.waitFor(unconfirmed(keys, at))
 			if p, ok := at.Partition.(Partition); ok && rec.setApart(p, ends) {
 				continue
+			}
+			if looks%bringBackEvery == bringBackEvery-1 {
+				rec.bringBack(ctx)
 			}
 			if err := retry.Sleep(ctx, reconcileEvery); err != nil {
 				return err
@@ -204,19 +210,35 @@ func readTo(ctx context.Context, ends map[Partition]int64, on func(what string),
 	return nil
 }
 
+// bringBack sends the newest states of keys that wait for patches, which may wait for their
+// rows. How that ends is seen when the keys are sent for good.
+func (rec *reconciliation) bringBack(ctx context.Context) {
+	rec.run.queue.mu.Lock()
+	all := rec.known.keys.BringBack(rec.run.queue.confirmed)
+	rec.run.queue.mu.Unlock()
+	rec.atOnce(all, func(n reconcile.Newest) {
+		_, _ = rec.run.batcher.cfg.Peer.Apply(ctx, rec.member.Name, n.Writes)
+	})
+}
+
 // sendNewest sends keys' newest states, and returns once all are answered.
 func (rec *reconciliation) sendNewest(ctx context.Context, all []reconcile.Newest) error {
+	rec.atOnce(all, func(n reconcile.Newest) { rec.sendOne(ctx, n) })
+	return ctx.Err()
+}
+
+// atOnce sends several keys at once, and returns once all are answered.
+func (rec *reconciliation) atOnce(all []reconcile.Newest, send func(reconcile.Newest)) {
 	var calls sync.WaitGroup
-	atOnce := make(chan struct{}, reconcilers)
+	room := make(chan struct{}, reconcilers)
 	for _, n := range all {
-		atOnce <- struct{}{}
+		room <- struct{}{}
 		calls.Go(func() {
-			rec.sendOne(ctx, n)
-			<-atOnce
+			send(n)
+			<-room
 		})
 	}
 	calls.Wait()
-	return ctx.Err()
 }
 
 // sendOne sends a key's newest state by calls. What calls cannot say becomes a

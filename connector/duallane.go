@@ -3,8 +3,10 @@ package connector
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/calls"
@@ -220,7 +222,13 @@ func (a *answer) Reject(err error) { a.result <- err }
 // in a file: the write is tried again until the batch lane has confirmed what came
 // before it, or has loaded it, and then a few times more.
 func (p *part) Premature() bool {
-	if p.op != schemas.Patch && p.op != schemas.Create || !p.mapping.DualLane() || p.passed == lastTries {
+	switch {
+	case p.op != schemas.Patch && p.op != schemas.Create || !p.mapping.DualLane():
+		return false
+	case p.passed < lastTries:
+	case p.awaitsReconciling():
+		p.passed = 1 // a few times behind that, too
+	default:
 		return false
 	}
 	if p.passed > 0 || p.partition.OtherPassed(ledgerTable(p.mapping), p.entry.Offset()) {
@@ -233,6 +241,25 @@ func (p *part) Premature() bool {
 // between the two calls by which that lane deletes and writes a row to bring its newest
 // state.
 const lastTries = 3
+
+// longestReconciling bounds how long a patch waits for the batch lane's reconciling.
+const longestReconciling = time.Minute
+
+// awaitsReconciling reports whether the batch lane reconciles keys of an import that covers
+// the patch, and the log has a row for it: an older delete of this lane has landed behind the
+// file, and that lane brings the row back, even where it waits for the patch.
+func (p *part) awaitsReconciling() bool {
+	if p.op != schemas.Patch || !p.partition.OtherReconciles(ledgerTable(p.mapping), p.entry.Offset(), math.MaxInt64) {
+		return false
+	}
+	if p.asked == nil {
+		if p.asked = p.lane.missing.ask(p); p.asked == nil {
+			return false
+		}
+	}
+	finds, known := p.lane.missing.findsRow(p.asked)
+	return (finds || !known) && time.Since(p.asked.since) < longestReconciling
+}
 
 var _ calls.Premature = (*part)(nil)
 

@@ -57,6 +57,10 @@ type missed struct {
 	err    error
 	looked bool
 	newer  *newer // nil: no newer write makes it void
+
+	asking bool      // it is still tried
+	since  time.Time // then: since when
+	there  bool      // then: older writes, as far as the batch lane has not confirmed them, make a row
 }
 
 // newer is a write that makes an older one void.
@@ -85,12 +89,41 @@ func (m *missing) take(p *part, err error) bool {
 	if r == nil || len(m.parts) >= mostMissing {
 		return false
 	}
-	m.parts = append(m.parts, &missed{part: p, offset: r.Offset, err: err})
+	m.add(&missed{part: p, offset: r.Offset, err: err})
+	return true
+}
+
+// add has it looked at. m.mu is held.
+func (m *missing) add(p *missed) {
+	m.parts = append(m.parts, p)
 	select {
 	case m.wake <- struct{}{}:
 	default: // it has not looked since the last one
 	}
-	return true
+}
+
+// ask asks whether the log has a row for a patch that is still tried, and nothing newer that
+// makes it void; nil: too much is asked.
+func (m *missing) ask(p *part) *missed {
+	if m == nil {
+		return nil
+	}
+	r := p.record.Load()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r == nil || len(m.parts) >= mostMissing {
+		return nil
+	}
+	asked := &missed{part: p, offset: r.Offset, asking: true, since: time.Now()}
+	m.add(asked)
+	return asked
+}
+
+// findsRow is the answer to ask. It is not known before the log was read.
+func (m *missing) findsRow(asked *missed) (finds, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return asked.there && asked.newer == nil, asked.looked
 }
 
 // release forgets the patches of partitions that go.
@@ -138,6 +171,8 @@ func (m *missing) decide() {
 		switch {
 		case !p.looked:
 			return false
+		case p.asking:
+			return true
 		case p.newer != nil && p.hasEnded(p.newer):
 			p.endWith(receipt.Superseded, http.StatusNotFound)
 			return true
@@ -195,16 +230,21 @@ func (m *missing) look(ctx context.Context) error {
 	return nil
 }
 
-// lookBehind looks for newer writes of the keys of one partition's patches.
+// lookBehind looks for newer writes of the keys of one partition's patches, and for older ones
+// of those that are still tried.
 func (m *missing) lookBehind(ctx context.Context, partition *kafka.Partition, parts []*missed, end int64) error {
 	from, to := parts[0].offset, parts[0].offset
 	at := map[int64][]*missed{}
 	for _, p := range parts {
-		from, to = min(from, p.offset), max(to, p.offset)
+		first := p.offset
+		if p.asking {
+			first = max(partition.OtherWatermark(), p.offset-farthest)
+		}
+		from, to = min(from, first), max(to, p.offset)
 		at[p.offset] = append(at[p.offset], p)
 	}
 	to = min(to+farthest, max(end, to+1))
-	follows := behind{byKey: map[writeKey][]*missed{}}
+	follows := newBehind()
 	stretch := cluster.Stretch{TopicPartition: cluster.TopicPartition{Topic: partition.Topic, Partition: partition.ID}, Span: cluster.Span{From: from, To: to}}
 	all := func(int, *kafka.Record) bool { return true }
 	if err := (again{m.source, m.router, m.writers}).read(ctx, []cluster.Stretch{stretch}, all, func(_ int, r *kafka.Record, routed []router.Routed) error {
@@ -223,6 +263,9 @@ func (m *missing) lookBehind(ctx context.Context, partition *kafka.Partition, pa
 	for p, n := range follows.found {
 		p.newer = n
 	}
+	for _, p := range follows.there {
+		p.there = true
+	}
 	return nil
 }
 
@@ -230,6 +273,12 @@ func (m *missing) lookBehind(ctx context.Context, partition *kafka.Partition, pa
 type behind struct {
 	byKey map[writeKey][]*missed
 	found map[*missed]*newer
+	rows  map[writeKey]bool // keys that have a row by what was read so far, or by that none
+	there []*missed         // that have one
+}
+
+func newBehind() behind {
+	return behind{byKey: map[writeKey][]*missed{}, rows: map[writeKey]bool{}}
 }
 
 // writeKey is what a mapping's write is about.
@@ -245,6 +294,9 @@ func (b *behind) take(w *router.Routed, offset int64, patches []*missed) {
 	}
 	for _, p := range patches {
 		if p.mapping == w.Mapping {
+			if b.rows[key] {
+				b.there = append(b.there, p)
+			}
 			own, _ := w.Write.Own()
 			p.cells = own.Cells
 			b.byKey[key] = append(b.byKey[key], p)
@@ -253,6 +305,9 @@ func (b *behind) take(w *router.Routed, offset int64, patches []*missed) {
 	}
 	if w.Lane != schemas.Immediate && w.Lane != schemas.Batch {
 		return
+	}
+	if w.Write.Op != schemas.Patch {
+		b.rows[key] = w.Write.Op != schemas.Delete
 	}
 	b.byKey[key] = slices.DeleteFunc(b.byKey[key], func(p *missed) bool {
 		if !p.voidedBy(&w.Write) {

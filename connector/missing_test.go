@@ -32,7 +32,7 @@ func TestPatchOfNothingIsVoidOnceANewerWriteLeavesNothingOfIt(t *testing.T) {
 	} {
 		table := schemas.Table{Name: "orders", Custom: c.custom}
 		patch := &missed{part: &part{mapping: m}, offset: 1}
-		follows := behind{byKey: map[writeKey][]*missed{}}
+		follows := newBehind()
 		for offset, w := range []schemas.Write{
 			{Op: schemas.Upsert, Table: table, Key: "1", Cells: cells("status")}, // older
 			{Op: schemas.Patch, Table: table, Key: "1", Cells: cells("status")},

@@ -56,6 +56,7 @@ type part struct {
 	same    bool             // its write said what the key's last call had said: none was made
 	told    func(stays bool) // once it has ended as a dead letter, or has no other place; nil: it is not asked for
 	merged  bool             // its call is that of a newer write
+	asked   *missed          // whether the log has a row for a patch of nothing; nil: not asked yet
 	receipt *opened          // nil: there are none
 }
 

@@ -253,19 +253,42 @@ func (k *Keys) Next(confirmed func(At) bool) []Newest {
 		if !s.conflicting || k.out[s.last.Partition] || s.sent == s.version || s.waits(confirmed) {
 			continue
 		}
-		s.sending = true
-		n := Newest{Row: s.row, Last: s.last, Key: key, to: s.version}
-		reduced := s.landed()
-		for _, e := range reduced {
-			n.Rows, n.Shows = append(n.Rows, e.Write), append(n.Shows, e.rows.ops())
-			n.Idle = append(n.Idle, e.idle...)
-			n.Taken = append(n.Taken, e.taken...)
-		}
-		n.Writes = asCalls(reduced)
-		n.Whole = leavesNothing(reduced)
+		n, _ := s.newest(key)
 		all = append(all, n)
 	}
 	return all
+}
+
+// BringBack gives out conflicting keys that Next does not give out yet, since they wait for
+// a patch of the other lane. That may find nothing before the row is back: a delete has landed
+// behind the file. They are given out by Next all the same, once the patch has landed.
+func (k *Keys) BringBack(confirmed func(At) bool) []Newest {
+	var all []Newest
+	for key, s := range k.byKey {
+		if !s.conflicting || k.out[s.last.Partition] || !s.waits(confirmed) || !s.waitsForPatch(confirmed) {
+			continue
+		}
+		if n, there := s.newest(key); there {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// newest is what is to be sent for the key, and whether it leaves a row.
+func (s *state) newest(key string) (n Newest, there bool) {
+	s.sending = true
+	n = Newest{Row: s.row, Last: s.last, Key: key, to: s.version}
+	reduced := s.landed()
+	for _, e := range reduced {
+		n.Rows, n.Shows = append(n.Rows, e.Write), append(n.Shows, e.rows.ops())
+		n.Idle = append(n.Idle, e.idle...)
+		n.Taken = append(n.Taken, e.taken...)
+		there = e.Op != schemas.Delete
+	}
+	n.Writes = asCalls(reduced)
+	n.Whole = leavesNothing(reduced)
+	return n, there
 }
 
 // Unconfirmed is how many conflicting keys Next does not give out yet, and one of the

@@ -130,6 +130,14 @@ func (s *state) waits(confirmed func(At) bool) bool {
 	return s.await != nil && !s.final(*s.await, confirmed)
 }
 
+// waitsForPatch reports whether a write of the other lane that may still land is a patch.
+func (s *state) waitsForPatch(confirmed func(At) bool) bool {
+	left := s.landing(confirmed)
+	return slices.ContainsFunc(s.writes, func(e entry) bool {
+		return !e.row && e.Op == schemas.Patch && slices.Contains(left, e.at)
+	})
+}
+
 // safe reports whether nothing of the other lane that shows in the write can land any
 // more.
 func (s *state) safe(e *entry, confirmed func(At) bool) bool {

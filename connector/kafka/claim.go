@@ -189,7 +189,7 @@ func (c *Claim) record(im ack.Import) bool {
 		c.p.forgetParts(im.Table)
 		return true
 	}
-	im.UpTo, im.Since = c.upTo(), c.p.since()
+	im.UpTo, im.Since = c.upTo(), c.p.OtherWatermark()
 	if before, ok := c.p.imports[im.Table]; ok {
 		// Two claims on one partition: what was adopted and what was built again.
 		im.UpTo = max(im.UpTo, before.UpTo)

@@ -173,9 +173,9 @@ func (p *Partition) OtherReconciles(table string, offset, newer int64) bool {
 	})
 }
 
-// since is the offset below which the other lane has confirmed everything; 0
+// OtherWatermark is the offset below which the other lane has confirmed everything; 0
 // where that is not known, or does not matter.
-func (p *Partition) since() int64 {
+func (p *Partition) OtherWatermark() int64 {
 	if p.other == nil {
 		return 0
 	}

@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
@@ -124,4 +126,54 @@ func TestPatchOfNothingDoesNotWaitForADeleteThatWaitsForIt(t *testing.T) {
 	w.service.Release()
 	w.bothSettled()
 	w.ordersAre(map[string]string{"o1": ""})
+}
+
+// TestPatchWaitsForTheRowThatReconcilingBringsBack holds a delete up until the file with a newer
+// upsert has landed. It leaves nothing to patch, until the batch lane has brought the row back.
+func TestPatchWaitsForTheRowThatReconcilingBringsBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withBothETLs)
+	w.start(strings.Replace(head, "timeout: 2s", "timeout: 10s", 1) + deadLetters + bothLanes)
+	w.produce(now(change("upsert", "o1", `"seq":1`)))
+	w.bothSettled()
+	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 7}, Answer: sandbox.Status(http.StatusServiceUnavailable)})
+	all := []*kgo.Record{now(change("delete", "o1", "")), change("upsert", "o1", `"seq":3,"status":"FILE"`), now(change("patch", "o1", `"seq":4`))}
+	for n := range 20 { // in each partition some: the file covers the patch
+		all = append(all, change("upsert", fmt.Sprint("other", n), `"seq":1`))
+	}
+	w.produce(all...)
+	w.until("the file has landed", func() bool { return w.service.Rows("orders")["o1"].Text("status") == "FILE" })
+	w.service.ClearFaults()
+	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Answer: sandbox.AsIs(), Delay: 4 * time.Second})
+	w.bothSettled()
+	for _, l := range w.dead() {
+		t.Errorf("dead letter of %s: %s; there is a row once the batch lane has brought it back", l.Value, header(l, "__connect.errors.exception.message"))
+	}
+	if row := w.service.Rows("orders")["o1"]; row.Text("seq") != "4" || row.Text("status") != "FILE" {
+		t.Errorf("o1: got %v, want seq 4 of the patch and the status of the row", row.Values)
+	}
+}
+
+// TestPatchBetweenRowsOfAFileFindsTheRowThatReconcilingBringsBack is the same with a newer row in
+// that file, which waits for the patch.
+func TestPatchBetweenRowsOfAFileFindsTheRowThatReconcilingBringsBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withBothETLs)
+	w.start(strings.Replace(head, "timeout: 2s", "timeout: 10s", 1) + deadLetters + bothLanes)
+	w.produce(now(change("upsert", "o1", `"seq":1`)))
+	w.bothSettled()
+	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 7}, Answer: sandbox.Status(http.StatusServiceUnavailable)})
+	w.produce(
+		now(change("delete", "o1", "")), change("upsert", "o1", `"seq":3,"status":"FILE"`),
+		now(change("patch", "o1", `"status":"CALL"`)), change("patch", "o1", `"seq":5`),
+	)
+	w.until("the file has landed", func() bool { return w.service.Rows("orders")["o1"].Text("seq") == "5" })
+	w.service.ClearFaults()
+	w.bothSettled()
+	for _, l := range w.dead() {
+		t.Errorf("dead letter of %s: %s; there is a row once the batch lane has brought it back", l.Value, header(l, "__connect.errors.exception.message"))
+	}
+	if row := w.service.Rows("orders")["o1"]; row.Text("seq") != "5" || row.Text("status") != "CALL" {
+		t.Errorf("o1: got %v, want seq 5 of the row and the status of the patch", row.Values)
+	}
 }
