@@ -27,7 +27,7 @@ type table struct {
 	// what it has created.
 	repeated bool
 	paused   bool // by a person, and nobody has resumed it
-	again    int  // per cent of the events that say what the last one of their key has said
+	again    int  // per cent of the events that say what one of the last two of their key has said
 	skips    bool // calls that say nothing new
 }
 
@@ -125,9 +125,8 @@ func (t *table) add(k *key) (name string) {
 // event is the key's next one.
 func (g *generator) event(t *table, name string) (*event, *kgo.Record) {
 	k := t.keys[name]
-	if n := len(k.events); n > 0 && k.events[n-1].op != "create" && g.rnd.IntN(100) < t.again {
-		e := *k.events[n-1]
-		return &e, g.record(t, name, k, &e)
+	if e := g.again(t, k); e != nil {
+		return e, g.record(t, name, k, e)
 	}
 	g.number++
 	e := &event{op: g.op(k), broken: k.kind == broken && g.rnd.IntN(2) == 0}
@@ -145,6 +144,18 @@ func (g *generator) event(t *table, name string) (*event, *kgo.Record) {
 		e.values = nil
 	}
 	return e, g.record(t, name, k, e)
+}
+
+// again is the key's last event but one, or its last, once more; nil: its next one is new.
+func (g *generator) again(t *table, k *key) *event {
+	if len(k.events) == 0 || g.rnd.IntN(100) >= t.again {
+		return nil
+	}
+	e := *k.events[max(0, len(k.events)-1-g.rnd.IntN(2))]
+	if e.op == "create" {
+		return nil
+	}
+	return &e
 }
 
 // op is what the key's next event does.
