@@ -122,11 +122,13 @@ func (rec *reconciliation) decide(n reconcile.Newest, nothing []int, err error) 
 	defer rec.run.queue.mu.Unlock()
 	for _, op := range schemas.Ops {
 		w := rec.run.waiting[waitingKey{rec.member.index, n.Key, op}]
-		if w == nil {
+		shows := (changed | unchanged).Has(op)
+		// A key that was reconciled, and is followed again for a newer write of the other
+		// lane, does not show what was decided before.
+		if w == nil || w.decided && !shows && !n.Whole {
 			continue
 		}
 		// What there is no call for goes as a row once more.
-		shows := (changed | unchanged).Has(op)
 		w.decided, w.dead, w.idle = true, shows && (refusedByService || unchanged.Has(op)) || !shows && !n.Whole, nil
 		refused = refused || refusedByService && changed.Has(op)
 	}

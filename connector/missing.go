@@ -102,8 +102,8 @@ func (m *missing) add(p *missed) {
 	}
 }
 
-// ask asks whether the log has a row for a patch that is still tried, and nothing newer that
-// makes it void; nil: too much is asked.
+// ask asks whether the log has a row for a patch that is still tried, and nothing newer that has
+// made it void; nil: too much is asked.
 func (m *missing) ask(p *part) *missed {
 	if m == nil {
 		return nil
@@ -123,7 +123,7 @@ func (m *missing) ask(p *part) *missed {
 func (m *missing) findsRow(asked *missed) (finds, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return asked.there && asked.newer == nil, asked.looked
+	return asked.there && (asked.newer == nil || !asked.hasEnded(asked.newer)), asked.looked
 }
 
 // release forgets the patches of partitions that go.

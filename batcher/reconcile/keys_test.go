@@ -2,6 +2,8 @@ package reconcile
 
 import (
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -234,4 +236,70 @@ func TestKeysThatAreFollowedAreCountedInBytes(t *testing.T) {
 	if k.Len() != 0 || k.Bytes() != 0 {
 		t.Errorf("once all are confirmed: got %d keys and %d bytes, want none", k.Len(), k.Bytes())
 	}
+}
+
+// A key that is written again and again keeps fewer writes. They say what all would.
+func TestCondensedWritesSayWhatAllWould(t *testing.T) {
+	for seed := range uint64(3000) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		custom, files := seed%2 == 0, 1+rnd.IntN(3)
+		keys := &Keys{}
+		var all []entry
+		var texts []string
+		for at := range int64(20 + rnd.IntN(40)) {
+			text := []string{"upsert a=%d b=%[1]d", "upsert a=%d", "patch a=%d", "patch b=%d", "delete", "merge a=%d", "create a=%d"}[rnd.IntN(7)]
+			if strings.Contains(text, "%") {
+				text = fmt.Sprintf(text, at)
+			}
+			e := parse(t, text, custom)
+			if e.row = rnd.IntN(2) == 0; e.row {
+				text += " R"
+			}
+			texts = append(texts, text)
+			place := At{"p", at}
+			if e.row && keys.byKey["k"] == nil {
+				continue // nothing of the other lane is older
+			}
+			if e.row {
+				keys.Row(&e.Write, place, Open)
+			} else {
+				keys.Other(&e.Write, place, Effect{})
+			}
+			all = append(all, e)
+			if rnd.IntN(20) == 0 && files > 0 {
+				files--
+				keys.Close()
+			}
+		}
+		for range 4 {
+			keys.Seal()
+		}
+		for _, keeps := range []bool{false, true} {
+			got, want := leave(keys.byKey["k"].landed(), keeps), leave(all, keeps)
+			if !maps.Equal(got, want) {
+				t.Fatalf("seed %d: %s\nan upsert by call keeps what it does not name %v: got %v, want %v", seed, strings.Join(texts, "; "), keeps, got, want)
+			}
+		}
+	}
+}
+
+// leave is what writes leave of a record that is there before them; nil: nothing. keeps says that
+// the upsert of a table record by call keeps what it does not name.
+func leave(all []entry, keeps bool) map[string]string {
+	row := map[string]string{"a": "before", "b": "before"}
+	for _, e := range all {
+		switch {
+		case e.Op == schemas.Delete:
+			row = nil
+		case e.Op == schemas.Create && row != nil, e.Op == schemas.Patch && row == nil:
+		default:
+			if row == nil || e.Op == schemas.Upsert && !e.row && (!e.Table.Custom || !keeps) {
+				row = map[string]string{}
+			}
+			for _, c := range e.Cells {
+				row[c.Name] = c.Value.Text()
+			}
+		}
+	}
+	return row
 }

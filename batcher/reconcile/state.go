@@ -62,7 +62,7 @@ func (s *state) add(e entry) {
 		for to < len(s.writes) && s.writes[to].file == first.file && (first.file == 0 || s.writes[to].row == first.row) {
 			to++
 		}
-		kept = append(kept, reduce(s.writes[from:to])...)
+		kept = append(kept, condensed(s.writes[from:to])...)
 	}
 	for i := range kept {
 		if len(kept) < len(s.writes) {
@@ -70,6 +70,16 @@ func (s *state) add(e entry) {
 		}
 	}
 	s.set(kept)
+}
+
+// condensed is fewer writes that do the same behind whatever came before them: patches that
+// they begin with may find nothing there, and what follows is not made one with these.
+func condensed(writes []entry) []entry {
+	n := slices.IndexFunc(writes, func(e entry) bool { return e.Op != schemas.Patch })
+	if n < 0 {
+		n = len(writes)
+	}
+	return append(reduce(writes[:n]), reduce(writes[n:])...)
 }
 
 // What a key, and a write of it, take beside the write's bytes.

@@ -155,25 +155,33 @@ func TestPatchWaitsForTheRowThatReconcilingBringsBack(t *testing.T) {
 }
 
 // TestPatchBetweenRowsOfAFileFindsTheRowThatReconcilingBringsBack is the same with a newer row in
-// that file, which waits for the patch.
+// that file, which waits for the patch, and one in the next file, which makes the patch void once
+// it has landed: that waits for the import.
 func TestPatchBetweenRowsOfAFileFindsTheRowThatReconcilingBringsBack(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, withBothETLs)
-	w.start(strings.Replace(head, "timeout: 2s", "timeout: 10s", 1) + deadLetters + bothLanes)
-	w.produce(now(change("upsert", "o1", `"seq":1`)))
-	w.bothSettled()
-	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 7}, Answer: sandbox.Status(http.StatusServiceUnavailable)})
-	w.produce(
-		now(change("delete", "o1", "")), change("upsert", "o1", `"seq":3,"status":"FILE"`),
-		now(change("patch", "o1", `"status":"CALL"`)), change("patch", "o1", `"seq":5`),
-	)
-	w.until("the file has landed", func() bool { return w.service.Rows("orders")["o1"].Text("seq") == "5" })
-	w.service.ClearFaults()
-	w.bothSettled()
-	for _, l := range w.dead() {
-		t.Errorf("dead letter of %s: %s; there is a row once the batch lane has brought it back", l.Value, header(l, "__connect.errors.exception.message"))
-	}
-	if row := w.service.Rows("orders")["o1"]; row.Text("seq") != "5" || row.Text("status") != "CALL" {
-		t.Errorf("o1: got %v, want seq 5 of the row and the status of the patch", row.Values)
+	for _, next := range []bool{false, true} {
+		w := newWorld(t, withBothETLs)
+		w.start(strings.Replace(head, "timeout: 2s", "timeout: 10s", 1) + deadLetters + bothLanes)
+		w.produce(now(change("upsert", "o1", `"seq":1`)))
+		w.bothSettled()
+		w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 7}, Answer: sandbox.Status(http.StatusServiceUnavailable)})
+		w.produce(
+			now(change("delete", "o1", "")), change("upsert", "o1", `"seq":3,"status":"FILE"`),
+			now(change("patch", "o1", `"status":"CALL"`)), change("patch", "o1", `"seq":5`),
+		)
+		w.until("the file has landed", func() bool { return w.service.Rows("orders")["o1"].Text("seq") == "5" })
+		want := "CALL"
+		if next {
+			w.produce(change("upsert", "o1", `"seq":5,"status":"NEXT"`))
+			want = "NEXT"
+		}
+		w.service.ClearFaults()
+		w.bothSettled()
+		for _, l := range w.dead() {
+			t.Errorf("with a newer row in the next file %v: dead letter of %s: %s; there is a row once the batch lane has brought it back", next, l.Value, header(l, "__connect.errors.exception.message"))
+		}
+		if row := w.service.Rows("orders")["o1"]; row.Text("seq") != "5" || row.Text("status") != want {
+			t.Errorf("with a newer row in the next file %v: got %v, want seq 5 of the row and status %s", next, row.Values, want)
+		}
 	}
 }
