@@ -102,8 +102,8 @@ func (m *missing) add(p *missed) {
 	}
 }
 
-// ask asks whether the log has a row for a patch that is still tried, and nothing newer that has
-// made it void; nil: too much is asked.
+// ask asks whether the log has a row for a patch that is still tried, and nothing newer that makes
+// it void; nil: too much is asked.
 func (m *missing) ask(p *part) *missed {
 	if m == nil {
 		return nil
@@ -119,11 +119,13 @@ func (m *missing) ask(p *part) *missed {
 	return asked
 }
 
-// findsRow is the answer to ask. It is not known before the log was read.
+// findsRow is the answer to ask. It is not known before the log was read. What makes the patch void
+// may have to wait for it in the batch lane.
 func (m *missing) findsRow(asked *missed) (finds, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return asked.there && (asked.newer == nil || !asked.hasEnded(asked.newer)), asked.looked
+	n := asked.newer
+	return asked.there && (n == nil || n.lane != asked.lane.which && !asked.hasEnded(n)), asked.looked
 }
 
 // release forgets the patches of partitions that go.

@@ -253,42 +253,41 @@ func (k *Keys) Next(confirmed func(At) bool) []Newest {
 		if !s.conflicting || k.out[s.last.Partition] || s.sent == s.version || s.waits(confirmed) {
 			continue
 		}
-		n, _ := s.newest(key)
-		all = append(all, n)
+		all = append(all, s.give(key, s.landed()))
 	}
 	return all
 }
 
 // BringBack gives out conflicting keys that Next does not give out yet, since they wait for
 // a patch of the other lane. That may find nothing before the row is back: a delete has landed
-// behind the file. They are given out by Next all the same, once the patch has landed.
+// behind the file. They are given out as they are with the patch, where that leaves a row, and
+// by Next all the same once it has landed.
 func (k *Keys) BringBack(confirmed func(At) bool) []Newest {
 	var all []Newest
 	for key, s := range k.byKey {
-		if !s.conflicting || k.out[s.last.Partition] || !s.waits(confirmed) || !s.waitsForPatch(confirmed) {
+		if !s.conflicting || k.out[s.last.Partition] || !s.waits(confirmed) {
 			continue
 		}
-		if n, there := s.newest(key); there {
-			all = append(all, n)
+		until := s.untilPatch(confirmed)
+		if n := len(until); n > 0 && until[n-1].Op != schemas.Delete && until[n-1].Op != schemas.Patch {
+			all = append(all, s.give(key, until))
 		}
 	}
 	return all
 }
 
-// newest is what is to be sent for the key, and whether it leaves a row.
-func (s *state) newest(key string) (n Newest, there bool) {
+// give is what is to be sent for the key, to leave it as reduced writes say.
+func (s *state) give(key string, reduced []entry) Newest {
 	s.sending = true
-	n = Newest{Row: s.row, Last: s.last, Key: key, to: s.version}
-	reduced := s.landed()
+	n := Newest{Row: s.row, Last: s.last, Key: key, to: s.version}
 	for _, e := range reduced {
 		n.Rows, n.Shows = append(n.Rows, e.Write), append(n.Shows, e.rows.ops())
 		n.Idle = append(n.Idle, e.idle...)
 		n.Taken = append(n.Taken, e.taken...)
-		there = e.Op != schemas.Delete
 	}
 	n.Writes = asCalls(reduced)
 	n.Whole = leavesNothing(reduced)
-	return n, there
+	return n
 }
 
 // Unconfirmed is how many conflicting keys Next does not give out yet, and one of the

@@ -140,12 +140,14 @@ func (s *state) waits(confirmed func(At) bool) bool {
 	return s.await != nil && !s.final(*s.await, confirmed)
 }
 
-// waitsForPatch reports whether a write of the other lane that may still land is a patch.
-func (s *state) waitsForPatch(confirmed func(At) bool) bool {
-	left := s.landing(confirmed)
-	return slices.ContainsFunc(s.writes, func(e entry) bool {
+// untilPatch are the writes in the table, reduced, up to the first patch of the other lane that
+// may still land; nil: there is none.
+func (s *state) untilPatch(confirmed func(At) bool) []entry {
+	all, left := s.inTable(), s.landing(confirmed)
+	i := slices.IndexFunc(all, func(e entry) bool {
 		return !e.row && e.Op == schemas.Patch && slices.Contains(left, e.at)
 	})
+	return reduce(all[:i+1])
 }
 
 // safe reports whether nothing of the other lane that shows in the write can land any
@@ -154,9 +156,12 @@ func (s *state) safe(e *entry, confirmed func(At) bool) bool {
 	return e.other == nil || s.final(*e.other, confirmed)
 }
 
-// landed are the writes, reduced, without what belongs to files that are not sent.
-func (s *state) landed() []entry {
-	return reduce(slices.DeleteFunc(slices.Clone(s.writes), func(e entry) bool { return e.file > 0 }))
+// landed are the writes in the table, reduced.
+func (s *state) landed() []entry { return reduce(s.inTable()) }
+
+// inTable are the writes without what belongs to files that are not sent.
+func (s *state) inTable() []entry {
+	return slices.DeleteFunc(slices.Clone(s.writes), func(e entry) bool { return e.file > 0 })
 }
 
 // drop forgets what belongs to files that are not sent.
