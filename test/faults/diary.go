@@ -13,6 +13,7 @@ import (
 type diary struct {
 	mu       sync.Mutex
 	assigned []assignment
+	synced   []assignment    // when the group told members what they have, be it nothing new
 	onRecord map[string]bool // executions that the ledger has, or had
 }
 
@@ -28,21 +29,25 @@ type assignment struct {
 // assignedBetween reports whether the member's immediate lane was given the
 // partition in between.
 func (d *diary) assignedBetween(member, topic string, partition int32, from, to time.Time) bool {
-	return d.between(from, to, func(a assignment) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return between(d.assigned, from, to, func(a assignment) bool {
 		return a.member == member && a.group == immediateGroup &&
 			(a.topic == "" || a.topic == topic && slices.Contains(a.partitions, partition))
 	})
 }
 
-// rejoined reports whether the member was given anything by the group in between.
+// rejoined reports whether the group told the member in between what it has. One that was frozen
+// while it joined keeps its place, and is told what it had.
 func (d *diary) rejoined(member, group string, from, to time.Time) bool {
-	return d.between(from, to, func(a assignment) bool { return a.member == member && a.group == group })
-}
-
-func (d *diary) between(from, to time.Time, is func(assignment) bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.ContainsFunc(d.assigned, func(a assignment) bool { return a.at.After(from) && a.at.Before(to) && is(a) })
+	of := func(a assignment) bool { return a.member == member && a.group == group }
+	return between(d.assigned, from, to, of) || between(d.synced, from, to, of)
+}
+
+func between(all []assignment, from, to time.Time, is func(assignment) bool) bool {
+	return slices.ContainsFunc(all, func(a assignment) bool { return a.at.After(from) && a.at.Before(to) && is(a) })
 }
 
 func (d *diary) has(execution string) bool {
@@ -109,6 +114,8 @@ func (j *journal) note(e entry) {
 		d.assigned = append(d.assigned, a)
 	case "back in the group as a new member; reading the ledger of kept partitions again":
 		d.assigned = append(d.assigned, assignment{at: e.Time, member: j.member, group: e.Group})
+	case "kafka client: synced":
+		d.synced = append(d.synced, assignment{at: e.Time, member: j.member, group: e.Group})
 	case "execution is on record":
 		d.onRecord[e.Execution] = true
 	}

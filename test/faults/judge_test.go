@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"fmt"
+	"io"
 	"maps"
 	"strings"
 	"testing"
@@ -281,5 +282,17 @@ func TestJudgeCountsEachSlotTheLedgerMissedOnce(t *testing.T) {
 		if got := j.uncounted("customers", c.accepted, c.counted); got != c.want {
 			t.Errorf("look %d, %d accepted and %d counted: got %d, want %d", i+1, c.accepted, c.counted, got, c.want)
 		}
+	}
+}
+
+// A member that was frozen while it joined was never given up.
+func TestMemberThatKeptItsPlaceSendsNoStrays(t *testing.T) {
+	j, _ := courtroom(t)
+	since := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	j.w.absences = []absence{{"a", since}}
+	log := journal{member: "a", diary: j.w.diary, copy: io.Discard}
+	fmt.Fprintf(&log, `{"time":"2026-11-21T12:00:04Z","msg":"kafka client: synced","group":%q}`+"\n", batchGroup)
+	if got := j.strays([]call{{at: since.Add(5 * time.Second), member: "a", trigger: true}}); got != 0 {
+		t.Errorf("got %d strays, want none: the group told the member what it has", got)
 	}
 }
