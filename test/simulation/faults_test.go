@@ -61,8 +61,7 @@ var faults = []fault{
 		m, r := w.some(), pick(w.rnd, refused, silent)
 		host, name := m.host, m.process.name
 		host.set(brokerAt, r, w.rnd.IntN(2) == 0)
-		heal := func() { host.set(brokerAt, refused, false); host.set(brokerAt, open, false) }
-		return fmt.Sprintf("%s does not reach the broker (%s)", name, reachName[r]), heal, w.between(time.Second, 5*time.Minute)
+		return fmt.Sprintf("%s does not reach the broker (%s)", name, reachName[r]), host.reachBroker, w.between(time.Second, 5*time.Minute)
 	}},
 	{2, func(w *world) (string, func(), time.Duration) {
 		m, r := w.some(), pick(w.rnd, refused, silent)
@@ -218,8 +217,9 @@ func (w *world) pause() (string, func(), time.Duration) {
 	return t.name + " is paused", func() {
 		w.witness.goesOn(t.name)
 		for t.paused && !slices.ContainsFunc(w.members, func(m *member) bool { return w.ask(m, "mappings", "/mappings/"+t.name+"/resume") }) {
-			for _, m := range w.members {
+			for _, m := range w.members { // who does not reach the broker may know of no table to resume
 				m.start()
+				m.host.reachBroker()
 			}
 			time.Sleep(10 * time.Second)
 		}

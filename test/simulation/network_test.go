@@ -168,6 +168,12 @@ func (h *host) set(at string, r reach, arrives bool) {
 	h.cut(func(to string) bool { return to == at }, r, arrives)
 }
 
+// reachBroker ends what keeps a member from the broker.
+func (h *host) reachBroker() {
+	h.set(brokerAt, refused, false)
+	h.set(brokerAt, open, false)
+}
+
 // kill cuts everything, once and for all.
 func (h *host) kill(arrives bool) {
 	h.mu.Lock()
