@@ -359,6 +359,9 @@ func (s *Sink) Run(ctx context.Context) error {
 	err := sources.wait()
 	stopDelivering()
 	err = errors.Join(err, running.wait(), watched.wait())
+	if held, ok := s.log.Handler().(interface{ Flush() }); ok {
+		held.Flush() // repeated lines that are held back came before this one
+	}
 	s.log.Info("feedsink has stopped")
 	return err
 }

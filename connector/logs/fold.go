@@ -85,6 +85,11 @@ func (f *folder) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
+	f.flush()
+}
+
+// flush ends all windows now. The caller holds mu.
+func (f *folder) flush() {
 	for _, key := range slices.Sorted(maps.Keys(f.kinds)) {
 		k := f.kinds[key]
 		k.timer.Stop()

@@ -69,6 +69,13 @@ func (l *Log) SetLevel(word string) error {
 // written as they come.
 func (l *Log) Close() { l.folder.close() }
 
+// Flush writes what is held back now, before a line that is to be the last.
+func (h *handler) Flush() {
+	h.folder.mu.Lock()
+	defer h.folder.mu.Unlock()
+	h.folder.flush()
+}
+
 // handler folds the warnings and errors that pass through it.
 type handler struct {
 	next   slog.Handler

@@ -143,6 +143,21 @@ func TestLinesHeldBackAreWrittenAtTheEnd(t *testing.T) {
 	})
 }
 
+func TestLastLineComesAfterThoseHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, news := written(t, Config{})
+		child := log.With("lane", "batch")
+		for range 3 {
+			child.Warn("no token yet")
+		}
+		child.Handler().(interface{ Flush() }).Flush()
+		child.Info("stopped")
+		log.Close()
+		expect(t, "stopped", news(), `WARN msg="no token yet" lane=batch`,
+			`WARN msg="no token yet" lane=batch suppressed=1`, `INFO msg=stopped lane=batch`)
+	})
+}
+
 func TestMemoryOfKindsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, news := written(t, Config{})
