@@ -53,7 +53,7 @@ func (s *Source) fencedError() error {
 
 // whyLost is what a member cannot tell more exactly when its partitions are gone.
 func (s *Source) whyLost() string {
-	const silent = "the group did without this member for longer than the session timeout"
+	const silent = "the group did without this member for longer than the session timeout, or has refused it something (then the lines that follow say what)"
 	if s.cfg.InstanceID == "" {
 		return silent
 	}
