@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -150,14 +151,14 @@ func (f *sinkFlags) client() (server string, c *admin.Client, err error) {
 	if f.server != "" {
 		return "", nil, errors.New("--server and -c both name the sink: give one of them")
 	}
-	cfg, err := loadConfig(f.file)
+	cfg, err := config.LoadAdmin(f.file, os.LookupEnv)
 	if err != nil {
 		return "", nil, err
 	}
-	if server, err = listenedOn(cfg.Admin); err != nil {
+	if server, err = listenedOn(*cfg); err != nil {
 		return "", nil, err
 	}
-	c, err = newSink(server, cmp.Or(f.tokenFile, cfg.Admin.TokenFile), admin.Credentials{CAFile: f.caFile, CertFile: cfg.Admin.TLS.CertFile})
+	c, err = newSink(server, cmp.Or(f.tokenFile, cfg.TokenFile), admin.Credentials{CAFile: f.caFile, CertFile: cfg.TLS.CertFile})
 	return server, c, err
 }
 

@@ -191,7 +191,7 @@ func TestImportsCommandsSayWhatIsWrongWithTheirUse(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	file := filepath.Join(t.TempDir(), "feedsink.yaml")
-	if err := os.WriteFile(file, []byte("kafka: {}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("admin: {listen: nowhere}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -203,7 +203,7 @@ func TestImportsCommandsSayWhatIsWrongWithTheirUse(t *testing.T) {
 		{"list --server " + gone.URL, exitFailed, "is it running there? --server, or -c"},
 		{"list --server localhost:8080", exitUsage, "--server: \"localhost:8080\": is no address"},
 		{"list --server http://localhost -c " + file, exitUsage, "give one of them"},
-		{"list -c " + file, exitUsage, "kafka.brokers"},
+		{"list -c " + file, exitUsage, "admin.listen"},
 		{"show", exitUsage, "--mapping: name the mapping"},
 		{"release", exitUsage, "--mapping: name the mapping"},
 		{"release --mapping a b", exitUsage, "unknown command"},

@@ -123,6 +123,24 @@ func (c *Config) standInETLs() {
 // nothing else of it: for single calls the rest may be missing. Env is that of
 // Load, and a block that cannot work is answered with *Problems too.
 func LoadService(path string, env func(string) (string, bool)) (*Service, error) {
+	cfg, err := loadBlock(path, "service", env, func(cfg *Config) any { return &cfg.Service }, func(r *rules) { r.service(&r.cfg.Service) })
+	if err != nil {
+		return nil, err
+	}
+	return &cfg.Service, nil
+}
+
+// LoadAdmin is the same of the `admin` block: to ask a running sink, the rest need not
+// work.
+func LoadAdmin(path string, env func(string) (string, bool)) (*Admin, error) {
+	cfg, err := loadBlock(path, "admin", env, func(cfg *Config) any { return &cfg.Admin }, func(r *rules) { r.admin(&r.cfg.Admin) })
+	if err != nil {
+		return nil, err
+	}
+	return &cfg.Admin, nil
+}
+
+func loadBlock(path, name string, env func(string) (string, bool), block func(*Config) any, check func(*rules)) (*Config, error) {
 	data, err := readFile(path)
 	if err != nil {
 		return nil, err
@@ -133,16 +151,16 @@ func LoadService(path string, env func(string) (string, bool)) (*Service, error)
 		return nil, f.result(path)
 	}
 	cfg := defaults()
-	if i := root.find("service"); i >= 0 {
+	if i := root.find(name); i >= 0 {
 		e := root.entries[i]
-		f.places["service"] = place{line: e.line, column: e.column}
-		(&decoder{findings: f, env: env}).value("service", e.value, reflect.ValueOf(&cfg.Service).Elem())
+		f.places[name] = place{line: e.line, column: e.column}
+		(&decoder{findings: f, env: env}).value(name, e.value, reflect.ValueOf(block(&cfg)).Elem())
 	}
-	(&rules{findings: f, cfg: &cfg}).service(&cfg.Service)
+	check(&rules{findings: f, cfg: &cfg})
 	if err := f.result(path); err != nil {
 		return nil, err
 	}
-	return &cfg.Service, nil
+	return &cfg, nil
 }
 
 // Way is what keeps brokers and a registry from being reached as it is said, or
