@@ -210,25 +210,25 @@ func readTo(ctx context.Context, ends map[Partition]int64, on func(what string),
 	return nil
 }
 
-// bringBack sends the newest states of keys that wait for patches, which may wait for their
-// rows. How that ends is seen when the keys are sent for good.
+// bringBack sends keys that wait for patches, which may wait for the keys' rows. How that ends is
+// seen when the keys' newest states are sent.
 func (rec *reconciliation) bringBack(ctx context.Context) {
 	rec.run.queue.mu.Lock()
 	all := rec.known.keys.BringBack(rec.run.queue.confirmed)
 	rec.run.queue.mu.Unlock()
-	rec.atOnce(all, func(n reconcile.Newest) {
+	atOnce(all, func(n reconcile.Newest) {
 		_, _ = rec.run.batcher.cfg.Peer.Apply(ctx, rec.member.Name, n.Writes)
 	})
 }
 
 // sendNewest sends keys' newest states, and returns once all are answered.
 func (rec *reconciliation) sendNewest(ctx context.Context, all []reconcile.Newest) error {
-	rec.atOnce(all, func(n reconcile.Newest) { rec.sendOne(ctx, n) })
+	atOnce(all, func(n reconcile.Newest) { rec.sendOne(ctx, n) })
 	return ctx.Err()
 }
 
 // atOnce sends several keys at once, and returns once all are answered.
-func (rec *reconciliation) atOnce(all []reconcile.Newest, send func(reconcile.Newest)) {
+func atOnce(all []reconcile.Newest, send func(reconcile.Newest)) {
 	var calls sync.WaitGroup
 	room := make(chan struct{}, reconcilers)
 	for _, n := range all {

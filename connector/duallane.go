@@ -257,8 +257,7 @@ func (p *part) awaitsReconciling() bool {
 			return false
 		}
 	}
-	finds, known := p.lane.missing.findsRow(p.asked)
-	return (finds || !known) && time.Since(p.asked.since) < longestReconciling
+	return p.lane.missing.mayFind(p.asked) && time.Since(p.asked.since) < longestReconciling
 }
 
 var _ calls.Premature = (*part)(nil)

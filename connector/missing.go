@@ -83,23 +83,7 @@ func (m *missing) take(p *part, err error) bool {
 	if m == nil || p.op != schemas.Patch || !ok || answer.Status() != http.StatusNotFound {
 		return false
 	}
-	r := p.record.Load()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r == nil || len(m.parts) >= mostMissing {
-		return false
-	}
-	m.add(&missed{part: p, offset: r.Offset, err: err})
-	return true
-}
-
-// add has it looked at. m.mu is held.
-func (m *missing) add(p *missed) {
-	m.parts = append(m.parts, p)
-	select {
-	case m.wake <- struct{}{}:
-	default: // it has not looked since the last one
-	}
+	return m.add(&missed{part: p, err: err}) != nil
 }
 
 // ask asks whether the log has a row for a patch that is still tried, and nothing newer that makes
@@ -108,24 +92,33 @@ func (m *missing) ask(p *part) *missed {
 	if m == nil {
 		return nil
 	}
+	return m.add(&missed{part: p, asking: true, since: time.Now()})
+}
+
+// add has it looked at; nil: it cannot be.
+func (m *missing) add(p *missed) *missed {
 	r := p.record.Load()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r == nil || len(m.parts) >= mostMissing {
 		return nil
 	}
-	asked := &missed{part: p, offset: r.Offset, asking: true, since: time.Now()}
-	m.add(asked)
-	return asked
+	p.offset = r.Offset
+	m.parts = append(m.parts, p)
+	select {
+	case m.wake <- struct{}{}:
+	default: // it has not looked since the last one
+	}
+	return p
 }
 
-// findsRow is the answer to ask. It is not known before the log was read. What makes the patch void
-// may have to wait for it in the batch lane.
-func (m *missing) findsRow(asked *missed) (finds, known bool) {
+// mayFind is the answer to ask, and true before the log was read. What makes the patch void may
+// have to wait for it in the batch lane.
+func (m *missing) mayFind(asked *missed) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := asked.newer
-	return asked.there && (n == nil || n.lane != asked.lane.which && !asked.hasEnded(n)), asked.looked
+	return !asked.looked || asked.there && (n == nil || n.lane != asked.lane.which && !asked.hasEnded(n))
 }
 
 // release forgets the patches of partitions that go.
