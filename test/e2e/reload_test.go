@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -10,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"sync"
@@ -309,10 +310,12 @@ func TestHundredReloadsUnderLoadLoseNothing(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
+	// Goroutines have the labels of those that start them: others' tests run beside this one.
+	pprof.SetGoroutineLabels(pprof.WithLabels(t.Context(), pprof.Labels("test", t.Name())))
 	sink := w.startReloadable(routed(nowByCall) + customersToo)
 	w.produce(now(order("o1", "A", 1)), customer("C1", "gold", 1))
 	w.settled()
-	begun := runtime.NumGoroutine()
+	begun := labelled(t)
 
 	ctx, stop := context.WithCancel(t.Context())
 	wanted, customers := map[string]string{}, map[string]string{}
@@ -398,5 +401,21 @@ func TestHundredReloadsUnderLoadLoseNothing(t *testing.T) {
 		t.Errorf("slots left of orders: got %d, want at most %d: %d were imported", left, 1000-imports, imports)
 	}
 	http.DefaultClient.CloseIdleConnections()
-	w.until("as many goroutines run as before", func() bool { return runtime.NumGoroutine() <= begun+10 })
+	w.until("as many goroutines run as before", func() bool { return labelled(t) <= begun+10 })
+}
+
+// labelled counts the goroutines that have the test's name as their label "test".
+func labelled(t *testing.T) int {
+	t.Helper()
+	var profile bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	stacks := regexp.MustCompile(`(?m)^(\d+) @.*\n# labels: .*"test":"` + t.Name() + `"`)
+	for _, stack := range stacks.FindAllSubmatch(profile.Bytes(), -1) {
+		alike, _ := strconv.Atoi(string(stack[1]))
+		count += alike
+	}
+	return count
 }
