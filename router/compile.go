@@ -13,13 +13,15 @@ import (
 // mappingCompiler compiles one mapping and reports what of it cannot be compiled.
 type mappingCompiler struct {
 	problem.Reporter
-	m *Mapping
-	c *Compiled
+	m     *Mapping
+	c     *Compiled
+	tests tests
+	left  formula // of records that the mapping's when, and the routes so far, leave
 }
 
 func compile(m *Mapping, index int, problems *[]problem.Problem) *Compiled {
 	c := &Compiled{Name: m.Name, Index: index, KeyName: m.Key, Config: *m}
-	b := &mappingCompiler{problem.NewReporter(fmt.Sprintf("mappings[%d]", index), problems), m, c}
+	b := &mappingCompiler{problem.NewReporter(fmt.Sprintf("mappings[%d]", index), problems), m, c, nil, formula{}}
 	c.Table = schemas.Table{Name: m.ProfileTable}
 	if m.CustomTable != "" {
 		c.Table = schemas.Table{Name: m.CustomTable, Custom: true}
@@ -39,7 +41,7 @@ func compile(m *Mapping, index int, problems *[]problem.Problem) *Compiled {
 		b.Report("fields", fmt.Sprintf("add {from: …, to: %s}", m.Key), "none of them fills the key %q", m.Key)
 	}
 	if m.When != "" {
-		c.when = b.condition("when", m.When)
+		c.when, b.left = b.condition("when", m.When)
 		b.warnOfDeletes()
 	}
 	b.routes()
@@ -238,7 +240,11 @@ func (b *mappingCompiler) routes() {
 			b.Report(path, "", "has no condition, so the routes after it can never match")
 		}
 		if r.When != "" {
-			compiled.when = b.condition(path+".when", r.When)
+			var f formula
+			compiled.when, f = b.condition(path+".when", r.When)
+			if f.holds != nil {
+				b.left = b.left.and(f.not())
+			}
 		}
 		switch r.Lane {
 		case "immediate":
@@ -301,24 +307,27 @@ func (b *mappingCompiler) weight(path string, r *Route) float64 {
 	return *r.Weight
 }
 
-func (b *mappingCompiler) condition(path, text string) condition {
+// condition compiles one. Its formula is zero where the condition is refused.
+func (b *mappingCompiler) condition(path, text string) (condition, formula) {
 	canonical := len(b.m.Fields) == 0
-	when, reads, always, err := compileCondition(text, canonical)
+	when, reads, f, err := compileCondition(text, canonical, &b.tests)
 	if err == nil && (canonical || b.m.Envelope == debezium) {
 		err = findUnknownOp(text)
 	}
 	if err != nil {
 		reportExpression(b.Reporter, path, err, canonical)
-		return nil
+		return nil, formula{}
 	}
-	b.constantCondition(path, always)
+	if b.refuseUseless(path, f) {
+		f = formula{}
+	}
 	b.warnOfNames(path, reads)
 	for _, p := range reads {
 		if !slices.ContainsFunc(b.c.reads, func(q readPath) bool { return q.variable == p.variable }) {
 			b.c.reads = append(b.c.reads, p)
 		}
 	}
-	return when
+	return when, f
 }
 
 // lanes tells which lanes writes of this mapping can end up in: those of its

@@ -12,44 +12,6 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// verdict is what a condition comes to whatever a record holds.
-type verdict uint8
-
-const (
-	depends verdict = iota // on the record
-	alwaysTrue
-	alwaysFalse
-)
-
-func verdictOf(b bool) verdict {
-	if b {
-		return alwaysTrue
-	}
-	return alwaysFalse
-}
-
-func (v verdict) not() verdict {
-	switch v {
-	case alwaysTrue:
-		return alwaysFalse
-	case alwaysFalse:
-		return alwaysTrue
-	}
-	return depends
-}
-
-func (v verdict) and(w verdict) verdict {
-	switch {
-	case v == alwaysFalse || w == alwaysFalse:
-		return alwaysFalse
-	case v == alwaysTrue:
-		return w
-	case w == alwaysTrue:
-		return v
-	}
-	return depends
-}
-
 // comparedWithNil is what the literal nil is compared with; nil where it is not.
 func comparedWithNil(n *ast.BinaryNode) ast.Node {
 	if _, is := n.Left.(*ast.NilNode); is {
@@ -65,35 +27,27 @@ func ordersNil(n *ast.BinaryNode) bool {
 	return slices.Contains([]string{"<", "<=", ">", ">="}, n.Operator) && comparedWithNil(n) != nil
 }
 
-// presence is the verdict on `x == nil` and `x != nil` of what every record has.
-func presence(node ast.Node, canonical bool) verdict {
-	n, ok := node.(*ast.BinaryNode)
-	if !ok || n.Operator != "==" && n.Operator != "!=" {
-		return depends
-	}
-	name, ok := comparedWithNil(n).(*ast.IdentifierNode)
-	if ok && (slices.Contains(neverNil, name.Value) || canonical && name.Value == "op") {
-		return verdictOf(n.Operator == "!=")
-	}
-	return depends
-}
-
-// neverNil is what every record has.
-var neverNil = []string{rootTopic, rootPartition, rootOffset, rootTimestamp, rootHeaders}
-
-// constantCondition reports a condition that comes to the same for every record.
-func (b *mappingCompiler) constantCondition(path string, always verdict) {
-	ofMapping := path == "when"
+// refuseUseless reports a condition that comes to the same for every record, or that is true
+// of none that what stands before it leaves, and whether it did.
+func (b *mappingCompiler) refuseUseless(path string, f formula) bool {
+	const together = "; tests joined by and must be able to be true together, and nothing but == nil and != nil is true of what is missing"
+	ofMapping, canonical := path == "when", len(b.m.Fields) == 0
+	never, always := !b.tests.possible(f, canonical), !b.tests.possible(f.not(), canonical)
 	switch {
-	case always == alwaysTrue && ofMapping:
+	case always && ofMapping:
 		b.Report(path, "remove it", "is always true, so it decides nothing")
-	case always == alwaysFalse && ofMapping:
-		b.Report(path, "compare with what records hold; nothing but == nil and != nil is true of what is missing", "is always false, so no record would be the mapping's")
-	case always == alwaysTrue:
+	case never && ofMapping:
+		b.Report(path, "compare with what records hold"+together, "is always false, so no record would be the mapping's")
+	case always:
 		b.Report(path, "remove the condition and the routes after it", "is always true, so the routes after it can never match")
-	case always == alwaysFalse:
-		b.Report(path, "remove the route; nothing but == nil and != nil is true of what is missing", "is always false, so the route can never match")
+	case never:
+		b.Report(path, "remove the route, or change the condition"+together, "is always false, so the route can never match")
+	case !b.tests.possible(b.left.and(f), canonical):
+		b.Report(path, "remove the route, or put it before the one that takes its records", "is false for all records that the mapping's when and the routes before it leave, so the route can never match")
+	default:
+		return false
 	}
+	return true
 }
 
 // opWords are the words of op, for hints.

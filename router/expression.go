@@ -54,16 +54,16 @@ var canonicalRoots = types.Map{
 var impure = []string{"now", "keys", "values", "toPairs", "timezone"}
 
 // compileCondition compiles the text of a `when` and returns the paths that it
-// reads, and whether it always comes to the same. With canonical, only the known roots
-// may be named; without, any other name is a member of the decoded value.
-func compileCondition(text string, canonical bool) (c condition, reads []readPath, always verdict, err error) {
+// reads, and how it joins its tests, which are added to known. With canonical, only the known
+// roots may be named; without, any other name is a member of the decoded value.
+func compileCondition(text string, canonical bool, known *tests) (c condition, reads []readPath, f formula, err error) {
 	program, err := compileAsWritten(text, canonical, expr.AsBool())
 	if err != nil {
-		return nil, nil, depends, err
+		return nil, nil, formula{}, err
 	}
-	b := &conditionBuilder{source: program.Source(), canonical: canonical}
-	c, always, err = b.build(program.Node())
-	return c, b.reads, always, err
+	b := &conditionBuilder{source: program.Source(), tests: known}
+	c, f, err = b.build(program.Node())
+	return c, b.reads, f, err
 }
 
 // compileAsWritten compiles a text as it is written, so that mistakes are reported in its
@@ -179,53 +179,58 @@ func (r *refusal) Visit(node *ast.Node) {
 
 // conditionBuilder compiles the tests of a condition.
 type conditionBuilder struct {
-	source    file.Source
-	canonical bool
-	reads     []readPath
+	source file.Source
+	reads  []readPath
+	tests  *tests
 }
 
-func (b *conditionBuilder) build(node ast.Node) (condition, verdict, error) {
+func (b *conditionBuilder) build(node ast.Node) (condition, formula, error) {
 	switch n := node.(type) {
 	case *ast.BinaryNode:
 		and := n.Operator == "and" || n.Operator == "&&"
 		if !and && n.Operator != "or" && n.Operator != "||" {
 			break
 		}
-		x, first, err := b.build(n.Left)
+		x, f, err := b.build(n.Left)
 		if err != nil {
-			return nil, depends, err
+			return nil, formula{}, err
 		}
-		y, second, err := b.build(n.Right)
+		y, g, err := b.build(n.Right)
+		if err != nil {
+			return nil, formula{}, err
+		}
 		if and {
-			return func(e *evaluation) bool { return x(e) && y(e) }, first.and(second), err
+			return func(e *evaluation) bool { return x(e) && y(e) }, f.and(g), nil
 		}
-		return func(e *evaluation) bool { return x(e) || y(e) }, first.not().and(second.not()).not(), err
+		return func(e *evaluation) bool { return x(e) || y(e) }, f.or(g), nil
 	case *ast.UnaryNode:
 		if n.Operator == "not" || n.Operator == "!" {
-			x, always, err := b.build(n.Node)
-			return func(e *evaluation) bool { return !x(e) }, always.not(), err
+			x, f, err := b.build(n.Node)
+			return func(e *evaluation) bool { return !x(e) }, f.not(), err
 		}
 	}
 	return b.test(node)
 }
 
 // test compiles a part that joins no others.
-func (b *conditionBuilder) test(node ast.Node) (condition, verdict, error) {
-	always := presence(node, b.canonical)
+func (b *conditionBuilder) test(node ast.Node) (condition, formula, error) {
+	one := test{tree: ast.Dump(node)}
+	literals, compared := comparedWith(node) // before it is rewritten
 	var reads []readPath
 	program, err := compilePart(&parser.Tree{Node: node, Source: b.source}, &reads, rewriter{})
 	if err != nil {
-		return nil, depends, err
+		return nil, formula{}, err
 	}
 	b.reads = append(b.reads, reads...)
-	c := func(e *evaluation) bool {
+	one.constant = len(reads) == 0
+	if compared {
+		one.path, one.literals = reads[0].variable, literals
+	}
+	one.holds = func(e *evaluation) bool {
 		out, err := e.vm.Run(program, e.env)
 		return err == nil && out == true
 	}
-	if len(reads) == 0 {
-		always = verdictOf(c(&evaluation{}))
-	}
-	return c, always, nil
+	return one.holds, b.tests.formula(one), nil
 }
 
 // compilePart is expr.Compile for a part of a tree: the library's printing of one

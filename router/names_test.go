@@ -1,7 +1,10 @@
 package router_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/expr-lang/expr/builtin"
@@ -96,9 +99,21 @@ func TestConditionsThatDecideNothingAreRefused(t *testing.T) {
 		`topic == nil`:                    deadRoute,
 		`op != nil`:                       deadRest,
 		`attributes.age == nil`:           "",
-		`attributes.age == nil or attributes.b > 1`: "",
-		`attributes.age > 1 or 1 > 2`:               "",
-		`businessKey != nil`:                        "",
+		`attributes.age == nil or attributes.b > 1`:                                      "",
+		`attributes.age > 1 or 1 > 2`:                                                    "",
+		`businessKey != nil`:                                                             "",
+		`attributes.age > 1 and attributes.age < 0`:                                      deadRoute,
+		`attributes.age > 1 and not (attributes.age >= 1.5) and attributes.age < 2`:      "",
+		`attributes.age > 5 and not (attributes.age in [6, 7]) and attributes.age <= 5`:  deadRoute,
+		`attributes.tier == "a" and attributes.tier in ["b", "c"]`:                       deadRoute,
+		`attributes.tier == "1" and attributes.tier == 1`:                                deadRoute,
+		`attributes.tier == nil and attributes.tier == "a"`:                              deadRoute,
+		`attributes.tier != "a" and attributes.tier != "b"`:                              "",
+		`attributes.tier startsWith "a" and not (attributes.tier startsWith "a")`:        deadRoute,
+		`attributes.tier startsWith "a" and not (attributes.tier startsWith "b")`:        "",
+		`op == "delete" and op == "patch"`:                                               deadRoute,
+		`op in ["upsert", "patch", "merge", "create", "delete"]`:                         deadRest,
+		`op != "upsert" and op != "patch" and not (op in ["merge", "create", "delete"])`: deadRoute,
 	} {
 		m := customers()
 		m.Routes[0].When = when
@@ -114,6 +129,114 @@ func TestConditionsThatDecideNothingAreRefused(t *testing.T) {
 		if len(problems) != 1 || problems[0].Message != want || problems[0].Path != "mappings[0].when" {
 			t.Errorf("when: %s: got %v, want %q", when, problems, want)
 		}
+	}
+}
+
+func TestRoutesThatOthersLeaveNothingAreRefused(t *testing.T) {
+	const (
+		left = "is false for all records that the mapping's when and the routes before it leave, so the route can never match"
+		dead = "is always false, so the route can never match"
+	)
+	for _, tc := range []struct {
+		when   string
+		routes []string
+		want   []string // of each route
+	}{
+		{"", []string{`status == "A"`, `status == "A"`}, []string{"", left}},
+		{"", []string{`status == "A"`, `status in ["A", "B"]`}, []string{"", ""}},
+		{"", []string{`status in ["A", "B"]`, `status == "B" and total > 5`}, []string{"", left}},
+		{"", []string{`total > 5`, `total > 7 or total < 0`}, []string{"", ""}},
+		{"", []string{`total > 5`, `total > 7`}, []string{"", left}},
+		{"", []string{`total > 5`, `not (total > 5)`}, []string{"", ""}}, // the last has none left; it must be there
+		{"", []string{`total > 5`, `not (total > 5)`, `status == "A"`}, []string{"", "", left}},
+		{"", []string{`total > 5`, `total <= 5`, `status == "A"`}, []string{"", "", ""}}, // of no total, or none that is a number
+		{"", []string{`len(status) > 3`, `len(status) > 3 and total > 1`}, []string{"", left}},
+		{`status == "A"`, []string{`status == "B"`, `total > 5`}, []string{left, ""}},
+		{`status in ["A", "B"]`, []string{`status == "B"`, `status != "A"`}, []string{"", left}},
+		{"", []string{`total > 5 and total < 5`, `total > 5`}, []string{dead, ""}},
+	} {
+		m := mappedOrders()
+		m.When = tc.when
+		m.Routes = nil
+		for _, when := range tc.routes {
+			m.Routes = append(m.Routes, router.Route{When: when, Lane: "batch"})
+		}
+		m.Routes = append(m.Routes, router.Route{Lane: "immediate"})
+		got := make([]string, len(tc.routes))
+		_, problems := router.Compile([]router.Mapping{m})
+		for _, p := range problems {
+			var i int
+			if _, err := fmt.Sscanf(p.Path, "mappings[0].routes[%d].when", &i); err != nil {
+				t.Fatalf("%q %q: %v", tc.when, tc.routes, p)
+			}
+			got[i] += p.Message
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%q %q:\n got %q\nwant %q", tc.when, tc.routes, got, tc.want)
+		}
+	}
+}
+
+// TestNoConditionIsRefusedThatSomeRecordFulfils draws conditions of two tests or three, and
+// compares what is said of them with what they come to for values of every kind.
+func TestNoConditionIsRefusedThatSomeRecordFulfils(t *testing.T) {
+	values := []string{"null", "true", "false", "[1]", "{}"}
+	for n := -1.0; n <= 5; n += 0.5 {
+		values = append(values, fmt.Sprint(n))
+	}
+	for _, text := range []string{"", "a", "aa", "b", "ba", "1", "2"} {
+		values = append(values, strconv.Quote(text))
+	}
+	var records []*router.Record
+	for _, total := range values {
+		for _, status := range values {
+			records = append(records, &router.Record{Topic: mappedOrders().Topics[0], Value: value(t, fmt.Sprintf(`{"id":1,"total":%s,"status":%s}`, total, status))})
+		}
+	}
+	literals := []string{`0`, `1`, `2`, `2.5`, `-0.5`, `3`, `"a"`, `"b"`, `"1"`, `true`} // the last has no order
+	random := rand.New(rand.NewPCG(20, 7))
+	test := func() string {
+		path := []string{"total", "status"}[random.IntN(2)]
+		a, b := literals[random.IntN(len(literals))], literals[random.IntN(len(literals))]
+		switch random.IntN(5) {
+		case 0:
+			return fmt.Sprintf("%s in [%s, %s]", path, a, b)
+		case 1:
+			return path + []string{" == nil", " != nil"}[random.IntN(2)]
+		case 2:
+			return fmt.Sprintf("not (%s == %s)", path, a)
+		}
+		operator := []string{"==", "!=", "<", "<=", ">", ">="}[random.IntN(6)]
+		if a == "true" {
+			operator = "=="
+		}
+		return path + " " + operator + " " + a
+	}
+	refused := 0
+	for range 800 {
+		when := test() + " and " + test()
+		if random.IntN(2) == 0 {
+			when = []string{"not (" + when + ")", when}[random.IntN(2)] + []string{" and ", " or "}[random.IntN(2)] + test()
+		}
+		m := mappedOrders()
+		m.Fields = m.Fields[:1]
+		m.Routes = []router.Route{{When: when, Lane: "skip"}, {Lane: "immediate"}}
+		_, problems := router.Compile([]router.Mapping{m})
+		// With two tests that nothing is known of, and that are false here, it is refused no more.
+		m.Routes[0].When = "((" + when + `) or other.x startsWith "x") and not (other.y startsWith "y")`
+		always, never := true, true
+		c := compile(t, m)
+		for _, record := range records {
+			skipped := routeOne(t, c, record).Lane == schemas.Skip
+			always, never = always && skipped, never && !skipped
+		}
+		if (always || never) != (len(problems) > 0) {
+			t.Errorf("%s: always %v, never %v; refused: %v", when, always, never, problems)
+		}
+		refused += len(problems)
+	}
+	if refused < 50 {
+		t.Errorf("%d conditions were refused: too few to mean anything", refused)
 	}
 }
 
