@@ -161,6 +161,7 @@ func (rec *reconciliation) untilReconciled(ctx, send context.Context, imp Import
 			}
 		default:
 			rec.run.log.Debug("reconciling keys that both lanes wrote", "file", imp.File, "keys", len(next))
+			rec.waitFor("calls send the newest state of " + someKeys(len(next)) + " that both lanes wrote")
 			if err := rec.sendNewest(ctx, next); err != nil {
 				return err
 			}
@@ -477,16 +478,19 @@ func unread(p Partition, end int64) string {
 	return text
 }
 
+func someKeys(n int) string {
+	if n == 1 {
+		return "a key"
+	}
+	return fmt.Sprintf("%d keys", n)
+}
+
 // unconfirmed says which of the other lane's writes have to be confirmed first.
 func unconfirmed(keys int, at reconcile.At) string {
 	if keys == 0 {
 		return ""
 	}
-	several := "a key"
-	if keys > 1 {
-		several = fmt.Sprintf("%d keys", keys)
-	}
-	text := "the immediate lane has not confirmed writes of " + several
+	text := "the immediate lane has not confirmed writes of " + someKeys(keys)
 	if at.Partition != nil {
 		text += fmt.Sprintf(", one of them at %v offset %d", at.Partition, at.Offset)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedsink/feedsink/schemas"
@@ -203,6 +204,57 @@ func TestRateFollowsTheShare(t *testing.T) {
 				t.Errorf("calls in 10s with %d %% of 600 a minute: got %d, want %d", c.percent, got, c.calls)
 			}
 		}
+	})
+}
+
+// TestLanesUseWhatOthersLeaveOfTheRate: nine tenths of 600 calls a minute are one lane's and
+// a tenth the other's, and either gets all while the other has nothing to call.
+func TestLanesUseWhatOthersLeaveOfTheRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := &Service{}
+		var away atomic.Bool // the small one's part may be another member's by now
+		begin := func(share float64) *stage {
+			cfg := config()
+			cfg.Rate, cfg.Share, cfg.Service = Rate{Calls: 600, Per: time.Minute}, func() float64 { return share }, service
+			cfg.MayCall = func() bool { return share > 0.5 || !away.Load() }
+			s := &stage{t: t, service: &script{}, heard: &audience{}}
+			s.begin(cfg)
+			return s
+		}
+		large, small := begin(0.9), begin(0.1)
+		defer large.end()
+		defer small.end()
+		calls := 0
+		put := func(s *stage, n int) {
+			for range n {
+				calls++
+				s.put(schemas.Upsert, fmt.Sprint(calls), "1")
+			}
+		}
+		in := func(d time.Duration) (ofLarge, ofSmall int) {
+			l, s := large.service.count(), small.service.count()
+			pass(d)
+			return large.service.count() - l, small.service.count() - s
+		}
+		want := func(when string, l, s, wantL, wantS int) {
+			if l < wantL-4 || l > wantL+2 || s < wantS-4 || s > wantS+2 {
+				t.Errorf("%s: got %d and %d calls, want %d and %d", when, l, s, wantL, wantS)
+			}
+		}
+		put(small, 500)
+		l, s := in(20 * time.Second)
+		want("the small one alone", l, s, 0, 200)
+		put(large, 500)
+		l, s = in(20 * time.Second)
+		want("both", l, s, 180, 20)
+		l, s = in(60 * time.Second)
+		want("until both are done", l, s, 320, 280)
+		put(large, 300)
+		l, s = in(20 * time.Second)
+		want("the large one alone", l, s, 200, 0)
+		away.Store(true)
+		l, s = in(10 * time.Second)
+		want("the large one without the other's part", l, s, 90, 0)
 	})
 }
 

@@ -44,7 +44,8 @@ type Config struct {
 	// the writes may be another owner's by now. It must be quick; nil: always.
 	MayCall func() bool
 	// Share is which part of Rate is this lane's at present, from 0 to 1, where
-	// several lanes share it; nil: all of it. It must be quick.
+	// several lanes share it; nil: all of it. What lanes of one Service have no calls for
+	// others of them may use. It must be quick.
 	Share func() float64
 	// Service is what this lane and others that call the same service know of it
 	// together; nil: it is alone.
@@ -196,6 +197,7 @@ type Lane struct {
 	said     *said     // what was said last of keys; nil: nothing is remembered
 	limiter  *limiter
 	rate     *rate.Limiter // nil: none
+	short    time.Time     // until then its calls wait for the rate; guarded by the service's rates
 	inFlight int
 
 	changes    []stateChange // changes of breakers not yet reported
@@ -231,6 +233,9 @@ func New(cfg Config, caller Caller, obs Observer, rnd *rand.Rand) *Lane {
 	l.wake.L = &l.mu
 	if l.service = cfg.Service; l.service == nil {
 		l.service = &Service{}
+	}
+	if l.rate != nil {
+		l.service.join(l)
 	}
 	return l
 }

@@ -14,9 +14,13 @@ import (
 // Service is what lanes that call one service know of it together: the time before
 // which it wants no more calls, as an answer with Retry-After said. Such an answer
 // means every call, not the key that met it. After its time one call at a time
-// probes the service until one is answered otherwise. Its zero value is ready.
+// probes the service until one is answered otherwise. It also has them use what others of
+// them leave of their parts of the rate. Its zero value is ready.
 type Service struct {
 	held atomic.Bool // spares calls the lock while nothing was said
+
+	rates sync.Mutex // held while a call is taken out of a rate
+	lanes []*Lane    // that have one
 
 	mu      sync.Mutex
 	until   time.Time
@@ -143,13 +147,50 @@ func (l *Lane) admit(now time.Time) (probe bool, wait time.Duration) {
 	if l.rate == nil {
 		return l.service.admit(now)
 	}
-	if wait := l.shortOf(now); wait > 0 {
+	s := l.service
+	s.rates.Lock()
+	defer s.rates.Unlock()
+	of, wait := s.spare(l, now)
+	if wait > 0 {
+		l.short = now.Add(wait + askAgain)
 		return false, wait
 	}
-	if probe, wait = l.service.admit(now); wait == 0 {
-		l.rate.AllowN(now, 1)
+	if probe, wait = s.admit(now); wait == 0 {
+		of.rate.ReserveN(now, 1)
 	}
 	return probe, wait
+}
+
+// spare finds the lane out of whose part of the rate a call of l may start: l, or one that
+// has no call for what it has. If there is none, it tells how long to wait for one.
+func (s *Service) spare(l *Lane, now time.Time) (of *Lane, wait time.Duration) {
+	if wait = l.shortOf(now); wait == 0 {
+		return l, 0
+	}
+	for _, other := range s.lanes {
+		if other == l || now.Before(other.short) || !other.lends() {
+			continue
+		}
+		switch w := other.shortOf(now); {
+		case w == 0:
+			return other, 0
+		case w < wait:
+			wait = w
+		}
+	}
+	return nil, wait
+}
+
+// join has the lane and those before it use what either leaves of the rate.
+func (s *Service) join(l *Lane) {
+	s.rates.Lock()
+	defer s.rates.Unlock()
+	s.lanes = append(s.lanes, l)
+}
+
+// lends reports whether the lane has a part of the rate at present.
+func (l *Lane) lends() bool {
+	return (l.cfg.MayCall == nil || l.cfg.MayCall()) && (l.cfg.Share == nil || l.cfg.Share() > 0)
 }
 
 // Spend takes one more call out of the rate: an attempt under way makes another one.
@@ -176,7 +217,7 @@ func burst(perSecond rate.Limit) int {
 	return max(1, int(float64(perSecond)*lateness.Seconds()))
 }
 
-// shortOf is how long the rate makes the next call wait, 0 if it may start.
+// shortOf is how long the lane's part of the rate makes a call wait, 0 if it may start.
 func (l *Lane) shortOf(now time.Time) time.Duration {
 	longest := time.Duration(math.MaxInt64)
 	if l.cfg.Share != nil {
