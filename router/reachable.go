@@ -211,8 +211,8 @@ func literal(node ast.Node) (v any, ok bool) {
 	case *ast.FloatNode:
 		return n.Value, true
 	case *ast.UnaryNode:
-		v, ok = literal(n.Node)
-		switch number := v.(type) {
+		of, _ := literal(n.Node)
+		switch number := of.(type) {
 		case int:
 			return -number, n.Operator == "-"
 		case float64:
