@@ -114,7 +114,7 @@ func (b *tab) awaits(what, expression string) {
 func (b *tab) shows(words string) {
 	b.t.Helper()
 	quoted, _ := json.Marshal(words) // a string always can be
-	b.awaits("waiting for "+words, "document.body.innerText.includes("+string(quoted)+")")
+	b.awaits("waiting for "+words, `document.body.innerText.replaceAll("\u00a0", " ").includes(`+string(quoted)+")")
 }
 
 // colours has the reader prefer a scheme, light or dark.

@@ -54,8 +54,8 @@ export function when(at, now, zone = undefined) {
   return clock(at, zone) + (zone && zone !== own ? ` (${zone})` : "") + (date(at) === date(now) ? "" : " on " + date(at));
 }
 
-// percent is a share, never rounded up: all is only what is all.
-export const percent = (share) => hundredth.format(Math.floor(share * 1e4 + 1e-6) / 100) + " %";
+// percent is a share, never rounded up: all is only what is all. Its sign stays beside it.
+export const percent = (share) => hundredth.format(Math.floor(share * 1e4 + 1e-6) / 100) + "\u00a0%";
 
 // many is a number with its noun.
 export const many = (n, one, more = one + "s") => `${count(n)} ${n === 1 ? one : more}`;
