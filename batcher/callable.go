@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -67,8 +68,8 @@ type callableKey struct {
 	name    string
 	hash    uint64
 	rows    []*callableRow
-	calling bool      // the first row is being called, or becomes a dead letter
-	ends    bool      // likewise, and the service has refused it
+	calling bool      // the first row is being called, or its records are ending
+	ends    bool      // its records are being confirmed, or become dead letters
 	byFile  bool      // the rows go by file: one of them cannot be called
 	tries   int       // of the first row, which came to nothing
 	due     time.Time // no call before
@@ -359,10 +360,7 @@ func (m *member) ended(of *waitingRows, k *callableKey, row *callableRow, outcom
 	failure, classified := errors.AsType[Failure](err)
 	switch {
 	case err == nil:
-		for _, record := range row.records {
-			record.Confirm(outcome)
-		}
-		m.settle(of, k, func() { m.forget(k) })
+		m.confirmed(of, k, row, outcome)
 	case classified && !failure.Transient() && !holds(row.records, err):
 		m.refused(of, k, row, err)
 	default:
@@ -397,16 +395,40 @@ func (m *member) failed(k *callableKey, failure Failure) {
 	k.due = time.Now().Add(wait)
 }
 
+// confirmed confirms the records of a row whose call has landed: all but the newest went
+// out with that one.
+func (m *member) confirmed(of *waitingRows, k *callableKey, row *callableRow, outcome string) {
+	records := m.ending(k, row)
+	var left atomic.Int64
+	left.Store(int64(len(records)))
+	for i, record := range records {
+		if i < len(records)-1 {
+			record.Merged()
+		}
+		record.Confirm(outcome, func() {
+			if left.Add(-1) == 0 {
+				m.settle(of, k, func() { m.forget(k) })
+			}
+		})
+	}
+}
+
+// ending notes that the records of a key's first row are ending, and returns them.
+func (m *member) ending(k *callableKey, row *callableRow) []Pending {
+	m.queue.mu.Lock()
+	defer m.queue.mu.Unlock()
+	k.ends = true
+	return slices.Clone(row.records)
+}
+
 // refused makes dead letters of the records of a row that the service has refused for
 // good. Those that have no other place are in the file.
 func (m *member) refused(of *waitingRows, k *callableKey, row *callableRow, err error) {
 	q := m.queue
-	q.mu.Lock()
-	k.ends = true
-	q.mu.Unlock()
-	left := len(row.records)
+	records := m.ending(k, row)
+	left := len(records)
 	var kept []Pending
-	for _, record := range slices.Clone(row.records) {
+	for _, record := range records {
 		record.Reject(err, func(stays bool) {
 			q.mu.Lock()
 			if stays {
@@ -478,7 +500,7 @@ func (q *tableQueue) endCalls(ctx context.Context) error {
 			}
 		}
 	}
-	for q.calls > 0 { // dead letters on their way
+	for q.calls > 0 { // their records are ending
 		q.mu.Unlock()
 		select {
 		case <-ctx.Done():

@@ -173,7 +173,10 @@ type callablePending struct {
 	key    string
 }
 
-func (p *callablePending) Confirm(string) {
+func (p *callablePending) Merged() {}
+
+func (p *callablePending) Confirm(_ string, ended func()) {
+	defer ended()
 	p.a.o.mu.Lock()
 	defer p.a.o.mu.Unlock()
 	s := p.a.o.service
@@ -603,6 +606,7 @@ func (w *callableWorld) live() {
 	if err := <-o.ended; err != nil {
 		w.t.Error(err)
 	}
+	time.Sleep(callTimeouts) // until then, a call of an owner that crashed is kept in mind
 	w.service.checkFinal()
 	if n := o.batcher.Waiting(); n != 0 {
 		w.t.Errorf("in the end: got %d records that wait for calls, want none", n)

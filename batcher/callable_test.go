@@ -57,12 +57,22 @@ func (s *scriptedCalls) end(err error) {
 type heldRecord struct {
 	w      *world
 	offset int64
-	stays  bool // there is no place for its dead letter
-	holds  bool // its mapping is halted when it is refused
+	stays  bool      // there is no place for its dead letter
+	holds  bool      // its mapping is halted when it is refused
+	later  *[]func() // what ends its confirmation; nil: it ends at once
 }
 
-func (h heldRecord) Confirm(string)  { h.w.say("confirm record %d", h.offset) }
+func (h heldRecord) Merged()         { h.w.say("merged record %d", h.offset) }
 func (h heldRecord) Hold(error) bool { return h.holds }
+
+func (h heldRecord) Confirm(_ string, ended func()) {
+	h.w.say("confirm record %d", h.offset)
+	if h.later != nil {
+		*h.later = append(*h.later, ended)
+		return
+	}
+	ended()
+}
 
 func (h heldRecord) Reject(err error, ended func(bool)) {
 	h.w.say("reject record %d: %v", h.offset, err)
@@ -116,6 +126,42 @@ func TestFileThatCallsHaveEmptiedDoesNotGo(t *testing.T) {
 			`4h0m0s record upsert 1/1 attempt 1 "e1" holds 101-101`,
 			`4h0m2s poll e1: FINISHED`,
 			`4h0m2s confirm upsert 1/1 attempt 1 "e1" holds 101-101`,
+		)
+	})
+}
+
+// TestFileWaitsForTheRecordsOfCallsThatHaveLanded: what it covers on record is in it, or
+// confirmed before.
+func TestFileWaitsForTheRecordsOfCallsThatHaveLanded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, calls := callable(t, nil)
+		var ends []func()
+		later := func(_ *Offer, h *heldRecord) { h.later = &ends }
+		w.offer(100, write(schemas.Upsert, "1", "a", "x"), later)
+		synctest.Wait()
+		w.offer(101, write(schemas.Upsert, "1", "a", "y"), later) // behind the call
+		w.offer(102, write(schemas.Upsert, "1", "a", "z"), later) // merged
+		w.offer(103, write(schemas.Upsert, "2", "a", "x"), func(o *Offer, _ *heldRecord) { o.Callable = false })
+		calls.end(nil)
+		time.Sleep(59 * time.Minute)
+		w.said("0s call upsert 1 spare true", "0s confirm record 100")
+		ends[0]()
+		synctest.Wait()
+		calls.end(nil)
+		w.said("59m0s call upsert 1 spare true", "59m0s merged record 101", "59m0s confirm record 101", "59m0s confirm record 102")
+		time.Sleep(time.Hour)
+		w.said()
+		ends[1]()
+		time.Sleep(time.Minute)
+		w.said()
+		ends[2]()
+		time.Sleep(3 * time.Second)
+		w.said(
+			`2h0m0s intend upsert 1/1 attempt 1 "" holds 103-103`,
+			`2h0m0s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n2,x,\n", <nil>`,
+			`2h0m0s record upsert 1/1 attempt 1 "e1" holds 103-103`,
+			`2h0m2s poll e1: FINISHED`,
+			`2h0m2s confirm upsert 1/1 attempt 1 "e1" holds 103-103`,
 		)
 	})
 }

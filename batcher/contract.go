@@ -242,8 +242,11 @@ type Call struct {
 // Pending is the hold of one record whose row waits for a call. One of its methods but
 // Hold ends it.
 type Pending interface {
-	// Confirm says that its call has landed.
-	Confirm(outcome string)
+	// Merged says that its call will have been that of a newer record. Confirm follows.
+	Merged()
+	// Confirm says that its call has landed. ended hears once, from any goroutine, that the
+	// record is confirmed, too.
+	Confirm(outcome string, ended func())
 	// Hold reports whether a refusal is not final, since the mapping is halted.
 	Hold(err error) bool
 	// Reject makes the record a dead letter. ended hears once, from any goroutine, that

@@ -39,15 +39,11 @@ const spareWeight = 1e-3
 const onceOnly = time.Nanosecond
 
 // rowLane builds the lane of calls in the place of rows; nil: no mapping has auto
-// routes whose rows may be called, or there are receipts. halts is the same lane, which starts
+// routes whose rows may be called. halts is the same lane, which starts
 // no calls of a mapping that is halted or paused.
 func (s *pipeline) rowLane(source *kafka.Source) (lane *calls.Lane, halts flood.Calls) {
 	mappings := s.router.Mappings()
 	if !slices.ContainsFunc(mappings, (*router.Compiled).HasAuto) {
-		return nil, nil
-	}
-	if s.receipts != nil { // which say of a row that it was imported
-		s.log.Warn("rows of auto routes go by file, and none is called: receipts.topic is set")
 		return nil, nil
 	}
 	pace := build.Pace(s.cfg)
@@ -109,6 +105,7 @@ func (c *rowCalls) release(ctx context.Context, mappings []string) (err error) {
 // heldRow is the hold of a record whose row waits for a call.
 type heldRow struct {
 	*part
+	files   *fileDelivery
 	written time.Time
 	waits   bool // neither called nor refused yet
 }
@@ -124,12 +121,13 @@ func (h *heldRow) leave() {
 }
 
 // Confirm implements batcher.Pending.
-func (h *heldRow) Confirm(outcome string) {
+func (h *heldRow) Confirm(outcome string, ended func()) {
 	h.leave()
+	h.told = func(bool) { ended() }
 	h.count(outcome)
 	h.lane.floods.Confirmed(h.mapping)
 	h.delivered()
-	h.end()
+	h.endCalled(outcome)
 }
 
 // Reject implements batcher.Pending.
@@ -143,6 +141,7 @@ func (h *heldRow) Reject(err error, ended func(stays bool)) {
 // Claim implements batcher.Pending: the record is a file's like any other.
 func (h *heldRow) Claim() batcher.Claim {
 	h.leave()
+	h.files.receipts.noteLate(h.part)
 	h.ended.Store(true)
 	h.trace.End("in a file")
 	var kind any
@@ -159,17 +158,19 @@ func (f *fileDelivery) offers(in *reading) bool {
 }
 
 // offer adds the one write of a record to the open file of a mapping with auto routes.
-func (f *fileDelivery) offer(w *router.Routed, p *kafka.Partition, r *kafka.Record, trace *tracing.Record) error {
+func (f *fileDelivery) offer(w *router.Routed, parts int, p *kafka.Partition, r *kafka.Record, trace *tracing.Record) error {
 	within, spare, auto := w.Mapping.Auto(w.Route)
 	written := kafka.WrittenAt(r)
 	return f.files.Offer(w.Mapping.Name, w.Write, assignment{p}, r.Offset, batcher.Offer{
 		Callable: auto && w.Mapping.Callable(&w.Write) && p.RoomForDone(),
 		Route:    w.Route, Within: within, Spare: spare, Written: written, Bytes: kafka.HeldBytes(r, 1),
 		Pending: func() batcher.Pending {
+			f.receipts.withdraw(p, w.Mapping) // it may never be in a file
 			held := f.lane.begin(p, r, 1, trace).part(w)
+			held.opens(&w.Write, w.Part, parts)
 			held.Wait() // it may take hours
 			p.RowWaits(true)
-			return &heldRow{held, written, true}
+			return &heldRow{held, f, written, true}
 		},
 	})
 }

@@ -205,11 +205,11 @@ func (f *fileDelivery) addAhead(i int, in *reading, p *kafka.Partition, r *kafka
 
 // addRow adds a write as a row, which may be called instead where its route is auto.
 func (f *fileDelivery) addRow(w *router.Routed, in *reading, p *kafka.Partition, r *kafka.Record, trace *tracing.Record) error {
-	if f.offers(in) && !w.Taken {
-		return f.offer(w, p, r, trace)
-	}
 	if err := f.noteWrite(p, r, w, in.parts); err != nil {
 		return err
+	}
+	if f.offers(in) && !w.Taken {
+		return f.offer(w, in.parts, p, r, trace)
 	}
 	return f.add(w, p, r.Offset)
 }

@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http/httptest"
@@ -16,6 +17,9 @@ import (
 	"github.com/feedsink/feedsink/connector/observe"
 )
 
+// bothLanes are the routes of customers, unless a variable ROUTES has others.
+const bothLanes = `[{when: 'attributes.name == "now"', lane: immediate, weight: 3, name: urgent, within: 1m, objective: 0.999}, {lane: batch, within: 2h}]`
+
 const sinkConfig = `
 kafka: {brokers: ["${BROKER}"], group: feedsink, sessionTimeout: "${SESSION:-45s}"}
 service: {baseURL: "${SERVICE}", authURL: "${SERVICE}", entity: acme, apiKey: the-api-key, rate: {calls: ${CALLS:-0}}}
@@ -28,11 +32,11 @@ mappings:
     topics: [crm]
     profileTable: customers
     key: customerNumber
-    routes: [{when: 'attributes.name == "now"', lane: immediate, weight: 3, name: urgent, within: 1m, objective: 0.999}, {lane: batch, within: 2h}]
+    routes: ` + bothLanes + `
     imports:
       upsert: {etl: "101", mode: CREATE_OR_UPDATE}
       columns: [customerNumber, name]
-      roll: {rows: 1000, bytes: 1MiB, age: 20ms}
+      roll: {rows: 1000, bytes: 1MiB, age: "${AGE:-20ms}"}
   - name: orders
     topics: [shop]
     customTable: orders
@@ -49,7 +53,8 @@ func assemble(t *testing.T, opts Options, variables ...string) (*Sink, error) {
 		name, value, _ := strings.Cut(v, "=")
 		env[name] = value
 	}
-	cfg, err := config.Parse("feedsink.yaml", []byte(sinkConfig), func(name string) (string, bool) {
+	yaml := strings.Replace(sinkConfig, bothLanes, cmp.Or(env["ROUTES"], bothLanes), 1)
+	cfg, err := config.Parse("feedsink.yaml", []byte(yaml), func(name string) (string, bool) {
 		value, ok := env[name]
 		return value, ok
 	})

@@ -47,7 +47,8 @@ const receiptsOnTheWay = 8 << 10
 // rowNotes are the notes of one table's rows of one partition, in the order of offsets.
 type rowNotes struct {
 	*spool.Notes
-	noted rowAt // the last
+	noted rowAt      // the last
+	late  []notedRow // of records that waited for calls before they went into a file; not in order
 }
 
 // rowAt is a record's part.
@@ -96,17 +97,7 @@ func (n *importReceipts) note(p *kafka.Partition, row notedRow) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	tables := n.notes[p]
-	if tables == nil {
-		tables = map[string]*rowNotes{}
-		n.notes[p] = tables
-	}
-	table := n.tables[row.mapping.Index]
-	to := tables[table]
-	if to == nil {
-		to = &rowNotes{Notes: n.newNotes(row.mapping.Name), noted: rowAt{offset: -1}}
-		tables[table] = to
-	}
+	to := n.notesOf(p, row.mapping)
 	if !to.noted.before(row.rowAt) {
 		return nil
 	}
@@ -116,6 +107,36 @@ func (n *importReceipts) note(p *kafka.Partition, row notedRow) error {
 	}
 	to.noted = row.rowAt
 	return nil
+}
+
+// noteLate notes a record that goes into a file, since it was not called meanwhile.
+func (n *importReceipts) noteLate(of *part) {
+	if n == nil {
+		return
+	}
+	r := of.record.Load()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	to := n.notesOf(of.partition, of.mapping)
+	to.late = append(to.late, notedRow{
+		rowAt: rowAt{r.Offset, of.receipt.part}, parts: of.receipt.parts, mapping: of.mapping, op: of.op, written: r.Timestamp, key: of.receipt.key,
+	})
+}
+
+// notesOf are the notes of a mapping's table of a partition, with mu held.
+func (n *importReceipts) notesOf(p *kafka.Partition, m *router.Compiled) *rowNotes {
+	tables := n.notes[p]
+	if tables == nil {
+		tables = map[string]*rowNotes{}
+		n.notes[p] = tables
+	}
+	table := n.tables[m.Index]
+	to := tables[table]
+	if to == nil {
+		to = &rowNotes{Notes: n.newNotes(m.Name), noted: rowAt{offset: -1}}
+		tables[table] = to
+	}
+	return to
 }
 
 // withdraw takes the last note back: it is no row.
@@ -343,6 +364,16 @@ func (n *importReceipts) take(p *kafka.Partition, table string, upTo int64, room
 		return nil, nil
 	}
 	rows = room[:0]
+	of.late = slices.DeleteFunc(of.late, func(r notedRow) bool {
+		if len(rows) == rowsAtOnce || r.offset >= upTo {
+			return false
+		}
+		rows = append(rows, r)
+		return true
+	})
+	if len(rows) > 0 {
+		return rows, nil
+	}
 	err = of.Take(func(entry []byte) bool {
 		if len(rows) == rowsAtOnce {
 			return false

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -206,6 +207,32 @@ func TestEachEventOfTheBatchLaneHasOneReceipt(t *testing.T) {
 		if r.Outcome == receipt.Imported && (r.Execution == "" || r.Row != receipt.Loaded || r.Started.IsZero() || r.Key.ID == "") {
 			t.Errorf("got %+v, want its execution, when it began, and the key", r)
 		}
+	}
+}
+
+// TestRowsOfAutoRoutesSayWhetherTheyWereCalled: calls end at once, but for one key's, whose rows
+// go by file.
+func TestRowsOfAutoRoutesSayWhetherTheyWereCalled(t *testing.T) {
+	w := newReceiptsWorld(t, "receipts")
+	w.env = append(w.env, "ROUTES=[{lane: auto}]", "AGE=2s")
+	w.api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 1, Key: "C2"}, Answer: sandbox.Status(http.StatusTooManyRequests)})
+	w.produce("crm",
+		`{"op":"upsert","key":{"customerNumber":"C1"},"attributes":{"name":"a"}}`,
+		`{"op":"upsert","key":{"customerNumber":"C2"},"attributes":{"name":"b"}}`,
+		`{"op":"upsert","key":{"customerNumber":"C3"},"attributes":{"name":"`+strings.Repeat("x", 300)+`"}}`, // too long
+		`{"op":"upsert","key":{"customerNumber":"C2"},"attributes":{"name":"c"}}`,
+	)
+	run(t, w.sink())
+	until(t, "all is committed", func() bool { return w.committed(schemas.Batch, "crm") == 4 })
+	until(t, "the receipts were read", func() bool { return len(w.receipts()) >= 4 })
+	got := w.lines()
+	for _, want := range []string{"crm 0 0/1 batch customers called", "crm 1 0/1 batch customers imported", "crm 2 0/1 batch customers dead_letter", "crm 3 0/1 batch customers imported"} {
+		if strings.Count(got, want) != 1 {
+			t.Errorf("got\n%swant one %q", got, want)
+		}
+	}
+	if strings.Count(got, "\n") != 4 {
+		t.Errorf("got\n%swant 4 receipts", got)
 	}
 }
 

@@ -54,7 +54,7 @@ type part struct {
 	tried   uint32 // of a create: when it was tried first, in seconds of Unix; 0: never
 	ended   atomic.Bool
 	same    bool             // its write said what the key's last call had said: none was made
-	told    func(stays bool) // once it has ended as a dead letter, or has no other place; nil: it is not asked for
+	told    func(stays bool) // once it has ended, or has no other place; nil: it is not asked for
 	merged  bool             // its call is that of a newer write
 	asked   *missed          // whether the log has a row for a patch of nothing; nil: not asked yet
 	receipt *opened          // nil: there are none
@@ -175,10 +175,17 @@ func (p *part) Confirm(outcome calls.Outcome) {
 		p.lane.floods.Confirmed(p.mapping)
 	}
 	p.delivered()
-	switch {
-	case p.same:
+	if p.same {
 		p.endWith(receipt.Skipped, 0)
-	case outcome == calls.AbsentAlready:
+		return
+	}
+	p.endCalled(outcome.String())
+}
+
+// endCalled ends the part whose call has landed.
+func (p *part) endCalled(outcome string) {
+	switch {
+	case outcome == calls.AbsentAlready.String():
 		p.endWith(receipt.Absent, http.StatusNotFound)
 	case p.merged:
 		p.endWith(receipt.Merged, 0)
@@ -214,6 +221,7 @@ type opened struct {
 func (p *part) endWith(outcome receipt.Outcome, status int) {
 	if p.receipt == nil || !p.partition.Live() {
 		p.end()
+		p.tell(false)
 		return
 	}
 	of := p.record.Load()
@@ -234,6 +242,7 @@ func (p *part) Acknowledged() {
 	defer p.lane.unacknowledged.done(1)
 	p.lane.metrics.Receipts(p.receipt.outcome.String(), 1)
 	p.end()
+	p.tell(false)
 }
 
 // delivered counts how long the record took to here from when it was written.
@@ -295,11 +304,10 @@ func (p *part) deadLetter(l deadletter.Reason, cause error) {
 		p.lane.noteDeadLetter(record, l)
 		p.delivered()
 		p.endWith(receipt.DeadLetter, l.Status)
-		p.tell(false)
 	})
 }
 
-// tell tells who asked what became of a part that was refused.
+// tell tells who asked that the part has ended, or that it stays.
 func (p *part) tell(stays bool) {
 	if p.told != nil {
 		p.told(stays)

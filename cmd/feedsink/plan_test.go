@@ -99,7 +99,7 @@ dead letters:
 		"a patch's row leaves empty what it does not name, and nothing says that the ETL 9 ignores empty values") || !strings.Contains(out, "ignoresEmpty: true}`") {
 		t.Errorf("a patch's ETL of which nothing is known: got %s, want the line and what to write", out)
 	}
-	d.change("{lane: batch}]", "{when: 'op == \"delete\"', lane: skip}, {lane: batch}]\n    when: segments.tier == nil")
+	d.change("{when: 'segments.tier == \"gold\"', lane: immediate}, {lane: batch}]", "{when: 'op == \"delete\"', lane: skip}, {lane: batch}]\n    when: segments.tier == nil")
 	if _, out, _ = d.run("plan"); !strings.Contains(out, "2026-11-21T11:00:00Z\n  skipped        1, which no mapping takes\n") ||
 		!strings.Contains(out, "mapping customers: 35 records for") || !strings.Contains(out, "\n  skipped        1\n") {
 		t.Errorf("a route that skips and a condition: got %s, want the tombstone skipped, and the gold one not taken", out)

@@ -12,7 +12,7 @@ func millis(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 // judgeKeys judges the order in which the writes of one key of one partition arrived: calls in the
 // order of their answers, rows in the order in which their imports began. Nothing is said of
 // what was merged or made void, which went with a newer write, at no time of its own; of dead
-// letters, which change nothing; and of a call and a row, which the batch lane reconciles.
+// letters, which change nothing; and of writes in both lanes, which the batch lane reconciles.
 func (a *audit) judgeKeys(context.Context) error {
 	all, err := a.keys.sorted()
 	if err != nil {
@@ -43,12 +43,8 @@ func (a *audit) judgeOrder(latest *entry, some []entry) {
 		return // it may be written again
 	}
 	if latest.part >= 0 && !slices.ContainsFunc(some, func(r entry) bool { return !later(latest, &r) }) {
-		how := "calls"
-		if latest.lane == Batch {
-			how = "rows"
-		}
-		a.gap(p, Order, latest.offset, "of two %s of one key its own arrived last, at %s, behind that of offset %d at %s",
-			how, stamp(arrived(latest)), offset, stamp(arrived(&some[len(some)-1])))
+		a.gap(p, Order, latest.offset, "of two writes of one key in the %s lane its own arrived last, at %s, behind that of offset %d at %s",
+			latest.lane, stamp(arrived(latest)), offset, stamp(arrived(&some[len(some)-1])))
 	}
 	for i := range some {
 		if some[i].arrives() && (latest.part < 0 || byArrival(latest, &some[i])) {
@@ -68,7 +64,7 @@ func (e *entry) arrives() bool {
 
 // arrived is when a write was in the table: by its answer, or by its file.
 func arrived(e *entry) time.Time {
-	if e.lane == Batch {
+	if e.outcome == imported {
 		return millis(e.started)
 	}
 	return millis(e.ended)

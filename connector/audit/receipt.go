@@ -3,7 +3,6 @@ package audit
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -71,15 +70,12 @@ func (r *receipts) open(value []byte) (out wire, err error) {
 
 // shape is what is wrong with a receipt by itself; "": nothing.
 func (r *wire) shape() string {
-	batch := r.Lane == Batch.String()
 	switch {
 	case r.Parts < 1 || r.Part < 0 || r.Part >= r.Parts:
 		return fmt.Sprintf("it is for part %d of %d, counted from 0", r.Part, r.Parts)
 	case r.Offset < 0:
 		return "its offset is below 0"
-	case batch && slices.Contains([]string{"called", "merged", "absent"}, r.Outcome):
-		return fmt.Sprintf("the batch lane makes no calls, and the outcome is %q", r.Outcome)
-	case r.Outcome == "imported" && (!batch || r.Execution == "" || r.Row != "loaded"):
+	case r.Outcome == "imported" && (r.Lane != Batch.String() || r.Execution == "" || r.Row != "loaded"):
 		return fmt.Sprintf("the outcome is imported, with lane %s, execution %q and row %s", r.Lane, r.Execution, r.Row)
 	case r.Outcome != "imported" && r.Outcome != "dead_letter" && r.Execution != "":
 		return fmt.Sprintf("the outcome is %s, with execution %q", r.Outcome, r.Execution)

@@ -235,7 +235,7 @@ func (w *walk) same(a, b *entry) bool {
 	if a.outcome != b.outcome || a.execution != b.execution || a.status != b.status {
 		return false
 	}
-	return a.ended == b.ended || a.lane == Batch && a.outcome != deadLetter // an import that is confirmed once more
+	return a.ended == b.ended || a.lane == Batch && (a.outcome == imported || a.outcome == superseded) // an import that is confirmed once more
 }
 
 func (w *walk) ended(e *entry) string {

@@ -51,7 +51,7 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 	}
 	limits := plan.Limits{
 		RateCalls: cfg.Service.Rate.Calls, RatePer: cfg.Service.Rate.Per, Unchanged: int64(cfg.Memory.Unchanged),
-		Receipts: cfg.Receipts.Topic != "", Show: sample.Show,
+		Show: sample.Show,
 	}
 	p, err := plan.New(limits, r.Mappings(),
 		func(m *router.Compiled) (*spool.Preview, error) {

@@ -90,7 +90,7 @@ func Test(ctx context.Context, cfg *config.Config, s *samples.Samples) (result T
 		return result, err
 	}
 	defer client.Close()
-	t := &test{router: r, samples: s, sandbox: played, calls: writes.Operations{Client: client}, receipts: cfg.Receipts.Topic != ""}
+	t := &test{router: r, samples: s, sandbox: played, calls: writes.Operations{Client: client}}
 	own := *cfg
 	defer t.openRegistry(&own)()
 	if err := t.run(ctx, &own); err != nil {
@@ -140,7 +140,6 @@ type test struct {
 	sandbox  *sandbox.Sandbox
 	calls    writes.Operations
 	registry *srfake.Registry // nil: the configuration names none
-	receipts bool             // rows of auto routes go by file
 	result   Tested
 }
 
@@ -206,7 +205,7 @@ func (t *test) send(ctx context.Context, routed *router.Routed) (code, message s
 		if err != nil {
 			return "", "", err
 		}
-		if _, spare, auto := routed.Mapping.Auto(routed.Route); !auto || !spare || t.receipts || !routed.Mapping.Callable(w) || !rows.Callable(w) {
+		if _, spare, auto := routed.Mapping.Auto(routed.Route); !auto || !spare || !routed.Mapping.Callable(w) || !rows.Callable(w) {
 			return t.load(ctx, routed.Mapping, rows, w)
 		}
 		if w.Table.Custom { // as in a sink: a profile's call says all of the record

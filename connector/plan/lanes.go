@@ -202,8 +202,6 @@ func (p *Plan) against(m *mapping, lane string) string {
 		return reason
 	}
 	switch {
-	case p.limits.Receipts:
-		return "with receipts all rows go by file"
 	case a.fileOnly == sum(a.writes):
 		return cmp.Or(a.noCall(), "creates and merges go by file, and there is no other write")
 	}

@@ -112,32 +112,30 @@ func TestLanesThatCannotWorkAreLeftOut(t *testing.T) {
 	}
 	parent := router.Mapping{Name: "shops", Topics: []string{"shops"}, CustomTable: "shops", Key: "businessKey", Routes: []router.Route{{Lane: immediate}}}
 	for name, c := range map[string]struct {
-		change   func(*router.Mapping)
-		receipts bool
-		want     string
+		change func(*router.Mapping)
+		want   string
 	}{
-		"all can":   {func(*router.Mapping) {}, false, ""},
-		"no import": {func(m *router.Mapping) { m.Imports = router.Imports{}; m.Routes[0].Lane = immediate }, false, "batch: no import loads the op upsert: imports.upsert is not configured; auto: no import loads"},
-		"merges":    {func(m *router.Mapping) { m.Op = "merge"; m.Imports.Merge = m.Imports.Upsert }, false, "immediate: the op merge, of 2 of 2 writes, has no call for a profile; auto: the op merge"},
-		"patches":   {func(m *router.Mapping) { m.Op = "patch"; m.Imports.Patch = m.Imports.Upsert }, false, "immediate: the op patch, of 2 of 2 writes, has no call without the profile's id; auto: the op patch"},
+		"all can":   {func(*router.Mapping) {}, ""},
+		"no import": {func(m *router.Mapping) { m.Imports = router.Imports{}; m.Routes[0].Lane = immediate }, "batch: no import loads the op upsert: imports.upsert is not configured; auto: no import loads"},
+		"merges":    {func(m *router.Mapping) { m.Op = "merge"; m.Imports.Merge = m.Imports.Upsert }, "immediate: the op merge, of 2 of 2 writes, has no call for a profile; auto: the op merge"},
+		"patches":   {func(m *router.Mapping) { m.Op = "patch"; m.Imports.Patch = m.Imports.Upsert }, "immediate: the op patch, of 2 of 2 writes, has no call without the profile's id; auto: the op patch"},
 		"creates": {func(m *router.Mapping) {
 			m.Op, m.Imports.Create, m.CustomTable, m.ProfileTable = "create", m.Imports.Upsert, "people", ""
 			m.Key, m.Fields[0].To, m.Imports.Columns[0].Name = "businessKey", "businessKey", "businessKey"
-		}, false, "auto: creates and merges go by file"},
-		"receipts":      {func(*router.Mapping) {}, true, "auto: with receipts"},
-		"a bundle":      {func(m *router.Mapping) { m.Bundle = "crm" }, false, "immediate: the mapping's files go together with those of the bundle crm; batch: the mapping's files"},
-		"behind a call": {func(m *router.Mapping) { m.After = []string{"shops"} }, false, "auto: a mapping that it comes after makes calls"},
-		"some merges":   {func(m *router.Mapping) { m.Op = `id == "1" ? "merge" : "upsert"`; m.Imports.Merge = m.Imports.Upsert }, false, "immediate: the op merge, of 1 of 2 writes"},
+		}, "auto: creates and merges go by file"},
+		"a bundle":      {func(m *router.Mapping) { m.Bundle = "crm" }, "immediate: the mapping's files go together with those of the bundle crm; batch: the mapping's files"},
+		"behind a call": {func(m *router.Mapping) { m.After = []string{"shops"} }, "auto: a mapping that it comes after makes calls"},
+		"some merges":   {func(m *router.Mapping) { m.Op = `id == "1" ? "merge" : "upsert"`; m.Imports.Merge = m.Imports.Upsert }, "immediate: the op merge, of 1 of 2 writes"},
 		"a wide column": {func(m *router.Mapping) {
 			m.Imports.Columns = append(m.Imports.Columns, router.Column{Name: "x", Absent: immediate})
-		}, false, "batch: 2 of 2 writes of the op upsert leave out"},
-		"a short sample": {func(m *router.Mapping) { m.When = `id == "1"` }, false, "none"},
+		}, "batch: 2 of 2 writes of the op upsert leave out"},
+		"a short sample": {func(m *router.Mapping) { m.When = `id == "1"` }, "none"},
 	} {
 		r, problems := router.Compile([]router.Mapping{parent, block(c.change)})
 		if len(problems) > 0 {
 			t.Fatal(name, problems)
 		}
-		p := &Plan{limits: Limits{Receipts: c.receipts}}
+		p := &Plan{}
 		for _, compiled := range r.Mappings() {
 			p.mappings = append(p.mappings, &mapping{Mapping: Mapping{Bundle: compiled.Config.Bundle}, config: compiled, arrived: newArrivals()})
 		}

@@ -26,7 +26,6 @@ type Limits struct {
 	RateCalls int // service.rate; 0: none
 	RatePer   time.Duration
 	Unchanged int64 // memory.unchanged, in bytes
-	Receipts  bool  // rows of auto routes go by file
 	Show      int   // requests and lines of CSV for each mapping and op
 }
 

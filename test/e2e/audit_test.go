@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,7 +26,8 @@ import (
 // auditRuns names the environment variable that says how many runs under kills there are.
 const auditRuns = "FEEDSINK_AUDIT_RUNS"
 
-// mirrored has orders written by a file, too: each is of two parts.
+// mirrored has orders written by a file, too: each is of two parts. Visits go by calls, or by
+// files where those do not get through.
 const mirrored = `
   - name: mirror
     topics: ["${PREFIX}orders"]
@@ -34,6 +36,16 @@ const mirrored = `
     routes: [{when: 'properties.status == "NEW"', lane: skip}, {lane: batch}]
     imports:
       upsert: {etl: "104", mode: CREATE_OR_UPDATE}
+      columns: [businessKey, seq, status]
+      roll: {rows: 30, bytes: 1MiB, age: 300ms}
+      slotsPerDay: 1000
+  - name: visits
+    topics: ["${PREFIX}visits"]
+    customTable: visits
+    key: businessKey
+    routes: [{lane: auto}]
+    imports:
+      upsert: {etl: "105", mode: CREATE_OR_UPDATE}
       columns: [businessKey, seq, status]
       roll: {rows: 30, bytes: 1MiB, age: 300ms}
       slotsPerDay: 1000
@@ -51,10 +63,16 @@ type audited struct {
 func newAudited(t *testing.T, seed int) *audited {
 	t.Helper()
 	w := newWorld(t, func(c *sandbox.Config) {
-		c.Tables = append(slices.Clip(c.Tables), sandbox.Table{Name: "mirror", Custom: true, Fields: []sandbox.Field{{Name: "seq", Type: sandbox.Number}, {Name: "status"}}})
-		c.ETLs = append(c.ETLs, sandbox.ETL{ID: "104", Loads: []sandbox.Load{{Table: "mirror", Mode: sandbox.CreateOrUpdate, GenerateErrorFiles: true}}})
+		for id, table := range map[string]string{"104": "mirror", "105": "visits"} {
+			c.Tables = append(slices.Clip(c.Tables), sandbox.Table{Name: table, Custom: true, Fields: []sandbox.Field{{Name: "seq", Type: sandbox.Number}, {Name: "status"}}})
+			c.ETLs = append(c.ETLs, sandbox.ETL{ID: id, Loads: []sandbox.Load{{Table: table, Mode: sandbox.CreateOrUpdate, GenerateErrorFiles: true}}})
+		}
 	})
+	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4, Table: "visits", Probability: 0.4}, Answer: sandbox.Status(http.StatusTooManyRequests)})
 	w.withReceipts()
+	if _, err := w.admin.CreateTopic(t.Context(), partitions, 1, nil, w.topic("visits")); err != nil {
+		t.Fatal(err)
+	}
 	key := shared(t, filepath.Join(w.dir, "receipts-key"))
 	if err := os.WriteFile(key, []byte("the-receipts-secret\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -70,7 +88,7 @@ func newAudited(t *testing.T, seed int) *audited {
 }
 
 // more produces some records: customers by calls and files, few of which the import refuses;
-// orders in two parts, or one, some of which cannot be read; some in transactions.
+// orders in two parts, or one, some of which cannot be read; visits; some in transactions.
 func (a *audited) more(count int) {
 	a.t.Helper()
 	var records []*kgo.Record
@@ -82,6 +100,9 @@ func (a *audited) more(count int) {
 		}
 		status := []string{"PAID", "SENT", "NEW"}[a.IntN(3)]
 		records = append(records, customer(fmt.Sprintf("C%d", a.IntN(23)), tier, a.n), order(fmt.Sprintf("o%d", a.IntN(9)), status, a.n))
+		visit := order(fmt.Sprintf("v%d", a.IntN(60)), status, a.n)
+		visit.Topic = "visits"
+		records = append(records, visit)
 		if a.IntN(30) == 0 {
 			records = append(records, event("orders", "o1", `{"op":"nonsense"}`), event("orders", "o2", `{`))
 		}
@@ -154,7 +175,7 @@ func (a *audited) lives() {
 	last := a.run(a.yaml)
 	a.more(20)
 	a.settled()
-	a.until("the orders' files are confirmed", func() bool { return a.lag("batch", "orders") == 0 })
+	a.until("all files are confirmed", func() bool { return a.lag("batch", "orders")+a.lag("batch", "visits") == 0 })
 	last.terminate(a.t)
 }
 
@@ -162,7 +183,7 @@ func (a *audited) lives() {
 func (a *audited) evidence() *planted.World {
 	a.t.Helper()
 	e, closing, err := audit.Gather(a.t.Context(), audit.Source{
-		Connection: a.own, Group: a.prefix + "sink", Topics: []string{a.topic("customers"), a.topic("orders")}, Receipts: a.topic("receipts"), DeadLetters: a.topic("dlq"),
+		Connection: a.own, Group: a.prefix + "sink", Topics: []string{a.topic("customers"), a.topic("orders"), a.topic("visits")}, Receipts: a.topic("receipts"), DeadLetters: a.topic("dlq"),
 	})
 	if err != nil {
 		a.t.Fatal(err)
@@ -171,6 +192,7 @@ func (a *audited) evidence() *planted.World {
 	w, err := planted.Load(a.t.Context(), e, a.prefix+"sink", map[string]audit.Table{
 		"customers": {Name: "profile/customers", Home: a.topic("customers"), PerDay: 1000, Zone: time.UTC},
 		"mirror":    {Name: "custom/mirror", Home: a.topic("orders"), PerDay: 1000, Zone: time.UTC},
+		"visits":    {Name: "custom/visits", Home: a.topic("visits"), PerDay: 1000, Zone: time.UTC},
 	})
 	if err != nil {
 		a.t.Fatal(err)

@@ -18,7 +18,7 @@ var (
 // clean is a world in which all is well: customers, of which every third goes by a call and the
 // rest by two imports, with a crash in between; and orders, which are called, some of them
 // merged, with a dead letter, a record in two parts, a transaction's marker, and records
-// that are confirmed beyond the commit.
+// that are confirmed beyond the commit; and visits, whose rows are called.
 func clean() *World {
 	w := &World{Read: noon.Add(time.Hour), Records: map[string][]Record{}, Connector: "sink", Tables: map[string]audit.Table{
 		"customers": {Name: "profile/customers", Home: "customers", PerDay: 3, Zone: time.UTC},
@@ -27,7 +27,21 @@ func clean() *World {
 	w.customers(0)
 	w.customers(1)
 	w.orders()
+	w.visits()
 	return w
+}
+
+// visits are 8 records of the batch lane.
+func (w *World) visits() {
+	w.records("visits", 0, 8, -1)
+	p := audit.Partition{Topic: "visits", End: 8, TopicID: topicID}
+	p.Commits[audit.Batch] = commit(8, audit.Batch, false, nil)
+	w.Partitions = append(w.Partitions, p)
+	for offset := range int64(8) {
+		r := w.receipt("visits", 0, offset, firstTry)
+		r.Lane = "batch"
+		w.add(r)
+	}
 }
 
 func key(k int) []byte { return []byte(fmt.Sprintf("key %012d", k)) }

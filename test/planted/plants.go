@@ -29,7 +29,8 @@ type Plant struct {
 
 func placeOf(r *Receipt) Place { return Place{r.Topic, r.Partition, r.Offset} }
 
-func called(r *Receipt) bool   { return r.Outcome == "called" }
+func called(r *Receipt) bool   { return r.Outcome == "called" && r.Lane == "immediate" }
+func instead(r *Receipt) bool  { return r.Outcome == "called" && r.Lane == "batch" } // of a row
 func imported(r *Receipt) bool { return r.Outcome == "imported" }
 func alone(r *Receipt) bool    { return r.Parts == 1 && r.Mapping != "" }
 
@@ -155,6 +156,7 @@ func (w *World) onlyBy(r *Receipt) bool {
 
 var doubles = []Plant{
 	{"a call is made twice in one assignment", audit.Doubled, false, copied(called, func(r *Receipt) { r.Ended = r.Ended.Add(5 * time.Millisecond) })},
+	{"a call in the place of a row is made twice in one assignment", audit.Doubled, false, copied(instead, func(r *Receipt) { r.Ended = r.Ended.Add(5 * time.Millisecond) })},
 	{"a row is loaded by two executions in one assignment", audit.Doubled, false, copied(imported, func(r *Receipt) { r.Execution = "999999" })},
 	{"a record is called and a dead letter in one assignment", audit.Doubled, false, copied(called, func(r *Receipt) { r.Outcome, r.Status = "dead_letter", 400 })},
 	{"both lanes end a part", audit.BothLanes, false, copied(called, func(r *Receipt) {
@@ -166,7 +168,7 @@ var doubles = []Plant{
 
 var forgeries = []Plant{
 	{"a part beyond the parts", audit.Impossible, false, copied(alone, func(r *Receipt) { r.Part = 1 })},
-	{"the batch lane makes a call", audit.Impossible, false, altered(called, func(_ *World, r *Receipt) { r.Lane = "batch" })},
+	{"the immediate lane imports", audit.Impossible, false, altered(imported, func(_ *World, r *Receipt) { r.Lane = "immediate" })},
 	{"an import without an execution", audit.Impossible, false, altered(imported, func(_ *World, r *Receipt) { r.Execution = "" })},
 	{"a part that ended before the assignment", audit.Impossible, false, altered(called, func(_ *World, r *Receipt) { r.Ended = r.Assigned.Add(-time.Hour) })},
 	{"a receipt of a record beyond the log's end", audit.NoSuchRecord, false, func(w *World) (at Place, ok bool) {
@@ -226,15 +228,21 @@ func (w *World) pair(like func(*Receipt) bool) (older, newer *Receipt) {
 	return nil, nil
 }
 
-var orders = []Plant{
-	{"two calls of a key in the other order", audit.Order, false, func(w *World) (at Place, ok bool) {
-		o, n := w.pair(called)
+// otherOrder has the older of two calls end last.
+func otherOrder(like func(*Receipt) bool) func(*World) (Place, bool) {
+	return func(w *World) (at Place, ok bool) {
+		o, n := w.pair(like)
 		if o == nil {
 			return at, false
 		}
 		o.Ended = n.Ended.Add(time.Millisecond)
 		return placeOf(o), true
-	}},
+	}
+}
+
+var orders = []Plant{
+	{"two calls of a key in the other order", audit.Order, false, otherOrder(called)},
+	{"two calls in the place of rows of a key in the other order", audit.Order, false, otherOrder(instead)},
 	{"two rows of a key in the other order", audit.Order, false, func(w *World) (at Place, ok bool) {
 		o, n := w.pair(imported)
 		if o == nil {
