@@ -97,6 +97,7 @@ func (b *mappingCompiler) op() {
 			return
 		}
 		if b.c.op.compute = b.expression("op", b.m.Op); b.c.op.compute != nil {
+			b.c.op.refuses = namesNil(b.m.Op)
 			b.warnOfNames("op", b.c.op.compute.reads)
 		}
 	}

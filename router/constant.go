@@ -128,6 +128,25 @@ func (b *mappingCompiler) misspeltOp(text string) error {
 	return constantResult(tree.Node, tree.Source)
 }
 
+// namesNil reports whether a choice of the expression has nil for a result. The text is
+// known to be an expression.
+func namesNil(text string) bool {
+	tree, err := parser.Parse(text)
+	return err == nil && nilResult(tree.Node)
+}
+
+func nilResult(node ast.Node) bool {
+	switch n := node.(type) {
+	case *ast.NilNode:
+		return true
+	case *ast.ConditionalNode:
+		return nilResult(n.Exp1) || nilResult(n.Exp2)
+	case *ast.BinaryNode:
+		return n.Operator == "??" && nilResult(n.Right)
+	}
+	return false
+}
+
 // constantResult finds a constant that an expression may come to and that is no op.
 func constantResult(node ast.Node, source file.Source) error {
 	switch n := node.(type) {

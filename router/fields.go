@@ -50,6 +50,18 @@ func (f *field) value(in *input, op schemas.Op) (schemas.Value, *Reject) {
 	return f.converted(v)
 }
 
+// ruleOf is the rule that a value breaks, with the key that decides what becomes of null
+// where it was null.
+func (f *field) ruleOf(rule string, null bool) string {
+	switch {
+	case !null || f.from == nil && f.compute == nil:
+		return rule
+	case f.absent == AsNull:
+		return "is null, and " + rule + "; the field's `absent` and `null` choose omit or reject, and default a value"
+	}
+	return "is null, and " + rule + "; the field's `null: omit` says nothing in its place"
+}
+
 // text is the value of a plain field where it is a text that its cell takes, and
 // where it was last: nearly always. nil: value has to say.
 func (f *field) text(members []schemas.Field) *schemas.Value {
@@ -164,10 +176,12 @@ func (f *field) fill(cells []schemas.Cell, v schemas.Value) []schemas.Cell {
 type operation struct {
 	always  schemas.Op  // 0: computed
 	compute *expression // comes to an op's word
+	refuses bool        // a choice in it names nil: what comes to nil has no op
 }
 
 // of is the op of a record. A record that does not say is an upsert, as an
-// event without op is.
+// event without op is, unless the expression names nil for what it does not know:
+// an upsert replaces the row.
 func (o *operation) of(in *input) (schemas.Op, *Reject) {
 	if o == nil {
 		return schemas.Upsert, nil
@@ -179,7 +193,10 @@ func (o *operation) of(in *input) (schemas.Op, *Reject) {
 	if rule != "" {
 		return 0, badValue("op", rule)
 	}
-	if v.Kind() == schemas.Absent {
+	switch {
+	case v.Kind() == schemas.Absent && o.refuses:
+		return 0, badValue("op", "comes to nil, and must come to "+schemas.OpWords)
+	case v.Kind() == schemas.Absent:
 		return schemas.Upsert, nil
 	}
 	if op, ok := schemas.ParseOp(v.Text()); ok && v.Kind() == schemas.String {

@@ -209,6 +209,11 @@ func TestMappedRecordsMaySayTheirOp(t *testing.T) {
 		{`action == "D" ? "delete" : "upsert"`, `{"id":"k"}`, `upsert orders k p.b="d"`},
 		{`action`, `{"id":"k"}`, `upsert orders k p.b="d"`},
 		{`headers.source == "shop" ? "patch" : "upsert"`, `{"id":"k"}`, `patch orders k`},
+		{`action == "D" ? "delete" : action == "U" ? "upsert" : nil`, `{"id":"k","action":"U"}`, `upsert orders k p.b="d"`},
+		{`action == "D" ? "delete" : action == "U" ? "upsert" : nil`, `{"id":"k","action":"X"}`, `reject value: op: comes to nil, and must come to upsert, patch, merge, create or delete`},
+		{`action == "D" ? "delete" : action == "U" ? "upsert" : nil`, `{"id":"k"}`, `reject value: op: comes to nil, and must come to upsert, patch, merge, create or delete`},
+		{`if action == "D" { "delete" } else { nil }`, `{"id":"k"}`, `reject value: op: comes to nil, and must come to upsert, patch, merge, create or delete`},
+		{`action ?? nil`, `{"id":"k"}`, `reject value: op: comes to nil, and must come to upsert, patch, merge, create or delete`},
 		{`action`, `{"id":"k","action":"secret"}`, `reject value: op: must come to upsert, patch, merge, create or delete`},
 		{`action`, `{"id":"k","action":1}`, `reject value: op: must come to upsert, patch, merge, create or delete`},
 	} {

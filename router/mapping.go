@@ -33,7 +33,8 @@ type Mapping struct {
 	Key              string `yaml:"key"`       // unique-key attribute; businessKey for custom tables
 	ProfileID        string `yaml:"profileId"` // path of the service's profile id
 	// Op is what a mapped record does, tombstones apart: upsert (the default),
-	// patch, create or delete, or an expression that comes to one of these words.
+	// patch, create or delete, or an expression that comes to one of these words. Where it
+	// names nil for a result, a record for which it comes to nil is a dead letter.
 	Op     string  `yaml:"op"`
 	Fields []Field `yaml:"fields"` // none: the value is a canonical event
 	// Types says what is known of the table's attributes or properties: events

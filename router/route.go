@@ -391,8 +391,9 @@ func (c *Compiled) mappedCells(cells []schemas.Cell, in *input, op schemas.Op) (
 		}
 		if !f.checked {
 			var rule string
+			null := v.Kind() == schemas.Null
 			if v, rule = f.Check(v, op); rule != "" {
-				return nil, badValue(f.label, rule)
+				return nil, badValue(f.label, f.ruleOf(rule, null))
 			}
 		}
 		if v.Kind() != schemas.Absent {

@@ -168,7 +168,9 @@ func TestFieldsReachEverySectionOfAProfile(t *testing.T) {
 			`{"nr":"7","mail":"a@example.com","optin":"true","tier":"gold","at":"2026-11-21T10:00:00.123Z"}`,
 			`immediate: upsert customers 7 a.customerNumber=7 a.emailAddress="a@example.com" n.newsletter=true s.tier="gold" d.date="2026-11-21T10:00:00Z"`,
 		},
-		{`{"nr":7,"optin":null}`, `batch: reject value: optin: must be true or false`},
+		{`{"nr":7,"optin":null}`, "batch: reject value: optin: is null, and must be true or false; the field's `null: omit` says nothing in its place"},
+		{`{"nr":7,"tier":null}`, "batch: reject value: tier: is null, and must be true, false or the name of a segment; the field's `null: omit` says nothing in its place"},
+		{`{"nr":7,"optin":"maybe"}`, `batch: reject value: optin: must be true or false`},
 		{`{"nr":7,"mail":"secret"}`, `batch: reject value: mail: must be an e-mail address`},
 	} {
 		if got := story(routeOne(t, r, &router.Record{Topic: "crm.customers", Value: value(t, tc.value)})); got != tc.want {

@@ -24,7 +24,7 @@ var topics = map[string]struct {
 		},
 		want: []string{
 			`profileTable: "people"`, "key: id ", "# id is the key, because its value is the Kafka key of every record",
-			"{from: id, to: id}", "{from: mail, to: mail, as: email}", "{from: born, to: born, as: date}",
+			"{from: id, to: id, as: string}", "{from: mail, to: mail, as: email}", "{from: born, to: born, as: date}",
 			`{from: 'contact["phone number"]', to: contactPhoneNumber, as: phone}`, "{from: contact.country, to: contactCountry, as: country}",
 			"{from: tags, to: tags, as: list}", "{from: points, to: points, as: integer}", "{from: weight, to: weight, as: number}",
 			"{from: createdAt, to: createdAt, as: timestamp, format: epochMillis}", `{from: '["timestamp"]', to: timestamp}`,
@@ -60,8 +60,8 @@ var topics = map[string]struct {
 			`C1 {"type":"order.cancelled","order":{"orderId":"O1","customerId":"C1"}}`,
 		},
 		want: []string{
-			"- name: customer\n", "- name: order\n", `op: 'value.type == "customer.consent.changed" ? "patch" : "upsert"'`, "to: 'subscriptions#sms'",
-			`op: 'value.type == "order.cancelled" ? "patch" : "upsert"'`, "# after: [customer]",
+			"- name: customer\n", "- name: order\n", `op: 'value.type == "customer.consent.changed" ? "patch" : value.type == "customer.registered" ? "upsert" : nil'`, "to: 'subscriptions#sms'",
+			`op: 'value.type == "order.cancelled" ? "patch" : value.type == "order.placed" ? "upsert" : nil'`, "# DECIDE: does order.cancelled (50 %) delete the row?", "# after: [customer]",
 			"routes: [{lane: auto}]", "routes: [{lane: immediate}]             # DECIDE: not auto yet",
 		},
 		etls: "etl create --mapping customer",

@@ -7,43 +7,6 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// changes are what the records of a table do to its rows.
-type changes struct {
-	cases []opCase // the first that holds
-	rest  string   // the op of all others
-	opBy  string   // which kinds of event there are, where ops depend on them
-	notes []string // where a wrong guess loses data
-	said  []string // paths of what says the op: the table has no such field
-
-	deletes []bool // by row: it is a delete
-	partial []bool // by row: it names only some of what the others do
-}
-
-// opCase is an op and the condition for it.
-type opCase struct{ when, op string }
-
-// op is the word or the expression for all of it, "" for upsert.
-func (c *changes) op() string {
-	if len(c.cases) == 0 && c.rest == opUpsert {
-		return ""
-	}
-	expression := c.rest
-	if len(c.cases) > 0 {
-		expression = `"` + c.rest + `"`
-	}
-	for _, o := range slices.Backward(c.cases) {
-		expression = o.when + ` ? "` + o.op + `" : ` + expression
-	}
-	return expression
-}
-
-// has reports whether some records are of an op.
-func (c *changes) has(op string) bool {
-	return c.rest == op || slices.ContainsFunc(c.cases, func(o opCase) bool { return o.op == op })
-}
-
-const opUpsert, opPatch, opMerge, opDelete = "upsert", "patch", "merge", "delete"
-
 // changed looks for words and marks that say the op, and for records that name little of
 // what others name: as upserts they would erase the rest.
 func (t *table) changed() {
@@ -109,7 +72,7 @@ func (t *table) partialFirst() bool {
 // opsOfKinds takes words for ops: those of deletes, and those of events that never
 // name what others always do.
 func (t *table) opsOfKinds() {
-	var patches, deleting []string
+	var patches, deleting, upserts []string
 	base := t.baseOf()
 	for _, k := range t.by.kinds {
 		lacking := 0
@@ -125,6 +88,7 @@ func (t *table) opsOfKinds() {
 				t.deletes[row] = true
 			}
 		case slices.Contains(createVerbs, k.verb), lacking == 0 && !slices.Contains(patchVerbs, k.verb):
+			upserts = append(upserts, k.word)
 		default:
 			patches = append(patches, k.word)
 			for _, row := range k.rows {
@@ -140,10 +104,15 @@ func (t *table) opsOfKinds() {
 		words []string
 	}{{opPatch, patches}, {opDelete, deleting}} {
 		if len(of.words) > 0 {
-			t.cases = append(t.cases, opCase{oneOf(t.by.expression, of.words), of.op})
+			t.cases = append(t.cases, opCase{oneOf(t.by.expression, of.words), of.op, true})
 		}
 	}
-	if len(t.cases) > 0 || t.by.ofOps() {
+	// Where a condition leaves further kinds out, and all that are seen say all of a row, the
+	// default is right. Elsewhere a kind that is not seen might erase what it does not name.
+	if len(t.cases) > 0 || t.when == "" && t.by.saysWhatHappened() {
+		t.nameUpserts(upserts)
+	}
+	if len(t.cases) > 0 || t.known != "" || t.by.ofOps() {
 		t.opBy = fmt.Sprintf("The op is by %s: %s.", t.by.expression, shares(t.by.kinds, len(t.records)))
 		t.said = append(t.said, t.by.path)
 	}
@@ -180,7 +149,7 @@ func (t *table) marked() {
 		if f == t.key || f.as != "boolean" || f.source != "" || !slices.Contains([]string{"deleted", "isdeleted", "removed", "isremoved", "erased", "iserased"}, bare(f.names[len(f.names)-1])) {
 			continue
 		}
-		t.cases = append(t.cases, opCase{inExpression(f.names) + " == true", opDelete})
+		t.cases = append(t.cases, opCase{inExpression(f.names) + " == true", opDelete, false})
 		t.said = append(t.said, f.path)
 		values := f.values
 		for row, kind := range f.at {
@@ -227,7 +196,7 @@ func (t *table) sparse() {
 	t.notes = append(t.notes, fmt.Sprintf("%s of these records name at most %d of %d fields", percent(len(sparse), len(t.records)), most, full))
 	for _, f := range t.fields {
 		if f != t.key && f.always(others) && !f.ever(sparse) && len(f.names) > 0 {
-			t.cases = append(t.cases, opCase{inExpression(f.names) + " == nil", opPatch})
+			t.cases = append(t.cases, opCase{inExpression(f.names) + " == nil", opPatch, false})
 			// A delete may lack the field, too.
 			slices.SortStableFunc(t.cases, func(a, b opCase) int { return compareOps(a.op, b.op) })
 			return

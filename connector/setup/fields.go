@@ -201,73 +201,6 @@ func (f *field) guess() {
 	f.guessWriting()
 }
 
-// wordPairs stand for true and false, in lower case.
-var wordPairs = [][2]string{
-	{"y", "n"},
-	{"yes", "no"},
-	{"j", "n"},
-	{"ja", "nein"},
-	{"o", "n"},
-	{"oui", "non"},
-	{"t", "f"},
-	{"on", "off"},
-	{"true", "false"},
-	{"1", "0"},
-	{"granted", "denied"},
-	{"granted", "revoked"},
-	{"given", "withdrawn"},
-	{"accepted", "declined"},
-	{"accepted", "refused"},
-	{"opt-in", "opt-out"},
-	{"optin", "optout"},
-	{"opt_in", "opt_out"},
-	{"subscribed", "unsubscribed"},
-	{"enabled", "disabled"},
-}
-
-// guessWriting finds booleans in words of which both occur, and numbers with a
-// decimal comma. Three digits behind each comma might be thousands.
-func (f *field) guessWriting() {
-	if !f.all(func(v schemas.Value) bool { return v.Kind() == schemas.String }) {
-		return
-	}
-	for _, pair := range wordPairs {
-		if trues, falses, ok := f.spellings(pair); ok {
-			f.as = "boolean"
-			if pair != [2]string{"true", "false"} && pair != [2]string{"1", "0"} || len(trues)+len(falses) > 2 {
-				f.source = "true: [" + strings.Join(trues, ", ") + "], false: [" + strings.Join(falses, ", ") + "]"
-			}
-			return
-		}
-	}
-	isNumber := func(v schemas.Value) bool { return comma.MatchString(v.Text()) }
-	if f.all(isNumber) && slices.ContainsFunc(f.values, func(v schemas.Value) bool {
-		_, fraction, _ := strings.Cut(v.Text(), ",")
-		return fraction != "" && len(fraction) != len("000")
-	}) {
-		f.as, f.source = "number", "decimal: ','"
-	}
-}
-
-// spellings are the ways in which both words of a pair are written; ok is false where
-// there are other words, or one of the two is missing.
-func (f *field) spellings(pair [2]string) (trues, falses []string, ok bool) {
-	for _, v := range f.values {
-		of, word := &trues, "'"+v.Text()+"'"
-		switch strings.ToLower(v.Text()) {
-		case pair[0]:
-		case pair[1]:
-			of = &falses
-		default:
-			return nil, nil, false
-		}
-		if !slices.Contains(*of, word) {
-			*of = append(*of, word)
-		}
-	}
-	return trues, falses, len(trues) > 0 && len(falses) > 0
-}
-
 func (f *field) all(is func(schemas.Value) bool) bool {
 	return len(f.values) > 0 && !slices.ContainsFunc(f.values, func(v schemas.Value) bool { return !is(v) })
 }
@@ -290,9 +223,7 @@ var guesses = []struct {
 }{
 	{"boolean", "", func(v schemas.Value, _ string) bool { return v.Kind() == schemas.Bool }},
 	{"timestamp", "format: epochMillis", func(v schemas.Value, name string) bool { return epoch(v, name, time.UnixMilli) }},
-	{"timestamp", "format: epochSeconds", func(v schemas.Value, name string) bool {
-		return epoch(v, name, func(n int64) time.Time { return time.Unix(n, 0) })
-	}},
+	{"timestamp", "format: epochSeconds", func(v schemas.Value, name string) bool { return epoch(v, name, unixSeconds) }},
 	{"integer", "", func(v schemas.Value, _ string) bool {
 		_, err := strconv.ParseInt(v.Text(), 10, 32)
 		return v.Kind() == schemas.Number && err == nil
@@ -338,12 +269,26 @@ func written(layout string) func(schemas.Value, string) bool {
 // epoch takes counts for times where their name speaks of time and they lie
 // in this century's first half.
 func epoch(v schemas.Value, name string, at func(int64) time.Time) bool {
-	n, err := strconv.ParseInt(v.Text(), 10, 64)
-	if v.Kind() != schemas.Number || err != nil || name != "at" && !named(name, "time", "date", "_at", "ts", "when", "created", "updated") {
-		return false
-	}
+	return v.Kind() == schemas.Number && (name == "at" || named(name, "time", "date", "_at", "ts", "when", "created", "updated")) && inThisTime(v.Text(), at)
+}
+
+// inThisTime holds for counts in this century's first half.
+func inThisTime(count string, at func(int64) time.Time) bool {
+	n, err := strconv.ParseInt(count, 10, 64)
 	year := at(n).Year()
-	return year >= 2000 && year < 2050
+	return err == nil && year >= 2000 && year < 2050
+}
+
+func unixSeconds(n int64) time.Time { return time.Unix(n, 0) }
+
+// nulls is how many of the rows name the field with null.
+func (f *field) nulls() (n int) {
+	for _, kind := range f.at {
+		if kind == schemas.Null {
+			n++
+		}
+	}
+	return n
 }
 
 // add takes the text of another row, "" for none.

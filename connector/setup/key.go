@@ -2,6 +2,7 @@ package setup
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -68,6 +69,11 @@ func namedAfter(f *field, stem string) bool {
 		return len(object) > 0 && singular(object[len(object)-1]) == singular(stem)
 	}
 	return false
+}
+
+// numbers reports whether some of the values are numbers.
+func (f *field) numbers() bool {
+	return slices.ContainsFunc(f.values, func(v schemas.Value) bool { return v.Kind() == schemas.Number })
 }
 
 // identifies reports whether each value could be a key and is as wanted.

@@ -48,8 +48,12 @@ var (
 	}
 	patchVerbs  = []string{"patch", "patched"}
 	deleteVerbs = []string{"d", "delete", "deleted", "deletion", "remove", "removed", "removal", "erase", "erased"}
-	otherVerbs  = []string{"paid", "sent", "won", "lost"}
-	opVerbs     = slices.Concat(createVerbs, updateVerbs, patchVerbs, deleteVerbs)
+	// endVerbs may say that the row goes, or that it stays with another state.
+	endVerbs = []string{
+		"cancelled", "canceled", "cancellation", "cancel", "closed", "closure", "terminated", "termination", "expired", "withdrawn", "deactivated", "archived", "ended",
+	}
+	otherVerbs = []string{"paid", "sent", "won", "lost"}
+	opVerbs    = slices.Concat(createVerbs, updateVerbs, patchVerbs, deleteVerbs, endVerbs)
 )
 
 // newKind takes a word apart: com.example.OrderCreated.v1 is created of com, example, order.
@@ -132,6 +136,11 @@ func textAt(v schemas.Value, names []string) string {
 // ofOps reports whether all words are ops and say of nothing else what they are done to.
 func (d *division) ofOps() bool {
 	return len(d.kinds) > 1 && !slices.ContainsFunc(d.kinds, func(k kind) bool { return len(k.stem) > 0 })
+}
+
+// saysWhatHappened reports whether some of the words are of events, and not of classes of rows.
+func (d *division) saysWhatHappened() bool {
+	return slices.ContainsFunc(d.kinds, func(k kind) bool { return k.verb != "" })
 }
 
 // tables divides the records: kinds that are of one table stand together.

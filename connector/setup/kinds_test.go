@@ -52,7 +52,7 @@ func TestEachTableOfATopicHasItsMapping(t *testing.T) {
 		`when: 'value.type in ["customer.registered", "customer.consent.changed"]'`, `when: 'value.type == "order.placed"'`,
 		`profileTable: "customer"`, `customTable: "order"`, "# DECIDE: 67 % of the topic's records.",
 		"customer.consent.changed (50 % of these records) never names 3 fields that customer.registered has",
-		`op: 'value.type == "customer.consent.changed" ? "patch" : "upsert"'`, "patch: {mode: UPDATE_ONLY}",
+		`op: 'value.type == "customer.consent.changed" ? "patch" : value.type == "customer.registered" ? "upsert" : nil'`, "patch: {mode: UPDATE_ONLY}",
 		"{from: customer.number, to: customerNumber}", "{from: order.orderId, to: businessKey}",
 		"# order.orderId is the key, because each record has it and it is named after order.",
 		"# - {from: type, to: type}   # says the kind of event", "{from: order.total, to: total, as: number, decimal: ','}",
@@ -83,16 +83,16 @@ func TestWhatTheRecordsSayIsTheOp(t *testing.T) {
 	}{
 		"Debezium's letters without its envelope": {
 			[]string{`1 {"op":"c","id":1,"a":1}`, `1 {"op":"u","id":1,"a":2}`, `1 {"op":"d","id":1,"a":2}`},
-			[]string{`op: 'value.op == "d" ? "delete" : "upsert"'   # DECIDE`, "# The op is by value.op: c 33 %, u 33 %, d 33 %.", "# - {from: op, to: op}   # says the kind"},
+			[]string{`op: 'value.op == "d" ? "delete" : value.op in ["c", "u"] ? "upsert" : nil'   # DECIDE`, "# The op is by value.op: c 33 %, u 33 %, d 33 %.", "# - {from: op, to: op}   # says the kind"},
 		},
 		"words": {
 			[]string{`1 {"meta":{"action":"INSERT"},"id":1}`, `2 {"meta":{"action":"REMOVE"},"id":2}`, `3 {"meta":{"action":"Deleted"},"id":3}`},
-			[]string{`op: 'value.meta.action in ["REMOVE", "Deleted"] ? "delete" : "upsert"'`},
+			[]string{`op: 'value.meta.action in ["REMOVE", "Deleted"] ? "delete" : value.meta.action == "INSERT" ? "upsert" : nil'`},
 		},
 		"kinds of one table": {
 			[]string{`1 {"event":"OrderCreated","id":1,"total":1,"x":2}`, `1 {"event":"OrderPaid","id":1,"paid":true}`, `1 {"event":"OrderDeleted","id":1,"why":"x"}`},
 			[]string{
-				`op: 'value.event == "OrderPaid" ? "patch" : value.event == "OrderDeleted" ? "delete" : "upsert"'`,
+				`op: 'value.event == "OrderPaid" ? "patch" : value.event == "OrderDeleted" ? "delete" : value.event == "OrderCreated" ? "upsert" : nil'`,
 				"OrderPaid (33 % of these records) never names 2 fields that OrderCreated has", "# - {from: why, to: why}   # only deletes have it",
 				"# DECIDE: an upsert may erase what its record does not name",
 			},
@@ -134,7 +134,7 @@ func TestWhatTheRecordsSayIsTheOp(t *testing.T) {
 		},
 		"a consent before its customer": {
 			[]string{"1 " + fmt.Sprintf(consented, 1), "1 " + fmt.Sprintf(registered, 1, 1)},
-			[]string{`op: 'value.type == "customer.consent.changed" ? "merge" : "upsert"'`, "merge: {mode: CREATE_OR_UPDATE}"},
+			[]string{`op: 'value.type == "customer.consent.changed" ? "merge" : value.type == "customer.registered" ? "upsert" : nil'`, "merge: {mode: CREATE_OR_UPDATE}"},
 		},
 		"a row that is deleted and made again by its parts": {
 			[]string{`1 {"id":1,"a":1,"b":2,"c":3}`, `1 {"id":1,"deleted":true}`, `1 {"id":1,"c":4}`, `1 {"id":1,"a":1,"b":2,"c":3}`},
@@ -166,7 +166,7 @@ func TestEventsAreToldApartByTheirAttributes(t *testing.T) {
 	}
 	accepted(t, got)
 	holds(t, "binary or structured", got, "{from: headers.ce_subject, to: businessKey}", "envelope: cloudevents",
-		`op: 'headers.ce_type == "com.example.order.deleted" ? "delete" : "upsert"'`)
+		`op: 'headers.ce_type == "com.example.order.deleted" ? "delete" : headers.ce_type == "com.example.order.created" ? "upsert" : nil'`)
 }
 
 func TestSeveralTopicsHaveTheirMappings(t *testing.T) {

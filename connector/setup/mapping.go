@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -48,7 +47,8 @@ func (w *writer) mapping(t *table) {
 // whenLines divide a topic of several tables. A record without a value is of the table
 // whose key is the record's, if there is one such table.
 func (w *writer) whenLines(t *table) {
-	w.line("    # DECIDE: %s of the topic's records. What no mapping takes is skipped; remove the mappings that no table wants.", t.share)
+	w.line("    # DECIDE: %s of the topic's records. What no mapping takes is skipped, kinds that no sampled record has among it: name such kinds", t.share)
+	w.line("    # where they belong, and remove the mappings that no table wants.")
 	when := t.when
 	if t.Tombstones > 0 {
 		keyed := 0
@@ -126,6 +126,12 @@ func (w *writer) opLines(t *table) {
 			w.line("    # so these are patches, which change what they name and create nothing: without a row they are dead letters.")
 			w.line("    # If they may come before the row is there, write merge for patch: it creates the row.")
 		}
+	}
+	for _, k := range t.ends() {
+		w.line("    # DECIDE: does %s (%s) delete the row? Here it does not; if it does, let its op be \"delete\".", k.word, percent(len(k.rows), len(t.records)))
+	}
+	if t.unseen() {
+		w.line("    # A kind that no sampled record has comes to nil: a dead letter (value, op) until it is named here. As an upsert it might erase a row.")
 	}
 	switch {
 	case t.has(opDelete):
@@ -209,97 +215,6 @@ func (t *table) collects() bool {
 
 // files reports whether some records can only go by files.
 func (t *table) files() bool { return !t.custom && (t.has(opPatch) || t.has(opMerge)) }
-
-func (w *writer) fieldLines(t *table) {
-	w.line("    fields:                                 # source → target; DECIDE: the targets are the table's technical names")
-	if slices.ContainsFunc(t.fields, func(f *field) bool { return f.seen > 0 && f.seen < len(t.records) }) {
-		w.line("      # With a share are those that not all of the %d records have.", len(t.records))
-	}
-	for _, f := range t.fields {
-		w.fieldLine(t, f)
-	}
-	w.offerLines(t)
-}
-
-func (w *writer) fieldLine(t *table, f *field) {
-	line := fmt.Sprintf("{from: %s, to: %s", quoted(f.path), quoted(f.to))
-	if len(f.segments) > 0 {
-		w.line("      # DECIDE: the tags of %s are segmentations, or %s, as: list} if the table has such an attribute.", quoted(f.path), line)
-		for _, s := range f.segments {
-			w.line("      - {expr: %s, to: %s}", quoted(f.tagExpression(s.word)), quoted(s.to))
-		}
-		return
-	}
-	var notes []string
-	switch {
-	case t.unmapped(f):
-		w.line("      # - %s}   # %s", line, t.reason(f))
-		return
-	case f == t.key: // text or a whole number, whatever it looks like
-	case f.as != "":
-		line += ", as: " + f.as
-	}
-	if f.source != "" && f != t.key {
-		line += ", " + f.source
-	}
-	switch {
-	case f.seen == 0:
-		notes = append(notes, "always null in the sample")
-	case f.seen < len(t.records):
-		notes = append(notes, percent(f.seen, len(t.records)))
-	}
-	switch {
-	case strings.HasPrefix(f.to, subscriptionsAt):
-		notes = append(notes, "DECIDE: a subscription, or an attribute of this name")
-	case strings.HasPrefix(f.to, segmentsAt):
-		notes = append(notes, "DECIDE: a segmentation, whose value is the name of a segment, or an attribute")
-	}
-	note := ""
-	if len(notes) > 0 {
-		note = "   # " + strings.Join(notes, "; ")
-	}
-	w.line("      - %s}%s", line, note)
-}
-
-// unmapped holds for what is no field of the table.
-func (t *table) unmapped(f *field) bool { return t.reason(f) != "" }
-
-// reason says why the table has no such field, "" if it has.
-func (t *table) reason(f *field) string {
-	last := f.names[len(f.names)-1]
-	switch {
-	case f == t.key:
-		return ""
-	case slices.Contains(t.said, f.path):
-		return "says the kind of event"
-	case keyLike(last) == 0 && anyOf(wordsOf(last), keyWords):
-		return "names the event, not the row"
-	case t.onlyDeleted(f):
-		return "only deletes have it"
-	case t.custom && f.as == "list":
-		return "a list: a property of a custom table cannot be one"
-	}
-	return ""
-}
-
-// offerLines are what a person may choose from lists of objects.
-func (w *writer) offerLines(t *table) {
-	for _, f := range t.offers {
-		if t.custom {
-			first := strings.Replace(f.path, "[*]", "[0]", 1)
-			w.line("      # - {from: %s, to: %s}   # DECIDE: in a list of objects; [0] is its first, and a property cannot be a list", quoted(first), quoted(f.to))
-			continue
-		}
-		of := ""
-		if f.as != "" {
-			of = ", of: " + f.as
-		}
-		if f.source != "" {
-			of += ", " + f.source
-		}
-		w.line("      # - {from: %s, to: %s, as: list%s}   # DECIDE: in a list of objects; [*] is all of them, [0] the first", quoted(f.path), quoted(f.to), of)
-	}
-}
 
 // columns are what a file would have.
 func (t *table) columns() []string {

@@ -173,7 +173,9 @@ func (t *table) guess(at Place) error {
 // byKinds finds what tells the kinds of the table's events apart: ops before all else.
 func (t *table) byKinds() {
 	all := divisions(t.records)
-	for _, is := range []func(*division) bool{(*division).ofOps, func(d *division) bool { return len(d.kinds) > 1 }} {
+	// One kind alone matters where others may come: no condition keeps them out.
+	alone := func(d *division) bool { return t.when == "" && d.saysWhatHappened() }
+	for _, is := range []func(*division) bool{(*division).ofOps, func(d *division) bool { return len(d.kinds) > 1 }, alone} {
 		for i := range all {
 			if t.by == nil && is(&all[i]) {
 				t.by = &all[i]

@@ -119,7 +119,7 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		{"negative weight", func(m *router.Mapping) { m.Routes[0].Weight = new(-1.0) }, weightRule + "-1" + weightHint},
 		{"weight without end", func(m *router.Mapping) { m.Routes[0].Weight = new(math.Inf(1)) }, weightRule + "+Inf" + weightHint},
 		{"weight that is no number", func(m *router.Mapping) { m.Routes[0].Weight = new(math.NaN()) }, weightRule + "NaN" + weightHint},
-		{"no etl", func(m *router.Mapping) { m.Imports.Upsert.ETL = "" }, `imports.upsert.etl: missing`},
+		{"no etl", func(m *router.Mapping) { m.Imports.Upsert.ETL = "" }, "imports.upsert.etl: missing; hint: `feedsink etl create --mapping customers` creates one and prints the line to write here"},
 		{"mode", func(m *router.Mapping) { m.Imports.Upsert.Mode = "DELETE" }, `imports.upsert.mode: "DELETE" is not a mode that loads upsert; hint: write CREATE_OR_UPDATE`},
 		{"columns", func(m *router.Mapping) { m.Imports.Columns = nil }, `imports.columns: missing; hint: list the columns of the CSV file, the key among them`},
 		{"key column", func(m *router.Mapping) { m.Imports.Columns = m.Imports.Columns[1:] }, `imports.columns: the key column is missing; hint: add "customerNumber"`},

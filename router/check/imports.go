@@ -31,7 +31,7 @@ func (m *mapping) imports() {
 		n++
 		path := "imports." + op.String()
 		if load.ETL == "" {
-			m.Report(path+".etl", "", "missing")
+			m.Report(path+".etl", fmt.Sprintf("`feedsink etl create --mapping %s` creates one and prints the line to write here", m.m.Name), "missing")
 		}
 		if modes := importModes[op]; !slices.Contains(modes, load.Mode) {
 			m.Report(path+".mode", "write "+modes[0], "%q is not a mode that loads %v", load.Mode, op)

@@ -1,0 +1,116 @@
+package setup
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// wordPairs stand for true and false, in lower case.
+var wordPairs = [][2]string{
+	{"y", "n"},
+	{"yes", "no"},
+	{"j", "n"},
+	{"ja", "nein"},
+	{"o", "n"},
+	{"oui", "non"},
+	{"t", "f"},
+	{"on", "off"},
+	{"true", "false"},
+	{"1", "0"},
+	{"granted", "denied"},
+	{"granted", "revoked"},
+	{"given", "withdrawn"},
+	{"accepted", "declined"},
+	{"accepted", "refused"},
+	{"opt-in", "opt-out"},
+	{"optin", "optout"},
+	{"opt_in", "opt_out"},
+	{"subscribed", "unsubscribed"},
+	{"enabled", "disabled"},
+}
+
+// guessWriting finds booleans in words of which both occur, and numbers with a
+// decimal comma. Three digits behind each comma might be thousands.
+func (f *field) guessWriting() {
+	if !f.all(func(v schemas.Value) bool { return v.Kind() == schemas.String }) {
+		return
+	}
+	for _, pair := range wordPairs {
+		if trues, falses, ok := f.spellings(pair); ok {
+			f.as = "boolean"
+			if pair != [2]string{"true", "false"} && pair != [2]string{"1", "0"} || len(trues)+len(falses) > 2 {
+				f.source = "true: [" + strings.Join(trues, ", ") + "], false: [" + strings.Join(falses, ", ") + "]"
+			}
+			return
+		}
+	}
+	isNumber := func(v schemas.Value) bool { return comma.MatchString(v.Text()) }
+	if f.all(isNumber) && slices.ContainsFunc(f.values, func(v schemas.Value) bool {
+		_, fraction, _ := strings.Cut(v.Text(), ",")
+		return fraction != "" && len(fraction) != len("000")
+	}) {
+		f.as, f.source = "number", "decimal: ','"
+	}
+}
+
+var (
+	pointThousands = regexp.MustCompile(`^-?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$`)
+	commaThousands = regexp.MustCompile(`^-?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?$`)
+)
+
+// otherwise is the field as a number, where something stands between thousands (which is
+// sure where a number has both separators), or as a time, where it counts from 1970, and
+// when it is that; "" where its texts are neither. It is for a person to decide.
+func (f *field) otherwise() (entry, when string) {
+	section := strings.HasPrefix(f.to, segmentsAt) || strings.HasPrefix(f.to, dataCollection) // these take neither
+	if section || f.as != "" || !f.all(func(v schemas.Value) bool { return v.Kind() == schemas.String }) {
+		return "", ""
+	}
+	both := slices.ContainsFunc(f.values, func(v schemas.Value) bool {
+		return strings.Contains(v.Text(), ".") && strings.Contains(v.Text(), ",")
+	})
+	for _, way := range []struct {
+		form           *regexp.Regexp
+		between, after string
+	}{{pointThousands, ".", ", decimal: ','"}, {commaThousands, ",", ""}} {
+		if both && f.all(func(v schemas.Value) bool { return way.form.MatchString(v.Text()) }) {
+			expression := fmt.Sprintf(`replace(%s, %q, "")`, inExpression(f.names), way.between)
+			return fmt.Sprintf("{expr: %s, to: %s, as: number%s}", quoted(expression), quoted(f.to), way.after), way.between + " stands between thousands"
+		}
+	}
+	for _, way := range []struct {
+		digits int
+		format string
+		at     func(int64) time.Time
+	}{{len("1700000040"), "epochSeconds", unixSeconds}, {len("1700000040000"), "epochMillis", time.UnixMilli}} {
+		isTime := func(v schemas.Value) bool { return len(v.Text()) == way.digits && inThisTime(v.Text(), way.at) }
+		if keyLike(f.names[len(f.names)-1]) != 2 && f.all(isTime) {
+			return fmt.Sprintf("{from: %s, to: %s, as: timestamp, format: %s}", quoted(f.path), quoted(f.to), way.format), "it is a time"
+		}
+	}
+	return "", ""
+}
+
+// spellings are the ways in which both words of a pair are written; ok is false where
+// there are other words, or one of the two is missing.
+func (f *field) spellings(pair [2]string) (trues, falses []string, ok bool) {
+	for _, v := range f.values {
+		of, word := &trues, "'"+v.Text()+"'"
+		switch strings.ToLower(v.Text()) {
+		case pair[0]:
+		case pair[1]:
+			of = &falses
+		default:
+			return nil, nil, false
+		}
+		if !slices.Contains(*of, word) {
+			*of = append(*of, word)
+		}
+	}
+	return trues, falses, len(trues) > 0 && len(falses) > 0
+}
