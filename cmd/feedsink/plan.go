@@ -125,6 +125,9 @@ func planText(file string, r plan.Report) string {
 		for _, n := range m.NoEffect {
 			p("  no effect      %s", n)
 		}
+		if text := plan.NotFoundText(m.NotFound); text != "" {
+			p("  not found      %s", text)
+		}
 		if m.Skipped > 0 {
 			p("  skipped        %d", m.Skipped)
 		}
