@@ -227,16 +227,16 @@ func TestFieldsThatNoRecordHasAreToldWithThoseThatAreNear(t *testing.T) {
 
 func TestTopicOfWhichAllRecordsAreSkippedIsTold(t *testing.T) {
 	w := newWorld(t)
-	w.cfg.Mappings[0].When = `value.status == "payed"`
+	w.cfg.Mappings[0].When = `value.status == "done"`
 	w.produce("shop.orders", slices.Repeat([]string{`{"id":"o1","total":1,"status":"paid"}`}, 8)...)
 	const correct = "if they are wanted, correct the condition: a name or a value in it may be misspelt"
 	w.expect("WARN        records of topic shop.orders: all 8 that were read are skipped:", "for 8 of them no mapping's when is true; "+correct)
 	w.expect("NOT CHECKED last records of orders:", "none of the 8 read is the mapping's: its when is true for none")
 	w.cfg.Mappings[0].When = ""
-	w.cfg.Mappings[0].Routes = []router.Route{{When: `value.status != "payed"`, Lane: "skip"}, {Lane: "immediate"}}
+	w.cfg.Mappings[0].Routes = []router.Route{{When: `value.status != "done"`, Lane: "skip"}, {Lane: "immediate"}}
 	w.expect("WARN        records of topic shop.orders: all 8 that were read are skipped:", "the lane skip takes them by routes[0] of orders; "+correct)
 	w.expect("NOT CHECKED last records of orders:", "all 8 read are skipped by its routes")
-	w.produce("shop.orders", `{"id":"o1","total":1,"status":"payed"}`)
+	w.produce("shop.orders", `{"id":"o1","total":1,"status":"done"}`)
 	for _, c := range Run(t.Context(), w.cfg, 200) {
 		if strings.HasPrefix(c.What, "records of topic ") {
 			t.Errorf("one is not skipped: got %v", c)

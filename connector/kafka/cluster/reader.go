@@ -102,7 +102,7 @@ func (r *Reader) missing(ctx context.Context, asked kadm.ListedOffsets) error {
 				continue
 			}
 			var names []string
-			all, _ := r.admin.ListTopics(ctx) //nolint:errcheck // only to propose names
+			all, _ := r.admin.ListTopics(ctx) // only to propose names
 			for name, t := range all {
 				if t.Err == nil { // the client asks for the missing one, too
 					names = append(names, name)
