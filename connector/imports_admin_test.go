@@ -106,7 +106,7 @@ func TestPauseThatCannotBeIsRefused(t *testing.T) {
 		status  int
 		words   string
 	}{
-		{"nobody", admin.PauseRequest{}, http.StatusNotFound, "mapping nobody: is not in the configuration"},
+		{"nobody", admin.PauseRequest{}, http.StatusNotFound, "mapping nobody: is not in the configuration, which has customers, orders"},
 		{"orders", admin.PauseRequest{Lane: "batch"}, http.StatusConflict, "no route of it leads to the batch lane"},
 		{"orders", admin.PauseRequest{Lane: "auto"}, http.StatusBadRequest, "must be immediate or batch"},
 		{"customers", admin.PauseRequest{}, http.StatusConflict, "no place in its group yet: try again once it has (/readyz), or ask a member"},

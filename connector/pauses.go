@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 	"unicode"
@@ -283,7 +284,11 @@ func reads(m *router.Compiled) func(*kafka.Partition) bool {
 func (d mappingsAPI) find(name, wanted string) (*router.Compiled, []schemas.Lane, error) {
 	m := d.now().mappingNamed(name)
 	if m == nil {
-		return nil, nil, unknown("mapping %s: is not in the configuration", name)
+		var names []string
+		for _, m := range d.now().router.Mappings() {
+			names = append(names, m.Name)
+		}
+		return nil, nil, unknown("mapping %s: is not in the configuration, which has %s", name, strings.Join(names, ", "))
 	}
 	if wanted != "" && wanted != schemas.Immediate.String() && wanted != schemas.Batch.String() {
 		return nil, nil, refuse(http.StatusBadRequest, "lane: must be immediate or batch, is %.40q", wanted)

@@ -418,6 +418,9 @@ func (s *pipeline) firstToken(ctx context.Context) {
 			after = e.RetryAfter()
 		}
 		wait := backoff.Next(tries, after, random.Float64)
+		if hint := service.Hint(err, "service.authURL"); hint != "" {
+			err = fmt.Errorf("%w; %s", err, hint)
+		}
 		s.log.Warn("no token yet; trying again", "tries", tries, "wait", wait, "error", err)
 		if retry.Sleep(ctx, wait) != nil {
 			return

@@ -76,4 +76,7 @@ func TestEachFailedTokenRequestIsOneLineThatSaysWhenTheNextOneIs(t *testing.T) {
 	if got := lines.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "tries=1 wait=1.") {
 		t.Errorf("got %s, want one line, with tries=1 and a wait of a second or more", got)
 	}
+	if got := lines.String(); !strings.Contains(got, "; it has too much to do: try again later") {
+		t.Errorf("got %s, want what to do", got)
+	}
 }

@@ -99,7 +99,7 @@ func (s *pipeline) callWaits(held []calls.Wait) (out []observe.Wait) {
 		case 0:
 		case 401, 403:
 			w.Cause = waits.Unauthorized
-			w.Why = st.Why + ": the API key is wrong, or lacks the right for the table; then one call is tried"
+			w.Why = st.Why + ": the API key is wrong, or lacks the right for the table (service.apiKeyFile or service.apiKey); then one call is tried"
 		default:
 			w.Cause = waits.Throttled
 		}
@@ -161,7 +161,7 @@ func importTrouble(im *batcher.ImportStatus) (cause, why string) {
 	case http.StatusTooManyRequests:
 		return waits.Throttled, why
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return waits.Unauthorized, why + ". The API key is wrong, or lacks the right for the table's imports"
+		return waits.Unauthorized, why + ". The API key is wrong, or lacks the right for the table's imports (service.apiKeyFile or service.apiKey)"
 	}
 	return waits.Service, why
 }

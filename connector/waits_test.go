@@ -76,6 +76,18 @@ func TestTriesThatFailAreTold(t *testing.T) {
 				return nil
 			}, now, observe.Wait{Cause: waits.Throttled, Lane: "immediate", Why: "429"}, []string{"dlq"}, 0,
 		},
+		"403 to a call": {
+			func(api *sandbox.Sandbox, _ string) error {
+				api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 1}, Answer: sandbox.Status(403)})
+				return nil
+			}, now, observe.Wait{Cause: waits.Unauthorized, Lane: "immediate", Why: "lacks the right for the table (service.apiKeyFile or service.apiKey)"}, []string{"dlq"}, 0,
+		},
+		"403 to an import": {
+			func(api *sandbox.Sandbox, _ string) error {
+				api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 10}, Answer: sandbox.Status(403)})
+				return nil
+			}, later, observe.Wait{Cause: waits.Unauthorized, Lane: "batch", Mapping: "customers", Why: "(service.apiKeyFile or service.apiKey)"}, []string{"dlq"}, 1,
+		},
 		"429 to an import": {
 			func(api *sandbox.Sandbox, _ string) error {
 				api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 10}, Answer: sandbox.Status(429)})

@@ -230,12 +230,13 @@ func (b *mappingCompiler) routes() {
 	if len(b.m.Routes) == 0 {
 		b.Report("routes", "write [{lane: immediate}] or [{lane: batch}]", "missing")
 	}
+	always := slices.IndexFunc(b.m.Routes, func(r Route) bool { return r.When == "" })
 	for i, r := range b.m.Routes {
 		path := fmt.Sprintf("routes[%d]", i)
 		compiled := route{weight: b.weight(path+".weight", &r)}
 		last := i == len(b.m.Routes)-1
 		switch {
-		case last && r.When != "":
+		case last && r.When != "" && always < 0:
 			b.Report(path+".when", "add a last route without when", "the last route must have no condition")
 		case !last && r.When == "":
 			b.Report(path, "", "has no condition, so the routes after it can never match")
@@ -323,6 +324,7 @@ func (b *mappingCompiler) condition(path, text string) (condition, formula) {
 		f = formula{}
 	}
 	b.warnOfNames(path, reads)
+	b.c.conditions = append(b.c.conditions, readings{path, reads})
 	for _, p := range reads {
 		if !slices.ContainsFunc(b.c.reads, func(q readPath) bool { return q.variable == p.variable }) {
 			b.c.reads = append(b.c.reads, p)

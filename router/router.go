@@ -79,6 +79,7 @@ type Compiled struct {
 	when           condition   // nil: all records are the mapping's
 	routes         []route
 	reads          []readPath // what the conditions read
+	conditions     []readings // the same by condition
 	evaluations    sync.Pool
 	targets        targets // of canonical events
 	lanes

@@ -19,9 +19,10 @@ func newCheck() *cobra.Command {
 		Short: "Check a configuration: everything that can be known before running",
 		Long: "check reads the configuration and reports every mistake with its line, and as a warning what can work but is\n" +
 			"likely not meant. With --online it also asks brokers, schema registry and service whether they are there and have what\n" +
-			"the configuration names, which rights the login has, and what would become of the last records. It takes 10 seconds at\n" +
-			"most, writes nothing, joins no group and commits nothing. Each check is OK, WARN (a sink runs all the same), FAIL, or\n" +
-			"NOT CHECKED where it cannot be asked. With FAIL the exit code is 1, with a mistake in the configuration 2.",
+			"the configuration names, which rights the login has, what would become of the last records, and which paths of a\n" +
+			"mapping none of them has. It takes 10 seconds at most, writes nothing, joins no group and commits nothing. Each check\n" +
+			"is OK, WARN (a sink runs all the same), FAIL, or NOT CHECKED where it cannot be asked. With FAIL\n" +
+			"the exit code is 1, with a mistake in the configuration 2.",
 		Example: "  feedsink check -c feedsink.yaml\n" +
 			"  feedsink check -c feedsink.yaml --online --records 1000\n" +
 			"  feedsink check -c feedsink.yaml --online -o json",

@@ -80,7 +80,9 @@ func (f *listFlags) run(cmd *cobra.Command) error {
 		if !f.values {
 			one.Message = l.Plain()
 		}
+		leftOut := one.Message != l.Message
 		if counts != nil {
+			counts.leftOut = counts.leftOut || leftOut && slices.Contains(f.by, "message")
 			counts.add(one)
 			return nil
 		}
@@ -92,6 +94,7 @@ func (f *listFlags) run(cmd *cobra.Command) error {
 		if one.EndedBy, err = l.EndedBy(cmd.Context()); err != nil {
 			return err
 		}
+		list.leftOut = list.leftOut || leftOut
 		return list.add(one, l.Record)
 	})
 	bar.end()
@@ -181,9 +184,11 @@ type deadLetterList struct {
 	json   bool
 	limit  int // 0: none
 	values bool
-	count  int
-	block  [][]string // lines not yet printed
-	below  []string   // what stands below each of them
+	// leftOut: some message is without the service's own words
+	leftOut bool
+	count   int
+	block   [][]string // lines not yet printed
+	below   []string   // what stands below each of them
 }
 
 // blockLines are aligned with each other.
@@ -265,6 +270,9 @@ func (p *deadLetterList) end(foreign int) error {
 	case p.limit > 0 && p.count > p.limit:
 		notes = append(notes, fmt.Sprintf("… and %d more; --limit 0 lists all, --by mapping,reason counts them", p.count-p.limit))
 	}
+	if p.leftOut {
+		notes = append(notes, wordsLeftOut)
+	}
 	if foreign > 0 {
 		notes = append(notes, counted(foreign, foreignOne, foreignMany)+".")
 	}
@@ -274,6 +282,9 @@ func (p *deadLetterList) end(foreign int) error {
 	_, err := fmt.Fprintln(p.to, strings.Join(notes, "\n"))
 	return err
 }
+
+// wordsLeftOut says how to see what is not in MESSAGE.
+const wordsLeftOut = "--show-value shows the service's own words, which may be customers' data"
 
 // What is said of records of the dead-letter topic that others wrote.
 const (
@@ -327,6 +338,7 @@ func countNames() string {
 // deadLetterCounts counts dead letters that have the same words.
 type deadLetterCounts struct {
 	columns []countColumn
+	leftOut bool // some message is without the service's own words
 	found   map[string]*deadLetterGroup
 }
 
@@ -404,6 +416,9 @@ func (c *deadLetterCounts) text(groups []*deadLetterGroup) string {
 			line = append(line, oneLine(cell))
 		}
 		lines = append(lines, append(line, g.First.Format(time.RFC3339), g.Last.Format(time.RFC3339)))
+	}
+	if c.leftOut {
+		return aligned(lines) + "\n" + wordsLeftOut
 	}
 	return aligned(lines)
 }

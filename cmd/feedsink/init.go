@@ -41,7 +41,7 @@ func newInit() *cobra.Command {
 			}
 			text, err := ops.Guess(cmd.Context(), flags.at, flags.topics, flags.limit)
 			if err != nil {
-				return err
+				return asFlags(err)
 			}
 			if flags.out == "" {
 				_, err := fmt.Fprint(cmd.OutOrStdout(), text)

@@ -74,7 +74,7 @@ func exitCode(err error) int {
 		fmt.Fprintf(os.Stderr, "feedsink: %s\n", cancellation.Replace(err.Error()))
 		return exitInterrupted
 	}
-	fmt.Fprintf(os.Stderr, "feedsink: %v\n", err)
+	fmt.Fprintf(os.Stderr, "feedsink: %v\n", advised(err))
 	return exitFailed
 }
 

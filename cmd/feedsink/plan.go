@@ -24,8 +24,8 @@ func newPlan() *cobra.Command {
 		Short: "Read a sample of the topics and show what would go out; send and commit nothing",
 		Long: "plan reads the last records of the configured topics, outside of any consumer group, and shows what a sink would\n" +
 			"make of them: calls, rows, files and imports, whether the day's imports and service.rate suffice if every day were\n" +
-			"as the sample, and which records would be dead letters, and why. Neither ETLs nor the service's API key need be\n" +
-			"there yet. --show prints requests and lines of CSV: customers' data.\n\n" +
+			"as the sample, which records would be dead letters, and why, and which paths no record has.\n" +
+			"Neither ETLs nor the service's API key need be there yet. --show prints requests and lines of CSV: customers' data.\n\n" +
 			"Calls that say what the last one of their key has said are counted: what `unchanged: skip` saves or, where it could be\n" +
 			"set and that is a tenth of them at least, would save. A sink forgets keys that it has no room for, and at a restart: it saves less.\n\n" +
 			"It also compares the lanes immediate, batch and auto for all of a mapping's records: calls, imports, slots and how\n" +
@@ -124,6 +124,9 @@ func planText(file string, r plan.Report) string {
 		}
 		for _, n := range m.NoEffect {
 			p("  no effect      %s", n)
+		}
+		if text := plan.NotFoundText(m.NotFound); text != "" {
+			p("  not found      %s", text)
 		}
 		if m.Skipped > 0 {
 			p("  skipped        %d", m.Skipped)

@@ -91,6 +91,10 @@ dead letters:
 	if _, out, _ = d.run("plan --limit 10"); !strings.HasPrefix(out, "topic crm.customers: 10 of 37 records read") || strings.Contains(out, "C9") {
 		t.Errorf("--limit 10: got %s, want the last ten, and no values", out)
 	}
+	d.change("segments.tier ==", "segments.tierr ==")
+	if _, out, _ = d.run("plan"); !strings.Contains(out, "  not found      none of 35 records has \"segments.tierr\" (routes[0].when); did you mean \"tier\"?\n") {
+		t.Errorf("a misspelt name: got %s, want it told", out)
+	}
 	if _, out, _ = d.run("plan --since 1s"); !strings.HasPrefix(out, "topic crm.customers: 0 of 37 records read\n") {
 		t.Errorf("--since 1s: got %s, want none", out)
 	}

@@ -88,7 +88,7 @@ func (d *host) run(line string) (code int, out, failed string) {
 	root.SetErr(&printed)
 	err := root.ExecuteContext(d.t.Context())
 	if err != nil {
-		failed = err.Error()
+		failed = advised(err).Error() // as exitCode prints it
 	}
 	return exitCode(err), printed.String(), failed
 }

@@ -214,7 +214,7 @@ func TestSizesAreReadWithTheirUnits(t *testing.T) {
 
 func TestLoadOfAMissingFileNamesIt(t *testing.T) {
 	_, err := config.Load(filepath.Join(t.TempDir(), "none.yaml"), os.LookupEnv)
-	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "none.yaml") {
-		t.Errorf("got %v, want a missing none.yaml", err)
+	if !errors.Is(err, fs.ErrNotExist) || !strings.HasSuffix(err.Error(), "none.yaml: no such file or directory; -c names another file, feedsink init writes one") {
+		t.Errorf("got %v, want a missing none.yaml, and what to do", err)
 	}
 }

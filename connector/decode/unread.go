@@ -2,7 +2,6 @@ package decode
 
 import (
 	"log/slog"
-	"regexp"
 	"sync"
 
 	"github.com/feedsink/feedsink/router"
@@ -29,10 +28,6 @@ const (
 	maxUnread = 100 // fields of a topic
 )
 
-// fieldName is what a name of a field looks like. Others are likely to be data that
-// serve as names, and stay out of logs.
-var fieldName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]{0,99}$`)
-
 // look names the fields of a record that were not seen before.
 func (u *Unread) look(t *router.Topic, rec *router.Record) {
 	paths := t.Unread(rec)
@@ -48,7 +43,7 @@ func (u *Unread) look(t *router.Topic, rec *router.Record) {
 	}
 	var found []string
 	for _, path := range paths {
-		if !known[path] && len(known) < maxUnread && fieldName.MatchString(path) {
+		if !known[path] && len(known) < maxUnread && router.IsFieldName(path) {
 			known[path] = true
 			found = append(found, path)
 		}

@@ -1,7 +1,6 @@
 package online
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
-	"github.com/feedsink/feedsink/router/problem"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -104,7 +102,7 @@ func topicCheck(what, name string, found cluster.Description, needs []string) Ch
 	topic := found.Topics[name]
 	switch {
 	case topic.Missing():
-		return Check{what, Fail, "it does not exist; " + proposal(name, found.Names)}
+		return Check{what, Fail, "it does not exist; " + cluster.ForMissing(name, found.Names)}
 	case cluster.Denied(topic.Err):
 		return Check{what, Fail, "it cannot be seen, if it exists; " + grant(needs, "topic", name)}
 	case topic.Err != nil:
@@ -134,19 +132,6 @@ func joined(parts ...string) string {
 
 func grant(rights []string, kind, name string) string {
 	return fmt.Sprintf("grant the login %s on the %s %s (deploy/kafka-acls.md)", strings.Join(rights, " and "), kind, name)
-}
-
-// proposal says which topic may be meant.
-func proposal(name string, all []string) string {
-	advice := "create it, or correct the name"
-	similar := problem.Similar(name, all...)
-	if similar == "" {
-		short := name[strings.LastIndexAny(name, "._-")+1:]
-		if i := slices.IndexFunc(all, func(other string) bool { return strings.Contains(other, short) }); i >= 0 {
-			similar = fmt.Sprintf("did you mean %q?", all[i])
-		}
-	}
-	return cmp.Or(joined(advice, similar), advice)
 }
 
 func (c checker) deadLetterTopic(found cluster.Description) Check {

@@ -208,6 +208,42 @@ func TestLastRecordsSayWhatWouldBecomeOfThem(t *testing.T) {
 	}
 }
 
+func TestFieldsThatNoRecordHasAreToldWithThoseThatAreNear(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Mappings[0].Fields = append(w.cfg.Mappings[0].Fields, router.Field{From: "statuss", To: "status"}, router.Field{Expr: "totall * 2", To: "twice"},
+		router.Field{From: "Smith", To: "other"})
+	w.produce("shop.orders", slices.Repeat([]string{`{"id":"o1","total":1,"status":"paid"}`}, 4)...)
+	for _, c := range Run(t.Context(), w.cfg, 200) {
+		if strings.HasPrefix(c.What, "fields of ") {
+			t.Errorf("of four records: got %v, want nothing", c)
+		}
+	}
+	w.produce("shop.orders", slices.Repeat([]string{`{"id":"o1","total":1,"status":"Smith"}`}, 4)...)
+	w.expect("WARN        fields of orders: none of 8 records has", `"statuss" (fields[2].from); did you mean "status"?`)
+	w.expect("WARN        fields of orders:", `none of 8 records has "totall" (fields[3].expr); did you mean "total"?`)
+	w.expect("WARN        fields of orders:", `no record has "Smith" (fields[4].from); correct the path, or leave it if records are to come that have it`)
+	w.expect("OK          last records of orders: 8 read", "")
+}
+
+func TestTopicOfWhichAllRecordsAreSkippedIsTold(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Mappings[0].When = `value.status == "done"`
+	w.produce("shop.orders", slices.Repeat([]string{`{"id":"o1","total":1,"status":"paid"}`}, 8)...)
+	const correct = "if they are wanted, correct the condition: a name or a value in it may be misspelt"
+	w.expect("WARN        records of topic shop.orders: all 8 that were read are skipped:", "for 8 of them no mapping's when is true; "+correct)
+	w.expect("NOT CHECKED last records of orders:", "none of the 8 read is the mapping's: its when is true for none")
+	w.cfg.Mappings[0].When = ""
+	w.cfg.Mappings[0].Routes = []router.Route{{When: `value.status != "done"`, Lane: "skip"}, {Lane: "immediate"}}
+	w.expect("WARN        records of topic shop.orders: all 8 that were read are skipped:", "the lane skip takes them by routes[0] of orders; "+correct)
+	w.expect("NOT CHECKED last records of orders:", "all 8 read are skipped by its routes")
+	w.produce("shop.orders", `{"id":"o1","total":1,"status":"done"}`)
+	for _, c := range Run(t.Context(), w.cfg, 200) {
+		if strings.HasPrefix(c.What, "records of topic ") {
+			t.Errorf("one is not skipped: got %v", c)
+		}
+	}
+}
+
 func TestRouteWithoutEffectIsTold(t *testing.T) {
 	w := newWorld(t, kfake.SeedTopics(1, "crm.customers"))
 	w.cfg.Mappings = append(w.cfg.Mappings, router.Mapping{

@@ -22,6 +22,7 @@ import (
 type outlook struct {
 	mapping  *router.Compiled
 	seen     int64 // records that are the mapping's, undecodable ones included
+	skipped  int64 // of these, by its routes
 	rejects  map[reject]int64
 	refusals flood.Refusals
 	alike    map[flood.Refusal]int64
@@ -38,6 +39,7 @@ func (c checker) lastRecords(topics []string) []Check {
 		return nil
 	}
 	limits := flood.NewLimits(c.cfg.DLQ)
+	sought, skipped := router.NewSought(c.router), skipsByTopic{}
 	outlooks := make([]outlook, len(c.router.Mappings()))
 	for i, m := range c.router.Mappings() {
 		outlooks[i] = outlook{mapping: m, rejects: map[reject]int64{}, refusals: flood.Refusals{}, alike: map[flood.Refusal]int64{}}
@@ -48,6 +50,10 @@ func (c checker) lastRecords(topics []string) []Check {
 				outlooks[c.router.TopicMappings(record.Topic)[0].Index].
 					refuse(deadletter.Reason{Stage: deadletter.Decoding, Code: router.CodeDecode, Message: err.Error()}, limits)
 			}
+			if err == nil {
+				sought.Look(record, routed)
+			}
+			skipped.of(record.Topic).take(routed)
 			for i := range routed {
 				if m := routed[i].Mapping; m != nil {
 					outlooks[m.Index].take(&routed[i], limits)
@@ -61,13 +67,16 @@ func (c checker) lastRecords(topics []string) []Check {
 	for i := range outlooks {
 		o := &outlooks[i]
 		if o.seen > 0 || err == nil && slices.ContainsFunc(o.mapping.Config.Topics, func(t string) bool { return slices.Contains(topics, t) }) {
-			checks = append(checks, o.check(c.cfg.DLQ))
+			checks = append(checks, o.check(c.cfg.DLQ, skipped))
+		}
+		if text := plan.NotFoundText(sought.NotFound(o.mapping)); text != "" {
+			checks = append(checks, Check{"fields of " + o.mapping.Name, Warn, text})
 		}
 		for _, n := range o.effects.None() {
 			checks = append(checks, Check{"routes of " + o.mapping.Name, Warn, n.String()})
 		}
 	}
-	return checks
+	return append(checks, skipped.checks()...)
 }
 
 // unread says why not all of the last records were read.
@@ -88,6 +97,9 @@ func (o *outlook) take(r *router.Routed, limits flood.Limits) {
 		return
 	}
 	o.seen++
+	if r.Lane == schemas.Skip {
+		o.skipped++
+	}
 	o.effects.Add(r)
 }
 
@@ -119,7 +131,7 @@ func (o *outlook) flood(share float64) bool {
 // mostReasons is how many reasons of dead letters are named.
 const mostReasons = 3
 
-func (o *outlook) check(dlq config.DLQ) Check {
+func (o *outlook) check(dlq config.DLQ, read skipsByTopic) Check {
 	what := "last records of " + o.mapping.Name
 	total := int64(0)
 	var reasons []reject
@@ -128,8 +140,12 @@ func (o *outlook) check(dlq config.DLQ) Check {
 		reasons = append(reasons, why)
 	}
 	switch {
+	case o.seen == 0 && read.count(o.mapping.Config.Topics) > 0:
+		return Check{what, NotChecked, fmt.Sprintf("none of the %d read is the mapping's: its when is true for none", read.count(o.mapping.Config.Topics))}
 	case o.seen == 0:
 		return Check{what, NotChecked, "there are none; come back when its topics have some"}
+	case o.skipped == o.seen:
+		return Check{what, NotChecked, fmt.Sprintf("all %d read are skipped by its routes", o.seen)}
 	case total == 0:
 		return Check{what, OK, fmt.Sprintf("%d read, none would be a dead letter", o.seen)}
 	}

@@ -48,22 +48,13 @@ func (c checker) service() []Check {
 
 // adviceOn is an error of the service with what to do about it.
 func adviceOn(err error, key string) string {
-	e, ok := errors.AsType[*service.Error](err)
-	switch {
-	case !ok, strings.Contains(err.Error(), key): // it says what to do
-		return err.Error()
-	case e.Kind() == service.Canceled:
+	if e, ok := errors.AsType[*service.Error](err); ok && e.Kind() == service.Canceled && !strings.Contains(err.Error(), key) {
 		return fmt.Sprintf("no answer within %v; check %s, service.proxy, and firewalls and network policies in between", limit, key)
-	case e.Status() == 0:
-		return fmt.Sprintf("%v; check %s, service.tls and service.proxy", err, key)
-	case e.Kind() == service.Unauthorized && e.Status() == http.StatusUnauthorized:
-		return fmt.Sprintf("%v; correct service.apiKeyFile or apiKey", err)
-	case e.Kind() == service.Throttled, e.Overload():
-		return fmt.Sprintf("%v; it has too much to do: try again later", err)
-	case e.Status() >= http.StatusInternalServerError:
-		return fmt.Sprintf("%v; try again later, and check %s if it stays so", err, key)
 	}
-	return fmt.Sprintf("%v; check %s", err, key)
+	if hint := service.Hint(err, key); hint != "" {
+		return fmt.Sprintf("%v; %s", err, hint)
+	}
+	return err.Error()
 }
 
 // answer is how the service answered, for comparison: words is its text without the

@@ -36,7 +36,7 @@ func TestTableAndEntityThatTheServiceDoesNotKnowFail(t *testing.T) {
 	w.cfg.Service.Entity = "acmee"
 	w.expect("FAIL        entity acmee", "correct service.entity")
 	w.cfg.Service.APIKey = config.NewSecret("wrong")
-	w.expect("FAIL        token", "correct service.apiKeyFile or apiKey")
+	w.expect("FAIL        token", "correct service.apiKeyFile or service.apiKey")
 	w.expect("NOT CHECKED service", "there is no token")
 }
 

@@ -38,7 +38,10 @@ func Guess(ctx context.Context, at setup.Place, topics []string, limit int64) (s
 	samples := make([]*setup.Sample, len(topics))
 	for i, topic := range topics {
 		if samples[i], err = sampleOf(ctx, reader, values, topic, limit); err != nil {
-			return "", fmt.Errorf("topic %s: %w", topic, err)
+			if _, missing := errors.AsType[*cluster.MissingTopic](err); !missing { // which names the topic
+				err = fmt.Errorf("topic %s: %w", topic, err)
+			}
+			return "", err
 		}
 	}
 	return setup.Write(at, samples...)

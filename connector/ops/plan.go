@@ -64,12 +64,14 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 	if err != nil {
 		return plan.Report{}, err
 	}
+	sought := router.NewSought(r)
 	topics, err := RouteSample(ctx, cfg, r, allTopics(r), sample, func(record *router.Record, routed []router.Routed, err error) {
 		if err != nil {
 			p.Undecodable(record, err)
 			return
 		}
 		p.Add(record, routed)
+		sought.Look(record, routed)
 	})
 	if err != nil {
 		return plan.Report{}, err
@@ -78,7 +80,13 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 	if err != nil {
 		return plan.Report{}, err
 	}
-	return p.Report(topics, func(w *schemas.Write) (plan.Request, error) { return shown.request(ctx, w) })
+	report, err := p.Report(topics, func(w *schemas.Write) (plan.Request, error) { return shown.request(ctx, w) })
+	for i, m := range r.Mappings() {
+		if err == nil {
+			report.Mappings[i].NotFound = sought.NotFound(m)
+		}
+	}
+	return report, err
 }
 
 // RouteSample reads a sample of topics, without being a member of any group, and calls

@@ -380,6 +380,8 @@ type Mapping struct {
 	Files       *Files `json:"files,omitempty"`
 	// NoEffect are routes to calls whose writes of an op go by file all the same.
 	NoEffect []NoEffect `json:"noEffect,omitempty"`
+	// NotFound are its source paths that no record has.
+	NotFound []router.NotFound `json:"notFound,omitempty"`
 	// Lanes compare the lanes; nil: the sample is too short, or has no write.
 	Lanes *Lanes `json:"lanes,omitempty"`
 }

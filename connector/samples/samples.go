@@ -60,7 +60,7 @@ type Result struct {
 func Read(text []byte) (*Samples, error) {
 	s := &Samples{}
 	if err := yaml.UnmarshalWithOptions(text, s, yaml.Strict()); err != nil {
-		return nil, err
+		return nil, withKeys(text, err)
 	}
 	var errs []error
 	if len(s.Events) == 0 {

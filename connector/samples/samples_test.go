@@ -103,10 +103,13 @@ func TestUpdateRefusesAFileItCannotKeep(t *testing.T) {
 
 func TestReadRefusesWhatSaysNothing(t *testing.T) {
 	for text, want := range map[string]string{
-		"tables: {}":                             "events: none",
-		"events: [{topic: a}]\nrow: {}":          "row",
-		"events: [{topic: a}]\nrows: {t: {}}":    "rows.t: tables does not define",
-		"events: [{topic: a}]\nbyFile: {t: [k]}": "byFile.t: tables does not define",
+		"tables: {}":                                "events: none",
+		"events: [{topic: a}]\nrow: {}":             `[2:1] unknown key "row"; did you mean "rows"?`,
+		"samples: []":                               `[1:1] unknown key "samples"; the keys here are tables, schemas, events, rows, byFile, deadLetters`,
+		"events:\n  - topics: a":                    `[2:5] unknown key "topics"; did you mean "topic"?`,
+		"tables:\n  t:\n    custom: true\n    x: 1": `[4:5] unknown key "x"; the keys here are custom, keys, fields, subscriptions, segments`,
+		"events: [{topic: a}]\nrows: {t: {}}":       "rows.t: tables does not define",
+		"events: [{topic: a}]\nbyFile: {t: [k]}":    "byFile.t: tables does not define",
 	} {
 		if _, err := Read([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want it to name %q", text, err, want)

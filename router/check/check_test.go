@@ -82,6 +82,10 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		{"no routes", func(m *router.Mapping) { m.Routes = nil }, `routes: missing; hint: write [{lane: immediate}] or [{lane: batch}]`},
 		{"last route", func(m *router.Mapping) { m.Routes = m.Routes[:1] }, `routes[0].when: the last route must have no condition; hint: add a last route without when`},
 		{"early end", func(m *router.Mapping) { m.Routes[0].When = "" }, `routes[0]: has no condition, so the routes after it can never match`},
+		{
+			"early end, and a condition last", func(m *router.Mapping) { m.Routes[0].When, m.Routes[1].When = "", m.Routes[0].When },
+			`routes[0]: has no condition, so the routes after it can never match`,
+		},
 		{"no lane", func(m *router.Mapping) { m.Routes[0].Lane = "" }, `routes[0].lane: missing; hint: immediate, batch, auto or skip`},
 		{"lane", func(m *router.Mapping) { m.Routes[0].Lane = "bach" }, `routes[0].lane: unknown lane "bach"; hint: did you mean "batch"?`},
 		{

@@ -4,12 +4,17 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/router/problem"
 )
 
 // refusals are errors of brokers that say what has to be corrected.
@@ -36,8 +41,52 @@ func Refusal(err error) string {
 	return ""
 }
 
+// Failure is an error of Kafka's, or of the way there, that a Reader came to: Advice says
+// what to do about it.
+type Failure struct{ err error }
+
+// Error is that of the client.
+func (f *Failure) Error() string { return f.err.Error() }
+
+// Unwrap is the client's error.
+func (f *Failure) Unwrap() error { return f.err }
+
+// failure is fmt.Errorf for a Failure.
+func failure(format string, args ...any) error { return &Failure{fmt.Errorf(format, args...)} }
+
+// MissingTopic says that there is no such topic. It is kerr.UnknownTopicOrPartition.
+type MissingTopic struct {
+	Topic string
+	Near  string // what to do; with the name of the topic that may be meant
+}
+
+// Error says it in our words.
+func (m *MissingTopic) Error() string { return "topic " + m.Topic + " does not exist" }
+
+// Unwrap is how brokers say it.
+func (m *MissingTopic) Unwrap() error { return kerr.UnknownTopicOrPartition }
+
+// ForMissing is what to do about a topic that does not exist, beside all those that do.
+func ForMissing(name string, all []string) string {
+	const advice = "create it, or correct the name"
+	similar := problem.Similar(name, all...)
+	if similar == "" {
+		short := name[strings.LastIndexAny(name, "._-")+1:]
+		if i := slices.IndexFunc(all, func(other string) bool { return strings.Contains(other, short) }); i >= 0 {
+			similar = fmt.Sprintf("did you mean %q?", all[i])
+		}
+	}
+	if similar == "" {
+		return advice
+	}
+	return advice + ", " + similar
+}
+
 // Advice is what a person has to do about an error of a broker.
 func Advice(err error) string {
+	if missing, ok := errors.AsType[*MissingTopic](err); ok {
+		return missing.Near
+	}
 	if refused := Refusal(err); refused != "" {
 		return refused
 	}
@@ -49,6 +98,8 @@ func Advice(err error) string {
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return "there is no host of this name; correct kafka.brokers, or the advertised listeners of the brokers"
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		return "create the topic, or correct its name"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "nothing listens at this port; correct kafka.brokers, or start the broker"
 	case errors.As(err, &closed):
@@ -74,6 +125,8 @@ func adviceOnTLS(err error) string {
 		return "the broker's certificate is not trusted; set kafka.tls.caFile to the authority that issued it, and name the broker as its certificate does"
 	case errors.Is(err, errSilentTLS):
 		return "check address and port, and firewalls and network policies in between; or the listener does not speak TLS: set kafka.tls.enabled: false, or take the port of its TLS listener"
+	case errors.Is(err, errClosedTLS):
+		return "the listener may not speak TLS: remove kafka.tls, or take the port of its TLS listener; or it refuses the client's certificate (kafka.tls.certFile)"
 	case errors.As(err, &header):
 		return "the listener does not speak TLS; set kafka.tls.enabled: false, or take the port of its TLS listener"
 	case errors.As(err, &remote) && remote.Op == "remote error": // an alert of TLS

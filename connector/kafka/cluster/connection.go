@@ -5,9 +5,12 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -75,7 +78,7 @@ func (c Connection) Options() ([]kgo.Opt, error) {
 		if err != nil {
 			return nil, fmt.Errorf("kafka.tls.%w", err) // begins with the key
 		}
-		opts = append(opts, kgo.Dialer(client.Dial))
+		opts = append(opts, kgo.Dialer(greeted(client.Dial)))
 	}
 	if c.SASL != nil {
 		mechanism, err := c.SASL.mechanism()
@@ -85,6 +88,23 @@ func (c Connection) Options() ([]kgo.Opt, error) {
 		opts = append(opts, kgo.SASL(mechanism))
 	}
 	return opts, nil
+}
+
+// errClosedTLS is what a listener without TLS comes to that closes on what it cannot read.
+var errClosedTLS = errors.New("the connection was closed during the greeting of TLS")
+
+// greeted tells a connection that fails while TLS begins from one that fails later.
+func greeted(dial Dial) Dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+			err = fmt.Errorf("%w: %w", errClosedTLS, err)
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("%w: %w", errSilentTLS, err)
+		}
+		return conn, err
+	}
 }
 
 // oldest is what brokers must know: Kafka 0.11, the first with headers, which dead letters

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -73,21 +74,45 @@ func (r *Reader) Spans(ctx context.Context, topics ...string) (map[TopicPartitio
 	if err == nil {
 		err = starts.Error()
 	}
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return nil, r.missing(ctx, starts)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("start of %v: %w", topics, err)
+		return nil, failure("start of %v: %w", topics, err)
 	}
 	ends, err := r.admin.ListCommittedOffsets(ctx, topics...)
 	if err == nil {
 		err = ends.Error()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("end of %v: %w", topics, err)
+		return nil, failure("end of %v: %w", topics, err)
 	}
 	ends.Each(func(end kadm.ListedOffset) {
 		start, _ := starts.Lookup(end.Topic, end.Partition)
 		spans[TopicPartition{end.Topic, end.Partition}] = Span{From: start.Offset, To: end.Offset}
 	})
 	return spans, nil
+}
+
+// missing names the topic that does not exist, and the one that may be meant.
+func (r *Reader) missing(ctx context.Context, asked kadm.ListedOffsets) error {
+	for _, topic := range slices.Sorted(maps.Keys(asked)) {
+		for _, o := range asked[topic] {
+			if !errors.Is(o.Err, kerr.UnknownTopicOrPartition) {
+				continue
+			}
+			var names []string
+			all, _ := r.admin.ListTopics(ctx) // only to propose names
+			for name, t := range all {
+				if t.Err == nil { // the client asks for the missing one, too
+					names = append(names, name)
+				}
+			}
+			slices.Sort(names)
+			return &Failure{&MissingTopic{topic, ForMissing(topic, names)}}
+		}
+	}
+	return &Failure{asked.Error()}
 }
 
 // After asks where the records begin that were written since then; partitions
@@ -98,7 +123,7 @@ func (r *Reader) After(ctx context.Context, since time.Time, topics ...string) (
 		err = listed.Error()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("offsets of %v at %s: %w", topics, since.Format(time.RFC3339), err)
+		return nil, failure("offsets of %v at %s: %w", topics, since.Format(time.RFC3339), err)
 	}
 	from := map[TopicPartition]int64{}
 	listed.Each(func(o kadm.ListedOffset) { from[TopicPartition{o.Topic, o.Partition}] = o.Offset })
@@ -118,7 +143,7 @@ func (r *Reader) TopicID(ctx context.Context, topic string) (ack.TopicID, error)
 		err = details[topic].Err
 	}
 	if err != nil {
-		return ack.TopicID{}, fmt.Errorf("topic %s: %w", topic, err)
+		return ack.TopicID{}, failure("topic %s: %w", topic, err)
 	}
 	return ack.TopicID(details[topic].ID), nil
 }
@@ -128,14 +153,14 @@ func (r *Reader) TopicID(ctx context.Context, topic string) (ack.TopicID, error)
 func (r *Reader) Committed(ctx context.Context, group string) (map[TopicPartition]Commit, error) {
 	found, err := CommittedBy(ctx, r.admin, group)
 	if err != nil {
-		return nil, fmt.Errorf("offsets of group %s: %w", group, err)
+		return nil, failure("offsets of group %s: %w", group, err)
 	}
 	commits := map[TopicPartition]Commit{}
 	var refused error
 	found.Each(func(o kadm.OffsetResponse) {
 		switch {
 		case o.Err != nil:
-			refused = errors.Join(refused, fmt.Errorf("offsets of group %s: %s[%d]: %w", group, o.Topic, o.Partition, o.Err))
+			refused = errors.Join(refused, failure("offsets of group %s: %s[%d]: %w", group, o.Topic, o.Partition, o.Err))
 		case o.At >= 0:
 			commits[TopicPartition{o.Topic, o.Partition}] = Commit{Offset: o.At, Metadata: o.Metadata}
 		}
@@ -159,7 +184,7 @@ func (r *Reader) Commit(ctx context.Context, group string, commits map[TopicPart
 		err = answers.Error()
 	}
 	if err != nil {
-		return fmt.Errorf("commit of group %s: %w", group, err)
+		return failure("commit of group %s: %w", group, err)
 	}
 	return nil
 }
@@ -332,7 +357,7 @@ func (t *Tail) reachable(ctx context.Context, places map[TopicPartition]bool) er
 		err = ends.Error()
 	}
 	if err != nil {
-		return fmt.Errorf("no records and no answer from the brokers: %w", err)
+		return failure("no records and no answer from the brokers: %w", err)
 	}
 	return nil
 }
@@ -341,7 +366,7 @@ func (t *Tail) reachable(ctx context.Context, places map[TopicPartition]bool) er
 func fetchFailure(fetches kgo.Fetches) (failed error) {
 	fetches.EachError(func(topic string, partition int32, err error) {
 		if !errors.Is(err, context.DeadlineExceeded) && failed == nil {
-			failed = fmt.Errorf("read %s: %w", TopicPartition{topic, partition}, TooLarge(err))
+			failed = failure("read %s: %w", TopicPartition{topic, partition}, TooLarge(err))
 		}
 	})
 	return failed
@@ -379,7 +404,7 @@ func (r *Reader) Hold(ctx context.Context, group, topic string, session time.Dur
 		case ctx.Err() != nil:
 			return nil, nil, ctx.Err()
 		case holder == "" && err != nil:
-			return nil, nil, fmt.Errorf("group %s: %w", group, err)
+			return nil, nil, failure("group %s: %w", group, err)
 		}
 		return nil, nil, fmt.Errorf("group %s: %w, at %s", group, ErrHeld, holder)
 	}

@@ -24,14 +24,14 @@ type Cleanup struct {
 func (r *Reader) Cleanup(ctx context.Context, topic string) (c Cleanup, err error) {
 	all, err := r.admin.DescribeTopicConfigs(ctx, topic)
 	if err != nil {
-		return c, fmt.Errorf("configuration of topic %s: %w", topic, err)
+		return c, failure("configuration of topic %s: %w", topic, err)
 	}
 	of, err := all.On(topic, nil)
 	if err == nil {
 		err = of.Err
 	}
 	if err != nil {
-		return c, fmt.Errorf("configuration of topic %s: %w", topic, err)
+		return c, failure("configuration of topic %s: %w", topic, err)
 	}
 	values := map[string]string{"cleanup.policy": "delete"}
 	for _, v := range of.Configs {
@@ -66,7 +66,7 @@ func (r *Reader) DeleteBefore(ctx context.Context, p TopicPartition, offset int6
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("delete records of %s before %d: %w", p, offset, err)
+		return failure("delete records of %s before %d: %w", p, offset, err)
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (r *Reader) Tombstone(ctx context.Context, p TopicPartition, key []byte) er
 	defer client.Close()
 	record := &kgo.Record{Topic: p.Topic, Partition: p.Partition, Key: key}
 	if err := client.ProduceSync(ctx, record).FirstErr(); err != nil {
-		return fmt.Errorf("write a tombstone to %s: %w", p, err)
+		return failure("write a tombstone to %s: %w", p, err)
 	}
 	return nil
 }
