@@ -306,7 +306,6 @@ func TestReloadWithTheSameLoginStaysReady(t *testing.T) {
 func TestHundredReloadsUnderLoadLoseNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, withBothETLs)
-	w.patience = 2 * time.Minute
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))

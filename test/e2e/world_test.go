@@ -20,7 +20,7 @@ import (
 const (
 	apiKey     = "the-key-that-must-not-show"
 	partitions = 4
-	patience   = 60 * time.Second
+	patience   = 3 * time.Minute
 )
 
 // world is everything around the sink: a broker with topics of this test's
