@@ -258,9 +258,9 @@ func (s *pipeline) batchMappings() (zones map[string]*time.Location, mappings []
 		for _, load := range mapping.Loads {
 			zones[load.ETL] = zone
 		}
-		s.pacing.tables[m.Name] = tableSlots{
+		s.pacing.tables[m.Name] = &tableSlots{
 			Plan:  slots.Plan{PerDay: im.SlotsPerDay, Reserve: im.Reserve, Zone: zone, At: mapping.Roll.At, Every: im.Roll.Age},
-			table: m.Table.Qualified(), label: m.Label, slotTopic: m.Config.Topics[0],
+			table: m.Table.Qualified(), label: m.Label, slotTopic: m.Config.Topics[0], topics: m.Config.Topics,
 		}
 	}
 	return zones, mappings, nil

@@ -17,7 +17,7 @@ func (a *account) Slots(string, string) ([]time.Time, bool) { return a.used, tru
 func (a *account) FillSlots(_, _ string, at []time.Time) { a.used = append(a.used, at...) }
 
 func threeADay(a *account) *pacing {
-	return &pacing{clock: clock.New(nil, nil), source: a, tables: map[string]tableSlots{
+	return &pacing{clock: clock.New(nil, nil), source: a, tables: map[string]*tableSlots{
 		"customers": {Plan: slots.Plan{PerDay: 3, Zone: time.UTC, Every: time.Hour}, table: "customers", slotTopic: "crm"},
 	}}
 }

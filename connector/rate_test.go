@@ -16,14 +16,14 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// arrivals are the moments at which calls came in.
-type arrivals struct {
+// visits are the moments at which calls came in.
+type visits struct {
 	service http.Handler
 	mu      sync.Mutex
 	at      []time.Time
 }
 
-func (a *arrivals) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *visits) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		a.mu.Lock()
 		a.at = append(a.at, time.Now())
@@ -33,7 +33,7 @@ func (a *arrivals) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // since are those from the nth on.
-func (a *arrivals) since(n int) []time.Time {
+func (a *visits) since(n int) []time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.at[min(n, len(a.at)):]
@@ -48,7 +48,7 @@ func TestMembersShareTheRate(t *testing.T) {
 	}
 	t.Cleanup(cluster.Close)
 	api, _ := startService(t)
-	door := &arrivals{service: api}
+	door := &visits{service: api}
 	server := httptest.NewServer(door)
 	t.Cleanup(server.Close)
 	broker := cluster.ListenAddrs()[0]

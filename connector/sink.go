@@ -105,6 +105,7 @@ type process struct {
 	clock    *clock.Clock  // it remembers that it was moved
 	sources  map[schemas.Lane]*kafka.Source
 	others   *others
+	arrivals *arrivals // nil: this process does not run the batch lane
 	closers  closers
 }
 
@@ -400,6 +401,7 @@ func (s *pipeline) start(ctx context.Context, stop func()) *group {
 	}
 	if s.files != nil {
 		running.start("batcher", func() error { return s.files.Run(ctx) })
+		running.start("what days bring", func() error { return s.arrivals.run(ctx, s.pacing) })
 	}
 	return running
 }
@@ -485,6 +487,9 @@ func (s *pipeline) source(which schemas.Lane) (*kafka.Source, error) {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
 	s.sources[which] = source
+	if which == schemas.Batch {
+		s.arrivals = newArrivals(source, s.log)
+	}
 	s.process.closers.add("source of the "+which.String()+" lane", source.Close)
 	return source, nil
 }
@@ -532,7 +537,7 @@ func (s *pipeline) openFiles(source *kafka.Source) (*lane, error) {
 	mappings := s.router.Mappings()
 	rowLane, halts := s.rowLane(source)
 	base := s.laneBase(schemas.Batch, source, halts)
-	s.pacing = &pacing{source: source, tables: map[string]tableSlots{}, clock: s.clock}
+	s.pacing = &pacing{source: source, tables: map[string]*tableSlots{}, clock: s.clock}
 	s.parents = newParents(source, mappings, s.group(schemas.Immediate))
 	s.peer = &peer{source: source, topics: mappingTopics(mappings), keys: keyNames(mappings)}
 	if len(s.peer.topics) > 0 {

@@ -2,6 +2,7 @@ package connector
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
@@ -14,7 +15,7 @@ import (
 // used are on record in the ledger, so that no crash forgets one.
 type pacing struct {
 	source slotRecord
-	tables map[string]tableSlots // by mapping
+	tables map[string]*tableSlots // by mapping
 	clock  *clock.Clock
 }
 
@@ -32,6 +33,18 @@ type tableSlots struct {
 	table     string // as the ledger knows it
 	label     string // as metrics and status have it
 	slotTopic string // topic whose partition 0 keeps the record
+	topics    []string
+
+	expected   atomic.Pointer[slots.Expected] // nil: it is not known what a day brings
+	learnt     time.Time                      // the day on which that was looked for
+	learnAgain time.Time                      // not before
+}
+
+// Wait is how long the table's next import has to wait.
+func (t *tableSlots) Wait(now time.Time, used []time.Time, retry bool) time.Duration {
+	plan := t.Plan
+	plan.Expected = t.expected.Load()
+	return plan.Wait(now, used, retry)
 }
 
 // askAgain is how soon a table is asked for again whose record is not ours to

@@ -23,7 +23,7 @@ func (onRecord) FillSlots(string, string, []time.Time) {}
 // dayOf is the day of a table with 12 slots, 2 in reserve.
 func dayOf(zone *time.Location, r onRecord) *observe.DayStatus {
 	plan := slots.Plan{PerDay: 12, Reserve: 2, Zone: zone, Every: time.Minute}
-	s := &pipeline{process: &process{recent: observe.NewHistory()}, pacing: &pacing{clock: clock.New(nil, nil), source: r, tables: map[string]tableSlots{"customers": {Plan: plan, table: "customers"}}}}
+	s := &pipeline{process: &process{recent: observe.NewHistory()}, pacing: &pacing{clock: clock.New(nil, nil), source: r, tables: map[string]*tableSlots{"customers": {Plan: plan, table: "customers"}}}}
 	return s.day("customers")
 }
 

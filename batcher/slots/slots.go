@@ -17,11 +17,18 @@ type Plan struct {
 	// Every is how often a file is complete when nothing but its age makes it
 	// so: how many imports the rest of the day may want at most.
 	Every time.Duration
+	// Expected is what a day brings, as far as the days before tell; nil: it is not known.
+	Expected *Expected
 }
 
 // shortestEvery keeps a file's age of seconds, as in a trial, from meaning that
 // the day will want thousands of imports.
 const shortestEvery = 5 * time.Minute
+
+// Scarce reports whether a day may want more imports than it has, so that they are spread.
+func (p Plan) Scarce() bool {
+	return p.PerDay-p.Reserve-len(p.At) <= int(24*time.Hour/max(p.Every, shortestEvery))
+}
 
 // Remaining is how many imports are left on the day of now. used are the times
 // of earlier ones, of any day.
@@ -38,9 +45,9 @@ func (p Plan) Remaining(now time.Time, used []time.Time) int {
 // Wait is how long the next import has to wait, 0 if it may go. A further try of
 // a file that was begun may use the reserve and need not keep the pace.
 //
-// A fresh day's first slot may be used at once, and so may one that was kept for a time
-// of day. After that, slots the rest of the day cannot want are free; scarce ones are
-// spread evenly from the last import to the day's end.
+// A fresh day's first slot may be used at once where it is not known what to expect, and so
+// may one that was kept for a time of day. After that, slots the rest of the day cannot want are free; scarce ones are
+// spread from the last import to the day's end, by what is expected to come, or else evenly.
 func (p Plan) Wait(now time.Time, used []time.Time, retry bool) time.Duration {
 	passed, kept := p.timesOfDay(now)
 	left := p.Remaining(now, used) - len(kept)
@@ -56,16 +63,27 @@ func (p Plan) Wait(now time.Time, used []time.Time, retry bool) time.Duration {
 		return next
 	}
 	last, begun := p.lastOfDay(now, used)
+	if !begun && p.Expected != nil { // yesterday's last one tells what waits since then
+		last, begun = latest(used, func(t time.Time) bool { return now.Sub(t) < 24*time.Hour })
+	}
 	if len(passed) > 0 && last.Before(passed[len(passed)-1]) || retry || !begun || float64(left) > float64(untilTomorrow)/float64(max(p.Every, shortestEvery)) {
 		return 0
 	}
-	gap := p.tomorrow(now).Sub(last) / time.Duration(left+1)
-	return min(max(last.Add(gap).Sub(now), 0), next)
+	tomorrow := p.tomorrow(now)
+	at := last.Add(tomorrow.Sub(last) / time.Duration(left+1))
+	if p.Expected != nil && left <= mostChosen {
+		at = p.best(last, tomorrow, kept, left)
+	}
+	return min(max(at.Sub(now), 0), next)
 }
 
 func (p Plan) lastOfDay(now time.Time, used []time.Time) (last time.Time, found bool) {
+	return latest(used, func(t time.Time) bool { return p.sameDay(t, now) })
+}
+
+func latest(used []time.Time, of func(time.Time) bool) (last time.Time, found bool) {
 	for _, t := range used {
-		if p.sameDay(t, now) && (!found || t.After(last)) {
+		if of(t) && (!found || t.After(last)) {
 			last, found = t, true
 		}
 	}

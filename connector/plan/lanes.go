@@ -29,7 +29,8 @@ const (
 //   - service.rate is divided among the mappings that make calls by their weights, and spread
 //     evenly; none uses what another leaves. Without it no call waits.
 //   - An import takes two minutes. All slots of the first day are free, none fails, and
-//     roll.bytes and maxFile.bytes are never reached.
+//     roll.bytes and maxFile.bytes are never reached. Scarce slots are used as a sink does that
+//     has seen the whole days of the sample before.
 //   - A mapping's `unchanged: skip` is the immediate lane's alone, and calls that it saves are not made.
 //   - Calls of auto do not wait for an import that has a row of their key. Its routes have the
 //     shortest within of those that are configured, and call for all rows.

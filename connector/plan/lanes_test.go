@@ -60,7 +60,7 @@ func TestTheLaneThatKeepsTheTableFreshIsRecommended(t *testing.T) {
 	}{
 		"a snapshot and changes": {
 			snapshot(steady(72, 10), 5_000_000), most, 100, imports(),
-			"auto: calls carry all but 4999910 rows of 2026-11-20, by 1 import; immediate would need 34 days of calls; batch would leave rows up to 2 h 25 min old",
+			"auto: calls carry all but 4999910 rows of 2026-11-20, by 1 import; immediate would need 34 days of calls; batch would leave rows up to 2 h 26 min old",
 		},
 		"changes alone": {
 			steady(24, 10), most, 100, imports(),
@@ -201,5 +201,25 @@ func TestRateIsDividedAndWithinIsKept(t *testing.T) {
 	s.keys = 1 << 40
 	if c := s.choice(s.run(snapshot(steady(1, 1), 50_000))); c.Oldest != time.Hour || c.Imports != 1 {
 		t.Errorf("within an hour: got %+v, want one import that has landed then", c)
+	}
+}
+
+// TestImportsArePlannedByWhatTheDaysOfTheSampleBring has all rows of ten days come within an
+// hour of the night, which is known of the first and the last day alone as a part.
+func TestImportsArePlannedByWhatTheDaysOfTheSampleBring(t *testing.T) {
+	var came []rows
+	for day := range int64(10) {
+		for i := range int64(60) {
+			r := rows{minute: midnight + day*24*60 + 3*60 + i, callable: 100}
+			r.ops[schemas.Upsert] = true
+			came = append(came, r)
+		}
+	}
+	im := imports()
+	im.Roll.Age = time.Minute
+	hours := func(came []rows) float64 { return compared(came, 1<<40, 1, im).Choices[1].RowHours }
+	one := hours(came[:60]) // of a day that nothing is known of
+	if got := hours(came); got > 10*one/2 {
+		t.Errorf("ten days: got %.0f row-hours, want less than half of what ten single days have, %.0f each", got, one)
 	}
 }

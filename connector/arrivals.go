@@ -1,0 +1,126 @@
+package connector
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher/slots"
+	"github.com/feedsink/feedsink/connector/retry"
+)
+
+const (
+	// learntDays are the days before today from which it is learnt what a day brings: a week.
+	learntDays = 7
+	quarter    = 24 * time.Hour / slots.Quarters
+	// learnEvery is how often is looked for tables that this member has got.
+	learnEvery = time.Minute
+	// learnAgain is how soon it is tried again after the brokers did not answer.
+	learnAgain = time.Hour
+)
+
+// arrivals learn from the timestamps in Kafka what a day brings to the tables whose imports
+// are scarce. Nothing is kept for it: the table's next owner learns the same.
+type arrivals struct {
+	source written
+	log    *slog.Logger
+	// before is, by topic and unix time in quarters of an hour, how many records it had then.
+	before map[string]map[int64]int64
+}
+
+// written is the log, as *kafka.Source asks the brokers for it.
+type written interface {
+	WrittenBefore(ctx context.Context, topic string, at time.Time) (int64, error)
+}
+
+func newArrivals(source written, log *slog.Logger) *arrivals {
+	return &arrivals{source: source, log: log, before: map[string]map[int64]int64{}}
+}
+
+// run learns once a day, until ctx ends, for each table that is this member's.
+func (a *arrivals) run(ctx context.Context, p *pacing) error {
+	for retry.Sleep(ctx, learnEvery) == nil {
+		now := p.clock.Candidates()[0]
+		for mapping, t := range p.tables {
+			today, _ := day(now, t.Zone)
+			if !t.Scarce() || t.learnt.Equal(today) || now.Before(t.learnAgain) {
+				continue
+			}
+			if _, own := p.source.Slots(t.slotTopic, t.table); !own {
+				continue
+			}
+			days, err := a.days(ctx, t.topics, today, t.Zone)
+			if err == nil {
+				t.learnt = today
+				t.expected.Store(slots.Expect(days))
+			} else if ctx.Err() == nil {
+				t.learnAgain = now.Add(learnAgain)
+				a.log.Warn("what days bring cannot be learnt; the day's imports are spread as before until it can", "mapping", mapping, "again", learnAgain, "error", err)
+			}
+		}
+	}
+	return nil
+}
+
+// days are what the topics brought on each of the days before today that they hold whole.
+func (a *arrivals) days(ctx context.Context, topics []string, today time.Time, zone *time.Location) ([][slots.Quarters]int64, error) {
+	days, whole := make([][slots.Quarters]int64, learntDays), [learntDays]bool{}
+	for n := range days {
+		whole[n] = true
+	}
+	for _, topic := range topics {
+		first, err := a.source.WrittenBefore(ctx, topic, time.UnixMilli(0))
+		if err != nil {
+			return nil, err
+		}
+		total, err := a.at(ctx, topic, today)
+		if err != nil {
+			return nil, err
+		}
+		for n := range days {
+			at, ends := today.AddDate(0, 0, n-learntDays), today.AddDate(0, 0, n+1-learntDays)
+			last, err := a.at(ctx, topic, at)
+			if err != nil {
+				return nil, err
+			}
+			whole[n] = whole[n] && (last > first || total == first)
+			for whole[n] && at.Before(ends) {
+				clock := at.In(zone)
+				at = at.Add(quarter)
+				next, err := a.at(ctx, topic, at)
+				if err != nil {
+					return nil, err
+				}
+				days[n][clock.Hour()*4+clock.Minute()/15] += max(next-last, 0)
+				last = next
+			}
+		}
+	}
+	var held [][slots.Quarters]int64
+	for n, d := range days {
+		if whole[n] {
+			held = append(held, d)
+		}
+	}
+	return held, nil
+}
+
+// at is how many records the topic had at a time; the brokers are asked once.
+func (a *arrivals) at(ctx context.Context, topic string, t time.Time) (int64, error) {
+	known, quarters := a.before[topic], t.Unix()/int64(quarter/time.Second)
+	if known == nil {
+		known = map[int64]int64{}
+		a.before[topic] = known
+	}
+	if n, ok := known[quarters]; ok {
+		return n, nil
+	}
+	n, err := a.source.WrittenBefore(ctx, topic, t)
+	if err != nil {
+		return 0, err
+	}
+	maps.DeleteFunc(known, func(old, _ int64) bool { return old < quarters-(learntDays+2)*slots.Quarters })
+	known[quarters] = n
+	return n, nil
+}
