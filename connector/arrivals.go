@@ -15,7 +15,7 @@ const (
 	learntDays = 7
 	quarter    = 24 * time.Hour / slots.Quarters
 	// learnEvery is how often is looked for tables that this member has got.
-	learnEvery = time.Minute
+	learnEvery = 10 * time.Second
 	// learnAgain is how soon it is tried again after the brokers did not answer.
 	learnAgain = time.Hour
 )
