@@ -64,7 +64,7 @@ func (p Plan) Wait(now time.Time, used []time.Time, retry bool) time.Duration {
 	}
 	last, begun := p.lastOfDay(now, used)
 	if !begun && p.Expected != nil { // yesterday's last one tells what waits since then
-		last, begun = latest(used, func(t time.Time) bool { return now.Sub(t) < 24*time.Hour })
+		last, begun = latest(used, func(t time.Time) bool { return t.Before(now) && now.Sub(t) < 24*time.Hour })
 	}
 	if len(passed) > 0 && last.Before(passed[len(passed)-1]) || retry || !begun || float64(left) > float64(untilTomorrow)/float64(max(p.Every, shortestEvery)) {
 		return 0
