@@ -18,6 +18,8 @@ const (
 	learnEvery = 10 * time.Second
 	// learnAgain is how soon it is tried again after the brokers did not answer.
 	learnAgain = time.Hour
+	// askEvery spares brokers and processor: nothing waits for what is learnt.
+	askEvery = 20 * time.Millisecond
 )
 
 // arrivals learn from the timestamps in Kafka what a day brings to the tables whose imports
@@ -25,6 +27,7 @@ const (
 type arrivals struct {
 	source written
 	log    *slog.Logger
+	every  time.Duration // one request
 	// before is, by topic and unix time in quarters of an hour, how many records it had then.
 	before map[string]map[int64]int64
 }
@@ -35,7 +38,7 @@ type written interface {
 }
 
 func newArrivals(source written, log *slog.Logger) *arrivals {
-	return &arrivals{source: source, log: log, before: map[string]map[int64]int64{}}
+	return &arrivals{source: source, log: log, every: askEvery, before: map[string]map[int64]int64{}}
 }
 
 // run learns once a day, until ctx ends, for each table that is this member's.
@@ -115,6 +118,9 @@ func (a *arrivals) at(ctx context.Context, topic string, t time.Time) (int64, er
 	}
 	if n, ok := known[quarters]; ok {
 		return n, nil
+	}
+	if err := retry.Sleep(ctx, a.every); err != nil {
+		return 0, err
 	}
 	n, err := a.source.WrittenBefore(ctx, topic, t)
 	if err != nil {
