@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,34 +94,38 @@ func TestDaysAreLearntFromTheTimesOfRecords(t *testing.T) {
 
 // nightly is a log into which all comes between two and four o'clock, by UTC.
 type nightly struct {
-	asked int
-	err   error
+	asked atomic.Int64
+	down  atomic.Bool
 }
 
 func (n *nightly) WrittenBefore(_ context.Context, _ string, at time.Time) (int64, error) {
-	n.asked++
+	n.asked.Add(1)
+	if n.down.Load() {
+		return 0, errors.New("no broker")
+	}
 	day, clock := at.Unix()/(24*60*60), at.Sub(at.Truncate(24*time.Hour))
-	return 1000 + day*1000 + int64(1000*min(max(clock-2*time.Hour, 0), 2*time.Hour)/(2*time.Hour)), n.err
+	return 1000 + day*1000 + int64(1000*min(max(clock-2*time.Hour, 0), 2*time.Hour)/(2*time.Hour)), nil
 }
 
 // owned is the record of slots of a table that may be another member's.
 type owned struct {
 	account
-	own bool
+	own atomic.Bool
 }
 
 func (o *owned) Slots(home, table string) (used []time.Time, ok bool) {
 	used, _ = o.account.Slots(home, table)
-	return used, o.own
+	return used, o.own.Load()
 }
 
 func TestScarceImportsGoWhenRowsHaveCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		record, log := &owned{}, &nightly{err: errors.New("no broker")}
+		record, log := &owned{}, &nightly{}
 		table := &tableSlots{Plan: slots.Plan{PerDay: 3, Zone: time.UTC, Every: time.Minute}, table: "customers", slotTopic: "crm", topics: []string{"crm"}}
 		free := &tableSlots{Plan: slots.Plan{PerDay: 1000, Zone: time.UTC, Every: time.Hour}, table: "free", slotTopic: "crm", topics: []string{"crm"}}
 		p := &pacing{clock: clock.New(nil, nil), source: record, tables: map[string]*tableSlots{"customers": table, "free": free}}
 		a := newArrivals(log, slog.New(slog.DiscardHandler))
+		log.down.Store(true)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- a.run(ctx, p) }()
@@ -130,28 +135,33 @@ func TestScarceImportsGoWhenRowsHaveCome(t *testing.T) {
 		}
 
 		pass(2 * time.Hour) // the bubble begins at midnight
-		if log.asked > 0 {
-			t.Errorf("while another member has the table: got %d requests, want none", log.asked)
+		if log.asked.Load() > 0 {
+			t.Errorf("while another member has the table: got %d requests, want none", log.asked.Load())
 		}
-		record.own = true
+		record.own.Store(true)
 		pass(90 * time.Second)
 		pass(30 * time.Minute)
-		if log.asked != 1 || table.expected.Load() != nil {
-			t.Errorf("brokers that do not answer: got %d requests, want one within the hour", log.asked)
+		if log.asked.Load() != 1 || table.expected.Load() != nil {
+			t.Errorf("brokers that do not answer: got %d requests, want one within the hour", log.asked.Load())
 		}
-		log.err = nil
+		log.down.Store(false)
 		pass(time.Hour)
 		if table.expected.Load() == nil || free.expected.Load() != nil {
 			t.Errorf("got %v and %v, want what days bring of the table whose imports are scarce alone", table.expected.Load(), free.expected.Load())
 		}
-		before := log.asked
+		before := log.asked.Load()
 		pass(20 * time.Hour)
-		if log.asked != before {
-			t.Errorf("on the same day: got %d requests more, want none", log.asked-before)
+		if log.asked.Load() != before {
+			t.Errorf("on the same day: got %d requests more, want none", log.asked.Load()-before)
 		}
 		pass(2 * time.Hour)
-		if got := log.asked - before; got == 0 || got > slots.Quarters+10 {
+		if got := log.asked.Load() - before; got == 0 || got > slots.Quarters+10 {
 			t.Errorf("on the next day: got %d requests more, want those of one day", got)
+		}
+
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 
 		// It is half past one on the second day. The last import was at midnight.
@@ -164,10 +174,6 @@ func TestScarceImportsGoWhenRowsHaveCome(t *testing.T) {
 		time.Sleep(wait)
 		if at := time.Now().Add(p.Wait("customers", false)); at.Hour() != 4 || at.Minute() > 5 {
 			t.Errorf("the last import: got %s, want 04:00, when all have come", at.Format("15:04"))
-		}
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -290,16 +290,15 @@ func (l *Lane) dropFrom(e *entry, r *revocation) {
 	if e.repeat.dropped(r.match) {
 		l.forgetRepeat(e)
 	}
-	switch {
+	switch { // e may be another lane's behind it
 	case e.place == backing && e.head != first:
 		l.waiting.remove(e)
 		l.proceed(e)
-	case e.place == idle:
-		l.retire(e)
-	}
-	if e.place == aside && e.head != first {
+	case e.place == aside && e.head != first:
 		l.aside = slices.DeleteFunc(l.aside, func(other *entry) bool { return other == e })
 		l.proceed(e)
+	case e.place == idle:
+		l.retire(e)
 	}
 }
 

@@ -19,8 +19,8 @@ import (
 )
 
 // mark is in every value of a customer, with the place where it stands, so that a
-// leak tells where it came from.
-const mark = "zq7"
+// leak tells where it came from. No name of a file is random in capital letters.
+const mark = "zQ7"
 
 // withStrictTables has the service refuse values, and say which.
 func withStrictTables(c *sandbox.Config) {
