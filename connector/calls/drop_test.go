@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,4 +165,33 @@ func TestEndOfRunNeitherConfirmsNorRejects(t *testing.T) {
 			t.Errorf("attempts: got %+v, want one, abandoned", got)
 		}
 	})
+}
+
+// TestAKeyThatIsLetGoOfIsAnotherLanes has a lane let go of keys whose memory another one
+// takes. That it looks at what the other has by then, the race detector tells.
+func TestAKeyThatIsLetGoOfIsAnotherLanes(t *testing.T) {
+	l := New(config(), nil, nil, rand.New(rand.NewPCG(1, 2)))
+	all := &revocation{match: func(Origin) bool { return true }}
+	id := keyID{table: l.known(schemas.Table{Name: "customers"}), name: "k"}
+	var work sync.WaitGroup
+	done := make(chan struct{})
+	work.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				newEntry(id, nil)
+			}
+		}
+	})
+	for range 20_000 {
+		l.keys[id] = &entry{id: id, table: id.table}
+		l.dropFrom(l.keys[id], all)
+	}
+	close(done)
+	work.Wait()
+	if len(l.keys) > 0 {
+		t.Errorf("keys: got %d, want none", len(l.keys))
+	}
 }
