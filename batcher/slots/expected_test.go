@@ -116,7 +116,7 @@ func oracle(perDay int, came []int64) float64 {
 		least[i] = make([]float64, perDay+1)
 		for n := range least[i] {
 			least[i][n] = wait(i, cells)
-			for j := i + 1; j <= cells && j <= i+2*inDay; j++ {
+			for j := i + 1; j <= min(cells, i+inDay); j++ {
 				then := n - 1
 				if j/inDay > i/inDay {
 					then = perDay - 1
