@@ -89,14 +89,12 @@ func (a *arrivals) days(ctx context.Context, topics []string, today time.Time, z
 			}
 			whole[n] = whole[n] && (last > first || total == first)
 			for whole[n] && at.Before(ends) {
-				clock := at.In(zone)
-				at = at.Add(quarter)
-				next, err := a.at(ctx, topic, at)
+				next, err := a.at(ctx, topic, at.Add(quarter))
 				if err != nil {
 					return nil, err
 				}
-				days[n][clock.Hour()*4+clock.Minute()/15] += max(next-last, 0)
-				last = next
+				days[n][slots.Quarter(at.In(zone))] += max(next-last, 0)
+				at, last = at.Add(quarter), next
 			}
 		}
 	}

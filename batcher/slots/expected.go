@@ -9,6 +9,9 @@ import (
 // Quarters are how many quarters of an hour a day has.
 const Quarters = 24 * 4
 
+// Quarter is the quarter of an hour, from 0, that the clock of t's location shows.
+func Quarter(t time.Time) int { return t.Hour()*4 + t.Minute()/15 }
+
 // Expected is what a day is expected to bring.
 type Expected struct {
 	shares [Quarters]float64 // of its rows, by the quarter of the hour that the zone's clock shows
@@ -83,8 +86,8 @@ func (p Plan) leastWaiting(after, tomorrow time.Time, kept []time.Time, left int
 func (p Plan) waiting(after time.Time, steps int) func(from, to int) float64 {
 	rows, arrivals := make([]float64, steps+1), make([]float64, steps+1) // before each step, and the sum of their times
 	for i := range steps {
-		clock := after.Add(step*time.Duration(i) + step/2).In(p.Zone)
-		come := anyTime/Quarters + (1-anyTime)*p.Expected.shares[clock.Hour()*4+clock.Minute()/15]
+		at := after.Add(step*time.Duration(i) + step/2).In(p.Zone)
+		come := anyTime/Quarters + (1-anyTime)*p.Expected.shares[Quarter(at)]
 		rows[i+1], arrivals[i+1] = rows[i]+come, arrivals[i]+come*(float64(i)+0.5)
 	}
 	return func(from, to int) float64 {

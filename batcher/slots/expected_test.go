@@ -155,7 +155,7 @@ func TestSlotsGoWhereRowsAreExpected(t *testing.T) {
 // TestImportsOfDaysToComeDecideNothing is after a clock was set back by days.
 func TestImportsOfDaysToComeDecideNothing(t *testing.T) {
 	now := time.Date(2026, 5, 5, 12, 0, 0, 0, time.UTC)
-	for _, expected := range known() {
+	for _, expected := range expectations() {
 		plan := slots.Plan{PerDay: 3, Zone: time.UTC, Every: time.Hour, Expected: expected}
 		for _, used := range []time.Time{now.Add(30 * time.Hour), now.Add(13 * time.Hour)} {
 			if got := plan.Wait(now, []time.Time{used}, false); got != 0 {

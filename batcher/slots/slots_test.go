@@ -29,8 +29,8 @@ func simulate(s slots.Plan, from, to time.Time) (used []time.Time) {
 	return used
 }
 
-// known are what days may bring: nobody knows, little by night, and all at half past two.
-func known() []*slots.Expected {
+// expectations are what a day may bring: unknown, all in office hours, all at half past two.
+func expectations() []*slots.Expected {
 	var office, dump [slots.Quarters]int64
 	for i := 9 * 4; i < 17*4; i++ {
 		office[i] = 1000
@@ -44,8 +44,8 @@ func TestNoDaySeesMoreImportsThanItsSlots(t *testing.T) {
 	for _, name := range []string{"UTC", "Europe/Brussels", "America/Santiago", "Asia/Kathmandu"} {
 		noDaySeesMore(t, name, nil, "2026-01-01", 365)
 	}
-	noDaySeesMore(t, "Europe/Brussels", known()[1], "2026-03-22", 14)
-	noDaySeesMore(t, "America/Santiago", known()[2], "2026-08-30", 14)
+	noDaySeesMore(t, "Europe/Brussels", expectations()[1], "2026-03-22", 14)
+	noDaySeesMore(t, "America/Santiago", expectations()[2], "2026-08-30", 14)
 }
 
 func noDaySeesMore(t *testing.T, name string, expected *slots.Expected, first string, want int) {
@@ -166,7 +166,7 @@ func TestTimesOfDayAreMetOnceADay(t *testing.T) {
 // TestSlotsAreKeptForTimesOfDay: whatever wants them before, each time of day finds a
 // slot, and uses it at once.
 func TestSlotsAreKeptForTimesOfDay(t *testing.T) {
-	for _, expected := range known() {
+	for _, expected := range expectations() {
 		slotsAreKept(t, expected)
 	}
 }

@@ -89,7 +89,7 @@ func (s *simulation) run(came []rows) (left int64) {
 	s.ages, s.byFile, s.calls, s.imports = map[int64]int64{}, map[string]int64{}, map[string]int64{}, map[string]int64{}
 	last := came[len(came)-1].minute
 	s.minutes = last - came[0].minute + 1
-	s.slots.Expected = expected(came, s.slots.Zone)
+	s.slots.Expected = s.expected(came)
 	for now := came[0].minute; len(came) > 0 || s.busy(); now++ {
 		if !s.busy() {
 			now = came[0].minute
@@ -115,20 +115,18 @@ func (s *simulation) run(came []rows) (left int64) {
 }
 
 // expected is what the whole days tell that rows came on: a sink learns it from the week before.
-func expected(came []rows, zone *time.Location) *slots.Expected {
-	date := func(r rows) string { return time.Unix(r.minute*60, 0).In(zone).Format(time.DateOnly) }
-	first, last := date(came[0]), date(came[len(came)-1])
+func (s *simulation) expected(came []rows) *slots.Expected {
+	first, last := s.day(came[0].minute), s.day(came[len(came)-1].minute)
 	days := map[string]*[slots.Quarters]int64{}
 	for _, r := range came {
-		on := date(r)
+		on := s.day(r.minute)
 		if on == first || on == last {
 			continue
 		}
 		if days[on] == nil {
 			days[on] = new([slots.Quarters]int64)
 		}
-		clock := time.Unix(r.minute*60, 0).In(zone)
-		days[on][clock.Hour()*4+clock.Minute()/15] += r.callable + r.fileOnly
+		days[on][slots.Quarter(time.Unix(r.minute*60, 0).In(s.slots.Zone))] += r.callable + r.fileOnly
 	}
 	var whole [][slots.Quarters]int64
 	for _, day := range days {
