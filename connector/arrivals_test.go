@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -21,14 +20,7 @@ import (
 // TestDaysAreLearntFromTheTimesOfRecords has a record in each quarter of an hour of the
 // morning, and ten more at 12:20, since noon eight days ago.
 func TestDaysAreLearntFromTheTimesOfRecords(t *testing.T) {
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, "crm", "shop", "dlq", "empty"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	api, _ := startService(t)
-	server := httptest.NewServer(api)
-	t.Cleanup(server.Close)
+	cluster, _, server := startBoth(t, kfake.SeedTopics(3, "crm", "shop", "dlq", "empty"))
 	broker := cluster.ListenAddrs()[0]
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.DefaultProduceTopic("crm"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {

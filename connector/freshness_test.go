@@ -2,7 +2,6 @@ package connector
 
 import (
 	"fmt"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -35,14 +34,7 @@ func gauged(families []*dto.MetricFamily, name, labels string) float64 {
 // TestFreshnessIsTheAgeOfTheOldestUnconfirmedRecord: of each mapping and lane by itself,
 // by Kafka's timestamps, also after a restart.
 func TestFreshnessIsTheAgeOfTheOldestUnconfirmedRecord(t *testing.T) {
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "crm", "shop", "dlq"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	api, _ := startService(t)
-	server := httptest.NewServer(api)
-	t.Cleanup(server.Close)
+	cluster, api, server := startBoth(t, kfake.SeedTopics(1, "crm", "shop", "dlq"))
 	api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Answer: sandbox.Status(503)})
 	api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 11}, Answer: sandbox.Status(503)})
 	broker := cluster.ListenAddrs()[0]

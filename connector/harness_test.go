@@ -107,11 +107,10 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// atWork is a sink that has seen a bit of everything: a record in each lane,
-// one of the other lane, one that is broken, one that the service refuses.
-func atWork(t *testing.T) *Sink {
+// startBoth starts a broker and the service, until the test ends.
+func startBoth(t *testing.T, topics ...kfake.Opt) (*kfake.Cluster, *sandbox.Sandbox, *httptest.Server) {
 	t.Helper()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "crm", "shop", "dlq", "receipts"))
+	cluster, err := kfake.NewCluster(append(topics, kfake.NumBrokers(1))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +118,14 @@ func atWork(t *testing.T) *Sink {
 	api, _ := startService(t)
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
+	return cluster, api, server
+}
+
+// atWork is a sink that has seen a bit of everything: a record in each lane,
+// one of the other lane, one that is broken, one that the service refuses.
+func atWork(t *testing.T) *Sink {
+	t.Helper()
+	cluster, api, server := startBoth(t, kfake.SeedTopics(1, "crm", "shop", "dlq", "receipts"))
 	broker := cluster.ListenAddrs()[0]
 	sink, err := assemble(t, Options{}, "BROKER="+broker, "SERVICE="+server.URL, "RECEIPTS=receipts")
 	if err != nil {

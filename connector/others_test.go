@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -108,14 +107,7 @@ func (l *log) has(words ...string) bool {
 // until when, and stop telling it once the group has given them to another member.
 func TestSessionOfAMemberThatWasKilledIsTold(t *testing.T) {
 	t.Parallel()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, "crm", "shop"), kfake.SeedTopics(1, "dlq"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	api, _ := startService(t)
-	server := httptest.NewServer(api)
-	t.Cleanup(server.Close)
+	cluster, _, server := startBoth(t, kfake.SeedTopics(2, "crm", "shop"), kfake.SeedTopics(1, "dlq"))
 	port, said := freePort(t), &log{}
 	member := func(on *pod, out *log) (*Sink, func()) {
 		opts := Options{Dial: on.dial, Listen: on.listen}

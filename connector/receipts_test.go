@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,14 +37,7 @@ type receiptsWorld struct {
 
 func newReceiptsWorld(t *testing.T, topics ...string) *receiptsWorld {
 	t.Helper()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, append(topics, "crm", "shop", "dlq")...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	api, _ := startService(t)
-	server := httptest.NewServer(api)
-	t.Cleanup(server.Close)
+	cluster, api, server := startBoth(t, kfake.SeedTopics(1, append(topics, "crm", "shop", "dlq")...))
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, []byte("the-receipts-secret\n"), 0o600); err != nil {
 		t.Fatal(err)

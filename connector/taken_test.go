@@ -3,7 +3,6 @@ package connector
 import (
 	"context"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -30,14 +29,7 @@ type besideImmediate struct {
 
 func newBesideImmediate(t *testing.T) *besideImmediate {
 	t.Helper()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "crm", "shop", "dlq"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	api, _ := startService(t)
-	server := httptest.NewServer(api)
-	t.Cleanup(server.Close)
+	cluster, api, server := startBoth(t, kfake.SeedTopics(1, "crm", "shop", "dlq"))
 	broker := cluster.ListenAddrs()[0]
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ConsumeTopics("dlq"))
 	if err != nil {

@@ -20,14 +20,7 @@ import (
 
 // TestWaitsAreTold: what a lane waits for is in the status and the metric while it does.
 func TestWaitsAreTold(t *testing.T) {
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "crm", "dlq"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	api, _ := startService(t)
-	server := httptest.NewServer(api)
-	t.Cleanup(server.Close)
+	cluster, api, server := startBoth(t, kfake.SeedTopics(1, "crm", "dlq"))
 	broker := cluster.ListenAddrs()[0]
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker))
 	if err != nil {
