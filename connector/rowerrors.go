@@ -46,19 +46,21 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 	var sent outbox
 	room := newDeadLetterRoom()
 	read := 0 // table records, for creates
-	wanted := func(i int, record *kafka.Record) bool { return !behind[i].Apart(record.Offset) }
+	all := func(int, *kafka.Record) bool { return true }
 	// Once the partitions go, no dead letter is sent any more: ctx has ended.
-	err := again{r.lane.source, r.lane.router, r.writers}.read(ctx, stretches, wanted, func(i int, record *kafka.Record, writesOf []router.Routed) (err error) {
+	err := again{r.lane.source, r.lane.router, r.writers}.read(ctx, stretches, all, func(i int, record *kafka.Record, writesOf []router.Routed) (err error) {
+		apart := behind[i].Apart(record.Offset) // as are the other lane's that were read before a restart
 		for j := range writesOf {
 			routed := &writesOf[j]
 			if !loads(&imp, routed.Mapping.Name) || routed.Err != nil {
 				continue
 			}
-			lane := schemas.Batch
-			if !behindImport(&imp, behind[i].Partition(), routed, record.Offset) {
-				if lane = schemas.Immediate; imp.OnlyTaken {
-					continue
-				}
+			lane, ours := schemas.Batch, behindImport(&imp, behind[i].Partition(), routed, record.Offset)
+			switch {
+			case ours && apart, !ours && imp.OnlyTaken:
+				continue
+			case !ours:
+				lane = schemas.Immediate
 			}
 			reason := each(routed.Mapping.Name, lane, &routed.Write, spool.At{Partition: i, Offset: record.Offset, Of: assignment{behind[i].Partition()}})
 			if reason == "" || lane != schemas.Batch {
