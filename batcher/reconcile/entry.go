@@ -15,7 +15,7 @@ type entry struct {
 	after *At // a row, or a write that was taken: newest write of the other lane before it
 	bytes int64
 
-	other  *At  // newest write of the other lane that shows in it; nil: none
+	other  *At  // newest write of the other lane that it stands for; nil: none
 	behind bool // a row of a file that had not landed, which may be unknown, is older than it
 	newer  int  // the last of such files that is not sent; 0: all are
 	landed bool // no file that holds it, or an older row, waits or is on its way; the key was reconciled since
@@ -102,16 +102,27 @@ func (e *entry) join(other *entry) {
 	e.rows, e.idle = e.rows.with(other.rows), e.idle.with(other.idle)
 	e.taken = slices.Concat(other.taken, e.taken)
 	e.landed, e.behind, e.newer = e.landed && other.landed, e.behind || other.behind, max(e.newer, other.newer)
-	if e.other == nil {
-		e.other = other.other
+	e.standFor(*other)
+}
+
+// standFor notes that e is kept in the place of older writes, which may not have landed.
+func (e *entry) standFor(older ...entry) {
+	for i := len(older) - 1; i >= 0 && e.other == nil; i-- {
+		e.other = older[i].other
 	}
 }
 
 // ours reports whether this lane writes any of it.
 func (e *entry) ours() bool { return e.row || len(e.rows)+len(e.idle) > 0 || len(e.taken) > 0 }
 
-// finds notes that a write found nothing to do behind e.
-func (e *entry) finds(nothing *entry) { e.idle = e.idle.with(nothing.rows).with(nothing.idle) }
+// finds notes that a write found nothing to do behind e. That of the other lane may land
+// later, where it finds something.
+func (e *entry) finds(nothing *entry) {
+	e.idle = e.idle.with(nothing.rows).with(nothing.idle)
+	if nothing.other != nil {
+		e.other = nothing.other
+	}
+}
 
 // reduce leaves as few writes as leave the key as all of them would: of a
 // profile one, of a table record at most three.
@@ -135,6 +146,7 @@ func followed(all []entry, e entry) []entry {
 	newest := &all[len(all)-1]
 	switch {
 	case e.Op == schemas.Delete, e.Op == schemas.Upsert && !e.Table.Custom && !e.row:
+		e.standFor(all...)
 		return []entry{e} // operation 1 replaces the whole profile, a row does not
 	case e.Op == schemas.Create:
 		if newest.Op == schemas.Delete {

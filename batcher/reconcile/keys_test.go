@@ -175,8 +175,8 @@ func TestBusyKeyKeepsFewWrites(t *testing.T) {
 	for i := range 1000 {
 		w := parse(t, fmt.Sprintf("upsert p%d=1", i), true).Write
 		k.Other(&w, At{"p", int64(i)}, Effect{Flying: true})
-		if n := len(k.byKey["k"].writes); n > 16 {
-			t.Fatalf("writes kept after %d: got %d, want 16 at most", i, n)
+		if n := len(k.byKey["k"].writes); n > 4 {
+			t.Fatalf("writes kept after %d: got %d, want 4 at most", i, n)
 		}
 	}
 	next := k.Next(nobody)[0].Writes
@@ -222,8 +222,8 @@ func TestKeysThatAreFollowedAreCountedInBytes(t *testing.T) {
 			k.Row(write(fmt.Sprint("k", i%5)), At{Offset: int64(i)}, Open)
 		}
 	}
-	// Of each key at most 16 writes are kept, then what they come to.
-	if got := k.Bytes(); got < 5*10_000 || got > 5*16*11_000 {
+	// Of each key at most 4 writes are kept, then what they come to.
+	if got := k.Bytes(); got < 5*10_000 || got > 5*4*11_000 {
 		t.Errorf("5 keys: got %d bytes", got)
 	}
 	k.Forget(never)

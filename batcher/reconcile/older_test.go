@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // shows is a ledger of the other lane that shows these records as confirmed.
@@ -69,6 +71,36 @@ func TestWriteBehindAnUnconfirmedOneIsNotTrimmed(t *testing.T) {
 	k.Trim(newer)
 	if got, want := fmt.Sprint(texts(t, &k)), "[delete upsert b=3]"; got != want {
 		t.Errorf("got %s sent, want %s", got, want)
+	}
+}
+
+// TestWriteThatFewerWritesStandForMayStillLand: of a key that is written again and again a
+// few writes are kept, and nothing of what they stand for may show in them. It lands
+// behind the file all the same, and so the row is sent again.
+func TestWriteThatFewerWritesStandForMayStillLand(t *testing.T) {
+	gone, upsert, patch := parse(t, "delete", true).Write, parse(t, "upsert a=1", true).Write, parse(t, "patch a=2", true).Write
+	for name, late := range map[string]*schemas.Write{"a newer write has taken its place": &upsert, "it found nothing": &patch} {
+		for landed := range int64(10) { // that many writes have landed before
+			var k Keys
+			for at := range landed {
+				k.Other(&gone, At{"p", at}, Effect{Flying: true})
+			}
+			for _, n := range k.Next(everything) {
+				k.Sent(n)
+			}
+			k.Noted()
+			k.Reconcile()
+			k.Other(late, At{"p", landed}, Effect{})
+			k.Row(&gone, At{"p", landed + 1}, Open)
+			k.Seal()
+			k.Row(&patch, At{"p", landed + 2}, Open)
+			before := func(at At) bool { return at.Offset < landed }
+			k.Send(before)
+			k.Trim(before)
+			if got, want := fmt.Sprint(texts(t, &k)), "[delete]"; got != want {
+				t.Errorf("%s, after %d others: got %s sent, want %s", name, landed, got, want)
+			}
+		}
 	}
 }
 

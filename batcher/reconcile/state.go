@@ -51,7 +51,7 @@ func (s *state) contend() {
 
 // add takes a write. A key that is written again and again keeps a few.
 func (s *state) add(e entry) {
-	const many = 16
+	const many = 4
 	s.writes, s.bytes = append(s.writes, e), s.bytes+e.bytes
 	if len(s.writes) < many {
 		return
