@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -387,15 +388,31 @@ func (o *lanesOwner) Trigger(ctx context.Context, _, name string, open func() (i
 func (o *lanesOwner) Results(_ context.Context, execution string) (Results, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var n int
-	for _, c := range execution[1:] {
-		n = n*10 + int(c-'0')
-	}
-	return Results{Status: o.executions[n-1].status}, nil
+	e := o.execution(execution)
+	return Results{Status: e.status, InError: int64(len(e.inError))}, nil
 }
 
-func (o *lanesOwner) OutputFiles(context.Context, string, io.Writer) error { return nil }
-func (o *lanesOwner) RowsUnmatched(Import, int64)                          {}
+// execution is one that was begun, the lock held.
+func (l *lanes) execution(id string) *lanesExecution {
+	n, err := strconv.Atoi(id[1:])
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return l.executions[n-1]
+}
+
+func (o *lanesOwner) OutputFiles(_ context.Context, execution string, to io.Writer) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	text := "k,error\n"
+	for _, key := range o.execution(execution).inError {
+		text += key + ",not there\n"
+	}
+	_, err := io.WriteString(to, text)
+	return err
+}
+
+func (o *lanesOwner) RowsUnmatched(Import, int64) {}
 
 // Again reads the records that the claims hold.
 func (o *lanesOwner) Again(ctx context.Context, _ Import, claims []Claim, each EachWrite) error {

@@ -73,8 +73,9 @@ type lanesCommit struct {
 }
 
 type lanesExecution struct {
-	status Status
-	ended  chan struct{}
+	status  Status
+	ended   chan struct{}
+	inError []string // keys of patches that found nothing; of bundles, and where routes change, they are not told
 }
 
 func (l *lanes) say(format string, args ...any) {
@@ -214,6 +215,9 @@ func (l *lanes) execute(ctx context.Context, op schemas.Op, content string) stri
 			l.mu.Lock()
 			err := l.land(&w, schemas.Batch)
 			l.say("%s lands %v %v: %v", id, op, line, err)
+			if err != nil && !l.bundle && l.flips == nil {
+				e.inError = append(e.inError, w.Key)
+			}
 			l.mu.Unlock()
 		}
 		_ = l.linger(ctx, 20*time.Second)
