@@ -39,16 +39,16 @@ type call struct {
 	status   int
 	member   string
 	method   string
-	trigger  bool
-	row      name // of a write
-	seq      int  // of a write; 0: a delete, which carries none
+	etl      string // of a trigger; "": it is a write
+	row      name   // of a write
+	seq      int    // of a write; 0: a delete, which carries none
 }
 
 // done reports whether the service has carried it out.
 func (c call) done() bool { return c.status/100 == 2 }
 
 func (c call) what() string {
-	if c.trigger {
+	if c.etl != "" {
 		return "a trigger"
 	}
 	return c.row.table + " " + c.row.key
@@ -112,13 +112,14 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request) {
 	var isWrite bool
 	noted.row, noted.seq, isWrite = read(r, body)
 	d.service.ServeHTTP(answer, r)
-	if noted.trigger = strings.HasSuffix(r.URL.Path, "/trigger-execution"); noted.trigger {
+	if path, trigger := strings.CutSuffix(r.URL.Path, "/trigger-execution"); trigger {
+		noted.etl = path[strings.LastIndexByte(path, '/')+1:]
 		if amid := d.takeAmid(); amid != nil {
 			amid()
 		}
 	}
 	noted.answered, noted.status = time.Now(), answer.status
-	if isWrite || noted.trigger {
+	if isWrite || noted.etl != "" {
 		d.ledger.mu.Lock()
 		defer d.ledger.mu.Unlock()
 		d.ledger.list = append(d.ledger.list, noted)

@@ -29,7 +29,7 @@ func (h history) add(row name, s step) {
 // called notes the calls of rows.
 func (h history) called(list []call) {
 	for _, c := range list {
-		if !c.trigger {
+		if c.etl == "" {
 			h.add(c.row, step{c.at, fmt.Sprintf("%s with seq %d by %s: %d at %s", c.method, c.seq, c.member, c.status, c.answered.Format(millis))})
 		}
 	}

@@ -15,15 +15,16 @@ import (
 // everything has caught up, and counts each only once.
 type judge struct {
 	w       *world
-	wrong   map[name]bool      // rows that were not right when last looked at
-	last    map[name]call      // last call of a row
-	loaded  map[name]loading   // last import of a row
-	rows    map[version]string // execution that loaded it last
-	judged  int                // executions
-	over    map[string]int     // slots, by table
-	letters map[string]bool    // numbers of the dead letters
-	told    map[string]letter  // by its number
-	dead    int64              // letters read
+	wrong   map[name]bool                  // rows that were not right when last looked at
+	last    map[name]call                  // last call of a row
+	loaded  map[name]loading               // last import of a row
+	rows    map[version]*sandbox.Execution // that loaded it last
+	came    []call                         // triggers
+	judged  int                            // executions
+	over    map[string]int                 // slots, by table
+	letters map[string]bool                // numbers of the dead letters
+	told    map[string]letter              // by its number
+	dead    int64                          // letters read
 	history history
 	say     func(format string, args ...any)
 }
@@ -47,7 +48,7 @@ type loading struct {
 
 func newJudge(w *world) *judge {
 	return &judge{
-		w: w, wrong: map[name]bool{}, last: map[name]call{}, loaded: map[name]loading{}, rows: map[version]string{},
+		w: w, wrong: map[name]bool{}, last: map[name]call{}, loaded: map[name]loading{}, rows: map[version]*sandbox.Execution{},
 		over: map[string]int{}, letters: map[string]bool{}, told: map[string]letter{}, history: history{},
 		say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, "  "+format+"\n", args...) },
 	}
@@ -60,6 +61,11 @@ func (j *judge) look(ctx context.Context) (f findings, err error) {
 	j.history.called(calls)
 	calls = slices.DeleteFunc(calls, func(c call) bool { return !c.done() })
 	f.reordered, f.strays = j.order(calls), j.strays(calls)
+	for _, c := range calls {
+		if c.etl != "" {
+			j.came = append(j.came, c)
+		}
+	}
 	executions := j.w.service.Executions()[j.judged:]
 	j.judged += len(executions)
 	slices.SortFunc(executions, byApplication)
@@ -146,7 +152,7 @@ func (j *judge) compare(have func(table string) map[string]sandbox.Row) (lost in
 func (j *judge) order(list []call) (reordered int) {
 	g := j.w.load.generator
 	for _, c := range list {
-		if c.trigger || g.both(c.row.table) {
+		if c.etl != "" || g.both(c.row.table) {
 			continue // the batch lane's owner sends a row's newest state again, maybe before the other lane has
 		}
 		if c.seq == 0 {
@@ -173,7 +179,7 @@ func (j *judge) strays(list []call) (n int) {
 	for _, c := range list {
 		groups := []string{immediateGroup}
 		switch {
-		case c.trigger:
+		case c.etl != "":
 			groups = []string{batchGroup}
 		case j.w.load.generator.both(c.row.table):
 			groups = append(groups, batchGroup) // whose owner settles it by calls
@@ -201,7 +207,7 @@ func (j *judge) imported(e sandbox.Execution, rows []version) (f findings) {
 		clear(j.loaded)
 		clear(j.rows)
 	}
-	twice := map[string]bool{}
+	twice := map[string]*sandbox.Execution{}
 	for _, v := range rows {
 		if j.w.load.generator.both(v.table) {
 			continue
@@ -213,20 +219,38 @@ func (j *judge) imported(e sandbox.Execution, rows []version) (f findings) {
 		}
 		j.loaded[v.name] = loading{v.seq, e.ID}
 		if first, again := j.rows[v]; again {
-			twice[first] = true
+			twice[first.ID] = first
 		}
-		j.rows[v] = e.ID
+		j.rows[v] = &e
 	}
-	for first := range twice {
-		if j.w.diary.has(first) {
-			f.repeated++
-			j.say("repeated: execution %s (%s, accepted %s) has rows of %s, which was on record", e.ID, e.File, e.Accepted.Format(millis), first)
-		} else {
+	for _, first := range twice {
+		switch {
+		case !j.w.diary.has(first.ID):
 			f.cut++
-			j.say("cut: execution %s (%s, accepted %s) has rows of %s, which was cut off before it was on record", e.ID, e.File, e.Accepted.Format(millis), first)
+			j.say("cut: execution %s (%s, accepted %s) has rows of %s, which was cut off before it was on record", e.ID, e.File, e.Accepted.Format(millis), first.ID)
+		case j.begun(e).Before(first.Accepted):
+			f.cut++
+			j.say("cut: execution %s (%s, accepted %s) has rows of %s, which was accepted while the request for it was on its way", e.ID, e.File, e.Accepted.Format(millis), first.ID)
+		default:
+			f.repeated++
+			j.say("repeated: execution %s (%s, accepted %s) has rows of %s, which was on record", e.ID, e.File, e.Accepted.Format(millis), first.ID)
 		}
 	}
 	return f
+}
+
+// begun is when the request for the execution began to come. That of a member that is frozen
+// amid it is accepted when the member goes on.
+func (j *judge) begun(e sandbox.Execution) (at time.Time) {
+	for _, c := range j.came {
+		if c.etl == e.ETL && !c.at.After(e.Accepted) && !c.answered.Before(e.Accepted) && c.at.After(at) {
+			at = c.at
+		}
+	}
+	if at.IsZero() {
+		return e.Accepted
+	}
+	return at
 }
 
 // uncounted is how many imports the ledger has missed since the last look.

@@ -69,7 +69,7 @@ func TestJudgeExcusesOlderStatesOnlyAfterAnAssignment(t *testing.T) {
 		"owner of another topic's": {[]assignment{{at(2), "b", immediateGroup, "tickets", []int32{2}}}, []call{{at: at(1), member: "a", seq: 2}, {at: at(3), member: "b", seq: 1}}, 1},
 		"back as a new member":     {[]assignment{{at(2), "a", immediateGroup, "", nil}}, []call{{at: at(1), member: "a", seq: 2}, {at: at(3), member: "a", seq: 1}}, 0},
 		"owner for files":          {[]assignment{{at(2), "b", batchGroup, "orders", []int32{2}}}, []call{{at: at(1), member: "a", seq: 2}, {at: at(3), member: "b", seq: 1}}, 1},
-		"a trigger in between":     {nil, []call{{at: at(1), member: "a", seq: 2}, {at: at(2), member: "a", trigger: true}, {at: at(3), member: "a", seq: 2}}, 0},
+		"a trigger in between":     {nil, []call{{at: at(1), member: "a", seq: 2}, {at: at(2), member: "a", etl: "7"}, {at: at(3), member: "a", seq: 2}}, 0},
 		"woken, owner no more": {
 			[]assignment{{at(2), "b", immediateGroup, "orders", []int32{2}}},
 			[]call{{at: at(1), member: "a", seq: 1}, {at: at(3), member: "b", seq: 2}, {at: at(4), member: "a", seq: 1}},
@@ -79,7 +79,7 @@ func TestJudgeExcusesOlderStatesOnlyAfterAnAssignment(t *testing.T) {
 		j, id := courtroom(t)
 		j.w.diary.assigned = c.assigned
 		for i := range c.calls {
-			if !c.calls[i].trigger {
+			if c.calls[i].etl == "" {
 				c.calls[i].row = id
 			}
 		}
@@ -114,10 +114,10 @@ func TestStrayIsWhatAMemberSendsThatWasGivenUpAndNotAssignedAnew(t *testing.T) {
 		"before it was given up":           {nil, call{at: at(4), member: "a"}, 0},
 		"another member":                   {nil, call{at: at(6), member: "b"}, 0},
 		"a call":                           {nil, call{at: at(6), member: "a"}, 1},
-		"a trigger":                        {nil, call{at: at(6), member: "a", trigger: true}, 1},
+		"a trigger":                        {nil, call{at: at(6), member: "a", etl: "7"}, 1},
 		"a call once assigned anew":        {[]assignment{{at(6), "a", immediateGroup, "orders", nil}}, call{at: at(7), member: "a"}, 0},
-		"a trigger once assigned anew":     {[]assignment{{at(6), "a", batchGroup, "", nil}}, call{at: at(7), member: "a", trigger: true}, 0},
-		"a trigger, assigned in the other": {[]assignment{{at(6), "a", immediateGroup, "", nil}}, call{at: at(7), member: "a", trigger: true}, 1},
+		"a trigger once assigned anew":     {[]assignment{{at(6), "a", batchGroup, "", nil}}, call{at: at(7), member: "a", etl: "7"}, 0},
+		"a trigger, assigned in the other": {[]assignment{{at(6), "a", immediateGroup, "", nil}}, call{at: at(7), member: "a", etl: "7"}, 1},
 		"assigned later":                   {[]assignment{{at(8), "a", immediateGroup, "", nil}}, call{at: at(7), member: "a"}, 1},
 	} {
 		j, _ := courtroom(t)
@@ -156,6 +156,31 @@ func TestJudgeTellsRepeatedImportsFromCutOnes(t *testing.T) {
 	} {
 		if got := j.imported(sandbox.Execution{ID: step.execution}, step.rows); got != step.want {
 			t.Errorf("execution %s: got %v, want %v", step.execution, got, step.want)
+		}
+	}
+}
+
+// TestJudgeTellsRepeatedImportsFromThoseOfALateRequest: a member was frozen amid a request.
+// The table's new owner waited for it, and then sent the file itself.
+func TestJudgeTellsRepeatedImportsFromThoseOfALateRequest(t *testing.T) {
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
+	for name, c := range map[string]struct {
+		requests []call
+		want     findings
+	}{
+		"begun before":    {[]call{{etl: "7", at: at(1), answered: at(12)}}, findings{cut: 1}},
+		"begun behind":    {[]call{{etl: "7", at: at(10), answered: at(12)}}, findings{repeated: 1}},
+		"of another ETL":  {[]call{{etl: "8", at: at(1), answered: at(12)}}, findings{repeated: 1}},
+		"answered before": {[]call{{etl: "7", at: at(1), answered: at(10)}}, findings{repeated: 1}},
+		"beside another":  {[]call{{etl: "7", at: at(1), answered: at(12)}, {etl: "7", at: at(10), answered: at(12)}}, findings{repeated: 1}},
+	} {
+		j, id := courtroom(t)
+		j.w.diary.onRecord["1"] = true
+		j.came = c.requests
+		j.imported(sandbox.Execution{ID: "1", ETL: "7", Accepted: at(8)}, []version{{id, 1}})
+		if got := j.imported(sandbox.Execution{ID: "2", ETL: "7", Accepted: at(11)}, []version{{id, 1}}); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
 }
@@ -292,7 +317,7 @@ func TestMemberThatKeptItsPlaceSendsNoStrays(t *testing.T) {
 	j.w.absences = []absence{{"a", since}}
 	log := journal{member: "a", diary: j.w.diary, copy: io.Discard}
 	fmt.Fprintf(&log, `{"time":"2026-11-21T12:00:04Z","msg":"kafka client: synced","group":%q}`+"\n", batchGroup)
-	if got := j.strays([]call{{at: since.Add(5 * time.Second), member: "a", trigger: true}}); got != 0 {
+	if got := j.strays([]call{{at: since.Add(5 * time.Second), member: "a", etl: "7"}}); got != 0 {
 		t.Errorf("got %d strays, want none: the group told the member what it has", got)
 	}
 }
