@@ -104,6 +104,33 @@ func TestWriteThatFewerWritesStandForMayStillLand(t *testing.T) {
 	}
 }
 
+// TestRowIsBroughtBackForAPatchHoweverOftenItsKeyIsWritten: a delete of the other lane has
+// landed behind the file, the patch waits for the row and the row for the patch.
+func TestRowIsBroughtBackForAPatchHoweverOftenItsKeyIsWritten(t *testing.T) {
+	gone, row, patch := parse(t, "delete", true).Write, parse(t, "upsert a=1", true).Write, parse(t, "patch b=2", true).Write
+	for newer := range int64(10) {
+		var k Keys
+		k.Other(&gone, At{"p", 1}, Effect{})
+		k.Row(&row, At{"p", 2}, Open)
+		k.Other(&patch, At{"p", 3}, Effect{})
+		k.Row(&patch, At{"p", 4}, Open)
+		k.Seal()
+		for at := range newer {
+			k.Other(&patch, At{"p", 5 + at}, Effect{Flying: true})
+		}
+		landed := shows(1)
+		k.Send(nobody)
+		k.Forget(landed)
+		if got := k.Next(landed); len(got) > 0 {
+			t.Fatalf("got %+v sent, want the key to wait for the patch", got)
+		}
+		back := k.BringBack(landed)
+		if len(back) != 1 || len(back[0].Writes) != 2 || show(&back[0].Writes[1]) != "upsert a=1 b=2" {
+			t.Errorf("%d newer writes: got %+v brought back, want the row with the patch", newer, back)
+		}
+	}
+}
+
 // TestKeyIsFollowedWhileAnOlderWriteIsNotConfirmed, and what that takes is counted.
 func TestKeyIsFollowedWhileAnOlderWriteIsNotConfirmed(t *testing.T) {
 	var k Keys

@@ -57,9 +57,13 @@ func (s *state) add(e entry) {
 		return
 	}
 	var kept []entry
-	for from, to := 0, 0; from < len(s.writes); from = to {
-		first := &s.writes[from]
-		for to < len(s.writes) && s.writes[to].file == first.file && (first.file == 0 || s.writes[to].row == first.row) {
+	patch := waitingPatch(s.writes, s.others)
+	together := func(from, to int) bool {
+		one, other := &s.writes[from], &s.writes[to]
+		return from != patch && to != patch && one.file == other.file && (one.file == 0 || one.row == other.row)
+	}
+	for from, to := 0, 1; from < len(s.writes); from, to = to, to+1 {
+		for to < len(s.writes) && together(from, to) {
 			to++
 		}
 		kept = append(kept, condensed(s.writes[from:to])...)
@@ -143,11 +147,16 @@ func (s *state) waits(confirmed func(At) bool) bool {
 // untilPatch are the writes in the table, reduced, up to the first patch of the other lane that
 // may still land; nil: there is none.
 func (s *state) untilPatch(confirmed func(At) bool) []entry {
-	all, left := s.inTable(), s.landing(confirmed)
-	i := slices.IndexFunc(all, func(e entry) bool {
-		return !e.row && e.Op == schemas.Patch && slices.Contains(left, e.at)
+	all := s.inTable()
+	return reduce(all[:waitingPatch(all, s.landing(confirmed))+1])
+}
+
+// waitingPatch is the place of the first patch of the other lane among the writes that may
+// still land, and that may wait for a row; -1: there is none.
+func waitingPatch(writes []entry, left []At) int {
+	return slices.IndexFunc(writes, func(e entry) bool {
+		return !e.row && e.file == 0 && e.Op == schemas.Patch && slices.Contains(left, e.at)
 	})
-	return reduce(all[:i+1])
 }
 
 // safe reports whether nothing of the other lane that shows in the write can land any
