@@ -223,6 +223,13 @@ func (l *lanes) isVoid(at int64) bool {
 	return l.log[at].Op == schemas.Patch && !there
 }
 
+// madeVoid reports whether a newer write leaves nothing of the record's patch.
+func (l *lanes) madeVoid(at int64) bool {
+	return slices.ContainsFunc(l.log[at+1:], func(w lanesWrite) bool {
+		return w.Key == l.log[at].Key && (w.Op == schemas.Delete || w.Op == schemas.Upsert && (!l.custom || schemas.Covers(w.Cells, l.log[at].Cells)))
+	})
+}
+
 func (l *lanes) allConfirmed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -322,7 +322,9 @@ func (q *keyQueues) end() {
 // bring calls until the write has landed or is a dead letter. passed says that no
 // row that is older is on its way.
 func (l *lanes) bring(ctx context.Context, w schemas.Write, at int64, passed bool, confirm func()) {
-	for ctx.Err() == nil {
+	const lastTries = 3 // once no older row is on its way: one may fall between two calls of the other lane
+	tries := 0
+	for since := time.Now(); ctx.Err() == nil; {
 		for l.halted() && ctx.Err() == nil {
 			_ = l.linger(ctx, 10*time.Second)
 		}
@@ -331,14 +333,25 @@ func (l *lanes) bring(ctx context.Context, w schemas.Write, at int64, passed boo
 			return
 		}
 		l.mu.Lock()
-		if err == nil || errors.Is(err, errAbsent) && passed {
+		b := &l.batch
+		reconciling := b.entry != nil && b.state == ack.Reconciling && at < b.upTo
+		missing := errors.Is(err, errAbsent) && passed && l.flips == nil && !l.isVoid(at) && !l.madeVoid(at)
+		switch {
+		case missing && reconciling && time.Since(since) < time.Hour: // the batch lane brings the row back
+			tries = 0
+		case missing && tries < lastTries:
+			tries++
+		case err == nil, errors.Is(err, errAbsent) && passed:
+			if missing {
+				l.dead[at] = true
+				l.say("dead letter of %d", at)
+			}
 			confirm()
 			l.mu.Unlock()
 			return
 		}
 		if errors.Is(err, errAbsent) {
-			b := &l.batch
-			passed = at < b.offset || b.entry != nil && b.state == ack.Reconciling && at < b.upTo || at < b.apart
+			passed = at < b.offset || reconciling
 		}
 		l.mu.Unlock()
 		_ = l.linger(ctx, 10*time.Second)

@@ -142,7 +142,8 @@ func changedSince(r *ack.Routes, at time.Time) bool {
 }
 
 // OtherPassed reports whether the other lane's ledger shows everything below
-// offset as confirmed, or as part of an import of the table that has ended.
+// offset as confirmed, or as part of an import of the table that has ended. Where the
+// partition was set apart the import's rows are sent again.
 func (p *Partition) OtherPassed(table string, offset int64) bool {
 	if p.other == nil {
 		return true // nothing of the topic is the other lane's
@@ -153,7 +154,7 @@ func (p *Partition) OtherPassed(table string, offset int64) bool {
 		return c.Committed
 	}
 	for _, im := range c.imports {
-		if im.Table == table && (im.State == ack.Reconciling || im.State == ack.SetApart) && offset < im.UpTo {
+		if im.Table == table && im.State == ack.Reconciling && offset < im.UpTo {
 			return true
 		}
 	}
