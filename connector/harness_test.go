@@ -37,6 +37,7 @@ mappings:
       upsert: {etl: "101", mode: CREATE_OR_UPDATE}
       columns: [customerNumber, name]
       roll: {rows: 1000, bytes: 1MiB, age: "${AGE:-20ms}"}
+      slotsPerDay: ${SLOTS:-12}
   - name: orders
     topics: [shop]
     customTable: orders

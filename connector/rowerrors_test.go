@@ -34,7 +34,7 @@ func TestRowInErrorBehindADeleteOfTheImmediateLane(t *testing.T) {
 	}
 	start := func() (s *Sink, end func()) {
 		t.Helper()
-		s, err := assemble(t, Options{}, "BROKER="+broker, "SERVICE="+server.URL)
+		s, err := assemble(t, Options{}, "BROKER="+broker, "SERVICE="+server.URL, "SLOTS=100000")
 		if err != nil {
 			t.Fatal(err)
 		}
