@@ -16,6 +16,10 @@ const fewSlots = 5
 // believed is how far the members' clock is moved at once: less than a minute.
 const believed = 50 * time.Second
 
+// planned bounds the wait for a day's first import: once days are known, imports of a table
+// with few slots are planned in steps of five minutes.
+const planned = 10*time.Minute + patience
+
 // overMidnight has all tables use up a day's slots, lets midnight pass while
 // events go on coming in, and waits until each table has gone on by itself. No
 // day may see more imports than the members were told it has slots.
@@ -46,7 +50,7 @@ func overMidnight(ctx context.Context, w *world) error {
 	if err := w.moveTo(midnight.Add(-2 * time.Second)); err != nil {
 		return err
 	}
-	err := w.until(ctx, "every table has used a slot of the next day", func() (bool, error) {
+	err := w.within(ctx, planned, "every table has used a slot of the next day", func() (bool, error) {
 		for table := range slots {
 			if w.service.SlotsUsed(table, midnight) == 0 {
 				return false, nil

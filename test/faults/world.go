@@ -246,7 +246,12 @@ func (w *world) allReady(ctx context.Context) bool {
 
 // until waits for a condition, looking again at short intervals.
 func (w *world) until(ctx context.Context, what string, holds func() (bool, error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("waited %v in vain until %s", patience, what))
+	return w.within(ctx, patience, what, holds)
+}
+
+// within is until, for so long.
+func (w *world) within(ctx context.Context, long time.Duration, what string, holds func() (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, long, fmt.Errorf("waited %v in vain until %s", long, what))
 	defer cancel()
 	look := time.NewTicker(200 * time.Millisecond)
 	defer look.Stop()
