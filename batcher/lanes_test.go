@@ -213,13 +213,7 @@ func (l *lanes) produce(n int) {
 
 // isVoid reports whether a record patches what is not there in the order of the log.
 func (l *lanes) isVoid(at int64) bool {
-	model := &lanes{custom: l.custom, keeps: l.keeps, table: map[string]row{}, tried: map[string]int{}}
-	for i := range l.log[:at] {
-		if !l.flips.skipped(int64(i)) {
-			_ = model.land(&l.log[i].Write, l.log[i].lane)
-		}
-	}
-	_, there := model.table[l.log[at].Key]
+	_, there := l.before(at, nil)[l.log[at].Key]
 	return l.log[at].Op == schemas.Patch && !there
 }
 

@@ -234,8 +234,13 @@ func (l *lanes) execute(ctx context.Context, op schemas.Op, content string) stri
 
 // want is the table as the log's order leaves it, without these records.
 func (l *lanes) want(without map[int64]bool) map[string]row {
+	return l.before(int64(len(l.log)), without)
+}
+
+// before is the same before the record at an offset.
+func (l *lanes) before(at int64, without map[int64]bool) map[string]row {
 	model := &lanes{custom: l.custom, keeps: l.keeps, table: map[string]row{}, tried: map[string]int{}}
-	for i := range l.log {
+	for i := range l.log[:at] {
 		if !without[int64(i)] && !l.flips.skipped(int64(i)) {
 			_ = model.land(&l.log[i].Write, l.log[i].lane)
 		}
