@@ -241,8 +241,7 @@ func (m *missing) lookBehind(ctx context.Context, partition *kafka.Partition, pa
 	to = min(to+farthest, max(end, to+1))
 	follows := newBehind()
 	stretch := cluster.Stretch{TopicPartition: cluster.TopicPartition{Topic: partition.Topic, Partition: partition.ID}, Span: cluster.Span{From: from, To: to}}
-	all := func(int, *kafka.Record) bool { return true }
-	if err := (again{m.source, m.router, m.writers}).read(ctx, []cluster.Stretch{stretch}, all, func(_ int, r *kafka.Record, routed []router.Routed) error {
+	if err := (again{m.source, m.router, m.writers}).read(ctx, []cluster.Stretch{stretch}, everyRecord, func(_ int, r *kafka.Record, routed []router.Routed) error {
 		for i := range routed {
 			follows.take(&routed[i], r.Offset, at[r.Offset])
 		}

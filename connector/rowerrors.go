@@ -46,9 +46,8 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 	var sent outbox
 	room := newDeadLetterRoom()
 	read := 0 // table records, for creates
-	all := func(int, *kafka.Record) bool { return true }
 	// Once the partitions go, no dead letter is sent any more: ctx has ended.
-	err := again{r.lane.source, r.lane.router, r.writers}.read(ctx, stretches, all, func(i int, record *kafka.Record, writesOf []router.Routed) (err error) {
+	err := again{r.lane.source, r.lane.router, r.writers}.read(ctx, stretches, everyRecord, func(i int, record *kafka.Record, writesOf []router.Routed) (err error) {
 		apart := behind[i].Apart(record.Offset) // as are the other lane's that were read before a restart
 		for j := range writesOf {
 			routed := &writesOf[j]
