@@ -3,7 +3,6 @@ package kafka_test
 import (
 	"testing"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -124,11 +123,7 @@ func TestOffsetsThatTheOtherLaneConfirmedBeyondTheLogsEndAreNotTakenOver(t *test
 	if err != nil {
 		t.Fatal(err)
 	}
-	var os kadm.Offsets
-	os.Add(kadm.Offset{Topic: "a", At: 4, LeaderEpoch: -1, Metadata: metadata})
-	if err := b.admin.CommitAllOffsets(t.Context(), "feedsink-other", os); err != nil {
-		t.Fatal(err)
-	}
+	b.commitOf("feedsink-other", "a", 0, 4, metadata)
 	m := b.join(autoLane(t), func(c *kafka.Config) {
 		c.Other = "feedsink-other"
 		c.TopicOf = func(string) kafka.TopicRoutes { return kafka.TopicRoutes{LaneRoutes: ack.LaneRoutes{Shared: true}} }

@@ -3,8 +3,6 @@ package kafka_test
 import (
 	"testing"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/kafka"
 )
@@ -21,11 +19,7 @@ func TestRowsOfThePartitionThatWasSetApartAreToCome(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var os kadm.Offsets
-		os.Add(kadm.Offset{Topic: "a", At: 5, LeaderEpoch: -1, Metadata: metadata})
-		if err := b.admin.CommitAllOffsets(t.Context(), "feedsink-other", os); err != nil {
-			t.Fatal(err)
-		}
+		b.commitOf("feedsink-other", "a", 0, 5, metadata)
 		m := b.join(autoLane(t), func(c *kafka.Config) {
 			c.Other, c.TopicOf = "feedsink-other", func(string) kafka.TopicRoutes {
 				return kafka.TopicRoutes{LaneRoutes: ack.LaneRoutes{Shared: true}}

@@ -12,6 +12,12 @@ import (
 // commit writes an offset and metadata for the group, which must be empty.
 func (b *broker) commit(topic string, partition int32, offset int64, metadata string) {
 	b.t.Helper()
+	b.commitOf(group, topic, partition, offset, metadata)
+}
+
+// commitOf is the same by another group.
+func (b *broker) commitOf(group, topic string, partition int32, offset int64, metadata string) {
+	b.t.Helper()
 	var os kadm.Offsets
 	os.Add(kadm.Offset{Topic: topic, Partition: partition, At: offset, LeaderEpoch: -1, Metadata: metadata})
 	if err := b.admin.CommitAllOffsets(b.t.Context(), group, os); err != nil {

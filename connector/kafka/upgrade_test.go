@@ -3,8 +3,6 @@ package kafka_test
 import (
 	"testing"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/kafka"
 )
@@ -17,11 +15,7 @@ func TestLedgersOfAFormerVersionAreBroughtUpToDate(t *testing.T) {
 	im := running("customers", 12)
 	im.State = ack.Reconciling
 	b.left(0, 5, ack.Ledger{Imports: []ack.Import{im}, Slots: []ack.Slots{{Table: "customers", Used: []int64{1795000000}}}})
-	var os kadm.Offsets
-	os.Add(kadm.Offset{Topic: "a", At: 5, LeaderEpoch: -1, Metadata: b.committed("a", 0).Metadata})
-	if err := b.admin.CommitAllOffsets(t.Context(), "feedsink-other", os); err != nil {
-		t.Fatal(err)
-	}
+	b.commitOf("feedsink-other", "a", 0, 5, b.committed("a", 0).Metadata)
 	m := b.join(autoLane(t), func(c *kafka.Config) {
 		c.Other, c.TopicOf = "feedsink-other", func(string) kafka.TopicRoutes {
 			return kafka.TopicRoutes{LaneRoutes: ack.LaneRoutes{Shared: true}}
