@@ -122,7 +122,7 @@ func aside(cfg *config.Config, giveUp time.Duration) replay.Config {
 // belowLive is a backfill that waits while live traffic does.
 func belowLive(cfg *config.Config, run *replay.Replay, of replay.BackfillConfig) *replay.Backfill {
 	return &replay.Backfill{BackfillConfig: of, Replay: run, Behind: func(ctx context.Context) (string, error) {
-		return behind(ctx, run.Reader, run.Router, cfg.Kafka.Group)
+		return behind(ctx, run.Reader, run.Router, &cfg.Kafka)
 	}}
 }
 
@@ -172,13 +172,20 @@ const (
 )
 
 // behind says which records of the immediate lane have waited for long; "" if none have.
-func behind(ctx context.Context, reader *cluster.Reader, r *router.Router, group string) (string, error) {
+func behind(ctx context.Context, reader *cluster.Reader, r *router.Router, kafka *config.Kafka) (string, error) {
 	topics := r.Topics(schemas.Immediate)
 	if len(topics) == 0 {
 		return "", nil
 	}
-	group = schemas.Immediate.Group(group)
+	group := schemas.Immediate.Group(kafka.Group)
 	commits, err := reader.Committed(ctx, group)
+	if err != nil {
+		return "", err
+	}
+	if len(commits) == 0 {
+		return "", nil // no sink has run whose calls could wait
+	}
+	held, err := reader.Spans(ctx, topics...)
 	if err != nil {
 		return "", err
 	}
@@ -189,8 +196,11 @@ func behind(ctx context.Context, reader *cluster.Reader, r *router.Router, group
 	waiting := int64(0)
 	for p, upTo := range due {
 		c, committed := commits[p]
-		if !committed || c.Offset >= upTo {
+		if !committed && kafka.StartAt == "latest" {
 			continue
+		}
+		if !committed { // a sink that was stopped before its first commit begins there
+			c.Offset = held[p].From
 		}
 		waiting += unconfirmed(c, upTo)
 	}

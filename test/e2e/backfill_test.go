@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/ops"
@@ -137,19 +139,36 @@ func (w *world) holds(table, key string, seq int) {
 	}
 }
 
-// Calls are live traffic's first: a backlog of the immediate lane has to be confirmed.
+// Calls are live traffic's first: a backlog of the immediate lane has to be confirmed, also
+// one of a topic that it has committed nothing of.
 func TestBackfillWaitsWhileTheImmediateLaneIsBehind(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, nil)
-	cfg := w.config(head + deadLetters + mappings)
-	sink := w.begin(cfg)
-	w.produce(order("O", "NEW", 1))
-	w.settled()
-	sink.stop()
+	onlyOrders := "mappings:\n" + mappings[strings.Index(mappings, "  - name: orders"):]
+	for name, before := range map[string]string{"committed": mappings, "without a commit": onlyOrders} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, nil)
+			sink := w.begin(w.config(head + deadLetters + before))
+			w.produce(order("O", "NEW", 1))
+			if before == mappings {
+				w.produce(old(customer("C", "gold", 1)))
+			}
+			w.settled()
+			sink.stop()
+			backfillBehind(t, w, w.config(head+deadLetters+mappings))
+		})
+	}
+}
+
+func old(r *kgo.Record) *kgo.Record {
+	r.Timestamp = time.Now().Add(-time.Minute)
+	return r
+}
+
+func backfillBehind(t *testing.T, w *world, cfg *config.Config) {
+	t.Helper()
 	for i := range 200 {
-		r := customer(fmt.Sprintf("C%d", i), "gold", 1)
-		r.Timestamp = time.Now().Add(-time.Minute)
-		w.produce(r)
+		w.produce(old(customer(fmt.Sprintf("C%d", i), "gold", 1)))
 	}
 	before := w.service.CallCount(4)
 	waited := false
