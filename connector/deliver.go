@@ -192,9 +192,9 @@ func countObjectives(p *kafka.Partition, in *reading) {
 // addAhead adds the i-th of the rows that were read ahead.
 func (f *fileDelivery) addAhead(i int, in *reading, p *kafka.Partition, r *kafka.Record, trace *tracing.Record) error {
 	row := &in.rows[i]
-	err := f.note(p, r, row, i, in.parts)
+	err := f.note(p, r, in, i)
 	if err == nil {
-		err = row.encoder.File(in.text[row.from:row.to], assignment{p}, r.Offset)
+		err = row.encoder.File(in.from.text[row.from:row.to], assignment{p}, r.Offset)
 	}
 	if err != nil {
 		return f.noRoom(row.mapping.Name, r, err)
@@ -214,13 +214,13 @@ func (f *fileDelivery) addRow(w *router.Routed, in *reading, p *kafka.Partition,
 	return f.add(w, p, r.Offset)
 }
 
-// note notes a row that was read ahead, for its receipt.
-func (f *fileDelivery) note(p *kafka.Partition, r *kafka.Record, ahead *rowAhead, part, parts int) error {
+// note notes the i-th row that was read ahead, for its receipt.
+func (f *fileDelivery) note(p *kafka.Partition, r *kafka.Record, in *reading, i int) error {
 	if f.receipts == nil {
 		return nil
 	}
 	return f.receipts.note(p, notedRow{
-		rowAt: rowAt{r.Offset, part}, parts: parts, mapping: ahead.mapping, op: ahead.op, written: r.Timestamp, key: ahead.key,
+		rowAt: rowAt{r.Offset, i}, parts: in.parts, mapping: in.rows[i].mapping, op: in.rows[i].op, written: r.Timestamp, key: in.from.keys[in.first+i],
 	})
 }
 
@@ -234,13 +234,13 @@ func (f *fileDelivery) noteWrite(p *kafka.Partition, r *kafka.Record, w *router.
 
 // takesRows reports whether rows that were read ahead go into the open files. Else the
 // record is read in its turn, as any other.
-func (f *fileDelivery) takesRows(p *kafka.Partition, rows []rowAhead, text []byte, offset int64) bool {
+func (f *fileDelivery) takesRows(p *kafka.Partition, c *chunk, rows []rowAhead, offset int64) bool {
 	for i := range rows {
 		at := rows[i].mapping.Index
 		if f.halted[at] != "" || p.Covered(f.tables[at], offset) {
 			return false
 		}
-		if rows[i].encoder.Whole(text[rows[i].from:rows[i].to], rows[i].auto) {
+		if rows[i].encoder.Whole(c.text[rows[i].from:rows[i].to], rows[i].auto) {
 			return false
 		}
 	}

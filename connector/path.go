@@ -64,7 +64,8 @@ type reading struct {
 	rows            []rowAhead      // of a record that was read ahead, instead: these rows are all that it means
 	parts           int             // how many receipts the record has, in both lanes
 	skipped         bool            // no mapping writes it
-	text            []byte          // of the rows
+	from            *chunk          // that has the rows
+	first           int             // of its rows
 }
 
 // nothing reports whether the record says that nothing has changed.
@@ -222,8 +223,8 @@ func (l *lane) record(p *kafka.Partition, r *kafka.Record, i int) (taken bool) {
 // followed, or is to be called with, writes are kept beyond it, and never lend their
 // cells to another's.
 func (l *lane) read(p *kafka.Partition, r *kafka.Record, i int, follows bool) (in reading, err error) {
-	if c, ahead := l.ahead.prepared(i); ahead.known && l.ahead.files.takesRows(p, c.rowsOf(ahead), c.text, r.Offset) {
-		return reading{begun: ahead.begun, rows: c.rowsOf(ahead), parts: len(c.rowsOf(ahead)), text: c.text, skipped: ahead.skipped}, nil
+	if c, ahead := l.ahead.prepared(i); ahead.known && l.ahead.files.takesRows(p, c, c.rowsOf(ahead), r.Offset) {
+		return reading{begun: c.begun, rows: c.rowsOf(ahead), from: c, first: int(ahead.first), parts: len(c.rowsOf(ahead)), skipped: ahead.skipped}, nil
 	}
 	in.begun = l.tracing.tracer.Begin()
 	decoded, err := l.Decode(r)
@@ -391,7 +392,7 @@ type ahead struct {
 const (
 	// chunkRecords are read by one goroutine: so many that to hand them over
 	// costs nothing to speak of.
-	chunkRecords = 64
+	chunkRecords = 32
 	// longestAhead is how long a value may be, in bytes, so that what was read
 	// ahead is never large.
 	longestAhead = 4 << 10
@@ -404,29 +405,29 @@ type chunk struct {
 	records  []*kafka.Record
 	read     chan struct{} // closed when the rest is there
 	awaited  bool          // by the records' turn
+	begun    time.Time     // when its reading began, if somebody traces it
 	prepared []preparedRecord
 	rows     []rowAhead
-	text     []byte // of the rows
+	keys     []receipt.Key // of the rows' receipts, if there are any
+	text     []byte        // of the rows
 }
 
-// preparedRecord is what is known of a record before its turn.
+// preparedRecord is what is known of a record before its turn. It is small, as rows are:
+// they go from one processor's cache to another's.
 type preparedRecord struct {
-	known       bool      // else it says nothing
-	first, next int       // of the chunk's rows; none: it changes nothing, or
-	skipped     bool      // no mapping writes it
-	begun       time.Time // when it was read, if somebody traces it
+	first, next uint32 // of the chunk's rows; none: it changes nothing, or
+	skipped     bool   // no mapping writes it
+	known       bool   // else it says nothing
 }
 
 // rowAhead is a row of a mapping's file, from a place in the chunk's text to another.
 type rowAhead struct {
-	mapping  *router.Compiled
-	encoder  *batcher.Encoder // the mapping's
-	auto     bool             // it may be called instead
-	from, to int
-	op       schemas.Op
-	key      receipt.Key // of its receipt
-
+	mapping   *router.Compiled
+	encoder   *batcher.Encoder  // the mapping's
 	objective *router.Objective // its route's; nil: it has none
+	from, to  uint32
+	op        schemas.Op
+	auto      bool // it may be called instead
 }
 
 // rowsOf are the rows that a record means.
@@ -456,7 +457,7 @@ func (a *ahead) begin(records []*kafka.Record) {
 	i := 0
 	for some := range slices.Chunk(records, chunkRecords) {
 		c := &a.chunks[i]
-		*c = chunk{records: some, read: make(chan struct{}), prepared: c.prepared[:0], rows: c.rows[:0], text: c.text[:0]}
+		*c = chunk{records: some, read: make(chan struct{}), prepared: c.prepared[:0], rows: c.rows[:0], keys: c.keys[:0], text: c.text[:0]}
 		i++
 	}
 	a.next.Store(0)
@@ -495,17 +496,15 @@ func (a *ahead) prepared(i int) (*chunk, preparedRecord) {
 
 // await waits for the chunk, and meanwhile does what there is to do.
 func (c *chunk) await(work func() bool) {
-	for {
+	for more := true; more; {
 		select {
 		case <-c.read:
 			return
 		default:
-		}
-		if !work() {
-			<-c.read
-			return
+			more = work()
 		}
 	}
+	<-c.read
 }
 
 // announce tells the batcher which rows follow.
@@ -556,10 +555,11 @@ func encodersOf(r *router.Router, files *batcher.Batcher) ([]*batcher.Encoder, e
 // read finds out what the records of a chunk mean.
 func (d *rowReader) read(c *chunk) {
 	defer close(c.read)
+	c.begun = d.tracer.Begin()
 	for _, r := range c.records {
-		m := preparedRecord{first: len(c.rows), begun: d.tracer.Begin()}
+		m := preparedRecord{first: uint32(len(c.rows))}
 		m.known, m.skipped = d.rows(c, r)
-		m.next = len(c.rows)
+		m.next = uint32(len(c.rows))
 		c.prepared = append(c.prepared, m)
 	}
 	d.Forget()
@@ -589,11 +589,11 @@ func (d *rowReader) rows(c *chunk, r *kafka.Record) (known, skipped bool) {
 			return false, false
 		}
 		_, _, auto := w.Mapping.Auto(w.Route)
-		row := rowAhead{mapping: w.Mapping, encoder: encoder, auto: auto && w.Mapping.Callable(&w.Write), from: from, to: len(c.text), op: w.Write.Op, objective: w.Mapping.Objective(w.Route)}
+		auto = auto && w.Mapping.Callable(&w.Write)
+		c.rows = append(c.rows, rowAhead{w.Mapping, encoder, w.Mapping.Objective(w.Route), uint32(from), uint32(len(c.text)), w.Write.Op, auto})
 		if d.receipts != nil {
-			row.key = d.receipts.Of(&w.Write)
+			c.keys = append(c.keys, d.receipts.Of(&w.Write))
 		}
-		c.rows = append(c.rows, row)
 	}
 	return true, allSkipped(routed)
 }
