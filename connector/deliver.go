@@ -40,7 +40,7 @@ func (c *callDelivery) observe(*kafka.Partition, *kafka.Record, []router.Routed,
 	return nil
 }
 
-func (c *callDelivery) deliver(p *kafka.Partition, r *kafka.Record, in reading, trace *tracing.Record) error {
+func (c *callDelivery) deliver(p *kafka.Partition, r *kafka.Record, in *reading, trace *tracing.Record) error {
 	j := c.lane.begin(p, r, len(in.writes)+len(in.rejects), trace)
 	for i := range in.writes {
 		w := &in.writes[i]
@@ -116,19 +116,19 @@ func (f *fileDelivery) ready() bool {
 // errHalted says that a mapping takes no rows.
 var errHalted = errors.New("the mapping's batch lane is halted")
 
-func (f *fileDelivery) deliver(p *kafka.Partition, r *kafka.Record, in reading, trace *tracing.Record) error {
+func (f *fileDelivery) deliver(p *kafka.Partition, r *kafka.Record, in *reading, trace *tracing.Record) error {
 	for i := range in.writes {
 		if f.halts(p, in.writes[i].Mapping) {
 			return errHalted
 		}
 	}
-	countObjectives(p, &in)
+	countObjectives(p, in)
 	several := len(in.rows)+len(in.writes) > 1
 	if several {
 		p.AddingRows(r.Offset)
 	}
 	for i := range in.rows {
-		if err := f.addAhead(i, &in, p, r, trace); err != nil {
+		if err := f.addAhead(i, in, p, r, trace); err != nil {
 			return err
 		}
 	}
@@ -141,7 +141,7 @@ func (f *fileDelivery) deliver(p *kafka.Partition, r *kafka.Record, in reading, 
 			rows++
 			continue // in a file that is on its way already
 		}
-		err := f.addRow(w, &in, p, r, trace)
+		err := f.addRow(w, in, p, r, trace)
 		if errors.Is(err, batcher.ErrBusy) {
 			return err // soon there is room behind it
 		}

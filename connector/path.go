@@ -34,8 +34,9 @@ type lane struct {
 	again         map[*kafka.Partition]*sentAgain
 
 	// Reused from record to record.
-	kept  []router.Routed // whose writes may outlive their record
-	arena router.Arena
+	kept    []router.Routed // whose writes may outlive their record
+	arena   router.Arena
+	reading reading
 }
 
 // laneBase is what all parts of a lane need.
@@ -77,7 +78,7 @@ type delivery interface {
 	// deliver takes one record: its writes or rows, and what of it was rejected before
 	// it became a write. It sees to it that the record is confirmed one day, and ends
 	// its trace. An error means that the record was not taken: it is offered again.
-	deliver(p *kafka.Partition, r *kafka.Record, in reading, trace *tracing.Record) error
+	deliver(p *kafka.Partition, r *kafka.Record, in *reading, trace *tracing.Record) error
 	// follows reports whether it must see all records of the topic, those too that
 	// are confirmed.
 	follows(topic string) bool
@@ -151,12 +152,14 @@ func (l *lane) Records(p *kafka.Partition, records []*kafka.Record) (taken int) 
 		l.ahead.begin(records)
 		defer l.ahead.end()
 	}
+	follows, decoded := l.delivery.follows(p.Topic), l.floods.Decoded(p.Topic)
 	for i, r := range records {
-		if !p.HasRoom(r) || !l.record(p, r, i) {
+		if !p.HasRoom(r) || !l.record(p, r, i, follows, decoded) {
 			break
 		}
 		taken++
 	}
+	l.reading = reading{}
 	l.Forget()
 	if taken > 0 {
 		l.delivery.passed(p, records[taken-1].Offset+1)
@@ -168,9 +171,8 @@ func (l *lane) Records(p *kafka.Partition, records []*kafka.Record) (taken int) 
 // record takes the i-th record of a poll to what ends it. It is read, the lanes agree
 // whose its writes are, and this lane's are delivered. It reports false if the record
 // can't be taken now.
-func (l *lane) record(p *kafka.Partition, r *kafka.Record, i int) (taken bool) {
+func (l *lane) record(p *kafka.Partition, r *kafka.Record, i int, follows bool, decoded *int64) (taken bool) {
 	done, restored := p.Take(r)
-	follows := l.delivery.follows(r.Topic)
 	if done && !follows && !restored {
 		l.count(r, observe.OutcomeDone)
 		return true
@@ -182,7 +184,7 @@ func (l *lane) record(p *kafka.Partition, r *kafka.Record, i int) (taken bool) {
 	case err != nil:
 		return done || l.undecodable(p, r, in.begun, err)
 	}
-	l.floods.Decoded(r.Topic)
+	*decoded++
 	if (!done || restored) && p.Shared() && !l.decide(p, r, in.routed) {
 		return false
 	}
@@ -199,7 +201,7 @@ func (l *lane) record(p *kafka.Partition, r *kafka.Record, i int) (taken bool) {
 		return true
 	}
 	if in.nothing() {
-		l.endNothing(p, r, &in)
+		l.endNothing(p, r, in)
 		return true
 	}
 	if !l.delivery.takes(in.routed) {
@@ -210,7 +212,7 @@ func (l *lane) record(p *kafka.Partition, r *kafka.Record, i int) (taken bool) {
 		l.count(r, observe.OutcomeOtherLane) // confirmed at once: the other lane sees to it
 		return true
 	}
-	if l.halted(&in) {
+	if l.halted(in) {
 		return false
 	}
 	if again {
@@ -222,11 +224,13 @@ func (l *lane) record(p *kafka.Partition, r *kafka.Record, i int) (taken bool) {
 // read decodes and routes a record, unless that was done ahead. Of one that has to be
 // followed, or is to be called with, writes are kept beyond it, and never lend their
 // cells to another's.
-func (l *lane) read(p *kafka.Partition, r *kafka.Record, i int, follows bool) (in reading, err error) {
+func (l *lane) read(p *kafka.Partition, r *kafka.Record, i int, follows bool) (in *reading, err error) {
+	in = &l.reading
 	if c, ahead := l.ahead.prepared(i); ahead.known && l.ahead.files.takesRows(p, c, c.rowsOf(ahead), r.Offset) {
-		return reading{begun: c.begun, rows: c.rowsOf(ahead), from: c, first: int(ahead.first), parts: len(c.rowsOf(ahead)), skipped: ahead.skipped}, nil
+		*in = reading{begun: c.begun, rows: c.rowsOf(ahead), from: c, first: int(ahead.first), parts: len(c.rowsOf(ahead)), skipped: ahead.skipped}
+		return in, nil
 	}
-	in.begun = l.tracing.tracer.Begin()
+	*in = reading{begun: l.tracing.tracer.Begin()}
 	decoded, err := l.Decode(r)
 	switch {
 	case err != nil:
@@ -236,10 +240,7 @@ func (l *lane) read(p *kafka.Partition, r *kafka.Record, i int, follows bool) (i
 		l.kept = l.Router.RouteFrom(l.kept[:0], decoded, &l.arena)
 		in.routed = l.kept
 	}
-	if in.skipped = allSkipped(in.routed); in.skipped {
-		in.routed = nil
-	}
-	in.routed = router.WithoutSkipped(in.routed)
+	in.skipped, in.routed = allSkipped(in.routed), router.WithoutSkipped(in.routed)
 	in.parts = len(in.routed)
 	for i := range in.routed {
 		in.routed[i].Part = i

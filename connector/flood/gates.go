@@ -121,12 +121,13 @@ func (f *Gates) Rejects(m *router.Compiled, err error) (wait bool) {
 	return g.refuse(RefusalOf(writes.RejectReason(err)), g.read)
 }
 
-// Decoded notes that a record of the topic could be decoded. It is called by the poll
-// loop.
-func (f *Gates) Decoded(topic string) {
+// Decoded counts the records of the topic that could be decoded. The count is the poll
+// loop's own.
+func (f *Gates) Decoded(topic string) (count *int64) {
 	if w := f.topics[topic]; w != nil {
-		w.seen++
+		return &w.seen
 	}
+	return new(int64)
 }
 
 // Undecodable notes that a record could not be decoded, and reports whether it has
