@@ -31,6 +31,8 @@ type File struct {
 	Counts []int64 // rows, by part
 	Bytes  int64   // on disk
 	Split  int     // files of the same operation, and of the same round of them, that it continues
+
+	Returns bool // later files bring rows back that deletes take
 }
 
 // Limit is how large a file may be; 0: any size.
@@ -45,6 +47,7 @@ type Part struct {
 	Journal *Journal
 	Ops     func(schemas.Op) bool // of which it has a file
 	Entry   string                // its name in a bundle's ZIP
+	Newest  bool                  // the rows say nothing but the newest states: a delete is none if an upsert follows that clears all
 }
 
 // Files says which files to write: for each operation one, further ones where it is
@@ -63,6 +66,8 @@ type sealing struct {
 	Files
 	files []*fileWriter // by rank; nil where no row has it
 	done  [][]File      // by rank: those that are complete
+
+	returns bool // some key is deleted and written again
 }
 
 // Seal folds the parts' journals into files, in the order in which they are to be
@@ -94,7 +99,11 @@ func Seal(ctx context.Context, files Files) (done []File, err error) {
 			return nil, err
 		}
 	}
-	return slices.Concat(s.done...), nil
+	done = slices.Concat(s.done...)
+	for i := range done {
+		done[i].Returns = s.returns && done[i].Op == schemas.Delete
+	}
+	return done, nil
 }
 
 // finish completes the file of a rank.
@@ -121,6 +130,7 @@ func (s *sealing) write(ctx context.Context, part int) (err error) {
 		}
 	}
 	f := newFold(rows)
+	f.newest = s.Parts[part].Newest
 	defer f.free()
 	var piece, line []byte
 	for section := range sections {
@@ -142,6 +152,7 @@ func (s *sealing) write(ctx context.Context, part int) (err error) {
 		}); err != nil {
 			return err
 		}
+		s.returns = s.returns || f.returns()
 	}
 	return nil
 }

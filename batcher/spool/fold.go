@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/feedsink/feedsink/schemas"
@@ -33,6 +34,7 @@ import (
 // of files behind the first.
 type fold struct {
 	keeping *keeping
+	newest  bool     // a delete before an upsert that clears all is dropped, too
 	lent    [][]byte // entries that stay where they are
 	own     pages    // copied and merged entries, and garbage
 	garbage int      // bytes of own that no row refers to
@@ -171,7 +173,7 @@ func (f *fold) replace(k *foldedKey, entry []byte) {
 		return
 	}
 	from := k.first
-	if rankOp(f.rows[from].rank) == schemas.Delete {
+	if rankOp(f.rows[from].rank) == schemas.Delete && (!f.newest || f.keeping != nil) {
 		from = f.rows[from].next
 	}
 	if f.replaced(k, from, entry) {
@@ -256,6 +258,13 @@ func (f *fold) each(emit func(rank int, entry []byte) error) error {
 	return nil
 }
 
+// returns reports whether some key is deleted and written again.
+func (f *fold) returns() bool {
+	return slices.ContainsFunc(f.keys, func(k foldedKey) bool {
+		return k.first != k.last && rankOp(f.rows[k.first].rank) == schemas.Delete
+	})
+}
+
 var unlent = spot{page: math.MaxInt32}
 
 // folds have done their work; their memory is for the next file.
@@ -268,7 +277,7 @@ const usualKeys = 1 << 15
 // newFold is a fold of nothing, until it is freed.
 func newFold(r *Rows) *fold {
 	f := folds.Get().(*fold) //nolint:forcetypeassert // its New
-	f.keeping = r.keeping
+	f.keeping, f.newest = r.keeping, false
 	return f
 }
 

@@ -166,6 +166,9 @@ func (t *tableImports) spare(left int) (today, perDay int) {
 
 // asked says what may be done about a sink that does not answer.
 func (t *tableImports) asked(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
 	if refusal, ok := errors.AsType[*admin.Refusal](err); ok {
 		return refusal
 	}

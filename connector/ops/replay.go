@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
@@ -97,6 +98,10 @@ func newReplay(ctx context.Context, cfg *config.Config, rnd *rand.Rand, log *slo
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	rows, err := rowsOf(rt)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	reader, err := cluster.NewReader(build.KafkaConnection(cfg.Kafka, log))
 	if err != nil {
 		return nil, nil, nil, err
@@ -113,7 +118,7 @@ func newReplay(ctx context.Context, cfg *config.Config, rnd *rand.Rand, log *slo
 		return nil, nil, nil, err
 	}
 	run = &replay.Replay{
-		Reader: reader, Router: rt, Decode: decode,
+		Reader: reader, Router: rt, Rows: rows, Decode: decode,
 		Rejected: writes.RejectReason, Refused: writes.RefusalReason, Wait: retry.Sleep, Log: log,
 	}
 	return run, client, func() {
@@ -121,6 +126,22 @@ func newReplay(ctx context.Context, cfg *config.Config, rnd *rand.Rand, log *slo
 		client.Close()
 		reader.Close()
 	}, nil
+}
+
+// rowsOf are the rows of all mappings that have files.
+func rowsOf(r *router.Router) (map[*router.Compiled]*spool.Rows, error) {
+	all := map[*router.Compiled]*spool.Rows{}
+	for _, m := range r.Mappings() {
+		if !m.Uses(schemas.Batch) {
+			continue
+		}
+		rows, err := build.BatchMapping(m).Rows()
+		if err != nil {
+			return nil, fmt.Errorf("mapping %s: %w", m.Name, err)
+		}
+		all[m] = rows
+	}
+	return all, nil
 }
 
 // pace makes rounds of as many calls as the rate allows in such a time, and gives up no

@@ -14,6 +14,7 @@ import (
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
+	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -227,8 +228,8 @@ const (
 // takeRows takes up a record. Those beyond the span count for its keys only.
 func (b *Backfill) takeRows(rows *fileRows, rec *deadletter.Record) error {
 	later := rec.Offset >= b.state.spans[place(rec)].To
-	return b.writesOf(rec, b.first && !later, func(w schemas.Write) error {
-		return b.takeRow(rows, w, later)
+	return b.writesOf(rec, b.first && !later, func(routed *router.Routed) error {
+		return b.takeRow(rows, routed.Write, later)
 	})
 }
 
@@ -305,7 +306,7 @@ func (b *Backfill) seal(ctx context.Context, rows *fileRows) (all []rowFiles, er
 	name := spool.NewName(b.Mapping.Name, b.Files.Rand)
 	files, err := spool.Seal(ctx, spool.Files{
 		Dir: b.Files.Dir, Compression: b.Files.Compression, Name: name, Limit: b.Files.Limit,
-		Parts: []spool.Part{{Rows: b.Files.Rows, Journal: rows.journal, Ops: func(schemas.Op) bool { return true }}},
+		Parts: []spool.Part{{Rows: b.Files.Rows, Journal: rows.journal, Newest: true, Ops: func(schemas.Op) bool { return true }}},
 	})
 	if err != nil {
 		return nil, err
@@ -359,18 +360,26 @@ func (b *Backfill) importPaused(ctx, working context.Context, rows *fileRows) (n
 			}
 		}
 	}()
+	interrupted := ctx.Err
 	for i, one := range all {
 		if slices.Contains(b.state.Loaded, one.name) {
 			continue
 		}
-		left, _, err := b.Files.Imports.Slots(ctx)
-		if err != nil || left < len(one.files) {
-			return len(one.files), err
+		left, perDay, err := b.Files.Imports.Slots(working)
+		need := slotsFor(all[i:], perDay)
+		if err != nil || left < need {
+			return need, err
 		}
 		for _, f := range one.files {
+			if err := interrupted(); err != nil {
+				return 0, err
+			}
 			if err := b.importFile(ctx, working, pause, f); err != nil {
 				return 0, err
 			}
+		}
+		if one.files[0].Returns {
+			interrupted = working.Err // an interrupt must not leave out what brings rows back
 		}
 		b.state.Loaded = append(b.state.Loaded, one.name)
 		b.report.Done = float64(i+1) / float64(len(all))
@@ -381,6 +390,18 @@ func (b *Backfill) importPaused(ctx, working context.Context, rows *fileRows) (n
 	b.state.Pos, b.state.Ended = hashes, true
 	b.tell(hashes, "")
 	return 0, b.save(working)
+}
+
+// slotsFor is how many imports the first of the files take, together with those that bring
+// the rows back that it deletes: these come on the same day, if a day has as many.
+func slotsFor(all []rowFiles, perDay int) (n int) {
+	for i := range all {
+		n += len(all[i].files)
+	}
+	if all[0].files[0].Returns && n <= perDay {
+		return n
+	}
+	return len(all[0].files)
 }
 
 // resumeFor is how long it is tried to let live traffic go on.
@@ -396,9 +417,6 @@ const resumeFor = 30 * time.Second
 //  3. It has ended, and live traffic was paused all the time: it is noted that none is
 //     under way. A crash before the files of the op are all noted as loaded sends them again.
 func (b *Backfill) importFile(ctx, working context.Context, pause Pause, f spool.File) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	im := b.Files.Imports
 	if err := im.TakeSlot(working); err != nil {
 		return err

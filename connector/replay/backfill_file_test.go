@@ -277,6 +277,51 @@ func TestInterruptedBackfillByFileGoesOnWithTheFilesThatAreLeft(t *testing.T) {
 	i.sent("delete B", "upsert A=1")
 }
 
+// A key that was deleted and written again is not deleted for it.
+func TestBackfillByFileDeletesNoRowThatIsThere(t *testing.T) {
+	w := newWorld(t)
+	w.produce(visit("A", "upsert", "1"), visit("A", "delete", "1"), visit("A", "upsert", "2"), visit("B", "delete", "1"))
+	w.caughtUp()
+	i := w.imports()
+	i.loaded(nil)
+	i.sent("delete B", "upsert A=2")
+}
+
+// Where a row has to be deleted, since what brings it back does not say all of it, both
+// imports are made, on one day, also when the run is interrupted between them.
+func TestBackfillByFileBringsBackWhatItDeletes(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		slots  int
+		change func(i *imports, interrupt func())
+	}{
+		{"interrupted", 2, func(i *imports, interrupt func()) { i.loading = interrupt }},
+		{"one slot left today", 1, func(i *imports, _ func()) {
+			i.waiting = func() {
+				if len(i.files) > 0 {
+					i.t.Errorf("got files %q while a slot is waited for", i.files)
+				}
+				i.slots = 2 // the next day
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.produce(visit("A", "upsert", "1"), visit("A", "delete", "1"), visit("A", "merge", "2"))
+			w.caughtUp()
+			i := w.imports()
+			i.slots = c.slots
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			c.change(i, interrupt)
+			if report, err := i.byFile(ctx, t.Context(), nil); err != nil || !report.Ended || i.paused {
+				t.Errorf("got %+v, %v, paused %v; want it ended", report, err, i.paused)
+			}
+			i.sent("delete A", "merge A=2")
+		})
+	}
+}
+
 func TestBackfillByFileKeepsToTheSlots(t *testing.T) {
 	w := newWorld(t)
 	w.produce(visit("A", "upsert", "1"), visit("B", "delete", "1"))

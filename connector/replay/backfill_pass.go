@@ -218,9 +218,9 @@ func (b *Backfill) collect(ctx context.Context, end uint64) (*span, error) {
 
 // take takes up one record of the span.
 func (b *Backfill) take(s *span, rec *deadletter.Record, seed string) error {
-	return b.writesOf(rec, b.first, func(w schemas.Write) error {
-		if h := hashOf(seed + w.Key); h >= s.pos && h < s.bound {
-			s.add(h, w, rec)
+	return b.writesOf(rec, b.first, func(routed *router.Routed) error {
+		if h := hashOf(seed + routed.Write.Key); h >= s.pos && h < s.bound {
+			s.add(h, b.Replay.said(routed), rec)
 		}
 		return nil
 	})
@@ -228,7 +228,7 @@ func (b *Backfill) take(s *span, rec *deadletter.Record, seed string) error {
 
 // writesOf calls each for what a record has brought to the table by the mapping, and counts it
 // on request.
-func (b *Backfill) writesOf(rec *deadletter.Record, count bool, each func(schemas.Write) error) error {
+func (b *Backfill) writesOf(rec *deadletter.Record, count bool, each func(*router.Routed) error) error {
 	r := b.Replay
 	decoded, err := r.Decode(rec)
 	if _, bad := errors.AsType[*schemas.DecodeError](err); bad {
@@ -256,7 +256,7 @@ func (b *Backfill) writesOf(rec *deadletter.Record, count bool, each func(schema
 		if dead || keyless || b.Only != nil && !b.Only[routed.Write.Key] {
 			continue
 		}
-		if err := each(routed.Write); err != nil {
+		if err := each(routed); err != nil {
 			return err
 		}
 	}

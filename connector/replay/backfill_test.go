@@ -11,7 +11,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/replay"
+	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -71,6 +73,30 @@ func TestBackfillSendsTheNewestStateOfEachKey(t *testing.T) {
 				t.Errorf("got calls %q and %+v, want %q", w.calls, report, c.calls)
 			}
 		})
+	}
+}
+
+// An upsert that goes by file clears what it does not name. So does the call that repeats it.
+func TestBackfillByCallsSaysWhatTheRowSays(t *testing.T) {
+	w := newWorld(t)
+	filed := func(properties string) *kgo.Record {
+		return &kgo.Record{Topic: divided, Key: []byte("F"), Value: fmt.Appendf(nil, `{"op":"upsert","businessKey":"F","properties":%s}`, properties)}
+	}
+	w.produce(filed(`{"file":1,"name":"old"}`), filed(`{"file":2}`))
+	w.caughtUp()
+	report := w.filled("filed", func(b *replay.Backfill) {
+		column := func(name string) spool.Column {
+			return spool.Column{Header: name, Section: schemas.Properties, Name: name}
+		}
+		rows, err := spool.NewRows(spool.Key{Section: schemas.Properties, Name: "businessKey"},
+			[]spool.Column{column("businessKey"), column("file"), column("name")}, spool.CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Replay.Rows = map[*router.Compiled]*spool.Rows{b.Mapping: rows}
+	})
+	if want := []string{"upsert F file=2 name=<nil>"}; !slices.Equal(w.calls, want) || report.Sent != 1 {
+		t.Errorf("got calls %q and %+v, want %q", w.calls, report, want)
 	}
 }
 

@@ -84,7 +84,7 @@ func (r *Replay) plan(l *deadLetter) error {
 		if l.Mapping != "" && l.Mapping != routed.Mapping.Name {
 			continue
 		}
-		p := &part{deadLetter: l, mapping: routed.Mapping, newest: routed.Write, own: routed.Write.Op, touched: l.tried}
+		p := &part{deadLetter: l, mapping: routed.Mapping, newest: r.said(&routed), own: routed.Write.Op, touched: l.tried}
 		p.keyCell = p.keyOf(&routed.Write)
 		if routed.Err != nil {
 			why := r.Rejected(routed.Err)
@@ -231,6 +231,17 @@ func (p *part) needsCall() bool { return p.refusal == nil && (!p.replaced || p.d
 // sameRecord compares what the dead letter keeps with what lies where it came from.
 func sameRecord(a, b *deadletter.Record) bool {
 	return bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value) && (a.Value == nil) == (b.Value == nil)
+}
+
+// said is what a write says of its row. An upsert of a table record that goes by file
+// clears the columns that it does not name, where a call keeps them.
+func (r *Replay) said(routed *router.Routed) schemas.Write {
+	w := &routed.Write
+	rows := r.Rows[routed.Mapping]
+	if rows == nil || routed.Err != nil || routed.Lane != schemas.Batch || w.Op != schemas.Upsert || !w.Table.Custom {
+		return *w
+	}
+	return rows.Stated(w)
 }
 
 // Follow is the newest state of a row where older was followed by w. replaced

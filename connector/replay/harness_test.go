@@ -191,7 +191,7 @@ func (w *world) discarded() (reasons []string) {
 // caughtUp has both groups commit everything that the topics hold.
 func (w *world) caughtUp() {
 	w.t.Helper()
-	topics, err := w.admin.ListTopics(w.t.Context(), profile, custom, batch, shared)
+	topics, err := w.admin.ListTopics(w.t.Context(), profile, custom, batch, shared, divided)
 	if err != nil {
 		w.t.Fatal(err)
 	}

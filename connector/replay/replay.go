@@ -40,6 +40,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
@@ -88,6 +89,8 @@ type Replay struct {
 	Post    *deadletter.Post
 	Service Service
 	Router  *router.Router
+	// Rows are of the mappings that have files.
+	Rows map[*router.Compiled]*spool.Rows
 	// Decode is the sink's; its result is valid until the next call. Errors that
 	// are no *schemas.DecodeError end the run.
 	Decode func(*deadletter.Record) (*router.Record, error)

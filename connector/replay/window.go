@@ -192,10 +192,9 @@ func (r *Replay) look(o *origin, rec *deadletter.Record) error {
 		if r.routed[i].Err != nil {
 			continue // a dead letter itself: it never came to the table
 		}
-		w := &r.routed[i].Write
-		for _, p := range o.rows[rowOf(w)] {
+		for _, p := range o.rows[rowOf(&r.routed[i].Write)] {
 			if p.deadLetter.Record.Offset < rec.Offset {
-				p.follows(*w, rec)
+				p.follows(r.said(&r.routed[i]), rec)
 			}
 		}
 	}
