@@ -86,6 +86,23 @@ func Start(ctx context.Context, options Options) (*Broker, error) {
 	if image == "" {
 		image = DefaultImage
 	}
+	for tries := 1; ; tries++ {
+		b, err := start(ctx, image, options)
+		if err == nil || tries == startTries || !portTaken(err) {
+			return b, err
+		}
+	}
+}
+
+// startTries is how often other ports are tried: a port that was free may be another
+// process's when the container takes it.
+const startTries = 5
+
+func portTaken(err error) bool {
+	return strings.Contains(err.Error(), "port is already allocated") || strings.Contains(err.Error(), "address already in use")
+}
+
+func start(ctx context.Context, image string, options Options) (*Broker, error) {
 	fronts := append(plain(options.Fronts), options.Secured...)
 	ports, err := freePorts(ctx, 1+len(fronts))
 	if err != nil {
