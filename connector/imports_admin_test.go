@@ -17,6 +17,7 @@ import (
 const deskConfig = `
 kafka: {brokers: ["127.0.0.1:1"], group: g}
 service: {baseURL: "http://127.0.0.1:1", authURL: "http://127.0.0.1:1", entity: acme, apiKey: k}
+dlq: {topic: dead}
 spool: {dir: ${DIR}}
 admin: {listen: "127.0.0.1:0"}
 mappings:
@@ -69,6 +70,27 @@ func TestDeskListsTheBatchLane(t *testing.T) {
 	one, err := d.Import("customers")
 	if m, ok := one.(observe.MappingImports); !ok || err != nil || m.Table != "clients" {
 		t.Errorf("customers: got %+v, %v, want the list's element", one, err)
+	}
+}
+
+// TestDeskShowsAMappingHaltedByAFlood: no import of it is halted, there may be none.
+func TestDeskShowsAMappingHaltedByAFlood(t *testing.T) {
+	d := newDesk(t)
+	for _, l := range d.now().lanes {
+		if l.which == schemas.Batch {
+			l.floods.Ended("customers", 1000, 1000)
+		}
+	}
+	list, _ := d.Imports().([]observe.MappingImports)
+	one, err := d.Import("customers")
+	m, ok := one.(observe.MappingImports)
+	if err != nil || !ok || len(list) != 1 {
+		t.Fatalf("got %+v, %v and %+v, want customers", one, err, list)
+	}
+	for _, got := range []string{list[0].Halted, m.Halted} {
+		if !strings.HasPrefix(got, "mapping customers is halted in the batch lane: ") || !strings.Contains(got, "feedsink imports release --mapping customers") {
+			t.Errorf("halted: got %q, want why, and how it goes on", got)
+		}
 	}
 }
 

@@ -232,7 +232,7 @@ func (d importsAPI) Imports() any {
 	if d.now().files != nil {
 		now := d.now().waits()
 		for _, st := range d.now().files.Status() {
-			list = append(list, d.withWaits(d.mapping(st), now))
+			list = append(list, d.asShown(d.mapping(st), now))
 		}
 	}
 	return list
@@ -241,11 +241,22 @@ func (d importsAPI) Imports() any {
 // Import is one mapping. Its type is MappingImports.
 func (d importsAPI) Import(name string) (any, error) {
 	m, err := d.find(name)
-	return d.withWaits(m, d.now().waits()), err
+	return d.asShown(m, d.now().waits()), err
 }
 
-// withWaits adds what the mapping's batch lane waits for, be it with others.
-func (d importsAPI) withWaits(m observe.MappingImports, now []observe.Wait) observe.MappingImports {
+// asShown adds for a person why the mapping's records wait for a release, in either lane,
+// and what its batch lane waits for, be it with others. The first is no halt of its
+// import: a file that is open still goes.
+func (d importsAPI) asShown(m observe.MappingImports, now []observe.Wait) observe.MappingImports {
+	for _, l := range d.now().lanes {
+		switch reason := l.floods.Reason(m.Mapping); {
+		case strings.Contains(m.Halted, reason): // its import says it, or there is none
+		case m.Halted == "":
+			m.Halted = reason
+		default:
+			m.Halted += "; " + reason
+		}
+	}
 	of := d.now().mappingNamed(m.Mapping)
 	for _, w := range now {
 		others := w.Mapping != "" && w.Mapping != m.Mapping

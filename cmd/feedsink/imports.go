@@ -305,7 +305,7 @@ func importsTable(list []observe.MappingImports, now time.Time) string {
 		}
 		lines = append(lines, line)
 		if m.Halted != "" {
-			notes = append(notes, m.Mapping+" is halted: "+m.Halted)
+			notes = append(notes, haltedText(m))
 		}
 		if m.Paused != nil {
 			notes = append(notes, m.Mapping+" is paused"+pauseText(*m.Paused))
@@ -322,6 +322,14 @@ func importsTable(list []observe.MappingImports, now time.Time) string {
 		text += "\n\n" + strings.Join(notes, "\n")
 	}
 	return text
+}
+
+// haltedText is why a mapping is halted. A reason that says so itself is not begun twice.
+func haltedText(m observe.MappingImports) string {
+	if strings.HasPrefix(m.Halted, "mapping "+m.Mapping+" is halted ") {
+		return m.Halted
+	}
+	return m.Mapping + " is halted: " + m.Halted
 }
 
 // appendNew adds a note that is not there yet: of what all mappings wait for there is one.
@@ -449,6 +457,8 @@ func stepOf(m observe.MappingImports, now time.Time) (step, since string) {
 		return string(m.Import.Step), ago(m.Import.Since, now)
 	case !m.Owned:
 		return "not here", ""
+	case m.Halted != "":
+		return string(batcher.Halting), ""
 	case m.Open != nil:
 		return "collecting", ago(m.Open.Since, now)
 	}

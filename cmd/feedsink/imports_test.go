@@ -42,6 +42,10 @@ func situations() []observe.MappingImports {
 		},
 		{Mapping: "visits", Table: "visits", Owned: true, SlotsLeft: new(12), SlotsPerDay: 12, Open: &observe.OpenFile{Rows: 1, Bytes: 9, Since: noon, Due: noon.Add(90 * time.Minute)}},
 		{Mapping: "quiet", Table: "quiet", Owned: true, SlotsLeft: new(12), SlotsPerDay: 12},
+		{
+			Mapping: "flooded", Table: "flooded", Owned: true, SlotsLeft: new(12), SlotsPerDay: 12,
+			Halted: "mapping flooded is halted in the batch lane: 95 of the last 100 were refused alike (dlq.flood). Once the cause is gone: feedsink imports release --mapping flooded",
+		},
 		{Mapping: "theirs", Table: "theirs", SlotsPerDay: 12},
 	}
 }
@@ -52,10 +56,12 @@ customers  importing   2m10s  CREATE_OR_UPDATE  1004       1 of 2  1    5000  12
 consents   halted      0s     UPDATE_ONLY       -          1 of 1  3    1     80      -          -           0 of 3      d.csv.gz
 visits     collecting  0s     -                 -          -       -    -     -       1          in 1h30m0s  12 of 12    -
 quiet      idle        -      -                 -          -       -    -     -       -          -           12 of 12    -
+flooded    halted      -      -                 -          -       -    -     -       -          -           12 of 12    -
 theirs     not here    -      -                 -          -       -    -     -       -          -           -           -
 
 consents is halted: import d.csv.gz, execution 12: FAILED: duplicate headers
-consents keeps a file in the spool: d.csv.gz.failed`
+consents keeps a file in the spool: d.csv.gz.failed
+mapping flooded is halted in the batch lane: 95 of the last 100 were refused alike (dlq.flood). Once the cause is gone: feedsink imports release --mapping flooded`
 	if got := importsTable(situations(), noon); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -157,8 +163,8 @@ func TestImportsCommandsAskTheSink(t *testing.T) {
 	}
 	out, code, _ := command(t, "imports", "list", "--server", server.URL, "-o", "json")
 	var list []observe.MappingImports
-	if err := json.Unmarshal([]byte(out), &list); err != nil || code != exitFine || len(list) != 5 {
-		t.Fatalf("list -o json: got code %d, %v, %s, want the five mappings", code, err, out)
+	if err := json.Unmarshal([]byte(out), &list); err != nil || code != exitFine || len(list) != len(situations()) {
+		t.Fatalf("list -o json: got code %d, %v, %s, want all mappings", code, err, out)
 	}
 	if imp := list[0].Import; imp.File != "c.csv.gz" || imp.ETL != "101" || imp.Step != batcher.Importing || imp.Since.IsZero() || *list[0].SlotsLeft != 9 {
 		t.Errorf("list -o json: got %s, want all that is known of the import", out)

@@ -101,6 +101,17 @@ func (f *Gates) off() bool { return f.limits.Alike == 0 }
 // Halted reports whether records of the mapping have to wait.
 func (f *Gates) Halted(m *router.Compiled) bool { return f.gates[m.Index].isHalted.Load() }
 
+// Reason is why the mapping of that name is halted, and how it goes on; "": it is not.
+func (f *Gates) Reason(mapping string) string {
+	g := f.gateNamed(mapping)
+	if g == nil {
+		return ""
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.reason
+}
+
 // Waiting is how many records wait for a mapping to be released or resumed, of those that
 // were handed to the calls. They must not take the room of others.
 func (f *Gates) Waiting() int64 {

@@ -152,7 +152,7 @@ type MappingImports struct {
 	SlotsPerDay int                   `json:"slotsPerDay"`
 	Open        *OpenFile             `json:"open,omitempty"`
 	Import      *batcher.ImportStatus `json:"import,omitempty"` // on its way
-	Halted      string                `json:"halted,omitempty"` // why the import waits for a release
+	Halted      string                `json:"halted,omitempty"` // why the import, or the mapping's records, wait for a release
 	Paused      *PauseStatus          `json:"paused,omitempty"` // by a person: no file is sent
 	Waits       []Wait                `json:"waits,omitempty"`  // what its batch lane waits for
 	Kept        []string              `json:"kept,omitempty"`   // files in the spool for a person to look at
