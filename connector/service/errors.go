@@ -202,7 +202,7 @@ func advice(op operation, status int) string {
 	case status == http.StatusUnauthorized:
 		return "a fresh token was refused too; check that the token and the service belong together"
 	case op == opTrigger && status == http.StatusNotFound:
-		return "there is no such ETL; correct its id in the mapping's imports"
+		return "there is no such ETL; correct its id in the mapping's imports, or service.entity"
 	case status == http.StatusForbidden:
 		return "the API key lacks the access right for this operation"
 	}

@@ -161,3 +161,11 @@ func TestReasonIsOnePrintableLineOf500Characters(t *testing.T) {
 		t.Errorf("got %d characters, want %d", len(got), reasonLength)
 	}
 }
+
+// TestUnknownETLNamesBothThatMayBeWrong: with another entity, no id is one of its ETLs.
+func TestUnknownETLNamesBothThatMayBeWrong(t *testing.T) {
+	e := refusal(opTrigger, http.StatusNotFound, http.Header{}, []byte(`{"error":"no such ETL"}`), nil)
+	if got := e.Error(); !strings.Contains(got, "its id in the mapping's imports, or service.entity") {
+		t.Errorf("got %q, want the id and the entity named", got)
+	}
+}
