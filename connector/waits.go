@@ -57,7 +57,7 @@ func (s *pipeline) deadLetterTrouble(which schemas.Lane) (t kafka.Trouble, ok bo
 		return t, false
 	}
 	topic := s.cfg.DLQ.Topic
-	return kafka.TroubleWith(topic, "dead-letter topic "+topic+" cannot be written", "dead-letter topic "+topic+" does not exist; create it, or correct dlq.topic", err), true
+	return kafka.TroubleWith(topic, "dead-letter topic "+topic+" cannot be written", "dead-letter topic "+topic+" does not exist; create it, or correct dlq.topic", kafka.ToWrite, err), true
 }
 
 // receiptTrouble is why receipts wait, with their records.
@@ -70,7 +70,7 @@ func (s *pipeline) receiptTrouble() (t kafka.Trouble, ok bool) {
 		return t, false
 	}
 	topic := s.cfg.Receipts.Topic
-	return kafka.TroubleWith(topic, "receipts topic "+topic+" cannot be written", "receipts topic "+topic+" does not exist; create it, or correct receipts.topic", err), true
+	return kafka.TroubleWith(topic, "receipts topic "+topic+" cannot be written", "receipts topic "+topic+" does not exist; create it, or correct receipts.topic", kafka.ToWrite, err), true
 }
 
 // otherLaneWaits are the partitions that wait for the other lane, together where they

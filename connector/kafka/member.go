@@ -376,7 +376,7 @@ func (s *Source) countPartitions(ctx context.Context) {
 func (s *Source) count(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, countEvery)
 	defer cancel()
-	topics, err := s.admin.ListTopics(ctx, s.now.Load().Topics...)
+	topics, err := s.listTopics(ctx, s.now.Load().Topics)
 	s.troubles.asked(topics, err)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -77,6 +78,28 @@ func (t *troubles) asked(topics kadm.TopicDetails, err error) {
 	}
 }
 
+// listTopics asks which topics there are. The client answers for all of them with the
+// first right that is missing, and not on which topic: then each is asked for alone.
+func (s *Source) listTopics(ctx context.Context, names []string) (kadm.TopicDetails, error) {
+	topics, err := s.admin.ListTopics(ctx, names...)
+	if !errors.Is(err, kerr.TopicAuthorizationFailed) {
+		return topics, err
+	}
+	topics = kadm.TopicDetails{}
+	for _, name := range names {
+		alone, err := s.admin.ListTopics(ctx, name)
+		switch {
+		case errors.Is(err, kerr.TopicAuthorizationFailed):
+			topics[name] = kadm.TopicDetail{Topic: name, Err: err}
+		case err != nil:
+			return nil, err
+		default:
+			maps.Copy(topics, alone)
+		}
+	}
+	return topics, nil
+}
+
 // refused notes that records of a topic can't be fetched.
 func (t *troubles) refused(topic string, err error) {
 	t.mu.Lock()
@@ -93,15 +116,15 @@ func (s *Source) Troubles() (all []Trouble) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.brokers != nil {
-		all = append(all, refusal("", "the brokers do not say which topics there are", t.brokers))
+		all = append(all, refusal("", "the brokers do not say which topics there are", "", t.brokers))
 	}
 	for _, topic := range slices.Sorted(maps.Keys(t.topics)) {
 		err := t.topics[topic]
-		all = append(all, TroubleWith(topic, "topic "+topic+" cannot be read", "topic "+topic+" does not exist; create it, or correct topics of the mapping", err))
+		all = append(all, TroubleWith(topic, "topic "+topic+" cannot be read", "topic "+topic+" does not exist; create it, or correct topics of the mapping", toRead, err))
 	}
 	for _, topic := range slices.Sorted(maps.Keys(t.fetches)) {
 		if f := t.fetches[topic]; time.Since(f.at) < 3*restAfterError && t.topics[topic] == nil {
-			all = append(all, refusal(topic, "records of topic "+topic+" cannot be fetched", f.err))
+			all = append(all, refusal(topic, "records of topic "+topic+" cannot be fetched", toRead, f.err))
 		}
 	}
 	switch {
@@ -113,7 +136,7 @@ func (s *Source) Troubles() (all []Trouble) {
 	}
 	switch {
 	case t.group != nil:
-		all = append(all, refusal("", "group "+s.cfg.Group+" cannot be joined", t.group))
+		all = append(all, refusal("", "group "+s.cfg.Group+" cannot be joined", "", t.group))
 	case t.brokers == nil && t.topics == nil && time.Since(t.unjoined) >= placeAfter:
 		all = append(all, Trouble{Unreachable, "", "no broker has answered yet; check address and port in kafka.brokers, firewalls and network policies in between, " +
 			"and kafka.tls: a listener without TLS does not answer a client with TLS"})
@@ -124,17 +147,27 @@ func (s *Source) Troubles() (all []Trouble) {
 	return all
 }
 
+// What a login needs on a topic.
+const (
+	toRead  = "READ and DESCRIBE"
+	ToWrite = "WRITE and DESCRIBE"
+)
+
 // TroubleWith is the trouble that an error about a topic tells of: missing says that there is no
-// such topic, and what is what cannot be done otherwise.
-func TroubleWith(topic, what, missing string, err error) Trouble {
+// such topic, what is what cannot be done otherwise, and rights are those that it takes.
+func TroubleWith(topic, what, missing, rights string, err error) Trouble {
 	if errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.UnknownTopicID) {
 		return Trouble{MissingTopic, topic, missing}
 	}
-	return refusal(topic, what, err)
+	return refusal(topic, what, rights, err)
 }
 
-// refusal tells a refused login or right from brokers that cannot be asked.
-func refusal(topic, what string, err error) Trouble {
+// refusal tells a refused login or right from brokers that cannot be asked. rights are
+// those on the topic; "": it is about none.
+func refusal(topic, what, rights string, err error) Trouble {
+	if rights != "" && errors.Is(err, kerr.TopicAuthorizationFailed) {
+		return Trouble{Refused, topic, fmt.Sprintf("%s: %v; grant the login %s on it", what, err, rights)}
+	}
 	if advice := cluster.Refusal(err); advice != "" {
 		return Trouble{Refused, topic, fmt.Sprintf("%s: %v; %s", what, err, advice)}
 	}

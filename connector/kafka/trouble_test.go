@@ -1,6 +1,10 @@
 package kafka_test
 
 import (
+	"net"
+	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -9,6 +13,50 @@ import (
 
 	"github.com/feedsink/feedsink/connector/kafka"
 )
+
+// TestTopicThatIsRefusedIsNamed: and only it, with the rights that a lane needs.
+func TestTopicThatIsRefusedIsNamed(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a", "b")
+	b.ControlKey(kmsg.Metadata.Int16(), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		b.KeepControl()
+		asked := req.(*kmsg.MetadataRequest).Topics
+		if !slices.ContainsFunc(asked, func(topic kmsg.MetadataRequestTopic) bool { return topic.Topic != nil && *topic.Topic == "b" }) {
+			return nil, nil, false
+		}
+		response := req.ResponseKind().(*kmsg.MetadataResponse)
+		broker := kmsg.NewMetadataResponseBroker()
+		host, port, _ := net.SplitHostPort(b.ListenAddrs()[0])
+		number, _ := strconv.Atoi(port)
+		broker.Host, broker.Port = host, int32(number)
+		response.Brokers = append(response.Brokers, broker)
+		for _, topic := range asked {
+			answer := kmsg.NewMetadataResponseTopic()
+			answer.Topic, answer.ErrorCode = topic.Topic, kerr.TopicAuthorizationFailed.Code
+			if *topic.Topic == "a" {
+				answer.ErrorCode = 0
+			}
+			response.Topics = append(response.Topics, answer)
+		}
+		return response, nil, true
+	})
+	m := b.join(newLane(t), func(cfg *kafka.Config) { cfg.Topics = []string{"a", "b"} })
+	eventually(t, "the topic is named", func() (bool, any) {
+		got := m.Troubles()
+		return slices.ContainsFunc(got, func(trouble kafka.Trouble) bool {
+			return trouble.Cause == kafka.Refused && trouble.Topic == "b" && strings.HasPrefix(trouble.Why, "topic b cannot be read: ") &&
+				strings.HasSuffix(trouble.Why, "; grant the login READ and DESCRIBE on it")
+		}) && !slices.ContainsFunc(got, func(trouble kafka.Trouble) bool { return trouble.Topic == "a" || trouble.Cause == kafka.Refused && trouble.Topic == "" }), got
+	})
+}
+
+// TestRightToWriteIsAdvisedWhereATopicIsWritten: the dead-letter topic is not read.
+func TestRightToWriteIsAdvisedWhereATopicIsWritten(t *testing.T) {
+	got := kafka.TroubleWith("dlq", "dead-letter topic dlq cannot be written", "", kafka.ToWrite, kerr.TopicAuthorizationFailed)
+	if got.Cause != kafka.Refused || !strings.HasSuffix(got.Why, "; grant the login WRITE and DESCRIBE on it") {
+		t.Errorf("got %+v, want a refusal and the right to write", got)
+	}
+}
 
 // TestRefusedGroupIsTold: and no more once the group lets the member in.
 func TestRefusedGroupIsTold(t *testing.T) {
