@@ -1,7 +1,9 @@
 package batcher
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -165,6 +167,38 @@ func TestOutputFilesStayIfTheyAreAskedFor(t *testing.T) {
 		wantLines(t, w.buried(m, write(schemas.Upsert, "1")), `confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
 		w.wantSpool("customers-*.upsert.csv.gz.errors")
 	})
+}
+
+// TestUpsertsThatDeletedAreWarnedOf: the ETL has another mode. The import is confirmed.
+func TestUpsertsThatDeletedAreWarnedOf(t *testing.T) {
+	for op, warned := range map[schemas.Op]bool{schemas.Upsert: true, schemas.Delete: false} {
+		synctest.Test(t, func(t *testing.T) {
+			var out bytes.Buffer
+			w := newWorld(t)
+			w.results = []Results{{Status: Finished, Deleted: 3}}
+			w.open(Config{}, testMapping())
+			w.b.cfg.Log = slog.New(slog.NewTextHandler(&out, nil))
+			for _, q := range w.b.queues {
+				q.log = w.b.cfg.Log.With("mapping", q.mapping.Name)
+			}
+			w.run()
+			w.append(write(op, "1"))
+			time.Sleep(2 * time.Hour)
+			_ = w.stop()
+			got := out.String()
+			if strings.Contains(got, "another mode than the mapping says") != warned {
+				t.Errorf("%v: got %q, want a warning: %v", op, got, warned)
+			}
+			for _, fact := range []string{"mapping=customers", "execution=e1", "etl=", "deleted=3"} {
+				if warned && !strings.Contains(got, fact) {
+					t.Errorf("%v: got %q, want %s", op, got, fact)
+				}
+			}
+			if _, halted := w.b.Halted("customers"); halted || !strings.Contains(got, "import finished") {
+				t.Errorf("%v: got halted %v, %q, want it to go on", op, halted, got)
+			}
+		})
+	}
 }
 
 func TestADeleteThatFindsNothingIsNoError(t *testing.T) {

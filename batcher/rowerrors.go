@@ -38,6 +38,7 @@ func (r *importRun) reject(ctx context.Context, imp *Import, results Results) er
 	} else {
 		log.Warn("import finished with rows in error", results.counters()...)
 	}
+	r.warnOfDeletes(imp, results)
 	changed := r.adopted != nil && r.adopted.Changed // then all of its records are read again
 	e := rowErrors{run: r, imp: imp, results: results, inError: inError}
 	switch {
@@ -47,6 +48,20 @@ func (r *importRun) reject(ctx context.Context, imp *Import, results Results) er
 		return e.keepResults(ctx)
 	}
 	return nil
+}
+
+// modeDelete is the mode of imports that delete, as mappings write it.
+const modeDelete = "DELETE"
+
+// warnOfDeletes says that the rows of an import were deleted that was to do something else:
+// its ETL has another mode than the mapping says. The records are confirmed all the same:
+// the service has loaded them, and sending them again would do the same.
+func (r *importRun) warnOfDeletes(imp *Import, results Results) {
+	if results.Deleted > 0 && imp.Mode != "" && imp.Mode != modeDelete {
+		r.log.Warn("the import deleted rows, which its mode does not do: the ETL seems to have another mode than the mapping says. Its records are confirmed. "+
+			"Check the ETL's import mode and its id in the mapping's imports, then send the records again (feedsink backfill)",
+			"file", imp.File, "execution", imp.Execution, "etl", imp.ETL, "mode", imp.Mode, "deleted", results.Deleted)
+	}
 }
 
 // counters are for the log, without those that the service did not give.
