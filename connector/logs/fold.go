@@ -105,6 +105,7 @@ func (f *folder) flush() {
 var elsewhere = map[string]bool{
 	"partition": true, "partitions": true, "offset": true, "generation": true,
 	"wait": true, "attempt": true, "try": true, "tries": true,
+	"backoff": true, "consecutive_errors": true, // the Kafka client's words
 }
 
 // ownPort is our end of a connection in an error of package net, another for each

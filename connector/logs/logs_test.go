@@ -83,6 +83,18 @@ func TestRepeatedWarningsAreOneLineAMinuteThatSaysHowManyWereLeftOut(t *testing.
 	})
 }
 
+// TestTheKafkaClientsTriesAreOneKind: it counts them in words of its own.
+func TestTheKafkaClientsTriesAreOneKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, news := written(t, Config{})
+		defer log.Close()
+		for i := range 12 {
+			log.Warn("kafka client: group manage loop errored", "group", "g", "err", "refused", "consecutive_errors", i+1, "backoff", time.Duration(i)*time.Second)
+		}
+		expect(t, "at once", news(), `WARN msg="kafka client: group manage loop errored" group=g err=refused consecutive_errors=1 backoff=0s`)
+	})
+}
+
 func TestLinesThatDifferAreNeverHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, news := written(t, Config{})
