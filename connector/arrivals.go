@@ -2,11 +2,13 @@ package connector
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/slots"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/retry"
 )
 
@@ -57,13 +59,18 @@ func (a *arrivals) run(ctx context.Context, p *pacing) error {
 			if err == nil {
 				t.learnt = today
 				t.expected.Store(slots.Expect(days))
-			} else if ctx.Err() == nil {
+			} else if ctx.Err() == nil && !stops(err) {
 				t.learnAgain = now.Add(learnAgain)
 				a.log.Warn("what days bring cannot be learnt; the day's imports are spread as before until it can", "mapping", mapping, "again", learnAgain, "error", err)
 			}
 		}
 	}
 	return nil
+}
+
+// stops reports whether the source has ended: it does before ctx when the process stops.
+func stops(err error) bool {
+	return errors.Is(err, kafka.ErrClosed) || errors.Is(err, context.Canceled)
 }
 
 // days are what the topics brought on each of the days before today that they hold whole.

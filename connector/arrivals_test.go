@@ -1,9 +1,12 @@
 package connector
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher/slots"
 	"github.com/feedsink/feedsink/connector/clock"
+	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -97,6 +101,37 @@ func (n *nightly) WrittenBefore(_ context.Context, _ string, at time.Time) (int6
 	}
 	day, clock := at.Unix()/(24*60*60), at.Sub(at.Truncate(24*time.Hour))
 	return 1000 + day*1000 + int64(1000*min(max(clock-2*time.Hour, 0), 2*time.Hour)/(2*time.Hour)), nil
+}
+
+// endedLog is a log whose source has ended with an error.
+type endedLog struct{ err error }
+
+func (e endedLog) WrittenBefore(context.Context, string, time.Time) (int64, error) {
+	return 0, fmt.Errorf("offsets of crm: %w", e.err)
+}
+
+// TestOnlyBrokersThatDoNotAnswerAreToldOf: when the sink stops, the source ends first.
+func TestOnlyBrokersThatDoNotAnswerAreToldOf(t *testing.T) {
+	for err, lines := range map[error]int{kafka.ErrClosed: 0, context.Canceled: 0, errors.New("no broker"): 1} {
+		synctest.Test(t, func(t *testing.T) {
+			record, out := &owned{}, &bytes.Buffer{}
+			record.own.Store(true)
+			table := &tableSlots{Plan: slots.Plan{PerDay: 3, Zone: time.UTC, Every: time.Minute}, table: "customers", slotTopic: "crm", topics: []string{"crm"}}
+			p := &pacing{clock: clock.New(nil, nil), source: record, tables: map[string]*tableSlots{"customers": table}}
+			ctx, stop := context.WithCancel(t.Context())
+			a := newArrivals(endedLog{err}, slog.New(slog.NewTextHandler(out, nil)))
+			over := make(chan error, 1)
+			go func() { over <- a.run(ctx, p) }()
+			time.Sleep(time.Minute)
+			stop()
+			if err := <-over; err != nil {
+				t.Error(err)
+			}
+			if got := strings.Count(out.String(), "\n"); got != lines {
+				t.Errorf("%v: got %q, want %d lines", err, out, lines)
+			}
+		})
+	}
 }
 
 // owned is the record of slots of a table that may be another member's.

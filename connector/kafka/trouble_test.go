@@ -46,7 +46,9 @@ func TestTopicThatIsRefusedIsNamed(t *testing.T) {
 		return slices.ContainsFunc(got, func(trouble kafka.Trouble) bool {
 			return trouble.Cause == kafka.Refused && trouble.Topic == "b" && strings.HasPrefix(trouble.Why, "topic b cannot be read: ") &&
 				strings.HasSuffix(trouble.Why, "; grant the login READ and DESCRIBE on it")
-		}) && !slices.ContainsFunc(got, func(trouble kafka.Trouble) bool { return trouble.Topic == "a" || trouble.Cause == kafka.Refused && trouble.Topic == "" }), got
+		}) && !slices.ContainsFunc(got, func(trouble kafka.Trouble) bool {
+			return trouble.Topic == "a" || trouble.Cause == kafka.Refused && trouble.Topic == ""
+		}), got
 	})
 }
 

@@ -6,7 +6,11 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
+
+// ErrClosed says that the source has ended.
+var ErrClosed = kgo.ErrClientClosed
 
 // WrittenBefore is how many offsets of the topic's partitions, in sum, are below their first
 // record with a timestamp of at or later. What deletion and compaction have taken counts.
