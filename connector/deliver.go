@@ -496,13 +496,16 @@ func DrainTime(cfg *config.Config) time.Duration {
 	return kafka.LeaveTime(releaseTime(cfg.Service.Timeout))
 }
 
-func waitStatus(mappings []*router.Compiled, waits []calls.Wait) (out []observe.WaitStatus) {
+func (s *pipeline) waitStatus(waits []calls.Wait) (out []observe.WaitStatus) {
 	for _, w := range waits {
 		why := "calls fail, and the breaker is open"
+		if cause, ok := s.breakerCauses.Load(w.Table); ok {
+			why += fmt.Sprintf(": %v", cause)
+		}
 		if w.Status != 0 {
 			why = fmt.Sprintf("the service answered %d", w.Status)
 		}
-		out = append(out, observe.WaitStatus{Table: router.LabelOf(mappings, w.Table), Until: w.Until, Why: why})
+		out = append(out, observe.WaitStatus{Table: router.LabelOf(s.router.Mappings(), w.Table), Until: w.Until, Why: why})
 	}
 	return out
 }

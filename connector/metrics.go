@@ -263,6 +263,7 @@ func (o observer) BreakerTurned(of schemas.Table, to calls.BreakerState, cause e
 		if cause != nil {
 			text := cause.Error()
 			o.s.breakerCause.Store(&text)
+			o.s.breakerCauses.Store(of, text)
 		}
 		o.s.log.Warn("calls for the table fail; they pause, and one is tried from time to time",
 			"table", router.LabelOf(o.s.router.Mappings(), of), "openFor", o.s.cfg.Service.Breaker.OpenFor, "cause", cause)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -133,7 +134,8 @@ type pipeline struct {
 	rows      *rowCalls // nil: likewise, or no row may be called
 	lanes     []*lane
 
-	breakerCause atomic.Pointer[string] // what opened it last; nil: nothing has
+	breakerCause  atomic.Pointer[string] // what opened a breaker last; nil: nothing has
+	breakerCauses sync.Map               // by table, what opened its own last: texts
 
 	closers closers
 }

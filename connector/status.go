@@ -125,7 +125,7 @@ func (s *pipeline) laneStatus(l *lane) observe.LaneStatus {
 		for _, t := range c.tables {
 			worst = max(worst, c.calls.Breaker(t))
 		}
-		st.Calls = &observe.CallStatus{Pending: c.calls.Pending(), InFlight: c.calls.InFlight(), Limit: c.calls.Limit(), Breaker: worst.String(), Waits: waitStatus(s.router.Mappings(), c.calls.Waits())}
+		st.Calls = &observe.CallStatus{Pending: c.calls.Pending(), InFlight: c.calls.InFlight(), Limit: c.calls.Limit(), Breaker: worst.String(), Waits: s.waitStatus(c.calls.Waits())}
 		if cause := s.breakerCause.Load(); cause != nil && worst != calls.Closed {
 			st.Calls.Cause = *cause
 		}

@@ -34,6 +34,7 @@ func (s *pipeline) waits() []observe.Wait {
 		if t, ok := s.receiptTrouble(); ok {
 			all = append(all, observe.Wait{Cause: t.Cause, Topic: t.Topic, Why: t.Why})
 		}
+		all = append(all, s.schemaWaits()...)
 		switch d := l.delivery.(type) {
 		case *callDelivery:
 			all = append(all, s.callWaits(d.calls.Waits())...)
@@ -73,6 +74,19 @@ func (s *pipeline) receiptTrouble() (t kafka.Trouble, ok bool) {
 	return kafka.TroubleWith(topic, "receipts topic "+topic+" cannot be written", "receipts topic "+topic+" does not exist; create it, or correct receipts.topic", kafka.ToWrite, err), true
 }
 
+// schemaWaits is why records wait for their schemas. The lanes share the registry.
+func (s *pipeline) schemaWaits() []observe.Wait {
+	if s.writers == nil {
+		return nil
+	}
+	err := s.writers.Waits()
+	if err == nil {
+		return nil
+	}
+	return []observe.Wait{{Cause: waits.Schemas, Why: fmt.Sprintf("a schema cannot be fetched: %v; it is asked for again, and the records that need it wait. "+
+		"Check schemaRegistry.url and its login, and that the registry runs", err)}}
+}
+
 // otherLaneWaits are the partitions that wait for the other lane, together where they
 // wait for the same.
 func otherLaneWaits(ps []*kafka.Partition) (all []observe.Wait) {
@@ -93,7 +107,7 @@ func otherLaneWaits(ps []*kafka.Partition) (all []observe.Wait) {
 }
 
 func (s *pipeline) callWaits(held []calls.Wait) (out []observe.Wait) {
-	for i, st := range waitStatus(s.router.Mappings(), held) {
+	for i, st := range s.waitStatus(held) {
 		w := observe.Wait{Cause: waits.Breaker, Table: st.Table, Until: st.Until, Why: st.Why + "; then one call is tried"}
 		switch held[i].Status {
 		case 0:
@@ -153,7 +167,10 @@ func importTrouble(im *batcher.ImportStatus) (cause, why string) {
 		error
 		Status() int
 	}](im.Trouble)
-	if !ok || e.Status() == 0 {
+	if ok && e.Status() == 0 { // its text is ours, or of the way there
+		return waits.Service, fmt.Sprintf("%s: the service does not answer: %v; it is asked again", im.Step, e)
+	}
+	if !ok {
 		return waits.Service, fmt.Sprintf("%s: the service does not answer; it is asked again, and the log says more", im.Step)
 	}
 	why = fmt.Sprintf("%s: the service answered %d; it is asked again", im.Step, e.Status())

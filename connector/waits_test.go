@@ -2,6 +2,7 @@ package connector
 
 import (
 	"errors"
+	"log/slog"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -12,10 +13,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/feedsink/feedsink/connector/calls"
+	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/waits"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // TestWaitsAreTold: what a lane waits for is in the status and the metric while it does.
@@ -93,6 +97,12 @@ func TestTriesThatFailAreTold(t *testing.T) {
 				return nil
 			}, later, observe.Wait{Cause: waits.Service, Lane: "batch", Mapping: "customers", Why: "the service answered 503"}, []string{"dlq"}, 1,
 		},
+		"no answer to an import": {
+			func(api *sandbox.Sandbox, _ string) error {
+				api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 11}, Answer: sandbox.Reset()})
+				return nil
+			}, later, observe.Wait{Cause: waits.Service, Lane: "batch", Mapping: "customers", Why: "importing: the service does not answer: get results of execution 1"}, []string{"dlq"}, 1,
+		},
 		"a disk that takes no file": {
 			func(_ *sandbox.Sandbox, spool string) error {
 				return errors.Join(os.RemoveAll(spool), os.WriteFile(spool, nil, 0o600))
@@ -161,5 +171,45 @@ func TestBrokersThatDoNotAnswerAreTold(t *testing.T) {
 	until(t, "brokers that cannot be reached are told", func() bool {
 		all := sink.now().waits()
 		return len(all) == 2 && all[0].Cause == kafka.Unreachable && all[1].Lane == "batch"
+	})
+}
+
+// TestOpenBreakerSaysItsCause: each table's its own.
+func TestOpenBreakerSaysItsCause(t *testing.T) {
+	s := newDesk(t).now()
+	orders := s.router.Mappings()[1].Table
+	observer{s}.BreakerTurned(orders, calls.Open, errors.New("upsert record orders: connection refused"))
+	observer{s}.BreakerTurned(schemas.Table{Name: "other"}, calls.Open, errors.New("500"))
+	got := s.callWaits([]calls.Wait{{Table: orders}})
+	if want := "calls fail, and the breaker is open: upsert record orders: connection refused; then one call is tried"; len(got) != 1 || got[0].Cause != waits.Breaker || got[0].Why != want {
+		t.Errorf("got %+v, want %q", got, want)
+	}
+}
+
+// TestRegistryThatDoesNotAnswerIsToldWhileRecordsNeedIt in both lanes, which share it.
+func TestRegistryThatDoesNotAnswerIsToldWhileRecordsNeedIt(t *testing.T) {
+	yaml := strings.ReplaceAll(deskConfig, "    topics: [customers]", "    topics: [customers]\n    format: avro") + "schemaRegistry: {url: \"http://" + closed + "\"}\n"
+	dir := t.TempDir()
+	cfg, err := config.Parse("feedsink.yaml", []byte(yaml), func(string) (string, bool) { return dir, true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink, err := New(cfg, Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sink.close)
+	s := sink.now()
+	if got := s.schemaWaits(); got != nil {
+		t.Errorf("before a record needs a schema: got %+v, want nothing", got)
+	}
+	decoder := s.writers.Decoder(schemas.FormatAvro)
+	until(t, "it is told", func() bool {
+		_, err := decoder.Decode([]byte{0, 0, 0, 0, 1, 2})
+		told := map[string]bool{}
+		for _, w := range s.waits() {
+			told[w.Lane] = told[w.Lane] || w.Cause == waits.Schemas && strings.Contains(w.Why, "connection refused") && strings.Contains(w.Why, "Check schemaRegistry.url")
+		}
+		return errors.Is(err, schemas.ErrSchemaUnavailable) && told["immediate"] && told["batch"]
 	})
 }

@@ -63,6 +63,7 @@ type Registry struct {
 	failures int       // in a row
 	rest     time.Time // nothing is asked before
 	failure  error     // of the last request; nil: it was answered
+	inVain   time.Time // when a schema was asked for last that is not known
 }
 
 // entry is what the registry said of one id.
@@ -128,6 +129,20 @@ func (r *Registry) Trouble() error {
 	return r.failure
 }
 
+// waitsFor is how long after a record has asked for its schema it is taken for waiting: it
+// is offered again much sooner.
+const waitsFor = 5 * time.Second
+
+// Waits is Trouble while records wait for it; nil: none does.
+func (r *Registry) Waits() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.inVain) > waitsFor {
+		return nil
+	}
+	return r.failure
+}
+
 // writer is the writer schema of that id or GUID, a *schemaError where there can be
 // none, or ErrSchemaUnavailable.
 func (r *Registry) writer(id schemaID) (writer, error) {
@@ -148,6 +163,7 @@ func (r *Registry) writer(id schemaID) (writer, error) {
 		r.fetching[id] = true
 		r.fetches.Go(func() { r.fetch(id) })
 	}
+	r.inVain = time.Now()
 	return writer{}, ErrSchemaUnavailable
 }
 
@@ -195,7 +211,7 @@ func (r *Registry) failed(id schemaID, err error) {
 	r.failures++
 	wait := r.cfg.Backoff(r.failures)
 	r.rest = time.Now().Add(wait)
-	r.cfg.Log.Warn("a schema cannot be fetched; the records that need it wait", "schema", id.String(), "wait", wait, "error", err)
+	r.cfg.Log.Warn("a schema cannot be fetched; the records that need it wait; check schemaRegistry.url and its login, and that the registry runs", "schema", id.String(), "wait", wait, "error", err)
 }
 
 func (r *Registry) asked(outcome string) {

@@ -194,8 +194,12 @@ func TestAnOutageRejectsNothingAndIsNotHammered(t *testing.T) {
 				if got := d.asked.Load(); got < 9 || got > 12 { // after 1, 2, 3 … seconds
 					t.Errorf("requests: got %d, want about 11", got)
 				}
-				if r.Trouble() == nil {
-					t.Error("trouble: got none")
+				if r.Trouble() == nil || r.Waits() == nil {
+					t.Error("trouble, or that a record waits: got none")
+				}
+				time.Sleep(10 * time.Second)
+				if r.Waits() != nil {
+					t.Errorf("no record asks any more: got that one waits: %v", r.Waits())
 				}
 				d.trips = nil
 				time.Sleep(time.Minute)

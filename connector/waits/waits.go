@@ -25,13 +25,14 @@ const (
 	Slot         = "slot"
 	Parents      = "parents"
 	OtherLane    = "other_lane"
+	Schemas      = "schemas"     // the registry has not answered, and records need a schema
 	DeadMember   = "dead_member" // another member does not answer: its partitions are read by no member until its session ends
 )
 
 // Causes are all of them, by lane.
 var Causes = map[schemas.Lane][]string{
-	schemas.Immediate: {kafka.MissingTopic, kafka.Refused, kafka.Unreachable, kafka.NoPlace, DeadMember, OtherLane, Throttled, Unauthorized, Breaker},
-	schemas.Batch:     {kafka.MissingTopic, kafka.Refused, kafka.Unreachable, kafka.NoPlace, DeadMember, OtherLane, Throttled, Unauthorized, Service, Disk, SpoolFull, Slot, Parents},
+	schemas.Immediate: {kafka.MissingTopic, kafka.Refused, kafka.Unreachable, kafka.NoPlace, DeadMember, OtherLane, Schemas, Throttled, Unauthorized, Breaker},
+	schemas.Batch:     {kafka.MissingTopic, kafka.Refused, kafka.Unreachable, kafka.NoPlace, DeadMember, OtherLane, Schemas, Throttled, Unauthorized, Service, Disk, SpoolFull, Slot, Parents},
 }
 
 const (
