@@ -54,7 +54,8 @@ type laneBase struct {
 	recent         *observe.History
 	tracing        lineage
 	log            *slog.Logger
-	unacknowledged outbox // dead letters and receipts
+	unacknowledged outbox        // dead letters and receipts
+	whyNot         func() string // they are not acknowledged, and what to do; "": not known
 }
 
 // reading is what a record means to its lane. It lasts as long as the record's turn.
@@ -141,9 +142,7 @@ func (l *lane) Release(ctx context.Context, ps []*kafka.Partition) {
 		delete(l.again, p)
 	}
 	l.floods.Left(ps)
-	if err := l.unacknowledged.wait(ctx); err != nil {
-		l.log.Warn("partitions go while dead letters or receipts are not acknowledged; they may be sent twice", "error", err)
-	}
+	l.awaitAcknowledged(ctx)
 }
 
 // Records takes the records of one partition.

@@ -385,6 +385,33 @@ func (o *outbox) wait(ctx context.Context) error {
 	}
 }
 
+// quietly is how long Kafka may take to acknowledge what a lane waits for before the log
+// says that it waits.
+const quietly = time.Second
+
+// awaitAcknowledged waits for dead letters and receipts of partitions that go, until ctx ends.
+// It may be the stop of the process that waits: so it says for what, and how long.
+func (l *laneBase) awaitAcknowledged(ctx context.Context) {
+	first, cancel := context.WithTimeout(ctx, quietly)
+	err := l.unacknowledged.wait(first)
+	cancel()
+	if err != nil && ctx.Err() == nil {
+		facts := []any{"waiting_for", l.unacknowledged.open.Load()}
+		if by, ok := ctx.Deadline(); ok {
+			facts = append(facts, "at_most", time.Until(by).Round(time.Second))
+		}
+		if why := l.whyNot(); why != "" {
+			facts = append(facts, "why", why)
+		}
+		l.log.Warn("partitions are given back once their dead letters and receipts are acknowledged; after that time they go without. "+
+			"See that the dead-letter topic (dlq.topic) and the receipts topic exist and can be written", facts...)
+		err = l.unacknowledged.wait(ctx)
+	}
+	if err != nil {
+		l.log.Warn("partitions go while dead letters or receipts are not acknowledged; they may be sent twice", "error", err)
+	}
+}
+
 // maxPending is how many records of a lane may be on their way one by one: a
 // third of a second's worth of the fastest service. Beyond, the immediate lane takes only
 // records of partitions that hold less than their parts (partsOf). What they take is bounded in

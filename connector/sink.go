@@ -517,7 +517,7 @@ func (s *pipeline) laneBase(which schemas.Lane, source *kafka.Source, calls floo
 	return &laneBase{
 		which: which, router: s.router, source: source, post: s.post, receipts: s.receipts, metrics: s.metrics, recent: s.recent, log: log, pauses: &s.pauses,
 		floods:  flood.New(flood.Lane{Which: which, Source: source, Calls: calls, Log: log}, flood.NewLimits(s.cfg.DLQ), s.router.Mappings()),
-		tracing: s.lineage(which),
+		tracing: s.lineage(which), whyNot: func() string { return s.unacknowledgedFor(which) },
 	}
 }
 

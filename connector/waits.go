@@ -74,6 +74,15 @@ func (s *pipeline) receiptTrouble() (t kafka.Trouble, ok bool) {
 	return kafka.TroubleWith(topic, "receipts topic "+topic+" cannot be written", "receipts topic "+topic+" does not exist; create it, or correct receipts.topic", kafka.ToWrite, err), true
 }
 
+// unacknowledgedFor is why dead letters of the lane, or receipts, are not acknowledged.
+func (s *pipeline) unacknowledgedFor(which schemas.Lane) string {
+	if t, ok := s.deadLetterTrouble(which); ok {
+		return t.Why
+	}
+	t, _ := s.receiptTrouble()
+	return t.Why
+}
+
 // schemaWaits is why records wait for their schemas. The lanes share the registry.
 func (s *pipeline) schemaWaits() []observe.Wait {
 	if s.writers == nil {
