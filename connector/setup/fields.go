@@ -40,6 +40,7 @@ const deepest = 4
 func fieldsOf(rows []Record, stem string) (fields, offers []*field) {
 	var all []*field
 	byPath := map[string]*field{}
+	objects := map[string]bool{} // paths that lead to one in some row
 	row := 0
 	var walk func(prefix string, names []string, v schemas.Value, inList bool)
 	walk = func(prefix string, names []string, v schemas.Value, inList bool) {
@@ -50,7 +51,7 @@ func fieldsOf(rows []Record, stem string) (fields, offers []*field) {
 			case !ok:
 				continue
 			case kind == schemas.Object:
-				if len(names) < deepest {
+				if objects[path] = true; len(names) < deepest {
 					walk(path, names, m.Value, inList)
 				}
 				continue
@@ -82,6 +83,11 @@ func fieldsOf(rows []Record, stem string) (fields, offers []*field) {
 			walk("", nil, r.Value, false)
 		}
 	}
+	return guessedOf(withoutNullObjects(all, objects))
+}
+
+// guessedOf guesses what the fields are, and sets those apart that are on offer.
+func guessedOf(all []*field) (fields, offers []*field) {
 	taken := map[string]bool{}
 	for _, f := range all {
 		if slices.ContainsFunc(all, func(other *field) bool { return strings.HasPrefix(other.path, f.path+"[*]") }) {
@@ -99,6 +105,28 @@ func fieldsOf(rows []Record, stem string) (fields, offers []*field) {
 		}
 	}
 	return fields, offers
+}
+
+// withoutNullObjects leaves out what is null in some rows and an object in others: a field
+// of its own would refuse the objects. Where it is null, what the object holds counts as null.
+func withoutNullObjects(all []*field, objects map[string]bool) (kept []*field) {
+	for _, f := range all {
+		if f.seen > 0 || !objects[f.path] {
+			kept = append(kept, f)
+			continue
+		}
+		for _, inner := range all {
+			if len(inner.names) <= len(f.names) || !slices.Equal(inner.names[:len(f.names)], f.names) {
+				continue
+			}
+			for row, kind := range f.at {
+				if kind == schemas.Null && inner.at[row] == schemas.Absent {
+					inner.at[row] = schemas.Null
+				}
+			}
+		}
+	}
+	return kept
 }
 
 // placesOf are the places of a value's scalars and lists.

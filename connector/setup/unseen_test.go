@@ -131,3 +131,31 @@ func taken(text string) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+func TestAnObjectThatIsNullHereAndThereIsNoField(t *testing.T) {
+	for name, c := range map[string]struct {
+		records []string
+		want    []string
+	}{
+		"an object": {
+			[]string{`1 {"id":1,"site":null}`, `2 {"id":2,"site":{"town":"Oslo"}}`},
+			[]string{"{from: site.town, to: siteTown}   # 50 %", "not: from: site,"},
+		},
+		"one inside another": {
+			[]string{`1 {"id":1,"site":{"at":{"town":"Oslo"}}}`, `2 {"id":2,"site":{"at":null}}`, `3 {"id":3,"site":null}`},
+			[]string{"{from: site.at.town, to: siteAtTown}   # 33 %", "not: from: site,", "not: from: site.at,"},
+		},
+		"one in a list": {
+			[]string{`1 {"id":1,"lines":[{"unit":null},{"unit":{"sku":"a"}}]}`, `2 {"id":2,"lines":[]}`},
+			[]string{"# - {from: 'lines[0].unit.sku'", "not: 'lines[0].unit'"},
+		},
+		"one without members": {[]string{`1 {"id":1,"site":null}`, `2 {"id":2,"site":{}}`}, []string{"not: from: site"}},
+		"what it would hold is not left out by the record": {
+			[]string{`1 {"id":1,"a":1,"b":1,"site":null}`, `2 {"id":2,"a":1,"b":1,"site":{"a":1,"b":2,"c":3,"d":4}}`},
+			[]string{"not: op:", "not: from: site,"},
+		},
+		"null alone": {[]string{`1 {"id":1,"site":null}`, `2 {"id":2}`}, []string{"{from: site, to: site}   # always null in the sample"}},
+	} {
+		holds(t, name, guessed(t, place, c.records...), c.want...)
+	}
+}
