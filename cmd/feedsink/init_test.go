@@ -33,7 +33,7 @@ var topics = map[string]struct {
 	},
 	"shop.orders": {
 		records: []string{`- {"total":1,"ref":"A1","items":["x"]}`, `- {"total":1,"ref":"A2","items":["y"]}`},
-		want:    []string{`customTable: "orders"`, "key: businessKey", "# ref is the key, because no two records", "{from: ref, to: businessKey}", "# - {from: items"},
+		want:    []string{`customTable: "orders"`, "key: businessKey", "# DECIDE: ref is the key, because no two records", "{from: ref, to: businessKey}", "# - {from: items"},
 	},
 	"canonical.profiles": {
 		records: []string{`- {"op":"upsert","key":{"customerNumber":"C1"},"attributes":{"customerNumber":"C1"},"segments":{"tier":"gold"}}`},
@@ -223,12 +223,12 @@ func TestInitGetsInAsItIsTold(t *testing.T) {
 	}
 	line := "init --brokers " + cluster.ListenAddrs()[0] + " --topic shop.orders --sasl SCRAM-SHA-512 --username feedsink --password-file password --out orders.yaml"
 	code, out, failed := d.run(line)
-	if code != 0 || !strings.Contains(out, "wrote orders.yaml; 4 of its lines say DECIDE") || !strings.Contains(out, "feedsink plan -c orders.yaml --show") {
+	if code != 0 || !strings.Contains(out, "wrote orders.yaml; 5 of its lines say DECIDE") || !strings.Contains(out, "feedsink plan -c orders.yaml --show") {
 		t.Fatalf("got code %d, %q %s, want what to do next", code, out, failed)
 	}
 	written, err := os.ReadFile("orders.yaml")
-	if err != nil || !strings.Contains(string(written), "# 1 more could not be read") || strings.Count(string(written), "DECIDE") != 5 {
-		t.Errorf("got %v\n%s\nwant five times DECIDE, one of them in the head, and the record that could not be read", err, written)
+	if err != nil || !strings.Contains(string(written), "# 1 more could not be read") || strings.Count(string(written), "DECIDE") != 6 {
+		t.Errorf("got %v\n%s\nwant six times DECIDE, one of them in the head, and the record that could not be read", err, written)
 	}
 	if code, out, failed := d.run("plan -c orders.yaml"); code != 0 {
 		t.Errorf("plan gets in as it is written there: got code %d, %s %s", code, out, failed)

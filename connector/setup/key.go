@@ -7,23 +7,30 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// keyOf guesses the field that names a row: one that is named after what the records
-// are of, where the topic holds records of several tables; one whose text is the Kafka
-// key of every record; one that every row has and no two share; and at last one whose
-// name speaks of a key.
-func keyOf(fields []*field, rows []Record, stem string) (key *field, why string) {
+// keyOf guesses the field that names a row: one whose text is the Kafka key of every
+// record; one that is named after what the records are of, where the topic holds records
+// of several tables, which are called tables; one that every row has and no two share; and
+// at last one whose name speaks of a key.
+func keyOf(fields []*field, rows []Record, stem string, tables []string) (key *field, why string) {
 	inAll := func(f *field) bool {
 		return f.seen == len(rows) && f.identifies(func(int, string) bool { return true })
 	}
-	for _, f := range fields {
-		if stem != "" && inAll(f) && keyLike(f.names[len(f.names)-1]) == 2 && namedAfter(f, stem) {
-			return f, "each record has it and it is named after " + stem
+	named, keyed := -1, -1
+	for i, f := range fields {
+		if named < 0 && stem != "" && inAll(f) && keyLike(f.names[len(f.names)-1]) == 2 && namedAfter(f, stem) {
+			named = i
+		}
+		if (keyed < 0 || i == named) && f.isKafkaKey(rows) {
+			keyed = i
 		}
 	}
-	for _, f := range fields {
-		if inAll(f) && f.identifies(func(i int, text string) bool { return string(rows[i].Key) == text }) {
-			return f, "its value is the Kafka key of every record that was looked at"
-		}
+	switch {
+	case keyed >= 0 && (named < 0 || named == keyed || !fields[named].divides(fields[keyed], rows, stem, tables)):
+		return fields[keyed], "its value is the Kafka key of every record that was looked at"
+	case keyed >= 0:
+		return fields[named], fmt.Sprintf("each record has it and it is named after %s; the Kafka key is %s", stem, quoted(fields[keyed].path))
+	case named >= 0:
+		return fields[named], "each record has it and it is named after " + stem
 	}
 	var best, most *field
 	distinct := 0
@@ -56,6 +63,28 @@ func keyOf(fields []*field, rows []Record, stem string) (key *field, why string)
 		}
 	}
 	return nil, ""
+}
+
+// isKafkaKey reports whether every row has the field and its text is the record's key.
+func (f *field) isKafkaKey(rows []Record) bool {
+	return f.seen == len(rows) && f.identifies(func(i int, text string) bool { return string(rows[i].Key) == text })
+}
+
+// divides reports whether the rows with one Kafka key are several of the table, as the orders
+// of a customer are: each value of the field has one Kafka key, and some have the same one, or
+// the field that is the Kafka key is named after something else.
+func (f *field) divides(keyed *field, rows []Record, stem string, tables []string) bool {
+	keys, distinct := map[string]string{}, map[string]bool{}
+	for i, v := range f.values {
+		key := string(rows[i].Key)
+		if known, ok := keys[v.Text()]; ok && known != key {
+			return false
+		}
+		keys[v.Text()], distinct[key] = key, true
+	}
+	return len(distinct) < len(keys) || slices.ContainsFunc(slices.Concat(tables, others), func(other string) bool {
+		return singular(other) != singular(stem) && namedAfter(keyed, other)
+	})
 }
 
 // namedAfter holds for orderId, order_no and order.id, of order.

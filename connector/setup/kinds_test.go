@@ -54,7 +54,7 @@ func TestEachTableOfATopicHasItsMapping(t *testing.T) {
 		"customer.consent.changed (50 % of these records) never names 3 fields that customer.registered has",
 		`op: 'value.type == "customer.consent.changed" ? "patch" : value.type == "customer.registered" ? "upsert" : nil'`, "patch: {mode: UPDATE_ONLY}",
 		"{from: customer.number, to: customerNumber}", "{from: order.orderId, to: businessKey}",
-		"# order.orderId is the key, because each record has it and it is named after order.",
+		"# DECIDE: order.orderId is the key, because each record has it and it is named after order; the Kafka key is order.customerNumber.",
 		"# - {from: type, to: type}   # says the kind of event", "{from: order.total, to: total, as: number, decimal: ','}",
 		"{from: customer.mail, to: mail, as: email}   # 50 %",
 		"{from: customer.consent.sms, to: 'subscriptions#sms', as: boolean, true: ['Y'], false: ['N']}   # 50 %; DECIDE")
@@ -74,6 +74,45 @@ func TestTombstonesAreOfTheTableOfTheirKey(t *testing.T) {
 	holds(t, "keyed by the customer", got, `when: 'value == nil or value.type == "customer.registered"'`, `when: 'value.type == "order.placed"'`)
 	got, _ = looked(t, []string{"a", "x", "x " + fmt.Sprintf(registered, 1, 1), "x " + fmt.Sprintf(placed, 1, 1)})
 	holds(t, "keyed by nothing of theirs", got, "# DECIDE: which table a record without a value deletes from.", "not: when: 'value == nil")
+}
+
+func TestTheKafkaKeyIsTheKeyRatherThanAName(t *testing.T) {
+	const (
+		guest = `G1 {"type":"guest.registered","guest":{"number":"G1","born":"1990-04-01"}}`
+		berth = `%s {"type":"berth.%s","reservation":{"code":"%s","berth":{"nr":%d}},"nights":2}`
+	)
+	for name, c := range map[string]struct {
+		records []string
+		want    string
+	}{
+		"one for each": {
+			[]string{fmt.Sprintf(berth, "R1", "reserved", "R1", 1), fmt.Sprintf(berth, "R2", "reserved", "R2", 2)},
+			"# reservation.code is the key, because its value is the Kafka key of every record",
+		},
+		"several of one name": {
+			[]string{fmt.Sprintf(berth, "R1", "reserved", "R1", 1), fmt.Sprintf(berth, "R2", "reserved", "R2", 1), fmt.Sprintf(berth, "R2", "released", "R2", 2)},
+			"# reservation.code is the key, because its value is the Kafka key of every record",
+		},
+		"several names of one": {
+			[]string{fmt.Sprintf(berth, "R1", "reserved", "R1", 1), fmt.Sprintf(berth, "R1", "reserved", "R1", 2)},
+			"# DECIDE: reservation.berth.nr is the key, because each record has it and it is named after berth; the Kafka key is reservation.code.",
+		},
+		"not the Kafka key of each": {
+			[]string{fmt.Sprintf(berth, "R1", "reserved", "R1", 1), fmt.Sprintf(berth, "x", "reserved", "R2", 2)},
+			"# DECIDE: reservation.berth.nr is the key, because each record has it and it is named after berth.",
+		},
+		"that of another table": {
+			[]string{`G1 {"type":"stay.started","stay":{"stayNo":1,"guestNumber":"G1"}}`},
+			"# DECIDE: stay.stayNo is the key, because each record has it and it is named after stay; the Kafka key is stay.guestNumber.",
+		},
+		"both": {
+			[]string{`R1 {"type":"berth.reserved","code":"R1","berth":{"nr":"R1"}}`},
+			"# berth.nr is the key, because its value is the Kafka key of every record",
+		},
+	} {
+		got, _ := looked(t, append([]string{"marina.events", guest}, c.records...))
+		holds(t, name, got, c.want)
+	}
 }
 
 func TestWhatTheRecordsSayIsTheOp(t *testing.T) {

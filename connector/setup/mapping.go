@@ -70,7 +70,7 @@ func (w *writer) whenLines(t *table) {
 
 // byKafkaKey reports whether the table's key is the records' key.
 func (t *table) byKafkaKey() bool {
-	return t.key != nil && t.key.seen == len(t.records) && t.key.identifies(func(i int, text string) bool { return string(t.records[i].Key) == text })
+	return t.key != nil && t.key.isKafkaKey(t.records)
 }
 
 func (w *writer) keyLines(t *table) {
@@ -82,7 +82,11 @@ func (w *writer) keyLines(t *table) {
 	default:
 		w.line("    key: %s   # DECIDE: must be a unique key of the table", quoted(t.eventKey()))
 	}
-	if t.key != nil {
+	switch {
+	case t.key == nil:
+	case t.custom && !t.byKafkaKey():
+		w.line("    # DECIDE: %s is the key, because %s.", quoted(t.key.path), t.why)
+	default: // a profile's says DECIDE above
 		w.line("    # %s is the key, because %s.", quoted(t.key.path), t.why)
 	}
 	for _, f := range t.fields {

@@ -172,16 +172,16 @@ func TestTheKeyIsTheFieldThatNamesARow(t *testing.T) {
 		want    string
 	}{
 		"the Kafka key":         {[]string{`7 {"no":1,"id":7}`, `8 {"no":2,"id":8}`}, "# id is the key, because its value is the Kafka key of every record"},
-		"a name that says so":   {[]string{`x {"total":1,"orderId":"A"}`, `x {"total":2,"orderId":"B"}`}, "# orderId is the key, because no two records"},
-		"whatever is unique":    {[]string{`x {"a":1,"b":"A"}`, `x {"a":1,"b":"B"}`}, "# b is the key, because no two records"},
-		"not what is missing":   {[]string{`x {"id":"A","b":"A"}`, `x {"b":"B"}`}, "# b is the key, because no two records"},
-		"not what is no name":   {[]string{`x {"id":1.5,"b":"A"}`, `x {"id":2.5,"b":"B"}`}, "# b is the key, because no two records"},
-		"not an empty text":     {[]string{`x {"id":"","b":"A"}`, `x {"id":"1","b":"B"}`}, "# b is the key, because no two records"},
-		"nothing tells":         {[]string{`x {"a":1}`, `x {"a":1}`}, "# a is the key, because nothing tells"},
+		"a name that says so":   {[]string{`x {"total":1,"orderId":"A"}`, `x {"total":2,"orderId":"B"}`}, "# DECIDE: orderId is the key, because no two records"},
+		"whatever is unique":    {[]string{`x {"a":1,"b":"A"}`, `x {"a":1,"b":"B"}`}, "# DECIDE: b is the key, because no two records"},
+		"not what is missing":   {[]string{`x {"id":"A","b":"A"}`, `x {"b":"B"}`}, "# DECIDE: b is the key, because no two records"},
+		"not what is no name":   {[]string{`x {"id":1.5,"b":"A"}`, `x {"id":2.5,"b":"B"}`}, "# DECIDE: b is the key, because no two records"},
+		"not an empty text":     {[]string{`x {"id":"","b":"A"}`, `x {"id":"1","b":"B"}`}, "# DECIDE: b is the key, because no two records"},
+		"nothing tells":         {[]string{`x {"a":1}`, `x {"a":1}`}, "# DECIDE: a is the key, because nothing tells"},
 		"deep inside":           {[]string{`K1 {"a":{"b":{"no":"K1"}}}`, `K2 {"a":{"b":{"no":"K2"}}}`}, "{from: a.b.no, to: businessKey}"},
 		"one that is taken":     {[]string{`x {"businessKey":1,"id":"A"}`, `x {"businessKey":1,"id":"B"}`}, "{from: businessKey, to: businessKey2, as: integer}"},
 		"a Kafka key of JSON":   {[]string{`{"id":7} {"id":7}`, `{"id":8} {"id":8}`}, "kafkaKey: json"},
-		"a Kafka key of text":   {[]string{`{"id":7} {"id":7}`, `8 {"id":8}`}, "key: businessKey\n    # id"},
+		"a Kafka key of text":   {[]string{`{"id":7} {"id":7}`, `8 {"id":8}`}, "key: businessKey\n    # DECIDE: id"},
 		"deletes have no value": {[]string{`7 {"id":7}`, `8`}, "# 1 more has no value: it deletes the row of its key."},
 	} {
 		if got := guessed(t, place, c.records...); !strings.Contains(got, c.want) {

@@ -13,6 +13,7 @@ type table struct {
 	records []Record  // with the values that fields are mapped from
 	by      *division // what tells its kinds of event apart; nil: nothing does
 	stem    string    // what its kinds say of their table; "" where the topic is one table's
+	tables  []string  // what the topic's tables are of, where it holds several
 	when    string    // which of the topic's records are its; "": all
 	share   string    // how many of the topic's records those are
 
@@ -52,6 +53,12 @@ func tablesOf(s *Sample, at Place) ([]*table, error) {
 // divided is the table, or those that its records are of.
 func (t *table) divided(all []division) []*table {
 	for _, d := range all {
+		t.tables = nil
+		for _, k := range d.kinds {
+			if len(k.stem) > 0 {
+				t.tables = append(t.tables, k.stem[len(k.stem)-1])
+			}
+		}
 		groups := t.joined(d.tables())
 		if len(groups) < 2 {
 			continue
@@ -77,7 +84,7 @@ func (t *table) divided(all []division) []*table {
 
 // part is a table of the records of some kinds.
 func (t *table) part(kinds []kind, stem string) *table {
-	part := &table{Sample: t.Sample, shape: t.shape, stem: stem}
+	part := &table{Sample: t.Sample, shape: t.shape, stem: stem, tables: t.tables}
 	for _, k := range kinds {
 		for _, row := range k.rows {
 			part.records = append(part.records, t.records[row])
@@ -111,7 +118,7 @@ func (t *table) joined(groups [][]kind) (joined [][]kind) {
 // keyPath is where the key is, as far as it is known yet; "" where nothing could be it.
 func (t *table) keyPath() string {
 	fields, _ := fieldsOf(t.records, t.entity())
-	if key, _ := keyOf(append(fields, t.subject()...), t.records, t.stem); key != nil {
+	if key, _ := keyOf(append(fields, t.subject()...), t.records, t.stem, t.tables); key != nil {
 		return key.path
 	}
 	return ""
@@ -152,7 +159,7 @@ func (t *table) guess(at Place) error {
 		}
 		t.fields, t.offers = fieldsOf(t.records, t.entity())
 		subject := t.subject()
-		if t.key, t.why = keyOf(append(slices.Clone(t.fields), subject...), t.records, t.stem); t.key == nil {
+		if t.key, t.why = keyOf(append(slices.Clone(t.fields), subject...), t.records, t.stem, t.tables); t.key == nil {
 			return ErrNothing
 		}
 		if slices.Contains(subject, t.key) {
