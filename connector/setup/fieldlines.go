@@ -62,7 +62,7 @@ func (w *writer) fieldLine(t *table, f *field) {
 	}
 	w.line("      - %s}%s", line, note)
 	if entry, when := f.otherwise(); entry != "" && f != t.key {
-		w.line("      # - %s   # DECIDE: instead of the text above, if %s", entry, when)
+		w.line("      # - %s   # DECIDE: instead of %s", entry, when)
 	}
 }
 

@@ -294,10 +294,16 @@ func written(layout string) func(schemas.Value, string) bool {
 	}
 }
 
+// timeWords say of a count that it is a time.
+var timeWords = []string{
+	"at", "on", "since", "until", "when", "seen", "valid", "begin", "begins", "began", "end", "ends", "ended", "start", "starts", "started",
+	"arrive", "arrives", "arrived", "arrival", "depart", "departs", "departed", "departure", "expires", "expiry", "expired",
+}
+
 // epoch takes counts for times where their name speaks of time and they lie
 // in this century's first half.
 func epoch(v schemas.Value, name string, at func(int64) time.Time) bool {
-	return v.Kind() == schemas.Number && (name == "at" || named(name, "time", "date", "_at", "ts", "when", "created", "updated")) && inThisTime(v.Text(), at)
+	return v.Kind() == schemas.Number && (anyOf(strings.Split(name, "_"), timeWords) || named(name, "time", "date", "ts", "created", "updated")) && inThisTime(v.Text(), at)
 }
 
 // inThisTime holds for counts in this century's first half.

@@ -106,6 +106,13 @@ func TestTextsThatMayBeNumbersOrTimesAreRemarkedOn(t *testing.T) {
 		`"1700000040123" "17000000411"`:                     "not: instead of the text",
 		`"1700000040123"  "1700000041123"`:                  "format: epochMillis}   # DECIDE: instead",
 		`"4100000000" "1700000041"`:                         "not: instead of the text",
+		`1764000000 1764000001`:                             "as: integer}\n      # - {from: f, to: f, as: timestamp, format: epochSeconds}   # DECIDE: instead of the number above, if it is a time since 1970",
+		`1764000000000 null`:                                "# - {from: f, to: f, as: timestamp, format: epochMillis}   # DECIDE: instead of the number above",
+		`1764000000 17`:                                     "not: instead of the number",
+		`946684799 946684800`:                               "not: instead of the number",
+		`1764000000.5 1764000001`:                           "not: instead of the number",
+		`{"orderNo":1764000000} {"orderNo":1764000001}`:     "not: instead of the number",
+		`{"since":1764000000} {"since":1764000001}`:         "not: instead of the number",
 		`{"no":"1700000040"} {"no":"170000"}`:               "not: instead of the text",
 		`{"phoneNo":"1700000040"} {"phoneNo":"1700000041"}`: "not: instead of the text",
 	} {
@@ -125,7 +132,7 @@ func TestTextsThatMayBeNumbersOrTimesAreRemarkedOn(t *testing.T) {
 func taken(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if strings.Contains(line, "instead of the text above") {
+		if strings.Contains(line, "# DECIDE: instead of") {
 			lines[i-1], lines[i] = "", strings.Replace(line, "# - ", "- ", 1)
 		}
 	}

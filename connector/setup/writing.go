@@ -37,7 +37,7 @@ var wordPairs = [][2]string{
 // guessWriting finds booleans in words of which both occur, and numbers with a
 // decimal comma. Three digits behind each comma might be thousands.
 func (f *field) guessWriting() {
-	if !f.all(func(v schemas.Value) bool { return v.Kind() == schemas.String }) {
+	if !f.areAll(schemas.String) {
 		return
 	}
 	for _, pair := range wordPairs {
@@ -63,14 +63,30 @@ var (
 	commaThousands = regexp.MustCompile(`^-?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?$`)
 )
 
-// otherwise is the field as a number, where something stands between thousands (which is
-// sure where a number has both separators), or as a time, where it counts from 1970, and
-// when it is that; "" where its texts are neither. It is for a person to decide.
+// otherwise is what a person may write instead of the field's line, and when: a number,
+// where something stands between thousands, or a time, where it counts from 1970. "" where
+// it is neither.
 func (f *field) otherwise() (entry, when string) {
-	section := strings.HasPrefix(f.to, segmentsAt) || strings.HasPrefix(f.to, dataCollection) // these take neither
-	if section || f.as != "" || !f.all(func(v schemas.Value) bool { return v.Kind() == schemas.String }) {
-		return "", ""
+	switch {
+	case strings.HasPrefix(f.to, segmentsAt), strings.HasPrefix(f.to, dataCollection): // these take neither
+	case f.as == "" && f.areAll(schemas.String):
+		if entry, when = f.thousands(); entry == "" {
+			entry, when = f.sinceEpoch(), "it is a time"
+		}
+		return entry, "the text above, if " + when
+	case f.source == "" && f.areAll(schemas.Number):
+		return f.sinceEpoch(), "the number above, if it is a time since 1970"
 	}
+	return "", ""
+}
+
+func (f *field) areAll(kind schemas.Kind) bool {
+	return f.all(func(v schemas.Value) bool { return v.Kind() == kind })
+}
+
+// thousands is the field as a number, where some of its texts have both separators: they
+// alone say which is which.
+func (f *field) thousands() (entry, when string) {
 	both := slices.ContainsFunc(f.values, func(v schemas.Value) bool {
 		return strings.Contains(v.Text(), ".") && strings.Contains(v.Text(), ",")
 	})
@@ -83,6 +99,11 @@ func (f *field) otherwise() (entry, when string) {
 			return fmt.Sprintf("{expr: %s, to: %s, as: number%s}", quoted(expression), quoted(f.to), way.after), way.between + " stands between thousands"
 		}
 	}
+	return "", ""
+}
+
+// sinceEpoch is the field as a time, where it counts from 1970 and its name speaks of no key.
+func (f *field) sinceEpoch() (entry string) {
 	for _, way := range []struct {
 		digits int
 		format string
@@ -90,10 +111,10 @@ func (f *field) otherwise() (entry, when string) {
 	}{{len("1700000040"), "epochSeconds", unixSeconds}, {len("1700000040000"), "epochMillis", time.UnixMilli}} {
 		isTime := func(v schemas.Value) bool { return len(v.Text()) == way.digits && inThisTime(v.Text(), way.at) }
 		if keyLike(f.names[len(f.names)-1]) != 2 && f.all(isTime) {
-			return fmt.Sprintf("{from: %s, to: %s, as: timestamp, format: %s}", quoted(f.path), quoted(f.to), way.format), "it is a time"
+			return fmt.Sprintf("{from: %s, to: %s, as: timestamp, format: %s}", quoted(f.path), quoted(f.to), way.format)
 		}
 	}
-	return "", ""
+	return ""
 }
 
 // spellings are the ways in which both words of a pair are written; ok is false where
