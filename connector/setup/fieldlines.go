@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/feedsink/feedsink/schemas"
 )
 
 func (w *writer) fieldLines(t *table) {
@@ -55,6 +57,8 @@ func (w *writer) fieldLine(t *table, f *field) {
 		notes = append(notes, "DECIDE: a subscription, or an attribute of this name")
 	case strings.HasPrefix(f.to, segmentsAt):
 		notes = append(notes, "DECIDE: a segmentation, whose value is the name of a segment, or an attribute")
+	case f.as == "number" && f.source == "" && f != t.key && f.areAll(schemas.String):
+		notes = append(notes, "DECIDE: these are texts; without as they stay texts, as versions such as 1.10 must")
 	}
 	note := ""
 	if len(notes) > 0 {

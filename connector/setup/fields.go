@@ -238,6 +238,7 @@ var (
 	iso   = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?$`)
 	code  = regexp.MustCompile(`^[A-Za-z]{2}$`)
 	comma = regexp.MustCompile(`^-?(0|[1-9]\d*)(,\d+)?$`)
+	point = regexp.MustCompile(`^-?(0|[1-9]\d*)(\.\d+)?$`)
 	named = func(name string, parts ...string) bool {
 		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(name, part) })
 	}

@@ -34,8 +34,8 @@ var wordPairs = [][2]string{
 	{"enabled", "disabled"},
 }
 
-// guessWriting finds booleans in words of which both occur, and numbers with a
-// decimal comma. Three digits behind each comma might be thousands.
+// guessWriting finds booleans in words of which both occur, and numbers with a decimal
+// comma or point. Three digits behind each might be thousands, and codes have points, too.
 func (f *field) guessWriting() {
 	if !f.areAll(schemas.String) {
 		return
@@ -49,13 +49,22 @@ func (f *field) guessWriting() {
 			return
 		}
 	}
-	isNumber := func(v schemas.Value) bool { return comma.MatchString(v.Text()) }
-	if f.all(isNumber) && slices.ContainsFunc(f.values, func(v schemas.Value) bool {
-		_, fraction, _ := strings.Cut(v.Text(), ",")
-		return fraction != "" && len(fraction) != len("000")
-	}) {
+	switch {
+	case f.decimals(comma, ","):
 		f.as, f.source = "number", "decimal: ','"
+	case keyLike(f.names[len(f.names)-1]) != 2 && f.decimals(point, "."):
+		f.as = "number"
 	}
+}
+
+// decimals reports whether all texts are numbers of that form, and some of them have a
+// fraction that is no group of thousands.
+func (f *field) decimals(form *regexp.Regexp, separator string) bool {
+	return f.all(func(v schemas.Value) bool { return form.MatchString(v.Text()) }) &&
+		slices.ContainsFunc(f.values, func(v schemas.Value) bool {
+			_, fraction, _ := strings.Cut(v.Text(), separator)
+			return fraction != "" && len(fraction) != len("000")
+		})
 }
 
 var (
