@@ -391,7 +391,24 @@ func worded(err error) error {
 	if len(text) > enough {
 		text = text[:enough] + "…"
 	}
-	return fmt.Errorf("%s %s: %d: %s", e.Method, e.URL, e.StatusCode, strconv.QuoteToGraphic(text))
+	return &answerError{e.StatusCode, fmt.Sprintf("%s %s: %d: %s", e.Method, e.URL, e.StatusCode, strconv.QuoteToGraphic(text))}
+}
+
+// answerError is an answer that is neither a schema nor says that there is none.
+type answerError struct {
+	status int
+	text   string
+}
+
+// Error says which request had which answer.
+func (e *answerError) Error() string { return e.text }
+
+// Refused reports whether a registry's Trouble is an answer that is likely to stay, such as
+// one to an unknown path or a wrong password. After 408, 429 and a server's errors the next
+// request may have another one.
+func Refused(trouble error) bool {
+	e, ok := errors.AsType[*answerError](trouble)
+	return ok && e.status >= 400 && e.status < 500 && e.status != http.StatusRequestTimeout && e.status != http.StatusTooManyRequests
 }
 
 // boundedBodies is a transport whose answers end in an error where they are

@@ -3,9 +3,12 @@ package main
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hamba/avro/v2"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -72,5 +75,31 @@ func TestInitAndPlanReadWhatARegistryDescribes(t *testing.T) {
 	}
 	if code, out, failed := d.run("plan -c orders.yaml --show"); code != 0 || !strings.Contains(out, "no record would be a dead letter") || !strings.Contains(out, `"A2"`) {
 		t.Errorf("plan: got code %d, %s %s", code, out, failed)
+	}
+}
+
+func TestInitSaysWhatARegistryRefuses(t *testing.T) {
+	d := newHost(t)
+	registry := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(registry.Close)
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "orders"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	producer, err := kgo.NewClient(kgo.SeedBrokers(cluster.ListenAddrs()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(producer.Close)
+	record := &kgo.Record{Topic: "orders", Value: []byte{4}, Headers: []kgo.RecordHeader{{Key: "__value_schema_id", Value: []byte("\x010123456789abcdef")}}}
+	if err := producer.ProduceSync(t.Context(), record).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	code, _, failed := d.run("init --brokers " + cluster.ListenAddrs()[0] + " --topic orders --registry " + registry.URL)
+	if took := time.Since(began); code != 1 || took > 20*time.Second ||
+		!strings.Contains(failed, "topic orders: schema registry: GET "+registry.URL+"/schemas/guids/") || !strings.Contains(failed, "does not find schemas by GUID; upgrade it") {
+		t.Errorf("got code %d after %v, %q, want the registry's answer and what to do", code, took, failed)
 	}
 }

@@ -124,11 +124,12 @@ func (f topicFormat) readKey(into *router.Record, r *kafka.Record) error {
 	return nil
 }
 
-// Commands that decode wait for schemas: they have nothing else to do. At most
-// this long for one record, and that often is asked.
+// What decodes one record waits this long for schemas, and asks that often. A command has
+// somebody who waits for it: it gives up sooner where the registry refuses.
 const (
-	schemaPatience = time.Minute
-	schemaPoll     = 20 * time.Millisecond
+	schemaPatience  = time.Minute
+	refusedPatience = 2 * time.Second // a proxy may refuse while its registry starts
+	schemaPoll      = 20 * time.Millisecond
 )
 
 // NewDecoder decodes for a command that looks at records of any topic.
@@ -159,7 +160,7 @@ func NewDecoders(ctx context.Context, cfg *config.Config, r *router.Router, rand
 		l := NewReader(r, writers)
 		decode := l.Decode
 		if writers != nil {
-			decode = WaitForSchemas(ctx, writers, l.Decode)
+			decode = AskForSchemas(ctx, writers, l.Decode)
 		}
 		decoders = append(decoders, decode)
 	}
@@ -168,10 +169,24 @@ func NewDecoders(ctx context.Context, cfg *config.Config, r *router.Router, rand
 
 // WaitForSchemas makes of a decoder one that waits for schemas. What it returns then
 // is an error of the record, or why the registry could not be asked for long.
-func WaitForSchemas(ctx context.Context, writers *schemas.Registry, decode func(*kafka.Record) (*router.Record, error)) func(*kafka.Record) (*router.Record, error) {
+func WaitForSchemas(ctx context.Context, writers *schemas.Registry, decode Decoder) Decoder {
+	return waiting(ctx, writers, decode, schemaPatience)
+}
+
+// AskForSchemas is WaitForSchemas for a command.
+func AskForSchemas(ctx context.Context, writers *schemas.Registry, decode Decoder) Decoder {
+	return waiting(ctx, writers, decode, refusedPatience)
+}
+
+// Decoder decodes a record of any topic.
+type Decoder = func(*kafka.Record) (*router.Record, error)
+
+// waiting is a decoder that waits for schemas, refused at most where the registry refuses.
+func waiting(ctx context.Context, writers *schemas.Registry, decode Decoder, refused time.Duration) Decoder {
 	return func(r *kafka.Record) (*router.Record, error) {
 		ctx, cancel := context.WithTimeout(ctx, schemaPatience)
 		defer cancel()
+		began := time.Now()
 		look := time.NewTicker(schemaPoll)
 		defer look.Stop()
 		for {
@@ -181,8 +196,14 @@ func WaitForSchemas(ctx context.Context, writers *schemas.Registry, decode func(
 			}
 			select {
 			case <-look.C:
+				if trouble := writers.Trouble(); schemas.Refused(trouble) && time.Since(began) >= refused {
+					return nil, fmt.Errorf("schema registry: %w (%w)", trouble, err)
+				}
 			case <-ctx.Done():
-				return nil, fmt.Errorf("%w: %w", err, errors.Join(ctx.Err(), writers.Trouble()))
+				if trouble := writers.Trouble(); trouble != nil {
+					return nil, fmt.Errorf("schema registry: %w (%w: %w)", trouble, err, ctx.Err())
+				}
+				return nil, fmt.Errorf("%w: %w", err, ctx.Err())
 			}
 		}
 	}

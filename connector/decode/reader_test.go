@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -48,6 +50,54 @@ func reading(t *testing.T, registry *srfake.Registry, mappings ...router.Mapping
 	t.Cleanup(writers.Close)
 	reader := NewReader(r, writers)
 	return WaitForSchemas(t.Context(), writers, reader.Decode)
+}
+
+// refuses answers each request with a status.
+type refuses int
+
+func (status refuses) RoundTrip(*http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	w.WriteHeader(int(status))
+	return w.Result(), nil
+}
+
+// A command says what the registry answers as soon as that is likely to stay.
+func TestACommandDoesNotWaitForARegistryThatRefuses(t *testing.T) {
+	for status, want := range map[int]time.Duration{404: 2 * time.Second, 401: 2 * time.Second, 429: time.Minute, 503: time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			writers, err := schemas.NewRegistry(schemas.RegistryConfig{
+				URL: "http://registry", HTTP: &http.Client{Transport: refuses(status)}, Log: slog.New(slog.DiscardHandler),
+				Backoff: func(int) time.Duration { return time.Second },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer writers.Close()
+			decoder := writers.Decoder(schemas.FormatAvro)
+			decode := func(r *kafka.Record) (*router.Record, error) {
+				_, err := Value(decoder, r)
+				return nil, err
+			}
+			record := &kafka.Record{Headers: headers(schemas.HeaderValueSchema + "=\x010123456789abcdef"), Value: []byte{4}}
+			for command, most := range map[bool]time.Duration{true: want, false: time.Minute} {
+				wait := WaitForSchemas
+				if command {
+					wait = AskForSchemas
+				}
+				began := time.Now()
+				_, err := wait(t.Context(), writers, decode)(record)
+				if took := time.Since(began); took < most || took > most+time.Second {
+					t.Errorf("%d, command %v: waited %v, want %v", status, command, took, most)
+				}
+				if err == nil || !strings.HasPrefix(err.Error(), "schema registry: GET http://registry/schemas/guids/") || !errors.Is(err, schemas.ErrSchemaUnavailable) {
+					t.Errorf("%d, command %v: got %v, want the registry's answer first", status, command, err)
+				}
+				if status == 404 && !strings.Contains(err.Error(), "upgrade it") {
+					t.Errorf("got %v, want what to do", err)
+				}
+			}
+		})
+	}
 }
 
 func mapping(topic, format, envelope string) router.Mapping {

@@ -138,7 +138,7 @@ func guessing(ctx context.Context, registry config.SchemaRegistry) (read valueRe
 		var failed error
 		for _, f := range formats {
 			decoder := writers.Decoder(f)
-			record, err := decode.WaitForSchemas(ctx, writers, func(r *kafka.Record) (*router.Record, error) {
+			record, err := decode.AskForSchemas(ctx, writers, func(r *kafka.Record) (*router.Record, error) {
 				value, err := decode.Value(decoder, r)
 				return &router.Record{Value: value}, err
 			})(r)
