@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"sync"
@@ -45,10 +46,13 @@ func newRun() *cobra.Command {
 				return err
 			}
 			defer log.Close()
+			told := &toldWarnings{file: file, log: log.Logger}
+			told.tell()
 			load := func() (*config.Config, error) {
 				cfg, err := loadConfig(file)
 				if err == nil {
 					flags.over(&cfg.Log)
+					told.tell()
 				}
 				return cfg, err
 			}
@@ -64,6 +68,28 @@ func newRun() *cobra.Command {
 	cmd.Flags().StringVar(&lane, "lane", "all", "what to run: immediate, batch or all")
 	flags.register(cmd)
 	return cmd
+}
+
+// toldWarnings logs what check warns of, since a sink may be started, or reload, without a
+// check before it.
+type toldWarnings struct {
+	file string
+	log  *slog.Logger
+	told map[config.Problem]bool // without their places, which lines above them move
+}
+
+// tell logs the file's warnings that it did not have when it was read last.
+func (w *toldWarnings) tell() {
+	now := map[config.Problem]bool{}
+	for _, found := range config.Warnings(w.file, os.LookupEnv) {
+		key := found
+		key.Line, key.Column = 0, 0
+		if !w.told[key] {
+			w.log.Warn("the configuration can work, but says what is likely not meant", "warning", found.In(w.file))
+		}
+		now[key] = true
+	}
+	w.told = now
 }
 
 // hangUps takes SIGHUP over from what ends other commands. It reloads, whether or not the
