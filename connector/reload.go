@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
@@ -87,16 +88,20 @@ func (r *reloader) run(ctx context.Context) error {
 
 func (r *reloader) note(result reload.Result) {
 	r.last.Note(result)
+	log := r.log
+	if h, ok := log.Handler().(interface{ Unfolded() slog.Handler }); ok {
+		log = slog.New(h.Unfolded()) // who asked for it waits for its result, the same as before or not
+	}
 	switch {
 	case result.Err != nil:
-		r.log.Error("the configuration was not reloaded; the former one is in use", "error", result.Err)
+		log.Error("the configuration was not reloaded; the former one is in use", "error", result.Err)
 	case result.Nothing():
-		r.log.Info("configuration reloaded; nothing has changed")
+		log.Info("configuration reloaded; nothing has changed")
 	default:
-		r.log.Info("configuration reloaded", "changed", result.Changed)
+		log.Info("configuration reloaded", "changed", result.Changed)
 	}
 	if len(result.Restart) > 0 {
-		r.log.Warn("keys of the configuration have changed that need a restart; they keep their values until then", "keys", result.Restart)
+		log.Warn("keys of the configuration have changed that need a restart; they keep their values until then", "keys", result.Restart)
 	}
 }
 

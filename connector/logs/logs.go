@@ -76,6 +76,10 @@ func (h *handler) Flush() {
 	h.folder.flush()
 }
 
+// Unfolded is where lines are written as they come, however often they are repeated: for
+// answers to what somebody asked for.
+func (h *handler) Unfolded() slog.Handler { return h.next }
+
 // handler folds the warnings and errors that pass through it.
 type handler struct {
 	next   slog.Handler

@@ -170,6 +170,22 @@ func TestLastLineComesAfterThoseHeldBack(t *testing.T) {
 	})
 }
 
+func TestAnswersAreNeverHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, news := written(t, Config{})
+		child := log.With("lane", "batch")
+		answers := slog.New(child.Handler().(interface{ Unfolded() slog.Handler }).Unfolded())
+		child.Error("not reloaded")
+		for range 2 {
+			answers.Error("not reloaded")
+		}
+		const line = "ERROR msg=\"not reloaded\" lane=batch"
+		expect(t, "at once", news(), line, line, line)
+		log.Close()
+		expect(t, "closed", news())
+	})
+}
+
 func TestMemoryOfKindsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, news := written(t, Config{})

@@ -105,3 +105,57 @@ func TestRunReloadsWhenItIsTold(t *testing.T) {
 		})
 	}
 }
+
+// TestRunSaysWhatCheckWarnsOfAndWhatBecomesOfEachReload: warnings once each, the result of a
+// reload each time that one is asked for.
+func TestRunSaysWhatCheckWarnsOfAndWhatBecomesOfEachReload(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	warned := func(names ...string) string {
+		skip := ""
+		for _, name := range names {
+			skip += "{when: '" + name + " == 1', lane: skip}, "
+		}
+		return strings.Replace(head+deadLetters, "dlq:", "# moved\ndlq:", len(names)-1) +
+			"mappings:\n  - name: orders\n    topics: [\"${PREFIX}orders\"]\n    customTable: orders\n    key: businessKey\n" +
+			"    fields: [{from: number, to: businessKey}, {from: status, to: status}]\n    routes: [" + skip + "{lane: immediate}]\n"
+	}
+	const warning, refused = `level=WARN msg="the configuration can work, but says what is likely not meant"`, "the configuration was not reloaded"
+	sink := w.run(warned("numbr"))
+	address := sink.admin(w)
+	w.until("the sink is ready", func() bool { return get(t, address, "/readyz") == "ok\n" })
+	says := func(text string, times int) {
+		t.Helper()
+		w.until(fmt.Sprintf("%d lines say %s", times, text), func() bool { return strings.Count(sink.out.String(), text) >= times })
+		if got := strings.Count(sink.out.String(), text); got != times {
+			t.Errorf("got %d lines that say %s, want %d", got, text, times)
+		}
+	}
+	reload := func() {
+		t.Helper()
+		if err := sink.signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	says(warning, 1)
+	if out := sink.out.String(); !strings.Contains(out, `.yaml:`) || !strings.Contains(out, `mappings[0].routes[0].when: no field of the mapping reads \"numbr\"`) {
+		t.Errorf("got no place and no warning of numbr in\n%s", out)
+	}
+	w.rewrite(warned("numbr", "statsu"))
+	reload()
+	says("msg=\"configuration reloaded\"", 1)
+	says(warning, 2) // the one is new, the other has moved
+	w.rewrite(warned("numbr") + "nonsense: 1\n")
+	for i := range 3 {
+		reload()
+		says(refused, i+1)
+	}
+	sink.terminate(t)
+	says(refused, 3)
+	says(warning, 2)
+	for line := range strings.Lines(sink.out.String()) {
+		if strings.Contains(line, refused) && strings.Contains(line, "latest=") {
+			t.Errorf("got %swant it when it was asked for, and not held back", line)
+		}
+	}
+}
