@@ -18,6 +18,7 @@ import (
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/replay"
+	"github.com/feedsink/feedsink/router/problem"
 )
 
 func newDLQList() *cobra.Command {
@@ -447,6 +448,7 @@ func newDLQ() *cobra.Command {
 type filterFlags struct {
 	replay.Filter
 	since, until, offsets string
+	reason                string // the flag for reason codes
 }
 
 // reasonCodes are the codes of dead letters.
@@ -454,6 +456,7 @@ var reasonCodes = []string{"decode", "value", "no_id", "conflict", "not_found", 
 
 // register adds the flags; reason is the name of the one for reason codes.
 func (f *filterFlags) register(cmd *cobra.Command, reason string) {
+	f.reason = reason
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.Mappings, "mapping", nil, "only letters of these mappings")
 	flags.StringSliceVar(&f.Reasons, reason, nil, "only letters with these reasons: "+strings.Join(reasonCodes, ", "))
@@ -473,6 +476,11 @@ func (f *filterFlags) filter(now time.Time) (replay.Filter, error) {
 			errs = append(errs, fmt.Errorf("%s: %w", flag, err))
 		}
 	}
+	for _, code := range f.Reasons {
+		if !slices.Contains(reasonCodes, code) {
+			errs = append(errs, unknownReason(f.reason, code))
+		}
+	}
 	var err error
 	f.Since, err = parseTime(f.since, now)
 	note("--since", err)
@@ -481,6 +489,16 @@ func (f *filterFlags) filter(now time.Time) (replay.Filter, error) {
 	f.Offsets, err = offsets(f.offsets)
 	note("--offset", err)
 	return f.Filter, asUsage(errors.Join(errs...))
+}
+
+// unknownReason refuses a code that no letter can have. Without that a slip of the pen
+// would find no letter, as if there were none.
+func unknownReason(flag, code string) error {
+	hint := ""
+	if similar := problem.Similar(code, reasonCodes...); similar != "" {
+		hint = "; " + similar
+	}
+	return fmt.Errorf("--%s: must be some of %s, is %q%s", flag, strings.Join(reasonCodes, ", "), code, hint)
 }
 
 // parseTime reads a point in time or an age; "" is none.
