@@ -127,6 +127,10 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		{"mode", func(m *router.Mapping) { m.Imports.Upsert.Mode = "DELETE" }, `imports.upsert.mode: "DELETE" is not a mode that loads upsert; hint: write CREATE_OR_UPDATE`},
 		{"columns", func(m *router.Mapping) { m.Imports.Columns = nil }, `imports.columns: missing; hint: list the columns of the CSV file, the key among them`},
 		{"key column", func(m *router.Mapping) { m.Imports.Columns = m.Imports.Columns[1:] }, `imports.columns: the key column is missing; hint: add "customerNumber"`},
+		{
+			"misspelt key", func(m *router.Mapping) { m.Key = "customerNumbr" },
+			`imports.columns: the key column is missing; hint: did you mean key: customerNumber? Else add "customerNumbr"`,
+		},
 		{"column twice", func(m *router.Mapping) { m.Imports.Columns[1].Name = "customerNumber" }, `imports.columns[1]: "customerNumber" is listed twice`},
 		{"column without name", func(m *router.Mapping) { m.Imports.Columns[1].Name = "" }, `imports.columns[1]: missing`},
 		{"segment without name", func(m *router.Mapping) { m.Imports.Columns[1].Name = "S_" }, `imports.columns[1]: "S_": the name is missing`},

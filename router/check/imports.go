@@ -86,8 +86,28 @@ func (m *mapping) columns() {
 		}
 	}
 	if m.m.Key != "" && !slices.ContainsFunc(m.c.Columns, func(c router.CSVColumn) bool { return c.Header == m.m.Key }) {
-		m.Report("imports.columns", fmt.Sprintf("add %q", m.m.Key), "the key column is missing")
+		m.Report("imports.columns", m.keyHint(), "the key column is missing")
 	}
+}
+
+// keyHint says what is to be done where no column has the key's name. That of a custom
+// table's is always the same, so that it is not what was misspelt.
+func (m *mapping) keyHint() string {
+	add := fmt.Sprintf("add %q", m.m.Key)
+	if m.c.Table.Custom {
+		return add
+	}
+	if similar := problem.Similar(m.m.Key, m.headers()...); similar != "" {
+		return strings.NewReplacer("did you mean", "did you mean key:", `"`, "").Replace(similar) + " Else " + add
+	}
+	return add
+}
+
+func (m *mapping) headers() (names []string) {
+	for i := range m.c.Columns {
+		names = append(names, m.c.Columns[i].Header)
+	}
+	return names
 }
 
 func (m *mapping) csv() {
