@@ -122,7 +122,7 @@ func (f *findings) syntax(err error, data []byte) {
 		case bareBracket.MatchString(text):
 			hint = hintBrackets
 		case strings.Contains(message, "not allowed in this context"):
-			hint = "check how far this line, and those around it, are indented"
+			hint = "check how far this line, and those around it, are indented; put a value that holds \": \" or \" #\" in quotes"
 		}
 	}
 	f.add(p, "", message, hint)
