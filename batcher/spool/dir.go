@@ -109,6 +109,12 @@ func Open(dir string) (*Dir, error) {
 	return s, nil
 }
 
+// Free is what Disk says is left for the directory.
+func (s *Dir) Free() (bytes int64, ok bool) {
+	bytes, _, ok = Disk(s.dir)
+	return bytes, ok
+}
+
 // Writable says why this process cannot create directories in one, nil if it can. It
 // creates one and removes it.
 func Writable(dir string) error {

@@ -2,5 +2,5 @@
 
 package spool
 
-// Free is not known on this system.
-func (s *Dir) Free() (bytes int64, ok bool) { return 0, false }
+// Disk is not known on this system.
+func Disk(string) (free, size int64, ok bool) { return 0, 0, false }

@@ -4,12 +4,13 @@ package spool
 
 import "syscall"
 
-// Free is how many bytes the file system of the directory has left for this process;
-// ok is false if that is not known.
-func (s *Dir) Free() (bytes int64, ok bool) {
+// Disk is how many bytes the file system of a directory has left for this process, and
+// how many it has in all; ok is false if that is not known.
+func Disk(dir string) (free, size int64, ok bool) {
 	var st syscall.Statfs_t
-	if err := syscall.Statfs(s.dir, &st); err != nil {
-		return 0, false
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return 0, 0, false
 	}
-	return int64(st.Bavail) * int64(st.Bsize), true //nolint:unconvert // their types differ by system
+	block := int64(st.Bsize) //nolint:unconvert // its type differs by system
+	return int64(st.Bavail) * block, int64(st.Blocks) * block, true
 }

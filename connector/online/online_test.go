@@ -119,6 +119,26 @@ func TestEverythingThatIsThereIsFoundAndNothingIsWritten(t *testing.T) {
 	}
 }
 
+func TestDiskOfTheSpoolIsLookedAt(t *testing.T) {
+	for _, tc := range []struct {
+		free, size int64
+		want       Check
+	}{
+		{30 << 30, 100 << 30, Check{"spool", OK, "it can be written; 30.0 GiB of its disk are free"}},
+		{0, 100 << 30, Check{"spool", Fail, "0 bytes of its disk are free, so no row can be written; make room, or name a directory on another disk"}},
+		{1<<20 - 4096, 1 << 20, Check{"spool", Fail, "1020.0 KiB of its disk are free, so no row can be written; make room, or name a directory on another disk"}},
+		{5 << 20, 8 << 20, Check{"spool", Warn, "5.0 MiB of its disk are free, and the disk has 8.0 MiB in all, less than spool.maxBytes (1GiB): " +
+			"it is full before the batch lane pauses; lower spool.maxBytes, or take a larger disk"}},
+	} {
+		if got := roomCheck("spool", tc.free, tc.size, 1<<30); got != tc.want {
+			t.Errorf("%d of %d: got %v\nwant %v", tc.free, tc.size, got, tc.want)
+		}
+	}
+	if got := spoolCheck(config.Spool{Dir: t.TempDir(), MaxBytes: 1 << 60}); got.Result != Warn {
+		t.Errorf("got %v, want a warning of a disk below maxBytes", got)
+	}
+}
+
 func TestMissingTopicsAreAllNamedWithThoseThatAreNear(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Mappings[0].Topics = []string{"shop.order", "orders", "xyz"}

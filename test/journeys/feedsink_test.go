@@ -149,6 +149,8 @@ var instant = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\
 var (
 	address = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 	zone    = regexp.MustCompile(`Etc/GMT[+-]\d+`)
+	// free is what the machine's disk has left.
+	free = regexp.MustCompile(`\d[\d.]* \w+ of its disk are free`)
 	// progress is told now and then: how often depends on the machine.
 	progress = regexp.MustCompile(`(?m)^\d+\.\d %: .*\n`)
 )
@@ -156,7 +158,7 @@ var (
 // commonly leaves out what differs from run to run. Times in UTC keep their
 // width, so that columns stay where they are.
 func commonly(text string) string {
-	text = progress.ReplaceAllString(text, "")
+	text = free.ReplaceAllString(progress.ReplaceAllString(text, ""), "N GiB of its disk are free")
 	text = zone.ReplaceAllString(address.ReplaceAllString(text, "127.0.0.1:PORT"), "ZONE")
 	return masked(instant.ReplaceAllString(text, "YYYY-MM-DDThh:mm:ssZ"))
 }
