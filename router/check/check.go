@@ -64,6 +64,7 @@ func Warnings(r *router.Router) (warnings []problem.Problem) {
 		m.routesWithoutEffect()
 		m.autoByFile()
 		m.linkedRecords()
+		m.dependsOnLane()
 	}
 	return warnings
 }

@@ -2,6 +2,7 @@ package check_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,5 +102,51 @@ func TestAutoRoutesOfWhichAllRowsGoByFileAreWarnedOf(t *testing.T) {
 		"some of the mapping's records take the immediate lane, whose calls a call of this route could overtake; hint: write batch]"
 	if got := warningsOf(t, m); got != want {
 		t.Errorf("both lanes: got %s, want %s", got, want)
+	}
+}
+
+func TestTableThatDependsOnTheLaneIsAWarning(t *testing.T) {
+	m := orders()
+	m.Fields = []router.Field{{From: "id", To: "businessKey"}, {From: "total", To: "total"}, {From: "status", To: "status"}}
+	m.Routes = []router.Route{{When: "total > 100", Lane: "immediate"}, {Lane: "batch"}}
+	m.Imports = customers().Imports
+	m.Imports.Columns = []router.Column{{Name: "businessKey"}, {Name: "total"}, {Name: "status"}}
+	const want = "[mappings[0].imports.columns: an upsert that does not name total or status clears that by file, and keeps it by call: the table depends on the lane; hint: "
+	const keep = "write the columns as {name: NAME, null: immediate}, so that a file keeps them, too, and create the ETL again]"
+	if got := warningsOf(t, m); got != want+"write absent: null for their fields, so that a call clears them, too; or "+keep {
+		t.Errorf("got %s", got)
+	}
+	for name, change := range map[string]func(*router.Mapping){
+		"a call clears, too": func(m *router.Mapping) {
+			m.Fields[1].Absent, m.Fields[2].Absent = router.AsNull, router.AsNull
+		},
+		"never without": func(m *router.Mapping) {
+			m.Fields[1].Absent, m.Fields[2] = router.Refuse, router.Field{Value: `"PAID"`, To: "status"}
+		},
+		"a default": func(m *router.Mapping) { m.Fields[1].Default, m.Fields[2].Default = "0", `"NEW"` },
+		"a file keeps": func(m *router.Mapping) {
+			m.Imports.Columns[1].Null, m.Imports.Columns[2].Null = "immediate", "immediate"
+		},
+		"the ETL keeps": func(m *router.Mapping) {
+			m.Imports.Upsert = &router.Import{ETL: "1", Mode: "CREATE_UPDATE", IgnoresEmpty: true}
+		},
+		"calls alone":   func(m *router.Mapping) { m.Routes = m.Routes[:1:1]; m.Routes[0].When = "" },
+		"an auto route": func(m *router.Mapping) { m.Routes = []router.Route{{Lane: "auto"}} },
+		"the key alone": func(m *router.Mapping) {
+			m.Fields, m.Imports.Columns = m.Fields[:1], m.Imports.Columns[:1]
+		},
+		"no upsert":       func(m *router.Mapping) { m.Op, m.Imports.Delete = "delete", &router.Import{ETL: "2", Mode: "DELETE"} },
+		"whole rows":      func(m *router.Mapping) { m.Envelope = "debezium" },
+		"deletes by call": func(m *router.Mapping) { m.Fields, m.Routes[0].When = nil, `op == "delete"` },
+	} {
+		one := m
+		one.Fields, one.Routes, one.Imports.Columns = slices.Clone(m.Fields), slices.Clone(m.Routes), slices.Clone(m.Imports.Columns)
+		if change(&one); strings.Contains(warningsOf(t, one), "depends on the lane") {
+			t.Errorf("%s: got %s, want no warning", name, warningsOf(t, one))
+		}
+	}
+	m.Fields, m.Routes[0].When = nil, "properties.total > 100"
+	if got := warningsOf(t, m); got != want+keep {
+		t.Errorf("canonical events: got %s", got)
 	}
 }
