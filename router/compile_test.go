@@ -237,7 +237,7 @@ func TestFieldMistakesSayWhereWhyAndWhatInstead(t *testing.T) {
 		{router.Field{}, `fields[1].from: missing; hint: write from, or value for a constant, or expr for an expression`},
 		{router.Field{From: "a[x]"}, `fields[1].from: "a[x]" is not a path: column 2: [ wants a number, * or a name in quotes, and ]; hint: write names separated by dots, elements as [0] or [*], other names as ["a.b"]`},
 		{router.Field{From: "headers"}, `fields[1].from: "headers" is not a path: name one header, such as headers.source; hint: write names separated by dots, elements as [0] or [*], other names as ["a.b"]`},
-		{router.Field{Expr: "a +"}, `fields[1].expr: column 3: unexpected token EOF`},
+		{router.Field{Expr: "a +"}, `fields[1].expr: column 3: unexpected token EOF; hint: the expression ends too early`},
 		{router.Field{Expr: "uper(a)"}, `fields[1].expr: column 1: unknown function uper; hint: did you mean "upper"?`},
 		{router.Field{Expr: "now()"}, `fields[1].expr: column 1: now is not available: the result may depend on nothing but the record`},
 		{router.Field{Expr: `1 + "a"`}, `fields[1].expr: column 3: invalid operation: + (mismatched types int and string)`},

@@ -117,8 +117,11 @@ func reportExpression(at problem.Reporter, path string, err error, canonical boo
 	if name, unknown := strings.CutPrefix(located.Message, unknownFunction+" "); unknown {
 		hint = problem.Similar(name, builtin.Names...)
 	}
-	if located.Message == `unexpected token Operator("=")` {
+	switch located.Message {
+	case `unexpected token Operator("=")`:
 		hint = "write == to compare"
+	case "unexpected token EOF":
+		hint = "the expression ends too early"
 	}
 	at.Report(path, hint, "%s%s", place, located.Message)
 }

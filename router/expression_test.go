@@ -155,7 +155,7 @@ func TestConditionsOnMappedValuesSeeTheValuesOwnFields(t *testing.T) {
 
 func TestConditionMistakesSayWhereAndWhat(t *testing.T) {
 	for when, want := range map[string]problem.Problem{
-		`segments.tier == `:            {Message: `column 17: unexpected token EOF`},
+		`segments.tier == `:            {Message: `column 17: unexpected token EOF`, Hint: `the expression ends too early`},
 		`segment.tier == "gold"`:       {Message: `column 1: unknown name segment`, Hint: `did you mean "segments"?`},
 		`op > 3`:                       {Message: `column 4: invalid operation: > (mismatched types string and int)`},
 		`"gold"`:                       {Message: `expected bool, but got string`},
