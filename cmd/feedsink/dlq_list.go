@@ -491,8 +491,8 @@ func (f *filterFlags) filter(now time.Time) (replay.Filter, error) {
 	return f.Filter, asUsage(errors.Join(errs...))
 }
 
-// unknownReason refuses a code that no letter can have. Without that a slip of the pen
-// would find no letter, as if there were none.
+// unknownReason refuses a code that no letter can have. A misspelt one would find no
+// letter, as if there were none.
 func unknownReason(flag, code string) error {
 	hint := ""
 	if similar := problem.Similar(code, reasonCodes...); similar != "" {
