@@ -36,6 +36,8 @@ type ReplayOptions struct {
 	Rate config.Rate // of calls; none: the service's as configured
 	Log  *slog.Logger
 	Rand *rand.Rand // for jitter; nil: seeded from the system
+	// Wait returns after so long, or with the context's error; nil: by the clock.
+	Wait func(context.Context, time.Duration) error
 }
 
 // roundDeadLetters is how many dead letters are sent before the rows they are about are
@@ -71,6 +73,9 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 	defer run.Post.Close()
 	o.Topic, o.Connector, o.Round, o.Late = cfg.DLQ.Topic, cfg.Kafka.Group, roundDeadLetters, lateCalls*cfg.Service.Timeout
 	run.Config = o.Config
+	if o.Wait != nil {
+		run.Wait = o.Wait
+	}
 	if !o.DryRun {
 		held, release, err := hold(ctx, run.Reader, cfg, o.Rand)
 		if err != nil {

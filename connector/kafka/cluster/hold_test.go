@@ -4,9 +4,12 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
@@ -65,4 +68,27 @@ func TestHolderThatIsGoneIsWaitedFor(t *testing.T) {
 	defer next()
 	b.freeze("")
 	<-lost
+}
+
+// A broker that answers after the session is slow; nobody holds the group.
+func TestSlowBrokerIsNoHolder(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	var slow atomic.Bool
+	slow.Store(true)
+	time.AfterFunc(2*session, func() { slow.Store(false) })
+	b.ControlKey(int16(kmsg.DescribeGroups), func(kmsg.Request) (kmsg.Response, error, bool) {
+		b.KeepControl()
+		b.SleepControl(func() {
+			for slow.Load() {
+				time.Sleep(session / 20)
+			}
+		})
+		return nil, nil, false
+	})
+	_, release, err := newReader(t, b).Hold(t.Context(), "replay", "a", session, rand.New(rand.NewPCG(1, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
 }

@@ -379,11 +379,12 @@ var ErrHeld = errors.New("another process holds it")
 // and keeps it so until release: of several processes that try, at most one
 // succeeds, and the others get ErrHeld. A holder that was killed is forgotten
 // after its session, and is waited for. lost is closed if the brokers did without this process for longer than the
-// session, after which another may hold the group. topic is one that may be read.
+// session, after which another may hold the group. The brokers have a minute to answer. topic is one that may be read.
 func (r *Reader) Hold(ctx context.Context, group, topic string, session time.Duration, rnd *rand.Rand) (lost <-chan struct{}, release func(), err error) {
-	waiting, cancel := context.WithTimeout(ctx, session+session/4)
+	waiting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var holder string
+	var forgotten <-chan time.Time // since it was met
 	for {
 		members, err := r.members(waiting, group)
 		if err == nil && len(members) == 0 {
@@ -394,10 +395,14 @@ func (r *Reader) Hold(ctx context.Context, group, topic string, session time.Dur
 		}
 		if len(members) > 0 {
 			holder = members[0].ClientHost
+			if forgotten == nil {
+				forgotten = time.After(session + session/4)
+			}
 		}
 		select {
 		case <-time.After(session/40 + time.Duration(rnd.Int64N(int64(session/20)))): // two that met must not meet again
 			continue
+		case <-forgotten:
 		case <-waiting.Done():
 		}
 		switch {
