@@ -131,6 +131,38 @@ func TestRowIsBroughtBackForAPatchHoweverOftenItsKeyIsWritten(t *testing.T) {
 	}
 }
 
+// Of two patches the first lands, and then a delete; the second waits for the row that came between.
+func TestRowIsBroughtBackForALaterPatchToo(t *testing.T) {
+	var k Keys
+	at := func(offset int64) At { return At{"p", offset} }
+	other := func(offset int64, text string) {
+		w := parse(t, text, false).Write
+		k.Other(&w, at(offset), Effect{})
+	}
+	row := func(offset int64, text string) {
+		w := parse(t, text, false).Write
+		k.Row(&w, at(offset), Open)
+	}
+	other(4, "patch a=4")
+	other(6, "delete")
+	row(9, "upsert a=9 b=9")
+	other(11, "patch a=11")
+	row(12, "patch a=12")
+	k.Seal()
+	k.Send(nobody)
+	row(22, "merge a=22")
+	row(23, "merge a=23")
+	var got []string
+	for _, n := range k.BringBack(shows(4, 6)) {
+		for i := range n.Writes {
+			got = append(got, show(&n.Writes[i]))
+		}
+	}
+	if want := []string{"delete", "upsert a=11 b=9"}; !slices.Equal(got, want) {
+		t.Errorf("brought back: got %q, want %q", got, want)
+	}
+}
+
 // TestKeyIsFollowedWhileAnOlderWriteIsNotConfirmed, and what that takes is counted.
 func TestKeyIsFollowedWhileAnOlderWriteIsNotConfirmed(t *testing.T) {
 	var k Keys

@@ -57,10 +57,10 @@ func (s *state) add(e entry) {
 		return
 	}
 	var kept []entry
-	patch := waitingPatch(s.writes, s.others)
 	together := func(from, to int) bool {
 		one, other := &s.writes[from], &s.writes[to]
-		return from != patch && to != patch && one.file == other.file && (one.file == 0 || one.row == other.row)
+		// A patch that may wait for a row stays apart from what brings that back, and from what follows.
+		return one.mayWait(s.others) == other.mayWait(s.others) && one.file == other.file && (one.file == 0 || one.row == other.row)
 	}
 	for from, to := 0, 1; from < len(s.writes); from, to = to, to+1 {
 		for to < len(s.writes) && together(from, to) {
@@ -154,9 +154,13 @@ func (s *state) untilPatch(confirmed func(At) bool) []entry {
 // waitingPatch is the place of the first patch of the other lane among the writes that may
 // still land, and that may wait for a row; -1: there is none.
 func waitingPatch(writes []entry, left []At) int {
-	return slices.IndexFunc(writes, func(e entry) bool {
-		return !e.row && e.file == 0 && e.Op == schemas.Patch && slices.Contains(left, e.at)
-	})
+	return slices.IndexFunc(writes, func(e entry) bool { return e.mayWait(left) })
+}
+
+// mayWait reports whether the write is a patch of the other lane that may still land: one of
+// those that are left.
+func (e *entry) mayWait(left []At) bool {
+	return !e.row && e.file == 0 && e.Op == schemas.Patch && slices.Contains(left, e.at)
 }
 
 // safe reports whether nothing of the other lane that shows in the write can land any
