@@ -392,9 +392,10 @@ var commits = []Plant{
 	})},
 }
 
-// homeOf is the place of a table's count, and that of a row of it.
+// homeOf is the place of a table's count, and the receipt of a row of it. Of the row's import it
+// is known when that began: only such imports have a day.
 func (w *World) homeOf() (r *Receipt, t audit.Table, home *audit.Partition) {
-	if r = w.find(imported); r == nil {
+	if r = w.find(func(r *Receipt) bool { return imported(r) && r.Started.UnixMilli() > 0 }); r == nil {
 		return nil, t, nil
 	}
 	t = w.Tables[r.Mapping]
