@@ -34,7 +34,7 @@ type importReceipts struct {
 
 	mu    sync.Mutex
 	entry []byte                                    // room for a note
-	keyID string                                    // of the last note that was read
+	last  lastNotes                                 // most rows are of those of the row before
 	notes map[*kafka.Partition]map[string]*rowNotes // by the table that the ledger knows
 	runs  map[string]map[int]execution              // by that table and the file's part: of its import
 	told  map[*kafka.Partition]map[rowAt]bool       // rows in error: whether the receipt was sent
@@ -47,8 +47,24 @@ const receiptsOnTheWay = 8 << 10
 // rowNotes are the notes of one table's rows of one partition, in the order of offsets.
 type rowNotes struct {
 	*spool.Notes
-	noted rowAt      // the last
-	late  []notedRow // of records that waited for calls before they went into a file; not in order
+	noted         rowAt      // the last
+	written, read noteBase   // what the next note that is written, or read, builds upon
+	before        noteBase   // what the last that was written builds upon
+	late          []notedRow // of records that waited for calls before they went into a file; not in order
+}
+
+// lastNotes are the notes of a mapping's table of a partition.
+type lastNotes struct {
+	partition *kafka.Partition
+	mapping   *router.Compiled
+	notes     *rowNotes
+}
+
+// noteBase is what a note says only the difference to: most rows have the key of the secret
+// of the row before, and were written soon after it. There is a note for each row on disk.
+type noteBase struct {
+	offset, written int64 // written: in milliseconds since 1970
+	keyID           string
 }
 
 // rowAt is a record's part.
@@ -91,7 +107,7 @@ func newImportReceipts(lane *laneBase, writers *schemas.Registry) *importReceipt
 
 // note notes a row that is about to go into a file. A record that is offered again is
 // noted once. An error is the disk's.
-func (n *importReceipts) note(p *kafka.Partition, row notedRow) error {
+func (n *importReceipts) note(p *kafka.Partition, row *notedRow) error {
 	if n == nil {
 		return nil
 	}
@@ -101,11 +117,12 @@ func (n *importReceipts) note(p *kafka.Partition, row notedRow) error {
 	if !to.noted.before(row.rowAt) {
 		return nil
 	}
-	n.entry = row.append(n.entry[:0])
+	base := to.written
+	n.entry = base.append(n.entry[:0], row)
 	if err := to.Append(n.entry); err != nil {
 		return err
 	}
-	to.noted = row.rowAt
+	to.noted, to.before, to.written = row.rowAt, to.written, base
 	return nil
 }
 
@@ -125,6 +142,9 @@ func (n *importReceipts) noteLate(of *part) {
 
 // notesOf are the notes of a mapping's table of a partition, with mu held.
 func (n *importReceipts) notesOf(p *kafka.Partition, m *router.Compiled) *rowNotes {
+	if n.last.partition == p && n.last.mapping == m {
+		return n.last.notes
+	}
 	tables := n.notes[p]
 	if tables == nil {
 		tables = map[string]*rowNotes{}
@@ -136,6 +156,7 @@ func (n *importReceipts) notesOf(p *kafka.Partition, m *router.Compiled) *rowNot
 		to = &rowNotes{Notes: n.newNotes(m.Name), noted: rowAt{offset: -1}}
 		tables[table] = to
 	}
+	n.last = lastNotes{p, m, to}
 	return to
 }
 
@@ -146,35 +167,75 @@ func (n *importReceipts) withdraw(p *kafka.Partition, m *router.Compiled) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.notes[p][n.tables[m.Index]].Withdraw()
+	if of := n.notesOf(p, m); of.Withdraw() {
+		of.written = of.before
+	}
 }
 
-func (r *notedRow) append(dst []byte) []byte {
-	for _, v := range [...]int64{r.offset, int64(r.part), int64(r.parts), int64(r.mapping.Index), int64(r.op), r.written.UnixMilli()} {
-		dst = binary.AppendVarint(dst, v)
+// What a note says of the key.
+const (
+	noKey byte = iota
+	keyAsBefore
+	newKey // its secret's id follows
+)
+
+// append appends the note of a row, and is what the next builds upon.
+func (b *noteBase) append(dst []byte, r *notedRow) []byte {
+	written, key := r.written.UnixMilli(), noKey
+	switch r.key.ID {
+	case "":
+	case b.keyID:
+		key = keyAsBefore
+	default:
+		key = newKey
 	}
-	if r.key.ID != "" {
-		dst = append(append(dst, r.key.Hash[:]...), r.key.ID...)
+	dst = append(dst, key)
+	dst = binary.AppendVarint(dst, r.offset-b.offset)
+	dst = binary.AppendUvarint(dst, uint64(r.part))
+	dst = binary.AppendUvarint(dst, uint64(r.parts))
+	dst = binary.AppendUvarint(dst, uint64(r.mapping.Index))
+	dst = append(dst, byte(r.op))
+	dst = binary.AppendVarint(dst, written-b.written)
+	b.offset, b.written = r.offset, written
+	if key == noKey {
+		return dst
+	}
+	dst = append(dst, r.key.Hash[:]...)
+	if key == newKey {
+		dst = append(dst, r.key.ID...)
+		b.keyID = r.key.ID
 	}
 	return dst
 }
 
-func (n *importReceipts) open(entry []byte) (r notedRow) {
-	var v [6]int64
-	for i := range v {
-		var size int
-		v[i], size = binary.Varint(entry)
+// read reads a note into a row, and is what the next builds upon.
+func (b *noteBase) read(entry []byte, mappings []*router.Compiled, r *notedRow) {
+	number := func() int {
+		v, size := binary.Uvarint(entry)
 		entry = entry[size:]
+		return int(v)
 	}
-	r = notedRow{rowAt: rowAt{v[0], int(v[1])}, parts: int(v[2]), mapping: n.mappings[v[3]], op: schemas.Op(v[4]), written: time.UnixMilli(v[5])}
-	if len(entry) > 0 {
-		id := entry[copy(r.key.Hash[:], entry):]
-		if string(id) != n.keyID {
-			n.keyID = string(id)
-		}
-		r.key.ID = n.keyID
+	difference := func() int64 {
+		v, size := binary.Varint(entry)
+		entry = entry[size:]
+		return v
 	}
-	return r
+	key := entry[0]
+	entry = entry[1:]
+	b.offset += difference()
+	part, parts, mapping := number(), number(), number()
+	*r = notedRow{rowAt: rowAt{b.offset, part}, parts: parts, mapping: mappings[mapping], op: schemas.Op(entry[0])}
+	entry = entry[1:]
+	b.written += difference()
+	r.written = time.UnixMilli(b.written)
+	if key == noKey {
+		return
+	}
+	id := entry[copy(r.key.Hash[:], entry):]
+	if key == newKey {
+		b.keyID = string(id)
+	}
+	r.key.ID = b.keyID
 }
 
 // running notes the execution that loads a file.
@@ -207,6 +268,7 @@ func (n *importReceipts) release(ps []*kafka.Partition) {
 		delete(n.told, p)
 	}
 	clear(n.reads)
+	n.last = lastNotes{}
 }
 
 // rowInError notes that a row is not loaded. It reports false if the receipt of its dead letter
@@ -229,7 +291,7 @@ func (n *importReceipts) rowInError(p *kafka.Partition, at rowAt) (first bool) {
 
 // deadLetter sends the receipt of a row in error that has become a dead letter.
 func (n *importReceipts) deadLetter(p *kafka.Partition, row notedRow, imp *batcher.Import, done func()) {
-	r := n.receipt(p, row)
+	r := n.receipt(p, &row)
 	r.Outcome, r.Row, r.Execution, r.Ended = receipt.DeadLetter, receipt.InError, imp.Execution, time.Now()
 	n.mu.Lock()
 	n.told[p][row.rowAt] = true
@@ -246,7 +308,7 @@ type acknowledged func()
 // Acknowledged calls it.
 func (f acknowledged) Acknowledged() { f() }
 
-func (n *importReceipts) receipt(p *kafka.Partition, row notedRow) receipt.Receipt {
+func (n *importReceipts) receipt(p *kafka.Partition, row *notedRow) receipt.Receipt {
 	return receipt.Receipt{
 		Topic: p.Topic, Partition: p.ID, Offset: row.offset, Part: row.part, Parts: row.parts, Lane: schemas.Batch,
 		Mapping: row.mapping.Name, Op: row.op, Written: row.written, Assigned: p.Assigned(), Key: row.key,
@@ -378,11 +440,14 @@ func (n *importReceipts) take(p *kafka.Partition, table string, upTo int64, room
 		if len(rows) == rowsAtOnce {
 			return false
 		}
-		r := n.open(entry)
-		if r.offset >= upTo {
+		base := of.read
+		rows = rows[:len(rows)+1]
+		r := &rows[len(rows)-1]
+		if base.read(entry, n.mappings, r); r.offset >= upTo {
+			rows = rows[:len(rows)-1]
 			return false
 		}
-		rows = append(rows, r)
+		of.read = base
 		return true
 	})
 	if len(rows) > 0 {
@@ -403,11 +468,12 @@ func (n *importReceipts) send(ctx context.Context, p *kafka.Partition, rows []no
 	sent.add(len(rows))
 	all := &together{importReceipts: n, outcome: end.outcome, sent: sent, n: len(rows)}
 	all.left.Store(int32(len(rows)))
-	for _, row := range rows {
-		r := n.receipt(p, row)
-		r.Outcome, r.Row, r.Execution, r.Started, r.Ended = end.outcome, end.row, end.execution, end.began, end.at
-		n.lane.receipts.Send(&r, all)
-	}
+	r := n.receipt(p, &rows[0])
+	r.Outcome, r.Row, r.Execution, r.Started, r.Ended = end.outcome, end.row, end.execution, end.began, end.at
+	n.lane.receipts.SendEach(len(rows), &r, func(i int) {
+		row := &rows[i]
+		r.Offset, r.Part, r.Parts, r.Mapping, r.Op, r.Written, r.Key = row.offset, row.part, row.parts, row.mapping.Name, row.op, row.written, row.key
+	}, all)
 	return nil
 }
 
@@ -452,7 +518,7 @@ func (n *importReceipts) readAgain(ctx context.Context, imp *batcher.Import, hel
 			if w.Err != nil || !loads(imp, w.Mapping.Name) || !behindImport(imp, p, w, record.Offset) {
 				continue
 			}
-			if err := n.send(ctx, p, []notedRow{n.row(w, record, j, len(routed))}, end, sent); err != nil {
+			if err := n.send(ctx, p, []notedRow{*n.row(w, record, j, len(routed))}, end, sent); err != nil {
 				return err
 			}
 		}
@@ -468,8 +534,8 @@ func (n *importReceipts) readAgain(ctx context.Context, imp *batcher.Import, hel
 }
 
 // row is what a write's receipt needs.
-func (n *importReceipts) row(w *router.Routed, r *kafka.Record, part, parts int) notedRow {
-	return notedRow{
+func (n *importReceipts) row(w *router.Routed, r *kafka.Record, part, parts int) *notedRow {
+	return &notedRow{
 		rowAt: rowAt{r.Offset, part}, parts: parts, mapping: w.Mapping, op: w.Write.Op, written: r.Timestamp, key: n.lane.receipts.Of(&w.Write),
 	}
 }

@@ -445,7 +445,7 @@ func newAhead(files *fileDelivery, open func() decode.Reader) (*ahead, error) {
 		if err != nil {
 			return nil, err
 		}
-		a.readers = append(a.readers, &rowReader{open(), encoders, files.lane.tracing.tracer, files.lane.receipts})
+		a.readers = append(a.readers, &rowReader{open(), encoders, files.lane.tracing.tracer, files.lane.receipts, nil})
 	}
 	return a, nil
 }
@@ -535,16 +535,16 @@ type rowReader struct {
 	decode.Reader
 	encoders []*batcher.Encoder // by mapping; nil where it has no batch lane
 	tracer   *tracing.Tracer
-	receipts *receipt.Book // nil: no receipts topic
+	receipts *receipt.Book   // nil: no receipts topic
+	keys     *receipt.Hasher // of a chunk's receipts
 }
 
-func encodersOf(r *router.Router, files *batcher.Batcher) ([]*batcher.Encoder, error) {
-	encoders := make([]*batcher.Encoder, len(r.Mappings()))
+func encodersOf(r *router.Router, files *batcher.Batcher) (encoders []*batcher.Encoder, err error) {
+	encoders = make([]*batcher.Encoder, len(r.Mappings()))
 	for _, m := range r.Mappings() {
 		if !m.Uses(schemas.Batch) {
 			continue
 		}
-		var err error
 		if encoders[m.Index], err = files.Encoder(m.Name); err != nil {
 			return nil, err
 		}
@@ -555,13 +555,14 @@ func encodersOf(r *router.Router, files *batcher.Batcher) ([]*batcher.Encoder, e
 // read finds out what the records of a chunk mean.
 func (d *rowReader) read(c *chunk) {
 	defer close(c.read)
-	c.begun = d.tracer.Begin()
+	c.begun, d.keys = d.tracer.Begin(), d.receipts.Hasher()
 	for _, r := range c.records {
 		m := preparedRecord{first: uint32(len(c.rows))}
 		m.known, m.skipped = d.rows(c, r)
 		m.next = uint32(len(c.rows))
 		c.prepared = append(c.prepared, m)
 	}
+	d.keys.Done()
 	d.Forget()
 }
 
@@ -592,7 +593,7 @@ func (d *rowReader) rows(c *chunk, r *kafka.Record) (known, skipped bool) {
 		auto = auto && w.Mapping.Callable(&w.Write)
 		c.rows = append(c.rows, rowAhead{w.Mapping, encoder, w.Mapping.Objective(w.Route), uint32(from), uint32(len(c.text)), w.Write.Op, auto})
 		if d.receipts != nil {
-			c.keys = append(c.keys, d.receipts.Of(&w.Write))
+			c.keys = append(c.keys, d.keys.Of(&w.Write))
 		}
 	}
 	return true, allSkipped(routed)

@@ -266,7 +266,7 @@ func (s *pipeline) openPost() (err error) {
 }
 
 func (s *pipeline) openReceipts() (err error) {
-	if s.receipts, err = build.NewReceipts(s.cfg, s.brokers(), s.log); err != nil || s.receipts == nil {
+	if s.receipts, err = build.NewReceipts(s.cfg, s.brokers(), s.newRand(), s.log); err != nil || s.receipts == nil {
 		return err
 	}
 	s.closers.add("receipts producer", s.receipts.Close)

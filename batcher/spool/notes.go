@@ -46,11 +46,14 @@ func (n *Notes) Append(entry []byte) error {
 	return nil
 }
 
-// Withdraw takes the entry back that was appended last. There is one.
-func (n *Notes) Withdraw() {
-	if n.last >= 0 {
-		n.memory, n.last = n.memory[:n.last], -1
+// Withdraw takes the entry back that was appended last. There is one; it reports false if that
+// was taken.
+func (n *Notes) Withdraw() bool {
+	if n.last < 0 {
+		return false
 	}
+	n.memory, n.last = n.memory[:n.last], -1
+	return true
 }
 
 // write moves what is in memory to the disk.

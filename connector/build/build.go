@@ -191,7 +191,7 @@ func NewDeadLetters(cfg *config.Config, over cluster.Connection, log *slog.Logge
 
 // NewReceipts is the producer of receipts and the hash of their keys, by that connection;
 // nil where the configuration names no topic. The caller closes it.
-func NewReceipts(cfg *config.Config, over cluster.Connection, log *slog.Logger) (*receipt.Book, error) {
+func NewReceipts(cfg *config.Config, over cluster.Connection, random *rand.Rand, log *slog.Logger) (*receipt.Book, error) {
 	if cfg.Receipts.Topic == "" {
 		return nil, nil //nolint:nilnil // nothing to be opened, and nothing wrong
 	}
@@ -203,7 +203,7 @@ func NewReceipts(cfg *config.Config, over cluster.Connection, log *slog.Logger) 
 	if err != nil {
 		return nil, err
 	}
-	writer, err := receipt.NewWriter(opts, cfg.Receipts.Topic, log)
+	writer, err := receipt.NewWriter(opts, cfg.Receipts.Topic, random, log)
 	return &receipt.Book{Keys: keys, Writer: writer}, err
 }
 

@@ -1,10 +1,7 @@
 package receipt
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/hex"
-	"hash"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -27,26 +24,26 @@ type Keys struct {
 // readAgain is how long a secret that has changed may be in use.
 const readAgain = 10 * time.Second
 
-// secret is one secret and hashes that are prepared for it.
+// Secret is one secret. It may be used concurrently.
 type secret struct {
-	text   string
-	id     string
-	hashes sync.Pool
-}
-
-// hasher is a hash with room for what it is given and what it gives.
-type hasher struct {
-	hash.Hash
-	room [256]byte
+	text    string
+	id      string
+	hashers sync.Pool
 }
 
 func newSecret(text string) *secret {
 	s := &secret{text: text}
-	s.hashes.New = func() any { return &hasher{Hash: hmac.New(sha256.New, []byte(text))} }
-	id := hmac.New(sha256.New, []byte(text))
-	id.Write([]byte("feedsink receipts: which secret"))
-	s.id = hex.EncodeToString(id.Sum(nil)[:4])
+	s.hashers.New = func() any { return &Hasher{cmac: newCMAC(text), secret: s} }
+	id := newCMAC(text).sum([]byte("feedsink receipts: which secret"))
+	s.id = hex.EncodeToString(id[:4])
 	return s
+}
+
+// Hasher hashes keys with one secret; nil: there is none. It is for one goroutine at a time.
+type Hasher struct {
+	*cmac
+	secret *secret
+	room   [256]byte
 }
 
 // NewKeys reads the secret for the first time. Without read there is none, and
@@ -83,25 +80,51 @@ func (k *Keys) now() *secret {
 	return k.secret.Load()
 }
 
+// Hasher hashes with the secret that is in use. It is kept for some records only: the secret may
+// be replaced.
+func (k *Keys) Hasher() *Hasher {
+	s := k.now()
+	if s == nil {
+		return nil
+	}
+	return s.hashers.Get().(*Hasher)
+}
+
+// Done gives it back.
+func (h *Hasher) Done() {
+	if h != nil {
+		h.secret.hashers.Put(h)
+	}
+}
+
 // Of is the hash of a write's key in its table: the key, or the profile's id where it has
 // none.
 func (k *Keys) Of(w *schemas.Write) Key {
+	h := k.Hasher()
+	defer h.Done()
+	return h.Of(w)
+}
+
+// Hash is the hash of a key in a table.
+func (k *Keys) Hash(table schemas.Table, key string) Key {
+	h := k.Hasher()
+	defer h.Done()
+	return h.hash(table, key)
+}
+
+// Of is Keys.Of.
+func (h *Hasher) Of(w *schemas.Write) Key {
 	key := w.Key
 	if key == "" {
 		key = w.ProfileID
 	}
-	return k.Hash(w.Table, key)
+	return h.hash(w.Table, key)
 }
 
-// Hash is the hash of a key in a table.
-func (k *Keys) Hash(table schemas.Table, key string) (hashed Key) {
-	s := k.now()
-	if s == nil || key == "" {
+func (h *Hasher) hash(table schemas.Table, key string) Key {
+	if h == nil || key == "" {
 		return Key{}
 	}
-	h := s.hashes.Get().(*hasher)
-	defer s.hashes.Put(h)
-	h.Reset()
 	b := h.room[:0]
 	if table.Custom { // a profile table may have the same name
 		b = append(b, 1)
@@ -109,8 +132,5 @@ func (k *Keys) Hash(table schemas.Table, key string) (hashed Key) {
 	b = append(b, table.Name...)
 	b = append(b, 0)
 	b = append(b, key...)
-	h.Write(b)
-	hashed.ID = s.id
-	copy(hashed.Hash[:], h.Sum(h.room[:0]))
-	return hashed
+	return Key{ID: h.secret.id, Hash: h.sum(b)}
 }

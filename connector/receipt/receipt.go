@@ -44,7 +44,7 @@ type Key struct {
 	Hash [HashSize]byte
 }
 
-// HashSize is how much of the HMAC a key has, in bytes.
+// HashSize is how long the hash of a key is, in bytes.
 const HashSize = 16
 
 // Outcome is how the part ended.
@@ -103,28 +103,35 @@ var header = func() []byte {
 
 // Append appends the receipt as it is written to Kafka.
 func (r *Receipt) Append(dst []byte) []byte {
-	text := func(s string) {
-		dst = binary.AppendVarint(dst, int64(len(s)))
-		dst = append(dst, s...)
-	}
 	dst = append(dst, header...)
-	text(r.Topic)
-	dst = binary.AppendVarint(dst, int64(r.Partition))
-	dst = binary.AppendVarint(dst, r.Offset)
-	dst = binary.AppendVarint(dst, int64(r.Part))
-	dst = binary.AppendVarint(dst, int64(r.Parts))
-	dst = binary.AppendVarint(dst, int64(r.Lane-schemas.Immediate))
-	text(r.Mapping)
-	dst = binary.AppendVarint(dst, symbolOf(r.Op))
-	dst = binary.AppendVarint(dst, int64(r.Outcome))
-	dst = binary.AppendVarint(dst, int64(r.Status))
-	text(r.Execution)
-	dst = binary.AppendVarint(dst, int64(r.Row))
-	for _, at := range [...]time.Time{r.Written, r.Assigned, r.Started, r.Ended} {
-		dst = binary.AppendVarint(dst, millis(at))
+	dst = appendText(dst, r.Topic)
+	dst = appendLong(dst, int64(r.Partition))
+	dst = appendLong(dst, r.Offset)
+	dst = appendLong(dst, int64(r.Part))
+	dst = appendLong(dst, int64(r.Parts))
+	dst = appendLong(dst, int64(r.Lane-schemas.Immediate))
+	dst = appendText(dst, r.Mapping)
+	dst = appendLong(dst, symbolOf(r.Op))
+	dst = appendLong(dst, int64(r.Outcome))
+	dst = appendLong(dst, int64(r.Status))
+	dst = appendText(dst, r.Execution)
+	dst = appendLong(dst, int64(r.Row))
+	dst = appendLong(dst, millis(r.Written))
+	dst = appendLong(dst, millis(r.Assigned))
+	dst = appendLong(dst, millis(r.Started))
+	dst = appendLong(dst, millis(r.Ended))
+	return appendText(dst, r.Key.ID)
+}
+
+func appendText(dst []byte, s string) []byte {
+	return append(appendLong(dst, int64(len(s))), s...)
+}
+
+func appendLong(dst []byte, v int64) []byte {
+	if 0 <= v && v < 64 { // most are: a byte
+		return append(dst, byte(v)<<1)
 	}
-	text(r.Key.ID)
-	return dst
+	return binary.AppendVarint(dst, v)
 }
 
 func symbolOf(op schemas.Op) int64 {

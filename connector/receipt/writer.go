@@ -1,11 +1,12 @@
 package receipt
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,50 +14,57 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/connector/retry"
 )
 
 // Writer produces receipts, each until Kafka has it. It may be used concurrently.
+//
+// A receipt is to cost a tenth of what its event costs. A row of a file costs two to three
+// microseconds, and the client's own way of producing almost one for each record, whatever is
+// in it. So receipts are gathered in lots here, and sent as whole batches.
 type Writer struct {
-	client *kgo.Client
-	topic  string
-	log    *slog.Logger
-	work   sync.WaitGroup // of receipts that are not acknowledged
-	stop   context.CancelFunc
-	ctx    context.Context //nolint:containedctx // the writer's own life, ended by Close
+	producer *producer
+	log      *slog.Logger
+	ctx      context.Context //nolint:containedctx // the writer's own life, ended by Close
+	stop     context.CancelFunc
+	work     sync.WaitGroup // of lots that are sealed
+	random   *rand.Rand
 
-	envelopes       sync.Pool
-	trouble         atomic.Pointer[error] // why the last one was not acknowledged; nil: it was
+	mu     sync.Mutex // of random and what follows
+	open   *lot       // takes receipts; nil: none waits
+	timer  *time.Timer
+	closed bool
+
+	lots            sync.Pool
+	trouble         atomic.Pointer[error] // why the last ones were not acknowledged; nil: they were
 	receipts, bytes atomic.Int64          // acknowledged
 }
 
 // Sent is what was acknowledged.
 type Sent struct{ Receipts, Bytes int64 }
 
+// again are the waits after what Kafka has not acknowledged.
+var again = retry.Backoff{Initial: 100 * time.Millisecond, Max: 30 * time.Second}
+
 const (
-	linger    = 20 * time.Millisecond // small batches cost more than their receipts
-	tries     = 8                     // of the client, within some 10 s; then it shows and starts again
-	firstWait = time.Second
-	maxWait   = 30 * time.Second
+	linger   = 20 * time.Millisecond // small batches cost more than their receipts
+	lotSize  = 128 << 10             // bytes; then it is sent at once
+	patience = 10 * time.Second      // with what a new leader of a partition ends; then it shows
 	// lookTimeout bounds the question whether the topic is there.
 	lookTimeout = 10 * time.Second
 )
 
 // NewWriter returns a writer to the topic.
-func NewWriter(connection []kgo.Opt, topic string, log *slog.Logger) (*Writer, error) {
-	client, err := kgo.NewClient(slices.Concat(connection, []kgo.Opt{
-		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.ProducerBatchCompression(kgo.SnappyCompression(), kgo.NoCompression()),
-		kgo.RecordRetries(tries),
-		kgo.ProducerLinger(linger),
-		kgo.MaxBufferedRecords(1 << 16),
-		kgo.MetadataMinAge(time.Second), // a topic that is missing may be made at any time
-	})...)
+func NewWriter(connection []kgo.Opt, topic string, random *rand.Rand, log *slog.Logger) (*Writer, error) {
+	producer, err := newProducer(connection, topic)
 	if err != nil {
 		return nil, fmt.Errorf("receipts producer: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	w := &Writer{client: client, topic: topic, log: log, ctx: ctx, stop: stop}
-	w.envelopes.New = w.newEnvelope
+	w := &Writer{producer: producer, log: log, ctx: ctx, stop: stop, random: random}
+	w.lots.New = func() any { return new(lot) }
+	w.timer = time.AfterFunc(linger, w.lingered)
 	return w, nil
 }
 
@@ -64,15 +72,15 @@ func NewWriter(connection []kgo.Opt, topic string, log *slog.Logger) (*Writer, e
 func (w *Writer) Look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	found, err := kadm.NewClient(w.client).ListTopics(ctx, w.topic)
+	found, err := kadm.NewClient(w.producer.client).ListTopics(ctx, w.producer.topic)
 	if err == nil {
-		err = found[w.topic].Err
+		err = found[w.producer.topic].Err
 	}
 	switch {
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
-		w.log.Warn("the receipts topic does not exist: nothing is confirmed before it does; create it, or correct receipts.topic", "topic", w.topic)
+		w.log.Warn("the receipts topic does not exist: nothing is confirmed before it does; create it, or correct receipts.topic", "topic", w.producer.topic)
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
-		w.log.Warn("the receipts topic cannot be seen: nothing is confirmed before; grant the login WRITE and DESCRIBE on it", "topic", w.topic)
+		w.log.Warn("the receipts topic cannot be seen: nothing is confirmed before; grant the login WRITE and DESCRIBE on it", "topic", w.producer.topic)
 	}
 }
 
@@ -80,91 +88,139 @@ func (w *Writer) Look(ctx context.Context) {
 // quickly.
 type Waiter interface{ Acknowledged() }
 
+// lot is some receipts that are sent together.
+type lot struct {
+	text    []byte // the keys and values of entries, one after the other
+	entries []entry
+	waiters []Waiter // of each entry
+
+	// Room for what is made of them.
+	all, places   []int32
+	records, wire []byte
+	compressed    bytes.Buffer
+}
+
+// entry is a receipt as Kafka gets it.
+type entry struct {
+	from, to int32 // its key and value in the text
+	keyed    bool
+	at       int64 // its time, in milliseconds since 1970
+}
+
 // Send produces the receipt, which it keeps no hold of, and tells the waiter once Kafka has
 // acknowledged it. What fails is tried again for as long as it takes. After Close no waiter is told.
-func (w *Writer) Send(r *Receipt, waiter Waiter) {
-	e := w.envelopes.Get().(*envelope)
-	e.record = kgo.Record{Topic: w.topic, Value: r.Append(e.value[:0]), Timestamp: r.Ended}
-	if e.key = r.Key.Hash; r.Key.ID != "" {
-		e.record.Key = e.key[:]
+func (w *Writer) Send(r *Receipt, waiter Waiter) { w.SendEach(1, r, func(int) {}, waiter) }
+
+// SendEach is Send for n receipts of one waiter, which is told of each of them. next makes r the
+// i-th; it must return quickly.
+func (w *Writer) SendEach(n int, r *Receipt, next func(i int), waiter Waiter) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range n {
+		if w.closed {
+			return
+		}
+		next(i)
+		w.put(r, waiter)
 	}
-	w.work.Add(1)
-	e.send(waiter, firstWait)
 }
 
-// envelope is a receipt as Kafka gets it, in one piece of memory. There is one for each event: it
-// is used again once Kafka has acknowledged what is in it.
-type envelope struct {
-	record  kgo.Record
-	key     [HashSize]byte
-	value   [160]byte // enough for most
-	writer  *Writer
-	waiter  Waiter
-	wait    time.Duration            // before the next try
-	promise func(*kgo.Record, error) // produced
-}
-
-func (w *Writer) newEnvelope() any {
-	e := &envelope{writer: w}
-	e.promise = e.produced
-	return e
-}
-
-func (e *envelope) send(waiter Waiter, wait time.Duration) {
-	e.waiter, e.wait = waiter, wait
-	e.writer.client.Produce(e.writer.ctx, &e.record, e.promise)
-}
-
-// produced ends a try: the client has done with the record.
-func (e *envelope) produced(_ *kgo.Record, err error) {
-	w, waiter := e.writer, e.waiter
-	switch {
-	case err == nil:
-		w.acknowledged(len(e.record.Key) + len(e.record.Value))
-		e.record, e.waiter = kgo.Record{}, nil
-		w.envelopes.Put(e)
-		waiter.Acknowledged()
-	case w.ctx.Err() == nil:
-		w.refused(err, e.wait)
-		go w.later(e, err)
-		return
+// put puts a receipt into the open lot, with mu held.
+func (w *Writer) put(r *Receipt, waiter Waiter) {
+	l := w.open
+	if l == nil {
+		l = w.lots.Get().(*lot)
+		w.open = l
+		w.timer.Reset(linger)
 	}
-	w.work.Done()
+	e := entry{from: int32(len(l.text)), keyed: r.Key.ID != "", at: millis(r.Ended)}
+	if e.keyed {
+		l.text = append(l.text, r.Key.Hash[:]...)
+	}
+	l.text = r.Append(l.text)
+	e.to = int32(len(l.text))
+	l.entries, l.waiters = append(l.entries, e), append(l.waiters, waiter)
+	if len(l.text) >= lotSize {
+		w.timer.Stop()
+		w.seal()
+	}
 }
 
-func (w *Writer) acknowledged(bytes int) {
-	w.receipts.Add(1)
-	w.bytes.Add(int64(bytes))
+// lingered sends what is there, however little.
+func (w *Writer) lingered() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.open != nil && !w.closed {
+		w.seal()
+	}
+}
+
+// seal sends the open lot, with mu held.
+func (w *Writer) seal() {
+	l := w.open
+	w.open = nil
+	w.work.Go(func() {
+		w.deliver(l)
+		clear(l.waiters)
+		l.text, l.entries, l.waiters, l.all = l.text[:0], l.entries[:0], l.waiters[:0], l.all[:0]
+		w.lots.Put(l)
+	})
+}
+
+// deliver tries until Kafka has acknowledged all of the lot, or Close.
+func (w *Writer) deliver(l *lot) {
+	began := time.Now()
+	for i := range l.entries {
+		l.all = append(l.all, int32(i))
+	}
+	left := l.all
+	for attempt := 1; ; attempt++ {
+		var err error
+		left, err = w.producer.produce(w.ctx, l, left, w.acknowledged)
+		if err == nil || w.ctx.Err() != nil {
+			return
+		}
+		w.mu.Lock()
+		wait := again.Next(attempt, 0, w.random.Float64)
+		w.mu.Unlock()
+		if !passes(err) || time.Since(began) >= patience {
+			w.refused(err, wait)
+		}
+		if retry.Sleep(w.ctx, wait) != nil {
+			return
+		}
+	}
+}
+
+// passes reports whether the error is likely to be gone soon: a broker is away, or the leader
+// of a partition moves.
+func passes(err error) bool {
+	answer, is := errors.AsType[*kerr.Error](err)
+	return !is || answer.Retriable && answer != kerr.UnknownTopicOrPartition
+}
+
+func (w *Writer) acknowledged(l *lot, entries []int32) {
+	size := int32(0)
+	for _, i := range entries {
+		size += l.entries[i].to - l.entries[i].from
+	}
+	w.receipts.Add(int64(len(entries)))
+	w.bytes.Add(int64(size))
 	if w.trouble.Load() != nil && w.trouble.Swap(nil) != nil {
-		w.log.Info("receipts are acknowledged again", "topic", w.topic)
+		w.log.Info("receipts are acknowledged again", "topic", w.producer.topic)
+	}
+	for _, i := range entries {
+		l.waiters[i].Acknowledged()
 	}
 }
 
 func (w *Writer) refused(err error, wait time.Duration) {
 	if w.trouble.Swap(&err) == nil {
-		w.log.Warn("a receipt was not acknowledged; nothing is confirmed without one; trying again", "topic", w.topic, "wait", wait, "error", err)
+		w.log.Warn("receipts were not acknowledged; nothing is confirmed without them; trying again", "topic", w.producer.topic, "wait", wait, "error", err)
 	}
 }
 
-// later tries again after a wait.
-func (w *Writer) later(failed *envelope, err error) {
-	select {
-	case <-w.ctx.Done():
-		w.work.Done()
-		return
-	case <-time.After(failed.wait):
-	}
-	if errors.Is(err, kerr.UnknownTopicID) {
-		// The topic was deleted and created again; the client knows the old one.
-		w.client.PurgeTopicsFromProducing(w.topic)
-	}
-	// Made anew: the client has put its own notes into the former one.
-	e, r := w.newEnvelope().(*envelope), &failed.record
-	e.record = kgo.Record{Topic: w.topic, Key: r.Key, Value: r.Value, Timestamp: r.Timestamp}
-	e.send(failed.waiter, min(2*failed.wait, maxWait))
-}
-
-// Trouble is why the last receipt was not acknowledged, and waits; nil: it was.
+// Trouble is why the last receipts were not acknowledged, and wait; nil: they were.
 func (w *Writer) Trouble() error {
 	if err := w.trouble.Load(); err != nil {
 		return *err
@@ -177,13 +233,25 @@ func (w *Writer) Sent() Sent { return Sent{w.receipts.Load(), w.bytes.Load()} }
 
 // Close ends what is unfinished and waits for it. No Send may be running.
 func (w *Writer) Close() {
+	w.mu.Lock()
+	w.closed = true
+	w.timer.Stop()
+	w.mu.Unlock()
 	w.stop()
-	w.client.Close()
 	w.work.Wait()
+	w.producer.client.Close()
 }
 
 // Book is what lanes need to write receipts.
 type Book struct {
 	*Keys
 	*Writer
+}
+
+// Hasher is that of Keys; nil where there are no receipts.
+func (b *Book) Hasher() *Hasher {
+	if b == nil {
+		return nil
+	}
+	return b.Keys.Hasher()
 }

@@ -1,0 +1,71 @@
+package receipt
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// cmac is AES-CMAC (RFC 4493), a keyed hash that takes a quarter of HMAC-SHA-256's time: that
+// alone was a tenth of what a row of a file costs. It is for one goroutine at a time.
+type cmac struct {
+	block         cipher.Block
+	whole, padded [aes.BlockSize]byte // what the last block is mixed with
+	state, rest   [aes.BlockSize]byte
+}
+
+// newCMAC makes the key of a secret of any length.
+func newCMAC(secret string) *cmac {
+	key := sha256.Sum256([]byte(secret))
+	return keyedCMAC(key[:aes.BlockSize])
+}
+
+func keyedCMAC(key []byte) *cmac {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		panic(err) // of the key's length, which is ours
+	}
+	c := &cmac{block: block}
+	block.Encrypt(c.whole[:], c.whole[:])
+	double(&c.whole)
+	c.padded = c.whole
+	double(&c.padded)
+	return c
+}
+
+// double doubles in the field of 2^128 elements.
+func double(v *[aes.BlockSize]byte) {
+	carry := v[0] >> 7
+	for i := range v[:len(v)-1] {
+		v[i] = v[i]<<1 | v[i+1]>>7
+	}
+	v[len(v)-1] = v[len(v)-1]<<1 ^ carry*0x87
+}
+
+// sum is the hash of a message.
+func (c *cmac) sum(message []byte) [aes.BlockSize]byte {
+	clear(c.state[:])
+	for ; len(message) > aes.BlockSize; message = message[aes.BlockSize:] {
+		c.mix(message)
+		c.block.Encrypt(c.state[:], c.state[:])
+	}
+	last := &c.whole
+	if len(message) < aes.BlockSize {
+		last = &c.padded
+		c.rest = [aes.BlockSize]byte{}
+		c.rest[copy(c.rest[:], message)] = 0x80
+		message = c.rest[:]
+	}
+	c.mix(message)
+	c.mix(last[:])
+	c.block.Encrypt(c.state[:], c.state[:])
+	return c.state
+}
+
+// mix mixes the state with a block, in two words: a hash is made of each row's key.
+func (c *cmac) mix(block []byte) {
+	first, second := c.state[:8], c.state[8:]
+	binary.NativeEndian.PutUint64(first, binary.NativeEndian.Uint64(first)^binary.NativeEndian.Uint64(block))
+	binary.NativeEndian.PutUint64(second, binary.NativeEndian.Uint64(second)^binary.NativeEndian.Uint64(block[8:]))
+}
