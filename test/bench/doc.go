@@ -26,15 +26,16 @@
 // Scenarios, repeated as lines are: hot keys (what waits for its turn is merged, and
 // every key ends in its last state), latency (at an even 500 events a second, beside a
 // loop that makes a call for each record at once), slow-down (a service that goes from
-// 5 ms to 500 ms and back). -growth, -compare and -soak are asked for instead of all that.
+// 5 ms to 500 ms and back), receipts (what they cost), shares (urgent events beside bulk, of
+// a service that takes few calls: a minute goes by in a second there). -growth, -compare and -soak are asked for instead of all that.
 //
 // A virtual machine gets its processors from a host that may give them to others: then
 // even a ratio of two that ran one after the other says little. Linux counts it. A
 // repetition from which the host took more than a twentieth is run again, until three
 // are calm or six were run, and the three from which it took least count.
 //
-// The service is not connector/dev/sandbox, which checks and stores what it gets and would be
-// what is measured. The sink runs with its defaults, except: calls in flight start at
+// But for shares, the service is not connector/dev/sandbox, which checks and stores what it gets
+// and would be what is measured. The sink runs with its defaults, except: calls in flight start at
 // their maximum, but for latency and slow-down, offsets are committed five times a
 // second, and a running import is asked for its result after 50 ms. The bench knows how
 // to start a sink and what goes in and out of it, and nothing of what happens inside;

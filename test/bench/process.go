@@ -145,6 +145,7 @@ var roles = map[string]func(settings) *role{
 	"calls":  newCalls,  // floor of the immediate lane, and of slow-down
 	"files":  newFiles,  // floor of the batch lane
 	"decode": newDecode, // both sides of decoding, routing and mapping
+	"verify": newVerify, // beside a sink
 	"loop":   newLoop,   // floor of the latency, and what the sink is compared with
 }
 

@@ -27,13 +27,19 @@ type service struct {
 
 // serve starts a service until apart ends.
 func (b *bench) serve(latency time.Duration, remember bool) *service {
-	l := must(net.Listen("tcp", "127.0.0.1:0"))
-	s := &service{address: "http://" + l.Addr().String()}
+	s := &service{}
 	s.latency.Store(int64(latency))
 	if remember {
 		s.rows = &rows{points: map[string]int64{}}
 	}
-	server := &http.Server{Handler: s.routes(), ReadHeaderTimeout: time.Minute}
+	s.address = b.listen(s.routes())
+	return s
+}
+
+// listen starts a server until apart ends, and returns its URL.
+func (b *bench) listen(h http.Handler) string {
+	l := must(net.Listen("tcp", "127.0.0.1:0"))
+	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	b.cleanup(func() error {
@@ -43,7 +49,7 @@ func (b *bench) serve(latency time.Duration, remember bool) *service {
 		}
 		return err
 	})
-	return s
+	return "http://" + l.Addr().String()
 }
 
 // done is the number of calls so far.

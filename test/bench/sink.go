@@ -50,6 +50,7 @@ type sinkConfig struct {
 	Rows           int            // of a file of the batch lane; 0: the immediate lane
 	Whole          bool           // the last rows go, too
 	Soak           bool           // both lanes
+	Bulk           string         // topic beside it; empty: none
 
 	Broker, Registry, Service, Group, Dir string // which the bench fills in
 	Receipts, ReceiptsKey                 string // topic and file; empty: none
