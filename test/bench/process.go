@@ -146,6 +146,7 @@ var roles = map[string]func(settings) *role{
 	"files":  newFiles,  // floor of the batch lane
 	"decode": newDecode, // both sides of decoding, routing and mapping
 	"verify": newVerify, // beside a sink
+	"why":    newWhy,    // without one
 	"loop":   newLoop,   // floor of the latency, and what the sink is compared with
 }
 
