@@ -70,13 +70,14 @@ func (p *producer) produce(ctx context.Context, l *lot, entries []int32, acknowl
 		switch {
 		case b.err == nil:
 			acknowledged(l, b.entries)
-		case errors.Is(b.err, kerr.MessageTooLarge) && len(b.entries) > 1:
+		case tooLarge(b.err) && len(b.entries) > 1:
 			large = append(large, b.entries...)
 		default:
 			left, err = append(left, b.entries...), b.err
 		}
 	}
 	if err != nil {
+		l.wire = nil // a request that was given up may still be written
 		p.mu.Lock()
 		p.layout = nil // a partition may have moved
 		p.mu.Unlock()
@@ -86,6 +87,11 @@ func (p *producer) produce(ctx context.Context, l *lot, entries []int32, acknowl
 		left, err = append(left, unacknowledged...), cmp.Or(failed, err)
 	}
 	return left, err
+}
+
+// tooLarge reports whether the topic takes smaller batches or segments only.
+func tooLarge(err error) bool {
+	return errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge)
 }
 
 // locate finds the topic's partitions, which are asked for anew after an error.
