@@ -86,6 +86,23 @@ func TestTheLaneThatKeepsTheTableFreshIsRecommended(t *testing.T) {
 	}
 }
 
+// TestASnapshotGoesByFileAndTheChangesByCalls: five million keys at once, then 50 changes a minute
+// of a service that takes 100 calls a minute and 12 imports a day.
+func TestASnapshotGoesByFileAndTheChangesByCalls(t *testing.T) {
+	l := compared(snapshot(steady(72, 50), 5_000_000), 1<<40, 100, imports())
+	for _, c := range l.Choices {
+		t.Logf("measured: 5,000,000 keys at once, then 50 changes a minute for three days, lane %s | %d calls, %d imports, %d slots on a day, %.0f row-hours, oldest %v, %d left | ",
+			c.Lane, c.Calls, c.Imports, c.SlotsDay, c.RowHours, c.Oldest, c.Left)
+	}
+	a, i, b := l.choice(auto), l.choice(immediate), l.choice(batch)
+	if a.Imports != 1 || a.SlotsDay != 1 || a.ByFile < 4_900_000 || a.Oldest > imports().Roll.Age+10*time.Minute {
+		t.Errorf("auto: got %+v, want the snapshot by one import, within the file's age and ten minutes, and the rest by calls", *a)
+	}
+	if a.RowHours >= b.RowHours || a.RowHours >= i.RowHours {
+		t.Errorf("row-hours: got %.0f, want fewer than %.0f of calls and %.0f of files alone", a.RowHours, i.RowHours, b.RowHours)
+	}
+}
+
 func TestNoDayTakesMoreSlotsThanItHas(t *testing.T) {
 	im := imports()
 	im.Roll.Age, im.MaxFile.Rows = time.Minute, 100

@@ -28,7 +28,7 @@
 // loop that makes a call for each record at once), slow-down (a service that goes from
 // 5 ms to 500 ms and back), receipts (what they cost), shares (urgent events beside bulk, of
 // a service that takes few calls: a minute goes by in a second there), why (over ten
-// million records). -growth, -compare and -soak are asked for instead of all that.
+// million records), planning (days in virtual time). -growth, -compare and -soak are asked for instead of all that.
 //
 // A virtual machine gets its processors from a host that may give them to others: then
 // even a ratio of two that ran one after the other says little. Linux counts it. A

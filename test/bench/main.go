@@ -142,7 +142,7 @@ func (o options) scenarios() []scenario {
 	case o.compare:
 		return nil
 	}
-	all := []scenario{{"hot keys", hotKeys}, {"latency", latency}, {"shares", shares}, {"receipts", receipts}, {"why", why}}
+	all := []scenario{{"hot keys", hotKeys}, {"latency", latency}, {"shares", shares}, {"receipts", receipts}, {"why", why}, {"planning", planning}}
 	if !o.quick {
 		all = append(all, scenario{"slow-down", slowDown}) // two minutes
 	}
