@@ -3,12 +3,15 @@ package main
 import (
 	"maps"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
@@ -81,13 +84,28 @@ func TestRoutesJudgeAccountsForDeadLetters(t *testing.T) {
 	}
 }
 
+// refused fails the test where the sink would refuse a file: its member would end, and with it
+// the suite.
+func refused(t *testing.T, f *routesFile) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "routes.yaml")
+	if err := os.WriteFile(path, []byte(f.text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	given := map[string]string{"BROKERS": "localhost:9092", "SERVICE": "http://localhost", "API_KEY": "key", "SPOOL": t.TempDir()}
+	if _, err := config.Load(path, func(name string) (string, bool) { value, is := given[name]; return value, is }); err != nil {
+		t.Errorf("%s: %v", f.name, err)
+	}
+}
+
 func TestRoutesFilesAreOfEveryKind(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	kinds := map[string]int{}
-	for range 200 {
+	for range 1000 {
 		f := anyFile(rnd, false)
 		kind, _, _ := strings.Cut(f.name, ",")
 		kinds[kind]++
+		refused(t, f)
 		for _, table := range slices.Sorted(maps.Keys(f.mappings)) {
 			if table != copies && !f.readsTopic(table) {
 				t.Errorf("%s: got a mapping of %s that reads no topic", f.name, table)
@@ -102,7 +120,7 @@ func TestRoutesFilesAreOfEveryKind(t *testing.T) {
 	}
 	for _, kind := range []string{"both lanes", "immediate lane alone", "batch lane alone"} {
 		if kinds[kind] == 0 {
-			t.Errorf("kinds of 200 files: got none of %q", kind)
+			t.Errorf("kinds of 1000 files: got none of %q", kind)
 		}
 	}
 	if f := anyFile(rnd, true); len(f.mappings) != len(routedTables) || !f.readsTopic(moreContacts) {
