@@ -229,7 +229,8 @@ func (f *fileDelivery) noteWrite(p *kafka.Partition, r *kafka.Record, w *router.
 	if f.receipts == nil {
 		return nil
 	}
-	return f.receipts.note(p, f.receipts.row(w, r, w.Part, parts))
+	row := f.receipts.row(w, r, w.Part, parts)
+	return f.receipts.note(p, &row)
 }
 
 // takesRows reports whether rows that were read ahead go into the open files. Else the

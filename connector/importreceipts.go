@@ -518,7 +518,7 @@ func (n *importReceipts) readAgain(ctx context.Context, imp *batcher.Import, hel
 			if w.Err != nil || !loads(imp, w.Mapping.Name) || !behindImport(imp, p, w, record.Offset) {
 				continue
 			}
-			if err := n.send(ctx, p, []notedRow{*n.row(w, record, j, len(routed))}, end, sent); err != nil {
+			if err := n.send(ctx, p, []notedRow{n.row(w, record, j, len(routed))}, end, sent); err != nil {
 				return err
 			}
 		}
@@ -534,8 +534,8 @@ func (n *importReceipts) readAgain(ctx context.Context, imp *batcher.Import, hel
 }
 
 // row is what a write's receipt needs.
-func (n *importReceipts) row(w *router.Routed, r *kafka.Record, part, parts int) *notedRow {
-	return &notedRow{
+func (n *importReceipts) row(w *router.Routed, r *kafka.Record, part, parts int) notedRow {
+	return notedRow{
 		rowAt: rowAt{r.Offset, part}, parts: parts, mapping: w.Mapping, op: w.Write.Op, written: r.Timestamp, key: n.lane.receipts.Of(&w.Write),
 	}
 }

@@ -77,7 +77,7 @@ func (r records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 				}
 				var in notedRow
 				if r.receipts != nil {
-					in = *r.receipts.row(routed, record, j, len(writesOf))
+					in = r.receipts.row(routed, record, j, len(writesOf))
 				}
 				r.deadLetter(&sent, room, behind[i], record, routed.Mapping, imp, reason, whose == writes.Perhaps, in)
 			}

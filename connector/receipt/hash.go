@@ -24,7 +24,7 @@ type Keys struct {
 // readAgain is how long a secret that has changed may be in use.
 const readAgain = 10 * time.Second
 
-// Secret is one secret. It may be used concurrently.
+// secret is one secret. It may be used concurrently.
 type secret struct {
 	text    string
 	id      string
