@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/feedsink/feedsink/schemas"
@@ -56,8 +57,9 @@ var errLocked = errors.New("locked")
 // Dir is the directory of files and what they take on disk. One process owns
 // it at a time.
 type Dir struct {
-	dir  string
-	lock *os.File
+	dir   string
+	lock  *os.File
+	notes atomic.Int64 // bytes of whole pieces of notes in memory
 
 	mu      sync.Mutex
 	sizes   map[string]int64  // bytes by name; journals, sealed and kept files

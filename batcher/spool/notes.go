@@ -7,26 +7,29 @@ import (
 	"os"
 )
 
-// Notes are entries in the order in which they came, on disk but for the last of them.
+// Notes are entries in the order in which they came, on disk where memory has no room.
 // They last as long as the process: what they are about is read again after a crash. They
 // are for one goroutine at a time.
 type Notes struct {
 	dir     *Dir
 	newName func() string
-	files   []notesFile // the first is read first, the last is written
-	head    []byte      // of the first file, what is left of it; nil: it was not read
-	memory  []byte      // behind the files
-	last    int         // where the last entry begins in memory; -1: it is elsewhere
+	pieces  []notesPiece // the first is read first
+	head    []byte       // what is left of the first piece; nil: it was not read
+	memory  []byte       // behind the pieces
+	last    int          // where the last entry begins in memory; -1: it is elsewhere
 }
 
-type notesFile struct {
-	name string
-	size int64
+// notesPiece are entries in memory, or a file.
+type notesPiece struct {
+	entries []byte
+	name    string // "": they are in memory
+	size    int64
 }
 
 const (
-	notesInMemory = 32 << 10 // bytes, then they are written
-	notesFileSize = 1 << 20  // bytes, then another file is begun: one is in memory while it is read
+	notesPieceSize = 32 << 10 // bytes, then another piece is begun
+	notesInMemory  = 8 << 20  // bytes that whole pieces take in memory, of all notes of a directory
+	notesFileSize  = 1 << 20  // bytes, then another file is begun: one is in memory while it is read
 )
 
 // NewNotes returns some without an entry. newName names their files, each differently.
@@ -36,8 +39,8 @@ func NewNotes(dir *Dir, newName func() string) *Notes {
 
 // Append adds an entry. An error is the disk's, and the entry is not added.
 func (n *Notes) Append(entry []byte) error {
-	if len(n.memory) >= notesInMemory {
-		if err := n.write(); err != nil {
+	if len(n.memory) >= notesPieceSize {
+		if err := n.seal(); err != nil {
 			return err
 		}
 	}
@@ -56,28 +59,50 @@ func (n *Notes) Withdraw() bool {
 	return true
 }
 
-// write moves what is in memory to the disk.
-func (n *Notes) write() (err error) {
-	if len(n.files) == 0 || n.files[len(n.files)-1].size >= notesFileSize || len(n.files) == 1 && n.head != nil {
-		n.files = append(n.files, notesFile{name: n.newName() + NotesSuffix})
+// seal makes a piece of what is behind the pieces.
+func (n *Notes) seal() error {
+	size := int64(len(n.memory))
+	if n.dir.notes.Add(size) > notesInMemory {
+		n.dir.notes.Add(-size)
+		return n.write()
 	}
-	at := &n.files[len(n.files)-1]
-	file, err := n.open(at)
+	n.pieces = append(n.pieces, notesPiece{entries: n.memory, size: size})
+	n.memory, n.last = make([]byte, 0, cap(n.memory)), -1
+	return nil
+}
+
+// write moves what is behind the pieces to the disk.
+func (n *Notes) write() (err error) {
+	last := len(n.pieces) - 1
+	at := notesPiece{name: n.newName() + NotesSuffix}
+	begun := last >= 0 && n.pieces[last].name != "" && n.pieces[last].size < notesFileSize && (last > 0 || n.head == nil)
+	if begun {
+		at = n.pieces[last]
+	}
+	file, err := n.open(&at)
 	if err != nil {
 		return err
 	}
 	// What a try before has written of it is written over.
 	_, err = file.WriteAt(n.memory, at.size)
 	if err = errors.Join(err, file.Close()); err != nil {
+		if !begun {
+			n.dir.Remove(at.name)
+		}
 		return err
 	}
 	at.size += int64(len(n.memory))
 	n.dir.resize(at.name, at.size)
+	if begun {
+		n.pieces[last] = at
+	} else {
+		n.pieces = append(n.pieces, at)
+	}
 	n.memory, n.last = n.memory[:0], -1
 	return nil
 }
 
-func (n *Notes) open(at *notesFile) (*os.File, error) {
+func (n *Notes) open(at *notesPiece) (*os.File, error) {
 	if at.size == 0 {
 		return n.dir.Create(at.name)
 	}
@@ -88,22 +113,17 @@ func (n *Notes) open(at *notesFile) (*os.File, error) {
 // Those that it took are gone. An entry is lent. An error is the disk's; it may be called
 // again.
 func (n *Notes) Take(f func(entry []byte) (taken bool)) error {
-	for len(n.files) > 0 {
+	for len(n.pieces) > 0 {
 		if n.head == nil {
-			all, err := os.ReadFile(n.dir.Path(n.files[0].name))
-			if err == nil && int64(len(all)) < n.files[0].size {
-				err = fmt.Errorf("%s: %d of %d bytes are left", n.files[0].name, len(all), n.files[0].size)
-			}
-			if err != nil {
+			if err := n.read(&n.pieces[0]); err != nil {
 				return err
 			}
-			n.head = all[:n.files[0].size]
 		}
 		if n.head = take(n.head, f); len(n.head) > 0 {
 			return nil
 		}
-		n.dir.Remove(n.files[0].name)
-		n.files, n.head = n.files[1:], nil
+		n.free(&n.pieces[0])
+		n.pieces, n.head = n.pieces[1:], nil
 	}
 	rest := take(n.memory, f)
 	if gone := len(n.memory) - len(rest); gone > 0 {
@@ -113,6 +133,31 @@ func (n *Notes) Take(f func(entry []byte) (taken bool)) error {
 		n.memory = n.memory[:copy(n.memory, rest)]
 	}
 	return nil
+}
+
+// read makes the piece the one that is taken from.
+func (n *Notes) read(first *notesPiece) error {
+	if n.head = first.entries; first.name == "" {
+		return nil
+	}
+	all, err := os.ReadFile(n.dir.Path(first.name))
+	if err == nil && int64(len(all)) < first.size {
+		err = fmt.Errorf("%s: %d of %d bytes are left", first.name, len(all), first.size)
+	}
+	if err != nil {
+		return err
+	}
+	n.head = all[:first.size]
+	return nil
+}
+
+// free gives back what a piece takes.
+func (n *Notes) free(of *notesPiece) {
+	if of.name != "" {
+		n.dir.Remove(of.name)
+		return
+	}
+	n.dir.notes.Add(-of.size)
 }
 
 // take gives entries to f and returns the rest.
@@ -130,8 +175,8 @@ func take(entries []byte, f func([]byte) bool) (rest []byte) {
 
 // Drop frees what the notes take; they are empty then.
 func (n *Notes) Drop() {
-	for _, file := range n.files {
-		n.dir.Remove(file.name)
+	for i := range n.pieces {
+		n.free(&n.pieces[i])
 	}
 	*n = Notes{dir: n.dir, newName: n.newName, last: -1}
 }

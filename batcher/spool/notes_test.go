@@ -21,6 +21,8 @@ func newNotes(t *testing.T) (*Notes, *Dir) {
 // Whatever is appended, withdrawn and taken in between, each entry is taken once and in order.
 func TestNotesAreTakenOnceAndInOrder(t *testing.T) {
 	n, dir := newNotes(t)
+	const others = notesInMemory - 4*notesPieceSize
+	dir.notes.Store(others)
 	rnd := rand.New(rand.NewPCG(3, 4))
 	var model []string
 	onDisk := false
@@ -60,17 +62,18 @@ func TestNotesAreTakenOnceAndInOrder(t *testing.T) {
 	if err := n.Take(func([]byte) bool { left++; return true }); err != nil || left != len(model) {
 		t.Errorf("got %d at the end, %v, want %d", left, err, len(model))
 	}
-	if dir.Used() != 0 {
-		t.Errorf("all is taken: got %d bytes on disk, want none", dir.Used())
+	if dir.Used() != 0 || dir.notes.Load() != others {
+		t.Errorf("all is taken: got %d bytes on disk and %d in memory, want none", dir.Used(), dir.notes.Load()-others)
 	}
 }
 
 func TestNotesThatCannotBeWrittenTakeNoMore(t *testing.T) {
 	n, dir := newNotes(t)
 	entry := make([]byte, 1000)
+	dir.notes.Store(notesInMemory)
 	n.newName = func() string { return "no/such" }
 	var err error
-	for range 2 * notesInMemory / len(entry) {
+	for range 2 * notesPieceSize / len(entry) {
 		if err = n.Append(entry); err != nil {
 			break
 		}
@@ -79,9 +82,11 @@ func TestNotesThatCannotBeWrittenTakeNoMore(t *testing.T) {
 		t.Fatal("got no error, want the disk's")
 	}
 	n.newName = func() string { return NewName("m", rand.New(rand.NewPCG(1, 2))) }
-	n.files = nil
 	if err := n.Append(entry); err != nil {
 		t.Fatalf("the disk is there again: %v", err)
+	}
+	if err := n.Take(func([]byte) bool { return true }); err != nil {
+		t.Errorf("what was noted cannot be taken: %v", err)
 	}
 	n.Drop()
 	if entries, err := os.ReadDir(dir.dir); err != nil || len(entries) > 1 { // the lock
@@ -91,7 +96,8 @@ func TestNotesThatCannotBeWrittenTakeNoMore(t *testing.T) {
 
 func TestNotesOfTheLastProcessAreRemoved(t *testing.T) {
 	n, dir := newNotes(t)
-	for range 2 * notesInMemory / 100 {
+	dir.notes.Store(notesInMemory)
+	for range 2 * notesPieceSize / 100 {
 		if err := n.Append(make([]byte, 100)); err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +110,7 @@ func TestNotesOfTheLastProcessAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = again.Close() }()
-	if again.Lacks(n.files[0].name) != true || again.Used() != 0 {
+	if again.Lacks(n.pieces[0].name) != true || again.Used() != 0 {
 		t.Errorf("got the file, or %d bytes, want both gone", again.Used())
 	}
 }

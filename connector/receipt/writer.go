@@ -48,7 +48,7 @@ type Sent struct{ Receipts, Bytes int64 }
 var again = retry.Backoff{Initial: 100 * time.Millisecond, Max: 30 * time.Second}
 
 const (
-	linger   = 20 * time.Millisecond // small batches cost more than their receipts
+	linger   = 50 * time.Millisecond // small batches cost more than their receipts
 	lotSize  = 128 << 10             // bytes; then it is sent at once
 	patience = 10 * time.Second      // with what a new leader of a partition ends; then it shows
 	// lookTimeout bounds the question whether the topic is there.
