@@ -3,6 +3,7 @@ package spool
 import (
 	"archive/zip"
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,8 @@ type sealing struct {
 	files []*fileWriter // by rank; nil where no row has it
 	done  [][]File      // by rank: those that are complete
 
-	returns bool // some key is deleted and written again
+	returns bool   // some key is deleted and written again
+	line    []byte // room for a row
 }
 
 // Seal folds the parts' journals into files, in the order in which they are to be
@@ -121,40 +123,73 @@ func (s *sealing) finish(rank int) error {
 	return nil
 }
 
-// write writes the rows of one part.
-func (s *sealing) write(ctx context.Context, part int) (err error) {
-	rows, j := s.Parts[part].Rows, s.Parts[part].Journal
+// write writes the rows of one part, in the order of their records: files whose neighbours are
+// alike are smaller, and where it takes several the oldest go first. (In memory a key's
+// first record counts, on disk its last.) A journal on disk is folded first, and read again for the rows that are left of it. Rows that several
+// entries say, and those of further rounds, go before the others.
+func (s *sealing) write(ctx context.Context, part int) error {
+	j := s.Parts[part].Journal
 	if j.file != nil {
 		if err := j.flush(); err != nil {
 			return err
 		}
 	}
-	f := newFold(rows)
+	left := make(numbers, (j.onDisk+63)/64)
+	if err := s.fold(ctx, part, left); err != nil {
+		return err
+	}
+	return j.arrivals(func(number int64, entry []byte) error {
+		if !left.has(number) {
+			return nil
+		}
+		return cmp.Or(ctx.Err(), s.add(int(place[entry[entryOp]]), part, entry))
+	})
+}
+
+// fold writes the rows of one part but for those that an entry on disk says, whose numbers are
+// noted.
+func (s *sealing) fold(ctx context.Context, part int, left numbers) (err error) {
+	f := newFold(s.Parts[part].Rows)
 	f.newest = s.Parts[part].Newest
 	defer f.free()
-	var piece, line []byte
+	var piece []byte
 	for section := range sections {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		f.reset()
-		if piece, err = j.eachOf(section, piece, f.add); err != nil {
+		if piece, err = s.Parts[part].Journal.eachOf(section, piece, f.add); err != nil {
 			return err
 		}
-		if err := f.each(func(rank int, entry []byte) error {
-			line = rows.appendLine(line[:0], entry)
-			w, err := s.fileFor(rank, part, len(line))
-			if err != nil {
-				return err
+		if err := f.each(func(rank int, entry []byte, number int64) error {
+			if len(left) == 0 || number == several || rank >= len(order) {
+				return s.add(rank, part, entry)
 			}
-			w.counts[part]++
-			return w.write(line)
+			left.add(number)
+			return nil
 		}); err != nil {
 			return err
 		}
 		s.returns = s.returns || f.returns()
 	}
 	return nil
+}
+
+// numbers is a set of entries' numbers.
+type numbers []uint64
+
+func (n numbers) add(number int64)      { n[number/64] |= 1 << (number % 64) }
+func (n numbers) has(number int64) bool { return n[number/64]&(1<<(number%64)) != 0 }
+
+// add writes an entry as a row of the rank's file.
+func (s *sealing) add(rank, part int, entry []byte) error {
+	s.line = s.Parts[part].Rows.appendLine(s.line[:0], entry)
+	w, err := s.fileFor(rank, part, len(s.line))
+	if err != nil {
+		return err
+	}
+	w.counts[part]++
+	return w.write(s.line)
 }
 
 // fileFor is the file of a rank that takes a part's next line, of so many bytes: a

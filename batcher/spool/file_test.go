@@ -211,3 +211,61 @@ func unzipped(t testing.TB, content []byte) string {
 	}
 	return string(plain)
 }
+
+// Rows that waited on disk are in the order of their records, so that the oldest are in the
+// first of several files, and no file is larger for the order.
+func TestRowsAreInTheOrderOfTheirRecords(t *testing.T) {
+	const rows = 40_000
+	var writes []schemas.Write
+	lines := header(wideLayout())
+	for i := range rows {
+		w := wide(i)
+		writes = append(writes, w)
+		if i%100 == 50 { // said again: its last record counts
+			again := wide(i - 10)
+			writes = append(writes, again)
+		}
+	}
+	last := map[string]int{}
+	for i := range writes {
+		last[writes[i].Key] = i
+	}
+	r := mustRows(t, wideLayout())
+	for i := range writes {
+		if last[writes[i].Key] == i {
+			entry, err := r.AppendEntry(nil, &writes[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines = r.appendLine(lines, entry)
+		}
+	}
+	var floor bytes.Buffer
+	z, err := gzip.NewWriterLevel(&floor, level)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := z.Write(lines); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, files := sealed(t, wideLayout(), 256<<10, writes)
+	if got := plain(t, s, files[0]); len(files) != 1 || got != string(lines) {
+		t.Errorf("got %d files, the first of %d bytes, want all lines in the order of their records", len(files), len(got))
+	}
+	if got, most := files[0].Bytes, int64(floor.Len())*1005/1000; got > most {
+		t.Errorf("got a file of %d bytes, want %d, as a plain loop writes, and half a percent at most", got, floor.Len())
+	}
+}
+
+func header(m layout) (line []byte) {
+	for i, c := range m.Columns {
+		if i > 0 {
+			line = append(line, ',')
+		}
+		line = append(line, c.Header...)
+	}
+	return append(line, '\n')
+}

@@ -39,6 +39,7 @@ type fold struct {
 	own     pages    // copied and merged entries, and garbage
 	garbage int      // bytes of own that no row refers to
 	applied spot     // the entry being applied, if it was lent; or unlent
+	number  int64    // of the entry being applied, as it is given to each
 	index   map[uint64]int32
 	keys    []foldedKey
 	rows    []foldedRow
@@ -51,10 +52,14 @@ type foldedKey struct {
 }
 
 type foldedRow struct {
-	entry spot // its page is one of own, or the complement of one of lent
-	next  int32
-	rank  uint16 // len(order) × round + place of the operation in a round; or void
+	entry  spot // its page is one of own, or the complement of one of lent
+	number int64
+	next   int32
+	rank   uint16 // len(order) × round + place of the operation in a round; or void
 }
+
+// several is the number of a row that no single entry says.
+const several = -1
 
 // Operations of entries beside those of writes: what the other lane's do.
 const (
@@ -186,7 +191,7 @@ func (f *fold) replace(k *foldedKey, entry []byte) {
 func (f *fold) merge(k *foldedKey, entry []byte) {
 	merged := f.own.add(appendMerged(f.own.tail(), f.entry(k.last), entry))
 	f.drop(k.last)
-	f.rows[k.last].entry = merged
+	f.rows[k.last].entry, f.rows[k.last].number = merged, several
 }
 
 // overrule applies what a write of the other lane does to the key's rows, if
@@ -199,7 +204,7 @@ func (f *fold) overrule(entry []byte, op schemas.Op) {
 	if op == dropRows {
 		f.discard(k, k.first)
 		k.first, k.last = int32(len(f.rows)), int32(len(f.rows))
-		f.rows = append(f.rows, foldedRow{entry: f.keep(entry), next: none, rank: void})
+		f.rows = append(f.rows, foldedRow{entry: f.keep(entry), number: several, next: none, rank: void})
 		return
 	}
 	if into := rankOp(f.rows[k.last].rank); into == schemas.Upsert || into.Partial() {
@@ -239,18 +244,19 @@ func (f *fold) push(k *foldedKey, entry []byte, op schemas.Op) {
 	}
 	k.last = added
 	k.creates = k.creates || op == schemas.Create
-	f.rows = append(f.rows, foldedRow{entry: f.keep(entry), next: none, rank: rank})
+	f.rows = append(f.rows, foldedRow{entry: f.keep(entry), number: f.number, next: none, rank: rank})
 }
 
 // each calls emit for every row that is left, keys in the order of their first
-// appearance.
-func (f *fold) each(emit func(rank int, entry []byte) error) error {
+// appearance. number is that of the entry which says all of the row, or several.
+func (f *fold) each(emit func(rank int, entry []byte, number int64) error) error {
 	for k := range f.keys {
 		for r := f.keys[k].first; r != none; r = f.rows[r].next {
-			if f.rows[r].rank == void {
+			row := &f.rows[r]
+			if row.rank == void {
 				continue
 			}
-			if err := emit(int(f.rows[r].rank), f.entry(r)); err != nil {
+			if err := emit(int(row.rank), f.entry(r), row.number); err != nil {
 				return err
 			}
 		}
@@ -301,9 +307,9 @@ func (f *fold) reset() {
 // add folds whole entries behind those before. Those that stay until the next
 // reset are left where they are. What it keeps of others it copies, and it keeps
 // at most twice what is left of them: a key that is written a million times takes
-// no more memory than one that is written once.
-func (f *fold) add(entries []byte, stay bool) {
-	f.applied = unlent
+// no more memory than one that is written once. first is the number of the first.
+func (f *fold) add(entries []byte, stay bool, first int64) {
+	f.applied, f.number = unlent, first
 	if stay {
 		f.lent = append(f.lent, entries)
 		f.applied = spot{page: ^int32(len(f.lent) - 1)}
@@ -313,6 +319,7 @@ func (f *fold) add(entries []byte, stay bool) {
 		if stay {
 			f.applied.at += uint32(len(entry))
 		}
+		f.number++
 	}
 	if f.garbage > f.own.size/2 && f.garbage > 1<<16 {
 		f.compact()
@@ -352,7 +359,8 @@ func (f *fold) compact() {
 		from := k.first
 		k.first = int32(len(rows))
 		for r := from; r != none; r = f.rows[r].next {
-			row := foldedRow{entry: f.rows[r].entry, next: int32(len(rows)) + 1, rank: f.rows[r].rank}
+			row := f.rows[r]
+			row.next = int32(len(rows)) + 1
 			if row.entry.page >= 0 {
 				row.entry = own.add(f.own.entry(row.entry))
 			}

@@ -62,10 +62,10 @@ func foldedBy(t testing.TB, r *Rows, writes []schemas.Write, pieces int, lend bo
 	defer f.free()
 	add := func(entries []byte) {
 		if lend {
-			f.add(slices.Clone(entries), true)
+			f.add(slices.Clone(entries), true, 0)
 			return
 		}
-		f.add(entries, false)
+		f.add(entries, false, 0)
 		clear(entries) // it must not be read again
 	}
 	var entries []byte
@@ -81,7 +81,7 @@ func foldedBy(t testing.TB, r *Rows, writes []schemas.Write, pieces int, lend bo
 	}
 	add(entries)
 	var out []string
-	if err := f.each(func(rank int, entry []byte) error {
+	if err := f.each(func(rank int, entry []byte, _ int64) error {
 		out = append(out, fmt.Sprintf("%d:%s %s", rank, schemas.Op(entry[entryOp]), strings.TrimSuffix(string(r.appendLine(nil, entry)), "\n")))
 		return nil
 	}); err != nil {
@@ -223,15 +223,15 @@ func TestFoldOfOneHotKeyStaysSmall(t *testing.T) {
 	entries, _ := r.AppendEntry(nil, &w)
 	for _, lend := range []bool{false, true} {
 		f := newFold(r)
-		f.add(first, lend)
+		f.add(first, lend, 0)
 		for range 20_000 {
-			f.add(entries, lend)
+			f.add(entries, lend, 0)
 		}
 		if got, most := room(&f.own), 1<<18; got > most {
 			t.Errorf("lent %v: fold holds %d bytes for two keys, want at most %d", lend, got, most)
 		}
 		var got []string
-		_ = f.each(func(_ int, entry []byte) error {
+		_ = f.each(func(_ int, entry []byte, _ int64) error {
 			got = append(got, string(r.appendLine(nil, entry)))
 			return nil
 		})

@@ -15,18 +15,17 @@ const (
 	// once, and so the memory of a seal, is this fraction of a generation.
 	sections = 256
 	// SegmentSize is how many bytes of entries wait in memory before they go to
-	// disk. A generation that stays below never touches the disk, and its files
-	// keep the order in which keys first appeared.
+	// disk. A generation that stays below never touches the disk.
 	SegmentSize = 4 << 20
 	// bitsPerRow sizes the bitmap that counts distinct keys: at least 16 bits for
 	// each row of the roll limit keep the count within half a percent below the truth.
 	bitsPerRow = 16
 )
 
-// Journal holds the entries of one generation in the order of their arrival,
-// within each section of the keys. Its disk writes are sequential, a segment at
-// a time, ordered by section; it is not read after a crash, since the offsets
-// of its records are not committed.
+// Journal holds the entries of one generation in the order of their arrival. Its
+// disk writes are sequential, a segment at a time, ordered by section of the keys and
+// then by arrival, and behind them, as another entry, the section of each in the order of arrival.
+// It is not read after a crash, since the offsets of its records are not committed.
 type Journal struct {
 	spool    *Dir
 	name     string
@@ -35,16 +34,20 @@ type Journal struct {
 	memory   pages // entries not on disk yet
 	segments []segment
 	size     int64 // of file
+	onDisk   int64 // entries
 	counter  keyCounter
 	Entries  int64
 	Distinct int64 // keys, estimated
 	Bytes    int64 // uncompressed rows of the distinct keys as first seen
 }
 
-// segment is one write to the file: section s ends at at+ends[s].
+// segment is one write to the file: section s ends at at+ends[s]. Entries are numbered
+// through all segments, in their order there.
 type segment struct {
-	at   int64
-	ends [sections]uint32
+	at      int64
+	ends    [sections]uint32
+	numbers [sections]int64 // of each section's first entry
+	entries int
 }
 
 // NewJournal is an empty journal of that name in the directory, for a file that is to
@@ -103,40 +106,52 @@ func (j *Journal) flush() error {
 	}
 	j.segments = append(j.segments, seg)
 	j.size += int64(len(ordered))
+	j.onDisk += int64(seg.entries)
 	j.spool.resize(j.name, j.size)
 	j.memory.free()
 	return nil
 }
 
 // bySection copies the entries in memory, ordered by section and by arrival
-// within each (a counting sort).
+// within each (a counting sort), and behind them the entry with the section of each.
 func (j *Journal) bySection() ([]byte, segment) {
 	seg := segment{at: j.size}
+	var counts [sections]int64
 	for entry := range j.memory.entries() {
-		seg.ends[entry[entryHash]] += uint32(len(entry))
+		s := entry[entryHash]
+		seg.ends[s] += uint32(len(entry))
+		counts[s]++
+		seg.entries++
 	}
 	var next [sections]uint32
+	seg.numbers[0] = j.onDisk
 	for s := 1; s < sections; s++ {
 		next[s] = seg.ends[s-1]
 		seg.ends[s] += seg.ends[s-1]
+		seg.numbers[s] = seg.numbers[s-1] + counts[s-1]
 	}
-	ordered := j.spool.take(j.memory.size)
+	ordered := j.spool.take(j.memory.size + entryHead + seg.entries)
+	arrived := ordered[j.memory.size:]
+	clear(arrived[:entryHead])
+	binary.LittleEndian.PutUint32(arrived, uint32(len(arrived)))
+	arrived = arrived[:entryHead]
 	for entry := range j.memory.entries() {
 		s := entry[entryHash]
 		next[s] += uint32(copy(ordered[next[s]:], entry))
+		arrived = append(arrived, s)
 	}
 	return ordered, seg
 }
 
 // eachOf calls add with the entries of one section, piece by piece in the order
-// of their arrival; stay says that they are where they are until the journal is
-// dropped. A journal that never touched the disk is all in section 0; any other
-// must be flushed before. piece is a buffer; it is returned for the next call.
-func (j *Journal) eachOf(s int, piece []byte, add func(entries []byte, stay bool)) ([]byte, error) {
+// of their arrival, and the number of the first one on disk; stay says that they are where they are
+// until the journal is dropped: one that never touched the disk is all in section 0. Any other must be flushed before. piece is a buffer; it is returned for
+// the next call.
+func (j *Journal) eachOf(s int, piece []byte, add func(entries []byte, stay bool, first int64)) ([]byte, error) {
 	if j.file == nil {
 		if s == 0 {
 			for _, page := range j.memory.all {
-				add(page, true)
+				add(page, true, 0)
 			}
 		}
 		return piece, nil
@@ -151,9 +166,41 @@ func (j *Journal) eachOf(s int, piece []byte, add func(entries []byte, stay bool
 		if _, err := j.file.ReadAt(piece, seg.at+int64(from)); err != nil {
 			return piece, fmt.Errorf("read journal: %w", err)
 		}
-		add(piece, false)
+		add(piece, false, seg.numbers[s])
 	}
 	return piece, nil
+}
+
+// arrivals calls f with all entries on disk and their numbers, in the order of their arrival.
+func (j *Journal) arrivals(f func(number int64, entry []byte) error) error {
+	if len(j.segments) == 0 {
+		return nil
+	}
+	var all []byte
+	defer func() { j.spool.lay(all) }()
+	for i := range j.segments {
+		seg := &j.segments[i]
+		size := int(seg.ends[sections-1]) + entryHead
+		if size+seg.entries > cap(all) {
+			all = j.spool.take(size + seg.entries)
+		}
+		all = all[:size+seg.entries]
+		if _, err := j.file.ReadAt(all, seg.at); err != nil {
+			return fmt.Errorf("read journal: %w", err)
+		}
+		var next [sections]uint32
+		copy(next[1:], seg.ends[:])
+		numbers := seg.numbers
+		for _, s := range all[size:] {
+			entry := firstEntry(all[next[s]:])
+			if err := f(numbers[s], entry); err != nil {
+				return err
+			}
+			next[s] += uint32(len(entry))
+			numbers[s]++
+		}
+	}
+	return nil
 }
 
 // SetAside moves all entries to disk: no row is added any more, and the journal is sealed
@@ -182,8 +229,6 @@ func (j *Journal) Sample(r *Rows, compression string) (file, rows int64) {
 	if j.memory.size == 0 || j.file != nil && j.memory.size < min(sampleSize, j.limit/2) {
 		return 0, 0
 	}
-	ordered, _ := j.bySection() // as in the file
-	defer j.spool.lay(ordered)
 	var size counted
 	w := &fileWriter{}
 	to, err := w.compressor(&size, "", compression)
@@ -191,7 +236,7 @@ func (j *Journal) Sample(r *Rows, compression string) (file, rows int64) {
 		return 0, 0
 	}
 	var line []byte
-	for entry := range entriesOf(ordered) {
+	for entry := range j.memory.entries() {
 		line = r.appendLine(line[:0], entry)
 		rows += int64(len(entry) - entryHead)
 		if _, err := to.Write(line); err != nil {
@@ -221,7 +266,7 @@ func (j *Journal) Drop() {
 		j.spool.Remove(j.name)
 	}
 	j.memory.free()
-	j.file, j.memory, j.segments = nil, pages{}, nil
+	j.file, j.memory, j.segments, j.onDisk = nil, pages{}, nil, 0
 }
 
 // Overrule adds what a write of another lane does to the rows of its key before it,

@@ -34,7 +34,7 @@ func (p *Preview) Add(w *schemas.Write) error {
 		return err
 	}
 	p.entry = entry
-	p.fold.add(entry, false)
+	p.fold.add(entry, false, several)
 	return nil
 }
 
@@ -43,7 +43,7 @@ func (p *Preview) Add(w *schemas.Write) error {
 func (p *Preview) Files(lines int) []PreviewFile {
 	byRank := map[int]*PreviewFile{}
 	var line []byte
-	_ = p.fold.each(func(rank int, entry []byte) error { // ours returns no error
+	_ = p.fold.each(func(rank int, entry []byte, _ int64) error { // ours returns no error
 		f := byRank[rank]
 		if f == nil {
 			line = p.rows.appendHeader(line[:0], rankOp(uint16(rank)))
