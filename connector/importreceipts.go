@@ -93,6 +93,11 @@ type notedRow struct {
 	key     receipt.Key
 }
 
+// like reports whether the receipts differ in offset, time written and the key's hash alone.
+func (r *notedRow) like(o *notedRow) bool {
+	return r.part == o.part && r.parts == o.parts && r.mapping == o.mapping && r.op == o.op && r.key.ID == o.key.ID
+}
+
 func newImportReceipts(lane *laneBase, writers *schemas.Registry) *importReceipts {
 	if lane.receipts == nil {
 		return nil
@@ -470,9 +475,10 @@ func (n *importReceipts) send(ctx context.Context, p *kafka.Partition, rows []no
 	all.left.Store(int32(len(rows)))
 	r := n.receipt(p, &rows[0])
 	r.Outcome, r.Row, r.Execution, r.Started, r.Ended = end.outcome, end.row, end.execution, end.began, end.at
-	n.lane.receipts.SendEach(len(rows), &r, func(i int) {
+	n.lane.receipts.SendEach(len(rows), &r, func(i int) (like bool) {
 		row := &rows[i]
 		r.Offset, r.Part, r.Parts, r.Mapping, r.Op, r.Written, r.Key = row.offset, row.part, row.parts, row.mapping.Name, row.op, row.written, row.key
+		return i > 0 && row.like(&rows[i-1])
 	}, all)
 	return nil
 }

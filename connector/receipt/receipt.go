@@ -102,11 +102,49 @@ var header = func() []byte {
 }()
 
 // Append appends the receipt as it is written to Kafka.
-func (r *Receipt) Append(dst []byte) []byte {
-	dst = append(dst, header...)
-	dst = appendText(dst, r.Topic)
-	dst = appendLong(dst, int64(r.Partition))
+func (r *Receipt) Append(dst []byte) []byte { return new(written).append(dst, r, false) }
+
+// written is where the last receipt was appended: from its start to its offset, then to the
+// time that its event was written, and to its end.
+type written struct{ start, offset, between, time, rest, end int }
+
+// append appends a receipt to what the last was appended to. One that is like that differs from
+// it in offset, time and the key's hash alone, as most receipts of a file do.
+func (w *written) append(dst []byte, r *Receipt, like bool) []byte {
+	last := *w
+	w.start = len(dst)
+	if like {
+		dst = append(dst, dst[last.start:last.offset]...)
+	} else {
+		dst = append(dst, header...)
+		dst = appendText(dst, r.Topic)
+		dst = appendLong(dst, int64(r.Partition))
+	}
+	w.offset = len(dst)
 	dst = appendLong(dst, r.Offset)
+	w.between = len(dst)
+	if like {
+		dst = append(dst, dst[last.between:last.time]...)
+	} else {
+		dst = r.appendEnd(dst)
+	}
+	w.time = len(dst)
+	dst = appendLong(dst, millis(r.Written))
+	w.rest = len(dst)
+	if like {
+		dst = append(dst, dst[last.rest:last.end]...)
+	} else {
+		dst = appendLong(dst, millis(r.Assigned))
+		dst = appendLong(dst, millis(r.Started))
+		dst = appendLong(dst, millis(r.Ended))
+		dst = appendText(dst, r.Key.ID)
+	}
+	w.end = len(dst)
+	return dst
+}
+
+// appendEnd appends what is between offset and time: how the part ended.
+func (r *Receipt) appendEnd(dst []byte) []byte {
 	dst = appendLong(dst, int64(r.Part))
 	dst = appendLong(dst, int64(r.Parts))
 	dst = appendLong(dst, int64(r.Lane-schemas.Immediate))
@@ -115,12 +153,7 @@ func (r *Receipt) Append(dst []byte) []byte {
 	dst = appendLong(dst, int64(r.Outcome))
 	dst = appendLong(dst, int64(r.Status))
 	dst = appendText(dst, r.Execution)
-	dst = appendLong(dst, int64(r.Row))
-	dst = appendLong(dst, millis(r.Written))
-	dst = appendLong(dst, millis(r.Assigned))
-	dst = appendLong(dst, millis(r.Started))
-	dst = appendLong(dst, millis(r.Ended))
-	return appendText(dst, r.Key.ID)
+	return appendLong(dst, int64(r.Row))
 }
 
 func appendText(dst []byte, s string) []byte {

@@ -54,6 +54,23 @@ func TestPublishedSchemaReadsAReceipt(t *testing.T) {
 	}
 }
 
+// Those that are like the one before are written as they would be alone.
+func TestReceiptsOfAFileAreWrittenAsEachAlone(t *testing.T) {
+	var w written
+	var got, want []byte
+	r := sample()
+	for i, like := range []bool{false, true, true, false, true} {
+		if !like {
+			r.Mapping += "s"
+		}
+		r.Offset, r.Written = r.Offset*90, r.Written.Add(time.Duration(i)*time.Hour)
+		got, want = w.append(got, &r, like), r.Append(want)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestReceiptIsReadAsItWasWritten(t *testing.T) {
 	for _, r := range []Receipt{sample(), {Topic: "t", Lane: schemas.Immediate, Parts: 1, Outcome: Skipped, Ended: time.UnixMilli(1)}} {
 		got, err := Open(r.Key.Hash[:], r.Append(nil))

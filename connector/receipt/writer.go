@@ -93,6 +93,7 @@ type lot struct {
 	text    []byte // the keys and values of entries, one after the other
 	entries []entry
 	waiters []Waiter // of each entry
+	last    written  // in the text
 
 	// Room for what is made of them.
 	all, places   []int32
@@ -109,27 +110,30 @@ type entry struct {
 
 // Send produces the receipt, which it keeps no hold of, and tells the waiter once Kafka has
 // acknowledged it. What fails is tried again for as long as it takes. After Close no waiter is told.
-func (w *Writer) Send(r *Receipt, waiter Waiter) { w.SendEach(1, r, func(int) {}, waiter) }
+func (w *Writer) Send(r *Receipt, waiter Waiter) {
+	w.SendEach(1, r, func(int) bool { return false }, waiter)
+}
 
 // SendEach is Send for n receipts of one waiter, which is told of each of them. next makes r the
-// i-th; it must return quickly.
-func (w *Writer) SendEach(n int, r *Receipt, next func(i int), waiter Waiter) {
+// i-th, and reports whether it is like the one before: all but offset, time written and the
+// key's hash is the same. It must return quickly.
+func (w *Writer) SendEach(n int, r *Receipt, next func(i int) (like bool), waiter Waiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range n {
 		if w.closed {
 			return
 		}
-		next(i)
-		w.put(r, waiter)
+		like := next(i)
+		w.put(r, like, waiter)
 	}
 }
 
-// put puts a receipt into the open lot, with mu held.
-func (w *Writer) put(r *Receipt, waiter Waiter) {
+// put puts a receipt into the open lot, with mu held. One that is like is like the one before.
+func (w *Writer) put(r *Receipt, like bool, waiter Waiter) {
 	l := w.open
 	if l == nil {
-		l = w.lots.Get().(*lot)
+		l, like = w.lots.Get().(*lot), false
 		w.open = l
 		w.timer.Reset(linger)
 	}
@@ -137,7 +141,7 @@ func (w *Writer) put(r *Receipt, waiter Waiter) {
 	if e.keyed {
 		l.text = append(l.text, r.Key.Hash[:]...)
 	}
-	l.text = r.Append(l.text)
+	l.text = l.last.append(l.text, r, like)
 	e.to = int32(len(l.text))
 	l.entries, l.waiters = append(l.entries, e), append(l.waiters, waiter)
 	if len(l.text) >= lotSize {
