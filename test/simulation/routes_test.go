@@ -14,14 +14,14 @@ type routes struct {
 	weights [2]float64
 	within  time.Duration // of auto routes; 0: no matter
 	spare   bool          // they make calls with all the rate that is left
-	rows    string        // batch or auto: of a table with both lanes, whose rows are never called
+	rows    string        // batch or auto: the batch lane's route of a table with both lanes
 }
 
 func newRoutes(rnd *rand.Rand) routes {
 	r := routes{
 		first: rnd.IntN(4), weights: [2]float64{pick(rnd, .1, 1, 10), pick(rnd, .1, 1, 10)},
 		within: pick(rnd, 0, 0, 5*time.Minute, 30*time.Minute, 2*time.Hour), spare: true,
-		rows: pick(rnd, "batch", "batch", "batch", "auto"),
+		rows: pick(rnd, "batch", "auto"),
 	}
 	if r.within > 0 {
 		r.spare = rnd.IntN(3) > 0

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,6 +30,15 @@ var fixed = []uint64{102, 103, 106, 108}
 
 // shown is how much of what is wrong is shown.
 const shown = 20
+
+// TestMain has one processor run a life, and the collector seldom: goroutines hand over to each
+// other for most of it, which costs a third more among several, and few things live long.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
 
 // stuck is how long a life may take, on a real clock.
 const stuck = 30 * time.Minute
