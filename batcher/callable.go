@@ -57,8 +57,9 @@ type Offer struct {
 // one set of assignments. They are guarded by the queue's lock.
 type waitingRows struct {
 	byKey   map[string]*callableKey
-	order   []*callableKey // oldest row first
-	hashes  map[uint64]int // of the keys, and how many have it
+	order   []*callableKey        // oldest row first
+	hashes  map[uint64]int        // of the keys, and how many have it
+	moved   map[*callableRow]bool // are in the open file, while their calls are in flight
 	records int
 	bytes   int64
 }
@@ -70,6 +71,7 @@ type callableKey struct {
 	rows    []*callableRow
 	calling bool      // the first row is being called, or its records are ending
 	ends    bool      // its records are being confirmed, or become dead letters
+	landed  *landed   // its call, which is not confirmed yet; nil: it has not, or need not be waited for
 	byFile  bool      // the rows go by file: one of them cannot be called
 	tries   int       // of the first row, which came to nothing
 	due     time.Time // no call before
@@ -79,14 +81,15 @@ type callableKey struct {
 type callableRow struct {
 	Offer   // of the first write
 	write   schemas.Write
-	number  int64 // of the generation that was open
+	at      reconcile.At // of its newest record
+	number  int64        // of the generation that was open
 	came    time.Time
 	bytes   int64
 	records []Pending
 }
 
 func newWaitingRows() *waitingRows {
-	return &waitingRows{byKey: map[string]*callableKey{}, hashes: map[uint64]int{}}
+	return &waitingRows{byKey: map[string]*callableKey{}, hashes: map[uint64]int{}, moved: map[*callableRow]bool{}}
 }
 
 // Offer is Append for a mapping with auto routes: the write is a row of the open file
@@ -116,7 +119,7 @@ func (b *Batcher) Offer(mapping string, w schemas.Write, p Partition, offset int
 	o.Callable = o.Callable && b.cfg.Calls != nil && m.rows.Callable(&w)
 	k := m.waiting.byKey[w.Key]
 	switch {
-	case k == nil && (full || !o.Callable || m.inUnsent(xxhash.Sum64String(w.Key))):
+	case k == nil && (full || !o.Callable || m.inUnsent(xxhash.Sum64String(w.Key)) || m.DualLane && m.dualLane.keys.Follows(w.Key)):
 		return m.put(g, where, &w, p, offset, false)
 	case k != nil && k.calling && full:
 		return ErrBusy
@@ -126,7 +129,7 @@ func (b *Batcher) Offer(mapping string, w schemas.Write, p Partition, offset int
 		}
 		return m.put(g, where, &w, p, offset, false)
 	}
-	m.wait(k, &w, &o)
+	m.wait(k, &w, &o, reconcile.At{Partition: p, Offset: offset})
 	return nil
 }
 
@@ -137,7 +140,7 @@ func (m *member) inUnsent(hash uint64) bool {
 }
 
 // wait keeps a row in memory, the queue locked; k is its key's, nil if it is the first.
-func (m *member) wait(k *callableKey, w *schemas.Write, o *Offer) {
+func (m *member) wait(k *callableKey, w *schemas.Write, o *Offer, at reconcile.At) {
 	rows, first := m.waiting, m.queue.waits() == 0
 	if k == nil {
 		k = &callableKey{hash: xxhash.Sum64String(w.Key)}
@@ -161,9 +164,9 @@ func (m *member) wait(k *callableKey, w *schemas.Write, o *Offer) {
 	started := last == 0 && (k.calling || k.tries > 0)
 	if last >= 0 && k.rows[last].number == number && !started && o.Callable && k.rows[last].Callable && schemas.MergeInto(&k.rows[last].write, &own) {
 		row := k.rows[last]
-		row.records, row.bytes = append(row.records, pending), row.bytes+bytes
+		row.records, row.bytes, row.at = append(row.records, pending), row.bytes+bytes, at
 	} else {
-		k.rows = append(k.rows, &callableRow{Offer: *o, write: own, number: number, came: time.Now(), bytes: bytes, records: []Pending{pending}})
+		k.rows = append(k.rows, &callableRow{Offer: *o, write: own, at: at, number: number, came: time.Now(), bytes: bytes, records: []Pending{pending}})
 	}
 	if first {
 		notify(m.queue.wake)
@@ -191,9 +194,9 @@ func (m *member) forget(k *callableKey) {
 	}
 }
 
-// spill moves a key's rows up to those of a generation, of which none is being called,
-// into their files, the queue locked. After an error, the disk's, the rest of them is
-// where it was.
+// spill moves a key's rows up to those of a generation into their files, the queue locked. None
+// is being called, unless the other lane writes the table, too. After an error, the disk's, the
+// rest of them is where it was.
 func (m *member) spill(k *callableKey, upTo int64) error {
 	for len(k.rows) > 0 && k.rows[0].number <= upTo {
 		row := k.rows[0]
@@ -216,6 +219,7 @@ func (m *member) spill(k *callableKey, upTo int64) error {
 		if row.came.Before(g.opened) {
 			g.opened, g.until = row.came, m.queue.until(row.came)
 		}
+		g.repeats = m.leavesCall(k) || g.repeats
 		m.forget(k)
 	}
 	return nil
@@ -359,6 +363,11 @@ func (q *tableQueue) importTime() time.Duration {
 func (m *member) ended(of *waitingRows, k *callableKey, row *callableRow, outcome string, err error) {
 	failure, classified := errors.AsType[Failure](err)
 	switch {
+	case m.endedInFile(of, row, failure, err):
+	case err == nil && m.DualLane:
+		m.answered(of, k, row, outcome)
+	case classified && !failure.Transient() && m.DualLane && row.write.Op == schemas.Patch:
+		m.settle(of, k, func() { k.byFile = true }) // a newer delete may have landed: the file's rows that find nothing are decided upon when that is known
 	case err == nil:
 		m.confirmed(of, k, row, outcome)
 	case classified && !failure.Transient() && !holds(row.records, err):
@@ -385,11 +394,8 @@ func (m *member) failed(k *callableKey, failure Failure) {
 	if failure != nil {
 		wait = max(wait, failure.RetryAfter())
 	}
-	if failure == nil || failure.Unknown() {
+	if q.doubts(failure) {
 		wait = max(wait, q.batcher.cfg.LandsWithin)
-		if doubt := time.Now().Add(q.batcher.cfg.LandsWithin); doubt.After(q.doubt) {
-			q.doubt = doubt
-		}
 	}
 	k.tries++
 	k.due = time.Now().Add(wait)
@@ -494,11 +500,12 @@ func (q *tableQueue) endCalls(ctx context.Context) error {
 	q.mu.Lock()
 	for _, m := range q.members {
 		for _, k := range m.waiting.order {
-			if k.calling && !k.ends { // it was dropped
+			if k.calling && !k.ends && k.landed == nil { // it was dropped
 				k.calling = false
 				q.calls--
 			}
 		}
+		m.dropMoved()
 	}
 	for q.calls > 0 { // their records are ending
 		q.mu.Unlock()

@@ -154,7 +154,14 @@ func (m *member) appendAgain(known *dualLane, n reconcile.Newest) (current bool,
 			known.keys.Overtaken(n.Key)
 		}
 	}
-	g.claims = append(g.claims, p.Claim(n.Row.Offset)) // beside the claim on newer records
+	// A newer row may be in a file that goes before: were it confirmed with that and this one not,
+	// a restart would send the older state alone.
+	g.claims = append(g.claims, p.Claim(n.Row.Offset))
+	for i := range newer {
+		if p, ok := newer[i].Partition.(Partition); ok && newer[i].Earlier {
+			g.claims = append(g.claims, p.Claim(newer[i].Offset))
+		}
+	}
 	return true, nil
 }
 

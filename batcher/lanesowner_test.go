@@ -29,6 +29,7 @@ type lanesOwner struct {
 	p       *lanesPartition
 	gone    bool // killed: nothing leaves it any more
 	again   bool // the ledger asks for a new assignment
+	auto    lanesCalls
 }
 
 // lanesPartition is one assignment. It is guarded by lanes.mu.
@@ -44,8 +45,9 @@ type lanesPartition struct {
 	upTo    int64
 	since   int64
 	apart   int64
-	redo    bool // what is confirmed beyond the watermark is done again
-	waiting bool // its next record waits for the other lane's routes
+	end     int64 // where the log ended when it began
+	redo    bool  // what is confirmed beyond the watermark is done again
+	waiting bool  // its next record waits for the other lane's routes
 }
 
 // String implements Named.
@@ -106,6 +108,9 @@ func (l *lanes) own(ctx context.Context, o *lanesOwner, mappings []Mapping, seed
 		Poll: retry.Backoff{Initial: time.Second, Max: 5 * time.Second}, Retry: retry.Backoff{Initial: time.Second, Max: 5 * time.Second},
 	}
 	cfg.fakes()
+	if o.lanes.auto {
+		cfg.Calls, cfg.LandsWithin, o.auto.ctx = autoCalls{o}, 5*time.Second, ctx
+	}
 	if o.version != nil {
 		cfg.ApartAfter = 5 * time.Second
 	}
@@ -145,7 +150,7 @@ func (o *lanesOwner) assign() {
 	if o.version != nil {
 		c, changed = o.reroute()
 	}
-	p := &lanesPartition{o: o, tracker: ack.New(c.offset, c.done), read: min(c.offset, o.immediate.offset), apart: c.apart}
+	p := &lanesPartition{o: o, tracker: ack.New(c.offset, c.done), read: min(c.offset, o.immediate.offset), apart: c.apart, end: int64(len(o.log))}
 	o.p, o.again = p, false
 	o.look()
 	var adopted *Adopted
@@ -185,7 +190,7 @@ func (o *lanesOwner) step() {
 		if ok {
 			w, done = o.log[at], o.p.tracker.Done(at)
 		}
-		covered, repeated := at < o.p.covered, at < o.p.apart
+		covered, repeated := at < o.p.covered, at < o.p.apart || o.lanes.auto && at < o.p.end
 		o.mu.Unlock()
 		if ok && o.routes != nil {
 			o.takeRouted(w, at, done, covered)
@@ -215,8 +220,13 @@ func (o *lanesOwner) take(w lanesWrite, at int64, done, covered, repeated bool) 
 		o.batcher.Covered(mapping, w.Write, o.p, at)
 	case repeated:
 		err = o.batcher.Repeat(mapping, w.Write, o.p, at)
+	case o.lanes.auto:
+		err = o.offer(mapping, w, at)
 	default:
 		err = o.batcher.Append(mapping, w.Write, o.p, at)
+	}
+	if errors.Is(err, ErrBusy) {
+		return
 	}
 	if err != nil {
 		o.t.Error(err)

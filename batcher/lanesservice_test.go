@@ -30,9 +30,11 @@ type lanes struct {
 	halts   time.Duration // when the immediate lane is halted for a while; 0: it is not
 	maxRows int64         // of a file; 0: any number
 	flips   *flips        // nil: the routes do not change
+	auto    bool          // rows may be called instead
 	parts   bool          // records are written to another table too, and confirmed only then
 
 	setApart *atomic.Int64 // times that it happened, in all runs
+	called   *atomic.Int64 // rows that were, in all runs
 	unread   int           // times that an import was confirmed without reading on
 
 	mu         sync.Mutex

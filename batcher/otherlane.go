@@ -40,8 +40,8 @@ type dualLane struct {
 }
 
 // Other tells of a write of the other lane to one of the mapping's keys. Like
-// Append it is called in the order of the log; its error is the disk's, and the
-// same call may be made again.
+// Append it is called in the order of the log; its error is the disk's, or ErrBusy, and
+// the same call may be made again.
 func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int64) error {
 	m, ok := b.byName[mapping]
 	if !ok {
@@ -53,6 +53,10 @@ func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int
 	q := m.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	calling, err := m.meet(w.Key)
+	if err != nil {
+		return err
+	}
 	e := reconcile.Effect{Confirmed: b.cfg.Peer.Confirmed(p, offset), Doubtful: offset < m.dualLane.suspect[p]}
 	hash := xxhash.Sum64String(w.Key)
 	e.Former = q.running != nil && q.running.adopted != nil && m.in(q.running.generation, hash) ||
@@ -80,6 +84,9 @@ func (b *Batcher) Other(mapping string, w schemas.Write, p Partition, offset int
 		e.Flying = e.Flying || g.repeats
 	}
 	m.dualLane.keys.Other(&w, reconcile.At{Partition: p, Offset: offset}, e)
+	if calling {
+		m.dualLane.keys.Calling(w.Key)
+	}
 	return nil
 }
 

@@ -22,8 +22,9 @@ type tableQueue struct {
 	parents []*tableQueue
 	wake    chan struct{} // the open generation got its first row or is complete
 
-	callWake chan struct{} // rows may be there to be called
-	settled  chan struct{} // a call has ended
+	callWake   chan struct{} // rows may be there to be called
+	landedWake chan struct{} // a call has landed and is to be confirmed
+	settled    chan struct{} // a call has ended
 
 	mu          sync.Mutex
 	closing     bool          // a file is about to go out: no call starts

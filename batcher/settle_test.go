@@ -48,9 +48,13 @@ func (n *noCalls) Apply(_ context.Context, _ string, writes []schemas.Write) ([]
 // conflicting is a world in which a file deletes key 1, of which an older write of
 // the other lane had not landed when it was sent.
 func conflictingKeys(t *testing.T) (*world, *noCalls) {
-	w, peer := newWorld(t), &noCalls{}
 	m := testMapping()
 	m.DualLane, m.Roll.Age = true, time.Minute
+	return conflictingKeysOf(t, m)
+}
+
+func conflictingKeysOf(t *testing.T, m Mapping) (*world, *noCalls) {
+	w, peer := newWorld(t), &noCalls{}
 	w.open(Config{Peer: peer}, m)
 	w.run()
 	if err := w.b.Other("customers", write(schemas.Upsert, "1"), w.p, 99); err != nil {
@@ -89,6 +93,26 @@ func TestRowThatIsAddedAgainStaysBehindNewerRowsOfItsKey(t *testing.T) {
 			`2m4s settle upsert 2/2 attempt 1 "e3" holds 101-101 100-100`,
 			`2m4s confirm upsert 2/2 attempt 1 "e3" holds 101-101 100-100`,
 		)
+	})
+}
+
+// Were the newer row confirmed with its own file, which goes before, a restart would read the older
+// one alone, and send it over that.
+func TestRowThatIsAddedAgainHoldsNewerRowsOfFilesThatGoBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := testMapping()
+		m.DualLane, m.Roll.Age, m.MaxFile.Rows = true, time.Minute, 2
+		w, peer := conflictingKeysOf(t, m)
+		for i, key := range []string{"1", "2", "3"} {
+			if err := w.b.Append("customers", write(schemas.Upsert, key, "a", "new"), w.p, 101+int64(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		peer.confirmed.Store(100)
+		time.Sleep(time.Hour)
+		if got, want := strings.Join(w.transcript(), "\n"), `holds 103-103 100-100 101-101`; !strings.Contains(got, want) {
+			t.Errorf("files: got\n%s\nwant one that %s", got, want)
+		}
 	})
 }
 

@@ -153,8 +153,18 @@ func (h *heldRow) Claim() batcher.Claim {
 
 // offers reports whether a record's one write may be called in the place of its row. A
 // record that means several writes is the file's: it could end in two places.
-func (f *fileDelivery) offers(in *reading) bool {
-	return f.rows != nil && len(in.writes) == 1 && len(in.rejects) == 0 && len(in.rows) == 0 && in.writes[0].Mapping.HasAuto()
+func (f *fileDelivery) offers(in *reading, p *kafka.Partition, offset int64) bool {
+	if f.rows == nil || len(in.writes) != 1 || len(in.rejects) > 0 || len(in.rows) > 0 {
+		return false
+	}
+	m := in.writes[0].Mapping
+	return m.HasAuto() && !mayHaveBeenCalled(m, p, offset)
+}
+
+// mayHaveBeenCalled reports whether a former owner may have called the record's row, and the call
+// have landed behind a newer one of the immediate lane. It is a row then.
+func mayHaveBeenCalled(m *router.Compiled, p *kafka.Partition, offset int64) bool {
+	return m.DualLane() && m.HasAuto() && !p.CameSince(offset)
 }
 
 // offer adds the one write of a record to the open file of a mapping with auto routes.

@@ -208,7 +208,7 @@ func (f *fileDelivery) addRow(w *router.Routed, in *reading, p *kafka.Partition,
 	if err := f.noteWrite(p, r, w, in.parts); err != nil {
 		return err
 	}
-	if f.offers(in) && !w.Taken {
+	if f.offers(in, p, r.Offset) && !w.Taken {
 		return f.offer(w, in.parts, p, r, trace)
 	}
 	return f.add(w, p, r.Offset)
@@ -258,7 +258,7 @@ func (f *fileDelivery) add(w *router.Routed, p *kafka.Partition, offset int64) e
 	if w.Taken && (p.Resends(offset) || !w.Mapping.Fileable(&w.Write)) {
 		return f.files.Take(w.Mapping.Name, w.Write, assignment{p}, offset, w.Mapping.Fileable(&w.Write))
 	}
-	if p.MayHaveLanded(f.tables[w.Mapping.Index], offset) {
+	if p.MayHaveLanded(f.tables[w.Mapping.Index], offset) || mayHaveBeenCalled(w.Mapping, p, offset) {
 		return f.files.Repeat(w.Mapping.Name, w.Write, assignment{p}, offset)
 	}
 	return f.files.Append(w.Mapping.Name, w.Write, assignment{p}, offset)

@@ -40,7 +40,9 @@ func (f *fileDelivery) observe(p *kafka.Partition, r *kafka.Record, routed []rou
 		switch {
 		case w.Err != nil || !w.Mapping.DualLane():
 		case w.Lane == schemas.Immediate:
-			if err := f.files.Other(w.Mapping.Name, w.Write, assignment{p}, r.Offset); err != nil {
+			if err := f.files.Other(w.Mapping.Name, w.Write, assignment{p}, r.Offset); errors.Is(err, batcher.ErrBusy) {
+				return err // soon it is not
+			} else if err != nil {
 				return f.noRoom(w.Mapping.Name, r, err)
 			}
 		case done:

@@ -48,11 +48,7 @@ func (c *Compiled) Within() (least time.Duration) {
 // could overtake what it is to follow, or a record could end in two places.
 func findFilesOnly(mappings []*Compiled) {
 	for _, c := range mappings {
-		switch {
-		case !c.hasAuto():
-		case c.DualLane():
-			c.filesOnly = "some of the mapping's records take the immediate lane, whose calls a call of this route could overtake"
-		default:
+		if c.hasAuto() {
 			c.filesOnly = c.AutoByFile(mappings)
 		}
 	}

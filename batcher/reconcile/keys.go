@@ -191,6 +191,9 @@ func (k *Keys) Send(confirmed func(At) bool) {
 // loaded before: what cannot land in another order any more is not sent again.
 func (k *Keys) Trim(confirmed func(At) bool) {
 	for _, s := range k.byKey {
+		if s.calling {
+			continue
+		}
 		before := s.bytes
 		s.trim(confirmed)
 		k.count(s, before)
@@ -224,7 +227,7 @@ func (k *Keys) Forget(confirmed func(At) bool) {
 			s.set(s.writes)
 			k.count(s, before)
 		}
-		if !s.conflicting && !s.held && !s.doubt && s.overtaken == 0 && !s.taken && len(s.shares) == 0 && s.final(s.last, confirmed) {
+		if !s.conflicting && !s.held && !s.calling && !s.doubt && s.overtaken == 0 && !s.taken && len(s.shares) == 0 && s.final(s.last, confirmed) {
 			delete(k.byKey, key)
 			k.bytes -= s.bytes
 		}
@@ -339,6 +342,18 @@ func (k *Keys) Free(key string, op schemas.Op) (left bool) {
 	return left
 }
 
+// Calling says that a call of a row in the open file, which is older than the other lane's
+// write of the key, is in flight.
+func (k *Keys) Calling(key string) { k.follow(key).calling = true }
+
+// Called says that it has ended: the key's newest state is sent behind it.
+func (k *Keys) Called(key string) {
+	if s := k.byKey[key]; s != nil && s.calling {
+		s.calling = false
+		s.contend()
+	}
+}
+
 // Sent says that the service has answered what Next gave out.
 func (k *Keys) Sent(n Newest) {
 	if s := k.byKey[n.Key]; s != nil {
@@ -349,7 +364,9 @@ func (k *Keys) Sent(n Newest) {
 // Newer is a write that stays behind what Next gave out.
 type Newer struct {
 	schemas.Write
-	Row bool // of a file that is not sent; else of the other lane, newer than such a row
+	At
+	Row     bool // of a file that is not sent; else of the other lane, newer than such a row
+	Earlier bool // that file goes before the open one
 }
 
 // Behind are the rows of files that are not sent. They are newer than what Next gave out,
@@ -363,7 +380,7 @@ func (k *Keys) Behind(n Newest) (newer []Newer, ok bool) {
 	}
 	for _, e := range s.writes {
 		if e.file > 0 && e.row || e.file == 0 && len(newer) > 0 {
-			newer = append(newer, Newer{e.Write, e.row})
+			newer = append(newer, Newer{e.Write, e.at, e.row, e.row && e.file < k.open()})
 		}
 	}
 	return newer, true
@@ -390,7 +407,7 @@ func (k *Keys) Reconcile() (reconciled bool) {
 	reconciled = true
 	for _, s := range k.byKey {
 		switch {
-		case !s.conflicting || k.out[s.last.Partition]:
+		case !s.conflicting || s.calling || k.out[s.last.Partition]:
 		case s.sent == s.version:
 			s.conflicting, s.await = false, nil
 		default:
@@ -400,7 +417,7 @@ func (k *Keys) Reconcile() (reconciled bool) {
 	for _, s := range k.byKey {
 		for i := range s.writes {
 			e := &s.writes[i]
-			e.landed = e.landed || reconciled && e.file == 0 && e.newer == 0 && !k.out[s.last.Partition]
+			e.landed = e.landed || reconciled && !s.calling && e.file == 0 && e.newer == 0 && !k.out[s.last.Partition]
 		}
 	}
 	return reconciled

@@ -33,6 +33,7 @@ type state struct {
 	sent        uint64 // version last sent; 0: none
 	sending     bool
 	held        bool // a row of it was in error, and it is not decided what becomes of that
+	calling     bool // a call of an older row may land, which is then to be written over
 	shares      []share
 }
 
@@ -120,6 +121,9 @@ func (s *state) trim(confirmed func(At) bool) {
 
 // awaits takes a write of the other lane that may land, or land once more.
 func (s *state) awaits(at At) {
+	if n := len(s.others); n > 0 && s.others[n-1] == at { // its record is read again
+		return
+	}
 	s.others, s.bytes = append(s.others, at), s.bytes+atBytes
 }
 

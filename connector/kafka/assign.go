@@ -399,6 +399,7 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 	p.tracker = ack.New(at, r.Done)
 	p.committed, p.standing = found, time.Now()
 	p.polled, p.read, p.first, p.behind = start, start, start, time.Time{}
+	p.endThen = logEnd
 	p.gap = gapBelow(logStart, at, r.Done)
 	p.adopt(ledger.Imports)
 	p.mu.Unlock()

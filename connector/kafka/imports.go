@@ -145,6 +145,14 @@ func (p *Partition) MayHaveLanded(table string, offset int64) bool {
 	return offset < p.repeats[table] || p.tracker.Restored(offset)
 }
 
+// CameSince reports whether the record at offset came after the partition was assigned, so
+// that no former owner has seen it.
+func (p *Partition) CameSince(offset int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return offset >= p.endThen
+}
+
 // holdApart lets a partition that was set apart wait as long as the other lane is
 // halted there: its rows could not be reconciled.
 func (p *Partition) holdApart(v *ack.View) {

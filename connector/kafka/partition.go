@@ -38,6 +38,7 @@ type Partition struct {
 	polled    int64                 // offset after the last record polled, be it in the backlog
 	read      int64                 // offset after the last record that the handler took
 	logEnd    int64                 // where the log ended when the brokers were asked last
+	endThen   int64                 // where it ended when the partition was assigned
 	behind    time.Time             // since when it has gone on beyond polled, with nothing fetched; zero: it does not
 	untaken   time.Time             // timestamp of the first record that was polled and that the handler did not take; zero: none
 	adding    int64                 // offset behind the record of which several rows are put into files; 0: none

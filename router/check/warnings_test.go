@@ -98,10 +98,15 @@ func TestAutoRoutesOfWhichAllRowsGoByFileAreWarnedOf(t *testing.T) {
 		t.Errorf("calls: got %s, want no warning", got)
 	}
 	m.Routes = []router.Route{{When: `op == "delete"`, Lane: "immediate"}, {Lane: "auto"}}
-	want := "[mappings[0].routes[1].lane: auto is as batch here, and all rows go by file: " +
-		"some of the mapping's records take the immediate lane, whose calls a call of this route could overtake; hint: write batch]"
-	if got := warningsOf(t, m); got != want {
-		t.Errorf("both lanes: got %s, want %s", got, want)
+	if got := warningsOf(t, m); got != "[]" {
+		t.Errorf("both lanes: got %s, want no warning", got)
+	}
+	child := orders()
+	child.After, child.Routes, child.Imports = []string{m.Name}, []router.Route{{Lane: "auto"}}, m.Imports
+	child.Imports.Columns = []router.Column{{Name: "businessKey"}}
+	const want = "auto is as batch here, and all rows go by file: a mapping that it comes after makes calls in the immediate lane, which only a file waits for; hint: write batch"
+	if got := warningsOf(t, m, child); !strings.Contains(got, want) {
+		t.Errorf("behind calls: got %s, want %s", got, want)
 	}
 }
 
