@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,16 +23,19 @@ func TestFinalStatesAreThoseOfTheLogHoweverRoutesChange(t *testing.T) {
 	for _, c := range []struct {
 		name                            string
 		custom, keeps, noDeletes, noIDs bool
+		auto                            bool
 	}{
 		{name: "profiles"},
 		{name: "profiles without imports for deletes", noDeletes: true},
 		{name: "profiles of which patches have no id", noIDs: true},
 		{name: "table records", custom: true},
+		{name: "profiles, auto", auto: true},
+		{name: "table records, auto", custom: true, auto: true},
 		{name: "table records, operation 4 keeps, no imports for deletes", custom: true, keeps: true, noDeletes: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := range uint64(seeds) {
-				l := &lanes{t: t, custom: c.custom, keeps: c.keeps}
+				l := &lanes{t: t, custom: c.custom, keeps: c.keeps, auto: c.auto, called: new(atomic.Int64)}
 				l.flips = &flips{noDeletes: c.noDeletes, noIDs: c.noIDs}
 				synctest.Test(t, func(*testing.T) { l.exploreFlips(seed) })
 				if t.Failed() {

@@ -2,6 +2,7 @@ package batcher
 
 import (
 	"context"
+	"errors"
 
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/schemas"
@@ -109,8 +110,15 @@ func (o *lanesOwner) takeRouted(w lanesWrite, at int64, done, covered bool) {
 		o.batcher.Covered(mapping, w.Write, o.p, at)
 	case taken && (resends || !fileable):
 		err = o.batcher.Take(mapping, w.Write, o.p, at, fileable)
+	case o.lanes.auto && at < o.p.end:
+		err = o.batcher.Repeat(mapping, w.Write, o.p, at)
+	case o.lanes.auto && !taken:
+		err = o.offer(mapping, w, at)
 	default:
 		err = o.batcher.Append(mapping, w.Write, o.p, at)
+	}
+	if errors.Is(err, ErrBusy) {
+		return
 	}
 	if err != nil {
 		o.t.Error(err)
