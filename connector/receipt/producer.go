@@ -150,14 +150,16 @@ func (p *producer) batches(l *lot, entries []int32, partitions int) []batch {
 
 // place places entries as the producers of Kafka do: by key, and those without one together.
 func (p *producer) place(l *lot, entries []int32, partitions int) (all []batch) {
-	place := kgo.StickyKeyPartitioner(nil).ForTopic(p.topic)
+	if l.place == nil { // to make one takes long
+		l.place = kgo.StickyKeyPartitioner(nil).ForTopic(p.topic)
+	}
 	var record kgo.Record
 	ends := make([]int, partitions)
 	l.places = slices.Grow(l.places[:0], 2*len(entries))[:2*len(entries)]
 	to, sorted := l.places[:len(entries)], l.places[len(entries):]
 	for n, i := range entries {
 		record.Key = l.key(i)
-		to[n] = int32(place.Partition(&record, partitions))
+		to[n] = int32(l.place.Partition(&record, partitions))
 		ends[to[n]]++
 	}
 	from := 0

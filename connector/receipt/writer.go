@@ -95,6 +95,8 @@ type lot struct {
 	waiters []Waiter // of each entry
 	last    written  // in the text
 
+	place kgo.TopicPartitioner // those without a key stay in one partition
+
 	// Room for what is made of them.
 	all, places   []int32
 	records, wire []byte

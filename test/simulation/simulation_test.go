@@ -20,6 +20,7 @@ import (
 var (
 	seeds  = flag.Int("seeds", 0, "how many lives; 0: a small fixed set")
 	first  = flag.Uint64("seed", 0, "the first of them; alone unless -seeds says more")
+	lasts  = flag.Duration("for", 0, "begin further lives for so long, whatever -seeds says")
 	follow = flag.Bool("follow", false, "show the transcript as it grows")
 	logs   = flag.String("logs", "", "folder for the members' logs")
 	drop   = flag.String("drop", "", "numbers of strikes that do not happen, with commas between")
@@ -52,6 +53,9 @@ func TestEveryLifeKeepsThePromises(t *testing.T) {
 		}
 	}
 	for _, seed := range chosen {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { live(t, seed) })
+	}
+	for begun, seed := time.Now(), chosen[len(chosen)-1]+1; time.Since(begun) < *lasts; seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { live(t, seed) })
 	}
 }
