@@ -22,8 +22,11 @@ type landed struct {
 	end     int64 // of its partition, once the call had landed; 0: not known yet
 }
 
+// landedEvery is how soon it is looked again whether the log was read on behind such calls.
+const landedEvery = 100 * time.Millisecond
+
 // meet moves the rows of a key that the other lane has written into the open file, with the
-// queue locked, and reports whether the call of one is in flight. An error is the disk's, or
+// queue locked, and reports whether a call of one may still land. An error is the disk's, or
 // ErrBusy.
 func (m *member) meet(key string) (calling bool, err error) {
 	k := m.waiting.byKey[key]
@@ -35,6 +38,9 @@ func (m *member) meet(key string) (calling bool, err error) {
 	}
 	g := m.queue.opened()
 	calling = k.calling && k.landed == nil
+	if !calling && k.tries > 0 && time.Now().Before(m.queue.doubt) {
+		calling, m.waiting.doubted = true, append(m.waiting.doubted, k.name)
+	}
 	if k.calling || k.tries > 0 { // the table may have it in the place of the newer write
 		g.dueNow = true
 		notify(m.queue.wake)
@@ -66,9 +72,10 @@ func (m *member) endedInFile(of *waitingRows, row *callableRow, failure Failure,
 		return false
 	}
 	delete(of.moved, row)
-	m.dualLane.keys.Called(row.write.Key)
-	if err != nil {
-		q.doubts(failure)
+	if err != nil && q.doubts(failure) {
+		of.doubted = append(of.doubted, row.write.Key)
+	} else {
+		m.dualLane.keys.Called(row.write.Key)
 	}
 	q.calls--
 	notify(q.callWake)
@@ -94,6 +101,18 @@ func (m *member) dropMoved() {
 		m.dualLane.keys.Called(row.write.Key)
 	}
 	clear(m.waiting.moved)
+}
+
+// endDoubts says that no call in the place of the queue's rows can land any more.
+func (q *tableQueue) endDoubts() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, m := range q.members {
+		for _, key := range m.waiting.doubted {
+			m.dualLane.keys.Called(key)
+		}
+		m.waiting.doubted = nil
+	}
 }
 
 // answered has the log read on behind a call that has landed.
@@ -124,7 +143,7 @@ func (q *tableQueue) confirmLanded(ctx context.Context) {
 			for _, m := range q.members {
 				again = m.confirmLanded(ctx) || again
 			}
-			if again && retry.Sleep(ctx, readEvery) != nil {
+			if again && retry.Sleep(ctx, landedEvery) != nil {
 				return
 			}
 		}

@@ -60,6 +60,7 @@ type waitingRows struct {
 	order   []*callableKey        // oldest row first
 	hashes  map[uint64]int        // of the keys, and how many have it
 	moved   map[*callableRow]bool // are in the open file, while their calls are in flight
+	doubted []string              // keys of such rows whose calls may land though they have ended
 	records int
 	bytes   int64
 }
@@ -525,6 +526,7 @@ func (q *tableQueue) endCalls(ctx context.Context) error {
 		case <-time.After(doubt):
 		}
 	}
+	q.endDoubts()
 	return nil
 }
 

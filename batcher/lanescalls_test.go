@@ -107,7 +107,13 @@ func (o autoCalls) Submit(c Call) {
 			return
 		}
 		defer close(f.ended)
-		err := o.call(o.auto.ctx, &c.Write, "auto")
+		var err error
+		if o.chance(10) { // no answer, and it lands late
+			err = errAway
+			go o.landLate(c.Write)
+		} else {
+			err = o.call(o.auto.ctx, &c.Write, "auto")
+		}
 		if errors.Is(err, errAbsent) {
 			err = &refusal{}
 		}
@@ -119,6 +125,16 @@ func (o autoCalls) Submit(c Call) {
 			c.Ended("applied", err)
 		}
 	}()
+}
+
+// landLate lands a call within cfg.LandsWithin, unless the process is killed before.
+func (o autoCalls) landLate(w schemas.Write) {
+	_ = o.linger(o.auto.ctx, 5*time.Second)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.gone {
+		o.say("auto's call of %v %s %s lands late: %v", w.Op, w.Key, cellsOf(&w), o.land(&w, schemas.Immediate))
+	}
 }
 
 // Drop implements Calls.
