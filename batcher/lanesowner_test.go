@@ -424,6 +424,13 @@ func (o *lanesOwner) OutputFiles(_ context.Context, execution string, to io.Writ
 
 func (o *lanesOwner) RowsUnmatched(Import, int64) {}
 
+// calledApart reports whether a row was confirmed by its call, whatever claim spans it.
+func (o *lanesOwner) calledApart(at int64) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.lanes.auto && o.log[at].lane == schemas.Batch && o.p.tracker.Apart(at)
+}
+
 // Again reads the records that the claims hold.
 func (o *lanesOwner) Again(ctx context.Context, _ Import, claims []Claim, each EachWrite) error {
 	if err := o.linger(ctx, time.Second); err != nil {
@@ -438,6 +445,9 @@ func (o *lanesOwner) Again(ctx context.Context, _ Import, claims []Claim, each E
 	o.mu.Unlock()
 	var dead []int64
 	for at := held.From; at < min(held.To, int64(len(log))); at++ {
+		if o.calledApart(at) {
+			continue
+		}
 		if w := &log[at]; each(o.mappingOf(w.Key), w.lane, &w.Write, spool.At{Offset: at, Of: o.p}) != "" && w.lane == schemas.Batch {
 			dead = append(dead, at)
 		}
