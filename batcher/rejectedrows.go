@@ -249,7 +249,7 @@ func (rr *rejectedRows) deadLetters(ctx context.Context) error {
 		case lane == schemas.Batch:
 			row.trace.Add(w.Op, at)
 			row.left.Add(w.Op, at)
-		case rr.run.generation.upTo == nil && rr.of[row.member].drops(w): // from one that is built again nothing is
+		case rr.run.generation.upTo == nil && rr.dropped(row, w): // from one that is built again nothing is
 			row.left.Reset()
 		}
 		return ""
@@ -265,6 +265,13 @@ func (rr *rejectedRows) deadLetters(ctx context.Context) error {
 		}
 		return row.deadReason(rr.imp.Op, w, at)
 	})
+}
+
+// dropped reports whether a write of the other lane has dropped the row.
+func (rr *rejectedRows) dropped(row *errorRow, w *schemas.Write) bool {
+	rr.run.queue.mu.Lock() // rows are encoded meanwhile
+	defer rr.run.queue.mu.Unlock()
+	return rr.of[row.member].drops(w)
 }
 
 // again reads the generation's records, again and again while that fails, and calls
