@@ -269,7 +269,9 @@ func (b *Batcher) Run(ctx context.Context) error {
 		running.Go(func() { q.run(ctx, send) })
 		if q.auto() {
 			running.Go(func() { q.call(ctx) })
-			running.Go(func() { q.confirmLanded(ctx) })
+			if q.anyDualLane() {
+				running.Go(func() { q.confirmLanded(ctx) })
+			}
 		}
 	}
 	if b.cfg.Peer != nil {

@@ -11,13 +11,9 @@ import (
 
 // besideCalls is callable where the other lane writes the table, too, and has confirmed all.
 func besideCalls(t *testing.T) (*world, *scriptedCalls, *noCalls) {
-	w, peer := newWorld(t), &noCalls{ends: map[Partition]int64{}}
+	peer := &noCalls{ends: map[Partition]int64{}}
 	peer.confirmed.Store(1000)
-	calls := &scriptedCalls{w: w}
-	m := testMapping()
-	m.Auto, m.DualLane = true, true
-	w.open(Config{Calls: calls, LandsWithin: 90 * time.Second, Peer: peer}, m)
-	w.run()
+	w, calls := callableBeside(t, peer, func(m *Mapping) { m.DualLane = true })
 	return w, calls, peer
 }
 

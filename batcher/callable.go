@@ -364,7 +364,7 @@ func (q *tableQueue) importTime() time.Duration {
 func (m *member) ended(of *waitingRows, k *callableKey, row *callableRow, outcome string, err error) {
 	failure, classified := errors.AsType[Failure](err)
 	switch {
-	case m.endedInFile(of, row, failure, err):
+	case m.DualLane && m.endedInFile(of, row, failure, err):
 	case err == nil && m.DualLane:
 		m.answered(of, k, row, outcome)
 	case classified && !failure.Transient() && m.DualLane && row.write.Op == schemas.Patch:

@@ -291,17 +291,22 @@ func (w *callableWorld) landLate(f *flyingCall, after time.Duration) {
 }
 
 func (o *callableOwner) Drop(ctx context.Context, _ string) error {
-	o.mu.Lock()
+	return dropFlying(ctx, &o.mu, o.flying)
+}
+
+// dropFlying drops the calls that have not started, and waits for the others.
+func dropFlying(ctx context.Context, mu *sync.Mutex, flying map[*flyingCall]bool) error {
+	mu.Lock()
 	var started []*flyingCall
-	for f := range o.flying {
+	for f := range flying {
 		if f.started {
 			started = append(started, f)
 		} else {
 			f.dropped = true
-			delete(o.flying, f)
+			delete(flying, f)
 		}
 	}
-	o.mu.Unlock()
+	mu.Unlock()
 	for _, f := range started {
 		select {
 		case <-f.ended:

@@ -83,6 +83,11 @@ func (h heldRecord) Claim() Claim { return h.w.p.Claim(h.offset) }
 
 // callable starts a world with a mapping whose rows may be called.
 func callable(t *testing.T, change func(*Mapping)) (*world, *scriptedCalls) {
+	return callableBeside(t, nil, change)
+}
+
+// callableBeside is callable beside another lane; nil: there is none.
+func callableBeside(t *testing.T, peer Peer, change func(*Mapping)) (*world, *scriptedCalls) {
 	w := newWorld(t)
 	calls := &scriptedCalls{w: w}
 	m := testMapping()
@@ -90,7 +95,7 @@ func callable(t *testing.T, change func(*Mapping)) (*world, *scriptedCalls) {
 	if change != nil {
 		change(&m)
 	}
-	w.open(Config{Calls: calls, LandsWithin: 90 * time.Second}, m)
+	w.open(Config{Calls: calls, LandsWithin: 90 * time.Second, Peer: peer}, m)
 	w.run()
 	return w, calls
 }

@@ -139,23 +139,5 @@ func (o autoCalls) landLate(w schemas.Write) {
 
 // Drop implements Calls.
 func (o autoCalls) Drop(ctx context.Context, _ string) error {
-	o.mu.Lock()
-	var started []*flyingCall
-	for f := range o.auto.flying {
-		if f.started {
-			started = append(started, f)
-		} else {
-			f.dropped = true
-			delete(o.auto.flying, f)
-		}
-	}
-	o.mu.Unlock()
-	for _, f := range started {
-		select {
-		case <-f.ended:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
+	return dropFlying(ctx, &o.mu, o.auto.flying)
 }
