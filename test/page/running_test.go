@@ -4,6 +4,7 @@ package page
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -15,6 +16,11 @@ import (
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
+
+// noon is a time zone in which it is about midday: shortly before midnight the slots that
+// are left go out at once, and the next day's come while a test waits. POSIX names the zone
+// that is five hours ahead GMT-5.
+var noon = fmt.Sprintf("Etc/GMT%+d", time.Now().UTC().Hour()-12)
 
 // inYAML changes the configuration.
 func inYAML(oldnew ...string) func(string) string {
@@ -62,8 +68,8 @@ var runningStates = []struct {
 			t.Fatal(err)
 		}
 	}, "", []string{"Make room on the spool's disk (spool.dir)", "customers ▲ waiting"}},
-	{"slot", inYAML("slotsPerDay: 10000", "slotsPerDay: 12"), nil, "FINISHED", []string{"waits for a slot: ", "the next new import may go at"}},
-	{"no-slot-left", inYAML("slotsPerDay: 10000", "slotsPerDay: 1\n      reserve: 0"), nil, "FINISHED", []string{"one of the table's imports of the day, until 00:00", "has no slot left today", "the next new import may go at 00:00"}},
+	{"slot", inYAML("slotsPerDay: 10000", "slotsPerDay: 12\n      timezone: "+noon), nil, "FINISHED", []string{"waits for a slot: ", "the next new import may go at"}},
+	{"no-slot-left", inYAML("slotsPerDay: 10000", "slotsPerDay: 1\n      reserve: 0\n      timezone: "+noon), nil, "FINISHED", []string{"one of the table's imports of the day, until 00:00", "has no slot left today", "the next new import may go at 00:00"}},
 	{"parents", inYAML("    routes: [{lane: immediate}]\n", orderFiles), func(_ *testing.T, w *world) { w.Service.Hold() }, "", []string{
 		"its file waits until what was read before it of customers is in the table", "waiting for its parents",
 	}},
