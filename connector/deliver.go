@@ -220,7 +220,7 @@ func (f *fileDelivery) note(p *kafka.Partition, r *kafka.Record, in *reading, i 
 		return nil
 	}
 	return f.receipts.note(p, &notedRow{
-		rowAt: rowAt{r.Offset, i}, parts: in.parts, mapping: in.rows[i].mapping, op: in.rows[i].op, written: r.Timestamp, key: in.from.keys[in.first+i],
+		rowAt: rowAt{r.Offset, i}, parts: in.parts, mapping: in.rows[i].mapping, op: in.rows[i].op, written: r.Timestamp.UnixMilli(), key: in.from.keys[in.first+i],
 	})
 }
 

@@ -48,8 +48,7 @@ const receiptsOnTheWay = 8 << 10
 type rowNotes struct {
 	*spool.Notes
 	noted         rowAt      // the last
-	written, read noteBase   // what the next note that is written, or read, builds upon
-	before        noteBase   // what the last that was written builds upon
+	written, read notedRow   // the row of the last note that was written, or read; the zero row: none
 	late          []notedRow // of records that waited for calls before they went into a file; not in order
 }
 
@@ -58,13 +57,6 @@ type lastNotes struct {
 	partition *kafka.Partition
 	mapping   *router.Compiled
 	notes     *rowNotes
-}
-
-// noteBase is what a note says only the difference to: most rows have the key of the secret
-// of the row before, and were written soon after it. There is a note for each row on disk.
-type noteBase struct {
-	offset, written int64 // written: in milliseconds since 1970
-	keyID           string
 }
 
 // rowAt is a record's part.
@@ -89,7 +81,7 @@ type notedRow struct {
 	parts   int
 	mapping *router.Compiled
 	op      schemas.Op
-	written time.Time
+	written int64 // in milliseconds since 1970
 	key     receipt.Key
 }
 
@@ -113,21 +105,18 @@ func newImportReceipts(lane *laneBase, writers *schemas.Registry) *importReceipt
 // note notes a row that is about to go into a file. A record that is offered again is
 // noted once. An error is the disk's.
 func (n *importReceipts) note(p *kafka.Partition, row *notedRow) error {
-	if n == nil {
-		return nil
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	to := n.notesOf(p, row.mapping)
 	if !to.noted.before(row.rowAt) {
 		return nil
 	}
-	base := to.written
-	n.entry = base.append(n.entry[:0], row)
+	n.entry = to.written.append(n.entry[:0], row)
 	if err := to.Append(n.entry); err != nil {
+		to.written = notedRow{}
 		return err
 	}
-	to.noted, to.before, to.written = row.rowAt, to.written, base
+	to.noted = row.rowAt
 	return nil
 }
 
@@ -141,7 +130,7 @@ func (n *importReceipts) noteLate(of *part) {
 	defer n.mu.Unlock()
 	to := n.notesOf(of.partition, of.mapping)
 	to.late = append(to.late, notedRow{
-		rowAt: rowAt{r.Offset, of.receipt.part}, parts: of.receipt.parts, mapping: of.mapping, op: of.op, written: r.Timestamp, key: of.receipt.key,
+		rowAt: rowAt{r.Offset, of.receipt.part}, parts: of.receipt.parts, mapping: of.mapping, op: of.op, written: r.Timestamp.UnixMilli(), key: of.receipt.key,
 	})
 }
 
@@ -173,74 +162,57 @@ func (n *importReceipts) withdraw(p *kafka.Partition, m *router.Compiled) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if of := n.notesOf(p, m); of.Withdraw() {
-		of.written = of.before
+		of.written = notedRow{}
 	}
 }
 
-// What a note says of the key.
+// What a note says: how far its row is behind the one before, of a row that is like that, as
+// most are, or all.
 const (
-	noKey byte = iota
-	keyAsBefore
-	newKey // its secret's id follows
+	likeBefore byte = iota
+	whole
 )
 
-// append appends the note of a row, and is what the next builds upon.
-func (b *noteBase) append(dst []byte, r *notedRow) []byte {
-	written, key := r.written.UnixMilli(), noKey
-	switch r.key.ID {
-	case "":
-	case b.keyID:
-		key = keyAsBefore
-	default:
-		key = newKey
+// append appends the note of a row behind this one's, and becomes that row.
+func (r *notedRow) append(dst []byte, next *notedRow) []byte {
+	if r.like(next) {
+		dst = append(dst, likeBefore)
+		dst = binary.AppendVarint(dst, next.offset-r.offset)
+		dst = binary.AppendVarint(dst, next.written-r.written)
+		r.offset, r.written = next.offset, next.written
+	} else {
+		dst = append(dst, whole, byte(next.op), byte(len(next.key.ID)))
+		dst = append(dst, next.key.ID...)
+		for _, v := range [...]int64{int64(next.part), int64(next.parts), int64(next.mapping.Index), next.offset, next.written} {
+			dst = binary.AppendVarint(dst, v)
+		}
+		*r = *next
 	}
-	dst = append(dst, key)
-	dst = binary.AppendVarint(dst, r.offset-b.offset)
-	dst = binary.AppendUvarint(dst, uint64(r.part))
-	dst = binary.AppendUvarint(dst, uint64(r.parts))
-	dst = binary.AppendUvarint(dst, uint64(r.mapping.Index))
-	dst = append(dst, byte(r.op))
-	dst = binary.AppendVarint(dst, written-b.written)
-	b.offset, b.written = r.offset, written
-	if key == noKey {
+	if next.key.ID == "" {
 		return dst
 	}
-	dst = append(dst, r.key.Hash[:]...)
-	if key == newKey {
-		dst = append(dst, r.key.ID...)
-		b.keyID = r.key.ID
-	}
-	return dst
+	return append(dst, next.key.Hash[:]...)
 }
 
-// read reads a note into a row, and is what the next builds upon.
-func (b *noteBase) read(entry []byte, mappings []*router.Compiled, r *notedRow) {
-	number := func() int {
-		v, size := binary.Uvarint(entry)
-		entry = entry[size:]
-		return int(v)
-	}
-	difference := func() int64 {
-		v, size := binary.Varint(entry)
-		entry = entry[size:]
+// read reads the note of a row behind this one's, and becomes that row.
+func (r *notedRow) read(note []byte, mappings []*router.Compiled) {
+	kind, rest := note[0], note[1:]
+	number := func() int64 {
+		v, size := binary.Varint(rest)
+		rest = rest[size:]
 		return v
 	}
-	key := entry[0]
-	entry = entry[1:]
-	b.offset += difference()
-	part, parts, mapping := number(), number(), number()
-	*r = notedRow{rowAt: rowAt{b.offset, part}, parts: parts, mapping: mappings[mapping], op: schemas.Op(entry[0])}
-	entry = entry[1:]
-	b.written += difference()
-	r.written = time.UnixMilli(b.written)
-	if key == noKey {
-		return
+	if kind == likeBefore {
+		r.offset += number()
+		r.written += number()
+	} else {
+		op, id := schemas.Op(rest[0]), rest[2:2+rest[1]]
+		rest = rest[2+len(id):]
+		*r = notedRow{op: op, key: receipt.Key{ID: string(id)}}
+		r.part, r.parts, r.mapping = int(number()), int(number()), mappings[number()]
+		r.offset, r.written = number(), number()
 	}
-	id := entry[copy(r.key.Hash[:], entry):]
-	if key == newKey {
-		b.keyID = string(id)
-	}
-	r.key.ID = b.keyID
+	copy(r.key.Hash[:], rest)
 }
 
 // running notes the execution that loads a file.
@@ -311,12 +283,12 @@ func (n *importReceipts) deadLetter(p *kafka.Partition, row notedRow, imp *batch
 type acknowledged func()
 
 // Acknowledged calls it.
-func (f acknowledged) Acknowledged() { f() }
+func (f acknowledged) Acknowledged(int) { f() }
 
 func (n *importReceipts) receipt(p *kafka.Partition, row *notedRow) receipt.Receipt {
 	return receipt.Receipt{
 		Topic: p.Topic, Partition: p.ID, Offset: row.offset, Part: row.part, Parts: row.parts, Lane: schemas.Batch,
-		Mapping: row.mapping.Name, Op: row.op, Written: row.written, Assigned: p.Assigned(), Key: row.key,
+		Mapping: row.mapping.Name, Op: row.op, Written: time.UnixMilli(row.written), Assigned: p.Assigned(), Key: row.key,
 	}
 }
 
@@ -409,9 +381,9 @@ type together struct {
 	left    atomic.Int32
 }
 
-// Acknowledged counts one.
-func (t *together) Acknowledged() {
-	if t.left.Add(-1) > 0 {
+// Acknowledged counts some.
+func (t *together) Acknowledged(n int) {
+	if t.left.Add(-int32(n)) > 0 {
 		return
 	}
 	t.room.Release(int64(t.n))
@@ -441,20 +413,21 @@ func (n *importReceipts) take(p *kafka.Partition, table string, upTo int64, room
 	if len(rows) > 0 {
 		return rows, nil
 	}
-	err = of.Take(func(entry []byte) bool {
+	before := &of.read
+	err = of.Take(func(note []byte) bool {
 		if len(rows) == rowsAtOnce {
 			return false
 		}
-		base := of.read
-		rows = rows[:len(rows)+1]
-		r := &rows[len(rows)-1]
-		if base.read(entry, n.mappings, r); r.offset >= upTo {
+		rows = append(rows, *before)
+		row := &rows[len(rows)-1]
+		if row.read(note, n.mappings); row.offset >= upTo {
 			rows = rows[:len(rows)-1]
 			return false
 		}
-		of.read = base
+		before = row
 		return true
 	})
+	of.read = *before
 	if len(rows) > 0 {
 		err = nil // it is met again
 	}
@@ -477,7 +450,7 @@ func (n *importReceipts) send(ctx context.Context, p *kafka.Partition, rows []no
 	r.Outcome, r.Row, r.Execution, r.Started, r.Ended = end.outcome, end.row, end.execution, end.began, end.at
 	n.lane.receipts.SendEach(len(rows), &r, func(i int) (like bool) {
 		row := &rows[i]
-		r.Offset, r.Part, r.Parts, r.Mapping, r.Op, r.Written, r.Key = row.offset, row.part, row.parts, row.mapping.Name, row.op, row.written, row.key
+		r.Offset, r.Part, r.Parts, r.Mapping, r.Op, r.Written, r.Key = row.offset, row.part, row.parts, row.mapping.Name, row.op, time.UnixMilli(row.written), row.key
 		return i > 0 && row.like(&rows[i-1])
 	}, all)
 	return nil
@@ -542,7 +515,7 @@ func (n *importReceipts) readAgain(ctx context.Context, imp *batcher.Import, hel
 // row is what a write's receipt needs.
 func (n *importReceipts) row(w *router.Routed, r *kafka.Record, part, parts int) notedRow {
 	return notedRow{
-		rowAt: rowAt{r.Offset, part}, parts: parts, mapping: w.Mapping, op: w.Write.Op, written: r.Timestamp, key: n.lane.receipts.Of(&w.Write),
+		rowAt: rowAt{r.Offset, part}, parts: parts, mapping: w.Mapping, op: w.Write.Op, written: r.Timestamp.UnixMilli(), key: n.lane.receipts.Of(&w.Write),
 	}
 }
 

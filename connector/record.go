@@ -238,7 +238,7 @@ func (p *part) endWith(outcome receipt.Outcome, status int) {
 }
 
 // Acknowledged ends the part: Kafka has its receipt.
-func (p *part) Acknowledged() {
+func (p *part) Acknowledged(int) {
 	defer p.lane.unacknowledged.done(1)
 	p.lane.metrics.Receipts(p.receipt.outcome.String(), 1)
 	p.end()

@@ -4,7 +4,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/sha256"
-	"encoding/binary"
+	"crypto/subtle"
 )
 
 // cmac is AES-CMAC (RFC 4493), a keyed hash that takes a quarter of HMAC-SHA-256's time: that
@@ -12,7 +12,7 @@ import (
 type cmac struct {
 	block         cipher.Block
 	whole, padded [aes.BlockSize]byte // what the last block is mixed with
-	state, rest   [aes.BlockSize]byte
+	state         [aes.BlockSize]byte
 }
 
 // newCMAC makes the key of a secret of any length.
@@ -45,27 +45,23 @@ func double(v *[aes.BlockSize]byte) {
 
 // sum is the hash of a message.
 func (c *cmac) sum(message []byte) [aes.BlockSize]byte {
-	clear(c.state[:])
+	if len(message) > aes.BlockSize { // mixed with nothing yet
+		c.block.Encrypt(c.state[:], message)
+		message = message[aes.BlockSize:]
+	} else {
+		clear(c.state[:])
+	}
 	for ; len(message) > aes.BlockSize; message = message[aes.BlockSize:] {
-		c.mix(message)
+		subtle.XORBytes(c.state[:], c.state[:], message)
 		c.block.Encrypt(c.state[:], c.state[:])
 	}
 	last := &c.whole
 	if len(message) < aes.BlockSize {
 		last = &c.padded
-		c.rest = [aes.BlockSize]byte{}
-		c.rest[copy(c.rest[:], message)] = 0x80
-		message = c.rest[:]
+		c.state[len(message)] ^= 0x80
 	}
-	c.mix(message)
-	c.mix(last[:])
+	subtle.XORBytes(c.state[:], c.state[:], message)
+	subtle.XORBytes(c.state[:], c.state[:], last[:])
 	c.block.Encrypt(c.state[:], c.state[:])
 	return c.state
-}
-
-// mix mixes the state with a block, in two words: a hash is made of each row's key.
-func (c *cmac) mix(block []byte) {
-	first, second := c.state[:8], c.state[8:]
-	binary.NativeEndian.PutUint64(first, binary.NativeEndian.Uint64(first)^binary.NativeEndian.Uint64(block))
-	binary.NativeEndian.PutUint64(second, binary.NativeEndian.Uint64(second)^binary.NativeEndian.Uint64(block[8:]))
 }

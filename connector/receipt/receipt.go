@@ -104,43 +104,27 @@ var header = func() []byte {
 // Append appends the receipt as it is written to Kafka.
 func (r *Receipt) Append(dst []byte) []byte { return new(written).append(dst, r, false) }
 
-// written is where the last receipt was appended: from its start to its offset, then to the
-// time that its event was written, and to its end.
-type written struct{ start, offset, between, time, rest, end int }
+// written is the text of the last receipt that was appended, without what differs in one that is
+// like it: its offset, then the time that its event was written, and the key's hash.
+type written struct{ source, end, rest []byte }
 
-// append appends a receipt to what the last was appended to. One that is like that differs from
-// it in offset, time and the key's hash alone, as most receipts of a file do.
+// append appends a receipt. One that is like the last differs from it in offset, time and the
+// key's hash alone, as most receipts of a file do.
 func (w *written) append(dst []byte, r *Receipt, like bool) []byte {
-	last := *w
-	w.start = len(dst)
-	if like {
-		dst = append(dst, dst[last.start:last.offset]...)
-	} else {
-		dst = append(dst, header...)
-		dst = appendText(dst, r.Topic)
-		dst = appendLong(dst, int64(r.Partition))
+	if !like {
+		w.source = appendText(append(w.source[:0], header...), r.Topic)
+		w.source = appendLong(w.source, int64(r.Partition))
+		w.end = r.appendEnd(w.end[:0])
+		w.rest = appendLong(w.rest[:0], millis(r.Assigned))
+		w.rest = appendLong(w.rest, millis(r.Started))
+		w.rest = appendLong(w.rest, millis(r.Ended))
+		w.rest = appendText(w.rest, r.Key.ID)
 	}
-	w.offset = len(dst)
+	dst = append(dst, w.source...)
 	dst = appendLong(dst, r.Offset)
-	w.between = len(dst)
-	if like {
-		dst = append(dst, dst[last.between:last.time]...)
-	} else {
-		dst = r.appendEnd(dst)
-	}
-	w.time = len(dst)
+	dst = append(dst, w.end...)
 	dst = appendLong(dst, millis(r.Written))
-	w.rest = len(dst)
-	if like {
-		dst = append(dst, dst[last.rest:last.end]...)
-	} else {
-		dst = appendLong(dst, millis(r.Assigned))
-		dst = appendLong(dst, millis(r.Started))
-		dst = appendLong(dst, millis(r.Ended))
-		dst = appendText(dst, r.Key.ID)
-	}
-	w.end = len(dst)
-	return dst
+	return append(dst, w.rest...)
 }
 
 // appendEnd appends what is between offset and time: how the part ended.

@@ -33,10 +33,11 @@ type Writer struct {
 
 	mu     sync.Mutex // of random and what follows
 	open   *lot       // takes receipts; nil: none waits
+	last   written    // of the receipt that was put last
+	free   []*lot     // their room is used again
 	timer  *time.Timer
 	closed bool
 
-	lots            sync.Pool
 	trouble         atomic.Pointer[error] // why the last ones were not acknowledged; nil: they were
 	receipts, bytes atomic.Int64          // acknowledged
 }
@@ -50,6 +51,7 @@ var again = retry.Backoff{Initial: 100 * time.Millisecond, Max: 30 * time.Second
 const (
 	linger   = 50 * time.Millisecond // small batches cost more than their receipts
 	lotSize  = 128 << 10             // bytes; then it is sent at once
+	freeLots = 8                     // of which the room is kept: half a MiB each
 	patience = 10 * time.Second      // with what a new leader of a partition ends; then it shows
 	// lookTimeout bounds the question whether the topic is there.
 	lookTimeout = 10 * time.Second
@@ -63,7 +65,6 @@ func NewWriter(connection []kgo.Opt, topic string, random *rand.Rand, log *slog.
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	w := &Writer{producer: producer, log: log, ctx: ctx, stop: stop, random: random}
-	w.lots.New = func() any { return new(lot) }
 	w.timer = time.AfterFunc(linger, w.lingered)
 	return w, nil
 }
@@ -84,16 +85,15 @@ func (w *Writer) Look(ctx context.Context) {
 	}
 }
 
-// Waiter is told, from another goroutine, that Kafka has acknowledged its receipt. It must return
-// quickly.
-type Waiter interface{ Acknowledged() }
+// Waiter is told, from another goroutine, that Kafka has acknowledged n of its receipts. It must
+// return quickly.
+type Waiter interface{ Acknowledged(n int) }
 
 // lot is some receipts that are sent together.
 type lot struct {
 	text    []byte // the keys and values of entries, one after the other
 	entries []entry
-	waiters []Waiter // of each entry
-	last    written  // in the text
+	waiters []Waiter // each for some entries that follow each other
 
 	place kgo.TopicPartitioner // those without a key stay in one partition
 
@@ -107,6 +107,7 @@ type lot struct {
 type entry struct {
 	from, to int32 // its key and value in the text
 	keyed    bool
+	waiter   int32 // its place in the lot's
 	at       int64 // its time, in milliseconds since 1970
 }
 
@@ -116,36 +117,40 @@ func (w *Writer) Send(r *Receipt, waiter Waiter) {
 	w.SendEach(1, r, func(int) bool { return false }, waiter)
 }
 
-// SendEach is Send for n receipts of one waiter, which is told of each of them. next makes r the
+// SendEach is Send for n receipts of one waiter. next makes r the
 // i-th, and reports whether it is like the one before: all but offset, time written and the
 // key's hash is the same. It must return quickly.
 func (w *Writer) SendEach(n int, r *Receipt, next func(i int) (like bool), waiter Waiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	told := false // whether the open lot has the waiter
 	for i := range n {
 		if w.closed {
 			return
 		}
 		like := next(i)
-		w.put(r, like, waiter)
+		if w.open == nil {
+			w.open, told = w.newLot(), false
+			w.timer.Reset(linger)
+		}
+		if !told {
+			w.open.waiters = append(w.open.waiters, waiter)
+			told = true
+		}
+		w.put(r, like)
 	}
 }
 
-// put puts a receipt into the open lot, with mu held. One that is like is like the one before.
-func (w *Writer) put(r *Receipt, like bool, waiter Waiter) {
+// put puts a receipt of the last waiter into the open lot, with mu held. One that is like is like
+// the one before.
+func (w *Writer) put(r *Receipt, like bool) {
 	l := w.open
-	if l == nil {
-		l, like = w.lots.Get().(*lot), false
-		w.open = l
-		w.timer.Reset(linger)
-	}
-	e := entry{from: int32(len(l.text)), keyed: r.Key.ID != "", at: millis(r.Ended)}
-	if e.keyed {
+	from, keyed := len(l.text), r.Key.ID != ""
+	if keyed {
 		l.text = append(l.text, r.Key.Hash[:]...)
 	}
-	l.text = l.last.append(l.text, r, like)
-	e.to = int32(len(l.text))
-	l.entries, l.waiters = append(l.entries, e), append(l.waiters, waiter)
+	l.text = w.last.append(l.text, r, like)
+	l.entries = append(l.entries, entry{int32(from), int32(len(l.text)), keyed, int32(len(l.waiters) - 1), millis(r.Ended)})
 	if len(l.text) >= lotSize {
 		w.timer.Stop()
 		w.seal()
@@ -169,8 +174,23 @@ func (w *Writer) seal() {
 		w.deliver(l)
 		clear(l.waiters)
 		l.text, l.entries, l.waiters, l.all = l.text[:0], l.entries[:0], l.waiters[:0], l.all[:0]
-		w.lots.Put(l)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.free) < freeLots {
+			w.free = append(w.free, l)
+		}
 	})
+}
+
+// newLot is one that is empty, with mu held.
+func (w *Writer) newLot() *lot {
+	last := len(w.free) - 1
+	if last < 0 {
+		return new(lot)
+	}
+	l := w.free[last]
+	w.free = w.free[:last]
+	return l
 }
 
 // deliver tries until Kafka has acknowledged all of the lot, or Close.
@@ -215,8 +235,14 @@ func (w *Writer) acknowledged(l *lot, entries []int32) {
 	if w.trouble.Load() != nil && w.trouble.Swap(nil) != nil {
 		w.log.Info("receipts are acknowledged again", "topic", w.producer.topic)
 	}
-	for _, i := range entries {
-		l.waiters[i].Acknowledged()
+	n := 0 // of one waiter
+	for k, i := range entries {
+		n++
+		waiter := l.entries[i].waiter
+		if k+1 == len(entries) || l.entries[entries[k+1]].waiter != waiter {
+			l.waiters[waiter].Acknowledged(n)
+			n = 0
+		}
 	}
 }
 

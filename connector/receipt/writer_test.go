@@ -49,7 +49,7 @@ func newWriterWorld(t *testing.T, brokers int, partitions int32) *writerWorld {
 
 type counted struct{ *sync.WaitGroup }
 
-func (c counted) Acknowledged() { c.Done() }
+func (c counted) Acknowledged(n int) { c.Add(-n) }
 
 // wave sends n receipts, of which every second has a key, and waits until each is acknowledged.
 func (w *writerWorld) wave(n int) {
