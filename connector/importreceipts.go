@@ -273,17 +273,17 @@ func (n *importReceipts) deadLetter(p *kafka.Partition, row notedRow, imp *batch
 	n.mu.Lock()
 	n.told[p][row.rowAt] = true
 	n.mu.Unlock()
-	n.lane.receipts.Send(&r, acknowledged(func() {
+	n.lane.receipts.Send(&r, &acknowledged{func() {
 		n.lane.metrics.Receipts(receipt.DeadLetter.String(), 1)
 		done()
-	}))
+	}})
 }
 
 // acknowledged is a function as a receipt's waiter.
-type acknowledged func()
+type acknowledged struct{ do func() }
 
 // Acknowledged calls it.
-func (f acknowledged) Acknowledged(int) { f() }
+func (a *acknowledged) Acknowledged(int) { a.do() }
 
 func (n *importReceipts) receipt(p *kafka.Partition, row *notedRow) receipt.Receipt {
 	return receipt.Receipt{

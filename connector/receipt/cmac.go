@@ -45,12 +45,7 @@ func double(v *[aes.BlockSize]byte) {
 
 // sum is the hash of a message.
 func (c *cmac) sum(message []byte) [aes.BlockSize]byte {
-	if len(message) > aes.BlockSize { // mixed with nothing yet
-		c.block.Encrypt(c.state[:], message)
-		message = message[aes.BlockSize:]
-	} else {
-		clear(c.state[:])
-	}
+	clear(c.state[:])
 	for ; len(message) > aes.BlockSize; message = message[aes.BlockSize:] {
 		subtle.XORBytes(c.state[:], c.state[:], message)
 		c.block.Encrypt(c.state[:], c.state[:])
@@ -60,8 +55,8 @@ func (c *cmac) sum(message []byte) [aes.BlockSize]byte {
 		last = &c.padded
 		c.state[len(message)] ^= 0x80
 	}
-	subtle.XORBytes(c.state[:], c.state[:], message)
 	subtle.XORBytes(c.state[:], c.state[:], last[:])
+	subtle.XORBytes(c.state[:], c.state[:], message)
 	c.block.Encrypt(c.state[:], c.state[:])
 	return c.state
 }

@@ -1,8 +1,12 @@
 package receipt
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
+	"log/slog"
 	"testing"
+
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // The examples of RFC 4493, section 4.
@@ -23,5 +27,22 @@ func TestHashIsThatOfTheStandard(t *testing.T) {
 		if got := c.sum(message[:length]); hex.EncodeToString(got[:]) != want {
 			t.Errorf("%d bytes: got %x, want %s", length, got, want)
 		}
+	}
+}
+
+// The README says how others can make a receipt's key.
+func TestKeyOfAReceiptIsMadeAsDocumented(t *testing.T) {
+	secret := sha256.Sum256([]byte("the secret"))
+	table := keyedCMAC(secret[:16]).sum([]byte("\x01orders"))
+	want := keyedCMAC(table[:]).sum([]byte("a key that is longer than a block"))
+	keys, err := NewKeys(func() (string, error) { return "the secret", nil }, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := keys.Hash(schemas.Table{Name: "orders", Custom: true}, "a key that is longer than a block"); got.Hash != want {
+			t.Errorf("got %x, want %x", got.Hash, want)
+		}
+		keys.Hash(schemas.Table{Name: "orders"}, "another table")
 	}
 }

@@ -33,7 +33,7 @@ type secret struct {
 
 func newSecret(text string) *secret {
 	s := &secret{text: text}
-	s.hashers.New = func() any { return &Hasher{cmac: newCMAC(text), secret: s} }
+	s.hashers.New = func() any { return &Hasher{secret: s, own: newCMAC(text), tables: map[schemas.Table]*cmac{}} }
 	id := newCMAC(text).sum([]byte("feedsink receipts: which secret"))
 	s.id = hex.EncodeToString(id[:4])
 	return s
@@ -41,9 +41,12 @@ func newSecret(text string) *secret {
 
 // Hasher hashes keys with one secret; nil: there is none. It is for one goroutine at a time.
 type Hasher struct {
-	*cmac
 	secret *secret
-	room   [256]byte
+	own    *cmac // of the secret
+	tables map[schemas.Table]*cmac
+	table  schemas.Table // of the last key
+	of     *cmac         // that table's
+	room   []byte
 }
 
 // NewKeys reads the secret for the first time. Without read there is none, and
@@ -121,16 +124,28 @@ func (h *Hasher) Of(w *schemas.Write) Key {
 	return h.hash(w.Table, key)
 }
 
+// hash has a key of its own for each table, so that most keys of rows are one block.
 func (h *Hasher) hash(table schemas.Table, key string) Key {
 	if h == nil || key == "" {
 		return Key{}
 	}
-	b := h.room[:0]
-	if table.Custom { // a profile table may have the same name
-		b = append(b, 1)
+	if h.of == nil || h.table != table {
+		h.table, h.of = table, h.ofTable(table)
 	}
-	b = append(b, table.Name...)
-	b = append(b, 0)
-	b = append(b, key...)
-	return Key{ID: h.secret.id, Hash: h.sum(b)}
+	h.room = append(h.room[:0], key...)
+	return Key{ID: h.secret.id, Hash: h.of.sum(h.room)}
+}
+
+func (h *Hasher) ofTable(table schemas.Table) *cmac {
+	of := h.tables[table]
+	if of == nil {
+		name := []byte(table.Name)
+		if table.Custom { // a profile table may have the same name
+			name = append([]byte{1}, name...)
+		}
+		key := h.own.sum(name)
+		of = keyedCMAC(key[:])
+		h.tables[table] = of
+	}
+	return of
 }

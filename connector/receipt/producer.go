@@ -1,6 +1,7 @@
 package receipt
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -9,6 +10,7 @@ import (
 	"hash/crc32"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kbin"
@@ -26,6 +28,8 @@ type producer struct {
 	mu     sync.Mutex
 	layout *layout   // nil: to be asked for
 	asked  time.Time // when
+
+	partitions atomic.Int32 // as of the last layout; 0: there was none
 }
 
 // layout is where a topic's partitions are.
@@ -49,42 +53,46 @@ func newProducer(connection []kgo.Opt, topic string) (*producer, error) {
 	return &producer{client: client, topic: topic, compressor: compressor}, err
 }
 
-// produce produces some entries of a lot once and gives those that Kafka has acknowledged to a
-// function. What it has not is returned, with an error that says why of one of them.
-func (p *producer) produce(ctx context.Context, l *lot, entries []int32, acknowledged func(*lot, []int32)) (left []int32, err error) {
+// produce produces batches once and gives those that Kafka has acknowledged to a function. What
+// it has not is returned, with an error that says why of one of them.
+func (p *producer) produce(ctx context.Context, batches []*batch, room *bytes.Buffer, acknowledged func(*batch)) (left []*batch, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	to, err := p.locate(ctx)
 	if err != nil {
-		return entries, err
+		return batches, err
 	}
-	batches := p.batches(l, entries, len(to.leaders))
+	batches = p.placed(batches, len(to.leaders))
+	for _, b := range batches {
+		b.seal(p.compressor, room)
+	}
 	var requests sync.WaitGroup
 	for leader, of := range byLeader(batches, to) {
 		requests.Go(func() { p.request(ctx, to, leader, of) })
 	}
 	requests.Wait()
-	var large []int32
-	for i := range batches {
-		b := &batches[i]
+	var halves [2][]*batch // a partition has one batch in a request
+	for _, b := range batches {
 		switch {
 		case b.err == nil:
-			acknowledged(l, b.entries)
-		case tooLarge(b.err) && len(b.entries) > 1:
-			large = append(large, b.entries...)
+			acknowledged(b)
+		case tooLarge(b.err) && b.n > 1:
+			first, second := b.halves()
+			halves[0], halves[1] = append(halves[0], first), append(halves[1], second)
 		default:
-			left, err = append(left, b.entries...), b.err
+			left, err = append(left, b), b.err
 		}
 	}
 	if err != nil {
-		l.wire = nil // a request that was given up may still be written
 		p.mu.Lock()
 		p.layout = nil // a partition may have moved
 		p.mu.Unlock()
 	}
-	for half := range slices.Chunk(large, max(1, (len(large)+1)/2)) {
-		unacknowledged, failed := p.produce(ctx, l, half, acknowledged)
-		left, err = append(left, unacknowledged...), cmp.Or(failed, err)
+	for _, half := range halves {
+		if len(half) > 0 {
+			unacknowledged, failed := p.produce(ctx, half, room, acknowledged)
+			left, err = append(left, unacknowledged...), cmp.Or(failed, err)
+		}
 	}
 	return left, err
 }
@@ -127,83 +135,148 @@ func (p *producer) locate(ctx context.Context) (*layout, error) {
 		l.leaders[of.Partition] = of.Leader
 	}
 	p.layout, p.asked = l, time.Now()
+	p.partitions.Store(int32(len(l.leaders)))
 	return l, nil
+}
+
+// placed are the batches, placed anew if the topic has other partitions than it had, and halves.
+func (p *producer) placed(batches []*batch, partitions int) []*batch {
+	if !slices.ContainsFunc(batches, func(b *batch) bool { return b.of != partitions }) {
+		return batches
+	}
+	to := newPlaces(p.topic, partitions)
+	for _, b := range batches {
+		b.each(func(_ int, r *kmsg.Record, waiter Waiter) {
+			to.place(r.Key).append(r.Key, plain(r.Value), b.first+r.TimestampDelta64, waiter)
+		})
+	}
+	return to.filled()
+}
+
+// places are where records go: to their keys' partitions, as with other producers of Kafka, and
+// those without a key together.
+type places struct {
+	batches     []batch // by partition
+	partitioner kgo.TopicPartitioner
+	record      kgo.Record
+}
+
+func newPlaces(topic string, partitions int) *places {
+	p := &places{batches: make([]batch, partitions), partitioner: kgo.StickyKeyPartitioner(nil).ForTopic(topic)}
+	for i := range p.batches {
+		p.batches[i].partition, p.batches[i].of = int32(i), partitions
+	}
+	return p
+}
+
+func (p *places) place(key []byte) *batch {
+	p.record.Key = key
+	return &p.batches[p.partitioner.Partition(&p.record, len(p.batches))]
+}
+
+// filled are the batches that have records.
+func (p *places) filled() (all []*batch) {
+	for i := range p.batches {
+		if p.batches[i].n > 0 {
+			all = append(all, &p.batches[i])
+		}
+	}
+	return all
 }
 
 // batch is what goes to a partition.
 type batch struct {
-	partition int32
-	entries   []int32 // of the lot
-	wire      []byte  // in Kafka's format
-	err       error   // why it is not acknowledged
+	partition   int32
+	of          int     // partitions; 0: it is half of what was too large
+	records     []byte  // in Kafka's format
+	n           int     // of them
+	first, last int64   // the first's and the latest's time, in milliseconds since 1970
+	size        int     // of their keys and values, in bytes
+	waiters     []waits // in the order of the records
+	wire        []byte  // the whole in Kafka's format; empty: it is to be sealed
+	err         error   // why it is not acknowledged
 }
 
-// batches are those of some entries of a lot.
-func (p *producer) batches(l *lot, entries []int32, partitions int) []batch {
-	all := p.place(l, entries, partitions)
-	l.wire = l.wire[:0]
-	for i := range all {
-		all[i].seal(l, p.compressor)
-	}
-	return all
+// waits is a waiter for n records that follow each other.
+type waits struct {
+	Waiter
+	n int
 }
 
-// place places entries as the producers of Kafka do: by key, and those without one together.
-func (p *producer) place(l *lot, entries []int32, partitions int) (all []batch) {
-	if l.place == nil { // to make one takes long
-		l.place = kgo.StickyKeyPartitioner(nil).ForTopic(p.topic)
-	}
-	var record kgo.Record
-	ends := make([]int, partitions)
-	l.places = slices.Grow(l.places[:0], 2*len(entries))[:2*len(entries)]
-	to, sorted := l.places[:len(entries)], l.places[len(entries):]
-	for n, i := range entries {
-		record.Key = l.key(i)
-		to[n] = int32(l.place.Partition(&record, partitions))
-		ends[to[n]]++
-	}
-	from := 0
-	for partition, n := range ends {
-		if n > 0 {
-			all = append(all, batch{partition: int32(partition), entries: sorted[from : from+n]})
-		}
-		ends[partition], from = from, from+n
-	}
-	for n, i := range entries {
-		end := &ends[to[n]]
-		sorted[*end] = i
-		*end++
-	}
-	return all
+// text is what a record's value is made of.
+type text interface {
+	size() int
+	append(dst []byte) []byte
 }
 
-// key is the key of an entry's record; nil: none.
-func (l *lot) key(i int32) []byte {
-	if e := &l.entries[i]; e.keyed {
-		return l.text[e.from : e.from+HashSize]
+// append appends a record. A key of nil is none.
+func (b *batch) append(key []byte, value text, at int64, waiter Waiter) {
+	if b.n == 0 {
+		b.first, b.last = at, at
 	}
-	return nil
-}
-
-// append appends the record of an entry in Kafka's format.
-func (l *lot) append(dst []byte, i int32, delta int, first int64) []byte {
-	e := &l.entries[i]
-	key := l.key(i)
-	value := l.text[int(e.from)+len(key) : e.to]
+	b.last = max(b.last, at)
 	const fixed = 2 // bytes: attributes, and how many headers there are
-	size := fixed + kbin.VarlongLen(e.at-first) + kbin.VarintLen(int32(delta)) + kbin.VarintLen(HashSize) + len(key) +
-		kbin.VarintLen(int32(len(value))) + len(value)
-	dst = appendLong(dst, int64(size))
+	valueSize := value.size()
+	size := fixed + kbin.VarlongLen(at-b.first) + kbin.VarintLen(int32(b.n)) + kbin.VarintLen(int32(len(key))) + len(key) +
+		kbin.VarintLen(int32(valueSize)) + valueSize // without a key a byte, too
+	dst := appendLong(b.records, int64(size))
 	dst = append(dst, 0)
-	dst = appendLong(dst, e.at-first)
-	dst = appendLong(dst, int64(delta))
+	dst = appendLong(dst, at-b.first)
+	dst = appendLong(dst, int64(b.n))
 	if key == nil {
-		dst = appendLong(dst, -1) // a byte, too
+		dst = appendLong(dst, -1)
 	} else {
-		dst = append(appendLong(dst, HashSize), key...)
+		dst = append(appendLong(dst, int64(len(key))), key...)
 	}
-	dst = append(appendLong(dst, int64(len(value))), value...)
-	return append(dst, 0)
+	dst = value.append(appendLong(dst, int64(valueSize)))
+	b.records = append(dst, 0)
+	b.n++
+	b.size += len(key) + valueSize
+	if last := len(b.waiters) - 1; last < 0 || b.waiters[last].Waiter != waiter {
+		b.waiters = append(b.waiters, waits{waiter, 0})
+	}
+	b.waiters[len(b.waiters)-1].n++
+}
+
+// plain is a value as it is.
+type plain []byte
+
+func (p plain) size() int                { return len(p) }
+func (p plain) append(dst []byte) []byte { return append(dst, p...) }
+
+// each gives the records to a function, which may keep their keys and values, with who waits.
+func (b *batch) each(f func(i int, r *kmsg.Record, waiter Waiter)) {
+	rest, i := b.records, 0
+	for _, w := range b.waiters {
+		for range w.n {
+			length, prefix := kbin.Varint(rest)
+			var r kmsg.Record
+			if err := r.ReadFrom(rest[:prefix+int(length)]); err != nil {
+				panic(err) // it is ours
+			}
+			f(i, &r, w.Waiter)
+			rest, i = rest[prefix+int(length):], i+1
+		}
+	}
+}
+
+// halves divides the batch.
+func (b *batch) halves() (first, second *batch) {
+	first, second = new(batch), new(batch)
+	b.each(func(i int, r *kmsg.Record, waiter Waiter) {
+		to := first
+		if i >= b.n/2 {
+			to = second
+		}
+		to.append(r.Key, plain(r.Value), b.first+r.TimestampDelta64, waiter)
+	})
+	return first, second
+}
+
+// empty lets the room of what was sent be used again.
+func (b *batch) empty() {
+	clear(b.waiters)
+	*b = batch{partition: b.partition, of: b.of, records: b.records[:0], waiters: b.waiters[:0], wire: b.wire[:0]}
 }
 
 // Where the batch's length and the checksum of what is behind it stand, and where these begin to count.
@@ -214,34 +287,27 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// seal makes the whole batch.
-func (b *batch) seal(l *lot, compressor kgo.Compressor) {
-	first := l.entries[b.entries[0]].at
-	last := first
-	l.records = l.records[:0]
-	for delta, i := range b.entries {
-		l.records = l.append(l.records, i, delta, first)
-		last = max(last, l.entries[i].at)
+// seal makes the whole batch, unless it is made.
+func (b *batch) seal(compressor kgo.Compressor, room *bytes.Buffer) {
+	if len(b.wire) > 0 {
+		return
 	}
-	records, codec := compressor.Compress(&l.compressed, l.records)
-	of := kmsg.RecordBatch{
+	records, codec := compressor.Compress(room, b.records)
+	whole := kmsg.RecordBatch{
 		PartitionLeaderEpoch: -1, Magic: 2, Attributes: int16(codec),
-		LastOffsetDelta: int32(len(b.entries) - 1), FirstTimestamp: first, MaxTimestamp: last,
+		LastOffsetDelta: int32(b.n - 1), FirstTimestamp: b.first, MaxTimestamp: b.last,
 		ProducerID: -1, ProducerEpoch: -1, FirstSequence: -1,
-		NumRecords: int32(len(b.entries)), Records: records,
+		NumRecords: int32(b.n), Records: records,
 	}
-	from := len(l.wire)
-	l.wire = of.AppendTo(l.wire)
-	b.wire = l.wire[from:]
+	b.wire = whole.AppendTo(b.wire[:0])
 	binary.BigEndian.PutUint32(b.wire[lengthAt:], uint32(len(b.wire)-lengthOf))
 	binary.BigEndian.PutUint32(b.wire[checksumAt:], crc32.Checksum(b.wire[checksumOf:], castagnoli))
 }
 
 // byLeader are the batches that go to a broker; those without one have their error.
-func byLeader(batches []batch, to *layout) map[int32][]*batch {
+func byLeader(batches []*batch, to *layout) map[int32][]*batch {
 	all := map[int32][]*batch{}
-	for i := range batches {
-		b := &batches[i]
+	for _, b := range batches {
 		leader := to.leaders[b.partition]
 		if leader < 0 {
 			b.err = kerr.LeaderNotAvailable

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/twmb/avro"
+	"github.com/twmb/franz-go/pkg/kbin"
 
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -102,28 +103,42 @@ var header = func() []byte {
 }()
 
 // Append appends the receipt as it is written to Kafka.
-func (r *Receipt) Append(dst []byte) []byte { return new(written).append(dst, r, false) }
+func (r *Receipt) Append(dst []byte) []byte {
+	var w written
+	w.take(r, false)
+	return w.append(dst)
+}
 
-// written is the text of the last receipt that was appended, without what differs in one that is
-// like it: its offset, then the time that its event was written, and the key's hash.
-type written struct{ source, end, rest []byte }
+// written is the text of a receipt in parts: most receipts of a file are like the one before, and
+// differ from it in offset, in the time that their event was written, and in the key's hash alone.
+type written struct {
+	source, end, rest []byte
+	offset, time      int64
+}
 
-// append appends a receipt. One that is like the last differs from it in offset, time and the
-// key's hash alone, as most receipts of a file do.
-func (w *written) append(dst []byte, r *Receipt, like bool) []byte {
-	if !like {
-		w.source = appendText(append(w.source[:0], header...), r.Topic)
-		w.source = appendLong(w.source, int64(r.Partition))
-		w.end = r.appendEnd(w.end[:0])
-		w.rest = appendLong(w.rest[:0], millis(r.Assigned))
-		w.rest = appendLong(w.rest, millis(r.Started))
-		w.rest = appendLong(w.rest, millis(r.Ended))
-		w.rest = appendText(w.rest, r.Key.ID)
+// take makes it that of the next receipt, which may be like the last.
+func (w *written) take(r *Receipt, like bool) {
+	w.offset, w.time = r.Offset, millis(r.Written)
+	if like {
+		return
 	}
-	dst = append(dst, w.source...)
-	dst = appendLong(dst, r.Offset)
-	dst = append(dst, w.end...)
-	dst = appendLong(dst, millis(r.Written))
+	w.source = appendText(append(w.source[:0], header...), r.Topic)
+	w.source = appendLong(w.source, int64(r.Partition))
+	w.end = r.appendEnd(w.end[:0])
+	w.rest = appendLong(w.rest[:0], millis(r.Assigned))
+	w.rest = appendLong(w.rest, millis(r.Started))
+	w.rest = appendLong(w.rest, millis(r.Ended))
+	w.rest = appendText(w.rest, r.Key.ID)
+}
+
+// size is how many bytes append appends.
+func (w *written) size() int {
+	return len(w.source) + kbin.VarlongLen(w.offset) + len(w.end) + kbin.VarlongLen(w.time) + len(w.rest)
+}
+
+func (w *written) append(dst []byte) []byte {
+	dst = appendLong(append(dst, w.source...), w.offset)
+	dst = appendLong(append(dst, w.end...), w.time)
 	return append(dst, w.rest...)
 }
 

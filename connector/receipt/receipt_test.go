@@ -64,7 +64,12 @@ func TestReceiptsOfAFileAreWrittenAsEachAlone(t *testing.T) {
 			r.Mapping += "s"
 		}
 		r.Offset, r.Written = r.Offset*90, r.Written.Add(time.Duration(i)*time.Hour)
-		got, want = w.append(got, &r, like), r.Append(want)
+		w.take(&r, like)
+		before := len(got)
+		got, want = w.append(got), r.Append(want)
+		if size := len(got) - before; w.size() != size {
+			t.Errorf("its size: got %d, want %d", w.size(), size)
+		}
 	}
 	if !bytes.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -50,8 +50,8 @@ var again = retry.Backoff{Initial: 100 * time.Millisecond, Max: 30 * time.Second
 
 const (
 	linger   = 50 * time.Millisecond // small batches cost more than their receipts
-	lotSize  = 128 << 10             // bytes; then it is sent at once
-	freeLots = 8                     // of which the room is kept: half a MiB each
+	lotSize  = 256 << 10             // bytes; then it is sent at once
+	freeLots = 4                     // of which the room is kept: half a MiB each
 	patience = 10 * time.Second      // with what a new leader of a partition ends; then it shows
 	// lookTimeout bounds the question whether the topic is there.
 	lookTimeout = 10 * time.Second
@@ -86,29 +86,15 @@ func (w *Writer) Look(ctx context.Context) {
 }
 
 // Waiter is told, from another goroutine, that Kafka has acknowledged n of its receipts. It must
-// return quickly.
+// return quickly, and is compared with others: a pointer.
 type Waiter interface{ Acknowledged(n int) }
 
 // lot is some receipts that are sent together.
 type lot struct {
-	text    []byte // the keys and values of entries, one after the other
-	entries []entry
-	waiters []Waiter // each for some entries that follow each other
+	*places
+	size int // of keys and values, in bytes
 
-	place kgo.TopicPartitioner // those without a key stay in one partition
-
-	// Room for what is made of them.
-	all, places   []int32
-	records, wire []byte
-	compressed    bytes.Buffer
-}
-
-// entry is a receipt as Kafka gets it.
-type entry struct {
-	from, to int32 // its key and value in the text
-	keyed    bool
-	waiter   int32 // its place in the lot's
-	at       int64 // its time, in milliseconds since 1970
+	compressed bytes.Buffer // room for what is made of them
 }
 
 // Send produces the receipt, which it keeps no hold of, and tells the waiter once Kafka has
@@ -123,35 +109,28 @@ func (w *Writer) Send(r *Receipt, waiter Waiter) {
 func (w *Writer) SendEach(n int, r *Receipt, next func(i int) (like bool), waiter Waiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	told := false // whether the open lot has the waiter
 	for i := range n {
 		if w.closed {
 			return
 		}
-		like := next(i)
-		if w.open == nil {
-			w.open, told = w.newLot(), false
-			w.timer.Reset(linger)
-		}
-		if !told {
-			w.open.waiters = append(w.open.waiters, waiter)
-			told = true
-		}
-		w.put(r, like)
+		w.put(r, next(i), waiter)
 	}
 }
 
-// put puts a receipt of the last waiter into the open lot, with mu held. One that is like is like
-// the one before.
-func (w *Writer) put(r *Receipt, like bool) {
-	l := w.open
-	from, keyed := len(l.text), r.Key.ID != ""
-	if keyed {
-		l.text = append(l.text, r.Key.Hash[:]...)
+// put puts a receipt into the open lot, with mu held. One that is like is like the one before.
+func (w *Writer) put(r *Receipt, like bool, waiter Waiter) {
+	if w.open == nil {
+		w.open = w.newLot()
+		w.timer.Reset(linger)
 	}
-	l.text = w.last.append(l.text, r, like)
-	l.entries = append(l.entries, entry{int32(from), int32(len(l.text)), keyed, int32(len(l.waiters) - 1), millis(r.Ended)})
-	if len(l.text) >= lotSize {
+	var key []byte
+	if r.Key.ID != "" {
+		key = r.Key.Hash[:]
+	}
+	w.last.take(r, like)
+	w.open.size += len(key) + w.last.size()
+	w.open.place(key).append(key, &w.last, millis(r.Ended), waiter)
+	if w.open.size >= lotSize {
 		w.timer.Stop()
 		w.seal()
 	}
@@ -171,9 +150,13 @@ func (w *Writer) seal() {
 	l := w.open
 	w.open = nil
 	w.work.Go(func() {
-		w.deliver(l)
-		clear(l.waiters)
-		l.text, l.entries, l.waiters, l.all = l.text[:0], l.entries[:0], l.waiters[:0], l.all[:0]
+		if !w.deliver(l) {
+			return // a request that was given up may still be written
+		}
+		l.size = 0
+		for i := range l.batches {
+			l.batches[i].empty()
+		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if len(w.free) < freeLots {
@@ -183,28 +166,27 @@ func (w *Writer) seal() {
 }
 
 // newLot is one that is empty, with mu held.
-func (w *Writer) newLot() *lot {
-	last := len(w.free) - 1
-	if last < 0 {
-		return new(lot)
+func (w *Writer) newLot() (l *lot) {
+	partitions := int(max(1, w.producer.partitions.Load()))
+	if last := len(w.free) - 1; last >= 0 {
+		l, w.free = w.free[last], w.free[:last]
 	}
-	l := w.free[last]
-	w.free = w.free[:last]
+	if l == nil || len(l.batches) != partitions {
+		l = &lot{places: newPlaces(w.producer.topic, partitions)}
+	}
 	return l
 }
 
-// deliver tries until Kafka has acknowledged all of the lot, or Close.
-func (w *Writer) deliver(l *lot) {
+// deliver tries until Kafka has acknowledged all of the lot, or Close. It reports whether it did
+// at once.
+func (w *Writer) deliver(l *lot) (atOnce bool) {
 	began := time.Now()
-	for i := range l.entries {
-		l.all = append(l.all, int32(i))
-	}
-	left := l.all
+	left := l.filled()
 	for attempt := 1; ; attempt++ {
 		var err error
-		left, err = w.producer.produce(w.ctx, l, left, w.acknowledged)
+		left, err = w.producer.produce(w.ctx, left, &l.compressed, w.acknowledged)
 		if err == nil || w.ctx.Err() != nil {
-			return
+			return attempt == 1 && err == nil
 		}
 		w.mu.Lock()
 		wait := again.Next(attempt, 0, w.random.Float64)
@@ -213,7 +195,7 @@ func (w *Writer) deliver(l *lot) {
 			w.refused(err, wait)
 		}
 		if retry.Sleep(w.ctx, wait) != nil {
-			return
+			return false
 		}
 	}
 }
@@ -225,24 +207,14 @@ func passes(err error) bool {
 	return !is || answer.Retriable && answer != kerr.UnknownTopicOrPartition
 }
 
-func (w *Writer) acknowledged(l *lot, entries []int32) {
-	size := int32(0)
-	for _, i := range entries {
-		size += l.entries[i].to - l.entries[i].from
-	}
-	w.receipts.Add(int64(len(entries)))
-	w.bytes.Add(int64(size))
+func (w *Writer) acknowledged(b *batch) {
+	w.receipts.Add(int64(b.n))
+	w.bytes.Add(int64(b.size))
 	if w.trouble.Load() != nil && w.trouble.Swap(nil) != nil {
 		w.log.Info("receipts are acknowledged again", "topic", w.producer.topic)
 	}
-	n := 0 // of one waiter
-	for k, i := range entries {
-		n++
-		waiter := l.entries[i].waiter
-		if k+1 == len(entries) || l.entries[entries[k+1]].waiter != waiter {
-			l.waiters[waiter].Acknowledged(n)
-			n = 0
-		}
+	for _, waits := range b.waiters {
+		waits.Acknowledged(waits.n)
 	}
 }
 
