@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 )
 
 // Notes are entries in the order in which they came, on disk where memory has no room.
@@ -67,9 +68,12 @@ func (n *Notes) seal() error {
 		return n.write()
 	}
 	n.pieces = append(n.pieces, notesPiece{entries: n.memory, size: size})
-	n.memory, n.last = make([]byte, 0, cap(n.memory)), -1
+	n.memory, n.last = piecesRoom.Get().([]byte), -1
 	return nil
 }
+
+// piecesRoom is room for pieces in memory: there is one for every 1,500 rows of files.
+var piecesRoom = sync.Pool{New: func() any { return make([]byte, 0, notesPieceSize+256) }}
 
 // write moves what is behind the pieces to the disk.
 func (n *Notes) write() (err error) {
@@ -158,6 +162,7 @@ func (n *Notes) free(of *notesPiece) {
 		return
 	}
 	n.dir.notes.Add(-of.size)
+	piecesRoom.Put(of.entries[:0]) //nolint:staticcheck // its header is nothing beside it
 }
 
 // take gives entries to f and returns the rest.

@@ -24,7 +24,7 @@ type withReceipts struct {
 // receipts lets the sink do the same with receipts and without. They are to take at most a tenth
 // more of the processor: of calls to a service that takes 5 ms, and of files.
 func receipts(ctx context.Context, b *bench, o options) (found []finding) {
-	const calls, all = 20_000, 600_000
+	const calls, all = 20_000, 1_200_000
 	often := repetitions(o.quick)
 	if !o.quick { // a tenth is less than what two runs differ by: many short ones say more than few long ones
 		often.count, often.most = 9, 18
@@ -34,7 +34,7 @@ func receipts(ctx context.Context, b *bench, o options) (found []finding) {
 		job  job
 	}{
 		{schemas.Immediate, &callJob{latency: 5 * time.Millisecond, inFlight: 64, calls: calls}},
-		{schemas.Batch, &batchJob{all: all, rows: all / 16, whole: true}},
+		{schemas.Batch, &batchJob{all: all, rows: all / 32, whole: true}},
 	} {
 		topic := fmt.Sprintf("bench-receipts-%v", l.lane)
 		found = append(found, apart(b, func() []finding {
