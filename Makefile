@@ -110,8 +110,8 @@ test-audit: ## is each kind of loss, doubling, other order and forgery found by 
 	go test -count=1 -run '^(TestEachPlantIsFound|TestNothingIsFoundWhereAllIsWell|TestWhatIsNoGap)$$' -v ./test/planted
 	FEEDSINK_AUDIT_RUNS=$(RUNS) go test -count=1 -timeout 2h -parallel 8 -run '^TestAuditFindsWhatIsPlantedAndNothingElse$$' -v ./test/e2e
 
-test-memory: ## ten million keys wait for a slot, in bounded memory; two minutes
-	go test -tags big -count=1 -timeout 20m -run '^TestTenMillionKeys' -v ./test/e2e
+test-memory: ## ten million keys wait for a slot, in bounded memory, and three million rows go as six files; eight minutes
+	go test -tags big -count=1 -timeout 20m -run '^Test(TenMillionKeys|ThreeMillionRows)' -v ./test/e2e
 
 test-page: ## the status page in headless Chromium, judged by axe; needs chromium, Node.js
 	.ci/page

@@ -18,7 +18,7 @@ import (
 // error is the disk's; nothing has changed then.
 func (q *tableQueue) closeFull(p Partition, offset int64) error {
 	g := q.open
-	if g == nil || g.last == p && g.newest == offset || !q.fills(g.size()) {
+	if g == nil || g.last == p && g.newest == offset || !q.fills(g) {
 		return nil
 	}
 	for _, j := range g.journals {
@@ -35,10 +35,12 @@ func (q *tableQueue) closeFull(p Partition, offset int64) error {
 	return nil
 }
 
-// fills reports whether so many distinct keys, and the bytes of their rows, fill a file.
-func (q *tableQueue) fills(rows, bytes int64) bool {
+// fills reports whether a generation fills a file, so that another record may not fit.
+func (q *tableQueue) fills(g *generation) bool {
 	most := q.mapping.MaxFile
-	if most.Rows > 0 && rows >= most.Rows-missed(most.Rows) {
+	rows, bytes := g.size()
+	// It has no more rows than it was given, and where keys recur no more than were counted and missed.
+	if most.Rows > 0 && min(g.entries(), rows+missed(most.Rows))+g.widest > most.Rows {
 		return true
 	}
 	if most.Bytes == 0 || bytes < most.Bytes/2 {

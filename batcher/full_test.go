@@ -44,43 +44,72 @@ func customersFrom(first, n int) (writes []schemas.Write) {
 	return writes
 }
 
-// TestRowsThatWaitGoAsFilesOfAtMostMaxFile: 3,000 rows wait for a slot, and a file may
-// have 500. They go as six, the oldest first, each with its own hold on its records.
+// TestRowsThatWaitGoAsFilesOfAtMostMaxFile: 12,000 rows wait for a slot, and a file may
+// have 2,000. They go as six, the oldest first, each with its own hold on its records.
 func TestRowsThatWaitGoAsFilesOfAtMostMaxFile(t *testing.T) {
+	const files, most = 6, 2000
 	for _, segment := range []int{spool.SegmentSize, 1000} { // in memory, and on disk
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			gate := &turnstile{}
 			gate.roll.Store(int64(time.Minute))
 			m := testMapping()
-			m.Roll.Rows, m.MaxFile.Rows = 100, 500
+			m.Roll.Rows, m.MaxFile.Rows = 100, most
 			w.open(Config{Gate: gate}, m)
 			w.b.segment = segment
 			w.run()
-			w.append(customersFrom(0, 3000)...)
+			w.append(customersFrom(0, files*most)...)
 			w.said()
-			if s := w.b.Status()[0]; s.Rows != 3000 || s.Full != 5 || !s.Due {
-				t.Errorf("status: got %d rows, %d full files, due %v, want 3000, 5, true", s.Rows, s.Full, s.Due)
+			if s := w.b.Status()[0]; s.Rows != files*most || s.Full != files-1 || !s.Due {
+				t.Errorf("status: got %d rows, %d full files, due %v, want %d, %d, true", s.Rows, s.Full, s.Due, files*most, files-1)
 			}
 			gate.roll.Store(0)
 			time.Sleep(time.Hour)
 			lines := w.transcript()
 			triggers, confirms := sent(lines, "trigger"), sent(lines, "confirm")
-			if len(triggers) != 6 || len(confirms) != 6 {
-				t.Fatalf("got %d triggers and %d confirmations, want 6 of each", len(triggers), len(confirms))
+			if len(triggers) != files || len(confirms) != files {
+				t.Fatalf("got %d triggers and %d confirmations, want %d of each", len(triggers), len(confirms), files)
 			}
-			for i := range 6 {
+			for i := range files {
 				keys := keysOf(triggers[i])
-				if len(keys) != 500 || keys[0] != fmt.Sprintf("%05d", i*500) || keys[499] != fmt.Sprintf("%05d", i*500+499) {
-					t.Errorf("file %d: got %d keys, %q to %q, want the 500 from %d on", i, len(keys), keys[0], keys[len(keys)-1], i*500)
+				if len(keys) != most || keys[0] != fmt.Sprintf("%05d", i*most) || keys[most-1] != fmt.Sprintf("%05d", i*most+most-1) {
+					t.Errorf("file %d: got %d keys, %q to %q, want the %d from %d on", i, len(keys), keys[0], keys[len(keys)-1], most, i*most)
 				}
-				if want := fmt.Sprintf(`holds %d-%d`, 100+i*500, 100+i*500+499); !strings.HasSuffix(confirms[i], want) || !strings.HasPrefix(confirms[i], "upsert 1/1") {
+				if want := fmt.Sprintf(`holds %d-%d`, 100+i*most, 100+i*most+most-1); !strings.HasSuffix(confirms[i], want) || !strings.HasPrefix(confirms[i], "upsert 1/1") {
 					t.Errorf("file %d: got %q, want a file of its own that %s", i, confirms[i], want)
 				}
 			}
 			w.wantSpool()
 		})
 	}
+}
+
+// TestFileEndsBeforeARecordThatMayNotFit: each record has three rows, which go out together.
+func TestFileEndsBeforeARecordThatMayNotFit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		gate := &turnstile{}
+		gate.roll.Store(int64(time.Minute))
+		m := testMapping()
+		m.MaxFile.Rows = 2000
+		w.open(Config{Gate: gate}, m)
+		w.run()
+		for i, write := range customersFrom(0, 4*1998) {
+			if err := w.b.Append("customers", write, w.p, int64(100+i/3)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		gate.roll.Store(0)
+		time.Sleep(time.Hour)
+		for _, e := range w.endings() {
+			if e.Rows != 1998 || e.Parts != 1 {
+				t.Errorf("%s: got %d rows in file %d/%d of its generation, want 1998 in one", e.File, e.Rows, e.Part, e.Parts)
+			}
+		}
+		if got := len(w.endings()); got != 4 {
+			t.Errorf("files: got %d, want 4", got)
+		}
+	})
 }
 
 // TestFilesThatWaitTakeNoMemory: all but the open file are on disk.

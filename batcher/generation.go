@@ -23,6 +23,8 @@ type generation struct {
 	last     Partition
 	newest   int64          // offset that was held last
 	holding  Claim          // last's
+	width    int64          // how many rows that record has so far
+	widest   int64          // the most that one has
 	dueNow   bool           // it is due at once; guarded by queue.mu
 	asked    *Asked         // by a person, while it was open; nil: it was not; guarded by queue.mu
 	repeats  bool           // rows in it may have landed before; guarded by queue.mu
@@ -36,7 +38,7 @@ type generation struct {
 func (q *tableQueue) complete(g *generation) bool {
 	rows, bytes := g.size()
 	roll := q.mapping.Roll
-	return roll.Rows > 0 && rows >= roll.Rows || roll.Bytes > 0 && bytes >= roll.Bytes || q.fills(rows, bytes)
+	return roll.Rows > 0 && rows >= roll.Rows || roll.Bytes > 0 && bytes >= roll.Bytes || q.fills(g)
 }
 
 // until is when a generation that was opened then is complete, whatever its size.
@@ -225,7 +227,7 @@ func (q *tableQueue) opened() *generation {
 const usualRows = 500_000
 
 func (q *tableQueue) newGeneration() *generation {
-	g := &generation{byOwner: map[Partition]Claim{}}
+	g := &generation{byOwner: map[Partition]Claim{}, widest: 1}
 	for _, m := range q.members {
 		name := spool.NewName(m.Name, q.batcher.rnd) + spool.JournalSuffix
 		rows := cmp.Or(q.mapping.MaxFile.Rows, q.mapping.Roll.Rows, usualRows)
@@ -241,8 +243,11 @@ func (g *generation) hold(p Partition, offset int64) {
 	if p == g.last {
 		if offset != g.newest {
 			g.holding.Extend(offset)
+			g.width = 0
 		}
 		g.newest = offset
+		g.width++
+		g.widest = max(g.widest, g.width)
 		return
 	}
 	claim, ok := g.byOwner[p]
@@ -254,6 +259,7 @@ func (g *generation) hold(p Partition, offset int64) {
 		g.claims = append(g.claims, claim)
 	}
 	g.last, g.holding, g.newest = p, claim, offset
+	g.width = 1
 }
 
 // close tells the claims that no row follows.

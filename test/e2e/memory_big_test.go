@@ -100,10 +100,10 @@ func (w *world) runWithClock(yaml string) (sink *process, advance func(time.Dura
 	return w.runAs(yaml, map[string]string{"FEEDSINK_CLOCK_AHEAD": file}, "--lane", "batch"), advance
 }
 
-// produceMany sends one record each of n keys.
+// produceMany sends one record each of n keys, to one partition after the other.
 func (w *world) produceMany(n int) {
 	w.t.Helper()
-	client, err := kgo.NewClient(w.reach(kgo.RecordPartitioner(kgo.StickyPartitioner()),
+	client, err := kgo.NewClient(w.reach(kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerLinger(20*time.Millisecond), kgo.MaxBufferedRecords(100_000))...)
 	if err != nil {
 		w.t.Fatal(err)
@@ -112,7 +112,7 @@ func (w *world) produceMany(n int) {
 	refused := make(chan error, 1)
 	for i := range n {
 		r := customer(fmt.Sprintf("C%08d", i), "basic", i)
-		r.Topic = w.topic(r.Topic)
+		r.Topic, r.Partition = w.topic(r.Topic), int32(i%partitions)
 		client.Produce(w.t.Context(), r, func(_ *kgo.Record, err error) {
 			if err != nil {
 				select {
