@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,21 +27,40 @@ const (
 
 // Records of which the mapping needs two fields, far more of them than there is
 // memory, compressed to next to nothing. The service gets to its first call when
-// as many wait as may.
+// as many wait as may, of one class or of fifty.
 func TestMemoryIsBoundedHoweverLargeTheRecords(t *testing.T) {
+	for _, classes := range []int{1, 50} {
+		t.Run(fmt.Sprint(classes), func(t *testing.T) { memoryIsBounded(t, classes) })
+	}
+}
+
+func memoryIsBounded(t *testing.T, classes int) {
 	const records, size = 3500, 60_000
-	w := newWorld(t, nil)
-	yaml := strings.Replace(head, "timeout: 2s", "timeout: 30s", 1) + deadLetters + `
-mappings:
-  - name: orders
-    topics: ["${PREFIX}orders"]
-    customTable: orders
+	w := newWorld(t, func(c *sandbox.Config) {
+		of := c.Tables[slices.IndexFunc(c.Tables, func(t sandbox.Table) bool { return t.Name == "orders" })]
+		for i := range classes {
+			of.Name = fmt.Sprint("orders-", i)
+			c.Tables = append(slices.Clone(c.Tables), of)
+		}
+	})
+	yaml := strings.Replace(head, "timeout: 2s", "timeout: 30s", 1) + deadLetters + "mappings:\n"
+	var topics []string
+	for i := range classes {
+		topics = append(topics, fmt.Sprint("orders-", i))
+		if _, err := w.admin.CreateTopic(t.Context(), partitions, 1, nil, w.topic(topics[i])); err != nil {
+			t.Fatal(err)
+		}
+		yaml += fmt.Sprintf(`
+  - name: orders-%d
+    topics: ["${PREFIX}orders-%d"]
+    customTable: orders-%d
     key: businessKey
     fields: [{from: id, to: businessKey}, {from: status, to: status}]
-    routes: [{lane: immediate}]
-`
-	w.produceLarge("orders", records, size)
-	w.produceLarge("orders", 1, 12<<20) // alone more than a partition's part
+    routes: [{lane: immediate, weight: %d}]
+`, i, i, i, 1+i%10)
+		w.produceLarge(topics[i], records/classes, size)
+	}
+	w.produceLarge(topics[0], 1, 12<<20) // alone more than a partition's part
 	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: 4}, Delay: 10 * time.Second, Apply: true})
 	sink := w.runAs(yaml, map[string]string{"GOMEMLIMIT": goMemLimit})
 	address := sink.admin(w)
@@ -48,15 +68,19 @@ mappings:
 		return w.gauge(address, "feedsink_pending_bytes") > 0.4*w.gauge(address, "feedsink_pending_max_bytes")
 	})
 	w.service.ClearFaults()
-	w.until("all are confirmed", func() bool { return w.lag("immediate", "orders") == 0 })
-	if got := w.service.Len("orders"); got != records+1 {
+	got := 0
+	for _, topic := range topics {
+		w.until("all are confirmed", func() bool { return w.lag("immediate", topic) == 0 })
+		got += w.service.Len(topic)
+	}
+	if got != records+1 {
 		t.Errorf("orders: got %d, want %d", got, records+1)
 	}
 	w.until("nothing is pending once all are confirmed", func() bool { return w.gauge(address, "feedsink_pending_bytes") == 0 })
-	got := peak(t, sink)
-	t.Logf("%d MiB resident at the peak, for %d MiB of records", got>>20, records*size>>20)
-	if got > memoryLimit {
-		t.Errorf("resident memory at its peak: got %d MiB, want at most %d MiB", got>>20, memoryLimit>>20)
+	resident := peak(t, sink)
+	t.Logf("%d MiB resident at the peak, for %d MiB of records", resident>>20, records*size>>20)
+	if resident > memoryLimit {
+		t.Errorf("resident memory at its peak: got %d MiB, want at most %d MiB", resident>>20, memoryLimit>>20)
 	}
 	sink.terminate(t)
 }
@@ -72,7 +96,7 @@ func (w *world) produceLarge(topic string, n, size int) {
 	defer client.Close()
 	padding := bytes.Repeat([]byte("x"), size)
 	for i := range n {
-		r := &kgo.Record{Topic: w.topic(topic), Key: fmt.Append(nil, size, i), Value: fmt.Appendf(nil, `{"id":"o%d-%d","status":"PAID","blob":"%s"}`, size, i, padding)}
+		r := &kgo.Record{Topic: w.topic(topic), Key: fmt.Append(nil, size, i), Value: fmt.Appendf(nil, `{"id":"%s-%d-%d","status":"PAID","blob":"%s"}`, topic, size, i, padding)}
 		client.Produce(w.t.Context(), r, func(_ *kgo.Record, err error) {
 			if err != nil {
 				w.t.Errorf("produce: %v", err)
