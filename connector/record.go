@@ -1,13 +1,11 @@
 package connector
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -431,15 +429,7 @@ func (s *pipeline) brokers() cluster.Connection {
 // everything that came in the same answer: so from here on it has memory of its own.
 func (p *part) Wait() {
 	r := p.record.Load()
-	own := &kafka.Record{
-		Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value), Headers: slices.Clone(r.Headers),
-		Timestamp: r.Timestamp, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, LeaderEpoch: r.LeaderEpoch, Attrs: r.Attrs,
-	}
-	for i := range own.Headers {
-		h := &own.Headers[i]
-		h.Key, h.Value = strings.Clone(h.Key), bytes.Clone(h.Value)
-	}
-	p.record.CompareAndSwap(r, own)
+	p.record.CompareAndSwap(r, kafka.Own(r))
 }
 
 // sentAgain is the keys of which records are sent once more after a restart, as bits

@@ -142,3 +142,20 @@ func TestEndedAssignmentGivesItsMemoryBack(t *testing.T) {
 		t.Errorf("pending after one of two assignments ended: got %d bytes of %d records, want %d of 5", got, s.Pending(), want)
 	}
 }
+
+// What was polled with a record that is pending stays with it, unless it is copied.
+func TestRecordOfALargeBatchIsKeptAlone(t *testing.T) {
+	_, _, ps := full(t, 1<<20, 4) // each has a part of 128 KiB
+	r := sized(0, 1, 100)[0]
+	for _, c := range []struct {
+		beside int64
+		long   bool
+		same   bool
+	}{{100_000, true, true}, {200_000, true, false}, {200_000, false, true}} {
+		ps[0].beside = c.beside
+		kept := ps[0].Keep(r, c.long)
+		if same := &kept.Value[0] == &r.Value[0]; same != c.same || kept.Offset != r.Offset || len(kept.Value) != 100 {
+			t.Errorf("%+v: got the same memory %v, want %v", c, same, c.same)
+		}
+	}
+}

@@ -1,11 +1,13 @@
 package kafka
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -91,9 +93,12 @@ func (m *Memory) Used() int64 { return m.used.Load() }
 // larger than its partition's part may pass if it is the partition's only one: it
 // can be the last to pass until others have ended.
 func (m *Memory) fits(more, held int64) bool {
-	used, half := m.used.Load(), m.limit/2
-	return used+more <= half || held+more <= half/max(m.partitions.Load(), 1) || held == 0 && used < m.limit
+	used := m.used.Load()
+	return used+more <= m.limit/2 || held+more <= m.part() || held == 0 && used < m.limit
 }
+
+// part is that of a partition.
+func (m *Memory) part() int64 { return m.limit / 2 / max(m.partitions.Load(), 1) }
 
 // hold notes what a pending record takes, or gives back; p.mu is held.
 func (p *Partition) hold(bytes int64) {
@@ -104,6 +109,29 @@ func (p *Partition) hold(bytes int64) {
 // HasRoom reports whether the record may become pending.
 func (p *Partition) HasRoom(r *Record) bool {
 	return p.memory.used.Load() == 0 || p.memory.fits(HeldBytes(r, 1), p.held.Load())
+}
+
+// Keep is a record as its lane is to have it, which may keep it for long. What comes in one batch lies
+// in one piece of memory: where that is more than the partition's part, a record that is kept has memory
+// of its own, or partitions with one pending record each would hold all that they have polled.
+func (p *Partition) Keep(r *Record, long bool) *Record {
+	if !long || p.beside <= p.memory.part() {
+		return r
+	}
+	return Own(r)
+}
+
+// Own is a copy of the record that holds nothing of what was fetched with it.
+func Own(r *Record) *Record {
+	own := &Record{
+		Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value), Headers: slices.Clone(r.Headers),
+		Timestamp: r.Timestamp, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, LeaderEpoch: r.LeaderEpoch, Attrs: r.Attrs,
+	}
+	for i := range own.Headers {
+		h := &own.Headers[i]
+		h.Key, h.Value = strings.Clone(h.Key), bytes.Clone(h.Value)
+	}
+	return own
 }
 
 // HeldBytes is what a record takes while it is pending: itself, and at most as
@@ -174,15 +202,20 @@ func (p *Partition) dropBacklog() (from int64) {
 
 // setBacklog makes records the backlog: polled and not taken.
 func (p *Partition) setBacklog(records []*Record) {
-	p.backlog, p.waiting = records, 0
+	p.backlog = records
 	if len(records) > 0 {
 		p.setUntaken(records[0])
 	} else {
 		p.setUntaken(nil)
 	}
+	p.waiting = sizeOfAll(records)
+}
+
+func sizeOfAll(records []*Record) (n int64) {
 	for _, r := range records {
-		p.waiting += sizeOf(r)
+		n += sizeOf(r)
 	}
+	return n
 }
 
 // setOffsets has the client fetch partitions from given offsets on.

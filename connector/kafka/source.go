@@ -318,6 +318,7 @@ func (s *Source) pollOnce(ctx context.Context) {
 	// Records of a partition whose ledger is being read are polled again after beginRenewed.
 	fetches.EachPartition(func(f kgo.FetchTopicPartition) {
 		if p := s.partition(f.Topic, f.Partition); p != nil && len(f.Records) > 0 && p.in(reading) {
+			p.beside = sizeOfAll(f.Records)
 			s.offer(p, f.Records)
 		}
 	})

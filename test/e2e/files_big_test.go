@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,9 +63,7 @@ func TestThreeMillionRowsGoAsSixFilesInOrder(t *testing.T) {
 			}
 			newest[p] = max(newest[p], row)
 		}
-		for p, row := range newest {
-			last[p] = row
-		}
+		maps.Copy(last, newest)
 	}
 	sink.terminate(t)
 }
