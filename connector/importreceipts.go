@@ -450,8 +450,12 @@ func (n *importReceipts) send(ctx context.Context, p *kafka.Partition, rows []no
 	r.Outcome, r.Row, r.Execution, r.Started, r.Ended = end.outcome, end.row, end.execution, end.began, end.at
 	n.lane.receipts.SendEach(len(rows), &r, func(i int) (like bool) {
 		row := &rows[i]
-		r.Offset, r.Part, r.Parts, r.Mapping, r.Op, r.Written, r.Key = row.offset, row.part, row.parts, row.mapping.Name, row.op, time.UnixMilli(row.written), row.key
-		return i > 0 && row.like(&rows[i-1])
+		r.Offset, r.Written, r.Key.Hash = row.offset, time.UnixMilli(row.written), row.key.Hash
+		if i > 0 && row.like(&rows[i-1]) {
+			return true
+		}
+		r.Part, r.Parts, r.Mapping, r.Op, r.Key.ID = row.part, row.parts, row.mapping.Name, row.op, row.key.ID
+		return false
 	}, all)
 	return nil
 }

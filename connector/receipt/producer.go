@@ -147,7 +147,7 @@ func (p *producer) placed(batches []*batch, partitions int) []*batch {
 	to := newPlaces(p.topic, partitions)
 	for _, b := range batches {
 		b.each(func(_ int, r *kmsg.Record, waiter Waiter) {
-			to.place(r.Key).append(r.Key, plain(r.Value), b.first+r.TimestampDelta64, waiter)
+			to.place(r.Key).again(r, b.first+r.TimestampDelta64, waiter)
 		})
 	}
 	return to.filled()
@@ -203,22 +203,15 @@ type waits struct {
 	n int
 }
 
-// text is what a record's value is made of.
-type text interface {
-	size() int
-	append(dst []byte) []byte
-}
-
-// append appends a record. A key of nil is none.
-func (b *batch) append(key []byte, value text, at int64, waiter Waiter) {
+// begin appends a record up to its value, of so many bytes. A key of nil is none.
+func (b *batch) begin(key []byte, value int, at int64, waiter Waiter) {
 	if b.n == 0 {
 		b.first, b.last = at, at
 	}
 	b.last = max(b.last, at)
 	const fixed = 2 // bytes: attributes, and how many headers there are
-	valueSize := value.size()
 	size := fixed + kbin.VarlongLen(at-b.first) + kbin.VarintLen(int32(b.n)) + kbin.VarintLen(int32(len(key))) + len(key) +
-		kbin.VarintLen(int32(valueSize)) + valueSize // without a key a byte, too
+		kbin.VarintLen(int32(value)) + value // without a key a byte, too
 	dst := appendLong(b.records, int64(size))
 	dst = append(dst, 0)
 	dst = appendLong(dst, at-b.first)
@@ -228,21 +221,24 @@ func (b *batch) append(key []byte, value text, at int64, waiter Waiter) {
 	} else {
 		dst = append(appendLong(dst, int64(len(key))), key...)
 	}
-	dst = value.append(appendLong(dst, int64(valueSize)))
-	b.records = append(dst, 0)
+	b.records = appendLong(dst, int64(value))
 	b.n++
-	b.size += len(key) + valueSize
+	b.size += len(key) + value
 	if last := len(b.waiters) - 1; last < 0 || b.waiters[last].Waiter != waiter {
 		b.waiters = append(b.waiters, waits{waiter, 0})
 	}
 	b.waiters[len(b.waiters)-1].n++
 }
 
-// plain is a value as it is.
-type plain []byte
+// end ends the record, its value being appended.
+func (b *batch) end() { b.records = append(b.records, 0) }
 
-func (p plain) size() int                { return len(p) }
-func (p plain) append(dst []byte) []byte { return append(dst, p...) }
+// again appends a record of another batch.
+func (b *batch) again(r *kmsg.Record, at int64, waiter Waiter) {
+	b.begin(r.Key, len(r.Value), at, waiter)
+	b.records = append(b.records, r.Value...)
+	b.end()
+}
 
 // each gives the records to a function, which may keep their keys and values, with who waits.
 func (b *batch) each(f func(i int, r *kmsg.Record, waiter Waiter)) {
@@ -268,7 +264,7 @@ func (b *batch) halves() (first, second *batch) {
 		if i >= b.n/2 {
 			to = second
 		}
-		to.append(r.Key, plain(r.Value), b.first+r.TimestampDelta64, waiter)
+		to.again(r, b.first+r.TimestampDelta64, waiter)
 	})
 	return first, second
 }

@@ -128,8 +128,12 @@ func (w *Writer) put(r *Receipt, like bool, waiter Waiter) {
 		key = r.Key.Hash[:]
 	}
 	w.last.take(r, like)
-	w.open.size += len(key) + w.last.size()
-	w.open.place(key).append(key, &w.last, millis(r.Ended), waiter)
+	size := w.last.size()
+	w.open.size += len(key) + size
+	to := w.open.place(key)
+	to.begin(key, size, millis(r.Ended), waiter)
+	to.records = w.last.append(to.records)
+	to.end()
 	if w.open.size >= lotSize {
 		w.timer.Stop()
 		w.seal()

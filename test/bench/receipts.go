@@ -24,10 +24,10 @@ type withReceipts struct {
 // receipts lets the sink do the same with receipts and without. They are to take at most a tenth
 // more of the processor: of calls to a service that takes 5 ms, and of files.
 func receipts(ctx context.Context, b *bench, o options) (found []finding) {
-	const calls, all = 20_000, 1_200_000
+	const calls, all = 40_000, 1_200_000
 	often := repetitions(o.quick)
 	if !o.quick { // a tenth is less than what two runs differ by: many short ones say more than few long ones
-		often.count, often.most = 9, 18
+		often.count, often.most = 15, 24
 	}
 	for _, l := range []struct {
 		lane schemas.Lane
