@@ -37,9 +37,9 @@ var (
 const RecordBytes = 256
 
 const (
-	// leastFetch is the least that is asked for, and what is while nothing is known: many batches that unpack
-	// to a thousand times their size have room in more. A broker sends a batch, and so a record, that is
-	// larger all the same.
+	// firstFetch is what is asked for before anything is known, leastFetch the
+	// least. A broker sends a batch, and so a record, that is larger all the same.
+	firstFetch = 64 << 10
 	leastFetch = 4 << 10
 	// forgetting is how many batches it takes to forget one that unpacked to more.
 	forgetting = 64
@@ -51,13 +51,13 @@ func newFetchSize(limit int64, most fetchMost) *fetchSize {
 	if limit <= 0 {
 		limit = DefaultFetched
 	}
-	return &fetchSize{limit: limit, most: most, brokers: map[int32]bool{}, now: leastFetch}
+	return &fetchSize{limit: limit, most: most, brokers: map[int32]bool{}, now: firstFetch}
 }
 
 // newClient is a client that fetches so much.
 func (f *fetchSize) newClient(opts ...kgo.Opt) (*kgo.Client, error) {
 	client, err := kgo.NewClient(append(opts, kgo.WithHooks(f),
-		kgo.FetchMaxBytes(leastFetch), kgo.FetchMaxPartitionBytes(leastFetch),
+		kgo.FetchMaxBytes(firstFetch), kgo.FetchMaxPartitionBytes(firstFetch),
 		kgo.MaxDecompressBatchBytes(int(batchShare*f.limit)))...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka client: %w", err)
