@@ -18,7 +18,10 @@ import (
 // error is the disk's; nothing has changed then.
 func (q *tableQueue) closeFull(p Partition, offset int64) error {
 	g := q.open
-	if g == nil || g.last == p && g.newest == offset || !q.fills(g) {
+	if g == nil || g.last == p && g.newest == offset {
+		return nil
+	}
+	if rows, bytes := g.size(); !q.fills(g, rows, bytes) {
 		return nil
 	}
 	for _, j := range g.journals {
@@ -35,10 +38,9 @@ func (q *tableQueue) closeFull(p Partition, offset int64) error {
 	return nil
 }
 
-// fills reports whether a generation fills a file, so that another record may not fit.
-func (q *tableQueue) fills(g *generation) bool {
+// fills reports whether a generation of that size fills a file, so that another record may not fit.
+func (q *tableQueue) fills(g *generation, rows, bytes int64) bool {
 	most := q.mapping.MaxFile
-	rows, bytes := g.size()
 	// It has no more rows than it was given, and where keys recur no more than were counted and missed.
 	if most.Rows > 0 && min(g.entries(), rows+missed(most.Rows))+g.widest > most.Rows {
 		return true

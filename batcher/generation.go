@@ -38,7 +38,7 @@ type generation struct {
 func (q *tableQueue) complete(g *generation) bool {
 	rows, bytes := g.size()
 	roll := q.mapping.Roll
-	return roll.Rows > 0 && rows >= roll.Rows || roll.Bytes > 0 && bytes >= roll.Bytes || q.fills(g)
+	return roll.Rows > 0 && rows >= roll.Rows || roll.Bytes > 0 && bytes >= roll.Bytes || q.fills(g, rows, bytes)
 }
 
 // until is when a generation that was opened then is complete, whatever its size.
@@ -240,14 +240,16 @@ func (q *tableQueue) newGeneration() *generation {
 // come in runs, so the last claim is usually the one. A record that is a row of
 // several mappings of a bundle is held once.
 func (g *generation) hold(p Partition, offset int64) {
+	if p != g.last || offset != g.newest {
+		g.width = 0
+	}
+	g.width++
+	g.widest = max(g.widest, g.width)
 	if p == g.last {
 		if offset != g.newest {
 			g.holding.Extend(offset)
-			g.width = 0
 		}
 		g.newest = offset
-		g.width++
-		g.widest = max(g.widest, g.width)
 		return
 	}
 	claim, ok := g.byOwner[p]
@@ -259,7 +261,6 @@ func (g *generation) hold(p Partition, offset int64) {
 		g.claims = append(g.claims, claim)
 	}
 	g.last, g.holding, g.newest = p, claim, offset
-	g.width = 1
 }
 
 // close tells the claims that no row follows.

@@ -153,7 +153,7 @@ func (l *lane) Records(p *kafka.Partition, records []*kafka.Record) (taken int) 
 	}
 	follows, decoded := l.delivery.follows(p.Topic), l.floods.Decoded(p.Topic)
 	for i, r := range records {
-		if !p.HasRoom(r) || !l.record(p, p.Keep(r, l.which == schemas.Immediate), i, follows, decoded) {
+		if !p.HasRoom(r) || !l.record(p, p.Keep(r), i, follows, decoded) {
 			break
 		}
 		taken++

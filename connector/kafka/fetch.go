@@ -111,11 +111,11 @@ func (p *Partition) HasRoom(r *Record) bool {
 	return p.memory.used.Load() == 0 || p.memory.fits(HeldBytes(r, 1), p.held.Load())
 }
 
-// Keep is a record as its lane is to have it, which may keep it for long. What comes in one batch lies
-// in one piece of memory: where that is more than the partition's part, a record that is kept has memory
-// of its own, or partitions with one pending record each would hold all that they have polled.
-func (p *Partition) Keep(r *Record, long bool) *Record {
-	if !long || p.beside <= p.memory.part() {
+// Keep is a record as the handler is to have it. What comes in one batch lies in one piece of memory:
+// where that is more than the partition's part, a record that is kept has memory of its own, or
+// partitions with one pending record each would hold all that they have polled.
+func (p *Partition) Keep(r *Record) *Record {
+	if p.beside <= p.memory.part() {
 		return r
 	}
 	return Own(r)

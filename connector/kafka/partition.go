@@ -66,7 +66,7 @@ type Partition struct {
 	// The poll loop's own.
 	backlog []*Record  // polled but not taken by the handler
 	waiting int64      // bytes of the backlog
-	beside  int64      // bytes of what was polled last: a record of it that is kept keeps them all
+	beside  int64      // bytes of what was polled last, all of which one record keeps that is kept; 0: none is
 	full    bool       // the handler has no room for its records
 	shed    int64      // the backlog was given back; so much room is to be there before it is fetched again
 	paused  pauseCause // why the client does not fetch it; 0: it does

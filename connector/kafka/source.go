@@ -44,6 +44,7 @@ type Config struct {
 	Other          string        // the group of the other lane; "": the lane is alone
 	Grace          time.Duration // after which a request to the service has ended
 	Pending        *Memory       // what records that are tracked may take; nil: the default
+	Keeps          bool          // the handler keeps records one by one until they are confirmed
 	Log            *slog.Logger
 	Metrics        *prometheus.Registry // gets the client's own, feedsink_kafka_*; nil: none
 }
@@ -318,7 +319,9 @@ func (s *Source) pollOnce(ctx context.Context) {
 	// Records of a partition whose ledger is being read are polled again after beginRenewed.
 	fetches.EachPartition(func(f kgo.FetchTopicPartition) {
 		if p := s.partition(f.Topic, f.Partition); p != nil && len(f.Records) > 0 && p.in(reading) {
-			p.beside = sizeOfAll(f.Records)
+			if s.cfg.Keeps {
+				p.beside = sizeOfAll(f.Records)
+			}
 			s.offer(p, f.Records)
 		}
 	})

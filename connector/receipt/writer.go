@@ -103,16 +103,15 @@ func (w *Writer) Send(r *Receipt, waiter Waiter) {
 	w.SendEach(1, r, func(int) bool { return false }, waiter)
 }
 
-// SendEach is Send for n receipts of one waiter. next makes r the
-// i-th, and reports whether it is like the one before: all but offset, time written and the
-// key's hash is the same. It must return quickly.
+// SendEach is Send for n receipts of one waiter. next makes r the i-th, and reports whether it is
+// like the one before: all but offset, time written and the key's hash is the same. It must return quickly.
 func (w *Writer) SendEach(n int, r *Receipt, next func(i int) (like bool), waiter Waiter) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
 	for i := range n {
-		if w.closed {
-			return
-		}
 		w.put(r, next(i), waiter)
 	}
 }

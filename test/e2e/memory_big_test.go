@@ -29,36 +29,57 @@ const (
 	bigPatience = 10 * time.Minute
 )
 
-// oneSlot are the mappings with one import a day, beside the reserve.
-var oneSlot = strings.Replace(mappings, "slotsPerDay: 1000", "slotsPerDay: 2\n      reserve: 1\n      maxFile: {bytes: 0}", 1)
+// bigWait is a world in which rows of so many keys wait for the next day's import: a day has one,
+// beside the reserve, which has loaded one row.
+type bigWait struct {
+	*world
+	sink    *process
+	address string
+	advance func(time.Duration)
+}
 
-func TestTenMillionKeysWaitForASlotOnDisk(t *testing.T) {
+func newBigWait(t *testing.T, maxFile string, keys int) *bigWait {
+	t.Helper()
 	w := newWorld(t, func(c *sandbox.Config) {
 		c.Tables = slices.Clone(c.Tables)
 		c.Tables[0].Discard = true // the service counts the rows and keeps none
 	})
 	w.patience = bigPatience
+	oneSlot := strings.Replace(mappings, "slotsPerDay: 1000", "slotsPerDay: 2\n      reserve: 1\n      maxFile: "+maxFile, 1)
 	sink, advance := w.runWithClock(strings.Replace(head, "timeout: 2s", "timeout: 30s", 1) + deadLetters + oneSlot)
-	address := sink.admin(w)
+	b := &bigWait{w, sink, sink.admin(w), advance}
 	w.produce(customer("first", "basic", 1))
 	w.until("the day's one import is done", func() bool { return w.loaded() == 1 && w.lag("batch", "customers") == 0 })
-
-	w.produceMany(manyKeys)
+	w.produceMany(keys)
 	w.until("all keys wait", func() bool {
-		return gauge(t, address, "feedsink_unconfirmed_records", `state="waiting for a slot"`) == manyKeys
+		return gauge(t, b.address, "feedsink_unconfirmed_records", `state="waiting for a slot"`) == float64(keys)
 	})
+	return b
+}
+
+// day lets a day pass, or what is left of it until it need not go on: in steps that are no move
+// of the clock, and each of them seen.
+func (b *bigWait) day(enough func() bool) {
+	b.t.Helper()
+	for range 24 * time.Hour / clockStep {
+		if enough() {
+			return
+		}
+		b.advance(clockStep)
+		gauge(b.t, b.address, "feedsink_import_slots_remaining", `table="customers"`)
+	}
+}
+
+func TestTenMillionKeysWaitForASlotOnDisk(t *testing.T) {
+	w := newBigWait(t, "{bytes: 0}", manyKeys)
 	if got := len(w.service.Executions()); got != 1 {
 		t.Errorf("imports of the day: got %d, want the one it has a slot for", got)
 	}
 	if got := onDisk(t, filepath.Join(w.dir, "spool")); got < leastDisk {
 		t.Errorf("spool: got %d bytes, want at least %d", got, leastDisk)
 	}
-	t.Logf("waiting: %d MiB resident at the peak, %d MiB on disk", peak(t, sink)>>20, onDisk(t, filepath.Join(w.dir, "spool"))>>20)
-	// In steps that are no move of the clock, and each of them seen.
-	for range 24 * time.Hour / clockStep {
-		advance(clockStep)
-		gauge(t, address, "feedsink_import_slots_remaining", `table="customers"`)
-	}
+	t.Logf("waiting: %d MiB resident at the peak, %d MiB on disk", peak(t, w.sink)>>20, onDisk(t, filepath.Join(w.dir, "spool"))>>20)
+	w.day(func() bool { return false })
 	w.until("the next day's import is done", func() bool { return w.loaded() > 1 && w.lag("batch", "customers") == 0 })
 	if got := w.loaded(); got != 1+manyKeys {
 		t.Errorf("rows loaded: got %d, want %d", got, 1+manyKeys)
@@ -66,12 +87,12 @@ func TestTenMillionKeysWaitForASlotOnDisk(t *testing.T) {
 	if got := len(w.service.Executions()); got != 2 {
 		t.Errorf("imports: got %d, want one of each day", got)
 	}
-	got := peak(t, sink)
+	got := peak(t, w.sink)
 	t.Logf("loaded: %d MiB resident at the peak", got>>20)
 	if got > mostBytes {
 		t.Errorf("resident memory at its peak: got %d MiB, want at most %d MiB", got>>20, int64(mostBytes)>>20)
 	}
-	sink.terminate(t)
+	w.sink.terminate(t)
 }
 
 // runWithClock is run, for the batch lane alone, with a clock that can be moved.

@@ -29,11 +29,12 @@ const (
 // memory, compressed to next to nothing. The service gets to its first call when
 // as many wait as may, of one class or of fifty.
 func TestMemoryIsBoundedHoweverLargeTheRecords(t *testing.T) {
-	t.Run("one class", func(t *testing.T) { memoryIsBounded(t, 1, 3500, 60_000) })
-	t.Run("50 classes", func(t *testing.T) { memoryIsBounded(t, 50, 10_500, 20_000) })
+	t.Run("one class", func(t *testing.T) { memoryIsBounded(t, 1, 3500, 60_000, memoryLimit) })
+	// Less by far: else each of 200 partitions holds all that it has polled.
+	t.Run("50 classes", func(t *testing.T) { memoryIsBounded(t, 50, 10_500, 20_000, memoryLimit-36<<20) })
 }
 
-func memoryIsBounded(t *testing.T, classes, records, size int) {
+func memoryIsBounded(t *testing.T, classes, records, size int, most int64) {
 	w := newWorld(t, func(c *sandbox.Config) {
 		of := c.Tables[slices.IndexFunc(c.Tables, func(t sandbox.Table) bool { return t.Name == "orders" })]
 		for i := range classes {
@@ -77,8 +78,8 @@ func memoryIsBounded(t *testing.T, classes, records, size int) {
 	w.until("nothing is pending once all are confirmed", func() bool { return w.gauge(address, "feedsink_pending_bytes") == 0 })
 	resident := peak(t, sink)
 	t.Logf("%d MiB resident at the peak, for %d MiB of records", resident>>20, records*size>>20)
-	if resident > memoryLimit {
-		t.Errorf("resident memory at its peak: got %d MiB, want at most %d MiB", resident>>20, memoryLimit>>20)
+	if resident > most {
+		t.Errorf("resident memory at its peak: got %d MiB, want at most %d MiB", resident>>20, most>>20)
 	}
 	sink.terminate(t)
 }
