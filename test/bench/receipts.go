@@ -27,7 +27,7 @@ func receipts(ctx context.Context, b *bench, o options) (found []finding) {
 	const calls, all = 40_000, 1_200_000
 	often := repetitions(o.quick)
 	if !o.quick { // a tenth is less than what two runs differ by: many short ones say more than few long ones
-		often.count, often.most = 15, 24
+		often.count, often.most = 25, 40
 	}
 	for _, l := range []struct {
 		lane schemas.Lane
