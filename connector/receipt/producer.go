@@ -159,6 +159,7 @@ type places struct {
 	batches     []batch // by partition
 	partitioner kgo.TopicPartitioner
 	record      kgo.Record
+	key         []byte // room for the record's
 }
 
 func newPlaces(topic string, partitions int) *places {
@@ -170,7 +171,11 @@ func newPlaces(topic string, partitions int) *places {
 }
 
 func (p *places) place(key []byte) *batch {
-	p.record.Key = key
+	p.record.Key = nil
+	if key != nil { // a copy: the receipt may stay on its caller's stack
+		p.key = append(p.key[:0], key...)
+		p.record.Key = p.key
+	}
 	return &p.batches[p.partitioner.Partition(&p.record, len(p.batches))]
 }
 
