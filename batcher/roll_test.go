@@ -116,14 +116,9 @@ func (*turnstile) Refused(string) {}
 
 func TestGateHoldsBackRollsAndFurtherAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w, gate := waiting(t, func(m *Mapping) { m.Roll.Rows = 1 })
 		w.triggers <- &refusal{transient: true}
-		gate := &turnstile{}
-		gate.roll.Store(int64(time.Minute))
 		gate.retry.Store(int64(time.Hour))
-		m := testMapping()
-		m.Roll.Rows = 1
-		w.open(Config{Gate: gate}, m)
 		w.run()
 		w.append(write(schemas.Upsert, "1"))
 		time.Sleep(90 * time.Second)
