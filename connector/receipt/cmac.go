@@ -4,7 +4,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/sha256"
-	"crypto/subtle"
+	"encoding/binary"
 )
 
 // cmac is AES-CMAC (RFC 4493), a keyed hash that takes a quarter of HMAC-SHA-256's time: that
@@ -44,19 +44,27 @@ func double(v *[aes.BlockSize]byte) {
 }
 
 // sum is the hash of a message.
-func (c *cmac) sum(message []byte) [aes.BlockSize]byte {
+func (c *cmac) sum(message string) [aes.BlockSize]byte {
 	clear(c.state[:])
 	for ; len(message) > aes.BlockSize; message = message[aes.BlockSize:] {
-		subtle.XORBytes(c.state[:], c.state[:], message)
+		c.mix([aes.BlockSize]byte([]byte(message[:aes.BlockSize])))
 		c.block.Encrypt(c.state[:], c.state[:])
 	}
-	last := &c.whole
-	if len(message) < aes.BlockSize {
-		last = &c.padded
-		c.state[len(message)] ^= 0x80
+	var block [aes.BlockSize]byte
+	last := c.whole
+	if n := copy(block[:], message); n < aes.BlockSize {
+		block[n], last = 0x80, c.padded
 	}
-	subtle.XORBytes(c.state[:], c.state[:], last[:])
-	subtle.XORBytes(c.state[:], c.state[:], message)
+	c.mix(block)
+	c.mix(last)
 	c.block.Encrypt(c.state[:], c.state[:])
 	return c.state
+}
+
+// mix adds a block to the state.
+func (c *cmac) mix(block [aes.BlockSize]byte) {
+	for half := 0; half < aes.BlockSize; half += 8 {
+		into := c.state[half : half+8]
+		binary.NativeEndian.PutUint64(into, binary.NativeEndian.Uint64(into)^binary.NativeEndian.Uint64(block[half:]))
+	}
 }

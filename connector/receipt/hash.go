@@ -34,7 +34,7 @@ type secret struct {
 func newSecret(text string) *secret {
 	s := &secret{text: text}
 	s.hashers.New = func() any { return &Hasher{secret: s, own: newCMAC(text), tables: map[schemas.Table]*cmac{}} }
-	id := newCMAC(text).sum([]byte("feedsink receipts: which secret"))
+	id := newCMAC(text).sum("feedsink receipts: which secret")
 	s.id = hex.EncodeToString(id[:4])
 	return s
 }
@@ -46,7 +46,6 @@ type Hasher struct {
 	tables map[schemas.Table]*cmac
 	table  schemas.Table // of the last key
 	of     *cmac         // that table's
-	room   []byte
 }
 
 // NewKeys reads the secret for the first time. Without read there is none, and
@@ -132,16 +131,15 @@ func (h *Hasher) hash(table schemas.Table, key string) Key {
 	if h.of == nil || h.table != table {
 		h.table, h.of = table, h.ofTable(table)
 	}
-	h.room = append(h.room[:0], key...)
-	return Key{ID: h.secret.id, Hash: h.of.sum(h.room)}
+	return Key{ID: h.secret.id, Hash: h.of.sum(key)}
 }
 
 func (h *Hasher) ofTable(table schemas.Table) *cmac {
 	of := h.tables[table]
 	if of == nil {
-		name := []byte(table.Name)
+		name := table.Name
 		if table.Custom { // a profile table may have the same name
-			name = append([]byte{1}, name...)
+			name = "\x01" + name
 		}
 		key := h.own.sum(name)
 		of = keyedCMAC(key[:])

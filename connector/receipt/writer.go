@@ -51,7 +51,7 @@ var again = retry.Backoff{Initial: 100 * time.Millisecond, Max: 30 * time.Second
 const (
 	linger   = 50 * time.Millisecond // small batches cost more than their receipts
 	lotSize  = 256 << 10             // bytes; then it is sent at once
-	freeLots = 4                     // of which the room is kept: half a MiB each
+	freeLots = 6                     // of which the room is kept, half a MiB each: as many are on their way at most
 	patience = 10 * time.Second      // with what a new leader of a partition ends; then it shows
 	// lookTimeout bounds the question whether the topic is there.
 	lookTimeout = 10 * time.Second
