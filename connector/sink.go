@@ -64,7 +64,7 @@ type Options struct {
 	// ApartAfter is how long a partition that is halted, or waits for the other lane's
 	// routes, holds up an import of its table that is to be reconciled; 0: a minute.
 	ApartAfter time.Duration
-	// Dial opens connections to the brokers, unless by TLS, to the service and to other members;
+	// Dial opens connections to the brokers, unless by TLS, to the service, the schema registry and other members;
 	// nil: net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Listen opens the admin server's address; nil: net.Listen.
@@ -276,7 +276,7 @@ func (s *pipeline) openReceipts() (err error) {
 // openRegistry prepares for schemas to be fetched. Nothing is asked before the
 // first record needs one.
 func (s *pipeline) openRegistry() (err error) {
-	s.writers, err = build.NewRegistry(s.cfg, s.newRand(), schemas.RegistryConfig{
+	s.writers, err = build.NewRegistry(s.cfg, s.newRand(), s.opts.Dial, schemas.RegistryConfig{
 		Asked: s.metrics.SchemaAsked,
 		Log:   s.log,
 	})

@@ -51,7 +51,7 @@ func bearer(o config.OAuth, log *slog.Logger) func(context.Context) (string, err
 		token := Reveal(config.SecretFile(o.TokenFile))
 		return func(context.Context) (string, error) { return token() }
 	}
-	transport, err := secured(o.TLS, log)
+	transport, err := secured(o.TLS, nil, log)
 	if err != nil {
 		err = fmt.Errorf("kafka.sasl.oauth.tls.%w", err)
 		return func(context.Context) (string, error) { return "", err }
@@ -79,8 +79,11 @@ func Reveal(read func() (config.Secret, error)) func() (string, error) {
 }
 
 // secured is the usual transport with the certificates of the configuration.
-func secured(c config.Certificates, log *slog.Logger) (http.RoundTripper, error) {
+func secured(c config.Certificates, dial cluster.Dial, log *slog.Logger) (http.RoundTripper, error) {
 	usual := http.DefaultTransport.(*http.Transport).Clone()
+	if dial != nil {
+		usual.DialContext = dial
+	}
 	client, err := security.NewTLSClient(security.TLSFiles(c), log)
 	if err != nil {
 		return nil, err // begins with the key
@@ -90,8 +93,8 @@ func secured(c config.Certificates, log *slog.Logger) (http.RoundTripper, error)
 
 // registryClient asks the schema registry. A redirect may lead to another path
 // of it, but takes the login nowhere else.
-func registryClient(c config.Certificates, log *slog.Logger) (*http.Client, error) {
-	transport, err := secured(c, log)
+func registryClient(c config.Certificates, dial cluster.Dial, log *slog.Logger) (*http.Client, error) {
+	transport, err := secured(c, dial, log)
 	if err != nil {
 		return nil, err
 	}
@@ -221,8 +224,8 @@ func ReceiptKeys(cfg *config.Config, log *slog.Logger) (*receipt.Keys, error) {
 }
 
 // NewRegistry fills in what the configuration says of the registry; nil where
-// it names none.
-func NewRegistry(cfg *config.Config, random *rand.Rand, into schemas.RegistryConfig) (*schemas.Registry, error) {
+// it names none. A nil dial is net.Dialer's.
+func NewRegistry(cfg *config.Config, random *rand.Rand, dial cluster.Dial, into schemas.RegistryConfig) (*schemas.Registry, error) {
 	from := cfg.SchemaRegistry
 	if from.URL.IsZero() {
 		return nil, nil //nolint:nilnil // nothing to be opened, and nothing wrong
@@ -230,7 +233,7 @@ func NewRegistry(cfg *config.Config, random *rand.Rand, into schemas.RegistryCon
 	backoff := retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}
 	into.Backoff = func(failures int) time.Duration { return backoff.Next(failures, 0, random.Float64) }
 	var err error
-	if into.HTTP, err = registryClient(from.TLS, into.Log); err != nil {
+	if into.HTTP, err = registryClient(from.TLS, dial, into.Log); err != nil {
 		return nil, fmt.Errorf("schemaRegistry.tls.%w", err) // begins with the key
 	}
 	into.URL, into.Validate = from.URL.String(), from.Validate

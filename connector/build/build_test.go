@@ -163,7 +163,7 @@ func TestRegistrysLoginGoesNowhereElse(t *testing.T) {
 	}))
 	defer server.Close()
 	cfg := &config.Config{SchemaRegistry: config.SchemaRegistry{URL: config.NewAddress(strings.Replace(server.URL, "http://", "http://me:s3cret@", 1))}}
-	registry, err := NewRegistry(cfg, nil, schemas.RegistryConfig{})
+	registry, err := NewRegistry(cfg, nil, nil, schemas.RegistryConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -148,7 +148,7 @@ func NewDecoders(ctx context.Context, cfg *config.Config, r *router.Router, rand
 	decoders []func(*kafka.Record) (*router.Record, error), stop func(), err error,
 ) {
 	own := rand.New(rand.NewPCG(random.Uint64(), random.Uint64()))
-	writers, err := build.NewRegistry(cfg, own, schemas.RegistryConfig{Log: log})
+	writers, err := build.NewRegistry(cfg, own, nil, schemas.RegistryConfig{Log: log})
 	if err != nil {
 		return nil, nil, err
 	}

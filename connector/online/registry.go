@@ -51,7 +51,7 @@ func (c checker) registry() []Check {
 
 func (c checker) subject(s subject) Check {
 	what := "schemas of " + s.name
-	registry, err := build.NewRegistry(c.cfg, nil, schemas.RegistryConfig{}) // asked once: no back-off
+	registry, err := build.NewRegistry(c.cfg, nil, nil, schemas.RegistryConfig{}) // asked once: no back-off
 	if err != nil {
 		return passed(what, "", err)
 	}

@@ -10,13 +10,14 @@ import (
 
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/observe"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // calm has rows come to tables of which all may be called, while nothing goes wrong: calls
 // bring them, and no file goes, nor is a slot taken for one.
 func (w *world) calm(ctx context.Context) {
 	for _, t := range w.plan.tables {
-		if !t.auto() || !t.routes.spare || w.plan.rate > 0 || len(w.plan.rollAt) > 0 {
+		if !w.plan.callable(t) || !t.routes.spare || w.plan.rate > 0 || len(w.plan.rollAt) > 0 {
 			continue // a file may be due before the calls are made
 		}
 		for !t.allCalled(w.plan.routes) {
@@ -46,6 +47,12 @@ func (w *world) calm(ctx context.Context) {
 			w.fail("rows of %s, which calls could bring: got %d slots used, want %d as before", t.name, used, slots)
 		}
 	}
+}
+
+// callable reports whether calls may bring all rows of the table.
+func (p *plan) callable(t *table) bool {
+	behindCalls := p.after && t.custom() && p.tables[0].uses(schemas.Immediate)
+	return t.auto() && !t.bundled && !behindCalls
 }
 
 // imports is how many imports the table has had.

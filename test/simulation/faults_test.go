@@ -130,6 +130,13 @@ var faults = []fault{
 		w.refuseDeadLetters.Store(true)
 		return "the dead-letter topic is not authorized", func() { w.refuseDeadLetters.Store(false) }, w.between(time.Second, 20*time.Minute)
 	}},
+	{1, func(w *world) (string, func(), time.Duration) {
+		if !w.plan.usesAvro() {
+			return "", nil, 0
+		}
+		w.registry.away.Store(true)
+		return "the schema registry is away", func() { w.registry.away.Store(false) }, w.between(10*time.Second, 20*time.Minute)
+	}},
 	{2, func(w *world) (string, func(), time.Duration) { return w.pause() }},
 	{2, func(w *world) (string, func(), time.Duration) { return w.takeSpool() }},
 	{2, func(w *world) (string, func(), time.Duration) { return w.landLate() }},

@@ -114,10 +114,12 @@ func (k *key) history(t *table, dead letters) string {
 }
 
 // judgeSlots looks for days on which a table had more imports than slots.
-func judgeSlots(executions []sandbox.Execution, zone *time.Location, tableOf map[string]string, perDay map[string]int) (wrong []string) {
+func judgeSlots(executions []sandbox.Execution, zone *time.Location, tablesOf map[string][]string, perDay map[string]int) (wrong []string) {
 	used := map[string]int{}
 	for _, x := range executions {
-		used[tableOf[x.ETL]+" on "+x.Accepted.In(zone).Format(time.DateOnly)]++
+		for _, table := range tablesOf[x.ETL] {
+			used[table+" on "+x.Accepted.In(zone).Format(time.DateOnly)]++
+		}
 	}
 	for _, day := range slices.Sorted(maps.Keys(used)) {
 		table, _, _ := strings.Cut(day, " on ")

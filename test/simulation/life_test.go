@@ -37,7 +37,9 @@ func (w *world) live(ctx context.Context) {
 			}
 		}
 		w.members = append(w.members, m)
-		m.start() //nolint:contextcheck // its end is kill or stop
+		if m.start(); !m.on { //nolint:contextcheck // its end is kill or stop
+			return // it says why
+		}
 	}
 	loading, endLoad := context.WithCancel(ctx)
 	loaded := make(chan struct{})
@@ -203,7 +205,7 @@ func (w *world) judge(ctx context.Context) {
 	for _, s := range strange {
 		w.fail("%s", s)
 	}
-	tableOf, perDay := map[string]string{}, map[string]int{}
+	tablesOf, perDay := map[string][]string{}, map[string]int{}
 	for _, t := range w.plan.tables {
 		for _, wrong := range judge(t, w.service.Rows(t.name), dead) {
 			w.fail("%s", wrong)
@@ -212,11 +214,11 @@ func (w *world) judge(ctx context.Context) {
 			perDay[t.name] = math.MaxInt
 		}
 		for i := range loads {
-			tableOf[etl(t, i)] = t.name
+			tablesOf[etl(t, i)] = append(tablesOf[etl(t, i)], t.name)
 		}
 	}
 	executions := w.service.Executions()
-	for _, wrong := range judgeSlots(executions, w.plan.zone, tableOf, perDay) {
+	for _, wrong := range judgeSlots(executions, w.plan.zone, tablesOf, perDay) {
 		w.fail("%s", wrong)
 	}
 	for _, wrong := range judgeFiles(executions, w.plan.maxFile) {

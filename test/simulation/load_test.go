@@ -3,7 +3,6 @@
 package simulation
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -20,9 +19,12 @@ type table struct {
 	name   string
 	topic  string
 	lanes  string // immediate, batch, both or auto
-	routes routes
-	keys   map[string]*key
-	names  []string // of the keys, in the order of their first events
+	format string
+	// bundled says that the files of both tables go as one.
+	bundled bool
+	routes  routes
+	keys    map[string]*key
+	names   []string // of the keys, in the order of their first events
 	// repeated says that its records were read again from the first: a create may find
 	// what it has created.
 	repeated bool
@@ -71,6 +73,10 @@ const (
 
 func (t *table) kinds() []string {
 	switch {
+	case t.bundled:
+		return []string{upserted, upserted, deleted, broken}
+	case t.format == debezium && (t.custom() || t.byFile()):
+		return []string{upserted, upserted, deleted, patched, broken}
 	case t.custom() && t.lanes != "both":
 		return []string{upserted, upserted, deleted, patched, created, merged, orphan, broken}
 	case t.custom():
@@ -131,7 +137,7 @@ func (g *generator) event(t *table, name string) (*event, *kgo.Record) {
 	g.number++
 	e := &event{op: g.op(k), broken: k.kind == broken && g.rnd.IntN(2) == 0}
 	e.values = map[string]string{"seq": strconv.Itoa(g.number)}
-	if !partial(e.op) || g.rnd.IntN(2) == 0 {
+	if !partial(e.op) || t.format != debezium && g.rnd.IntN(2) == 0 {
 		e.values["note"] = fmt.Sprintf("note %d", g.number)
 	}
 	if n := len(k.events); n > 0 && k.events[n-1].op == "delete" && e.op == "upsert" {
@@ -177,26 +183,8 @@ func (g *generator) op(k *key) string {
 }
 
 func (g *generator) record(t *table, name string, k *key, e *event) *kgo.Record {
-	values := map[string]any{}
-	for column, v := range e.values {
-		values[column] = v
-	}
-	if v, named := e.values["seq"]; named {
-		values["seq"] = json.Number(v)
-	}
-	body := map[string]any{"op": e.op}
-	if t.custom() {
-		body["businessKey"], body["properties"] = name, values
-	} else {
-		values["customerNumber"] = name
-		body["key"], body["attributes"] = map[string]any{"customerNumber": name}, values
-	}
-	text, err := json.Marshal(body)
-	if err != nil {
-		panic(err) // maps of strings and numbers
-	}
 	return &kgo.Record{
-		Topic: t.topic, Partition: k.partition, Key: []byte(name), Value: text,
+		Topic: t.topic, Partition: k.partition, Key: t.kafkaKey(name), Value: t.value(g.rnd, name, e),
 		Headers: []kgo.RecordHeader{{Key: "lane", Value: []byte([]string{"a", "b", "c"}[g.rnd.IntN(3)])}},
 	}
 }

@@ -29,6 +29,9 @@ func partial(op string) bool { return op == "patch" || op == "merge" }
 
 // etl is the id of a table's load.
 func etl(t *table, load int) string {
+	if t.bundled {
+		return fmt.Sprint(301 + load)
+	}
 	if t.custom() {
 		return fmt.Sprint(201 + load)
 	}
@@ -42,6 +45,7 @@ type plan struct {
 	members    int
 	apart      bool // each lane in a member of its own
 	routes     int  // version
+	after      bool // orders come after customers
 
 	begin      time.Time // of the life, on any day and at any time
 	zone       *time.Location
@@ -129,6 +133,13 @@ func newPlan(rnd *rand.Rand) plan {
 	}
 	for _, t := range p.tables {
 		t.again, t.skips = pick(rnd, 0, 0, 60), t.byCall() && rnd.IntN(3) > 0
+		t.format = pick(rnd, canonical, canonical, mapped, inAvro, debezium)
+	}
+	if p.after = rnd.IntN(3) == 0; p.after {
+		p.tables[1].skips = false // a profile that is deleted may take its records with it
+	}
+	if customers, orders := p.tables[0], p.tables[1]; customers.byFile() && orders.byFile() && rnd.IntN(2) == 0 {
+		customers.bundled, orders.bundled = true, true
 	}
 	return p
 }
@@ -163,6 +174,9 @@ func (p *plan) nextTimeOfDay(from time.Time) time.Duration {
 // waiting is how many records are not confirmed, used how many imports there were.
 func (p *plan) bound(events, waiting, used int, from time.Time) time.Duration {
 	bound := 2*time.Hour + 2*p.rollAge + 4*p.processing
+	if p.after {
+		bound *= 2
+	}
 	if p.rollAge == 0 { // what is read too late for the next one is in the file of that behind it
 		bound += p.nextTimeOfDay(from.Add(10 * time.Minute))
 	}
@@ -171,7 +185,11 @@ func (p *plan) bound(events, waiting, used int, from time.Time) time.Duration {
 		imports += waiting * min(p.maxFile, len(loads)) / p.maxFile
 		bound += time.Duration(imports) * p.processing
 	}
-	switch perDay := p.slots - p.reserve - len(p.rollAt); {
+	perDay := p.slots - p.reserve - len(p.rollAt)
+	if p.maxFile > 0 && p.tables[0].bundled { // no call helps, and the slots may be spread over the day
+		bound += time.Duration(imports) * 24 * time.Hour / time.Duration(perDay)
+	}
+	switch {
 	case perDay < 24:
 		bound += 6 * 24 * time.Hour
 	case p.maxFile > 0 && used+imports > perDay:
@@ -186,11 +204,11 @@ func (p *plan) bound(events, waiting, used int, from time.Time) time.Duration {
 func (p *plan) String() string {
 	var lanes []string
 	for _, t := range p.tables {
-		lanes = append(lanes, fmt.Sprintf("%s: %s, %d %% said again, skipped %v", t.name, p.routesOf(t), t.again, t.skips))
+		lanes = append(lanes, fmt.Sprintf("%s: %s, bundled %v, %s, %d %% said again, skipped %v", t.name, t.format, t.bundled, p.routesOf(t), t.again, t.skips))
 	}
-	return fmt.Sprintf("%s, %d partitions, %d members, lanes apart %v, %v, up to %d events every %v, bursts of %d, a fault every %v, "+
+	return fmt.Sprintf("%s, orders after customers %v, %d partitions, %d members, lanes apart %v, %v, up to %d events every %v, bursts of %d, a fault every %v, "+
 		"latency %v, calls %v, imports %v, rate %d/min, %d slots, %d in reserve, roll %d rows or %v or at [%s], files of %d rows, %d calls in flight, from %v",
-		strings.Join(lanes, ", "), p.partitions, p.members, p.apart, p.life, p.bunch, p.every, p.burst, p.faultEvery,
+		strings.Join(lanes, ", "), p.after, p.partitions, p.members, p.apart, p.life, p.bunch, p.every, p.burst, p.faultEvery,
 		p.latency, p.callTime, p.processing, p.rate, p.slots, p.reserve, p.rollRows, p.rollAge, p.clocks(), p.maxFile, p.calls, p.begin)
 }
 
@@ -209,15 +227,23 @@ service:
   rate: {calls: %[6]d, per: 1m}
 dlq: {topic: dlq, flood: {records: 0}}
 spool: {dir: "${SPOOL}"}
+schemaRegistry: {url: "http://%[8]s"}
 admin: {listen: "localhost:0"}
 mappings:
-`, brokerAt, group, serviceAt, apiKey, p.calls, p.rate, timeout)
+`, brokerAt, group, serviceAt, apiKey, p.calls, p.rate, timeout, registryAt)
 	for _, t := range p.tables {
 		kind, key := "profileTable", "customerNumber"
 		if t.custom() {
 			kind, key = "customTable", "businessKey"
 		}
 		fmt.Fprintf(&text, "  - name: %s\n    topics: [%s]\n    %s: %s\n    key: %s\n    routes: %s\n", t.name, t.topic, kind, t.name, key, p.routesOf(t))
+		text.WriteString(t.reading(key))
+		if p.after && t.custom() {
+			text.WriteString("    after: [customers]\n")
+		}
+		if t.bundled {
+			text.WriteString("    bundle: both\n")
+		}
 		if t.skips {
 			text.WriteString("    unchanged: skip\n")
 		}
@@ -239,6 +265,9 @@ mappings:
 
 // loads reports whether the table has files of this op.
 func (t *table) loads(op string) bool {
+	if t.bundled {
+		return op == "upsert" || op == "delete"
+	}
 	return op == "upsert" || t.byFile() || t.custom() && op != "create"
 }
 

@@ -45,26 +45,28 @@ const (
 
 // world is everything that a seed decides, and everything around the members.
 type world struct {
-	seed    uint64
-	dropped map[int]bool // strikes that do not happen
-	strikes []int        // that did
-	plan    plan
-	rnd     *rand.Rand
-	dir     string
-	follow  bool   // the transcript is shown as it grows
-	logs    string // folder for the members' logs; "": they are dropped
-	begun   time.Time
-	network *network
-	own     *host
-	broker  *kfake.Cluster
-	service *sandbox.Sandbox
-	witness *witness
-	server  *http.Server
-	down    bool // the service
-	client  *kgo.Client
-	admin   *kadm.Client
-	members []*member
-	former  []process // killed, and not seen to have ended
+	seed     uint64
+	dropped  map[int]bool // strikes that do not happen
+	strikes  []int        // that did
+	plan     plan
+	rnd      *rand.Rand
+	dir      string
+	follow   bool   // the transcript is shown as it grows
+	logs     string // folder for the members' logs; "": they are dropped
+	begun    time.Time
+	network  *network
+	own      *host
+	broker   *kfake.Cluster
+	service  *sandbox.Sandbox
+	witness  *witness
+	server   *http.Server
+	schemas  *http.Server
+	registry registry
+	down     bool // the service
+	client   *kgo.Client
+	admin    *kadm.Client
+	members  []*member
+	former   []process // killed, and not seen to have ended
 	// unremovable are files of spools whose disk took no files for a time: one that was to
 	// be removed then is left until the next start.
 	unremovable map[string]bool
@@ -126,14 +128,22 @@ func (w *world) open() error {
 			{Name: "orders", Custom: true, Fields: []sandbox.Field{{Name: "seq", Type: sandbox.Number}, {Name: "note"}}},
 		},
 	}
-	for _, t := range w.plan.tables {
-		for i, load := range loads {
-			conf.ETLs = append(conf.ETLs, sandbox.ETL{ID: etl(t, i), Loads: []sandbox.Load{{
-				Table: t.name, Mode: load.mode, GenerateErrorFiles: true, Flags: sandbox.Flags{IgnoreEmptyValues: partial(load.op)},
-			}}})
+	for i, load := range loads {
+		var bundled sandbox.ETL
+		for _, t := range w.plan.tables {
+			of := sandbox.Load{Table: t.name, Mode: load.mode, GenerateErrorFiles: true, Flags: sandbox.Flags{IgnoreEmptyValues: partial(load.op)}}
+			if t.bundled {
+				of.FileNamePattern = t.name + ".csv"
+				bundled.ID, bundled.Loads = etl(t, i), append(bundled.Loads, of)
+				continue
+			}
+			conf.ETLs = append(conf.ETLs, sandbox.ETL{ID: etl(t, i), Loads: []sandbox.Load{of}})
+		}
+		if bundled.ID != "" {
+			conf.ETLs = append(conf.ETLs, bundled)
 		}
 	}
-	if err := os.MkdirAll(conf.Dir, 0o700); err != nil {
+	if err := errors.Join(os.MkdirAll(conf.Dir, 0o700), w.serveSchemas()); err != nil {
 		return err
 	}
 	if w.service, err = sandbox.New(conf); err != nil {
@@ -193,6 +203,9 @@ func (w *world) close() {
 	}
 	if w.server != nil {
 		_ = w.server.Close()
+	}
+	if w.schemas != nil {
+		_ = w.schemas.Close()
 	}
 	if w.service != nil {
 		if err := w.service.Close(); err != nil {
