@@ -142,6 +142,7 @@ var faults = []fault{
 	{2, func(w *world) (string, func(), time.Duration) { return w.landLate() }},
 	{2, func(w *world) (string, func(), time.Duration) { return w.deleteRecords() }},
 	{1, func(w *world) (string, func(), time.Duration) { return w.resetOffsets() }},
+	{1, func(w *world) (string, func(), time.Duration) { return w.expireGroups() }},
 }
 
 // outputFiles is the number of that operation in the service's document.
@@ -305,21 +306,47 @@ func (w *world) resetOffsets() (string, func(), time.Duration) {
 	if t.lanes == "both" {
 		return "", nil, 0
 	}
+	w.whileStopped(func() error {
+		first, err := w.admin.ListStartOffsets(context.Background(), t.topic)
+		if err == nil {
+			_, err = w.admin.CommitOffsets(context.Background(), t.group(), first.Offsets())
+		}
+		return err
+	}, t)
+	return t.topic + " is read again from its start", nil, 0
+}
+
+// expireGroups has all members stop for so long that the brokers forget their groups.
+func (w *world) expireGroups() (string, func(), time.Duration) {
+	var groups []string
+	for _, t := range w.plan.tables {
+		if t.lanes == "both" {
+			return "", nil, 0
+		}
+		groups = append(groups, t.group())
+	}
+	w.whileStopped(func() error {
+		_, err := w.admin.DeleteGroups(context.Background(), groups...)
+		return err
+	}, w.plan.tables...)
+	return "the groups have expired", nil, 0
+}
+
+// whileStopped does something that has the tables' records read again from the first while no
+// member runs. What the groups had on record of them is gone with that.
+func (w *world) whileStopped(do func() error, of ...*table) {
 	for _, m := range w.members {
 		m.end()
 	}
 	time.Sleep(time.Minute + 2*w.plan.processing) // for the members that were killed, and imports under way
-	first, err := w.admin.ListStartOffsets(context.Background(), t.topic)
-	if err == nil {
-		_, err = w.admin.CommitOffsets(context.Background(), t.group(), first.Offsets())
+	if err := do(); err != nil {
+		w.fail("have records read again: %v", err)
 	}
-	if err != nil {
-		w.fail("reset offsets: %v", err)
+	for _, t := range of {
+		t.repeated, t.paused = true, false
+		w.witness.goesOn(t.name)
 	}
-	t.repeated, t.paused = true, false
-	w.witness.goesOn(t.name)
 	for _, m := range w.members {
 		m.start()
 	}
-	return t.topic + " is read again from its start", nil, 0
 }
