@@ -46,21 +46,26 @@ func shares(ctx context.Context, b *bench, o options) []finding {
 		length = 5 * time.Second
 	}
 	var found []finding
-	beside := func(waits int, do func(s *scarce)) {
+	beside := func(waits int, auto bool, do func(s *scarce)) {
 		apart(b, func() any {
-			s := b.scarce(ctx, waits)
+			s := b.scarce(ctx, waits, auto)
 			do(s)
 			return nil
 		})
 	}
 	alone := 0.0
-	beside(10_000, func(s *scarce) {
+	beside(10_000, false, func(s *scarce) {
 		alone = s.rate(ctx, length)
 		p99, goal := s.p99(ctx, int(length/urgentEvery), urgentEvery), urgentGoal.Seconds()*1e3
 		found = append(found, check(p99 <= goal, "10,000 wait at 90 calls a minute, an urgent one each 20 s: p99 from produce to confirmed, in a time 60 times as fast",
 			fmt.Sprintf("≤ %.1f ms", goal), "%.1f ms", p99))
 	})
-	beside(10_000, func(s *scarce) {
+	beside(10_000, true, func(s *scarce) {
+		p99, goal := s.p99(ctx, int(length/urgentEvery), urgentEvery), urgentGoal.Seconds()*1e3
+		found = append(found, check(p99 <= goal, "the same beside 10,000 of an auto route, which calls take from a file and its import takes the rest of",
+			fmt.Sprintf("≤ %.1f ms", goal), "%.1f ms, %d imports", p99, len(s.service.Executions())))
+	})
+	beside(10_000, false, func(s *scarce) {
 		s.produce(ctx, 10_000, 0)
 		pause(ctx, time.Second)
 		least, most, together := s.shares(ctx, fairMinutes)
@@ -70,7 +75,7 @@ func shares(ctx context.Context, b *bench, o options) []finding {
 				fmt.Sprintf("%.3f, 5 %% off at most", want), "%.3f–%.3f", least, most),
 			check(together >= 0.98*alone, "calls of both to those of one alone", "≥ 0.98", "%.2f", together/alone))
 	})
-	beside(0, func(s *scarce) {
+	beside(0, false, func(s *scarce) {
 		s.produce(ctx, rowsToRead, 0)
 		s.reach(ctx, rowsToRead, s.done)
 		every := 2 * time.Second / scarceRate // half of the calls
@@ -84,17 +89,22 @@ func shares(ctx context.Context, b *bench, o options) []finding {
 	return found
 }
 
-// scarce starts a sink for which so many bulk events wait.
-func (b *bench) scarce(ctx context.Context, waits int) *scarce {
+// scarce starts a sink for which so many bulk events wait, of an auto route or one that makes calls.
+func (b *bench) scarce(ctx context.Context, waits int, auto bool) *scarce {
 	tables := []sandbox.Table{{Name: "bulk", Custom: true, Open: true}, {Name: "urgent", Custom: true, Open: true}}
-	service := must(sandbox.New(sandbox.Config{Entity: "acme", APIKeys: []string{"bench"}, Tables: tables, KeepCalls: 1 << 20}))
+	etls := []sandbox.ETL{{ID: "101", Loads: []sandbox.Load{{Table: "bulk", Mode: sandbox.CreateOrUpdate}}}}
+	service := must(sandbox.New(sandbox.Config{Entity: "acme", APIKeys: []string{"bench"}, Tables: tables, ETLs: etls, Processing: 10 * time.Second, KeepCalls: 1 << 20}))
 	service.SetLatency(0, scarceTook)
 	b.cleanup(service.Close)
 	b.fill(ctx, bulk, events{n: waits, next: func(i int) (key, value []byte) { return record(i) }})
 	b.fill(ctx, urgent, events{})
-	c := sinkConfig{Topic: urgent, Bulk: bulk, Start: 16, Highest: 64, Service: b.listen(service)}
+	c := sinkConfig{Topic: urgent, Bulk: bulk, Auto: auto, Start: 16, Highest: 64, Service: b.listen(service)}
 	s := &scarce{bench: b, service: service, config: b.configure(c)}
-	s.child = b.start(ctx, "sink", settings{Config: s.config, Lanes: []schemas.Lane{schemas.Immediate}})
+	lanes := []schemas.Lane{schemas.Immediate}
+	if auto {
+		lanes = schemas.Lanes
+	}
+	s.child = b.start(ctx, "sink", settings{Config: s.config, Lanes: lanes})
 	s.done = b.committed(b.group(schemas.Immediate), urgent)
 	if waits > 0 {
 		s.reach(ctx, 1, func(context.Context) int64 { return int64(len(service.Calls())) })

@@ -51,6 +51,7 @@ type sinkConfig struct {
 	Whole          bool           // the last rows go, too
 	Soak           bool           // both lanes
 	Bulk           string         // topic beside it; empty: none
+	Auto           bool           // its route is auto
 
 	Broker, Registry, Service, Group, Dir string // which the bench fills in
 	Receipts, ReceiptsKey                 string // topic and file; empty: none
