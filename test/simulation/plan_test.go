@@ -116,6 +116,9 @@ func newPlan(rnd *rand.Rand) plan {
 	case 24, 48:
 		p.maxFile = pick(rnd, 0, 0, 50)
 	}
+	if p.maxFile == 3 && p.processing > time.Minute { // hours of waiting for one import after the other
+		p.maxFile = 50
+	}
 	p.timesOfDay(rnd)
 	p.debug = rnd.IntN(3) == 0
 	p.reserve = rnd.IntN(min(3, p.slots))
