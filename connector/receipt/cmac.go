@@ -4,7 +4,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/sha256"
-	"encoding/binary"
+	"crypto/subtle"
 )
 
 // cmac is AES-CMAC (RFC 4493), a keyed hash that takes a quarter of HMAC-SHA-256's time: that
@@ -45,26 +45,20 @@ func double(v *[aes.BlockSize]byte) {
 
 // sum is the hash of a message.
 func (c *cmac) sum(message string) [aes.BlockSize]byte {
+	var block [aes.BlockSize]byte
 	clear(c.state[:])
 	for ; len(message) > aes.BlockSize; message = message[aes.BlockSize:] {
-		c.mix([aes.BlockSize]byte([]byte(message[:aes.BlockSize])))
+		copy(block[:], message)
+		subtle.XORBytes(c.state[:], c.state[:], block[:])
 		c.block.Encrypt(c.state[:], c.state[:])
 	}
-	var block [aes.BlockSize]byte
-	last := c.whole
+	clear(block[:])
+	last := &c.whole
 	if n := copy(block[:], message); n < aes.BlockSize {
-		block[n], last = 0x80, c.padded
+		block[n], last = 0x80, &c.padded
 	}
-	c.mix(block)
-	c.mix(last)
+	subtle.XORBytes(c.state[:], c.state[:], block[:])
+	subtle.XORBytes(c.state[:], c.state[:], last[:])
 	c.block.Encrypt(c.state[:], c.state[:])
 	return c.state
-}
-
-// mix adds a block to the state.
-func (c *cmac) mix(block [aes.BlockSize]byte) {
-	for half := 0; half < aes.BlockSize; half += 8 {
-		into := c.state[half : half+8]
-		binary.NativeEndian.PutUint64(into, binary.NativeEndian.Uint64(into)^binary.NativeEndian.Uint64(block[half:]))
-	}
 }
