@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -51,17 +50,6 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		}
 	}
 	w.WriteHeader(http.StatusNotFound)
-}
-
-// serveSchemas has the registry listen.
-func (w *world) serveSchemas() error {
-	l, err := w.network.Listen("tcp", registryAt)
-	if err != nil {
-		return err
-	}
-	w.schemas = &http.Server{Handler: &w.registry, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
-	go func() { _ = w.schemas.Serve(l) }() // ends with Close
-	return nil
 }
 
 // usesAvro reports whether any table's records are in Avro.

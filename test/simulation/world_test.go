@@ -143,7 +143,10 @@ func (w *world) open() error {
 			conf.ETLs = append(conf.ETLs, bundled)
 		}
 	}
-	if err := errors.Join(os.MkdirAll(conf.Dir, 0o700), w.serveSchemas()); err != nil {
+	if err := os.MkdirAll(conf.Dir, 0o700); err != nil {
+		return err
+	}
+	if w.schemas, err = w.listen(registryAt, &w.registry); err != nil {
 		return err
 	}
 	if w.service, err = sandbox.New(conf); err != nil {
@@ -185,15 +188,20 @@ func (w *world) isLoad(name string, id [16]byte) bool {
 }
 
 // serve has the service listen, as after an outage.
-func (w *world) serve() error {
-	l, err := w.network.Listen("tcp", serviceAt)
+func (w *world) serve() (err error) {
+	w.server, err = w.listen(serviceAt, w.witness)
+	return err
+}
+
+// listen serves an address until the server is closed.
+func (w *world) listen(at string, handler http.Handler) (*http.Server, error) {
+	l, err := w.network.Listen("tcp", at)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w.server = &http.Server{Handler: w.witness, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
-	server := w.server
+	server := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	go func() { _ = server.Serve(l) }() // ends with Close
-	return nil
+	return server, nil
 }
 
 // close ends what open has begun.
