@@ -87,29 +87,34 @@ func (s *Source) stayMember(ctx context.Context) (left func()) {
 	}
 }
 
-// keepLease renews the lease until ctx ends. The client has heartbeats of its
-// own, but does not tell of their answers.
+// keepLease renews the lease until ctx ends, three times as often as it would run out. The
+// client has heartbeats of its own, which tell it of a rebalance, but does not tell of their
+// answers.
 func (s *Source) keepLease(ctx context.Context) {
-	tick := time.NewTicker(s.heartbeat())
-	defer tick.Stop()
 	for {
-		s.renew(ctx)
+		wait := s.heartbeat()
+		if s.renew(ctx) {
+			wait = max(wait, s.leaseLasts()/3)
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(wait):
 		case <-s.lease.wake:
 		}
 	}
 }
 
-// heartbeat is the time between two heartbeats.
+// heartbeat is the time between two heartbeats of the client.
 func (s *Source) heartbeat() time.Duration { return min(s.cfg.SessionTimeout/10, 3*time.Second) }
 
-func (s *Source) renew(ctx context.Context) {
+func (s *Source) leaseLasts() time.Duration { return s.cfg.SessionTimeout * leaseShare / 5 }
+
+// renew sends a heartbeat and reports whether the lease runs from it.
+func (s *Source) renew(ctx context.Context) bool {
 	member, generation := s.client.GroupMetadata()
 	if member == "" {
-		return
+		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*s.heartbeat())
 	defer cancel()
@@ -121,11 +126,12 @@ func (s *Source) renew(ctx context.Context) {
 	sent := s.lease.now()
 	resp, err := req.RequestWith(ctx, s.client)
 	if err != nil {
-		return // nothing is known: the lease runs on, and out
+		return false // nothing is known: the lease runs on, and out
 	}
 	switch err := kerr.ErrorForCode(resp.ErrorCode); {
 	case err == nil, errors.Is(err, kerr.RebalanceInProgress): // who rebalances is known to be alive
-		s.lease.renew(sent, s.cfg.SessionTimeout*leaseShare/5)
+		s.lease.renew(sent, s.leaseLasts())
+		return true
 	case errors.Is(err, kerr.FencedInstanceID):
 		s.fence(member)
 	case errors.Is(err, kerr.UnknownMemberID):
@@ -133,6 +139,7 @@ func (s *Source) renew(ctx context.Context) {
 			s.lease.until.Store(nil)
 		}
 	}
+	return false
 }
 
 // releaseTimeout bounds how long a rebalance or shutdown waits for the work under

@@ -16,9 +16,22 @@ type GroupMember struct {
 	Partitions map[string][]int32
 }
 
-// GroupMembers asks the brokers for the group's members, this one among them. A member that
-// has died is one until its session ends. Nothing is asked for a second time.
+// generation is a group between two rebalances, in which its members stay the same. One with an
+// instance id that begins anew has another id, and asks for a rebalance itself (shareAnew).
+type generation struct {
+	own     string // this member's id
+	number  int32
+	members []GroupMember
+}
+
+// GroupMembers asks the brokers for the group's members, this one among them, once in each of
+// the group's generations. A member that has died is one until its session ends. Nothing is
+// asked for a second time.
 func (s *Source) GroupMembers(ctx context.Context) ([]GroupMember, error) {
+	own, number := s.client.GroupMetadata()
+	if g := s.generation.Load(); g != nil && g.own == own && g.number == number {
+		return g.members, nil
+	}
 	groups, err := s.admin.DescribeGroups(ctx, s.cfg.Group)
 	if err != nil {
 		return nil, err
@@ -38,6 +51,9 @@ func (s *Source) GroupMembers(ctx context.Context) ([]GroupMember, error) {
 		for _, t := range assigned.Topics {
 			all[i].Partitions[t.Topic] = t.Partitions
 		}
+	}
+	if group.State == "Stable" && own != "" {
+		s.generation.Store(&generation{own, number, all})
 	}
 	return all, nil
 }

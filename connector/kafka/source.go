@@ -133,6 +133,7 @@ type Source struct {
 	joined     atomic.Bool // the group has assigned us something, be it nothing
 	placed     atomic.Bool // since then the ledgers of all partitions were read once
 	lease      *lease
+	generation atomic.Pointer[generation] // the last one that GroupMembers saw; nil: none
 	other      *otherLane
 	sheds      atomic.Int64  // how often records were given back
 	endsWanted atomic.Bool   // the status was asked for
