@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/feedsink/feedsink/router/fieldpath"
 	"github.com/feedsink/feedsink/router/problem"
 	"github.com/feedsink/feedsink/router/values"
 	"github.com/feedsink/feedsink/schemas"
@@ -145,7 +146,7 @@ func (b *mappingCompiler) field(path string, i int) {
 	compiled.checked = place.Section == schemas.Attributes && !compiled.Computed() && compiled.convert != nil && !compiled.Typed()
 	b.origin(path, f, &compiled)
 	from := compiled.from
-	compiled.plain = from != nil && from.root == "" && len(from.steps) == 1 && from.steps[0].kind == stepMember &&
+	compiled.plain = from != nil && from.root == "" && len(from.steps) == 1 && from.steps[0].Kind == fieldpath.Member &&
 		compiled.convert == nil && compiled.TakesAnyText() && compiled.fills
 	b.missing(path, f, &compiled)
 	b.c.fields = append(b.c.fields, compiled)
@@ -182,7 +183,7 @@ func (b *mappingCompiler) origin(path string, f *Field, into *field) {
 	default:
 		into.from = b.source(path+".from", f.From)
 		if into.from != nil && into.from.root == "" {
-			into.columns = []string{into.from.steps[0].name}
+			into.columns = []string{into.from.steps[0].Name}
 		}
 		into.attribute = b.m.Envelope == CloudEvents && into.from.readsAttribute()
 	}

@@ -210,7 +210,7 @@ func (s *source) parts() (parts []any) {
 	}
 	parts = append(parts, s.root)
 	for _, step := range s.steps {
-		parts = append(parts, step.kind, step.name, step.index)
+		parts = append(parts, step.Kind, step.Name, step.Index)
 	}
 	return parts
 }

@@ -98,7 +98,7 @@ func (b *mappingCompiler) namesInFields() (read, computed []string) {
 	}
 	for _, text := range texts {
 		if s, err := newSource(text); err == nil && s.root == "" {
-			read = append(read, s.steps[0].name)
+			read = append(read, s.steps[0].Name)
 		}
 	}
 	return read, computed

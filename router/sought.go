@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/feedsink/feedsink/router/fieldpath"
 	"github.com/feedsink/feedsink/router/problem"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -29,7 +30,7 @@ type Sought struct {
 // soughtPath is a path of the value that one place of a mapping reads.
 type soughtPath struct {
 	at, text string
-	steps    []step
+	steps    []fieldpath.Step
 	of       taken
 	records  int64 // that were looked at
 	found    bool  // one has it, or may have it
@@ -85,9 +86,9 @@ func (c *Compiled) sought() (paths []*soughtPath) {
 	reads := func(at string, reads []readPath, of taken) {
 		for _, p := range reads {
 			if names := c.inValue(p); len(names) > 0 {
-				steps := make([]step, len(names))
+				steps := make([]fieldpath.Step, len(names))
 				for i, name := range names {
-					steps[i].name = name
+					steps[i].Name = name
 				}
 				paths = append(paths, &soughtPath{at: at, text: strings.Join(names, "."), steps: steps, of: of})
 			}
@@ -181,17 +182,17 @@ func (p *soughtPath) walk(v schemas.Value, depth int) bool {
 	}
 	items := v.Items()
 	switch s := &p.steps[depth]; {
-	case s.kind == stepMember:
+	case s.Kind == fieldpath.Member:
 		p.note(v, depth)
-		next := v.Get(s.name)
+		next := v.Get(s.Name)
 		if next.Kind() == schemas.Absent { // a schema may have the member, and the record not
-			return slices.ContainsFunc(v.Members(), func(m schemas.Field) bool { return m.Name == s.name })
+			return slices.ContainsFunc(v.Members(), func(m schemas.Field) bool { return m.Name == s.Name })
 		}
 		return p.walk(next, depth+1)
 	case v.Kind() != schemas.List:
 		return false
-	case s.kind == stepElement:
-		return len(items) == 0 || p.walk(elementAt(v, s.index), depth+1)
+	case s.Kind == fieldpath.Element:
+		return len(items) == 0 || p.walk(fieldpath.ElementAt(v, s.Index), depth+1)
 	}
 	return len(items) == 0 || slices.ContainsFunc(items, func(f schemas.Field) bool { return p.walk(f.Value, depth+1) })
 }
@@ -215,10 +216,10 @@ func (p *soughtPath) note(v schemas.Value, depth int) {
 
 // hint proposes one of the members that are there in the place of the one that is not.
 func (p *soughtPath) hint() string {
-	if p.names == nil || p.names[p.steps[p.depth].name] {
+	if p.names == nil || p.names[p.steps[p.depth].Name] {
 		return ""
 	}
-	return problem.Similar(p.steps[p.depth].name, slices.Sorted(maps.Keys(p.names))...)
+	return problem.Similar(p.steps[p.depth].Name, slices.Sorted(maps.Keys(p.names))...)
 }
 
 // NotFound are the mapping's paths that none of the records has, in the order of the

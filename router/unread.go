@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/feedsink/feedsink/router/fieldpath"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -62,10 +63,10 @@ func (r reads) addMapping(c *Compiled) {
 // names are those at the beginning of the path, up to the elements of a list.
 func (s *source) names() (names []string) {
 	for i := range s.steps {
-		if s.steps[i].kind != stepMember {
+		if s.steps[i].Kind != fieldpath.Member {
 			break
 		}
-		names = append(names, s.steps[i].name)
+		names = append(names, s.steps[i].Name)
 	}
 	return names
 }

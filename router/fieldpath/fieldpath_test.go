@@ -1,4 +1,4 @@
-package router
+package fieldpath
 
 import (
 	"testing"
@@ -47,13 +47,13 @@ func TestPathsLeadIntoObjectsAndLists(t *testing.T) {
 		`items[0]["sku"]`:    `"s1"`,
 		`items[0]."tags"[1]`: `"t2"`,
 	} {
-		steps, _, err := parsePath(path)
+		steps, _, err := Parse(path)
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
 		got := "absent"
-		if at := follow(v, steps); at.Kind() != schemas.Absent {
+		if at := Follow(v, steps); at.Kind() != schemas.Absent {
 			got = string(at.AppendJSON(nil))
 		}
 		if got != want {
@@ -81,31 +81,8 @@ func TestPathMistakesSayWhere(t *testing.T) {
 		`a[1e3]`:        `column 2: [ wants a number, * or a name in quotes, and ]`,
 		`a[9999999999]`: `column 2: [ wants a number, * or a name in quotes, and ]`,
 	} {
-		if _, _, err := parsePath(path); err == nil || err.Error() != want {
+		if _, _, err := Parse(path); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", path, err, want)
-		}
-	}
-}
-
-func TestSourcesOfTheRecordAreCheckedByName(t *testing.T) {
-	for text, want := range map[string]string{
-		`headers`:         `name one header, such as headers.source`,
-		`headers[0]`:      `name one header, such as headers.source`,
-		`headers.a.b`:     `a header has no members; a name with dots is written headers["a.b"]`,
-		`topic.x`:         `topic is the record's and has no members; the value's own member is written ["topic"]`,
-		`timestamp[0]`:    `timestamp is the record's and has no members; the value's own member is written ["timestamp"]`,
-		`headers["a.b"]`:  ``,
-		`"headers".a.b`:   ``,
-		`["timestamp"].x`: ``,
-		`kafkaKey.a[0]`:   ``,
-		`order.topic`:     ``,
-	} {
-		got := ""
-		if _, err := newSource(text); err != nil {
-			got = err.Error()
-		}
-		if got != want {
-			t.Errorf("%s: got %q, want %q", text, got, want)
 		}
 	}
 }
@@ -121,42 +98,16 @@ func FuzzPath(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		steps, _, err := parsePath(text)
+		steps, _, err := Parse(text)
 		if err != nil {
 			return
 		}
 		if len(steps) == 0 {
 			t.Fatalf("%q: got no steps and no error", text)
 		}
-		at := follow(v, steps)
-		if s := steps[0]; s.kind == stepMember && len(steps) == 1 && !at.Equal(v.Get(s.name)) {
-			t.Fatalf("%q: got %v, want the member %q", text, at, s.name)
+		at := Follow(v, steps)
+		if s := steps[0]; s.Kind == Member && len(steps) == 1 && !at.Equal(v.Get(s.Name)) {
+			t.Fatalf("%q: got %v, want the member %q", text, at, s.Name)
 		}
 	})
-}
-
-// TestMembersAreFoundWhereverTheyAre has a member move from record to record.
-func TestMembersAreFoundWhereverTheyAre(t *testing.T) {
-	from, err := newSource("b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tc := range []struct{ value, want string }{
-		{`{"a":1,"b":2}`, "2"},
-		{`{"a":1,"b":3}`, "3"},
-		{`{"b":4,"a":1}`, "4"},
-		{`{"a":1,"x":2}`, "null"},
-		{`{}`, "null"},
-		{`7`, "null"},
-		{`{"x":0,"y":0,"b":[5]}`, "[5]"},
-	} {
-		v, err := schemas.NewJSON().Decode([]byte(tc.value))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, reject := from.read(&input{record: &Record{}, value: &v})
-		if text := string(got.AppendJSON(nil)); reject != nil || text != tc.want {
-			t.Errorf("%s: got %s, %v, want %s", tc.value, text, reject, tc.want)
-		}
-	}
 }
