@@ -9,7 +9,9 @@ import (
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/flood"
+	"github.com/feedsink/feedsink/connector/imports"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/memory"
 	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
@@ -141,7 +143,9 @@ func (h *heldRow) Reject(err error, ended func(stays bool)) {
 // Claim implements batcher.Pending: the record is a file's like any other.
 func (h *heldRow) Claim() batcher.Claim {
 	h.leave()
-	h.files.receipts.noteLate(h.part)
+	if h.receipt != nil {
+		h.files.receipts.NoteLate(h.partition, h.row())
+	}
 	h.ended.Store(true)
 	h.trace.End("in a file")
 	var kind any
@@ -149,6 +153,14 @@ func (h *heldRow) Claim() batcher.Claim {
 		kind = o
 	}
 	return h.partition.ClaimPending(&h.entry, h.written, kind)
+}
+
+// row is what the row's receipt needs.
+func (h *heldRow) row() *imports.Row {
+	r := h.record.Load()
+	return &imports.Row{
+		At: imports.At{Offset: r.Offset, Part: h.receipt.part}, Parts: h.receipt.parts, Mapping: h.mapping, Op: h.op, Written: r.Timestamp.UnixMilli(), Key: h.receipt.key,
+	}
 }
 
 // offers reports whether a record's one write may be called in the place of its row. A
@@ -171,11 +183,11 @@ func mayHaveBeenCalled(m *router.Compiled, p *kafka.Partition, offset int64) boo
 func (f *fileDelivery) offer(w *router.Routed, parts int, p *kafka.Partition, r *kafka.Record, trace *tracing.Record) error {
 	within, spare, auto := w.Mapping.Auto(w.Route)
 	written := kafka.WrittenAt(r)
-	return f.files.Offer(w.Mapping.Name, w.Write, assignment{p}, r.Offset, batcher.Offer{
+	return f.files.Offer(w.Mapping.Name, w.Write, imports.PartitionOf(p), r.Offset, batcher.Offer{
 		Callable: auto && w.Mapping.Callable(&w.Write) && p.RoomForDone(),
-		Route:    w.Route, Within: within, Spare: spare, Written: written, Bytes: kafka.HeldBytes(r, 1),
+		Route:    w.Route, Within: within, Spare: spare, Written: written, Bytes: memory.Held(r, 1),
 		Pending: func() batcher.Pending {
-			f.receipts.withdraw(p, w.Mapping) // it may never be in a file
+			f.receipts.Withdraw(p, w.Mapping) // it may never be in a file
 			held := f.lane.begin(p, r, 1, trace).part(w)
 			held.opens(&w.Write, w.Part, parts)
 			held.Wait() // it may take hours

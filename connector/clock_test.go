@@ -2,95 +2,8 @@ package connector
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/feedsink/feedsink/connector/clock"
 )
-
-// machine is a clock that can be moved: what it shows is the bubble's time and this.
-type machine struct{ off time.Duration }
-
-func (m *machine) wall() time.Time { return time.Now().Add(m.off) }
-
-// movable is a table with three imports a day, none in reserve, at noon of 1
-// January 2000.
-func movable() (*pacing, *account, *machine) {
-	time.Sleep(12 * time.Hour) // the bubble begins at midnight
-	a, m := &account{}, &machine{}
-	p := threeADay(a)
-	p.clock = clock.New(m.wall, nil)
-	p.clock.Candidates()
-	return p, a, m
-}
-
-// use has the table make the imports that it may, a second apart, and counts them
-// on the day that it really is.
-func use(p *pacing, days map[int]int) {
-	for p.Wait("customers", true) == 0 {
-		p.took("customers")
-		days[time.Now().UTC().YearDay()]++
-		time.Sleep(time.Second)
-	}
-}
-
-func TestAMovedClockOpensNoFurtherSlots(t *testing.T) {
-	for name, moves := range map[string][]struct{ at, off time.Duration }{
-		"an hour back":                    {{time.Hour, -time.Hour}},
-		"an hour back, over midnight":     {{12*time.Hour + 10*time.Minute, -time.Hour}},
-		"and set right again":             {{12*time.Hour + 10*time.Minute, -time.Hour}, {14 * time.Hour, 0}},
-		"a day on":                        {{time.Hour, 24 * time.Hour}},
-		"a day on and set right again":    {{time.Hour, 24 * time.Hour}, {3 * time.Hour, 0}},
-		"years on and set right again":    {{time.Hour, 40_000 * time.Hour}, {3 * time.Hour, 0}},
-		"to and fro, and never right":     {{time.Hour, 24 * time.Hour}, {3 * time.Hour, -48 * time.Hour}, {5 * time.Hour, time.Hour}},
-		"a day on, once slots are in use": {{time.Minute, 24 * time.Hour}, {2 * time.Minute, 0}, {3 * time.Minute, 24 * time.Hour}, {4 * time.Minute, 0}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p, _, m := movable()
-				begun, days := time.Now(), map[int]int{}
-				for minute := range 6 * 24 * 60 {
-					for _, move := range moves {
-						if time.Duration(minute)*time.Minute == move.at {
-							m.off = move.off
-						}
-					}
-					if minute != 0 || name != "a day on, once slots are in use" {
-						use(p, days)
-					}
-					time.Sleep(time.Until(begun.Add(time.Duration(minute+1) * time.Minute)))
-				}
-				for day, n := range days {
-					// Once a clock that stays wrong is believed, a day later, its midnight is another.
-					if right := moves[len(moves)-1].off == 0; n > 3 && (right || day == 1) {
-						t.Errorf("day %d: got %d imports, want at most 3", day, n)
-					}
-				}
-				if days[1] != 3 || days[4]+days[5]+days[6] < 6 {
-					t.Errorf("got %v imports by day, want all of the first day's, and no day lost for long", days)
-				}
-			})
-		})
-	}
-}
-
-func TestAClockThatStaysMovedIsBelievedAfterADay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, _, m := movable()
-		m.off = 48 * time.Hour
-		if got := len(p.clock.Candidates()); got != 2 {
-			t.Errorf("moments right after it was moved: got %d, want 2", got)
-		}
-		time.Sleep(clock.Trust)
-		if got := p.clock.Candidates(); len(got) != 1 || !got[0].Equal(m.wall()) {
-			t.Errorf("moments a day later: got %v, want what it shows", got)
-		}
-		m.off += 30 * time.Second
-		if got := p.clock.Candidates(); len(got) != 1 {
-			t.Errorf("moments after half a minute's correction: got %v, want one", got)
-		}
-	})
-}
 
 func TestImportsCountForTheDayOfTheClockThatTheSinkIsGiven(t *testing.T) {
 	tomorrow := func() time.Time { return time.Now().Add(24 * time.Hour) }
@@ -99,7 +12,7 @@ func TestImportsCountForTheDayOfTheClockThatTheSinkIsGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sink.close()
-	if got := sink.now().pacing.days("customers"); len(got) != 1 || time.Until(got[0]) < 23*time.Hour {
+	if got := sink.now().pacing.Days("customers"); len(got) != 1 || time.Until(got[0]) < 23*time.Hour {
 		t.Errorf("got %v, want tomorrow", got)
 	}
 }

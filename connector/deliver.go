@@ -4,20 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/feedsink/feedsink/batcher"
-	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/imports"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/observe"
-	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/connector/tables"
 	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
@@ -88,15 +88,15 @@ func (c *callDelivery) release(ctx context.Context, ps []*kafka.Partition) {
 type fileDelivery struct {
 	lane    *laneBase
 	files   *batcher.Batcher
-	peer    *peer     // nil: no key is written by both lanes
-	rows    *rowCalls // nil: no row may be called
-	blocked time.Time // the disk refused a row; no record is taken before
+	peer    *imports.Peer // nil: no key is written by both lanes
+	rows    *rowCalls     // nil: no row may be called
+	blocked time.Time     // the disk refused a row; no record is taken before
 	disk    atomic.Pointer[diskTrouble]
 	shared  map[string]bool // topics of which all records must be seen
 	halted  []string        // by mapping: why its partitions are halted
 	tables  []string        // by mapping: the table that the ledger knows its imports by
 
-	receipts *importReceipts
+	receipts *imports.Receipts
 }
 
 // diskTrouble is when the disk last refused a row, and why.
@@ -137,7 +137,7 @@ func (f *fileDelivery) deliver(p *kafka.Partition, r *kafka.Record, in *reading,
 		w := &in.writes[i]
 		if f.covers(p, w, r.Offset) {
 			p.TakeCovered(f.tables[w.Mapping.Index], r.Offset)
-			f.files.Covered(w.Mapping.Name, w.Write, assignment{p}, r.Offset)
+			f.files.Covered(w.Mapping.Name, w.Write, imports.PartitionOf(p), r.Offset)
 			rows++
 			continue // in a file that is on its way already
 		}
@@ -146,7 +146,7 @@ func (f *fileDelivery) deliver(p *kafka.Partition, r *kafka.Record, in *reading,
 			return err // soon there is room behind it
 		}
 		if bad, ok := errors.AsType[*schemas.ValueError](err); ok {
-			f.receipts.withdraw(p, w.Mapping)
+			f.receipts.Withdraw(p, w.Mapping)
 			if f.lane.floods.Rejects(w.Mapping, bad) {
 				return errHalted
 			}
@@ -157,7 +157,7 @@ func (f *fileDelivery) deliver(p *kafka.Partition, r *kafka.Record, in *reading,
 		if err != nil {
 			return f.noRoom(w.Mapping.Name, r, err)
 		}
-		f.lane.tracing.appended(w.Mapping.Name, p, r.Offset, trace)
+		f.lane.spans.Appended(w.Mapping.Name, p, r.Offset, trace)
 		rows++
 	}
 	if several {
@@ -194,12 +194,12 @@ func (f *fileDelivery) addAhead(i int, in *reading, p *kafka.Partition, r *kafka
 	row := &in.rows[i]
 	err := f.note(p, r, in, i)
 	if err == nil {
-		err = row.encoder.File(in.from.text[row.from:row.to], assignment{p}, r.Offset)
+		err = row.encoder.File(in.from.text[row.from:row.to], imports.PartitionOf(p), r.Offset)
 	}
 	if err != nil {
 		return f.noRoom(row.mapping.Name, r, err)
 	}
-	f.lane.tracing.appended(row.mapping.Name, p, r.Offset, trace)
+	f.lane.spans.Appended(row.mapping.Name, p, r.Offset, trace)
 	return nil
 }
 
@@ -219,8 +219,8 @@ func (f *fileDelivery) note(p *kafka.Partition, r *kafka.Record, in *reading, i 
 	if f.receipts == nil {
 		return nil
 	}
-	return f.receipts.note(p, &notedRow{
-		rowAt: rowAt{r.Offset, i}, parts: in.parts, mapping: in.rows[i].mapping, op: in.rows[i].op, written: r.Timestamp.UnixMilli(), key: in.from.keys[in.first+i],
+	return f.receipts.Note(p, &imports.Row{
+		At: imports.At{Offset: r.Offset, Part: i}, Parts: in.parts, Mapping: in.rows[i].mapping, Op: in.rows[i].op, Written: r.Timestamp.UnixMilli(), Key: in.from.keys[in.first+i],
 	})
 }
 
@@ -229,8 +229,8 @@ func (f *fileDelivery) noteWrite(p *kafka.Partition, r *kafka.Record, w *router.
 	if f.receipts == nil {
 		return nil
 	}
-	row := f.receipts.row(w, r, w.Part, parts)
-	return f.receipts.note(p, &row)
+	row := f.receipts.Row(w, r, w.Part, parts)
+	return f.receipts.Note(p, &row)
 }
 
 // takesRows reports whether rows that were read ahead go into the open files. Else the
@@ -256,12 +256,12 @@ func (f *fileDelivery) covers(p *kafka.Partition, w *router.Routed, offset int64
 // lane and that no row can say is sent by calls, once the file has landed.
 func (f *fileDelivery) add(w *router.Routed, p *kafka.Partition, offset int64) error {
 	if w.Taken && (p.Resends(offset) || !w.Mapping.Fileable(&w.Write)) {
-		return f.files.Take(w.Mapping.Name, w.Write, assignment{p}, offset, w.Mapping.Fileable(&w.Write))
+		return f.files.Take(w.Mapping.Name, w.Write, imports.PartitionOf(p), offset, w.Mapping.Fileable(&w.Write))
 	}
 	if p.MayHaveLanded(f.tables[w.Mapping.Index], offset) || mayHaveBeenCalled(w.Mapping, p, offset) {
-		return f.files.Repeat(w.Mapping.Name, w.Write, assignment{p}, offset)
+		return f.files.Repeat(w.Mapping.Name, w.Write, imports.PartitionOf(p), offset)
 	}
-	return f.files.Append(w.Mapping.Name, w.Write, assignment{p}, offset)
+	return f.files.Append(w.Mapping.Name, w.Write, imports.PartitionOf(p), offset)
 }
 
 // can is no for a mapping that has no files: the immediate lane reads again what it
@@ -311,13 +311,13 @@ func (f *fileDelivery) release(ctx context.Context, ps []*kafka.Partition) {
 		}
 	}
 	f.files.HandOver(ctx, leaving...) // from here on none of their imports asks for a call
-	if err := f.peer.release(ctx, leaving); err != nil {
+	if err := f.peer.Release(ctx, leaving); err != nil {
 		f.lane.log.Warn("partitions go while reconciling calls for their tables are in flight", "error", err)
 	}
 	if err := f.rows.release(ctx, leaving); err != nil {
 		f.lane.log.Warn("partitions go while calls in the place of their rows are in flight", "error", err)
 	}
-	f.receipts.release(ps)
+	f.receipts.Release(ps)
 	f.lane.source.ReadAgain(left)
 }
 
@@ -355,12 +355,43 @@ func (c laneCalls) Call(ctx context.Context, w *schemas.Write, retried bool, of 
 			return c.Operations.Call(ctx, w, p.creating(retried))
 		}
 	}
-	if len(of) == 1 { // what is sent once more for its key alone has none
-		if a, ok := of[0].(*answer); ok && a.names {
-			return c.tellID(ctx, w, retried, a)
+	return c.Operations.Call(ctx, w, writes.Create{Unsure: retried})
+}
+
+// caller makes the calls of a lane; spend is told of each beyond the first of an attempt.
+func (s *pipeline) caller(spend func()) calls.Caller {
+	made := laneCalls{writes.Operations{Client: s.client, Spend: spend, Held: s.service.Held}}
+	if s.tracer == nil {
+		return made
+	}
+	return tracedCalls{made, s.tracer, s.router.Mappings()}
+}
+
+// tracedCalls is calls with a span for each.
+type tracedCalls struct {
+	laneCalls
+	tracer   *tracing.Tracer
+	mappings []*router.Compiled
+}
+
+// Call makes one attempt for the writes of these records.
+func (c tracedCalls) Call(ctx context.Context, w *schemas.Write, retried bool, of []calls.Origin) error {
+	var records []*tracing.Record
+	for _, o := range of {
+		if p, ok := o.(*part); ok && p.trace != nil {
+			records = append(records, p.trace)
 		}
 	}
-	return c.Operations.Call(ctx, w, writes.Create{Unsure: retried})
+	if len(records) == 0 {
+		return c.laneCalls.Call(ctx, w, retried, of)
+	}
+	table := router.LabelOf(c.mappings, w.Table)
+	ctx, call := c.tracer.Call(ctx, w.Op.String()+" "+table, records,
+		attribute.String("feedsink.table", table), attribute.String("feedsink.op", w.Op.String()),
+		attribute.Int("feedsink.writes", len(of)), attribute.Bool("feedsink.retried", retried))
+	err := c.laneCalls.Call(ctx, w, retried, of)
+	call.End(err, tracing.StatusOf(err))
+	return err
 }
 
 // openCalls builds the immediate lane.
@@ -379,7 +410,7 @@ func (s *pipeline) openCalls(source *kafka.Source) *lane {
 	base.calls = s.calls
 	s.missing = newMissing(source, s.router, s.writers, base.log)
 	base.missing = s.missing
-	return &lane{laneBase: base, Reader: s.reader(), delivery: &callDelivery{base, s.calls, calledTables(mappings), reads}, parts: partsOf(mappings)}
+	return &lane{laneBase: base, Reader: s.reader(), delivery: &callDelivery{base, s.calls, tables.Called(mappings), reads}, parts: partsOf(mappings)}
 }
 
 // supersede tells that the other lane's rows come behind what was called for their keys
@@ -423,18 +454,6 @@ func (c *callDelivery) ready() bool {
 		}
 	}
 	return len(c.tables) == 0
-}
-
-// calledTables are the tables that mappings of the immediate lane write, each once.
-func calledTables(mappings []*router.Compiled) (tables []schemas.Table) {
-	seen := map[schemas.Table]bool{}
-	for _, m := range mappings {
-		if m.Uses(schemas.Immediate) && !seen[m.Table] {
-			seen[m.Table] = true
-			tables = append(tables, m.Table)
-		}
-	}
-	return tables
 }
 
 // progress is how far the immediate lane is with reading.
@@ -511,80 +530,14 @@ func (s *pipeline) waitStatus(waits []calls.Wait) (out []observe.WaitStatus) {
 	return out
 }
 
-// topicRoutes is what the configuration says of each topic to a lane.
-func (s *pipeline) topicRoutes(which schemas.Lane) func(topic string) kafka.TopicRoutes {
-	topics, followed := map[string]kafka.TopicRoutes{}, shared(s.router.Mappings())
-	for _, topic := range s.router.Topics(which) {
-		routes := kafka.TopicRoutes{
-			LaneRoutes: ack.LaneRoutes{Batch: which == schemas.Batch, Shared: s.router.Reads(topic, schemas.Immediate) && s.router.Reads(topic, schemas.Batch)},
-			Follows:    which == schemas.Batch && followed[topic],
-		}
-		for _, m := range s.router.TopicMappings(topic) {
-			routes.Fingerprints = append(routes.Fingerprints, m.Routes)
-			if !m.Uses(which.Other()) {
-				routes.Alone = append(routes.Alone, m.Routes)
-			}
-		}
-		routes.Fingerprints = slices.Clip(routes.Fingerprints)
-		topics[topic] = routes
-	}
-	return func(topic string) kafka.TopicRoutes { return topics[topic] }
+// assigned takes over what former owners of the partitions began.
+func (f *fileDelivery) assigned(ps []*kafka.Partition) {
+	imports.Adopter{Files: f.files, Mappings: f.lane.router.Mappings(), Log: f.lane.log}.Assigned(ps)
 }
 
-// forgotten are executions that the service does not know, or not any more. The
-// interface does not say how long it knows one, nor how soon.
-type forgotten struct {
-	mu   sync.Mutex
-	asks map[string]refusals // by execution
-}
-
-// refusals are when an execution was refused first and last.
-type refusals struct{ since, last time.Time }
-
-// refused takes note of a refusal for good and returns since when there are only such. What
-// has not been asked for since it would count as ended is let go.
-func (f *forgotten) refused(execution string) time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now := time.Now()
-	r, known := f.asks[execution]
-	if !known {
-		if f.asks == nil {
-			f.asks = map[string]refusals{}
-		}
-		maps.DeleteFunc(f.asks, func(_ string, other refusals) bool { return now.Sub(other.last) > batcher.ForgottenAfter })
-		r.since = now
+// passed tells a mapping that rebuilds a generation how far a partition was read.
+func (f *fileDelivery) passed(p *kafka.Partition, next int64) {
+	for _, m := range f.lane.router.TopicMappings(p.Topic) {
+		f.files.Passed(m.Name, imports.PartitionOf(p), next)
 	}
-	r.last = now
-	f.asks[execution] = r
-	return r.since
-}
-
-// answered takes note that the service knows it.
-func (f *forgotten) answered(execution string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.asks, execution)
-}
-
-// executionEnded reports whether an import that a former batch lane sent has ended. One
-// that the service has refused to tell of for so long that the batch lane would not ask
-// again either has: what of it is to be in the table is there by now, and no more
-// can be learnt of it.
-func (s *pipeline) executionEnded(ctx context.Context, execution string) (bool, error) {
-	r, err := request(&s.service, func() (service.Results, error) { return s.client.Results(ctx, execution) })
-	if err == nil {
-		s.forgotten.answered(execution)
-		return r.Status == service.Finished || r.Status == service.Failed, nil
-	}
-	if e, ok := errors.AsType[*service.Error](err); !ok || e.Transient() {
-		return false, err
-	}
-	since := s.forgotten.refused(execution)
-	if time.Since(since) < batcher.ForgottenAfter {
-		return false, err
-	}
-	s.log.Warn("the service does not know the other lane's import any more; it counts as ended, and the partitions that waited for it go on; "+
-		"look at the table if its rows matter", "execution", execution, "asked_since", since.UTC(), "error", err)
-	return true, nil
 }

@@ -12,9 +12,10 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/calls"
-	"github.com/feedsink/feedsink/connector/deadletter"
+	"github.com/feedsink/feedsink/connector/imports"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/observe"
+	"github.com/feedsink/feedsink/connector/tables"
 	"github.com/feedsink/feedsink/connector/waits"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -94,7 +95,7 @@ func (c stateOf) collect(gauge gauges) {
 		gauge(descInFlight, float64(calls.InFlight()))
 		gauge(descLimit, float64(calls.Limit()))
 		mappings := c.router.Mappings()
-		for _, t := range calledTables(mappings) {
+		for _, t := range tables.Called(mappings) {
 			gauge(descBreaker, float64(calls.Breaker(t)), router.LabelOf(mappings, t))
 		}
 	}
@@ -189,8 +190,8 @@ func (c stateOf) fileState(gauge gauges) {
 		if st.Import != nil {
 			gauge(descStep, seconds(time.Since(st.Import.Since)), st.Mapping, string(st.Import.Step))
 		}
-		table := c.pacing.tables[st.Mapping].label
-		if left, ok := c.pacing.remaining(st.Mapping); ok && !counted[table] {
+		table := c.pacing.Table(st.Mapping).Label
+		if left, ok := c.pacing.Remaining(st.Mapping); ok && !counted[table] {
 			counted[table] = true
 			gauge(descSlots, float64(left), table)
 		}
@@ -206,23 +207,6 @@ func number(yes bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-// noteDeadLetter notes a dead letter and logs the first of its kind, the tenth, the
-// hundredth and so on: the log alone has to show that there are some. The dead letter's message may quote the record and is not for the log.
-func (l *laneBase) noteDeadLetter(r *deadletter.Record, why deadletter.Reason) {
-	count := l.recent.DeadLetter(r, why)
-	leading := count
-	for leading%10 == 0 {
-		leading /= 10
-	}
-	if leading == 1 {
-		log := l.log.With("topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "mapping", why.Mapping, "reason", why.Code)
-		if why.Status != 0 { // 0: the service was not asked
-			log = log.With("status", why.Status)
-		}
-		log.Warn("records became dead letters; feedsink dlq list says why", "count", count)
-	}
 }
 
 // observer counts what the lanes do.
@@ -275,7 +259,7 @@ func (o observer) BreakerTurned(of schemas.Table, to calls.BreakerState, cause e
 }
 
 func (o observer) ImportEnded(imp batcher.Import, r batcher.Results, took time.Duration) {
-	o.s.imports.ended(imp, r)
+	o.s.spans.Ended(imp, r)
 	o.s.metrics.ImportEnded(imp, r, took)
 	o.s.recent.ImportEnded(imp, r, took)
 }
@@ -321,8 +305,8 @@ func (s *pipeline) freshness(l *lane) map[string]time.Duration {
 		})
 	}
 	if l.which == schemas.Batch {
-		for _, m := range filed(s.router.Mappings()) {
-			for _, c := range own(s.files.Claims(m.Name)) {
+		for _, m := range tables.Filed(s.router.Mappings()) {
+			for _, c := range imports.Claims(s.files.Claims(m.Name)) {
 				a.note(m.Name, c.Oldest())
 			}
 		}

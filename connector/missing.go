@@ -10,9 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/imports"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/receipt"
+	"github.com/feedsink/feedsink/connector/tables"
 	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
@@ -186,7 +188,7 @@ func (p *missed) hasEnded(n *newer) bool {
 	if n.lane == p.lane.which {
 		return p.partition.Ended(n.offset) || n.op == schemas.Delete && p.holdsUp(n)
 	}
-	return p.partition.OtherPassed(ledgerTable(p.mapping), n.offset)
+	return p.partition.OtherPassed(tables.LedgerTable(p.mapping), n.offset)
 }
 
 // holdsUp reports whether the newer write may wait for this patch: as a row whose file
@@ -194,7 +196,7 @@ func (p *missed) hasEnded(n *newer) bool {
 // patch of the key, which waits for such a row. So it was not that write that left nothing
 // to patch.
 func (p *missed) holdsUp(n *newer) bool {
-	return p.partition.OtherReconciles(ledgerTable(p.mapping), p.offset, n.offset)
+	return p.partition.OtherReconciles(tables.LedgerTable(p.mapping), p.offset, n.offset)
 }
 
 // look reads the log from each new patch on, as far as it goes now.
@@ -241,7 +243,7 @@ func (m *missing) lookBehind(ctx context.Context, partition *kafka.Partition, pa
 	to = min(to+farthest, max(end, to+1))
 	follows := newBehind()
 	stretch := cluster.Stretch{TopicPartition: cluster.TopicPartition{Topic: partition.Topic, Partition: partition.ID}, Span: cluster.Span{From: from, To: to}}
-	if err := (again{m.source, m.router, m.writers}).read(ctx, []cluster.Stretch{stretch}, everyRecord, func(_ int, r *kafka.Record, routed []router.Routed) error {
+	if err := (imports.Reader{Source: m.source, Router: m.router, Writers: m.writers}).Read(ctx, []cluster.Stretch{stretch}, imports.EveryRecord, func(_ int, r *kafka.Record, routed []router.Routed) error {
 		for i := range routed {
 			follows.take(&routed[i], r.Offset, at[r.Offset])
 		}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/waits"
 	"github.com/feedsink/feedsink/schemas"
@@ -112,7 +111,7 @@ func TestSessionOfAMemberThatWasKilledIsTold(t *testing.T) {
 	member := func(on *pod, out *log) (*Sink, func()) {
 		opts := Options{Dial: on.dial, Listen: on.listen}
 		if out != nil {
-			opts.Log = slog.New(slog.NewTextHandler(out, nil))
+			opts.Log = slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		}
 		sink, err := assemble(t, opts, "BROKER="+cluster.ListenAddrs()[0], "SERVICE="+server.URL, "ADMIN="+net.JoinHostPort(on.at, port), "SESSION=15s")
 		if err != nil {
@@ -130,7 +129,7 @@ func TestSessionOfAMemberThatWasKilledIsTold(t *testing.T) {
 		return partitionsOf(killed, schemas.Immediate) == 2 && partitionsOf(survivor, schemas.Immediate) == 2 && partitionsOf(killed, schemas.Batch) == 2
 	})
 	until(t, "the survivor has heard the other one in both groups, with what it has", func() bool {
-		return heard(survivor, schemas.Immediate, 2) && heard(survivor, schemas.Batch, 2)
+		return said.has("another member of the group answers", "lane=immediate", "crm:[", "shop:[") && said.has("another member of the group answers", "lane=batch", "crm:[")
 	})
 	first.kill()
 	at := time.Now()
@@ -169,76 +168,7 @@ func freePort(t *testing.T) string {
 
 func partitionsOf(s *Sink, lane schemas.Lane) int { return len(s.sources[lane].Partitions()) }
 
-// heard reports whether the sink has heard of a member of the lane that has so many partitions.
-func heard(s *Sink, lane schemas.Lane, partitions int) bool {
-	s.others.mu.Lock()
-	defer s.others.mu.Unlock()
-	for _, m := range s.others.ids[lane] {
-		n := 0
-		for _, ids := range m.partitions {
-			n += len(ids)
-		}
-		if n == partitions {
-			return true
-		}
-	}
-	return false
-}
-
 // dead are the waits for members that do not answer.
 func dead(s *Sink) []observe.Wait {
 	return slices.DeleteFunc(s.now().waits(), func(w observe.Wait) bool { return w.Cause != waits.DeadMember })
-}
-
-func TestWhoMayBeAliveIsNotToldDead(t *testing.T) {
-	t.Parallel()
-	const lane, session = schemas.Batch, 45 * time.Second
-	has := map[string][]int32{"crm": {0, 3}}
-	group := func(partitions map[string][]int32) []kafka.GroupMember {
-		return []kafka.GroupMember{{ID: "own"}, {ID: "b-1", Partitions: partitions}}
-	}
-	answers, silence := map[string]string{"b-1": "feedsink-b", "own": "feedsink-a"}, map[string]string{}
-	for name, c := range map[string]struct {
-		group    []kafka.GroupMember // from the tenth second on
-		answered map[string]string   // before it, and
-		then     map[string]string   // from it on
-		want     int                 // the second from which on it is told; 0: never
-	}{
-		"answers":                         {group(has), answers, answers, 0},
-		"never answered":                  {group(has), silence, silence, 0},
-		"has left":                        {group(has)[:1], answers, silence, 0},
-		"has nothing":                     {group(map[string][]int32{}), answers, silence, 0},
-		"came back with another id":       {[]kafka.GroupMember{{ID: "own"}, {ID: "b-2", Partitions: has}}, answers, map[string]string{"b-2": "feedsink-b"}, 0},
-		"silent longer than its session":  {group(has), answers, silence, 14},
-		"silent while the group is asked": {group(nil), answers, silence, 14},
-		"begun anew, its former id stays": {append(group(has), kafka.GroupMember{ID: "b-2"}), answers, map[string]string{"b-2": "feedsink-b"}, 14},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o := &others{session: session, ids: map[schemas.Lane]map[string]other{}}
-			start := time.Now()
-			got := 0
-			for second := range 60 {
-				now := start.Add(time.Duration(second) * time.Second)
-				switch {
-				case second < 10:
-					o.note(lane, group(has), "own", c.answered, now)
-				default:
-					o.note(lane, c.group, "own", c.then, now)
-				}
-				told := o.waits(lane, now)
-				if len(told) > 0 && got == 0 {
-					got = second
-				}
-				if (len(told) > 0) != (got > 0) || len(told) > 0 && (told[0].Member != "feedsink-b" || !strings.Contains(told[0].Why, "partitions [0 3] of topic crm") || !told[0].Until.Equal(start.Add(9*time.Second+session))) {
-					t.Fatalf("got %+v, want what it had and its session's end, all the while", told)
-				}
-			}
-			if got != c.want {
-				t.Errorf("told from second %d on, want %d", got, c.want)
-			}
-			if told := o.waits(lane, start.Add(9*time.Second+session+sessionSlack)); len(told) > 0 {
-				t.Errorf("after its session and more: got %+v, want nothing: the group has heard of it meanwhile", told)
-			}
-		})
-	}
 }

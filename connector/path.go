@@ -3,7 +3,6 @@ package connector
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"runtime"
 	"slices"
 	"sync"
@@ -12,10 +11,8 @@ import (
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/ack"
-	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/decode"
-	"github.com/feedsink/feedsink/connector/flood"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/receipt"
@@ -37,25 +34,6 @@ type lane struct {
 	kept    []router.Routed // whose writes may outlive their record
 	arena   router.Arena
 	reading reading
-}
-
-// laneBase is what all parts of a lane need.
-type laneBase struct {
-	which          schemas.Lane
-	router         *router.Router
-	source         *kafka.Source
-	post           *deadletter.Post // nil: no dead-letter topic
-	receipts       *receipt.Book    // nil: no receipts topic
-	floods         *flood.Gates
-	pauses         *pauses
-	missing        *missing    // nil: of the batch lane
-	calls          *calls.Lane // nil: of the batch lane
-	metrics        *observe.Metrics
-	recent         *observe.History
-	tracing        lineage
-	log            *slog.Logger
-	unacknowledged outbox        // dead letters and receipts
-	whyNot         func() string // they are not acknowledged, and what to do; "": not known
 }
 
 // reading is what a record means to its lane. It lasts as long as the record's turn.
@@ -217,7 +195,7 @@ func (l *lane) record(p *kafka.Partition, r *kafka.Record, i int, follows bool, 
 	if again {
 		p.SendAgain(r.Offset)
 	}
-	return l.delivery.deliver(p, r, in, l.tracing.record(in.begun, r)) == nil
+	return l.delivery.deliver(p, r, in, l.tracing.Record(in.begun, r)) == nil
 }
 
 // read decodes and routes a record, unless that was done ahead. Of one that has to be
@@ -229,7 +207,7 @@ func (l *lane) read(p *kafka.Partition, r *kafka.Record, i int, follows bool) (i
 		*in = reading{begun: c.begun, rows: c.rowsOf(ahead), from: c, first: int(ahead.first), parts: len(c.rowsOf(ahead)), skipped: ahead.skipped}
 		return in, nil
 	}
-	*in = reading{begun: l.tracing.tracer.Begin()}
+	*in = reading{begun: l.tracing.Begin()}
 	decoded, err := l.Decode(r)
 	switch {
 	case err != nil:
@@ -344,7 +322,7 @@ func (l *lane) undecodable(p *kafka.Partition, r *kafka.Record, begun time.Time,
 	if l.floods.Undecodable(r.Topic) {
 		return false
 	}
-	part := l.begin(p, r, 1, l.tracing.record(begun, r)).part(&noMapping)
+	part := l.begin(p, r, 1, l.tracing.Record(begun, r)).part(&noMapping)
 	part.opens(nil, 0, 1)
 	l.mayBeWritten(part, nil)
 	part.deadLetter(deadletter.Reason{
@@ -445,7 +423,7 @@ func newAhead(files *fileDelivery, open func() decode.Reader) (*ahead, error) {
 		if err != nil {
 			return nil, err
 		}
-		a.readers = append(a.readers, &rowReader{open(), encoders, files.lane.tracing.tracer, files.lane.receipts, nil})
+		a.readers = append(a.readers, &rowReader{open(), encoders, files.lane.tracing.Tracer, files.lane.receipts, nil})
 	}
 	return a, nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,11 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
-	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/receipt"
-	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -228,71 +224,5 @@ func TestRowsOfAutoRoutesSayWhetherTheyWereCalled(t *testing.T) {
 	}
 	if strings.Count(got, "\n") != 4 {
 		t.Errorf("got\n%swant 4 receipts", got)
-	}
-}
-
-// TestRowInErrorIsNeverLoadedHoweverOftenReceiptsAreTried: reading an import's records
-// again may fail half-way, and begins anew.
-func TestRowInErrorIsNeverLoadedHoweverOftenReceiptsAreTried(t *testing.T) {
-	p, row := new(kafka.Partition), notedRow{rowAt: rowAt{offset: 7}}
-	n := &importReceipts{told: map[*kafka.Partition]map[rowAt]bool{p: {row.rowAt: true}}} // without a lane nothing can be sent
-	for range 2 {
-		var sent sending
-		if err := n.send(t.Context(), p, []notedRow{row}, ended{}, &sent); err != nil {
-			t.Fatal(err)
-		}
-		if got := sent.inError[p]; len(got) != 1 || got[0] != row.rowAt {
-			t.Errorf("rows in error: got %v, want %v", got, row.rowAt)
-		}
-	}
-}
-
-// TestNotesSayWhatWasNoted: notes hold differences, across files, rows that are withdrawn and a
-// secret that changes.
-func TestNotesSayWhatWasNoted(t *testing.T) {
-	dir, err := spool.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = dir.Close() }()
-	names := rand.New(rand.NewPCG(1, 2))
-	customers := &router.Compiled{Index: 0}
-	n := &importReceipts{
-		mappings: []*router.Compiled{customers}, tables: []string{"customers"}, notes: map[*kafka.Partition]map[string]*rowNotes{},
-		newNotes: func(string) *spool.Notes {
-			return spool.NewNotes(dir, func() string { return spool.NewName("customers", names) })
-		},
-	}
-	p, random := new(kafka.Partition), rand.New(rand.NewPCG(3, 4))
-	var want []notedRow
-	offset := int64(0)
-	for i := range 5000 {
-		row := notedRow{rowAt: rowAt{offset, i / 7 % 3}, parts: 3, mapping: customers, op: schemas.Patch, written: random.Int64N(1e12)}
-		if random.IntN(3) > 0 {
-			row.key = receipt.Key{ID: fmt.Sprintf("%08x", random.IntN(2)), Hash: [receipt.HashSize]byte{byte(i), 1}}
-		}
-		if err := n.note(p, &row); err != nil {
-			t.Fatal(err)
-		}
-		if random.IntN(4) == 0 {
-			n.withdraw(p, customers)
-		} else {
-			want = append(want, row)
-		}
-		offset += 1 + random.Int64N(1000)
-	}
-	var got []notedRow
-	for room := make([]notedRow, 0, rowsAtOnce); ; {
-		rows, err := n.take(p, "customers", offset, room)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(rows) == 0 {
-			break
-		}
-		got = append(got, rows...)
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %d rows that differ from the %d noted", len(got), len(want))
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,15 +16,38 @@ import (
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/deadletter"
+	"github.com/feedsink/feedsink/connector/flood"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
+	"github.com/feedsink/feedsink/connector/kafka/memory"
 	"github.com/feedsink/feedsink/connector/observe"
+	"github.com/feedsink/feedsink/connector/outbox"
 	"github.com/feedsink/feedsink/connector/receipt"
 	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
+
+// laneBase is what all parts of a lane need.
+type laneBase struct {
+	which          schemas.Lane
+	router         *router.Router
+	source         *kafka.Source
+	post           *deadletter.Post // nil: no dead-letter topic
+	receipts       *receipt.Book    // nil: no receipts topic
+	floods         *flood.Gates
+	pauses         *pauses
+	missing        *missing    // nil: of the batch lane
+	calls          *calls.Lane // nil: of the batch lane
+	metrics        *observe.Metrics
+	recent         *observe.History
+	tracing        tracing.Lane
+	spans          *tracing.Imports // nil: tracing is off
+	log            *slog.Logger
+	unacknowledged outbox.Outbox // dead letters and receipts
+	whyNot         func() string // they are not acknowledged, and what to do; "": not known
+}
 
 // recordState is a record between its poll and its confirmation, where it has to
 // be waited for on its own. It has one part for each mapping that it concerns
@@ -74,7 +97,7 @@ func (p *part) creating(unsure bool) writes.Create {
 		p.tried = uint32(time.Now().Unix())
 	}
 	return writes.Create{
-		Written: p.record.Load().Timestamp, Assigned: assignedAt(p.partition, p.record.Load()),
+		Written: p.record.Load().Timestamp, Assigned: p.partition.AssignedFor(p.record.Load()),
 		Tried: time.Unix(int64(p.tried), 0), Unsure: unsure,
 	}
 }
@@ -83,7 +106,7 @@ func (p *part) creating(unsure bool) writes.Create {
 func (l *laneBase) begin(p *kafka.Partition, r *kafka.Record, parts int, trace *tracing.Record) *recordState {
 	j := &recordState{partition: p, lane: l, trace: trace}
 	j.record.Store(r)
-	j.entry.Bytes, j.entry.Of = kafka.HeldBytes(r, parts), j
+	j.entry.Bytes, j.entry.Of = memory.Held(r, parts), j
 	j.left.Store(int32(parts))
 	p.Track(&j.entry, r.Offset)
 	return j
@@ -123,7 +146,7 @@ func (l *lane) endNothing(p *kafka.Partition, r *kafka.Record, in *reading) {
 		l.count(r, outcome)
 		return
 	}
-	j := l.begin(p, r, 1, l.tracing.record(in.begun, r))
+	j := l.begin(p, r, 1, l.tracing.Record(in.begun, r))
 	j.outcome = outcome
 	part := j.part(&noMapping)
 	part.opens(nil, 0, 1)
@@ -231,13 +254,13 @@ func (p *part) endWith(outcome receipt.Outcome, status int) {
 		r.Mapping = p.mapping.Name
 	}
 	p.receipt.outcome = outcome
-	p.lane.unacknowledged.add(1)
+	p.lane.unacknowledged.Add(1)
 	p.lane.receipts.Send(&r, p)
 }
 
 // Acknowledged ends the part: Kafka has its receipt.
 func (p *part) Acknowledged(int) {
-	defer p.lane.unacknowledged.done(1)
+	defer p.lane.unacknowledged.Done(1)
 	p.lane.metrics.Receipts(p.receipt.outcome.String(), 1)
 	p.end()
 	p.tell(false)
@@ -286,20 +309,20 @@ func (p *part) deadLetter(l deadletter.Reason, cause error) {
 		l.Mapping, l.Table = p.mapping.Name, p.mapping.Label
 	}
 	if p.lane.post == nil {
-		p.halt(l, cause, noTopic, setTopic)
+		p.halt(l, cause, deadletter.NoTopic, deadletter.SetTopic)
 		return
 	}
 	record := p.record.Load()
-	p.lane.unacknowledged.add(1)
+	p.lane.unacknowledged.Add(1)
 	p.lane.post.Send(record, l, func(err error) {
-		defer p.lane.unacknowledged.done(1)
+		defer p.lane.unacknowledged.Done(1)
 		if err != nil {
-			p.halt(l, cause, err.Error(), openTopic)
+			p.halt(l, cause, err.Error(), deadletter.OpenTopic)
 			return
 		}
 		p.dead.Store(true)
 		p.lane.metrics.DeadLetter(record.Topic, l.Code)
-		p.lane.noteDeadLetter(record, l)
+		p.lane.recent.LogDeadLetter(p.lane.log, record, l)
 		p.delivered()
 		p.endWith(receipt.DeadLetter, l.Status)
 	})
@@ -311,13 +334,6 @@ func (p *part) tell(stays bool) {
 		p.told(stays)
 	}
 }
-
-// Why a record cannot become a dead letter, and what to do about it.
-const (
-	noTopic   = "no dead-letter topic is configured (dlq.topic)"
-	setTopic  = "Set dlq.topic"
-	openTopic = "Make the dead-letter topic take it (its max.message.bytes)"
-)
 
 // halt stops the partition: its record can neither be applied nor put aside.
 func (p *part) halt(l deadletter.Reason, cause error, why, advice string) {
@@ -334,55 +350,6 @@ func (p *part) halt(l deadletter.Reason, cause error, why, advice string) {
 		"mapping", l.Mapping, "code", l.Code, "cause", cause, "why", why)
 }
 
-// assignedAt is when the record's partition was assigned; now where the other lane,
-// which has or had other routes for the record, may have carried the create out since.
-func assignedAt(p *kafka.Partition, r *kafka.Record) time.Time {
-	if p.OtherRouted(r.Offset, r.Timestamp) {
-		return time.Now()
-	}
-	return p.Assigned()
-}
-
-// outbox counts the dead letters and receipts that Kafka has not acknowledged yet.
-type outbox struct {
-	open  atomic.Int64
-	mu    sync.Mutex
-	empty chan struct{} // closed when open is 0; nil: nothing waits
-}
-
-func (o *outbox) add(n int) { o.open.Add(int64(n)) }
-
-func (o *outbox) done(n int) {
-	if o.open.Add(-int64(n)) > 0 {
-		return
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.empty != nil {
-		close(o.empty)
-		o.empty = nil
-	}
-}
-
-// wait returns once none is on its way, or with ctx.
-func (o *outbox) wait(ctx context.Context) error {
-	o.mu.Lock()
-	if o.empty == nil {
-		o.empty = make(chan struct{})
-	}
-	empty := o.empty
-	o.mu.Unlock()
-	if o.open.Load() == 0 { // what ends from here on closes it
-		return nil
-	}
-	select {
-	case <-empty:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // quietly is how long Kafka may take to acknowledge what a lane waits for before the log
 // says that it waits.
 const quietly = time.Second
@@ -391,10 +358,10 @@ const quietly = time.Second
 // It may be the stop of the process that waits: so it says for what, and how long.
 func (l *laneBase) awaitAcknowledged(ctx context.Context) {
 	first, cancel := context.WithTimeout(ctx, quietly)
-	err := l.unacknowledged.wait(first)
+	err := l.unacknowledged.Wait(first)
 	cancel()
 	if err != nil && ctx.Err() == nil {
-		facts := []any{"waiting_for", l.unacknowledged.open.Load()}
+		facts := []any{"waiting_for", l.unacknowledged.Open()}
 		if by, ok := ctx.Deadline(); ok {
 			facts = append(facts, "at_most", time.Until(by).Round(time.Second))
 		}
@@ -403,7 +370,7 @@ func (l *laneBase) awaitAcknowledged(ctx context.Context) {
 		}
 		l.log.Warn("partitions are given back once their dead letters and receipts are acknowledged; after that time they go without. "+
 			"See that the dead-letter topic (dlq.topic) and the receipts topic exist and can be written", facts...)
-		err = l.unacknowledged.wait(ctx)
+		err = l.unacknowledged.Wait(ctx)
 	}
 	if err != nil {
 		l.log.Warn("partitions go while dead letters or receipts are not acknowledged; they may be sent twice", "error", err)
@@ -429,7 +396,7 @@ func (s *pipeline) brokers() cluster.Connection {
 // everything that came in the same answer: so from here on it has memory of its own.
 func (p *part) Wait() {
 	r := p.record.Load()
-	p.record.CompareAndSwap(r, kafka.Own(r))
+	p.record.CompareAndSwap(r, memory.Own(r))
 }
 
 // sentAgain is the keys of which records are sent once more after a restart, as bits

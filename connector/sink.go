@@ -2,11 +2,11 @@ package connector
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/spool"
+	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/calls"
@@ -23,14 +25,18 @@ import (
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/flood"
+	"github.com/feedsink/feedsink/connector/imports"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/memory"
+	"github.com/feedsink/feedsink/connector/members"
 	"github.com/feedsink/feedsink/connector/observe"
+	"github.com/feedsink/feedsink/connector/pacing"
 	"github.com/feedsink/feedsink/connector/receipt"
 	"github.com/feedsink/feedsink/connector/reload"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/connector/tables"
 	"github.com/feedsink/feedsink/connector/tracing"
-	"github.com/feedsink/feedsink/connector/waits"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/router/check"
 	"github.com/feedsink/feedsink/schemas"
@@ -102,11 +108,11 @@ type process struct {
 	unread   *decode.Unread
 	tracer   *tracing.Tracer // nil: tracing is off
 	pauses   pauses
-	pending  *kafka.Memory // of all lanes
-	clock    *clock.Clock  // it remembers that it was moved
+	pending  *memory.Memory // of all lanes
+	clock    *clock.Clock   // it remembers that it was moved
 	sources  map[schemas.Lane]*kafka.Source
-	others   *others
-	arrivals *arrivals // nil: this process does not run the batch lane
+	others   *members.Others
+	arrivals *pacing.Arrivals // nil: this process does not run the batch lane
 	closers  closers
 }
 
@@ -114,25 +120,23 @@ type process struct {
 // once, while the sources of its lanes stand still.
 type pipeline struct {
 	*process
-	cfg     *config.Config
-	imports *importSpans // nil: tracing is off
+	cfg   *config.Config
+	spans *tracing.Imports // nil: tracing is off
 
-	router    *router.Router
-	tables    map[string]schemas.Table // by mapping
-	writers   *schemas.Registry        // nil: no format needs one
-	client    *service.Client
-	post      *deadletter.Post // nil: no dead-letter topic
-	receipts  *receipt.Book    // nil: no receipts topic
-	calls     *calls.Lane      // nil: this process does not run the lane
-	files     *batcher.Batcher // nil: likewise
-	pacing    *pacing          // nil: likewise
-	parents   *parents         // nil: likewise
-	missing   *missing         // nil: this process does not run the immediate lane
-	service   calls.Service
-	forgotten forgotten
-	peer      *peer     // nil: likewise
-	rows      *rowCalls // nil: likewise, or no row may be called
-	lanes     []*lane
+	router   *router.Router
+	tables   map[string]schemas.Table // by mapping
+	writers  *schemas.Registry        // nil: no format needs one
+	client   *service.Client
+	post     *deadletter.Post // nil: no dead-letter topic
+	receipts *receipt.Book    // nil: no receipts topic
+	calls    *calls.Lane      // nil: this process does not run the lane
+	files    *batcher.Batcher // nil: likewise
+	pacing   *pacing.Pacer    // nil: likewise
+	missing  *missing         // nil: this process does not run the immediate lane
+	service  calls.Service
+	peer     *imports.Peer // nil: likewise
+	rows     *rowCalls     // nil: likewise, or no row may be called
+	lanes    []*lane
 
 	breakerCause  atomic.Pointer[string] // what opened a breaker last; nil: nothing has
 	breakerCauses sync.Map               // by table, what opened its own last: texts
@@ -177,11 +181,11 @@ func New(cfg *config.Config, opts Options) (_ *Sink, err error) {
 		process: &process{
 			opts: opts, log: opts.Log, started: time.Now(), registry: registry,
 			metrics: observe.NewMetrics(registry), recent: observe.NewHistory(),
-			pending: kafka.NewMemory(int64(cfg.Memory.Pending)), clock: clock.New(opts.Wall, opts.Log), sources: map[schemas.Lane]*kafka.Source{},
-			others: &others{session: cfg.Kafka.SessionTimeout, ids: map[schemas.Lane]map[string]other{}},
+			pending: memory.New(int64(cfg.Memory.Pending)), clock: clock.New(opts.Wall, opts.Log), sources: map[schemas.Lane]*kafka.Source{},
 		},
 		reloads: make(chan chan<- reload.Result), last: reload.NewLast(registry),
 	}
+	s.others = members.New(cfg.Kafka.SessionTimeout, s.sources, s.log)
 	s.hour, s.unread = observe.NewHour(s.metrics), decode.NewUnread(s.log, s.metrics.FieldsUnread)
 	defer func() {
 		if err != nil {
@@ -201,6 +205,16 @@ func New(cfg *config.Config, opts Options) (_ *Sink, err error) {
 	}
 	s.registry.MustRegister(collector{s}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return s, nil
+}
+
+func (p *process) openTracing(cfg config.Tracing) (err error) {
+	p.tracer, err = tracing.New(context.Background(), tracing.Config{
+		Endpoint: cfg.Endpoint, SampleRatio: cfg.SampleRatio, Version: p.opts.Version, Log: p.log,
+	})
+	if p.tracer != nil {
+		p.closers.add("tracing", p.tracer.Close)
+	}
+	return err
 }
 
 // now is the pipeline of the configuration that is in use.
@@ -228,7 +242,9 @@ func (p *process) assemble(cfg *config.Config) (_ *pipeline, err error) {
 	for _, m := range s.router.Mappings() {
 		s.tables[m.Name] = m.Table
 	}
-	for _, step := range []func() error{s.openImportSpans, s.openClient, s.openPost, s.openReceipts, s.openRegistry, s.openLanes} {
+	s.spans = tracing.NewImports(s.tracer, s.router.Mappings())
+	s.closers.add("spans of imports", s.spans.Close)
+	for _, step := range []func() error{s.openClient, s.openPost, s.openReceipts, s.openRegistry, s.openLanes} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -293,10 +309,10 @@ func (s *Sink) openAdmin(cfg config.Admin) error {
 		return err
 	}
 	guard.Listen = s.opts.Listen
-	members := admin.Members{Address: webhook.Members, Certificate: guard.Certificate, Log: s.log, Dial: s.opts.Dial}
+	known := admin.Members{Address: webhook.Members, Certificate: guard.Certificate, Log: s.log, Dial: s.opts.Dial}
 	parts := []admin.Part{
-		admin.Imports(importsAPI{s}), admin.Mappings(mappingsAPI{s}), admin.Executions(webhook.Header, build.Reveal(config.SecretFile(webhook.SecretFile)), service.ExecutionID, s.hint, members),
-		members.Tables(guard), admin.OwnMembership(s.membership), admin.History(s.hour.Last),
+		admin.Imports(importsAPI{s}), admin.Mappings(mappingsAPI{s}), admin.Executions(webhook.Header, build.Reveal(config.SecretFile(webhook.SecretFile)), service.ExecutionID, s.hint, known),
+		known.Tables(guard), admin.OwnMembership(s.membership), admin.History(s.hour.Last),
 	}
 	if s.opts.Levels != nil {
 		parts = append(parts, admin.LogLevel(s.opts.Levels, s.log))
@@ -311,7 +327,7 @@ func (s *Sink) openAdmin(cfg config.Admin) error {
 		return err
 	}
 	s.closers.add("admin server", s.admin.Close)
-	s.peers = members.Peers(guard, s.port())
+	s.peers = known.Peers(guard, s.port())
 	return nil
 }
 
@@ -324,113 +340,6 @@ func (s *Sink) hint(execution string) {
 
 // AdminAddress is host:port of the admin server.
 func (s *Sink) AdminAddress() string { return s.admin.Address() }
-
-// Run consumes, delivers and commits until ctx ends. Then it stops polling,
-// lets the calls in flight finish, commits, leaves the groups, and returns
-// once everything has ended. An error means that the sink could not go on.
-func (s *Sink) Run(ctx context.Context) error {
-	defer s.close()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	// Deliveries outlive the sources: a source's last act is to wait for the
-	// calls in flight and to commit what they confirmed. The admin server and
-	// the token outlive both.
-	delivering, stopDelivering := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopDelivering()
-
-	watched := newGroup(stop)
-	watched.start("admin server", func() error { return s.admin.Run(delivering) })
-	watched.start("log of what is waited for", func() error {
-		waits.Log(delivering, s.log, func() []observe.Wait { return s.now().waits() })
-		return nil
-	})
-	watched.start("history of the last hour", func() error {
-		return s.hour.Run(delivering, func() map[string]map[string]time.Duration { return s.now().ages() })
-	})
-	watched.start("other members", func() error { return s.watchOthers(delivering) })
-	first := s.now()
-	running := &reloader{Sink: s, ctx: delivering, stop: stop}
-	running.begin(first) //nolint:contextcheck // it has what outlives the sources
-	sources := newGroup(stop)
-	for _, l := range first.lanes {
-		sources.start("source of the "+l.which.String()+" lane", func() error { return l.source.Run(ctx, l) })
-	}
-	sources.start("pauses", func() error { return s.watchPauses(ctx) })
-	sources.start("reload", func() error { return running.run(ctx) })
-	s.log.Info("feedsink is running", "version", s.opts.Version, "lanes", len(first.lanes),
-		"mappings", len(first.router.Mappings()), "admin", s.AdminAddress())
-	err := sources.wait()
-	stopDelivering()
-	err = errors.Join(err, running.wait(), watched.wait())
-	if held, ok := s.log.Handler().(interface{ Flush() }); ok {
-		held.Flush() // repeated lines that are held back came before this one
-	}
-	s.log.Info("feedsink has stopped")
-	return err
-}
-
-// start runs what the lanes need beside their sources, until ctx ends. Who waits for it
-// learns what could not go on.
-func (s *pipeline) start(ctx context.Context, stop func()) *group {
-	running := newGroup(stop)
-	running.start("first token", func() error {
-		s.firstToken(ctx)
-		return nil
-	})
-	if s.post != nil {
-		running.start("look at the dead-letter topic", func() error {
-			s.post.Look(ctx)
-			return nil
-		})
-	}
-	if s.receipts != nil {
-		running.start("look at the receipts topic", func() error {
-			s.receipts.Look(ctx)
-			return nil
-		})
-	}
-	if s.calls != nil {
-		running.start("immediate lane", func() error { return s.calls.Run(ctx) })
-	}
-	if s.missing != nil {
-		running.start("patches of nothing", func() error { return s.missing.run(ctx) })
-	}
-	if s.peer != nil && s.peer.calls != nil {
-		running.start("reconciling calls", func() error { return s.peer.calls.Run(ctx) })
-	}
-	if s.rows != nil {
-		running.start("calls in the place of rows", func() error { return s.rows.calls.Run(ctx) })
-	}
-	if s.files != nil {
-		running.start("batcher", func() error { return s.files.Run(ctx) })
-		running.start("what days bring", func() error { return s.arrivals.run(ctx, s.pacing) })
-	}
-	return running
-}
-
-// firstToken gets the first token, so that a wrong key shows on /readyz before
-// there is anything to send. Later ones are fetched by the calls that need them.
-func (s *pipeline) firstToken(ctx context.Context) {
-	backoff, random := retry.Backoff{Initial: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max}, s.newRand()
-	for tries := 1; ; tries++ {
-		err := s.client.Authenticate(ctx)
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-		var after time.Duration // before that, no request is made
-		if e, ok := errors.AsType[*service.Error](err); ok {
-			after = e.RetryAfter()
-		}
-		wait := backoff.Next(tries, after, random.Float64)
-		if hint := service.Hint(err, "service.authURL"); hint != "" {
-			err = fmt.Errorf("%w; %s", err, hint)
-		}
-		s.log.Warn("no token yet; trying again", "tries", tries, "wait", wait, "error", err)
-		if retry.Sleep(ctx, wait) != nil {
-			return
-		}
-	}
-}
 
 // group is the consumer group of a lane.
 func (s *pipeline) group(which schemas.Lane) string { return which.Group(s.cfg.Kafka.Group) }
@@ -491,7 +400,7 @@ func (s *pipeline) source(which schemas.Lane) (*kafka.Source, error) {
 	}
 	s.sources[which] = source
 	if which == schemas.Batch {
-		s.arrivals = newArrivals(source, s.log)
+		s.arrivals = pacing.NewArrivals(source, s.log)
 	}
 	s.process.closers.add("source of the "+which.String()+" lane", source.Close)
 	return source, nil
@@ -501,13 +410,13 @@ func (s *pipeline) source(which schemas.Lane) (*kafka.Source, error) {
 func (s *pipeline) subscription(which schemas.Lane) kafka.Subscription {
 	sub := kafka.Subscription{
 		Topics:  s.router.Topics(which),
-		TopicOf: s.topicRoutes(which),
-		Upgrade: s.upgrade,
+		TopicOf: tables.Routes(s.router, which),
+		Upgrade: func(topic string, l *ack.Ledger) { tables.Upgrade(s.router.Mappings(), topic, l) },
 	}
 	if which == schemas.Immediate {
-		sub.Ended = s.executionEnded
+		sub.Ended = (&imports.Former{Client: s.client, Known: &s.service, Log: s.log}).Ended
 	} else {
-		sub.TableOf, sub.Filed = tablesOf(s.router.Mappings())
+		sub.TableOf, sub.Filed = tables.Of(s.router.Mappings())
 	}
 	return sub
 }
@@ -518,7 +427,7 @@ func (s *pipeline) laneBase(which schemas.Lane, source *kafka.Source, calls floo
 	return &laneBase{
 		which: which, router: s.router, source: source, post: s.post, receipts: s.receipts, metrics: s.metrics, recent: s.recent, log: log, pauses: &s.pauses,
 		floods:  flood.New(flood.Lane{Which: which, Source: source, Calls: calls, Log: log}, flood.NewLimits(s.cfg.DLQ), s.router.Mappings()),
-		tracing: s.lineage(which), whyNot: func() string { return s.unacknowledgedFor(which) },
+		tracing: tracing.Lane{Tracer: s.tracer, Group: s.group(which)}, spans: s.spans, whyNot: func() string { return s.unacknowledgedFor(which) },
 	}
 }
 
@@ -535,29 +444,39 @@ func (s *pipeline) newRand() *rand.Rand {
 	return rand.New(rand.NewPCG(s.opts.Rand.Uint64(), s.opts.Rand.Uint64()))
 }
 
+// reconcilingCalls builds the lane of calls that reconcile keys; nil: no mapping uses both lanes.
+func (s *pipeline) reconcilingCalls(source *kafka.Source) (lane *calls.Lane) {
+	mappings := s.router.Mappings()
+	if !slices.ContainsFunc(mappings, (*router.Compiled).DualLane) {
+		return nil
+	}
+	pace := build.Pace(s.cfg)
+	pace.MayCall, pace.Share, pace.Service = source.Leased, share(source, eitherRate(mappings)), &s.service
+	lane = calls.New(pace, imports.PeerCalls{Caller: s.caller(func() { lane.Spend() }), Client: s.client}, observer{s}, s.newRand())
+	return lane
+}
+
 // openFiles builds the batch lane.
 func (s *pipeline) openFiles(source *kafka.Source) (*lane, error) {
 	mappings := s.router.Mappings()
 	rowLane, halts := s.rowLane(source)
 	base := s.laneBase(schemas.Batch, source, halts)
-	s.pacing = &pacing{source: source, tables: map[string]*tableSlots{}, clock: s.clock}
-	s.parents = newParents(source, mappings, s.group(schemas.Immediate))
-	s.peer = &peer{source: source, topics: mappingTopics(mappings), keys: keyNames(mappings)}
-	if len(s.peer.topics) > 0 {
-		pace := build.Pace(s.cfg)
-		pace.MayCall, pace.Share, pace.Service = source.Leased, share(source, eitherRate(mappings)), &s.service
-		s.peer.calls = calls.New(pace, s.caller(func() { s.peer.calls.Spend() }), observer{s}, s.newRand())
-	}
+	s.peer = imports.NewPeer(source, mappings, s.reconcilingCalls(source))
 	var rowsCalled batcher.Calls
 	if rowLane != nil {
 		s.rows = &rowCalls{rowLane, s.router, base.floods}
 		rowsCalled = s.rows
 	}
-	receipts := newImportReceipts(base, s.writers)
-	zones, loads, err := s.batchMappings()
+	parts := &imports.Lane{
+		Source: source, Router: s.router, Writers: s.writers, Post: s.post, Book: s.receipts, Metrics: s.metrics, Recent: s.recent,
+		Spans: s.spans, Log: base.log, Unacknowledged: &base.unacknowledged,
+	}
+	receipts := imports.NewReceipts(parts, func(mapping string) *spool.Notes { return s.files.Notes(mapping) })
+	zones, loads, slots, err := build.BatchMappings(mappings)
 	if err != nil {
 		return nil, err
 	}
+	s.pacing = pacing.New(source, s.clock, slots)
 	s.files, err = batcher.New(batcher.Config{
 		Dir:         s.cfg.Spool.Dir,
 		MaxBytes:    int64(s.cfg.Spool.MaxBytes),
@@ -565,18 +484,19 @@ func (s *pipeline) openFiles(source *kafka.Source) (*lane, error) {
 		Poll:        retry.Backoff{Initial: s.opts.firstPoll(), Max: build.SlowestPoll},
 		Retry:       retry.Backoff{Initial: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max},
 		Grace:       s.cfg.Service.Timeout,
-		Gate:        heldGate{s.pacing, &s.service},
-		Parents:     s.parents,
+		Gate:        imports.HeldGate{Gate: s.pacing, Known: &s.service},
+		Parents:     imports.NewParents(source, mappings, s.group(schemas.Immediate)),
 		Peer:        s.peer,
 		Calls:       rowsCalled,
 		LandsWithin: landed * s.cfg.Service.Timeout,
 		MaxWaiting:  int64(s.cfg.Memory.Pending) / 4,
 		ApartAfter:  s.opts.ApartAfter,
-		Records:     records{base, newCreateRows(s.client, &s.service, s.cfg, share(source, eitherRate(mappings)), s.newRand()), s.writers, receipts},
+		Records:     imports.Records{Lane: parts, Creates: imports.NewCreates(s.client, &s.service, s.cfg, share(source, eitherRate(mappings)), s.newRand()), Receipts: receipts},
 		Floods:      base.floods,
 		Paused:      s.pausedFiles,
 		Log:         s.log,
-	}, loads, importer{s.client, &s.service, zones, source.Leased, base.tracing}, ledger{base, s.pacing, receipts}, observer{s}, s.newRand())
+	}, loads, imports.Importer{Client: s.client, Known: &s.service, Zones: zones, Leased: source.Leased, Spans: s.spans},
+		imports.Ledger{Lane: parts, Pacer: s.pacing, Receipts: receipts}, observer{s}, s.newRand())
 	if err != nil {
 		return nil, fmt.Errorf("spool.dir: %w", err)
 	}
@@ -585,12 +505,9 @@ func (s *pipeline) openFiles(source *kafka.Source) (*lane, error) {
 			s.log.Warn("closing the spool", "error", err)
 		}
 	})
-	if receipts != nil {
-		receipts.newNotes = s.files.Notes
-	}
 	delivery := &fileDelivery{
-		lane: base, files: s.files, peer: s.peer, rows: s.rows, receipts: receipts, shared: shared(mappings),
-		halted: make([]string, len(mappings)), tables: ledgerTables(mappings),
+		lane: base, files: s.files, peer: s.peer, rows: s.rows, receipts: receipts, shared: tables.DualLane(mappings),
+		halted: make([]string, len(mappings)), tables: tables.LedgerTables(mappings),
 	}
 	ahead, err := newAhead(delivery, s.reader)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/calls"
+	"github.com/feedsink/feedsink/connector/imports"
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/router"
@@ -28,6 +30,24 @@ func (s *Sink) Status() any {
 	st := s.now().status()
 	st.Reload = s.last.Status()
 	return st
+}
+
+// membership is what this member says of itself to the others.
+func (s *Sink) membership() admin.Membership {
+	own := admin.Membership{Groups: map[string]string{}}
+	own.Member, _ = os.Hostname() // "" where the system does not tell
+	for lane, source := range s.sources {
+		if id := source.MemberID(); id != "" {
+			own.Groups[s.now().group(lane)] = id
+		}
+	}
+	return own
+}
+
+// port is that of the admin server.
+func (s *Sink) port() string {
+	_, port, _ := net.SplitHostPort(s.AdminAddress()) // it is listened on
+	return port
 }
 
 // unready lists why /readyz fails: no place in a group, or no token. A halted
@@ -78,7 +98,8 @@ func (s *pipeline) status() observe.Status {
 		if ms.Batch != nil {
 			im := m.Config.Imports.Roll
 			ms.Roll = &observe.RollStatus{Rows: im.Rows, Bytes: int64(im.Bytes), Seconds: im.Age.Seconds(), At: im.At}
-			ms.Day, ms.Due = s.day(m.Name), s.due(*ms.Batch)
+			ms.Day, ms.Due = s.pacing.Day(m.Name), s.due(*ms.Batch)
+			ms.Day.Imports = s.recent.ImportsSince(m.Name, ms.Day.Begins)
 		}
 		if s.releasable(m) || ms.Batch != nil && ms.Batch.Halted != "" {
 			ms.Release = "feedsink imports release --mapping " + m.Name
@@ -160,37 +181,6 @@ func (s *pipeline) halted() map[string][]string {
 		}
 	}
 	return reasons
-}
-
-// day is the calendar day of now: its beginning, and that of the next.
-func day(now time.Time, zone *time.Location) (begins, ends time.Time) {
-	y, m, d := now.In(zone).Date()
-	return time.Date(y, m, d, 0, 0, 0, 0, zone), time.Date(y, m, d+1, 0, 0, 0, 0, zone)
-}
-
-// day is how far the mapping's table is with the day's slots.
-func (s *pipeline) day(mapping string) *observe.DayStatus {
-	t, now := s.pacing.tables[mapping], time.Now()
-	st := &observe.DayStatus{Zone: t.Zone.String(), PerDay: t.PerDay, Reserve: t.Reserve, Used: []observe.UsedSlots{}}
-	st.Begins, st.Ends = day(now, t.Zone)
-	st.Imports = s.recent.ImportsSince(mapping, st.Begins)
-	used, ok := s.pacing.used(mapping, now)
-	if !ok {
-		return st
-	}
-	st.Owned = true
-	st.Left, _ = s.pacing.remaining(mapping)
-	for _, at := range used {
-		if n := len(st.Used); n > 0 && st.Used[n-1].At.Equal(at) {
-			st.Used[n-1].Count++
-			continue
-		}
-		st.Used = append(st.Used, observe.UsedSlots{At: at, Count: 1})
-	}
-	if wait := s.pacing.Wait(mapping, false); wait > 0 {
-		st.Next = time.Now().Add(wait) // since then; midnight is not to show as 23:59
-	}
-	return st
 }
 
 // due is when a mapping's open file is sent, as far as that is known.
@@ -280,7 +270,7 @@ func (d importsAPI) Reason(ctx context.Context, name string) (any, error) {
 		return last, nil
 	}
 	if message.Words == "" {
-		results, err := request(&d.now().service, func() (service.Results, error) { return d.now().client.Results(ctx, message.Execution) })
+		results, err := imports.Request(&d.now().service, func() (service.Results, error) { return d.now().client.Results(ctx, message.Execution) })
 		if err != nil {
 			return nil, fmt.Errorf("mapping %s: the service said it to another process, and cannot be asked again: %w", name, err)
 		}
@@ -371,7 +361,7 @@ func (d importsAPI) rollable(m observe.MappingImports, reserve bool) error {
 	if m.Import != nil || m.Open == nil && m.Bundle == "" {
 		return nil // it goes next, or there is nothing that could
 	}
-	at := time.Now().Add(wait).In(d.now().pacing.tables[m.Mapping].Zone).Format("15:04 MST on 2006-01-02")
+	at := time.Now().Add(wait).In(d.now().pacing.Table(m.Mapping).Zone).Format("15:04 MST on 2006-01-02")
 	switch {
 	case wait == 0:
 		return nil
@@ -393,7 +383,7 @@ func (d importsAPI) TakeSlot(name string) (any, error) {
 	case *m.SlotsLeft == 0:
 		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: no import is left today, all %d were used", name, m.SlotsPerDay)}
 	}
-	d.now().pacing.took(name)
+	d.now().pacing.Took(name)
 	return d.find(name)
 }
 
@@ -432,13 +422,13 @@ func unknown(format string, args ...any) error {
 }
 
 func (d importsAPI) mapping(st batcher.MappingStatus) observe.MappingImports {
-	slots := d.now().pacing.tables[st.Mapping]
+	slots := d.now().pacing.Table(st.Mapping)
 	m := observe.MappingImports{
-		Mapping: st.Mapping, Table: slots.label, Bundle: st.Bundle, SlotsPerDay: slots.PerDay,
+		Mapping: st.Mapping, Table: slots.Label, Bundle: st.Bundle, SlotsPerDay: slots.PerDay,
 		Import: st.Import, Halted: st.Halted, Kept: slices.Clone(st.Kept),
 	}
 	var left int
-	if left, m.Owned = d.now().pacing.remaining(st.Mapping); m.Owned {
+	if left, m.Owned = d.now().pacing.Remaining(st.Mapping); m.Owned {
 		m.SlotsLeft = &left
 	}
 	if !st.Opened.IsZero() {

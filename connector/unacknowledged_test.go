@@ -27,8 +27,8 @@ func TestAWaitForAcknowledgementsIsTold(t *testing.T) {
 				var out bytes.Buffer
 				l := laneBase{log: slog.New(slog.NewTextHandler(&out, nil)), whyNot: func() string { return "dead-letter topic dlq does not exist" }}
 				if c.after > 0 {
-					l.unacknowledged.add(2)
-					defer time.AfterFunc(c.after, func() { l.unacknowledged.done(2) }).Stop()
+					l.unacknowledged.Add(2)
+					defer time.AfterFunc(c.after, func() { l.unacknowledged.Done(2) }).Stop()
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 35*time.Second)
 				defer cancel()

@@ -14,8 +14,10 @@ import (
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/waits"
+	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -27,7 +29,7 @@ func (s *pipeline) waits() []observe.Wait {
 			all = append(all, observe.Wait{Cause: t.Cause, Topic: t.Topic, Why: t.Why})
 		}
 		all = append(all, otherLaneWaits(l.source.Partitions())...)
-		all = append(all, s.others.waits(l.which, time.Now())...)
+		all = append(all, s.others.Waits(l.which, time.Now())...)
 		if t, ok := s.deadLetterTrouble(l.which); ok {
 			all = append(all, observe.Wait{Cause: t.Cause, Topic: t.Topic, Why: t.Why})
 		}
@@ -49,7 +51,7 @@ func (s *pipeline) waits() []observe.Wait {
 }
 
 // deadLetterTrouble is why the lane's dead letters wait, with their records.
-func (s *pipeline) deadLetterTrouble(which schemas.Lane) (t kafka.Trouble, ok bool) {
+func (s *pipeline) deadLetterTrouble(which schemas.Lane) (t cluster.Trouble, ok bool) {
 	if s.post == nil {
 		return t, false
 	}
@@ -58,11 +60,11 @@ func (s *pipeline) deadLetterTrouble(which schemas.Lane) (t kafka.Trouble, ok bo
 		return t, false
 	}
 	topic := s.cfg.DLQ.Topic
-	return kafka.TroubleWith(topic, "dead-letter topic "+topic+" cannot be written", "dead-letter topic "+topic+" does not exist; create it, or correct dlq.topic", kafka.ToWrite, err), true
+	return cluster.TroubleWith(topic, "dead-letter topic "+topic+" cannot be written", "dead-letter topic "+topic+" does not exist; create it, or correct dlq.topic", cluster.ToWrite, err), true
 }
 
 // receiptTrouble is why receipts wait, with their records.
-func (s *pipeline) receiptTrouble() (t kafka.Trouble, ok bool) {
+func (s *pipeline) receiptTrouble() (t cluster.Trouble, ok bool) {
 	if s.receipts == nil {
 		return t, false
 	}
@@ -71,7 +73,7 @@ func (s *pipeline) receiptTrouble() (t kafka.Trouble, ok bool) {
 		return t, false
 	}
 	topic := s.cfg.Receipts.Topic
-	return kafka.TroubleWith(topic, "receipts topic "+topic+" cannot be written", "receipts topic "+topic+" does not exist; create it, or correct receipts.topic", kafka.ToWrite, err), true
+	return cluster.TroubleWith(topic, "receipts topic "+topic+" cannot be written", "receipts topic "+topic+" does not exist; create it, or correct receipts.topic", cluster.ToWrite, err), true
 }
 
 // unacknowledgedFor is why dead letters of the lane, or receipts, are not acknowledged.
@@ -202,4 +204,34 @@ func (s *pipeline) slotWait(st batcher.MappingStatus) time.Duration {
 		return s.pacing.Wait(st.Mapping, false)
 	}
 	return 0
+}
+
+// slotWait says which records of a topic wait for nothing but a slot of the day.
+type slotWait struct {
+	open bool // those in the open file, which is complete
+	sent bool // those in a file on its way, which is to be sent again
+}
+
+// waitingForSlots is, by topic, what waits for a slot. A topic of several mappings
+// waits as soon as the file of one of them does: so do its records.
+func (s *pipeline) waitingForSlots() map[string]slotWait {
+	waits := map[string]slotWait{}
+	if s.files == nil {
+		return waits
+	}
+	mappings := map[string]*router.Compiled{}
+	for _, m := range s.router.Mappings() {
+		mappings[m.Name] = m
+	}
+	for _, st := range s.files.Status() {
+		m := mappings[st.Mapping]
+		w := slotWait{
+			open: st.Import == nil && st.Halted == "" && s.slotWait(st) > 0,
+			sent: st.Import != nil && st.Import.Step == batcher.Waiting,
+		}
+		for _, topic := range m.Config.Topics {
+			waits[topic] = slotWait{open: waits[topic].open || w.open, sent: waits[topic].sent || w.sent}
+		}
+	}
+	return waits
 }

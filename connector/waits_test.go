@@ -16,7 +16,7 @@ import (
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
-	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/waits"
 	"github.com/feedsink/feedsink/schemas"
@@ -24,8 +24,8 @@ import (
 
 // TestWaitsAreTold: what a lane waits for is in the status and the metric while it does.
 func TestWaitsAreTold(t *testing.T) {
-	cluster, api, server := startBoth(t, kfake.SeedTopics(1, "crm", "dlq"))
-	broker := cluster.ListenAddrs()[0]
+	fake, api, server := startBoth(t, kfake.SeedTopics(1, "crm", "dlq"))
+	broker := fake.ListenAddrs()[0]
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker))
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestWaitsAreTold(t *testing.T) {
 			return in && gauged(gathered(t, sink), "feedsink_waiting", cause+" "+lane) == 1
 		}
 	}
-	until(t, "the topic that is missing is told", told(kafka.MissingTopic, "immediate", "shop", "topic shop does not exist"))
+	until(t, "the topic that is missing is told", told(cluster.NoTopic, "immediate", "shop", "topic shop does not exist"))
 
 	api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 1}, Answer: sandbox.StatusAfter(429, 10*time.Minute)})
 	now := `{"op":"upsert","key":{"customerNumber":"C1"},"attributes":{"name":"now"}}`
@@ -115,7 +115,7 @@ func TestTriesThatFailAreTold(t *testing.T) {
 		"no dead-letter topic": {
 			func(*sandbox.Sandbox, string) error { return nil },
 			"{",
-			observe.Wait{Cause: kafka.MissingTopic, Lane: "immediate", Topic: "dlq", Why: "dead-letter topic dlq does not exist"},
+			observe.Wait{Cause: cluster.NoTopic, Lane: "immediate", Topic: "dlq", Why: "dead-letter topic dlq does not exist"},
 			nil, 0,
 		},
 	} {
@@ -170,7 +170,7 @@ func TestBrokersThatDoNotAnswerAreTold(t *testing.T) {
 	run(t, sink)
 	until(t, "brokers that cannot be reached are told", func() bool {
 		all := sink.now().waits()
-		return len(all) == 2 && all[0].Cause == kafka.Unreachable && all[1].Lane == "batch"
+		return len(all) == 2 && all[0].Cause == cluster.Unreachable && all[1].Lane == "batch"
 	})
 }
 

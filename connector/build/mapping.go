@@ -1,12 +1,16 @@
 package build
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/slots"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/pacing"
+	"github.com/feedsink/feedsink/connector/tables"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -60,4 +64,28 @@ func BatchMapping(m *router.Compiled) batcher.Mapping {
 		out.Loads[op] = batcher.Load{ETL: load.ETL, Mode: load.Mode}
 	}
 	return out
+}
+
+// BatchMappings are the mappings with files, the calendar of each ETL's table, and the
+// slots of each mapping's table.
+func BatchMappings(all []*router.Compiled) (zones map[string]*time.Location, mappings []batcher.Mapping, slotted map[string]*pacing.Table, err error) {
+	zones, slotted = map[string]*time.Location{}, map[string]*pacing.Table{}
+	for _, m := range tables.Filed(all) {
+		im := m.Config.Imports
+		zone, err := time.LoadLocation(im.Timezone)
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("mapping %s: imports.timezone: %w", m.Name, err)
+		}
+		mapping := BatchMapping(m)
+		mapping.Zone = zone
+		mappings = append(mappings, mapping)
+		for _, load := range mapping.Loads {
+			zones[load.ETL] = zone
+		}
+		slotted[m.Name] = &pacing.Table{
+			Plan: slots.Plan{PerDay: im.SlotsPerDay, Reserve: im.Reserve, Zone: zone, At: mapping.Roll.At, Every: im.Roll.Age},
+			Name: m.Table.Qualified(), Label: m.Label, Topic: m.Config.Topics[0], Topics: m.Config.Topics,
+		}
+	}
+	return zones, mappings, slotted, nil
 }

@@ -37,6 +37,13 @@ const (
 	Delivering   Stage = "TASK_PUT"
 )
 
+// Why a record cannot become a dead letter, and what to do about it, in sentences for a person.
+const (
+	NoTopic   = "no dead-letter topic is configured (dlq.topic)"
+	SetTopic  = "Set dlq.topic"
+	OpenTopic = "Make the dead-letter topic take it (its max.message.bytes)"
+)
+
 // Reason is the reason beside the record. Message names fields and rules, never
 // values, unless the service's answer is part of it: see Plain. What does not apply is left zero and not written.
 type Reason struct {

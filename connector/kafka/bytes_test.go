@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/kafka/memory"
 )
 
 // holding keeps each record pending for as long as there is room.
@@ -18,7 +19,7 @@ func (h *holding) Records(p *Partition, rs []*Record) (taken int) {
 		if !p.HasRoom(r) {
 			break
 		}
-		e := &ack.Entry{Bytes: HeldBytes(r, 1)}
+		e := &ack.Entry{Bytes: memory.Held(r, 1)}
 		p.Track(e, r.Offset)
 		h.pending[p] = append(h.pending[p], e)
 		h.most = max(h.most, p.memory.Used())
@@ -43,7 +44,7 @@ func full(t *testing.T, limit int64, partitions int) (*Source, *holding, []*Part
 	t.Helper()
 	h := &holding{pending: map[*Partition][]*ack.Entry{}}
 	cfg := offline
-	cfg.Pending = NewMemory(limit)
+	cfg.Pending = memory.New(limit)
 	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +139,7 @@ func TestEndedAssignmentGivesItsMemoryBack(t *testing.T) {
 	s.offer(ps[1], sized(0, 5, 1000))
 	ps[0].end()
 	h.confirm(ps[0], 5) // answered after the assignment ended
-	if got, want := s.cfg.Pending.Used(), 5*HeldBytes(sized(0, 1, 1000)[0], 1); got != want || s.Pending() != 5 {
+	if got, want := s.cfg.Pending.Used(), 5*memory.Held(sized(0, 1, 1000)[0], 1); got != want || s.Pending() != 5 {
 		t.Errorf("pending after one of two assignments ended: got %d bytes of %d records, want %d of 5", got, s.Pending(), want)
 	}
 }

@@ -1,20 +1,18 @@
 package kafka
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
+	"github.com/feedsink/feedsink/connector/kafka/memory"
 )
 
 // fetchError tells lost data from trouble that passes: only the former needs a
@@ -44,7 +42,7 @@ func (s *Source) fetchError(topic string, id int32, err error) {
 		// What the client retries by itself does not come here, and the broker
 		// refuses at once, each time it is asked.
 		p.rest = time.Now().Add(restAfterError)
-		s.troubles.refused(topic, err)
+		s.troubles.Refused(topic, err)
 		s.log.Warn("records can't be fetched; trying again", "topic", topic, "partition", id, "wait", restAfterError, "error", err)
 	}
 }
@@ -65,96 +63,26 @@ func (s *Source) resubscribe(ctx context.Context) {
 	s.staleTopics = nil
 }
 
-// Memory bounds the bytes of records that are on their way one by one. The
-// sources of one process share it. Half of it is taken in the order of requests, and of
-// the other half each partition has an equal part: however long the records of
-// some are not confirmed, there is room for the others'.
-type Memory struct {
-	limit      int64
-	used       atomic.Int64
-	partitions atomic.Int64 // that share it
-}
-
-// defaultPending is Config.Pending's default.
-const defaultPending = 64 << 20
-
-// NewMemory returns room for so many bytes; 0: the default.
-func NewMemory(limit int64) *Memory {
-	if limit <= 0 {
-		limit = defaultPending
-	}
-	return &Memory{limit: limit}
-}
-
-// Used is how many bytes are taken.
-func (m *Memory) Used() int64 { return m.used.Load() }
-
-// fits reports whether one who holds so much may take more. A record that is
-// larger than its partition's part may pass if it is the partition's only one: it
-// can be the last to pass until others have ended.
-func (m *Memory) fits(more, held int64) bool {
-	used := m.used.Load()
-	return used+more <= m.limit/2 || held+more <= m.part() || held == 0 && used < m.limit
-}
-
-// part is that of a partition.
-func (m *Memory) part() int64 { return m.limit / 2 / max(m.partitions.Load(), 1) }
-
 // hold notes what a pending record takes, or gives back; p.mu is held.
 func (p *Partition) hold(bytes int64) {
 	p.held.Add(bytes)
-	p.memory.used.Add(bytes)
+	p.memory.Hold(bytes)
 }
 
 // HasRoom reports whether the record may become pending.
 func (p *Partition) HasRoom(r *Record) bool {
-	return p.memory.used.Load() == 0 || p.memory.fits(HeldBytes(r, 1), p.held.Load())
+	return p.memory.Used() == 0 || p.memory.Fits(memory.Held(r, 1), p.held.Load())
 }
 
 // Keep is a record as the handler is to have it. What comes in one batch lies in one piece of memory:
 // where that is more than the partition's part, a record that is kept has memory of its own, or
 // partitions with one pending record each would hold all that they have polled.
 func (p *Partition) Keep(r *Record) *Record {
-	if p.beside <= p.memory.part() {
+	if p.beside <= p.memory.Part() {
 		return r
 	}
-	return Own(r)
+	return memory.Own(r)
 }
-
-// Own is a copy of the record that holds nothing of what was fetched with it.
-func Own(r *Record) *Record {
-	own := &Record{
-		Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value), Headers: slices.Clone(r.Headers),
-		Timestamp: r.Timestamp, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, LeaderEpoch: r.LeaderEpoch, Attrs: r.Attrs,
-	}
-	for i := range own.Headers {
-		h := &own.Headers[i]
-		h.Key, h.Value = strings.Clone(h.Key), bytes.Clone(h.Value)
-	}
-	return own
-}
-
-// HeldBytes is what a record takes while it is pending: itself, and at most as
-// much again for each write that it becomes.
-func HeldBytes(r *Record, writes int) int64 {
-	n := pendingBytes + len(r.Key) + len(r.Value)*(1+writes)
-	for i := range r.Headers {
-		n += len(r.Headers[i].Key) + len(r.Headers[i].Value)
-	}
-	return int64(n)
-}
-
-// sizeOf is what a record takes until the handler has it.
-func sizeOf(r *Record) int64 {
-	n := int64(len(r.Key)+len(r.Value)) + cluster.RecordBytes
-	for i := range r.Headers {
-		n += int64(len(r.Headers[i].Key) + len(r.Headers[i].Value))
-	}
-	return n
-}
-
-// pendingBytes is what a pending record takes beside its bytes.
-const pendingBytes = 1 << 10
 
 // shed gives backlogs back to the brokers while all of them together take too
 // much. A partition that is full is fetched again once it has room, another one a
@@ -178,7 +106,7 @@ func (s *Source) shed() {
 		if p.in(reading) {
 			waiting -= p.waiting
 			s.sheds.Add(1)
-			if p.shed = HeldBytes(p.backlog[0], 1); !p.full && p.memory.fits(p.shed, p.held.Load()) {
+			if p.shed = memory.Held(p.backlog[0], 1); !p.full && p.memory.Fits(p.shed, p.held.Load()) {
 				p.rest = time.Now().Add(restAfterShed) // it is not for want of room that they were not taken
 			}
 			starts[p] = p.dropBacklog()
@@ -208,14 +136,7 @@ func (p *Partition) setBacklog(records []*Record) {
 	} else {
 		p.setUntaken(nil)
 	}
-	p.waiting = sizeOfAll(records)
-}
-
-func sizeOfAll(records []*Record) (n int64) {
-	for _, r := range records {
-		n += sizeOf(r)
-	}
-	return n
+	p.waiting = memory.SizeOfAll(records)
 }
 
 // setOffsets has the client fetch partitions from given offsets on.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/memory"
 )
 
 // lane is a handler whose every decision a test can make.
@@ -91,7 +92,7 @@ func (l *lane) Records(p *kafka.Partition, records []*kafka.Record) (taken int) 
 			return i
 		}
 		m := &mark{p: p}
-		m.e.Bytes = kafka.HeldBytes(r, 1)
+		m.e.Bytes = memory.Held(r, 1)
 		p.Track(&m.e, r.Offset)
 		l.taken[at] = append(l.taken[at], r.Offset)
 		if l.auto {

@@ -12,6 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
 
 // A member that was frozen, or cut off from the group, for longer than its
@@ -25,53 +27,11 @@ import (
 // is left to calls that start at its end to get where they go.
 const leaseShare = 4
 
-// lease is how long the member's partitions are its own for certain. It runs by two
-// clocks and ends with the first: a machine that was suspended goes on with a
-// monotonic clock that did not, and the machine's clock may be moved back.
-type lease struct {
-	began time.Time                  // of the monotonic clock
-	wall  func() time.Time           // the machine's clock
-	until atomic.Pointer[expiration] // nil: there is none
-	wake  chan struct{}              // partitions were assigned: there should be a lease
-}
-
-// expiration is when a lease ends.
-type expiration struct {
-	after time.Duration // since the monotonic clock began
-	at    time.Time     // by the machine's clock
-}
-
-func newLease() *lease {
-	return &lease{
-		began: time.Now(), wake: make(chan struct{}, 1),
-		wall: func() time.Time { return time.Now().Round(0) },
-	}
-}
-
-// renew lets the lease last so long from now, as it was when a heartbeat was sent.
-func (l *lease) renew(sent expiration, lasts time.Duration) {
-	l.until.Store(&expiration{sent.after + lasts, sent.at.Add(lasts)})
-}
-
-func (l *lease) now() expiration { return expiration{time.Since(l.began), l.wall()} }
-
-func (l *lease) holds() bool {
-	until, now := l.until.Load(), l.now()
-	return until != nil && now.after < until.after && now.at.Before(until.at)
-}
-
-func (l *lease) assigned() {
-	select {
-	case l.wake <- struct{}{}:
-	default: // told already
-	}
-}
-
 // Leased reports whether no other member can have this member's partitions by now.
 // What another owner must not be overtaken by is not to be started otherwise. It
 // may be called for each record.
 func (s *Source) Leased() bool {
-	return !s.fenced.yes.Load() && s.lease.holds()
+	return !s.fenced.yes.Load() && s.lease.Holds()
 }
 
 // stayMember keeps the lease beyond the end of ctx, until the function that it returns
@@ -100,7 +60,7 @@ func (s *Source) keepLease(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait):
-		case <-s.lease.wake:
+		case <-s.lease.Wanted():
 		}
 	}
 }
@@ -123,20 +83,20 @@ func (s *Source) renew(ctx context.Context) bool {
 	if s.cfg.InstanceID != "" {
 		req.InstanceID = &s.cfg.InstanceID
 	}
-	sent := s.lease.now()
+	sent := s.lease.Now()
 	resp, err := req.RequestWith(ctx, s.client)
 	if err != nil {
 		return false // nothing is known: the lease runs on, and out
 	}
 	switch err := kerr.ErrorForCode(resp.ErrorCode); {
 	case err == nil, errors.Is(err, kerr.RebalanceInProgress): // who rebalances is known to be alive
-		s.lease.renew(sent, s.leaseLasts())
+		s.lease.Renew(sent, s.leaseLasts())
 		return true
 	case errors.Is(err, kerr.FencedInstanceID):
 		s.fence(member)
 	case errors.Is(err, kerr.UnknownMemberID):
 		if now, _ := s.client.GroupMetadata(); now == member {
-			s.lease.until.Store(nil)
+			s.lease.End()
 		}
 	}
 	return false
@@ -383,8 +343,8 @@ func (s *Source) countPartitions(ctx context.Context) {
 func (s *Source) count(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, countEvery)
 	defer cancel()
-	topics, err := s.listTopics(ctx, s.now.Load().Topics)
-	s.troubles.asked(topics, err)
+	topics, err := cluster.ListTopics(ctx, s.admin, s.now.Load().Topics)
+	s.troubles.Asked(topics, err)
 	if err != nil {
 		return err
 	}

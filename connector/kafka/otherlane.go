@@ -135,6 +135,16 @@ func (p *Partition) OtherRouted(offset int64, written time.Time) bool {
 	})
 }
 
+// AssignedFor is since when no other member may have applied the record's writes: when the
+// partition was assigned; now where the other lane, which has or had other routes for the
+// record, may have done so since.
+func (p *Partition) AssignedFor(r *Record) time.Time {
+	if p.OtherRouted(r.Offset, r.Timestamp) {
+		return time.Now()
+	}
+	return p.Assigned()
+}
+
 // changedSince reports whether a lane that had applied other routes before has applied
 // these since a time, or is about to.
 func changedSince(r *ack.Routes, at time.Time) bool {
@@ -182,86 +192,4 @@ func (p *Partition) OtherWatermark() int64 {
 	}
 	v, _ := p.other.look(p.Topic, p.ID)
 	return v.Offset
-}
-
-// peerEvery is the time between two looks at another group's commits, while they are
-// waited for.
-const peerEvery = time.Second
-
-// RecordPlace is where a record is.
-type RecordPlace struct {
-	Topic     string
-	Partition int32
-	Offset    int64
-}
-
-// AwaitGroup returns once another group has committed everything that the topics
-// hold at the time of the call, or all but some records, or with ctx's error. Trouble
-// with the broker is waited out.
-func (s *Source) AwaitGroup(ctx context.Context, group string, topics []string, but func() map[RecordPlace]bool) error {
-	var ends kadm.ListedOffsets
-	for {
-		var err error
-		if ends == nil {
-			ends, err = s.endsOf(ctx, topics)
-		}
-		behind := -1
-		if err == nil {
-			behind, err = s.behind(ctx, group, ends, but)
-		}
-		switch {
-		case behind == 0:
-			return nil
-		case err != nil && ctx.Err() == nil:
-			s.log.Warn("another group's progress cannot be seen; asking again", "of", group, "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(peerEvery):
-		}
-	}
-}
-
-func (s *Source) endsOf(ctx context.Context, topics []string) (kadm.ListedOffsets, error) {
-	ends, err := s.admin.ListEndOffsets(ctx, topics...)
-	if err == nil {
-		err = ends.Error()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list end offsets of %s: %w", slices.Sorted(slices.Values(topics)), err)
-	}
-	return ends, nil
-}
-
-// behind counts the partitions of which the group has not committed the end, and has
-// not confirmed all but some records.
-func (s *Source) behind(ctx context.Context, group string, ends kadm.ListedOffsets, but func() map[RecordPlace]bool) (n int, err error) {
-	committed, err := cluster.CommittedBy(ctx, s.admin, group)
-	if err != nil {
-		return 0, fmt.Errorf("fetch offsets of %s: %w", group, err)
-	}
-	places := sync.OnceValue(but) // once a look, and only if something is not committed
-	ends.Each(func(end kadm.ListedOffset) {
-		o, ok := committed.Lookup(end.Topic, end.Partition)
-		if end.Offset > 0 && (!ok || o.At < end.Offset && !s.confirmedBut(o.Offset, end.Offset, places())) {
-			n++
-		}
-	})
-	return n, nil
-}
-
-// confirmedBut reports whether the group that committed o has confirmed all records below
-// end but some.
-func (s *Source) confirmedBut(o kadm.Offset, end int64, places map[RecordPlace]bool) bool {
-	ledger, err := s.decode(o.Topic, commit{o.At, o.Metadata})
-	if err != nil || o.At < 0 || len(places) == 0 {
-		return false
-	}
-	for at := o.At; at < end; at++ {
-		if !ledger.Done.Contains(at) && !places[RecordPlace{o.Topic, o.Partition, at}] {
-			return false
-		}
-	}
-	return true
 }

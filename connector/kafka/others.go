@@ -4,6 +4,11 @@ import (
 	"context"
 	"net"
 	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
 
 // GroupMember is a member of the lane's group, as the brokers know it.
@@ -71,4 +76,19 @@ func hostOf(client string) string {
 func (s *Source) MemberID() string {
 	id, _ := s.client.GroupMetadata()
 	return id
+}
+
+// AwaitGroup returns once another group has committed everything that the topics hold at the
+// time of the call, or all but some records, or with ctx's error.
+func (s *Source) AwaitGroup(ctx context.Context, group string, topics []string, but func() map[cluster.RecordPlace]bool) error {
+	return cluster.AwaitGroup(ctx, s.admin, s.log, group, topics, but)
+}
+
+// ErrClosed says that the source has ended.
+var ErrClosed = kgo.ErrClientClosed
+
+// WrittenBefore is how many offsets of the topic's partitions, in sum, are below their first
+// record with a timestamp of at or later. What deletion and compaction have taken counts.
+func (s *Source) WrittenBefore(ctx context.Context, topic string, at time.Time) (sum int64, err error) {
+	return cluster.WrittenBefore(ctx, s.admin, topic, at)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/kafka/memory"
 )
 
 // Partition is one assignment of one partition to this member. What a lane
@@ -24,8 +25,8 @@ type Partition struct {
 	total      *atomic.Int64 // pending records of all partitions of the source
 	other      *otherLane    // what is known of the other lane; nil: the partition need not know
 
-	memory *Memory      // of all partitions of the process
-	held   atomic.Int64 // bytes of it that are this partition's
+	memory *memory.Memory // of all partitions of the process
+	held   atomic.Int64   // bytes of it that are this partition's
 
 	taken takenWrites // by this lane, of the other one's
 

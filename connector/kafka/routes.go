@@ -390,6 +390,16 @@ func (s *Source) ended(ctx context.Context, execution string) bool {
 	return ended && err == nil
 }
 
+// WaitsFor is what of the other lane the partition's records wait for; "": nothing.
+func (p *Partition) WaitsFor() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state != reading {
+		return ""
+	}
+	return p.routes.waiting
+}
+
 func (p *Partition) waitFor(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/memory"
 )
 
 // large writes n records that compress to nearly nothing.
@@ -37,7 +38,7 @@ func TestRecordsThatFindNoRoomAreReadAgainInOrder(t *testing.T) {
 	}
 	l := newLane(t)
 	m := b.join(l, func(c *kafka.Config) {
-		c.Pending, c.Connection.Fetched = kafka.NewMemory(1<<20), 1<<20
+		c.Pending, c.Connection.Fetched = memory.New(1<<20), 1<<20
 	})
 	eventually(t, "large records wait for room", func() (bool, any) {
 		return m.Config().Pending.Used() > 700_000, m.Config().Pending.Used()

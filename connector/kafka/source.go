@@ -12,7 +12,6 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,9 +19,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/plugin/kprom"
 
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
+	"github.com/feedsink/feedsink/connector/kafka/lease"
+	"github.com/feedsink/feedsink/connector/kafka/memory"
 )
 
 // Record is the client's record, under our name so that other packages need not
@@ -33,18 +33,18 @@ type Record = kgo.Record
 type Config struct {
 	Subscription   // to begin with
 	Connection     cluster.Connection
-	Group          string        // with the lane: feedsink-batch
-	FromEnd        bool          // topics of which nothing is committed are read from where they ended before Run joined the group
-	SessionTimeout time.Duration // after which a dead member's partitions move
-	InstanceID     string        // of this process alone; with it, a process that was killed and begins again has its place back at once; "": none
-	ReleaseTimeout time.Duration // bounds the wait for work under way when partitions go; 0: 35 s
-	CommitEvery    time.Duration // 0: once a second
-	MetadataMaxAge time.Duration // of what is known of topics and their partitions; 0: a minute
-	FetchMaxWait   time.Duration // of the broker for records; 0: half a second
-	Other          string        // the group of the other lane; "": the lane is alone
-	Grace          time.Duration // after which a request to the service has ended
-	Pending        *Memory       // what records that are tracked may take; nil: the default
-	Keeps          bool          // the handler keeps records one by one until they are confirmed
+	Group          string         // with the lane: feedsink-batch
+	FromEnd        bool           // topics of which nothing is committed are read from where they ended before Run joined the group
+	SessionTimeout time.Duration  // after which a dead member's partitions move
+	InstanceID     string         // of this process alone; with it, a process that was killed and begins again has its place back at once; "": none
+	ReleaseTimeout time.Duration  // bounds the wait for work under way when partitions go; 0: 35 s
+	CommitEvery    time.Duration  // 0: once a second
+	MetadataMaxAge time.Duration  // of what is known of topics and their partitions; 0: a minute
+	FetchMaxWait   time.Duration  // of the broker for records; 0: half a second
+	Other          string         // the group of the other lane; "": the lane is alone
+	Grace          time.Duration  // after which a request to the service has ended
+	Pending        *memory.Memory // what records that are tracked may take; nil: the default
+	Keeps          bool           // the handler keeps records one by one until they are confirmed
 	Log            *slog.Logger
 	Metrics        *prometheus.Registry // gets the client's own, feedsink_kafka_*; nil: none
 }
@@ -132,7 +132,7 @@ type Source struct {
 	leaving    leaving
 	joined     atomic.Bool // the group has assigned us something, be it nothing
 	placed     atomic.Bool // since then the ledgers of all partitions were read once
-	lease      *lease
+	lease      *lease.Lease
 	generation atomic.Pointer[generation] // the last one that GroupMembers saw; nil: none
 	other      *otherLane
 	sheds      atomic.Int64  // how often records were given back
@@ -141,7 +141,7 @@ type Source struct {
 	portion    share
 	latest     atomic.Pointer[latest] // nil: nothing was looked for
 	suspending chan *suspension
-	troubles   troubles
+	troubles   cluster.Troubles
 
 	mu    sync.Mutex
 	parts map[topicPartition]*Partition // assigned to us now
@@ -174,9 +174,9 @@ func New(cfg Config) (*Source, error) {
 		cfg.Connection.Fetched = cluster.DefaultFetched
 	}
 	if cfg.Pending == nil {
-		cfg.Pending = NewMemory(0)
+		cfg.Pending = memory.New(0)
 	}
-	s := &Source{cfg: cfg, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), lease: newLease(), other: &otherLane{group: cfg.Other}, soon: make(chan struct{}, 1), suspending: make(chan *suspension)}
+	s := &Source{cfg: cfg, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), lease: lease.New(), other: &otherLane{group: cfg.Other}, soon: make(chan struct{}, 1), suspending: make(chan *suspension)}
 	s.now.Store(&cfg.Subscription)
 	life, end := context.WithCancel(context.Background())
 	s.end = end
@@ -202,8 +202,8 @@ func New(cfg Config) (*Source, error) {
 		kgo.AdjustFetchOffsetsFn(s.startOffsets),
 		kgo.OnPartitionsRevoked(s.revoked),
 		kgo.OnPartitionsLost(s.lost),
-		kgo.WithHooks(append(clientMetrics(cfg), &s.troubles, &s.fenced)...),
-		kgo.WithLogger(clientLog{cfg.Log}),
+		kgo.WithHooks(append(cluster.ClientMetrics(cfg.Metrics, cfg.Group), &s.troubles, &s.fenced)...),
+		kgo.WithLogger(cluster.ClientLog{Logger: cfg.Log}),
 	}
 	if cfg.InstanceID != "" {
 		opts = append(opts, kgo.InstanceID(cfg.InstanceID))
@@ -215,53 +215,6 @@ func New(cfg Config) (*Source, error) {
 	}
 	s.admin = kadm.NewClient(s.client)
 	return s, nil
-}
-
-// clientMetrics counts what the client does, under the group's name.
-func clientMetrics(cfg Config) []kgo.Hook {
-	if cfg.Metrics == nil {
-		return nil
-	}
-	return []kgo.Hook{kprom.NewMetrics("feedsink_kafka", kprom.Registry(clientRegistry{cfg.Metrics}),
-		// By broker: topics may be many, and each has a leader elsewhere.
-		kprom.FetchAndProduceDetail(kprom.UncompressedBytes, kprom.ByNode),
-		kprom.WithStaticLabel(prometheus.Labels{"group": cfg.Group}))}
-}
-
-// clientRegistry leaves out the client's gauges whose names say that they are counters:
-// promtool objects to them, and their bytes are there beside them.
-type clientRegistry struct{ *prometheus.Registry }
-
-// MustRegister is kprom's way to register its metrics.
-func (r clientRegistry) MustRegister(cs ...prometheus.Collector) {
-	for _, c := range cs {
-		if gauge, ok := c.(prometheus.GaugeFunc); !ok || !strings.Contains(gauge.Desc().String(), `_total"`) {
-			r.Registry.MustRegister(c)
-		}
-	}
-}
-
-// clientLog passes the client's log on: trouble as warnings, since the client
-// goes on by itself, and what it calls info for debugging.
-type clientLog struct{ log *slog.Logger }
-
-func (l clientLog) Level() kgo.LogLevel {
-	switch ctx := context.Background(); {
-	case l.log.Enabled(ctx, slog.LevelDebug):
-		return kgo.LogLevelInfo
-	case l.log.Enabled(ctx, slog.LevelWarn):
-		return kgo.LogLevelWarn
-	}
-	return kgo.LogLevelNone
-}
-
-func (l clientLog) Log(level kgo.LogLevel, msg string, keyvals ...any) {
-	to := slog.LevelDebug
-	switch level {
-	case kgo.LogLevelError, kgo.LogLevelWarn:
-		to = slog.LevelWarn // it goes on by itself
-	}
-	l.log.Log(context.Background(), to, "kafka client: "+msg, keyvals...)
 }
 
 // Run hands records to the handler until ctx ends, then commits what is confirmed and
@@ -321,7 +274,7 @@ func (s *Source) pollOnce(ctx context.Context) {
 	fetches.EachPartition(func(f kgo.FetchTopicPartition) {
 		if p := s.partition(f.Topic, f.Partition); p != nil && len(f.Records) > 0 && p.in(reading) {
 			if s.cfg.Keeps {
-				p.beside = sizeOfAll(f.Records)
+				p.beside = memory.SizeOfAll(f.Records)
 			}
 			s.offer(p, f.Records)
 		}
@@ -429,6 +382,11 @@ func (s *Source) Joined() bool {
 		}
 	}
 	return true
+}
+
+// Troubles are what the lane waits for at Kafka, in the order of topics.
+func (s *Source) Troubles() []cluster.Trouble {
+	return s.troubles.All(s.Joined(), s.cfg.Group, s.cfg.Topics, s.cfg.SessionTimeout)
 }
 
 // HasPlace reports whether Joined has been true, and the place in the group was not lost

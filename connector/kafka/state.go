@@ -36,7 +36,7 @@ const (
 func (s *Source) open(topic string, id int32, member string, st state) *Partition {
 	p := newPartition(topic, id, member, st)
 	p.total, p.memory = &s.pending, s.cfg.Pending
-	p.memory.partitions.Add(1)
+	p.memory.Share(1)
 	if p.routes = (agreement{TopicRoutes: s.topic(topic), recorded: -1, looks: &s.other.looks}); p.routes.Shared {
 		p.other = s.other
 	}
@@ -92,7 +92,7 @@ func (p *Partition) end() {
 		return
 	}
 	p.hold(-p.held.Load())
-	p.memory.partitions.Add(-1)
+	p.memory.Share(-1)
 	if p.state == reading {
 		p.total.Add(-int64(p.tracker.Pending()))
 	}
@@ -200,7 +200,7 @@ func (p *Partition) SetPaused(yes bool) {
 // applyPauses has the client fetch what has no cause to be paused, and nothing else.
 func (s *Source) applyPauses() {
 	for _, p := range s.Partitions() {
-		if p.shed > 0 && !p.full && p.memory.fits(p.shed, p.held.Load()) {
+		if p.shed > 0 && !p.full && p.memory.Fits(p.shed, p.held.Load()) {
 			p.shed = 0
 		}
 		before := p.paused

@@ -54,7 +54,7 @@ func TestEndedAssignmentStaysEnded(t *testing.T) {
 	if p.begin(loaded) || p.begin(renewed) || p.Live() {
 		t.Error("an ended assignment began again")
 	}
-	if n := s.cfg.Pending.partitions.Load(); n != 0 {
+	if n := s.cfg.Pending.Partitions(); n != 0 {
 		t.Errorf("partitions that share the memory: got %d, want 0", n)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
 
 // TestTopicThatIsRefusedIsNamed: and only it, with the rights that a lane needs.
@@ -43,19 +44,19 @@ func TestTopicThatIsRefusedIsNamed(t *testing.T) {
 	m := b.join(newLane(t), func(cfg *kafka.Config) { cfg.Topics = []string{"a", "b"} })
 	eventually(t, "the topic is named", func() (bool, any) {
 		got := m.Troubles()
-		return slices.ContainsFunc(got, func(trouble kafka.Trouble) bool {
-			return trouble.Cause == kafka.Refused && trouble.Topic == "b" && strings.HasPrefix(trouble.Why, "topic b cannot be read: ") &&
+		return slices.ContainsFunc(got, func(trouble cluster.Trouble) bool {
+			return trouble.Cause == cluster.Refused && trouble.Topic == "b" && strings.HasPrefix(trouble.Why, "topic b cannot be read: ") &&
 				strings.HasSuffix(trouble.Why, "; grant the login READ and DESCRIBE on it")
-		}) && !slices.ContainsFunc(got, func(trouble kafka.Trouble) bool {
-			return trouble.Topic == "a" || trouble.Cause == kafka.Refused && trouble.Topic == ""
+		}) && !slices.ContainsFunc(got, func(trouble cluster.Trouble) bool {
+			return trouble.Topic == "a" || trouble.Cause == cluster.Refused && trouble.Topic == ""
 		}), got
 	})
 }
 
 // TestRightToWriteIsAdvisedWhereATopicIsWritten: the dead-letter topic is not read.
 func TestRightToWriteIsAdvisedWhereATopicIsWritten(t *testing.T) {
-	got := kafka.TroubleWith("dlq", "dead-letter topic dlq cannot be written", "", kafka.ToWrite, kerr.TopicAuthorizationFailed)
-	if got.Cause != kafka.Refused || !strings.HasSuffix(got.Why, "; grant the login WRITE and DESCRIBE on it") {
+	got := cluster.TroubleWith("dlq", "dead-letter topic dlq cannot be written", "", cluster.ToWrite, kerr.TopicAuthorizationFailed)
+	if got.Cause != cluster.Refused || !strings.HasSuffix(got.Why, "; grant the login WRITE and DESCRIBE on it") {
 		t.Errorf("got %+v, want a refusal and the right to write", got)
 	}
 }
@@ -77,7 +78,7 @@ func TestRefusedGroupIsTold(t *testing.T) {
 	m := b.join(newLane(t))
 	eventually(t, "the refusal is told", func() (bool, any) {
 		got := m.Troubles()
-		return len(got) == 1 && got[0].Cause == kafka.Refused, got
+		return len(got) == 1 && got[0].Cause == cluster.Refused, got
 	})
 	admitted.Store(true)
 	eventually(t, "nothing is told any more", func() (bool, any) {

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"cmp"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -133,4 +134,21 @@ func (l *History) ImportsSince(mapping string, from time.Time) []EndedImport {
 		}
 	}
 	return since
+}
+
+// LogDeadLetter notes a dead letter and logs the first of its kind, the tenth, the
+// hundredth and so on: the log alone has to show that there are some. The dead letter's message may quote the record and is not for the log.
+func (l *History) LogDeadLetter(log *slog.Logger, r *deadletter.Record, why deadletter.Reason) {
+	count := l.DeadLetter(r, why)
+	leading := count
+	for leading%10 == 0 {
+		leading /= 10
+	}
+	if leading == 1 {
+		log = log.With("topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "mapping", why.Mapping, "reason", why.Code)
+		if why.Status != 0 { // 0: the service was not asked
+			log = log.With("status", why.Status)
+		}
+		log.Warn("records became dead letters; feedsink dlq list says why", "count", count)
+	}
 }

@@ -3,6 +3,7 @@ package tracing
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -155,4 +156,16 @@ func (t *Tracer) Record(begun time.Time, at Place, from propagation.TextMapCarri
 	_, decoding := t.tracer.Start(ctx, "decode and route", trace.WithTimestamp(begun))
 	decoding.End()
 	return &Record{span: span}
+}
+
+// StatusOf is the status of the answer that an error tells of; 0 without one.
+func StatusOf(err error) int {
+	answered, ok := errors.AsType[interface {
+		error
+		Status() int
+	}](err)
+	if !ok {
+		return 0
+	}
+	return answered.Status()
 }

@@ -9,7 +9,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -31,8 +31,8 @@ const (
 
 // Causes are all of them, by lane.
 var Causes = map[schemas.Lane][]string{
-	schemas.Immediate: {kafka.MissingTopic, kafka.Refused, kafka.Unreachable, kafka.NoPlace, DeadMember, OtherLane, Schemas, Throttled, Unauthorized, Breaker},
-	schemas.Batch:     {kafka.MissingTopic, kafka.Refused, kafka.Unreachable, kafka.NoPlace, DeadMember, OtherLane, Schemas, Throttled, Unauthorized, Service, Disk, SpoolFull, Slot, Parents},
+	schemas.Immediate: {cluster.NoTopic, cluster.Refused, cluster.Unreachable, cluster.NoPlace, DeadMember, OtherLane, Schemas, Throttled, Unauthorized, Breaker},
+	schemas.Batch:     {cluster.NoTopic, cluster.Refused, cluster.Unreachable, cluster.NoPlace, DeadMember, OtherLane, Schemas, Throttled, Unauthorized, Service, Disk, SpoolFull, Slot, Parents},
 }
 
 const (

@@ -17,6 +17,7 @@ import (
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/observe"
 )
 
@@ -142,14 +143,14 @@ var states = []struct {
 }{
 	{"topics-missing", func(s *observe.Status) {
 		for _, topic := range []string{long, "shop.returns"} {
-			s.Waits = append(s.Waits, observe.Wait{Cause: kafka.MissingTopic, Lane: "immediate", Topic: topic, Why: "topic " + topic + " does not exist; create it, or correct topics of the mapping"})
+			s.Waits = append(s.Waits, observe.Wait{Cause: cluster.NoTopic, Lane: "immediate", Topic: topic, Why: "topic " + topic + " does not exist; create it, or correct topics of the mapping"})
 		}
 	}, []string{"topic " + long + " does not exist; create it", "topic shop.returns does not exist"}},
 	{"login-refused", func(s *observe.Status) {
 		s.Ready, s.Unready, s.Lanes[1].Joined, s.Lanes[1].Partitions = false, []string{"the batch lane has not joined its consumer group"}, false, []kafka.PartitionStatus{}
 		s.Waits = []observe.Wait{
-			{Cause: kafka.Refused, Lane: "immediate", Why: "the brokers do not say which topics there are: SASL_AUTHENTICATION_FAILED: SASL Authentication failed.; the login is refused; correct kafka.sasl"},
-			{Cause: kafka.Refused, Lane: "batch", Why: "group marketing-feedsink-batch cannot be joined: GROUP_AUTHORIZATION_FAILED: Not authorized to access group: Group authorization failed.; grant the login READ on the group"},
+			{Cause: cluster.Refused, Lane: "immediate", Why: "the brokers do not say which topics there are: SASL_AUTHENTICATION_FAILED: SASL Authentication failed.; the login is refused; correct kafka.sasl"},
+			{Cause: cluster.Refused, Lane: "batch", Why: "group marketing-feedsink-batch cannot be joined: GROUP_AUTHORIZATION_FAILED: Not authorized to access group: Group authorization failed.; grant the login READ on the group"},
 		}
 	}, []string{"the login is refused; correct kafka.sasl", "grant the login READ on the group", "waiting for a place in the group"}},
 	{"spool-full", func(s *observe.Status) {
@@ -165,7 +166,7 @@ var states = []struct {
 	{"session", func(s *observe.Status) {
 		s.Ready, s.Unready, s.Lanes[1].Joined, s.Lanes[1].Partitions = false, []string{"the batch lane has not joined its consumer group"}, false, []kafka.PartitionStatus{}
 		s.Mappings[0].Day.Owned, s.Mappings[0].Day.Used, s.Mappings[0].Batch = false, []observe.UsedSlots{}, &batcher.MappingStatus{}
-		s.Waits = []observe.Wait{{Cause: kafka.NoPlace, Lane: "batch", Why: "group marketing-feedsink-batch has no place for this member yet: it waits for its other members; one that has died keeps its place until its session of 45s ends"}}
+		s.Waits = []observe.Wait{{Cause: cluster.NoPlace, Lane: "batch", Why: "group marketing-feedsink-batch has no place for this member yet: it waits for its other members; one that has died keeps its place until its session of 45s ends"}}
 	}, []string{"one that has died keeps its place until its session of 45s ends", "Another member has this table, or none has it yet"}},
 	{"member-dead", func(s *observe.Status) {
 		for _, lane := range []string{"immediate", "batch"} {

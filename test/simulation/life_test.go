@@ -248,7 +248,7 @@ func goroutines() (left []string) {
 	for stack := range strings.SplitSeq(string(buffer[:runtime.Stack(buffer, true)]), "\n\n") {
 		for _, of := range []string{
 			"feedsink/connector.", "feedsink/connector/calls.", "feedsink/connector/kafka", "feedsink/connector/service.",
-			"feedsink/connector/admin.", "feedsink/connector/deadletter.", "feedsink/batcher",
+			"feedsink/connector/admin.", "feedsink/connector/deadletter.", "feedsink/connector/imports.", "feedsink/connector/members.", "feedsink/connector/pacing.", "feedsink/batcher",
 		} {
 			if strings.Contains(stack, "github.com/feedsink/"+of) {
 				left = append(left, stack)

@@ -1,0 +1,149 @@
+package imports
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/tables"
+	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// Adopter hands the imports to the batcher that former owners of partitions began.
+type Adopter struct {
+	Files    *batcher.Batcher
+	Mappings []*router.Compiled
+	Log      *slog.Logger
+}
+
+// Assigned takes over the imports that former owners of the partitions began.
+// All partitions of a table come together, so that what the ledgers say of one
+// import is seen whole.
+func (f Adopter) Assigned(ps []*kafka.Partition) {
+	imports := map[string]*batcher.Adopted{} // by the table that the ledger knows them by
+	inError := map[string]*batcher.Adopted{} // likewise, and by file
+	for _, p := range ps {
+		p.ApartUnder(f.fingerprint)
+		for _, a := range p.Adopted() {
+			if f.mappingOf(a.Table) == nil {
+				f.Log.Warn("an import was begun for a table that no mapping writes to any more; it is not awaited",
+					"table", a.Table, "file", a.File, "execution", a.Execution)
+				a.Abandon()
+				continue
+			}
+			if a.State == ack.InError {
+				f.adoptErrors(inError, p, a)
+				continue
+			}
+			if imports[a.Table] == nil {
+				imports[a.Table] = &batcher.Adopted{UpTo: map[batcher.Partition]int64{}}
+			}
+			gather(imports[a.Table], p, a)
+		}
+	}
+	awaited := map[string]bool{}
+	for _, table := range slices.Sorted(maps.Keys(imports)) {
+		m, a := f.mappingOf(table), imports[table]
+		// Where mappings were joined to a bundle while each had an import on its
+		// way, one is awaited after the other: each has all records read again.
+		if awaited[tables.LedgerTable(m)] {
+			continue
+		}
+		awaited[tables.LedgerTable(m)] = true
+		// With other routes it cannot be told which records the file held: it is
+		// awaited, to keep the order, and then all of them are read again.
+		if a.Fingerprint != m.FileFingerprint() {
+			f.Log.Warn("the mapping was changed while an import was on its way; its records will be read again and routed anew",
+				"mapping", m.Name, "file", a.File, "execution", a.Execution)
+			a.Changed = true
+			for _, left := range f.leftBundle(m, *a) {
+				if imports[tables.LedgerTable(left)] == nil {
+					f.adopt(left, *a)
+				}
+			}
+		}
+		f.adopt(m, *a)
+	}
+	for _, key := range slices.Sorted(maps.Keys(inError)) {
+		f.adopt(f.mappingOf(inError[key].Table.Qualified()), *inError[key])
+	}
+}
+
+// adoptErrors takes over what is left of an import: records whose rows are in error.
+// Those of a mapping that was changed are read again.
+func (f Adopter) adoptErrors(to map[string]*batcher.Adopted, p *kafka.Partition, a kafka.Adopted) {
+	if m := f.mappingOf(a.Table); a.Fingerprint != m.FileFingerprint() {
+		f.Log.Warn("the mapping was changed while records waited whose rows were in error; they are read again and routed anew",
+			"mapping", m.Name, "topic", p.Topic, "partition", p.ID, "file", a.File, "execution", a.Execution)
+		a.Abandon()
+		return
+	}
+	if to[a.Key()] == nil {
+		to[a.Key()] = &batcher.Adopted{UpTo: map[batcher.Partition]int64{}}
+	}
+	gather(to[a.Key()], p, a)
+	to[a.Key()].OnlyErrors = true
+}
+
+func (f Adopter) adopt(m *router.Compiled, a batcher.Adopted) {
+	if err := f.Files.Adopt(m.Name, a); err != nil {
+		f.Log.Error("adopting an import", "mapping", m.Name, "error", err)
+	}
+}
+
+// leftBundle are the mappings whose rows are in the import, though it is m's alone
+// by now: their newer rows must not go out before it has ended.
+func (f Adopter) leftBundle(m *router.Compiled, a batcher.Adopted) (left []*router.Compiled) {
+	for _, other := range tables.Filed(f.Mappings) {
+		if tables.LedgerTable(other) == tables.LedgerTable(m) {
+			continue
+		}
+		for p := range a.UpTo {
+			topic := p.(Partition).Topic
+			if slices.Contains(other.Config.Topics, topic) && !slices.Contains(m.Config.Topics, topic) {
+				left = append(left, other)
+				break
+			}
+		}
+	}
+	return left
+}
+
+// gather adds what one partition's ledger says. The step that is furthest is
+// the one that counts: a crash in the middle of a commit may have left others
+// behind. What one ledger tells of other routes is so for the whole import: it
+// carries no fingerprint then.
+func gather(to *batcher.Adopted, p *kafka.Partition, a kafka.Adopted) {
+	rerouted := a.Fingerprint == 0 || len(to.Claims) > 0 && to.Fingerprint == 0
+	defer func() {
+		if rerouted {
+			to.Fingerprint = 0
+		}
+	}()
+	to.Claims = append(to.Claims, a.Claim)
+	to.UpTo[Partition{p}] = a.UpTo
+	if a.Part < to.Part || a.Part == to.Part && (a.Attempt < to.Attempt || a.Attempt == to.Attempt && (to.Reconciling || to.Refused || a.Execution == "" && to.Execution != "")) {
+		return
+	}
+	refused := a.State == ack.Refused
+	to.Rebuild, to.Reconciling = refused || a.State == ack.Rebuild, a.State == ack.Reconciling
+	table, _ := schemas.ParseTable(a.Table)
+	to.Import = batcher.Import{
+		Table: table, Fingerprint: a.Fingerprint, Part: a.Part, Parts: a.Parts, Mode: a.Mode,
+		File: a.File, Attempt: a.Attempt, Execution: a.Execution, Refused: refused,
+	}
+}
+
+// fingerprint is of the mapping that writes files for the table; 0: there is none.
+func (f Adopter) fingerprint(table string) uint64 {
+	if m := f.mappingOf(table); m != nil {
+		return m.FileFingerprint()
+	}
+	return 0
+}
+
+func (f Adopter) mappingOf(table string) *router.Compiled { return tables.Mapping(f.Mappings, table) }

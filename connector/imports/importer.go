@@ -1,0 +1,130 @@
+package imports
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/connector/calls"
+	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/connector/tracing"
+)
+
+// Importer gives the batcher operations 10, 11 and 12.
+type Importer struct {
+	Client *service.Client
+	Known  *calls.Service            // what calls and imports know of the service together
+	Zones  map[string]*time.Location // by ETL: the calendar its table's slots follow
+	Leased func() bool               // whether no other member can have the table by now
+	Spans  *tracing.Imports          // nil: tracing is off
+}
+
+// errNotLeased stops a trigger whose intent was committed, but so long ago that
+// another member may have taken the import up. The next commit tells.
+var errNotLeased batcher.Failure = notLeased{}
+
+type notLeased struct{}
+
+func (notLeased) Error() string {
+	return "not sent: the consumer group has not answered for so long that the table may be another member's"
+}
+func (notLeased) Transient() bool           { return true }
+func (notLeased) RetryAfter() time.Duration { return 0 }
+func (notLeased) Unknown() bool             { return false }
+func (notLeased) NoSlot() bool              { return false }
+func (notLeased) TooLarge() bool            { return false }
+func (notLeased) Reason() string            { return "" }
+func (notLeased) Cause() string             { return "" }
+
+// Trigger implements batcher.Importer.
+func (i Importer) Trigger(ctx context.Context, etl, name string, open func() (io.ReadCloser, int64, error)) (string, error) {
+	if !i.Leased() {
+		return "", errNotLeased
+	}
+	file := service.File{Name: name, ContentType: contentType(name), Open: open}
+	return Request(i.Known, func() (string, error) {
+		ctx, call := i.Spans.Trigger(ctx, name)
+		execution, err := i.Client.Trigger(ctx, etl, file, i.Zones[etl])
+		call.End(err, tracing.StatusOf(err))
+		return execution.ID, err
+	})
+}
+
+func contentType(name string) string {
+	switch filepath.Ext(name) {
+	case ".gz":
+		return "application/gzip"
+	case ".zip":
+		return "application/zip"
+	}
+	return "text/csv"
+}
+
+// Results implements batcher.Importer.
+func (i Importer) Results(ctx context.Context, execution string) (batcher.Results, error) {
+	r, err := Request(i.Known, func() (service.Results, error) { return i.Client.Results(ctx, execution) })
+	if err != nil {
+		return batcher.Results{}, err
+	}
+	got := batcher.Results{Status: batcher.Status(r.Status), Reason: r.Error, Cause: r.Cause(), SameAgain: r.FileAtFault(), TooLarge: r.TooLarge()}
+	if r.Status == service.Finished {
+		c := r.Counters // of rows in error that are not told, only the output files tell
+		got.Read, got.InError, got.Inserted, got.Updated, got.Deleted = c.Read, c.InError, c.Inserted, c.Updated, c.Deleted
+	}
+	return got, nil
+}
+
+// OutputFiles implements batcher.Importer.
+func (i Importer) OutputFiles(ctx context.Context, execution string, w io.Writer) error {
+	_, err := Request(i.Known, func() (service.Output, error) { return i.Client.OutputFiles(ctx, execution, w) })
+	return err
+}
+
+// Request sends an import's Request unless the service has named a time before which
+// it wants none, and has all calls wait if the answer names one. That a table has no
+// slot left is about no other Request.
+func Request[T any](known *calls.Service, send func() (T, error)) (T, error) {
+	if held := known.Held(); held > 0 {
+		var none T
+		return none, notYet{held}
+	}
+	got, err := send()
+	if e, ok := errors.AsType[*service.Error](err); ok && !e.NoSlot() {
+		known.Heard(err)
+	}
+	return got, err
+}
+
+// notYet stops a Request before the time that the service has named.
+type notYet struct{ held time.Duration }
+
+var _ batcher.Failure = notYet{}
+
+func (e notYet) Error() string {
+	return fmt.Sprintf("not sent: the service wants no Request for %v (Retry-After)", e.held.Round(time.Second))
+}
+
+// Transient is yes: it may be sent later.
+func (notYet) Transient() bool             { return true }
+func (e notYet) RetryAfter() time.Duration { return e.held }
+func (notYet) Unknown() bool               { return false }
+func (notYet) NoSlot() bool                { return false }
+func (notYet) TooLarge() bool              { return false }
+func (notYet) Reason() string              { return "" }
+func (notYet) Cause() string               { return "" }
+
+// HeldGate also has a file wait, before it is sealed or its intent committed, until
+// the service wants requests.
+type HeldGate struct {
+	batcher.Gate
+	Known *calls.Service
+}
+
+// Wait implements batcher.Gate.
+func (g HeldGate) Wait(mapping string, retry bool) time.Duration {
+	return max(g.Gate.Wait(mapping, retry), g.Known.Held())
+}

@@ -1,0 +1,172 @@
+// Package pacing holds imports back until their table has a slot for them. What a day brings
+// to a table it learns from the timestamps in Kafka.
+package pacing
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher/slots"
+	"github.com/feedsink/feedsink/connector/clock"
+	"github.com/feedsink/feedsink/connector/observe"
+)
+
+// Pacer knows the slots of tables. Those used are on record in the ledger, so that no crash
+// forgets one. Its methods may be called from any goroutine.
+type Pacer struct {
+	record Record
+	clock  *clock.Clock
+	tables map[string]*Table // by mapping
+}
+
+// New makes a pacer of tables by their mappings.
+func New(record Record, c *clock.Clock, tables map[string]*Table) *Pacer {
+	return &Pacer{record: record, clock: c, tables: tables}
+}
+
+// Table is the table of a mapping; nil: there is none of that name.
+func (p *Pacer) Table(mapping string) *Table { return p.tables[mapping] }
+
+// Record is the ledger's account of slots, as *kafka.Source keeps it.
+type Record interface {
+	// Slots are the times of a table's imports recently; ok is false while its
+	// record is another member's.
+	Slots(home, table string) (used []time.Time, ok bool)
+	// FillSlots adds imports of these times, for the next commit.
+	FillSlots(home, table string, at []time.Time)
+}
+
+// Table is one whose imports are counted.
+type Table struct {
+	slots.Plan
+	Name   string   // as the ledger knows it
+	Label  string   // as metrics and status have it
+	Topic  string   // whose partition 0 keeps the record
+	Topics []string // of its mapping
+
+	expected   atomic.Pointer[slots.Expected] // nil: it is not known what a day brings
+	learnt     time.Time                      // the day on which that was looked for
+	learnAgain time.Time                      // not before
+}
+
+// wait is how long the table's next import has to wait.
+func (t *Table) wait(now time.Time, used []time.Time, retry bool) time.Duration {
+	plan := t.Plan
+	plan.Expected = t.expected.Load()
+	return plan.Wait(now, used, retry)
+}
+
+// askAgain is how soon a table is asked for again whose record is not ours to
+// read yet.
+const askAgain = time.Second
+
+// Wait is how long the mapping's next import has to wait: until each day that it
+// may be has a slot for it.
+func (p *Pacer) Wait(mapping string, retry bool) (wait time.Duration) {
+	t := p.tables[mapping]
+	used, ok := p.record.Slots(t.Topic, t.Name)
+	if !ok {
+		return askAgain
+	}
+	for _, now := range p.clock.Candidates() {
+		wait = max(wait, t.wait(now, used, retry))
+	}
+	return wait
+}
+
+// Days are the times that it may be, one for each calendar day of the mapping.
+func (p *Pacer) Days(mapping string) []time.Time {
+	times, zone := p.clock.Candidates(), p.tables[mapping].Zone
+	return slices.CompactFunc(times, func(a, b time.Time) bool {
+		from, _ := day(a, zone)
+		other, _ := day(b, zone)
+		return from.Equal(other)
+	})
+}
+
+// Refused notes the service's word that the day's imports are used up.
+func (p *Pacer) Refused(mapping string) {
+	t := p.tables[mapping]
+	used, ok := p.record.Slots(t.Topic, t.Name)
+	if !ok {
+		return
+	}
+	for _, now := range p.Days(mapping) {
+		p.record.FillSlots(t.Topic, t.Name, slices.Repeat([]time.Time{now}, t.Remaining(now, used)))
+	}
+}
+
+// Answered notes that the service took an import. One that was intended before
+// midnight and answered after it has a slot on record for yesterday; which day
+// the service counts it on is not known, so it takes one of today's as well.
+func (p *Pacer) Answered(mapping string) {
+	t := p.tables[mapping]
+	used, ok := p.record.Slots(t.Topic, t.Name)
+	if !ok {
+		return
+	}
+	for _, now := range p.Days(mapping) {
+		if t.Remaining(now, used) == t.PerDay {
+			p.record.FillSlots(t.Topic, t.Name, []time.Time{now})
+		}
+	}
+}
+
+// used are the imports of the mapping's table on the calendar day of now, as the
+// ledger has them; ok is false while another member owns the table.
+func (p *Pacer) used(mapping string, now time.Time) (used []time.Time, ok bool) {
+	t := p.tables[mapping]
+	used, ok = p.record.Slots(t.Topic, t.Name)
+	from, to := day(now, t.Zone)
+	return slices.DeleteFunc(used, func(u time.Time) bool { return u.Before(from) || !u.Before(to) }), ok
+}
+
+// Took notes an import that was made by hand.
+func (p *Pacer) Took(mapping string) {
+	t := p.tables[mapping]
+	p.record.FillSlots(t.Topic, t.Name, p.Days(mapping))
+}
+
+// Remaining is how many imports the mapping's table has left today; ok is false
+// while another member owns the table.
+func (p *Pacer) Remaining(mapping string) (n int, ok bool) {
+	t := p.tables[mapping]
+	used, ok := p.record.Slots(t.Topic, t.Name)
+	n = t.PerDay
+	for _, now := range p.clock.Candidates() {
+		n = min(n, t.Remaining(now, used))
+	}
+	return n, ok
+}
+
+// day is the calendar day of now: its beginning, and that of the next.
+func day(now time.Time, zone *time.Location) (begins, ends time.Time) {
+	y, m, d := now.In(zone).Date()
+	return time.Date(y, m, d, 0, 0, 0, 0, zone), time.Date(y, m, d+1, 0, 0, 0, 0, zone)
+}
+
+// Day is how far the mapping's table is with the day's slots. Which imports there were is
+// left to who knows.
+func (p *Pacer) Day(mapping string) *observe.DayStatus {
+	t, now := p.tables[mapping], time.Now()
+	st := &observe.DayStatus{Zone: t.Zone.String(), PerDay: t.PerDay, Reserve: t.Reserve, Used: []observe.UsedSlots{}}
+	st.Begins, st.Ends = day(now, t.Zone)
+	used, ok := p.used(mapping, now)
+	if !ok {
+		return st
+	}
+	st.Owned = true
+	st.Left, _ = p.Remaining(mapping)
+	for _, at := range used {
+		if n := len(st.Used); n > 0 && st.Used[n-1].At.Equal(at) {
+			st.Used[n-1].Count++
+			continue
+		}
+		st.Used = append(st.Used, observe.UsedSlots{At: at, Count: 1})
+	}
+	if wait := p.Wait(mapping, false); wait > 0 {
+		st.Next = time.Now().Add(wait) // since then; midnight is not to show as 23:59
+	}
+	return st
+}

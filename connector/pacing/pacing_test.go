@@ -1,0 +1,164 @@
+package pacing
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher/slots"
+	"github.com/feedsink/feedsink/connector/clock"
+)
+
+// account is a record of slots in memory.
+type account struct{ used []time.Time }
+
+func (a *account) Slots(string, string) ([]time.Time, bool) { return a.used, true }
+
+func (a *account) FillSlots(_, _ string, at []time.Time) { a.used = append(a.used, at...) }
+
+func threeADay(a *account) *Pacer {
+	return New(a, clock.New(nil, nil), map[string]*Table{
+		"customers": {Plan: slots.Plan{PerDay: 3, Zone: time.UTC, Every: time.Hour}, Name: "customers", Topic: "crm"},
+	})
+}
+
+func TestImportOverMidnightTakesASlotOfBothDays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &account{}
+		p := threeADay(a)
+		time.Sleep(24*time.Hour - time.Second)       // the bubble begins at midnight
+		a.FillSlots("", "", []time.Time{time.Now()}) // the intent
+		time.Sleep(2 * time.Second)
+		for range 2 { // a commit may be repeated
+			p.Answered("customers")
+			if left, _ := p.Remaining("customers"); left != 2 {
+				t.Errorf("slots left of the new day: got %d, want 2", left)
+			}
+		}
+		p.Answered("customers")
+		if got := len(a.used); got != 2 {
+			t.Errorf("slots on record: got %d, want 2", got)
+		}
+	})
+}
+
+func TestAnImportByHandTakesASlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := threeADay(&account{})
+		p.Took("customers")
+		if left, _ := p.Remaining("customers"); left != 2 {
+			t.Errorf("slots left: got %d, want 2", left)
+		}
+	})
+}
+
+func TestAnswerOnTheSameDayTakesNoFurtherSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &account{}
+		p := threeADay(a)
+		a.FillSlots("", "", []time.Time{time.Now()})
+		time.Sleep(time.Hour)
+		p.Answered("customers")
+		if left, _ := p.Remaining("customers"); left != 2 {
+			t.Errorf("slots left: got %d, want 2", left)
+		}
+	})
+}
+
+func TestRefusalUsesTheDayUpAndTheNextGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := threeADay(&account{})
+		p.Refused("customers")
+		if got := p.Wait("customers", true); got != 24*time.Hour {
+			t.Errorf("wait on the day of the refusal: got %v, want 24h, for further tries too", got)
+		}
+		time.Sleep(24 * time.Hour)
+		if got := p.Wait("customers", false); got != 0 {
+			t.Errorf("wait on the next day: got %v, want 0", got)
+		}
+	})
+}
+
+// machine is a clock that can be moved: what it shows is the bubble's time and this.
+type machine struct{ off time.Duration }
+
+func (m *machine) wall() time.Time { return time.Now().Add(m.off) }
+
+// movable is a table with three imports a day, none in reserve, at noon of 1
+// January 2000.
+func movable() (*Pacer, *account, *machine) {
+	time.Sleep(12 * time.Hour) // the bubble begins at midnight
+	a, m := &account{}, &machine{}
+	p := threeADay(a)
+	p.clock = clock.New(m.wall, nil)
+	p.clock.Candidates()
+	return p, a, m
+}
+
+// use has the table make the imports that it may, a second apart, and counts them
+// on the day that it really is.
+func use(p *Pacer, days map[int]int) {
+	for p.Wait("customers", true) == 0 {
+		p.Took("customers")
+		days[time.Now().UTC().YearDay()]++
+		time.Sleep(time.Second)
+	}
+}
+
+func TestAMovedClockOpensNoFurtherSlots(t *testing.T) {
+	for name, moves := range map[string][]struct{ at, off time.Duration }{
+		"an hour back":                    {{time.Hour, -time.Hour}},
+		"an hour back, over midnight":     {{12*time.Hour + 10*time.Minute, -time.Hour}},
+		"and set right again":             {{12*time.Hour + 10*time.Minute, -time.Hour}, {14 * time.Hour, 0}},
+		"a day on":                        {{time.Hour, 24 * time.Hour}},
+		"a day on and set right again":    {{time.Hour, 24 * time.Hour}, {3 * time.Hour, 0}},
+		"years on and set right again":    {{time.Hour, 40_000 * time.Hour}, {3 * time.Hour, 0}},
+		"to and fro, and never right":     {{time.Hour, 24 * time.Hour}, {3 * time.Hour, -48 * time.Hour}, {5 * time.Hour, time.Hour}},
+		"a day on, once slots are in use": {{time.Minute, 24 * time.Hour}, {2 * time.Minute, 0}, {3 * time.Minute, 24 * time.Hour}, {4 * time.Minute, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, _, m := movable()
+				begun, days := time.Now(), map[int]int{}
+				for minute := range 6 * 24 * 60 {
+					for _, move := range moves {
+						if time.Duration(minute)*time.Minute == move.at {
+							m.off = move.off
+						}
+					}
+					if minute != 0 || name != "a day on, once slots are in use" {
+						use(p, days)
+					}
+					time.Sleep(time.Until(begun.Add(time.Duration(minute+1) * time.Minute)))
+				}
+				for day, n := range days {
+					// Once a clock that stays wrong is believed, a day later, its midnight is another.
+					if right := moves[len(moves)-1].off == 0; n > 3 && (right || day == 1) {
+						t.Errorf("day %d: got %d imports, want at most 3", day, n)
+					}
+				}
+				if days[1] != 3 || days[4]+days[5]+days[6] < 6 {
+					t.Errorf("got %v imports by day, want all of the first day's, and no day lost for long", days)
+				}
+			})
+		})
+	}
+}
+
+func TestAClockThatStaysMovedIsBelievedAfterADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _, m := movable()
+		m.off = 48 * time.Hour
+		if got := len(p.clock.Candidates()); got != 2 {
+			t.Errorf("moments right after it was moved: got %d, want 2", got)
+		}
+		time.Sleep(clock.Trust)
+		if got := p.clock.Candidates(); len(got) != 1 || !got[0].Equal(m.wall()) {
+			t.Errorf("moments a day later: got %v, want what it shows", got)
+		}
+		m.off += 30 * time.Second
+		if got := p.clock.Candidates(); len(got) != 1 {
+			t.Errorf("moments after half a minute's correction: got %v, want one", got)
+		}
+	})
+}
