@@ -58,7 +58,7 @@ func (s *pipeline) rowLane(source *kafka.Source) (lane *calls.Lane, halts flood.
 // Submit implements batcher.Calls. A call that may wait is of a class of its own.
 func (c *rowCalls) Submit(call batcher.Call) {
 	item := calls.Item{Mapping: call.Mapping, Route: call.Route, Write: call.Write, Origin: rowCall{call}}
-	if m := c.mapping(call.Mapping); m != nil {
+	if m := c.router.Mapping(call.Mapping); m != nil {
 		item.Weight = m.Weight(call.Route)
 	}
 	if call.Spare {
@@ -67,18 +67,9 @@ func (c *rowCalls) Submit(call batcher.Call) {
 	c.calls.Submit(item)
 }
 
-func (c *rowCalls) mapping(name string) *router.Compiled {
-	for _, m := range c.router.Mappings() {
-		if m.Name == name {
-			return m
-		}
-	}
-	return nil
-}
-
 // Halted implements batcher.Calls.
 func (c *rowCalls) Halted(name string) bool {
-	m := c.mapping(name)
+	m := c.router.Mapping(name)
 	return m != nil && c.floods.Halted(m)
 }
 

@@ -282,7 +282,7 @@ func reads(m *router.Compiled) func(*kafka.Partition) bool {
 
 // find is the mapping and those of its lanes that are meant, or a refusal.
 func (d mappingsAPI) find(name, wanted string) (*router.Compiled, []schemas.Lane, error) {
-	m := d.now().mappingNamed(name)
+	m := d.now().router.Mapping(name)
 	if m == nil {
 		var names []string
 		for _, m := range d.now().router.Mappings() {

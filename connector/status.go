@@ -201,16 +201,6 @@ func (s *pipeline) due(st batcher.MappingStatus) time.Time {
 	return due
 }
 
-// mappingNamed is a mapping of the configuration; nil: there is none of the name.
-func (s *pipeline) mappingNamed(name string) *router.Compiled {
-	for _, m := range s.router.Mappings() {
-		if m.Name == name {
-			return m
-		}
-	}
-	return nil
-}
-
 // importsAPI is where an operator sees and steers the batch lane, through the admin
 // server.
 type importsAPI struct{ *Sink }
@@ -247,7 +237,7 @@ func (d importsAPI) asShown(m observe.MappingImports, now []observe.Wait) observ
 			m.Halted += "; " + reason
 		}
 	}
-	of := d.now().mappingNamed(m.Mapping)
+	of := d.now().router.Mapping(m.Mapping)
 	for _, w := range now {
 		others := w.Mapping != "" && w.Mapping != m.Mapping
 		topic := w.Topic == "" || w.Topic == d.now().cfg.DLQ.Topic || w.Topic == d.now().cfg.Receipts.Topic || of != nil && slices.Contains(of.Config.Topics, w.Topic)
@@ -409,10 +399,8 @@ func (d importsAPI) find(name string) (observe.MappingImports, error) {
 		names[i] = st.Mapping
 	}
 	has := "the batch lane has " + strings.Join(names, ", ")
-	for _, m := range d.now().router.Mappings() {
-		if m.Name == name {
-			return observe.MappingImports{}, unknown("mapping %s: has no imports, all of its routes lead to the immediate lane; %s", name, has)
-		}
+	if d.now().router.Mapping(name) != nil {
+		return observe.MappingImports{}, unknown("mapping %s: has no imports, all of its routes lead to the immediate lane; %s", name, has)
 	}
 	return observe.MappingImports{}, unknown("mapping %s: is not in the configuration; %s", name, has)
 }
@@ -434,7 +422,7 @@ func (d importsAPI) mapping(st batcher.MappingStatus) observe.MappingImports {
 	if !st.Opened.IsZero() {
 		m.Open = &observe.OpenFile{Rows: st.Rows, Bytes: st.Bytes, Since: st.Opened, Full: st.Full, Due: d.now().due(st)}
 	}
-	for _, p := range d.now().paused(d.now().mappingNamed(st.Mapping)) {
+	for _, p := range d.now().paused(d.now().router.Mapping(st.Mapping)) {
 		if p.Lane == schemas.Batch.String() {
 			m.Paused = &p
 		}

@@ -55,12 +55,7 @@ func (s *pipeline) deadLetterTrouble(which schemas.Lane) (t cluster.Trouble, ok 
 	if s.post == nil {
 		return t, false
 	}
-	err := s.post.Trouble(which.String())
-	if err == nil {
-		return t, false
-	}
-	topic := s.cfg.DLQ.Topic
-	return cluster.TroubleWith(topic, "dead-letter topic "+topic+" cannot be written", "dead-letter topic "+topic+" does not exist; create it, or correct dlq.topic", cluster.ToWrite, err), true
+	return writeTrouble("dead-letter topic", s.cfg.DLQ.Topic, "dlq.topic", s.post.Trouble(which.String()))
 }
 
 // receiptTrouble is why receipts wait, with their records.
@@ -68,12 +63,16 @@ func (s *pipeline) receiptTrouble() (t cluster.Trouble, ok bool) {
 	if s.receipts == nil {
 		return t, false
 	}
-	err := s.receipts.Trouble()
+	return writeTrouble("receipts topic", s.cfg.Receipts.Topic, "receipts.topic", s.receipts.Trouble())
+}
+
+// writeTrouble is why a topic that a key of the configuration names is not written.
+func writeTrouble(what, topic, key string, err error) (t cluster.Trouble, ok bool) {
 	if err == nil {
 		return t, false
 	}
-	topic := s.cfg.Receipts.Topic
-	return cluster.TroubleWith(topic, "receipts topic "+topic+" cannot be written", "receipts topic "+topic+" does not exist; create it, or correct receipts.topic", cluster.ToWrite, err), true
+	what += " " + topic
+	return cluster.TroubleWith(topic, what+" cannot be written", what+" does not exist; create it, or correct "+key, cluster.ToWrite, err), true
 }
 
 // unacknowledgedFor is why dead letters of the lane, or receipts, are not acknowledged.

@@ -189,6 +189,16 @@ func (r *Router) add(c *Compiled) {
 // Mappings are all mappings in the order of the configuration.
 func (r *Router) Mappings() []*Compiled { return slices.Clone(r.mappings) }
 
+// Mapping is the mapping of that name; nil: there is none.
+func (r *Router) Mapping(name string) *Compiled {
+	for _, m := range r.mappings {
+		if m.Name == name {
+			return m
+		}
+	}
+	return nil
+}
+
 // Topics are the topics that a lane's consumer group subscribes to, sorted.
 func (r *Router) Topics(lane schemas.Lane) []string {
 	var names []string

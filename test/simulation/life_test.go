@@ -50,6 +50,7 @@ func (w *world) live(ctx context.Context) {
 	w.strike(time.Now().Add(w.plan.life))
 	endLoad()
 	<-loaded
+	w.bunch(ctx, lastBunch)
 	if w.settle(ctx) {
 		w.calm(ctx)
 	}
@@ -76,15 +77,8 @@ func (w *world) feed(ctx context.Context) {
 			n = w.plan.burst
 			w.say("a burst of %d events", n)
 		}
-		for range n {
-			t := pick(g.rnd, w.plan.tables...)
-			w.mu.Lock()
-			partitions := w.partitions[t.topic]
-			w.mu.Unlock()
-			k, e, r := g.next(t, partitions)
-			if !w.produce(ctx, k, e, r) {
-				return
-			}
+		if !w.bunch(ctx, n) {
+			return
 		}
 		select {
 		case <-ctx.Done():
@@ -92,6 +86,25 @@ func (w *world) feed(ctx context.Context) {
 		case <-time.After(w.plan.every/2 + time.Duration(g.rnd.Int64N(int64(w.plan.every)))):
 		}
 	}
+}
+
+// lastBunch is how many events come together when nothing goes wrong any more: nothing is
+// written over what the lanes make of them.
+const lastBunch = 20
+
+// bunch produces n events at once.
+func (w *world) bunch(ctx context.Context, n int) bool {
+	for range n {
+		t := pick(w.load.rnd, w.plan.tables...)
+		w.mu.Lock()
+		partitions := w.partitions[t.topic]
+		w.mu.Unlock()
+		k, e, r := w.load.next(t, partitions)
+		if !w.produce(ctx, k, e, r) {
+			return false
+		}
+	}
+	return true
 }
 
 // produce writes the key's next event to its topic.

@@ -25,6 +25,7 @@ type table struct {
 	routes  routes
 	keys    map[string]*key
 	names   []string // of the keys, in the order of their first events
+	last    string   // the key of its last event
 	// repeated says that its records were read again from the first: a create may find
 	// what it has created.
 	repeated bool
@@ -102,13 +103,15 @@ type generator struct {
 	events int // that the topics have
 }
 
-// next makes one event of the table: of a hot key, of a known one or of a new one.
+// next makes one event of the table: of a new key, of the one before, of a hot one or of any.
 func (g *generator) next(t *table, partitions int32) (*key, *event, *kgo.Record) {
 	var name string
 	switch dice := g.rnd.IntN(100); {
 	case len(t.names) == 0 || dice < 25:
 		name = t.add(&key{kind: t.kinds()[g.rnd.IntN(len(t.kinds()))], partition: g.rnd.Int32N(partitions)})
-	case dice < 50:
+	case dice < 40 && t.last != "":
+		name = t.last
+	case dice < 55:
 		name = t.names[g.rnd.IntN(min(5, len(t.names)))]
 	default:
 		name = t.names[g.rnd.IntN(len(t.names))]
@@ -117,6 +120,7 @@ func (g *generator) next(t *table, partitions int32) (*key, *event, *kgo.Record)
 	if k.kind == orphan && len(k.events) > 0 {
 		return g.next(t, partitions)
 	}
+	t.last = name
 	e, r := g.event(t, name)
 	return k, e, r
 }
