@@ -84,9 +84,9 @@ func (i Importer) OutputFiles(ctx context.Context, execution string, w io.Writer
 	return err
 }
 
-// Request sends an import's Request unless the service has named a time before which
+// Request sends an import's request unless the service has named a time before which
 // it wants none, and has all calls wait if the answer names one. That a table has no
-// slot left is about no other Request.
+// slot left is about no other request.
 func Request[T any](known *calls.Service, send func() (T, error)) (T, error) {
 	if held := known.Held(); held > 0 {
 		var none T
@@ -99,16 +99,15 @@ func Request[T any](known *calls.Service, send func() (T, error)) (T, error) {
 	return got, err
 }
 
-// notYet stops a Request before the time that the service has named.
+// notYet stops a request before the time that the service has named.
 type notYet struct{ held time.Duration }
 
 var _ batcher.Failure = notYet{}
 
 func (e notYet) Error() string {
-	return fmt.Sprintf("not sent: the service wants no Request for %v (Retry-After)", e.held.Round(time.Second))
+	return fmt.Sprintf("not sent: the service wants no request for %v (Retry-After)", e.held.Round(time.Second))
 }
 
-// Transient is yes: it may be sent later.
 func (notYet) Transient() bool             { return true }
 func (e notYet) RetryAfter() time.Duration { return e.held }
 func (notYet) Unknown() bool               { return false }

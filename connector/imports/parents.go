@@ -16,10 +16,10 @@ import (
 type Parents struct {
 	source *kafka.Source
 	group  string              // of the immediate lane
-	topics map[string][]string // by mapping: topics of its Parents that go through calls
+	topics map[string][]string // by mapping: topics of its parents that go through calls
 }
 
-// NewParents finds the topics of each mapping's Parents.
+// NewParents finds the topics of each mapping's parents.
 func NewParents(source *kafka.Source, mappings []*router.Compiled, group string) *Parents {
 	p := &Parents{source: source, group: group, topics: map[string][]string{}}
 	byName := map[string]*router.Compiled{}
@@ -37,7 +37,7 @@ func NewParents(source *kafka.Source, mappings []*router.Compiled, group string)
 }
 
 // Await returns once the immediate lane has confirmed what the topics of the
-// mapping's Parents hold at present, but for some records.
+// mapping's parents hold at present, but for some records.
 func (p *Parents) Await(ctx context.Context, mapping string, but func() map[reconcile.At]bool) error {
 	if len(p.topics[mapping]) == 0 {
 		return nil

@@ -37,7 +37,7 @@ func (r Records) Again(ctx context.Context, imp batcher.Import, claims []batcher
 	behind := claimsOf(stretches, held)
 	var sent outbox.Outbox
 	room := newDeadLetterRoom()
-	read := 0 // table Records, for creates
+	read := 0 // table records, for creates
 	// Once the partitions go, no dead letter is sent any more: ctx has ended.
 	err := r.Reader().Read(ctx, stretches, EveryRecord, func(i int, record *kafka.Record, writesOf []router.Routed) (err error) {
 		apart := behind[i].Apart(record.Offset) // as are the other lane's that were read before a restart
@@ -96,7 +96,7 @@ func claimsOf(stretches []cluster.Stretch, held []*kafka.Claim) []*kafka.Claim {
 }
 
 // deadLetterBytes is what dead letters of rows in error may take that Kafka has not
-// acknowledged: their Records are read again by the thousand.
+// acknowledged: their records are read again by the thousand.
 const deadLetterBytes = 16 << 20
 
 func newDeadLetterRoom() *semaphore.Weighted { return semaphore.NewWeighted(deadLetterBytes) }
@@ -211,7 +211,7 @@ func (r Records) Unmatched(ctx context.Context, imp batcher.Import, rows []batch
 	if err := refused.Load(); err != nil {
 		return fmt.Errorf("%w: %w", batcher.ErrNoDeadLetter, *err)
 	}
-	r.Log.Warn("rows in error that match no record became dead letters of their Claims; feedsink dlq list shows them",
+	r.Log.Warn("rows in error that match no record became dead letters of their own; feedsink dlq list shows them",
 		"file", imp.File, "execution", imp.Execution, "rows", len(rows))
 	return nil
 }

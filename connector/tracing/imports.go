@@ -109,7 +109,7 @@ func (s *Imports) Close() {
 }
 
 // take is the traced rows that the claims hold; those of assignments that have
-// Ended are forgotten.
+// ended are forgotten.
 func (s *Imports) take(mapping string, claims []*kafka.Claim) (taken []trace.SpanContext) {
 	kept := s.waiting[mapping][:0]
 	for _, w := range s.waiting[mapping] {

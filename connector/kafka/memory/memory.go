@@ -22,7 +22,7 @@ type Memory struct {
 	partitions atomic.Int64 // that share it
 }
 
-// defaultPending is the default.
+// defaultPending is New's default.
 const defaultPending = 64 << 20
 
 // New returns room for so many bytes; 0: the default.
