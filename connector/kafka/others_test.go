@@ -32,6 +32,7 @@ func TestMembersAreAskedForOnceInAGeneration(t *testing.T) {
 			return len(got) == want && partitions == 2, got
 		})
 	}
+	eventually(t, "the member is told its partitions", func() (bool, any) { return first.Joined(), nil })
 	members(1)
 	before := asked.Load()
 	for range 10 {
