@@ -270,7 +270,7 @@ func (p *part) Acknowledged(int) {
 func (p *part) delivered() {
 	if p.mapping != nil {
 		age := time.Since(kafka.WrittenAt(p.record.Load()))
-		p.lane.metrics.Delivered(p.mapping.Name, p.lane.which, age, 1)
+		p.lane.metrics.Delivered(p.mapping.Name, p.lane.which, age, 1, p.trace.ID())
 		p.lane.metrics.Judged(p.mapping.Objective(p.route), age, 1)
 	}
 }

@@ -138,7 +138,7 @@ func routes(sink Sink, metrics prometheus.Gatherer, parts ...Part) http.Handler 
 		}
 		answer(w, http.StatusOK, json.RawMessage(body), err)
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{EnableOpenMetrics: true})) // which has exemplars
 	servePage(mux)
 	for _, add := range parts {
 		add(mux)

@@ -75,11 +75,11 @@ func (l Ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batche
 }
 
 func (l Ledger) confirmed(imp batcher.Import, held []*kafka.Claim) {
-	now := time.Now()
+	now, trace := time.Now(), l.Spans.TraceOf(imp)
 	for _, c := range held {
 		for _, m := range l.Router.TopicMappings(c.Topic()) {
 			if loads(&imp, m.Name) {
-				c.EachTimestamp(func(at time.Time, n int64) { l.Metrics.Delivered(m.Name, schemas.Batch, now.Sub(at), n) })
+				c.EachTimestamp(func(at time.Time, n int64) { l.Metrics.Delivered(m.Name, schemas.Batch, now.Sub(at), n, trace) })
 			}
 		}
 		c.EachTimestampOf(func(kind any, at time.Time, n int64) {

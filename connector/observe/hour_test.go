@@ -42,8 +42,8 @@ func TestHourKeepsTheLast120Points(t *testing.T) {
 		go func() {
 			_ = h.Run(ctx, func() map[string]map[string]time.Duration {
 				point++
-				m.Delivered("customers", schemas.Batch, time.Second, int64(point))
-				m.Delivered("orders", schemas.Immediate, time.Second, 2)
+				m.Delivered("customers", schemas.Batch, time.Second, int64(point), "")
+				m.Delivered("orders", schemas.Immediate, time.Second, 2, "")
 				m.Called("orders", schemas.Upsert, 200, time.Second)
 				m.Called("orders", schemas.Delete, 404, time.Second)
 				m.Called("customers", schemas.Upsert, 0, time.Second)

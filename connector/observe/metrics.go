@@ -129,11 +129,16 @@ func (m *Metrics) Called(mapping string, op schemas.Op, status int, took time.Du
 	m.cached.duration.of(durationKey{mapping, op}).Observe(took.Seconds())
 }
 
-// Delivered notes how old so many records were when they were confirmed.
-func (m *Metrics) Delivered(mapping string, lane schemas.Lane, age time.Duration, records int64) {
-	series := m.cached.delivery.of(deliveryKey{mapping, lane})
+// Delivered notes how old so many records were when they were confirmed. trace is the id of one
+// that tells of them, their exemplar; "": none is sampled.
+func (m *Metrics) Delivered(mapping string, lane schemas.Lane, age time.Duration, records int64, trace string) {
+	series, seconds := m.cached.delivery.of(deliveryKey{mapping, lane}), max(age, 0).Seconds()
+	if with, ok := series.(prometheus.ExemplarObserver); ok && trace != "" && records > 0 {
+		with.ObserveWithExemplar(seconds, prometheus.Labels{"trace_id": trace})
+		records--
+	}
 	for range records {
-		series.Observe(max(age, 0).Seconds())
+		series.Observe(seconds)
 	}
 }
 

@@ -40,9 +40,10 @@ type row struct {
 
 // running is the import of a mapping.
 type running struct {
-	file string
-	rows []trace.SpanContext
-	span *Import
+	file  string
+	rows  []trace.SpanContext
+	span  *Import
+	trace string // of the span, also when that has ended; "": none
 }
 
 // maxWaiting bounds the traced rows that are remembered for a mapping: the first
@@ -87,6 +88,22 @@ func (s *Imports) Intended(imp batcher.Import, claims []*kafka.Claim) {
 		attribute.String("feedsink.mapping", imp.Mapping), attribute.String("feedsink.table", table),
 		attribute.String("feedsink.import.mode", imp.Mode), attribute.String("feedsink.import.file", imp.File),
 		attribute.Int64("feedsink.import.rows", imp.Rows), attribute.Int("feedsink.import.attempt", imp.Attempt))
+	if r.trace = ""; r.span != nil {
+		r.trace = idOf(r.span.span)
+	}
+}
+
+// TraceOf is the id of the trace that tells of an import; "" if it is not sampled.
+func (s *Imports) TraceOf(imp batcher.Import) string {
+	if s == nil {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.running[imp.Mapping]; r != nil && r.file == imp.File {
+		return r.trace
+	}
+	return ""
 }
 
 func (r *running) end(status string) {

@@ -36,6 +36,21 @@ func (r *Record) Link() trace.SpanContext {
 	return r.span.SpanContext()
 }
 
+// ID is that of the record's trace; "" if it is not sampled.
+func (r *Record) ID() string {
+	if r == nil {
+		return ""
+	}
+	return idOf(r.span)
+}
+
+func idOf(span trace.Span) string {
+	if of := span.SpanContext(); of.IsSampled() {
+		return of.TraceID().String()
+	}
+	return ""
+}
+
 // Call is the span of one attempt of a call. A nil one is not sampled.
 type Call struct{ span trace.Span }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -109,6 +110,26 @@ func (w *world) listenIn() (calls func(trace string) int) {
 	}
 }
 
+// openMetrics are the metrics as Prometheus asks for them.
+func openMetrics(t *testing.T, address string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 const producerTrace, producerSpan = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 // traced is a record whose producer sampled it.
@@ -126,6 +147,7 @@ func TestTraceLeadsFromTheProducerToTheCallAndTheImport(t *testing.T) {
 	sink := w.start(head + deadLetters + mappings + "tracing: {endpoint: \"" + address + "\", sampleRatio: 0}\n")
 	w.produce(traced(order("secret-key", "PAID", 1)), order("o2", "PAID", 2), traced(customer("C1", "basic", 1)), customer("C2", "basic", 2))
 	w.settled()
+	metrics := openMetrics(t, sink.AdminAddress())
 	sink.stop()
 
 	orders := to.named("process " + w.topic("orders"))
@@ -156,6 +178,14 @@ func TestTraceLeadsFromTheProducerToTheCallAndTheImport(t *testing.T) {
 	}
 	if got := passedOn(producerTrace); got != 2 {
 		t.Errorf("calls that carry on the producer's trace: got %d, want the 2 tries of the order", got)
+	}
+	if len(imports) == 1 {
+		for lane, trace := range map[string]string{"immediate": producerTrace, "batch": fmt.Sprintf("%x", imports[0].GetTraceId())} {
+			exemplar := regexp.MustCompile(`feedsink_delivery_seconds_bucket{lane="` + lane + `",mapping="[a-z]+",le="[^"]+"} [0-9.]+ # {trace_id="` + trace + `"}`)
+			if !exemplar.MatchString(metrics) {
+				t.Errorf("exemplars of the %s lane: got none with trace %s in\n%s", lane, trace, metrics)
+			}
+		}
 	}
 	if to.from["service.name"] != "feedsink" || to.from["service.version"] != "test" {
 		t.Errorf("resource: got %v", to.from)
