@@ -198,6 +198,9 @@ func (w *world) addPartition() (string, func(), time.Duration) {
 // that it had begun have ended.
 const pauseKnown = 15*time.Second + timeout
 
+// mostResumes is how often a paused mapping is to be resumed, every ten seconds.
+const mostResumes = 360
+
 // rests tells whether a member knows that a mapping is paused and has no import under
 // way, which would end with its calls.
 func (m *member) rests(mapping string) bool {
@@ -230,6 +233,10 @@ func (w *world) pause() (string, func(), time.Duration) {
 		w.witness.goesOn(t.name)
 		resumes := func(m *member) bool { return w.ask(m, "mappings", "/mappings/"+t.name+"/resume") }
 		for tries := 0; t.paused && !slices.ContainsFunc(w.members, resumes) && (sure || tries < 60); tries++ {
+			if tries == mostResumes {
+				w.fail("%s was paused, and no member resumes it; the last one asked answers: %s", t.name, w.answer)
+				break
+			}
 			for _, m := range w.members { // who does not reach the broker may know of no table to resume
 				m.start()
 				m.host.reachBroker()

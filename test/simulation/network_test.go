@@ -168,8 +168,14 @@ func (h *host) set(at string, r reach, arrives bool) {
 	h.cut(func(to string) bool { return to == at }, r, arrives)
 }
 
-// reachBroker ends what keeps a member from the broker.
+// reachBroker ends what keeps a member from the broker. Connections that are well stay.
 func (h *host) reachBroker() {
+	h.mu.Lock()
+	reached := h.to[brokerAt] == open
+	h.mu.Unlock()
+	if reached {
+		return
+	}
 	h.set(brokerAt, refused, false)
 	h.set(brokerAt, open, false)
 }

@@ -72,6 +72,7 @@ type world struct {
 	unremovable map[string]bool
 
 	refuseDeadLetters atomic.Bool
+	answer            string // of the admin server that was asked last
 
 	mu         sync.Mutex
 	transcript []string
@@ -453,8 +454,11 @@ func (w *world) ask(m *member, header, path string) bool {
 	r.Header.Set("X-Feedsink", header)
 	answer, err := (&http.Transport{DialContext: w.own.Dial, DisableKeepAlives: true}).RoundTrip(r)
 	if err != nil {
+		w.answer = err.Error()
 		return false
 	}
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 300)) // what can be read of it
 	_ = answer.Body.Close()
+	w.answer = answer.Status + " " + string(text)
 	return answer.StatusCode == http.StatusAccepted
 }
