@@ -92,10 +92,8 @@ func (c *Creates) random() float64 {
 // wait waits until the service wants calls, and for the next of the rate.
 func (c *Creates) wait(ctx context.Context) error {
 	for held := c.service.Held(); held > 0; held = c.service.Held() {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(held):
+		if err := retry.Sleep(ctx, held); err != nil {
+			return err
 		}
 	}
 	if c.pace == nil {

@@ -133,8 +133,8 @@ func (m *Metrics) Called(mapping string, op schemas.Op, status int, took time.Du
 // that tells of them, their exemplar; "": none is sampled.
 func (m *Metrics) Delivered(mapping string, lane schemas.Lane, age time.Duration, records int64, trace string) {
 	series, seconds := m.cached.delivery.of(deliveryKey{mapping, lane}), max(age, 0).Seconds()
-	if with, ok := series.(prometheus.ExemplarObserver); ok && trace != "" && records > 0 {
-		with.ObserveWithExemplar(seconds, prometheus.Labels{"trace_id": trace})
+	if trace != "" && records > 0 {
+		series.(prometheus.ExemplarObserver).ObserveWithExemplar(seconds, prometheus.Labels{"trace_id": trace}) // as every histogram is
 		records--
 	}
 	for range records {

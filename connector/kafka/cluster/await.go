@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/retry"
 )
 
 // peerEvery is the time between two looks at another group's commits, while they are
@@ -44,10 +45,8 @@ func AwaitGroup(ctx context.Context, admin *kadm.Client, log *slog.Logger, group
 		case err != nil && ctx.Err() == nil:
 			log.Warn("another group's progress cannot be seen; asking again", "of", group, "error", err)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(peerEvery):
+		if err := retry.Sleep(ctx, peerEvery); err != nil {
+			return err
 		}
 	}
 }

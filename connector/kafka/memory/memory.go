@@ -45,7 +45,7 @@ func (m *Memory) Fits(more, held int64) bool {
 }
 
 // Part is that of a partition.
-func (m *Memory) Part() int64 { return m.limit / 2 / max(m.partitions.Load(), 1) }
+func (m *Memory) Part() int64 { return m.limit / 2 / max(m.Partitions(), 1) }
 
 // Share has one partition more, or less, share it.
 func (m *Memory) Share(partitions int64) { m.partitions.Add(partitions) }
