@@ -32,6 +32,7 @@ type Journal struct {
 	limit    int // segmentSize; smaller in tests
 	file     *os.File
 	memory   pages // entries not on disk yet
+	sections [sections]extent
 	segments []segment
 	size     int64 // of file
 	onDisk   int64 // entries
@@ -39,6 +40,12 @@ type Journal struct {
 	Entries  int64
 	Distinct int64 // keys, estimated
 	Bytes    int64 // uncompressed rows of the distinct keys as first seen
+}
+
+// extent is what a section has in memory.
+type extent struct {
+	bytes   uint32
+	entries uint32
 }
 
 // segment is one write to the file: section s ends at at+ends[s]. Entries are numbered
@@ -75,7 +82,12 @@ func (j *Journal) Add(r *Rows, w *schemas.Write) (entry []byte, err error) {
 }
 
 // Put puts an entry into memory, not yet counted as a row.
-func (j *Journal) Put(entry []byte) []byte { return j.memory.entry(j.memory.add(entry)) }
+func (j *Journal) Put(entry []byte) []byte {
+	section := &j.sections[entry[entryHash]]
+	section.bytes += uint32(len(entry))
+	section.entries++
+	return j.memory.entry(j.memory.add(entry))
+}
 
 // Count counts an entry as a row.
 func (j *Journal) Count(entry []byte) {
@@ -109,6 +121,7 @@ func (j *Journal) flush() error {
 	j.onDisk += int64(seg.entries)
 	j.spool.resize(j.name, j.size)
 	j.memory.free()
+	j.sections = [sections]extent{}
 	return nil
 }
 
@@ -116,20 +129,15 @@ func (j *Journal) flush() error {
 // within each (a counting sort), and behind them the entry with the section of each.
 func (j *Journal) bySection() ([]byte, segment) {
 	seg := segment{at: j.size}
-	var counts [sections]int64
-	for entry := range j.memory.entries() {
-		s := entry[entryHash]
-		seg.ends[s] += uint32(len(entry))
-		counts[s]++
-		seg.entries++
-	}
 	var next [sections]uint32
-	seg.numbers[0] = j.onDisk
-	for s := 1; s < sections; s++ {
-		next[s] = seg.ends[s-1]
-		seg.ends[s] += seg.ends[s-1]
-		seg.numbers[s] = seg.numbers[s-1] + counts[s-1]
+	number, end := j.onDisk, uint32(0)
+	for s, has := range j.sections {
+		seg.numbers[s], next[s] = number, end
+		number += int64(has.entries)
+		end += has.bytes
+		seg.ends[s] = end
 	}
+	seg.entries = int(number - j.onDisk)
 	ordered := j.spool.take(j.memory.size + entryHead + seg.entries)
 	arrived := ordered[j.memory.size:]
 	clear(arrived[:entryHead])
@@ -266,7 +274,7 @@ func (j *Journal) Drop() {
 		j.spool.Remove(j.name)
 	}
 	j.memory.free()
-	j.file, j.memory, j.segments, j.onDisk = nil, pages{}, nil, 0
+	j.file, j.memory, j.sections, j.segments, j.onDisk = nil, pages{}, [sections]extent{}, nil, 0
 }
 
 // Overrule adds what a write of another lane does to the rows of its key before it,
