@@ -124,14 +124,15 @@ func (f *format) cell(dst []byte, start int, field string) ([]byte, error) {
 	return append(dst[:start], encoded...), nil
 }
 
-// asks is what the bytes of a text ask for. Eight at once are looked at where they ask
-// for nothing, as most do.
+// asks is what the bytes of a text ask for. They are looked at eight at once, the last
+// eight in any case, until some may ask for something.
 func (f *format) asks(text []byte) (asks byte) {
-	for len(text) >= 8 && f.plain(binary.LittleEndian.Uint64(text)) {
-		text = text[8:]
+	at, n := 0, len(text)
+	for n >= 8 && at < n && f.plain(binary.LittleEndian.Uint64(text[min(at, n-8):])) {
+		at += 8
 	}
-	for _, b := range text {
-		asks |= f.class[b]
+	for ; at < n; at++ {
+		asks |= f.class[text[at]]
 	}
 	return asks
 }
