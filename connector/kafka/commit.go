@@ -190,6 +190,7 @@ func (p *Partition) answered(c commit, err error) {
 	defer p.mu.Unlock()
 	switch {
 	case err == nil:
+		p.unknownID.Store(0)
 		if c.offset != p.committed.offset {
 			p.standing = time.Now()
 		}
@@ -197,6 +198,8 @@ func (p *Partition) answered(c commit, err error) {
 		if p.routes.recorded < 0 {
 			p.routes.recorded = p.routes.looks.Load()
 		}
+	case errors.Is(err, kerr.UnknownTopicID):
+		p.unknownID.Add(1)
 	case errors.Is(err, kerr.OffsetMetadataTooLarge):
 		// This broker's offset.metadata.max.bytes is smaller than usual.
 		p.limit = max(len(c.metadata)/2, smallestLimit)

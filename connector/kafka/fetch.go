@@ -32,9 +32,7 @@ func (s *Source) fetchError(topic string, id int32, err error) {
 		s.halt(p, "batch too large", fmt.Sprintf("%s[%d]: %v. The partition waits. Raise memory.fetched and the memory limit, then restart feedsink",
 			topic, id, cluster.TooLarge(err)))
 	case errors.Is(err, kerr.UnknownTopicID):
-		if !slices.Contains(s.staleTopics, topic) {
-			s.staleTopics = append(s.staleTopics, topic)
-		}
+		s.noteStale(topic)
 	case !p.in(reading):
 		s.halt(p, "committed offset", fmt.Sprintf("%s[%d]: the committed offset could not be read: %s. The partition waits. "+
 			"Fix the cause, then restart feedsink", topic, id, err))
@@ -47,6 +45,17 @@ func (s *Source) fetchError(topic string, id int32, err error) {
 	}
 }
 
+// refusedIDs is how many commits in a row a broker refuses because no topic has the id, until
+// that is believed: of a new topic it may not have heard yet.
+const refusedIDs = 3
+
+// noteStale notes that the client knows a topic by an id that is gone.
+func (s *Source) noteStale(topic string) {
+	if !slices.Contains(s.staleTopics, topic) {
+		s.staleTopics = append(s.staleTopics, topic)
+	}
+}
+
 // resubscribe makes the client read other topics where the subscription has changed,
 // and topics that were deleted and created again while it read them: to the group they
 // are given back and assigned anew. It is called while nothing holds the group.
@@ -54,6 +63,11 @@ func (s *Source) resubscribe(ctx context.Context) {
 	if s.former != nil {
 		s.followSubscription(ctx, s.former)
 		s.former = nil
+	}
+	for _, p := range s.Partitions() { // a fetch may say nothing of it: its session knows no such topic
+		if p.unknownID.Load() >= refusedIDs {
+			s.noteStale(p.Topic)
+		}
 	}
 	for _, topic := range s.staleTopics {
 		s.log.Warn("the topic was deleted while it was read; waiting for a new one of this name", "topic", topic)

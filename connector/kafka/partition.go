@@ -28,6 +28,8 @@ type Partition struct {
 	memory *memory.Memory // of all partitions of the process
 	held   atomic.Int64   // bytes of it that are this partition's
 
+	unknownID atomic.Int32 // commits in a row that were refused because no topic has the id
+
 	taken takenWrites // by this lane, of the other one's
 
 	mu        sync.Mutex

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/feedsink/feedsink/connector/ack"
 )
@@ -209,4 +210,17 @@ func TestTopicRecreatedWhileItIsReadIsTakenUpAgain(t *testing.T) {
 	}
 	b.produce("b", 0, 3)
 	m.awaitOffsets("b", 0, 0, 1, 2)
+}
+
+// A fetch may say nothing of a topic whose id is gone, where the broker's session does not
+// know it: that no commit of it is taken is enough.
+func TestTopicWhoseCommitsAreRefusedForItsIDIsReadAnew(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	refusals := b.refuseCommits(kerr.UnknownTopicID, -1)
+	b.produce("a", 0, 10)
+	m := b.join(autoLane(t))
+	m.awaitLog("the topic was deleted while it was read")
+	refusals.Remove()
+	b.awaitCommit("a", 0, 10)
 }

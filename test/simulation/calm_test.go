@@ -32,12 +32,12 @@ func (w *world) calm(ctx context.Context) {
 		for range 2 {
 			k := &key{kind: upserted}
 			e, r := w.load.event(t, t.add(k))
-			if !w.produce(ctx, k, e, r) {
+			if !w.produce(ctx, t, k, e, r) {
 				return
 			}
 		}
 		time.Sleep(w.plan.rollAge + 2*time.Minute)
-		if n, where := w.lag(ctx); n > 0 {
+		if n, where := w.lag(ctx, w.plan.tables...); n > 0 {
 			w.fail("rows of %s were not confirmed after %v: %s", t.name, w.plan.rollAge+2*time.Minute, strings.Join(where, ", "))
 		}
 		if n := w.imports(t) - files; n > 0 {

@@ -143,6 +143,7 @@ var faults = []fault{
 	{2, func(w *world) (string, func(), time.Duration) { return w.deleteRecords() }},
 	{1, func(w *world) (string, func(), time.Duration) { return w.resetOffsets() }},
 	{1, func(w *world) (string, func(), time.Duration) { return w.expireGroups() }},
+	{1, func(w *world) (string, func(), time.Duration) { return w.recreateTopic() }},
 }
 
 // outputFiles is the number of that operation in the service's document.
@@ -337,6 +338,33 @@ func (w *world) expireGroups() (string, func(), time.Duration) {
 		return err
 	}, w.plan.tables...)
 	return "the groups have expired", nil, 0
+}
+
+// recreateTopic has a topic be deleted, all of which is confirmed, and created again.
+func (w *world) recreateTopic() (string, func(), time.Duration) {
+	t, ctx := pick(w.rnd, w.plan.tables...), context.Background()
+	w.feeding <- struct{}{}
+	defer func() { <-w.feeding }()
+	for tries := 0; ; tries++ {
+		if n, _ := w.lag(ctx, t); n == 0 {
+			break
+		} else if tries == 60 {
+			return "", nil, 0
+		}
+		time.Sleep(10 * time.Second)
+	}
+	letters, err := w.deadLetters(ctx)
+	if err == nil {
+		err = w.broker.DeleteTopic(t.topic)
+	}
+	w.say("%s is deleted", t.topic)
+	time.Sleep(w.between(time.Second, 5*time.Minute))
+	if err = errors.Join(err, w.broker.CreateTopic(t.topic, w.partitions[t.topic], nil)); err != nil {
+		w.fail("create a topic again: %v", err)
+	}
+	t.letters = append(t.letters, len(letters))
+	w.client.PurgeTopicsFromProducing(t.topic)
+	return t.topic + " is created again", nil, 0
 }
 
 // whileStopped does something that has the tables' records read again from the first while no

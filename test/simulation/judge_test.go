@@ -18,6 +18,7 @@ import (
 // place is where a record is.
 type place struct {
 	topic     string
+	recreated int // how often the topic had been created again
 	partition int32
 	offset    int64
 }
@@ -26,9 +27,9 @@ type place struct {
 type letters map[place]string
 
 // readLetters tells the dead letters' places; those without one are told apart.
-func readLetters(records []*kgo.Record) (found letters, strange []string) {
+func readLetters(records []*kgo.Record, tables []*table) (found letters, strange []string) {
 	found = letters{}
-	for _, r := range records {
+	for i, r := range records {
 		says := map[string]string{}
 		for _, h := range r.Headers {
 			says[strings.TrimPrefix(h.Key, "__connect.errors.")] = string(h.Value)
@@ -39,7 +40,13 @@ func readLetters(records []*kgo.Record) (found letters, strange []string) {
 			strange = append(strange, fmt.Sprintf("dead letter of no record: %v", says))
 			continue
 		}
-		found[place{says["topic"], int32(partition), offset}] = says["exception.class.name"] + ": " + says["exception.message"]
+		recreated := 0
+		for _, t := range tables {
+			if t.topic == says["topic"] {
+				recreated, _ = slices.BinarySearch(t.letters, i+1)
+			}
+		}
+		found[place{says["topic"], recreated, int32(partition), offset}] = says["exception.class.name"] + ": " + says["exception.message"]
 	}
 	return found, strange
 }
@@ -83,15 +90,15 @@ func (t *table) mayRefuse(e *event, reason string) bool {
 // judge is what the key's row must be, and which of its events ended in the wrong place.
 func (k *key) judge(t *table, name string, dead letters) (row map[string]string, wrong []string) {
 	for i, e := range k.events {
-		reason, lettered := dead[place{t.topic, k.partition, e.offset}]
+		reason, lettered := dead[e.at]
 		after, refused := e.apply(row)
 		switch {
 		case lettered && !refused && !t.mayRefuse(e, reason):
 			wrong = append(wrong, fmt.Sprintf("%s %s: a dead letter of offset %d (%s), with which nothing is wrong\n%s",
-				t.name, name, e.offset, reason, k.history(t, dead)))
+				t.name, name, e.at.offset, reason, k.history(t, dead)))
 		case !lettered && refused && (e.broken || !slices.ContainsFunc(k.events[i+1:], voids)):
 			wrong = append(wrong, fmt.Sprintf("%s %s: offset %d cannot be applied, and is no dead letter\n%s",
-				t.name, name, e.offset, k.history(t, dead)))
+				t.name, name, e.at.offset, k.history(t, dead)))
 		}
 		row = after
 	}
@@ -104,8 +111,8 @@ func voids(e *event) bool { return !e.broken && (e.op == "upsert" || e.op == "de
 func (k *key) history(t *table, dead letters) string {
 	var lines strings.Builder
 	for _, e := range k.events[max(0, len(k.events)-8):] {
-		fmt.Fprintf(&lines, "      %s/%d offset %d: %s %v", t.topic, k.partition, e.offset, e.op, e.values)
-		if reason, is := dead[place{t.topic, k.partition, e.offset}]; is {
+		fmt.Fprintf(&lines, "      %s/%d offset %d: %s %v", t.topic, k.partition, e.at.offset, e.op, e.values)
+		if reason, is := dead[e.at]; is {
 			lines.WriteString(", dead letter: " + reason)
 		}
 		lines.WriteByte('\n')

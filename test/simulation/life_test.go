@@ -20,7 +20,7 @@ import (
 
 // live is one seed's life, from the first record to the judges.
 func (w *world) live(ctx context.Context) {
-	w.begun = w.plan.begin
+	w.begun, w.feeding = w.plan.begin, make(chan struct{}, 1)
 	time.Sleep(time.Until(w.begun))
 	defer w.close()
 	if err := w.open(); err != nil {
@@ -94,13 +94,15 @@ const lastBunch = 20
 
 // bunch produces n events at once.
 func (w *world) bunch(ctx context.Context, n int) bool {
+	w.feeding <- struct{}{}
+	defer func() { <-w.feeding }()
 	for range n {
 		t := pick(w.load.rnd, w.plan.tables...)
 		w.mu.Lock()
 		partitions := w.partitions[t.topic]
 		w.mu.Unlock()
 		k, e, r := w.load.next(t, partitions)
-		if !w.produce(ctx, k, e, r) {
+		if !w.produce(ctx, t, k, e, r) {
 			return false
 		}
 	}
@@ -108,12 +110,12 @@ func (w *world) bunch(ctx context.Context, n int) bool {
 }
 
 // produce writes the key's next event to its topic.
-func (w *world) produce(ctx context.Context, k *key, e *event, r *kgo.Record) bool {
+func (w *world) produce(ctx context.Context, t *table, k *key, e *event, r *kgo.Record) bool {
 	if err := w.client.ProduceSync(context.WithoutCancel(ctx), r).FirstErr(); err != nil {
 		w.fail("produce: %v", err)
 		return false
 	}
-	e.offset = r.Offset
+	e.at = place{t.topic, len(t.letters), r.Partition, r.Offset}
 	k.events = append(k.events, e)
 	w.load.events++
 	return true
@@ -187,10 +189,10 @@ func (w *world) settle(ctx context.Context) bool {
 		m.start() //nolint:contextcheck // its end is kill or stop
 	}
 	w.say("all is well; %d events", w.load.events)
-	waiting, _ := w.lag(ctx)
+	waiting, _ := w.lag(ctx, w.plan.tables...)
 	begun, bound := time.Now(), w.plan.bound(w.load.events, int(waiting), len(w.service.Executions()), time.Now())
 	for looks := 1; ; looks++ {
-		n, where := w.lag(ctx)
+		n, where := w.lag(ctx, w.plan.tables...)
 		if n == 0 {
 			w.say("everything is confirmed, after %v", time.Since(begun).Round(time.Second))
 			time.Sleep(2 * time.Minute) // states that are sent once more
@@ -214,7 +216,7 @@ func (w *world) judge(ctx context.Context) {
 		w.fail("read dead letters: %v", err)
 		return
 	}
-	dead, strange := readLetters(records)
+	dead, strange := readLetters(records, w.plan.tables)
 	for _, s := range strange {
 		w.fail("%s", s)
 	}

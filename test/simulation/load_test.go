@@ -29,9 +29,10 @@ type table struct {
 	// repeated says that its records were read again from the first: a create may find
 	// what it has created.
 	repeated bool
-	paused   bool // by a person, and nobody has resumed it
-	again    int  // per cent of the events that say what one of the last two of their key has said
-	skips    bool // calls that say nothing new
+	letters  []int // how many dead letters there were when its topic was created again
+	paused   bool  // by a person, and nobody has resumed it
+	again    int   // per cent of the events that say what one of the last two of their key has said
+	skips    bool  // calls that say nothing new
 }
 
 func (t *table) custom() bool { return t.name == "orders" }
@@ -93,7 +94,7 @@ type event struct {
 	op     string
 	values map[string]string // columns that it names
 	broken bool
-	offset int64
+	at     place
 }
 
 // generator makes events. It alone knows their order.

@@ -74,6 +74,7 @@ type world struct {
 	refuseDeadLetters atomic.Bool
 	answer            string // of the admin server that was asked last
 
+	feeding    chan struct{} // has one while events are produced
 	mu         sync.Mutex
 	transcript []string
 	wrong      []string
@@ -377,9 +378,9 @@ func (m *member) kill(arrives bool) {
 	m.w.say("%s is killed; what it has sent arrives: %v", m.process.name, arrives)
 }
 
-// lag is how many records the groups have not committed, by group and topic.
-func (w *world) lag(ctx context.Context) (n int64, where []string) {
-	for _, t := range w.plan.tables {
+// lag is how many records of the tables the groups have not committed, by group and topic.
+func (w *world) lag(ctx context.Context, tables ...*table) (n int64, where []string) {
+	for _, t := range tables {
 		ends, err := w.admin.ListEndOffsets(ctx, t.topic)
 		if err != nil {
 			return 1, []string{err.Error()}
