@@ -27,7 +27,7 @@ func (w *world) calm(ctx context.Context) {
 			m.reload() //nolint:contextcheck // its end is kill or stop
 		}
 		time.Sleep(time.Minute)
-		files, slots := w.imports(t), w.slotsUsed(t)
+		files, slots := w.imports(t, w.begun), w.slotsUsed(t)
 		w.say("rows of %s, which calls can bring", t.name)
 		for range 2 {
 			k := &key{kind: upserted}
@@ -40,7 +40,7 @@ func (w *world) calm(ctx context.Context) {
 		if n, where := w.lag(ctx, w.plan.tables...); n > 0 {
 			w.fail("rows of %s were not confirmed after %v: %s", t.name, w.plan.rollAge+2*time.Minute, strings.Join(where, ", "))
 		}
-		if n := w.imports(t) - files; n > 0 {
+		if n := w.imports(t, w.begun) - files; n > 0 {
 			w.fail("rows of %s, which calls could bring: got %d imports, want none", t.name, n)
 		}
 		if used := w.slotsUsed(t); used > slots {
@@ -55,14 +55,26 @@ func (p *plan) callable(t *table) bool {
 	return t.auto() && !t.bundled && !behindCalls
 }
 
-// imports is how many imports the table has had.
-func (w *world) imports(t *table) (n int) {
+// imports is how many imports the table has had, since a time.
+func (w *world) imports(t *table, since time.Time) (n int) {
 	for _, x := range w.service.Executions() {
-		if slices.ContainsFunc(x.Loads, func(l sandbox.Loaded) bool { return l.Table == t.name }) {
+		if !x.Accepted.Before(since) && slices.ContainsFunc(x.Loads, func(l sandbox.Loaded) bool { return l.Table == t.name }) {
 			n++
 		}
 	}
 	return n
+}
+
+// judgeDay compares the slots that are used today, as the tables' owners say, with the imports.
+// Where a clock was wrong, or what was on record is gone, the owner cannot know.
+func (w *world) judgeDay() {
+	now := time.Now().In(w.plan.zone)
+	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, w.plan.zone)
+	for _, t := range w.plan.tables {
+		if used, imports := w.slotsUsed(t), w.imports(t, today); used < imports && !t.repeated && !w.skewed {
+			w.fail("slots of %s used today: got %d, want %d, as many as there were imports", t.name, used, imports)
+		}
+	}
 }
 
 // slotsUsed is how many of the day's slots the table's owner says are used.

@@ -124,6 +124,7 @@ var faults = []fault{
 		by := pick(w.rnd, -25*time.Hour, -3*time.Hour, -10*time.Minute, 10*time.Minute, 2*time.Hour, 25*time.Hour)
 		clock, name := m.clock, m.process.name
 		clock.Store(int64(by))
+		w.skewed = true
 		return fmt.Sprintf("the clock of %s is set by %v", name, by), func() { clock.Store(0) }, w.between(time.Minute, 20*time.Minute)
 	}},
 	{2, func(w *world) (string, func(), time.Duration) {
@@ -358,7 +359,7 @@ func (w *world) recreateTopic() (string, func(), time.Duration) {
 		err = w.broker.DeleteTopic(t.topic)
 	}
 	w.say("%s is deleted", t.topic)
-	time.Sleep(w.between(time.Second, 5*time.Minute))
+	time.Sleep(w.between(100*time.Millisecond, 3*time.Second)) // meanwhile the fake broker answers each fetch at once
 	if err = errors.Join(err, w.broker.CreateTopic(t.topic, w.partitions[t.topic], nil)); err != nil {
 		w.fail("create a topic again: %v", err)
 	}

@@ -53,6 +53,7 @@ func (w *world) live(ctx context.Context) {
 	w.bunch(ctx, lastBunch)
 	if w.settle(ctx) {
 		w.calm(ctx)
+		w.judgeDay()
 	}
 	for _, m := range w.members {
 		m.end()

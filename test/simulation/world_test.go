@@ -63,6 +63,7 @@ type world struct {
 	schemas  *http.Server
 	registry registry
 	down     bool // the service
+	skewed   bool // a clock has been wrong
 	client   *kgo.Client
 	admin    *kadm.Client
 	members  []*member
