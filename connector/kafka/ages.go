@@ -1,6 +1,10 @@
 package kafka
 
-import "time"
+import (
+	"time"
+
+	"github.com/feedsink/feedsink/connector/ack"
+)
 
 // WrittenAt is the record's timestamp. A record without one counts as written now.
 func WrittenAt(r *Record) time.Time {
@@ -96,7 +100,7 @@ func (c *Claim) note(offset int64) {
 		return
 	}
 	c.oldest = older(c.oldest, c.p.written)
-	c.written.add(c.p.written.UnixMilli())
+	c.written.Add(c.p.written.UnixMilli())
 	for _, kind := range c.p.kinds {
 		c.countAs(kind, c.p.written)
 	}
@@ -106,13 +110,13 @@ func (c *Claim) note(offset int64) {
 func (c *Claim) countAs(kind any, written time.Time) {
 	of := c.kinds[kind]
 	if of == nil {
-		of = &timestamps{}
+		of = &ack.Timestamps{}
 		if c.kinds == nil {
-			c.kinds = map[any]*timestamps{}
+			c.kinds = map[any]*ack.Timestamps{}
 		}
 		c.kinds[kind] = of
 	}
-	of.add(written.UnixMilli())
+	of.Add(written.UnixMilli())
 }
 
 // noteCopy notes the timestamp of a record that another claim holds as well. p.mu is held.
@@ -143,7 +147,7 @@ func (c *Claim) EachTimestamp(f func(at time.Time, records int64)) {
 	c.p.mu.Lock()
 	written := c.written
 	c.p.mu.Unlock()
-	written.each(f)
+	written.Each(f)
 }
 
 // EachTimestampOf is EachTimestamp for the records of each kind (CountAs). f must not call
@@ -152,37 +156,6 @@ func (c *Claim) EachTimestampOf(f func(kind any, at time.Time, records int64)) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	for kind, written := range c.kinds {
-		written.each(func(at time.Time, n int64) { f(kind, at, n) })
-	}
-}
-
-// timestamps counts timestamps in spans of equal length, which doubles when they do
-// not suffice.
-type timestamps struct {
-	from   int64 // milliseconds, of the first
-	length uint  // of a span, in powers of two of milliseconds
-	counts [64]int64
-}
-
-func (t *timestamps) add(at int64) {
-	if t.from == 0 {
-		t.from = at
-	}
-	past := max(at-t.from, 0)
-	for past>>t.length >= int64(len(t.counts)) {
-		for i := range len(t.counts) / 2 {
-			t.counts[i] = t.counts[2*i] + t.counts[2*i+1]
-		}
-		clear(t.counts[len(t.counts)/2:])
-		t.length++
-	}
-	t.counts[past>>t.length]++
-}
-
-func (t *timestamps) each(f func(at time.Time, n int64)) {
-	for i, n := range t.counts {
-		if n > 0 {
-			f(time.UnixMilli(t.from+int64(i)<<t.length), n)
-		}
+		written.Each(func(at time.Time, n int64) { f(kind, at, n) })
 	}
 }

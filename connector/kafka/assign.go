@@ -357,6 +357,9 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 	switch {
 	case at < 0:
 		at = s.beginning(p, topic, logStart, logEnd)
+		s.mu.Lock()
+		ledger.Slots = s.slots[topicPartition{p.Topic, p.ID}]
+		s.mu.Unlock()
 	case found.metadata == "":
 		log.Warn("the committed offset has no ledger: another tool has set it. "+forgotten, "offset", at)
 	default:

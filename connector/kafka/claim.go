@@ -18,14 +18,14 @@ type Claim struct {
 
 	// Guarded by p.mu.
 	state     claimState
-	dead      int64               // records that have become dead letters
-	refused   ack.Ranges          // records that have no other place
-	refusedIn []string            // files in which their rows are in error
-	partial   bool                // of its last record only some rows are in the file
-	kept      bool                // of a confirmed import only the records are left that have no other place
-	oldest    time.Time           // of the timestamps of its records; zero: none was read
-	written   timestamps          // of its records
-	kinds     map[any]*timestamps // likewise, by kind
+	dead      int64                   // records that have become dead letters
+	refused   ack.Ranges              // records that have no other place
+	refusedIn []string                // files in which their rows are in error
+	partial   bool                    // of its last record only some rows are in the file
+	kept      bool                    // of a confirmed import only the records are left that have no other place
+	oldest    time.Time               // of the timestamps of its records; zero: none was read
+	written   ack.Timestamps          // of its records
+	kinds     map[any]*ack.Timestamps // likewise, by kind
 }
 
 // claimState is how far a claim's file is; it never goes back.
@@ -66,7 +66,7 @@ func (p *Partition) ClaimPending(e *ack.Entry, written time.Time, kind any) *Cla
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := &Claim{p: p, c: p.tracker.Claim(e.Offset()), oldest: written}
-	c.written.add(written.UnixMilli())
+	c.written.Add(written.UnixMilli())
 	if kind != nil {
 		c.countAs(kind, written)
 	}
@@ -356,18 +356,7 @@ func Stretches(claims []*Claim) []cluster.Stretch {
 		c.p.mu.Unlock()
 		all = append(all, cluster.Stretch{TopicPartition: cluster.TopicPartition{Topic: c.p.Topic, Partition: c.p.ID}, Span: cluster.Span{From: span.From, To: span.To}})
 	}
-	slices.SortFunc(all, func(a, b cluster.Stretch) int {
-		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.From, b.From))
-	})
-	out := all[:0]
-	for _, s := range all {
-		if n := len(out); n > 0 && out[n-1].TopicPartition == s.TopicPartition && s.From <= out[n-1].To {
-			out[n-1].To = max(out[n-1].To, s.To)
-			continue
-		}
-		out = append(out, s)
-	}
-	return out
+	return cluster.Joined(all)
 }
 
 // Reread reads stretches once more, as Reader.Reread does.

@@ -327,6 +327,13 @@ func (s *Source) Slots(home, table string) (used []time.Time, ok bool) {
 	return used, true
 }
 
+// slots are those of the partition's tables.
+func (p *Partition) slots() []ack.Slots {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ledger.Slots
+}
+
 // FillSlots notes further imports of the table: the service says that there have
 // been so many.
 func (s *Source) FillSlots(home, table string, at []time.Time) {

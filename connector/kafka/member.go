@@ -191,6 +191,9 @@ func (s *Source) forget(ps []*Partition) {
 		p.end()
 		if tp := (topicPartition{p.Topic, p.ID}); s.parts[tp] == p {
 			delete(s.parts, tp)
+			if used := p.slots(); len(used) > 0 {
+				s.slots[tp] = used
+			}
 		}
 		if p.paused != 0 {
 			s.client.ResumeFetchPartitions(map[string][]int32{p.Topic: {p.ID}})

@@ -20,6 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/kafka/lease"
 	"github.com/feedsink/feedsink/connector/kafka/memory"
@@ -144,7 +145,8 @@ type Source struct {
 	troubles   cluster.Troubles
 
 	mu    sync.Mutex
-	parts map[topicPartition]*Partition // assigned to us now
+	parts map[topicPartition]*Partition  // assigned to us now
+	slots map[topicPartition][]ack.Slots // of those that were, should the brokers drop them with their topic
 
 	// commits serialises snapshot and commit: two at once could send the
 	// older snapshot last.
@@ -176,7 +178,7 @@ func New(cfg Config) (*Source, error) {
 	if cfg.Pending == nil {
 		cfg.Pending = memory.New(0)
 	}
-	s := &Source{cfg: cfg, parts: map[topicPartition]*Partition{}, log: cfg.Log.With("group", cfg.Group), lease: lease.New(), other: &otherLane{group: cfg.Other}, soon: make(chan struct{}, 1), suspending: make(chan *suspension)}
+	s := &Source{cfg: cfg, parts: map[topicPartition]*Partition{}, slots: map[topicPartition][]ack.Slots{}, log: cfg.Log.With("group", cfg.Group), lease: lease.New(), other: &otherLane{group: cfg.Other}, soon: make(chan struct{}, 1), suspending: make(chan *suspension)}
 	s.now.Store(&cfg.Subscription)
 	life, end := context.WithCancel(context.Background())
 	s.end = end

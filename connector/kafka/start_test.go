@@ -95,10 +95,38 @@ func TestRecreatedTopicIsReadFromItsStart(t *testing.T) {
 	}
 }
 
+// slotsLedger has two slots used today.
+func slotsLedger(topic ack.TopicID) ack.Ledger {
+	return ack.Ledger{Topic: topic, Slots: []ack.Slots{{Table: "customers", Used: []int64{1795000000, 1795003600}}}}
+}
+
+// Brokers drop what was committed of a topic together with that.
+func TestTopicRecreatedWhileItIsReadKeepsTheDaysSlots(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	l := slotsLedger(ack.TopicID(b.TopicInfo("a").TopicID))
+	metadata, _, err := l.Encode(0, ack.MetadataLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.commit("a", 0, 0, metadata)
+	b.produce("a", 0, 7)
+	m := b.join(autoLane(t))
+	b.awaitCommit("a", 0, 7)
+	b.recreate("a", 1)
+	b.client.PurgeTopicsFromClient("a")
+	b.produce("a", 0, 3)
+	m.awaitLog("the topic was deleted while it was read")
+	b.awaitCommit("a", 0, 3)
+	if _, got := b.ledger("a", 0); len(got.Slots) != 1 || len(got.Slots[0].Used) != 2 {
+		t.Errorf("slots used today: got %v, want %v", got.Slots, l.Slots)
+	}
+}
+
 func TestRecreatedTopicKeepsTheDaysSlots(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t, 1, "a")
-	l := ack.Ledger{Topic: ack.TopicID{1}, Slots: []ack.Slots{{Table: "customers", Used: []int64{1795000000, 1795003600}}}}
+	l := slotsLedger(ack.TopicID{1})
 	metadata, _, err := l.Encode(7, ack.MetadataLimit)
 	if err != nil {
 		t.Fatal(err)

@@ -226,7 +226,7 @@ func (w *world) judge(ctx context.Context) {
 		for _, wrong := range judge(t, w.service.Rows(t.name), dead) {
 			w.fail("%s", wrong)
 		}
-		if perDay[t.name] = w.plan.slots; t.repeated { // what was on record of its slots is gone
+		if perDay[t.name] = w.plan.slots; t.forgotten() {
 			perDay[t.name] = math.MaxInt
 		}
 		for i := range loads {

@@ -46,6 +46,10 @@ func (t *table) uses(lane schemas.Lane) bool {
 	return t.lanes == "both" || t.byCall() == (lane == schemas.Immediate)
 }
 
+// forgotten reports whether the slots that were on record are gone: with the group's offsets,
+// or with the topic, where another process has it now.
+func (t *table) forgotten() bool { return t.repeated || len(t.letters) > 0 }
+
 // group is the consumer group of a table with one lane.
 func (t *table) group() string {
 	if t.byCall() {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -203,6 +204,22 @@ func CommittedBy(ctx context.Context, admin *kadm.Client, group string) (kadm.Of
 type Stretch struct {
 	TopicPartition
 	Span
+}
+
+// Joined are stretches ordered by topic, partition and offset, each record in one of them.
+func Joined(all []Stretch) []Stretch {
+	slices.SortFunc(all, func(a, b Stretch) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.From, b.From))
+	})
+	out := all[:0]
+	for _, s := range all {
+		if n := len(out); n > 0 && out[n-1].TopicPartition == s.TopicPartition && s.From <= out[n-1].To {
+			out[n-1].To = max(out[n-1].To, s.To)
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 // Reread reads stretches once more, one after the other, beside the group: nothing
