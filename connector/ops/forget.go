@@ -16,6 +16,7 @@ import (
 	"github.com/feedsink/feedsink/connector/forget"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/why"
+	"github.com/feedsink/feedsink/connector/words"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/router/check"
 	"github.com/feedsink/feedsink/schemas"
@@ -159,7 +160,7 @@ func (f *forgetting) topics(ctx context.Context) ([]forget.Place, error) {
 	}
 	if waiting > 0 {
 		places = append(places, forget.Place{
-			Kind: forget.Sink, Where: "group " + f.cfg.Kafka.Group, Holds: counted(waiting, "record") + " not confirmed", State: forget.Goes,
+			Kind: forget.Sink, Where: "group " + f.cfg.Kafka.Group, Holds: words.Counted(waiting, "record") + " not confirmed", State: forget.Goes,
 			Why: "their rows are in a member's memory or files until they are confirmed: feedsink why --mapping " + f.mapping.Name + " tells what they wait for",
 		})
 	}
@@ -216,7 +217,7 @@ func (f *forgetting) partition(ctx context.Context, found []why.Found) forget.Pl
 	if len(found) > shownOffsets {
 		shown = append(shown, fmt.Sprintf("and %d more", len(found)-shownOffsets))
 	}
-	p.Holds = counted(len(found), "record") + ": offset " + strings.Join(shown, ", ")
+	p.Holds = words.Counted(len(found), "record") + ": offset " + strings.Join(shown, ", ")
 	last := found[len(found)-1].Record
 	cleanup, err := f.reader.Cleanup(ctx, at.Topic)
 	switch {
@@ -248,13 +249,6 @@ func (f *forgetting) tombstone(at cluster.TopicPartition, key string) string {
 		shown = quoted(key)
 	}
 	return fmt.Sprintf(`printf '%%s\t\n' %s | kcat -P -b %s -t %s -p %d -K '\t' -Z`, shown, strings.Join(f.cfg.Kafka.Brokers, ","), at.Topic, at.Partition)
-}
-
-func counted(n int, one string) string {
-	if n != 1 {
-		one += "s"
-	}
-	return fmt.Sprintf("%d %s", n, one)
 }
 
 // quoted is a text as a shell takes it.

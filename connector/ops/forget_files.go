@@ -15,6 +15,7 @@ import (
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/forget"
+	"github.com/feedsink/feedsink/connector/words"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -145,7 +146,7 @@ func (s *spooled) of(key string) func(rowerror.Row) bool {
 // judge says what becomes of the rows. One that a process on this machine may still send is
 // left to it.
 func (s *spooled) judge(rows int64, unreadable error, imported bool) {
-	p := forget.Place{Kind: forget.File, Where: s.at, Holds: counted(int(rows), "row")}
+	p := forget.Place{Kind: forget.File, Where: s.at, Holds: words.Counted(int(rows), "row")}
 	kept := s.Kind == spool.KeptFailed || s.Kind == spool.KeptOutputs
 	switch {
 	case kept && unreadable != nil:

@@ -9,6 +9,7 @@ import (
 	"github.com/feedsink/feedsink/connector/forget"
 	"github.com/feedsink/feedsink/connector/receipt"
 	"github.com/feedsink/feedsink/connector/why"
+	"github.com/feedsink/feedsink/connector/words"
 )
 
 // counts are of the key's receipts.
@@ -74,11 +75,11 @@ func (n *counts) add(r *receipt.Receipt, at time.Time, own receipt.Key, mapping 
 func (f *forgetting) hashed(ctx context.Context, topic string, n *counts) forget.Place {
 	p := forget.Place{
 		Kind: forget.Receipts, Where: topic, State: forget.Hashed,
-		Holds: counted(n.hashed+n.former+n.bare, "receipt") + ": where its records were and how they ended, and a keyed hash of the key",
+		Holds: words.Counted(n.hashed+n.former+n.bare, "receipt") + ": where its records were and how they ended, and a keyed hash of the key",
 		Why:   "the hash cannot be undone or tested without the secret in receipts.keyFile",
 	}
 	if n.hashed+n.former == 0 {
-		p.Holds = counted(n.bare, "receipt") + ": where its records were and how they ended; no key, no hash"
+		p.Holds = words.Counted(n.bare, "receipt") + ": where its records were and how they ended; no key, no hash"
 		p.Why = "they lead to the key only through the records in the topics"
 	}
 	if n.former > 0 {

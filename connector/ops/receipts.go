@@ -12,6 +12,7 @@ import (
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/receipt"
 	"github.com/feedsink/feedsink/connector/why"
+	"github.com/feedsink/feedsink/connector/words"
 )
 
 // clocks is how much later a record's producer may believe it to be than the sink does
@@ -108,7 +109,7 @@ func (q *question) receipts(ctx context.Context, s *why.State, found []why.Found
 		}
 	}
 	if without > 0 {
-		q.note("%s that a lane has committed without a receipt in %s: from before receipts.topic was set, or the receipt is deleted", counted(without, "record"), topic)
+		q.note("%s that a lane has committed without a receipt in %s: from before receipts.topic was set, or the receipt is deleted", words.Counted(without, "record"), topic)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/slots"
+	"github.com/feedsink/feedsink/connector/words"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -203,7 +204,7 @@ func (p *Plan) against(m *mapping, lane string) string {
 		return reason
 	}
 	switch {
-	case a.fileOnly == sum(a.writes):
+	case a.fileOnly == words.Sum(a.writes):
 		return cmp.Or(a.noCall(), "creates and merges go by file, and there is no other write")
 	}
 	return m.config.AutoByFile(compiled)
@@ -215,9 +216,9 @@ func (a *arrivals) noCall() string {
 		switch {
 		case n == 0:
 		case op == schemas.Create, op == schemas.Merge:
-			return fmt.Sprintf("the op %v, of %d of %d writes, has no call for a profile", op, n, sum(a.writes))
+			return fmt.Sprintf("the op %v, of %d of %d writes, has no call for a profile", op, n, words.Sum(a.writes))
 		default:
-			return fmt.Sprintf("the op %v, of %d of %d writes, has no call without the profile's id", op, n, sum(a.writes))
+			return fmt.Sprintf("the op %v, of %d of %d writes, has no call without the profile's id", op, n, words.Sum(a.writes))
 		}
 	}
 	return ""
@@ -238,13 +239,6 @@ func (a *arrivals) cannotBeRows(c *router.Compiled) string {
 		return "imports.columns is missing"
 	}
 	return ""
-}
-
-func sum(byOp map[schemas.Op]int64) (n int64) {
-	for _, of := range byOp {
-		n += of
-	}
-	return n
 }
 
 func (l *Lanes) choice(lane string) *Choice {
@@ -286,7 +280,7 @@ func (l *Lanes) recommend() {
 	case immediate:
 		because = append(because, "calls bring "+every(best))
 	case batch:
-		because = append(because, fmt.Sprintf("files bring %s, by %s", every(best), number(best.Imports, "import")))
+		because = append(because, fmt.Sprintf("files bring %s, by %s", every(best), words.Counted(best.Imports, "import")))
 	case auto:
 		because = append(because, carried(best))
 	}
@@ -304,7 +298,7 @@ func (l *Lanes) recommend() {
 // every is how soon all rows land.
 func every(c *Choice) string {
 	if c.Left > 0 {
-		return fmt.Sprintf("all but %s within a year", number(c.Left, "row"))
+		return fmt.Sprintf("all but %s within a year", words.Counted(c.Left, "row"))
 	}
 	return "every row within " + Span(c.Oldest)
 }
@@ -315,9 +309,9 @@ func carried(c *Choice) string {
 	case c.ByFile == 0:
 		return fmt.Sprintf("calls carry every row within %s, and no file goes", Span(c.Oldest))
 	case c.dayRows == c.ByFile:
-		return fmt.Sprintf("calls carry all but %s of %s, by %s", number(c.ByFile, "row"), c.dayByFile, number(c.Imports, "import"))
+		return fmt.Sprintf("calls carry all but %s of %s, by %s", words.Counted(c.ByFile, "row"), c.dayByFile, words.Counted(c.Imports, "import"))
 	}
-	return fmt.Sprintf("calls carry all but %s, most of them of %s, by %s", number(c.ByFile, "row"), c.dayByFile, number(c.Imports, "import"))
+	return fmt.Sprintf("calls carry all but %s, most of them of %s, by %s", words.Counted(c.ByFile, "row"), c.dayByFile, words.Counted(c.Imports, "import"))
 }
 
 // instead is what a lane would do that is not recommended.
@@ -330,18 +324,11 @@ func (c *Choice) instead(best *Choice) string {
 	case c.Lane == immediate && best.Lane == auto && c.asFresh(best):
 		return "immediate would be as fresh, but has no file for a snapshot"
 	case c.Lane == auto && c.asFresh(best):
-		return fmt.Sprintf("auto would hardly be fresher, with %s", number(c.Calls, "call"))
+		return fmt.Sprintf("auto would hardly be fresher, with %s", words.Counted(c.Calls, "call"))
 	case c.Left > 0:
-		return fmt.Sprintf("%s would not bring %s within a year", c.Lane, number(c.Left, "row"))
+		return fmt.Sprintf("%s would not bring %s within a year", c.Lane, words.Counted(c.Left, "row"))
 	}
 	return fmt.Sprintf("%s would leave rows up to %s old", c.Lane, Span(c.Oldest))
-}
-
-func number(n int64, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // Span is a length of time of whole minutes, in its two largest units: 2 h 10 min.
@@ -352,7 +339,7 @@ func Span(d time.Duration) string {
 	case minutes == 0:
 		return "a minute"
 	case days >= 3:
-		return number(days, "day")
+		return words.Counted(days, "day")
 	case days > 0 || minutes%60 == 0:
 		return fmt.Sprintf("%d h", minutes/60)
 	case hours > 0:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/feedsink/feedsink/connector/words"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -95,7 +96,7 @@ func (t *table) opsOfKinds() {
 				t.partial[row] = true
 			}
 			if lacking > 0 {
-				t.notes = append(t.notes, fmt.Sprintf("%s (%s of these records) never names %s that %s has", k.word, percent(len(k.rows), len(t.records)), counted(lacking, "field"), base.word))
+				t.notes = append(t.notes, fmt.Sprintf("%s (%s of these records) never names %s that %s has", k.word, percent(len(k.rows), len(t.records)), words.Counted(lacking, "field"), base.word))
 			}
 		}
 	}

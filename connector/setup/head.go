@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/words"
 )
 
 // Place is what is known besides the records.
@@ -50,7 +51,7 @@ func (w *writer) sample(s *Sample, first bool) {
 	if first {
 		begins = "Written by feedsink init from"
 	}
-	w.line("# %s %s of the topic %s: %s.", begins, counted(s.Records(), "record"), s.Topic, shapes[s.shape()])
+	w.line("# %s %s of the topic %s: %s.", begins, words.Counted(s.Records(), "record"), s.Topic, shapes[s.shape()])
 	switch {
 	case s.inEvents():
 		w.line("# They are the data of CloudEvents.")
@@ -69,14 +70,6 @@ func (w *writer) sample(s *Sample, first bool) {
 	case s.Unreadable > 1:
 		w.line("# %d more could not be read and would be dead letters: plan says where they are.", s.Unreadable)
 	}
-}
-
-// counted is a number of things.
-func counted(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // kafka is the connection that the sample was read by.
