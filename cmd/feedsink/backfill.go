@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/feedsink/feedsink/connector/ops"
@@ -144,49 +142,6 @@ func sum(counts map[string]int64) (n int64) {
 		n += count
 	}
 	return n
-}
-
-// backfillProgress shows how far a backfill is: a bar on a terminal, elsewhere a line now
-// and then.
-type backfillProgress struct {
-	screen *screen
-	to     io.Writer
-	bar    *progressbar.ProgressBar // nil: none is shown
-}
-
-func newBackfillProgress(to io.Writer) *backfillProgress {
-	p := &backfillProgress{screen: newScreen(to), to: to}
-	p.screen.last = time.Now() // what is over at once needs no progress
-	return p
-}
-
-// barSteps are how fine the bar is.
-const barSteps = 10_000
-
-func (p *backfillProgress) tell(r replay.BackfillReport) {
-	p.show(r, fmt.Sprintf("%d sent, %d newer, %d refused, %d left", r.Sent, r.Newer, sum(r.Refused), sum(r.Left)))
-}
-
-func (p *backfillProgress) show(r replay.BackfillReport, text string) {
-	if r.Waiting != "" {
-		text = r.Waiting
-	}
-	if !p.screen.live {
-		p.screen.line(fmt.Sprintf("%.1f %%: %s", 100*r.Done, text))
-		return
-	}
-	if p.bar == nil {
-		p.bar = progressbar.NewOptions(barSteps, progressbar.OptionSetWriter(p.to), progressbar.OptionSetPredictTime(true),
-			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
-	}
-	p.bar.Describe(text)
-	_ = p.bar.Set(int(r.Done * barSteps)) // a terminal that has gone takes nothing from the backfill
-}
-
-func (p *backfillProgress) end() {
-	if p.bar != nil {
-		_ = p.bar.Finish()
-	}
 }
 
 func backfillText(r replay.BackfillReport) string {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"golang.org/x/term"
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
@@ -350,44 +349,4 @@ func (s *show) summary(out io.Writer, compare bool) error {
 	}
 	p("Every event is confirmed, and every table is equal to what was sent.")
 	return nil
-}
-
-// screen shows one line that changes, or, where that is no terminal, a line now and
-// then.
-type screen struct {
-	to    io.Writer
-	live  bool
-	width int
-	last  time.Time
-}
-
-func newScreen(out io.Writer) *screen {
-	s := &screen{to: out}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		s.live = true
-		s.width, _, _ = term.GetSize(int(f.Fd()))
-	}
-	return s
-}
-
-const quietFor = 2 * time.Second
-
-func (s *screen) line(text string) {
-	if !s.live {
-		if time.Since(s.last) >= quietFor {
-			s.last = time.Now()
-			_, _ = fmt.Fprintln(s.to, text)
-		}
-		return
-	}
-	if s.width > 1 && len(text) >= s.width {
-		text = text[:s.width-1]
-	}
-	_, _ = fmt.Fprintf(s.to, "\r\x1b[K%s", text)
-}
-
-func (s *screen) end() {
-	if s.live {
-		_, _ = fmt.Fprintln(s.to)
-	}
 }

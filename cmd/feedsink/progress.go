@@ -9,6 +9,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/feedsink/feedsink/connector/replay"
 )
 
 // watched reports whether a person sees how far the command is: its errors go to a
@@ -137,4 +139,96 @@ func (p *progress) end() {
 		_ = p.bar.Finish()
 		p.bar = nil
 	}
+}
+
+// screen shows one line that changes, or, where that is no terminal, a line now and
+// then.
+type screen struct {
+	to    io.Writer
+	live  bool
+	width int
+	last  time.Time
+}
+
+func newScreen(out io.Writer) *screen {
+	s := &screen{to: out}
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		s.live = true
+		s.width, _, _ = term.GetSize(int(f.Fd()))
+	}
+	return s
+}
+
+const quietFor = 2 * time.Second
+
+func (s *screen) line(text string) {
+	if !s.live {
+		if time.Since(s.last) >= quietFor {
+			s.last = time.Now()
+			_, _ = fmt.Fprintln(s.to, text)
+		}
+		return
+	}
+	if s.width > 1 && len(text) >= s.width {
+		text = text[:s.width-1]
+	}
+	_, _ = fmt.Fprintf(s.to, "\r\x1b[K%s", text)
+}
+
+func (s *screen) end() {
+	if s.live {
+		_, _ = fmt.Fprintln(s.to)
+	}
+}
+
+// backfillProgress shows how far a backfill is: a bar on a terminal, elsewhere a line now
+// and then.
+type backfillProgress struct {
+	screen *screen
+	to     io.Writer
+	bar    *progressbar.ProgressBar // nil: none is shown
+}
+
+func newBackfillProgress(to io.Writer) *backfillProgress {
+	p := &backfillProgress{screen: newScreen(to), to: to}
+	p.screen.last = time.Now() // what is over at once needs no progress
+	return p
+}
+
+// barSteps are how fine the bar is.
+const barSteps = 10_000
+
+func (p *backfillProgress) tell(r replay.BackfillReport) {
+	p.show(r, fmt.Sprintf("%d sent, %d newer, %d refused, %d left", r.Sent, r.Newer, sum(r.Refused), sum(r.Left)))
+}
+
+func (p *backfillProgress) show(r replay.BackfillReport, text string) {
+	if r.Waiting != "" {
+		text = r.Waiting
+	}
+	if !p.screen.live {
+		p.screen.line(fmt.Sprintf("%.1f %%: %s", 100*r.Done, text))
+		return
+	}
+	if p.bar == nil {
+		p.bar = progressbar.NewOptions(barSteps, progressbar.OptionSetWriter(p.to), progressbar.OptionSetPredictTime(true),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+	}
+	p.bar.Describe(text)
+	_ = p.bar.Set(int(r.Done * barSteps)) // a terminal that has gone takes nothing from the backfill
+}
+
+func (p *backfillProgress) end() {
+	if p.bar != nil {
+		_ = p.bar.Finish()
+	}
+}
+
+// verified shows how far a verification is, or its repair.
+func (p *backfillProgress) verified(r replay.BackfillReport) {
+	if !r.DryRun {
+		p.tell(r)
+		return
+	}
+	p.show(r, fmt.Sprintf("comparing, %d left out", r.Newer))
 }

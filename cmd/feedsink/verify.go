@@ -16,7 +16,6 @@ import (
 
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/ops"
-	"github.com/feedsink/feedsink/connector/replay"
 	"github.com/feedsink/feedsink/connector/verify"
 )
 
@@ -118,15 +117,6 @@ func importsOf(s *observe.Status, mapping string) []observe.EndedImport {
 		}
 	}
 	return []observe.EndedImport{}
-}
-
-// verified shows how far a verification is, or its repair.
-func (p *backfillProgress) verified(r replay.BackfillReport) {
-	if !r.DryRun {
-		p.tell(r)
-		return
-	}
-	p.show(r, fmt.Sprintf("comparing, %d left out", r.Newer))
 }
 
 func verifyText(r verify.Report) string {
