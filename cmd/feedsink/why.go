@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/why"
@@ -29,8 +25,8 @@ func newWhy() *cobra.Command {
 			"and where it is. KEY is what the table knows the row by: the value of the unique key, or the business key. It works\n" +
 			"beside the running sink and without it, and changes nothing. What is not certain it calls unknown, and says why.\n" +
 			"With receipts.topic it tells how and when each record ended, and by which execution. Values: with --show-value only.\n\n" +
-			whyMeanings() +
-			"\nIt exits with 1 if a key has no record.",
+			why.Meanings.Columns() +
+			"\n\nIt exits with 1 if a key has no record.",
 		Example: "  feedsink why -c feedsink.yaml --mapping orders 4c1f0c1e\n" +
 			"  feedsink why -c feedsink.yaml --mapping customers --since 7d --show-value C000123\n" +
 			"  feedsink why -c feedsink.yaml --mapping orders --record 'shop.orders[2]@1017' -o json",
@@ -39,16 +35,14 @@ func newWhy() *cobra.Command {
 			if o.Keys = args; businessKey != "" {
 				o.Keys = append(o.Keys, businessKey)
 			}
-			if o.Record, err = recordPlace(record); err != nil {
-				return err
-			}
-			asked := 0
-			for _, given := range []bool{len(o.Keys) > 0, o.ProfileID != "", o.Record != nil} {
-				if given {
-					asked++
-				}
+			asked := min(len(o.Keys), 1) + min(len(o.ProfileID), 1) + min(len(record), 1)
+			place, ok := why.ParsePlace(record)
+			if o.Record = &place; record == "" {
+				o.Record = nil
 			}
 			switch {
+			case record != "" && !ok:
+				return usagef("--record: must be TOPIC[PARTITION]@OFFSET, such as shop.orders[2]@1017, is %q", record)
 			case asked != 1:
 				return usagef("say which row: by its KEY, --profile-id or --record, and by one of them")
 			case slices.Contains(o.Keys, ""):
@@ -72,31 +66,6 @@ func newWhy() *cobra.Command {
 	flags.BoolVar(&o.Values, "show-value", false, "also values, and what the service said about them: customers' data")
 	flags.StringVar(&server, "server", "", "the admin server of the sink that is asked what its lanes wait for (default: the configuration's)")
 	return cmd
-}
-
-func whyMeanings() string {
-	var lines [][]string
-	for _, m := range why.Meanings {
-		lines = append(lines, []string{"  " + string(m.Verdict), m.Means})
-	}
-	return columns(lines) + "\n"
-}
-
-// recordPlace reads TOPIC[PARTITION]@OFFSET; "" is none.
-func recordPlace(text string) (*why.Place, error) {
-	if text == "" {
-		return nil, nil
-	}
-	at, offset, _ := strings.Cut(text, "@")
-	open := strings.LastIndexByte(at, '[')
-	if open > 0 && strings.HasSuffix(at, "]") {
-		partition, wrong := strconv.ParseUint(at[open+1:len(at)-1], 10, 31)
-		n, err := strconv.ParseUint(offset, 10, 63)
-		if err == nil && wrong == nil {
-			return &why.Place{TopicPartition: cluster.TopicPartition{Topic: at[:open], Partition: int32(partition)}, Offset: int64(n)}, nil
-		}
-	}
-	return nil, usagef("--record: must be TOPIC[PARTITION]@OFFSET, such as shop.orders[2]@1017, is %q", text)
 }
 
 // errNoRecord says that a key has no record, as the report does.
@@ -124,7 +93,7 @@ func runWhy(cmd *cobra.Command, o ops.WhyOptions, server string) error {
 	case err != nil:
 		return err
 	}
-	if err := printResult(cmd, report, whyText(report)); err != nil {
+	if err := printResult(cmd, report, report.Text()); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(report.Keys, func(k why.Key) bool { return len(k.Records) == 0 }) {
@@ -155,64 +124,4 @@ func sinkWaits(ctx context.Context, server string, cfg config.Admin) ([]observe.
 	}
 	err = client.Status(ctx, &status)
 	return status.Waits, err
-}
-
-func whyText(r why.Report) string {
-	var b strings.Builder
-	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	for _, note := range r.Notes {
-		p("note: %s", note)
-	}
-	for i, k := range r.Keys {
-		if len(r.Keys) > 1 {
-			if i > 0 {
-				p("")
-			}
-			p("%s:", oneLine(k.Key))
-		}
-		if len(k.Records) > 0 {
-			p("%s", whyTable(k.Records))
-		}
-		p("%s", k.Answer)
-	}
-	return strings.TrimRight(b.String(), "\n")
-}
-
-// whyTable has a line for each record, and below it why it is where it is, and its values.
-func whyTable(records []why.Record) string {
-	lines := [][]string{{"RECORD", "TIME", "OP", "ROUTE", "LANE", "VERDICT", "REPLACED BY"}}
-	for i := range records {
-		r := &records[i]
-		route, replaced := "", ""
-		if r.Route != nil {
-			route = strconv.Itoa(*r.Route)
-		}
-		if r.ReplacedBy != nil {
-			replaced = "@" + strconv.FormatInt(*r.ReplacedBy, 10)
-		}
-		lines = append(lines, []string{r.String(), r.Time.Format(time.RFC3339), r.Op, route, r.Lane, string(r.Verdict), replaced})
-	}
-	table := strings.Split(aligned(lines), "\n")
-	shown := []string{table[0]}
-	for i := range records {
-		r := &records[i]
-		shown = append(shown, table[i+1])
-		if len(r.Columns) > 0 && r.Values == nil {
-			shown = append(shown, "  columns  "+oneLine(strings.Join(r.Columns, ", ")))
-		}
-		for _, name := range slices.Sorted(maps.Keys(r.Values)) {
-			shown = append(shown, "  value    "+oneLine(name+" = "+string(r.Values[name])))
-		}
-		if r.ByRecordKey {
-			shown = append(shown, "  row      named by the record's own key: the value names none, or cannot be read")
-		}
-		shown = append(shown, "  why      "+oneLine(r.Why))
-		if r.Receipt != nil {
-			shown = append(shown, "  receipt  "+oneLine(r.Receipt.String()))
-		}
-		if !r.Until.IsZero() {
-			shown = append(shown, "  until    "+r.Until.Format(time.RFC3339))
-		}
-	}
-	return strings.Join(shown, "\n")
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/pause"
 	"github.com/feedsink/feedsink/connector/receipt"
+	"github.com/feedsink/feedsink/connector/words"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -36,16 +37,13 @@ const (
 )
 
 // Meanings are what each verdict says, for people.
-var Meanings = []struct {
-	Verdict Verdict
-	Means   string
-}{
-	{Confirmed, "its lane has committed it, and it is no dead letter: the service took the write, or a newer write of the key that it was merged into or that made it void; or it said what the last call for its key had said (unchanged: skip)"},
-	{DeadLetter, "it is in the dead-letter topic; state says whether that has ended: open, tried, done (replayed: applied, or a newer record had replaced it) or discarded"},
-	{Waiting, "its lane has not committed it, and the reason says what is known of why; the service may have the write already"},
-	{Superseded, "it waits, and a newer record of the key that is confirmed has replaced it whole: the row does not end as it says"},
-	{Skipped, "a route skips it: nothing is written"},
-	{Unknown, "it cannot be told, and the reason says why: most often its lane has committed it under other routes"},
+var Meanings = words.Table{
+	{"  " + string(Confirmed), "its lane has committed it, and it is no dead letter: the service took the write, or a newer write of the key that it was merged into or that made it void; or it said what the last call for its key had said (unchanged: skip)"},
+	{"  " + string(DeadLetter), "it is in the dead-letter topic; state says whether that has ended: open, tried, done (replayed: applied, or a newer record had replaced it) or discarded"},
+	{"  " + string(Waiting), "its lane has not committed it, and the reason says what is known of why; the service may have the write already"},
+	{"  " + string(Superseded), "it waits, and a newer record of the key that is confirmed has replaced it whole: the row does not end as it says"},
+	{"  " + string(Skipped), "a route skips it: nothing is written"},
+	{"  " + string(Unknown), "it cannot be told, and the reason says why: most often its lane has committed it under other routes"},
 }
 
 // Report is what became of the keys' records.
