@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -31,8 +30,8 @@ func newForget() *cobra.Command {
 			"removes it; receipts, which have a keyed hash of the key, are counted. Then it looks again and prints a report that\n" +
 			"can be filed. It shows the key and no other value, works beside a running sink, and has to run on each machine with\n" +
 			"a spool.\n\n" +
-			forgetMeanings() +
-			"\nIt exits with 1 if data of the key is left in a place of feedsink's.",
+			forget.Meanings.Columns() +
+			"\n\nIt exits with 1 if data of the key is left in a place of feedsink's.",
 		Example: "  feedsink forget -c feedsink.yaml --mapping customers C000123\n" +
 			"  feedsink forget -c feedsink.yaml --mapping customers --yes -o json C000123 > C000123.json",
 		Args: cobra.ExactArgs(1),
@@ -54,14 +53,6 @@ func newForget() *cobra.Command {
 	return cmd
 }
 
-func forgetMeanings() string {
-	var lines [][]string
-	for _, m := range forget.Meanings {
-		lines = append(lines, []string{"  " + string(m.State), m.Means})
-	}
-	return columns(lines) + "\n"
-}
-
 // errLeft says that data of the key is left, as the report does.
 var errLeft = errors.New("data of the key is left")
 
@@ -75,7 +66,7 @@ func runForget(cmd *cobra.Command, o ops.ForgetOptions, yes bool) error {
 		return err
 	}
 	if !yes && report.Actionable() && asks(cmd) {
-		_, _ = fmt.Fprintln(cmd.OutOrStdout(), forgetText(report))
+		_, _ = fmt.Fprintln(cmd.OutOrStdout(), report.Text())
 		if agreed(cmd) {
 			if report, err = forgetOnce(cmd, cfg, o, true); err != nil {
 				return err
@@ -86,7 +77,7 @@ func runForget(cmd *cobra.Command, o ops.ForgetOptions, yes bool) error {
 			return fmt.Errorf("%w; nothing was removed", errLeft)
 		}
 	}
-	if err := printResult(cmd, report, forgetText(report)); err != nil {
+	if err := printResult(cmd, report, report.Text()); err != nil {
 		return err
 	}
 	if report.Left > 0 || len(report.Failed) > 0 {
@@ -124,67 +115,4 @@ func agreed(cmd *cobra.Command) bool {
 	_, _ = fmt.Fprint(cmd.OutOrStdout(), "\nDo what the lines say under yes? It cannot be taken back. Type yes: ")
 	answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n') // its end is no agreement
 	return strings.TrimSpace(answer) == "yes"
-}
-
-func forgetText(r forget.Report) string {
-	var b strings.Builder
-	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	p("key      %s", oneLine(r.Key))
-	p("mapping  %s, table %s", r.Mapping, r.Table)
-	p("at       %s, on %s", r.At.Format(time.RFC3339), r.Host)
-	if r.Spool != "" {
-		p("spool    %s, of this machine alone", r.Spool)
-	}
-	for _, note := range r.Notes {
-		p("note     %s", note)
-	}
-	p("")
-	lines := [][]string{{"WHERE", "STATE", "HOLDS"}}
-	for i := range r.Places {
-		at := &r.Places[i]
-		lines = append(lines, []string{string(at.Kind) + " " + at.Where, string(at.State), at.Holds})
-	}
-	for i, line := range strings.Split(aligned(lines), "\n") {
-		p("%s", line)
-		if i == 0 {
-			continue
-		}
-		for _, line := range below(&r.Places[i-1]) {
-			p("%s", line)
-		}
-	}
-	p("")
-	for _, failed := range r.Failed {
-		p("not removed: %s", oneLine(failed))
-	}
-	p("%s", forgetAnswer(&r))
-	return strings.TrimRight(b.String(), "\n")
-}
-
-// below is what stands below a place's line.
-func below(at *forget.Place) (lines []string) {
-	if at.Why != "" {
-		lines = append(lines, "  why    "+oneLine(at.Why))
-	}
-	if !at.Until.IsZero() {
-		lines = append(lines, "  until  "+at.Until.Format(time.RFC3339)+" at least")
-	}
-	if at.Yes != "" {
-		lines = append(lines, "  yes    "+at.Yes)
-	}
-	for _, do := range at.Do {
-		lines = append(lines, "  do     "+do)
-	}
-	return lines
-}
-
-func forgetAnswer(r *forget.Report) string {
-	left := counted(r.Left, "place of feedsink's has", "places of feedsink's have") + " data of the key"
-	switch {
-	case r.Left == 0:
-		return "No place of feedsink's that was looked at has data of the key."
-	case r.Yes:
-		return left + "; the lines say how long, or what to do. Run forget again then."
-	}
-	return left + "; nothing was removed. --yes does what the lines say under yes."
 }

@@ -9,6 +9,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/feedsink/feedsink/connector/words"
 )
 
 // Kind is what a place is.
@@ -40,16 +42,13 @@ const (
 )
 
 // Meanings are what each state says, for people.
-var Meanings = []struct {
-	State State
-	Means string
-}{
-	{Others, "it is the service's, or of those who write the topic: what removes it is proposed"},
-	{Removable, "--yes removes it"},
-	{Removed, "it was there, was removed, and a second look did not find it"},
-	{Goes, "it goes without anybody's doing, and the line says when"},
-	{Left, "it stays until somebody does what the line says"},
-	{Hashed, "it is no data of the key but at most a keyed hash, which tells nothing without the secret; the line says how it goes"},
+var Meanings = words.Table{
+	{"  " + string(Others), "it is the service's, or of those who write the topic: what removes it is proposed"},
+	{"  " + string(Removable), "--yes removes it"},
+	{"  " + string(Removed), "it was there, was removed, and a second look did not find it"},
+	{"  " + string(Goes), "it goes without anybody's doing, and the line says when"},
+	{"  " + string(Left), "it stays until somebody does what the line says"},
+	{"  " + string(Hashed), "it is no data of the key but at most a keyed hash, which tells nothing without the secret; the line says how it goes"},
 }
 
 // Place is where data of the key is, or was.
