@@ -1,15 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,7 +87,7 @@ func runVerify(cmd *cobra.Command, logs *logFlags, server string, o ops.VerifyOp
 		report.Known.Imports = importsOf(&status, report.Mapping)
 	}
 	if report.Mapping != "" && !errors.Is(err, verify.ErrNothing) {
-		err = errors.Join(printResult(cmd, report, verifyText(report)), err)
+		err = errors.Join(printResult(cmd, report, report.Text()), err)
 	}
 	switch {
 	case errors.Is(err, context.Canceled) && report.Readable:
@@ -117,129 +111,4 @@ func importsOf(s *observe.Status, mapping string) []observe.EndedImport {
 		}
 	}
 	return []observe.EndedImport{}
-}
-
-func verifyText(r verify.Report) string {
-	lines := [][]string{{"mapping", fmt.Sprintf("%s, table %s", r.Mapping, r.Table)}}
-	if len(r.Writers) > 0 {
-		lines = append(lines, []string{"also written by", "mapping " + strings.Join(r.Writers, ", ") + ": what differs may be theirs"})
-	}
-	if r.Known != nil {
-		return aligned(append(lines, knownLines(r.Known)...))
-	}
-	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	lines = append(lines, []string{"records", number(r.Records) + ", confirmed by the sink"})
-	if r.DeadLetters > 0 {
-		lines = append(lines, []string{"dead letters", number(r.DeadLetters) + ", which never came to the table and count as not there"})
-	}
-	if r.NoKey > 0 {
-		lines = append(lines, []string{"without a key", number(r.NoKey) + ", whose rows cannot be told"})
-	}
-	about := ""
-	if r.About {
-		about = "about "
-	}
-	lines = append(lines, []string{"keys", about + number(r.Keys)})
-	if r.Newer > 0 {
-		lines = append(lines, []string{"left out", number(r.Newer) + " with a newer record, not confirmed before or come meanwhile"})
-	}
-	if n := sum(r.Unread); n > 0 {
-		lines = append(lines, []string{"not read", number(n) + reasons64(r.Unread) + ": the service does not show them"})
-	}
-	lines = append(lines, []string{"equal", equalText(r)})
-	if r.Missing > 0 {
-		lines = append(lines, []string{verify.Missing, number(r.Missing)})
-	}
-	if r.NotDeleted > 0 {
-		lines = append(lines, []string{verify.NotDeleted, number(r.NotDeleted)})
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.Fields)) {
-		lines = append(lines, []string{"differ in " + name, number(r.Fields[name])})
-	}
-	if r.Repair != nil {
-		lines = append(lines, []string{"repair", repairText(r)})
-	}
-	return strings.Join(slices.Concat([]string{aligned(lines)}, r.Gone, differenceLines(r.Differences)), "\n")
-}
-
-// equalText is the result in one line.
-func equalText(r verify.Report) string {
-	text := fmt.Sprintf("%d of %d", r.Compared-r.Different, r.Compared)
-	switch {
-	case r.All && r.Different == 0:
-		return text + ": the table says what the topic says"
-	case r.All:
-		return fmt.Sprintf("%s: %d differ", text, r.Different)
-	case r.Compared == 0:
-		return text + ": nothing is known"
-	}
-	if r.Different > 0 {
-		text += fmt.Sprintf(", %d differ", r.Different)
-	}
-	return text + fmt.Sprintf(": at most %s of all keys differ (95 %% confidence)", percent(r.AtMost))
-}
-
-// percent writes a share above 0 with two digits, rounded up: it is a bound.
-func percent(share float64) string {
-	digits := 1 - int(math.Floor(math.Log10(100*share)))
-	unit := math.Pow10(-digits)
-	text := strconv.FormatFloat(math.Ceil(100*share/unit)*unit, 'f', max(digits, 1), 64)
-	return strings.TrimRight(strings.TrimRight(text, "0"), ".") + " %"
-}
-
-func differenceLines(all []verify.Difference) (lines []string) {
-	for i, d := range all {
-		if i == shownNotes {
-			return append(lines, "… and more: -o json has up to 1000 of them")
-		}
-		line := "the key of " + d.Record + ": " + d.Why
-		if len(d.Fields) > 0 {
-			line += " in " + strings.Join(d.Fields, ", ")
-		}
-		lines = append(lines, line)
-		if d.Key == "" {
-			continue
-		}
-		lines = append(lines, "  key   "+oneLine(d.Key))
-		for _, name := range d.Fields {
-			lines = append(lines, fmt.Sprintf("  %s: should be %s, is %s", name, d.Want[name], cmp.Or(string(d.Have[name]), "not there")))
-		}
-	}
-	return lines
-}
-
-func repairText(r verify.Report) string {
-	parts := []string{fmt.Sprintf("%d sent again", r.Repair.Sent)}
-	for _, of := range []struct {
-		n    int64
-		what string
-	}{
-		{r.Repair.Newer, "newer since, which the sink sends"},
-		{sum(r.Repair.Refused), "refused" + reasons64(r.Repair.Refused)},
-		{sum(r.Repair.Left), "left" + reasons64(r.Repair.Left)},
-		{max(r.Different-verify.MaxRepair, 0), "not tried: run again, or backfill the whole table"},
-	} {
-		if of.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", of.n, of.what))
-		}
-	}
-	return strings.Join(parts, "; ")
-}
-
-func knownLines(k *verify.Known) [][]string {
-	lines := [][]string{
-		{"compared", "nothing: the interface has no operation that reads a profile. This is what is known:"},
-		{"dead letters", strconv.FormatInt(sum(k.DeadLetters), 10) + reasons64(k.DeadLetters) + ", open: they are not in the table"},
-	}
-	for _, lane := range slices.Sorted(maps.Keys(k.Unconfirmed)) {
-		lines = append(lines, []string{"not confirmed", fmt.Sprintf("%d by the %s lane: on their way", k.Unconfirmed[lane], lane)})
-	}
-	for _, i := range k.Imports {
-		text := fmt.Sprintf("%s %s, %s", i.File, i.Status, counted(i.Rows, "row"))
-		if i.InError != nil {
-			text += fmt.Sprintf(", %d in error", *i.InError)
-		}
-		lines = append(lines, []string{"import", text})
-	}
-	return append(lines, []string{"unknown", "whether the confirmed records are still in the table as they were written, and what others have changed"})
 }
