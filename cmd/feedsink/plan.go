@@ -2,18 +2,14 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/ops"
-	"github.com/feedsink/feedsink/connector/plan"
 )
 
 func newPlan() *cobra.Command {
@@ -55,7 +51,7 @@ func newPlan() *cobra.Command {
 				return err
 			}
 			report.BeforeRun = beforeRun(configFile(cmd))
-			return printResult(cmd, report, planText(configFile(cmd), report))
+			return printResult(cmd, report, report.Text(configFile(cmd)))
 		},
 	}
 	configFlag(cmd)
@@ -92,159 +88,4 @@ func beforeRun(file string) []config.Problem {
 	return slices.DeleteFunc(problems.List, func(p config.Problem) bool {
 		return strings.HasSuffix(p.Path, ".etl") && p.Message == "missing"
 	})
-}
-
-func planText(file string, r plan.Report) string {
-	var b strings.Builder
-	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	if len(r.BeforeRun) > 0 {
-		p("before a sink starts with this configuration:")
-		for _, problem := range r.BeforeRun {
-			p("  %s", problem.In(file))
-		}
-		p("")
-	}
-	for _, t := range r.Topics {
-		p("topic %s: %d of %s read%s", t.Name, t.Sampled, counted(t.Stored, "record"), spanText(t))
-		if t.Skipped > 0 {
-			p("  skipped        %d, which no mapping takes", t.Skipped)
-		}
-	}
-	for _, m := range r.Mappings {
-		bundle := ""
-		if m.Bundle != "" {
-			bundle = ", by files of the bundle " + m.Bundle + ", whose day is told"
-		}
-		p("\nmapping %s: %s for table %s%s", m.Name, counted(m.Records, "record"), m.Table, bundle)
-		if m.Calls != nil {
-			callsText(p, m.Calls)
-		}
-		if m.Files != nil {
-			filesText(p, m.Files)
-		}
-		for _, n := range m.NoEffect {
-			p("  no effect      %s", n)
-		}
-		if text := plan.NotFoundText(m.NotFound); text != "" {
-			p("  not found      %s", text)
-		}
-		if m.Skipped > 0 {
-			p("  skipped        %d", m.Skipped)
-		}
-		if m.DeadLetters > 0 {
-			p("  dead letters   %d", m.DeadLetters)
-		}
-		if m.Lanes != nil {
-			lanesText(p, m.Lanes)
-		}
-	}
-	if len(r.DeadLetters) == 0 {
-		p("\nno record would be a dead letter")
-		return strings.TrimRight(b.String(), "\n")
-	}
-	p("\ndead letters:")
-	for _, g := range r.DeadLetters {
-		mapping := ""
-		if g.Mapping != "" {
-			mapping = g.Mapping + ", "
-		}
-		p("  %6d  %s%s: %s (%s)", g.Count, mapping, g.Code, g.Message, strings.Join(g.Where, ", "))
-	}
-	return strings.TrimRight(b.String(), "\n")
-}
-
-func spanText(t plan.Topic) string {
-	if t.Sampled == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", %s to %s", t.First.UTC().Format(time.RFC3339), t.Last.UTC().Format(time.RFC3339))
-}
-
-const tooShort = "the sample spans less than a minute, which says nothing of a day"
-
-func callsText(p func(string, ...any), c *plan.Calls) {
-	p("  calls          %d for %s (%s)", c.Calls, counted(c.Writes, "write"), counts(c.ByOp))
-	if c.PerDay > 0 {
-		p("    a day        about %d, at most %d in a minute", c.PerDay, c.PeakMinute)
-	} else {
-		p("    a day        %s", tooShort)
-	}
-	forgotten := ""
-	if c.Forgotten > 0 {
-		forgotten = fmt.Sprintf("; less, if memory.unchanged is not made larger: it may have no room for %s", counted(c.Forgotten, "key"))
-	}
-	switch {
-	case c.Unchanged > 0:
-		p("    unchanged    %d of %s not made: they would say what the last one said%s", c.Unchanged, counted(c.Calls+c.Unchanged, "call"), forgotten)
-	case c.CouldSkip*10 >= c.Calls && c.CouldSkip > 0:
-		p("    unchanged    %d of %s say what the last one said: `unchanged: skip` would save them%s", c.CouldSkip, counted(c.Calls, "call"), forgotten)
-	}
-	switch {
-	case c.RateTooLow:
-		p("    rate         TOO LOW: %s came in a span for which service.rate allows %d; they would wait", counted(c.PeakRate, "call"), c.RateLimit)
-	case c.RateLimit > 0:
-		p("    rate         suffices: at most %s came in a span for which service.rate allows %d", counted(c.PeakRate, "call"), c.RateLimit)
-	}
-	for _, r := range c.Requests {
-		p("    %s %s", r.Method, r.Path)
-		if r.Body != "" {
-			p("      %s", r.Body)
-		}
-	}
-}
-
-func filesText(p func(string, ...any), f *plan.Files) {
-	p("  file           %s for %s (%s), %s uncompressed", counted(f.Rows, "row"), counted(f.Writes, "write"), counts(f.ByOp), counted(f.Bytes, "byte"))
-	switch d := f.Day; {
-	case d == nil:
-		p("    a day        %s", tooShort)
-	case d.Behind:
-		p("    a day        up to %s in %s by %s: %s", counted(d.Rows, "row"), counted(d.Files, "file"), d.Limit, counted(d.Imports, "import"))
-		p("    slots        do not suffice: %d a day, each for a file of maxFile.rows at most; more rows come than go", d.Slots)
-	case d.TooMany:
-		p("    a day        up to %s in %s by %s: %s", counted(d.Rows, "row"), counted(d.Files, "file"), d.Limit, counted(d.Imports, "import"))
-		p("    slots        %d a day: files grow and go out about every %s", d.Slots, d.Every)
-	default:
-		p("    a day        up to %s in %s by %s: %s, about every %s", counted(d.Rows, "row"), counted(d.Files, "file"), d.Limit, counted(d.Imports, "import"), d.Every)
-		p("    slots        suffice: %d a day, besides the reserve", d.Slots)
-	}
-	for _, c := range f.CSV {
-		p("    %s:", c.Op)
-		for _, line := range c.Lines {
-			p("      %s", line)
-		}
-	}
-}
-
-func lanesText(p func(string, ...any), l *plan.Lanes) {
-	p("  lanes          if all of these records took one:")
-	for _, c := range l.Choices {
-		cost := "no calls"
-		if c.Calls > 0 {
-			cost = fmt.Sprintf("%s, at most %d a day", counted(c.Calls, "call"), c.CallsDay)
-		}
-		if c.Imports > 0 {
-			cost += fmt.Sprintf("; %s for %s, at most %s a day", counted(c.Imports, "import"), counted(c.ByFile, "row"), counted(c.SlotsDay, "slot"))
-		}
-		p("    %-12s %s", c.Lane, cost)
-		left := ""
-		if c.Left > 0 {
-			left = fmt.Sprintf("; %s after a year not there yet", counted(c.Left, "row"))
-		}
-		p("                 99 %% there within %s, the oldest within %s; %.1f hours of stale rows%s", plan.Span(c.P99), plan.Span(c.Oldest), c.RowHours, left)
-	}
-	for _, out := range l.LeftOut {
-		p("    %-12s cannot: %s", out.Lane, out.Reason)
-	}
-	if l.Recommended != "" {
-		p("    recommended  %s: %s", l.Recommended, l.Reason)
-	}
-}
-
-func counts(byOp map[string]int64) string {
-	var parts []string
-	for _, op := range slices.Sorted(maps.Keys(byOp)) {
-		parts = append(parts, fmt.Sprintf("%d %s", byOp[op], op))
-	}
-	return strings.Join(parts, ", ")
 }
