@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/replay"
+	"github.com/feedsink/feedsink/connector/words"
 )
 
 func newBackfill() *cobra.Command {
@@ -82,7 +82,7 @@ func newBackfill() *cobra.Command {
 // backfillFlags adds the flags whose values are taken as they are.
 func backfillFlags(cmd *cobra.Command, o *ops.BackfillOptions) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.By, "by", ops.ByAuto, "calls, file (live traffic of the table waits while it is loaded) or auto")
+	flags.StringVar(&o.By, "by", replay.ByAuto, "calls, file (live traffic of the table waits while it is loaded) or auto")
 	_ = cmd.RegisterFlagCompletionFunc("by", noFiles(backfillWays...)) // the flag is there
 	flags.BoolVar(&o.Reserve, "reserve", false, "by file: also use the imports that are kept back for further tries (imports.reserve)")
 	flags.BoolVar(&o.DryRun, "dry-run", false, "only count keys, calls and the minutes they take, rows and imports")
@@ -92,7 +92,7 @@ func backfillFlags(cmd *cobra.Command, o *ops.BackfillOptions) {
 }
 
 // backfillWays are the words that --by takes.
-var backfillWays = []string{ops.ByCalls, ops.ByFile, ops.ByAuto}
+var backfillWays = []string{replay.ByCalls, replay.ByFile, replay.ByAuto}
 
 func runBackfill(cmd *cobra.Command, logs *logFlags, o ops.BackfillOptions, server string) error {
 	cfg, log, err := logs.with(configFile(cmd), cmd.ErrOrStderr())
@@ -124,116 +124,15 @@ func runBackfill(cmd *cobra.Command, logs *logFlags, o ops.BackfillOptions, serv
 		return err
 	}
 	if report.Mapping != "" {
-		err = errors.Join(printResult(cmd, report, backfillText(report)), err)
+		err = errors.Join(printResult(cmd, report, report.Text()), err)
 	}
 	switch {
 	case errors.Is(err, context.Canceled) && !o.DryRun:
 		return fmt.Errorf("%w; run the same again to go on, %.1f %% of the keys are done", err, 100*report.Done)
 	case err != nil:
 		return err
-	case !o.DryRun && sum(report.Refused)+sum(report.Left) > 0:
+	case !o.DryRun && words.Sum(report.Refused)+words.Sum(report.Left) > 0:
 		return errors.New("the newest state of some keys was refused, or can't be sent that way")
 	}
 	return nil
-}
-
-func sum(counts map[string]int64) (n int64) {
-	for _, count := range counts {
-		n += count
-	}
-	return n
-}
-
-func backfillText(r replay.BackfillReport) string {
-	about := ""
-	if r.About {
-		about = "about "
-	}
-	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	lines := [][]string{
-		{"mapping", fmt.Sprintf("%s, table %s", r.Mapping, r.Table)},
-		{"span", "records since " + r.Since.UTC().Format(time.RFC3339) + untilText(r)},
-		{"records", number(r.Records)},
-		{"keys", about + number(r.Keys)},
-	}
-	if r.DeadLetters > 0 {
-		lines = append(lines, []string{"dead letters", number(r.DeadLetters) + ", which never came to the table and count as not there"})
-	}
-	if r.NoKey > 0 {
-		lines = append(lines, []string{"without a key", number(r.NoKey) + ", which would become further rows and are not sent again"})
-	}
-	if r.DryRun {
-		lines = append(lines, plannedText(r, about)...)
-	} else {
-		lines = append(lines, []string{"sent", fmt.Sprintf("%d by %s", r.Sent, r.By)})
-	}
-	if r.DryRun || r.By == ops.ByCalls || r.Newer > 0 {
-		lines = append(lines, []string{"newer", number(r.Newer) + " replaced by newer records since, which the sink sends"})
-	}
-	if n := sum(r.Refused); n > 0 {
-		lines = append(lines, []string{"refused", number(n) + reasons64(r.Refused)})
-	}
-	if n := sum(r.Left); n > 0 {
-		lines = append(lines, []string{"left", number(n) + reasons64(r.Left)})
-	}
-	text := aligned(lines)
-	for _, gone := range r.Gone {
-		text += "\n" + gone
-	}
-	for i, n := range r.Notes {
-		if i == shownNotes {
-			return text + "\n… and more: -o json has up to 1000 of them"
-		}
-		text += fmt.Sprintf("\nthe key of %s: %s: %s", n.Record, n.Why, oneLine(n.Message))
-	}
-	return text
-}
-
-// plannedText is what each way would take, and which one it would be.
-func plannedText(r replay.BackfillReport, about string) (lines [][]string) {
-	if r.Callable {
-		lines = append(lines, []string{"calls", fmt.Sprintf("%s%d, which take %s at the rate", about, r.Calls, minutes(r.Minutes))})
-	} else {
-		lines = append(lines, []string{"calls", "none: a call replaces a profile whole, which --as-calls allows"})
-	}
-	switch f := r.Files; {
-	case f == nil:
-		lines = append(lines, []string{"files", "none: all routes of the mapping lead to calls"})
-	case f.Why != "":
-		lines = append(lines, []string{"files", "not counted: " + f.Why})
-	default:
-		text := fmt.Sprintf("%s in %s; %d of today's are left for it", counted(f.Rows, "row"), counted(int64(f.Imports), "import"), f.Left)
-		if f.Unsaid > 0 {
-			text += fmt.Sprintf("; %s can be said by calls only", counted(f.Unsaid, "key"))
-		}
-		lines = append(lines, []string{"files", text})
-	}
-	text := "calls, beside live traffic"
-	if r.By == ops.ByFile {
-		text = "file: live traffic of the table waits while one is loaded"
-	}
-	return append(lines, []string{"goes by", fmt.Sprintf("%s (%s)", text, r.Why)})
-}
-
-func untilText(r replay.BackfillReport) string {
-	if r.Until.IsZero() {
-		return ", up to what the sink had confirmed"
-	}
-	return " until " + r.Until.UTC().Format(time.RFC3339)
-}
-
-func minutes(n float64) string {
-	if n < 1 {
-		return "less than a minute"
-	}
-	return strings.TrimSuffix(time.Duration(n*float64(time.Minute)).Round(time.Minute).String(), "0s")
-}
-
-// reasons64 is reasons of larger counts.
-func reasons64(counts map[string]int64) string {
-	small := map[string]int{}
-	for why, n := range counts {
-		small[why] = int(n)
-	}
-	return reasons(small)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,7 +47,7 @@ func newDLQDiscard() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printResult(cmd, report, discardText(report))
+			return printResult(cmd, report, report.Text())
 		},
 	}
 	configFlag(cmd)
@@ -62,19 +61,4 @@ func newDLQDiscard() *cobra.Command {
 	flags.BoolVar(&d.Tried, "tried", false, "also letters that a replay which did not end may have sent")
 	flags.BoolVar(&d.DryRun, "dry-run", false, "only count what would be discarded")
 	return cmd
-}
-
-func discardText(r replay.DiscardReport) string {
-	what := plural(r.Discarded, "dead letter discarded", "dead letters discarded")
-	if r.DryRun {
-		what = plural(r.Discarded, "dead letter would be discarded", "dead letters would be discarded")
-	}
-	lines := [][]string{{strconv.Itoa(r.Discarded), what}}
-	if r.Tried > 0 {
-		lines = append(lines, []string{strconv.Itoa(r.Tried), "left: a replay that did not end may have sent them, and an older value may be in the table; replay them, or give --tried"})
-	}
-	if r.Done > 0 {
-		lines = append(lines, []string{strconv.Itoa(r.Done), plural(r.Done, "other was replayed or discarded before", "others were replayed or discarded before")})
-	}
-	return aligned(lines)
 }

@@ -2,10 +2,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,7 +52,7 @@ func newDLQReplay() *cobra.Command {
 			if errors.Is(err, ops.ErrNoDeadLetters) {
 				return asUsage(err)
 			}
-			if err := errors.Join(printResult(cmd, report, replayText(report)), err); err != nil {
+			if err := errors.Join(printResult(cmd, report, report.Text()), err); err != nil {
 				return err
 			}
 			if !o.DryRun && !report.Ended() {
@@ -100,78 +97,6 @@ func showReplay(cmd *cobra.Command, o *ops.ReplayOptions) (end func()) {
 		return func() {}
 	}
 	screen := newScreen(cmd.ErrOrStderr())
-	o.Progress = func(r replay.Report) { screen.line(progressText(r)) }
+	o.Progress = func(r replay.Report) { screen.line(r.ProgressText()) }
 	return screen.end
-}
-
-func progressText(r replay.Report) string {
-	return fmt.Sprintf("%s: %d applied, %d superseded, %d failed again, %d left",
-		counted(r.Selected, "letter"), r.Applied, r.Superseded, total(r.Refused), total(r.Left))
-}
-
-func total(counts map[string]int) (n int) {
-	for _, count := range counts {
-		n += count
-	}
-	return n
-}
-
-// shownNotes is how many dead letters are explained one by one.
-const shownNotes = 20
-
-// replayText has a line for each outcome, and below them why dead letters were not
-// applied.
-func replayText(r replay.Report) string {
-	words := [...]string{
-		"applied", "superseded by newer records", plural(total(r.Refused), "failed again, posted as a new letter", "failed again, posted as new letters"),
-		plural(total(r.Left), "left as it is", "left as they are"),
-	}
-	if r.DryRun {
-		words = [...]string{
-			"would be applied, if the service agrees", plural(r.Superseded, "is superseded by newer records", "are superseded by newer records"),
-			"would fail again", plural(total(r.Left), "would be left as it is", "would be left as they are"),
-		}
-	}
-	lines := [][]string{
-		{strconv.Itoa(r.Selected), plural(r.Selected, "open dead letter selected", "open dead letters selected")},
-		{strconv.Itoa(r.Applied), words[0]},
-		{strconv.Itoa(r.Superseded), words[1]},
-		{strconv.Itoa(total(r.Refused)), words[2] + reasons(r.Refused)},
-		{strconv.Itoa(total(r.Left)), words[3] + reasons(r.Left)},
-	}
-	if n := r.Selected - r.Applied - r.Superseded - total(r.Refused) - total(r.Left); n > 0 {
-		lines = append(lines, []string{strconv.Itoa(n), "not come to an end; run again to go on"})
-	}
-	if r.Done > 0 {
-		lines = append(lines, []string{strconv.Itoa(r.Done), plural(r.Done, "other was replayed or discarded before", "others were replayed or discarded before")})
-	}
-	if r.Interrupted > 0 {
-		lines = append(lines, []string{strconv.Itoa(r.Interrupted), plural(r.Interrupted, "other", "others") + " may have been sent by a run that did not end, and an older value may stand over a newer one; replay them, too"})
-	}
-	if r.Foreign > 0 {
-		lines = append(lines, []string{strconv.Itoa(r.Foreign), plural(r.Foreign, foreignOne, foreignMany)})
-	}
-	text := aligned(lines)
-	for i, n := range r.Notes {
-		if i == 0 {
-			text += "\n"
-		}
-		if i == shownNotes {
-			return text + "\n… and more: -o json has up to 1000 of them"
-		}
-		text += fmt.Sprintf("\n%s (letter %d:%d) %s, %s: %s", n.Record, n.Partition, n.Offset, n.Outcome, n.Why, oneLine(n.Message))
-	}
-	return text
-}
-
-// reasons is the counts by word, in brackets; "" if there are none.
-func reasons(counts map[string]int) string {
-	words := make([]string, 0, len(counts))
-	for _, word := range slices.Sorted(maps.Keys(counts)) {
-		words = append(words, fmt.Sprintf("%s %d", word, counts[word]))
-	}
-	if len(words) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(words, ", ") + ")"
 }

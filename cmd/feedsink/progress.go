@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/feedsink/feedsink/connector/replay"
+	"github.com/feedsink/feedsink/connector/words"
 )
 
 // watched reports whether a person sees how far the command is: its errors go to a
@@ -105,7 +106,7 @@ func (p *progress) Waiting(execution string) {
 	p.end()
 	line := "execution " + execution + " is launched"
 	if p.size > 0 {
-		line = fmt.Sprintf("%s, %s sent", line, counted(p.size, "byte"))
+		line = fmt.Sprintf("%s, %s sent", line, words.Counted(p.size, "byte"))
 	}
 	if !p.silent {
 		p.say(line)
@@ -199,7 +200,7 @@ func newBackfillProgress(to io.Writer) *backfillProgress {
 const barSteps = 10_000
 
 func (p *backfillProgress) tell(r replay.BackfillReport) {
-	p.show(r, fmt.Sprintf("%d sent, %d newer, %d refused, %d left", r.Sent, r.Newer, sum(r.Refused), sum(r.Left)))
+	p.show(r, r.ProgressText())
 }
 
 func (p *backfillProgress) show(r replay.BackfillReport, text string) {

@@ -342,6 +342,12 @@ type Received struct {
 // ErrForeign says that a record of the dead-letter topic is no dead letter of feedsink.
 var ErrForeign = errors.New("not a dead letter of feedsink")
 
+// What is said of records of the dead-letter topic that others wrote.
+const (
+	ForeignOne  = "record of the topic is no letter of this connector"
+	ForeignMany = "records of the topic are no letters of this connector"
+)
+
 // NoRecord reports whether the dead letter is of no record: it is a row of an import that
 // the service put in error and that matches no record.
 func (l *Received) NoRecord() bool { return l.Record.Topic == "" }

@@ -23,7 +23,7 @@ type BackfillOptions struct {
 	replay.BackfillConfig               // Mapping and Keys follow from the configuration
 	Name                  string        // of the mapping
 	Rate                  config.Rate   // of calls; none: a part of service.rate
-	By                    string        // ByCalls, ByFile or ByAuto
+	By                    string        // replay.ByCalls, replay.ByFile or replay.ByAuto
 	Sink                  *admin.Client // of the running sink that has the table; nil: none was named
 	Reserve               bool          // by file also the imports that are kept back for further tries
 	DryRun, AsCalls       bool
@@ -80,7 +80,7 @@ func Backfill(ctx context.Context, cfg *config.Config, o BackfillOptions) (repla
 		return replay.BackfillReport{}, err
 	}
 	grace := cfg.Service.Timeout + backfillRound
-	if by == ByFile {
+	if by == replay.ByFile {
 		o.Asked, grace = o.Asked+" --by file", untilImported
 	}
 	working, stop := outlast(ctx, grace)

@@ -24,13 +24,6 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// How a backfill goes.
-const (
-	ByCalls = "calls"
-	ByFile  = "file"
-	ByAuto  = "auto" // by file where the mapping makes no calls of its own
-)
-
 // Errors of a backfill by files.
 var (
 	// ErrByFile says that the mapping has no files.
@@ -43,16 +36,16 @@ var (
 func decideBy(o *BackfillOptions) (by, why string, err error) {
 	makesCalls, makesFiles := o.Mapping.Uses(schemas.Immediate), o.Mapping.Uses(schemas.Batch)
 	switch {
-	case o.By == ByFile && !makesFiles:
+	case o.By == replay.ByFile && !makesFiles:
 		return "", "", fmt.Errorf("mapping %s: %w", o.Name, ErrByFile)
-	case o.By == ByFile, o.By == ByCalls:
+	case o.By == replay.ByFile, o.By == replay.ByCalls:
 		return o.By, "--by", nil
 	case o.AsCalls:
-		return ByCalls, "--as-calls", nil
+		return replay.ByCalls, "--as-calls", nil
 	case makesCalls:
-		return ByCalls, "the mapping makes calls, which would wait while a file is loaded", nil
+		return replay.ByCalls, "the mapping makes calls, which would wait while a file is loaded", nil
 	}
-	return ByFile, "the mapping makes no calls", nil
+	return replay.ByFile, "the mapping makes no calls", nil
 }
 
 // newFiles is what sends the backfill's files, in a directory of its own that done removes.
@@ -90,11 +83,11 @@ func newFiles(cfg *config.Config, o *BackfillOptions, run *replay.Replay, api on
 // withFiles runs the backfill, by files if it goes so. A dry run counts them wherever the
 // mapping has files, if they can be written here.
 func withFiles(ctx, working context.Context, cfg *config.Config, o *BackfillOptions, by string, b *replay.Backfill, api oneshot.Service, rnd *rand.Rand) (replay.BackfillReport, error) {
-	if !o.Mapping.Uses(schemas.Batch) || by == ByCalls && !o.DryRun {
+	if !o.Mapping.Uses(schemas.Batch) || by == replay.ByCalls && !o.DryRun {
 		return b.Run(ctx, working)
 	}
 	files, done, err := newFiles(cfg, o, b.Replay, api, rnd)
-	if err != nil && by == ByCalls {
+	if err != nil && by == replay.ByCalls {
 		report, failed := b.Run(ctx, working)
 		report.Files = &replay.BackfillFiles{Why: err.Error()}
 		return report, failed

@@ -74,7 +74,7 @@ func Verify(ctx context.Context, cfg *config.Config, o VerifyOptions) (verify.Re
 		return report, err
 	}
 	span.Only = keys
-	repair, err := Backfill(ctx, cfg, BackfillOptions{BackfillConfig: span, Name: o.Name, By: ByCalls, Rate: o.Rate, GiveUp: o.GiveUp, Tell: o.Tell, Log: o.Log})
+	repair, err := Backfill(ctx, cfg, BackfillOptions{BackfillConfig: span, Name: o.Name, By: replay.ByCalls, Rate: o.Rate, GiveUp: o.GiveUp, Tell: o.Tell, Log: o.Log})
 	report.Repair = &repair
 	if err != nil {
 		err = fmt.Errorf("repair: %w", err)

@@ -98,6 +98,13 @@ type BackfillReport struct {
 	Why string `json:"why"`
 }
 
+// How a backfill goes.
+const (
+	ByCalls = "calls"
+	ByFile  = "file"
+	ByAuto  = "auto" // by file where the mapping makes no calls of its own
+)
+
 // BackfillCounts are a run's, and are kept with its progress.
 type BackfillCounts struct {
 	// Records of the span, of which DeadLetters never came to the table and NoKey have

@@ -61,7 +61,7 @@ func TestBackfillByFileKeepsLiveTrafficOfItsTableWaiting(t *testing.T) {
 	}
 	ended := make(chan result, 1)
 	go func() {
-		report, err := ops.Backfill(t.Context(), cfg, w.filedBy(sink, "customers", ops.ByFile))
+		report, err := ops.Backfill(t.Context(), cfg, w.filedBy(sink, "customers", replay.ByFile))
 		ended <- result{report, err}
 	}()
 	w.until("the backfill's file is loaded", func() bool { return w.byHand() == 1 })
@@ -76,7 +76,7 @@ func TestBackfillByFileKeepsLiveTrafficOfItsTableWaiting(t *testing.T) {
 	}
 	w.service.Release()
 	got := <-ended
-	if got.err != nil || got.report.Sent != keys || got.report.By != ops.ByFile || !got.report.Ended {
+	if got.err != nil || got.report.Sent != keys || got.report.By != replay.ByFile || !got.report.Ended {
 		t.Fatalf("got %+v, %v, want all keys sent by file", got.report, got.err)
 	}
 	w.settled()
@@ -110,13 +110,13 @@ func TestBackfillByFileThatIsKilledIsGoneOnWith(t *testing.T) {
 	settled()
 	w.lose(cfg, "orders")
 
-	look := w.filedBy(sink, "orders", ops.ByAuto)
+	look := w.filedBy(sink, "orders", replay.ByAuto)
 	look.DryRun, look.Sink = true, nil
-	if report, err := ops.Backfill(t.Context(), cfg, look); err != nil || report.Calls != keys || report.Files.Rows != keys || report.Files.Imports != 1 || report.By != ops.ByFile || report.Files.Left == 0 {
+	if report, err := ops.Backfill(t.Context(), cfg, look); err != nil || report.Calls != keys || report.Files.Rows != keys || report.Files.Imports != 1 || report.By != replay.ByFile || report.Files.Left == 0 {
 		t.Errorf("a dry run: got %+v, %+v, %v, want both ways counted", report, report.Files, err)
 	}
 	w.service.FailImports("orders", 1, "invalid file")
-	if _, err := ops.Backfill(t.Context(), cfg, w.filedBy(sink, "orders", ops.ByAuto)); err == nil || !strings.Contains(err.Error(), "has FAILED") {
+	if _, err := ops.Backfill(t.Context(), cfg, w.filedBy(sink, "orders", replay.ByAuto)); err == nil || !strings.Contains(err.Error(), "has FAILED") {
 		t.Fatalf("an import that fails: got %v", err)
 	}
 	if got := pausedLanes(t, sink, "orders"); got != "" {
@@ -147,9 +147,9 @@ func TestBackfillByFileThatIsKilledIsGoneOnWith(t *testing.T) {
 	_ = doomed.Wait() // it was killed
 	w.produce(order("O0", "PAID", 2))
 	w.service.Release()
-	report, err := ops.Backfill(t.Context(), cfg, w.filedBy(sink, "orders", ops.ByAuto))
+	report, err := ops.Backfill(t.Context(), cfg, w.filedBy(sink, "orders", replay.ByAuto))
 	for errors.Is(err, cluster.ErrHeld) { // a busy broker may be late to forget the one that was killed
-		report, err = ops.Backfill(t.Context(), cfg, w.filedBy(sink, "orders", ops.ByAuto))
+		report, err = ops.Backfill(t.Context(), cfg, w.filedBy(sink, "orders", replay.ByAuto))
 	}
 	if err != nil || !report.Resumed || !report.Ended || report.Sent != keys || w.byHand() != 3 {
 		t.Fatalf("the next run: got %+v, %v and %d imports, want it to go on and send all again", report, err, w.byHand())
@@ -177,7 +177,7 @@ func TestBackfillByFileWaitsForTheSinksImport(t *testing.T) {
 	w.produce(order("O", "PAID", 2))
 	w.until("the sink's import is loaded", func() bool { return len(w.service.Executions()) == 2 })
 	var told atomic.Bool
-	o := w.filedBy(sink, "orders", ops.ByAuto)
+	o := w.filedBy(sink, "orders", replay.ByAuto)
 	o.Tell = func(r replay.BackfillReport) {
 		if strings.Contains(r.Waiting, "waiting for the end of the sink's import") {
 			told.Store(true)
@@ -207,14 +207,14 @@ func TestBackfillByFileSaysWhatItNeeds(t *testing.T) {
 	sink := w.begin(cfg)
 	w.produce(order("O", "NEW", 1))
 	w.until("the batch lane is at the end of the log", func() bool { return w.lag("batch", "orders") == 0 })
-	alone := w.filedBy(sink, "orders", ops.ByAuto)
+	alone := w.filedBy(sink, "orders", replay.ByAuto)
 	alone.Sink = nil
 	if _, err := ops.Backfill(t.Context(), cfg, alone); err == nil || !strings.Contains(err.Error(), "--server") {
 		t.Errorf("without a sink: got %v, want what to do", err)
 	}
 	said(t, sink, 0, "pause --mapping orders --reason rebuilt")
 	w.until("the pause is in all ledgers", func() bool {
-		_, err := ops.Backfill(t.Context(), cfg, w.filedBy(sink, "orders", ops.ByAuto))
+		_, err := ops.Backfill(t.Context(), cfg, w.filedBy(sink, "orders", replay.ByAuto))
 		return err != nil && strings.Contains(err.Error(), "feedsink resume --mapping orders first")
 	})
 	if got, want := pausedLanes(t, sink, "orders"), "batch:rebuilt"; got != want || w.byHand() != 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/ops"
+	"github.com/feedsink/feedsink/connector/replay"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/connector/verify"
 )
@@ -196,7 +197,7 @@ func TestVerifyRepairsATableOfFilesByCalls(t *testing.T) {
 	d.status("O1", "SPOILT")
 	o := verifyOf("orders")
 	o.Repair = true
-	if got := w.verified(cfg, o); got.Repair == nil || got.Repair.Sent != 1 || got.Repair.By != ops.ByCalls || !got.Repaired() {
+	if got := w.verified(cfg, o); got.Repair == nil || got.Repair.Sent != 1 || got.Repair.By != replay.ByCalls || !got.Repaired() {
 		t.Errorf("repair: got %+v of %+v, want the one key sent by a call", got.Repair, got)
 	}
 	if got := w.verified(cfg, verifyOf("orders")); !got.Equal() || got.Compared != 2 {
