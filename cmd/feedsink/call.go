@@ -17,6 +17,7 @@ import (
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/connector/words"
 )
 
 // serviceCall makes cmd one call by hand, of one attempt, whose answer is printed.
@@ -59,7 +60,7 @@ func withReason(err error) error {
 	if !ok || e.Reason() == "" || !e.MayQuote() {
 		return err
 	}
-	return fmt.Errorf("%w: %s", err, oneLine(e.Reason()))
+	return fmt.Errorf("%w: %s", err, words.OneLine(e.Reason()))
 }
 
 // bodyFlag says where the body of a call comes from.
@@ -273,9 +274,9 @@ func newRecordGet() *cobra.Command {
 		if err != nil {
 			return nil, "", err
 		}
-		lines := [][]string{{"businessKey", oneLine(cmp.Or(record.BusinessKey, args[0]))}}
+		lines := [][]string{{"businessKey", words.OneLine(cmp.Or(record.BusinessKey, args[0]))}}
 		for _, p := range record.Properties {
-			lines = append(lines, []string{oneLine(p.Name), oneLine(string(p.Value))})
+			lines = append(lines, []string{words.OneLine(p.Name), words.OneLine(string(p.Value))})
 		}
 		return record, aligned(lines), nil
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/router"
 )
 
@@ -43,7 +44,7 @@ func complete(cmd *cobra.Command) {
 	for flag, values := range flagValues {
 		offer(flag, noFiles(values...))
 	}
-	offer("by", noFiles(strings.Split(countNames(), ", ")...))
+	offer("by", noFiles(deadletter.CountNames()...))
 	if f := cmd.Flags().Lookup("reason"); f != nil && f.Value.Type() == "stringSlice" { // a text elsewhere
 		offer("reason", noFiles(reasonCodes...))
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/oneshot"
+	"github.com/feedsink/feedsink/connector/words"
 )
 
 func newImports() *cobra.Command {
@@ -372,7 +373,7 @@ func (s shownImport) text(now time.Time) string {
 		if said.Execution != "" {
 			about += ", execution " + said.Execution
 		}
-		text += fmt.Sprintf("\n\nThe service said about %s, %s ago:\n%s", about, ago(said.At, now), oneLine(said.Words))
+		text += fmt.Sprintf("\n\nThe service said about %s, %s ago:\n%s", about, ago(said.At, now), words.OneLine(said.Words))
 	}
 	return text
 }

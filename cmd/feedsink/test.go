@@ -11,6 +11,7 @@ import (
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/samples"
+	"github.com/feedsink/feedsink/connector/words"
 )
 
 func newTest() *cobra.Command {
@@ -92,7 +93,7 @@ func testText(file string, t ops.Tested, update bool) string {
 		if l.Mapping != "" {
 			mapping = l.Mapping + ", "
 		}
-		fmt.Fprintf(&b, "dead letter of event %d (%s): %s%s: %s\n", l.Event, l.Topic, mapping, l.Reason, oneLine(l.Message))
+		fmt.Fprintf(&b, "dead letter of event %d (%s): %s%s: %s\n", l.Event, l.Topic, mapping, l.Reason, words.OneLine(l.Message))
 	}
 	after := "not as expected"
 	if update {

@@ -16,33 +16,51 @@ import (
 	"github.com/feedsink/feedsink/router/check"
 )
 
-// DeadLetterState is whether a dead letter has ended.
-type DeadLetterState string
+// ListOptions say which dead letters are listed or counted.
+type ListOptions struct {
+	Match func(*deadletter.Received) bool
+	All   bool // also those that have ended
+	// Progress is told how many records there are, and how many of them have been read.
+	Progress func(read, of int64)
+	Log      *slog.Logger
+}
 
-// The states: not replayed, perhaps sent by a replay that did not end, replayed, discarded.
-const (
-	DeadLetterOpen      DeadLetterState = "open"
-	DeadLetterTried     DeadLetterState = "tried"
-	DeadLetterDone      DeadLetterState = "done"
-	DeadLetterDiscarded DeadLetterState = "discarded"
-)
+// ListDeadLetters counts the configuration's dead letters, or lists them where counts is nil.
+// It returns how many records of the topic are none of them.
+func ListDeadLetters(ctx context.Context, cfg *config.Config, o ListOptions, list *deadletter.List, counts *deadletter.Counts) (foreign int, err error) {
+	return deadLetters(ctx, cfg, o.Log, o.Progress, func(l *letter) error {
+		if l.state.Ended() && !o.All || !o.Match(l.Received) {
+			return nil
+		}
+		one := deadletter.NewEntry(l.Received, l.state, l.discard, list.Values)
+		if counts != nil {
+			counts.Add(one)
+			return nil
+		}
+		if !list.Next() {
+			return nil
+		}
+		var err error
+		if one.EndedBy, err = l.endedBy(ctx); err != nil {
+			return err
+		}
+		return list.Add(one, l.Record)
+	})
+}
 
-// Ended reports whether nothing is left to do.
-func (s DeadLetterState) Ended() bool { return s == DeadLetterDone || s == DeadLetterDiscarded }
-
-// DeadLetter is a dead letter with what became of it.
-type DeadLetter struct {
+// letter is a dead letter with what became of it.
+type letter struct {
 	*deadletter.Received
-	State   DeadLetterState
-	Discard string // why it was discarded
+	state   deadletter.State
+	discard string // why it was discarded
 	ends    *ends
 }
 
-// DeadLetters calls each for the dead letters of the configuration's connector, as
+// deadLetters calls each for the dead letters of the configuration's connector, as
 // they lie in the dead-letter topic now, and returns how many records of it are
 // none of them. progress is told how many records there are, and how many of them have
 // been read. An error of each ends it.
-func DeadLetters(ctx context.Context, cfg *config.Config, log *slog.Logger, progress func(read, of int64), each func(*DeadLetter) error) (foreign int, err error) {
+func deadLetters(ctx context.Context, cfg *config.Config, log *slog.Logger, progress func(read, of int64), each func(*letter) error) (foreign int, err error) {
 	if cfg.DLQ.Topic == "" {
 		return 0, ErrNoDeadLetters
 	}
@@ -75,34 +93,25 @@ func DeadLetters(ctx context.Context, cfg *config.Config, log *slog.Logger, prog
 			foreign++
 			return nil
 		}
-		one := &DeadLetter{Received: l, ends: ends}
-		one.State, one.Discard = stateOf(l, marks)
+		one := &letter{Received: l, ends: ends}
+		one.state, one.discard = stateOf(l, marks)
 		return each(one)
 	})
 	return foreign, err
 }
 
 // stateOf is whether the dead letter has ended, and why it was discarded.
-func stateOf(l *deadletter.Received, marks *replay.Marks) (state DeadLetterState, discard string) {
+func stateOf(l *deadletter.Received, marks *replay.Marks) (state deadletter.State, discard string) {
 	discard, discarded := marks.Discarded(l.Partition, l.Offset)
 	switch {
 	case discarded:
-		return DeadLetterDiscarded, discard
+		return deadletter.StateDiscarded, discard
 	case marks.Done(l.Partition, l.Offset):
-		return DeadLetterDone, ""
+		return deadletter.StateDone, ""
 	case marks.Tried(l.Partition, l.Offset):
-		return DeadLetterTried, ""
+		return deadletter.StateTried, ""
 	}
-	return DeadLetterOpen, ""
-}
-
-// EndedBy is the command, of those of dlq, that ends the dead letter with the present
-// configuration, with the flags that it needs; "" where it has ended.
-func (d *DeadLetter) EndedBy(ctx context.Context) (string, error) {
-	if d.State.Ended() {
-		return "", nil
-	}
-	return d.ends.of(ctx, d)
+	return deadletter.StateOpen, ""
 }
 
 // MaxAttempts is how many times a dead letter may fail again before a replay leaves it.
@@ -137,8 +146,13 @@ func newEnds(ctx context.Context, cfg *config.Config, reader *cluster.Reader) (*
 	}, nil
 }
 
-func (e *ends) of(ctx context.Context, d *DeadLetter) (string, error) {
-	command, err := e.replay.EndedBy(ctx, d.Received, d.State == DeadLetterTried)
+// endedBy is the command, of those of dlq, that ends the dead letter with the present
+// configuration, with the flags that it needs; "" where it has ended.
+func (l *letter) endedBy(ctx context.Context) (string, error) {
+	if l.state.Ended() {
+		return "", nil
+	}
+	command, err := l.ends.replay.EndedBy(ctx, l.Received, l.state == deadletter.StateTried)
 	if err != nil && ctx.Err() == nil {
 		return "replay", nil // a list needs neither the registry nor rights on topics; replay says what it lacks
 	}

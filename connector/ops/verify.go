@@ -112,8 +112,8 @@ func knownOf(ctx context.Context, cfg *config.Config, run *replay.Replay, m *rou
 	if cfg.DLQ.Topic == "" {
 		return known, nil
 	}
-	_, err = DeadLetters(ctx, cfg, log, func(int64, int64) {}, func(l *DeadLetter) error {
-		if l.Mapping == m.Name && !l.State.Ended() {
+	_, err = deadLetters(ctx, cfg, log, func(int64, int64) {}, func(l *letter) error {
+		if l.Mapping == m.Name && !l.state.Ended() {
 			known.DeadLetters[l.Code]++
 		}
 		return nil
