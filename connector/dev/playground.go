@@ -2,7 +2,7 @@
 // sample events and a model of what the tables must hold in the end. It is what
 // `feedsink dev` plays in, and what end-to-end tests and benchmarks build on.
 //
-// It knows how to run and to compare. It knows nothing of the sink: who
+// It knows how to run and to compare. Of the sink it knows the status alone: who
 // plays starts one with the configuration that is given.
 package dev
 

@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/words"
 )
 
 // remoteLocation is the one that the service alone has.
@@ -111,3 +113,53 @@ func moreETLs(entity string) []sandbox.ETL {
 
 // Close ends the service.
 func (s *Service) Close() error { return s.Sandbox.Close() }
+
+// Text is where the service is and what it holds, for a terminal; key is what it says of the API
+// key.
+func (s *Service) Text(key string) string {
+	table := words.Table{
+		{"service", s.URL + "  (base and token address)"}, {"page", s.URL + "/_sandbox/"}, {"entity", s.Entity}, {"API key", key},
+	}
+	name := "tables"
+	for _, t := range s.Tables {
+		table.Add(name, tableText(t))
+		name = ""
+	}
+	name = "ETLs"
+	for _, e := range s.ETLs {
+		table.Add(name, etlText(e))
+		name = ""
+	}
+	table.Add("remote location", "crm  "+s.Folder)
+	table.Add("transfer box", s.Entity+"  "+s.Dropped)
+	return table.Columns() + "\n\nCtrl-C ends it; nothing is kept."
+}
+
+func tableText(t sandbox.Table) string {
+	kind := "profiles by " + strings.Join(t.Keys, ", ")
+	if t.Custom {
+		kind = "records by businessKey"
+	}
+	if t.SlotsPerDay > 0 {
+		kind += ", " + words.Counted(t.SlotsPerDay, "import") + " a day"
+	}
+	if t.Link.Table != "" {
+		kind += ", deleted with their " + t.Link.Table
+	}
+	return t.Name + "  " + kind
+}
+
+func etlText(e sandbox.ETL) string {
+	var loads []string
+	for _, l := range e.Loads {
+		loads = append(loads, l.Table+" "+string(l.Mode))
+	}
+	text := e.ID + "  " + strings.Join(loads, " and ")
+	if len(loads) > 1 {
+		text += ", from one ZIP"
+	}
+	if e.Fetch.Remote != "" {
+		text += ", from a file pushed or at the remote location " + e.Fetch.Remote
+	}
+	return text
+}
