@@ -278,7 +278,7 @@ func newRecordGet() *cobra.Command {
 		for _, p := range record.Properties {
 			lines = append(lines, []string{words.OneLine(p.Name), words.OneLine(string(p.Value))})
 		}
-		return record, aligned(lines), nil
+		return record, words.Table(lines).String(), nil
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/online"
+	"github.com/feedsink/feedsink/connector/words"
 )
 
 func newCheck() *cobra.Command {
@@ -47,9 +48,9 @@ func newCheck() *cobra.Command {
 			}
 			switch {
 			case wrong:
-				return usagef("%s: %s", file, counted(len(report.Configuration), "mistake"))
+				return usagef("%s: %s", file, words.Counted(len(report.Configuration), "mistake"))
 			case report.Failed() > 0:
-				return fmt.Errorf("%s of %d failed", counted(report.Failed(), "check"), len(report.Online))
+				return fmt.Errorf("%s of %d failed", words.Counted(report.Failed(), "check"), len(report.Online))
 			}
 			return nil
 		},

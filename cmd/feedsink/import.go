@@ -14,6 +14,7 @@ import (
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/oneshot"
 	"github.com/feedsink/feedsink/connector/ops"
+	"github.com/feedsink/feedsink/connector/words"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -157,5 +158,5 @@ func oneShotText(r oneshot.Result, table string) string {
 	if r.OutputFile != "" {
 		lines = append(lines, []string{"output file", r.OutputFile})
 	}
-	return aligned(lines)
+	return words.Table(lines).String()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/setup"
+	"github.com/feedsink/feedsink/connector/words"
 )
 
 func newInit() *cobra.Command {
@@ -193,7 +194,7 @@ func next(file, text string) string {
 		"  feedsink dev --service-only -c %[1]s   # plays one at http://localhost:8090 that has the file's tables; prints an API key\n"+
 		"  mkdir secrets && echo KEY > secrets/api-key\n"+
 		"  export FEEDSINK_SECRETS=$PWD/secrets FEEDSINK_SPOOL=$PWD/spool   # where the file looks for the key, and keeps rows\n",
-		file, lines, plural(lines, "says", "say"))
+		file, lines, words.Plural(lines, "says", "say"))
 }
 
 func writeNew(path, text string) error {

@@ -61,7 +61,7 @@ func newTest() *cobra.Command {
 				return err
 			}
 			if !update && len(tested.Differences) > 0 {
-				return fmt.Errorf("%s: %s", file, counted(len(tested.Differences), "difference"))
+				return fmt.Errorf("%s: %s", file, words.Counted(len(tested.Differences), "difference"))
 			}
 			return nil
 		},
@@ -77,7 +77,7 @@ func testText(file string, t ops.Tested, update bool) string {
 	for _, table := range t.Got.Rows {
 		rows += len(table)
 	}
-	summary := fmt.Sprintf("%s became %s and %s", counted(t.Events, "event"), counted(rows, "row"), counted(len(t.DeadLetters), "dead letter"))
+	summary := fmt.Sprintf("%s became %s and %s", words.Counted(t.Events, "event"), words.Counted(rows, "row"), words.Counted(len(t.DeadLetters), "dead letter"))
 	if len(t.Differences) == 0 {
 		return fmt.Sprintf("%s: %s, as expected", file, summary)
 	}
