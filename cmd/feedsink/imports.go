@@ -8,15 +8,10 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
-	"strconv"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
@@ -38,7 +33,7 @@ func newImportsList() *cobra.Command {
 	return askSink(cmd, func(ctx context.Context, c *admin.Client, _ []string) (any, string, error) {
 		var list []observe.MappingImports
 		err := c.Imports(ctx, &list)
-		return list, importsTable(list, time.Now()), err
+		return list, observe.ImportsText(list, time.Now()), err
 	})
 }
 
@@ -53,13 +48,18 @@ func newImportsShow() *cobra.Command {
 		Example: "  feedsink imports show -c feedsink.yaml --mapping customers --show-reason",
 	}
 	askSink(cmd, func(ctx context.Context, c *admin.Client, _ []string) (any, string, error) {
-		var one shownImport
-		err := c.Import(ctx, mapping, &one.MappingImports)
-		if err == nil && reason {
-			one.asked = true
-			err = c.Reason(ctx, mapping, &one.Reason)
+		var one struct {
+			observe.MappingImports
+			Reason *observe.LastMessage `json:"reason,omitempty"`
 		}
-		return one, one.text(time.Now()), err
+		err := c.Import(ctx, mapping, &one.MappingImports)
+		text := one.Text(time.Now())
+		if err == nil && reason {
+			one.Reason = &observe.LastMessage{}
+			err = c.Reason(ctx, mapping, one.Reason)
+			text += "\n\n" + one.Reason.Text(time.Now())
+		}
+		return one, text, err
 	})
 	mappingFlag(cmd, &mapping)
 	cmd.Flags().BoolVar(&reason, "show-reason", false, "show what the service said about an import that went wrong, which may be customers' data")
@@ -84,7 +84,7 @@ func newImportsRelease() *cobra.Command {
 	askSink(cmd, func(ctx context.Context, c *admin.Client, _ []string) (any, string, error) {
 		var released observe.Released
 		err := c.Release(ctx, mapping, &released)
-		return released, releasedText(released), err
+		return released, released.Text(), err
 	})
 	mappingFlag(cmd, &mapping)
 	return cmd
@@ -283,246 +283,5 @@ func (s savedOutput) String() string {
 	if s.File == "" {
 		return fmt.Sprintf("execution %s has no output files; its ETL has to generate them (generateResultFiles, generateErrorFiles)", s.Execution)
 	}
-	return fmt.Sprintf("%s (%s)", s.File, counted(s.Bytes, "byte"))
-}
-
-// importsTable has a line for each mapping, and below them what a person has
-// to look at.
-func importsTable(list []observe.MappingImports, now time.Time) string {
-	if len(list) == 0 {
-		return "This process has no batch lane."
-	}
-	lines := [][]string{{"MAPPING", "STEP", "FOR", "MODE", "EXECUTION", "PART", "TRY", "ROWS", "BYTES", "OPEN ROWS", "GOES OUT", "SLOTS LEFT", "FILE"}}
-	var notes []string
-	for _, m := range list {
-		step, since := stepOf(m, now)
-		line := []string{m.Mapping, step, since, "", "", "", "", "", "", "", "", slotsLeft(m), ""}
-		if imp := m.Import; imp != nil {
-			line[3], line[4], line[5], line[6] = imp.Mode, imp.Execution, part(imp), number(imp.Attempt)
-			line[7], line[8], line[12] = number(imp.Rows), number(imp.Bytes), imp.File
-		}
-		if m.Open != nil {
-			line[9], line[10] = number(m.Open.Rows), dueIn(m.Open.Due, now)
-		}
-		lines = append(lines, line)
-		if m.Halted != "" {
-			notes = append(notes, haltedText(m))
-		}
-		if m.Paused != nil {
-			notes = append(notes, m.Mapping+" is paused"+pauseText(*m.Paused))
-		}
-		for _, w := range m.Waits {
-			notes = appendNew(notes, waitText(m.Mapping, w, now))
-		}
-		for _, file := range m.Kept {
-			notes = append(notes, m.Mapping+" keeps a file in the spool: "+file)
-		}
-	}
-	text := aligned(lines)
-	if len(notes) > 0 {
-		text += "\n\n" + strings.Join(notes, "\n")
-	}
-	return text
-}
-
-// haltedText is why a mapping is halted. A reason that says so itself is not begun twice.
-func haltedText(m observe.MappingImports) string {
-	if strings.HasPrefix(m.Halted, "mapping "+m.Mapping+" is halted ") {
-		return m.Halted
-	}
-	return m.Mapping + " is halted: " + m.Halted
-}
-
-// appendNew adds a note that is not there yet: of what all mappings wait for there is one.
-func appendNew(notes []string, note string) []string {
-	if slices.Contains(notes, note) {
-		return notes
-	}
-	return append(notes, note)
-}
-
-// waitText is what a mapping waits for; what is no mapping's own is the lane's.
-func waitText(mapping string, w observe.Wait, now time.Time) string {
-	who := mapping
-	if w.Mapping == "" {
-		who = "the batch lane"
-	}
-	text := who + " waits: " + w.Why
-	if !w.Until.IsZero() {
-		text += " (until " + w.Until.Local().Format(time.TimeOnly) + ", in " + max(w.Until.Sub(now), 0).Round(time.Second).String() + ")"
-	}
-	return text
-}
-
-// shownImport is one mapping's import, and what the service said if --show-reason asks
-// for that.
-type shownImport struct {
-	observe.MappingImports
-	Reason observe.LastMessage `json:"reason,omitzero"`
-	asked  bool
-}
-
-func (s shownImport) text(now time.Time) string {
-	text := importText(s.MappingImports, now)
-	switch said := s.Reason.Said; {
-	case !s.asked:
-	case said == nil:
-		text += "\n\nThe service has said nothing about an import that went wrong, as far as this process heard."
-	default:
-		about := said.File
-		if said.Execution != "" {
-			about += ", execution " + said.Execution
-		}
-		text += fmt.Sprintf("\n\nThe service said about %s, %s ago:\n%s", about, ago(said.At, now), words.OneLine(said.Words))
-	}
-	return text
-}
-
-func importText(m observe.MappingImports, now time.Time) string {
-	step, since := stepOf(m, now)
-	if since != "" {
-		step += ", for " + since
-	}
-	lines := [][]string{{"mapping", m.Mapping}, {"table", m.Table}, {"step", step}}
-	if m.Bundle != "" {
-		lines = slices.Insert(lines, 2, []string{"bundle", m.Bundle})
-	}
-	if imp := m.Import; imp != nil {
-		lines = append(lines, []string{"file", imp.File}, []string{"mode", imp.Mode}, []string{"etl", imp.ETL},
-			[]string{"execution", imp.Execution}, []string{"part", part(imp)}, []string{"try", number(imp.Attempt)},
-			[]string{"rows", number(imp.Rows) + ofMembers(imp)}, []string{"bytes", number(imp.Bytes)})
-	}
-	if m.Import != nil && m.Import.WaitsFor != "" {
-		lines = append(lines, []string{"waits for", m.Import.WaitsFor})
-	}
-	for _, w := range m.Waits {
-		if m.Import == nil || m.Import.WaitsFor == "" || !strings.HasSuffix(w.Why, m.Import.WaitsFor) {
-			lines = append(lines, []string{"waits", waitText(m.Mapping, w, now)})
-		}
-	}
-	if m.Open != nil {
-		open := fmt.Sprintf("%s, %s, for %s", counted(m.Open.Rows, "row"), counted(m.Open.Bytes, "byte"), ago(m.Open.Since, now))
-		if m.Open.Full > 0 {
-			open += fmt.Sprintf(", with %d before it that wait, each as large as a file may be", m.Open.Full)
-		}
-		lines = append(lines, []string{"open file", open})
-	}
-	if m.Open != nil && !m.Open.Due.IsZero() {
-		lines = append(lines, []string{"goes out", dueIn(m.Open.Due, now) + ", or once it is full"})
-	}
-	lines = append(lines, []string{"slots left", slotsLeft(m)}, []string{"halted", m.Halted})
-	if m.Paused != nil {
-		lines = append(lines, []string{"paused", "yes" + pauseText(*m.Paused)})
-	}
-	for _, file := range m.Kept {
-		lines = append(lines, []string{"kept file", file})
-	}
-	return aligned(lines)
-}
-
-// dueIn is when a file goes out; "" if that is not known.
-func dueIn(due, now time.Time) string {
-	switch left := due.Sub(now).Round(time.Second); {
-	case due.IsZero():
-		return ""
-	case left <= 0:
-		return "now"
-	default:
-		return "in " + left.String()
-	}
-}
-
-func releasedText(r observe.Released) string {
-	var goes []string
-	for _, lane := range r.Lanes {
-		goes = append(goes, "records that wait in the "+lane+" lane are tried again")
-	}
-	switch {
-	case r.Loaded:
-		goes = append(goes, "the rows in error of "+r.File+" that its output files name become dead letters")
-	case r.File != "":
-		goes = append(goes, r.File+" is sent again")
-	}
-	text := r.Mapping + " is released: " + strings.Join(goes, ", ")
-	if r.File != "" && !r.Loaded && r.SlotsLeft != nil && *r.SlotsLeft == 0 {
-		text += " when the next day begins, no slot is left today"
-	}
-	return text
-}
-
-// stepOf is where the mapping's import stands, and for how long; "not here" if
-// another member has the table, or none yet.
-func stepOf(m observe.MappingImports, now time.Time) (step, since string) {
-	switch {
-	case m.Import != nil:
-		return string(m.Import.Step), ago(m.Import.Since, now)
-	case !m.Owned:
-		return "not here", ""
-	case m.Halted != "":
-		return string(batcher.Halting), ""
-	case m.Open != nil:
-		return "collecting", ago(m.Open.Since, now)
-	}
-	return "idle", ""
-}
-
-// ago is for clocks that may differ by a little.
-func ago(then, now time.Time) string {
-	return max(now.Sub(then).Truncate(time.Second), 0).String()
-}
-
-func part(imp *batcher.ImportStatus) string {
-	if imp.Parts == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d of %d", imp.Part, imp.Parts)
-}
-
-// ofMembers tells a bundle's rows apart, where they are known.
-func ofMembers(imp *batcher.ImportStatus) string {
-	var rows []string
-	for _, m := range imp.Members {
-		rows = append(rows, fmt.Sprintf("%d of %s", m.Rows, m.Mapping))
-	}
-	if imp.Rows == 0 || len(rows) == 0 {
-		return ""
-	}
-	return ": " + strings.Join(rows, ", ")
-}
-
-func slotsLeft(m observe.MappingImports) string {
-	if m.SlotsLeft == nil {
-		return ""
-	}
-	return fmt.Sprintf("%d of %d", *m.SlotsLeft, m.SlotsPerDay)
-}
-
-// number is empty for what is not known yet.
-func number[N int | int64](n N) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.FormatInt(int64(n), 10)
-}
-
-// aligned prints cells in columns, a dash for an empty one.
-func aligned(lines [][]string) string {
-	for _, cells := range lines {
-		for i, cell := range cells {
-			if cell == "" {
-				cells[i] = "-"
-			}
-		}
-	}
-	return columns(lines)
-}
-
-func columns(lines [][]string) string {
-	var b strings.Builder
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, cells := range lines {
-		_, _ = fmt.Fprintln(table, strings.Join(cells, "\t")) // a Builder takes everything
-	}
-	_ = table.Flush()
-	return strings.TrimRight(b.String(), "\n")
+	return fmt.Sprintf("%s (%s)", s.File, words.Counted(s.Bytes, "byte"))
 }

@@ -193,24 +193,6 @@ func printJSON(to io.Writer, value any) error {
 	return enc.Encode(value)
 }
 
-// counted is a number and what is counted: "1 record", "2 records". more is the plural
-// where it is not one with an s.
-func counted[N int | int32 | int64](n N, one string, more ...string) string {
-	many := one + "s"
-	if len(more) > 0 {
-		many = more[0]
-	}
-	return fmt.Sprintf("%d %s", n, plural(n, one, many))
-}
-
-// plural chooses the words for n.
-func plural[N int | int32 | int64](n N, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
-
 func newVersion() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,7 +31,7 @@ func newPause() *cobra.Command {
 	askSink(cmd, func(ctx context.Context, c *admin.Client, _ []string) (any, string, error) {
 		var paused observe.Paused
 		err := c.Pause(ctx, mapping, asked, &paused)
-		return paused, pausedText(paused), err
+		return paused, paused.Text(), err
 	})
 	mappingFlag(cmd, &mapping)
 	laneFlag(cmd, &asked.Lane, func() (err error) {
@@ -56,7 +55,7 @@ func newResume() *cobra.Command {
 	askSink(cmd, func(ctx context.Context, c *admin.Client, _ []string) (any, string, error) {
 		var paused observe.Paused
 		err := c.Resume(ctx, mapping, lane, &paused)
-		return paused, pausedText(paused), err
+		return paused, paused.Text(), err
 	})
 	mappingFlag(cmd, &mapping)
 	laneFlag(cmd, &lane, func() error { return nil })
@@ -104,31 +103,6 @@ func untilTime(text string, now time.Time) (until time.Time, err error) {
 	return until, nil
 }
 
-func pausedText(p observe.Paused) string {
-	if len(p.Paused) == 0 {
-		return p.Mapping + " goes on"
-	}
-	var lines []string
-	for _, lane := range p.Paused {
-		lines = append(lines, fmt.Sprintf("%s is paused in the %s lane%s", p.Mapping, lane.Lane, pauseText(lane)))
-		if p.Bundle != "" && lane.Lane == "batch" {
-			lines = append(lines, "so the files of bundle "+p.Bundle+" wait, those of its other mappings too")
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
-// pauseText is until when a lane is paused, and why.
-func pauseText(p observe.PauseStatus) (text string) {
-	if !p.Until.IsZero() {
-		text = " until " + p.Until.Format(time.RFC3339)
-	}
-	if p.Reason != "" {
-		text += ": " + p.Reason
-	}
-	return text
-}
-
 func newImportsRoll() *cobra.Command {
 	var mapping string
 	var reserve bool
@@ -143,25 +117,9 @@ func newImportsRoll() *cobra.Command {
 	askSink(cmd, func(ctx context.Context, c *admin.Client, _ []string) (any, string, error) {
 		var rolled observe.Rolled
 		err := c.Roll(ctx, mapping, reserve, &rolled)
-		return rolled, rolledText(rolled), err
+		return rolled, rolled.Text(), err
 	})
 	mappingFlag(cmd, &mapping)
 	cmd.Flags().BoolVar(&reserve, "reserve", false, "take one of the imports now that are kept back, or spread over the day")
 	return cmd
-}
-
-func rolledText(r observe.Rolled) string {
-	whose := "the open file of " + r.Mapping
-	if r.Bundle != "" {
-		whose = "the open files of bundle " + r.Bundle
-	}
-	switch {
-	case r.Nothing:
-		return whose + ": nothing is left to send, calls have brought all of its rows"
-	case r.After != "":
-		return whose + ": goes next, once " + r.After + " has ended and the table has a slot for it"
-	case len(r.Files) == 0:
-		return whose + ": goes out as soon as it can; feedsink imports list shows it"
-	}
-	return whose + ": goes out now as " + strings.Join(r.Files, ", then ")
 }
