@@ -68,9 +68,7 @@ func newBackfill() *cobra.Command {
 	configFlag(cmd)
 	mappingFlag(cmd, &o.Name)
 	outputFlag(cmd)
-	logs.register(cmd)
-	logs.level = "warn" // progress and report say the rest
-	cmd.Flags().Lookup("log-level").DefValue = logs.level
+	logs.registerQuiet(cmd)
 	cmd.Flags().StringVar(&since, "since", "", "from records of this time on: 2026-11-21, 2026-11-21T10:00:00Z, or an age such as 36h or 7d")
 	cmd.Flags().StringVar(&until, "until", "", "only records from before this time (default: all that the sink has confirmed)")
 	cmd.Flags().StringVar(&rate, "rate", "", "the most calls to make, such as 20/m, at most service.rate (default: a tenth of service.rate; 10/s without one)")
@@ -101,13 +99,8 @@ func runBackfill(cmd *cobra.Command, logs *logFlags, o ops.BackfillOptions, serv
 	}
 	defer log.Close()
 	o.Log = log.Logger
-	if server == "" && cfg.Admin.Listen != "" {
-		if server, err = listenedOn(cfg.Admin); err != nil {
-			return asUsage(err)
-		}
-	}
-	if server != "" {
-		if o.Sink, err = configuredSink(server, cfg.Admin); err != nil {
+	if server != "" || cfg.Admin.Listen != "" {
+		if _, o.Sink, err = sinkOf(server, cfg.Admin, ""); err != nil {
 			return err
 		}
 	}

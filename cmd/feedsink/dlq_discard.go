@@ -53,10 +53,8 @@ func newDLQDiscard() *cobra.Command {
 	configFlag(cmd)
 	outputFlag(cmd)
 	filter.register(cmd, "code")
-	logs.register(cmd)
+	logs.registerQuiet(cmd)
 	flags := cmd.Flags()
-	logs.level = "warn"
-	flags.Lookup("log-level").DefValue = logs.level
 	flags.StringVar(&d.Reason, "reason", "", "why, for those who look at the letters later")
 	flags.BoolVar(&d.Tried, "tried", false, "also letters that a replay which did not end may have sent")
 	flags.BoolVar(&d.DryRun, "dry-run", false, "only count what would be discarded")

@@ -64,10 +64,8 @@ func newDLQReplay() *cobra.Command {
 	configFlag(cmd)
 	outputFlag(cmd)
 	filter.register(cmd, "reason")
-	logs.register(cmd)
+	logs.registerQuiet(cmd)
 	flags := cmd.Flags()
-	logs.level = "warn" // progress and report say the rest
-	flags.Lookup("log-level").DefValue = logs.level
 	flags.BoolVar(&o.DryRun, "dry-run", false, "only find out what would become of each letter")
 	flags.StringVar(&rate, "rate", "", "the most calls to make, such as 20/s or 600/m (default: service.rate)")
 	flags.IntVar(&o.MaxAttempts, "max-attempts", ops.MaxAttempts, "leave dead letters that have failed again so many times")

@@ -104,7 +104,7 @@ func (f *importFlags) askForSlot(ctx context.Context, cfg *config.Config) error 
 		}
 		return nil
 	}
-	client, err := configuredSink(f.server, cfg.Admin)
+	_, client, err := sinkOf(f.server, cfg.Admin, "")
 	if err != nil {
 		return err
 	}

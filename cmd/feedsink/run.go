@@ -147,6 +147,13 @@ func (l *logFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.format, "log-format", "", "text or json (default: the configuration's)")
 }
 
+// registerQuiet is for commands of which progress and report say the rest.
+func (l *logFlags) registerQuiet(cmd *cobra.Command) {
+	l.register(cmd)
+	l.level = "warn"
+	cmd.Flags().Lookup("log-level").DefValue = l.level
+}
+
 // over puts the flags over the configuration.
 func (l *logFlags) over(cfg *config.Log) {
 	cfg.Level, cfg.Format = cmp.Or(l.level, cfg.Level), cmp.Or(l.format, cfg.Format)

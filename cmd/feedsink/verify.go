@@ -48,10 +48,8 @@ func newVerify() *cobra.Command {
 	configFlag(cmd)
 	mappingFlag(cmd, &o.Name)
 	outputFlag(cmd)
-	logs.register(cmd)
+	logs.registerQuiet(cmd)
 	flags := cmd.Flags()
-	logs.level = "warn" // progress and report say the rest
-	flags.Lookup("log-level").DefValue = logs.level
 	flags.IntVar(&o.Sample, "sample", 0, "compare so many keys, chosen by chance; 0: all")
 	flags.StringVar(&rate, "rate", "", "the most table records to read, such as 20/m, at most service.rate (default: a tenth of service.rate; 10/s without one)")
 	flags.BoolVar(&o.Repair, "repair", false, "send the newest states of the keys that differ again")
@@ -76,7 +74,7 @@ func runVerify(cmd *cobra.Command, logs *logFlags, server string, o ops.VerifyOp
 		return asUsage(err)
 	}
 	if err == nil && report.Known != nil && server != "" {
-		sink, err := configuredSink(server, cfg.Admin)
+		_, sink, err := sinkOf(server, cfg.Admin, "")
 		if err != nil {
 			return err
 		}

@@ -107,13 +107,7 @@ const waitsTimeout = 3 * time.Second
 
 // sinkWaits asks the sink what its lanes wait for.
 func sinkWaits(ctx context.Context, server string, cfg config.Admin) ([]observe.Wait, error) {
-	if server == "" {
-		var err error
-		if server, err = listenedOn(cfg); err != nil {
-			return nil, err
-		}
-	}
-	client, err := configuredSink(server, cfg)
+	_, client, err := sinkOf(server, cfg, "")
 	if err != nil {
 		return nil, err
 	}
