@@ -21,32 +21,61 @@ func watched(cmd *cobra.Command) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && !wantsJSON(cmd)
 }
 
+// bar is a progress bar. A terminal that has gone takes nothing from the command.
+type bar struct {
+	to    io.Writer
+	shown *progressbar.ProgressBar // nil: none is
+}
+
+// begin shows the bar; -1: of something that has no measure.
+func (b *bar) begin(of int64, options ...progressbar.Option) {
+	b.shown = progressbar.NewOptions64(of, append(options, progressbar.OptionSetWriter(b.to), progressbar.OptionClearOnFinish())...)
+}
+
+// at shows how much is done, and begins the bar with the first of it.
+func (b *bar) at(done, of int64, options ...progressbar.Option) {
+	if b.shown == nil {
+		b.begin(max(of, 1), append(options, progressbar.OptionThrottle(100*time.Millisecond))...)
+	}
+	_ = b.shown.Set64(done)
+}
+
+// clear makes room for a line.
+func (b *bar) clear() {
+	if b.shown != nil {
+		_ = b.shown.Clear()
+	}
+}
+
+// end takes the bar off the terminal.
+func (b *bar) end() {
+	if b.shown != nil {
+		_ = b.shown.Finish()
+		b.shown = nil
+	}
+}
+
 // reading shows how much of what a command reads it has read. Where it is not watched,
 // it shows nothing. It is used by one goroutine at a time.
 type reading struct {
-	to    io.Writer                // nil: nothing is shown
-	bar   *progressbar.ProgressBar // nil: none is shown yet
-	after time.Time                // what is over before needs no bar
+	bar             // to is nil: nothing is shown
+	after time.Time // what is over before needs no bar
 }
 
 func newReading(cmd *cobra.Command) *reading {
 	if !watched(cmd) {
 		return &reading{}
 	}
-	return &reading{to: cmd.ErrOrStderr(), after: time.Now().Add(time.Second)}
+	return &reading{bar{to: cmd.ErrOrStderr()}, time.Now().Add(time.Second)}
 }
 
 // at is told of each record.
 func (r *reading) at(read, of int64) {
-	if r.to == nil || r.bar == nil && time.Now().Before(r.after) {
+	if r.to == nil || r.shown == nil && time.Now().Before(r.after) {
 		return
 	}
-	if r.bar == nil {
-		r.bar = progressbar.NewOptions64(max(of, 1), progressbar.OptionSetWriter(r.to), progressbar.OptionSetDescription("reading"),
-			progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("records"),
-			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
-	}
-	_ = r.bar.Set64(read) // a terminal that has gone takes nothing from the command
+	r.bar.at(read, of, progressbar.OptionSetDescription("reading"),
+		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("records"))
 }
 
 // above is a writer for what the command prints while it reads: it takes the bar off the
@@ -59,46 +88,30 @@ type cleared struct {
 }
 
 func (c cleared) Write(b []byte) (int, error) {
-	if c.reading.bar != nil {
-		_ = c.reading.bar.Clear()
-	}
+	c.reading.clear()
 	return c.to.Write(b)
-}
-
-// end takes the bar off the terminal.
-func (r *reading) end() {
-	if r.bar != nil {
-		_ = r.bar.Finish()
-		r.bar = nil
-	}
 }
 
 // progress shows an import by hand: a bar on a terminal, elsewhere a line for each
 // thing that happened, and with -o json nothing but trouble. It is used by one goroutine at a time.
 type progress struct {
-	to      io.Writer
+	bar
 	live    bool // a bar
 	silent  bool
-	bar     *progressbar.ProgressBar // nil: none is shown
 	size    int64
 	started time.Time
 }
 
 func newProgress(cmd *cobra.Command) *progress {
-	return &progress{to: cmd.ErrOrStderr(), live: watched(cmd), silent: wantsJSON(cmd), started: time.Now()}
+	return &progress{bar: bar{to: cmd.ErrOrStderr()}, live: watched(cmd), silent: wantsJSON(cmd), started: time.Now()}
 }
 
 // Sending is told how much of the file has left.
 func (p *progress) Sending(sent, of int64) {
 	p.size = of
-	if !p.live {
-		return
+	if p.live {
+		p.at(sent, of, progressbar.OptionSetDescription("sending"), progressbar.OptionShowBytes(true))
 	}
-	if p.bar == nil {
-		p.bar = progressbar.NewOptions64(max(of, 1), progressbar.OptionSetWriter(p.to), progressbar.OptionSetDescription("sending"),
-			progressbar.OptionShowBytes(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
-	}
-	_ = p.bar.Set64(sent) // a terminal that has gone takes nothing from the import
 }
 
 // Waiting is told that the service has the file.
@@ -112,8 +125,7 @@ func (p *progress) Waiting(execution string) {
 		p.say(line)
 	}
 	if p.live {
-		p.bar = progressbar.NewOptions(-1, progressbar.OptionSetWriter(p.to), progressbar.OptionSetDescription("importing"),
-			progressbar.OptionSetElapsedTime(true), progressbar.OptionClearOnFinish())
+		p.begin(-1, progressbar.OptionSetDescription("importing"), progressbar.OptionSetElapsedTime(true))
 	}
 }
 
@@ -128,18 +140,8 @@ func (p *progress) Asked(status string, err error) {
 }
 
 func (p *progress) say(line string) {
-	if p.bar != nil {
-		_ = p.bar.Clear()
-	}
+	p.clear()
 	_, _ = fmt.Fprintln(p.to, line)
-}
-
-// end takes what is shown off the terminal.
-func (p *progress) end() {
-	if p.bar != nil {
-		_ = p.bar.Finish()
-		p.bar = nil
-	}
 }
 
 // screen shows one line that changes, or, where that is no terminal, a line now and
@@ -186,12 +188,11 @@ func (s *screen) end() {
 // and then.
 type backfillProgress struct {
 	screen *screen
-	to     io.Writer
-	bar    *progressbar.ProgressBar // nil: none is shown
+	bar
 }
 
 func newBackfillProgress(to io.Writer) *backfillProgress {
-	p := &backfillProgress{screen: newScreen(to), to: to}
+	p := &backfillProgress{newScreen(to), bar{to: to}}
 	p.screen.last = time.Now() // what is over at once needs no progress
 	return p
 }
@@ -211,18 +212,11 @@ func (p *backfillProgress) show(r replay.BackfillReport, text string) {
 		p.screen.line(fmt.Sprintf("%.1f %%: %s", 100*r.Done, text))
 		return
 	}
-	if p.bar == nil {
-		p.bar = progressbar.NewOptions(barSteps, progressbar.OptionSetWriter(p.to), progressbar.OptionSetPredictTime(true),
-			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+	if p.shown == nil {
+		p.begin(barSteps, progressbar.OptionSetPredictTime(true), progressbar.OptionThrottle(100*time.Millisecond))
 	}
-	p.bar.Describe(text)
-	_ = p.bar.Set(int(r.Done * barSteps)) // a terminal that has gone takes nothing from the backfill
-}
-
-func (p *backfillProgress) end() {
-	if p.bar != nil {
-		_ = p.bar.Finish()
-	}
+	p.shown.Describe(text)
+	p.at(int64(r.Done*barSteps), barSteps)
 }
 
 // verified shows how far a verification is, or its repair.

@@ -9,7 +9,7 @@ import (
 
 func TestReadingShowsHowFarItIsAndMakesRoomForWhatIsPrinted(t *testing.T) {
 	var screen bytes.Buffer
-	r := &reading{to: &screen}
+	r := &reading{bar: bar{to: &screen}}
 	list := r.above(&screen)
 	for i := range int64(40) {
 		r.at(i+1, 50)
