@@ -67,7 +67,7 @@ func newETLCreate() *cobra.Command {
 			if len(etls) == 0 {
 				return failed
 			}
-			return errors.Join(printResult(cmd, etls, etlsText(configFile(cmd), etls)), failed)
+			return errors.Join(printResult(cmd, etls, ops.ETLsText(configFile(cmd), etls)), failed)
 		},
 	}
 	configFlag(cmd)
@@ -134,35 +134,6 @@ func definitionsText(etls []ops.NewETL) string {
 	var b strings.Builder
 	for _, e := range etls {
 		_ = printJSON(&b, e.Definition) // a Builder takes everything
-	}
-	return strings.TrimRight(b.String(), "\n")
-}
-
-func etlsText(file string, etls []ops.NewETL) string {
-	var b strings.Builder
-	for _, e := range etls {
-		if e.ID == "" {
-			fmt.Fprintf(&b, "created an ETL for %s of %s; the answer does not tell its id, the service's own pages do\n", e.Op, e.Mapping)
-			continue
-		}
-		fmt.Fprintf(&b, "created ETL %s for %s of %s\n", e.ID, e.Op, e.Mapping)
-	}
-	var mappings []string
-	lines := map[string]string{}
-	add := func(mapping, line string) {
-		if lines[mapping] == "" {
-			mappings = append(mappings, mapping)
-		}
-		lines[mapping] += "\n      " + line
-	}
-	for _, e := range etls {
-		add(e.Mapping, e.Line)
-		for _, other := range e.Others {
-			add(other.Mapping, other.Line)
-		}
-	}
-	for _, mapping := range mappings {
-		fmt.Fprintf(&b, "\nwrite into %s, at mapping %s:\n    imports:%s\n", file, mapping, lines[mapping])
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

@@ -12,9 +12,7 @@ import (
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/observe"
-	"github.com/feedsink/feedsink/connector/oneshot"
 	"github.com/feedsink/feedsink/connector/ops"
-	"github.com/feedsink/feedsink/connector/words"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -130,7 +128,7 @@ func launch(cmd *cobra.Command, cfg *config.Config, job *ops.Prepared) error {
 	if err != nil {
 		return withReason(err)
 	}
-	if err := printResult(cmd, result, oneShotText(result, job.Table)); err != nil {
+	if err := printResult(cmd, result, result.Text(job.Table)); err != nil {
 		return err
 	}
 	switch {
@@ -140,23 +138,4 @@ func launch(cmd *cobra.Command, cfg *config.Config, job *ops.Prepared) error {
 		return errors.New("not every row was loaded")
 	}
 	return nil
-}
-
-func oneShotText(r oneshot.Result, table string) string {
-	lines := [][]string{{"execution", r.Execution}, {"table", table}, {"status", r.Status}}
-	for _, c := range []struct {
-		name  string
-		count *int64
-	}{{"rows read", r.Read}, {"in error", r.InError}, {"inserted", r.Inserted}, {"updated", r.Updated}, {"deleted", r.Deleted}} {
-		switch {
-		case c.count != nil:
-			lines = append(lines, []string{c.name, fmt.Sprint(*c.count)})
-		case r.Status == "FINISHED":
-			lines = append(lines, []string{c.name, "unknown"}) // the service does not say
-		}
-	}
-	if r.OutputFile != "" {
-		lines = append(lines, []string{"output file", r.OutputFile})
-	}
-	return words.Table(lines).String()
 }

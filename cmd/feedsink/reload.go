@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,21 +26,7 @@ func newReload() *cobra.Command {
 	askSink(cmd, func(ctx context.Context, c *admin.Client, _ []string) (any, string, error) {
 		var done reload.Report
 		err := c.Reload(ctx, &done)
-		return done, reloadedText(done), err
+		return done, done.Text(), err
 	})
 	return cmd
-}
-
-func reloadedText(r reload.Report) string {
-	if r.Nothing() {
-		return "nothing changed"
-	}
-	var lines []string
-	for _, key := range r.Changed {
-		lines = append(lines, "changed "+key)
-	}
-	for _, key := range r.Restart {
-		lines = append(lines, key+": needs a restart")
-	}
-	return strings.Join(lines, "\n")
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -57,7 +56,7 @@ func newTest() *cobra.Command {
 					return err
 				}
 			}
-			if err := printResult(cmd, tested, testText(file, tested, update)); err != nil {
+			if err := printResult(cmd, tested, tested.Text(file, update)); err != nil {
 				return err
 			}
 			if !update && len(tested.Differences) > 0 {
@@ -70,34 +69,4 @@ func newTest() *cobra.Command {
 	outputFlag(cmd)
 	cmd.Flags().BoolVar(&update, "update", false, "write what came about into the file instead of failing")
 	return cmd
-}
-
-func testText(file string, t ops.Tested, update bool) string {
-	rows := 0
-	for _, table := range t.Got.Rows {
-		rows += len(table)
-	}
-	summary := fmt.Sprintf("%s became %s and %s", words.Counted(t.Events, "event"), words.Counted(rows, "row"), words.Counted(len(t.DeadLetters), "dead letter"))
-	if len(t.Differences) == 0 {
-		return fmt.Sprintf("%s: %s, as expected", file, summary)
-	}
-	var b strings.Builder
-	for _, d := range t.Differences {
-		fmt.Fprintln(&b, d)
-	}
-	for i, l := range t.DeadLetters {
-		if i == 0 {
-			b.WriteString("\n")
-		}
-		mapping := ""
-		if l.Mapping != "" {
-			mapping = l.Mapping + ", "
-		}
-		fmt.Fprintf(&b, "dead letter of event %d (%s): %s%s: %s\n", l.Event, l.Topic, mapping, l.Reason, words.OneLine(l.Message))
-	}
-	after := "not as expected"
-	if update {
-		after = "which the file expects now"
-	}
-	return fmt.Sprintf("%s\n%s: %s, %s", &b, file, summary, after)
 }

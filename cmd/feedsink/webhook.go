@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"net/url"
 	"strings"
 
@@ -49,7 +47,7 @@ func newWebhookCreate() *cobra.Command {
 			if len(list) == 0 {
 				return failed
 			}
-			return errors.Join(printResult(cmd, list, subscriptionsText(list, cfg.Admin.Webhook.Header, dryRun)), failed)
+			return errors.Join(printResult(cmd, list, ops.SubscriptionsText(list, cfg.Admin.Webhook.Header, dryRun)), failed)
 		},
 	}
 	configFlag(cmd)
@@ -70,16 +68,4 @@ func target(address string) (string, error) {
 		u.Path = "/webhooks/executions"
 	}
 	return u.String(), nil
-}
-
-func subscriptionsText(list []ops.Subscription, header string, dryRun bool) string {
-	var b strings.Builder
-	for _, s := range list {
-		if dryRun {
-			fmt.Fprintf(&b, "would subscribe to the ends of ETL %s: POST %s with %s and the secret\n", s.ETL, s.TargetURL, header)
-			continue
-		}
-		fmt.Fprintf(&b, "subscription %s: ends of ETL %s to %s\n", cmp.Or(s.ID, "(the answer tells no id)"), s.ETL, s.TargetURL)
-	}
-	return strings.TrimRight(b.String(), "\n")
 }

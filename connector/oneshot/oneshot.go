@@ -20,6 +20,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/connector/words"
 )
 
 // Service is operations 8, 11 and 12, one attempt for each call. A *service.Client is
@@ -65,6 +66,26 @@ type Result struct {
 // Whole reports whether every row was loaded, as far as the service tells.
 func (r Result) Whole() bool {
 	return r.Status == string(service.Finished) && (r.InError == nil || *r.InError == 0)
+}
+
+// Text is the result for a terminal.
+func (r *Result) Text(table string) string {
+	lines := words.Table{{"execution", r.Execution}, {"table", table}, {"status", r.Status}}
+	for _, c := range []struct {
+		name  string
+		count *int64
+	}{{"rows read", r.Read}, {"in error", r.InError}, {"inserted", r.Inserted}, {"updated", r.Updated}, {"deleted", r.Deleted}} {
+		switch {
+		case c.count != nil:
+			lines.Count(c.name, *c.count, "")
+		case r.Status == "FINISHED":
+			lines.Add(c.name, "unknown") // the service does not say
+		}
+	}
+	if r.OutputFile != "" {
+		lines.Add("output file", r.OutputFile)
+	}
+	return lines.String()
 }
 
 // Run launches the import, waits for its end and fetches what there is of rows in error. An

@@ -10,6 +10,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/connector/words"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/router/check"
 	"github.com/feedsink/feedsink/router/problem"
@@ -75,6 +76,36 @@ func (e *NewETL) Create(ctx context.Context, client *service.Client) error {
 	e.ID = id
 	e.name(cmp.Or(id, "the id that the service shows"))
 	return nil
+}
+
+// ETLsText is what was created, and the lines to write into the configuration file.
+func ETLsText(file string, etls []NewETL) string {
+	var text words.Lines
+	for _, e := range etls {
+		if e.ID == "" {
+			text.Add("created an ETL for %s of %s; the answer does not tell its id, the service's own pages do", e.Op, e.Mapping)
+			continue
+		}
+		text.Add("created ETL %s for %s of %s", e.ID, e.Op, e.Mapping)
+	}
+	var mappings []string
+	lines := map[string]string{}
+	add := func(mapping, line string) {
+		if lines[mapping] == "" {
+			mappings = append(mappings, mapping)
+		}
+		lines[mapping] += "\n      " + line
+	}
+	for _, e := range etls {
+		add(e.Mapping, e.Line)
+		for _, other := range e.Others {
+			add(other.Mapping, other.Line)
+		}
+	}
+	for _, mapping := range mappings {
+		text.Add("\nwrite into %s, at mapping %s:\n    imports:%s", file, mapping, lines[mapping])
+	}
+	return text.Text()
 }
 
 // loading are the mappings whose files of op one ETL loads: m, or those of its

@@ -29,6 +29,7 @@ import (
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/samples"
 	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/connector/words"
 	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/router/check"
@@ -41,6 +42,38 @@ type Tested struct {
 	Differences []samples.Difference `json:"differences"`
 	Got         samples.Result       `json:"got"`
 	DeadLetters []TestedDeadLetter   `json:"deadLetters"` // in the order of the events
+}
+
+// Text is what came about, for a terminal; update says that the file expects it now.
+func (t *Tested) Text(file string, update bool) string {
+	rows := 0
+	for _, table := range t.Got.Rows {
+		rows += len(table)
+	}
+	summary := fmt.Sprintf("%s became %s and %s", words.Counted(t.Events, "event"), words.Counted(rows, "row"), words.Counted(len(t.DeadLetters), "dead letter"))
+	if len(t.Differences) == 0 {
+		return fmt.Sprintf("%s: %s, as expected", file, summary)
+	}
+	var text words.Lines
+	for _, d := range t.Differences {
+		text.Add("%s", d)
+	}
+	for i, l := range t.DeadLetters {
+		if i == 0 {
+			text.Add("")
+		}
+		mapping := ""
+		if l.Mapping != "" {
+			mapping = l.Mapping + ", "
+		}
+		text.Add("dead letter of event %d (%s): %s%s: %s", l.Event, l.Topic, mapping, l.Reason, words.OneLine(l.Message))
+	}
+	after := "not as expected"
+	if update {
+		after = "which the file expects now"
+	}
+	text.Add("\n%s: %s, %s", file, summary, after)
+	return text.Text()
 }
 
 // TestedDeadLetter is an event, or what one mapping made of it, that became a dead letter.

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/connector/words"
 )
 
 // Webhooks are the calls that the service is to make when executions end.
@@ -89,4 +91,17 @@ func Subscribe(ctx context.Context, cfg *config.Config, list []Subscription) ([]
 		}
 	}
 	return list, nil
+}
+
+// SubscriptionsText has a line for each subscription; with dryRun for what it would be.
+func SubscriptionsText(list []Subscription, header string, dryRun bool) string {
+	var text words.Lines
+	for _, s := range list {
+		if dryRun {
+			text.Add("would subscribe to the ends of ETL %s: POST %s with %s and the secret", s.ETL, s.TargetURL, header)
+			continue
+		}
+		text.Add("subscription %s: ends of ETL %s to %s", cmp.Or(s.ID, "(the answer tells no id)"), s.ETL, s.TargetURL)
+	}
+	return text.Text()
 }

@@ -140,3 +140,18 @@ func differentMappings(a, b []router.Mapping) (keys []string) {
 	}
 	return keys
 }
+
+// Text has a line for each key.
+func (r *Report) Text() string {
+	if r.Nothing() {
+		return "nothing changed"
+	}
+	var lines []string
+	for _, key := range r.Changed {
+		lines = append(lines, "changed "+key)
+	}
+	for _, key := range r.Restart {
+		lines = append(lines, key+": needs a restart")
+	}
+	return strings.Join(lines, "\n")
+}
