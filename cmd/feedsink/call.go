@@ -170,10 +170,7 @@ func newProfileDelete() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	return serviceCall(cmd, func(ctx context.Context, c *service.Client, table string, args []string) (any, string, error) {
-		if err := c.DeleteProfile(ctx, table, args[0]); err != nil {
-			return nil, "", err
-		}
-		return profileAnswer{ID: args[0]}, "deleted", nil
+		return profileAnswer{ID: args[0]}, "deleted", c.DeleteProfile(ctx, table, args[0])
 	})
 }
 
@@ -188,14 +185,8 @@ func profileInput(cmd *cobra.Command, args []string) ([]byte, error) {
 }
 
 func answerOf(ref service.ProfileRef, known string, err error) (any, string, error) {
-	if err != nil {
-		return nil, "", err
-	}
-	answer := profileAnswer{ID: cmp.Or(ref.ID(), known), Href: ref.Href()}
-	if answer.ID == "" {
-		return answer, "done; the answer tells no id", nil
-	}
-	return answer, answer.ID, nil
+	id := cmp.Or(ref.ID(), known)
+	return profileAnswer{ID: id, Href: ref.Href()}, cmp.Or(id, "done; the answer tells no id"), err
 }
 
 func newRecord() *cobra.Command {
@@ -290,10 +281,7 @@ func newRecordDelete() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 	}
 	return serviceCall(cmd, func(ctx context.Context, c *service.Client, table string, args []string) (any, string, error) {
-		if err := c.DeleteRecord(ctx, table, args[0]); err != nil {
-			return nil, "", err
-		}
-		return recordAnswer{args[0]}, "deleted", nil
+		return recordAnswer{args[0]}, "deleted", c.DeleteRecord(ctx, table, args[0])
 	})
 }
 
@@ -329,12 +317,6 @@ func recordOf(cmd *cobra.Command, args []string) (record service.Record, data []
 }
 
 func recordAnswerOf(ref service.RecordRef, known string, err error) (any, string, error) {
-	if err != nil {
-		return nil, "", err
-	}
-	answer := recordAnswer{cmp.Or(ref.BusinessKey(), known)}
-	if answer.BusinessKey == "" {
-		return answer, "done; the answer tells no business key", nil
-	}
-	return answer, answer.BusinessKey, nil
+	key := cmp.Or(ref.BusinessKey(), known)
+	return recordAnswer{key}, cmp.Or(key, "done; the answer tells no business key"), err
 }
