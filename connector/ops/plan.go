@@ -169,16 +169,8 @@ func readSample(ctx context.Context, reader *cluster.Reader, names []string, sam
 		t.Stored += span.To - span.From
 		from[p], ends[p] = max(span.From, span.To-share, since[p]), span.To
 	}
-	tail, err := reader.Tail(from)
-	if err != nil {
-		return nil, err
-	}
-	defer tail.Close()
 	each = told(sample.Progress, from, ends, each)
-	return topics, tail.Until(ctx, ends, func(r *kafka.Record) error {
-		if r.Offset >= ends[cluster.TopicPartition{Topic: r.Topic, Partition: r.Partition}] {
-			return nil // came while we were reading
-		}
+	return topics, reader.Between(ctx, from, ends, func(r *kafka.Record) error {
 		t := &topics[slices.Index(names, r.Topic)]
 		t.Sampled++
 		if t.First.IsZero() || r.Timestamp.Before(t.First) {

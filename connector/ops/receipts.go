@@ -56,18 +56,7 @@ func (t *receiptsTopic) read(ctx context.Context, wanted func(partition int32) b
 			from[p], ends[p] = t.from[p], t.ends[p]
 		}
 	}
-	if len(from) == 0 {
-		return nil
-	}
-	tail, err := t.reader.Tail(from)
-	if err != nil {
-		return err
-	}
-	defer tail.Close()
-	return tail.Until(ctx, ends, func(r *kafka.Record) error {
-		if r.Offset >= ends[cluster.TopicPartition{Topic: r.Topic, Partition: r.Partition}] {
-			return nil // came while we were reading
-		}
+	return t.reader.Between(ctx, from, ends, func(r *kafka.Record) error {
 		if opened, err := receipt.Open(r.Key, r.Value); err == nil {
 			each(&opened, r.Timestamp)
 		}

@@ -196,19 +196,8 @@ func (b *Backfill) collect(ctx context.Context, end uint64) (*span, error) {
 			total += sp.To - sp.From
 		}
 	}
-	if len(from) == 0 {
-		return s, nil
-	}
-	tail, err := b.Replay.Reader.Tail(from)
-	if err != nil {
-		return nil, err
-	}
-	defer tail.Close()
 	read := int64(0)
-	return s, tail.Until(ctx, ends, func(rec *deadletter.Record) error {
-		if rec.Offset >= ends[place(rec)] {
-			return nil
-		}
+	return s, b.Replay.Reader.Between(ctx, from, ends, func(rec *deadletter.Record) error {
 		if read++; read%4096 == 0 {
 			b.tell(b.state.Pos, fmt.Sprintf("reading: %d of %d records", read, total))
 		}

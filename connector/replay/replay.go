@@ -165,18 +165,7 @@ func DeadLetters(ctx context.Context, reader *cluster.Reader, topic string, span
 			from[p], ends[p] = s.From, s.To
 		}
 	}
-	if len(from) == 0 {
-		return nil
-	}
-	tail, err := reader.Tail(from)
-	if err != nil {
-		return err
-	}
-	defer tail.Close()
-	return tail.Until(ctx, ends, func(rec *deadletter.Record) error {
-		if rec.Offset >= ends[cluster.TopicPartition{Topic: rec.Topic, Partition: rec.Partition}] {
-			return nil // posted since, perhaps by this very run
-		}
+	return reader.Between(ctx, from, ends, func(rec *deadletter.Record) error { // not what this very run posts
 		l, err := deadletter.Open(rec)
 		if err != nil && !errors.Is(err, deadletter.ErrForeign) {
 			return err

@@ -252,13 +252,22 @@ func (r *Reader) reread(ctx context.Context, st Stretch, each func(*kgo.Record) 
 	if st.From >= st.To {
 		return nil
 	}
-	tail, err := r.Tail(map[TopicPartition]int64{st.TopicPartition: st.From})
+	return r.Between(ctx, map[TopicPartition]int64{st.TopicPartition: st.From}, map[TopicPartition]int64{st.TopicPartition: st.To}, each)
+}
+
+// Between calls each for the records of partitions between two offsets, and leaves out what comes
+// meanwhile. It reads nothing where from is empty.
+func (r *Reader) Between(ctx context.Context, from, ends map[TopicPartition]int64, each func(*kgo.Record) error) error {
+	if len(from) == 0 {
+		return nil
+	}
+	tail, err := r.Tail(from)
 	if err != nil {
 		return err
 	}
 	defer tail.Close()
-	return tail.Until(ctx, map[TopicPartition]int64{st.TopicPartition: st.To}, func(record *kgo.Record) error {
-		if record.Offset >= st.To {
+	return tail.Until(ctx, ends, func(record *kgo.Record) error {
+		if record.Offset >= ends[TopicPartition{record.Topic, record.Partition}] {
 			return nil
 		}
 		return each(record)
