@@ -105,10 +105,7 @@ func Backfill(ctx context.Context, cfg *config.Config, o BackfillOptions) (repla
 	report, err := withFiles(ctx, working, cfg, &o, by, b, client, rnd)
 	report.By, report.Why = by, why
 	report.Minutes = float64(report.Calls) * o.Rate.Per.Minutes() / float64(o.Rate.Calls)
-	if lost := context.Cause(working); err != nil && lost != nil {
-		err = fmt.Errorf("%w (%w)", lost, err)
-	}
-	return report, err
+	return report, caused(working, err)
 }
 
 // aside is what a command that reads a mapping's topics beside the sink goes by.

@@ -6,19 +6,15 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
-	"runtime"
 	"strings"
 	"time"
 
-	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/decode"
 	"github.com/feedsink/feedsink/connector/forget"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/why"
 	"github.com/feedsink/feedsink/connector/words"
 	"github.com/feedsink/feedsink/router"
-	"github.com/feedsink/feedsink/router/check"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -37,52 +33,31 @@ type ForgetOptions struct {
 // Forget tells where the data of a key is, beside the running sink or without it. With
 // Remove it removes what is feedsink's and is not on its way, and then looks again.
 func Forget(ctx context.Context, cfg *config.Config, o ForgetOptions) (forget.Report, error) {
-	rt, err := first(check.CompileUnfinished(cfg.Mappings))
+	q, done, err := newQuestion(ctx, cfg, WhyOptions{Name: o.Name, Keys: []string{o.Key}, Log: o.Log, Progress: o.Progress})
 	if err != nil {
 		return forget.Report{}, err
 	}
-	m, err := mappingOf(rt, o.Name)
-	if err != nil {
-		return forget.Report{}, err
-	}
-	reader, err := cluster.NewReader(build.KafkaConnection(cfg.Kafka, o.Log))
-	if err != nil {
-		return forget.Report{}, err
-	}
-	defer reader.Close()
-	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	decoders, stop, err := decode.NewDecoders(ctx, cfg, rt, random, slog.New(slog.DiscardHandler), runtime.GOMAXPROCS(0))
-	if err != nil {
-		return forget.Report{}, err
-	}
-	defer stop()
+	defer done()
 	host, _ := os.Hostname()
-	f := &forgetting{ForgetOptions: o, cfg: cfg, router: rt, mapping: m, reader: reader, decoders: decoders}
-	f.report = forget.Report{Mapping: m.Name, Table: m.Label, Key: o.Key, Host: host, Yes: o.Remove, Notes: []string{}, Failed: []string{}, Places: []forget.Place{}}
-	if o.Remove && cfg.DLQ.Topic != "" {
-		held, release, err := hold(ctx, reader, cfg, random)
-		if err != nil {
-			return forget.Report{}, err
-		}
-		defer release()
-		ctx = held
+	f := &forgetting{ForgetOptions: o, cfg: cfg, mapping: q.mapping, reader: q.reader, asked: q}
+	f.report = forget.Report{Mapping: q.mapping.Name, Table: q.mapping.Label, Key: o.Key, Host: host, Yes: o.Remove, Notes: []string{}, Failed: []string{}, Places: []forget.Place{}}
+	ctx, release, err := hold(ctx, o.Remove && cfg.DLQ.Topic != "", q.reader, cfg, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+	if err != nil {
+		return forget.Report{}, err
 	}
+	defer release()
 	err = f.run(ctx)
-	if err != nil && context.Cause(ctx) != nil {
-		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
-	}
-	return f.report, err
+	return f.report, caused(ctx, err)
 }
 
 // forgetting is one call of Forget.
 type forgetting struct {
 	ForgetOptions
-	cfg      *config.Config
-	router   *router.Router
-	mapping  *router.Compiled
-	reader   *cluster.Reader
-	decoders []why.Decode
-	report   forget.Report
+	cfg     *config.Config
+	mapping *router.Compiled
+	reader  *cluster.Reader
+	asked   *question // where the records of the key are
+	report  forget.Report
 }
 
 func (f *forgetting) run(ctx context.Context) error {
@@ -137,8 +112,8 @@ func (f *forgetting) remove(ctx context.Context, letters *forget.Letters, files 
 
 // topics finds the key's records in the mapping's topics, and what the sink holds of them.
 func (f *forgetting) topics(ctx context.Context) ([]forget.Place, error) {
-	q := &question{WhyOptions: WhyOptions{Keys: []string{f.Key}, Log: f.Log, Progress: f.Progress}, cfg: f.cfg, router: f.router, mapping: f.mapping, reader: f.reader}
-	found, err := q.find(ctx, &why.Search{Router: f.router, Mapping: f.mapping, Keys: q.Keys, Decoders: f.decoders})
+	q := f.asked
+	found, err := q.find(ctx, &why.Search{Router: q.router, Mapping: q.mapping, Keys: q.Keys, Decoders: q.decoders})
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func (f *forgetting) files(ctx context.Context) (found []spooled, err error) {
 	names, of := []string{own.Name}, []batcher.Mapping{own}
 	if own.Bundle != "" {
 		names, of = append(names, own.Bundle), nil
-		for _, m := range f.router.Mappings() {
+		for _, m := range f.asked.router.Mappings() {
 			if m.Config.Bundle == own.Bundle {
 				of = append(of, build.BatchMapping(m))
 			}

@@ -30,7 +30,7 @@ func (f *forgetting) letters(ctx context.Context) (*forget.Letters, error) {
 	if err != nil {
 		return nil, err
 	}
-	search := &why.Search{Router: f.router, Mapping: f.mapping, Keys: []string{f.Key}}
+	search := &why.Search{Router: f.asked.router, Mapping: f.mapping, Keys: []string{f.Key}}
 	return letters, replay.DeadLetters(ctx, f.reader, topic, spans, func(r *deadletter.Record, l *deadletter.Received) error {
 		if l == nil || l.Connector != f.cfg.Kafka.Group {
 			letters.Add(r, nil, forget.Another, "", false)
@@ -57,7 +57,7 @@ func (f *forgetting) whose(search *why.Search, l *deadletter.Received) (forget.W
 	}
 	readable := slices.Contains(f.mapping.Config.Topics, l.Record.Topic)
 	if readable {
-		found, ok, err := search.Of(f.decoders[0], l.Record)
+		found, ok, err := search.Of(f.asked.decoders[0], l.Record)
 		if err != nil {
 			return forget.Another, fmt.Errorf("dead letter %d:%d: %w", l.Partition, l.Offset, err)
 		}

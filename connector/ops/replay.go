@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,9 +60,7 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 	if cfg.DLQ.Topic == "" {
 		return replay.Report{}, ErrNoDeadLetters
 	}
-	if o.Rand == nil {
-		o.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	}
+	o.Rand = cmp.Or(o.Rand, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 	run, client, done, err := newReplay(ctx, cfg, o.Rand, o.Log)
 	if err != nil {
 		return replay.Report{}, err
@@ -76,14 +75,11 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 	if o.Wait != nil {
 		run.Wait = o.Wait
 	}
-	if !o.DryRun {
-		held, release, err := hold(ctx, run.Reader, cfg, o.Rand)
-		if err != nil {
-			return replay.Report{}, err
-		}
-		defer release()
-		ctx = held
+	ctx, release, err := hold(ctx, !o.DryRun, run.Reader, cfg, o.Rand)
+	if err != nil {
+		return replay.Report{}, err
 	}
+	defer release()
 	// Its calls end before another replay may run, and with the hold.
 	service, stop := startReplayService(ctx, cfg, run.Router.Mappings(), client, &o)
 	defer stop()
@@ -91,10 +87,7 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 	pace(run, o.Rate, roundTime) // as startReplayService has it
 	stopFloods(run, cfg.DLQ)
 	report, err := run.Run(ctx)
-	if err != nil && context.Cause(ctx) != nil {
-		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
-	}
-	return report, err
+	return report, caused(ctx, err)
 }
 
 // newReplay is what sends old records again, but for what is to be sent and by whom.
@@ -171,24 +164,29 @@ func Discard(ctx context.Context, cfg *config.Config, log *slog.Logger, d replay
 	}
 	defer reader.Close()
 	d.Topic, d.Connector, d.Reader, d.Log = cfg.DLQ.Topic, cfg.Kafka.Group, reader, log
-	if !d.DryRun {
-		held, release, err := hold(ctx, reader, cfg, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
-		if err != nil {
-			return replay.DiscardReport{}, err
-		}
-		defer release()
-		ctx = held
+	ctx, release, err := hold(ctx, !d.DryRun, reader, cfg, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+	if err != nil {
+		return replay.DiscardReport{}, err
 	}
+	defer release()
 	report, err := d.Run(ctx)
-	if err != nil && context.Cause(ctx) != nil {
-		err = fmt.Errorf("%w (%w)", context.Cause(ctx), err)
-	}
-	return report, err
+	return report, caused(ctx, err)
 }
 
-// hold keeps other replays and discards away. The result ends if that fails for a while: then
-// two could send the same dead letters, and forget each other's marks.
-func hold(ctx context.Context, reader *cluster.Reader, cfg *config.Config, rnd *rand.Rand) (held context.Context, release func(), err error) {
+// caused is the error with what ended the context.
+func caused(ctx context.Context, err error) error {
+	if err != nil && context.Cause(ctx) != nil {
+		return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+	}
+	return err
+}
+
+// hold keeps other replays and discards away, if something is to be changed. The result ends if
+// that fails for a while: then two could send the same dead letters, and forget each other's marks.
+func hold(ctx context.Context, changes bool, reader *cluster.Reader, cfg *config.Config, rnd *rand.Rand) (held context.Context, release func(), err error) {
+	if !changes {
+		return ctx, func() {}, nil
+	}
 	lost, leave, err := reader.Hold(ctx, replay.MarksPrefix(cfg.Kafka.Group), cfg.DLQ.Topic, replaySession, rnd)
 	if errors.Is(err, cluster.ErrHeld) {
 		return nil, nil, fmt.Errorf("another replay or discard of this connector is running; wait for its end: %w", err)

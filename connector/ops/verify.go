@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -37,9 +38,7 @@ const askedRepair = "verify --repair"
 // Verify tells whether the mapping's table says what its topics say, beside the running sink.
 // It needs no sink, and no more rights than reading.
 func Verify(ctx context.Context, cfg *config.Config, o VerifyOptions) (verify.Report, error) {
-	if o.Rand == nil {
-		o.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	}
+	o.Rand = cmp.Or(o.Rand, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 	run, client, done, err := newReplay(ctx, cfg, o.Rand, o.Log)
 	if err != nil {
 		return verify.Report{}, err

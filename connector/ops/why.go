@@ -50,33 +50,15 @@ var ErrNoRow = errors.New("names no row of the mapping")
 // Nothing is changed. What it reads comes in this order, so that each tells at least as
 // much as was so when the one before was read: records, ledgers, dead letters, receipts.
 func Why(ctx context.Context, cfg *config.Config, o WhyOptions) (why.Report, error) {
-	rt, err := first(check.CompileUnfinished(cfg.Mappings))
+	q, done, err := newQuestion(ctx, cfg, o)
 	if err != nil {
 		return why.Report{}, err
 	}
-	m, err := mappingOf(rt, o.Name)
-	if err != nil {
-		return why.Report{}, err
-	}
-	if o.ProfileID != "" && m.Table.Custom {
-		return why.Report{}, fmt.Errorf("mapping %s: --profile-id %w: table records have none", m.Name, ErrNoRow)
-	}
-	reader, err := cluster.NewReader(build.KafkaConnection(cfg.Kafka, o.Log))
-	if err != nil {
-		return why.Report{}, err
-	}
-	defer reader.Close()
-	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	decoders, stop, err := decode.NewDecoders(ctx, cfg, rt, random, slog.New(slog.DiscardHandler), runtime.GOMAXPROCS(0))
-	if err != nil {
-		return why.Report{}, err
-	}
-	defer stop()
-	q := &question{WhyOptions: o, cfg: cfg, router: rt, mapping: m, reader: reader}
-	q.report = why.Report{Mapping: m.Name, Table: m.Label, Since: o.Since.UTC(), Notes: []string{}}
-	search := &why.Search{Router: rt, Mapping: m, Keys: o.Keys, ProfileID: o.ProfileID, Decoders: decoders}
+	defer done()
+	q.report = why.Report{Mapping: q.mapping.Name, Table: q.mapping.Label, Since: o.Since.UTC(), Notes: []string{}}
+	search := &why.Search{Router: q.router, Mapping: q.mapping, Keys: o.Keys, ProfileID: o.ProfileID, Decoders: q.decoders}
 	if o.Record != nil {
-		if err := q.rowOf(ctx, search, decoders[0]); err != nil {
+		if err := q.rowOf(ctx, search, q.decoders[0]); err != nil {
 			return why.Report{}, err
 		}
 	}
@@ -99,11 +81,36 @@ func Why(ctx context.Context, cfg *config.Config, o WhyOptions) (why.Report, err
 // question is what is asked, and the report so far.
 type question struct {
 	WhyOptions
-	cfg     *config.Config
-	router  *router.Router
-	mapping *router.Compiled
-	reader  *cluster.Reader
-	report  why.Report
+	cfg      *config.Config
+	router   *router.Router
+	mapping  *router.Compiled
+	reader   *cluster.Reader
+	decoders []why.Decode
+	report   why.Report
+}
+
+func newQuestion(ctx context.Context, cfg *config.Config, o WhyOptions) (q *question, done func(), err error) {
+	q = &question{WhyOptions: o, cfg: cfg}
+	if q.router, err = first(check.CompileUnfinished(cfg.Mappings)); err != nil {
+		return nil, nil, err
+	}
+	if q.mapping, err = mappingOf(q.router, o.Name); err != nil {
+		return nil, nil, err
+	}
+	if o.ProfileID != "" && q.mapping.Table.Custom {
+		return nil, nil, fmt.Errorf("mapping %s: --profile-id %w: table records have none", o.Name, ErrNoRow)
+	}
+	if q.reader, err = cluster.NewReader(build.KafkaConnection(cfg.Kafka, o.Log)); err != nil {
+		return nil, nil, err
+	}
+	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	decoders, stop, err := decode.NewDecoders(ctx, cfg, q.router, random, slog.New(slog.DiscardHandler), runtime.GOMAXPROCS(0))
+	if err != nil {
+		q.reader.Close()
+		return nil, nil, err
+	}
+	q.decoders = decoders
+	return q, func() { stop(); q.reader.Close() }, nil
 }
 
 func (q *question) note(format string, args ...any) {
@@ -183,16 +190,8 @@ func (q *question) find(ctx context.Context, search *why.Search) ([]why.Found, e
 	if len(from) == 0 {
 		return nil, nil
 	}
-	tail, err := q.reader.Tail(from)
-	if err != nil {
-		return nil, err
-	}
-	defer tail.Close()
 	return search.Run(ctx, func(ctx context.Context, each func(*kafka.Record) error) error {
-		return tail.Until(ctx, ends, func(r *kafka.Record) error {
-			if r.Offset >= ends[cluster.TopicPartition{Topic: r.Topic, Partition: r.Partition}] {
-				return nil // came while we were reading
-			}
+		return q.reader.Between(ctx, from, ends, func(r *kafka.Record) error {
 			q.report.Read++
 			q.Progress(q.report.Read, of)
 			return each(r)
