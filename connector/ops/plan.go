@@ -129,14 +129,14 @@ func allTopics(r *router.Router) []string {
 	return slices.Compact(topics)
 }
 
-// told is each, and tells of the records that lie between from and ends.
-func told(progress func(read, of int64), from, ends map[cluster.TopicPartition]int64, each func(*kafka.Record) error) func(*kafka.Record) error {
+// told is each, and tells of the records that the spans hold.
+func told(progress func(read, of int64), spans map[cluster.TopicPartition]cluster.Span, each func(*kafka.Record) error) func(*kafka.Record) error {
 	if progress == nil {
 		return each
 	}
 	var read, of int64
-	for p, end := range ends {
-		of += end - from[p]
+	for _, span := range spans {
+		of += span.To - span.From
 	}
 	return func(r *kafka.Record) error {
 		read++
@@ -162,15 +162,14 @@ func readSample(ctx context.Context, reader *cluster.Reader, names []string, sam
 		topics[i].Name = name
 	}
 	share := max(sample.Limit/max(int64(len(spans)), 1), 1)
-	from, ends := map[cluster.TopicPartition]int64{}, map[cluster.TopicPartition]int64{}
 	for p, span := range spans {
 		t := &topics[slices.Index(names, p.Topic)]
 		t.Partitions++
 		t.Stored += span.To - span.From
-		from[p], ends[p] = max(span.From, span.To-share, since[p]), span.To
+		spans[p] = cluster.Span{From: max(span.From, span.To-share, since[p]), To: span.To}
 	}
-	each = told(sample.Progress, from, ends, each)
-	return topics, reader.Between(ctx, from, ends, func(r *kafka.Record) error {
+	each = told(sample.Progress, spans, each)
+	return topics, reader.Between(ctx, spans, func(r *kafka.Record) error {
 		t := &topics[slices.Index(names, r.Topic)]
 		t.Sampled++
 		if t.First.IsZero() || r.Timestamp.Before(t.First) {

@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -21,9 +22,8 @@ const clocks = time.Hour
 
 // receiptsTopic is what the topic held when it was opened.
 type receiptsTopic struct {
-	reader     *cluster.Reader
-	partitions int
-	from, ends map[cluster.TopicPartition]int64
+	reader *cluster.Reader
+	spans  map[cluster.TopicPartition]cluster.Span // of all partitions
 }
 
 // openReceipts finds those written since then; zero: all.
@@ -38,25 +38,18 @@ func openReceipts(ctx context.Context, reader *cluster.Reader, topic string, sin
 			return nil, err
 		}
 	}
-	t := &receiptsTopic{reader: reader, partitions: len(spans), from: map[cluster.TopicPartition]int64{}, ends: map[cluster.TopicPartition]int64{}}
 	for p, span := range spans {
-		if begin := max(span.From, after[p]); begin < span.To {
-			t.from[p], t.ends[p] = begin, span.To
-		}
+		spans[p] = cluster.Span{From: max(span.From, after[p]), To: span.To}
 	}
-	return t, nil
+	return &receiptsTopic{reader, spans}, nil
 }
 
 // read reads the partitions that are wanted. What is no receipt of this version is passed
 // over.
 func (t *receiptsTopic) read(ctx context.Context, wanted func(partition int32) bool, each func(*receipt.Receipt, time.Time)) error {
-	from, ends := map[cluster.TopicPartition]int64{}, map[cluster.TopicPartition]int64{}
-	for p := range t.from {
-		if wanted(p.Partition) {
-			from[p], ends[p] = t.from[p], t.ends[p]
-		}
-	}
-	return t.reader.Between(ctx, from, ends, func(r *kafka.Record) error {
+	spans := maps.Clone(t.spans)
+	maps.DeleteFunc(spans, func(p cluster.TopicPartition, _ cluster.Span) bool { return !wanted(p.Partition) })
+	return t.reader.Between(ctx, spans, func(r *kafka.Record) error {
 		if opened, err := receipt.Open(r.Key, r.Value); err == nil {
 			each(&opened, r.Timestamp)
 		}
@@ -125,7 +118,7 @@ func (q *question) readReceipts(ctx context.Context, s *why.State, topic string,
 			s.Receipts[at] = append(of, *r)
 		}
 	}
-	likely := q.receiptPartitions(found, t.partitions)
+	likely := q.receiptPartitions(found, len(t.spans))
 	if err := t.read(ctx, func(p int32) bool { return likely[p] }, take); err != nil {
 		return err
 	}

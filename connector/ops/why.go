@@ -169,29 +169,28 @@ func (q *question) find(ctx context.Context, search *why.Search) ([]why.Found, e
 	for p := range spans {
 		partitions[p.Topic]++
 	}
-	from, ends, of := map[cluster.TopicPartition]int64{}, map[cluster.TopicPartition]int64{}, int64(0)
+	of := int64(0)
 	for p, span := range spans {
 		if q.RecordKey != "" && p.Partition != cluster.PartitionOf([]byte(q.RecordKey), partitions[p.Topic]) {
+			delete(spans, p)
 			continue
 		}
 		begin := max(span.From, since[p])
 		if span.From > 0 && begin == span.From {
 			q.note("%s begins at offset %d: what came before is deleted", p, span.From)
 		}
-		if begin < span.To {
-			from[p], ends[p] = begin, span.To
-			of += span.To - begin
-		}
+		spans[p] = cluster.Span{From: begin, To: span.To}
+		of += max(span.To-begin, 0)
 	}
 	slices.Sort(q.report.Notes)
 	if q.RecordKey != "" {
 		q.note("only the partitions were read to which the record key leads")
 	}
-	if len(from) == 0 {
+	if of == 0 {
 		return nil, nil
 	}
 	return search.Run(ctx, func(ctx context.Context, each func(*kafka.Record) error) error {
-		return q.reader.Between(ctx, from, ends, func(r *kafka.Record) error {
+		return q.reader.Between(ctx, spans, func(r *kafka.Record) error {
 			q.report.Read++
 			q.Progress(q.report.Read, of)
 			return each(r)

@@ -189,15 +189,11 @@ func (b *Backfill) collect(ctx context.Context, end uint64) (*span, error) {
 	if b.looking != nil {
 		s.fold, s.most, seed = stated, b.looking.candidates(), b.looking.Seed
 	}
-	from, ends, total := map[cluster.TopicPartition]int64{}, map[cluster.TopicPartition]int64{}, int64(0)
-	for p, sp := range b.state.spans {
-		if sp.From < sp.To {
-			from[p], ends[p] = sp.From, sp.To
-			total += sp.To - sp.From
-		}
+	read, total := int64(0), int64(0)
+	for _, sp := range b.state.spans {
+		total += max(sp.To-sp.From, 0)
 	}
-	read := int64(0)
-	return s, b.Replay.Reader.Between(ctx, from, ends, func(rec *deadletter.Record) error {
+	return s, b.Replay.Reader.Between(ctx, b.state.spans, func(rec *deadletter.Record) error {
 		if read++; read%4096 == 0 {
 			b.tell(b.state.Pos, fmt.Sprintf("reading: %d of %d records", read, total))
 		}

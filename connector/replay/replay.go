@@ -37,6 +37,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -159,13 +160,9 @@ func (r *Replay) Run(ctx context.Context) (Report, error) {
 func DeadLetters(ctx context.Context, reader *cluster.Reader, topic string, spans map[cluster.TopicPartition]cluster.Span,
 	each func(*deadletter.Record, *deadletter.Received) error,
 ) error {
-	from, ends := map[cluster.TopicPartition]int64{}, map[cluster.TopicPartition]int64{}
-	for p, s := range spans {
-		if p.Topic == topic && s.From < s.To {
-			from[p], ends[p] = s.From, s.To
-		}
-	}
-	return reader.Between(ctx, from, ends, func(rec *deadletter.Record) error { // not what this very run posts
+	spans = maps.Clone(spans)
+	maps.DeleteFunc(spans, func(p cluster.TopicPartition, _ cluster.Span) bool { return p.Topic != topic })
+	return reader.Between(ctx, spans, func(rec *deadletter.Record) error { // not what this very run posts
 		l, err := deadletter.Open(rec)
 		if err != nil && !errors.Is(err, deadletter.ErrForeign) {
 			return err

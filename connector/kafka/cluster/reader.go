@@ -241,23 +241,21 @@ func (r *Reader) Reread(ctx context.Context, log *slog.Logger, stretches []Stret
 			log.Warn("records that were read before are not in the log any more", "topic", st.Topic, "partition", st.Partition, "from", st.From)
 			st.From = left[st.TopicPartition].From
 		}
-		if err := r.reread(ctx, st, func(record *kgo.Record) error { return each(i, record) }); err != nil {
+		if err := r.Between(ctx, map[TopicPartition]Span{st.TopicPartition: st.Span}, func(record *kgo.Record) error { return each(i, record) }); err != nil {
 			return fmt.Errorf("read %s from %d to %d again: %w", st.TopicPartition, st.From, st.To, err)
 		}
 	}
 	return nil
 }
 
-func (r *Reader) reread(ctx context.Context, st Stretch, each func(*kgo.Record) error) error {
-	if st.From >= st.To {
-		return nil
+// Between calls each for the records of the spans, and leaves out what comes meanwhile.
+func (r *Reader) Between(ctx context.Context, spans map[TopicPartition]Span, each func(*kgo.Record) error) error {
+	from, ends := map[TopicPartition]int64{}, map[TopicPartition]int64{}
+	for p, span := range spans {
+		if span.From < span.To {
+			from[p], ends[p] = span.From, span.To
+		}
 	}
-	return r.Between(ctx, map[TopicPartition]int64{st.TopicPartition: st.From}, map[TopicPartition]int64{st.TopicPartition: st.To}, each)
-}
-
-// Between calls each for the records of partitions between two offsets, and leaves out what comes
-// meanwhile. It reads nothing where from is empty.
-func (r *Reader) Between(ctx context.Context, from, ends map[TopicPartition]int64, each func(*kgo.Record) error) error {
 	if len(from) == 0 {
 		return nil
 	}
