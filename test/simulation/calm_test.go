@@ -20,11 +20,12 @@ func (w *world) calm(ctx context.Context) {
 		if !w.plan.callable(t) || !t.routes.spare || w.plan.rate > 0 || len(w.plan.rollAt) > 0 {
 			continue // a file may be due before the calls are made
 		}
+		before := w.plan.lanes()
 		for !t.allCalled(w.plan.routes) {
 			w.plan.routes++
 		}
 		for _, m := range w.members {
-			m.reload() //nolint:contextcheck // its end is kill or stop
+			m.follow(slices.Equal(before, w.plan.lanes())) //nolint:contextcheck // its end is kill or stop
 		}
 		time.Sleep(time.Minute)
 		files, slots := w.imports(t, w.begun), w.slotsUsed(t)

@@ -107,7 +107,7 @@ var faults = []fault{
 		lost.Apply = true
 		return []sandbox.Fault{lost}
 	}),
-	{2, func(w *world) (string, func(), time.Duration) { return w.rollOut() }},
+	{4, func(w *world) (string, func(), time.Duration) { return w.rollOut() }},
 	{1, func(w *world) (string, func(), time.Duration) { return w.addPartition() }},
 	answers(2, "a gateway's page says 200", func(*world) []sandbox.Fault { return []sandbox.Fault{chance(.3, sandbox.Page(200))} }),
 	answers(1, "a gateway answers 502", func(*world) []sandbox.Fault { return []sandbox.Fault{chance(.5, sandbox.Text(502, "Bad Gateway"))} }),
@@ -158,16 +158,12 @@ var reachName = map[reach]string{refused: "refused", silent: "silent"}
 
 // rollOut gives the members other routes, one after the other.
 func (w *world) rollOut() (string, func(), time.Duration) {
+	before := w.plan.lanes()
 	w.plan.routes++
 	w.say("other routes: version %d", w.plan.routes)
 	for i, m := range w.members {
-		switch {
-		case !m.on:
-		case w.rnd.IntN(2) == 0:
-			m.reload()
-		default:
-			m.end()
-			m.start()
+		if m.on {
+			m.follow(w.rnd.IntN(2) == 0 && slices.Equal(before, w.plan.lanes()))
 		}
 		if i+1 < len(w.members) {
 			time.Sleep(w.between(time.Second, 2*time.Minute))

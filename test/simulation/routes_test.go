@@ -5,7 +5,10 @@ package simulation
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
+
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // routes are what a table's routes say besides their lanes.
@@ -15,13 +18,14 @@ type routes struct {
 	within  time.Duration // of auto routes; 0: no matter
 	spare   bool          // they make calls with all the rate that is left
 	rows    string        // batch or auto: the batch lane's route of a table with both lanes
+	alone   string        // the one lane that such a table has under one of the versions; "": always both
 }
 
 func newRoutes(rnd *rand.Rand) routes {
 	r := routes{
 		first: rnd.IntN(4), weights: [2]float64{pick(rnd, .1, 1, 10), pick(rnd, .1, 1, 10)},
 		within: pick(rnd, 0, 0, 5*time.Minute, 30*time.Minute, 2*time.Hour), spare: true,
-		rows: pick(rnd, "batch", "auto"),
+		rows: pick(rnd, "batch", "auto"), alone: pick(rnd, "", "immediate", "batch"),
 	}
 	if r.within > 0 {
 		r.spare = rnd.IntN(3) > 0
@@ -53,6 +57,8 @@ func (p *plan) routesOf(t *table) string {
 		return "[{" + call + "}]"
 	case t.byFile() && !t.auto():
 		return "[{lane: batch}]"
+	case p.alone(t) != "":
+		return "[{lane: " + p.alone(t) + "}]"
 	case !t.auto():
 		rows := "lane: batch"
 		if r.rows == "auto" {
@@ -67,6 +73,31 @@ func (p *plan) routesOf(t *table) string {
 		return fmt.Sprintf("[{when: '%s', %s}, {lane: batch}]", when, r.auto(r.weights[0]))
 	}
 	return fmt.Sprintf("[{when: '%s', %s}, {%s}]", when, r.auto(r.weights[0]), r.auto(r.weights[1]))
+}
+
+// alone is the lane that a table with both has for itself under the routes as they are now; "": neither.
+// A process of one lane would have nothing to do under the other one.
+func (p *plan) alone(t *table) string {
+	if t.lanes != "both" || p.apart || (p.routes+t.routes.first)%4 != 3 {
+		return ""
+	}
+	return t.routes.alone
+}
+
+// uses reports whether the table uses the lane under the routes as they are now.
+func (p *plan) uses(t *table, lane schemas.Lane) bool {
+	alone := p.alone(t)
+	return t.uses(lane) && (alone == "" || alone == lane.String())
+}
+
+// lanes are those that any table uses under the routes as they are now.
+func (p *plan) lanes() (used []schemas.Lane) {
+	for _, lane := range schemas.Lanes {
+		if slices.ContainsFunc(p.tables, func(t *table) bool { return p.uses(t, lane) }) {
+			used = append(used, lane)
+		}
+	}
+	return used
 }
 
 // allCalled reports whether under a version of its routes the table's rows go by the one

@@ -331,6 +331,17 @@ func (m *member) reload() {
 	}
 }
 
+// follow gives the member the newest routes: as it runs, which it cannot where they use other
+// lanes, or by a restart.
+func (m *member) follow(running bool) {
+	if running {
+		m.reload()
+		return
+	}
+	m.end()
+	m.start()
+}
+
 // end stops the member as SIGTERM does.
 func (m *member) end() {
 	if !m.on {
@@ -387,7 +398,7 @@ func (w *world) lag(ctx context.Context, tables ...*table) (n int64, where []str
 			return 1, []string{err.Error()}
 		}
 		for _, lane := range schemas.Lanes {
-			if !t.uses(lane) {
+			if !w.plan.uses(t, lane) {
 				continue
 			}
 			committed, _ := w.admin.FetchOffsets(ctx, group+"-"+lane.String()) // none is nothing committed
