@@ -2,8 +2,10 @@ package batcher
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/waiting"
 	"github.com/feedsink/feedsink/connector/retry"
 )
 
@@ -15,13 +17,6 @@ import (
 // after all, as one that may have landed before: behind that file the key's newest state
 // is sent if the other lane has written it.
 
-// landed is a call that has landed and is not confirmed yet.
-type landed struct {
-	row     *callableRow
-	outcome string
-	end     int64 // of its partition, once the call had landed; 0: not known yet
-}
-
 // landedEvery is how soon it is looked again whether the log was read on behind such calls.
 const landedEvery = 100 * time.Millisecond
 
@@ -29,37 +24,24 @@ const landedEvery = 100 * time.Millisecond
 // queue locked, and reports whether a call of one may still land. An error is the disk's, or
 // ErrBusy.
 func (m *member) meet(key string) (calling bool, err error) {
-	k := m.waiting.byKey[key]
+	k := m.waiting.Key(key)
 	switch {
 	case k == nil:
 		return false, nil
-	case k.ends:
+	case k.State == waiting.Ending:
 		return false, ErrBusy // soon there is none of its rows, or the next is the first
 	}
 	g := m.queue.opened()
-	calling = k.calling && k.landed == nil
-	if !calling && k.tries > 0 && time.Now().Before(m.queue.doubt) {
-		calling, m.waiting.doubted = true, append(m.waiting.doubted, k.name)
+	calling = k.State == waiting.Calling
+	if !calling && k.Tries > 0 && time.Now().Before(m.queue.doubt) {
+		calling = true
+		m.waiting.Doubt(k.Rows[0])
 	}
-	if k.calling || k.tries > 0 { // the table may have it in the place of the newer write
+	if k.Called() { // the table may have it in the place of the newer write
 		g.dueNow = true
 		notify(m.queue.wake)
 	}
 	return calling, m.spill(k, g.number)
-}
-
-// leavesCall ends the waiting of a key's first row, which goes into a file, for its call. It
-// reports whether the row may have landed, or may land. The queue is locked.
-func (m *member) leavesCall(k *callableKey) bool {
-	if !m.DualLane {
-		return false
-	}
-	called := k.calling || k.tries > 0
-	if k.calling && k.landed == nil {
-		m.waiting.moved[k.rows[0]] = true
-	}
-	k.calling, k.landed = false, nil
-	return called
 }
 
 // endedInFile ends the call of a row that is in the open file by now. It reports false for
@@ -68,16 +50,14 @@ func (m *member) endedInFile(of *waitingRows, row *callableRow, failure Failure,
 	q := m.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if m.waiting != of || !of.moved[row] {
+	if m.waiting != of || !of.EndMoved(row) {
 		return false
 	}
-	delete(of.moved, row)
 	if err != nil && q.doubts(failure) {
-		of.doubted = append(of.doubted, row.write.Key)
+		of.Doubt(row)
 	} else {
-		m.dualLane.keys.Called(row.write.Key)
+		m.dualLane.keys.Called(row.Write.Key)
 	}
-	q.calls--
 	notify(q.callWake)
 	notify(q.settled)
 	return true
@@ -94,24 +74,14 @@ func (q *tableQueue) doubts(failure Failure) bool {
 	return true
 }
 
-// dropMoved ends the calls of rows in the open file that were dropped, with the queue locked.
-func (m *member) dropMoved() {
-	m.queue.calls -= len(m.waiting.moved)
-	for row := range m.waiting.moved {
-		m.dualLane.keys.Called(row.write.Key)
-	}
-	clear(m.waiting.moved)
-}
-
 // endDoubts says that no call in the place of the queue's rows can land any more.
 func (q *tableQueue) endDoubts() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, m := range q.members {
-		for _, key := range m.waiting.doubted {
+		for _, key := range m.waiting.EndDoubts() {
 			m.dualLane.keys.Called(key)
 		}
-		m.waiting.doubted = nil
 	}
 }
 
@@ -123,8 +93,7 @@ func (m *member) answered(of *waitingRows, k *callableKey, row *callableRow, out
 	if m.waiting != of {
 		return
 	}
-	k.landed = &landed{row: row, outcome: outcome}
-	q.calls--
+	of.Land(k, row, outcome)
 	notify(q.callWake)
 	notify(q.settled)
 	notify(q.landedWake)
@@ -155,9 +124,9 @@ func (m *member) confirmLanded(ctx context.Context) (more bool) {
 	q := m.queue
 	q.mu.Lock()
 	of := m.waiting
-	all, ask := m.allLanded()
+	all := of.Landings()
 	q.mu.Unlock()
-	if ask {
+	if slices.ContainsFunc(all, func(l *waiting.Landing[Pending]) bool { return l.End == 0 }) {
 		ends, err := q.batcher.cfg.Peer.Ends(ctx, m.Name)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -167,46 +136,32 @@ func (m *member) confirmLanded(ctx context.Context) (more bool) {
 		}
 		q.mu.Lock()
 		for _, l := range all {
-			if p, ok := l.row.at.Partition.(Partition); ok && l.end == 0 {
-				l.end = ends[p]
+			if p, ok := l.Row.At.Partition.(Partition); ok && l.End == 0 {
+				l.End = ends[p]
 			}
 		}
 		q.mu.Unlock()
 	}
-	for k, l := range all {
-		p, ok := l.row.at.Partition.(Partition)
-		if !ok || l.end == 0 || p.Read() < l.end || !m.isRead(of, k, l) {
+	for _, l := range all {
+		p, ok := l.Row.At.Partition.(Partition)
+		if !ok || l.End == 0 || p.Read() < l.End || !m.isRead(of, l) {
+			more = true
 			continue
 		}
-		m.confirmed(of, k, l.row, l.outcome)
-		delete(all, k)
+		m.confirmed(of, l.Key, l.Row, l.Outcome)
 	}
-	return len(all) > 0
-}
-
-// allLanded are the keys whose calls have landed, and whether the ends of the log have to be
-// asked for. The queue is locked.
-func (m *member) allLanded() (all map[*callableKey]*landed, ask bool) {
-	all = map[*callableKey]*landed{}
-	for _, k := range m.waiting.order {
-		if l := k.landed; l != nil {
-			all[k] = l
-			ask = ask || l.end == 0
-		}
-	}
-	return all, ask
+	return more
 }
 
 // isRead notes that the key's row is about to be confirmed. It reports false if it is in
 // a file by now, or may be soon.
-func (m *member) isRead(of *waitingRows, k *callableKey, l *landed) bool {
+func (m *member) isRead(of *waitingRows, l *waiting.Landing[Pending]) bool {
 	q := m.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if m.waiting != of || k.landed != l || q.closing {
+	if m.waiting != of || !l.Stands() || q.closing {
 		return false
 	}
-	k.landed, k.ends = nil, true
-	q.calls++
+	of.End(l.Key)
 	return true
 }

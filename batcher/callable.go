@@ -10,6 +10,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/feedsink/feedsink/batcher/reconcile"
+	"github.com/feedsink/feedsink/batcher/waiting"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -41,57 +42,14 @@ const (
 var ErrBusy = errors.New("a call of the key is in flight, and there is no room for more rows behind it")
 
 // Offer is what is known of a row that may be called instead.
-type Offer struct {
-	Callable bool // there is a call for the write, and its route allows it; else the row only keeps its place behind others of its key
-	Route    int
-	Within   time.Duration // how old the record may be when the service has it; 0: no matter
-	Spare    bool          // it is called with the rate that is left; else only if no file can bring it in time
-	Written  time.Time     // when its record was written
-	Bytes    int64         // what the record takes in memory
-	// Pending begins to hold the record by itself. It is called with a lock held, at
-	// most once, and must not call back.
-	Pending func() Pending
-}
+type Offer = waiting.Offer[Pending]
 
-// waitingRows are the rows of a mapping's open file that wait for calls. They belong to
-// one set of assignments. They are guarded by the queue's lock.
-type waitingRows struct {
-	byKey   map[string]*callableKey
-	order   []*callableKey        // oldest row first
-	hashes  map[uint64]int        // of the keys, and how many have it
-	moved   map[*callableRow]bool // are in the open file, while their calls are in flight
-	doubted []string              // keys of such rows whose calls may land though they have ended
-	records int
-	bytes   int64
-}
-
-// callableKey is the rows of a key, in their order.
-type callableKey struct {
-	name    string
-	hash    uint64
-	rows    []*callableRow
-	calling bool      // the first row is being called, or its records are ending
-	ends    bool      // its records are being confirmed, or become dead letters
-	landed  *landed   // its call, which is not confirmed yet; nil: it has not, or need not be waited for
-	byFile  bool      // the rows go by file: one of them cannot be called
-	tries   int       // of the first row, which came to nothing
-	due     time.Time // no call before
-}
-
-// callableRow is one call, of writes that were merged.
-type callableRow struct {
-	Offer   // of the first write
-	write   schemas.Write
-	at      reconcile.At // of its newest record
-	number  int64        // of the generation that was open
-	came    time.Time
-	bytes   int64
-	records []Pending
-}
-
-func newWaitingRows() *waitingRows {
-	return &waitingRows{byKey: map[string]*callableKey{}, hashes: map[uint64]int{}, moved: map[*callableRow]bool{}}
-}
+// Rows that wait for calls. They are guarded by the queue's lock.
+type (
+	waitingRows = waiting.Rows[Pending]
+	callableKey = waiting.Key[Pending]
+	callableRow = waiting.Row[Pending]
+)
 
 // Offer is Append for a mapping with auto routes: the write is a row of the open file
 // that may be called instead. ErrBusy says that the same call may be made again soon.
@@ -116,15 +74,15 @@ func (b *Batcher) Offer(mapping string, w schemas.Write, p Partition, offset int
 	if where != reconcile.Open {
 		return m.put(g, where, &w, p, offset, false)
 	}
-	full := m.waiting.records >= MaxWaiting || b.cfg.MaxWaiting > 0 && b.waiting.Load() >= b.cfg.MaxWaiting
+	full := m.manyWait()
 	o.Callable = o.Callable && b.cfg.Calls != nil && m.rows.Callable(&w)
-	k := m.waiting.byKey[w.Key]
+	k := m.waiting.Key(w.Key)
 	switch {
 	case k == nil && (full || !o.Callable || m.inUnsent(xxhash.Sum64String(w.Key)) || m.DualLane && m.dualLane.keys.Follows(w.Key)):
 		return m.put(g, where, &w, p, offset, false)
-	case k != nil && k.calling && full:
+	case k != nil && k.State != waiting.Resting && full:
 		return ErrBusy
-	case k != nil && !k.calling && (full || !o.Callable || k.byFile):
+	case k != nil && k.State == waiting.Resting && (full || !o.Callable || k.ByFile):
 		if err := m.spill(k, g.number); err != nil {
 			return err
 		}
@@ -140,88 +98,53 @@ func (m *member) inUnsent(hash uint64) bool {
 	return slices.ContainsFunc(m.queue.unsent(), func(g *generation) bool { return m.in(g, hash) })
 }
 
+// manyWait reports whether there is no room for more records that wait, the queue locked.
+func (m *member) manyWait() bool {
+	b := m.queue.batcher
+	return m.waiting.Records() >= MaxWaiting || b.cfg.MaxWaiting > 0 && b.waiting.Load() >= b.cfg.MaxWaiting
+}
+
 // wait keeps a row in memory, the queue locked; k is its key's, nil if it is the first.
 func (m *member) wait(k *callableKey, w *schemas.Write, o *Offer, at reconcile.At) {
-	rows, first := m.waiting, m.queue.waits() == 0
-	if k == nil {
-		k = &callableKey{hash: xxhash.Sum64String(w.Key)}
-	}
+	first := m.queue.waits() == 0
 	said := m.rows.Stated(w)
 	if !w.Table.Custom && w.Op == schemas.Upsert { // its call replaces the whole profile, by all that the record says
 		said = *w
 	}
-	own, bytes := said.Own()
-	if len(k.rows) == 0 {
-		k.name = own.Key
-		rows.byKey[k.name], rows.order = k, append(rows.order, k)
-		rows.hashes[k.hash]++
-	}
-	bytes += o.Bytes
-	rows.records, rows.bytes = rows.records+1, rows.bytes+bytes
-	m.queue.batcher.waiting.Add(bytes)
-	k.byFile = k.byFile || !o.Callable
-	pending := o.Pending()
-	last, number := len(k.rows)-1, m.queue.opened().number // there is an open file, be its journal empty
-	started := last == 0 && (k.calling || k.tries > 0)
-	if last >= 0 && k.rows[last].number == number && !started && o.Callable && k.rows[last].Callable && schemas.MergeInto(&k.rows[last].write, &own) {
-		row := k.rows[last]
-		row.records, row.bytes, row.at = append(row.records, pending), row.bytes+bytes, at
-	} else {
-		k.rows = append(k.rows, &callableRow{Offer: *o, write: own, at: at, number: number, came: time.Now(), bytes: bytes, records: []Pending{pending}})
-	}
+	m.waiting.Add(k, &said, o, at, m.queue.opened().number) // there is an open file, be its journal empty
 	if first {
 		notify(m.queue.wake)
 	}
 	notify(m.queue.callWake)
 }
 
-// forget takes out the key's first row.
-func (m *member) forget(k *callableKey) {
-	row := k.rows[0]
-	k.rows, k.tries, k.due = k.rows[1:], 0, time.Time{}
-	m.waiting.records -= len(row.records)
-	m.waiting.bytes -= row.bytes
-	m.queue.batcher.waiting.Add(-row.bytes)
-	i := slices.Index(m.waiting.order, k)
-	m.waiting.order = slices.Delete(m.waiting.order, i, i+1)
-	if len(k.rows) > 0 { // its turn is that of the oldest row that is left
-		at, _ := slices.BinarySearchFunc(m.waiting.order, k.rows[0].came, func(other *callableKey, came time.Time) int { return other.rows[0].came.Compare(came) })
-		m.waiting.order = slices.Insert(m.waiting.order, at, k)
-		return
-	}
-	delete(m.waiting.byKey, k.name)
-	if m.waiting.hashes[k.hash]--; m.waiting.hashes[k.hash] == 0 {
-		delete(m.waiting.hashes, k.hash)
-	}
-}
-
 // spill moves a key's rows up to those of a generation into their files, the queue locked. None
 // is being called, unless the other lane writes the table, too. After an error, the disk's, the
 // rest of them is where it was.
 func (m *member) spill(k *callableKey, upTo int64) error {
-	for len(k.rows) > 0 && k.rows[0].number <= upTo {
-		row := k.rows[0]
+	for len(k.Rows) > 0 && k.Rows[0].Number <= upTo {
+		row := k.Rows[0]
 		g := m.queue.opened()
-		if i := slices.IndexFunc(m.queue.full, func(full *generation) bool { return full.number == row.number }); i >= 0 {
+		if i := slices.IndexFunc(m.queue.full, func(full *generation) bool { return full.number == row.Number }); i >= 0 {
 			g = m.queue.full[i]
 		}
 		if err := m.makeRoom(g); err != nil {
 			return err
 		}
-		if err := m.encode(g, &row.write); err != nil {
+		if err := m.encode(g, &row.Write); err != nil {
 			return err // not met: it was encoded before
 		}
-		for _, record := range row.records {
+		for _, record := range row.Records {
 			claim := record.Claim()
 			if g.claims = append(g.claims, claim); g != m.queue.open {
 				claim.Close() // it takes no other row of the record
 			}
 		}
-		if row.came.Before(g.opened) {
-			g.opened, g.until = row.came, m.queue.until(row.came)
+		if row.Came.Before(g.opened) {
+			g.opened, g.until = row.Came, m.queue.until(row.Came)
 		}
-		g.repeats = m.leavesCall(k) || g.repeats
-		m.forget(k)
+		g.repeats = m.DualLane && m.waiting.Leave(k) || g.repeats
+		m.waiting.Forget(k)
 	}
 	return nil
 }
@@ -229,7 +152,7 @@ func (m *member) spill(k *callableKey, upTo int64) error {
 // waits is how many keys of the queue wait for calls.
 func (q *tableQueue) waits() (keys int) {
 	for _, m := range q.members {
-		keys += len(m.waiting.order)
+		keys += m.waiting.Len()
 	}
 	return keys
 }
@@ -237,13 +160,19 @@ func (q *tableQueue) waits() (keys int) {
 // oldest is when the oldest row came that waits for a call; zero: there is none.
 func (q *tableQueue) oldest() (came time.Time) {
 	for _, m := range q.members {
-		if len(m.waiting.order) > 0 {
-			if first := m.waiting.order[0].rows[0].came; came.IsZero() || first.Before(came) {
-				came = first
-			}
+		if first := m.waiting.Oldest(); came.IsZero() || !first.IsZero() && first.Before(came) {
+			came = first
 		}
 	}
 	return came
+}
+
+// calls is how many rows of the queue are being called, or become dead letters.
+func (q *tableQueue) calls() (n int) {
+	for _, m := range q.members {
+		n += m.waiting.Calls()
+	}
+	return n
 }
 
 // openRows reports whether the open file has any row, in its journal or in memory.
@@ -310,27 +239,26 @@ func (q *tableQueue) startCalls() (again bool) {
 // goes now has landed.
 func (m *member) startCalls(urgent bool, file time.Time) (again bool) {
 	q, now := m.queue, time.Now()
-	for _, k := range slices.Clone(m.waiting.order) {
-		if k.calling {
+	for _, k := range m.waiting.Keys() {
+		if k.State != waiting.Resting {
 			continue
 		}
-		if k.byFile { // the disk had no room when its last call ended
+		if k.ByFile { // the disk had no room when its last call ended
 			again = m.spill(k, q.opened().number) != nil || again
 			continue
 		}
-		row := k.rows[0]
+		row := k.Rows[0]
 		late := row.Within > 0 && file.After(row.Written.Add(row.Within))
 		if late != urgent {
 			continue
 		}
-		if !late && !row.Spare || k.due.After(now) || m.underWay(k.hash) || q.calls >= maxSubmitted {
+		if !late && !row.Spare || k.Due.After(now) || m.underWay(k.Hash) || q.calls() >= maxSubmitted {
 			again = true
 			continue
 		}
-		k.calling = true
-		q.calls++
 		rows := m.waiting
-		lent, _ := row.write.Own() // it may become a row all the same
+		rows.Start(k)
+		lent, _ := row.Write.Own() // it may become a row all the same
 		if !lent.Table.Custom && lent.Op == schemas.Upsert {
 			lent.Cells = reconcile.WithoutNulls(lent.Cells)
 		}
@@ -367,11 +295,11 @@ func (m *member) ended(of *waitingRows, k *callableKey, row *callableRow, outcom
 	case m.DualLane && m.endedInFile(of, row, failure, err):
 	case err == nil && m.DualLane:
 		m.answered(of, k, row, outcome)
-	case classified && !failure.Transient() && m.DualLane && row.write.Op == schemas.Patch:
-		m.settle(of, k, func() { k.byFile = true }) // a newer delete may have landed: the file's rows that find nothing are decided upon when that is known
+	case classified && !failure.Transient() && m.DualLane && row.Write.Op == schemas.Patch:
+		m.settle(of, k, func() { k.ByFile = true }) // a newer delete may have landed: the file's rows that find nothing are decided upon when that is known
 	case err == nil:
 		m.confirmed(of, k, row, outcome)
-	case classified && !failure.Transient() && !holds(row.records, err):
+	case classified && !failure.Transient() && !holds(row.Records, err):
 		m.refused(of, k, row, err)
 	default:
 		m.settle(of, k, func() { m.failed(k, failure) })
@@ -391,21 +319,21 @@ func holds(records []Pending, err error) (held bool) {
 // goes out, which it would overtake.
 func (m *member) failed(k *callableKey, failure Failure) {
 	q := m.queue
-	wait := q.batcher.cfg.Retry.Next(k.tries+1, 0, func() float64 { return 1 - q.batcher.rnd.Float64()/2 })
+	wait := q.batcher.cfg.Retry.Next(k.Tries+1, 0, func() float64 { return 1 - q.batcher.rnd.Float64()/2 })
 	if failure != nil {
 		wait = max(wait, failure.RetryAfter())
 	}
 	if q.doubts(failure) {
 		wait = max(wait, q.batcher.cfg.LandsWithin)
 	}
-	k.tries++
-	k.due = time.Now().Add(wait)
+	k.Tries++
+	k.Due = time.Now().Add(wait)
 }
 
 // confirmed confirms the records of a row whose call has landed: all but the newest went
 // out with that one.
 func (m *member) confirmed(of *waitingRows, k *callableKey, row *callableRow, outcome string) {
-	records := m.ending(k, row)
+	records := m.ending(of, k, row)
 	var left atomic.Int64
 	left.Store(int64(len(records)))
 	for i, record := range records {
@@ -414,25 +342,25 @@ func (m *member) confirmed(of *waitingRows, k *callableKey, row *callableRow, ou
 		}
 		record.Confirm(outcome, func() {
 			if left.Add(-1) == 0 {
-				m.settle(of, k, func() { m.forget(k) })
+				m.settle(of, k, func() { of.Forget(k) })
 			}
 		})
 	}
 }
 
 // ending notes that the records of a key's first row are ending, and returns them.
-func (m *member) ending(k *callableKey, row *callableRow) []Pending {
+func (m *member) ending(of *waitingRows, k *callableKey, row *callableRow) []Pending {
 	m.queue.mu.Lock()
 	defer m.queue.mu.Unlock()
-	k.ends = true
-	return slices.Clone(row.records)
+	of.End(k)
+	return slices.Clone(row.Records)
 }
 
 // refused makes dead letters of the records of a row that the service has refused for
 // good. Those that have no other place are in the file.
 func (m *member) refused(of *waitingRows, k *callableKey, row *callableRow, err error) {
 	q := m.queue
-	records := m.ending(k, row)
+	records := m.ending(of, k, row)
 	left := len(records)
 	var kept []Pending
 	for _, record := range records {
@@ -445,21 +373,10 @@ func (m *member) refused(of *waitingRows, k *callableKey, row *callableRow, err 
 			last := left == 0
 			q.mu.Unlock()
 			if last {
-				m.settle(of, k, func() { m.afterRefusal(k, row, kept) })
+				m.settle(of, k, func() { of.Keep(k, kept) })
 			}
 		})
 	}
-}
-
-// afterRefusal goes on with a key whose first row was refused; kept are its records that have
-// no other place than the file.
-func (m *member) afterRefusal(k *callableKey, row *callableRow, kept []Pending) {
-	if len(kept) == 0 {
-		m.forget(k)
-		return
-	}
-	m.waiting.records -= len(row.records) - len(kept)
-	row.records, k.byFile = kept, true
 }
 
 // settle ends the call of a key's first row with what follows from it, unless the rows
@@ -471,10 +388,9 @@ func (m *member) settle(of *waitingRows, k *callableKey, then func()) {
 	if m.waiting != of {
 		return
 	}
-	k.calling, k.ends = false, false
-	q.calls--
+	of.Rest(k)
 	then()
-	if len(k.rows) > 0 && k.byFile {
+	if len(k.Rows) > 0 && k.ByFile {
 		_ = m.spill(k, q.opened().number) // else it is tried again with the next calls
 	}
 	if q.open != nil && !q.openRows() && q.open.asked != nil { // calls have emptied it
@@ -500,15 +416,11 @@ func (q *tableQueue) endCalls(ctx context.Context) error {
 	}
 	q.mu.Lock()
 	for _, m := range q.members {
-		for _, k := range m.waiting.order {
-			if k.calling && !k.ends && k.landed == nil { // it was dropped
-				k.calling = false
-				q.calls--
-			}
+		for _, key := range m.waiting.Dropped() {
+			m.dualLane.keys.Called(key)
 		}
-		m.dropMoved()
 	}
-	for q.calls > 0 { // their records are ending
+	for q.calls() > 0 { // their records are ending
 		q.mu.Unlock()
 		select {
 		case <-ctx.Done():
@@ -542,7 +454,7 @@ func (q *tableQueue) goOn() {
 // into it, with the lock held.
 func (q *tableQueue) spillAll(g *generation) error {
 	for _, m := range q.members {
-		for _, k := range slices.Clone(m.waiting.order) {
+		for _, k := range m.waiting.Keys() {
 			if err := m.spill(k, g.number); err != nil {
 				return err
 			}
@@ -555,10 +467,9 @@ func (q *tableQueue) spillAll(g *generation) error {
 // locked.
 func (q *tableQueue) dropWaiting() {
 	for _, m := range q.members {
-		q.batcher.waiting.Add(-m.waiting.bytes)
-		m.waiting = newWaitingRows()
+		m.waiting.Drop()
+		m.waiting = waiting.New[Pending](&q.batcher.waiting)
 	}
-	q.calls = 0
 	notify(q.settled)
 }
 
@@ -574,7 +485,7 @@ func (b *Batcher) Waiting() (records int) {
 	for _, q := range b.queues {
 		q.mu.Lock()
 		for _, m := range q.members {
-			records += m.waiting.records
+			records += m.waiting.Records()
 		}
 		q.mu.Unlock()
 	}
@@ -592,7 +503,5 @@ func (e *Encoder) Whole(row []byte, callable bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	hash := e.rows.Hash(row)
-	b := q.batcher
-	room := m.waiting.records < MaxWaiting && (b.cfg.MaxWaiting == 0 || b.waiting.Load() < b.cfg.MaxWaiting)
-	return m.waiting.hashes[hash] > 0 || callable && room && !m.inUnsent(hash)
+	return m.waiting.Has(hash) || callable && !m.manyWait() && !m.inUnsent(hash)
 }

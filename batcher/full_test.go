@@ -44,9 +44,9 @@ func customersFrom(first, n int) (writes []schemas.Write) {
 	return writes
 }
 
-// waiting is a world of one mapping whose files wait for their slot until the gate lets them go.
+// fullFiles is a world of one mapping whose files wait for their slot until the gate lets them go.
 // It does not run yet.
-func waiting(t *testing.T, change func(*Mapping)) (*world, *turnstile) {
+func fullFiles(t *testing.T, change func(*Mapping)) (*world, *turnstile) {
 	w, gate, m := newWorld(t), &turnstile{}, testMapping()
 	gate.roll.Store(int64(time.Minute))
 	change(&m)
@@ -60,7 +60,7 @@ func TestRowsThatWaitGoAsFilesOfAtMostMaxFile(t *testing.T) {
 	const files, most = 6, 2000
 	for _, segment := range []int{spool.SegmentSize, 1000} { // in memory, and on disk
 		synctest.Test(t, func(t *testing.T) {
-			w, gate := waiting(t, func(m *Mapping) { m.Roll.Rows, m.MaxFile.Rows = 100, most })
+			w, gate := fullFiles(t, func(m *Mapping) { m.Roll.Rows, m.MaxFile.Rows = 100, most })
 			w.b.segment = segment
 			w.run()
 			w.append(customersFrom(0, files*most)...)
@@ -92,7 +92,7 @@ func TestRowsThatWaitGoAsFilesOfAtMostMaxFile(t *testing.T) {
 // TestFileEndsBeforeARecordThatMayNotFit: each record has three rows, which go out together.
 func TestFileEndsBeforeARecordThatMayNotFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, gate := waiting(t, func(m *Mapping) { m.MaxFile.Rows = 2000 })
+		w, gate := fullFiles(t, func(m *Mapping) { m.MaxFile.Rows = 2000 })
 		w.run()
 		for i, write := range customersFrom(0, 4*1998) {
 			if err := w.b.Append("customers", write, w.p, int64(100+i/3)); err != nil {
@@ -115,7 +115,7 @@ func TestFileEndsBeforeARecordThatMayNotFit(t *testing.T) {
 // TestFilesThatWaitTakeNoMemory: all but the open file are on disk.
 func TestFilesThatWaitTakeNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, _ := waiting(t, func(m *Mapping) { m.MaxFile.Rows = 10 })
+		w, _ := fullFiles(t, func(m *Mapping) { m.MaxFile.Rows = 10 })
 		w.append(customersFrom(0, 95)...)
 		if got := len(w.spooled()); got != 9 {
 			t.Errorf("spool: got %d files, want the journals of the 9 that wait", got)
@@ -133,7 +133,7 @@ func TestFilesThatWaitTakeNoMemory(t *testing.T) {
 func TestFilesAreCutByCompressedBytes(t *testing.T) {
 	for _, compression := range []string{"GZIP", "ZIP"} {
 		synctest.Test(t, func(t *testing.T) {
-			w, gate := waiting(t, func(m *Mapping) {
+			w, gate := fullFiles(t, func(m *Mapping) {
 				m.CSV.Compression = compression
 				m.MaxFile.Bytes, m.Roll.Rows = 20_000, 1000
 			})
@@ -159,7 +159,7 @@ func TestFilesAreCutByCompressedBytes(t *testing.T) {
 // a row of a later one.
 func TestKeyThatIsWrittenAgainFollowsItsFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, gate := waiting(t, func(m *Mapping) { m.MaxFile.Rows = 2 })
+		w, gate := fullFiles(t, func(m *Mapping) { m.MaxFile.Rows = 2 })
 		w.run()
 		w.append(write(schemas.Upsert, "1", "a", "old"), write(schemas.Delete, "2"), write(schemas.Upsert, "2", "a", "x"),
 			write(schemas.Upsert, "1", "a", "new"), write(schemas.Patch, "1", "b", "newer"))

@@ -9,6 +9,7 @@ import (
 	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/batcher/slots"
 	"github.com/feedsink/feedsink/batcher/spool"
+	"github.com/feedsink/feedsink/batcher/waiting"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -95,8 +96,8 @@ func (m *member) append(w *schemas.Write, p Partition, offset int64, repeated bo
 	if err != nil {
 		return err
 	}
-	if k := m.waiting.byKey[w.Key]; k != nil && where == reconcile.Open {
-		if k.calling {
+	if k := m.waiting.Key(w.Key); k != nil && where == reconcile.Open {
+		if k.State != waiting.Resting {
 			return ErrBusy
 		}
 		if err := m.spill(k, g.number); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/spool"
+	"github.com/feedsink/feedsink/batcher/waiting"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -118,7 +119,7 @@ func (b *Batcher) add(m Mapping) error {
 	if err != nil {
 		return err
 	}
-	added := &member{Mapping: m, rows: r, dualLane: new(dualLane), waiting: newWaitingRows()}
+	added := &member{Mapping: m, rows: r, dualLane: new(dualLane), waiting: waiting.New[Pending](&b.waiting)}
 	for op := range m.Loads {
 		added.accepts[op] = true
 	}

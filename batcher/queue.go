@@ -29,7 +29,6 @@ type tableQueue struct {
 	mu          sync.Mutex
 	closing     bool          // a file is about to go out: no call starts
 	opens       int64         // generations that were opened
-	calls       int           // rows that are being called, or become dead letters
 	doubt       time.Time     // until then a call may land whose outcome is not known
 	took        time.Duration // the last import; 0: none has ended
 	inError     []*Adopted    // of which only records in error are left: before all else

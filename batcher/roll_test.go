@@ -116,7 +116,7 @@ func (*turnstile) Refused(string) {}
 
 func TestGateHoldsBackRollsAndFurtherAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, gate := waiting(t, func(m *Mapping) { m.Roll.Rows = 1 })
+		w, gate := fullFiles(t, func(m *Mapping) { m.Roll.Rows = 1 })
 		w.triggers <- &refusal{transient: true}
 		gate.retry.Store(int64(time.Hour))
 		w.run()

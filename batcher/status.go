@@ -96,9 +96,9 @@ func (m *member) status() MappingStatus {
 			s.Opened, s.Age = g.opened, time.Since(g.opened)
 		}
 	}
-	if waiting := m.waiting.order; len(waiting) > 0 {
-		came := waiting[0].rows[0].came
-		s.Callable, s.Rows, s.Until = len(waiting), s.Rows+int64(len(waiting)), q.dueAt(q.opened()).Round(0)
+	if keys := m.waiting.Len(); keys > 0 {
+		came := m.waiting.Oldest()
+		s.Callable, s.Rows, s.Until = keys, s.Rows+int64(keys), q.dueAt(q.opened()).Round(0)
 		if s.Opened.IsZero() || came.Before(s.Opened) {
 			s.Opened, s.Age = came, time.Since(came)
 		}

@@ -1,0 +1,89 @@
+package waiting
+
+// becomes notes what becomes of the key's first row.
+func (r *Rows[Held]) becomes(k *Key[Held], next State) {
+	counts := func(s State) bool { return s == Calling || s == Ending }
+	if counts(k.State) {
+		r.called--
+	}
+	if counts(next) {
+		r.called++
+	}
+	k.State, k.landing = next, nil
+}
+
+// Start says that the key's first row is being called.
+func (r *Rows[Held]) Start(k *Key[Held]) { r.becomes(k, Calling) }
+
+// Land says that the call of the key's first row has landed. Whether that counts is known
+// once the log was read on.
+func (r *Rows[Held]) Land(k *Key[Held], row *Row[Held], outcome string) {
+	r.becomes(k, Landed)
+	k.landing = &Landing[Held]{Key: k, Row: row, Outcome: outcome}
+}
+
+// Landings are the calls that have landed and are not confirmed yet.
+func (r *Rows[Held]) Landings() (all []*Landing[Held]) {
+	for _, k := range r.order {
+		if k.landing != nil {
+			all = append(all, k.landing)
+		}
+	}
+	return all
+}
+
+// Stands reports whether the row of the landing is not in a file by now.
+func (l *Landing[Held]) Stands() bool { return l.Key.landing == l }
+
+// End says that the records of the key's first row are being confirmed, or become dead
+// letters.
+func (r *Rows[Held]) End(k *Key[Held]) { r.becomes(k, Ending) }
+
+// Rest says that the call of the key's first row, and what followed from it, has ended.
+func (r *Rows[Held]) Rest(k *Key[Held]) { r.becomes(k, Resting) }
+
+// Dropped says that calls which have not ended were dropped, and returns the keys of those
+// whose rows are in the open file.
+func (r *Rows[Held]) Dropped() (moved []string) {
+	for _, k := range r.order {
+		if k.State == Calling {
+			r.Rest(k)
+		}
+	}
+	for row := range r.moved {
+		moved = append(moved, row.Write.Key)
+	}
+	clear(r.moved)
+	return moved
+}
+
+// Leave ends the waiting of the key's first row, which goes into a file, for its call. It
+// reports whether the row may have landed, or may land.
+func (r *Rows[Held]) Leave(k *Key[Held]) (called bool) {
+	called = k.Called()
+	if k.State == Calling {
+		r.moved[k.Rows[0]] = true
+	}
+	r.Rest(k)
+	return called
+}
+
+// EndMoved ends the call of a row that is in the open file by now. It reports false for
+// any other.
+func (r *Rows[Held]) EndMoved(row *Row[Held]) bool {
+	if !r.moved[row] {
+		return false
+	}
+	delete(r.moved, row)
+	return true
+}
+
+// Doubt says that a call of the row, which goes into the open file or is there, may land
+// though it has ended.
+func (r *Rows[Held]) Doubt(row *Row[Held]) { r.doubted = append(r.doubted, row.Write.Key) }
+
+// EndDoubts says that none of these calls can land any more, and returns their keys.
+func (r *Rows[Held]) EndDoubts() (keys []string) {
+	keys, r.doubted = r.doubted, nil
+	return keys
+}
