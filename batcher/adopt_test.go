@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -40,7 +41,7 @@ func running(part, parts int) Import {
 // Upserts and merges have one import mode, and the ledger keeps no op.
 func TestAdoptedImportIsOfTheOpThatItsFileNames(t *testing.T) {
 	m := testMapping()
-	m.Loads[schemas.Merge] = Load{"105", "CREATE_OR_UPDATE"}
+	m.Loads[schemas.Merge] = files.Load{ETL: "105", Mode: "CREATE_OR_UPDATE"}
 	for _, want := range []schemas.Op{schemas.Upsert, schemas.Merge} {
 		for range 20 { // of a map, the first one is any
 			w := newWorld(t)

@@ -31,6 +31,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
@@ -115,7 +116,7 @@ func (b *Batcher) Notes(mapping string) *spool.Notes {
 // New takes the spool directory over and opens the lane. What an earlier process
 // left there is removed, except the files kept for a person to look at. Mappings
 // of one bundle are given parents first. The batcher must be Run or Closed.
-func New(cfg Config, mappings []Mapping, i Importer, l Ledger, o Observer, rnd *rand.Rand) (*Batcher, error) {
+func New(cfg Config, mappings []files.Mapping, i Importer, l Ledger, o Observer, rnd *rand.Rand) (*Batcher, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func New(cfg Config, mappings []Mapping, i Importer, l Ledger, o Observer, rnd *
 		rnd: rand.New(&sharedSource{rnd: rnd}), byName: map[string]*member{},
 	}
 	for _, m := range mappings {
-		if err := m.validate(); err != nil {
+		if err := m.Validate(); err != nil {
 			return nil, fmt.Errorf("mapping %s: %w", m.Name, err)
 		}
 		if m.DualLane && cfg.Peer == nil {

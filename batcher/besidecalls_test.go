@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -13,7 +14,7 @@ import (
 func besideCalls(t *testing.T) (*world, *scriptedCalls, *noCalls) {
 	peer := &noCalls{ends: map[Partition]int64{}}
 	peer.confirmed.Store(1000)
-	w, calls := callableBeside(t, peer, func(m *Mapping) { m.DualLane = true })
+	w, calls := callableBeside(t, peer, func(m *files.Mapping) { m.DualLane = true })
 	return w, calls, peer
 }
 

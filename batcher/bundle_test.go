@@ -10,13 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
 
 // bundleFile seals writes of two mappings and returns the entries of each ZIP.
-func bundleFile(t *testing.T, segment int, mappings []Mapping, writes ...map[string]schemas.Write) map[string][]archiveEntry {
+func bundleFile(t *testing.T, segment int, mappings []files.Mapping, writes ...map[string]schemas.Write) map[string][]archiveEntry {
 	t.Helper()
 	w := newWorld(t)
 	w.open(Config{}, mappings...)
@@ -68,7 +69,7 @@ func TestZIPOfABundleHasAnEntryForEveryMappingThatLoadsItsOp(t *testing.T) {
 		t.Fatal(err)
 	}
 	mappings := bundled(testMapping())
-	mappings[1].Loads = map[schemas.Op]Load{schemas.Upsert: mappings[1].Loads[schemas.Upsert]}
+	mappings[1].Loads = map[schemas.Op]files.Load{schemas.Upsert: mappings[1].Loads[schemas.Upsert]}
 	mappings[1].Columns = []spool.Column{column1("k"), column1("total")}
 	mappings[1].CSV.Separator = ";"
 	mappings[1].Entry, mappings[1].Zone = "orders-$YYYYMMDD.csv", tokyo
@@ -125,7 +126,7 @@ func TestBundleOnDiskIsThatInMemory(t *testing.T) {
 		return fmt.Sprint(files)
 	}
 	m := testMapping()
-	m.Roll = Roll{Rows: 1 << 20, Bytes: 1 << 30, Age: time.Hour}
+	m.Roll = files.Roll{Rows: 1 << 20, Bytes: 1 << 30, Age: time.Hour}
 	memory, disk := bundleFile(t, spool.SegmentSize, bundled(m), writes...), bundleFile(t, 1000, bundled(m), writes...)
 	if a, b := sorted(memory), sorted(disk); len(memory) != 2 || a != b {
 		t.Errorf("got %d files in memory of %d bytes, %d on disk of %d, want the same two", len(memory), len(a), len(disk), len(b))
@@ -235,10 +236,12 @@ func TestDiscardOfOneMappingIsThatOfItsBundle(t *testing.T) {
 }
 
 func TestMappingsThatCannotBeOneFileAreNoBundle(t *testing.T) {
-	for name, change := range map[string]func(*Mapping){
-		"another ETL":  func(m *Mapping) { m.Loads = map[schemas.Op]Load{schemas.Upsert: {"999", "CREATE_OR_UPDATE"}} },
-		"another roll": func(m *Mapping) { m.Roll.Rows++ },
-		"no entry":     func(m *Mapping) { m.Entry = "" },
+	for name, change := range map[string]func(*files.Mapping){
+		"another ETL": func(m *files.Mapping) {
+			m.Loads = map[schemas.Op]files.Load{schemas.Upsert: {ETL: "999", Mode: "CREATE_OR_UPDATE"}}
+		},
+		"another roll": func(m *files.Mapping) { m.Roll.Rows++ },
+		"no entry":     func(m *files.Mapping) { m.Entry = "" },
 	} {
 		mappings := bundled(testMapping())
 		change(&mappings[1])

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -24,7 +25,7 @@ type callableWorld struct {
 	t       *testing.T
 	rnd     *rand.Rand
 	service *modelService
-	mapping Mapping
+	mapping files.Mapping
 
 	mu        sync.Mutex
 	committed [2]callableCommit
@@ -415,7 +416,7 @@ func (w *callableWorld) begin() *callableOwner {
 		Poll: retry.Backoff{Initial: 2 * time.Second, Max: time.Minute}, Retry: retry.Backoff{Initial: time.Second, Max: 30 * time.Second},
 	}
 	cfg.fakes()
-	b, err := New(cfg, []Mapping{w.mapping}, o, o, o, rand.New(rand.NewPCG(w.rnd.Uint64(), 1)))
+	b, err := New(cfg, []files.Mapping{w.mapping}, o, o, o, rand.New(rand.NewPCG(w.rnd.Uint64(), 1)))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -655,12 +656,12 @@ func TestRowsAndCallsOfAKeyNeverOvertakeEachOther(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 7))
 			m := testMapping()
-			m.Auto, m.CSV.Compression, m.Roll = true, "NONE", Roll{Rows: 4, Age: 10 * time.Minute}
+			m.Auto, m.CSV.Compression, m.Roll = true, "NONE", files.Roll{Rows: 4, Age: 10 * time.Minute}
 			if seed%3 == 0 {
 				m.MaxFile.Rows = 3
 			}
 			if seed%3 == 1 {
-				m.Roll = Roll{Age: 3 * time.Minute}
+				m.Roll = files.Roll{Age: 3 * time.Minute}
 			}
 			w := &callableWorld{t: t, rnd: rnd, service: newService(t, randomLog(rnd)...), mapping: m, landed: map[string]int{}}
 			w.service.replays = func(key string) bool { return w.service.reached[key] < w.landed[key] }

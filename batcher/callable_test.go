@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -82,12 +83,12 @@ func (h heldRecord) Reject(err error, ended func(bool)) {
 func (h heldRecord) Claim() Claim { return h.w.p.Claim(h.offset) }
 
 // callable starts a world with a mapping whose rows may be called.
-func callable(t *testing.T, change func(*Mapping)) (*world, *scriptedCalls) {
+func callable(t *testing.T, change func(*files.Mapping)) (*world, *scriptedCalls) {
 	return callableBeside(t, nil, change)
 }
 
 // callableBeside is callable beside another lane; nil: there is none.
-func callableBeside(t *testing.T, peer Peer, change func(*Mapping)) (*world, *scriptedCalls) {
+func callableBeside(t *testing.T, peer Peer, change func(*files.Mapping)) (*world, *scriptedCalls) {
 	w := newWorld(t)
 	calls := &scriptedCalls{w: w}
 	m := testMapping()
@@ -173,7 +174,7 @@ func TestFileWaitsForTheRecordsOfCallsThatHaveLanded(t *testing.T) {
 
 func TestKeyOfARunningImportIsNotCalledBeforeItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, calls := callable(t, func(m *Mapping) { m.Roll.Rows = 1 })
+		w, calls := callable(t, func(m *files.Mapping) { m.Roll.Rows = 1 })
 		w.results = []Results{{Status: InProgress}, {Status: Finished}}
 		w.offer(100, write(schemas.Upsert, "1", "a", "x"), func(o *Offer, _ *heldRecord) { o.Callable = false })
 		time.Sleep(time.Second)
@@ -192,7 +193,7 @@ func TestKeyOfARunningImportIsNotCalledBeforeItsEnd(t *testing.T) {
 
 func TestCallWithoutAnAnswerHoldsUpItsKeyAndTheFileUntilItCannotLand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, calls := callable(t, func(m *Mapping) { m.Roll.Age = time.Minute })
+		w, calls := callable(t, func(m *files.Mapping) { m.Roll.Age = time.Minute })
 		w.offer(100, write(schemas.Upsert, "1", "a", "x"))
 		synctest.Wait()
 		time.Sleep(50 * time.Second)
@@ -229,7 +230,7 @@ func TestRowThatIsRefusedIsADeadLetterAndInNoFile(t *testing.T) {
 
 func TestWithoutSpareOnlyRowsThatNoFileBringsInTimeAreCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, _ := callable(t, func(m *Mapping) { m.Roll.Age = 5 * time.Hour })
+		w, _ := callable(t, func(m *files.Mapping) { m.Roll.Age = 5 * time.Hour })
 		w.offer(100, write(schemas.Upsert, "1", "a", "x"), func(o *Offer, _ *heldRecord) { o.Spare, o.Within = false, time.Hour })
 		time.Sleep(50 * time.Minute)
 		w.said()
@@ -294,7 +295,7 @@ func TestRefusalThatHaltsTheMappingLeavesTheRowWhereItIs(t *testing.T) {
 // what the file has no column for must not be lost, and sections that have no null get none.
 func TestCallOfAProfilesUpsertSaysAllThatItsRecordDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, calls := callable(t, func(m *Mapping) {
+		w, calls := callable(t, func(m *files.Mapping) {
 			m.Columns = append(m.Columns, spool.Column{Header: "subscriptions#news", Section: schemas.Subscriptions, Name: "news"})
 		})
 		event := write(schemas.Upsert, "1", "a", "x", "beside", "y")

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -57,7 +58,7 @@ func playPlan(t *testing.T, p plan, log []string) (c *cluster) {
 		m := testMapping()
 		m.Roll.Rows, m.RetryFailed, m.CSV.Compression = 5, 1, "NONE"
 		m.MaxFile.Rows = p.maxRows
-		mappings := []Mapping{m}
+		mappings := []files.Mapping{m}
 		if p.bundle {
 			mappings = bundled(m)
 		}
@@ -122,11 +123,11 @@ func TestCrashAtEveryStepOfABundle(t *testing.T) {
 }
 
 // bundled are two mappings of one bundle, customers first.
-func bundled(m Mapping) []Mapping {
+func bundled(m files.Mapping) []files.Mapping {
 	m.Bundle, m.Entry = "crm", "customers.csv"
 	orders := m
 	orders.Name, orders.Table, orders.Entry = "orders", schemas.Table{Name: "orders", Custom: true}, "orders.csv"
-	return []Mapping{m, orders}
+	return []files.Mapping{m, orders}
 }
 
 type scenario struct {

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -42,7 +43,7 @@ type cluster struct {
 	t        *testing.T
 	plan     plan
 	service  *modelService
-	mappings []Mapping // in the order of their loading
+	mappings []files.Mapping // in the order of their loading
 
 	mu        sync.Mutex
 	committed [2]commit            // by partition

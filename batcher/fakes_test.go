@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
@@ -88,16 +89,16 @@ func (r *refusal) RetryAfter() time.Duration { return r.after }
 var errDisconnected = errors.New("connection reset")
 
 // testMapping has a key column k and two more.
-func testMapping() Mapping {
-	return Mapping{
+func testMapping() files.Mapping {
+	return files.Mapping{
 		Name:    "customers",
 		Table:   schemas.Table{Name: "customers"},
 		Key:     spool.Key{Section: schemas.Attributes, Name: "k"},
 		Columns: []spool.Column{column1("k"), column1("a"), column1("b")},
-		Roll:    Roll{Rows: 1000, Bytes: 1 << 20, Age: 3600e9},
-		Loads: map[schemas.Op]Load{
-			schemas.Upsert: {"101", "CREATE_OR_UPDATE"}, schemas.Patch: {"102", "UPDATE_ONLY"},
-			schemas.Create: {"103", "CREATE_ONLY"}, schemas.Delete: {"104", "DELETE"},
+		Roll:    files.Roll{Rows: 1000, Bytes: 1 << 20, Age: 3600e9},
+		Loads: map[schemas.Op]files.Load{
+			schemas.Upsert: {ETL: "101", Mode: "CREATE_OR_UPDATE"}, schemas.Patch: {ETL: "102", Mode: "UPDATE_ONLY"},
+			schemas.Create: {ETL: "103", Mode: "CREATE_ONLY"}, schemas.Delete: {ETL: "104", Mode: "DELETE"},
 		},
 	}
 }
@@ -155,7 +156,7 @@ func unzipped(t testing.TB, content []byte) string {
 	return string(plain)
 }
 
-func mustRows(t testing.TB, m Mapping) *spool.Rows {
+func mustRows(t testing.TB, m files.Mapping) *spool.Rows {
 	t.Helper()
 	r, err := m.Rows()
 	if err != nil {

@@ -75,7 +75,7 @@ func (v *routesVersion) shared() bool { return v.immediate && v.files }
 // Places of the lanes.
 const (
 	calls = 0
-	files = 1
+	filed = 1
 )
 
 // routesOfLane is what a process knows of the routes of its lane.
@@ -132,7 +132,7 @@ func (l *lanes) recorded(lane int) ack.View {
 // resume begins an assignment with the routes of a version.
 func (l *lanes) resume(lane int, v *routesVersion) (*routesOfLane, ack.Resumption) {
 	r := &routesOfLane{routesVersion: v, lane: ack.LaneRoutes{
-		Fingerprints: []uint64{v.fingerprint}, Batch: lane == files, Shared: v.shared(),
+		Fingerprints: []uint64{v.fingerprint}, Batch: lane == filed, Shared: v.shared(),
 	}}
 	if !r.lane.Shared {
 		r.lane.Alone = r.lane.Fingerprints
@@ -175,7 +175,7 @@ func (r *routesOfLane) takes(f *flips, lane int, w *schemas.Write, at int64) (ta
 	case ack.Leave:
 		r.own.Passed = true
 	case ack.Take:
-		return lane == files || f.callable(w), false
+		return lane == filed || f.callable(w), false
 	}
 	return false, false
 }
@@ -185,7 +185,7 @@ func (l *lanes) letGo(r *routesOfLane, lane int) bool {
 	if !r.onRecord || r.lane.Awaits(&r.view, l.flips.running[1-lane] != nil) {
 		return false
 	}
-	if lane == files || l.batch.entry == nil || l.batch.state == ack.Reconciling || l.batch.state == ack.Rebuild {
+	if lane == filed || l.batch.entry == nil || l.batch.state == ack.Reconciling || l.batch.state == ack.Rebuild {
 		return true
 	}
 	// One without an execution is waited out: any may be its.
@@ -200,15 +200,15 @@ func (l *lanes) letGo(r *routesOfLane, lane int) bool {
 func (l *lanes) exploreFlips(seed uint64) {
 	l.begin(seed, 11)
 	l.flips.flip(l.rnd, calls)
-	l.flips.deployed[files] = l.flips.deployed[calls]
+	l.flips.deployed[filed] = l.flips.deployed[calls]
 	var final *routesVersion
 	l.run(30, func() {
 		l.flips.flip(l.rnd, calls)
 		final = l.flips.deployed[calls]
-		l.flips.deployed[files] = final
+		l.flips.deployed[filed] = final
 	}, func() bool { return l.arrived(final) },
 		func(storm, living context.Context) { l.routedLives(storm, living, calls, l.runCalls) },
-		func(storm, living context.Context) { l.routedLives(storm, living, files, l.runFiles) })
+		func(storm, living context.Context) { l.routedLives(storm, living, filed, l.runFiles) })
 }
 
 // arrived reports whether the lanes that are used have confirmed everything.
@@ -234,7 +234,7 @@ func (l *lanes) routedLives(storm, living context.Context, lane int, life func(c
 			}
 		}
 		v := l.flips.deployed[lane]
-		used := lane == calls && v.immediate || lane == files && v.files
+		used := lane == calls && v.immediate || lane == filed && v.files
 		if used {
 			l.flips.running[lane] = v
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -18,7 +19,7 @@ func (l *lanes) runFiles(ctx context.Context, v *routesVersion) {
 	l.mu.Lock()
 	seed := l.rnd.Uint64()
 	l.mu.Unlock()
-	l.own(ctx, &lanesOwner{lanes: l, version: v}, []Mapping{m}, seed)
+	l.own(ctx, &lanesOwner{lanes: l, version: v}, []files.Mapping{m}, seed)
 }
 
 // reroute is how the assignment begins, the lock held. changed: nobody can tell
@@ -26,7 +27,7 @@ func (l *lanes) runFiles(ctx context.Context, v *routesVersion) {
 func (o *lanesOwner) reroute() (c lanesCommit, changed bool) {
 	c = o.batch
 	var r ack.Resumption
-	o.routes, r = o.resume(files, o.version)
+	o.routes, r = o.resume(filed, o.version)
 	c.offset, c.done = r.At, r.Done
 	if c.entry != nil {
 		entry := *c.entry
@@ -58,7 +59,7 @@ func (o *lanesOwner) follow() {
 		o.again = true
 	default:
 		r.own.Notice(&r.lane, &r.view)
-		if r.own.Hold && o.letGo(r, files) {
+		if r.own.Hold && o.letGo(r, filed) {
 			if r.lane.GoesBack(o.p.tracker.Watermark(), &r.own, &r.view) {
 				o.say("batch reads again: immediate had gone back")
 				o.commit()
@@ -86,7 +87,7 @@ func (o *lanesOwner) takeRouted(w lanesWrite, at int64, done, covered bool) {
 	var taken, wait bool
 	theirs := o.flips.laneOf(o.version, &w.Write, at) == schemas.Immediate
 	if theirs && !done {
-		taken, wait = o.routes.takes(o.flips, files, &w.Write, at)
+		taken, wait = o.routes.takes(o.flips, filed, &w.Write, at)
 	}
 	o.p.waiting = wait && o.routes.seen
 	resends := at < o.routes.own.Resend

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -46,7 +47,7 @@ func customersFrom(first, n int) (writes []schemas.Write) {
 
 // fullFiles is a world of one mapping whose files wait for their slot until the gate lets them go.
 // It does not run yet.
-func fullFiles(t *testing.T, change func(*Mapping)) (*world, *turnstile) {
+func fullFiles(t *testing.T, change func(*files.Mapping)) (*world, *turnstile) {
 	w, gate, m := newWorld(t), &turnstile{}, testMapping()
 	gate.roll.Store(int64(time.Minute))
 	change(&m)
@@ -57,25 +58,25 @@ func fullFiles(t *testing.T, change func(*Mapping)) (*world, *turnstile) {
 // TestRowsThatWaitGoAsFilesOfAtMostMaxFile: 12,000 rows wait for a slot, and a file may
 // have 2,000. They go as six, the oldest first, each with its own hold on its records.
 func TestRowsThatWaitGoAsFilesOfAtMostMaxFile(t *testing.T) {
-	const files, most = 6, 2000
+	const many, most = 6, 2000
 	for _, segment := range []int{spool.SegmentSize, 1000} { // in memory, and on disk
 		synctest.Test(t, func(t *testing.T) {
-			w, gate := fullFiles(t, func(m *Mapping) { m.Roll.Rows, m.MaxFile.Rows = 100, most })
+			w, gate := fullFiles(t, func(m *files.Mapping) { m.Roll.Rows, m.MaxFile.Rows = 100, most })
 			w.b.segment = segment
 			w.run()
-			w.append(customersFrom(0, files*most)...)
+			w.append(customersFrom(0, many*most)...)
 			w.said()
-			if s := w.b.Status()[0]; s.Rows != files*most || s.Full != files-1 || !s.Due {
-				t.Errorf("status: got %d rows, %d full files, due %v, want %d, %d, true", s.Rows, s.Full, s.Due, files*most, files-1)
+			if s := w.b.Status()[0]; s.Rows != many*most || s.Full != many-1 || !s.Due {
+				t.Errorf("status: got %d rows, %d full files, due %v, want %d, %d, true", s.Rows, s.Full, s.Due, many*most, many-1)
 			}
 			gate.roll.Store(0)
 			time.Sleep(time.Hour)
 			lines := w.transcript()
 			triggers, confirms := sent(lines, "trigger"), sent(lines, "confirm")
-			if len(triggers) != files || len(confirms) != files {
-				t.Fatalf("got %d triggers and %d confirmations, want %d of each", len(triggers), len(confirms), files)
+			if len(triggers) != many || len(confirms) != many {
+				t.Fatalf("got %d triggers and %d confirmations, want %d of each", len(triggers), len(confirms), many)
 			}
-			for i := range files {
+			for i := range many {
 				keys := keysOf(triggers[i])
 				if len(keys) != most || keys[0] != fmt.Sprintf("%05d", i*most) || keys[most-1] != fmt.Sprintf("%05d", i*most+most-1) {
 					t.Errorf("file %d: got %d keys, %q to %q, want the %d from %d on", i, len(keys), keys[0], keys[len(keys)-1], most, i*most)
@@ -92,7 +93,7 @@ func TestRowsThatWaitGoAsFilesOfAtMostMaxFile(t *testing.T) {
 // TestFileEndsBeforeARecordThatMayNotFit: each record has three rows, which go out together.
 func TestFileEndsBeforeARecordThatMayNotFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, gate := fullFiles(t, func(m *Mapping) { m.MaxFile.Rows = 2000 })
+		w, gate := fullFiles(t, func(m *files.Mapping) { m.MaxFile.Rows = 2000 })
 		w.run()
 		for i, write := range customersFrom(0, 4*1998) {
 			if err := w.b.Append("customers", write, w.p, int64(100+i/3)); err != nil {
@@ -115,7 +116,7 @@ func TestFileEndsBeforeARecordThatMayNotFit(t *testing.T) {
 // TestFilesThatWaitTakeNoMemory: all but the open file are on disk.
 func TestFilesThatWaitTakeNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, _ := fullFiles(t, func(m *Mapping) { m.MaxFile.Rows = 10 })
+		w, _ := fullFiles(t, func(m *files.Mapping) { m.MaxFile.Rows = 10 })
 		w.append(customersFrom(0, 95)...)
 		if got := len(w.spooled()); got != 9 {
 			t.Errorf("spool: got %d files, want the journals of the 9 that wait", got)
@@ -133,7 +134,7 @@ func TestFilesThatWaitTakeNoMemory(t *testing.T) {
 func TestFilesAreCutByCompressedBytes(t *testing.T) {
 	for _, compression := range []string{"GZIP", "ZIP"} {
 		synctest.Test(t, func(t *testing.T) {
-			w, gate := fullFiles(t, func(m *Mapping) {
+			w, gate := fullFiles(t, func(m *files.Mapping) {
 				m.CSV.Compression = compression
 				m.MaxFile.Bytes, m.Roll.Rows = 20_000, 1000
 			})
@@ -159,7 +160,7 @@ func TestFilesAreCutByCompressedBytes(t *testing.T) {
 // a row of a later one.
 func TestKeyThatIsWrittenAgainFollowsItsFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, gate := fullFiles(t, func(m *Mapping) { m.MaxFile.Rows = 2 })
+		w, gate := fullFiles(t, func(m *files.Mapping) { m.MaxFile.Rows = 2 })
 		w.run()
 		w.append(write(schemas.Upsert, "1", "a", "old"), write(schemas.Delete, "2"), write(schemas.Upsert, "2", "a", "x"),
 			write(schemas.Upsert, "1", "a", "new"), write(schemas.Patch, "1", "b", "newer"))

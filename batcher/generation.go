@@ -49,7 +49,7 @@ func (q *tableQueue) until(opened time.Time) (at time.Time) {
 	if roll.Age > 0 {
 		at = opened.Add(roll.Age)
 	}
-	if next := slots.Next(roll.At, q.mapping.zone(), opened); !next.IsZero() && (at.IsZero() || next.Before(at)) {
+	if next := slots.Next(roll.At, q.mapping.TimeZone(), opened); !next.IsZero() && (at.IsZero() || next.Before(at)) {
 		at = next
 	}
 	if within := q.mapping.Within; within > 0 { // so that an import is in time

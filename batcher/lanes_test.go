@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
@@ -61,7 +62,7 @@ func TestBothLanesLeaveTheNewestState(t *testing.T) {
 func (l *lanes) explore(seed uint64) {
 	l.begin(seed, 7)
 	m := l.mapping()
-	mappings := []Mapping{m}
+	mappings := []files.Mapping{m}
 	if l.bundle {
 		mappings = bundled(m)
 	}
@@ -128,17 +129,17 @@ func (l *lanes) run(records int, calming func(), arrived func() bool, lives ...f
 	}
 }
 
-func (l *lanes) mapping() Mapping {
-	return Mapping{
+func (l *lanes) mapping() files.Mapping {
+	return files.Mapping{
 		Name: "customers", Table: schemas.Table{Name: "customers", Custom: l.custom}, DualLane: true, Auto: l.auto, RetryFailed: 5,
 		Key:     spool.Key{Section: schemas.Attributes, Name: "k"},
 		Columns: []spool.Column{{Header: "k", Section: schemas.Attributes, Name: "k"}, {Header: "a", Section: schemas.Attributes, Name: "a"}, {Header: "b", Section: schemas.Attributes, Name: "b"}},
 		CSV:     spool.CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8", Compression: "NONE"},
-		Roll:    Roll{Rows: 6, Bytes: 1 << 20, Age: 15 * time.Second},
+		Roll:    files.Roll{Rows: 6, Bytes: 1 << 20, Age: 15 * time.Second},
 		MaxFile: spool.Limit{Rows: l.maxRows},
-		Loads: map[schemas.Op]Load{
-			schemas.Upsert: {"1", "CREATE_OR_UPDATE"}, schemas.Patch: {"2", "UPDATE_ONLY"}, schemas.Delete: {"3", "DELETE"},
-			schemas.Merge: {"4", "CREATE_OR_UPDATE"},
+		Loads: map[schemas.Op]files.Load{
+			schemas.Upsert: {ETL: "1", Mode: "CREATE_OR_UPDATE"}, schemas.Patch: {ETL: "2", Mode: "UPDATE_ONLY"}, schemas.Delete: {ETL: "3", Mode: "DELETE"},
+			schemas.Merge: {ETL: "4", Mode: "CREATE_OR_UPDATE"},
 		},
 	}
 }

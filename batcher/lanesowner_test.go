@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/retry"
@@ -98,11 +99,11 @@ func (c *lanesClaim) Live() bool {
 }
 
 // runOwner is one life of the batch lane's process.
-func (l *lanes) runOwner(ctx context.Context, mappings []Mapping, seed uint64) {
+func (l *lanes) runOwner(ctx context.Context, mappings []files.Mapping, seed uint64) {
 	l.own(ctx, &lanesOwner{lanes: l}, mappings, seed)
 }
 
-func (l *lanes) own(ctx context.Context, o *lanesOwner, mappings []Mapping, seed uint64) {
+func (l *lanes) own(ctx context.Context, o *lanesOwner, mappings []files.Mapping, seed uint64) {
 	cfg := Config{
 		Dir: l.t.TempDir(), MaxBytes: 1 << 20, Grace: 5 * time.Second, Peer: o, Log: slog.New(slog.DiscardHandler),
 		Poll: retry.Backoff{Initial: time.Second, Max: 5 * time.Second}, Retry: retry.Backoff{Initial: time.Second, Max: 5 * time.Second},
@@ -474,7 +475,7 @@ func (o *lanesOwner) ImportEnded(Import, Results, time.Duration) {}
 // look notes what the other lane has committed, the lock held.
 func (o *lanesOwner) look() {
 	if o.routes != nil {
-		o.routes.look(o.lanes, files)
+		o.routes.look(o.lanes, filed)
 	}
 	o.p.seen = ack.Ranges{}.Add(ack.Range{From: 0, To: o.immediate.offset})
 	for _, r := range o.immediate.done {

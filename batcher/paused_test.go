@@ -8,11 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/schemas"
 )
 
 // pausable is a world whose mappings a person may pause, by name.
-func pausable(t *testing.T, paused *atomic.Pointer[string], mappings ...Mapping) *world {
+func pausable(t *testing.T, paused *atomic.Pointer[string], mappings ...files.Mapping) *world {
 	t.Helper()
 	w := newWorld(t)
 	w.open(Config{Paused: func(mapping string) bool { p := paused.Load(); return p != nil && *p == mapping }}, mappings...)

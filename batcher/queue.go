@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/connector/retry"
 )
 
@@ -14,9 +15,9 @@ import (
 // generation that grows, those before it that are as large as a file may be, and the one
 // before these that is being imported.
 type tableQueue struct {
-	mapping Mapping   // of a bundle: its first one's, with what all of them load
-	name    string    // its files begin with: the mapping's, or the bundle's
-	members []*member // in the order of their loading
+	mapping files.Mapping // of a bundle: its first one's, with what all of them load
+	name    string        // its files begin with: the mapping's, or the bundle's
+	members []*member     // in the order of their loading
 	batcher *Batcher
 	log     *slog.Logger
 	parents []*tableQueue

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
@@ -25,12 +26,12 @@ import (
 // empty, b cleared, and c in no file.
 type settledTable struct {
 	t       *testing.T
-	mapping Mapping
+	mapping files.Mapping
 	service *sandbox.Sandbox
 	client  *service.Client
 }
 
-func settledMapping(custom bool) Mapping {
+func settledMapping(custom bool) files.Mapping {
 	m := testMapping()
 	m.Table.Custom = custom
 	if custom {
@@ -39,7 +40,7 @@ func settledMapping(custom bool) Mapping {
 		m.Columns[1].Section, m.Columns[2].Section = schemas.Properties, schemas.Properties
 	}
 	m.Columns[1].Kept = true
-	m.Loads[schemas.Merge] = Load{"105", "CREATE_OR_UPDATE"}
+	m.Loads[schemas.Merge] = files.Load{ETL: "105", Mode: "CREATE_OR_UPDATE"}
 	return m
 }
 
@@ -54,7 +55,7 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-func newSettledTable(t *testing.T, m Mapping) *settledTable {
+func newSettledTable(t *testing.T, m files.Mapping) *settledTable {
 	t.Helper()
 	conf := sandbox.Table{Name: "customers", Custom: m.Table.Custom, Fields: []sandbox.Field{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
 	if !m.Table.Custom {
@@ -181,7 +182,7 @@ func (w laneWrite) String() string {
 	return "call " + text
 }
 
-func randomLaneWrite(rnd *rand.Rand, m *Mapping, key, id string, step int) laneWrite {
+func randomLaneWrite(rnd *rand.Rand, m *files.Mapping, key, id string, step int) laneWrite {
 	w := laneWrite{row: rnd.IntN(2) == 0, Write: schemas.Write{Table: m.Table, Key: key, ProfileID: id, Op: []schemas.Op{schemas.Upsert, schemas.Patch, schemas.Merge}[rnd.IntN(3)]}}
 	w.row = w.row || w.Op == schemas.Merge && !m.Table.Custom // no call says it
 	if m.Table.Custom && rnd.IntN(5) == 0 {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -21,12 +22,12 @@ func rejecting(t *testing.T, inError int64, files string) *world {
 }
 
 // buried runs writes through an import and returns what follows its first poll.
-func (w *world) buried(m Mapping, writes ...schemas.Write) []string {
+func (w *world) buried(m files.Mapping, writes ...schemas.Write) []string {
 	w.t.Helper()
-	return w.buriedOf([]Mapping{m}, writes...)
+	return w.buriedOf([]files.Mapping{m}, writes...)
 }
 
-func (w *world) buriedOf(mappings []Mapping, writes ...schemas.Write) []string {
+func (w *world) buriedOf(mappings []files.Mapping, writes ...schemas.Write) []string {
 	w.t.Helper()
 	w.start(mappings...)
 	w.append(writes...)

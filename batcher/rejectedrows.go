@@ -105,40 +105,9 @@ func (rr *rejectedRows) countDead(outputs rowerror.File) (counts []int64, err er
 // outputFormats are the formats of what the import loads, in its order.
 func (rr *rejectedRows) outputFormats() (all []rowerror.Format) {
 	for _, m := range rr.of {
-		all = append(all, m.format(m.rows, rr.imp.File, rr.imp.Op, rr.imp.Members != nil))
+		all = append(all, m.Format(m.rows, rr.imp.File, rr.imp.Op, rr.imp.Members != nil))
 	}
 	return all
-}
-
-// format is that of the mapping's rows in the output files of an import.
-func (m *Mapping) format(rows *spool.Rows, file string, op schemas.Op, bundled bool) rowerror.Format {
-	out := rowerror.Format{
-		Separator: cmp.Or(m.CSV.Separator, ",")[0], Enclosing: rows.Quote(), Encoding: rows.Encoding(),
-		Key: m.Columns[rows.Key()].Header, File: file,
-	}
-	if bundled {
-		stem, _, _ := strings.Cut(m.Entry, dateToken)
-		out.File, out.Table = strings.TrimRight(stem, "-_. "), m.Table.Name
-	}
-	for i, c := range m.Columns {
-		if !bundled || rows.Holds(i, op) {
-			out.Columns = append(out.Columns, c.Header)
-		}
-	}
-	return out
-}
-
-// Formats are those of a file in the spool, or of the output files of its import, one for
-// each of the mappings whose rows it has: one, or those of a bundle.
-func Formats(of []Mapping, file string) (all []rowerror.Format, err error) {
-	for i := range of {
-		rows, err := of[i].Rows()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, of[i].format(rows, file, spool.OpOf(file), of[i].Bundle != ""))
-	}
-	return all, nil
 }
 
 func (rr *rejectedRows) add(ctx context.Context, r rowerror.Row) error {

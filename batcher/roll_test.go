@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -116,7 +117,7 @@ func (*turnstile) Refused(string) {}
 
 func TestGateHoldsBackRollsAndFurtherAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, gate := fullFiles(t, func(m *Mapping) { m.Roll.Rows = 1 })
+		w, gate := fullFiles(t, func(m *files.Mapping) { m.Roll.Rows = 1 })
 		w.triggers <- &refusal{transient: true}
 		gate.retry.Store(int64(time.Hour))
 		w.run()
@@ -165,7 +166,7 @@ func TestFileIsDueAtItsTimeOfDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		m := testMapping()
-		m.Zone, m.Roll = tokyo, Roll{At: []time.Duration{12*time.Hour + 30*time.Minute, 9*time.Hour + 30*time.Minute}}
+		m.Zone, m.Roll = tokyo, files.Roll{At: []time.Duration{12*time.Hour + 30*time.Minute, 9*time.Hour + 30*time.Minute}}
 		w.start(m)
 		w.append(write(schemas.Upsert, "1"))
 		if got, want := w.b.Status()[0].Until, w.begun.Add(30*time.Minute); !got.Equal(want) {

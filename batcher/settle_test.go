@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -53,7 +54,7 @@ func conflictingKeys(t *testing.T) (*world, *noCalls) {
 	return conflictingKeysOf(t, m)
 }
 
-func conflictingKeysOf(t *testing.T, m Mapping) (*world, *noCalls) {
+func conflictingKeysOf(t *testing.T, m files.Mapping) (*world, *noCalls) {
 	w, peer := newWorld(t), &noCalls{}
 	w.open(Config{Peer: peer}, m)
 	w.run()

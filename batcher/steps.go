@@ -64,7 +64,7 @@ func (r *importRun) seal(ctx context.Context) ([]Import, error) {
 func (r *importRun) parts(now time.Time) []spool.Part {
 	parts := make([]spool.Part, len(r.queue.members))
 	for i, m := range r.queue.members {
-		parts[i] = spool.Part{Rows: m.rows, Journal: r.generation.journals[i], Ops: m.loads, Entry: m.entryName(now)}
+		parts[i] = spool.Part{Rows: m.rows, Journal: r.generation.journals[i], Ops: m.loads, Entry: m.EntryName(now)}
 	}
 	return parts
 }

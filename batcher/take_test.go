@@ -7,12 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/schemas"
 )
 
 // taking is a world whose mapping has no import for deletes. Calls are lines of the
 // transcript.
-func taking(t *testing.T) (*world, *noCalls, Mapping) {
+func taking(t *testing.T) (*world, *noCalls, files.Mapping) {
 	w, peer, m := newWorld(t), &noCalls{}, testMapping()
 	peer.answer = func(writes []schemas.Write) ([]int, error) {
 		for _, c := range writes {

@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
@@ -69,7 +70,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // start opens and runs a batcher; call it inside a synctest bubble.
-func (w *world) start(mappings ...Mapping) {
+func (w *world) start(mappings ...files.Mapping) {
 	w.t.Helper()
 	w.open(Config{}, mappings...)
 	w.run()
@@ -83,7 +84,7 @@ func (w *world) run() {
 	w.t.Cleanup(func() { _ = w.stop() })
 }
 
-func (w *world) open(cfg Config, mappings ...Mapping) {
+func (w *world) open(cfg Config, mappings ...files.Mapping) {
 	w.t.Helper()
 	cfg.Dir, cfg.MaxBytes = w.dir, 1<<20
 	cfg.Poll, cfg.Retry = retry.Backoff{Initial: 2 * time.Second, Max: time.Minute}, retry.Backoff{Initial: time.Second, Max: 30 * time.Second}

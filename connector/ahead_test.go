@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/retry"
@@ -18,7 +19,7 @@ func aheadOf(t *testing.T, readers int) *ahead {
 	t.Helper()
 	a := &ahead{}
 	routes := batchLane(t).Router
-	var filed []batcher.Mapping
+	var filed []files.Mapping
 	for _, m := range routes.Mappings() {
 		m.Config.Imports.Roll.Bytes, m.Config.Imports.Roll.Age = 1, time.Hour
 		filed = append(filed, build.BatchMapping(m))

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/slots"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/calls"
@@ -33,17 +33,17 @@ const (
 )
 
 // BatchMapping is the batch lane's part of a mapping.
-func BatchMapping(m *router.Compiled) batcher.Mapping {
+func BatchMapping(m *router.Compiled) files.Mapping {
 	im := m.Config.Imports
 	key := spool.Key{Section: schemas.Attributes, Name: m.KeyName}
 	if m.Table.Custom {
 		key.Section = schemas.Properties
 	}
-	out := batcher.Mapping{
+	out := files.Mapping{
 		Name: m.Name, Table: m.Table, Fingerprint: m.FileFingerprint(),
 		Key:         key,
 		CSV:         spool.CSV(im.CSV),
-		Roll:        batcher.Roll{Rows: im.Roll.Rows, Bytes: int64(im.Roll.Bytes), Age: im.Roll.Age, At: im.Roll.TimesOfDay()},
+		Roll:        files.Roll{Rows: im.Roll.Rows, Bytes: int64(im.Roll.Bytes), Age: im.Roll.Age, At: im.Roll.TimesOfDay()},
 		MaxFile:     spool.Limit{Rows: im.MaxFile.Rows, Bytes: int64(im.MaxFile.Bytes)},
 		RetryFailed: im.RetryFailed,
 		KeepResults: im.KeepResults,
@@ -51,7 +51,7 @@ func BatchMapping(m *router.Compiled) batcher.Mapping {
 		DualLane:    m.DualLane(),
 		Auto:        m.HasAuto(),
 		Within:      m.Within(),
-		Loads:       map[schemas.Op]batcher.Load{},
+		Loads:       map[schemas.Op]files.Load{},
 		Bundle:      m.Config.Bundle,
 		Entry:       m.EntryName(),
 	}
@@ -61,14 +61,14 @@ func BatchMapping(m *router.Compiled) batcher.Mapping {
 		})
 	}
 	for op, load := range im.All() {
-		out.Loads[op] = batcher.Load{ETL: load.ETL, Mode: load.Mode}
+		out.Loads[op] = files.Load{ETL: load.ETL, Mode: load.Mode}
 	}
 	return out
 }
 
 // BatchMappings are the mappings with files, the calendar of each ETL's table, and the
 // slots of each mapping's table.
-func BatchMappings(all []*router.Compiled) (zones map[string]*time.Location, mappings []batcher.Mapping, slotted map[string]*pacing.Table, err error) {
+func BatchMappings(all []*router.Compiled) (zones map[string]*time.Location, mappings []files.Mapping, slotted map[string]*pacing.Table, err error) {
 	zones, slotted = map[string]*time.Location{}, map[string]*pacing.Table{}
 	for _, m := range tables.Filed(all) {
 		im := m.Config.Imports

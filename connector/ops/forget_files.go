@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/rowerror"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/ack"
@@ -36,7 +36,7 @@ func (f *forgetting) files(ctx context.Context) (found []spooled, err error) {
 		return nil, nil
 	}
 	own := build.BatchMapping(f.mapping)
-	names, of := []string{own.Name}, []batcher.Mapping{own}
+	names, of := []string{own.Name}, []files.Mapping{own}
 	if own.Bundle != "" {
 		names, of = append(names, own.Bundle), nil
 		for _, m := range f.asked.router.Mappings() {
@@ -45,7 +45,7 @@ func (f *forgetting) files(ctx context.Context) (found []spooled, err error) {
 			}
 		}
 	}
-	index := slices.IndexFunc(of, func(m batcher.Mapping) bool { return m.Name == own.Name })
+	index := slices.IndexFunc(of, func(m files.Mapping) bool { return m.Name == own.Name })
 	if f.report.Spool = f.cfg.Spool.Dir; !isDirectory(f.cfg.Spool.Dir) {
 		f.report.Spool, f.report.Notes = "", withNote(f.report.Notes, f.cfg.Spool.Dir+" is not on this machine: no file was looked at; run forget where the batch lane runs")
 	}
@@ -61,7 +61,7 @@ func (f *forgetting) files(ctx context.Context) (found []spooled, err error) {
 		}
 		for _, l := range list {
 			s := spooled{Listed: l, dir: dir, at: filepath.Join(name, l.Name), inUse: spool.InUse(dir), own: index}
-			if s.formats, err = batcher.Formats(of, l.File); err != nil {
+			if s.formats, err = files.Formats(of, l.File); err != nil {
 				return nil, err
 			}
 			if err := ctx.Err(); err != nil {
@@ -115,7 +115,7 @@ func (f *forgetting) imports(ctx context.Context, files int) (of func(file strin
 }
 
 // rows counts those of the key.
-func (s *spooled) rows(m batcher.Mapping, key string) (int64, error) {
+func (s *spooled) rows(m files.Mapping, key string) (int64, error) {
 	path := filepath.Join(s.dir, s.Name)
 	if s.Kind == spool.Journaled {
 		rows, err := m.Rows()

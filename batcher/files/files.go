@@ -1,0 +1,146 @@
+// Package files says what a mapping's files are: their columns and names, when one is
+// complete, what loads it, and what the output files of its import look like.
+//
+// It knows nothing of the rows in them, or of imports.
+package files
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher/rowerror"
+	"github.com/feedsink/feedsink/batcher/spool"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// Mapping is the batch lane of one mapping.
+type Mapping struct {
+	Name        string
+	Table       schemas.Table
+	Fingerprint uint64
+	Key         spool.Key
+	Columns     []spool.Column // the key's among them
+	CSV         spool.CSV
+	Roll        Roll
+	MaxFile     spool.Limit // of a file as it is sent, a law; Roll says when it is due
+	RetryFailed int         // further tries of a file whose execution FAILED
+	KeepResults bool        // output files are kept, whether they were needed or not
+	Loads       map[schemas.Op]Load
+	Auto        bool          // rows may be called instead: Offer
+	Within      time.Duration // how old a record of such a row may be when the service has it; 0: no matter
+	DualLane    bool          // the other lane writes keys of the table too: Other tells of them
+	After       []string      // mappings whose rows are loaded first; those without a batch lane count for Parents only
+	// Bundle joins mappings whose files go as one: of each op a ZIP with an entry
+	// for every one of them that has a Load for it, which are the same ETL's. They
+	// have one Roll and one MaxFile, too. "": the mapping's files go by themselves.
+	Bundle string
+	// Entry is the name of the mapping's file in a bundle's ZIP. $YYYYMMDD in it
+	// stands for the day, in Zone, on which the ZIP is sealed.
+	Entry string
+	Zone  *time.Location // nil: UTC
+}
+
+// Load is the triggered ETL for the rows of one operation.
+type Load struct{ ETL, Mode string }
+
+// Roll says when an open file is complete: whichever limit is reached first. 0: there is
+// no such limit.
+type Roll struct {
+	Rows  int64           // distinct keys, counted within about 3 %
+	Bytes int64           // uncompressed rows of the distinct keys, as first seen
+	Age   time.Duration   // since the first row
+	At    []time.Duration // times of day on the clock of Zone, since midnight
+}
+
+func (r Roll) valid() bool {
+	return r.Rows >= 0 && r.Bytes >= 0 && r.Age >= 0 && (r.Rows > 0 || r.Bytes > 0 || r.Age > 0 || len(r.At) > 0)
+}
+
+func (r Roll) equal(o Roll) bool {
+	return r.Rows == o.Rows && r.Bytes == o.Bytes && r.Age == o.Age && slices.Equal(r.At, o.At)
+}
+
+// Validate names the first setting that cannot work.
+func (m Mapping) Validate() error {
+	switch {
+	case m.Name == "" || strings.ContainsAny(m.Name, `/\`):
+		return errors.New("name: must be there and usable in a file name")
+	case !m.Roll.valid():
+		return fmt.Errorf("roll: rows, bytes and age must not be negative, and one of them or at must be there, are %+v", m.Roll)
+	case m.MaxFile.Rows < 0 || m.MaxFile.Bytes < 0:
+		return fmt.Errorf("maxFile: rows and bytes must not be negative, are %+v", m.MaxFile)
+	case m.RetryFailed < 0:
+		return fmt.Errorf("retryFailed: must not be negative, is %d", m.RetryFailed)
+	case len(m.Loads) == 0:
+		return errors.New("imports: none of upsert, patch, merge, create, delete names an ETL")
+	case m.Bundle != "" && (m.Entry == "" || strings.ContainsAny(m.Bundle+m.Entry, `/\`)):
+		return errors.New("bundle: it and the mapping's entry must be there and usable in file names")
+	}
+	return spool.KnownCompression(m.CSV.Compression)
+}
+
+// Joins says why the mapping's rows cannot be in the files of the bundle that this one has
+// begun; nil: they can.
+func (m *Mapping) Joins(bundle *Mapping) error {
+	for op, load := range m.Loads {
+		if has, ok := bundle.Loads[op]; ok && has.ETL != load.ETL {
+			return fmt.Errorf("imports.%v: the files of bundle %s are loaded by one ETL, there are %s and %s", op, m.Bundle, has.ETL, load.ETL)
+		}
+	}
+	if !m.Roll.equal(bundle.Roll) {
+		return fmt.Errorf("roll: the files of bundle %s are complete together, there are %+v and %+v", m.Bundle, bundle.Roll, m.Roll)
+	}
+	if m.MaxFile != bundle.MaxFile {
+		return fmt.Errorf("maxFile: the mappings of bundle %s have their rows in one file, there are %+v and %+v", m.Bundle, bundle.MaxFile, m.MaxFile)
+	}
+	return nil
+}
+
+// Rows encodes the mapping's writes.
+func (m Mapping) Rows() (*spool.Rows, error) { return spool.NewRows(m.Key, m.Columns, m.CSV) }
+
+// dateToken is what the interface has in patterns of file names for a day.
+const dateToken = "$YYYYMMDD"
+
+// EntryName is the name of the mapping's file in a ZIP that is sealed at now.
+func (m *Mapping) EntryName(now time.Time) string {
+	return strings.ReplaceAll(m.Entry, dateToken, now.In(m.TimeZone()).Format("20060102"))
+}
+
+// TimeZone is the mapping's zone.
+func (m *Mapping) TimeZone() *time.Location { return cmp.Or(m.Zone, time.UTC) }
+
+// Format is that of the mapping's rows in the output files of an import.
+func (m *Mapping) Format(rows *spool.Rows, file string, op schemas.Op, bundled bool) rowerror.Format {
+	out := rowerror.Format{
+		Separator: cmp.Or(m.CSV.Separator, ",")[0], Enclosing: rows.Quote(), Encoding: rows.Encoding(),
+		Key: m.Columns[rows.Key()].Header, File: file,
+	}
+	if bundled {
+		stem, _, _ := strings.Cut(m.Entry, dateToken)
+		out.File, out.Table = strings.TrimRight(stem, "-_. "), m.Table.Name
+	}
+	for i, c := range m.Columns {
+		if !bundled || rows.Holds(i, op) {
+			out.Columns = append(out.Columns, c.Header)
+		}
+	}
+	return out
+}
+
+// Formats are those of a file in the spool, or of the output files of its import, one for
+// each of the mappings whose rows it has: one, or those of a bundle.
+func Formats(of []Mapping, file string) (all []rowerror.Format, err error) {
+	for i := range of {
+		rows, err := of[i].Rows()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, of[i].Format(rows, file, spool.OpOf(file), of[i].Bundle != ""))
+	}
+	return all, nil
+}
