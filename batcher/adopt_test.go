@@ -7,13 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/schemas"
 )
 
 // left is an import that a former owner left of the records below upTo of w.p,
 // as the ledger has it.
-func (w *world) left(upTo int64, imp Import) Adopted {
+func (w *world) left(upTo int64, imp contract.Import) Adopted {
 	imp.File, imp.Fingerprint = "customers-20260101T000000Z-aaaaaa.upsert.csv.gz", 7
 	return Adopted{Import: imp, UpTo: map[Partition]int64{w.p: upTo}, Claims: []Claim{&claim{w.p, 100, upTo - 1, 1}}}
 }
@@ -34,8 +35,8 @@ func (w *world) read(p Partition, offset int64, one schemas.Write) {
 	w.b.Passed("customers", p, offset+1)
 }
 
-func running(part, parts int) Import {
-	return Import{Part: part, Parts: parts, Mode: "CREATE_OR_UPDATE", Attempt: 1, Execution: "e7"}
+func running(part, parts int) contract.Import {
+	return contract.Import{Part: part, Parts: parts, Mode: "CREATE_OR_UPDATE", Attempt: 1, Execution: "e7"}
 }
 
 // Upserts and merges have one import mode, and the ledger keeps no op.
@@ -59,7 +60,7 @@ func TestAdoptedImportIsOfTheOpThatItsFileNames(t *testing.T) {
 func TestAdoptedImportIsAwaitedBeforeNewerRowsGoOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.results = []Results{{Status: InProgress}, {Status: Finished, Read: 3}}
+		w.results = []contract.Results{{Status: contract.InProgress}, {Status: contract.Finished, Read: 3}}
 		m := testMapping()
 		m.Roll.Rows = 2
 		w.open(Config{}, m)
@@ -95,16 +96,16 @@ func TestAdoptedImportEndsAsItsResultSays(t *testing.T) {
 	rebuilt := func(a *Adopted) { a.Changed, a.Rebuild = true, true }
 	for _, tc := range []struct {
 		name    string
-		imp     Import
+		imp     contract.Import
 		change  func(*Adopted)
-		results []Results
+		results []contract.Results
 		want    []string
 	}{
-		{"FAILED", running(2, 3), nil, []Results{{Status: Failed}}, []string{`2s poll e7: FAILED`, `2s start over at 2/3 attempt 2 "e7"`}},
+		{"FAILED", running(2, 3), nil, []contract.Results{{Status: contract.Failed}}, []string{`2s poll e7: FAILED`, `2s start over at 2/3 attempt 2 "e7"`}},
 		{"a part of several", running(2, 3), nil, nil, []string{`2s poll e7: FINISHED`, `2s start over at 3/3 attempt 1 ""`}},
 		{"nobody knows whether it was sent", unknown, nil, nil, []string{`25s start over at 1/1 attempt 2 ""`}},
 		{"its mapping was changed", running(1, 1), changed, nil, []string{`2s poll e7: FINISHED`, `2s start over at 0/0 attempt 0 ""`}},
-		{"its mapping was changed, FAILED", running(1, 1), changed, []Results{{Status: Failed}}, []string{`2s poll e7: FAILED`, `2s start over at 0/0 attempt 0 ""`}},
+		{"its mapping was changed, FAILED", running(1, 1), changed, []contract.Results{{Status: contract.Failed}}, []string{`2s poll e7: FAILED`, `2s start over at 0/0 attempt 0 ""`}},
 		{"its mapping was changed, not sent for sure", unknown, changed, nil, []string{`25s start over at 0/0 attempt 0 ""`}},
 		{"its mapping was changed, to be built", running(2, 3), rebuilt, nil, []string{`0s start over at 0/0 attempt 0 ""`}},
 	} {
@@ -164,7 +165,7 @@ func TestHintPollsAnAdoptedImport(t *testing.T) {
 func TestAdoptedRowsInErrorAreDeadLetters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.results, w.files = []Results{{Status: Finished, InError: 2}}, "k,error\n1,bad\nC9,bad\n"
+		w.results, w.files = []contract.Results{{Status: contract.Finished, InError: 2}}, "k,error\n1,bad\nC9,bad\n"
 		w.log = []schemas.Write{write(schemas.Upsert, "1")}
 		w.start(testMapping())
 		w.adopt(w.left(103, running(1, 1)))
@@ -185,16 +186,16 @@ func TestAdoptedRowsInErrorAreDeadLetters(t *testing.T) {
 }
 
 func TestDiscardStopsAnAdoptionAtEveryStep(t *testing.T) {
-	failed, unknown := []Results{{Status: Failed}}, running(1, 1)
+	failed, unknown := []contract.Results{{Status: contract.Failed}}, running(1, 1)
 	unknown.Execution = ""
 	for _, tc := range []struct {
 		step    string
-		imp     Import
+		imp     contract.Import
 		rebuild bool
-		results []Results
+		results []contract.Results
 	}{
 		{"poll", running(1, 1), false, nil},
-		{"output files", running(1, 1), false, []Results{{Status: Finished, InError: 1}}},
+		{"output files", running(1, 1), false, []contract.Results{{Status: contract.Finished, InError: 1}}},
 		{"start over", running(1, 1), false, failed},
 		{"confirm", running(1, 1), false, nil},
 		{"the grace", unknown, false, nil},

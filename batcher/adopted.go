@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
 )
@@ -13,7 +14,7 @@ import (
 // Adopted is an import that a former owner of the table's partitions began, as
 // the ledger has it. The former owner's files are gone.
 type Adopted struct {
-	Import
+	contract.Import
 	// Rebuild says that the file is not loaded: its generation is built again
 	// from the same records, and the parts before it, which are loaded, are left
 	// out. Import.Execution then names the execution that FAILED, if one did, and
@@ -111,7 +112,7 @@ func (r *importRun) adoptedLife(ctx, send context.Context) error {
 	}
 	imp.Rows = max(results.Read, results.InError, 0) // the ledger does not keep their number
 	took := time.Since(begun)
-	if results.Status == Failed {
+	if results.Status == contract.Failed {
 		r.batcher.observer.ImportEnded(imp, results, took)
 		r.log.Warn("the adopted import FAILED; its file is built again", "file", imp.File, "execution", imp.Execution,
 			"reason", r.queue.failure(imp, results), "sent_again", !results.SameAgain)
@@ -132,7 +133,7 @@ func (r *importRun) adoptedLife(ctx, send context.Context) error {
 // waitOut deals with an import of which it is not known whether it was sent. The
 // former owner may still be sending it: its request ends within the grace. Only
 // then is it certain that no execution follows ours and undoes it.
-func (r *importRun) waitOut(ctx, send context.Context, imp Import) error {
+func (r *importRun) waitOut(ctx, send context.Context, imp contract.Import) error {
 	r.log.Warn("an import was begun by a former owner and it is not known whether it was sent; its request is waited out, then the file is built again and takes another slot of the day",
 		"file", imp.File, "part", imp.Part, "parts", imp.Parts, "wait", r.batcher.cfg.Grace)
 	r.enter(Waiting, imp)
@@ -145,9 +146,9 @@ func (r *importRun) waitOut(ctx, send context.Context, imp Import) error {
 
 // startOver has the partitions read again from their committed offsets; the
 // assignment ends with that, and the next one finds what is to be built.
-func (r *importRun) startOver(ctx, send context.Context, imp Import) error {
+func (r *importRun) startOver(ctx, send context.Context, imp contract.Import) error {
 	if r.adopted != nil && r.adopted.Changed { // what was in the file is not known any more
-		imp = Import{Mapping: imp.Mapping, Bundle: imp.Bundle, Table: imp.Table}
+		imp = contract.Import{Mapping: imp.Mapping, Bundle: imp.Bundle, Table: imp.Table}
 	}
 	if err := r.commit(send, "start over", imp, r.batcher.ledger.StartOver); err != nil {
 		return err
@@ -159,7 +160,7 @@ func (r *importRun) startOver(ctx, send context.Context, imp Import) error {
 // remaining leaves out the files of a rebuilt generation that are loaded. The
 // first of the others goes on counting its tries. One that FAILED and has no try left, or was refused, is
 // kept and halts the mapping; tries that were cut off are no reason to.
-func (r *importRun) remaining(ctx context.Context, imports []Import) ([]Import, error) {
+func (r *importRun) remaining(ctx context.Context, imports []contract.Import) ([]contract.Import, error) {
 	from := r.generation.from
 	switch {
 	case from.Part == 0: // not a rebuilt one
@@ -197,7 +198,7 @@ func (r *importRun) remaining(ctx context.Context, imports []Import) ([]Import, 
 
 // resembles reports whether the files are those that a former owner had, as far
 // as the ledger tells.
-func resembles(imports []Import, from Import) bool {
+func resembles(imports []contract.Import, from contract.Import) bool {
 	return len(imports) == from.Parts && from.Part <= from.Parts &&
 		(from.Mode == "" || imports[from.Part-1].Mode == from.Mode) && (from.Op == 0 || imports[from.Part-1].Op == from.Op)
 }
@@ -230,14 +231,14 @@ func (b *Batcher) Passed(mapping string, p Partition, next int64) {
 // errorsLife ends an import of which only records are left whose rows were in error,
 // and that had no other place when it ended. They become dead letters if there is a
 // topic for them by now; else they stay where they are.
-func (r *importRun) errorsLife(ctx, send context.Context, imp Import) error {
+func (r *importRun) errorsLife(ctx, send context.Context, imp contract.Import) error {
 	r.log.Info("looking once more at the rows in error of an import under a former owner", "file", imp.File, "execution", imp.Execution)
 	results, err := r.untilEnded(ctx, imp, forgottenPolls)
 	if err != nil {
 		return err
 	}
 	imp.Rows = max(results.Read, results.InError, 0)
-	if results.Status == Finished && results.InError != 0 {
+	if results.Status == contract.Finished && results.InError != 0 {
 		err = r.reject(ctx, &imp, results)
 	} else {
 		err = r.rejectAll(ctx, imp)

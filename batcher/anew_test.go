@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -14,11 +15,11 @@ import (
 func TestProfileThatAFileMadeAnewIsDeletedByItsKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, peer, m := newWorld(t), &noCalls{}, testMapping()
-		peer.answer = func([]schemas.Write) ([]int, error) { return nil, ErrMadeAnew }
+		peer.answer = func([]schemas.Write) ([]int, error) { return nil, contract.ErrMadeAnew }
 		m.DualLane, m.Roll.Age = true, time.Minute
 		w.open(Config{Peer: peer}, m)
 		w.run()
-		w.results = []Results{{Status: InProgress}}
+		w.results = []contract.Results{{Status: contract.InProgress}}
 		w.append(write(schemas.Upsert, "1", "a", "x"))
 		time.Sleep(time.Minute + time.Second)
 		peer.confirmed.Store(102)
@@ -48,14 +49,14 @@ func TestProfileThatMayBeInTheTableIsADeadLetter(t *testing.T) {
 	for _, place := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			w, peer, m := newWorld(t), &noCalls{}, testMapping()
-			peer.answer = func([]schemas.Write) ([]int, error) { return nil, ErrMadeAnew }
+			peer.answer = func([]schemas.Write) ([]int, error) { return nil, contract.ErrMadeAnew }
 			m.DualLane, m.Roll.Age = true, time.Minute
 			delete(m.Loads, schemas.Delete)
 			w.open(Config{Peer: peer}, m)
 			w.run()
-			w.results = []Results{{Status: InProgress}}
+			w.results = []contract.Results{{Status: contract.InProgress}}
 			if !place {
-				w.change(func() { w.unposted = ErrNoDeadLetter })
+				w.change(func() { w.unposted = contract.ErrNoDeadLetter })
 			}
 			w.append(write(schemas.Upsert, "1", "a", "x"))
 			time.Sleep(time.Minute + time.Second)

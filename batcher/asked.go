@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"github.com/feedsink/feedsink/batcher/contract"
 )
 
 // Asked is an open file that a person wants sent now.
@@ -53,7 +55,7 @@ func (a *Asked) Files(ctx context.Context) (files []string, ok bool) {
 }
 
 // becomes tells who asked what the rows are sent as.
-func (a *Asked) becomes(imports []Import) {
+func (a *Asked) becomes(imports []contract.Import) {
 	if a == nil {
 		return
 	}

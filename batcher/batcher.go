@@ -17,7 +17,7 @@
 //
 // The package knows files, CSV and the steps of an import. It knows nothing
 // about Kafka, HTTP, or where an import is written down so that a crash does not
-// repeat it: those come through the interfaces in contract.go.
+// repeat it: those come through the interfaces in batcher/contract.
 package batcher
 
 import (
@@ -31,11 +31,18 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
+
+// Partition is contract.Partition, which is needed everywhere here.
+type Partition = contract.Partition
+
+// Claim is contract.Claim, likewise.
+type Claim = contract.Claim
 
 // Config is what all mappings share.
 type Config struct {
@@ -49,26 +56,26 @@ type Config struct {
 	// Grace is how long a request that is on its way when Run is told to end may
 	// take to its answer. A trigger that is cut off may waste an import.
 	Grace time.Duration
-	Gate  Gate
+	Gate  contract.Gate
 	// Parents is asked about mappings with After.
-	Parents Parents
+	Parents contract.Parents
 	// Peer is asked about mappings with Both; nil: there are none.
-	Peer Peer
+	Peer contract.Peer
 	// ApartAfter is how long a partition that is halted, or waits for the other lane's
 	// routes, holds up reconciling; 0: a minute.
 	ApartAfter time.Duration
 	// Calls makes calls in the place of rows of mappings with Auto; nil: all rows go by
 	// file.
-	Calls Calls
+	Calls contract.Calls
 	// LandsWithin is how long after it was given up a call may still land.
 	LandsWithin time.Duration
 	// MaxWaiting is what records that wait for calls may take of memory, in bytes; 0:
 	// any size.
 	MaxWaiting int64
 	// Records is asked for what is behind rows in error; nil: there are none.
-	Records Records
+	Records contract.Records
 	// Floods is asked before they become dead letters.
-	Floods Floods
+	Floods contract.Floods
 	// Paused reports whether a person has paused the mapping: no file of it, or of its
 	// bundle, is sent; nil: none is.
 	Paused func(mapping string) bool
@@ -99,9 +106,9 @@ type Batcher struct {
 	segment  int
 	atOnce   int // rows in error that are looked for in one reading
 	spool    *spool.Dir
-	importer Importer
-	ledger   Ledger
-	observer Observer
+	importer contract.Importer
+	ledger   contract.Ledger
+	observer contract.Observer
 	rnd      *rand.Rand
 	byName   map[string]*member
 	queues   []*tableQueue // in the order of the configuration
@@ -116,7 +123,7 @@ func (b *Batcher) Notes(mapping string) *spool.Notes {
 // New takes the spool directory over and opens the lane. What an earlier process
 // left there is removed, except the files kept for a person to look at. Mappings
 // of one bundle are given parents first. The batcher must be Run or Closed.
-func New(cfg Config, mappings []files.Mapping, i Importer, l Ledger, o Observer, rnd *rand.Rand) (*Batcher, error) {
+func New(cfg Config, mappings []files.Mapping, i contract.Importer, l contract.Ledger, o contract.Observer, rnd *rand.Rand) (*Batcher, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/waiting"
 	"github.com/feedsink/feedsink/connector/retry"
 )
@@ -46,7 +47,7 @@ func (m *member) meet(key string) (calling bool, err error) {
 
 // endedInFile ends the call of a row that is in the open file by now. It reports false for
 // any other.
-func (m *member) endedInFile(of *waitingRows, row *callableRow, failure Failure, err error) bool {
+func (m *member) endedInFile(of *waiting.Rows, row *waiting.Row, failure contract.Failure, err error) bool {
 	q := m.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -64,7 +65,7 @@ func (m *member) endedInFile(of *waitingRows, row *callableRow, failure Failure,
 }
 
 // doubts reports whether a call that failed may land, and notes until when. The queue is locked.
-func (q *tableQueue) doubts(failure Failure) bool {
+func (q *tableQueue) doubts(failure contract.Failure) bool {
 	if failure != nil && !failure.Unknown() {
 		return false
 	}
@@ -86,7 +87,7 @@ func (q *tableQueue) endDoubts() {
 }
 
 // answered has the log read on behind a call that has landed.
-func (m *member) answered(of *waitingRows, k *callableKey, row *callableRow, outcome string) {
+func (m *member) answered(of *waiting.Rows, k *waiting.Key, row *waiting.Row, outcome string) {
 	q := m.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -126,7 +127,7 @@ func (m *member) confirmLanded(ctx context.Context) (more bool) {
 	of := m.waiting
 	all := of.Landings()
 	q.mu.Unlock()
-	if slices.ContainsFunc(all, func(l *waiting.Landing[Pending]) bool { return l.End == 0 }) {
+	if slices.ContainsFunc(all, func(l *waiting.Landing) bool { return l.End == 0 }) {
 		ends, err := q.batcher.cfg.Peer.Ends(ctx, m.Name)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -155,7 +156,7 @@ func (m *member) confirmLanded(ctx context.Context) (more bool) {
 
 // isRead notes that the key's row is about to be confirmed. It reports false if it is in
 // a file by now, or may be soon.
-func (m *member) isRead(of *waitingRows, l *waiting.Landing[Pending]) bool {
+func (m *member) isRead(of *waiting.Rows, l *waiting.Landing) bool {
 	q := m.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
@@ -197,7 +198,7 @@ func TestRefusedSlotOfABundleCountsForAllOfItsTables(t *testing.T) {
 func TestFailedBundleIsKeptAndReleasedByAnyOfItsMappings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.results = []Results{{Status: Failed, Cause: "duplicate headers"}}
+		w.results = []contract.Results{{Status: contract.Failed, Cause: "duplicate headers"}}
 		m := testMapping()
 		m.Roll.Rows, m.RetryFailed = 1, 0
 		w.start(bundled(m)...)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -163,6 +164,6 @@ func TestAdoptedBundleReadsOnForAllOfItsMappings(t *testing.T) {
 }
 
 // idlePeer is another lane that writes nothing.
-type idlePeer struct{ Peer }
+type idlePeer struct{ contract.Peer }
 
 func (idlePeer) Look(context.Context) error { return nil }

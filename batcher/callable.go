@@ -9,6 +9,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/batcher/waiting"
 	"github.com/feedsink/feedsink/schemas"
@@ -41,19 +42,9 @@ const (
 // ErrBusy says that a row cannot be taken before a call of its key has ended.
 var ErrBusy = errors.New("a call of the key is in flight, and there is no room for more rows behind it")
 
-// Offer is what is known of a row that may be called instead.
-type Offer = waiting.Offer[Pending]
-
-// Rows that wait for calls. They are guarded by the queue's lock.
-type (
-	waitingRows = waiting.Rows[Pending]
-	callableKey = waiting.Key[Pending]
-	callableRow = waiting.Row[Pending]
-)
-
 // Offer is Append for a mapping with auto routes: the write is a row of the open file
 // that may be called instead. ErrBusy says that the same call may be made again soon.
-func (b *Batcher) Offer(mapping string, w schemas.Write, p Partition, offset int64, o Offer) error {
+func (b *Batcher) Offer(mapping string, w schemas.Write, p Partition, offset int64, o waiting.Offer) error {
 	m, ok := b.byName[mapping]
 	if !ok {
 		return unknown(mapping)
@@ -105,7 +96,7 @@ func (m *member) manyWait() bool {
 }
 
 // wait keeps a row in memory, the queue locked; k is its key's, nil if it is the first.
-func (m *member) wait(k *callableKey, w *schemas.Write, o *Offer, at reconcile.At) {
+func (m *member) wait(k *waiting.Key, w *schemas.Write, o *waiting.Offer, at reconcile.At) {
 	first := m.queue.waits() == 0
 	said := m.rows.Stated(w)
 	if !w.Table.Custom && w.Op == schemas.Upsert { // its call replaces the whole profile, by all that the record says
@@ -121,7 +112,7 @@ func (m *member) wait(k *callableKey, w *schemas.Write, o *Offer, at reconcile.A
 // spill moves a key's rows up to those of a generation into their files, the queue locked. None
 // is being called, unless the other lane writes the table, too. After an error, the disk's, the
 // rest of them is where it was.
-func (m *member) spill(k *callableKey, upTo int64) error {
+func (m *member) spill(k *waiting.Key, upTo int64) error {
 	for len(k.Rows) > 0 && k.Rows[0].Number <= upTo {
 		row := k.Rows[0]
 		g := m.queue.opened()
@@ -262,7 +253,7 @@ func (m *member) startCalls(urgent bool, file time.Time) (again bool) {
 		if !lent.Table.Custom && lent.Op == schemas.Upsert {
 			lent.Cells = reconcile.WithoutNulls(lent.Cells)
 		}
-		q.batcher.cfg.Calls.Submit(Call{
+		q.batcher.cfg.Calls.Submit(contract.Call{
 			Mapping: m.Name, Route: row.Route, Spare: !late, Write: lent,
 			Ended: func(outcome string, err error) { m.ended(rows, k, row, outcome, err) },
 		})
@@ -289,8 +280,8 @@ func (q *tableQueue) importTime() time.Duration {
 }
 
 // ended draws the consequences of a call.
-func (m *member) ended(of *waitingRows, k *callableKey, row *callableRow, outcome string, err error) {
-	failure, classified := errors.AsType[Failure](err)
+func (m *member) ended(of *waiting.Rows, k *waiting.Key, row *waiting.Row, outcome string, err error) {
+	failure, classified := errors.AsType[contract.Failure](err)
 	switch {
 	case m.DualLane && m.endedInFile(of, row, failure, err):
 	case err == nil && m.DualLane:
@@ -307,7 +298,7 @@ func (m *member) ended(of *waitingRows, k *callableKey, row *callableRow, outcom
 }
 
 // holds reports whether some record keeps a refusal from being final. All are asked.
-func holds(records []Pending, err error) (held bool) {
+func holds(records []contract.Pending, err error) (held bool) {
 	for _, record := range records {
 		held = record.Hold(err) || held
 	}
@@ -317,7 +308,7 @@ func holds(records []Pending, err error) (held bool) {
 // failed lets the key rest after a call that came to nothing. One of which the outcome is
 // not known may land late: until it cannot any more, neither a call of the key nor a file
 // goes out, which it would overtake.
-func (m *member) failed(k *callableKey, failure Failure) {
+func (m *member) failed(k *waiting.Key, failure contract.Failure) {
 	q := m.queue
 	wait := q.batcher.cfg.Retry.Next(k.Tries+1, 0, func() float64 { return 1 - q.batcher.rnd.Float64()/2 })
 	if failure != nil {
@@ -332,7 +323,7 @@ func (m *member) failed(k *callableKey, failure Failure) {
 
 // confirmed confirms the records of a row whose call has landed: all but the newest went
 // out with that one.
-func (m *member) confirmed(of *waitingRows, k *callableKey, row *callableRow, outcome string) {
+func (m *member) confirmed(of *waiting.Rows, k *waiting.Key, row *waiting.Row, outcome string) {
 	records := m.ending(of, k, row)
 	var left atomic.Int64
 	left.Store(int64(len(records)))
@@ -349,7 +340,7 @@ func (m *member) confirmed(of *waitingRows, k *callableKey, row *callableRow, ou
 }
 
 // ending notes that the records of a key's first row are ending, and returns them.
-func (m *member) ending(of *waitingRows, k *callableKey, row *callableRow) []Pending {
+func (m *member) ending(of *waiting.Rows, k *waiting.Key, row *waiting.Row) []contract.Pending {
 	m.queue.mu.Lock()
 	defer m.queue.mu.Unlock()
 	of.End(k)
@@ -358,11 +349,11 @@ func (m *member) ending(of *waitingRows, k *callableKey, row *callableRow) []Pen
 
 // refused makes dead letters of the records of a row that the service has refused for
 // good. Those that have no other place are in the file.
-func (m *member) refused(of *waitingRows, k *callableKey, row *callableRow, err error) {
+func (m *member) refused(of *waiting.Rows, k *waiting.Key, row *waiting.Row, err error) {
 	q := m.queue
 	records := m.ending(of, k, row)
 	left := len(records)
-	var kept []Pending
+	var kept []contract.Pending
 	for _, record := range records {
 		record.Reject(err, func(stays bool) {
 			q.mu.Lock()
@@ -381,7 +372,7 @@ func (m *member) refused(of *waitingRows, k *callableKey, row *callableRow, err 
 
 // settle ends the call of a key's first row with what follows from it, unless the rows
 // are a former assignment's.
-func (m *member) settle(of *waitingRows, k *callableKey, then func()) {
+func (m *member) settle(of *waiting.Rows, k *waiting.Key, then func()) {
 	q := m.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -468,7 +459,7 @@ func (q *tableQueue) spillAll(g *generation) error {
 func (q *tableQueue) dropWaiting() {
 	for _, m := range q.members {
 		m.waiting.Drop()
-		m.waiting = waiting.New[Pending](&q.batcher.waiting)
+		m.waiting = waiting.New(&q.batcher.waiting)
 	}
 	notify(q.settled)
 }

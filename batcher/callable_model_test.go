@@ -14,7 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
+	"github.com/feedsink/feedsink/batcher/waiting"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -40,7 +42,7 @@ type callableWorld struct {
 type callableCommit struct {
 	offset  int64
 	done    map[int64]bool
-	entry   *Import
+	entry   *contract.Import
 	rebuild bool
 	upTo    int64
 }
@@ -58,7 +60,7 @@ type callableOwner struct {
 }
 
 type flyingCall struct {
-	Call
+	contract.Call
 	started bool
 	dropped bool
 	ended   chan struct{}
@@ -197,10 +199,10 @@ func (p *callablePending) Hold(error) bool { return false }
 func (p *callablePending) Reject(error, func(bool)) {
 	p.a.o.t.Error("reject: got called, want no refusal")
 }
-func (o *callableOwner) Refused(string)                             {}
-func (o *callableOwner) RowsUnmatched(Import, int64)                {}
-func (o *callableOwner) Wait(string, bool) time.Duration            { return 0 }
-func (o *callableOwner) ImportEnded(Import, Results, time.Duration) {}
+func (o *callableOwner) Refused(string)                                               {}
+func (o *callableOwner) RowsUnmatched(contract.Import, int64)                         {}
+func (o *callableOwner) Wait(string, bool) time.Duration                              { return 0 }
+func (o *callableOwner) ImportEnded(contract.Import, contract.Results, time.Duration) {}
 
 func (p *callablePending) Claim() Claim {
 	p.a.o.mu.Lock()
@@ -213,7 +215,7 @@ func (p *callablePending) Claim() Claim {
 }
 
 // Submit implements Calls: each call takes a while, and comes to something or not.
-func (o *callableOwner) Submit(c Call) {
+func (o *callableOwner) Submit(c contract.Call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	f := &flyingCall{Call: c, ended: make(chan struct{})}
@@ -330,7 +332,7 @@ func (o *callableOwner) effect(ctx context.Context, happen func() error) error {
 	return happen()
 }
 
-func (o *callableOwner) note(imp Import, rebuild bool, claims []Claim) error {
+func (o *callableOwner) note(imp contract.Import, rebuild bool, claims []Claim) error {
 	for _, c := range claims {
 		c := c.(*callableClaim)
 		if c.a.dead {
@@ -349,15 +351,15 @@ func (o *callableOwner) note(imp Import, rebuild bool, claims []Claim) error {
 	return nil
 }
 
-func (o *callableOwner) Commit(ctx context.Context, imp Import, claims []Claim) error {
+func (o *callableOwner) Commit(ctx context.Context, imp contract.Import, claims []Claim) error {
 	return o.effect(ctx, func() error { return o.note(imp, false, claims) })
 }
 
-func (o *callableOwner) StartOver(ctx context.Context, imp Import, claims []Claim) error {
+func (o *callableOwner) StartOver(ctx context.Context, imp contract.Import, claims []Claim) error {
 	return o.effect(ctx, func() error { o.again = true; return o.note(imp, true, claims) })
 }
 
-func (o *callableOwner) Confirm(ctx context.Context, _ Import, claims []Claim) error {
+func (o *callableOwner) Confirm(ctx context.Context, _ contract.Import, claims []Claim) error {
 	return o.effect(ctx, func() error {
 		for _, c := range claims {
 			c := c.(*callableClaim)
@@ -375,13 +377,15 @@ func (o *callableOwner) Confirm(ctx context.Context, _ Import, claims []Claim) e
 	})
 }
 
-func (o *callableOwner) Reconcile(context.Context, Import, []Claim) error { return errFenced }
+func (o *callableOwner) Reconcile(context.Context, contract.Import, []Claim) error { return errFenced }
 
-func (o *callableOwner) Unread(context.Context, Import, map[Partition]int64) error { return errFenced }
+func (o *callableOwner) Unread(context.Context, contract.Import, map[Partition]int64) error {
+	return errFenced
+}
 
 func (o *callableOwner) OutputFiles(context.Context, string, io.Writer) error { return errFenced }
 
-func (o *callableOwner) SetApart(context.Context, Import, []Claim, func(Partition) bool, func(Partition) bool) (bool, error) {
+func (o *callableOwner) SetApart(context.Context, contract.Import, []Claim, func(Partition) bool, func(Partition) bool) (bool, error) {
 	return false, errFenced
 }
 
@@ -402,7 +406,7 @@ func (o *callableOwner) Trigger(ctx context.Context, _, name string, open func()
 	})
 }
 
-func (o *callableOwner) Results(ctx context.Context, execution string) (r Results, err error) {
+func (o *callableOwner) Results(ctx context.Context, execution string) (r contract.Results, err error) {
 	err = o.effect(ctx, func() error { r = o.service.results(execution); return nil })
 	return r, err
 }
@@ -503,9 +507,9 @@ func (a *callableAssignment) send(r record) error {
 		delete(a.before, r.offset)
 		a.o.mu.Unlock()
 	}
-	return a.o.batcher.Offer(a.o.mapping.Name, r.write, a, r.offset, Offer{
+	return a.o.batcher.Offer(a.o.mapping.Name, r.write, a, r.offset, waiting.Offer{
 		Callable: r.write.Op != schemas.Create && r.offset%7 != 0, Spare: true, Written: time.Now(), Bytes: 100,
-		Pending: func() Pending {
+		Pending: func() contract.Pending {
 			a.o.mu.Lock()
 			defer a.o.mu.Unlock()
 			if a.pending[r.offset] {

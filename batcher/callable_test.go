@@ -7,8 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/spool"
+	"github.com/feedsink/feedsink/batcher/waiting"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -16,11 +18,11 @@ import (
 type scriptedCalls struct {
 	w       *world
 	mu      sync.Mutex
-	waiting []Call
+	waiting []contract.Call
 	halted  bool // the mapping
 }
 
-func (s *scriptedCalls) Submit(c Call) {
+func (s *scriptedCalls) Submit(c contract.Call) {
 	s.w.say("call %v %s spare %v", c.Write.Op, c.Write.Key, c.Spare)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +90,7 @@ func callable(t *testing.T, change func(*files.Mapping)) (*world, *scriptedCalls
 }
 
 // callableBeside is callable beside another lane; nil: there is none.
-func callableBeside(t *testing.T, peer Peer, change func(*files.Mapping)) (*world, *scriptedCalls) {
+func callableBeside(t *testing.T, peer contract.Peer, change func(*files.Mapping)) (*world, *scriptedCalls) {
 	w := newWorld(t)
 	calls := &scriptedCalls{w: w}
 	m := testMapping()
@@ -101,14 +103,14 @@ func callableBeside(t *testing.T, peer Peer, change func(*files.Mapping)) (*worl
 	return w, calls
 }
 
-func (w *world) offer(offset int64, write schemas.Write, change ...func(*Offer, *heldRecord)) {
+func (w *world) offer(offset int64, write schemas.Write, change ...func(*waiting.Offer, *heldRecord)) {
 	w.t.Helper()
 	held := heldRecord{w: w, offset: offset}
-	o := Offer{Callable: true, Spare: true, Written: time.Now(), Bytes: 10}
+	o := waiting.Offer{Callable: true, Spare: true, Written: time.Now(), Bytes: 10}
 	for _, f := range change {
 		f(&o, &held)
 	}
-	o.Pending = func() Pending { return held }
+	o.Pending = func() contract.Pending { return held }
 	if err := w.b.Offer("customers", write, w.p, offset, o); err != nil {
 		w.t.Fatal(err)
 	}
@@ -142,12 +144,12 @@ func TestFileWaitsForTheRecordsOfCallsThatHaveLanded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, calls := callable(t, nil)
 		var ends []func()
-		later := func(_ *Offer, h *heldRecord) { h.later = &ends }
+		later := func(_ *waiting.Offer, h *heldRecord) { h.later = &ends }
 		w.offer(100, write(schemas.Upsert, "1", "a", "x"), later)
 		synctest.Wait()
 		w.offer(101, write(schemas.Upsert, "1", "a", "y"), later) // behind the call
 		w.offer(102, write(schemas.Upsert, "1", "a", "z"), later) // merged
-		w.offer(103, write(schemas.Upsert, "2", "a", "x"), func(o *Offer, _ *heldRecord) { o.Callable = false })
+		w.offer(103, write(schemas.Upsert, "2", "a", "x"), func(o *waiting.Offer, _ *heldRecord) { o.Callable = false })
 		calls.end(nil)
 		time.Sleep(59 * time.Minute)
 		w.said("0s call upsert 1 spare true", "0s confirm record 100")
@@ -175,8 +177,8 @@ func TestFileWaitsForTheRecordsOfCallsThatHaveLanded(t *testing.T) {
 func TestKeyOfARunningImportIsNotCalledBeforeItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, calls := callable(t, func(m *files.Mapping) { m.Roll.Rows = 1 })
-		w.results = []Results{{Status: InProgress}, {Status: Finished}}
-		w.offer(100, write(schemas.Upsert, "1", "a", "x"), func(o *Offer, _ *heldRecord) { o.Callable = false })
+		w.results = []contract.Results{{Status: contract.InProgress}, {Status: contract.Finished}}
+		w.offer(100, write(schemas.Upsert, "1", "a", "x"), func(o *waiting.Offer, _ *heldRecord) { o.Callable = false })
 		time.Sleep(time.Second)
 		w.lastSaid("record upsert")
 		w.offer(101, write(schemas.Upsert, "1", "a", "y"))
@@ -211,7 +213,7 @@ func TestRowThatIsRefusedIsADeadLetterAndInNoFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, calls := callable(t, nil)
 		w.offer(100, write(schemas.Upsert, "1", "a", "x"))
-		w.offer(101, write(schemas.Upsert, "2", "a", "x"), func(_ *Offer, h *heldRecord) { h.stays = true })
+		w.offer(101, write(schemas.Upsert, "2", "a", "x"), func(_ *waiting.Offer, h *heldRecord) { h.stays = true })
 		synctest.Wait()
 		calls.end(&refusal{})
 		calls.end(&refusal{})
@@ -231,7 +233,7 @@ func TestRowThatIsRefusedIsADeadLetterAndInNoFile(t *testing.T) {
 func TestWithoutSpareOnlyRowsThatNoFileBringsInTimeAreCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := callable(t, func(m *files.Mapping) { m.Roll.Age = 5 * time.Hour })
-		w.offer(100, write(schemas.Upsert, "1", "a", "x"), func(o *Offer, _ *heldRecord) { o.Spare, o.Within = false, time.Hour })
+		w.offer(100, write(schemas.Upsert, "1", "a", "x"), func(o *waiting.Offer, _ *heldRecord) { o.Spare, o.Within = false, time.Hour })
 		time.Sleep(50 * time.Minute)
 		w.said()
 		time.Sleep(10 * time.Minute)
@@ -260,7 +262,7 @@ func TestStatusCountsRowsThatWaitForCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, calls := callable(t, nil)
 		w.offer(100, write(schemas.Upsert, "1", "a", "x"))
-		w.offer(101, write(schemas.Upsert, "2", "a", "x"), func(o *Offer, _ *heldRecord) { o.Callable = false })
+		w.offer(101, write(schemas.Upsert, "2", "a", "x"), func(o *waiting.Offer, _ *heldRecord) { o.Callable = false })
 		synctest.Wait()
 		if s := w.b.Status()[0]; s.Rows != 2 || s.Callable != 1 {
 			t.Errorf("got %d rows, %d of them callable, want 2 and 1", s.Rows, s.Callable)
@@ -275,7 +277,7 @@ func TestStatusCountsRowsThatWaitForCalls(t *testing.T) {
 func TestRefusalThatHaltsTheMappingLeavesTheRowWhereItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, calls := callable(t, nil)
-		w.offer(100, write(schemas.Upsert, "1", "a", "x"), func(_ *Offer, h *heldRecord) { h.holds = true })
+		w.offer(100, write(schemas.Upsert, "1", "a", "x"), func(_ *waiting.Offer, h *heldRecord) { h.holds = true })
 		synctest.Wait()
 		calls.mu.Lock()
 		calls.halted = true

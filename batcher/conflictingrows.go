@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/batcher/rowerror"
 	"github.com/feedsink/feedsink/batcher/spool"
@@ -32,7 +33,7 @@ type waitingKey struct {
 // waitingRow is a row in error of which it is not decided yet whether its records
 // are dead letters.
 type waitingRow struct {
-	imp     Import
+	imp     contract.Import
 	reason  string
 	decided bool
 	dead    bool
@@ -114,7 +115,7 @@ func (rec *reconciliation) decide(n reconcile.Newest, nothing []int, err error) 
 		idle |= span.Ops
 	}
 	unchanged, alone := absent|idle, idle&^absent
-	_, refusedByService := errors.AsType[Failure](err)
+	_, refusedByService := errors.AsType[contract.Failure](err)
 	if refusedByService {
 		alone &^= changed
 	}
@@ -181,12 +182,12 @@ func (r *importRun) earlierPartsLoaded() bool {
 
 // askAgain finds the rows in error of an import that a former owner was reconciling.
 // Those of conflicting keys were waiting; the others are dead letters by now.
-func (r *importRun) askAgain(ctx context.Context, imp *Import) error {
+func (r *importRun) askAgain(ctx context.Context, imp *contract.Import) error {
 	if !r.queue.anyDualLane() || imp.Execution == "" || r.batcher.cfg.Records == nil {
 		return nil
 	}
 	results, err := r.untilEnded(ctx, *imp, forgottenPolls)
-	if err != nil || results.Status != Finished || results.InError == 0 {
+	if err != nil || results.Status != contract.Finished || results.InError == 0 {
 		return err
 	}
 	return r.reject(ctx, imp, results)
@@ -262,7 +263,7 @@ func (rec *reconciliation) refuse(n reconcile.Newest, err error) bool {
 		return false
 	}
 	reason := err.Error()
-	if failure, ok := errors.AsType[Failure](err); ok && failure.Reason() != "" {
+	if failure, ok := errors.AsType[contract.Failure](err); ok && failure.Reason() != "" {
 		reason = failure.Reason()
 	}
 	rec.run.refusedFor = append(rec.run.refusedFor, refusedWrites{rec.member.index, n.Key, n.Taken, reason})
@@ -274,7 +275,7 @@ func place(at spool.At) reconcile.At { return reconcile.At{Partition: at.Of, Off
 
 // rejectTaken makes dead letters of the records of writes that were taken and
 // refused, before the import is confirmed: nothing else holds them.
-func (r *importRun) rejectTaken(ctx context.Context, imp Import) error {
+func (r *importRun) rejectTaken(ctx context.Context, imp contract.Import) error {
 	r.queue.mu.Lock()
 	refused := r.refusedFor
 	r.queue.mu.Unlock()
@@ -322,10 +323,10 @@ func (rec *reconciliation) unnamedProfile(ctx context.Context, key string) (ende
 	r := rowerror.Row{Header: []string{rec.member.Columns[rec.member.rows.Key()].Header}, Cells: []string{key}}
 	row, err := r.CSV()
 	if err == nil && rec.run.batcher.cfg.Records == nil {
-		err = ErrNoDeadLetter
+		err = contract.ErrNoDeadLetter
 	}
 	if err == nil {
-		err = rec.run.post(ctx, &rec.imp, []UnmatchedRow{{Mapping: rec.member.Name, Key: key, Row: row, Reason: anewReason}})
+		err = rec.run.post(ctx, &rec.imp, []contract.UnmatchedRow{{Mapping: rec.member.Name, Key: key, Row: row, Reason: anewReason}})
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -335,7 +336,7 @@ func (rec *reconciliation) unnamedProfile(ctx context.Context, key string) (ende
 			"mapping", rec.member.Name, "file", rec.imp.File, "execution", rec.imp.Execution)
 		rec.run.batcher.observer.RowsUnmatched(rec.imp, 1)
 		return true
-	case !errors.Is(err, ErrNoDeadLetter):
+	case !errors.Is(err, contract.ErrNoDeadLetter):
 		rec.run.log.Error("a dead letter cannot be written; trying again", "mapping", rec.member.Name, "err", err)
 	default:
 		rec.run.log.Error("a profile that a newer record deletes may be in the table under an id that is not known, and there is no place for its dead letter; "+

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/slots"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -49,7 +50,7 @@ func (o *owner) crash() {
 	notify(o.news)
 }
 
-func (o *owner) Commit(ctx context.Context, imp Import, claims []Claim) error {
+func (o *owner) Commit(ctx context.Context, imp contract.Import, claims []Claim) error {
 	step := "intend"
 	if imp.Execution != "" {
 		step = "record"
@@ -69,21 +70,21 @@ func (o *owner) Commit(ctx context.Context, imp Import, claims []Claim) error {
 	})
 }
 
-func (o *owner) Reconcile(context.Context, Import, []Claim) error {
+func (o *owner) Reconcile(context.Context, contract.Import, []Claim) error {
 	o.t.Error("settle: got called, want no table that both lanes write")
 	return nil
 }
 
-func (o *owner) SetApart(context.Context, Import, []Claim, func(Partition) bool, func(Partition) bool) (bool, error) {
+func (o *owner) SetApart(context.Context, contract.Import, []Claim, func(Partition) bool, func(Partition) bool) (bool, error) {
 	o.t.Error("set apart: got called, want no table that both lanes write")
 	return false, nil
 }
 
-func (o *owner) Unread(context.Context, Import, map[Partition]int64) error {
+func (o *owner) Unread(context.Context, contract.Import, map[Partition]int64) error {
 	return errFenced // no partition waits
 }
 
-func (o *owner) StartOver(ctx context.Context, imp Import, claims []Claim) error {
+func (o *owner) StartOver(ctx context.Context, imp contract.Import, claims []Claim) error {
 	return o.effect(ctx, fmt.Sprintf("start over at %d/%d", imp.Part, imp.Parts), func() error {
 		o.story.waited(time.Since(o.since))
 		o.story.say("starts over at %d/%d%s", imp.Part, imp.Parts, try(imp))
@@ -94,7 +95,7 @@ func (o *owner) StartOver(ctx context.Context, imp Import, claims []Claim) error
 }
 
 // note writes the entry of each claim's partition.
-func (o *owner) note(imp Import, rebuild bool, claims []Claim) error {
+func (o *owner) note(imp contract.Import, rebuild bool, claims []Claim) error {
 	for _, c := range claims {
 		c := c.(*crashClaim)
 		if c.a.dead {
@@ -106,7 +107,7 @@ func (o *owner) note(imp Import, rebuild bool, claims []Claim) error {
 	return nil
 }
 
-func (o *owner) Confirm(ctx context.Context, _ Import, claims []Claim) error {
+func (o *owner) Confirm(ctx context.Context, _ contract.Import, claims []Claim) error {
 	return o.effect(ctx, "confirm", func() error {
 		for _, c := range claims {
 			c := c.(*crashClaim)
@@ -178,10 +179,10 @@ func (o *owner) entriesOf(content []byte) string {
 	return rows.String()
 }
 
-func (o *owner) Results(ctx context.Context, execution string) (r Results, err error) {
+func (o *owner) Results(ctx context.Context, execution string) (r contract.Results, err error) {
 	err = o.effect(ctx, "poll", func() error {
 		r = o.service.results(execution)
-		if r.Status == Failed {
+		if r.Status == contract.Failed {
 			o.story.say("sees it FAILED")
 		}
 		return nil
@@ -194,9 +195,9 @@ func (o *owner) OutputFiles(context.Context, string, io.Writer) error {
 	return nil
 }
 
-func (o *owner) RowsUnmatched(Import, int64) {}
+func (o *owner) RowsUnmatched(contract.Import, int64) {}
 
-func (o *owner) ImportEnded(Import, Results, time.Duration) {}
+func (o *owner) ImportEnded(contract.Import, contract.Results, time.Duration) {}
 
 // Wait paces by the slots on record.
 func (o *owner) Wait(_ string, retry bool) time.Duration {
@@ -215,9 +216,11 @@ func (c *cluster) pace() slots.Plan {
 	return slots.Plan{PerDay: c.plan.perDay, Reserve: 1, Zone: time.UTC, Every: time.Hour}
 }
 
-func fileOf(imp Import) string { return fmt.Sprintf("%v %d/%d", opOf(imp.File), imp.Part, imp.Parts) }
+func fileOf(imp contract.Import) string {
+	return fmt.Sprintf("%v %d/%d", opOf(imp.File), imp.Part, imp.Parts)
+}
 
-func try(imp Import) string {
+func try(imp contract.Import) string {
 	if imp.Attempt == 1 {
 		return ""
 	}

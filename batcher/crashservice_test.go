@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -113,21 +114,21 @@ func (s *modelService) execute(op schemas.Op, content string, fails map[schemas.
 	return fmt.Sprint("e", len(s.executions))
 }
 
-func (s *modelService) results(id string) Results {
+func (s *modelService) results(id string) contract.Results {
 	s.settle()
 	for i, e := range s.executions {
 		switch {
 		case id != fmt.Sprint("e", i+1):
 		case !e.ended:
-			return Results{Status: InProgress}
+			return contract.Results{Status: contract.InProgress}
 		case e.fails:
-			return Results{Status: Failed, Reason: "duplicate headers"}
+			return contract.Results{Status: contract.Failed, Reason: "duplicate headers"}
 		default:
-			return Results{Status: Finished, Read: int64(len(e.rows)) - 1}
+			return contract.Results{Status: contract.Finished, Read: int64(len(e.rows)) - 1}
 		}
 	}
 	s.t.Errorf("poll of %q: there is no such execution", id)
-	return Results{}
+	return contract.Results{}
 }
 
 // settle ends the executions whose time has come.

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
@@ -57,7 +58,7 @@ type cluster struct {
 // that covers the records below upTo.
 type commit struct {
 	offset  int64
-	entry   *Import
+	entry   *contract.Import
 	rebuild bool
 	upTo    int64
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/batcher/spool"
@@ -68,7 +69,7 @@ func (noFloods) Suspects(string, int64, int64) bool { return false }
 func (noFloods) Ended(string, int64, int64) string  { return "" }
 
 // refusal is a classified failure of the service.
-var _ Failure = (*refusal)(nil)
+var _ contract.Failure = (*refusal)(nil)
 
 type refusal struct {
 	transient, unknown, noSlot, tooLarge bool

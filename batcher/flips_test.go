@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -190,7 +191,7 @@ func (l *lanes) letGo(r *routesOfLane, lane int) bool {
 	}
 	// One without an execution is waited out: any may be its.
 	for i, e := range l.executions {
-		if name := fmt.Sprint("e", i+1); e.status == InProgress && (l.batch.entry.Execution == "" || l.batch.entry.Execution == name) {
+		if name := fmt.Sprint("e", i+1); e.status == contract.InProgress && (l.batch.entry.Execution == "" || l.batch.entry.Execution == name) {
 			return false
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/spool"
 )
 
@@ -96,12 +97,14 @@ func (q *tableQueue) measure(g *generation, files []spool.File) {
 const mostHalvings = 4
 
 // halves reports whether a file that the service refused as too large can be halved.
-func (q *tableQueue) halves(imp *Import) bool { return imp.Rows > 1 && q.halved < mostHalvings }
+func (q *tableQueue) halves(imp *contract.Import) bool {
+	return imp.Rows > 1 && q.halved < mostHalvings
+}
 
 // halve has a file that the service refused as too large built again, from its records,
 // as files of half its rows at most. So are the queue's files from now on, until the
 // process ends: only the configuration knows the limit for good.
-func (r *importRun) halve(ctx, send context.Context, imp Import, reason string) error {
+func (r *importRun) halve(ctx, send context.Context, imp contract.Import, reason string) error {
 	most := (imp.Rows + 1) / 2
 	r.queue.mu.Lock()
 	r.queue.mapping.MaxFile.Rows = most

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
@@ -202,8 +203,8 @@ func TestFileThatIsTooLargeForTheServiceIsHalved(t *testing.T) {
 func TestImportThatFailedAsTooLargeIsHalved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		tooLarge := Results{Status: Failed, Reason: "file too large", TooLarge: true, SameAgain: true}
-		w.results = []Results{tooLarge, tooLarge}
+		tooLarge := contract.Results{Status: contract.Failed, Reason: "file too large", TooLarge: true, SameAgain: true}
+		w.results = []contract.Results{tooLarge, tooLarge}
 		m := testMapping()
 		m.Roll.Rows, m.CSV.Compression = 3, "GZIP"
 		w.start(m)

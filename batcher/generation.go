@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/batcher/slots"
 	"github.com/feedsink/feedsink/batcher/spool"
@@ -33,7 +34,7 @@ type generation struct {
 	fate     reconcile.Fate // of rows that writes of the other lane have dropped; guarded by queue.mu
 
 	// Of one that is built again from the records it had.
-	from Import              // the file whose turn it is
+	from contract.Import     // the file whose turn it is
 	upTo map[Partition]int64 // partitions that still have records to give; guarded by queue.mu
 }
 

@@ -7,14 +7,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/schemas"
 )
 
 func TestFailedImportIsRetriedThenHaltsUntilReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		failed := Results{Status: Failed, Reason: "twice k: M. Dupont", Cause: "duplicate headers"}
-		w.results = []Results{failed, failed}
+		failed := contract.Results{Status: contract.Failed, Reason: "twice k: M. Dupont", Cause: "duplicate headers"}
+		w.results = []contract.Results{failed, failed}
 		m := testMapping()
 		m.Roll.Rows, m.RetryFailed = 1, 1
 		w.start(m)
@@ -73,7 +74,7 @@ func TestFailedImportIsRetriedThenHaltsUntilReleased(t *testing.T) {
 func TestReleaseGivesAllTriesAgainAndCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.results = slices.Repeat([]Results{{Status: Failed}}, 100)
+		w.results = slices.Repeat([]contract.Results{{Status: contract.Failed}}, 100)
 		m := testMapping()
 		m.Roll.Rows, m.RetryFailed = 1, 2
 		w.start(m)
@@ -218,7 +219,7 @@ func TestDiscardStopsAnImportAtEveryStep(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.hold = step
-				w.results = []Results{{Status: Finished, InError: 1}}
+				w.results = []contract.Results{{Status: contract.Finished, InError: 1}}
 				m := testMapping()
 				m.Roll.Rows = 1
 				w.start(m)
@@ -334,8 +335,8 @@ func TestStopDoesNotSealAnOpenFileEarly(t *testing.T) {
 func TestFileThatWouldFailAgainIsNotSentTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		again := Results{Status: Failed, Reason: "duplicate headers", Cause: "duplicate headers", SameAgain: true}
-		w.results = []Results{again, again}
+		again := contract.Results{Status: contract.Failed, Reason: "duplicate headers", Cause: "duplicate headers", SameAgain: true}
+		w.results = []contract.Results{again, again}
 		m := testMapping()
 		m.Roll.Rows, m.RetryFailed = 1, 3
 		w.start(m)
@@ -369,7 +370,7 @@ func TestFileThatWouldFailAgainIsNotSentTwice(t *testing.T) {
 func TestAdoptedFileThatWouldFailAgainIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.results = []Results{{Status: Failed, SameAgain: true}}
+		w.results = []contract.Results{{Status: contract.Failed, SameAgain: true}}
 		m := testMapping()
 		m.RetryFailed = 3
 		w.start(m)
@@ -378,7 +379,7 @@ func TestAdoptedFileThatWouldFailAgainIsNotSent(t *testing.T) {
 		w.said(`2s poll e7: FAILED`, `2s start over refused at 1/1 attempt 2 "e7"`)
 
 		w.b.Discard("customers") // the next assignment finds it in the ledger
-		a := w.left(101, Import{Part: 1, Parts: 1, Attempt: 2, Execution: "e7", Refused: true})
+		a := w.left(101, contract.Import{Part: 1, Parts: 1, Attempt: 2, Execution: "e7", Refused: true})
 		a.Rebuild = true
 		w.adopt(a)
 		w.read(w.p, 100, write(schemas.Upsert, "1"))

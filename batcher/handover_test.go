@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -71,7 +72,7 @@ func TestHandOverWaitsForNothingThatIsNotOnItsWay(t *testing.T) {
 				w.open(Config{}, m)
 				switch step {
 				case "the grace":
-					w.adopt(w.left(103, Import{Part: 1, Parts: 1, Attempt: 1}))
+					w.adopt(w.left(103, contract.Import{Part: 1, Parts: 1, Attempt: 1}))
 				case "a halt":
 					w.triggers <- &refusal{}
 				}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
+	"github.com/feedsink/feedsink/batcher/waiting"
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -36,9 +38,9 @@ func (o *lanesOwner) offer(mapping string, w lanesWrite, at int64) error {
 	spare := o.rnd.IntN(4) > 0
 	o.mu.Unlock()
 	callable := w.Table.Custom || w.Op == schemas.Upsert
-	return o.batcher.Offer(mapping, w.Write, p, at, Offer{
+	return o.batcher.Offer(mapping, w.Write, p, at, waiting.Offer{
 		Callable: callable, Spare: spare, Within: time.Minute, Written: time.Now(), Bytes: 1,
-		Pending: func() Pending {
+		Pending: func() contract.Pending {
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			h := &lanesPending{p: p, key: w.Key}
@@ -89,7 +91,7 @@ func (h *lanesPending) Claim() Claim {
 }
 
 // Submit implements Calls.
-func (o autoCalls) Submit(c Call) {
+func (o autoCalls) Submit(c contract.Call) {
 	f := &flyingCall{Call: c, ended: make(chan struct{})}
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/ack"
@@ -41,7 +42,7 @@ type lanesPartition struct {
 	read    int64
 	covered int64
 	seen    ack.Ranges // what the other lane had confirmed when it was last looked at
-	entry   *Import
+	entry   *contract.Import
 	state   ack.State
 	upTo    int64
 	since   int64
@@ -291,7 +292,7 @@ func (o *lanesOwner) write(ctx context.Context, what string, claims []Claim, cha
 }
 
 // enter notes the import with what it covers.
-func (o *lanesOwner) enter(imp Import, state ack.State, claims []Claim) func(*lanesPartition) {
+func (o *lanesOwner) enter(imp contract.Import, state ack.State, claims []Claim) func(*lanesPartition) {
 	return func(p *lanesPartition) {
 		since, upTo := int64(0), int64(0)
 		if len(o.p.seen) > 0 && o.p.seen[0].From == 0 {
@@ -310,15 +311,15 @@ func (o *lanesOwner) enter(imp Import, state ack.State, claims []Claim) func(*la
 	}
 }
 
-func (o *lanesOwner) Commit(ctx context.Context, imp Import, claims []Claim) error {
+func (o *lanesOwner) Commit(ctx context.Context, imp contract.Import, claims []Claim) error {
 	return o.write(ctx, "import "+imp.File+imp.Execution, claims, o.enter(imp, ack.Intended, claims))
 }
 
-func (o *lanesOwner) Reconcile(ctx context.Context, imp Import, claims []Claim) error {
+func (o *lanesOwner) Reconcile(ctx context.Context, imp contract.Import, claims []Claim) error {
 	return o.write(ctx, "settling "+imp.Execution, claims, o.enter(imp, ack.Reconciling, claims))
 }
 
-func (o *lanesOwner) StartOver(ctx context.Context, imp Import, claims []Claim) error {
+func (o *lanesOwner) StartOver(ctx context.Context, imp contract.Import, claims []Claim) error {
 	return o.write(ctx, "start over", claims, func(p *lanesPartition) {
 		o.enter(imp, ack.Rebuild, claims)(p)
 		o.again = true
@@ -329,7 +330,7 @@ func (o *lanesOwner) StartOver(ctx context.Context, imp Import, claims []Claim) 
 	})
 }
 
-func (o *lanesOwner) Unread(ctx context.Context, _ Import, ends map[Partition]int64) error {
+func (o *lanesOwner) Unread(ctx context.Context, _ contract.Import, ends map[Partition]int64) error {
 	return o.write(ctx, "leave unread", nil, func(p *lanesPartition) {
 		o.unread++
 		o.say("not read up to %d", ends[p])
@@ -337,7 +338,7 @@ func (o *lanesOwner) Unread(ctx context.Context, _ Import, ends map[Partition]in
 	})
 }
 
-func (o *lanesOwner) SetApart(ctx context.Context, imp Import, claims []Claim, apart, _ func(Partition) bool) (bool, error) {
+func (o *lanesOwner) SetApart(ctx context.Context, imp contract.Import, claims []Claim, apart, _ func(Partition) bool) (bool, error) {
 	if len(claims) == 0 || !apart(claims[0].(*lanesClaim).p) {
 		return false, o.Confirm(ctx, imp, claims)
 	}
@@ -349,7 +350,7 @@ func (o *lanesOwner) SetApart(ctx context.Context, imp Import, claims []Claim, a
 	})
 }
 
-func (o *lanesOwner) Confirm(ctx context.Context, imp Import, claims []Claim) error {
+func (o *lanesOwner) Confirm(ctx context.Context, imp contract.Import, claims []Claim) error {
 	return o.write(ctx, "confirm "+imp.Execution, claims, func(p *lanesPartition) {
 		p.entry, p.upTo, p.since = nil, 0, math.MaxInt64
 		before := p.tracker.Watermark()
@@ -396,11 +397,11 @@ func (o *lanesOwner) Trigger(ctx context.Context, _, name string, open func() (i
 	return id, o.linger(ctx, time.Second)
 }
 
-func (o *lanesOwner) Results(_ context.Context, execution string) (Results, error) {
+func (o *lanesOwner) Results(_ context.Context, execution string) (contract.Results, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.execution(execution)
-	return Results{Status: e.status, InError: int64(len(e.inError))}, nil
+	return contract.Results{Status: e.status, InError: int64(len(e.inError))}, nil
 }
 
 // execution is one that was begun, the lock held.
@@ -423,7 +424,7 @@ func (o *lanesOwner) OutputFiles(_ context.Context, execution string, to io.Writ
 	return err
 }
 
-func (o *lanesOwner) RowsUnmatched(Import, int64) {}
+func (o *lanesOwner) RowsUnmatched(contract.Import, int64) {}
 
 // calledApart reports whether a row was confirmed by its call, whatever claim spans it.
 func (o *lanesOwner) calledApart(at int64) bool {
@@ -433,7 +434,7 @@ func (o *lanesOwner) calledApart(at int64) bool {
 }
 
 // Again reads the records that the claims hold.
-func (o *lanesOwner) Again(ctx context.Context, _ Import, claims []Claim, each EachWrite) error {
+func (o *lanesOwner) Again(ctx context.Context, _ contract.Import, claims []Claim, each contract.EachWrite) error {
 	if err := o.linger(ctx, time.Second); err != nil {
 		return err
 	}
@@ -465,12 +466,12 @@ func (o *lanesOwner) Again(ctx context.Context, _ Import, claims []Claim, each E
 	return nil
 }
 
-func (o *lanesOwner) Unmatched(_ context.Context, imp Import, rows []UnmatchedRow) error {
+func (o *lanesOwner) Unmatched(_ context.Context, imp contract.Import, rows []contract.UnmatchedRow) error {
 	o.t.Errorf("rows of %s that match no record: got %d, want none", imp.File, len(rows))
 	return nil
 }
 
-func (o *lanesOwner) ImportEnded(Import, Results, time.Duration) {}
+func (o *lanesOwner) ImportEnded(contract.Import, contract.Results, time.Duration) {}
 
 // look notes what the other lane has committed, the lock held.
 func (o *lanesOwner) look() {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
@@ -67,7 +68,7 @@ type lanesCommit struct {
 	offset    int64
 	done      ack.Ranges
 	routes    ack.Routes
-	entry     *Import
+	entry     *contract.Import
 	state     ack.State
 	upTo      int64
 	since     int64
@@ -75,7 +76,7 @@ type lanesCommit struct {
 }
 
 type lanesExecution struct {
-	status  Status
+	status  contract.Status
 	ended   chan struct{}
 	inError []string // keys of patches that found nothing; of bundles, and where routes change, they are not told
 }
@@ -189,7 +190,7 @@ func (l *lanes) execute(ctx context.Context, op schemas.Op, content string) stri
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := &lanesExecution{status: InProgress, ended: make(chan struct{})}
+	e := &lanesExecution{status: contract.InProgress, ended: make(chan struct{})}
 	before := append([]*lanesExecution(nil), l.executions...)
 	l.executions = append(l.executions, e)
 	id := fmt.Sprint("e", len(l.executions))
@@ -225,9 +226,9 @@ func (l *lanes) execute(ctx context.Context, op schemas.Op, content string) stri
 		_ = l.linger(ctx, 20*time.Second)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		e.status = Finished
+		e.status = contract.Finished
 		if fails {
-			e.status = Failed
+			e.status = contract.Failed
 		}
 		l.say("%s is %s", id, e.status)
 	}()

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
 )
@@ -136,7 +137,7 @@ func (r *importRun) life(ctx, send context.Context) error {
 			continue
 		}
 		took := time.Since(begun)
-		if results.Status == Failed {
+		if results.Status == contract.Failed {
 			r.batcher.observer.ImportEnded(*imp, results, took)
 			if err := r.failed(ctx, send, imp, results); err != nil {
 				return err
@@ -163,7 +164,7 @@ func (r *importRun) life(ctx, send context.Context) error {
 
 // landed ends an import whose files are all loaded: what the other lane wrote
 // meanwhile is reconciled, then everything is confirmed.
-func (r *importRun) landed(ctx, send context.Context, imp Import) error {
+func (r *importRun) landed(ctx, send context.Context, imp contract.Import) error {
 	if err := r.reconcile(ctx, send, imp); err != nil {
 		return err
 	}
@@ -181,15 +182,15 @@ func (r *importRun) landed(ctx, send context.Context, imp Import) error {
 
 // withoutFile is the import of a generation without rows, known by its table alone;
 // of one that was built again, by what the ledger has of it.
-func (r *importRun) withoutFile() Import {
+func (r *importRun) withoutFile() contract.Import {
 	if r.generation.from.Part > 0 {
 		return r.generation.from
 	}
-	return Import{Mapping: r.queue.mapping.Name, Table: r.queue.mapping.Table, Fingerprint: r.queue.mapping.Fingerprint, Bundle: r.queue.mapping.Bundle}
+	return contract.Import{Mapping: r.queue.mapping.Name, Table: r.queue.mapping.Table, Fingerprint: r.queue.mapping.Fingerprint, Bundle: r.queue.mapping.Bundle}
 }
 
 // enter notes the step for Status.
-func (r *importRun) enter(step Step, imp Import) {
+func (r *importRun) enter(step Step, imp contract.Import) {
 	now := ImportStatus{Import: imp, Step: step, Since: time.Now()}
 	if step == Intending || step == Triggering { // once more for each try
 		r.queue.mu.Lock()

@@ -7,13 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/schemas"
 )
 
 func TestImportGoesThroughItsStepsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.results = []Results{{Status: InProgress}, {Status: InProgress}, {Status: Finished, Read: 2}}
+		w.results = []contract.Results{{Status: contract.InProgress}, {Status: contract.InProgress}, {Status: contract.Finished, Read: 2}}
 		w.start(testMapping())
 		w.append(write(schemas.Upsert, "1", "a", "x"), write(schemas.Upsert, "2", "a", "y"), write(schemas.Upsert, "1", "a", "z"))
 		time.Sleep(time.Hour + time.Minute)
@@ -155,7 +156,7 @@ func TestOutageDoesNotLengthenTheIntervalOfPolling(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				w.results = []Results{{Status: InProgress}, {Status: Finished}}
+				w.results = []contract.Results{{Status: contract.InProgress}, {Status: contract.Finished}}
 				w.polls = slices.Repeat([]error{failure}, 100)
 				m := testMapping()
 				m.Roll.Rows = 1
@@ -210,7 +211,7 @@ func TestRefusedPollsAreSpreadOverMinutes(t *testing.T) {
 func TestHintPollsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.results = slices.Repeat([]Results{{Status: InProgress}}, 20)
+		w.results = slices.Repeat([]contract.Results{{Status: contract.InProgress}}, 20)
 		m := testMapping()
 		m.Roll.Rows = 1
 		w.start(m)
@@ -281,7 +282,7 @@ func TestHintNamesNoneOfTwoNamelessExecutions(t *testing.T) {
 func TestRowsInErrorAreObservedOnceTheyHaveEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.results = []Results{{Status: Finished, Read: 1, InError: 1}}
+		w.results = []contract.Results{{Status: contract.Finished, Read: 1, InError: 1}}
 		m := testMapping()
 		m.Roll.Rows = 1
 		w.start(m)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/batcher/waiting"
@@ -18,7 +19,7 @@ type member struct {
 	accepts  [schemas.OpsEnd]bool // operations that it takes rows of: those with a Load
 	rows     *spool.Rows          // encoding is guarded by the queue's lock; writing rows only reads and is not
 	dualLane *dualLane            // what the other lane writes; of the present assignments
-	waiting  *waitingRows         // for calls
+	waiting  *waiting.Rows        // for calls
 }
 
 func (m *member) loads(op schemas.Op) bool { return int(op) < len(m.accepts) && m.accepts[op] }
@@ -37,7 +38,7 @@ func (b *Batcher) add(m files.Mapping) error {
 	if err != nil {
 		return err
 	}
-	added := &member{Mapping: m, rows: r, dualLane: new(dualLane), waiting: waiting.New[Pending](&b.waiting)}
+	added := &member{Mapping: m, rows: r, dualLane: new(dualLane), waiting: waiting.New(&b.waiting)}
 	for op := range m.Loads {
 		added.accepts[op] = true
 	}
@@ -87,7 +88,7 @@ func (q *tableQueue) findParents() {
 
 // share is what an import of op holds of each of the queue's mappings; nil for a
 // queue without a bundle. counts are their rows; nil: not known.
-func (q *tableQueue) share(op schemas.Op, counts []int64) (members []Member) {
+func (q *tableQueue) share(op schemas.Op, counts []int64) (members []contract.Member) {
 	if q.mapping.Bundle == "" {
 		return nil
 	}
@@ -95,7 +96,7 @@ func (q *tableQueue) share(op schemas.Op, counts []int64) (members []Member) {
 		if !m.loads(op) {
 			continue
 		}
-		one := Member{Mapping: m.Name, Table: m.Table}
+		one := contract.Member{Mapping: m.Name, Table: m.Table}
 		if counts != nil {
 			one.Rows = counts[i]
 		}

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -195,7 +196,7 @@ func TestCountersThatAccountForEveryRowNeedNoOutputFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.outputs = notThere
-		w.results = []Results{{Status: Finished, InError: -1, Inserted: 1, Updated: 1}}
+		w.results = []contract.Results{{Status: contract.Finished, InError: -1, Inserted: 1, Updated: 1}}
 		got := w.buried(testMapping(), write(schemas.Upsert, "1"), write(schemas.Upsert, "2"))
 		wantLines(t, got, `confirm upsert 1/1 attempt 1 "e1" holds 100-101`)
 	})

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -46,7 +47,7 @@ func TestFileThatWasNotSentWaitsWhileItsMappingIsPaused(t *testing.T) {
 		m := testMapping()
 		m.Roll.Rows, m.RetryFailed = 1, 1
 		w := pausable(t, &paused, m)
-		w.results = []Results{{Status: Failed}}
+		w.results = []contract.Results{{Status: contract.Failed}}
 		w.append(write(schemas.Upsert, "1"))
 		time.Sleep(time.Second)
 		paused.Store(new("customers"))

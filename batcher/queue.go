@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/connector/retry"
 )
@@ -37,11 +38,11 @@ type tableQueue struct {
 	rebuilding  *generation   // goes out before full and open; nil: none
 	full        []*generation // closed at the most that a file may have; go out before open, oldest first
 	open        *generation
-	halved      int            // how often since the process began
-	ratio       float64        // of a file's bytes to those of its generation, as measured last; 0: never
-	hurried     *generation    // the open one, if a child waits for its rows
-	running     *importRun     // nil: none
-	lastMessage ServiceMessage // recently by the service; zero: nothing
+	halved      int                     // how often since the process began
+	ratio       float64                 // of a file's bytes to those of its generation, as measured last; 0: never
+	hurried     *generation             // the open one, if a child waits for its rows
+	running     *importRun              // nil: none
+	lastMessage contract.ServiceMessage // recently by the service; zero: nothing
 }
 
 // run rolls and imports one generation after the other until ctx ends. send

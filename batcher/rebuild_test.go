@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -19,7 +20,7 @@ func TestRebuiltGenerationHasTheMissingFilesOnly(t *testing.T) {
 		m.Roll.Rows = 2
 		w.open(Config{}, m)
 		other := &partition{}
-		a := w.left(103, Import{Part: 2, Parts: 3, Attempt: 2})
+		a := w.left(103, contract.Import{Part: 2, Parts: 3, Attempt: 2})
 		a.Rebuild, a.UpTo[other] = true, 51
 		w.adopt(a)
 		w.run()
@@ -57,7 +58,7 @@ func TestRebuiltGenerationIsCompleteOnceItsEndIsPassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.start(testMapping())
-		a := w.left(103, Import{Part: 1, Parts: 1, Attempt: 1})
+		a := w.left(103, contract.Import{Part: 1, Parts: 1, Attempt: 1})
 		a.Rebuild = true
 		w.adopt(a)
 		w.read(w.p, 100, write(schemas.Upsert, "1"))
@@ -72,7 +73,7 @@ func TestRebuiltGenerationWithoutRecordsIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.start(testMapping())
-		a := w.left(103, Import{Part: 2, Parts: 2, Attempt: 1})
+		a := w.left(103, contract.Import{Part: 2, Parts: 2, Attempt: 1})
 		a.Rebuild = true
 		w.adopt(a)
 		w.b.Passed("customers", w.p, 103)
@@ -84,13 +85,13 @@ func TestRebuiltGenerationWithoutRecordsIsConfirmed(t *testing.T) {
 func TestRebuiltGenerationWithOtherFilesIsSentWhole(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		from Import
+		from contract.Import
 		want string // the first intent
 	}{
-		{"fewer files", Import{Part: 3, Parts: 3, Attempt: 4}, `delete 1/2 attempt 1`},
-		{"more files", Import{Part: 1, Parts: 1, Attempt: 4}, `delete 1/2 attempt 1`},
-		{"another mode", Import{Part: 2, Parts: 2, Mode: "UPDATE_ONLY", Attempt: 4}, `delete 1/2 attempt 1`},
-		{"the same", Import{Part: 2, Parts: 2, Mode: "CREATE_OR_UPDATE", Attempt: 4}, `upsert 2/2 attempt 4`},
+		{"fewer files", contract.Import{Part: 3, Parts: 3, Attempt: 4}, `delete 1/2 attempt 1`},
+		{"more files", contract.Import{Part: 1, Parts: 1, Attempt: 4}, `delete 1/2 attempt 1`},
+		{"another mode", contract.Import{Part: 2, Parts: 2, Mode: "UPDATE_ONLY", Attempt: 4}, `delete 1/2 attempt 1`},
+		{"the same", contract.Import{Part: 2, Parts: 2, Mode: "CREATE_OR_UPDATE", Attempt: 4}, `upsert 2/2 attempt 4`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -116,7 +117,7 @@ func TestRebuiltFileThatFailedTooOftenIsKeptAndNotSent(t *testing.T) {
 		m := testMapping()
 		m.RetryFailed = 1
 		w.start(m)
-		a := w.left(102, Import{Part: 2, Parts: 3, Attempt: 3, Execution: "e7"})
+		a := w.left(102, contract.Import{Part: 2, Parts: 3, Attempt: 3, Execution: "e7"})
 		a.Rebuild = true
 		w.adopt(a)
 		w.read(w.p, 100, write(schemas.Delete, "1"))
@@ -147,7 +148,7 @@ func TestRebuiltFileThatWasRefusedIsKeptAndNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.start(testMapping())
-		a := w.left(101, Import{Part: 1, Parts: 1, Attempt: 1, Refused: true})
+		a := w.left(101, contract.Import{Part: 1, Parts: 1, Attempt: 1, Refused: true})
 		a.Rebuild = true
 		w.adopt(a)
 		w.read(w.p, 100, write(schemas.Upsert, "1"))
@@ -170,17 +171,17 @@ func TestRebuiltFileThatWasRefusedIsKeptAndNotSent(t *testing.T) {
 func TestTriesOfFormerOwnersCountOnceTheFileFailed(t *testing.T) {
 	for _, tc := range []struct {
 		name string
-		from Import
+		from contract.Import
 		want int // sends until the mapping halts
 	}{
-		{"cut off eight times", Import{Part: 1, Parts: 1, Attempt: 9}, 3},
-		{"FAILED once", Import{Part: 1, Parts: 1, Attempt: 2, Execution: "e7"}, 2},
-		{"FAILED twice", Import{Part: 1, Parts: 1, Attempt: 3, Execution: "e7"}, 1},
+		{"cut off eight times", contract.Import{Part: 1, Parts: 1, Attempt: 9}, 3},
+		{"FAILED once", contract.Import{Part: 1, Parts: 1, Attempt: 2, Execution: "e7"}, 2},
+		{"FAILED twice", contract.Import{Part: 1, Parts: 1, Attempt: 3, Execution: "e7"}, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				w.results = slices.Repeat([]Results{{Status: Failed}}, 10)
+				w.results = slices.Repeat([]contract.Results{{Status: contract.Failed}}, 10)
 				m := testMapping()
 				m.RetryFailed = 2
 				w.start(m)
@@ -213,7 +214,7 @@ func TestRebuiltFileIsAFurtherTryToTheGate(t *testing.T) {
 		m.Roll.Rows = 1
 		w.open(Config{Gate: gate}, m)
 		w.run()
-		a := w.left(101, Import{Part: 1, Parts: 1, Attempt: 1})
+		a := w.left(101, contract.Import{Part: 1, Parts: 1, Attempt: 1})
 		a.Rebuild = true
 		w.adopt(a)
 		w.read(w.p, 100, write(schemas.Upsert, "1"))
@@ -236,7 +237,7 @@ func TestSpoolIsNotFullWhileAGenerationLacksRecords(t *testing.T) {
 		w.hold = "intend"
 		w.open(Config{}, testMapping())
 		w.b.segment, w.b.cfg.MaxBytes = 1, 1
-		a := w.left(101, Import{Part: 1, Parts: 1, Attempt: 1})
+		a := w.left(101, contract.Import{Part: 1, Parts: 1, Attempt: 1})
 		a.Rebuild = true
 		w.adopt(a)
 		w.run()

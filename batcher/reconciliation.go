@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
@@ -59,7 +60,7 @@ type reconciliation struct {
 	run    *importRun
 	member *member
 	known  *dualLane // of the member, when the import run began
-	imp    Import
+	imp    contract.Import
 
 	waitingSince time.Time           // since when it waits for one thing, or when that was logged last
 	watched      time.Time           // when it was looked last which partitions are halted or wait
@@ -76,7 +77,7 @@ type reconciliation struct {
 //
 // The mappings of a bundle are reconciled one after the other: what the other lane
 // writes meanwhile lands behind the files of all of them.
-func (r *importRun) reconcile(ctx, send context.Context, imp Import) error {
+func (r *importRun) reconcile(ctx, send context.Context, imp contract.Import) error {
 	if !r.queue.anyDualLane() {
 		return nil
 	}
@@ -99,7 +100,7 @@ func (r *importRun) reconcile(ctx, send context.Context, imp Import) error {
 // recordReconciling notes in the ledger that keys are reconciled, which may take several
 // calls for one. Of a generation without rows it is the only entry, and there is none
 // if nothing is to be sent.
-func (r *importRun) recordReconciling(send context.Context, imp Import) error {
+func (r *importRun) recordReconciling(send context.Context, imp contract.Import) error {
 	conflicting, file := false, imp.Part > 0
 	r.queue.mu.Lock()
 	for i := range r.queue.members {
@@ -122,7 +123,7 @@ func (r *importRun) recordReconciling(send context.Context, imp Import) error {
 	return nil
 }
 
-func (rec *reconciliation) untilReconciled(ctx, send context.Context, imp Import) error {
+func (rec *reconciliation) untilReconciled(ctx, send context.Context, imp contract.Import) error {
 	rec.setReconciling(true)
 	defer rec.setReconciling(false)
 	defer rec.waitFor("")
@@ -249,7 +250,7 @@ func (rec *reconciliation) sendOne(ctx context.Context, n reconcile.Newest) {
 	if ctx.Err() != nil {
 		return
 	}
-	anew := errors.Is(err, ErrMadeAnew)
+	anew := errors.Is(err, contract.ErrMadeAnew)
 	if anew {
 		err = nil
 	}
@@ -341,7 +342,7 @@ func (rec *reconciliation) noteUnread(ctx, send context.Context) (reconciled boo
 	if len(rec.unread) == 0 {
 		return true, nil
 	}
-	if err := rec.run.commit(send, "leave unread", rec.imp, func(ctx context.Context, imp Import, _ []Claim) error {
+	if err := rec.run.commit(send, "leave unread", rec.imp, func(ctx context.Context, imp contract.Import, _ []Claim) error {
 		return rec.run.batcher.ledger.Unread(ctx, imp, rec.unread)
 	}); err != nil {
 		return false, err
@@ -420,7 +421,7 @@ func (rec *reconciliation) leaveOut() {
 
 // confirmRest confirms an import but for the partitions that are set apart. If it has
 // records of them, the table's partitions are read again.
-func (r *importRun) confirmRest(ctx, send context.Context, imp Import) error {
+func (r *importRun) confirmRest(ctx, send context.Context, imp contract.Import) error {
 	r.enter(Confirming, imp)
 	apart := func(p Partition) bool { return r.apart[p] }
 	// Rows of the open file, which is dropped then, say the newest state of their keys.
@@ -430,7 +431,7 @@ func (r *importRun) confirmRest(ctx, send context.Context, imp Import) error {
 		return r.moved[p]
 	}
 	left := false
-	if err := r.commit(send, "set apart", imp, func(ctx context.Context, imp Import, claims []Claim) (err error) {
+	if err := r.commit(send, "set apart", imp, func(ctx context.Context, imp contract.Import, claims []Claim) (err error) {
 		left, err = r.batcher.ledger.SetApart(ctx, imp, claims, apart, moved)
 		return err
 	}); err != nil || !left {

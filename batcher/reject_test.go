@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -16,7 +17,7 @@ import (
 // rejecting is a world in which the first execution has rows in error.
 func rejecting(t *testing.T, inError int64, files string) *world {
 	w := newWorld(t)
-	w.results = []Results{{Status: Finished, InError: inError}}
+	w.results = []contract.Results{{Status: contract.Finished, InError: inError}}
 	w.files = files
 	return w
 }
@@ -126,7 +127,7 @@ func TestEveryUnmatchedRowIsADeadLetterWhateverTheirNumber(t *testing.T) {
 func TestMappingHaltsWhereUnmatchedRowsCannotBecomeDeadLetters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := rejecting(t, 1, "k,error\nC9,bad\n")
-		w.unposted = fmt.Errorf("%w: dlq.topic is not configured", ErrNoDeadLetter)
+		w.unposted = fmt.Errorf("%w: dlq.topic is not configured", contract.ErrNoDeadLetter)
 		w.start(testMapping())
 		w.append(write(schemas.Upsert, "1"))
 		time.Sleep(2 * time.Hour)
@@ -176,7 +177,7 @@ func TestUpsertsThatDeletedAreWarnedOf(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var out bytes.Buffer
 			w := newWorld(t)
-			w.results = []Results{{Status: Finished, Deleted: 3}}
+			w.results = []contract.Results{{Status: contract.Finished, Deleted: 3}}
 			w.open(Config{}, testMapping())
 			w.b.cfg.Log = slog.New(slog.NewTextHandler(&out, nil))
 			for _, q := range w.b.queues {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/batcher/rowerror"
 	"github.com/feedsink/feedsink/batcher/spool"
@@ -28,7 +29,7 @@ const unexplained = "the service put the row in error and gave no reason"
 // rejectedRows makes dead letters of the records behind one file's rows in error.
 type rejectedRows struct {
 	run  *importRun
-	imp  *Import
+	imp  *contract.Import
 	of   []*member // whose rows the import loads
 	rows int64     // in error, as the output files have them
 
@@ -41,13 +42,13 @@ type rejectedRows struct {
 	byMember []int64 // rows in error whose records were found, by member
 	counting bool    // the rows with a record; none becomes a dead letter
 
-	pending   []UnmatchedRow // rows that match no record, to be dead letters of their own
-	unmatched int64          // rows that did not
-	released  bool           // rows that have no place as dead letters are given up
-	givenUp   bool           // some were
+	pending   []contract.UnmatchedRow // rows that match no record, to be dead letters of their own
+	unmatched int64                   // rows that did not
+	released  bool                    // rows that have no place as dead letters are given up
+	givenUp   bool                    // some were
 }
 
-func newRejectedRows(r *importRun, imp *Import, released bool) *rejectedRows {
+func newRejectedRows(r *importRun, imp *contract.Import, released bool) *rejectedRows {
 	rr := &rejectedRows{run: r, imp: imp, byKey: map[rowKey]*errorRow{}, released: released}
 	for _, load := range imp.Loads() {
 		rr.of = append(rr.of, r.batcher.byName[load.Mapping])
@@ -179,7 +180,7 @@ func (rr *rejectedRows) postUnmatched(ctx context.Context) error {
 		return nil
 	}
 	err := rr.run.post(ctx, rr.imp, rr.pending)
-	if errors.Is(err, ErrNoDeadLetter) && rr.released {
+	if errors.Is(err, contract.ErrNoDeadLetter) && rr.released {
 		rr.run.log.Error("rows in error that match no record were given up, since they cannot become dead letters; look at the output files, which are kept",
 			"file", rr.imp.File, "execution", rr.imp.Execution, "rows", len(rr.pending), "err", err)
 		rr.givenUp, err = true, nil
@@ -191,11 +192,11 @@ func (rr *rejectedRows) postUnmatched(ctx context.Context) error {
 }
 
 // post makes dead letters of their own of rows, again and again while that fails.
-func (r *importRun) post(ctx context.Context, imp *Import, rows []UnmatchedRow) error {
+func (r *importRun) post(ctx context.Context, imp *contract.Import, rows []contract.UnmatchedRow) error {
 	var refused error
 	if err := r.retrying(ctx, "make dead letters of rows in error that match no record", func(ctx context.Context) error {
 		err := r.batcher.cfg.Records.Unmatched(ctx, *imp, rows)
-		if errors.Is(err, ErrNoDeadLetter) {
+		if errors.Is(err, contract.ErrNoDeadLetter) {
 			refused, err = err, nil
 		}
 		return err
@@ -267,7 +268,7 @@ func (rr *rejectedRows) addUnmatched(r rowerror.Row) error {
 	if err != nil {
 		return err
 	}
-	row := UnmatchedRow{Mapping: rr.of[r.Of[0]].Name, Key: r.Key, Row: text, Reason: cmp.Or(r.Reason, unexplained)}
+	row := contract.UnmatchedRow{Mapping: rr.of[r.Of[0]].Name, Key: r.Key, Row: text, Reason: cmp.Or(r.Reason, unexplained)}
 	if len(r.Of) > 1 {
 		row.Reason += " (of which of the bundle's tables it is the output files do not tell)"
 	}
@@ -284,7 +285,7 @@ func (rr *rejectedRows) onlyWaiting() bool {
 
 // shares are the import's members with their rows in error; the import's own are
 // being looked at by others.
-func (rr *rejectedRows) shares() []Member {
+func (rr *rejectedRows) shares() []contract.Member {
 	members := slices.Clone(rr.imp.Members)
 	for i := range members {
 		members[i].InError = rr.byMember[i]

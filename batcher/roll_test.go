@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -59,7 +60,7 @@ func TestBytesRoll(t *testing.T) {
 func TestOpenFileGrowsWhileOneIsOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.results = []Results{{Status: InProgress}, {Status: Finished}}
+		w.results = []contract.Results{{Status: contract.InProgress}, {Status: contract.Finished}}
 		m := testMapping()
 		m.Roll.Rows = 2
 		w.start(m)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/rowerror"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
@@ -24,19 +25,19 @@ const outputsPatience = ForgottenAfter
 // reject ends the rows that the service put in error: their records become dead
 // letters, before the import is confirmed. A crash in here repeats the dead letters of
 // this file; it loses none, since the ledger still has the import.
-func (r *importRun) reject(ctx context.Context, imp *Import, results Results) error {
+func (r *importRun) reject(ctx context.Context, imp *contract.Import, results contract.Results) error {
 	inError := results.InError
 	if loaded := max(results.Inserted, 0) + max(results.Updated, 0) + max(results.Deleted, 0); inError < 0 && imp.Rows > 0 && loaded >= imp.Rows {
 		inError = 0 // every row is accounted for
 	}
 	log := r.log.With("file", imp.File, "execution", imp.Execution)
 	if inError == 0 {
-		log.Info("import finished", results.counters()...)
+		log.Info("import finished", counters(results)...)
 		for _, load := range imp.Loads() {
 			r.batcher.cfg.Floods.Ended(load.Mapping, load.Rows, 0)
 		}
 	} else {
-		log.Warn("import finished with rows in error", results.counters()...)
+		log.Warn("import finished with rows in error", counters(results)...)
 	}
 	r.warnOfDeletes(imp, results)
 	changed := r.adopted != nil && r.adopted.Changed // then all of its records are read again
@@ -56,7 +57,7 @@ const modeDelete = "DELETE"
 // warnOfDeletes says that the rows of an import were deleted that was to do something else:
 // its ETL has another mode than the mapping says. The records are confirmed all the same:
 // the service has loaded them, and sending them again would do the same.
-func (r *importRun) warnOfDeletes(imp *Import, results Results) {
+func (r *importRun) warnOfDeletes(imp *contract.Import, results contract.Results) {
 	if results.Deleted > 0 && imp.Mode != "" && imp.Mode != modeDelete {
 		r.log.Warn("the import deleted rows, which its mode does not do: the ETL seems to have another mode than the mapping says. Its records are confirmed. "+
 			"Check the ETL's import mode and its id in the mapping's imports, then send the records again (feedsink backfill)",
@@ -65,7 +66,7 @@ func (r *importRun) warnOfDeletes(imp *Import, results Results) {
 }
 
 // counters are for the log, without those that the service did not give.
-func (r Results) counters() (told []any) {
+func counters(r contract.Results) (told []any) {
 	for _, c := range []struct {
 		name string
 		rows int64
@@ -80,8 +81,8 @@ func (r Results) counters() (told []any) {
 // rowErrors ends the rows in error of one import.
 type rowErrors struct {
 	run      *importRun
-	imp      *Import
-	results  Results
+	imp      *contract.Import
+	results  contract.Results
 	judged   bool      // whether they are a mistake was asked
 	inError  int64     // rows, as the service counts them; -1: it does not say
 	since    time.Time // when the first of the latest looks found too little; zero: none did
@@ -138,7 +139,7 @@ func (e *rowErrors) untilDeadLetters(ctx context.Context) error {
 // later logs a failure that may pass and returns how long to wait.
 func (e *rowErrors) later(n int, err error) time.Duration {
 	var least time.Duration
-	if failure, ok := errors.AsType[Failure](err); ok {
+	if failure, ok := errors.AsType[contract.Failure](err); ok {
 		least = failure.RetryAfter()
 	}
 	wait := e.run.backoff(e.run.batcher.cfg.Retry, n, least)
@@ -239,7 +240,7 @@ func (e *rowErrors) lack(ctx context.Context, rr *rejectedRows, outputs *spool.O
 func (e *rowErrors) deadLetter(ctx context.Context, rr *rejectedRows, outputs *spool.OutputFiles) error {
 	err := rr.read(ctx, outputs)
 	e.imp.Members = rr.shares()
-	if errors.Is(err, ErrNoDeadLetter) {
+	if errors.Is(err, contract.ErrNoDeadLetter) {
 		if err := outputs.Keep(); err != nil {
 			return err
 		}
@@ -278,8 +279,8 @@ func (e *rowErrors) giveUp(ctx context.Context, rows, unmatched int64) error {
 		if err != nil {
 			return err
 		}
-		err = e.run.post(ctx, e.imp, []UnmatchedRow{{Mapping: e.imp.Mapping, Row: text, Reason: givenUp}})
-		if err != nil && !errors.Is(err, ErrNoDeadLetter) {
+		err = e.run.post(ctx, e.imp, []contract.UnmatchedRow{{Mapping: e.imp.Mapping, Row: text, Reason: givenUp}})
+		if err != nil && !errors.Is(err, contract.ErrNoDeadLetter) {
 			return err
 		}
 		e.run.log.Error("rows in error that the output files do not name were given up; send their records again", "file", e.imp.File,
@@ -294,7 +295,7 @@ func (e *rowErrors) giveUp(ctx context.Context, rows, unmatched int64) error {
 
 // rejectAll makes dead letters of all records that an import with OnlyErrors holds:
 // the service does not tell any more why their rows were in error.
-func (r *importRun) rejectAll(ctx context.Context, imp Import) error {
+func (r *importRun) rejectAll(ctx context.Context, imp contract.Import) error {
 	r.log.Warn("the service does not tell any more why rows were in error; all records that waited become dead letters",
 		"file", imp.File, "execution", imp.Execution)
 	r.enter(DeadLettering, imp)
@@ -313,9 +314,9 @@ func (r *importRun) rejectAll(ctx context.Context, imp Import) error {
 // they become dead letters.
 func (e *rowErrors) holdFlood(ctx context.Context, outputs rowerror.File) error {
 	loads := e.imp.Loads()
-	if !slices.ContainsFunc(loads, func(l Member) bool { return l.Rows > 0 }) {
+	if !slices.ContainsFunc(loads, func(l contract.Member) bool { return l.Rows > 0 }) {
 		// A former owner sent a bundle's file: how many rows are of which mapping is not known.
-		loads = []Member{{Mapping: e.imp.Mapping, Table: e.imp.Table, Rows: max(e.imp.Rows, e.results.Read, e.results.InError)}}
+		loads = []contract.Member{{Mapping: e.imp.Mapping, Table: e.imp.Table, Rows: max(e.imp.Rows, e.results.Read, e.results.InError)}}
 	}
 	counts, err := newRejectedRows(e.run, e.imp, false).countDead(outputs)
 	if err != nil && ctx.Err() != nil {
@@ -382,7 +383,7 @@ func (e *rowErrors) fetch(ctx context.Context) (*spool.OutputFiles, error) {
 			do: "Raise spool.maxBytes and restart feedsink: they are fetched again. To look at them: feedsink imports files " + e.imp.Execution,
 		}
 	}
-	if failure, ok := errors.AsType[Failure](err); ok && !failure.Transient() {
+	if failure, ok := errors.AsType[contract.Failure](err); ok && !failure.Transient() {
 		return nil, &unnamedRows{why: "there are no output files: " + err.Error() + e.run.queue.refusal(*e.imp, failure), after: failure.RetryAfter()}
 	}
 	return nil, err

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -178,7 +179,7 @@ func TestRemovedSpoolIsMadeAnewWithItsLock(t *testing.T) {
 func TestFileThatIsGoneBeforeItIsSentAgainIsBuiltAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.results = []Results{{Status: Failed, Reason: "busy"}}
+		w.results = []contract.Results{{Status: contract.Failed, Reason: "busy"}}
 		w.polling = func() {
 			if err := os.RemoveAll(w.dir); err != nil {
 				t.Error(err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/feedsink/feedsink/batcher/contract"
 )
 
 // MappingStatus is what a mapping's batch lane is doing.
@@ -28,7 +30,7 @@ type MappingStatus struct {
 
 // ImportStatus is an import on its way.
 type ImportStatus struct {
-	Import
+	contract.Import
 	Step  Step      `json:"step"`
 	Since time.Time `json:"since"` // when the step began
 	// WaitsFor is what reconciling waits for.
@@ -170,10 +172,10 @@ func (b *Batcher) UnderWay(mapping string) bool {
 
 // LastServiceMessage is what the service said last about an import of the mapping that went
 // wrong, since this process has its table; false: nothing.
-func (b *Batcher) LastServiceMessage(mapping string) (ServiceMessage, bool) {
+func (b *Batcher) LastServiceMessage(mapping string) (contract.ServiceMessage, bool) {
 	m, ok := b.byName[mapping]
 	if !ok {
-		return ServiceMessage{}, false
+		return contract.ServiceMessage{}, false
 	}
 	m.queue.mu.Lock()
 	defer m.queue.mu.Unlock()
@@ -200,13 +202,13 @@ func (b *Batcher) Full() bool {
 // themselves wait for a person who asks for them.
 
 // failure keeps why an import FAILED and tells what may be said of it.
-func (q *tableQueue) failure(imp Import, results Results) string {
+func (q *tableQueue) failure(imp contract.Import, results contract.Results) string {
 	return cmp.Or(results.Cause, "for a reason of the service's own") + q.about(imp, results.Reason)
 }
 
 // refusal keeps what the service refused a request with, and is the end of a sentence
 // about that.
-func (q *tableQueue) refusal(imp Import, by Failure) string {
+func (q *tableQueue) refusal(imp contract.Import, by contract.Failure) string {
 	about := q.about(imp, by.Reason())
 	if cause := by.Cause(); cause != "" {
 		return ": " + cause + about
@@ -216,7 +218,7 @@ func (q *tableQueue) refusal(imp Import, by Failure) string {
 
 // about keeps the service's words about an import, and is which columns they name and
 // how to see them all; "" for none.
-func (q *tableQueue) about(imp Import, words string) string {
+func (q *tableQueue) about(imp contract.Import, words string) string {
 	if words == "" {
 		return ""
 	}
@@ -230,10 +232,10 @@ func (q *tableQueue) about(imp Import, words string) string {
 // keepMessage keeps the service's words for a person who asks, and is how to ask. None
 // are of an execution that FAILED under a former owner, with whose memory they are gone:
 // the service can be asked for them.
-func (q *tableQueue) keepMessage(imp Import, words string) (toSee string) {
+func (q *tableQueue) keepMessage(imp contract.Import, words string) (toSee string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.lastMessage = ServiceMessage{File: imp.File, Execution: imp.Execution, At: time.Now(), Words: words}
+	q.lastMessage = contract.ServiceMessage{File: imp.File, Execution: imp.Execution, At: time.Now(), Words: words}
 	return "; all that the service said, which may be customers' data: feedsink imports show --mapping " + q.mapping.Name + " --show-reason"
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
@@ -24,7 +25,7 @@ const parentsPoll = 250 * time.Millisecond
 
 // seal writes the generation's files, again and again while the disk refuses. Those of
 // one that is built again which are loaded are left out.
-func (r *importRun) seal(ctx context.Context) ([]Import, error) {
+func (r *importRun) seal(ctx context.Context) ([]contract.Import, error) {
 	name := spool.NewName(r.queue.name, r.batcher.rnd)
 	for n := 0; ; n++ {
 		files, err := spool.Seal(ctx, spool.Files{
@@ -46,10 +47,10 @@ func (r *importRun) seal(ctx context.Context) ([]Import, error) {
 	}
 	r.generation.drop()
 	r.queue.measure(r.generation, r.files)
-	imports := make([]Import, len(r.files))
+	imports := make([]contract.Import, len(r.files))
 	for i, file := range r.files {
 		load := r.queue.mapping.Loads[file.Op]
-		imports[i] = Import{
+		imports[i] = contract.Import{
 			Mapping: r.queue.mapping.Name, Table: r.queue.mapping.Table, Fingerprint: r.queue.mapping.Fingerprint,
 			Bundle: r.queue.mapping.Bundle, Members: r.queue.share(file.Op, file.Counts),
 			Part: i + 1, Parts: len(r.files),
@@ -71,7 +72,7 @@ func (r *importRun) parts(now time.Time) []spool.Part {
 
 // parentsFirst holds a sealed file back until the rows of its parents that were
 // read before it are loaded. They need not wait for their own files to fill.
-func (r *importRun) parentsFirst(ctx context.Context, imp Import) error {
+func (r *importRun) parentsFirst(ctx context.Context, imp contract.Import) error {
 	if !slices.ContainsFunc(r.queue.members, func(m *member) bool { return len(m.After) > 0 }) {
 		return nil
 	}
@@ -114,7 +115,7 @@ func (b *Batcher) callsOfChildren() map[reconcile.At]bool {
 
 // intend waits for the gate, and while a person has paused the mapping, and commits the
 // intent.
-func (r *importRun) intend(ctx, send context.Context, imp *Import) error {
+func (r *importRun) intend(ctx, send context.Context, imp *contract.Import) error {
 	for step, wait := r.heldBack(imp); wait > 0; step, wait = r.heldBack(imp) {
 		r.enter(step, *imp)
 		if err := retry.Sleep(ctx, wait); err != nil {
@@ -134,7 +135,7 @@ func (r *importRun) intend(ctx, send context.Context, imp *Import) error {
 }
 
 // heldBack is how long a file that is complete has to wait, and for what.
-func (r *importRun) heldBack(imp *Import) (Step, time.Duration) {
+func (r *importRun) heldBack(imp *contract.Import) (Step, time.Duration) {
 	if r.queue.paused() {
 		return Paused, pausedWait
 	}
@@ -147,7 +148,7 @@ func (r *importRun) heldBack(imp *Import) (Step, time.Duration) {
 }
 
 // commit writes a step, again and again while the assignment lives.
-func (r *importRun) commit(ctx context.Context, step string, imp Import, write func(context.Context, Import, []Claim) error) error {
+func (r *importRun) commit(ctx context.Context, step string, imp contract.Import, write func(context.Context, contract.Import, []Claim) error) error {
 	for n := 0; ; n++ {
 		for _, c := range r.generation.claims {
 			if !c.Live() {
@@ -165,7 +166,7 @@ func (r *importRun) commit(ctx context.Context, step string, imp Import, write f
 	}
 }
 
-func (r *importRun) trigger(ctx context.Context, imp Import) (execution string, err error) {
+func (r *importRun) trigger(ctx context.Context, imp contract.Import) (execution string, err error) {
 	r.enter(Triggering, imp)
 	return r.batcher.importer.Trigger(ctx, imp.ETL, imp.File, func() (io.ReadCloser, int64, error) {
 		file, err := os.Open(r.batcher.spool.Path(imp.File))
@@ -175,13 +176,13 @@ func (r *importRun) trigger(ctx context.Context, imp Import) (execution string, 
 
 // refused decides what follows a trigger that was not answered with yes: nil
 // means through the intent again.
-func (r *importRun) refused(ctx, send context.Context, imp *Import, err error) error {
+func (r *importRun) refused(ctx, send context.Context, imp *contract.Import, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	r.refusals++
 	log := r.log.With("file", imp.File, "etl", imp.ETL, "attempt", imp.Attempt, "err", err)
-	failure, classified := errors.AsType[Failure](err)
+	failure, classified := errors.AsType[contract.Failure](err)
 	about := ""
 	if classified {
 		about = r.queue.refusal(*imp, failure)
@@ -223,7 +224,7 @@ func (r *importRun) refused(ctx, send context.Context, imp *Import, err error) e
 
 // record commits the execution; an answer that named none waits for the hint
 // that does.
-func (r *importRun) record(ctx, send context.Context, imp *Import, execution string) error {
+func (r *importRun) record(ctx, send context.Context, imp *contract.Import, execution string) error {
 	r.refusals = 0
 	if execution == "" {
 		select {
@@ -250,7 +251,7 @@ func (r *importRun) record(ctx, send context.Context, imp *Import, execution str
 
 // forgotten is the status of an execution that the service does not know, or
 // not any more: what became of its rows is not known.
-const forgotten Status = "unknown"
+const forgotten contract.Status = "unknown"
 
 // ForgottenAfter is how long the service is asked again for what it does not know of an
 // execution.
@@ -264,7 +265,7 @@ const forgottenPolls = 10
 // outcome awaits the end of the execution. One that is forgotten halts the
 // mapping; once it is released the execution is asked for once more, and if it is
 // still not known, its file is to be sent again.
-func (r *importRun) outcome(ctx context.Context, imp *Import) (Results, error) {
+func (r *importRun) outcome(ctx context.Context, imp *contract.Import) (contract.Results, error) {
 	results, err := r.untilEnded(ctx, *imp, forgottenPolls)
 	if err != nil || results.Status != forgotten {
 		return results, err
@@ -281,7 +282,7 @@ func (r *importRun) outcome(ctx context.Context, imp *Import) (Results, error) {
 // fails changes nothing, the import may still be running: nor does it lengthen the
 // interval, which is about how long the import takes and not about an outage. Only
 // so many in a row that were refused for good end it.
-func (r *importRun) untilEnded(ctx context.Context, imp Import, refusals int) (Results, error) {
+func (r *importRun) untilEnded(ctx context.Context, imp contract.Import, refusals int) (contract.Results, error) {
 	r.enter(Importing, imp)
 	var least time.Duration
 	answered, refused := 0, 0
@@ -290,13 +291,13 @@ func (r *importRun) untilEnded(ctx context.Context, imp Import, refusals int) (R
 		select {
 		case <-ctx.Done():
 			wait.Stop()
-			return Results{}, ctx.Err()
+			return contract.Results{}, ctx.Err()
 		case <-r.hints:
 			wait.Stop()
 		case <-wait.C:
 		}
 		results, err := r.batcher.importer.Results(ctx, imp.Execution)
-		if err == nil && (results.Status == Finished || results.Status == Failed) {
+		if err == nil && (results.Status == contract.Finished || results.Status == contract.Failed) {
 			return results, nil
 		}
 		least = 0
@@ -306,7 +307,7 @@ func (r *importRun) untilEnded(ctx context.Context, imp Import, refusals int) (R
 		}
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn("poll import: no answer, asking again", "file", imp.File, "execution", imp.Execution, "err", err)
-			failure, ok := errors.AsType[Failure](err)
+			failure, ok := errors.AsType[contract.Failure](err)
 			if ok {
 				least = failure.RetryAfter()
 			}
@@ -314,7 +315,7 @@ func (r *importRun) untilEnded(ctx context.Context, imp Import, refusals int) (R
 				refused = 0
 			}
 			if refused == refusals {
-				return Results{Status: forgotten, Cause: err.Error() + r.queue.refusal(imp, failure)}, nil
+				return contract.Results{Status: forgotten, Cause: err.Error() + r.queue.refusal(imp, failure)}, nil
 			}
 		}
 	}
@@ -322,7 +323,7 @@ func (r *importRun) untilEnded(ctx context.Context, imp Import, refusals int) (R
 
 // failed gives a refused file its further tries, then halts the mapping. A file that
 // would fail again has none; one that is too large is divided.
-func (r *importRun) failed(ctx, send context.Context, imp *Import, results Results) error {
+func (r *importRun) failed(ctx, send context.Context, imp *contract.Import, results contract.Results) error {
 	if results.TooLarge && r.queue.halves(imp) {
 		imp.Attempt++
 		return r.halve(ctx, send, *imp, r.queue.failure(*imp, results))
@@ -340,7 +341,7 @@ func (r *importRun) failed(ctx, send context.Context, imp *Import, results Resul
 
 // halt keeps the file under a name that survives a restart and waits for
 // Release: nothing of this mapping goes out before a person has looked.
-func (r *importRun) halt(ctx context.Context, imp *Import, reason string) error {
+func (r *importRun) halt(ctx context.Context, imp *contract.Import, reason string) error {
 	kept := r.adopted == nil // a former owner's file is gone; it can be built again
 	if kept {
 		if err := r.batcher.spool.Rename(imp.File, imp.File+spool.FailedSuffix); err != nil {
@@ -366,7 +367,7 @@ func (r *importRun) halt(ctx context.Context, imp *Import, reason string) error 
 type halted struct{ kept, loaded, saysHow bool }
 
 // awaitRelease shows the mapping as halted until a person releases it.
-func (r *importRun) awaitRelease(ctx context.Context, imp *Import, reason string, file halted) error {
+func (r *importRun) awaitRelease(ctx context.Context, imp *contract.Import, reason string, file halted) error {
 	log := r.log.With("file", imp.File, "reason", reason)
 	release := "feedsink imports release --mapping " + r.queue.mapping.Name
 	if !file.saysHow {
@@ -384,7 +385,7 @@ func (r *importRun) awaitRelease(ctx context.Context, imp *Import, reason string
 	return nil
 }
 
-func (r *importRun) confirm(send context.Context, imp Import) error {
+func (r *importRun) confirm(send context.Context, imp contract.Import) error {
 	r.enter(Confirming, imp)
 	return r.commit(send, "confirm", imp, r.batcher.ledger.Confirm)
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -95,7 +96,7 @@ func TestTakenWriteIsNotSentBeforeItsOwnFile(t *testing.T) {
 		w, peer, _ := taking(t)
 		w.run()
 		peer.confirmed.Store(1000)
-		w.results = []Results{{Status: InProgress}}
+		w.results = []contract.Results{{Status: contract.InProgress}}
 		w.append(write(schemas.Upsert, "2", "a", "x"))
 		time.Sleep(time.Minute + time.Second) // it is on its way
 		if err := w.b.Append("customers", write(schemas.Upsert, "1", "a", "x"), w.p, 101); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -48,7 +49,7 @@ func TestPatchOfWhatTheOtherLaneDeletedIsADeadLetterThoughItIsInNoFile(t *testin
 				if c.newer == schemas.Create {
 					parts = 3 // its file is loaded, too
 				}
-				a := w.left(105, Import{Part: parts, Parts: parts, Attempt: 1})
+				a := w.left(105, contract.Import{Part: parts, Parts: parts, Attempt: 1})
 				a.Rebuild = true
 				w.adopt(a)
 				w.run()

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -124,7 +125,7 @@ type notes struct {
 	noted func()
 }
 
-func (n *notes) Unread(ctx context.Context, imp Import, ends map[Partition]int64) error {
+func (n *notes) Unread(ctx context.Context, imp contract.Import, ends map[Partition]int64) error {
 	n.noted()
 	return n.world.Unread(ctx, imp, ends)
 }

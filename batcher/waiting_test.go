@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -47,7 +48,7 @@ func TestRowInErrorOfAConflictingKeyWaitsForTheOlderWrite(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				w.results = append([]Results{{Status: InProgress}}, w.results...)
+				w.results = append([]contract.Results{{Status: contract.InProgress}}, w.results...)
 				w.append(write(c.row, "1", "a", "y"), write(c.row, "2", "a", "y"))
 				time.Sleep(time.Minute + time.Second) // it is on its way
 				if c.newer != 0 {
@@ -85,7 +86,7 @@ func TestRowsInErrorThatWaitSurviveACrash(t *testing.T) {
 			m.DualLane = true
 			w.open(Config{Peer: peer}, m)
 			w.log = []schemas.Write{write(schemas.Patch, "1", "a", "x"), write(schemas.Patch, "2", "a", "x")}
-			left := w.left(102, Import{Part: 1, Parts: 1, Attempt: 1, Mode: m.Loads[schemas.Patch].Mode, Execution: "e1"})
+			left := w.left(102, contract.Import{Part: 1, Parts: 1, Attempt: 1, Mode: m.Loads[schemas.Patch].Mode, Execution: "e1"})
 			left.Reconciling = settling
 			w.adopt(left)
 			w.run()

@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
@@ -32,20 +33,20 @@ type world struct {
 	b        *Batcher
 	p        *partition
 	begun    time.Time
-	triggers chan error    // scripted answers to triggers, then nil
-	results  []Results     // of the executions in their order, then Finished
-	polling  func()        // called during a poll
-	nameless map[int]bool  // triggers that are answered without an id, counted from 1
-	hold     string        // step at which to block until the context ends
-	slow     time.Duration // what a trigger takes
-	polls    []error       // scripted poll errors, then none
-	unfit    error         // what the ledger answers
-	outputs  error         // what operation 12 answers
-	lenient  bool          // writes may be no rows
-	atOnce   int           // rows in error that are looked for in one reading; 0: as ever
-	files    string        // the output files that it gives; "-": nothing
-	unread   error         // what the log answers once when records are read again
-	unposted error         // why rows that match no record find no place
+	triggers chan error         // scripted answers to triggers, then nil
+	results  []contract.Results // of the executions in their order, then Finished
+	polling  func()             // called during a poll
+	nameless map[int]bool       // triggers that are answered without an id, counted from 1
+	hold     string             // step at which to block until the context ends
+	slow     time.Duration      // what a trigger takes
+	polls    []error            // scripted poll errors, then none
+	unfit    error              // what the ledger answers
+	outputs  error              // what operation 12 answers
+	lenient  bool               // writes may be no rows
+	atOnce   int                // rows in error that are looked for in one reading; 0: as ever
+	files    string             // the output files that it gives; "-": nothing
+	unread   error              // what the log answers once when records are read again
+	unposted error              // why rows that match no record find no place
 
 	mu         sync.Mutex
 	lines      []string
@@ -61,8 +62,8 @@ type world struct {
 
 // ended is what the observer was told.
 type ended struct {
-	Import
-	Results
+	contract.Import
+	contract.Results
 }
 
 func newWorld(t *testing.T) *world {
@@ -133,7 +134,7 @@ func (w *world) say(format string, args ...any) {
 	w.lines = append(w.lines, unique.ReplaceAllString(fmt.Sprintf("%v "+format, append([]any{at}, args...)...), "*"))
 }
 
-func (w *world) StartOver(ctx context.Context, imp Import, _ []Claim) error {
+func (w *world) StartOver(ctx context.Context, imp contract.Import, _ []Claim) error {
 	if err := w.blocked(ctx, "start over"); err != nil {
 		return err
 	}
@@ -157,7 +158,7 @@ func (w *world) blocked(ctx context.Context, step string) error {
 	return ctx.Err()
 }
 
-func (w *world) Commit(ctx context.Context, imp Import, claims []Claim) error {
+func (w *world) Commit(ctx context.Context, imp contract.Import, claims []Claim) error {
 	step := "intend"
 	switch {
 	case imp.Refused:
@@ -176,22 +177,22 @@ func (w *world) Commit(ctx context.Context, imp Import, claims []Claim) error {
 	return w.wrote(ctx, step, imp, claims)
 }
 
-func (w *world) Reconcile(ctx context.Context, imp Import, claims []Claim) error {
+func (w *world) Reconcile(ctx context.Context, imp contract.Import, claims []Claim) error {
 	return w.wrote(ctx, "settle", imp, claims)
 }
 
-func (w *world) Unread(ctx context.Context, imp Import, ends map[Partition]int64) error {
+func (w *world) Unread(ctx context.Context, imp contract.Import, ends map[Partition]int64) error {
 	return w.wrote(ctx, fmt.Sprintf("leave unread up to %v:", slices.Sorted(maps.Values(ends))), imp, nil)
 }
 
-func (w *world) Confirm(ctx context.Context, imp Import, claims []Claim) error {
+func (w *world) Confirm(ctx context.Context, imp contract.Import, claims []Claim) error {
 	if err := w.blocked(ctx, "confirm"); err != nil {
 		return err
 	}
 	return w.wrote(ctx, "confirm", imp, claims)
 }
 
-func (w *world) SetApart(ctx context.Context, imp Import, claims []Claim, apart, _ func(Partition) bool) (bool, error) {
+func (w *world) SetApart(ctx context.Context, imp contract.Import, claims []Claim, apart, _ func(Partition) bool) (bool, error) {
 	var rest, left []Claim
 	for _, c := range claims {
 		if of := c.(*claim).p; apart(of) || apart(haltedPartition{of}) {
@@ -206,7 +207,7 @@ func (w *world) SetApart(ctx context.Context, imp Import, claims []Claim, apart,
 	return true, errors.Join(w.wrote(ctx, "confirm", imp, rest), w.wrote(ctx, "set apart", imp, left))
 }
 
-func (w *world) wrote(ctx context.Context, step string, imp Import, claims []Claim) error {
+func (w *world) wrote(ctx context.Context, step string, imp contract.Import, claims []Claim) error {
 	w.mu.Lock()
 	unfit := w.unfit
 	w.mu.Unlock()
@@ -258,21 +259,21 @@ func (w *world) Trigger(ctx context.Context, etl, fileName string, open func() (
 	return fmt.Sprint("e", w.executions), nil
 }
 
-func (w *world) Results(ctx context.Context, execution string) (Results, error) {
+func (w *world) Results(ctx context.Context, execution string) (contract.Results, error) {
 	if err := w.blocked(ctx, "poll"); err != nil {
-		return Results{}, err
+		return contract.Results{}, err
 	}
 	w.mu.Lock()
 	n := w.polled
 	w.polled++
-	r := Results{Status: Finished}
+	r := contract.Results{Status: contract.Finished}
 	if len(w.results) > 0 && (n >= len(w.polls) || w.polls[n] == nil) {
 		r, w.results = w.results[0], w.results[1:]
 	}
 	w.mu.Unlock()
 	if n < len(w.polls) && w.polls[n] != nil {
 		w.say("poll %s: %v", execution, w.polls[n])
-		return Results{}, w.polls[n]
+		return contract.Results{}, w.polls[n]
 	}
 	w.say("poll %s: %s", execution, r.Status)
 	if w.polling != nil {
@@ -296,7 +297,7 @@ func (w *world) OutputFiles(ctx context.Context, execution string, to io.Writer)
 	return err
 }
 
-func (w *world) ImportEnded(imp Import, r Results, _ time.Duration) {
+func (w *world) ImportEnded(imp contract.Import, r contract.Results, _ time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = append(w.ended, ended{imp, r})
@@ -309,7 +310,7 @@ func (w *world) endings() []ended {
 	return slices.Clone(w.ended)
 }
 
-func (w *world) Again(_ context.Context, imp Import, _ []Claim, each EachWrite) error {
+func (w *world) Again(_ context.Context, imp contract.Import, _ []Claim, each contract.EachWrite) error {
 	w.mu.Lock()
 	err := w.unread
 	w.unread = nil
@@ -331,7 +332,7 @@ func (w *world) Again(_ context.Context, imp Import, _ []Claim, each EachWrite) 
 	return err
 }
 
-func (w *world) Unmatched(_ context.Context, _ Import, rows []UnmatchedRow) error {
+func (w *world) Unmatched(_ context.Context, _ contract.Import, rows []contract.UnmatchedRow) error {
 	w.mu.Lock()
 	err := w.unposted
 	w.mu.Unlock()
@@ -344,7 +345,7 @@ func (w *world) Unmatched(_ context.Context, _ Import, rows []UnmatchedRow) erro
 	return nil
 }
 
-func (w *world) RowsUnmatched(imp Import, rows int64) {
+func (w *world) RowsUnmatched(imp contract.Import, rows int64) {
 	w.say("%d rows of %s unmatched", rows, imp.File)
 }
 

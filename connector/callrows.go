@@ -5,7 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
+	"github.com/feedsink/feedsink/batcher/waiting"
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/flood"
@@ -26,7 +27,7 @@ type rowCalls struct {
 }
 
 // rowCall is the origin of such a call.
-type rowCall struct{ batcher.Call }
+type rowCall struct{ contract.Call }
 
 // Confirm implements calls.Origin.
 func (c rowCall) Confirm(outcome calls.Outcome) { c.Ended(outcome.String(), nil) }
@@ -55,8 +56,8 @@ func (s *pipeline) rowLane(source *kafka.Source) (lane *calls.Lane, halts flood.
 	return lane, lane
 }
 
-// Submit implements batcher.Calls. A call that may wait is of a class of its own.
-func (c *rowCalls) Submit(call batcher.Call) {
+// Submit implements contract.Calls. A call that may wait is of a class of its own.
+func (c *rowCalls) Submit(call contract.Call) {
 	item := calls.Item{Mapping: call.Mapping, Route: call.Route, Write: call.Write, Origin: rowCall{call}}
 	if m := c.router.Mapping(call.Mapping); m != nil {
 		item.Weight = m.Weight(call.Route)
@@ -67,13 +68,13 @@ func (c *rowCalls) Submit(call batcher.Call) {
 	c.calls.Submit(item)
 }
 
-// Halted implements batcher.Calls.
+// Halted implements contract.Calls.
 func (c *rowCalls) Halted(name string) bool {
 	m := c.router.Mapping(name)
 	return m != nil && c.floods.Halted(m)
 }
 
-// Drop implements batcher.Calls.
+// Drop implements contract.Calls.
 func (c *rowCalls) Drop(ctx context.Context, mapping string) error {
 	return c.calls.Drop(ctx, func(o calls.Origin) bool {
 		call, ok := o.(rowCall)
@@ -103,7 +104,7 @@ type heldRow struct {
 	waits   bool // neither called nor refused yet
 }
 
-var _ batcher.Pending = (*heldRow)(nil)
+var _ contract.Pending = (*heldRow)(nil)
 
 // leave notes that the row waits no more.
 func (h *heldRow) leave() {
@@ -113,7 +114,7 @@ func (h *heldRow) leave() {
 	}
 }
 
-// Confirm implements batcher.Pending.
+// Confirm implements contract.Pending.
 func (h *heldRow) Confirm(outcome string, ended func()) {
 	h.leave()
 	h.told = func(bool) { ended() }
@@ -123,7 +124,7 @@ func (h *heldRow) Confirm(outcome string, ended func()) {
 	h.endCalled(outcome)
 }
 
-// Reject implements batcher.Pending.
+// Reject implements contract.Pending.
 func (h *heldRow) Reject(err error, ended func(stays bool)) {
 	h.leave()
 	h.count(calls.Rejected.String())
@@ -131,8 +132,8 @@ func (h *heldRow) Reject(err error, ended func(stays bool)) {
 	h.deadLetter(writes.RefusalReason(err), err)
 }
 
-// Claim implements batcher.Pending: the record is a file's like any other.
-func (h *heldRow) Claim() batcher.Claim {
+// Claim implements contract.Pending: the record is a file's like any other.
+func (h *heldRow) Claim() contract.Claim {
 	h.leave()
 	if h.receipt != nil {
 		h.files.receipts.NoteLate(h.partition, h.row())
@@ -174,10 +175,10 @@ func mayHaveBeenCalled(m *router.Compiled, p *kafka.Partition, offset int64) boo
 func (f *fileDelivery) offer(w *router.Routed, parts int, p *kafka.Partition, r *kafka.Record, trace *tracing.Record) error {
 	within, spare, auto := w.Mapping.Auto(w.Route)
 	written := kafka.WrittenAt(r)
-	return f.files.Offer(w.Mapping.Name, w.Write, imports.PartitionOf(p), r.Offset, batcher.Offer{
+	return f.files.Offer(w.Mapping.Name, w.Write, imports.PartitionOf(p), r.Offset, waiting.Offer{
 		Callable: auto && w.Mapping.Callable(&w.Write) && p.RoomForDone(),
 		Route:    w.Route, Within: within, Spare: spare, Written: written, Bytes: memory.Held(r, 1),
-		Pending: func() batcher.Pending {
+		Pending: func() contract.Pending {
 			f.receipts.Withdraw(p, w.Mapping) // it may never be in a file
 			held := f.lane.begin(p, r, 1, trace).part(w)
 			held.opens(&w.Write, w.Part, parts)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/imports"
 	"github.com/feedsink/feedsink/connector/kafka"
@@ -258,13 +259,13 @@ func (o observer) BreakerTurned(of schemas.Table, to calls.BreakerState, cause e
 	}
 }
 
-func (o observer) ImportEnded(imp batcher.Import, r batcher.Results, took time.Duration) {
+func (o observer) ImportEnded(imp contract.Import, r contract.Results, took time.Duration) {
 	o.s.spans.Ended(imp, r)
 	o.s.metrics.ImportEnded(imp, r, took)
 	o.s.recent.ImportEnded(imp, r, took)
 }
 
-func (o observer) RowsUnmatched(imp batcher.Import, rows int64) {
+func (o observer) RowsUnmatched(imp contract.Import, rows int64) {
 	o.s.metrics.RowsUnmatched(imp.Mapping, rows)
 }
 

@@ -12,8 +12,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// contract is every metric of the sink with its labels.
-var contract = map[string]string{
+// promised is every metric of the sink with its labels.
+var promised = map[string]string{
 	"feedsink_records_total":                                "outcome topic",
 	"feedsink_writes_total":                                 "lane mapping op outcome",
 	"feedsink_write_duration_seconds":                       "mapping op",
@@ -76,17 +76,17 @@ func TestMetricsAreTheContract(t *testing.T) {
 			t.Errorf("%s: has no help", f.GetName())
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(contract)) {
+	for _, name := range slices.Sorted(maps.Keys(promised)) {
 		if got[name] == "" && (name == "feedsink_unconfirmed_records" || name == "feedsink_stalled_seconds") { // there are none at present
 			continue
 		}
-		if labels, there := got[name]; !there || labels != contract[name] {
-			t.Errorf("%s: got labels %q (there: %v), want %q", name, labels, there, contract[name])
+		if labels, there := got[name]; !there || labels != promised[name] {
+			t.Errorf("%s: got labels %q (there: %v), want %q", name, labels, there, promised[name])
 		}
 	}
 	for name := range got {
 		own := strings.HasPrefix(name, "feedsink_") && !strings.HasPrefix(name, "feedsink_kafka_") // those are the client's
-		_, known := contract[name]
+		_, known := promised[name]
 		known = known || name == "feedsink_import_step_seconds" // only while there is an import
 		if own && !known {
 			t.Errorf("%s: is no metric that was promised", name)
@@ -154,7 +154,7 @@ func documented(t *testing.T, families []*dto.MetricFamily) {
 			t.Errorf("deploy/metrics.md: want the line\n%s", want)
 		}
 	}
-	for name := range contract {
+	for name := range promised {
 		if !listed[name] {
 			t.Errorf("%s: is not listed in deploy/metrics.md", name)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/admin"
@@ -462,7 +463,7 @@ func (s *pipeline) openFiles(source *kafka.Source) (*lane, error) {
 	rowLane, halts := s.rowLane(source)
 	base := s.laneBase(schemas.Batch, source, halts)
 	s.peer = imports.NewPeer(source, mappings, s.reconcilingCalls(source))
-	var rowsCalled batcher.Calls
+	var rowsCalled contract.Calls
 	if rowLane != nil {
 		s.rows = &rowCalls{rowLane, s.router, base.floods}
 		rowsCalled = s.rows

@@ -1,7 +1,7 @@
 package waiting
 
 // becomes notes what becomes of the key's first row.
-func (r *Rows[Held]) becomes(k *Key[Held], next State) {
+func (r *Rows) becomes(k *Key, next State) {
 	counts := func(s State) bool { return s == Calling || s == Ending }
 	if counts(k.State) {
 		r.called--
@@ -13,17 +13,17 @@ func (r *Rows[Held]) becomes(k *Key[Held], next State) {
 }
 
 // Start says that the key's first row is being called.
-func (r *Rows[Held]) Start(k *Key[Held]) { r.becomes(k, Calling) }
+func (r *Rows) Start(k *Key) { r.becomes(k, Calling) }
 
 // Land says that the call of the key's first row has landed. Whether that counts is known
 // once the log was read on.
-func (r *Rows[Held]) Land(k *Key[Held], row *Row[Held], outcome string) {
+func (r *Rows) Land(k *Key, row *Row, outcome string) {
 	r.becomes(k, Landed)
-	k.landing = &Landing[Held]{Key: k, Row: row, Outcome: outcome}
+	k.landing = &Landing{Key: k, Row: row, Outcome: outcome}
 }
 
 // Landings are the calls that have landed and are not confirmed yet.
-func (r *Rows[Held]) Landings() (all []*Landing[Held]) {
+func (r *Rows) Landings() (all []*Landing) {
 	for _, k := range r.order {
 		if k.landing != nil {
 			all = append(all, k.landing)
@@ -33,18 +33,18 @@ func (r *Rows[Held]) Landings() (all []*Landing[Held]) {
 }
 
 // Stands reports whether the row of the landing is not in a file by now.
-func (l *Landing[Held]) Stands() bool { return l.Key.landing == l }
+func (l *Landing) Stands() bool { return l.Key.landing == l }
 
 // End says that the records of the key's first row are being confirmed, or become dead
 // letters.
-func (r *Rows[Held]) End(k *Key[Held]) { r.becomes(k, Ending) }
+func (r *Rows) End(k *Key) { r.becomes(k, Ending) }
 
 // Rest says that the call of the key's first row, and what followed from it, has ended.
-func (r *Rows[Held]) Rest(k *Key[Held]) { r.becomes(k, Resting) }
+func (r *Rows) Rest(k *Key) { r.becomes(k, Resting) }
 
 // Dropped says that calls which have not ended were dropped, and returns the keys of those
 // whose rows are in the open file.
-func (r *Rows[Held]) Dropped() (moved []string) {
+func (r *Rows) Dropped() (moved []string) {
 	for _, k := range r.order {
 		if k.State == Calling {
 			r.Rest(k)
@@ -59,7 +59,7 @@ func (r *Rows[Held]) Dropped() (moved []string) {
 
 // Leave ends the waiting of the key's first row, which goes into a file, for its call. It
 // reports whether the row may have landed, or may land.
-func (r *Rows[Held]) Leave(k *Key[Held]) (called bool) {
+func (r *Rows) Leave(k *Key) (called bool) {
 	called = k.Called()
 	if k.State == Calling {
 		r.moved[k.Rows[0]] = true
@@ -70,7 +70,7 @@ func (r *Rows[Held]) Leave(k *Key[Held]) (called bool) {
 
 // EndMoved ends the call of a row that is in the open file by now. It reports false for
 // any other.
-func (r *Rows[Held]) EndMoved(row *Row[Held]) bool {
+func (r *Rows) EndMoved(row *Row) bool {
 	if !r.moved[row] {
 		return false
 	}
@@ -80,10 +80,10 @@ func (r *Rows[Held]) EndMoved(row *Row[Held]) bool {
 
 // Doubt says that a call of the row, which goes into the open file or is there, may land
 // though it has ended.
-func (r *Rows[Held]) Doubt(row *Row[Held]) { r.doubted = append(r.doubted, row.Write.Key) }
+func (r *Rows) Doubt(row *Row) { r.doubted = append(r.doubted, row.Write.Key) }
 
 // EndDoubts says that none of these calls can land any more, and returns their keys.
-func (r *Rows[Held]) EndDoubts() (keys []string) {
+func (r *Rows) EndDoubts() (keys []string) {
 	keys, r.doubted = r.doubted, nil
 	return keys
 }

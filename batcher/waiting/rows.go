@@ -13,13 +13,13 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// Offer is what is known of a row that may be called instead. Held is the hold of its
-// record while it waits.
-type Offer[Held any] struct {
+// Offer is what is known of a row that may be called instead.
+type Offer struct {
 	Callable bool // there is a call for the write, and its route allows it; else the row only keeps its place behind others of its key
 	Route    int
 	Within   time.Duration // how old the record may be when the service has it; 0: no matter
@@ -28,45 +28,45 @@ type Offer[Held any] struct {
 	Bytes    int64         // what the record takes in memory
 	// Pending begins to hold the record by itself. It is called with a lock held, at
 	// most once, and must not call back.
-	Pending func() Held
+	Pending func() contract.Pending
 }
 
 // Rows are the rows of a mapping's open file that wait for calls. They belong to one set
 // of assignments.
-type Rows[Held any] struct {
-	byKey   map[string]*Key[Held]
-	order   []*Key[Held]        // oldest row first
-	hashes  map[uint64]int      // of the keys, and how many have it
-	moved   map[*Row[Held]]bool // are in the open file, while their calls are in flight
-	doubted []string            // keys of such rows whose calls may land though they have ended
-	called  int                 // keys that are Calling or Ending
+type Rows struct {
+	byKey   map[string]*Key
+	order   []*Key         // oldest row first
+	hashes  map[uint64]int // of the keys, and how many have it
+	moved   map[*Row]bool  // are in the open file, while their calls are in flight
+	doubted []string       // keys of such rows whose calls may land though they have ended
+	called  int            // keys that are Calling or Ending
 	records int
 	bytes   int64
 	total   *atomic.Int64 // bytes of all mappings
 }
 
 // Key is the rows of a key, in their order.
-type Key[Held any] struct {
+type Key struct {
 	Hash   uint64
-	Rows   []*Row[Held]
+	Rows   []*Row
 	State  State     // of the first row
 	Tries  int       // of the first row, which came to nothing
 	Due    time.Time // no call before
 	ByFile bool      // the rows go by file: one of them cannot be called
 
 	name    string
-	landing *Landing[Held] // of the first row, which is Landed
+	landing *Landing // of the first row, which is Landed
 }
 
 // Row is one call, of writes that were merged.
-type Row[Held any] struct {
-	Offer[Held] // of the first write
-	Write       schemas.Write
-	At          reconcile.At // of its newest record
-	Number      int64        // of the generation that was open
-	Came        time.Time
-	Records     []Held
-	bytes       int64
+type Row struct {
+	Offer   // of the first write
+	Write   schemas.Write
+	At      reconcile.At // of its newest record
+	Number  int64        // of the generation that was open
+	Came    time.Time
+	Records []contract.Pending
+	bytes   int64
 }
 
 // State is what becomes of the first row of a key.
@@ -82,39 +82,39 @@ const (
 )
 
 // Landing is a call that has landed and is not confirmed yet.
-type Landing[Held any] struct {
-	Key     *Key[Held]
-	Row     *Row[Held]
+type Landing struct {
+	Key     *Key
+	Row     *Row
 	Outcome string
 	End     int64 // of its partition, once the call had landed; 0: not known yet
 }
 
 // New returns none. total counts the bytes that the rows of all mappings take.
-func New[Held any](total *atomic.Int64) *Rows[Held] {
-	return &Rows[Held]{byKey: map[string]*Key[Held]{}, hashes: map[uint64]int{}, moved: map[*Row[Held]]bool{}, total: total}
+func New(total *atomic.Int64) *Rows {
+	return &Rows{byKey: map[string]*Key{}, hashes: map[uint64]int{}, moved: map[*Row]bool{}, total: total}
 }
 
 // Key is what waits of a key; nil: nothing.
-func (r *Rows[Held]) Key(key string) *Key[Held] { return r.byKey[key] }
+func (r *Rows) Key(key string) *Key { return r.byKey[key] }
 
 // Has reports whether a row waits whose key has the hash.
-func (r *Rows[Held]) Has(hash uint64) bool { return r.hashes[hash] > 0 }
+func (r *Rows) Has(hash uint64) bool { return r.hashes[hash] > 0 }
 
 // Keys are those of which rows wait, the one with the oldest row first.
-func (r *Rows[Held]) Keys() []*Key[Held] { return slices.Clone(r.order) }
+func (r *Rows) Keys() []*Key { return slices.Clone(r.order) }
 
 // Len is how many keys wait.
-func (r *Rows[Held]) Len() int { return len(r.order) }
+func (r *Rows) Len() int { return len(r.order) }
 
 // Records is how many records wait.
-func (r *Rows[Held]) Records() int { return r.records }
+func (r *Rows) Records() int { return r.records }
 
 // Calls is how many rows are being called, or become dead letters: also rows that are in
 // the open file by now.
-func (r *Rows[Held]) Calls() int { return r.called + len(r.moved) }
+func (r *Rows) Calls() int { return r.called + len(r.moved) }
 
 // Oldest is when the oldest row came; zero: there is none.
-func (r *Rows[Held]) Oldest() (came time.Time) {
+func (r *Rows) Oldest() (came time.Time) {
 	if len(r.order) > 0 {
 		came = r.order[0].Rows[0].Came
 	}
@@ -123,10 +123,10 @@ func (r *Rows[Held]) Oldest() (came time.Time) {
 
 // Add takes a row of a record at a place, which came while the generation of that number
 // was open. said is the write as it is to be called, and k what waits of its key.
-func (r *Rows[Held]) Add(k *Key[Held], said *schemas.Write, o *Offer[Held], at reconcile.At, number int64) {
+func (r *Rows) Add(k *Key, said *schemas.Write, o *Offer, at reconcile.At, number int64) {
 	own, bytes := said.Own()
 	if k == nil {
-		k = &Key[Held]{Hash: xxhash.Sum64String(own.Key), name: own.Key}
+		k = &Key{Hash: xxhash.Sum64String(own.Key), name: own.Key}
 		r.byKey[k.name], r.order = k, append(r.order, k)
 		r.hashes[k.Hash]++
 	}
@@ -139,12 +139,12 @@ func (r *Rows[Held]) Add(k *Key[Held], said *schemas.Write, o *Offer[Held], at r
 		row.Records, row.bytes, row.At = append(row.Records, record), row.bytes+bytes, at
 		return
 	}
-	k.Rows = append(k.Rows, &Row[Held]{Offer: *o, Write: own, At: at, Number: number, Came: time.Now(), bytes: bytes, Records: []Held{record}})
+	k.Rows = append(k.Rows, &Row{Offer: *o, Write: own, At: at, Number: number, Came: time.Now(), bytes: bytes, Records: []contract.Pending{record}})
 }
 
 // mergeable is the key's last row if more writes of its file may become one with it: it can
 // be called, and no call of it has been made; nil: it is not.
-func (k *Key[Held]) mergeable(number int64) *Row[Held] {
+func (k *Key) mergeable(number int64) *Row {
 	last := len(k.Rows) - 1
 	started := last == 0 && k.Called()
 	if last < 0 || started || k.Rows[last].Number != number || !k.Rows[last].Callable {
@@ -154,10 +154,10 @@ func (k *Key[Held]) mergeable(number int64) *Row[Held] {
 }
 
 // Called reports whether the key's first row is being called, or was.
-func (k *Key[Held]) Called() bool { return k.State != Resting || k.Tries > 0 }
+func (k *Key) Called() bool { return k.State != Resting || k.Tries > 0 }
 
 // Forget takes out the key's first row.
-func (r *Rows[Held]) Forget(k *Key[Held]) {
+func (r *Rows) Forget(k *Key) {
 	row := k.Rows[0]
 	k.Rows, k.Tries, k.Due = k.Rows[1:], 0, time.Time{}
 	r.records -= len(row.Records)
@@ -166,7 +166,7 @@ func (r *Rows[Held]) Forget(k *Key[Held]) {
 	i := slices.Index(r.order, k)
 	r.order = slices.Delete(r.order, i, i+1)
 	if len(k.Rows) > 0 { // its turn is that of the oldest row that is left
-		at, _ := slices.BinarySearchFunc(r.order, k.Rows[0].Came, func(other *Key[Held], came time.Time) int { return other.Rows[0].Came.Compare(came) })
+		at, _ := slices.BinarySearchFunc(r.order, k.Rows[0].Came, func(other *Key, came time.Time) int { return other.Rows[0].Came.Compare(came) })
 		r.order = slices.Insert(r.order, at, k)
 		return
 	}
@@ -178,7 +178,7 @@ func (r *Rows[Held]) Forget(k *Key[Held]) {
 
 // Keep leaves these of the records of the key's first row, and has them go by file. If
 // there are none the row is forgotten.
-func (r *Rows[Held]) Keep(k *Key[Held], left []Held) {
+func (r *Rows) Keep(k *Key, left []contract.Pending) {
 	if len(left) == 0 {
 		r.Forget(k)
 		return
@@ -189,4 +189,4 @@ func (r *Rows[Held]) Keep(k *Key[Held], left []Held) {
 }
 
 // Drop gives back what the rows take of the total: their assignments end.
-func (r *Rows[Held]) Drop() { r.total.Add(-r.bytes) }
+func (r *Rows) Drop() { r.total.Add(-r.bytes) }

@@ -6,20 +6,24 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// rows are rows of tests, whose records are held by numbers.
+// held is a record that nothing holds.
+type held struct{ contract.Pending }
+
+// rows are rows of tests.
 type rows struct {
-	*Rows[int]
+	*Rows
 	total atomic.Int64
 	next  int
 }
 
 func newRows() *rows {
 	r := &rows{}
-	r.Rows = New[int](&r.total)
+	r.Rows = New(&r.total)
 	return r
 }
 
@@ -27,7 +31,7 @@ func newRows() *rows {
 func (r *rows) add(key string, op schemas.Op, number int64, callable bool) {
 	time.Sleep(time.Second)
 	r.next++
-	o := Offer[int]{Callable: callable, Bytes: 100, Pending: func() int { return r.next }}
+	o := Offer{Callable: callable, Bytes: 100, Pending: func() contract.Pending { return held{} }}
 	w := schemas.Write{Key: key, Op: op}
 	r.Add(r.Key(key), &w, &o, reconcile.At{Offset: int64(r.next)}, number)
 }
@@ -136,7 +140,7 @@ func TestWhatRowsTakeIsGivenBack(t *testing.T) {
 		r := newRows()
 		r.add("a", schemas.Patch, 1, true)
 		r.add("b", schemas.Patch, 1, false)
-		r.Keep(r.Key("a"), []int{1})
+		r.Keep(r.Key("a"), []contract.Pending{held{}})
 		if k := r.Key("a"); k == nil || !k.ByFile || !r.Key("b").ByFile {
 			t.Error("got a key that may be called, want it to go by file")
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/observe"
@@ -26,7 +27,7 @@ func situations() []observe.MappingImports {
 	return []observe.MappingImports{
 		{
 			Mapping: "customers", Table: "clients", Owned: true, SlotsLeft: new(9), SlotsPerDay: 12,
-			Import: &batcher.ImportStatus{Import: batcher.Import{ETL: "101", File: "c.csv.gz", Execution: "1004"}, Step: batcher.Importing, Since: noon},
+			Import: &batcher.ImportStatus{Import: contract.Import{ETL: "101", File: "c.csv.gz", Execution: "1004"}, Step: batcher.Importing, Since: noon},
 		},
 		{Mapping: "consents", Table: "consents", Owned: true, SlotsLeft: new(0), SlotsPerDay: 3, Halted: "import d.csv.gz, execution 12: FAILED: duplicate headers"},
 		{Mapping: "quiet", Table: "quiet", Owned: true, SlotsLeft: new(12), SlotsPerDay: 12},
@@ -65,7 +66,7 @@ func (i *imports) Reason(_ context.Context, mapping string) (any, error) {
 	said := observe.LastMessage{Mapping: mapping}
 	if mapping == "consents" {
 		ahead := time.Now().Add(time.Minute) // so that it was 0s ago however long the answer takes
-		said.Said = &batcher.ServiceMessage{File: "d.csv.gz", Execution: "8842", At: ahead, Words: "nobody knows M. Dupont"}
+		said.Said = &contract.ServiceMessage{File: "d.csv.gz", Execution: "8842", At: ahead, Words: "nobody knows M. Dupont"}
 	}
 	return said, nil
 }

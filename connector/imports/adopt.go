@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/tables"
@@ -132,7 +133,7 @@ func gather(to *batcher.Adopted, p *kafka.Partition, a kafka.Adopted) {
 	refused := a.State == ack.Refused
 	to.Rebuild, to.Reconciling = refused || a.State == ack.Rebuild, a.State == ack.Reconciling
 	table, _ := schemas.ParseTable(a.Table)
-	to.Import = batcher.Import{
+	to.Import = contract.Import{
 		Table: table, Fingerprint: a.Fingerprint, Part: a.Part, Parts: a.Parts, Mode: a.Mode,
 		File: a.File, Attempt: a.Attempt, Execution: a.Execution, Refused: refused,
 	}

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/kafka"
@@ -49,7 +49,7 @@ func NewCreates(client *service.Client, service *calls.Service, cfg *config.Conf
 
 // judge says whose the row's record is. read counts the records that were read
 // for the import.
-func (c *Creates) judge(ctx context.Context, imp *batcher.Import, p *kafka.Partition, r *kafka.Record, w *schemas.Write, read *int) (v writes.Verdict, err error) {
+func (c *Creates) judge(ctx context.Context, imp *contract.Import, p *kafka.Partition, r *kafka.Record, w *schemas.Write, read *int) (v writes.Verdict, err error) {
 	cr := writes.Create{Written: r.Timestamp, Assigned: p.AssignedFor(r), Tried: p.Assigned(), Unsure: imp.Attempt > 1}
 	if !w.Table.Custom { // a profile cannot be read
 		if cr.Unsure || r.Timestamp.Before(cr.Assigned) {

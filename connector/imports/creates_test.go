@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
@@ -34,7 +34,7 @@ func TestRetryAfterOfARecordThatIsReadHoldsAllCalls(t *testing.T) {
 		created := &schemas.Write{Op: schemas.Create, Table: schemas.Table{Name: "orders", Custom: true}, Key: "o1"}
 		go func() {
 			read := 0
-			_, err := c.judge(ctx, &batcher.Import{}, &kafka.Partition{}, &kafka.Record{Timestamp: time.Now()}, created, &read)
+			_, err := c.judge(ctx, &contract.Import{}, &kafka.Partition{}, &kafka.Record{Timestamp: time.Now()}, created, &read)
 			ended <- err
 		}()
 		time.Sleep(time.Minute)

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/connector/tracing"
@@ -25,7 +25,7 @@ type Importer struct {
 
 // errNotLeased stops a trigger whose intent was committed, but so long ago that
 // another member may have taken the import up. The next commit tells.
-var errNotLeased batcher.Failure = notLeased{}
+var errNotLeased contract.Failure = notLeased{}
 
 type notLeased struct{}
 
@@ -40,7 +40,7 @@ func (notLeased) TooLarge() bool            { return false }
 func (notLeased) Reason() string            { return "" }
 func (notLeased) Cause() string             { return "" }
 
-// Trigger implements batcher.Importer.
+// Trigger implements contract.Importer.
 func (i Importer) Trigger(ctx context.Context, etl, name string, open func() (io.ReadCloser, int64, error)) (string, error) {
 	if !i.Leased() {
 		return "", errNotLeased
@@ -64,13 +64,13 @@ func contentType(name string) string {
 	return "text/csv"
 }
 
-// Results implements batcher.Importer.
-func (i Importer) Results(ctx context.Context, execution string) (batcher.Results, error) {
+// Results implements contract.Importer.
+func (i Importer) Results(ctx context.Context, execution string) (contract.Results, error) {
 	r, err := Request(i.Known, func() (service.Results, error) { return i.Client.Results(ctx, execution) })
 	if err != nil {
-		return batcher.Results{}, err
+		return contract.Results{}, err
 	}
-	got := batcher.Results{Status: batcher.Status(r.Status), Reason: r.Error, Cause: r.Cause(), SameAgain: r.FileAtFault(), TooLarge: r.TooLarge()}
+	got := contract.Results{Status: contract.Status(r.Status), Reason: r.Error, Cause: r.Cause(), SameAgain: r.FileAtFault(), TooLarge: r.TooLarge()}
 	if r.Status == service.Finished {
 		c := r.Counters // of rows in error that are not told, only the output files tell
 		got.Read, got.InError, got.Inserted, got.Updated, got.Deleted = c.Read, c.InError, c.Inserted, c.Updated, c.Deleted
@@ -78,7 +78,7 @@ func (i Importer) Results(ctx context.Context, execution string) (batcher.Result
 	return got, nil
 }
 
-// OutputFiles implements batcher.Importer.
+// OutputFiles implements contract.Importer.
 func (i Importer) OutputFiles(ctx context.Context, execution string, w io.Writer) error {
 	_, err := Request(i.Known, func() (service.Output, error) { return i.Client.OutputFiles(ctx, execution, w) })
 	return err
@@ -102,7 +102,7 @@ func Request[T any](known *calls.Service, send func() (T, error)) (T, error) {
 // notYet stops a request before the time that the service has named.
 type notYet struct{ held time.Duration }
 
-var _ batcher.Failure = notYet{}
+var _ contract.Failure = notYet{}
 
 func (e notYet) Error() string {
 	return fmt.Sprintf("not sent: the service wants no request for %v (Retry-After)", e.held.Round(time.Second))
@@ -119,11 +119,11 @@ func (notYet) Cause() string               { return "" }
 // HeldGate also has a file wait, before it is sealed or its intent committed, until
 // the service wants requests.
 type HeldGate struct {
-	batcher.Gate
+	contract.Gate
 	Known *calls.Service
 }
 
-// Wait implements batcher.Gate.
+// Wait implements contract.Gate.
 func (g HeldGate) Wait(mapping string, retry bool) time.Duration {
 	return max(g.Gate.Wait(mapping, retry), g.Known.Held())
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/schemas"
@@ -40,13 +40,13 @@ func TestImporterCarriesAFileThroughItsExecution(t *testing.T) {
 	if err != nil || id == "" || opened != 1 {
 		t.Fatalf("Trigger: got %q, %v, file opened %d times, want an execution and one reading", id, err, opened)
 	}
-	if got, err := i.Results(t.Context(), id); err != nil || got != (batcher.Results{Status: batcher.InProgress}) {
+	if got, err := i.Results(t.Context(), id); err != nil || got != (contract.Results{Status: contract.InProgress}) {
 		t.Errorf("while it runs: got %+v, %v, want IN_PROGRESS and counters of 0, not of -1", got, err)
 	}
 	if err := s.Finish(id); err != nil {
 		t.Fatal(err)
 	}
-	want := batcher.Results{Status: batcher.Finished, Read: 2, InError: 1, Inserted: 1}
+	want := contract.Results{Status: contract.Finished, Read: 2, InError: 1, Inserted: 1}
 	if got, err := i.Results(t.Context(), id); err != nil || got != want {
 		t.Errorf("when it has ended: got %+v, %v, want %+v", got, err, want)
 	}
@@ -69,17 +69,17 @@ func TestImporterPassesTheReasonOfAFailure(t *testing.T) {
 	if err := s.Finish(id); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := i.Results(t.Context(), id); err != nil || got.Status != batcher.Failed || got.Reason != "duplicate headers" || !got.SameAgain {
+	if got, err := i.Results(t.Context(), id); err != nil || got.Status != contract.Failed || got.Reason != "duplicate headers" || !got.SameAgain {
 		t.Errorf("got %+v, %v, want FAILED with the service's reason, and that it is the file's own", got, err)
 	}
-	var f batcher.Failure
+	var f contract.Failure
 	if _, err := i.Results(t.Context(), "no-such-execution"); !errors.As(err, &f) {
 		t.Errorf("an unknown execution: got %v, want an error that the batcher can ask", err)
 	}
 }
 
 func TestLedgerEntrySaysEverythingThatANewOwnerNeeds(t *testing.T) {
-	got := entry(batcher.Import{
+	got := entry(contract.Import{
 		Mapping: "m", Table: schemas.Table{Name: "customers"}, Fingerprint: 7, Part: 2, Parts: 3, Mode: "DELETE",
 		ETL: "102", File: "f.csv.gz", Rows: 9, Bytes: 99, Attempt: 4, Execution: "12",
 	}, ack.Running)
@@ -99,7 +99,7 @@ func TestImporterSendsNothingWithoutALease(t *testing.T) {
 		t.Error("the file was opened")
 		return io.NopCloser(strings.NewReader("")), 0, nil
 	})
-	failure, ok := errors.AsType[batcher.Failure](err)
+	failure, ok := errors.AsType[contract.Failure](err)
 	if !ok || !failure.Transient() || failure.Unknown() {
 		t.Errorf("got %v, want a failure that passes and says that nothing was sent", err)
 	}

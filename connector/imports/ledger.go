@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/observe"
@@ -24,8 +24,8 @@ type Ledger struct {
 	Receipts *Receipts // nil: no receipts topic
 }
 
-// Commit implements batcher.Ledger.
-func (l Ledger) Commit(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
+// Commit implements contract.Ledger.
+func (l Ledger) Commit(ctx context.Context, imp contract.Import, claims []contract.Claim) error {
 	state := ack.Intended
 	switch {
 	case imp.Refused:
@@ -43,7 +43,7 @@ func (l Ledger) Commit(ctx context.Context, imp batcher.Import, claims []batcher
 }
 
 // slotPartitions are where the imports of the tables are counted that imp loads.
-func (l Ledger) slotPartitions(imp batcher.Import) (all []kafka.SlotPartition) {
+func (l Ledger) slotPartitions(imp contract.Import) (all []kafka.SlotPartition) {
 	for _, load := range imp.Loads() {
 		t := l.Pacer.Table(load.Mapping)
 		all = append(all, kafka.SlotPartition{Topic: t.Topic, Table: t.Name, At: l.Pacer.Days(load.Mapping)})
@@ -51,13 +51,13 @@ func (l Ledger) slotPartitions(imp batcher.Import) (all []kafka.SlotPartition) {
 	return all
 }
 
-// Reconcile implements batcher.Ledger.
-func (l Ledger) Reconcile(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
+// Reconcile implements contract.Ledger.
+func (l Ledger) Reconcile(ctx context.Context, imp contract.Import, claims []contract.Claim) error {
 	return l.Source.RecordImport(ctx, entry(imp, ack.Reconciling), l.slotPartitions(imp), Claims(claims))
 }
 
-// Confirm implements batcher.Ledger.
-func (l Ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
+// Confirm implements contract.Ledger.
+func (l Ledger) Confirm(ctx context.Context, imp contract.Import, claims []contract.Claim) error {
 	held := Claims(claims)
 	key := imp.Table.Qualified()
 	if imp.OnlyErrors {
@@ -74,7 +74,7 @@ func (l Ledger) Confirm(ctx context.Context, imp batcher.Import, claims []batche
 	return nil
 }
 
-func (l Ledger) confirmed(imp batcher.Import, held []*kafka.Claim) {
+func (l Ledger) confirmed(imp contract.Import, held []*kafka.Claim) {
 	now, trace := time.Now(), l.Spans.TraceOf(imp)
 	for _, c := range held {
 		for _, m := range l.Router.TopicMappings(c.Topic()) {
@@ -91,10 +91,10 @@ func (l Ledger) confirmed(imp batcher.Import, held []*kafka.Claim) {
 	}
 }
 
-// SetApart implements batcher.Ledger.
-func (l Ledger) SetApart(ctx context.Context, imp batcher.Import, claims []batcher.Claim, apart, again func(batcher.Partition) bool) (left bool, err error) {
+// SetApart implements contract.Ledger.
+func (l Ledger) SetApart(ctx context.Context, imp contract.Import, claims []contract.Claim, apart, again func(contract.Partition) bool) (left bool, err error) {
 	held := Claims(claims)
-	of := func(which func(batcher.Partition) bool) func(*kafka.Partition) bool {
+	of := func(which func(contract.Partition) bool) func(*kafka.Partition) bool {
 		return func(p *kafka.Partition) bool { return which(Partition{p}) }
 	}
 	leaves := slices.ContainsFunc(held, func(c *kafka.Claim) bool { return of(apart)(c.Partition()) })
@@ -114,8 +114,8 @@ func (l Ledger) SetApart(ctx context.Context, imp batcher.Import, claims []batch
 	return left, nil
 }
 
-// Unread implements batcher.Ledger.
-func (l Ledger) Unread(ctx context.Context, _ batcher.Import, ends map[batcher.Partition]int64) error {
+// Unread implements contract.Ledger.
+func (l Ledger) Unread(ctx context.Context, _ contract.Import, ends map[contract.Partition]int64) error {
 	unread := make(map[*kafka.Partition]int64, len(ends))
 	for p, end := range ends {
 		if a, ok := p.(Partition); ok {
@@ -125,8 +125,8 @@ func (l Ledger) Unread(ctx context.Context, _ batcher.Import, ends map[batcher.P
 	return l.Source.WriteAgain(ctx, unread)
 }
 
-// StartOver implements batcher.Ledger.
-func (l Ledger) StartOver(ctx context.Context, imp batcher.Import, claims []batcher.Claim) error {
+// StartOver implements contract.Ledger.
+func (l Ledger) StartOver(ctx context.Context, imp contract.Import, claims []contract.Claim) error {
 	state := ack.Rebuild
 	if imp.Refused { // built again, it waits for a person
 		state = ack.Refused
@@ -134,7 +134,7 @@ func (l Ledger) StartOver(ctx context.Context, imp batcher.Import, claims []batc
 	return l.Source.StartOver(ctx, entry(imp, state), Claims(claims))
 }
 
-func entry(imp batcher.Import, state ack.State) ack.Import {
+func entry(imp contract.Import, state ack.State) ack.Import {
 	return ack.Import{
 		State: state, Table: imp.Table.Qualified(), Mode: imp.Mode, File: imp.File, Execution: imp.Execution,
 		Fingerprint: imp.Fingerprint, Part: imp.Part, Parts: imp.Parts, Attempt: imp.Attempt,
@@ -147,7 +147,7 @@ type Partition struct{ *kafka.Partition }
 // PartitionOf is the partition as the batcher knows it.
 func PartitionOf(p *kafka.Partition) Partition { return Partition{p} }
 
-var _ batcher.Partition = Partition{}
+var _ contract.Partition = Partition{}
 
 // String is topic[partition].
 func (a Partition) String() string { return fmt.Sprintf("%s[%d]", a.Topic, a.ID) }
@@ -164,11 +164,11 @@ func (a Partition) Waits() string {
 	return st.Waiting
 }
 
-// Claim implements batcher.Partition.
-func (a Partition) Claim(offset int64) batcher.Claim { return a.Partition.Claim(offset) }
+// Claim implements contract.Partition.
+func (a Partition) Claim(offset int64) contract.Claim { return a.Partition.Claim(offset) }
 
 // Claims gives the claims back as what Partition made them.
-func Claims(claims []batcher.Claim) []*kafka.Claim {
+func Claims(claims []contract.Claim) []*kafka.Claim {
 	out := make([]*kafka.Claim, len(claims))
 	for i, c := range claims {
 		out[i] = c.(*kafka.Claim)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/service"
@@ -45,25 +45,25 @@ func (p *Peer) Run(ctx context.Context) error {
 	return p.calls.Run(ctx)
 }
 
-// Look implements batcher.Peer.
+// Look implements contract.Peer.
 func (p *Peer) Look(ctx context.Context) error { return p.source.LookAtOther(ctx) }
 
-// Confirmed implements batcher.Peer.
-func (p *Peer) Confirmed(at batcher.Partition, offset int64) bool {
+// Confirmed implements contract.Peer.
+func (p *Peer) Confirmed(at contract.Partition, offset int64) bool {
 	a, ok := at.(Partition)
 	return ok && a.OtherConfirmed(offset)
 }
 
-// Halted implements batcher.Peer.
-func (p *Peer) Halted(at batcher.Partition) bool {
+// Halted implements contract.Peer.
+func (p *Peer) Halted(at contract.Partition) bool {
 	a, ok := at.(Partition)
 	return ok && a.OtherHalted()
 }
 
-// Ends implements batcher.Peer.
-func (p *Peer) Ends(ctx context.Context, mapping string) (map[batcher.Partition]int64, error) {
+// Ends implements contract.Peer.
+func (p *Peer) Ends(ctx context.Context, mapping string) (map[contract.Partition]int64, error) {
 	ends, err := p.source.Ends(ctx, p.topics[mapping])
-	out := make(map[batcher.Partition]int64, len(ends))
+	out := make(map[contract.Partition]int64, len(ends))
 	for partition, end := range ends {
 		out[PartitionOf(partition)] = end
 	}
@@ -73,7 +73,7 @@ func (p *Peer) Ends(ctx context.Context, mapping string) (map[batcher.Partition]
 // errNoID says that a write of a profile can only be a row.
 var errNoID = errors.New("the profile's id is not known, which its call needs")
 
-// Apply implements batcher.Peer.
+// Apply implements contract.Peer.
 func (p *Peer) Apply(ctx context.Context, mapping string, all []schemas.Write) (nothing []int, err error) {
 	for _, w := range all {
 		if !w.Table.Custom && w.Op != schemas.Upsert && (w.ProfileID == "" || w.Op == schemas.Merge) {
@@ -120,7 +120,7 @@ func (p *Peer) call(ctx context.Context, w schemas.Write, a *answer) error {
 func (p *Peer) deleteAnew(ctx context.Context, mapping string, w schemas.Write) error {
 	key := p.keys[mapping]
 	if key == "" {
-		return batcher.ErrMadeAnew
+		return contract.ErrMadeAnew
 	}
 	named := w
 	named.ProfileID, named.Op, named.Cells = "", schemas.Upsert, []schemas.Cell{{Place: &schemas.Place{Section: schemas.Attributes, Name: key}, Value: schemas.StringValue(w.Key)}}
@@ -134,7 +134,7 @@ func (p *Peer) deleteAnew(ctx context.Context, mapping string, w schemas.Write) 
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil, a.id == "", a.unsure: // a call without an answer may make it once more
-		return batcher.ErrMadeAnew
+		return contract.ErrMadeAnew
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/ops"
@@ -160,8 +160,8 @@ func TestReconcilingDeleteByAnIDThatIsGoneTellsNothing(t *testing.T) {
 			p, s := reconciling(t)
 			p.keys = map[string]string{"customers": "customerNumber"}
 			s.Inject(f)
-			if _, err := p.Apply(t.Context(), "customers", []schemas.Write{goneProfile()}); !errors.Is(err, batcher.ErrMadeAnew) {
-				t.Errorf("%s: got %v, want %v", name, err, batcher.ErrMadeAnew)
+			if _, err := p.Apply(t.Context(), "customers", []schemas.Write{goneProfile()}); !errors.Is(err, contract.ErrMadeAnew) {
+				t.Errorf("%s: got %v, want %v", name, err, contract.ErrMadeAnew)
 			}
 		}
 	})

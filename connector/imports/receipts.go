@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/outbox"
@@ -216,7 +216,7 @@ func (r *Row) read(note []byte, mappings []*router.Compiled) {
 }
 
 // running notes the execution that loads a file.
-func (n *Receipts) running(imp batcher.Import) {
+func (n *Receipts) running(imp contract.Import) {
 	if n == nil {
 		return
 	}
@@ -267,7 +267,7 @@ func (n *Receipts) rowInError(p *kafka.Partition, at At) (first bool) {
 }
 
 // deadLetter sends the receipt of a row in error that has become a dead letter.
-func (n *Receipts) deadLetter(p *kafka.Partition, row Row, imp *batcher.Import, done func()) {
+func (n *Receipts) deadLetter(p *kafka.Partition, row Row, imp *contract.Import, done func()) {
 	r := n.receipt(p, &row)
 	r.Outcome, r.Row, r.Execution, r.Ended = receipt.DeadLetter, receipt.InError, imp.Execution, time.Now()
 	n.mu.Lock()
@@ -300,7 +300,7 @@ type ended struct {
 	began, at time.Time
 }
 
-func (n *Receipts) endOf(imp *batcher.Import) ended {
+func (n *Receipts) endOf(imp *contract.Import) ended {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	e := ended{outcome: receipt.Imported, row: receipt.Loaded, at: time.Now()}
@@ -322,7 +322,7 @@ func (n *Receipts) endOf(imp *batcher.Import) ended {
 
 // write writes the receipts of an import that is about to be confirmed, for the records
 // that these claims hold, and returns once all are acknowledged. It may be called again.
-func (n *Receipts) write(ctx context.Context, imp *batcher.Import, held []*kafka.Claim) error {
+func (n *Receipts) write(ctx context.Context, imp *contract.Import, held []*kafka.Claim) error {
 	if n == nil || imp.OnlyErrors { // of such only dead letters are left
 		return nil
 	}
@@ -482,7 +482,7 @@ func (n *Receipts) loaded(p *kafka.Partition, rows []Row, sent *sending) []Row {
 
 // readAgain sends the receipts of an import that a former owner sent, which is found out
 // from its records.
-func (n *Receipts) readAgain(ctx context.Context, imp *batcher.Import, held []*kafka.Claim, end ended, sent *sending) error {
+func (n *Receipts) readAgain(ctx context.Context, imp *contract.Import, held []*kafka.Claim, end ended, sent *sending) error {
 	n.mu.Lock()
 	done := n.reads[imp.File]
 	n.mu.Unlock()
@@ -524,7 +524,7 @@ func (n *Receipts) Row(w *router.Routed, r *kafka.Record, part, parts int) Row {
 }
 
 // confirmed forgets the executions of an import whose offsets are released.
-func (n *Receipts) confirmed(imp *batcher.Import) {
+func (n *Receipts) confirmed(imp *contract.Import) {
 	if n == nil {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/kafka"
@@ -30,8 +30,8 @@ type Records struct {
 	Receipts *Receipts // nil: no receipts topic
 }
 
-// Again implements batcher.Records.
-func (r Records) Again(ctx context.Context, imp batcher.Import, claims []batcher.Claim, each batcher.EachWrite) error {
+// Again implements contract.Records.
+func (r Records) Again(ctx context.Context, imp contract.Import, claims []contract.Claim, each contract.EachWrite) error {
 	held := Claims(claims)
 	stretches := kafka.Stretches(held)
 	behind := claimsOf(stretches, held)
@@ -105,7 +105,7 @@ func newDeadLetterRoom() *semaphore.Weighted { return semaphore.NewWeighted(dead
 func roomFor(r *kafka.Record) int64 { return min(memory.Held(r, 0), deadLetterBytes) }
 
 // behindImport reports whether a write is one of those that the import stands for.
-func behindImport(imp *batcher.Import, p *kafka.Partition, w *router.Routed, offset int64) bool {
+func behindImport(imp *contract.Import, p *kafka.Partition, w *router.Routed, offset int64) bool {
 	if imp.OnlyTaken { // which of these were taken, the batcher knows by their places
 		return w.Lane != schemas.Batch && !w.Mapping.Fileable(&w.Write)
 	}
@@ -119,14 +119,14 @@ func taken(p *kafka.Partition, w *router.Routed, offset int64) bool {
 }
 
 // loads reports whether the import is one of the mapping's rows.
-func loads(imp *batcher.Import, mapping string) bool {
-	return slices.ContainsFunc(imp.Loads(), func(m batcher.Member) bool { return m.Mapping == mapping })
+func loads(imp *contract.Import, mapping string) bool {
+	return slices.ContainsFunc(imp.Loads(), func(m contract.Member) bool { return m.Mapping == mapping })
 }
 
 // deadLetter sends the record behind a row in error to the dead-letter topic. Without
 // such a topic, or if it refuses the record, the partition halts with the watermark
 // at the record; the rest of the import is confirmed.
-func (r Records) deadLetter(sent *outbox.Outbox, room *semaphore.Weighted, c *kafka.Claim, record *kafka.Record, m *router.Compiled, imp batcher.Import, reason string, mayBeInTable bool, in Row) {
+func (r Records) deadLetter(sent *outbox.Outbox, room *semaphore.Weighted, c *kafka.Claim, record *kafka.Record, m *router.Compiled, imp contract.Import, reason string, mayBeInTable bool, in Row) {
 	receipted := r.Receipts.rowInError(c.Partition(), in.At)
 	if mayBeInTable {
 		reason = deadletter.MayBeInTable + ": " + reason
@@ -174,11 +174,11 @@ func (r Records) deadLetter(sent *outbox.Outbox, room *semaphore.Weighted, c *ka
 	})
 }
 
-// Unmatched implements batcher.Records: the row is the dead letter's value, its key cell
+// Unmatched implements contract.Records: the row is the dead letter's value, its key cell
 // the dead letter's key. The record that it came of is not known.
-func (r Records) Unmatched(ctx context.Context, imp batcher.Import, rows []batcher.UnmatchedRow) error {
+func (r Records) Unmatched(ctx context.Context, imp contract.Import, rows []contract.UnmatchedRow) error {
 	if r.Post == nil {
-		return fmt.Errorf("%w: %s", batcher.ErrNoDeadLetter, deadletter.NoTopic)
+		return fmt.Errorf("%w: %s", contract.ErrNoDeadLetter, deadletter.NoTopic)
 	}
 	var sent outbox.Outbox
 	var refused atomic.Pointer[error]
@@ -209,7 +209,7 @@ func (r Records) Unmatched(ctx context.Context, imp batcher.Import, rows []batch
 		return err
 	}
 	if err := refused.Load(); err != nil {
-		return fmt.Errorf("%w: %w", batcher.ErrNoDeadLetter, *err)
+		return fmt.Errorf("%w: %w", contract.ErrNoDeadLetter, *err)
 	}
 	r.Log.Warn("rows in error that match no record became dead letters of their own; feedsink dlq list shows them",
 		"file", imp.File, "execution", imp.Execution, "rows", len(rows))
@@ -217,7 +217,7 @@ func (r Records) Unmatched(ctx context.Context, imp batcher.Import, rows []batch
 }
 
 // tableOf is the table of one of the import's mappings.
-func tableOf(imp *batcher.Import, mapping string) schemas.Table {
+func tableOf(imp *contract.Import, mapping string) schemas.Table {
 	for _, load := range imp.Loads() {
 		if load.Mapping == mapping {
 			return load.Table

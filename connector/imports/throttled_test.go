@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/service"
@@ -52,7 +52,7 @@ func TestTableWithoutASlotHoldsNoCalls(t *testing.T) {
 	var known calls.Service
 	s.Inject(sandbox.Fault{Match: sandbox.Match{Op: 10}, Answer: sandbox.StatusAfter(429, 30*time.Hour)})
 	err := importRequests(t, client, &known)["10"]()
-	if f, ok := errors.AsType[batcher.Failure](err); !ok || !f.NoSlot() {
+	if f, ok := errors.AsType[contract.Failure](err); !ok || !f.NoSlot() {
 		t.Fatalf("got %v, want that no slot is left", err)
 	}
 	if got := known.Held(); got != 0 {
@@ -66,7 +66,7 @@ func TestNoImportRequestIsMadeBeforeTheServiceWantsCalls(t *testing.T) {
 	known.Heard(throttled{})
 	for op, request := range importRequests(t, client, &known) {
 		err := request()
-		f, ok := errors.AsType[batcher.Failure](err)
+		f, ok := errors.AsType[contract.Failure](err)
 		if !ok || !f.Transient() || f.Unknown() || f.NoSlot() || f.RetryAfter() < 20*time.Second {
 			t.Errorf("operation %s: got %v, want one to be made again at the time that the service named", op, err)
 		}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/deadletter"
 )
 
@@ -81,7 +81,7 @@ func (l *History) DeadLetter(r *deadletter.Record, why deadletter.Reason) (count
 }
 
 // loaded are the mappings that an import was of, with their rows in error.
-func loaded(imp batcher.Import, r batcher.Results) []batcher.Member {
+func loaded(imp contract.Import, r contract.Results) []contract.Member {
 	all := imp.Loads()
 	if imp.Members == nil { // of a bundle the counters are of all together
 		all[0].InError = r.InError
@@ -90,13 +90,13 @@ func loaded(imp batcher.Import, r batcher.Results) []batcher.Member {
 }
 
 // ImportEnded notes the result of an execution for each of the mappings that it loads.
-func (l *History) ImportEnded(imp batcher.Import, r batcher.Results, took time.Duration) {
+func (l *History) ImportEnded(imp contract.Import, r contract.Results, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	for _, load := range loaded(imp, r) {
 		inError := &load.InError
-		if load.InError < 0 || r.Status != batcher.Finished {
+		if load.InError < 0 || r.Status != contract.Finished {
 			inError = nil
 		}
 		list := append(l.imports[load.Mapping], EndedImport{

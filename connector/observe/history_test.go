@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/deadletter"
 )
 
@@ -33,7 +33,7 @@ func TestHistoryForgetsTheOldestImports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewHistory()
 		for range importsKept + 3 {
-			l.ImportEnded(batcher.Import{Mapping: "customers", Rows: 5}, batcher.Results{Status: batcher.Finished, InError: 1}, time.Minute)
+			l.ImportEnded(contract.Import{Mapping: "customers", Rows: 5}, contract.Results{Status: contract.Finished, InError: 1}, time.Minute)
 			time.Sleep(time.Hour)
 		}
 		all := l.ImportsSince("customers", time.Time{})

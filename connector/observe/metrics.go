@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -172,11 +172,11 @@ func (m *Metrics) RowsUnmatched(mapping string, rows int64) {
 }
 
 // ImportEnded counts an import and the writes in it, for each of its mappings.
-func (m *Metrics) ImportEnded(imp batcher.Import, r batcher.Results, took time.Duration) {
+func (m *Metrics) ImportEnded(imp contract.Import, r contract.Results, took time.Duration) {
 	for _, load := range loaded(imp, r) {
 		m.imports.WithLabelValues(load.Mapping, imp.Mode, string(r.Status)).Inc()
 		m.importTime.WithLabelValues(load.Mapping).Observe(took.Seconds())
-		if r.Status == batcher.Finished {
+		if r.Status == contract.Finished {
 			rejected := max(load.InError, 0)
 			m.WritesEnded(load.Mapping, schemas.Batch, imp.Op, "applied", max(load.Rows-rejected, 0))
 			m.WritesEnded(load.Mapping, schemas.Batch, imp.Op, "rejected", rejected)
@@ -210,8 +210,8 @@ func (m *Metrics) Begin(mappings []*router.Compiled, lanes []schemas.Lane) {
 			continue
 		}
 		for _, load := range c.Config.Imports.All() {
-			m.imports.WithLabelValues(c.Name, load.Mode, string(batcher.Finished))
-			m.imports.WithLabelValues(c.Name, load.Mode, string(batcher.Failed))
+			m.imports.WithLabelValues(c.Name, load.Mode, string(contract.Finished))
+			m.imports.WithLabelValues(c.Name, load.Mode, string(contract.Failed))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/kafka"
 )
 
@@ -190,8 +191,8 @@ type Released struct {
 
 // LastMessage is what the service said about a mapping's import that went wrong.
 type LastMessage struct {
-	Mapping string                  `json:"mapping"`
-	Said    *batcher.ServiceMessage `json:"said,omitempty"` // nil: nothing, as far as this process heard
+	Mapping string                   `json:"mapping"`
+	Said    *contract.ServiceMessage `json:"said,omitempty"` // nil: nothing, as far as this process heard
 }
 
 // WaitStatus is why calls wait, and until when.

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/router"
 )
@@ -64,7 +64,7 @@ func (s *Imports) Appended(mapping string, p *kafka.Partition, offset int64, of 
 
 // Intended begins the span of an import that is about to be sent, if a record of
 // its file is traced. A further file of the same rows is about the same records.
-func (s *Imports) Intended(imp batcher.Import, claims []*kafka.Claim) {
+func (s *Imports) Intended(imp contract.Import, claims []*kafka.Claim) {
 	if s == nil {
 		return
 	}
@@ -94,7 +94,7 @@ func (s *Imports) Intended(imp batcher.Import, claims []*kafka.Claim) {
 }
 
 // TraceOf is the id of the trace that tells of an import; "" if it is not sampled.
-func (s *Imports) TraceOf(imp batcher.Import) string {
+func (s *Imports) TraceOf(imp contract.Import) string {
 	if s == nil {
 		return ""
 	}
@@ -163,7 +163,7 @@ func (s *Imports) Trigger(ctx context.Context, file string) (context.Context, *C
 
 // Ended ends the span of an import with its result. The service's reason is
 // left out: it may quote rows.
-func (s *Imports) Ended(imp batcher.Import, r batcher.Results) {
+func (s *Imports) Ended(imp contract.Import, r contract.Results) {
 	if s == nil {
 		return
 	}
@@ -174,7 +174,7 @@ func (s *Imports) Ended(imp batcher.Import, r batcher.Results) {
 		if r.InError >= 0 {
 			what = append(what, attribute.Int64("feedsink.import.rows.in_error", r.InError))
 		}
-		run.span.End(string(r.Status), r.Status == batcher.Finished, what...)
+		run.span.End(string(r.Status), r.Status == contract.Finished, what...)
 		run.span = nil
 	}
 }
