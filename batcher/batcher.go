@@ -33,6 +33,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
+	"github.com/feedsink/feedsink/batcher/rejects"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
@@ -132,7 +133,7 @@ func New(cfg Config, mappings []files.Mapping, i contract.Importer, l contract.L
 	}
 	cfg.ApartAfter = cmp.Or(cfg.ApartAfter, time.Minute)
 	b := &Batcher{
-		cfg: cfg, segment: spool.SegmentSize, atOnce: rowsAtOnce, importer: i, ledger: l, observer: o,
+		cfg: cfg, segment: spool.SegmentSize, atOnce: rejects.AtOnce, importer: i, ledger: l, observer: o,
 		rnd: rand.New(&sharedSource{rnd: rnd}), byName: map[string]*member{},
 	}
 	for _, m := range mappings {

@@ -5,66 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/reconcile"
+	"github.com/feedsink/feedsink/batcher/rejects"
 	"github.com/feedsink/feedsink/batcher/rowerror"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
-
-// A row in error whose key the other lane writes too may be in error for that
-// alone: a patch of what an older upsert, still waiting for the service, is to
-// create; a row of what a newer delete has taken away. Such a row is no dead
-// letter yet. Its key is sent again once the other lane's older writes have
-// landed, and that tells: what the service takes then is confirmed, and so is a row
-// in whose place a newer write has come.
-
-// waitingKey is a row of a conflicting key.
-type waitingKey struct {
-	member int // its mapping's place on the queue
-	key    string
-	op     schemas.Op
-}
-
-// waitingRow is a row in error of which it is not decided yet whether its records
-// are dead letters.
-type waitingRow struct {
-	imp     contract.Import
-	reason  string
-	decided bool
-	dead    bool
-	idle    []reconcile.Span // of which its records are; nil: all that came to the row
-}
-
-// changedNothing is the reason of a row in error for which the service's words went to a
-// former owner, if there were any.
-const changedNothing = "its row changed nothing: in the order of the log there was nothing to change, or there was a record of its key already"
-
-// holdBack takes a row in error whose key is conflicting, and reports whether it did.
-func (rr *rejectedRows) holdBack(r rowerror.Row, reason string) bool {
-	rr.run.queue.mu.Lock()
-	defer rr.run.queue.mu.Unlock()
-	for _, i := range r.Of {
-		m := rr.of[i]
-		if !m.DualLane || !rr.run.known[m.index].keys.Hold(r.Key) {
-			continue
-		}
-		at := waitingKey{m.index, r.Key, rr.imp.Op}
-		if w := rr.run.waiting[at]; w != nil { // one line for each value that is wrong
-			if rr.rows--; !strings.Contains(w.reason, reason) && len(w.reason) < 2000 {
-				w.reason += "; " + reason
-			}
-			return true
-		}
-		rr.run.waiting[at] = &waitingRow{imp: *rr.imp, reason: reason}
-		return true
-	}
-	return false
-}
 
 // readPatience bounds the wait of readAll: a partition may be paused or halted.
 const readPatience = 30 * time.Second
@@ -105,61 +55,17 @@ func (r *importRun) readToEnds(ctx context.Context) error {
 // what Next gave out. It reports whether the service has refused that and their
 // records are dead letters for it.
 func (rec *reconciliation) decide(n reconcile.Newest, nothing []int, err error) (refused bool) {
-	var changed, absent, idle reconcile.Ops
-	for i, ops := range n.Shows {
-		if changed |= ops; slices.Contains(nothing, i) {
-			absent |= ops
+	var suspect func(schemas.Op) contract.Import
+	if rec.run.earlierPartsLoaded() {
+		suspect = func(op schemas.Op) contract.Import {
+			imp := rec.imp
+			imp.Op, imp.Members = op, rec.run.queue.share(op, nil)
+			return imp
 		}
-	}
-	for _, span := range n.Idle {
-		idle |= span.Ops
-	}
-	unchanged, alone := absent|idle, idle&^absent
-	_, refusedByService := errors.AsType[contract.Failure](err)
-	if refusedByService {
-		alone &^= changed
 	}
 	rec.run.queue.mu.Lock()
 	defer rec.run.queue.mu.Unlock()
-	for _, op := range schemas.Ops {
-		w := rec.run.waiting[waitingKey{rec.member.index, n.Key, op}]
-		shows := (changed | unchanged).Has(op)
-		// A key that was reconciled, and is followed again for a newer write of the other
-		// lane, does not show what was decided before.
-		if w == nil || w.decided && !shows && !n.Whole {
-			continue
-		}
-		// What there is no call for goes as a row once more.
-		w.decided, w.dead, w.idle = true, shows && (refusedByService || unchanged.Has(op)) || !shows && !n.Whole, nil
-		refused = refused || refusedByService && changed.Has(op)
-	}
-	if rec.run.earlierPartsLoaded() && err == nil {
-		rec.suspect(n.Key, unchanged)
-	} else if rec.run.earlierPartsLoaded() {
-		rec.suspect(n.Key, idle) // the others go as rows once more, whose results will tell
-	}
-	for _, op := range alone.All() {
-		if w := rec.run.waiting[waitingKey{rec.member.index, n.Key, op}]; w != nil {
-			w.idle = n.Idle
-		}
-	}
-	return refused
-}
-
-// suspect takes rows of a key that changed nothing for rows in error, the queue locked.
-// They may be in no file of a generation that is built again: nothing is dropped from
-// that, and so a patch may be merged into a row that a former owner had dropped, and
-// whose file is loaded.
-func (rec *reconciliation) suspect(key string, ops reconcile.Ops) {
-	for _, op := range ops.All() {
-		at := waitingKey{rec.member.index, key, op}
-		if rec.run.waiting[at] != nil {
-			continue
-		}
-		imp := rec.imp
-		imp.Op, imp.Members = op, rec.run.queue.share(op, nil)
-		rec.run.waiting[at] = &waitingRow{imp: imp, reason: changedNothing, decided: true, dead: true}
-	}
+	return rec.undecided.Decide(n, nothing, err, suspect)
 }
 
 // deadLetterRows makes dead letters of the records of a key's rows in error that cannot be
@@ -167,11 +73,7 @@ func (rec *reconciliation) suspect(key string, ops reconcile.Ops) {
 func (rec *reconciliation) deadLetterRows(key string) {
 	rec.run.queue.mu.Lock()
 	defer rec.run.queue.mu.Unlock()
-	for _, op := range schemas.Ops {
-		if w := rec.run.waiting[waitingKey{rec.member.index, key, op}]; w != nil {
-			w.decided, w.dead, w.idle = true, true, nil
-		}
-	}
+	rec.undecided.Refuse(key)
 }
 
 // earlierPartsLoaded reports whether a former owner loaded files of the generation before
@@ -200,48 +102,33 @@ func (r *importRun) rejectWaiting(ctx context.Context) error {
 		return nil // their output files are kept
 	}
 	dead := map[string]*rejectedRows{}
+	ended := make([][]rejects.Dead, len(r.undecided))
 	r.queue.mu.Lock()
-	for at, w := range r.waiting {
-		if r.known[at.member].keys.LeftOut(at.key) {
-			continue // its records are read again
-		}
-		left := r.known[at.member].keys.Free(at.key, at.op)
-		if !w.decided {
-			w.dead = left
-		}
-		if !w.dead {
-			continue
-		}
-		name := fmt.Sprint(w.imp.File, w.imp.Op)
-		rr := dead[name]
-		if rr == nil {
-			rr = newRejectedRows(r, &w.imp, false)
-			dead[name] = rr
-		}
-		rr.addWaiting(r.queue.members[at.member], at.key, w)
+	for i := range r.undecided {
+		ended[i] = r.undecided[i].End(&r.known[i].keys)
 	}
-	clear(r.waiting)
 	r.queue.mu.Unlock()
+	for i, m := range r.queue.members {
+		for j := range ended[i] {
+			d := &ended[i][j]
+			name := fmt.Sprint(d.File, d.Op)
+			if dead[name] == nil {
+				rr, err := newRejectedRows(r, &d.Import, false)
+				if err != nil {
+					return err
+				}
+				dead[name] = rr
+			}
+			dead[name].AddDead(&m.Mapping, d)
+		}
+	}
 	for _, rr := range dead {
 		r.enter(DeadLettering, *rr.imp)
-		if err := rr.deadLetters(ctx); err != nil {
+		if err := rr.DeadLetters(ctx); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
-}
-
-// addWaiting adds a row that is known by its key.
-func (rr *rejectedRows) addWaiting(m *member, key string, w *waitingRow) {
-	i := slices.Index(rr.of, m)
-	if i < 0 {
-		return // the import has no file of it
-	}
-	one := &rejected{Row: rowerror.Row{Key: key, Reason: w.reason}, reason: w.reason}
-	row := &errorRow{rejected: one, member: i, idle: w.idle}
-	one.of = []*errorRow{row}
-	rr.byKey[rowKey{m.Name, key}] = row
-	rr.rejected = append(rr.rejected, one)
 }
 
 // refusedWrites are writes of a key that were taken from the other lane, whose ledger
@@ -270,9 +157,6 @@ func (rec *reconciliation) refuse(n reconcile.Newest, err error) bool {
 	return true
 }
 
-// place is how keys that both lanes write know a record's place.
-func place(at spool.At) reconcile.At { return reconcile.At{Partition: at.Of, Offset: at.Offset} }
-
 // rejectTaken makes dead letters of the records of writes that were taken and
 // refused, before the import is confirmed: nothing else holds them.
 func (r *importRun) rejectTaken(ctx context.Context, imp contract.Import) error {
@@ -296,7 +180,7 @@ func (r *importRun) rejectTaken(ctx context.Context, imp contract.Import) error 
 			"mapping", m.Name, "keys", len(deadLetters))
 		each := func(mapping string, _ schemas.Lane, w *schemas.Write, at spool.At) string {
 			refused := deadLetters[w.Key]
-			if mapping == m.Name && slices.Contains(refused.at, place(at)) {
+			if mapping == m.Name && slices.Contains(refused.at, rejects.Place(at)) {
 				return refused.reason
 			}
 			return ""

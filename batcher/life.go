@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contract"
+	"github.com/feedsink/feedsink/batcher/rejects"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
 )
@@ -22,14 +23,14 @@ type importRun struct {
 	ended      chan struct{} // closed once nothing of it is on its way
 	hints      chan string
 	released   chan struct{}
-	files      []spool.File               // not confirmed yet
-	kept       bool                       // the first of files was refused and stays on disk
-	refusals   int                        // of its trigger in a row
-	retries    int                        // of it after FAILED
-	adopted    *Adopted                   // what a former owner sent, to be awaited; nil: an import of our own
-	waiting    map[waitingKey]*waitingRow // rows in error of conflicting keys; guarded by queue.mu
-	refusedFor []refusedWrites            // taken writes that the service has refused; guarded by queue.mu
-	apart      map[Partition]bool         // partitions that reconciling does without
+	files      []spool.File        // not confirmed yet
+	kept       bool                // the first of files was refused and stays on disk
+	refusals   int                 // of its trigger in a row
+	retries    int                 // of it after FAILED
+	adopted    *Adopted            // what a former owner sent, to be awaited; nil: an import of our own
+	undecided  []rejects.Undecided // rows in error of the members' conflicting keys; guarded by queue.mu
+	refusedFor []refusedWrites     // taken writes that the service has refused; guarded by queue.mu
+	apart      map[Partition]bool  // partitions that reconciling does without
 
 	// Guarded by queue.mu.
 	now    ImportStatus
@@ -49,7 +50,7 @@ func newImportRun(q *tableQueue, g *generation, c cancelers) *importRun {
 	r := &importRun{
 		queue: q, batcher: q.batcher, log: q.log, generation: g, cancelers: c, ended: make(chan struct{}),
 		hints: make(chan string, 1), released: make(chan struct{}, 1),
-		waiting: map[waitingKey]*waitingRow{}, apart: map[Partition]bool{}, moved: map[Partition]bool{},
+		undecided: make([]rejects.Undecided, len(q.members)), apart: map[Partition]bool{}, moved: map[Partition]bool{},
 		now: ImportStatus{Step: Sealing, Since: time.Now()},
 	}
 	for _, m := range q.members {

@@ -105,17 +105,6 @@ func (q *tableQueue) share(op schemas.Op, counts []int64) (members []contract.Me
 	return members
 }
 
-// fits reports whether the write has become a row, and not a dead letter at once.
-func (m *member) fits(w *schemas.Write) bool {
-	if !m.loads(w.Op) {
-		return false
-	}
-	m.queue.mu.Lock()
-	defer m.queue.mu.Unlock()
-	_, err := m.rows.AppendEntry(nil, w)
-	return err == nil
-}
-
 // in reports whether the generation may hold a row of the mapping's key.
 func (m *member) in(g *generation, hash uint64) bool { return g.journals[m.index].Has(hash) }
 

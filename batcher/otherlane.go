@@ -124,21 +124,8 @@ func (b *Batcher) Take(mapping string, w schemas.Write, p Partition, offset int6
 // or an upsert drops it, a patch is merged into it. It reports false for a write
 // that the row must stay beside: a merge, which creates again what a row deletes.
 func (m *member) overrules(g *generation, w *schemas.Write) bool {
-	drop := m.drops(w)
+	drop := m.rows.Drops(w)
 	return (drop || w.Op == schemas.Patch) && g.journals[m.index].Overrule(m.rows, w, drop)
-}
-
-// drops reports whether a write of the other lane drops the key's row from a file that is
-// not sent.
-func (m *member) drops(w *schemas.Write) bool {
-	return w.Op == schemas.Delete || w.Op == schemas.Upsert && m.names(w)
-}
-
-// names reports whether an upsert leaves nothing of what a row could say: that of
-// a profile always (operation 1), that of a table record if it names all columns,
-// since the document does not say whether operation 4 keeps the others.
-func (m *member) names(w *schemas.Write) bool {
-	return !w.Table.Custom || m.rows.Names(w)
 }
 
 // noteRow tells the keys of a row, with the lock held.

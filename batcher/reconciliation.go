@@ -12,6 +12,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/reconcile"
+	"github.com/feedsink/feedsink/batcher/rejects"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -57,10 +58,11 @@ func (r *importRun) findConflicts() {
 
 // reconciliation is what reconciles the keys of one of the import run's mappings.
 type reconciliation struct {
-	run    *importRun
-	member *member
-	known  *dualLane // of the member, when the import run began
-	imp    contract.Import
+	run       *importRun
+	member    *member
+	known     *dualLane          // of the member, when the import run began
+	undecided *rejects.Undecided // likewise
+	imp       contract.Import
 
 	waitingSince time.Time           // since when it waits for one thing, or when that was logged last
 	watched      time.Time           // when it was looked last which partitions are halted or wait
@@ -87,8 +89,7 @@ func (r *importRun) reconcile(ctx, send context.Context, imp contract.Import) er
 	}
 	for i, m := range r.queue.members {
 		if m.DualLane {
-			s := reconciliation{run: r, member: m, known: r.known[i]}
-			s.imp = imp
+			s := reconciliation{run: r, member: m, known: r.known[i], undecided: &r.undecided[i], imp: imp}
 			if err := s.untilReconciled(ctx, send, imp); err != nil {
 				return err
 			}

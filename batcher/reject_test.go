@@ -11,6 +11,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
+	"github.com/feedsink/feedsink/batcher/rejects"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -103,7 +104,7 @@ func TestRowsThatMatchNoRecordAreDeadLettersOfTheirOwn(t *testing.T) {
 		w := rejecting(t, 3, "k,a,error\n1,x,bad\nC9,\"y,z\",bad\n,,\n")
 		got := w.buried(testMapping(), write(schemas.Upsert, "1", "a", "x"))
 		wantLines(t, got, "bury 100 of e1: bad",
-			`unmatched customers "": "k,a,error\n,,\n": `+unexplained, `unmatched customers "C9": "k,a,error\nC9,\"y,z\",bad\n": bad`,
+			`unmatched customers "": "k,a,error\n,,\n": `+rejects.Unexplained, `unmatched customers "C9": "k,a,error\nC9,\"y,z\",bad\n": bad`,
 			"2 rows of customers-*.upsert.csv.gz unmatched", `confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
 		w.wantSpool()
 	})
@@ -156,7 +157,7 @@ func TestOutputFilesAreAskedWhereTheCountersAreSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := rejecting(t, -1, "k,error\n1,\n")
 		got := w.buried(testMapping(), write(schemas.Upsert, "1"))
-		wantLines(t, got, "bury 100 of e1: "+unexplained, `confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
+		wantLines(t, got, "bury 100 of e1: "+rejects.Unexplained, `confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
 		w.wantSpool()
 	})
 }

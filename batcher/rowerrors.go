@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contract"
+	"github.com/feedsink/feedsink/batcher/files"
+	"github.com/feedsink/feedsink/batcher/rejects"
 	"github.com/feedsink/feedsink/batcher/rowerror"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
@@ -194,7 +196,10 @@ func (e *rowErrors) look(ctx context.Context) error {
 		return err
 	}
 	defer outputs.Drop()
-	rr := newRejectedRows(e.run, e.imp, e.released)
+	rr, err := newRejectedRows(e.run, e.imp, e.released)
+	if err != nil {
+		return err
+	}
 	unnamed, err := e.lack(ctx, rr, outputs)
 	if err == nil && (e.run.queue.mapping.KeepResults || e.released || unnamed != nil && last) {
 		err = outputs.Keep() // first: dead letters are not repeated because the disk is full
@@ -210,7 +215,7 @@ func (e *rowErrors) look(ctx context.Context) error {
 	if err := e.run.readLog(ctx); err != nil {
 		return err
 	}
-	if !e.judged && !rr.onlyWaiting() {
+	if !e.judged && !e.run.endedBefore() {
 		if err := e.holdFlood(ctx, outputs); err != nil {
 			return err
 		}
@@ -221,9 +226,9 @@ func (e *rowErrors) look(ctx context.Context) error {
 
 // lack is what the output files lack; nil: they name all rows in error.
 func (e *rowErrors) lack(ctx context.Context, rr *rejectedRows, outputs *spool.OutputFiles) (*unnamedRows, error) {
-	named, err := rr.count(ctx, outputs)
+	named, err := rr.Count(ctx, outputs)
 	switch {
-	case err != nil && !unreadable(err):
+	case err != nil && !rejects.Unreadable(err):
 		return nil, err
 	case err != nil:
 		return &unnamedRows{why: err.Error()}, nil
@@ -238,29 +243,29 @@ func (e *rowErrors) lack(ctx context.Context, rr *rejectedRows, outputs *spool.O
 // deadLetter makes dead letters of the rows that the output files name, and gives
 // up those that they do not.
 func (e *rowErrors) deadLetter(ctx context.Context, rr *rejectedRows, outputs *spool.OutputFiles) error {
-	err := rr.read(ctx, outputs)
-	e.imp.Members = rr.shares()
+	err := rr.Read(ctx, outputs)
+	e.imp.Members = rr.Shares()
 	if errors.Is(err, contract.ErrNoDeadLetter) {
 		if err := outputs.Keep(); err != nil {
 			return err
 		}
 		return &unnamedRows{why: err.Error(), final: true, do: "Set dlq.topic, or make that topic take the row, and restart feedsink: it becomes a dead letter"}
 	}
-	if err != nil && !unreadable(err) { // of these it is known what they lack
+	if err != nil && !rejects.Unreadable(err) { // of these it is known what they lack
 		e.run.enter(Fetching, *e.imp)
 		return err
 	}
 	if e.imp.OnlyErrors {
 		return nil
 	}
-	lacking := max(e.inError-rr.rows, 0)
+	lacking := max(e.inError-rr.Named, 0)
 	if e.inError < 0 && (err != nil || outputs.Size() == 0) {
 		lacking = e.inError
 	}
 	if !e.run.queue.mapping.KeepResults && lacking == 0 && !rr.givenUp {
 		outputs.RemoveKept() // nothing in it is needed any more, nor what an earlier look has kept
 	}
-	return e.giveUp(ctx, lacking, rr.unmatched)
+	return e.giveUp(ctx, lacking, rr.Unmatched)
 }
 
 // givenUp is the reason of the dead letter of rows in error that were given up.
@@ -318,7 +323,11 @@ func (e *rowErrors) holdFlood(ctx context.Context, outputs rowerror.File) error 
 		// A former owner sent a bundle's file: how many rows are of which mapping is not known.
 		loads = []contract.Member{{Mapping: e.imp.Mapping, Table: e.imp.Table, Rows: max(e.imp.Rows, e.results.Read, e.results.InError)}}
 	}
-	counts, err := newRejectedRows(e.run, e.imp, false).countDead(outputs)
+	rr, err := newRejectedRows(e.run, e.imp, false)
+	if err != nil {
+		return err
+	}
+	counts, err := rr.CountDead(outputs)
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -334,12 +343,9 @@ func (e *rowErrors) holdFlood(ctx context.Context, outputs rowerror.File) error 
 	for i, load := range loads {
 		if floods.Suspects(load.Mapping, load.Rows, min(inError(i), load.Rows)) {
 			// Rows without a record are no dead letters of records: the log tells.
-			rr := newRejectedRows(e.run, e.imp, false)
-			rr.counting = true
-			if err := rr.read(ctx, outputs); err != nil && ctx.Err() != nil {
+			if counts, err = rr.CountFound(ctx, outputs); err != nil && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			counts = rr.byMember
 			break
 		}
 	}
@@ -417,9 +423,73 @@ func (e *rowErrors) keepResults(ctx context.Context) error {
 	}
 }
 
-// unreadable reports whether an error is of what the output files say, and not of
-// the disk that they are read from.
-func unreadable(err error) bool {
-	_, local := errors.AsType[*fs.PathError](err)
-	return !local && errors.Is(err, rowerror.ErrUnreadable)
+// rejectedRows are rows in error of an import, and the source of what is behind them.
+type rejectedRows struct {
+	*rejects.Rows
+	run      *importRun
+	imp      *contract.Import
+	released bool // rows that have no place as dead letters are given up
+	givenUp  bool // some were
+}
+
+func newRejectedRows(r *importRun, imp *contract.Import, released bool) (rr *rejectedRows, err error) {
+	var of []*files.Mapping
+	for _, load := range imp.Loads() {
+		of = append(of, &r.batcher.byName[load.Mapping].Mapping)
+	}
+	rr = &rejectedRows{run: r, imp: imp, released: released}
+	rr.Rows, err = rejects.New(rr, rejects.Import{Import: imp, Of: of, AtOnce: r.batcher.atOnce, Rebuilt: r.generation.upTo != nil, OnlyHeld: r.endedBefore()})
+	return rr, err
+}
+
+// endedBefore reports whether a former owner has made dead letters already of the rows
+// in error that were not waiting.
+func (r *importRun) endedBefore() bool { return r.adopted != nil && r.adopted.Reconciling }
+
+// Again implements rejects.Source.
+func (rr *rejectedRows) Again(ctx context.Context, begin func(), each contract.EachWrite) error {
+	return rr.run.retrying(ctx, "read the records behind rows in error", func(ctx context.Context) error {
+		begin()
+		return rr.run.batcher.cfg.Records.Again(ctx, *rr.imp, rr.run.generation.claims, each)
+	})
+}
+
+// Post implements rejects.Source.
+func (rr *rejectedRows) Post(ctx context.Context, rows []contract.UnmatchedRow) error {
+	err := rr.run.post(ctx, rr.imp, rows)
+	if errors.Is(err, contract.ErrNoDeadLetter) && rr.released {
+		rr.run.log.Error("rows in error that match no record were given up, since they cannot become dead letters; look at the output files, which are kept",
+			"file", rr.imp.File, "execution", rr.imp.Execution, "rows", len(rows), "err", err)
+		rr.givenUp, err = true, nil
+	}
+	return err
+}
+
+// Hold implements rejects.Source: it takes rows of conflicting keys.
+func (rr *rejectedRows) Hold(of []int, key, reason string) (held, before bool) {
+	r, loads := rr.run, rr.imp.Loads()
+	r.queue.mu.Lock()
+	defer r.queue.mu.Unlock()
+	for _, i := range of {
+		m := r.batcher.byName[loads[i].Mapping]
+		if m.DualLane && r.known[m.index].keys.Hold(key) {
+			return true, r.undecided[m.index].Hold(key, reason, rr.imp)
+		}
+	}
+	return false, false
+}
+
+// post makes dead letters of their own of rows, again and again while that fails.
+func (r *importRun) post(ctx context.Context, imp *contract.Import, rows []contract.UnmatchedRow) error {
+	var refused error
+	if err := r.retrying(ctx, "make dead letters of rows in error that match no record", func(ctx context.Context) error {
+		err := r.batcher.cfg.Records.Unmatched(ctx, *imp, rows)
+		if errors.Is(err, contract.ErrNoDeadLetter) {
+			refused, err = err, nil
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	return refused
 }

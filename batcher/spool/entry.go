@@ -274,8 +274,16 @@ func cutBytes(b []byte) (first, rest []byte) {
 // Key is the index of the key's column.
 func (r *Rows) Key() int { return r.key }
 
-// Names reports whether the write has a cell for every column.
-func (r *Rows) Names(w *schemas.Write) bool {
+// Drops reports whether a write of the other lane drops the key's row from a file that is
+// not sent: a delete, or an upsert that leaves nothing of what a row could say. That of
+// a profile always does (operation 1), that of a table record if it names all columns,
+// since the document does not say whether operation 4 keeps the others.
+func (r *Rows) Drops(w *schemas.Write) bool {
+	return w.Op == schemas.Delete || w.Op == schemas.Upsert && (!w.Table.Custom || r.names(w))
+}
+
+// names reports whether the write has a cell for every column.
+func (r *Rows) names(w *schemas.Write) bool {
 	for i := range r.columns {
 		if i != r.key && !r.columns[i].find(w.Cells) {
 			return false

@@ -1,0 +1,367 @@
+// Package rejects finds what becomes a dead letter for the rows of an import that are in
+// error: the records behind them, since a file holds what the writes of a key came to, or
+// the rows themselves where there are none.
+//
+// It knows output files and the order of a key's writes. It knows nothing of how records are
+// read again, of how dead letters are written, or of when it is time for that.
+package rejects
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/feedsink/feedsink/batcher/contract"
+	"github.com/feedsink/feedsink/batcher/files"
+	"github.com/feedsink/feedsink/batcher/reconcile"
+	"github.com/feedsink/feedsink/batcher/rowerror"
+	"github.com/feedsink/feedsink/batcher/spool"
+	"github.com/feedsink/feedsink/schemas"
+)
+
+const (
+	// AtOnce is how many rows in error are looked for at once, and
+	// bytesAtOnce how long they may be together: more take another reading.
+	AtOnce      = 100_000
+	bytesAtOnce = 32 << 20
+)
+
+// Unexplained is the reason of a row of which the service gives none.
+const Unexplained = "the service put the row in error and gave no reason"
+
+// Source has the records that the import's files were made of, and takes what has none.
+type Source interface {
+	// Again reads the records, as contract.Records has them, again and again while that
+	// fails; begin is called before each time.
+	Again(ctx context.Context, begin func(), each contract.EachWrite) error
+	// Post makes dead letters of their own of rows that match no record.
+	Post(ctx context.Context, rows []contract.UnmatchedRow) error
+	// Hold reports whether it takes the row, of which it is decided later, and whether it
+	// has taken it before, for another value that is wrong.
+	Hold(of []int, key, reason string) (held, before bool)
+}
+
+// Import is the import whose rows are in error.
+type Import struct {
+	*contract.Import
+	Of       []*files.Mapping // whose rows it loads, in the order of its Loads
+	AtOnce   int              // rows in error that are looked for in one reading
+	Rebuilt  bool             // writes of the other lane have dropped none of its rows
+	OnlyHeld bool             // a former owner has made dead letters already of rows that were not held
+}
+
+// Rows are the rows in error of one file.
+type Rows struct {
+	Named     int64   // by the output files
+	ByMember  []int64 // rows whose records were found, by the mapping's place in Of
+	Unmatched int64   // rows that match no record
+
+	source   Source
+	imp      Import
+	rows     []*spool.Rows     // of the mappings
+	formats  []rowerror.Format // of what the import loads, in its order
+	counting bool              // the rows with a record; none becomes a dead letter
+
+	// The rows at hand. Their records are read again, since a file holds what a key's
+	// writes came to: memory follows the number of rows in error, not that of records.
+	rejected []*rejected
+	byKey    map[rowKey]*errorRow
+	size     int // of them and of pending, in bytes
+
+	pending []contract.UnmatchedRow // rows that match no record, to be dead letters of their own
+}
+
+// New returns none of an import.
+func New(source Source, imp Import) (*Rows, error) {
+	rr := &Rows{source: source, imp: imp, byKey: map[rowKey]*errorRow{}, ByMember: make([]int64, len(imp.Of))}
+	for _, m := range imp.Of {
+		rows, err := m.Rows()
+		if err != nil {
+			return nil, err
+		}
+		rr.rows, rr.formats = append(rr.rows, rows), append(rr.formats, m.Format(rows, imp.File, imp.Op, imp.Members != nil))
+	}
+	return rr, nil
+}
+
+// Read makes dead letters of what is behind the rows in error that the output files name.
+func (rr *Rows) Read(ctx context.Context, outputs rowerror.File) error {
+	err := rowerror.Read(outputs, rr.formats, func(r rowerror.Row) error { return rr.add(ctx, r) })
+	if err != nil && !Unreadable(err) {
+		return err
+	}
+	return errors.Join(err, rr.flush(ctx)) // what could be read becomes dead letters all the same
+}
+
+// CountFound counts, by member, the rows in error with a record, but for harmless ones.
+// Nothing becomes a dead letter.
+func (rr *Rows) CountFound(ctx context.Context, outputs rowerror.File) (counts []int64, err error) {
+	rr.counting = true
+	err = rr.Read(ctx, outputs)
+	return rr.ByMember, err
+}
+
+// Unreadable reports whether an error is of what the output files say, and not of
+// the disk that they are read from.
+func Unreadable(err error) bool {
+	_, local := errors.AsType[*fs.PathError](err)
+	return !local && errors.Is(err, rowerror.ErrUnreadable)
+}
+
+// Count is how many rows in error the output files name, lines of one key that
+// follow each other counted once.
+func (rr *Rows) Count(ctx context.Context, outputs rowerror.File) (rows int64, err error) {
+	seen := map[uint64]bool{} // of member and key
+	err = rowerror.Read(outputs, rr.formats, func(r rowerror.Row) error {
+		if rows%1000 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		key := xxhash.Sum64String(r.Key) + uint64(r.Of[0])
+		if r.Key != "" && seen[key] {
+			return nil
+		}
+		if len(seen) >= rr.imp.AtOnce {
+			clear(seen)
+		}
+		seen[key] = true
+		rows++
+		return nil
+	})
+	return rows, err
+}
+
+// CountDead counts, by member, the rows in error of which dead letters follow, as the
+// output files have them. What cannot be read is not counted.
+func (rr *Rows) CountDead(outputs rowerror.File) (counts []int64, err error) {
+	counts = make([]int64, len(rr.imp.Of))
+	last := map[int]string{} // a row has one line for each value that is wrong
+	err = rowerror.Read(outputs, rr.formats, func(row rowerror.Row) error {
+		if row.Key == "" || row.Harmless(rr.imp.Op) || last[row.Of[0]] == row.Key {
+			return nil
+		}
+		last[row.Of[0]] = row.Key
+		counts[row.Of[0]]++
+		return nil
+	})
+	return counts, err
+}
+
+func (rr *Rows) add(ctx context.Context, r rowerror.Row) error {
+	rr.Named++
+	if r.NothingToDelete(rr.imp.Op) {
+		return nil // it is as it was to be
+	}
+	reason := cmp.Or(r.Reason, Unexplained)
+	if r.Key == "" {
+		if err := rr.addUnmatched(r); err != nil {
+			return err
+		}
+		return rr.endFull(ctx)
+	}
+	if !rr.counting {
+		if held, before := rr.source.Hold(r.Of, r.Key, reason); held {
+			if before {
+				rr.Named--
+			}
+			return nil
+		}
+	}
+	if rr.imp.OnlyHeld {
+		return nil
+	}
+	if row := rr.byKey[rowKey{rr.imp.Of[r.Of[0]].Name, r.Key}]; row != nil { // one line for each value that is wrong
+		rr.Named--
+		if !strings.Contains(row.rejected.reason, reason) && len(row.rejected.reason) < 2000 {
+			row.rejected.reason += "; " + reason
+		}
+		return nil
+	}
+	one := &rejected{Row: r, reason: reason}
+	for _, i := range r.Of {
+		row := &errorRow{rejected: one, member: i}
+		one.of = append(one.of, row)
+		rr.byKey[rowKey{rr.imp.Of[i].Name, r.Key}] = row
+	}
+	rr.rejected = append(rr.rejected, one)
+	rr.size += r.Len()
+	return rr.endFull(ctx)
+}
+
+// endFull ends the rows at hand once they are as many as are looked for at once.
+func (rr *Rows) endFull(ctx context.Context) error {
+	if len(rr.rejected)+len(rr.pending) >= rr.imp.AtOnce || rr.size >= bytesAtOnce {
+		return rr.flush(ctx)
+	}
+	return nil
+}
+
+// flush ends the rows at hand: the records behind them are read and become dead
+// letters, or the rows themselves, where there are none.
+func (rr *Rows) flush(ctx context.Context) error {
+	if len(rr.rejected) > 0 {
+		if err := rr.DeadLetters(ctx); err != nil {
+			return err
+		}
+	}
+	for _, r := range rr.rejected {
+		if row := r.found(); row != nil {
+			if !rr.counting || !r.Harmless(rr.imp.Op) {
+				rr.ByMember[row.member]++
+			}
+		} else if err := rr.addUnmatched(r.Row); err != nil {
+			return err
+		}
+	}
+	clear(rr.byKey)
+	rr.rejected, rr.size = rr.rejected[:0], 0
+	return rr.endUnmatched(ctx)
+}
+
+// endUnmatched makes dead letters of the rows that match no record.
+func (rr *Rows) endUnmatched(ctx context.Context) error {
+	if len(rr.pending) == 0 {
+		return nil
+	}
+	err := rr.source.Post(ctx, rr.pending)
+	rr.Unmatched += int64(len(rr.pending))
+	clear(rr.pending)
+	rr.pending = rr.pending[:0]
+	return err
+}
+
+// DeadLetters reads the records behind the rows at hand twice: to see which of them
+// came to which row, and to make dead letters of those.
+func (rr *Rows) DeadLetters(ctx context.Context) error {
+	if err := rr.again(ctx, func() {
+		for _, row := range rr.byKey {
+			row.trace.Reset()
+			row.left.Reset()
+		}
+	}, func(row *errorRow, lane schemas.Lane, w *schemas.Write, at spool.At) string {
+		switch {
+		case lane == schemas.Batch:
+			row.trace.Add(w.Op, at)
+			row.left.Add(w.Op, at)
+		case !rr.imp.Rebuilt && rr.rows[row.member].Drops(w): // from one that is built again nothing is
+			row.left.Reset()
+		}
+		return ""
+	}); err != nil {
+		return err
+	}
+	if rr.counting {
+		return nil
+	}
+	return rr.again(ctx, func() {}, func(row *errorRow, lane schemas.Lane, w *schemas.Write, at spool.At) string {
+		if lane != schemas.Batch {
+			return ""
+		}
+		return row.deadReason(rr.imp.Op, w, at)
+	})
+}
+
+// again reads the records and calls each with those of rows in error at hand.
+func (rr *Rows) again(ctx context.Context, begin func(), each func(row *errorRow, lane schemas.Lane, w *schemas.Write, at spool.At) string) error {
+	return rr.source.Again(ctx, begin, func(mapping string, lane schemas.Lane, w *schemas.Write, at spool.At) string {
+		row := rr.byKey[rowKey{mapping, w.Key}]
+		if row == nil || lane == schemas.Batch && !rr.fits(row.member, w) {
+			return ""
+		}
+		return each(row, lane, w, at)
+	})
+}
+
+// fits reports whether the write has become a row, and not a dead letter at once.
+func (rr *Rows) fits(member int, w *schemas.Write) bool {
+	if _, loaded := rr.imp.Of[member].Loads[w.Op]; !loaded {
+		return false
+	}
+	_, err := rr.rows[member].AppendEntry(nil, w)
+	return err == nil
+}
+
+// addUnmatched takes a row that matches no record.
+func (rr *Rows) addUnmatched(r rowerror.Row) error {
+	if rr.counting || rr.imp.OnlyErrors || rr.imp.OnlyHeld { // they became dead letters when the import ended
+		return nil
+	}
+	text, err := r.CSV()
+	if err != nil {
+		return err
+	}
+	row := contract.UnmatchedRow{Mapping: rr.imp.Of[r.Of[0]].Name, Key: r.Key, Row: text, Reason: cmp.Or(r.Reason, Unexplained)}
+	if len(r.Of) > 1 {
+		row.Reason += " (of which of the bundle's tables it is the output files do not tell)"
+	}
+	rr.pending = append(rr.pending, row)
+	rr.size += len(text)
+	return nil
+}
+
+// Shares are the import's members with their rows in error; the import's own are
+// being looked at by others.
+func (rr *Rows) Shares() []contract.Member {
+	members := slices.Clone(rr.imp.Members)
+	for i := range members {
+		members[i].InError = rr.ByMember[i]
+	}
+	return members
+}
+
+// rowKey is a key of one mapping's table.
+type rowKey struct{ mapping, key string }
+
+// rejected is a row in error and what it may be a row of: where the output files
+// of a bundle do not tell its mapping, the records do that have its key.
+type rejected struct {
+	rowerror.Row
+	reason string
+	of     []*errorRow
+}
+
+// errorRow is a row in error as a row of one mapping.
+type errorRow struct {
+	rejected *rejected
+	member   int // the mapping's place among those of the import
+	trace    spool.Trace
+	left     spool.Trace      // of the same without what writes of the other lane have dropped from an open file
+	idle     []reconcile.Span // what its records are, where that is known; nil: what came to it
+}
+
+// found is the row whose records were found; nil: there are none.
+func (r *rejected) found() *errorRow {
+	for _, row := range r.of {
+		if row.trace.Any() {
+			return row
+		}
+	}
+	return nil
+}
+
+// deadReason is why the write's record is a dead letter, as its row of op is in error;
+// "": it is none. Where the rows came out in another way than the file says all records
+// of the key are: none is lost.
+func (r *errorRow) deadReason(op schemas.Op, w *schemas.Write, at spool.At) string {
+	dead := false
+	switch {
+	case !r.trace.Any():
+	case r.idle != nil:
+		dead = w.Op == op && slices.ContainsFunc(r.idle, func(s reconcile.Span) bool { return s.Covers(w.Op, Place(at)) })
+	case r.left.Has(op):
+		dead = r.left.RowOf(w.Op, at) == op
+	default:
+		dead = !r.trace.Has(op) || r.trace.RowOf(w.Op, at) == op
+	}
+	if !dead {
+		return ""
+	}
+	return r.rejected.reason
+}
+
+// Place is how keys that both lanes write know a record's place.
+func Place(at spool.At) reconcile.At { return reconcile.At{Partition: at.Of, Offset: at.Offset} }
