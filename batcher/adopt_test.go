@@ -70,7 +70,7 @@ func TestAdoptedImportIsAwaitedBeforeNewerRowsGoOut(t *testing.T) {
 		w.read(w.p, 104, write(schemas.Upsert, "2"))
 		w.read(w.p, 105, write(schemas.Upsert, "3"))
 		synctest.Wait()
-		if s := w.b.Status()[0]; s.Rows != 3 || s.Import == nil || s.Import.Step != Importing || s.Import.ETL != "101" {
+		if s := w.b.Status()[0]; s.Rows != 3 || s.Import == nil || s.Import.Step != contract.Importing || s.Import.ETL != "101" {
 			t.Errorf("status: got %+v, import %+v, want 3 open rows and the adopted import", s, s.Import)
 		}
 		time.Sleep(time.Minute)

@@ -136,7 +136,7 @@ func (r *importRun) adoptedLife(ctx, send context.Context) error {
 func (r *importRun) waitOut(ctx, send context.Context, imp contract.Import) error {
 	r.log.Warn("an import was begun by a former owner and it is not known whether it was sent; its request is waited out, then the file is built again and takes another slot of the day",
 		"file", imp.File, "part", imp.Part, "parts", imp.Parts, "wait", r.batcher.cfg.Grace)
-	r.enter(Waiting, imp)
+	r.enter(contract.Waiting, imp)
 	if err := retry.Sleep(ctx, r.batcher.cfg.Grace); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -39,21 +40,21 @@ func TestChildsFileWaitsForTheRowsOfItsParent(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		step := func() Step {
+		step := func() contract.Step {
 			if im := w.b.Status()[1].Import; im != nil {
 				return im.Step
 			}
 			return ""
 		}
-		if got := step(); got != Linking {
-			t.Errorf("child's step with the parent's row open: got %q, want %q", got, Linking)
+		if got := step(); got != contract.Linking {
+			t.Errorf("child's step with the parent's row open: got %q, want %q", got, contract.Linking)
 		}
 		time.Sleep(10 * time.Second) // the parent's file goes out at once and is loaded
 		if st := w.b.Status()[0]; st.Rows != 0 || st.Import != nil {
 			t.Errorf("parent: got %+v, want its row loaded long before its file is due", st)
 		}
-		if got := step(); got != Linking {
-			t.Errorf("child's step with the parent's calls not confirmed: got %q, want %q", got, Linking)
+		if got := step(); got != contract.Linking {
+			t.Errorf("child's step with the parent's calls not confirmed: got %q, want %q", got, contract.Linking)
 		}
 		close(other.open)
 		time.Sleep(10 * time.Second)
@@ -126,7 +127,7 @@ func TestChildsFileDoesNotWaitForTheOtherLanesCallsOfItsParent(t *testing.T) {
 		}
 		w.append(write(schemas.Delete, "1"))
 		time.Sleep(2 * time.Minute)
-		if im := w.b.Status()[0].Import; im == nil || im.Step != Reconciling {
+		if im := w.b.Status()[0].Import; im == nil || im.Step != contract.Reconciling {
 			t.Fatalf("parent: got %+v, want it to wait for the call", im)
 		}
 		if err := w.b.Append("orders", write(schemas.Upsert, "2"), w.p, 200); err != nil {

@@ -249,7 +249,7 @@ func (b *Batcher) Hint(execution string) {
 	for _, q := range b.queues {
 		q.mu.Lock()
 		r := q.running
-		known, waits := r != nil && r.now.Execution != "", r != nil && r.now.Step == Naming
+		known, waits := r != nil && r.now.Execution != "", r != nil && r.now.Step == contract.Naming
 		match := known && (execution == "" || r.now.Execution == execution)
 		if match {
 			r.hint(execution)

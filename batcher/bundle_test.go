@@ -205,7 +205,7 @@ func TestFailedBundleIsKeptAndReleasedByAnyOfItsMappings(t *testing.T) {
 		w.append(write(schemas.Upsert, "1"))
 		time.Sleep(time.Minute)
 		for _, s := range w.b.Status() {
-			if !strings.Contains(s.Halted, "duplicate headers") || len(s.Kept) != 1 || s.Import.Step != Halting || s.Bundle != "crm" {
+			if !strings.Contains(s.Halted, "duplicate headers") || len(s.Kept) != 1 || s.Import.Step != contract.Halting || s.Bundle != "crm" {
 				t.Errorf("%s: got %+v, want it halted with the ZIP kept", s.Mapping, s)
 			}
 		}

@@ -123,7 +123,7 @@ func (r *importRun) rejectWaiting(ctx context.Context) error {
 		}
 	}
 	for _, rr := range dead {
-		r.enter(DeadLettering, *rr.imp)
+		r.enter(contract.DeadLettering, *rr.imp)
 		if err := rr.DeadLetters(ctx); err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (r *importRun) rejectTaken(ctx context.Context, imp contract.Import) error 
 		}
 		imp := imp
 		imp.Mapping, imp.Table, imp.Members, imp.OnlyTaken = m.Name, m.Table, nil, true
-		r.enter(DeadLettering, imp)
+		r.enter(contract.DeadLettering, imp)
 		r.log.Warn("writes that former routes gave to the other lane are refused by the service; their records become dead letters",
 			"mapping", m.Name, "keys", len(deadLetters))
 		each := func(mapping string, _ schemas.Lane, w *schemas.Write, at spool.At) string {

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -42,7 +43,7 @@ func TestFloodOfRowsInErrorHaltsBeforeAnyDeadLetterUntilRelease(t *testing.T) {
 		w, _ := flooded(t, schemas.Upsert, 2, "k,error\n0,bad\n1,bad\n")
 		w.lastSaid("output files")
 		reason, halted := w.b.Halted("customers")
-		if st := w.b.Status()[0]; !halted || reason != "half of its rows are in error" || !st.Import.Loaded || st.Import.Step != Halting {
+		if st := w.b.Status()[0]; !halted || reason != "half of its rows are in error" || !st.Import.Loaded || st.Import.Step != contract.Halting {
 			t.Errorf("got %q, %+v, want it halted with its file loaded", reason, st.Import)
 		}
 		if err := w.b.Release("customers"); err != nil {

@@ -33,7 +33,7 @@ type importRun struct {
 	apart      map[Partition]bool  // partitions that reconciling does without
 
 	// Guarded by queue.mu.
-	now    ImportStatus
+	now    contract.ImportStatus
 	halted string
 	moved  map[Partition]bool // partitions of rows that were added to the open file again
 }
@@ -51,7 +51,7 @@ func newImportRun(q *tableQueue, g *generation, c cancelers) *importRun {
 		queue: q, batcher: q.batcher, log: q.log, generation: g, cancelers: c, ended: make(chan struct{}),
 		hints: make(chan string, 1), released: make(chan struct{}, 1),
 		undecided: make([]rejects.Undecided, len(q.members)), apart: map[Partition]bool{}, moved: map[Partition]bool{},
-		now: ImportStatus{Step: Sealing, Since: time.Now()},
+		now: contract.ImportStatus{Step: contract.Sealing, Since: time.Now()},
 	}
 	for _, m := range q.members {
 		r.known = append(r.known, m.dualLane)
@@ -191,9 +191,9 @@ func (r *importRun) withoutFile() contract.Import {
 }
 
 // enter notes the step for Status.
-func (r *importRun) enter(step Step, imp contract.Import) {
-	now := ImportStatus{Import: imp, Step: step, Since: time.Now()}
-	if step == Intending || step == Triggering { // once more for each try
+func (r *importRun) enter(step contract.Step, imp contract.Import) {
+	now := contract.ImportStatus{Import: imp, Step: step, Since: time.Now()}
+	if step == contract.Intending || step == contract.Triggering { // once more for each try
 		r.queue.mu.Lock()
 		now.Trouble, now.Again = r.now.Trouble, r.now.Again
 		r.queue.mu.Unlock()
@@ -214,7 +214,7 @@ func (r *importRun) again(ctx context.Context, err error, wait time.Duration) er
 	return retry.Sleep(ctx, wait)
 }
 
-func (r *importRun) show(now ImportStatus, halted string) {
+func (r *importRun) show(now contract.ImportStatus, halted string) {
 	r.queue.mu.Lock()
 	defer r.queue.mu.Unlock()
 	r.now, r.halted = now, halted
@@ -233,7 +233,7 @@ func (r *importRun) hint(execution string) {
 func (r *importRun) nameExecution(execution string) {
 	r.queue.mu.Lock()
 	defer r.queue.mu.Unlock()
-	if r.now.Step == Naming {
+	if r.now.Step == contract.Naming {
 		r.hint(execution)
 	}
 }

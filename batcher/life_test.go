@@ -253,7 +253,7 @@ func TestLateHintOfTheFileBeforeNamesNothing(t *testing.T) {
 		w.append(write(schemas.Upsert, "1"), write(schemas.Delete, "2"))
 		time.Sleep(3 * time.Hour)
 		w.lastSaid("trigger 101")
-		if got := w.b.Status()[0].Import; got == nil || got.Step != Naming {
+		if got := w.b.Status()[0].Import; got == nil || got.Step != contract.Naming {
 			t.Errorf("import: got %+v, want it to wait for a name", got)
 		}
 	})

@@ -94,7 +94,7 @@ func TestMappingHaltsWhileRowsInErrorAreNotNamed(t *testing.T) {
 					t.Errorf("after the result: got %q, want nothing", got)
 				}
 				w.wantHalted(tc.reason, "execution e1", "feedsink imports release --mapping customers")
-				if got := w.b.Status()[0].Import; got.Step != Halting || !got.Loaded {
+				if got := w.b.Status()[0].Import; got.Step != contract.Halting || !got.Loaded {
 					t.Errorf("import: got %+v, want it halted, and its file loaded", got)
 				}
 			})

@@ -56,7 +56,7 @@ func TestFileThatWasNotSentWaitsWhileItsMappingIsPaused(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		w.lastSaid(`2s poll e1: FAILED`)
-		if got := w.b.Status()[0].Import; got == nil || got.Step != Paused || w.b.UnderWay("customers") {
+		if got := w.b.Status()[0].Import; got == nil || got.Step != contract.Paused || w.b.UnderWay("customers") {
 			t.Errorf("its further try: got %+v, want it paused, and nothing under way", got)
 		}
 		paused.Store(nil)

@@ -352,7 +352,7 @@ func (q *tableQueue) holds(rows []*generation) bool {
 // waitsForOtherLane reports whether its files are loaded and nothing but the other lane
 // holds it up. The queue is locked.
 func (r *importRun) waitsForOtherLane() bool {
-	return r.now.Step == Reconciling && r.now.WaitsFor != ""
+	return r.now.Step == contract.Reconciling && r.now.WaitsFor != ""
 }
 
 func (q *tableQueue) lacksRecords() bool {

@@ -114,7 +114,7 @@ func (r *importRun) recordReconciling(send context.Context, imp contract.Import)
 	if !file {
 		imp.Part, imp.Parts = 1, 1
 	}
-	r.enter(Reconciling, imp)
+	r.enter(contract.Reconciling, imp)
 	if err := r.commit(send, "reconcile", imp, r.batcher.ledger.Reconcile); err != nil {
 		return err
 	}
@@ -423,7 +423,7 @@ func (rec *reconciliation) leaveOut() {
 // confirmRest confirms an import but for the partitions that are set apart. If it has
 // records of them, the table's partitions are read again.
 func (r *importRun) confirmRest(ctx, send context.Context, imp contract.Import) error {
-	r.enter(Confirming, imp)
+	r.enter(contract.Confirming, imp)
 	apart := func(p Partition) bool { return r.apart[p] }
 	// Rows of the open file, which is dropped then, say the newest state of their keys.
 	moved := func(p Partition) bool {

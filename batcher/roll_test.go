@@ -68,7 +68,7 @@ func TestOpenFileGrowsWhileOneIsOnItsWay(t *testing.T) {
 		synctest.Wait()
 		w.append(write(schemas.Upsert, "3"), write(schemas.Upsert, "4"), write(schemas.Upsert, "5"))
 		synctest.Wait()
-		if s := w.b.Status()[0]; s.Rows != 3 || s.Import == nil || s.Import.Step != Importing || s.Import.Execution != "e1" {
+		if s := w.b.Status()[0]; s.Rows != 3 || s.Import == nil || s.Import.Step != contract.Importing || s.Import.Execution != "e1" {
 			t.Errorf("status: got %+v, import %+v, want 3 open rows and e1 importing", s, s.Import)
 		}
 		time.Sleep(time.Minute)
@@ -129,8 +129,8 @@ func TestGateHoldsBackRollsAndFurtherAttempts(t *testing.T) {
 		gate.roll.Store(0)
 		time.Sleep(time.Hour)
 		w.said(`2m0s intend upsert 1/1 attempt 1 "" holds 100-100`, `2m0s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n1,,\n2,,\n", service said no`)
-		if got := w.b.Status()[0].Import.Step; got != Waiting {
-			t.Errorf("step: got %q, want %q", got, Waiting)
+		if got := w.b.Status()[0].Import.Step; got != contract.Waiting {
+			t.Errorf("step: got %q, want %q", got, contract.Waiting)
 		}
 		gate.retry.Store(0)
 		time.Sleep(time.Hour)

@@ -106,7 +106,7 @@ func (u *unnamedRows) Error() string { return u.why }
 // is tried again for as long as it takes, and output files that name too little for
 // a while. Then the mapping halts; once it is released, one more look is the last.
 func (e *rowErrors) untilDeadLetters(ctx context.Context) error {
-	e.run.enter(Fetching, *e.imp)
+	e.run.enter(contract.Fetching, *e.imp)
 	for n := 0; ; n++ {
 		err := e.look(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -122,7 +122,7 @@ func (e *rowErrors) untilDeadLetters(ctx context.Context) error {
 				return err
 			}
 			n, e.since, e.released = -1, time.Time{}, true
-			e.run.enter(Fetching, *e.imp)
+			e.run.enter(contract.Fetching, *e.imp)
 			continue
 		default:
 			if e.since.IsZero() {
@@ -211,7 +211,7 @@ func (e *rowErrors) look(ctx context.Context) error {
 		unnamed.final = last
 		return unnamed
 	}
-	e.run.enter(DeadLettering, *e.imp)
+	e.run.enter(contract.DeadLettering, *e.imp)
 	if err := e.run.readLog(ctx); err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (e *rowErrors) deadLetter(ctx context.Context, rr *rejectedRows, outputs *s
 		return &unnamedRows{why: err.Error(), final: true, do: "Set dlq.topic, or make that topic take the row, and restart feedsink: it becomes a dead letter"}
 	}
 	if err != nil && !rejects.Unreadable(err) { // of these it is known what they lack
-		e.run.enter(Fetching, *e.imp)
+		e.run.enter(contract.Fetching, *e.imp)
 		return err
 	}
 	if e.imp.OnlyErrors {
@@ -303,7 +303,7 @@ func (e *rowErrors) giveUp(ctx context.Context, rows, unmatched int64) error {
 func (r *importRun) rejectAll(ctx context.Context, imp contract.Import) error {
 	r.log.Warn("the service does not tell any more why rows were in error; all records that waited become dead letters",
 		"file", imp.File, "execution", imp.Execution)
-	r.enter(DeadLettering, imp)
+	r.enter(contract.DeadLettering, imp)
 	return r.retrying(ctx, "read the records behind rows in error", func(ctx context.Context) error {
 		return r.batcher.cfg.Records.Again(ctx, imp, r.generation.claims, func(_ string, lane schemas.Lane, _ *schemas.Write, _ spool.At) string {
 			if lane != schemas.Batch {
@@ -398,7 +398,7 @@ func (e *rowErrors) fetch(ctx context.Context) (*spool.OutputFiles, error) {
 // keepResults keeps the output files of an import without rows in error, if there
 // are any.
 func (e *rowErrors) keepResults(ctx context.Context) error {
-	e.run.enter(Fetching, *e.imp)
+	e.run.enter(contract.Fetching, *e.imp)
 	for n := 0; ; n++ {
 		outputs, err := e.fetch(ctx)
 		if err == nil {

@@ -133,7 +133,7 @@ func TestSealIsRepeatedUntilTheDiskTakesIt(t *testing.T) {
 		back := w.breakDisk()
 		time.Sleep(2 * time.Hour)
 		w.said()
-		if got := w.b.Status()[0].Import; got == nil || got.Step != Sealing {
+		if got := w.b.Status()[0].Import; got == nil || got.Step != contract.Sealing {
 			t.Errorf("import: got %+v, want it sealing", got)
 		}
 		back()

@@ -76,7 +76,7 @@ func (r *importRun) parentsFirst(ctx context.Context, imp contract.Import) error
 	if !slices.ContainsFunc(r.queue.members, func(m *member) bool { return len(m.After) > 0 }) {
 		return nil
 	}
-	r.enter(Linking, imp)
+	r.enter(contract.Linking, imp)
 	for _, parent := range r.queue.parents {
 		rows := parent.hurry()
 		for parent.holds(rows) {
@@ -130,19 +130,19 @@ func (r *importRun) intend(ctx, send context.Context, imp *contract.Import) erro
 		return r.startOver(ctx, send, *imp)
 	}
 	imp.Execution = ""
-	r.enter(Intending, *imp)
+	r.enter(contract.Intending, *imp)
 	return r.commit(send, "intend", *imp, r.batcher.ledger.Commit)
 }
 
 // heldBack is how long a file that is complete has to wait, and for what.
-func (r *importRun) heldBack(imp *contract.Import) (Step, time.Duration) {
+func (r *importRun) heldBack(imp *contract.Import) (contract.Step, time.Duration) {
 	if r.queue.paused() {
-		return Paused, pausedWait
+		return contract.Paused, pausedWait
 	}
 	if r.generation.from.Part > 0 || imp.Part > 1 || imp.Attempt > 1 || r.refusals > 0 {
 		// A file that continues another one is like a file of its own: the reserve is
 		// for further tries.
-		return Waiting, r.queue.gated(r.files[0].Split == 0 || imp.Attempt > 1 || r.refusals > 0)
+		return contract.Waiting, r.queue.gated(r.files[0].Split == 0 || imp.Attempt > 1 || r.refusals > 0)
 	}
 	return "", 0
 }
@@ -167,7 +167,7 @@ func (r *importRun) commit(ctx context.Context, step string, imp contract.Import
 }
 
 func (r *importRun) trigger(ctx context.Context, imp contract.Import) (execution string, err error) {
-	r.enter(Triggering, imp)
+	r.enter(contract.Triggering, imp)
 	return r.batcher.importer.Trigger(ctx, imp.ETL, imp.File, func() (io.ReadCloser, int64, error) {
 		file, err := os.Open(r.batcher.spool.Path(imp.File))
 		return file, imp.Bytes, err
@@ -192,7 +192,7 @@ func (r *importRun) refused(ctx, send context.Context, imp *contract.Import, err
 		wait := max(failure.RetryAfter(), noSlotWait)
 		r.queue.exhausted()
 		log.Warn("trigger import: the table's imports of the day are used up; the file waits", "wait", wait)
-		r.enter(Waiting, *imp)
+		r.enter(contract.Waiting, *imp)
 		return retry.Sleep(ctx, wait)
 	}
 	if classified && failure.TooLarge() && r.queue.halves(imp) {
@@ -231,7 +231,7 @@ func (r *importRun) record(ctx, send context.Context, imp *contract.Import, exec
 		case <-r.hints: // of the file before
 		default:
 		}
-		r.enter(Naming, *imp)
+		r.enter(contract.Naming, *imp)
 		r.log.Warn("import triggered, but the answer names no execution; its end is known by the webhook only", "file", imp.File)
 		select {
 		case <-ctx.Done():
@@ -240,7 +240,7 @@ func (r *importRun) record(ctx, send context.Context, imp *contract.Import, exec
 		}
 	}
 	imp.Execution = execution
-	r.enter(Recording, *imp)
+	r.enter(contract.Recording, *imp)
 	r.log.Info("import triggered", "file", imp.File, "execution", execution, "rows", imp.Rows, "bytes", imp.Bytes)
 	if err := r.commit(send, "record", *imp, r.batcher.ledger.Commit); err != nil {
 		return err
@@ -283,7 +283,7 @@ func (r *importRun) outcome(ctx context.Context, imp *contract.Import) (contract
 // interval, which is about how long the import takes and not about an outage. Only
 // so many in a row that were refused for good end it.
 func (r *importRun) untilEnded(ctx context.Context, imp contract.Import, refusals int) (contract.Results, error) {
-	r.enter(Importing, imp)
+	r.enter(contract.Importing, imp)
 	var least time.Duration
 	answered, refused := 0, 0
 	for {
@@ -373,7 +373,7 @@ func (r *importRun) awaitRelease(ctx context.Context, imp *contract.Import, reas
 	if !file.saysHow {
 		reason += "; once the cause is gone: " + release
 	}
-	r.show(ImportStatus{Import: *imp, Step: Halting, Since: time.Now(), Loaded: file.loaded}, reason)
+	r.show(contract.ImportStatus{Import: *imp, Step: contract.Halting, Since: time.Now(), Loaded: file.loaded}, reason)
 	defer func() { r.show(r.now, "") }()
 	log.Error("mapping halted; find the cause, then let it go on", "kept", file.kept, "loaded", file.loaded, "with", release)
 	select {
@@ -386,7 +386,7 @@ func (r *importRun) awaitRelease(ctx context.Context, imp *contract.Import, reas
 }
 
 func (r *importRun) confirm(send context.Context, imp contract.Import) error {
-	r.enter(Confirming, imp)
+	r.enter(contract.Confirming, imp)
 	return r.commit(send, "confirm", imp, r.batcher.ledger.Confirm)
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/imports"
@@ -167,7 +166,7 @@ func unconfirmedState(gauge gauges, lane schemas.Lane, p *kafka.Partition, slot 
 		}
 		unconfirmed(u.Buffered, "buffered")
 		unconfirmed(u.Importing, "importing")
-		unconfirmed(waiting, string(batcher.Waiting))
+		unconfirmed(waiting, string(contract.Waiting))
 	}
 	unconfirmed(int64(u.Pending), "calling")
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 )
 
 // TestPageShowsEveryStepThatTakesASlot: the page tells the steps before that by their names.
@@ -16,7 +16,7 @@ func TestPageShowsEveryStepThatTakesASlot(t *testing.T) {
 		t.Fatal(err)
 	}
 	var quoted []string
-	for _, step := range []batcher.Step{batcher.Sealing, batcher.Waiting, batcher.Linking, batcher.Intending, batcher.Paused, batcher.Halting} {
+	for _, step := range []contract.Step{contract.Sealing, contract.Waiting, contract.Linking, contract.Intending, contract.Paused, contract.Halting} {
 		quoted = append(quoted, fmt.Sprintf("%q", step))
 	}
 	if want := "const before = [" + strings.Join(quoted, ", ") + "];"; !strings.Contains(string(page), want) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/imports"
@@ -80,7 +81,7 @@ func (s *pipeline) status() observe.Status {
 		st.Lanes = append(st.Lanes, s.laneStatus(l))
 	}
 	ages := s.ages()
-	halted, files := s.halted(), map[string]*batcher.MappingStatus{}
+	halted, files := s.halted(), map[string]*contract.MappingStatus{}
 	if s.files != nil {
 		st.Spool = &observe.SpoolStatus{Bytes: s.files.SpoolBytes(), MaxBytes: int64(s.cfg.Spool.MaxBytes)}
 		if free, ok := s.files.SpoolFree(); ok {
@@ -184,7 +185,7 @@ func (s *pipeline) halted() map[string][]string {
 }
 
 // due is when a mapping's open file is sent, as far as that is known.
-func (s *pipeline) due(st batcher.MappingStatus) time.Time {
+func (s *pipeline) due(st contract.MappingStatus) time.Time {
 	if st.Opened.IsZero() || st.Import != nil || st.Halted != "" || s.pausedFiles(st.Mapping) {
 		return time.Time{}
 	}
@@ -409,7 +410,7 @@ func unknown(format string, args ...any) error {
 	return &admin.Refusal{Status: http.StatusNotFound, Message: fmt.Sprintf(format, args...)}
 }
 
-func (d importsAPI) mapping(st batcher.MappingStatus) observe.MappingImports {
+func (d importsAPI) mapping(st contract.MappingStatus) observe.MappingImports {
 	slots := d.now().pacing.Table(st.Mapping)
 	m := observe.MappingImports{
 		Mapping: st.Mapping, Table: slots.Label, Bundle: st.Bundle, SlotsPerDay: slots.PerDay,

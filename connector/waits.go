@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
@@ -152,7 +152,7 @@ func (s *pipeline) fileWaits(d *fileDelivery) (all []observe.Wait) {
 		switch wait := s.slotWait(st); {
 		case wait > 0:
 			w.Cause, w.Until, w.Why = waits.Slot, time.Now().Add(wait), "its file waits for one of the table's imports of the day"
-		case st.Import != nil && st.Import.Step == batcher.Linking:
+		case st.Import != nil && st.Import.Step == contract.Linking:
 			w.Cause, w.Why = waits.Parents, "its file waits until what was read before it of "+strings.Join(after[st.Mapping], ", ")+" is in the table"
 		case st.Import != nil && st.Import.WaitsFor != "":
 			w.Cause, w.Why = waits.OtherLane, "its import is loaded and waits: "+st.Import.WaitsFor
@@ -169,7 +169,7 @@ func (s *pipeline) fileWaits(d *fileDelivery) (all []observe.Wait) {
 
 // importTrouble is why a step of an import is tried again. What the service said may be
 // customers' data, and is not told.
-func importTrouble(im *batcher.ImportStatus) (cause, why string) {
+func importTrouble(im *contract.ImportStatus) (cause, why string) {
 	if _, local := errors.AsType[*fs.PathError](im.Trouble); local {
 		return waits.Disk, fmt.Sprintf("%s: %v; it is tried again. Make room on the spool's disk (spool.dir)", im.Step, im.Trouble)
 	}
@@ -194,10 +194,10 @@ func importTrouble(im *batcher.ImportStatus) (cause, why string) {
 }
 
 // slotWait is how long the mapping's file waits for nothing but a slot; 0: it does not.
-func (s *pipeline) slotWait(st batcher.MappingStatus) time.Duration {
+func (s *pipeline) slotWait(st contract.MappingStatus) time.Duration {
 	switch {
 	case st.Halted != "":
-	case st.Import != nil && st.Import.Step == batcher.Waiting:
+	case st.Import != nil && st.Import.Step == contract.Waiting:
 		return max(s.pacing.Wait(st.Mapping, true), time.Second)
 	case st.Import == nil && st.Due:
 		return s.pacing.Wait(st.Mapping, false)
@@ -226,7 +226,7 @@ func (s *pipeline) waitingForSlots() map[string]slotWait {
 		m := mappings[st.Mapping]
 		w := slotWait{
 			open: st.Import == nil && st.Halted == "" && s.slotWait(st) > 0,
-			sent: st.Import != nil && st.Import.Step == batcher.Waiting,
+			sent: st.Import != nil && st.Import.Step == contract.Waiting,
 		}
 		for _, topic := range m.Config.Topics {
 			waits[topic] = slotWait{open: waits[topic].open || w.open, sent: waits[topic].sent || w.sent}

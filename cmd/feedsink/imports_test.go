@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/config"
@@ -27,7 +26,7 @@ func situations() []observe.MappingImports {
 	return []observe.MappingImports{
 		{
 			Mapping: "customers", Table: "clients", Owned: true, SlotsLeft: new(9), SlotsPerDay: 12,
-			Import: &batcher.ImportStatus{Import: contract.Import{ETL: "101", File: "c.csv.gz", Execution: "1004"}, Step: batcher.Importing, Since: noon},
+			Import: &contract.ImportStatus{Import: contract.Import{ETL: "101", File: "c.csv.gz", Execution: "1004"}, Step: contract.Importing, Since: noon},
 		},
 		{Mapping: "consents", Table: "consents", Owned: true, SlotsLeft: new(0), SlotsPerDay: 3, Halted: "import d.csv.gz, execution 12: FAILED: duplicate headers"},
 		{Mapping: "quiet", Table: "quiet", Owned: true, SlotsLeft: new(12), SlotsPerDay: 12},
@@ -110,7 +109,7 @@ func TestImportsCommandsAskTheSink(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &list); err != nil || code != exitFine || len(list) != len(situations()) {
 		t.Fatalf("list -o json: got code %d, %v, %s, want all mappings", code, err, out)
 	}
-	if imp := list[0].Import; imp.File != "c.csv.gz" || imp.ETL != "101" || imp.Step != batcher.Importing || imp.Since.IsZero() || *list[0].SlotsLeft != 9 {
+	if imp := list[0].Import; imp.File != "c.csv.gz" || imp.ETL != "101" || imp.Step != contract.Importing || imp.Since.IsZero() || *list[0].SlotsLeft != 9 {
 		t.Errorf("list -o json: got %s, want all that is known of the import", out)
 	}
 	for _, c := range []struct {

@@ -3,7 +3,6 @@ package observe
 import (
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/kafka"
 )
@@ -77,11 +76,11 @@ type MappingStatus struct {
 	Halted     []string          `json:"halted,omitempty"`
 	Paused     []PauseStatus     `json:"paused,omitempty"` // lanes, by a person
 	// Release is the command that lets a halted mapping go on; empty if it is not halted, or a release does not help.
-	Release string                 `json:"release,omitempty"`
-	Batch   *batcher.MappingStatus `json:"batch,omitempty"`
-	Roll    *RollStatus            `json:"roll,omitempty"`
-	Due     time.Time              `json:"due,omitzero"` // when the open file is sent at the latest, as OpenFile has it
-	Day     *DayStatus             `json:"day,omitempty"`
+	Release string                  `json:"release,omitempty"`
+	Batch   *contract.MappingStatus `json:"batch,omitempty"`
+	Roll    *RollStatus             `json:"roll,omitempty"`
+	Due     time.Time               `json:"due,omitzero"` // when the open file is sent at the latest, as OpenFile has it
+	Day     *DayStatus              `json:"day,omitempty"`
 }
 
 // ObjectiveStatus is how fresh the records of a route are to be, and were.
@@ -148,15 +147,15 @@ type MappingImports struct {
 	Bundle  string `json:"bundle,omitempty"` // whose import it shares; a release is for all of its mappings
 	// Owned says that this process has the table. Another member has it
 	// otherwise, or none yet; what follows is then empty.
-	Owned       bool                  `json:"owned"`
-	SlotsLeft   *int                  `json:"slotsLeft,omitempty"` // imports left today, the reserve included
-	SlotsPerDay int                   `json:"slotsPerDay"`
-	Open        *OpenFile             `json:"open,omitempty"`
-	Import      *batcher.ImportStatus `json:"import,omitempty"` // on its way
-	Halted      string                `json:"halted,omitempty"` // why the import, or the mapping's records, wait for a release
-	Paused      *PauseStatus          `json:"paused,omitempty"` // by a person: no file is sent
-	Waits       []Wait                `json:"waits,omitempty"`  // what its batch lane waits for
-	Kept        []string              `json:"kept,omitempty"`   // files in the spool for a person to look at
+	Owned       bool                   `json:"owned"`
+	SlotsLeft   *int                   `json:"slotsLeft,omitempty"` // imports left today, the reserve included
+	SlotsPerDay int                    `json:"slotsPerDay"`
+	Open        *OpenFile              `json:"open,omitempty"`
+	Import      *contract.ImportStatus `json:"import,omitempty"` // on its way
+	Halted      string                 `json:"halted,omitempty"` // why the import, or the mapping's records, wait for a release
+	Paused      *PauseStatus           `json:"paused,omitempty"` // by a person: no file is sent
+	Waits       []Wait                 `json:"waits,omitempty"`  // what its batch lane waits for
+	Kept        []string               `json:"kept,omitempty"`   // files in the spool for a person to look at
 }
 
 // OpenFile is the file that takes rows, and those before it that wait as they are.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/words"
 )
 
@@ -154,14 +154,14 @@ func (m *MappingImports) step(now time.Time) (step, since string) {
 	case !m.Owned:
 		return "not here", ""
 	case m.Halted != "":
-		return string(batcher.Halting), ""
+		return string(contract.Halting), ""
 	case m.Open != nil:
 		return "collecting", words.Ago(m.Open.Since, now)
 	}
 	return "idle", ""
 }
 
-func part(imp *batcher.ImportStatus) string {
+func part(imp *contract.ImportStatus) string {
 	if imp.Parts == 0 {
 		return ""
 	}
@@ -169,7 +169,7 @@ func part(imp *batcher.ImportStatus) string {
 }
 
 // ofMembers tells a bundle's rows apart, where they are known.
-func ofMembers(imp *batcher.ImportStatus) string {
+func ofMembers(imp *contract.ImportStatus) string {
 	var rows []string
 	for _, m := range imp.Members {
 		rows = append(rows, fmt.Sprintf("%d of %s", m.Rows, m.Mapping))

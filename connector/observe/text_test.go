@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/batcher/contract"
 )
 
@@ -16,16 +15,16 @@ func situations() []MappingImports {
 		{
 			Mapping: "customers", Table: "clients", Owned: true, SlotsLeft: new(9), SlotsPerDay: 12,
 			Open: &OpenFile{Rows: 311, Bytes: 40960, Since: noon.Add(-5 * time.Minute)},
-			Import: &batcher.ImportStatus{
+			Import: &contract.ImportStatus{
 				Import: contract.Import{Part: 1, Parts: 2, Mode: "CREATE_OR_UPDATE", ETL: "101", File: "c.csv.gz", Rows: 5000, Bytes: 123456, Attempt: 1, Execution: "1004"},
-				Step:   batcher.Importing, Since: noon.Add(-130*time.Second - 400*time.Millisecond),
+				Step:   contract.Importing, Since: noon.Add(-130*time.Second - 400*time.Millisecond),
 			},
 		},
 		{
 			Mapping: "consents", Table: "consents", Owned: true, SlotsLeft: new(0), SlotsPerDay: 3,
-			Import: &batcher.ImportStatus{
+			Import: &contract.ImportStatus{
 				Import: contract.Import{Part: 1, Parts: 1, Mode: "UPDATE_ONLY", ETL: "7", File: "d.csv.gz", Rows: 1, Bytes: 80, Attempt: 3},
-				Step:   batcher.Halting, Since: noon.Add(time.Second), // its clock is ahead
+				Step:   contract.Halting, Since: noon.Add(time.Second), // its clock is ahead
 			},
 			Halted: "import d.csv.gz, execution 12: FAILED: duplicate headers", Kept: []string{"d.csv.gz.failed"},
 		},

@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
@@ -110,7 +110,7 @@ func well() observe.Status {
 					{Route: "gold", Lane: "immediate", Within: 5, Objective: 0.999, Records: 40_000, Kept: new(0.9998)},
 					{Route: "2", Lane: "batch", Within: 7200, Objective: 0.99},
 				},
-				Batch: &batcher.MappingStatus{Rows: 214_008, Bytes: 96 << 20, Opened: at.Add(-70 * time.Minute), Until: at.Add(50 * time.Minute)},
+				Batch: &contract.MappingStatus{Rows: 214_008, Bytes: 96 << 20, Opened: at.Add(-70 * time.Minute), Until: at.Add(50 * time.Minute)},
 				Roll:  &observe.RollStatus{Rows: 500_000, Bytes: 256 << 20, Seconds: 7200, At: []string{"06:30"}}, Due: at.Add(50 * time.Minute), Day: &day,
 			},
 			{Name: "orders", Table: "orders", Topics: []string{"shop.orders"}, Lanes: []string{"immediate"}, Oldest: map[string]float64{"immediate": 0}},
@@ -127,8 +127,8 @@ func pastItsAge(s *observe.Status) *observe.MappingStatus {
 }
 
 // importing has an import of the customers on its way.
-func importing(m *observe.MappingStatus, step batcher.Step) {
-	m.Batch.Import = &batcher.ImportStatus{Step: step, Since: at.Add(-17 * time.Minute)}
+func importing(m *observe.MappingStatus, step contract.Step) {
+	m.Batch.Import = &contract.ImportStatus{Step: step, Since: at.Add(-17 * time.Minute)}
 	m.Batch.Import.File, m.Batch.Import.Mode, m.Batch.Import.Rows, m.Batch.Import.ETL = "customers-2-0c9b1d4e77a2f3", "CREATE_OR_UPDATE", 481_220, "101"
 }
 
@@ -156,7 +156,7 @@ var states = []struct {
 	{"spool-full", func(s *observe.Status) {
 		s.Spool.Bytes = s.Spool.MaxBytes
 		s.Waits = []observe.Wait{{Cause: "spool_full", Lane: "batch", Why: "the spool takes 21474836480 bytes of spool.maxBytes 21474836480; partitions are read again once an import has made room"}}
-		importing(pastItsAge(s), batcher.Importing)
+		importing(pastItsAge(s), contract.Importing)
 	}, []string{"The spool holds 20.0 GiB of 20.0 GiB; the batch lane pauses until an import has made room.", "waits for the import before it: importing", "feedsink imports show --mapping customers --server http"}},
 	{"slot", func(s *observe.Status) {
 		m := pastItsAge(s)
@@ -165,7 +165,7 @@ var states = []struct {
 	}, []string{"waits for a slot: 17:14", "the next new import may go at 17:14"}},
 	{"session", func(s *observe.Status) {
 		s.Ready, s.Unready, s.Lanes[1].Joined, s.Lanes[1].Partitions = false, []string{"the batch lane has not joined its consumer group"}, false, []kafka.PartitionStatus{}
-		s.Mappings[0].Day.Owned, s.Mappings[0].Day.Used, s.Mappings[0].Batch = false, []observe.UsedSlots{}, &batcher.MappingStatus{}
+		s.Mappings[0].Day.Owned, s.Mappings[0].Day.Used, s.Mappings[0].Batch = false, []observe.UsedSlots{}, &contract.MappingStatus{}
 		s.Waits = []observe.Wait{{Cause: cluster.NoPlace, Lane: "batch", Why: "group marketing-feedsink-batch has no place for this member yet: it waits for its other members; one that has died keeps its place until its session of 45s ends"}}
 	}, []string{"one that has died keeps its place until its session of 45s ends", "Another member has this table, or none has it yet"}},
 	{"member-dead", func(s *observe.Status) {
@@ -229,9 +229,9 @@ func TestEveryStateSaysWhatItWaitsFor(t *testing.T) {
 func TestPageShowsTheTablesOfOtherMembers(t *testing.T) {
 	st := well()
 	theirs := well().Mappings[0]
-	st.Mappings[0].Day.Owned, st.Mappings[0].Day.Used, st.Mappings[0].Batch = false, []observe.UsedSlots{}, &batcher.MappingStatus{}
+	st.Mappings[0].Day.Owned, st.Mappings[0].Day.Used, st.Mappings[0].Batch = false, []observe.UsedSlots{}, &contract.MappingStatus{}
 	st.Lanes[1].Partitions = []kafka.PartitionStatus{}
-	importing(&theirs, batcher.Importing)
+	importing(&theirs, contract.Importing)
 	theirs.Day.Left = 5
 	halted := theirs
 	halted.Name, halted.Halted, halted.Release = "visits", []string{"import visits-4: the service says: column … is unknown"}, "feedsink imports release --mapping visits"
