@@ -101,7 +101,7 @@ func (r *importRun) rejectWaiting(ctx context.Context) error {
 	if r.batcher.cfg.Records == nil {
 		return nil // their output files are kept
 	}
-	dead := map[string]*rejectedRows{}
+	dead := map[string]*rejects.Rows{}
 	ended := make([][]rejects.Dead, len(r.undecided))
 	r.queue.mu.Lock()
 	for i := range r.undecided {
@@ -113,7 +113,7 @@ func (r *importRun) rejectWaiting(ctx context.Context) error {
 			d := &ended[i][j]
 			name := fmt.Sprint(d.File, d.Op)
 			if dead[name] == nil {
-				rr, err := newRejectedRows(r, &d.Import, false)
+				rr, err := (&rowErrors{run: r, imp: &d.Import}).rows()
 				if err != nil {
 					return err
 				}
@@ -123,7 +123,7 @@ func (r *importRun) rejectWaiting(ctx context.Context) error {
 		}
 	}
 	for _, rr := range dead {
-		r.enter(contract.DeadLettering, *rr.imp)
+		r.enter(contract.DeadLettering, *rr.Import.Import)
 		if err := rr.DeadLetters(ctx); err != nil {
 			return err
 		}

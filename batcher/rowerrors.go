@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contract"
-	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/rejects"
 	"github.com/feedsink/feedsink/batcher/rowerror"
 	"github.com/feedsink/feedsink/batcher/spool"
@@ -88,7 +87,8 @@ type rowErrors struct {
 	judged   bool      // whether they are a mistake was asked
 	inError  int64     // rows, as the service counts them; -1: it does not say
 	since    time.Time // when the first of the latest looks found too little; zero: none did
-	released bool      // a person let the mapping go on: what is not named now is given up
+	released bool      // a person let the mapping go on: what is not named now, or has no place as a dead letter, is given up
+	givenUp  bool      // some rows were that have no such place
 }
 
 // unnamedRows is what keeps rows in error from being dead letters: the output files
@@ -196,7 +196,7 @@ func (e *rowErrors) look(ctx context.Context) error {
 		return err
 	}
 	defer outputs.Drop()
-	rr, err := newRejectedRows(e.run, e.imp, e.released)
+	rr, err := e.rows()
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (e *rowErrors) look(ctx context.Context) error {
 }
 
 // lack is what the output files lack; nil: they name all rows in error.
-func (e *rowErrors) lack(ctx context.Context, rr *rejectedRows, outputs *spool.OutputFiles) (*unnamedRows, error) {
+func (e *rowErrors) lack(ctx context.Context, rr *rejects.Rows, outputs *spool.OutputFiles) (*unnamedRows, error) {
 	named, err := rr.Count(ctx, outputs)
 	switch {
 	case err != nil && !rejects.Unreadable(err):
@@ -242,7 +242,7 @@ func (e *rowErrors) lack(ctx context.Context, rr *rejectedRows, outputs *spool.O
 
 // deadLetter makes dead letters of the rows that the output files name, and gives
 // up those that they do not.
-func (e *rowErrors) deadLetter(ctx context.Context, rr *rejectedRows, outputs *spool.OutputFiles) error {
+func (e *rowErrors) deadLetter(ctx context.Context, rr *rejects.Rows, outputs *spool.OutputFiles) error {
 	err := rr.Read(ctx, outputs)
 	e.imp.Members = rr.Shares()
 	if errors.Is(err, contract.ErrNoDeadLetter) {
@@ -262,7 +262,7 @@ func (e *rowErrors) deadLetter(ctx context.Context, rr *rejectedRows, outputs *s
 	if e.inError < 0 && (err != nil || outputs.Size() == 0) {
 		lacking = e.inError
 	}
-	if !e.run.queue.mapping.KeepResults && lacking == 0 && !rr.givenUp {
+	if !e.run.queue.mapping.KeepResults && lacking == 0 && !e.givenUp {
 		outputs.RemoveKept() // nothing in it is needed any more, nor what an earlier look has kept
 	}
 	return e.giveUp(ctx, lacking, rr.Unmatched)
@@ -323,7 +323,7 @@ func (e *rowErrors) holdFlood(ctx context.Context, outputs rowerror.File) error 
 		// A former owner sent a bundle's file: how many rows are of which mapping is not known.
 		loads = []contract.Member{{Mapping: e.imp.Mapping, Table: e.imp.Table, Rows: max(e.imp.Rows, e.results.Read, e.results.InError)}}
 	}
-	rr, err := newRejectedRows(e.run, e.imp, false)
+	rr, err := e.rows()
 	if err != nil {
 		return err
 	}
@@ -423,23 +423,14 @@ func (e *rowErrors) keepResults(ctx context.Context) error {
 	}
 }
 
-// rejectedRows are rows in error of an import, and the source of what is behind them.
-type rejectedRows struct {
-	*rejects.Rows
-	run      *importRun
-	imp      *contract.Import
-	released bool // rows that have no place as dead letters are given up
-	givenUp  bool // some were
-}
-
-func newRejectedRows(r *importRun, imp *contract.Import, released bool) (rr *rejectedRows, err error) {
-	var of []*files.Mapping
-	for _, load := range imp.Loads() {
-		of = append(of, &r.batcher.byName[load.Mapping].Mapping)
+// rows are the import's rows in error, none so far.
+func (e *rowErrors) rows() (*rejects.Rows, error) {
+	r, imp := e.run, rejects.Import{Import: e.imp, AtOnce: e.run.batcher.atOnce, Rebuilt: e.run.generation.upTo != nil, OnlyHeld: e.run.endedBefore()}
+	for _, load := range e.imp.Loads() {
+		imp.Of = append(imp.Of, &r.batcher.byName[load.Mapping].Mapping)
 	}
-	rr = &rejectedRows{run: r, imp: imp, released: released}
-	rr.Rows, err = rejects.New(rr, rejects.Import{Import: imp, Of: of, AtOnce: r.batcher.atOnce, Rebuilt: r.generation.upTo != nil, OnlyHeld: r.endedBefore()})
-	return rr, err
+	e.givenUp = false
+	return rejects.New(e, imp)
 }
 
 // endedBefore reports whether a former owner has made dead letters already of the rows
@@ -447,33 +438,33 @@ func newRejectedRows(r *importRun, imp *contract.Import, released bool) (rr *rej
 func (r *importRun) endedBefore() bool { return r.adopted != nil && r.adopted.Reconciling }
 
 // Again implements rejects.Source.
-func (rr *rejectedRows) Again(ctx context.Context, begin func(), each contract.EachWrite) error {
-	return rr.run.retrying(ctx, "read the records behind rows in error", func(ctx context.Context) error {
+func (e *rowErrors) Again(ctx context.Context, begin func(), each contract.EachWrite) error {
+	return e.run.retrying(ctx, "read the records behind rows in error", func(ctx context.Context) error {
 		begin()
-		return rr.run.batcher.cfg.Records.Again(ctx, *rr.imp, rr.run.generation.claims, each)
+		return e.run.batcher.cfg.Records.Again(ctx, *e.imp, e.run.generation.claims, each)
 	})
 }
 
 // Post implements rejects.Source.
-func (rr *rejectedRows) Post(ctx context.Context, rows []contract.UnmatchedRow) error {
-	err := rr.run.post(ctx, rr.imp, rows)
-	if errors.Is(err, contract.ErrNoDeadLetter) && rr.released {
-		rr.run.log.Error("rows in error that match no record were given up, since they cannot become dead letters; look at the output files, which are kept",
-			"file", rr.imp.File, "execution", rr.imp.Execution, "rows", len(rows), "err", err)
-		rr.givenUp, err = true, nil
+func (e *rowErrors) Post(ctx context.Context, rows []contract.UnmatchedRow) error {
+	err := e.run.post(ctx, e.imp, rows)
+	if errors.Is(err, contract.ErrNoDeadLetter) && e.released {
+		e.run.log.Error("rows in error that match no record were given up, since they cannot become dead letters; look at the output files, which are kept",
+			"file", e.imp.File, "execution", e.imp.Execution, "rows", len(rows), "err", err)
+		e.givenUp, err = true, nil
 	}
 	return err
 }
 
 // Hold implements rejects.Source: it takes rows of conflicting keys.
-func (rr *rejectedRows) Hold(of []int, key, reason string) (held, before bool) {
-	r, loads := rr.run, rr.imp.Loads()
+func (e *rowErrors) Hold(of []int, key, reason string) (held, before bool) {
+	r, loads := e.run, e.imp.Loads()
 	r.queue.mu.Lock()
 	defer r.queue.mu.Unlock()
 	for _, i := range of {
 		m := r.batcher.byName[loads[i].Mapping]
 		if m.DualLane && r.known[m.index].keys.Hold(key) {
-			return true, r.undecided[m.index].Hold(key, reason, rr.imp)
+			return true, r.undecided[m.index].Hold(key, reason, e.imp)
 		}
 	}
 	return false, false

@@ -57,12 +57,12 @@ type Import struct {
 
 // Rows are the rows in error of one file.
 type Rows struct {
+	Import
 	Named     int64   // by the output files
 	ByMember  []int64 // rows whose records were found, by the mapping's place in Of
 	Unmatched int64   // rows that match no record
 
 	source   Source
-	imp      Import
 	rows     []*spool.Rows     // of the mappings
 	formats  []rowerror.Format // of what the import loads, in its order
 	counting bool              // the rows with a record; none becomes a dead letter
@@ -78,7 +78,7 @@ type Rows struct {
 
 // New returns none of an import.
 func New(source Source, imp Import) (*Rows, error) {
-	rr := &Rows{source: source, imp: imp, byKey: map[rowKey]*errorRow{}, ByMember: make([]int64, len(imp.Of))}
+	rr := &Rows{Import: imp, source: source, byKey: map[rowKey]*errorRow{}, ByMember: make([]int64, len(imp.Of))}
 	for _, m := range imp.Of {
 		rows, err := m.Rows()
 		if err != nil {
@@ -125,7 +125,7 @@ func (rr *Rows) Count(ctx context.Context, outputs rowerror.File) (rows int64, e
 		if r.Key != "" && seen[key] {
 			return nil
 		}
-		if len(seen) >= rr.imp.AtOnce {
+		if len(seen) >= rr.AtOnce {
 			clear(seen)
 		}
 		seen[key] = true
@@ -138,10 +138,10 @@ func (rr *Rows) Count(ctx context.Context, outputs rowerror.File) (rows int64, e
 // CountDead counts, by member, the rows in error of which dead letters follow, as the
 // output files have them. What cannot be read is not counted.
 func (rr *Rows) CountDead(outputs rowerror.File) (counts []int64, err error) {
-	counts = make([]int64, len(rr.imp.Of))
+	counts = make([]int64, len(rr.Of))
 	last := map[int]string{} // a row has one line for each value that is wrong
 	err = rowerror.Read(outputs, rr.formats, func(row rowerror.Row) error {
-		if row.Key == "" || row.Harmless(rr.imp.Op) || last[row.Of[0]] == row.Key {
+		if row.Key == "" || row.Harmless(rr.Op) || last[row.Of[0]] == row.Key {
 			return nil
 		}
 		last[row.Of[0]] = row.Key
@@ -153,7 +153,7 @@ func (rr *Rows) CountDead(outputs rowerror.File) (counts []int64, err error) {
 
 func (rr *Rows) add(ctx context.Context, r rowerror.Row) error {
 	rr.Named++
-	if r.NothingToDelete(rr.imp.Op) {
+	if r.NothingToDelete(rr.Op) {
 		return nil // it is as it was to be
 	}
 	reason := cmp.Or(r.Reason, Unexplained)
@@ -171,10 +171,10 @@ func (rr *Rows) add(ctx context.Context, r rowerror.Row) error {
 			return nil
 		}
 	}
-	if rr.imp.OnlyHeld {
+	if rr.OnlyHeld {
 		return nil
 	}
-	if row := rr.byKey[rowKey{rr.imp.Of[r.Of[0]].Name, r.Key}]; row != nil { // one line for each value that is wrong
+	if row := rr.byKey[rowKey{rr.Of[r.Of[0]].Name, r.Key}]; row != nil { // one line for each value that is wrong
 		rr.Named--
 		if !strings.Contains(row.rejected.reason, reason) && len(row.rejected.reason) < 2000 {
 			row.rejected.reason += "; " + reason
@@ -185,7 +185,7 @@ func (rr *Rows) add(ctx context.Context, r rowerror.Row) error {
 	for _, i := range r.Of {
 		row := &errorRow{rejected: one, member: i}
 		one.of = append(one.of, row)
-		rr.byKey[rowKey{rr.imp.Of[i].Name, r.Key}] = row
+		rr.byKey[rowKey{rr.Of[i].Name, r.Key}] = row
 	}
 	rr.rejected = append(rr.rejected, one)
 	rr.size += r.Len()
@@ -194,7 +194,7 @@ func (rr *Rows) add(ctx context.Context, r rowerror.Row) error {
 
 // endFull ends the rows at hand once they are as many as are looked for at once.
 func (rr *Rows) endFull(ctx context.Context) error {
-	if len(rr.rejected)+len(rr.pending) >= rr.imp.AtOnce || rr.size >= bytesAtOnce {
+	if len(rr.rejected)+len(rr.pending) >= rr.AtOnce || rr.size >= bytesAtOnce {
 		return rr.flush(ctx)
 	}
 	return nil
@@ -210,7 +210,7 @@ func (rr *Rows) flush(ctx context.Context) error {
 	}
 	for _, r := range rr.rejected {
 		if row := r.found(); row != nil {
-			if !rr.counting || !r.Harmless(rr.imp.Op) {
+			if !rr.counting || !r.Harmless(rr.Op) {
 				rr.ByMember[row.member]++
 			}
 		} else if err := rr.addUnmatched(r.Row); err != nil {
@@ -247,7 +247,7 @@ func (rr *Rows) DeadLetters(ctx context.Context) error {
 		case lane == schemas.Batch:
 			row.trace.Add(w.Op, at)
 			row.left.Add(w.Op, at)
-		case !rr.imp.Rebuilt && rr.rows[row.member].Drops(w): // from one that is built again nothing is
+		case !rr.Rebuilt && rr.rows[row.member].Drops(w): // from one that is built again nothing is
 			row.left.Reset()
 		}
 		return ""
@@ -261,7 +261,7 @@ func (rr *Rows) DeadLetters(ctx context.Context) error {
 		if lane != schemas.Batch {
 			return ""
 		}
-		return row.deadReason(rr.imp.Op, w, at)
+		return row.deadReason(rr.Op, w, at)
 	})
 }
 
@@ -278,7 +278,7 @@ func (rr *Rows) again(ctx context.Context, begin func(), each func(row *errorRow
 
 // fits reports whether the write has become a row, and not a dead letter at once.
 func (rr *Rows) fits(member int, w *schemas.Write) bool {
-	if _, loaded := rr.imp.Of[member].Loads[w.Op]; !loaded {
+	if _, loaded := rr.Of[member].Loads[w.Op]; !loaded {
 		return false
 	}
 	_, err := rr.rows[member].AppendEntry(nil, w)
@@ -287,14 +287,14 @@ func (rr *Rows) fits(member int, w *schemas.Write) bool {
 
 // addUnmatched takes a row that matches no record.
 func (rr *Rows) addUnmatched(r rowerror.Row) error {
-	if rr.counting || rr.imp.OnlyErrors || rr.imp.OnlyHeld { // they became dead letters when the import ended
+	if rr.counting || rr.OnlyErrors || rr.OnlyHeld { // they became dead letters when the import ended
 		return nil
 	}
 	text, err := r.CSV()
 	if err != nil {
 		return err
 	}
-	row := contract.UnmatchedRow{Mapping: rr.imp.Of[r.Of[0]].Name, Key: r.Key, Row: text, Reason: cmp.Or(r.Reason, Unexplained)}
+	row := contract.UnmatchedRow{Mapping: rr.Of[r.Of[0]].Name, Key: r.Key, Row: text, Reason: cmp.Or(r.Reason, Unexplained)}
 	if len(r.Of) > 1 {
 		row.Reason += " (of which of the bundle's tables it is the output files do not tell)"
 	}
@@ -306,7 +306,7 @@ func (rr *Rows) addUnmatched(r rowerror.Row) error {
 // Shares are the import's members with their rows in error; the import's own are
 // being looked at by others.
 func (rr *Rows) Shares() []contract.Member {
-	members := slices.Clone(rr.imp.Members)
+	members := slices.Clone(rr.Members)
 	for i := range members {
 		members[i].InError = rr.ByMember[i]
 	}

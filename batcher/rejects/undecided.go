@@ -157,7 +157,7 @@ func (u *Undecided) End(keys *reconcile.Keys) (dead []Dead) {
 // AddDead adds a row of the mapping that is known by its key. An import without a file of the
 // mapping has none.
 func (rr *Rows) AddDead(m *files.Mapping, d *Dead) {
-	i := slices.Index(rr.imp.Of, m)
+	i := slices.Index(rr.Of, m)
 	if i < 0 {
 		return
 	}

@@ -2,13 +2,10 @@ package rowerror
 
 import (
 	"archive/zip"
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 
-	"github.com/klauspost/compress/gzip"
 	"golang.org/x/text/encoding"
 )
 
@@ -47,23 +44,18 @@ type File interface {
 // formats are one, or one for each file of an import of several. Memory follows
 // the longest row, which is bounded.
 func Read(file File, formats []Format, each func(Row) error) error {
-	r := reading{formats: formats, each: each}
-	archive, err := open(file)
-	if err != nil {
-		return err
-	}
-	if archive == nil {
-		return r.text("", file)
-	}
-	for _, entry := range archive.File {
-		if entry.FileInfo().IsDir() {
-			continue
-		}
-		if err := r.entry(entry); err != nil {
-			return err
-		}
-	}
-	return nil
+	r := reading{formats: formats, errors: true, each: func(row Row) (bool, error) { return false, each(row) }}
+	return r.file(file, nil)
+}
+
+// Without calls drop with every row of the files, in error or not, and writes the files to
+// out without those of which it reports true: packed as they were, and every other row as it
+// was. It returns how many it left out. With out nil it counts them only. It reads the
+// import's own file as well.
+func Without(file File, formats []Format, drop func(Row) bool, out io.Writer) (dropped int64, err error) {
+	r := reading{formats: formats, each: func(row Row) (bool, error) { return drop(row), nil }}
+	err = r.file(file, out)
+	return r.dropped, err
 }
 
 // open looks at output files from their begin: nil where they are no ZIP.
@@ -88,62 +80,4 @@ func open(file File) (*zip.Reader, error) {
 		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	return archive, nil
-}
-
-// reading is one call of Read.
-type reading struct {
-	formats []Format
-	each    func(Row) error
-}
-
-func (r *reading) entry(entry *zip.File) error {
-	in, err := entry.Open()
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnreadable, err)
-	}
-	err = r.text(entry.Name, in)
-	return errors.Join(err, in.Close())
-}
-
-// text reads one file, GZIP or plain; name is "" where none is known.
-func (r *reading) text(name string, in io.Reader) error {
-	buffered := bufio.NewReaderSize(in, headLength)
-	magic, _ := buffered.Peek(2) // what keeps it from being read shows below
-	if bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(buffered)
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrUnreadable, err)
-		}
-		buffered = bufio.NewReaderSize(z, headLength)
-	}
-	of := r.formatsOf(name, buffered)
-	f := r.formats[of[0]]
-	csv := newReader(buffered, f)
-	header, err := csv.header(f.Key)
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnreadable, err)
-	}
-	l := f.layout(name, header)
-	for {
-		cells, err := csv.next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrUnreadable, err)
-		}
-		if !l.inError(cells) {
-			continue
-		}
-		row := Row{Header: header, Cells: cells, Reason: l.reason(cells), Of: r.toldBy(of, l, cells)}
-		if l.key >= 0 && l.key < len(cells) {
-			row.Key = cells[l.key]
-		}
-		if err := r.each(row); err != nil {
-			return err
-		}
-	}
 }

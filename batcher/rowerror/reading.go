@@ -12,38 +12,34 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// Without calls drop with every row of the files, in error or not, and writes the files to
-// out without those of which it reports true: packed as they were, and every other row as it
-// was. It returns how many it left out. With out nil it counts them only. It reads the
-// import's own file as well.
-func Without(file File, formats []Format, drop func(Row) bool, out io.Writer) (dropped int64, err error) {
-	w := without{reading: reading{formats: formats}, drop: drop}
-	archive, err := open(file)
-	switch {
-	case err != nil:
-		return 0, err
-	case archive == nil:
-		err = w.text("", file, out)
-	default:
-		err = w.archive(archive, out)
-	}
-	return w.dropped, err
-}
-
-// without is one call of Without.
-type without struct {
-	reading
-	drop    func(Row) bool
+// reading is one call of Read or Without.
+type reading struct {
+	formats []Format
+	errors  bool // only rows in error are handed on, with their reasons
+	each    func(Row) (drop bool, err error)
 	dropped int64
 }
 
-func (w *without) archive(archive *zip.Reader, out io.Writer) error {
+// file reads output files, and copies them to out but for the rows that are dropped; with
+// out nil they are only read.
+func (r *reading) file(file File, out io.Writer) error {
+	archive, err := open(file)
+	switch {
+	case err != nil:
+		return err
+	case archive == nil:
+		return r.text("", file, out)
+	}
+	return r.archive(archive, out)
+}
+
+func (r *reading) archive(archive *zip.Reader, out io.Writer) error {
 	var packed *zip.Writer
 	if out != nil {
 		packed = zip.NewWriter(out)
 	}
 	for _, entry := range archive.File {
-		if err := w.entry(entry, packed); err != nil {
+		if err := r.entry(entry, packed); err != nil {
 			return err
 		}
 	}
@@ -54,7 +50,7 @@ func (w *without) archive(archive *zip.Reader, out io.Writer) error {
 }
 
 // entry copies one file of a ZIP; packed is nil where nothing is written.
-func (w *without) entry(entry *zip.File, packed *zip.Writer) error {
+func (r *reading) entry(entry *zip.File, packed *zip.Writer) error {
 	var out io.Writer
 	if packed != nil {
 		var err error
@@ -69,15 +65,15 @@ func (w *without) entry(entry *zip.File, packed *zip.Writer) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
-	return errors.Join(w.text(entry.Name, in, out), in.Close())
+	return errors.Join(r.text(entry.Name, in, out), in.Close())
 }
 
 // text copies one file, GZIP or plain; with out nil it is only read.
-func (w *without) text(name string, in io.Reader, out io.Writer) error {
+func (r *reading) text(name string, in io.Reader, out io.Writer) error {
 	buffered := bufio.NewReaderSize(in, headLength)
 	magic, _ := buffered.Peek(2) // what keeps it from being read shows below
 	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return w.plain(name, buffered, out)
+		return r.plain(name, buffered, out)
 	}
 	z, err := gzip.NewReader(buffered)
 	if err != nil {
@@ -85,18 +81,18 @@ func (w *without) text(name string, in io.Reader, out io.Writer) error {
 	}
 	unpacked := bufio.NewReaderSize(z, headLength)
 	if out == nil {
-		return w.plain(name, unpacked, nil)
+		return r.plain(name, unpacked, nil)
 	}
 	packed := gzip.NewWriter(out)
-	if err := w.plain(name, unpacked, packed); err != nil {
+	if err := r.plain(name, unpacked, packed); err != nil {
 		return err
 	}
 	return packed.Close()
 }
 
-func (w *without) plain(name string, in *bufio.Reader, out io.Writer) error {
-	of := w.formatsOf(name, in)
-	f := w.formats[of[0]]
+func (r *reading) plain(name string, in *bufio.Reader, out io.Writer) error {
+	of := r.formatsOf(name, in)
+	f := r.formats[of[0]]
 	csv := newReader(in, f)
 	csv.keep = out != nil
 	header, err := csv.header(f.Key)
@@ -123,12 +119,22 @@ func (w *without) plain(name string, in *bufio.Reader, out io.Writer) error {
 		} else if err != nil {
 			return fmt.Errorf("%w: %w", ErrUnreadable, err)
 		}
-		row := Row{Header: header, Cells: cells, Of: w.toldBy(of, l, cells)}
+		if r.errors && !l.inError(cells) {
+			continue
+		}
+		row := Row{Header: header, Cells: cells, Of: r.toldBy(of, l, cells)}
+		if r.errors {
+			row.Reason = l.reason(cells)
+		}
 		if l.key >= 0 && l.key < len(cells) {
 			row.Key = cells[l.key]
 		}
-		if w.drop(row) {
-			w.dropped++
+		drop, err := r.each(row)
+		if err != nil {
+			return err
+		}
+		if drop {
+			r.dropped++
 			cells = nil
 		}
 	}
