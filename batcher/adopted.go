@@ -115,7 +115,7 @@ func (r *importRun) adoptedLife(ctx, send context.Context) error {
 	if results.Status == contract.Failed {
 		r.batcher.observer.ImportEnded(imp, results, took)
 		r.log.Warn("the adopted import FAILED; its file is built again", "file", imp.File, "execution", imp.Execution,
-			"reason", r.queue.failure(imp, results), "sent_again", !results.SameAgain)
+			"reason", r.queue.words.Failure(&imp, results), "sent_again", !results.SameAgain)
 		imp.Attempt, imp.Refused = imp.Attempt+1, results.SameAgain
 		return r.startOver(ctx, send, imp)
 	}
@@ -182,7 +182,7 @@ func (r *importRun) remaining(ctx context.Context, imports []contract.Import) ([
 	imports[0].Attempt = from.Attempt
 	if from.Refused && from.Execution != "" {
 		return imports, r.halt(ctx, &imports[0], "import "+from.File+", execution "+from.Execution+
-			": FAILED under a former owner, for a reason that the same file meets again"+r.queue.keepMessage(from, ""))
+			": FAILED under a former owner, for a reason that the same file meets again"+r.queue.words.Keep(&from, ""))
 	}
 	if from.Refused {
 		return imports, r.halt(ctx, &imports[0], "trigger import "+from.File+": refused for good under a former owner; released it is sent again, and what the service says then can be looked at")
@@ -191,7 +191,7 @@ func (r *importRun) remaining(ctx context.Context, imports []contract.Import) ([
 		return imports, nil
 	}
 	if r.retries = from.Attempt - 1; r.retries > r.queue.mapping.RetryFailed {
-		return imports, r.halt(ctx, &imports[0], "import "+from.File+", execution "+from.Execution+": FAILED under a former owner, its tries are used up"+r.queue.keepMessage(from, ""))
+		return imports, r.halt(ctx, &imports[0], "import "+from.File+", execution "+from.Execution+": FAILED under a former owner, its tries are used up"+r.queue.words.Keep(&from, ""))
 	}
 	return imports, nil
 }

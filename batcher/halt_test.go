@@ -394,19 +394,3 @@ func TestAdoptedFileThatWouldFailAgainIsNotSent(t *testing.T) {
 		w.wantSpool()
 	})
 }
-
-func TestMembersThatAnswersHaveAreNoColumns(t *testing.T) {
-	m := testMapping()
-	m.Columns = append(m.Columns, m.Columns[0])
-	m.Columns[len(m.Columns)-1].Header = "status"
-	q := &tableQueue{members: []*member{{Mapping: m}}}
-	for words, want := range map[string][]string{
-		`{"error":"no such ETL","status":404}`:               nil,
-		`{"error":"status is not known", "status": 400}`:     {"status"},
-		`{"errors":{"k":"is not known"},"status":"refused"}`: {"k"},
-	} {
-		if got := q.named(words); !slices.Equal(got, want) {
-			t.Errorf("%s: got %v, want %v", words, got, want)
-		}
-	}
-}

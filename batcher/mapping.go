@@ -6,6 +6,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
+	"github.com/feedsink/feedsink/batcher/said"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/batcher/waiting"
 	"github.com/feedsink/feedsink/schemas"
@@ -48,17 +49,16 @@ func (b *Batcher) add(m files.Mapping) error {
 			return q.join(added)
 		}
 	}
-	q := &tableQueue{mapping: m, name: m.Name, batcher: b, log: b.cfg.Log.With("mapping", m.Name), wake: make(chan struct{}, 1), callWake: make(chan struct{}, 1), landedWake: make(chan struct{}, 1), settled: make(chan struct{}, 1)}
+	q := &tableQueue{mapping: m, name: m.Name, batcher: b, log: b.cfg.Log.With("mapping", m.Name), words: said.New(m.Name), wake: make(chan struct{}, 1), callWake: make(chan struct{}, 1), landedWake: make(chan struct{}, 1), settled: make(chan struct{}, 1)}
 	if m.Bundle != "" {
 		q.name, q.log, q.mapping.CSV.Compression = m.Bundle, b.cfg.Log.With("bundle", m.Bundle), "ZIP"
 	}
 	q.mapping.Loads = maps.Clone(m.Loads)
-	q.members, added.queue = []*member{added}, q
 	b.queues = append(b.queues, q)
-	return nil
+	return q.join(added)
 }
 
-// join makes the mapping the last one of a bundle.
+// join makes the mapping the last one of the queue.
 func (q *tableQueue) join(m *member) error {
 	if err := m.Joins(&q.mapping); err != nil {
 		return err
@@ -71,6 +71,7 @@ func (q *tableQueue) join(m *member) error {
 	q.mapping.RetryFailed, q.mapping.KeepResults = max(q.mapping.RetryFailed, m.RetryFailed), q.mapping.KeepResults || m.KeepResults
 	m.queue, m.index = q, len(q.members)
 	q.members = append(q.members, m)
+	q.words.Add(m.Columns)
 	return nil
 }
 

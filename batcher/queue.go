@@ -9,6 +9,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
+	"github.com/feedsink/feedsink/batcher/said"
 	"github.com/feedsink/feedsink/connector/retry"
 )
 
@@ -22,27 +23,27 @@ type tableQueue struct {
 	batcher *Batcher
 	log     *slog.Logger
 	parents []*tableQueue
+	words   *said.Kept
 	wake    chan struct{} // the open generation got its first row or is complete
 
 	callWake   chan struct{} // rows may be there to be called
 	landedWake chan struct{} // a call has landed and is to be confirmed
 	settled    chan struct{} // a call has ended
 
-	mu          sync.Mutex
-	closing     bool          // a file is about to go out: no call starts
-	opens       int64         // generations that were opened
-	doubt       time.Time     // until then a call may land whose outcome is not known
-	took        time.Duration // the last import; 0: none has ended
-	inError     []*Adopted    // of which only records in error are left: before all else
-	adopted     *Adopted      // to be awaited before anything else goes out; nil: none
-	rebuilding  *generation   // goes out before full and open; nil: none
-	full        []*generation // closed at the most that a file may have; go out before open, oldest first
-	open        *generation
-	halved      int                     // how often since the process began
-	ratio       float64                 // of a file's bytes to those of its generation, as measured last; 0: never
-	hurried     *generation             // the open one, if a child waits for its rows
-	running     *importRun              // nil: none
-	lastMessage contract.ServiceMessage // recently by the service; zero: nothing
+	mu         sync.Mutex
+	closing    bool          // a file is about to go out: no call starts
+	opens      int64         // generations that were opened
+	doubt      time.Time     // until then a call may land whose outcome is not known
+	took       time.Duration // the last import; 0: none has ended
+	inError    []*Adopted    // of which only records in error are left: before all else
+	adopted    *Adopted      // to be awaited before anything else goes out; nil: none
+	rebuilding *generation   // goes out before full and open; nil: none
+	full       []*generation // closed at the most that a file may have; go out before open, oldest first
+	open       *generation
+	halved     int         // how often since the process began
+	ratio      float64     // of a file's bytes to those of its generation, as measured last; 0: never
+	hurried    *generation // the open one, if a child waits for its rows
+	running    *importRun  // nil: none
 }
 
 // run rolls and imports one generation after the other until ctx ends. send

@@ -33,12 +33,12 @@ func (r *importRun) reject(ctx context.Context, imp *contract.Import, results co
 	}
 	log := r.log.With("file", imp.File, "execution", imp.Execution)
 	if inError == 0 {
-		log.Info("import finished", counters(results)...)
+		log.Info("import finished", results.Counters()...)
 		for _, load := range imp.Loads() {
 			r.batcher.cfg.Floods.Ended(load.Mapping, load.Rows, 0)
 		}
 	} else {
-		log.Warn("import finished with rows in error", counters(results)...)
+		log.Warn("import finished with rows in error", results.Counters()...)
 	}
 	r.warnOfDeletes(imp, results)
 	changed := r.adopted != nil && r.adopted.Changed // then all of its records are read again
@@ -64,19 +64,6 @@ func (r *importRun) warnOfDeletes(imp *contract.Import, results contract.Results
 			"Check the ETL's import mode and its id in the mapping's imports, then send the records again (feedsink backfill)",
 			"file", imp.File, "execution", imp.Execution, "etl", imp.ETL, "mode", imp.Mode, "deleted", results.Deleted)
 	}
-}
-
-// counters are for the log, without those that the service did not give.
-func counters(r contract.Results) (told []any) {
-	for _, c := range []struct {
-		name string
-		rows int64
-	}{{"read", r.Read}, {"in_error", r.InError}, {"inserted", r.Inserted}, {"updated", r.Updated}, {"deleted", r.Deleted}} {
-		if c.rows >= 0 {
-			told = append(told, c.name, c.rows)
-		}
-	}
-	return told
 }
 
 // rowErrors ends the rows in error of one import.
@@ -390,7 +377,7 @@ func (e *rowErrors) fetch(ctx context.Context) (*spool.OutputFiles, error) {
 		}
 	}
 	if failure, ok := errors.AsType[contract.Failure](err); ok && !failure.Transient() {
-		return nil, &unnamedRows{why: "there are no output files: " + err.Error() + e.run.queue.refusal(*e.imp, failure), after: failure.RetryAfter()}
+		return nil, &unnamedRows{why: "there are no output files: " + err.Error() + e.run.queue.words.Refusal(e.imp, failure), after: failure.RetryAfter()}
 	}
 	return nil, err
 }

@@ -1,12 +1,8 @@
 package batcher
 
 import (
-	"cmp"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/feedsink/feedsink/batcher/contract"
 )
@@ -123,9 +119,7 @@ func (b *Batcher) LastServiceMessage(mapping string) (contract.ServiceMessage, b
 	if !ok {
 		return contract.ServiceMessage{}, false
 	}
-	m.queue.mu.Lock()
-	defer m.queue.mu.Unlock()
-	return m.queue.lastMessage, m.queue.lastMessage.File != ""
+	return m.queue.words.Last()
 }
 
 // SpoolBytes is what journals, sealed and kept files take on disk.
@@ -140,65 +134,4 @@ func (b *Batcher) SpoolFree() (bytes int64, ok bool) { return b.spool.Free() }
 // so that waiting would not make room.
 func (b *Batcher) Full() bool {
 	return b.spool.Used() >= b.cfg.MaxBytes && !slices.ContainsFunc(b.queues, (*tableQueue).lacksRecords)
-}
-
-// The service's words about a file may quote the cells that it objects to. What a
-// log, a status or a page gets of them is the cause, with nothing that a customer
-// may have written, and the columns of the file that they name; the words
-// themselves wait for a person who asks for them.
-
-// failure keeps why an import FAILED and tells what may be said of it.
-func (q *tableQueue) failure(imp contract.Import, results contract.Results) string {
-	return cmp.Or(results.Cause, "for a reason of the service's own") + q.about(imp, results.Reason)
-}
-
-// refusal keeps what the service refused a request with, and is the end of a sentence
-// about that.
-func (q *tableQueue) refusal(imp contract.Import, by contract.Failure) string {
-	about := q.about(imp, by.Reason())
-	if cause := by.Cause(); cause != "" {
-		return ": " + cause + about
-	}
-	return about
-}
-
-// about keeps the service's words about an import, and is which columns they name and
-// how to see them all; "" for none.
-func (q *tableQueue) about(imp contract.Import, words string) string {
-	if words == "" {
-		return ""
-	}
-	toSee := q.keepMessage(imp, words)
-	if named := q.named(words); len(named) > 0 {
-		return " (it names " + strings.Join(named, ", ") + ")" + toSee
-	}
-	return toSee
-}
-
-// keepMessage keeps the service's words for a person who asks, and is how to ask. None
-// are of an execution that FAILED under a former owner, with whose memory they are gone:
-// the service can be asked for them.
-func (q *tableQueue) keepMessage(imp contract.Import, words string) (toSee string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.lastMessage = contract.ServiceMessage{File: imp.File, Execution: imp.Execution, At: time.Now(), Words: words}
-	return "; all that the service said, which may be customers' data: feedsink imports show --mapping " + q.mapping.Name + " --show-reason"
-}
-
-// answersOwn are members that answers in JSON have of their own: no word about a column.
-var answersOwn = regexp.MustCompile(`"(status|code|error|message|timestamp|path)"\s*:`)
-
-// named are the headers of the queue's files that stand in words, each as a word.
-func (q *tableQueue) named(words string) (found []string) {
-	said := strings.FieldsFunc(answersOwn.ReplaceAllString(words, " "), func(c rune) bool {
-		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("_#", c)
-	})
-	for _, m := range q.members {
-		for _, c := range m.Columns {
-			if slices.Contains(said, c.Header) && !slices.Contains(found, c.Header) {
-				found = append(found, c.Header)
-			}
-		}
-	}
-	return found
 }

@@ -185,7 +185,7 @@ func (r *importRun) refused(ctx, send context.Context, imp *contract.Import, err
 	failure, classified := errors.AsType[contract.Failure](err)
 	about := ""
 	if classified {
-		about = r.queue.refusal(*imp, failure)
+		about = r.queue.words.Refusal(imp, failure)
 		log = log.With("reason", failure.Cause())
 	}
 	if classified && failure.NoSlot() {
@@ -315,7 +315,7 @@ func (r *importRun) untilEnded(ctx context.Context, imp contract.Import, refusal
 				refused = 0
 			}
 			if refused == refusals {
-				return contract.Results{Status: forgotten, Cause: err.Error() + r.queue.refusal(imp, failure)}, nil
+				return contract.Results{Status: forgotten, Cause: err.Error() + r.queue.words.Refusal(&imp, failure)}, nil
 			}
 		}
 	}
@@ -326,9 +326,9 @@ func (r *importRun) untilEnded(ctx context.Context, imp contract.Import, refusal
 func (r *importRun) failed(ctx, send context.Context, imp *contract.Import, results contract.Results) error {
 	if results.TooLarge && r.queue.halves(imp) {
 		imp.Attempt++
-		return r.halve(ctx, send, *imp, r.queue.failure(*imp, results))
+		return r.halve(ctx, send, *imp, r.queue.words.Failure(imp, results))
 	}
-	cause := r.queue.failure(*imp, results)
+	cause := r.queue.words.Failure(imp, results)
 	log := r.log.With("file", imp.File, "execution", imp.Execution, "reason", cause)
 	imp.Attempt++
 	if r.retries < r.queue.mapping.RetryFailed && !results.SameAgain {

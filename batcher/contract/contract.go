@@ -162,6 +162,19 @@ type Results struct {
 	Read, InError, Inserted, Updated, Deleted int64 // rows, when Finished
 }
 
+// Counters are for the log, without those that the service did not give.
+func (r Results) Counters() (told []any) {
+	for _, c := range []struct {
+		name string
+		rows int64
+	}{{"read", r.Read}, {"in_error", r.InError}, {"inserted", r.Inserted}, {"updated", r.Updated}, {"deleted", r.Deleted}} {
+		if c.rows >= 0 {
+			told = append(told, c.name, c.rows)
+		}
+	}
+	return told
+}
+
 // ServiceMessage is what the service said last about an import that it did not load, or not
 // at once. Its words may quote customers' values: they are for a person who asks,
 // and for no log.
