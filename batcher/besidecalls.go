@@ -163,6 +163,6 @@ func (m *member) isRead(of *waiting.Rows, l *waiting.Landing) bool {
 	if m.waiting != of || !l.Stands() || q.closing {
 		return false
 	}
-	of.End(l.Key)
+	of.Becomes(l.Key, waiting.Ending)
 	return true
 }

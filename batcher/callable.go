@@ -248,7 +248,7 @@ func (m *member) startCalls(urgent bool, file time.Time) (again bool) {
 			continue
 		}
 		rows := m.waiting
-		rows.Start(k)
+		rows.Becomes(k, waiting.Calling)
 		lent, _ := row.Write.Own() // it may become a row all the same
 		if !lent.Table.Custom && lent.Op == schemas.Upsert {
 			lent.Cells = reconcile.WithoutNulls(lent.Cells)
@@ -343,7 +343,7 @@ func (m *member) confirmed(of *waiting.Rows, k *waiting.Key, row *waiting.Row, o
 func (m *member) ending(of *waiting.Rows, k *waiting.Key, row *waiting.Row) []contract.Pending {
 	m.queue.mu.Lock()
 	defer m.queue.mu.Unlock()
-	of.End(k)
+	of.Becomes(k, waiting.Ending)
 	return slices.Clone(row.Records)
 }
 
@@ -379,7 +379,7 @@ func (m *member) settle(of *waiting.Rows, k *waiting.Key, then func()) {
 	if m.waiting != of {
 		return
 	}
-	of.Rest(k)
+	of.Becomes(k, waiting.Resting)
 	then()
 	if len(k.Rows) > 0 && k.ByFile {
 		_ = m.spill(k, q.opened().number) // else it is tried again with the next calls

@@ -102,15 +102,14 @@ func (r *importRun) rejectWaiting(ctx context.Context) error {
 		return nil // their output files are kept
 	}
 	dead := map[string]*rejects.Rows{}
-	ended := make([][]rejects.Dead, len(r.undecided))
+	ended := make([][]*rejects.Held, len(r.undecided))
 	r.queue.mu.Lock()
 	for i := range r.undecided {
 		ended[i] = r.undecided[i].End(&r.known[i].keys)
 	}
 	r.queue.mu.Unlock()
 	for i, m := range r.queue.members {
-		for j := range ended[i] {
-			d := &ended[i][j]
+		for _, d := range ended[i] {
 			name := fmt.Sprint(d.File, d.Op)
 			if dead[name] == nil {
 				rr, err := (&rowErrors{run: r, imp: &d.Import}).rows()
@@ -119,7 +118,7 @@ func (r *importRun) rejectWaiting(ctx context.Context) error {
 				}
 				dead[name] = rr
 			}
-			dead[name].AddDead(&m.Mapping, d)
+			dead[name].AddHeld(&m.Mapping, d)
 		}
 	}
 	for _, rr := range dead {

@@ -157,6 +157,32 @@ func (k *Keys) Row(w *schemas.Write, at At, where Where) {
 	}
 }
 
+// Take takes a write of the other lane that may not have landed and that this lane
+// sends, though no row can say it. It belongs to a file all the same: once that has
+// landed it is part of what is sent for the key.
+func (k *Keys) Take(w *schemas.Write, at At, where Where) {
+	known := k.byKey[w.Key] != nil
+	s := k.follow(w.Key)
+	defer k.count(s, s.bytes)
+	e := ownEntry(w, at)
+	e.taken = []At{at}
+	if where == Open {
+		e.file = k.open()
+	}
+	if known {
+		e.after = new(s.last)
+	}
+	if !known {
+		s.last = at
+	}
+	s.add(e)
+	if s.taken = s.taken || e.file > 0; e.file == 0 {
+		s.wait(&e)
+		s.owed = true
+		s.contend()
+	}
+}
+
 // Seal says that the first of the files that are not sent takes no more rows and is on
 // its way.
 func (k *Keys) Seal() {
@@ -421,4 +447,13 @@ func (k *Keys) Reconcile() (reconciled bool) {
 		}
 	}
 	return reconciled
+}
+
+// LeaveOut has Next, Unconfirmed and Reconcile leave out the keys of these partitions.
+func (k *Keys) LeaveOut(partitions map[any]bool) { k.out = partitions }
+
+// LeftOut reports whether the key is one of those.
+func (k *Keys) LeftOut(key string) bool {
+	s := k.byKey[key]
+	return s != nil && k.out[s.last.Partition]
 }

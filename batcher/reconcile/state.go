@@ -209,6 +209,14 @@ func (s *state) seal(file int) (rows, taken bool) {
 	return rows, taken
 }
 
+// wait has the key wait for what is older than a write whose file is on its way.
+func (s *state) wait(e *entry) {
+	s.row = new(e.at)
+	if e.after != nil {
+		s.await = e.after
+	}
+}
+
 // release forgets what is decided by writes that are known to have landed.
 func (s *state) release(known func(At) bool) {
 	s.shares = slices.DeleteFunc(s.shares, func(sh share) bool { return known(sh.at) })

@@ -21,7 +21,7 @@ import (
 
 // Undecided are one mapping's rows in error of conflicting keys. It is not safe for
 // concurrent use.
-type Undecided struct{ rows map[conflicting]*undecided }
+type Undecided struct{ rows map[conflicting]*Held }
 
 // conflicting is a row of a conflicting key.
 type conflicting struct {
@@ -29,14 +29,13 @@ type conflicting struct {
 	op  schemas.Op
 }
 
-// undecided is a row in error of which it is not decided yet whether its records
-// are dead letters.
-type undecided struct {
-	imp     contract.Import
-	reason  string
-	decided bool
-	dead    bool
-	idle    []reconcile.Span // of which its records are; nil: all that came to the row
+// Held is a row in error of which it is not decided yet whether its records are dead letters.
+type Held struct {
+	contract.Import
+	key, reason string
+	decided     bool
+	dead        bool
+	idle        []reconcile.Span // of which its records are; nil: all that came to the row
 }
 
 // changedNothing is the reason of a row in error for which the service's words went to a
@@ -48,7 +47,7 @@ func (u *Undecided) Hold(key, reason string, imp *contract.Import) (before bool)
 	at := conflicting{key, imp.Op}
 	w := u.rows[at]
 	if w == nil {
-		u.add(at, &undecided{imp: *imp, reason: reason})
+		u.add(at, &Held{Import: *imp, key: key, reason: reason})
 		return false
 	}
 	if !strings.Contains(w.reason, reason) && len(w.reason) < 2000 {
@@ -57,9 +56,9 @@ func (u *Undecided) Hold(key, reason string, imp *contract.Import) (before bool)
 	return true
 }
 
-func (u *Undecided) add(at conflicting, w *undecided) {
+func (u *Undecided) add(at conflicting, w *Held) {
 	if u.rows == nil {
-		u.rows = map[conflicting]*undecided{}
+		u.rows = map[conflicting]*Held{}
 	}
 	u.rows[at] = w
 }
@@ -118,7 +117,7 @@ func (u *Undecided) Decide(n reconcile.Newest, nothing []int, err error, suspect
 func (u *Undecided) suspect(key string, ops reconcile.Ops, of func(schemas.Op) contract.Import) {
 	for _, op := range ops.All() {
 		if at := (conflicting{key, op}); u.rows[at] == nil {
-			u.add(at, &undecided{imp: of(op), reason: changedNothing, decided: true, dead: true})
+			u.add(at, &Held{Import: of(op), key: key, reason: changedNothing, decided: true, dead: true})
 		}
 	}
 }
@@ -132,31 +131,24 @@ func (u *Undecided) Refuse(key string) {
 	}
 }
 
-// Dead is a row in error whose records are dead letters.
-type Dead struct {
-	contract.Import
-	key, reason string
-	idle        []reconcile.Span
-}
-
 // End ends all rows, nothing being conflicting any more, and returns those whose records are
 // dead letters. Those of keys that are left out are read again.
-func (u *Undecided) End(keys *reconcile.Keys) (dead []Dead) {
+func (u *Undecided) End(keys *reconcile.Keys) (dead []*Held) {
 	for at, w := range u.rows {
 		if keys.LeftOut(at.key) {
 			continue
 		}
 		if left := keys.Free(at.key, at.op); w.dead || !w.decided && left {
-			dead = append(dead, Dead{w.imp, at.key, w.reason, w.idle})
+			dead = append(dead, w)
 		}
 	}
 	u.rows = nil
 	return dead
 }
 
-// AddDead adds a row of the mapping that is known by its key. An import without a file of the
+// AddHeld adds a row of the mapping that is known by its key. An import without a file of the
 // mapping has none.
-func (rr *Rows) AddDead(m *files.Mapping, d *Dead) {
+func (rr *Rows) AddHeld(m *files.Mapping, d *Held) {
 	i := slices.Index(rr.Of, m)
 	if i < 0 {
 		return

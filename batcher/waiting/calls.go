@@ -1,7 +1,7 @@
 package waiting
 
-// becomes notes what becomes of the key's first row.
-func (r *Rows) becomes(k *Key, next State) {
+// Becomes notes what becomes of the key's first row.
+func (r *Rows) Becomes(k *Key, next State) {
 	counts := func(s State) bool { return s == Calling || s == Ending }
 	if counts(k.State) {
 		r.called--
@@ -12,13 +12,10 @@ func (r *Rows) becomes(k *Key, next State) {
 	k.State, k.landing = next, nil
 }
 
-// Start says that the key's first row is being called.
-func (r *Rows) Start(k *Key) { r.becomes(k, Calling) }
-
 // Land says that the call of the key's first row has landed. Whether that counts is known
 // once the log was read on.
 func (r *Rows) Land(k *Key, row *Row, outcome string) {
-	r.becomes(k, Landed)
+	r.Becomes(k, Landed)
 	k.landing = &Landing{Key: k, Row: row, Outcome: outcome}
 }
 
@@ -35,19 +32,12 @@ func (r *Rows) Landings() (all []*Landing) {
 // Stands reports whether the row of the landing is not in a file by now.
 func (l *Landing) Stands() bool { return l.Key.landing == l }
 
-// End says that the records of the key's first row are being confirmed, or become dead
-// letters.
-func (r *Rows) End(k *Key) { r.becomes(k, Ending) }
-
-// Rest says that the call of the key's first row, and what followed from it, has ended.
-func (r *Rows) Rest(k *Key) { r.becomes(k, Resting) }
-
 // Dropped says that calls which have not ended were dropped, and returns the keys of those
 // whose rows are in the open file.
 func (r *Rows) Dropped() (moved []string) {
 	for _, k := range r.order {
 		if k.State == Calling {
-			r.Rest(k)
+			r.Becomes(k, Resting)
 		}
 	}
 	for row := range r.moved {
@@ -64,7 +54,7 @@ func (r *Rows) Leave(k *Key) (called bool) {
 	if k.State == Calling {
 		r.moved[k.Rows[0]] = true
 	}
-	r.Rest(k)
+	r.Becomes(k, Resting)
 	return called
 }
 

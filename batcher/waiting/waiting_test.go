@@ -52,7 +52,7 @@ func TestWritesOfAKeyAreOneCallAsLongAsNoneOfItWasMade(t *testing.T) {
 			want  int
 		}{
 			{"that waits", func(*rows) {}, 1},
-			{"that is being called", func(r *rows) { r.Start(r.Key("a")) }, 2},
+			{"that is being called", func(r *rows) { r.Becomes(r.Key("a"), Calling) }, 2},
 			{"of which a call has come to nothing", func(r *rows) { r.Key("a").Tries++ }, 2},
 			{"of another file", func(r *rows) { r.Key("a").Rows[0].Number = 6 }, 2},
 			{"that only keeps its place", func(r *rows) { r.Key("a").Rows[0].Callable = false }, 2},
@@ -77,13 +77,13 @@ func TestKeysTurnIsThatOfItsOldestRow(t *testing.T) {
 		for _, key := range []string{"a", "b"} {
 			r.add(key, schemas.Patch, 1, true)
 		}
-		r.Start(r.Key("a"))
+		r.Becomes(r.Key("a"), Calling)
 		r.add("a", schemas.Delete, 1, true)
 		r.add("c", schemas.Patch, 1, true)
 		if got, want := r.keys(), "abc"; got != want {
 			t.Fatalf("got %s, want %s", got, want)
 		}
-		r.Rest(r.Key("a"))
+		r.Becomes(r.Key("a"), Resting)
 		r.Forget(r.Key("a"))
 		if got, want := r.keys(), "bac"; got != want {
 			t.Errorf("after the first row of a: got %s, want %s", got, want)
@@ -101,14 +101,14 @@ func TestCallsAreCountedUntilTheirRecordsHaveEnded(t *testing.T) {
 			do   func()
 			want int
 		}{
-			{"it starts", func() { r.Start(k) }, 1},
+			{"it starts", func() { r.Becomes(k, Calling) }, 1},
 			{"it has landed", func() { r.Land(k, k.Rows[0], "patched") }, 0},
-			{"its records end", func() { r.End(k) }, 1},
-			{"they have ended", func() { r.Rest(k) }, 0},
-			{"it starts again", func() { r.Start(k) }, 1},
+			{"its records end", func() { r.Becomes(k, Ending) }, 1},
+			{"they have ended", func() { r.Becomes(k, Resting) }, 0},
+			{"it starts again", func() { r.Becomes(k, Calling) }, 1},
 			{"its row goes into the file", func() { r.Leave(k) }, 1},
 			{"that call ends", func() { r.EndMoved(k.Rows[0]) }, 0},
-			{"it starts once more", func() { r.Start(k) }, 1},
+			{"it starts once more", func() { r.Becomes(k, Calling) }, 1},
 			{"it is dropped", func() { r.Dropped() }, 0},
 		} {
 			if step.do(); r.Calls() != step.want {
@@ -123,7 +123,7 @@ func TestLandingStandsUntilItsRowGoesIntoAFile(t *testing.T) {
 		r := newRows()
 		r.add("a", schemas.Patch, 1, true)
 		k := r.Key("a")
-		r.Start(k)
+		r.Becomes(k, Calling)
 		r.Land(k, k.Rows[0], "patched")
 		all := r.Landings()
 		if len(all) != 1 || !all[0].Stands() {
