@@ -1,5 +1,5 @@
 // Package contract is what the batcher says of its files and imports, and what it asks of its surroundings:
-// of Kafka, of the service, of the other lane, of whoever paces and counts.
+// of Kafka, of the service, of the other lane, of what paces and counts.
 //
 // It knows nothing of how any of that is done, nor of what the batcher does with it.
 package contract
