@@ -331,6 +331,7 @@ func TestFileThatIsAskedForWhileAnotherIsOnItsWayGoesNext(t *testing.T) {
 	w.produce(customer("C1", "basic", 1))
 	w.until("a row is in the file", open)
 	said(t, sink, 0, "imports roll --mapping customers")
+	w.until("the file is on its way", func() bool { return !open() })
 	w.produce(customer("C2", "basic", 1))
 	w.until("a row is in the next file", open)
 	if out := said(t, sink, 0, "imports roll --mapping customers"); !strings.Contains(out, "goes next, once customers-") {
