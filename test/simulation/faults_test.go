@@ -144,7 +144,7 @@ var faults = []fault{
 	{2, func(w *world) (string, func(), time.Duration) { return w.deleteRecords() }},
 	{1, func(w *world) (string, func(), time.Duration) { return w.resetOffsets() }},
 	{1, func(w *world) (string, func(), time.Duration) { return w.expireGroups() }},
-	{1, func(w *world) (string, func(), time.Duration) { return w.recreateTopic() }},
+	{3, func(w *world) (string, func(), time.Duration) { return w.recreateTopic() }},
 }
 
 // outputFiles is the number of that operation in the service's document.
