@@ -27,7 +27,6 @@ type generation struct {
 	holding  Claim          // last's
 	width    int64          // how many rows that record has so far
 	widest   int64          // the most that one has
-	full     bool           // count has found it complete
 	dueNow   bool           // it is due at once; guarded by queue.mu
 	asked    *Asked         // by a person, while it was open; nil: it was not; guarded by queue.mu
 	repeats  bool           // rows in it may have landed before; guarded by queue.mu
@@ -191,14 +190,14 @@ func (m *member) encode(g *generation, w *schemas.Write) error {
 // count counts an entry that was added as a row, and wakes who waits for it.
 func (m *member) count(g *generation, entry []byte) {
 	q := m.queue
+	before := q.complete(g)
 	g.journals[m.index].Count(entry)
 	if g.entries() == 1 {
 		g.opened = time.Now()
 		g.until = q.until(g.opened)
 		notify(q.wake)
 	}
-	if !g.full && q.complete(g) {
-		g.full = true
+	if q.complete(g) && !before {
 		notify(q.wake)
 	}
 }

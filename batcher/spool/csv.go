@@ -2,7 +2,6 @@ package spool
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"unicode/utf8"
@@ -32,9 +31,10 @@ const (
 
 // format writes the cells of one mapping's files.
 type format struct {
-	separator, newline []byte    // in the file's encoding
-	quote, comma       byte      // comma is the separator in ASCII
+	separator, newline []byte // in the file's encoding
+	quote              byte
 	class              [256]byte // what a byte of a text asks for
+	list               []byte    // the JSON text of a list on its way into a cell
 	label              string
 	encoding           encoding.Encoding // nil: UTF-8
 	encoder            *encoding.Encoder // likewise
@@ -53,7 +53,7 @@ func newFormat(c CSV) (*format, error) {
 	if separator == quote {
 		return nil, fmt.Errorf("csv.separator and csv.enclosing: must differ, both are %q", quote)
 	}
-	f := &format{quote: quote, comma: separator, label: c.Encoding}
+	f := &format{quote: quote, label: c.Encoding}
 	for _, b := range []byte{separator, quote, '\r', '\n'} {
 		f.class[b] = needsEnclosing
 	}
@@ -96,18 +96,29 @@ func (f *format) encode(text []byte) ([]byte, error) {
 // enclosing characters, which tells it from a cell about which nothing was said.
 // The error is a *schemas.ValueError for the named field.
 func (f *format) appendCell(dst []byte, field, text string) ([]byte, error) {
-	return f.cell(append(dst, text...), len(dst), field)
+	return appendText(f, dst, field, text)
 }
 
-// cell makes one cell of the text that dst has from start on.
-func (f *format) cell(dst []byte, start int, field string) ([]byte, error) {
-	text := dst[start:]
-	asks := f.asks(text)
-	if asks&notASCII != 0 && !utf8.Valid(text) {
-		return dst[:start], schemas.Invalid(field, "must be valid UTF-8")
+func appendText[T string | []byte](f *format, dst []byte, field string, text T) ([]byte, error) {
+	start := len(dst)
+	var asks byte
+	for i := range len(text) {
+		asks |= f.class[text[i]]
+	}
+	if asks&notASCII != 0 && !utf8.ValidString(string(text)) {
+		return dst, schemas.Invalid(field, "must be valid UTF-8")
 	}
 	if asks&needsEnclosing != 0 || len(text) == 0 || text[0] == ' ' || text[len(text)-1] == ' ' {
-		dst = f.enclose(dst, start)
+		dst = append(dst, f.quote)
+		for i := range len(text) {
+			if text[i] == f.quote {
+				dst = append(dst, f.quote)
+			}
+			dst = append(dst, text[i])
+		}
+		dst = append(dst, f.quote)
+	} else {
+		dst = append(dst, text...)
 	}
 	if f.encoder == nil {
 		return dst, nil
@@ -124,46 +135,8 @@ func (f *format) cell(dst []byte, start int, field string) ([]byte, error) {
 	return append(dst[:start], encoded...), nil
 }
 
-// asks is what the bytes of a text ask for. They are looked at eight at once, the last
-// eight in any case, until some may ask for something.
-func (f *format) asks(text []byte) (asks byte) {
-	at, n := 0, len(text)
-	for n >= 8 && at < n && f.plain(binary.LittleEndian.Uint64(text[min(at, n-8):])) {
-		at += 8
-	}
-	for ; at < n; at++ {
-		asks |= f.class[text[at]]
-	}
-	return asks
-}
-
-// each times a byte is that byte eight times, and high the highest bit of each.
-const each, high = 0x0101010101010101, 0x8080808080808080
-
-// plain reports whether eight bytes ask for nothing; it may be false though they do not. A
-// byte that is 0, or less than what is taken from it, borrows from its highest bit.
-func (f *format) plain(eight uint64) bool {
-	quote, separator := eight^each*uint64(f.quote), eight^each*uint64(f.comma)
-	return (eight|(quote-each)|(separator-each)|(eight-each*('\r'+1)))&high == 0
-}
-
-// enclose encloses the text that dst has from start on.
-func (f *format) enclose(dst []byte, start int) []byte {
-	end := len(dst)
-	dst = append(dst, make([]byte, 2+bytes.Count(dst[start:], []byte{f.quote}))...)
-	at := len(dst) - 1
-	dst[at] = f.quote
-	for i := end - 1; i >= start; i-- {
-		b := dst[i]
-		at--
-		if dst[at] = b; b == f.quote {
-			at--
-			dst[at] = b
-		}
-	}
-	dst[start] = f.quote
-	return dst
-}
+// usualList bounds the memory for lists that is kept, in bytes.
+const usualList = 1 << 16
 
 // appendValue appends the cell of a value: a list as its JSON text.
 func (f *format) appendValue(dst []byte, field string, v schemas.Value) ([]byte, error) {
@@ -171,7 +144,11 @@ func (f *format) appendValue(dst []byte, field string, v schemas.Value) ([]byte,
 	case schemas.String, schemas.Number, schemas.Bool:
 		return f.appendCell(dst, field, v.Text())
 	case schemas.List:
-		return f.cell(v.AppendJSON(dst), len(dst), field)
+		list := v.AppendJSON(f.list[:0])
+		if cap(list) <= usualList {
+			f.list = list
+		}
+		return appendText(f, dst, field, list)
 	}
 	return dst, schemas.Invalid(field, "must be a text, a number, true, false or a list")
 }

@@ -31,8 +31,8 @@ type Journal struct {
 	name     string
 	limit    int // segmentSize; smaller in tests
 	file     *os.File
-	memory   pages // entries not on disk yet
-	sections [sections]extent
+	memory   pages            // entries not on disk yet
+	sections [sections]extent // of memory
 	segments []segment
 	size     int64 // of file
 	onDisk   int64 // entries
