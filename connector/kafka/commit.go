@@ -154,6 +154,9 @@ func (s *Source) write(ctx context.Context, ps []*Partition) error {
 		if errors.Is(err, kerr.FencedInstanceID) {
 			s.fence(req.MemberID)
 		}
+		if errors.Is(err, kerr.UnknownTopicID) {
+			s.unknownID.Store(true)
+		}
 		failed = errors.Join(failed, err)
 	})
 	return failed

@@ -64,9 +64,11 @@ func (s *Source) resubscribe(ctx context.Context) {
 		s.followSubscription(ctx, s.former)
 		s.former = nil
 	}
-	for _, p := range s.Partitions() { // a fetch may say nothing of it: its session knows no such topic
-		if p.unknownID.Load() >= refusedIDs {
-			s.noteStale(p.Topic)
+	if s.unknownID.Swap(false) { // a fetch may say nothing of it: its session knows no such topic
+		for _, p := range s.Partitions() {
+			if p.unknownID.Load() >= refusedIDs {
+				s.noteStale(p.Topic)
+			}
 		}
 	}
 	for _, topic := range s.staleTopics {

@@ -138,6 +138,7 @@ type Source struct {
 	other      *otherLane
 	sheds      atomic.Int64  // how often records were given back
 	endsWanted atomic.Bool   // the status was asked for
+	unknownID  atomic.Bool   // a commit was refused because no topic has the id
 	soon       chan struct{} // a commit is to be made now
 	portion    share
 	latest     atomic.Pointer[latest] // nil: nothing was looked for
