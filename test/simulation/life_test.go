@@ -32,7 +32,7 @@ func (w *world) live(ctx context.Context) {
 		m := &member{w: w, name: fmt.Sprintf("member-%d", i+1)}
 		if w.plan.apart {
 			m.lanes = schemas.Lanes[i : i+1]
-			if !w.uses(m.lanes[0]) {
+			if !slices.Contains(w.plan.lanes(), m.lanes[0]) {
 				continue
 			}
 		}
@@ -62,11 +62,6 @@ func (w *world) live(ctx context.Context) {
 		w.awaitEnd(p)
 	}
 	w.judge(ctx)
-}
-
-// uses reports whether any table uses the lane.
-func (w *world) uses(lane schemas.Lane) bool {
-	return slices.ContainsFunc(w.plan.tables, func(t *table) bool { return t.uses(lane) })
 }
 
 // feed produces events until ctx ends.
