@@ -147,7 +147,11 @@ func TestTraceLeadsFromTheProducerToTheCallAndTheImport(t *testing.T) {
 	sink := w.start(head + deadLetters + mappings + "tracing: {endpoint: \"" + address + "\", sampleRatio: 0}\n")
 	w.produce(traced(order("secret-key", "PAID", 1)), order("o2", "PAID", 2), traced(customer("C1", "basic", 1)), customer("C2", "basic", 2))
 	w.settled()
-	metrics := openMetrics(t, sink.AdminAddress())
+	var metrics string
+	w.until("all deliveries are counted, which is behind their commits", func() bool {
+		metrics = openMetrics(t, sink.AdminAddress())
+		return strings.Contains(metrics, `feedsink_delivery_seconds_count{lane="batch",mapping="customers"} 2`)
+	})
 	sink.stop()
 
 	orders := to.named("process " + w.topic("orders"))
