@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math/bits"
+	"strings"
 	"unicode/utf8"
 	"unsafe"
 
@@ -45,7 +46,6 @@ type Decoder interface {
 type jsonReader struct {
 	data   []byte
 	text   string // the same
-	at     int
 	memory memory
 }
 
@@ -57,214 +57,216 @@ func (r *jsonReader) Decode(data []byte) (Value, error) {
 	if len(data) > maxBytes {
 		return Value{}, &DecodeError{Format: string(FormatJSON), Offset: maxBytes, Rule: "longer than 64 MiB"}
 	}
-	r.data, r.text, r.at = data, unsafe.String(unsafe.SliceData(data), len(data)), 0
+	r.data, r.text = data, unsafe.String(unsafe.SliceData(data), len(data))
 	r.memory.begin()
-	v, ok := r.value(0)
-	if r.space(); r.at < len(data) {
-		ok = false
+	v, at := r.value(0, 0)
+	if at >= 0 {
+		at, _ = space(data, at)
 	}
 	r.data, r.text = nil, ""
 	r.memory.end()
-	if !ok {
+	if at < len(data) {
 		return Value{}, explainJSON(data)
 	}
 	return v, nil
 }
 
-// space passes white space and returns what is behind it, 0 at the end. Mostly
-// there is none.
-func (r *jsonReader) space() byte {
-	if r.at < len(r.data) && r.data[r.at] > ' ' {
-		return r.data[r.at]
+// bad is where the methods of a jsonReader end that find a bad text. They take the place
+// at which they begin and return the one behind what they read: a place that is kept in
+// memory would cost a fifth of the time.
+const bad = -1
+
+// space is the first place from at on that is not white space, and what is there, 0 at
+// the end. Mostly it is at.
+func space(data []byte, at int) (int, byte) {
+	if at < len(data) && data[at] > ' ' {
+		return at, data[at]
 	}
-	return r.spaces()
+	return spaces(data, at)
 }
 
-func (r *jsonReader) spaces() byte {
-	for ; r.at < len(r.data); r.at++ {
-		switch c := r.data[r.at]; c {
+func spaces(data []byte, at int) (int, byte) {
+	for ; at < len(data); at++ {
+		switch c := data[at]; c {
 		case ' ', '\n', '\t', '\r':
 		default:
-			return c
+			return at, c
 		}
 	}
-	return 0
+	return at, 0
 }
 
-func (r *jsonReader) value(depth int) (v Value, ok bool) {
-	switch r.space() {
+func (r *jsonReader) value(at, depth int) (v Value, end int) {
+	at, c := space(r.data, at)
+	switch c {
 	case '"':
-		s, ok := r.str()
-		return StringValue(s), ok
+		s, end := r.str(at)
+		return StringValue(s), end
 	case '{':
-		return r.object(depth + 1)
+		return r.object(at, depth+1)
 	case '[':
-		return r.list(depth + 1)
+		return r.list(at, depth+1)
 	case 't':
-		return BoolValue(true), r.word("true")
+		return BoolValue(true), r.word(at, "true")
 	case 'f':
-		return BoolValue(false), r.word("false")
+		return BoolValue(false), r.word(at, "false")
 	case 'n':
-		return NullValue(), r.word("null")
+		return NullValue(), r.word(at, "null")
 	}
-	return r.number()
+	return r.number(at)
 }
 
-func (r *jsonReader) word(w string) bool {
-	if len(r.text)-r.at < len(w) || r.text[r.at:r.at+len(w)] != w {
-		return false
+func (r *jsonReader) word(at int, w string) (end int) {
+	if len(r.text)-at < len(w) || r.text[at:at+len(w)] != w {
+		return bad
 	}
-	r.at += len(w)
-	return true
+	return at + len(w)
 }
 
-// object reads an object whose brace is next.
-func (r *jsonReader) object(depth int) (v Value, ok bool) {
-	if r.at++; depth > maxDepth {
-		return v, false
+// object reads an object whose brace is at.
+func (r *jsonReader) object(at, depth int) (v Value, end int) {
+	if depth > maxDepth {
+		return v, bad
 	}
 	base := len(r.memory.open)
-	for more := r.space() != '}'; more; more = r.comma() {
-		if r.space() != '"' {
-			return v, false
+	at, c := space(r.data, at+1)
+	for more := c != '}'; more; {
+		if c != '"' {
+			return v, bad
 		}
 		var f Field
-		if f.Name, ok = r.str(); !ok || r.space() != ':' {
-			return v, false
+		if f.Name, at = r.str(at); at < 0 {
+			return v, bad
 		}
-		r.at++
-		if f.Value, ok = r.value(depth); !ok {
-			return v, false
+		if at, c = space(r.data, at); c != ':' {
+			return v, bad
+		}
+		if f.Value, at = r.value(at+1, depth); at < 0 {
+			return v, bad
 		}
 		r.memory.open = append(r.memory.open, f)
+		if at, c = space(r.data, at); c == ',' {
+			at, c = space(r.data, at+1)
+		} else {
+			more = false
+		}
 	}
-	if r.space() != '}' || repeats(r.memory.open[base:]) {
-		return v, false
+	if c != '}' || repeats(r.memory.open[base:]) {
+		return v, bad
 	}
-	r.at++
-	return ObjectValue(r.memory.keep(base)), true
+	return ObjectValue(r.memory.keep(base)), at + 1
 }
 
-// list reads a list whose bracket is next.
-func (r *jsonReader) list(depth int) (v Value, ok bool) {
-	if r.at++; depth > maxDepth {
-		return v, false
+// list reads a list whose bracket is at.
+func (r *jsonReader) list(at, depth int) (v Value, end int) {
+	if depth > maxDepth {
+		return v, bad
 	}
 	base := len(r.memory.open)
-	for more := r.space() != ']'; more; more = r.comma() {
+	at, c := space(r.data, at+1)
+	for more := c != ']'; more; {
 		var f Field
-		if f.Value, ok = r.value(depth); !ok {
-			return v, false
+		if f.Value, at = r.value(at, depth); at < 0 {
+			return v, bad
 		}
 		r.memory.open = append(r.memory.open, f)
+		if at, c = space(r.data, at); c == ',' {
+			at++
+		} else {
+			more = false
+		}
 	}
-	if r.space() != ']' {
-		return v, false
+	if c != ']' {
+		return v, bad
 	}
-	r.at++
-	return ListValue(r.memory.keep(base)), true
-}
-
-// comma passes a comma, if that is next.
-func (r *jsonReader) comma() bool {
-	if r.space() != ',' {
-		return false
-	}
-	r.at++
-	return true
+	return ListValue(r.memory.keep(base)), at + 1
 }
 
 // number reads a number as JSON's grammar has it, and keeps its literal.
-func (r *jsonReader) number() (v Value, ok bool) {
-	start := r.at
-	if r.next('-') {
-		r.at++
+func (r *jsonReader) number(start int) (v Value, end int) {
+	at := start
+	next := func(of string) bool {
+		if at < len(r.data) && strings.IndexByte(of, r.data[at]) >= 0 {
+			at++
+			return true
+		}
+		return false
 	}
-	whole := r.at
-	if n := r.digits(); n == 0 || n > 1 && r.data[whole] == '0' {
-		return v, false
+	digits := func() int {
+		start := at
+		for at < len(r.data) && r.data[at]-'0' <= 9 {
+			at++
+		}
+		return at - start
 	}
-	if r.next('.') {
-		r.at++
-		if r.digits() == 0 {
-			return v, false
+	next("-")
+	whole := at
+	if n := digits(); n == 0 || n > 1 && r.data[whole] == '0' {
+		return v, bad
+	}
+	if next(".") && digits() == 0 {
+		return v, bad
+	}
+	if next("eE") {
+		next("+-")
+		if digits() == 0 {
+			return v, bad
 		}
 	}
-	if r.next('e') || r.next('E') {
-		r.at++
-		if r.next('+') || r.next('-') {
-			r.at++
+	return NumberValue(r.text[start:at]), at
+}
+
+// str reads the string, a value or a member's name, whose quote is at. Most strings end
+// at the first byte that is not plain, which is looked for here, without a call.
+func (r *jsonReader) str(at int) (s string, end int) {
+	data, start := r.data, at+1
+	for end = start; end+8 <= len(data); end += 8 {
+		if found := notPlain(data[end : end+8]); found != 0 {
+			if end += bits.TrailingZeros64(found) / 8; data[end] == '"' {
+				return r.text[start:end], end + 1
+			}
+			break
 		}
-		if r.digits() == 0 {
-			return v, false
-		}
 	}
-	return NumberValue(r.text[start:r.at]), true
+	return r.special(start, end)
 }
 
-func (r *jsonReader) next(c byte) bool { return r.at < len(r.data) && r.data[r.at] == c }
-
-// digits passes digits and counts them.
-func (r *jsonReader) digits() int {
-	start := r.at
-	for r.at < len(r.data) && r.data[r.at]-'0' <= 9 {
-		r.at++
-	}
-	return r.at - start
-}
-
-// str reads the string, a value or a member's name, whose quote is next.
-func (r *jsonReader) str() (string, bool) {
-	start := r.at + 1
-	at := plainUntil(r.data, start)
-	if at < len(r.data) && r.data[at] == '"' {
-		r.at = at + 1
-		return r.text[start:at], true
-	}
-	r.at = at
-	return r.special(start)
-}
-
-// special reads on in the string that begins at start and has a byte that a string
-// cannot just hold.
-func (r *jsonReader) special(start int) (string, bool) {
+// special reads on, from at, in the string that begins at start and has a byte that a
+// string cannot just hold.
+func (r *jsonReader) special(start, at int) (s string, end int) {
 	escaped := false
-	for ; r.at < len(r.data); r.at = plainUntil(r.data, r.at) {
-		switch c := r.data[r.at]; {
+	for at = plainUntil(r.data, at); at < len(r.data); at = plainUntil(r.data, at) {
+		switch c := r.data[at]; {
 		case c == '"':
-			r.at++
-			s := r.text[start : r.at-1]
+			s := r.text[start:at]
 			if !utf8.ValidString(s) {
-				return "", false
+				return "", bad
 			}
 			if !escaped {
-				return s, true
+				return s, at + 1
 			}
-			unquoted, err := jsontext.AppendUnquote(nil, r.data[start-1:r.at])
-			return string(unquoted), err == nil
+			unquoted, err := jsontext.AppendUnquote(nil, r.data[start-1:at+1])
+			if err != nil {
+				return "", bad
+			}
+			return string(unquoted), at + 1
 		case c == '\\':
 			escaped = true
-			r.at += 2 // whatever it is, it does not end the string
+			at += 2 // whatever it is, it does not end the string
 		case c >= utf8.RuneSelf:
-			r.at++
+			at++
 		default:
-			return "", false
+			return "", bad
 		}
 	}
-	return "", false
+	return "", bad
 }
 
 // plainUntil is where, from at on, the next byte is that a string cannot just hold: a
 // quote, a backslash, a control character, or one that is not ASCII.
 func plainUntil(data []byte, at int) int {
-	const ones, high = 0x0101010101010101, 0x8080808080808080
 	for ; at+8 <= len(data); at += 8 {
-		x := binary.LittleEndian.Uint64(data[at : at+8])
-		// A byte that is 0, or less than the space, borrows from its highest bit.
-		// Later bytes may be mistaken, the first one never is.
-		quote, slash := x^'"'*ones, x^'\\'*ones
-		found := (x | (quote - ones) | (slash - ones) | (x - ' '*ones)) & high
-		if found != 0 {
+		if found := notPlain(data[at : at+8]); found != 0 {
 			return at + bits.TrailingZeros64(found)/8
 		}
 	}
@@ -274,6 +276,16 @@ func plainUntil(data []byte, at int) int {
 		}
 	}
 	return at
+}
+
+// notPlain has the highest bits set of those of eight bytes that a string cannot just
+// hold. A byte that is 0, or less than the space, borrows from its highest bit: later bytes
+// may be mistaken, the first one never is.
+func notPlain(eight []byte) uint64 {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	x := binary.LittleEndian.Uint64(eight)
+	quote, slash := x^'"'*ones, x^'\\'*ones
+	return (x | (quote - ones) | (slash - ones) | (x - ' '*ones)) & high
 }
 
 // explainJSON is the first error of a text that has one, worded without the data
