@@ -105,8 +105,7 @@ func (l *lane) Parts() map[string]int {
 
 // Assigned prepares for new assignments.
 func (l *lane) Assigned(ps []*kafka.Partition) {
-	found, _ := l.source.OtherPauses()
-	l.pauses.known.Learn(found)
+	l.pauses.known.Learn(l.source.OtherPauses())
 	l.followPauses()
 	l.floods.Assigned(ps)
 	l.delivery.assigned(ps)

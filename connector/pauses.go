@@ -30,55 +30,57 @@ type pauses struct {
 	mu sync.Mutex
 }
 
-const (
-	// followPausesEvery is how late a pause may end whose time is over.
-	followPausesEvery = time.Second
-	// lookForPausesEvery is how soon a member knows what was said to another one, where
-	// ledgers are few; with each it takes a little longer, up to slowestLookForPauses: all
-	// of them are fetched.
-	lookForPausesEvery   = 2 * time.Second
-	lookForPausesLedger  = time.Millisecond
-	slowestLookForPauses = 10 * time.Second
-)
+// followPausesEvery is how late a pause may end whose time is over.
+const followPausesEvery = time.Second
 
 // pauseOf is a lane of a mapping as pauses know it.
 func pauseOf(m *router.Compiled, which schemas.Lane) pause.Of {
 	return pause.Of{Mapping: flood.HashOf(m.Name), Batch: which == schemas.Batch}
 }
 
-// watchPauses ends pauses whose time is over, and looks for what was said to other
-// members, until ctx ends.
+// watchPauses ends pauses whose time is over, and has the lanes follow what was said to
+// other members, until ctx ends.
 func (s *Sink) watchPauses(ctx context.Context) error {
 	tick := time.NewTicker(followPausesEvery)
 	defer tick.Stop()
-	var looked time.Time
-	every := lookForPausesEvery
+	var own ownPauses
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		if time.Since(looked) >= every {
-			every = s.lookForPauses(ctx)
-			looked = time.Now()
-		}
+		own.look(ctx, s.now().lanes)
+		s.learnPauses(own.found)
 		s.now().applyPauses()
 	}
 }
 
-// lookForPauses looks once and returns how soon to look again.
-func (s *Sink) lookForPauses(ctx context.Context) (again time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, slowestLookForPauses)
-	defer cancel()
-	found, ledgers, err := s.now().lanes[0].source.LookForPauses(ctx)
-	if err != nil {
-		s.log.Debug("what other members know of pauses is not known; asking again", "error", err, "wait", lookForPausesEvery)
-		return lookForPausesEvery
+// ownPauses are those in the ledgers of a lane's own group. Each lane looks at the other's
+// group all the time: only where that one has no member in this process is there more to see.
+type ownPauses struct {
+	found []ack.Pause
+	next  time.Time
+}
+
+func (o *ownPauses) look(ctx context.Context, lanes []*lane) {
+	if len(lanes) != 1 || time.Now().Before(o.next) {
+		return
+	}
+	found, ledgers, err := lanes[0].source.OwnPauses(ctx)
+	if o.next = time.Now().Add(kafka.LookEvery(ledgers)); err != nil {
+		lanes[0].log.Debug("what other members know of pauses is not known; asking again", "error", err)
+		return
+	}
+	o.found = found
+}
+
+func (s *Sink) learnPauses(found []ack.Pause) {
+	for _, l := range s.now().lanes {
+		found = append(found, l.source.OtherPauses()...)
 	}
 	s.pauses.known.Learn(found)
 	s.pauses.known.Forget(found)
-	return min(max(time.Duration(ledgers)*lookForPausesLedger, lookForPausesEvery), slowestLookForPauses)
 }
 
 func (s *pipeline) applyPauses() {

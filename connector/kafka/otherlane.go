@@ -14,12 +14,18 @@ import (
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
 
-// How often the other lane's commits are looked at: while records wait for it,
-// and while both read the same topics.
+// How often the other lane's commits are looked at: while records wait for it, and to
+// follow its routes and pauses.
 const (
-	wantedEvery = 200 * time.Millisecond
-	followEvery = 3 * time.Second
+	wantedEvery   = 200 * time.Millisecond
+	followEvery   = 2 * time.Second
+	slowestFollow = 10 * time.Second
 )
+
+// LookEvery is how often a group of so many ledgers is looked at: all of them are fetched.
+func LookEvery(ledgers int) time.Duration {
+	return min(max(time.Duration(ledgers)*time.Millisecond, followEvery), slowestFollow)
+}
 
 // otherLane is what this lane knows of the other one: what that one's group had
 // committed when it was last looked at. Its methods may be called from any
@@ -73,17 +79,17 @@ func (s *Source) LookAtOther(ctx context.Context) error {
 	return nil
 }
 
-// followOther looks at the other lane's commits: soon while records wait for it,
-// and every few seconds where it reads the same topics, as its routes may change.
+// followOther looks at the other lane's commits until ctx ends.
 func (s *Source) followOther(ctx context.Context) {
 	look(ctx, wantedEvery, func(passed time.Duration) bool {
-		return s.other.wanted.Swap(false) || passed >= followEvery && s.shares()
+		return s.other.wanted.Swap(false) || passed >= LookEvery(s.other.ledgers())
 	}, s.follow)
 }
 
-// shares reports whether any partition depends on the other lane.
-func (s *Source) shares() bool {
-	return slices.ContainsFunc(s.Partitions(), func(p *Partition) bool { return p.other != nil || p.withheld().has(awaitsLane) })
+func (o *otherLane) ledgers() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.known)
 }
 
 // at is what is known of a partition, and the number of the look that it comes from.

@@ -31,29 +31,25 @@ func (p *Partition) pausedHere() bool {
 func (s *Source) CommitNow(ctx context.Context) error { return s.commit(ctx, s.Partitions()) }
 
 // OtherPauses are the pauses in the ledgers of the other lane's group when that was last
-// looked at, which it is before an assignment's first record, and how many ledgers that were.
-func (s *Source) OtherPauses() (all []ack.Pause, ledgers int) {
+// looked at, which it is before an assignment's first record.
+func (s *Source) OtherPauses() (all []ack.Pause) {
 	s.other.mu.Lock()
 	defer s.other.mu.Unlock()
 	for _, c := range s.other.known {
 		all = append(all, c.pauses...)
 	}
-	return all, len(s.other.known)
+	return all
 }
 
-// LookForPauses are the pauses in the ledgers of both lanes' groups, and how many ledgers that
+// OwnPauses are the pauses in the ledgers of the lane's own group, and how many ledgers that
 // are. It makes one attempt.
-func (s *Source) LookForPauses(ctx context.Context) (all []ack.Pause, ledgers int, err error) {
+func (s *Source) OwnPauses(ctx context.Context) (all []ack.Pause, ledgers int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
 	committed, err := cluster.CommittedBy(ctx, s.admin, s.cfg.Group)
 	if err != nil {
 		return nil, 0, fmt.Errorf("fetch offsets of %s: %w", s.cfg.Group, err)
 	}
-	if s.cfg.Other != "" {
-		if err := s.LookAtOther(ctx); err != nil {
-			return nil, 0, err
-		}
-	}
-	all, ledgers = s.OtherPauses()
 	committed.Each(func(o kadm.OffsetResponse) {
 		ledgers++
 		if ledger, err := ack.Decode(o.Metadata, o.At); err == nil && o.Err == nil {

@@ -234,7 +234,9 @@ func (s *Source) Run(ctx context.Context, handler Handler) error {
 	defer s.stayMember(ctx)()
 	var beside sync.WaitGroup
 	beside.Go(func() { s.commitRegularly(ctx) })
-	beside.Go(func() { s.followOther(ctx) })
+	if s.cfg.Other != "" {
+		beside.Go(func() { s.followOther(ctx) })
+	}
 	beside.Go(func() { s.watchEnds(ctx) })
 	beside.Go(func() { s.countPartitions(ctx) })
 	for ctx.Err() == nil {

@@ -157,6 +157,22 @@ func TestPauseHoldsForAllMembers(t *testing.T) {
 	}
 }
 
+// TestPauseHoldsForAllMembersOfALaneWithProcessesOfItsOwn: no lane of theirs looks at their group.
+func TestPauseHoldsForAllMembersOfALaneWithProcessesOfItsOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.lanes = []schemas.Lane{schemas.Batch}
+	const yaml = head + deadLetters + mappings
+	first := w.start(yaml)
+	w.has(first, "batch")
+	w.dir = t.TempDir()
+	second := w.start(yaml)
+	said(t, first, 0, "pause --mapping customers --lane batch --reason rebuilt")
+	w.until("the second member knows", func() bool { return pausedLanes(t, second, "customers") == "batch:rebuilt" })
+	said(t, first, 0, "resume --mapping customers")
+	w.until("the second member goes on", func() bool { return pausedLanes(t, second, "customers") == "" })
+}
+
 // TestPauseIsKnownToTheOtherLaneBeforeItsFirstRecord: its process was not there when the
 // person spoke.
 func TestPauseIsKnownToTheOtherLaneBeforeItsFirstRecord(t *testing.T) {
