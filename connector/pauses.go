@@ -64,7 +64,11 @@ type ownPauses struct {
 }
 
 func (o *ownPauses) look(ctx context.Context, lanes []*lane) {
-	if len(lanes) != 1 || time.Now().Before(o.next) {
+	if len(lanes) != 1 { // a reload may have changed that
+		*o = ownPauses{}
+		return
+	}
+	if time.Now().Before(o.next) {
 		return
 	}
 	found, ledgers, err := lanes[0].source.OwnPauses(ctx)
