@@ -58,13 +58,13 @@ var faults = []fault{
 		return "", m.start, w.between(time.Second, time.Hour)
 	}},
 	{3, func(w *world) (string, func(), time.Duration) {
-		m, r := w.some(), pick(w.rnd, refused, silent)
+		m, r := w.some(), pick(w.rnd, refused, silent, deaf)
 		host, name := m.host, m.process.name
 		host.set(brokerAt, r, w.rnd.IntN(2) == 0)
 		return fmt.Sprintf("%s does not reach the broker (%s)", name, reachName[r]), host.reachBroker, w.between(time.Second, 5*time.Minute)
 	}},
 	{2, func(w *world) (string, func(), time.Duration) {
-		m, r := w.some(), pick(w.rnd, refused, silent)
+		m, r := w.some(), pick(w.rnd, refused, silent, deaf)
 		host, name := m.host, m.process.name
 		host.set(serviceAt, r, w.rnd.IntN(2) == 0)
 		heal := func() { host.set(serviceAt, refused, false); host.set(serviceAt, open, false) }
@@ -139,6 +139,7 @@ var faults = []fault{
 		return "the schema registry is away", func() { w.registry.away.Store(false) }, w.between(10*time.Second, 20*time.Minute)
 	}},
 	{2, func(w *world) (string, func(), time.Duration) { return w.pause() }},
+	{4, func(w *world) (string, func(), time.Duration) { return w.killAmidImport() }},
 	{2, func(w *world) (string, func(), time.Duration) { return w.takeSpool() }},
 	{2, func(w *world) (string, func(), time.Duration) { return w.landLate() }},
 	{2, func(w *world) (string, func(), time.Duration) { return w.deleteRecords() }},
@@ -154,7 +155,7 @@ const outputFiles = 12
 // a mapping halts.
 const mostMissing = 8 * time.Minute
 
-var reachName = map[reach]string{refused: "refused", silent: "silent"}
+var reachName = map[reach]string{refused: "refused", silent: "silent", deaf: "its requests arrive, no answer does"}
 
 // rollOut gives the members other routes, one after the other.
 func (w *world) rollOut() (string, func(), time.Duration) {
@@ -210,10 +211,14 @@ func (m *member) rests(mapping string) bool {
 	return i >= 0 && len(status.Mappings[i].Paused) > 0 && (status.Mappings[i].Batch == nil || status.Mappings[i].Batch.Import == nil)
 }
 
+// pausedAmid is how many events come just before a pause: where calls are scarce or slow,
+// some of theirs are still to be made when it is known.
+const pausedAmid = 40
+
 // pause has a person pause a mapping by way of one member, and resume it by way of any.
 func (w *world) pause() (string, func(), time.Duration) {
 	t, by := pick(w.rnd, w.plan.tables...), w.some()
-	if !by.on {
+	if !by.on || w.rnd.IntN(2) == 0 && !w.bunch(context.Background(), pausedAmid, t) {
 		return "", nil, 0
 	}
 	what, sure := " is paused", w.ask(by, "mappings", "/mappings/"+t.name+"/pause?reason=simulated")
@@ -243,6 +248,30 @@ func (w *world) pause() (string, func(), time.Duration) {
 		}
 		t.paused = false
 	}, w.between(10*time.Second, 20*time.Minute)
+}
+
+// importing reports whether an import of the member's is under way.
+func (m *member) importing() bool {
+	return m.on && slices.ContainsFunc(m.sink.Status().(observe.Status).Mappings, func(s observe.MappingStatus) bool {
+		return s.Batch != nil && s.Batch.Import != nil
+	})
+}
+
+// killAmidImport waits for a member with an import under way and kills it, at any of the
+// import's steps.
+func (w *world) killAmidImport() (string, func(), time.Duration) {
+	for range 60 {
+		for _, m := range w.members {
+			if !m.importing() {
+				continue
+			}
+			time.Sleep(time.Duration(w.rnd.Int64N(int64(w.plan.processing + time.Second))))
+			m.kill(w.rnd.IntN(2) == 0)
+			return "", m.start, w.between(time.Second, 10*time.Minute)
+		}
+		time.Sleep(w.between(100*time.Millisecond, 10*time.Second)) // an import may be short
+	}
+	return "", nil, 0
 }
 
 // takeSpool has a member's disk refuse for a time to open files.

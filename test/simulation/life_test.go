@@ -50,7 +50,7 @@ func (w *world) live(ctx context.Context) {
 	w.strike(time.Now().Add(w.plan.life))
 	endLoad()
 	<-loaded
-	w.bunch(ctx, lastBunch)
+	w.bunch(ctx, lastBunch, w.plan.tables...)
 	if w.settle(ctx) {
 		w.calm(ctx)
 		w.judgeDay()
@@ -73,7 +73,7 @@ func (w *world) feed(ctx context.Context) {
 			n = w.plan.burst
 			w.say("a burst of %d events", n)
 		}
-		if !w.bunch(ctx, n) {
+		if !w.bunch(ctx, n, w.plan.tables...) {
 			return
 		}
 		select {
@@ -88,12 +88,12 @@ func (w *world) feed(ctx context.Context) {
 // written over what the lanes make of them.
 const lastBunch = 20
 
-// bunch produces n events at once.
-func (w *world) bunch(ctx context.Context, n int) bool {
+// bunch produces n events of the tables at once.
+func (w *world) bunch(ctx context.Context, n int, of ...*table) bool {
 	w.feeding <- struct{}{}
 	defer func() { <-w.feeding }()
 	for range n {
-		t := pick(w.load.rnd, w.plan.tables...)
+		t := pick(w.load.rnd, of...)
 		w.mu.Lock()
 		partitions := w.partitions[t.topic]
 		w.mu.Unlock()

@@ -95,6 +95,7 @@ const (
 	open    reach = iota
 	refused       // connections are reset, new ones refused
 	silent        // nothing arrives, and nothing says so
+	deaf          // what is sent arrives there, and nothing comes back
 )
 
 // host is who connects: a member, or the world itself.
@@ -153,7 +154,11 @@ func (h *host) Dial(ctx context.Context, _, at string) (net.Conn, error) {
 	}
 	h.conns[near] = at
 	h.mu.Unlock()
-	if r := h.reachOf(at); r != open { // cut meanwhile
+	switch h.reachOf(at) {
+	case open:
+	case deaf:
+		near.in.hush()
+	default: // cut meanwhile
 		near.sever(false)
 	}
 	return near, nil
@@ -198,12 +203,15 @@ func (h *host) cut(of func(at string) bool, r reach, arrives bool) {
 	}
 	h.mu.Unlock()
 	for _, c := range met {
-		if r == silent {
-			c.in.change(func(s *stream) { s.silent, s.queue = true, nil })
-			c.out.change(func(s *stream) { s.silent, s.queue = true, nil })
-			continue
+		switch r {
+		case silent:
+			c.in.hush()
+			c.out.hush()
+		case deaf:
+			c.in.hush()
+		default:
+			c.sever(arrives)
 		}
-		c.sever(arrives)
 	}
 }
 
@@ -283,6 +291,11 @@ func (s *stream) change(f func(*stream)) {
 	f(s)
 	close(s.changed)
 	s.changed = make(chan struct{})
+}
+
+// hush loses what is on its way and all that follows.
+func (s *stream) hush() {
+	s.change(func(s *stream) { s.silent, s.queue = true, nil })
 }
 
 func (s *stream) write(p []byte, latency time.Duration) (n int, err error) {

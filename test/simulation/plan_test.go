@@ -66,6 +66,7 @@ type plan struct {
 	rollAt     []time.Time   // whose times of day on the zone's clock are meant
 	maxFile    int           // rows; 0: any number
 	calls      int           // in flight at most
+	session    time.Duration // of the members in their groups
 	debug      bool          // the members log everything
 
 	commitEvery time.Duration
@@ -101,6 +102,7 @@ func newPlan(rnd *rand.Rand) plan {
 		rollRows:   pick(rnd, 5, 100, 100000),
 		rollAge:    pick(rnd, time.Minute, 5*time.Minute, 20*time.Minute),
 		calls:      pick(rnd, 1, 4, 64),
+		session:    pick(rnd, 6*time.Second, 30*time.Second, 30*time.Second),
 	}
 	if rnd.IntN(25) == 0 { // rare: this one costs as much as all the others
 		p.life, p.faultEvery, p.slots, p.rollAge = 26*time.Hour, 30*time.Minute, 12, time.Hour
@@ -189,7 +191,7 @@ func (p *plan) bound(events, waiting, used int, from time.Time) time.Duration {
 		bound += time.Duration(imports) * p.processing
 	}
 	perDay := p.slots - p.reserve - len(p.rollAt)
-	if p.maxFile > 0 && p.tables[0].bundled { // no call helps, and the slots may be spread over the day
+	if p.maxFile > 0 { // the slots may be spread over the day
 		bound += time.Duration(imports) * 24 * time.Hour / time.Duration(perDay)
 	}
 	switch {
@@ -210,16 +212,16 @@ func (p *plan) String() string {
 		lanes = append(lanes, fmt.Sprintf("%s: %s, bundled %v, %s, %d %% said again, skipped %v", t.name, t.format, t.bundled, p.routesOf(t), t.again, t.skips))
 	}
 	return fmt.Sprintf("%s, orders after customers %v, %d partitions, %d members, lanes apart %v, %v, up to %d events every %v, bursts of %d, a fault every %v, "+
-		"latency %v, calls %v, imports %v, rate %d/min, %d slots, %d in reserve, roll %d rows or %v or at [%s], files of %d rows, %d calls in flight, from %v",
+		"latency %v, calls %v, imports %v, rate %d/min, %d slots, %d in reserve, roll %d rows or %v or at [%s], files of %d rows, %d calls in flight, sessions of %v, from %v",
 		strings.Join(lanes, ", "), p.after, p.partitions, p.members, p.apart, p.life, p.bunch, p.every, p.burst, p.faultEvery,
-		p.latency, p.callTime, p.processing, p.rate, p.slots, p.reserve, p.rollRows, p.rollAge, p.clocks(), p.maxFile, p.calls, p.begin)
+		p.latency, p.callTime, p.processing, p.rate, p.slots, p.reserve, p.rollRows, p.rollAge, p.clocks(), p.maxFile, p.calls, p.session, p.begin)
 }
 
 // yaml is the members' configuration, with the routes as they are now.
 func (p *plan) yaml() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, `
-kafka: {brokers: ["%s"], group: %s, sessionTimeout: 30s}
+kafka: {brokers: ["%s"], group: %s, sessionTimeout: %[9]v}
 service:
   baseURL: http://%[3]s
   authURL: http://%[3]s
@@ -233,7 +235,7 @@ spool: {dir: "${SPOOL}"}
 schemaRegistry: {url: "http://%[8]s"}
 admin: {listen: "localhost:0"}
 mappings:
-`, brokerAt, group, serviceAt, apiKey, p.calls, p.rate, timeout, registryAt)
+`, brokerAt, group, serviceAt, apiKey, p.calls, p.rate, timeout, registryAt, p.session)
 	for _, t := range p.tables {
 		kind, key := "profileTable", "customerNumber"
 		if t.custom() {
