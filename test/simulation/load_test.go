@@ -108,7 +108,11 @@ type generator struct {
 	events int // that the topics have
 }
 
-// next makes one event of the table: of a new key, of the one before, of a hot one or of any.
+// recent is how many of a table's keys are written again, besides the hot ones: what went
+// wrong with a former one shows in the end, as nothing is written over it.
+const recent = 12
+
+// next makes one event of the table: of a new key, of the one before, of a hot one or of a recent one.
 func (g *generator) next(t *table, partitions int32) (*key, *event, *kgo.Record) {
 	var name string
 	switch dice := g.rnd.IntN(100); {
@@ -119,7 +123,7 @@ func (g *generator) next(t *table, partitions int32) (*key, *event, *kgo.Record)
 	case dice < 55:
 		name = t.names[g.rnd.IntN(min(5, len(t.names)))]
 	default:
-		name = t.names[g.rnd.IntN(len(t.names))]
+		name = t.names[len(t.names)-1-g.rnd.IntN(min(recent, len(t.names)))]
 	}
 	k := t.keys[name]
 	if k.kind == orphan && len(k.events) > 0 {

@@ -131,7 +131,7 @@ func newPlan(rnd *rand.Rand) plan {
 		})
 	}
 	if p.rate > 0 && p.rate < 100 { // what the calls of a minute can carry
-		p.every, p.bunch, p.burst = time.Minute, min(p.bunch, 5), min(p.burst, 30)
+		p.every, p.bunch = time.Minute, min(p.bunch, 5)
 	}
 	if p.apart {
 		p.members = 2

@@ -22,7 +22,7 @@ type witness struct {
 	mu    sync.Mutex
 	told  map[string]bool  // by process: it has failed
 	asks  map[string][]ask // by process
-	calls map[int64]int    // of all processes, by windows
+	calls map[int64]int    // of all processes, by the minute
 
 	resting map[string][]string // processes, by the table that is paused there
 }
@@ -54,19 +54,23 @@ func writtenTo(r *http.Request) string {
 	return ""
 }
 
-// window is how long calls are counted together to see whether they keep the rate.
-const window = 10 * time.Minute
+// window is how many minutes' calls are counted together to see whether they keep the rate.
+const window = 5
 
-// judgeRate looks for windows with clearly more calls than the rate allows all members
+// judgeRate looks for minutes with clearly more calls than the rate allows all members
 // together. When members come and go, each may have the others' share for a short time.
 func (s *witness) judgeRate(perMinute int) (wrong []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	most := perMinute * int(window/time.Minute)
-	for at, n := range s.calls {
+	most := perMinute * window
+	for minute := range s.calls {
+		n := 0
+		for i := range int64(window) {
+			n += s.calls[minute+i]
+		}
 		if perMinute > 0 && n > most+most/2 {
-			begun := time.Unix(at*int64(window/time.Second), 0).UTC()
-			wrong = append(wrong, fmt.Sprintf("rate: %d calls in the %v from %s, want %d", n, window, begun.Format(millis), most))
+			begun := time.Unix(minute*60, 0).UTC()
+			wrong = append(wrong, fmt.Sprintf("rate: %d calls in the %d minutes from %s, want %d", n, window, begun.Format(millis), most))
 		}
 	}
 	return wrong
@@ -91,7 +95,7 @@ func (s *witness) look(r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if strings.Contains(r.URL.Path, "/record") || strings.Contains(r.URL.Path, "/profiles") {
-		s.calls[now.Unix()/int64(window/time.Second)]++
+		s.calls[now.Unix()/60]++
 	}
 	if table := writtenTo(r); slices.Contains(s.resting[table], process) && !s.told[process] {
 		s.told[process] = true
