@@ -142,7 +142,7 @@ func (j *batchJob) side(ctx context.Context, b *bench, topic string, floor bool)
 // and writes CSV through gzip to nowhere.
 func newFiles(s settings) *role {
 	consumer, decoded := newConsumer(s), rowOf(s.Format)
-	file := csv.NewWriter(must(gzip.NewWriterLevel(io.Discard, 2)))
+	file := csv.NewWriter(must(gzip.NewWriterLevel(io.Discard, 6)))
 	var done atomic.Int64
 	return &role{done: done.Load, run: func(ctx context.Context) (err error) {
 		defer consumer.Close()

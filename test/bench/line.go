@@ -84,7 +84,7 @@ func lines(quick bool) []line {
 		// keys would be most of the topic. The last file may never be complete: what is
 		// measured ends before it.
 		j := &batchJob{visits: visits, all: count(3_000_000, 700_000), measure: count(1_400_000, 200_000), keys: keys, rows: min(count(200_000, 40_000), keys/4)}
-		return line{"batch, " + what, "consume, decode, csv, gzip 2", "events", g, j}
+		return line{"batch, " + what, "consume, decode, csv, gzip 6", "events", g, j}
 	}
 	return []line{
 		decode(schemas.FormatJSON, schemas.Immediate, "json into a struct", 0.6),

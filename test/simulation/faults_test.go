@@ -139,7 +139,7 @@ var faults = []fault{
 		return "the schema registry is away", func() { w.registry.away.Store(false) }, w.between(10*time.Second, 20*time.Minute)
 	}},
 	{2, func(w *world) (string, func(), time.Duration) { return w.pause() }},
-	{4, func(w *world) (string, func(), time.Duration) { return w.killAmidImport() }},
+	{8, func(w *world) (string, func(), time.Duration) { return w.killAmidImport() }},
 	{2, func(w *world) (string, func(), time.Duration) { return w.takeSpool() }},
 	{2, func(w *world) (string, func(), time.Duration) { return w.landLate() }},
 	{2, func(w *world) (string, func(), time.Duration) { return w.deleteRecords() }},

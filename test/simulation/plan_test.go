@@ -127,7 +127,7 @@ func newPlan(rnd *rand.Rand) plan {
 	for _, name := range []string{"customers", "orders"} {
 		p.tables = append(p.tables, &table{
 			name: name, topic: map[string]string{"customers": "crm", "orders": "shop"}[name],
-			lanes: pick(rnd, "immediate", "batch", "both", "auto", "auto"), keys: map[string]*key{}, routes: newRoutes(rnd),
+			lanes: pick(rnd, "immediate", "batch", "both", "both", "auto", "auto"), keys: map[string]*key{}, routes: newRoutes(rnd),
 		})
 	}
 	if p.rate > 0 && p.rate < 100 { // what the calls of a minute can carry
