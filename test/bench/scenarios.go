@@ -83,7 +83,7 @@ func hotFindings(runs, every []hotRun) []finding {
 	share := over(runs, func(r hotRun) float64 { return r.share })
 	rate := over(runs, func(r hotRun) float64 { return r.rate })
 	return []finding{
-		check(share.median() <= 0.2, "calls for an event", "≤ 0.2", "%s", share.text(3, "")),
+		check(share.median() <= 0.1, "calls for an event", "≤ 0.1", "%s", share.text(3, "")),
 		check(all.wrong == 0, "keys in a wrong final state, of all repetitions", "0", "%d of %d", all.wrong, all.keys),
 		check(all.backwards == 0, "writes that came after a newer one of their key, of all repetitions", "0", "%d", all.backwards),
 		note("events a second", "%s", rate.text(0, "")),
