@@ -86,12 +86,12 @@ func TestSlowDownsEventsLast(t *testing.T) {
 
 func TestHotKeysMustBeRightEveryTime(t *testing.T) {
 	runs := []hotRun{
-		{share: 0.1, rate: 50_000, keys: 100},
+		{share: 0.08, rate: 50_000, keys: 100},
 		{share: 0.3, rate: 70_000, keys: 100, wrong: 1},
-		{share: 0.12, rate: 60_000, keys: 100, backwards: 2},
+		{share: 0.09, rate: 60_000, keys: 100, backwards: 2},
 	}
 	disturbed := hotRun{share: 0.9, rate: 10_000, keys: 100, wrong: 3, backwards: 1}
-	want := []string{"0.120 (0.100–0.300)", "4 of 400", "3", "60000 (50000–70000)"}
+	want := []string{"0.090 (0.080–0.300)", "4 of 400", "3", "60000 (50000–70000)"}
 	for i, f := range hotFindings(runs, append(runs, disturbed)) {
 		if missed := i == 1 || i == 2; f.Got != want[i] || f.Met == missed {
 			t.Errorf("%s: got %s, met %v, want %s, %v", f.What, f.Got, f.Met, want[i], !missed)
