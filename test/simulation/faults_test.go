@@ -211,14 +211,14 @@ func (m *member) rests(mapping string) bool {
 	return i >= 0 && len(status.Mappings[i].Paused) > 0 && (status.Mappings[i].Batch == nil || status.Mappings[i].Batch.Import == nil)
 }
 
-// pausedAmid is how many events come just before a pause: where calls are scarce or slow,
+// beforePause is how many events come just before a pause: where calls are scarce or slow,
 // some of theirs are still to be made when it is known.
-const pausedAmid = 40
+const beforePause = 40
 
 // pause has a person pause a mapping by way of one member, and resume it by way of any.
 func (w *world) pause() (string, func(), time.Duration) {
 	t, by := pick(w.rnd, w.plan.tables...), w.some()
-	if !by.on || w.rnd.IntN(2) == 0 && !w.bunch(context.Background(), pausedAmid, t) {
+	if !by.on || w.rnd.IntN(2) == 0 && !w.bunch(context.Background(), beforePause, t) {
 		return "", nil, 0
 	}
 	what, sure := " is paused", w.ask(by, "mappings", "/mappings/"+t.name+"/pause?reason=simulated")
