@@ -235,8 +235,12 @@ func (s *Dir) Rename(from, to string) error {
 }
 
 // Remove drops a file. One that cannot be removed goes on counting as used, and
-// the next start tries again.
+// the next start tries again. An import without rows has no file, and no name: that
+// would be the directory, which may be a link to a volume.
 func (s *Dir) Remove(name string) {
+	if name == "" {
+		return
+	}
 	if err := os.Remove(s.Path(name)); err == nil || errors.Is(err, fs.ErrNotExist) {
 		s.resize(name, 0)
 	}
