@@ -1,6 +1,7 @@
 package slots_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -11,8 +12,11 @@ import (
 // curve is what comes in a minute of a day that is the weekday'th of its week.
 type curve func(random *rand.Rand, weekday int) [24 * 60]int64
 
+// steady is the curve that an even spread fits best.
+const steady = "steady"
+
 var curves = map[string]curve{
-	"steady": func(*rand.Rand, int) (day [24 * 60]int64) {
+	steady: func(*rand.Rand, int) (day [24 * 60]int64) {
 		for i := range day {
 			day[i] = 20
 		}
@@ -26,6 +30,12 @@ var curves = map[string]curve{
 			if i >= begins && i < begins+120 {
 				day[i] = 500
 			}
+		}
+		return day
+	},
+	"day and night": func(random *rand.Rand, _ int) (day [24 * 60]int64) {
+		for i := range day {
+			day[i] = int64(50 * (1 - math.Cos(float64(i)/(12*60)*math.Pi)) * (0.5 + random.Float64()))
 		}
 		return day
 	},
@@ -145,8 +155,8 @@ func TestSlotsGoWhereRowsAreExpected(t *testing.T) {
 			if learnt > 1.15*best {
 				t.Errorf("got %.2f of the oracle's row-hours, want at most 1.15", learnt/best)
 			}
-			if learnt > 1.01*even {
-				t.Errorf("got %.2f of an even spread's row-hours, want no more", learnt/even)
+			if name == steady && learnt > 1.01*even || name != steady && learnt >= even {
+				t.Errorf("got %.2f of an even spread's row-hours, want less, or as much where rows come steadily", learnt/even)
 			}
 		})
 	}
