@@ -115,9 +115,9 @@ var faults = []fault{
 		return []sandbox.Fault{{Match: sandbox.Match{Table: pick(w.rnd, w.plan.tables...).name}, Answer: sandbox.Status(403)}}
 	}),
 	{3, func(w *world) (string, func(), time.Duration) {
-		answer := pick(w.rnd, sandbox.Status(404), sandbox.Status(503), sandbox.Text(200, ""))
+		answer := pick(w.rnd, sandbox.Status(404), sandbox.Status(503), sandbox.Text(200, ""), sandbox.Text(200, "note,reason\n"))
 		w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: outputFiles}, Answer: answer})
-		return "output files are missing", w.service.ClearFaults, w.between(10*time.Second, mostMissing)
+		return "output files are missing or name no rows", w.service.ClearFaults, w.between(10*time.Second, mostMissing)
 	}},
 	{2, func(w *world) (string, func(), time.Duration) {
 		m := w.some()
