@@ -40,10 +40,11 @@ func (d *decoder) value(path string, n *node, into reflect.Value) {
 		return
 	}
 	text, ok := d.scalar(path, n, into.Type() == reflect.TypeFor[Secret]())
-	if !ok || n.plain && isNothing(text) && !meansNull(text, into) {
+	plain := n.plain || text != n.text && wantsPlain(into.Kind())
+	if !ok || plain && isNothing(text) && !meansNull(text, into) {
 		return
 	}
-	if message, hint := parseScalar(text, n.plain, into.Addr().Interface()); message != "" {
+	if message, hint := parseScalar(text, plain, into.Addr().Interface()); message != "" {
 		d.unreadable(d.places[path], path, message+shown(d.places[path]), hint)
 	}
 }
@@ -95,6 +96,16 @@ func isNothing(text string) bool {
 // something left empty.
 func meansNull(text string, into reflect.Value) bool {
 	return text == string(router.AsNull) && into.Type() == reflect.TypeFor[router.Missing]()
+}
+
+// wantsPlain reports whether a value of this kind is written without quotes, unless it is
+// a variable: within { } and [ ] those need quotes.
+func wantsPlain(k reflect.Kind) bool {
+	switch k {
+	case reflect.Bool, reflect.Int, reflect.Int64, reflect.Float64:
+		return true
+	}
+	return false
 }
 
 // wantsBlock reports whether a value of this type is written as a list or as
@@ -201,9 +212,9 @@ func (d *decoder) mismatch(path string, n *node, into reflect.Value) {
 	d.unreadable(place{line: n.line, column: n.column}, path, message, hint)
 }
 
-// listOf is a list of one value as it can be written on a line.
+// listOf is a list of one value, or of those between commas, as it can be written on a line.
 func listOf(text string) string {
-	if strings.ContainsAny(text, "{}[],#'\"") {
+	if strings.ContainsAny(text, "{}[]#'\"") {
 		text = strconv.Quote(text)
 	}
 	return "[" + text + "]"

@@ -145,6 +145,17 @@ func TestVariableIsTypedAfterItIsReplaced(t *testing.T) {
 	}
 }
 
+func TestQuotedVariableIsTypedToo(t *testing.T) {
+	text := strings.Replace(base, "  entity", "  rate: {calls: \"${CALLS}\"}\n  concurrency: {start: \"${NONE:-}\"}\n  entity", 1) + "    imports: {roll: {at: [06:30, \"${AT}\"]}}\nadmin: {pprof: \"${PPROF}\"}\n"
+	cfg := parse(t, text, "CALLS", "90", "PPROF", "true", "AT", "18:00")
+	if s := cfg.Service; s.Rate.Calls != 90 || s.Concurrency.Start != 16 || !cfg.Admin.PProf {
+		t.Errorf("got rate %d, start %d, pprof %v, want 90, 16, true", s.Rate.Calls, s.Concurrency.Start, cfg.Admin.PProf)
+	}
+	if at := cfg.Mappings[0].Imports.Roll.At; len(at) != 2 || at[0] != "06:30" || at[1] != "18:00" {
+		t.Errorf("roll.at: got %q, want 06:30 and 18:00", at)
+	}
+}
+
 func TestVariablesNeedNoQuotesInFlowStyle(t *testing.T) {
 	text := strings.Replace(base, "[localhost:9092]", "[${ONE}, ${TWO:-b:2}]", 1)
 	cfg, err := config.Parse("feedsink.yaml", []byte(text), environment("ONE", "a:1"))

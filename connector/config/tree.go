@@ -66,7 +66,7 @@ func read(f *findings, data []byte) *node {
 	}
 	var bodies []ast.Node
 	for _, doc := range file.Docs {
-		if doc.Body != nil {
+		if doc.Body != nil && doc.Body.Type() != ast.DirectiveType {
 			bodies = append(bodies, doc.Body)
 		}
 	}
@@ -111,6 +111,9 @@ func (f *findings) syntax(err error, data []byte) {
 	p, message, hint := place{line: 1, column: 1}, "not readable as YAML", ""
 	if detail, ok := errors.AsType[yaml.Error](err); ok {
 		said, _, _ := strings.Cut(detail.GetMessage(), "\n")
+		if option, bad := strings.CutPrefix(said, "invalid header option"); bad && option != "" { // it quotes the value
+			said, hint = "invalid header option", "put text that begins with | or > in quotes"
+		}
 		message = "not readable as YAML: " + said
 		p.line, p.column = position(detail.GetToken())
 	}
@@ -181,12 +184,11 @@ func (r *reader) node(path string, from ast.Node) *node {
 			return found
 		}
 		r.unreadable(place{line: line, column: column}, path,
-			"the alias "+quote("*"+from.Value.String())+" has no anchor before it",
-			"write &"+from.Value.String()+" in front of the value it repeats")
+			"the alias has no anchor before it", "write &NAME in front of the value that *NAME repeats, or put text that begins with * in quotes")
 		n.plain = true // nothing: the default stays
 	case *ast.TagNode:
 		r.unreadable(place{line: line, column: column}, path,
-			"the YAML tag "+quote(from.Start.Value)+" is not supported", "remove it, and quote the value to keep it text")
+			"YAML tags are not supported", "remove the tag, or put text that begins with ! in quotes")
 		n.plain = true
 	case *ast.MappingNode:
 		r.entries(path, n, from.Values)
@@ -206,6 +208,9 @@ func (r *reader) node(path string, from ast.Node) *node {
 		n.text = from.Value.GetToken().Value
 	case *ast.StringNode:
 		n.text, n.plain = from.Value, from.GetToken().Type == token.StringType
+		if n.plain && strings.Contains(strings.TrimSpace(from.GetToken().Origin), "\t") { // the library drops it
+			r.unreadable(place{line: line, column: column}, path, "a tab within text that is not in quotes", "put the text in quotes")
+		}
 	case *ast.NullNode:
 		n.plain = true
 		if from.GetToken().Type == token.NullType { // written, not left out
@@ -227,7 +232,7 @@ func gluedPair(list *ast.SequenceNode, item ast.Node) (text string, glued bool) 
 	}
 	key, value := pair.Values[0].Key.GetToken(), pair.Values[0].Value.GetToken()
 	colon := key.Position.Column + utf8.RuneCountInString(key.Value)
-	if key.Type != token.StringType || value.Position.Line != key.Position.Line || value.Position.Column != colon+1 {
+	if key.Indicator == token.QuotedScalarIndicator || value.Position.Line != key.Position.Line || value.Position.Column != colon+1 {
 		return "", false
 	}
 	return key.Value + ":" + value.Value, true
