@@ -141,6 +141,16 @@ func TestMergeCreatesARecordAndElseKeepsWhatItDoesNotName(t *testing.T) {
 	}
 }
 
+// A merge's second call comes behind an answer: the partition may be another member's by then.
+func TestSecondCallOfAnAttemptAsksWhetherItMay(t *testing.T) {
+	s, client := startService(t)
+	errLost := errors.New("another member has it")
+	operations := writes.Operations{Client: client, May: func() error { return errLost }}
+	if err := operations.Call(t.Context(), order(schemas.Merge, "PLACED"), writes.Create{}); !errors.Is(err, errLost) || s.CallCount(4) != 0 {
+		t.Errorf("got %v and %d calls of operation 4, want the error and none", err, s.CallCount(4))
+	}
+}
+
 // The second call of an attempt whose first one was under way when the service named a time.
 func TestSecondCallOfAnAttemptWaitsForTheServicesTime(t *testing.T) {
 	s, client := startService(t)

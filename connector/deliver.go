@@ -349,13 +349,14 @@ func (f *fileDelivery) followHalts() {
 type laneCalls struct{ writes.Operations }
 
 // Call makes one attempt for the writes of these records.
-func (c laneCalls) Call(ctx context.Context, w *schemas.Write, retried bool, of []calls.Origin) error {
+func (c laneCalls) Call(ctx context.Context, w *schemas.Write, try calls.Try) error {
+	c.Client, c.May = c.Client.While(try.May), try.May
 	if w.Op == schemas.Create {
-		if p, ok := of[0].(*part); ok { // creates are never merged
-			return c.Operations.Call(ctx, w, p.creating(retried))
+		if p, ok := try.Of[0].(*part); ok { // creates are never merged
+			return c.Operations.Call(ctx, w, p.creating(try.Retried))
 		}
 	}
-	return c.Operations.Call(ctx, w, writes.Create{Unsure: retried})
+	return c.Operations.Call(ctx, w, writes.Create{Unsure: try.Retried})
 }
 
 // caller makes the calls of a lane; spend is told of each beyond the first of an attempt.
@@ -375,21 +376,21 @@ type tracedCalls struct {
 }
 
 // Call makes one attempt for the writes of these records.
-func (c tracedCalls) Call(ctx context.Context, w *schemas.Write, retried bool, of []calls.Origin) error {
+func (c tracedCalls) Call(ctx context.Context, w *schemas.Write, try calls.Try) error {
 	var records []*tracing.Record
-	for _, o := range of {
+	for _, o := range try.Of {
 		if p, ok := o.(*part); ok && p.trace != nil {
 			records = append(records, p.trace)
 		}
 	}
 	if len(records) == 0 {
-		return c.laneCalls.Call(ctx, w, retried, of)
+		return c.laneCalls.Call(ctx, w, try)
 	}
 	table := router.LabelOf(c.mappings, w.Table)
 	ctx, call := c.tracer.Call(ctx, w.Op.String()+" "+table, records,
 		attribute.String("feedsink.table", table), attribute.String("feedsink.op", w.Op.String()),
-		attribute.Int("feedsink.writes", len(of)), attribute.Bool("feedsink.retried", retried))
-	err := c.laneCalls.Call(ctx, w, retried, of)
+		attribute.Int("feedsink.writes", len(try.Of)), attribute.Bool("feedsink.retried", try.Retried))
+	err := c.laneCalls.Call(ctx, w, try)
 	call.End(err, tracing.StatusOf(err))
 	return err
 }

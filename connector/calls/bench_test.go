@@ -15,7 +15,7 @@ import (
 // instant is a service without latency.
 type instant struct{ calls atomic.Int64 }
 
-func (i *instant) Call(context.Context, *schemas.Write, bool, []Origin) error {
+func (i *instant) Call(context.Context, *schemas.Write, Try) error {
 	i.calls.Add(1)
 	return nil
 }

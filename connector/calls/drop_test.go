@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,6 +71,58 @@ func TestDroppedWriteIsNotTriedAgain(t *testing.T) {
 				s.want("calls", service.calls("k"), "upsert 1, upsert 2")
 				s.want("dropped", o.String(), "")
 				s.want("fresh", fresh.String(), "applied")
+			})
+		})
+	}
+}
+
+// slow is a service whose attempts take a further request after 20 ms.
+type slow struct{ further, ended int }
+
+func (s *slow) Call(_ context.Context, _ *schemas.Write, try Try) error {
+	time.Sleep(20 * time.Millisecond)
+	defer func() { s.ended++ }()
+	if err := try.May(); err != nil {
+		return err
+	}
+	s.further++
+	return nil
+}
+
+// TestAttemptOfAFormerOwnerSendsNothingMore: whoever has the partition next would be
+// overtaken by it.
+func TestAttemptOfAFormerOwnerSendsNothingMore(t *testing.T) {
+	for name, c := range map[string]struct {
+		drop    int // the partition that is dropped while the attempt is under way; 0: none
+		leased  bool
+		further int
+	}{
+		"goes on":                     {0, true, 1},
+		"its partition is given back": {1, true, 0},
+		"another partition is":        {2, true, 1},
+		"its lease has run out":       {0, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var leased atomic.Bool
+			leased.Store(true)
+			cfg, service := config(), &slow{}
+			cfg.MayCall = leased.Load
+			synctest.Test(t, func(t *testing.T) {
+				s := &stage{t: t, heard: &audience{}}
+				defer s.beginWith(cfg, service)()
+				o := s.from(1, "k", "1")
+				pass(10 * time.Millisecond)
+				leased.Store(c.leased)
+				if err := s.Drop(t.Context(), of(c.drop)); err != nil {
+					t.Errorf("Drop: got %v, want nil", err)
+				}
+				pass(time.Minute)
+				if service.further != c.further || service.ended != 1 {
+					t.Errorf("got %d further requests of %d attempts, want %d of 1", service.further, service.ended, c.further)
+				}
+				if applied := o.String() == "applied"; applied != (c.further > 0) {
+					t.Errorf("its origin heard %q", o)
+				}
 			})
 		})
 	}

@@ -131,10 +131,19 @@ type Waiter interface{ Wait() }
 // Caller makes one attempt to bring a write to the service. It bounds the
 // attempt by itself, does not retry, and may be called concurrently, never for
 // one key. The write, and the origins of the writes that are merged in it, are lent
-// until it returns. retried says that an earlier attempt may have been applied. Its
-// errors are asked for Failure; one that is none is transient, its outcome unknown.
+// until it returns. Its errors are asked for Failure; one that is none is transient, its
+// outcome unknown.
 type Caller interface {
-	Call(ctx context.Context, w *schemas.Write, retried bool, of []Origin) error
+	Call(ctx context.Context, w *schemas.Write, try Try) error
+}
+
+// Try is one attempt.
+type Try struct {
+	Retried bool     // an earlier attempt may have been applied
+	Of      []Origin // of the writes that are merged
+	// May is asked before each further request of the attempt. Its error says that another
+	// member may have the write by now, and ends the attempt.
+	May func() error
 }
 
 // Failure is what the lane asks of an error, found with errors.As.

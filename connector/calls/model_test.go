@@ -46,7 +46,7 @@ type erratic struct {
 	calls    int
 }
 
-func (e *erratic) Call(_ context.Context, w *schemas.Write, retried bool, _ []Origin) error {
+func (e *erratic) Call(_ context.Context, w *schemas.Write, try Try) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.calls++
@@ -63,7 +63,7 @@ func (e *erratic) Call(_ context.Context, w *schemas.Write, retried bool, _ []Or
 	if luck == 0 {
 		return []error{errUnavailable, fault{status: 429, overload: true, after: time.Second}, errors.New("reset")}[e.rnd.IntN(3)]
 	}
-	if err := e.write(w, retried); err != nil {
+	if err := e.write(w, try.Retried); err != nil {
 		return err
 	}
 	if luck == 1 {

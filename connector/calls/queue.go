@@ -310,6 +310,42 @@ func (r *revocation) meet(c *call) {
 	}
 }
 
+// may is the error of an attempt under way that is to send nothing more: another member may
+// have its partitions, or they are given back to be another's.
+func (l *Lane) may(c *call) error {
+	if l.cfg.MayCall != nil && !l.cfg.MayCall() {
+		return errNotOurs
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	dropped := func(o Origin) bool {
+		return slices.ContainsFunc(c.revoked, func(r *revocation) bool { return r.match(o) })
+	}
+	for _, o := range c.origins {
+		if !dropped(o) {
+			return nil // it goes on for this one
+		}
+	}
+	if len(c.revoked) > 0 {
+		return errNotOurs
+	}
+	return nil
+}
+
+// errNotOurs ends an attempt whose requests were all answered.
+var errNotOurs Failure = notOurs{}
+
+type notOurs struct{}
+
+func (notOurs) Error() string {
+	return "no further request is sent: another member may have the partition by now, and sends the write"
+}
+func (notOurs) Transient() bool           { return true }
+func (notOurs) Overload() bool            { return false }
+func (notOurs) Unknown() bool             { return false }
+func (notOurs) RetryAfter() time.Duration { return 0 }
+func (notOurs) Status() int               { return 0 }
+
 // forgetRevoked forgets, of a call that would be tried again, the writes of the Drops
 // that wait for it, and returns how many those are.
 func (c *call) forgetRevoked() (gone int) {

@@ -27,9 +27,9 @@ type tardy struct {
 	landed sync.WaitGroup
 }
 
-func (s *tardy) Call(_ context.Context, w *schemas.Write, retried bool, _ []Origin) error {
+func (s *tardy) Call(_ context.Context, w *schemas.Write, try Try) error {
 	s.mu.Lock()
-	c := sent{Write: copied(*w), retried: retried, at: time.Since(start()), nth: len(s.sent) + 1}
+	c := sent{Write: copied(*w), retried: try.Retried, at: time.Since(start()), nth: len(s.sent) + 1}
 	s.sent = append(s.sent, c)
 	after, late := s.late(c)
 	s.mu.Unlock()

@@ -145,7 +145,7 @@ func (l *Lane) work(ctx context.Context) {
 		c := e.head
 		remembers := c.source != nil
 		l.mu.Unlock()
-		err := l.caller.Call(ctx, &c.write, c.unsure, c.origins)
+		err := l.caller.Call(ctx, &c.write, Try{c.unsure, c.origins, func() error { return l.may(c) }})
 		ended := time.Now()
 		v := l.judge(ctx, c, err, ended)
 		if remembers && v.outcome == Applied {

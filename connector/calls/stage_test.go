@@ -56,7 +56,7 @@ type sent struct {
 	nth     int           // of all calls, from 1
 }
 
-func (s *script) Call(ctx context.Context, w *schemas.Write, retried bool, _ []Origin) error {
+func (s *script) Call(ctx context.Context, w *schemas.Write, try Try) error {
 	s.mu.Lock()
 	if s.inFlight == nil {
 		s.inFlight = map[string]bool{}
@@ -65,7 +65,7 @@ func (s *script) Call(ctx context.Context, w *schemas.Write, retried bool, _ []O
 		s.overlaps++
 	}
 	s.inFlight[w.Key] = true
-	s.sent = append(s.sent, sent{Write: *w, retried: retried, at: time.Since(start()), nth: len(s.sent) + 1})
+	s.sent = append(s.sent, sent{Write: *w, retried: try.Retried, at: time.Since(start()), nth: len(s.sent) + 1})
 	c := s.sent[len(s.sent)-1]
 	s.mu.Unlock()
 	var err error

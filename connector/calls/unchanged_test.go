@@ -350,12 +350,12 @@ type repetitive struct {
 	late  sync.WaitGroup
 }
 
-func (e *repetitive) Call(ctx context.Context, w *schemas.Write, retried bool, of []Origin) error {
+func (e *repetitive) Call(ctx context.Context, w *schemas.Write, try Try) error {
 	e.mu.Lock()
 	vanishes, after := e.whole && e.rnd.IntN(20) == 0, time.Duration(e.rnd.IntN(60))*time.Second
 	e.mu.Unlock()
 	if !vanishes {
-		return e.erratic.Call(ctx, w, retried, of)
+		return e.erratic.Call(ctx, w, try)
 	}
 	own := copied(*w)
 	e.late.Go(func() {

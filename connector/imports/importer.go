@@ -42,13 +42,19 @@ func (notLeased) Cause() string             { return "" }
 
 // Trigger implements contract.Importer.
 func (i Importer) Trigger(ctx context.Context, etl, name string, open func() (io.ReadCloser, int64, error)) (string, error) {
-	if !i.Leased() {
-		return "", errNotLeased
+	leased := func() error {
+		if !i.Leased() {
+			return errNotLeased
+		}
+		return nil
+	}
+	if err := leased(); err != nil {
+		return "", err
 	}
 	file := service.File{Name: name, ContentType: contentType(name), Open: open}
 	return Request(i.Known, func() (string, error) {
 		ctx, call := i.Spans.Trigger(ctx, name)
-		execution, err := i.Client.Trigger(ctx, etl, file, i.Zones[etl])
+		execution, err := i.Client.While(leased).Trigger(ctx, etl, file, i.Zones[etl])
 		call.End(err, tracing.StatusOf(err))
 		return execution.ID, err
 	})

@@ -203,19 +203,19 @@ type PeerCalls struct {
 }
 
 // Call makes one attempt for the writes of these origins.
-func (c PeerCalls) Call(ctx context.Context, w *schemas.Write, retried bool, of []calls.Origin) error {
-	if len(of) == 1 { // what is sent once more for its key alone has none
-		if a, ok := of[0].(*answer); ok && a.names {
-			return c.tellID(ctx, w, retried, a)
+func (c PeerCalls) Call(ctx context.Context, w *schemas.Write, try calls.Try) error {
+	if len(try.Of) == 1 { // what is sent once more for its key alone has none
+		if a, ok := try.Of[0].(*answer); ok && a.names {
+			return c.tellID(ctx, w, try, a)
 		}
 	}
-	return c.Caller.Call(ctx, w, retried, of)
+	return c.Caller.Call(ctx, w, try)
 }
 
 // tellID makes the call that tells a profile's id.
-func (c PeerCalls) tellID(ctx context.Context, w *schemas.Write, retried bool, a *answer) error {
-	ref, err := c.Client.UpsertProfile(ctx, w.Table.Name, (*writes.ProfileBody)(w))
-	if a.unsure = a.unsure || retried; err == nil {
+func (c PeerCalls) tellID(ctx context.Context, w *schemas.Write, try calls.Try, a *answer) error {
+	ref, err := c.Client.While(try.May).UpsertProfile(ctx, w.Table.Name, (*writes.ProfileBody)(w))
+	if a.unsure = a.unsure || try.Retried; err == nil {
 		a.id = ref.ID()
 	}
 	return err

@@ -42,8 +42,8 @@ func reconciling(t *testing.T) (*Peer, *sandbox.Sandbox) {
 // plain makes calls of which nothing is known but what they are to do.
 type plain struct{ writes.Operations }
 
-func (p plain) Call(ctx context.Context, w *schemas.Write, retried bool, _ []calls.Origin) error {
-	return p.Operations.Call(ctx, w, writes.Create{Unsure: retried})
+func (p plain) Call(ctx context.Context, w *schemas.Write, try calls.Try) error {
+	return p.Operations.Call(ctx, w, writes.Create{Unsure: try.Retried})
 }
 
 // until waits for a condition, in a bubble.

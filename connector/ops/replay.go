@@ -250,14 +250,14 @@ func startReplayService(ctx context.Context, cfg *config.Config, mappings []*rou
 }
 
 // Call makes one attempt; see calls.Call.
-func (s *replayService) Call(ctx context.Context, w *schemas.Write, retried bool, _ []calls.Origin) error {
-	if retried {
+func (s *replayService) Call(ctx context.Context, w *schemas.Write, try calls.Try) error {
+	if try.Retried {
 		s.mu.Lock()
 		s.unsure[rowID{w.Table, w.Key}] = true
 		s.mu.Unlock()
 	}
 	if w.Table.Custom || w.Op != schemas.Upsert {
-		return s.Operations.Call(ctx, w, writes.Create{Unsure: retried})
+		return s.Operations.Call(ctx, w, writes.Create{Unsure: try.Retried})
 	}
 	ref, err := s.Client.UpsertProfile(ctx, w.Table.Name, (*writes.ProfileBody)(w))
 	if err == nil {

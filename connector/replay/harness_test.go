@@ -338,8 +338,8 @@ func (s *tables) land() {
 }
 
 // Call applies a write, as the service would.
-func (s *tables) Call(ctx context.Context, w *schemas.Write, retried bool, _ []calls.Origin) error {
-	if retried {
+func (s *tables) Call(ctx context.Context, w *schemas.Write, try calls.Try) error {
+	if try.Retried {
 		s.mu.Lock()
 		if s.unsure == nil {
 			s.unsure = map[string]bool{}

@@ -96,10 +96,19 @@ func (c *Client) send(ctx context.Context, call *call, names ...string) (answer,
 // without asking.
 func (c *Client) do(ctx context.Context, call *call) (answer, error) {
 	renewed := false
-	for {
-		tok, err := c.tokens.get(ctx)
-		if err != nil {
-			return answer{}, call.failed(err) // which is an *Error of operation 14
+	for atOnce := true; ; atOnce = false {
+		tok := c.tokens.fresh()
+		if tok == nil {
+			var err error
+			if tok, err = c.tokens.get(ctx); err != nil {
+				return answer{}, call.failed(err) // which is an *Error of operation 14
+			}
+			atOnce = false
+		}
+		if !atOnce && c.may != nil {
+			if err := c.may(); err != nil {
+				return answer{}, call.failed(err)
+			}
 		}
 		got, err := c.exchange(ctx, call, call.header(tok), append(slices.Clip(tok.secrets), call.secrets...)...)
 		refused, ok := errors.AsType[*Error](err)

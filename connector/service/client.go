@@ -87,6 +87,17 @@ func (c Config) validate() error {
 
 // Client calls the service. All its methods may be used concurrently.
 type Client struct {
+	*wire
+	may func() error // asked before a request that does not follow at once; nil: it is not
+}
+
+// While is the client of one attempt at an operation. Before a request that the attempt sends
+// later than its beginning, behind a token request or an answer, it asks may: an error is the
+// attempt's, and nothing more is sent.
+func (c *Client) While(may func() error) *Client { return &Client{c.wire, may} }
+
+// wire is what all calls share.
+type wire struct {
 	transport http.RoundTripper
 	watchdogs *watchdogPool
 	tokens    *tokenSource
@@ -107,12 +118,12 @@ func New(cfg Config) (*Client, error) {
 	base, _ := parseBase(cfg.BaseURL)
 	auth, _ := parseBase(cfg.AuthURL)
 	root, entity := base.EscapedPath(), url.PathEscape(cfg.Entity)
-	c := &Client{
+	c := &Client{wire: &wire{
 		transport: cfg.Transport,
 		watchdogs: &watchdogPool{limit: cfg.Timeout, idle: make(chan *watchdog, cfg.Concurrency)},
 		base:      &url.URL{Scheme: base.Scheme, Host: base.Host},
 		auth:      address(auth, auth.EscapedPath()+interfaceHas[opToken].path),
-	}
+	}}
 	for op, has := range interfaceHas {
 		c.paths[op] = strings.Split(root+strings.Replace(has.path, "{entity}", entity, 1), "{}")
 	}

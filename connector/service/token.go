@@ -73,13 +73,18 @@ type tokenFetch struct {
 	err  error
 }
 
+// fresh is the token if it is not due yet, else nil.
+func (s *tokenSource) fresh() *token {
+	if t := s.current.Load(); t != nil && time.Now().Before(t.renewAt) {
+		return t
+	}
+	return nil
+}
+
 // get returns a token to call with. One fetch serves all who wait; each waits
 // only as long as its own ctx.
 func (s *tokenSource) get(ctx context.Context) (*token, error) {
 	for {
-		if t := s.current.Load(); t != nil && time.Now().Before(t.renewAt) {
-			return t, nil
-		}
 		t, f, lead, err := s.join()
 		if t != nil || err != nil {
 			return t, err

@@ -239,6 +239,37 @@ func TestSecondRefusalOfACallIsUnauthorized(t *testing.T) {
 	}
 }
 
+func TestRequestBehindAnotherOneOfItsAttemptAsksFirst(t *testing.T) {
+	errLost := errors.New("another member has it")
+	for name, c := range map[string]struct {
+		token, revoked bool // before the attempt
+		may            error
+		asked, served  int
+	}{
+		"at once":                    {true, false, errLost, 0, 1},
+		"behind a token":             {false, false, errLost, 1, 0},
+		"behind a refusal":           {true, true, errLost, 1, 0},
+		"behind a token, and it may": {false, false, nil, 1, 1},
+		"behind a refusal, it may":   {true, true, nil, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked, served := 0, 0
+			s := &service{revoked: func(token string) bool { return c.revoked && token == "T1" }}
+			s.calls = func(http.ResponseWriter, *http.Request) { served++ }
+			client := s.start(t)
+			if c.token {
+				if err := client.Authenticate(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := client.While(func() error { asked++; return c.may }).DeleteRecord(t.Context(), "orders", "k")
+			if asked != c.asked || served != c.served || (err == nil) != (c.served > 0) || err != nil && !errors.Is(err, errLost) {
+				t.Errorf("got asked %d times, %d calls served and %v, want %d and %d", asked, served, err, c.asked, c.served)
+			}
+		})
+	}
+}
+
 func TestLateRefusalOfAnOldTokenKeepsTheNewOne(t *testing.T) {
 	s := &service{}
 	c := s.start(t)

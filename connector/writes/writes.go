@@ -28,11 +28,19 @@ type Operations struct {
 	// Held is how long the service wants no call yet: an attempt that is under way then
 	// makes no further one; nil: it is not known.
 	Held func() time.Duration
+	// May says whether an attempt under way may make a further call, as calls.Try has it;
+	// nil: it may.
+	May func() error
 }
 
 // further begins a call beyond the first of an attempt. Its error ends the attempt, which
 // is made again once the service wants calls.
 func (c Operations) further() error {
+	if c.May != nil {
+		if err := c.May(); err != nil {
+			return err
+		}
+	}
 	if c.Held != nil {
 		if wait := c.Held(); wait > 0 {
 			return held(wait)
