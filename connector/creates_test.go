@@ -35,6 +35,8 @@ func TestWhoseRecordACreateHasMet(t *testing.T) {
 		{"made by our try, whose answer was lost", unsure, "PAID", after(2*time.Hour + time.Second), writes.Ours},
 		{"made before our try by another record", unsure, "PAID", after(90 * time.Minute), writes.Perhaps},
 		{"the service does not say when", backlog, "PAID", time.Time{}, writes.Perhaps},
+		{"the Kafka record has no timestamp", writes.Create{Written: time.UnixMilli(-1), Assigned: after(time.Hour)}, "PAID", after(-time.Hour), writes.Theirs},
+		{"the Kafka record's timestamp is 0", writes.Create{Written: time.UnixMilli(0), Assigned: after(time.Hour)}, "PAID", after(-time.Hour), writes.Theirs},
 		{"nothing is known of the create", writes.Create{Unsure: true}, "PAID", after(time.Minute), writes.Theirs},
 	} {
 		t.Run(c.what, func(t *testing.T) {

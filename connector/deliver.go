@@ -523,7 +523,12 @@ func (s *pipeline) waitStatus(waits []calls.Wait) (out []observe.WaitStatus) {
 		if cause, ok := s.breakerCauses.Load(w.Table); ok {
 			why += fmt.Sprintf(": %v", cause)
 		}
-		if w.Status != 0 {
+		switch {
+		case w.NoToken && w.Status == 0:
+			why = "there is no token"
+		case w.NoToken:
+			why = fmt.Sprintf("there is no token: the service answered %d", w.Status)
+		case w.Status != 0:
 			why = fmt.Sprintf("the service answered %d", w.Status)
 		}
 		out = append(out, observe.WaitStatus{Table: router.LabelOf(s.router.Mappings(), w.Table), Until: w.Until, Why: why})

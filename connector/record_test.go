@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/writes"
@@ -46,6 +48,15 @@ func TestGatewaysAnswerThatIsGivenUpIsNoWordAboutTheRow(t *testing.T) {
 		err := writes.Operations{Client: client}.Call(t.Context(), order(schemas.Patch, "PAID"), writes.Create{})
 		if l := writes.RefusalReason(fmt.Errorf("given up after 3 tries: %w", err)); l.Code != "rejected" {
 			t.Errorf("got %+v, want it rejected", l)
+		}
+	}
+}
+
+func TestGivenUpWriteOfWhichATryMayHaveLandedSaysSo(t *testing.T) {
+	for _, unsure := range []bool{false, true} {
+		l := writes.RefusalReason(&calls.GivenUp{After: time.Minute, Tries: 4, Unsure: unsure, Err: errors.New("no answer within 30s")})
+		if l.MayBeInTable != unsure || strings.HasPrefix(l.Message, deadletter.MayBeInTable) != unsure {
+			t.Errorf("unsure %v: got %+v", unsure, l)
 		}
 	}
 }

@@ -119,12 +119,11 @@ func otherLaneWaits(ps []*kafka.Partition) (all []observe.Wait) {
 func (s *pipeline) callWaits(held []calls.Wait) (out []observe.Wait) {
 	for i, st := range s.waitStatus(held) {
 		w := observe.Wait{Cause: waits.Breaker, Table: st.Table, Until: st.Until, Why: st.Why + "; then one call is tried"}
-		switch held[i].Status {
-		case 0:
-		case 401, 403:
+		switch status := held[i].Status; {
+		case status == 401, status == 403:
 			w.Cause = waits.Unauthorized
 			w.Why = st.Why + ": the API key is wrong, or lacks the right for the table (service.apiKeyFile or service.apiKey); then one call is tried"
-		default:
+		case status != 0 && !held[i].NoToken:
 			w.Cause = waits.Throttled
 		}
 		out = append(out, w)

@@ -153,6 +153,7 @@ type Failure interface {
 	Overload() bool            // it was too much: fewer calls may cure it
 	RetryAfter() time.Duration // no try before then; 0 if the service named no time
 	Unknown() bool             // the attempt may have been applied
+	NoToken() bool             // there was none to call with: nothing was said about the write
 	Status() int               // of the answer; 0 without one
 }
 

@@ -171,8 +171,13 @@ func TestFailingKeysHoldUpOnlyThemselves(t *testing.T) {
 
 func TestGivenUpWriteIsRejectedAfterItsTime(t *testing.T) {
 	service := &script{answer: func(now sent) error {
-		if now.Key == "forbidden" {
+		switch now.Key {
+		case "forbidden":
 			return fault{status: 403}
+		case "no token":
+			return fault{noToken: true}
+		case "token refused":
+			return fault{status: 400, noToken: true}
 		}
 		return errUnavailable
 	}}
@@ -181,15 +186,40 @@ func TestGivenUpWriteIsRejectedAfterItsTime(t *testing.T) {
 	cfg.Retry.GiveUpAfter = 5 * time.Second
 	run(t, cfg, service, func(t *testing.T, s *stage) {
 		o := s.put(schemas.Upsert, "k", "1")
-		forbidden := s.put(schemas.Upsert, "forbidden", "1")
 		pass(4 * time.Second)
 		s.want("early", o.String(), "")
 		pass(time.Minute)
 		if got := o.String(); !strings.HasPrefix(got, "rejected: given up after ") || !strings.HasSuffix(got, ": 503") {
 			t.Errorf("origin: got %q, want it given up with the last answer", got)
 		}
-		s.want("an authentication failure", forbidden.String(), "")
-		s.wantPending(1)
+		s.wantPending(0)
+	})
+	for _, key := range []string{"forbidden", "no token", "token refused"} {
+		run(t, cfg, service, func(t *testing.T, s *stage) {
+			o := s.put(schemas.Upsert, key, "1")
+			pass(time.Hour)
+			s.want("an authentication failure: "+key, o.String(), "")
+			s.wantPending(1)
+		})
+	}
+}
+
+// TestOneFailedTokenHoldsItsTableForAMoment: all calls that wait for it fail with it, which is
+// no reason to open the breaker, nor is it a time that the service has named.
+func TestOneFailedTokenHoldsItsTableForAMoment(t *testing.T) {
+	service := outage(fault{status: 503, noToken: true, after: 100 * time.Millisecond}, 50*time.Millisecond)
+	cfg := config()
+	cfg.Concurrency = Concurrency{Start: 64, Max: 64}
+	run(t, cfg, service, func(t *testing.T, s *stage) {
+		for i := range 50 {
+			s.put(schemas.Upsert, fmt.Sprint(i), "1")
+		}
+		pass(20 * time.Millisecond)
+		if w := s.Waits(); len(w) != 1 || !w[0].NoToken || w[0].Table == (schemas.Table{}) || s.Breaker(w[0].Table) != Closed {
+			t.Errorf("got waits %+v, want one, of the table, for a token", w)
+		}
+		pass(5 * time.Second)
+		s.wantPending(0)
 	})
 }
 

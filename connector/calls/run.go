@@ -325,6 +325,7 @@ type verdict struct {
 	err        error // nil if confirmed
 	answered   bool  // the service dealt with it, whatever it said
 	unsure     bool  // it may have been applied
+	noToken    bool  // no call was made
 	overload   bool
 	retryAfter time.Duration
 	status     int
@@ -341,6 +342,7 @@ func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) ver
 	v := verdict{outcome: Retried, err: err, unsure: true}
 	if f, ok := errors.AsType[Failure](err); ok {
 		v.status, v.overload, v.retryAfter, v.unsure = f.Status(), f.Overload(), f.RetryAfter(), f.Unknown()
+		v.noToken = f.NoToken()
 		v.answered = !f.Transient()
 	}
 	switch {
@@ -352,9 +354,9 @@ func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) ver
 		v.outcome = Rejected
 	case ctx.Err() != nil:
 		v.outcome = Abandoned
-	case l.givesUp(c, v.status, now):
+	case !v.refused() && l.givesUp(c, now):
 		v.outcome = Rejected
-		v.err = fmt.Errorf("given up after %s, at try %d: %w", now.Sub(c.first).Round(time.Millisecond), c.tries, err)
+		v.err = &GivenUp{now.Sub(c.first), c.tries, c.unsure || v.unsure, err}
 	}
 	if v.outcome == Rejected && c.holds(v.err) {
 		v.outcome, v.held = Retried, true
@@ -368,19 +370,30 @@ func early(status int, op schemas.Op) bool {
 	return status == http.StatusNotFound || status == http.StatusConflict && op == schemas.Create
 }
 
-// refused reports whether the login or its rights were refused, which says nothing
-// about the write.
+// refused reports whether the login or its rights were refused, or there is no token,
+// which says nothing about the write: it waits.
 func (v *verdict) refused() bool {
-	return !v.answered && (v.status == http.StatusUnauthorized || v.status == http.StatusForbidden)
+	return !v.answered && (v.noToken || v.status == http.StatusUnauthorized || v.status == http.StatusForbidden)
 }
 
-// givesUp reports whether the write was tried for long enough. That the lane may
-// not call (401, 403) says nothing about the write, so it waits.
-func (l *Lane) givesUp(c *call, status int, now time.Time) bool {
+// givesUp reports whether the write was tried for long enough.
+func (l *Lane) givesUp(c *call, now time.Time) bool {
 	after := l.cfg.Retry.GiveUpAfter
-	return after > 0 && now.Sub(c.first) >= after &&
-		status != http.StatusUnauthorized && status != http.StatusForbidden
+	return after > 0 && now.Sub(c.first) >= after
 }
+
+// GivenUp is the refusal of a write that was tried for as long as Retry.GiveUpAfter.
+type GivenUp struct {
+	After  time.Duration
+	Tries  int
+	Unsure bool // one of the tries may have been applied
+	Err    error
+}
+
+func (e *GivenUp) Error() string {
+	return fmt.Sprintf("given up after %s, at try %d: %v", e.After.Round(time.Millisecond), e.Tries, e.Err)
+}
+func (e *GivenUp) Unwrap() error { return e.Err }
 
 // backOff is the pause after so many failures in a row, and never shorter than the
 // service asked for.

@@ -31,7 +31,7 @@ type Service struct {
 
 // throttled reports whether the service named a time before which it wants no call.
 func (v *verdict) throttled() bool {
-	return !v.answered && v.retryAfter > 0 &&
+	return !v.answered && !v.noToken && v.retryAfter > 0 &&
 		(v.status == http.StatusTooManyRequests || v.status == http.StatusServiceUnavailable)
 }
 
@@ -115,7 +115,7 @@ func (s *Service) Heard(err error) {
 	if !ok {
 		return
 	}
-	v := verdict{status: f.Status(), retryAfter: f.RetryAfter(), answered: !f.Transient()}
+	v := verdict{status: f.Status(), retryAfter: f.RetryAfter(), answered: !f.Transient(), noToken: f.NoToken()}
 	if !v.throttled() {
 		return
 	}

@@ -21,12 +21,14 @@ type fault struct {
 	status            int
 	permanent         bool
 	overload, unknown bool
+	noToken           bool
 	after             time.Duration
 }
 
 func (f fault) Error() string             { return fmt.Sprintf("%d", f.status) }
 func (f fault) Transient() bool           { return !f.permanent }
 func (f fault) Overload() bool            { return f.overload }
+func (f fault) NoToken() bool             { return f.noToken }
 func (f fault) RetryAfter() time.Duration { return f.after }
 func (f fault) Unknown() bool             { return f.unknown }
 func (f fault) Status() int               { return f.status }

@@ -42,8 +42,9 @@ type table struct {
 
 	pending  int  // writes
 	held     bool // by the breaker or by refusals: no call but the probe
-	refusals int  // probes in a row that were answered 401 or 403
+	refusals int  // probes in a row that were answered 401 or 403, or had no token
 	status   int  // of the last of these
+	noToken  bool // the last of these
 	until    time.Time
 	probe    *entry // whose first call is the probe; nil: none
 	fresh    fifo   // held back, and never tried
@@ -175,7 +176,7 @@ func (l *Lane) tell(e *entry, v *verdict, started, ended time.Time) {
 		}
 	case v.refused() && (probe || !t.held):
 		t.refusals++
-		t.status = v.status
+		t.status, t.noToken = v.status, v.noToken
 		l.holdTable(t, ended.Add(l.backOff(t.refusals, v.retryAfter)))
 	case probe && !v.refused() && !v.throttled():
 		t.refusals = 0
@@ -307,7 +308,9 @@ func (l *Lane) Breaker(id schemas.Table) BreakerState {
 type Wait struct {
 	Table  schemas.Table // zero: the service, whatever the table
 	Until  time.Time     // then one call is tried; zero: each key is tried again in its own time
-	Status int           // that the service answered; 0: the breaker is open
+	Status int           // that the service answered; 0: the breaker is open, or nothing came
+	// NoToken says that it was a token that was asked for.
+	NoToken bool
 }
 
 // Waits lists what holds calls back at present, as the service answered.
@@ -326,7 +329,7 @@ func (l *Lane) Waits() (waits []Wait) {
 		}
 		w := Wait{Table: t.id, Until: t.until}
 		if t.refusals > 0 {
-			w.Status = t.status
+			w.Status, w.NoToken = t.status, t.noToken
 		}
 		waits = append(waits, w)
 	}

@@ -67,10 +67,14 @@ func (l *Reason) Plain() string {
 	if l.Stage != Delivering {
 		return l.Message
 	}
-	answered := strconv.Itoa(l.Status) + " " + http.StatusText(l.Status)
+	answered := strings.TrimSpace(strconv.Itoa(l.Status) + " " + http.StatusText(l.Status))
 	ours, _, found := strings.Cut(l.Message, answered)
-	if found && l.Status > 0 {
+	switch {
+	case l.Status == 0:
+	case found:
 		return ours + answered
+	default:
+		return "the service answered " + answered
 	}
 	if l.Execution != "" { // of a row in an error file
 		ours = "its row was in error in execution " + l.Execution

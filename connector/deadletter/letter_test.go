@@ -127,7 +127,12 @@ func TestPlainMessageLeavesTheServicesWordsOut(t *testing.T) {
 			deadletter.Reason{Stage: deadletter.Delivering, Execution: "7", Message: deadletter.MayBeInTable + ": a@example.com exists", MayBeInTable: true},
 			"it may already be in the table: its row was in error in execution 7",
 		},
-		"without a status": {deadletter.Reason{Stage: deadletter.Delivering, Message: "given up after 3 tries in 1m0s"}, "given up after 3 tries in 1m0s"},
+		"a status without a name": {
+			deadletter.Reason{Stage: deadletter.Delivering, Status: 460, Message: `upsert profile customers: 460: {"error":"a@example.com"}`},
+			"upsert profile customers: 460",
+		},
+		"a status that the text does not name": {deadletter.Reason{Stage: deadletter.Delivering, Status: 499, Message: "a@example.com"}, "the service answered 499"},
+		"without a status":                     {deadletter.Reason{Stage: deadletter.Delivering, Message: "given up after 3 tries in 1m0s"}, "given up after 3 tries in 1m0s"},
 	} {
 		if got := c.letter.Plain(); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)

@@ -46,6 +46,9 @@ func gives(status *int, contentType, body *string) *service {
 		if *contentType != "" {
 			w.Header().Set("Content-Type", *contentType)
 		}
+		if compressionOf([]byte(*body)) == Gzip {
+			w.Header().Set("Content-Encoding", "gzip")
+		}
 		w.WriteHeader(*status)
 		_, _ = io.WriteString(w, *body)
 	}}
@@ -64,6 +67,7 @@ func TestPageIsNoAnswerOfAnyOperation(t *testing.T) {
 			{"TEXT/HTML", "Not Found"},                           // one without a tag
 			{"text/plain", "\ufeff <html>" + page},               // with a byte order mark
 			{"", `<?xml version="1.0"?><!-- x -->` + page},       // XHTML
+			{"text/html", "\x1f\x8b\x08 and so on"},              // compressed by a gateway, unasked
 			{"text/html", "<html>" + strings.Repeat(" ", 2<<20)}, // longer than any answer
 		} {
 			contentType, body = shape.contentType, shape.body

@@ -109,6 +109,10 @@ func (e *Error) Overload() bool {
 // the operation only reads, or the service refused.
 func (e *Error) Unknown() bool { return e.unknown }
 
+// NoToken reports whether it was the token that could not be had: the operation was not
+// called.
+func (e *Error) NoToken() bool { return e.op == opToken }
+
 // Reason is the beginning of the service's answer, at most 500 characters,
 // printable and without secrets; "" if there was none. Where it MayQuote
 // the customers' values, it belongs into a dead letter, which holds them anyway, or
@@ -394,8 +398,11 @@ func passing(status int) bool {
 // counts where that does not tell. Nothing at all is no page.
 func isPage(header http.Header, body []byte) bool {
 	text := trimmed(body)
-	if len(text) == 0 || isJSON(text) || compressionOf(text) != Plain {
+	switch {
+	case len(text) == 0 || isJSON(text):
 		return false
+	case compressionOf(text) != Plain: // an output file, or an answer that was compressed on its way
+		return header.Get("Content-Encoding") != "" && saysHTML(header)
 	}
 	if saysHTML(header) || text[0] != '<' {
 		return saysHTML(header)

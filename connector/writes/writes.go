@@ -64,6 +64,7 @@ func (held) Transient() bool             { return true }
 func (held) Overload() bool              { return false }
 func (held) Unknown() bool               { return false }
 func (h held) RetryAfter() time.Duration { return time.Duration(h) }
+func (held) NoToken() bool               { return false }
 func (held) Status() int                 { return 0 }
 
 // Call makes one attempt. What is known of earlier ones counts for a create only.
@@ -97,6 +98,7 @@ func (noCall) Transient() bool           { return false }
 func (noCall) Overload() bool            { return false }
 func (noCall) Unknown() bool             { return false }
 func (noCall) RetryAfter() time.Duration { return 0 }
+func (noCall) NoToken() bool             { return false }
 func (noCall) Status() int               { return 0 }
 
 func (c Operations) record(ctx context.Context, w *schemas.Write, earlier Create) error {
@@ -269,7 +271,7 @@ func (c Create) Of(w *schemas.Write, have *service.Record) Verdict {
 	if holds(have, w.Cells) {
 		return Ours
 	}
-	if c.Written.IsZero() {
+	if c.Written.UnixMilli() <= 0 { // a record without a timestamp has -1 or 0
 		return Theirs
 	}
 	created, written := have.Created(), c.Written
@@ -356,6 +358,9 @@ func RejectReason(err error) deadletter.Reason {
 // RefusalReason says why the service refused, with the beginning of its answer.
 func RefusalReason(err error) deadletter.Reason {
 	l := deadletter.Reason{Stage: deadletter.Delivering, Code: "rejected", Message: err.Error()}
+	if given, up := errors.AsType[*calls.GivenUp](err); up && given.Unsure {
+		l.MayBeInTable, l.Message = true, deadletter.MayBeInTable+": "+l.Message
+	}
 	var f interface {
 		Status() int
 		Reason() string
@@ -368,7 +373,9 @@ func RefusalReason(err error) deadletter.Reason {
 	if f.Reason() != "" {
 		l.Message += ": " + f.Reason()
 	}
-	_, l.MayBeInTable = errors.AsType[mayBeInTable](err)
+	if _, perhaps := errors.AsType[mayBeInTable](err); perhaps {
+		l.MayBeInTable = true
+	}
 	switch {
 	case f.Transient(): // given up: the answer was no word about the row
 	case l.Status == 404:
