@@ -112,6 +112,8 @@ func (c *callableClaim) Extend(offset int64) {
 
 func (c *callableClaim) Close() {}
 
+func (*callableClaim) Oldest() (none time.Time) { return none }
+
 func (c *callableClaim) Live() bool {
 	c.a.o.mu.Lock()
 	defer c.a.o.mu.Unlock()

@@ -110,6 +110,8 @@ func (c *crashClaim) Extend(offset int64) { c.to = offset + 1 }
 
 func (c *crashClaim) Close() {}
 
+func (*crashClaim) Oldest() (none time.Time) { return none }
+
 func (c *crashClaim) Live() bool {
 	c.a.o.mu.Lock()
 	defer c.a.o.mu.Unlock()

@@ -22,7 +22,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-type partition struct{ dead atomic.Bool }
+type partition struct {
+	dead    atomic.Bool
+	written time.Time // its records; zero: it is not known
+}
 
 type claim struct {
 	p        *partition
@@ -37,6 +40,7 @@ func (p *partition) Waits() string  { return "" }
 
 func (p *partition) Claim(offset int64) Claim { return &claim{p, offset, offset, 0} }
 func (c *claim) Extend(offset int64)          { c.to = offset }
+func (c *claim) Oldest() time.Time            { return c.p.written }
 func (c *claim) Close()                       { c.closed++ }
 func (c *claim) Live() bool                   { return !c.p.dead.Load() }
 

@@ -20,6 +20,8 @@ type generation struct {
 	journals []*spool.Journal // of the queue's members
 	opened   time.Time        // when its first row came
 	until    time.Time        // when it is complete, whatever its size; zero: never
+	resumed  time.Time        // when it was opened as the first one of its table: rows of a file that a restart or a reload has ended may come; zero: it is another one
+	oldest   time.Time        // of that one: when its oldest record was written; zero: it is not known
 	byOwner  map[Partition]Claim
 	claims   []Claim // in the order of their first record
 	last     Partition
@@ -58,6 +60,16 @@ func (q *tableQueue) until(opened time.Time) (at time.Time) {
 		}
 	}
 	return at
+}
+
+// settles is how long a resumed generation stays open in any case: what was read before
+// comes first.
+func (q *tableQueue) settles() time.Duration {
+	const most = 15 * time.Second
+	if age := q.mapping.Roll.Age; age > 0 {
+		return min(age/4, most)
+	}
+	return most
 }
 
 // entries is how many writes the generation has taken.
@@ -115,7 +127,7 @@ func (m *member) put(g *generation, where reconcile.Where, w *schemas.Write, p P
 	if err := m.encode(g, w); err != nil {
 		return err
 	}
-	g.hold(p, offset)
+	m.queue.hold(g, p, offset)
 	g.repeats = g.repeats || repeated
 	m.noteRow(w, p, offset, where)
 	return nil
@@ -218,6 +230,9 @@ func (q *tableQueue) generationFor(p Partition, offset int64) (*generation, reco
 func (q *tableQueue) opened() *generation {
 	if q.open == nil {
 		q.open = q.newGeneration()
+		if !q.resumes {
+			q.open.resumed, q.resumes = time.Now(), true
+		}
 		q.opens++
 		q.open.number = q.opens
 	}
@@ -241,7 +256,7 @@ func (q *tableQueue) newGeneration() *generation {
 // hold keeps the record's offset below the watermark. Records of one partition
 // come in runs, so the last claim is usually the one. A record that is a row of
 // several mappings of a bundle is held once.
-func (g *generation) hold(p Partition, offset int64) {
+func (q *tableQueue) hold(g *generation, p Partition, offset int64) {
 	if p != g.last || offset != g.newest {
 		g.width = 0
 	}
@@ -261,6 +276,10 @@ func (g *generation) hold(p Partition, offset int64) {
 		claim = p.Claim(offset)
 		g.byOwner[p] = claim
 		g.claims = append(g.claims, claim)
+		if written := claim.Oldest(); !g.resumed.IsZero() && !written.IsZero() && (g.oldest.IsZero() || written.Before(g.oldest)) {
+			g.oldest = written
+			notify(q.wake)
+		}
 	}
 	g.last, g.holding, g.newest = p, claim, offset
 }
@@ -332,6 +351,6 @@ func (e *Encoder) File(row []byte, p Partition, offset int64) error {
 		return err
 	}
 	m.count(g, g.journals[m.index].Put(row))
-	g.hold(p, offset)
+	q.hold(g, p, offset)
 	return nil
 }

@@ -93,6 +93,8 @@ func (c *lanesClaim) Extend(offset int64) {
 
 func (c *lanesClaim) Close() {}
 
+func (*lanesClaim) Oldest() (none time.Time) { return none }
+
 func (c *lanesClaim) Live() bool {
 	c.p.o.mu.Lock()
 	defer c.p.o.mu.Unlock()

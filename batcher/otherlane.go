@@ -112,7 +112,7 @@ func (b *Batcher) Take(mapping string, w schemas.Write, p Partition, offset int6
 		return err
 	}
 	if !row {
-		g.hold(p, offset)
+		m.queue.hold(g, p, offset)
 		m.dualLane.keys.Take(&w, reconcile.At{Partition: p, Offset: offset}, where)
 	}
 	g.dueNow = true

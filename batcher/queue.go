@@ -33,6 +33,7 @@ type tableQueue struct {
 	mu         sync.Mutex
 	closing    bool          // a file is about to go out: no call starts
 	opens      int64         // generations that were opened
+	resumes    bool          // one was, since the table was taken
 	doubt      time.Time     // until then a call may land whose outcome is not known
 	took       time.Duration // the last import; 0: none has ended
 	inError    []*Adopted    // of which only records in error are left: before all else
@@ -196,7 +197,15 @@ func (q *tableQueue) dueAt(g *generation) (at time.Time) {
 			at = until
 		}
 	}
-	return at
+	if g.oldest.IsZero() || at.IsZero() {
+		return at
+	}
+	// A restart or a reload is no reason to wait longer.
+	due := q.until(g.oldest)
+	if settled := g.resumed.Add(q.settles()); due.Before(settled) {
+		due = settled
+	}
+	return slices.MinFunc([]time.Time{at, due}, time.Time.Compare)
 }
 
 // unsent are the generations that are not on their way, in their order.
@@ -258,7 +267,7 @@ func (q *tableQueue) stop() *importRun {
 		q.rebuilding.drop()
 		q.rebuilding = nil
 	}
-	q.adopted, q.inError = nil, nil
+	q.adopted, q.inError, q.resumes = nil, nil, false
 	q.dropWaiting()
 	for _, m := range q.members {
 		m.dualLane = new(dualLane) // its records are read again

@@ -157,6 +157,52 @@ func TestAppendRefusesWhatIsNoRow(t *testing.T) {
 	})
 }
 
+// TestRestartDoesNotLetAFileWaitLonger: rows that are read again after a restart or a reload
+// have waited since they were written. Later files begin with their first row.
+func TestRestartDoesNotLetAFileWaitLonger(t *testing.T) {
+	tokyo, err := time.LoadLocation("Asia/Tokyo") // it is 09:00 there when the test begins
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		roll    files.Roll
+		written time.Duration // before the restart
+		due     time.Duration // after it
+	}{
+		"a part of its age":        {files.Roll{Age: time.Hour}, 40 * time.Minute, 20 * time.Minute},
+		"more than its age":        {files.Roll{Age: time.Hour}, 48 * time.Hour, 15 * time.Second},
+		"a short age":              {files.Roll{Age: 8 * time.Second}, time.Minute, 2 * time.Second},
+		"its time of day has come": {files.Roll{At: []time.Duration{8*time.Hour + 30*time.Minute}}, time.Hour, 15 * time.Second},
+		"its time of day comes":    {files.Roll{At: []time.Duration{9*time.Hour + 30*time.Minute}}, time.Hour - time.Minute, 30 * time.Minute},
+		"it is not known when":     {files.Roll{Age: time.Hour}, 0, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				m := testMapping()
+				m.Zone, m.Roll = tokyo, c.roll
+				if c.written > 0 {
+					w.p.written = w.begun.Add(-c.written)
+				}
+				w.start(m)
+				w.append(write(schemas.Upsert, "1"))
+				if got, want := w.b.Status()[0].Until, w.begun.Add(c.due); !got.Equal(want) {
+					t.Errorf("due: got %v, want %v", got, want)
+				}
+				time.Sleep(c.due)
+				if got := sent(w.transcript(), "trigger"); len(got) != 1 {
+					t.Errorf("got %q, want a file", got)
+				}
+				time.Sleep(time.Minute)
+				w.append(write(schemas.Upsert, "2"))
+				if got := w.b.Status()[0].Until; c.roll.Age > 0 && !got.Equal(time.Now().Add(c.roll.Age)) {
+					t.Errorf("the next one: got due at %v, want %v from now on", got, c.roll.Age)
+				}
+			})
+		})
+	}
+}
+
 // TestFileIsDueAtItsTimeOfDay: what was read by then goes, whatever its age; what comes
 // at that time or later waits for the next.
 func TestFileIsDueAtItsTimeOfDay(t *testing.T) {

@@ -40,6 +40,9 @@ type Claim interface {
 	// Extend adds a record to the hold. Offsets ascend. It is called inside
 	// Append, with a lock held, and must not call back.
 	Extend(offset int64)
+	// Oldest is when the oldest of its records was written, as far as they were read; zero:
+	// it is not known. It is called with a lock held.
+	Oldest() time.Time
 	// Close says that the file takes no more rows. One of a record may be in the next
 	// file: then the record is not covered by this one. It is called with a lock held.
 	Close()
