@@ -65,6 +65,7 @@ func Warnings(r *router.Router) (warnings []problem.Problem) {
 		m.autoByFile()
 		m.linkedRecords()
 		m.dependsOnLane()
+		m.leftOut()
 	}
 	return warnings
 }

@@ -34,6 +34,45 @@ func (m *mapping) dependsOnLane() {
 	m.Report("imports.columns", hint, "an upsert that does not name %s clears that by file, and keeps it by call: the table depends on the lane", few(names))
 }
 
+// leftOut warns of fields that no file of the mapping carries.
+func (m *mapping) leftOut() {
+	if len(m.m.Fields) == 0 || !m.filesHaveValues() {
+		return
+	}
+	var unlisted, consents []string
+	for i := range m.m.Fields {
+		switch to := m.m.Fields[i].To; {
+		case to == m.m.Key, slices.Contains(m.headers(), to):
+		case !m.c.Table.Custom && strings.HasPrefix(to, "dataCollection."):
+			consents = append(consents, to)
+		default:
+			unlisted = append(unlisted, to)
+		}
+	}
+	if len(unlisted) > 0 {
+		m.Report("imports.columns", "add the column and create the ETL again, or remove the field",
+			"files leave out what fields say of %s, for which no column is listed", few(unlisted))
+	}
+	if len(consents) > 0 {
+		m.Report("fields", "route to the immediate lane what needs it, or remove the field",
+			"files leave out what fields say of %s, for which a file can have no column", few(consents))
+	}
+}
+
+// filesHaveValues reports whether files of the mapping may have more than keys: not those of
+// deletes.
+func (m *mapping) filesHaveValues() bool {
+	only, always := m.onlyOp()
+	routed := slices.ContainsFunc(m.m.Routes, func(r router.Route) bool { return r.Lane == "batch" || r.Lane == "auto" })
+	for op := range m.m.Imports.All() {
+		byFile := routed || op != schemas.Upsert && !m.c.Table.Custom // for want of a call or of the profile's id
+		if op != schemas.Delete && (!always || op == only) && byFile {
+			return true
+		}
+	}
+	return false
+}
+
 // few names three at most.
 func few(names []string) string {
 	const most = 3

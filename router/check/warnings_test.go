@@ -155,3 +155,54 @@ func TestTableThatDependsOnTheLaneIsAWarning(t *testing.T) {
 		t.Errorf("canonical events: got %s", got)
 	}
 }
+
+func TestFieldsThatNoFileHasAreWarnedOf(t *testing.T) {
+	m := orders()
+	m.Fields = []router.Field{{From: "id", To: "businessKey"}, {From: "total", To: "total"}, {From: "status", To: "status"}}
+	m.Routes, m.Imports = []router.Route{{Lane: "batch"}}, customers().Imports
+	m.Imports.Columns = []router.Column{{Name: "businessKey"}}
+	const want = "[mappings[0].imports.columns: files leave out what fields say of total or status, for which no column is listed; " +
+		"hint: add the column and create the ETL again, or remove the field]"
+	for name, change := range map[string]func(*router.Mapping){
+		"rows": func(*router.Mapping) {},
+		"auto": func(m *router.Mapping) { m.Routes[0].Lane = "auto" },
+		"both": func(m *router.Mapping) {
+			m.Routes = []router.Route{{When: "total > 100", Lane: "immediate"}, {Lane: "batch"}}
+		},
+	} {
+		one := m
+		one.Routes = slices.Clone(m.Routes)
+		if change(&one); warningsOf(t, one) != want {
+			t.Errorf("%s: got %s\nwant %s", name, warningsOf(t, one), want)
+		}
+	}
+	for name, change := range map[string]func(*router.Mapping){
+		"columns": func(m *router.Mapping) {
+			m.Imports.Columns = append(m.Imports.Columns, router.Column{Name: "total"}, router.Column{Name: "status"})
+		},
+		"calls":   func(m *router.Mapping) { m.Routes[0].Lane = "immediate" },
+		"deletes": func(m *router.Mapping) { m.Op = "delete" },
+		"events":  func(m *router.Mapping) { m.Fields = nil },
+	} {
+		one := m
+		one.Routes, one.Imports.Columns = slices.Clone(m.Routes), slices.Clone(m.Imports.Columns)
+		if change(&one); warningsOf(t, one) != "[]" {
+			t.Errorf("%s: got %s, want no warning", name, warningsOf(t, one))
+		}
+	}
+}
+
+func TestProfileFieldsThatNoFileHasAreWarnedOf(t *testing.T) {
+	m := customers()
+	m.Fields = []router.Field{{From: "number", To: m.Key}, {From: "at", To: "dataCollection.date"}, {From: "mail", To: "emailAddress"}}
+	m.Routes, m.Imports.Columns = []router.Route{{Lane: "immediate"}}, []router.Column{{Name: m.Key}, {Name: "emailAddress"}}
+	if got := warningsOf(t, m); got != "[]" {
+		t.Errorf("files of deletes: got %s, want no warning", got)
+	}
+	m.Op, m.ProfileID, m.Imports.Patch = `gone ? "delete" : "patch"`, "pid", &router.Import{ETL: "103", Mode: "UPDATE_ONLY", IgnoresEmpty: true}
+	const want = "mappings[0].fields: files leave out what fields say of dataCollection.date, for which a file can have no column; " +
+		"hint: route to the immediate lane what needs it, or remove the field"
+	if got := warningsOf(t, m); !strings.Contains(got, want) {
+		t.Errorf("patches without an id: got %s\nwant %s", got, want)
+	}
+}
