@@ -36,6 +36,7 @@ func compile(ms []router.Mapping, unfinished bool) (*router.Router, []problem.Pr
 		m.words()
 		m.routeNames()
 		m.table()
+		m.ownKeys()
 		m.envelope()
 		m.opsOfRoutes()
 		m.imports()
@@ -224,6 +225,21 @@ func (m *mapping) table() {
 	}
 	if m.m.ProfileID != "" && custom != "" {
 		m.Report("profileId", "", "records of a custom table have no profile id")
+	}
+}
+
+// ownKeys refuses keys that records have in common: each would replace the row of the one
+// before it.
+func (m *mapping) ownKeys() {
+	for i := range m.m.Fields {
+		f := &m.m.Fields[i]
+		switch path := fmt.Sprintf("fields[%d]", i); {
+		case f.To == "", f.To != m.m.Key:
+		case f.Value != "":
+			m.Report(path+".value", "write from, the path of what tells records apart, or expr", "the key %q is the same for every record, so that all of them would be one row", f.To)
+		case f.Default != "":
+			m.Report(path+".default", "remove it: a record without a key is a dead letter", "records without the key %q would all be one row", f.To)
+		}
 	}
 }
 

@@ -51,6 +51,14 @@ func withObjective(share float64) func(*router.Mapping) {
 	return func(m *router.Mapping) { m.Routes[0].Within, m.Routes[0].Objective = time.Second, &share }
 }
 
+// keyed has the mapping's key filled by a field.
+func keyed(f router.Field) func(*router.Mapping) {
+	return func(m *router.Mapping) {
+		f.To = m.Key
+		m.Fields, m.Routes, m.Imports.Columns = []router.Field{f}, m.Routes[1:], m.Imports.Columns[:1]
+	}
+}
+
 func TestCompileRefusesWhatCannotWork(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -154,6 +162,14 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		{"reserve", func(m *router.Mapping) { m.Imports.Reserve = 12 }, `imports.reserve: 12: from 0 to slotsPerDay (12) less one`},
 		{"timezone", func(m *router.Mapping) { m.Imports.Timezone = "Mars/Base" }, `imports.timezone: "Mars/Base" is not a time zone; hint: write an IANA name such as Europe/Paris or UTC`},
 		{"local timezone", func(m *router.Mapping) { m.Imports.Timezone = "Local" }, `imports.timezone: "Local" is not a time zone; hint: write an IANA name such as Europe/Paris or UTC`},
+		{
+			"key that is a constant", keyed(router.Field{Value: "1"}),
+			`fields[0].value: the key "customerNumber" is the same for every record, so that all of them would be one row; hint: write from, the path of what tells records apart, or expr`,
+		},
+		{
+			"key with a default", keyed(router.Field{From: "id", Default: `"0"`}),
+			`fields[0].default: records without the key "customerNumber" would all be one row; hint: remove it: a record without a key is a dead letter`,
+		},
 		{"unknown parent", func(m *router.Mapping) { m.After = []string{"nobody"} }, `after[0]: there is no mapping "nobody"; hint: one of `},
 		{"own parent", func(m *router.Mapping) { m.After = []string{"customers"} }, `after[0]: a mapping cannot wait for itself`},
 	} {
