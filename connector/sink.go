@@ -2,6 +2,7 @@ package connector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -345,6 +346,9 @@ func (s *Sink) AdminAddress() string { return s.admin.Address() }
 // group is the consumer group of a lane.
 func (s *pipeline) group(which schemas.Lane) string { return which.Group(s.cfg.Kafka.Group) }
 
+// ErrNoLane is of New.
+var ErrNoLane = errors.New("no mapping uses the lanes asked for")
+
 // openLanes builds the lanes this process runs, each only if some mapping uses
 // it.
 func (s *pipeline) openLanes() error {
@@ -367,7 +371,7 @@ func (s *pipeline) openLanes() error {
 		s.lanes = append(s.lanes, files)
 	}
 	if len(s.lanes) == 0 {
-		return fmt.Errorf("no mapping uses the lanes asked for: %v", s.opts.Lanes)
+		return fmt.Errorf("%w: %v", ErrNoLane, s.opts.Lanes)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -57,6 +58,9 @@ func newRun() *cobra.Command {
 				return cfg, err
 			}
 			sink, err := connector.New(cfg, connector.Options{Lanes: lanes, Log: log.Logger, Levels: log, Load: load, Version: version, Commit: revision(), Wall: wall})
+			if errors.Is(err, connector.ErrNoLane) {
+				return usagef("--lane %s: no mapping of %s uses this lane; add a route to it, or run the other lane alone", lane, file)
+			}
 			if err != nil {
 				return err
 			}

@@ -66,6 +66,18 @@ func TestFourCommandsLeadFromATopicToItsTable(t *testing.T) {
 	}
 }
 
+func TestLaneThatNoMappingUsesIsWrongUsage(t *testing.T) {
+	d := newHost(t)
+	d.change(`{name: emailAddress, "null": immediate}`, "emailAddress")
+	d.change("upsert: {mode", `upsert: {etl: "8", mode`)
+	d.change("admin: {webhook", `admin: {listen: "127.0.0.1:0", webhook`)
+	code, _, failed := d.run("run --lane immediate")
+	const want = "--lane immediate: no mapping of feedsink.yaml uses this lane; add a route to it, or run the other lane alone"
+	if code != exitUsage || failed != want {
+		t.Errorf("got code %d, %s\nwant %d, %s", code, failed, exitUsage, want)
+	}
+}
+
 // unlisten has the sink take any free port.
 func (d *host) unlisten(file string) {
 	d.t.Helper()
