@@ -42,6 +42,9 @@ func newCheck() *cobra.Command {
 				report.Configuration = problems.List
 			} else if report.Warnings = config.Warnings(file, os.LookupEnv); ask {
 				report.Online = online.Run(cmd.Context(), cfg, records)
+				if err := cmd.Context().Err(); err != nil { // what was broken off has not failed
+					return err
+				}
 			}
 			if err := printResult(cmd, report, report.String()); err != nil {
 				return err

@@ -37,6 +37,13 @@ func TestInterruptHasAShellsExitCode(t *testing.T) {
 			t.Errorf("%v: got %q, want it to say interrupted", err, got)
 		}
 	}
+	d := newHost(t)
+	d.change(`upsert: {mode`, `upsert: {etl: "8", mode`)
+	root := newRoot()
+	root.SetArgs([]string{"check", "--online"})
+	if got := exitCode(root.ExecuteContext(ctx)); got != exitInterrupted {
+		t.Errorf("check --online: got code %d, want %d", got, exitInterrupted)
+	}
 	if got := exitCode(context.DeadlineExceeded); got != exitFailed {
 		t.Errorf("what takes too long: got code %d, want %d", got, exitFailed)
 	}
