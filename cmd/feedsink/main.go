@@ -66,13 +66,13 @@ func exitCode(err error) int {
 	if err == nil {
 		return exitFine
 	}
-	if usage, ok := errors.AsType[*usageError](err); ok {
-		fmt.Fprintln(os.Stderr, usage.Error())
-		return exitUsage
-	}
 	if errors.Is(err, context.Canceled) { // by a signal: commands cancel nothing else that they wait for
 		fmt.Fprintf(os.Stderr, "feedsink: %s\n", cancellation.Replace(err.Error()))
 		return exitInterrupted
+	}
+	if usage, ok := errors.AsType[*usageError](err); ok {
+		fmt.Fprintln(os.Stderr, usage.Error())
+		return exitUsage
 	}
 	fmt.Fprintf(os.Stderr, "feedsink: %v\n", advised(err))
 	return exitFailed

@@ -29,7 +29,7 @@ func TestInterruptHasAShellsExitCode(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, dial := new(net.Dialer).DialContext(ctx, "tcp", "127.0.0.1:1")
-	for _, err := range []error{context.Canceled, fmt.Errorf("read topic crm: %w", context.Canceled), errors.Join(dial, errors.New("and more"))} {
+	for _, err := range []error{context.Canceled, fmt.Errorf("read topic crm: %w", context.Canceled), errors.Join(dial, errors.New("and more")), asUsage(context.Canceled)} {
 		if got := exitCode(err); got != exitInterrupted {
 			t.Errorf("%v: got code %d, want %d", err, got, exitInterrupted)
 		}
