@@ -228,6 +228,9 @@ func newRecordPost(cmd *cobra.Command, update bool) *cobra.Command {
 			return nil, "", usagef("the body: businessKey is missing, which an upsert needs")
 		}
 		ref, err := c.UpsertRecord(ctx, table, service.JSON(data), update)
+		if record.BusinessKey == "" {
+			err = service.IfUnknown(err, "the record may have been created all the same, with a key of the service's: look at the table before you create it again")
+		}
 		return recordAnswerOf(ref, record.BusinessKey, err)
 	})
 }

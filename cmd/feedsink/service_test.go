@@ -10,6 +10,36 @@ import (
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
 
+func TestCommandsThatCreateSayThatItMayBeThereAllTheSame(t *testing.T) {
+	d := newHost(t)
+	d.write("record.json", `{"properties":{"status":"NEW"}}`)
+	d.write("keyed.json", `{"businessKey":"o1","properties":{"status":"NEW"}}`)
+	for _, tc := range []struct {
+		op         int
+		line, want string
+	}{
+		{9, "etl create --mapping customers", "the ETL may have been created all the same"},
+		{13, "webhook create --url https://example.com --etl 7", "the subscription may have been created all the same"},
+		{4, "record create --table orders --file record.json", "the record may have been created all the same"},
+		{4, "record create --table orders --file keyed.json", ""}, // a second one is refused
+	} {
+		if tc.op == 13 { // all ETLs must be there
+			d.change("upsert: {mode", `upsert: {etl: "8", mode`)
+		}
+		d.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: tc.op}, Apply: true, Answer: sandbox.Reset()})
+		code, _, failed := d.run(tc.line)
+		if got := strings.Contains(failed, "all the same"); code != exitFailed || got != (tc.want != "") || !strings.Contains(failed, tc.want) {
+			t.Errorf("%s: got code %d, %s\nwant %d and %q", tc.line, code, failed, exitFailed, tc.want)
+		}
+		d.service.ClearFaults()
+		d.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: tc.op}, Answer: sandbox.Status(400)})
+		if _, _, failed = d.run(tc.line); failed == "" || strings.Contains(failed, "all the same") {
+			t.Errorf("%s, refused: got %s, want nothing of a doubt", tc.line, failed)
+		}
+		d.service.ClearFaults()
+	}
+}
+
 // host is a directory with a configuration and the service that it names.
 type host struct {
 	t       *testing.T

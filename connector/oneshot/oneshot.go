@@ -111,10 +111,7 @@ func (j Job) Run(ctx context.Context, api Service, rnd func() float64, watch Wat
 func (j Job) Launch(ctx context.Context, api Service, watch Watch) (execution string, err error) {
 	launched, err := j.launch(ctx, api, watch)
 	if err != nil {
-		if failed, ok := errors.AsType[*service.Error](err); ok && failed.Unknown() {
-			return "", fmt.Errorf("%w; the import may have been started all the same and count as one of the day's: look at the service before you repeat it", err)
-		}
-		return "", err
+		return "", service.IfUnknown(err, "the import may have been started all the same and count as one of the day's: look at the service before you repeat it")
 	}
 	if launched.ID == "" {
 		return "", errors.New("the import was launched, but the service's answer names no execution: its end shows in the service alone")

@@ -71,7 +71,8 @@ func ETLs(cfg *config.Config, mapping string, op schemas.Op) ([]NewETL, error) {
 func (e *NewETL) Create(ctx context.Context, client *service.Client) error {
 	id, err := client.CreateETL(ctx, e.Definition)
 	if err != nil {
-		return fmt.Errorf("mapping %s, %s: %w", e.Mapping, e.Op, err)
+		return fmt.Errorf("mapping %s, %s: %w", e.Mapping, e.Op,
+			service.IfUnknown(err, "the ETL may have been created all the same: look at the service before you create it again"))
 	}
 	e.ID = id
 	e.name(cmp.Or(id, "the id that the service shows"))

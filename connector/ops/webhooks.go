@@ -87,7 +87,8 @@ func Subscribe(ctx context.Context, cfg *config.Config, list []Subscription) ([]
 	for i := range list {
 		list[i].ID, err = client.CreateWebhook(ctx, service.Webhook{ElementID: list[i].ETL, TargetURL: list[i].TargetURL, Headers: headers})
 		if err != nil {
-			return list[:i], fmt.Errorf("ETL %s: %w", list[i].ETL, err)
+			return list[:i], fmt.Errorf("ETL %s: %w", list[i].ETL,
+				service.IfUnknown(err, "the subscription may have been created all the same: look at the service before you create it again"))
 		}
 	}
 	return list, nil

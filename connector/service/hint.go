@@ -7,6 +7,14 @@ import (
 	"strings"
 )
 
+// IfUnknown adds what follows to an error of a call that may have been applied all the same.
+func IfUnknown(err error, what string) error {
+	if e, ok := errors.AsType[*Error](err); ok && e.Unknown() {
+		return fmt.Errorf("%w; %s", err, what)
+	}
+	return err
+}
+
 // Hint is what a person has to do about an error of the service at the address that the
 // setting of this name says; "" where the error says it, or is another one's.
 func Hint(err error, setting string) string {
