@@ -93,7 +93,7 @@ func backfillFlags(cmd *cobra.Command, o *ops.BackfillOptions) {
 var backfillWays = []string{replay.ByCalls, replay.ByFile, replay.ByAuto}
 
 func runBackfill(cmd *cobra.Command, logs *logFlags, o ops.BackfillOptions, server string) error {
-	cfg, log, err := logs.with(configFile(cmd), cmd.ErrOrStderr())
+	cfg, log, err := logs.with(cmd)
 	if err != nil {
 		return err
 	}

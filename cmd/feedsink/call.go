@@ -30,7 +30,11 @@ func serviceCall(cmd *cobra.Command, call func(ctx context.Context, c *service.C
 		if table == "" {
 			return usagef("--table: name the table")
 		}
-		client, err := serviceClient(cmd)
+		file, err := readConfig(cmd)
+		if err != nil {
+			return err
+		}
+		client, err := serviceClient(file)
 		if err != nil {
 			return err
 		}
@@ -45,8 +49,8 @@ func serviceCall(cmd *cobra.Command, call func(ctx context.Context, c *service.C
 }
 
 // serviceClient needs no more of the configuration than where the service is.
-func serviceClient(cmd *cobra.Command) (*service.Client, error) {
-	service, err := config.LoadService(configFile(cmd), os.LookupEnv)
+func serviceClient(file config.File) (*service.Client, error) {
+	service, err := file.Service(os.LookupEnv)
 	if err != nil {
 		return nil, asUsage(err)
 	}

@@ -28,19 +28,22 @@ func newCheck() *cobra.Command {
 			"  feedsink check -c feedsink.yaml --online --records 1000\n" +
 			"  feedsink check -c feedsink.yaml --online -o json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			file := configFile(cmd)
-			cfg, err := loadConfig(file)
+			file, err := readConfig(cmd)
+			if err != nil {
+				return err
+			}
+			cfg, err := file.Config(os.LookupEnv)
 			problems, wrong := errors.AsType[*config.Problems](err)
 			if err != nil && (!wrong || !wantsJSON(cmd)) {
-				return err
+				return asUsage(err)
 			}
 			if records < 0 {
 				return usagef("--records must not be below 0")
 			}
-			report := online.Report{File: file}
+			report := online.Report{File: file.Name}
 			if wrong {
 				report.Configuration = problems.List
-			} else if report.Warnings = config.Warnings(file, os.LookupEnv); ask {
+			} else if report.Warnings = file.Warnings(os.LookupEnv); ask {
 				report.Online = online.Run(cmd.Context(), cfg, records)
 				if err := cmd.Context().Err(); err != nil { // what was broken off has not failed
 					return err
@@ -51,7 +54,7 @@ func newCheck() *cobra.Command {
 			}
 			switch {
 			case wrong:
-				return usagef("%s: %s", file, words.Counted(len(report.Configuration), "mistake"))
+				return usagef("%s: %s", file.Name, words.Counted(len(report.Configuration), "mistake"))
 			case report.Failed() > 0:
 				return fmt.Errorf("%s of %d failed", words.Counted(report.Failed(), "check"), len(report.Online))
 			}

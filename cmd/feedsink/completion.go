@@ -118,7 +118,11 @@ func fromConfig(of func(*router.Mapping) []string) cobra.CompletionFunc {
 		if f := cmd.Flag("config"); f != nil {
 			file = cmp.Or(f.Value.String(), file)
 		}
-		cfg, err := config.LoadForSamples(file, os.LookupEnv)
+		read, err := config.Read(file)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		cfg, err := read.ForSamples(os.LookupEnv)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

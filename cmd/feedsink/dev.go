@@ -117,9 +117,9 @@ func runService(cmd *cobra.Command, listen string) (err error) {
 	var contents *dev.Contents
 	file := configFile(cmd)
 	if file != "" {
-		cfg, err := config.LoadForSamples(file, os.LookupEnv)
+		cfg, err := loadForSamples(cmd)
 		if err != nil {
-			return asUsage(err)
+			return err
 		}
 		if contents, err = ops.Service(cfg); err != nil {
 			return asUsage(err)

@@ -35,7 +35,7 @@ func newDLQDiscard() *cobra.Command {
 			if slices.Contains(reasonCodes, d.Reason) {
 				return usagef("--reason: is why the letters are discarded; --code %s chooses those with this reason", d.Reason)
 			}
-			cfg, log, err := logs.with(configFile(cmd), cmd.ErrOrStderr())
+			cfg, log, err := logs.with(cmd)
 			if err != nil {
 				return err
 			}

@@ -60,7 +60,7 @@ func (f *listFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return asUsage(err)
 	}
-	cfg, log, err := (&logFlags{level: "warn"}).with(configFile(cmd), cmd.ErrOrStderr())
+	cfg, log, err := (&logFlags{level: "warn"}).with(cmd)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func newDLQReplay() *cobra.Command {
 			if o.MaxAttempts < 1 || o.GiveUp <= 0 {
 				return usagef("--max-attempts and --give-up: must be above 0")
 			}
-			cfg, log, err := logs.with(configFile(cmd), cmd.ErrOrStderr())
+			cfg, log, err := logs.with(cmd)
 			if err != nil {
 				return err
 			}

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/feedsink/feedsink/connector/admin"
+	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/oneshot"
 	"github.com/feedsink/feedsink/connector/words"
@@ -109,7 +111,11 @@ func newImportsFiles() *cobra.Command {
 			if (len(args) == 0) == (mapping == "") {
 				return usagef("name the execution, or --mapping for the one its sink has on its way")
 			}
-			client, err := serviceClient(cmd)
+			file, err := readConfig(cmd)
+			if err != nil {
+				return err
+			}
+			client, err := serviceClient(file)
 			if err != nil {
 				return err
 			}
@@ -117,7 +123,7 @@ func newImportsFiles() *cobra.Command {
 			var execution string
 			if len(args) > 0 {
 				execution = args[0]
-			} else if execution, err = executionOf(cmd.Context(), configFile(cmd), server, mapping); err != nil {
+			} else if execution, err = executionOf(cmd.Context(), file, server, mapping); err != nil {
 				return err
 			}
 			path, out, err := oneshot.SaveOutput(cmd.Context(), client, execution, dir)
@@ -137,10 +143,10 @@ func newImportsFiles() *cobra.Command {
 }
 
 // executionOf asks the running sink which execution a mapping waits for.
-func executionOf(ctx context.Context, file, server, mapping string) (string, error) {
-	cfg, err := loadConfig(file)
+func executionOf(ctx context.Context, file config.File, server, mapping string) (string, error) {
+	cfg, err := file.Config(os.LookupEnv)
 	if err != nil {
-		return "", err
+		return "", asUsage(err)
 	}
 	server, client, err := sinkOf(server, cfg.Admin, "")
 	if err != nil {

@@ -17,8 +17,6 @@ import (
 	_ "time/tzdata" // the image has no time zones of its own
 
 	"github.com/spf13/cobra"
-
-	"github.com/feedsink/feedsink/connector/config"
 )
 
 // Set by the linker for releases; see the Makefile.
@@ -145,23 +143,6 @@ func wrapArgs(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		wrapArgs(sub)
 	}
-}
-
-func configFlag(cmd *cobra.Command) {
-	cmd.Flags().StringP("config", "c", "feedsink.yaml", "configuration file")
-}
-
-func configFile(cmd *cobra.Command) string { return cmd.Flag("config").Value.String() }
-
-func loadConfig(file string) (*config.Config, error) {
-	cfg, err := config.Load(file, os.LookupEnv)
-	return cfg, asUsage(err)
-}
-
-// loadUnfinished is for commands that need no ETLs.
-func loadUnfinished(cmd *cobra.Command) (*config.Config, error) {
-	cfg, err := config.LoadUnfinished(configFile(cmd), os.LookupEnv)
-	return cfg, asUsage(err)
 }
 
 func outputFlag(cmd *cobra.Command) {

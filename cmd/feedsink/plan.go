@@ -36,9 +36,13 @@ func newPlan() *cobra.Command {
 			if sample.Limit < 1 || sample.Since < 0 {
 				return usagef("--limit must be above 0, and --since not below it")
 			}
-			cfg, err := loadForPlan(cmd)
+			file, err := readConfig(cmd)
 			if err != nil {
 				return err
+			}
+			cfg, err := forPlan(file)
+			if err != nil {
+				return asUsage(err)
 			}
 			if show {
 				sample.Show = 2
@@ -50,8 +54,8 @@ func newPlan() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			report.BeforeRun = beforeRun(configFile(cmd))
-			return printResult(cmd, report, report.Text(configFile(cmd)))
+			report.BeforeRun = beforeRun(file)
+			return printResult(cmd, report, report.Text(file.Name))
 		},
 	}
 	configFlag(cmd)
@@ -62,25 +66,33 @@ func newPlan() *cobra.Command {
 	return cmd
 }
 
-// loadForPlan reads a configuration whose secrets of the service, of the admin server and
+// forPlan is a configuration whose secrets of the service, of the admin server and
 // of receipts may be missing, too: neither server is asked, and no receipt is written. What
 // is missing is part of the report.
-func loadForPlan(cmd *cobra.Command) (*config.Config, error) {
-	cfg, err := loadUnfinished(cmd)
+func forPlan(file config.File) (*config.Config, error) {
+	cfg, err := file.Unfinished(os.LookupEnv)
 	problems, ok := errors.AsType[*config.Problems](err)
 	if !ok || slices.ContainsFunc(problems.List, func(p config.Problem) bool {
 		return !strings.HasPrefix(p.Path, "service.") && !strings.HasPrefix(p.Path, "admin.") && p.Path != "receipts.keyFile"
 	}) {
 		return cfg, err
 	}
-	cfg, err = config.LoadForSamples(configFile(cmd), os.LookupEnv)
+	return file.ForSamples(os.LookupEnv)
+}
+
+func loadForPlan(cmd *cobra.Command) (*config.Config, error) {
+	file, err := readConfig(cmd)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := forPlan(file)
 	return cfg, asUsage(err)
 }
 
 // beforeRun is what a sink would refuse to start with, apart from ETLs that have
 // still to be created.
-func beforeRun(file string) []config.Problem {
-	_, err := loadConfig(file)
+func beforeRun(file config.File) []config.Problem {
+	_, err := file.Config(os.LookupEnv)
 	problems, ok := errors.AsType[*config.Problems](err)
 	if !ok {
 		return nil

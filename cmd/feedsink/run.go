@@ -39,27 +39,33 @@ func newRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			path := configFile(cmd)
+			if path == "-" {
+				return usagef("--config: run reads its file again when it reloads, which standard input cannot be; name a file")
+			}
 			hangups := hangUps()
-			file := configFile(cmd)
-			watched := reload.NewWatch(file)
-			cfg, log, err := flags.with(file, os.Stderr)
+			watched := reload.NewWatch(path)
+			file, cfg, err := flags.read(path)
+			if err != nil {
+				return err
+			}
+			log, err := flags.open(os.Stderr, cfg.Log)
 			if err != nil {
 				return err
 			}
 			defer log.Close()
-			told := &toldWarnings{file: file, log: log.Logger}
-			told.tell()
+			told := &toldWarnings{log: log.Logger}
+			told.tell(file)
 			load := func() (*config.Config, error) {
-				cfg, err := loadConfig(file)
+				file, cfg, err := flags.read(path)
 				if err == nil {
-					flags.over(&cfg.Log)
-					told.tell()
+					told.tell(file)
 				}
 				return cfg, err
 			}
 			sink, err := connector.New(cfg, connector.Options{Lanes: lanes, Log: log.Logger, Levels: log, Load: load, Version: version, Commit: revision(), Wall: wall})
 			if errors.Is(err, connector.ErrNoLane) {
-				return usagef("--lane %s: no mapping of %s uses this lane; add a route to it, or run the other lane alone", lane, file)
+				return usagef("--lane %s: no mapping of %s uses this lane; add a route to it, or run the other lane alone", lane, path)
 			}
 			if err != nil {
 				return err
@@ -69,6 +75,7 @@ func newRun() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "reload the configuration file by itself when it changes")
 	configFlag(cmd)
+	cmd.Flag("config").Usage = "configuration file"
 	cmd.Flags().StringVar(&lane, "lane", "all", "what to run: immediate, batch or all")
 	flags.register(cmd)
 	return cmd
@@ -77,19 +84,18 @@ func newRun() *cobra.Command {
 // toldWarnings logs what check warns of, since a sink may be started, or reload, without a
 // check before it.
 type toldWarnings struct {
-	file string
 	log  *slog.Logger
 	told map[config.Problem]bool // without their places, which lines above them move
 }
 
 // tell logs the file's warnings that it did not have when it was read last.
-func (w *toldWarnings) tell() {
+func (w *toldWarnings) tell(file config.File) {
 	now := map[config.Problem]bool{}
-	for _, found := range config.Warnings(w.file, os.LookupEnv) {
+	for _, found := range file.Warnings(os.LookupEnv) {
 		key := found
 		key.Line, key.Column = 0, 0
 		if !w.told[key] {
-			w.log.Warn("the configuration can work, but says what is likely not meant", "warning", found.In(w.file))
+			w.log.Warn("the configuration can work, but says what is likely not meant", "warning", found.In(file.Name))
 		}
 		now[key] = true
 	}
@@ -173,14 +179,28 @@ func (l *logFlags) open(to io.Writer, cfg config.Log) (*logs.Log, error) {
 	return log, nil
 }
 
-// with reads the configuration and opens the log that it asks for.
-func (l *logFlags) with(file string, to io.Writer) (*config.Config, *logs.Log, error) {
-	cfg, err := loadConfig(file)
+// read reads the configuration file at path.
+func (l *logFlags) read(path string) (config.File, *config.Config, error) {
+	file, err := config.Read(path)
+	if err != nil {
+		return file, nil, asUsage(err)
+	}
+	cfg, err := file.Config(os.LookupEnv)
+	if err != nil {
+		return file, nil, asUsage(err)
+	}
+	l.over(&cfg.Log)
+	return file, cfg, nil
+}
+
+// with reads the configuration of a command and opens the log that it asks for.
+func (l *logFlags) with(cmd *cobra.Command) (*config.Config, *logs.Log, error) {
+	cfg, err := loadConfig(cmd)
 	if err != nil {
 		return nil, nil, err
 	}
 	l.over(&cfg.Log)
-	log, err := l.open(to, cfg.Log)
+	log, err := l.open(cmd.ErrOrStderr(), cfg.Log)
 	return cfg, log, err
 }
 

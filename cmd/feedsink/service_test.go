@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,6 +47,7 @@ type host struct {
 	dir     string
 	service *sandbox.Sandbox
 	url     string // of the service
+	stdin   io.Reader
 }
 
 const hostConfiguration = `
@@ -116,6 +118,7 @@ func (d *host) run(line string) (code int, out, failed string) {
 	root.SetArgs(strings.Fields(line))
 	root.SetOut(&printed)
 	root.SetErr(&printed)
+	root.SetIn(d.stdin)
 	err := root.ExecuteContext(d.t.Context())
 	if err != nil {
 		failed = advised(err).Error() // as exitCode prints it

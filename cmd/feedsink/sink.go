@@ -66,7 +66,11 @@ func (f *sinkFlags) client() (server string, c *admin.Client, err error) {
 	case f.server != "":
 		return "", nil, errors.New("--server and -c both name the sink: give one of them")
 	default:
-		if cfg, err = config.LoadAdmin(f.file, os.LookupEnv); err != nil {
+		file, err := config.Read(f.file)
+		if err != nil {
+			return "", nil, err
+		}
+		if cfg, err = file.Admin(os.LookupEnv); err != nil {
 			return "", nil, err
 		}
 	}

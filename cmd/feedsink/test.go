@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/samples"
 	"github.com/feedsink/feedsink/connector/words"
@@ -28,9 +27,9 @@ func newTest() *cobra.Command {
 			"  feedsink test -c feedsink.yaml samples.yaml --update",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := config.LoadForSamples(configFile(cmd), os.LookupEnv)
+			cfg, err := loadForSamples(cmd)
 			if err != nil {
-				return asUsage(err)
+				return err
 			}
 			file := args[0]
 			text, err := os.ReadFile(file)

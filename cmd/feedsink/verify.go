@@ -60,7 +60,7 @@ func newVerify() *cobra.Command {
 }
 
 func runVerify(cmd *cobra.Command, logs *logFlags, server string, o ops.VerifyOptions) error {
-	cfg, log, err := logs.with(configFile(cmd), cmd.ErrOrStderr())
+	cfg, log, err := logs.with(cmd)
 	if err != nil {
 		return err
 	}

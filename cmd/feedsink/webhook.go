@@ -29,7 +29,7 @@ func newWebhookCreate() *cobra.Command {
 		Example: "  feedsink webhook create -c feedsink.yaml --url https://feedsink.example.com --dry-run\n" +
 			"  feedsink webhook create -c feedsink.yaml --url https://feedsink.example.com --mapping customers",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := loadConfig(configFile(cmd))
+			cfg, err := loadConfig(cmd)
 			if err != nil {
 				return err
 			}

@@ -12,63 +12,70 @@ import (
 	"github.com/feedsink/feedsink/router/check"
 )
 
-// Load reads the configuration file at path. Env looks up an environment
-// variable, as os.LookupEnv does. A file that was read and cannot work is
-// answered with *Problems.
+// File is a configuration file as it was read: whatever is asked of it is answered from the
+// same content. A file that cannot work is answered with *Problems, which lists all
+// mistakes, except that a YAML syntax error stands alone. The files that the configuration
+// names (secrets, certificates) are looked at, nothing is connected to. Env looks up an
+// environment variable, as os.LookupEnv does.
+type File struct {
+	Name string // as the problems have it
+	Data []byte
+}
+
+// Read reads the configuration file at path.
+func Read(path string) (File, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return File{}, fmt.Errorf("read configuration: %w; -c names another file, feedsink init writes one", err)
+	}
+	if err != nil {
+		return File{}, fmt.Errorf("read configuration: %w", err)
+	}
+	return File{path, data}, nil
+}
+
+// Load reads the configuration file at path, and is Config of it.
 func Load(path string, env func(string) (string, bool)) (*Config, error) {
-	return load(path, env, lacking{})
+	f, err := Read(path)
+	if err != nil {
+		return nil, err
+	}
+	return f.Config(env)
+}
+
+// Parse is Config of a file with this content; name stands for it in the problems.
+func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, error) {
+	return File{name, data}.Config(env)
+}
+
+// Config is what the file says, if a sink can work with it.
+func (file File) Config(env func(string) (string, bool)) (*Config, error) {
+	return file.parse(env, lacking{})
 }
 
 // NoETL stands for the id of an ETL that has still to be created.
 const NoETL = "none yet"
 
-// LoadUnfinished is Load for commands that need no ETLs: an import without one has
+// Unfinished is Config for commands that need no ETLs: an import without one has
 // NoETL, and whether those that are there fit is not looked at.
-func LoadUnfinished(path string, env func(string) (string, bool)) (*Config, error) {
-	return load(path, env, lacking{etls: true})
+func (file File) Unfinished(env func(string) (string, bool)) (*Config, error) {
+	return file.parse(env, lacking{etls: true})
 }
 
-// LoadForSamples is LoadUnfinished for commands that reach neither brokers nor the service:
+// ForSamples is Unfinished for commands that reach neither brokers nor the service:
 // files with secrets and certificates need not be there, nor variables of secrets be set.
-func LoadForSamples(path string, env func(string) (string, bool)) (*Config, error) {
-	return load(path, env, lacking{etls: true, secrets: true})
+func (file File) ForSamples(env func(string) (string, bool)) (*Config, error) {
+	return file.parse(env, lacking{etls: true, secrets: true})
 }
 
 // lacking is what a configuration may be without.
 type lacking struct{ etls, secrets bool }
 
-func load(path string, env func(string) (string, bool), may lacking) (*Config, error) {
-	data, err := readFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return parse(path, data, env, may)
-}
-
-func readFile(path string) ([]byte, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read configuration: %w; -c names another file, feedsink init writes one", err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
-	}
-	return data, nil
-}
-
-// Parse reads a configuration file's content; name stands for the file in the
-// problems. Every error is a *Problems that lists all mistakes, except
-// that a YAML syntax error stands alone. The files that the configuration
-// names (secrets, certificates) are looked at, nothing is connected to.
-func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, error) {
-	return parse(name, data, env, lacking{})
-}
-
-func parse(name string, data []byte, env func(string) (string, bool), may lacking) (*Config, error) {
+func (file File) parse(env func(string) (string, bool), may lacking) (*Config, error) {
 	f := newFindings()
-	cfg := f.decode(data, env, may)
+	cfg := f.decode(file.Data, env, may)
 	if cfg == nil {
-		return nil, f.result(name)
+		return nil, f.result(file.Name)
 	}
 	all := &rules{findings: f, cfg: cfg, compile: check.Compile, noSecrets: may.secrets}
 	if may.etls {
@@ -76,7 +83,7 @@ func parse(name string, data []byte, env func(string) (string, bool), may lackin
 		cfg.standInETLs()
 	}
 	all.all()
-	if err := f.result(name); err != nil {
+	if err := f.result(file.Name); err != nil {
 		return nil, err
 	}
 	return cfg, nil
@@ -93,15 +100,11 @@ func (f *findings) decode(data []byte, env func(string) (string, bool), may lack
 	return &cfg
 }
 
-// Warnings are what of the configuration file at path can work but is likely not meant.
-// Env is that of Load, which has taken the file: of one that cannot work there are none.
-func Warnings(path string, env func(string) (string, bool)) []Problem {
-	data, err := readFile(path)
-	if err != nil {
-		return nil
-	}
+// Warnings are what of the file can work but is likely not meant. Of a file that cannot work
+// there are none.
+func (file File) Warnings(env func(string) (string, bool)) []Problem {
 	f := newFindings()
-	cfg := f.decode(data, env, lacking{secrets: true})
+	cfg := f.decode(file.Data, env, lacking{secrets: true})
 	if cfg == nil || len(f.problems) > 0 {
 		return nil
 	}
@@ -124,36 +127,31 @@ func (c *Config) standInETLs() {
 	}
 }
 
-// LoadService reads the `service` block of the configuration file at path and
-// nothing else of it: for single calls the rest may be missing. Env is that of
-// Load, and a block that cannot work is answered with *Problems too.
-func LoadService(path string, env func(string) (string, bool)) (*Service, error) {
-	cfg, err := loadBlock(path, "service", env, func(cfg *Config) any { return &cfg.Service }, func(r *rules) { r.service(&r.cfg.Service) })
+// Service is the `service` block and nothing else of the file: for single calls the rest may
+// be missing.
+func (file File) Service(env func(string) (string, bool)) (*Service, error) {
+	cfg, err := file.block("service", env, func(cfg *Config) any { return &cfg.Service }, func(r *rules) { r.service(&r.cfg.Service) })
 	if err != nil {
 		return nil, err
 	}
 	return &cfg.Service, nil
 }
 
-// LoadAdmin is the same of the `admin` block: to ask a running sink, the rest need not
+// Admin is the same of the `admin` block: to ask a running sink, the rest need not
 // work.
-func LoadAdmin(path string, env func(string) (string, bool)) (*Admin, error) {
-	cfg, err := loadBlock(path, "admin", env, func(cfg *Config) any { return &cfg.Admin }, func(r *rules) { r.admin(&r.cfg.Admin) })
+func (file File) Admin(env func(string) (string, bool)) (*Admin, error) {
+	cfg, err := file.block("admin", env, func(cfg *Config) any { return &cfg.Admin }, func(r *rules) { r.admin(&r.cfg.Admin) })
 	if err != nil {
 		return nil, err
 	}
 	return &cfg.Admin, nil
 }
 
-func loadBlock(path, name string, env func(string) (string, bool), block func(*Config) any, check func(*rules)) (*Config, error) {
-	data, err := readFile(path)
-	if err != nil {
-		return nil, err
-	}
+func (file File) block(name string, env func(string) (string, bool), block func(*Config) any, check func(*rules)) (*Config, error) {
 	f := newFindings()
-	root := read(f, data)
+	root := read(f, file.Data)
 	if root == nil {
-		return nil, f.result(path)
+		return nil, f.result(file.Name)
 	}
 	cfg := defaults()
 	if i := root.find(name); i >= 0 {
@@ -162,7 +160,7 @@ func loadBlock(path, name string, env func(string) (string, bool), block func(*C
 		(&decoder{findings: f, env: env}).value(name, e.value, reflect.ValueOf(block(&cfg)).Elem())
 	}
 	check(&rules{findings: f, cfg: &cfg})
-	if err := f.result(path); err != nil {
+	if err := f.result(file.Name); err != nil {
 		return nil, err
 	}
 	return &cfg, nil

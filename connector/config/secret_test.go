@@ -169,31 +169,26 @@ func TestProblemsShowNoSecret(t *testing.T) {
 }
 
 func TestSamplesNeedNoSecrets(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "feedsink.yaml")
-	write := func(from, to string) {
+	with := func(from, to string) config.File {
 		text := strings.Replace(base, from, to, 1)
 		if text == base {
 			t.Fatalf("the base has no %q", from)
 		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		return config.File{Name: "feedsink.yaml", Data: []byte(text)}
 	}
 	for _, key := range []string{"apiKey: ${KEY}", "apiKeyFile: /nowhere/key"} {
-		write("apiKey: key", key)
-		if _, err := config.LoadForSamples(file, environment()); err != nil {
+		file := with("apiKey: key", key)
+		if _, err := file.ForSamples(environment()); err != nil {
 			t.Errorf("%s: got %v, want none", key, err)
 		}
-		if _, err := config.LoadUnfinished(file, environment()); err == nil {
+		if _, err := file.Unfinished(environment()); err == nil {
 			t.Errorf("%s: got no error of a command that needs the key", key)
 		}
 	}
-	write("apiKey: key", "apiKeyFile: 4711")
-	if _, err := config.LoadForSamples(file, environment()); err == nil || !strings.Contains(err.Error(), "not the content") {
+	if _, err := with("apiKey: key", "apiKeyFile: 4711").ForSamples(environment()); err == nil || !strings.Contains(err.Error(), "not the content") {
 		t.Errorf("a key instead of its file: got %v, want that a path belongs there", err)
 	}
-	write("entity: acme", "entity: ${ENTITY}")
-	if _, err := config.LoadForSamples(file, environment()); err == nil || !strings.Contains(err.Error(), "ENTITY is not set") {
+	if _, err := with("entity: acme", "entity: ${ENTITY}").ForSamples(environment()); err == nil || !strings.Contains(err.Error(), "ENTITY is not set") {
 		t.Errorf("a variable that is no secret: got %v, want that it is not set", err)
 	}
 }

@@ -2,8 +2,6 @@ package config
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,11 +9,7 @@ import (
 
 func loadService(t *testing.T, text string) (*Service, error) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "feedsink.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return LoadService(file, func(name string) (string, bool) { return "the-key", name == "KEY" })
+	return File{"feedsink.yaml", []byte(text)}.Service(func(name string) (string, bool) { return "the-key", name == "KEY" })
 }
 
 func TestServiceIsReadAlone(t *testing.T) {

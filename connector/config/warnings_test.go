@@ -9,8 +9,7 @@ import (
 )
 
 func TestWarningsSayWhere(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "feedsink.yaml")
-	if err := os.WriteFile(file, []byte(base+`  - name: orders
+	file := config.File{Name: "feedsink.yaml", Data: []byte(base + `  - name: orders
     topics: [shop.orders]
     customTable: orders
     key: businessKey
@@ -18,17 +17,15 @@ func TestWarningsSayWhere(t *testing.T) {
     routes:
       - {when: 'statsu == "TEST"', lane: skip}
       - {lane: immediate}
-`), 0o600); err != nil {
+`)}
+	if _, err := file.Config(os.LookupEnv); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := config.Load(file, os.LookupEnv); err != nil {
-		t.Fatal(err)
-	}
-	got := config.Warnings(file, os.LookupEnv)
+	got := file.Warnings(os.LookupEnv)
 	if len(got) != 1 || got[0].Line != 20 || got[0].Path != "mappings[1].routes[0].when" || got[0].Hint != `did you mean "status"?` {
 		t.Errorf("got %+v, want line 20 of the file, and what was meant", got)
 	}
-	if got := config.Warnings(filepath.Join("testdata", "six.yaml"), os.LookupEnv); got != nil {
+	if got := read(t, filepath.Join("testdata", "six.yaml")).Warnings(os.LookupEnv); got != nil {
 		t.Errorf("a file that cannot work: got %v, want none", got)
 	}
 }
@@ -39,8 +36,17 @@ func TestExamplesHaveNoWarnings(t *testing.T) {
 		t.Fatalf("examples: got %v, %v", files, err)
 	}
 	for _, file := range files {
-		if got := config.Warnings(file, os.LookupEnv); len(got) > 0 {
+		if got := read(t, file).Warnings(os.LookupEnv); len(got) > 0 {
 			t.Errorf("%s: got %v, want none", file, got)
 		}
 	}
+}
+
+func read(t *testing.T, path string) config.File {
+	t.Helper()
+	file, err := config.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
 }

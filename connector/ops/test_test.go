@@ -14,6 +14,19 @@ import (
 	"github.com/feedsink/feedsink/connector/samples"
 )
 
+func forSamples(t *testing.T, path string) *config.Config {
+	t.Helper()
+	file, err := config.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := file.ForSamples(os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
 // The end-to-end tests run the sink on the same files, so that both agree.
 func TestEachExampleIsAsItsSamplesExpect(t *testing.T) {
 	files, err := filepath.Glob("../../deploy/examples/*.yaml")
@@ -23,10 +36,7 @@ func TestEachExampleIsAsItsSamplesExpect(t *testing.T) {
 	t.Setenv("FEEDSINK_SECRETS", t.TempDir()) // which has none
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			cfg, err := config.LoadForSamples(file, os.LookupEnv)
-			if err != nil {
-				t.Fatal(err)
-			}
+			cfg := forSamples(t, file)
 			text, err := os.ReadFile(filepath.Join(filepath.Dir(file), "samples", filepath.Base(file)))
 			if err != nil {
 				t.Fatal(err)
@@ -46,11 +56,7 @@ func TestServiceHoldsWhatEachExampleNeeds(t *testing.T) {
 		"minimal":    "customers orders",
 		"production": "contacts; 201: contacts CREATE_OR_UPDATE; 202: contacts DELETE",
 	} {
-		cfg, err := config.LoadForSamples("../../deploy/examples/"+file+".yaml", os.LookupEnv)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := ops.Service(cfg)
+		c, err := ops.Service(forSamples(t, "../../deploy/examples/"+file+".yaml"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,11 +123,7 @@ mappings:
 
 func testedConfig(t *testing.T) *config.Config {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "feedsink.yaml")
-	if err := os.WriteFile(file, []byte(tested), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := config.LoadForSamples(file, func(string) (string, bool) { return "", false })
+	cfg, err := config.File{Name: "feedsink.yaml", Data: []byte(tested)}.ForSamples(func(string) (string, bool) { return "", false })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,11 +62,11 @@ func accepted(t testing.TB, text string) *config.Config {
 			t.Fatal(err)
 		}
 	}
-	load := config.Load
+	load := config.File.Config
 	if strings.Contains(text, "\n    imports:\n") {
-		load = config.LoadUnfinished
+		load = config.File.Unfinished
 	}
-	cfg, err := load(filepath.Join(dir, "feedsink.yaml"), func(name string) (string, bool) {
+	cfg, err := load(config.File{Name: "feedsink.yaml", Data: []byte(text)}, func(name string) (string, bool) {
 		return map[string]string{"FEEDSINK_SECRETS": dir}[name], name == "FEEDSINK_SECRETS"
 	})
 	if err != nil {

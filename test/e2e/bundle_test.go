@@ -3,8 +3,6 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -132,11 +130,8 @@ func TestAnETLMadeForABundleLoadsItsZIP(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	yaml := head + deadLetters + crmBundle
-	file := filepath.Join(w.dir, "feedsink.yaml")
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(yaml, `etl: "201", `, "")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := config.LoadUnfinished(file, w.env)
+	file := config.File{Name: "feedsink.yaml", Data: []byte(strings.ReplaceAll(yaml, `etl: "201", `, ""))}
+	cfg, err := file.Unfinished(w.env)
 	if err != nil {
 		t.Fatal(err)
 	}
