@@ -30,7 +30,7 @@ type Content struct {
 
 // Inspect reads a CSV file, plain, GZIP or a ZIP with one file in it, and reports
 // what would have the service fail the whole file: no or duplicate headers, a row
-// with another number of columns. Errors name lines, never what is in them.
+// with another number of columns, a value that is not closed; or do nothing. Errors name lines, never what is in them.
 func Inspect(ctx context.Context, path string, format service.CSVFormat) (c Content, err error) {
 	disk, err := os.Open(path)
 	if err != nil {
@@ -99,11 +99,13 @@ func (c *Content) rows(ctx context.Context, from io.Reader, format service.CSVFo
 		return err
 	}
 	header, err := r.Read()
-	if errors.Is(err, io.EOF) {
+	switch {
+	case isEnd(header):
 		return errors.New("is empty; the first line must hold the column headers")
-	}
-	if err != nil {
+	case err != nil:
 		return readable(err)
+	case unclosed(header):
+		return notClosed(r, header)
 	}
 	seen := map[string]bool{}
 	for i, name := range header {
@@ -123,13 +125,33 @@ func (c *Content) rows(ctx context.Context, from io.Reader, format service.CSVFo
 		if c.Rows%lookEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if _, err := r.Read(); errors.Is(err, io.EOF) {
+		row, err := r.Read()
+		switch {
+		case isEnd(row) && c.Rows == 0:
+			return errors.New("has no row below its headers, so that an import of it would be spent on nothing")
+		case isEnd(row):
 			return nil
-		} else if err != nil {
+		case err != nil:
 			return readable(err)
+		case unclosed(row):
+			return notClosed(r, row)
 		}
 		c.Rows++
 	}
+}
+
+// end is read as a line behind the file's last one. A value that is enclosed and never closed
+// takes it in, and with it all lines in between, which nothing else tells: the reader takes
+// what such a value holds at the end of a file.
+const end = "\x00\x00\x00\x00\x00\x00\x00\x00"
+
+func isEnd(row []string) bool { return len(row) == 1 && row[0] == end }
+
+func unclosed(row []string) bool { return strings.HasSuffix(row[len(row)-1], end) }
+
+func notClosed(r *csv.Reader, row []string) error {
+	line, _ := r.FieldPos(len(row) - 1)
+	return fmt.Errorf("line %d: the value of column %d is enclosed and never closed, so that all lines below are part of it", line, len(row))
 }
 
 // readable says what is wrong with a row, and what it would do.
@@ -161,7 +183,7 @@ func newReader(from io.Reader, format service.CSVFormat) (*csv.Reader, error) {
 		}
 		from = &swapped{from, mark}
 	}
-	r := csv.NewReader(from)
+	r := csv.NewReader(io.MultiReader(from, strings.NewReader("\n"+end)))
 	r.Comma, r.LazyQuotes, r.ReuseRecord = separator, true, true
 	return r, nil
 }

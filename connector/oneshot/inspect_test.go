@@ -101,6 +101,10 @@ func TestInspectFindsWhatWouldFailTheWholeFile(t *testing.T) {
 		"a ZIP that is none":  {[]byte("PK\x03\x04"), "zip"},
 		"a GZIP cut in half":  {gzipped(t, "a\n1\n")[:14], "unexpected EOF"},
 		"a quote never ended": {[]byte("a,b\n\"1,2\n3,4\n"), "line 2"},
+		"a last value open":   {[]byte("a,b\n1,2\n3,\"secret\n5,6\n"), "line 3: the value of column 2 is enclosed and never closed"},
+		"a last line open":    {[]byte("a,b\n1,2\n3,\"secret"), "line 3: the value of column 2 is enclosed and never closed"},
+		"an open header":      {[]byte("a,\"b\n1,2\n"), "line 1: the value of column 2 is enclosed and never closed"},
+		"headers alone":       {[]byte("a,b\n"), "has no row below its headers"},
 	} {
 		_, err := inspected(t, "f", c.data, usual)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {

@@ -138,6 +138,12 @@ func (b ByHand) attributes(m *router.Compiled, columns []service.Attribute, head
 			unknown = append(unknown, header)
 		}
 	}
+	for i, a := range mapped {
+		if first := slices.IndexFunc(mapped, func(b service.Attribute) bool { return b.Name == a.Name }); first < i {
+			return nil, fmt.Errorf("the headers %q and %q both stand for %s; leave one of them out of the file, or say what it stands for, HEADER=COLUMN",
+				mapped[first].Header, a.Header, a.Name)
+		}
+	}
 	switch {
 	case len(unknown) > 0:
 		return nil, fmt.Errorf("%s: not among the columns of mapping %s for %v (%s); say what a header stands for, HEADER=COLUMN",
