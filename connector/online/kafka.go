@@ -27,16 +27,27 @@ var Needed = struct{ Topic, Group, OtherGroup, DeadLetters, Receipts []string }{
 func (c checker) kafka() []Check {
 	connection := build.KafkaConnection(c.cfg.Kafka, nil)
 	var checks []Check
-	reached := false
+	var answering []string
 	asking, cancel := context.WithTimeout(c.ctx, limit/2) // what answers is to be asked more
 	defer cancel()
 	for _, seed := range connection.Seeds(asking) {
 		checks = append(checks, brokerCheck("broker "+seed.Address, seed.Err))
-		reached = reached || seed.Err == nil
+		if seed.Err == nil {
+			answering = append(answering, seed.Address)
+		}
 	}
-	if !reached {
+	if len(answering) == 0 {
 		return append(checks, Check{"topics, groups and records", NotChecked, "no broker answers"})
 	}
+	for i := range checks {
+		if checks[i].Result == Fail {
+			checks[i].Result = Warn
+			checks[i].Detail += "; a sink runs all the same, as others of kafka.brokers answer"
+		}
+	}
+	connection.Brokers = answering
+	c.cfg = new(*c.cfg) // the others would take the time of what follows
+	c.cfg.Kafka.Brokers = answering
 	topics, groups := c.topics(), c.groups()
 	asked := topics
 	if dead := c.cfg.DLQ.Topic; dead != "" && !slices.Contains(topics, dead) {

@@ -119,6 +119,25 @@ func TestEverythingThatIsThereIsFoundAndNothingIsWritten(t *testing.T) {
 	}
 }
 
+func TestBrokersThatDoNotAnswerBesideOneThatDoesAreWarnedOf(t *testing.T) {
+	w := newWorld(t)
+	w.produce("shop.orders", `{"id":"o1","total":1}`)
+	dead := []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}
+	w.cfg.Kafka.Brokers = append(dead, w.cfg.Kafka.Brokers...)
+	warned := 0
+	for _, c := range Run(t.Context(), w.cfg, 200) {
+		switch {
+		case c.Result == Warn && strings.HasPrefix(c.What, "broker 127.0.0.1:") && strings.HasSuffix(c.Detail, "; a sink runs all the same, as others of kafka.brokers answer"):
+			warned++
+		case c.Result != OK:
+			t.Errorf("got %v, want OK", c)
+		}
+	}
+	if warned != len(dead) {
+		t.Errorf("got %d warnings, want one for each of %v", warned, dead)
+	}
+}
+
 func TestDiskOfTheSpoolIsLookedAt(t *testing.T) {
 	for _, tc := range []struct {
 		free, size int64
