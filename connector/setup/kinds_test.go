@@ -225,6 +225,29 @@ func TestSeveralTopicsHaveTheirMappings(t *testing.T) {
 	}
 }
 
+func TestNamesOfMappingsCanBeRead(t *testing.T) {
+	for topic, want := range map[string]string{
+		"null": "null", "no": "no", "-": "-", "1e5": "1e5", "007": "007", ".5": "5", "shop.Orders": "orders",
+		strings.Repeat("a", 249): strings.Repeat("a", 100),
+	} {
+		written, err := Write(place, sampled(t, topic, `1 {"id":"1"}`, `2 {"id":"2"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := accepted(t, written).Mappings[0].Name; got != want {
+			t.Errorf("topic %s: got the name %q, want %q", topic, got, want)
+		}
+	}
+	long := strings.Repeat("a", 200)
+	written, err := Write(place, sampled(t, long+"b", `1 {"id":"1"}`), sampled(t, long+"c", `1 {"id":"1"}`), sampled(t, long+"d", `1 {"id":"1"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := accepted(t, written).Mappings; len(got) != 3 || got[2].Name != long[:96]+"-3" {
+		t.Errorf("names that are alike where they are cut: got %+v", got)
+	}
+}
+
 func TestConsentsAndTiersAreWhatTheServiceHas(t *testing.T) {
 	got := guessed(t, place,
 		`1 {"id":1,"mail":"a@example.com","optInSms":1,"consents":{"email":"granted","push":"Yes","date":"2026-11-21T10:00:00Z","channel":"app"},"tier":"gold","tags":["vip","new"],"segments":{"club":true}}`,

@@ -6,7 +6,7 @@ import (
 )
 
 func (w *writer) mapping(t *table) {
-	w.line("  - name: %s\n    topics: [%s]", mappingName(t.name), text(t.Topic))
+	w.line("  - name: %s\n    topics: [%s]", quotedMapping(t.name), text(t.Topic))
 	if t.when != "" {
 		w.whenLines(t)
 	}
@@ -194,7 +194,7 @@ func (w *writer) routeLines(t *table) {
 	w.line("    #   columns: [%s]", strings.Join(t.columns(), ", "))
 	if p := t.parent; p != nil {
 		w.line("    # after: [%s]   # with imports: %s seems to be its key, so its files go first; or bundle: NAME in both, for one ZIP",
-			mappingName(p.table.name), quoted(p.field.path))
+			quotedMapping(p.table.name), quoted(p.field.path))
 	}
 	if !t.custom && (t.Tombstones > 0 || t.shape == debezium || t.has(opDelete)) {
 		w.line("    # Deletes of profiles need an import of mode DELETE, or the service's profile id: without, they are dead letters.")

@@ -10,6 +10,7 @@ package setup
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -62,7 +63,11 @@ func (w *writer) uniqueNames() {
 			}
 		}
 		for n := 2; taken[mappingName(name)]; n++ {
-			name = fmt.Sprintf("%s-%d", t.name, n)
+			first := t.name
+			if cut := mappingName(first); len(cut) > longestName-len("-999") { // the number must not be cut off
+				first = cut[:longestName-len("-999")]
+			}
+			name = fmt.Sprintf("%s-%d", first, n)
 		}
 		t.name, taken[mappingName(name)] = name, true
 	}
@@ -88,12 +93,26 @@ func quoted(name string) string {
 	return "'" + strings.NewReplacer("'", "''", "${", "$${").Replace(name) + "'"
 }
 
+// longestName is how many characters the name of a mapping may have.
+const longestName = 100
+
 // mappingName is a name that mappings may have.
 func mappingName(name string) string {
-	return strings.Map(func(c rune) rune {
+	name = strings.Map(func(c rune) rune {
 		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789.-_", c) {
 			return c
 		}
 		return '-'
 	}, strings.ToLower(name))
+	return name[:min(len(name), longestName)]
+}
+
+var plainMapping = regexp.MustCompile(`^[a-z_][a-z0-9._-]*$`)
+
+// quotedMapping is the name of a mapping as YAML takes it.
+func quotedMapping(name string) string {
+	if name = mappingName(name); plainMapping.MatchString(name) && !slices.Contains(yamlWords, name) {
+		return name
+	}
+	return "'" + name + "'"
 }

@@ -35,7 +35,7 @@ func TestBundlesThatCannotWorkAreRefused(t *testing.T) {
 		change func(ms []router.Mapping) []router.Mapping
 		want   string
 	}{
-		{"name", func(ms []router.Mapping) []router.Mapping { ms[0].Bundle, ms[1].Bundle = "C R M", "C R M"; return ms }, `bundle: "C R M": lower-case letters, digits`},
+		{"name", func(ms []router.Mapping) []router.Mapping { ms[0].Bundle, ms[1].Bundle = "C R M", "C R M"; return ms }, `bundle: "C R M": 1 to 100 lower-case letters, digits`},
 		{"alone", func(ms []router.Mapping) []router.Mapping { ms[0].Bundle = "crn"; return ms }, `bundle: no other mapping is in the bundle "crn"; hint: did you mean "crm"?`},
 		{"calls alone", func(ms []router.Mapping) []router.Mapping {
 			ms[0].Routes, ms[0].Imports = []router.Route{{Lane: "immediate"}}, router.Imports{}

@@ -165,7 +165,7 @@ var (
 	topicName   = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 )
 
-const wantName = "%q: lower-case letters, digits, dots, dashes and underscores only"
+const wantName = "%q: 1 to 100 lower-case letters, digits, dots, dashes and underscores"
 
 // words checks the mapping's name, its topics and the words for how they are read.
 func (m *mapping) words() {

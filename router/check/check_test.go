@@ -66,7 +66,8 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		want   string
 	}{
 		{"no name", func(m *router.Mapping) { m.Name = "" }, `name: missing`},
-		{"name", func(m *router.Mapping) { m.Name = "My Customers" }, `name: "My Customers": lower-case letters, digits, dots, dashes and underscores only`},
+		{"name", func(m *router.Mapping) { m.Name = "My Customers" }, `name: "My Customers": 1 to 100 lower-case letters, digits, dots, dashes and underscores`},
+		{"long name", func(m *router.Mapping) { m.Name = strings.Repeat("n", 101) }, `name: "` + strings.Repeat("n", 101) + `": 1 to 100 lower-case letters, digits, dots, dashes and underscores`},
 		{"no topics", func(m *router.Mapping) { m.Topics = nil }, `topics: missing; hint: name at least one topic`},
 		{"topic", func(m *router.Mapping) { m.Topics = []string{"a b"} }, `topics[0]: "a b" is not the name of a topic`},
 		{"topic twice", func(m *router.Mapping) { m.Topics = []string{"a", "a"} }, `topics[1]: "a" is named twice`},
@@ -113,8 +114,8 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		{"objective of all", withObjective(1), objectiveRule + "1" + objectiveHint},
 		{"objective of none", withObjective(0), objectiveRule + "0" + objectiveHint},
 		{"objective that is no number", withObjective(math.NaN()), objectiveRule + "NaN" + objectiveHint},
-		{"name of a route", func(m *router.Mapping) { m.Routes[0].Name = "Gold" }, `routes[0].name: "Gold": lower-case letters, digits, dots, dashes and underscores only, a letter first`},
-		{"name that is a number", func(m *router.Mapping) { m.Routes[0].Name = "2" }, `routes[0].name: "2": lower-case letters, digits, dots, dashes and underscores only, a letter first`},
+		{"name of a route", func(m *router.Mapping) { m.Routes[0].Name = "Gold" }, `routes[0].name: "Gold": 1 to 100 lower-case letters, digits, dots, dashes and underscores, a letter first`},
+		{"name that is a number", func(m *router.Mapping) { m.Routes[0].Name = "2" }, `routes[0].name: "2": 1 to 100 lower-case letters, digits, dots, dashes and underscores, a letter first`},
 		{
 			"name of two routes", func(m *router.Mapping) { m.Routes[0].Name, m.Routes[1].Name = "gold", "gold" },
 			`routes[1].name: "gold" is the name of routes[0] too; hint: give each route of the mapping a name of its own`,
