@@ -11,6 +11,20 @@ import (
 	"github.com/spf13/pflag"
 )
 
+func TestWordsThatAreNoCommandAreWrongUsage(t *testing.T) {
+	d := newHost(t)
+	for _, line := range []string{"nosuch", "help nosuch", "help imports nosuch", "imports nosuch", "completion tcsh", "completion bash now"} {
+		if code, _, failed := d.run(line); code != exitUsage || !strings.Contains(failed, "unknown command") {
+			t.Errorf("%s: got code %d, %q, want %d and that it is unknown", line, code, failed, exitUsage)
+		}
+	}
+	for _, line := range []string{"help", "help imports list", "completion"} {
+		if code, out, failed := d.run(line); code != exitFine || out == "" {
+			t.Errorf("%s: got code %d, %q, want help", line, code, failed)
+		}
+	}
+}
+
 func TestCompletionKnowsMappingsAndFixedValues(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "feedsink.yaml")
 	if err := os.WriteFile(file, []byte(servedConfiguration), 0o600); err != nil {

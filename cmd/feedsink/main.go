@@ -113,9 +113,31 @@ func newRoot() *cobra.Command {
 	root.PersistentPreRunE = checkOutput
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}\n")
+	cobrasOwn(root)
 	wrapArgs(root)
 	complete(root)
 	return root
+}
+
+// cobrasOwn adds the commands that the library adds by itself, which answer a word that they
+// do not know with their help, as if it had been asked for.
+func cobrasOwn(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				found, rest, err := root.Find(args)
+				if err == nil && len(rest) > 0 {
+					err = fmt.Errorf("unknown command %q for %q", rest[0], found.CommandPath())
+				}
+				return err
+			}
+		case "completion":
+			cmd.RunE = showHelp
+		}
+	}
 }
 
 func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
