@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,7 @@ import (
 
 func newPlan() *cobra.Command {
 	var sample ops.Sample
+	var since string
 	var show bool
 	cmd := &cobra.Command{
 		Use:   "plan -c FILE",
@@ -33,8 +35,13 @@ func newPlan() *cobra.Command {
 			"  feedsink plan -c feedsink.yaml --since 24h --limit 1000000 -o json\n" +
 			"  feedsink plan -c feedsink.yaml --limit 1000 --show",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if sample.Limit < 1 || sample.Since < 0 {
-				return usagef("--limit must be above 0, and --since not below it")
+			now := time.Now()
+			var err error
+			if sample.Since, err = parseTime(since, now); err != nil {
+				return usagef("--since: %w", err)
+			}
+			if sample.Limit < 1 || sample.Since.After(now) {
+				return usagef("--limit must be above 0, and --since not in the future")
 			}
 			file, err := readConfig(cmd)
 			if err != nil {
@@ -61,7 +68,7 @@ func newPlan() *cobra.Command {
 	configFlag(cmd)
 	outputFlag(cmd)
 	cmd.Flags().Int64Var(&sample.Limit, "limit", 100_000, "how many records to read, the last ones of all partitions")
-	cmd.Flags().DurationVar(&sample.Since, "since", 0, "only records of this last span of time, such as 24h")
+	cmd.Flags().StringVar(&since, "since", "", "only records of this time on: 2026-11-21, 2026-11-21T10:00:00Z, or an age such as 36h or 7d (default: whatever their age)")
 	cmd.Flags().BoolVar(&show, "show", false, "also print some of the requests and lines of CSV")
 	return cmd
 }

@@ -99,6 +99,9 @@ dead letters:
 	if _, out, _ = d.run("plan --since 1s"); !strings.HasPrefix(out, "topic crm.customers: 0 of 37 records read\n") {
 		t.Errorf("--since 1s: got %s, want none", out)
 	}
+	if code, out, failed := d.run("plan --since 9999d"); code != 0 || !strings.HasPrefix(out, "topic crm.customers: 37 of 37 records read") {
+		t.Errorf("--since 9999d: got code %d, %s%s, want all", code, out, failed)
+	}
 	d.change("      upsert: {mode", "      patch: {etl: \"9\", mode: UPDATE_ONLY}\n      upsert: {mode")
 	if _, out, _ = d.run("plan --limit 10"); !strings.HasPrefix(out, "before a sink starts with this configuration:\n  feedsink.yaml:13:7: mappings[0].imports.patch: "+
 		"a patch's row leaves empty what it does not name, and nothing says that the ETL 9 ignores empty values") || !strings.Contains(out, "ignoresEmpty: true}`") {

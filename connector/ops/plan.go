@@ -35,8 +35,8 @@ import (
 // Since.
 type Sample struct {
 	Limit int64
-	Since time.Duration // 0: whatever their age
-	Show  int           // requests and lines of CSV to be shown for each mapping and op
+	Since time.Time // zero: whatever their age
+	Show  int       // requests and lines of CSV to be shown for each mapping and op
 	// Progress is told with each record how many there are, and how many of them have been
 	// read; nil: it is not wanted. Of records that are compacted away none is told.
 	Progress func(read, of int64)
@@ -152,8 +152,8 @@ func readSample(ctx context.Context, reader *cluster.Reader, names []string, sam
 		return nil, err
 	}
 	since := map[cluster.TopicPartition]int64{}
-	if sample.Since > 0 {
-		if since, err = reader.After(ctx, time.Now().Add(-sample.Since), names...); err != nil {
+	if !sample.Since.IsZero() {
+		if since, err = reader.After(ctx, sample.Since, names...); err != nil {
 			return nil, err
 		}
 	}
