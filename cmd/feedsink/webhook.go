@@ -61,7 +61,7 @@ func newWebhookCreate() *cobra.Command {
 
 func target(address string) (string, error) {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
 		return "", errors.New("--url: must be the http or https address of the admin server, without a user or password")
 	}
 	if strings.Trim(u.Path, "/") == "" {

@@ -31,7 +31,8 @@ func TestWebhookCreateSaysWhatIsWrong(t *testing.T) {
 	d := newHost(t)
 	d.change("upsert: {mode", `upsert: {etl: "6", mode`)
 	for line, want := range map[string]string{
-		"webhook create": "--url: must be the http or https address",
+		"webhook create":                                             "--url: must be the http or https address",
+		"webhook create --url https://:8443":                         "--url: must be the http or https address",
 		"webhook create --url https://user:pw@example.com":           "without a user or password",
 		"webhook create --url https://example.com --mapping orders":  `there is no mapping "orders"`,
 		"webhook create --url https://example.com --etl 6 --etl 999": "of 6, 999, the configuration names 1",

@@ -183,7 +183,7 @@ func parseBase(address string) (*url.URL, error) {
 		return nil, errors.New("not an address")
 	case u.User != nil:
 		return nil, errors.New("must not carry a user or password")
-	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
+	case u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
 		return nil, errors.New("must begin with http:// or https:// and a host")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return nil, errors.New("must not carry a query or fragment")

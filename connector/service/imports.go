@@ -295,7 +295,7 @@ func (w Webhook) Validate() error {
 	var p problems
 	p.need("onElementId", w.ElementID)
 	u, err := url.Parse(w.TargetURL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 		p.add("targetUrl", "must begin with http:// or https:// and a host")
 	}
 	for name, value := range w.Headers {

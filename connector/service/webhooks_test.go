@@ -56,6 +56,7 @@ func TestWebhooksThatCannotWorkAreNotSent(t *testing.T) {
 	for want, broken := range map[string]func(*Webhook){
 		"onElementId: must not be empty":                         func(w *Webhook) { w.ElementID = "" },
 		"targetUrl: must begin with http:// or https://":         func(w *Webhook) { w.TargetURL = "ftp://x" },
+		"targetUrl: must begin with http:// or https:// and a":   func(w *Webhook) { w.TargetURL = "https://:8443" },
 		`headers: "X Secret" cannot be sent`:                     func(w *Webhook) { w.Headers = map[string]Secret{"X Secret": NewSecret("s")} },
 		`headers: "X-Secret" cannot be sent`:                     func(w *Webhook) { w.Headers = map[string]Secret{"X-Secret": {}} },
 		`headers: "X-Break" cannot be sent: its name or its val`: func(w *Webhook) { w.Headers = map[string]Secret{"X-Break": NewSecret("a\nb")} },
