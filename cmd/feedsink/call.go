@@ -78,14 +78,20 @@ const maxBody = 16 << 20
 // readBody takes the body from the argument, the file or standard input, and into is
 // what it must be. Every error is one of usage.
 func readBody(cmd *cobra.Command, args []string, into any) error {
-	data, err := bodyBytes(cmd.InOrStdin(), cmd.Flag("file").Value.String(), args)
+	data, err := bodyBytes(cmd, args)
 	if err != nil {
 		return asUsage(err)
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return usagef("the body: is empty; write JSON")
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	err = d.Decode(into)
-	if err == nil && d.More() {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = errors.New("the JSON ends before it is complete")
+	case err == nil && d.More():
 		err = errors.New("there is something after the JSON")
 	}
 	if err != nil {
@@ -94,7 +100,8 @@ func readBody(cmd *cobra.Command, args []string, into any) error {
 	return nil
 }
 
-func bodyBytes(from io.Reader, name string, args []string) ([]byte, error) {
+func bodyBytes(cmd *cobra.Command, args []string) ([]byte, error) {
+	name, from := cmd.Flag("file").Value.String(), cmd.InOrStdin()
 	switch {
 	case len(args) > 0 && name != "":
 		return nil, errors.New("the body is given twice: as an argument and with --file")
@@ -110,7 +117,7 @@ func bodyBytes(from io.Reader, name string, args []string) ([]byte, error) {
 		defer func() { _ = file.Close() }()
 		from = file
 	}
-	data, err := io.ReadAll(io.LimitReader(from, maxBody+1))
+	data, err := readAll(cmd.Context(), io.LimitReader(from, maxBody+1))
 	if err == nil && len(data) > maxBody {
 		err = fmt.Errorf("the body is longer than %d MiB", maxBody>>20)
 	}

@@ -57,7 +57,23 @@ func TestWaitingForStandardInputCanBeInterrupted(t *testing.T) {
 	never, _ := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := readAll(ctx, never); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want the interrupt", err)
+	newHost(t)
+	for _, line := range []string{"record create --table orders --file -", "check -c -"} {
+		root := newRoot()
+		root.SetArgs(strings.Fields(line))
+		root.SetIn(never)
+		if err := root.ExecuteContext(ctx); exitCode(err) != exitInterrupted {
+			t.Errorf("%s: got %v, want the interrupt", line, err)
+		}
+	}
+}
+
+func TestBodyThatIsNoneIsTold(t *testing.T) {
+	d := newHost(t)
+	for text, want := range map[string]string{"": "the body: is empty", " \n": "the body: is empty", `{"properties":`: "the body: the JSON ends before it is complete"} {
+		d.stdin = strings.NewReader(text)
+		if code, _, failed := d.run("record create --table orders --file -"); code != exitUsage || !strings.HasPrefix(failed, want) {
+			t.Errorf("%q: got code %d, %s, want %s", text, code, failed, want)
+		}
 	}
 }
