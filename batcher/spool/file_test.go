@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -268,4 +269,37 @@ func header(m layout) (line []byte) {
 		line = append(line, c.Header...)
 	}
 	return append(line, '\n')
+}
+
+// TestFilesAreTheSameWhetherTheirRowsWereOnDisk writes the same writes from memory and from
+// a journal on disk.
+func TestFilesAreTheSameWhetherTheirRowsWereOnDisk(t *testing.T) {
+	m := testLayout()
+	m.CSV.Compression = "NONE"
+	m.Columns[1].Kept = true
+	for seed := range uint64(300) {
+		rnd := rand.New(rand.NewPCG(seed, 3))
+		var writes []schemas.Write
+		for i := range rnd.IntN(12) {
+			var pairs []string
+			for _, name := range []string{"a", "b"} {
+				if n := rnd.IntN(3); n > 0 {
+					pairs = append(pairs, name, []string{"", fmt.Sprint(i)}[n-1])
+				}
+			}
+			writes = append(writes, write(order[rnd.IntN(len(order))], fmt.Sprint(rnd.IntN(2)), pairs...))
+		}
+		var all [2]string
+		for i, segment := range []int{1 << 20, 1} {
+			s, files := sealed(t, m, segment, writes)
+			for _, f := range files {
+				lines := strings.SplitAfter(plain(t, s, f), "\n")
+				slices.Sort(lines)
+				all[i] += fmt.Sprintln(f.Op, lines)
+			}
+		}
+		if all[0] != all[1] {
+			t.Fatalf("seed %d: writes %v\n from disk %s\nfrom memory %s", seed, writes, all[1], all[0])
+		}
+	}
 }

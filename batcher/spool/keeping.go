@@ -150,17 +150,16 @@ func (f *fold) carried(k *foldedKey, entry []byte) bool {
 		if len(left) == 0 {
 			k.last, f.rows[into].next = into, none
 		} else {
-			f.rows[k.last].entry = f.own.add(left)
+			f.rows[k.last].entry, f.rows[k.last].number = f.own.add(left), several
 		}
 	}
-	var at spot
-	if f.keeping.leaves(f.entry(into), entry) {
-		at = f.own.add(f.keeping.appendCarried(f.own.tail(), f.entry(into), entry))
-	} else {
-		at = f.keep(entry)
-	}
+	row := &f.rows[into]
 	f.drop(into)
-	f.rows[into].entry = at
+	if f.keeping.leaves(f.entry(into), entry) {
+		row.entry, row.number = f.own.add(f.keeping.appendCarried(f.own.tail(), f.entry(into), entry)), several
+	} else {
+		row.entry, row.number = f.keep(entry), f.number
+	}
 	return true
 }
 
