@@ -56,31 +56,46 @@ func TestRowsInErrorAreBuriedBeforeTheImportIsConfirmed(t *testing.T) {
 }
 
 func TestRecordsOfARowShareItsFate(t *testing.T) {
+	keeping := testMapping()
+	keeping.Columns[1].Kept = true
+	u := func(pairs ...string) schemas.Write { return write(schemas.Upsert, "1", pairs...) }
+	c := func(pairs ...string) schemas.Write { return write(schemas.Create, "1", pairs...) }
+	p := func(pairs ...string) schemas.Write { return write(schemas.Patch, "1", pairs...) }
 	for _, tc := range []struct {
-		name   string
-		writes []schemas.Write
-		want   []string
+		name    string
+		mapping files.Mapping
+		inError []int64 // rows, of the files in the order of their loading
+		writes  []schemas.Write
+		want    []string
 	}{
-		{"what an upsert replaced and what was merged into it", []schemas.Write{
-			write(schemas.Upsert, "1", "a", "x"), write(schemas.Upsert, "1", "a", "y"), write(schemas.Patch, "1", "b", "z"),
-		}, []string{"bury 100 of e1: bad", "bury 101 of e1: bad", "bury 102 of e1: bad"}},
-		{"not what a row of another file holds", []schemas.Write{
-			write(schemas.Upsert, "1", "a", "x"), write(schemas.Upsert, "2"), write(schemas.Create, "1", "a", "y"), write(schemas.Patch, "1", "b", "z"),
-		}, []string{"bury 100 of e1: bad"}},
-		{"not what never became a row", []schemas.Write{
-			write(schemas.Upsert, "1", "a", "x"), {Op: schemas.Upsert, Key: "1", Cells: []schemas.Cell{{
+		{"what an upsert replaced and what was merged into it", testMapping(), []int64{1}, []schemas.Write{u("a", "x"), u("a", "y"), p("b", "z")}, []string{"100 of e1", "101 of e1", "102 of e1"}},
+		{"not what a row of another file holds", testMapping(), []int64{1}, []schemas.Write{
+			u("a", "x"), write(schemas.Upsert, "2"), c("a", "y"), p("b", "z"),
+		}, []string{"100 of e1"}},
+		{"not what never became a row", testMapping(), []int64{1}, []schemas.Write{
+			u("a", "x"), {Op: schemas.Upsert, Key: "1", Cells: []schemas.Cell{{
 				Place: &schemas.Place{Section: schemas.Attributes, Name: "a"}, Value: schemas.ObjectValue(nil),
 			}}},
-		}, []string{"bury 100 of e1: bad"}},
+		}, []string{"100 of e1"}},
+		{"not what a row of the next round holds", testMapping(), []int64{1, 0, 0}, []schemas.Write{p("a", "x"), c("a", "y"), p("b", "z")}, []string{"100 of e1"}},
+		{"not what a row of the round before holds", testMapping(), []int64{0, 0, 1}, []schemas.Write{p("a", "x"), c("a", "y"), p("b", "z")}, []string{"102 of e3"}},
+		{"a patch before an upsert that leaves what it says", keeping, []int64{1, 0}, []schemas.Write{p("a", "x"), u("b", "y")}, []string{"100 of e1"}},
+		{"an upsert that leaves what a patch before it says", keeping, []int64{0, 1}, []schemas.Write{p("a", "x"), u("b", "y")}, []string{"101 of e2"}},
+		{"a create between upserts", keeping, []int64{0, 1, 0}, []schemas.Write{u("a", "x"), c("a", "y"), u("b", "z")}, []string{"101 of e2"}},
+		{"an upsert that another one has taken the place of", keeping, []int64{1, 0}, []schemas.Write{u("a", "x"), p("a", ""), u("b", "z")}, []string{"100 of e1", "102 of e1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := rejecting(t, 1, "k,error\n1,bad\n")
+				w := newWorld(t)
+				w.files = "k,error\n1,bad\n"
 				w.lenient = true
+				for _, rows := range tc.inError {
+					w.results = append(w.results, contract.Results{Status: contract.Finished, InError: rows})
+				}
 				var got []string
-				for _, line := range w.buried(testMapping(), tc.writes...) {
-					if strings.HasPrefix(line, "bury") {
-						got = append(got, line)
+				for _, line := range w.buried(tc.mapping, tc.writes...) {
+					if of, ok := strings.CutPrefix(line, "bury "); ok {
+						got = append(got, strings.TrimSuffix(of, ": bad"))
 					}
 				}
 				wantLines(t, got, tc.want...)

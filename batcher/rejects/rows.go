@@ -64,6 +64,8 @@ type Rows struct {
 
 	source   Source
 	rows     []*spool.Rows     // of the mappings
+	traces   [][]*spool.Trace  // of the rows at hand, of each mapping; where both lanes write, first one without what writes of the other have dropped from an open file
+	rank     spool.Rank        // of the file's rows
 	formats  []rowerror.Format // of what the import loads, in its order
 	counting bool              // the rows with a record; none becomes a dead letter
 
@@ -78,12 +80,17 @@ type Rows struct {
 
 // New returns none of an import.
 func New(source Source, imp Import) (*Rows, error) {
-	rr := &Rows{Import: imp, source: source, byKey: map[rowKey]*errorRow{}, ByMember: make([]int64, len(imp.Of))}
+	rr := &Rows{Import: imp, source: source, rank: spool.RankOf(imp.File), byKey: map[rowKey]*errorRow{}, ByMember: make([]int64, len(imp.Of))}
 	for _, m := range imp.Of {
 		rows, err := m.Rows()
 		if err != nil {
 			return nil, err
 		}
+		traces := []*spool.Trace{spool.NewTrace(rows)}
+		if m.DualLane {
+			traces = append(traces, spool.NewTrace(rows))
+		}
+		rr.traces = append(rr.traces, traces)
 		rr.rows, rr.formats = append(rr.rows, rows), append(rr.formats, m.Format(rows, imp.File, imp.Op, imp.Members != nil))
 	}
 	return rr, nil
@@ -239,16 +246,21 @@ func (rr *Rows) endUnmatched(ctx context.Context) error {
 func (rr *Rows) DeadLetters(ctx context.Context) error {
 	if err := rr.again(ctx, func() {
 		for _, row := range rr.byKey {
-			row.trace.Reset()
-			row.left.Reset()
+			row.written = false
+		}
+		for _, t := range slices.Concat(rr.traces...) {
+			t.Reset()
 		}
 	}, func(row *errorRow, lane schemas.Lane, w *schemas.Write, at spool.At) string {
+		traces := rr.traces[row.member]
 		switch {
 		case lane == schemas.Batch:
-			row.trace.Add(w.Op, at)
-			row.left.Add(w.Op, at)
-		case !rr.Rebuilt && rr.rows[row.member].Drops(w): // from one that is built again nothing is
-			row.left.Reset()
+			row.written = true
+			for _, t := range traces {
+				t.Add(w, at)
+			}
+		case len(traces) > 1 && !rr.Rebuilt && rr.rows[row.member].Drops(w): // from one that is built again nothing is
+			traces[0].Drop(w)
 		}
 		return ""
 	}); err != nil {
@@ -261,7 +273,7 @@ func (rr *Rows) DeadLetters(ctx context.Context) error {
 		if lane != schemas.Batch {
 			return ""
 		}
-		return row.deadReason(rr.Op, w, at)
+		return rr.deadReason(row, w, at)
 	})
 }
 
@@ -327,40 +339,53 @@ type rejected struct {
 // errorRow is a row in error as a row of one mapping.
 type errorRow struct {
 	rejected *rejected
-	member   int // the mapping's place among those of the import
-	trace    spool.Trace
-	left     spool.Trace      // of the same without what writes of the other lane have dropped from an open file
+	member   int              // the mapping's place among those of the import
+	written  bool             // there are records of its key
+	rounds   bool             // it may be of any round
 	idle     []reconcile.Span // what its records are, where that is known; nil: what came to it
 }
 
 // found is the row whose records were found; nil: there are none.
 func (r *rejected) found() *errorRow {
 	for _, row := range r.of {
-		if row.trace.Any() {
+		if row.written {
 			return row
 		}
 	}
 	return nil
 }
 
-// deadReason is why the write's record is a dead letter, as its row of op is in error;
-// "": it is none. Where the rows came out in another way than the file says all records
-// of the key are: none is lost.
-func (r *errorRow) deadReason(op schemas.Op, w *schemas.Write, at spool.At) string {
+// deadReason is why the write's record is a dead letter, as a row of its key is in error;
+// "": it is none.
+func (rr *Rows) deadReason(row *errorRow, w *schemas.Write, at spool.At) string {
 	dead := false
 	switch {
-	case !r.trace.Any():
-	case r.idle != nil:
-		dead = w.Op == op && slices.ContainsFunc(r.idle, func(s reconcile.Span) bool { return s.Covers(w.Op, Place(at)) })
-	case r.left.Has(op):
-		dead = r.left.RowOf(w.Op, at) == op
+	case !row.written:
+	case row.idle != nil:
+		dead = w.Op == rr.Op && slices.ContainsFunc(row.idle, func(s reconcile.Span) bool { return s.Covers(w.Op, Place(at)) })
 	default:
-		dead = !r.trace.Has(op) || r.trace.RowOf(w.Op, at) == op
+		dead = rr.came(row, w, at)
 	}
 	if !dead {
 		return ""
 	}
-	return r.rejected.reason
+	return row.rejected.reason
+}
+
+// came reports whether the write came to the row in error. Where the rows came out in another
+// way than the file says, those of its operation count, or else all: none is lost.
+func (rr *Rows) came(row *errorRow, w *schemas.Write, at spool.At) bool {
+	for _, meant := range []func(spool.Rank) bool{
+		func(r spool.Rank) bool { return r == rr.rank && r.Op == rr.Op && !row.rounds },
+		func(r spool.Rank) bool { return r.Op == rr.Op },
+	} {
+		for _, t := range rr.traces[row.member] {
+			if came, any := t.Came(w, at, meant); any {
+				return came
+			}
+		}
+	}
+	return true
 }
 
 // Place is how keys that both lanes write know a record's place.

@@ -33,6 +33,8 @@ type conflicting struct {
 type Held struct {
 	contract.Import
 	key, reason string
+	newest      string // file that has it
+	rounds      bool   // rows of several files are meant
 	decided     bool
 	dead        bool
 	idle        []reconcile.Span // of which its records are; nil: all that came to the row
@@ -47,13 +49,15 @@ func (u *Undecided) Hold(key, reason string, imp *contract.Import) (before bool)
 	at := conflicting{key, imp.Op}
 	w := u.rows[at]
 	if w == nil {
-		u.add(at, &Held{Import: *imp, key: key, reason: reason})
+		u.add(at, &Held{Import: *imp, key: key, reason: reason, newest: imp.File})
 		return false
 	}
+	before = w.newest == imp.File
+	w.newest, w.rounds = imp.File, w.rounds || !before
 	if !strings.Contains(w.reason, reason) && len(w.reason) < 2000 {
 		w.reason += "; " + reason
 	}
-	return true
+	return before
 }
 
 func (u *Undecided) add(at conflicting, w *Held) {
@@ -116,8 +120,10 @@ func (u *Undecided) Decide(n reconcile.Newest, nothing []int, err error, suspect
 // whose file is loaded.
 func (u *Undecided) suspect(key string, ops reconcile.Ops, of func(schemas.Op) contract.Import) {
 	for _, op := range ops.All() {
-		if at := (conflicting{key, op}); u.rows[at] == nil {
-			u.add(at, &Held{Import: of(op), key: key, reason: changedNothing, decided: true, dead: true})
+		if at := (conflicting{key, op}); u.rows[at] != nil {
+			u.rows[at].rounds = true
+		} else {
+			u.add(at, &Held{Import: of(op), key: key, reason: changedNothing, rounds: true, decided: true, dead: true})
 		}
 	}
 }
@@ -154,7 +160,7 @@ func (rr *Rows) AddHeld(m *files.Mapping, d *Held) {
 		return
 	}
 	one := &rejected{Row: rowerror.Row{Key: d.key, Reason: d.reason}, reason: d.reason}
-	row := &errorRow{rejected: one, member: i, idle: d.idle}
+	row := &errorRow{rejected: one, member: i, rounds: d.rounds, idle: d.idle}
 	one.of = []*errorRow{row}
 	rr.byKey[rowKey{m.Name, d.key}] = row
 	rr.rejected = append(rr.rejected, one)

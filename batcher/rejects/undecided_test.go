@@ -1,6 +1,7 @@
 package rejects
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/feedsink/feedsink/batcher/contract"
@@ -27,5 +28,21 @@ func TestRowIsDecidedByTheStateThatShowsIt(t *testing.T) {
 	decide(reconcile.Newest{Writes: []schemas.Write{{Op: schemas.Delete}}, Whole: true})
 	if w.dead {
 		t.Error("got a dead letter, want none: a newer delete leaves nothing of it")
+	}
+}
+
+// A key may have rows of one operation in several rounds of files. Those of each are named in the
+// output files of their own import.
+func TestRowsOfSeveralRoundsAreHeldTogether(t *testing.T) {
+	var u Undecided
+	var before []bool
+	for _, file := range []string{"x.patch.csv", "x.patch.csv", "x.patch2.csv", "x.patch2.csv"} {
+		before = append(before, u.Hold("o1", "bad", &contract.Import{Op: schemas.Patch, File: file}))
+	}
+	if want := []bool{false, true, false, true}; !slices.Equal(before, want) {
+		t.Errorf("held before: got %v, want %v", before, want)
+	}
+	if w := u.rows[conflicting{"o1", schemas.Patch}]; w == nil || !w.rounds {
+		t.Errorf("got %+v, want a row of any round", w)
 	}
 }

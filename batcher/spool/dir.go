@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,16 +31,21 @@ const (
 )
 
 // ours matches every name this package gives; the first group is the mapping, the
-// second the operation of a file. What does not match is never touched.
-var ours = regexp.MustCompile(`^(.+)-\d{8}T\d{6}Z-[a-z2-7]{6}(?:\.journal|\.receipts|\.(upsert|patch|merge|create|delete)\d*(?:-\d+)?\.csv(?:\.gz|\.zip)?(?:\.failed|\.errors)?(?:\.part)?)$`)
+// second the operation of a file, the third its round unless that is the first. What does not match is never touched.
+var ours = regexp.MustCompile(`^(.+)-\d{8}T\d{6}Z-[a-z2-7]{6}(?:\.journal|\.receipts|\.(upsert|patch|merge|create|delete)(\d*)(?:-\d+)?\.csv(?:\.gz|\.zip)?(?:\.failed|\.errors)?(?:\.part)?)$`)
 
 // OpOf is the operation of a sealed file's rows, as its name says; 0 of any other name.
-func OpOf(file string) schemas.Op {
-	if m := ours.FindStringSubmatch(file); m != nil {
-		op, _ := schemas.ParseOp(m[2])
-		return op
+func OpOf(file string) schemas.Op { return RankOf(file).Op }
+
+// RankOf is that of a sealed file's rows, as its name says; zero of any other name.
+func RankOf(file string) Rank {
+	m := ours.FindStringSubmatch(file)
+	if m == nil {
+		return Rank{}
 	}
-	return 0
+	op, _ := schemas.ParseOp(m[2])
+	round, _ := strconv.Atoi(cmp.Or(m[3], "1"))
+	return Rank{op, round - 1}
 }
 
 // NewName is a name for files of a mapping that no others of it have.

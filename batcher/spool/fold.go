@@ -40,6 +40,7 @@ type fold struct {
 	garbage int      // bytes of own that no row refers to
 	applied spot     // the entry being applied, if it was lent; or unlent
 	number  int64    // of the entry being applied, as it is given to each
+	at      recordAt // of its record; a Trace's alone
 	index   map[uint64]int32
 	keys    []foldedKey
 	rows    []foldedRow
@@ -54,6 +55,7 @@ type foldedKey struct {
 type foldedRow struct {
 	entry  spot // its page is one of own, or the complement of one of lent
 	number int64
+	from   recordAt // of the first of the writes that came to it and to what it has replaced
 	next   int32
 	rank   uint16 // len(order) × round + place of the operation in a round; or void
 }
@@ -131,8 +133,7 @@ func (f *fold) apply(entry []byte) {
 	}
 	switch op {
 	case schemas.Delete:
-		f.discard(k, k.first)
-		f.push(k, entry, op)
+		f.supersede(k, k.first, entry, op)
 	case schemas.Upsert:
 		f.replace(k, entry)
 	case schemas.Patch, schemas.Merge:
@@ -181,10 +182,19 @@ func (f *fold) replace(k *foldedKey, entry []byte) {
 	if rankOp(f.rows[from].rank) == schemas.Delete && (!f.newest || f.keeping != nil) {
 		from = f.rows[from].next
 	}
-	if f.replaced(k, from, entry) {
-		f.discard(k, from)
+	if from != none && f.replaced(k, from, entry) {
+		f.supersede(k, from, entry, schemas.Upsert)
+		return
 	}
 	f.push(k, entry, schemas.Upsert)
+}
+
+// supersede puts a row in the place of the key's rows from one of them on.
+func (f *fold) supersede(k *foldedKey, from int32, entry []byte, op schemas.Op) {
+	since := f.rows[from].from
+	f.discard(k, from)
+	f.push(k, entry, op)
+	f.rows[k.last].from = since
 }
 
 // merge merges an entry into the key's last row.
@@ -244,7 +254,7 @@ func (f *fold) push(k *foldedKey, entry []byte, op schemas.Op) {
 	}
 	k.last = added
 	k.creates = k.creates || op == schemas.Create
-	f.rows = append(f.rows, foldedRow{entry: f.keep(entry), number: f.number, next: none, rank: rank})
+	f.rows = append(f.rows, foldedRow{entry: f.keep(entry), number: f.number, from: f.at, next: none, rank: rank})
 }
 
 // each calls emit for every row that is left, keys in the order of their first

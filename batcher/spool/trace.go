@@ -1,7 +1,7 @@
 package spool
 
 import (
-	"slices"
+	"encoding/binary"
 
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -13,73 +13,103 @@ type At struct {
 	Of        any // that partition, compared as it is
 }
 
-func (a At) before(b At) bool {
-	return a.Partition < b.Partition || a.Partition == b.Partition && a.Offset < b.Offset
+// recordAt is what of an At tells the order.
+type recordAt struct {
+	partition int32
+	offset    int64
 }
 
-// Trace is which writes of one key came to which of its rows, as fold makes them.
-type Trace struct{ pieces []piece }
-
-// piece is a row that writes from one place on came to.
-type piece struct {
-	op   schemas.Op
-	from At
+func (a recordAt) before(b recordAt) bool {
+	return a.partition < b.partition || a.partition == b.partition && a.offset < b.offset
 }
+
+// Rank is which of a key's rows one is: that of an operation, in a round of files.
+type Rank struct {
+	Op    schemas.Op
+	Round int // from 0 on
+}
+
+// Trace is which rows the writes of some keys came to: it folds them as a file does. Its
+// memory follows the number of keys and not that of writes.
+type Trace struct {
+	rows  *Rows
+	fold  *fold
+	entry []byte // room for one
+}
+
+// NewTrace is one of no writes.
+func NewTrace(rows *Rows) *Trace { return &Trace{rows: rows, fold: newFold(rows)} }
 
 // Reset forgets the writes.
-func (t *Trace) Reset() { t.pieces = t.pieces[:0] }
+func (t *Trace) Reset() { t.fold.reset() }
 
-// Any reports whether there were writes.
-func (t *Trace) Any() bool { return len(t.pieces) > 0 }
-
-// Add takes the key's next write.
-func (t *Trace) Add(op schemas.Op, at At) {
-	pieces := t.pieces
-	if len(pieces) == 0 {
-		t.pieces = append(pieces, piece{op, at})
-		return
-	}
-	newest := pieces[len(pieces)-1].op
-	switch op {
-	case schemas.Delete:
-		t.pieces = append(pieces[:0], piece{op, pieces[0].from})
-	case schemas.Upsert:
-		switch {
-		case pieces[0].op != schemas.Delete:
-			t.pieces = append(pieces[:0], piece{op, pieces[0].from})
-		case len(pieces) > 1:
-			t.pieces = append(pieces[:1], piece{op, pieces[1].from})
-		default:
-			t.pieces = append(pieces, piece{op, at})
-		}
-	case schemas.Patch, schemas.Merge:
-		if newest != schemas.Upsert && newest != schemas.Merge && newest != op {
-			t.pieces = append(pieces, piece{op, at})
-		}
-	case schemas.Create:
-		if !t.Has(schemas.Create) {
-			t.pieces = append(pieces, piece{op, at})
-		}
+// Add takes the next write, one that a row can say.
+func (t *Trace) Add(w *schemas.Write, at At) {
+	if t.encode(w) {
+		t.fold.at = recordAt{int32(at.Partition), at.Offset}
+		t.fold.add(t.entry, false, several)
 	}
 }
 
-// Has reports whether there is a row of the operation.
-func (t *Trace) Has(op schemas.Op) bool {
-	return slices.ContainsFunc(t.pieces, func(p piece) bool { return p.op == op })
+// Drop takes a write of the other lane that has dropped the key's rows from an open file.
+func (t *Trace) Drop(w *schemas.Write) {
+	if t.encode(&schemas.Write{Op: schemas.Delete, Key: w.Key}) {
+		t.entry[entryOp] = byte(dropRows)
+		t.fold.add(t.entry, false, several)
+	}
 }
 
-// RowOf is the operation of the row that one of the writes, of op, came to; 0: it came
-// before Reset.
-func (t *Trace) RowOf(op schemas.Op, at At) schemas.Op {
-	if op == schemas.Create && t.Has(schemas.Create) && !at.before(t.pieces[0].from) {
-		return op // a second one shares the first one's fate
+// Came reports whether one of the writes came to a row that is meant, and whether its key has
+// any such row.
+func (t *Trace) Came(w *schemas.Write, at At, meant func(Rank) bool) (came, any bool) {
+	if !t.encode(w) {
+		return false, false
 	}
-	var row schemas.Op
-	for _, p := range t.pieces {
-		if at.before(p.from) {
-			break
+	k := t.fold.find(t.entry)
+	if k == nil {
+		return false, false
+	}
+	own := t.fold.rowOf(k, t.entry, recordAt{int32(at.Partition), at.Offset})
+	for r := k.first; r != none; r = t.fold.rows[r].next {
+		rank := t.fold.rows[r].rank
+		if rank != void && meant(Rank{rankOp(rank), int(rank) / len(order)}) {
+			came, any = came || r == own, true
 		}
-		row = p.op
 	}
-	return row
+	return came, any
+}
+
+// encode makes the entry of w, without the cells where the rows do not depend on them.
+func (t *Trace) encode(w *schemas.Write) bool {
+	entry, err := t.rows.AppendEntry(t.entry[:0], w)
+	if err != nil {
+		return false
+	}
+	if t.rows.keeping == nil {
+		_, cells := cutBytes(entry[entryHead:])
+		entry = entry[:len(entry)-len(cells)]
+		binary.LittleEndian.PutUint32(entry, uint32(len(entry)))
+	}
+	t.entry = entry
+	return true
+}
+
+// rowOf is the row that one of the key's writes came to, or none. It is none that only newer
+// writes came to; of the others it is the last, but an upsert may have come to the last one
+// of upserts, with a patch behind it, and a create to an older one of creates.
+func (f *fold) rowOf(k *foldedKey, entry []byte, at recordAt) int32 {
+	op := schemas.Op(entry[entryOp])
+	last, same := none, none
+	for r := k.first; r != none && !at.before(f.rows[r].from); r = f.rows[r].next {
+		if f.rows[r].rank == void {
+			continue
+		}
+		if last = r; rankOp(f.rows[r].rank) == op && !op.Partial() {
+			same = r
+		}
+	}
+	if same != none {
+		return same
+	}
+	return last
 }
