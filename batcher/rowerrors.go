@@ -412,7 +412,7 @@ func (e *rowErrors) keepResults(ctx context.Context) error {
 
 // rows are the import's rows in error, none so far.
 func (e *rowErrors) rows() (*rejects.Rows, error) {
-	r, imp := e.run, rejects.Import{Import: e.imp, AtOnce: e.run.batcher.atOnce, Rebuilt: e.run.generation.upTo != nil, OnlyHeld: e.run.endedBefore()}
+	r, imp := e.run, rejects.Import{Import: e.imp, AtOnce: e.run.batcher.atOnce, Rebuilt: e.run.generation.upTo != nil, Thirds: &e.run.thirds, OnlyHeld: e.run.endedBefore()}
 	for _, load := range e.imp.Loads() {
 		imp.Of = append(imp.Of, &r.batcher.byName[load.Mapping].Mapping)
 	}

@@ -52,6 +52,7 @@ type Import struct {
 	Of       []*files.Mapping // whose rows it loads, in the order of its Loads
 	AtOnce   int              // rows in error that are looked for in one reading
 	Rebuilt  bool             // writes of the other lane have dropped none of its rows
+	Thirds   *Thirds          // of its generation
 	OnlyHeld bool             // a former owner has made dead letters already of rows that were not held
 }
 
@@ -358,34 +359,57 @@ func (r *rejected) found() *errorRow {
 // deadReason is why the write's record is a dead letter, as a row of its key is in error;
 // "": it is none.
 func (rr *Rows) deadReason(row *errorRow, w *schemas.Write, at spool.At) string {
-	dead := false
 	switch {
 	case !row.written:
 	case row.idle != nil:
-		dead = w.Op == rr.Op && slices.ContainsFunc(row.idle, func(s reconcile.Span) bool { return s.Covers(w.Op, Place(at)) })
+		if w.Op == rr.Op && slices.ContainsFunc(row.idle, func(s reconcile.Span) bool { return s.Covers(w.Op, Place(at)) }) {
+			return row.rejected.reason
+		}
 	default:
-		dead = rr.came(row, w, at)
+		switch came := rr.came(row, w, at); {
+		case came.Third && rr.Thirds.first(rowKey{rr.Of[row.member].Name, w.Key}, rr.File):
+			return thirdReason + row.rejected.reason
+		case came.To && !came.Third:
+			return row.rejected.reason
+		}
 	}
-	if !dead {
-		return ""
-	}
-	return row.rejected.reason
+	return ""
 }
 
-// came reports whether the write came to the row in error. Where the rows came out in another
+// thirdReason is why a create is a dead letter that is in no file, before what was said of
+// another one's row.
+const thirdReason = "other creates of its key are before it in the same file, and one of their rows was in error: "
+
+// Thirds are the keys with creates behind two others in the same file, once one of these was
+// in error: then they are dead letters, and not once more if the other is in error, too. It
+// is for the files of one generation.
+type Thirds map[rowKey]string // the file whose row was in error
+
+// first reports whether the file is the first one with a row in error.
+func (t *Thirds) first(key rowKey, file string) bool {
+	if *t == nil {
+		*t = Thirds{}
+	}
+	if _, known := (*t)[key]; !known {
+		(*t)[key] = file
+	}
+	return (*t)[key] == file
+}
+
+// came is what the write has to do with the row in error. Where the rows came out in another
 // way than the file says, those of its operation count, or else all: none is lost.
-func (rr *Rows) came(row *errorRow, w *schemas.Write, at spool.At) bool {
+func (rr *Rows) came(row *errorRow, w *schemas.Write, at spool.At) spool.Came {
 	for _, meant := range []func(spool.Rank) bool{
 		func(r spool.Rank) bool { return r == rr.rank && r.Op == rr.Op && !row.rounds },
 		func(r spool.Rank) bool { return r.Op == rr.Op },
 	} {
 		for _, t := range rr.traces[row.member] {
-			if came, any := t.Came(w, at, meant); any {
+			if came := t.Came(w, at, meant); came.Any {
 				return came
 			}
 		}
 	}
-	return true
+	return spool.Came{To: true}
 }
 
 // Place is how keys that both lanes write know a record's place.

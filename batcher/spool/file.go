@@ -53,7 +53,8 @@ type Part struct {
 }
 
 // Files says which files to write: for each operation one, further ones where it is
-// larger than a file may be, and one more where a create follows a patch of its key.
+// larger than a file may be, and one more where a create follows a patch or another create of
+// its key.
 type Files struct {
 	Dir         *Dir
 	Parts       []Part

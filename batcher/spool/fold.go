@@ -22,16 +22,17 @@ import (
 //	patch   merges into an upsert, patch or merge; after a delete or create it is a row of its own
 //	merge   merges into an upsert or merge, or into a patch of an upsert; else it is a
 //	        row of its own: alone, a patch of nothing creates nothing, and a merge does
-//	create  is a row of its own; a second one of the same key stands for the
-//	        same event and shares the first one's fate
+//	create  is a row of its own; one that says the same as another one of the key stands for
+//	        the same event and shares its fate, and the third different one shares the second one's:
+//	        files are few, and it can be applied only if the first two are refused
 //
 // What a write of the other lane does to them, never leaving a row of its own:
 //
 //	drop    drops them all
 //	merge   merges into an upsert, patch or merge
 //
-// A create behind a patch or merge would be loaded before it; it opens a second round
-// of files behind the first.
+// A create behind a patch or merge would be loaded before it, and one behind another create
+// together with it; it opens a second round of files behind the first.
 type fold struct {
 	keeping *keeping
 	newest  bool     // a delete before an upsert that clears all is dropped, too
@@ -49,7 +50,6 @@ type fold struct {
 type foldedKey struct {
 	collides    int32 // next key with the same hash, or none
 	first, last int32 // rows
-	creates     bool  // a create is among them
 }
 
 type foldedRow struct {
@@ -143,11 +143,28 @@ func (f *fold) apply(entry []byte) {
 			f.push(k, entry, op)
 		}
 	case schemas.Create:
-		if !k.creates {
+		if !f.shares(k, entry) {
 			f.push(k, entry, op)
 		}
 	}
 }
+
+// shares reports whether a create is no row of its own.
+func (f *fold) shares(k *foldedKey, entry []byte) bool {
+	creates := 0
+	for r := k.first; r != none; r = f.rows[r].next {
+		if rankOp(f.rows[r].rank) != schemas.Create {
+			continue
+		}
+		if creates++; creates == mostCreates || bytes.Equal(f.entry(r), entry) {
+			return true
+		}
+	}
+	return false
+}
+
+// mostCreates is how many rows of creates a key may have.
+const mostCreates = 2
 
 // takes reports whether a patch or merge goes into the key's last row.
 func (f *fold) takes(k *foldedKey, entry []byte, op schemas.Op) bool {
@@ -228,7 +245,6 @@ func (f *fold) discard(k *foldedKey, from int32) {
 	for r := from; r != none; r = f.rows[r].next {
 		f.drop(r)
 	}
-	k.creates = false
 	if from == k.first {
 		k.first, k.last = none, none
 		return
@@ -237,8 +253,8 @@ func (f *fold) discard(k *foldedKey, from int32) {
 	f.rows[k.first].next = none
 }
 
-// push adds a row behind the key's last one, in the next round if its operation
-// comes earlier in a round.
+// push adds a row behind the key's last one, in the next round if its operation does not
+// come later in a round.
 func (f *fold) push(k *foldedKey, entry []byte, op schemas.Op) {
 	const round = uint16(len(order))
 	rank, added := place[op], int32(len(f.rows))
@@ -247,13 +263,12 @@ func (f *fold) push(k *foldedKey, entry []byte, op schemas.Op) {
 	} else {
 		last := &f.rows[k.last]
 		rank += last.rank / round * round
-		if rank < last.rank {
+		if rank <= last.rank {
 			rank += round
 		}
 		last.next = added
 	}
 	k.last = added
-	k.creates = k.creates || op == schemas.Create
 	f.rows = append(f.rows, foldedRow{entry: f.keep(entry), number: f.number, from: f.at, next: none, rank: rank})
 }
 

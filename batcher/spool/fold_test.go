@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -115,7 +116,11 @@ func TestFoldKeepsTheLastStateOfAKey(t *testing.T) {
 		{"delete goes before patch", []schemas.Write{d, p("a", "x")}, []string{"0:delete 1", "3:patch 1,x,"}},
 		{"delete goes before create", []schemas.Write{d, c("a", "x")}, []string{"0:delete 1", "2:create 1,x,"}},
 		{"create behind patch waits a round", []schemas.Write{p("a", "x"), c("b", "y")}, []string{"3:patch 1,x,", "7:create 1,,y"}},
-		{"second create shares the first one's fate", []schemas.Write{c("a", "x"), c("a", "z")}, []string{"2:create 1,x,"}},
+		{"create that is repeated shares the first one's fate", []schemas.Write{c("a", "x"), c("a", "x")}, []string{"2:create 1,x,"}},
+		{"another create waits a round", []schemas.Write{c("a", "x"), c("a", "z")}, []string{"2:create 1,x,", "7:create 1,z,"}},
+		{"creates are two rows of a key at most", []schemas.Write{c("a", "x"), c("a", "z"), c("a", "x"), c("a", "y")}, []string{"2:create 1,x,", "7:create 1,z,"}},
+		{"another create behind a patch waits a round", []schemas.Write{c("a", "x"), p("b", "y"), c("a", "z")}, []string{"2:create 1,x,", "3:patch 1,,y", "7:create 1,z,"}},
+		{"upsert replaces all creates", []schemas.Write{c("a", "x"), c("a", "z"), u("b", "y")}, []string{"1:upsert 1,,y"}},
 		{"merge event goes into upsert", []schemas.Write{u("a", "x"), m("b", "y")}, []string{"1:upsert 1,x,y"}},
 		{"merge event goes into merge event", []schemas.Write{m("a", "x"), m("b", "y")}, []string{"4:merge 1,x,y"}},
 		{"patch goes into merge event", []schemas.Write{m("a", "x"), p("b", "y")}, []string{"4:merge 1,x,y"}},
@@ -189,9 +194,9 @@ func TestFoldedFilesLeaveTheTableAsTheWritesWould(t *testing.T) {
 			one.apply(op, key, cells)
 		}
 		rows := folded(t, r, writes, rnd.IntN(4))
-		slices.SortStableFunc(rows, func(a, b string) int { return int(a[0]) - int(b[0]) })
+		slices.SortStableFunc(rows, func(a, b string) int { return rankOfRow(a) - rankOfRow(b) })
 		for _, row := range rows {
-			word, line, _ := strings.Cut(row[2:], " ")
+			word, line, _ := strings.Cut(row[strings.IndexByte(row, ':')+1:], " ")
 			op, _ := schemas.ParseOp(word)
 			fields, cells := strings.Split(line, ","), map[string]string{}
 			for i, name := range []string{"a", "b"} {
@@ -213,6 +218,15 @@ func TestFoldedFilesLeaveTheTableAsTheWritesWould(t *testing.T) {
 			seen[key] = true
 		}
 	}
+}
+
+// rankOfRow is the rank of a row that folded has returned.
+func rankOfRow(row string) int {
+	rank, err := strconv.Atoi(row[:strings.IndexByte(row, ':')])
+	if err != nil {
+		panic(err)
+	}
+	return rank
 }
 
 func TestFoldOfOneHotKeyStaysSmall(t *testing.T) {
@@ -266,8 +280,8 @@ func TestKeyThatIsWrittenOftenKeepsFewRows(t *testing.T) {
 			}
 			writes = append(writes, write(op, "1", pairs...))
 		}
-		if got := folded(t, r, writes, 7); len(got) > 7 {
-			t.Errorf("seed %d: got %d rows of one key, want 7 at most: %q", seed, len(got), got)
+		if got := folded(t, r, writes, 7); len(got) > 10 {
+			t.Errorf("seed %d: got %d rows of one key, want 10 at most: %q", seed, len(got), got)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/feedsink/feedsink/schemas"
@@ -59,24 +60,37 @@ func (t *Trace) Drop(w *schemas.Write) {
 	}
 }
 
-// Came reports whether one of the writes came to a row that is meant, and whether its key has
-// any such row.
-func (t *Trace) Came(w *schemas.Write, at At, meant func(Rank) bool) (came, any bool) {
+// Came is what a write has to do with rows.
+type Came struct {
+	Any   bool // its key has a row that is meant
+	To    bool // the write came to one
+	Third bool // as it is a create behind two others of its key: it is applied by none of their rows, and came to both
+}
+
+// Came tells what one of the writes has to do with the rows that are meant.
+func (t *Trace) Came(w *schemas.Write, at At, meant func(Rank) bool) (c Came) {
 	if !t.encode(w) {
-		return false, false
+		return c
 	}
 	k := t.fold.find(t.entry)
 	if k == nil {
-		return false, false
+		return c
 	}
-	own := t.fold.rowOf(k, t.entry, recordAt{int32(at.Partition), at.Offset})
+	own, third := t.fold.rowOf(k, t.entry, recordAt{int32(at.Partition), at.Offset})
 	for r := k.first; r != none; r = t.fold.rows[r].next {
-		rank := t.fold.rows[r].rank
-		if rank != void && meant(Rank{rankOp(rank), int(rank) / len(order)}) {
-			came, any = came || r == own, true
+		row := &t.fold.rows[r]
+		if row.rank == void || !meant(Rank{rankOp(row.rank), int(row.rank) / len(order)}) {
+			continue
+		}
+		c.Any = true
+		switch {
+		case third && rankOp(row.rank) == schemas.Create:
+			c.To, c.Third = true, true
+		case r == own:
+			c.To = true
 		}
 	}
-	return came, any
+	return c
 }
 
 // encode makes the entry of w, without the cells where the rows do not depend on them.
@@ -85,7 +99,7 @@ func (t *Trace) encode(w *schemas.Write) bool {
 	if err != nil {
 		return false
 	}
-	if t.rows.keeping == nil {
+	if t.rows.keeping == nil && w.Op != schemas.Create {
 		_, cells := cutBytes(entry[entryHead:])
 		entry = entry[:len(entry)-len(cells)]
 		binary.LittleEndian.PutUint32(entry, uint32(len(entry)))
@@ -96,20 +110,29 @@ func (t *Trace) encode(w *schemas.Write) bool {
 
 // rowOf is the row that one of the key's writes came to, or none. It is none that only newer
 // writes came to; of the others it is the last, but an upsert may have come to the last one
-// of upserts, with a patch behind it, and a create to an older one of creates.
-func (f *fold) rowOf(k *foldedKey, entry []byte, at recordAt) int32 {
+// of upserts, with a patch behind it, and a create to that of the create that it repeats. It is
+// the third if it is another one than the key's creates before it.
+func (f *fold) rowOf(k *foldedKey, entry []byte, at recordAt) (row int32, third bool) {
 	op := schemas.Op(entry[entryOp])
-	last, same := none, none
+	last, same, creates := none, none, 0
 	for r := k.first; r != none && !at.before(f.rows[r].from); r = f.rows[r].next {
 		if f.rows[r].rank == void {
 			continue
 		}
-		if last = r; rankOp(f.rows[r].rank) == op && !op.Partial() {
+		last = r
+		switch of := rankOp(f.rows[r].rank); {
+		case of != op:
+		case op == schemas.Upsert:
 			same = r
+		case op == schemas.Create:
+			if bytes.Equal(f.entry(r), entry) {
+				return r, false
+			}
+			creates++
 		}
 	}
 	if same != none {
-		return same
+		return same, false
 	}
-	return last
+	return last, creates == mostCreates
 }

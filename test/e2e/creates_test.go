@@ -5,6 +5,7 @@ package e2e_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -172,5 +173,32 @@ func TestSecondCreateInALaterFileIsADeadLetter(t *testing.T) {
 		if got := header(l, "__connect.errors.exception.class.name"); got != "import_row" {
 			t.Errorf("dead letter of %s: got %s, want import_row", l.Key, got)
 		}
+	}
+}
+
+// TestSecondCreateInTheSameFileIsADeadLetter has several records create one row before the sink
+// reads any of them.
+func TestSecondCreateInTheSameFileIsADeadLetter(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withCreateETLs)
+	w.produce(made(customer("C1", "basic", 1)), made(customer("C1", "basic", 2)))
+	for i, status := range []string{"FIRST", "SECOND", "THIRD"} {
+		w.produce(made(order("o1", status, i)), made(order("o1", "FIRST", 0))) // the first one again
+	}
+	w.start(head + deadLetters + creating)
+	w.creatingSettled()
+	w.ordersAre(map[string]string{"o1": "0 FIRST"})
+	var dead []string
+	for _, l := range w.dead() {
+		for _, one := range []string{"FIRST", "SECOND", "THIRD", `"seq":1`, `"seq":2`} {
+			if bytes.Contains(l.Value, []byte(one)) {
+				dead = append(dead, string(l.Key)+" "+one)
+				break
+			}
+		}
+	}
+	slices.Sort(dead)
+	if want := []string{`C1 "seq":2`, "o1 SECOND", "o1 THIRD"}; !slices.Equal(dead, want) {
+		t.Errorf("dead letters: got %q, want %q", dead, want)
 	}
 }
