@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/feedsink/feedsink/batcher/contract"
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/kafka"
@@ -51,11 +52,16 @@ func NewCreates(client *service.Client, service *calls.Service, cfg *config.Conf
 // for the import.
 func (c *Creates) judge(ctx context.Context, imp *contract.Import, p *kafka.Partition, r *kafka.Record, w *schemas.Write, read *int) (v writes.Verdict, err error) {
 	cr := writes.Create{Written: r.Timestamp, Assigned: p.AssignedFor(r), Tried: p.Assigned(), Unsure: imp.Attempt > 1}
+	other := writes.Theirs
+	if cr.Unsure || r.Timestamp.Before(cr.Assigned) {
+		other = writes.Perhaps
+	}
 	if !w.Table.Custom { // a profile cannot be read
-		if cr.Unsure || r.Timestamp.Before(cr.Assigned) {
-			return writes.Perhaps, nil
-		}
-		return writes.Theirs, nil
+		return other, nil
+	}
+	behind := spool.RankOf(imp.File).Round > 0
+	if behind { // a create in a file just before may have made the record: when that was tells nothing
+		cr.Written = time.Time{}
 	}
 	if *read++; *read > mostRead {
 		return writes.Perhaps, nil
@@ -79,6 +85,8 @@ func (c *Creates) judge(ctx context.Context, imp *contract.Import, p *kafka.Part
 		return writes.Theirs, ctx.Err()
 	case err != nil: // it cannot be read at all
 		return writes.Perhaps, nil
+	case v == writes.Theirs && behind:
+		return other, nil
 	}
 	return v, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/service"
+	"github.com/feedsink/feedsink/connector/writes"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -60,6 +61,38 @@ func TestNoRecordIsReadBeforeTheServiceWantsCalls(t *testing.T) {
 			t.Errorf("waited: got %v, want the 30s that the service named", got)
 		}
 	})
+}
+
+// TestCreateBehindAnotherOneDoesNotTakeItsRecord sends a file of creates twice, as the first answer was
+// lost. The record that it meets may be that of a create in the file before.
+func TestCreateBehindAnotherOneDoesNotTakeItsRecord(t *testing.T) {
+	const file = "orders-20261121T100000Z-abcdef."
+	for _, tc := range []struct {
+		file, status string
+		want         writes.Verdict
+	}{
+		{"create.csv.gz", "SECOND", writes.Ours}, // a newer write may have changed it since
+		{"create2.csv.gz", "SECOND", writes.Perhaps},
+		{"create2.csv.gz", "FIRST", writes.Ours},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			_, client := startInBubble(t)
+			order := func(status string) *schemas.Write {
+				cell := schemas.Cell{Place: &schemas.Place{Section: schemas.Properties, Name: "status"}, Value: schemas.StringValue(status)}
+				return &schemas.Write{Op: schemas.Create, Table: schemas.Table{Name: "orders", Custom: true}, Key: "o1", Cells: []schemas.Cell{cell}}
+			}
+			record := &kafka.Record{Timestamp: time.Now()}
+			c := readingFor(client, &calls.Service{})
+			if err := c.Call(t.Context(), order("FIRST"), writes.Create{}); err != nil {
+				t.Fatal(err)
+			}
+			read := 0
+			got, err := c.judge(t.Context(), &contract.Import{File: file + tc.file, Attempt: 2}, &kafka.Partition{}, record, order(tc.status), &read)
+			if err != nil || got != tc.want {
+				t.Errorf("%s, %s: got verdict %d, %v, want %d", tc.file, tc.status, got, err, tc.want)
+			}
+		})
+	}
 }
 
 // throttled is a 429 with Retry-After: 30.
