@@ -3,7 +3,6 @@ package connector
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/imports"
 	"github.com/feedsink/feedsink/connector/kafka"
-	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/tables"
 	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/connector/writes"
@@ -515,25 +513,6 @@ func releaseTime(timeout time.Duration) time.Duration { return timeout + 5*time.
 // the groups.
 func DrainTime(cfg *config.Config) time.Duration {
 	return kafka.LeaveTime(releaseTime(cfg.Service.Timeout))
-}
-
-func (s *pipeline) waitStatus(waits []calls.Wait) (out []observe.WaitStatus) {
-	for _, w := range waits {
-		why := "calls fail, and the breaker is open"
-		if cause, ok := s.breakerCauses.Load(w.Table); ok {
-			why += fmt.Sprintf(": %v", cause)
-		}
-		switch {
-		case w.NoToken && w.Status == 0:
-			why = "there is no token"
-		case w.NoToken:
-			why = fmt.Sprintf("there is no token: the service answered %d", w.Status)
-		case w.Status != 0:
-			why = fmt.Sprintf("the service answered %d", w.Status)
-		}
-		out = append(out, observe.WaitStatus{Table: router.LabelOf(s.router.Mappings(), w.Table), Until: w.Until, Why: why})
-	}
-	return out
 }
 
 // assigned takes over what former owners of the partitions began.

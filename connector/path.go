@@ -3,6 +3,7 @@ package connector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -91,8 +92,20 @@ type delivery interface {
 }
 
 // Ready reports whether the lane has room.
-func (l *lane) Ready() bool {
-	return l.source.Pending()-l.floods.Waiting()-l.delivery.heldBack() < maxPending && l.delivery.ready()
+func (l *lane) Ready() bool { return l.roomTaken() < maxPending && l.delivery.ready() }
+
+// roomTaken is how many records take of the lane's room.
+func (l *lane) roomTaken() int64 {
+	return l.source.Pending() - l.floods.Waiting() - l.delivery.heldBack()
+}
+
+// filled says that the lane's room is taken; "": it is not.
+func (l *lane) filled() string {
+	n := l.roomTaken()
+	if n < maxPending {
+		return ""
+	}
+	return fmt.Sprintf(". But %d records wait, which is all there is room for: partitions that have more than their part of it are not read on, nor are their other keys", n)
 }
 
 // Parts says how many records of each topic may be pending while others fill the lane.

@@ -80,6 +80,9 @@ func TestBacklogOfOneTopicHoldsUpNoOther(t *testing.T) {
 	until(t, "the backlog fills the lane, and as many calls as may are under way", func() bool {
 		return sink.now().calls.PendingOf(ordersTable) >= maxPending && len(door.since(0)) == sink.now().calls.Limit()
 	})
+	if got := sink.now().lanes[0].filled(); !strings.Contains(got, "records wait, which is all there is room for") {
+		t.Errorf("told of a lane that is full: got %q", got)
+	}
 	const urgent = 20
 	for i := range urgent {
 		produce("crm", `{"op":"upsert","key":{"customerNumber":"C%d"},"attributes":{"name":"now"}}`, i)
@@ -105,6 +108,9 @@ func TestBacklogOfOneTopicHoldsUpNoOther(t *testing.T) {
 	}
 	open()
 	until(t, "everything is confirmed, the backlog to its end", func() bool { return len(door.since(0)) >= 10_000+urgent && sink.now().calls.Pending() == 0 })
+	if got := sink.now().lanes[0].filled(); got != "" {
+		t.Errorf("told of a lane that has room: got %q, want nothing", got)
+	}
 }
 
 func TestTopicsPartsOfTheRoomFollowTheirMostUrgentRoutes(t *testing.T) {

@@ -2,9 +2,7 @@ package connector
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net/http"
 	"slices"
@@ -39,7 +37,7 @@ func (s *pipeline) waits() []observe.Wait {
 		all = append(all, s.schemaWaits()...)
 		switch d := l.delivery.(type) {
 		case *callDelivery:
-			all = append(all, s.callWaits(d.calls.Waits())...)
+			all = append(all, s.callWaits(d.calls.Waits(), l.filled())...)
 		case *fileDelivery:
 			all = append(all, s.fileWaits(d)...)
 		}
@@ -116,14 +114,39 @@ func otherLaneWaits(ps []*kafka.Partition) (all []observe.Wait) {
 	return all
 }
 
-func (s *pipeline) callWaits(held []calls.Wait) (out []observe.Wait) {
+// waitStatus is why calls wait.
+func (s *pipeline) waitStatus(held []calls.Wait) (out []observe.WaitStatus) {
+	for _, w := range held {
+		why := "calls fail, and the breaker is open"
+		if cause, ok := s.breakerCauses.Load(w.Table); ok {
+			why += fmt.Sprintf(": %v", cause)
+		}
+		switch {
+		case w.Again != nil:
+			why = waits.Again(w.Again)
+		case w.NoToken && w.Status == 0:
+			why = "there is no token"
+		case w.NoToken:
+			why = fmt.Sprintf("there is no token: the service answered %d", w.Status)
+		case w.Status != 0:
+			why = fmt.Sprintf("the service answered %d", w.Status)
+		}
+		out = append(out, observe.WaitStatus{Table: router.LabelOf(s.router.Mappings(), w.Table), Until: w.Until, Why: why})
+	}
+	return out
+}
+
+// callWaits are the same. filled says that the lane has no more room, or is empty.
+func (s *pipeline) callWaits(held []calls.Wait, filled string) (out []observe.Wait) {
 	for i, st := range s.waitStatus(held) {
-		w := observe.Wait{Cause: waits.Breaker, Table: st.Table, Until: st.Until, Why: st.Why + "; then one call is tried"}
-		switch status := held[i].Status; {
-		case status == 401, status == 403:
+		w := observe.Wait{Cause: waits.Breaker, Table: st.Table, Until: st.Until, Why: st.Why + waits.Then(held[i])}
+		switch again := held[i].Again; {
+		case again != nil:
+			w.Cause, w.Mapping, w.Why = waits.Retried, again.Mapping, w.Why+filled
+		case held[i].Status == http.StatusUnauthorized, held[i].Status == http.StatusForbidden:
 			w.Cause = waits.Unauthorized
-			w.Why = st.Why + ": the API key is wrong, or lacks the right for the table (service.apiKeyFile or service.apiKey); then one call is tried"
-		case status != 0 && !held[i].NoToken:
+			w.Why = st.Why + ": the API key is wrong, or lacks the right for the table (service.apiKeyFile or service.apiKey)" + waits.Then(held[i])
+		case held[i].Status != 0 && !held[i].NoToken:
 			w.Cause = waits.Throttled
 		}
 		out = append(out, w)
@@ -142,6 +165,11 @@ func (s *pipeline) fileWaits(d *fileDelivery) (all []observe.Wait) {
 	if held := s.service.Held(); held > 0 {
 		all = append(all, observe.Wait{Cause: waits.Throttled, Until: time.Now().Add(held), Why: "the service wants no request before (Retry-After)"})
 	}
+	for _, w := range s.callWaits(s.peer.Waits(), "") {
+		if w.Table != "" { // the service's was told
+			all = append(all, w)
+		}
+	}
 	after := map[string][]string{}
 	for _, m := range s.router.Mappings() {
 		after[m.Name] = m.Config.After
@@ -156,7 +184,7 @@ func (s *pipeline) fileWaits(d *fileDelivery) (all []observe.Wait) {
 		case st.Import != nil && st.Import.WaitsFor != "":
 			w.Cause, w.Why = waits.OtherLane, "its import is loaded and waits: "+st.Import.WaitsFor
 		case st.Import != nil && st.Import.Trouble != nil:
-			w.Cause, w.Why = importTrouble(st.Import)
+			w.Cause, w.Why = waits.OfImport(st.Import)
 			w.Until = st.Import.Again
 		default:
 			continue
@@ -164,32 +192,6 @@ func (s *pipeline) fileWaits(d *fileDelivery) (all []observe.Wait) {
 		all = append(all, w)
 	}
 	return all
-}
-
-// importTrouble is why a step of an import is tried again. What the service said may be
-// customers' data, and is not told.
-func importTrouble(im *contract.ImportStatus) (cause, why string) {
-	if _, local := errors.AsType[*fs.PathError](im.Trouble); local {
-		return waits.Disk, fmt.Sprintf("%s: %v; it is tried again. Make room on the spool's disk (spool.dir)", im.Step, im.Trouble)
-	}
-	e, ok := errors.AsType[interface {
-		error
-		Status() int
-	}](im.Trouble)
-	if ok && e.Status() == 0 { // its text is ours, or of the way there
-		return waits.Service, fmt.Sprintf("%s: the service does not answer: %v; it is asked again", im.Step, e)
-	}
-	if !ok {
-		return waits.Service, fmt.Sprintf("%s: the service does not answer; it is asked again, and the log says more", im.Step)
-	}
-	why = fmt.Sprintf("%s: the service answered %d; it is asked again", im.Step, e.Status())
-	switch e.Status() {
-	case http.StatusTooManyRequests:
-		return waits.Throttled, why
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return waits.Unauthorized, why + ". The API key is wrong, or lacks the right for the table's imports (service.apiKeyFile or service.apiKey)"
-	}
-	return waits.Service, why
 }
 
 // slotWait is how long the mapping's file waits for nothing but a slot; 0: it does not.

@@ -174,15 +174,44 @@ func TestBrokersThatDoNotAnswerAreTold(t *testing.T) {
 	})
 }
 
-// TestOpenBreakerSaysItsCause: each table's its own.
-func TestOpenBreakerSaysItsCause(t *testing.T) {
+// TestWaitsOfCallsSayTheirCause: each table's its own.
+func TestWaitsOfCallsSayTheirCause(t *testing.T) {
 	s := newDesk(t).now()
 	orders := s.router.Mappings()[1].Table
+	since := time.Date(2026, 11, 28, 2, 0, 0, 0, time.UTC)
 	observer{s}.BreakerTurned(orders, calls.Open, errors.New("upsert record orders: connection refused"))
 	observer{s}.BreakerTurned(schemas.Table{Name: "other"}, calls.Open, errors.New("500"))
-	got := s.callWaits([]calls.Wait{{Table: orders}})
-	if want := "calls fail, and the breaker is open: upsert record orders: connection refused; then one call is tried"; len(got) != 1 || got[0].Cause != waits.Breaker || got[0].Why != want {
-		t.Errorf("got %+v, want %q", got, want)
+	soon := time.Now().Add(time.Hour)
+	for _, c := range []struct {
+		held calls.Wait
+		want observe.Wait
+	}{
+		{
+			calls.Wait{Table: orders, Until: soon},
+			observe.Wait{Cause: waits.Breaker, Table: "orders", Until: soon, Why: "calls fail, and the breaker is open: upsert record orders: connection refused; then one call is tried"},
+		},
+		{
+			calls.Wait{Table: orders}, // its time has come
+			observe.Wait{Cause: waits.Breaker, Table: "orders", Why: "calls fail, and the breaker is open: upsert record orders: connection refused; it is tried again"},
+		},
+		{
+			calls.Wait{Table: orders, Again: &calls.Again{Keys: 1, Mapping: "orders", Since: since, Tries: 7, Err: errors.New("upsert record orders: 500 Internal Server Error")}},
+			observe.Wait{
+				Cause: waits.Retried, Table: "orders", Mapping: "orders",
+				Why: "1 key is tried again since 2026-11-28T02:00:00Z, 7 times so far: upsert record orders: 500 Internal Server Error; other keys go on. retry.giveUpAfter ends what never succeeds. All room is taken",
+			},
+		},
+		{
+			calls.Wait{Table: orders, Again: &calls.Again{Keys: 2, Mapping: "orders", Since: since, Tries: 7, Err: errors.New("405")}},
+			observe.Wait{
+				Cause: waits.Retried, Table: "orders", Mapping: "orders",
+				Why: "2 keys are tried again, the one that fails the longest since 2026-11-28T02:00:00Z, 7 times so far: 405; other keys go on. retry.giveUpAfter ends what never succeeds. All room is taken",
+			},
+		},
+	} {
+		if got := s.callWaits([]calls.Wait{c.held}, ". All room is taken"); len(got) != 1 || got[0] != c.want {
+			t.Errorf("got  %+v\nwant %+v", got, c.want)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package calls
 
 import (
 	"container/heap"
+	"container/list"
 	"context"
 	"fmt"
 	"slices"
@@ -32,14 +33,16 @@ type call struct {
 	class   *class // the most urgent one of its writes
 	write   schemas.Write
 	origins []Origin
-	tries   int       // started attempts; none is merged into it after the first
-	first   time.Time // when the first attempt started
-	failed  time.Time // when the first attempt ended that is tried again
-	unsure  bool      // an attempt may have been applied
-	closed  bool      // nothing more is merged into it
-	probes  bool      // the attempt in flight finds out whether the service takes calls again
-	repeats *repeat   // it sends a key's newest state once more, and has no origin
-	source  *source   // where what it says is remembered, if it is applied; nil: nowhere
+	tries   int           // started attempts; none is merged into it after the first
+	first   time.Time     // when the first attempt started
+	failed  time.Time     // when the first attempt ended that is tried again
+	failure error         // of the last attempt, while again is set
+	again   *list.Element // among the table's calls that are tried again because they failed; nil: it is none
+	unsure  bool          // an attempt may have been applied
+	closed  bool          // nothing more is merged into it
+	probes  bool          // the attempt in flight finds out whether the service takes calls again
+	repeats *repeat       // it sends a key's newest state once more, and has no origin
+	source  *source       // where what it says is remembered, if it is applied; nil: nowhere
 
 	outcome func(error)   // tells the breaker about the attempt in flight
 	revoked []*revocation // Drops that met it in flight
@@ -161,6 +164,7 @@ func (e *entry) pop() {
 	if e.head == nil {
 		e.tail = nil
 	}
+	e.table.unlist(c)
 	c.free()
 }
 
@@ -279,6 +283,7 @@ func (l *Lane) dropFrom(e *entry, r *revocation) {
 		}
 		if !inFlight && len(c.origins) == 0 && (c.repeats == nil || c.repeats.dropped(r.match)) {
 			*at = c.next
+			e.table.unlist(c)
 			c.free()
 			continue
 		}

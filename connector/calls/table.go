@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"container/list"
 	"errors"
 	"net/http"
 	"time"
@@ -51,6 +52,8 @@ type table struct {
 	failed   fifo   // held back, and tried before
 	newest   bool   // the next probe is the newest of fresh, not the oldest
 	room     bool   // takes one more write, to probe with
+
+	again list.List // of calls that are tried again because they failed, the one that failed first in front
 }
 
 // table finds what is known of a table. There are few.
@@ -157,6 +160,7 @@ func (l *Lane) skip(e *entry) bool {
 // tell draws an attempt's consequences for its table.
 func (l *Lane) tell(e *entry, v *verdict, started, ended time.Time) {
 	t, c := e.table, e.head
+	t.follow(c, v)
 	probe := t.probe == e
 	if probe {
 		t.probe = nil
@@ -302,36 +306,4 @@ func (l *Lane) Breaker(id schemas.Table) BreakerState {
 		return t.breaker.State()
 	}
 	return Closed
-}
-
-// Wait is why calls wait, and until when.
-type Wait struct {
-	Table  schemas.Table // zero: the service, whatever the table
-	Until  time.Time     // then one call is tried; zero: each key is tried again in its own time
-	Status int           // that the service answered; 0: the breaker is open, or nothing came
-	// NoToken says that it was a token that was asked for.
-	NoToken bool
-}
-
-// Waits lists what holds calls back at present, as the service answered.
-func (l *Lane) Waits() (waits []Wait) {
-	if until, status := l.service.waits(); status != 0 {
-		waits = append(waits, Wait{Until: until, Status: status})
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.throttled.Status != 0 && l.pending.Load() > 0 && len(waits) == 0 {
-		waits = append(waits, l.throttled)
-	}
-	for _, t := range l.tables {
-		if !t.held {
-			continue
-		}
-		w := Wait{Table: t.id, Until: t.until}
-		if t.refusals > 0 {
-			w.Status, w.NoToken = t.status, t.noToken
-		}
-		waits = append(waits, w)
-	}
-	return waits
 }

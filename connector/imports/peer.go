@@ -37,6 +37,14 @@ func NewPeer(source *kafka.Source, mappings []*router.Compiled, calls *calls.Lan
 	return p
 }
 
+// Waits are what holds the calls back.
+func (p *Peer) Waits() []calls.Wait {
+	if p.calls == nil {
+		return nil
+	}
+	return p.calls.Waits()
+}
+
 // Run makes the calls until ctx ends.
 func (p *Peer) Run(ctx context.Context) error {
 	if p.calls == nil {

@@ -153,6 +153,12 @@ var states = []struct {
 			{Cause: cluster.Refused, Lane: "batch", Why: "group marketing-feedsink-batch cannot be joined: GROUP_AUTHORIZATION_FAILED: Not authorized to access group: Group authorization failed.; grant the login READ on the group"},
 		}
 	}, []string{"the login is refused; correct kafka.sasl", "grant the login READ on the group", "waiting for a place in the group"}},
+	{"key-fails", func(s *observe.Status) {
+		s.Waits = []observe.Wait{{
+			Cause: "retried", Lane: "immediate", Mapping: "customers", Table: "customers",
+			Why: "1 key is tried again since 2026-11-23T09:14:00Z, 12 times so far: create or update profile customers: 500 Internal Server Error; other keys go on. retry.giveUpAfter ends what never succeeds",
+		}}
+	}, []string{"has calls that fail: 1 key is tried again since 2026-11-23T09:14:00Z", "▲ waiting"}},
 	{"spool-full", func(s *observe.Status) {
 		s.Spool.Bytes = s.Spool.MaxBytes
 		s.Waits = []observe.Wait{{Cause: "spool_full", Lane: "batch", Why: "the spool takes 21474836480 bytes of spool.maxBytes 21474836480; partitions are read again once an import has made room"}}

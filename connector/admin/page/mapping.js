@@ -24,7 +24,7 @@ export function lanesOf(m, status, rates) {
 export const lettersOf = (m, status) => status.deadLetters.filter((d) => d.mapping === m.name || (!d.mapping && m.topics.includes(d.topic)));
 
 // troubles are the causes to wait that are no part of every day, as waiting for a slot is.
-const troubles = ["throttled", "unauthorized", "breaker", "service", "disk", "schemas", "missing_topic", "kafka_refused", "kafka_unreachable"];
+const troubles = ["throttled", "unauthorized", "breaker", "retried", "service", "disk", "schemas", "missing_topic", "kafka_refused", "kafka_unreachable"];
 
 // troubled tells whether something is in the way of the mapping, of its table or topics,
 // or of a whole lane that it takes.

@@ -16,7 +16,7 @@ const serviceAndDisk = ["throttled", "unauthorized", "service", "disk"];
 const service = ["throttled", "unauthorized", "breaker"];
 
 function serviceWords(w) {
-  const whose = w.lane === "batch" ? "Requests for imports" : w.table ? `Calls for table ${w.table}` : "All calls";
+  const whose = w.table ? `Calls for table ${w.table}` : w.lane === "batch" ? "Requests for imports" : "All calls";
   const until = w.until ? ` until ${clock(w.until, undefined, true)}` : "";
   return `${whose} wait${until}: ${w.why}. Nothing is lost; records wait.`;
 }
@@ -46,6 +46,7 @@ export function problems(status, rows, members) {
   for (const lane of status.lanes) found.push(...waitsForRoutes(lane));
   for (const w of status.waits) {
     if (w.mapping && serviceAndDisk.includes(w.cause)) found.push({ grave: true, mapping: w.mapping, words: `waits: ${w.why}. Nothing is lost; it goes on by itself.` });
+    else if (w.cause === "retried") found.push({ grave: true, mapping: w.mapping, words: `has calls that fail: ${w.why}. Nothing is lost; records wait.` });
     else if (service.includes(w.cause)) found.push({ grave: true, words: serviceWords(w) });
     else if (w.cause === "dead_member") found.push({ words: `The ${w.lane} lane waits: ${w.why}, about ${clock(w.until, undefined, true)}. Nothing is lost; it goes on by itself.` });
     else if (kafkaAndDisk.includes(w.cause)) found.push({ grave: true, words: `The ${w.lane} lane waits: ${w.why}. Nothing is lost; it goes on by itself.` });

@@ -1,0 +1,95 @@
+package calls
+
+import (
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// Wait is why calls wait, and until when.
+type Wait struct {
+	Table  schemas.Table // zero: the service, whatever the table
+	Until  time.Time     // then one call is tried; zero: each key is tried again in its own time
+	Status int           // that the service answered; 0: the breaker is open, or nothing came
+	// NoToken says that it was a token that was asked for.
+	NoToken bool
+	Again   *Again // the table's calls go on, but for those of some keys; nil: it is not that
+}
+
+// Again is keys of a table that are tried again because they failed, and the one of them that
+// fails the longest.
+type Again struct {
+	Keys    int
+	Mapping string
+	Since   time.Time
+	Tries   int
+	Err     error // of the last of them
+}
+
+// A key is told of as failing once it was tried so often, and for so long: most failures are gone before.
+const (
+	tellTries = 5
+	tellAfter = 10 * time.Second
+)
+
+// Waits lists what holds calls back at present, as the service answered.
+func (l *Lane) Waits() (waits []Wait) {
+	if until, status := l.service.waits(); status != 0 {
+		waits = append(waits, Wait{Until: until, Status: status})
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.throttled.Status != 0 && l.pending.Load() > 0 && len(waits) == 0 {
+		waits = append(waits, l.throttled)
+	}
+	for _, t := range l.tables {
+		w := Wait{Table: t.id}
+		switch again := t.failing(time.Now()); {
+		case t.held && t.refusals > 0:
+			w.Until, w.Status, w.NoToken = t.until, t.status, t.noToken
+		case t.held:
+			w.Until = t.until
+		case again.Keys > 0:
+			w.Again = &again
+		default:
+			continue
+		}
+		waits = append(waits, w)
+	}
+	return waits
+}
+
+// follow lists a call that is tried again because it failed, until it is answered. One that waits for
+// what is on its way by other means was answered.
+func (t *table) follow(c *call, v *verdict) {
+	if v.outcome != Retried || v.answered {
+		t.unlist(c)
+		return
+	}
+	c.failure = v.err
+	if c.again == nil {
+		c.again = t.again.PushBack(c)
+	}
+}
+
+func (t *table) unlist(c *call) {
+	if c.again != nil {
+		t.again.Remove(c.again)
+		c.again, c.failure = nil, nil
+	}
+}
+
+// failing is which of the table's keys have failed for some time.
+func (t *table) failing(now time.Time) (again Again) {
+	for at := t.again.Front(); at != nil; at = at.Next() {
+		c := at.Value.(*call)
+		if c.tries < tellTries || now.Sub(c.failed) < tellAfter {
+			continue
+		}
+		if again.Keys == 0 {
+			again = Again{Mapping: c.mapping, Since: c.failed, Tries: c.tries, Err: c.failure}
+		}
+		again.Keys++
+	}
+	return again
+}

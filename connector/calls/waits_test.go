@@ -1,0 +1,89 @@
+package calls
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/feedsink/feedsink/schemas"
+)
+
+// told is what the lane waits for, in words.
+func (s *stage) told() (out string) {
+	for _, w := range s.Waits() {
+		out += fmt.Sprintf("%s %d", w.Table.Name, w.Status)
+		if w.Again != nil {
+			out += fmt.Sprintf(" %d of %s at try %d: %v", w.Again.Keys, w.Again.Mapping, w.Again.Tries, w.Again.Err)
+		}
+		if !w.Until.IsZero() {
+			out += " in " + time.Until(w.Until).Round(time.Second).String()
+		}
+		out += "; "
+	}
+	return out
+}
+
+// TestKeysThatFailOverAndOverAreTold: while others of the table are answered, no breaker
+// opens, and nothing else tells of them.
+func TestKeysThatFailOverAndOverAreTold(t *testing.T) {
+	for _, status := range []int{403, 405, 429, 500} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			service := &script{answer: func(now sent) error {
+				if now.Key[0] == 'x' && now.at < time.Minute {
+					return fault{status: status}
+				}
+				return nil
+			}}
+			run(t, config(), service, func(_ *testing.T, s *stage) {
+				others := func(seconds int) {
+					for range seconds {
+						s.put(schemas.Upsert, "other", "1")
+						pass(time.Second)
+					}
+				}
+				s.put(schemas.Upsert, "x1", "1")
+				others(9)
+				s.want("after 9s", s.told(), "")
+				s.put(schemas.Upsert, "x2", "1")
+				others(4)
+				s.want("after 13s", s.told(), fmt.Sprintf("customers 0 1 of customers at try 7: %d; ", status))
+				others(20)
+				s.want("after 33s", s.told(), fmt.Sprintf("customers 0 2 of customers at try 8: %d; ", status))
+				others(60)
+				s.want("once they are answered", s.told(), "")
+				s.wantPending(0)
+			})
+		})
+	}
+}
+
+// hasty is an origin whose write comes before what it is for.
+type hasty struct{ *origin }
+
+func (hasty) Premature() bool { return true }
+
+// TestPrematureAnswersAreNoFailures: what such a key waits for is on its way.
+func TestPrematureAnswersAreNoFailures(t *testing.T) {
+	run(t, config(), &script{answer: func(sent) error { return errNotFound }}, func(_ *testing.T, s *stage) {
+		s.Submit(Item{Mapping: "customers", Write: write(schemas.Patch, "k", "1"), Origin: hasty{&origin{}}})
+		pass(time.Minute)
+		s.wantPending(1)
+		s.want("while it waits", s.told(), "")
+	})
+}
+
+func TestKeysThatWereDroppedAreToldOfNoMore(t *testing.T) {
+	cfg := config()
+	cfg.Breaker.Failures = 1000
+	run(t, cfg, outage(errUnavailable, time.Hour), func(t *testing.T, s *stage) {
+		s.put(schemas.Upsert, "k", "1")
+		s.put(schemas.Upsert, "l", "1")
+		pass(20 * time.Second)
+		s.want("while they fail", s.told(), "customers 0 2 of customers at try 8: 503; ")
+		if err := s.Drop(t.Context(), func(Origin) bool { return true }); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		s.want("dropped", s.told(), "")
+	})
+}

@@ -1,0 +1,56 @@
+package waits
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"time"
+
+	"github.com/feedsink/feedsink/batcher/contract"
+	"github.com/feedsink/feedsink/connector/calls"
+	"github.com/feedsink/feedsink/connector/words"
+)
+
+// Again says which keys of a table are tried again, and why.
+func Again(a *calls.Again) string {
+	which := words.Counted(a.Keys, "key is tried again", "keys are tried again, the one that fails the longest")
+	return fmt.Sprintf("%s since %s, %d times so far: %v", which, a.Since.UTC().Format(time.RFC3339), a.Tries, a.Err)
+}
+
+// Then is what follows what calls wait for.
+func Then(w calls.Wait) string {
+	switch {
+	case w.Again != nil:
+		return "; other keys go on. retry.giveUpAfter ends what never succeeds"
+	case w.Until.IsZero():
+		return "; it is tried again"
+	}
+	return "; then one call is tried"
+}
+
+// OfImport is why a step of an import is tried again. What the service said may be
+// customers' data, and is not told.
+func OfImport(im *contract.ImportStatus) (cause, why string) {
+	if _, local := errors.AsType[*fs.PathError](im.Trouble); local {
+		return Disk, fmt.Sprintf("%s: %v; it is tried again. Make room on the spool's disk (spool.dir)", im.Step, im.Trouble)
+	}
+	e, ok := errors.AsType[interface {
+		error
+		Status() int
+	}](im.Trouble)
+	if ok && e.Status() == 0 { // its text is ours, or of the way there
+		return Service, fmt.Sprintf("%s: the service does not answer: %v; it is asked again", im.Step, e)
+	}
+	if !ok {
+		return Service, fmt.Sprintf("%s: the service does not answer; it is asked again, and the log says more", im.Step)
+	}
+	why = fmt.Sprintf("%s: the service answered %d; it is asked again", im.Step, e.Status())
+	switch e.Status() {
+	case http.StatusTooManyRequests:
+		return Throttled, why
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return Unauthorized, why + ". The API key is wrong, or lacks the right for the table's imports (service.apiKeyFile or service.apiKey)"
+	}
+	return Service, why
+}
