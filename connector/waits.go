@@ -43,6 +43,9 @@ func (s *pipeline) waits() []observe.Wait {
 		}
 		for i := range all {
 			all[i].Lane = cmp.Or(all[i].Lane, l.which.String())
+			if all[i].Until.Before(time.Now()) { // what is then is under way
+				all[i].Until = time.Time{}
+			}
 		}
 	}
 	return all

@@ -9,7 +9,7 @@ import (
 // Wait is why calls wait, and until when.
 type Wait struct {
 	Table  schemas.Table // zero: the service, whatever the table
-	Until  time.Time     // then one call is tried; zero: each key is tried again in its own time
+	Until  time.Time     // then one call is tried; zero: that time has come, or each key is tried again in its own time
 	Status int           // that the service answered; 0: the breaker is open, or nothing came
 	// NoToken says that it was a token that was asked for.
 	NoToken bool
@@ -34,27 +34,30 @@ const (
 
 // Waits lists what holds calls back at present, as the service answered.
 func (l *Lane) Waits() (waits []Wait) {
-	if until, status := l.service.waits(); status != 0 {
-		waits = append(waits, Wait{Until: until, Status: status})
+	now, pending := time.Now(), l.pending.Load() > 0
+	add := func(w Wait) {
+		if !w.Until.After(now) {
+			w.Until = time.Time{}
+		}
+		waits = append(waits, w)
+	}
+	if until, status := l.service.waits(); status != 0 && (pending || until.After(now)) {
+		add(Wait{Until: until, Status: status})
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.throttled.Status != 0 && l.pending.Load() > 0 && len(waits) == 0 {
-		waits = append(waits, l.throttled)
+	if l.throttled.Status != 0 && pending && len(waits) == 0 {
+		add(l.throttled)
 	}
 	for _, t := range l.tables {
-		w := Wait{Table: t.id}
-		switch again := t.failing(time.Now()); {
+		switch again := t.failing(now); {
 		case t.held && t.refusals > 0:
-			w.Until, w.Status, w.NoToken = t.until, t.status, t.noToken
+			add(Wait{Table: t.id, Until: t.until, Status: t.status, NoToken: t.noToken})
 		case t.held:
-			w.Until = t.until
+			add(Wait{Table: t.id, Until: t.until})
 		case again.Keys > 0:
-			w.Again = &again
-		default:
-			continue
+			add(Wait{Table: t.id, Again: &again})
 		}
-		waits = append(waits, w)
 	}
 	return waits
 }

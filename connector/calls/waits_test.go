@@ -87,3 +87,39 @@ func TestKeysThatWereDroppedAreToldOfNoMore(t *testing.T) {
 		s.want("dropped", s.told(), "")
 	})
 }
+
+// TestNoWaitUntilATimeThatHasPassed: then calls are tried one by one, or none is left.
+func TestNoWaitUntilATimeThatHasPassed(t *testing.T) {
+	for name, c := range map[string]struct {
+		err           error
+		during, after string
+	}{
+		"Retry-After":     {fault{status: 429, after: 5 * time.Second}, " 429 in 4s; ", ""},
+		"breaker":         {errUnavailable, "customers 0 in 4s; ", "customers 0; "},
+		"a refused login": {fault{status: 401}, "customers 401 in 3s; ", "customers 401; "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := config()
+			cfg.Breaker = Breaker{Failures: 1, OpenFor: 5 * time.Second}
+			cfg.Retry.Initial = 5 * time.Second
+			run(t, cfg, outage(c.err, time.Hour), func(t *testing.T, s *stage) {
+				s.put(schemas.Upsert, "k", "1")
+				pass(time.Second)
+				s.want("during it", s.told(), c.during)
+				for range 100 {
+					for _, w := range s.Waits() {
+						if !w.Until.IsZero() && !w.Until.After(time.Now()) {
+							t.Fatalf("got %+v, want a time to come or none", w)
+						}
+					}
+					time.Sleep(101 * time.Millisecond) // virtual; amid calls too
+				}
+				if err := s.Drop(t.Context(), func(Origin) bool { return true }); err != nil {
+					t.Fatal(err)
+				}
+				pass(time.Minute)
+				s.want("after it", s.told(), c.after)
+			})
+		})
+	}
+}

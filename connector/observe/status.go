@@ -197,7 +197,7 @@ type LastMessage struct {
 // WaitStatus is why calls wait, and until when.
 type WaitStatus struct {
 	Table string    `json:"table,omitempty"` // empty: calls for any table
-	Until time.Time `json:"until,omitzero"`  // then one call is tried; zero: writes are tried again one by one
+	Until time.Time `json:"until,omitzero"`  // then one call is tried; zero: that time has come, or writes are tried again one by one
 	Why   string    `json:"why"`
 }
 
@@ -209,7 +209,7 @@ type Wait struct {
 	Topic   string    `json:"topic,omitempty"`
 	Table   string    `json:"table,omitempty"`
 	Member  string    `json:"member,omitempty"` // another one, by the name of its machine
-	Until   time.Time `json:"until,omitzero"`   // zero: not known
+	Until   time.Time `json:"until,omitzero"`   // zero: not known, or it has come
 	Why     string    `json:"why"`
 }
 

@@ -79,8 +79,8 @@ export function fileWaits(m, status) {
   if (paused) return "waits until the mapping is resumed" + (paused.until ? `, or ${when(paused.until, status.at)}` : "");
   if (imp) return `waits for the import before it: ${imp.step}`;
   if (of("disk")) return "waits for room on the spool's disk";
-  if (of("slot")) return `waits for a slot: ${when(of("slot").until, status.at, m.day?.zone)}`;
-  if (of("throttled")) return `waits until the service wants requests again: ${clock(of("throttled").until, undefined, true)}`;
+  if (of("slot")) return "waits for a slot" + (of("slot").until ? `: ${when(of("slot").until, status.at, m.day?.zone)}` : "");
+  if (of("throttled")) return "waits until the service wants requests again" + (of("throttled").until ? `: ${clock(of("throttled").until, undefined, true)}` : "");
   return m.bundle ? "goes out with its bundle" : "goes out now";
 }
 

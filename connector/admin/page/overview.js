@@ -48,7 +48,7 @@ export function problems(status, rows, members) {
     if (w.mapping && serviceAndDisk.includes(w.cause)) found.push({ grave: true, mapping: w.mapping, words: `waits: ${w.why}. Nothing is lost; it goes on by itself.` });
     else if (w.cause === "retried") found.push({ grave: true, mapping: w.mapping, words: `has calls that fail: ${w.why}. Nothing is lost; records wait.` });
     else if (service.includes(w.cause)) found.push({ grave: true, words: serviceWords(w) });
-    else if (w.cause === "dead_member") found.push({ words: `The ${w.lane} lane waits: ${w.why}, about ${clock(w.until, undefined, true)}. Nothing is lost; it goes on by itself.` });
+    else if (w.cause === "dead_member") found.push({ words: `The ${w.lane} lane waits: ${w.why}${w.until ? `, about ${clock(w.until, undefined, true)}` : ""}. Nothing is lost; it goes on by itself.` });
     else if (kafkaAndDisk.includes(w.cause)) found.push({ grave: true, words: `The ${w.lane} lane waits: ${w.why}. Nothing is lost; it goes on by itself.` });
   }
   const { spool } = status;
