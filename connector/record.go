@@ -317,7 +317,7 @@ func (p *part) deadLetter(l deadletter.Reason, cause error) {
 	p.lane.post.Send(record, l, func(err error) {
 		defer p.lane.unacknowledged.Done(1)
 		if err != nil {
-			p.halt(l, cause, err.Error(), deadletter.OpenTopic)
+			p.halt(l, cause, err.Error(), deadletter.OpenTopic(err))
 			return
 		}
 		p.dead.Store(true)

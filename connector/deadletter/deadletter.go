@@ -39,10 +39,21 @@ const (
 
 // Why a record cannot become a dead letter, and what to do about it, in sentences for a person.
 const (
-	NoTopic   = "no dead-letter topic is configured (dlq.topic)"
-	SetTopic  = "Set dlq.topic"
-	OpenTopic = "Make the dead-letter topic take it (its max.message.bytes)"
+	NoTopic  = "no dead-letter topic is configured (dlq.topic)"
+	SetTopic = "Set dlq.topic"
 )
+
+// OpenTopic is what to do about a topic that refuses the record, likewise.
+func OpenTopic(refused error) string {
+	setting := "max.message.bytes"
+	switch {
+	case errors.Is(refused, kerr.InvalidTimestamp):
+		setting = "message.timestamp.before.max.ms and message.timestamp.after.max.ms, before Kafka 3.6 message.timestamp.difference.max.ms: the record keeps its timestamp"
+	case errors.Is(refused, kerr.InvalidRecord):
+		setting = "cleanup.policy: one that is compacted takes no record without a key; the broker's log may have another reason"
+	}
+	return "Make the dead-letter topic take it (its " + setting + ")"
+}
 
 // Reason is the reason beside the record. Message names fields and rules, never
 // values, unless the service's answer is part of it: see Plain. What does not apply is left zero and not written.

@@ -153,16 +153,22 @@ func TestTopicThatTakesLargeRecordsGetsThem(t *testing.T) {
 
 func TestPermanentRefusalIsTheEnd(t *testing.T) {
 	t.Parallel()
-	for _, refusal := range []*kerr.Error{kerr.InvalidRecord, kerr.InvalidTimestamp} {
+	for refusal, setting := range map[*kerr.Error]string{
+		kerr.InvalidRecord: "cleanup.policy", kerr.InvalidTimestamp: "message.timestamp.before.max.ms", kerr.MessageTooLarge: "max.message.bytes",
+	} {
 		t.Run(refusal.Message, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t, kfake.SeedTopics(1, topic))
 			fault := refuse(c, refusal, -1)
 			p, _ := newPost(t, c)
-			if err := send(p, record("v"), why).await(t); !errors.Is(err, deadletter.ErrRefused) || !errors.Is(err, refusal) {
+			err := send(p, record("v"), why).await(t)
+			if !errors.Is(err, deadletter.ErrRefused) || !errors.Is(err, refusal) {
 				t.Errorf("end of the letter: got %v, want ErrRefused for %v", err, refusal)
 			}
-			if got := fault.Hits(); got != 1 {
+			if got := deadletter.OpenTopic(err); !strings.Contains(got, "(its "+setting) {
+				t.Errorf("what to do about %v: got %q, want the topic's %s named", err, got, setting)
+			}
+			if got := fault.Hits(); got != 1 && refusal != kerr.MessageTooLarge { // which is tried again in a batch of its own
 				t.Errorf("tries: got %d, want 1", got)
 			}
 		})

@@ -158,7 +158,7 @@ func (r Records) deadLetter(sent *outbox.Outbox, room *semaphore.Weighted, c *ka
 		}
 		room.Release(roomFor(record))
 		if err != nil {
-			halt(err.Error(), deadletter.OpenTopic)
+			halt(err.Error(), deadletter.OpenTopic(err))
 			done()
 			return
 		}

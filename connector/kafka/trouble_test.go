@@ -1,11 +1,14 @@
 package kafka_test
 
 import (
+	"context"
+	"errors"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -58,6 +61,24 @@ func TestRightToWriteIsAdvisedWhereATopicIsWritten(t *testing.T) {
 	got := cluster.TroubleWith("dlq", "dead-letter topic dlq cannot be written", "", cluster.ToWrite, kerr.TopicAuthorizationFailed)
 	if got.Cause != cluster.Refused || !strings.HasSuffix(got.Why, "; grant the login WRITE and DESCRIBE on it") {
 		t.Errorf("got %+v, want a refusal and the right to write", got)
+	}
+}
+
+// TestAnswerOfABrokerIsNoBrokerThatIsAway: what it says decides what is told.
+func TestAnswerOfABrokerIsNoBrokerThatIsAway(t *testing.T) {
+	for err, want := range map[error]struct{ cause, advice string }{
+		kerr.PolicyViolation:       {cluster.Refused, "a policy of the brokers refuses it"},
+		kerr.InvalidRequiredAcks:   {cluster.Refused, "a broker has answered so"},
+		kerr.NotEnoughReplicas:     {cluster.Unreachable, "min.insync.replicas"},
+		kerr.LeaderNotAvailable:    {cluster.Unreachable, "a broker has answered so"},
+		syscall.ECONNREFUSED:       {cluster.Unreachable, "nothing listens at this port"},
+		context.DeadlineExceeded:   {cluster.Unreachable, "nothing answers in time"},
+		errors.New("closed early"): {cluster.Unreachable, "check kafka.brokers, kafka.tls and kafka.sasl"},
+	} {
+		got := cluster.TroubleWith("dlq", "dead-letter topic dlq cannot be written", "", cluster.ToWrite, err)
+		if got.Cause != want.cause || !strings.Contains(got.Why, want.advice) {
+			t.Errorf("%v: got %+v, want %s and %q", err, got, want.cause, want.advice)
+		}
 	}
 }
 

@@ -28,6 +28,7 @@ var refusals = []struct {
 	{kerr.TopicAuthorizationFailed, "grant the login READ and DESCRIBE on the topic, or WRITE on the dead-letter topic"},
 	{kerr.GroupAuthorizationFailed, "grant the login READ on the group"},
 	{kerr.ClusterAuthorizationFailed, "grant the login the right on the cluster"},
+	{kerr.PolicyViolation, "a policy of the brokers refuses it: their log, or who runs them, says which"},
 }
 
 // Refusal is what a person has to do about an error by which a broker refuses the login
@@ -95,6 +96,7 @@ func Advice(err error) string {
 	}
 	var dns *net.DNSError
 	var closed *kgo.ErrFirstReadEOF
+	var answer *kerr.Error
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return "there is no host of this name; correct kafka.brokers, or the advertised listeners of the brokers"
@@ -106,12 +108,16 @@ func Advice(err error) string {
 		return "the broker closes the connection: its listener may want TLS (kafka.tls.enabled: true), a login (kafka.sasl), or another port may be meant"
 	case errors.Is(err, kerr.CoordinatorNotAvailable), errors.Is(err, kerr.CoordinatorLoadInProgress):
 		return "the brokers do not know the groups yet, as after the start of a new cluster; try again in a minute"
+	case errors.Is(err, kerr.NotEnoughReplicas), errors.Is(err, kerr.NotEnoughReplicasAfterAppend):
+		return "fewer replicas of a topic's partition are in sync than its min.insync.replicas; see that all brokers run"
 	case errors.Is(err, ErrTooOld):
 		return "upgrade the brokers to Kafka 0.11 or newer"
 	case errors.Is(err, io.EOF):
 		return "the broker closed the connection, as some do with a login or certificate that they refuse; check kafka.sasl and kafka.tls"
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return "nothing answers in time; check address and port, and firewalls and network policies in between"
+	case errors.As(err, &answer):
+		return "a broker has answered so; its log says more"
 	}
 	return "check kafka.brokers, kafka.tls and kafka.sasl: a broker may close the connection of a login or certificate that it refuses"
 }

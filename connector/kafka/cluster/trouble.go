@@ -16,7 +16,7 @@ import (
 // Why a lane waits for Kafka.
 const (
 	NoTopic     = "missing_topic" // a topic of the configuration does not exist
-	Refused     = "kafka_refused" // the login, or a right that it lacks
+	Refused     = "kafka_refused" // the login, a right that it lacks, or what is asked for
 	Unreachable = "kafka_unreachable"
 	NoPlace     = "no_place" // in the group
 )
@@ -173,5 +173,9 @@ func refusal(topic, what, rights string, err error) Trouble {
 	if advice := Refusal(err); advice != "" {
 		return Trouble{Refused, topic, fmt.Sprintf("%s: %v; %s", what, err, advice)}
 	}
-	return Trouble{Unreachable, topic, fmt.Sprintf("%s: %v; %s", what, err, Advice(err))}
+	cause := Unreachable
+	if answer, is := errors.AsType[*kerr.Error](err); is && !answer.Retriable { // a broker was reached, and says no
+		cause = Refused
+	}
+	return Trouble{cause, topic, fmt.Sprintf("%s: %v; %s", what, err, Advice(err))}
 }
