@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/kafka"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
 
 // refuseCommits makes the broker answer commits with an error.
@@ -48,6 +50,37 @@ func TestRefusedCommitIsMadeLater(t *testing.T) {
 			if got := len(m.offsets("a", 0)); got != 10 {
 				t.Errorf("records handed on: got %d, want 10, none repeated", got)
 			}
+		})
+	}
+}
+
+// TestCommitsThatAreRefusedAreTold: what to do about it, and no more once one is made.
+func TestCommitsThatAreRefusedAreTold(t *testing.T) {
+	t.Parallel()
+	for err, advice := range map[*kerr.Error]string{
+		kerr.OffsetMetadataTooLarge:   "offset.metadata.max.bytes",
+		kerr.GroupAuthorizationFailed: "grant the login READ on the group",
+		kerr.TopicAuthorizationFailed: "grant the login READ and DESCRIBE on the topic",
+		kerr.InvalidCommitOffsetSize:  "a broker has answered so",
+	} {
+		t.Run(err.Message, func(t *testing.T) {
+			t.Parallel()
+			b := newBroker(t, 2, "a")
+			b.produce("a", 0, 10)
+			m := b.join(newLane(t))
+			m.awaitOffsets("a", 0, upTo(0, 10)...)
+			fault := b.refuseCommits(err, -1)
+			m.confirm("a", 0, 0, 1)
+			eventually(t, "it is told", func() (bool, any) {
+				got := m.Troubles()
+				return len(got) == 1 && got[0].Cause == cluster.Refused && strings.Contains(got[0].Why, err.Message) && strings.Contains(got[0].Why, advice), got
+			})
+			fault.Remove()
+			m.confirm("a", 0, 2)
+			eventually(t, "nothing is told any more", func() (bool, any) {
+				got := m.Troubles()
+				return len(got) == 0, got
+			})
 		})
 	}
 }

@@ -28,6 +28,7 @@ var refusals = []struct {
 	{kerr.TopicAuthorizationFailed, "grant the login READ and DESCRIBE on the topic, or WRITE on the dead-letter topic"},
 	{kerr.GroupAuthorizationFailed, "grant the login READ on the group"},
 	{kerr.ClusterAuthorizationFailed, "grant the login the right on the cluster"},
+	{kerr.OffsetMetadataTooLarge, "set offset.metadata.max.bytes of the brokers to 4096, as it is by default: feedsink's ledger is in it"},
 	{kerr.PolicyViolation, "a policy of the brokers refuses it: their log, or who runs them, says which"},
 }
 

@@ -39,6 +39,7 @@ type Troubles struct {
 	group    error                // that ended the membership; nil: it lasts
 	topics   map[string]error     // of those that cannot be read
 	fetches  map[string]refusedAt // by topic
+	commits  refusedAt            // the last one's error, and when the first failed since one was made; nil: it was
 	unjoined time.Time            // since when there is no place in the group
 }
 
@@ -112,6 +113,40 @@ func (t *Troubles) Refused(topic string, err error) {
 	t.fetches[topic] = refusedAt{err, time.Now()}
 }
 
+// NotCommitted notes how a commit ended and reports whether it failed.
+func (t *Troubles) NotCommitted(err error) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+case err == nil:
+		t.commits = refusedAt{}
+	case slices.ContainsFunc(sharing, func(answer error) bool { return errors.Is(err, answer) }):
+	case t.commits.err == nil:
+		t.commits = refusedAt{err, time.Now()}
+	default:
+		t.commits.err = err
+	}
+	return err != nil
+}
+
+// sharing is what a broker answers to a commit while the group shares its partitions anew, or has done so
+// without the member, which then joins again.
+var sharing = []error{kerr.RebalanceInProgress, kerr.IllegalGeneration, kerr.UnknownMemberID, kerr.FencedInstanceID, kerr.FencedMemberEpoch, kerr.StaleMemberEpoch}
+
+// one is one of the errors that err joins.
+func one(err error) error {
+	for {
+		joined, is := errors.AsType[interface {
+			error
+			Unwrap() []error
+		}](err)
+		if !is {
+			return err
+		}
+		err = joined.Unwrap()[0]
+	}
+}
+
 // All are what a member of the group waits for at Kafka, in the order of topics. joined says
 // that it has its place.
 func (t *Troubles) All(joined bool, group string, topics []string, session time.Duration) (all []Trouble) {
@@ -128,6 +163,10 @@ func (t *Troubles) All(joined bool, group string, topics []string, session time.
 		if f := t.fetches[topic]; time.Since(f.at) < stillRefused && t.topics[topic] == nil {
 			all = append(all, refusal(topic, "records of topic "+topic+" cannot be fetched", toRead, f.err))
 		}
+	}
+	// While the group waits for a member that has died, commits may wait, too, and come to nothing.
+	if t.commits.err != nil && time.Since(t.commits.at) >= session {
+		all = append(all, refusal("", "offsets of group "+group+" are not committed, and what is confirmed would be sent again after a restart", "", one(t.commits.err)))
 	}
 	switch {
 	case joined:
