@@ -64,28 +64,53 @@ same keys is overruled where it cannot be true in the pod, and kept elsewhere.
 {{ toYaml $config }}
 {{- end -}}
 
+{{/*
+The lanes that the mappings use, as JSON: those of their routes, of which auto is one of
+batch, and those that other keys send some events to. feedsink says the same of itself.
+*/}}
+{{- define "feedsink.lanes" -}}
+{{- $lanes := list -}}
+{{- range .Values.config.mappings -}}
+{{- $own := list -}}
+{{- range .routes -}}
+{{- if has .lane (list "immediate") -}}{{- $own = append $own "immediate" -}}{{- end -}}
+{{- if has .lane (list "batch" "auto") -}}{{- $own = append $own "batch" -}}{{- end -}}
+{{- end -}}
+{{- $imports := .imports | default dict -}}
+{{- if and (has "immediate" $own) (not .customTable) (or $imports.patch $imports.merge $imports.create $imports.delete) -}}
+{{- $own = append $own "batch" -}}
+{{- end -}}
+{{- range $imports.columns -}}
+{{- if and (has "batch" $own) (kindIs "map" .) -}}
+{{- if has "immediate" (list .absent .null) -}}{{- $own = append $own "immediate" -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $lanes = concat $lanes $own -}}
+{{- end -}}
+{{ $lanes | uniq | sortAlpha | toJson }}
+{{- end -}}
+
 {{/* What of the configuration needs a restart, and which lanes it uses. */}}
 {{- define "feedsink.fixed" -}}
 {{- $config := include "feedsink.config" . | fromYaml -}}
-{{- $lanes := list -}}
-{{- range $config.mappings -}}{{- range .routes -}}{{- $lanes = append $lanes .lane -}}{{- end -}}{{- end -}}
-{{ pick $config "kafka" "admin" "memory" "tracing" | toJson }} {{ dig "dir" "" $config.spool }} {{ dig "timeout" "" $config.service }} {{ $lanes | uniq | sortAlpha | join " " }}
+{{ pick $config "kafka" "admin" "memory" "tracing" | toJson }} {{ dig "dir" "" $config.spool }} {{ dig "timeout" "" $config.service }} {{ include "feedsink.lanes" . }}
 {{- end -}}
 
 {{/* Refuses values that can only lead to pods that do not start. */}}
 {{- define "feedsink.check" -}}
 {{- $lanes := include "feedsink.deployments" . | fromJsonArray -}}
 {{- if not .Values.existingConfigMap -}}
+{{- $ways := dict
+  "immediate" "a route or by absent: immediate or null: immediate of a column"
+  "batch" "a route to batch or auto, or by imports.patch, merge, create or delete of a profile table"
+-}}
 {{- range $lane := list "immediate" "batch" -}}
-{{- $used := false -}}
-{{- range $.Values.config.mappings -}}
-{{- range .routes -}}{{- if eq .lane $lane -}}{{- $used = true -}}{{- end -}}{{- end -}}
-{{- end -}}
+{{- $used := include "feedsink.lanes" $ | fromJsonArray | has $lane -}}
 {{- if and (has $lane $lanes) (not $used) -}}
-{{- fail (printf "%s.enabled: no mapping has a route to the %s lane, so that its pods would end at once: set it to false" $lane $lane) -}}
+{{- fail (printf "%s.enabled: no mapping uses the %s lane, so that its pods would end at once: set it to false" $lane $lane) -}}
 {{- end -}}
 {{- if and $used (not (has $lane $lanes)) (not (has "all" $lanes)) -}}
-{{- fail (printf "%s.enabled: a mapping has a route to the %s lane, whose events would not be written: set it to true, or install a second release for it with existingConfigMap" $lane $lane) -}}
+{{- fail (printf "%s.enabled: the mappings use the %s lane, by %s; its events would not be written: set it to true, or install a second release for it with existingConfigMap" $lane $lane (index $ways $lane)) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
