@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/promqltest"
 	"sigs.k8s.io/yaml"
 )
@@ -145,5 +147,41 @@ func TestChartCarriesTheRules(t *testing.T) {
 	got := names("testdata/values/production.yaml")
 	if len(got) != len(want) || slices.Contains(got, "FeedsinkFilesStalled") || !slices.Contains(got, "FeedsinkFilesStalledADay") {
 		t.Errorf("with exceptions: got %q", got)
+	}
+}
+
+// TestFreshnessIsOfItsAlertAlone: the chart's other alerts are the rules as they are, and
+// the ages of the two lanes do not mix, whatever they are.
+func TestFreshnessIsOfItsAlertAlone(t *testing.T) {
+	type m = map[string]any
+	rendered := func(freshness m) map[string]string {
+		r := release(t, "")
+		r.Values["prometheusRule"] = m{"enabled": true, "freshness": freshness}
+		expressions := map[string]string{}
+		for _, group := range one[*monitoringv1.PrometheusRule](t, objectsOf(t, r), "").Spec.Groups {
+			for _, rule := range group.Rules {
+				expressions[rule.Alert] = rule.Expr.String()
+			}
+		}
+		return expressions
+	}
+	rules := map[string]string{}
+	for _, alert := range newPrometheus(t, promqltest.LoadedStorage(t, "")).alerts() {
+		rules[alert.Name()] = alert.Query().String()
+	}
+	for _, c := range []struct{ immediate, batch int }{{28800, 90000}, {60, 900}, {900, 28800}} {
+		for name, query := range rendered(m{"immediate": c.immediate, "batch": c.batch}) {
+			parsed, err := parser.NewParser(parser.Options{}).ParseExpr(query)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			want := rules[name]
+			if name == "FeedsinkNotFresh" {
+				want = strings.NewReplacer("> 900", fmt.Sprintf("> %d", c.immediate), "> 28800", fmt.Sprintf("> %d", c.batch)).Replace(want)
+			}
+			if parsed.String() != want {
+				t.Errorf("%v: %s: got %s, want %s", c, name, parsed, want)
+			}
+		}
 	}
 }
