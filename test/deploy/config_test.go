@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -282,5 +283,26 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 				t.Errorf("got %v, want an error about %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestHeapWithoutLimitIsTaken: where neither Go nor Kubernetes bounds the memory, there is
+// nothing that it could be too little for.
+func TestHeapWithoutLimitIsTaken(t *testing.T) {
+	type m = map[string]any
+	for _, c := range []struct {
+		limit any
+		want  string
+	}{
+		{nil, ""},
+		{"1Gi", ""},
+		{"64Mi", "batch.goMemLimit: is 64 MiB, and config.memory and the mappings' files need 164 MiB"},
+	} {
+		r := release(t, "")
+		r.Values["batch"] = m{"goMemLimit": "off", "resources": m{"limits": m{"memory": c.limit}}}
+		_, err := r.Files(chart)
+		if got := fmt.Sprint(err); (c.want == "") != (err == nil) || !strings.Contains(got, c.want) {
+			t.Errorf("off, with a memory limit of %v: got %v, want %q", c.limit, err, c.want)
+		}
 	}
 }

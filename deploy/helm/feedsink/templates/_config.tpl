@@ -119,7 +119,7 @@ batch, and those that other keys send some events to. feedsink says the same of 
 {{- $limit := include "feedsink.mebibytes" (dig "limits" "memory" "" $own.resources) | int -}}
 {{- $heap := ternary $limit (include "feedsink.mebibytes" $own.goMemLimit | int) (eq $own.goMemLimit "off") -}}
 {{- $needed := ternary 0 (include "feedsink.memory" (list $ $lane) | int) (not (empty $.Values.existingConfigMap)) -}}
-{{- if gt $needed $heap -}}
+{{- if and (gt $needed $heap) (or (ne $own.goMemLimit "off") (gt $limit 0)) -}}
 {{- fail (printf "%s.goMemLimit: is %d MiB, and config.memory and the mappings' files need %d MiB: raise it and resources.limits.memory, or lower config.memory" $lane $heap $needed) -}}
 {{- end -}}
 {{- if and (ne $own.goMemLimit "off") (gt $limit 0) (ge $heap $limit) -}}
