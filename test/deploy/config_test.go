@@ -187,15 +187,69 @@ func TestSecretOfOAuthIsTheClients(t *testing.T) {
 	if got := cfg.Kafka.SASL; got.PasswordFile != "" || !strings.HasSuffix(got.OAuth.ClientSecretFile, "/kafka-password") {
 		t.Errorf("sasl: got %+v, want the client's secret", got)
 	}
-	policy := one[*networkingv1.NetworkPolicy](t, all, "feeds")
-	for _, rule := range policy.Spec.Egress {
+	if got := egressPorts(t, all); !slices.Contains(got, 8444) {
+		t.Errorf("egress: got ports %v, want the token endpoint's among them", got)
+	}
+}
+
+// egressPorts are the TCP ports that pods may reach anywhere, but for DNS.
+func egressPorts(t *testing.T, all []metav1.Object) (ports []int) {
+	t.Helper()
+	for _, rule := range one[*networkingv1.NetworkPolicy](t, all, "").Spec.Egress {
 		for _, port := range rule.Ports {
-			if port.Port.IntValue() == 8444 {
-				return
+			if len(rule.To) == 0 && port.Port.IntValue() != 53 {
+				ports = append(ports, port.Port.IntValue())
 			}
 		}
 	}
-	t.Errorf("egress: got %+v, want the token endpoint's port among them", policy.Spec.Egress)
+	return ports
+}
+
+// TestPodsReachThePortsOfTheAddresses: also where variables are part of them; where one
+// may have the port, it has to be said.
+func TestPodsReachThePortsOfTheAddresses(t *testing.T) {
+	type m = map[string]any
+	for name, c := range map[string]struct {
+		config m
+		want   []int
+		refuse string // the key whose port is not known; egressPorts are 1 then
+	}{
+		"defaults":               {m{}, []int{443, 9092}, ""},
+		"ports":                  {m{"service": m{"baseURL": "https://[fd00::1]:8443/x", "authURL": "http://[fd00::1]", "proxy": "http://p:3128"}}, []int{3128, 80, 8443, 9092}, ""},
+		"more ports":             {m{"tracing": m{"endpoint": "http://otel:4318"}, "schemaRegistry": m{"url": "https://u:p@registry"}}, []int{4318, 443, 9092}, ""},
+		"a secret":               {m{"service": m{"proxy": "http://u:${PASSWORD}@proxy:3128"}}, []int{3128, 443, 9092}, ""},
+		"a secret and no port":   {m{"service": m{"proxy": "http://u:${PASSWORD}@proxy"}}, []int{443, 80, 9092}, ""},
+		"a host":                 {m{"kafka": m{"brokers": []any{"${BROKER:-a:1}:9093"}}, "service": m{"baseURL": "https://${HOST}:8443/"}}, []int{443, 8443, 9093}, ""},
+		"a path":                 {m{"service": m{"baseURL": "https://feeds.example.com/${TENANT}"}}, []int{443, 9092}, ""},
+		"a broker":               {m{"kafka": m{"brokers": []any{"${BROKER}"}}}, []int{1, 443}, "kafka.brokers"},
+		"one of two brokers":     {m{"kafka": m{"brokers": []any{"kafka:9092", "${BROKER:-kafka:9093}"}}}, []int{1, 443, 9092}, "kafka.brokers"},
+		"a broker's port":        {m{"kafka": m{"brokers": []any{"kafka:${PORT}"}}}, []int{1, 443}, "kafka.brokers"},
+		"the service":            {m{"service": m{"baseURL": "${BASE}"}}, []int{1, 443, 9092}, "service.baseURL"},
+		"the service's host":     {m{"service": m{"authURL": "https://${HOST}/token"}}, []int{1, 443, 9092}, "service.authURL"},
+		"with a default":         {m{"service": m{"authURL": "${AUTH:-https://auth.example.com:8443}"}}, []int{1, 443, 9092}, "service.authURL"},
+		"a proxy":                {m{"service": m{"proxy": "${PROXY}"}}, []int{1, 443, 9092}, "service.proxy"},
+		"a registry":             {m{"schemaRegistry": m{"url": "${REGISTRY}"}}, []int{1, 443, 9092}, "schemaRegistry.url"},
+		"a collector":            {m{"tracing": m{"endpoint": "http://otel:${PORT}"}}, []int{1, 443, 9092}, "tracing.endpoint"},
+		"an authority of tokens": {m{"kafka": m{"sasl": m{"oauth": m{"tokenURL": "${TOKENS}/token"}}}}, []int{1, 443, 9092}, "kafka.sasl.oauth.tokenURL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := release(t, "")
+			r.Values["config"] = c.config
+			_, err := r.Files(chart)
+			if want := "config." + c.refuse + " names no port"; (c.refuse == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want an error only where a port is not known: %q", err, c.refuse)
+			}
+			if c.refuse != "" {
+				r.Values["networkPolicy"] = m{"egressPorts": []any{1}}
+			}
+			got := egressPorts(t, objectsOf(t, r))
+			slices.Sort(got)
+			slices.Sort(c.want)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("ports: got %v, want %v", got, c.want)
+			}
+		})
+	}
 }
 
 func TestPodsRollWhenTheConfigurationChanges(t *testing.T) {
@@ -270,7 +324,6 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"a webhook with no lock":  {m{"webhook": ingress}, "secrets.webhook.name"},
 		"metrics locked up":       {m{"config": m{"admin": m{"protectReads": true}}, "serviceMonitor": m{"enabled": true}}, "secrets.adminToken"},
 		"a server without a key":  {m{"secrets": m{"adminTLS": m{"name": "a", "key": ""}}}, "adminTLS"},
-		"a port nobody knows":     {m{"config": m{"kafka": m{"brokers": []any{"${BROKER}"}}}}, "networkPolicy.egressPorts"},
 		"ports nobody knows":      {m{"existingConfigMap": "a"}, "networkPolicy.egressPorts"},
 		"too little memory":       {m{"config": m{"memory": m{"pending": "512MiB"}}}, "immediate.goMemLimit: is 220 MiB, and config.memory and the mappings' files need 608 MiB"},
 		"memory of tables":        {m{"lanes": "together", "all": m{"goMemLimit": "220MiB"}}, "all.goMemLimit: is 220 MiB, and config.memory and the mappings' files need 228 MiB"},

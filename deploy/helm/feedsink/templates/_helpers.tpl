@@ -101,3 +101,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- define "feedsink.protected" -}}
 {{- if and (not .Values.existingConfigMap) (.Values.config.admin | default dict).protectReads -}}yes{{- end -}}
 {{- end -}}
+
+{{/* The port that an address names, or that its scheme stands for; empty where a variable may have it. */}}
+{{- define "feedsink.port" -}}
+{{- $authority := regexReplaceAllLiteral "[$][{][^}]*[}]" . "*" | regexFind "^([a-z]+://)?[^/?#]*" -}}
+{{- $host := regexReplaceAllLiteral "^.*@" $authority "" -}}
+{{- $usual := get (dict "http" "80" "https" "443") (regexFind "^[a-z]+" $authority) -}}
+{{- regexFind ":[0-9]+$" $host | trimPrefix ":" | default (ternary "" $usual (contains "*" $host)) -}}
+{{- end -}}
