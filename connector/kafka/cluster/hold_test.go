@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
@@ -91,4 +93,43 @@ func TestSlowBrokerIsNoHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	release()
+}
+
+// What a login may not do does not change while it is waited for.
+func TestRefusedHolderIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	right := func(kind kmsg.ACLResourceType, name string, operation kmsg.ACLOperation) kfake.ACL {
+		return kfake.ACL{Resource: kind, Name: name, Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: operation, Allow: true}
+	}
+	topic := right(kmsg.ACLResourceTypeTopic, "a", kmsg.ACLOperationRead)
+	c, err := kfake.NewCluster(kfake.SeedTopics(1, "a"), kfake.NumBrokers(1), kfake.EnableSASL(), kfake.EnableACLs(), kfake.GroupMinSessionTimeout(session),
+		kfake.User("PLAIN", "stranger", "stranger", topic),
+		kfake.User("PLAIN", "onlooker", "onlooker", topic, right(kmsg.ACLResourceTypeGroup, "replay", kmsg.ACLOperationDescribe)),
+		kfake.User("PLAIN", "holder", "holder", topic, right(kmsg.ACLResourceTypeGroup, "replay", kmsg.ACLOperationRead)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	var asked atomic.Int32
+	c.ControlKey(int16(kmsg.FindCoordinator), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		asked.Add(1)
+		return nil, nil, false
+	})
+	for login, want := range map[string]error{"stranger": kerr.GroupAuthorizationFailed, "onlooker": kerr.GroupAuthorizationFailed, "holder": nil} {
+		asked.Store(0)
+		password := func() (string, error) { return login, nil }
+		r, err := cluster.NewReader(cluster.Connection{Brokers: c.ListenAddrs(), SASL: &cluster.SASL{Mechanism: "PLAIN", Username: login, Password: password}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, release, err := r.Hold(t.Context(), "replay", "a", session, rand.New(rand.NewPCG(1, 1)))
+		if n := asked.Load(); !errors.Is(err, want) || n > 2 { // by the reader, and by the member
+			t.Errorf("%s: got %v, asked %d times for the coordinator, want %v, asked twice at most", login, err, n, want)
+		}
+		if release != nil {
+			release()
+		}
+		r.Close()
+	}
 }

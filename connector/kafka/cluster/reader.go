@@ -403,7 +403,8 @@ var ErrHeld = errors.New("another process holds it")
 // and keeps it so until release: of several processes that try, at most one
 // succeeds, and the others get ErrHeld. A holder that was killed is forgotten
 // after its session, and is waited for. lost is closed if the brokers did without this process for longer than the
-// session, after which another may hold the group. The brokers have a minute to answer. topic is one that may be read.
+// session, after which another may hold the group. The brokers have a minute to answer; a login or right that they
+// refuse is told at once. topic is one that may be read.
 func (r *Reader) Hold(ctx context.Context, group, topic string, session time.Duration, rnd *rand.Rand) (lost <-chan struct{}, release func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -416,6 +417,9 @@ func (r *Reader) Hold(ctx context.Context, group, topic string, session time.Dur
 			if err == nil && release != nil {
 				return lost, release, nil
 			}
+		}
+		if Refusal(err) != "" { // which waiting does not change
+			return nil, nil, failure("group %s: %w", group, err)
 		}
 		if len(members) > 0 {
 			holder = members[0].ClientHost
@@ -442,13 +446,14 @@ func (r *Reader) Hold(ctx context.Context, group, topic string, session time.Dur
 // join makes this process a member, one that takes no records. If it is not the
 // only one, it goes again; release is nil then.
 func (r *Reader) join(ctx context.Context, group, topic string, session time.Duration) (lost <-chan struct{}, release func(), members []kadm.DescribedGroupMember, err error) {
-	joined, gone := make(chan struct{}), make(chan struct{})
+	joined, gone, ended := make(chan struct{}), make(chan struct{}), make(groupErrors, 1)
 	in, out := sync.OnceFunc(func() { close(joined) }), sync.OnceFunc(func() { close(gone) })
 	client, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
 		kgo.SessionTimeout(session), kgo.HeartbeatInterval(session / 5),
 		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) { in() }),
 		kgo.OnPartitionsLost(func(context.Context, *kgo.Client, map[string][]int32) { out() }),
+		kgo.WithHooks(ended),
 	}, r.opts...)...)
 	if err != nil {
 		return nil, nil, nil, err
@@ -457,6 +462,7 @@ func (r *Reader) join(ctx context.Context, group, topic string, session time.Dur
 	select {
 	case <-joined:
 		members, err = r.members(ctx, group)
+	case err = <-ended:
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -465,6 +471,17 @@ func (r *Reader) join(ctx context.Context, group, topic string, session time.Dur
 	}
 	client.Close() // which leaves the group
 	return nil, nil, members, err
+}
+
+// groupErrors takes the first error that ended a client's membership, or kept it from one.
+type groupErrors chan error
+
+// OnGroupManageError is the client's.
+func (e groupErrors) OnGroupManageError(err error) {
+	select {
+	case e <- err:
+	default:
+	}
 }
 
 func (r *Reader) members(ctx context.Context, group string) ([]kadm.DescribedGroupMember, error) {
