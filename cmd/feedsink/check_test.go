@@ -110,29 +110,41 @@ func TestSinkAndCheckDoWithTheRightsOfTheDocument(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	command := newRoot()
-	command.SetArgs([]string{"run", "-c", "feedsink.yaml", "--log-level", "error"})
-	ended := make(chan error, 1)
-	go func() { ended <- command.ExecuteContext(ctx) }()
+	stopped := d.runSink(ctx)
 	if letters := client.PollFetches(ctx); letters.NumRecords() != 1 || letters.Err() != nil {
 		t.Errorf("dead letters: got %d, %v, want the one record that is none", letters.NumRecords(), letters.Err())
 	}
+	awaitCommit(ctx, t, client, 21)
+	stop()
+	if err := <-stopped; err != nil || d.service.Len("orders") != 1 {
+		t.Errorf("run: got %v, %d rows, want the order", err, d.service.Len("orders"))
+	}
+}
+
+// runSink runs the sink until ctx ends, and then tells how it did.
+func (d *host) runSink(ctx context.Context) (ended <-chan error) {
+	command := newRoot()
+	command.SetArgs([]string{"run", "-c", "feedsink.yaml", "--log-level", "error"})
+	end := make(chan error, 1)
+	go func() { end <- command.ExecuteContext(ctx) }()
+	return end
+}
+
+// awaitCommit returns once the immediate lane has committed so many records of shop.orders.
+func awaitCommit(ctx context.Context, t *testing.T, client *kgo.Client, records int64) {
+	t.Helper()
 	admin := kadm.NewClient(client)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		immediate, err := admin.FetchOffsets(ctx, "feedsink-immediate")
-		if err != nil {
+		if ctx.Err() != nil {
 			t.Fatalf("the offset is not committed: %v", err)
 		}
-		if at, _ := immediate.Lookup("shop.orders", 0); at.At == 21 {
-			break
+		if at, _ := immediate.Lookup("shop.orders", 0); at.At == records {
+			return
 		}
 		<-tick.C
-	}
-	stop()
-	if err := <-ended; err != nil || d.service.Len("orders") != 1 {
-		t.Errorf("run: got %v, %d rows, want the order", err, d.service.Len("orders"))
 	}
 }
 
