@@ -31,7 +31,7 @@ func whole(a Access, d *oneImport, hint func(string)) http.Handler {
 	if d == nil {
 		d = new(oneImport)
 	}
-	mux := routes(quiet{}, prometheus.NewRegistry(), Imports(d), Mappings(d), Profiles(), LogLevel(d, slog.New(slog.DiscardHandler)),
+	mux := routes(quiet{}, prometheus.NewRegistry(), Imports(d), Mappings(d), Profiles(), LogLevel(d, slog.New(slog.DiscardHandler)), Reload(new(reloads)),
 		Executions("X-Secret", func() (string, error) { return "s3cret", nil }, service.ExecutionID, hint, Members{}),
 		Members{}.Tables(a), OwnMembership(func() Membership { return Membership{} }), History(func([]string) any { return "none" }))
 	a.Hosts = append(a.Hosts, "h", "example.com") // by which tests ask
@@ -42,7 +42,7 @@ func tokenIs(text string) func() (string, error) { return func() (string, error)
 
 func TestTokenIsAskedForWhereItProtects(t *testing.T) {
 	reads, changes := []string{"GET /", "GET /page/main.js", "GET /status", "GET /metrics", "GET /imports", "GET /imports/customers", "GET /log-level", "GET /history", "GET /members"}, []string{
-		"POST /imports/customers/release", "POST /imports/customers/slots", "POST /imports/customers/roll", "POST /mappings/customers/pause", "POST /mappings/customers/resume", "POST /log-level/debug", "GET /imports/customers/reason", "GET /debug/pprof/cmdline", "POST /nowhere", "DELETE /status",
+		"POST /imports/customers/release", "POST /imports/customers/slots", "POST /imports/customers/roll", "POST /mappings/customers/pause", "POST /mappings/customers/resume", "POST /reload", "POST /log-level/debug", "GET /imports/customers/reason", "GET /debug/pprof/cmdline", "POST /nowhere", "DELETE /status",
 	}
 	always := []string{"GET /livez", "HEAD /readyz"}
 	for name, c := range map[string]struct {

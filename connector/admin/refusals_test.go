@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,10 @@ var endpoints = []endpoint{
 	{question: "GET /imports/customers/reason", header: "X-Feedsink: imports", token: true, fine: 200},
 	{question: "POST /imports/customers/release", header: "X-Feedsink: imports", token: true, fine: 202},
 	{question: "POST /imports/customers/slots", header: "X-Feedsink: imports", token: true, fine: 202},
+	{question: "POST /imports/customers/roll", header: "X-Feedsink: imports", token: true, fine: 202},
+	{question: "POST /mappings/customers/pause", header: "X-Feedsink: mappings", token: true, fine: 202},
+	{question: "POST /mappings/customers/resume", header: "X-Feedsink: mappings", token: true, fine: 202},
+	{question: "POST /reload", header: "X-Feedsink: reload", token: true, fine: 200},
 	{question: "POST /log-level/debug", header: "X-Feedsink: log-level", token: true, fine: 200},
 	{question: "GET /debug/pprof/cmdline", token: true, fine: 200},
 	{question: "POST /webhooks/executions", header: "X-Secret: s3cret", body: true, fine: 202},
@@ -105,6 +110,45 @@ func TestEveryEndpointRefusesWhatItDocuments(t *testing.T) {
 	}
 	if got := (endpoint{question: "POST /log-level/loud"}).ask(t, "", bearer, "X-Feedsink: log-level"); got.Code != http.StatusBadRequest {
 		t.Errorf("an unknown level: got %d, want 400", got.Code)
+	}
+}
+
+// TestDocumentListsTheEndpoints compares the table of paths in deploy/security.md with them.
+func TestDocumentListsTheEndpoints(t *testing.T) {
+	document, err := os.ReadFile("../../deploy/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(document), "\n| path |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := map[string][]string{}
+	for _, row := range strings.Split(table, "\n")[2:] {
+		cells := strings.Split(row, "|")
+		method := ""
+		for i, quoted := range strings.Split(cells[1], "`") {
+			if i%2 == 1 && strings.Contains(quoted, "/") { // not a key of the configuration
+				if own, path, says := strings.Cut(quoted, " "); says {
+					method, quoted = own, path
+				}
+				rows[method+" "+quoted] = cells[2:]
+			}
+		}
+	}
+	for _, e := range endpoints {
+		listed := strings.NewReplacer("customers", "MAPPING", "debug/pprof/cmdline", "debug/pprof/…", "level/debug", "level/LEVEL", "page/main.js", "page/…").Replace(e.question)
+		cells, is := rows[listed]
+		delete(rows, listed)
+		switch {
+		case !is:
+			t.Errorf("%s: is not in the table of deploy/security.md", listed)
+		case strings.Contains(cells[0], "always") != e.token:
+			t.Errorf("%s: the table says of the token %q, want always: %v", listed, cells[0], e.token)
+		case strings.HasPrefix(e.header, changeHeader) && !strings.Contains(cells[1], "`"+e.header+"`"), e.header != "" && strings.TrimSpace(cells[1]) == "":
+			t.Errorf("%s: the table says that it wants %q, want %s", listed, cells[1], e.header)
+		}
+	}
+	for listed := range rows {
+		t.Errorf("%s: is in the table of deploy/security.md, and no endpoint", listed)
 	}
 }
 
