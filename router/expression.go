@@ -23,6 +23,7 @@ import (
 	"github.com/expr-lang/expr/types"
 	"github.com/expr-lang/expr/vm"
 
+	"github.com/feedsink/feedsink/router/operators"
 	"github.com/feedsink/feedsink/router/problem"
 	"github.com/feedsink/feedsink/router/values"
 	"github.com/feedsink/feedsink/schemas"
@@ -220,7 +221,7 @@ func (b *conditionBuilder) test(node ast.Node) (condition, formula, error) {
 	one := test{tree: ast.Dump(node)}
 	literals, compared := comparedWith(node) // before it is rewritten
 	var reads []readPath
-	program, err := compilePart(&parser.Tree{Node: node, Source: b.source}, &reads, rewriter{})
+	program, err := compilePart(&parser.Tree{Node: node, Source: b.source}, &reads, operators.OfConditions)
 	if err != nil {
 		return nil, formula{}, err
 	}
@@ -238,11 +239,11 @@ func (b *conditionBuilder) test(node ast.Node) (condition, formula, error) {
 
 // compilePart is expr.Compile for a part of a tree: the library's printing of one
 // is not always the same expression. It notes the paths that the part reads.
-func compilePart(part *parser.Tree, reads *[]readPath, rewrite rewriter) (*vm.Program, error) {
+func compilePart(part *parser.Tree, reads *[]readPath, functions map[string]operators.Function) (*vm.Program, error) {
 	config := conf.New(map[string]any{})
 	config.Strict = false
-	config.Visitors = []ast.Visitor{rewrite, &pathCollector{into: reads}}
-	for name, fn := range operators {
+	config.Visitors = []ast.Visitor{rewriter{functions}, &pathCollector{into: reads}}
+	for name, fn := range functions {
 		expr.Function(name, fn)(config)
 	}
 	if _, err := new(exprcheck.Checker).PatchAndCheck(part, config); err != nil {
@@ -267,7 +268,6 @@ type expression struct {
 
 const (
 	ruleComputable = "cannot be computed: its operands do not fit"
-	ruleDigits     = "must have at most 15 digits to be computed with"
 	ruleResult     = "the expression must come to text, a number, true, false or a list of them"
 )
 
@@ -280,9 +280,16 @@ func compileExpression(text string) (*expression, error) {
 	}
 	e := &expression{}
 	e.evaluations.New = func() any { return &evaluation{env: make(map[string]any, len(e.reads))} }
-	e.program, err = compilePart(&parser.Tree{Node: program.Node(), Source: program.Source()}, &e.reads, rewriter{texts: true})
+	e.program, err = compilePart(&parser.Tree{Node: program.Node(), Source: program.Source()}, &e.reads, operatorsOfExpressions)
 	return e, err
 }
+
+// operatorsOfExpressions are those with a function string of our own.
+var operatorsOfExpressions = func() map[string]operators.Function {
+	all := maps.Clone(operators.OfExpressions)
+	all["string"] = textOf
+	return all
+}()
 
 // textOf is the function string for values that are written to tables: nothing
 // has no text, and a number no exponent.
@@ -315,8 +322,8 @@ func (e *expression) valueWith(in *input, scalar *schemas.Value) (v schemas.Valu
 		if scalar != nil && !p.ofRecord() {
 			read = *scalar
 		}
-		if !computable(read) {
-			return v, ruleDigits
+		if !operators.Computable(read) {
+			return v, values.RuleDigits
 		}
 		operand := read.Any()
 		if operand == nil && p.ofRecord() {
@@ -329,21 +336,12 @@ func (e *expression) valueWith(in *input, scalar *schemas.Value) (v schemas.Valu
 	switch {
 	case err == nil:
 		return valueOf(out)
+	case errors.Is(err, operators.ErrDigits):
+		return v, values.RuleDigits
 	case missing:
 		return schemas.Value{}, ""
 	}
 	return v, ruleComputable
-}
-
-// computable reports whether the numbers in v lose no digit in an expression.
-func computable(v schemas.Value) bool {
-	switch v.Kind() {
-	case schemas.Number:
-		return values.FitsFloat(v.Text())
-	case schemas.List, schemas.Object:
-		return !slices.ContainsFunc(v.Items(), func(item schemas.Field) bool { return !computable(item.Value) })
-	}
-	return true
 }
 
 // valueOf is the value of what an expression came to; nil is Absent.

@@ -84,7 +84,7 @@ func TestConditionsOnCanonicalEvents(t *testing.T) {
 // whatever cannot be computed is false without taking the rest along.
 func TestConditionsAreTotal(t *testing.T) {
 	rec := conditionRecord
-	rec.Value = value(t, `{"attributes":{"customerNumber":"C1","text":"x","none":null,"object":{}},"segments":{"tier":"gold"}}`)
+	rec.Value = value(t, `{"attributes":{"customerNumber":"C1","text":"x","none":null,"max":9223372036854775807,"object":{}},"segments":{"tier":"gold"}}`)
 	for when, want := range map[string]bool{
 		`attributes.age == 1`:                                  false,
 		`attributes.age != 1`:                                  false,
@@ -120,6 +120,9 @@ func TestConditionsAreTotal(t *testing.T) {
 		`attributes.text`:                                      false,
 		`any(attributes.age, # == 1)`:                          false,
 		`attributes.text matches attributes.text + "("`:        false,
+		`attributes.max + 1 < 0`:                               false,
+		`attributes.max * 4 < 0`:                               false,
+		`sum([attributes.max, 1]) < 0`:                         false,
 		`(attributes.age == 1) == false`:                       true,
 		`profileId == "p" or businessKey == "k"`:               false,
 		`properties.x == nil and subscriptions.newsletter`:     false,

@@ -170,9 +170,22 @@ func isPlainNumber(literal string) bool {
 // floatDigits is how many digits a float64 keeps of every decimal number.
 const floatDigits = 15
 
-// FitsFloat reports whether a number's literal loses no digit in computations.
+// wholeFloats is up to where a float64 keeps every whole number.
+const wholeFloats = 1 << 53
+
+// RuleDigits is the rule of a number that computing would round, and of one that it has.
+const RuleDigits = "must have at most 15 digits to be computed with"
+
+// Computable reports whether a number's literal loses no digit in computations: a 64-bit
+// integer, or what a float64 keeps.
+func Computable(literal string) bool {
+	_, err := strconv.Atoi(literal)
+	return err == nil || FitsFloat(literal)
+}
+
+// FitsFloat reports whether a number's literal loses no digit as a float64.
 func FitsFloat(literal string) bool {
-	if _, err := strconv.Atoi(literal); err == nil {
+	if n, err := strconv.Atoi(literal); err == nil && -wholeFloats <= n && n <= wholeFloats {
 		return true
 	}
 	mantissa, _, _ := strings.Cut(strings.ToLower(literal), "e")
@@ -180,13 +193,21 @@ func FitsFloat(literal string) bool {
 	return len(strings.TrimRight(digits, "0")) <= floatDigits
 }
 
+// Exact reports whether rounding to the digits that a float64 keeps leaves a result's whole
+// part alone.
+func Exact(f float64) bool {
+	return math.Abs(f) < 1e15 || FitsFloat(strconv.FormatFloat(f, 'f', -1, 64))
+}
+
 // Int is a whole number.
 func Int(n int64) schemas.Value { return schemas.NumberValue(strconv.FormatInt(n, 10)) }
 
 // Float rounds to the digits that a float64 keeps, so that 0.1 + 0.2 is 0.3.
 func Float(f float64) (v schemas.Value, rule string) {
-	const exact = 1 << 53 // whole numbers up to here are what they are
-	if f == math.Trunc(f) && math.Abs(f) <= exact {
+	switch {
+	case !Exact(f):
+		return schemas.Value{}, RuleDigits
+	case f == math.Trunc(f) && math.Abs(f) <= wholeFloats:
 		return Int(int64(f)), ""
 	}
 	plain, ok := decimal(strconv.FormatFloat(f, 'e', floatDigits-1, 64), 0)
