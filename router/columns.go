@@ -148,23 +148,18 @@ type columnConstant struct {
 	createOnly   bool
 }
 
-// fillConstants gives a write the literals for what it leaves out or says to be null.
-// A patch or merge leaves out what it does not change, so that it gets only those for null.
+// fillConstants gives a write the literals for what it leaves out. A patch or merge leaves
+// out what it does not change. Those for null stand in the place of each already.
 func (c *Compiled) fillConstants(w *schemas.Write) {
-next:
+	if w.Op.Partial() {
+		return
+	}
 	for i := range c.constants {
 		constant := &c.constants[i]
-		for j := range w.Cells {
-			cell := &w.Cells[j]
-			if cell.Place != &constant.Place && *cell.Place != constant.Place {
-				continue
-			}
-			if cell.Value.Kind() == schemas.Null && constant.null.Kind() != schemas.Absent {
-				cell.Value = constant.null
-			}
-			continue next
+		if constant.absent.Kind() == schemas.Absent || constant.createOnly && w.Op != schemas.Create {
+			continue
 		}
-		if constant.absent.Kind() != schemas.Absent && !w.Op.Partial() && (w.Op == schemas.Create || !constant.createOnly) {
+		if cellOf(w, constant.Place).Kind() == schemas.Absent {
 			w.Cells = append(w.Cells, schemas.Cell{Place: &constant.Place, Value: constant.absent})
 		}
 	}

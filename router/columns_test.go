@@ -167,6 +167,45 @@ func TestLiteralsOfColumnsAreTheSameInACallAsInAFile(t *testing.T) {
 	}
 }
 
+// Null is nothing that a subscription or a segmentation can be: what stands for it is asked first.
+func TestLiteralsForNullAreOfSubscriptionsAndSegmentations(t *testing.T) {
+	columns := []router.Column{
+		{Name: "customerNumber"},
+		{Name: "subscriptions#newsletter", Absent: "false", Null: "true"},
+		{Name: "S_tier", Absent: "none", Null: "unknown"},
+		{Name: "note", Absent: "-", Null: "none"},
+	}
+	const nulls, want = `"subscriptions":{"newsletter":null},"segments":{"tier":null}`, ` n.newsletter=true s.tier="unknown"`
+	for _, lane := range []string{"immediate", "batch"} {
+		canonical, mapped := customers(), customers()
+		mapped.Op, mapped.ProfileID = "patch", "p"
+		mapped.Fields = []router.Field{
+			{From: "id", To: "customerNumber"},
+			{From: "news", To: "subscriptions#newsletter", As: "boolean"},
+			{From: "tier", To: "S_tier"},
+			{From: "note", To: "note", As: "string"},
+		}
+		for _, m := range []*router.Mapping{&canonical, &mapped} {
+			m.Imports.Columns = columns
+			m.Imports.Patch = &router.Import{ETL: "103", Mode: "UPDATE_ONLY", IgnoresEmpty: true}
+			m.Routes = []router.Route{{Lane: lane}}
+		}
+		for _, tc := range []struct {
+			m           router.Mapping
+			event, want string
+		}{
+			{canonical, `{"op":"upsert","profileId":"p1","key":{"customerNumber":"C1"},` + nulls + `}`, `upsert customers C1 (p1) a.customerNumber="C1"` + want + ` a.note="-"`},
+			{canonical, `{"op":"patch","profileId":"p1","key":{"customerNumber":"C1"},` + nulls + `}`, `patch customers C1 (p1)` + want},
+			{mapped, `{"id":"C1","p":"p1","news":null,"tier":null,"note":null}`, `patch customers C1 (p1) a.customerNumber="C1"` + want + ` a.note="none"`},
+		} {
+			rec := &router.Record{Topic: "crm.customers", Value: value(t, tc.event)}
+			if got := story(routeOne(t, compile(t, tc.m), rec)); got != lane+": "+tc.want {
+				t.Errorf("%s:\n got %s\nwant %s", tc.event, got, lane+": "+tc.want)
+			}
+		}
+	}
+}
+
 func TestLiteralsOfColumnsTakeTheFieldsType(t *testing.T) {
 	m := mapped(router.Field{From: "total", To: "total", As: "number", Scale: -2})
 	m.Fields = append(m.Fields, router.Field{From: "paid", To: "paid", As: "boolean"}, router.Field{From: "on", To: "on", As: "date", Format: "epochDays"})
@@ -193,6 +232,9 @@ func TestLiteralsThatAreNoValuesOfTheColumnAreRefused(t *testing.T) {
 	}{
 		{2, "NULL", `mappings[0].imports.columns[2].null: "NULL" must be a whole number from -2147483648 to 2147483647; hint: write a value of the column, empty or immediate`},
 		{3, "[fr", `mappings[0].imports.columns[3].null: "[fr" must be a list such as ["a","b"], or one element of it; hint: write a value of the column, empty or immediate`},
+		{4, "empty", `mappings[0].imports.columns[4].null: "subscriptions#newsletter" is never null, so that neither a row nor a call can say it; hint: write a value for null, such as none or false, or null: omit at the field`},
+		{4, "immediate", `null: omit at the field`},
+		{6, "empty", `null: omit at the field`},
 		{4, "no", `mappings[0].imports.columns[4].null: "no" must be true or false; hint: write a value of the column, empty or immediate`},
 		{1, strings.Repeat("x", 256), `at most 255 characters; hint: write a value of the column, empty or immediate`},
 	} {

@@ -361,11 +361,16 @@ func (b *mappingCompiler) constants() {
 			continue // no column, as columns says; or the key, which is never missing
 		}
 		target := b.c.target(place)
+		var from *field
 		var convert *values.Converter
-		for j := range b.c.fields {
-			if b.m.Fields[j].To == col.Name && convert == nil {
-				convert = b.c.fields[j].convert
-			}
+		if j := slices.IndexFunc(b.m.Fields, func(f Field) bool { return f.To == col.Name }); j >= 0 {
+			from = &b.c.fields[j]
+			convert = from.convert
+		}
+		// An empty text, which only a segmentation may have, takes a call by immediate, too.
+		if col.Null == toEmpty && values.NeverNull(place) || col.Null == toImmediate && place.Section == schemas.Subscriptions {
+			b.Report(fmt.Sprintf("imports.columns[%d].null", i), "write a value for null, such as none or false, or null: omit at the field",
+				"%q is never null, so that neither a row nor a call can say it", col.Name)
 		}
 		constant := columnConstant{Place: place, createOnly: target.Computed()}
 		for _, choice := range []struct {
@@ -384,6 +389,10 @@ func (b *mappingCompiler) constants() {
 		}
 		if constant.absent.Kind() != schemas.Absent || constant.null.Kind() != schemas.Absent {
 			b.c.constants = append(b.c.constants, constant)
+		}
+		if from != nil && constant.null.Kind() != schemas.Absent {
+			from.WriteForNull(constant.null)
+			from.checked = false
 		}
 	}
 }

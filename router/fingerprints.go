@@ -291,6 +291,15 @@ func (c *Compiled) callParts() (parts []any) {
 	if parts == nil {
 		return nil
 	}
+	var replaced []string // what is refused where it is null, unless a literal stands for that
+	for _, col := range c.Columns {
+		if values.NeverNull(col.Place) && col.Null != toEmpty && col.Null != toImmediate {
+			replaced = append(replaced, col.Header)
+		}
+	}
+	if slices.Sort(replaced); replaced != nil {
+		parts = append(parts, "null", replaced)
+	}
 	types := slices.SortedFunc(slices.Values(c.Config.Types), func(a, b Type) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range types {
 		types[i].Length = cmp.Or(types[i].Length, values.MaxText)

@@ -44,6 +44,7 @@ var samples = map[string][]aSample{
 		{`C1`, `{"key":{"customerNumber":"C1"},"attributes":{"age":""}}`},
 		{`C1`, `{"key":{"customerNumber":"C1"},"attributes":{"age":null,"city":9}}`},
 		{`C1`, `{"key":{"customerNumber":"C1"},"attributes":{"city":null}}`},
+		{`C1`, `{"key":{"customerNumber":"C1"},"attributes":{"age":null},"segments":{"vip":null}}`},
 		{`C1`, `{"key":{"customerNumber":"C1"}}`},
 		{`{"customerNumber":"C1"}`, ``},
 		{`C1`, ``},
@@ -210,6 +211,9 @@ func TestRoutesFingerprintChangesWithTheLaneOfARecord(t *testing.T) {
 		{"a choice of the column that escapes", "escaping", func(m *router.Mapping) { m.Imports.Columns[1].Absent = "immediate" }},
 		{"a null that is a literal now", "escaping", func(m *router.Mapping) { m.Imports.Columns[1].Null = "-" }},
 		{"a literal with which the ETL clears by empty cells", "escaping", func(m *router.Mapping) { m.Imports.Columns[1].Absent = "-" }},
+		{"a value for the null of a segmentation", "escaping", func(m *router.Mapping) {
+			m.Imports.Columns = append(m.Imports.Columns, router.Column{Name: "S_vip", Null: "false"})
+		}},
 		{"an import whose rows escape", "escaping", func(m *router.Mapping) { m.Imports.Upsert = nil }},
 		{"a type that refuses", "escaping", func(m *router.Mapping) { m.Types = []router.Type{{Name: "city", As: "date"}} }},
 		{"a field of the column that escapes", "fields", func(m *router.Mapping) { m.Fields[1].From = "city" }},

@@ -116,7 +116,13 @@ const (
 
 // target is a field of the mapping's table.
 func (c *Compiled) target(at schemas.Place) values.Target {
-	return values.NewTarget(at, c.types[at.Name])
+	t := values.NewTarget(at, c.types[at.Name])
+	for i := range c.constants {
+		if c.constants[i].Place == at {
+			t.WriteForNull(c.constants[i].null)
+		}
+	}
+	return t
 }
 
 // named is the target of a canonical event's member, the i-th of its object.

@@ -15,8 +15,9 @@ import (
 type Target struct {
 	schemas.Place
 	computed computed
-	typed    *Converter // nil: nothing is known
-	anyText  bool       // any text of the usual length will do
+	typed    *Converter    // nil: nothing is known
+	anyText  bool          // any text of the usual length will do
+	null     schemas.Value // what is written in the place of null; Absent: null itself
 }
 
 // NewTarget returns the target at a place; typed is what is known of an attribute's or
@@ -72,6 +73,14 @@ func ParsePlace(table schemas.Table, text string) (schemas.Place, error) {
 // creates profiles may supply it.
 func (t *Target) Computed() bool { return t.computed != notComputed }
 
+// NeverNull reports whether what is at the place takes no null.
+func NeverNull(at schemas.Place) bool {
+	return at.Section == schemas.Subscriptions || at.Section == schemas.Segments
+}
+
+// WriteForNull has v, which the target takes, written in the place of null.
+func (t *Target) WriteForNull(v schemas.Value) { t.null = v }
+
 // Typed reports whether anything is known of the target's type.
 func (t *Target) Typed() bool { return t.typed != nil }
 
@@ -86,6 +95,9 @@ func (t *Target) Check(v schemas.Value, op schemas.Op) (out schemas.Value, rule 
 	}
 	if t.Name == "" {
 		return schemas.Value{}, "must have a name"
+	}
+	if v.Kind() == schemas.Null && t.null.Kind() != schemas.Absent && (t.computed == notComputed || op == schemas.Create) {
+		return t.null, ""
 	}
 	switch t.Section {
 	case schemas.Attributes:
