@@ -32,6 +32,9 @@ func compile(m *Mapping, index int, problems *[]problem.Problem) *Compiled {
 		c.profileID = b.source("profileId", m.ProfileID)
 	}
 	b.types()
+	if at, err := values.ParsePlace(c.Table, m.Key); err == nil { // else package check says so
+		c.keyTarget = c.target(at)
+	}
 	b.op()
 	for i := range m.Fields {
 		b.field(fmt.Sprintf("fields[%d]", i), i)

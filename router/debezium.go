@@ -101,5 +101,5 @@ func (c *Compiled) deletedKey(in *input) (string, *Reject) {
 		return "", badValue(c.key.label, "the key is neither in the deleted row nor in the record's key; "+
 			"make it part of Debezium's key (message.key.columns) and of the table's replica identity")
 	}
-	return checkedKey("", c.key.label, v)
+	return c.checkedKey("", c.key.label, v)
 }

@@ -215,14 +215,12 @@ func (s *source) parts() (parts []any) {
 	return parts
 }
 
-// keyParts are what decides about a row's key; nothing where events say it.
+// keyParts are what decides about a row's key: where events say it, its type alone.
 func (c *Compiled) keyParts() (parts []any) {
-	i := slices.IndexFunc(c.fields, func(f field) bool { return f.key })
-	if i < 0 {
-		return nil
+	if i := slices.IndexFunc(c.fields, func(f field) bool { return f.key }); i >= 0 {
+		f := &c.fields[i]
+		parts = append(c.fieldParts(i), f.constant.Kind(), f.constant.Text(), f.byDefault.Kind(), f.byDefault.Text())
 	}
-	f := &c.fields[i]
-	parts = append(c.fieldParts(i), f.constant.Kind(), f.constant.Text(), f.byDefault.Kind(), f.byDefault.Text())
 	for _, t := range c.Config.Types {
 		if t.Name == c.Config.Key {
 			parts = append(parts, t.As, t.Of, cmp.Or(t.Length, values.MaxText))

@@ -40,7 +40,7 @@ func (c *Compiled) Verbatim() (unless []string, ok bool) {
 	default:
 		return nil, false
 	}
-	key := c.fields == nil || c.key.verbatim()
+	key := !c.keyTarget.Converts() && (c.fields == nil || c.key.verbatim())
 	if !key || c.profileID != nil && !c.profileID.verbatim() || c.Config.KeyFormat() == string(schemas.FormatAvro) {
 		return nil, false
 	}

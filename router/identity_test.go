@@ -79,6 +79,8 @@ func TestOnlyKeysThatAreCopiedAreVerbatim(t *testing.T) {
 		"debezium":        {changed, true, 2},
 		"an expression":   {with(func(m *router.Mapping) { m.Fields[0].From, m.Fields[0].Expr = "", "lower(id)" }), false, 0},
 		"a conversion":    {with(func(m *router.Mapping) { m.Fields[0].As = "string" }), false, 0},
+		"a type":          {with(func(m *router.Mapping) { m.Types = []router.Type{{Name: "businessKey", As: "integer"}} }), false, 0},
+		"a length":        {with(func(m *router.Mapping) { m.Types = []router.Type{{Name: "businessKey", Length: 300}} }), true, 1},
 		"a default":       {with(func(m *router.Mapping) { m.Fields[0].Default = `"none"` }), false, 0},
 		"the partition":   {with(func(m *router.Mapping) { m.Fields[0].From = "partition" }), false, 0},
 		"avro":            {with(func(m *router.Mapping) { m.Format = "avro" }), false, 0},

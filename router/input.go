@@ -157,7 +157,7 @@ func (c *Compiled) kafkaKey(in *input) (string, *Reject) {
 	if reject != nil {
 		return "", badValue(labelKafkaKey, reject.Rule)
 	}
-	text, rule := values.Key(v)
+	text, rule := c.keyTarget.Key(v)
 	if rule != "" {
 		return "", unreadableKey(rule)
 	}

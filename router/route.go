@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/feedsink/feedsink/router/values"
@@ -264,7 +265,7 @@ func (c *Compiled) id(in *input, ev *schemas.Event) (string, *Reject) {
 	if reject != nil || !present(v) {
 		return "", reject
 	}
-	text, rule := values.Key(v)
+	text, rule := new(values.Target).Key(v)
 	if rule != "" {
 		return "", badValue(c.Config.ProfileID, rule)
 	}
@@ -281,26 +282,26 @@ func (c *Compiled) keyOf(in *input, ev *schemas.Event) (string, *Reject) {
 		if reject != nil {
 			return "", reject
 		}
-		return checkedKey("", c.key.label, v)
+		return c.checkedKey("", c.key.label, v)
 	case c.Table.Custom:
-		return checkedKey("", "businessKey", schemas.StringValue(ev.BusinessKey))
+		return c.checkedKey("", "businessKey", schemas.StringValue(ev.BusinessKey))
 	}
 	inKey, inAttributes := ev.Key.Get(c.KeyName), ev.Attributes.Get(c.KeyName)
 	if !present(inKey) {
-		return checkedKey("attributes.", c.KeyName, inAttributes)
+		return c.checkedKey("attributes.", c.KeyName, inAttributes)
 	}
 	if present(inAttributes) && inAttributes.Text() != inKey.Text() {
 		return "", badValue("attributes."+c.KeyName, "must equal key."+c.KeyName)
 	}
-	return checkedKey("key.", c.KeyName, inKey)
+	return c.checkedKey("key.", c.KeyName, inKey)
 }
 
 // checkedKey takes the path of the key in two parts: only an error joins them.
-func checkedKey(object, name string, v schemas.Value) (string, *Reject) {
+func (c *Compiled) checkedKey(object, name string, v schemas.Value) (string, *Reject) {
 	if !present(v) {
 		return "", badValue(object+name, "the key is missing")
 	}
-	text, rule := values.Key(v)
+	text, rule := c.keyTarget.Key(v)
 	if rule != "" {
 		return "", badValue(object+name, rule)
 	}
@@ -318,10 +319,14 @@ func (c *Compiled) canonicalCells(cells []schemas.Cell, ev *schemas.Event, arena
 	cells = arena.room(cells, size+len(ev.Key.Items())+len(c.constants))
 	if ev.Op != schemas.Patch {
 		for i, member := range ev.Key.Items() {
-			attribute := ev.Attributes.Get(member.Name)
-			switch _, rule := values.Key(member.Value); {
-			case !present(member.Value):
+			if !present(member.Value) {
 				continue
+			}
+			attribute := ev.Attributes.Get(member.Name)
+			at := c.named(schemas.Attributes, i, member.Name)
+			_, rule := at.Key(member.Value)
+			v, broken := at.Check(member.Value, ev.Op)
+			switch rule = cmp.Or(rule, broken); {
 			case rule != "":
 				return nil, badValue("key."+member.Name, rule)
 			case attribute.Kind() != schemas.Absent && attribute.Text() != member.Value.Text():
@@ -329,7 +334,7 @@ func (c *Compiled) canonicalCells(cells []schemas.Cell, ev *schemas.Event, arena
 			case attribute.Kind() != schemas.Absent:
 				continue
 			}
-			cells = append(cells, schemas.Cell{Place: &c.named(schemas.Attributes, i, member.Name).Place, Value: member.Value})
+			cells = append(cells, schemas.Cell{Place: &at.Place, Value: v})
 		}
 	}
 	var reject *Reject

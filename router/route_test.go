@@ -346,6 +346,67 @@ func TestPatchAndDeleteNeedAnIDOrAnImport(t *testing.T) {
 	}
 }
 
+// What types say of the key's attribute holds of the key of every op, wherever it is read, so that
+// a row has one key.
+func TestKeysAreOfTheirAttributesType(t *testing.T) {
+	long := strings.Repeat("k", 290)
+	typed := func(as string, length int) router.Mapping {
+		m := customers()
+		m.Types = []router.Type{{Name: "customerNumber", As: as, Length: length}, {Name: "emailAddress", As: "email"}}
+		m.Routes = []router.Route{{Lane: "immediate"}}
+		return m
+	}
+	number, country, short, mapped := typed("integer", 0), typed("country", 0), typed("", 8), typed("integer", 0)
+	mapped.Fields = []router.Field{{From: "id", To: "customerNumber"}}
+	custom := orders()
+	custom.Types = []router.Type{{Name: "businessKey", Length: 300}}
+	change := custom
+	change.Envelope, change.KafkaKey = "debezium", "text"
+	change.Fields = []router.Field{{From: "id", To: "businessKey"}}
+	const whole = "must be a whole number from -2147483648 to 2147483647"
+	for _, tc := range []struct {
+		name             string
+		m                router.Mapping
+		value, key, want string
+	}{
+		{"a number", number, `{"key":{"customerNumber":12}}`, "", `upsert customers 12 a.customerNumber=12`},
+		{"a number's text", number, `{"key":{"customerNumber":"12.0"}}`, "", `upsert customers 12 a.customerNumber=12`},
+		{"in the attributes", number, `{"attributes":{"customerNumber":"12.0"}}`, "", `upsert customers 12 a.customerNumber=12`},
+		{"in both", number, `{"key":{"customerNumber":"12.0"},"attributes":{"customerNumber":"12.0"}}`, "", `upsert customers 12 a.customerNumber=12`},
+		{"of a patch", number, `{"op":"patch","profileId":"p","key":{"customerNumber":"12.0"}}`, "", `patch customers 12 (p)`},
+		{"of a delete", number, `{"op":"delete","profileId":"p","key":{"customerNumber":"12.0"}}`, "", `delete customers 12 (p)`},
+		{"of a tombstone", number, ``, "12.0", `delete customers 12`},
+		{"of a field", mapped, `{"id":"12.0"}`, "", `upsert customers 12 a.customerNumber=12`},
+		{"of a field's tombstone", mapped, ``, "12.0", `delete customers 12`},
+		{"no number", number, `{"key":{"customerNumber":"C1"}}`, "", `reject value: key.customerNumber: ` + whole},
+		{"no number in the attributes", number, `{"attributes":{"customerNumber":"C1"}}`, "", `reject value: attributes.customerNumber: ` + whole},
+		{"no number of a delete", number, `{"op":"delete","profileId":"p","key":{"customerNumber":"C1"}}`, "", `reject value: key.customerNumber: ` + whole},
+		{"no number of a tombstone", number, ``, "C1", `reject decode: kafka key: ` + whole},
+		{"no number of a field", mapped, `{"id":"C1"}`, "", `reject value: id: ` + whole},
+		{"in another spelling", country, `{"key":{"customerNumber":"fr"}}`, "", `upsert customers FR a.customerNumber="FR"`},
+		{"as short as it may be", short, `{"key":{"customerNumber":"12345678"}}`, "", `upsert customers 12345678 a.customerNumber="12345678"`},
+		{"too long", short, `{"key":{"customerNumber":"123456789"}}`, "", `reject value: key.customerNumber: at most 8 characters`},
+		{"too long, of a patch", short, `{"op":"patch","profileId":"p","key":{"customerNumber":"123456789"}}`, "", `reject value: key.customerNumber: at most 8 characters`},
+		{"too long, of a tombstone", short, ``, "123456789", `reject decode: kafka key: at most 8 characters`},
+		{"another of the key's", short, `{"key":{"customerNumber":"1","emailAddress":"a@example.com"}}`, "", `upsert customers 1 a.customerNumber="1" a.emailAddress="a@example.com"`},
+		{"another that is none", short, `{"key":{"customerNumber":"1","emailAddress":"nope"}}`, "", `reject value: key.emailAddress: must be an e-mail address`},
+		{"what the service computes", short, `{"key":{"customerNumber":"1","lastDevice":"phone"}}`, "", `reject value: key.lastDevice: is computed by the service and may be given only with op create`},
+		{"a long business key", custom, `{"businessKey":"` + long + `","properties":{}}`, "", `upsert orders ` + long},
+		{"of a tombstone, long", custom, ``, long, `delete orders ` + long},
+		{"of a change, long", change, `{"op":"d","source":{},"before":{"id":"` + long + `"},"after":null}`, "", `delete orders ` + long},
+		{"too long a business key", custom, `{"businessKey":"` + long + long + `","properties":{}}`, "", `reject value: businessKey: at most 300 characters`},
+	} {
+		rec := &router.Record{Topic: tc.m.Topics[0], Key: []byte(tc.key), Tombstone: tc.value == ""}
+		if tc.value != "" {
+			rec.Value = value(t, tc.value)
+		}
+		_, got, _ := strings.Cut(story(routeOne(t, compile(t, tc.m), rec)), ": ")
+		if got != tc.want {
+			t.Errorf("%s:\n got %s\nwant %s", tc.name, got, tc.want)
+		}
+	}
+}
+
 // A tombstone has no value to lead to: its id can only be the record's.
 func TestTombstonesFindTheirIDInTheRecord(t *testing.T) {
 	m := customers()

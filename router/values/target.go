@@ -84,6 +84,9 @@ func (t *Target) WriteForNull(v schemas.Value) { t.null = v }
 // Typed reports whether anything is known of the target's type.
 func (t *Target) Typed() bool { return t.typed != nil }
 
+// Converts reports whether the target's type may write a value in another way.
+func (t *Target) Converts() bool { return t.typed != nil && t.typed.convert != nil }
+
 // TakesAnyText reports whether text of up to MaxText needs no other check.
 func (t *Target) TakesAnyText() bool { return t.anyText }
 
@@ -224,15 +227,21 @@ func property(v schemas.Value, typed *Converter) (out schemas.Value, rule string
 	return out, rule
 }
 
-// Key is the text of a key: text or a whole number, which has one spelling.
-func Key(v schemas.Value) (text, rule string) {
+// Key is the text of a key, as the target takes it: text or a whole number, which has one
+// spelling. The zero Target is that of a key of which nothing is known.
+func (t *Target) Key(v schemas.Value) (text, rule string) {
+	if t.Converts() {
+		if v, rule = t.typed.Convert(v); rule != "" {
+			return "", rule
+		}
+	}
 	switch {
 	case v.Kind() != schemas.String && !v.IsWhole():
 		return "", "must be text or a whole number"
 	case v.Text() == "":
 		return "", "must not be empty"
 	}
-	_, rule = (*Converter)(nil).bounded(v)
+	_, rule = t.typed.bounded(v)
 	return v.Text(), rule
 }
 
