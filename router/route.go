@@ -262,7 +262,7 @@ func (c *Compiled) id(in *input, ev *schemas.Event) (string, *Reject) {
 		return ev.ProfileID, nil
 	}
 	v, reject := c.profileID.read(in)
-	if reject != nil || !present(v) {
+	if reject != nil || !present(v) || v.Kind() == schemas.String && v.Text() == "" {
 		return "", reject
 	}
 	text, rule := new(values.Target).Key(v)

@@ -323,6 +323,8 @@ func TestPatchAndDeleteNeedAnIDOrAnImport(t *testing.T) {
 		{"patch by import", "", router.Imports{Patch: patch}, `{"op":"patch","key":{"customerNumber":"C1"},"attributes":{"age":3}}`, `batch: patch customers C1 a.age=3`},
 		{"delete by import", "", router.Imports{Delete: remove}, `{"op":"delete","key":{"customerNumber":"C1"}}`, `batch: delete customers C1`},
 		{"a null id is none", "attributes.sid", router.Imports{Delete: remove}, `{"op":"delete","key":{"customerNumber":"C1"},"attributes":{"sid":null}}`, `batch: delete customers C1`},
+		{"an empty id is none", "attributes.sid", router.Imports{Delete: remove}, `{"op":"delete","key":{"customerNumber":"C1"},"attributes":{"sid":""}}`, `batch: delete customers C1`},
+		{"nor does an upsert need it", "attributes.sid", router.Imports{}, `{"key":{"customerNumber":"C1"},"attributes":{"sid":""}}`, `immediate: upsert customers C1 a.customerNumber="C1" a.sid=""`},
 		{"an import of another op does not help", "", router.Imports{Delete: remove}, `{"op":"patch","key":{"customerNumber":"C1"}}`, `immediate: ` + noID + `patch, and imports.patch is not configured`},
 		{"patch without either", "", router.Imports{}, `{"op":"patch","key":{"customerNumber":"C1"}}`, `immediate: ` + noID + `patch, and imports.patch is not configured`},
 		{"delete without either", "attributes.sid", router.Imports{}, `{"op":"delete","key":{"customerNumber":"C1"}}`, `immediate: ` + noID + `delete, and imports.delete is not configured`},
