@@ -66,6 +66,14 @@ func TestProfileEventsBecomeWrites(t *testing.T) {
 			"date without zone", `{"key":{"customerNumber":"C1"},"dataCollection":{"date":"2026-11-21T10:00:00"}}`,
 			`batch: reject value: dataCollection.date: must be a timestamp like 2006-01-02T15:04:05 with Z or an offset`,
 		},
+		{
+			"date with a fraction", `{"key":{"customerNumber":"C1"},"dataCollection":{"date":"2026-11-21T10:00:00.123Z"}}`,
+			`batch: upsert customers C1 a.customerNumber="C1" d.date="2026-11-21T10:00:00Z"`,
+		},
+		{
+			"date with a comma", `{"key":{"customerNumber":"C1"},"dataCollection":{"date":"2026-11-21T10:00:00,123+01:00"}}`,
+			`batch: upsert customers C1 a.customerNumber="C1" d.date="2026-11-21T10:00:00+01:00"`,
+		},
 		{"consent", `{"key":{"customerNumber":"C1"},"dataCollection":{"where":"x"}}`, `batch: reject value: dataCollection.where: is not a member of dataCollection`},
 		{"consent's source", `{"key":{"customerNumber":"C1"},"dataCollection":{"source":1}}`, `batch: reject value: dataCollection.source: must be text`},
 		{

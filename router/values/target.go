@@ -196,7 +196,7 @@ func collection(name string, v schemas.Value) (schemas.Value, string) {
 	case "date":
 		if v.Kind() == schemas.String {
 			if s, ok := timestamp(v.Text()); ok && len(s) > len(localTime) {
-				return v, ""
+				return schemas.StringValue(s), ""
 			}
 		}
 		return schemas.Value{}, "must be a timestamp like 2006-01-02T15:04:05 with Z or an offset"

@@ -200,7 +200,7 @@ func (f *timeFormat) read(v schemas.Value) (t time.Time, zoned, ok bool) {
 		}
 		zoned = true
 	}
-	return t, zoned, t.Year() >= 1 && t.Year() <= 9999
+	return t, zoned, t.Year() >= 1 && t.Year() <= 9999 && offsetIsWritable(t)
 }
 
 // parseIn reads text without a zone as if in UTC. The machine's own zone plays
@@ -277,9 +277,10 @@ func date(s string) (string, bool) {
 	return s, err == nil
 }
 
-// timestamp takes one with or without a zone and cuts fractions of a second.
+// timestamp takes one with or without a zone and cuts fractions of a second, which ISO 8601
+// writes behind a point or a comma.
 func timestamp(s string) (string, bool) {
-	if len(s) > fractionAt && s[fractionAt] == '.' {
+	if len(s) > fractionAt && (s[fractionAt] == '.' || s[fractionAt] == ',') {
 		digits := strings.TrimLeft(s[fractionAt+1:], "0123456789")
 		if len(digits) == len(s)-fractionAt-1 {
 			return "", false
@@ -290,11 +291,22 @@ func timestamp(s string) (string, bool) {
 		return s, true
 	}
 	layout := zonedTime
-	if len(s) == len(localTime) {
+	switch len(s) {
+	case len(localTime):
 		layout = localTime
+	case len(localTime) + len("Z"), len(zonedTime):
+	default:
+		return "", false // time.Parse takes hours of one digit, too
 	}
-	_, ok := parseIn(layout, s)
-	return s, ok
+	t, ok := parseIn(layout, s)
+	return s, ok && offsetIsWritable(t)
+}
+
+// offsetIsWritable reports whether the offset of t is one that a zone may have: time.Parse takes
+// 24 hours for one, too.
+func offsetIsWritable(t time.Time) bool {
+	_, offset := t.Zone()
+	return -24*60*60 < offset && offset < 24*60*60
 }
 
 // Nearly every timestamp comes in its plainest spelling, which isPlainTimestamp and

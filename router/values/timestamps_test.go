@@ -53,6 +53,7 @@ func TestTimestampsAreReadInTheirFormatAndZone(t *testing.T) {
 		{"timestamp", "%Y-%m-%dT%H:%M:%S%z", "America/New_York", `"2026-11-21T10:00:00+0100"`, `2026-11-21T04:00:00-05:00`},
 		{"timestamp", "%a, %d %b %Y %I:%M %p", "", `"Sat, 21 Nov 2026 09:05 PM"`, `2026-11-21T21:05:00`},
 
+		{"timestamp", "%Y-%m-%dT%H:%M:%S%z", "", `"2026-11-21T10:00:00-2400"`, `must be written as %Y-%m-%dT%H:%M:%S%z`},
 		{"timestamp", "epochMillis", "", `"2026-11-21T10:00:00Z"`, `must be written as epochMillis`},
 		{"timestamp", "epochMillis", "", `true`, `must be written as epochMillis`},
 		{"timestamp", "epochSeconds", "", `253402300800`, `must be written as epochSeconds`},
@@ -111,7 +112,7 @@ func TestFormatsThatCannotWorkAreRefused(t *testing.T) {
 // FuzzTimestamp: whatever a source says, in whatever format, is refused or becomes
 // a date or a timestamp as the interface writes them.
 func FuzzTimestamp(f *testing.F) {
-	for _, seed := range []string{"1795255200123", "-1", "2026-11-21T10:00:00.5+01:00", "21.11.2026", "1e18", "9223372036854775807"} {
+	for _, seed := range []string{"1795255200123", "-1", "2026-11-21T10:00:00.5+01:00", "2026-11-21T1:00:00,5-24:00", "21.11.2026", "1e18", "9223372036854775807"} {
 		f.Add(seed, uint8(0))
 		f.Add(seed, uint8(5))
 	}
