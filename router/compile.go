@@ -135,7 +135,7 @@ func (b *mappingCompiler) field(path string, i int) {
 		b.Report(path+".to", "", "%v", err)
 	case slices.IndexFunc(b.m.Fields, func(g Field) bool { return g.To == f.To }) < i:
 		b.Report(path+".to", "", "%q is filled twice", f.To)
-	case compiled.Computed() && b.c.op != nil && b.c.op.always != schemas.Create:
+	case compiled.Computed() && !b.c.op.mayCreate():
 		b.Report(path+".to", "write op: create and imports.create for a mapping that creates profiles",
 			"%s %s, and no record of this mapping does that", f.To, values.RuleComputed)
 	}

@@ -179,6 +179,11 @@ type operation struct {
 	refuses bool        // a choice in it names nil: what comes to nil has no op
 }
 
+// mayCreate reports whether some record may be a create. Debezium's envelope says none.
+func (o *operation) mayCreate() bool {
+	return o != nil && (o.always == 0 || o.always == schemas.Create)
+}
+
 // of is the op of a record. A record that does not say is an upsert, as an
 // event without op is, unless the expression names nil for what it does not know:
 // an upsert replaces the row.

@@ -273,6 +273,13 @@ func TestRoutesThatLeadNowhereAreRefused(t *testing.T) {
 		{"op beside events", func(m *router.Mapping) { m.Fields, m.Op = nil, "patch" }, `op: events without fields say their op themselves; hint: remove it, or add fields`},
 		{"an op that is no expression", func(m *router.Mapping) { m.Op = "patch it" }, `op: column 7: unexpected token Identifier("it")`},
 		{"what the service computes", func(m *router.Mapping) { m.Fields = append(fields[:1:1], router.Field{From: "d", To: "lastDevice"}) }, `fields[1].to: lastDevice is computed by the service and may be given only with op create, and no record of this mapping does that; hint: write op: create and imports.create for a mapping that creates profiles`},
+		{"what the service computes, of some", func(m *router.Mapping) {
+			m.Op, m.Imports.Create = `fresh == true ? "create" : "upsert"`, &router.Import{ETL: "104", Mode: "CREATE_ONLY"}
+			m.Fields = append(fields[:1:1], router.Field{Expr: "fresh == true ? device : nil", To: "lastDevice"})
+		}, ``},
+		{"what the service computes, of changes", func(m *router.Mapping) {
+			m.Envelope, m.Fields = "debezium", append(fields[:1:1], router.Field{From: "device", To: "lastDevice"})
+		}, `fields[1].to: lastDevice is computed by the service and may be given only with op create, and no record of this mapping does that; hint: write op: create and imports.create for a mapping that creates profiles`},
 		{"a column for that", func(m *router.Mapping) {
 			m.Fields, m.Imports.Columns = nil, append(m.Imports.Columns, router.Column{Name: "blacklistMoment"})
 		}, `imports.columns[1]: "blacklistMoment" is computed by the service: only an import of mode CREATE_ONLY may supply it; hint: remove it, or add imports.create`},
