@@ -52,6 +52,23 @@ func TestRoutesSkipRecords(t *testing.T) {
 	}
 }
 
+// Who writes an op for what is known has to hear of what is not: only the mapping's `when` says that
+// a record is not wanted.
+func TestRoutesSkipNothingThatHasNoOp(t *testing.T) {
+	m := mappedOrders()
+	m.Op = `status == "PAID" ? "upsert" : nil`
+	m.Routes = []router.Route{{When: `status == "PING"`, Lane: "skip"}, {Lane: "immediate"}}
+	rec := &router.Record{Topic: m.Topics[0], Value: value(t, `{"id":1,"status":"PING"}`)}
+	if got, want := lanesOf(compile(t, m), rec), "orders immediate reject"; got != want {
+		t.Errorf("a route skips it: got %s, want %s", got, want)
+	}
+	m.When = `status != "PING"`
+	m.Routes = []router.Route{{Lane: "immediate"}}
+	if got, want := lanesOf(compile(t, m), rec), "skip"; got != want {
+		t.Errorf("the mapping's when leaves it out: got %s, want %s", got, want)
+	}
+}
+
 func TestRoutesThatAllSkipAreRefused(t *testing.T) {
 	m := customers()
 	m.Routes = []router.Route{{When: `op == "delete"`, Lane: "skip"}, {Lane: "skip"}}
