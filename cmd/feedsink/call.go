@@ -77,8 +77,8 @@ const maxBody = 16 << 20
 
 // readBody takes the body from the argument, the file or standard input, and into is
 // what it must be. Every error is one of usage.
-func readBody(cmd *cobra.Command, args []string, into any) error {
-	data, err := bodyBytes(cmd, args)
+func readBody(ctx context.Context, cmd *cobra.Command, args []string, into any) error {
+	data, err := bodyBytes(ctx, cmd, args)
 	if err != nil {
 		return asUsage(err)
 	}
@@ -100,7 +100,7 @@ func readBody(cmd *cobra.Command, args []string, into any) error {
 	return nil
 }
 
-func bodyBytes(cmd *cobra.Command, args []string) ([]byte, error) {
+func bodyBytes(ctx context.Context, cmd *cobra.Command, args []string) ([]byte, error) {
 	name, from := cmd.Flag("file").Value.String(), cmd.InOrStdin()
 	switch {
 	case len(args) > 0 && name != "":
@@ -117,7 +117,7 @@ func bodyBytes(cmd *cobra.Command, args []string) ([]byte, error) {
 		defer func() { _ = file.Close() }()
 		from = file
 	}
-	data, err := readAll(cmd.Context(), io.LimitReader(from, maxBody+1))
+	data, err := readAll(ctx, io.LimitReader(from, maxBody+1))
 	if err == nil && len(data) > maxBody {
 		err = fmt.Errorf("the body is longer than %d MiB", maxBody>>20)
 	}
@@ -146,7 +146,7 @@ func newProfileUpsert() *cobra.Command {
 	}
 	bodyFlag(cmd)
 	return serviceCall(cmd, func(ctx context.Context, c *service.Client, table string, args []string) (any, string, error) {
-		data, err := profileInput(cmd, args)
+		data, err := profileInput(ctx, cmd, args)
 		if err != nil {
 			return nil, "", err
 		}
@@ -164,7 +164,7 @@ func newProfilePatch() *cobra.Command {
 	}
 	bodyFlag(cmd)
 	return serviceCall(cmd, func(ctx context.Context, c *service.Client, table string, args []string) (any, string, error) {
-		data, err := profileInput(cmd, args[1:])
+		data, err := profileInput(ctx, cmd, args[1:])
 		if err != nil {
 			return nil, "", err
 		}
@@ -187,9 +187,9 @@ func newProfileDelete() *cobra.Command {
 
 // profileInput is the body of operations 1 and 2, checked for its shape: the
 // service alone knows the table's fields.
-func profileInput(cmd *cobra.Command, args []string) ([]byte, error) {
+func profileInput(ctx context.Context, cmd *cobra.Command, args []string) ([]byte, error) {
 	var profile service.Profile
-	if err := readBody(cmd, args, &profile); err != nil {
+	if err := readBody(ctx, cmd, args, &profile); err != nil {
 		return nil, err
 	}
 	return json.Marshal(profile)
@@ -231,7 +231,7 @@ func newRecordPost(cmd *cobra.Command, update bool) *cobra.Command {
 	cmd.Args = cobra.MaximumNArgs(1)
 	bodyFlag(cmd)
 	return serviceCall(cmd, func(ctx context.Context, c *service.Client, table string, args []string) (any, string, error) {
-		record, data, err := recordOf(cmd, args)
+		record, data, err := recordOf(ctx, cmd, args)
 		if err != nil {
 			return nil, "", err
 		}
@@ -255,7 +255,7 @@ func newRecordPatch() *cobra.Command {
 	}
 	bodyFlag(cmd)
 	return serviceCall(cmd, func(ctx context.Context, c *service.Client, table string, args []string) (any, string, error) {
-		record, data, err := recordOf(cmd, args[1:])
+		record, data, err := recordOf(ctx, cmd, args[1:])
 		if err != nil {
 			return nil, "", err
 		}
@@ -307,9 +307,9 @@ type recordInput struct {
 }
 
 // recordOf is the body of operations 4 and 5.
-func recordOf(cmd *cobra.Command, args []string) (record service.Record, data []byte, err error) {
+func recordOf(ctx context.Context, cmd *cobra.Command, args []string) (record service.Record, data []byte, err error) {
 	var in recordInput
-	if err := readBody(cmd, args, &in); err != nil {
+	if err := readBody(ctx, cmd, args, &in); err != nil {
 		return record, nil, err
 	}
 	record.BusinessKey = in.BusinessKey

@@ -19,7 +19,7 @@ func TestConfigurationMayComeThroughAPipe(t *testing.T) {
 	}
 	d.fill(fmt.Sprintf("%s:%d", brokers[0].Host, brokers[0].Port))
 	d.change("columns: [customerNumber", "columns: [customerNumber, lastName")
-	d.change("routes:", "fields: [{from: key.customerNumber, to: customerNumber}, {from: nmae, to: firstName}, {from: name, to: lastName}]\n    routes:")
+	d.change("routes:", "fields: [{from: key.customerNumber, to: customerNumber}, {from: given, to: firstName}, {from: name, to: lastName}]\n    routes:")
 	d.change(`, "subscriptions#newsletter"`, "")
 	d.change(`, {name: emailAddress, "null": immediate}`, "")
 	data, err := os.ReadFile("feedsink.yaml")
