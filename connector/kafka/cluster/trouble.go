@@ -118,7 +118,7 @@ func (t *Troubles) NotCommitted(err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-case err == nil:
+	case err == nil:
 		t.commits = refusedAt{}
 	case slices.ContainsFunc(sharing, func(answer error) bool { return errors.Is(err, answer) }):
 	case t.commits.err == nil:
