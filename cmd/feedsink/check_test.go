@@ -108,26 +108,24 @@ func TestSinkAndCheckDoWithTheRightsOfTheDocument(t *testing.T) {
 	if code, out, failed := d.run("check --online"); code != 0 || strings.Count(out, "\nOK          group ") != 2 || !strings.Contains(out, "\nWARN        last records of orders: 1 of 21 ") {
 		t.Errorf("check: got code %d, %s %s, want nothing that failed", code, out, failed)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	defer stop()
-	stopped := d.runSink(ctx)
+	ctx, stop := d.runSink()
 	if letters := client.PollFetches(ctx); letters.NumRecords() != 1 || letters.Err() != nil {
 		t.Errorf("dead letters: got %d, %v, want the one record that is none", letters.NumRecords(), letters.Err())
 	}
 	awaitCommit(ctx, t, client, 21)
-	stop()
-	if err := <-stopped; err != nil || d.service.Len("orders") != 1 {
+	if err := stop(); err != nil || d.service.Len("orders") != 1 {
 		t.Errorf("run: got %v, %d rows, want the order", err, d.service.Len("orders"))
 	}
 }
 
-// runSink runs the sink until ctx ends, and then tells how it did.
-func (d *host) runSink(ctx context.Context) (ended <-chan error) {
+// runSink runs the sink for a minute at most; stop ends it, and says how it did.
+func (d *host) runSink() (ctx context.Context, stop func() error) {
+	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
 	command := newRoot()
 	command.SetArgs([]string{"run", "-c", "feedsink.yaml", "--log-level", "error"})
-	end := make(chan error, 1)
-	go func() { end <- command.ExecuteContext(ctx) }()
-	return end
+	ended := make(chan error, 1)
+	go func() { ended <- command.ExecuteContext(ctx) }()
+	return ctx, func() error { cancel(); return <-ended }
 }
 
 // awaitCommit returns once the immediate lane has committed so many records of shop.orders.

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -51,8 +49,12 @@ func commandRights(t *testing.T) map[string][]kfake.ACL {
 		command := strings.Trim(cells[1], " `")
 		rights[command] = []kfake.ACL{} // a command without any
 		for i, names := range [][]string{
-			{"shop.orders"}, {"feedsink.dlq"}, {"feedsink.receipts"},
-			{"feedsink-immediate", "feedsink-batch"}, {"feedsink-replay"}, {"feedsink-backfill."},
+			{"shop.orders"},
+			{"feedsink.dlq"},
+			{"feedsink.receipts"},
+			{"feedsink-immediate", "feedsink-batch"},
+			{"feedsink-replay"},
+			{"feedsink-backfill."},
 		} {
 			for word := range strings.FieldsFuncSeq(cells[2+i], func(r rune) bool { return r == ' ' || r == ',' }) {
 				operation, err := kmsg.ParseACLOperation(word)
@@ -127,12 +129,9 @@ func TestCommandsDoWithTheRightsOfTheDocument(t *testing.T) {
 		}
 	}
 	login("admin")
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	defer stop()
-	stopped := d.runSink(ctx)
+	ctx, stop := d.runSink()
 	awaitCommit(ctx, t, client, 4)
-	stop()
-	if err := <-stopped; err != nil {
+	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range lines {
