@@ -8,7 +8,7 @@ import (
 	"github.com/feedsink/feedsink/batcher/contract"
 )
 
-// Asked is an open file that a person wants sent now.
+// Asked is an open file that is to be sent now: a person wants it, or the spool is full.
 type Asked struct {
 	reserve bool          // it may take a slot of the reserve; guarded by queue.mu
 	sealed  chan struct{} // closed once files are known

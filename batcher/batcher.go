@@ -114,6 +114,7 @@ type Batcher struct {
 	byName   map[string]*member
 	queues   []*tableQueue // in the order of the configuration
 	waiting  atomic.Int64  // bytes of records that wait for calls
+	noRoom   chan struct{} // the spool was found full
 }
 
 // Notes are notes about a mapping's rows, which count as part of the spool.
@@ -134,7 +135,7 @@ func New(cfg Config, mappings []files.Mapping, i contract.Importer, l contract.L
 	cfg.ApartAfter = cmp.Or(cfg.ApartAfter, time.Minute)
 	b := &Batcher{
 		cfg: cfg, segment: spool.SegmentSize, atOnce: rejects.AtOnce, importer: i, ledger: l, observer: o,
-		rnd: rand.New(&sharedSource{rnd: rnd}), byName: map[string]*member{},
+		rnd: rand.New(&sharedSource{rnd: rnd}), byName: map[string]*member{}, noRoom: make(chan struct{}, 1),
 	}
 	for _, m := range mappings {
 		if err := m.Validate(); err != nil {
@@ -283,6 +284,7 @@ func (b *Batcher) Run(ctx context.Context) error {
 			}
 		}
 	}
+	running.Go(func() { b.keepRoom(ctx) })
 	if b.cfg.Peer != nil {
 		running.Go(func() { b.follow(ctx) })
 	}

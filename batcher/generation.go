@@ -30,7 +30,7 @@ type generation struct {
 	width    int64          // how many rows that record has so far
 	widest   int64          // the most that one has
 	dueNow   bool           // it is due at once; guarded by queue.mu
-	asked    *Asked         // by a person, while it was open; nil: it was not; guarded by queue.mu
+	asked    *Asked         // to be sent, while it was open; nil: it was not; guarded by queue.mu
 	repeats  bool           // rows in it may have landed before; guarded by queue.mu
 	fate     reconcile.Fate // of rows that writes of the other lane have dropped; guarded by queue.mu
 

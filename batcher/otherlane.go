@@ -215,10 +215,13 @@ func (q *tableQueue) confirmed(at reconcile.At) bool {
 }
 
 // Ready reports whether there is room for more rows: in the spool, and for keys
-// that both lanes write. An import that is being reconciled reads on all the same:
+// that both lanes write. A spool that is found full makes room. An import that is being reconciled reads on all the same:
 // only that ends it.
 func (b *Batcher) Ready() bool {
 	ready := !b.Full()
+	if !ready {
+		notify(b.noRoom)
+	}
 	var bytes int64
 	for _, m := range b.byName {
 		m.queue.mu.Lock()

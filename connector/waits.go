@@ -162,8 +162,9 @@ func (s *pipeline) fileWaits(d *fileDelivery) (all []observe.Wait) {
 	if t := d.disk.Load(); t != nil && time.Since(t.at) < 3*diskPause {
 		all = append(all, observe.Wait{Cause: waits.Disk, Why: "the spool cannot be written: " + t.err.Error() + "; it is tried again every second. Make room on its disk (spool.dir)"})
 	}
+	files := s.files.Status()
 	if s.files.Full() {
-		all = append(all, observe.Wait{Cause: waits.SpoolFull, Why: fmt.Sprintf("the spool takes %d bytes of spool.maxBytes %d; partitions are read again once an import has made room", s.files.SpoolBytes(), int64(s.cfg.Spool.MaxBytes))})
+		all = append(all, waits.Spool(s.files.SpoolBytes(), int64(s.cfg.Spool.MaxBytes), files, s.pausedFiles, s.pacing.Wait))
 	}
 	if held := s.service.Held(); held > 0 {
 		all = append(all, observe.Wait{Cause: waits.Throttled, Until: time.Now().Add(held), Why: "the service wants no request before (Retry-After)"})
@@ -177,7 +178,7 @@ func (s *pipeline) fileWaits(d *fileDelivery) (all []observe.Wait) {
 	for _, m := range s.router.Mappings() {
 		after[m.Name] = m.Config.After
 	}
-	for _, st := range s.files.Status() {
+	for _, st := range files {
 		w := observe.Wait{Mapping: st.Mapping}
 		switch wait := s.slotWait(st); {
 		case wait > 0:

@@ -63,6 +63,9 @@ func NewJournal(s *Dir, name string, limit int, rollRows int64) *Journal {
 	return &Journal{spool: s, name: name, limit: limit, counter: newKeyCounter(rollRows)}
 }
 
+// OnDisk is what the journal takes of the directory, in bytes.
+func (j *Journal) OnDisk() int64 { return j.size }
+
 // MakeRoom moves the entries in memory to disk when they fill a segment, so that
 // an add after it cannot fail.
 func (j *Journal) MakeRoom() error {
