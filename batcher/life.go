@@ -191,15 +191,21 @@ func (r *importRun) withoutFile() contract.Import {
 	return contract.Import{Mapping: r.queue.mapping.Name, Table: r.queue.mapping.Table, Fingerprint: r.queue.mapping.Fingerprint, Bundle: r.queue.mapping.Bundle}
 }
 
-// enter notes the step for Status.
+// enter notes the step for Status. One that is tried again goes on since its first try; a trigger
+// that is refused is tried again from the intent on.
 func (r *importRun) enter(step contract.Step, imp contract.Import) {
-	now := contract.ImportStatus{Import: imp, Step: step, Since: time.Now()}
-	if step == contract.Intending || step == contract.Triggering { // once more for each try
-		r.queue.mu.Lock()
-		now.Trouble, now.Again = r.now.Trouble, r.now.Again
-		r.queue.mu.Unlock()
+	sends := func(s contract.Step) bool { return s == contract.Intending || s == contract.Triggering }
+	r.queue.mu.Lock()
+	defer r.queue.mu.Unlock()
+	last := r.now
+	r.now, r.halted = contract.ImportStatus{Import: imp, Step: step, Since: time.Now()}, ""
+	again := last.Trouble != nil && sends(last.Step) && sends(step)
+	if again {
+		r.now.Trouble, r.now.Again = last.Trouble, last.Again
 	}
-	r.show(now, "")
+	if (again || last.Step == step) && last.File == imp.File {
+		r.now.Since = last.Since
+	}
 }
 
 // fails shows why a try of the step came to nothing; nil: it did not.

@@ -239,7 +239,6 @@ func (e *rowErrors) deadLetter(ctx context.Context, rr *rejects.Rows, outputs *s
 		return &unnamedRows{why: err.Error(), final: true, do: "Set dlq.topic, or make that topic take the row, and restart feedsink: it becomes a dead letter"}
 	}
 	if err != nil && !rejects.Unreadable(err) { // of these it is known what they lack
-		e.run.enter(contract.Fetching, *e.imp)
 		return err
 	}
 	if e.imp.OnlyErrors {
