@@ -101,8 +101,8 @@ func (j *Journal) Count(entry []byte) {
 	}
 }
 
-// flush is repeatable: what was not written whole stays in memory, and the next
-// attempt overwrites it.
+// flush is repeatable: what was not written whole stays in memory, and is taken off the
+// disk again, which may be full of it.
 func (j *Journal) flush() error {
 	if j.memory.size == 0 {
 		return nil
@@ -117,6 +117,7 @@ func (j *Journal) flush() error {
 	ordered, seg := j.bySection()
 	defer j.spool.lay(ordered)
 	if _, err := j.file.WriteAt(ordered, j.size); err != nil {
+		_ = j.file.Truncate(j.size) // or the next attempt overwrites it
 		return fmt.Errorf("write journal: %w", err)
 	}
 	j.segments = append(j.segments, seg)

@@ -87,8 +87,9 @@ func (n *Notes) write() (err error) {
 	if err != nil {
 		return err
 	}
-	// What a try before has written of it is written over.
-	_, err = file.WriteAt(n.memory, at.size)
+	if _, err = file.WriteAt(n.memory, at.size); err != nil {
+		_ = file.Truncate(at.size) // or the next attempt overwrites it
+	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		if !begun {
 			n.dir.Remove(at.name)
