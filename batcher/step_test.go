@@ -40,3 +40,23 @@ func TestStepThatIsTriedAgainGoesOnSinceItsFirstTry(t *testing.T) {
 		})
 	}
 }
+
+func TestPollThatFailsSaysWhenTheNextOneIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for range 3 {
+			w.polls = append(w.polls, &refusal{transient: true, after: 10 * time.Minute})
+		}
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if im := w.b.Status()[0].Import; im == nil || im.Trouble == nil || im.Again.Sub(w.begun) < 10*time.Minute || im.Again.Sub(w.begun) > 11*time.Minute {
+			t.Errorf("got %+v, want why a poll failed, and the next one ten minutes later", im)
+		}
+		time.Sleep(time.Hour)
+		w.lastSaid(`confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
+	})
+}

@@ -285,9 +285,12 @@ func (r *importRun) outcome(ctx context.Context, imp *contract.Import) (contract
 func (r *importRun) untilEnded(ctx context.Context, imp contract.Import, refusals int) (contract.Results, error) {
 	r.enter(contract.Importing, imp)
 	var least time.Duration
+	var trouble error
 	answered, refused := 0, 0
 	for {
-		wait := time.NewTimer(r.backoff(r.batcher.cfg.Poll, answered+refused, least))
+		next := r.backoff(r.batcher.cfg.Poll, answered+refused, least)
+		r.fails(trouble, time.Now().Add(next))
+		wait := time.NewTimer(next)
 		select {
 		case <-ctx.Done():
 			wait.Stop()
@@ -300,8 +303,7 @@ func (r *importRun) untilEnded(ctx context.Context, imp contract.Import, refusal
 		if err == nil && (results.Status == contract.Finished || results.Status == contract.Failed) {
 			return results, nil
 		}
-		least = 0
-		r.fails(err, time.Time{})
+		least, trouble = 0, err
 		if err == nil {
 			answered, refused = answered+1, 0
 		}
