@@ -135,7 +135,7 @@ func New(cfg Config, mappings []files.Mapping, i contract.Importer, l contract.L
 	cfg.ApartAfter = cmp.Or(cfg.ApartAfter, time.Minute)
 	b := &Batcher{
 		cfg: cfg, segment: spool.SegmentSize, atOnce: rejects.AtOnce, importer: i, ledger: l, observer: o,
-		rnd: rand.New(&sharedSource{rnd: rnd}), byName: map[string]*member{}, noRoom: make(chan struct{}, 1),
+		rnd: retry.Shared(rnd), byName: map[string]*member{}, noRoom: make(chan struct{}, 1),
 	}
 	for _, m := range mappings {
 		if err := m.Validate(); err != nil {
@@ -310,16 +310,4 @@ func (b *Batcher) Close() error {
 		q.discard()
 	}
 	return b.spool.Close()
-}
-
-// sharedSource is a source of randomness for all goroutines.
-type sharedSource struct {
-	mu  sync.Mutex
-	rnd *rand.Rand
-}
-
-func (s *sharedSource) Uint64() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.rnd.Uint64()
 }

@@ -1,6 +1,7 @@
 package batcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -132,7 +133,7 @@ func (m *member) spill(k *waiting.Key, upTo int64) error {
 			}
 		}
 		if row.Came.Before(g.opened) {
-			g.opened, g.until = row.Came, m.queue.until(row.Came)
+			g.opened, g.until = row.Came, m.queue.mapping.Until(row.Came, m.queue.importTime())
 		}
 		g.repeats = m.DualLane && m.waiting.Leave(k) || g.repeats
 		m.waiting.Forget(k)
@@ -273,10 +274,7 @@ func (m *member) underWay(hash uint64) bool {
 
 // importTime is what an import needs from its slot to its end, with the lock held.
 func (q *tableQueue) importTime() time.Duration {
-	if q.took > 0 {
-		return q.took
-	}
-	return UsualImport
+	return cmp.Or(q.took, UsualImport)
 }
 
 // ended draws the consequences of a call.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/reconcile"
-	"github.com/feedsink/feedsink/batcher/slots"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/batcher/waiting"
 	"github.com/feedsink/feedsink/schemas"
@@ -43,33 +42,6 @@ func (q *tableQueue) complete(g *generation) bool {
 	rows, bytes := g.size()
 	roll := q.mapping.Roll
 	return roll.Rows > 0 && rows >= roll.Rows || roll.Bytes > 0 && bytes >= roll.Bytes || q.fills(g, rows, bytes)
-}
-
-// until is when a generation that was opened then is complete, whatever its size.
-func (q *tableQueue) until(opened time.Time) (at time.Time) {
-	roll := q.mapping.Roll
-	if roll.Age > 0 {
-		at = opened.Add(roll.Age)
-	}
-	if next := slots.Next(roll.At, q.mapping.TimeZone(), opened); !next.IsZero() && (at.IsZero() || next.Before(at)) {
-		at = next
-	}
-	if within := q.mapping.Within; within > 0 { // so that an import is in time
-		if soon := opened.Add(max(within-q.importTime(), within/2)); at.IsZero() || soon.Before(at) {
-			at = soon
-		}
-	}
-	return at
-}
-
-// settles is how long a resumed generation stays open in any case: what was read before
-// comes first.
-func (q *tableQueue) settles() time.Duration {
-	const most = 15 * time.Second
-	if age := q.mapping.Roll.Age; age > 0 {
-		return min(age/4, most)
-	}
-	return most
 }
 
 // entries is how many writes the generation has taken.
@@ -206,7 +178,7 @@ func (m *member) count(g *generation, entry []byte) {
 	g.journals[m.index].Count(entry)
 	if g.entries() == 1 {
 		g.opened = time.Now()
-		g.until = q.until(g.opened)
+		g.until = q.mapping.Until(g.opened, q.importTime())
 		notify(q.wake)
 	}
 	if q.complete(g) && !before {

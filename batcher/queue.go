@@ -193,7 +193,7 @@ func (q *tableQueue) dueAt(g *generation) (at time.Time) {
 		at = g.until
 	}
 	if came := q.oldest(); !came.IsZero() {
-		if until := q.until(came); at.IsZero() || !until.IsZero() && until.Before(at) {
+		if until := q.mapping.Until(came, q.importTime()); at.IsZero() || !until.IsZero() && until.Before(at) {
 			at = until
 		}
 	}
@@ -201,10 +201,7 @@ func (q *tableQueue) dueAt(g *generation) (at time.Time) {
 		return at
 	}
 	// A restart or a reload is no reason to wait longer.
-	due := q.until(g.oldest)
-	if settled := g.resumed.Add(q.settles()); due.Before(settled) {
-		due = settled
-	}
+	due := q.mapping.ResumedUntil(g.oldest, g.resumed, q.importTime())
 	return slices.MinFunc([]time.Time{at, due}, time.Time.Compare)
 }
 

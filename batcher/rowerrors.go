@@ -146,7 +146,7 @@ func (e *rowErrors) later(n int, err error) time.Duration {
 func (e *rowErrors) haltReason(unnamed *unnamedRows) string {
 	many := ", its result does not say how many rows are in error"
 	if e.inError > 0 {
-		many = " with " + counted(e.inError) + " in error"
+		many = " with " + rejects.Counted(e.inError) + " in error"
 	}
 	asked := ""
 	if !e.since.IsZero() {
@@ -156,13 +156,6 @@ func (e *rowErrors) haltReason(unnamed *unnamedRows) string {
 		"After a release the output files are asked for once more: rows in error that they do not name, or that cannot become dead letters, "+
 		"are given up then and counted in feedsink_import_rows_unmatched_total",
 		e.imp.File, e.imp.Execution, many, unnamed.why, asked, cmp.Or(unnamed.do, "Let the ETL generate error files"))
-}
-
-func counted(rows int64) string {
-	if rows == 1 {
-		return "1 row"
-	}
-	return fmt.Sprintf("%d rows", rows)
 }
 
 // look fetches the output files and makes dead letters of the rows in error that
@@ -187,16 +180,15 @@ func (e *rowErrors) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	unnamed, err := e.lack(ctx, rr, outputs)
-	if err == nil && (e.run.queue.mapping.KeepResults || e.released || unnamed != nil && last) {
+	lack, err := rr.Lack(ctx, outputs, e.inError)
+	if err == nil && (e.run.queue.mapping.KeepResults || e.released || lack != "" && last) {
 		err = outputs.Keep() // first: dead letters are not repeated because the disk is full
 	}
 	if err != nil {
 		return err
 	}
-	if unnamed != nil && !e.released && !e.imp.OnlyErrors {
-		unnamed.final = last
-		return unnamed
+	if lack != "" && !e.released && !e.imp.OnlyErrors {
+		return &unnamedRows{why: lack, final: last}
 	}
 	e.run.enter(contract.DeadLettering, *e.imp)
 	if err := e.run.readLog(ctx); err != nil {
@@ -209,22 +201,6 @@ func (e *rowErrors) look(ctx context.Context) error {
 		e.judged = true
 	}
 	return e.deadLetter(ctx, rr, outputs)
-}
-
-// lack is what the output files lack; nil: they name all rows in error.
-func (e *rowErrors) lack(ctx context.Context, rr *rejects.Rows, outputs *spool.OutputFiles) (*unnamedRows, error) {
-	named, err := rr.Count(ctx, outputs)
-	switch {
-	case err != nil && !rejects.Unreadable(err):
-		return nil, err
-	case err != nil:
-		return &unnamedRows{why: err.Error()}, nil
-	case named < e.inError:
-		return &unnamedRows{why: fmt.Sprintf("the output files name %d of the %s in error", named, counted(e.inError))}, nil
-	case e.inError < 0 && outputs.Size() == 0:
-		return &unnamedRows{why: "there is nothing in the output files"}, nil
-	}
-	return nil, nil
 }
 
 // deadLetter makes dead letters of the rows that the output files name, and gives

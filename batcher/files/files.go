@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/rowerror"
+	"github.com/feedsink/feedsink/batcher/slots"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -113,6 +114,33 @@ func (m *Mapping) EntryName(now time.Time) string {
 
 // TimeZone is the mapping's zone.
 func (m *Mapping) TimeZone() *time.Location { return cmp.Or(m.Zone, time.UTC) }
+
+// Until is when a file that was opened then is complete, whatever its size; zero: never. importTime is
+// what an import needs.
+func (m *Mapping) Until(opened time.Time, importTime time.Duration) (at time.Time) {
+	if m.Roll.Age > 0 {
+		at = opened.Add(m.Roll.Age)
+	}
+	if next := slots.Next(m.Roll.At, m.TimeZone(), opened); !next.IsZero() && (at.IsZero() || next.Before(at)) {
+		at = next
+	}
+	if m.Within > 0 { // so that an import is in time
+		if soon := opened.Add(max(m.Within-importTime, m.Within/2)); at.IsZero() || soon.Before(at) {
+			at = soon
+		}
+	}
+	return at
+}
+
+// ResumedUntil is Until for the first file behind a restart or a reload, by when its oldest
+// record was written. It stays open for a while in any case: what was read before comes first.
+func (m *Mapping) ResumedUntil(oldest, resumed time.Time, importTime time.Duration) time.Time {
+	settled := 15 * time.Second
+	if m.Roll.Age > 0 {
+		settled = min(settled, m.Roll.Age/4)
+	}
+	return slices.MaxFunc([]time.Time{m.Until(oldest, importTime), resumed.Add(settled)}, time.Time.Compare)
+}
 
 // Format is that of the mapping's rows in the output files of an import.
 func (m *Mapping) Format(rows *spool.Rows, file string, op schemas.Op, bundled bool) rowerror.Format {

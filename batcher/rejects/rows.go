@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -119,6 +120,31 @@ func (rr *Rows) CountFound(ctx context.Context, outputs rowerror.File) (counts [
 func Unreadable(err error) bool {
 	_, local := errors.AsType[*fs.PathError](err)
 	return !local && errors.Is(err, rowerror.ErrUnreadable)
+}
+
+// Lack is what the output files lack of the rows in error, of which the service counts inError, -1 if
+// it does not say how many; "": they name all of them.
+func (rr *Rows) Lack(ctx context.Context, outputs *spool.OutputFiles, inError int64) (why string, err error) {
+	named, err := rr.Count(ctx, outputs)
+	switch {
+	case err != nil && !Unreadable(err):
+		return "", err
+	case err != nil:
+		return err.Error(), nil
+	case named < inError:
+		return fmt.Sprintf("the output files name %d of the %s in error", named, Counted(inError)), nil
+	case inError < 0 && outputs.Size() == 0:
+		return "there is nothing in the output files", nil
+	}
+	return "", nil
+}
+
+// Counted is a number of rows in a sentence.
+func Counted(rows int64) string {
+	if rows == 1 {
+		return "1 row"
+	}
+	return fmt.Sprintf("%d rows", rows)
 }
 
 // Count is how many rows in error the output files name, lines of one key that
