@@ -377,13 +377,13 @@ func (r *importRun) awaitRelease(ctx context.Context, imp *contract.Import, reas
 	}
 	r.show(contract.ImportStatus{Import: *imp, Step: contract.Halting, Since: time.Now(), Loaded: file.loaded}, reason)
 	defer func() { r.show(r.now, "") }()
-	log.Error("mapping halted; find the cause, then let it go on", "kept", file.kept, "loaded", file.loaded, "with", release)
+	log.Error("mapping halted; find the cause, then let it go on", "kept", file.kept, "loaded", file.loaded, "with", release, "since", r.now.Since)
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-r.released:
 	}
-	log.Warn("mapping released: its import goes on")
+	log.Warn("mapping released: its import goes on", "since", time.Now())
 	return nil
 }
 

@@ -249,9 +249,14 @@ func (o observer) BreakerTurned(of schemas.Table, to calls.BreakerState, cause e
 			o.s.breakerCause.Store(&text)
 			o.s.breakerCauses.Store(of, text)
 		}
-		o.s.log.Warn("calls for the table fail; they pause, and one is tried from time to time",
+		log := o.s.log.Debug
+		if _, known := o.s.failing.LoadOrStore(of, true); !known { // else a try has failed, which would be told after its end
+			log = o.s.log.Warn
+		}
+		log("calls for the table fail; they pause, and one is tried from time to time", "since", time.Now(),
 			"table", router.LabelOf(o.s.router.Mappings(), of), "openFor", o.s.cfg.Service.Breaker.OpenFor, "cause", cause)
 	case calls.Closed:
+		o.s.failing.Delete(of)
 		o.s.log.Info("calls for the table are answered again and go on", "table", router.LabelOf(o.s.router.Mappings(), of))
 	case calls.HalfOpen:
 		o.s.log.Debug("trying a call for the table", "table", router.LabelOf(o.s.router.Mappings(), of))

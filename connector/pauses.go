@@ -115,10 +115,13 @@ func (l *lane) followPauses() {
 		switch {
 		case !l.floods.SetPaused(m, paused):
 		case paused:
-			l.log.Warn("mapping paused, as a command asked for it: no call and no import of it begins, its records wait",
-				"mapping", m.Name, "until", millis(said.Until), "reason", said.Reason, "with", "feedsink resume --mapping "+m.Name)
-		default:
-			l.log.Warn("mapping resumed: its records go on", "mapping", m.Name)
+			what := []any{"mapping", m.Name, "reason", said.Reason, "with", "feedsink resume --mapping " + m.Name, "since", millis(said.At)}
+			if said.Until > 0 {
+				what = append(what, "until", millis(said.Until))
+			}
+			l.log.Warn("mapping paused, as a command asked for it: no call and no import of it begins, its records wait", what...)
+		default: // the time keeps each turn from being counted as a repetition
+			l.log.Warn("mapping resumed: its records go on", "mapping", m.Name, "since", time.Now())
 		}
 	}
 	stops := memo(l.stops) // by topic: there may be thousands of partitions

@@ -142,6 +142,7 @@ type pipeline struct {
 
 	breakerCause  atomic.Pointer[string] // what opened a breaker last; nil: nothing has
 	breakerCauses sync.Map               // by table, what opened its own last: texts
+	failing       sync.Map               // tables whose breaker has opened and not closed since
 
 	closers closers
 }

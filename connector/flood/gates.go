@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/deadletter"
@@ -216,7 +217,7 @@ func (g *gate) stop(what Refusal, how string) {
 	g.pause(f.lane.Source.Partitions())
 	f.lane.Log.Error("mapping halted: nearly all of its records are refused alike. They wait unconfirmed; fix the cause, then release it: a restart alone does not end this",
 		"mapping", name, "stage", what.Stage, "code", what.Code, "status", what.Status, "how", how,
-		"with", "feedsink imports release --mapping "+name)
+		"with", "feedsink imports release --mapping "+name, "since", time.Now())
 }
 
 // pause halts those partitions that the mapping reads and keeps the halt in their
@@ -251,7 +252,7 @@ func (g *gate) release() bool {
 	}
 	f.lane.Source.CommitSoon()
 	g.goOn()
-	f.lane.Log.Warn("mapping released: its records are tried again", "mapping", name)
+	f.lane.Log.Warn("mapping released: its records are tried again", "mapping", name, "since", time.Now())
 	return true
 }
 
