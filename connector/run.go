@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/connector/observe"
-	"github.com/feedsink/feedsink/connector/retry"
-	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/connector/waits"
 )
 
@@ -62,7 +60,7 @@ func (s *Sink) Run(ctx context.Context) error {
 func (s *pipeline) start(ctx context.Context, stop func()) *group {
 	running := newGroup(stop)
 	running.start("first token", func() error {
-		s.firstToken(ctx)
+		s.token.Run(ctx)
 		return nil
 	})
 	if s.post != nil {
@@ -94,30 +92,6 @@ func (s *pipeline) start(ctx context.Context, stop func()) *group {
 		running.start("what days bring", func() error { return s.arrivals.Run(ctx, s.pacing) })
 	}
 	return running
-}
-
-// firstToken gets the first token, so that a wrong key shows on /readyz before
-// there is anything to send. Later ones are fetched by the calls that need them.
-func (s *pipeline) firstToken(ctx context.Context) {
-	backoff, random := retry.Backoff{Initial: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max}, s.newRand()
-	for tries := 1; ; tries++ {
-		err := s.client.Authenticate(ctx)
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-		var after time.Duration // before that, no request is made
-		if e, ok := errors.AsType[*service.Error](err); ok {
-			after = e.RetryAfter()
-		}
-		wait := backoff.Next(tries, after, random.Float64)
-		if hint := service.Hint(err, "service.authURL"); hint != "" {
-			err = fmt.Errorf("%w; %s", err, hint)
-		}
-		s.log.Warn("no token yet; trying again", "tries", tries, "wait", wait, "error", err)
-		if retry.Sleep(ctx, wait) != nil {
-			return
-		}
-	}
 }
 
 // group owns goroutines that must all run: the first that fails stops the

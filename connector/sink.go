@@ -38,6 +38,7 @@ import (
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/connector/tables"
+	"github.com/feedsink/feedsink/connector/token"
 	"github.com/feedsink/feedsink/connector/tracing"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/router/check"
@@ -129,6 +130,7 @@ type pipeline struct {
 	tables   map[string]schemas.Table // by mapping
 	writers  *schemas.Registry        // nil: no format needs one
 	client   *service.Client
+	token    *token.First
 	post     *deadletter.Post // nil: no dead-letter topic
 	receipts *receipt.Book    // nil: no receipts topic
 	calls    *calls.Lane      // nil: this process does not run the lane
@@ -269,6 +271,7 @@ func (s *pipeline) openClient() (err error) {
 	if s.client, err = build.ServiceWith(s.cfg.Service, s.log, s.tracer.Transport, s.opts.Dial); err != nil {
 		return err
 	}
+	s.token = &token.First{Client: s.client, Backoff: retry.Backoff{Initial: s.cfg.Retry.Initial, Max: s.cfg.Retry.Max}, Random: s.newRand().Float64, Log: s.log}
 	s.closers.add("service connections", s.client.Close)
 	return nil
 }

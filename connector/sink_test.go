@@ -61,15 +61,15 @@ func TestEachFailedTokenRequestIsOneLineThatSaysWhenTheNextOneIs(t *testing.T) {
 	api, _ := startService(t)
 	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
-	sink, err := assemble(t, Options{}, "SERVICE="+server.URL)
+	var lines strings.Builder
+	sink, err := assemble(t, Options{Log: slog.New(slog.NewTextHandler(&lines, nil))}, "SERVICE="+server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer sink.close()
-	var lines strings.Builder
-	sink.log = slog.New(slog.NewTextHandler(&lines, nil))
+	lines.Reset()
 	api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 14}, Count: 1, Answer: sandbox.StatusAfter(503, time.Second)})
-	sink.now().firstToken(t.Context())
+	sink.now().token.Run(t.Context())
 	if got := api.CallCount(14); got != 2 {
 		t.Fatalf("got %d requests, want a token after 2", got)
 	}

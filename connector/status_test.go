@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/feedsink/feedsink/connector/observe"
+	"github.com/feedsink/feedsink/connector/waits"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -61,5 +62,22 @@ func TestSinkIsUnreadyUntilItHasAPlaceAndAToken(t *testing.T) {
 			t.Errorf("lanes %v: status: got %+v, want the same reasons", c.lanes, st)
 		}
 		sink.close()
+	}
+}
+
+// TestStatusSaysWhyThereIsNoToken: of each lane, as none can go on.
+func TestStatusSaysWhyThereIsNoToken(t *testing.T) {
+	sink, err := assemble(t, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = sink.now().client.Authenticate(t.Context())
+	st, _ := sink.Status().(observe.Status)
+	for _, lane := range schemas.Lanes {
+		if !slices.ContainsFunc(st.Waits, func(w observe.Wait) bool {
+			return w.Cause == waits.Service && w.Lane == lane.String() && strings.Contains(w.Why, "connection refused") && strings.Contains(w.Why, "check service.authURL")
+		}) || gauged(gathered(t, sink), "feedsink_waiting", waits.Service+" "+lane.String()) != 1 {
+			t.Errorf("%s lane: got %+v, want why no token could be had", lane, st.Waits)
+		}
 	}
 }

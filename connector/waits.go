@@ -34,7 +34,7 @@ func (s *pipeline) waits() []observe.Wait {
 		if t, ok := s.receiptTrouble(); ok {
 			all = append(all, observe.Wait{Cause: t.Cause, Topic: t.Topic, Why: t.Why})
 		}
-		all = append(all, s.schemaWaits()...)
+		all = append(append(all, s.schemaWaits()...), s.token.Waits()...)
 		switch d := l.delivery.(type) {
 		case *callDelivery:
 			all = append(all, s.callWaits(d.calls.Waits(), l.filled())...)

@@ -20,7 +20,7 @@ const (
 	Unauthorized = "unauthorized" // 401 or 403
 	Breaker      = "breaker"
 	Retried      = "retried" // keys of a table fail over and over, and others of it may go on
-	Service      = "service" // it does not answer an import's request, or with an error that may pass
+	Service      = "service" // it does not answer a request for a token or an import's, or with an error that may pass
 	Disk         = "disk"    // the spool cannot be written
 	SpoolFull    = "spool_full"
 	Slot         = "slot"
@@ -32,8 +32,8 @@ const (
 
 // Causes are all of them, by lane.
 var Causes = map[schemas.Lane][]string{
-	schemas.Immediate: {cluster.NoTopic, cluster.Refused, cluster.Unreachable, cluster.NoPlace, DeadMember, OtherLane, Schemas, Throttled, Unauthorized, Breaker, Retried},
-	schemas.Batch:     {cluster.NoTopic, cluster.Refused, cluster.Unreachable, cluster.NoPlace, DeadMember, OtherLane, Schemas, Throttled, Unauthorized, Breaker, Retried, Service, Disk, SpoolFull, Slot, Parents},
+	schemas.Immediate: {cluster.NoTopic, cluster.Refused, cluster.Unreachable, cluster.NoPlace, DeadMember, OtherLane, Schemas, Throttled, Unauthorized, Service, Breaker, Retried},
+	schemas.Batch:     {cluster.NoTopic, cluster.Refused, cluster.Unreachable, cluster.NoPlace, DeadMember, OtherLane, Schemas, Throttled, Unauthorized, Service, Breaker, Retried, Disk, SpoolFull, Slot, Parents},
 }
 
 const (

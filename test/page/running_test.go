@@ -61,7 +61,7 @@ var runningStates = []struct {
 	{"key-revoked", nil, func(_ *testing.T, w *world) {
 		w.Service.RevokeKey("playground-key")
 		w.Service.RevokeTokens()
-	}, "", []string{"the service has given no token: it answered 401, the API key is wrong or revoked", "refused: 401"}},
+	}, "", []string{"the service has given no token: access token: 401", "correct service.apiKeyFile or service.apiKey", "refused: 401"}},
 	{"right-missing", nil, answers(sandbox.Status(http.StatusForbidden), 4), "", []string{"Calls for table orders wait until", "lacks the right for the table", "orders ▲ waiting", "closed, but calls for a table wait"}},
 	{"disk-full", nil, func(t *testing.T, w *world) {
 		if err := errors.Join(os.RemoveAll(w.spool), os.WriteFile(w.spool, nil, 0o600)); err != nil {

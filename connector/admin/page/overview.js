@@ -21,10 +21,11 @@ function serviceWords(w) {
   return `${whose} wait${until}: ${w.why}. Nothing is lost; records wait.`;
 }
 
-// refused is what the service's answer to the request for a token means.
-function refused(status) {
-  if (!status) return "; it cannot be reached, or the key file (service.apiKeyFile) cannot be read; the log says which. Nothing is lost; records wait.";
-  return `: it answered ${status}` + ([401, 403].includes(status) ? ", the API key is wrong or revoked; correct the file service.apiKeyFile names, it is read again" : "") + ". Nothing is lost; records wait.";
+// noToken is the wait for a token, which all lanes have.
+const noToken = (w) => w.why.startsWith("the service has given no token");
+
+function noTokenWords(w) {
+  return w ? `${w.why}${w.until ? " at " + clock(w.until, undefined, true) : ""}. Nothing is lost; records wait.` : "the service has given no token; it is asked for one now.";
 }
 
 // problems are what an operator has to know first: {words, more}.
@@ -42,9 +43,10 @@ export function problems(status, rows, members) {
   const { reload } = status;
   if (reload?.error) found.push({ grave: true, words: `The configuration file was read again at ${clock(reload.at, undefined, true)} and is not in force; the former one is: ${reload.error}` });
   else if (reload?.needRestart?.length) found.push({ words: `The configuration file has changed in keys that need a restart: ${reload.needRestart.join(", ")}.` });
-  for (const reason of status.unready ?? []) found.push({ grave: true, words: `Not ready: ${reason}${!status.token && reason.includes("token") ? refused(status.tokenRefused) : ""}` });
+  for (const reason of status.unready ?? []) found.push({ grave: true, words: `Not ready: ${!status.token && reason.includes("token") ? noTokenWords(status.waits.find(noToken)) : reason}` });
   for (const lane of status.lanes) found.push(...waitsForRoutes(lane));
   for (const w of status.waits) {
+    if (noToken(w)) continue; // said already
     if (w.mapping && serviceAndDisk.includes(w.cause)) found.push({ grave: true, mapping: w.mapping, words: `waits: ${w.why}. Nothing is lost; it goes on by itself.` });
     else if (w.cause === "retried") found.push({ grave: true, mapping: w.mapping, words: `has calls that fail: ${w.why}. Nothing is lost; records wait.` });
     else if (service.includes(w.cause)) found.push({ grave: true, words: serviceWords(w) });
