@@ -18,6 +18,7 @@ func (s *Sink) Run(ctx context.Context) error {
 	defer s.close()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	defer context.AfterFunc(ctx, s.noteStop)()
 	// Deliveries outlive the sources: a source's last act is to wait for the
 	// calls in flight and to commit what they confirmed. The admin server and
 	// the token outlive both.
@@ -39,7 +40,10 @@ func (s *Sink) Run(ctx context.Context) error {
 	running.begin(first) //nolint:contextcheck // it has what outlives the sources
 	sources := newGroup(stop)
 	for _, l := range first.lanes {
-		sources.start("source of the "+l.which.String()+" lane", func() error { return l.source.Run(ctx, l) })
+		sources.start("source of the "+l.which.String()+" lane", func() error {
+			defer s.left.Store(l.which, true)
+			return l.source.Run(ctx, l)
+		})
 	}
 	sources.start("pauses", func() error { return s.watchPauses(ctx) })
 	sources.start("reload", func() error { return running.run(ctx) })
@@ -53,6 +57,16 @@ func (s *Sink) Run(ctx context.Context) error {
 	}
 	s.log.Info("feedsink has stopped")
 	return err
+}
+
+// noteStop says that the sink stops, and until when that may take.
+func (s *Sink) noteStop() {
+	until, inFlight := time.Now().Add(releaseTime(s.now().cfg.Service.Timeout)).UTC(), 0
+	if calls := s.now().calls; calls != nil {
+		inFlight = calls.InFlight()
+	}
+	s.stopping.Store(&until)
+	s.log.Info("feedsink is stopping: the calls in flight end, what they confirm is committed, and the groups are left", "calls_in_flight", inFlight, "until", until)
 }
 
 // start runs what the lanes need beside their sources, until ctx ends. Who waits for it

@@ -117,6 +117,9 @@ type process struct {
 	others   *members.Others
 	arrivals *pacing.Arrivals // nil: this process does not run the batch lane
 	closers  closers
+
+	stopping atomic.Pointer[time.Time] // until when calls in flight may take to end; nil: it goes on
+	left     sync.Map                  // lanes that have left their groups, as it stops
 }
 
 // pipeline is all that follows from one configuration. It is built, started and stopped

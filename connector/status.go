@@ -51,9 +51,12 @@ func (s *Sink) port() string {
 	return port
 }
 
-// unready lists why /readyz fails: no place in a group, or no token. A halted
+// unready lists why /readyz fails: the end, no place in a group, or no token. A halted
 // mapping or a day without slots is no reason.
 func (s *pipeline) unready() (reasons []string) {
+	if until := s.stopping.Load(); until != nil {
+		reasons = append(reasons, "stopping until "+until.Format(time.RFC3339))
+	}
 	for _, l := range s.lanes {
 		if !l.source.HasPlace() {
 			reasons = append(reasons, "the "+l.which.String()+" lane has not joined its consumer group")
@@ -71,6 +74,9 @@ func (s *pipeline) status() observe.Status {
 		Unready: s.unready(), Token: s.client.TokenOK(), TokenRefused: s.client.TokenRefused(), Waits: s.waits(), DeadLetters: s.recent.DeadLetters(),
 	}
 	st.Ready = len(st.Unready) == 0
+	if until := s.stopping.Load(); until != nil {
+		st.Stopping = *until
+	}
 	st.Member, _ = os.Hostname() // "" where the system does not tell
 	if s.writers != nil {
 		if err := s.writers.Trouble(); err != nil {
@@ -141,7 +147,8 @@ func (s *pipeline) releasable(m *router.Compiled) bool {
 }
 
 func (s *pipeline) laneStatus(l *lane) observe.LaneStatus {
-	st := observe.LaneStatus{Lane: l.which.String(), Group: s.group(l.which), Joined: l.source.HasPlace(), Partitions: l.source.Status()}
+	_, left := s.left.Load(l.which)
+	st := observe.LaneStatus{Lane: l.which.String(), Group: s.group(l.which), Joined: l.source.HasPlace() && !left, Partitions: l.source.Status()}
 	if c, ok := l.delivery.(*callDelivery); ok {
 		worst := calls.Closed
 		for _, t := range c.tables {

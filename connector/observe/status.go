@@ -15,7 +15,9 @@ type Status struct {
 	At      time.Time `json:"at"` // when this was so
 	Ready   bool      `json:"ready"`
 	Unready []string  `json:"unready,omitempty"` // why not
-	Token   bool      `json:"token"`             // the service gave one
+	// Stopping is until when the calls in flight may take to end, as it stops; zero: it goes on.
+	Stopping time.Time `json:"stopping,omitzero"`
+	Token    bool      `json:"token"` // the service gave one
 	// TokenRefused is the status with which the last request for a token was refused; 0: it was
 	// not, or no answer came.
 	TokenRefused int           `json:"tokenRefused,omitempty"`

@@ -164,6 +164,9 @@ var states = []struct {
 		s.Waits = []observe.Wait{{Cause: "spool_full", Lane: "batch", Why: "the spool takes 21474836480 bytes of spool.maxBytes 21474836480; partitions are read again once an import has made room"}}
 		importing(pastItsAge(s), contract.Importing)
 	}, []string{"The spool holds 20.0 GiB of 20.0 GiB; the batch lane pauses until an import has made room.", "waits for the import before it: importing", "feedsink imports show --mapping customers --server http"}},
+	{"stopping", func(s *observe.Status) {
+		s.Ready, s.Unready, s.Stopping = false, []string{"stopping until 2026-11-22T09:41:35Z"}, time.Date(2026, 11, 22, 9, 41, 35, 0, time.UTC)
+	}, []string{"Stopping: the calls in flight end, at most until "}},
 	{"slot", func(s *observe.Status) {
 		m := pastItsAge(s)
 		m.Day.Next = time.Date(2026, 11, 23, 17, 14, 0, 0, time.UTC)

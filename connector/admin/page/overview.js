@@ -43,7 +43,8 @@ export function problems(status, rows, members) {
   const { reload } = status;
   if (reload?.error) found.push({ grave: true, words: `The configuration file was read again at ${clock(reload.at, undefined, true)} and is not in force; the former one is: ${reload.error}` });
   else if (reload?.needRestart?.length) found.push({ words: `The configuration file has changed in keys that need a restart: ${reload.needRestart.join(", ")}.` });
-  for (const reason of status.unready ?? []) found.push({ grave: true, words: `Not ready: ${!status.token && reason.includes("token") ? noTokenWords(status.waits.find(noToken)) : reason}` });
+  if (status.stopping) found.push({ words: `Stopping: the calls in flight end, at most until ${clock(status.stopping, undefined, true)}; what they confirm is committed. Nothing is lost.` });
+  for (const reason of status.unready ?? []) if (!reason.startsWith("stopping")) found.push({ grave: true, words: `Not ready: ${!status.token && reason.includes("token") ? noTokenWords(status.waits.find(noToken)) : reason}` });
   for (const lane of status.lanes) found.push(...waitsForRoutes(lane));
   for (const w of status.waits) {
     if (noToken(w)) continue; // said already
@@ -55,7 +56,7 @@ export function problems(status, rows, members) {
   }
   const { spool } = status;
   if (spool && spool.bytes >= 0.8 * spool.maxBytes) {
-    found.push({ grave: spool.bytes >= spool.maxBytes, words: `The spool holds ${bytes(spool.bytes)} of ${bytes(spool.maxBytes)}; ${spool.bytes >= spool.maxBytes ? "the batch lane pauses until an import has made room" : "when it is full, the batch lane pauses"}.` });
+    found.push({ grave: spool.bytes >= spool.maxBytes, words: `The spool holds ${bytes(spool.bytes)} of ${bytes(spool.maxBytes)}; ${spool.bytes >= spool.maxBytes ? "the batch lane pauses until an import has made room" + (status.waits.find((w) => w.cause === "spool_full")?.why.split("made room")[1] ?? "") : "when it is full, the batch lane pauses"}.` });
   }
   if (spool && spool.freeBytes < 0.15 * spool.maxBytes && spool.freeBytes < spool.maxBytes - spool.bytes) {
     found.push({ grave: spool.freeBytes === 0, words: `The spool's disk has ${bytes(spool.freeBytes)} left, less than the spool may take; ${spool.freeBytes === 0 ? "the batch lane waits until there is room" : "when it is full, the batch lane waits"}.` });
