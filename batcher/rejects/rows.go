@@ -127,16 +127,16 @@ func Unreadable(err error) bool {
 func (rr *Rows) Lack(ctx context.Context, outputs *spool.OutputFiles, inError int64) (why string, err error) {
 	named, err := rr.Count(ctx, outputs)
 	switch {
-	case err != nil && !Unreadable(err):
-		return "", err
+	case err != nil && Unreadable(err):
+		why = err.Error()
 	case err != nil:
-		return err.Error(), nil
+		return "", err
 	case named < inError:
-		return fmt.Sprintf("the output files name %d of the %s in error", named, Counted(inError)), nil
+		why = fmt.Sprintf("the output files name %d of the %s in error", named, Counted(inError))
 	case inError < 0 && outputs.Size() == 0:
-		return "there is nothing in the output files", nil
+		why = "there is nothing in the output files"
 	}
-	return "", nil
+	return why, nil
 }
 
 // Counted is a number of rows in a sentence.
