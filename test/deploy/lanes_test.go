@@ -113,7 +113,7 @@ func TestDeploymentsAreThoseOfTheLanesInUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			release := func(lanes string, immediate, batch bool) Release {
 				return Release{Name: "feedsink", Namespace: "feeds", Values: m{
-					"config": config, "lanes": lanes, "reload": m{"watch": true},
+					"config": config, "lanes": lanes, "reload": m{"watch": true}, "networkPolicy": m{"enabled": false},
 					"immediate": m{"enabled": immediate}, "batch": m{"enabled": batch},
 				}}
 			}
