@@ -90,21 +90,32 @@ func latest(used []time.Time, of func(time.Time) bool) (last time.Time, found bo
 	return last, found
 }
 
-func (p Plan) sameDay(a, b time.Time) bool {
-	ay, am, ad := a.In(p.Zone).Date()
-	by, bm, bd := b.In(p.Zone).Date()
+func (p Plan) sameDay(a, b time.Time) bool { return sameDay(a, b, p.Zone) }
+
+func sameDay(a, b time.Time, zone *time.Location) bool {
+	ay, am, ad := a.In(zone).Date()
+	by, bm, bd := b.In(zone).Date()
 	return ay == by && am == bm && ad == bd
 }
 
-// tomorrow is when the calendar day after that of now begins. Days are 23 or 25
-// hours long where clocks change, and where midnight is left out they begin later.
 func (p Plan) tomorrow(now time.Time) time.Time {
-	y, m, d := now.In(p.Zone).Date()
-	t := time.Date(y, m, d+1, 0, 0, 0, 0, p.Zone)
-	// Where that midnight does not exist, the time package may answer with
-	// the hour before it, which is still today.
-	for p.sameDay(t, now) {
-		t = t.Add(time.Hour)
+	_, ends := Day(now, p.Zone)
+	return ends
+}
+
+// Day is the calendar day of now in zone: when it begins, and when the next one does.
+// Days are 23 or 25 hours long where clocks change, and where midnight is left out they
+// begin later.
+func Day(now time.Time, zone *time.Location) (begins, ends time.Time) {
+	y, m, d := now.In(zone).Date()
+	begins, ends = time.Date(y, m, d, 0, 0, 0, 0, zone), time.Date(y, m, d+1, 0, 0, 0, 0, zone)
+	// Where a midnight does not exist, the time package may answer with the hour
+	// before it, which is still of the day before.
+	for !sameDay(begins, now, zone) {
+		begins = begins.Add(time.Hour)
 	}
-	return t
+	for sameDay(ends, now, zone) {
+		ends = ends.Add(time.Hour)
+	}
+	return begins, ends
 }

@@ -49,7 +49,7 @@ func (a *Arrivals) Run(ctx context.Context, p *Pacer) error {
 	for retry.Sleep(ctx, learnEvery) == nil {
 		now := p.clock.Candidates()[0]
 		for mapping, t := range p.tables {
-			today, _ := day(now, t.Zone)
+			today, _ := slots.Day(now, t.Zone)
 			if !t.Scarce() || t.learnt.Equal(today) || now.Before(t.learnAgain) {
 				continue
 			}

@@ -54,3 +54,25 @@ func TestDayOfAnotherMembersTableSaysSo(t *testing.T) {
 		t.Errorf("got %+v, want not owned and nothing known", st)
 	}
 }
+
+// TestDayBeginsAndEndsWhereMidnightIsLeftOut: in Havana the clocks go from midnight to one.
+func TestDayBeginsAndEndsWhereMidnightIsLeftOut(t *testing.T) {
+	zone, err := time.LoadLocation("America/Havana")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, before := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) { // it begins at midnight of 1 January 2000, UTC
+			first := time.Date(2000, 4, 2, 5, 0, 0, 0, time.UTC) // one o'clock there
+			at := first.Add(2 * time.Hour)
+			if before {
+				at = first.Add(-2 * time.Hour)
+			}
+			time.Sleep(time.Until(at))
+			st := dayOf(zone, onRecord{})
+			if got := map[bool]time.Time{true: st.Ends, false: st.Begins}[before]; !got.Equal(first) {
+				t.Errorf("a day that ends there: %v; got %v, want %v", before, got, first.In(zone))
+			}
+		})
+	}
+}

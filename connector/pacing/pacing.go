@@ -79,8 +79,8 @@ func (p *Pacer) Wait(mapping string, retry bool) (wait time.Duration) {
 func (p *Pacer) Days(mapping string) []time.Time {
 	times, zone := p.clock.Candidates(), p.tables[mapping].Zone
 	return slices.CompactFunc(times, func(a, b time.Time) bool {
-		from, _ := day(a, zone)
-		other, _ := day(b, zone)
+		from, _ := slots.Day(a, zone)
+		other, _ := slots.Day(b, zone)
 		return from.Equal(other)
 	})
 }
@@ -118,7 +118,7 @@ func (p *Pacer) Answered(mapping string) {
 func (p *Pacer) used(mapping string, now time.Time) (used []time.Time, ok bool) {
 	t := p.tables[mapping]
 	used, ok = p.record.Slots(t.Topic, t.Name)
-	from, to := day(now, t.Zone)
+	from, to := slots.Day(now, t.Zone)
 	return slices.DeleteFunc(used, func(u time.Time) bool { return u.Before(from) || !u.Before(to) }), ok
 }
 
@@ -140,18 +140,12 @@ func (p *Pacer) Remaining(mapping string) (n int, ok bool) {
 	return n, ok
 }
 
-// day is the calendar day of now: its beginning, and that of the next.
-func day(now time.Time, zone *time.Location) (begins, ends time.Time) {
-	y, m, d := now.In(zone).Date()
-	return time.Date(y, m, d, 0, 0, 0, 0, zone), time.Date(y, m, d+1, 0, 0, 0, 0, zone)
-}
-
 // Day is how far the mapping's table is with the day's slots. Which imports there were is
 // left to who knows.
 func (p *Pacer) Day(mapping string) *observe.DayStatus {
 	t, now := p.tables[mapping], time.Now()
 	st := &observe.DayStatus{Zone: t.Zone.String(), PerDay: t.PerDay, Reserve: t.Reserve, Used: []observe.UsedSlots{}}
-	st.Begins, st.Ends = day(now, t.Zone)
+	st.Begins, st.Ends = slots.Day(now, t.Zone)
 	used, ok := p.used(mapping, now)
 	if !ok {
 		return st

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/feedsink/feedsink/batcher/slots"
 )
 
 // Kind is what an error means for the call that met it.
@@ -271,8 +273,8 @@ func dayEnd(now time.Time, zone *time.Location) time.Time {
 	if zone == nil {
 		zone = time.UTC
 	}
-	year, month, day := now.In(zone).Date()
-	return time.Date(year, month, day+1, 0, 0, 0, 0, zone)
+	_, ends := slots.Day(now, zone)
+	return ends
 }
 
 // answeredAt is when the service says that it answered, or else now: its days and

@@ -112,14 +112,22 @@ func TestTheServicesClockSaysWhetherItsDayEnds(t *testing.T) {
 }
 
 func TestDayEndsWhereTheCalendarSays(t *testing.T) {
-	paris, err := time.LoadLocation("Europe/Paris")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The clocks go back on 2026-10-25: that day has 25 hours.
-	start := time.Date(2026, 10, 25, 0, 0, 0, 0, paris)
-	if got := dayEnd(start, paris).Sub(start); got != 25*time.Hour {
-		t.Errorf("got a day of %v, want 25h", got)
+	for _, tc := range []struct {
+		zone string
+		from time.Time
+		want time.Duration
+	}{
+		{"Europe/Paris", time.Date(2026, 10, 24, 22, 0, 0, 0, time.UTC), 25 * time.Hour}, // the day's beginning: the clocks go back
+		{"America/Havana", time.Date(2026, 3, 7, 17, 0, 0, 0, time.UTC), 12 * time.Hour}, // there is no midnight
+		{"America/Santiago", time.Date(2026, 9, 5, 16, 0, 0, 0, time.UTC), 12 * time.Hour},
+	} {
+		zone, err := time.LoadLocation(tc.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := dayEnd(tc.from, zone).Sub(tc.from); got != tc.want {
+			t.Errorf("%s after %v: got %v to the day's end, want %v", tc.zone, tc.from, got, tc.want)
+		}
 	}
 }
 
