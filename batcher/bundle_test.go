@@ -147,10 +147,11 @@ func (g *tightGate) Wait(mapping string, _ bool) time.Duration {
 	return g.waits[mapping]
 }
 
-func (g *tightGate) Refused(mapping string) {
+func (g *tightGate) Refused(mapping string, _ time.Time) (time.Duration, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.refused = append(g.refused, mapping)
+	return 15 * time.Minute, false
 }
 
 func TestBundleWaitsForItsTightestTable(t *testing.T) {

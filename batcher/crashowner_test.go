@@ -210,7 +210,7 @@ func (o *owner) Wait(_ string, retry bool) time.Duration {
 	return o.pace().Wait(time.Now(), used, retry)
 }
 
-func (*owner) Refused(string) {}
+func (*owner) Refused(string, time.Time) (time.Duration, bool) { return 15 * time.Minute, false }
 
 func (c *cluster) pace() slots.Plan {
 	return slots.Plan{PerDay: c.plan.perDay, Reserve: 1, Zone: time.UTC, Every: time.Hour}

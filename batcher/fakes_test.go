@@ -61,7 +61,9 @@ func (c *Config) fakes() {
 type openGate struct{}
 
 func (openGate) Wait(string, bool) time.Duration { return 0 }
-func (openGate) Refused(string)                  {}
+func (openGate) Refused(string, time.Time) (time.Duration, bool) {
+	return 15 * time.Minute, false
+}
 
 type noParents struct{}
 
@@ -78,14 +80,16 @@ var _ contract.Failure = (*refusal)(nil)
 type refusal struct {
 	transient, unknown, noSlot, tooLarge bool
 
-	after time.Duration
-	words string
+	after    time.Duration
+	answered time.Time
+	words    string
 }
 
 func (r *refusal) Error() string             { return "service said no" }
 func (r *refusal) Transient() bool           { return r.transient }
 func (r *refusal) Unknown() bool             { return r.unknown }
 func (r *refusal) NoSlot() bool              { return r.noSlot }
+func (r *refusal) Answered() time.Time       { return r.answered }
 func (r *refusal) TooLarge() bool            { return r.tooLarge }
 func (r *refusal) Reason() string            { return r.words }
 func (r *refusal) Cause() string             { return "" }

@@ -26,6 +26,7 @@ type importRun struct {
 	files      []spool.File        // not confirmed yet
 	kept       bool                // the first of files was refused and stays on disk
 	refusals   int                 // of its trigger in a row
+	nextDay    bool                // the last of them was about a day that is over; the slot of the intent is of the next one
 	retries    int                 // of it after FAILED
 	adopted    *Adopted            // what a former owner sent, to be awaited; nil: an import of our own
 	undecided  []rejects.Undecided // rows in error of the members' conflicting keys; guarded by queue.mu

@@ -310,12 +310,15 @@ func (q *tableQueue) gated(further bool) (wait time.Duration) {
 	return min(wait, longestGateWait)
 }
 
-// exhausted tells the gate that the service has no import left. Of which table of
-// a bundle it does not say.
-func (q *tableQueue) exhausted() {
+// exhausted tells the gate that the service has no import left on the day of at. Of which
+// table of a bundle it does not say.
+func (q *tableQueue) exhausted(at time.Time) (wait time.Duration, over bool) {
+	over = true
 	for _, m := range q.members {
-		q.batcher.cfg.Gate.Refused(m.Name)
+		w, o := q.batcher.cfg.Gate.Refused(m.Name, at)
+		wait, over = max(wait, w), over && o
 	}
+	return wait, over
 }
 
 // hurry makes the open generation due and returns all whose rows are not

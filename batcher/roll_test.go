@@ -114,7 +114,13 @@ func (g *turnstile) Wait(_ string, retry bool) time.Duration {
 	return time.Duration(g.roll.Load())
 }
 
-func (*turnstile) Refused(string) {}
+// Refused says that a day is over that the answer was on.
+func (*turnstile) Refused(_ string, at time.Time) (time.Duration, bool) {
+	if at.IsZero() {
+		return 15 * time.Minute, false
+	}
+	return 4 * time.Second, true
+}
 
 func TestGateHoldsBackRollsAndFurtherAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -135,6 +141,21 @@ func TestGateHoldsBackRollsAndFurtherAttempts(t *testing.T) {
 		gate.retry.Store(0)
 		time.Sleep(time.Hour)
 		w.lastSaid("confirm")
+	})
+}
+
+func TestRefusalOfADayThatIsOverUsesUpNoneOfOurs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, gate := fullFiles(t, func(m *files.Mapping) { m.Roll.Rows = 1 })
+		w.triggers <- &refusal{noSlot: true, transient: true, answered: time.Now()}
+		gate.roll.Store(0)
+		gate.retry.Store(int64(24 * time.Hour)) // the slot of the intent was the last of today
+		w.run()
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Hour)
+		if got := w.transcript(); len(got) < 3 || !strings.HasPrefix(got[2], `4s intend upsert 1/1 attempt 1`) {
+			t.Errorf("got %q, want the next try when the service's day is over, after 4s", got)
+		}
 	})
 }
 

@@ -16,10 +16,6 @@ import (
 	"github.com/feedsink/feedsink/connector/retry"
 )
 
-// noSlotWait is how long a file waits after the service said that the table's
-// imports of the day are used up, unless it says how long.
-const noSlotWait = 15 * time.Minute
-
 // parentsPoll is how soon a parent's file is looked at again.
 const parentsPoll = 250 * time.Millisecond
 
@@ -139,7 +135,7 @@ func (r *importRun) heldBack(imp *contract.Import) (contract.Step, time.Duration
 	if r.queue.paused() {
 		return contract.Paused, pausedWait
 	}
-	if r.generation.from.Part > 0 || imp.Part > 1 || imp.Attempt > 1 || r.refusals > 0 {
+	if !r.nextDay && (r.generation.from.Part > 0 || imp.Part > 1 || imp.Attempt > 1 || r.refusals > 0) {
 		// A file that continues another one is like a file of its own: the reserve is
 		// for further tries.
 		return contract.Waiting, r.queue.gated(r.files[0].Split == 0 || imp.Attempt > 1 || r.refusals > 0)
@@ -181,6 +177,7 @@ func (r *importRun) refused(ctx, send context.Context, imp *contract.Import, err
 		return ctx.Err()
 	}
 	r.refusals++
+	r.nextDay = false
 	log := r.log.With("file", imp.File, "etl", imp.ETL, "attempt", imp.Attempt, "err", err)
 	failure, classified := errors.AsType[contract.Failure](err)
 	about := ""
@@ -189,8 +186,8 @@ func (r *importRun) refused(ctx, send context.Context, imp *contract.Import, err
 		log = log.With("reason", failure.Cause())
 	}
 	if classified && failure.NoSlot() {
-		wait := max(failure.RetryAfter(), noSlotWait)
-		r.queue.exhausted()
+		wait, over := r.queue.exhausted(failure.Answered())
+		wait, r.nextDay = max(failure.RetryAfter(), wait, r.backoff(r.batcher.cfg.Retry, r.refusals-1, 0)), over
 		log.Warn("trigger import: the table's imports of the day are used up; the file waits", "wait", wait)
 		r.enter(contract.Waiting, *imp)
 		return retry.Sleep(ctx, wait)
@@ -225,7 +222,7 @@ func (r *importRun) refused(ctx, send context.Context, imp *contract.Import, err
 // record commits the execution; an answer that named none waits for the hint
 // that does.
 func (r *importRun) record(ctx, send context.Context, imp *contract.Import, execution string) error {
-	r.refusals = 0
+	r.refusals, r.nextDay = 0, false
 	if execution == "" {
 		select {
 		case <-r.hints: // of the file before

@@ -197,6 +197,7 @@ type Failure interface {
 	RetryAfter() time.Duration // earliest next attempt from now, 0 when not said
 	Unknown() bool             // the request may have been carried out all the same
 	NoSlot() bool              // the table's imports of the day are used up
+	Answered() time.Time       // by the service's clock; zero: it did not say
 	TooLarge() bool            // the file is larger than the service takes
 	Reason() string            // the service's words, which Error leaves out: they may quote customers' values
 	Cause() string             // what of them may be said anywhere; "" if nothing
@@ -210,8 +211,11 @@ type Gate interface {
 	// Wait returns how long to wait before asking again, 0 for: go on.
 	// retry tells a further attempt of a sealed file from a new roll.
 	Wait(mapping string, retry bool) time.Duration
-	// Refused is told that the service has no import left for the table today.
-	Refused(mapping string)
+	// Refused is told that the service has no import left for the table on the day of at,
+	// by its own clock; zero: it did not say when. It returns how long to wait before the
+	// next try, and whether that day is over here: then the wait is until the service's
+	// next day, and the next try need not ask again.
+	Refused(mapping string, at time.Time) (wait time.Duration, over bool)
 }
 
 // Peer is the other lane: what it has committed, and a call. Methods without a

@@ -36,6 +36,7 @@ func (notLeased) Transient() bool           { return true }
 func (notLeased) RetryAfter() time.Duration { return 0 }
 func (notLeased) Unknown() bool             { return false }
 func (notLeased) NoSlot() bool              { return false }
+func (notLeased) Answered() time.Time       { return time.Time{} }
 func (notLeased) TooLarge() bool            { return false }
 func (notLeased) Reason() string            { return "" }
 func (notLeased) Cause() string             { return "" }
@@ -118,6 +119,7 @@ func (notYet) Transient() bool             { return true }
 func (e notYet) RetryAfter() time.Duration { return e.held }
 func (notYet) Unknown() bool               { return false }
 func (notYet) NoSlot() bool                { return false }
+func (notYet) Answered() time.Time         { return time.Time{} }
 func (notYet) TooLarge() bool              { return false }
 func (notYet) Reason() string              { return "" }
 func (notYet) Cause() string               { return "" }

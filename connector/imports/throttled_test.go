@@ -83,7 +83,10 @@ func TestNoImportRequestIsMadeBeforeTheServiceWantsCalls(t *testing.T) {
 // refused is a gate that is open until the service has refused an import for the day.
 type refused bool
 
-func (r *refused) Refused(string) { *r = true }
+func (r *refused) Refused(string, time.Time) (time.Duration, bool) {
+	*r = true
+	return 0, false
+}
 
 func (r *refused) Wait(string, bool) time.Duration {
 	if *r {
@@ -103,7 +106,7 @@ func TestNoFileIsSealedBeforeTheServiceWantsRequests(t *testing.T) {
 		if got := gate.Wait("customers", false); got != 30*time.Second {
 			t.Errorf("got %v, want the 30s that the service named", got)
 		}
-		gate.Refused("customers")
+		gate.Refused("customers", time.Time{})
 		if got := gate.Wait("customers", true); got != 24*time.Hour {
 			t.Errorf("without a slot, too: got %v, want 24h", got)
 		}

@@ -85,16 +85,33 @@ func (p *Pacer) Days(mapping string) []time.Time {
 	})
 }
 
-// Refused notes the service's word that the day's imports are used up.
-func (p *Pacer) Refused(mapping string) {
-	t := p.tables[mapping]
+// noSlotWait is how long a file waits at most after the service said that the table's
+// imports of the day are used up: the gate knows for how long they are.
+const noSlotWait = 15 * time.Minute
+
+// Refused notes the service's word that the imports of a day are used up: the day of at,
+// by the service's clock; zero: it did not say. Where that clock is behind, the day may be
+// over by ours, whose imports are left then; where it is ahead, tomorrow's are used up.
+func (p *Pacer) Refused(mapping string, at time.Time) (wait time.Duration, over bool) {
+	t, days := p.tables[mapping], p.Days(mapping)
+	if !at.IsZero() {
+		_, ends := slots.Day(at, t.Zone)
+		kept := func(now time.Time) bool { return now.Before(ends) && at.Sub(now) < 24*time.Hour }
+		if !slices.ContainsFunc(days, kept) {
+			return ends.Sub(at), true
+		}
+		days = []time.Time{at}
+	}
 	used, ok := p.record.Slots(t.Topic, t.Name)
-	if !ok {
-		return
+	wait = noSlotWait
+	for _, day := range days {
+		_, ends := slots.Day(day, t.Zone)
+		wait = min(wait, ends.Sub(day))
+		if ok {
+			p.record.FillSlots(t.Topic, t.Name, slices.Repeat([]time.Time{day}, t.Remaining(day, used)))
+		}
 	}
-	for _, now := range p.Days(mapping) {
-		p.record.FillSlots(t.Topic, t.Name, slices.Repeat([]time.Time{now}, t.Remaining(now, used)))
-	}
+	return wait, false
 }
 
 // Answered notes that the service took an import. One that was intended before

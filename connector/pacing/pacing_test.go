@@ -68,7 +68,7 @@ func TestAnswerOnTheSameDayTakesNoFurtherSlot(t *testing.T) {
 func TestRefusalUsesTheDayUpAndTheNextGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := threeADay(&account{})
-		p.Refused("customers")
+		p.Refused("customers", time.Time{})
 		if got := p.Wait("customers", true); got != 24*time.Hour {
 			t.Errorf("wait on the day of the refusal: got %v, want 24h, for further tries too", got)
 		}
@@ -77,6 +77,37 @@ func TestRefusalUsesTheDayUpAndTheNextGoesOn(t *testing.T) {
 			t.Errorf("wait on the next day: got %v, want 0", got)
 		}
 	})
+}
+
+func TestRefusalIsAboutTheDayOfTheServicesClock(t *testing.T) {
+	for name, tc := range map[string]struct {
+		now, at    time.Duration // after a midnight by our clock, and by the service's
+		wait       time.Duration
+		over       bool
+		left, next int // slots of our day, and of the next one
+	}{
+		"its day is ours":                  {12 * time.Hour, 12*time.Hour + time.Minute, 15 * time.Minute, false, 0, 3},
+		"it ends soon":                     {24*time.Hour - time.Minute, 24*time.Hour - time.Minute, time.Minute, false, 0, 3},
+		"a clock behind, amid the day":     {12 * time.Hour, 11 * time.Hour, 15 * time.Minute, false, 0, 3},
+		"a clock behind, over midnight":    {2 * time.Second, -4 * time.Second, 4 * time.Second, true, 3, 3},
+		"a clock days behind":              {12 * time.Hour, -47 * time.Hour, 23 * time.Hour, true, 3, 3},
+		"a clock ahead, over midnight":     {24*time.Hour - time.Minute, 24*time.Hour + time.Minute, 15 * time.Minute, false, 3, 0},
+		"a clock further ahead than a day": {12 * time.Hour, 60 * time.Hour, 12 * time.Hour, true, 3, 3},
+	} {
+		synctest.Test(t, func(t *testing.T) { // it begins at midnight
+			p, midnight := threeADay(&account{}), time.Now()
+			time.Sleep(tc.now)
+			wait, over := p.Refused("customers", midnight.Add(tc.at))
+			if wait != tc.wait || over != tc.over {
+				t.Errorf("%s: got wait %v, over %t, want %v, %t", name, wait, over, tc.wait, tc.over)
+			}
+			left, _ := p.Remaining("customers")
+			time.Sleep(24 * time.Hour)
+			if next, _ := p.Remaining("customers"); left != tc.left || next != tc.next {
+				t.Errorf("%s: got %d slots left and %d of the next day, want %d and %d", name, left, next, tc.left, tc.next)
+			}
+		})
+	}
 }
 
 // machine is a clock that can be moved: what it shows is the bubble's time and this.

@@ -54,6 +54,7 @@ type Error struct {
 	kind    Kind
 	status  int
 	after   time.Duration
+	at      time.Time // of the answer, by the service's clock
 	unknown bool
 	timeout bool
 	target  string // table, ETL or execution; never a key
@@ -86,6 +87,10 @@ func (e *Error) Transient() bool {
 // NoSlot reports whether the table has no import left today (operations 8
 // and 10).
 func (e *Error) NoSlot() bool { return e.kind == NoSlot }
+
+// Answered is when the service says that it answered; zero if it does not say. Which day's
+// imports are used up goes by its clock.
+func (e *Error) Answered() time.Time { return e.at }
 
 // TooLarge reports whether the file is larger than the service takes (operations 8 and
 // 10): 413, or a refusal that says so.
@@ -178,6 +183,7 @@ const (
 // day follow and matters to operations 8 and 10 only.
 func refusal(op operation, status int, header http.Header, body []byte, zone *time.Location, secrets ...string) *Error {
 	e := &Error{op: op, status: status, reason: printable(redact(string(body), secrets...))}
+	e.at, _ = http.ParseTime(header.Get("Date"))
 	now := answeredAt(header, time.Now())
 	after := retryAfter(header, now)
 	e.after = min(after, maxRetryAfter)

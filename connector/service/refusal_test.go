@@ -100,14 +100,18 @@ func TestTriggerKnowsTheTablesCalendar(t *testing.T) {
 }
 
 func TestTheServicesClockSaysWhetherItsDayEnds(t *testing.T) {
-	for date, want := range map[string]Kind{
-		"Wed, 01 Jul 2026 23:00:00 GMT": NoSlot,
-		"Wed, 01 Jul 2026 01:00:00 GMT": Throttled,
+	for date, want := range map[time.Time]Kind{
+		time.Date(2026, 7, 1, 23, 0, 0, 0, time.UTC): NoSlot,
+		time.Date(2026, 7, 1, 1, 0, 0, 0, time.UTC):  Throttled,
 	} {
-		header := http.Header{"Retry-After": {"7200"}, "Date": {date}}
-		if got := refusal(opTrigger, http.StatusTooManyRequests, header, nil, time.UTC).Kind(); got != want {
-			t.Errorf("answered at %s: got %v, want %v", date, got, want)
+		header := http.Header{"Retry-After": {"7200"}, "Date": {date.Format(http.TimeFormat)}}
+		e := refusal(opTrigger, http.StatusTooManyRequests, header, nil, time.UTC)
+		if got := e.Kind(); got != want || !e.Answered().Equal(date) {
+			t.Errorf("answered at %v: got %v at %v, want %v", date, got, e.Answered(), want)
 		}
+	}
+	if got := refusal(opTrigger, http.StatusTooManyRequests, http.Header{}, nil, time.UTC).Answered(); !got.IsZero() {
+		t.Errorf("answered without a Date: got %v, want that it did not say", got)
 	}
 }
 

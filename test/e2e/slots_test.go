@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,42 @@ func TestNoRestartFindsAFourthSlotAndTheNextDayGoesOn(t *testing.T) {
 			t.Errorf("%s: got %v, want seq %s", key, row.Values, want)
 		}
 	}
+}
+
+// dated is what a service whose clock is behind answers.
+type dated struct {
+	http.ResponseWriter
+	behind time.Duration
+}
+
+func (d dated) WriteHeader(code int) {
+	d.Header().Set("Date", time.Now().Add(-d.behind).UTC().Format(http.TimeFormat))
+	d.ResponseWriter.WriteHeader(code)
+}
+
+func TestAServiceThatIsStillOfYesterdayCostsNoneOfTodaysSlots(t *testing.T) {
+	t.Parallel()
+	const behind = 3 * time.Second
+	midnight := time.Now().Add(12 * time.Second).Truncate(time.Second)
+	zone := midnightAt(t, midnight)
+	location, err := time.LoadLocation(zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, func(c *sandbox.Config) {
+		c.SlotsPerDay, c.Location = 1, location
+		c.Now = func() time.Time { return time.Now().Add(-behind) }
+	})
+	w.between(func(service http.Handler) http.HandlerFunc {
+		return func(rw http.ResponseWriter, r *http.Request) { service.ServeHTTP(dated{rw, behind}, r) }
+	})
+	w.start(head + deadLetters + strings.Replace(mappings, "slotsPerDay: 1000", "slotsPerDay: 1\n      reserve: 0\n      timezone: "+zone, 1))
+	w.produce(customer("C1", "basic", 1))
+	w.until("the import of the day was made", func() bool { return len(w.service.Executions()) == 1 })
+	w.settled()
+	w.produce(customer("C2", "basic", 2))
+	w.until("the service refuses in its old day", func() bool { return strings.Contains(w.logs.String(), "are used up; the file waits") })
+	w.settled() // in the new one
 }
 
 func TestRecordsThatWaitForASlotAreCountedAsSuch(t *testing.T) {
