@@ -115,8 +115,11 @@ func (r *importRun) adoptedLife(ctx, send context.Context) error {
 	if results.Status == contract.Failed {
 		r.batcher.observer.ImportEnded(imp, results, took)
 		r.log.Warn("the adopted import FAILED; its file is built again", "file", imp.File, "execution", imp.Execution,
-			"reason", r.queue.words.Failure(&imp, results), "sent_again", !results.SameAgain)
-		imp.Attempt, imp.Refused = imp.Attempt+1, results.SameAgain
+			"reason", r.queue.words.Failure(&imp, results), "sent_again", !results.SameAgain || results.TooLarge)
+		imp.Attempt, imp.Refused = imp.Attempt+1, results.SameAgain && !results.TooLarge
+		if results.TooLarge {
+			imp.Execution, r.queue.tooLarge = "", imp.File
+		}
 		return r.startOver(ctx, send, imp)
 	}
 	if err := r.reject(ctx, &imp, results); err != nil {
@@ -180,6 +183,10 @@ func (r *importRun) remaining(ctx context.Context, imports []contract.Import) ([
 	}
 	imports, r.files = imports[loaded:], r.files[loaded:]
 	imports[0].Attempt = from.Attempt
+	if r.queue.tooLarge == from.File && r.queue.halves(&imports[0]) {
+		r.queue.tooLarge = ""
+		return nil, r.halve(ctx, ctx, imports[0], "import "+from.File+": FAILED as too large under a former owner")
+	}
 	if from.Refused && from.Execution != "" {
 		return imports, r.halt(ctx, &imports[0], "import "+from.File+", execution "+from.Execution+
 			": FAILED under a former owner, for a reason that the same file meets again"+r.queue.words.Keep(&from, ""))

@@ -106,6 +106,7 @@ func (q *tableQueue) halves(imp *contract.Import) bool {
 // process ends: only the configuration knows the limit for good.
 func (r *importRun) halve(ctx, send context.Context, imp contract.Import, reason string) error {
 	most := (imp.Rows + 1) / 2
+	imp.Execution = "" // no reason to halt for who builds it
 	r.queue.mu.Lock()
 	r.queue.mapping.MaxFile.Rows = most
 	r.queue.halved++

@@ -210,13 +210,44 @@ func TestImportThatFailedAsTooLargeIsHalved(t *testing.T) {
 		w.start(m)
 		w.append(customersFrom(0, 3)...)
 		time.Sleep(time.Minute)
-		w.lastSaid(`start over at 1/1 attempt 2 "e1"`)
+		w.lastSaid(`start over at 1/1 attempt 2 ""`)
 		w.b.Discard("customers")
 		synctest.Wait()
 		w.append(customersFrom(0, 1)...)
 		time.Sleep(2 * time.Hour)
 		if reason, halted := w.b.Halted("customers"); !halted || !strings.Contains(reason, "FAILED") {
 			t.Errorf("one row: got halted %v, %q, want the mapping halted", halted, reason)
+		}
+	})
+}
+
+// TestAdoptedImportThatFailedAsTooLargeIsHalved: how many rows it has is known once it is
+// built again. It is not sent whole once more.
+func TestAdoptedImportThatFailedAsTooLargeIsHalved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.results = []contract.Results{{Status: contract.Failed, Reason: "file too large", TooLarge: true, SameAgain: true}}
+		w.start(testMapping())
+		w.adopt(w.left(104, contract.Import{File: "customers-1.upsert.csv", Part: 1, Parts: 1, Attempt: 1, Execution: "e1", Op: schemas.Upsert, Mode: "CREATE_OR_UPDATE"}))
+		time.Sleep(time.Minute)
+		w.lastSaid(`start over at 1/1 attempt 2 ""`)
+		for range 2 { // to count the rows, and to divide them
+			w.b.Discard("customers")
+			synctest.Wait()
+			a := w.left(104, contract.Import{File: "customers-1.upsert.csv", Part: 1, Parts: 1, Attempt: 2, Op: schemas.Upsert, Mode: "CREATE_OR_UPDATE"})
+			a.Rebuild = true
+			w.adopt(a)
+			for i, row := range customersFrom(0, 4) {
+				w.read(w.p, int64(100+i), row)
+			}
+			time.Sleep(time.Minute)
+		}
+		var rows []int
+		for _, file := range sent(w.transcript(), "trigger") {
+			rows = append(rows, strings.Count(file, `\n`)-1)
+		}
+		if !slices.Equal(rows, []int{2, 2}) {
+			t.Errorf("got files of %v rows, want two of 2 each", rows)
 		}
 	})
 }

@@ -42,6 +42,7 @@ type tableQueue struct {
 	full       []*generation // closed at the most that a file may have; go out before open, oldest first
 	open       *generation
 	halved     int         // how often since the process began
+	tooLarge   string      // the file of a former owner that is to be halved once its rows are counted
 	ratio      float64     // of a file's bytes to those of its generation, as measured last; 0: never
 	hurried    *generation // the open one, if a child waits for its rows
 	running    *importRun  // nil: none
