@@ -157,7 +157,7 @@ func TestHintPollsAnAdoptedImport(t *testing.T) {
 		w.start(testMapping())
 		w.adopt(w.left(103, running(1, 1)))
 		synctest.Wait()
-		w.b.Hint("e7")
+		w.b.Hint("e7", "101")
 		w.said(`0s poll e7: FINISHED`, `0s confirm upsert 1/1 attempt 1 "e7" holds 100-102`)
 	})
 }

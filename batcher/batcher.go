@@ -34,6 +34,7 @@ import (
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/rejects"
+	"github.com/feedsink/feedsink/batcher/said"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
@@ -115,6 +116,8 @@ type Batcher struct {
 	queues   []*tableQueue // in the order of the configuration
 	waiting  atomic.Int64  // bytes of records that wait for calls
 	noRoom   chan struct{} // the spool was found full
+
+	executions said.Executions // that were awaited
 }
 
 // Notes are notes about a mapping's rows, which count as part of the spool.
@@ -240,31 +243,31 @@ func (b *Batcher) Release(mapping string) error {
 
 func unknown(mapping string) error { return fmt.Errorf("mapping %s: has no batch lane", mapping) }
 
-// Hint says that an execution may have ended: its import is polled at once. An
-// empty id hints at all. An id that belongs to no import is given to the one
-// import whose trigger was answered without an id, if there is exactly one:
-// only a poll decides what became of it.
-func (b *Batcher) Hint(execution string) {
-	var nameless *importRun
-	count := 0
+// Hint says that an execution of an ETL may have ended: its import is polled at once. An
+// empty execution hints at all. One that belongs to no import, now or before, is given to the
+// import of the ETL whose trigger was answered without an id, if there is exactly one: only
+// a poll decides what became of it. An empty etl may be any, and names an import only where
+// no other table has imports.
+func (b *Batcher) Hint(execution, etl string) {
+	var nameless []*importRun
 	for _, q := range b.queues {
 		q.mu.Lock()
 		r := q.running
-		known, waits := r != nil && r.now.Execution != "", r != nil && r.now.Step == contract.Naming
+		known := r != nil && r.now.Execution != ""
 		match := known && (execution == "" || r.now.Execution == execution)
 		if match {
 			r.hint(execution)
+		}
+		if r != nil && r.nameless() && (r.now.ETL == etl || etl == "" && len(b.queues) == 1) {
+			nameless = append(nameless, r)
 		}
 		q.mu.Unlock()
 		if match && execution != "" {
 			return
 		}
-		if waits {
-			nameless, count = r, count+1
-		}
 	}
-	if count == 1 && execution != "" {
-		nameless.nameExecution(execution)
+	if len(nameless) == 1 && execution != "" && !b.executions.Has(execution) {
+		nameless[0].nameExecution(execution)
 	}
 }
 

@@ -241,7 +241,12 @@ func (r *importRun) hint(execution string) {
 func (r *importRun) nameExecution(execution string) {
 	r.queue.mu.Lock()
 	defer r.queue.mu.Unlock()
-	if r.now.Step == contract.Naming {
+	if r.nameless() {
 		r.hint(execution)
 	}
+}
+
+// nameless reports whether its execution is under way and has no id yet, the queue locked.
+func (r *importRun) nameless() bool {
+	return r.now.Step == contract.Triggering || r.now.Step == contract.Naming
 }

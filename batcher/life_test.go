@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contract"
+	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -219,9 +220,9 @@ func TestHintPollsAtOnce(t *testing.T) {
 		time.Sleep(5*time.Minute + 10*time.Second)
 		w.lastSaid("IN_PROGRESS")
 		w.change(func() { w.results = nil })
-		w.b.Hint("e7")
+		w.b.Hint("e7", "101")
 		w.said()
-		w.b.Hint("e1")
+		w.b.Hint("e1", "101")
 		w.said(`5m10s poll e1: FINISHED`, `5m10s confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
 	})
 }
@@ -236,9 +237,9 @@ func TestNamelessExecutionIsNamedByTheHint(t *testing.T) {
 		w.append(write(schemas.Upsert, "1"))
 		time.Sleep(time.Hour)
 		w.said(`0s intend upsert 1/1 attempt 1 "" holds 100-100`, `0s trigger 101 with customers-*.upsert.csv.gz: "k,a,b\n1,,\n", <nil>`)
-		w.b.Hint("")
+		w.b.Hint("", "101")
 		w.said()
-		w.b.Hint("e9")
+		w.b.Hint("e9", "101")
 		time.Sleep(time.Minute)
 		w.said(`1h0m0s record upsert 1/1 attempt 1 "e9" holds 100-100`, `1h0m2s poll e9: FINISHED`, `1h0m2s confirm upsert 1/1 attempt 1 "e9" holds 100-100`)
 	})
@@ -248,7 +249,7 @@ func TestLateHintOfTheFileBeforeNamesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.nameless = map[int]bool{2: true}
-		w.polling = func() { w.b.Hint("e1") }
+		w.polling = func() { w.b.Hint("e1", "101") }
 		w.start(testMapping())
 		w.append(write(schemas.Upsert, "1"), write(schemas.Delete, "2"))
 		time.Sleep(3 * time.Hour)
@@ -256,6 +257,75 @@ func TestLateHintOfTheFileBeforeNamesNothing(t *testing.T) {
 		if got := w.b.Status()[0].Import; got == nil || got.Step != contract.Naming {
 			t.Errorf("import: got %+v, want it to wait for a name", got)
 		}
+	})
+}
+
+// TestRepeatedHintNamesNothing: the service calls once more for an execution that has
+// ended, or another member passes that on. It is not the one that waits for its name.
+func TestRepeatedHintNamesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.nameless = map[int]bool{1: true, 2: true}
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Minute)
+		w.b.Hint("e1", "101")
+		time.Sleep(time.Minute)
+		w.lastSaid("confirm")
+		if err := w.b.Append("customers", write(schemas.Upsert, "2"), w.p, 101); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		w.b.Hint("e1", "101")
+		time.Sleep(time.Minute)
+		w.lastSaid("trigger 101")
+		w.b.Hint("e2", "101")
+		time.Sleep(time.Minute)
+		w.lastSaid(`confirm upsert 1/1 attempt 1 "e2"`)
+	})
+}
+
+func TestHintNamesTheNamelessExecutionOfItsETL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.nameless = map[int]bool{1: true, 2: true}
+		a, b := testMapping(), testMapping()
+		b.Name, b.Loads = "orders", map[schemas.Op]files.Load{schemas.Upsert: {ETL: "201", Mode: "CREATE_OR_UPDATE"}}
+		w.start(a, b)
+		for _, mapping := range []string{"customers", "orders"} {
+			if err := w.b.Append(mapping, write(schemas.Upsert, "1"), w.p, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(2 * time.Hour)
+		w.transcript()
+		w.b.Hint("e9", "")
+		w.b.Hint("e9", "301")
+		time.Sleep(time.Minute)
+		w.said() // it may be of another member's table
+		w.b.Hint("e1", "101")
+		time.Sleep(time.Minute)
+		w.lastSaid(`confirm upsert 1/1 attempt 1 "e1"`)
+		w.b.Hint("e2", "201")
+		time.Sleep(time.Minute)
+		w.lastSaid(`confirm upsert 1/1 attempt 1 "e2"`)
+	})
+}
+
+func TestHintBeforeTheAnswerNamesTheExecution(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.nameless, w.slow = map[int]bool{1: true}, 10*time.Second
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(5 * time.Second)
+		w.b.Hint("e1", "101")
+		time.Sleep(time.Minute)
+		w.lastSaid(`confirm upsert 1/1 attempt 1 "e1"`)
 	})
 }
 
@@ -273,7 +343,7 @@ func TestHintNamesNoneOfTwoNamelessExecutions(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		w.transcript()
-		w.b.Hint("e9")
+		w.b.Hint("e9", "101")
 		time.Sleep(time.Hour)
 		w.said()
 	})

@@ -163,6 +163,10 @@ func (r *importRun) commit(ctx context.Context, step string, imp contract.Import
 }
 
 func (r *importRun) trigger(ctx context.Context, imp contract.Import) (execution string, err error) {
+	select {
+	case <-r.hints: // of the file before
+	default:
+	}
 	r.enter(contract.Triggering, imp)
 	return r.batcher.importer.Trigger(ctx, imp.ETL, imp.File, func() (io.ReadCloser, int64, error) {
 		file, err := os.Open(r.batcher.spool.Path(imp.File))
@@ -224,10 +228,6 @@ func (r *importRun) refused(ctx, send context.Context, imp *contract.Import, err
 func (r *importRun) record(ctx, send context.Context, imp *contract.Import, execution string) error {
 	r.refusals, r.nextDay = 0, false
 	if execution == "" {
-		select {
-		case <-r.hints: // of the file before
-		default:
-		}
 		r.enter(contract.Naming, *imp)
 		r.log.Warn("import triggered, but the answer names no execution; its end is known by the webhook only", "file", imp.File)
 		select {
@@ -281,6 +281,7 @@ func (r *importRun) outcome(ctx context.Context, imp *contract.Import) (contract
 // so many in a row that were refused for good end it.
 func (r *importRun) untilEnded(ctx context.Context, imp contract.Import, refusals int) (contract.Results, error) {
 	r.enter(contract.Importing, imp)
+	r.batcher.executions.Add(imp.Execution)
 	var least time.Duration
 	var trouble error
 	answered, refused := 0, 0

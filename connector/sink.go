@@ -320,7 +320,7 @@ func (s *Sink) openAdmin(cfg config.Admin) error {
 	guard.Listen = s.opts.Listen
 	known := admin.Members{Address: webhook.Members, Certificate: guard.Certificate, Log: s.log, Dial: s.opts.Dial}
 	parts := []admin.Part{
-		admin.Imports(importsAPI{s}), admin.Mappings(mappingsAPI{s}), admin.Executions(webhook.Header, build.Reveal(config.SecretFile(webhook.SecretFile)), service.ExecutionID, s.hint, known),
+		admin.Imports(importsAPI{s}), admin.Mappings(mappingsAPI{s}), admin.Executions(webhook.Header, build.Reveal(config.SecretFile(webhook.SecretFile)), service.Ended, s.hint, known),
 		known.Tables(guard), admin.OwnMembership(s.membership), admin.History(s.hour.Last),
 	}
 	if s.opts.Levels != nil {
@@ -341,9 +341,9 @@ func (s *Sink) openAdmin(cfg config.Admin) error {
 }
 
 // hint has an execution looked at now instead of at the next poll.
-func (s *Sink) hint(execution string) {
+func (s *Sink) hint(execution, etl string) {
 	if files := s.now().files; files != nil {
-		files.Hint(execution)
+		files.Hint(execution, etl)
 	}
 }
 

@@ -187,6 +187,8 @@ func (s *pipeline) fileWaits(d *fileDelivery) (all []observe.Wait) {
 			w.Cause, w.Why = waits.Parents, "its file waits until what was read before it of "+strings.Join(after[st.Mapping], ", ")+" is in the table"
 		case st.Import != nil && st.Import.WaitsFor != "":
 			w.Cause, w.Why = waits.OtherLane, "its import is loaded and waits: "+st.Import.WaitsFor
+		case st.Import != nil && st.Import.Step == contract.Naming:
+			w.Cause, w.Why = waits.Service, "its file was sent, and the answer named no execution: its end is known once the service calls the webhook of ETL "+st.Import.ETL+". Subscribe to it with feedsink webhook create"
 		case st.Import != nil && st.Import.Trouble != nil:
 			w.Cause, w.Why = waits.OfImport(st.Import)
 			w.Until = st.Import.Again

@@ -97,6 +97,12 @@ func TestTriesThatFailAreTold(t *testing.T) {
 				return nil
 			}, later, observe.Wait{Cause: waits.Service, Lane: "batch", Mapping: "customers", Why: "the service answered 503"}, []string{"dlq"}, 1,
 		},
+		"an answer to an import that names no execution": {
+			func(api *sandbox.Sandbox, _ string) error {
+				api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 10}, Answer: sandbox.Status(204)})
+				return nil
+			}, later, observe.Wait{Cause: waits.Service, Lane: "batch", Mapping: "customers", Why: "the webhook of ETL 101. Subscribe to it with feedsink webhook create"}, []string{"dlq"}, 1,
+		},
 		"no answer to an import": {
 			func(api *sandbox.Sandbox, _ string) error {
 				api.Inject(sandbox.Fault{Match: sandbox.Match{Op: 11}, Answer: sandbox.Reset()})

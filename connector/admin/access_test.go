@@ -27,12 +27,12 @@ func (quiet) Unready() []string { return nil }
 func (quiet) Status() any { return "status" }
 
 // whole is everything the server may have, as it serves it.
-func whole(a Access, d *oneImport, hint func(string)) http.Handler {
+func whole(a Access, d *oneImport, hint func(string, string)) http.Handler {
 	if d == nil {
 		d = new(oneImport)
 	}
 	mux := routes(quiet{}, prometheus.NewRegistry(), Imports(d), Mappings(d), Profiles(), LogLevel(d, slog.New(slog.DiscardHandler)), Reload(new(reloads)),
-		Executions("X-Secret", func() (string, error) { return "s3cret", nil }, service.ExecutionID, hint, Members{}),
+		Executions("X-Secret", func() (string, error) { return "s3cret", nil }, service.Ended, hint, Members{}),
 		Members{}.Tables(a), OwnMembership(func() Membership { return Membership{} }), History(func([]string) any { return "none" }))
 	a.Hosts = append(a.Hosts, "h", "example.com") // by which tests ask
 	return asIs(a.named("", a.guard(bodiless(mux))))
@@ -53,7 +53,7 @@ func TestTokenIsAskedForWhereItProtects(t *testing.T) {
 		"a token":         {Access{Token: tokenIs(token)}, append(always, reads...), changes},
 		"reads protected": {Access{Token: tokenIs(token), ProtectReads: true}, always, append(reads, changes...)},
 	} {
-		h := whole(c.access, &oneImport{}, func(string) {})
+		h := whole(c.access, &oneImport{}, func(string, string) {})
 		for i, question := range append(c.free, c.guarded...) {
 			method, path, _ := strings.Cut(question, " ")
 			w := httptest.NewRecorder()
@@ -105,7 +105,7 @@ func TestOnlyTheTokenOpens(t *testing.T) {
 }
 
 func TestBodiesAreRefusedWhereNoneIsWanted(t *testing.T) {
-	h := whole(Access{}, &oneImport{halted: true}, func(string) {})
+	h := whole(Access{}, &oneImport{halted: true}, func(string, string) {})
 	for _, question := range []string{"GET /status", "POST /imports/customers/release"} {
 		method, path, _ := strings.Cut(question, " ")
 		for name, body := range map[string]*http.Request{
@@ -137,7 +137,7 @@ func TestWebhookRefusesWhatItCannotRead(t *testing.T) {
 		r.Header.Set("X-Secret", "s3cret")
 		r.Header.Set(c.header, c.value)
 		w := httptest.NewRecorder()
-		if whole(Access{}, nil, func(string) {}).ServeHTTP(w, r); w.Code != c.status {
+		if whole(Access{}, nil, func(string, string) {}).ServeHTTP(w, r); w.Code != c.status {
 			t.Errorf("%s: %s: got %d, want %d", c.header, c.value, w.Code, c.status)
 		}
 	}

@@ -44,7 +44,7 @@ func FuzzEndpoints(f *testing.F) {
 			return // no request, or one that may take half a minute
 		}
 		d, hinted := &oneImport{halted: true, oneLevel: oneLevel{"info"}}, false
-		h := whole(Access{Token: tokenIs(token), ProtectReads: protected}, d, func(string) { hinted = true })
+		h := whole(Access{Token: tokenIs(token), ProtectReads: protected}, d, func(string, string) { hinted = true })
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		sent := r.Header.Get("X-Secret")

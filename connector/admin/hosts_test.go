@@ -15,10 +15,10 @@ import (
 )
 
 // serving is a server as it runs, with everything that it may have.
-func serving(t *testing.T, listen string, access Access, d *oneImport, hint func(string)) http.Handler {
+func serving(t *testing.T, listen string, access Access, d *oneImport, hint func(string, string)) http.Handler {
 	t.Helper()
 	server, err := Listen(listen, access, quiet{}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler), Imports(d), Profiles(),
-		LogLevel(d, slog.New(slog.DiscardHandler)), Executions("X-Secret", tokenIs("s3cret"), service.ExecutionID, hint, Members{}))
+		LogLevel(d, slog.New(slog.DiscardHandler)), Executions("X-Secret", tokenIs("s3cret"), service.Ended, hint, Members{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func asPage(t *testing.T, h http.Handler, method, host, path string) *httptest.R
 
 func TestPageOfAnotherNameReadsAndChangesNothing(t *testing.T) {
 	d := &oneImport{halted: true, oneLevel: oneLevel{"info"}}
-	h := serving(t, "127.0.0.1:0", Access{}, d, func(string) {})
+	h := serving(t, "127.0.0.1:0", Access{}, d, func(string, string) {})
 	for _, host := range []string{"evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "evil.localhost:1", "feedsink"} {
 		for _, question := range []string{
 			"GET /", "GET /page/main.js", "GET /status", "GET /metrics", "GET /livez", "GET /readyz", "GET /imports", "GET /imports/customers", "GET /imports/customers/reason",
@@ -65,7 +65,7 @@ func TestServerIsAskedByItsOwnNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := serving(t, "localhost:0", Access{Hosts: []string{"feedsink", "Feedsink.CRM.svc"}}, &oneImport{}, func(string) {})
+	h := serving(t, "localhost:0", Access{Hosts: []string{"feedsink", "Feedsink.CRM.svc"}}, &oneImport{}, func(string, string) {})
 	for _, host := range []string{
 		"127.0.0.1:8080", "10.1.2.3", "[::1]:8080", "[fd00::1]", "localhost", "LOCALHOST:8080", "localhost.", own, own + ":8080",
 		"feedsink:8080", "feedsink.crm.svc", "FEEDSINK.crm.svc.:8080", "", // as an old prober asks, by HTTP/1.0
@@ -81,7 +81,7 @@ func TestServerIsAskedByItsOwnNames(t *testing.T) {
 // The service calls by a public name that only the ingress knows.
 func TestWebhookIsGuardedByItsSecretWhateverItsName(t *testing.T) {
 	hinted := ""
-	h := serving(t, "127.0.0.1:0", Access{}, &oneImport{}, func(id string) { hinted = id })
+	h := serving(t, "127.0.0.1:0", Access{}, &oneImport{}, func(id, _ string) { hinted = id })
 	for secret, want := range map[string]int{"s3cret": http.StatusAccepted, "": http.StatusForbidden, "s3cre": http.StatusForbidden} {
 		hinted = ""
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, webhookPath, strings.NewReader(`{"id":7}`))

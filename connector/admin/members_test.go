@@ -78,8 +78,8 @@ func together(t *testing.T, all ...*member) (port string) {
 			listeners[i] = tls.NewListener(listeners[i], members.Certificate.Config())
 		}
 		mux := http.NewServeMux()
-		Executions("X-Secret", tokenIs("s3cret"), service.ExecutionID, func(id string) {
-			if id == "17" {
+		Executions("X-Secret", tokenIs("s3cret"), service.Ended, func(id, etl string) {
+			if id == "17" && etl == "101" {
 				m.heard.Add(1)
 			}
 		}, members)(mux)
@@ -102,7 +102,7 @@ func called(t *testing.T, port string, at *member, all ...*member) (heard []int3
 		}
 		scheme, transport.TLSClientConfig = "https://", known
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, scheme+net.JoinHostPort(at.at, port)+webhookPath, strings.NewReader(`{"executionId":"17"}`))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, scheme+net.JoinHostPort(at.at, port)+webhookPath+"?etl=101", strings.NewReader(`{"executionId":"17"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

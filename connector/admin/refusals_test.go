@@ -58,7 +58,7 @@ func (e endpoint) ask(t *testing.T, body string, headers ...string) *httptest.Re
 		r.Header.Set(name, value)
 	}
 	w := httptest.NewRecorder()
-	whole(Access{Token: tokenIs(token)}, &oneImport{halted: true, oneLevel: oneLevel{"info"}}, func(string) {}).ServeHTTP(w, r)
+	whole(Access{Token: tokenIs(token)}, &oneImport{halted: true, oneLevel: oneLevel{"info"}}, func(string, string) {}).ServeHTTP(w, r)
 	return w
 }
 

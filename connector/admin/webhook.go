@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -25,10 +26,11 @@ const maxWebhookBody = 64 << 10
 // execution has ended. The call is answered with 202 if the named header holds
 // the secret and with 403 otherwise, or if there is no secret; with 415 if its body
 // is compressed or a web form's, and with 413 if that is too long. It is only ever
-// a hint to poll: hint gets the execution's id, as id finds it in the body, or ""
-// if it names none, and must not believe it. The other members are told as well, unless the address
+// a hint to poll: hint gets the execution's id, as ended finds it in the body, or ""
+// if it names none, and must not believe it; and the ETL's, which the query names as the
+// subscription has it, or else the body. The other members are told as well, unless the address
 // of members is empty.
-func Executions(header string, secret func() (string, error), id func(body []byte) string, hint func(execution string), members Members) Part {
+func Executions(header string, secret func() (string, error), ended func(body []byte) (execution, etl string), hint func(execution, etl string), members Members) Part {
 	return func(mux *http.ServeMux) {
 		mux.HandleFunc("POST "+webhookPath, func(w http.ResponseWriter, r *http.Request) {
 			want, err := secret()
@@ -45,10 +47,11 @@ func Executions(header string, secret func() (string, error), id func(body []byt
 				text(w, http.StatusRequestEntityTooLarge, "webhook: the body is too long\n")
 				return
 			}
-			execution := id(body)
-			hint(execution)
+			execution, etl := ended(body)
+			etl = cmp.Or(r.URL.Query().Get("etl"), etl)
+			hint(execution, etl)
 			if members.Address != "" && r.Header.Get(forwarded) == "" {
-				members.tell(r.Context(), header, want, execution)
+				members.tell(r.Context(), header, want, execution, etl)
 			}
 			w.WriteHeader(http.StatusAccepted)
 		})
@@ -107,7 +110,7 @@ func (m Members) direct() (scheme string, c *http.Client) {
 // tell passes a hint on to every member, ourselves included, and returns when
 // they have it or the time is over. One that cannot be reached learns it by its
 // next poll.
-func (m Members) tell(ctx context.Context, header, secret, execution string) {
+func (m Members) tell(ctx context.Context, header, secret, execution, etl string) {
 	ctx, cancel := context.WithTimeout(ctx, tellFor)
 	defer cancel()
 	addresses, err := m.addresses(ctx)
@@ -119,7 +122,7 @@ func (m Members) tell(ctx context.Context, header, secret, execution string) {
 	var all sync.WaitGroup
 	for _, address := range addresses {
 		all.Go(func() {
-			if err := tellOne(ctx, client, scheme+address, header, secret, execution); err != nil {
+			if err := tellOne(ctx, client, scheme+address, header, secret, execution, etl); err != nil {
 				m.Log.Info("a member was not told of an execution's end; it polls", "member", address, "error", err)
 			}
 		})
@@ -127,8 +130,8 @@ func (m Members) tell(ctx context.Context, header, secret, execution string) {
 	all.Wait()
 }
 
-func tellOne(ctx context.Context, client *http.Client, member, header, secret, execution string) error {
-	body, err := json.Marshal(map[string]string{"executionId": execution})
+func tellOne(ctx context.Context, client *http.Client, member, header, secret, execution, etl string) error {
+	body, err := json.Marshal(map[string]string{"executionId": execution, "etlId": etl})
 	if err != nil {
 		return err
 	}

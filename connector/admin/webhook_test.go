@@ -29,7 +29,7 @@ func TestWebhookIsAHintOnlyWithTheSecret(t *testing.T) {
 		"too long a body":    {secret: "s3cret", sent: "s3cret", body: strings.Repeat(" ", maxWebhookBody+1), status: 413, hint: "none"},
 	} {
 		mux, hint := http.NewServeMux(), "none"
-		Executions("X-Secret", func() (string, error) { return c.secret, c.err }, service.ExecutionID, func(id string) { hint = id }, Members{})(mux)
+		Executions("X-Secret", func() (string, error) { return c.secret, c.err }, service.Ended, func(id, _ string) { hint = id }, Members{})(mux)
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/webhooks/executions", strings.NewReader(c.body))
 		r.Header.Set("X-Secret", c.sent)
 		w := httptest.NewRecorder()
@@ -39,6 +39,23 @@ func TestWebhookIsAHintOnlyWithTheSecret(t *testing.T) {
 		}
 		if c.secret != "" && strings.Contains(w.Body.String(), c.secret) {
 			t.Errorf("%s: the answer holds the secret", name)
+		}
+	}
+}
+
+func TestWebhookSaysWhoseETLHasEnded(t *testing.T) {
+	for name, c := range map[string]struct{ query, body, want string }{
+		"the subscription":     {"?etl=101", `{"executionId":"17"}`, "17 of 101"},
+		"the body":             {"", `{"executionId":"17","etlId":102}`, "17 of 102"},
+		"the one we have made": {"?etl=101", `{"executionId":"17","etlId":"102"}`, "17 of 101"},
+		"neither":              {"", `17`, "17 of "},
+	} {
+		mux, got := http.NewServeMux(), ""
+		Executions("X-Secret", tokenIs("s3cret"), service.Ended, func(id, etl string) { got = id + " of " + etl }, Members{})(mux)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/webhooks/executions"+c.query, strings.NewReader(c.body))
+		r.Header.Set("X-Secret", "s3cret")
+		if mux.ServeHTTP(httptest.NewRecorder(), r); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}
 }

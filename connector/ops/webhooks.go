@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -33,6 +34,11 @@ func (w Webhooks) Subscriptions(cfg *config.Config) ([]Subscription, error) {
 	if _, err := webhookSecret(cfg); err != nil {
 		return nil, err
 	}
+	target, err := url.Parse(w.TargetURL)
+	if err != nil {
+		return nil, fmt.Errorf("--url: %w", err)
+	}
+	query := target.Query()
 	var list []Subscription
 	found := w.Mapping == ""
 	for _, m := range cfg.Mappings {
@@ -45,7 +51,9 @@ func (w Webhooks) Subscriptions(cfg *config.Config) ([]Subscription, error) {
 				continue
 			}
 			if !slices.ContainsFunc(list, func(s Subscription) bool { return s.ETL == load.ETL }) {
-				list = append(list, Subscription{ETL: load.ETL, TargetURL: w.TargetURL})
+				query.Set("etl", load.ETL) // the body may not say whose execution has ended
+				target.RawQuery = query.Encode()
+				list = append(list, Subscription{ETL: load.ETL, TargetURL: target.String()})
 			}
 		}
 	}

@@ -195,18 +195,42 @@ var (
 	}
 )
 
-// ExecutionID finds the id of an execution in the body of a webhook call, whose
-// shape is not shown either, as in an answer; "" if there is none. An id beside
-// what a subscription is on is the subscription's.
-func ExecutionID(body []byte) string {
+// Ended finds the id of an execution in the body of a webhook call, whose shape is not
+// shown either, as in an answer, and that of its ETL; "" where there is none. An id beside
+// what a subscription is on is the subscription's; what it is on is the ETL.
+func Ended(body []byte) (execution, etl string) {
 	v, err := parse(body)
 	if err != nil {
 		v = string(body)
 	}
+	etl = etlOf(v, depth)
 	if object, ok := v.(map[string]any); ok && member(object, "onElementId") != nil {
 		delete(object, "id")
 	}
-	return executionNames.find(v, depth)
+	return executionNames.find(v, depth), etl
+}
+
+// etlOf is the id of the ETL that an object, or one in it, says that it is of.
+func etlOf(v any, left int) string {
+	object, ok := v.(map[string]any)
+	if !ok || left == 0 {
+		return ""
+	}
+	etl := member(object, "etl")
+	if inner, ok := etl.(map[string]any); ok {
+		etl = member(inner, "id")
+	}
+	for _, v := range []any{member(object, "etlId"), etl, member(object, "onElementId")} {
+		if id := plausible(scalar(v)); id != "" {
+			return id
+		}
+	}
+	for _, name := range slices.Concat(executionNames.of, executionNames.around) {
+		if id := etlOf(member(object, name), left-1); id != "" {
+			return id
+		}
+	}
+	return ""
 }
 
 // identifier finds an id in an answer: a member of a JSON object, a bare text

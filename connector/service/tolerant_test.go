@@ -165,7 +165,26 @@ func TestExecutionInAWebhookIsUnderstoodAsInAnAnswer(t *testing.T) {
 		`<html>12</html>`:                                        "",
 		``:                                                       "",
 	} {
-		if got := ExecutionID([]byte(body)); got != want {
+		if got, _ := Ended([]byte(body)); got != want {
+			t.Errorf("%s: got %q, want %q", body, got, want)
+		}
+	}
+}
+
+func TestETLIsFoundInAWebhookCall(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"id":12,"etlId":"101"}`:                          "101",
+		`{"executionId":"12","etl_id":101}`:                "101",
+		`{"executionId":"12","etl":{"id":101,"name":"x"}}`: "101",
+		`{"executionId":"12","etl":"101"}`:                 "101",
+		`{"id":"s-7","onElementId":"101"}`:                 "101",
+		`{"data":{"execution":{"id":12,"etlId":"101"}}}`:   "101",
+		`{"execution":12}`:                                 "",
+		`{"id":12}`:                                        "",
+		`12`:                                               "",
+		``:                                                 "",
+	} {
+		if _, got := Ended([]byte(body)); got != want {
 			t.Errorf("%s: got %q, want %q", body, got, want)
 		}
 	}
