@@ -126,6 +126,7 @@ func (r *importRun) adoptedLife(ctx, send context.Context) error {
 		return err
 	}
 	r.batcher.observer.ImportEnded(imp, results, took)
+	r.batcher.spool.Remove(imp.File + spool.FailedSuffix) // kept while it was not known what became of it
 	if r.adopted.Changed || imp.Part < imp.Parts {
 		imp.Part, imp.Attempt, imp.Mode, imp.Execution = imp.Part+1, 1, "", "" // the file behind it
 		return r.startOver(ctx, send, imp)
@@ -187,18 +188,23 @@ func (r *importRun) remaining(ctx context.Context, imports []contract.Import) ([
 		r.queue.tooLarge = ""
 		return nil, r.halve(ctx, ctx, imports[0], "import "+from.File+": FAILED as too large under a former owner")
 	}
+	halt := func(reason string) error { // kept in the place of what the former owner kept
+		r.files[0].Name = r.batcher.spool.As(imports[0].File, from.File)
+		imports[0].File = r.files[0].Name
+		return r.halt(ctx, &imports[0], reason)
+	}
 	if from.Refused && from.Execution != "" {
-		return imports, r.halt(ctx, &imports[0], "import "+from.File+", execution "+from.Execution+
-			": FAILED under a former owner, for a reason that the same file meets again"+r.queue.words.Keep(&from, ""))
+		return imports, halt("import " + from.File + ", execution " + from.Execution +
+			": FAILED under a former owner, for a reason that the same file meets again" + r.queue.words.Keep(&from, ""))
 	}
 	if from.Refused {
-		return imports, r.halt(ctx, &imports[0], "trigger import "+from.File+": refused for good under a former owner; released it is sent again, and what the service says then can be looked at")
+		return imports, halt("trigger import " + from.File + ": refused for good under a former owner; released it is sent again, and what the service says then can be looked at")
 	}
 	if from.Execution == "" {
 		return imports, nil
 	}
 	if r.retries = from.Attempt - 1; r.retries > r.queue.mapping.RetryFailed {
-		return imports, r.halt(ctx, &imports[0], "import "+from.File+", execution "+from.Execution+": FAILED under a former owner, its tries are used up"+r.queue.words.Keep(&from, ""))
+		return imports, halt("import " + from.File + ", execution " + from.Execution + ": FAILED under a former owner, its tries are used up" + r.queue.words.Keep(&from, ""))
 	}
 	return imports, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contract"
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -210,6 +211,72 @@ func TestKeptFileOutlivesDiscardAndRestart(t *testing.T) {
 		if got := w.b.Status()[0].Kept; len(got) != 1 {
 			t.Errorf("kept after restart: got %q, want one file", got)
 		}
+	})
+}
+
+// TestFileThatIsBuiltAgainIsKeptInThePlaceOfTheFormer: a restart while the mapping is halted
+// keeps no second file of the same rows.
+func TestFileThatIsBuiltAgainIsKeptInThePlaceOfTheFormer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.results = []contract.Results{{Status: contract.Failed, Cause: "duplicate headers"}}
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Hour)
+		kept := w.b.Status()[0].Kept
+		if len(kept) != 1 {
+			t.Fatalf("kept: got %q, want one file", kept)
+		}
+		for range 2 {
+			if err := w.stop(); err != nil {
+				t.Fatal(err)
+			}
+			w.start(m)
+			a := w.left(101, contract.Import{Part: 1, Parts: 1, Attempt: 2, Execution: "e1", Refused: true, Mode: "CREATE_OR_UPDATE"})
+			a.Rebuild, a.File = true, strings.TrimSuffix(kept[0], spool.FailedSuffix)
+			w.adopt(a)
+			w.read(w.p, 100, write(schemas.Upsert, "1"))
+			w.b.Passed("customers", w.p, 101)
+			time.Sleep(time.Minute)
+			if _, halted := w.b.Halted("customers"); !halted {
+				t.Error("after a restart: got not halted, want halted")
+			}
+			if got := w.b.Status()[0].Kept; !slices.Equal(got, kept) {
+				t.Errorf("kept after a restart: got %q, want %q", got, kept)
+			}
+		}
+		if err := w.b.Release("customers"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		w.lastSaid("confirm")
+		w.wantSpool()
+	})
+}
+
+// TestAdoptedImportThatHasFinishedLeavesNoKeptFile: its mapping was halted, since it was not
+// known what became of it.
+func TestAdoptedImportThatHasFinishedLeavesNoKeptFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		const file = "customers-20261128T023643Z-v5j3ig.upsert.csv.gz"
+		w.open(Config{}, testMapping())
+		other, err := w.b.spool.Create(file + spool.FailedSuffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Close(); err != nil {
+			t.Fatal(err)
+		}
+		a := w.left(101, contract.Import{Part: 1, Parts: 1, Attempt: 1, Execution: "e1", Mode: "CREATE_OR_UPDATE"})
+		a.File = file
+		w.adopt(a)
+		w.run()
+		time.Sleep(time.Minute)
+		w.lastSaid("confirm")
+		w.wantSpool()
 	})
 }
 

@@ -241,6 +241,19 @@ func (s *Dir) Rename(from, to string) error {
 	return syncDir(s.dir)
 }
 
+// As gives a sealed file the name that a former one of the same rows had, and answers the
+// name that it has then: a copy that was kept of the former one is replaced when it is kept,
+// too. One of another kind keeps its own.
+func (s *Dir) As(name, former string) string {
+	if OpOf(former) == 0 || OpOf(name) != OpOf(former) || filepath.Ext(name) != filepath.Ext(former) {
+		return name
+	}
+	if err := s.Rename(name, former); err != nil && !s.Lacks(name) {
+		return name
+	}
+	return former
+}
+
 // Remove drops a file. One that cannot be removed goes on counting as used, and
 // the next start tries again. An import without rows has no file, and no name: that
 // would be the directory, which may be a link to a volume.
