@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/unicode"
@@ -40,6 +41,22 @@ func newReader(in io.Reader, f Format) *reader {
 	}
 	decoded := transform.NewReader(in, unicode.BOMOverride(enc.NewDecoder()))
 	return &reader{in: bufio.NewReaderSize(decoded, headLength), separator: f.Separator, enclosing: f.Enclosing}
+}
+
+// isUTF8 reports whether the beginning of a file is UTF-8 for certain, whatever the
+// definition says of the import's own: it has characters of several bytes, and all are right.
+func isUTF8(first []byte) (several bool) {
+	for len(first) > 0 {
+		c, n := utf8.DecodeRune(first)
+		switch {
+		case c == utf8.RuneError && n == 1:
+			return several && !utf8.FullRune(first) // cut off amid a character
+		case c == 0: // in UTF-16
+			return false
+		}
+		several, first = several || n > 1, first[n:]
+	}
+	return several
 }
 
 // separators are what a service may write where it does not keep to the

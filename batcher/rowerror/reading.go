@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 
 	"github.com/klauspost/compress/gzip"
 	"golang.org/x/text/transform"
@@ -49,6 +50,10 @@ func (r *reading) archive(archive *zip.Reader, out io.Writer) error {
 	return packed.Close()
 }
 
+// noRows matches files of a ZIP that are beside those of rows: hidden ones, those that macOS
+// adds, and explanations. Who looks for a customer's rows reads them, too.
+var noRows = regexp.MustCompile(`(?i)(^|[/\\])(\.[^./\\]|__MACOSX[/\\]|readme)`)
+
 // entry copies one file of a ZIP; packed is nil where nothing is written.
 func (r *reading) entry(entry *zip.File, packed *zip.Writer) error {
 	var out io.Writer
@@ -58,7 +63,7 @@ func (r *reading) entry(entry *zip.File, packed *zip.Writer) error {
 			return err
 		}
 	}
-	if entry.FileInfo().IsDir() {
+	if entry.FileInfo().IsDir() || r.errors && noRows.MatchString(entry.Name) {
 		return nil
 	}
 	in, err := entry.Open()
@@ -93,6 +98,9 @@ func (r *reading) text(name string, in io.Reader, out io.Writer) error {
 func (r *reading) plain(name string, in *bufio.Reader, out io.Writer) error {
 	of := r.formatsOf(name, in)
 	f := r.formats[of[0]]
+	if first, _ := in.Peek(headLength); isUTF8(first) {
+		f.Encoding = nil
+	}
 	csv := newReader(in, f)
 	csv.keep = out != nil
 	header, err := csv.header(f.Key)

@@ -89,6 +89,12 @@ func TestRowsInErrorAreToldInEveryShape(t *testing.T) {
 		{"byte order mark", latin, []byte("\ufeff" + plain), want},
 		{"UTF-16", wide, []byte(utf16), want},
 		{"the definition's separator and encoding", latin, []byte(semicolons), []string{"C1: trop long: é"}},
+		{"UTF-8, whatever the definition's encoding", latin, []byte("customerNumber;name;reason\nZoë;x;trop long\n"), []string{"Zoë: trop long"}},
+		{
+			"what is no file of rows beside one", customers,
+			zipped(t, "./out/err.csv", "customerNumber,error\nC1,bad\n", "__MACOSX/out/._err.csv", "\x00\x05\njunk\n", "out/.hidden.csv", "a\nb\n", "README.txt", "see err.csv\nsecond line\n"),
+			[]string{"C1: bad"},
+		},
 		{"another separator", customers, []byte("customerNumber;name;error\nC1;a,b;bad\n"), []string{"C1: bad"}},
 		{"reason first", customers, []byte("lineNumber,reason,customerNumber,name\n2,bad,C1,Ada\n"), []string{"C1: bad"}},
 		{"code and message", customers, []byte("customerNumber,ERROR_CODE,ERROR_MESSAGE\nC1,TOO_LONG,longer\n"), []string{"C1: TOO_LONG: longer"}},

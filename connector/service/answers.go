@@ -2,6 +2,7 @@ package service
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -234,16 +235,18 @@ func etlOf(v any, left int) string {
 }
 
 // identifier finds an id in an answer: a member of a JSON object, a bare text
-// or number, a link to itself, or the Location header. "" means none.
+// or number, a link to itself, or the Location header. A bare word without a digit (OK,
+// Accepted) is an id only where there is no such header. "" means none.
 func identifier(body []byte, header http.Header, n names) string {
 	v, err := parse(body)
 	if err != nil {
 		v = string(body)
 	}
-	if id := n.find(v, depth); id != "" {
-		return id
+	id, location := n.find(v, depth), lastSegment(header.Get("Location"))
+	if _, bare := v.(string); bare && location != "" && !strings.ContainsAny(id, "0123456789") {
+		return location
 	}
-	return lastSegment(header.Get("Location"))
+	return cmp.Or(id, location)
 }
 
 func (n names) find(v any, left int) string {

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -160,15 +162,26 @@ var counterNames = []struct {
 	{[]string{"read", "total", "processed", "received"}, func(c *Counters) *int64 { return &c.Read }},
 }
 
+// noCounters matches names of times and shares, and of all lines but those that the other
+// words mean: creationDate, updatedAt, errorRate, linesWithoutError.
+var noCounters = regexp.MustCompile(`without|rate$|ratio$|percent|^date|[^p]date$|dat$|^last|time|moment|duration`)
+
 // countersOf matches the counters of one object, or the sums over a list: one
 // object for each file of a bundle.
 func countersOf(v any) Counters {
 	unknown := Counters{Unknown, Unknown, Unknown, Unknown, Unknown}
-	sum := unknown
-	list, ok := v.([]any)
-	if !ok {
-		list = []any{v}
+	if object, ok := v.(map[string]any); ok {
+		c := unknown
+		c.match("", object, depth)
+		for _, name := range slices.Sorted(maps.Keys(object)) {
+			if list, ok := object[name].([]any); ok && c == unknown {
+				c = countersOf(list)
+			}
+		}
+		return c
 	}
+	list, _ := v.([]any)
+	sum := unknown
 	for _, one := range list {
 		c := unknown
 		c.match("", one, depth)
@@ -191,8 +204,9 @@ func (c *Counters) match(path string, v any, left int) {
 		}
 		return
 	}
-	n, err := strconv.ParseInt(scalar(v), 10, 64)
-	if err != nil || n < 0 {
+	text, zeros, _ := strings.Cut(scalar(v), ".") // 5.0 is one, 5.5 is none
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || strings.Trim(zeros, "0") != "" || noCounters.MatchString(path) {
 		return
 	}
 	for _, m := range counterNames {

@@ -38,6 +38,10 @@ func TestIdsAreFoundInEveryShape(t *testing.T) {
 		{`{"id":"a b"}`, "", executionNames, ""},
 		{`[{"id":"a"},{"id":"b"}]`, "", executionNames, ""},
 		{`true`, "", webhookNames, ""},
+		{`OK`, "/x/etl-executions/77", executionNames, "77"},
+		{`"Accepted"`, "/x/etl-executions/77", executionNames, "77"},
+		{`"e-1"`, "/x/etl-executions/77", executionNames, "e-1"},
+		{`started`, "", executionNames, "started"},
 		{`{"subscription":{"id":5}}`, "", webhookNames, "5"},
 	}
 	for _, tc := range cases {
@@ -123,6 +127,26 @@ func TestResultsAreReadInEveryShape(t *testing.T) {
 			`{"status":"FINISHED","integrationResults":[{"read":9223372036854775807},{"read":2}]}`,
 			Finished, "",
 			counts{9223372036854775807, Unknown, Unknown, Unknown, Unknown},
+		},
+		{
+			`{"status":"FINISHED","integrationResults":{"linesRead":100,"linesWithoutError":98,"linesWithError":2,"errorRate":50,"linesUpdated":7}}`,
+			Finished, "",
+			counts{100, 2, Unknown, 7, Unknown},
+		},
+		{
+			`{"status":"FINISHED","integrationResults":{"creationDate":1795829897,"updatedAt":1795829897,"lastUpdate":1795829897,"linesRead":5.0,"linesInError":1.5}}`,
+			Finished, "",
+			counts{5, Unknown, Unknown, Unknown, Unknown},
+		},
+		{
+			`{"status":"FINISHED","integrationResults":{"files":[{"linesRead":5,"linesInError":2},{"linesRead":1}]}}`,
+			Finished, "",
+			counts{6, 2, Unknown, Unknown, Unknown},
+		},
+		{
+			`{"status":"FINISHED","integrationResults":{"linesRead":5,"files":[{"linesRead":5,"linesInError":2}]}}`,
+			Finished, "",
+			counts{5, Unknown, Unknown, Unknown, Unknown},
 		},
 		{`{"status":"FINISHED","integrationResults":{"read":-1,"inserted":1.5,"updated":null}}`, Finished, "", none},
 		{`{"data":{"status":"FINISHED"}}`, Finished, "", none},
