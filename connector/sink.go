@@ -403,6 +403,7 @@ func (s *pipeline) source(which schemas.Lane) (*kafka.Source, error) {
 		FetchMaxWait:   s.opts.FetchMaxWait,
 		Grace:          s.cfg.Service.Timeout,
 		Pending:        s.pending,
+		Times:          s.clock.Candidates,
 		Keeps:          which == schemas.Immediate,
 		Log:            s.log,
 		Metrics:        s.registry,

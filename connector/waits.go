@@ -3,7 +3,6 @@ package connector
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -26,7 +25,7 @@ func (s *pipeline) waits() []observe.Wait {
 		for _, t := range l.source.Troubles() {
 			all = append(all, observe.Wait{Cause: t.Cause, Topic: t.Topic, Why: t.Why})
 		}
-		all = append(all, otherLaneWaits(l.source.Partitions())...)
+		all = append(all, partitionWaits(l.source.Partitions())...)
 		all = append(all, s.others.Waits(l.which, time.Now())...)
 		if t, ok := s.deadLetterTrouble(l.which); ok {
 			all = append(all, observe.Wait{Cause: t.Cause, Topic: t.Topic, Why: t.Why})
@@ -98,22 +97,24 @@ func (s *pipeline) schemaWaits() []observe.Wait {
 		"Check schemaRegistry.url and its login, and that the registry runs", err)}}
 }
 
-// otherLaneWaits are the partitions that wait for the other lane, together where they
-// wait for the same.
-func otherLaneWaits(ps []*kafka.Partition) (all []observe.Wait) {
-	type place struct{ topic, why string }
+// partitionWaits are the partitions that wait for the other lane, or for room in their
+// ledgers, together where they wait for the same.
+func partitionWaits(ps []*kafka.Partition) (all []observe.Wait) {
+	type place struct{ cause, topic, why string }
 	ids := map[place][]int32{}
 	for _, p := range ps {
-		if why := p.WaitsFor(); why != "" {
-			at := place{p.Topic, why}
-			ids[at] = append(ids[at], p.ID)
+		for cause, why := range map[string]string{waits.OtherLane: p.WaitsFor(), waits.LedgerFull: waits.LacksRoom(p.LacksRoom())} {
+			if why != "" {
+				at := place{cause, p.Topic, why}
+				ids[at] = append(ids[at], p.ID)
+			}
 		}
 	}
-	places := slices.SortedFunc(maps.Keys(ids), func(a, b place) int { return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.why, b.why)) })
-	for _, at := range places {
-		slices.Sort(ids[at])
-		all = append(all, observe.Wait{Cause: waits.OtherLane, Topic: at.topic, Why: fmt.Sprintf("records of partitions %v wait: %s", ids[at], at.why)})
+	for at, partitions := range ids {
+		slices.Sort(partitions)
+		all = append(all, observe.Wait{Cause: at.cause, Topic: at.topic, Why: fmt.Sprintf("records of partitions %v wait: %s", partitions, at.why)})
 	}
+	slices.SortFunc(all, func(a, b observe.Wait) int { return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Why, b.Why)) })
 	return all
 }
 

@@ -77,15 +77,6 @@ const (
 	SetApart                 // it ended; this partition held up reconciling: its records are read again, though their rows may have landed
 )
 
-// maxSlots bounds what a damaged ledger could make of a few bytes.
-const maxSlots = 1 << 20
-
-// Slots is when a table's imports of one calendar day were triggered.
-type Slots struct {
-	Table string
-	Used  []int64 // Unix seconds, ascending
-}
-
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Encode writes the ledger for a commit of the given offset, in at most limit
@@ -96,20 +87,10 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func (l *Ledger) Encode(watermark int64, limit int) (metadata string, dropped int, err error) {
 	done, reasons := l.Done, true
 	for {
-		b := binary.AppendUvarint(append([]byte(nil), l.Topic[:]...), uint64(len(done)))
-		at := watermark
-		for _, r := range done {
-			b = binary.AppendUvarint(b, uint64(r.From-at))
-			b = binary.AppendUvarint(b, uint64(r.To-r.From))
-			at = r.To
-		}
-		b = l.appendImports(b, watermark)
-		b = l.appendSlots(b)
-		b = l.Routes.append(b, watermark)
-		b = l.appendPauses(l.appendHalts(b), reasons)
-		b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
-		size := len(version) + base64.RawURLEncoding.EncodedLen(len(b))
+		b := l.body(watermark, done, reasons)
+		size := characters(len(b))
 		if size <= limit {
+			b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 			return version + base64.RawURLEncoding.EncodeToString(b), len(l.Done) - len(done), nil
 		}
 		if reasons && len(l.Pauses) > 0 {
@@ -121,6 +102,22 @@ func (l *Ledger) Encode(watermark int64, limit int) (metadata string, dropped in
 		}
 		done = done[:len(done)-max(1, len(done)*(size-limit)/size)]
 	}
+}
+
+// body is the ledger in bytes, with these of the confirmed ranges and with the reasons of
+// pauses or without.
+func (l *Ledger) body(watermark int64, done Ranges, reasons bool) []byte {
+	b := binary.AppendUvarint(append([]byte(nil), l.Topic[:]...), uint64(len(done)))
+	at := watermark
+	for _, r := range done {
+		b = binary.AppendUvarint(b, uint64(r.From-at))
+		b = binary.AppendUvarint(b, uint64(r.To-r.From))
+		at = r.To
+	}
+	b = l.appendImports(b, watermark)
+	b = l.appendSlots(b)
+	b = l.Routes.append(b, watermark)
+	return l.appendPauses(l.appendHalts(b), reasons)
 }
 
 func (l *Ledger) appendImports(b []byte, watermark int64) []byte {

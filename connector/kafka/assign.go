@@ -377,7 +377,7 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 	if topic == (ack.TopicID{}) {
 		topic = ledger.Topic
 	}
-	at, cut := trim(&ledger, at, logEnd)
+	at, cut := ledger.Trim(at, logEnd)
 	r := s.resume(p, topic, committed, at, &ledger)
 	if back = r.At != at; back {
 		at = min(max(r.At, min(at, logStart)), logEnd)
@@ -411,7 +411,7 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 		p.holdApart(&view)
 	}
 	if cut != "" {
-		s.haltCut(p, cut, at)
+		s.haltCut(p, cut+": "+cutOff, at)
 	}
 	return start, back
 }

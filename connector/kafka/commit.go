@@ -88,13 +88,10 @@ func (p *Partition) snapshot() (next commit, ok bool, err error) {
 		}
 		delete(p.imports, table)
 	}
-	next.offset, _ = trim(&p.ledger, next.offset, p.cut)
-	next.metadata, _, err = p.ledger.Encode(next.offset, p.limit)
-	if err != nil {
-		p.ledgerTakes(p.limit + 1)
+	next.offset, _ = p.ledger.Trim(next.offset, p.cut)
+	if next.metadata, err = p.encode(next.offset); err != nil {
 		return next, false, fmt.Errorf("%s[%d]: %w", p.Topic, p.ID, err)
 	}
-	p.ledgerTakes(len(next.metadata))
 	return next, next != p.committed, nil
 }
 

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,7 +27,7 @@ type SlotPartition struct {
 // ledger of each partition whose records the import covers, and returns once
 // the broker has it. An intent takes one of the day's imports of each table that
 // has a home here, noted in the same commit, once for each attempt of a file.
-// ErrFenced, or any other error, means that the step is not on record.
+// ErrFenced, ErrNoRoom or any other error means that the step is not on record.
 func (s *Source) RecordImport(ctx context.Context, im ack.Import, homes []SlotPartition, claims []*Claim) error {
 	s.commits.Lock() // no other commit finds the step noted for some of the partitions only
 	defer s.commits.Unlock()
@@ -38,6 +39,15 @@ func (s *Source) RecordImport(ctx context.Context, im ack.Import, homes []SlotPa
 		}
 		if !slices.Contains(ps, at[i]) {
 			ps = append(ps, at[i])
+		}
+	}
+	for _, p := range ps {
+		covers := slices.ContainsFunc(claims, func(c *Claim) bool { return c.p == p })
+		if im.State != ack.Intended {
+			continue
+		}
+		if err := p.hasRoom(im, homes, covers); err != nil {
+			return err // nothing is noted yet
 		}
 	}
 	for i, home := range homes {
@@ -317,14 +327,7 @@ func (s *Source) Slots(home, table string) (used []time.Time, ok bool) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, sl := range p.ledger.Slots {
-		if sl.Table == table {
-			for _, sec := range sl.Used {
-				used = append(used, time.Unix(sec, 0))
-			}
-		}
-	}
-	return used, true
+	return p.ledger.UsedSlots(table), true
 }
 
 // slots are those of the partition's tables.
@@ -340,7 +343,7 @@ func (s *Source) FillSlots(home, table string, at []time.Time) {
 	if p := s.partition(home, 0); p != nil && p.in(reading) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.useSlots(table, at)
+		p.ledger.UseSlots(table, at)
 	}
 }
 
@@ -351,45 +354,48 @@ func (p *Partition) takeSlot(home SlotPartition, im ack.Import) bool {
 	if p.state != reading {
 		return false
 	}
-	attempt := im.File + " " + strconv.Itoa(im.Attempt)
-	if p.counted[home.Table] == attempt {
-		return true
+	if at := attempt(im); p.counted[home.Table] != at {
+		p.counted[home.Table] = at
+		p.ledger.UseSlots(home.Table, home.At)
 	}
-	p.counted[home.Table] = attempt
-	p.useSlots(home.Table, home.At)
 	return true
 }
 
-// quarter is what the times of earlier uses are rounded to, in seconds: calendar
-// days begin on a quarter of an hour in every zone, so that a use stays on its
-// day, and any number of uses takes a bounded room in the ledger.
-const quarter = 15 * 60
+// attempt tells one attempt to send a file from another.
+func attempt(im ack.Import) string { return im.File + " " + strconv.Itoa(im.Attempt) }
 
-// slotMemory is for how long the use of a slot is remembered: longer than any
-// calendar day, wherever it begins.
-const slotMemory = 50 * time.Hour
+// ErrNoRoom says that an import must not begin yet: a partition's ledger would not take
+// its execution.
+var ErrNoRoom = errors.New("the partition's ledger has no room for another import; its file waits until other imports are confirmed, " +
+	"or slots used two days ago are forgotten")
 
-// useSlots notes uses at these times, those of one time together. What is further
-// from them than any calendar day is forgotten: it was long ago, or a clock that
-// was wrong has said it.
-func (p *Partition) useSlots(table string, at []time.Time) {
-	if len(at) == 0 {
-		return
+// hasRoom returns ErrNoRoom if the partition's ledger does not take the intent, and later all
+// executions. covers says that the import has records of the partition.
+func (p *Partition) hasRoom(im ack.Import, homes []SlotPartition, covers bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l, imports := p.ledger, maps.Clone(p.imports)
+	if covers {
+		imports[im.Table] = im
 	}
-	i := slices.IndexFunc(p.ledger.Slots, func(sl ack.Slots) bool { return sl.Table == table })
-	if i < 0 {
-		i = len(p.ledger.Slots)
-		p.ledger.Slots = append(p.ledger.Slots, ack.Slots{Table: table})
+	l.Slots, l.Imports = slices.Clone(l.Slots), slices.Collect(maps.Values(imports))
+	for _, home := range homes {
+		if home.Topic == p.Topic && p.ID == 0 && p.counted[home.Table] != attempt(im) {
+			l.UseSlots(home.Table, home.At)
+		}
 	}
-	sl := &p.ledger.Slots[i]
-	first := slices.MinFunc(at, time.Time.Compare).Add(-slotMemory).Unix()
-	last := slices.MaxFunc(at, time.Time.Compare).Add(slotMemory).Unix()
-	sl.Used = slices.DeleteFunc(sl.Used, func(u int64) bool { return u < first || u > last })
-	for i, u := range sl.Used {
-		sl.Used[i] = u - u%quarter
+	delete(p.noRoom, im.Table)
+	if size := l.Least(p.tracker.Watermark()); size > p.limit {
+		p.noRoom[im.Table] = true
+		return fmt.Errorf("%s[%d]: %w: %d of %d characters", p.Topic, p.ID, ErrNoRoom, size, p.limit)
 	}
-	for _, t := range at {
-		sl.Used = append(sl.Used, t.Unix())
-	}
-	slices.Sort(sl.Used) // a clock may have been moved back
+	return nil
+}
+
+// LacksRoom reports whether the partition's ledger has no room for new records, and the tables
+// of which it does not take the next import.
+func (p *Partition) LacksRoom() (tables []string, full bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.noRoom)), p.causes.has(ledgerFull)
 }

@@ -2,8 +2,6 @@ package kafka
 
 import (
 	"context"
-	"net"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -12,14 +10,7 @@ import (
 )
 
 // GroupMember is a member of the lane's group, as the brokers know it.
-type GroupMember struct {
-	ID   string
-	Host string // where the brokers see it, an address without a port
-	// Static says that it has a kafka.instanceId, whose next process takes its place at once.
-	Static bool
-	// Partitions are its own, by topic; nil while the group is sharing them.
-	Partitions map[string][]int32
-}
+type GroupMember = cluster.Member
 
 // generation is a group between two rebalances, in which its members stay the same. One with an
 // instance id that begins anew has another id, and asks for a rebalance itself (shareAnew).
@@ -37,39 +28,11 @@ func (s *Source) GroupMembers(ctx context.Context) ([]GroupMember, error) {
 	if g := s.generation.Load(); g != nil && g.own == own && g.number == number {
 		return g.members, nil
 	}
-	groups, err := s.admin.DescribeGroups(ctx, s.cfg.Group)
-	if err != nil {
-		return nil, err
-	}
-	group := groups[s.cfg.Group]
-	if group.Err != nil {
-		return nil, group.Err
-	}
-	all := make([]GroupMember, len(group.Members))
-	for i, m := range group.Members {
-		all[i] = GroupMember{ID: m.MemberID, Host: hostOf(m.ClientHost), Static: m.InstanceID != nil}
-		assigned, ok := m.Assigned.AsConsumer()
-		if group.State != "Stable" || !ok {
-			continue
-		}
-		all[i].Partitions = map[string][]int32{}
-		for _, t := range assigned.Topics {
-			all[i].Partitions[t.Topic] = t.Partitions
-		}
-	}
-	if group.State == "Stable" && own != "" {
+	all, stable, err := cluster.Members(ctx, s.admin, s.cfg.Group)
+	if err == nil && stable && own != "" {
 		s.generation.Store(&generation{own, number, all})
 	}
-	return all, nil
-}
-
-// hostOf is the host as it can be asked: brokers write /10.0.0.7, some 10.0.0.7:51234.
-func hostOf(client string) string {
-	client = strings.TrimPrefix(client, "/")
-	if host, _, err := net.SplitHostPort(client); err == nil {
-		return host
-	}
-	return client
+	return all, err
 }
 
 // MemberID is the member's in its group; "": it has no place there.

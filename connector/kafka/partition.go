@@ -23,7 +23,8 @@ type Partition struct {
 	member     string        // our id in the group when the partition was assigned
 	assignedAt time.Time     // when it was assigned
 	total      *atomic.Int64 // pending records of all partitions of the source
-	other      *otherLane    // what is known of the other lane; nil: the partition need not know
+	times      func() []time.Time
+	other      *otherLane // what is known of the other lane; nil: the partition need not know
 
 	memory *memory.Memory // of all partitions of the process
 	held   atomic.Int64   // bytes of it that are this partition's
@@ -55,6 +56,7 @@ type Partition struct {
 	inError   map[string]int64  // by table: records below that are not confirmed are in error in a former import
 	repeats   map[string]int64  // by table: rows of records below may be in it already, the partition having been set apart
 	counted   map[string]string // by table: the attempt that took the last slot
+	noRoom    map[string]bool   // tables of which the ledger does not take the next import
 	gap       gap               // of what retention has taken before it was confirmed
 	cut       int64             // where the brokers have cut the log: nothing beyond is committed; uncut: they have not
 	claims    map[*Claim]struct{}
@@ -83,7 +85,7 @@ func newPartition(topic string, id int32, member string, st state) *Partition {
 	return &Partition{
 		Topic: topic, ID: id, member: member, assignedAt: time.Now(), state: st, limit: ack.MetadataLimit, cut: uncut,
 		imports: map[string]ack.Import{}, covered: map[string]int64{}, inError: map[string]int64{}, repeats: map[string]int64{},
-		counted: map[string]string{}, claims: map[*Claim]struct{}{}, halts: map[string]string{},
+		counted: map[string]string{}, noRoom: map[string]bool{}, claims: map[*Claim]struct{}{}, halts: map[string]string{},
 	}
 }
 

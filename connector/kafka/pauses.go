@@ -44,17 +44,24 @@ func (s *Source) OtherPauses() (all []ack.Pause) {
 // OwnPauses are the pauses in the ledgers of the lane's own group, and how many ledgers that
 // are. It makes one attempt.
 func (s *Source) OwnPauses(ctx context.Context) (all []ack.Pause, ledgers int, err error) {
+	ledgers, err = s.ownLedgers(ctx, func(l *ack.Ledger) { all = append(all, l.Pauses...) })
+	return all, ledgers, err
+}
+
+// ownLedgers shows each ledger of the lane's own group that can be read, and counts all of them.
+// It makes one attempt.
+func (s *Source) ownLedgers(ctx context.Context, each func(*ack.Ledger)) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	committed, err := cluster.CommittedBy(ctx, s.admin, s.cfg.Group)
 	if err != nil {
-		return nil, 0, fmt.Errorf("fetch offsets of %s: %w", s.cfg.Group, err)
+		return 0, fmt.Errorf("fetch offsets of %s: %w", s.cfg.Group, err)
 	}
 	committed.Each(func(o kadm.OffsetResponse) {
-		ledgers++
-		if ledger, err := ack.Decode(o.Metadata, o.At); err == nil && o.Err == nil {
-			all = append(all, ledger.Pauses...)
+		n++
+		if ledger, err := s.decode(o.Topic, commit{o.At, o.Metadata}); err == nil && o.Err == nil {
+			each(&ledger)
 		}
 	})
-	return all, ledgers, nil
+	return n, nil
 }

@@ -2,6 +2,7 @@ package kafka_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -163,5 +164,81 @@ func TestIntentWithoutTheHomePartitionIsFenced(t *testing.T) {
 	b.awaitCommit("a", 1, 0)
 	if _, l := b.ledger("a", 1); len(l.Imports) != 0 {
 		t.Errorf("imports on the ledger: got %+v, want none", l.Imports)
+	}
+}
+
+// Else the executions of imports that have begun could not be recorded, and would be repeated.
+func TestIntentWaitsForRoomInTheLedger(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	m := b.join(autoLane(t))
+	b.awaitCommit("a", 0, 0)
+	p := m.assignment("a", 0)
+	type table struct {
+		im    ack.Import
+		home  []kafka.SlotPartition
+		claim []*kafka.Claim
+	}
+	var begun []table
+	var waits table
+	for i := 0; waits.im.Table == ""; i++ {
+		name := fmt.Sprintf("profile/customers_of_country_%02d", i)
+		one := table{intent(1), []kafka.SlotPartition{{Topic: "a", Table: name, At: home[0].At}}, []*kafka.Claim{p.Claim(0)}}
+		one.im.Table, one.im.Mode = name, "CREATE_OR_UPDATE"
+		switch err := m.RecordImport(t.Context(), one.im, one.home, one.claim); {
+		case err == nil:
+			begun = append(begun, one)
+		case errors.Is(err, kafka.ErrNoRoom):
+			waits = one
+		default:
+			t.Fatalf("intent of %s: %v", name, err)
+		}
+	}
+	if tables, _ := p.LacksRoom(); !slices.Equal(tables, []string{waits.im.Table}) || len(begun) < 10 {
+		t.Errorf("after %d imports: got no room for %v, want none for %s", len(begun), tables, waits.im.Table)
+	}
+	if used, _ := m.Slots("a", waits.im.Table); len(used) != 0 {
+		t.Errorf("slots of the one that waits: got %v, want none", used)
+	}
+	for _, one := range begun {
+		one.im.State, one.im.Execution = ack.Running, "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
+		if err := m.RecordImport(t.Context(), one.im, one.home, one.claim); err != nil {
+			t.Fatalf("execution of %s: %v", one.im.Table, err)
+		}
+	}
+	if err := m.ConfirmImport(t.Context(), begun[0].im.Table, begun[0].claim); err != nil {
+		t.Fatalf("confirm: %v", err)
+	}
+	if err := m.RecordImport(t.Context(), waits.im, waits.home, waits.claim); err != nil {
+		t.Errorf("intent once another import is confirmed: %v", err)
+	}
+	if tables, _ := p.LacksRoom(); len(tables) != 0 {
+		t.Errorf("then: got no room for %v, want room", tables)
+	}
+}
+
+// A day's uses do not become fewer by waiting.
+func TestUsedSlotsDoNotKeepAPartitionFromBeingRead(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, since := range map[string]time.Duration{"of today": 0, "forgotten": 51 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBroker(t, 1, "a")
+			var l ack.Ledger
+			for i := 0; l.Lasting(0) < ack.MetadataLimit*4/5; i++ {
+				l.Slots = append(l.Slots, ack.Slots{Table: fmt.Sprintf("profile/customers_of_country_%02d", i), Used: []int64{now.Add(-since).Unix()}})
+			}
+			b.left(0, 0, l)
+			b.produce("a", 0, 7)
+			m := b.join(autoLane(t), func(c *kafka.Config) { c.Times = func() []time.Time { return []time.Time{now} } })
+			m.awaitOffsets("a", 0, upTo(0, 7)...)
+			b.awaitCommit("a", 0, 7)
+			if _, got := b.ledger("a", 0); (len(got.Slots) == 0) != (since > 0) {
+				t.Errorf("slots: got those of %d tables of %d", len(got.Slots), len(l.Slots))
+			}
+			b.produce("a", 0, 7)
+			m.awaitOffsets("a", 0, upTo(0, 14)...)
+		})
 	}
 }

@@ -34,18 +34,19 @@ type Record = kgo.Record
 type Config struct {
 	Subscription   // to begin with
 	Connection     cluster.Connection
-	Group          string         // with the lane: feedsink-batch
-	FromEnd        bool           // topics of which nothing is committed are read from where they ended before Run joined the group
-	SessionTimeout time.Duration  // after which a dead member's partitions move
-	InstanceID     string         // of this process alone; with it, a process that was killed and begins again has its place back at once; "": none
-	ReleaseTimeout time.Duration  // bounds the wait for work under way when partitions go; 0: 35 s
-	CommitEvery    time.Duration  // 0: once a second
-	MetadataMaxAge time.Duration  // of what is known of topics and their partitions; 0: a minute
-	FetchMaxWait   time.Duration  // of the broker for records; 0: half a second
-	Other          string         // the group of the other lane; "": the lane is alone
-	Grace          time.Duration  // after which a request to the service has ended
-	Pending        *memory.Memory // what records that are tracked may take; nil: the default
-	Keeps          bool           // the handler keeps records one by one until they are confirmed
+	Group          string             // with the lane: feedsink-batch
+	FromEnd        bool               // topics of which nothing is committed are read from where they ended before Run joined the group
+	SessionTimeout time.Duration      // after which a dead member's partitions move
+	InstanceID     string             // of this process alone; with it, a process that was killed and begins again has its place back at once; "": none
+	ReleaseTimeout time.Duration      // bounds the wait for work under way when partitions go; 0: 35 s
+	CommitEvery    time.Duration      // 0: once a second
+	MetadataMaxAge time.Duration      // of what is known of topics and their partitions; 0: a minute
+	FetchMaxWait   time.Duration      // of the broker for records; 0: half a second
+	Other          string             // the group of the other lane; "": the lane is alone
+	Grace          time.Duration      // after which a request to the service has ended
+	Pending        *memory.Memory     // what records that are tracked may take; nil: the default
+	Times          func() []time.Time // that it may be; nil: no used slots are forgotten before the table's next import
+	Keeps          bool               // the handler keeps records one by one until they are confirmed
 	Log            *slog.Logger
 	Metrics        *prometheus.Registry // gets the client's own, feedsink_kafka_*; nil: none
 }

@@ -35,7 +35,7 @@ const (
 // open begins an assignment.
 func (s *Source) open(topic string, id int32, member string, st state) *Partition {
 	p := newPartition(topic, id, member, st)
-	p.total, p.memory = &s.pending, s.cfg.Pending
+	p.total, p.memory, p.times = &s.pending, s.cfg.Pending, s.cfg.Times
 	p.memory.Share(1)
 	if p.routes = (agreement{TopicRoutes: s.topic(topic), recorded: -1, looks: &s.other.looks}); p.routes.Shared {
 		p.other = s.other
@@ -119,7 +119,7 @@ type pauseCause uint8
 const (
 	// Records that were polled are not offered to the handler either.
 	halted     pauseCause = 1 << iota // a person must see why: Halt, Resume
-	ledgerFull                        // no new records until the ledger shrinks: ledgerTakes
+	ledgerFull                        // no new records until the ledger shrinks: encode
 	readAgain                         // it is about to be read again from its committed offset: ReadAgain, startOver
 	awaitsLane                        // it waits until the other lane has let go of it, as its ledger says: load, follow
 	onRequest                         // a person has paused all mappings that read it: SetPaused
@@ -154,15 +154,25 @@ func (p *Partition) pauses() pauseCause {
 	return p.withheld().with(backlogged, len(p.backlog) > 0).with(givenBack, p.shed > 0).with(resting, time.Now().Before(p.rest))
 }
 
-// ledgerTakes notes the size of the ledger: no new records at three quarters of the
-// room, and until half is free again. What did not fit would be repeated after a crash.
-// p.mu is held.
-func (p *Partition) ledgerTakes(characters int) {
-	most := p.limit * 3 / 4
-	if p.causes.has(ledgerFull) {
-		most = p.limit / 2
+// encode writes the ledger for a commit of the offset, and notes its size: no new records
+// at three quarters of the room beside what lasts, such as used slots, and until half of that
+// is free again. What did not fit would be repeated after a crash. p.mu is held.
+func (p *Partition) encode(offset int64) (metadata string, err error) {
+	metadata, _, err = p.ledger.Encode(offset, p.limit)
+	size, lasting := len(metadata), 0
+	if err != nil || size > p.limit/2 {
+		if p.times != nil {
+			p.ledger.ForgetSlots(p.times())
+			metadata, _, err = p.ledger.Encode(offset, p.limit)
+		}
+		size, lasting = len(metadata), p.ledger.Lasting(offset)
 	}
-	p.causes = p.causes.with(ledgerFull, characters > most)
+	most := lasting + (p.limit-lasting)*3/4
+	if p.causes.has(ledgerFull) {
+		most = lasting + (p.limit-lasting)/2
+	}
+	p.causes = p.causes.with(ledgerFull, err != nil || size > most)
+	return metadata, err
 }
 
 // drain takes no new records, for the assignment is about to begin again.

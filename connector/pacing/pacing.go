@@ -75,9 +75,12 @@ func (p *Pacer) Wait(mapping string, retry bool) (wait time.Duration) {
 	return wait
 }
 
-// Days are the times that it may be, one for each calendar day of the mapping.
+// Days are the times that it may be, one for each calendar day of the mapping, in its time zone.
 func (p *Pacer) Days(mapping string) []time.Time {
 	times, zone := p.clock.Candidates(), p.tables[mapping].Zone
+	for i := range times {
+		times[i] = times[i].In(zone)
+	}
 	return slices.CompactFunc(times, func(a, b time.Time) bool {
 		from, _ := slots.Day(a, zone)
 		other, _ := slots.Day(b, zone)

@@ -7,6 +7,7 @@ package waits
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
@@ -26,14 +27,29 @@ const (
 	Slot         = "slot"
 	Parents      = "parents"
 	OtherLane    = "other_lane"
+	LedgerFull   = "ledger_full" // the metadata of a partition's offset commit has no room
 	Schemas      = "schemas"     // the registry has not answered, and records need a schema
 	DeadMember   = "dead_member" // another member does not answer: its partitions are read by no member until its session ends
 )
 
 // Causes are all of them, by lane.
 var Causes = map[schemas.Lane][]string{
-	schemas.Immediate: {cluster.NoTopic, cluster.Refused, cluster.Unreachable, cluster.NoPlace, DeadMember, OtherLane, Schemas, Throttled, Unauthorized, Service, Breaker, Retried},
-	schemas.Batch:     {cluster.NoTopic, cluster.Refused, cluster.Unreachable, cluster.NoPlace, DeadMember, OtherLane, Schemas, Throttled, Unauthorized, Service, Breaker, Retried, Disk, SpoolFull, Slot, Parents},
+	schemas.Immediate: {cluster.NoTopic, cluster.Refused, cluster.Unreachable, cluster.NoPlace, DeadMember, OtherLane, LedgerFull, Schemas, Throttled, Unauthorized, Service, Breaker, Retried},
+	schemas.Batch:     {cluster.NoTopic, cluster.Refused, cluster.Unreachable, cluster.NoPlace, DeadMember, OtherLane, LedgerFull, Schemas, Throttled, Unauthorized, Service, Breaker, Retried, Disk, SpoolFull, Slot, Parents},
+}
+
+// LacksRoom is why records wait, or files of these tables, whose partition's ledger has no
+// room; "": it has.
+func LacksRoom(tables []string, full bool) string {
+	what := "none is taken"
+	switch {
+	case len(tables) > 0:
+		what = "the next import of " + strings.Join(tables, ", ") + " must not begin"
+	case !full:
+		return ""
+	}
+	return what + " while the ledger, the metadata of the offset commit, is full of confirmed offsets, imports on their way and used slots. Room comes " +
+		"as imports are confirmed, and slots that were used two days ago are forgotten. All tables of a topic share it: fewer of them, or a lower imports.slotsPerDay, take less"
 }
 
 const (

@@ -50,3 +50,19 @@ level=INFO msg="waiting no more" cause=throttled lane=immediate after=2m4s
 		}
 	})
 }
+
+func TestLedgerWithoutRoomIsToldOf(t *testing.T) {
+	for _, c := range []struct {
+		tables []string
+		full   bool
+		want   string
+	}{
+		{nil, false, ""},
+		{nil, true, "none is taken while the ledger"},
+		{[]string{"profile/a", "profile/b"}, true, "the next import of profile/a, profile/b must not begin while the ledger"},
+	} {
+		if got := waits.LacksRoom(c.tables, c.full); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%v, full %v: got %q, want %q", c.tables, c.full, got, c.want)
+		}
+	}
+}

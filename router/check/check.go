@@ -67,6 +67,7 @@ func Warnings(r *router.Router) (warnings []problem.Problem) {
 		m.linkedRecords()
 		m.dependsOnLane()
 		m.leftOut()
+		m.slotsFit()
 	}
 	return warnings
 }

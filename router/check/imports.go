@@ -227,3 +227,28 @@ func (m *mapping) etlsFit() {
 		}
 	}
 }
+
+// The room of a ledger in characters, of which used slots are to leave a quarter, and what a
+// table's slots of today and the days before take of it; uses of a quarter of an hour are one.
+const (
+	ledgerRoom   = 4096
+	tableSize    = 45
+	slotSize     = 4
+	mostQuarters = 96
+)
+
+// slotsFit warns of a topic of which the partition's ledger may have no room for the slots of all
+// the tables whose first topic it is.
+func (m *mapping) slotsFit() {
+	var last *router.Compiled
+	tables, size := 0, 0
+	for _, c := range m.all.compiled {
+		if c.Config.Topics[0] == m.m.Topics[0] && c.Uses(schemas.Batch) {
+			tables, size, last = tables+1, size+tableSize+slotSize*min(c.Config.Imports.SlotsPerDay, mostQuarters), c
+		}
+	}
+	if last == m.c && size > ledgerRoom*3/4 {
+		m.Report("imports.slotsPerDay", "lower slotsPerDay; or have fewer tables with this topic as their first",
+			"%d tables have the first topic %s: the ledger of its partition 0 has hardly room for all of their slots, and imports wait for each other", tables, m.m.Topics[0])
+	}
+}

@@ -34,6 +34,30 @@ func TestMergesOfProfilesThatAreRoutedToCallsAreWarnedOf(t *testing.T) {
 	}
 }
 
+func TestTablesWhoseSlotsDoNotFitIntoALedgerAreWarnedOf(t *testing.T) {
+	var ms []router.Mapping
+	for i := range 8 {
+		m := customers()
+		m.Name, m.ProfileTable, m.When = fmt.Sprint("m", i), fmt.Sprint("t", i), fmt.Sprintf(`op == "delete" or attributes.country == %d`, i)
+		m.Imports.SlotsPerDay = 96
+		ms = append(ms, m)
+	}
+	if got := warningsOf(t, ms[:7]...); got != "[]" {
+		t.Errorf("7 tables: got %s, want no warning", got)
+	}
+	want := fmt.Sprintf("[mappings[7].imports.slotsPerDay: 8 tables have the first topic %s: the ledger of its partition 0 has hardly room for all of their slots, "+
+		"and imports wait for each other; hint: lower slotsPerDay; or have fewer tables with this topic as their first]", ms[0].Topics[0])
+	if got := warningsOf(t, ms...); got != want {
+		t.Errorf("8 tables: got %s\nwant %s", got, want)
+	}
+	for i := range ms {
+		ms[i].Imports.SlotsPerDay = 12
+	}
+	if got := warningsOf(t, ms...); got != "[]" {
+		t.Errorf("with fewer slots: got %s, want no warning", got)
+	}
+}
+
 func TestTopicThatTwoMappingsTakeWholeIsAWarning(t *testing.T) {
 	first, second := orders(), orders()
 	second.Name, second.CustomTable, second.Topics = "lines", "lines", []string{"shop.returns", "shop.orders"}

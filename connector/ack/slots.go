@@ -1,0 +1,128 @@
+package ack
+
+import (
+	"encoding/base64"
+	"slices"
+	"time"
+)
+
+// maxSlots bounds what a damaged ledger could make of a few bytes.
+const maxSlots = 1 << 20
+
+// Slots is when a table's imports of one calendar day were triggered.
+type Slots struct {
+	Table string
+	Used  []int64 // Unix seconds, ascending
+}
+
+// quarter is what the times of earlier uses are rounded to, in seconds: calendar
+// days begin on a quarter of an hour in every zone, so that a use stays on its
+// day, and any number of uses takes a bounded room in the ledger.
+const quarter = 15 * 60
+
+// slotMemory is for how long the use of a slot is remembered: longer than any
+// calendar day, wherever it begins.
+const slotMemory = 50 * time.Hour
+
+// UseSlots notes uses at these times, of the table's time zone, those of one time
+// together. What is further from them than any calendar day is forgotten: it was long
+// ago, or a clock that was wrong has said it.
+func (l *Ledger) UseSlots(table string, at []time.Time) {
+	if len(at) == 0 {
+		return
+	}
+	i := slices.IndexFunc(l.Slots, func(sl Slots) bool { return sl.Table == table })
+	if i < 0 {
+		i = len(l.Slots)
+		l.Slots = append(l.Slots, Slots{Table: table})
+	}
+	used := within(l.Slots[i].Used, at)
+	for i, u := range used {
+		used[i] = u - u%quarter
+	}
+	joinDaysBefore(used, slices.MinFunc(at, time.Time.Compare))
+	for _, t := range at {
+		used = append(used, t.Unix())
+	}
+	slices.Sort(used) // a clock may have been moved back
+	l.Slots[i].Used = used
+}
+
+// joinDaysBefore has the uses of each calendar day before that of now count as of the time of the
+// day's last one, which takes little room. Should the zone be changed, no day has fewer by that.
+func joinDaysBefore(used []int64, now time.Time) {
+	last := int64(0)
+	for i := len(used) - 1; i >= 0; i-- {
+		at := time.Unix(used[i], 0)
+		switch {
+		case !at.Before(now) || sameDay(at, now, now.Location()):
+		case last > 0 && sameDay(at, time.Unix(last, 0), now.Location()):
+			used[i] = last
+		default:
+			last = used[i]
+		}
+	}
+}
+
+func sameDay(a, b time.Time, zone *time.Location) bool {
+	ay, am, ad := a.In(zone).Date()
+	by, bm, bd := b.In(zone).Date()
+	return ay == by && am == bm && ad == bd
+}
+
+// within are the uses that may be of the calendar day of one of the times, in a slice of their own.
+func within(used []int64, at []time.Time) []int64 {
+	first := slices.MinFunc(at, time.Time.Compare).Add(-slotMemory).Unix()
+	last := slices.MaxFunc(at, time.Time.Compare).Add(slotMemory).Unix()
+	return slices.DeleteFunc(slices.Clone(used), func(u int64) bool { return u < first || u > last })
+}
+
+// ForgetSlots takes off what no day counts any more, now being one of the times: a table of
+// which no import begins forgets nothing by itself.
+func (l *Ledger) ForgetSlots(now []time.Time) {
+	var kept []Slots
+	for _, sl := range l.Slots {
+		if used := within(sl.Used, now); len(used) > 0 {
+			kept = append(kept, Slots{sl.Table, used})
+		}
+	}
+	l.Slots = kept
+}
+
+// UsedSlots are the table's uses, in order.
+func (l *Ledger) UsedSlots(table string) (used []time.Time) {
+	for _, sl := range l.Slots {
+		if sl.Table == table {
+			for _, sec := range sl.Used {
+				used = append(used, time.Unix(sec, 0))
+			}
+		}
+	}
+	return used
+}
+
+// executionRoom is what the id of an execution may take, in bytes.
+const executionRoom = 48
+
+// Least is how many characters the ledger takes once the executions of all imports are
+// known, without what Encode leaves out.
+func (l *Ledger) Least(watermark int64) int {
+	bytes := len(l.body(watermark, nil, false))
+	for _, im := range l.Imports {
+		if im.State == Intended && im.Execution == "" {
+			bytes += executionRoom
+		}
+	}
+	return characters(bytes)
+}
+
+// Lasting is how many of the characters do not become fewer by imports that end and records
+// that are confirmed.
+func (l *Ledger) Lasting(watermark int64) int {
+	rest := *l
+	rest.Imports = nil
+	return rest.Least(watermark)
+}
+
+// characters is how many a ledger takes of so many bytes, its checksum beside them.
+func characters(bytes int) int { return len(version) + base64.RawURLEncoding.EncodedLen(bytes+4) }
