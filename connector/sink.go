@@ -430,6 +430,7 @@ func (s *pipeline) subscription(which schemas.Lane) kafka.Subscription {
 		sub.Ended = (&imports.Former{Client: s.client, Known: &s.service, Log: s.log}).Ended
 	} else {
 		sub.TableOf, sub.Filed = tables.Of(s.router.Mappings())
+		sub.Counted = tables.Counted(s.router.Mappings())
 	}
 	return sub
 }

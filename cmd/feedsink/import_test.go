@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,16 +131,20 @@ func TestImportKeepsToTheDaysSlotsUnlessForced(t *testing.T) {
 	d := newHost(t)
 	kafka := d.newBroker()
 	d.write("customers.csv", "customerNumber\nC1\n")
-	ledger := ack.Ledger{Slots: []ack.Slots{{Table: "customers"}}}
-	for range 12 {
-		ledger.Slots[0].Used = append(ledger.Slots[0].Used, time.Now().Unix())
-	}
-	metadata, _, err := ledger.Encode(0, ack.MetadataLimit)
-	if err != nil {
+	if _, err := kafka.CreateTopic(t.Context(), 1, 1, nil, "elsewhere"); err != nil {
 		t.Fatal(err)
 	}
+	now := time.Now().Truncate(time.Hour)
 	offsets := kadm.Offsets{}
-	offsets.Add(kadm.Offset{Topic: "crm.customers", At: 0, LeaderEpoch: -1, Metadata: metadata})
+	// Of the latter the first five are a copy: it was the mapping's first topic before.
+	for topic, used := range map[string][]int64{"crm.customers": slices.Repeat([]int64{now.Unix()}, 5), "elsewhere": append(slices.Repeat([]int64{now.Unix()}, 5), slices.Repeat([]int64{now.Unix() + 1}, 7)...)} {
+		ledger := ack.Ledger{Slots: []ack.Slots{{Table: "customers", Used: used}}}
+		metadata, _, err := ledger.Encode(0, ack.MetadataLimit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		offsets.Add(kadm.Offset{Topic: topic, At: 0, LeaderEpoch: -1, Metadata: metadata})
+	}
 	if _, err := kafka.CommitOffsets(t.Context(), "feedsink-batch", offsets); err != nil {
 		t.Fatal(err)
 	}

@@ -101,6 +101,42 @@ func (l *Ledger) UsedSlots(table string) (used []time.Time) {
 	return used
 }
 
+// JoinSlots adds what other accounts of tables' uses say.
+func (l *Ledger) JoinSlots(others []Slots) {
+	l.Slots = slices.Clone(l.Slots)
+	for _, other := range others {
+		i := slices.IndexFunc(l.Slots, func(sl Slots) bool { return sl.Table == other.Table })
+		if i < 0 {
+			l.Slots = append(l.Slots, Slots{other.Table, slices.Clone(other.Used)})
+		} else {
+			l.Slots[i].Used = join(l.Slots[i].Used, other.Used)
+		}
+	}
+}
+
+// join is what two accounts of a table's uses say together. One began as a copy of the other,
+// so that a use may be in both, its time rounded in one of them.
+func join(a, b []int64) (used []int64) {
+	byQuarter := func(all []int64) map[int64][]int64 {
+		of := map[int64][]int64{}
+		for _, u := range all {
+			of[u/quarter] = append(of[u/quarter], u)
+		}
+		return of
+	}
+	more := byQuarter(a)
+	for q, some := range byQuarter(b) {
+		if len(some) > len(more[q]) {
+			more[q] = some
+		}
+	}
+	for _, some := range more {
+		used = append(used, some...)
+	}
+	slices.Sort(used)
+	return used
+}
+
 // executionRoom is what the id of an execution may take, in bytes.
 const executionRoom = 48
 

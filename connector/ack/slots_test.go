@@ -2,6 +2,7 @@ package ack_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -39,6 +40,22 @@ func TestUsesOfADayThatIsOverTakeLittleRoom(t *testing.T) {
 	}
 	if got := l.Lasting(1_000_000); got > ack.MetadataLimit*3/4 {
 		t.Errorf("30 tables with 12 imports a day: got %d characters, want three quarters of the room at most", got)
+	}
+}
+
+func TestUsesOfTwoAccountsAreJoined(t *testing.T) {
+	quarter := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	exact, later := quarter.Add(7*time.Minute), quarter.Add(time.Hour)
+	l := ack.Ledger{Slots: []ack.Slots{{Table: "a", Used: seconds(quarter, quarter, later)}}}
+	l.JoinSlots([]ack.Slots{
+		{Table: "a", Used: seconds(exact)},                   // one of the two of its quarter
+		{Table: "a", Used: seconds(exact.Add(-time.Hour))},   // of another one
+		{Table: "b", Used: seconds(quarter)},                 // of another table
+		{Table: "a", Used: seconds(quarter, quarter, later)}, // a copy
+	})
+	want := []ack.Slots{{Table: "a", Used: seconds(exact.Add(-time.Hour), quarter, quarter, later)}, {Table: "b", Used: seconds(quarter)}}
+	if !reflect.DeepEqual(l.Slots, want) {
+		t.Errorf("joined: got %v, want %v", l.Slots, want)
 	}
 }
 

@@ -129,20 +129,10 @@ func (a *audit) judgeTable(t *Table) {
 			a.gap(home, TooManySlots, offset, "table %s had %d imports on %s, as receipts say, and %d slots", t.Name, loaded[day], day, t.PerDay)
 		}
 	}
-	l := home.ledgers[Batch]
-	if l == nil {
+	if home.ledgers[Batch] == nil {
 		return
 	}
-	used := map[string]int{}
-	var last time.Time
-	for _, name := range []string{t.Name, t.Name[strings.IndexByte(t.Name, '/')+1:]} { // the latter by a former version
-		for _, at := range l.slots[name] {
-			used[dayOf(time.Unix(at, 0), t.Zone)]++
-			if u := time.Unix(at, 0); u.After(last) {
-				last = u
-			}
-		}
-	}
+	used := a.usedSlots(t)
 	for _, day := range sortedKeys(used) {
 		if used[day] > t.PerDay {
 			a.gap(home, TooManySlots, offset, "the ledger counts %d imports of table %s on %s, which has %d slots", used[day], t.Name, day, t.PerDay)
@@ -152,6 +142,28 @@ func (a *audit) judgeTable(t *Table) {
 	if early[today] > used[today] {
 		a.gap(home, SlotForgotten, offset, "receipts name %d imports of table %s of today (%s), and the ledger counts %d", early[today], t.Name, today, used[today])
 	}
+}
+
+// usedSlots is how many imports of the table the ledgers count, by day. Where the mapping had
+// another first topic before, one began as a copy of the other.
+func (a *audit) usedSlots(t *Table) map[string]int {
+	most := map[string]int{}
+	for _, p := range a.parts {
+		l := p.ledgers[Batch]
+		if l == nil || p.ID != 0 {
+			continue
+		}
+		used := map[string]int{}
+		for _, name := range []string{t.Name, t.Name[strings.IndexByte(t.Name, '/')+1:]} { // the latter by a former version
+			for _, at := range l.slots[name] {
+				used[dayOf(time.Unix(at, 0), t.Zone)]++
+			}
+		}
+		for day, n := range used {
+			most[day] = max(most[day], n)
+		}
+	}
+	return most
 }
 
 func dayOf(at time.Time, zone *time.Location) string {

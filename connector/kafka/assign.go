@@ -316,6 +316,10 @@ func (s *Source) load(ctx context.Context, ps []*Partition) (map[*Partition]int6
 			return nil, err
 		}
 	}
+	counted, err := s.counted(ctx, ps)
+	if err != nil {
+		return nil, err
+	}
 	starts := make(map[*Partition]int64, len(ps))
 	var fresh []string // partitions without a commit
 	var rerouted []*Partition
@@ -338,6 +342,7 @@ func (s *Source) load(ctx context.Context, ps []*Partition) (map[*Partition]int6
 		if starts[p], back = s.loadOne(p, *found, ack.TopicID(topic.ID), start.Offset, end.Offset, looks); back {
 			rerouted = append(rerouted, p)
 		}
+		p.countHere(counted[p])
 	}
 	s.perTopic(rerouted, "the routes of this lane or of the other one were changed; reading from where no record can have been left by both")
 	if n := len(fresh); n > 0 { // one line, and not a page of it where there are thousands

@@ -330,6 +330,41 @@ func (s *Source) Slots(home, table string) (used []time.Time, ok bool) {
 	return p.ledger.UsedSlots(table), true
 }
 
+// counted are, for those of ps where imports of tables are counted, the uses of these tables'
+// slots in all ledgers of the group: they were counted elsewhere before the tables' topics changed.
+func (s *Source) counted(ctx context.Context, ps []*Partition) (map[*Partition][]ack.Slots, error) {
+	here := map[*Partition][]string{}
+	for _, p := range ps {
+		if counted := s.now.Load().Counted; counted != nil && p.ID == 0 {
+			here[p] = counted(p.Topic)
+		}
+	}
+	if len(here) == 0 {
+		return nil, nil
+	}
+	var all []ack.Slots
+	s.mu.Lock()
+	for _, used := range s.slots {
+		all = append(all, used...)
+	}
+	s.mu.Unlock()
+	if _, err := s.ownLedgers(ctx, func(l *ack.Ledger) { all = append(all, l.Slots...) }); err != nil {
+		return nil, err
+	}
+	of := map[*Partition][]ack.Slots{}
+	for p, tables := range here {
+		of[p] = slices.DeleteFunc(slices.Clone(all), func(sl ack.Slots) bool { return !slices.Contains(tables, sl.Table) })
+	}
+	return of, nil
+}
+
+// countHere adds uses of slots to those in the partition's ledger.
+func (p *Partition) countHere(all []ack.Slots) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ledger.JoinSlots(all)
+}
+
 // slots are those of the partition's tables.
 func (p *Partition) slots() []ack.Slots {
 	p.mu.Lock()

@@ -242,3 +242,51 @@ func TestUsedSlotsDoNotKeepAPartitionFromBeingRead(t *testing.T) {
 		})
 	}
 }
+
+// What was counted on another topic's partition counts where the imports are counted from now on.
+func TestSlotsAreCountedOnWhenTheTablesTopicsChange(t *testing.T) {
+	t.Parallel()
+	for name, topics := range map[string][]string{"another comes first": {"b", "a"}, "another one instead": {"b"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBroker(t, 1, "a", "b")
+			counted := func(first string, topics ...string) func(*kafka.Config) {
+				return func(c *kafka.Config) {
+					c.Topics, c.Counted = topics, func(topic string) []string {
+						if topic == first {
+							return []string{"customers"}
+						}
+						return nil
+					}
+				}
+			}
+			m := b.join(autoLane(t), counted("a", "a"))
+			b.awaitCommit("a", 0, 0)
+			claims := []*kafka.Claim{m.assignment("a", 0).Claim(0)}
+			for attempt := range 3 {
+				if err := m.RecordImport(t.Context(), intent(attempt+1), home, claims); err != nil {
+					t.Fatal(err)
+				}
+			}
+			resume, err := m.Suspend(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg := kafka.Config{}
+			counted("b", topics...)(&cfg)
+			resume(cfg.Subscription, autoLane(t))
+			want := func(when string, s *kafka.Source, want int) {
+				t.Helper()
+				eventually(t, when+": the table's slots are known", func() (bool, any) { _, ok := s.Slots("b", "customers"); return ok, nil })
+				if used, _ := s.Slots("b", "customers"); len(used) != want {
+					t.Errorf("%s: got %v used, want %d", when, used, want)
+				}
+			}
+			want("reloaded", m.Source, 3)
+			b.awaitCommit("b", 0, 0)
+			m.FillSlots("b", "customers", home[0].At)
+			m.stop()
+			want("restarted", b.join(autoLane(t), counted("b", topics...)).Source, 4)
+		})
+	}
+}

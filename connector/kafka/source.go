@@ -65,6 +65,7 @@ type Subscription struct {
 	// has none. It makes one attempt.
 	Ended   func(ctx context.Context, execution string) (bool, error)
 	Filed   func(topic string) []string // tables, as the ledger knows them, whose files take the topic's records; nil: none
+	Counted func(topic string) []string // tables whose imports are counted on the topic's partition 0; nil: none
 	Upgrade Upgrade                     // nil: there is nothing to do
 }
 

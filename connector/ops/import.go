@@ -180,23 +180,23 @@ func SlotsLeft(ctx context.Context, cfg *config.Config, mapping string) (int, er
 	if err != nil {
 		return 0, err
 	}
+	var counted ack.Ledger // on another topic's partition, before the mapping's topics changed, or on this one's
 	home := cluster.TopicPartition{Topic: m.Config.Topics[0]}
-	commit, ok := commits[home]
-	if !ok {
-		return plan.Remaining(time.Now(), nil), nil
-	}
-	ledger, err := ack.Decode(commit.Metadata, commit.Offset)
-	if err != nil {
-		return 0, fmt.Errorf("the ledger of %s: %w", home, err)
-	}
-	var used []time.Time
-	for _, sl := range ledger.Slots {
-		if m.Table.IsNamed(sl.Table) {
-			for _, sec := range sl.Used {
-				used = append(used, time.Unix(sec, 0))
+	for at, commit := range commits {
+		ledger, err := ack.Decode(commit.Metadata, commit.Offset)
+		switch {
+		case err != nil && at == home:
+			return 0, fmt.Errorf("the ledger of %s: %w", home, err)
+		case err != nil:
+			continue // it may be of another tool
+		}
+		for _, sl := range ledger.Slots {
+			if m.Table.IsNamed(sl.Table) {
+				counted.JoinSlots([]ack.Slots{{Used: sl.Used}})
 			}
 		}
 	}
+	used := counted.UsedSlots("")
 	return plan.Remaining(time.Now(), used), nil
 }
 

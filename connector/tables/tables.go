@@ -61,6 +61,17 @@ func ByTopic(mappings []*router.Compiled) map[string][]string {
 	return tables
 }
 
+// Counted are, by topic, the tables whose imports are counted in the ledger of the topic's
+// partition 0.
+func Counted(mappings []*router.Compiled) func(topic string) []string {
+	tables := map[string][]string{}
+	for _, m := range Filed(mappings) {
+		home := m.Config.Topics[0]
+		tables[home] = append(tables[home], m.Table.Qualified())
+	}
+	return func(topic string) []string { return tables[topic] }
+}
+
 // DualLane is the topics of mappings with both lanes.
 func DualLane(mappings []*router.Compiled) map[string]bool {
 	topics := map[string]bool{}

@@ -35,7 +35,7 @@ func clean() *World {
 func (w *World) visits() {
 	w.records("visits", 0, 8, -1)
 	p := audit.Partition{Topic: "visits", End: 8, TopicID: topicID}
-	p.Commits[audit.Batch] = commit(8, audit.Batch, false, nil)
+	p.Commits[audit.Batch] = commit(8, false, nil)
 	w.Partitions = append(w.Partitions, p)
 	for offset := range int64(8) {
 		r := w.receipt("visits", 0, offset, firstTry)
@@ -60,11 +60,8 @@ func (w *World) receipt(topic string, partition int32, offset int64, assigned ti
 	return r
 }
 
-func commit(offset int64, lane audit.Lane, shared bool, change func(*ack.Ledger)) *audit.Commit {
+func commit(offset int64, shared bool, change func(*ack.Ledger)) *audit.Commit {
 	l := ack.Ledger{Topic: topicID, Routes: ack.Routes{Changed: firstTry.Add(time.Millisecond).UnixMilli(), First: true, Shared: shared, Epochs: []ack.Epoch{{Fingerprint: 42}}}}
-	if lane == audit.Batch {
-		l.Slots = []ack.Slots{{Table: "profile/customers", Used: []int64{noon.Unix(), noon.Add(2 * time.Minute).Unix()}}}
-	}
 	if change != nil {
 		change(&l)
 	}
@@ -88,9 +85,12 @@ func (w *World) records(topic string, partition int32, n, without int64) {
 func (w *World) customers(partition int32) {
 	w.records("customers", partition, 24, -1)
 	p := audit.Partition{Topic: "customers", ID: partition, End: 24, TopicID: topicID}
-	p.Commits[audit.Immediate] = commit(24, audit.Immediate, true, nil)
-	p.Commits[audit.Batch] = commit(20, audit.Batch, true, func(l *ack.Ledger) {
+	p.Commits[audit.Immediate] = commit(24, true, nil)
+	p.Commits[audit.Batch] = commit(20, true, func(l *ack.Ledger) {
 		l.Imports = []ack.Import{{State: ack.Running, Table: "profile/customers", Mode: "CREATE_OR_UPDATE", File: "c.csv.gz", Execution: "1003", UpTo: 24, Since: 12, Fingerprint: 9, Part: 1, Parts: 1, Attempt: 1}}
+		if partition == 0 {
+			l.Slots = []ack.Slots{{Table: "profile/customers", Used: []int64{noon.Unix(), noon.Add(2 * time.Minute).Unix()}}}
+		}
 		l.Halts, l.Pauses = []ack.Halt{{Mapping: 1, Stage: "TASK_PUT", Code: "rejected", Status: 400}}, []ack.Pause{{Mapping: 1, At: 5, Reason: "no reason"}}
 	})
 	w.Partitions = append(w.Partitions, p)
@@ -124,7 +124,7 @@ func (w *World) customers(partition int32) {
 func (w *World) orders() {
 	w.records("orders", 0, 23, 9)
 	p := audit.Partition{Topic: "orders", End: 23, TopicID: topicID}
-	p.Commits[audit.Immediate] = commit(18, audit.Immediate, false, func(l *ack.Ledger) { l.Done = ack.Ranges{{From: 19, To: 21}} })
+	p.Commits[audit.Immediate] = commit(18, false, func(l *ack.Ledger) { l.Done = ack.Ranges{{From: 19, To: 21}} })
 	w.Partitions = append(w.Partitions, p)
 	for offset := range int64(21) {
 		r := w.receipt("orders", 0, offset, firstTry)

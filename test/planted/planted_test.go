@@ -67,6 +67,13 @@ func TestWhatIsNoGap(t *testing.T) {
 		r.First, r.Changed, r.Epochs = false, crashed.UnixMilli(), []ack.Epoch{{Fingerprint: 43, From: from}}
 	}
 	for name, alter := range map[string]func(w *World){
+		"slots were counted on another topic before": func(w *World) {
+			home, former := w.partition("customers", 0).Commits[audit.Batch], w.partition("visits", 0).Commits[audit.Batch]
+			var used []ack.Slots
+			ledger(home, home.Offset, func(l *ack.Ledger) { used, l.Slots = l.Slots, nil })
+			ledger(former, former.Offset, func(l *ack.Ledger) { l.Slots = used })
+			w.Read = w.Read.Add(2 * time.Minute)
+		},
 		"receipts began later than the topic": func(w *World) {
 			for i := range w.Partitions {
 				for _, c := range w.Partitions[i].Commits {
