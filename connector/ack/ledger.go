@@ -85,6 +85,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // sent again, which is a repetition but no loss. ErrTooLarge means that not even the rest
 // fits.
 func (l *Ledger) Encode(watermark int64, limit int) (metadata string, dropped int, err error) {
+	if err := l.tooManySlots(); err != nil {
+		return "", len(l.Done), err
+	}
 	done, reasons := l.Done, true
 	for {
 		b := l.body(watermark, done, reasons)

@@ -2,6 +2,7 @@ package ack
 
 import (
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -162,3 +163,13 @@ func (l *Ledger) Lasting(watermark int64) int {
 
 // characters is how many a ledger takes of so many bytes, its checksum beside them.
 func characters(bytes int) int { return len(version) + base64.RawURLEncoding.EncodedLen(bytes+4) }
+
+// tooManySlots says that Decode would not read what is to be written.
+func (l *Ledger) tooManySlots() error {
+	for _, sl := range l.Slots {
+		if len(sl.Used) > maxSlots {
+			return fmt.Errorf("%w: table %s has used %d slots, and at most %d are read", ErrTooLarge, sl.Table, len(sl.Used), maxSlots)
+		}
+	}
+	return nil
+}

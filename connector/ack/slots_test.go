@@ -1,6 +1,7 @@
 package ack_test
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -75,5 +76,20 @@ func TestLeastHasRoomForExecutions(t *testing.T) {
 	l.Imports[0].State, l.Imports[0].Execution = ack.Running, "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 	if metadata, _, err := l.Encode(1000, least); err != nil {
 		t.Errorf("with the execution: %d characters, %v, want at most %d", len(metadata), err, least)
+	}
+}
+
+func TestSlotsThatCannotBeReadAreNotWritten(t *testing.T) {
+	l := ack.Ledger{Slots: []ack.Slots{{Table: "customers", Used: make([]int64, 1<<20)}}}
+	metadata, _, err := l.Encode(0, ack.MetadataLimit)
+	if err == nil {
+		_, err = ack.Decode(metadata, 0)
+	}
+	if err != nil {
+		t.Errorf("as many as are read: %v", err)
+	}
+	l.Slots[0].Used = append(l.Slots[0].Used, 0)
+	if _, _, err := l.Encode(0, ack.MetadataLimit); !errors.Is(err, ack.ErrTooLarge) {
+		t.Errorf("one more: got %v, want ErrTooLarge", err)
 	}
 }

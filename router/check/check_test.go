@@ -160,6 +160,8 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		{"bytes of a file", func(m *router.Mapping) { m.Imports.MaxFile.Bytes = -1 }, `imports.maxFile.bytes: -1: not below 0`},
 		{"hardly any bytes of a file", func(m *router.Mapping) { m.Imports.MaxFile.Bytes = 100 }, `imports.maxFile.bytes: 100: at least 1KiB, for the header and a row; hint: write 0 for no limit`},
 		{"retries", func(m *router.Mapping) { m.Imports.RetryFailed = -1 }, `imports.retryFailed: -1: not below 0`},
+		{"no slots", func(m *router.Mapping) { m.Imports.SlotsPerDay, m.Imports.Reserve = 0, 0 }, `imports.slotsPerDay: 0: from 1 to 10000`},
+		{"more slots than are counted", func(m *router.Mapping) { m.Imports.SlotsPerDay = 99999999999 }, `imports.slotsPerDay: 99999999999: from 1 to 10000`},
 		{"reserve", func(m *router.Mapping) { m.Imports.Reserve = 12 }, `imports.reserve: 12: from 0 to slotsPerDay (12) less one`},
 		{"timezone", func(m *router.Mapping) { m.Imports.Timezone = "Mars/Base" }, `imports.timezone: "Mars/Base" is not a time zone; hint: write an IANA name such as Europe/Paris or UTC`},
 		{"local timezone", func(m *router.Mapping) { m.Imports.Timezone = "Local" }, `imports.timezone: "Local" is not a time zone; hint: write an IANA name such as Europe/Paris or UTC`},

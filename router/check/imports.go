@@ -23,6 +23,10 @@ var importModes = map[schemas.Op][]string{
 	schemas.Delete: {"DELETE"},
 }
 
+// mostSlots is how many imports of a day the ledger counts: where the service says that there
+// are no more, as many are noted.
+const mostSlots = 10_000
+
 // imports checks the batch lane's part of a mapping, where it has one.
 func (m *mapping) imports() {
 	imports := &m.m.Imports
@@ -50,8 +54,8 @@ func (m *mapping) imports() {
 	if m.m.Bundle == "" {
 		m.etlsFit() // that of a bundle's ETL is for all of its mappings
 	}
-	if imports.SlotsPerDay < 1 {
-		m.Report("imports.slotsPerDay", "", "%d: at least 1", imports.SlotsPerDay)
+	if n := imports.SlotsPerDay; n < 1 || n > mostSlots {
+		m.Report("imports.slotsPerDay", "", "%d: from 1 to %d", n, mostSlots)
 	}
 	if imports.Reserve < 0 || imports.Reserve > 0 && imports.Reserve >= imports.SlotsPerDay {
 		m.Report("imports.reserve", "", "%d: from 0 to slotsPerDay (%d) less one", imports.Reserve, imports.SlotsPerDay)

@@ -28,7 +28,7 @@ const (
 	batchGroup     = group + "-batch"
 	deadLetters    = "faults.dlq"
 	partitions     = 4
-	slotsPerDay    = 100_000                 // unless a fault makes them few
+	slotsPerDay    = 10_000                  // unless a fault makes them few
 	processing     = 1500 * time.Millisecond // of an import
 	patience       = 120 * time.Second       // for catching up
 )
