@@ -81,6 +81,8 @@ type Config struct {
 	// Paused reports whether a person has paused the mapping: no file of it, or of its
 	// bundle, is sent; nil: none is.
 	Paused func(mapping string) bool
+	// Alone reports whether no other member has imports; nil: one may.
+	Alone func() bool
 	Log    *slog.Logger // nil: slog.Default()
 }
 
@@ -247,7 +249,7 @@ func unknown(mapping string) error { return fmt.Errorf("mapping %s: has no batch
 // empty execution hints at all. One that belongs to no import, now or before, is given to the
 // import of the ETL whose trigger was answered without an id, if there is exactly one: only
 // a poll decides what became of it. An empty etl may be any, and names an import only where
-// no other table has imports.
+// no other table, or no other member, has imports.
 func (b *Batcher) Hint(execution, etl string) {
 	var nameless []*importRun
 	for _, q := range b.queues {
@@ -258,7 +260,7 @@ func (b *Batcher) Hint(execution, etl string) {
 		if match {
 			r.hint(execution)
 		}
-		if r != nil && r.nameless() && (r.now.ETL == etl || etl == "" && len(b.queues) == 1) {
+		if r != nil && r.nameless() && (r.now.ETL == etl || etl == "" && (len(b.queues) == 1 || b.cfg.Alone != nil && b.cfg.Alone())) {
 			nameless = append(nameless, r)
 		}
 		q.mu.Unlock()

@@ -314,6 +314,28 @@ func TestHintNamesTheNamelessExecutionOfItsETL(t *testing.T) {
 	})
 }
 
+// A webhook of before, or one made by hand, may not say whose ETL it is of.
+func TestHintWithoutAnETLNamesTheOneNamelessExecutionThereIs(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.nameless = map[int]bool{1: true}
+			a, b := testMapping(), testMapping()
+			b.Name = "orders"
+			w.open(Config{Alone: func() bool { return alone }}, a, b)
+			w.run()
+			w.append(write(schemas.Upsert, "1"))
+			time.Sleep(2 * time.Hour)
+			w.transcript()
+			w.b.Hint("e1", "")
+			time.Sleep(time.Minute)
+			if confirmed := len(sent(w.transcript(), "confirm")) > 0; confirmed != alone {
+				t.Errorf("alone %v: got confirmed %v", alone, confirmed)
+			}
+		})
+	}
+}
+
 func TestHintBeforeTheAnswerNamesTheExecution(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -3,11 +3,7 @@ package batcher
 import (
 	"context"
 	"errors"
-	"fmt"
-	"iter"
 	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contract"
@@ -151,7 +147,7 @@ func (rec *reconciliation) untilReconciled(ctx, send context.Context, imp contra
 		}
 		switch {
 		case len(next) == 0: // it is for the other lane to go on
-			rec.waitFor(unconfirmed(keys, at))
+			rec.waitFor(reconcile.Unconfirmed(keys, at))
 			if p, ok := at.Partition.(Partition); ok && rec.setApart(p, ends) {
 				continue
 			}
@@ -163,7 +159,7 @@ func (rec *reconciliation) untilReconciled(ctx, send context.Context, imp contra
 			}
 		default:
 			rec.run.log.Debug("reconciling keys that both lanes wrote", "file", imp.File, "keys", len(next))
-			rec.waitFor("calls send the newest state of " + someKeys(len(next)) + " that both lanes wrote")
+			rec.waitFor("calls send the newest state of " + reconcile.SomeKeys(len(next)) + " that both lanes wrote")
 			if err := rec.sendNewest(ctx, next); err != nil {
 				return err
 			}
@@ -204,7 +200,7 @@ func (r *importRun) ends(ctx context.Context, m *member) (ends map[Partition]int
 func readTo(ctx context.Context, ends map[Partition]int64, on func(what string), without func(Partition) bool) error {
 	for p, end := range ends {
 		for p.Read() < end && !without(p) {
-			on(unread(p, end))
+			on(contract.Unread(p, end))
 			if err := retry.Sleep(ctx, readEvery); err != nil {
 				return err
 			}
@@ -219,29 +215,15 @@ func (rec *reconciliation) bringBack(ctx context.Context) {
 	rec.run.queue.mu.Lock()
 	all := rec.known.keys.BringBack(rec.run.queue.confirmed)
 	rec.run.queue.mu.Unlock()
-	atOnce(all, func(n reconcile.Newest) {
+	reconcile.AtOnce(all, reconcilers, func(n reconcile.Newest) {
 		_, _ = rec.run.batcher.cfg.Peer.Apply(ctx, rec.member.Name, n.Writes)
 	})
 }
 
 // sendNewest sends keys' newest states, and returns once all are answered.
 func (rec *reconciliation) sendNewest(ctx context.Context, all []reconcile.Newest) error {
-	atOnce(all, func(n reconcile.Newest) { rec.sendOne(ctx, n) })
+	reconcile.AtOnce(all, reconcilers, func(n reconcile.Newest) { rec.sendOne(ctx, n) })
 	return ctx.Err()
-}
-
-// atOnce sends several keys at once, and returns once all are answered.
-func atOnce(all []reconcile.Newest, send func(reconcile.Newest)) {
-	var calls sync.WaitGroup
-	room := make(chan struct{}, reconcilers)
-	for _, n := range all {
-		room <- struct{}{}
-		calls.Go(func() {
-			send(n)
-			<-room
-		})
-	}
-	calls.Wait()
 }
 
 // sendOne sends a key's newest state by calls. What calls cannot say becomes a
@@ -359,7 +341,7 @@ func (rec *reconciliation) noteUnread(ctx, send context.Context) (reconciled boo
 	rec.run.queue.mu.Unlock()
 	if reconciled {
 		rec.run.log.Warn("import confirmed while records of its table wait for the other lane's routes; calls of that lane which its rows may have overwritten are written again once both lanes apply the same routes: give both the same configuration",
-			"file", rec.imp.File, "partitions", names(maps.Keys(rec.unread)))
+			"file", rec.imp.File, "partitions", contract.Names(maps.Keys(rec.unread)))
 	}
 	return reconciled, ctx.Err()
 }
@@ -439,17 +421,9 @@ func (r *importRun) confirmRest(ctx, send context.Context, imp contract.Import) 
 		return err
 	}
 	r.log.Warn("import confirmed without partitions that hold up reconciling; their records of it are read again, and their rows sent again, once the cause of the halt is gone and they go on",
-		"file", imp.File, "partitions", names(maps.Keys(r.apart)))
+		"file", imp.File, "partitions", contract.Names(maps.Keys(r.apart)))
 	<-ctx.Done() // Discard follows
 	return ctx.Err()
-}
-
-func names(partitions iter.Seq[Partition]) (all []string) {
-	for p := range partitions {
-		all = append(all, p.String())
-	}
-	slices.Sort(all)
-	return all
 }
 
 // waitFor shows what reconciling waits for, and says so in the log once in a while.
@@ -466,35 +440,4 @@ func (rec *reconciliation) waitFor(what string) {
 		rec.waitingSince = now
 		rec.run.log.Warn("reconciling keys that both lanes wrote: waiting; the table's next import follows", "for", what)
 	}
-}
-
-// unread says how far a partition is read that has to be read on.
-func unread(p Partition, end int64) string {
-	text := fmt.Sprintf("%s is read up to offset %d of %d by the batch lane", p, p.Read(), end)
-	if reason := p.Halted(); reason != "" {
-		text += ", where it is halted: " + reason
-	}
-	if what := p.Waits(); what != "" {
-		text += ", where its records wait: " + what
-	}
-	return text
-}
-
-func someKeys(n int) string {
-	if n == 1 {
-		return "a key"
-	}
-	return fmt.Sprintf("%d keys", n)
-}
-
-// unconfirmed says which of the other lane's writes have to be confirmed first.
-func unconfirmed(keys int, at reconcile.At) string {
-	if keys == 0 {
-		return ""
-	}
-	text := "the immediate lane has not confirmed writes of " + someKeys(keys)
-	if at.Partition != nil {
-		text += fmt.Sprintf(", one of them at %v offset %d", at.Partition, at.Offset)
-	}
-	return text + "; if its partition is halted there, or the mapping paused, /status of that lane says why"
 }

@@ -508,6 +508,7 @@ func (s *pipeline) openFiles(source *kafka.Source) (*lane, error) {
 		Records:     imports.Records{Lane: parts, Creates: imports.NewCreates(s.client, &s.service, s.cfg, share(source, eitherRate(mappings)), s.newRand()), Receipts: receipts},
 		Floods:      base.floods,
 		Paused:      s.pausedFiles,
+		Alone:       func() bool { return source.Share() >= 1 },
 		Log:         s.log,
 	}, loads, imports.Importer{Client: s.client, Known: &s.service, Zones: zones, Leased: source.Leased, Spans: s.spans},
 		imports.Ledger{Lane: parts, Pacer: s.pacing, Receipts: receipts}, observer{s}, s.newRand())

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/calls"
-	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/waits"
@@ -25,7 +23,7 @@ func (s *pipeline) waits() []observe.Wait {
 		for _, t := range l.source.Troubles() {
 			all = append(all, observe.Wait{Cause: t.Cause, Topic: t.Topic, Why: t.Why})
 		}
-		all = append(all, partitionWaits(l.source.Partitions())...)
+		all = append(all, waits.OfPartitions(l.source.Partitions())...)
 		all = append(all, s.others.Waits(l.which, time.Now())...)
 		if t, ok := s.deadLetterTrouble(l.which); ok {
 			all = append(all, observe.Wait{Cause: t.Cause, Topic: t.Topic, Why: t.Why})
@@ -95,27 +93,6 @@ func (s *pipeline) schemaWaits() []observe.Wait {
 	}
 	return []observe.Wait{{Cause: waits.Schemas, Why: fmt.Sprintf("a schema cannot be fetched: %v; it is asked for again, and the records that need it wait. "+
 		"Check schemaRegistry.url and its login, and that the registry runs", err)}}
-}
-
-// partitionWaits are the partitions that wait for the other lane, or for room in their
-// ledgers, together where they wait for the same.
-func partitionWaits(ps []*kafka.Partition) (all []observe.Wait) {
-	type place struct{ cause, topic, why string }
-	ids := map[place][]int32{}
-	for _, p := range ps {
-		for cause, why := range map[string]string{waits.OtherLane: p.WaitsFor(), waits.LedgerFull: waits.LacksRoom(p.LacksRoom())} {
-			if why != "" {
-				at := place{cause, p.Topic, why}
-				ids[at] = append(ids[at], p.ID)
-			}
-		}
-	}
-	for at, partitions := range ids {
-		slices.Sort(partitions)
-		all = append(all, observe.Wait{Cause: at.cause, Topic: at.topic, Why: fmt.Sprintf("records of partitions %v wait: %s", partitions, at.why)})
-	}
-	slices.SortFunc(all, func(a, b observe.Wait) int { return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Why, b.Why)) })
-	return all
 }
 
 // waitStatus is why calls wait.

@@ -25,7 +25,7 @@ var importModes = map[schemas.Op][]string{
 
 // mostSlots is how many imports of a day the ledger counts: where the service says that there
 // are no more, as many are noted.
-const mostSlots = 10_000
+const mostSlots = 1_000_000
 
 // imports checks the batch lane's part of a mapping, where it has one.
 func (m *mapping) imports() {
