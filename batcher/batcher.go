@@ -83,7 +83,7 @@ type Config struct {
 	Paused func(mapping string) bool
 	// Alone reports whether no other member has imports; nil: one may.
 	Alone func() bool
-	Log    *slog.Logger // nil: slog.Default()
+	Log   *slog.Logger // nil: slog.Default()
 }
 
 // validate names the first key that cannot work.
