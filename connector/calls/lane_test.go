@@ -195,7 +195,7 @@ func TestGivenUpWriteIsRejectedAfterItsTime(t *testing.T) {
 		s.wantPending(0)
 	})
 	for _, key := range []string{"forbidden", "no token", "token refused"} {
-		run(t, cfg, service, func(t *testing.T, s *stage) {
+		run(t, cfg, service, func(_ *testing.T, s *stage) {
 			o := s.put(schemas.Upsert, key, "1")
 			pass(time.Hour)
 			s.want("an authentication failure: "+key, o.String(), "")
