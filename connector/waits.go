@@ -105,10 +105,6 @@ func (s *pipeline) waitStatus(held []calls.Wait) (out []observe.WaitStatus) {
 		switch {
 		case w.Again != nil:
 			why = waits.Again(w.Again)
-		case w.NoToken && w.Status == 0:
-			why = "there is no token"
-		case w.NoToken:
-			why = fmt.Sprintf("there is no token: the service answered %d", w.Status)
 		case w.Status != 0:
 			why = fmt.Sprintf("the service answered %d", w.Status)
 		}
@@ -127,7 +123,7 @@ func (s *pipeline) callWaits(held []calls.Wait, filled string) (out []observe.Wa
 		case held[i].Status == http.StatusUnauthorized, held[i].Status == http.StatusForbidden:
 			w.Cause = waits.Unauthorized
 			w.Why = st.Why + ": the API key is wrong, or lacks the right for the table (service.apiKeyFile or service.apiKey)" + waits.Then(held[i])
-		case held[i].Status != 0 && !held[i].NoToken:
+		case held[i].Status != 0:
 			w.Cause = waits.Throttled
 		}
 		out = append(out, w)

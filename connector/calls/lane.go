@@ -154,6 +154,7 @@ type Failure interface {
 	RetryAfter() time.Duration // no try before then; 0 if the service named no time
 	Unknown() bool             // the attempt may have been applied
 	NoToken() bool             // there was none to call with: nothing was said about the write
+	Shared() bool              // another attempt tells of the same failure
 	Status() int               // of the answer; 0 without one
 }
 

@@ -204,23 +204,37 @@ func TestGivenUpWriteIsRejectedAfterItsTime(t *testing.T) {
 	}
 }
 
-// TestOneFailedTokenHoldsItsTableForAMoment: all calls that wait for it fail with it, which is
-// no reason to open the breaker, nor is it a time that the service has named.
-func TestOneFailedTokenHoldsItsTableForAMoment(t *testing.T) {
-	service := outage(fault{status: 503, noToken: true, after: 100 * time.Millisecond}, 50*time.Millisecond)
-	cfg := config()
-	cfg.Concurrency = Concurrency{Start: 64, Max: 64}
-	run(t, cfg, service, func(t *testing.T, s *stage) {
-		for i := range 50 {
-			s.put(schemas.Upsert, fmt.Sprint(i), "1")
-		}
-		pass(20 * time.Millisecond)
-		if w := s.Waits(); len(w) != 1 || !w[0].NoToken || w[0].Table == (schemas.Table{}) || s.Breaker(w[0].Table) != Closed {
-			t.Errorf("got waits %+v, want one, of the table, for a token", w)
-		}
-		pass(5 * time.Second)
-		s.wantPending(0)
-	})
+// TestOneFailedTokenOpensNoBreaker: all calls that wait for it fail with it, and one of them
+// asked for it. Nor is it a time that the service has named. If none can be had, it opens.
+func TestOneFailedTokenOpensNoBreaker(t *testing.T) {
+	for name, until := range map[string]time.Duration{"once": 50 * time.Millisecond, "for good": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			service := &script{answer: func(now sent) error {
+				if now.at >= until {
+					return nil
+				}
+				asked++
+				return fault{status: 503, noToken: true, shared: asked%50 != 1, after: 100 * time.Millisecond}
+			}}
+			cfg := config()
+			cfg.Concurrency = Concurrency{Start: 64, Max: 64}
+			run(t, cfg, service, func(t *testing.T, s *stage) {
+				for i := range 50 {
+					s.put(schemas.Upsert, fmt.Sprint(i), "1")
+				}
+				pass(20 * time.Millisecond)
+				table := write(schemas.Upsert, "k", "1").Table
+				if w := s.Waits(); len(w) != 0 || s.Breaker(table) != Closed {
+					t.Errorf("got waits %+v, breaker %v, want none, closed", w, s.Breaker(table))
+				}
+				pass(10 * time.Minute)
+				if open := s.Breaker(table) != Closed; open != (until == time.Hour) {
+					t.Errorf("got breaker %v", s.Breaker(table))
+				}
+			})
+		})
+	}
 }
 
 func TestWaitingWritesAreMergedAndShareTheirFate(t *testing.T) {

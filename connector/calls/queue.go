@@ -350,6 +350,7 @@ func (notOurs) Overload() bool            { return false }
 func (notOurs) Unknown() bool             { return false }
 func (notOurs) RetryAfter() time.Duration { return 0 }
 func (notOurs) NoToken() bool             { return false }
+func (notOurs) Shared() bool              { return false }
 func (notOurs) Status() int               { return 0 }
 
 // forgetRevoked forgets, of a call that would be tried again, the writes of the Drops

@@ -326,6 +326,7 @@ type verdict struct {
 	answered   bool  // the service dealt with it, whatever it said
 	unsure     bool  // it may have been applied
 	noToken    bool  // no call was made
+	shared     bool  // another attempt tells of the same failure
 	overload   bool
 	retryAfter time.Duration
 	status     int
@@ -342,7 +343,7 @@ func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) ver
 	v := verdict{outcome: Retried, err: err, unsure: true}
 	if f, ok := errors.AsType[Failure](err); ok {
 		v.status, v.overload, v.retryAfter, v.unsure = f.Status(), f.Overload(), f.RetryAfter(), f.Unknown()
-		v.noToken = f.NoToken()
+		v.noToken, v.shared = f.NoToken(), f.Shared()
 		v.answered = !f.Transient()
 	}
 	switch {
@@ -354,7 +355,7 @@ func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) ver
 		v.outcome = Rejected
 	case ctx.Err() != nil:
 		v.outcome = Abandoned
-	case !v.refused() && l.givesUp(c, now):
+	case !v.noToken && !v.refused() && l.givesUp(c, now):
 		v.outcome = Rejected
 		v.err = &GivenUp{now.Sub(c.first), c.tries, c.unsure || v.unsure, err}
 	}
@@ -370,13 +371,14 @@ func early(status int, op schemas.Op) bool {
 	return status == http.StatusNotFound || status == http.StatusConflict && op == schemas.Create
 }
 
-// refused reports whether the login or its rights were refused, or there is no token,
-// which says nothing about the write: it waits.
+// refused reports whether the login or its rights were refused, which says nothing
+// about the write.
 func (v *verdict) refused() bool {
-	return !v.answered && (v.noToken || v.status == http.StatusUnauthorized || v.status == http.StatusForbidden)
+	return !v.answered && (v.status == http.StatusUnauthorized || v.status == http.StatusForbidden)
 }
 
-// givesUp reports whether the write was tried for long enough.
+// givesUp reports whether the write was tried for long enough. That the lane may not call,
+// or has no token, says nothing about the write, so it waits.
 func (l *Lane) givesUp(c *call, now time.Time) bool {
 	after := l.cfg.Retry.GiveUpAfter
 	return after > 0 && now.Sub(c.first) >= after

@@ -21,7 +21,7 @@ type fault struct {
 	status            int
 	permanent         bool
 	overload, unknown bool
-	noToken           bool
+	noToken, shared   bool
 	after             time.Duration
 }
 
@@ -29,6 +29,7 @@ func (f fault) Error() string             { return fmt.Sprintf("%d", f.status) }
 func (f fault) Transient() bool           { return !f.permanent }
 func (f fault) Overload() bool            { return f.overload }
 func (f fault) NoToken() bool             { return f.noToken }
+func (f fault) Shared() bool              { return f.shared }
 func (f fault) RetryAfter() time.Duration { return f.after }
 func (f fault) Unknown() bool             { return f.unknown }
 func (f fault) Status() int               { return f.status }

@@ -43,9 +43,8 @@ type table struct {
 
 	pending  int  // writes
 	held     bool // by the breaker or by refusals: no call but the probe
-	refusals int  // probes in a row that were answered 401 or 403, or had no token
+	refusals int  // probes in a row that were answered 401 or 403
 	status   int  // of the last of these
-	noToken  bool // the last of these
 	until    time.Time
 	probe    *entry // whose first call is the probe; nil: none
 	fresh    fifo   // held back, and never tried
@@ -180,7 +179,7 @@ func (l *Lane) tell(e *entry, v *verdict, started, ended time.Time) {
 		}
 	case v.refused() && (probe || !t.held):
 		t.refusals++
-		t.status, t.noToken = v.status, v.noToken
+		t.status = v.status
 		l.holdTable(t, ended.Add(l.backOff(t.refusals, v.retryAfter)))
 	case probe && !v.refused() && !v.throttled():
 		t.refusals = 0
@@ -203,7 +202,7 @@ func (l *Lane) tell(e *entry, v *verdict, started, ended time.Time) {
 func (t *table) health(c *call, v *verdict, probe bool) error {
 	closed := t.state == Closed
 	switch {
-	case v.outcome == Abandoned, v.throttled():
+	case v.outcome == Abandoned, v.throttled(), v.shared && closed:
 		return errNoVerdict
 	case v.answered, v.refused() && probe:
 		return nil

@@ -10,10 +10,8 @@ import (
 type Wait struct {
 	Table  schemas.Table // zero: the service, whatever the table
 	Until  time.Time     // then one call is tried; zero: that time has come, or each key is tried again in its own time
-	Status int           // that the service answered; 0: the breaker is open, or nothing came
-	// NoToken says that it was a token that was asked for.
-	NoToken bool
-	Again   *Again // the table's calls go on, but for those of some keys; nil: it is not that
+	Status int           // that the service answered; 0: the breaker is open
+	Again  *Again        // the table's calls go on, but for those of some keys; nil: it is not that
 }
 
 // Again is keys of a table that are tried again because they failed, and the one of them that
@@ -52,7 +50,7 @@ func (l *Lane) Waits() (waits []Wait) {
 	for _, t := range l.tables {
 		switch again := t.failing(now); {
 		case t.held && t.refusals > 0:
-			add(Wait{Table: t.id, Until: t.until, Status: t.status, NoToken: t.noToken})
+			add(Wait{Table: t.id, Until: t.until, Status: t.status})
 		case t.held:
 			add(Wait{Table: t.id, Until: t.until})
 		case again.Keys > 0:

@@ -102,6 +102,7 @@ func (throttled) Error() string             { return "429" }
 func (throttled) Transient() bool           { return true }
 func (throttled) Overload() bool            { return true }
 func (throttled) NoToken() bool             { return false }
+func (throttled) Shared() bool              { return false }
 func (throttled) Unknown() bool             { return false }
 func (throttled) RetryAfter() time.Duration { return 30 * time.Second }
 func (throttled) Status() int               { return 429 }

@@ -446,6 +446,7 @@ func (n no) Error() string           { return "answer " + strconv.Itoa(n.status)
 func (n no) Transient() bool         { return n.transient }
 func (no) Overload() bool            { return false }
 func (no) NoToken() bool             { return false }
+func (no) Shared() bool              { return false }
 func (no) RetryAfter() time.Duration { return 0 }
 func (no) Unknown() bool             { return true }
 func (n no) Status() int             { return n.status }

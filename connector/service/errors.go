@@ -57,6 +57,7 @@ type Error struct {
 	at      time.Time // of the answer, by the service's clock
 	unknown bool
 	timeout bool
+	shared  bool   // another call tells of it, too
 	target  string // table, ETL or execution; never a key
 	text    string // what happened, when no status came: printable, without secrets
 	reason  string // beginning of the answer's body: printable, without secrets
@@ -119,6 +120,10 @@ func (e *Error) Unknown() bool { return e.unknown }
 // NoToken reports whether it was the token that could not be had: the operation was not
 // called.
 func (e *Error) NoToken() bool { return e.op == opToken }
+
+// Shared reports whether another call, for which this one waited, asked for the token and
+// tells of the failure, too.
+func (e *Error) Shared() bool { return e.shared }
 
 // Reason is the beginning of the service's answer, at most 500 characters,
 // printable and without secrets; "" if there was none. Where it MayQuote

@@ -101,7 +101,7 @@ func (s *tokenSource) get(ctx context.Context) (*token, error) {
 			return f.tok, nil
 		}
 		if failed, ok := errors.AsType[*Error](f.err); !ok || failed.kind != Canceled {
-			return nil, f.err
+			return nil, shared(f.err)
 		}
 		// Only the call that fetched for all was canceled: fetch again.
 	}
@@ -196,6 +196,16 @@ func holding(last error, rest time.Duration) error {
 		return &held
 	}
 	return last
+}
+
+// shared is the failure of a fetch for calls that waited for it beside the one that made it.
+func shared(failed error) error {
+	if e, ok := errors.AsType[*Error](failed); ok {
+		one := *e
+		one.shared = true
+		return &one
+	}
+	return failed
 }
 
 // headerSafe reports whether text can be sent as a header.

@@ -65,6 +65,7 @@ func (held) Overload() bool              { return false }
 func (held) Unknown() bool               { return false }
 func (h held) RetryAfter() time.Duration { return time.Duration(h) }
 func (held) NoToken() bool               { return false }
+func (held) Shared() bool                { return false }
 func (held) Status() int                 { return 0 }
 
 // Call makes one attempt. What is known of earlier ones counts for a create only.
@@ -99,6 +100,7 @@ func (noCall) Overload() bool            { return false }
 func (noCall) Unknown() bool             { return false }
 func (noCall) RetryAfter() time.Duration { return 0 }
 func (noCall) NoToken() bool             { return false }
+func (noCall) Shared() bool              { return false }
 func (noCall) Status() int               { return 0 }
 
 func (c Operations) record(ctx context.Context, w *schemas.Write, earlier Create) error {
