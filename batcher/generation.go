@@ -19,7 +19,8 @@ type generation struct {
 	journals []*spool.Journal // of the queue's members
 	opened   time.Time        // when its first row came
 	until    time.Time        // when it is complete, whatever its size; zero: never
-	resumed  time.Time        // when it was opened as the first one of its table: rows of a file that a restart or a reload has ended may come; zero: it is another one
+	resumed  time.Time        // when it was opened as the first one since the process, or its last reload, began: rows of a file that a restart or a reload has ended may come; zero: it is another one
+	began    time.Time        // of that one: when that was
 	oldest   time.Time        // of that one: when its oldest record was written; zero: it is not known
 	byOwner  map[Partition]Claim
 	claims   []Claim // in the order of their first record
@@ -202,8 +203,8 @@ func (q *tableQueue) generationFor(p Partition, offset int64) (*generation, reco
 func (q *tableQueue) opened() *generation {
 	if q.open == nil {
 		q.open = q.newGeneration()
-		if !q.resumes {
-			q.open.resumed, q.resumes = time.Now(), true
+		if !q.began.IsZero() {
+			q.open.resumed, q.open.began, q.began = time.Now(), q.began, time.Time{}
 		}
 		q.opens++
 		q.open.number = q.opens
@@ -248,7 +249,7 @@ func (q *tableQueue) hold(g *generation, p Partition, offset int64) {
 		claim = p.Claim(offset)
 		g.byOwner[p] = claim
 		g.claims = append(g.claims, claim)
-		if written := claim.Oldest(); !g.resumed.IsZero() && !written.IsZero() && (g.oldest.IsZero() || written.Before(g.oldest)) {
+		if written := claim.Oldest(); written.Before(g.began) && !written.IsZero() && (g.oldest.IsZero() || written.Before(g.oldest)) {
 			g.oldest = written
 			notify(q.wake)
 		}

@@ -3,6 +3,7 @@ package batcher
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
@@ -49,7 +50,7 @@ func (b *Batcher) add(m files.Mapping) error {
 			return q.join(added)
 		}
 	}
-	q := &tableQueue{mapping: m, name: m.Name, batcher: b, log: b.cfg.Log.With("mapping", m.Name), words: said.New(m.Name), wake: make(chan struct{}, 1), callWake: make(chan struct{}, 1), landedWake: make(chan struct{}, 1), settled: make(chan struct{}, 1)}
+	q := &tableQueue{mapping: m, name: m.Name, batcher: b, began: time.Now(), log: b.cfg.Log.With("mapping", m.Name), words: said.New(m.Name), wake: make(chan struct{}, 1), callWake: make(chan struct{}, 1), landedWake: make(chan struct{}, 1), settled: make(chan struct{}, 1)}
 	if m.Bundle != "" {
 		q.name, q.log, q.mapping.CSV.Compression = m.Bundle, b.cfg.Log.With("bundle", m.Bundle), "ZIP"
 	}

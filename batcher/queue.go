@@ -33,7 +33,7 @@ type tableQueue struct {
 	mu         sync.Mutex
 	closing    bool          // a file is about to go out: no call starts
 	opens      int64         // generations that were opened
-	resumes    bool          // one was, since the table was taken
+	began      time.Time     // when the process or its last reload did; zero: a generation was opened since
 	doubt      time.Time     // until then a call may land whose outcome is not known
 	took       time.Duration // the last import; 0: none has ended
 	inError    []*Adopted    // of which only records in error are left: before all else
@@ -265,7 +265,7 @@ func (q *tableQueue) stop() *importRun {
 		q.rebuilding.drop()
 		q.rebuilding = nil
 	}
-	q.adopted, q.inError, q.resumes = nil, nil, false
+	q.adopted, q.inError = nil, nil
 	q.dropWaiting()
 	for _, m := range q.members {
 		m.dualLane = new(dualLane) // its records are read again

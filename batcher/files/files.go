@@ -133,11 +133,12 @@ func (m *Mapping) Until(opened time.Time, importTime time.Duration) (at time.Tim
 }
 
 // ResumedUntil is Until for the first file behind a restart or a reload, by when its oldest
-// record was written. It stays open for a while in any case: what was read before comes first.
+// record was written. It stays open for a while in any case: what was read before comes first,
+// and the lanes agree on their routes.
 func (m *Mapping) ResumedUntil(oldest, resumed time.Time, importTime time.Duration) time.Time {
 	settled := 15 * time.Second
 	if m.Roll.Age > 0 {
-		settled = min(settled, m.Roll.Age/4)
+		settled = min(settled, max(m.Roll.Age/4, 2*time.Second), m.Roll.Age)
 	}
 	return slices.MaxFunc([]time.Time{m.Until(oldest, importTime), resumed.Add(settled)}, time.Time.Compare)
 }

@@ -147,8 +147,16 @@ func TestForgottenCustomerIsFoundNowhere(t *testing.T) {
 		t.Errorf("of a halted import: got %v and %+v, want its file left, and the record told of", got, r.Places)
 	}
 
-	// Another process builds it again, and what was kept is nobody's any more.
+	// Another process builds it again elsewhere, and what was kept here is nobody's any more.
 	sink.terminate(t)
+	left, err := filepath.Glob(filepath.Join(w.dir, "spool", "*.failed"))
+	if err != nil || len(left) != 1 {
+		t.Fatalf("kept files: got %v and %v, want one", left, err)
+	}
+	aside := filepath.Join(w.dir, filepath.Base(left[0]))
+	if err := os.Rename(left[0], aside); err != nil {
+		t.Fatal(err)
+	}
 	sink = w.run(head + deadLetters + keeping)
 	w.until("released", func() bool {
 		_, code := w.ask("imports release --mapping customers --server http://" + sink.admin(w))
@@ -161,6 +169,9 @@ func TestForgottenCustomerIsFoundNowhere(t *testing.T) {
 	w.produce(event("customers", one, `{"op":"`+one+`"`))
 	w.settled()
 	w.until("four dead letters", func() bool { return len(w.dead()) == 4 })
+	if err := os.Rename(aside, left[0]); err != nil {
+		t.Fatal(err)
+	}
 	before := w.spooled()
 	if !strings.Contains(kept(before, ".failed"), one) || strings.Count(kept(before, ".errors"), one) < 3 {
 		t.Fatalf("the spool has %v, want the customer in what is kept", before)
