@@ -24,8 +24,8 @@ func newWebhookCreate() *cobra.Command {
 		Short: "Subscribe the sink to the end of its imports",
 		Long: "create subscribes to the end of the executions of each ETL that the configuration names, one subscription for\n" +
 			"each (operation 13). ADDRESS is where the service reaches the sink's admin server; without a path,\n" +
-			"/webhooks/executions is added, and in any case the ETL as ?etl=ID: where the service names no execution when it\n" +
-			"takes a file, that tells whose import its call is about. The header and the secret are those of admin.webhook. The\n" +
+			"/webhooks/executions is added. The header and the secret are those of admin.webhook; a further header,\n" +
+			"X-Feedsink-ETL, tells whose import a call is about where the service names no execution when it takes a file. The\n" +
 			"service has no operation to list or to remove subscriptions: look with --dry-run, and create them once.",
 		Example: "  feedsink webhook create -c feedsink.yaml --url https://feedsink.example.com --dry-run\n" +
 			"  feedsink webhook create -c feedsink.yaml --url https://feedsink.example.com --mapping customers",

@@ -102,11 +102,12 @@ func called(t *testing.T, port string, at *member, all ...*member) (heard []int3
 		}
 		scheme, transport.TLSClientConfig = "https://", known
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, scheme+net.JoinHostPort(at.at, port)+webhookPath+"?etl=101", strings.NewReader(`{"executionId":"17"}`))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, scheme+net.JoinHostPort(at.at, port)+webhookPath, strings.NewReader(`{"executionId":"17"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header.Set("X-Secret", "s3cret")
+	r.Header.Set(ETLHeader, "101")
 	resp, err := (&http.Client{Transport: transport}).Do(r)
 	if err != nil {
 		t.Fatal(err)

@@ -22,12 +22,15 @@ import (
 // the body is not shown in the service's document; an id is looked for in it.
 const maxWebhookBody = 64 << 10
 
+// ETLHeader names the ETL whose execution has ended, where a subscription has it.
+const ETLHeader = "X-Feedsink-ETL"
+
 // Executions adds POST /webhooks/executions, which the service calls when an
 // execution has ended. The call is answered with 202 if the named header holds
 // the secret and with 403 otherwise, or if there is no secret; with 415 if its body
 // is compressed or a web form's, and with 413 if that is too long. It is only ever
 // a hint to poll: hint gets the execution's id, as ended finds it in the body, or ""
-// if it names none, and must not believe it; and the ETL's, which the query names as the
+// if it names none, and must not believe it; and the ETL's, which ETLHeader names as the
 // subscription has it, or else the body. The other members are told as well, unless the address
 // of members is empty.
 func Executions(header string, secret func() (string, error), ended func(body []byte) (execution, etl string), hint func(execution, etl string), members Members) Part {
@@ -48,7 +51,7 @@ func Executions(header string, secret func() (string, error), ended func(body []
 				return
 			}
 			execution, etl := ended(body)
-			etl = cmp.Or(r.URL.Query().Get("etl"), etl)
+			etl = cmp.Or(r.Header.Get(ETLHeader), etl)
 			hint(execution, etl)
 			if members.Address != "" && r.Header.Get(forwarded) == "" {
 				members.tell(r.Context(), header, want, execution, etl)

@@ -44,16 +44,17 @@ func TestWebhookIsAHintOnlyWithTheSecret(t *testing.T) {
 }
 
 func TestWebhookSaysWhoseETLHasEnded(t *testing.T) {
-	for name, c := range map[string]struct{ query, body, want string }{
-		"the subscription":     {"?etl=101", `{"executionId":"17"}`, "17 of 101"},
+	for name, c := range map[string]struct{ header, body, want string }{
+		"the subscription":     {"101", `{"executionId":"17"}`, "17 of 101"},
 		"the body":             {"", `{"executionId":"17","etlId":102}`, "17 of 102"},
-		"the one we have made": {"?etl=101", `{"executionId":"17","etlId":"102"}`, "17 of 101"},
+		"the one we have made": {"101", `{"executionId":"17","etlId":"102"}`, "17 of 101"},
 		"neither":              {"", `17`, "17 of "},
 	} {
 		mux, got := http.NewServeMux(), ""
 		Executions("X-Secret", tokenIs("s3cret"), service.Ended, func(id, etl string) { got = id + " of " + etl }, Members{})(mux)
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/webhooks/executions"+c.query, strings.NewReader(c.body))
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/webhooks/executions", strings.NewReader(c.body))
 		r.Header.Set("X-Secret", "s3cret")
+		r.Header.Set(ETLHeader, c.header)
 		if mux.ServeHTTP(httptest.NewRecorder(), r); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}

@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
+	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/service"
@@ -34,11 +34,6 @@ func (w Webhooks) Subscriptions(cfg *config.Config) ([]Subscription, error) {
 	if _, err := webhookSecret(cfg); err != nil {
 		return nil, err
 	}
-	target, err := url.Parse(w.TargetURL)
-	if err != nil {
-		return nil, fmt.Errorf("--url: %w", err)
-	}
-	query := target.Query()
 	var list []Subscription
 	found := w.Mapping == ""
 	for _, m := range cfg.Mappings {
@@ -51,9 +46,7 @@ func (w Webhooks) Subscriptions(cfg *config.Config) ([]Subscription, error) {
 				continue
 			}
 			if !slices.ContainsFunc(list, func(s Subscription) bool { return s.ETL == load.ETL }) {
-				query.Set("etl", load.ETL) // the body may not say whose execution has ended
-				target.RawQuery = query.Encode()
-				list = append(list, Subscription{ETL: load.ETL, TargetURL: target.String()})
+				list = append(list, Subscription{ETL: load.ETL, TargetURL: w.TargetURL})
 			}
 		}
 	}
@@ -86,13 +79,16 @@ func Subscribe(ctx context.Context, cfg *config.Config, list []Subscription) ([]
 	if err != nil {
 		return nil, err
 	}
-	headers := map[string]service.Secret{cfg.Admin.Webhook.Header: service.NewSecret(secret.Reveal())}
 	client, err := build.NewService(cfg.Service)
 	if err != nil {
 		return nil, err
 	}
 	defer client.Close()
 	for i := range list {
+		headers := map[string]service.Secret{
+			cfg.Admin.Webhook.Header: service.NewSecret(secret.Reveal()),
+			admin.ETLHeader:          service.NewSecret(list[i].ETL), // the body may not say whose execution has ended
+		}
 		list[i].ID, err = client.CreateWebhook(ctx, service.Webhook{ElementID: list[i].ETL, TargetURL: list[i].TargetURL, Headers: headers})
 		if err != nil {
 			return list[:i], fmt.Errorf("ETL %s: %w", list[i].ETL,
