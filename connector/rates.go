@@ -68,8 +68,8 @@ func eitherRate(mappings []*router.Compiled) float64 {
 }
 
 // partsOf is for how many pending records of each topic the immediate lane has room,
-// however many of other topics, or of some of its partitions, wait: half as many as
-// maxPending for all topics, by the weights of their most urgent routes.
+// however many of other topics wait: half as many as maxPending for all topics, by the
+// weights of their most urgent routes; nil: there is one topic.
 func partsOf(mappings []*router.Compiled) map[string]int {
 	weights, all := map[string]float64{}, 0.0
 	for _, m := range mappings {
@@ -85,6 +85,9 @@ func partsOf(mappings []*router.Compiled) map[string]int {
 		for _, topic := range m.Config.Topics {
 			weights[topic] = max(weights[topic], weight)
 		}
+	}
+	if len(weights) == 1 { // there is no other to be held up
+		return nil
 	}
 	for _, weight := range weights {
 		all += weight
