@@ -34,13 +34,17 @@ func (b *Batcher) Roll(mapping string, reserve bool) (*Asked, error) {
 	if next < 0 {
 		return nil, ErrNothingOpen
 	}
-	g := unsent[next]
+	return q.ask(unsent[next], reserve), nil
+}
+
+// ask has the generation sent as soon as it may be, the queue locked.
+func (q *tableQueue) ask(g *generation, reserve bool) *Asked {
 	if g.asked == nil {
 		g.asked = &Asked{sealed: make(chan struct{})}
 	}
 	g.asked.reserve = g.asked.reserve || reserve
 	notify(q.wake)
-	return g.asked, nil
+	return g.asked
 }
 
 // Files are the names under which the rows are sent, in their order; none if the other

@@ -45,10 +45,9 @@ func (b *Batcher) makeRoom() {
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	if of.running == nil && largest.asked == nil {
-		largest.asked = &Asked{sealed: make(chan struct{})}
+		of.ask(largest, false)
 		of.log.Warn("the spool is full: the open file that takes most of it is sent before it is due; raise spool.maxBytes, or have files sent earlier (imports.roll)",
 			"bytes", most)
-		notify(of.wake)
 	}
 }
 

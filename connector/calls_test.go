@@ -141,13 +141,17 @@ func TestMergeCreatesARecordAndElseKeepsWhatItDoesNotName(t *testing.T) {
 	}
 }
 
-// A merge's second call comes behind an answer: the partition may be another member's by then.
-func TestSecondCallOfAnAttemptAsksWhetherItMay(t *testing.T) {
+// A merge's second call comes behind an answer, and the first one behind a token: the partition
+// may be another member's by then.
+func TestRequestBehindAnotherOneAsksWhetherItMay(t *testing.T) {
 	s, client := startService(t)
 	errLost := errors.New("another member has it")
 	operations := writes.Operations{Client: client, May: func() error { return errLost }}
-	if err := operations.Call(t.Context(), order(schemas.Merge, "PLACED"), writes.Create{}); !errors.Is(err, errLost) || s.CallCount(4) != 0 {
-		t.Errorf("got %v and %d calls of operation 4, want the error and none", err, s.CallCount(4))
+	for first := range 2 { // there is no token before
+		err := operations.Call(t.Context(), order(schemas.Merge, "PLACED"), writes.Create{})
+		if !errors.Is(err, errLost) || s.CallCount(5) != int64(first) || s.CallCount(4) != 0 {
+			t.Errorf("got %v, %d calls of operation 5 and %d of 4, want the error, %d and none", err, s.CallCount(5), s.CallCount(4), first)
+		}
 	}
 }
 

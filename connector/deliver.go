@@ -348,7 +348,7 @@ type laneCalls struct{ writes.Operations }
 
 // Call makes one attempt for the writes of these records.
 func (c laneCalls) Call(ctx context.Context, w *schemas.Write, try calls.Try) error {
-	c.Client, c.May = c.Client.While(try.May), try.May
+	c.May = try.May
 	if w.Op == schemas.Create {
 		if p, ok := try.Of[0].(*part); ok { // creates are never merged
 			return c.Operations.Call(ctx, w, p.creating(try.Retried))

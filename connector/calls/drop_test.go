@@ -89,8 +89,7 @@ func (s *slow) Call(_ context.Context, _ *schemas.Write, try Try) error {
 	return nil
 }
 
-// TestAttemptOfAFormerOwnerSendsNothingMore: whoever has the partition next would be
-// overtaken by it.
+// TestAttemptOfAFormerOwnerSendsNothingMore: it would come behind the next owner's.
 func TestAttemptOfAFormerOwnerSendsNothingMore(t *testing.T) {
 	for name, c := range map[string]struct {
 		drop    int // the partition that is dropped while the attempt is under way; 0: none

@@ -28,7 +28,7 @@ type Operations struct {
 	// Held is how long the service wants no call yet: an attempt that is under way then
 	// makes no further one; nil: it is not known.
 	Held func() time.Duration
-	// May says whether an attempt under way may make a further call, as calls.Try has it;
+	// May says whether an attempt under way may send a further request, as calls.Try has it;
 	// nil: it may.
 	May func() error
 }
@@ -70,6 +70,9 @@ func (held) Status() int                 { return 0 }
 
 // Call makes one attempt. What is known of earlier ones counts for a create only.
 func (c Operations) Call(ctx context.Context, w *schemas.Write, earlier Create) error {
+	if c.May != nil {
+		c.Client = c.Client.While(c.May)
+	}
 	if w.Table.Custom {
 		return c.record(ctx, w, earlier)
 	}

@@ -317,7 +317,7 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"root":                    {m{"podSecurityContext": m{"runAsUser": 0}}, "runAsUser"},
 		"a short drain":           {m{"terminationGracePeriodSeconds": 10}, "terminationGracePeriodSeconds"},
 		"no lane at all":          {m{"immediate": m{"enabled": false}, "batch": m{"enabled": false}}, "at least one of them"},
-		"a lane nobody writes":    {m{"batch": m{"enabled": false}}, "its events would not be written"},
+		"a lane without a member": {m{"batch": m{"enabled": false}}, "its events would not be written"},
 		"a lane without mapping":  {m{"config": m{"mappings": []any{m{"name": "a", "topics": []any{"a"}, "routes": []any{m{"lane": "immediate"}}}}}}, "no mapping uses the batch lane"},
 		"a claim without name":    {m{"spool": m{"volume": "existingClaim"}}, "spool.existingClaim: is required"},
 		"a claim for two":         {m{"spool": m{"volume": "existingClaim", "existingClaim": "a"}, "batch": m{"replicas": 2}}, "batch.replicas: must be 1"},

@@ -147,7 +147,7 @@ func TestForgottenCustomerIsFoundNowhere(t *testing.T) {
 		t.Errorf("of a halted import: got %v and %+v, want its file left, and the record told of", got, r.Places)
 	}
 
-	// Another process builds it again elsewhere, and what was kept here is nobody's any more.
+	// Another process builds it again elsewhere, and what was kept here belongs to no import.
 	sink.terminate(t)
 	left, err := filepath.Glob(filepath.Join(w.dir, "spool", "*.failed"))
 	if err != nil || len(left) != 1 {
