@@ -41,7 +41,7 @@ func pauseOf(m *router.Compiled, which schemas.Lane) pause.Of {
 // watchPauses ends pauses whose time is over, and has the lanes follow what was said to
 // other members, until ctx ends.
 func (s *Sink) watchPauses(ctx context.Context) error {
-	tick := time.NewTicker(followPausesEvery)
+	tick := time.NewTicker(max(followPausesEvery, s.opts.LookEvery))
 	defer tick.Stop()
 	var own ownPauses
 	for {
@@ -71,8 +71,8 @@ func (o *ownPauses) look(ctx context.Context, lanes []*lane) {
 	if time.Now().Before(o.next) {
 		return
 	}
-	found, ledgers, err := lanes[0].source.OwnPauses(ctx)
-	if o.next = time.Now().Add(kafka.LookEvery(ledgers)); err != nil {
+	found, again, err := lanes[0].source.OwnPauses(ctx)
+	if o.next = time.Now().Add(again); err != nil {
 		lanes[0].log.Debug("what other members know of pauses is not known; asking again", "error", err)
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/members"
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/waits"
 )
@@ -28,13 +29,13 @@ func (s *Sink) Run(ctx context.Context) error {
 	watched := newGroup(stop)
 	watched.start("admin server", func() error { return s.admin.Run(delivering) })
 	watched.start("log of what is waited for", func() error {
-		waits.Log(delivering, s.log, func() []observe.Wait { return s.now().waits() })
+		waits.Log(delivering, s.log, max(waits.LookEvery, s.opts.LookEvery), func() []observe.Wait { return s.now().waits() })
 		return nil
 	})
 	watched.start("history of the last hour", func() error {
 		return s.hour.Run(delivering, func() map[string]map[string]time.Duration { return s.now().ages() })
 	})
-	watched.start("other members", func() error { return s.others.Run(delivering, s.peers) })
+	watched.start("other members", func() error { return s.others.Run(delivering, max(members.AskEvery, s.opts.LookEvery), s.peers) })
 	first := s.now()
 	running := &reloader{Sink: s, ctx: delivering, stop: stop}
 	running.begin(first) //nolint:contextcheck // it has what outlives the sources

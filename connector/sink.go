@@ -67,6 +67,10 @@ type Options struct {
 	// FetchMaxWait is how long a broker may wait for records before it answers; 0:
 	// half a second.
 	FetchMaxWait time.Duration
+	// LookEvery is how often, at most, the sink looks at what sends no notice: pauses, the
+	// other lane's commits, other members, waits, its place in the groups; 0: each has a
+	// time of its own, of seconds.
+	LookEvery time.Duration
 	// FirstPoll is when a running execution is first asked for its result; 0:
 	// after two seconds.
 	FirstPoll time.Duration
@@ -401,6 +405,7 @@ func (s *pipeline) source(which schemas.Lane) (*kafka.Source, error) {
 		CommitEvery:    s.opts.CommitEvery,
 		MetadataMaxAge: s.opts.MetadataMaxAge,
 		FetchMaxWait:   s.opts.FetchMaxWait,
+		LookEvery:      s.opts.LookEvery,
 		Grace:          s.cfg.Service.Timeout,
 		Pending:        s.pending,
 		Times:          s.clock.Candidates,

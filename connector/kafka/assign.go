@@ -397,7 +397,7 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 	}
 	start = max(s.startFor(p, at, ledger.Imports, logStart), logStart)
 	if r.Routes.Hold {
-		s.other.wanted.Store(true)
+		notify(s.other.wanted)
 	}
 	p.mu.Lock()
 	if committed && reflect.DeepEqual(r.Routes, ledger.Routes) {

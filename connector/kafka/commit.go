@@ -53,10 +53,13 @@ func (s *Source) commitRegularly(ctx context.Context) {
 }
 
 // CommitSoon has the offsets committed now instead of in their turn.
-func (s *Source) CommitSoon() {
+func (s *Source) CommitSoon() { notify(s.soon) }
+
+// notify has who waits for c go on; c has room for one.
+func notify(c chan<- struct{}) {
 	select {
-	case s.soon <- struct{}{}:
-	default: // it has been asked for
+	case c <- struct{}{}:
+	default: // it has not looked since the last one
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
+	"github.com/feedsink/feedsink/connector/retry"
 )
 
 // A member that was frozen, or cut off from the group, for longer than its
@@ -66,7 +67,9 @@ func (s *Source) keepLease(ctx context.Context) {
 }
 
 // heartbeat is the time between two heartbeats of the client.
-func (s *Source) heartbeat() time.Duration { return min(s.cfg.SessionTimeout/10, 3*time.Second) }
+func (s *Source) heartbeat() time.Duration {
+	return min(s.cfg.SessionTimeout/10, max(3*time.Second, s.cfg.LookEvery))
+}
 
 func (s *Source) leaseLasts() time.Duration { return s.cfg.SessionTimeout * leaseShare / 5 }
 
@@ -324,8 +327,8 @@ func (s *Source) updateShare() {
 
 // countPartitions keeps the number of the group's partitions until ctx ends.
 func (s *Source) countPartitions(ctx context.Context) {
-	for {
-		wait := countEvery
+	for wait := time.Duration(0); retry.Sleep(ctx, wait) == nil; {
+		wait = max(countEvery, s.cfg.LookEvery)
 		if err := s.count(ctx); err != nil {
 			wait = countAgain
 			if ctx.Err() == nil {
@@ -333,11 +336,6 @@ func (s *Source) countPartitions(ctx context.Context) {
 				// to whom a login or a certificate is not good enough.
 				s.log.Debug("no broker says which partitions there are; asking again", "err", err, "wait", wait)
 			}
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
 		}
 	}
 }

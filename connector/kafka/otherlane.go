@@ -22,9 +22,9 @@ const (
 	slowestFollow = 10 * time.Second
 )
 
-// LookEvery is how often a group of so many ledgers is looked at: all of them are fetched.
-func LookEvery(ledgers int) time.Duration {
-	return min(max(time.Duration(ledgers)*time.Millisecond, followEvery), slowestFollow)
+// lookEvery is how often a group of so many ledgers is looked at: all of them are fetched.
+func (s *Source) lookEvery(ledgers int) time.Duration {
+	return max(min(max(time.Duration(ledgers)*time.Millisecond, followEvery), slowestFollow), s.cfg.LookEvery)
 }
 
 // otherLane is what this lane knows of the other one: what that one's group had
@@ -32,8 +32,8 @@ func LookEvery(ledgers int) time.Duration {
 // goroutine.
 type otherLane struct {
 	group  string
-	wanted atomic.Bool  // another look was asked for since the last one
-	looks  atomic.Int64 // that have begun
+	wanted chan struct{} // has one once another look is asked for
+	looks  atomic.Int64  // that have begun
 
 	unreadable atomic.Bool // the last look failed
 
@@ -81,9 +81,7 @@ func (s *Source) LookAtOther(ctx context.Context) error {
 
 // followOther looks at the other lane's commits until ctx ends.
 func (s *Source) followOther(ctx context.Context) {
-	look(ctx, wantedEvery, func(passed time.Duration) bool {
-		return s.other.wanted.Swap(false) || passed >= LookEvery(s.other.ledgers())
-	}, s.follow)
+	look(ctx, s.other.wanted, wantedEvery, func() time.Duration { return s.lookEvery(s.other.ledgers()) }, s.follow)
 }
 
 func (o *otherLane) ledgers() int {
@@ -164,7 +162,7 @@ func (p *Partition) OtherPassed(table string, offset int64) bool {
 	if p.other == nil {
 		return true // nothing of the topic is the other lane's
 	}
-	p.other.wanted.Store(true)
+	notify(p.other.wanted)
 	c, _ := p.other.at(p.Topic, p.ID)
 	if !c.Committed || offset < c.Offset {
 		return c.Committed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
@@ -41,11 +42,11 @@ func (s *Source) OtherPauses() (all []ack.Pause) {
 	return all
 }
 
-// OwnPauses are the pauses in the ledgers of the lane's own group, and how many ledgers that
-// are. It makes one attempt.
-func (s *Source) OwnPauses(ctx context.Context) (all []ack.Pause, ledgers int, err error) {
-	ledgers, err = s.ownLedgers(ctx, func(l *ack.Ledger) { all = append(all, l.Pauses...) })
-	return all, ledgers, err
+// OwnPauses are the pauses in the ledgers of the lane's own group, and how soon it is to be
+// looked again. It makes one attempt.
+func (s *Source) OwnPauses(ctx context.Context) (all []ack.Pause, again time.Duration, err error) {
+	ledgers, err := s.ownLedgers(ctx, func(l *ack.Ledger) { all = append(all, l.Pauses...) })
+	return all, s.lookEvery(ledgers), err
 }
 
 // ownLedgers shows each ledger of the lane's own group that can be read, and counts all of them.

@@ -60,7 +60,7 @@ func (p *Partition) Decide(fingerprint uint64, offset int64) ack.Decision {
 	decision, looked := p.decision(&view, number, fingerprint, offset)
 	switch decision {
 	case ack.Wait:
-		p.other.wanted.Store(true)
+		notify(p.other.wanted)
 		p.routes.waiting = p.other.differs(&view, looked)
 	case ack.Leave:
 		p.ledger.Routes.Passed = true
@@ -236,7 +236,7 @@ func (s *Source) follow(ctx context.Context) {
 		case waits:
 			held = append(held, p)
 		case p.withheld().has(awaitsLane):
-			s.other.wanted.Store(true) // it is about to be on record that it does
+			notify(s.other.wanted) // it is about to be on record that it does
 		}
 	}
 	if len(held) > 0 {

@@ -42,6 +42,7 @@ type Config struct {
 	CommitEvery    time.Duration      // 0: once a second
 	MetadataMaxAge time.Duration      // of what is known of topics and their partitions; 0: a minute
 	FetchMaxWait   time.Duration      // of the broker for records; 0: half a second
+	LookEvery      time.Duration      // at most, at what sends no notice; 0: each kind has a time of its own, of seconds
 	Other          string             // the group of the other lane; "": the lane is alone
 	Grace          time.Duration      // after which a request to the service has ended
 	Pending        *memory.Memory     // what records that are tracked may take; nil: the default
@@ -139,7 +140,7 @@ type Source struct {
 	generation atomic.Pointer[generation] // the last one that GroupMembers saw; nil: none
 	other      *otherLane
 	sheds      atomic.Int64  // how often records were given back
-	endsWanted atomic.Bool   // the status was asked for
+	endsWanted chan struct{} // has one once the status is asked for
 	unknownID  atomic.Bool   // a commit was refused because no topic has the id
 	soon       chan struct{} // a commit is to be made now
 	portion    share
@@ -181,7 +182,7 @@ func New(cfg Config) (*Source, error) {
 	if cfg.Pending == nil {
 		cfg.Pending = memory.New(0)
 	}
-	s := &Source{cfg: cfg, parts: map[topicPartition]*Partition{}, slots: map[topicPartition][]ack.Slots{}, log: cfg.Log.With("group", cfg.Group), lease: lease.New(), other: &otherLane{group: cfg.Other}, soon: make(chan struct{}, 1), suspending: make(chan *suspension)}
+	s := &Source{cfg: cfg, parts: map[topicPartition]*Partition{}, slots: map[topicPartition][]ack.Slots{}, log: cfg.Log.With("group", cfg.Group), lease: lease.New(), other: &otherLane{group: cfg.Other, wanted: make(chan struct{}, 1)}, endsWanted: make(chan struct{}, 1), soon: make(chan struct{}, 1), suspending: make(chan *suspension)}
 	s.now.Store(&cfg.Subscription)
 	life, end := context.WithCancel(context.Background())
 	s.end = end
@@ -254,7 +255,7 @@ func (s *Source) Run(ctx context.Context, handler Handler) error {
 func (s *Source) pollOnce(ctx context.Context) {
 	s.resubscribe(ctx)
 	starts := s.reload(ctx)
-	wait := maxPollWait
+	wait := max(maxPollWait, s.cfg.LookEvery)
 	if s.goesOnSoon() {
 		wait = retryEvery
 	}

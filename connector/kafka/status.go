@@ -9,36 +9,36 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/feedsink/feedsink/connector/retry"
 )
 
 // How often the brokers are asked where the partitions end: always, and while
 // the status is asked for. Fetches say it too, but a partition that is paused
 // or held up is not fetched, and that is when its lag matters.
 const (
-	endsEvery  = 15 * time.Second
-	endsWanted = 2 * time.Second
+	endsEvery   = 15 * time.Second
+	endsSoonest = 2 * time.Second
 )
 
 // watchEnds keeps the ends of the assigned partitions until ctx ends.
 func (s *Source) watchEnds(ctx context.Context) {
-	look(ctx, endsWanted, func(passed time.Duration) bool { return s.endsWanted.Swap(false) || passed >= endsEvery }, s.lookAtEnds)
+	look(ctx, s.endsWanted, endsSoonest, func() time.Duration { return max(endsEvery, s.cfg.LookEvery) }, s.lookAtEnds)
 }
 
-// look calls f until ctx ends, at each tick at which it is due: passed is the time since
-// it was called last.
-func look(ctx context.Context, every time.Duration, due func(passed time.Duration) bool, f func(context.Context)) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	var last time.Time
+// look calls f until ctx ends: when it is wanted, no sooner than soonest after the last
+// time, and when latest has passed.
+func look(ctx context.Context, wanted <-chan struct{}, soonest time.Duration, latest func() time.Duration, f func(context.Context)) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-wanted:
+		case <-time.After(latest() - soonest):
 		}
-		if due(time.Since(last)) {
-			f(ctx)
-			last = time.Now()
+		f(ctx)
+		if retry.Sleep(ctx, soonest) != nil {
+			return
 		}
 	}
 }
@@ -124,7 +124,7 @@ func (p *Partition) lag() int64 {
 // their lag as it was last known. While that is asked for, it is looked at every two
 // seconds.
 func (s *Source) Status() []PartitionStatus {
-	s.endsWanted.Store(true)
+	notify(s.endsWanted)
 	ps := s.Partitions()
 	all := make([]PartitionStatus, len(ps))
 	for i, p := range ps {

@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	askEvery = 3 * time.Second
+	// AskEvery is how often the other members are asked.
+	AskEvery = 3 * time.Second
 	// silentAfter is how long a member that is busy may take to answer.
 	silentAfter = 5 * time.Second
 	// sessionSlack is by how much a session may outlast what is known of its end. A member
@@ -103,9 +104,9 @@ func (o *Others) Waits(lane schemas.Lane, now time.Time) (all []observe.Wait) {
 	return all
 }
 
-// Run asks the other members until ctx ends.
-func (o *Others) Run(ctx context.Context, peers *admin.Peers) error {
-	tick := time.NewTicker(askEvery)
+// Run asks the other members that often until ctx ends.
+func (o *Others) Run(ctx context.Context, every time.Duration, peers *admin.Peers) error {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		o.ask(ctx, peers)
@@ -121,7 +122,7 @@ func (o *Others) ask(ctx context.Context, peers *admin.Peers) {
 	now := time.Now()
 	groups, hosts := map[schemas.Lane][]kafka.GroupMember{}, []string{}
 	for lane, source := range o.sources {
-		asking, cancel := context.WithTimeout(ctx, askEvery)
+		asking, cancel := context.WithTimeout(ctx, AskEvery)
 		group, err := source.GroupMembers(asking)
 		cancel()
 		if err != nil {

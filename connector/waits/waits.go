@@ -53,8 +53,8 @@ func LacksRoom(tables []string, full bool) string {
 }
 
 const (
-	// lookEvery is how often it is looked what the lanes wait for, to log it.
-	lookEvery = 2 * time.Second
+	// LookEvery is how often it is looked what the lanes wait for, to log it.
+	LookEvery = 2 * time.Second
 	// overAfter is for how long it is not waited for what counts as over: between two
 	// tries there may be a short time in which it is not known to go on.
 	overAfter = 10 * time.Second
@@ -63,10 +63,10 @@ const (
 // seen is when a wait began, and when it was looked at last.
 type seen struct{ begun, last time.Time }
 
-// Log logs what the lanes begin to wait for, and once they do no more, until ctx ends.
-// What the breaker does is not logged: its turns are.
-func Log(ctx context.Context, log *slog.Logger, look func() []observe.Wait) {
-	tick := time.NewTicker(lookEvery)
+// Log logs what the lanes begin to wait for, and once they do no more, until ctx ends. It
+// looks that often. What the breaker does is not logged: its turns are.
+func Log(ctx context.Context, log *slog.Logger, every time.Duration, look func() []observe.Wait) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	known := map[observe.Wait]seen{}
 	for {
@@ -85,7 +85,7 @@ func Log(ctx context.Context, log *slog.Logger, look func() []observe.Wait) {
 			known[of] = at
 		}
 		for of, at := range known {
-			if now.Sub(at.last) >= overAfter {
+			if now.Sub(at.last) >= max(overAfter, every) {
 				delete(known, of)
 				log.Info("waiting no more", append(attributes(of), "after", at.last.Sub(at.begun).Round(time.Second))...)
 			}

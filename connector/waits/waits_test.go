@@ -21,7 +21,7 @@ func TestAWaitIsOneLineWhenItBeginsAndOneWhenItEnds(t *testing.T) {
 		var now atomic.Pointer[[]observe.Wait]
 		now.Store(&[]observe.Wait{})
 		ctx, end := context.WithCancel(t.Context())
-		go waits.Log(ctx, slog.New(slog.NewTextHandler(&out, nil)), func() []observe.Wait { return *now.Load() })
+		go waits.Log(ctx, slog.New(slog.NewTextHandler(&out, nil)), waits.LookEvery, func() []observe.Wait { return *now.Load() })
 		after := func(d time.Duration, set ...observe.Wait) {
 			synctest.Wait()
 			now.Store(&set)

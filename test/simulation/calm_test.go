@@ -27,7 +27,7 @@ func (w *world) calm(ctx context.Context) {
 		for _, m := range w.members {
 			m.follow(slices.Equal(before, w.plan.lanes())) //nolint:contextcheck // its end is kill or stop
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute + 4*w.plan.lookEvery)
 		files, slots := w.imports(t, w.begun), w.slotsUsed(t)
 		w.say("rows of %s, which calls can bring", t.name)
 		for range 2 {

@@ -226,7 +226,7 @@ func (w *world) pause() (string, func(), time.Duration) {
 		what = " may be paused" // it may be on record without an answer
 	}
 	t.paused = true
-	time.Sleep(pauseKnown)
+	time.Sleep(pauseKnown + 3*w.plan.lookEvery)
 	for _, m := range w.members {
 		if m.rests(t.name) {
 			w.witness.rests(m.process.name, t.name)
@@ -399,7 +399,7 @@ func (w *world) whileStopped(do func() error, of ...*table) {
 	for _, m := range w.members {
 		m.end()
 	}
-	time.Sleep(time.Minute + 2*w.plan.processing) // for the members that were killed, and imports under way
+	time.Sleep(max(time.Minute, 2*w.plan.session) + 2*w.plan.processing) // for the members that were killed, and imports under way
 	if err := do(); err != nil {
 		w.fail("have records read again: %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -66,20 +67,14 @@ func (w *world) live(ctx context.Context) {
 
 // feed produces events until ctx ends.
 func (w *world) feed(ctx context.Context) {
-	g := &w.load
-	for {
-		n := g.rnd.IntN(w.plan.bunch + 1)
-		if w.plan.burst > 0 && g.rnd.IntN(40) == 0 {
-			n = w.plan.burst
-			w.say("a burst of %d events", n)
+	for last := (time.Time{}); ; {
+		now := time.Now()
+		n, next := w.plan.comes(w.load.rnd, last, now)
+		if last = now; n > 3*w.plan.bunch {
+			w.say("%d events at once", n)
 		}
-		if !w.bunch(ctx, n, w.plan.tables...) {
+		if !w.bunch(ctx, n, w.plan.tables...) || retry.Sleep(ctx, next) != nil {
 			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(w.plan.every/2 + time.Duration(g.rnd.Int64N(int64(w.plan.every)))):
 		}
 	}
 }

@@ -51,6 +51,7 @@ type plan struct {
 	zone       *time.Location
 	life       time.Duration // of load and faults
 	every      time.Duration // between two bunches of events
+	curve      string        // of how many come
 	bunch      int           // events at most
 	burst      int           // events, now and then
 	faultEvery time.Duration // mean
@@ -70,7 +71,18 @@ type plan struct {
 	debug      bool          // the members log everything
 
 	commitEvery time.Duration
+	lookEvery   time.Duration // of the members at what sends no notice, at most
 }
+
+const day = 24 * time.Hour
+
+// The curves of how many events come.
+const (
+	steady   = "steady"
+	office   = "office hours"
+	nightly  = "nightly dumps"
+	snapshot = "a snapshot first"
+)
 
 var zones = []*time.Location{time.UTC, zone("Europe/Brussels"), zone("America/New_York"), zone("Asia/Kathmandu")}
 
@@ -104,13 +116,13 @@ func newPlan(rnd *rand.Rand) plan {
 		calls:      pick(rnd, 1, 4, 64),
 		session:    pick(rnd, 6*time.Second, 30*time.Second, 30*time.Second),
 	}
-	if rnd.IntN(25) == 0 { // rare: this one costs as much as all the others
-		p.life, p.faultEvery, p.slots, p.rollAge = 26*time.Hour, 30*time.Minute, 12, time.Hour
+	if rnd.IntN(25) == 0 {
+		p.life, p.slots, p.rollAge = day, 12, time.Hour
 	}
 	p.commitEvery = pick(rnd, time.Second, 5*time.Second)
 	p.zone = pick(rnd, zones...)
-	day := pick(rnd, "2026-01-01", "2026-03-08", "2026-03-29", "2026-06-15", "2026-10-25", "2026-11-01") // the clock is set on some
-	p.begin, _ = time.ParseInLocation(time.DateOnly, day, p.zone)
+	date := pick(rnd, "2026-01-01", "2026-03-08", "2026-03-29", "2026-06-15", "2026-10-25", "2026-11-01") // the clock is set on some
+	p.begin, _ = time.ParseInLocation(time.DateOnly, date, p.zone)
 	p.begin = p.begin.Add(time.Duration(rnd.IntN(48)-24) * 30 * time.Minute)
 	switch p.slots {
 	case 200:
@@ -151,6 +163,53 @@ func newPlan(rnd *rand.Rand) plan {
 	return p
 }
 
+// lengthen has some lives go on for days. What goes wrong and what comes is rarer in them,
+// and members look less often at what sends no notice, so that their hours cost little:
+// the others find what is a matter of seconds.
+func (p *plan) lengthen(rnd *rand.Rand) {
+	if p.curve = steady; p.life < day && rnd.IntN(4) > 0 {
+		return
+	}
+	p.life = pick(rnd, day, day, day, 2*day, 2*day, 3*day, 7*day)
+	if rnd.IntN(50) == 0 {
+		p.life = 30 * day
+	}
+	if p.maxFile == 3 {
+		p.maxFile = 50
+	}
+	p.faultEvery = pick(rnd, 30*time.Minute, time.Hour, 2*time.Hour)
+	p.every = pick(rnd, 10*time.Minute, 20*time.Minute, 40*time.Minute)
+	p.session, p.lookEvery, p.commitEvery = 5*time.Minute, 30*time.Second, pick(rnd, 5*time.Second, 30*time.Second)
+	p.curve = pick(rnd, steady, office, nightly, snapshot)
+}
+
+// The events of a snapshot, and of a dump each night.
+const (
+	snapshotOf = 2000
+	dumpOf     = 300
+)
+
+// comes is how many events come now, and how long it takes until others do. last is when
+// some came last.
+func (p *plan) comes(rnd *rand.Rand, last, now time.Time) (n int, next time.Duration) {
+	if n = rnd.IntN(p.bunch + 1); p.burst > 0 && rnd.IntN(40) == 0 {
+		n = p.burst
+	}
+	next = p.every/2 + time.Duration(rnd.Int64N(int64(p.every)))
+	hour := now.In(p.zone).Hour()
+	switch {
+	case p.curve == snapshot && last.IsZero():
+		n = snapshotOf
+	case p.curve == nightly && hour == 2 && now.Sub(last) < 3*time.Hour && last.In(p.zone).Hour() != 2:
+		n = dumpOf
+	case p.curve == office && hour >= 8 && hour < 18:
+		n, next = 3*n, next/3
+	case p.curve == office:
+		next *= 3
+	}
+	return n, next
+}
+
 // timesOfDay has files be due at times of the day, and at some at these alone. One of them
 // is behind the life, for what is left then.
 func (p *plan) timesOfDay(rnd *rand.Rand) {
@@ -169,9 +228,9 @@ func (p *plan) timesOfDay(rnd *rand.Rand) {
 // nextTimeOfDay is how long it takes from then to the next of the times of day, and no
 // less where the clock is set meanwhile.
 func (p *plan) nextTimeOfDay(from time.Time) time.Duration {
-	least := 24 * time.Hour
+	least := day
 	for _, at := range p.rollAt {
-		least = min(least, (at.Sub(from)%(24*time.Hour)+24*time.Hour)%(24*time.Hour))
+		least = min(least, (at.Sub(from)%day+day)%day)
 	}
 	return least + time.Hour
 }
@@ -194,13 +253,13 @@ func (p *plan) bound(events, waiting, used int, from time.Time) time.Duration {
 	}
 	perDay := p.slots - p.reserve - len(p.rollAt)
 	if p.maxFile > 0 { // the slots may be spread over the day
-		bound += time.Duration(imports) * 24 * time.Hour / time.Duration(perDay)
+		bound += time.Duration(imports) * day / time.Duration(perDay)
 	}
 	switch {
 	case perDay < 24:
-		bound += 6 * 24 * time.Hour
+		bound += 6 * day
 	case p.maxFile > 0 && used+imports > perDay:
-		bound += 24 * time.Hour * time.Duration(1+imports/perDay)
+		bound += day * time.Duration(1+imports/perDay)
 	}
 	if p.rate > 0 {
 		bound += 2 * time.Duration(events/p.rate) * time.Minute
@@ -214,9 +273,9 @@ func (p *plan) String() string {
 		lanes = append(lanes, fmt.Sprintf("%s: %s, bundled %v, %s, %d %% said again, skipped %v", t.name, t.format, t.bundled, p.routesOf(t), t.again, t.skips))
 	}
 	return fmt.Sprintf("%s, orders after customers %v, %d partitions, %d members, lanes apart %v, %v, up to %d events every %v, bursts of %d, a fault every %v, "+
-		"latency %v, calls %v, imports %v, rate %d/min, %d slots, %d in reserve, roll %d rows or %v or at [%s], files of %d rows, %d calls in flight, sessions of %v, from %v",
+		"%s, latency %v, calls %v, imports %v, rate %d/min, %d slots, %d in reserve, roll %d rows or %v or at [%s], files of %d rows, %d calls in flight, sessions of %v, from %v",
 		strings.Join(lanes, ", "), p.after, p.partitions, p.members, p.apart, p.life, p.bunch, p.every, p.burst, p.faultEvery,
-		p.latency, p.callTime, p.processing, p.rate, p.slots, p.reserve, p.rollRows, p.rollAge, p.clocks(), p.maxFile, p.calls, p.session, p.begin)
+		p.curve, p.latency, p.callTime, p.processing, p.rate, p.slots, p.reserve, p.rollRows, p.rollAge, p.clocks(), p.maxFile, p.calls, p.session, p.begin)
 }
 
 // yaml is the members' configuration, with the routes as they are now.

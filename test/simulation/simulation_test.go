@@ -63,8 +63,10 @@ func TestEveryLifeKeepsThePromises(t *testing.T) {
 // live runs one seed's life, and shows its transcript if anything is wrong.
 func live(t *testing.T, seed uint64) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
+	p := newPlan(rnd)
+	p.lengthen(rand.New(rand.NewPCG(seed, 3)))
 	w := &world{
-		seed: seed, plan: newPlan(rnd), rnd: rnd, dropped: numbers(*drop), dir: t.TempDir(), follow: *follow, logs: *logs, partitions: map[string]int32{}, unremovable: map[string]bool{},
+		seed: seed, plan: p, rnd: rnd, dropped: numbers(*drop), dir: t.TempDir(), follow: *follow, logs: *logs, partitions: map[string]int32{}, unremovable: map[string]bool{},
 		load: generator{rnd: rand.New(rand.NewPCG(seed, 1))},
 	}
 	watchdog := time.AfterFunc(stuck, func() {

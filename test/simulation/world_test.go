@@ -25,6 +25,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/feedsink/feedsink/connector"
 	"github.com/feedsink/feedsink/connector/config"
@@ -110,8 +111,12 @@ func (w *world) open() error {
 		return time.Duration(latency.Int64N(int64(w.plan.latency)) + 1)
 	})
 	w.own = w.network.host("world")
+	versions := kversion.Tip()
+	for _, telemetry := range []kmsg.Key{kmsg.GetTelemetrySubscriptions, kmsg.PushTelemetry} { // of which no judge has a use
+		versions.SetMaxKeyVersion(telemetry.Int16(), -1)
+	}
 	var err error
-	if w.broker, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(9092), kfake.ListenFn(w.network.Listen),
+	if w.broker, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.MaxVersions(versions), kfake.Ports(9092), kfake.ListenFn(w.network.Listen),
 		kfake.SeedTopics(w.plan.partitions, "crm", "shop"), kfake.SeedTopics(1, "dlq")); err != nil {
 		return err
 	}
@@ -287,7 +292,7 @@ func (m *member) start() {
 		Lanes: m.lanes, Log: slog.New(slog.NewTextHandler(&reader{to: to, w: w, name: name}, &slog.HandlerOptions{Level: level})), Version: "simulated", Load: load,
 		Rand: rand.New(rand.NewPCG(w.rnd.Uint64(), w.rnd.Uint64())), Dial: p.host.Dial, Listen: w.network.Listen,
 		Wall:         func() time.Time { return time.Now().Add(time.Duration(p.clock.Load())) },
-		FetchMaxWait: 10 * time.Second, CommitEvery: w.plan.commitEvery,
+		FetchMaxWait: max(10*time.Second, 2*w.plan.lookEvery), CommitEvery: w.plan.commitEvery, LookEvery: w.plan.lookEvery,
 	})
 	if err != nil {
 		w.fail("%s does not start: %v", name, err)
