@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/feedsink/feedsink/connector/config"
-	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/why"
 )
@@ -84,7 +83,7 @@ func runWhy(cmd *cobra.Command, o ops.WhyOptions, server string) error {
 	bar := newReading(cmd)
 	defer bar.end()
 	o.Log, o.Progress = log.Logger, bar.at
-	o.Waits = func(ctx context.Context) ([]observe.Wait, error) { return sinkWaits(ctx, server, cfg.Admin) }
+	o.Running = func(ctx context.Context) (ops.Running, error) { return askRunning(ctx, server, cfg.Admin) }
 	report, err := ops.Why(cmd.Context(), cfg, o)
 	bar.end()
 	switch {
@@ -102,20 +101,16 @@ func runWhy(cmd *cobra.Command, o ops.WhyOptions, server string) error {
 	return nil
 }
 
-// waitsTimeout is how long a sink is waited for: why does without it.
-const waitsTimeout = 3 * time.Second
+// runningTimeout is how long a sink is waited for: why does without it.
+const runningTimeout = 3 * time.Second
 
-// sinkWaits asks the sink what its lanes wait for.
-func sinkWaits(ctx context.Context, server string, cfg config.Admin) ([]observe.Wait, error) {
+// askRunning asks the sink what its lanes wait for.
+func askRunning(ctx context.Context, server string, cfg config.Admin) (running ops.Running, err error) {
 	_, client, err := sinkOf(server, cfg, "")
 	if err != nil {
-		return nil, err
+		return running, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, waitsTimeout)
+	ctx, cancel := context.WithTimeout(ctx, runningTimeout)
 	defer cancel()
-	var status struct {
-		Waits []observe.Wait `json:"waits"`
-	}
-	err = client.Status(ctx, &status)
-	return status.Waits, err
+	return running, client.Status(ctx, &running)
 }

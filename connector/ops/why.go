@@ -35,12 +35,21 @@ type WhyOptions struct {
 	Since     time.Time  // zero: all that the topics hold
 	RecordKey string     // of all records of the row, to look only into the partition to which it leads; "": into all
 	Values    bool       // are told
-	// Waits asks the running sink what its lanes wait for; nil: it is not asked.
-	Waits func(context.Context) ([]observe.Wait, error)
+	// Running asks the running sink; nil: it is not asked.
+	Running func(context.Context) (Running, error)
 	// Progress is told with each record how many there are, and how many of them have been
 	// read.
 	Progress func(read, of int64)
 	Log      *slog.Logger
+}
+
+// Running is what a running sink's /status says of what records wait for.
+type Running struct {
+	Waits    []observe.Wait `json:"waits"`
+	Mappings []struct {
+		Name string    `json:"name"`
+		Due  time.Time `json:"due"` // when the open file is sent at the latest; zero: not known
+	} `json:"mappings"`
 }
 
 // ErrNoRow says that the record that was asked about is not there, or names no row.
@@ -236,14 +245,19 @@ func (q *question) state(ctx context.Context, found []why.Found) (*why.State, er
 	if err := q.letters(ctx, s, found); err != nil {
 		return nil, err
 	}
-	if q.Waits == nil {
+	if q.Running == nil {
 		return s, nil
 	}
-	waits, err := q.Waits(ctx)
+	running, err := q.Running(ctx)
 	if err != nil {
 		q.note("no running sink was asked what its lanes wait for: %v", err)
 	}
-	s.Waits = waits
+	s.Waits = running.Waits
+	for _, m := range running.Mappings {
+		if m.Name == q.mapping.Name {
+			s.Due = m.Due
+		}
+	}
 	return s, nil
 }
 

@@ -193,8 +193,12 @@ func (s *State) waits(f *Found, l *Ledger, agrees bool) (why string, until time.
 			until = time.UnixMilli(p.Until).UTC()
 		}
 	}
-	if im := s.covering(f, l); im != nil {
+	switch im := s.covering(f, l); {
+	case im != nil:
 		all = append(all, importText(im, s.Mapping.Name))
+	case f.Lane == schemas.Batch && f.Err == nil && !s.Due.IsZero():
+		say("its row goes into the open file, which is sent then, or once it is full")
+		until = s.Due.UTC()
 	}
 	for _, w := range s.Waits {
 		if w.Lane == f.Lane.String() && (w.Mapping == "" || w.Mapping == s.Mapping.Name) && (w.Topic == "" || w.Topic == f.Topic) &&

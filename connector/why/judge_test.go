@@ -187,6 +187,18 @@ func TestLedgerOfAnEarlierTopicConfirmsNothing(t *testing.T) {
 }
 
 // A pause ends by itself, and its end is told.
+func TestRecordOfTheOpenFileTellsUntilWhen(t *testing.T) {
+	s := world(t)
+	s.Due = time.Date(2026, 5, 1, 12, 30, 0, 0, time.UTC)
+	got := s.Judge("C1", []why.Found{at(15, schemas.Batch), at(16, schemas.Immediate)}).Records
+	if !got[0].Until.Equal(s.Due) || !strings.Contains(got[0].Why, "open file") {
+		t.Errorf("a row: got %q until %v, want the open file until %v", got[0].Why, got[0].Until, s.Due)
+	}
+	if !got[1].Until.IsZero() || strings.Contains(got[1].Why, "file") {
+		t.Errorf("a call: got %q until %v, want no file", got[1].Why, got[1].Until)
+	}
+}
+
 func TestPausedRecordTellsUntilWhen(t *testing.T) {
 	s := world(t)
 	until := time.Now().Add(time.Hour).Truncate(time.Millisecond)

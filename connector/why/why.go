@@ -152,6 +152,7 @@ type State struct {
 	Receipts map[Place][]receipt.Receipt
 	Pauses   *pause.Known
 	Waits    []observe.Wait // of the members that could be asked
+	Due      time.Time      // when they send the mapping's open file at the latest; zero: not known
 	// Tables are the names by which ledgers know the mapping's files: its table's, and
 	// those of its bundle.
 	Tables []string
