@@ -78,7 +78,13 @@ func live(t *testing.T, seed uint64) {
 	cpu := cpuTime()
 	var hours float64
 	defer func() { // a test that has failed in its bubble does not go on
-		t.Logf("seed %d: %.1f virtual hours, %d events, %.1f CPU seconds", seed, hours, w.load.events, (cpuTime() - cpu).Seconds())
+		events, used := w.load.events, cpuTime()-cpu
+		w = nil // nothing of the life is to be left
+		left := inUse()
+		t.Logf("seed %d: %.1f virtual hours, %d events, %.1f CPU seconds, %.0f MB left in use", seed, hours, events, used.Seconds(), float64(left)/1e6)
+		if left > mostLeft {
+			t.Errorf("seed %d: %d bytes are in use behind the life, want at most %d", seed, left, mostLeft)
+		}
 	}()
 	synctest.Test(t, func(t *testing.T) {
 		begun := w.plan.begin
@@ -100,6 +106,17 @@ func numbers(list string) map[int]bool {
 		}
 	}
 	return in
+}
+
+// mostLeft is how much memory may be in use behind a life, in bytes, whatever came before it.
+const mostLeft uint64 = 100e6
+
+// inUse is how much memory is in use, in bytes.
+func inUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
 }
 
 // cpuTime is what this process has used so far.
