@@ -176,7 +176,7 @@ func (b *Batcher) Landed(mapping string, w schemas.Write, p Partition, offset in
 // follow keeps looking at the other lane's ledger while keys depend on it.
 func (b *Batcher) follow(ctx context.Context) {
 	for {
-		if retry.Sleep(ctx, lookEvery) != nil {
+		if retry.Sleep(ctx, max(lookEvery, b.cfg.LookEvery)) != nil {
 			return
 		}
 		if followed := slices.ContainsFunc(b.queues, (*tableQueue).follows); !followed {

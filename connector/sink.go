@@ -510,6 +510,7 @@ func (s *pipeline) openFiles(source *kafka.Source) (*lane, error) {
 		LandsWithin: landed * s.cfg.Service.Timeout,
 		MaxWaiting:  int64(s.cfg.Memory.Pending) / 4,
 		ApartAfter:  s.opts.ApartAfter,
+		LookEvery:   s.opts.LookEvery,
 		Records:     imports.Records{Lane: parts, Creates: imports.NewCreates(s.client, &s.service, s.cfg, share(source, eitherRate(mappings)), s.newRand()), Receipts: receipts},
 		Floods:      base.floods,
 		Paused:      s.pausedFiles,
