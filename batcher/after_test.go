@@ -64,6 +64,34 @@ func TestChildsFileWaitsForTheRowsOfItsParent(t *testing.T) {
 	})
 }
 
+// TestFileThatHasWaitedAsksForItsSlotOnceMore: another import may have taken it while the file
+// waited for its parents, or a person had paused it.
+func TestFileThatHasWaitedAsksForItsSlotOnceMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, gate := newWorld(t), &turnstile{}
+		parent, child := testMapping(), testMapping()
+		child.Name, child.After, child.Roll.Rows = "orders", []string{"customers"}, 1
+		other := &gateOfParents{open: make(chan struct{})}
+		w.open(Config{Parents: other, Gate: gate}, parent, child)
+		w.run()
+		if err := w.b.Append("orders", write(schemas.Upsert, "2"), w.p, 200); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		gate.roll.Store(int64(12 * time.Hour)) // somebody has made an import by hand
+		close(other.open)
+		time.Sleep(time.Hour)
+		if im := w.b.Status()[1].Import; im == nil || im.Step != contract.Waiting {
+			t.Errorf("got %+v, want it to wait for a slot", im)
+		}
+		gate.roll.Store(0)
+		time.Sleep(2 * time.Minute)
+		if got := sent(w.transcript(), "trigger"); len(got) != 1 {
+			t.Errorf("with a slot: got %q, want the file", got)
+		}
+	})
+}
+
 // TestChildsFileFollowsAllFilesOfItsParent: also those that wait, each as large as a file
 // may be.
 func TestChildsFileFollowsAllFilesOfItsParent(t *testing.T) {

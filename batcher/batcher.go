@@ -193,6 +193,18 @@ func (b *Batcher) Repeat(mapping string, w schemas.Write, p Partition, offset in
 	return m.append(&w, p, offset, true)
 }
 
+// Begin notes that the mapping's table is this process' from now on: records written before
+// may have been rows of a file that another one had open.
+func (b *Batcher) Begin(mapping string) {
+	if m, ok := b.byName[mapping]; ok {
+		m.queue.mu.Lock()
+		defer m.queue.mu.Unlock()
+		if m.queue.open == nil {
+			m.queue.began = time.Now()
+		}
+	}
+}
+
 // Discard forgets what the mapping has open or on its way, and with it the rest of
 // its bundle, because partitions of it were revoked: the open file is dropped, a
 // running import is neither polled nor confirmed any more, nothing further is sent.

@@ -150,13 +150,13 @@ func (q *tableQueue) waits() (keys int) {
 }
 
 // oldest is when the oldest row came that waits for a call; zero: there is none.
-func (q *tableQueue) oldest() (came time.Time) {
+func (q *tableQueue) oldest() (came, written time.Time) {
 	for _, m := range q.members {
-		if first := m.waiting.Oldest(); came.IsZero() || !first.IsZero() && first.Before(came) {
-			came = first
+		if first, at := m.waiting.Oldest(); came.IsZero() || !first.IsZero() && first.Before(came) {
+			came, written = first, at
 		}
 	}
-	return came
+	return came, written
 }
 
 // calls is how many rows of the queue are being called, or become dead letters.
@@ -272,6 +272,13 @@ func (m *member) underWay(hash uint64) bool {
 	return slices.ContainsFunc(q.inError, func(a *Adopted) bool { return m.in(a.generation, hash) })
 }
 
+// lasted notes what an import has needed.
+func (q *tableQueue) lasted(took time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.took = took
+}
+
 // importTime is what an import needs from its slot to its end, with the lock held.
 func (q *tableQueue) importTime() time.Duration {
 	return cmp.Or(q.took, UsualImport)
@@ -383,7 +390,7 @@ func (m *member) settle(of *waiting.Rows, k *waiting.Key, then func()) {
 		_ = m.spill(k, q.opened().number) // else it is tried again with the next calls
 	}
 	if q.open != nil && !q.openRows() && q.open.asked != nil { // calls have emptied it
-		q.open.asked.becomes(nil)
+		q.open.asked.Becomes(nil)
 		q.open.asked = nil
 	}
 	notify(q.wake)

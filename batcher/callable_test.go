@@ -116,6 +116,31 @@ func (w *world) offer(offset int64, write schemas.Write, change ...func(*waiting
 	}
 }
 
+// TestFileGoesInTimeForTheImportsOfItsTable: as long as the last one took is what the next takes.
+func TestFileGoesInTimeForTheImportsOfItsTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for range 10 {
+			w.results = append(w.results, contract.Results{Status: contract.InProgress})
+		}
+		m := testMapping()
+		m.Roll.Age, m.Within = 24*time.Hour, 6*time.Hour
+		w.start(m)
+		due := func() time.Duration {
+			w.append(write(schemas.Upsert, "1"))
+			return time.Until(w.b.Status()[0].Until)
+		}
+		if got, want := due(), 6*time.Hour-UsualImport; got != want {
+			t.Errorf("the first file: got due in %v, want %v", got, want)
+		}
+		time.Sleep(7 * time.Hour)
+		took := w.endings()[0].took
+		if got, want := due(), 6*time.Hour-took; got != want || took <= UsualImport {
+			t.Errorf("behind an import of %v: got due in %v, want %v", took, got, want)
+		}
+	})
+}
+
 func TestFileThatCallsHaveEmptiedDoesNotGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, calls := callable(t, nil)

@@ -251,3 +251,16 @@ func TestAdoptedImportThatFailedAsTooLargeIsHalved(t *testing.T) {
 		}
 	})
 }
+
+// TestClaimsAreThoseOfFilesThatAreFull: their records are the oldest.
+func TestClaimsAreThoseOfFilesThatAreFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, gate := fullFiles(t, func(m *files.Mapping) { m.MaxFile.Rows = 2 })
+		gate.roll.Store(int64(time.Hour))
+		w.run()
+		w.append(write(schemas.Upsert, "1"), write(schemas.Upsert, "2"), write(schemas.Upsert, "3"), write(schemas.Upsert, "4"), write(schemas.Upsert, "5"))
+		if got := len(w.b.Claims("customers")); got != 3 {
+			t.Errorf("got claims of %d files, want 3: two that are full and the open one", got)
+		}
+	})
+}

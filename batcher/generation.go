@@ -19,20 +19,20 @@ type generation struct {
 	journals []*spool.Journal // of the queue's members
 	opened   time.Time        // when its first row came
 	until    time.Time        // when it is complete, whatever its size; zero: never
-	resumed  time.Time        // when it was opened as the first one since the process, or its last reload, began: rows of a file that a restart or a reload has ended may come; zero: it is another one
+	resumed  time.Time        // when it was opened as the first one since the table became this process': rows of a file that a former owner had open, or this one before a restart or a reload, may come; zero: it is another one
 	began    time.Time        // of that one: when that was
 	oldest   time.Time        // of that one: when its oldest record was written; zero: it is not known
 	byOwner  map[Partition]Claim
 	claims   []Claim // in the order of their first record
 	last     Partition
-	newest   int64          // offset that was held last
-	holding  Claim          // last's
-	width    int64          // how many rows that record has so far
-	widest   int64          // the most that one has
-	dueNow   bool           // it is due at once; guarded by queue.mu
-	asked    *Asked         // to be sent, while it was open; nil: it was not; guarded by queue.mu
-	repeats  bool           // rows in it may have landed before; guarded by queue.mu
-	fate     reconcile.Fate // of rows that writes of the other lane have dropped; guarded by queue.mu
+	newest   int64           // offset that was held last
+	holding  Claim           // last's
+	width    int64           // how many rows that record has so far
+	widest   int64           // the most that one has
+	dueNow   bool            // it is due at once; guarded by queue.mu
+	asked    *contract.Asked // to be sent, while it was open; nil: it was not; guarded by queue.mu
+	repeats  bool            // rows in it may have landed before; guarded by queue.mu
+	fate     reconcile.Fate  // of rows that writes of the other lane have dropped; guarded by queue.mu
 
 	// Of one that is built again from the records it had.
 	from contract.Import     // the file whose turn it is
@@ -249,12 +249,21 @@ func (q *tableQueue) hold(g *generation, p Partition, offset int64) {
 		claim = p.Claim(offset)
 		g.byOwner[p] = claim
 		g.claims = append(g.claims, claim)
-		if written := claim.Oldest(); written.Before(g.began) && !written.IsZero() && (g.oldest.IsZero() || written.Before(g.oldest)) {
-			g.oldest = written
+		if oldest := g.before(g.oldest, claim.Oldest()); oldest != g.oldest {
+			g.oldest = oldest
 			notify(q.wake)
 		}
 	}
 	g.last, g.holding, g.newest = p, claim, offset
+}
+
+// before is the earlier of oldest, which may be zero, and of a time at which a record was
+// written, where that was before the table became this process'.
+func (g *generation) before(oldest, written time.Time) time.Time {
+	if written.IsZero() || !written.Before(g.began) || !oldest.IsZero() && !written.Before(oldest) {
+		return oldest
+	}
+	return written
 }
 
 // close tells the claims that no row follows.

@@ -28,6 +28,7 @@ type importRun struct {
 	refusals   int                 // of its trigger in a row
 	nextDay    bool                // the last of them was about a day that is over; the slot of the intent is of the next one
 	retries    int                 // of it after FAILED
+	waited     bool                // the first of files has waited since the gate let it go
 	adopted    *Adopted            // what a former owner sent, to be awaited; nil: an import of our own
 	undecided  []rejects.Undecided // rows in error of the members' conflicting keys; guarded by queue.mu
 	thirds     rejects.Thirds      // creates behind two others in error
@@ -93,7 +94,7 @@ func (r *importRun) life(ctx, send context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.generation.asked.becomes(imports)
+	r.generation.asked.Becomes(imports)
 	if len(imports) == 0 { // what was in it, the other lane has overruled
 		return r.landed(ctx, send, r.withoutFile())
 	}
@@ -140,6 +141,7 @@ func (r *importRun) life(ctx, send context.Context) error {
 			continue
 		}
 		took := time.Since(begun)
+		r.queue.lasted(took)
 		if results.Status == contract.Failed {
 			r.batcher.observer.ImportEnded(*imp, results, took)
 			if err := r.failed(ctx, send, imp, results); err != nil {

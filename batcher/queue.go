@@ -33,7 +33,7 @@ type tableQueue struct {
 	mu         sync.Mutex
 	closing    bool          // a file is about to go out: no call starts
 	opens      int64         // generations that were opened
-	began      time.Time     // when the process or its last reload did; zero: a generation was opened since
+	began      time.Time     // when the table became this process'; zero: a generation was opened since
 	doubt      time.Time     // until then a call may land whose outcome is not known
 	took       time.Duration // the last import; 0: none has ended
 	inError    []*Adopted    // of which only records in error are left: before all else
@@ -193,16 +193,18 @@ func (q *tableQueue) dueAt(g *generation) (at time.Time) {
 	if g.entries() > 0 {
 		at = g.until
 	}
-	if came := q.oldest(); !came.IsZero() {
+	oldest := g.oldest
+	if came, written := q.oldest(); !came.IsZero() {
 		if until := q.mapping.Until(came, q.importTime()); at.IsZero() || !until.IsZero() && until.Before(at) {
 			at = until
 		}
+		oldest = g.before(oldest, written)
 	}
-	if g.oldest.IsZero() || at.IsZero() {
+	if oldest.IsZero() || at.IsZero() {
 		return at
 	}
-	// A restart or a reload is no reason to wait longer.
-	due := q.mapping.ResumedUntil(g.oldest, g.resumed, q.importTime())
+	// A restart, a reload or another owner is no reason to wait longer.
+	due := q.mapping.ResumedUntil(oldest, g.resumed, q.importTime())
 	return slices.MinFunc([]time.Time{at, due}, time.Time.Compare)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
+	"github.com/feedsink/feedsink/batcher/waiting"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -218,6 +219,40 @@ func TestRestartDoesNotLetAFileWaitLonger(t *testing.T) {
 				w.append(write(schemas.Upsert, "2"))
 				if got := w.b.Status()[0].Until; c.roll.Age > 0 && !got.Equal(time.Now().Add(c.roll.Age)) {
 					t.Errorf("the next one: got due at %v, want %v from now on", got, c.roll.Age)
+				}
+			})
+		})
+	}
+}
+
+// TestAnotherOwnerDoesNotLetAFileWaitLonger: its rows have waited since they were written, be
+// it that this process runs for long, has had the table before, or that calls take the rows.
+func TestAnotherOwnerDoesNotLetAFileWaitLonger(t *testing.T) {
+	for name, auto := range map[string]bool{"rows": false, "rows that wait for calls": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				m := testMapping()
+				m.Auto, m.Roll = auto, files.Roll{Age: time.Hour}
+				if auto {
+					w.open(Config{Calls: &scriptedCalls{w: w}}, m)
+					w.run()
+				} else {
+					w.start(m)
+				}
+				for range 2 {
+					time.Sleep(24 * time.Hour)
+					w.b.Begin("customers")
+					w.p.written = time.Now().Add(-40 * time.Minute)
+					if auto {
+						w.offer(1, write(schemas.Upsert, "1"), func(o *waiting.Offer, _ *heldRecord) { o.Written = w.p.written })
+					} else {
+						w.append(write(schemas.Upsert, "1"))
+					}
+					if got, want := w.b.Status()[0].Until, time.Now().Add(20*time.Minute); !got.Equal(want) {
+						t.Errorf("due: got %v, want %v", got, want)
+					}
+					w.b.Discard("customers")
 				}
 			})
 		})

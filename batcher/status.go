@@ -41,7 +41,7 @@ func (m *member) status() contract.MappingStatus {
 		}
 	}
 	if keys := m.waiting.Len(); keys > 0 {
-		came := m.waiting.Oldest()
+		came, _ := m.waiting.Oldest()
 		s.Callable, s.Rows, s.Until = keys, s.Rows+int64(keys), q.dueAt(q.opened()).Round(0)
 		if s.Opened.IsZero() || came.Before(s.Opened) {
 			s.Opened, s.Age = came, time.Since(came)
@@ -67,7 +67,7 @@ func (b *Batcher) Claims(mapping string) (claims []Claim) {
 	q := m.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	held := []*generation{q.open, q.rebuilding}
+	held := slices.Concat(q.unsent(), []*generation{q.rebuilding})
 	if q.running != nil {
 		held = append(held, q.running.generation)
 	}

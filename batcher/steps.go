@@ -73,6 +73,7 @@ func (r *importRun) parentsFirst(ctx context.Context, imp contract.Import) error
 		return nil
 	}
 	r.enter(contract.Linking, imp)
+	r.waited = true
 	for _, parent := range r.queue.parents {
 		rows := parent.hurry()
 		for parent.holds(rows) {
@@ -133,12 +134,19 @@ func (r *importRun) intend(ctx, send context.Context, imp *contract.Import) erro
 // heldBack is how long a file that is complete has to wait, and for what.
 func (r *importRun) heldBack(imp *contract.Import) (contract.Step, time.Duration) {
 	if r.queue.paused() {
+		r.waited = true
 		return contract.Paused, pausedWait
 	}
-	if !r.nextDay && (r.generation.from.Part > 0 || imp.Part > 1 || imp.Attempt > 1 || r.refusals > 0) {
+	further := r.generation.from.Part > 0 || imp.Part > 1 || imp.Attempt > 1 || r.refusals > 0
+	switch {
+	case r.nextDay:
+		return "", 0
+	case further:
 		// A file that continues another one is like a file of its own: the reserve is
 		// for further tries.
 		return contract.Waiting, r.queue.gated(r.files[0].Split == 0 || imp.Attempt > 1 || r.refusals > 0)
+	case r.waited: // another import may have taken the slot
+		return contract.Waiting, r.queue.gated(r.queue.takesReserve(r.generation))
 	}
 	return "", 0
 }

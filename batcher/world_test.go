@@ -64,6 +64,7 @@ type world struct {
 type ended struct {
 	contract.Import
 	contract.Results
+	took time.Duration
 }
 
 func newWorld(t *testing.T) *world {
@@ -297,10 +298,10 @@ func (w *world) OutputFiles(ctx context.Context, execution string, to io.Writer)
 	return err
 }
 
-func (w *world) ImportEnded(imp contract.Import, r contract.Results, _ time.Duration) {
+func (w *world) ImportEnded(imp contract.Import, r contract.Results, took time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ended = append(w.ended, ended{imp, r})
+	w.ended = append(w.ended, ended{imp, r, took})
 }
 
 // endings are the imports that have ended so far.

@@ -517,6 +517,11 @@ func DrainTime(cfg *config.Config) time.Duration {
 
 // assigned takes over what former owners of the partitions began.
 func (f *fileDelivery) assigned(ps []*kafka.Partition) {
+	for _, p := range ps {
+		for _, m := range f.lane.router.TopicMappings(p.Topic) {
+			f.files.Begin(m.Name)
+		}
+	}
 	imports.Adopter{Files: f.files, Mappings: f.lane.router.Mappings(), Log: f.lane.log}.Assigned(ps)
 }
 

@@ -113,12 +113,12 @@ func (r *Rows) Records() int { return r.records }
 // the open file by now.
 func (r *Rows) Calls() int { return r.called + len(r.moved) }
 
-// Oldest is when the oldest row came; zero: there is none.
-func (r *Rows) Oldest() (came time.Time) {
+// Oldest is when the oldest row came, and when its record was written; zero: there is none.
+func (r *Rows) Oldest() (came, written time.Time) {
 	if len(r.order) > 0 {
-		came = r.order[0].Rows[0].Came
+		came, written = r.order[0].Rows[0].Came, r.order[0].Rows[0].Written
 	}
-	return came
+	return came, written
 }
 
 // Add takes a row of a record at a place, which came while the generation of that number
