@@ -273,10 +273,11 @@ func (m *member) underWay(hash uint64) bool {
 }
 
 // lasted notes what an import has needed.
-func (q *tableQueue) lasted(took time.Duration) {
+func (q *tableQueue) lasted(took time.Duration) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.took = took
+	return took
 }
 
 // importTime is what an import needs from its slot to its end, with the lock held.

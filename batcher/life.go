@@ -141,7 +141,6 @@ func (r *importRun) life(ctx, send context.Context) error {
 			continue
 		}
 		took := time.Since(begun)
-		r.queue.lasted(took)
 		if results.Status == contract.Failed {
 			r.batcher.observer.ImportEnded(*imp, results, took)
 			if err := r.failed(ctx, send, imp, results); err != nil {
@@ -152,7 +151,7 @@ func (r *importRun) life(ctx, send context.Context) error {
 		if err := r.reject(ctx, imp, results); err != nil {
 			return err
 		}
-		r.batcher.observer.ImportEnded(*imp, results, took)
+		r.batcher.observer.ImportEnded(*imp, results, r.queue.lasted(took))
 		if len(imports) == 1 {
 			// 6. Confirm: the offsets move and the ledger's entry goes, in one
 			// commit. A crash leaves a finished execution in the ledger: the next

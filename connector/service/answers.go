@@ -145,20 +145,34 @@ func parseResults(body []byte) (Results, error) {
 	return r, nil
 }
 
+// isStatus reports whether a status is one of the interface's: that of an object around an
+// execution may be a gateway's.
+func isStatus(status string) bool {
+	switch ExecutionStatus(strings.ToUpper(status)) {
+	case InProgress, Finished, Failed:
+		return true
+	}
+	return false
+}
+
 func statusObject(v any, left int) (map[string]any, string) {
 	object, ok := v.(map[string]any)
 	if !ok || left == 0 {
 		return nil, ""
 	}
-	if status := plausible(scalar(member(object, "status"))); status != "" {
-		return object, status
+	own := plausible(scalar(member(object, "status")))
+	if isStatus(own) {
+		return object, own
 	}
 	for _, name := range slices.Concat(executionNames.of, executionNames.around) {
-		if inner, status := statusObject(member(object, name), left-1); inner != nil {
+		if inner, status := statusObject(member(object, name), left-1); inner != nil && (own == "" || isStatus(status)) {
 			return inner, status
 		}
 	}
-	return nil, ""
+	if own == "" {
+		return nil, ""
+	}
+	return object, own
 }
 
 // describe is an error as text, whatever its shape.
@@ -249,6 +263,9 @@ func identifier(body []byte, header http.Header, n names) string {
 	return cmp.Or(id, location)
 }
 
+// yes are words with which an answer says no more than that all is well: no ids.
+var yes = []string{"ok", "success", "successful", "accepted", "created", "done", "true"}
+
 func (n names) find(v any, left int) string {
 	if left == 0 {
 		return ""
@@ -259,6 +276,9 @@ func (n names) find(v any, left int) string {
 	case string:
 		if inner, err := parse([]byte(v)); err == nil {
 			return n.find(inner, left-1)
+		}
+		if slices.Contains(yes, strings.ToLower(v)) {
+			return ""
 		}
 		return plausible(v)
 	case []any:

@@ -2,6 +2,7 @@ package service
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -52,6 +53,18 @@ func gives(status *int, contentType, body *string) *service {
 		w.WriteHeader(*status)
 		_, _ = io.WriteString(w, *body)
 	}}
+}
+
+func TestAnswerMayComeCompressed(t *testing.T) {
+	var small bytes.Buffer
+	w := gzip.NewWriter(&small)
+	_, _ = w.Write([]byte(`{"status":"FINISHED"}`))
+	_ = w.Close()
+	status, contentType, body := http.StatusOK, "application/json", small.String()
+	r, err := gives(&status, &contentType, &body).start(t).Results(t.Context(), "9")
+	if err != nil || r.Status != Finished {
+		t.Errorf("got %q, %v, want %q", r.Status, err, Finished)
+	}
 }
 
 const page = "\n<!DOCTYPE html>\n<html><title>Sign in</title></html>"
@@ -117,6 +130,7 @@ func TestRefusalIsTheServicesOnlyWhereTheOperationHasIt(t *testing.T) {
 				{"", ""},
 				{"text/html", ""},
 				{"text/plain", "default backend - 404"},
+				{"application/json", "{\n  \"message\":\"no Route matched with those values\",\n  \"request_id\":\"4a\"\n}"},
 				{"text/plain", "404 page not found\n"},
 				{"application/json", `{"message":"no Route matched with those values"}`},
 			} {

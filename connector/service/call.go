@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 const (
@@ -317,8 +319,24 @@ func headOf(body *bufio.Reader, w *watchdog) []byte {
 
 var errTooLong = errors.New("the answer is longer than 1 MiB")
 
-// readAnswer returns what came before an error, too.
+// readAnswer returns what came before an error, too. A gateway may have compressed the answer,
+// which nothing asked for.
 func readAnswer(response *http.Response) ([]byte, error) {
+	body, err := readWhole(response)
+	if err != nil || compressionOf(body) != Gzip {
+		return body, err
+	}
+	plain, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return body, err
+	}
+	if body, err = io.ReadAll(io.LimitReader(plain, maxAnswer+1)); err == nil && len(body) > maxAnswer {
+		err = errTooLong
+	}
+	return body, err
+}
+
+func readWhole(response *http.Response) ([]byte, error) {
 	if n := response.ContentLength; n > 0 && n <= maxAnswer {
 		body := make([]byte, n)
 		n, err := io.ReadFull(response.Body, body)

@@ -2,10 +2,13 @@ package service
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
+	"html"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,6 +33,7 @@ func TestStatusesAreClassifiedOnce(t *testing.T) {
 		{422, Rejected, false, false, false},
 		{425, Transient, true, false, false},
 		{429, Throttled, true, true, false},
+		{499, Transient, true, false, true},
 		{500, Transient, true, false, true},
 		{502, Transient, true, false, true},
 		{503, Transient, true, true, true},
@@ -79,6 +83,18 @@ func TestErrorsHoldNeitherTokenNorWhatWasWritten(t *testing.T) {
 	_, err = c.CreateETL(t.Context(), triggeredETL())
 	if want := `create ETL: 400 Bad Request: refused Bearer [redacted] for [redacted] body: {"type":"TRIGGERED"`; !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("got %q, want %q", err, want)
+	}
+}
+
+func TestSecretsThatAnAnswerEscapesAreLeftOut(t *testing.T) {
+	const secret = "kQ/9+x&Yz0a Wlong=="
+	for _, text := range []string{
+		secret, url.QueryEscape(secret), url.PathEscape(secret), html.EscapeString(secret), base64.StdEncoding.EncodeToString([]byte(secret)),
+		`kQ\/9+x&Yz0a Wlong==`, `kQ/9\u002bx\u0026Yz0a Wlong\u003D\u003d`, `kQ&#47;9&#x2B;x&amp;Yz0a%20Wlong==`,
+	} {
+		if got, want := redact(`the key '`+text+`' is not known \o/`, secret), `the key '[redacted]' is not known \o/`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	}
 }
 

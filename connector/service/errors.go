@@ -3,7 +3,11 @@ package service
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"errors"
 	"fmt"
+	"html"
+	"math"
 	"net/http"
 	"regexp"
 	"slices"
@@ -199,7 +203,7 @@ func refusal(op operation, status int, header http.Header, body []byte, zone *ti
 	}
 	// What was refused was not applied; a 5xx promises nothing, nor does an answer
 	// in place of the service's yes.
-	e.unknown = (status < 300 || status >= 500) && e.kind != NoSlot && !op.reads()
+	e.unknown = (status < 300 || status >= 500 || status == clientClosed) && e.kind != NoSlot && !op.reads()
 	e.text = advice(op, status)
 	if strange {
 		e.text = notTheServices(op, isPage(header, body))
@@ -226,6 +230,10 @@ func advice(op operation, status int) string {
 	return ""
 }
 
+// clientClosed is what gateways say of a client that they take to be gone: the service may
+// have applied the request.
+const clientClosed = 499
+
 // kindOf maps a status. A redirect, an informational answer and one that is not
 // the service's are transient: a misconfigured address must never turn events
 // into dead letters.
@@ -233,7 +241,7 @@ func kindOf(op operation, status int, foreign bool) Kind {
 	switch {
 	case status == http.StatusTooManyRequests:
 		return Throttled
-	case status < 400, status >= 500, status == http.StatusRequestTimeout, status == http.StatusTooEarly:
+	case status < 400, status >= 500, status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == clientClosed:
 		return Transient
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, op == opToken:
 		return Unauthorized
@@ -303,24 +311,55 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	if text == "" {
 		return 0
 	}
-	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
-		return time.Duration(seconds) * time.Second
+	if text[0] >= '0' && text[0] <= '9' { // some send fractions, or a header twice
+		first, _, _ := strings.Cut(text, ",")
+		seconds, err := strconv.ParseFloat(strings.TrimSpace(first), 64)
+		if err == nil || errors.Is(err, strconv.ErrRange) {
+			return time.Duration(min(math.Ceil(seconds), math.MaxUint32)) * time.Second
+		}
 	}
 	until, err := http.ParseTime(text)
+	for _, layout := range []string{time.RFC1123, time.RFC1123Z} {
+		if err != nil {
+			until, err = time.Parse(layout, text)
+		}
+	}
 	if err != nil {
 		return 0
 	}
 	return max(until.Sub(now), 0)
 }
 
-// redact takes secrets out of a text that the service wrote.
+// redact takes secrets out of a text that the service wrote, which may have escaped them.
 func redact(text string, secrets ...string) string {
 	for _, secret := range secrets {
-		if secret != "" {
-			text = strings.ReplaceAll(text, secret, redacted)
+		if secret == "" {
+			continue
+		}
+		text = strings.ReplaceAll(text, secret, redacted)
+		text = strings.ReplaceAll(text, base64.StdEncoding.EncodeToString([]byte(secret)), redacted)
+		if strings.ContainsAny(text, `\%&`) {
+			text = escaped(secret).ReplaceAllString(text, redacted)
 		}
 	}
 	return text
+}
+
+// escaped matches a secret of which JSON, a URL or HTML has escaped some bytes.
+func escaped(secret string) *regexp.Regexp {
+	var pattern strings.Builder
+	for i := range len(secret) {
+		c := secret[i]
+		fmt.Fprintf(&pattern, `(?:\\?%s|(?i:\\u00%02x|%%%02[2]x|&#0*%[2]d;|&#x0*%[2]x;)`, regexp.QuoteMeta(string(rune(c))), c)
+		if name := html.EscapeString(string(rune(c))); len(name) > 1 {
+			pattern.WriteString("|" + name)
+		}
+		if c == ' ' {
+			pattern.WriteString(`|\+`)
+		}
+		pattern.WriteString(")")
+	}
+	return regexp.MustCompile(pattern.String())
 }
 
 // unquoted leaves out what came instead of an answer, which net/http quotes.
@@ -372,14 +411,15 @@ var misdirected = []int{
 }
 
 // gatewayWords are how well-known gateways begin an answer without a page when
-// no route leads to the service: Go and Traefik, ingress-nginx, Envoy, Kong, and a
-// TLS port that was called without TLS. In lower case.
+// no route leads to the service: Go and Traefik, ingress-nginx, Envoy, Kong, Apigee, and a
+// TLS port that was called without TLS. In lower case, without white space.
 var gatewayWords = []string{
-	"404 page not found",
-	"default backend - 404",
-	"no healthy upstream",
-	`{"message":"no route matched with those values"`,
-	"client sent an http request to an https server",
+	"404pagenotfound",
+	"defaultbackend-404",
+	"nohealthyupstream",
+	`{"message":"noroutematchedwiththosevalues"`,
+	`{"fault":{"faultstring":"unabletoidentifyproxy`,
+	"clientsentanhttprequesttoanhttpsserver",
 }
 
 // foreign reports whether an answer that is no 2xx is plainly not the service's.
@@ -404,7 +444,7 @@ func foreign(op operation, status int, header http.Header, body []byte) bool {
 
 // passing are the 4xx that ask to try again.
 func passing(status int) bool {
-	return status == http.StatusRequestTimeout || status == http.StatusTooEarly || status == http.StatusTooManyRequests
+	return status == http.StatusRequestTimeout || status == http.StatusTooEarly || status == http.StatusTooManyRequests || status == clientClosed
 }
 
 // isPage reports whether an answer is HTML. Its content decides; the header
@@ -444,6 +484,7 @@ func saysHTML(header http.Header) bool {
 
 func isGatewayText(body []byte) bool {
 	text := strings.ToLower(string(trimmed(body[:min(len(body), 200)])))
+	text = strings.Join(strings.Fields(text), "") // JSON may be laid out over lines
 	return slices.ContainsFunc(gatewayWords, func(words string) bool { return strings.HasPrefix(text, words) })
 }
 

@@ -174,11 +174,11 @@ func countersOf(v any) Counters {
 		c := unknown
 		c.match("", object, depth)
 		for _, name := range slices.Sorted(maps.Keys(object)) {
-			if list, ok := object[name].([]any); ok && c == unknown {
+			if list, ok := object[name].([]any); ok && c.said() == unknown {
 				c = countersOf(list)
 			}
 		}
-		return c
+		return c.said()
 	}
 	list, _ := v.([]any)
 	sum := unknown
@@ -186,13 +186,25 @@ func countersOf(v any) Counters {
 		c := unknown
 		c.match("", one, depth)
 		for _, m := range counterNames {
-			if n := *m.field(&c); n != Unknown {
-				total := m.field(&sum)
+			switch n, total := *m.field(&c), m.field(&sum); {
+			case n == unsaid || *total == unsaid:
+				*total = unsaid
+			case n != Unknown: // one that is left out is none
 				*total = add(max(*total, 0), n)
 			}
 		}
 	}
-	return sum
+	return sum.said()
+}
+
+// unsaid is a counter that is null: of a list, the sum is not known then.
+const unsaid = Unknown - 1
+
+func (c Counters) said() Counters {
+	for _, m := range counterNames {
+		*m.field(&c) = max(*m.field(&c), Unknown)
+	}
+	return c
 }
 
 // match walks into nested objects with the path as the name: lines.read. Of
@@ -206,14 +218,18 @@ func (c *Counters) match(path string, v any, left int) {
 	}
 	text, zeros, _ := strings.Cut(scalar(v), ".") // 5.0 is one, 5.5 is none
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 || strings.Trim(zeros, "0") != "" || noCounters.MatchString(path) {
+	if v == nil {
+		n, err = unsaid, nil
+	}
+	if err != nil || n < 0 && v != nil || strings.Trim(zeros, "0") != "" || noCounters.MatchString(path) {
 		return
 	}
 	for _, m := range counterNames {
 		for _, word := range m.words {
 			if strings.Contains(path, word) {
-				field := m.field(c)
-				*field = max(*field, n)
+				if field := m.field(c); n > *field || n == unsaid && *field == Unknown {
+					*field = n
+				}
 				return
 			}
 		}

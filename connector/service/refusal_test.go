@@ -1,6 +1,7 @@
 package service
 
 import (
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -147,7 +148,11 @@ func TestRetryAfterIsReadInBothForms(t *testing.T) {
 		{" 7 ", "", 7 * time.Second},
 		{"-7", "", 0},
 		{"soon", "", 0},
-		{"99999999999999999999", "", 0},
+		{"99999999999999999999", "", math.MaxUint32 * time.Second},
+		{"3.2", "", 4 * time.Second},
+		{"3, 5", "", 3 * time.Second},
+		{now.Add(time.Minute).UTC().Format(time.RFC1123), "", time.Minute},
+		{now.Add(time.Minute).UTC().Format(time.RFC1123Z), "", time.Minute},
 		{at(time.Minute), "", time.Minute},
 		{at(-time.Minute), "", 0},
 		{at(time.Hour), at(59 * time.Minute), time.Minute}, // a service whose clock runs ahead

@@ -42,6 +42,9 @@ func TestIdsAreFoundInEveryShape(t *testing.T) {
 		{`"Accepted"`, "/x/etl-executions/77", executionNames, "77"},
 		{`"e-1"`, "/x/etl-executions/77", executionNames, "e-1"},
 		{`started`, "", executionNames, "started"},
+		{`{"result":"success"}`, "", executionNames, ""},
+		{`OK`, "", etlNames, ""},
+		{`{"response":"Accepted"}`, "/x/etl-executions/77", executionNames, "77"},
 		{`{"subscription":{"id":5}}`, "", webhookNames, "5"},
 	}
 	for _, tc := range cases {
@@ -143,6 +146,14 @@ func TestResultsAreReadInEveryShape(t *testing.T) {
 			Finished, "",
 			counts{6, 2, Unknown, Unknown, Unknown},
 		},
+		{
+			`{"status":"FINISHED","integrationResults":[{"linesRead":2,"linesInError":0},{"linesRead":1,"linesInError":null}]}`,
+			Finished, "",
+			counts{3, Unknown, Unknown, Unknown, Unknown},
+		},
+		{`{"status":"success","data":{"status":"FINISHED"}}`, Finished, "", none},
+		{`{"status":200,"result":{"status":"FAILED","error":"no"}}`, Failed, "no", none},
+		{`{"status":"CANCELLED","data":{"status":"unknown"}}`, "CANCELLED", "", none},
 		{
 			`{"status":"FINISHED","integrationResults":{"linesRead":5,"files":[{"linesRead":5,"linesInError":2}]}}`,
 			Finished, "",
