@@ -146,6 +146,7 @@ var faults = []fault{
 	{1, func(w *world) (string, func(), time.Duration) { return w.resetOffsets() }},
 	{1, func(w *world) (string, func(), time.Duration) { return w.expireGroups() }},
 	{3, func(w *world) (string, func(), time.Duration) { return w.recreateTopic() }},
+	{4, func(w *world) (string, func(), time.Duration) { return w.commitInPart() }},
 }
 
 // outputFiles is the number of that operation in the service's document.

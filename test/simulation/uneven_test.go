@@ -1,0 +1,91 @@
+//go:build simulation
+
+package simulation
+
+import (
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/feedsink/feedsink/connector/observe"
+)
+
+// The faults of this file meet one part of the world and not the other one: some partitions
+// of a commit, one member's network, routes for a short time.
+
+// someOf are some of the topic's partitions, neither none nor all; nil: it has one.
+func (w *world) someOf(topic string) (some []int32) {
+	w.mu.Lock()
+	n := int(w.partitions[topic])
+	w.mu.Unlock()
+	if n < 2 {
+		return nil
+	}
+	for _, p := range w.rnd.Perm(n)[:1+w.rnd.IntN(n-1)] {
+		some = append(some, int32(p))
+	}
+	return some
+}
+
+// imports reports whether an import of the table is under way at the member.
+func (m *member) imports(t *table) bool {
+	return m.on && slices.ContainsFunc(m.sink.Status().(observe.Status).Mappings, func(s observe.MappingStatus) bool {
+		return s.Name == t.name && s.Batch != nil && s.Batch.Import != nil
+	})
+}
+
+// importerOf waits for a member at which an import of the table is under way; nil: there is none.
+func (w *world) importerOf(t *table) *member {
+	for range 120 {
+		for _, m := range w.members {
+			if m.imports(t) {
+				return m
+			}
+		}
+		time.Sleep(w.between(100*time.Millisecond, 10*time.Second)) // it may be short
+	}
+	return nil
+}
+
+// commitInPart has the broker take commits for some of a topic's partitions only, as it does
+// while it does not know the others. A member dies amid an import, and who has taken that
+// over dies before its steps are on record in all partitions.
+func (w *world) commitInPart() (string, func(), time.Duration) {
+	t := pick(w.rnd, w.plan.tables...)
+	refused := w.someOf(t.topic)
+	if refused == nil {
+		return "", nil, 0
+	}
+	if w.rnd.IntN(3) > 0 {
+		w.service.FailImports(t.name, 1, "the file is invalid")
+	}
+	m := w.importerOf(t)
+	if m == nil {
+		m = w.some()
+	} else {
+		time.Sleep(time.Duration(w.rnd.Int64N(int64(w.plan.processing + time.Second))))
+	}
+	m.kill(w.rnd.IntN(2) == 0)
+	refusal := w.broker.Fault(kfake.Fault{
+		Keys: []kmsg.Key{kmsg.OffsetCommit}, Topic: t.topic, Partitions: refused, Err: kerr.UnknownTopicOrPartition, Count: -1,
+	})
+	w.say("commits of %s are refused for the partitions %v", t.topic, refused)
+	time.Sleep(w.between(time.Second, 10*time.Second))
+	m.start()
+	time.Sleep(w.plan.session + w.plan.processing + w.between(15*time.Second, 2*time.Minute))
+	for _, m := range w.members {
+		if m.imports(t) || w.rnd.IntN(3) == 0 {
+			m.kill(w.rnd.IntN(2) == 0)
+		}
+	}
+	w.service.FailImports(t.name, 0, "") // what is built again is loaded
+	refusal.Remove()
+	return "commits of " + t.topic + " are taken again", func() {
+		for _, m := range w.members {
+			m.start()
+		}
+	}, w.between(time.Second, time.Minute)
+}
