@@ -107,7 +107,7 @@ var faults = []fault{
 		lost.Apply = true
 		return []sandbox.Fault{lost}
 	}),
-	{4, func(w *world) (string, func(), time.Duration) { return w.rollOut() }},
+	{4, func(w *world) (string, func(), time.Duration) { return w.rollOut(1) }},
 	{1, func(w *world) (string, func(), time.Duration) { return w.addPartition() }},
 	answers(2, "a gateway's page says 200", func(*world) []sandbox.Fault { return []sandbox.Fault{chance(.3, sandbox.Page(200))} }),
 	answers(1, "a gateway answers 502", func(*world) []sandbox.Fault { return []sandbox.Fault{chance(.5, sandbox.Text(502, "Bad Gateway"))} }),
@@ -147,6 +147,7 @@ var faults = []fault{
 	{1, func(w *world) (string, func(), time.Duration) { return w.expireGroups() }},
 	{3, func(w *world) (string, func(), time.Duration) { return w.recreateTopic() }},
 	{4, func(w *world) (string, func(), time.Duration) { return w.commitInPart() }},
+	{4, func(w *world) (string, func(), time.Duration) { return w.takeBack() }},
 }
 
 // outputFiles is the number of that operation in the service's document.
@@ -159,9 +160,9 @@ const mostMissing = 8 * time.Minute
 var reachName = map[reach]string{refused: "refused", silent: "silent", deaf: "its requests arrive, no answer does"}
 
 // rollOut gives the members other routes, one after the other.
-func (w *world) rollOut() (string, func(), time.Duration) {
+func (w *world) rollOut(steps int) (string, func(), time.Duration) {
 	before := w.plan.lanes()
-	w.plan.routes++
+	w.plan.routes += steps
 	w.say("other routes: version %d", w.plan.routes)
 	for i, m := range w.members {
 		if m.on {

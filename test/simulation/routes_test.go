@@ -21,6 +21,9 @@ type routes struct {
 	alone   string        // the one lane that such a table has under one of the versions; "": always both
 }
 
+// versions is how many versions of its routes a table has: behind the last one comes the first.
+const versions = 4
+
 func newRoutes(rnd *rand.Rand) routes {
 	r := routes{
 		first: rnd.IntN(4), weights: [2]float64{pick(rnd, .1, 1, 10), pick(rnd, .1, 1, 10)},
@@ -47,7 +50,7 @@ func (r *routes) auto(weight float64) string {
 
 // routesOf are the table's routes: which header goes by call changes with their version.
 func (p *plan) routesOf(t *table) string {
-	r, version := &t.routes, (p.routes+t.routes.first)%4
+	r, version := &t.routes, (p.routes+t.routes.first)%versions
 	when := []string{`headers.lane == "a"`, `headers.lane == "b"`, `headers.lane != "c"`, `headers.lane == "c"`}[version]
 	call := fmt.Sprintf("lane: immediate, weight: %v", r.weights[0])
 	switch {
@@ -78,7 +81,7 @@ func (p *plan) routesOf(t *table) string {
 // alone is the lane that a table with both has for itself under the routes as they are now; "": neither.
 // A process of one lane would have nothing to do under the other one.
 func (p *plan) alone(t *table) string {
-	if t.lanes != "both" || p.apart || (p.routes+t.routes.first)%4 != 3 {
+	if t.lanes != "both" || p.apart || (p.routes+t.routes.first)%versions != 3 {
 		return ""
 	}
 	return t.routes.alone
@@ -102,4 +105,6 @@ func (p *plan) lanes() (used []schemas.Lane) {
 
 // allCalled reports whether under a version of its routes the table's rows go by the one
 // auto route.
-func (t *table) allCalled(version int) bool { return t.auto() && (version+t.routes.first)%4 == 0 }
+func (t *table) allCalled(version int) bool {
+	return t.auto() && (version+t.routes.first)%versions == 0
+}

@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -89,3 +90,26 @@ func (w *world) commitInPart() (string, func(), time.Duration) {
 		}
 	}, w.between(time.Second, time.Minute)
 }
+
+// takeBack gives the members other routes, and those that they had before after a while. Of a
+// table with both lanes one may have the table for itself meanwhile.
+func (w *world) takeBack() (string, func(), time.Duration) {
+	t := pick(w.rnd, w.plan.tables...)
+	steps := 1 + w.rnd.IntN(versions-1)
+	for n := 1; n < versions; n++ {
+		if p := w.plan; p.alone(t) == "" {
+			if p.routes += n; p.alone(t) != "" {
+				steps = n
+			}
+		}
+	}
+	if !w.bunch(context.Background(), beforeRoutes, t) {
+		return "", nil, 0
+	}
+	time.Sleep(w.between(100*time.Millisecond, time.Minute))
+	w.rollOut(steps)
+	return "other routes for a while", func() { w.rollOut(versions - steps) }, w.between(time.Second, 10*time.Minute)
+}
+
+// beforeRoutes is how many events come before other routes do: several files of some tables.
+const beforeRoutes = 30
