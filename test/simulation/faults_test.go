@@ -85,7 +85,8 @@ var faults = []fault{
 	}},
 	{2, func(w *world) (string, func(), time.Duration) {
 		w.service.SetLatency(0, 5*time.Second)
-		return "the service is slow", func() { w.service.SetLatency(0, w.plan.callTime) }, w.between(time.Minute, 20*time.Minute)
+		w.slow = true
+		return "the service is slow", func() { w.service.SetLatency(0, w.plan.callTime); w.slow = false }, w.between(time.Minute, 20*time.Minute)
 	}},
 	{2, func(w *world) (string, func(), time.Duration) {
 		w.service.RevokeTokens()
@@ -148,6 +149,7 @@ var faults = []fault{
 	{3, func(w *world) (string, func(), time.Duration) { return w.recreateTopic() }},
 	{4, func(w *world) (string, func(), time.Duration) { return w.commitInPart() }},
 	{4, func(w *world) (string, func(), time.Duration) { return w.takeBack() }},
+	{4, func(w *world) (string, func(), time.Duration) { return w.slowNetwork() }},
 }
 
 // outputFiles is the number of that operation in the service's document.

@@ -10,20 +10,21 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
 
 // network joins hosts in memory. What is written arrives later, in order.
 type network struct {
-	latency func() time.Duration // of the next message
+	latency func(more time.Duration) time.Duration // of the next message, which may take so much more
 
 	mu        sync.Mutex
 	listeners map[string]*listener
 	ports     int // given to those who listen at port 0
 }
 
-func newNetwork(latency func() time.Duration) *network {
+func newNetwork(latency func(more time.Duration) time.Duration) *network {
 	return &network{latency: latency, listeners: map[string]*listener{}, ports: 20000}
 }
 
@@ -102,6 +103,7 @@ const (
 type host struct {
 	network *network
 	name    string
+	slow    atomic.Int64 // how much longer its messages may take, either way
 
 	mu    sync.Mutex
 	to    map[string]reach
@@ -112,6 +114,8 @@ type host struct {
 func (n *network) host(name string) *host {
 	return &host{network: n, name: name, to: map[string]reach{}, conns: map[*conn]string{}}
 }
+
+func (h *host) latency() time.Duration { return h.network.latency(time.Duration(h.slow.Load())) }
 
 func (h *host) reachOf(at string) reach {
 	h.mu.Lock()
@@ -137,8 +141,8 @@ func (h *host) Dial(ctx context.Context, _, at string) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: address(at), Err: syscall.ECONNREFUSED}
 	}
 	there, back := newStream(), newStream()
-	near := &conn{in: back, out: there, latency: h.network.latency, remote: at}
-	far := &conn{in: there, out: back, latency: h.network.latency, remote: h.name}
+	near := &conn{in: back, out: there, latency: h.latency, remote: at}
+	far := &conn{in: there, out: back, latency: h.latency, remote: h.name}
 	select {
 	case l.accepted <- far:
 	case <-l.closed:

@@ -113,3 +113,96 @@ func (w *world) takeBack() (string, func(), time.Duration) {
 
 // beforeRoutes is how many events come before other routes do: several files of some tables.
 const beforeRoutes = 30
+
+// mostDelay is by how much the messages of a member may be late that is killed meanwhile: what
+// it has sent is there before its session ends, as nobody could reckon with more.
+const mostDelay = 500 * time.Millisecond
+
+// slowNetwork has what a member sends and gets be late, while keys get two records each that
+// may be of two lanes. The member may be killed amid that. The service does what it was sent
+// all the same.
+func (w *world) slowNetwork() (string, func(), time.Duration) {
+	m, t := w.some(), w.calledByBoth()
+	if !m.on || m.apart() {
+		return "", nil, 0
+	}
+	killed, most, host, name := w.rnd.IntN(2) == 0 && !w.slow, mostDelay, m.host, m.process.name
+	if !killed {
+		most = w.between(mostDelay, 4*mostDelay)
+	}
+	host.slow.Store(int64(most))
+	w.witness.slows(name, most)
+	w.say("messages of %s take up to %v more", name, most)
+	if killed {
+		w.witness.carryOut(name)
+	}
+	if !w.pairs(t, 5+w.rnd.IntN(10)) {
+		return "", nil, 0
+	}
+	if killed {
+		time.Sleep(mostDelay/2 + time.Duration(w.rnd.Int64N(int64(5*mostDelay))))
+		m.kill(true)
+		return "", m.start, w.between(time.Second, 10*time.Minute)
+	}
+	return "the network of " + name + " is slow", func() { host.slow.Store(0) }, w.between(time.Second, 5*time.Minute)
+}
+
+// calledByBoth is a table whose rows either lane may call, if there is one.
+func (w *world) calledByBoth() *table {
+	t := pick(w.rnd, w.plan.tables...)
+	for _, other := range w.plan.tables {
+		if t.lanes != "both" || t.routes.rows != "auto" || w.plan.alone(t) != "" {
+			t = other
+		}
+	}
+	return t
+}
+
+// pairs has n new keys of the table get two records each.
+func (w *world) pairs(t *table, n int) bool {
+	for range n {
+		time.Sleep(w.between(0, 4*time.Second))
+		name := w.newKeys(t, 1)[0]
+		if !w.write(t, []string{name, name}, false) {
+			return false
+		}
+	}
+	return true
+}
+
+// newKeys gives the table n keys.
+func (w *world) newKeys(t *table, n int) (names []string) {
+	w.feeding <- struct{}{}
+	defer func() { <-w.feeding }()
+	w.mu.Lock()
+	partitions := w.partitions[t.topic]
+	w.mu.Unlock()
+	for range n {
+		names = append(names, t.add(&key{kind: upserted, partition: w.load.rnd.Int32N(partitions)}))
+	}
+	return names
+}
+
+// write produces one more event of each key: a new one, or what the first one has said.
+func (w *world) write(t *table, names []string, first bool) bool {
+	w.feeding <- struct{}{}
+	defer func() { <-w.feeding }()
+	for _, name := range names {
+		k := t.keys[name]
+		e, r := w.load.event(t, name)
+		if first && len(k.events) > 0 {
+			again := *k.events[0]
+			e, r = &again, w.load.record(t, name, k, &again)
+		}
+		if !w.produce(context.Background(), t, k, e, r) {
+			return false
+		}
+	}
+	return true
+}
+
+// apart reports whether the member's session may end sooner than it seems: it does not reach the
+// broker, or late.
+func (m *member) apart() bool {
+	return m.on && (m.host.reachOf(brokerAt) != open || m.host.slow.Load() > 0)
+}

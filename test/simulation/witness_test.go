@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -24,7 +25,9 @@ type witness struct {
 	asks  map[string][]ask // by process
 	calls map[int64]int    // of all processes, by the minute
 
-	resting map[string][]string // processes, by the table that is paused there
+	resting map[string][]string      // processes, by the table that is paused there
+	slow    map[string]time.Duration // how much longer a process's messages may take
+	carried map[string]bool          // processes of which the service does what they have sent, though they have gone
 }
 
 // rests says that a process is to write nothing to a table, until goesOn.
@@ -38,6 +41,20 @@ func (s *witness) goesOn(table string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.resting, table)
+}
+
+// slows says that a process's messages may take so much longer.
+func (s *witness) slows(process string, more time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slow[process] = max(more, s.slow[process])
+}
+
+// carryOut has the service do what a process has sent, be it still there or not.
+func (s *witness) carryOut(process string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.carried[process] = true
 }
 
 // writtenTo is the table of a request, by its name or its ETL's id; "": it has none, or
@@ -87,6 +104,12 @@ func (s *witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/auth/token" { // what is asked there holds tokens, not calls
 		out = seen{out, r.RemoteAddr, s}
 	}
+	s.mu.Lock()
+	carried := s.carried[r.RemoteAddr]
+	s.mu.Unlock()
+	if carried {
+		r = r.WithContext(context.WithoutCancel(r.Context()))
+	}
 	s.service.ServeHTTP(out, r)
 }
 
@@ -126,7 +149,7 @@ func (a seen) WriteHeader(status int) {
 	if seconds, err := strconv.Atoi(a.Header().Get("Retry-After")); err == nil && status == http.StatusTooManyRequests {
 		now := time.Now()
 		a.by.mu.Lock()
-		a.by.asks[a.process] = append(a.by.asks[a.process], ask{now.Add(3 * a.by.latency), now.Add(time.Duration(seconds) * time.Second)})
+		a.by.asks[a.process] = append(a.by.asks[a.process], ask{now.Add(3 * (a.by.latency + a.by.slow[a.process])), now.Add(time.Duration(seconds) * time.Second)})
 		a.by.mu.Unlock()
 	}
 	a.ResponseWriter.WriteHeader(status)

@@ -64,6 +64,7 @@ type world struct {
 	schemas  *http.Server
 	registry registry
 	down     bool // the service
+	slow     bool // the service
 	skewed   bool // a clock has been wrong
 	client   *kgo.Client
 	admin    *kadm.Client
@@ -105,10 +106,10 @@ func (w *world) fail(format string, args ...any) {
 func (w *world) open() error {
 	latency := rand.New(rand.NewPCG(w.rnd.Uint64(), w.rnd.Uint64()))
 	var mu sync.Mutex
-	w.network = newNetwork(func() time.Duration {
+	w.network = newNetwork(func(more time.Duration) time.Duration {
 		mu.Lock()
 		defer mu.Unlock()
-		return time.Duration(latency.Int64N(int64(w.plan.latency)) + 1)
+		return time.Duration(latency.Int64N(int64(w.plan.latency+more)) + 1)
 	})
 	w.own = w.network.host("world")
 	versions := kversion.Tip()
@@ -161,7 +162,7 @@ func (w *world) open() error {
 		return err
 	}
 	w.service.SetLatency(0, w.plan.callTime)
-	w.witness = &witness{calls: map[int64]int{}, service: w.service, latency: w.plan.latency, fail: w.fail, told: map[string]bool{}, asks: map[string][]ask{}, resting: map[string][]string{}}
+	w.witness = &witness{calls: map[int64]int{}, service: w.service, latency: w.plan.latency, fail: w.fail, told: map[string]bool{}, asks: map[string][]ask{}, resting: map[string][]string{}, slow: map[string]time.Duration{}, carried: map[string]bool{}}
 	return w.serve()
 }
 
