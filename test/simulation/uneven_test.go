@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/observe"
 )
 
@@ -168,6 +169,31 @@ func (w *world) pairs(t *table, n int) bool {
 		}
 	}
 	return true
+}
+
+// thereAndBack has new rows change and change back, while answers are lost: what is said then
+// was said before, but not last.
+func (w *world) thereAndBack() (string, func(), time.Duration) {
+	t := pick(w.rnd, w.plan.tables...)
+	if !t.skips {
+		return "", nil, 0
+	}
+	names := w.newKeys(t, 5+w.rnd.IntN(10))
+	if !w.write(t, names, false) {
+		return "", nil, 0
+	}
+	time.Sleep(w.between(time.Second, time.Minute))
+	lost := chance(.5, sandbox.Reset())
+	lost.Apply = true
+	w.service.Inject(lost)
+	w.say("rows of %s change, and answers are lost", t.name)
+	if !w.write(t, names, false) {
+		return "", nil, 0
+	}
+	time.Sleep(w.between(time.Second, 2*time.Minute))
+	w.service.ClearFaults()
+	w.write(t, names, true)
+	return "rows of " + t.name + " have changed back", nil, 0
 }
 
 // newKeys gives the table n keys.
