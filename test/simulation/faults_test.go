@@ -150,6 +150,7 @@ var faults = []fault{
 	{4, func(w *world) (string, func(), time.Duration) { return w.commitInPart() }},
 	{4, func(w *world) (string, func(), time.Duration) { return w.takeBack() }},
 	{4, func(w *world) (string, func(), time.Duration) { return w.slowNetwork() }},
+	{3, func(w *world) (string, func(), time.Duration) { return w.sendLate() }},
 	{3, func(w *world) (string, func(), time.Duration) { return w.thereAndBack() }},
 }
 

@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -225,6 +226,42 @@ func (w *world) write(t *table, names []string, first bool) bool {
 		}
 	}
 	return true
+}
+
+// triggerImport is the number of that operation in the service's document.
+const triggerImport = 10
+
+// sendLate has the service accept an import late, whose sender is killed meanwhile: behind the
+// time at which another member has taken over its partitions, and within service.timeout of that.
+func (w *world) sendLate() (string, func(), time.Duration) {
+	t := pick(w.rnd, w.plan.tables...)
+	if t.byCall() || slices.ContainsFunc(w.members, (*member).apart) {
+		return "", nil, 0
+	}
+	heartbeat := min(w.plan.session/10, max(3*time.Second, w.plan.lookEvery)) // so long may its session have gone on when it is killed
+	w.service.Inject(sandbox.Fault{
+		Match: sandbox.Match{Op: triggerImport, Table: t.name}, Count: 1, Late: w.plan.session - heartbeat + w.between(timeout/2, timeout-time.Second),
+	})
+	defer w.service.ClearFaults()
+	for range 1000 {
+		time.Sleep(time.Second)
+		if !slices.ContainsFunc(w.service.Faults(), func(f sandbox.FaultState) bool { return f.Late > 0 && f.Fired > 0 }) {
+			continue
+		}
+		senders := slices.DeleteFunc(slices.Clone(w.members), func(m *member) bool { return !m.imports(t) })
+		if len(senders) == 0 {
+			senders = w.members
+		}
+		for _, m := range senders {
+			m.kill(false)
+		}
+		return fmt.Sprintf("the import of %s that was sent is accepted late", t.name), func() {
+			for _, m := range senders {
+				m.start()
+			}
+		}, w.between(time.Second, time.Minute)
+	}
+	return "", nil, 0
 }
 
 // apart reports whether the member's session may end sooner than it seems: it does not reach the
