@@ -115,11 +115,7 @@ var faults = []fault{
 	answers(2, "one table is forbidden: 403", func(w *world) []sandbox.Fault {
 		return []sandbox.Fault{{Match: sandbox.Match{Table: pick(w.rnd, w.plan.tables...).name}, Answer: sandbox.Status(403)}}
 	}),
-	{3, func(w *world) (string, func(), time.Duration) {
-		answer := pick(w.rnd, sandbox.Status(404), sandbox.Status(503), sandbox.Text(200, ""), sandbox.Text(200, "note,reason\n"))
-		w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: outputFiles}, Answer: answer})
-		return "output files are missing or name no rows", w.service.ClearFaults, w.between(10*time.Second, mostMissing)
-	}},
+	{3, func(w *world) (string, func(), time.Duration) { return w.loseOutputs() }},
 	{2, func(w *world) (string, func(), time.Duration) {
 		m := w.some()
 		by := pick(w.rnd, -25*time.Hour, -3*time.Hour, -10*time.Minute, 10*time.Minute, 2*time.Hour, 25*time.Hour)
@@ -160,6 +156,17 @@ const outputFiles = 12
 // mostMissing is how long output files may be missing: less than the time after which
 // a mapping halts.
 const mostMissing = 8 * time.Minute
+
+// loseOutputs has the output files of an import be missing, or name no rows.
+func (w *world) loseOutputs() (string, func(), time.Duration) {
+	answer := pick(w.rnd, sandbox.Status(404), sandbox.Status(503), sandbox.Text(200, ""), sandbox.Text(200, "note,reason\n"))
+	if t := pick(w.rnd, w.plan.tables...); !t.byCall() && w.importerOf(t) == nil {
+		return "", nil, 0
+	}
+	time.Sleep(max(0, w.plan.processing-mostMissing/2)) // it is about to end
+	w.service.Inject(sandbox.Fault{Match: sandbox.Match{Op: outputFiles}, Answer: answer})
+	return "output files are missing or name no rows", w.service.ClearFaults, w.between(10*time.Second, mostMissing)
+}
 
 var reachName = map[reach]string{refused: "refused", silent: "silent", deaf: "its requests arrive, no answer does"}
 
