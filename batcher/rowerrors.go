@@ -116,6 +116,7 @@ func (e *rowErrors) untilDeadLetters(ctx context.Context) error {
 				n, e.since = 0, time.Now()
 			}
 			wait = e.run.backoff(e.run.batcher.cfg.Poll, n, unnamed.after)
+			e.run.fails(unnamed, time.Now().Add(wait))
 			e.run.log.Warn("rows in error are not named by the output files; these are asked for again",
 				"file", e.imp.File, "execution", e.imp.Execution, "in_error", e.inError, "why", unnamed.why, "wait", wait)
 		}

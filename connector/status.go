@@ -203,7 +203,8 @@ func (s *pipeline) due(st contract.MappingStatus) time.Time {
 	case due.IsZero(): // only when it is full
 		return time.Time{}
 	}
-	if slot := time.Now().Add(s.pacing.Wait(st.Mapping, false)); slot.After(due) {
+	wait := s.pacing.Wait(st.Mapping, false)
+	if slot := time.Now().Add(wait); slot.After(due) { // since then; midnight is not to show as 23:59
 		due = slot
 	}
 	return due

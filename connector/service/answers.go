@@ -34,10 +34,11 @@ const (
 const depth = 4
 
 var (
-	errNoJSON   = errors.New("the answer is not JSON")
-	errNoToken  = errors.New("the answer holds no usable accessToken")
-	errNoRecord = errors.New("the answer is not a record")
-	errNoStatus = errors.New("the answer holds no status")
+	errNoJSON      = errors.New("the answer is not JSON")
+	errNoToken     = errors.New("the answer holds no usable accessToken")
+	errNoRecord    = errors.New("the answer is not a record")
+	errOtherRecord = errors.New("the answer is another record than the one asked for")
+	errNoStatus    = errors.New("the answer holds no status")
 )
 
 // tokenAnswer reads the answer of operation 14. Its errors do not quote it.

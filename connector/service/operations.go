@@ -216,6 +216,9 @@ func (c *Client) GetRecord(ctx context.Context, table, key string) (Record, erro
 		// Said without the answer, which may quote a value.
 		return Record{}, unreadable(opGetRecord, table, got, errNoRecord)
 	}
+	if r.BusinessKey != "" && r.BusinessKey != key {
+		return Record{}, unreadable(opGetRecord, table, got, errOtherRecord)
+	}
 	if !found {
 		return Record{}, &Error{
 			op: opGetRecord, kind: NotFound, status: got.status, target: table, text: "the answer is empty: there is no such record",

@@ -207,6 +207,16 @@ func TestGetRecordKeepsEveryDigit(t *testing.T) {
 	}
 }
 
+func TestAnotherRecordIsNotTheOneAskedFor(t *testing.T) {
+	s := &service{calls: func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"businessKey":"other","properties":[{"name":"n","value":1}]}`)
+	}}
+	_, err := s.start(t).GetRecord(t.Context(), "orders", "k")
+	if e := errorOf(t, err); e.Kind() != Transient || strings.Contains(err.Error(), "other\"") {
+		t.Errorf("got %v (%v), want transient without the answer's content", e, e.Kind())
+	}
+}
+
 func TestUnreadableAnswerToAReadIsTransient(t *testing.T) {
 	s := &service{calls: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>John Doe") }}
 	c := s.start(t)

@@ -43,7 +43,7 @@ func OfImport(im *contract.ImportStatus) (cause, why string) {
 		return Service, fmt.Sprintf("%s: the service does not answer: %v; it is asked again", im.Step, e)
 	}
 	if !ok {
-		return Service, fmt.Sprintf("%s: the service does not answer; it is asked again, and the log says more", im.Step)
+		return Service, fmt.Sprintf("%s: the last try came to nothing; it is tried again, and the log says more", im.Step)
 	}
 	why = fmt.Sprintf("%s: the service answered %d; it is asked again", im.Step, e.Status())
 	switch e.Status() {
