@@ -121,7 +121,7 @@ func TestImportsCommandsAskTheSink(t *testing.T) {
 		{"show --mapping customers", exitFine, "execution   1004"},
 		{"show --mapping consents --show-reason", exitFine, "The service said about d.csv.gz, execution 8842, 0s ago:\nnobody knows M. Dupont"},
 		{"show --mapping customers --show-reason", exitFine, "has said nothing"},
-		{"show --mapping nobody", exitUsage, "mapping nobody: is not there"},
+		{"show --mapping nobody", exitFailed, "mapping nobody: is not there"},
 		{"release --mapping consents", exitFine, "consents is released: d.csv.gz is sent again when the next day begins, no slot is left today"},
 		{"release --mapping consents", exitFailed, "mapping consents: is not halted"},
 		{"release --mapping orders", exitFine, "orders is released: the rows in error of o.csv.gz that its output files name become dead letters"},

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/signal"
 	"runtime"
@@ -18,8 +17,6 @@ import (
 	_ "time/tzdata" // the image has no time zones of its own
 
 	"github.com/spf13/cobra"
-
-	"github.com/feedsink/feedsink/connector/admin"
 )
 
 // Set by the linker for releases; see the Makefile.
@@ -76,10 +73,6 @@ func exitCode(err error) int {
 		return exitUsage
 	}
 	fmt.Fprintf(os.Stderr, "feedsink: %v\n", advised(err))
-	// What the sink does not know, or cannot read, was not given as it should be.
-	if refusal, ok := errors.AsType[*admin.Refusal](err); ok && (refusal.Status == http.StatusBadRequest || refusal.Status == http.StatusNotFound) {
-		return exitUsage
-	}
 	return exitFailed
 }
 
