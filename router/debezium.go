@@ -44,6 +44,10 @@ func (c *Compiled) changeEvent(in *input) (ev schemas.Event, reject *Reject) {
 	if ev.Op = ch.Op; ev.Op == schemas.Delete {
 		return ev, nil // only the key is read, and missed if it is not there
 	}
+	if at := slices.IndexFunc(ch.Unavailable, c.decidesBy); at >= 0 {
+		return ev, badValue(ch.Unavailable[at], "did not change, so that its value is not in the event, and the mapping's op, when or routes look at it; "+
+			"set the source table's replica identity to full")
+	}
 	if ev.Op, reject = c.op.of(in); reject != nil || ev.Op == schemas.Delete {
 		return ev, reject
 	}
@@ -72,6 +76,16 @@ const oldKey = "__debezium.oldkey"
 // readsColumn reports whether one of the fields comes from that column.
 func (c *Compiled) readsColumn(name string) bool {
 	return slices.ContainsFunc(c.fields, func(f field) bool { return slices.Contains(f.columns, name) })
+}
+
+// decidesBy reports whether op or a condition looks at that column.
+func (c *Compiled) decidesBy(name string) bool {
+	return lookAt(c.reads, name) || c.op != nil && c.op.compute != nil && lookAt(c.op.compute.reads, name)
+}
+
+// lookAt reports whether one of the paths leads to that column.
+func lookAt(paths []readPath, column string) bool {
+	return slices.ContainsFunc(paths, func(p readPath) bool { return !p.ofRecord() && p.member() == column })
 }
 
 // lacks reports whether a change leaves out a value that the field is read or

@@ -1,6 +1,7 @@
 package router_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/feedsink/feedsink/router"
@@ -131,6 +132,38 @@ func TestUnchangedValuesOfProfilesNeedAnIdOrAnImport(t *testing.T) {
 	want = `immediate: patch customers 1 (p1) a.customerNumber=1`
 	if got := story(routeOne(t, compile(t, m), rec)); got != want {
 		t.Errorf("with an id:\n got %s\nwant %s", got, want)
+	}
+}
+
+// TestNothingIsDecidedByAValueThatIsNotInTheEvent: it did not change, so that it is not nil, and may be anything.
+func TestNothingIsDecidedByAValueThatIsNotInTheEvent(t *testing.T) {
+	const reject = `reject value: note: did not change, so that its value is not in the event, and the mapping's op, when or routes look at it; ` +
+		`set the source table's replica identity to full`
+	for name, c := range map[string]struct {
+		change func(*router.Mapping)
+		want   string
+	}{
+		"op":   {func(m *router.Mapping) { m.Op = `note == nil ? "delete" : "upsert"` }, `immediate: ` + reject},
+		"when": {func(m *router.Mapping) { m.When = `note != nil` }, `immediate: ` + reject},
+		"routes": {func(m *router.Mapping) {
+			m.Routes = []router.Route{{When: `note == nil`, Lane: "skip"}, {Lane: "immediate"}}
+		}, reject},
+		"when, which looks at another column, and does not take it": {func(m *router.Mapping) {
+			m.When = `status == "PAID"`
+			m.Routes = []router.Route{{When: `note == nil`, Lane: "skip"}, {Lane: "immediate"}}
+		}, ``},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := rows()
+			m.Routes = []router.Route{{Lane: "immediate"}}
+			c.change(&m)
+			got := compile(t, m).Route(nil, &router.Record{Topic: "shop.orders", Value: value(t, `{"id":1,"status":"NEW","note":"__debezium_unavailable_value"}`)})
+			switch {
+			case c.want == "" && len(got) == 0:
+			case len(got) != 1 || !strings.HasSuffix(story(got[0]), c.want):
+				t.Errorf("got %d, %v, want %q", len(got), got, c.want)
+			}
+		})
 	}
 }
 

@@ -195,6 +195,10 @@ func (c *Compiled) match(in *input, ev *schemas.Event) (route int) {
 // takes reports whether a record that is no event is the mapping's all the same: its
 // members are asked as they are.
 func (c *Compiled) takes(in *input) bool {
+	when := c.conditions[0].reads // it is compiled first
+	if in.change != nil && slices.ContainsFunc(in.change.Unavailable, func(name string) bool { return lookAt(when, name) }) {
+		return true // as far as is known
+	}
 	e := c.evaluation(in)
 	defer c.evaluations.Put(e)
 	return c.when(e)

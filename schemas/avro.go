@@ -82,7 +82,7 @@ func (r *avroReader) container(t *avroType, out *Value, depth int) error {
 			if members[i].Name != f.name { // the record before had the same
 				members[i].Name = f.name
 			}
-			if f.typ.kind == avroString { // most are
+			if f.typ.kind == avroString && f.typ.convert == nil { // most are
 				s, err := r.str()
 				if err != nil {
 					return err

@@ -79,6 +79,11 @@ func TestAvroTypesBecomeValues(t *testing.T) {
 		{"duration", `{"type":"fixed","name":"d","size":12,"logicalType":"duration"}`, hamba.LogicalDuration{Months: 1, Days: 2, Milliseconds: 3500}, `"P1M2DT3.5S"`},
 		{"an annotation that is not Avro's", `{"type":"long","logicalType":"parsecs"}`, int64(3), `3`},
 		{"a name of Kafka Connect", `{"type":"long","connect.name":"io.debezium.time.MicroTimestamp"}`, int64(1_500_000), `"1970-01-01T00:00:01.5"`},
+		{
+			"a name of Kafka Connect on a field's text", `{"type":"record","name":"r","fields":[{"name":"d","type":{"type":"string","connect.name":"io.debezium.time.IsoDate"}}]}`,
+			map[string]any{"d": "2026-02-28Z"},
+			`{"d":"2026-02-28"}`,
+		},
 		{"a name of Kafka Connect on text", `{"type":"string","connect.name":"io.debezium.time.IsoDate"}`, "2026-02-28Z", `"2026-02-28"`},
 		{"Connect's timestamp has no zone", `{"type":"long","connect.name":"org.apache.kafka.connect.data.Timestamp","logicalType":"timestamp-millis"}`, noon, `"2026-11-21T12:00:00.12"`},
 		{
