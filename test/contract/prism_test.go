@@ -70,7 +70,8 @@ func prism(t *testing.T) string {
 
 // mockable is the document as a file for the mock. It takes the parts of a form
 // for text, whatever their type, so that the one that is JSON has to be text
-// there; the other tests hold it against its schema.
+// there; the other tests hold it against its schema. The mock answers the
+// example whatever record is asked for, so that the example has to be that one.
 func mockable(t *testing.T) string {
 	t.Helper()
 	text, err := fs.ReadFile(schemas.Files, "interface.openapi.yaml")
@@ -82,7 +83,8 @@ func mockable(t *testing.T) string {
 		t.Fatalf("got %d places %s in the document, want 1", n, part)
 	}
 	path := filepath.Join(t.TempDir(), "interface.openapi.yaml")
-	if err := os.WriteFile(path, []byte(strings.Replace(string(text), part, "oneshotEtl: {type: string}", 1)), 0o600); err != nil {
+	mocked := strings.NewReplacer(part, "oneshotEtl: {type: string}", "businessKey: 4c1f0c1e", "businessKey: a/b").Replace(string(text))
+	if err := os.WriteFile(path, []byte(mocked), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
