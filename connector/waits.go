@@ -176,14 +176,7 @@ func (s *pipeline) fileWaits(d *fileDelivery) (all []observe.Wait) {
 
 // slotWait is how long the mapping's file waits for nothing but a slot; 0: it does not.
 func (s *pipeline) slotWait(st contract.MappingStatus) time.Duration {
-	switch {
-	case st.Halted != "":
-	case st.Import != nil && st.Import.Step == contract.Waiting:
-		return max(s.pacing.Wait(st.Mapping, true), time.Second)
-	case st.Import == nil && st.Due:
-		return s.pacing.Wait(st.Mapping, false)
-	}
-	return 0
+	return waits.ForSlot(st, s.pacing.Wait)
 }
 
 // slotWait says which records of a topic wait for nothing but a slot of the day.
