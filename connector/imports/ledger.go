@@ -38,6 +38,9 @@ func (l Ledger) Commit(ctx context.Context, imp contract.Import, claims []contra
 		}
 	default:
 		l.Spans.Intended(imp, Claims(claims))
+		for _, load := range imp.Loads() {
+			l.Pacer.Intended(load.Mapping, fmt.Sprint(imp.File, " ", imp.Attempt))
+		}
 	}
 	return l.Source.RecordImport(ctx, entry(imp, state), l.slotPartitions(imp), Claims(claims))
 }

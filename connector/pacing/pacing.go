@@ -4,6 +4,7 @@ package pacing
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,6 +49,16 @@ type Table struct {
 	expected   atomic.Pointer[slots.Expected] // nil: it is not known what a day brings
 	learnt     time.Time                      // the day on which that was looked for
 	learnAgain time.Time                      // not before
+
+	sending sync.Mutex
+	attempt string      // that was intended last
+	counted []time.Time // one of each day that it is counted on
+}
+
+func (t *Table) sameDay(a, b time.Time) bool {
+	from, _ := slots.Day(a, t.Zone)
+	other, _ := slots.Day(b, t.Zone)
+	return from.Equal(other)
 }
 
 // wait is how long the table's next import has to wait.
@@ -77,15 +88,11 @@ func (p *Pacer) Wait(mapping string, retry bool) (wait time.Duration) {
 
 // Days are the times that it may be, one for each calendar day of the mapping, in its time zone.
 func (p *Pacer) Days(mapping string) []time.Time {
-	times, zone := p.clock.Candidates(), p.tables[mapping].Zone
+	times, t := p.clock.Candidates(), p.tables[mapping]
 	for i := range times {
-		times[i] = times[i].In(zone)
+		times[i] = times[i].In(t.Zone)
 	}
-	return slices.CompactFunc(times, func(a, b time.Time) bool {
-		from, _ := slots.Day(a, zone)
-		other, _ := slots.Day(b, zone)
-		return from.Equal(other)
-	})
+	return slices.CompactFunc(times, t.sameDay)
 }
 
 // noSlotWait is how long a file waits at most after the service said that the table's
@@ -117,17 +124,27 @@ func (p *Pacer) Refused(mapping string, at time.Time) (wait time.Duration, over 
 	return wait, false
 }
 
-// Answered notes that the service took an import. One that was intended before
-// midnight and answered after it has a slot on record for yesterday; which day
-// the service counts it on is not known, so it takes one of today's as well.
+// Intended notes on which days an attempt to send a file is counted: those on which it was
+// intended first. It takes its slots once.
+func (p *Pacer) Intended(mapping, attempt string) {
+	t := p.tables[mapping]
+	t.sending.Lock()
+	defer t.sending.Unlock()
+	if t.attempt != attempt {
+		t.attempt, t.counted = attempt, p.Days(mapping)
+	}
+}
+
+// Answered notes that the service took the import that was intended last. One that was
+// intended before midnight and answered after it has a slot on record for yesterday; which
+// day the service counts it on is not known, so it takes one of today's as well.
 func (p *Pacer) Answered(mapping string) {
 	t := p.tables[mapping]
-	used, ok := p.record.Slots(t.Topic, t.Name)
-	if !ok {
-		return
-	}
+	t.sending.Lock()
+	defer t.sending.Unlock()
 	for _, now := range p.Days(mapping) {
-		if t.Remaining(now, used) == t.PerDay {
+		if !slices.ContainsFunc(t.counted, func(on time.Time) bool { return t.sameDay(on, now) }) {
+			t.counted = append(t.counted, now)
 			p.record.FillSlots(t.Topic, t.Name, []time.Time{now})
 		}
 	}

@@ -26,8 +26,8 @@ func TestImportOverMidnightTakesASlotOfBothDays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &account{}
 		p := threeADay(a)
-		time.Sleep(24*time.Hour - time.Second)       // the bubble begins at midnight
-		a.FillSlots("", "", []time.Time{time.Now()}) // the intent
+		time.Sleep(24*time.Hour - time.Second) // the bubble begins at midnight
+		intended(p, a)
 		time.Sleep(2 * time.Second)
 		for range 2 { // a commit may be repeated
 			p.Answered("customers")
@@ -38,6 +38,36 @@ func TestImportOverMidnightTakesASlotOfBothDays(t *testing.T) {
 		p.Answered("customers")
 		if got := len(a.used); got != 2 {
 			t.Errorf("slots on record: got %d, want 2", got)
+		}
+	})
+}
+
+// intended takes a slot for the first attempt to send a file.
+func intended(p *Pacer, a *account) {
+	p.Intended("customers", "file 1")
+	a.FillSlots("", "", []time.Time{time.Now()})
+}
+
+func TestImportOverMidnightTakesASlotBesideOneByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &account{}
+		p := threeADay(a)
+		time.Sleep(24*time.Hour - time.Second)
+		intended(p, a)
+		time.Sleep(5 * time.Minute)
+		p.Took("customers")
+		p.Intended("customers", "file 1") // once more: the service was not available
+		for range 2 {
+			p.Answered("customers")
+			if left, _ := p.Remaining("customers"); left != 1 {
+				t.Errorf("slots left of the new day: got %d, want 1", left)
+			}
+		}
+		p.Intended("customers", "file 2")
+		a.FillSlots("", "", []time.Time{time.Now()})
+		p.Answered("customers")
+		if left, _ := p.Remaining("customers"); left != 0 {
+			t.Errorf("slots left after the next file: got %d, want 0", left)
 		}
 	})
 }
@@ -56,7 +86,7 @@ func TestAnswerOnTheSameDayTakesNoFurtherSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &account{}
 		p := threeADay(a)
-		a.FillSlots("", "", []time.Time{time.Now()})
+		intended(p, a)
 		time.Sleep(time.Hour)
 		p.Answered("customers")
 		if left, _ := p.Remaining("customers"); left != 2 {
