@@ -68,6 +68,7 @@ func Warnings(r *router.Router) (warnings []problem.Problem) {
 		m.dependsOnLane()
 		m.leftOut()
 		m.slotsFit()
+		m.slotsForTimes()
 	}
 	return warnings
 }

@@ -256,3 +256,15 @@ func (m *mapping) slotsFit() {
 			"%d tables have the first topic %s: the ledger of its partition 0 has hardly room for all of their slots, and imports wait for each other", tables, m.m.Topics[0])
 	}
 }
+
+// slotsForTimes warns of times of day that may want more imports than their slots and the reserve.
+func (m *mapping) slotsForTimes() {
+	ops, at, reserve := 0, len(m.m.Imports.Roll.At), m.m.Imports.Reserve
+	for range m.m.Imports.All() {
+		ops++
+	}
+	if further := (ops - 1) * at; m.c.Uses(schemas.Batch) && at > 0 && further > reserve {
+		m.Report("imports.roll.at", fmt.Sprintf("raise imports.reserve to %d, or have fewer times", further),
+			"each op is an import of its own, so that a time may want %d and the day %d beyond those kept for it; they take of the reserve (%d), and with none left rows wait", ops, further, reserve)
+	}
+}

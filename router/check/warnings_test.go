@@ -58,6 +58,24 @@ func TestTablesWhoseSlotsDoNotFitIntoALedgerAreWarnedOf(t *testing.T) {
 	}
 }
 
+func TestTimesOfDayThatMayWantMoreThanTheReserveAreWarnedOf(t *testing.T) {
+	m := customers() // it loads upserts and deletes
+	m.Imports.Roll.At = []string{"05:28", "05:29"}
+	if got := warningsOf(t, m); got != "[]" {
+		t.Errorf("a reserve of 2: got %s, want no warning", got)
+	}
+	m.Imports.Reserve = 0
+	want := "[mappings[0].imports.roll.at: each op is an import of its own, so that a time may want 2 and the day 2 beyond those kept for it; " +
+		"they take of the reserve (0), and with none left rows wait; hint: raise imports.reserve to 2, or have fewer times]"
+	if got := warningsOf(t, m); got != want {
+		t.Errorf("no reserve: got %s\nwant %s", got, want)
+	}
+	m.Imports.Delete = nil
+	if got := warningsOf(t, m); got != "[]" {
+		t.Errorf("one op: got %s, want no warning", got)
+	}
+}
+
 func TestTopicThatTwoMappingsTakeWholeIsAWarning(t *testing.T) {
 	first, second := orders(), orders()
 	second.Name, second.CustomTable, second.Topics = "lines", "lines", []string{"shop.returns", "shop.orders"}
