@@ -169,32 +169,44 @@ var noCounters = regexp.MustCompile(`without|rate$|ratio$|percent|^date|[^p]date
 // countersOf matches the counters of one object, or the sums over a list: one
 // object for each file of a bundle.
 func countersOf(v any) Counters {
-	unknown := Counters{Unknown, Unknown, Unknown, Unknown, Unknown}
 	if object, ok := v.(map[string]any); ok {
-		c := unknown
+		c := noneTold
 		c.match("", object, depth)
 		for _, name := range slices.Sorted(maps.Keys(object)) {
-			if list, ok := object[name].([]any); ok && c.said() == unknown {
-				c = countersOf(list)
+			if list, ok := object[name].([]any); ok && c.said() == noneTold {
+				c = sumOf(list)
 			}
 		}
 		return c.said()
 	}
 	list, _ := v.([]any)
-	sum := unknown
-	for _, one := range list {
-		c := unknown
+	return sumOf(list).said()
+}
+
+var noneTold = Counters{Unknown, Unknown, Unknown, Unknown, Unknown}
+
+// sumOf is the sum over files, or tables. A counter that one of them leaves out is none of
+// it, but that no row was in error has to be said of each: where another one has some, the
+// output files are looked into anyway.
+func sumOf(parts []any) Counters {
+	sum, silent := noneTold, false
+	for _, one := range parts {
+		c := noneTold
 		c.match("", one, depth)
+		silent = silent || c.InError == Unknown
 		for _, m := range counterNames {
 			switch n, total := *m.field(&c), m.field(&sum); {
 			case n == unsaid || *total == unsaid:
 				*total = unsaid
-			case n != Unknown: // one that is left out is none
+			case n != Unknown:
 				*total = add(max(*total, 0), n)
 			}
 		}
 	}
-	return sum.said()
+	if silent && sum.InError == 0 {
+		sum.InError = unsaid
+	}
+	return sum
 }
 
 // unsaid is a counter that is null: of a list, the sum is not known then.
@@ -208,11 +220,22 @@ func (c Counters) said() Counters {
 }
 
 // match walks into nested objects with the path as the name: lines.read. Of
-// several counters of one meaning (total and read) the greatest holds.
+// several counters of one meaning (total and read) the greatest holds. Objects side by
+// side that each count rows read and rows in error are those of several tables: their
+// names say nothing, and their sum holds.
 func (c *Counters) match(path string, v any, left int) {
 	if object, ok := v.(map[string]any); ok && left > 0 {
+		tables := tablesOf(object, left)
+		if len(tables) > 0 {
+			sum := sumOf(slices.Collect(maps.Values(tables)))
+			for _, m := range counterNames {
+				c.take(m.field, *m.field(&sum))
+			}
+		}
 		for name, inner := range object {
-			c.match(path+plain(name), inner, left-1)
+			if _, summed := tables[name]; !summed {
+				c.match(path+plain(name), inner, left-1)
+			}
 		}
 		return
 	}
@@ -227,13 +250,46 @@ func (c *Counters) match(path string, v any, left int) {
 	for _, m := range counterNames {
 		for _, word := range m.words {
 			if strings.Contains(path, word) {
-				if field := m.field(c); n > *field || n == unsaid && *field == Unknown {
-					*field = n
-				}
+				c.take(m.field, n)
 				return
 			}
 		}
 	}
+}
+
+func (c *Counters) take(of func(*Counters) *int64, n int64) {
+	if field := of(c); n > *field || n == unsaid && *field == Unknown {
+		*field = n
+	}
+}
+
+// total matches the names of a sum beside those of the tables.
+var total = regexp.MustCompile("^(grand)?(total|sum|all|overall|summary|global)s?$")
+
+// tablesOf are the members that are counters of one of several tables each, without one
+// that is the total of the others; none if there are not several.
+func tablesOf(object map[string]any, left int) map[string]any {
+	tables, counted, all := map[string]any{}, map[string]Counters{}, Counters{}
+	for name, inner := range object {
+		c := noneTold
+		if _, ok := inner.(map[string]any); ok && !total.MatchString(plain(name)) {
+			c.match("", inner, left-1)
+		}
+		if c.Read != Unknown && c.InError != Unknown {
+			tables[name], counted[name] = inner, c
+			all.Read, all.InError = add(all.Read, c.Read), add(all.InError, c.InError)
+		}
+	}
+	if len(tables) < 2 {
+		return nil
+	}
+	for name, c := range counted {
+		if len(tables) > 2 && c.Read == all.Read-c.Read && c.InError == all.InError-c.InError {
+			delete(tables, name)
+			break
+		}
+	}
+	return tables
 }
 
 // Output says what came with an execution's output files.

@@ -151,6 +151,36 @@ func TestResultsAreReadInEveryShape(t *testing.T) {
 			Finished, "",
 			counts{3, Unknown, Unknown, Unknown, Unknown},
 		},
+		{
+			`{"status":"FINISHED","integrationResults":[{"linesRead":2,"linesInError":0},{"linesRead":1}]}`,
+			Finished, "",
+			counts{3, Unknown, Unknown, Unknown, Unknown},
+		},
+		{
+			`{"status":"FINISHED","integrationResults":{"customers":{"linesRead":2,"linesInError":1},"deleted_orders":{"linesRead":1,"linesInError":1,"linesInserted":0}}}`,
+			Finished, "",
+			counts{3, 2, 0, Unknown, Unknown},
+		},
+		{
+			`{"status":"FINISHED","integrationResults":{"tables":{"a":{"read":2,"errors":0},"b":{"read":1,"errors":null}}}}`,
+			Finished, "",
+			counts{3, Unknown, Unknown, Unknown, Unknown},
+		},
+		{
+			`{"status":"FINISHED","integrationResults":{"total":{"read":3,"errors":1},"a":{"read":2,"errors":1},"b":{"read":1,"errors":0}}}`,
+			Finished, "",
+			counts{3, 1, Unknown, Unknown, Unknown},
+		},
+		{
+			`{"status":"FINISHED","integrationResults":{"file":{"read":5,"errors":2},"a":{"read":3,"errors":1},"b":{"read":2,"errors":1}}}`,
+			Finished, "",
+			counts{5, 2, Unknown, Unknown, Unknown},
+		},
+		{
+			`{"status":"FINISHED","integrationResults":{"read":3,"errors":2,"a":{"read":2,"errors":1},"b":{"read":1,"errors":1}}}`,
+			Finished, "",
+			counts{3, 2, Unknown, Unknown, Unknown},
+		},
 		{`{"status":"success","data":{"status":"FINISHED"}}`, Finished, "", none},
 		{`{"status":200,"result":{"status":"FAILED","error":"no"}}`, Failed, "no", none},
 		{`{"status":"CANCELLED","data":{"status":"unknown"}}`, "CANCELLED", "", none},
