@@ -39,6 +39,8 @@ var (
 	errNoRecord    = errors.New("the answer is not a record")
 	errOtherRecord = errors.New("the answer is another record than the one asked for")
 	errNoStatus    = errors.New("the answer holds no status")
+
+	errOtherExecution = errors.New("the answer is about another execution than the one asked for")
 )
 
 // tokenAnswer reads the answer of operation 14. Its errors do not quote it.
@@ -143,6 +145,8 @@ func parseResults(body []byte) (Results, error) {
 		Error:  describe(member(object, "error")),
 	}
 	r.Counters = countersOf(member(object, "integrationResults"))
+	delete(object, "_links") // to the results, not the execution
+	r.id = names{own: executionNames.own, of: executionNames.of, ids: executionNames.ids}.find(object, depth)
 	return r, nil
 }
 

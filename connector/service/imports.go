@@ -84,6 +84,9 @@ func (c *Client) Results(ctx context.Context, id string) (Results, error) {
 		return Results{}, err
 	}
 	r, err := parseResults(got.body)
+	if err == nil && r.id != "" && r.id != id {
+		err = errOtherExecution
+	}
 	if err != nil {
 		return Results{}, unreadable(opResults, id, got, err)
 	}
@@ -144,6 +147,8 @@ type Results struct {
 	// may quote customers' values and belongs into no log.
 	Error    string
 	Counters Counters
+
+	id string // of the execution that they are of; "": they do not tell
 }
 
 // Cause is what of Error may be said anywhere, "" if that is nothing.
