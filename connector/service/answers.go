@@ -254,22 +254,14 @@ func etlOf(v any, left int) string {
 }
 
 // identifier finds an id in an answer: a member of a JSON object, a bare text
-// or number, a link to itself, or the Location header. A bare word without a digit (OK,
-// Accepted) is an id only where there is no such header. "" means none.
+// or number, a link to itself, or the Location header. "" means none.
 func identifier(body []byte, header http.Header, n names) string {
 	v, err := parse(body)
 	if err != nil {
 		v = string(body)
 	}
-	id, location := n.find(v, depth), lastSegment(header.Get("Location"))
-	if _, bare := v.(string); bare && location != "" && !strings.ContainsAny(id, "0123456789") {
-		return location
-	}
-	return cmp.Or(id, location)
+	return cmp.Or(n.find(v, depth), lastSegment(header.Get("Location")))
 }
-
-// yes are words with which an answer says no more than that all is well: no ids.
-var yes = []string{"ok", "success", "successful", "accepted", "created", "done", "true"}
 
 func (n names) find(v any, left int) string {
 	if left == 0 {
@@ -282,7 +274,7 @@ func (n names) find(v any, left int) string {
 		if inner, err := parse([]byte(v)); err == nil {
 			return n.find(inner, left-1)
 		}
-		if slices.Contains(yes, strings.ToLower(v)) {
+		if !strings.ContainsAny(v, "0123456789") { // OK, Accepted, started: all is well, and no more
 			return ""
 		}
 		return plausible(v)
@@ -339,7 +331,13 @@ func lastSegment(address string) string {
 	if err != nil {
 		return ""
 	}
-	return plausible(path.Base(u.Path)) // "." and "/" are not
+	last := path.Base(u.Path)
+	for _, has := range interfaceHas { // a link to an operation, as .../etls/101/trigger-execution, names none
+		if slices.Contains(strings.Split(has.path, "/"), last) {
+			return ""
+		}
+	}
+	return plausible(last) // "." and "/" are not
 }
 
 // plausible drops what cannot be an id: an empty or very long text, one with
