@@ -403,7 +403,7 @@ func (o *lanesOwner) Results(_ context.Context, execution string) (contract.Resu
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.execution(execution)
-	return contract.Results{Status: e.status, InError: int64(len(e.inError))}, nil
+	return contract.Results{Status: e.status, Read: -1, InError: int64(len(e.inError))}, nil
 }
 
 // execution is one that was begun, the lock held.

@@ -1,6 +1,7 @@
 package batcher
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -251,5 +252,66 @@ func TestOutputFilesWaitForRoom(t *testing.T) {
 		w.change(func() { w.outputs = nil })
 		time.Sleep(time.Minute)
 		w.lastSaid("confirm upsert 1/1")
+	})
+}
+
+func TestImportOfWhichFewerRowsWereReadThanSentIsNotConfirmed(t *testing.T) {
+	fewer := func(read, inError int64) contract.Results {
+		return contract.Results{Status: contract.Finished, Read: read, InError: inError, Inserted: -1, Updated: -1, Deleted: -1}
+	}
+	for _, tc := range []struct {
+		name      string
+		first     contract.Results
+		confirmed bool
+	}{
+		{"none", fewer(0, 0), false},
+		{"two of three", fewer(2, 0), false},
+		{"one of three, and one more in error", fewer(1, 1), false},
+		{"all", fewer(3, 0), true},
+		{"a header, too", fewer(4, 0), true},
+		{"all but the one in error", fewer(2, 1), true},
+		{"none, but all are loaded", contract.Results{Status: contract.Finished, Inserted: 2, Updated: 1}, true},
+		{"it does not say", fewer(-1, 0), true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.readsNone, w.results = true, slices.Repeat([]contract.Results{tc.first}, 100)
+				w.files = "k,error\n1,bad\n"
+				w.start(testMapping())
+				w.append(write(schemas.Upsert, "1"), write(schemas.Upsert, "2"), write(schemas.Upsert, "3"))
+				time.Sleep(time.Hour + 5*time.Minute)
+				if tc.confirmed {
+					w.lastSaid("confirm")
+					return
+				}
+				synctest.Wait()
+				imp := w.b.Status()[0].Import
+				if imp == nil || imp.Trouble == nil || !strings.Contains(imp.Trouble.Error(), "of the 3 rows that it was sent; it is asked again until 2") {
+					t.Fatalf("meanwhile: got %+v, want the rows read, and when the mapping halts", imp)
+				}
+				time.Sleep(10 * time.Minute)
+				w.wantHalted("of the 3 rows that it was sent (asked again for 10m0s)", "execution e1", "feedsink imports release")
+				if got := w.b.Status()[0].Import; got.Step != contract.Halting || !got.Loaded {
+					t.Errorf("import: got %+v, want it halted, and its file loaded", got)
+				}
+				if err := w.b.Release("customers"); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				w.lastSaid("confirm")
+			})
+		})
+	}
+}
+
+func TestRowsThatAreReadLateConfirmTheImport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.results = []contract.Results{{Status: contract.Finished, Read: 1}, {Status: contract.Finished, Read: 1}, {Status: contract.InProgress}, {Status: contract.Finished, Read: 2}}
+		w.start(testMapping())
+		w.append(write(schemas.Upsert, "1"), write(schemas.Upsert, "2"))
+		time.Sleep(time.Hour + 5*time.Minute)
+		w.lastSaid("confirm")
 	})
 }

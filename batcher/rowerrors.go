@@ -1,7 +1,6 @@
 package batcher
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,16 +20,13 @@ import (
 // outputsPatience is how long output files that are not there, or that do not name
 // all rows in error, are asked for again before the mapping halts: a service may
 // write them after it has said FINISHED.
-const outputsPatience = ForgottenAfter
+const outputsPatience = rejects.Patience
 
 // reject ends the rows that the service put in error: their records become dead
 // letters, before the import is confirmed. A crash in here repeats the dead letters of
 // this file; it loses none, since the ledger still has the import.
 func (r *importRun) reject(ctx context.Context, imp *contract.Import, results contract.Results) error {
-	inError := results.InError
-	if loaded := max(results.Inserted, 0) + max(results.Updated, 0) + max(results.Deleted, 0); inError < 0 && imp.Rows > 0 && loaded >= imp.Rows {
-		inError = 0 // every row is accounted for
-	}
+	inError := results.RowsInError(imp.Rows)
 	log := r.log.With("file", imp.File, "execution", imp.Execution)
 	if inError == 0 {
 		log.Info("import finished", results.Counters()...)
@@ -43,13 +39,10 @@ func (r *importRun) reject(ctx context.Context, imp *contract.Import, results co
 	r.warnOfDeletes(imp, results)
 	changed := r.adopted != nil && r.adopted.Changed // then all of its records are read again
 	e := rowErrors{run: r, imp: imp, results: results, inError: inError}
-	switch {
-	case inError != 0 && !changed:
+	if (inError != 0 || results.Unread(imp)) && !changed {
 		return e.untilDeadLetters(ctx)
-	case r.queue.mapping.KeepResults:
-		return e.keepResults(ctx)
 	}
-	return nil
+	return e.keepResults(ctx)
 }
 
 // modeDelete is the mode of imports that delete, as mappings write it.
@@ -78,34 +71,27 @@ type rowErrors struct {
 	givenUp  bool      // some rows were that have no such place
 }
 
-// unnamedRows is what keeps rows in error from being dead letters: the output files
-// do not name all of them, or there is no place for one.
-type unnamedRows struct {
-	why   string
-	final bool   // asking again does not help, or has not helped for long enough
-	do    string // what a person does about it; "": see that there are output files
-	after time.Duration
-}
-
-func (u *unnamedRows) Error() string { return u.why }
-
 // untilDeadLetters looks for the rows in error until all of them are dead letters. What may pass
 // is tried again for as long as it takes, and output files that name too little for
 // a while. Then the mapping halts; once it is released, one more look is the last.
 func (e *rowErrors) untilDeadLetters(ctx context.Context) error {
-	e.run.enter(contract.Fetching, *e.imp)
+	step := contract.Fetching
+	if e.results.Unread(e.imp) {
+		step = contract.Importing // not of all rows, it seems
+	}
+	e.run.enter(step, *e.imp)
 	for n := 0; ; n++ {
 		err := e.look(ctx)
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
 		var wait time.Duration
-		unnamed, ok := errors.AsType[*unnamedRows](err)
+		unnamed, ok := errors.AsType[*rejects.Unnamed](err)
 		switch {
 		case !ok:
 			wait, e.since = e.later(n, err), time.Time{}
-		case unnamed.final:
-			if err := e.run.awaitRelease(ctx, e.imp, e.haltReason(unnamed), halted{loaded: true}); err != nil {
+		case unnamed.Final:
+			if err := e.run.awaitRelease(ctx, e.imp, unnamed.Reason(e.imp, e.inError, !e.since.IsZero()), halted{loaded: true}); err != nil {
 				return err
 			}
 			n, e.since, e.released = -1, time.Time{}, true
@@ -115,10 +101,10 @@ func (e *rowErrors) untilDeadLetters(ctx context.Context) error {
 			if e.since.IsZero() {
 				n, e.since = 0, time.Now()
 			}
-			wait = e.run.backoff(e.run.batcher.cfg.Poll, n, unnamed.after)
-			e.run.fails(unnamed, time.Now().Add(wait))
-			e.run.log.Warn("rows in error are not named by the output files; these are asked for again",
-				"file", e.imp.File, "execution", e.imp.Execution, "in_error", e.inError, "why", unnamed.why, "wait", wait)
+			wait = e.run.backoff(e.run.batcher.cfg.Poll, n, unnamed.After)
+			e.run.fails(unnamed.Wait(e.since.Add(outputsPatience)), time.Now().Add(wait))
+			e.run.log.Warn("import finished, but what became of its rows is not known; asking again",
+				"file", e.imp.File, "execution", e.imp.Execution, "in_error", e.inError, "why", unnamed.Why, "wait", wait)
 		}
 		if err := retry.Sleep(ctx, wait); err != nil {
 			return err
@@ -143,35 +129,43 @@ func (e *rowErrors) later(n int, err error) time.Duration {
 	return wait
 }
 
-// haltReason is why the mapping halts, and what its release does.
-func (e *rowErrors) haltReason(unnamed *unnamedRows) string {
-	many := ", its result does not say how many rows are in error"
-	if e.inError > 0 {
-		many = " with " + rejects.Counted(e.inError) + " in error"
+// readAll asks again for the result of an import that has FINISHED with fewer rows read than
+// its file has, until all are.
+func (e *rowErrors) readAll(ctx context.Context, last bool) error {
+	if e.released || !e.results.Unread(e.imp) {
+		return nil
 	}
-	asked := ""
 	if !e.since.IsZero() {
-		asked = fmt.Sprintf(" (asked again for %v)", outputsPatience)
+		results, err := e.run.batcher.importer.Results(ctx, e.imp.Execution)
+		if failure, ok := errors.AsType[contract.Failure](err); err != nil && (!ok || failure.Transient()) {
+			return err
+		}
+		if err == nil && results.Status == contract.Finished {
+			e.results, e.inError = results, results.RowsInError(e.imp.Rows)
+		}
 	}
-	return fmt.Sprintf("import %s, execution %s: FINISHED%s, but %s%s. Their records are not confirmed. %s. "+
-		"After a release the output files are asked for once more: rows in error that they do not name, or that cannot become dead letters, "+
-		"are given up then and counted in feedsink_import_rows_unmatched_total",
-		e.imp.File, e.imp.Execution, many, unnamed.why, asked, cmp.Or(unnamed.do, "Let the ETL generate error files"))
+	return rejects.ReadAll(e.results, e.imp, last)
 }
 
 // look fetches the output files and makes dead letters of the rows in error that
 // they name: if they name all of them, or a person said to go on.
 func (e *rowErrors) look(ctx context.Context) error {
 	last := !e.since.IsZero() && time.Since(e.since) >= outputsPatience // they have named too little for long enough
+	if err := e.readAll(ctx, last); err != nil {
+		return err
+	}
+	if e.inError == 0 {
+		return e.keepResults(ctx)
+	}
 	outputs, err := e.fetch(ctx)
-	if unnamed, ok := errors.AsType[*unnamedRows](err); ok {
+	if unnamed, ok := errors.AsType[*rejects.Unnamed](err); ok {
 		if e.imp.OnlyErrors {
 			return e.run.rejectAll(ctx, *e.imp)
 		}
 		if e.released {
 			return e.giveUp(ctx, e.inError, 0)
 		}
-		unnamed.final = unnamed.final || last
+		unnamed.Final = unnamed.Final || last
 	}
 	if err != nil {
 		return err
@@ -189,7 +183,7 @@ func (e *rowErrors) look(ctx context.Context) error {
 		return err
 	}
 	if lack != "" && !e.released && !e.imp.OnlyErrors {
-		return &unnamedRows{why: lack, final: last}
+		return &rejects.Unnamed{Why: lack, Final: last}
 	}
 	e.run.enter(contract.DeadLettering, *e.imp)
 	if err := e.run.readLog(ctx); err != nil {
@@ -213,7 +207,7 @@ func (e *rowErrors) deadLetter(ctx context.Context, rr *rejects.Rows, outputs *s
 		if err := outputs.Keep(); err != nil {
 			return err
 		}
-		return &unnamedRows{why: err.Error(), final: true, do: "Set dlq.topic, or make that topic take the row, and restart feedsink: it becomes a dead letter"}
+		return &rejects.Unnamed{Why: err.Error(), Final: true, Do: "Set dlq.topic, or make that topic take the row, and restart feedsink: it becomes a dead letter"}
 	}
 	if err != nil && !rejects.Unreadable(err) { // of these it is known what they lack
 		return err
@@ -333,7 +327,7 @@ const (
 	leastOutputs = 1 << 20 // however small the spool is
 )
 
-// fetch makes one attempt to get the output files. *unnamedRows says that there are
+// fetch makes one attempt to get the output files. *rejects.Unnamed says that there are
 // none, or too much of them.
 func (e *rowErrors) fetch(ctx context.Context) (*spool.OutputFiles, error) {
 	limit := max(e.run.batcher.cfg.MaxBytes/outputsShare, leastOutputs)
@@ -347,20 +341,23 @@ func (e *rowErrors) fetch(ctx context.Context) (*spool.OutputFiles, error) {
 	}
 	outputs.Drop()
 	if errors.Is(err, spool.ErrTooLarge) {
-		return nil, &unnamedRows{
-			final: true, why: fmt.Sprintf("its output files are larger than %d bytes, a tenth of spool.maxBytes", limit),
-			do: "Raise spool.maxBytes and restart feedsink: they are fetched again. To look at them: feedsink imports files " + e.imp.Execution,
+		return nil, &rejects.Unnamed{
+			Final: true, Why: fmt.Sprintf("its output files are larger than %d bytes, a tenth of spool.maxBytes", limit),
+			Do: "Raise spool.maxBytes and restart feedsink: they are fetched again. To look at them: feedsink imports files " + e.imp.Execution,
 		}
 	}
 	if failure, ok := errors.AsType[contract.Failure](err); ok && !failure.Transient() {
-		return nil, &unnamedRows{why: "there are no output files: " + err.Error() + e.run.queue.words.Refusal(e.imp, failure), after: failure.RetryAfter()}
+		return nil, &rejects.Unnamed{Why: "there are no output files: " + err.Error() + e.run.queue.words.Refusal(e.imp, failure), After: failure.RetryAfter()}
 	}
 	return nil, err
 }
 
 // keepResults keeps the output files of an import without rows in error, if there
-// are any.
+// are any and they are wanted.
 func (e *rowErrors) keepResults(ctx context.Context) error {
+	if !e.run.queue.mapping.KeepResults {
+		return nil
+	}
 	e.run.enter(contract.Fetching, *e.imp)
 	for n := 0; ; n++ {
 		outputs, err := e.fetch(ctx)
@@ -373,9 +370,9 @@ func (e *rowErrors) keepResults(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		unnamed, none := errors.AsType[*unnamedRows](err)
+		unnamed, none := errors.AsType[*rejects.Unnamed](err)
 		if none {
-			e.run.log.Warn("output files are not kept", "file", e.imp.File, "execution", e.imp.Execution, "why", unnamed.why)
+			e.run.log.Warn("output files are not kept", "file", e.imp.File, "execution", e.imp.Execution, "why", unnamed.Why)
 		}
 		if err == nil || none {
 			return nil

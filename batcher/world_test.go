@@ -28,25 +28,26 @@ import (
 // world is the service, the ledger and one partition around a batcher, in
 // virtual time. Everything that leaves the batcher is a line of the transcript.
 type world struct {
-	t        *testing.T
-	dir      string
-	b        *Batcher
-	p        *partition
-	begun    time.Time
-	triggers chan error         // scripted answers to triggers, then nil
-	results  []contract.Results // of the executions in their order, then Finished
-	polling  func()             // called during a poll
-	nameless map[int]bool       // triggers that are answered without an id, counted from 1
-	hold     string             // step at which to block until the context ends
-	slow     time.Duration      // what a trigger takes
-	polls    []error            // scripted poll errors, then none
-	unfit    error              // what the ledger answers
-	outputs  error              // what operation 12 answers
-	lenient  bool               // writes may be no rows
-	atOnce   int                // rows in error that are looked for in one reading; 0: as ever
-	files    string             // the output files that it gives; "-": nothing
-	unread   error              // what the log answers once when records are read again
-	unposted error              // why rows that match no record find no place
+	t         *testing.T
+	dir       string
+	b         *Batcher
+	p         *partition
+	begun     time.Time
+	triggers  chan error         // scripted answers to triggers, then nil
+	results   []contract.Results // of the executions in their order, then Finished
+	polling   func()             // called during a poll
+	nameless  map[int]bool       // triggers that are answered without an id, counted from 1
+	hold      string             // step at which to block until the context ends
+	slow      time.Duration      // what a trigger takes
+	polls     []error            // scripted poll errors, then none
+	readsNone bool               // results that count nothing as read mean it
+	unfit     error              // what the ledger answers
+	outputs   error              // what operation 12 answers
+	lenient   bool               // writes may be no rows
+	atOnce    int                // rows in error that are looked for in one reading; 0: as ever
+	files     string             // the output files that it gives; "-": nothing
+	unread    error              // what the log answers once when records are read again
+	unposted  error              // why rows that match no record find no place
 
 	mu         sync.Mutex
 	lines      []string
@@ -270,6 +271,9 @@ func (w *world) Results(ctx context.Context, execution string) (contract.Results
 	r := contract.Results{Status: contract.Finished}
 	if len(w.results) > 0 && (n >= len(w.polls) || w.polls[n] == nil) {
 		r, w.results = w.results[0], w.results[1:]
+	}
+	if r.Read == 0 && !w.readsNone {
+		r.Read = -1 // it does not say
 	}
 	w.mu.Unlock()
 	if n < len(w.polls) && w.polls[n] != nil {

@@ -151,6 +151,11 @@ const (
 	Failed     Status = "FAILED"
 )
 
+// Told is why a step is tried again, in words that may be said anywhere and leave nothing out.
+type Told string
+
+func (t Told) Error() string { return string(t) }
+
 // Results is what the service says about an execution. Counters that it does not
 // give are -1.
 type Results struct {
@@ -163,6 +168,27 @@ type Results struct {
 	TooLarge bool
 
 	Read, InError, Inserted, Updated, Deleted int64 // rows, when Finished
+}
+
+// loaded are the rows that the service counts as such.
+func (r Results) loaded() int64 {
+	return max(r.Inserted, 0) + max(r.Updated, 0) + max(r.Deleted, 0)
+}
+
+// RowsInError are those of a file of so many rows (0: it is not known); -1: it is not known.
+func (r Results) RowsInError(rows int64) int64 {
+	if r.InError < 0 && rows > 0 && r.loaded() >= rows {
+		return 0 // every row is accounted for
+	}
+	return r.InError
+}
+
+// Unread reports whether the service has read fewer rows than the file has. What it counts as
+// read may leave out rows in error, and a header may count as a row. The counters of a
+// bundle may be those of one of its tables: of these only none counts.
+func (r Results) Unread(imp *Import) bool {
+	rows := imp.Rows - max(r.InError, 0)
+	return r.Read >= 0 && r.Read < rows && r.loaded() < rows && (imp.Bundle == "" || r.Read == 0)
 }
 
 // Counters are for the log, without those that the service did not give.
