@@ -315,3 +315,17 @@ func TestRowsThatAreReadLateConfirmTheImport(t *testing.T) {
 		w.lastSaid("confirm")
 	})
 }
+
+func TestAStatusThatTheInterfaceDoesNotHaveIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.results = slices.Repeat([]contract.Results{{Status: "CANCELLED"}}, 1000)
+		w.start(testMapping())
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Hour + 5*time.Minute)
+		synctest.Wait()
+		if imp := w.b.Status()[0].Import; imp == nil || imp.Trouble == nil || !strings.Contains(imp.Trouble.Error(), `"CANCELLED"`) {
+			t.Errorf("got %+v, want its status told", imp)
+		}
+	})
+}

@@ -311,7 +311,7 @@ func (r *importRun) untilEnded(ctx context.Context, imp contract.Import, refusal
 		}
 		least, trouble = 0, err
 		if err == nil {
-			answered, refused = answered+1, 0
+			answered, refused, trouble = answered+1, 0, results.Status.Trouble()
 		}
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn("poll import: no answer, asking again", "file", imp.File, "execution", imp.Execution, "err", err)

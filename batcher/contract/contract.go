@@ -7,6 +7,7 @@ package contract
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -150,6 +151,17 @@ const (
 	Finished   Status = "FINISHED"
 	Failed     Status = "FAILED"
 )
+
+// Trouble is what there is to say about a status that the interface does not have; nil:
+// nothing.
+func (s Status) Trouble() error {
+	switch s {
+	case InProgress, Finished, Failed:
+		return nil
+	}
+	return Told(fmt.Sprintf("the service says that the execution's status is %q, which its interface does not have; "+
+		"it is asked again until that is FINISHED or FAILED", string(s)))
+}
 
 // Told is why a step is tried again, in words that may be said anywhere and leave nothing out.
 type Told string

@@ -35,6 +35,9 @@ func OfImport(im *contract.ImportStatus) (cause, why string) {
 	if _, local := errors.AsType[*fs.PathError](im.Trouble); local {
 		return Disk, fmt.Sprintf("%s: %v; it is tried again. Make room on the spool's disk (spool.dir)", im.Step, im.Trouble)
 	}
+	if told, ok := errors.AsType[contract.Told](im.Trouble); ok {
+		return Service, fmt.Sprintf("%s: %v", im.Step, told)
+	}
 	e, ok := errors.AsType[interface {
 		error
 		Status() int
@@ -46,6 +49,9 @@ func OfImport(im *contract.ImportStatus) (cause, why string) {
 		return Service, fmt.Sprintf("%s: the last try came to nothing; it is tried again, and the log says more", im.Step)
 	}
 	why = fmt.Sprintf("%s: the service answered %d; it is asked again", im.Step, e.Status())
+	if e.Status() < http.StatusMultipleChoices { // what is wrong with it is in our own words
+		why = fmt.Sprintf("%s: %v; it is asked again", im.Step, e)
+	}
 	switch e.Status() {
 	case http.StatusTooManyRequests:
 		return Throttled, why

@@ -3,6 +3,7 @@ package waits_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"regexp"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/waits"
 )
@@ -63,6 +65,25 @@ func TestLedgerWithoutRoomIsToldOf(t *testing.T) {
 	} {
 		if got := waits.LacksRoom(c.tables, c.full); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%v, full %v: got %q, want %q", c.tables, c.full, got, c.want)
+		}
+	}
+}
+
+// answered is an error of the service's client.
+type answered struct{ status int }
+
+func (answered) Error() string { return "get results of execution 17: the answer is not JSON" }
+func (a answered) Status() int { return a.status }
+
+func TestWhyAStepOfAnImportIsTriedAgainIsTold(t *testing.T) {
+	for want, trouble := range map[string]error{
+		"importing: 1 of 3 rows": contract.Told("1 of 3 rows"),
+		"importing: get results of execution 17: the answer is not JSON; it is asked again": answered{200},
+		"importing: the service answered 502; it is asked again":                            answered{502},
+		"importing: the last try came to nothing; it is tried again, and the log says more": errors.New("a customer's value"),
+	} {
+		if _, got := waits.OfImport(&contract.ImportStatus{Step: contract.Importing, Trouble: trouble}); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
