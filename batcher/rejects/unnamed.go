@@ -28,7 +28,7 @@ func (u *Unnamed) Error() string { return u.Why }
 
 // Wait is what is waited for, and until when.
 func (u *Unnamed) Wait(until time.Time) contract.Told {
-	what := "rows are in error, but " + u.Why
+	what := "which rows are in error is not known: " + u.Why
 	if u.unread {
 		what = u.Why
 	}
