@@ -145,8 +145,8 @@ func parseResults(body []byte) (Results, error) {
 		Error:  describe(member(object, "error")),
 	}
 	r.Counters = countersOf(member(object, "integrationResults"))
-	delete(object, "_links") // to the results, not the execution
-	r.id = names{own: executionNames.own, of: executionNames.of, ids: executionNames.ids}.find(object, depth)
+	// A bare id may be that of the results.
+	r.id = names{own: executionNames.own}.find(object, depth)
 	return r, nil
 }
 

@@ -215,13 +215,12 @@ func TestResultsOfAnotherExecutionAreAskedForAgain(t *testing.T) {
 	status, contentType, body := 200, "application/json", ""
 	client := gives(&status, &contentType, &body).start(t)
 	for text, own := range map[string]bool{
-		`{"id":"1001","status":"FINISHED"}`:                                                    true,
-		`{"id":1001,"status":"FINISHED"}`:                                                      true,
-		`{"id":"7","executionId":"1001","status":"FINISHED"}`:                                  true,
-		`{"id":"7","status":"FINISHED","execution":{"id":1001}}`:                               true,
-		`{"status":"FINISHED","result":0,"_links":{"self":{"href":"/etl-executions/1001/x"}}}`: true,
-		`{"id":"999999","status":"FINISHED","integrationResults":{"linesRead":7}}`:             false,
-		`{"status":"ok","data":{"id":"999999","status":"FAILED"}}`:                             false,
+		`{"executionId":"1001","status":"FINISHED"}`:                                        true,
+		`{"executionId":1001,"status":"FINISHED"}`:                                          true,
+		`{"id":"7","executionId":"1001","status":"FINISHED"}`:                               true,
+		`{"id":"7","status":"FINISHED"}`:                                                    true, // it may be that of the results
+		`{"executionId":"999999","status":"FINISHED","integrationResults":{"linesRead":7}}`: false,
+		`{"status":"ok","data":{"etlExecutionId":"999999","status":"FAILED"}}`:              false,
 	} {
 		body = text
 		_, err := client.Results(t.Context(), "1001")
