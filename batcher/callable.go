@@ -31,8 +31,8 @@ const (
 	// MaxWaiting bounds the records of a mapping that wait for calls: what comes
 	// beyond goes by file. Config.MaxWaiting bounds what those of all mappings take.
 	MaxWaiting = 4096
-	// maxSubmitted is how many calls of a queue are asked for at the same time: which
-	// row is the next to be called is decided late.
+	// maxSubmitted is how many calls of a route are asked for at the same time: which row of it
+	// is the next to be called is decided late, and which route's by the weights.
 	maxSubmitted = 64
 	// lookAgain is how soon it is looked again which rows may be called.
 	lookAgain = time.Second
@@ -230,7 +230,7 @@ func (q *tableQueue) startCalls() (again bool) {
 // startCalls has the mapping's urgent rows called, or its others. file is when a file that
 // goes now has landed.
 func (m *member) startCalls(urgent bool, file time.Time) (again bool) {
-	q, now := m.queue, time.Now()
+	q, now, submitted := m.queue, time.Now(), m.waiting.Submitted()
 	for _, k := range m.waiting.Keys() {
 		if k.State != waiting.Resting {
 			continue
@@ -244,12 +244,13 @@ func (m *member) startCalls(urgent bool, file time.Time) (again bool) {
 		if late != urgent {
 			continue
 		}
-		if !late && !row.Spare || k.Due.After(now) || m.underWay(k.Hash) || q.calls() >= maxSubmitted {
+		if !late && !row.Spare || k.Due.After(now) || m.underWay(k.Hash) || submitted[row.Route] >= maxSubmitted {
 			again = true
 			continue
 		}
 		rows := m.waiting
 		rows.Becomes(k, waiting.Calling)
+		submitted[row.Route]++
 		lent, _ := row.Write.Own() // it may become a row all the same
 		if !lent.Table.Custom && lent.Op == schemas.Upsert {
 			lent.Cells = reconcile.WithoutNulls(lent.Cells)

@@ -2,6 +2,7 @@ package batcher
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -264,6 +265,35 @@ func TestWithoutSpareOnlyRowsThatNoFileBringsInTimeAreCalled(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		if got := w.transcript(); len(got) != 1 {
 			t.Errorf("got %q, want the one call", got)
+		}
+	})
+}
+
+// TestOldRowsOfARouteDoNotHoldUpTheOthers: which route's call is the next is for the weights,
+// so that each has its own asked for.
+func TestOldRowsOfARouteDoNotHoldUpTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, calls := callable(t, nil)
+		submitted := func() (of [2]int) {
+			calls.mu.Lock()
+			defer calls.mu.Unlock()
+			for _, c := range calls.waiting {
+				of[c.Route]++
+			}
+			return of
+		}
+		for i := range int64(maxSubmitted + 10) {
+			w.offer(i, write(schemas.Upsert, "bulk "+strconv.FormatInt(i, 10)))
+		}
+		w.offer(maxSubmitted+10, write(schemas.Upsert, "urgent"), func(o *waiting.Offer, _ *heldRecord) { o.Route = 1 })
+		synctest.Wait()
+		if got, want := submitted(), [2]int{maxSubmitted, 1}; got != want {
+			t.Errorf("calls that are asked for, of each route: got %v, want %v", got, want)
+		}
+		calls.end(nil)
+		synctest.Wait()
+		if got, want := submitted(), [2]int{maxSubmitted, 1}; got != want {
+			t.Errorf("one more: got %v, want %v", got, want)
 		}
 	})
 }

@@ -12,6 +12,21 @@ func (r *Rows) Becomes(k *Key, next State) {
 	k.State, k.landing = next, nil
 }
 
+// Submitted is how many calls of each route have not ended: also those of rows that are in
+// the open file by now.
+func (r *Rows) Submitted() map[int]int {
+	of := map[int]int{}
+	for _, k := range r.order {
+		if k.State == Calling || k.State == Ending {
+			of[k.Rows[0].Route]++
+		}
+	}
+	for row := range r.moved {
+		of[row.Route]++
+	}
+	return of
+}
+
 // Land says that the call of the key's first row has landed. Whether that counts is known
 // once the log was read on.
 func (r *Rows) Land(k *Key, row *Row, outcome string) {
