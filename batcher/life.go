@@ -201,9 +201,9 @@ func (r *importRun) enter(step contract.Step, imp contract.Import) {
 	defer r.queue.mu.Unlock()
 	last := r.now
 	r.now, r.halted = contract.ImportStatus{Import: imp, Step: step, Since: time.Now()}, ""
-	again := last.Trouble != nil && sends(last.Step) && sends(step)
+	again := last.LastErr != nil && sends(last.Step) && sends(step)
 	if again {
-		r.now.Trouble, r.now.Again = last.Trouble, last.Again
+		r.now.LastErr, r.now.Again = last.LastErr, last.Again
 	}
 	if (again || last.Step == step) && last.File == imp.File {
 		r.now.Since = last.Since
@@ -214,7 +214,7 @@ func (r *importRun) enter(step contract.Step, imp contract.Import) {
 func (r *importRun) fails(err error, again time.Time) {
 	r.queue.mu.Lock()
 	defer r.queue.mu.Unlock()
-	r.now.Trouble, r.now.Again = err, again
+	r.now.LastErr, r.now.Again = err, again
 }
 
 // again waits for the next try of the step, which fails so far.

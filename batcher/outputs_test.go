@@ -287,7 +287,7 @@ func TestImportOfWhichFewerRowsWereReadThanSentIsNotConfirmed(t *testing.T) {
 				}
 				synctest.Wait()
 				imp := w.b.Status()[0].Import
-				if imp == nil || imp.Trouble == nil || !strings.Contains(imp.Trouble.Error(), "of the 3 rows that it was sent; it is asked again until 2") {
+				if imp == nil || imp.LastErr == nil || !strings.Contains(imp.LastErr.Error(), "of the 3 rows that it was sent; it is asked again until 2") {
 					t.Fatalf("meanwhile: got %+v, want the rows read, and when the mapping halts", imp)
 				}
 				time.Sleep(10 * time.Minute)
@@ -324,7 +324,7 @@ func TestAStatusThatTheInterfaceDoesNotHaveIsTold(t *testing.T) {
 		w.append(write(schemas.Upsert, "1"))
 		time.Sleep(time.Hour + 5*time.Minute)
 		synctest.Wait()
-		if imp := w.b.Status()[0].Import; imp == nil || imp.Trouble == nil || !strings.Contains(imp.Trouble.Error(), `"CANCELLED"`) {
+		if imp := w.b.Status()[0].Import; imp == nil || imp.LastErr == nil || !strings.Contains(imp.LastErr.Error(), `"CANCELLED"`) {
 			t.Errorf("got %+v, want its status told", imp)
 		}
 	})

@@ -53,7 +53,7 @@ func TestPollThatFailsSaysWhenTheNextOneIs(t *testing.T) {
 		w.append(write(schemas.Upsert, "1"))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if im := w.b.Status()[0].Import; im == nil || im.Trouble == nil || im.Again.Sub(w.begun) < 10*time.Minute || im.Again.Sub(w.begun) > 11*time.Minute {
+		if im := w.b.Status()[0].Import; im == nil || im.LastErr == nil || im.Again.Sub(w.begun) < 10*time.Minute || im.Again.Sub(w.begun) > 11*time.Minute {
 			t.Errorf("got %+v, want why a poll failed, and the next one ten minutes later", im)
 		}
 		time.Sleep(time.Hour)

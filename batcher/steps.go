@@ -291,11 +291,11 @@ func (r *importRun) untilEnded(ctx context.Context, imp contract.Import, refusal
 	r.enter(contract.Importing, imp)
 	r.batcher.executions.Add(imp.Execution)
 	var least time.Duration
-	var trouble error
+	var lastErr error
 	answered, refused := 0, 0
 	for {
 		next := r.backoff(r.batcher.cfg.Poll, answered+refused, least)
-		r.fails(trouble, time.Now().Add(next))
+		r.fails(lastErr, time.Now().Add(next))
 		wait := time.NewTimer(next)
 		select {
 		case <-ctx.Done():
@@ -309,9 +309,9 @@ func (r *importRun) untilEnded(ctx context.Context, imp contract.Import, refusal
 		if err == nil && (results.Status == contract.Finished || results.Status == contract.Failed) {
 			return results, nil
 		}
-		least, trouble = 0, err
+		least, lastErr = 0, err
 		if err == nil {
-			answered, refused, trouble = answered+1, 0, results.Status.Trouble()
+			answered, refused, lastErr = answered+1, 0, results.Status.Err()
 		}
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn("poll import: no answer, asking again", "file", imp.File, "execution", imp.Execution, "err", err)

@@ -89,7 +89,7 @@ type fileDelivery struct {
 	peer    *imports.Peer // nil: no key is written by both lanes
 	rows    *rowCalls     // nil: no row may be called
 	blocked time.Time     // the disk refused a row; no record is taken before
-	disk    atomic.Pointer[diskTrouble]
+	disk    atomic.Pointer[diskRefusal]
 	shared  map[string]bool // topics of which all records must be seen
 	halted  []string        // by mapping: why its partitions are halted
 	tables  []string        // by mapping: the table that the ledger knows its imports by
@@ -97,8 +97,8 @@ type fileDelivery struct {
 	receipts *imports.Receipts
 }
 
-// diskTrouble is when the disk last refused a row, and why.
-type diskTrouble struct {
+// diskRefusal is when the disk last refused a row, and why.
+type diskRefusal struct {
 	at  time.Time
 	err error
 }
@@ -280,7 +280,7 @@ func (f *fileDelivery) halts(p *kafka.Partition, m *router.Compiled) bool {
 // noRoom lets the lane rest after the spool could not be written.
 func (f *fileDelivery) noRoom(mapping string, r *kafka.Record, err error) error {
 	f.blocked = time.Now().Add(diskPause)
-	f.disk.Store(&diskTrouble{time.Now(), err})
+	f.disk.Store(&diskRefusal{time.Now(), err})
 	f.lane.log.Debug("the spool cannot be written; the batch lane waits and tries again", "mapping", mapping,
 		"topic", r.Topic, "partition", r.Partition, "offset", r.Offset, "wait", diskPause, "error", err)
 	return err

@@ -310,13 +310,13 @@ func (d mappingsAPI) find(name, wanted string) (*router.Compiled, []schemas.Lane
 		return nil, nil, refuse(http.StatusConflict, "mapping %s: no route of it leads to the %s lane", name, wanted)
 	}
 	if !slices.ContainsFunc(d.now().lanes, func(l *lane) bool { return slices.ContainsFunc(l.source.Partitions(), reads(m)) }) {
-		return nil, nil, refuse(http.StatusConflict, "mapping %s: this process has no partition of its topics; %s", name, d.now().whom("ask a member of the group that has one"))
+		return nil, nil, refuse(http.StatusConflict, "mapping %s: this process has no partition of its topics; %s", name, d.now().orOwner("ask a member of the group that has one"))
 	}
 	return m, lanes, nil
 }
 
-// whom is whom to ask for what this process has not: what to do where another member may have it.
-func (s *pipeline) whom(other string) string {
+// orOwner is whom to ask for what this process has not: what to do where another member may have it.
+func (s *pipeline) orOwner(other string) string {
 	if slices.ContainsFunc(s.lanes, func(l *lane) bool { return !l.source.HasPlace() }) {
 		return "it has no place in its group yet: try again once it has (/readyz), or " + other
 	}

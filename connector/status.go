@@ -79,7 +79,7 @@ func (s *pipeline) status() observe.Status {
 	}
 	st.Member, _ = os.Hostname() // "" where the system does not tell
 	if s.writers != nil {
-		if err := s.writers.Trouble(); err != nil {
+		if err := s.writers.Err(); err != nil {
 			st.Schemas = err.Error()
 		}
 	}
@@ -343,7 +343,7 @@ func (d importsAPI) rollable(m observe.MappingImports, reserve bool) error {
 	}
 	switch {
 	case !m.Owned:
-		return conflict("this process does not have its table; %s", d.now().whom("ask the member that does"))
+		return conflict("this process does not have its table; %s", d.now().orOwner("ask the member that does"))
 	case m.Halted != "":
 		return conflict("it is halted, and nothing of it is sent before it is released: %s", m.Halted)
 	}
@@ -378,7 +378,7 @@ func (d importsAPI) TakeSlot(name string) (any, error) {
 	case err != nil:
 		return nil, err
 	case m.SlotsLeft == nil:
-		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: this process does not have its table; %s", name, d.now().whom("ask the member that does"))}
+		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: this process does not have its table; %s", name, d.now().orOwner("ask the member that does"))}
 	case *m.SlotsLeft == 0:
 		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: no import is left today, all %d were used", name, m.SlotsPerDay)}
 	}
@@ -389,7 +389,7 @@ func (d importsAPI) TakeSlot(name string) (any, error) {
 func (s *pipeline) notHalted(m observe.MappingImports) string {
 	const message = "mapping %s: nothing to release, no import of it is halted"
 	if !m.Owned {
-		return fmt.Sprintf(message+" here; this process does not have its table; %s", m.Mapping, s.whom("ask the member that does"))
+		return fmt.Sprintf(message+" here; this process does not have its table; %s", m.Mapping, s.orOwner("ask the member that does"))
 	}
 	return fmt.Sprintf(message+"; if its partitions wait all the same, /status says what for", m.Mapping)
 }

@@ -20,15 +20,15 @@ import (
 func (s *pipeline) waits() []observe.Wait {
 	all := []observe.Wait{}
 	for _, l := range s.lanes {
-		for _, t := range l.source.Troubles() {
+		for _, t := range l.source.Conditions() {
 			all = append(all, observe.Wait{Cause: t.Cause, Topic: t.Topic, Why: t.Why})
 		}
 		all = append(all, waits.OfPartitions(l.source.Partitions())...)
 		all = append(all, s.others.Waits(l.which, time.Now())...)
-		if t, ok := s.deadLetterTrouble(l.which); ok {
+		if t, ok := s.deadLetterCondition(l.which); ok {
 			all = append(all, observe.Wait{Cause: t.Cause, Topic: t.Topic, Why: t.Why})
 		}
-		if t, ok := s.receiptTrouble(); ok {
+		if t, ok := s.receiptCondition(); ok {
 			all = append(all, observe.Wait{Cause: t.Cause, Topic: t.Topic, Why: t.Why})
 		}
 		all = append(append(all, s.schemaWaits()...), s.token.Waits()...)
@@ -48,37 +48,37 @@ func (s *pipeline) waits() []observe.Wait {
 	return all
 }
 
-// deadLetterTrouble is why the lane's dead letters wait, with their records.
-func (s *pipeline) deadLetterTrouble(which schemas.Lane) (t cluster.Trouble, ok bool) {
+// deadLetterCondition is why the lane's dead letters wait, with their records.
+func (s *pipeline) deadLetterCondition(which schemas.Lane) (t cluster.Condition, ok bool) {
 	if s.post == nil {
 		return t, false
 	}
-	return writeTrouble("dead-letter topic", s.cfg.DLQ.Topic, "dlq.topic", s.post.Trouble(which.String()))
+	return writeCondition("dead-letter topic", s.cfg.DLQ.Topic, "dlq.topic", s.post.Err(which.String()))
 }
 
-// receiptTrouble is why receipts wait, with their records.
-func (s *pipeline) receiptTrouble() (t cluster.Trouble, ok bool) {
+// receiptCondition is why receipts wait, with their records.
+func (s *pipeline) receiptCondition() (t cluster.Condition, ok bool) {
 	if s.receipts == nil {
 		return t, false
 	}
-	return writeTrouble("receipts topic", s.cfg.Receipts.Topic, "receipts.topic", s.receipts.Trouble())
+	return writeCondition("receipts topic", s.cfg.Receipts.Topic, "receipts.topic", s.receipts.Err())
 }
 
-// writeTrouble is why a topic that a key of the configuration names is not written.
-func writeTrouble(what, topic, key string, err error) (t cluster.Trouble, ok bool) {
+// writeCondition is why a topic that a key of the configuration names is not written.
+func writeCondition(what, topic, key string, err error) (t cluster.Condition, ok bool) {
 	if err == nil {
 		return t, false
 	}
 	what += " " + topic
-	return cluster.TroubleWith(topic, what+" cannot be written", what+" does not exist; create it, or correct "+key, cluster.ToWrite, err), true
+	return cluster.ConditionOf(topic, what+" cannot be written", what+" does not exist; create it, or correct "+key, cluster.ToWrite, err), true
 }
 
 // unacknowledgedFor is why dead letters of the lane, or receipts, are not acknowledged.
 func (s *pipeline) unacknowledgedFor(which schemas.Lane) string {
-	if t, ok := s.deadLetterTrouble(which); ok {
+	if t, ok := s.deadLetterCondition(which); ok {
 		return t.Why
 	}
-	t, _ := s.receiptTrouble()
+	t, _ := s.receiptCondition()
 	return t.Why
 }
 
@@ -163,7 +163,7 @@ func (s *pipeline) fileWaits(d *fileDelivery) (all []observe.Wait) {
 			w.Cause, w.Why = waits.OtherLane, "its import is loaded and waits: "+st.Import.WaitsFor
 		case st.Import != nil && st.Import.Step == contract.Naming:
 			w.Cause, w.Why = waits.Service, "its file was sent, and the answer named no execution: its end is known once the service calls the webhook of ETL "+st.Import.ETL+". Subscribe to it with feedsink webhook create"
-		case st.Import != nil && st.Import.Trouble != nil:
+		case st.Import != nil && st.Import.LastErr != nil:
 			w.Cause, w.Why = waits.OfImport(st.Import)
 			w.Until = st.Import.Again
 		default:

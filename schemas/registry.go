@@ -122,8 +122,8 @@ func (r *Registry) Close() {
 	r.cfg.HTTP.CloseIdleConnections()
 }
 
-// Trouble is why the last request was not answered, nil if it was.
-func (r *Registry) Trouble() error {
+// Err is why the last request was not answered, nil if it was.
+func (r *Registry) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failure
@@ -133,7 +133,7 @@ func (r *Registry) Trouble() error {
 // is offered again much sooner.
 const waitsFor = 5 * time.Second
 
-// Waits is Trouble while records wait for it; nil: none does.
+// Waits is Err while records wait for it; nil: none does.
 func (r *Registry) Waits() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -289,9 +289,9 @@ func (r *Registry) schema(ctx context.Context, id schemaID) (schema sr.Schema, e
 		return schema, &schemaError{"the registry does not know it", true}
 	case id.guid != (guid{}) && unknownPath(err):
 		return schema, fmt.Errorf("%w: the registry, or a proxy before it, does not find schemas by GUID; "+
-			"upgrade it, or have the producers write the schema's id into values and keys", worded(err))
+			"upgrade it, or have the producers write the schema's id into values and keys", shortened(err))
 	case err != nil:
-		return schema, worded(err)
+		return schema, shortened(err)
 	}
 	return schema, nil
 }
@@ -310,11 +310,11 @@ func (r *Registry) Subject(ctx context.Context, name string) (Subject, error) {
 	case missing(err):
 		return Subject{}, nil
 	case err != nil:
-		return Subject{}, worded(err)
+		return Subject{}, shortened(err)
 	}
 	newest, err := r.client.SchemaByVersion(ctx, name, -1)
 	if err != nil {
-		return Subject{}, worded(err)
+		return Subject{}, shortened(err)
 	}
 	found := Subject{Versions: len(versions)}
 	w, _, err := r.ask(ctx, schemaID{number: uint32(newest.ID)})
@@ -347,7 +347,7 @@ func (r *Registry) gather(ctx context.Context, p *parts, refs []sr.SchemaReferen
 			return &schemaError{fmt.Sprintf("it refers to version %d of the subject %s, which the registry does not know", ref.Version, ref.Subject), true}
 		}
 		if err != nil {
-			return fmt.Errorf("version %d of the subject %s: %w", ref.Version, ref.Subject, worded(err))
+			return fmt.Errorf("version %d of the subject %s: %w", ref.Version, ref.Subject, shortened(err))
 		}
 		p.texts[ref.Name] = part.Schema.Schema
 		p.bytes += len(part.Schema.Schema)
@@ -379,9 +379,9 @@ func unknownPath(err error) bool {
 	return ok && (e.StatusCode == http.StatusNotFound || e.StatusCode == http.StatusMethodNotAllowed)
 }
 
-// worded says what a request met, with the status and the beginning of the
+// shortened says what a request met, with the status and the beginning of the
 // answer, which may be any proxy's page.
-func worded(err error) error {
+func shortened(err error) error {
 	e, ok := errors.AsType[*sr.ResponseError](err)
 	if !ok {
 		return err
@@ -403,11 +403,11 @@ type answerError struct {
 // Error says which request had which answer.
 func (e *answerError) Error() string { return e.text }
 
-// Refused reports whether a registry's Trouble is an answer that is likely to stay, such as
+// Refused reports whether a registry's Err is an answer that is likely to stay, such as
 // one to an unknown path or a wrong password. After 408, 429 and a server's errors the next
 // request may have another one.
-func Refused(trouble error) bool {
-	e, ok := errors.AsType[*answerError](trouble)
+func Refused(err error) bool {
+	e, ok := errors.AsType[*answerError](err)
 	return ok && e.status >= 400 && e.status < 500 && e.status != http.StatusRequestTimeout && e.status != http.StatusTooManyRequests
 }
 

@@ -194,7 +194,7 @@ func TestAnOutageRejectsNothingAndIsNotHammered(t *testing.T) {
 				if got := d.asked.Load(); got < 9 || got > 12 { // after 1, 2, 3 … seconds
 					t.Errorf("requests: got %d, want about 11", got)
 				}
-				if r.Trouble() == nil || r.Waits() == nil {
+				if r.Err() == nil || r.Waits() == nil {
 					t.Error("trouble, or that a record waits: got none")
 				}
 				time.Sleep(10 * time.Second)
@@ -206,8 +206,8 @@ func TestAnOutageRejectsNothingAndIsNotHammered(t *testing.T) {
 				if _, err := soon(t, decoder, framed(id, 2)); err != nil {
 					t.Errorf("after the outage: %v", err)
 				}
-				if r.Trouble() != nil {
-					t.Errorf("trouble after the outage: got %v, want none", r.Trouble())
+				if r.Err() != nil {
+					t.Errorf("trouble after the outage: got %v, want none", r.Err())
 				}
 			})
 		})
@@ -312,7 +312,7 @@ func TestTheRegistrysPasswordIsSentAndNeverShown(t *testing.T) {
 		if user != "me" || password != "hidden" {
 			t.Errorf("login: got %q, %q", user, password)
 		}
-		if err := r.Trouble(); err == nil || strings.Contains(err.Error(), "hidden") {
+		if err := r.Err(); err == nil || strings.Contains(err.Error(), "hidden") {
 			t.Errorf("trouble: got %v, want an error without the password", err)
 		}
 	})

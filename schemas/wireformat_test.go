@@ -168,7 +168,7 @@ func TestARegistryThatFindsNoSchemaByGUIDSaysSo(t *testing.T) {
 				if got := d.asked.Load(); got < 9 || got > 12 { // after 1, 2, 3 … seconds
 					t.Errorf("requests: got %d, want about 11", got)
 				}
-				if err := r.Trouble(); err == nil || !strings.Contains(err.Error(), "does not find schemas by GUID") {
+				if err := r.Err(); err == nil || !strings.Contains(err.Error(), "does not find schemas by GUID") {
 					t.Errorf("trouble: got %v, want what to do", err)
 				}
 				d.trips = nil

@@ -152,21 +152,20 @@ const (
 	Failed     Status = "FAILED"
 )
 
-// Trouble is what there is to say about a status that the interface does not have; nil:
-// nothing.
-func (s Status) Trouble() error {
+// Err is nil for the statuses of the interface (operation 11).
+func (s Status) Err() error {
 	switch s {
 	case InProgress, Finished, Failed:
 		return nil
 	}
-	return Told(fmt.Sprintf("the service says that the execution's status is %q, which its interface does not have; "+
+	return PublicError(fmt.Sprintf("the service says that the execution's status is %q, which its interface does not have; "+
 		"it is asked again until that is FINISHED or FAILED", string(s)))
 }
 
-// Told is why a step is tried again, in words that may be said anywhere and leave nothing out.
-type Told string
+// PublicError is an error whose whole text may be shown anywhere: it quotes no customer's data.
+type PublicError string
 
-func (t Told) Error() string { return string(t) }
+func (e PublicError) Error() string { return string(e) }
 
 // Results is what the service says about an execution. Counters that it does not
 // give are -1.

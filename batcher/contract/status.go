@@ -26,9 +26,9 @@ type ImportStatus struct {
 	Since time.Time `json:"since"` // when the step began
 	// WaitsFor is what reconciling waits for.
 	WaitsFor string `json:"waitsFor,omitempty"`
-	// Trouble is why the last try of the step, which is tried Again, came to nothing; nil: none has.
+	// LastErr is why the last try of the step, which is tried Again, came to nothing; nil: none has.
 	// It may quote customers' data.
-	Trouble error     `json:"-"`
+	LastErr error     `json:"-"`
 	Again   time.Time `json:"-"` // zero: not known
 	// Loaded says, when halted, that the file is loaded and is not sent again: released,
 	// its rows in error become dead letters.

@@ -27,12 +27,12 @@ type Unnamed struct {
 func (u *Unnamed) Error() string { return u.Why }
 
 // Wait is what is waited for, and until when.
-func (u *Unnamed) Wait(until time.Time) contract.Told {
+func (u *Unnamed) Wait(until time.Time) contract.PublicError {
 	what := "which rows are in error is not known: " + u.Why
 	if u.unread {
 		what = u.Why
 	}
-	return contract.Told(fmt.Sprintf("%s; it is asked again until %s, and then the mapping halts", what, until.UTC().Format(time.RFC3339)))
+	return contract.PublicError(fmt.Sprintf("%s; it is asked again until %s, and then the mapping halts", what, until.UTC().Format(time.RFC3339)))
 }
 
 // Reason is why the mapping halts, and what its release does. asked: again, for Patience.

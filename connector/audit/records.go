@@ -180,14 +180,14 @@ func (w *walk) judge(offset int64) (complete bool) {
 	return w.complete()
 }
 
-// wholly reports whether the receipt stands for the whole record: it could not be decoded.
-func (e *entry) wholly() bool { return e.outcome == deadLetter && e.mapping == 0 }
+// ofWholeRecord reports whether the receipt stands for the whole record: it could not be decoded.
+func (e *entry) ofWholeRecord() bool { return e.outcome == deadLetter && e.mapping == 0 }
 
 // complete reports whether receipts stand for all parts of the record, by what some of them
 // say about their number.
 func (w *walk) complete() bool {
 	for i := range w.some {
-		if w.some[i].wholly() {
+		if w.some[i].ofWholeRecord() {
 			return true
 		}
 	}
@@ -224,7 +224,7 @@ func (w *walk) judgePart(offset int64, rs []entry) {
 	if other < 0 || offset < w.fickle {
 		return
 	}
-	if rs[0].wholly() || rs[other].wholly() { // each lane asks for the schema, and may find none
+	if rs[0].ofWholeRecord() || rs[other].ofWholeRecord() { // each lane asks for the schema, and may find none
 		return
 	}
 	w.gap(w.part, BothLanes, offset, "part %d was ended by both lanes: %s; and %s", rs[0].part, w.ended(&rs[0]), w.ended(&rs[other]))
@@ -251,7 +251,7 @@ func (w *walk) judgeParts(offset int64) {
 	first := -1
 	for i := range w.some {
 		switch {
-		case w.some[i].wholly():
+		case w.some[i].ofWholeRecord():
 		case first < 0:
 			first = i
 		case w.some[i].parts != w.some[first].parts:

@@ -112,8 +112,8 @@ type Post struct {
 	stop      context.CancelFunc
 	ctx       context.Context //nolint:containedctx // the post's own life, ended by Close
 
-	mu      sync.Mutex
-	trouble map[string]error // by lane
+	mu       sync.Mutex
+	lastErrs map[string]error // by lane
 }
 
 const (
@@ -147,7 +147,7 @@ func New(connection []kgo.Opt, topic, connector string, log *slog.Logger) (*Post
 		return nil, fmt.Errorf("dead-letter producer: %w", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	return &Post{many: many, one: one, topic: topic, connector: connector, log: log, ctx: ctx, stop: stop, trouble: map[string]error{}}, nil
+	return &Post{many: many, one: one, topic: topic, connector: connector, log: log, ctx: ctx, stop: stop, lastErrs: map[string]error{}}, nil
 }
 
 // lookTimeout bounds the question whether the topic is there.
@@ -197,17 +197,17 @@ type sending struct {
 	lane    string
 }
 
-// Trouble is why the last dead letter of a lane was not acknowledged, and waits; nil: it was.
-func (p *Post) Trouble(lane string) error {
+// Err is why the last dead letter of a lane was not acknowledged, and waits; nil: it was.
+func (p *Post) Err(lane string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.trouble[lane]
+	return p.lastErrs[lane]
 }
 
 func (p *Post) note(lane string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.trouble[lane] = err
+	p.lastErrs[lane] = err
 }
 
 func (p *Post) try(s sending) {

@@ -196,12 +196,12 @@ func waiting(ctx context.Context, writers *schemas.Registry, decode Decoder, ref
 			}
 			select {
 			case <-look.C:
-				if trouble := writers.Trouble(); schemas.Refused(trouble) && time.Since(began) >= refused {
-					return nil, fmt.Errorf("schema registry: %w (%w)", trouble, err)
+				if lastErr := writers.Err(); schemas.Refused(lastErr) && time.Since(began) >= refused {
+					return nil, fmt.Errorf("schema registry: %w (%w)", lastErr, err)
 				}
 			case <-ctx.Done():
-				if trouble := writers.Trouble(); trouble != nil {
-					return nil, fmt.Errorf("schema registry: %w (%w: %w)", trouble, err, ctx.Err())
+				if lastErr := writers.Err(); lastErr != nil {
+					return nil, fmt.Errorf("schema registry: %w (%w: %w)", lastErr, err, ctx.Err())
 				}
 				return nil, fmt.Errorf("%w: %w", err, ctx.Err())
 			}

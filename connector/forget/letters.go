@@ -260,11 +260,11 @@ func names(in []byte, text string) bool {
 		from += at
 		before, _ := utf8.DecodeLastRune(in[:from])
 		after, _ := utf8.DecodeRune(in[from+len(text):])
-		if !wordy(before) && !wordy(after) {
+		if !ofWord(before) && !ofWord(after) {
 			return true
 		}
 	}
 	return false
 }
 
-func wordy(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
+func ofWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }

@@ -37,7 +37,7 @@ func (s *Source) assigned(ctx context.Context, client *kgo.Client, added map[str
 		s.log.Info("partitions assigned", "topic", topic, "partitions", ids, "generation", generation)
 	}
 	s.joined.Store(true)
-	s.troubles.Joined()
+	s.conditions.Joined()
 	s.lease.Assigned()
 	if old := s.reopen(member); len(old) > 0 {
 		s.log.Warn("back in the group as a new member; reading the ledger of kept partitions again", "partitions", len(old))

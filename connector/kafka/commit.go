@@ -46,7 +46,7 @@ func (s *Source) commitRegularly(ctx context.Context) {
 		}
 		// Not ended with ctx: a request that was given up may still reach the
 		// broker, and must not do so after the last commit.
-		if err := s.commit(context.WithoutCancel(ctx), s.Partitions()); !errors.Is(err, ErrFenced) && s.troubles.NotCommitted(err) {
+		if err := s.commit(context.WithoutCancel(ctx), s.Partitions()); !errors.Is(err, ErrFenced) && s.conditions.NotCommitted(err) {
 			s.log.Warn("offsets were not committed; trying again", "error", err)
 		}
 	}

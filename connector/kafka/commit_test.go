@@ -72,13 +72,13 @@ func TestCommitsThatAreRefusedAreTold(t *testing.T) {
 			fault := b.refuseCommits(err, -1)
 			m.confirm("a", 0, 0, 1)
 			eventually(t, "it is told", func() (bool, any) {
-				got := m.Troubles()
+				got := m.Conditions()
 				return len(got) == 1 && got[0].Cause == cluster.Refused && strings.Contains(got[0].Why, err.Message) && strings.Contains(got[0].Why, advice), got
 			})
 			fault.Remove()
 			m.confirm("a", 0, 2)
 			eventually(t, "nothing is told any more", func() (bool, any) {
-				got := m.Troubles()
+				got := m.Conditions()
 				return len(got) == 0, got
 			})
 		})

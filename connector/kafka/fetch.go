@@ -40,7 +40,7 @@ func (s *Source) fetchError(topic string, id int32, err error) {
 		// What the client retries by itself does not come here, and the broker
 		// refuses at once, each time it is asked.
 		p.rest = time.Now().Add(restAfterError)
-		s.troubles.Refused(topic, err)
+		s.conditions.Refused(topic, err)
 		s.log.Warn("records can't be fetched; trying again", "topic", topic, "partition", id, "wait", restAfterError, "error", err)
 	}
 }

@@ -155,7 +155,7 @@ func (s *Source) lost(ctx context.Context, _ *kgo.Client, removed map[string][]i
 	s.placed.Store(false)
 	s.drop(ctx, ps)
 	for topic, ids := range removed {
-		s.log.Warn("partitions lost: "+s.whyLost(), "topic", topic, "partitions", ids)
+		s.log.Warn("partitions lost: "+s.lossReason(), "topic", topic, "partitions", ids)
 	}
 }
 
@@ -345,7 +345,7 @@ func (s *Source) count(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, countEvery)
 	defer cancel()
 	topics, err := cluster.ListTopics(ctx, s.admin, s.now.Load().Topics)
-	s.troubles.Asked(topics, err)
+	s.conditions.Asked(topics, err)
 	if err != nil {
 		return err
 	}

@@ -146,7 +146,7 @@ type Source struct {
 	portion    share
 	latest     atomic.Pointer[latest] // nil: nothing was looked for
 	suspending chan *suspension
-	troubles   cluster.Troubles
+	conditions cluster.Conditions
 
 	mu    sync.Mutex
 	parts map[topicPartition]*Partition  // assigned to us now
@@ -208,7 +208,7 @@ func New(cfg Config) (*Source, error) {
 		kgo.AdjustFetchOffsetsFn(s.startOffsets),
 		kgo.OnPartitionsRevoked(s.revoked),
 		kgo.OnPartitionsLost(s.lost),
-		kgo.WithHooks(append(cluster.ClientMetrics(cfg.Metrics, cfg.Group), &s.troubles, &s.fenced)...),
+		kgo.WithHooks(append(cluster.ClientMetrics(cfg.Metrics, cfg.Group), &s.conditions, &s.fenced)...),
 		kgo.WithLogger(cluster.ClientLog{Logger: cfg.Log}),
 	}
 	if cfg.InstanceID != "" {
@@ -392,9 +392,9 @@ func (s *Source) Joined() bool {
 	return true
 }
 
-// Troubles are what the lane waits for at Kafka, in the order of topics.
-func (s *Source) Troubles() []cluster.Trouble {
-	return s.troubles.All(s.Joined(), s.cfg.Group, s.cfg.Topics, s.cfg.SessionTimeout)
+// Conditions are what the lane waits for at Kafka, in the order of topics.
+func (s *Source) Conditions() []cluster.Condition {
+	return s.conditions.All(s.Joined(), s.cfg.Group, s.cfg.Topics, s.cfg.SessionTimeout)
 }
 
 // HasPlace reports whether Joined has been true, and the place in the group was not lost

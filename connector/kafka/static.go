@@ -51,8 +51,8 @@ func (s *Source) fencedError() error {
 		s.cfg.Group, s.cfg.InstanceID, kerr.FencedInstanceID.Message)
 }
 
-// whyLost is what a member cannot tell more exactly when its partitions are gone.
-func (s *Source) whyLost() string {
+// lossReason is what a member cannot tell more exactly when its partitions are gone.
+func (s *Source) lossReason() string {
 	const silent = "the group did without this member for longer than the session timeout, or has refused it something (then the lines that follow say what)"
 	if s.cfg.InstanceID == "" {
 		return silent

@@ -38,7 +38,7 @@ type Writer struct {
 	timer  *time.Timer
 	closed bool
 
-	trouble         atomic.Pointer[error] // why the last ones were not acknowledged; nil: they were
+	lastErr         atomic.Pointer[error] // why the last ones were not acknowledged; nil: they were
 	receipts, bytes atomic.Int64          // acknowledged
 }
 
@@ -213,7 +213,7 @@ func passes(err error) bool {
 func (w *Writer) acknowledged(b *batch) {
 	w.receipts.Add(int64(b.n))
 	w.bytes.Add(int64(b.size))
-	if w.trouble.Load() != nil && w.trouble.Swap(nil) != nil {
+	if w.lastErr.Load() != nil && w.lastErr.Swap(nil) != nil {
 		w.log.Info("receipts are acknowledged again", "topic", w.producer.topic)
 	}
 	for _, waits := range b.waiters {
@@ -222,14 +222,14 @@ func (w *Writer) acknowledged(b *batch) {
 }
 
 func (w *Writer) refused(err error, wait time.Duration) {
-	if w.trouble.Swap(&err) == nil {
+	if w.lastErr.Swap(&err) == nil {
 		w.log.Warn("receipts were not acknowledged; nothing is confirmed without them; trying again", "topic", w.producer.topic, "wait", wait, "error", err)
 	}
 }
 
-// Trouble is why the last receipts were not acknowledged, and wait; nil: they were.
-func (w *Writer) Trouble() error {
-	if err := w.trouble.Load(); err != nil {
+// Err is why the last receipts were not acknowledged, and wait; nil: they were.
+func (w *Writer) Err() error {
+	if err := w.lastErr.Load(); err != nil {
 		return *err
 	}
 	return nil

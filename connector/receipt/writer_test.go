@@ -163,7 +163,7 @@ func TestReceiptsGoToATopicThatWasMadeAgain(t *testing.T) {
 	}
 	clear(w.sent)
 	w.wave(10)
-	if trouble := w.Trouble(); trouble != nil {
+	if trouble := w.Err(); trouble != nil {
 		t.Errorf("after the receipts were acknowledged: got trouble %v, want none", trouble)
 	}
 	ends, err := admin.ListEndOffsets(t.Context(), topic)

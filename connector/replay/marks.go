@@ -191,8 +191,8 @@ func (m *Marks) tried(partition int32, offset int64) {
 	c.tried.set(i)
 }
 
-// untried says that nothing of what was sent of the dead letter was applied.
-func (m *Marks) untried(partition int32, offset int64) {
+// notApplied says that nothing of what was sent of the dead letter was applied.
+func (m *Marks) notApplied(partition int32, offset int64) {
 	if m.Tried(partition, offset) && !m.Done(partition, offset) {
 		c, i := m.change(partition, offset)
 		c.tried.clear(i)

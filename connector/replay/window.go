@@ -316,7 +316,7 @@ func (r *Replay) round(ctx context.Context, w *window, letters []*deadLetter) er
 	}
 	for _, l := range ended {
 		if !l.touched() {
-			r.marks.untried(l.Partition, l.Offset)
+			r.marks.notApplied(l.Partition, l.Offset)
 		}
 	}
 	return cmp.Or(r.marks.save(ctx), r.flooded())

@@ -233,9 +233,9 @@ func (c *Client) TokenOK() bool { return c.tokens.ok.Load() }
 // or no answer came.
 func (c *Client) TokenRefused() int { return int(c.tokens.refused.Load()) }
 
-// TokenTrouble is why the last token request failed, and the time before which no other one is
+// TokenErr is why the last token request failed, and the time before which no other one is
 // made; no error: it did not.
-func (c *Client) TokenTrouble() (notBefore time.Time, err error) {
+func (c *Client) TokenErr() (notBefore time.Time, err error) {
 	c.tokens.mu.Lock()
 	defer c.tokens.mu.Unlock()
 	return c.tokens.holdUntil, c.tokens.last

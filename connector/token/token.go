@@ -53,7 +53,7 @@ func (f *First) Run(ctx context.Context) {
 // Waits says why there is no token, and when it is asked for next; nothing where there is one, or the
 // first request is under way.
 func (f *First) Waits() []observe.Wait {
-	next, err := f.Client.TokenTrouble()
+	next, err := f.Client.TokenErr()
 	if err == nil {
 		return nil
 	}

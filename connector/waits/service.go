@@ -32,16 +32,16 @@ func Then(w calls.Wait) string {
 // OfImport is why a step of an import is tried again. What the service said may be
 // customers' data, and is not told.
 func OfImport(im *contract.ImportStatus) (cause, why string) {
-	if _, local := errors.AsType[*fs.PathError](im.Trouble); local {
-		return Disk, fmt.Sprintf("%s: %v; it is tried again. Make room on the spool's disk (spool.dir)", im.Step, im.Trouble)
+	if _, local := errors.AsType[*fs.PathError](im.LastErr); local {
+		return Disk, fmt.Sprintf("%s: %v; it is tried again. Make room on the spool's disk (spool.dir)", im.Step, im.LastErr)
 	}
-	if told, ok := errors.AsType[contract.Told](im.Trouble); ok {
+	if told, ok := errors.AsType[contract.PublicError](im.LastErr); ok {
 		return Service, fmt.Sprintf("%s: %v", im.Step, told)
 	}
 	e, ok := errors.AsType[interface {
 		error
 		Status() int
-	}](im.Trouble)
+	}](im.LastErr)
 	if ok && e.Status() == 0 { // its text is ours, or of the way there
 		return Service, fmt.Sprintf("%s: the service does not answer: %v; it is asked again", im.Step, e)
 	}

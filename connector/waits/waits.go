@@ -15,7 +15,7 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// What a lane waits for, beside what kafka.Trouble has.
+// What a lane waits for, beside what cluster.Condition has.
 const (
 	Throttled    = "throttled"    // the service wants no calls for some time
 	Unauthorized = "unauthorized" // 401 or 403

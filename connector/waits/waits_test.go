@@ -77,12 +77,12 @@ func (a answered) Status() int { return a.status }
 
 func TestWhyAStepOfAnImportIsTriedAgainIsTold(t *testing.T) {
 	for want, trouble := range map[string]error{
-		"importing: 1 of 3 rows": contract.Told("1 of 3 rows"),
+		"importing: 1 of 3 rows": contract.PublicError("1 of 3 rows"),
 		"importing: get results of execution 17: the answer is not JSON; it is asked again": answered{200},
 		"importing: the service answered 502; it is asked again":                            answered{502},
 		"importing: the last try came to nothing; it is tried again, and the log says more": errors.New("a customer's value"),
 	} {
-		if _, got := waits.OfImport(&contract.ImportStatus{Step: contract.Importing, Trouble: trouble}); got != want {
+		if _, got := waits.OfImport(&contract.ImportStatus{Step: contract.Importing, LastErr: trouble}); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -125,8 +125,8 @@ func (s *State) verdict(f *Found) (v Verdict, why string, until time.Time) {
 		return Unknown, fmt.Sprintf(format, args...), time.Time{}
 	}
 	switch {
-	case confirmed && l.Trouble != "":
-		return unknown("below the offset %d of group %s, but %s: what became of the record is not on record", l.Offset, group, l.Trouble)
+	case confirmed && l.Reason != "":
+		return unknown("below the offset %d of group %s, but %s: what became of the record is not on record", l.Offset, group, l.Reason)
 	case confirmed && !agrees:
 		return unknown("committed, but group %s applies other routes than this configuration", group)
 	case confirmed && f.Offset < from && l.Routes.First:
@@ -175,11 +175,11 @@ func (s *State) writtenAgain(f *Found) bool {
 func (s *State) waits(f *Found, l *Ledger, agrees bool) (why string, until time.Time) {
 	group := s.Groups[f.Lane]
 	if !l.Committed {
-		return fmt.Sprintf("group %s has committed nothing of the partition%s", group, prefixed("; ", l.Trouble)), until
+		return fmt.Sprintf("group %s has committed nothing of the partition%s", group, prefixed("; ", l.Reason)), until
 	}
 	var all []string
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	if !agrees && l.Trouble == "" {
+	if !agrees && l.Reason == "" {
 		say("group %s applies other routes than this configuration, which may make something else of it", group)
 	}
 	for _, h := range l.Halts {

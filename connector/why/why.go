@@ -116,9 +116,9 @@ type Ledger struct {
 	Committed bool
 	Offset    int64
 	ack.Ledger
-	// Trouble is why no more than the offset, or with Committed false not even that, says
+	// Reason is why no more than the offset, or with Committed false not even that, says
 	// anything; "": there is none.
-	Trouble string
+	Reason string
 	// Foreign says that another tool has set the offset: below it not all need be confirmed.
 	Foreign bool
 }
@@ -128,11 +128,11 @@ func LedgerOf(c cluster.Commit, id ack.TopicID) Ledger {
 	ledger, err := ack.Decode(c.Metadata, c.Offset)
 	switch {
 	case c.Metadata == "" || errors.Is(err, ack.ErrForeign):
-		return Ledger{Committed: true, Offset: c.Offset, Foreign: true, Trouble: "another tool, or another version of feedsink, has set the group's offset"}
+		return Ledger{Committed: true, Offset: c.Offset, Foreign: true, Reason: "another tool, or another version of feedsink, has set the group's offset"}
 	case err != nil:
-		return Ledger{Committed: true, Offset: c.Offset, Trouble: err.Error()}
+		return Ledger{Committed: true, Offset: c.Offset, Reason: err.Error()}
 	case ledger.Topic.Differs(id):
-		return Ledger{Trouble: "its ledger is of an earlier topic of this name; it reads this one from its start"}
+		return Ledger{Reason: "its ledger is of an earlier topic of this name; it reads this one from its start"}
 	}
 	return Ledger{Committed: true, Offset: c.Offset, Ledger: ledger}
 }

@@ -46,11 +46,11 @@ func TestTopicThatIsRefusedIsNamed(t *testing.T) {
 	})
 	m := b.join(newLane(t), func(cfg *kafka.Config) { cfg.Topics = []string{"a", "b"} })
 	eventually(t, "the topic is named", func() (bool, any) {
-		got := m.Troubles()
-		return slices.ContainsFunc(got, func(trouble cluster.Trouble) bool {
+		got := m.Conditions()
+		return slices.ContainsFunc(got, func(trouble cluster.Condition) bool {
 			return trouble.Cause == cluster.Refused && trouble.Topic == "b" && strings.HasPrefix(trouble.Why, "topic b cannot be read: ") &&
 				strings.HasSuffix(trouble.Why, "; grant the login READ and DESCRIBE on it")
-		}) && !slices.ContainsFunc(got, func(trouble cluster.Trouble) bool {
+		}) && !slices.ContainsFunc(got, func(trouble cluster.Condition) bool {
 			return trouble.Topic == "a" || trouble.Cause == cluster.Refused && trouble.Topic == ""
 		}), got
 	})
@@ -58,7 +58,7 @@ func TestTopicThatIsRefusedIsNamed(t *testing.T) {
 
 // TestRightToWriteIsAdvisedWhereATopicIsWritten: the dead-letter topic is not read.
 func TestRightToWriteIsAdvisedWhereATopicIsWritten(t *testing.T) {
-	got := cluster.TroubleWith("dlq", "dead-letter topic dlq cannot be written", "", cluster.ToWrite, kerr.TopicAuthorizationFailed)
+	got := cluster.ConditionOf("dlq", "dead-letter topic dlq cannot be written", "", cluster.ToWrite, kerr.TopicAuthorizationFailed)
 	if got.Cause != cluster.Refused || !strings.HasSuffix(got.Why, "; grant the login WRITE and DESCRIBE on it") {
 		t.Errorf("got %+v, want a refusal and the right to write", got)
 	}
@@ -75,7 +75,7 @@ func TestAnswerOfABrokerIsNoBrokerThatIsAway(t *testing.T) {
 		context.DeadlineExceeded:   {cluster.Unreachable, "nothing answers in time"},
 		errors.New("closed early"): {cluster.Unreachable, "check kafka.brokers, kafka.tls and kafka.sasl"},
 	} {
-		got := cluster.TroubleWith("dlq", "dead-letter topic dlq cannot be written", "", cluster.ToWrite, err)
+		got := cluster.ConditionOf("dlq", "dead-letter topic dlq cannot be written", "", cluster.ToWrite, err)
 		if got.Cause != want.cause || !strings.Contains(got.Why, want.advice) {
 			t.Errorf("%v: got %+v, want %s and %q", err, got, want.cause, want.advice)
 		}
@@ -98,12 +98,12 @@ func TestRefusedGroupIsTold(t *testing.T) {
 	})
 	m := b.join(newLane(t))
 	eventually(t, "the refusal is told", func() (bool, any) {
-		got := m.Troubles()
+		got := m.Conditions()
 		return len(got) == 1 && got[0].Cause == cluster.Refused, got
 	})
 	admitted.Store(true)
 	eventually(t, "nothing is told any more", func() (bool, any) {
-		got := m.Troubles()
+		got := m.Conditions()
 		return len(got) == 0, got
 	})
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
 
-// TestCommitThatFailsWhileTheGroupSharesItsPartitionsIsNoTrouble: nor one that fails for less
+// TestCommitThatFailsWhileTheGroupSharesItsPartitionsIsNoCondition: nor one that fails for less
 // than a session.
-func TestCommitThatFailsWhileTheGroupSharesItsPartitionsIsNoTrouble(t *testing.T) {
+func TestCommitThatFailsWhileTheGroupSharesItsPartitionsIsNoCondition(t *testing.T) {
 	const session = 45 * time.Second
 	refused := errors.Join(nil, errors.Join(fmt.Errorf("commit a[0] at 5: %w", kerr.NotCoordinator), fmt.Errorf("commit a[1] at 9: %w", kerr.NotCoordinator)))
 	for name, c := range map[string]struct {
@@ -31,16 +31,16 @@ func TestCommitThatFailsWhileTheGroupSharesItsPartitionsIsNoTrouble(t *testing.T
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var troubles cluster.Troubles
+				var conditions cluster.Conditions
 				for i, err := range c.errs {
 					if i > 0 {
 						time.Sleep(10 * time.Second) // virtual
 					}
-					if got := troubles.NotCommitted(err); got != (err != nil) {
+					if got := conditions.NotCommitted(err); got != (err != nil) {
 						t.Errorf("%v: got failed %v", err, got)
 					}
 				}
-				got := troubles.All(true, "feedsink", nil, session)
+				got := conditions.All(true, "feedsink", nil, session)
 				if c.told == "" && len(got) > 0 || c.told != "" && (len(got) != 1 || !strings.Contains(got[0].Why, c.told) || strings.Contains(got[0].Why, "\n")) {
 					t.Errorf("got %+v, want %q", got, c.told)
 				}

@@ -21,8 +21,8 @@ const (
 	NoPlace     = "no_place" // in the group
 )
 
-// Trouble is something at Kafka that the lane waits for.
-type Trouble struct {
+// Condition is something at Kafka that the lane waits for.
+type Condition struct {
 	Cause string // one of those above
 	Topic string // "": of none
 	Why   string
@@ -31,9 +31,9 @@ type Trouble struct {
 // placeAfter is how long joining the group takes at most when nothing is wrong.
 const placeAfter = 5 * time.Second
 
-// Troubles are what was heard last of the brokers. The methods may be called from any goroutine;
+// Conditions are what was heard last of the brokers. The methods may be called from any goroutine;
 // it is one of the client's hooks.
-type Troubles struct {
+type Conditions struct {
 	mu       sync.Mutex
 	brokers  error                // of asking which topics there are; nil: they answered
 	group    error                // that ended the membership; nil: it lasts
@@ -52,21 +52,21 @@ type refusedAt struct {
 }
 
 // OnGroupManageError is the client's: the membership has ended.
-func (t *Troubles) OnGroupManageError(err error) {
+func (t *Conditions) OnGroupManageError(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.group = err
 }
 
 // Joined notes that there is a place in the group.
-func (t *Troubles) Joined() {
+func (t *Conditions) Joined() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.group = nil
 }
 
 // Asked notes what the brokers said of the topics.
-func (t *Troubles) Asked(topics kadm.TopicDetails, err error) {
+func (t *Conditions) Asked(topics kadm.TopicDetails, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.brokers = err
@@ -104,7 +104,7 @@ func ListTopics(ctx context.Context, admin *kadm.Client, names []string) (kadm.T
 }
 
 // Refused notes that records of a topic can't be fetched.
-func (t *Troubles) Refused(topic string, err error) {
+func (t *Conditions) Refused(topic string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.fetches == nil {
@@ -114,7 +114,7 @@ func (t *Troubles) Refused(topic string, err error) {
 }
 
 // NotCommitted notes how a commit ended and reports whether it failed.
-func (t *Troubles) NotCommitted(err error) bool {
+func (t *Conditions) NotCommitted(err error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -149,7 +149,7 @@ func one(err error) error {
 
 // All are what a member of the group waits for at Kafka, in the order of topics. joined says
 // that it has its place.
-func (t *Troubles) All(joined bool, group string, topics []string, session time.Duration) (all []Trouble) {
+func (t *Conditions) All(joined bool, group string, topics []string, session time.Duration) (all []Condition) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.brokers != nil {
@@ -157,7 +157,7 @@ func (t *Troubles) All(joined bool, group string, topics []string, session time.
 	}
 	for _, topic := range slices.Sorted(maps.Keys(t.topics)) {
 		err := t.topics[topic]
-		all = append(all, TroubleWith(topic, "topic "+topic+" cannot be read", "topic "+topic+" does not exist; create it, or correct topics of the mapping", toRead, err))
+		all = append(all, ConditionOf(topic, "topic "+topic+" cannot be read", "topic "+topic+" does not exist; create it, or correct topics of the mapping", toRead, err))
 	}
 	for _, topic := range slices.Sorted(maps.Keys(t.fetches)) {
 		if f := t.fetches[topic]; time.Since(f.at) < stillRefused && t.topics[topic] == nil {
@@ -179,10 +179,10 @@ func (t *Troubles) All(joined bool, group string, topics []string, session time.
 	case t.group != nil:
 		all = append(all, refusal("", "group "+group+" cannot be joined", "", t.group))
 	case t.brokers == nil && t.topics == nil && time.Since(t.unjoined) >= placeAfter:
-		all = append(all, Trouble{Unreachable, "", "no broker has answered yet; check address and port in kafka.brokers, firewalls and network policies in between, " +
+		all = append(all, Condition{Unreachable, "", "no broker has answered yet; check address and port in kafka.brokers, firewalls and network policies in between, " +
 			"and kafka.tls: a listener without TLS does not answer a client with TLS"})
 	case t.brokers == nil && len(t.topics) < len(topics) && time.Since(t.unjoined) >= placeAfter: // of no topic, no group is joined
-		all = append(all, Trouble{NoPlace, "", fmt.Sprintf("group %s has no place for this member yet: it waits for its other members; "+
+		all = append(all, Condition{NoPlace, "", fmt.Sprintf("group %s has no place for this member yet: it waits for its other members; "+
 			"one that has died keeps its place until its session of %v ends", group, session)})
 	}
 	return all
@@ -194,27 +194,27 @@ const (
 	ToWrite = "WRITE and DESCRIBE"
 )
 
-// TroubleWith is the trouble that an error about a topic tells of: missing says that there is no
+// ConditionOf is what an error about a topic tells of: missing says that there is no
 // such topic, what is what cannot be done otherwise, and rights are those that it takes.
-func TroubleWith(topic, what, missing, rights string, err error) Trouble {
+func ConditionOf(topic, what, missing, rights string, err error) Condition {
 	if errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.UnknownTopicID) {
-		return Trouble{NoTopic, topic, missing}
+		return Condition{NoTopic, topic, missing}
 	}
 	return refusal(topic, what, rights, err)
 }
 
 // refusal tells a refused login or right from brokers that cannot be asked. rights are
 // those on the topic; "": it is about none.
-func refusal(topic, what, rights string, err error) Trouble {
+func refusal(topic, what, rights string, err error) Condition {
 	if rights != "" && errors.Is(err, kerr.TopicAuthorizationFailed) {
-		return Trouble{Refused, topic, fmt.Sprintf("%s: %v; grant the login %s on it", what, err, rights)}
+		return Condition{Refused, topic, fmt.Sprintf("%s: %v; grant the login %s on it", what, err, rights)}
 	}
 	if advice := Refusal(err); advice != "" {
-		return Trouble{Refused, topic, fmt.Sprintf("%s: %v; %s", what, err, advice)}
+		return Condition{Refused, topic, fmt.Sprintf("%s: %v; %s", what, err, advice)}
 	}
 	cause := Unreachable
 	if answer, is := errors.AsType[*kerr.Error](err); is && !answer.Retriable { // a broker was reached, and says no
 		cause = Refused
 	}
-	return Trouble{cause, topic, fmt.Sprintf("%s: %v; %s", what, err, Advice(err))}
+	return Condition{cause, topic, fmt.Sprintf("%s: %v; %s", what, err, Advice(err))}
 }
