@@ -155,44 +155,6 @@ func TestRequestBehindAnotherOneAsksWhetherItMay(t *testing.T) {
 	}
 }
 
-// The second call of an attempt whose first one was under way when the service named a time.
-func TestSecondCallOfAnAttemptWaitsForTheServicesTime(t *testing.T) {
-	s, client := startService(t)
-	wait := time.Duration(0)
-	operations := writes.Operations{Client: client, Held: func() time.Duration { return wait }}
-	create, merge := order(schemas.Create, "PLACED"), order(schemas.Merge, "PLACED")
-	if err := operations.Call(t.Context(), create, writes.Create{}); err != nil {
-		t.Fatal(err)
-	}
-	wait = 20 * time.Second
-	err := operations.Call(t.Context(), create, writes.Create{})
-	wantHeld(t, err, wait)
-	if n := s.CallCount(6); n != 0 {
-		t.Errorf("a create that met its record: got %d reads of it, want none yet", n)
-	}
-	wait = 0
-	if err := operations.Call(t.Context(), order(schemas.Delete, ""), writes.Create{}); err != nil {
-		t.Fatal(err)
-	}
-	before := s.CallCount(4)
-	wait = 20 * time.Second
-	wantHeld(t, operations.Call(t.Context(), merge, writes.Create{}), wait)
-	if n := s.CallCount(4) - before; n != 0 {
-		t.Errorf("a merge of nothing: got %d calls that create it, want none yet", n)
-	}
-	wait = 0
-	if err := operations.Call(t.Context(), merge, writes.Create{}); err != nil {
-		t.Errorf("a merge after the time: got %v, want nothing wrong", err)
-	}
-}
-
-func wantHeld(t *testing.T, err error, wait time.Duration) {
-	t.Helper()
-	if f, ok := errors.AsType[calls.Failure](err); !ok || !f.Transient() || f.Unknown() || f.RetryAfter() != wait {
-		t.Errorf("got %v, want it made again after %v", err, wait)
-	}
-}
-
 // A record that somebody else makes, or takes away, between the two calls of a merge.
 func TestMergeBeginsAgainWhereTheRecordComesAndGoes(t *testing.T) {
 	for _, c := range []struct{ answers, want string }{

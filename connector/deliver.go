@@ -359,7 +359,7 @@ func (c laneCalls) Call(ctx context.Context, w *schemas.Write, try calls.Try) er
 
 // caller makes the calls of a lane; spend is told of each beyond the first of an attempt.
 func (s *pipeline) caller(spend func()) calls.Caller {
-	made := laneCalls{writes.Operations{Client: s.client, Spend: spend, Held: s.service.Held}}
+	made := laneCalls{writes.Operations{Client: s.client, Spend: spend}}
 	if s.tracer == nil {
 		return made
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -87,6 +88,26 @@ func (s *slow) Call(_ context.Context, _ *schemas.Write, try Try) error {
 	}
 	s.further++
 	return nil
+}
+
+func TestAttemptSendsNothingMoreBeforeTheServicesTime(t *testing.T) {
+	cfg, service := config(), &slow{}
+	cfg.Service = &Service{}
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{t: t, heard: &audience{}}
+		defer s.beginWith(cfg, service)()
+		o := s.from(1, "k", "1")
+		pass(10 * time.Millisecond)
+		cfg.Service.asked(&verdict{status: http.StatusTooManyRequests, retryAfter: 20 * time.Second}, time.Now())
+		pass(19 * time.Second)
+		if service.further != 0 || service.ended != 1 {
+			t.Errorf("before that: got %d further requests of %d attempts, want none of 1", service.further, service.ended)
+		}
+		pass(time.Minute)
+		if service.further != 1 || o.String() != "applied" {
+			t.Errorf("behind it: got %d further requests, and its origin heard %q", service.further, o)
+		}
+	})
 }
 
 // TestAttemptOfAFormerOwnerSendsNothingMore: it would come behind the next owner's.

@@ -43,19 +43,19 @@ func (notLeased) Cause() string             { return "" }
 
 // Trigger implements contract.Importer.
 func (i Importer) Trigger(ctx context.Context, etl, name string, open func() (io.ReadCloser, int64, error)) (string, error) {
-	leased := func() error {
+	may := func() error {
 		if !i.Leased() {
 			return errNotLeased
 		}
-		return nil
+		return wanted(i.Known)
 	}
-	if err := leased(); err != nil {
+	if err := may(); err != nil {
 		return "", err
 	}
 	file := service.File{Name: name, ContentType: contentType(name), Open: open}
 	return Request(i.Known, func() (string, error) {
 		ctx, call := i.Spans.Trigger(ctx, name)
-		execution, err := i.Client.While(leased).Trigger(ctx, etl, file, i.Zones[etl])
+		execution, err := i.Client.While(may).Trigger(ctx, etl, file, i.Zones[etl])
 		call.End(err, tracing.StatusOf(err))
 		return execution.ID, err
 	})
@@ -73,7 +73,7 @@ func contentType(name string) string {
 
 // Results implements contract.Importer.
 func (i Importer) Results(ctx context.Context, execution string) (contract.Results, error) {
-	r, err := Request(i.Known, func() (service.Results, error) { return i.Client.Results(ctx, execution) })
+	r, err := Request(i.Known, func() (service.Results, error) { return i.Client.While(func() error { return wanted(i.Known) }).Results(ctx, execution) })
 	if err != nil {
 		return contract.Results{}, err
 	}
@@ -87,7 +87,7 @@ func (i Importer) Results(ctx context.Context, execution string) (contract.Resul
 
 // OutputFiles implements contract.Importer.
 func (i Importer) OutputFiles(ctx context.Context, execution string, w io.Writer) error {
-	_, err := Request(i.Known, func() (service.Output, error) { return i.Client.OutputFiles(ctx, execution, w) })
+	_, err := Request(i.Known, func() (service.Output, error) { return i.Client.While(func() error { return wanted(i.Known) }).OutputFiles(ctx, execution, w) })
 	return err
 }
 
@@ -95,15 +95,23 @@ func (i Importer) OutputFiles(ctx context.Context, execution string, w io.Writer
 // it wants none, and has all calls wait if the answer names one. That a table has no
 // slot left is about no other request.
 func Request[T any](known *calls.Service, send func() (T, error)) (T, error) {
-	if held := known.Held(); held > 0 {
+	if err := wanted(known); err != nil {
 		var none T
-		return none, notYet{held}
+		return none, err
 	}
 	got, err := send()
 	if e, ok := errors.AsType[*service.Error](err); ok && !e.NoSlot() {
 		known.Heard(err)
 	}
 	return got, err
+}
+
+// wanted is the error of a request that is made before the time that the service has named.
+func wanted(known *calls.Service) error {
+	if held := known.Held(); held > 0 {
+		return notYet{held}
+	}
+	return nil
 }
 
 // notYet stops a request before the time that the service has named.

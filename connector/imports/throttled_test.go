@@ -3,6 +3,8 @@ package imports
 import (
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -77,6 +79,23 @@ func TestNoImportRequestIsMadeBeforeTheServiceWantsCalls(t *testing.T) {
 	}
 	if got := s.CallCount(10) + s.CallCount(11) + s.CallCount(12); got != 0 {
 		t.Errorf("requests: got %d, want none", got)
+	}
+}
+
+// The request waits for a token when another one is answered with a time.
+func TestImportIsNotSentBehindATokenBeforeTheServiceWantsCalls(t *testing.T) {
+	var known calls.Service
+	s, client := serviceAt(t, func(s *sandbox.Sandbox) (string, http.RoundTripper) {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			known.Heard(throttled{})
+			s.ServeHTTP(w, r)
+		}))
+		t.Cleanup(server.Close)
+		return server.URL, nil
+	})
+	err := importRequests(t, client, &known)["10"]()
+	if f, ok := errors.AsType[contract.Failure](err); !ok || f.Unknown() || f.RetryAfter() < 20*time.Second || s.CallCount(10) != 0 {
+		t.Errorf("got %v and %d requests, want none before the time that the service named", err, s.CallCount(10))
 	}
 }
 

@@ -25,25 +25,16 @@ import (
 type Operations struct {
 	Client *service.Client
 	Spend  func() // is told of each call beyond the first of an attempt; nil: it is not known
-	// Held is how long the service wants no call yet: an attempt that is under way then
-	// makes no further one; nil: it is not known.
-	Held func() time.Duration
 	// May says whether an attempt under way may send a further request, as calls.Try has it;
 	// nil: it may.
 	May func() error
 }
 
-// further begins a call beyond the first of an attempt. Its error ends the attempt, which
-// is made again once the service wants calls.
+// further begins a call beyond the first of an attempt. Its error ends the attempt.
 func (c Operations) further() error {
 	if c.May != nil {
 		if err := c.May(); err != nil {
 			return err
-		}
-	}
-	if c.Held != nil {
-		if wait := c.Held(); wait > 0 {
-			return held(wait)
 		}
 	}
 	if c.Spend != nil {
@@ -51,22 +42,6 @@ func (c Operations) further() error {
 	}
 	return nil
 }
-
-// held is how long an attempt's further call has to wait.
-type held time.Duration
-
-var _ calls.Failure = held(0)
-
-func (h held) Error() string {
-	return "the service wants no calls for another " + time.Duration(h).String() + ", said its answer to a call meanwhile"
-}
-func (held) Transient() bool             { return true }
-func (held) Overload() bool              { return false }
-func (held) Unknown() bool               { return false }
-func (h held) RetryAfter() time.Duration { return time.Duration(h) }
-func (held) NoToken() bool               { return false }
-func (held) Shared() bool                { return false }
-func (held) Status() int                 { return 0 }
 
 // Call makes one attempt. What is known of earlier ones counts for a create only.
 func (c Operations) Call(ctx context.Context, w *schemas.Write, earlier Create) error {

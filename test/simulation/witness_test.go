@@ -128,7 +128,8 @@ func (s *witness) look(r *http.Request) {
 	for _, a := range s.asks[process] {
 		if now.After(a.from) && !s.told[process] {
 			s.told[process] = true
-			s.fail("%s calls %s %s at %s, and was asked to wait until %s", process, r.Method, r.URL.Path, now.UTC().Format(millis), a.until.UTC().Format(millis))
+			s.fail("%s calls %s %s at %s, and was asked to wait from %s (at the latest) until %s", process, r.Method, r.URL.Path,
+				now.UTC().Format(millis), a.from.UTC().Format(millis), a.until.UTC().Format(millis))
 		}
 	}
 }
