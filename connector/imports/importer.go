@@ -73,7 +73,9 @@ func contentType(name string) string {
 
 // Results implements contract.Importer.
 func (i Importer) Results(ctx context.Context, execution string) (contract.Results, error) {
-	r, err := Request(i.Known, func() (service.Results, error) { return i.Client.While(func() error { return wanted(i.Known) }).Results(ctx, execution) })
+	r, err := Request(i.Known, func() (service.Results, error) {
+		return i.Client.While(func() error { return wanted(i.Known) }).Results(ctx, execution)
+	})
 	if err != nil {
 		return contract.Results{}, err
 	}
@@ -87,7 +89,9 @@ func (i Importer) Results(ctx context.Context, execution string) (contract.Resul
 
 // OutputFiles implements contract.Importer.
 func (i Importer) OutputFiles(ctx context.Context, execution string, w io.Writer) error {
-	_, err := Request(i.Known, func() (service.Output, error) { return i.Client.While(func() error { return wanted(i.Known) }).OutputFiles(ctx, execution, w) })
+	_, err := Request(i.Known, func() (service.Output, error) {
+		return i.Client.While(func() error { return wanted(i.Known) }).OutputFiles(ctx, execution, w)
+	})
 	return err
 }
 
