@@ -49,6 +49,7 @@ var (
 	descWaits       = describe("feedsink_waiting", "What the lane waits for, by cause: how many topics, tables or mappings of it. /status says which, why and until when.", "lane", "cause")
 	descFreshness   = describe("feedsink_freshness_seconds", "Age of the mapping's oldest record that is not confirmed, by its Kafka timestamp; 0 without one. Of one that was not fetched, since the brokers first told of it.", "mapping", "lane")
 	descObjective   = describe("feedsink_objective_ratio", "Share of the records of a route that are to be confirmed in time (objective, by default 0.99), of routes that lead to the lanes of this process.", "mapping", "route")
+	descRunning     = describe("feedsink_lane_running", "1 for a lane that this process runs, 0 for one that its mappings use and that another process has to run, by the lane's consumer group.", "group", "lane")
 	descBuild       = describe("feedsink_build_info", "Always 1; the labels say what runs.", "version", "commit", "goversion")
 	descHalted      = describe("feedsink_halted", "1 while the mapping is halted and waits for a person.", "mapping")
 	descPaused      = describe("feedsink_paused", "1 while the mapping is paused by a command, in one lane or in both.", "mapping")
@@ -77,6 +78,11 @@ func (c stateOf) collect(gauge gauges) {
 	waiting := map[observe.Wait]int{}
 	for _, w := range c.waits() {
 		waiting[observe.Wait{Lane: w.Lane, Cause: w.Cause}]++
+	}
+	for _, lane := range schemas.Lanes {
+		if len(c.router.Topics(lane)) > 0 {
+			gauge(descRunning, number(slices.Contains(c.opts.Lanes, lane)), c.group(lane), lane.String())
+		}
 	}
 	slots := c.waitingForSlots()
 	for _, l := range c.lanes {

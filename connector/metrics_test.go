@@ -49,6 +49,7 @@ var promised = map[string]string{
 	"feedsink_stalled_seconds":                              "lane topic",
 	"feedsink_spool_max_bytes":                              "",
 	"feedsink_token_ok":                                     "",
+	"feedsink_lane_running":                                 "group lane",
 
 	"feedsink_partitions_waiting_for_routes": "lane",
 }

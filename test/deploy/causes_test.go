@@ -137,7 +137,7 @@ var causes = map[string]cause{
 				return value(s, "feedsink_partitions_waiting_for_routes", "lane", "batch") == 1 && value(s, "feedsink_lag_records") == 1
 			})
 		},
-		raises: []string{"FeedsinkRoutesDiffer"},
+		raises: []string{"FeedsinkLaneAbsent", "FeedsinkRoutesDiffer"},
 	},
 	"a topic full of broken records": {
 		lasts: 10 * time.Minute,
