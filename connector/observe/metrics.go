@@ -209,6 +209,7 @@ func (m *Metrics) Begin(mappings []*router.Compiled, lanes []schemas.Lane) {
 		if !c.Uses(schemas.Batch) || !slices.Contains(lanes, schemas.Batch) {
 			continue
 		}
+		m.deadLetters.WithLabelValues("", "import_row") // of rows that match no record
 		for _, load := range c.Config.Imports.All() {
 			m.imports.WithLabelValues(c.Name, load.Mode, string(contract.Finished))
 			m.imports.WithLabelValues(c.Name, load.Mode, string(contract.Failed))

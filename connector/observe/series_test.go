@@ -65,3 +65,31 @@ func BenchmarkJudged(b *testing.B) {
 		})
 	}
 }
+
+// TestDeadLettersOfNoRecordBegin: their first are an increase, to Prometheus, where this
+// process sends files.
+func TestDeadLettersOfNoRecordBegin(t *testing.T) {
+	load := router.Import{ETL: "1", Mode: "CREATE_OR_UPDATE"}
+	for name, c := range map[string]struct {
+		lane string
+		runs []schemas.Lane
+		want int
+	}{
+		"files":                     {"batch", schemas.Lanes, 1},
+		"files, by another process": {"batch", []schemas.Lane{schemas.Immediate}, 0},
+		"calls":                     {"immediate", schemas.Lanes, 0},
+	} {
+		compiled, problems := router.Compile([]router.Mapping{{
+			Name: "customers", Topics: []string{"crm"}, ProfileTable: "customers", Key: "customerNumber", Routes: []router.Route{{Lane: c.lane}},
+			Imports: router.Imports{Upsert: &load, Columns: []router.Column{{Name: "customerNumber"}}},
+		}})
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		m := NewMetrics(prometheus.NewRegistry())
+		m.Begin(compiled.Mappings(), c.runs)
+		if got := m.deadLetters.DeletePartialMatch(prometheus.Labels{"topic": "", "reason": "import_row"}); got != c.want {
+			t.Errorf("%s: got %d series, want %d", name, got, c.want)
+		}
+	}
+}
