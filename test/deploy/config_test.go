@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -327,6 +328,7 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"ports nobody knows":      {m{"existingConfigMap": "a"}, "networkPolicy.egressPorts"},
 		"too little memory":       {m{"config": m{"memory": m{"pending": "512MiB"}}}, "immediate.goMemLimit: is 220 MiB, and config.memory and the mappings' files need 608 MiB"},
 		"memory of tables":        {m{"lanes": "together", "all": m{"goMemLimit": "220MiB"}}, "all.goMemLimit: is 220 MiB, and config.memory and the mappings' files need 228 MiB"},
+		"memory of large files":   {m{"config": m{"mappings": filed(m{"roll": m{"rows": 0}, "maxFile": m{"rows": 1_000_000_000}})}}, "batch.goMemLimit: is 900 MiB, and config.memory and the mappings' files need 2071 MiB"},
 		"no room beside the heap": {m{"batch": m{"resources": m{"limits": m{"memory": "900M"}}}}, "batch.goMemLimit: must be below resources.limits.memory"},
 		"keda without brokers":    {m{"existingConfigMap": "a", "networkPolicy": m{"enabled": false}, "immediate": m{"autoscaling": m{"kind": "keda"}}}, "keda needs config"},
 	} {
@@ -336,6 +338,28 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 				t.Errorf("got %v, want an error about %q", err, c.want)
 			}
 		})
+	}
+}
+
+// filed is the chart's mapping with more to say of its imports.
+func filed(imports map[string]any) []any {
+	type m = map[string]any
+	own := m{"upsert": m{"etl": "101", "mode": "CREATE_OR_UPDATE"}, "columns": []any{"customerNumber"}}
+	maps.Copy(own, imports)
+	return []any{m{
+		"name": "customers", "topics": []any{"crm.customers"}, "profileTable": "customers", "key": "customerNumber",
+		"routes": []any{m{"when": `segments.tier == "gold"`, "lane": "immediate"}, m{"lane": "batch"}}, "imports": own,
+	}}
+}
+
+// TestMemoryOfFilesIsOfTheRowsThatTheyMayHave: those of maxFile decide where they are set, as
+// in feedsink.
+func TestMemoryOfFilesIsOfTheRowsThatTheyMayHave(t *testing.T) {
+	type m = map[string]any
+	r := release(t, "")
+	r.Values["config"] = m{"mappings": filed(m{"roll": m{"rows": 1_000_000_000}, "maxFile": m{"rows": 500_000}})}
+	if _, err := r.Files(chart); err != nil {
+		t.Error(err)
 	}
 }
 

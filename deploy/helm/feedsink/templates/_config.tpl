@@ -165,7 +165,10 @@ batch, and those that other keys send some events to. feedsink says the same of 
 {{- end -}}
 {{- if ne $lane "immediate" -}}
 {{- range $config.mappings -}}
-{{- if .imports -}}{{- $needed = add $needed 4 (div (int (dig "imports" "roll" "rows" 500000 .)) 524288) -}}{{- end -}}
+{{- if .imports -}}
+{{- $rows := coalesce (dig "imports" "maxFile" "rows" 0 . | int) (dig "imports" "roll" "rows" 0 . | int) 500000 -}}
+{{- $needed = add $needed 4 (div $rows 524288) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{ $needed }}
