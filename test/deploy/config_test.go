@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -253,6 +254,32 @@ func TestPodsReachThePortsOfTheAddresses(t *testing.T) {
 	}
 }
 
+// TestPodsReachWhatGivesKeysOfAWS: the agent of EKS Pod Identity, on the node's own address,
+// and AWS's token service. A port that is said twice is one.
+func TestPodsReachWhatGivesKeysOfAWS(t *testing.T) {
+	type m = map[string]any
+	for mechanism, want := range map[string]string{"AWS_MSK_IAM": "[443 8443 9098] [169.254.170.23/32 fd00:ec2::23/128]", "SCRAM-SHA-512": "[8443 9098] []"} {
+		r := release(t, "")
+		r.Values["config"] = m{
+			"kafka":   m{"brokers": []any{"b-1:9098"}, "sasl": m{"mechanism": mechanism}},
+			"service": m{"baseURL": "https://feeds:8443", "authURL": "https://auth:8443"},
+		}
+		r.Values["networkPolicy"] = m{"egressPorts": []any{9098.0}}
+		all := objectsOf(t, r)
+		agents := []string{}
+		for _, rule := range one[*networkingv1.NetworkPolicy](t, all, "").Spec.Egress {
+			for _, to := range rule.To {
+				if to.IPBlock != nil && rule.Ports[0].Port.IntValue() == 80 {
+					agents = append(agents, to.IPBlock.CIDR)
+				}
+			}
+		}
+		if got := fmt.Sprint(egressPorts(t, all), agents); got != want {
+			t.Errorf("%s: got ports and agents %s, want %s", mechanism, got, want)
+		}
+	}
+}
+
 func TestPodsRollWhenTheConfigurationChanges(t *testing.T) {
 	checksum := func(change func(map[string]any)) string {
 		r := release(t, "")
@@ -317,6 +344,9 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"no broker":               {m{"config": m{"kafka": m{"brokers": []any{}}}}, "brokers"},
 		"root":                    {m{"podSecurityContext": m{"runAsUser": 0}}, "runAsUser"},
 		"a short drain":           {m{"terminationGracePeriodSeconds": 10}, "terminationGracePeriodSeconds"},
+		"calls after the drain":   {m{"config": m{"service": m{"timeout": "1m0.5s"}}}, "terminationGracePeriodSeconds: is 60, and stopping waits 66 s"},
+		"keda for both lanes":     {m{"lanes": "together", "immediate": m{"autoscaling": m{"kind": "keda"}}}, "immediate.autoscaling.kind: keda scales"},
+		"hpa for both lanes":      {m{"lanes": "together", "immediate": m{"autoscaling": m{"kind": "hpa"}}}, "immediate.autoscaling.kind: hpa scales"},
 		"no lane at all":          {m{"immediate": m{"enabled": false}, "batch": m{"enabled": false}}, "at least one of them"},
 		"a lane without a member": {m{"batch": m{"enabled": false}}, "its events would not be written"},
 		"a lane without mapping":  {m{"config": m{"mappings": []any{m{"name": "a", "topics": []any{"a"}, "routes": []any{m{"lane": "immediate"}}}}}}, "no mapping uses the batch lane"},
@@ -360,6 +390,32 @@ func TestMemoryOfFilesIsOfTheRowsThatTheyMayHave(t *testing.T) {
 	r.Values["config"] = m{"mappings": filed(m{"roll": m{"rows": 1_000_000_000}, "maxFile": m{"rows": 500_000}})}
 	if _, err := r.Files(chart); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPodsHaveTheirLabelsOnce: those of the release stay, whatever is said of them; they are
+// what the pods are found by. Resources need not be said.
+func TestPodsHaveTheirLabelsOnce(t *testing.T) {
+	type m = map[string]any
+	r := release(t, "")
+	r.Values = m{
+		"podLabels":      m{"app.kubernetes.io/instance": "another", "team": "marketing"},
+		"podAnnotations": m{"kubectl.kubernetes.io/default-container": "another", "checksum/config": "0"},
+		"serviceMonitor": m{"enabled": true, "labels": m{"app.kubernetes.io/instance": "prometheus"}},
+		"prometheusRule": m{"enabled": true, "labels": m{"app.kubernetes.io/instance": "prometheus"}},
+		"dashboard":      m{"enabled": true, "labels": m{"app.kubernetes.io/instance": "grafana"}},
+		"batch":          m{"resources": nil},
+	}
+	all := objectsOf(t, r) // a key that is there twice is an error
+	pod := one[*appsv1.Deployment](t, all, "-batch").Spec.Template
+	if got := pod.Labels; got["app.kubernetes.io/instance"] != "feedsink" || got["app.kubernetes.io/component"] != "batch" || got["team"] != "marketing" {
+		t.Errorf("labels: got %v, want the chart's and team", got)
+	}
+	if got := pod.Annotations; got["kubectl.kubernetes.io/default-container"] != "another" || len(got["checksum/config"]) < 64 {
+		t.Errorf("annotations: got %v, want another container and a checksum", got)
+	}
+	if got := one[*monitoringv1.ServiceMonitor](t, all, "").Labels["app.kubernetes.io/instance"]; got != "prometheus" {
+		t.Errorf("ServiceMonitor: got instance %q, want what Prometheus looks for", got)
 	}
 }
 

@@ -116,7 +116,7 @@ batch, and those that other keys send some events to. feedsink says the same of 
 {{- end -}}
 {{- range $lane := $lanes -}}
 {{- $own := index $.Values $lane -}}
-{{- $limit := include "feedsink.mebibytes" (dig "limits" "memory" "" $own.resources) | int -}}
+{{- $limit := include "feedsink.mebibytes" (dig "limits" "memory" "" ($own.resources | default dict)) | int -}}
 {{- $heap := ternary $limit (include "feedsink.mebibytes" $own.goMemLimit | int) (eq $own.goMemLimit "off") -}}
 {{- $needed := ternary 0 (include "feedsink.memory" (list $ $lane) | int) (not (empty $.Values.existingConfigMap)) -}}
 {{- if and (gt $needed $heap) (or (ne $own.goMemLimit "off") (gt $limit 0)) -}}
@@ -125,6 +125,15 @@ batch, and those that other keys send some events to. feedsink says the same of 
 {{- if and (ne $own.goMemLimit "off") (gt $limit 0) (ge $heap $limit) -}}
 {{- fail (printf "%s.goMemLimit: must be below resources.limits.memory: a tenth or more is not the heap's" $lane) -}}
 {{- end -}}
+{{- end -}}
+{{- if not .Values.existingConfigMap -}}
+{{- $needed := include "feedsink.seconds" (dig "timeout" "30s" .Values.config.service) | int | add 5 -}}
+{{- if lt (int .Values.terminationGracePeriodSeconds) (int $needed) -}}
+{{- fail (printf "terminationGracePeriodSeconds: is %v, and stopping waits %d s for the calls under way, config.service.timeout and 5 s: set it to config.service.timeout and 30 s, so that the last commit has time too" .Values.terminationGracePeriodSeconds $needed) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq .Values.lanes "together") (ne .Values.immediate.autoscaling.kind "none") -}}
+{{- fail (printf "immediate.autoscaling.kind: %s scales the Deployment of the immediate lane, and with lanes: together there is none: choose none, or lanes: separate" .Values.immediate.autoscaling.kind) -}}
 {{- end -}}
 {{- if eq .Values.spool.volume "existingClaim" -}}
 {{- if not .Values.spool.existingClaim -}}{{- fail "spool.existingClaim: is required with spool.volume: existingClaim" -}}{{- end -}}
@@ -148,6 +157,18 @@ batch, and those that other keys send some events to. feedsink says the same of 
 {{- $unit := toString . | trimPrefix $number | trimSuffix "B" -}}
 {{- $mebi := dict "" 0.00000095367431640625 "Ki" 0.0009765625 "Mi" 1.0 "Gi" 1024.0 "Ti" 1048576.0 "k" 0.00095367431640625 "M" 0.95367431640625 "G" 953.67431640625 "T" 953674.31640625 -}}
 {{ mulf (float64 $number) (get $mebi $unit | default 0.0) | floor | int }}
+{{- end -}}
+
+{{/* A duration as Go writes it, in seconds; 0 if it is none that the chart knows, such as a variable. */}}
+{{- define "feedsink.seconds" -}}
+{{- $seconds := 0.0 -}}
+{{- if regexMatch "^([0-9.]+(h|m|s|ms))+$" (toString .) -}}
+{{- range regexFindAll "[0-9.]+[hms]+" (toString .) -1 -}}
+{{- $number := regexFind "^[0-9.]+" . -}}
+{{- $seconds = addf $seconds (mulf (float64 $number) (get (dict "h" 3600.0 "m" 60.0 "s" 1.0 "ms" 0.001) (trimPrefix $number .))) -}}
+{{- end -}}
+{{- end -}}
+{{ ceil $seconds | int }}
 {{- end -}}
 
 {{/* The MiB that a pod needs: (list $ LANE). deploy/sizing.md explains it. */}}

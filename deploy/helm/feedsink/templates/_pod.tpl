@@ -52,8 +52,10 @@ containers:
       periodSeconds: 5
       timeoutSeconds: 5
       failureThreshold: 3
+    {{- with $own.resources }}
     resources:
-      {{- toYaml $own.resources | nindent 6 }}
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
     {{- include "feedsink.containerSecurity" $ | nindent 4 }}
     volumeMounts:
       {{- include "feedsink.mounts" $ | nindent 6 }}
