@@ -24,7 +24,7 @@ type counts struct{ all, byFile int64 }
 // has no call for them: a profile's patch and delete need the service's id, and its
 // create and merge are an import's alone.
 type NoEffect struct {
-	Route  int    `json:"route"` // of the mapping, from 0
+	Route  int    `json:"route"` // of the mapping, from 1
 	Op     string `json:"op"`
 	ByFile int64  `json:"byFile"`
 	Writes int64  `json:"writes"` // of the route and op; of these, ByFile go by file
@@ -52,7 +52,7 @@ func (e *Effects) Add(r *router.Routed) {
 func (e *Effects) None() (none []NoEffect) {
 	for at, n := range e.counts {
 		if n.byFile > 0 {
-			none = append(none, NoEffect{at.route, at.op.String(), n.byFile, n.all})
+			none = append(none, NoEffect{at.route + 1, at.op.String(), n.byFile, n.all})
 		}
 	}
 	slices.SortFunc(none, func(a, b NoEffect) int { return cmp.Or(cmp.Compare(a.Route, b.Route), cmp.Compare(a.Op, b.Op)) })
@@ -71,5 +71,5 @@ func (n NoEffect) String() string {
 	case schemas.Merge.String():
 		why = merge
 	}
-	return fmt.Sprintf("routes[%d] leads to calls, but %d of %d writes of the op %s go by file: %s", n.Route, n.ByFile, n.Writes, n.Op, why)
+	return fmt.Sprintf("routes[%d] leads to calls, but %d of %d writes of the op %s go by file: %s", n.Route-1, n.ByFile, n.Writes, n.Op, why)
 }

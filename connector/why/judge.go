@@ -42,7 +42,7 @@ func (s *State) record(f *Found) Record {
 		Topic: f.Topic, Partition: f.Partition, Offset: f.Offset, Time: f.Timestamp.UTC(), Lane: f.Lane.String(), ByRecordKey: f.ByRecordKey,
 	}
 	if f.Err == nil {
-		r.Route = &f.Route
+		r.Route = new(f.Route + 1)
 	}
 	if f.Err == nil && f.Lane != schemas.Skip {
 		r.Op = f.Write.Op.String()

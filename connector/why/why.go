@@ -74,7 +74,7 @@ type Record struct {
 	Op        string                     `json:"op,omitempty"`      // of the write; "" where there is none
 	Columns   []string                   `json:"columns,omitempty"` // of the write, as a file's header has them
 	Values    map[string]json.RawMessage `json:"values,omitempty"`  // by column, if they are to be shown
-	Route     *int                       `json:"route,omitempty"`   // of the mapping's routes that matched, from 0
+	Route     *int                       `json:"route,omitempty"`   // of the mapping's routes that matched, from 1
 	Lane      string                     `json:"lane"`
 	Verdict   Verdict                    `json:"verdict"`
 	Why       string                     `json:"why"`
