@@ -207,7 +207,7 @@ func (e *rowErrors) deadLetter(ctx context.Context, rr *rejects.Rows, outputs *s
 		if err := outputs.Keep(); err != nil {
 			return err
 		}
-		return &rejects.Unnamed{Why: err.Error(), Final: true, Do: "Set dlq.topic, or make that topic take the row, and restart feedsink: it becomes a dead letter"}
+		return &rejects.Unnamed{Why: err.Error(), Final: true, Do: "Set dlq.topic and run feedsink reload, or make that topic take the row and restart feedsink: it becomes a dead letter"}
 	}
 	if err != nil && !rejects.Unreadable(err) { // of these it is known what they lack
 		return err
@@ -343,7 +343,7 @@ func (e *rowErrors) fetch(ctx context.Context) (*spool.OutputFiles, error) {
 	if errors.Is(err, spool.ErrTooLarge) {
 		return nil, &rejects.Unnamed{
 			Final: true, Why: fmt.Sprintf("its output files are larger than %d bytes, a tenth of spool.maxBytes", limit),
-			Do: "Raise spool.maxBytes and restart feedsink: they are fetched again. To look at them: feedsink imports files " + e.imp.Execution,
+			Do: "Raise spool.maxBytes and run feedsink reload: they are fetched again. To look at them: feedsink imports files " + e.imp.Execution,
 		}
 	}
 	if failure, ok := errors.AsType[contract.Failure](err); ok && !failure.Transient() {

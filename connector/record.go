@@ -342,7 +342,7 @@ func (p *part) halt(l deadletter.Reason, cause error, why, advice string) {
 		what = "mapping " + l.Mapping + ": " + l.Code
 	}
 	reason := fmt.Sprintf("%s[%d] offset %d: %s: %v. There is no other place for the record: %s. "+
-		"The partition waits at it. %s or fix the cause, then restart feedsink: the record is tried again",
+		"The partition waits at it. %s, or fix the cause and restart feedsink: the record is tried again",
 		r.Topic, r.Partition, r.Offset, what, cause, why, advice)
 	defer p.tell(true)
 	p.partition.HaltAtRecord(reason)

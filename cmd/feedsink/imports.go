@@ -74,7 +74,7 @@ func newImportsRelease() *cobra.Command {
 			"more; nothing is sent. Rows in error that they still do not name are given up then: the import is confirmed, and\n" +
 			"their number is in a dead letter and in feedsink_import_rows_unmatched_total.\n\n" +
 			"A restart alone ends none of these halts. A partition that waits at one record, as there is no dead-letter topic,\n" +
-			"is not released: set dlq.topic or fix the cause, then restart the sink.",
+			"is not released: set dlq.topic and run feedsink reload, or fix the cause and restart the sink.",
 	}
 	askSink(cmd, func(ctx context.Context, c *admin.Client, _ []string) (any, string, error) {
 		var released observe.Released

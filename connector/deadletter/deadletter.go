@@ -40,10 +40,11 @@ const (
 // Why a record cannot become a dead letter, and what to do about it, in sentences for a person.
 const (
 	NoTopic  = "no dead-letter topic is configured (dlq.topic)"
-	SetTopic = "Set dlq.topic"
+	SetTopic = "Set dlq.topic and run feedsink reload"
 )
 
-// OpenTopic is what to do about a topic that refuses the record, likewise.
+// OpenTopic is what to do about a topic that refuses the record: a reload of a file that has
+// not changed does nothing.
 func OpenTopic(refused error) string {
 	setting := "max.message.bytes"
 	switch {
@@ -52,7 +53,7 @@ func OpenTopic(refused error) string {
 	case errors.Is(refused, kerr.InvalidRecord):
 		setting = "cleanup.policy: one that is compacted takes no record without a key; the broker's log may have another reason"
 	}
-	return "Make the dead-letter topic take it (its " + setting + ")"
+	return "Make the dead-letter topic take it (its " + setting + ") and restart feedsink"
 }
 
 // Reason is the reason beside the record. Message names fields and rules, never

@@ -135,7 +135,7 @@ func (r Records) deadLetter(sent *outbox.Outbox, room *semaphore.Weighted, c *ka
 		c.Refuse(record.Offset, imp.File)
 		p := c.Partition()
 		p.Halt("record", fmt.Sprintf("%s[%d] offset %d: mapping %s: import_row: its row was in error in execution %s. "+
-			"There is no other place for the record: %s. The partition waits at it. %s, then restart feedsink: the record becomes a dead letter, "+
+			"There is no other place for the record: %s. The partition waits at it. %s: the record becomes a dead letter, "+
 			"and the file is not sent again", record.Topic, record.Partition, record.Offset, m.Name, imp.Execution, why, advice))
 		r.Log.Error("partition halted", "topic", record.Topic, "partition", record.Partition, "offset", record.Offset,
 			"mapping", m.Name, "code", writes.CodeImportRow, "execution", imp.Execution, "why", why)

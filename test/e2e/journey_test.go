@@ -243,7 +243,7 @@ func TestWithoutDeadLetterTopicThePartitionHalts(t *testing.T) {
 	if !strings.Contains(get(t, sink.AdminAddress(), "/metrics"), `feedsink_halted{mapping="orders"} 1`) {
 		t.Error("/metrics does not show the halt")
 	}
-	if want := "Set dlq.topic or fix the cause, then restart feedsink: the record is tried again"; !strings.Contains(status, want) {
+	if want := "Set dlq.topic and run feedsink reload, or fix the cause and restart feedsink: the record is tried again"; !strings.Contains(status, want) {
 		t.Errorf("/status: got %s, want %q", status, want)
 	}
 	sink.stop()

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -98,6 +99,37 @@ const customersToo = `
       roll: {rows: 500, bytes: 1MiB, age: 300ms}
       slotsPerDay: 1000
 `
+
+// TestReloadEndsHaltsThatSaySo: what a halt tells a person to set is in force after a
+// reload, and ends it.
+func TestReloadEndsHaltsThatSaySo(t *testing.T) {
+	t.Parallel()
+	const smallSpool = "spool: {dir: ${DIR}, maxBytes: 10MiB}"
+	small := strings.Replace(head, "spool: {dir: ${DIR}}", smallSpool, 1)
+	broken := event("orders", "broken", `{`)
+	for name, c := range map[string]struct {
+		yaml, says, next string
+		record           *kgo.Record
+	}{
+		"a record":     {head + mappings, "Set dlq.topic and run feedsink reload, or fix the cause", head + deadLetters + mappings, broken},
+		"a row":        {head + mappings, "Set dlq.topic and run feedsink reload: the record becomes a dead letter", head + deadLetters + mappings, customer("C1", "basic", 1)},
+		"output files": {small + deadLetters + mappings, "Raise spool.maxBytes and run feedsink reload", head + deadLetters + mappings, customer("C1", "basic", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, nil)
+			w.outputsOf(func(to io.Writer) {
+				_, _ = io.WriteString(to, "customerNumber,error\n"+strings.Repeat("C1,no such country\n", 1<<16))
+			})
+			sink := w.startReloadable(c.yaml)
+			w.produce(c.record)
+			w.until("/status says what to do", func() bool { return strings.Contains(get(t, sink.AdminAddress(), "/status"), c.says) })
+			sink.reload(c.next)
+			w.until("the record is a dead letter", func() bool { return len(w.dead()) == 1 })
+			w.until("all is committed", func() bool { return w.lag("immediate", "orders")+w.lag("batch", "customers") == 0 })
+		})
+	}
+}
 
 func TestReloadChangesRoutesWithoutLeavingTheGroups(t *testing.T) {
 	t.Parallel()

@@ -183,7 +183,7 @@ func TestRowsInErrorWithoutADeadLetterTopicHaltTheirPartition(t *testing.T) {
 	}
 	// Neither another restart nor a service that takes the row by now ends this.
 	w.until("/status says what ends the halt", func() bool {
-		return strings.Contains(get(t, first.AdminAddress(), "/status"), "Set dlq.topic, then restart feedsink: the record becomes a dead letter")
+		return strings.Contains(get(t, first.AdminAddress(), "/status"), "Set dlq.topic and run feedsink reload: the record becomes a dead letter")
 	})
 	first.stop()
 	w.start(strings.Replace(yaml, "mappings:", deadLetters+"mappings:", 1))
