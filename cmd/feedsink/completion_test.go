@@ -80,6 +80,22 @@ func TestVersionIsAFlagToo(t *testing.T) {
 	}
 }
 
+// TestHelpNamesEachDefaultOnce: a flag without one shows none.
+func TestHelpNamesEachDefaultOnce(t *testing.T) {
+	var each func(cmd *cobra.Command)
+	each = func(cmd *cobra.Command) {
+		for line := range strings.Lines(cmd.LocalFlags().FlagUsages()) {
+			if strings.Count(line, "(default") > 1 || strings.Contains(line, "(default [])") {
+				t.Errorf("%s: got %q, want one default, or none", cmd.CommandPath(), line)
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			each(sub)
+		}
+	}
+	each(newRoot())
+}
+
 // TestOnlyFilesAreCompletedAsFiles: the shell offers those of its directory where nothing
 // else is said.
 func TestOnlyFilesAreCompletedAsFiles(t *testing.T) {

@@ -108,6 +108,7 @@ func (f *filterFlags) register(cmd *cobra.Command, reason string) {
 	flags.StringArrayVar(&f.Keys, "key", nil, "only records with this Kafka key; may be given several times")
 	flags.StringVar(&f.Topic, "topic", "", "only records that came from this topic")
 	flags.Int32SliceVar(&f.Partitions, "partition", nil, "only records from these partitions of it")
+	flags.Lookup("partition").DefValue = "" // help would show it as []
 	flags.StringVar(&f.offsets, "offset", "", "only records at this offset, or in a range of offsets such as 100-199")
 }
 

@@ -72,6 +72,7 @@ func newImport() *cobra.Command {
 func (f *importFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.op, "op", "upsert", "what becomes of the rows: "+schemas.OpWords)
 	cmd.Flags().StringToStringVar(&f.Names, "map", nil, "HEADER=COLUMN: the column that a header of the file stands for; repeatable")
+	cmd.Flags().Lookup("map").DefValue = "" // help would show it as []
 	cmd.Flags().StringVar(&f.Remote, "remote", "", "id of the service's remote location that has the file")
 	cmd.Flags().BoolVar(&f.DeleteAfter, "delete-remote", false, "have the remote file removed once it is loaded")
 	cmd.Flags().BoolVar(&f.ResultFile, "result-file", false, "have a result file generated, and fetch it")

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -160,8 +161,9 @@ func (l *logFlags) register(cmd *cobra.Command) {
 // registerQuiet is for commands of which progress and report say the rest.
 func (l *logFlags) registerQuiet(cmd *cobra.Command) {
 	l.register(cmd)
-	l.level = "warn"
-	cmd.Flags().Lookup("log-level").DefValue = l.level
+	flag := cmd.Flags().Lookup("log-level")
+	flag.Usage, _, _ = strings.Cut(flag.Usage, " (")
+	l.level, flag.DefValue = "warn", "warn"
 }
 
 // over puts the flags over the configuration.
