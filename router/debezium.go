@@ -48,6 +48,11 @@ func (c *Compiled) changeEvent(in *input) (ev schemas.Event, reject *Reject) {
 		return ev, badValue(ch.Unavailable[at], "did not change, so that its value is not in the event, and the mapping's op, when or routes look at it; "+
 			"set the source table's replica identity to full")
 	}
+	for i := range ch.Unreadable {
+		if c.decidesBy(ch.Unreadable[i].Name) {
+			return ev, rejectOf(ch.Unreadable[i].Err)
+		}
+	}
 	if ev.Op, reject = c.op.of(in); reject != nil || ev.Op == schemas.Delete {
 		return ev, reject
 	}

@@ -40,6 +40,8 @@ type condition func(e *evaluation) bool
 type evaluation struct {
 	vm  vm.VM
 	env map[string]any // one entry per path that the conditions read
+	// broken is why a value that they read is nil: it cannot be read. Nil: all can.
+	broken *Reject
 }
 
 // canonicalRoots are the names that conditions on canonical events know
@@ -322,12 +324,15 @@ func (e *expression) valueWith(in *input, scalar *schemas.Value) (v schemas.Valu
 		if scalar != nil && !p.ofRecord() {
 			read = *scalar
 		}
+		if broken := read.Unreadable(); broken != nil {
+			return v, broken.Error()
+		}
 		if !operators.Computable(read) {
 			return v, values.RuleDigits
 		}
 		operand := read.Any()
 		if operand == nil && p.ofRecord() {
-			operand = in.plain(p)
+			operand, _ = in.plain(p)
 		}
 		missing = missing || operand == nil
 		work.env[p.variable] = operand

@@ -354,6 +354,41 @@ func TestAnUnreadableValueIsRefusedWhereItIsMapped(t *testing.T) {
 	}
 }
 
+func TestAnUnreadableValueIsRefusedWhereItDecides(t *testing.T) {
+	v := schemas.ObjectValue([]schemas.Field{
+		{Name: "id", Value: schemas.StringValue("k")},
+		{Name: "day", Value: unreadable(t)},
+		{Name: "days", Value: schemas.ListValue([]schemas.Field{{Value: unreadable(t)}})},
+	})
+	const rule = "must be of the years 1 to 9999: infinity has no place in the table"
+	for name, c := range map[string]struct {
+		change func(*router.Mapping)
+		want   string // "nobody": it is not the mapping's
+	}{
+		"an expression":          {func(m *router.Mapping) { m.Fields = append(m.Fields, router.Field{Expr: "string(day)", To: "x"}) }, "x: " + rule},
+		"an element":             {func(m *router.Mapping) { m.Fields = append(m.Fields, router.Field{Expr: "days[0]", To: "x"}) }, "x: " + rule},
+		"op":                     {func(m *router.Mapping) { m.Op = `day == nil ? "delete" : "upsert"` }, "op: " + rule},
+		"op, not the mapping's":  {func(m *router.Mapping) { m.Op, m.When = `day == nil ? "delete" : "upsert"`, `id == "j"` }, "nobody"},
+		"op and when":            {func(m *router.Mapping) { m.Op, m.When = `day == nil ? "delete" : "upsert"`, `day != nil` }, "op: " + rule},
+		"when":                   {func(m *router.Mapping) { m.When = `day != nil` }, "day: " + rule},
+		"a route":                {func(m *router.Mapping) { m.Routes = []router.Route{{When: "day != nil", Lane: "skip"}, {Lane: "immediate"}} }, "day: " + rule},
+		"a route of another one": {func(m *router.Mapping) { m.When, m.Routes = `id == "j"`, []router.Route{{When: "day != nil", Lane: "skip"}, {Lane: "immediate"}} }, "nobody"},
+	} {
+		m := mapped(router.Field{From: "id", To: "y"})
+		c.change(&m)
+		got := ""
+		switch out := compile(t, m).Route(nil, &router.Record{Topic: "shop.orders", Value: v}); {
+		case out[0].Mapping == nil:
+			got = "nobody"
+		case out[0].Err != nil:
+			got = out[0].Err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // unreadable is a date of no year, as an Avro decoder reads it.
 func unreadable(t *testing.T) schemas.Value {
 	t.Helper()

@@ -105,17 +105,18 @@ func (in *input) root(name string) schemas.Value {
 }
 
 // plain is the plain Go value at p, as expressions take it: nil where there is
-// none.
-func (in *input) plain(p readPath) any {
+// none, or none that can be read, as broken says.
+func (in *input) plain(p readPath) (v any, broken *schemas.ValueError) {
 	if len(p.names) == 1 {
 		switch p.names[0] {
 		case rootTimestamp:
-			return in.record.Timestamp.UTC()
+			return in.record.Timestamp.UTC(), nil
 		case rootHeaders:
-			return in.headers()
+			return in.headers(), nil
 		}
 	}
-	return in.read(p.names).Any()
+	read := in.read(p.names)
+	return read.Any(), read.Unreadable()
 }
 
 func (in *input) headers() any {

@@ -3,6 +3,7 @@ package router
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/feedsink/feedsink/router/values"
 	"github.com/feedsink/feedsink/schemas"
@@ -99,14 +100,16 @@ func (c *Compiled) route(to *Routed, rec *Record, ch *schemas.Change, arena *Are
 		in.value, in.change = &ch.Row, ch
 	}
 	ev, reject := c.event(&in)
-	in.op = ev.Op
+	if in.op = ev.Op; reject == nil {
+		to.Route, reject = c.match(&in, &ev)
+	}
 	if reject != nil {
 		if c.when != nil && in.value.Kind() == schemas.Object && !c.takes(&in) {
 			to.Lane = notTaken
 		}
 		return reject
 	}
-	if to.Route = c.match(&in, &ev); to.Route < 0 {
+	if to.Route < 0 {
 		to.Lane = notTaken
 		return nil
 	}
@@ -170,10 +173,11 @@ func (c *Compiled) event(in *input) (ev schemas.Event, reject *Reject) {
 }
 
 // match asks whether the record is the mapping's, and then the routes; the first
-// match wins. It is negative where the record is not the mapping's.
-func (c *Compiled) match(in *input, ev *schemas.Event) (route int) {
+// match wins. It is negative where the record is not the mapping's, or where a value
+// decides that cannot be read.
+func (c *Compiled) match(in *input, ev *schemas.Event) (route int, reject *Reject) {
 	if c.when == nil && c.routes[0].when == nil {
-		return 0
+		return 0, nil
 	}
 	view := *in // for the conditions only: fields read the value itself
 	if c.fields == nil {
@@ -181,22 +185,25 @@ func (c *Compiled) match(in *input, ev *schemas.Event) (route int) {
 	}
 	e := c.evaluation(&view)
 	defer c.evaluations.Put(e)
-	if c.when != nil && !c.when(e) {
-		return -1
+	if e.broken != nil || c.when != nil && !c.when(e) {
+		return -1, e.broken
 	}
 	for i, r := range c.routes {
 		if r.when == nil || r.when(e) {
-			return i
+			return i, nil
 		}
 	}
-	return len(c.routes) - 1 // the last has no condition
+	return len(c.routes) - 1, nil // the last has no condition
 }
 
 // takes reports whether a record that is no event is the mapping's all the same: its
 // members are asked as they are.
 func (c *Compiled) takes(in *input) bool {
 	when := c.conditions[0].reads // it is compiled first
-	if in.change != nil && slices.ContainsFunc(in.change.Unavailable, func(name string) bool { return lookAt(when, name) }) {
+	unknown := func(p readPath) bool {
+		return !p.ofRecord() && (in.read(p.names).Unreadable() != nil || in.change != nil && in.change.Lacks(p.member()))
+	}
+	if slices.ContainsFunc(when, unknown) {
 		return true // as far as is known
 	}
 	e := c.evaluation(in)
@@ -207,8 +214,12 @@ func (c *Compiled) takes(in *input) bool {
 // evaluation is ready for the conditions on a record. It goes back to evaluations.
 func (c *Compiled) evaluation(in *input) *evaluation {
 	e := c.evaluations.Get().(*evaluation)
+	e.broken = nil
 	for _, p := range c.reads {
-		e.env[p.variable] = in.plain(p)
+		v, broken := in.plain(p)
+		if e.env[p.variable] = v; broken != nil {
+			e.broken = badValue(strings.Join(p.names, "."), broken.Error())
+		}
 	}
 	return e
 }

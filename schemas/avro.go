@@ -233,7 +233,7 @@ func (r *avroReader) octets(t *avroType, out *Value) (err error) {
 	raw := r.data[r.at : r.at+n]
 	switch t.kind {
 	case avroDecimal:
-		*out, err = r.text.decimal(raw, t.scale)
+		*out = r.text.decimal(raw, t.scale)
 	case avroUUID:
 		*out = StringValue(r.text.keep(appendUUID(r.text.scratch[:0], raw)))
 	case avroDuration:
@@ -241,10 +241,8 @@ func (r *avroReader) octets(t *avroType, out *Value) (err error) {
 	default:
 		*out = r.text.base64(raw)
 	}
-	if err == nil {
-		r.at += n
-	}
-	return err
+	r.at += n
+	return nil
 }
 
 func (r *avroReader) str() (string, error) {

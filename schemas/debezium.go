@@ -4,6 +4,7 @@ import (
 	"crypto/md5"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -51,6 +52,12 @@ type Change struct {
 type UnreadableColumn struct {
 	Name string
 	Err  *ValueError
+}
+
+// Lacks reports whether a column has a value that Row lacks.
+func (c *Change) Lacks(column string) bool {
+	return slices.Contains(c.Unavailable, column) ||
+		slices.ContainsFunc(c.Unreadable, func(u UnreadableColumn) bool { return u.Name == column })
 }
 
 const ruleTruncate = "is t: the source table was truncated, and no operation of the service empties a table; " +
@@ -136,7 +143,7 @@ func (d *Debezium) row(ch *Change, schemas columns, row Value, extra []Field) {
 		case len(schemas) > 0:
 			column.Value, err = connectValue(schemas.schema(i, column.Name), column.Value)
 		default:
-			err = unreadable(column.Value) // Avro's values come converted
+			err = column.Value.Unreadable() // those of Avro and Protobuf come converted
 		}
 		if err != nil {
 			ch.Unreadable = append(ch.Unreadable, UnreadableColumn{column.Name, err.within(column.Name)})
@@ -145,20 +152,6 @@ func (d *Debezium) row(ch *Change, schemas columns, row Value, extra []Field) {
 		items[i] = column
 	}
 	ch.Row = ObjectValue(append(items, extra...))
-}
-
-// unreadable is what is wrong with v, or with the first of its members or
-// elements that something is wrong with.
-func unreadable(v Value) *ValueError {
-	if v.kind == Unreadable {
-		return Invalid("", v.Rule())
-	}
-	for i := range v.Items() {
-		if err := unreadable(v.Items()[i].Value); err != nil {
-			return err.within(v.Items()[i].Name)
-		}
-	}
-	return nil
 }
 
 // DefaultUnavailable is what Debezium writes in the place of a large value that

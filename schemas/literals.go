@@ -70,11 +70,11 @@ func (t *texts) base64(raw []byte) Value {
 const maxDecimal = 128
 
 // decimal is the literal of a decimal of a binary format.
-func (t *texts) decimal(raw []byte, scale int) (Value, error) {
+func (t *texts) decimal(raw []byte, scale int) Value {
 	if len(raw) > maxDecimal {
-		return Value{}, errDecimal
+		return textValue(Unreadable, "must be a decimal of at most 128 bytes")
 	}
-	return NumberValue(t.keep(appendDecimal(t.scratch[:0], raw, scale))), nil
+	return NumberValue(t.keep(appendDecimal(t.scratch[:0], raw, scale)))
 }
 
 // appendDecimal writes a big-endian two's complement number over ten to the power

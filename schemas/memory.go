@@ -119,7 +119,6 @@ var (
 	errSymbol   = errors.New("an enum has no such symbol")
 	errMany     = errors.New("holds more values than its bytes can mean")
 	errTwice    = errors.New("a map key appears twice")
-	errDecimal  = errors.New("a decimal is longer than 128 bytes")
 	errOverflow = errors.New("a number is outside its type's range")
 )
 

@@ -114,12 +114,10 @@ func (r *protoReader) message(m *protoMessage, out *Value, end, depth int) error
 			members[i].Value = ObjectValue(lastOf(members[i].Value.Items()))
 		}
 	}
-	if m.means == nil {
-		return nil
+	if m.means != nil {
+		*out = m.means(&r.text, *out)
 	}
-	var err error
-	*out, err = m.means(&r.text, *out)
-	return err
+	return nil
 }
 
 // field reads one field, or all that follow of a repeated one.

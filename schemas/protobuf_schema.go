@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"encoding/base64"
-	"errors"
 	"io"
 	"io/fs"
 	"strconv"
@@ -202,8 +201,9 @@ func wireOf(k protoreflect.Kind) protowire.Type {
 	return protowire.VarintType
 }
 
-// conversion is what a message of a well-known type says as a whole.
-type conversion func(t *texts, v Value) (Value, error)
+// conversion is what a message of a well-known type says as a whole; Unreadable where
+// it breaks the type's rules.
+type conversion func(t *texts, v Value) Value
 
 // conversions are the well-known types, as Protobuf's JSON mapping writes them,
 // and those that Kafka Connect's converter writes.
@@ -230,44 +230,40 @@ var conversions = map[protoreflect.FullName]conversion{
 }
 
 // only is a message that is there for its one field.
-func only(_ *texts, v Value) (Value, error) {
+func only(_ *texts, v Value) Value {
 	for i := range v.Items() {
-		return v.Items()[i].Value, nil
+		return v.Items()[i].Value
 	}
-	return v, nil // of a schema that gives a well-known name to a type of its own
+	return v // of a schema that gives a well-known name to a type of its own
 }
 
 // anyOf is the one field that is set, null without one.
-func anyOf(_ *texts, v Value) (Value, error) {
+func anyOf(_ *texts, v Value) Value {
 	for i := range v.Items() {
 		if v.Items()[i].Value.kind != Absent {
-			return v.Items()[i].Value, nil
+			return v.Items()[i].Value
 		}
 	}
-	return NullValue(), nil
+	return NullValue()
 }
 
-var errTimestamp = errors.New("a timestamp is outside the years 1 to 9999, or its nanoseconds are no fraction of a second")
-
-func convertTimestamp(t *texts, v Value) (Value, error) {
+func convertTimestamp(t *texts, v Value) Value {
 	seconds, nanos := wholeOf(v, "seconds"), wholeOf(v, "nanos")
-	if nanos < 0 || nanos >= 1e9 {
-		return Value{}, errTimestamp
+	if nanos < 0 || nanos >= perNano {
+		return textValue(Unreadable, "must be a timestamp whose nanoseconds are a fraction of a second")
 	}
 	text, rule := appendTimestamp(t.scratch[:0], seconds, nanos, false)
 	if rule != "" {
-		return Value{}, errTimestamp
+		return textValue(Unreadable, rule)
 	}
-	return StringValue(t.keep(text)), nil
+	return StringValue(t.keep(text))
 }
 
-var errDuration = errors.New("a duration's seconds and nanoseconds do not fit together")
-
 // convertDuration is seconds with a fraction and an s, such as -1.5s.
-func convertDuration(t *texts, v Value) (Value, error) {
+func convertDuration(t *texts, v Value) Value {
 	seconds, nanos := wholeOf(v, "seconds"), wholeOf(v, "nanos")
 	if nanos <= -1e9 || nanos >= 1e9 || seconds > 0 && nanos < 0 || seconds < 0 && nanos > 0 || seconds == -1<<63 {
-		return Value{}, errDuration
+		return textValue(Unreadable, "must be a duration whose seconds and nanoseconds have one sign, the latter a fraction of a second")
 	}
 	out := t.scratch[:0]
 	if seconds < 0 || nanos < 0 {
@@ -275,54 +271,52 @@ func convertDuration(t *texts, v Value) (Value, error) {
 		seconds, nanos = -seconds, -nanos
 	}
 	out = appendFraction(strconv.AppendInt(out, seconds, 10), nanos)
-	return StringValue(t.keep(append(out, 's'))), nil
+	return StringValue(t.keep(append(out, 's')))
 }
 
-func convertFieldMask(_ *texts, v Value) (Value, error) {
+func convertFieldMask(_ *texts, v Value) Value {
 	paths := make([]string, len(v.Get("paths").Items()))
 	for i, path := range v.Get("paths").Items() {
 		paths[i] = path.Value.Text()
 	}
-	return StringValue(strings.Join(paths, ",")), nil
+	return StringValue(strings.Join(paths, ","))
 }
 
 // convertAny leaves the message that is inside as base64: its type need not be
 // known here.
-func convertAny(_ *texts, v Value) (Value, error) {
+func convertAny(_ *texts, v Value) Value {
 	for i := range v.Items() {
 		if v.Items()[i].Name == "type_url" {
 			v.Items()[i].Name = "@type"
 		}
 	}
-	return v, nil
+	return v
 }
 
 // convertDate is a date; one without a year or a day stays the object it is.
-func convertDate(t *texts, v Value) (Value, error) {
+func convertDate(t *texts, v Value) Value {
 	year, month, day := wholeOf(v, "year"), wholeOf(v, "month"), wholeOf(v, "day")
 	when := time.Date(int(year), time.Month(month), int(day), 0, 0, 0, 0, time.UTC)
 	if year < 1 || year > 9999 || when.Month() != time.Month(month) || when.Day() != int(day) {
-		return v, nil
+		return v
 	}
-	return StringValue(t.keep(when.AppendFormat(t.scratch[:0], time.DateOnly))), nil
+	return StringValue(t.keep(when.AppendFormat(t.scratch[:0], time.DateOnly)))
 }
 
-func convertTimeOfDay(t *texts, v Value) (Value, error) {
+func convertTimeOfDay(t *texts, v Value) Value {
 	hours, minutes, seconds, nanos := wholeOf(v, "hours"), wholeOf(v, "minutes"), wholeOf(v, "seconds"), wholeOf(v, "nanos")
 	if hours < 0 || hours > 23 || minutes < 0 || minutes > 59 || seconds < 0 || seconds > 59 || nanos < 0 || nanos >= 1e9 {
-		return v, nil
+		return v
 	}
 	text, _ := appendClock(t.scratch[:0], ((hours*60+minutes)*60+seconds)*perNano+nanos, perNano)
-	return StringValue(t.keep(text)), nil
+	return StringValue(t.keep(text))
 }
 
-var errScale = errors.New("a decimal's scale is not from 0 to 256")
-
-func convertDecimal(t *texts, v Value) (Value, error) {
+func convertDecimal(t *texts, v Value) Value {
 	raw, err := base64.StdEncoding.DecodeString(v.Get("value").Text())
 	scale := wholeOf(v, "scale")
-	if err != nil || scale < 0 || scale > 2*maxDecimal {
-		return Value{}, errScale
+	if err != nil || scale < -2*maxDecimal || scale > 2*maxDecimal {
+		return textValue(Unreadable, "must be a decimal with a scale from -256 to 256")
 	}
 	return t.decimal(raw, int(scale))
 }

@@ -100,6 +100,20 @@ func (v Value) Rule() string {
 	return unsafe.String((*byte)(v.data), v.size)
 }
 
+// Unreadable is what is wrong with v, or with the first of its members or elements that
+// something is wrong with; the error's field is the path to it. nil: all can be read.
+func (v Value) Unreadable() *ValueError {
+	if v.kind == Unreadable {
+		return Invalid("", v.Rule())
+	}
+	for i := range v.Items() {
+		if err := v.Items()[i].Value.Unreadable(); err != nil {
+			return err.within(v.Items()[i].Name)
+		}
+	}
+	return nil
+}
+
 // Items are the members of an Object or the elements of a List, not to be
 // changed by the caller.
 func (v Value) Items() []Field {
