@@ -35,9 +35,7 @@ func (r *Router) Identify(c *Compiled, rec *Record) (key, profileID string, byRe
 // byte for byte in the record's value, its key or one of its headers. That holds of
 // records of whose value and key neither contains any of the texts.
 func (c *Compiled) Verbatim() (unless []string, ok bool) {
-	switch c.Config.ValueFormat() {
-	case string(schemas.FormatJSON), string(schemas.FormatJSONSchema):
-	default:
+	if c.Config.ValueFormat() != string(schemas.FormatJSON) { // of others the schema may say what a value means
 		return nil, false
 	}
 	key := !c.keyTarget.Converts() && (c.fields == nil || c.key.verbatim())

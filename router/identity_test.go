@@ -84,6 +84,7 @@ func TestOnlyKeysThatAreCopiedAreVerbatim(t *testing.T) {
 		"a default":       {with(func(m *router.Mapping) { m.Fields[0].Default = `"none"` }), false, 0},
 		"the partition":   {with(func(m *router.Mapping) { m.Fields[0].From = "partition" }), false, 0},
 		"avro":            {with(func(m *router.Mapping) { m.Format = "avro" }), false, 0},
+		"json-schema":     {with(func(m *router.Mapping) { m.Format = "json-schema" }), false, 0},
 		"a key in avro":   {with(func(m *router.Mapping) { m.KafkaKey = "avro" }), false, 0},
 		"an id from time": {with(func(m *router.Mapping) { m.ProfileID = "timestamp" }), false, 0},
 	} {

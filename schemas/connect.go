@@ -19,9 +19,6 @@ const connectTimestamp = "org.apache.kafka.connect.data.Timestamp"
 // infinity, is Unreadable: the mapping that reads it refuses it.
 func connectType(props map[string]any) convert {
 	name, _ := props["connect.name"].(string)
-	if name == "" {
-		return nil
-	}
 	given, _ := props["connect.parameters"].(map[string]any)
 	members := make([]Field, 0, len(given))
 	for key, v := range given {
@@ -29,7 +26,15 @@ func connectType(props map[string]any) convert {
 			members = append(members, Field{Name: key, Value: StringValue(text)})
 		}
 	}
-	parameters := ObjectValue(members)
+	return connectName(name, ObjectValue(members))
+}
+
+// connectName is the conversion by a semantic name of Connect or Debezium, nil where it
+// is neither's.
+func connectName(name string, parameters Value) convert {
+	if !strings.HasPrefix(name, "org.apache.kafka.connect.data.") && !strings.HasPrefix(name, "io.debezium.") {
+		return nil
+	}
 	return func(v Value) Value {
 		converted, err := logical(name, parameters, v)
 		if err != nil {

@@ -307,6 +307,7 @@ func FuzzSchemas(f *testing.F) {
 					_, _ = new(protoReader).decode(w, nil, []byte{0, 10, 0, 10, 0})
 				}
 			default:
+				jsonTypes(text).apply(jsonValue(t, `{"a":[1]}`))
 				if w, err := parseJSONSchema(text, nil, true); err == nil {
 					_, _ = new(wire).checked(w, []byte(`{"a":[1]}`))
 				}

@@ -259,7 +259,11 @@ func (r *Registry) ask(ctx context.Context, id schemaID) (w writer, text int, er
 		w, err = writer{FormatAvro, func(d *wire, payload []byte) (Value, error) { return d.avro.decode(root, payload) }}, broken
 	case sr.TypeJSON:
 		check, broken := parseJSONSchema(schema.Schema, parts.texts, r.cfg.Validate)
-		w, err = writer{FormatJSONSchema, func(d *wire, payload []byte) (Value, error) { return d.checked(check, payload) }}, broken
+		types := jsonTypes(schema.Schema)
+		w, err = writer{FormatJSONSchema, func(d *wire, payload []byte) (Value, error) {
+			v, err := d.checked(check, payload)
+			return types.apply(v), err
+		}}, broken
 	case sr.TypeProtobuf:
 		file, broken := parseProtobuf(ctx, schema.Schema, parts.texts)
 		w, err = writer{FormatProtobuf, func(d *wire, payload []byte) (Value, error) { return d.proto.decode(file, d.indexes, payload) }}, broken
