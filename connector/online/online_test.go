@@ -68,13 +68,18 @@ func newWorld(t *testing.T, opts ...kfake.Opt) *world {
 
 func (w *world) produce(topic string, values ...string) {
 	w.t.Helper()
+	w.produceKeyed(topic, "", values...)
+}
+
+func (w *world) produceKeyed(topic, key string, values ...string) {
+	w.t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(w.cluster.ListenAddrs()...))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	defer client.Close()
 	for _, v := range values {
-		if err := client.ProduceSync(w.t.Context(), &kgo.Record{Topic: topic, Value: []byte(v)}).FirstErr(); err != nil {
+		if err := client.ProduceSync(w.t.Context(), &kgo.Record{Topic: topic, Key: []byte(key), Value: []byte(v)}).FirstErr(); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -299,6 +304,21 @@ func TestRouteWithoutEffectIsTold(t *testing.T) {
 	w.expect("WARN        routes of customers: routes[0] leads to calls, but 1 of 2 writes of the op patch go by file", "name its path in profileId")
 	w.expect("NOT CHECKED ETL 1 for patch of customers", "the interface has no operation that shows an ETL")
 	w.expect("NOT CHECKED table customers of customers", "no operation that reads of profile tables")
+}
+
+func TestKafkaKeysThatDoNotSayTheRowsKeyAreTold(t *testing.T) {
+	w := newWorld(t)
+	m := &w.cfg.Mappings[0]
+	m.Envelope, m.KafkaKey, m.Fields = "debezium", "json", []router.Field{{From: "mail", To: "businessKey"}, {From: "total", To: "total"}}
+	const event = `{"op":"u","source":{},"before":{"id":1,"mail":"a@b.c"},"after":{"id":1,"mail":"d@b.c","total":2}}`
+	w.produceKeyed("shop.orders", `{"mail":"d@b.c"}`, event)
+	for _, c := range Run(t.Context(), w.cfg, 200) {
+		if strings.HasPrefix(c.What, "keys of ") {
+			t.Errorf("of keys that do: got %v, want nothing", c)
+		}
+	}
+	w.produceKeyed("shop.orders", `{"id":1}`, event)
+	w.expect("WARN        keys of orders: the Kafka key of 1 of 2 records does not say the row's businessKey:", "message.key.columns")
 }
 
 func newAdmin(t *testing.T, w *world) *kadmClient {

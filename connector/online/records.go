@@ -39,7 +39,7 @@ func (c checker) lastRecords(topics []string) []Check {
 		return nil
 	}
 	limits := flood.NewLimits(c.cfg.DLQ)
-	sought, skipped := router.NewSought(c.router), skipsByTopic{}
+	sought, others, skipped := router.NewSought(c.router), plan.OtherKeys{}, skipsByTopic{}
 	outlooks := make([]outlook, len(c.router.Mappings()))
 	for i, m := range c.router.Mappings() {
 		outlooks[i] = outlook{mapping: m, rejects: map[reject]int64{}, refusals: flood.Refusals{}, alike: map[flood.Refusal]int64{}}
@@ -52,6 +52,7 @@ func (c checker) lastRecords(topics []string) []Check {
 			}
 			if err == nil {
 				sought.Look(record, routed)
+				others.Look(c.router, record, routed)
 			}
 			skipped.of(record.Topic).take(routed)
 			for i := range routed {
@@ -71,6 +72,9 @@ func (c checker) lastRecords(topics []string) []Check {
 		}
 		if text := plan.NotFoundText(sought.NotFound(o.mapping)); text != "" {
 			checks = append(checks, Check{"fields of " + o.mapping.Name, Warn, text})
+		}
+		if text := others.Text(o.mapping); text != "" {
+			checks = append(checks, Check{"keys of " + o.mapping.Name, Warn, text})
 		}
 		for _, n := range o.effects.None() {
 			checks = append(checks, Check{"routes of " + o.mapping.Name, Warn, n.String()})

@@ -64,7 +64,7 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 	if err != nil {
 		return plan.Report{}, err
 	}
-	sought := router.NewSought(r)
+	sought, others := router.NewSought(r), plan.OtherKeys{}
 	topics, err := RouteSample(ctx, cfg, r, allTopics(r), sample, func(record *router.Record, routed []router.Routed, err error) {
 		if err != nil {
 			p.Undecodable(record, err)
@@ -72,6 +72,7 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 		}
 		p.Add(record, routed)
 		sought.Look(record, routed)
+		others.Look(r, record, routed)
 	})
 	if err != nil {
 		return plan.Report{}, err
@@ -84,6 +85,7 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 	for i, m := range r.Mappings() {
 		if err == nil {
 			report.Mappings[i].NotFound = sought.NotFound(m)
+			report.Mappings[i].OtherKeys = others.Text(m)
 		}
 	}
 	return report, err

@@ -382,6 +382,8 @@ type Mapping struct {
 	NoEffect []NoEffect `json:"noEffect,omitempty"`
 	// NotFound are its source paths that no record has.
 	NotFound []router.NotFound `json:"notFound,omitempty"`
+	// OtherKeys says of how many records the Kafka key does not say the row's key.
+	OtherKeys string `json:"otherKeys,omitempty"`
 	// Lanes compare the lanes; nil: the sample is too short, or has no write.
 	Lanes *Lanes `json:"lanes,omitempty"`
 }

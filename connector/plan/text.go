@@ -44,6 +44,9 @@ func (r *Report) Text(file string) string {
 		if missing := NotFoundText(m.NotFound); missing != "" {
 			text.Add("  not found      %s", missing)
 		}
+		if m.OtherKeys != "" {
+			text.Add("  other keys     %s", m.OtherKeys)
+		}
 		if m.Skipped > 0 {
 			text.Add("  skipped        %d", m.Skipped)
 		}
