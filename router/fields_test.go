@@ -365,14 +365,18 @@ func TestAnUnreadableValueIsRefusedWhereItDecides(t *testing.T) {
 		change func(*router.Mapping)
 		want   string // "nobody": it is not the mapping's
 	}{
-		"an expression":          {func(m *router.Mapping) { m.Fields = append(m.Fields, router.Field{Expr: "string(day)", To: "x"}) }, "x: " + rule},
-		"an element":             {func(m *router.Mapping) { m.Fields = append(m.Fields, router.Field{Expr: "days[0]", To: "x"}) }, "x: " + rule},
-		"op":                     {func(m *router.Mapping) { m.Op = `day == nil ? "delete" : "upsert"` }, "op: " + rule},
-		"op, not the mapping's":  {func(m *router.Mapping) { m.Op, m.When = `day == nil ? "delete" : "upsert"`, `id == "j"` }, "nobody"},
-		"op and when":            {func(m *router.Mapping) { m.Op, m.When = `day == nil ? "delete" : "upsert"`, `day != nil` }, "op: " + rule},
-		"when":                   {func(m *router.Mapping) { m.When = `day != nil` }, "day: " + rule},
-		"a route":                {func(m *router.Mapping) { m.Routes = []router.Route{{When: "day != nil", Lane: "skip"}, {Lane: "immediate"}} }, "day: " + rule},
-		"a route of another one": {func(m *router.Mapping) { m.When, m.Routes = `id == "j"`, []router.Route{{When: "day != nil", Lane: "skip"}, {Lane: "immediate"}} }, "nobody"},
+		"an expression":         {func(m *router.Mapping) { m.Fields = append(m.Fields, router.Field{Expr: "string(day)", To: "x"}) }, "x: " + rule},
+		"an element":            {func(m *router.Mapping) { m.Fields = append(m.Fields, router.Field{Expr: "days[0]", To: "x"}) }, "x: " + rule},
+		"op":                    {func(m *router.Mapping) { m.Op = `day == nil ? "delete" : "upsert"` }, "op: " + rule},
+		"op, not the mapping's": {func(m *router.Mapping) { m.Op, m.When = `day == nil ? "delete" : "upsert"`, `id == "j"` }, "nobody"},
+		"op and when":           {func(m *router.Mapping) { m.Op, m.When = `day == nil ? "delete" : "upsert"`, `day != nil` }, "op: " + rule},
+		"when":                  {func(m *router.Mapping) { m.When = `day != nil` }, "day: " + rule},
+		"a route": {func(m *router.Mapping) {
+			m.Routes = []router.Route{{When: "day != nil", Lane: "skip"}, {Lane: "immediate"}}
+		}, "day: " + rule},
+		"a route of another one": {func(m *router.Mapping) {
+			m.When, m.Routes = `id == "j"`, []router.Route{{When: "day != nil", Lane: "skip"}, {Lane: "immediate"}}
+		}, "nobody"},
 	} {
 		m := mapped(router.Field{From: "id", To: "y"})
 		c.change(&m)

@@ -1,8 +1,11 @@
 package schemas
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/twmb/avro"
@@ -78,16 +81,61 @@ var avroTimes = map[[2]string]timeType{
 // to, those first that others refer to.
 func parseAvro(text string, parts []string) (*avroType, error) {
 	cache := &avro.SchemaCache{} // of this schema alone: names mean something else in the next
+	anyName := avro.WithLaxNames(func(string) error { return nil })
 	for _, part := range parts {
-		if _, err := cache.Parse(part); err != nil {
+		if _, err := cache.Parse(forReaders(part), anyName); err != nil {
 			return nil, fmt.Errorf("a schema it refers to: %w", err)
 		}
 	}
-	schema, err := cache.Parse(text)
+	schema, err := cache.Parse(forReaders(text), anyName)
 	if err != nil {
 		return nil, err
 	}
 	return avroCompiler{}.compile(schema.Root(), "", 0)
+}
+
+// scaleOfDecimal is our property in the place of the annotation decimal.
+const scaleOfDecimal = "feedsink.scale"
+
+// forReaders is a schema without what is nothing to those who read what it wrote, as far
+// as the parser is stricter than what other languages write with: defaults, orders,
+// aliases, and annotations of decimals, of which the scale is kept.
+func forReaders(text string) string {
+	var schema any
+	if json.Unmarshal([]byte(text), &schema) != nil {
+		return text // the parser says why
+	}
+	strip(schema)
+	stripped, err := json.Marshal(schema)
+	if err != nil {
+		return text
+	}
+	return string(stripped)
+}
+
+func strip(schema any) {
+	switch s := schema.(type) {
+	case []any:
+		for _, one := range s {
+			strip(one)
+		}
+	case map[string]any:
+		for _, key := range [...]string{"default", "order", "aliases", "doc"} {
+			delete(s, key)
+		}
+		if s["logicalType"] == "decimal" {
+			scale, isNumber := s["scale"].(float64)
+			if s["scale"] == nil || isNumber && scale >= 0 && scale == math.Trunc(scale) { // else, as in Java, it annotates nothing
+				s[scaleOfDecimal] = strconv.Itoa(int(min(scale, tooLargeScale)))
+			}
+			delete(s, "logicalType")
+			delete(s, "precision")
+			delete(s, "scale")
+		}
+		for _, key := range [...]string{"type", "fields", "items", "values"} {
+			strip(s[key])
+		}
+	}
 }
 
 // avroCompiler has the types by their full names.
@@ -104,7 +152,7 @@ func (c avroCompiler) compile(n *avro.SchemaNode, space string, depth int) (*avr
 	if !ok {
 		return c.named(n.Type, space)
 	}
-	t := &avroType{kind: kind, narrow: kind == avroInt, size: -1, scale: n.Scale, symbols: n.Symbols, convert: connectType(n.Props)}
+	t := &avroType{kind: kind, narrow: kind == avroInt, size: -1, symbols: n.Symbols, convert: connectType(n.Props)}
 	var err error
 	switch n.Type {
 	case "fixed", "enum":
@@ -138,7 +186,8 @@ func (c avroCompiler) compile(n *avro.SchemaNode, space string, depth int) (*avr
 	if err != nil {
 		return nil, err
 	}
-	return t, t.logical(n)
+	t.logical(n)
+	return t, nil
 }
 
 // named is a type that the schema has named before.
@@ -154,9 +203,10 @@ func (c avroCompiler) named(name, space string) (*avroType, error) {
 }
 
 // logical applies the annotation of a type.
-func (t *avroType) logical(n *avro.SchemaNode) error {
+func (t *avroType) logical(n *avro.SchemaNode) {
 	times, isTime := avroTimes[[2]string{n.Type, n.LogicalType}]
-	isDecimal := n.LogicalType == "decimal" && (n.Type == "bytes" || n.Type == "fixed")
+	scale, isDecimal := n.Props[scaleOfDecimal].(string)
+	isDecimal = isDecimal && (n.Type == "bytes" || n.Type == "fixed")
 	if isTime || isDecimal {
 		t.convert = nil // the annotation says the same as any name beside it
 	}
@@ -166,16 +216,14 @@ func (t *avroType) logical(n *avro.SchemaNode) error {
 		if n.LogicalType == "timestamp-millis" && n.Props["connect.name"] == connectTimestamp {
 			t.time.kind = localTimestamp // but for Connect's, which has no zone: see connectTimes
 		}
-	case isDecimal && (n.Scale < 0 || n.Scale > 2*maxDecimal):
-		return fmt.Errorf("a decimal has the scale %d: from 0 to %d", n.Scale, 2*maxDecimal)
 	case isDecimal:
 		t.kind = avroDecimal
+		t.scale, _ = strconv.Atoi(scale)
 	case n.Type == "fixed" && n.LogicalType == "uuid" && n.Size == 16:
 		t.kind = avroUUID
 	case n.Type == "fixed" && n.LogicalType == "duration" && n.Size == 12:
 		t.kind = avroDuration
 	}
-	return nil
 }
 
 // fullName is the name of a named type, with the namespace that names inside it

@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"math/big"
@@ -178,16 +179,42 @@ func TestAvroRefusesWhatIsNotItsSchemas(t *testing.T) {
 	}
 }
 
+// Other languages' parsers take these, or take them for something that only writers need.
+func TestAvroSchemasAreReadAsTheyWereWrittenWith(t *testing.T) {
+	const decimal = `{"type":"bytes","logicalType":"decimal"`
+	for _, c := range []struct{ name, schema, data, want string }{
+		{"hyphens", `{"type":"record","name":"my-record","namespace":"com.my-shop","fields":[{"name":"first-name","type":"string"},{"name":"next","type":["null","my-record"]}]}`, "\x02x\x00", `{"first-name":"x","next":null}`},
+		{"letters and digits", `{"type":"record","name":"Größe","fields":[{"name":"1é","type":"string"}]}`, "\x02x", `{"1é":"x"}`},
+		{"symbols", `{"type":"enum","name":"e","symbols":["A-B","1"],"default":"C"}`, "\x02", `"1"`},
+		{"a default of another type", `{"type":"record","name":"r","fields":[{"name":"a","type":"int","default":"x","order":"up"},{"name":"b","type":"string","default":null}]}`, "\x02\x02x", `{"a":1,"b":"x"}`},
+		{"a decimal's default", `{"type":"record","name":"r","fields":[{"name":"a","type":` + decimal + `,"precision":4,"scale":2},"default":0}]}`, "\x02\x05", `{"a":0.05}`},
+		{"no precision", decimal + `}`, "\x02\x05", `5`},
+		{"a precision below the scale", decimal + `,"precision":2,"scale":3}`, "\x02\x05", `0.005`},
+		{"numbers with a point", decimal + `,"precision":4.0,"scale":2.0}`, "\x02\x05", `0.05`},
+		{"a fixed that is too small for its precision", `{"type":"fixed","name":"f","size":1,"logicalType":"decimal","precision":9,"scale":1}`, "\x05", `0.5`},
+		{"a negative scale", decimal + `,"precision":4,"scale":-2}`, "\x02\x05", `"BQ=="`},
+		{"a negative scale of Connect's", decimal + `,"precision":4,"scale":-2,"connect.name":"org.apache.kafka.connect.data.Decimal","connect.parameters":{"scale":"-2"}}`, "\x02\x05", `500`},
+		{"a scale that is text", decimal + `,"precision":"4","scale":"2"}`, "\x02\x05", `"BQ=="`},
+		{"a scale beyond any number's", decimal + `,"precision":5000,"scale":4000}`, "\x02\x05", `must be a decimal with a scale from -256 to 256`},
+		{"an annotation of another type", `{"type":"fixed","name":"f","size":2,"logicalType":"uuid"}`, "\x05\x05", `"BQU="`},
+	} {
+		v, err := new(avroReader).decode(parsed(t, c.schema), []byte(c.data))
+		if got := cmp.Or(v.Rule(), string(v.AppendJSON(nil))); err != nil || got != c.want {
+			t.Errorf("%s: got %s, %v, want %s", c.name, got, err, c.want)
+		}
+	}
+}
+
 func TestAvroSchemasThatCannotBeReadAreRefused(t *testing.T) {
 	deep := `"int"`
 	for range 70 {
 		deep = `{"type":"array","items":` + deep + `}`
 	}
 	for name, schema := range map[string]string{
-		"no schema":        `{`,
-		"unknown type":     `{"type":"record","name":"r","fields":[{"name":"a","type":"b"}]}`,
-		"too deep":         deep,
-		"a decimal's size": `{"type":"bytes","logicalType":"decimal","precision":5000,"scale":4000}`,
+		"no schema":    `{`,
+		"unknown type": `{"type":"record","name":"r","fields":[{"name":"a","type":"b"}]}`,
+		"too deep":     deep,
+		"a name twice": `{"type":"record","name":"r","fields":[{"name":"a","type":"int"},{"name":"a","type":"int"}]}`,
 	} {
 		if _, err := parseAvro(schema, nil); err == nil {
 			t.Errorf("%s: got no error", name)

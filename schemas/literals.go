@@ -67,12 +67,18 @@ func (t *texts) base64(raw []byte) Value {
 
 // maxDecimal bounds a decimal's bytes in binary formats: over 300 digits. Turning
 // longer ones into text takes time that grows faster than they do.
-const maxDecimal = 128
+const (
+	maxDecimal    = 128
+	tooLargeScale = 2*maxDecimal + 1
+)
 
 // decimal is the literal of a decimal of a binary format.
 func (t *texts) decimal(raw []byte, scale int) Value {
-	if len(raw) > maxDecimal {
+	switch {
+	case len(raw) > maxDecimal:
 		return textValue(Unreadable, "must be a decimal of at most 128 bytes")
+	case scale <= -tooLargeScale || scale >= tooLargeScale:
+		return textValue(Unreadable, "must be a decimal with a scale from -256 to 256")
 	}
 	return NumberValue(t.keep(appendDecimal(t.scratch[:0], raw, scale)))
 }
