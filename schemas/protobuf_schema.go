@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"encoding/base64"
+	"errors"
 	"io"
 	"io/fs"
 	"strconv"
@@ -68,6 +69,8 @@ func (f *protoField) takes(wire protowire.Type) bool {
 //go:embed protos
 var known embed.FS
 
+var errNoReference = errors.New("it is not among the references of the schema in the registry; register the schema with it")
+
 // parseProtobuf compiles the text of a file; parts are the files it imports.
 func parseProtobuf(ctx context.Context, text string, parts map[string]string) (protoFile, error) {
 	main := "writer.proto"
@@ -82,7 +85,7 @@ func parseProtobuf(ctx context.Context, text string, parts map[string]string) (p
 		case !ok:
 			data, err := fs.ReadFile(known, "protos/"+path)
 			if err != nil {
-				return nil, fs.ErrNotExist
+				return nil, errNoReference
 			}
 			source = string(data)
 		}

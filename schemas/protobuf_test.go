@@ -241,6 +241,23 @@ func TestProtobufRefusesWhatIsNotItsSchemas(t *testing.T) {
 	}
 }
 
+// Registries take these for granted; each file has to compile, and amounts to be read.
+func TestGooglesCommonTypesAreKnown(t *testing.T) {
+	files, err := known.ReadDir("protos/google/type")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := `syntax = "proto3"; package t; message M { google.type.Money price = 1; google.type.Decimal rate = 2; google.type.DayOfWeek day = 3; }`
+	for _, file := range files {
+		text += ` import "google/type/` + file.Name() + `";`
+	}
+	v, err := new(protoReader).decode(compiledProto(t, text), nil, []byte("\x00\x0a\x09\x0a\x03EUR\x10\x05\x18\x07\x12\x05\x0a\x03-.5\x18\x02"))
+	const want = `{"price":{"currency_code":"EUR","units":5,"nanos":7},"rate":{"value":"-.5"},"day":"TUESDAY"}`
+	if got := string(v.AppendJSON(nil)); err != nil || got != want || len(files) != 17 {
+		t.Errorf("of %d files got %s, %v, want %s of 17", len(files), got, err, want)
+	}
+}
+
 func TestWhatIsNoMomentOfProtobufIsUnreadable(t *testing.T) {
 	w := compiledProto(t, `syntax = "proto3"; package t; import "google/protobuf/timestamp.proto"; import "google/protobuf/duration.proto"; import "confluent/type/decimal.proto";
 		message M { string id = 1; google.protobuf.Timestamp at = 2; google.protobuf.Duration took = 3; confluent.type.Decimal total = 4; }`)

@@ -261,7 +261,7 @@ func TestWhatCannotBeDecodedSaysWhy(t *testing.T) {
 			{"another format's schema", FormatAvro, framed(proto, 0), "avro: offset 0: schema 2 is for protobuf"},
 			{"an offset counts the header", FormatAvro, framed(avro, 2, 2), "avro: offset 6: data after the value"},
 			{"a schema that is none", FormatAvro, framed(50), "avro: offset 0: schema 50: it cannot be used: "},
-			{"an import that is not there", FormatProtobuf, framed(51), "protobuf: offset 0: schema 51: it cannot be used: "},
+			{"an import that is not there", FormatProtobuf, framed(51), `protobuf: offset 0: schema 51: it cannot be used: writer.proto:1:27: could not resolve path "gone.proto": it is not among the references of the schema in the registry; register the schema with it`},
 			{"a schema beyond any use", FormatAvro, framed(52), "avro: offset 0: schema 52: it is larger than 1 MiB"},
 			{"a message that is not in the file", FormatProtobuf, framed(proto, 2, 8), "protobuf: offset 7: names a message that its schema does not have"},
 			{"no message at all", FormatProtobuf, framed(proto), "protobuf: offset 5: ends too early"},
