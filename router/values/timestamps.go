@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	localTime  = "2006-01-02T15:04:05"
-	zonedTime  = "2006-01-02T15:04:05Z07:00"
-	fractionAt = len(localTime)
+	localTime = "2006-01-02T15:04:05"
+	zonedTime = "2006-01-02T15:04:05Z07:00"
 )
 
 // timeFormat says how a source writes dates or timestamps, where that is not the
@@ -277,18 +276,15 @@ func date(s string) (string, bool) {
 	return s, err == nil
 }
 
-// timestamp takes one with or without a zone and cuts fractions of a second, which ISO 8601
-// writes behind a point or a comma.
+// timestamp takes one with or without a zone, in the ways of ISO 8601 and of SQL, and
+// returns it as the interface writes it.
 func timestamp(s string) (string, bool) {
-	if len(s) > fractionAt && (s[fractionAt] == '.' || s[fractionAt] == ',') {
-		digits := strings.TrimLeft(s[fractionAt+1:], "0123456789")
-		if len(digits) == len(s)-fractionAt-1 {
-			return "", false
-		}
-		s = s[:fractionAt] + digits
-	}
 	if isPlainTimestamp(s) {
 		return s, true
+	}
+	s, ok := respelt(s)
+	if !ok || isPlainTimestamp(s) {
+		return s, ok
 	}
 	layout := zonedTime
 	switch len(s) {
@@ -300,6 +296,37 @@ func timestamp(s string) (string, bool) {
 	}
 	t, ok := parseIn(layout, s)
 	return s, ok && offsetIsWritable(t)
+}
+
+// respelt has a T before the time of day, :00 where a timestamp has no seconds, no fraction
+// of a second, which comes behind a point or a comma, and Z or an offset with its minutes.
+func respelt(s string) (string, bool) {
+	const clockAt = len("2006-01-02T")
+	if len(s) < clockAt || !strings.Contains("Tt ", s[clockAt-1:clockAt]) {
+		return "", false
+	}
+	clock, zone := s[clockAt:], ""
+	if at := strings.IndexAny(clock, "Zz+-"); at >= 0 {
+		clock, zone = clock[:at], clock[at:]
+	}
+	if at := strings.IndexAny(clock, ".,"); at >= 0 {
+		fraction := clock[at+1:]
+		if clock = clock[:at]; len(clock) != len("15:04:05") || fraction == "" || strings.Trim(fraction, "0123456789") != "" {
+			return "", false
+		}
+	}
+	if len(clock) == len("15:04") {
+		clock += ":00"
+	}
+	switch len(zone) {
+	case len("Z"):
+		zone = strings.ToUpper(zone)
+	case len("+07"):
+		zone += ":00"
+	case len("+0700"):
+		zone = zone[:3] + ":" + zone[3:]
+	}
+	return s[:clockAt-1] + "T" + clock + zone, true
 }
 
 // offsetIsWritable reports whether the offset of t is one that a zone may have: time.Parse takes

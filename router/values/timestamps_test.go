@@ -39,6 +39,7 @@ func TestTimestampsAreReadInTheirFormatAndZone(t *testing.T) {
 		{"date", "", "Europe/Paris", `"2026-11-21"`, `2026-11-21`},
 		{"timestamp", "", "Europe/Paris", `"2026-11-21T10:00:00.5"`, `2026-11-21T10:00:00+01:00`},
 		{"timestamp", "", "Europe/Paris", `"2026-07-21T10:00:00Z"`, `2026-07-21T12:00:00+02:00`},
+		{"timestamp", "", "Europe/Paris", `"2026-11-21 10:00"`, `2026-11-21T10:00:00+01:00`},
 		{"timestamp", "", "Europe/Paris", `"2026-11-21T10:00:00-05:00"`, `2026-11-21T16:00:00+01:00`},
 		{"date", "%d.%m.%Y", "", `"21.11.2026"`, `2026-11-21`},
 		{"date", "%d.%m.%y", "", `"01.02.26"`, `2026-02-01`},
@@ -112,7 +113,7 @@ func TestFormatsThatCannotWorkAreRefused(t *testing.T) {
 // FuzzTimestamp: whatever a source says, in whatever format, is refused or becomes
 // a date or a timestamp as the interface writes them.
 func FuzzTimestamp(f *testing.F) {
-	for _, seed := range []string{"1795255200123", "-1", "2026-11-21T10:00:00.5+01:00", "2026-11-21T1:00:00,5-24:00", "21.11.2026", "1e18", "9223372036854775807"} {
+	for _, seed := range []string{"1795255200123", "-1", "2026-11-21T10:00:00.5+01:00", "2026-11-21T1:00:00,5-24:00", "2026-11-21 10:15+01", "21.11.2026", "1e18", "9223372036854775807"} {
 		f.Add(seed, uint8(0))
 		f.Add(seed, uint8(5))
 	}
