@@ -319,6 +319,13 @@ func explainJSON(data []byte) *DecodeError {
 		e.Rule = "empty"
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		e.Rule = "ends too early"
+	case e.Offset < int64(len(data)) && isSurrogate(data[e.Offset:]):
+		e.Rule = "an escape is half of a surrogate pair, such as of an emoji that the producer has cut"
 	}
 	return e
+}
+
+// isSurrogate reports whether an escape from \ud800 to \udfff is there.
+func isSurrogate(at []byte) bool {
+	return len(at) > 3 && at[0] == '\\' && at[1] == 'u' && at[2]|0x20 == 'd' && strings.IndexByte("89abcdefABCDEF", at[3]) >= 0
 }
