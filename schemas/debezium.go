@@ -63,6 +63,13 @@ func (c *Change) Lacks(column string) bool {
 const ruleTruncate = "is t: the source table was truncated, and no operation of the service empties a table; " +
 	"empty it by hand, or have Debezium skip truncates (skipped.operations)"
 
+// What MongoDB's connector sends instead of rows.
+const (
+	ruleDocument = "is text, and must be an object: have Debezium's transformation io.debezium.connector.mongodb.transforms.ExtractNewDocumentState " +
+		"make rows of MongoDB's documents"
+	ruleUpdate = "is not there, and must be an object: set capture.mode of Debezium's connector for MongoDB to change_streams_update_full"
+)
+
 // Change reads one event. Creates (c), updates (u) and reads of a snapshot (r)
 // are an Upsert of the row; a delete (d) is a Delete. A truncate (t) is an
 // error. Errors are *ValueError.
@@ -94,6 +101,10 @@ func (d *Debezium) Change(v Value) (Change, error) {
 	case row.kind == Object:
 	case ch.Op == Delete && (row.kind == Null || row.kind == Absent):
 		return ch, nil
+	case row.kind == String:
+		return Change{}, Invalid(image, ruleDocument)
+	case payload.Get("updateDescription").kind == Object:
+		return Change{}, Invalid(image, ruleUpdate)
 	default:
 		return Change{}, Invalid(image, ruleObject)
 	}

@@ -140,7 +140,10 @@ func TestChangesAreReadFromEnvelopes(t *testing.T) {
 		{`{"op":"t","source":{}}`, `error: op: is t: the source table was truncated, and no operation of the service empties a table; empty it by hand, or have Debezium skip truncates (skipped.operations)`},
 		{`{"op":"m","source":{},"message":{}}`, `nothing`},
 		{`{"op":"u","source":{},"after":null}`, `error: after: must be an object`},
-		{`{"op":"u","source":{},"after":"{}"}`, `error: after: must be an object`},
+		{`{"op":"u","source":{},"after":"{}"}`, `error: after: is text, and must be an object: have Debezium's transformation io.debezium.connector.mongodb.transforms.ExtractNewDocumentState make rows of MongoDB's documents`},
+		{`{"op":"d","source":{},"before":"{}"}`, `error: before: is text, and must be an object: have Debezium's transformation io.debezium.connector.mongodb.transforms.ExtractNewDocumentState make rows of MongoDB's documents`},
+		{`{"op":"u","source":{},"after":null,"updateDescription":{"updatedFields":"{}"}}`, `error: after: is not there, and must be an object: set capture.mode of Debezium's connector for MongoDB to change_streams_update_full`},
+		{`{"_id":1,"total":2,"__deleted":"false"}`, `upsert {"_id":1,"total":2,"__deleted":"false"}`}, // as the transformation writes
 		{`{"op":"d","source":{},"before":5}`, `error: before: must be an object`},
 		{`{"schema":null,"payload":null}`, `delete null`},
 		{`null`, `delete null`},
