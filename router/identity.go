@@ -39,7 +39,7 @@ func (c *Compiled) Verbatim() (unless []string, ok bool) {
 		return nil, false
 	}
 	key := !c.keyTarget.Converts() && (c.fields == nil || c.key.verbatim())
-	if !key || c.profileID != nil && !c.profileID.verbatim() || c.Config.KeyFormat() == string(schemas.FormatAvro) {
+	if !key || c.profileID != nil && !c.profileID.verbatim() || schemas.Format(c.Config.KeyFormat()).Registered() {
 		return nil, false
 	}
 	unless = []string{`\`} // a text may be written with escapes

@@ -86,6 +86,7 @@ func TestOnlyKeysThatAreCopiedAreVerbatim(t *testing.T) {
 		"avro":            {with(func(m *router.Mapping) { m.Format = "avro" }), false, 0},
 		"json-schema":     {with(func(m *router.Mapping) { m.Format = "json-schema" }), false, 0},
 		"a key in avro":   {with(func(m *router.Mapping) { m.KafkaKey = "avro" }), false, 0},
+		"a key in schema": {with(func(m *router.Mapping) { m.KafkaKey = "json-schema" }), false, 0},
 		"an id from time": {with(func(m *router.Mapping) { m.ProfileID = "timestamp" }), false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,8 +22,8 @@ type Mapping struct {
 	Topics   []string `yaml:"topics"`
 	Format   string   `yaml:"format"`   // json | avro | json-schema | protobuf
 	Envelope string   `yaml:"envelope"` // none | debezium | cloudevents
-	// KafkaKey is how a record's key is read: text | json | avro; by default text,
-	// and json under the envelope debezium.
+	// KafkaKey is how a record's key is read: text | json | avro | json-schema |
+	// protobuf; by default text, and json under the envelope debezium.
 	KafkaKey string `yaml:"kafkaKey"`
 	// UnavailableValue is Debezium's unavailable.value.placeholder, where that
 	// was changed.

@@ -17,7 +17,7 @@ type Record struct {
 	Timestamp time.Time
 	Headers   []Header
 	Key       []byte
-	KeyValue  schemas.Value // where the mappings' kafkaKey is avro: Key, decoded
+	KeyValue  schemas.Value // where the mappings' kafkaKey needs a registry: Key, decoded
 	KeyErr    error         // instead of KeyValue: why it cannot be decoded
 	Value     schemas.Value
 	Tombstone bool // the record's value was null: Value is Absent, the record deletes its key

@@ -21,6 +21,11 @@ const (
 	FormatProtobuf   Format = "protobuf"
 )
 
+// Registered reports whether the format needs a schema registry.
+func (f Format) Registered() bool {
+	return f == FormatAvro || f == FormatJSONSchema || f == FormatProtobuf
+}
+
 // ErrSchemaUnavailable says that a record cannot be decoded yet: its writer schema is
 // being fetched, or the registry cannot be asked. The caller decodes
 // the record again a little later, any number of times; it says nothing against

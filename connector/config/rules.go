@@ -413,12 +413,11 @@ func (r *rules) schemaSource(path string, m router.Mapping) {
 		return
 	}
 	const missing, hint = " needs schemaRegistry.url", "write schemaRegistry: {url: https://host}"
-	switch m.Format {
-	case "avro", "json-schema", "protobuf":
-		r.breaks(path+".format", m.Format+missing, hint)
-	}
-	if m.KafkaKey == "avro" {
-		r.breaks(path+".kafkaKey", m.KafkaKey+missing, hint)
+	for _, key := range []struct{ name, format string }{{"format", m.Format}, {"kafkaKey", m.KafkaKey}} {
+		switch key.format {
+		case "avro", "json-schema", "protobuf":
+			r.breaks(path+"."+key.name, key.format+missing, hint)
+		}
 	}
 }
 

@@ -33,7 +33,7 @@ type formats map[string]topicFormat
 // decoded, which may be of another topic.
 func newFormats(r *router.Router, writers *schemas.Registry) formats {
 	decoders := map[schemas.Format]schemas.Decoder{schemas.FormatJSON: schemas.NewJSON()}
-	var keys schemas.SchemaDecoder // its own: a key must outlast the decoding of the value
+	keys := map[schemas.Format]schemas.SchemaDecoder{} // their own: a key must outlast the decoding of the value
 	known := formats{"": {value: decoders[schemas.FormatJSON], decoded: new(int)}}
 	for _, m := range r.Mappings() {
 		for _, topic := range m.Config.Topics {
@@ -42,11 +42,11 @@ func newFormats(r *router.Router, writers *schemas.Registry) formats {
 				decoders[format] = writers.Decoder(format)
 			}
 			f := topicFormat{value: decoders[format], events: m.Config.Envelope == router.CloudEvents, decoded: new(int)}
-			if m.Config.KeyFormat() == string(schemas.FormatAvro) {
-				if keys == nil {
-					keys = writers.Decoder(schemas.FormatAvro)
+			if key := schemas.Format(m.Config.KeyFormat()); key.Registered() {
+				if keys[key] == nil {
+					keys[key] = writers.Decoder(key)
 				}
-				f.key = keys
+				f.key = keys[key]
 			}
 			known[topic] = f
 		}

@@ -227,7 +227,9 @@ func TestAHeaderThatNamesTheSchemaWins(t *testing.T) {
 	const event = `{"specversion":"1.0","id":"1","source":"/shop","type":"sold","data":{"a":7}}`
 	keyed := mapping("avro", "avro", "none")
 	keyed.KafkaKey = "avro"
-	decode := reading(t, registry, keyed, mapping("json", "json", "none"), mapping("json-schema", "json-schema", "none"),
+	schemaKey, protoKey := mapping("json-schema-key", "json", "none"), mapping("protobuf-key", "json", "none")
+	schemaKey.KafkaKey, protoKey.KafkaKey = "json-schema", "protobuf"
+	decode := reading(t, registry, keyed, schemaKey, protoKey, mapping("json", "json", "none"), mapping("json-schema", "json-schema", "none"),
 		mapping("protobuf", "protobuf", "none"), mapping("events", "avro", router.CloudEvents), mapping("whole", "json-schema", router.CloudEvents))
 	value := func(subject string, indexes ...byte) kgo.RecordHeader {
 		return guidHeader(t, registry, schemas.HeaderValueSchema, subject, indexes...)
@@ -242,6 +244,8 @@ func TestAHeaderThatNamesTheSchemaWins(t *testing.T) {
 		"the last of two headers":     {"avro", "\x02", "\x0e", []kgo.RecordHeader{key, value("j"), value("int")}, `{"a":7} {"a":1}`},
 		"a value alone":               {"avro", framed(1, "\x02"), "\x0e", []kgo.RecordHeader{value("long")}, `{"a":7} {"a":1}`},
 		"a key alone":                 {"avro", "\x02", framed(1, "\x0e"), []kgo.RecordHeader{key}, `{"a":7} {"a":1}`},
+		"a key in json-schema":        {"json-schema-key", framed(3, `{"a":1}`), `{"a":7}`, nil, `{"a":7} {"a":1}`},
+		"a key in protobuf":           {"protobuf-key", framed(4, "\x02\x02\x08\x01"), `{"a":7}`, nil, `{"a":7} {"a":1}`},
 		"a header without a value":    {"avro", "", framed(1, "\x0e"), []kgo.RecordHeader{{Key: schemas.HeaderValueSchema}}, `{"a":7} null`},
 		"json-schema":                 {"json-schema", "", `{"a":7}`, []kgo.RecordHeader{value("j")}, `{"a":7} null`},
 		"protobuf, its first message": {"protobuf", "", "", []kgo.RecordHeader{value("p", 0)}, `{} null`},

@@ -28,8 +28,8 @@ func (c checker) subjects() (all []subject) {
 			if format := schemas.Format(m.Config.ValueFormat()); format != schemas.FormatJSON {
 				add(subject{topic + "-value", format})
 			}
-			if schemas.Format(m.Config.KeyFormat()) == schemas.FormatAvro {
-				add(subject{topic + "-key", schemas.FormatAvro})
+			if format := schemas.Format(m.Config.KeyFormat()); format.Registered() {
+				add(subject{topic + "-key", format})
 			}
 		}
 	}

@@ -81,7 +81,7 @@ type valueReader func(*kafka.Record) (schemas.Value, schemas.Format, error)
 // eventOrValue reads a record's value, of a CloudEvent its data. The format is "" where
 // there is no data.
 func eventOrValue(r *kafka.Record, read valueReader) (setup.Record, schemas.Format, error) {
-	record := setup.Record{Key: r.Key, AvroKey: decode.NamesKeySchema(r), Headers: map[string]string{}}
+	record := setup.Record{Key: r.Key, SchemaKey: decode.NamesKeySchema(r), Headers: map[string]string{}}
 	for _, h := range r.Headers {
 		if utf8.Valid(h.Value) {
 			record.Headers[h.Key] = string(h.Value)

@@ -22,11 +22,11 @@ const most = 1000
 
 // Record is what is looked at of a record.
 type Record struct {
-	Key     []byte
-	Headers map[string]string // those of text; of a CloudEvent its attributes, too
-	Value   schemas.Value     // Absent where there is none; of a CloudEvent its data
-	Event   bool              // it holds a CloudEvent
-	AvroKey bool              // the key was written through a schema registry, as the value was
+	Key       []byte
+	Headers   map[string]string // those of text; of a CloudEvent its attributes, too
+	Value     schemas.Value     // Absent where there is none; of a CloudEvent its data
+	Event     bool              // it holds a CloudEvent
+	SchemaKey bool              // the key was written through a schema registry, as the value was
 }
 
 // Sample gathers records of one topic. It is used by one goroutine.
@@ -136,7 +136,7 @@ func (s *Sample) rowsOf(shape shape) []Record {
 	return rows
 }
 
-// kafkaKey is how keys are read: avro beside values of it, and json where
+// kafkaKey is how keys are read: in the values' format beside values of a registry, and json where
 // all are JSON objects or strings.
 func (s *Sample) kafkaKey() string {
 	format := "text"
@@ -145,8 +145,8 @@ func (s *Sample) kafkaKey() string {
 		switch {
 		case key == "":
 			continue
-		case r.AvroKey && s.Format == string(schemas.FormatAvro):
-			return "avro"
+		case r.SchemaKey && schemas.Format(s.Format).Registered():
+			return s.Format
 		case !strings.HasPrefix(key, "{") && !strings.HasPrefix(key, `"`):
 			return "text"
 		}

@@ -191,7 +191,7 @@ func (m *mapping) words() {
 	}
 	m.Choice("format", m.m.Format, "json", "avro", "json-schema", "protobuf")
 	m.Choice("envelope", m.m.Envelope, "none", "debezium", router.CloudEvents)
-	m.Choice("kafkaKey", m.m.KafkaKey, "text", "json", "avro")
+	m.Choice("kafkaKey", m.m.KafkaKey, "text", "json", "avro", "json-schema", "protobuf")
 }
 
 // routeNames checks what routes are called. A number stands for one without a name.

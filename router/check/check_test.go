@@ -84,7 +84,7 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 			"unavailable value of nobody", func(m *router.Mapping) { m.UnavailableValue = "x" },
 			`unavailableValue: is a word of Debezium's, but the mapping reads other events; hint: add envelope: debezium`,
 		},
-		{"key format", func(m *router.Mapping) { m.KafkaKey = "binary" }, `kafkaKey: unknown value "binary"; hint: one of text, json, avro`},
+		{"key format", func(m *router.Mapping) { m.KafkaKey = "binary" }, `kafkaKey: unknown value "binary"; hint: one of text, json, avro, json-schema, protobuf`},
 		{"no table", func(m *router.Mapping) { m.ProfileTable = "" }, `names no table; hint: add profileTable or customTable`},
 		{"no key", func(m *router.Mapping) { m.Key = "" }, `key: missing; hint: name the unique-key attribute of the table`},
 		{"profile id", func(m *router.Mapping) { m.ProfileID = "a..b" }, `profileId: "a..b" is not a path: column 3: a name is missing; hint: write names separated by dots, elements as [0] or [*], other names as ["a.b"]`},
