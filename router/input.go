@@ -188,6 +188,9 @@ func kafkaKeyValue(rec *Record, format string) (schemas.Value, *Reject) {
 	if len(rec.Key) == 0 {
 		return schemas.Value{}, nil
 	}
+	if rec.Key[0] == 0 && !schemas.Format(format).Registered() {
+		return schemas.Value{}, unreadableKey("begins with a zero byte, as a key in the format of a schema registry does: say in kafkaKey which it is")
+	}
 	v, err := rec.KeyValue, rec.KeyErr
 	switch format {
 	case "text":

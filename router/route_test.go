@@ -433,6 +433,8 @@ func TestAvroKeysOfTombstonesNameTheirRow(t *testing.T) {
 	canonical, mapped := orders(), mappedOrders()
 	canonical.KafkaKey, mapped.KafkaKey = "avro", "avro"
 	mapped.Fields[0].From = "id"
+	byDefault, changes := orders(), rows()
+	const unsaid = `begins with a zero byte, as a key in the format of a schema registry does: say in kafkaKey which it is`
 	object := func(name, text string) schemas.Value {
 		return schemas.ObjectValue([]schemas.Field{{Name: name, Value: schemas.NumberValue(text)}})
 	}
@@ -447,6 +449,8 @@ func TestAvroKeysOfTombstonesNameTheirRow(t *testing.T) {
 		{"a record", canonical, object("businessKey", "17"), nil, `immediate: delete orders 17`},
 		{"named as in the value", mapped, object("id", "5"), nil, `immediate: delete orders 5`},
 		{"another record", canonical, object("other", "1"), nil, `immediate: reject decode: kafka key: must be text or a whole number`},
+		{"where text is expected", byDefault, schemas.Value{}, nil, `immediate: reject decode: kafka key: ` + unsaid},
+		{"where Connect's JSON is expected", changes, schemas.Value{}, nil, `immediate: reject decode: kafka key: ` + unsaid},
 		{"broken", canonical, schemas.Value{}, errors.New("avro: offset 5: ends too early"), `immediate: reject decode: kafka key: avro: offset 5: ends too early`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
