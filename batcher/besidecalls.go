@@ -131,7 +131,7 @@ func (m *member) confirmLanded(ctx context.Context) (more bool) {
 		ends, err := q.batcher.cfg.Peer.Ends(ctx, m.Name)
 		if err != nil {
 			if ctx.Err() == nil {
-				q.log.Warn("find the ends of the log behind calls in the place of rows: asking again", "err", err)
+				q.log.Warn("find the ends of the log behind calls in the place of rows: asking again", "error", err)
 			}
 			return retry.Sleep(ctx, time.Second) == nil
 		}

@@ -220,7 +220,7 @@ func (rec *reconciliation) unnamedProfile(ctx context.Context, key string) (ende
 		rec.run.batcher.observer.RowsUnmatched(rec.imp, 1)
 		return true
 	case !errors.Is(err, contract.ErrNoDeadLetter):
-		rec.run.log.Error("a dead letter cannot be written; trying again", "mapping", rec.member.Name, "err", err)
+		rec.run.log.Error("a dead letter cannot be written; trying again", "mapping", rec.member.Name, "error", err)
 	default:
 		rec.run.log.Error("a profile that a newer record deletes may be in the table under an id that is not known, and there is no place for its dead letter; "+
 			"the import is not confirmed, and the delete is tried again. Set dlq.topic, or add an import for deletes (imports.delete)",

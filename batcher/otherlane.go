@@ -184,7 +184,7 @@ func (b *Batcher) follow(ctx context.Context) {
 		}
 		if err := b.cfg.Peer.Look(ctx); err != nil {
 			if ctx.Err() == nil {
-				b.cfg.Log.Warn("what the other lane has confirmed cannot be seen; asking again", "err", err)
+				b.cfg.Log.Warn("what the other lane has confirmed cannot be seen; asking again", "error", err)
 			}
 			continue
 		}

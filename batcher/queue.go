@@ -124,7 +124,7 @@ func (q *tableQueue) takeOut(ctx context.Context, g *generation, c cancelers) *i
 	}
 	r, err := q.detach(g, c)
 	if err != nil {
-		q.log.Error("rows that waited for calls do not go into their file: trying again; check the spool's disk", "err", err)
+		q.log.Error("rows that waited for calls do not go into their file: trying again; check the spool's disk", "error", err)
 		_ = retry.Sleep(ctx, q.batcher.cfg.Retry.Initial)
 	}
 	return r

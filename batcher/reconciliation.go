@@ -264,7 +264,7 @@ func (rec *reconciliation) sendOne(ctx context.Context, n reconcile.Newest) {
 		}
 	}
 	if err != nil {
-		rec.run.log.Warn("a key that both lanes wrote could not be reconciled: the service refuses its newest state, which is a dead letter of the other lane if that wrote it", "err", err)
+		rec.run.log.Warn("a key that both lanes wrote could not be reconciled: the service refuses its newest state, which is a dead letter of the other lane if that wrote it", "error", err)
 	}
 	rec.run.queue.mu.Lock()
 	defer rec.run.queue.mu.Unlock()
@@ -285,7 +285,7 @@ func (rec *reconciliation) rowsAgain(ctx context.Context, n reconcile.Newest) (c
 		if _, invalid := errors.AsType[*schemas.ValueError](err); err == nil || invalid {
 			return current, err
 		}
-		rec.run.log.Error("spool: a row is added again, trying once more; check the spool's disk", "err", err)
+		rec.run.log.Error("spool: a row is added again, trying once more; check the spool's disk", "error", err)
 		if err := retry.Sleep(ctx, rec.run.backoff(rec.run.batcher.cfg.Retry, try, 0)); err != nil {
 			return false, err
 		}

@@ -120,7 +120,7 @@ func (e *rowErrors) later(n int, err error) time.Duration {
 	}
 	wait := e.run.backoff(e.run.batcher.cfg.Retry, n, least)
 	e.run.fails(err, time.Now().Add(wait))
-	log := e.run.log.With("file", e.imp.File, "execution", e.imp.Execution, "err", err, "wait", wait)
+	log := e.run.log.With("file", e.imp.File, "execution", e.imp.Execution, "error", err, "wait", wait)
 	if _, local := errors.AsType[*fs.PathError](err); local {
 		log.Error("spool: output files wait for the disk; trying again; check the spool's disk")
 	} else {
@@ -410,7 +410,7 @@ func (e *rowErrors) Post(ctx context.Context, rows []contract.UnmatchedRow) erro
 	err := e.run.post(ctx, e.imp, rows)
 	if errors.Is(err, contract.ErrNoDeadLetter) && e.released {
 		e.run.log.Error("rows in error that match no record were given up, since they cannot become dead letters; look at the output files, which are kept",
-			"file", e.imp.File, "execution", e.imp.Execution, "rows", len(rows), "err", err)
+			"file", e.imp.File, "execution", e.imp.Execution, "rows", len(rows), "error", err)
 		e.givenUp, err = true, nil
 	}
 	return err

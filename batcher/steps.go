@@ -36,7 +36,7 @@ func (r *importRun) seal(ctx context.Context) ([]contract.Import, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		r.log.Error("seal file: trying again; check the spool's disk", "generation", name, "err", err)
+		r.log.Error("seal file: trying again; check the spool's disk", "generation", name, "error", err)
 		if err := r.again(ctx, err, r.backoff(r.batcher.cfg.Retry, n, 0)); err != nil {
 			return nil, err
 		}
@@ -163,7 +163,7 @@ func (r *importRun) commit(ctx context.Context, step string, imp contract.Import
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		r.log.Warn("ledger: step not committed, trying again while the partitions are ours", "step", step, "file", imp.File, "err", err)
+		r.log.Warn("ledger: step not committed, trying again while the partitions are ours", "step", step, "file", imp.File, "error", err)
 		if err := retry.Sleep(ctx, r.backoff(r.batcher.cfg.Retry, n, 0)); err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func (r *importRun) refused(ctx, send context.Context, imp *contract.Import, err
 	}
 	r.refusals++
 	r.nextDay = false
-	log := r.log.With("file", imp.File, "etl", imp.ETL, "attempt", imp.Attempt, "err", err)
+	log := r.log.With("file", imp.File, "etl", imp.ETL, "attempt", imp.Attempt, "error", err)
 	failure, classified := errors.AsType[contract.Failure](err)
 	about := ""
 	if classified {
@@ -314,7 +314,7 @@ func (r *importRun) untilEnded(ctx context.Context, imp contract.Import, refusal
 			answered, refused, lastErr = answered+1, 0, results.Status.Err()
 		}
 		if err != nil && ctx.Err() == nil {
-			r.log.Warn("poll import: no answer, asking again", "file", imp.File, "execution", imp.Execution, "err", err)
+			r.log.Warn("poll import: no answer, asking again", "file", imp.File, "execution", imp.Execution, "error", err)
 			failure, ok := errors.AsType[contract.Failure](err)
 			if ok {
 				least = failure.RetryAfter()
@@ -353,7 +353,7 @@ func (r *importRun) halt(ctx context.Context, imp *contract.Import, reason strin
 	kept := r.adopted == nil // a former owner's file is gone; it can be built again
 	if kept {
 		if err := r.batcher.spool.Rename(imp.File, imp.File+spool.FailedSuffix); err != nil {
-			r.log.Error("spool: the refused file could not be renamed; a restart builds it again from its records", "file", imp.File, "err", err)
+			r.log.Error("spool: the refused file could not be renamed; a restart builds it again from its records", "file", imp.File, "error", err)
 			kept = false
 		}
 	}
@@ -363,7 +363,7 @@ func (r *importRun) halt(ctx context.Context, imp *contract.Import, reason strin
 	}
 	if kept {
 		if err := r.batcher.spool.Rename(imp.File+spool.FailedSuffix, imp.File); err != nil {
-			r.log.Error("spool: the kept file could not be renamed; it is built again from its records", "file", imp.File, "err", err)
+			r.log.Error("spool: the kept file could not be renamed; it is built again from its records", "file", imp.File, "error", err)
 		}
 	}
 	r.kept = false
@@ -405,7 +405,7 @@ func (r *importRun) retrying(ctx context.Context, what string, attempt func(cont
 		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r.log.Warn(what+": trying again", "err", err)
+		r.log.Warn(what+": trying again", "error", err)
 		if err := retry.Sleep(ctx, r.backoff(r.batcher.cfg.Retry, n, 0)); err != nil {
 			return err
 		}

@@ -334,7 +334,7 @@ func (s *Source) countPartitions(ctx context.Context) {
 			if ctx.Err() == nil {
 				// The client itself is silent where a broker closes the line, as one does
 				// to whom a login or a certificate is not good enough.
-				s.log.Debug("no broker says which partitions there are; asking again", "err", err, "wait", wait)
+				s.log.Debug("no broker says which partitions there are; asking again", "error", err, "wait", wait)
 			}
 		}
 	}
