@@ -89,7 +89,7 @@ func TestTheKafkaClientsTriesAreOneKind(t *testing.T) {
 		log, news := written(t, Config{})
 		defer log.Close()
 		for i := range 12 {
-			log.Warn("kafka client: group manage loop errored", "group", "g", "err", "refused", "consecutive_errors", i+1, "backoff", time.Duration(i)*time.Second)
+			log.Warn("kafka client: group manage loop errored", "group", "g", "err", "refused", "consecutive_errors", i+1, "backoff", time.Duration(i)*time.Second) //nolint:sloglint // err is the client's
 		}
 		expect(t, "at once", news(), `WARN msg="kafka client: group manage loop errored" group=g err=refused consecutive_errors=1 backoff=0s`)
 	})
