@@ -140,13 +140,13 @@ type pipeline struct {
 	token    *token.First
 	post     *deadletter.Post // nil: no dead-letter topic
 	receipts *receipt.Book    // nil: no receipts topic
-	calls    *calls.Lane      // nil: this process does not run the lane
-	files    *batcher.Batcher // nil: likewise
-	pacing   *pacing.Pacer    // nil: likewise
-	missing  *missing         // nil: this process does not run the immediate lane
 	service  calls.Service
-	peer     *imports.Peer // nil: likewise
-	rows     *rowCalls     // nil: likewise, or no row may be called
+	calls    *calls.Lane      // nil: this process does not run the immediate lane
+	missing  *missing         // nil: the same
+	files    *batcher.Batcher // nil: this process does not run the batch lane
+	pacing   *pacing.Pacer    // nil: the same
+	peer     *imports.Peer    // nil: the same
+	rows     *rowCalls        // nil: the same, or no row may be called
 	lanes    []*lane
 
 	breakerCause  atomic.Pointer[string] // what opened a breaker last; nil: nothing has
