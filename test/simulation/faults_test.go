@@ -23,7 +23,8 @@ type fault struct {
 	begin  func(w *world) (what string, heal func(), after time.Duration)
 }
 
-func (w *world) some() *member { return pick(w.rnd, w.members...) }
+func (w *world) some() *member    { return pick(w.rnd, w.members...) }
+func (w *world) anyTable() *table { return pick(w.rnd, w.plan.tables...) }
 
 // between is a duration, short ones as likely as long ones.
 func (w *world) between(shortest, longest time.Duration) time.Duration {
@@ -144,10 +145,10 @@ var faults = []fault{
 	{1, func(w *world) (string, func(), time.Duration) { return w.expireGroups() }},
 	{3, func(w *world) (string, func(), time.Duration) { return w.recreateTopic() }},
 	{4, func(w *world) (string, func(), time.Duration) { return w.commitInPart() }},
-	{4, func(w *world) (string, func(), time.Duration) { return w.takeBack() }},
+	{4, func(w *world) (string, func(), time.Duration) { return w.takeBack(w.anyTable()) }},
 	{4, func(w *world) (string, func(), time.Duration) { return w.slowNetwork() }},
-	{3, func(w *world) (string, func(), time.Duration) { return w.sendLate() }},
-	{3, func(w *world) (string, func(), time.Duration) { return w.thereAndBack() }},
+	{3, func(w *world) (string, func(), time.Duration) { return w.sendLate(w.anyTable()) }},
+	{3, func(w *world) (string, func(), time.Duration) { return w.thereAndBack(w.anyTable()) }},
 }
 
 // outputFiles is the number of that operation in the service's document.

@@ -120,10 +120,13 @@ func (w *world) strike(until time.Time) {
 		do   func()
 	}
 	var due []healing
-	total := 0
-	for _, f := range faults {
-		total += f.weight
+	weight := func(of []fault) (total int) {
+		for _, f := range of {
+			total += f.weight
+		}
+		return total
 	}
+	total := weight(faults)
 	pace := rand.New(rand.NewPCG(w.seed, 2)) // a strike that is dropped leaves the others where they are
 	n := 0
 	next := func() time.Time {
@@ -155,8 +158,11 @@ func (w *world) strike(until time.Time) {
 			continue
 		}
 		w.strikes = append(w.strikes, n)
-		dice := w.rnd.IntN(total)
-		for _, f := range faults {
+		from, dice := faults, w.rnd.IntN(total)
+		if w.plan.shared != nil && w.rnd.IntN(4) > 0 {
+			from, dice = sharedFaults, w.rnd.IntN(weight(sharedFaults))
+		}
+		for _, f := range from {
 			if dice -= f.weight; dice < 0 {
 				what, heal, after := f.begin(w)
 				if what != "" {

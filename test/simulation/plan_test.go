@@ -43,9 +43,10 @@ type plan struct {
 	tables     []*table
 	partitions int32
 	members    int
-	apart      bool // each lane in a member of its own
-	routes     int  // version
-	after      bool // orders come after customers
+	apart      bool   // each lane in a member of its own
+	routes     int    // version
+	after      bool   // orders come after customers
+	shared     *table // both lanes write it, and much of what goes wrong meets that; nil: none
 
 	begin      time.Time // of the life, on any day and at any time
 	zone       *time.Location
@@ -272,9 +273,9 @@ func (p *plan) String() string {
 	for _, t := range p.tables {
 		lanes = append(lanes, fmt.Sprintf("%s: %s, bundled %v, %s, %d %% said again, skipped %v", t.name, t.format, t.bundled, p.routesOf(t), t.again, t.skips))
 	}
-	return fmt.Sprintf("%s, orders after customers %v, %d partitions, %d members, lanes apart %v, %v, up to %d events every %v, bursts of %d, a fault every %v, "+
+	return fmt.Sprintf("%s, orders after customers %v, shared: %s, %d partitions, %d members, lanes apart %v, %v, up to %d events every %v, bursts of %d, a fault every %v, "+
 		"%s, latency %v, calls %v, imports %v, rate %d/min, %d slots, %d in reserve, roll %d rows or %v or at [%s], files of %d rows, %d calls in flight, sessions of %v, from %v",
-		strings.Join(lanes, ", "), p.after, p.partitions, p.members, p.apart, p.life, p.bunch, p.every, p.burst, p.faultEvery,
+		strings.Join(lanes, ", "), p.after, p.sharedName(), p.partitions, p.members, p.apart, p.life, p.bunch, p.every, p.burst, p.faultEvery,
 		p.curve, p.latency, p.callTime, p.processing, p.rate, p.slots, p.reserve, p.rollRows, p.rollAge, p.clocks(), p.maxFile, p.calls, p.session, p.begin)
 }
 

@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -95,8 +96,7 @@ func (w *world) commitInPart() (string, func(), time.Duration) {
 
 // takeBack gives the members other routes, and those that they had before after a while. Of a
 // table with both lanes one may have the table for itself meanwhile.
-func (w *world) takeBack() (string, func(), time.Duration) {
-	t := pick(w.rnd, w.plan.tables...)
+func (w *world) takeBack(t *table) (string, func(), time.Duration) {
 	steps := 1 + w.rnd.IntN(versions-1)
 	for n := 1; n < versions; n++ {
 		if p := w.plan; p.alone(t) == "" {
@@ -105,7 +105,7 @@ func (w *world) takeBack() (string, func(), time.Duration) {
 			}
 		}
 	}
-	if !w.bunch(context.Background(), beforeRoutes, t) {
+	if t == w.plan.shared && !w.twice(t, beforeRoutes/2, 0) || !w.bunch(context.Background(), beforeRoutes, t) {
 		return "", nil, 0
 	}
 	time.Sleep(w.between(100*time.Millisecond, time.Minute))
@@ -138,7 +138,11 @@ func (w *world) slowNetwork() (string, func(), time.Duration) {
 	if killed {
 		w.witness.carryOut(name)
 	}
-	if !w.pairs(t, 5+w.rnd.IntN(10)) {
+	write := w.pairs
+	if t == w.plan.shared {
+		write = func(t *table, n int) bool { return w.twice(t, 3*n, most) }
+	}
+	if !write(t, 5+w.rnd.IntN(10)) {
 		return "", nil, 0
 	}
 	if killed {
@@ -157,7 +161,7 @@ func (w *world) calledByBoth() *table {
 			t = other
 		}
 	}
-	return t
+	return cmp.Or(w.plan.shared, t)
 }
 
 // pairs has n new keys of the table get two records each.
@@ -174,8 +178,7 @@ func (w *world) pairs(t *table, n int) bool {
 
 // thereAndBack has new rows change and change back, while answers are lost: what is said then
 // was said before, but not last.
-func (w *world) thereAndBack() (string, func(), time.Duration) {
-	t := pick(w.rnd, w.plan.tables...)
+func (w *world) thereAndBack(t *table) (string, func(), time.Duration) {
 	if !t.skips {
 		return "", nil, 0
 	}
@@ -197,15 +200,28 @@ func (w *world) thereAndBack() (string, func(), time.Duration) {
 	return "rows of " + t.name + " have changed back", nil, 0
 }
 
+// twice has n new keys of the table get an event each, and up to so long after that each another one.
+func (w *world) twice(t *table, n int, within time.Duration) bool {
+	names := w.newKeys(t, n)
+	if !w.write(t, names, false) {
+		return false
+	}
+	time.Sleep(time.Duration(w.rnd.Int64N(int64(within) + 1)))
+	return w.write(t, names, false)
+}
+
 // newKeys gives the table n keys.
-func (w *world) newKeys(t *table, n int) (names []string) {
+func (w *world) newKeys(t *table, n int) []string { return w.newKeysOf(t, upserted, n) }
+
+// newKeysOf gives the table n keys of a kind.
+func (w *world) newKeysOf(t *table, kind string, n int) (names []string) {
 	w.feeding <- struct{}{}
 	defer func() { <-w.feeding }()
 	w.mu.Lock()
 	partitions := w.partitions[t.topic]
 	w.mu.Unlock()
 	for range n {
-		names = append(names, t.add(&key{kind: upserted, partition: w.load.rnd.Int32N(partitions)}))
+		names = append(names, t.add(&key{kind: kind, partition: w.load.rnd.Int32N(partitions)}))
 	}
 	return names
 }
@@ -233,10 +249,15 @@ const triggerImport = 10
 
 // sendLate has the service accept an import late, whose sender is killed meanwhile: behind the
 // time at which another member has taken over its partitions, and within service.timeout of that.
-func (w *world) sendLate() (string, func(), time.Duration) {
-	t := pick(w.rnd, w.plan.tables...)
+func (w *world) sendLate(t *table) (string, func(), time.Duration) {
 	if t.byCall() || slices.ContainsFunc(w.members, (*member).apart) {
 		return "", nil, 0
+	}
+	var names []string
+	if t == w.plan.shared {
+		if names = w.newKeys(t, beforeRoutes/2); !w.write(t, names, false) {
+			return "", nil, 0
+		}
 	}
 	heartbeat := min(w.plan.session/10, max(3*time.Second, w.plan.lookEvery)) // so long may its session have gone on when it is killed
 	w.service.Inject(sandbox.Fault{
@@ -254,6 +275,9 @@ func (w *world) sendLate() (string, func(), time.Duration) {
 		}
 		for _, m := range senders {
 			m.kill(false)
+		}
+		if len(names) > 0 {
+			w.write(t, names, false) // of what may be in that file
 		}
 		return fmt.Sprintf("the import of %s that was sent is accepted late", t.name), func() {
 			for _, m := range senders {

@@ -3,13 +3,17 @@
 package simulation
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,6 +32,8 @@ type witness struct {
 	resting map[string][]string      // processes, by the table that is paused there
 	slow    map[string]time.Duration // how much longer a process's messages may take
 	carried map[string]bool          // processes of which the service does what they have sent, though they have gone
+
+	incomplete atomic.Bool // output files have some of their rows
 }
 
 // rests says that a process is to write nothing to a table, until goesOn.
@@ -110,7 +116,26 @@ func (s *witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	if carried {
 		r = r.WithContext(context.WithoutCancel(r.Context()))
 	}
+	if s.incomplete.Load() && strings.HasSuffix(r.URL.Path, "/output-files") {
+		s.cutOutputs(out, r)
+		return
+	}
 	s.service.ServeHTTP(out, r)
+}
+
+// cutOutputs answers an output file without the second half of its rows, or the only one.
+func (s *witness) cutOutputs(out http.ResponseWriter, r *http.Request) {
+	whole := httptest.NewRecorder()
+	s.service.ServeHTTP(whole, r)
+	body := whole.Body.Bytes()
+	if strings.HasPrefix(whole.Header().Get("Content-Type"), "text/csv") { // no ZIP
+		lines := bytes.SplitAfter(body, []byte("\n"))
+		body = bytes.Join(lines[:1+(len(lines)-2)/2], nil) // behind the last line comes nothing
+	}
+	maps.Copy(out.Header(), whole.Header())
+	out.Header().Del("Content-Length")
+	out.WriteHeader(whole.Code)
+	_, _ = out.Write(body) // a client that has gone needs no answer
 }
 
 func (s *witness) look(r *http.Request) {
