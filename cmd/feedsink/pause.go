@@ -97,10 +97,10 @@ func untilTime(text string, now time.Time) (until time.Time, err error) {
 	} else if until, err = time.Parse(time.RFC3339, text); err != nil {
 		return until, fmt.Errorf("must be a time such as 17:30 or 2026-11-21T10:00:00Z, or a duration such as 2h, is %q", text)
 	}
-	if until = until.Add(time.Second - 1).Truncate(time.Second); !until.After(now) {
+	if !until.After(now) {
 		return until, errors.New("must be in the future")
 	}
-	return until, nil
+	return until.Add(time.Second - 1).Truncate(time.Second), nil
 }
 
 func newImportsRoll() *cobra.Command {

@@ -15,6 +15,8 @@ func TestUntilIsATimeToComeHoweverItIsSaid(t *testing.T) {
 		"17:30":                "2026-11-22T17:30:00+02:00",
 		"2026-11-21T16:00:00Z": "2026-11-21T16:00:00Z",
 		"2026-11-21T15:30:00Z": "must be in the future",
+		"0s":                   "must be in the future",
+		"-1ms":                 "must be in the future",
 		"-2h":                  "must be in the future",
 		"tomorrow":             `must be a time such as 17:30 or 2026-11-21T10:00:00Z, or a duration such as 2h, is "tomorrow"`,
 	} {
