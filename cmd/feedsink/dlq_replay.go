@@ -26,6 +26,8 @@ func newDLQReplay() *cobra.Command {
 			"values were all replaced by newer records since is done without a call. What fails again becomes a new letter\n" +
 			"that counts its attempts. Which letters are done is kept in Kafka: interrupt it and run it again as you like.\n" +
 			"If nearly all letters of a mapping are refused alike (dlq.flood), it stops and leaves them as they are.\n" +
+			"Letters of a mapping that was renamed since are left (no_mapping): replay them with a copy of the configuration in\n" +
+			"which it has its former name, while the sink goes on with its own.\n" +
 			"It exits with 1 if some letter was neither applied nor superseded.",
 		Example: "  feedsink dlq replay -c feedsink.yaml --mapping customers --reason value --dry-run\n" +
 			"  feedsink dlq replay -c feedsink.yaml --mapping customers --reason value --rate 20/s",

@@ -48,7 +48,7 @@ func (f *forgetting) letters(ctx context.Context) (*forget.Letters, error) {
 // whose says whether a dead letter is of the key: by the row that its record names, of
 // whichever mapping it became one.
 func (f *forgetting) whose(search *why.Search, l *deadletter.Received) (forget.Whose, error) {
-	ours := l.Mapping == f.mapping.Name
+	ours := replay.OfMapping(f.asked.router, f.mapping, l)
 	if l.NoRecord() {
 		if ours && rowHas(l.Record, f.Key) {
 			return forget.OfKey, nil

@@ -91,7 +91,7 @@ func (q *question) receipts(ctx context.Context, s *why.State, found []why.Found
 		}
 	}
 	if without > 0 {
-		q.note("%s that a lane has committed without a receipt in %s: from before receipts.topic was set, or the receipt is deleted", words.Counted(without, "record"), topic)
+		q.note("%s that a lane has committed without a receipt in %s: from before receipts.topic was set, or the receipt is deleted, or it names a mapping that is not configured and its hash is not this key's", words.Counted(without, "record"), topic)
 	}
 	return nil
 }
@@ -130,8 +130,8 @@ func (q *question) readReceipts(ctx context.Context, s *why.State, topic string,
 	return nil
 }
 
-// receiptPartitions are where the receipts of the records are, if the secret of their keys
-// is at hand; it need not be where a person asks.
+// receiptPartitions hashes the records' keys, and tells where their receipts are, if the
+// secret of the hashes is at hand; it need not be where a person asks.
 func (q *question) receiptPartitions(found []why.Found, of int) map[int32]bool {
 	likely := map[int32]bool{}
 	keys, err := build.ReceiptKeys(q.cfg, q.Log)
@@ -142,7 +142,7 @@ func (q *question) receiptPartitions(found []why.Found, of int) map[int32]bool {
 			hashed = keys.Hash(q.mapping.Table, f.Key)
 		}
 		if hashed.ID != "" {
-			likely[cluster.PartitionOf(hashed.Hash[:], of)] = true
+			likely[cluster.PartitionOf(hashed.Hash[:], of)], f.Hashed = true, hashed
 		}
 	}
 	return likely

@@ -112,7 +112,7 @@ func knownOf(ctx context.Context, cfg *config.Config, run *replay.Replay, m *rou
 		return known, nil
 	}
 	_, err = deadLetters(ctx, cfg, log, func(int64, int64) {}, func(l *letter) error {
-		if l.Mapping == m.Name && !l.state.Ended() {
+		if !l.state.Ended() && replay.OfMapping(run.Router, m, l.Received) {
 			known.DeadLetters[l.Code]++
 		}
 		return nil

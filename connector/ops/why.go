@@ -211,7 +211,7 @@ func (q *question) find(ctx context.Context, search *why.Search) ([]why.Found, e
 // running sink waits for.
 func (q *question) state(ctx context.Context, found []why.Found) (*why.State, error) {
 	s := &why.State{
-		Mapping: q.mapping, Groups: map[schemas.Lane]string{}, Ledgers: map[schemas.Lane]map[cluster.TopicPartition]why.Ledger{},
+		Router: q.router, Mapping: q.mapping, Groups: map[schemas.Lane]string{}, Ledgers: map[schemas.Lane]map[cluster.TopicPartition]why.Ledger{},
 		Pauses: &pause.Known{}, Values: q.Values,
 	}
 	for _, m := range q.router.Mappings() {

@@ -392,7 +392,7 @@ func (b *Backfill) findDeadLetters(ctx context.Context) error {
 		return err
 	}
 	return DeadLetters(ctx, r.Reader, r.Topic, spans, func(_ *deadletter.Record, l *deadletter.Received) error {
-		if l == nil || l.Connector != r.Connector || l.Mapping != b.Mapping.Name || l.NoRecord() {
+		if l == nil || l.Connector != r.Connector || l.NoRecord() || !OfMapping(r.Router, b.Mapping, l) {
 			return nil
 		}
 		at, offset := place(l.Record), l.Record.Offset

@@ -283,15 +283,24 @@ func TestBackfillSendsOnceMoreWhatAnEarlierAttemptMayOverwrite(t *testing.T) {
 // Dead letters never came to the table: the state before them is the newest.
 func TestBackfillLeavesOutDeadLetters(t *testing.T) {
 	w := newWorld(t)
-	r := w.produce(order("C", "upsert", `{"a":1}`), order("C", "upsert", `{"a":2}`), order("D", "upsert", `{"a":1}`), order("D", "upsert", `{"a":2}`))
+	r := w.produce(order("C", "upsert", `{"a":1}`), order("C", "upsert", `{"a":2}`), order("D", "upsert", `{"a":1}`), order("D", "upsert", `{"a":2}`),
+		order("E", "upsert", `{"a":1}`), order("E", "upsert", `{"a":2}`), order("F", "upsert", `{"a":1}`), order("F", "upsert", `{"a":2}`))
 	w.bury(r[1], refused)
 	w.bury(r[3], refused)
+	renamed, elsewhere := refused, refused
+	renamed.Mapping, renamed.Table = "former", custom // the mapping's former name
+	elsewhere.Mapping, elsewhere.Table = "removed", "another"
+	w.bury(r[5], renamed)
+	w.bury(r[7], elsewhere)
 	w.caughtUp()
 	w.run(func(r *replay.Replay) { r.Filter.Keys = []string{"D"} })
 	w.calls, w.rows = nil, map[string]map[string]any{}
 	report := w.filled(custom, nil)
-	if c, d := w.value("C", "a"), w.value("D", "a"); c != "1" || d != "2" || report.DeadLetters != 1 {
+	if c, d := w.value("C", "a"), w.value("D", "a"); c != "1" || d != "2" || report.DeadLetters != 2 {
 		t.Errorf("got C %s, D %s, %+v; want 1, and 2 of the letter that was replayed", c, d, report)
+	}
+	if e, f := w.value("E", "a"), w.value("F", "a"); e != "1" || f != "2" {
+		t.Errorf("got E %s, F %s; want 1, as the letter is of the mapping's former name, and 2, as it is another table's", e, f)
 	}
 }
 

@@ -68,6 +68,16 @@ func (p *part) follows(w schemas.Write, r *deadletter.Record) {
 	p.newest, p.replaced, p.changed = newest, p.replaced || replaced, r
 }
 
+// OfMapping reports whether a dead letter is of what the mapping makes of its topics. One
+// that names a mapping which the configuration does not have is of the table that it names:
+// the mapping that wrote the table may have been renamed since.
+func OfMapping(r *router.Router, m *router.Compiled, l *deadletter.Received) bool {
+	if l.Mapping == "" || r.Mapping(l.Mapping) != nil {
+		return l.Mapping == m.Name
+	}
+	return (l.Table == "" || l.Table == m.Label) && (l.NoRecord() || slices.Contains(m.Config.Topics, l.Record.Topic))
+}
+
 // plan makes the dead letter's parts: of the mapping it names, or, where the record
 // could not even be decoded, of every mapping of its topic. An error is none of
 // the record.
@@ -99,11 +109,14 @@ func (r *Replay) plan(l *deadLetter) error {
 // full; "" if nothing is in the way. What of it needs no call has none.
 func (r *Replay) obstacle(l *deadLetter) (why, message string) {
 	if len(l.parts) == 0 {
-		name := l.Mapping
-		if name == "" {
+		name, again := l.Mapping, "configure it again"
+		switch {
+		case name == "":
 			name = "of any name"
+		case r.Router.Mapping(name) == nil:
+			again += " (if it was renamed: replay with a configuration that has its former name)"
 		}
-		return NoMapping, fmt.Sprintf("the configuration has no mapping %s that takes this record of %s; configure it again, or discard the letter", name, l.Record.Topic)
+		return NoMapping, fmt.Sprintf("the configuration has no mapping %s that takes this record of %s; %s, or discard the letter", name, l.Record.Topic, again)
 	}
 	for _, p := range l.parts {
 		if !p.needsCall() {

@@ -86,7 +86,7 @@ func column(p *schemas.Place) string {
 func (s *State) letter(f *Found) (found *Letter) {
 	for _, l := range s.Letters[Place{f.place(), f.Offset}] {
 		own := l.Received.Record
-		if !bytes.Equal(own.Key, f.Record.Key) || !bytes.Equal(own.Value, f.Value) || l.Received.Mapping != "" && l.Received.Mapping != s.Mapping.Name {
+		if !bytes.Equal(own.Key, f.Record.Key) || !bytes.Equal(own.Value, f.Value) || l.Received.Mapping != "" && !replay.OfMapping(s.Router, s.Mapping, l.Received) {
 			continue
 		}
 		if found == nil || found.Ended && !l.Ended || found.Ended == l.Ended && l.Attempts >= found.Attempts {

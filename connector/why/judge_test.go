@@ -31,6 +31,8 @@ func compiled(t *testing.T) *router.Router {
 			CSV: router.CSV{Separator: ",", Enclosing: `"`, Encoding: "UTF-8", Compression: "GZIP"}, Roll: router.Roll{Rows: 10, Bytes: 1 << 20, Age: time.Hour},
 			SlotsPerDay: 12, Timezone: "UTC",
 		},
+	}, {
+		Name: "orders", Topics: []string{"orders"}, CustomTable: "orders", Key: "number", Routes: []router.Route{{Lane: "immediate"}},
 	}})
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -55,12 +57,13 @@ var partition = cluster.TopicPartition{Topic: "customers"}
 // world is what was read: both lanes have committed up to 10 and follow the routes from 0.
 func world(t *testing.T) *why.State {
 	t.Helper()
-	m := compiled(t).Mappings()[0]
+	r := compiled(t)
+	m := r.Mappings()[0]
 	ledger := func() why.Ledger {
 		return why.Ledger{Committed: true, Offset: 10, Ledger: ack.Ledger{Routes: ack.Routes{Changed: 2, Shared: true, Epochs: []ack.Epoch{{Fingerprint: m.Routes}}}}}
 	}
 	return &why.State{
-		Mapping: m, Groups: map[schemas.Lane]string{schemas.Immediate: "sink-immediate", schemas.Batch: "sink-batch"},
+		Router: r, Mapping: m, Groups: map[schemas.Lane]string{schemas.Immediate: "sink-immediate", schemas.Batch: "sink-batch"},
 		Ledgers: map[schemas.Lane]map[cluster.TopicPartition]why.Ledger{
 			schemas.Immediate: {partition: ledger()}, schemas.Batch: {partition: ledger()},
 		},
@@ -89,6 +92,11 @@ func TestVerdictIsWhatTheLedgersAndLettersSay(t *testing.T) {
 			s.Letters = map[why.Place][]why.Letter{{TopicPartition: partition, Offset: f.Offset}: letters}
 		}
 	}
+	former := func(table string) why.Letter { // of a mapping that the configuration does not have
+		l := buried(at(5, schemas.Immediate), "open", "former")
+		l.Received.Table = table
+		return l
+	}
 	another := at(5, schemas.Immediate)
 	another.Record = &kafka.Record{Topic: "customers", Offset: 5, Value: []byte("of an earlier topic")}
 	bad := func(offset int64) why.Found {
@@ -116,6 +124,9 @@ func TestVerdictIsWhatTheLedgersAndLettersSay(t *testing.T) {
 		"skipped":                   {at(5, schemas.Skip), nil, why.Skipped, "skips it"},
 		"an open letter":            {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), buried(at(5, schemas.Immediate), "open", "customers")), why.DeadLetter, "rejected: 400 Bad Request (letter 0:7, open)"},
 		"one of another mapping":    {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), buried(at(5, schemas.Immediate), "open", "orders")), why.Confirmed, ""},
+		"of a former name":          {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), former("customers")), why.DeadLetter, "open"},
+		"of a former name, bare":    {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), former("")), why.DeadLetter, "open"},
+		"of a mapping that is gone": {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), former("another")), why.Confirmed, ""},
 		"one of an earlier topic":   {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), buried(another, "open", "customers")), why.Confirmed, ""},
 		"replayed, and open again":  {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), buried(at(5, schemas.Immediate), "done", "customers"), buried(at(5, schemas.Immediate), "open", "customers")), why.DeadLetter, "open"},
 		"replayed in vain":          {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), buried(at(5, schemas.Immediate), "open", "customers"), buried(at(5, schemas.Immediate), "done", "customers")), why.DeadLetter, "open"},

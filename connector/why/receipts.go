@@ -38,7 +38,10 @@ func (f *Found) Has(r *receipt.Receipt, mapping string) bool {
 func (s *State) Receipt(f *Found) *Receipt {
 	var own []receipt.Receipt
 	for _, r := range s.Receipts[Place{f.place(), f.Offset}] {
-		if f.Has(&r, s.Mapping.Name) && !slices.Contains(own, r) { // Kafka may have one twice
+		// The mapping may have been renamed since. The hash, of table and key, tells its receipts
+		// from those of a mapping of another table that is no longer configured.
+		renamed := s.Router.Mapping(r.Mapping) == nil && f.Hashed.ID != "" && r.Key == f.Hashed && f.Has(&r, r.Mapping)
+		if (renamed || f.Has(&r, s.Mapping.Name)) && !slices.Contains(own, r) { // Kafka may have one twice
 			own = append(own, r)
 		}
 	}

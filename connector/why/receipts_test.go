@@ -33,7 +33,8 @@ func TestReceiptTellsHowARecordEnded(t *testing.T) {
 		change(&r)
 		return r
 	}
-	called := receipted(call, receipt.Called, 1)
+	called, hashed := receipted(call, receipt.Called, 1), call
+	hashed.Hashed = receipt.Key{ID: "s", Hash: [receipt.HashSize]byte{1}}
 	for name, c := range map[string]struct {
 		of    why.Found
 		there []receipt.Receipt
@@ -45,19 +46,22 @@ func TestReceiptTellsHowARecordEnded(t *testing.T) {
 			[]receipt.Receipt{receipted(call, receipt.Skipped, 1), receipted(call, receipt.Called, 2)},
 			"unchanged: the last call for its key had said the same, so none was made, immediate lane, at 2026-11-23T12:01:00Z, again: called, immediate lane, at 2026-11-23T12:02:00Z",
 		},
-		"a call":               {call, []receipt.Receipt{called}, "called, immediate lane, at 2026-11-23T12:01:00Z"},
-		"an import":            {row, []receipt.Receipt{imported}, "imported by execution 17, 18 (row loaded), batch lane, at 2026-11-23T12:01:00Z"},
-		"a refusal":            {call, []receipt.Receipt{refused}, "dead letter, status 422, immediate lane, at 2026-11-23T12:01:00Z"},
-		"nothing to delete":    {call, []receipt.Receipt{gone}, "absent: a delete of what was not there, status 404, immediate lane, at 2026-11-23T12:01:00Z"},
-		"twice in the topic":   {call, []receipt.Receipt{called, called}, "called, immediate lane, at 2026-11-23T12:01:00Z"},
-		"a repetition":         {call, []receipt.Receipt{receipted(call, receipt.Called, 2), called}, "called, immediate lane, at 2026-11-23T12:01:00Z, again at 2026-11-23T12:02:00Z"},
-		"ends otherwise again": {row, []receipt.Receipt{imported, later}, "imported by execution 17, 18 (row loaded), batch lane, at 2026-11-23T12:01:00Z, again: merged into a newer record's call, batch lane, at 2026-11-23T12:03:00Z"},
-		"several repetitions":  {call, []receipt.Receipt{called, receipted(call, receipt.Called, 2), receipted(call, receipt.Called, 3)}, "called, immediate lane, at 2026-11-23T12:01:00Z, again 2 times, the last: called, immediate lane, at 2026-11-23T12:03:00Z"},
-		"of no mapping":        {call, []receipt.Receipt{with(called, func(r *receipt.Receipt) { r.Mapping = "" })}, "called, immediate lane, at 2026-11-23T12:01:00Z"},
-		"of another mapping":   {call, []receipt.Receipt{with(called, func(r *receipt.Receipt) { r.Mapping = "orders" })}, ""},
-		"of another partition": {call, []receipt.Receipt{with(called, func(r *receipt.Receipt) { r.Partition++ })}, ""},
-		"of an earlier topic":  {call, []receipt.Receipt{with(called, func(r *receipt.Receipt) { r.Written = r.Written.Add(-time.Hour) })}, ""},
-		"none":                 {call, nil, ""},
+		"a call":                           {call, []receipt.Receipt{called}, "called, immediate lane, at 2026-11-23T12:01:00Z"},
+		"an import":                        {row, []receipt.Receipt{imported}, "imported by execution 17, 18 (row loaded), batch lane, at 2026-11-23T12:01:00Z"},
+		"a refusal":                        {call, []receipt.Receipt{refused}, "dead letter, status 422, immediate lane, at 2026-11-23T12:01:00Z"},
+		"nothing to delete":                {call, []receipt.Receipt{gone}, "absent: a delete of what was not there, status 404, immediate lane, at 2026-11-23T12:01:00Z"},
+		"twice in the topic":               {call, []receipt.Receipt{called, called}, "called, immediate lane, at 2026-11-23T12:01:00Z"},
+		"a repetition":                     {call, []receipt.Receipt{receipted(call, receipt.Called, 2), called}, "called, immediate lane, at 2026-11-23T12:01:00Z, again at 2026-11-23T12:02:00Z"},
+		"ends otherwise again":             {row, []receipt.Receipt{imported, later}, "imported by execution 17, 18 (row loaded), batch lane, at 2026-11-23T12:01:00Z, again: merged into a newer record's call, batch lane, at 2026-11-23T12:03:00Z"},
+		"several repetitions":              {call, []receipt.Receipt{called, receipted(call, receipt.Called, 2), receipted(call, receipt.Called, 3)}, "called, immediate lane, at 2026-11-23T12:01:00Z, again 2 times, the last: called, immediate lane, at 2026-11-23T12:03:00Z"},
+		"of no mapping":                    {call, []receipt.Receipt{with(called, func(r *receipt.Receipt) { r.Mapping = "" })}, "called, immediate lane, at 2026-11-23T12:01:00Z"},
+		"of another mapping":               {call, []receipt.Receipt{with(called, func(r *receipt.Receipt) { r.Mapping = "orders" })}, ""},
+		"of a former name":                 {hashed, []receipt.Receipt{with(called, func(r *receipt.Receipt) { r.Mapping, r.Key = "former", hashed.Hashed })}, "called, immediate lane, at 2026-11-23T12:01:00Z"},
+		"of a former mapping":              {hashed, []receipt.Receipt{with(called, func(r *receipt.Receipt) { r.Mapping, r.Key = "former", receipt.Key{ID: "s"} })}, ""},
+		"of a former name, without a hash": {call, []receipt.Receipt{with(called, func(r *receipt.Receipt) { r.Mapping = "former" })}, ""},
+		"of another partition":             {call, []receipt.Receipt{with(called, func(r *receipt.Receipt) { r.Partition++ })}, ""},
+		"of an earlier topic":              {call, []receipt.Receipt{with(called, func(r *receipt.Receipt) { r.Written = r.Written.Add(-time.Hour) })}, ""},
+		"none":                             {call, nil, ""},
 	} {
 		s := world(t)
 		s.Receipts = map[why.Place][]receipt.Receipt{{TopicPartition: partition, Offset: c.of.Offset}: c.there}

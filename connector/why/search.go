@@ -12,6 +12,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
+	"github.com/feedsink/feedsink/connector/receipt"
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -27,6 +28,7 @@ type Found struct {
 	Route       int           // from 0; says something only without Err
 	Write       schemas.Write // nothing of it where the record is refused or skipped
 	Err         error         // why this configuration refuses the record; nil: it does not
+	Hashed      receipt.Key   // as receipts have the row's key; the zero Key: not known
 }
 
 // place is the record's partition.

@@ -144,6 +144,7 @@ func (l *Ledger) confirmed(offset int64) bool {
 
 // State is what was read of Kafka and of a running sink after the records were.
 type State struct {
+	Router  *router.Router
 	Mapping *router.Compiled
 	Groups  map[schemas.Lane]string
 	Ledgers map[schemas.Lane]map[cluster.TopicPartition]Ledger

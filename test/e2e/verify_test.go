@@ -284,4 +284,15 @@ func TestVerifySaysThatProfilesCannotBeRead(t *testing.T) {
 	if code != 1 {
 		t.Errorf("exit code: got %d, want 1 for the open dead letter", code)
 	}
+
+	w.write(strings.Replace(head+deadLetters+mappings, "- name: customers", "- name: clients", 1))
+	for command, want := range map[string]string{
+		"verify --mapping clients --server http://" + sink.AdminAddress(): "1 (value 1), open",
+		"why --mapping clients C2":                                        "is a dead letter, value",
+		"dlq replay --dry-run":                                            "replay with a configuration that has its former name",
+	} {
+		if out, _ := w.execute(command); !strings.Contains(out, want) {
+			t.Errorf("%s after the mapping was renamed: want %q in\n%s", command, want, out)
+		}
+	}
 }
