@@ -50,8 +50,11 @@ func (f *forgetting) letters(ctx context.Context) (*forget.Letters, error) {
 func (f *forgetting) whose(search *why.Search, l *deadletter.Received) (forget.Whose, error) {
 	ours := replay.OfMapping(f.asked.router, f.mapping, l)
 	if l.NoRecord() {
-		if ours && rowHas(l.Record, f.Key) {
+		switch {
+		case ours && rowHas(l.Record, f.Key):
 			return forget.OfKey, nil
+		case ours && len(l.Record.Key) == 0 && forget.Names(l.Record, f.Key): // a row without its key, or in a file of another kind
+			return forget.Unclear, nil
 		}
 		return forget.Another, nil
 	}
@@ -81,7 +84,7 @@ func rowHas(r *deadletter.Record, key string) bool {
 	in.FieldsPerRecord, in.LazyQuotes = -1, true
 	_, _ = in.Read() // the header
 	cells, err := in.Read()
-	return err == nil && slices.Contains(cells, key) || err != nil && forget.Names(r, key)
+	return err == nil && slices.Contains(cells, key)
 }
 
 // removeLetters ends the key's dead letters and removes those that can be removed. A crash

@@ -134,6 +134,24 @@ func TestRowThatMatchesNoRecordIsADeadLetterOfItsOwn(t *testing.T) {
 	}
 }
 
+// TestForgetTellsOfARowWhoseKeyIsNotKnown: its file has other columns, or another separator.
+func TestForgetTellsOfARowWhoseKeyIsNotKnown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.outputsOf(func(to io.Writer) {
+		_, _ = io.WriteString(to, "externalId;lastName;error\nC9;Doe;no such country\n")
+	})
+	w.run(head + deadLetters + mappings)
+	w.produce(customer("C1", "basic", 1))
+	w.until("committed", func() bool { return w.lag("batch", "customers") == 0 })
+	if letters := w.dead(); len(letters) != 1 || len(letters[0].Key) > 0 {
+		t.Fatalf("dead letters: got %+v, want one without a key", letters)
+	}
+	if out, code := w.execute("forget --mapping customers C9"); code != 1 || !strings.Contains(out, "dead letter") {
+		t.Errorf("got exit code %d and\n%s\nwant the dead letter", code, out)
+	}
+}
+
 func TestImportThatWouldFailAgainTakesOneSlot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
