@@ -286,10 +286,11 @@ func TestVerifySaysThatProfilesCannotBeRead(t *testing.T) {
 	}
 
 	w.write(strings.Replace(head+deadLetters+mappings, "- name: customers", "- name: clients", 1))
+	verify := "verify --mapping clients --server http://" + sink.AdminAddress()
 	for command, want := range map[string]string{
-		"verify --mapping clients --server http://" + sink.AdminAddress(): "1 (value 1), open",
-		"why --mapping clients C2":                                        "is a dead letter, value",
-		"dlq replay --dry-run":                                            "replay with a configuration that has its former name",
+		verify:                     "1 (value 1), open",
+		"why --mapping clients C2": "is a dead letter, value",
+		"dlq replay --dry-run":     "replay with a configuration that has its former name",
 	} {
 		if out, _ := w.execute(command); !strings.Contains(out, want) {
 			t.Errorf("%s after the mapping was renamed: want %q in\n%s", command, want, out)
