@@ -15,20 +15,10 @@ type Plan struct {
 	// import of its own: it is kept for it until then.
 	At []time.Duration
 	// Every is how often a file is complete when nothing but its age makes it
-	// so: how many imports the rest of the day wants then at most.
+	// so: how many imports the rest of the day may want at most.
 	Every time.Duration
 	// Expected is what a day brings, as far as the days before tell; nil: it is not known.
 	Expected *Expected
-}
-
-// Every is how often a file is complete by the age of its rows: that of roll.age, or, with
-// within, so soon that an import of that length is in time. 0: no age makes it complete.
-func Every(age, within, takes time.Duration) time.Duration {
-	soon := max(within-takes, within/2)
-	if age == 0 || within > 0 && soon < age {
-		return soon
-	}
-	return age
 }
 
 // shortestEvery keeps a file's age of seconds, as in a trial, from meaning that
@@ -36,9 +26,8 @@ func Every(age, within, takes time.Duration) time.Duration {
 const shortestEvery = 5 * time.Minute
 
 // Scarce reports whether a day may want more imports than it has, so that they are spread.
-// Its rows may make a file complete long before its age does.
 func (p Plan) Scarce() bool {
-	return p.PerDay-p.Reserve-len(p.At) <= int(24*time.Hour/shortestEvery)
+	return p.PerDay-p.Reserve-len(p.At) <= int(24*time.Hour/max(p.Every, shortestEvery))
 }
 
 // Remaining is how many imports are left on the day of now. used are the times
@@ -57,8 +46,8 @@ func (p Plan) Remaining(now time.Time, used []time.Time) int {
 // a file that was begun may use the reserve and need not keep the pace.
 //
 // A fresh day's first slot may be used at once where it is not known what to expect, and so
-// may one that was kept for a time of day. After that, they are spread from the last import to the day's end, by what is
-// expected to come, or else evenly. A file waits no longer than its age where each further one of that age has a slot.
+// may one that was kept for a time of day. After that, slots the rest of the day cannot want are free; scarce ones are
+// spread from the last import to the day's end, by what is expected to come, or else evenly.
 func (p Plan) Wait(now time.Time, used []time.Time, retry bool) time.Duration {
 	passed, kept := p.timesOfDay(now)
 	left := p.Remaining(now, used) - len(kept)
@@ -77,20 +66,13 @@ func (p Plan) Wait(now time.Time, used []time.Time, retry bool) time.Duration {
 	if !begun && p.Expected != nil { // yesterday's last one tells what waits since then
 		last, begun = latest(used, func(t time.Time) bool { return t.Before(now) && now.Sub(t) < 24*time.Hour })
 	}
-	tomorrow := p.tomorrow(now)
-	// free reports whether there is a slot for each file from then on, one in so much time.
-	free := func(from time.Time, every time.Duration) bool {
-		return float64(left) > float64(tomorrow.Sub(from))/float64(max(every, shortestEvery))
-	}
-	if len(passed) > 0 && last.Before(passed[len(passed)-1]) || retry || !begun || free(now, shortestEvery) {
+	if len(passed) > 0 && last.Before(passed[len(passed)-1]) || retry || !begun || float64(left) > float64(untilTomorrow)/float64(max(p.Every, shortestEvery)) {
 		return 0
 	}
+	tomorrow := p.tomorrow(now)
 	at := last.Add(tomorrow.Sub(last) / time.Duration(left+1))
 	if p.Expected != nil && left <= mostChosen {
 		at = p.best(last, tomorrow, kept, left)
-	}
-	if old := last.Add(p.Every); p.Every > 0 && old.Before(at) && free(old, p.Every) {
-		at = old
 	}
 	return min(max(at.Sub(now), 0), next)
 }

@@ -97,51 +97,6 @@ func TestSlotsNobodyCanWantAreNotHeldBack(t *testing.T) {
 	}
 }
 
-// TestFilesThatAreCompleteSoonLeaveNoGap: a file's age does not tell how many imports a day
-// wants where files are complete sooner, by their rows or for a route's within.
-func TestFilesThatAreCompleteSoonLeaveNoGap(t *testing.T) {
-	midnight := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
-	for age, complete := range map[time.Duration]time.Duration{
-		6 * time.Hour: 28 * time.Minute, 2 * time.Hour: 28 * time.Minute, 12 * time.Hour: 10 * time.Minute, 24 * time.Hour: 118 * time.Minute,
-	} {
-		s := slots.Plan{PerDay: 12, Reserve: 2, Zone: time.UTC, Every: age}
-		used := []time.Time{midnight.Add(complete)}
-		for now := used[0].Add(complete); now.Before(midnight.Add(24 * time.Hour)); now = now.Add(complete) {
-			if now = now.Add(s.Wait(now, used, false)); now.Before(midnight.Add(24 * time.Hour)) {
-				used = append(used, now)
-			}
-		}
-		for i, at := range append(used[1:], midnight.Add(24*time.Hour)) {
-			if gap := at.Sub(used[i]); gap > 4*time.Hour {
-				t.Errorf("age %v, complete after %v: got a gap of %v behind %v, want at most 4h with 10 slots", age, complete, gap, used[i])
-			}
-		}
-	}
-}
-
-// TestScarceIsWhatRowsMayUseUp: a file's age does not tell that nobody wants more slots.
-func TestScarceIsWhatRowsMayUseUp(t *testing.T) {
-	for perDay, want := range map[int]bool{12: true, 288: true, 1000: false} {
-		if got := (slots.Plan{PerDay: perDay, Every: 6 * time.Hour}).Scarce(); got != want {
-			t.Errorf("%d slots: got scarce %t, want %t", perDay, got, want)
-		}
-	}
-}
-
-// TestFileThatIsOldEnoughTakesAFreeSlot: what is expected to come does not hold it back where
-// every further file of that age has a slot.
-func TestFileThatIsOldEnoughTakesAFreeSlot(t *testing.T) {
-	last := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
-	for _, expected := range expectations() {
-		s := slots.Plan{PerDay: 12, Reserve: 2, Zone: time.UTC, Every: 3 * time.Hour, Expected: expected}
-		for _, since := range []time.Duration{time.Hour, 3 * time.Hour} {
-			if got := s.Wait(last.Add(since), []time.Time{last}, false); got > 3*time.Hour-since {
-				t.Errorf("%v behind the last import: got a wait of %v, want at most %v", since, got, 3*time.Hour-since)
-			}
-		}
-	}
-}
-
 func TestReserveIsForFurtherTries(t *testing.T) {
 	s := slots.Plan{PerDay: 3, Reserve: 1, Zone: time.UTC, Every: time.Hour}
 	now := time.Date(2026, 5, 5, 20, 0, 0, 0, time.UTC)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/service"
-	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 	"github.com/feedsink/feedsink/test/certs"
 )
@@ -215,36 +214,5 @@ func TestAdminServersCertificateMustFit(t *testing.T) {
 	cfg.TLS.KeyFile = file("other.key", other.Key)
 	if _, err := AdminAccess(cfg, nil); err == nil || !strings.HasPrefix(err.Error(), "admin.tls.certFile: ") {
 		t.Errorf("another's key: got %v, want an error that names the configuration's key", err)
-	}
-}
-
-func TestSlotsAreSpreadByHowSoonFilesAreComplete(t *testing.T) {
-	for name, c := range map[string]struct {
-		within, age, want time.Duration
-	}{
-		"the age":                     {0, 2 * time.Hour, 2 * time.Hour},
-		"within, before the age":      {2 * time.Hour, 6 * time.Hour, 118 * time.Minute},
-		"the age, before within":      {12 * time.Hour, 6 * time.Hour, 6 * time.Hour},
-		"within alone":                {3 * time.Minute, 0, 90 * time.Second},
-		"neither: rows, or at, alone": {0, 0, 0},
-	} {
-		r, problems := router.Compile([]router.Mapping{{
-			Name: "orders", Topics: []string{"shop.orders"}, CustomTable: "orders", Key: "businessKey",
-			Routes: []router.Route{{Lane: "auto", Within: c.within}},
-			Imports: router.Imports{
-				Upsert: &router.Import{ETL: "1", Mode: "CREATE_OR_UPDATE"}, Columns: []router.Column{{Name: "businessKey"}},
-				Roll: router.Roll{Rows: 1000, Age: c.age}, SlotsPerDay: 12, Timezone: "UTC",
-			},
-		}})
-		if len(problems) > 0 {
-			t.Fatal(problems)
-		}
-		_, _, slotted, err := BatchMappings(r.Mappings())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := slotted["orders"].Every; got != c.want {
-			t.Errorf("%s: got a file each %v, want %v", name, got, c.want)
-		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/slots"
 	"github.com/feedsink/feedsink/batcher/spool"
@@ -84,7 +83,7 @@ func BatchMappings(all []*router.Compiled) (zones map[string]*time.Location, map
 			zones[load.ETL] = zone
 		}
 		slotted[m.Name] = &pacing.Table{
-			Plan: slots.Plan{PerDay: im.SlotsPerDay, Reserve: im.Reserve, Zone: zone, At: mapping.Roll.At, Every: slots.Every(im.Roll.Age, mapping.Within, batcher.UsualImport)},
+			Plan: slots.Plan{PerDay: im.SlotsPerDay, Reserve: im.Reserve, Zone: zone, At: mapping.Roll.At, Every: im.Roll.Age},
 			Name: m.Table.Qualified(), Label: m.Label, Topic: m.Config.Topics[0], Topics: m.Config.Topics,
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/batcher/slots"
 	"github.com/feedsink/feedsink/connector/words"
 	"github.com/feedsink/feedsink/router"
@@ -153,13 +152,13 @@ func (p *Plan) simulation(m *mapping, lane string) *simulation {
 	if err != nil {
 		zone = time.UTC // it is refused where the mapping has files
 	}
-	at, within := im.Roll.TimesOfDay(), time.Duration(0)
-	if lane == auto {
-		within = m.config.Within()
-	}
+	at := im.Roll.TimesOfDay()
 	s := &simulation{
-		lane: lane, keys: int64(len(m.arrived.last)), at: at, most: im.Roll.Rows, mostFile: im.MaxFile.Rows,
-		slots: slots.Plan{PerDay: im.SlotsPerDay, Reserve: im.Reserve, Zone: zone, At: at, Every: slots.Every(im.Roll.Age, within, batcher.UsualImport)},
+		lane: lane, keys: int64(len(m.arrived.last)), age: im.Roll.Age, at: at, most: im.Roll.Rows, mostFile: im.MaxFile.Rows,
+		slots: slots.Plan{PerDay: im.SlotsPerDay, Reserve: im.Reserve, Zone: zone, At: at, Every: im.Roll.Age},
+	}
+	if lane == auto {
+		s.within = m.config.Within()
 	}
 	if p.limits.RateCalls > 0 {
 		s.callsAMinute = p.partOf(m) * float64(p.limits.RateCalls) * float64(time.Minute) / float64(p.limits.RatePer)

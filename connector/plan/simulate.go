@@ -60,6 +60,7 @@ type simulation struct {
 	lane           string
 	callsAMinute   float64 // 0: no limit
 	keys           int64   // that there are
+	age, within    time.Duration
 	at             []time.Duration
 	most, mostFile int64 // rows of an open file, and of one that is sent; 0: any number
 	slots          slots.Plan
@@ -240,7 +241,9 @@ func (s *simulation) due(now int64) bool {
 	if next := slots.Next(s.at, s.slots.Zone, opened); !next.IsZero() && !next.After(at) {
 		return true
 	}
-	return s.most > 0 && n >= s.most || s.slots.Every > 0 && at.Sub(opened) >= s.slots.Every
+	soon := max(s.within-batcher.UsualImport, s.within/2)
+	old := at.Sub(opened)
+	return s.most > 0 && n >= s.most || s.age > 0 && old >= s.age || s.within > 0 && old >= soon
 }
 
 func (s *simulation) landed(now int64, all []rows) {
