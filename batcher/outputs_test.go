@@ -257,7 +257,7 @@ func TestOutputFilesWaitForRoom(t *testing.T) {
 
 func TestImportOfWhichFewerRowsWereReadThanSentIsNotConfirmed(t *testing.T) {
 	fewer := func(read, inError int64) contract.Results {
-		return contract.Results{Status: contract.Finished, Read: read, InError: inError, Inserted: -1, Updated: -1, Deleted: -1}
+		return contract.Results{Status: contract.Finished, Read: read, InError: inError, Inserted: -1, Updated: max(read, 0), Deleted: -1}
 	}
 	for _, tc := range []struct {
 		name      string
@@ -272,6 +272,7 @@ func TestImportOfWhichFewerRowsWereReadThanSentIsNotConfirmed(t *testing.T) {
 		{"all but the one in error", fewer(2, 1), true},
 		{"none, but all are loaded", contract.Results{Status: contract.Finished, Inserted: 2, Updated: 1}, true},
 		{"it does not say", fewer(-1, 0), true},
+		{"it does not say what it has loaded", contract.Results{Status: contract.Finished, Read: 1, Inserted: -1, Updated: -1, Deleted: -1}, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -194,12 +194,13 @@ func (r Results) RowsInError(rows int64) int64 {
 	return r.InError
 }
 
-// Unread reports whether the service has read fewer rows than the file has. What it counts as
-// read may leave out rows in error, and a header may count as a row. The counters of a
-// bundle may be those of one of its tables: of these only none counts.
+// Unread reports whether the service has read and loaded fewer rows than the file has. What it
+// counts as read may leave out rows in error, and a header may count as a row. The counters of
+// a bundle may be those of one of its tables: of these only none counts.
 func (r Results) Unread(imp *Import) bool {
 	rows := imp.Rows - max(r.InError, 0)
-	return r.Read >= 0 && r.Read < rows && r.loaded() < rows && (imp.Bundle == "" || r.Read == 0)
+	told := max(r.Inserted, r.Updated, r.Deleted) >= 0
+	return told && r.Read >= 0 && r.Read < rows && r.loaded() < rows && (imp.Bundle == "" || r.Read == 0)
 }
 
 // Counters are for the log, without those that the service did not give.
