@@ -78,15 +78,15 @@ func TestDroppedWriteIsNotTriedAgain(t *testing.T) {
 }
 
 // slow is a service whose attempts take a further request after 20 ms.
-type slow struct{ further, ended int }
+type slow struct{ further, ended atomic.Int32 }
 
 func (s *slow) Call(_ context.Context, _ *schemas.Write, try Try) error {
 	time.Sleep(20 * time.Millisecond)
-	defer func() { s.ended++ }()
+	defer s.ended.Add(1)
 	if err := try.May(); err != nil {
 		return err
 	}
-	s.further++
+	s.further.Add(1)
 	return nil
 }
 
@@ -98,14 +98,16 @@ func TestAttemptSendsNothingMoreBeforeTheServicesTime(t *testing.T) {
 		defer s.beginWith(cfg, service)()
 		o := s.from(1, "k", "1")
 		pass(10 * time.Millisecond)
+		cfg.Service.mu.Lock()
 		cfg.Service.asked(&verdict{status: http.StatusTooManyRequests, retryAfter: 20 * time.Second}, time.Now())
+		cfg.Service.mu.Unlock()
 		pass(19 * time.Second)
-		if service.further != 0 || service.ended != 1 {
-			t.Errorf("before that: got %d further requests of %d attempts, want none of 1", service.further, service.ended)
+		if further, ended := service.further.Load(), service.ended.Load(); further != 0 || ended != 1 {
+			t.Errorf("before that: got %d further requests of %d attempts, want none of 1", further, ended)
 		}
 		pass(time.Minute)
-		if service.further != 1 || o.String() != "applied" {
-			t.Errorf("behind it: got %d further requests, and its origin heard %q", service.further, o)
+		if further := service.further.Load(); further != 1 || o.String() != "applied" {
+			t.Errorf("behind it: got %d further requests, and its origin heard %q", further, o)
 		}
 	})
 }
@@ -115,7 +117,7 @@ func TestAttemptOfAFormerOwnerSendsNothingMore(t *testing.T) {
 	for name, c := range map[string]struct {
 		drop    int // the partition that is dropped while the attempt is under way; 0: none
 		leased  bool
-		further int
+		further int32
 	}{
 		"goes on":                     {0, true, 1},
 		"its partition is given back": {1, true, 0},
@@ -137,8 +139,8 @@ func TestAttemptOfAFormerOwnerSendsNothingMore(t *testing.T) {
 					t.Errorf("Drop: got %v, want nil", err)
 				}
 				pass(time.Minute)
-				if service.further != c.further || service.ended != 1 {
-					t.Errorf("got %d further requests of %d attempts, want %d of 1", service.further, service.ended, c.further)
+				if further, ended := service.further.Load(), service.ended.Load(); further != c.further || ended != 1 {
+					t.Errorf("got %d further requests of %d attempts, want %d of 1", further, ended, c.further)
 				}
 				if applied := o.String() == "applied"; applied != (c.further > 0) {
 					t.Errorf("its origin heard %q", o)
