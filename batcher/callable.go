@@ -230,7 +230,7 @@ func (q *tableQueue) startCalls() (again bool) {
 // startCalls has the mapping's urgent rows called, or its others. file is when a file that
 // goes now has landed.
 func (m *member) startCalls(urgent bool, file time.Time) (again bool) {
-	q, now, submitted := m.queue, time.Now(), m.waiting.Submitted()
+	q, now := m.queue, time.Now()
 	for _, k := range m.waiting.Keys() {
 		if k.State != waiting.Resting {
 			continue
@@ -244,13 +244,12 @@ func (m *member) startCalls(urgent bool, file time.Time) (again bool) {
 		if late != urgent {
 			continue
 		}
-		if !late && !row.Spare || k.Due.After(now) || m.underWay(k.Hash) || submitted[row.Route] >= maxSubmitted {
+		if !late && !row.Spare || k.Due.After(now) || m.underWay(k.Hash) || m.waiting.Submitted(row.Route) >= maxSubmitted {
 			again = true
 			continue
 		}
 		rows := m.waiting
 		rows.Becomes(k, waiting.Calling)
-		submitted[row.Route]++
 		lent, _ := row.Write.Own() // it may become a row all the same
 		if !lent.Table.Custom && lent.Op == schemas.Upsert {
 			lent.Cells = reconcile.WithoutNulls(lent.Cells)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contract"
+	"github.com/feedsink/feedsink/batcher/rejects"
 	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -109,12 +110,12 @@ func TestOutputFilesAreAskedForTenMinutesBeforeTheMappingHalts(t *testing.T) {
 		w.outputs = notThere
 		w.start(testMapping())
 		w.append(write(schemas.Upsert, "1"))
-		time.Sleep(time.Hour + 2*time.Second + outputsPatience)
+		time.Sleep(time.Hour + 2*time.Second + rejects.Patience)
 		if _, halted := w.b.Halted("customers"); halted {
-			t.Errorf("halted before %v: got true, want false", outputsPatience)
+			t.Errorf("halted before %v: got true, want false", rejects.Patience)
 		}
 		time.Sleep(2 * time.Minute)
-		w.wantHalted(outputsPatience.String())
+		w.wantHalted(rejects.Patience.String())
 		asked, _ := askedFor(w.transcript())
 		if asked < 10 || asked > 30 {
 			t.Errorf("asked: got %d times, want less and less often", asked)

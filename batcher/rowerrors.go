@@ -17,11 +17,6 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// outputsPatience is how long output files that are not there, or that do not name
-// all rows in error, are asked for again before the mapping halts: a service may
-// write them after it has said FINISHED.
-const outputsPatience = rejects.Patience
-
 // reject ends the rows that the service put in error: their records become dead
 // letters, before the import is confirmed. A crash in here repeats the dead letters of
 // this file; it loses none, since the ledger still has the import.
@@ -102,7 +97,7 @@ func (e *rowErrors) untilDeadLetters(ctx context.Context) error {
 				n, e.since = 0, time.Now()
 			}
 			wait = e.run.backoff(e.run.batcher.cfg.Poll, n, unnamed.After)
-			e.run.fails(unnamed.Wait(e.since.Add(outputsPatience)), time.Now().Add(wait))
+			e.run.fails(unnamed.Wait(e.since.Add(rejects.Patience)), time.Now().Add(wait))
 			e.run.log.Warn("import finished, but what became of its rows is not known; asking again",
 				"file", e.imp.File, "execution", e.imp.Execution, "in_error", e.inError, "why", unnamed.Why, "wait", wait)
 		}
@@ -150,7 +145,7 @@ func (e *rowErrors) readAll(ctx context.Context, last bool) error {
 // look fetches the output files and makes dead letters of the rows in error that
 // they name: if they name all of them, or a person said to go on.
 func (e *rowErrors) look(ctx context.Context) error {
-	last := !e.since.IsZero() && time.Since(e.since) >= outputsPatience // they have named too little for long enough
+	last := !e.since.IsZero() && time.Since(e.since) >= rejects.Patience // they have named too little for long enough
 	if err := e.readAll(ctx, last); err != nil {
 		return err
 	}

@@ -4,27 +4,24 @@ package waiting
 func (r *Rows) Becomes(k *Key, next State) {
 	counts := func(s State) bool { return s == Calling || s == Ending }
 	if counts(k.State) {
-		r.called--
+		r.called[k.Rows[0].Route]--
 	}
 	if counts(next) {
-		r.called++
+		r.called[k.Rows[0].Route]++
 	}
 	k.State, k.landing = next, nil
 }
 
-// Submitted is how many calls of each route have not ended: also those of rows that are in
-// the open file by now.
-func (r *Rows) Submitted() map[int]int {
-	of := map[int]int{}
-	for _, k := range r.order {
-		if k.State == Calling || k.State == Ending {
-			of[k.Rows[0].Route]++
+// Submitted is how many calls of a route have not ended: also those of rows that are in the
+// open file by now.
+func (r *Rows) Submitted(route int) int {
+	n := r.called[route]
+	for row := range r.moved {
+		if row.Route == route {
+			n++
 		}
 	}
-	for row := range r.moved {
-		of[row.Route]++
-	}
-	return of
+	return n
 }
 
 // Land says that the call of the key's first row has landed. Whether that counts is known

@@ -39,7 +39,7 @@ type Rows struct {
 	hashes  map[uint64]int // of the keys, and how many have it
 	moved   map[*Row]bool  // are in the open file, while their calls are in flight
 	doubted []string       // keys of such rows whose calls may land though they have ended
-	called  int            // keys that are Calling or Ending
+	called  map[int]int    // keys whose first row is Calling or Ending, by its route
 	records int
 	bytes   int64
 	total   *atomic.Int64 // bytes of all mappings
@@ -91,7 +91,7 @@ type Landing struct {
 
 // New returns none. total counts the bytes that the rows of all mappings take.
 func New(total *atomic.Int64) *Rows {
-	return &Rows{byKey: map[string]*Key{}, hashes: map[uint64]int{}, moved: map[*Row]bool{}, total: total}
+	return &Rows{byKey: map[string]*Key{}, hashes: map[uint64]int{}, moved: map[*Row]bool{}, called: map[int]int{}, total: total}
 }
 
 // Key is what waits of a key; nil: nothing.
@@ -111,7 +111,13 @@ func (r *Rows) Records() int { return r.records }
 
 // Calls is how many rows are being called, or become dead letters: also rows that are in
 // the open file by now.
-func (r *Rows) Calls() int { return r.called + len(r.moved) }
+func (r *Rows) Calls() int {
+	n := len(r.moved)
+	for _, of := range r.called {
+		n += of
+	}
+	return n
+}
 
 // Oldest is when the oldest row came, and when its record was written; zero: there is none.
 func (r *Rows) Oldest() (came, written time.Time) {

@@ -47,7 +47,7 @@ func (i Importer) Trigger(ctx context.Context, etl, name string, open func() (io
 		if !i.Leased() {
 			return errNotLeased
 		}
-		return wanted(i.Known)
+		return i.wanted()
 	}
 	if err := may(); err != nil {
 		return "", err
@@ -73,9 +73,7 @@ func contentType(name string) string {
 
 // Results implements contract.Importer.
 func (i Importer) Results(ctx context.Context, execution string) (contract.Results, error) {
-	r, err := Request(i.Known, func() (service.Results, error) {
-		return i.Client.While(func() error { return wanted(i.Known) }).Results(ctx, execution)
-	})
+	r, err := Request(i.Known, func() (service.Results, error) { return i.Client.While(i.wanted).Results(ctx, execution) })
 	if err != nil {
 		return contract.Results{}, err
 	}
@@ -89,9 +87,7 @@ func (i Importer) Results(ctx context.Context, execution string) (contract.Resul
 
 // OutputFiles implements contract.Importer.
 func (i Importer) OutputFiles(ctx context.Context, execution string, w io.Writer) error {
-	_, err := Request(i.Known, func() (service.Output, error) {
-		return i.Client.While(func() error { return wanted(i.Known) }).OutputFiles(ctx, execution, w)
-	})
+	_, err := Request(i.Known, func() (service.Output, error) { return i.Client.While(i.wanted).OutputFiles(ctx, execution, w) })
 	return err
 }
 
@@ -109,6 +105,8 @@ func Request[T any](known *calls.Service, send func() (T, error)) (T, error) {
 	}
 	return got, err
 }
+
+func (i Importer) wanted() error { return wanted(i.Known) }
 
 // wanted is the error of a request that is made before the time that the service has named.
 func wanted(known *calls.Service) error {
