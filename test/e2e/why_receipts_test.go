@@ -118,6 +118,10 @@ func TestWhyTellsWhatReceiptsSay(t *testing.T) {
 	if _, err := w.admin.DeleteTopics(t.Context(), w.topic("receipts")); err != nil {
 		t.Fatal(err)
 	}
+	w.until("the broker has deleted the topic, which it does behind its answer", func() bool {
+		topics, err := w.admin.ListTopics(t.Context(), w.topic("receipts"))
+		return err == nil && topics.Error() != nil
+	})
 	without := w.asksWhy("--mapping orders o1")
 	if len(without.Notes) != 1 || !strings.Contains(without.Notes[0], "create the topic, or correct receipts.topic") || without.Keys[0].Records[2].Verdict != why.Confirmed {
 		t.Errorf("without the topic: got %+v, want the verdicts and a note", without)
