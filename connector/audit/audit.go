@@ -48,6 +48,7 @@ type part struct {
 	lanes   []Lane     // that have to confirm a record
 	begun   [2]int64   // by lane: the first assignment that has a receipt, in milliseconds of Unix; 0: none
 	fickle  int64      // below, routes have changed, and parts may have ended under several
+	former  int64      // below, a lane has ended parts that reads the partition no more
 	unsure  int64      // from here up to fickle, records may have been on their way meanwhile
 	judged  Judged
 }
@@ -181,8 +182,17 @@ func (a *audit) noteAssignment(p *part, e *entry) {
 			*first = e.assigned
 		}
 	}
-	if l := p.ledgers[e.lane]; l != nil && l.routes.known() && !l.routes.first && e.assigned < l.routes.changed && e.offset < p.End {
+	if e.offset >= p.End {
+		return
+	}
+	if l := p.ledgers[e.lane]; l != nil && l.routes.known() && !l.routes.first && e.assigned < l.routes.changed {
 		p.fickle = max(p.fickle, e.offset+1)
+	}
+	if p.Commits[e.lane] == nil || slices.Contains(p.lanes, e.lane) {
+		return
+	}
+	if l := p.ledgers[1-e.lane]; l != nil && e.assigned < l.routes.changed {
+		p.former = max(p.former, e.offset+1) // it was stopped before it could commit it
 	}
 }
 

@@ -53,6 +53,7 @@ type Partition struct {
 	Start, End int64    // of its log; an open transaction ends it
 	TopicID    [16]byte // zero: not known
 	Compacted  bool
+	Lanes      []Lane     // that the configuration's routes lead to; none: not known
 	Commits    [2]*Commit // by lane; nil: the group has committed nothing
 }
 

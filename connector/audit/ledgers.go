@@ -57,11 +57,13 @@ func (a *audit) takeLedger(p *part, lane Lane, c *Commit) {
 
 // reading is the lanes that have to confirm a record: those that have committed and the one
 // that shares the topic with them. A lane that takes everything is alone, though the group of
-// the other one have offsets of the time before.
+// the other one have offsets of the time before. A lane without routes in the configuration is
+// not alone, though a member that had the former file took everything last.
 func (p *part) reading() (lanes []Lane) {
 	alone, since := -1, int64(0)
 	for _, lane := range Lanes {
-		if l := p.ledgers[lane]; l != nil && l.routes.known() && !l.routes.shared && l.routes.changed > since {
+		routed := len(p.Lanes) == 0 || slices.Contains(p.Lanes, lane)
+		if l := p.ledgers[lane]; routed && l != nil && l.routes.known() && !l.routes.shared && l.routes.changed > since {
 			alone, since = int(lane), l.routes.changed
 		}
 	}
@@ -84,11 +86,22 @@ func (p *part) takeRoutes() {
 			p.fickle = max(p.fickle, l.routes.highest)
 		}
 	}
+	for _, lane := range Lanes {
+		if c := p.Commits[lane]; c != nil && !slices.Contains(p.lanes, lane) {
+			p.former = max(p.former, c.Offset)
+			if l := p.ledgers[lane]; l != nil {
+				p.former = max(p.former, l.end(c.Offset))
+			}
+		}
+	}
 	p.unsure = p.End + 1
 	if l := p.ledgers[Batch]; l != nil && slices.Contains(p.lanes, Batch) && l.routes.known() && !l.routes.first {
 		p.unsure = l.routes.lowest // it has begun there again, below all that the other lane had not confirmed
 	}
 }
+
+// oneRoute reports whether all parts of the record at offset ended under the routes that count.
+func (p *part) oneRoute(offset int64) bool { return offset >= max(p.fickle, p.former) }
 
 // settled reports whether every lane that reads the partition has confirmed the record.
 func (p *part) settled(offset int64) bool {

@@ -39,7 +39,7 @@ func (a *audit) judgeKeys(context.Context) error {
 // judgeOrder judges the receipts of a key's next record.
 func (a *audit) judgeOrder(latest *entry, some []entry) {
 	p, offset := a.parts[some[0].partition], some[0].offset
-	if !p.settled(offset) || offset < p.fickle {
+	if !p.settled(offset) || !p.oneRoute(offset) {
 		return // it may be written again
 	}
 	if latest.part >= 0 && !slices.ContainsFunc(some, func(r entry) bool { return !later(latest, &r) }) {

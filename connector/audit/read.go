@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,10 +17,10 @@ import (
 // Source is where an audit finds its evidence.
 type Source struct {
 	Connection  []kgo.Opt
-	Group       string   // the lanes' groups are GROUP-immediate and GROUP-batch
-	Topics      []string // of the mappings
-	Receipts    string   // topics
-	DeadLetters string   // "": none
+	Group       string            // the lanes' groups are GROUP-immediate and GROUP-batch
+	Topics      map[string][]Lane // of the mappings, and the lanes of their routes
+	Receipts    string            // topics
+	DeadLetters string            // "": none
 	// Progress is told how many records have been read, and how many there are; nil: nothing is told.
 	Progress func(read, of int64)
 }
@@ -89,7 +90,7 @@ func (s *source) gather(ctx context.Context) (*Evidence, error) {
 		}
 		e.Letters = s.messages(s.DeadLetters, letters)
 	}
-	for _, topic := range s.Topics {
+	for _, topic := range slices.Sorted(maps.Keys(s.Topics)) {
 		some, err := s.partitions(ctx, topic, commits)
 		if err != nil {
 			return nil, err
@@ -196,7 +197,7 @@ func (s *source) partitions(ctx context.Context, topic string, commits [2]kadm.O
 	}
 	var out []Partition
 	for id, b := range all {
-		p := Partition{Topic: topic, ID: id, Start: b.from, End: b.to, TopicID: details[topic].ID, Compacted: compacted}
+		p := Partition{Topic: topic, ID: id, Start: b.from, End: b.to, TopicID: details[topic].ID, Compacted: compacted, Lanes: s.Topics[topic]}
 		for _, lane := range Lanes {
 			if o, ok := commits[lane].Lookup(topic, id); ok && o.At >= 0 {
 				p.Commits[lane] = &Commit{Offset: o.At, Metadata: o.Metadata}

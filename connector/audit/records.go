@@ -173,7 +173,7 @@ func (w *walk) judge(offset int64) (complete bool) {
 		w.judgePart(offset, w.some[i:i+n])
 		i += n
 	}
-	if offset >= w.fickle {
+	if w.oneRoute(offset) {
 		w.judgeParts(offset)
 	}
 	w.judgeLetters(offset)
@@ -221,7 +221,7 @@ func (w *walk) judgePart(offset int64, rs []entry) {
 		}
 	}
 	other := slices.IndexFunc(rs, func(r entry) bool { return r.lane != rs[0].lane })
-	if other < 0 || offset < w.fickle {
+	if other < 0 || !w.oneRoute(offset) {
 		return
 	}
 	if rs[0].ofWholeRecord() || rs[other].ofWholeRecord() { // each lane asks for the schema, and may find none
@@ -274,7 +274,7 @@ func (w *walk) judgeLetters(offset int64) {
 			return
 		}
 	}
-	if offset < w.fickle {
+	if !w.oneRoute(offset) {
 		return
 	}
 	for i := range w.letters {

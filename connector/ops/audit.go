@@ -14,6 +14,7 @@ import (
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/words"
+	"github.com/feedsink/feedsink/router/check"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -28,14 +29,19 @@ func Audit(ctx context.Context, cfg *config.Config, o audit.Options, progress fu
 	if err != nil {
 		return nil, err
 	}
-	var topics []string
-	for i := range cfg.Mappings {
-		topics = append(topics, cfg.Mappings[i].Topics...)
+	rt, err := first(check.Compile(cfg.Mappings))
+	if err != nil {
+		return nil, err
 	}
-	slices.Sort(topics)
+	topics := map[string][]audit.Lane{}
+	for i, lane := range schemas.Lanes {
+		for _, topic := range rt.Topics(lane) {
+			topics[topic] = append(topics[topic], audit.Lanes[i])
+		}
+	}
 	o.Schema, o.Connector = string(schema), cfg.Kafka.Group
 	evidence, closing, err := audit.Gather(ctx, audit.Source{
-		Connection: connection, Group: cfg.Kafka.Group, Topics: slices.Compact(topics), Receipts: cfg.Receipts.Topic, DeadLetters: cfg.DLQ.Topic, Progress: progress,
+		Connection: connection, Group: cfg.Kafka.Group, Topics: topics, Receipts: cfg.Receipts.Topic, DeadLetters: cfg.DLQ.Topic, Progress: progress,
 	})
 	if err != nil {
 		return nil, err

@@ -183,7 +183,7 @@ func (a *audited) lives() {
 func (a *audited) evidence() *planted.World {
 	a.t.Helper()
 	e, closing, err := audit.Gather(a.t.Context(), audit.Source{
-		Connection: a.own, Group: a.prefix + "sink", Topics: []string{a.topic("customers"), a.topic("orders"), a.topic("visits")}, Receipts: a.topic("receipts"), DeadLetters: a.topic("dlq"),
+		Connection: a.own, Group: a.prefix + "sink", Topics: map[string][]audit.Lane{a.topic("customers"): nil, a.topic("orders"): nil, a.topic("visits"): nil}, Receipts: a.topic("receipts"), DeadLetters: a.topic("dlq"),
 	})
 	if err != nil {
 		a.t.Fatal(err)

@@ -109,6 +109,7 @@ func TestWhatIsNoGap(t *testing.T) {
 				w.add(c)
 			}
 		},
+		"a roll-out took the routes from one lane to the other, and its old members went on meanwhile": func(w *World) { w.left() },
 		"the newer row of a key was in error": func(w *World) {
 			_, n := w.pair(imported)
 			n.Outcome, n.Row, n.Execution, n.Started = "dead_letter", "error", "1002", time.UnixMilli(0)
@@ -172,6 +173,34 @@ func TestWhatIsNoGap(t *testing.T) {
 		if r := report(t, w, audit.Options{}); len(r.Gaps) > 0 {
 			t.Errorf("%s: got %+v, want no gap", name, r.Gaps)
 		}
+	}
+}
+
+// left is visits, whose former routes led to the immediate lane. It has written up to offset 6,
+// and committed 4.
+func (w *World) left() *audit.Partition {
+	p := w.partition("visits", 0)
+	ledger(p.Commits[audit.Batch], 8, func(l *ack.Ledger) {
+		l.Routes.Changed, l.Routes.Epochs = firstTry.UnixMilli(), []ack.Epoch{{Fingerprint: 43, From: 2}}
+	})
+	p.Commits[audit.Immediate] = commit(4, false, func(l *ack.Ledger) { l.Routes.Changed = firstTry.Add(-time.Hour).UnixMilli() })
+	for offset := range int64(6) {
+		r := w.receipt("visits", 0, offset, firstTry.Add(-time.Hour))
+		r.Parts = 1 + int32(offset%2)
+		w.add(r)
+	}
+	return p
+}
+
+// A member that had the former file may be the last that took everything.
+func TestLaneWithoutRoutesIsNotWaitedFor(t *testing.T) {
+	w := clean()
+	p := w.left()
+	p.Lanes = []audit.Lane{audit.Batch}
+	ledger(p.Commits[audit.Immediate], 6, func(l *ack.Ledger) { l.Routes.Changed = crashed.Add(time.Hour).UnixMilli() })
+	r := report(t, w, audit.Options{})
+	if i := slices.IndexFunc(r.Partitions, func(p audit.Judged) bool { return p.Topic == "visits" }); len(r.Gaps) > 0 || r.Partitions[i].Ended != 8 || r.Partitions[i].Waiting != 0 {
+		t.Errorf("got %+v, %+v, want no gap and all of it ended", r.Gaps, r.Partitions[i])
 	}
 }
 
