@@ -18,6 +18,7 @@ type reading struct {
 	formats []Format
 	errors  bool // only rows in error are handed on, with their reasons
 	each    func(Row) (drop bool, err error)
+	line    func([]byte) // instead of each: no form of the files is known
 	dropped int64
 }
 
@@ -96,6 +97,9 @@ func (r *reading) text(name string, in io.Reader, out io.Writer) error {
 }
 
 func (r *reading) plain(name string, in *bufio.Reader, out io.Writer) error {
+	if r.line != nil {
+		return r.lines(in)
+	}
 	of := r.formatsOf(name, in)
 	f := r.formats[of[0]]
 	if first, _ := in.Peek(headLength); isUTF8(first) {
@@ -150,4 +154,16 @@ func (r *reading) plain(name string, in *bufio.Reader, out io.Writer) error {
 		return nil
 	}
 	return encoded.Close()
+}
+
+func (r *reading) lines(in io.Reader) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxRecord)
+	for lines.Scan() {
+		r.line(lines.Bytes())
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return nil
 }

@@ -58,6 +58,13 @@ func Without(file File, formats []Format, drop func(Row) bool, out io.Writer) (d
 	return r.dropped, err
 }
 
+// Lines calls each with every line of the files, whatever they are: headers, too. A line is
+// lent.
+func Lines(file File, each func(line []byte)) error {
+	r := reading{line: each}
+	return r.file(file, nil)
+}
+
 // open looks at output files from their begin: nil where they are no ZIP.
 func open(file File) (*zip.Reader, error) {
 	size, err := file.Seek(0, io.SeekEnd)

@@ -60,6 +60,10 @@ func TestWithoutLeavesEveryOtherRowAsItWas(t *testing.T) {
 		if n, err := Without(bytes.NewReader(content), []Format{customers}, drop, nil); n != rows || err != nil {
 			t.Errorf("%s, counted only: got %d, %v, want %d", name, n, err, rows)
 		}
+		lines := 0
+		if err := Lines(bytes.NewReader(content), func([]byte) { lines++ }); err != nil || lines != 3*int(rows) {
+			t.Errorf("%s, as lines: got %d, %v, want 6 of each file", name, lines, err)
+		}
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -30,14 +29,16 @@ const (
 
 // Listed is a file in the spool.
 type Listed struct {
-	Name string
-	Kind Kind
-	File string // the sealed file that it is, becomes or was kept of; "" of a journal
+	Name    string
+	Mapping string // or bundle
+	Kind    Kind
+	File    string // the sealed file that it is, becomes or was kept of; "" of a journal
 }
 
-// List tells which files of mappings or bundles are in a directory that another process
-// may have open, by name. One that is not there has none.
-func List(dir string, names ...string) (list []Listed, err error) {
+// List tells which files of mappings and bundles are in a directory that another process
+// may have open, by name. One that is not there has none. Notes are not among them: they have
+// no data of rows.
+func List(dir string) (list []Listed, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -47,10 +48,12 @@ func List(dir string, names ...string) (list []Listed, err error) {
 	}
 	for _, e := range entries {
 		m := ours.FindStringSubmatch(e.Name())
-		if !e.Type().IsRegular() || m == nil || !slices.Contains(names, m[1]) {
+		if !e.Type().IsRegular() || m == nil || strings.HasSuffix(e.Name(), NotesSuffix) {
 			continue
 		}
-		list = append(list, listed(e.Name()))
+		l := listed(e.Name())
+		l.Mapping = m[1]
+		list = append(list, l)
 	}
 	return list, nil
 }
@@ -74,13 +77,10 @@ func listed(name string) Listed {
 	return l
 }
 
-// Journaled counts the rows of a key in a journal's file, which another process may be
-// appending to. Those in that one's memory are not in it yet.
-func (r *Rows) Journaled(path, key string) (rows int64, err error) {
-	cell, err := r.appendCell(nil, r.columns[r.key].name, key)
-	if err != nil {
-		return 0, err
-	}
+// RowsOf counts the rows of a key in a journal's file, which another process may be
+// appending to. Those in that one's memory are not in it yet. The hash of the key tells them,
+// whatever the encoding of the cells.
+func RowsOf(path, key string) (rows int64, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return 0, err
@@ -99,27 +99,16 @@ func (r *Rows) Journaled(path, key string) (rows int64, err error) {
 		if size < entryHead {
 			return rows, nil // not written yet
 		}
-		if binary.LittleEndian.Uint64(head[entryHash:]) != hash {
-			if _, err := in.Discard(size); err != nil {
-				return rows, ignoreEOF(err)
-			}
-			continue
+		of := binary.LittleEndian.Uint64(head[entryHash:]) == hash
+		if _, err := in.Discard(size); errors.Is(err, io.EOF) {
+			return rows, nil
+		} else if err != nil {
+			return rows, err
 		}
-		entry := make([]byte, size)
-		if _, err := io.ReadFull(in, entry); err != nil {
-			return rows, ignoreEOF(err)
-		}
-		if own, _ := cutBytes(entry[entryHead:]); string(own) == string(cell) {
+		if of {
 			rows++
 		}
 	}
-}
-
-func ignoreEOF(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil
-	}
-	return err
 }
 
 // Rewrite replaces a kept file by what write makes of it, so that a crash leaves one or

@@ -17,24 +17,26 @@ func TestListTellsWhatEachFileIs(t *testing.T) {
 	const stem = "customers-20261124T101112Z-abcdef"
 	for _, name := range []string{
 		stem + ".journal", stem + ".upsert.csv.gz", stem + ".upsert2-3.csv.gz.part", stem + ".upsert.csv.gz.failed", stem + ".delete.csv.errors",
-		stem + ".delete.csv.errors.part", stem + ".delete.csv.failed.part", "more-" + stem + ".journal", "lock", "notes.csv",
+		stem + ".delete.csv.errors.part", stem + ".delete.csv.failed.part", "more-" + stem + ".journal", stem + ".receipts", "lock", "notes.csv",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	list, err := List(dir, "customers")
+	list, err := List(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	const of = "customers"
 	want := []Listed{
-		{stem + ".delete.csv.errors", KeptOutputs, stem + ".delete.csv"},
-		{stem + ".delete.csv.errors.part", Unfinished, stem + ".delete.csv"},
-		{stem + ".delete.csv.failed.part", Unfinished, stem + ".delete.csv"},
-		{stem + ".journal", Journaled, ""},
-		{stem + ".upsert.csv.gz", Sealed, stem + ".upsert.csv.gz"},
-		{stem + ".upsert.csv.gz.failed", KeptFailed, stem + ".upsert.csv.gz"},
-		{stem + ".upsert2-3.csv.gz.part", Unfinished, stem + ".upsert2-3.csv.gz"},
+		{stem + ".delete.csv.errors", of, KeptOutputs, stem + ".delete.csv"},
+		{stem + ".delete.csv.errors.part", of, Unfinished, stem + ".delete.csv"},
+		{stem + ".delete.csv.failed.part", of, Unfinished, stem + ".delete.csv"},
+		{stem + ".journal", of, Journaled, ""},
+		{stem + ".upsert.csv.gz", of, Sealed, stem + ".upsert.csv.gz"},
+		{stem + ".upsert.csv.gz.failed", of, KeptFailed, stem + ".upsert.csv.gz"},
+		{stem + ".upsert2-3.csv.gz.part", of, Unfinished, stem + ".upsert2-3.csv.gz"},
+		{"more-" + stem + ".journal", "more-" + of, Journaled, ""},
 	}
 	if len(list) != len(want) {
 		t.Fatalf("got %v, want %v", list, want)
@@ -44,7 +46,7 @@ func TestListTellsWhatEachFileIs(t *testing.T) {
 			t.Errorf("got %+v, want %+v", list[i], want[i])
 		}
 	}
-	if list, err := List(filepath.Join(dir, "none"), "customers"); list != nil || err != nil {
+	if list, err := List(filepath.Join(dir, "none")); list != nil || err != nil {
 		t.Errorf("of no directory: got %v, %v, want nothing", list, err)
 	}
 }
@@ -71,7 +73,7 @@ func TestRowsOfAKeyAreFoundInAJournal(t *testing.T) {
 	}
 	count := func(key string, want int64) {
 		t.Helper()
-		if n, err := rows.Journaled(s.Path(j.name), key); n != want || err != nil {
+		if n, err := RowsOf(s.Path(j.name), key); n != want || err != nil {
 			t.Errorf("%s: got %d rows, %v, want %d", key, n, err, want)
 		}
 	}

@@ -76,7 +76,7 @@ type Report struct {
 	Key     string    `json:"key"`
 	At      time.Time `json:"at"`
 	Host    string    `json:"host"`            // the machine whose files were looked at
-	Spool   string    `json:"spool,omitempty"` // their directory; "": the mapping has none
+	Spool   string    `json:"spool,omitempty"` // their directory; "": it is not on this machine
 	Yes     bool      `json:"yes"`             // what could be removed was
 	Places  []Place   `json:"places"`
 	Notes   []string  `json:"notes"`  // what could not be seen or done

@@ -240,18 +240,19 @@ func Hours(d time.Duration) string {
 
 // Names reports whether a text is in the record as a word of its own, or as a number.
 func Names(r *deadletter.Record, text string) bool {
-	if names(r.Key, text) || names(r.Value, text) {
+	if NamedIn(r.Key, text) || NamedIn(r.Value, text) {
 		return true
 	}
 	for i := range r.Headers {
-		if names(r.Headers[i].Value, text) {
+		if NamedIn(r.Headers[i].Value, text) {
 			return true
 		}
 	}
 	return false
 }
 
-func names(in []byte, text string) bool {
+// NamedIn reports whether a text is in another one as a word of its own, or as a number.
+func NamedIn(in []byte, text string) bool {
 	for from := 0; from < len(in); from++ {
 		at := bytes.Index(in[from:], []byte(text))
 		if at < 0 {

@@ -48,6 +48,9 @@ func decideBy(o *BackfillOptions) (by, why string, err error) {
 	return replay.ByFile, "the mapping makes no calls", nil
 }
 
+// backfillDir begins the names of directories in the spool that are of backfills.
+const backfillDir = "backfill-"
+
 // newFiles is what sends the backfill's files, in a directory of its own that done removes.
 func newFiles(cfg *config.Config, o *BackfillOptions, run *replay.Replay, api oneshot.Service, rnd *rand.Rand) (files *replay.Files, done func(), err error) {
 	m := build.BatchMapping(o.Mapping)
@@ -59,7 +62,7 @@ func newFiles(cfg *config.Config, o *BackfillOptions, run *replay.Replay, api on
 	if err != nil {
 		return nil, nil, fmt.Errorf("mapping %s: imports.timezone: %w", m.Name, err)
 	}
-	name := "backfill-" + m.Name
+	name := backfillDir + m.Name
 	if o.DryRun {
 		name += ".dry-run" // beside one that runs
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/rowerror"
@@ -15,7 +16,9 @@ import (
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/forget"
+	"github.com/feedsink/feedsink/connector/tables"
 	"github.com/feedsink/feedsink/connector/words"
+	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -26,19 +29,21 @@ type spooled struct {
 	at      string // its path within the spool
 	inUse   bool   // a process has the directory open
 	formats []rowerror.Format
-	own     int // of the formats, the mapping's; the others are of its bundle
+	own     int  // of the formats, the mapping's; the others are of its bundle
+	unknown bool // no mapping writes files of its name: it has no formats
 	place   forget.Place
 }
 
 // files are those in the spool of this machine that have rows of the key.
 func (f *forgetting) files(ctx context.Context) (found []spooled, err error) {
-	if !f.mapping.Uses(schemas.Batch) {
-		return nil, nil
+	dirs, err := f.directories()
+	if err != nil {
+		return nil, err
 	}
 	own := build.BatchMapping(f.mapping)
-	names, of := []string{own.Name}, []files.Mapping{own}
+	of := []files.Mapping{own}
 	if own.Bundle != "" {
-		names, of = append(names, own.Bundle), nil
+		of = nil
 		for _, m := range f.asked.router.Mappings() {
 			if m.Config.Bundle == own.Bundle {
 				of = append(of, build.BatchMapping(m))
@@ -46,12 +51,9 @@ func (f *forgetting) files(ctx context.Context) (found []spooled, err error) {
 		}
 	}
 	index := slices.IndexFunc(of, func(m files.Mapping) bool { return m.Name == own.Name })
-	if f.report.Spool = f.cfg.Spool.Dir; !isDirectory(f.cfg.Spool.Dir) {
-		f.report.Spool, f.report.Notes = "", withNote(f.report.Notes, f.cfg.Spool.Dir+" is not on this machine: no file was looked at; run forget where the batch lane runs")
-	}
-	for _, name := range []string{"", "backfill-" + own.Name, "backfill-" + own.Name + ".dry-run"} {
+	for _, name := range dirs {
 		dir := filepath.Join(f.cfg.Spool.Dir, name)
-		list, err := spool.List(dir, names...)
+		list, err := spool.List(dir)
 		if err != nil {
 			return nil, err
 		}
@@ -61,13 +63,20 @@ func (f *forgetting) files(ctx context.Context) (found []spooled, err error) {
 		}
 		for _, l := range list {
 			s := spooled{Listed: l, dir: dir, at: filepath.Join(name, l.Name), inUse: spool.InUse(dir), own: index}
-			if s.formats, err = files.Formats(of, l.File); err != nil {
-				return nil, err
+			switch f.writerOf(l.Mapping) {
+			case anotherMapping:
+				continue
+			case noMapping:
+				s.unknown = true
+			case thisMapping:
+				if s.formats, err = files.Formats(of, l.File); err != nil {
+					return nil, err
+				}
 			}
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			rows, err := s.rows(own, f.Key)
+			rows, err := s.rows(f)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // its import was confirmed meanwhile
 			}
@@ -79,9 +88,51 @@ func (f *forgetting) files(ctx context.Context) (found []spooled, err error) {
 	return found, nil
 }
 
-func isDirectory(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
+// directories are the spool and those of backfills in it, of whichever mapping.
+func (f *forgetting) directories() ([]string, error) {
+	entries, err := os.ReadDir(f.cfg.Spool.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if f.report.Spool = f.cfg.Spool.Dir; err != nil {
+		f.report.Spool = ""
+		if len(tables.Filed(f.asked.router.Mappings())) > 0 {
+			f.report.Notes = withNote(f.report.Notes, f.cfg.Spool.Dir+" is not on this machine: no file was looked at; run forget where the batch lane runs")
+		}
+		return nil, nil
+	}
+	dirs := []string{""}
+	for _, e := range entries {
+		if e.IsDir() && strings.HasPrefix(e.Name(), backfillDir) {
+			dirs = append(dirs, e.Name())
+		}
+	}
+	return dirs, nil
+}
+
+// writer is who writes files of a name.
+type writer int
+
+const (
+	noMapping writer = iota // it was renamed, or has no batch lane any more
+	thisMapping
+	anotherMapping
+)
+
+// writerOf says who writes files with the name of a mapping or a bundle.
+func (f *forgetting) writerOf(name string) writer {
+	batch := f.mapping.Uses(schemas.Batch)
+	switch {
+	case batch && (name == f.mapping.Name || name == f.mapping.Config.Bundle):
+		return thisMapping
+	case name == f.mapping.Name:
+		return noMapping
+	case slices.ContainsFunc(f.asked.router.Mappings(), func(m *router.Compiled) bool {
+		return name == m.Name || name == m.Config.Bundle
+	}):
+		return anotherMapping
+	}
+	return noMapping
 }
 
 // withNote adds a note once.
@@ -114,22 +165,42 @@ func (f *forgetting) imports(ctx context.Context, files int) (of func(file strin
 	return of, nil
 }
 
-// rows counts those of the key.
-func (s *spooled) rows(m files.Mapping, key string) (int64, error) {
+// rows counts those of the key; of a file without formats, the lines that name it.
+func (s *spooled) rows(f *forgetting) (n int64, err error) {
 	path := filepath.Join(s.dir, s.Name)
 	if s.Kind == spool.Journaled {
-		rows, err := m.Rows()
-		if err != nil {
-			return 0, err
-		}
-		return rows.Journaled(path, key)
+		return spool.RowsOf(path, f.Key)
 	}
 	file, err := os.Open(path)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = file.Close() }()
-	return rowerror.Without(file, s.formats, s.of(key), nil)
+	if !s.unknown {
+		return rowerror.Without(file, s.formats, s.of(f.Key), nil)
+	}
+	spelled := f.spelled()
+	return n, rowerror.Lines(file, func(line []byte) {
+		if slices.ContainsFunc(spelled, func(key string) bool { return forget.NamedIn(line, key) }) {
+			n++
+		}
+	})
+}
+
+// spelled is the key as files whose form is not known may have it.
+func (f *forgetting) spelled() (keys []string) {
+	for _, name := range []string{"UTF-8", f.mapping.Config.Imports.CSV.Encoding, "ISO-8859-1", "UTF-16BE", "UTF-16LE"} {
+		encoding, err := schemas.Encoding(name)
+		for _, key := range []string{f.Key, strings.ReplaceAll(f.Key, `"`, `""`)} {
+			if err == nil && encoding != nil {
+				key, err = encoding.NewEncoder().String(key)
+			}
+			if err == nil && !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
 }
 
 // of reports whether a row is of the key; where the service's file has no column of the
@@ -147,16 +218,24 @@ func (s *spooled) of(key string) func(rowerror.Row) bool {
 // left to it.
 func (s *spooled) judge(rows int64, unreadable error, imported bool) {
 	p := forget.Place{Kind: forget.File, Where: s.at, Holds: words.Counted(int(rows), "row")}
+	if s.unknown {
+		p.Holds = words.Counted(int(rows), "line") + " with the key's text"
+	}
 	kept := s.Kind == spool.KeptFailed || s.Kind == spool.KeptOutputs
+	byHand := []string{"look at it, then rm " + quoted(filepath.Join(s.dir, s.Name))}
 	switch {
 	case kept && unreadable != nil:
-		p.State, p.Holds, p.Why = forget.Left, "what cannot be read", unreadable.Error()
-		p.Do = []string{"look at it, then rm " + quoted(filepath.Join(s.dir, s.Name))}
-	case rows == 0:
+		p.State, p.Holds, p.Why, p.Do = forget.Left, "what cannot be read", unreadable.Error(), byHand
+	case rows == 0 && (unreadable == nil || s.inUse):
 		return
+	case kept && s.unknown && !(s.inUse && imported):
+		p.State, p.Why, p.Do = forget.Left, "no mapping writes files of this name any more: "+s.Mapping+" was renamed or removed, or has no batch lane now", byHand
 	case !s.inUse && kept:
 		p.State, p.Yes = forget.Removable, "write the file anew without them"
 	case !s.inUse:
+		if rows == 0 {
+			p.Holds = "what cannot be read"
+		}
 		p.State, p.Yes = forget.Removable, "remove the file: a process that has ended left it, and the records that are not confirmed are read again"
 	case imported:
 		p.State, p.Why = forget.Goes, "its import is on its way, or halted: feedsink imports list tells; it goes when that is confirmed"

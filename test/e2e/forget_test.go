@@ -104,10 +104,15 @@ func (w *world) remaining() (records []*kgo.Record) {
 	return records
 }
 
-// forgets runs the command and reads its report.
+// forgets runs the command for the customers and reads its report.
 func (w *world) forgets(words string, want int) (r forget.Report) {
 	w.t.Helper()
-	out, code := w.execute("forget --mapping customers -o json " + words)
+	return w.forgetsOf("customers", words, want)
+}
+
+func (w *world) forgetsOf(mapping, words string, want int) (r forget.Report) {
+	w.t.Helper()
+	out, code := w.execute("forget --mapping " + mapping + " -o json " + words)
 	text, _, _ := strings.Cut(out, "\nfeedsink: ")
 	if err := json.Unmarshal([]byte(text), &r); err != nil || code != want {
 		w.t.Fatalf("forget %s: got exit code %d, %v and\n%s\nwant %d", words, code, err, out, want)
@@ -273,6 +278,81 @@ func (p *process) remembers(t *testing.T, text string) (times int) {
 		times += bytes.Count(held[:n], []byte(text))
 	}
 	return times
+}
+
+// Files that were kept under a former name of the mapping, or before its batch lane was taken
+// away, are found by their text and left to a person. What a process left there that has
+// ended goes.
+func TestForgottenCustomerIsFoundInFilesOfAFormerMapping(t *testing.T) {
+	t.Parallel()
+	const one = mark + "one"
+	w := newWorld(t, withStrictTables)
+	w.service.FailImports("customers", 1, "no such file")
+	sink := w.run(head + keeping)
+	w.produce(marked(one, "basic", one))
+	w.until("the file that FAILED is kept", func() bool { return strings.Contains(kept(w.spooled(), ".failed"), one) })
+	sink.terminate(t)
+	backfill := filepath.Join(w.dir, "spool", "backfill-customers")
+	if err := os.Mkdir(backfill, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{
+		filepath.Join(w.dir, "spool", "customers-20261124T101112Z-abcdef.upsert.csv.errors"),
+		filepath.Join(backfill, "customers-20261124T101112Z-abcdeg.upsert.csv"),
+	} {
+		if err := os.WriteFile(file, []byte("customerNumber;lastName\n"+one+";Doe\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	before, imports, _ := strings.Cut(keeping, "    imports:")
+	_, after, _ := strings.Cut(imports, "  - name: orders")
+	calls := strings.Replace(before, `{when: 'segments.tier == "gold"', lane: immediate}, {lane: batch}`, "{lane: immediate}", 1) + "  - name: orders" + after
+	for _, c := range []struct {
+		name, mapping, yaml string
+	}{
+		{"its mapping was renamed", "clients", strings.Replace(keeping, "name: customers", "name: clients", 1)},
+		{"it has no batch lane any more", "customers", calls},
+	} {
+		w.write(head + c.yaml)
+		r := w.forgetsOf(c.mapping, one, 1)
+		if got := states(r, forget.File); got[forget.Left] != 2 || got[forget.Removable] != 1 || len(got) != 2 {
+			t.Errorf("%s: got files %v of %+v, want two that are left and one that can be removed", c.name, got, r.Places)
+		}
+		for _, p := range r.Places {
+			if p.State == forget.Left && (p.Why == "" || !strings.Contains(strings.Join(p.Do, ""), "rm "+w.dir)) {
+				t.Errorf("%s: got %+v, want why it is left and what to do", c.name, p)
+			}
+		}
+		if got := states(w.forgetsOf(c.mapping, "zz8other", 0), forget.File); len(got) != 0 {
+			t.Errorf("%s: of another customer: got files %v, want none", c.name, got)
+		}
+	}
+	r := w.forgets("--yes "+one, 1)
+	if got := states(r, forget.File); got[forget.Left] != 2 || got[forget.Removed] != 1 {
+		t.Errorf("with --yes: got files %v of %+v, want two left and one removed", got, r.Places)
+	}
+	for _, p := range r.Places {
+		for _, do := range p.Do {
+			if name, is := strings.CutPrefix(do, "look at it, then rm "); is {
+				if err := os.Remove(name); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	if got := states(w.forgets("--yes "+one, 0), forget.File); len(got) != 0 {
+		t.Errorf("once that was done: got files %v, want none", got)
+	}
+
+	// A ZIP on its way when its process was killed has no directory: nobody knows what is in it.
+	w.write(head + keeping)
+	if err := os.WriteFile(filepath.Join(w.dir, "spool", "customers-20261124T101112Z-abcdeh.upsert.csv.zip.part"), []byte("PK\x03\x04"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := states(w.forgets(one, 1), forget.File); got[forget.Removable] != 1 {
+		t.Errorf("a file that cannot be read: got files %v, want one that can be removed", got)
+	}
 }
 
 // On a topic that is compacted only, a tombstone for the letter's key takes it away.
