@@ -64,12 +64,17 @@ func TestAdoptedImportIsAwaitedBeforeNewerRowsGoOut(t *testing.T) {
 		m := testMapping()
 		m.Roll.Rows = 2
 		w.open(Config{}, m)
-		w.adopt(w.left(103, running(1, 1)))
+		left := w.left(103, running(1, 1))
+		left.Began = time.Now().Add(-time.Hour)
+		w.adopt(left)
 		w.run()
 		w.read(w.p, 103, write(schemas.Upsert, "1"))
 		w.read(w.p, 104, write(schemas.Upsert, "2"))
 		w.read(w.p, 105, write(schemas.Upsert, "3"))
 		synctest.Wait()
+		if s := w.b.Status()[0]; s.Import == nil || !s.Import.Since.Equal(left.Began) {
+			t.Errorf("status: got import %+v, want it since %v, as the former owner began it", s.Import, left.Began)
+		}
 		if s := w.b.Status()[0]; s.Rows != 3 || s.Import == nil || s.Import.Step != contract.Importing || s.Import.ETL != "101" {
 			t.Errorf("status: got %+v, import %+v, want 3 open rows and the adopted import", s, s.Import)
 		}
@@ -84,8 +89,8 @@ func TestAdoptedImportIsAwaitedBeforeNewerRowsGoOut(t *testing.T) {
 			`7s poll e1: FINISHED`,
 			`7s confirm upsert 1/1 attempt 1 "e1" holds 103-105`,
 		)
-		if got := w.endings()[0]; got.Op != schemas.Upsert || got.Rows != 3 || got.Mapping != "customers" || got.Table.Name != "customers" {
-			t.Errorf("observed: got %+v, want 3 rows of upsert into customers", got)
+		if got := w.endings()[0]; got.Op != schemas.Upsert || got.Rows != 3 || got.Mapping != "customers" || got.Table.Name != "customers" || got.took < time.Hour {
+			t.Errorf("observed: got %+v, want 3 rows of upsert into customers, more than an hour after it began", got)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package batcher
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -25,6 +26,8 @@ type Adopted struct {
 	// Changed says that the mapping is not the one any more that routed the
 	// records: once the import has ended they are all read again.
 	Changed bool
+	// Began is when its file was sent, as far as is stored; zero: not known.
+	Began time.Time
 	// UpTo ends the generation, for each partition that it has records of.
 	UpTo map[Partition]int64
 	// Claims hold those records until the ledger releases them.
@@ -101,7 +104,8 @@ func (r *importRun) adoptedLife(ctx, send context.Context) error {
 		return r.waitOut(ctx, send, imp)
 	}
 	r.log.Info("adopting the import of a former owner", "file", imp.File, "execution", imp.Execution, "part", imp.Part, "parts", imp.Parts)
-	begun := time.Now()
+	begun := cmp.Or(r.adopted.Began, time.Now())
+	r.show(contract.ImportStatus{Import: imp, Step: contract.Importing, Since: begun}, "")
 	results, err := r.outcome(ctx, &imp)
 	if err != nil {
 		return err

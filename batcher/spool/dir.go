@@ -55,7 +55,19 @@ func NewName(mapping string, rnd *rand.Rand) string {
 	for i := range suffix {
 		suffix[i] = alphabet[rnd.IntN(len(alphabet))]
 	}
-	return mapping + "-" + time.Now().UTC().Format("20060102T150405Z") + "-" + string(suffix)
+	return mapping + "-" + time.Now().UTC().Format(nameTime) + "-" + string(suffix)
+}
+
+const nameTime = "20060102T150405Z"
+
+// NamedAt is when a sealed file was given its name; zero of any other name.
+func NamedAt(file string) time.Time {
+	m := ours.FindStringSubmatch(file)
+	if m == nil {
+		return time.Time{}
+	}
+	at, _ := time.Parse(nameTime, file[len(m[1])+1:][:len(nameTime)]) // a day that no calendar has: zero
+	return at
 }
 
 // errLocked says that another process has the directory.

@@ -4,9 +4,11 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/batcher/contract"
+	"github.com/feedsink/feedsink/batcher/spool"
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/kafka"
 	"github.com/feedsink/feedsink/connector/tables"
@@ -54,6 +56,7 @@ func (f Adopter) Assigned(ps []*kafka.Partition) {
 		if awaited[tables.LedgerTable(m)] {
 			continue
 		}
+		a.Began = began(a.File, usedSlots(ps, m), time.Now())
 		awaited[tables.LedgerTable(m)] = true
 		// With other routes it cannot be told which records the file held: it is
 		// awaited, to keep the order, and then all of them are read again.
@@ -72,6 +75,31 @@ func (f Adopter) Assigned(ps []*kafka.Partition) {
 	for _, key := range slices.Sorted(maps.Keys(inError)) {
 		f.adopt(f.mappingOf(inError[key].Table.Qualified()), *inError[key])
 	}
+}
+
+// usedSlots are when imports of the mapping's table were triggered recently.
+func usedSlots(ps []*kafka.Partition, m *router.Compiled) []time.Time {
+	for _, p := range ps {
+		if p.ID == 0 && p.Topic == m.Config.Topics[0] {
+			return p.UsedSlots(m.Table.Qualified())
+		}
+	}
+	return nil
+}
+
+// began is when the file of an import on record was sent: its table's last slot was used then.
+// Where none is known to have been used since the file was sealed, it is when it was sealed.
+func began(file string, used []time.Time, now time.Time) time.Time {
+	at := spool.NamedAt(file)
+	for _, u := range used {
+		if u.After(at) && !u.After(now) { // one of the next day may be on record, too
+			at = u
+		}
+	}
+	if at.After(now) { // another clock said so
+		return now
+	}
+	return at
 }
 
 // adoptErrors takes over what is left of an import: records whose rows are in error.

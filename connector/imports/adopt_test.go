@@ -2,6 +2,7 @@ package imports
 
 import (
 	"testing"
+	"time"
 
 	"github.com/feedsink/feedsink/batcher"
 	"github.com/feedsink/feedsink/connector/ack"
@@ -28,6 +29,33 @@ func TestAnImportReroutedInOnePartitionIsReroutedInAll(t *testing.T) {
 		}
 		if to.Fingerprint != c.want || len(to.Claims) != len(c.fingerprints) {
 			t.Errorf("%s: got fingerprint %d of %d claims, want %d of %d", what, to.Fingerprint, len(to.Claims), c.want, len(c.fingerprints))
+		}
+	}
+}
+
+// How long an import takes is told by when it was sent, however often it has changed hands.
+func TestAdoptedImportBeganWhenItWasSent(t *testing.T) {
+	at := func(clock string) time.Time {
+		t, _ := time.Parse(time.TimeOnly, clock)
+		return t.AddDate(2026, 0, 0)
+	}
+	const file = "orders-20260101T120000Z-abcdef.upsert.csv.gz"
+	now := at("15:00:00")
+	for what, c := range map[string]struct {
+		file string
+		used []time.Time
+		want time.Time
+	}{
+		"by the last slot":              {file, []time.Time{at("08:00:00"), at("12:30:00"), at("14:30:00")}, at("14:30:00")},
+		"a slot of the next day beside": {file, []time.Time{at("12:30:00"), at("23:59:00")}, at("12:30:00")},
+		"slots from before it":          {file, []time.Time{at("08:00:00")}, at("12:00:00")},
+		"without slots":                 {file, nil, at("12:00:00")},
+		"named by a clock ahead":        {"orders-20260101T160000Z-abcdef.upsert.csv.gz", nil, now},
+		"with a name of another kind":   {"orders.csv", nil, time.Time{}},
+		"with a time that is none":      {"orders-20269901T120000Z-abcdef.upsert.csv.gz", nil, time.Time{}},
+	} {
+		if got := began(c.file, c.used, now); !got.Equal(c.want) {
+			t.Errorf("%s: got %v, want %v", what, got, c.want)
 		}
 	}
 }

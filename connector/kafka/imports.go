@@ -325,9 +325,7 @@ func (s *Source) Slots(home, table string) (used []time.Time, ok bool) {
 	if p == nil || !p.in(reading) {
 		return nil, false
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.ledger.UsedSlots(table), true
+	return p.UsedSlots(table), true
 }
 
 // counted are, for those of ps where imports of tables are counted, the uses of these tables'
@@ -365,11 +363,11 @@ func (p *Partition) countHere(all []ack.Slots) {
 	p.ledger.JoinSlots(all)
 }
 
-// slots are those of the partition's tables.
-func (p *Partition) slots() []ack.Slots {
+// UsedSlots are when imports of the table were triggered recently, as this ledger has it.
+func (p *Partition) UsedSlots(table string) []time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.ledger.Slots
+	return p.ledger.UsedSlots(table)
 }
 
 // FillSlots notes further imports of the table: the service says that there have

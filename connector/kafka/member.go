@@ -191,10 +191,10 @@ func (s *Source) forget(ps []*Partition) {
 	defer s.mu.Unlock()
 	defer s.updateShare()
 	for _, p := range ps {
-		p.end()
+		used := p.end()
 		if tp := (topicPartition{p.Topic, p.ID}); s.parts[tp] == p {
 			delete(s.parts, tp)
-			if used := p.slots(); len(used) > 0 {
+			if len(used) > 0 {
 				s.slots[tp] = used
 			}
 		}

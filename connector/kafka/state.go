@@ -3,6 +3,8 @@ package kafka
 import (
 	"slices"
 	"time"
+
+	"github.com/feedsink/feedsink/connector/ack"
 )
 
 // The life of one assignment of one partition. Every change of its state is made in
@@ -84,12 +86,13 @@ func (p *Partition) begin(from state) bool {
 	return true
 }
 
-// end ends the assignment: from here on nothing changes its offset any more.
-func (p *Partition) end() {
+// end ends the assignment: from here on nothing changes its offset any more. It tells the
+// slots that were used of the partition's tables.
+func (p *Partition) end() []ack.Slots {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state == ended {
-		return
+		return p.ledger.Slots
 	}
 	p.hold(-p.held.Load())
 	p.memory.Share(-1)
@@ -97,6 +100,7 @@ func (p *Partition) end() {
 		p.total.Add(-int64(p.tracker.Pending()))
 	}
 	p.state = ended
+	return p.ledger.Slots
 }
 
 func (p *Partition) in(st state) bool {

@@ -1,9 +1,11 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestImportOfAKilledMemberIsAdoptedNotRepeated(t *testing.T) {
@@ -18,10 +20,19 @@ func TestImportOfAKilledMemberIsAdoptedNotRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = first.wait() // it was killed
+	killed := time.Now()
 	second := w.run(yaml)
 	w.until("the next owner has found the import", func() bool {
 		return strings.Contains(second.out.String(), "adopting the import of a former owner")
 	})
+	var list []struct{ Import *struct{ Since time.Time } }
+	w.until("it is awaited", func() bool {
+		err := json.Unmarshal([]byte(get(t, second.admin(w), "/imports")), &list)
+		return err == nil && len(list) == 1 && list[0].Import != nil
+	})
+	if since := list[0].Import.Since; !since.Before(killed) {
+		t.Errorf("the import goes on since %v, want a time before the first member was killed at %v", since, killed)
+	}
 	w.service.Release()
 	w.settled()
 	if got := len(w.service.Executions()); got != 1 {
