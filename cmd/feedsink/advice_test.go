@@ -1,13 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/feedsink/feedsink/connector/replay"
 )
 
 func TestErrorsOfKafkaSayWhatToDo(t *testing.T) {
@@ -54,6 +58,40 @@ func TestErrorsOfOthersGetNoAdviceOfKafka(t *testing.T) {
 	for _, err := range []error{errors.New("x"), fmt.Errorf("x: %w", &usageError{errors.New("y")}), nil} {
 		if got := advised(err); !errors.Is(got, err) {
 			t.Errorf("got %v, want %v", got, err)
+		}
+	}
+}
+
+func TestWithoutABrokerCommandsNameThoseThatTheyAskedAndPrintNoReport(t *testing.T) {
+	d := newHost(t)
+	d.change("kafka:", "dlq: {topic: feedsink.dlq}\nreceipts: {topic: feedsink.receipts}\nkafka:")
+	d.change("upsert: {mode", "upsert: {etl: \"8\", mode")
+	d.change(`"127.0.0.1:1"`, `"127.0.0.1:1", "127.0.0.1:2"`)
+	d.change("mappings:", "mappings:\n  - {name: orders, topics: [shop.orders], customTable: orders, key: businessKey, fields: [{from: id, to: businessKey}], routes: [{lane: immediate}]}")
+	for _, line := range []string{
+		"dlq list", "dlq replay", "dlq replay --dry-run", "dlq discard --reason gone", "backfill --mapping customers --since 1d",
+		"why --mapping customers C1", "verify --mapping customers", "verify --mapping orders", "forget --mapping customers C1", "plan", "audit",
+	} {
+		for _, form := range []string{"text", "json"} {
+			code, out, failed := d.run(line + " -o " + form)
+			if code != exitFailed || out != "" || !strings.HasPrefix(failed, "no broker can be asked: 127.0.0.1:") ||
+				!strings.Contains(failed, "127.0.0.1:1: ") || !strings.Contains(failed, "127.0.0.1:2: ") || !strings.HasSuffix(failed, "; nothing listens at this port; correct kafka.brokers, or start the broker") {
+				t.Errorf("%s -o %s: got code %d, %q and %q", line, form, code, out, failed)
+			}
+		}
+	}
+}
+
+func TestReportOfACommandThatDidNotEndHasTheError(t *testing.T) {
+	for _, found := range []int{0, 3} {
+		cmd, printed := &cobra.Command{}, &bytes.Buffer{}
+		cmd.SetOut(printed)
+		outputFlag(cmd)
+		_ = cmd.Flags().Set("output", "json") // the flag is there
+		report := replay.Report{Selected: found}
+		err := printUnfinished(cmd, &report, &report.Error, errors.New("the service does not answer"))
+		if err == nil || strings.Contains(printed.String(), `"error": "the service does not answer"`) != (found > 0) || (printed.Len() > 0) != (found > 0) {
+			t.Errorf("%d found: got %v and %s", found, err, printed)
 		}
 	}
 }

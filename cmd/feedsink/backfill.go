@@ -116,12 +116,10 @@ func runBackfill(cmd *cobra.Command, logs *logFlags, o ops.BackfillOptions, serv
 	case errors.Is(err, replay.ErrNothing), errors.Is(err, replay.ErrUnfinished):
 		return err
 	}
-	if report.Mapping != "" {
-		err = errors.Join(printResult(cmd, report, report.Text()), err)
+	if errors.Is(err, context.Canceled) && !o.DryRun {
+		err = fmt.Errorf("%w; run the same again to go on, %.1f %% of the keys are done", err, 100*report.Done)
 	}
-	switch {
-	case errors.Is(err, context.Canceled) && !o.DryRun:
-		return fmt.Errorf("%w; run the same again to go on, %.1f %% of the keys are done", err, 100*report.Done)
+	switch err := printUnfinished(cmd, &report, &report.Error, err); {
 	case err != nil:
 		return err
 	case !o.DryRun && words.Sum(report.Refused)+words.Sum(report.Left) > 0:

@@ -54,7 +54,7 @@ func newDLQReplay() *cobra.Command {
 			if errors.Is(err, ops.ErrNoDeadLetters) {
 				return asUsage(err)
 			}
-			if err := errors.Join(printResult(cmd, report, report.Text()), err); err != nil {
+			if err := printUnfinished(cmd, &report, &report.Error, err); err != nil {
 				return err
 			}
 			if !o.DryRun && !report.Ended() {

@@ -64,16 +64,25 @@ func exitCode(err error) int {
 	if err == nil {
 		return exitFine
 	}
-	if errors.Is(err, context.Canceled) { // by a signal: commands cancel nothing else that they wait for
-		fmt.Fprintf(os.Stderr, "feedsink: %s\n", cancellation.Replace(err.Error()))
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintf(os.Stderr, "feedsink: %s\n", worded(err))
 		return exitInterrupted
 	}
 	if usage, ok := errors.AsType[*usageError](err); ok {
 		fmt.Fprintln(os.Stderr, usage.Error())
 		return exitUsage
 	}
-	fmt.Fprintf(os.Stderr, "feedsink: %v\n", advised(err))
+	fmt.Fprintf(os.Stderr, "feedsink: %s\n", worded(err))
 	return exitFailed
+}
+
+// worded is what ended the command, for who reads it: a signal, for commands cancel nothing
+// else that they wait for, or an error with what to do about it.
+func worded(err error) string {
+	if errors.Is(err, context.Canceled) {
+		return cancellation.Replace(err.Error())
+	}
+	return advised(err).Error()
 }
 
 // cancellation is how Go's packages word an interrupt.
@@ -188,6 +197,25 @@ func printResult(cmd *cobra.Command, result any, text string) error {
 	}
 	_, err := fmt.Fprintln(cmd.OutOrStdout(), text)
 	return err
+}
+
+// unfinished is a report of what was found until now.
+type unfinished interface {
+	Empty() bool
+	Text() string
+}
+
+// printUnfinished prints what a command has found, as printResult does, where an error ended it
+// before its work was done. The error goes into the report, which is no result then; where
+// nothing was found yet, nothing is printed.
+func printUnfinished(cmd *cobra.Command, report unfinished, note *string, err error) error {
+	if err != nil && report.Empty() {
+		return err
+	}
+	if err != nil {
+		*note = worded(err)
+	}
+	return errors.Join(printResult(cmd, report, report.Text()), err)
 }
 
 func printJSON(to io.Writer, value any) error {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/ops"
-	"github.com/feedsink/feedsink/connector/verify"
 )
 
 func newVerify() *cobra.Command {
@@ -84,12 +83,10 @@ func runVerify(cmd *cobra.Command, logs *logFlags, server string, o ops.VerifyOp
 		}
 		report.Known.Imports = importsOf(&status, report.Mapping)
 	}
-	if report.Mapping != "" && !errors.Is(err, verify.ErrNothing) {
-		err = errors.Join(printResult(cmd, report, report.Text()), err)
+	if errors.Is(err, context.Canceled) && !report.Empty() {
+		err = fmt.Errorf("%w; the keys that were compared until then are in the report", err)
 	}
-	switch {
-	case errors.Is(err, context.Canceled) && report.Readable:
-		return fmt.Errorf("%w; the keys that were compared until then are in the report", err)
+	switch err := printUnfinished(cmd, &report, &report.Error, err); {
 	case err != nil:
 		return err
 	case report.Repaired():

@@ -25,12 +25,16 @@ func Audit(ctx context.Context, cfg *config.Config, o audit.Options, progress fu
 	if err != nil {
 		return nil, err
 	}
-	connection, err := build.KafkaConnection(cfg.Kafka, slog.New(slog.DiscardHandler)).Options()
+	brokers := build.KafkaConnection(cfg.Kafka, slog.New(slog.DiscardHandler))
+	connection, err := brokers.Options()
 	if err != nil {
 		return nil, err
 	}
 	rt, err := first(check.Compile(cfg.Mappings))
 	if err != nil {
+		return nil, err
+	}
+	if err := brokers.Reach(ctx); err != nil {
 		return nil, err
 	}
 	topics := map[string][]audit.Lane{}

@@ -79,6 +79,9 @@ func Backfill(ctx context.Context, cfg *config.Config, o BackfillOptions) (repla
 	if err != nil {
 		return replay.BackfillReport{}, err
 	}
+	if err := run.Reader.Reach(ctx); err != nil {
+		return replay.BackfillReport{}, err
+	}
 	grace := cfg.Service.Timeout + backfillRound
 	if by == replay.ByFile {
 		o.Asked, grace = o.Asked+" --by file", untilImported

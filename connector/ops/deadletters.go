@@ -64,7 +64,7 @@ func deadLetters(ctx context.Context, cfg *config.Config, log *slog.Logger, prog
 	if cfg.DLQ.Topic == "" {
 		return 0, ErrNoDeadLetters
 	}
-	reader, err := cluster.NewReader(build.KafkaConnection(cfg.Kafka, log))
+	reader, err := cluster.OpenReader(ctx, build.KafkaConnection(cfg.Kafka, log))
 	if err != nil {
 		return 0, err
 	}

@@ -25,7 +25,7 @@ var errWireFormat = errors.New("its values are in the wire format of a schema re
 // Guess is a commented configuration for topics, from a look at the last records of
 // each, at most limit. It joins no group.
 func Guess(ctx context.Context, at setup.Place, topics []string, limit int64) (string, error) {
-	reader, err := cluster.NewReader(build.KafkaConnection(at.Kafka, nil))
+	reader, err := cluster.OpenReader(ctx, build.KafkaConnection(at.Kafka, nil))
 	if err != nil {
 		return "", err
 	}

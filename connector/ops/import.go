@@ -171,7 +171,7 @@ func SlotsLeft(ctx context.Context, cfg *config.Config, mapping string) (int, er
 	if !m.Uses(schemas.Batch) {
 		return plan.Remaining(time.Now(), nil), nil // no sink imports into the table
 	}
-	reader, err := cluster.NewReader(build.KafkaConnection(cfg.Kafka, nil))
+	reader, err := cluster.OpenReader(ctx, build.KafkaConnection(cfg.Kafka, nil))
 	if err != nil {
 		return 0, err
 	}

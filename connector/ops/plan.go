@@ -99,7 +99,7 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 func RouteSample(ctx context.Context, cfg *config.Config, r *router.Router, topics []string, sample Sample,
 	each func(record *router.Record, routed []router.Routed, err error),
 ) ([]plan.Topic, error) {
-	reader, err := cluster.NewReader(build.KafkaConnection(cfg.Kafka, nil))
+	reader, err := cluster.OpenReader(ctx, build.KafkaConnection(cfg.Kafka, nil))
 	if err != nil {
 		return nil, err
 	}

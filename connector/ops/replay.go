@@ -75,6 +75,9 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 	if o.Wait != nil {
 		run.Wait = o.Wait
 	}
+	if err := run.Reader.Reach(ctx); err != nil {
+		return replay.Report{}, err
+	}
 	ctx, release, err := hold(ctx, !o.DryRun, run.Reader, cfg, o.Rand)
 	if err != nil {
 		return replay.Report{}, err
@@ -158,7 +161,7 @@ func Discard(ctx context.Context, cfg *config.Config, log *slog.Logger, d replay
 	if cfg.DLQ.Topic == "" {
 		return replay.DiscardReport{}, ErrNoDeadLetters
 	}
-	reader, err := cluster.NewReader(build.KafkaConnection(cfg.Kafka, log))
+	reader, err := cluster.OpenReader(ctx, build.KafkaConnection(cfg.Kafka, log))
 	if err != nil {
 		return replay.DiscardReport{}, err
 	}

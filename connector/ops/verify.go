@@ -51,10 +51,16 @@ func Verify(ctx context.Context, cfg *config.Config, o VerifyOptions) (verify.Re
 	if o.Rate, err = BackfillRate(o.Rate, cfg.Service.Rate); err != nil {
 		return verify.Report{}, err
 	}
+	if err := run.Reader.Reach(ctx); err != nil {
+		return verify.Report{}, err
+	}
 	run.Config = aside(cfg, o.GiveUp)
 	if !m.Table.Custom {
 		known, err := knownOf(ctx, cfg, run, m, o.Log)
-		return verify.Report{Mapping: m.Name, Table: m.Label, Known: known, Differences: []verify.Difference{}, Writers: otherWriters(run.Router, m)}, err
+		if err != nil {
+			return verify.Report{}, err
+		}
+		return verify.Report{Mapping: m.Name, Table: m.Label, Known: known, Differences: []verify.Difference{}, Writers: otherWriters(run.Router, m)}, nil
 	}
 	pace(run, o.Rate, backfillRound)
 	span := replay.BackfillConfig{Asked: askedRepair, Mapping: m, Since: time.Unix(0, 0), Keys: int64(cfg.Memory.Pending)}
@@ -74,7 +80,9 @@ func Verify(ctx context.Context, cfg *config.Config, o VerifyOptions) (verify.Re
 	}
 	span.Only = keys
 	repair, err := Backfill(ctx, cfg, BackfillOptions{BackfillConfig: span, Name: o.Name, By: replay.ByCalls, Rate: o.Rate, GiveUp: o.GiveUp, Tell: o.Tell, Log: o.Log})
-	report.Repair = &repair
+	if err == nil || !repair.Empty() {
+		report.Repair = &repair
+	}
 	if err != nil {
 		err = fmt.Errorf("repair: %w", err)
 	}

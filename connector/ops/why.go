@@ -109,7 +109,7 @@ func newQuestion(ctx context.Context, cfg *config.Config, o WhyOptions) (q *ques
 	if o.ProfileID != "" && q.mapping.Table.Custom {
 		return nil, nil, fmt.Errorf("mapping %s: --profile-id %w: table records have none", o.Name, ErrNoRow)
 	}
-	if q.reader, err = cluster.NewReader(build.KafkaConnection(cfg.Kafka, o.Log)); err != nil {
+	if q.reader, err = cluster.OpenReader(ctx, build.KafkaConnection(cfg.Kafka, o.Log)); err != nil {
 		return nil, nil, err
 	}
 	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))

@@ -94,9 +94,13 @@ type BackfillReport struct {
 	// Files are what the keys come to by files; nil: it has none, or goes by calls.
 	Files *BackfillFiles `json:"files,omitempty"`
 	// By is how it goes, calls or file, and Why what decided that.
-	By  string `json:"by"`
-	Why string `json:"why"`
+	By    string `json:"by"`
+	Why   string `json:"why"`
+	Error string `json:"error,omitempty"` // why the run did not come to its end
 }
+
+// Empty reports whether the run has met no record yet.
+func (r *BackfillReport) Empty() bool { return r.Records == 0 }
 
 // How a backfill goes.
 const (

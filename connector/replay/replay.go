@@ -283,9 +283,13 @@ type Report struct {
 	// Interrupted are dead letters that the filter does not mean, and that a run which
 	// did not end may have sent: their rows may hold an older value.
 	Interrupted int    `json:"interrupted"`
-	Foreign     int    `json:"foreign"` // records of the topic that are no letters of this connector
-	Notes       []Note `json:"notes"`   // of the refused and left, as many as are kept
+	Foreign     int    `json:"foreign"`         // records of the topic that are no letters of this connector
+	Notes       []Note `json:"notes"`           // of the refused and left, as many as are kept
+	Error       string `json:"error,omitempty"` // why the run did not come to its end
 }
+
+// Empty reports whether the run has met no letter yet.
+func (r *Report) Empty() bool { return r.Selected+r.Done+r.Interrupted+r.Foreign == 0 }
 
 // maxNotes bounds a report's memory; the counts go on.
 const maxNotes = 1000

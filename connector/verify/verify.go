@@ -86,7 +86,11 @@ type Report struct {
 	Writers     []string     `json:"writers,omitempty"` // other mappings of the table, whose what differs may be
 	// Repair is what became of the keys that differ; nil: it was not asked for.
 	Repair *replay.BackfillReport `json:"repair,omitempty"`
+	Error  string                 `json:"error,omitempty"` // why not all was compared, or sent again
 }
+
+// Empty reports whether nothing is known yet.
+func (r *Report) Empty() bool { return r.Records == 0 && r.Known == nil }
 
 // Counts are how many keys differ, by how they do.
 type Counts struct {

@@ -79,9 +79,7 @@ func (c Connection) Seeds(ctx context.Context) []Broker {
 	var asking sync.WaitGroup
 	for i, address := range c.Brokers {
 		asking.Go(func() {
-			one := c
-			one.Brokers = []string{address}
-			seeds[i] = Broker{Address: address, Err: one.ping(ctx)}
+			seeds[i] = Broker{Address: address, Err: c.only(address).ping(ctx)}
 		})
 	}
 	asking.Wait()

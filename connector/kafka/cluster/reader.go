@@ -42,6 +42,7 @@ type Commit struct {
 // any group: a sink that runs notices nothing of it. Its methods may be used
 // concurrently.
 type Reader struct {
+	of      Connection
 	opts    []kgo.Opt
 	fetched int64
 	client  *kgo.Client
@@ -58,7 +59,7 @@ func NewReader(c Connection) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}
-	return &Reader{opts: opts, fetched: c.Fetched, client: client, admin: kadm.NewClient(client)}, nil
+	return &Reader{of: c, opts: opts, fetched: c.Fetched, client: client, admin: kadm.NewClient(client)}, nil
 }
 
 // Close ends the reader's connections.
