@@ -195,7 +195,12 @@ func (r *importRun) remaining(ctx context.Context, imports []contract.Import) ([
 	halt := func(reason string) error { // kept in the place of what the former owner kept
 		r.files[0].Name = r.batcher.spool.As(imports[0].File, from.File)
 		imports[0].File = r.files[0].Name
-		return r.halt(ctx, &imports[0], reason)
+		if from.Execution != "" { // it FAILED: the ledger counts the next try
+			imports[0].Attempt--
+		}
+		err := r.halt(ctx, &imports[0], reason)
+		imports[0].Attempt = from.Attempt
+		return err
 	}
 	if from.Refused && from.Execution != "" {
 		return imports, halt("import " + from.File + ", execution " + from.Execution +

@@ -44,8 +44,8 @@ func TestFailedImportIsRetriedThenHaltsUntilReleased(t *testing.T) {
 			t.Errorf("said: got %+v, want the words about e2, and since when", said)
 		}
 		w.wantSpool("customers-*.upsert.csv.gz.failed")
-		if got := w.b.Status()[0]; got.Halted != reason || len(got.Kept) != 1 {
-			t.Errorf("status: got %+v, want the reason and one kept file", got)
+		if got := w.b.Status()[0]; got.Halted != reason || len(got.Kept) != 1 || got.Import.Attempt != 2 {
+			t.Errorf("status: got %+v, want the reason, one kept file and the try that FAILED", got)
 		}
 		w.append(write(schemas.Upsert, "2"))
 		time.Sleep(3 * time.Hour)
@@ -243,13 +243,16 @@ func TestFileThatIsBuiltAgainIsKeptInThePlaceOfTheFormer(t *testing.T) {
 			if _, halted := w.b.Halted("customers"); !halted {
 				t.Error("after a restart: got not halted, want halted")
 			}
-			if got := w.b.Status()[0].Kept; !slices.Equal(got, kept) {
-				t.Errorf("kept after a restart: got %q, want %q", got, kept)
+			if got := w.b.Status()[0]; !slices.Equal(got.Kept, kept) || got.Import.Attempt != 1 {
+				t.Errorf("after a restart: got %q kept and attempt %d, want %q and the one that FAILED", got.Kept, got.Import.Attempt, kept)
 			}
 		}
+		w.transcript()
 		if err := w.b.Release("customers"); err != nil {
 			t.Fatal(err)
 		}
+		time.Sleep(time.Second)
+		w.lastSaid(`record upsert 1/1 attempt 2`)
 		time.Sleep(time.Minute)
 		w.lastSaid("confirm")
 		w.wantSpool()

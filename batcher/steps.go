@@ -338,13 +338,15 @@ func (r *importRun) failed(ctx, send context.Context, imp *contract.Import, resu
 	}
 	cause := r.queue.words.Failure(imp, results)
 	log := r.log.With("file", imp.File, "execution", imp.Execution, "reason", cause)
-	imp.Attempt++
 	if r.retries < r.queue.mapping.RetryFailed && !results.SameAgain {
 		r.retries++
+		imp.Attempt++
 		log.Warn("import FAILED; the file is sent again", "try", r.retries+1)
 		return retry.Sleep(ctx, r.backoff(r.batcher.cfg.Retry, r.retries, 0))
 	}
-	return r.halt(ctx, imp, fmt.Sprintf("import %s, execution %s: FAILED: %s", imp.File, imp.Execution, cause))
+	err := r.halt(ctx, imp, fmt.Sprintf("import %s, execution %s: FAILED: %s", imp.File, imp.Execution, cause))
+	imp.Attempt++ // there is none before the release
+	return err
 }
 
 // halt keeps the file under a name that survives a restart and waits for
