@@ -258,10 +258,6 @@ func (r *importRun) record(ctx, send context.Context, imp *contract.Import, exec
 // not any more: what became of its rows is not known.
 const forgotten contract.Status = "unknown"
 
-// ForgottenAfter is how long the service is asked again for what it does not know of an
-// execution.
-const ForgottenAfter = 10 * time.Minute
-
 // forgottenPolls is how many polls in a row the service refuses for good before
 // an execution counts as forgotten: several minutes, since an execution may take
 // a while to be known everywhere.

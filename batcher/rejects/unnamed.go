@@ -9,7 +9,8 @@ import (
 )
 
 // Patience is how long the service is asked again for what became of an import's rows
-// before the mapping halts: it may write output files after it has said FINISHED.
+// before the mapping halts, since it may write output files after it has said FINISHED; or
+// for an execution that it does not know.
 const Patience = 10 * time.Minute
 
 // Unnamed is what keeps rows in error from being dead letters: the output files

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/rejects"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/service"
 )
@@ -34,7 +34,7 @@ func (f *forgotten) refused(execution string) time.Time {
 		if f.asks == nil {
 			f.asks = map[string]refusals{}
 		}
-		maps.DeleteFunc(f.asks, func(_ string, other refusals) bool { return now.Sub(other.last) > batcher.ForgottenAfter })
+		maps.DeleteFunc(f.asks, func(_ string, other refusals) bool { return now.Sub(other.last) > rejects.Patience })
 		r.since = now
 	}
 	r.last = now
@@ -72,7 +72,7 @@ func (f *Former) Ended(ctx context.Context, execution string) (bool, error) {
 		return false, err
 	}
 	since := f.forgotten.refused(execution)
-	if time.Since(since) < batcher.ForgottenAfter {
+	if time.Since(since) < rejects.Patience {
 		return false, err
 	}
 	f.Log.Warn("the service does not know the other lane's import any more; it counts as ended, and the partitions that waited for it go on; "+

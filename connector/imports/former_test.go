@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedsink/feedsink/batcher"
+	"github.com/feedsink/feedsink/batcher/rejects"
 	"github.com/feedsink/feedsink/connector/calls"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
 )
@@ -32,12 +32,12 @@ func TestExecutionThatTheServiceHasForgottenHasEnded(t *testing.T) {
 			ended, err := former.Ended(t.Context(), "17")
 			waited := time.Since(begun)
 			if ended {
-				if err != nil || waited < batcher.ForgottenAfter || !strings.Contains(log.String(), "execution=17") {
-					t.Errorf("ended after %v: got %v, log %q; want it after %v, told by the log", waited, err, log, batcher.ForgottenAfter)
+				if err != nil || waited < rejects.Patience || !strings.Contains(log.String(), "execution=17") {
+					t.Errorf("ended after %v: got %v, log %q; want it after %v, told by the log", waited, err, log, rejects.Patience)
 				}
 				return
 			}
-			if err == nil || waited > 2*batcher.ForgottenAfter {
+			if err == nil || waited > 2*rejects.Patience {
 				t.Fatalf("after %v: got ended %v, %v; want an error, and its end in time", waited, ended, err)
 			}
 			time.Sleep(time.Minute)
@@ -57,8 +57,8 @@ func TestExecutionsThatNobodyAsksForAreLetGo(t *testing.T) {
 			f.refused(strconv.Itoa(i))
 			time.Sleep(time.Minute)
 		}
-		if got, most := len(f.asks), 2+int(batcher.ForgottenAfter/time.Minute); got > most {
-			t.Errorf("got %d executions kept, want at most the %d of the last %v", got, most, batcher.ForgottenAfter)
+		if got, most := len(f.asks), 2+int(rejects.Patience/time.Minute); got > most {
+			t.Errorf("got %d executions kept, want at most the %d of the last %v", got, most, rejects.Patience)
 		}
 	})
 }
