@@ -139,7 +139,7 @@ func TestRefusalIsTheServicesOnlyWhereTheOperationHasIt(t *testing.T) {
 				if !ok {
 					kind = Rejected
 				}
-				if whose == 'n' || whose == 'j' && !isJSON([]byte(body)) || whose == 'e' && body != "" && !isJSON([]byte(body)) || isGatewayText([]byte(body)) {
+				if whose == 'n' || whose == 'j' && !isJSON([]byte(body)) || whose == 'e' && body != "" && !isJSON([]byte(body)) || isGatewayText(nil, []byte(body)) {
 					kind = Transient
 				}
 				err := calls[op](t.Context())
@@ -148,6 +148,35 @@ func TestRefusalIsTheServicesOnlyWhereTheOperationHasIt(t *testing.T) {
 				} else if kind == Transient && !strings.Contains(err.Error(), "not the service's; check service.baseURL") {
 					t.Errorf("%v: got %v, want to be told what to check", op, err)
 				}
+			}
+		}
+	}
+}
+
+// TestRouteThatIsMissingIsNoWordOfTheService: gateways and frameworks say in JSON that no route
+// leads on. What a service may say of a record that it does not have is left to it.
+func TestRouteThatIsMissingIsNoWordOfTheService(t *testing.T) {
+	amazons := http.Header{"Apigw-Requestid": {"JqXcaj9EoAMEJ8g="}}
+	for body, want := range map[string]Kind{
+		`{"message":"Not Found"}`:                                                                                   NotFound,  // Amazon's with its header only
+		`{ "statusCode": 404, "message": "Resource not found" }`:                                                    Transient, // Azure API Management
+		`{"statusCode":404,"message":"Resource not found in customers"}`:                                            NotFound,
+		`{"timestamp":"2026-11-28T10:00:00Z","status":404,"error":"Not Found","message":"","path":"/x"}`:            NotFound, // Spring's of either
+		`{"timestamp":1,"status":404,"error":"Not Found","message":"No static resource profiles/v5.","path":"/x"}`:  Transient,
+		`{"type":"about:blank","title":"Not Found","status":404,"detail":"No endpoint DELETE /x.","instance":"/x"}`: Transient,
+		`{"timestamp":1,"status":404,"error":"Not Found","message":"No handler found for DELETE /x","path":"/x"}`:   Transient,
+		`{"message":"Cannot DELETE /x","error":"Not Found","statusCode":404}`:                                       Transient, // Nest
+		`{"message":"Route DELETE:/x not found","error":"Not Found","statusCode":404}`:                              Transient, // Fastify
+		`{"message":"Cannot delete profile p1: there is none"}`:                                                     NotFound,
+		`{"error":"no record","message":"There is no endpoint for notifications of this profile"}`:                  NotFound,
+		"{\n  \"message\" : \"no Route matched with those values\"\n}":                                              Transient,
+	} {
+		for _, op := range []operation{opPatchProfile, opDeleteProfile, opUpdateRecord, opGetRecord, opDeleteRecord} {
+			if e := refusal(op, http.StatusNotFound, http.Header{}, []byte(body), nil); e.Kind() != want {
+				t.Errorf("%v: %s: got %v, want %v", op, body, e.Kind(), want)
+			}
+			if e := refusal(op, http.StatusNotFound, amazons, []byte(body), nil); e.Kind() != want && body != `{"message":"Not Found"}` || body == `{"message":"Not Found"}` && e.Kind() != Transient {
+				t.Errorf("%v through Amazon's gateway: %s: got %v", op, body, e.Kind())
 			}
 		}
 	}

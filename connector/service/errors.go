@@ -411,22 +411,31 @@ var misdirected = []int{
 }
 
 // gatewayWords are how well-known gateways begin an answer without a page when
-// no route leads to the service: Go and Traefik, ingress-nginx, Envoy, Kong, Apigee, and a
-// TLS port that was called without TLS. In lower case, without white space.
+// no route leads to the service: Go and Traefik, ingress-nginx, Envoy, Kong, Apigee, Azure API
+// Management, and a TLS port that was called without TLS. In lower case, without white space.
 var gatewayWords = []string{
 	"404pagenotfound",
 	"defaultbackend-404",
 	"nohealthyupstream",
 	`{"message":"noroutematchedwiththosevalues"`,
 	`{"fault":{"faultstring":"unabletoidentifyproxy`,
+	`{"statuscode":404,"message":"resourcenotfound"}`,
 	"clientsentanhttprequesttoanhttpsserver",
 }
+
+// amazonsWords are Amazon API Gateway's, where its header is there, too: a service may say the
+// same of a record.
+const amazonsWords = `{"message":"notfound"}`
+
+// noRoute is how frameworks say in JSON that nothing of theirs has the path, which says nothing
+// about a record: Spring, Nest and Fastify.
+var noRoute = regexp.MustCompile(`"(No static resource |No handler found for |No endpoint [A-Z]+ /|Cannot [A-Z]+ /|Route [A-Z]+:/)`)
 
 // foreign reports whether an answer that is no 2xx is plainly not the service's.
 // body may be its beginning.
 func foreign(op operation, status int, header http.Header, body []byte) bool {
 	switch {
-	case isPage(header, body), isGatewayText(body):
+	case isPage(header, body), isGatewayText(header, body), status == http.StatusNotFound && isJSON(body) && noRoute.Match(body):
 		return true
 	case status < 400, status >= 500:
 		return false // transient anyway
@@ -482,10 +491,10 @@ func saysHTML(header http.Header) bool {
 	return kind == "text/html" || kind == "application/xhtml+xml"
 }
 
-func isGatewayText(body []byte) bool {
+func isGatewayText(header http.Header, body []byte) bool {
 	text := strings.ToLower(string(trimmed(body[:min(len(body), 200)])))
 	text = strings.Join(strings.Fields(text), "") // JSON may be laid out over lines
-	return slices.ContainsFunc(gatewayWords, func(words string) bool { return strings.HasPrefix(text, words) })
+	return text == amazonsWords && header.Get("Apigw-Requestid") != "" || slices.ContainsFunc(gatewayWords, func(words string) bool { return strings.HasPrefix(text, words) })
 }
 
 // isJSON reports whether body begins as JSON that is no bare number or word does.
