@@ -297,7 +297,7 @@ func (d mappingsAPI) find(name, wanted string) (*router.Compiled, []schemas.Lane
 		for _, m := range d.now().router.Mappings() {
 			names = append(names, m.Name)
 		}
-		return nil, nil, unknown("mapping %s: is not in the configuration, which has %s", name, strings.Join(names, ", "))
+		return nil, nil, refuse(http.StatusNotFound, "mapping %s: is not in the configuration, which has %s", name, strings.Join(names, ", "))
 	}
 	if wanted != "" && wanted != schemas.Immediate.String() && wanted != schemas.Batch.String() {
 		return nil, nil, refuse(http.StatusBadRequest, "lane: must be immediate or batch, is %.40q", wanted)
@@ -310,17 +310,17 @@ func (d mappingsAPI) find(name, wanted string) (*router.Compiled, []schemas.Lane
 		return nil, nil, refuse(http.StatusConflict, "mapping %s: no route of it leads to the %s lane", name, wanted)
 	}
 	if !slices.ContainsFunc(d.now().lanes, func(l *lane) bool { return slices.ContainsFunc(l.source.Partitions(), reads(m)) }) {
-		return nil, nil, refuse(http.StatusConflict, "mapping %s: this process has no partition of its topics; %s", name, d.now().orOwner("ask a member of the group that has one"))
+		return nil, nil, refuse(http.StatusConflict, "mapping %s: this process has no partition of its topics; %s", name, d.now().orOwner(d.now().others.Owner(m.Config.Topics[0], m.Lanes()...)))
 	}
 	return m, lanes, nil
 }
 
-// orOwner is whom to ask for what this process has not: what to do where another member may have it.
-func (s *pipeline) orOwner(other string) string {
+// orOwner is whom to ask for what this process has not; owner: who has it, where that is known.
+func (s *pipeline) orOwner(owner string) string {
 	if slices.ContainsFunc(s.lanes, func(l *lane) bool { return !l.source.HasPlace() }) {
-		return "it has no place in its group yet: try again once it has (/readyz), or " + other
+		return "it has no place in its group yet: try again once it has (/readyz), or " + observe.AskOwner(owner)
 	}
-	return other
+	return observe.AskOwner(owner)
 }
 
 func refuse(status int, format string, args ...any) error {

@@ -343,7 +343,7 @@ func (d importsAPI) rollable(m observe.MappingImports, reserve bool) error {
 	}
 	switch {
 	case !m.Owned:
-		return conflict("this process does not have its table; %s", d.now().orOwner("ask the member that does"))
+		return conflict("this process does not have its table; %s", d.now().orOwner(m.Owner))
 	case m.Halted != "":
 		return conflict("it is halted, and nothing of it is sent before it is released: %s", m.Halted)
 	}
@@ -378,7 +378,7 @@ func (d importsAPI) TakeSlot(name string) (any, error) {
 	case err != nil:
 		return nil, err
 	case m.SlotsLeft == nil:
-		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: this process does not have its table; %s", name, d.now().orOwner("ask the member that does"))}
+		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: this process does not have its table; %s", name, d.now().orOwner(m.Owner))}
 	case *m.SlotsLeft == 0:
 		return nil, &admin.Refusal{Status: http.StatusConflict, Message: fmt.Sprintf("mapping %s: no import is left today, all %d were used", name, m.SlotsPerDay)}
 	}
@@ -389,7 +389,7 @@ func (d importsAPI) TakeSlot(name string) (any, error) {
 func (s *pipeline) notHalted(m observe.MappingImports) string {
 	const message = "mapping %s: nothing to release, no import of it is halted"
 	if !m.Owned {
-		return fmt.Sprintf(message+" here; this process does not have its table; %s", m.Mapping, s.orOwner("ask the member that does"))
+		return fmt.Sprintf(message+" here; this process does not have its table; %s", m.Mapping, s.orOwner(m.Owner))
 	}
 	return fmt.Sprintf(message+"; if its partitions wait all the same, /status says what for", m.Mapping)
 }
@@ -397,7 +397,7 @@ func (s *pipeline) notHalted(m observe.MappingImports) string {
 // find is the mapping, or a refusal that says what there is instead.
 func (d importsAPI) find(name string) (observe.MappingImports, error) {
 	if d.now().files == nil {
-		return observe.MappingImports{}, unknown("mapping %s: not here, this process does not run the batch lane", name)
+		return observe.MappingImports{}, refuse(http.StatusNotFound, "mapping %s: not here, this process does not run the batch lane; ask one that does", name)
 	}
 	all := d.now().files.Status()
 	names := make([]string, len(all))
@@ -409,13 +409,9 @@ func (d importsAPI) find(name string) (observe.MappingImports, error) {
 	}
 	has := "the batch lane has " + strings.Join(names, ", ")
 	if d.now().router.Mapping(name) != nil {
-		return observe.MappingImports{}, unknown("mapping %s: has no imports, all of its routes lead to the immediate lane; %s", name, has)
+		return observe.MappingImports{}, refuse(http.StatusNotFound, "mapping %s: has no imports, all of its routes lead to the immediate lane; %s", name, has)
 	}
-	return observe.MappingImports{}, unknown("mapping %s: is not in the configuration; %s", name, has)
-}
-
-func unknown(format string, args ...any) error {
-	return &admin.Refusal{Status: http.StatusNotFound, Message: fmt.Sprintf(format, args...)}
+	return observe.MappingImports{}, refuse(http.StatusNotFound, "mapping %s: is not in the configuration; %s", name, has)
 }
 
 func (d importsAPI) mapping(st contract.MappingStatus) observe.MappingImports {
@@ -427,6 +423,8 @@ func (d importsAPI) mapping(st contract.MappingStatus) observe.MappingImports {
 	var left int
 	if left, m.Owned = d.now().pacing.Remaining(st.Mapping); m.Owned {
 		m.SlotsLeft = &left
+	} else {
+		m.Owner = d.now().others.Owner(slots.Topic, schemas.Batch)
 	}
 	if !st.Opened.IsZero() {
 		m.Open = &observe.OpenFile{Rows: st.Rows, Bytes: st.Bytes, Since: st.Opened, Full: st.Full, Due: d.now().due(st)}

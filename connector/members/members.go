@@ -39,13 +39,14 @@ type Others struct {
 	sources map[schemas.Lane]*kafka.Source
 	log     *slog.Logger
 
-	mu  sync.Mutex
-	ids map[schemas.Lane]map[string]other // by their ids in the group
+	mu     sync.Mutex
+	groups map[schemas.Lane][]kafka.GroupMember // as they were last
+	ids    map[schemas.Lane]map[string]other    // by their ids in the group
 }
 
 // New knows nothing yet. sources are those of this process, which are there before Run.
 func New(session time.Duration, sources map[schemas.Lane]*kafka.Source, log *slog.Logger) *Others {
-	return &Others{session: session, sources: sources, log: log, ids: map[schemas.Lane]map[string]other{}}
+	return &Others{session: session, sources: sources, log: log, groups: map[schemas.Lane][]kafka.GroupMember{}, ids: map[schemas.Lane]map[string]other{}}
 }
 
 // other is a member that has answered.
@@ -79,6 +80,30 @@ func (o *Others) note(lane schemas.Lane, group []kafka.GroupMember, own string, 
 		left[m.ID] = known
 	}
 	o.ids[lane] = left
+	o.groups[lane] = slices.DeleteFunc(slices.Clone(group), func(m kafka.GroupMember) bool { return m.ID == own })
+}
+
+// Owner is who has the topic's first partition in one of the lanes, as a person finds it; "":
+// that is not known, or this member has it.
+func (o *Others) Owner(topic string, lanes ...schemas.Lane) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, lane := range lanes {
+		for _, m := range o.groups[lane] {
+			known := o.ids[lane][m.ID]
+			if m.Partitions == nil { // it has what it had
+				m.Partitions = known.partitions
+			}
+			if !slices.Contains(m.Partitions[topic], 0) {
+				continue
+			}
+			if known.name == "" || known.name == m.Host {
+				return m.Host
+			}
+			return known.name + " at " + m.Host
+		}
+	}
+	return ""
 }
 
 // Waits are the partitions of members that do not answer, once for each member and topic.

@@ -62,3 +62,28 @@ func TestWhoMayBeAliveIsNotToldDead(t *testing.T) {
 		})
 	}
 }
+
+func TestOwnerIsToldByNameWhereItHasAnswered(t *testing.T) {
+	t.Parallel()
+	o, now := New(time.Minute, nil, slog.New(slog.DiscardHandler)), time.Now()
+	crm, shop := map[string][]int32{"crm": {0, 3}}, map[string][]int32{"shop": {0}, "crm": {1}}
+	group := []kafka.GroupMember{{ID: "own", Host: "10.0.0.1", Partitions: map[string][]int32{"own": {0}}}, {ID: "b", Host: "10.0.0.2", Partitions: crm}, {ID: "c", Host: "10.0.0.3", Partitions: shop}}
+	o.note(schemas.Batch, group, "own", map[string]string{"b": "feedsink-b"}, now)
+	expect := func(lane schemas.Lane, topic, want string) {
+		t.Helper()
+		if got := o.Owner(topic, schemas.Immediate, lane); got != want {
+			t.Errorf("%s: got %q, want %q", topic, got, want)
+		}
+	}
+	expect(schemas.Batch, "crm", "feedsink-b at 10.0.0.2")
+	expect(schemas.Batch, "shop", "10.0.0.3") // it may lie behind a network policy
+	expect(schemas.Batch, "own", "")
+	expect(schemas.Immediate, "crm", "")
+	for i := range group {
+		group[i].Partitions = nil
+	}
+	o.note(schemas.Batch, group, "own", map[string]string{}, now)
+	expect(schemas.Batch, "crm", "feedsink-b at 10.0.0.2") // while the group shares its partitions
+	o.note(schemas.Batch, group[:1], "own", map[string]string{}, now)
+	expect(schemas.Batch, "crm", "")
+}

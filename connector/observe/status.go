@@ -148,8 +148,9 @@ type MappingImports struct {
 	Table   string `json:"table"`
 	Bundle  string `json:"bundle,omitempty"` // whose import it shares; a release is for all of its mappings
 	// Owned says that this process has the table. Another member has it
-	// otherwise, or none yet; what follows is then empty.
+	// otherwise, or none yet; what follows is then empty but for Owner, who that is.
 	Owned       bool                   `json:"owned"`
+	Owner       string                 `json:"owner,omitempty"`
 	SlotsLeft   *int                   `json:"slotsLeft,omitempty"` // imports left today, the reserve included
 	SlotsPerDay int                    `json:"slotsPerDay"`
 	Open        *OpenFile              `json:"open,omitempty"`

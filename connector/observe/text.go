@@ -85,6 +85,9 @@ func (m *MappingImports) Text(now time.Time) string {
 		table.Add("bundle", m.Bundle)
 	}
 	table.Add("step", step)
+	if m.Owner != "" {
+		table.Add("owner", m.Owner)
+	}
 	waitsFor := ""
 	if imp := m.Import; imp != nil {
 		table = append(table, []string{"file", imp.File}, []string{"mode", imp.Mode}, []string{"etl", imp.ETL},
@@ -131,6 +134,14 @@ func (l *LastMessage) Text(now time.Time) string {
 		about += ", execution " + said.Execution
 	}
 	return fmt.Sprintf("The service said about %s, %s ago:\n%s", about, words.Ago(said.At, now), words.OneLine(said.Words))
+}
+
+// AskOwner is what to do where another member has what this one is asked for.
+func AskOwner(owner string) string {
+	if owner == "" {
+		return "ask the other members: feedsink imports list shows what each of them has"
+	}
+	return "ask member " + owner
 }
 
 // dueIn is when a file goes out; "" if that is not known.

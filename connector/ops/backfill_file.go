@@ -138,7 +138,7 @@ func (t *tableImports) Slots(ctx context.Context) (left, perDay int, err error) 
 		return 0, 0, t.asked(err)
 	}
 	if m.SlotsLeft == nil {
-		return 0, 0, fmt.Errorf("mapping %s: the sink that was asked does not have its table; name the admin server of the member that does with --server", t.options.Name)
+		return 0, 0, fmt.Errorf("mapping %s: the sink that was asked does not have its table; %s, with --server and the address of its admin server", t.options.Name, observe.AskOwner(m.Owner))
 	}
 	left, perDay = t.spare(*m.SlotsLeft)
 	return left, perDay, nil

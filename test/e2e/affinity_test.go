@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/feedsink/feedsink/connector/observe"
 )
 
 func TestKilledMembersTablesMoveAloneAndItsImportsAreAdopted(t *testing.T) {
@@ -20,6 +22,12 @@ func TestKilledMembersTablesMoveAloneAndItsImportsAreAdopted(t *testing.T) {
 		}
 		return n == len(teamTables)
 	})
+	for _, mate := range m.members {
+		m.until("it knows who has the others' tables", func() bool {
+			unknown := m.tablesOf(mate, func(i observe.MappingImports) bool { return !i.Owned && i.Owner == "" })
+			return len(unknown) == 0
+		})
+	}
 	dead, survivors := m.members[1], []*teammate{m.members[0], m.members[2]}
 	orphans := m.owned(dead)
 	kept := map[*teammate][]string{}
