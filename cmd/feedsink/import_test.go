@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -160,7 +159,7 @@ func TestImportKeepsToTheDaysSlotsUnlessForced(t *testing.T) {
 func TestImportTakesASlotOfTheRunningSink(t *testing.T) {
 	mux, sink := http.NewServeMux(), &imports{}
 	admin.Imports(sink)(mux)
-	server := httptest.NewServer(mux)
+	server := sinkServer(mux)
 	defer server.Close()
 	d := newHost(t)
 	d.write("customers.csv", "customerNumber\nC1\n")

@@ -94,11 +94,19 @@ func command(t *testing.T, args ...string) (out string, code int, err error) {
 	return b.String(), exitCode(err), err
 }
 
+// sinkServer has the header by which commands know a sink.
+func sinkServer(sink http.Handler) *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Feedsink", "sink")
+		sink.ServeHTTP(w, r)
+	}))
+}
+
 func TestImportsCommandsAskTheSink(t *testing.T) {
 	mux := http.NewServeMux()
 	d := &imports{}
 	admin.Imports(d)(mux)
-	server := httptest.NewServer(mux)
+	server := sinkServer(mux)
 	defer server.Close()
 
 	if _, code, err := command(t, "imports", "release", "--server", server.URL, "--mapping", "consents", "-o", "yaml"); code != exitUsage || d.released {
@@ -139,6 +147,8 @@ func TestImportsCommandsAskTheSink(t *testing.T) {
 func TestImportsCommandsSayWhatIsWrongWithTheirUse(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
 	file := filepath.Join(t.TempDir(), "feedsink.yaml")
 	if err := os.WriteFile(file, []byte("admin: {listen: nowhere}\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -150,6 +160,8 @@ func TestImportsCommandsSayWhatIsWrongWithTheirUse(t *testing.T) {
 	}{
 		{"list --server " + gone.URL, exitFailed, "no sink answers at " + gone.URL},
 		{"list --server " + gone.URL, exitFailed, "is it running there? --server, or -c"},
+		{"list --server " + other.URL, exitFailed, "404 Not Found: what answers there is no admin server of feedsink"},
+		{"list --server " + strings.Replace(other.URL, "http", "https", 1), exitFailed, "does not speak TLS: write http://"},
 		{"list --server localhost:8080", exitUsage, "--server: \"localhost:8080\": is no address"},
 		{"list --server http://localhost -c " + file, exitUsage, "give one of them"},
 		{"list -c " + file, exitUsage, "admin.listen"},

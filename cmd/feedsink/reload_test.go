@@ -15,6 +15,7 @@ func TestFileWithAMistakeReachesTheSink(t *testing.T) {
 	asked := false
 	sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = r.URL.Path == "/reload"
+		w.Header().Set("X-Feedsink", "sink")
 		http.Error(w, "feedsink.yaml:4: mappings[0].topics: is missing", http.StatusUnprocessableEntity)
 	}))
 	defer sink.Close()

@@ -3,10 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -50,6 +52,9 @@ func explained(err error, server string) error {
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return fmt.Errorf("%w; --ca-file names a file with the authority to believe, -c the configuration file of the sink on this machine", err)
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
+		return fmt.Errorf("%w; the server at %s does not speak TLS: write http://, or name another address", err, server)
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return fmt.Errorf("no sink answers at %s: %w; is it running there? --server, or -c with its configuration file, names another address", server, err)

@@ -168,11 +168,12 @@ func hasBody(r *http.Request) bool {
 }
 
 // asIs tells browsers to take every answer, errors among them, for what it says
-// it is, and to keep none.
+// it is, and to keep none; and commands that it is a sink's.
 func asIs(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set(changeHeader, sinksValue)
 		next.ServeHTTP(w, r)
 	})
 }

@@ -148,7 +148,7 @@ func TestEveryAnswerIsTakenAsItIsAndKeptByNobody(t *testing.T) {
 	for _, question := range []string{"GET /livez", "GET /readyz", "GET /status", "GET /metrics", "POST /status", "GET /nowhere"} {
 		method, path, _ := strings.Cut(question, " ")
 		resp, _ := ask(t, server, method, path)
-		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"} {
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "X-Feedsink": "sink"} {
 			if got := resp.Header.Get(name); got != want {
 				t.Errorf("%s: %s: got %q, want %q", question, name, got, want)
 			}

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -175,8 +176,11 @@ func (c *Client) askAt(ctx context.Context, method string, at *url.URL, into any
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+	if ok := resp.StatusCode >= 200 && resp.StatusCode <= 299; !ok || resp.Header.Get(changeHeader) != sinksValue {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // as far as it came
+		if ok {
+			return errors.New(words(resp, body))
+		}
 		return &Refusal{Status: resp.StatusCode, Message: words(resp, body)}
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(into); err != nil {
@@ -185,12 +189,23 @@ func (c *Client) askAt(ctx context.Context, method string, at *url.URL, into any
 	return nil
 }
 
-// words are what the server says, or its status if it does not speak as a sink
-// does.
+// noSink is what an answer without the header of a sink's says.
+const noSink = "what answers there is no admin server of feedsink, or a proxy in its place; --server, or -c with the sink's configuration file, names another address"
+
+// words are what the sink says, or what came in its place.
 func words(resp *http.Response, body []byte) string {
 	said := strings.TrimSpace(string(body))
-	if said == "" || !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain") {
-		return fmt.Sprintf("%s %s: %s", resp.Request.Method, resp.Request.URL.Redacted(), resp.Status)
+	status := fmt.Sprintf("%s %s: %s", resp.Request.Method, resp.Request.URL.Redacted(), resp.Status)
+	switch {
+	case resp.Header.Get(changeHeader) == sinksValue && said != "":
+		return said
+	case resp.Header.Get(changeHeader) == sinksValue:
+		return status
+	case strings.HasPrefix(said, "Client sent an HTTP request to an HTTPS server"): // as Go's says it
+		return status + ": the server there speaks TLS; write https://"
 	}
-	return said
+	if to, err := resp.Location(); err == nil {
+		status += fmt.Sprintf(", to %s://%s/", to.Scheme, to.Host)
+	}
+	return status + ": " + noSink
 }

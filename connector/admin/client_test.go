@@ -54,17 +54,29 @@ func TestClientTellsAnotherServerFromASink(t *testing.T) {
 	for _, c := range []struct {
 		status     int
 		kind, body string
+		sink       bool
 		want       string
 	}{
-		{200, "text/html", "<html>a proxy's page</html>", "is not a sink's"},
-		{200, "application/json", `[{"mapping":`, "is not a sink's"},
-		{200, "application/json", `{"rows":"many"}`, "is not a sink's"},
-		{502, "text/html", "<html>bad gateway</html>", "502 Bad Gateway"},
-		{500, "text/plain; charset=utf-8", "", "500 Internal Server Error"},
-		{404, "text/plain; charset=utf-8", "404 page not found\n", "404 page not found"},
-		{500, "text/plain", strings.Repeat("never ", 1<<20), "never"},
+		{200, "text/html", "<html>a proxy's page</html>", false, "200 OK: " + noSink},
+		{200, "application/json", `[{"mapping":"UP"}]`, false, "200 OK: " + noSink},
+		{302, "text/html", "", false, "302 Found, to https://login.example.com/: " + noSink},
+		{404, "text/html", "<html>not found</html>", false, "404 Not Found: " + noSink},
+		{404, "text/plain; charset=utf-8", "404 page not found\n", false, "404 Not Found: " + noSink},
+		{502, "text/html", "<html>bad gateway</html>", false, "502 Bad Gateway: " + noSink},
+		{400, "", "Client sent an HTTP request to an HTTPS server.\n", false, "400 Bad Request: the server there speaks TLS; write https://"},
+		{200, "application/json", `[{"mapping":`, true, "is not a sink's"},
+		{200, "application/json", `{"rows":"many"}`, true, "is not a sink's"},
+		{500, "text/plain; charset=utf-8", "", true, "500 Internal Server Error"},
+		{404, "text/plain; charset=utf-8", "404 page not found\n", true, "404 page not found"},
+		{500, "text/plain", strings.Repeat("never ", 1<<20), true, "never"},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if c.sink {
+				w.Header().Set(changeHeader, sinksValue)
+			}
+			if c.status == http.StatusFound {
+				w.Header().Set("Location", "https://u:p@login.example.com/?next=secret")
+			}
 			w.Header().Set("Content-Type", c.kind)
 			w.WriteHeader(c.status)
 			_, _ = w.Write([]byte(c.body)) // the client may stop reading

@@ -47,6 +47,10 @@ const (
 	changeValue  = "imports"
 )
 
+// sinksValue is what the same header says in every answer of a sink, by which commands tell it
+// from another server.
+const sinksValue = "sink"
+
 // reasonPath is the only endpoint below /imports that may tell customers' data.
 const reasonPath = "reason"
 

@@ -81,7 +81,7 @@ func (d *oneImport) serve(t *testing.T) string {
 	mux := http.NewServeMux()
 	Imports(d)(mux)
 	Mappings(d)(mux)
-	server := httptest.NewServer(mux)
+	server := httptest.NewServer(asIs(mux))
 	t.Cleanup(server.Close)
 	return server.URL
 }
@@ -150,7 +150,7 @@ func TestEveryRefusalKeepsItsStatusAndWords(t *testing.T) {
 }
 
 func TestServerHasThePartsItIsGiven(t *testing.T) {
-	server := httptest.NewServer(routes(nil, nil, Imports(&oneImport{})))
+	server := httptest.NewServer(asIs(routes(nil, nil, Imports(&oneImport{}))))
 	t.Cleanup(server.Close)
 	if status, body := request(t, http.MethodGet, server.URL+"/imports"); status != http.StatusOK || !strings.Contains(body, `"rows": 7`) {
 		t.Errorf("/imports: got %d, %q, want 200 and the list", status, body)

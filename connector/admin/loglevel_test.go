@@ -26,7 +26,7 @@ func TestLogLevelIsShownAndChanged(t *testing.T) {
 	var log strings.Builder
 	levels, mux := &oneLevel{"info"}, http.NewServeMux()
 	LogLevel(levels, slog.New(slog.NewTextHandler(&log, nil)))(mux)
-	server := httptest.NewServer(mux)
+	server := httptest.NewServer(asIs(mux))
 	defer server.Close()
 	c := client(t, server.URL)
 	var got LogLevelAnswer

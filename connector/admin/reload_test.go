@@ -21,7 +21,7 @@ func (r *reloads) Reload(context.Context) (any, error) {
 func TestReloadIsAskedForByPostWithItsHeader(t *testing.T) {
 	api, mux := &reloads{}, http.NewServeMux()
 	Reload(api)(mux)
-	server := httptest.NewServer(mux)
+	server := httptest.NewServer(asIs(mux))
 	defer server.Close()
 	for _, headers := range [][]string{nil, {"X-Feedsink", "imports"}} {
 		if status, _ := request(t, http.MethodPost, server.URL+"/reload", headers...); status != http.StatusForbidden || api.n != 0 {
