@@ -277,7 +277,7 @@ func (d mappingsAPI) say(ctx context.Context, m *router.Compiled, lanes []schema
 				"that is tried again every second. Run the command again to be sure: %w", m.Name, err)
 		}
 	}
-	return observe.Paused{Mapping: m.Name, Bundle: m.Config.Bundle, Paused: d.now().paused(m)}, nil
+	return observe.Paused{Mapping: m.Name, Bundle: m.Config.Bundle, Paused: append([]observe.PauseStatus{}, d.now().paused(m)...)}, nil
 }
 
 // reads reports whether a partition is one that the mapping reads, and its ledger is ours

@@ -40,7 +40,7 @@ func newCheck() *cobra.Command {
 			if records < 0 {
 				return usagef("--records must not be below 0")
 			}
-			report := online.Report{File: file.Name}
+			report := online.Report{File: file.Name, Configuration: []config.Problem{}}
 			if wrong {
 				report.Configuration = problems.List
 			} else if report.Warnings = file.Warnings(os.LookupEnv); ask {

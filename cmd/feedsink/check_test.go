@@ -29,8 +29,8 @@ func TestCheckWarnsOfWhatIsLikelyNotMeant(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(out, "feedsink.yaml: the configuration can work\nwarning feedsink.yaml:") || !strings.Contains(out, want) {
 		t.Errorf("got code %d, %s%s\nwant 0 and a warning%s", code, out, failed, want)
 	}
-	if _, out, _ = d.run("check -o json"); !strings.Contains(out, `"path": "mappings[0].routes[0].when"`) {
-		t.Errorf("as JSON: got %s, want the warning", out)
+	if _, out, _ = d.run("check -o json"); !strings.Contains(out, `"path": "mappings[0].routes[0].when"`) || !strings.Contains(out, `"configuration": []`) {
+		t.Errorf("as JSON: got %s, want the warning and a list without mistakes", out)
 	}
 }
 

@@ -104,7 +104,7 @@ func recordAnswer(body []byte) (r Record, found bool, err error) {
 		return r, false, nil
 	}
 	properties := member(object, "properties")
-	r.BusinessKey = scalar(member(object, "businessKey"))
+	r.BusinessKey, r.Properties = scalar(member(object, "businessKey")), []Property{}
 	switch properties := properties.(type) {
 	case nil:
 		if r.BusinessKey == "" {

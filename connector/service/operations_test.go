@@ -207,6 +207,16 @@ func TestGetRecordKeepsEveryDigit(t *testing.T) {
 	}
 }
 
+func TestPropertiesOfARecordWithoutAnyAreAList(t *testing.T) {
+	for _, body := range []string{`{"businessKey":"k"}`, `{"businessKey":"k","properties":[]}`, `{"businessKey":"k","properties":{}}`} {
+		s := &service{calls: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }}
+		r, err := s.start(t).GetRecord(t.Context(), "orders", "k")
+		if text, _ := json.Marshal(r); err != nil || !strings.Contains(string(text), `"properties":[]`) {
+			t.Errorf("%s: got %s, %v", body, text, err)
+		}
+	}
+}
+
 func TestAnotherRecordIsNotTheOneAskedFor(t *testing.T) {
 	s := &service{calls: func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"businessKey":"other","properties":[{"name":"n","value":1}]}`)
