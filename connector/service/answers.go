@@ -332,13 +332,22 @@ func lastSegment(address string) string {
 		return ""
 	}
 	last := path.Base(u.Path)
-	for _, has := range interfaceHas { // a link to an operation, as .../etls/101/trigger-execution, names none
-		if slices.Contains(strings.Split(has.path, "/"), last) {
-			return ""
-		}
+	if ofPaths[last] { // a link to an operation, as .../etls/101/trigger-execution, names none
+		return ""
 	}
 	return plausible(last) // "." and "/" are not
 }
+
+// ofPaths are the segments of the operations' paths.
+var ofPaths = func() map[string]bool {
+	segments := map[string]bool{}
+	for _, has := range interfaceHas {
+		for segment := range strings.SplitSeq(has.path, "/") {
+			segments[segment] = true
+		}
+	}
+	return segments
+}()
 
 // plausible drops what cannot be an id: an empty or very long text, one with
 // white space, or the beginning of a page.

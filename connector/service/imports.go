@@ -175,17 +175,30 @@ var noCounters = regexp.MustCompile(`without|rate$|ratio$|percent|^date|[^p]date
 // object for each file of a bundle.
 func countersOf(v any) Counters {
 	if object, ok := v.(map[string]any); ok {
-		c := noneTold
-		c.match("", object, depth)
+		c := matched(object, depth)
 		for _, name := range slices.Sorted(maps.Keys(object)) {
 			if list, ok := object[name].([]any); ok && c.said() == noneTold {
-				c = sumOf(list)
+				c = sumOf(each(list))
 			}
 		}
 		return c.said()
 	}
 	list, _ := v.([]any)
-	return sumOf(list).said()
+	return sumOf(each(list)).said()
+}
+
+// each are the counters of every element of a list.
+func each(list []any) (all []Counters) {
+	for _, one := range list {
+		all = append(all, matched(one, depth))
+	}
+	return all
+}
+
+func matched(v any, left int) Counters {
+	c := noneTold
+	c.match("", v, left)
+	return c
 }
 
 var noneTold = Counters{Unknown, Unknown, Unknown, Unknown, Unknown}
@@ -193,11 +206,9 @@ var noneTold = Counters{Unknown, Unknown, Unknown, Unknown, Unknown}
 // sumOf is the sum over files, or tables. A counter that one of them leaves out is none of
 // it, but that no row was in error has to be said of each: where another one has some, the
 // output files are looked into anyway.
-func sumOf(parts []any) Counters {
+func sumOf(parts []Counters) Counters {
 	sum, silent := noneTold, false
-	for _, one := range parts {
-		c := noneTold
-		c.match("", one, depth)
+	for _, c := range parts {
 		silent = silent || c.InError == Unknown
 		for _, m := range counterNames {
 			switch n, total := *m.field(&c), m.field(&sum); {
@@ -271,24 +282,24 @@ func (c *Counters) take(of func(*Counters) *int64, n int64) {
 // total matches the names of a sum beside those of the tables.
 var total = regexp.MustCompile("^(grand)?(total|sum|all|overall|summary|global)s?$")
 
-// tablesOf are the members that are counters of one of several tables each, without one
-// that is the total of the others; none if there are not several.
-func tablesOf(object map[string]any, left int) map[string]any {
-	tables, counted, all := map[string]any{}, map[string]Counters{}, Counters{}
+// tablesOf are the counters of members that are of one of several tables each, without one that
+// is the total of the others; none if there are not several.
+func tablesOf(object map[string]any, left int) map[string]Counters {
+	tables, all := map[string]Counters{}, Counters{}
 	for name, inner := range object {
 		c := noneTold
 		if _, ok := inner.(map[string]any); ok && !total.MatchString(plain(name)) {
-			c.match("", inner, left-1)
+			c = matched(inner, left-1)
 		}
 		if c.Read != Unknown && c.InError != Unknown {
-			tables[name], counted[name] = inner, c
+			tables[name] = c
 			all.Read, all.InError = add(all.Read, c.Read), add(all.InError, c.InError)
 		}
 	}
 	if len(tables) < 2 {
 		return nil
 	}
-	for name, c := range counted {
+	for name, c := range tables {
 		if len(tables) > 2 && c.Read == all.Read-c.Read && c.InError == all.InError-c.InError {
 			delete(tables, name)
 			break
