@@ -160,7 +160,7 @@ func TestImportsCommandsSayWhatIsWrongWithTheirUse(t *testing.T) {
 	}{
 		{"list --server " + gone.URL, exitFailed, "no sink answers at " + gone.URL},
 		{"list --server " + gone.URL, exitFailed, "is it running there? --server, or -c"},
-		{"list --server " + other.URL, exitFailed, "404 Not Found: what answers there is no admin server of feedsink"},
+		{"list --server " + other.URL, exitFailed, "404 Not Found: what answers there is no admin server of feedsink,"},
 		{"list --server " + strings.Replace(other.URL, "http", "https", 1), exitFailed, "does not speak TLS: write http://"},
 		{"list --server localhost:8080", exitUsage, "--server: \"localhost:8080\": is no address"},
 		{"list --server http://localhost -c " + file, exitUsage, "give one of them"},

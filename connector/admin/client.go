@@ -190,7 +190,7 @@ func (c *Client) askAt(ctx context.Context, method string, at *url.URL, into any
 }
 
 // noSink is what an answer without the header of a sink's says.
-const noSink = "what answers there is no admin server of feedsink, or a proxy in its place; --server, or -c with the sink's configuration file, names another address"
+const noSink = "what answers there is no admin server of feedsink, a proxy in its place, or a sink of an older version; --server, or -c with the sink's configuration file, names another address"
 
 // words are what the sink says, or what came in its place.
 func words(resp *http.Response, body []byte) string {
