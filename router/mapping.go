@@ -2,7 +2,6 @@ package router
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/feedsink/feedsink/router/problem"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -327,63 +325,4 @@ func (b Bytes) String() string {
 		}
 	}
 	return strconv.FormatInt(int64(b), 10)
-}
-
-// UnmarshalYAML takes a size as text or as a plain number.
-func (b *Bytes) UnmarshalYAML(unmarshal func(any) error) error {
-	var text string
-	if err := unmarshal(&text); err != nil {
-		return err
-	}
-	parsed, err := ParseBytes(text)
-	if err != nil {
-		return err
-	}
-	*b = parsed
-	return nil
-}
-
-// UnmarshalYAML takes a column as its bare name or as a mapping with name,
-// absent and null.
-func (c *Column) UnmarshalYAML(unmarshal func(any) error) error {
-	// What is there is asked first: read as text, a mapping is no error but "".
-	var shape any
-	if err := unmarshal(&shape); err != nil {
-		return err
-	}
-	switch shape.(type) {
-	case map[string]any:
-		return c.unmarshalMembers(unmarshal)
-	case []any, nil:
-		return errors.New("a column is a name or a mapping with name, absent and null")
-	}
-	var name string
-	if err := unmarshal(&name); err != nil {
-		return err
-	}
-	*c = Column{Name: name}
-	return nil
-}
-
-// unmarshalMembers reads by hand what the struct's tags say: decoding into a
-// struct stumbles over the key null, which YAML takes for nothing.
-func (c *Column) unmarshalMembers(unmarshal func(any) error) error {
-	var members map[string]string
-	if err := unmarshal(&members); err != nil {
-		return err
-	}
-	*c = Column{}
-	for key, text := range members {
-		switch key {
-		case "name":
-			c.Name = text
-		case "absent":
-			c.Absent = text
-		case "null", "": // the same again: a bare null comes as no key at all
-			c.Null = text
-		default:
-			return fmt.Errorf("unknown key %q; %s", key, problem.Suggest(key, "name", "absent", "null"))
-		}
-	}
-	return nil
 }
