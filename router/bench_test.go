@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"testing"
 	"time"
 
@@ -210,7 +211,7 @@ func BenchmarkFormats(b *testing.B) {
 	registry := srfake.New()
 	defer registry.Close()
 	registry.SeedSchema("visits-value", 1, 7, sr.Schema{Schema: visitAvro})
-	writers, err := schemas.NewRegistry(schemas.RegistryConfig{URL: registry.URL(), Log: slog.New(slog.DiscardHandler), Backoff: func(int) time.Duration { return 0 }})
+	writers, err := schemas.NewRegistry(schemas.RegistryConfig{URL: registry.URL(), HTTP: http.DefaultClient, Log: slog.New(slog.DiscardHandler), Backoff: func(int) time.Duration { return 0 }})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"net/url"
 	"strconv"
 	"sync"
 	"time"
@@ -18,12 +17,10 @@ import (
 
 // RegistryConfig is how a schema registry with Confluent's interface is asked.
 type RegistryConfig struct {
-	URL string // may carry a user and a password
-	// HTTP makes the requests; its Timeout bounds each. Nil: a client that
-	// waits ten seconds.
-	HTTP *http.Client
+	URL  string       // without a user and a password: errors quote it
+	HTTP *http.Client // makes the requests; its Timeout bounds each
 	// Login is asked for user and password before each request, so that they
-	// can change; nil: those of the URL, if any.
+	// can change; nil: there are none.
 	Login func() (user, password string, err error)
 	// Backoff is the wait after that many failures in a row, counted from 1.
 	Backoff func(failures int) time.Duration
@@ -80,23 +77,9 @@ const refusalLasts = time.Minute
 
 // NewRegistry connects to nothing yet: an error is one of configuration.
 func NewRegistry(cfg RegistryConfig) (*Registry, error) {
-	address, err := url.Parse(cfg.URL)
-	if err != nil {
-		return nil, errors.New("the registry's address cannot be read") // the parser's error quotes it, with its password
-	}
-	if user := address.User; user != nil && cfg.Login == nil {
-		cfg.Login = func() (string, string, error) {
-			password, _ := user.Password()
-			return user.Username(), password, nil
-		}
-	}
-	address.User = nil // the client's errors quote the address
-	if cfg.HTTP == nil {
-		cfg.HTTP = &http.Client{Timeout: 10 * time.Second}
-	}
 	bounded := *cfg.HTTP
 	bounded.Transport = boundedBodies{bounded.Transport}
-	opts := []sr.ClientOpt{sr.URLs(address.String()), sr.HTTPClient(&bounded), sr.UserAgent("feedsink")}
+	opts := []sr.ClientOpt{sr.URLs(cfg.URL), sr.HTTPClient(&bounded), sr.UserAgent("feedsink")}
 	if cfg.Login != nil {
 		opts = append(opts, sr.PreReq(func(r *http.Request) error {
 			user, password, err := cfg.Login()

@@ -305,7 +305,9 @@ func TestTheRegistrysPasswordIsSentAndNeverShown(t *testing.T) {
 			user, password, _ = req.BasicAuth()
 			return nil, errors.New("refused")
 		}
-		r := d.open(t, func(c *RegistryConfig) { c.URL = "http://me:hidden@registry" })
+		r := d.open(t, func(c *RegistryConfig) {
+			c.Login = func() (string, string, error) { return "me", "hidden", nil }
+		})
 		defer r.Close()
 		_, _ = r.Decoder(FormatAvro).Decode(framed(1, 2))
 		synctest.Wait()

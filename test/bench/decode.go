@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"runtime/debug"
 	"sync/atomic"
@@ -135,7 +136,7 @@ func decoder(registry string, f schemas.Format) schemas.Decoder {
 		return schemas.NewJSON()
 	}
 	writers := must(schemas.NewRegistry(schemas.RegistryConfig{
-		URL: registry, Log: slog.New(slog.DiscardHandler), Backoff: func(int) time.Duration { return time.Second },
+		URL: registry, HTTP: http.DefaultClient, Log: slog.New(slog.DiscardHandler), Backoff: func(int) time.Duration { return time.Second },
 	}))
 	return writers.Decoder(f)
 }
