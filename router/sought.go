@@ -78,12 +78,9 @@ func NewSought(r *Router) *Sought {
 
 // sought are the paths of a mapping that lead into a record's value.
 func (c *Compiled) sought() (paths []*soughtPath) {
-	source := func(at string, s *source, of taken) {
-		if s != nil && s.root == "" {
-			paths = append(paths, &soughtPath{at: at, text: s.text, steps: s.steps, of: of})
-		}
-	}
-	reads := func(at string, reads []readPath, of taken) {
+	c.eachRead(func(at string, s *source, of taken) {
+		paths = append(paths, &soughtPath{at: at, text: s.text, steps: s.steps, of: of})
+	}, func(at string, reads []readPath, of taken) {
 		for _, p := range reads {
 			if names := c.inValue(p); len(names) > 0 {
 				steps := make([]fieldpath.Step, len(names))
@@ -93,14 +90,25 @@ func (c *Compiled) sought() (paths []*soughtPath) {
 				paths = append(paths, &soughtPath{at: at, text: strings.Join(names, "."), steps: steps, of: of})
 			}
 		}
+	})
+	return paths
+}
+
+// eachRead tells what the mapping reads, place by place of its configuration: paths that lead
+// into a record's value, and what conditions and expressions name.
+func (c *Compiled) eachRead(inValue func(at string, s *source, of taken), reads func(at string, reads []readPath, of taken)) {
+	source := func(at string, s *source) {
+		if s != nil && s.root == "" {
+			inValue(at, s, ofWrites)
+		}
 	}
-	source("profileId", c.profileID, ofWrites)
+	source("profileId", c.profileID)
 	if c.op != nil && c.op.compute != nil {
 		reads("op", c.op.compute.reads, ofMapping)
 	}
 	for i := range c.fields {
 		at := fmt.Sprintf("fields[%d]", i)
-		source(at+".from", c.fields[i].from, ofWrites)
+		source(at+".from", c.fields[i].from)
 		if e := c.fields[i].compute; e != nil {
 			reads(at+".expr", e.reads, ofWrites)
 		}
@@ -112,7 +120,6 @@ func (c *Compiled) sought() (paths []*soughtPath) {
 		}
 		reads(condition.at, condition.reads, of)
 	}
-	return paths
 }
 
 // inValue are the names of a path that lead into a record's value; none where it reads

@@ -1,7 +1,6 @@
 package router
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/feedsink/feedsink/router/fieldpath"
@@ -33,31 +32,17 @@ func (r reads) add(names []string) {
 // addMapping notes what a mapping reads of a value by its fields, conditions and
 // expressions.
 func (r reads) addMapping(c *Compiled) {
-	paths := c.reads
-	sources := []*source{c.profileID}
-	if c.op != nil && c.op.compute != nil {
-		paths = append(slices.Clip(paths), c.op.compute.reads...)
-	}
-	for i := range c.fields {
-		sources = append(sources, c.fields[i].from)
-		if e := c.fields[i].compute; e != nil {
-			paths = append(slices.Clip(paths), e.reads...)
+	c.eachRead(func(_ string, s *source, _ taken) { r.add(s.names()) }, func(_ string, reads []readPath, _ taken) {
+		for _, p := range reads {
+			names := p.names
+			if names[0] == rootValue {
+				names = names[1:]
+			}
+			if !p.ofRecord() && len(names) > 0 {
+				r.add(names)
+			}
 		}
-	}
-	for _, p := range paths {
-		names := p.names
-		if names[0] == rootValue {
-			names = names[1:]
-		}
-		if !p.ofRecord() && len(names) > 0 {
-			r.add(names)
-		}
-	}
-	for _, s := range sources {
-		if s != nil && s.root == "" {
-			r.add(s.names())
-		}
-	}
+	})
 }
 
 // names are those at the beginning of the path, up to the elements of a list.
