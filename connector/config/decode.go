@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/router/problem"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -393,7 +394,7 @@ func suggest(path, key string, block reflect.Type) (hint, meant string) {
 	keys := keysOf(block)
 	closest, distance := "", max(len(key)/3, 1)+1
 	for _, known := range keys {
-		if d := edits(plainKey(key), plainKey(known)); d < distance {
+		if d := problem.Edits(plainKey(key), plainKey(known)); d < distance {
 			closest, distance = known, d
 		}
 	}
@@ -429,29 +430,4 @@ func search(t reflect.Type, path, key string) (found []string) {
 		found = append(found, search(t.Field(i).Type, below, key)...)
 	}
 	return found
-}
-
-// edits is the number of letters to insert, remove, change or swap with their
-// neighbour to get from a to b. Keys are short: the full table is small.
-func edits(a, b string) int {
-	row := func() []int { return make([]int, len(b)+1) }
-	older, last, current := row(), row(), row()
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		current[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := last[j-1]
-			if a[i-1] != b[j-1] {
-				change++
-			}
-			current[j] = slices.Min([]int{change, last[j] + 1, current[j-1] + 1})
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				current[j] = min(current[j], older[j-2]+1)
-			}
-		}
-		older, last, current = last, current, older
-	}
-	return last[len(b)]
 }

@@ -253,7 +253,7 @@ func (r *rules) oneOf(path, value string, words []string) {
 		return
 	}
 	hint := ""
-	if i := slices.IndexFunc(words, func(word string) bool { return edits(plainKey(value), plainKey(word)) <= 2 }); i >= 0 {
+	if i := slices.IndexFunc(words, func(word string) bool { return problem.Edits(plainKey(value), plainKey(word)) <= 2 }); i >= 0 {
 		hint = "did you mean " + words[i] + "?"
 	}
 	r.breaks(path, "must be one of "+strings.Join(words, ", ")+", is "+r.written(path, value), hint)

@@ -14,6 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/feedsink/feedsink/router"
+	"github.com/feedsink/feedsink/router/problem"
 	"github.com/feedsink/feedsink/test/certs"
 )
 
@@ -212,10 +213,10 @@ func TestSuggestionsNameTheClosestKey(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", key, got, want)
 		}
 	}
-	if got := edits("abcd", "bacd"); got != 1 {
+	if got := problem.Edits("abcd", "bacd"); got != 1 {
 		t.Errorf("a swap: got %d edits, want 1", got)
 	}
-	if got := edits("kitten", "sitting"); got != 3 {
+	if got := problem.Edits("kitten", "sitting"); got != 3 {
 		t.Errorf("kitten, sitting: got %d edits, want 3", got)
 	}
 }

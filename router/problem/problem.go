@@ -85,30 +85,34 @@ func Misspelt(word string, candidates ...string) string {
 func nearest(word string, candidates []string) (best string, distance int) {
 	distance = len(word) + 1
 	for _, c := range candidates {
-		if d := editDistance(strings.ToLower(word), strings.ToLower(c)); d < distance {
+		if d := Edits(strings.ToLower(word), strings.ToLower(c)); d < distance {
 			best, distance = c, d
 		}
 	}
 	return best, distance
 }
 
-// editDistance counts the bytes to insert, delete or replace between a and b.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+// Edits is the number of letters to insert, remove, change or swap with their
+// neighbour to get from a to b. Words are short: it need not be quick.
+func Edits(a, b string) int {
+	row := func() []int { return make([]int, len(b)+1) }
+	older, last, current := row(), row(), row()
+	for j := range last {
+		last[j] = j
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
+	for i := 1; i <= len(a); i++ {
+		current[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := last[j-1]
+			if a[i-1] != b[j-1] {
+				change++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			current[j] = slices.Min([]int{change, last[j] + 1, current[j-1] + 1})
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				current[j] = min(current[j], older[j-2]+1)
+			}
 		}
+		older, last, current = last, current, older
 	}
-	return row[len(b)]
+	return last[len(b)]
 }
