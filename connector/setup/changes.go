@@ -147,10 +147,10 @@ func (t *table) baseOf() (base *kind) {
 // marked takes a boolean such as deleted for the mark of a delete.
 func (t *table) marked() {
 	for _, f := range t.fields {
-		if f == t.key || f.as != "boolean" || f.source != "" || !slices.Contains([]string{"deleted", "isdeleted", "removed", "isremoved", "erased", "iserased"}, bare(f.names[len(f.names)-1])) {
+		if f == t.key || f.as != "boolean" || f.source != "" || !slices.Contains([]string{"deleted", "isdeleted", "removed", "isremoved", "erased", "iserased"}, bare(f.last())) {
 			continue
 		}
-		t.cases = append(t.cases, opCase{inExpression(f.names) + " == true", opDelete, false})
+		t.cases = append(t.cases, opCase{inExpression("value", f.names...) + " == true", opDelete, false})
 		t.said = append(t.said, f.path)
 		values := f.values
 		for row, kind := range f.at {
@@ -197,24 +197,11 @@ func (t *table) sparse() {
 	t.notes = append(t.notes, fmt.Sprintf("%s of these records name at most %d of %d fields", percent(len(sparse), len(t.records)), most, full))
 	for _, f := range t.fields {
 		if f != t.key && f.always(others) && !f.ever(sparse) && len(f.names) > 0 {
-			t.cases = append(t.cases, opCase{inExpression(f.names) + " == nil", opPatch, false})
-			// A delete may lack the field, too.
-			slices.SortStableFunc(t.cases, func(a, b opCase) int { return compareOps(a.op, b.op) })
-			return
+			t.cases = append(t.cases, opCase{inExpression("value", f.names...) + " == nil", opPatch, false})
+			return // behind those of deletes, which may lack the field, too
 		}
 	}
 	t.rest = opPatch
-}
-
-// compareOps has deletes first.
-func compareOps(a, b string) int {
-	if a == b {
-		return 0
-	}
-	if a == opDelete {
-		return -1
-	}
-	return 1
 }
 
 // onlyDeleted holds for what nothing but deletes names.

@@ -75,7 +75,7 @@ func (t *table) unmapped(f *field) bool { return t.reason(f) != "" }
 
 // reason says why the table has no such field, "" if it has.
 func (t *table) reason(f *field) string {
-	last := f.names[len(f.names)-1]
+	last := f.last()
 	switch {
 	case f == t.key:
 		return ""

@@ -13,11 +13,11 @@ import (
 // at last one whose name speaks of a key.
 func keyOf(fields []*field, rows []Record, stem string, tables []string) (key *field, why string) {
 	inAll := func(f *field) bool {
-		return f.seen == len(rows) && f.identifies(func(int, string) bool { return true })
+		return f.seen == len(rows) && f.identifies()
 	}
 	named, keyed := -1, -1
 	for i, f := range fields {
-		if named < 0 && stem != "" && inAll(f) && keyLike(f.names[len(f.names)-1]) == 2 && namedAfter(f, stem) {
+		if named < 0 && stem != "" && inAll(f) && keyLike(f.last()) == 2 && namedAfter(f, stem) {
 			named = i
 		}
 		if (keyed < 0 || i == named) && f.isKafkaKey(rows) {
@@ -38,13 +38,9 @@ func keyOf(fields []*field, rows []Record, stem string, tables []string) (key *f
 		if !inAll(f) || len(rows) < 2 {
 			continue
 		}
-		texts := map[string]bool{}
-		f.identifies(func(_ int, text string) bool {
-			texts[text] = true
-			return true
-		})
-		like := keyLike(f.names[len(f.names)-1])
-		if len(texts) == len(rows) && !texts[""] && (best == nil || like > keyLike(best.names[len(best.names)-1])) {
+		texts := f.texts()
+		like := keyLike(f.last())
+		if len(texts) == len(rows) && !texts[""] && (best == nil || like > keyLike(best.last())) {
 			best = f
 		}
 		if like == 2 && len(texts) > distinct && !texts[""] {
@@ -52,13 +48,13 @@ func keyOf(fields []*field, rows []Record, stem string, tables []string) (key *f
 		}
 	}
 	switch {
-	case best != nil && (most == nil || keyLike(best.names[len(best.names)-1]) == 2):
+	case best != nil && (most == nil || keyLike(best.last()) == 2):
 		return best, "no two records that were looked at share its value"
 	case most != nil:
 		return most, fmt.Sprintf("each record has it and its name speaks of a key; %d of %d have a value of their own", distinct, len(rows))
 	}
 	for _, f := range fields {
-		if f.seen > 0 && f.identifies(func(int, string) bool { return true }) {
+		if f.identifies() {
 			return f, "nothing tells which field is the key: this is merely the first"
 		}
 	}
@@ -67,7 +63,15 @@ func keyOf(fields []*field, rows []Record, stem string, tables []string) (key *f
 
 // isKafkaKey reports whether every row has the field and its text is the record's key.
 func (f *field) isKafkaKey(rows []Record) bool {
-	return f.seen == len(rows) && f.identifies(func(i int, text string) bool { return string(rows[i].Key) == text })
+	if f.seen != len(rows) || !f.identifies() {
+		return false
+	}
+	for i, v := range f.values {
+		if string(rows[i].Key) != v.Text() {
+			return false
+		}
+	}
+	return true
 }
 
 // divides reports whether the rows with one Kafka key are several of the table, as the orders
@@ -89,7 +93,7 @@ func (f *field) divides(keyed *field, rows []Record, stem string, tables []strin
 
 // namedAfter holds for orderId, order_no and order.id, of order.
 func namedAfter(f *field, stem string) bool {
-	last := wordsOf(f.names[len(f.names)-1])
+	last := wordsOf(f.last())
 	if len(last) > 1 {
 		return singular(last[0]) == singular(stem)
 	}
@@ -105,12 +109,7 @@ func (f *field) numbers() bool {
 	return slices.ContainsFunc(f.values, func(v schemas.Value) bool { return v.Kind() == schemas.Number })
 }
 
-// identifies reports whether each value could be a key and is as wanted.
-func (f *field) identifies(is func(i int, text string) bool) bool {
-	for i, v := range f.values {
-		if v.Kind() != schemas.String && !v.IsWhole() || !is(i, v.Text()) {
-			return false
-		}
-	}
-	return len(f.values) > 0
+// identifies reports whether each value could be a key.
+func (f *field) identifies() bool {
+	return f.all(func(v schemas.Value) bool { return v.Kind() == schemas.String || v.IsWhole() })
 }

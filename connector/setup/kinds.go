@@ -96,7 +96,7 @@ func divisions(records []Record) (all []division) {
 	first := records[0]
 	for _, name := range slices.Sorted(maps.Keys(first.Headers)) {
 		if slices.Contains(kindNames, bare(name)) {
-			try(headerExpression(name), "", func(r Record) string { return r.Headers[name] })
+			try(inExpression("headers", name), "", func(r Record) string { return r.Headers[name] })
 		}
 	}
 	var walk func(path string, names []string, v schemas.Value)
@@ -109,7 +109,7 @@ func divisions(records []Record) (all []division) {
 			case m.Value.Kind() == schemas.Object && len(names) == 1:
 				walk(path, names, m.Value)
 			case m.Value.Kind() == schemas.String && slices.Contains(kindNames, bare(m.Name)):
-				try(inExpression(names), path, func(r Record) string { return textAt(r.Value, names) })
+				try(inExpression("value", names...), path, func(r Record) string { return textAt(r.Value, names) })
 			}
 		}
 	}

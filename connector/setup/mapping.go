@@ -90,7 +90,7 @@ func (w *writer) keyLines(t *table) {
 		w.line("    # %s is the key, because %s.", quoted(t.key.path), t.why)
 	}
 	for _, f := range t.fields {
-		if !t.custom && !f.header && f != t.key && slices.Contains([]string{"profileid", "serviceid"}, bare(f.names[len(f.names)-1])) {
+		if !t.custom && !f.header && f != t.key && slices.Contains([]string{"profileid", "serviceid"}, bare(f.last())) {
 			w.line("    # profileId: %s   # DECIDE: if it is the service's own id of the profile, which calls for patches and deletes need", quoted(f.path))
 			return
 		}

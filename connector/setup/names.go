@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,18 +65,16 @@ func keyLike(name string) int {
 	return 1
 }
 
-// valueNames are words that an expression has another use for.
+// reservedInExpressions are words that an expression has another use for.
 var reservedInExpressions = []string{"in", "not", "and", "or", "let", "if", "else", "nil", "null", "true", "false", "matches", "contains", "startsWith", "endsWith"}
 
-var plainInExpressions = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// inExpression reaches a member of the value from an expression. It names value, so
-// that check does not ask for a field that reads the same.
-func inExpression(names []string) string {
+// inExpression reaches from an expression what is below value or headers. It names value,
+// so that check does not ask for a field that reads the same.
+func inExpression(root string, names ...string) string {
 	var b strings.Builder
-	b.WriteString("value")
+	b.WriteString(root)
 	for _, name := range names {
-		if plainInExpressions.MatchString(name) && !slices.Contains(reservedInExpressions, name) {
+		if plainName.MatchString(name) && !slices.Contains(reservedInExpressions, name) {
 			b.WriteString("." + name)
 		} else {
 			b.WriteString("[" + strconv.Quote(name) + "]")
@@ -96,12 +93,4 @@ func oneOf(expression string, words []string) string {
 		quoted[i] = strconv.Quote(word)
 	}
 	return expression + " in [" + strings.Join(quoted, ", ") + "]"
-}
-
-// headerExpression reaches a header from an expression.
-func headerExpression(name string) string {
-	if plainInExpressions.MatchString(name) && !slices.Contains(reservedInExpressions, name) {
-		return "headers." + name
-	}
-	return "headers[" + strconv.Quote(name) + "]"
 }

@@ -71,7 +71,10 @@ func (t *table) sections() {
 	}
 }
 
-func (f *field) lastWords() []string { return wordsOf(f.names[len(f.names)-1]) }
+// last is the name of the member that holds the field.
+func (f *field) last() string { return f.names[len(f.names)-1] }
+
+func (f *field) lastWords() []string { return wordsOf(f.last()) }
 
 // within reports whether one of the members that lead to the field has such a name.
 func (f *field) within(objects []string) bool {
@@ -110,10 +113,11 @@ func (f *field) segment() bool {
 		f.all(func(v schemas.Value) bool { return v.Kind() == schemas.String })
 }
 
-func (f *field) texts() map[string]int {
-	texts := map[string]int{}
+// texts are those of its values, each once.
+func (f *field) texts() map[string]bool {
+	texts := map[string]bool{}
 	for _, v := range f.values {
-		texts[v.Text()]++
+		texts[v.Text()] = true
 	}
 	return texts
 }
@@ -147,6 +151,6 @@ func (f *field) tags() (tags []string) {
 
 // tagExpression says whether a record has a tag; nothing where it has no tags.
 func (f *field) tagExpression(tag string) string {
-	list := inExpression(f.names)
+	list := inExpression("value", f.names...)
 	return list + " == nil ? nil : " + strconv.Quote(tag) + " in " + list
 }

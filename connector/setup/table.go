@@ -270,7 +270,7 @@ func (w *writer) parents() {
 // refers holds for customerNumber where that is the parent's key, and for customer,
 // customerId and customer.id where the parent is called customers.
 func refers(f *field, parent *table) bool {
-	key, last := parent.key.names[len(parent.key.names)-1], f.names[len(f.names)-1]
+	key, last := parent.key.last(), f.last()
 	if bare(last) == bare(key) && len(wordsOf(key)) > 1 {
 		return true
 	}

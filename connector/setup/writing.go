@@ -52,7 +52,7 @@ func (f *field) guessWriting() {
 	switch {
 	case f.decimals(comma, ","):
 		f.as, f.source = "number", "decimal: ','"
-	case keyLike(f.names[len(f.names)-1]) != 2 && f.decimals(point, "."):
+	case keyLike(f.last()) != 2 && f.decimals(point, "."):
 		f.as = "number"
 	}
 }
@@ -104,7 +104,7 @@ func (f *field) thousands() (entry, when string) {
 		between, after string
 	}{{pointThousands, ".", ", decimal: ','"}, {commaThousands, ",", ""}} {
 		if both && f.all(func(v schemas.Value) bool { return way.form.MatchString(v.Text()) }) {
-			expression := fmt.Sprintf(`replace(%s, %q, "")`, inExpression(f.names), way.between)
+			expression := fmt.Sprintf(`replace(%s, %q, "")`, inExpression("value", f.names...), way.between)
 			return fmt.Sprintf("{expr: %s, to: %s, as: number%s}", quoted(expression), quoted(f.to), way.after), way.between + " stands between thousands"
 		}
 	}
@@ -119,7 +119,7 @@ func (f *field) sinceEpoch() (entry string) {
 		at     func(int64) time.Time
 	}{{len("1700000040"), "epochSeconds", unixSeconds}, {len("1700000040000"), "epochMillis", time.UnixMilli}} {
 		isTime := func(v schemas.Value) bool { return len(v.Text()) == way.digits && inThisTime(v.Text(), way.at) }
-		if keyLike(f.names[len(f.names)-1]) != 2 && f.all(isTime) {
+		if keyLike(f.last()) != 2 && f.all(isTime) {
 			return fmt.Sprintf("{from: %s, to: %s, as: timestamp, format: %s}", quoted(f.path), quoted(f.to), way.format)
 		}
 	}
