@@ -2,6 +2,7 @@ package service
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -193,7 +194,8 @@ const (
 func refusal(op operation, status int, header http.Header, body []byte, zone *time.Location, secrets ...string) *Error {
 	e := &Error{op: op, status: status, reason: printable(redact(string(body), secrets...))}
 	e.at, _ = http.ParseTime(header.Get("Date"))
-	now := answeredAt(header, time.Now())
+	// Its days and dates are by its own clock, and ours may be wrong.
+	now := cmp.Or(e.at, time.Now())
 	after := retryAfter(header, now)
 	e.after = min(after, maxRetryAfter)
 	strange := foreign(op, status, header, body)
@@ -289,20 +291,8 @@ func noSlot(status int, reason string, now time.Time, after time.Duration, zone 
 
 // dayEnd is the beginning of the next calendar day in zone; nil is UTC.
 func dayEnd(now time.Time, zone *time.Location) time.Time {
-	if zone == nil {
-		zone = time.UTC
-	}
-	_, ends := slots.Day(now, zone)
+	_, ends := slots.Day(now, cmp.Or(zone, time.UTC))
 	return ends
-}
-
-// answeredAt is when the service says that it answered, or else now: its days and
-// dates are by its own clock, and ours may be wrong.
-func answeredAt(header http.Header, now time.Time) time.Time {
-	if sent, err := http.ParseTime(header.Get("Date")); err == nil {
-		return sent
-	}
-	return now
 }
 
 // retryAfter reads both forms of the header.

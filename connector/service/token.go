@@ -101,7 +101,7 @@ func (s *tokenSource) get(ctx context.Context) (*token, error) {
 			return f.tok, nil
 		}
 		if failed, ok := errors.AsType[*Error](f.err); !ok || failed.kind != Canceled {
-			return nil, shared(f.err)
+			return nil, altered(f.err, func(e *Error) { e.shared = true })
 		}
 		// Only the call that fetched for all was canceled: fetch again.
 	}
@@ -123,7 +123,7 @@ func (s *tokenSource) join() (t *token, f *tokenFetch, lead bool, err error) {
 	case s.fetching != nil:
 		return nil, s.fetching, false, nil
 	case now.Before(s.holdUntil):
-		return nil, nil, false, holding(s.last, s.holdUntil.Sub(now))
+		return nil, nil, false, altered(s.last, func(e *Error) { e.after = s.holdUntil.Sub(now) })
 	}
 	s.fetching = &tokenFetch{done: make(chan struct{})}
 	return nil, s.fetching, true, nil
@@ -188,24 +188,15 @@ func (s *tokenSource) drop(refused *token) {
 	s.current.CompareAndSwap(refused, nil)
 }
 
-// holding is the last failure, with the rest of the hold as its Retry-After.
-func holding(last error, rest time.Duration) error {
-	if e, ok := errors.AsType[*Error](last); ok {
-		held := *e
-		held.after = rest
-		return &held
+// altered is the failure of a fetch for a call that did not make it.
+func altered(failed error, change func(*Error)) error {
+	e, ok := errors.AsType[*Error](failed)
+	if !ok {
+		return failed
 	}
-	return last
-}
-
-// shared is the failure of a fetch for calls that waited for it beside the one that made it.
-func shared(failed error) error {
-	if e, ok := errors.AsType[*Error](failed); ok {
-		one := *e
-		one.shared = true
-		return &one
-	}
-	return failed
+	own := *e
+	change(&own)
+	return &own
 }
 
 // headerSafe reports whether text can be sent as a header.
