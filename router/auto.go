@@ -7,27 +7,21 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// auto is what an auto route says of the calls in the place of its rows.
-type auto struct {
-	within time.Duration // how old an event may be when the service has it; 0: no matter
-	spare  bool          // calls are made with all the rate that is left
-}
-
 // Auto reports whether rows of the route, as Routed.Route numbers it, may be called
-// instead: what the route says of that.
+// instead, and what the route says of that: how old an event may be when the service has it
+// (0: no matter), and whether calls are made with all the rate that is left.
 func (c *Compiled) Auto(route int) (within time.Duration, spare, ok bool) {
-	a := c.routes[route].auto
-	if a == nil || c.filesOnly != "" {
-		return 0, false, false
+	if within, spare, ok = c.Config.Routes[route].Auto(); ok && c.filesOnly == "" {
+		return within, spare, true
 	}
-	return a.within, a.spare, true
+	return 0, false, false
 }
 
 // HasAuto reports whether some rows of the mapping may be called instead.
 func (c *Compiled) HasAuto() bool { return c.hasAuto() && c.filesOnly == "" }
 
 func (c *Compiled) hasAuto() bool {
-	return slices.ContainsFunc(c.routes, func(r route) bool { return r.auto != nil })
+	return slices.ContainsFunc(c.Config.Routes, func(r Route) bool { return r.Lane == autoLane })
 }
 
 // FilesOnly is why no row of the mapping's auto routes is ever called; "": they are, or

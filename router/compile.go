@@ -237,7 +237,8 @@ func (b *mappingCompiler) routes() {
 	always := slices.IndexFunc(b.m.Routes, func(r Route) bool { return r.When == "" })
 	for i, r := range b.m.Routes {
 		path := fmt.Sprintf("routes[%d]", i)
-		compiled := route{weight: b.weight(path+".weight", &r)}
+		var compiled route
+		b.weight(path+".weight", &r)
 		last := i == len(b.m.Routes)-1
 		switch {
 		case last && r.When != "" && always < 0:
@@ -255,12 +256,8 @@ func (b *mappingCompiler) routes() {
 		switch r.Lane {
 		case "immediate":
 			compiled.lane = schemas.Immediate
-		case "batch":
+		case "batch", autoLane:
 			compiled.lane = schemas.Batch
-		case autoLane:
-			compiled.lane = schemas.Batch
-			within, spare, _ := r.Auto()
-			compiled.auto = &auto{within, spare}
 		case "skip":
 			compiled.lane = schemas.Skip
 		case "":
@@ -301,16 +298,14 @@ func (b *mappingCompiler) freshness(path string, r *Route) {
 // What a weight may be: beyond, a route's share could not be told from none.
 const leastWeight, mostWeight = 1e-6, 1e6
 
-func (b *mappingCompiler) weight(path string, r *Route) float64 {
+func (b *mappingCompiler) weight(path string, r *Route) {
 	switch {
 	case r.Weight == nil:
-		return 1
 	case r.Lane != "immediate" && r.Lane != autoLane:
 		b.Report(path, "remove it, or make the route's lane immediate or auto", "is a share of calls, and the route makes none")
 	case !(leastWeight <= *r.Weight && *r.Weight <= mostWeight): // nor is NaN between them
 		b.Report(path, "10 gives the route ten times the calls of one without a weight", "must be above 0, from 0.000001 to 1000000, is %v", *r.Weight)
 	}
-	return *r.Weight
 }
 
 // condition compiles one. Its formula is zero where the condition is refused.

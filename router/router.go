@@ -87,17 +87,19 @@ type Compiled struct {
 }
 
 type route struct {
-	when   condition // nil: always
-	lane   schemas.Lane
-	weight float64
-	auto   *auto // nil: it is no auto route
-
+	when      condition // nil: always
+	lane      schemas.Lane
 	objective *Objective // nil: it has none
 }
 
 // Weight is the share of scarce calls that writes of the mapping's route have, as
 // Routed.Route numbers it. It is above 0.
-func (c *Compiled) Weight(route int) float64 { return c.routes[route].weight }
+func (c *Compiled) Weight(route int) float64 {
+	if w := c.Config.Routes[route].Weight; w != nil {
+		return *w
+	}
+	return 1
+}
 
 // Unchanged is for how long after a call no other one is made that says the same; 0: each is
 // made.
