@@ -1,8 +1,8 @@
 package router
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
@@ -65,9 +65,9 @@ func isOp(word string) bool {
 	return known
 }
 
-// notAnOp is the error of a text that stands where an op's word does.
-func notAnOp(text string, at ast.Node, source file.Source) error {
-	return (&file.Error{Location: at.Location(), Message: fmt.Sprintf("%q is %s", text, unknownOp)}).Bind(source)
+// notAnOp is the error of what stands where an op's word does.
+func notAnOp(what string, at ast.Node, source file.Source) error {
+	return (&file.Error{Location: at.Location(), Message: what + " is " + unknownOp}).Bind(source)
 }
 
 // findUnknownOp finds the first text that a condition compares op with and that is no op.
@@ -76,37 +76,31 @@ func findUnknownOp(text string) error {
 	if err != nil {
 		return err
 	}
-	f := &opComparisons{}
-	ast.Walk(&tree.Node, f)
-	if f.found == nil {
-		return nil
-	}
-	return notAnOp(f.found.Value, f.found, tree.Source)
-}
-
-// opComparisons finds the first text that op is compared with and that is no op.
-type opComparisons struct{ found *ast.StringNode }
-
-// Visit implements ast.Visitor.
-func (f *opComparisons) Visit(node *ast.Node) {
-	n, ok := (*node).(*ast.BinaryNode)
-	if !ok || !slices.Contains([]string{"==", "!=", "in"}, n.Operator) {
-		return
-	}
-	for _, pair := range [][2]ast.Node{{n.Left, n.Right}, {n.Right, n.Left}} {
-		if name, ok := pair[0].(*ast.IdentifierNode); !ok || name.Value != "op" {
-			continue
+	var found *ast.StringNode
+	ast.Walk(&tree.Node, visit(func(node ast.Node) {
+		n, ok := node.(*ast.BinaryNode)
+		if !ok || !slices.Contains([]string{"==", "!=", "in"}, n.Operator) {
+			return
 		}
-		texts := []ast.Node{pair[1]}
-		if list, ok := pair[1].(*ast.ArrayNode); ok {
-			texts = list.Nodes
-		}
-		for _, one := range texts {
-			if text, ok := one.(*ast.StringNode); ok && f.found == nil && !isOp(text.Value) {
-				f.found = text
+		for _, pair := range [][2]ast.Node{{n.Left, n.Right}, {n.Right, n.Left}} {
+			if name, ok := pair[0].(*ast.IdentifierNode); !ok || name.Value != "op" {
+				continue
+			}
+			texts := []ast.Node{pair[1]}
+			if list, ok := pair[1].(*ast.ArrayNode); ok {
+				texts = list.Nodes
+			}
+			for _, one := range texts {
+				if text, ok := one.(*ast.StringNode); ok && found == nil && !isOp(text.Value) {
+					found = text
+				}
 			}
 		}
+	}))
+	if found == nil {
+		return nil
 	}
+	return notAnOp(strconv.Quote(found.Value), found, tree.Source)
 }
 
 // misspeltOp finds in the expression of `op` what can never be an op: a text or a
@@ -118,11 +112,11 @@ func (b *mappingCompiler) misspeltOp(text string) error {
 	}
 	switch n := tree.Node.(type) {
 	case *ast.NilNode:
-		return (&file.Error{Location: n.Location(), Message: "nil is " + unknownOp}).Bind(tree.Source)
+		return notAnOp("nil", n, tree.Source)
 	case *ast.IdentifierNode:
 		looksLike := problem.Similar(n.Value, opWords...) != "" || slices.Contains([]string{"insert", "update", "replace", "remove", "merge"}, n.Value)
 		if read, computed := b.namesInFields(); looksLike && !slices.Contains(append(read, computed...), n.Value) {
-			return notAnOp(n.Value, n, tree.Source)
+			return notAnOp(strconv.Quote(n.Value), n, tree.Source)
 		}
 	}
 	return constantResult(tree.Node, tree.Source)
@@ -165,10 +159,10 @@ func constantResult(node ast.Node, source file.Source) error {
 		return constantResult(n.Right, source)
 	case *ast.StringNode:
 		if !isOp(n.Value) {
-			return notAnOp(n.Value, n, source)
+			return notAnOp(strconv.Quote(n.Value), n, source)
 		}
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.ArrayNode, *ast.MapNode:
-		return (&file.Error{Location: n.Location(), Message: "this is " + unknownOp}).Bind(source)
+		return notAnOp("this", n, source)
 	}
 	return nil
 }

@@ -244,7 +244,7 @@ func (b *conditionBuilder) test(node ast.Node) (condition, formula, error) {
 func compilePart(part *parser.Tree, reads *[]readPath, functions map[string]operators.Function) (*vm.Program, error) {
 	config := conf.New(map[string]any{})
 	config.Strict = false
-	config.Visitors = []ast.Visitor{rewriter{functions}, &pathCollector{into: reads}}
+	config.Visitors = []ast.Visitor{rewriter{functions}, pathCollector(reads)}
 	for name, fn := range functions {
 		expr.Function(name, fn)(config)
 	}

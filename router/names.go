@@ -93,7 +93,11 @@ func (b *mappingCompiler) namesInFields() (read, computed []string) {
 	for i := range b.m.Fields {
 		texts = append(texts, b.m.Fields[i].From)
 		if tree, err := parser.Parse(b.m.Fields[i].Expr); err == nil {
-			ast.Walk(&tree.Node, (*identifiers)(&computed))
+			ast.Walk(&tree.Node, visit(func(node ast.Node) {
+				if n, ok := node.(*ast.IdentifierNode); ok {
+					computed = append(computed, n.Value)
+				}
+			}))
 		}
 	}
 	for _, text := range texts {
@@ -102,14 +106,4 @@ func (b *mappingCompiler) namesInFields() (read, computed []string) {
 		}
 	}
 	return read, computed
-}
-
-// identifiers are the names in an expression.
-type identifiers []string
-
-// Visit implements ast.Visitor.
-func (names *identifiers) Visit(node *ast.Node) {
-	if n, ok := (*node).(*ast.IdentifierNode); ok {
-		*names = append(*names, n.Value)
-	}
 }

@@ -102,16 +102,21 @@ func (p readPath) member() string {
 }
 
 // pathCollector finds the variables that rewriter left in a test.
-type pathCollector struct{ into *[]readPath }
+func pathCollector(into *[]readPath) ast.Visitor {
+	return visit(func(node ast.Node) {
+		n, ok := node.(*ast.IdentifierNode)
+		if !ok || !strings.HasPrefix(n.Value, pathMark) {
+			return
+		}
+		known := slices.ContainsFunc(*into, func(p readPath) bool { return p.variable == n.Value })
+		if !known {
+			*into = append(*into, readPath{n.Value, strings.Split(n.Value[len(pathMark):], pathMark)})
+		}
+	})
+}
+
+// visit is an ast.Visitor that looks and changes nothing.
+type visit func(node ast.Node)
 
 // Visit implements ast.Visitor.
-func (c *pathCollector) Visit(node *ast.Node) {
-	n, ok := (*node).(*ast.IdentifierNode)
-	if !ok || !strings.HasPrefix(n.Value, pathMark) {
-		return
-	}
-	known := slices.ContainsFunc(*c.into, func(p readPath) bool { return p.variable == n.Value })
-	if !known {
-		*c.into = append(*c.into, readPath{n.Value, strings.Split(n.Value[len(pathMark):], pathMark)})
-	}
-}
+func (v visit) Visit(node *ast.Node) { v(*node) }
