@@ -14,15 +14,17 @@ import (
 // mappingCompiler compiles one mapping and reports what of it cannot be compiled.
 type mappingCompiler struct {
 	problem.Reporter
-	m     *Mapping
-	c     *Compiled
-	tests tests
-	left  formula // of records that the mapping's when, and the routes so far, leave
+	warnings problem.Reporter
+	m        *Mapping
+	c        *Compiled
+	tests    tests
+	left     formula // of records that the mapping's when, and the routes so far, leave
 }
 
 func compile(m *Mapping, index int, problems *[]problem.Problem) *Compiled {
 	c := &Compiled{Name: m.Name, Index: index, KeyName: m.Key, Config: *m}
-	b := &mappingCompiler{problem.NewReporter(fmt.Sprintf("mappings[%d]", index), problems), m, c, nil, formula{}}
+	path := fmt.Sprintf("mappings[%d]", index)
+	b := &mappingCompiler{Reporter: problem.NewReporter(path, problems), warnings: problem.NewReporter(path, &c.Warnings), m: m, c: c}
 	c.Table = schemas.Table{Name: m.ProfileTable}
 	if m.CustomTable != "" {
 		c.Table = schemas.Table{Name: m.CustomTable, Custom: true}

@@ -1,7 +1,6 @@
 package router
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -26,7 +25,7 @@ func (b *mappingCompiler) warnOfNames(path string, reads []readPath) {
 		if hint == "" {
 			hint = "write value." + name + " to say that records have it"
 		}
-		b.warn(path, hint, name)
+		b.warnings.Report(path, hint, unreadName, name)
 	}
 }
 
@@ -36,18 +35,12 @@ func (b *mappingCompiler) warnOfFieldNames(path string, reads []readPath) {
 	read, _ := b.namesInFields()
 	for _, name := range b.members(reads) {
 		if hint := problem.Misspelt(name, read...); hint != "" && !slices.Contains(read, name) {
-			b.warn(path, hint, name)
+			b.warnings.Report(path, hint, unreadName, name)
 		}
 	}
 }
 
-func (b *mappingCompiler) warn(path, hint, name string) {
-	b.warnOf(path, hint, fmt.Sprintf("no field of the mapping reads %q, which is nil where records do not have it", name))
-}
-
-func (b *mappingCompiler) warnOf(path, hint, message string) {
-	b.c.Warnings = append(b.c.Warnings, problem.Problem{Path: b.Below(path).Path(), Message: message, Hint: hint})
-}
+const unreadName = "no field of the mapping reads %q, which is nil where records do not have it"
 
 // warnOfDeletes warns of a mapping's `when` that leaves out a delete which carries
 // nothing but its key, as a tombstone does, and most of Debezium's. Of a condition
@@ -70,7 +63,7 @@ func (b *mappingCompiler) warnOfDeletes() {
 		}
 	}
 	if !b.c.when(e) {
-		b.warnOf("when", `begin it with op == "delete" or`, "a delete that carries only its key is not the mapping's, so its row stays in the table")
+		b.warnings.Report("when", `begin it with op == "delete" or`, "a delete that carries only its key is not the mapping's, so its row stays in the table")
 	}
 }
 

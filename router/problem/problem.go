@@ -40,9 +40,6 @@ func (r Reporter) Below(path string) Reporter {
 	return Reporter{r.path + path, r.list}
 }
 
-// Path is r's own place.
-func (r Reporter) Path() string { return r.path }
-
 // Report adds a problem at the path, "" for r's own place.
 func (r Reporter) Report(path, hint, format string, args ...any) {
 	*r.list = append(*r.list, Problem{Path: r.Below(path).path, Message: fmt.Sprintf(format, args...), Hint: hint})
