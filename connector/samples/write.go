@@ -39,6 +39,9 @@ func Update(text []byte, got Result) ([]byte, error) {
 // replace puts the part in place of the one of that name, or at the end. What follows the
 // part's last line of content belongs to the next one.
 func replace(text []byte, name, part string) []byte {
+	if part != "" {
+		part = name + ":\n" + part
+	}
 	lines := strings.SplitAfter(string(text), "\n")
 	from := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, name+":") })
 	if from < 0 {
@@ -68,9 +71,6 @@ func (r Result) rows() string {
 		if len(r.Rows[table]) == 0 {
 			continue
 		}
-		if b.Len() == 0 {
-			b.WriteString("rows:\n")
-		}
 		fmt.Fprintf(&b, "  %s:\n", scalar(table))
 		for _, key := range slices.Sorted(maps.Keys(r.Rows[table])) {
 			fmt.Fprintf(&b, "    %s: %s\n", scalar(key), flowMap(r.Rows[table][key]))
@@ -83,9 +83,6 @@ func (r Result) byFile() string {
 	var b strings.Builder
 	for _, table := range slices.Sorted(maps.Keys(r.ByFile)) {
 		if keys := list(r.ByFile[table]); keys != "" {
-			if b.Len() == 0 {
-				b.WriteString("byFile:\n")
-			}
 			fmt.Fprintf(&b, "  %s: %s\n", scalar(table), keys)
 		}
 	}
@@ -94,10 +91,7 @@ func (r Result) byFile() string {
 
 func (r Result) deadLetters() string {
 	var b strings.Builder
-	for i, letter := range slices.Sorted(slices.Values(r.DeadLetters)) {
-		if i == 0 {
-			b.WriteString("deadLetters:\n")
-		}
+	for _, letter := range slices.Sorted(slices.Values(r.DeadLetters)) {
 		fmt.Fprintf(&b, "  - %s\n", scalar(letter))
 	}
 	return b.String()
