@@ -20,7 +20,8 @@ type Generator struct {
 
 // NewGenerator makes the same events for the same seed.
 func NewGenerator(seed uint64) *Generator {
-	return &Generator{rnd: rand.New(rand.NewPCG(seed, seed)), Model: newModel()}
+	tables := map[string]map[string]row{"customers": {}, "orders": {}}
+	return &Generator{rnd: rand.New(rand.NewPCG(seed, seed)), Model: Model{tables: tables}}
 }
 
 // Of every hundred events about this many are orders, and of every thousand
@@ -75,7 +76,7 @@ func (g *Generator) customer() *kgo.Record {
 	})
 	stored := row{"subscriptions#newsletter": newsletter, "S_vip": vip, "S_tier": tier}
 	maps.Copy(stored, want)
-	g.Model.replace("customers", number, stored)
+	g.Model.tables["customers"][number] = stored
 	return r
 }
 
@@ -90,7 +91,7 @@ func (g *Generator) order() *kgo.Record {
 		r.Value = []byte(`{"op":"upsert","businessKey":"` + key + `","properties":`)
 	case dice < 40:
 		g.Model.delete("orders", key)
-	case dice < 300 && g.Model.has("orders", key):
+	case dice < 300 && g.Model.tables["orders"][key] != nil:
 		r.Value = encode(row{"op": "patch", "businessKey": key, "properties": row{"status": state}})
 		g.Model.merge("orders", key, row{"status": state})
 	default:

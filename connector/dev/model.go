@@ -15,15 +15,7 @@ type Model struct {
 	Dead   int                       // events that must end as dead letters
 }
 
-func newModel() Model {
-	return Model{tables: map[string]map[string]row{"customers": {}, "orders": {}}}
-}
-
-func (m Model) has(table, key string) bool { return m.tables[table][key] != nil }
-
 func (m Model) delete(table, key string) { delete(m.tables[table], key) }
-
-func (m Model) replace(table, key string, values row) { m.tables[table][key] = values }
 
 func (m Model) merge(table, key string, values row) {
 	if m.tables[table][key] == nil {
