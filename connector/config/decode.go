@@ -61,7 +61,7 @@ func shown(p place) string {
 // scalar notes the place of a scalar and gives its text with environment
 // variables replaced.
 func (d *decoder) scalar(path string, n *node, secret bool) (text string, ok bool) {
-	p := place{line: n.line, column: n.column}
+	p := n.place
 	if !secret {
 		p.written = n.text
 	}
@@ -124,7 +124,7 @@ func wantsBlock(t reflect.Type) bool {
 // block fills a list, an object or a pointer to one from n.
 func (d *decoder) block(path string, n *node, into reflect.Value) {
 	if _, known := d.places[path]; !known {
-		d.places[path] = place{line: n.line, column: n.column}
+		d.places[path] = n.place
 	}
 	if n.kind == scalar && d.shorthand(path, n, into) {
 		return
@@ -168,7 +168,7 @@ func (d *decoder) item(path string, n *node, into reflect.Value) {
 		*mapping = mappingDefaults()
 	}
 	if n.kind == scalar && n.plain && isNothing(n.text) && !d.unread[path] {
-		d.unreadable(place{line: n.line, column: n.column}, path, "an empty element", "write a value or remove the element")
+		d.unreadable(n.place, path, "an empty element", "write a value or remove the element")
 		return
 	}
 	d.value(path, n, into)
@@ -184,12 +184,12 @@ func (d *decoder) object(path string, n *node, into reflect.Value) {
 			if meant != "" && n.find(meant) < 0 {
 				d.unread[join(path, meant)] = true // misspelt is not also missing
 			}
-			d.unreadable(place{line: e.line, column: e.column}, below, "unknown key", hint)
+			d.unreadable(e.place, below, "unknown key", hint)
 			continue
 		}
 		field := into.Field(at)
 		if e.value.kind != scalar || wantsBlock(field.Type()) {
-			d.places[below] = place{line: e.line, column: e.column}
+			d.places[below] = e.place
 		}
 		d.value(below, e.value, field)
 	}
@@ -210,7 +210,7 @@ func (d *decoder) mismatch(path string, n *node, into reflect.Value) {
 		wanted, hint = object, "its keys are "+strings.Join(keysOf(into.Type()), ", ")
 	}
 	message := "must be " + wanted.String() + ", is " + n.kind.String()
-	d.unreadable(place{line: n.line, column: n.column}, path, message, hint)
+	d.unreadable(n.place, path, message, hint)
 }
 
 // listOf is a list of one value, or of those between commas, as it can be written on a line.

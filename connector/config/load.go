@@ -156,7 +156,7 @@ func (file File) block(name string, env func(string) (string, bool), block func(
 	cfg := defaults()
 	if i := root.find(name); i >= 0 {
 		e := root.entries[i]
-		f.places[name] = place{line: e.line, column: e.column}
+		f.places[name] = e.place
 		(&decoder{findings: f, env: env}).value(name, e.value, reflect.ValueOf(block(&cfg)).Elem())
 	}
 	check(&rules{findings: f, cfg: &cfg})

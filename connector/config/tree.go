@@ -18,12 +18,12 @@ import (
 // scalar. Anchors, aliases and merge keys are resolved; environment variables
 // and types are not, they depend on the key a value stands under.
 type node struct {
-	line, column int
-	kind         kind
-	text         string // of a scalar
-	plain        bool   // a scalar without quotes: it may be a number, a boolean or nothing
-	items        []*node
-	entries      []entry
+	place
+	kind    kind
+	text    string // of a scalar
+	plain   bool   // a scalar without quotes: it may be a number, a boolean or nothing
+	items   []*node
+	entries []entry
 }
 
 type kind uint8
@@ -39,10 +39,10 @@ func (k kind) String() string { return [...]string{"a single value", "a list", "
 
 // entry is one key of an object.
 type entry struct {
-	key          string
-	line, column int
-	value        *node
-	merged       bool // by <<: an entry written out replaces it
+	key string
+	place
+	value  *node
+	merged bool // by <<: an entry written out replaces it
 }
 
 // reader turns the YAML library's syntax tree into nodes.
@@ -55,8 +55,8 @@ type reader struct {
 // look at: a syntax error hides everything after it, so it stands alone.
 func read(f *findings, data []byte) *node {
 	data = []byte(strings.TrimPrefix(string(data), "\ufeff"))
-	if line, column, ok := validText(data); !ok {
-		f.add(place{line: line, column: column}, "", "not UTF-8 text", "save the file as UTF-8")
+	if at, ok := validText(data); !ok {
+		f.add(at, "", "not UTF-8 text", "save the file as UTF-8")
 		return nil
 	}
 	file, err := parser.Parse(tokens(data), 0, parser.AllowDuplicateMapKey())
@@ -77,26 +77,25 @@ func read(f *findings, data []byte) *node {
 	case 1:
 		return (&reader{findings: f, anchors: map[string]*node{}}).node("", bodies[0])
 	default:
-		line, column := start(bodies[1])
-		f.add(place{line: line, column: column}, "", "a second YAML document", "write one document per file, without ---")
+		f.add(start(bodies[1]), "", "a second YAML document", "write one document per file, without ---")
 		return nil
 	}
 }
 
 // validText finds the first byte that is not UTF-8.
-func validText(data []byte) (line, column int, ok bool) {
-	line, column = 1, 1
+func validText(data []byte) (at place, ok bool) {
+	at = place{line: 1, column: 1}
 	for len(data) > 0 {
 		r, size := utf8.DecodeRune(data)
 		if r == utf8.RuneError && size == 1 {
-			return line, column, false
+			return at, false
 		}
-		if column++; r == '\n' {
-			line, column = line+1, 1
+		if at.column++; r == '\n' {
+			at = place{line: at.line + 1, column: 1}
 		}
 		data = data[size:]
 	}
-	return line, column, true
+	return at, true
 }
 
 // bareBracket finds a path such as items[0] that stands without quotes in { }.
@@ -115,7 +114,7 @@ func (f *findings) syntax(err error, data []byte) {
 			said, hint = "invalid header option", "put text that begins with | or > in quotes"
 		}
 		message = "not readable as YAML: " + said
-		p.line, p.column = position(detail.GetToken())
+		p = position(detail.GetToken())
 	}
 	lines := strings.Split(string(data), "\n")
 	if p.line <= len(lines) {
@@ -149,16 +148,16 @@ func tokens(data []byte) token.Tokens {
 }
 
 // position is where a token stands, at least 1:1.
-func position(t *token.Token) (line, column int) {
+func position(t *token.Token) place {
 	if t == nil || t.Position == nil {
-		return 1, 1
+		return place{line: 1, column: 1}
 	}
-	return max(t.Position.Line, 1), max(t.Position.Column, 1)
+	return place{line: max(t.Position.Line, 1), column: max(t.Position.Column, 1)}
 }
 
 // start is where a value begins. The library's token of a block of keys is the
 // first colon in it.
-func start(n ast.Node) (line, column int) {
+func start(n ast.Node) place {
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		if !n.IsFlowStyle && len(n.Values) > 0 {
@@ -172,8 +171,7 @@ func start(n ast.Node) (line, column int) {
 
 // node converts one value. Path is only for the problems found on the way.
 func (r *reader) node(path string, from ast.Node) *node {
-	line, column := start(from)
-	n := &node{line: line, column: column}
+	n := &node{place: start(from)}
 	switch from := from.(type) {
 	case *ast.AnchorNode:
 		n = r.node(path, from.Value)
@@ -183,11 +181,11 @@ func (r *reader) node(path string, from ast.Node) *node {
 		if found := r.anchors[from.Value.String()]; found != nil {
 			return found
 		}
-		r.unreadable(place{line: line, column: column}, path,
+		r.unreadable(n.place, path,
 			"the alias has no anchor before it", "write &NAME in front of the value that *NAME repeats, or put text that begins with * in quotes")
 		n.plain = true // nothing: the default stays
 	case *ast.TagNode:
-		r.unreadable(place{line: line, column: column}, path,
+		r.unreadable(n.place, path,
 			"YAML tags are not supported", "remove the tag, or put text that begins with ! in quotes")
 		n.plain = true
 	case *ast.MappingNode:
@@ -198,8 +196,7 @@ func (r *reader) node(path string, from ast.Node) *node {
 		n.kind = list
 		for i, item := range from.Values {
 			if text, glued := gluedPair(from, item); glued {
-				line, column := start(item)
-				n.items = append(n.items, &node{line: line, column: column, text: text, plain: true})
+				n.items = append(n.items, &node{place: start(item), text: text, plain: true})
 				continue
 			}
 			n.items = append(n.items, r.node(index(path, i), item))
@@ -209,7 +206,7 @@ func (r *reader) node(path string, from ast.Node) *node {
 	case *ast.StringNode:
 		n.text, n.plain = from.Value, from.GetToken().Type == token.StringType
 		if n.plain && strings.Contains(strings.TrimSpace(from.GetToken().Origin), "\t") { // the library drops it
-			r.unreadable(place{line: line, column: column}, path, "a tab within text that is not in quotes", "put the text in quotes")
+			r.unreadable(n.place, path, "a tab within text that is not in quotes", "put the text in quotes")
 		}
 	case *ast.NullNode:
 		n.plain = true
@@ -243,20 +240,19 @@ func gluedPair(list *ast.SequenceNode, item ast.Node) (text string, glued bool) 
 func (r *reader) entries(path string, n *node, values []*ast.MappingValueNode) {
 	n.kind = object
 	for _, value := range values {
-		line, column := position(value.Key.GetToken())
 		if value.Key.IsMergeKey() {
 			r.merge(path, n, r.node(path, value.Value))
 			continue
 		}
 		name := keyText(value.Key)
-		e := entry{key: name, line: line, column: column, value: r.node(join(path, name), value.Value)}
+		e := entry{key: name, place: position(value.Key.GetToken()), value: r.node(join(path, name), value.Value)}
 		switch at := n.find(name); {
 		case at < 0:
 			n.entries = append(n.entries, e)
 		case n.entries[at].merged:
 			n.entries[at] = e
 		default:
-			r.add(place{line: line, column: column}, join(path, name), "the key is given twice", "remove one of them")
+			r.add(e.place, join(path, name), "the key is given twice", "remove one of them")
 		}
 	}
 }
@@ -270,7 +266,7 @@ func (r *reader) merge(path string, n, from *node) {
 	}
 	for _, source := range sources {
 		if source.kind != object {
-			r.add(place{line: source.line, column: source.column}, path, "<< takes blocks of keys, not "+source.kind.String(),
+			r.add(source.place, path, "<< takes blocks of keys, not "+source.kind.String(),
 				"write <<: *NAME with an anchor on a block of keys")
 		}
 		for _, e := range source.entries {
