@@ -47,7 +47,7 @@ type call struct {
 	Call
 	table   *table   // of the path, for operations 1 to 7
 	tables  []string // what it is about, for faults to match
-	cleanup func()   // removes what was received and not used; nil: nothing
+	cleanup func()   // removes what was received and not used
 }
 
 // prepare reads and checks a call without changing anything, fills in what the
@@ -70,14 +70,10 @@ type answer struct {
 func (s *Sandbox) operation(op int, pattern string, prepare prepare) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		s.log.counts[op].Add(1)
-		c := &call{Call: Call{Op: op, Table: s.conf.ofKind(r.PathValue("table"), customOp(op)), At: s.conf.Now()}}
+		c := &call{Call: Call{Op: op, Table: s.conf.ofKind(r.PathValue("table"), customOp(op)), At: s.conf.Now()}, cleanup: func() {}}
 		c.tables = []string{c.Table}
 		apply, err := s.admit(r, c, prepare)
-		defer func() {
-			if c.cleanup != nil {
-				c.cleanup()
-			}
-		}()
+		defer func() { c.cleanup() }()
 		if err != nil {
 			// Answered before the upload has ended, many clients would see a broken
 			// connection; one that has gone is noticed below.

@@ -192,10 +192,7 @@ func (f *faults) pick(c *call) *FaultState {
 func (s *Sandbox) late(state *FaultState, c *call, apply apply) {
 	timer := time.NewTimer(state.Late)
 	cleanup := c.cleanup
-	if cleanup == nil {
-		cleanup = func() {}
-	}
-	c.cleanup = nil
+	c.cleanup = func() {}
 	if !s.start(func() {
 		defer cleanup()
 		defer timer.Stop()
