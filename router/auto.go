@@ -38,18 +38,9 @@ func (c *Compiled) Within() (least time.Duration) {
 	return least
 }
 
-// findFilesOnly finds the mappings whose auto rows go by file only: a call of theirs
-// could overtake what it is to follow, or a record could end in two places.
-func findFilesOnly(mappings []*Compiled) {
-	for _, c := range mappings {
-		if c.hasAuto() {
-			c.filesOnly = c.AutoByFile(mappings)
-		}
-	}
-}
-
 // AutoByFile is why rows of the mapping, one of mappings, would go by file only if all its
-// routes were auto; "": they may be called.
+// routes were auto: a call could overtake what it is to follow, or a record could end in two
+// places. "": they may be called.
 func (c *Compiled) AutoByFile(mappings []*Compiled) string {
 	switch {
 	case c.bundle != nil:

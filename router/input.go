@@ -49,13 +49,17 @@ type input struct {
 
 // read is the value at the end of names; Absent where there is none.
 func (in *input) read(names []string) schemas.Value {
-	if names[0] != rootHeaders {
-		return descend(in.root(names[0]), names[1:])
+	if names[0] == rootHeaders {
+		if len(names) == 2 {
+			return in.record.header(names[1])
+		}
+		return schemas.Value{}
 	}
-	if len(names) == 2 {
-		return in.record.header(names[1])
+	v := in.root(names[0])
+	for _, name := range names[1:] {
+		v = v.Get(name)
 	}
-	return schemas.Value{}
+	return v
 }
 
 // root is the value of a first name. The timestamp, and headers as a whole, are no

@@ -247,13 +247,9 @@ func (c *Compiled) possibleLane(lane schemas.Lane, w *schemas.Write) (schemas.La
 	case schemas.Merge:
 		return lane, badValue("op", "a profile is merged only by an import: imports.merge is not configured")
 	}
-	return lane, noID(w.Op)
-}
-
-func noID(op schemas.Op) *Reject {
-	return &Reject{
+	return lane, &Reject{
 		Code: CodeNoID, Field: "profileId",
-		Rule: "a call needs it for " + op.String() + ", and imports." + op.String() + " is not configured",
+		Rule: "a call needs it for " + w.Op.String() + ", and imports." + w.Op.String() + " is not configured",
 	}
 }
 

@@ -150,11 +150,13 @@ func Compile(ms []Mapping) (*Router, []problem.Problem) {
 	for i := range ms {
 		r.add(compile(&ms[i], i, &problems))
 	}
+	joinBundles(r.mappings)
 	for _, c := range r.mappings {
 		c.Label = LabelOf(r.mappings, c.Table)
+		if c.hasAuto() {
+			c.filesOnly = c.AutoByFile(r.mappings)
+		}
 	}
-	joinBundles(r.mappings)
-	findFilesOnly(r.mappings)
 	return r, problems
 }
 

@@ -170,15 +170,11 @@ func (s *Sought) Look(rec *Record, routed []Routed) {
 		}
 		for _, p := range s.paths[c] {
 			if p.of <= of {
-				p.look(v)
+				p.records++
+				p.found = p.found || p.walk(v, 0)
 			}
 		}
 	}
-}
-
-func (p *soughtPath) look(v schemas.Value) {
-	p.records++
-	p.found = p.found || p.walk(v, 0)
 }
 
 // walk reports whether the steps from that depth on lead somewhere in v. Where there is

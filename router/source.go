@@ -115,11 +115,3 @@ func (s *source) whereLast(members []schemas.Field) *schemas.Value {
 }
 
 const ruleUTF8 = "must be valid UTF-8"
-
-// descend follows member names; Absent where one is missing.
-func descend(v schemas.Value, names []string) schemas.Value {
-	for _, name := range names {
-		v = v.Get(name)
-	}
-	return v
-}
