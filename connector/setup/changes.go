@@ -110,8 +110,11 @@ func (t *table) opsOfKinds() {
 	}
 	// Where a condition leaves further kinds out, and all that are seen say all of a row, the
 	// default is right. Elsewhere a kind that is not seen might erase what it does not name.
-	if len(t.cases) > 0 || t.when == "" && t.by.saysWhatHappened() {
-		t.nameUpserts(upserts)
+	switch known := len(t.cases) > 0 || t.when == "" && t.by.saysWhatHappened(); {
+	case known && len(upserts) == 0:
+		t.rest = ""
+	case known:
+		t.known = oneOf(t.by.expression, upserts)
 	}
 	if len(t.cases) > 0 || t.known != "" || t.by.ofOps() {
 		t.opBy = fmt.Sprintf("The op is by %s: %s.", t.by.expression, shares(t.by.kinds, len(t.records)))

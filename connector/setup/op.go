@@ -85,12 +85,3 @@ func (t *table) ends() (ends []kind) {
 	}
 	return ends
 }
-
-// nameUpserts has the op name the kinds that are upserts, so that others come to nil.
-func (t *table) nameUpserts(words []string) {
-	if len(words) == 0 {
-		t.rest = ""
-		return
-	}
-	t.known = oneOf(t.by.expression, words)
-}
