@@ -46,16 +46,12 @@ func (d *decoder) value(path string, n *node, into reflect.Value) {
 		return
 	}
 	if message, hint := parseScalar(text, plain, into.Addr().Interface()); message != "" {
-		d.unreadable(d.places[path], path, message+shown(d.places[path]), hint)
+		at := d.places[path]
+		if at.written != "" {
+			message += ", is " + quote(at.written)
+		}
+		d.unreadable(at, path, message, hint)
 	}
-}
-
-// shown is a value for the end of a message.
-func shown(p place) string {
-	if p.written == "" {
-		return ""
-	}
-	return ", is " + quote(p.written)
 }
 
 // scalar notes the place of a scalar and gives its text with environment
