@@ -151,23 +151,17 @@ func NewTLSClient(files TLSFiles, log *slog.Logger) (c *TLSClient, err error) {
 }
 
 // Config is for one connection, or for some that are made soon: the authorities
-// are those of now, the certificate that of the handshake.
+// are those of now, by the same pointer while they have not changed, and the certificate
+// is that of the handshake.
 func (c *TLSClient) Config() *tls.Config {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.roots()}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.authorities != nil {
+		config.RootCAs, _ = c.authorities.get() // they could be read once, and so always can be
+	}
 	if c.pair != nil {
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.pair.get() }
 	}
 	return config
-}
-
-// roots are the authorities of now, nil for the system's. The same pointer
-// means that they have not changed.
-func (c *TLSClient) roots() *x509.CertPool {
-	if c.authorities == nil {
-		return nil
-	}
-	roots, _ := c.authorities.get() // they could be read once, and so always can be
-	return roots
 }
 
 const dialTimeout = 10 * time.Second // of a connection with its handshake
