@@ -1,6 +1,7 @@
 package receipt
 
 import (
+	"cmp"
 	"encoding/hex"
 	"log/slog"
 	"sync"
@@ -116,11 +117,7 @@ func (k *Keys) Hash(table schemas.Table, key string) Key {
 
 // Of is Keys.Of.
 func (h *Hasher) Of(w *schemas.Write) Key {
-	key := w.Key
-	if key == "" {
-		key = w.ProfileID
-	}
-	return h.hash(w.Table, key)
+	return h.hash(w.Table, cmp.Or(w.Key, w.ProfileID))
 }
 
 // hash has a key of its own for each table, so that most keys of rows are one block.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/twmb/avro"
@@ -148,7 +149,7 @@ func (r *Receipt) appendEnd(dst []byte) []byte {
 	dst = appendLong(dst, int64(r.Parts))
 	dst = appendLong(dst, int64(r.Lane-schemas.Immediate))
 	dst = appendText(dst, r.Mapping)
-	dst = appendLong(dst, symbolOf(r.Op))
+	dst = appendLong(dst, int64(max(slices.Index(ops[:], r.Op), 0)))
 	dst = appendLong(dst, int64(r.Outcome))
 	dst = appendLong(dst, int64(r.Status))
 	dst = appendText(dst, r.Execution)
@@ -164,15 +165,6 @@ func appendLong(dst []byte, v int64) []byte {
 		return append(dst, byte(v)<<1)
 	}
 	return binary.AppendVarint(dst, v)
-}
-
-func symbolOf(op schemas.Op) int64 {
-	for i, o := range ops {
-		if o == op {
-			return int64(i)
-		}
-	}
-	return 0
 }
 
 func millis(at time.Time) int64 {
