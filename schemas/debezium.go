@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"crypto/md5"
 	"encoding/base64"
 	"fmt"
@@ -12,16 +13,32 @@ import (
 // value of any format: in their envelope, or flattened by its transformation
 // ExtractNewRecordState. It is immutable and serves any number of goroutines.
 type Debezium struct {
-	unavailable *placeholder
+	// What stands for a value that is not there, in each of the forms that columns of
+	// different types give it.
+	text   string
+	base64 string   // columns of bytes
+	pairs  string   // hstore as JSON
+	uuid   string   // the one element of a list of UUIDs
+	bytes  []string // the elements of a list of whole numbers: a literal for each byte
 }
 
 // NewDebezium takes the unavailable.value.placeholder of the connector; "" is
 // its default.
 func NewDebezium(unavailable string) *Debezium {
-	if unavailable == "" {
-		unavailable = DefaultUnavailable
+	text := cmp.Or(unavailable, DefaultUnavailable)
+	d := &Debezium{
+		text:   text,
+		base64: base64.StdEncoding.EncodeToString([]byte(text)),
+		pairs:  string(ObjectValue([]Field{{Name: text, Value: StringValue(text)}}).AppendJSON(nil)),
 	}
-	return &Debezium{unavailable: newPlaceholder(unavailable)}
+	// As Java makes a UUID of a name: version 3 without a name space.
+	sum := md5.Sum([]byte(text))
+	sum[6], sum[8] = sum[6]&0x0f|0x30, sum[8]&0x3f|0x80
+	d.uuid = fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:])
+	for i := range len(text) {
+		d.bytes = append(d.bytes, strconv.Itoa(int(text[i])))
+	}
+	return d
 }
 
 // Change is the change of one row.
@@ -84,7 +101,7 @@ func (d *Debezium) Change(v Value) (Change, error) {
 	}
 	op := opOf(payload)
 	if op == "" {
-		return d.flattened(schema, payload)
+		return d.flattened(schema, payload), nil
 	}
 	ch := Change{Op: Upsert, New: op == "c"}
 	image := "after"
@@ -132,13 +149,13 @@ func opOf(payload Value) string {
 
 // flattened reads a row without its envelope. What the transformation was told
 // to add has names that begin with __; __deleted says what it did to a delete.
-func (d *Debezium) flattened(schema, payload Value) (Change, error) {
+func (d *Debezium) flattened(schema, payload Value) Change {
 	ch := Change{Op: Upsert, New: payload.Get("__op").Text() == "c"}
 	if payload.Get("__deleted").Text() == "true" || payload.Get("__op").Text() == "d" {
 		ch.Op = Delete
 	}
 	d.row(&ch, columnsOf(schema), payload, nil)
-	return ch, nil
+	return ch
 }
 
 // row fills in the columns of a row, converted, and what is missing of them.
@@ -148,7 +165,7 @@ func (d *Debezium) row(ch *Change, schemas columns, row Value, extra []Field) {
 		column := row.Items()[i]
 		var err *ValueError
 		switch {
-		case d.unavailable.matches(column.Value):
+		case d.isUnavailable(column.Value):
 			ch.Unavailable = append(ch.Unavailable, column.Name)
 			column.Value = Value{}
 		case len(schemas) > 0:
@@ -170,57 +187,21 @@ func (d *Debezium) row(ch *Change, schemas columns, row Value, extra []Field) {
 // unavailable.value.placeholder says otherwise.
 const DefaultUnavailable = "__debezium_unavailable_value"
 
-// placeholder recognises that text in each of the forms that columns of
-// different types give it.
-type placeholder struct {
-	text   string
-	base64 string   // columns of bytes
-	pairs  string   // hstore as JSON
-	uuid   string   // the one element of a list of UUIDs
-	bytes  []string // the elements of a list of whole numbers: a literal for each byte
-}
-
-func newPlaceholder(text string) *placeholder {
-	p := &placeholder{
-		text:   text,
-		base64: base64.StdEncoding.EncodeToString([]byte(text)),
-		pairs:  string(ObjectValue([]Field{{Name: text, Value: StringValue(text)}}).AppendJSON(nil)),
-	}
-	// As Java makes a UUID of a name: version 3 without a name space.
-	sum := md5.Sum([]byte(text))
-	sum[6], sum[8] = sum[6]&0x0f|0x30, sum[8]&0x3f|0x80
-	p.uuid = fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:])
-	for i := range len(text) {
-		p.bytes = append(p.bytes, strconv.Itoa(int(text[i])))
-	}
-	return p
-}
-
-// matches reports whether v, the value of a column, is the placeholder.
-func (p *placeholder) matches(v Value) bool {
+// isUnavailable reports whether v, the value of a column, is the placeholder.
+func (d *Debezium) isUnavailable(v Value) bool {
 	switch v.kind {
 	case String:
-		return v.Text() == p.text || v.Text() == p.base64 || v.Text() == p.pairs
+		return v.Text() == d.text || v.Text() == d.base64 || v.Text() == d.pairs
 	case Object: // hstore as a map
-		return len(v.Items()) == 1 && v.Items()[0].Name == p.text && v.Items()[0].Value.Text() == p.text
+		return len(v.Items()) == 1 && v.Items()[0].Name == d.text && v.Items()[0].Value.Text() == d.text
 	case List:
 		if len(v.Items()) == 1 && v.Items()[0].Value.kind == String {
 			text := v.Items()[0].Value.Text()
-			return text == p.text || text == p.base64 || text == p.uuid
+			return text == d.text || text == d.base64 || text == d.uuid
 		}
-		return p.spelt(v.Items())
+		return slices.EqualFunc(v.Items(), d.bytes, func(item Field, literal string) bool {
+			return item.Value.kind == Number && item.Value.Text() == literal
+		})
 	}
 	return false
-}
-
-func (p *placeholder) spelt(items []Field) bool {
-	if len(items) != len(p.bytes) {
-		return false
-	}
-	for i := range items {
-		if items[i].Value.kind != Number || items[i].Value.Text() != p.bytes[i] {
-			return false
-		}
-	}
-	return true
 }
