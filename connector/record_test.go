@@ -76,9 +76,9 @@ func TestRejectLetterTellsStageAndCode(t *testing.T) {
 		stage deadletter.Stage
 		code  string
 	}{
-		{&router.Reject{Code: router.CodeValue, Field: "attributes.name", Rule: "at most 255 characters"}, deadletter.Transforming, "value"},
-		{&router.Reject{Code: router.CodeNoID, Field: "profileId", Rule: "a call needs it"}, deadletter.Transforming, "no_id"},
-		{&router.Reject{Code: router.CodeDecode, Field: "kafka key", Rule: "not valid UTF-8"}, deadletter.Decoding, "decode"},
+		{&router.Reject{Code: router.CodeValue, ValueError: schemas.ValueError{Field: "attributes.name", Rule: "at most 255 characters"}}, deadletter.Transforming, "value"},
+		{&router.Reject{Code: router.CodeNoID, ValueError: schemas.ValueError{Field: "profileId", Rule: "a call needs it"}}, deadletter.Transforming, "no_id"},
+		{&router.Reject{Code: router.CodeDecode, ValueError: schemas.ValueError{Field: "kafka key", Rule: "not valid UTF-8"}}, deadletter.Decoding, "decode"},
 		{schemas.Invalid("S_tier", "has no column"), deadletter.Transforming, "value"}, // found by the batch lane
 	} {
 		want := deadletter.Reason{Stage: c.stage, Code: c.code, Message: c.err.Error()}

@@ -122,10 +122,7 @@ func (c *Compiled) rowLane(w *schemas.Write) (schemas.Lane, *Reject) {
 	case needsCall && w.Op == schemas.Merge:
 		return schemas.Batch, badValue("op", "a column sends this merge to the immediate lane, where a profile cannot be merged")
 	case needsCall:
-		return schemas.Batch, &Reject{
-			Code: CodeNoID, Field: "profileId",
-			Rule: "a column sends this " + w.Op.String() + " to the immediate lane, where it cannot be written without one",
-		}
+		return schemas.Batch, noID("a column sends this " + w.Op.String() + " to the immediate lane, where it cannot be written without one")
 	}
 	return schemas.Batch, lost
 }

@@ -172,7 +172,7 @@ func (c *Compiled) kafkaKey(in *input) (string, *Reject) {
 const ruleNoKey = "missing, but the record has no value: nothing says what to delete"
 
 func unreadableKey(rule string) *Reject {
-	return &Reject{Code: CodeDecode, Field: labelKafkaKey, Rule: rule}
+	return &Reject{Code: CodeDecode, ValueError: schemas.ValueError{Field: labelKafkaKey, Rule: rule}}
 }
 
 // connectKey is how Kafka Connect's JSON converter writes keys: json, with or

@@ -70,32 +70,26 @@ const (
 // Reject is a permanent reason not to write an event. It names the field and
 // the rule, never the field's value.
 type Reject struct { //nolint:errname // it is the word of dead letters: a record is rejected
-	Code  string
-	Field string // path in the event, "" for the whole
-	Rule  string // what holds for a good event
-	key   string // of the row, if that was read before
+	Code               string
+	schemas.ValueError        // which part of the event breaks which rule
+	key                string // of the row, if that was read before
 }
 
 // Key is that of the row which the event would have written; "" where that is not known.
 func (r *Reject) Key() string { return r.key }
 
-// Error reads `attributes.emailAddress: at most 255 characters`.
-func (r *Reject) Error() string {
-	if r.Field == "" {
-		return r.Rule
-	}
-	return r.Field + ": " + r.Rule
-}
-
 // badValue keeps the bound that schemas puts on names taken from a record.
 func badValue(field, rule string) *Reject {
-	e := schemas.Invalid(field, rule)
-	return &Reject{Code: CodeValue, Field: e.Field, Rule: e.Rule}
+	return &Reject{Code: CodeValue, ValueError: *schemas.Invalid(field, rule)}
+}
+
+func noID(rule string) *Reject {
+	return &Reject{Code: CodeNoID, ValueError: schemas.ValueError{Field: "profileId", Rule: rule}}
 }
 
 func rejectOf(err error) *Reject {
 	if e, ok := errors.AsType[*schemas.ValueError](err); ok {
-		return &Reject{Code: CodeValue, Field: e.Field, Rule: e.Rule}
+		return &Reject{Code: CodeValue, ValueError: *e}
 	}
-	return &Reject{Code: CodeDecode, Rule: err.Error()}
+	return &Reject{Code: CodeDecode, ValueError: schemas.ValueError{Rule: err.Error()}}
 }

@@ -247,10 +247,7 @@ func (c *Compiled) possibleLane(lane schemas.Lane, w *schemas.Write) (schemas.La
 	case schemas.Merge:
 		return lane, badValue("op", "a profile is merged only by an import: imports.merge is not configured")
 	}
-	return lane, &Reject{
-		Code: CodeNoID, Field: "profileId",
-		Rule: "a call needs it for " + w.Op.String() + ", and imports." + w.Op.String() + " is not configured",
-	}
+	return lane, noID("a call needs it for " + w.Op.String() + ", and imports." + w.Op.String() + " is not configured")
 }
 
 // tombstone is the delete that a record without a value means. It carries the
