@@ -69,11 +69,7 @@ func deadLetters(ctx context.Context, cfg *config.Config, log *slog.Logger, prog
 		return 0, err
 	}
 	defer reader.Close()
-	spans, err := reader.Spans(ctx, cfg.DLQ.Topic)
-	if err != nil {
-		return 0, err
-	}
-	marks, err := replay.LoadMarks(ctx, reader, cfg.DLQ.Topic, replay.MarksPrefix(cfg.Kafka.Group), spans, log)
+	marks, err := replay.LoadMarks(ctx, reader, cfg.DLQ.Topic, cfg.Kafka.Group, log)
 	if err != nil {
 		return 0, err
 	}
@@ -83,35 +79,21 @@ func deadLetters(ctx context.Context, cfg *config.Config, log *slog.Logger, prog
 	}
 	defer ends.close()
 	var read, of int64
-	for _, span := range spans {
+	for _, span := range marks.Spans() {
 		of += span.To - span.From
 	}
-	err = replay.DeadLetters(ctx, reader, cfg.DLQ.Topic, spans, func(_ *deadletter.Record, l *deadletter.Received) error {
+	err = marks.Letters(ctx, func(_ *deadletter.Record, l *deadletter.Received) error {
 		read++
 		progress(read, of)
-		if l == nil || l.Connector != cfg.Kafka.Group {
+		if l == nil {
 			foreign++
 			return nil
 		}
 		one := &letter{Received: l, ends: ends}
-		one.state, one.discard = stateOf(l, marks)
+		one.state, one.discard = marks.State(l)
 		return each(one)
 	})
 	return foreign, err
-}
-
-// stateOf is whether the dead letter has ended, and why it was discarded.
-func stateOf(l *deadletter.Received, marks *replay.Marks) (state deadletter.State, discard string) {
-	discard, discarded := marks.Discarded(l.Partition, l.Offset)
-	switch {
-	case discarded:
-		return deadletter.StateDiscarded, discard
-	case marks.Done(l.Partition, l.Offset):
-		return deadletter.StateDone, ""
-	case marks.Tried(l.Partition, l.Offset):
-		return deadletter.StateTried, ""
-	}
-	return deadletter.StateOpen, ""
 }
 
 // MaxAttempts is how many times a dead letter may fail again before a replay leaves it.

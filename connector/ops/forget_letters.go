@@ -22,21 +22,17 @@ func (f *forgetting) letters(ctx context.Context) (*forget.Letters, error) {
 		return letters, nil
 	}
 	letters.Cleanup, letters.Unknown = f.reader.Cleanup(ctx, topic)
-	spans, err := f.reader.Spans(ctx, topic)
-	if err != nil {
-		return nil, err
-	}
-	marks, err := replay.LoadMarks(ctx, f.reader, topic, replay.MarksPrefix(f.cfg.Kafka.Group), spans, f.Log)
+	marks, err := replay.LoadMarks(ctx, f.reader, topic, f.cfg.Kafka.Group, f.Log)
 	if err != nil {
 		return nil, err
 	}
 	search := &why.Search{Router: f.asked.router, Mapping: f.mapping, Keys: []string{f.Key}}
-	return letters, replay.DeadLetters(ctx, f.reader, topic, spans, func(r *deadletter.Record, l *deadletter.Received) error {
-		if l == nil || l.Connector != f.cfg.Kafka.Group {
+	return letters, marks.Letters(ctx, func(r *deadletter.Record, l *deadletter.Received) error {
+		if l == nil {
 			letters.Add(r, nil, forget.Another, "", false)
 			return nil
 		}
-		state, _ := stateOf(l, marks)
+		state, _ := marks.State(l)
 		whose, err := f.whose(search, l)
 		if err == nil {
 			letters.Add(r, l, whose, string(state), !state.Ended())

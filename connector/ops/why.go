@@ -261,25 +261,17 @@ func (q *question) state(ctx context.Context, found []why.Found) (*why.State, er
 	return s, nil
 }
 
-// letters reads the dead letters of the found records. What has ended is read before the
-// letters, of which a replay adds new ones before it ends the old.
+// letters reads the dead letters of the found records.
 func (q *question) letters(ctx context.Context, s *why.State, found []why.Found) error {
 	topic := q.cfg.DLQ.Topic
 	if topic == "" || len(found) == 0 {
 		return nil
 	}
-	spans, err := q.reader.Spans(ctx, topic)
+	marks, err := replay.LoadMarks(ctx, q.reader, topic, q.cfg.Kafka.Group, q.Log)
 	if err != nil {
 		return err
 	}
-	marks, err := replay.LoadMarks(ctx, q.reader, topic, replay.MarksPrefix(q.cfg.Kafka.Group), spans, q.Log)
-	if err != nil {
-		return err
-	}
-	if spans, err = q.reader.Spans(ctx, topic); err != nil {
-		return err
-	}
-	for p, span := range spans {
+	for p, span := range marks.Spans() {
 		if span.From > 0 {
 			q.note("%s begins at offset %d: a record whose dead letter was before it shows as confirmed", p, span.From)
 		}
@@ -288,8 +280,8 @@ func (q *question) letters(ctx context.Context, s *why.State, found []why.Found)
 	for i := range found {
 		s.Letters[placeOf(found[i].Record)] = nil
 	}
-	return replay.DeadLetters(ctx, q.reader, topic, spans, func(_ *deadletter.Record, l *deadletter.Received) error {
-		if l == nil || l.Connector != q.cfg.Kafka.Group || l.NoRecord() {
+	return marks.Letters(ctx, func(_ *deadletter.Record, l *deadletter.Received) error {
+		if l == nil || l.NoRecord() {
 			return nil
 		}
 		at := placeOf(l.Record)
@@ -301,7 +293,7 @@ func (q *question) letters(ctx context.Context, s *why.State, found []why.Found)
 }
 
 func (q *question) letter(l *deadletter.Received, marks *replay.Marks) why.Letter {
-	state, discarded := stateOf(l, marks)
+	state, discarded := marks.State(l)
 	one := why.Letter{
 		Letter: fmt.Sprintf("%d:%d", l.Partition, l.Offset), State: string(state), Ended: state.Ended(), Reason: l.Code, Status: l.Status,
 		Execution: l.Execution, Attempts: l.Attempts, Discarded: discarded, MayBeInTable: l.MayBeInTable, Message: l.Plain(), Received: l,

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
@@ -387,24 +389,22 @@ func (b *Backfill) findDeadLetters(ctx context.Context) error {
 	if r.Topic == "" {
 		return nil
 	}
-	spans, err := spansOf(ctx, r.Reader, []string{r.Topic})
-	if err != nil || len(spans) == 0 {
-		return err
+	marks, err := LoadMarks(ctx, r.Reader, r.Topic, r.Connector, r.Log)
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return nil
 	}
-	marks, err := LoadMarks(ctx, r.Reader, r.Topic, MarksPrefix(r.Connector), spans, r.Log)
 	if err != nil {
 		return err
 	}
-	return DeadLetters(ctx, r.Reader, r.Topic, spans, func(_ *deadletter.Record, l *deadletter.Received) error {
-		if l == nil || l.Connector != r.Connector || l.NoRecord() || !OfMapping(r.Router, b.Mapping, l) {
+	return marks.Letters(ctx, func(_ *deadletter.Record, l *deadletter.Received) error {
+		if l == nil || l.NoRecord() || !OfMapping(r.Router, b.Mapping, l) {
 			return nil
 		}
 		at, offset := place(l.Record), l.Record.Offset
 		if span := b.state.spans[at]; offset < span.From || offset >= span.To && b.Files == nil {
 			return nil
 		}
-		_, discarded := marks.Discarded(l.Partition, l.Offset)
-		if marks.Done(l.Partition, l.Offset) && !discarded {
+		if state, _ := marks.State(l); state == deadletter.StateDone {
 			return nil // replayed: it has come to the table since, or is a letter anew
 		}
 		if b.leftOut[at] == nil {

@@ -337,7 +337,7 @@ func (r *Replay) end(ctx context.Context, letters []*deadLetter) error {
 	for _, l := range letters {
 		outcome, why, message := l.outcome()
 		if outcome != Left {
-			r.marks.done(l.Partition, l.Offset)
+			r.marks.done(l.Received)
 		}
 		r.report.note(l, outcome, why, message)
 	}

@@ -60,26 +60,26 @@ func CheckReason(text string) error {
 // none or only some of them may be marked; run it again.
 func (d *Discard) Run(ctx context.Context) (report DiscardReport, err error) {
 	report.DryRun = d.DryRun
-	spans, err := d.Reader.Spans(ctx, d.Topic)
+	marks, err := LoadMarks(ctx, d.Reader, d.Topic, d.Connector, d.Log)
 	if err != nil {
 		return report, err
 	}
-	marks, err := LoadMarks(ctx, d.Reader, d.Topic, MarksPrefix(d.Connector), spans, d.Log)
-	if err != nil {
-		return report, err
-	}
-	err = DeadLetters(ctx, d.Reader, d.Topic, spans, func(_ *deadletter.Record, l *deadletter.Received) error {
-		switch {
-		case l == nil || l.Connector != d.Connector:
+	err = marks.Letters(ctx, func(_ *deadletter.Record, l *deadletter.Received) error {
+		if l == nil {
 			report.Foreign++
-		case !d.Filter.Match(l) || d.Chosen != nil && !d.Chosen(l):
-		case marks.Done(l.Partition, l.Offset):
+			return nil
+		}
+		if !d.Filter.Match(l) || d.Chosen != nil && !d.Chosen(l) {
+			return nil
+		}
+		switch state, _ := marks.State(l); {
+		case state.Ended():
 			report.Done++
-		case marks.Tried(l.Partition, l.Offset) && !d.Tried:
+		case state == deadletter.StateTried && !d.Tried:
 			report.Tried++
 		default:
 			report.Discarded++
-			marks.discard(l.Partition, l.Offset, d.Reason)
+			marks.discard(l, d.Reason)
 		}
 		return nil
 	})

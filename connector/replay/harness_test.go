@@ -170,19 +170,12 @@ func (w *world) discard(d replay.Discard) replay.DiscardReport {
 // discarded is why each dead letter was, "" for the others.
 func (w *world) discarded() (reasons []string) {
 	w.t.Helper()
-	spans, err := w.reader.Spans(w.t.Context(), topic)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	marks, err := replay.LoadMarks(w.t.Context(), w.reader, topic, replay.MarksPrefix("sink"), spans, slog.New(slog.DiscardHandler))
+	marks, err := replay.LoadMarks(w.t.Context(), w.reader, topic, "sink", slog.New(slog.DiscardHandler))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	for _, l := range w.letters() {
-		reason, ok := marks.Discarded(l.Partition, l.Offset)
-		if ok && !marks.Done(l.Partition, l.Offset) {
-			w.t.Errorf("letter %d: discarded, and not done", l.Offset)
-		}
+		_, reason := marks.State(l)
 		reasons = append(reasons, reason)
 	}
 	return reasons
@@ -222,9 +215,10 @@ func (w *world) letters() (all []*deadletter.Received) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	err = replay.DeadLetters(w.t.Context(), w.reader, topic, spans, func(_ *deadletter.Record, l *deadletter.Received) error {
+	err = w.reader.Between(w.t.Context(), spans, func(rec *deadletter.Record) error {
+		l, err := deadletter.Open(rec)
 		all = append(all, l)
-		return nil
+		return err
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
 
@@ -81,12 +82,13 @@ func (c *chunk) next() int64 {
 // a while only (offsets.retention.minutes, 7 days), a dead letter that is much older
 // may be open again.
 type Marks struct {
-	reader *cluster.Reader
-	topic  string
-	id     ack.TopicID
-	prefix string
-	chunks map[mark]*chunk
-	dirty  map[mark]bool
+	reader    *cluster.Reader
+	topic     string
+	connector string
+	id        ack.TopicID
+	spans     map[cluster.TopicPartition]cluster.Span
+	chunks    map[mark]*chunk
+	dirty     map[mark]bool
 
 	discarded map[mark]discards
 	added     map[mark]bool // where discarded has changed
@@ -98,14 +100,18 @@ type mark struct {
 	n         int64
 }
 
-// LoadMarks reads the marks of the dead letters that the topic holds.
-func LoadMarks(ctx context.Context, reader *cluster.Reader, topic, prefix string, spans map[cluster.TopicPartition]cluster.Span, log *slog.Logger) (*Marks, error) {
+// LoadMarks reads the marks of the connector's dead letters, and up to where the topic has some.
+func LoadMarks(ctx context.Context, reader *cluster.Reader, topic, connector string, log *slog.Logger) (*Marks, error) {
+	spans, err := reader.Spans(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
 	id, err := reader.TopicID(ctx, topic)
 	if err != nil {
 		return nil, err
 	}
 	m := &Marks{
-		reader: reader, topic: topic, id: id, prefix: prefix, chunks: map[mark]*chunk{}, dirty: map[mark]bool{},
+		reader: reader, topic: topic, connector: connector, id: id, chunks: map[mark]*chunk{}, dirty: map[mark]bool{},
 		discarded: map[mark]discards{}, added: map[mark]bool{},
 	}
 	groups := map[int64]bool{}
@@ -136,7 +142,27 @@ func LoadMarks(ctx context.Context, reader *cluster.Reader, topic, prefix string
 			return nil, err
 		}
 	}
-	return m, nil
+	// Read last: a replay adds new letters before it ends the old ones.
+	m.spans, err = reader.Spans(ctx, topic)
+	return m, err
+}
+
+// Spans are what the topic holds of dead letters: those that Letters reads.
+func (m *Marks) Spans() map[cluster.TopicPartition]cluster.Span { return m.spans }
+
+// Letters calls each for every record that the topic held when the marks had been read; the
+// dead letter is nil where the record is none of the connector's.
+func (m *Marks) Letters(ctx context.Context, each func(*deadletter.Record, *deadletter.Received) error) error {
+	return m.reader.Between(ctx, m.spans, func(rec *deadletter.Record) error {
+		l, err := deadletter.Open(rec)
+		if err != nil && !errors.Is(err, deadletter.ErrForeign) {
+			return err
+		}
+		if l != nil && l.Connector != m.connector {
+			l = nil
+		}
+		return each(rec, l)
+	})
 }
 
 func (m *Marks) load(ctx context.Context, group string, log *slog.Logger, take func(partition int32, metadata string) error) error {
@@ -152,56 +178,53 @@ func (m *Marks) load(ctx context.Context, group string, log *slog.Logger, take f
 	return nil
 }
 
-func (m *Marks) group(n int64) string { return fmt.Sprintf("%s.%d", m.prefix, n) }
+func (m *Marks) group(n int64) string { return fmt.Sprintf("%s.%d", MarksPrefix(m.connector), n) }
 
-func (m *Marks) discardGroup(n int64) string { return fmt.Sprintf("%s.discarded.%d", m.prefix, n) }
-
-func at(partition int32, offset int64) (mark, int64) {
-	return mark{partition, offset / chunkSize}, offset % chunkSize
+func (m *Marks) discardGroup(n int64) string {
+	return fmt.Sprintf("%s.discarded.%d", MarksPrefix(m.connector), n)
 }
 
-// Done reports whether the dead letter has ended.
-func (m *Marks) Done(partition int32, offset int64) bool {
-	k, i := at(partition, offset)
+func at(l *deadletter.Received) (mark, int64) {
+	return mark{l.Partition, l.Offset / chunkSize}, l.Offset % chunkSize
+}
+
+// State is what has become of the dead letter, and why it was discarded if it was.
+func (m *Marks) State(l *deadletter.Received) (state deadletter.State, discarded string) {
+	k, i := at(l)
+	reason, is := m.discarded[k].reason(i)
 	c := m.chunks[k]
-	_, discarded := m.discarded[k].reason(i)
-	return c != nil && c.done.has(i) || discarded
+	switch {
+	case is:
+		return deadletter.StateDiscarded, reason
+	case c != nil && c.done.has(i):
+		return deadletter.StateDone, ""
+	case c != nil && c.tried.has(i):
+		return deadletter.StateTried, ""
+	}
+	return deadletter.StateOpen, ""
 }
 
-// Discarded is why the dead letter was discarded.
-func (m *Marks) Discarded(partition int32, offset int64) (reason string, ok bool) {
-	k, i := at(partition, offset)
-	return m.discarded[k].reason(i)
-}
-
-// Tried reports whether the dead letter may have been sent.
-func (m *Marks) Tried(partition int32, offset int64) bool {
-	k, i := at(partition, offset)
-	c := m.chunks[k]
-	return c != nil && c.tried.has(i)
-}
-
-func (m *Marks) done(partition int32, offset int64) {
-	c, i := m.change(partition, offset)
+func (m *Marks) done(l *deadletter.Received) {
+	c, i := m.change(l)
 	c.done.set(i)
 }
 
-func (m *Marks) tried(partition int32, offset int64) {
-	c, i := m.change(partition, offset)
+func (m *Marks) tried(l *deadletter.Received) {
+	c, i := m.change(l)
 	c.tried.set(i)
 }
 
 // notApplied says that nothing of what was sent of the dead letter was applied.
-func (m *Marks) notApplied(partition int32, offset int64) {
-	if m.Tried(partition, offset) && !m.Done(partition, offset) {
-		c, i := m.change(partition, offset)
+func (m *Marks) notApplied(l *deadletter.Received) {
+	if state, _ := m.State(l); state == deadletter.StateTried {
+		c, i := m.change(l)
 		c.tried.clear(i)
 	}
 }
 
-func (m *Marks) discard(partition int32, offset int64, reason string) {
-	m.done(partition, offset)
-	k, i := at(partition, offset)
+func (m *Marks) discard(l *deadletter.Received, reason string) {
+	m.done(l)
+	k, i := at(l)
 	if m.discarded[k] == nil {
 		m.discarded[k] = discards{}
 	}
@@ -209,8 +232,8 @@ func (m *Marks) discard(partition int32, offset int64, reason string) {
 	m.added[k] = true
 }
 
-func (m *Marks) change(partition int32, offset int64) (c *chunk, i int64) {
-	k, i := at(partition, offset)
+func (m *Marks) change(l *deadletter.Received) (c *chunk, i int64) {
+	k, i := at(l)
 	if m.chunks[k] == nil {
 		m.chunks[k] = &chunk{}
 	}

@@ -34,10 +34,8 @@ package replay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
@@ -127,20 +125,22 @@ func MarksPrefix(connector string) string { return connector + "-replay" }
 // After an error, or when ctx ends, another run goes on where this one was.
 func (r *Replay) Run(ctx context.Context) (Report, error) {
 	r.report, r.begun, r.floods = newReport(r.DryRun), time.Now(), map[string]string{}
-	spans, err := r.Reader.Spans(ctx, r.Topic)
-	if err != nil {
-		return r.report, err
-	}
-	if r.marks, err = LoadMarks(ctx, r.Reader, r.Topic, MarksPrefix(r.Connector), spans, r.Log); err != nil {
+	var err error
+	if r.marks, err = LoadMarks(ctx, r.Reader, r.Topic, r.Connector, r.Log); err != nil {
 		return r.report, err
 	}
 	var letters []*deadLetter
 	size := 0
-	err = DeadLetters(ctx, r.Reader, r.Topic, spans, func(rec *deadletter.Record, l *deadletter.Received) error {
-		if !r.selects(l) {
+	err = r.marks.Letters(ctx, func(rec *deadletter.Record, l *deadletter.Received) error {
+		if l == nil {
+			r.report.Foreign++
 			return nil
 		}
-		letters = append(letters, &deadLetter{Received: l, tried: r.marks.Tried(l.Partition, l.Offset)})
+		state, _ := r.marks.State(l)
+		if !r.selects(l, state) {
+			return nil
+		}
+		letters = append(letters, &deadLetter{Received: l, tried: state == deadletter.StateTried})
 		size += len(rec.Key) + len(rec.Value)
 		if len(letters) < windowDeadLetters && size < windowBytes {
 			return nil
@@ -155,34 +155,15 @@ func (r *Replay) Run(ctx context.Context) (Report, error) {
 	return r.report, err
 }
 
-// DeadLetters calls each for every record that the spans of the dead-letter topic
-// hold; the dead letter is nil where the record is none.
-func DeadLetters(ctx context.Context, reader *cluster.Reader, topic string, spans map[cluster.TopicPartition]cluster.Span,
-	each func(*deadletter.Record, *deadletter.Received) error,
-) error {
-	spans = maps.Clone(spans)
-	maps.DeleteFunc(spans, func(p cluster.TopicPartition, _ cluster.Span) bool { return p.Topic != topic })
-	return reader.Between(ctx, spans, func(rec *deadletter.Record) error { // not what this very run posts
-		l, err := deadletter.Open(rec)
-		if err != nil && !errors.Is(err, deadletter.ErrForeign) {
-			return err
-		}
-		return each(rec, l)
-	})
-}
-
 // selects counts the dead letter and reports whether this run is to replay it.
-func (r *Replay) selects(l *deadletter.Received) bool {
+func (r *Replay) selects(l *deadletter.Received, state deadletter.State) bool {
 	switch {
-	case l == nil || l.Connector != r.Connector:
-		r.report.Foreign++
-		return false
 	case !r.Filter.Match(l):
-		if r.marks.Tried(l.Partition, l.Offset) && !r.marks.Done(l.Partition, l.Offset) {
+		if state == deadletter.StateTried {
 			r.report.Interrupted++
 		}
 		return false
-	case r.marks.Done(l.Partition, l.Offset):
+	case state.Ended():
 		r.report.Done++
 		return false
 	}

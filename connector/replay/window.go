@@ -293,7 +293,7 @@ func (r *Replay) round(ctx context.Context, w *window, letters []*deadLetter) er
 		for _, p := range l.parts {
 			if p.needsCall() {
 				sending = append(sending, p)
-				r.marks.tried(l.Partition, l.Offset)
+				r.marks.tried(l.Received)
 			}
 		}
 	}
@@ -316,7 +316,7 @@ func (r *Replay) round(ctx context.Context, w *window, letters []*deadLetter) er
 	}
 	for _, l := range ended {
 		if !l.touched() {
-			r.marks.notApplied(l.Partition, l.Offset)
+			r.marks.notApplied(l.Received)
 		}
 	}
 	return cmp.Or(r.marks.save(ctx), r.flooded())
