@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/feedsink/feedsink/connector/ack"
@@ -89,7 +88,11 @@ func Backfill(ctx context.Context, cfg *config.Config, o BackfillOptions) (repla
 	working, stop := outlast(ctx, grace)
 	defer stop(nil)
 	if !o.DryRun {
-		release, err := holdBackfill(ctx, run.Reader, cfg, o.Mapping, rnd, stop)
+		m := o.Mapping
+		release, err := holdGroup(ctx, run.Reader, replay.BackfillGroup(cfg.Kafka.Group, m.Name), m.Config.Topics[0], "backfill", rnd, stop)
+		if errors.Is(err, cluster.ErrHeld) {
+			err = fmt.Errorf("another backfill of mapping %s is running; wait for its end, or interrupt it: %w", m.Name, err)
+		}
 		if err != nil {
 			return replay.BackfillReport{}, err
 		}
@@ -137,32 +140,6 @@ func outlast(ctx context.Context, grace time.Duration) (working context.Context,
 		context.AfterFunc(working, func() { timer.Stop() })
 	})
 	return working, end
-}
-
-// holdBackfill keeps other backfills of the mapping away; lost is told if that fails for a
-// while.
-func holdBackfill(ctx context.Context, reader *cluster.Reader, cfg *config.Config, m *router.Compiled, rnd *rand.Rand, lost context.CancelCauseFunc) (release func(), err error) {
-	gone, leave, err := reader.Hold(ctx, replay.BackfillGroup(cfg.Kafka.Group, m.Name), m.Config.Topics[0], replaySession, rnd)
-	if errors.Is(err, cluster.ErrHeld) {
-		return nil, fmt.Errorf("another backfill of mapping %s is running; wait for its end, or interrupt it: %w", m.Name, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	over := make(chan struct{})
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		select {
-		case <-gone:
-			lost(errors.New("the brokers lost sight of this command, so that another backfill may run; run again to go on"))
-		case <-over:
-		}
-	})
-	return func() {
-		close(over)
-		watching.Wait()
-		leave()
-	}, nil
 }
 
 // Live traffic has something waiting once more than so many of its records are that old.

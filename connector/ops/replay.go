@@ -190,24 +190,39 @@ func hold(ctx context.Context, changes bool, reader *cluster.Reader, cfg *config
 	if !changes {
 		return ctx, func() {}, nil
 	}
-	lost, leave, err := reader.Hold(ctx, replay.MarksPrefix(cfg.Kafka.Group), cfg.DLQ.Topic, replaySession, rnd)
-	if errors.Is(err, cluster.ErrHeld) {
-		return nil, nil, fmt.Errorf("another replay or discard of this connector is running; wait for its end: %w", err)
-	}
+	held, cancel := context.WithCancelCause(ctx)
+	leave, err := holdGroup(ctx, reader, replay.MarksPrefix(cfg.Kafka.Group), cfg.DLQ.Topic, "replay or discard", rnd, cancel)
 	if err != nil {
+		cancel(nil)
+		if errors.Is(err, cluster.ErrHeld) {
+			err = fmt.Errorf("another replay or discard of this connector is running; wait for its end: %w", err)
+		}
 		return nil, nil, err
 	}
-	held, cancel := context.WithCancelCause(ctx)
+	return held, func() {
+		cancel(nil)
+		leave()
+	}, nil
+}
+
+// holdGroup has this command be the only one of a group; what names what such commands do. lost
+// is told if that fails for a while.
+func holdGroup(ctx context.Context, reader *cluster.Reader, group, topic, what string, rnd *rand.Rand, lost context.CancelCauseFunc) (release func(), err error) {
+	gone, leave, err := reader.Hold(ctx, group, topic, replaySession, rnd)
+	if err != nil {
+		return nil, err
+	}
+	over := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		select {
-		case <-lost:
-			cancel(errors.New("the brokers lost sight of this command, so that another replay or discard may run; run again to go on"))
-		case <-held.Done():
+		case <-gone:
+			lost(fmt.Errorf("the brokers lost sight of this command, so that another %s may run; run again to go on", what))
+		case <-over:
 		}
 	})
-	return held, func() {
-		cancel(nil)
+	return func() {
+		close(over)
 		watching.Wait()
 		leave()
 	}, nil
