@@ -204,11 +204,11 @@ func (r *Router) Mapping(name string) *Compiled {
 	return nil
 }
 
-// Topics are the topics that a lane's consumer group subscribes to, sorted.
-func (r *Router) Topics(lane schemas.Lane) []string {
+// Topics are the topics that the consumer groups of some lanes subscribe to, sorted.
+func (r *Router) Topics(lanes ...schemas.Lane) []string {
 	var names []string
 	for name := range r.topics {
-		if r.Reads(name, lane) {
+		if slices.ContainsFunc(lanes, func(lane schemas.Lane) bool { return r.Reads(name, lane) }) {
 			names = append(names, name)
 		}
 	}

@@ -48,7 +48,7 @@ func (c checker) kafka() []Check {
 	connection.Brokers = answering
 	c.cfg = new(*c.cfg) // the others would take the time of what follows
 	c.cfg.Kafka.Brokers = answering
-	topics, groups := c.topics(), c.groups()
+	topics, groups := c.router.Topics(schemas.Lanes...), c.groups()
 	asked := topics
 	if dead := c.cfg.DLQ.Topic; dead != "" && !slices.Contains(topics, dead) {
 		asked = append(slices.Clone(topics), dead)
@@ -80,13 +80,6 @@ func (c checker) kafka() []Check {
 		checks = append(checks, groupCheck(name, found.Groups[name], groups[name]))
 	}
 	return append(checks, c.lastRecords(readable)...)
-}
-
-// topics are those that the mappings read, sorted.
-func (c checker) topics() []string {
-	names := append(c.router.Topics(schemas.Immediate), c.router.Topics(schemas.Batch)...)
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // groups are those of both lanes, each with the rights that it needs: also a lane that no

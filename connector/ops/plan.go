@@ -65,7 +65,7 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 		return plan.Report{}, err
 	}
 	sought, others := router.NewSought(r), plan.OtherKeys{}
-	topics, err := RouteSample(ctx, cfg, r, allTopics(r), sample, func(record *router.Record, routed []router.Routed, err error) {
+	topics, err := RouteSample(ctx, cfg, r, r.Topics(schemas.Lanes...), sample, func(record *router.Record, routed []router.Routed, err error) {
 		if err != nil {
 			p.Undecodable(record, err)
 			return
@@ -123,12 +123,6 @@ func RouteSample(ctx context.Context, cfg *config.Config, r *router.Router, topi
 		each(decoded, routed, nil)
 		return nil
 	})
-}
-
-func allTopics(r *router.Router) []string {
-	topics := append(r.Topics(schemas.Immediate), r.Topics(schemas.Batch)...)
-	slices.Sort(topics)
-	return slices.Compact(topics)
 }
 
 // told is each, and tells of the records that the spans hold.
