@@ -205,7 +205,7 @@ func (s *Letters) stays(f *found) (why string, do []string) {
 func (f *found) holds() string {
 	record := "a row that matches no record"
 	if !f.letter.NoRecord() {
-		record = fmt.Sprintf("the record %s[%d]@%d", f.letter.Record.Topic, f.letter.Record.Partition, f.letter.Record.Offset)
+		record = fmt.Sprintf("the record %s", cluster.PlaceOf(f.letter.Record))
 	}
 	what := record + ": " + f.letter.Code
 	if f.letter.Mapping != "" {

@@ -46,7 +46,7 @@ func (p *Parents) Await(ctx context.Context, mapping string, but func() map[reco
 		places := map[cluster.RecordPlace]bool{}
 		for at := range but() {
 			if a, ok := at.Partition.(Partition); ok {
-				places[cluster.RecordPlace{Topic: a.Topic, Partition: a.ID, Offset: at.Offset}] = true
+				places[cluster.RecordPlace{TopicPartition: cluster.TopicPartition{Topic: a.Topic, Partition: a.ID}, Offset: at.Offset}] = true
 			}
 		}
 		return places

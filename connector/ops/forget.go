@@ -141,7 +141,7 @@ func (f *forgetting) topics(ctx context.Context) ([]forget.Place, error) {
 	}
 	for len(found) > 0 {
 		n := 1
-		for n < len(found) && placeOf(found[n].Record).TopicPartition == placeOf(found[0].Record).TopicPartition {
+		for n < len(found) && cluster.PlaceOf(found[n].Record).TopicPartition == cluster.PlaceOf(found[0].Record).TopicPartition {
 			n++
 		}
 		places = append(places, f.partition(ctx, found[:n]))
@@ -177,7 +177,7 @@ const shownOffsets = 10
 
 // partition tells of the key's records in a partition, which are others'.
 func (f *forgetting) partition(ctx context.Context, found []why.Found) forget.Place {
-	at := placeOf(found[0].Record).TopicPartition
+	at := cluster.PlaceOf(found[0].Record).TopicPartition
 	p := forget.Place{Kind: forget.Topic, Where: at.String(), State: forget.Others}
 	var shown []string
 	newest := map[string]bool{} // whether the newest record of a Kafka key is a tombstone

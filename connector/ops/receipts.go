@@ -101,9 +101,9 @@ func (q *question) receipts(ctx context.Context, s *why.State, found []why.Found
 // key, or was written with another secret or while the topic had fewer partitions.
 func (q *question) readReceipts(ctx context.Context, s *why.State, topic string, found []why.Found) error {
 	earliest := found[0].Timestamp
-	s.Receipts = make(map[why.Place][]receipt.Receipt, len(found))
+	s.Receipts = make(map[cluster.RecordPlace][]receipt.Receipt, len(found))
 	for i := range found {
-		s.Receipts[placeOf(found[i].Record)] = nil
+		s.Receipts[cluster.PlaceOf(found[i].Record)] = nil
 		if found[i].Timestamp.Before(earliest) {
 			earliest = found[i].Timestamp
 		}
@@ -113,7 +113,7 @@ func (q *question) readReceipts(ctx context.Context, s *why.State, topic string,
 		return err
 	}
 	take := func(r *receipt.Receipt, _ time.Time) {
-		at := why.Place{TopicPartition: cluster.TopicPartition{Topic: r.Topic, Partition: r.Partition}, Offset: r.Offset}
+		at := cluster.RecordPlace{TopicPartition: cluster.TopicPartition{Topic: r.Topic, Partition: r.Partition}, Offset: r.Offset}
 		if of, wanted := s.Receipts[at]; wanted {
 			s.Receipts[at] = append(of, *r)
 		}

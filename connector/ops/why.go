@@ -28,13 +28,13 @@ import (
 
 // WhyOptions say which rows are asked about: by one of Keys, ProfileID and Record.
 type WhyOptions struct {
-	Name      string     // of the mapping
-	Keys      []string   // of rows
-	ProfileID string     // the service's id of a profile
-	Record    *why.Place // one of the row's records
-	Since     time.Time  // zero: all that the topics hold
-	RecordKey string     // of all records of the row, to look only into the partition to which it leads; "": into all
-	Values    bool       // are told
+	Name      string               // of the mapping
+	Keys      []string             // of rows
+	ProfileID string               // the service's id of a profile
+	Record    *cluster.RecordPlace // one of the row's records
+	Since     time.Time            // zero: all that the topics hold
+	RecordKey string               // of all records of the row, to look only into the partition to which it leads; "": into all
+	Values    bool                 // are told
 	// Running asks the running sink; nil: it is not asked.
 	Running func(context.Context) (Running, error)
 	// Progress is told with each record how many there are, and how many of them have been
@@ -129,7 +129,7 @@ func (q *question) note(format string, args ...any) {
 // rowOf has the search look for the row that a record names.
 func (q *question) rowOf(ctx context.Context, search *why.Search, decode why.Decode) error {
 	at := q.Record
-	nothing := fmt.Errorf("%s@%d %w, or is not there", at.TopicPartition, at.Offset, ErrNoRow)
+	nothing := fmt.Errorf("%s %w, or is not there", at, ErrNoRow)
 	if !slices.Contains(q.mapping.Config.Topics, at.Topic) {
 		return nothing
 	}
@@ -276,15 +276,15 @@ func (q *question) letters(ctx context.Context, s *why.State, found []why.Found)
 			q.note("%s begins at offset %d: a record whose dead letter was before it shows as confirmed", p, span.From)
 		}
 	}
-	s.Letters = make(map[why.Place][]why.Letter, len(found))
+	s.Letters = make(map[cluster.RecordPlace][]why.Letter, len(found))
 	for i := range found {
-		s.Letters[placeOf(found[i].Record)] = nil
+		s.Letters[cluster.PlaceOf(found[i].Record)] = nil
 	}
 	return marks.Letters(ctx, func(_ *deadletter.Record, l *deadletter.Received) error {
 		if l == nil || l.NoRecord() {
 			return nil
 		}
-		at := placeOf(l.Record)
+		at := cluster.PlaceOf(l.Record)
 		if of, wanted := s.Letters[at]; wanted {
 			s.Letters[at] = append(of, q.letter(l, marks))
 		}
@@ -302,10 +302,6 @@ func (q *question) letter(l *deadletter.Received, marks *replay.Marks) why.Lette
 		one.Message = l.Message
 	}
 	return one
-}
-
-func placeOf(r *kafka.Record) why.Place {
-	return why.Place{TopicPartition: cluster.TopicPartition{Topic: r.Topic, Partition: r.Partition}, Offset: r.Offset}
 }
 
 // judge tells of each key what became of its records.

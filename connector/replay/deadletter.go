@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,11 +199,7 @@ func (p *part) noCall() string {
 
 // place is where the row's newest record came from.
 func (p *part) place() string {
-	r := p.changed
-	if r == nil {
-		r = p.deadLetter.Record
-	}
-	return fmt.Sprintf("%s@%d", place(r), r.Offset)
+	return cluster.PlaceOf(cmp.Or(p.changed, p.deadLetter.Record)).String()
 }
 
 // nameable reports whether the service can be asked for the id of the profile by an

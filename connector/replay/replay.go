@@ -309,5 +309,5 @@ func Origin(l *deadletter.Received) string {
 	if l.NoRecord() {
 		return "row of execution " + l.Execution
 	}
-	return fmt.Sprintf("%s[%d]@%d", l.Record.Topic, l.Record.Partition, l.Record.Offset)
+	return cluster.PlaceOf(l.Record).String()
 }

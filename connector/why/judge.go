@@ -84,7 +84,7 @@ func column(p *schemas.Place) string {
 // that failed adds one, the one that counts. One of a record that had the same offset in an
 // earlier topic is another's.
 func (s *State) letter(f *Found) (found *Letter) {
-	for _, l := range s.Letters[Place{f.place(), f.Offset}] {
+	for _, l := range s.Letters[cluster.PlaceOf(f.Record)] {
 		own := l.Received.Record
 		if !bytes.Equal(own.Key, f.Record.Key) || !bytes.Equal(own.Value, f.Value) || l.Received.Mapping != "" && !replay.OfMapping(s.Router, s.Mapping, l.Received) {
 			continue

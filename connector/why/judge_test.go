@@ -89,7 +89,7 @@ func TestVerdictIsWhatTheLedgersAndLettersSay(t *testing.T) {
 	refused := errors.New("attributes.name: at most 255 characters")
 	letter := func(f why.Found, letters ...why.Letter) func(*why.State) {
 		return func(s *why.State) {
-			s.Letters = map[why.Place][]why.Letter{{TopicPartition: partition, Offset: f.Offset}: letters}
+			s.Letters = map[cluster.RecordPlace][]why.Letter{{TopicPartition: partition, Offset: f.Offset}: letters}
 		}
 	}
 	former := func(table string) why.Letter { // of a mapping that the configuration does not have
@@ -228,7 +228,7 @@ func TestRecordThatANewerOneReplacedIsSuperseded(t *testing.T) {
 	patch := at(16, schemas.Immediate)
 	patch.Write.Op = schemas.Patch
 	buriedOne := at(13, schemas.Immediate)
-	s.Letters = map[why.Place][]why.Letter{{TopicPartition: partition, Offset: 13}: {buried(buriedOne, "open", "customers")}}
+	s.Letters = map[cluster.RecordPlace][]why.Letter{{TopicPartition: partition, Offset: 13}: {buried(buriedOne, "open", "customers")}}
 	k := s.Judge("C1", []why.Found{at(5, schemas.Batch), at(12, schemas.Batch), buriedOne, at(15, schemas.Immediate), patch, at(30, schemas.Immediate)})
 	by := func(i int) int64 {
 		if k.Records[i].ReplacedBy == nil {
@@ -253,7 +253,7 @@ func TestRecordThatANewerOneReplacedIsSuperseded(t *testing.T) {
 func TestAnswerTellsTheStateBeforeADeadLetter(t *testing.T) {
 	s := world(t)
 	bad, worse := at(6, schemas.Immediate), at(7, schemas.Immediate)
-	s.Letters = map[why.Place][]why.Letter{
+	s.Letters = map[cluster.RecordPlace][]why.Letter{
 		{TopicPartition: partition, Offset: 6}: {buried(bad, "open", "customers")}, {TopicPartition: partition, Offset: 7}: {buried(worse, "open", "customers")},
 	}
 	got := s.Judge("C1", []why.Found{at(5, schemas.Immediate), bad, worse}).Answer

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/receipt"
 )
 
@@ -37,7 +38,7 @@ func (f *Found) Has(r *receipt.Receipt, mapping string) bool {
 // Receipt is the record's, nil if none was read.
 func (s *State) Receipt(f *Found) *Receipt {
 	var own []receipt.Receipt
-	for _, r := range s.Receipts[Place{f.place(), f.Offset}] {
+	for _, r := range s.Receipts[cluster.PlaceOf(f.Record)] {
 		// The mapping may have been renamed since. The hash, of table and key, tells its receipts
 		// from those of a mapping of another table that is no longer configured.
 		renamed := s.Router.Mapping(r.Mapping) == nil && f.Hashed.ID != "" && r.Key == f.Hashed && f.Has(&r, r.Mapping)

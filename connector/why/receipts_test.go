@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/receipt"
 	"github.com/feedsink/feedsink/connector/why"
 	"github.com/feedsink/feedsink/schemas"
@@ -64,7 +65,7 @@ func TestReceiptTellsHowARecordEnded(t *testing.T) {
 		"none":                             {call, nil, ""},
 	} {
 		s := world(t)
-		s.Receipts = map[why.Place][]receipt.Receipt{{TopicPartition: partition, Offset: c.of.Offset}: c.there}
+		s.Receipts = map[cluster.RecordPlace][]receipt.Receipt{{TopicPartition: partition, Offset: c.of.Offset}: c.there}
 		got := s.Judge("C1", []why.Found{c.of}).Records[0].Receipt
 		switch {
 		case got == nil && c.want != "", got != nil && got.String() != c.want:
@@ -106,7 +107,7 @@ func TestReceiptDecidesWhatLedgersCannot(t *testing.T) {
 	} {
 		s := world(t)
 		c.change(s)
-		s.Receipts = map[why.Place][]receipt.Receipt{{TopicPartition: partition, Offset: 1}: c.there}
+		s.Receipts = map[cluster.RecordPlace][]receipt.Receipt{{TopicPartition: partition, Offset: 1}: c.there}
 		got := s.Judge("C1", []why.Found{f}).Records[0]
 		if got.Verdict != c.want || !strings.Contains(got.Why, c.says) {
 			t.Errorf("%s: got %s (%s), want %s and %q", name, got.Verdict, got.Why, c.want, c.says)

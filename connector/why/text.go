@@ -12,7 +12,7 @@ import (
 )
 
 // ParsePlace reads TOPIC[PARTITION]@OFFSET.
-func ParsePlace(text string) (at Place, ok bool) {
+func ParsePlace(text string) (at cluster.RecordPlace, ok bool) {
 	topic, offset, _ := strings.Cut(text, "@")
 	open := strings.LastIndexByte(topic, '[')
 	if open <= 0 || !strings.HasSuffix(topic, "]") {
@@ -20,7 +20,7 @@ func ParsePlace(text string) (at Place, ok bool) {
 	}
 	partition, wrong := strconv.ParseUint(topic[open+1:len(topic)-1], 10, 31)
 	n, err := strconv.ParseUint(offset, 10, 63)
-	at = Place{TopicPartition: cluster.TopicPartition{Topic: topic[:open], Partition: int32(partition)}, Offset: int64(n)}
+	at = cluster.RecordPlace{TopicPartition: cluster.TopicPartition{Topic: topic[:open], Partition: int32(partition)}, Offset: int64(n)}
 	return at, err == nil && wrong == nil
 }
 

@@ -105,12 +105,6 @@ type Letter struct {
 	Received *deadletter.Received `json:"-"`
 }
 
-// Place is a record's.
-type Place struct {
-	cluster.TopicPartition
-	Offset int64
-}
-
 // Ledger is what a lane's group has committed of a partition.
 type Ledger struct {
 	Committed bool
@@ -148,9 +142,9 @@ type State struct {
 	Mapping *router.Compiled
 	Groups  map[schemas.Lane]string
 	Ledgers map[schemas.Lane]map[cluster.TopicPartition]Ledger
-	Letters map[Place][]Letter // of the records that were found
+	Letters map[cluster.RecordPlace][]Letter // of the records that were found
 	// Receipts are of the records that were found, in any order; nil: none were read.
-	Receipts map[Place][]receipt.Receipt
+	Receipts map[cluster.RecordPlace][]receipt.Receipt
 	Pauses   *pause.Known
 	Waits    []observe.Wait // of the members that could be asked
 	Due      time.Time      // when they send the mapping's open file at the latest; zero: not known

@@ -18,13 +18,6 @@ import (
 // waited for.
 const peerEvery = time.Second
 
-// RecordPlace is where a record is.
-type RecordPlace struct {
-	Topic     string
-	Partition int32
-	Offset    int64
-}
-
 // AwaitGroup returns once a group has committed everything that the topics
 // hold at the time of the call, or all but some records, or with ctx's error. Trouble
 // with the broker is waited out.
@@ -87,7 +80,7 @@ func confirmedBut(o kadm.Offset, end int64, places map[RecordPlace]bool) bool {
 		return false
 	}
 	for at := o.At; at < end; at++ {
-		if !ledger.Done.Contains(at) && !places[RecordPlace{o.Topic, o.Partition, at}] {
+		if !ledger.Done.Contains(at) && !places[RecordPlace{TopicPartition{o.Topic, o.Partition}, at}] {
 			return false
 		}
 	}

@@ -28,6 +28,20 @@ type TopicPartition struct {
 // String is the place as messages name it: topic[3].
 func (p TopicPartition) String() string { return fmt.Sprintf("%s[%d]", p.Topic, p.Partition) }
 
+// RecordPlace is where a record is.
+type RecordPlace struct {
+	TopicPartition
+	Offset int64
+}
+
+// PlaceOf is the record's place.
+func PlaceOf(r *kgo.Record) RecordPlace {
+	return RecordPlace{TopicPartition{r.Topic, r.Partition}, r.Offset}
+}
+
+// String is the place as messages name it: topic[3]@17.
+func (p RecordPlace) String() string { return fmt.Sprintf("%s@%d", p.TopicPartition, p.Offset) }
+
 // Span is what a partition holds: the offsets from From up to, not including,
 // To. An open transaction ends it.
 type Span struct{ From, To int64 }
