@@ -186,9 +186,9 @@ const slotWait = time.Minute
 
 // readRows reads the span.
 func (b *Backfill) readRows(ctx context.Context) (*fileRows, error) {
-	from, ends, total := map[cluster.TopicPartition]int64{}, map[cluster.TopicPartition]int64{}, int64(0)
+	from, total := map[cluster.TopicPartition]int64{}, int64(0)
 	for p, sp := range b.state.spans {
-		from[p], ends[p] = sp.From, sp.To
+		from[p] = sp.From
 		total += sp.To - sp.From
 	}
 	tail, err := b.Replay.Reader.Tail(from)
@@ -201,7 +201,7 @@ func (b *Backfill) readRows(ctx context.Context) (*fileRows, error) {
 		tail:    tail, unsaid: map[uint64]bool{}, live: map[uint64]bool{},
 	}
 	read := int64(0)
-	err = tail.Until(ctx, ends, func(rec *deadletter.Record) error {
+	err = tail.Until(ctx, b.state.spans, func(rec *deadletter.Record) error {
 		if read++; read%4096 == 0 {
 			b.tell(0, fmt.Sprintf("reading: %d of %d records", min(read, total), total))
 		}
@@ -281,18 +281,11 @@ const mostUnsaid = 1_000_000
 
 // rowsToEnd takes up what the logs have gained until now.
 func (b *Backfill) rowsToEnd(ctx context.Context, rows *fileRows) error {
-	spans, err := b.Replay.Reader.Spans(ctx, b.Mapping.Config.Topics...)
+	spans, err := b.present(ctx)
 	if err != nil {
 		return err
 	}
-	ends := map[cluster.TopicPartition]int64{}
-	for p, span := range spans {
-		if _, known := b.state.spans[p]; !known {
-			return fmt.Errorf("mapping %s: %w", b.Mapping.Name, errPartitions)
-		}
-		ends[p] = span.To
-	}
-	return rows.tail.Until(ctx, ends, func(rec *deadletter.Record) error { return b.takeRows(rows, rec) })
+	return rows.tail.Until(ctx, spans, func(rec *deadletter.Record) error { return b.takeRows(rows, rec) })
 }
 
 // rowFiles are the files of one op: several if one would be too large.

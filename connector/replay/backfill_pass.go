@@ -281,16 +281,25 @@ func (b *Backfill) window(s *span) (*window, []backfillRow, error) {
 
 // readToEnd takes up what followed until now.
 func (b *Backfill) readToEnd(ctx context.Context, w *window) error {
-	spans, err := b.Replay.Reader.Spans(ctx, b.Mapping.Config.Topics...)
+	spans, err := b.present(ctx)
 	if err != nil {
 		return err
 	}
+	return b.Replay.readOn(ctx, w, spans)
+}
+
+// present is what the topics hold now. New partitions end the run.
+func (b *Backfill) present(ctx context.Context) (map[cluster.TopicPartition]cluster.Span, error) {
+	spans, err := b.Replay.Reader.Spans(ctx, b.Mapping.Config.Topics...)
+	if err != nil {
+		return nil, err
+	}
 	for p := range spans {
-		if w.places[p] == nil {
-			return fmt.Errorf("mapping %s: %w", b.Mapping.Name, errPartitions)
+		if _, known := b.state.spans[p]; !known {
+			return nil, fmt.Errorf("mapping %s: %w", b.Mapping.Name, errPartitions)
 		}
 	}
-	return b.Replay.readOn(ctx, w, spans)
+	return spans, nil
 }
 
 // foresee counts what would be sent, of all keys if only some are in memory.

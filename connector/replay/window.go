@@ -165,11 +165,7 @@ func (w *window) open(reader *cluster.Reader, spans map[cluster.TopicPartition]c
 
 // readOn takes up what followed the dead letters' records up to the end of spans.
 func (r *Replay) readOn(ctx context.Context, w *window, spans map[cluster.TopicPartition]cluster.Span) error {
-	ends := make(map[cluster.TopicPartition]int64, len(spans))
-	for p, s := range spans {
-		ends[p] = s.To
-	}
-	return w.tail.Until(ctx, ends, func(rec *deadletter.Record) error { return r.look(w.places[place(rec)], rec) })
+	return w.tail.Until(ctx, spans, func(rec *deadletter.Record) error { return r.look(w.places[place(rec)], rec) })
 }
 
 // look takes up one record of a partition that dead letters came from.

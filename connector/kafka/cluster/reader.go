@@ -265,10 +265,10 @@ func (r *Reader) Reread(ctx context.Context, log *slog.Logger, stretches []Stret
 
 // Between calls each for the records of the spans, and leaves out what comes meanwhile.
 func (r *Reader) Between(ctx context.Context, spans map[TopicPartition]Span, each func(*kgo.Record) error) error {
-	from, ends := map[TopicPartition]int64{}, map[TopicPartition]int64{}
+	from := map[TopicPartition]int64{}
 	for p, span := range spans {
 		if span.From < span.To {
-			from[p], ends[p] = span.From, span.To
+			from[p] = span.From
 		}
 	}
 	if len(from) == 0 {
@@ -279,8 +279,8 @@ func (r *Reader) Between(ctx context.Context, spans map[TopicPartition]Span, eac
 		return err
 	}
 	defer tail.Close()
-	return tail.Until(ctx, ends, func(record *kgo.Record) error {
-		if record.Offset >= ends[TopicPartition{record.Topic, record.Partition}] {
+	return tail.Until(ctx, spans, func(record *kgo.Record) error {
+		if at := PlaceOf(record); at.Offset >= spans[at.TopicPartition].To {
 			return nil
 		}
 		return each(record)
@@ -333,13 +333,13 @@ const (
 	quiets = 3
 )
 
-// Until reads each of the partitions up to its end as given, and calls each for
+// Until reads each of the partitions up to the end of its span, and calls each for
 // every record, by partition in the order of offsets. It may read on beyond the
 // end, and goes on from there when called again. An error of each ends it.
-func (t *Tail) Until(ctx context.Context, ends map[TopicPartition]int64, each func(*kgo.Record) error) error {
+func (t *Tail) Until(ctx context.Context, spans map[TopicPartition]Span, each func(*kgo.Record) error) error {
 	missing := map[TopicPartition]bool{}
-	for p, end := range ends {
-		if next, ours := t.next[p]; ours && next < end {
+	for p, span := range spans {
+		if next, ours := t.next[p]; ours && next < span.To {
 			missing[p] = true
 		}
 	}
@@ -359,7 +359,7 @@ func (t *Tail) Until(ctx context.Context, ends map[TopicPartition]int64, each fu
 				continue
 			}
 			for p := range missing {
-				t.next[p] = max(t.next[p], ends[p])
+				t.next[p] = max(t.next[p], spans[p].To)
 			}
 			return nil
 		}
@@ -375,7 +375,7 @@ func (t *Tail) Until(ctx context.Context, ends map[TopicPartition]int64, each fu
 					return err
 				}
 			}
-			if t.next[p] = r.Offset + 1; t.next[p] >= ends[p] {
+			if t.next[p] = r.Offset + 1; t.next[p] >= spans[p].To {
 				delete(missing, p)
 			}
 		}

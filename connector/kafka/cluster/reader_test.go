@@ -16,7 +16,11 @@ import (
 func readTo(t *testing.T, tail *cluster.Tail, ends map[cluster.TopicPartition]int64) map[cluster.TopicPartition][]int64 {
 	t.Helper()
 	seen := map[cluster.TopicPartition][]int64{}
-	err := tail.Until(t.Context(), ends, func(r *kgo.Record) error {
+	spans := map[cluster.TopicPartition]cluster.Span{}
+	for p, end := range ends {
+		spans[p] = cluster.Span{To: end}
+	}
+	err := tail.Until(t.Context(), spans, func(r *kgo.Record) error {
 		p := cluster.TopicPartition{Topic: r.Topic, Partition: r.Partition}
 		seen[p] = append(seen[p], r.Offset)
 		return nil
@@ -108,7 +112,7 @@ func TestTailShowsAGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tail.Close()
-	err = tail.Until(t.Context(), map[cluster.TopicPartition]int64{p: 5}, func(*kgo.Record) error { return nil })
+	err = tail.Until(t.Context(), map[cluster.TopicPartition]cluster.Span{p: {To: 5}}, func(*kgo.Record) error { return nil })
 	if !errors.Is(err, kerr.OffsetOutOfRange) {
 		t.Errorf("got %v, want that the offset is out of range", err)
 	}
