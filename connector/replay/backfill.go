@@ -233,40 +233,37 @@ func (b *Backfill) open(ctx, working context.Context) error {
 	switch {
 	case unfinished && old.Asked == b.Asked && b.Only != nil: // settled when it was looked
 	case unfinished && old.Asked == b.Asked && !b.Restart:
-		b.state, b.report.Resumed = *old, true
-		b.adopt(held)
-		return b.findDeadLetters(ctx)
+		b.report.Resumed = true
+		return b.adopt(ctx, old, held)
 	case unfinished && !b.Restart && !b.Replay.DryRun:
 		return b.unfinished(old)
-	case unfinished && old.UnderWay != nil && !b.Replay.DryRun:
-		// Its last import may have put older values over newer ones.
-		if b.Files == nil {
-			return fmt.Errorf("mapping %s: %w: %s left an import that may still go on; say the same again, or --by file", b.Mapping.Name, ErrUnfinished, old.Asked)
-		}
-		b.state = *old
-		b.adopt(held)
-		if err := b.findDeadLetters(ctx); err != nil {
+	case unfinished && (old.UnderWay != nil || old.Tried > old.Pos) && !b.Replay.DryRun:
+		if err := b.endFormer(ctx, working, old, held); err != nil {
 			return err
-		}
-		if err := b.byFiles(ctx, working); err != nil {
-			return err
-		}
-		b.reset()
-	case unfinished && old.Tried > old.Pos && !b.Replay.DryRun:
-		// Its last calls may have put older values over newer ones.
-		b.state = *old
-		b.adopt(held)
-		if err := b.findDeadLetters(ctx); err != nil {
-			return err
-		}
-		for b.state.Pos < old.Tried {
-			if err := b.pass(ctx, working, old.Tried); err != nil {
-				return err
-			}
 		}
 		b.reset()
 	}
 	return b.begin(ctx, held)
+}
+
+// endFormer does the part of a former run of which an import, or the last calls, may have put older
+// values over newer ones.
+func (b *Backfill) endFormer(ctx, working context.Context, old *backfillState, held map[cluster.TopicPartition]cluster.Span) error {
+	if old.UnderWay != nil && b.Files == nil {
+		return fmt.Errorf("mapping %s: %w: %s left an import that may still go on; say the same again, or --by file", b.Mapping.Name, ErrUnfinished, old.Asked)
+	}
+	if err := b.adopt(ctx, old, held); err != nil {
+		return err
+	}
+	if old.UnderWay != nil {
+		return b.byFiles(ctx, working)
+	}
+	for b.state.Pos < old.Tried {
+		if err := b.pass(ctx, working, old.Tried); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *Backfill) unfinished(old *backfillState) error {
@@ -274,8 +271,9 @@ func (b *Backfill) unfinished(old *backfillState) error {
 		b.Mapping.Name, ErrUnfinished, old.Asked, 100*old.done())
 }
 
-// adopt takes the span of the run that is gone on with, as far as the log still holds it.
-func (b *Backfill) adopt(held map[cluster.TopicPartition]cluster.Span) {
+// adopt takes over from the run that is gone on with: its span, as far as the log still holds it.
+func (b *Backfill) adopt(ctx context.Context, old *backfillState, held map[cluster.TopicPartition]cluster.Span) error {
+	b.state = *old
 	s := &b.state
 	b.report.Since, b.report.Until = s.Since, s.Until
 	b.report.BackfillCounts = newBackfillCounts(s.BackfillCounts)
@@ -292,6 +290,7 @@ func (b *Backfill) adopt(held map[cluster.TopicPartition]cluster.Span) {
 		}
 	}
 	slices.Sort(b.report.Gone)
+	return b.findDeadLetters(ctx)
 }
 
 func gone(p cluster.TopicPartition, from int64) string {
