@@ -50,7 +50,7 @@ func newAudit() *cobra.Command {
 }
 
 func runAudit(cmd *cobra.Command, o audit.Options, asked string) error {
-	cfg, err := loadForPlan(cmd)
+	cfg, err := load(cmd, forPlan)
 	if err != nil {
 		return err
 	}

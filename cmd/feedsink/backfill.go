@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/replay"
 	"github.com/feedsink/feedsink/connector/words"
@@ -93,7 +94,7 @@ func backfillFlags(cmd *cobra.Command, o *ops.BackfillOptions) {
 var backfillWays = []string{replay.ByCalls, replay.ByFile, replay.ByAuto}
 
 func runBackfill(cmd *cobra.Command, logs *logFlags, o ops.BackfillOptions, server string) error {
-	cfg, log, err := logs.with(cmd)
+	cfg, log, err := logs.with(cmd, config.File.Config)
 	if err != nil {
 		return err
 	}

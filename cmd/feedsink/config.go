@@ -27,32 +27,17 @@ func readConfig(cmd *cobra.Command) (config.File, error) {
 	return file, asUsage(err)
 }
 
-func loadConfig(cmd *cobra.Command) (*config.Config, error) {
-	file, err := readConfig(cmd)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := file.Config(os.LookupEnv)
-	return cfg, asUsage(err)
-}
+// needed is what a command needs of a configuration: config.File.Config is all,
+// config.File.Unfinished all but ETLs, forPlan does without the service, and
+// config.File.ForSamples without the brokers, too.
+type needed func(file config.File, env func(string) (string, bool)) (*config.Config, error)
 
-// loadUnfinished is for commands that need no ETLs.
-func loadUnfinished(cmd *cobra.Command) (*config.Config, error) {
+func load(cmd *cobra.Command, as needed) (*config.Config, error) {
 	file, err := readConfig(cmd)
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := file.Unfinished(os.LookupEnv)
-	return cfg, asUsage(err)
-}
-
-// loadForSamples is for commands that reach neither brokers nor the service.
-func loadForSamples(cmd *cobra.Command) (*config.Config, error) {
-	file, err := readConfig(cmd)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := file.ForSamples(os.LookupEnv)
+	cfg, err := as(file, os.LookupEnv)
 	return cfg, asUsage(err)
 }
 

@@ -117,7 +117,7 @@ func runService(cmd *cobra.Command, listen string) (err error) {
 	var contents *dev.Contents
 	file := configFile(cmd)
 	if file != "" {
-		cfg, err := loadForSamples(cmd)
+		cfg, err := load(cmd, config.File.ForSamples)
 		if err != nil {
 			return err
 		}

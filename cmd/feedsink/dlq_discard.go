@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/replay"
 )
@@ -35,7 +36,7 @@ func newDLQDiscard() *cobra.Command {
 			if slices.Contains(reasonCodes, d.Reason) {
 				return usagef("--reason: is why the letters are discarded; --code %s chooses those with this reason", d.Reason)
 			}
-			cfg, log, err := logs.with(cmd)
+			cfg, log, err := logs.with(cmd, config.File.Config)
 			if err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/replay"
@@ -60,7 +61,7 @@ func (f *listFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return asUsage(err)
 	}
-	cfg, log, err := (&logFlags{level: "warn"}).with(cmd)
+	cfg, log, err := quiet.with(cmd, config.File.Config)
 	if err != nil {
 		return err
 	}

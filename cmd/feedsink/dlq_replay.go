@@ -42,7 +42,7 @@ func newDLQReplay() *cobra.Command {
 			if o.MaxAttempts < 1 || o.GiveUp <= 0 {
 				return usagef("--max-attempts and --give-up: must be above 0")
 			}
-			cfg, log, err := logs.with(cmd)
+			cfg, log, err := logs.with(cmd, config.File.Config)
 			if err != nil {
 				return err
 			}

@@ -41,7 +41,7 @@ func newETLCreate() *cobra.Command {
 		Example: "  feedsink etl create -c feedsink.yaml --mapping customers --dry-run\n" +
 			"  feedsink etl create -c feedsink.yaml --mapping customers --op upsert --report-to team@example.com",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := loadUnfinished(cmd)
+			cfg, err := load(cmd, config.File.Unfinished)
 			if err != nil {
 				return err
 			}

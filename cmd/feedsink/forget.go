@@ -57,10 +57,12 @@ func newForget() *cobra.Command {
 var errLeft = errors.New("data of the key is left")
 
 func runForget(cmd *cobra.Command, o ops.ForgetOptions, yes bool) error {
-	cfg, err := loadForPlan(cmd)
+	cfg, log, err := quiet.with(cmd, forPlan)
 	if err != nil {
 		return err
 	}
+	defer log.Close()
+	o.Log = log.Logger
 	report, err := forgetOnce(cmd, cfg, o, yes)
 	if err != nil {
 		return err
@@ -87,14 +89,9 @@ func runForget(cmd *cobra.Command, o ops.ForgetOptions, yes bool) error {
 }
 
 func forgetOnce(cmd *cobra.Command, cfg *config.Config, o ops.ForgetOptions, yes bool) (forget.Report, error) {
-	log, err := (&logFlags{level: "warn"}).open(cmd.ErrOrStderr(), cfg.Log)
-	if err != nil {
-		return forget.Report{}, asUsage(err)
-	}
-	defer log.Close()
 	bar := newReading(cmd)
 	defer bar.end()
-	o.Log, o.Progress, o.Remove = log.Logger, bar.at, yes
+	o.Progress, o.Remove = bar.at, yes
 	report, err := ops.Forget(cmd.Context(), cfg, o)
 	if errors.Is(err, ops.ErrNoMapping) {
 		return report, asUsage(err)

@@ -44,7 +44,7 @@ func newImport() *cobra.Command {
 			if flags.Op, err = parseOp(flags.op); err != nil {
 				return err
 			}
-			cfg, err := loadUnfinished(cmd)
+			cfg, err := load(cmd, config.File.Unfinished)
 			if err != nil {
 				return err
 			}

@@ -47,7 +47,7 @@ func newPlan() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg, err := forPlan(file)
+			cfg, err := forPlan(file, os.LookupEnv)
 			if err != nil {
 				return asUsage(err)
 			}
@@ -76,24 +76,15 @@ func newPlan() *cobra.Command {
 // forPlan is a configuration whose secrets of the service, of the admin server and
 // of receipts may be missing, too: neither server is asked, and no receipt is written. What
 // is missing is part of the report.
-func forPlan(file config.File) (*config.Config, error) {
-	cfg, err := file.Unfinished(os.LookupEnv)
+func forPlan(file config.File, env func(string) (string, bool)) (*config.Config, error) {
+	cfg, err := file.Unfinished(env)
 	problems, ok := errors.AsType[*config.Problems](err)
 	if !ok || slices.ContainsFunc(problems.List, func(p config.Problem) bool {
 		return !strings.HasPrefix(p.Path, "service.") && !strings.HasPrefix(p.Path, "admin.") && p.Path != "receipts.keyFile"
 	}) {
 		return cfg, err
 	}
-	return file.ForSamples(os.LookupEnv)
-}
-
-func loadForPlan(cmd *cobra.Command) (*config.Config, error) {
-	file, err := readConfig(cmd)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := forPlan(file)
-	return cfg, asUsage(err)
+	return file.ForSamples(env)
 }
 
 // beforeRun is what a sink would refuse to start with, apart from ETLs that have

@@ -166,6 +166,9 @@ func (l *logFlags) registerQuiet(cmd *cobra.Command) {
 	l.level, flag.DefValue = "warn", "warn"
 }
 
+// quiet is for commands without flags for the log.
+var quiet = logFlags{level: "warn"}
+
 // over puts the flags over the configuration.
 func (l *logFlags) over(cfg *config.Log) {
 	cfg.Level, cfg.Format = cmp.Or(l.level, cfg.Level), cmp.Or(l.format, cfg.Format)
@@ -195,13 +198,12 @@ func (l *logFlags) read(path string) (config.File, *config.Config, error) {
 	return file, cfg, nil
 }
 
-// with reads the configuration of a command and opens the log that it asks for.
-func (l *logFlags) with(cmd *cobra.Command) (*config.Config, *logs.Log, error) {
-	cfg, err := loadConfig(cmd)
+// with reads what a command needs of its configuration and opens the log that it asks for.
+func (l *logFlags) with(cmd *cobra.Command, as needed) (*config.Config, *logs.Log, error) {
+	cfg, err := load(cmd, as)
 	if err != nil {
 		return nil, nil, err
 	}
-	l.over(&cfg.Log)
 	log, err := l.open(cmd.ErrOrStderr(), cfg.Log)
 	return cfg, log, err
 }

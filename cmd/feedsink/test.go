@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/samples"
 	"github.com/feedsink/feedsink/connector/words"
@@ -27,7 +28,7 @@ func newTest() *cobra.Command {
 			"  feedsink test -c feedsink.yaml samples.yaml --update",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := loadForSamples(cmd)
+			cfg, err := load(cmd, config.File.ForSamples)
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/observe"
 	"github.com/feedsink/feedsink/connector/ops"
 )
@@ -59,7 +60,7 @@ func newVerify() *cobra.Command {
 }
 
 func runVerify(cmd *cobra.Command, logs *logFlags, server string, o ops.VerifyOptions) error {
-	cfg, log, err := logs.with(cmd)
+	cfg, log, err := logs.with(cmd, config.File.Config)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/ops"
 )
 
@@ -30,7 +31,7 @@ func newWebhookCreate() *cobra.Command {
 		Example: "  feedsink webhook create -c feedsink.yaml --url https://feedsink.example.com --dry-run\n" +
 			"  feedsink webhook create -c feedsink.yaml --url https://feedsink.example.com --mapping customers",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := loadConfig(cmd)
+			cfg, err := load(cmd, config.File.Config)
 			if err != nil {
 				return err
 			}

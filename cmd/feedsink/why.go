@@ -71,13 +71,9 @@ func newWhy() *cobra.Command {
 var errNoRecord = errors.New("no record was found")
 
 func runWhy(cmd *cobra.Command, o ops.WhyOptions, server string) error {
-	cfg, err := loadForPlan(cmd)
+	cfg, log, err := quiet.with(cmd, forPlan)
 	if err != nil {
 		return err
-	}
-	log, err := (&logFlags{level: "warn"}).open(cmd.ErrOrStderr(), cfg.Log)
-	if err != nil {
-		return asUsage(err)
 	}
 	defer log.Close()
 	bar := newReading(cmd)
