@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/feedsink/feedsink/connector/ack"
@@ -43,8 +42,8 @@ const backfillRound = 2 * time.Second
 // ErrRate says that a backfill was asked to make more calls than the service takes.
 var ErrRate = errors.New("must be at most service.rate")
 
-// BackfillRate is how many calls a backfill makes that is asked for so many.
-func BackfillRate(asked, of config.Rate) (config.Rate, error) {
+// backfillCalls is how many calls a backfill makes that is asked for so many.
+func backfillCalls(asked, of config.Rate) (config.Rate, error) {
 	switch {
 	case asked.Calls == 0 && of.Calls == 0:
 		return backfillRate, nil
@@ -59,8 +58,7 @@ func BackfillRate(asked, of config.Rate) (config.Rate, error) {
 // Backfill sends the newest states of a mapping's keys again, beside the running sink. When
 // ctx ends it finishes the calls that it has begun with.
 func Backfill(ctx context.Context, cfg *config.Config, o BackfillOptions) (replay.BackfillReport, error) {
-	rnd := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	run, client, done, err := newReplay(ctx, cfg, rnd, o.Log)
+	run, client, done, err := newReplay(ctx, cfg, o.Log)
 	if err != nil {
 		return replay.BackfillReport{}, err
 	}
@@ -68,7 +66,7 @@ func Backfill(ctx context.Context, cfg *config.Config, o BackfillOptions) (repla
 	if o.Mapping, err = mappingOf(run.Router, o.Name); err != nil {
 		return replay.BackfillReport{}, err
 	}
-	if o.Rate, err = BackfillRate(o.Rate, cfg.Service.Rate); err != nil {
+	if o.Rate, err = backfillCalls(o.Rate, cfg.Service.Rate); err != nil {
 		return replay.BackfillReport{}, err
 	}
 	o.Keys = int64(cfg.Memory.Pending)
@@ -89,7 +87,7 @@ func Backfill(ctx context.Context, cfg *config.Config, o BackfillOptions) (repla
 	defer stop(nil)
 	if !o.DryRun {
 		m := o.Mapping
-		release, err := holdGroup(ctx, run.Reader, replay.BackfillGroup(cfg.Kafka.Group, m.Name), m.Config.Topics[0], "backfill", rnd, stop)
+		release, err := holdGroup(ctx, run.Reader, replay.BackfillGroup(cfg.Kafka.Group, m.Name), m.Config.Topics[0], "backfill", stop)
 		if errors.Is(err, cluster.ErrHeld) {
 			err = fmt.Errorf("another backfill of mapping %s is running; wait for its end, or interrupt it: %w", m.Name, err)
 		}
@@ -99,16 +97,10 @@ func Backfill(ctx context.Context, cfg *config.Config, o BackfillOptions) (repla
 		defer release()
 	}
 	// Its calls end before another backfill may run, and with the hold.
-	calls, stopCalls := startReplayService(working, cfg, run.Router.Mappings(), client, &ReplayOptions{
-		Config: run.Config, Rate: o.Rate, Log: o.Log, Rand: rnd,
-	})
-	defer stopCalls()
-	run.Service = calls
-	pace(run, o.Rate, backfillRound)
-	stopFloods(run, cfg.DLQ)
+	defer startCalls(working, cfg, run, client, o.Rate, backfillRound)()
 	b := belowLive(cfg, run, o.BackfillConfig)
 	b.Tell = o.Tell
-	report, err := withFiles(ctx, working, cfg, &o, by, b, client, rnd)
+	report, err := withFiles(ctx, working, cfg, &o, by, b, client)
 	report.By, report.Why = by, why
 	report.Minutes = float64(report.Calls) * o.Rate.Per.Minutes() / float64(o.Rate.Calls)
 	return report, caused(working, err)

@@ -52,7 +52,7 @@ func decideBy(o *BackfillOptions) (by, why string, err error) {
 const backfillDir = "backfill-"
 
 // newFiles is what sends the backfill's files, in a directory of its own that done removes.
-func newFiles(cfg *config.Config, o *BackfillOptions, run *replay.Replay, api oneshot.Service, rnd *rand.Rand) (files *replay.Files, done func(), err error) {
+func newFiles(cfg *config.Config, o *BackfillOptions, run *replay.Replay, api oneshot.Service) (files *replay.Files, done func(), err error) {
 	m := build.BatchMapping(o.Mapping)
 	rows, err := m.Rows()
 	if err != nil {
@@ -71,13 +71,13 @@ func newFiles(cfg *config.Config, o *BackfillOptions, run *replay.Replay, api on
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	im := &tableImports{options: o, cfg: cfg, reader: run.Reader, api: api, zone: zone, rnd: rnd}
+	im := &tableImports{options: o, cfg: cfg, reader: run.Reader, api: api, zone: zone}
 	for _, other := range run.Router.Mappings() {
 		if other.Table == o.Mapping.Table {
 			im.mappings = append(im.mappings, other)
 		}
 	}
-	return &replay.Files{Imports: im, Dir: dir, Rows: rows, Compression: m.CSV.Compression, Limit: m.MaxFile, Rand: rnd}, func() {
+	return &replay.Files{Imports: im, Dir: dir, Rows: rows, Compression: m.CSV.Compression, Limit: m.MaxFile, Rand: newRand()}, func() {
 		_ = dir.Close()
 		_ = os.RemoveAll(path) // what stays of it the next backfill removes
 	}, nil
@@ -85,11 +85,11 @@ func newFiles(cfg *config.Config, o *BackfillOptions, run *replay.Replay, api on
 
 // withFiles runs the backfill, by files if it goes so. A dry run counts them wherever the
 // mapping has files, if they can be written here.
-func withFiles(ctx, working context.Context, cfg *config.Config, o *BackfillOptions, by string, b *replay.Backfill, api oneshot.Service, rnd *rand.Rand) (replay.BackfillReport, error) {
+func withFiles(ctx, working context.Context, cfg *config.Config, o *BackfillOptions, by string, b *replay.Backfill, api oneshot.Service) (replay.BackfillReport, error) {
 	if !o.Mapping.Uses(schemas.Batch) || by == replay.ByCalls && !o.DryRun {
 		return b.Run(ctx, working)
 	}
-	files, done, err := newFiles(cfg, o, b.Replay, api, rnd)
+	files, done, err := newFiles(cfg, o, b.Replay, api)
 	if err != nil && by == replay.ByCalls {
 		report, failed := b.Run(ctx, working)
 		report.Files = &replay.BackfillFiles{Why: err.Error()}
@@ -111,7 +111,6 @@ type tableImports struct {
 	api      oneshot.Service
 	mappings []*router.Compiled // that write the table
 	zone     *time.Location
-	rnd      *rand.Rand
 }
 
 func (t *tableImports) sink() (*admin.Client, error) {
@@ -210,7 +209,7 @@ func (t *tableImports) Launch(ctx context.Context, op schemas.Op, path string) (
 
 // Await implements replay.Imports.
 func (t *tableImports) Await(ctx context.Context, execution string, asked func()) (replay.ImportEnd, error) {
-	r, err := t.job(0, "").Await(ctx, t.api, t.rnd.Float64, unwatched{asked}, execution)
+	r, err := t.job(0, "").Await(ctx, t.api, rand.Float64, unwatched{asked}, execution)
 	end := replay.ImportEnd{Failed: r.Status == string(service.Failed), InError: -1}
 	if r.InError != nil {
 		end.InError = *r.InError

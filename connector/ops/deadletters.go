@@ -3,7 +3,6 @@ package ops
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/feedsink/feedsink/connector/build"
@@ -113,9 +112,8 @@ func newEnds(ctx context.Context, cfg *config.Config, reader *cluster.Reader) (*
 	if err != nil {
 		return nil, err
 	}
-	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	waiting, cancel := context.WithTimeout(ctx, listPatience)
-	decode, stop, err := decode.NewDecoder(waiting, cfg, rt, random, slog.New(slog.DiscardHandler))
+	decode, stop, err := decode.NewDecoder(waiting, cfg, rt, newRand(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		cancel()
 		return nil, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 	"unicode/utf8"
 
@@ -118,7 +117,7 @@ func eventOrValue(r *kafka.Record, read valueReader) (setup.Record, schemas.Form
 // it is looked at after the next one was decoded.
 func guessing(ctx context.Context, registry config.SchemaRegistry) (read valueReader, done func(), err error) {
 	cfg := &config.Config{SchemaRegistry: registry, Retry: config.Retry{Initial: 200 * time.Millisecond, Max: 5 * time.Second}}
-	writers, err := build.NewRegistry(cfg, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), nil, schemas.RegistryConfig{Log: slog.New(slog.DiscardHandler)})
+	writers, err := build.NewRegistry(cfg, newRand(), nil, schemas.RegistryConfig{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, nil, err
 	}

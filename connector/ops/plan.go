@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -104,7 +103,7 @@ func RouteSample(ctx context.Context, cfg *config.Config, r *router.Router, topi
 		return nil, err
 	}
 	defer reader.Close()
-	decode, stop, err := decode.NewDecoder(ctx, cfg, r, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), slog.New(slog.DiscardHandler))
+	decode, stop, err := decode.NewDecoder(ctx, cfg, r, newRand(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,6 @@ type ReplayOptions struct {
 	replay.Config
 	Rate config.Rate // of calls; none: the service's as configured
 	Log  *slog.Logger
-	Rand *rand.Rand // for jitter; nil: seeded from the system
 	// Wait returns after so long, or with the context's error; nil: by the clock.
 	Wait func(context.Context, time.Duration) error
 }
@@ -60,8 +59,7 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 	if cfg.DLQ.Topic == "" {
 		return replay.Report{}, ErrNoDeadLetters
 	}
-	o.Rand = cmp.Or(o.Rand, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
-	run, client, done, err := newReplay(ctx, cfg, o.Rand, o.Log)
+	run, client, done, err := newReplay(ctx, cfg, o.Log)
 	if err != nil {
 		return replay.Report{}, err
 	}
@@ -78,23 +76,19 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 	if err := run.Reader.Reach(ctx); err != nil {
 		return replay.Report{}, err
 	}
-	ctx, release, err := hold(ctx, !o.DryRun, run.Reader, cfg, o.Rand)
+	ctx, release, err := hold(ctx, !o.DryRun, run.Reader, cfg)
 	if err != nil {
 		return replay.Report{}, err
 	}
 	defer release()
 	// Its calls end before another replay may run, and with the hold.
-	service, stop := startReplayService(ctx, cfg, run.Router.Mappings(), client, &o)
-	defer stop()
-	run.Service = service
-	pace(run, o.Rate, roundTime) // as startReplayService has it
-	stopFloods(run, cfg.DLQ)
+	defer startCalls(ctx, cfg, run, client, cmp.Or(o.Rate, cfg.Service.Rate), roundTime)()
 	report, err := run.Run(ctx)
 	return report, caused(ctx, err)
 }
 
 // newReplay is what sends old records again, but for what is to be sent and by whom.
-func newReplay(ctx context.Context, cfg *config.Config, rnd *rand.Rand, log *slog.Logger) (run *replay.Replay, client *service.Client, done func(), err error) {
+func newReplay(ctx context.Context, cfg *config.Config, log *slog.Logger) (run *replay.Replay, client *service.Client, done func(), err error) {
 	rt, err := first(check.Compile(cfg.Mappings))
 	if err != nil {
 		return nil, nil, nil, err
@@ -112,7 +106,7 @@ func newReplay(ctx context.Context, cfg *config.Config, rnd *rand.Rand, log *slo
 		reader.Close()
 		return nil, nil, nil, err
 	}
-	decode, stopDecoding, err := decode.NewDecoder(ctx, cfg, rt, rnd, log)
+	decode, stopDecoding, err := decode.NewDecoder(ctx, cfg, rt, newRand(), log)
 	if err != nil {
 		client.Close()
 		reader.Close()
@@ -128,6 +122,9 @@ func newReplay(ctx context.Context, cfg *config.Config, rnd *rand.Rand, log *slo
 		reader.Close()
 	}, nil
 }
+
+// newRand is chance for what begins once.
+func newRand() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
 
 // rowsOf are the rows of all mappings that have files.
 func rowsOf(r *router.Router) (map[*router.Compiled]*spool.Rows, error) {
@@ -167,7 +164,7 @@ func Discard(ctx context.Context, cfg *config.Config, log *slog.Logger, d replay
 	}
 	defer reader.Close()
 	d.Topic, d.Connector, d.Reader, d.Log = cfg.DLQ.Topic, cfg.Kafka.Group, reader, log
-	ctx, release, err := hold(ctx, !d.DryRun, reader, cfg, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+	ctx, release, err := hold(ctx, !d.DryRun, reader, cfg)
 	if err != nil {
 		return replay.DiscardReport{}, err
 	}
@@ -186,12 +183,12 @@ func caused(ctx context.Context, err error) error {
 
 // hold keeps other replays and discards away, if something is to be changed. The result ends if
 // that fails for a while: then two could send the same dead letters, and forget each other's marks.
-func hold(ctx context.Context, changes bool, reader *cluster.Reader, cfg *config.Config, rnd *rand.Rand) (held context.Context, release func(), err error) {
+func hold(ctx context.Context, changes bool, reader *cluster.Reader, cfg *config.Config) (held context.Context, release func(), err error) {
 	if !changes {
 		return ctx, func() {}, nil
 	}
 	held, cancel := context.WithCancelCause(ctx)
-	leave, err := holdGroup(ctx, reader, replay.MarksPrefix(cfg.Kafka.Group), cfg.DLQ.Topic, "replay or discard", rnd, cancel)
+	leave, err := holdGroup(ctx, reader, replay.MarksPrefix(cfg.Kafka.Group), cfg.DLQ.Topic, "replay or discard", cancel)
 	if err != nil {
 		cancel(nil)
 		if errors.Is(err, cluster.ErrHeld) {
@@ -207,8 +204,8 @@ func hold(ctx context.Context, changes bool, reader *cluster.Reader, cfg *config
 
 // holdGroup has this command be the only one of a group; what names what such commands do. lost
 // is told if that fails for a while.
-func holdGroup(ctx context.Context, reader *cluster.Reader, group, topic, what string, rnd *rand.Rand, lost context.CancelCauseFunc) (release func(), err error) {
-	gone, leave, err := reader.Hold(ctx, group, topic, replaySession, rnd)
+func holdGroup(ctx context.Context, reader *cluster.Reader, group, topic, what string, lost context.CancelCauseFunc) (release func(), err error) {
+	gone, leave, err := reader.Hold(ctx, group, topic, replaySession, newRand())
 	if err != nil {
 		return nil, err
 	}
@@ -234,34 +231,29 @@ type replayService struct {
 	*calls.Lane
 	writes.Operations
 	mu     sync.Mutex
-	ids    map[rowID]string // by table and key
-	unsure map[rowID]bool   // an attempt came to no answer
+	ids    map[replay.Row]string
+	unsure map[replay.Row]bool // an attempt came to no answer
 }
 
-// rowID names a row of a table.
-type rowID struct {
-	table schemas.Table
-	key   string
-}
-
-// startReplayService starts the lane; stop returns once its calls have ended.
-func startReplayService(ctx context.Context, cfg *config.Config, mappings []*router.Compiled, client *service.Client, o *ReplayOptions) (s *replayService, stop func()) {
-	if o.Rate.Calls == 0 {
-		o.Rate = cfg.Service.Rate
-	}
-	pace := build.Pace(cfg)
-	pace.Rate = calls.Rate{Calls: o.Rate.Calls, Per: o.Rate.Per}
-	pace.Retry.GiveUpAfter = o.GiveUp
-	s = &replayService{ids: map[rowID]string{}, unsure: map[rowID]bool{}}
+// startCalls has the replay make its calls at that rate, in rounds of about so long, until it
+// would flood the dead-letter topic. stop returns once they have ended.
+func startCalls(ctx context.Context, cfg *config.Config, run *replay.Replay, client *service.Client, rate config.Rate, round time.Duration) (stop func()) {
+	lane := build.Pace(cfg)
+	lane.Rate = calls.Rate{Calls: rate.Calls, Per: rate.Per}
+	lane.Retry.GiveUpAfter = run.GiveUp
+	s := &replayService{ids: map[replay.Row]string{}, unsure: map[replay.Row]bool{}}
 	s.Operations = writes.Operations{Client: client, Spend: func() { s.Lane.Spend() }}
-	s.Lane = calls.New(pace, s, ReplayObserver{o.Log, mappings}, rand.New(rand.NewPCG(o.Rand.Uint64(), o.Rand.Uint64())))
+	s.Lane = calls.New(lane, s, ReplayObserver{run.Log, run.Router.Mappings()}, newRand())
+	run.Service = s
+	pace(run, rate, round)
+	stopFloods(run, cfg.DLQ)
 	running, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = s.Run(running) // it has no error of its own
 	}()
-	return s, func() {
+	return func() {
 		cancel()
 		<-ended
 	}
@@ -271,7 +263,7 @@ func startReplayService(ctx context.Context, cfg *config.Config, mappings []*rou
 func (s *replayService) Call(ctx context.Context, w *schemas.Write, try calls.Try) error {
 	if try.Retried {
 		s.mu.Lock()
-		s.unsure[rowID{w.Table, w.Key}] = true
+		s.unsure[replay.RowOf(w)] = true
 		s.mu.Unlock()
 	}
 	if w.Table.Custom || w.Op != schemas.Upsert {
@@ -281,7 +273,7 @@ func (s *replayService) Call(ctx context.Context, w *schemas.Write, try calls.Tr
 	if err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.ids[rowID{w.Table, w.Key}] = ref.ID()
+		s.ids[replay.RowOf(w)] = ref.ID()
 	}
 	return err
 }
@@ -291,7 +283,7 @@ func (s *replayService) Call(ctx context.Context, w *schemas.Write, try calls.Tr
 func (s *replayService) ProfileID(w *schemas.Write) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := rowID{w.Table, w.Key}
+	of := replay.RowOf(w)
 	defer delete(s.ids, of)
 	return s.ids[of]
 }
@@ -301,7 +293,7 @@ func (s *replayService) ProfileID(w *schemas.Write) string {
 func (s *replayService) Unsure(w *schemas.Write) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := rowID{w.Table, w.Key}
+	of := replay.RowOf(w)
 	defer delete(s.unsure, of)
 	return s.unsure[of]
 }

@@ -38,8 +38,8 @@ const askedRepair = "verify --repair"
 // Verify tells whether the mapping's table says what its topics say, beside the running sink.
 // It needs no sink, and no more rights than reading.
 func Verify(ctx context.Context, cfg *config.Config, o VerifyOptions) (verify.Report, error) {
-	o.Rand = cmp.Or(o.Rand, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
-	run, client, done, err := newReplay(ctx, cfg, o.Rand, o.Log)
+	o.Rand = cmp.Or(o.Rand, newRand())
+	run, client, done, err := newReplay(ctx, cfg, o.Log)
 	if err != nil {
 		return verify.Report{}, err
 	}
@@ -48,7 +48,7 @@ func Verify(ctx context.Context, cfg *config.Config, o VerifyOptions) (verify.Re
 	if err != nil {
 		return verify.Report{}, err
 	}
-	if o.Rate, err = BackfillRate(o.Rate, cfg.Service.Rate); err != nil {
+	if o.Rate, err = backfillCalls(o.Rate, cfg.Service.Rate); err != nil {
 		return verify.Report{}, err
 	}
 	if err := run.Reader.Reach(ctx); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"time"
@@ -112,8 +111,7 @@ func newQuestion(ctx context.Context, cfg *config.Config, o WhyOptions) (q *ques
 	if q.reader, err = cluster.OpenReader(ctx, build.KafkaConnection(cfg.Kafka, o.Log)); err != nil {
 		return nil, nil, err
 	}
-	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	decoders, stop, err := decode.NewDecoders(ctx, cfg, q.router, random, slog.New(slog.DiscardHandler), runtime.GOMAXPROCS(0))
+	decoders, stop, err := decode.NewDecoders(ctx, cfg, q.router, newRand(), slog.New(slog.DiscardHandler), runtime.GOMAXPROCS(0))
 	if err != nil {
 		q.reader.Close()
 		return nil, nil, err

@@ -254,7 +254,7 @@ func (b *Backfill) window(s *span) (*window, []backfillRow, error) {
 	before := &deadLetter{Received: &deadletter.Received{Record: &deadletter.Record{Offset: -1}}}
 	tried := &deadLetter{Received: before.Received, tried: true}
 	rows := make([]backfillRow, 0, len(s.keys))
-	at := &origin{rows: make(map[row][]*part, len(s.keys))}
+	at := &origin{rows: make(map[Row][]*part, len(s.keys))}
 	for key, k := range s.keys {
 		newest, last := k.newest(s.fold)
 		p := &part{deadLetter: before, mapping: b.Mapping, newest: newest, own: newest.Op, placesOnly: true}
@@ -262,7 +262,7 @@ func (b *Backfill) window(s *span) (*window, []backfillRow, error) {
 			p.deadLetter, p.touched = tried, true
 		}
 		p.keyCell = p.keyOf(&newest)
-		at.rows[rowOf(&newest)] = []*part{p}
+		at.rows[RowOf(&newest)] = []*part{p}
 		rows = append(rows, backfillRow{part: p, hash: k.hash, record: fmt.Sprintf("%s@%d", last.place, last.offset)})
 		delete(s.keys, key) // its memory is the part's
 	}

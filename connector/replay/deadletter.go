@@ -52,13 +52,14 @@ type part struct {
 	unposted   error              // the dead-letter topic does not take it again
 }
 
-// row names a row of a table.
-type row struct {
+// Row names a row of a table.
+type Row struct {
 	table schemas.Table
 	key   string
 }
 
-func rowOf(w *schemas.Write) row { return row{w.Table, w.Key} }
+// RowOf is the row that the write is about.
+func RowOf(w *schemas.Write) Row { return Row{w.Table, w.Key} }
 
 // follows takes up a newer write of the row.
 func (p *part) follows(w schemas.Write, r *deadletter.Record) {

@@ -28,7 +28,7 @@ type window struct {
 
 // origin is a partition that dead letters of the window came from.
 type origin struct {
-	rows map[row][]*part
+	rows map[Row][]*part
 	at   map[int64][]*deadLetter // by the offset of their record
 }
 
@@ -112,13 +112,13 @@ func (w *window) add(l *deadLetter) {
 	at := place(l.Record)
 	o := w.places[at]
 	if o == nil {
-		o = &origin{rows: map[row][]*part{}, at: map[int64][]*deadLetter{}}
+		o = &origin{rows: map[Row][]*part{}, at: map[int64][]*deadLetter{}}
 		w.places[at] = o
 	}
 	o.at[l.Record.Offset] = append(o.at[l.Record.Offset], l)
 	for _, p := range l.parts {
 		if p.refusal == nil && p.newest.Key != "" { // a record without a business key has no row yet
-			o.rows[rowOf(&p.newest)] = append(o.rows[rowOf(&p.newest)], p)
+			o.rows[RowOf(&p.newest)] = append(o.rows[RowOf(&p.newest)], p)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func (r *Replay) look(o *origin, rec *deadletter.Record) error {
 		if r.routed[i].Err != nil {
 			continue // a dead letter itself: it never came to the table
 		}
-		for _, p := range o.rows[rowOf(&r.routed[i].Write)] {
+		for _, p := range o.rows[RowOf(&r.routed[i].Write)] {
 			if p.deadLetter.Record.Offset < rec.Offset {
 				p.follows(r.said(&r.routed[i]), rec)
 			}
