@@ -232,7 +232,7 @@ func (b *Backfill) open(ctx, working context.Context) error {
 	unfinished := old != nil && !old.Ended
 	switch {
 	case unfinished && old.Asked == b.Asked && b.Only != nil: // settled when it was looked
-	case unfinished && old.Asked == b.Asked && !b.Restart:
+	case unfinished && old.Asked == b.Asked && !b.changed(old) && !b.Restart:
 		b.report.Resumed = true
 		return b.adopt(ctx, old, held)
 	case unfinished && !b.Restart && !b.Replay.DryRun:
@@ -266,7 +266,16 @@ func (b *Backfill) endFormer(ctx, working context.Context, old *backfillState, h
 	return nil
 }
 
+// changed reports whether the mapping is another one than that of the run.
+func (b *Backfill) changed(old *backfillState) bool {
+	return old.Mapping != 0 && old.Mapping != b.Mapping.Fingerprint
+}
+
 func (b *Backfill) unfinished(old *backfillState) error {
+	if b.changed(old) {
+		return fmt.Errorf("mapping %s: %w: %s, %.0f %% done, and the mapping was changed since; --restart begins anew with the mapping as it is, and going on needs it as it was",
+			b.Mapping.Name, ErrUnfinished, old.Asked, 100*old.done())
+	}
 	return fmt.Errorf("mapping %s: %w: %s, %.0f %% done; say the same again to go on with it, or --restart to begin anew",
 		b.Mapping.Name, ErrUnfinished, old.Asked, 100*old.done())
 }
@@ -314,7 +323,7 @@ func (b *Backfill) begin(ctx context.Context, held map[cluster.TopicPartition]cl
 			return err
 		}
 	}
-	b.state = backfillState{Version: 1, Asked: b.Asked, Since: b.Since, Until: b.Until, spans: map[cluster.TopicPartition]cluster.Span{}}
+	b.state = backfillState{Version: 1, Asked: b.Asked, Mapping: b.Mapping.Fingerprint, Since: b.Since, Until: b.Until, spans: map[cluster.TopicPartition]cluster.Span{}}
 	b.report.Since, b.report.Until = b.Since, b.Until
 	records, unconfirmed := int64(0), int64(0)
 	for p, now := range held {

@@ -18,6 +18,7 @@ import (
 type backfillState struct {
 	Version int       `json:"v"`
 	Asked   string    `json:"asked"`
+	Mapping uint64    `json:"mapping,omitempty"` // its fingerprint; 0: that of a version that did not keep it
 	Since   time.Time `json:"since"`
 	Until   time.Time `json:"until"`
 	// Keys whose hashes are below Pos are done. Those below Tried may have been sent.
