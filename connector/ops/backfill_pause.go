@@ -17,6 +17,7 @@ import (
 	"github.com/feedsink/feedsink/connector/pause"
 	"github.com/feedsink/feedsink/connector/replay"
 	"github.com/feedsink/feedsink/connector/retry"
+	"github.com/feedsink/feedsink/connector/tables"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -131,7 +132,8 @@ func (t *tableImports) look(ctx context.Context) (l ledgers, err error) {
 			}
 			l.pauses[lane][p] = ledger.Pauses
 			for _, im := range ledger.Imports {
-				if (im.State == ack.Intended || im.State == ack.Running || im.State == ack.Reconciling) && t.options.Mapping.Table.IsNamed(im.Table) {
+				ofBundle := im.Table == tables.LedgerTable(t.options.Mapping) // which is named by its first mapping's table
+				if (im.State == ack.Intended || im.State == ack.Running || im.State == ack.Reconciling) && (ofBundle || t.options.Mapping.Table.IsNamed(im.Table)) {
 					l.underWay = "waiting for the end of the sink's import " + im.File
 				}
 			}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/feedsink/feedsink/connector/admin"
+	"github.com/feedsink/feedsink/connector/dev/sandbox"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/replay"
@@ -165,38 +166,47 @@ func TestBackfillByFileThatIsKilledIsGoneOnWith(t *testing.T) {
 	}
 }
 
-// An import of the sink may hold rows of the same keys.
+// An import of the sink may hold rows of the same keys. That of a bundle is on record by one of
+// its tables.
 func TestBackfillByFileWaitsForTheSinksImport(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, withOrdersETL)
-	cfg := w.config(head + deadLetters + rowsAlone)
-	sink := w.begin(cfg)
-	w.produce(order("O", "NEW", 1))
-	w.until("the batch lane is at the end of the log", func() bool { return w.lag("batch", "orders") == 0 })
-	w.service.Hold()
-	w.produce(order("O", "PAID", 2))
-	w.until("the sink's import is loaded", func() bool { return len(w.service.Executions()) == 2 })
-	var told atomic.Bool
-	o := w.filedBy(sink, "orders", replay.ByAuto)
-	o.Tell = func(r replay.BackfillReport) {
-		if strings.Contains(r.Waiting, "waiting for the end of the sink's import") {
-			told.Store(true)
-		}
+	for name, c := range map[string]struct {
+		configure func(*sandbox.Config)
+		mappings  string
+	}{"alone": {withOrdersETL, rowsAlone}, "in a bundle": {withCRMBundle, crmBundle}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, c.configure)
+			cfg := w.config(head + deadLetters + c.mappings)
+			sink := w.begin(cfg)
+			w.produce(order("O", "NEW", 1))
+			w.until("the batch lane is at the end of the log", func() bool { return w.lag("batch", "orders") == 0 })
+			w.service.Hold()
+			w.produce(order("O", "PAID", 2))
+			w.until("the sink's import is loaded", func() bool { return len(w.service.Executions()) == 2 })
+			var told atomic.Bool
+			o := w.filedBy(sink, "orders", replay.ByAuto)
+			o.Tell = func(r replay.BackfillReport) {
+				if strings.Contains(r.Waiting, "waiting for the end of the sink's import") {
+					told.Store(true)
+				}
+			}
+			ended := make(chan error, 1)
+			go func() {
+				_, err := ops.Backfill(t.Context(), cfg, o)
+				ended <- err
+			}()
+			w.until("the backfill waits, or does not", func() bool { return told.Load() || w.byHand() > 0 })
+			if w.byHand() > 0 {
+				t.Error("got a file sent beside the sink's import, want it to wait")
+			}
+			w.service.Release()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			w.holds("orders", "O", 2)
+		})
 	}
-	ended := make(chan error, 1)
-	go func() {
-		_, err := ops.Backfill(t.Context(), cfg, o)
-		ended <- err
-	}()
-	w.until("the backfill waits, or does not", func() bool { return told.Load() || w.byHand() > 0 })
-	if w.byHand() > 0 {
-		t.Error("got a file sent beside the sink's import, want it to wait")
-	}
-	w.service.Release()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	w.holds("orders", "O", 2)
 }
 
 // Without the sink the table would not be paused, nor the import counted; a person's pause is left alone.
