@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,6 +47,23 @@ func TestOneBrokerThatAnswersIsEnough(t *testing.T) {
 	end()
 	if err := connection.Reach(ended); err == nil || strings.Contains(err.Error(), "no broker") {
 		t.Errorf("interrupted: got %v", err)
+	}
+}
+
+func TestAdvertisedAddressThatLeadsNowhereIsNamed(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	advertised := b.ListenAddrs()[0]
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		if address == advertised {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+		}
+		return new(net.Dialer).DialContext(ctx, network, advertised)
+	}
+	_, err := cluster.OpenReader(t.Context(), cluster.Connection{Brokers: []string{"forwarded:9092"}, Dial: dial})
+	want := "forwarded:9092 answers, but no broker at the address that it advertises (advertised.listeners): " + advertised + ": "
+	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(cluster.Advice(err), "nothing listens") {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
