@@ -39,7 +39,7 @@ func (c checker) lastRecords(topics []string) []Check {
 		return nil
 	}
 	limits := flood.NewLimits(c.cfg.DLQ)
-	sought, others, skipped := router.NewSought(c.router), plan.OtherKeys{}, skipsByTopic{}
+	look, skipped := plan.NewLook(c.router), skipsByTopic{}
 	outlooks := make([]outlook, len(c.router.Mappings()))
 	for i, m := range c.router.Mappings() {
 		outlooks[i] = outlook{mapping: m, rejects: map[reject]int64{}, refusals: flood.Refusals{}, alike: map[flood.Refusal]int64{}}
@@ -51,8 +51,7 @@ func (c checker) lastRecords(topics []string) []Check {
 					refuse(deadletter.Reason{Stage: deadletter.Decoding, Code: router.CodeDecode, Message: err.Error()}, limits)
 			}
 			if err == nil {
-				sought.Look(record, routed)
-				others.Look(c.router, record, routed)
+				look.Take(record, routed)
 			}
 			skipped.of(record.Topic).take(routed)
 			for i := range routed {
@@ -70,10 +69,10 @@ func (c checker) lastRecords(topics []string) []Check {
 		if o.seen > 0 || err == nil && slices.ContainsFunc(o.mapping.Config.Topics, func(t string) bool { return slices.Contains(topics, t) }) {
 			checks = append(checks, o.check(c.cfg.DLQ, skipped))
 		}
-		if text := plan.NotFoundText(sought.NotFound(o.mapping)); text != "" {
+		if text := plan.NotFoundText(look.NotFound(o.mapping)); text != "" {
 			checks = append(checks, Check{"fields of " + o.mapping.Name, Warn, text})
 		}
-		if text := others.Text(o.mapping); text != "" {
+		if text := look.OtherKeys(o.mapping); text != "" {
 			checks = append(checks, Check{"keys of " + o.mapping.Name, Warn, text})
 		}
 		for _, n := range o.effects.None() {

@@ -63,15 +63,14 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 	if err != nil {
 		return plan.Report{}, err
 	}
-	sought, others := router.NewSought(r), plan.OtherKeys{}
+	look := plan.NewLook(r)
 	topics, err := RouteSample(ctx, cfg, r, r.Topics(schemas.Lanes...), sample, func(record *router.Record, routed []router.Routed, err error) {
 		if err != nil {
 			p.Undecodable(record, err)
 			return
 		}
 		p.Add(record, routed)
-		sought.Look(record, routed)
-		others.Look(r, record, routed)
+		look.Take(record, routed)
 	})
 	if err != nil {
 		return plan.Report{}, err
@@ -83,8 +82,8 @@ func Plan(ctx context.Context, cfg *config.Config, sample Sample) (plan.Report, 
 	report, err := p.Report(topics, func(w *schemas.Write) (plan.Request, error) { return shown.request(ctx, w) })
 	for i, m := range r.Mappings() {
 		if err == nil {
-			report.Mappings[i].NotFound = sought.NotFound(m)
-			report.Mappings[i].OtherKeys = others.Text(m)
+			report.Mappings[i].NotFound = look.NotFound(m)
+			report.Mappings[i].OtherKeys = look.OtherKeys(m)
 		}
 	}
 	return report, err

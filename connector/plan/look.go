@@ -8,19 +8,39 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// OtherKeys are how many records of Debezium, by mapping, have a Kafka key that does not
-// say the row's key. Where a row's key changes and the Kafka key does not, one event tells
-// of both, and it is one write: the row under the former key stays in the table. Debezium
-// writes a delete of the former key only where the Kafka key changes.
-type OtherKeys map[*router.Compiled]*otherKeys
+// Look is what a sample tells of mappings besides what becomes of its records: paths that no
+// record has, and Kafka keys of Debezium that do not say the row's key. It is used by one
+// goroutine.
+type Look struct {
+	router *router.Router
+	sought *router.Sought
+	others map[*router.Compiled]*otherKeys
+}
 
+// NewLook prepares for a sample of the topics of all mappings.
+func NewLook(r *router.Router) *Look {
+	return &Look{r, router.NewSought(r), map[*router.Compiled]*otherKeys{}}
+}
+
+// Take looks at a record and what the router made of it. That stays as it is.
+func (l *Look) Take(record *router.Record, routed []router.Routed) {
+	l.sought.Look(record, routed)
+	l.keys(record, routed)
+}
+
+// NotFound are the mapping's paths that none of the records has.
+func (l *Look) NotFound(m *router.Compiled) []router.NotFound { return l.sought.NotFound(m) }
+
+// otherKeys are how many records of Debezium have a Kafka key that does not say the row's
+// key. Where a row's key changes and the Kafka key does not, one event tells of both, and it
+// is one write: the row under the former key stays in the table. Debezium writes a delete of
+// the former key only where the Kafka key changes.
 type otherKeys struct{ looked, other int64 }
 
 // enoughKeys is of how many records of a mapping the keys are looked at.
 const enoughKeys = 1000
 
-// Look looks at a record and what the router made of it. That stays as it is.
-func (o OtherKeys) Look(r *router.Router, record *router.Record, routed []router.Routed) {
+func (l *Look) keys(record *router.Record, routed []router.Routed) {
 	var deleted []router.Routed
 	for i := range routed {
 		one := &routed[i]
@@ -28,10 +48,10 @@ func (o OtherKeys) Look(r *router.Router, record *router.Record, routed []router
 			one.Lane == schemas.Skip || len(record.Key) == 0 || record.Tombstone {
 			continue
 		}
-		n := o[one.Mapping]
+		n := l.others[one.Mapping]
 		if n == nil {
 			n = &otherKeys{}
-			o[one.Mapping] = n
+			l.others[one.Mapping] = n
 		}
 		if n.looked == enoughKeys {
 			continue
@@ -39,7 +59,7 @@ func (o OtherKeys) Look(r *router.Router, record *router.Record, routed []router
 		if n.looked++; deleted == nil {
 			tombstone := *record
 			tombstone.Value, tombstone.Tombstone = schemas.Value{}, true
-			deleted = r.Route(nil, &tombstone)
+			deleted = l.router.Route(nil, &tombstone)
 		}
 		if !deletes(deleted, one) {
 			n.other++
@@ -63,9 +83,10 @@ func deletes(deleted []router.Routed, w *router.Routed) bool {
 	return true
 }
 
-// Text says what to do about a mapping's; "" where there are none.
-func (o OtherKeys) Text(m *router.Compiled) string {
-	n := o[m]
+// OtherKeys says what to do about a mapping's Kafka keys that do not say the row's; "" where
+// there are none.
+func (l *Look) OtherKeys(m *router.Compiled) string {
+	n := l.others[m]
 	if n == nil || n.other == 0 {
 		return ""
 	}
