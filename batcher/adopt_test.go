@@ -178,7 +178,7 @@ func TestAdoptedRowsInErrorAreDeadLetters(t *testing.T) {
 		w.said(
 			`2s poll e7: FINISHED`,
 			`2s output files of e7: <nil>`,
-			`2s bury 100 of e7: bad`,
+			`2s reject 100 of e7: bad`,
 			`2s unmatched customers "C9": "k,error\nC9,bad\n": bad`,
 			`2s 1 rows of customers-*.upsert.csv.gz unmatched`,
 			`2s confirm upsert 1/1 attempt 1 "e7" holds 100-102`,

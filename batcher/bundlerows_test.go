@@ -47,7 +47,7 @@ func TestRowsInErrorOfABundleFindTheirMapping(t *testing.T) {
 			"by the names of the files", 3,
 			outputsOf(t, "customers-error.csv", "k,a,error\n1,x,bad\n", "orders-error.csv", "k,a,error\no1,x,worse\n2,x,not an order\n"),
 			[]string{
-				"bury 100 of e1: bad", "bury 101 of e1: worse", `unmatched orders "2": "k,a,error\n2,x,not an order\n": not an order`, "1 rows of crm-*.upsert.csv.zip unmatched",
+				"reject 100 of e1: bad", "reject 101 of e1: worse", `unmatched orders "2": "k,a,error\n2,x,not an order\n": not an order`, "1 rows of crm-*.upsert.csv.zip unmatched",
 				`confirm upsert 1/1 attempt 1 "e1" holds 100-103`,
 			},
 			[2]int64{1, 1},
@@ -55,7 +55,7 @@ func TestRowsInErrorOfABundleFindTheirMapping(t *testing.T) {
 		{
 			"by the keys, where nothing else tells", 3, "k,error\n2,bad\no2,worse\nx,bad\n",
 			[]string{
-				"bury 102 of e1: bad", "bury 103 of e1: worse",
+				"reject 102 of e1: bad", "reject 103 of e1: worse",
 				`unmatched customers "x": "k,error\nx,bad\n": bad (of which of the bundle's tables it is the output files do not tell)`,
 				"1 rows of crm-*.upsert.csv.zip unmatched", `confirm upsert 1/1 attempt 1 "e1" holds 100-103`,
 			},
@@ -65,7 +65,7 @@ func TestRowsInErrorOfABundleFindTheirMapping(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := rejecting(t, tc.inError, tc.files)
-				wantLines(t, w.buriedOf(bundled(testMapping()), writes...), tc.want...)
+				wantLines(t, w.rejectedOf(bundled(testMapping()), writes...), tc.want...)
 				got := w.endings()[0].Members
 				if len(got) != 2 || [2]int64{got[0].InError, got[1].InError} != tc.rows || got[0].Rows != 2 || got[1].Rows != 2 {
 					t.Errorf("observed: got members %+v, want %v in error of 2 each", got, tc.rows)

@@ -54,7 +54,7 @@ func TestFloodOfRowsInErrorHaltsBeforeAnyDeadLetterUntilRelease(t *testing.T) {
 		for _, line := range w.transcript() {
 			got = append(got, line[len("2h0m0s "):])
 		}
-		wantLines(t, got, "bury 100 of e1: bad", "bury 101 of e1: bad", `confirm upsert 1/1 attempt 1 "e1" holds 100-103`)
+		wantLines(t, got, "reject 100 of e1: bad", "reject 101 of e1: bad", `confirm upsert 1/1 attempt 1 "e1" holds 100-103`)
 		if _, halted := w.b.Halted("customers"); halted {
 			t.Error("released: got it halted still")
 		}

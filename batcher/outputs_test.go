@@ -60,7 +60,7 @@ func TestOutputFilesThatAreNotThereYetAreAskedForAgain(t *testing.T) {
 		w.change(func() { w.outputs = nil })
 		time.Sleep(2 * time.Minute)
 		_, lines = askedFor(w.transcript())
-		if len(lines) != 2 || !strings.Contains(lines[0], "bury 100 of e1: bad") || !strings.Contains(lines[1], "confirm") {
+		if len(lines) != 2 || !strings.Contains(lines[0], "reject 100 of e1: bad") || !strings.Contains(lines[1], "confirm") {
 			t.Errorf("once the files are there: got %q, want the dead letter, then the confirmation", lines)
 		}
 		w.wantSpool()
@@ -175,7 +175,7 @@ func TestReleaseAsksForTheOutputFilesOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := halted(t)
 		w.change(func() { w.outputs = nil })
-		wantLines(t, release(w), "bury 100 of e1: bad", "bury 101 of e1: bad", `confirm upsert 1/1 attempt 1 "e1" holds 100-101`)
+		wantLines(t, release(w), "reject 100 of e1: bad", "reject 101 of e1: bad", `confirm upsert 1/1 attempt 1 "e1" holds 100-101`)
 		w.wantSpool()
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestReleaseAsksForTheOutputFilesOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := halted(t)
 		w.change(func() { w.outputs, w.files = nil, "k,a,error\n1,x,bad\n" })
-		wantLines(t, release(w), "bury 100 of e1: bad", `unmatched customers "": "file,execution,rows\ncustomers-*.upsert.csv.gz,e1,1\n": `+givenUp,
+		wantLines(t, release(w), "reject 100 of e1: bad", `unmatched customers "": "file,execution,rows\ncustomers-*.upsert.csv.gz,e1,1\n": `+givenUp,
 			"1 rows of customers-*.upsert.csv.gz unmatched", `confirm upsert 1/1 attempt 1 "e1" holds 100-101`)
 		w.wantSpool("customers-*.upsert.csv.gz.errors") // what there is, for a person to look at
 	})
@@ -199,7 +199,7 @@ func TestCountersThatAccountForEveryRowNeedNoOutputFiles(t *testing.T) {
 		w := newWorld(t)
 		w.outputs = notThere
 		w.results = []contract.Results{{Status: contract.Finished, InError: -1, Inserted: 1, Updated: 1}}
-		got := w.buried(testMapping(), write(schemas.Upsert, "1"), write(schemas.Upsert, "2"))
+		got := w.rejected(testMapping(), write(schemas.Upsert, "1"), write(schemas.Upsert, "2"))
 		wantLines(t, got, `confirm upsert 1/1 attempt 1 "e1" holds 100-101`)
 	})
 }

@@ -23,13 +23,13 @@ func rejecting(t *testing.T, inError int64, files string) *world {
 	return w
 }
 
-// buried runs writes through an import and returns what follows its first poll.
-func (w *world) buried(m files.Mapping, writes ...schemas.Write) []string {
+// rejected runs writes through an import and returns what follows its first poll.
+func (w *world) rejected(m files.Mapping, writes ...schemas.Write) []string {
 	w.t.Helper()
-	return w.buriedOf([]files.Mapping{m}, writes...)
+	return w.rejectedOf([]files.Mapping{m}, writes...)
 }
 
-func (w *world) buriedOf(mappings []files.Mapping, writes ...schemas.Write) []string {
+func (w *world) rejectedOf(mappings []files.Mapping, writes ...schemas.Write) []string {
 	w.t.Helper()
 	w.start(mappings...)
 	w.append(writes...)
@@ -46,11 +46,11 @@ func (w *world) buriedOf(mappings []files.Mapping, writes ...schemas.Write) []st
 	return lines
 }
 
-func TestRowsInErrorAreBuriedBeforeTheImportIsConfirmed(t *testing.T) {
+func TestRowsInErrorAreDeadLettersBeforeTheImportIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := rejecting(t, 1, "k,a,b,error\n1,x,,a: too long\n")
-		got := w.buried(testMapping(), write(schemas.Upsert, "1", "a", "x"), write(schemas.Upsert, "2", "a", "y"))
-		wantLines(t, got, `bury 100 of e1: a: too long`, `confirm upsert 1/1 attempt 1 "e1" holds 100-101`)
+		got := w.rejected(testMapping(), write(schemas.Upsert, "1", "a", "x"), write(schemas.Upsert, "2", "a", "y"))
+		wantLines(t, got, `reject 100 of e1: a: too long`, `confirm upsert 1/1 attempt 1 "e1" holds 100-101`)
 		w.wantSpool()
 	})
 }
@@ -99,8 +99,8 @@ func TestRecordsOfARowShareItsFate(t *testing.T) {
 					w.results = append(w.results, contract.Results{Status: contract.Finished, InError: rows})
 				}
 				var got []string
-				for _, line := range w.buried(tc.mapping, tc.writes...) {
-					if of, ok := strings.CutPrefix(line, "bury "); ok {
+				for _, line := range w.rejected(tc.mapping, tc.writes...) {
+					if of, ok := strings.CutPrefix(line, "reject "); ok {
 						of, _, _ = strings.Cut(of, ":")
 						got = append(got, of)
 					}
@@ -116,16 +116,16 @@ func TestEveryRowInErrorIsLookedForWhateverTheirNumber(t *testing.T) {
 		w := rejecting(t, 3, "k,error\n1,bad\n2,bad\n3,bad\n")
 		w.unread = errDisconnected
 		w.atOnce = 2
-		got := w.buried(testMapping(), write(schemas.Upsert, "1"), write(schemas.Upsert, "2"), write(schemas.Upsert, "3"), write(schemas.Upsert, "4"))
-		wantLines(t, got, "bury 100 of e1: bad", "bury 101 of e1: bad", "bury 102 of e1: bad", `confirm upsert 1/1 attempt 1 "e1" holds 100-103`)
+		got := w.rejected(testMapping(), write(schemas.Upsert, "1"), write(schemas.Upsert, "2"), write(schemas.Upsert, "3"), write(schemas.Upsert, "4"))
+		wantLines(t, got, "reject 100 of e1: bad", "reject 101 of e1: bad", "reject 102 of e1: bad", `confirm upsert 1/1 attempt 1 "e1" holds 100-103`)
 	})
 }
 
 func TestRowsThatMatchNoRecordAreDeadLettersOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := rejecting(t, 3, "k,a,error\n1,x,bad\nC9,\"y,z\",bad\n,,\n")
-		got := w.buried(testMapping(), write(schemas.Upsert, "1", "a", "x"))
-		wantLines(t, got, "bury 100 of e1: bad",
+		got := w.rejected(testMapping(), write(schemas.Upsert, "1", "a", "x"))
+		wantLines(t, got, "reject 100 of e1: bad",
 			`unmatched customers "": "k,a,error\n,,\n": `+rejects.Unexplained, `unmatched customers "C9": "k,a,error\nC9,\"y,z\",bad\n": bad`,
 			"2 rows of customers-*.upsert.csv.gz unmatched", `confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
 		w.wantSpool()
@@ -137,7 +137,7 @@ func TestEveryUnmatchedRowIsADeadLetterWhateverTheirNumber(t *testing.T) {
 		w := rejecting(t, 5, "k,error\n,a\n,b\n,c\nx,d\ny,e\n")
 		w.atOnce = 2
 		var reasons []string
-		for _, line := range w.buried(testMapping(), write(schemas.Upsert, "1")) {
+		for _, line := range w.rejected(testMapping(), write(schemas.Upsert, "1")) {
 			if strings.HasPrefix(line, "unmatched") {
 				reasons = append(reasons, line[len(line)-1:])
 			}
@@ -178,8 +178,8 @@ func TestMappingHaltsWhereUnmatchedRowsCannotBecomeDeadLetters(t *testing.T) {
 func TestOutputFilesAreAskedWhereTheCountersAreSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := rejecting(t, -1, "k,error\n1,\n")
-		got := w.buried(testMapping(), write(schemas.Upsert, "1"))
-		wantLines(t, got, "bury 100 of e1: "+rejects.Unexplained, `confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
+		got := w.rejected(testMapping(), write(schemas.Upsert, "1"))
+		wantLines(t, got, "reject 100 of e1: "+rejects.Unexplained, `confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
 		w.wantSpool()
 	})
 }
@@ -189,7 +189,7 @@ func TestOutputFilesStayIfTheyAreAskedFor(t *testing.T) {
 		w := rejecting(t, 0, "k,result\n1,INSERTED\n")
 		m := testMapping()
 		m.KeepResults = true
-		wantLines(t, w.buried(m, write(schemas.Upsert, "1")), `confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
+		wantLines(t, w.rejected(m, write(schemas.Upsert, "1")), `confirm upsert 1/1 attempt 1 "e1" holds 100-100`)
 		w.wantSpool("customers-*.upsert.csv.gz.errors")
 	})
 }
@@ -229,8 +229,8 @@ func TestUpsertsThatDeletedAreWarnedOf(t *testing.T) {
 func TestADeleteThatFindsNothingIsNoError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := rejecting(t, 2, "k,error\n1,profile not found\n2,locked\n")
-		got := w.buried(testMapping(), write(schemas.Delete, "1"), write(schemas.Delete, "2"))
-		wantLines(t, got, "bury 101 of e1: locked", `confirm delete 1/1 attempt 1 "e1" holds 100-101`)
+		got := w.rejected(testMapping(), write(schemas.Delete, "1"), write(schemas.Delete, "2"))
+		wantLines(t, got, "reject 101 of e1: locked", `confirm delete 1/1 attempt 1 "e1" holds 100-101`)
 	})
 }
 

@@ -51,7 +51,7 @@ func (w *world) steps() string {
 		case strings.HasSuffix(line, " is held"):
 		case what == "call":
 			all = append(all, strings.Join(words[1:], " "))
-		case what == "bury":
+		case what == "reject":
 			all = append(all, fmt.Sprint("letter ", words[2]))
 		case what == "confirm":
 			_, holds, _ := strings.Cut(line, "holds ")

@@ -75,7 +75,7 @@ func TestPatchOfWhatTheOtherLaneDeletedIsADeadLetterThoughItIsInNoFile(t *testin
 				}
 				var dead []string
 				for line := range strings.Lines(lines) {
-					if words := strings.Fields(line); words[1] == "bury" {
+					if words := strings.Fields(line); words[1] == "reject" {
 						dead = append(dead, words[2])
 					}
 				}

@@ -112,7 +112,7 @@ func TestRowsInErrorThatWaitSurviveACrash(t *testing.T) {
 func (w *world) deadLetters() string {
 	var all []string
 	for _, line := range w.transcript() {
-		if _, what, ok := strings.Cut(line, " bury "); ok {
+		if _, what, ok := strings.Cut(line, " reject "); ok {
 			offset, rest, _ := strings.Cut(what, " ")
 			_, reason, _ := strings.Cut(rest, ": ")
 			all = append(all, offset+": "+reason)

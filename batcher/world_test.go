@@ -326,12 +326,12 @@ func (w *world) Again(_ context.Context, imp contract.Import, _ []Claim, each co
 			lane = schemas.Immediate
 		}
 		if reason := each(w.mappingOf(w.log[i].Key), lane, &w.log[i], spool.At{Offset: int64(100 + i), Of: w.p}); reason != "" {
-			w.say("bury %d of %s: %s", 100+i, imp.Execution, reason)
+			w.say("reject %d of %s: %s", 100+i, imp.Execution, reason)
 		}
 	}
 	for i := range w.secondLog {
 		if reason := each(w.mappingOf(w.secondLog[i].Key), schemas.Batch, &w.secondLog[i], spool.At{Partition: 1, Offset: int64(100 + i), Of: w.second}); reason != "" {
-			w.say("bury second[%d] of %s: %s", 100+i, imp.Execution, reason)
+			w.say("reject second[%d] of %s: %s", 100+i, imp.Execution, reason)
 		}
 	}
 	return err

@@ -294,13 +294,13 @@ func TestBackfillLeavesOutDeadLetters(t *testing.T) {
 	w := newWorld(t)
 	r := w.produce(order("C", "upsert", `{"a":1}`), order("C", "upsert", `{"a":2}`), order("D", "upsert", `{"a":1}`), order("D", "upsert", `{"a":2}`),
 		order("E", "upsert", `{"a":1}`), order("E", "upsert", `{"a":2}`), order("F", "upsert", `{"a":1}`), order("F", "upsert", `{"a":2}`))
-	w.bury(r[1], refused)
-	w.bury(r[3], refused)
+	w.deadLetter(r[1], refused)
+	w.deadLetter(r[3], refused)
 	renamed, elsewhere := refused, refused
 	renamed.Mapping, renamed.Table = "former", custom // the mapping's former name
 	elsewhere.Mapping, elsewhere.Table = "removed", "another"
-	w.bury(r[5], renamed)
-	w.bury(r[7], elsewhere)
+	w.deadLetter(r[5], renamed)
+	w.deadLetter(r[7], elsewhere)
 	w.caughtUp()
 	w.run(func(r *replay.Replay) { r.Filter.Keys = []string{"D"} })
 	w.calls, w.rows = nil, map[string]map[string]any{}

@@ -13,7 +13,7 @@ import (
 func TestDiscardedLettersAreLeftAndKeepTheirReason(t *testing.T) {
 	w := newWorld(t)
 	for _, key := range []string{"A", "B", "C", "D"} {
-		w.bury(w.produce(order(key, "upsert", `{"seq":1}`))[0], refused)
+		w.deadLetter(w.produce(order(key, "upsert", `{"seq":1}`))[0], refused)
 	}
 	w.caughtUp()
 	if got := w.discard(replay.Discard{Reason: "not for us", Filter: replay.Filter{Keys: []string{"A"}}, DryRun: true}); got.Discarded != 1 {
@@ -44,7 +44,7 @@ func TestDiscardedLettersAreLeftAndKeepTheirReason(t *testing.T) {
 // A crash after the reasons were kept leaves the letters discarded.
 func TestReasonAloneEndsALetter(t *testing.T) {
 	w := newWorld(t)
-	w.bury(w.produce(order("C", "upsert", `{"a":1}`))[0], refused)
+	w.deadLetter(w.produce(order("C", "upsert", `{"a":1}`))[0], refused)
 	w.caughtUp()
 	w.discard(replay.Discard{Reason: "old"})
 	lost := map[cluster.TopicPartition]cluster.Commit{{Topic: topic}: {Metadata: "lost"}}
@@ -61,7 +61,7 @@ func TestReasonAloneEndsALetter(t *testing.T) {
 
 func TestDiscardLeavesWhatAnInterruptedReplayMayHaveSent(t *testing.T) {
 	w := newWorld(t)
-	w.bury(w.produce(order("C", "upsert", `{"a":1}`))[0], refused)
+	w.deadLetter(w.produce(order("C", "upsert", `{"a":1}`))[0], refused)
 	w.caughtUp()
 	w.killed()
 	if got := w.discard(replay.Discard{Reason: "old"}); got.Tried != 1 || got.Discarded != 0 {
@@ -92,7 +92,7 @@ func TestEndedByNamesDiscardWhereAReplayWouldFailAgain(t *testing.T) {
 			w := newWorld(t)
 			r := customer("C", "", "", "{}")
 			r.Value = []byte(c.record)
-			w.bury(w.produce(r)[0], c.letter)
+			w.deadLetter(w.produce(r)[0], c.letter)
 			w.caughtUp()
 			if got := w.endedBy(c.tried); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)

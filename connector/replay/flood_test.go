@@ -18,9 +18,9 @@ func TestRunThatStopsEndsItsRound(t *testing.T) {
 	w := newWorld(t)
 	for _, r := range w.produce(order("good", "upsert", `{"seq":1}`), order("bad1", "upsert", `{"seq":1}`),
 		order("bad2", "upsert", `{"seq":1}`), order("later", "upsert", `{"seq":1}`)) {
-		w.bury(r, refused)
+		w.deadLetter(r, refused)
 	}
-	w.bury(w.produce(&kgo.Record{Topic: custom, Key: []byte("undecodable"), Value: []byte("{")})[0], deadletter.Reason{Stage: deadletter.Decoding, Code: "decode"})
+	w.deadLetter(w.produce(&kgo.Record{Topic: custom, Key: []byte("undecodable"), Value: []byte("{")})[0], deadletter.Reason{Stage: deadletter.Decoding, Code: "decode"})
 	w.caughtUp()
 	w.before = func(wr *schemas.Write) error {
 		if strings.HasPrefix(wr.Key, "bad") {

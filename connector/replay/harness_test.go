@@ -129,8 +129,8 @@ func customer(key, op, id, attributes string) *kgo.Record {
 		`{"op":%q,"key":{"number":%q},"profileId":%q,"attributes":%s,"segments":{"tier":"gold"}}`, op, key, id, attributes)}
 }
 
-// bury posts a dead letter for a record that was produced.
-func (w *world) bury(rec *kgo.Record, l deadletter.Reason) {
+// deadLetter posts a dead letter for a record that was produced.
+func (w *world) deadLetter(rec *kgo.Record, l deadletter.Reason) {
 	w.t.Helper()
 	posted := make(chan error, 1)
 	if l.Mapping == "" && l.Code != "decode" {

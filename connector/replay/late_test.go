@@ -43,7 +43,7 @@ func TestCallOfAKilledRunThatLandsLateLeavesNoOlderValue(t *testing.T) {
 			t.Run(c.name+", the call lands "+when, func(t *testing.T) {
 				w := newWorld(t)
 				letter, comes := *c.letter, *c.comes
-				w.bury(w.produce(&letter)[0], refused)
+				w.deadLetter(w.produce(&letter)[0], refused)
 				w.caughtUp()
 				w.killed()
 				w.produce(&comes)
@@ -82,7 +82,7 @@ func TestCallOfAKilledRunThatLandsLateLeavesNoOlderValue(t *testing.T) {
 func TestTombstoneThatNoCallCanWriteIsNoDeadLetter(t *testing.T) {
 	w := newWorld(t)
 	w.silent = true
-	w.bury(w.produce(customer("C", "upsert", "", `{"name":"old"}`))[0], refused)
+	w.deadLetter(w.produce(customer("C", "upsert", "", `{"name":"old"}`))[0], refused)
 	w.caughtUp()
 	w.killed()
 	w.produce(&kgo.Record{Topic: profile, Key: []byte("C")})
@@ -106,7 +106,7 @@ func TestTombstoneThatNoCallCanWriteIsNoDeadLetter(t *testing.T) {
 // is applied by the sink, and then the first attempt lands.
 func TestAttemptThatLandsAfterTheAnsweredOneLeavesNoOlderValue(t *testing.T) {
 	w := newWorld(t)
-	w.bury(w.produce(customer("C", "upsert", "", `{"name":"old"}`))[0], refused)
+	w.deadLetter(w.produce(customer("C", "upsert", "", `{"name":"old"}`))[0], refused)
 	w.caughtUp()
 	tries := 0
 	w.before = func(write *schemas.Write) error {
@@ -131,7 +131,7 @@ func TestAttemptThatLandsAfterTheAnsweredOneLeavesNoOlderValue(t *testing.T) {
 
 func TestInterruptedLettersThatTheFilterLeavesOutAreTold(t *testing.T) {
 	w := newWorld(t)
-	w.bury(w.produce(order("C", "upsert", `{"a":1}`))[0], refused)
+	w.deadLetter(w.produce(order("C", "upsert", `{"a":1}`))[0], refused)
 	w.caughtUp()
 	w.killed()
 	if got := w.run(func(r *replay.Replay) { r.Filter = replay.Filter{Keys: []string{"D"}} }); got.Interrupted != 1 || got.Selected != 0 {
@@ -142,9 +142,9 @@ func TestInterruptedLettersThatTheFilterLeavesOutAreTold(t *testing.T) {
 // The dead letter of a row that matches no record came from no topic.
 func TestLetterOfARowWithoutARecordIsLeft(t *testing.T) {
 	w := newWorld(t)
-	w.bury(&kgo.Record{Key: []byte("C"), Value: []byte("number,name\nC,x\n")},
+	w.deadLetter(&kgo.Record{Key: []byte("C"), Value: []byte("number,name\nC,x\n")},
 		deadletter.Reason{Stage: deadletter.Delivering, Code: "import_row", Mapping: profile, Table: profile, Execution: "e1", Message: "invalid"})
-	w.bury(w.produce(order("o1", "upsert", `{"seq":1}`))[0], refused)
+	w.deadLetter(w.produce(order("o1", "upsert", `{"seq":1}`))[0], refused)
 	w.caughtUp()
 	got := w.run(nil)
 	if got.Left[replay.NoRecord] != 1 || got.Applied != 1 || got.Foreign != 0 {

@@ -57,7 +57,7 @@ func TestLookTellsWhatIsCertain(t *testing.T) {
 		order("deleted", "upsert", `{"a":1}`), order("deleted", "delete", `{}`), order("deleted", "patch", `{"a":2}`),
 		order("created", "delete", `{}`), order("created", "create", `{"a":1}`),
 		order("refused", "upsert", `{"a":1}`), order("refused", "upsert", `{"a":2}`))
-	w.bury(r[10], refused)
+	w.deadLetter(r[10], refused)
 	w.caughtUp()
 	got, report, err := w.looked(replay.Looking{}, nil, nil)
 	want := []string{"delete deleted", "upsert patched a=1 b=2", "upsert created a=1", "upsert refused a=1", "upsert upserted b=2"}

@@ -20,7 +20,7 @@ import (
 func TestReplayAppliesWhatNothingFollowed(t *testing.T) {
 	w := newWorld(t)
 	r := w.produce(order("o1", "upsert", `{"seq":1}`), order("o2", "upsert", `{"seq":2}`))
-	w.bury(r[0], refused)
+	w.deadLetter(r[0], refused)
 	w.caughtUp()
 	if got := w.run(nil); got.Applied != 1 || got.Selected != 1 || !got.Ended() {
 		t.Errorf("report: got %+v, want the one applied", got)
@@ -68,7 +68,7 @@ func TestOlderValueNeverReplacesANewerOne(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
-			w.bury(w.produce(c.records...)[0], refused)
+			w.deadLetter(w.produce(c.records...)[0], refused)
 			w.caughtUp()
 			report := w.run(nil)
 			if !slices.Equal(w.calls, c.calls) {
@@ -96,7 +96,7 @@ func TestRecordThatComesDuringTheCallWins(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
-			w.bury(w.produce(customer("C", "upsert", "", `{"name":"old"}`))[0], refused)
+			w.deadLetter(w.produce(customer("C", "upsert", "", `{"name":"old"}`))[0], refused)
 			w.caughtUp()
 			times := 0
 			w.before = func(*schemas.Write) error {
@@ -120,7 +120,7 @@ func TestRecordThatComesDuringTheCallWins(t *testing.T) {
 
 func TestKilledRunLeavesNoOlderValue(t *testing.T) {
 	w := newWorld(t)
-	w.bury(w.produce(order("C", "upsert", `{"seq":1}`))[0], refused)
+	w.deadLetter(w.produce(order("C", "upsert", `{"seq":1}`))[0], refused)
 	w.caughtUp()
 	// The call arrives, and the process ends before it knows.
 	w.lost = true
@@ -144,7 +144,7 @@ func TestLetterThatFailsAgainComesBackWithOneMoreAttempt(t *testing.T) {
 	w := newWorld(t)
 	r := w.produce(order("o1", "upsert", `{"seq":1}`))[0]
 	r.Headers = []kgo.RecordHeader{{Key: "trace", Value: []byte{0, 255}}, {Key: "__connect.errors.topic", Value: []byte("elsewhere")}}
-	w.bury(r, refused)
+	w.deadLetter(r, refused)
 	w.caughtUp()
 	w.before = func(*schemas.Write) error { return no{status: 400} }
 	for attempt := 1; attempt <= 3; attempt++ {
@@ -235,7 +235,7 @@ func TestWhatCannotBeReplayedIsLeftAndSaysWhy(t *testing.T) {
 		t.Run(c.why, func(t *testing.T) {
 			w := newWorld(t)
 			r := w.produce(c.record)[0]
-			w.bury(r, c.letter)
+			w.deadLetter(r, c.letter)
 			if c.change != nil {
 				c.change(w, r)
 			}
@@ -271,7 +271,7 @@ func TestLetterWaitsForWhatIsBeforeItsRecord(t *testing.T) {
 	w.produce(order("C", "upsert", `{"seq":1}`))
 	w.caughtUp()
 	r := w.produce(order("C", "upsert", `{"seq":2}`))
-	w.bury(r[0], refused)
+	w.deadLetter(r[0], refused)
 	if got := w.run(nil); got.Left[replay.Unconfirmed] != 1 || len(w.calls) != 0 {
 		t.Errorf("got %+v and calls %q, want it left", got, w.calls)
 	}
@@ -283,7 +283,7 @@ func TestLetterWaitsForWhatIsBeforeItsRecord(t *testing.T) {
 
 func TestLetterStaysWhileNobodyAnswers(t *testing.T) {
 	w := newWorld(t)
-	w.bury(w.produce(order("C", "upsert", `{"seq":1}`))[0], refused)
+	w.deadLetter(w.produce(order("C", "upsert", `{"seq":1}`))[0], refused)
 	w.caughtUp()
 	w.before = func(*schemas.Write) error { return no{status: 503, transient: true} }
 	if got := w.run(nil); got.Left[replay.Unanswered] != 1 || len(w.letters()) != 1 {
@@ -299,10 +299,10 @@ func TestDryRunSendsAndMarksNothing(t *testing.T) {
 	w := newWorld(t)
 	r := w.produce(order("a", "upsert", `{"seq":1}`), order("b", "upsert", `{"seq":1}`), order("b", "upsert", `{"seq":2}`),
 		&kgo.Record{Topic: custom, Key: []byte("c"), Value: []byte("{")}, order("d", "upsort", `{}`))
-	w.bury(r[0], refused)
-	w.bury(r[1], refused)
-	w.bury(r[3], deadletter.Reason{Code: "decode"})
-	w.bury(r[4], deadletter.Reason{Code: "value"})
+	w.deadLetter(r[0], refused)
+	w.deadLetter(r[1], refused)
+	w.deadLetter(r[3], deadletter.Reason{Code: "decode"})
+	w.deadLetter(r[4], deadletter.Reason{Code: "value"})
 	w.caughtUp()
 	for range 2 {
 		got := w.run(func(r *replay.Replay) { r.DryRun = true })
@@ -324,7 +324,7 @@ func TestEveryLetterIsReplayedOnceWhateverTheFilter(t *testing.T) {
 	for i, r := range w.produce(records...) {
 		l := refused
 		l.Code = []string{"rejected", "conflict", "not_found"}[i%3]
-		w.bury(r, l)
+		w.deadLetter(r, l)
 	}
 	w.caughtUp()
 	for i, filter := range []replay.Filter{
@@ -355,7 +355,7 @@ func TestLetterIsReplayedForItsMappingAloneOrForAll(t *testing.T) {
 		w := newWorld(t)
 		r := order("C", "upsert", `{"a":1}`)
 		r.Topic = shared
-		w.bury(w.produce(r)[0], c.letter)
+		w.deadLetter(w.produce(r)[0], c.letter)
 		w.caughtUp()
 		if got := w.run(nil); got.Applied != 1 || len(w.calls) != c.calls {
 			t.Errorf("a letter %s: got %+v and calls %q, want %d", c.name, got, w.calls, c.calls)
@@ -366,7 +366,7 @@ func TestLetterIsReplayedForItsMappingAloneOrForAll(t *testing.T) {
 func TestLettersOfOthersAreNotTouched(t *testing.T) {
 	w := newWorld(t)
 	r := w.produce(order("C", "upsert", `{"a":1}`))[0]
-	w.bury(r, refused)
+	w.deadLetter(r, refused)
 	w.produce(&kgo.Record{Topic: topic, Value: []byte("whatever")})
 	w.caughtUp()
 	if err := w.reader.Commit(t.Context(), "other-immediate", map[cluster.TopicPartition]cluster.Commit{{Topic: custom}: {Offset: 1}}); err != nil {
@@ -381,8 +381,8 @@ func TestLettersOfOthersAreNotTouched(t *testing.T) {
 func TestRowOfNoRecordIsLeft(t *testing.T) {
 	w := newWorld(t)
 	r := w.produce(order("o1", "upsert", `{"seq":1}`))
-	w.bury(r[0], refused)
-	w.bury(&kgo.Record{Key: []byte("o9"), Value: []byte("businessKey,error\no9,bad\n")},
+	w.deadLetter(r[0], refused)
+	w.deadLetter(&kgo.Record{Key: []byte("o9"), Value: []byte("businessKey,error\no9,bad\n")},
 		deadletter.Reason{Stage: deadletter.Delivering, Code: "import_row", Message: "bad", Mapping: "orders", Execution: "17"})
 	w.caughtUp()
 	for range 2 {

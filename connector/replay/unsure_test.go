@@ -29,7 +29,7 @@ func (w *world) lastLetter() *deadletter.Received {
 // the next one met the row.
 func TestCreateThatMetAnotherRowIsNotSentAsAnUpsert(t *testing.T) {
 	w := newWorld(t)
-	w.bury(w.produce(order("C", "create", `{"name":"mine"}`))[0], refused)
+	w.deadLetter(w.produce(order("C", "create", `{"name":"mine"}`))[0], refused)
 	w.caughtUp()
 	w.rows["C"] = map[string]any{"name": "theirs"}
 	tries := 0
@@ -54,7 +54,7 @@ func TestCreateThatMetAnotherRowIsNotSentAsAnUpsert(t *testing.T) {
 // TestCreateThatGotNoAnswerIsNotSentAsAnUpsert while its row changes.
 func TestCreateThatGotNoAnswerIsNotSentAsAnUpsert(t *testing.T) {
 	w := newWorld(t)
-	w.bury(w.produce(order("C", "create", `{"name":"mine"}`))[0], refused)
+	w.deadLetter(w.produce(order("C", "create", `{"name":"mine"}`))[0], refused)
 	w.caughtUp()
 	w.rows["C"] = map[string]any{"name": "theirs"}
 	produced := false
@@ -83,7 +83,7 @@ func TestRefusedCreateTellsThatItMayBeInTheTable(t *testing.T) {
 		w := newWorld(t)
 		why := refused
 		why.MayBeInTable = !killed
-		w.bury(w.produce(order("C", "create", `{"name":"mine"}`))[0], why)
+		w.deadLetter(w.produce(order("C", "create", `{"name":"mine"}`))[0], why)
 		w.caughtUp()
 		if killed {
 			w.killed()
@@ -102,7 +102,7 @@ func TestRefusedCreateTellsThatItMayBeInTheTable(t *testing.T) {
 // TestRefusedCreateThatWasNeverCarriedOutSaysNothing of the table.
 func TestRefusedCreateThatWasNeverCarriedOutSaysNothing(t *testing.T) {
 	w := newWorld(t)
-	w.bury(w.produce(order("C", "create", `{"name":"mine"}`))[0], refused)
+	w.deadLetter(w.produce(order("C", "create", `{"name":"mine"}`))[0], refused)
 	w.caughtUp()
 	w.rows["C"] = map[string]any{"name": "theirs"}
 	w.before = w.conflicts
@@ -117,7 +117,7 @@ func TestRefusedCreateThatWasNeverCarriedOutSaysNothing(t *testing.T) {
 // TestUpsertThatIsRefusedWhenItIsSentOnceMoreIsADeadLetter: nothing followed it.
 func TestUpsertThatIsRefusedWhenItIsSentOnceMoreIsADeadLetter(t *testing.T) {
 	w := newWorld(t)
-	w.bury(w.produce(order("C", "upsert", `{"name":"mine"}`))[0], refused)
+	w.deadLetter(w.produce(order("C", "upsert", `{"name":"mine"}`))[0], refused)
 	w.caughtUp()
 	tries := 0
 	w.before = func(*schemas.Write) error {
@@ -139,7 +139,7 @@ func TestUpsertThatIsRefusedWhenItIsSentOnceMoreIsADeadLetter(t *testing.T) {
 func TestProfileThatALateCallMadeAnewIsDeleted(t *testing.T) {
 	for _, gone := range []*kgo.Record{{Topic: profile, Key: []byte("C")}, customer("C", "delete", "id-C", `{}`)} {
 		w := newWorld(t)
-		w.bury(w.produce(customer("C", "upsert", "", `{"name":"old"}`))[0], refused)
+		w.deadLetter(w.produce(customer("C", "upsert", "", `{"name":"old"}`))[0], refused)
 		w.caughtUp()
 		tries := 0
 		w.before = func(write *schemas.Write) error {
@@ -168,7 +168,7 @@ func TestProfileThatALateCallMadeAnewIsDeleted(t *testing.T) {
 func TestProfileThatAKilledRunMadeAnewIsDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.apply(&schemas.Write{Op: schemas.Upsert, Key: "C"})
-	w.bury(w.produce(customer("C", "upsert", "", `{"name":"old"}`))[0], refused)
+	w.deadLetter(w.produce(customer("C", "upsert", "", `{"name":"old"}`))[0], refused)
 	w.caughtUp()
 	w.killed()
 	w.produce(customer("C", "delete", "id-C", `{}`))

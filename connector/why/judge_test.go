@@ -78,7 +78,7 @@ func change(s *why.State, lane schemas.Lane, how func(l *why.Ledger)) {
 	s.Ledgers[lane][partition] = l
 }
 
-func buried(f why.Found, state, mapping string) why.Letter {
+func deadLetter(f why.Found, state, mapping string) why.Letter {
 	return why.Letter{
 		Letter: "0:7", State: state, Ended: state == "done" || state == "discarded", Reason: "rejected", Message: "400 Bad Request",
 		Received: &deadletter.Received{Record: f.Record, Reason: deadletter.Reason{Mapping: mapping}},
@@ -93,7 +93,7 @@ func TestVerdictIsWhatTheLedgersAndLettersSay(t *testing.T) {
 		}
 	}
 	former := func(table string) why.Letter { // of a mapping that the configuration does not have
-		l := buried(at(5, schemas.Immediate), "open", "former")
+		l := deadLetter(at(5, schemas.Immediate), "open", "former")
 		l.Received.Table = table
 		return l
 	}
@@ -122,15 +122,15 @@ func TestVerdictIsWhatTheLedgersAndLettersSay(t *testing.T) {
 			change(s, schemas.Immediate, epoch(8))
 		}, why.Unknown, "group sink-immediate has committed it"},
 		"skipped":                   {at(5, schemas.Skip), nil, why.Skipped, "skips it"},
-		"an open letter":            {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), buried(at(5, schemas.Immediate), "open", "customers")), why.DeadLetter, "rejected: 400 Bad Request (letter 0:7, open)"},
-		"one of another mapping":    {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), buried(at(5, schemas.Immediate), "open", "orders")), why.Confirmed, ""},
+		"an open letter":            {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), deadLetter(at(5, schemas.Immediate), "open", "customers")), why.DeadLetter, "rejected: 400 Bad Request (letter 0:7, open)"},
+		"one of another mapping":    {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), deadLetter(at(5, schemas.Immediate), "open", "orders")), why.Confirmed, ""},
 		"of a former name":          {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), former("customers")), why.DeadLetter, "open"},
 		"of a former name, bare":    {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), former("")), why.DeadLetter, "open"},
 		"of a mapping that is gone": {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), former("another")), why.Confirmed, ""},
-		"one of an earlier topic":   {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), buried(another, "open", "customers")), why.Confirmed, ""},
-		"replayed, and open again":  {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), buried(at(5, schemas.Immediate), "done", "customers"), buried(at(5, schemas.Immediate), "open", "customers")), why.DeadLetter, "open"},
-		"replayed in vain":          {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), buried(at(5, schemas.Immediate), "open", "customers"), buried(at(5, schemas.Immediate), "done", "customers")), why.DeadLetter, "open"},
-		"replayed":                  {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), buried(at(5, schemas.Immediate), "done", "")), why.DeadLetter, "replayed"},
+		"one of an earlier topic":   {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), deadLetter(another, "open", "customers")), why.Confirmed, ""},
+		"replayed, and open again":  {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), deadLetter(at(5, schemas.Immediate), "done", "customers"), deadLetter(at(5, schemas.Immediate), "open", "customers")), why.DeadLetter, "open"},
+		"replayed in vain":          {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), deadLetter(at(5, schemas.Immediate), "open", "customers"), deadLetter(at(5, schemas.Immediate), "done", "customers")), why.DeadLetter, "open"},
+		"replayed":                  {at(5, schemas.Immediate), letter(at(5, schemas.Immediate), deadLetter(at(5, schemas.Immediate), "done", "")), why.DeadLetter, "replayed"},
 		"refused, and waits":        {bad(15), nil, why.Waiting, "it will be a dead letter"},
 		"refused, without a letter": {bad(5), nil, why.Unknown, "its dead letter is not there"},
 		"of earlier routes":         {at(5, schemas.Immediate), func(s *why.State) { change(s, schemas.Immediate, epoch(8)) }, why.Unknown, "count from offset 8 on"},
@@ -227,9 +227,9 @@ func TestRecordThatANewerOneReplacedIsSuperseded(t *testing.T) {
 	change(s, schemas.Immediate, func(l *why.Ledger) { l.Offset = 20 })
 	patch := at(16, schemas.Immediate)
 	patch.Write.Op = schemas.Patch
-	buriedOne := at(13, schemas.Immediate)
-	s.Letters = map[cluster.RecordPlace][]why.Letter{{TopicPartition: partition, Offset: 13}: {buried(buriedOne, "open", "customers")}}
-	k := s.Judge("C1", []why.Found{at(5, schemas.Batch), at(12, schemas.Batch), buriedOne, at(15, schemas.Immediate), patch, at(30, schemas.Immediate)})
+	badOne := at(13, schemas.Immediate)
+	s.Letters = map[cluster.RecordPlace][]why.Letter{{TopicPartition: partition, Offset: 13}: {deadLetter(badOne, "open", "customers")}}
+	k := s.Judge("C1", []why.Found{at(5, schemas.Batch), at(12, schemas.Batch), badOne, at(15, schemas.Immediate), patch, at(30, schemas.Immediate)})
 	by := func(i int) int64 {
 		if k.Records[i].ReplacedBy == nil {
 			return -1
@@ -254,7 +254,7 @@ func TestAnswerTellsTheStateBeforeADeadLetter(t *testing.T) {
 	s := world(t)
 	bad, worse := at(6, schemas.Immediate), at(7, schemas.Immediate)
 	s.Letters = map[cluster.RecordPlace][]why.Letter{
-		{TopicPartition: partition, Offset: 6}: {buried(bad, "open", "customers")}, {TopicPartition: partition, Offset: 7}: {buried(worse, "open", "customers")},
+		{TopicPartition: partition, Offset: 6}: {deadLetter(bad, "open", "customers")}, {TopicPartition: partition, Offset: 7}: {deadLetter(worse, "open", "customers")},
 	}
 	got := s.Judge("C1", []why.Found{at(5, schemas.Immediate), bad, worse}).Answer
 	if want := "The newest record (customers[0]@7) is a dead letter, rejected: 400 Bad Request (letter 0:7, open); the state before it (customers[0]@5) is confirmed."; got != want {

@@ -89,9 +89,9 @@ func TestServiceThatRefusesEverythingHaltsTheMappingInsteadOfFillingTheTopic(t *
 		return w.lag("immediate", "customers")+w.lag("batch", "customers") == 0
 	})
 	first.stop() // which waits for the dead letters that are on their way
-	buried := len(w.letters())
-	if buried == 0 || buried > floodRecords {
-		t.Errorf("got %d dead letters, want some, and at most %d", buried, floodRecords)
+	dead := len(w.letters())
+	if dead == 0 || dead > floodRecords {
+		t.Errorf("got %d dead letters, want some, and at most %d", dead, floodRecords)
 	}
 
 	calls := w.service.CallCount(4)
@@ -99,8 +99,8 @@ func TestServiceThatRefusesEverythingHaltsTheMappingInsteadOfFillingTheTopic(t *
 	w.halts("orders", 2)
 	w.produce(customer("C3", "gold", 1))
 	w.until("another mapping goes on after the restart", func() bool { return w.lag("immediate", "customers") == 0 })
-	if got := len(w.letters()); got != buried || w.service.CallCount(4) != calls {
-		t.Errorf("after a restart: got %d dead letters and %d calls more, want the %d of before and none", got, w.service.CallCount(4)-calls, buried)
+	if got := len(w.letters()); got != dead || w.service.CallCount(4) != calls {
+		t.Errorf("after a restart: got %d dead letters and %d calls more, want the %d of before and none", got, w.service.CallCount(4)-calls, dead)
 	}
 	if out, code := execute(t, "imports", "release", "--mapping", "customers", "--server", "http://"+second.AdminAddress()); code != 1 {
 		t.Errorf("release of a mapping that is not halted: got exit code %d, %s, want 1", code, out)
@@ -116,8 +116,8 @@ func TestServiceThatRefusesEverythingHaltsTheMappingInsteadOfFillingTheTopic(t *
 			t.Errorf("%s: applied %t, dead letter %t, want one of the two", key, applied, letters[key])
 		}
 	}
-	if len(letters) != buried {
-		t.Errorf("released: got %d dead letters, want the %d of before: the cause was gone", len(letters), buried)
+	if len(letters) != dead {
+		t.Errorf("released: got %d dead letters, want the %d of before: the cause was gone", len(letters), dead)
 	}
 	second.stop()
 	w.start(yaml)
@@ -207,23 +207,23 @@ func TestRecordsThatCannotBeReadHaltTheMapping(t *testing.T) {
 			first := w.start(yaml)
 			w.halts(tc.mapping, 1)
 			first.stop()
-			buried := len(w.letters())
-			if buried == 0 || buried > floodRecords {
-				t.Errorf("got %d dead letters, want some, and at most %d", buried, floodRecords)
+			dead := len(w.letters())
+			if dead == 0 || dead > floodRecords {
+				t.Errorf("got %d dead letters, want some, and at most %d", dead, floodRecords)
 			}
 			second := w.start(yaml)
 			w.halts(tc.mapping, 2)
-			if got := w.lag(tc.lane, tc.topic); got != int64(500-buried) && got < 400 {
+			if got := w.lag(tc.lane, tc.topic); got != int64(500-dead) && got < 400 {
 				t.Errorf("got a lag of %d, want the records that wait", got)
 			}
-			if got := len(w.letters()); got != buried {
-				t.Errorf("after a restart: got %d dead letters, want the %d of before", got, buried)
+			if got := len(w.letters()); got != dead {
+				t.Errorf("after a restart: got %d dead letters, want the %d of before", got, dead)
 			}
 			released(t, second, tc.mapping)
 			w.halts(tc.mapping, 3)
 			second.stop()
-			if got := len(w.letters()); got <= buried || got > 2*floodRecords {
-				t.Errorf("released: got %d dead letters, want more than %d and at most %d", got, buried, 2*floodRecords)
+			if got := len(w.letters()); got <= dead || got > 2*floodRecords {
+				t.Errorf("released: got %d dead letters, want more than %d and at most %d", got, dead, 2*floodRecords)
 			}
 			w.start(strings.Replace(yaml, "dlq}", "dlq, flood: {records: 0}}", 1))
 			w.until("every record is a dead letter", func() bool { return w.lag(tc.lane, tc.topic) == 0 })

@@ -69,13 +69,13 @@ func (m *whyModel) ask(cfg *config.Config, table string) map[why.Verdict]int {
 		t.Fatal(err)
 	}
 	rows, letters := w.service.Rows(table), w.dead()
-	buried := map[string]bool{}
+	dead := map[string]bool{}
 	for _, l := range letters {
 		h := map[string]string{}
 		for _, header := range l.Headers {
 			h[header.Key] = string(header.Value)
 		}
-		buried[h["__connect.errors.topic"]+"["+h["__connect.errors.partition"]+"]@"+h["__connect.errors.offset"]] = true
+		dead[h["__connect.errors.topic"]+"["+h["__connect.errors.partition"]+"]@"+h["__connect.errors.offset"]] = true
 	}
 	verdicts, wrong := map[why.Verdict]int{}, 0
 	fail := func(key string, r *why.Record, want string) {
@@ -98,7 +98,7 @@ func (m *whyModel) ask(cfg *config.Config, table string) map[why.Verdict]int {
 			switch {
 			case r.Offset != was.Offset || r.Topic != was.Topic:
 				fail(k.Key, r, fmt.Sprintf("offset %d", was.Offset))
-			case r.Verdict == why.DeadLetter && (!was.bad || !buried[r.String()]):
+			case r.Verdict == why.DeadLetter && (!was.bad || !dead[r.String()]):
 				fail(k.Key, r, "no dead letter")
 			case r.Verdict == why.Confirmed && (was.bad || !is || seq < was.seq):
 				fail(k.Key, r, "not confirmed")

@@ -91,7 +91,7 @@ func (j *judge) look(ctx context.Context) (f findings, err error) {
 	if err != nil {
 		return f, err
 	}
-	lost, both := j.bury(letters)
+	lost, both := j.countLetters(letters)
 	f.lost, f.both = f.lost+lost, both
 	return f, nil
 }
@@ -264,9 +264,9 @@ func (j *judge) uncounted(table string, accepted, counted int) int {
 	return more
 }
 
-// bury counts broken events without a dead letter and dead letters of events
+// countLetters counts broken events without a dead letter and dead letters of events
 // that nothing was wrong with. A patch that finds nothing may be one, or be void.
-func (j *judge) bury(numbers []string) (lost, both int) {
+func (j *judge) countLetters(numbers []string) (lost, both int) {
 	g := j.w.load.generator
 	for _, number := range numbers {
 		if !g.broken[number] && !g.void[number] && !j.letters[number] {

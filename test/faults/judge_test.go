@@ -255,7 +255,7 @@ func TestJudgeWantsBrokenEventsAndNoOthersInTheDeadLetterTopic(t *testing.T) {
 	} {
 		j, _ := courtroom(t)
 		j.w.load.generator.broken = map[string]bool{"5": true, "6": true}
-		if lost, both := j.bury(c.letters); lost != c.lost || both != c.both {
+		if lost, both := j.countLetters(c.letters); lost != c.lost || both != c.both {
 			t.Errorf("%s: got %d lost and %d both, want %d and %d", what, lost, both, c.lost, c.both)
 		}
 	}

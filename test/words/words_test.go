@@ -19,6 +19,8 @@ var retired = map[string]string{
 	"forlorn":  "stale",
 	"journey":  "state, path",
 	"burial":   "rows in error",
+	"bury":     "dead letter",
+	"buried":   "dead letter",
 	"lately":   "recently",
 	"filing":   "file delivery",
 	"for ever": "without end, indefinitely",
