@@ -31,3 +31,26 @@ func (l *Ledger) Trim(at, logEnd int64) (kept int64, cut string) {
 	}
 	return kept, fmt.Sprintf("%s beyond the log's end %d", what, logEnd)
 }
+
+// Gap is records below the log's start that the ledger does not have as confirmed:
+// retention has taken them. They are not lost if a file that was sent has them all.
+type Gap struct {
+	Committed, LogStart int64
+	UpTo                int64 // after the last of them; 0: there are none
+}
+
+// GapBelow is the gap of a ledger committed at an offset.
+func GapBelow(logStart, at int64, done Ranges) Gap {
+	if at >= logStart {
+		return Gap{}
+	}
+	open := Ranges{{From: at, To: logStart}}
+	for _, r := range done {
+		open = open.Remove(r)
+	}
+	g := Gap{Committed: at, LogStart: logStart}
+	if n := len(open); n > 0 {
+		g.UpTo = open[n-1].To
+	}
+	return g
+}

@@ -362,9 +362,8 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 	switch {
 	case at < 0:
 		at = s.beginning(p, topic, logStart, logEnd)
-		s.mu.Lock()
-		ledger.Slots = s.slots[topicPartition{p.Topic, p.ID}]
-		s.mu.Unlock()
+		had := s.had(p)
+		ledger = had.OfEarlierTopic(at)
 	case found.metadata == "":
 		log.Warn("the committed offset has no ledger: another tool has set it. "+forgotten, "offset", at)
 	default:
@@ -375,15 +374,15 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 			log.Warn("the ledger cannot be read. "+forgotten, "offset", at, "error", err)
 		case ledger.Topic.Differs(topic):
 			log.Warn("the committed offset belongs to an earlier topic of this name; reading the new one from its start", "offset", at)
-			// The slots are of a table and a day, whatever topic feeds it, halts and pauses of a mapping.
-			at, ledger = logStart, ack.Ledger{Slots: ledger.Slots, Halts: ledger.Halts, Pauses: ledger.Pauses}
+			at, ledger = logStart, ledger.OfEarlierTopic(logStart)
 		}
 	}
 	if topic == (ack.TopicID{}) {
 		topic = ledger.Topic
 	}
+	s.other.know(p.Topic, topic)
 	at, cut := ledger.Trim(at, logEnd)
-	r := s.resume(p, topic, committed, at, &ledger)
+	r := s.resume(p, committed, at, &ledger)
 	if back = r.At != at; back {
 		at = min(max(r.At, min(at, logStart)), logEnd)
 	}
@@ -408,7 +407,7 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 	p.committed, p.standing = found, time.Now()
 	p.polled, p.read, p.first, p.behind = start, start, start, time.Time{}
 	p.endThen = logEnd
-	p.gap = gapBelow(logStart, at, r.Done)
+	p.gap = ack.GapBelow(logStart, at, r.Done)
 	p.adopt(ledger.Imports)
 	p.mu.Unlock()
 	if p.other != nil {
@@ -419,6 +418,13 @@ func (s *Source) loadOne(p *Partition, found commit, topic ack.TopicID, logStart
 		s.haltCut(p, cut+": "+cutOff, at)
 	}
 	return start, back
+}
+
+// had is what the last assignment of the partition had on record.
+func (s *Source) had(p *Partition) ack.Ledger {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.left[topicPartition{p.Topic, p.ID}]
 }
 
 // forgotten is what goes with a ledger. No record is lost by that, but a person who

@@ -342,8 +342,8 @@ func (s *Source) counted(ctx context.Context, ps []*Partition) (map[*Partition][
 	}
 	var all []ack.Slots
 	s.mu.Lock()
-	for _, used := range s.slots {
-		all = append(all, used...)
+	for _, l := range s.left {
+		all = append(all, l.Slots...)
 	}
 	s.mu.Unlock()
 	if _, err := s.ownLedgers(ctx, func(l *ack.Ledger) { all = append(all, l.Slots...) }); err != nil {

@@ -191,11 +191,11 @@ func (s *Source) forget(ps []*Partition) {
 	defer s.mu.Unlock()
 	defer s.updateShare()
 	for _, p := range ps {
-		used := p.end()
+		had := p.end()
 		if tp := (topicPartition{p.Topic, p.ID}); s.parts[tp] == p {
 			delete(s.parts, tp)
-			if len(used) > 0 {
-				s.slots[tp] = used
+			if len(had.Slots)+len(had.Imports) > 0 {
+				s.left[tp] = had
 			}
 		}
 		if p.paused != 0 {

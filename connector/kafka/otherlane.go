@@ -40,6 +40,7 @@ type otherLane struct {
 	mu     sync.Mutex
 	number int64 // of the look that known comes from
 	known  map[topicPartition]committedElsewhere
+	ids    map[string]ack.TopicID // of the topics, as they are read here
 }
 
 // committedElsewhere is the other group's ledger of one partition.
@@ -94,7 +95,17 @@ func (o *otherLane) ledgers() int {
 func (o *otherLane) at(topic string, id int32) (c committedElsewhere, number int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.known[topicPartition{topic, id}], o.number
+	if c = o.known[topicPartition{topic, id}]; c.Routes.Known() && c.topic.Differs(o.ids[topic]) {
+		c = committedElsewhere{imports: c.imports} // of another topic of this name: they may run all the same
+	}
+	return c, o.number
+}
+
+// know notes the id of a topic that is read here.
+func (o *otherLane) know(topic string, id ack.TopicID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ids[topic] = id
 }
 
 // look is at for its view alone.
@@ -183,7 +194,7 @@ func (p *Partition) OtherReconciles(table string, offset, newer int64) bool {
 		return false
 	}
 	c, _ := p.other.at(p.Topic, p.ID)
-	return slices.ContainsFunc(c.imports, func(im ack.Import) bool {
+	return c.Committed && slices.ContainsFunc(c.imports, func(im ack.Import) bool {
 		return im.Table == table && im.State == ack.Reconciling && offset < im.UpTo && im.UpTo <= newer
 	})
 }

@@ -57,7 +57,7 @@ type Partition struct {
 	repeats   map[string]int64  // by table: rows of records below may be in it already, the partition having been set apart
 	counted   map[string]string // by table: the attempt that took the last slot
 	noRoom    map[string]bool   // tables of which the ledger does not take the next import
-	gap       gap               // of what retention has taken before it was confirmed
+	gap       ack.Gap           // of what retention has taken before it was confirmed
 	cut       int64             // where the brokers have cut the log: nothing beyond is committed; uncut: they have not
 	claims    map[*Claim]struct{}
 	committed commit            // what the broker acknowledged last

@@ -203,12 +203,8 @@ func (p *Partition) decidedHere(offset int64) bool {
 }
 
 // resume decides from the ledgers of both lanes how the partition begins.
-func (s *Source) resume(p *Partition, topic ack.TopicID, committed bool, at int64, ledger *ack.Ledger) ack.Resumption {
-	other, _ := s.other.at(p.Topic, p.ID)
-	view := other.View
-	if view.Committed && view.Routes.Known() && other.topic.Differs(topic) {
-		view = ack.View{} // of an earlier topic of this name
-	}
+func (s *Source) resume(p *Partition, committed bool, at int64, ledger *ack.Ledger) ack.Resumption {
+	view, _ := s.other.look(p.Topic, p.ID)
 	now := time.Now().UnixMilli()
 	if !committed {
 		return p.routes.Begin(at, &view, now)

@@ -149,8 +149,8 @@ type Source struct {
 	conditions cluster.Conditions
 
 	mu    sync.Mutex
-	parts map[topicPartition]*Partition  // assigned to us now
-	slots map[topicPartition][]ack.Slots // of those that were, should the brokers drop them with their topic
+	parts map[topicPartition]*Partition // assigned to us now
+	left  map[topicPartition]ack.Ledger // what those had that were, should the brokers drop them with their topic
 
 	// commits serialises snapshot and commit: two at once could send the
 	// older snapshot last.
@@ -182,7 +182,7 @@ func New(cfg Config) (*Source, error) {
 	if cfg.Pending == nil {
 		cfg.Pending = memory.New(0)
 	}
-	s := &Source{cfg: cfg, parts: map[topicPartition]*Partition{}, slots: map[topicPartition][]ack.Slots{}, log: cfg.Log.With("group", cfg.Group), lease: lease.New(), other: &otherLane{group: cfg.Other, wanted: make(chan struct{}, 1)}, endsWanted: make(chan struct{}, 1), soon: make(chan struct{}, 1), suspending: make(chan *suspension)}
+	s := &Source{cfg: cfg, parts: map[topicPartition]*Partition{}, left: map[topicPartition]ack.Ledger{}, log: cfg.Log.With("group", cfg.Group), lease: lease.New(), other: &otherLane{group: cfg.Other, ids: map[string]ack.TopicID{}, wanted: make(chan struct{}, 1)}, endsWanted: make(chan struct{}, 1), soon: make(chan struct{}, 1), suspending: make(chan *suspension)}
 	s.now.Store(&cfg.Subscription)
 	life, end := context.WithCancel(context.Background())
 	s.end = end

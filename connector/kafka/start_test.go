@@ -95,6 +95,28 @@ func TestRecreatedTopicIsReadFromItsStart(t *testing.T) {
 	}
 }
 
+// What the other lane has confirmed of an earlier topic says nothing of the new one: keys that
+// both lanes write would not be waited for.
+func TestOtherLanesLedgerOfAnEarlierTopicConfirmsNothing(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, 1, "a")
+	b.produce("a", 0, 10)
+	b.otherLeft(10, routes(20, 1, true))
+	old := b.otherLedger(10, routes(20, 1, true))
+	b.recreate("a", 1)
+	b.client.PurgeTopicsFromClient("a")
+	b.commitOf(otherGroup, "a", 0, 10, old) // a broker may forget it, or not
+	b.produce("a", 0, 5)
+	m := b.join(autoLane(t), withRoutes(true))
+	m.awaitOffsets("a", 0, upTo(0, 5)...)
+	p := m.assignment("a", 0)
+	if p.OtherConfirmed(3) || p.OtherPassed("t", 3) || p.OtherWatermark() != 0 {
+		t.Errorf("of an earlier topic: got confirmed %v, passed %v and watermark %d, want nothing", p.OtherConfirmed(3), p.OtherPassed("t", 3), p.OtherWatermark())
+	}
+	b.otherLeft(4, routes(20, 1, true))
+	eventually(t, "the new one's is seen", func() (bool, any) { return p.OtherConfirmed(3), p.OtherWatermark() })
+}
+
 // slotsLedger has two slots used today.
 func slotsLedger(topic ack.TopicID) ack.Ledger {
 	return ack.Ledger{Topic: topic, Slots: []ack.Slots{{Table: "customers", Used: []int64{1795000000, 1795003600}}}}

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -87,12 +88,13 @@ func (p *Partition) begin(from state) bool {
 }
 
 // end ends the assignment: from here on nothing changes its offset any more. It tells the
-// slots that were used of the partition's tables.
-func (p *Partition) end() []ack.Slots {
+// slots and the imports on record.
+func (p *Partition) end() ack.Ledger {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	left := ack.Ledger{Slots: p.ledger.Slots, Imports: slices.Collect(maps.Values(p.imports))}
 	if p.state == ended {
-		return p.ledger.Slots
+		return left
 	}
 	p.hold(-p.held.Load())
 	p.memory.Share(-1)
@@ -100,7 +102,7 @@ func (p *Partition) end() []ack.Slots {
 		p.total.Add(-int64(p.tracker.Pending()))
 	}
 	p.state = ended
-	return p.ledger.Slots
+	return left
 }
 
 func (p *Partition) in(st state) bool {
