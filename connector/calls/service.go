@@ -2,7 +2,6 @@ package calls
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"sync"
@@ -264,35 +263,3 @@ func (l *Lane) easeOff(v *verdict, now time.Time) {
 		l.hold(l.throttled.Until)
 	}
 }
-
-// Wanted is a Failure while the service wants no request; nil: it wants them.
-func (s *Service) Wanted() error {
-	if wait := s.Held(); wait > 0 {
-		return notYet(wait)
-	}
-	return nil
-}
-
-// notYet is the error of a call, or of an import's request, that is not sent before the time
-// that the service has named, and how long that is. It is the Failure of both.
-type notYet time.Duration
-
-var _ Failure = notYet(0)
-
-func (n notYet) Error() string {
-	return fmt.Sprintf("not sent: the service wants no request for another %v (Retry-After)", time.Duration(n).Round(time.Millisecond))
-}
-func (notYet) Transient() bool             { return true }
-func (n notYet) RetryAfter() time.Duration { return time.Duration(n) }
-func (notYet) Unknown() bool               { return false }
-
-func (notYet) Overload() bool { return false }
-func (notYet) NoToken() bool  { return false }
-func (notYet) Shared() bool   { return false }
-func (notYet) Status() int    { return 0 }
-
-func (notYet) NoSlot() bool        { return false }
-func (notYet) Answered() time.Time { return time.Time{} }
-func (notYet) TooLarge() bool      { return false }
-func (notYet) Reason() string      { return "" }
-func (notYet) Cause() string       { return "" }

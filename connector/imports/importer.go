@@ -3,6 +3,7 @@ package imports
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"time"
@@ -46,7 +47,7 @@ func (i Importer) Trigger(ctx context.Context, etl, name string, open func() (io
 		if !i.Leased() {
 			return errNotLeased
 		}
-		return i.Known.Wanted()
+		return i.wanted()
 	}
 	if err := may(); err != nil {
 		return "", err
@@ -72,7 +73,7 @@ func contentType(name string) string {
 
 // Results implements contract.Importer.
 func (i Importer) Results(ctx context.Context, execution string) (contract.Results, error) {
-	r, err := Request(i.Known, func() (service.Results, error) { return i.Client.While(i.Known.Wanted).Results(ctx, execution) })
+	r, err := Request(i.Known, func() (service.Results, error) { return i.Client.While(i.wanted).Results(ctx, execution) })
 	if err != nil {
 		return contract.Results{}, err
 	}
@@ -86,7 +87,7 @@ func (i Importer) Results(ctx context.Context, execution string) (contract.Resul
 
 // OutputFiles implements contract.Importer.
 func (i Importer) OutputFiles(ctx context.Context, execution string, w io.Writer) error {
-	_, err := Request(i.Known, func() (service.Output, error) { return i.Client.While(i.Known.Wanted).OutputFiles(ctx, execution, w) })
+	_, err := Request(i.Known, func() (service.Output, error) { return i.Client.While(i.wanted).OutputFiles(ctx, execution, w) })
 	return err
 }
 
@@ -94,7 +95,7 @@ func (i Importer) OutputFiles(ctx context.Context, execution string, w io.Writer
 // it wants none, and has all calls wait if the answer names one. That a table has no
 // slot left is about no other request.
 func Request[T any](known *calls.Service, send func() (T, error)) (T, error) {
-	if err := known.Wanted(); err != nil {
+	if err := wanted(known); err != nil {
 		var none T
 		return none, err
 	}
@@ -104,6 +105,34 @@ func Request[T any](known *calls.Service, send func() (T, error)) (T, error) {
 	}
 	return got, err
 }
+
+func (i Importer) wanted() error { return wanted(i.Known) }
+
+// wanted is the error of a request that is made before the time that the service has named.
+func wanted(known *calls.Service) error {
+	if held := known.Held(); held > 0 {
+		return notYet{held}
+	}
+	return nil
+}
+
+// notYet stops a request before the time that the service has named.
+type notYet struct{ held time.Duration }
+
+var _ contract.Failure = notYet{}
+
+func (e notYet) Error() string {
+	return fmt.Sprintf("not sent: the service wants no request for %v (Retry-After)", e.held.Round(time.Second))
+}
+
+func (notYet) Transient() bool             { return true }
+func (e notYet) RetryAfter() time.Duration { return e.held }
+func (notYet) Unknown() bool               { return false }
+func (notYet) NoSlot() bool                { return false }
+func (notYet) Answered() time.Time         { return time.Time{} }
+func (notYet) TooLarge() bool              { return false }
+func (notYet) Reason() string              { return "" }
+func (notYet) Cause() string               { return "" }
 
 // HeldGate also has a file wait, before it is sealed or its intent committed, until
 // the service wants requests.
