@@ -241,6 +241,29 @@ type Failure interface {
 	Cause() string             // what of them may be said anywhere; "" if nothing
 }
 
+// NotSent is the Failure of a request that was not sent and is made later.
+type NotSent struct {
+	unsaid
+	Why   string
+	After time.Duration
+}
+
+func (e NotSent) Error() string { return e.Why }
+
+// RetryAfter implements Failure.
+func (e NotSent) RetryAfter() time.Duration { return e.After }
+
+// unsaid is what nothing was heard of.
+type unsaid struct{}
+
+func (unsaid) Transient() bool     { return true }
+func (unsaid) Unknown() bool       { return false }
+func (unsaid) NoSlot() bool        { return false }
+func (unsaid) Answered() time.Time { return time.Time{} }
+func (unsaid) TooLarge() bool      { return false }
+func (unsaid) Reason() string      { return "" }
+func (unsaid) Cause() string       { return "" }
+
 // Gate paces the imports of a table. It is asked before an open file is sealed
 // and before each attempt to trigger; while it says wait, an open file grows. A
 // bundle's file goes when it has let each of its mappings go.

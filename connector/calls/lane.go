@@ -158,6 +158,31 @@ type Failure interface {
 	Status() int               // of the answer; 0 without one
 }
 
+// NotSent is the Failure of a request that was not sent.
+type NotSent struct {
+	unsaid
+	Why   string
+	After time.Duration // no try before then
+	Never bool          // no other try either
+}
+
+func (e NotSent) Error() string { return e.Why }
+
+// Transient implements Failure.
+func (e NotSent) Transient() bool { return !e.Never }
+
+// RetryAfter implements Failure.
+func (e NotSent) RetryAfter() time.Duration { return e.After }
+
+// unsaid is what nothing was heard of.
+type unsaid struct{}
+
+func (unsaid) Overload() bool { return false }
+func (unsaid) Unknown() bool  { return false }
+func (unsaid) NoToken() bool  { return false }
+func (unsaid) Shared() bool   { return false }
+func (unsaid) Status() int    { return 0 }
+
 // Observer is told what happens, outside the lane's lock; it must be quick.
 type Observer interface {
 	// Called reports an attempt, from any goroutine.

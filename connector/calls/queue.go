@@ -322,7 +322,7 @@ func (l *Lane) may(c *call) error {
 		return errNotOurs
 	}
 	if wait := l.service.Held(); wait > 0 {
-		return held(wait)
+		return NotSent{Why: "no further request is sent: the service wants no calls for another " + wait.String(), After: wait}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -341,36 +341,7 @@ func (l *Lane) may(c *call) error {
 }
 
 // errNotOurs ends an attempt whose requests were all answered.
-var errNotOurs Failure = notOurs{}
-
-type notOurs struct{}
-
-func (notOurs) Error() string {
-	return "no further request is sent: another member may have the partition by now, and sends the write"
-}
-func (notOurs) Transient() bool           { return true }
-func (notOurs) Overload() bool            { return false }
-func (notOurs) Unknown() bool             { return false }
-func (notOurs) RetryAfter() time.Duration { return 0 }
-func (notOurs) NoToken() bool             { return false }
-func (notOurs) Shared() bool              { return false }
-func (notOurs) Status() int               { return 0 }
-
-// held is how long the service wants no calls yet: an attempt is made again then.
-type held time.Duration
-
-var _ Failure = held(0)
-
-func (h held) Error() string {
-	return "no further request is sent: the service wants no calls for another " + time.Duration(h).String()
-}
-func (held) Transient() bool             { return true }
-func (held) Overload() bool              { return false }
-func (held) Unknown() bool               { return false }
-func (h held) RetryAfter() time.Duration { return time.Duration(h) }
-func (held) NoToken() bool               { return false }
-func (held) Shared() bool                { return false }
-func (held) Status() int                 { return 0 }
+var errNotOurs Failure = NotSent{Why: "no further request is sent: another member may have the partition by now, and sends the write"}
 
 // forgetRevoked forgets, of a call that would be tried again, the writes of the Drops
 // that wait for it, and returns how many those are.

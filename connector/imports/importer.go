@@ -25,21 +25,7 @@ type Importer struct {
 
 // errNotLeased stops a trigger whose intent was committed, but so long ago that
 // another member may have taken the import up. The next commit tells.
-var errNotLeased contract.Failure = notLeased{}
-
-type notLeased struct{}
-
-func (notLeased) Error() string {
-	return "not sent: the consumer group has not answered for so long that the table may be another member's"
-}
-func (notLeased) Transient() bool           { return true }
-func (notLeased) RetryAfter() time.Duration { return 0 }
-func (notLeased) Unknown() bool             { return false }
-func (notLeased) NoSlot() bool              { return false }
-func (notLeased) Answered() time.Time       { return time.Time{} }
-func (notLeased) TooLarge() bool            { return false }
-func (notLeased) Reason() string            { return "" }
-func (notLeased) Cause() string             { return "" }
+var errNotLeased contract.Failure = contract.NotSent{Why: "not sent: the consumer group has not answered for so long that the table may be another member's"}
 
 // Trigger implements contract.Importer.
 func (i Importer) Trigger(ctx context.Context, etl, name string, open func() (io.ReadCloser, int64, error)) (string, error) {
@@ -111,28 +97,10 @@ func (i Importer) wanted() error { return wanted(i.Known) }
 // wanted is the error of a request that is made before the time that the service has named.
 func wanted(known *calls.Service) error {
 	if held := known.Held(); held > 0 {
-		return notYet{held}
+		return contract.NotSent{Why: fmt.Sprintf("not sent: the service wants no request for %v (Retry-After)", held.Round(time.Second)), After: held}
 	}
 	return nil
 }
-
-// notYet stops a request before the time that the service has named.
-type notYet struct{ held time.Duration }
-
-var _ contract.Failure = notYet{}
-
-func (e notYet) Error() string {
-	return fmt.Sprintf("not sent: the service wants no request for %v (Retry-After)", e.held.Round(time.Second))
-}
-
-func (notYet) Transient() bool             { return true }
-func (e notYet) RetryAfter() time.Duration { return e.held }
-func (notYet) Unknown() bool               { return false }
-func (notYet) NoSlot() bool                { return false }
-func (notYet) Answered() time.Time         { return time.Time{} }
-func (notYet) TooLarge() bool              { return false }
-func (notYet) Reason() string              { return "" }
-func (notYet) Cause() string               { return "" }
 
 // HeldGate also has a file wait, before it is sealed or its intent committed, until
 // the service wants requests.

@@ -66,20 +66,7 @@ func (c Operations) Call(ctx context.Context, w *schemas.Write, earlier Create) 
 }
 
 // ErrNoCall is permanent. The router sends no such write to the immediate lane.
-var ErrNoCall calls.Failure = noCall{}
-
-type noCall struct{}
-
-func (noCall) Error() string {
-	return "the interface has no call that only creates a profile, or that merges one"
-}
-func (noCall) Transient() bool           { return false }
-func (noCall) Overload() bool            { return false }
-func (noCall) Unknown() bool             { return false }
-func (noCall) RetryAfter() time.Duration { return 0 }
-func (noCall) NoToken() bool             { return false }
-func (noCall) Shared() bool              { return false }
-func (noCall) Status() int               { return 0 }
+var ErrNoCall calls.Failure = calls.NotSent{Why: "the interface has no call that only creates a profile, or that merges one", Never: true}
 
 func (c Operations) record(ctx context.Context, w *schemas.Write, earlier Create) error {
 	var err error
