@@ -205,29 +205,6 @@ func TestDropSaysWhatItCouldNotWaitFor(t *testing.T) {
 	})
 }
 
-func TestDrainFinishesWhatIsInFlightAndForgetsTheRest(t *testing.T) {
-	service := &script{}
-	cfg := config()
-	cfg.Concurrency = Concurrency{Start: 2, Max: 2}
-	run(t, cfg, service, func(t *testing.T, s *stage) {
-		var origins []*origin
-		for i := range 5 {
-			origins = append(origins, s.put(schemas.Upsert, fmt.Sprint(i), "1"))
-		}
-		pass(5 * time.Millisecond)
-		if err := s.Drain(t.Context()); err != nil {
-			t.Errorf("Drain: got %v, want nil", err)
-		}
-		late := s.put(schemas.Upsert, "late", "1")
-		s.wantPending(0)
-		pass(time.Minute)
-		for i, want := range []string{"applied", "applied", "", "", ""} {
-			s.want(fmt.Sprintf("write %d", i), origins[i].String(), want)
-		}
-		s.want("submitted after Drain", late.String(), "")
-	})
-}
-
 func TestEndOfRunNeitherConfirmsNorRejects(t *testing.T) {
 	service := &script{}
 	run(t, config(), service, func(t *testing.T, s *stage) {

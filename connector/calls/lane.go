@@ -101,8 +101,8 @@ type Item struct {
 }
 
 // Origin is where a write came from and where its end is reported: exactly one
-// of the two, exactly once, unless the write is forgotten by Drop, Drain or the
-// end of Run. Both are called from any goroutine, outside the lane's lock, and
+// of the two, exactly once, unless the write is forgotten by Drop or the end of
+// Run. Both are called from any goroutine, outside the lane's lock, and
 // should be quick: the key waits.
 type Origin interface {
 	// Confirm says that the service holds the write: Applied, AbsentAlready, or Unchanged,
@@ -277,7 +277,7 @@ func New(cfg Config, caller Caller, obs Observer, rnd *rand.Rand) *Lane {
 }
 
 // Submit hands a write over; it never blocks. Writes of one key are applied in
-// the order of their Submit. After Drain or the end of Run they are forgotten.
+// the order of their Submit. After the end of Run they are forgotten.
 func (l *Lane) Submit(it Item) {
 	if l.said == nil || it.Unchanged <= 0 || it.Write.Key == "" {
 		l.submit(&it, nil)

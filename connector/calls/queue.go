@@ -259,16 +259,6 @@ func (l *Lane) Drop(ctx context.Context, match func(Origin) bool) error {
 	}
 }
 
-// Drain starts no more calls and waits for those in flight, whose origins hear
-// their end. Everything else is forgotten. It returns an error when ctx ends
-// first; the end of Run then cuts the calls off.
-func (l *Lane) Drain(ctx context.Context) error {
-	l.mu.Lock()
-	l.stopped = true
-	l.mu.Unlock()
-	return l.Drop(ctx, func(Origin) bool { return true })
-}
-
 // dropFrom forgets one key's matching writes.
 func (l *Lane) dropFrom(e *entry, r *revocation) {
 	first := e.head

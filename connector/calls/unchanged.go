@@ -210,13 +210,3 @@ func (l *Lane) Forget(w *schemas.Write, of Origin) {
 		}
 	}
 }
-
-// Remembered is the number of keys of which it is remembered what was said last.
-func (l *Lane) Remembered() int {
-	if l.said == nil {
-		return 0
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.said.keys.used
-}
