@@ -220,7 +220,7 @@ func TestDiscardStopsAnAdoptionAtEveryStep(t *testing.T) {
 				time.Sleep(20 * time.Second)
 				w.transcript()
 				w.p.dead.Store(true)
-				w.b.Discard("customers")
+				lose(w.b, "customers")
 				time.Sleep(3 * time.Hour)
 				w.said()
 				w.wantSpool()

@@ -48,7 +48,7 @@ func TestPartitionThatTheOtherLaneHasHaltedIsSetApart(t *testing.T) {
 			`2m2s confirm upsert 1/1 attempt 1 "e1" holds 7-7`,
 			`2m2s set apart upsert 1/1 attempt 1 "e1" holds 100-100`,
 		)
-		w.b.Discard("customers") // as the ledger has the partitions read again
+		lose(w.b, "customers") // as the ledger has the partitions read again
 		if err := w.b.Append("customers", write(schemas.Upsert, "2", "a", "z"), &partition{}, 8); err != nil {
 			t.Fatal(err)
 		}

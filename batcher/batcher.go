@@ -205,21 +205,13 @@ func (b *Batcher) Begin(mapping string) {
 	}
 }
 
-// Discard forgets what the mapping has open or on its way, and with it the rest of
-// its bundle, because partitions of it were revoked: the open file is dropped, a
-// running import is neither polled nor confirmed any more, nothing further is sent.
-// Files kept after a halt stay on disk. It does not wait for requests that are being
-// cut off; appending may go on at once, for new assignments.
-func (b *Batcher) Discard(mapping string) {
-	if m, ok := b.byName[mapping]; ok {
-		m.queue.discard()
-	}
-}
-
-// HandOver is Discard for partitions that go in good order. A file that is being
-// sent comes to its answer first, and its execution is written down, so that the
-// next owner adopts it instead of sending it again. Until ctx ends, that is:
-// what is on its way then is cut off. No other step is begun.
+// HandOver forgets what mappings have open or on its way, and with it the rest of their
+// bundles, because partitions of them go: open files are dropped, running imports are
+// neither polled nor confirmed any more. Files kept after a halt stay on disk. A file that
+// is being sent comes to its answer first, and its execution is written down, so that the
+// next owner adopts it instead of sending it again. Until ctx ends, that is: what is on its
+// way then is cut off, and not waited for. No other step is begun. Appending may go on at
+// once, for new assignments.
 func (b *Batcher) HandOver(ctx context.Context, mappings ...string) {
 	var runs []*importRun
 	for _, name := range mappings {
@@ -326,7 +318,9 @@ func (b *Batcher) Run(ctx context.Context) error {
 // batcher that is not Run.
 func (b *Batcher) Close() error {
 	for _, q := range b.queues {
-		q.discard()
+		if r := q.stop(); r != nil {
+			q.cutOff(r)
+		}
 	}
 	return b.spool.Close()
 }

@@ -228,7 +228,7 @@ func TestDiscardOfOneMappingIsThatOfItsBundle(t *testing.T) {
 		w := newWorld(t)
 		w.start(bundled(testMapping())...)
 		w.append(write(schemas.Upsert, "1"))
-		w.b.Discard("orders")
+		lose(w.b, "orders")
 		time.Sleep(2 * time.Hour)
 		w.said()
 		if s := w.b.Status()[0]; s.Rows != 0 {

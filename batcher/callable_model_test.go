@@ -600,7 +600,7 @@ func (w *callableWorld) live() {
 		o.mu.Unlock()
 		switch {
 		case again:
-			o.batcher.Discard(w.mapping.Name)
+			lose(o.batcher, w.mapping.Name)
 			_ = o.Drop(context.Background(), "")
 			o.assign()
 		case step == 0 && time.Now().Before(turmoil):

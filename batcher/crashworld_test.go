@@ -185,7 +185,7 @@ func (c *cluster) begin() *owner {
 // are and feeds their records.
 func (o *owner) assign() {
 	o.t.Helper()
-	o.batcher.Discard(o.mappings[0].Name)
+	lose(o.batcher, o.mappings[0].Name)
 	o.mu.Lock()
 	o.again, o.since = false, time.Now()
 	for _, before := range o.owners {

@@ -122,7 +122,7 @@ func TestFilesThatWaitTakeNoMemory(t *testing.T) {
 		if got := len(w.spooled()); got != 9 {
 			t.Errorf("spool: got %d files, want the journals of the 9 that wait", got)
 		}
-		w.b.Discard("customers")
+		lose(w.b, "customers")
 		w.wantSpool()
 		if err := w.b.Close(); err != nil {
 			t.Error(err)
@@ -211,7 +211,7 @@ func TestImportThatFailedAsTooLargeIsHalved(t *testing.T) {
 		w.append(customersFrom(0, 3)...)
 		time.Sleep(time.Minute)
 		w.lastSaid(`start over at 1/1 attempt 2 ""`)
-		w.b.Discard("customers")
+		lose(w.b, "customers")
 		synctest.Wait()
 		w.append(customersFrom(0, 1)...)
 		time.Sleep(2 * time.Hour)
@@ -232,7 +232,7 @@ func TestAdoptedImportThatFailedAsTooLargeIsHalved(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.lastSaid(`start over at 1/1 attempt 2 ""`)
 		for range 2 { // to count the rows, and to divide them
-			w.b.Discard("customers")
+			lose(w.b, "customers")
 			synctest.Wait()
 			a := w.left(104, contract.Import{File: "customers-1.upsert.csv", Part: 1, Parts: 1, Attempt: 2, Op: schemas.Upsert, Mode: "CREATE_OR_UPDATE"})
 			a.Rebuild = true

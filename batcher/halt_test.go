@@ -197,7 +197,7 @@ func TestKeptFileOutlivesDiscardAndRestart(t *testing.T) {
 		w.start(m)
 		w.append(write(schemas.Upsert, "1"), write(schemas.Delete, "2"))
 		synctest.Wait()
-		w.b.Discard("customers")
+		lose(w.b, "customers")
 		synctest.Wait()
 		if _, halted := w.b.Halted("customers"); halted {
 			t.Error("halted after discard: got true, want false: the next owner starts afresh")
@@ -298,7 +298,7 @@ func TestDiscardStopsAnImportAtEveryStep(t *testing.T) {
 				w.lastSaid(step + " is held")
 				w.append(write(schemas.Upsert, "2"))
 				w.p.dead.Store(true)
-				w.b.Discard("customers")
+				lose(w.b, "customers")
 				time.Sleep(3 * time.Hour)
 				w.said()
 				w.wantSpool()
@@ -330,7 +330,7 @@ func TestFencedIntentSendsNothing(t *testing.T) {
 		w.append(write(schemas.Upsert, "2"))
 		time.Sleep(time.Hour)
 		w.said() // the lost generation is still there: nothing overtakes the discard
-		w.b.Discard("customers")
+		lose(w.b, "customers")
 		w.append(write(schemas.Upsert, "3"))
 		w.lastSaid("record upsert 1/1")
 	})
@@ -448,7 +448,7 @@ func TestAdoptedFileThatWouldFailAgainIsNotSent(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.said(`2s poll e7: FAILED`, `2s start over refused at 1/1 attempt 2 "e7"`)
 
-		w.b.Discard("customers") // the next assignment finds it in the ledger
+		lose(w.b, "customers") // the next assignment finds it in the ledger
 		a := w.left(101, contract.Import{Part: 1, Parts: 1, Attempt: 2, Execution: "e7", Refused: true})
 		a.Rebuild = true
 		w.adopt(a)

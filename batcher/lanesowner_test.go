@@ -145,7 +145,7 @@ func (l *lanes) own(ctx context.Context, o *lanesOwner, mappings []files.Mapping
 
 // assign takes the partition as its ledger is.
 func (o *lanesOwner) assign() {
-	o.batcher.Discard("customers")
+	lose(o.batcher, "customers")
 	o.mu.Lock()
 	if o.p != nil {
 		o.p.dead = true

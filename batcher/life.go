@@ -63,7 +63,7 @@ func newImportRun(q *tableQueue, g *generation, c cancelers) *importRun {
 }
 
 // run carries the generation to its end, or until ctx ends: with Run or with
-// Discard. send is for what is on its way; it outlives Run by the grace.
+// HandOver. send is for what is on its way; it outlives Run by the grace.
 func (r *importRun) run(ctx, send context.Context) {
 	defer close(r.ended)
 	life := r.life
@@ -79,7 +79,7 @@ func (r *importRun) run(ctx, send context.Context) {
 	}
 	if errors.Is(err, errLost) {
 		r.log.Warn("import abandoned: its partitions were lost; nothing was confirmed, their next owner goes on from the ledger")
-		<-ctx.Done() // Discard follows; no new file of these rows before it
+		<-ctx.Done() // HandOver follows; no new file of these rows before it
 	}
 }
 

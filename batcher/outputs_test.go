@@ -231,7 +231,7 @@ func TestDiscardEndsAWaitForOutputFiles(t *testing.T) {
 				w.append(write(schemas.Upsert, "1"))
 				time.Sleep(time.Hour + wait)
 				w.transcript()
-				w.b.Discard("customers")
+				lose(w.b, "customers")
 				time.Sleep(time.Hour)
 				w.said()
 			})

@@ -56,7 +56,7 @@ func (q *tableQueue) run(ctx, send context.Context) {
 }
 
 // runOnce takes one generation to its end; false when ctx ended before one was
-// due. Discard and HandOver end the generation alone, through its cancelers.
+// due. HandOver ends the generation alone, through its cancelers.
 func (q *tableQueue) runOnce(ctx, send context.Context) bool {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -242,12 +242,6 @@ func (q *tableQueue) detach(g *generation, c cancelers) (*importRun, error) {
 		m.dualLane.keys.Seal()
 	}
 	return q.running, nil
-}
-
-func (q *tableQueue) discard() {
-	if r := q.stop(); r != nil {
-		q.cutOff(r)
-	}
 }
 
 // stop drops what waits and lets the import run, which it returns, take no further

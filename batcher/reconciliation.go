@@ -422,7 +422,7 @@ func (r *importRun) confirmRest(ctx, send context.Context, imp contract.Import) 
 	}
 	r.log.Warn("import confirmed without partitions that hold up reconciling; their records of it are read again, and their rows sent again, once the cause of the halt is gone and they go on",
 		"file", imp.File, "partitions", contract.Names(maps.Keys(r.apart)))
-	<-ctx.Done() // Discard follows
+	<-ctx.Done() // HandOver follows
 	return ctx.Err()
 }
 

@@ -252,7 +252,7 @@ func TestAnotherOwnerDoesNotLetAFileWaitLonger(t *testing.T) {
 					if got, want := w.b.Status()[0].Until, time.Now().Add(20*time.Minute); !got.Equal(want) {
 						t.Errorf("due: got %v, want %v", got, want)
 					}
-					w.b.Discard("customers")
+					lose(w.b, "customers")
 				}
 			})
 		})

@@ -120,7 +120,7 @@ func TestDiskErrorOnAppendAddsNothing(t *testing.T) {
 		if !w.b.Full() {
 			t.Error("full at the limit: got false, want true")
 		}
-		w.b.Discard("customers")
+		lose(w.b, "customers")
 		w.wantSpool()
 	})
 }

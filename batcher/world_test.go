@@ -408,3 +408,10 @@ func (w *world) wantSpool(want ...string) {
 		w.t.Errorf("spool: got %q, want %q", got, want)
 	}
 }
+
+// lose hands over what there is no time to end: the partitions are another member's already.
+func lose(b *Batcher, mapping string) {
+	ctx, end := context.WithCancel(context.Background())
+	end()
+	b.HandOver(ctx, mapping)
+}

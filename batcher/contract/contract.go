@@ -123,7 +123,7 @@ type Ledger interface {
 	// parts before it are loaded; imp.Execution is the one that FAILED, if that is
 	// why, and imp.Refused says that it is not sent before Release. Without a Part it takes the entry off. It commits that, and has the
 	// partitions read again from their committed offsets. The claims'
-	// assignments end soon after: Discard follows.
+	// assignments end soon after: HandOver follows.
 	StartOver(ctx context.Context, imp Import, claims []Claim) error
 }
 
