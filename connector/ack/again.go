@@ -20,7 +20,7 @@ func (t *Tracker) Restored(offset int64) bool { return offset < t.restored }
 // SendAgain notes that the record at offset, which is Restored, is sent once more.
 func (t *Tracker) SendAgain(offset int64) {
 	if t.shown == nil {
-		t.shown = &shown{t.Watermark(), append(Ranges(nil), t.Confirmed()...)}
+		t.shown = &shown{t.Watermark(), t.Confirmed()}
 	}
 	t.done = t.done.Remove(Range{offset, offset + 1})
 }

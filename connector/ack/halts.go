@@ -33,12 +33,7 @@ func (r *reader) halts() (all []Halt) {
 		return nil
 	}
 	for range r.count() {
-		var h Halt
-		if b := r.bytes(8); b != nil {
-			h.Mapping = binary.BigEndian.Uint64(b)
-		}
-		h.Stage, h.Code, h.Status = r.string(), r.string(), int(r.length())
-		all = append(all, h)
+		all = append(all, Halt{r.uint64(), r.string(), r.string(), int(r.length())})
 	}
 	return all
 }

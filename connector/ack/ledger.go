@@ -164,6 +164,16 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
+func appendFlags(b []byte, flags ...*bool) []byte {
+	bits := byte(0)
+	for i, flag := range flags {
+		if *flag {
+			bits |= 1 << i
+		}
+	}
+	return append(b, bits)
+}
+
 // Decode reads the metadata of a commit of the given offset. Empty metadata is
 // an empty ledger. Otherwise err is ErrForeign or ErrDamaged, and the ledger
 // is empty: what it would have spared is then done again.
@@ -226,15 +236,11 @@ func (r *reader) ledger(watermark int64) (l Ledger) {
 	}
 	for range r.count() {
 		var im Import
-		if b := r.bytes(1); b != nil {
-			im.State = State(b[0])
-		}
+		im.State = State(r.byte())
 		im.Table, im.Mode, im.File, im.Execution = r.string(), r.string(), r.string(), r.string()
 		im.UpTo = watermark + r.varint()
 		im.Since = watermark - r.length()
-		if b := r.bytes(8); b != nil {
-			im.Fingerprint = binary.BigEndian.Uint64(b)
-		}
+		im.Fingerprint = r.uint64()
 		im.Part, im.Parts, im.Attempt = int(r.length()), int(r.length()), int(r.length())
 		l.Imports = append(l.Imports, im)
 	}
@@ -269,6 +275,27 @@ func (r *reader) bytes(n int) []byte {
 	b := r.rest[:n]
 	r.rest = r.rest[n:]
 	return b
+}
+
+func (r *reader) byte() byte {
+	if b := r.bytes(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *reader) flags(flags ...*bool) {
+	bits := r.byte()
+	for i, flag := range flags {
+		*flag = bits&(1<<i) != 0
+	}
+}
+
+func (r *reader) uint64() uint64 {
+	if b := r.bytes(8); b != nil {
+		return binary.BigEndian.Uint64(b)
+	}
+	return 0
 }
 
 func (r *reader) string() string { return string(r.bytes(r.count())) }

@@ -15,10 +15,8 @@ type Pause struct {
 	Reason  string // in the person's words; may be empty
 }
 
-const (
-	flagBatch = 1 << iota
-	flagResumed
-)
+// flags are what of it the ledger has in one byte, from the lowest bit on.
+func (p *Pause) flags() []*bool { return []*bool{&p.Batch, &p.Resumed} }
 
 // appendPauses writes nothing where there is none: such a ledger is what it was before
 // there were any. The reasons may be left out.
@@ -28,14 +26,7 @@ func (l *Ledger) appendPauses(b []byte, reasons bool) []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(len(l.Pauses)))
 	for _, p := range l.Pauses {
-		flags := byte(0)
-		if p.Batch {
-			flags |= flagBatch
-		}
-		if p.Resumed {
-			flags |= flagResumed
-		}
-		b = binary.BigEndian.AppendUint64(append(b, flags), p.Mapping)
+		b = binary.BigEndian.AppendUint64(appendFlags(b, p.flags()...), p.Mapping)
 		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(p.At)), uint64(p.Until))
 		if !reasons {
 			p.Reason = ""
@@ -52,11 +43,8 @@ func (r *reader) pauses() (all []Pause) {
 	}
 	for range r.count() {
 		var p Pause
-		if b := r.bytes(9); b != nil {
-			p.Batch, p.Resumed = b[0]&flagBatch != 0, b[0]&flagResumed != 0
-			p.Mapping = binary.BigEndian.Uint64(b[1:])
-		}
-		p.At, p.Until, p.Reason = r.length(), r.length(), r.string()
+		r.flags(p.flags()...)
+		p.Mapping, p.At, p.Until, p.Reason = r.uint64(), r.length(), r.length(), r.string()
 		all = append(all, p)
 	}
 	return all

@@ -66,38 +66,13 @@ func (r *Routes) From(fingerprint uint64) (from int64, ok bool) {
 	return 0, false
 }
 
-// Flags of Routes.
-const (
-	flagFirst = 1 << iota
-	flagPassed
-	flagHold
-	flagShared
-	flagHalted
-	flagReset
-)
+// flags are what of it the ledger has in one byte, from the lowest bit on.
+func (r *Routes) flags() []*bool {
+	return []*bool{&r.First, &r.Passed, &r.Hold, &r.Shared, &r.Halted, &r.Reset}
+}
 
 func (r *Routes) append(b []byte, watermark int64) []byte {
-	b = binary.AppendUvarint(b, uint64(r.Changed))
-	var flags byte
-	if r.First {
-		flags |= flagFirst
-	}
-	if r.Passed {
-		flags |= flagPassed
-	}
-	if r.Hold {
-		flags |= flagHold
-	}
-	if r.Shared {
-		flags |= flagShared
-	}
-	if r.Halted {
-		flags |= flagHalted
-	}
-	if r.Reset {
-		flags |= flagReset
-	}
-	b = append(b, flags)
+	b = appendFlags(binary.AppendUvarint(b, uint64(r.Changed)), r.flags()...)
 	b = binary.AppendUvarint(b, uint64(len(r.Epochs)))
 	for _, e := range r.Epochs {
 		b = binary.BigEndian.AppendUint64(b, e.Fingerprint)
@@ -110,18 +85,9 @@ func (r *Routes) append(b []byte, watermark int64) []byte {
 
 func (r *reader) routes(watermark int64) (out Routes) {
 	out.Changed = r.length()
-	if b := r.bytes(1); b != nil {
-		out.First, out.Passed = b[0]&flagFirst != 0, b[0]&flagPassed != 0
-		out.Hold, out.Shared = b[0]&flagHold != 0, b[0]&flagShared != 0
-		out.Halted, out.Reset = b[0]&flagHalted != 0, b[0]&flagReset != 0
-	}
+	r.flags(out.flags()...)
 	for range r.count() {
-		var e Epoch
-		if b := r.bytes(8); b != nil {
-			e.Fingerprint = binary.BigEndian.Uint64(b)
-		}
-		e.From = watermark + r.varint()
-		out.Epochs = append(out.Epochs, e)
+		out.Epochs = append(out.Epochs, Epoch{r.uint64(), watermark + r.varint()})
 	}
 	out.Peer.Changed = r.length()
 	out.Peer.Watermark = watermark + r.varint()

@@ -32,12 +32,8 @@ func (l *Ledger) UseSlots(table string, at []time.Time) {
 	if len(at) == 0 {
 		return
 	}
-	i := slices.IndexFunc(l.Slots, func(sl Slots) bool { return sl.Table == table })
-	if i < 0 {
-		i = len(l.Slots)
-		l.Slots = append(l.Slots, Slots{Table: table})
-	}
-	used := within(l.Slots[i].Used, at)
+	of := l.slotsOf(table)
+	used := within(of.Used, at)
 	for i, u := range used {
 		used[i] = u - u%quarter
 	}
@@ -46,7 +42,17 @@ func (l *Ledger) UseSlots(table string, at []time.Time) {
 		used = append(used, t.Unix())
 	}
 	slices.Sort(used) // a clock may have been moved back
-	l.Slots[i].Used = used
+	of.Used = used
+}
+
+// slotsOf is the account of a table's uses, which may be of none.
+func (l *Ledger) slotsOf(table string) *Slots {
+	i := slices.IndexFunc(l.Slots, func(sl Slots) bool { return sl.Table == table })
+	if i < 0 {
+		i = len(l.Slots)
+		l.Slots = append(l.Slots, Slots{Table: table})
+	}
+	return &l.Slots[i]
 }
 
 // joinDaysBefore has the uses of each calendar day before that of now count as of the time of the
@@ -106,12 +112,8 @@ func (l *Ledger) UsedSlots(table string) (used []time.Time) {
 func (l *Ledger) JoinSlots(others []Slots) {
 	l.Slots = slices.Clone(l.Slots)
 	for _, other := range others {
-		i := slices.IndexFunc(l.Slots, func(sl Slots) bool { return sl.Table == other.Table })
-		if i < 0 {
-			l.Slots = append(l.Slots, Slots{other.Table, slices.Clone(other.Used)})
-		} else {
-			l.Slots[i].Used = join(l.Slots[i].Used, other.Used)
-		}
+		of := l.slotsOf(other.Table)
+		of.Used = join(of.Used, other.Used)
 	}
 }
 

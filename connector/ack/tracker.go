@@ -1,5 +1,7 @@
 package ack
 
+import "slices"
+
 // Tracker follows the records of one partition through one assignment.
 //
 // A record that was read is in exactly one of three situations: it is pending
@@ -175,12 +177,7 @@ func (t *Tracker) Release(c *Claim) bool {
 		return false
 	}
 	c.t = nil
-	for i := range t.claims {
-		if t.claims[i] == c {
-			t.claims = append(t.claims[:i], t.claims[i+1:]...)
-			break
-		}
-	}
+	t.claims = slices.DeleteFunc(t.claims, func(open *Claim) bool { return open == c })
 	return true
 }
 
@@ -242,7 +239,7 @@ func (t *Tracker) Watermark() int64 {
 // the ledger.
 func (t *Tracker) Confirmed() Ranges {
 	if t.shown != nil {
-		return append(Ranges(nil), t.shown.done...)
+		return slices.Clone(t.shown.done)
 	}
 	w := t.Watermark()
 	t.done = t.done.Above(w)
