@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
@@ -159,23 +160,51 @@ func (c *column) find(cells []schemas.Cell) bool {
 // appendMerged appends a patch or merge merged into an older entry of the same key: the
 // older one's operation, the union of the cells, the patch's where both have one.
 func appendMerged(dst, older, patch []byte) []byte {
-	start := len(dst)
-	dst = append(dst, older[:entryHead]...)
-	key, a := cutBytes(older[entryHead:])
-	_, b := cutBytes(patch[entryHead:])
-	dst = appendBytes(dst, key)
-	for len(a) > 0 || len(b) > 0 {
-		ca, cellA, restA := cutCell(a)
-		cb, cellB, restB := cutCell(b)
-		if ca < cb {
-			dst = appendBytes(binary.AppendUvarint(dst, ca), cellA)
-			a = restA
-			continue
+	return appendCombined(dst, older, older, patch, func(both pair) []byte {
+		if both.newer != nil {
+			return both.newer
 		}
-		dst = appendBytes(binary.AppendUvarint(dst, cb), cellB)
-		b = restB
-		if ca == cb {
-			a = restA
+		return both.older
+	})
+}
+
+// pair is what two entries of a key say of a column.
+type pair struct {
+	column       uint64
+	older, newer []byte // the cells; nil: there is none
+}
+
+// pairs are the columns of which either entry has a cell, in their order.
+func pairs(older, newer []byte) iter.Seq[pair] {
+	return func(yield func(pair) bool) {
+		_, a := cutBytes(older[entryHead:])
+		_, b := cutBytes(newer[entryHead:])
+		for len(a) > 0 || len(b) > 0 {
+			columnA, cellA, restA := cutCell(a)
+			columnB, cellB, restB := cutCell(b)
+			both := pair{column: min(columnA, columnB)}
+			if columnA == both.column {
+				both.older, a = cellA, restA
+			}
+			if columnB == both.column {
+				both.newer, b = cellB, restB
+			}
+			if !yield(both) {
+				return
+			}
+		}
+	}
+}
+
+// appendCombined appends an entry of the operation and key of one, with the cells that are
+// made of those of two others; nil is none.
+func appendCombined(dst, of, older, newer []byte, cell func(pair) []byte) []byte {
+	start := len(dst)
+	key, _ := cutBytes(of[entryHead:])
+	dst = appendBytes(append(dst, of[:entryHead]...), key)
+	for both := range pairs(older, newer) {
+		if c := cell(both); c != nil {
+			dst = appendBytes(binary.AppendUvarint(dst, both.column), c)
 		}
 	}
 	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start))

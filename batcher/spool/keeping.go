@@ -2,7 +2,6 @@ package spool
 
 import (
 	"bytes"
-	"encoding/binary"
 
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -56,18 +55,10 @@ func (k *keeping) clearsKept(patch []byte) bool {
 
 // leaves reports whether an upsert leaves something of an older row in the table.
 func (k *keeping) leaves(older, upsert []byte) bool {
-	_, a := cutBytes(older[entryHead:])
-	_, b := cutBytes(upsert[entryHead:])
-	for len(a) > 0 {
-		ca, _, restA := cutCell(a)
-		cb, cell, restB := cutCell(b)
-		if cb < ca {
-			b = restB
-			continue
-		}
-		a = restA
-		unloaded := k.createOnly[ca] && schemas.Op(older[entryOp]) != schemas.Create
-		if k.columns[ca] && !unloaded && (cb != ca || !k.says(cell)) {
+	creates := schemas.Op(older[entryOp]) == schemas.Create
+	for both := range pairs(older, upsert) {
+		loaded := creates || !k.createOnly[both.column]
+		if both.older != nil && k.columns[both.column] && loaded && !k.says(both.newer) {
 			return true
 		}
 	}
@@ -77,60 +68,26 @@ func (k *keeping) leaves(older, upsert []byte) bool {
 // appendCarried appends an upsert with what an older one says of the fields that it
 // leaves.
 func (k *keeping) appendCarried(dst, older, upsert []byte) []byte {
-	start := len(dst)
-	dst = append(dst, upsert[:entryHead]...)
-	key, b := cutBytes(upsert[entryHead:])
-	_, a := cutBytes(older[entryHead:])
-	dst = appendBytes(dst, key)
-	for len(a) > 0 || len(b) > 0 {
-		ca, cellA, restA := cutCell(a)
-		cb, cellB, restB := cutCell(b)
-		switch {
-		case ca < cb:
-			if k.columns[ca] {
-				dst = appendBytes(binary.AppendUvarint(dst, ca), cellA)
-			}
-			a = restA
-			continue
-		case ca == cb:
-			a = restA
-			if k.columns[cb] && !k.says(cellB) {
-				cellB = cellA
-			}
+	return appendCombined(dst, upsert, older, upsert, func(both pair) []byte {
+		if both.older != nil && k.columns[both.column] && !k.says(both.newer) {
+			return both.older
 		}
-		dst = appendBytes(binary.AppendUvarint(dst, cb), cellB)
-		b = restB
-	}
-	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start))
-	return dst
+		return both.newer
+	})
 }
 
-// appendLeft appends a patch or merge without what an upsert behind it replaces; dst itself,
-// if nothing is left.
-func (k *keeping) appendLeft(dst, patch, upsert []byte) []byte {
-	start := len(dst)
-	dst = append(dst, patch[:entryHead]...)
-	key, a := cutBytes(patch[entryHead:])
-	_, b := cutBytes(upsert[entryHead:])
-	dst = appendBytes(dst, key)
-	empty := len(dst)
-	for len(a) > 0 {
-		ca, cellA, restA := cutCell(a)
-		cb, cellB, restB := cutCell(b)
-		if cb < ca {
-			b = restB
-			continue
+// left is a patch or merge without what an upsert behind it replaces; nil: nothing is left.
+func (k *keeping) left(patch, upsert []byte) []byte {
+	left := appendCombined(nil, patch, patch, upsert, func(both pair) []byte {
+		if k.columns[both.column] && !k.createOnly[both.column] && !k.says(both.newer) {
+			return both.older
 		}
-		a = restA
-		if k.columns[ca] && !k.createOnly[ca] && (cb != ca || !k.says(cellB)) {
-			dst = appendBytes(binary.AppendUvarint(dst, ca), cellA)
-		}
+		return nil
+	})
+	if _, cells := cutBytes(left[entryHead:]); len(cells) == 0 {
+		return nil
 	}
-	if len(dst) == empty {
-		return dst[:start]
-	}
-	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start))
-	return dst
+	return left
 }
 
 // carried puts an upsert in the place of the one that is the key's last row, or
@@ -145,9 +102,9 @@ func (f *fold) carried(k *foldedKey, entry []byte) bool {
 		return false
 	}
 	if into != k.last {
-		left := f.keeping.appendLeft(nil, f.entry(k.last), entry)
+		left := f.keeping.left(f.entry(k.last), entry)
 		f.drop(k.last)
-		if len(left) == 0 {
+		if left == nil {
 			k.last, f.rows[into].next = into, none
 		} else {
 			f.rows[k.last].entry, f.rows[k.last].number = f.own.add(left), several
