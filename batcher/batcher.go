@@ -23,7 +23,6 @@ package batcher
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -46,7 +45,8 @@ type Partition = contract.Partition
 // Claim is contract.Claim, likewise.
 type Claim = contract.Claim
 
-// Config is what all mappings share.
+// Config is what all mappings share. That it can work, and the mappings with it, is checked
+// where the configuration file is read.
 type Config struct {
 	Dir      string // the spool; this process must be its only user
 	MaxBytes int64  // Full reports when the spool takes as much, in bytes
@@ -88,23 +88,6 @@ type Config struct {
 	Log   *slog.Logger // nil: slog.Default()
 }
 
-// validate names the first key that cannot work.
-func (c Config) validate() error {
-	switch {
-	case c.Dir == "":
-		return errors.New("spool.dir: must be set")
-	case c.MaxBytes <= 0:
-		return fmt.Errorf("spool.maxBytes: must be positive, is %d", c.MaxBytes)
-	case !c.Poll.Valid():
-		return fmt.Errorf("poll: initial must be positive and at most max, is %v", c.Poll)
-	case !c.Retry.Valid():
-		return fmt.Errorf("retry: initial must be positive and at most max, is %v", c.Retry)
-	case c.Grace < 0:
-		return fmt.Errorf("grace: must not be negative, is %v", c.Grace)
-	}
-	return nil
-}
-
 // Batcher is the batch lane of one process. Its methods may be called from any
 // goroutine.
 type Batcher struct {
@@ -133,9 +116,6 @@ func (b *Batcher) Notes(mapping string) *spool.Notes {
 // left there is removed, except the files kept for a person to look at. Mappings
 // of one bundle are given parents first. The batcher must be Run or Closed.
 func New(cfg Config, mappings []files.Mapping, i contract.Importer, l contract.Ledger, o contract.Observer, rnd *rand.Rand) (*Batcher, error) {
-	if err := cfg.validate(); err != nil {
-		return nil, err
-	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
@@ -145,15 +125,6 @@ func New(cfg Config, mappings []files.Mapping, i contract.Importer, l contract.L
 		rnd: retry.Shared(rnd), byName: map[string]*member{}, noRoom: make(chan struct{}, 1),
 	}
 	for _, m := range mappings {
-		if err := m.Validate(); err != nil {
-			return nil, fmt.Errorf("mapping %s: %w", m.Name, err)
-		}
-		if m.DualLane && cfg.Peer == nil {
-			return nil, fmt.Errorf("mapping %s: both lanes write its table, and there is no peer to ask", m.Name)
-		}
-		if b.byName[m.Name] != nil {
-			return nil, fmt.Errorf("mapping %s: appears twice", m.Name)
-		}
 		if err := b.add(m); err != nil {
 			return nil, fmt.Errorf("mapping %s: %w", m.Name, err)
 		}

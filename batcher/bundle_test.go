@@ -13,7 +13,6 @@ import (
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/spool"
-	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -235,21 +234,4 @@ func TestDiscardOfOneMappingIsThatOfItsBundle(t *testing.T) {
 			t.Errorf("rows after the discard: got %d, want none: their records are read again", s.Rows)
 		}
 	})
-}
-
-func TestMappingsThatCannotBeOneFileAreNoBundle(t *testing.T) {
-	for name, change := range map[string]func(*files.Mapping){
-		"another ETL": func(m *files.Mapping) {
-			m.Loads = map[schemas.Op]files.Load{schemas.Upsert: {ETL: "999", Mode: "CREATE_OR_UPDATE"}}
-		},
-		"another roll": func(m *files.Mapping) { m.Roll.Rows++ },
-		"no entry":     func(m *files.Mapping) { m.Entry = "" },
-	} {
-		mappings := bundled(testMapping())
-		change(&mappings[1])
-		cfg := Config{Dir: t.TempDir(), MaxBytes: 1, Poll: retry.Backoff{Initial: 1, Max: 1}, Retry: retry.Backoff{Initial: 1, Max: 1}}
-		if b, err := New(cfg, mappings, nil, nil, nil, nil); err == nil || !strings.HasPrefix(err.Error(), "mapping orders: ") {
-			t.Errorf("%s: got %v, %v, want it refused", name, b, err)
-		}
-	}
 }

@@ -47,7 +47,8 @@ func (b *Batcher) add(m files.Mapping) error {
 	b.byName[m.Name] = added
 	for _, q := range b.queues {
 		if m.Bundle != "" && q.mapping.Bundle == m.Bundle {
-			return q.join(added)
+			q.join(added)
+			return nil
 		}
 	}
 	q := &tableQueue{mapping: m, name: m.Name, batcher: b, began: time.Now(), log: b.cfg.Log.With("mapping", m.Name), words: said.New(m.Name), wake: make(chan struct{}, 1), callWake: make(chan struct{}, 1), landedWake: make(chan struct{}, 1), settled: make(chan struct{}, 1)}
@@ -56,24 +57,21 @@ func (b *Batcher) add(m files.Mapping) error {
 	}
 	q.mapping.Loads = maps.Clone(m.Loads)
 	b.queues = append(b.queues, q)
-	return q.join(added)
+	q.join(added)
+	return nil
 }
 
 // join makes the mapping the last one of the queue.
-func (q *tableQueue) join(m *member) error {
-	if err := m.Joins(&q.mapping); err != nil {
-		return err
-	}
+func (q *tableQueue) join(m *member) {
 	for op, load := range m.Loads {
 		if _, ok := q.mapping.Loads[op]; !ok {
 			q.mapping.Loads[op] = load
 		}
 	}
-	q.mapping.RetryFailed, q.mapping.KeepResults = max(q.mapping.RetryFailed, m.RetryFailed), q.mapping.KeepResults || m.KeepResults
+	q.mapping.KeepResults = q.mapping.KeepResults || m.KeepResults
 	m.queue, m.index = q, len(q.members)
 	q.members = append(q.members, m)
 	q.words.Add(m.Columns)
-	return nil
 }
 
 // findParents finds the queues whose rows go before this one's. Within a bundle the

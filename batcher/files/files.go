@@ -6,8 +6,6 @@ package files
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -55,50 +53,6 @@ type Roll struct {
 	Bytes int64           // uncompressed rows of the distinct keys, as first seen
 	Age   time.Duration   // since the first row
 	At    []time.Duration // times of day on the clock of Zone, since midnight
-}
-
-func (r Roll) valid() bool {
-	return r.Rows >= 0 && r.Bytes >= 0 && r.Age >= 0 && (r.Rows > 0 || r.Bytes > 0 || r.Age > 0 || len(r.At) > 0)
-}
-
-func (r Roll) equal(o Roll) bool {
-	return r.Rows == o.Rows && r.Bytes == o.Bytes && r.Age == o.Age && slices.Equal(r.At, o.At)
-}
-
-// Validate names the first setting that cannot work.
-func (m Mapping) Validate() error {
-	switch {
-	case m.Name == "" || strings.ContainsAny(m.Name, `/\`):
-		return errors.New("name: must be there and usable in a file name")
-	case !m.Roll.valid():
-		return fmt.Errorf("roll: rows, bytes and age must not be negative, and one of them or at must be there, are %+v", m.Roll)
-	case m.MaxFile.Rows < 0 || m.MaxFile.Bytes < 0:
-		return fmt.Errorf("maxFile: rows and bytes must not be negative, are %+v", m.MaxFile)
-	case m.RetryFailed < 0:
-		return fmt.Errorf("retryFailed: must not be negative, is %d", m.RetryFailed)
-	case len(m.Loads) == 0:
-		return errors.New("imports: none of upsert, patch, merge, create, delete names an ETL")
-	case m.Bundle != "" && (m.Entry == "" || strings.ContainsAny(m.Bundle+m.Entry, `/\`)):
-		return errors.New("bundle: it and the mapping's entry must be there and usable in file names")
-	}
-	return spool.KnownCompression(m.CSV.Compression)
-}
-
-// Joins says why the mapping's rows cannot be in the files of the bundle that this one has
-// begun; nil: they can.
-func (m *Mapping) Joins(bundle *Mapping) error {
-	for op, load := range m.Loads {
-		if has, ok := bundle.Loads[op]; ok && has.ETL != load.ETL {
-			return fmt.Errorf("imports.%v: the files of bundle %s are loaded by one ETL, there are %s and %s", op, m.Bundle, has.ETL, load.ETL)
-		}
-	}
-	if !m.Roll.equal(bundle.Roll) {
-		return fmt.Errorf("roll: the files of bundle %s are complete together, there are %+v and %+v", m.Bundle, bundle.Roll, m.Roll)
-	}
-	if m.MaxFile != bundle.MaxFile {
-		return fmt.Errorf("maxFile: the mappings of bundle %s have their rows in one file, there are %+v and %+v", m.Bundle, bundle.MaxFile, m.MaxFile)
-	}
-	return nil
 }
 
 // Rows encodes the mapping's writes.

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -13,25 +12,6 @@ func TestEntryIsNamedAfterTheDayInTheMappingsZone(t *testing.T) {
 	m := Mapping{Entry: "orders-$YYYYMMDD.csv", Zone: time.FixedZone("", 9*3600)}
 	if got, want := m.EntryName(time.Date(2026, 3, 1, 20, 0, 0, 0, time.UTC)), "orders-20260302.csv"; got != want {
 		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-func TestMappingsOfABundleHaveTheirFilesInCommon(t *testing.T) {
-	for want, change := range map[string]func(*Mapping){
-		"":                 func(*Mapping) {},
-		"imports.upsert: ": func(m *Mapping) { m.Loads[schemas.Upsert] = Load{ETL: "2"} },
-		"roll: ":           func(m *Mapping) { m.Roll.At = []time.Duration{time.Hour} },
-		"maxFile: ":        func(m *Mapping) { m.MaxFile.Rows++ },
-	} {
-		newMapping := func() *Mapping {
-			return &Mapping{Bundle: "crm", Roll: Roll{Rows: 10}, MaxFile: spool.Limit{Rows: 20}, Loads: map[schemas.Op]Load{schemas.Upsert: {ETL: "1"}}}
-		}
-		m := newMapping()
-		change(m)
-		err := m.Joins(newMapping())
-		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
-			t.Errorf("got %v, want an error that begins with %q", err, want)
-		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -371,15 +370,6 @@ func extension(compression string) string {
 		return ".zip"
 	}
 	return ".gz"
-}
-
-// KnownCompression says why a compression cannot be written; nil if it can.
-func KnownCompression(compression string) error {
-	switch strings.ToUpper(compression) {
-	case "", "GZIP", "ZIP", "NONE":
-		return nil
-	}
-	return fmt.Errorf("csv.compression: must be GZIP, ZIP or NONE, is %q", compression)
 }
 
 func (w *fileWriter) compressor(to io.Writer, csvName, compression string) (io.Writer, error) {

@@ -31,9 +31,6 @@ func (b Backoff) Next(attempt int, after time.Duration, rnd func() float64) time
 	return max(half, after) + time.Duration(rnd()*float64(half))
 }
 
-// Valid reports whether there is always a wait, and room to grow for it.
-func (b Backoff) Valid() bool { return b.Initial > 0 && b.Initial <= b.Max }
-
 // ceiling doubles step by step instead of shifting, so that a failure count of
 // any size cannot overflow.
 func (b Backoff) ceiling(attempt int) time.Duration {
