@@ -35,7 +35,7 @@ func (p Plan) Scarce() bool {
 func (p Plan) Remaining(now time.Time, used []time.Time) int {
 	left := p.PerDay
 	for _, t := range used {
-		if p.sameDay(t, now) {
+		if p.SameDay(t, now) {
 			left--
 		}
 	}
@@ -62,11 +62,11 @@ func (p Plan) Wait(now time.Time, used []time.Time, retry bool) time.Duration {
 	if left <= 0 {
 		return next
 	}
-	last, begun := p.lastOfDay(now, used)
-	if !begun && p.Expected != nil { // yesterday's last one tells what waits since then
-		last, begun = latest(used, func(t time.Time) bool { return t.Before(now) && now.Sub(t) < 24*time.Hour })
+	last := latest(used, func(t time.Time) bool { return p.SameDay(t, now) })
+	if last.IsZero() && p.Expected != nil { // yesterday's last one tells what waits since then
+		last = latest(used, func(t time.Time) bool { return t.Before(now) && now.Sub(t) < 24*time.Hour })
 	}
-	if len(passed) > 0 && last.Before(passed[len(passed)-1]) || retry || !begun || float64(left) > float64(untilTomorrow)/float64(max(p.Every, shortestEvery)) {
+	if len(passed) > 0 && last.Before(passed[len(passed)-1]) || retry || last.IsZero() || float64(left) > float64(untilTomorrow)/float64(max(p.Every, shortestEvery)) {
 		return 0
 	}
 	tomorrow := p.tomorrow(now)
@@ -77,22 +77,21 @@ func (p Plan) Wait(now time.Time, used []time.Time, retry bool) time.Duration {
 	return min(max(at.Sub(now), 0), next)
 }
 
-func (p Plan) lastOfDay(now time.Time, used []time.Time) (last time.Time, found bool) {
-	return latest(used, func(t time.Time) bool { return p.sameDay(t, now) })
-}
-
-func latest(used []time.Time, of func(time.Time) bool) (last time.Time, found bool) {
+// latest is the last of the times that are meant; zero: there is none.
+func latest(used []time.Time, meant func(time.Time) bool) (last time.Time) {
 	for _, t := range used {
-		if of(t) && (!found || t.After(last)) {
-			last, found = t, true
+		if meant(t) && t.After(last) {
+			last = t
 		}
 	}
-	return last, found
+	return last
 }
 
-func (p Plan) sameDay(a, b time.Time) bool { return sameDay(a, b, p.Zone) }
+// SameDay reports whether two times are of one calendar day of the plan's zone.
+func (p Plan) SameDay(a, b time.Time) bool { return SameDay(a, b, p.Zone) }
 
-func sameDay(a, b time.Time, zone *time.Location) bool {
+// SameDay reports whether two times are of one calendar day of a zone.
+func SameDay(a, b time.Time, zone *time.Location) bool {
 	ay, am, ad := a.In(zone).Date()
 	by, bm, bd := b.In(zone).Date()
 	return ay == by && am == bm && ad == bd
@@ -111,10 +110,10 @@ func Day(now time.Time, zone *time.Location) (begins, ends time.Time) {
 	begins, ends = time.Date(y, m, d, 0, 0, 0, 0, zone), time.Date(y, m, d+1, 0, 0, 0, 0, zone)
 	// Where a midnight does not exist, the time package may answer with the hour
 	// before it, which is still of the day before.
-	for !sameDay(begins, now, zone) {
+	for !SameDay(begins, now, zone) {
 		begins = begins.Add(time.Hour)
 	}
-	for sameDay(ends, now, zone) {
+	for SameDay(ends, now, zone) {
 		ends = ends.Add(time.Hour)
 	}
 	return begins, ends

@@ -45,7 +45,7 @@ func (p Plan) timesOfDay(now time.Time) (passed, kept []time.Time) {
 	for _, t := range p.At {
 		when := onDay(y, m, d, t, p.Zone)
 		switch {
-		case !p.sameDay(when, now): // the day ends before it
+		case !p.SameDay(when, now): // the day ends before it
 		case when.After(now):
 			kept = append(kept, when)
 		default:

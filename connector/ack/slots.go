@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/feedsink/feedsink/batcher/slots"
 )
 
 // maxSlots bounds what a damaged ledger could make of a few bytes.
@@ -62,19 +64,13 @@ func joinDaysBefore(used []int64, now time.Time) {
 	for i := len(used) - 1; i >= 0; i-- {
 		at := time.Unix(used[i], 0)
 		switch {
-		case !at.Before(now) || sameDay(at, now, now.Location()):
-		case last > 0 && sameDay(at, time.Unix(last, 0), now.Location()):
+		case !at.Before(now) || slots.SameDay(at, now, now.Location()):
+		case last > 0 && slots.SameDay(at, time.Unix(last, 0), now.Location()):
 			used[i] = last
 		default:
 			last = used[i]
 		}
 	}
-}
-
-func sameDay(a, b time.Time, zone *time.Location) bool {
-	ay, am, ad := a.In(zone).Date()
-	by, bm, bd := b.In(zone).Date()
-	return ay == by && am == bm && ad == bd
 }
 
 // within are the uses that may be of the calendar day of one of the times, in a slice of their own.

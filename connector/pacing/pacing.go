@@ -55,12 +55,6 @@ type Table struct {
 	counted []time.Time // one of each day that it is counted on
 }
 
-func (t *Table) sameDay(a, b time.Time) bool {
-	from, _ := slots.Day(a, t.Zone)
-	other, _ := slots.Day(b, t.Zone)
-	return from.Equal(other)
-}
-
 // wait is how long the table's next import has to wait.
 func (t *Table) wait(now time.Time, used []time.Time, retry bool) time.Duration {
 	plan := t.Plan
@@ -92,7 +86,7 @@ func (p *Pacer) Days(mapping string) []time.Time {
 	for i := range times {
 		times[i] = times[i].In(t.Zone)
 	}
-	return slices.CompactFunc(times, t.sameDay)
+	return slices.CompactFunc(times, t.SameDay)
 }
 
 // noSlotWait is how long a file waits at most after the service said that the table's
@@ -143,7 +137,7 @@ func (p *Pacer) Answered(mapping string) {
 	t.sending.Lock()
 	defer t.sending.Unlock()
 	for _, now := range p.Days(mapping) {
-		if !slices.ContainsFunc(t.counted, func(on time.Time) bool { return t.sameDay(on, now) }) {
+		if !slices.ContainsFunc(t.counted, func(on time.Time) bool { return t.SameDay(on, now) }) {
 			t.counted = append(t.counted, now)
 			p.record.FillSlots(t.Topic, t.Name, []time.Time{now})
 		}
