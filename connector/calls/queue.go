@@ -113,14 +113,15 @@ func (c *call) free() {
 	calls.Put(c)
 }
 
-// premature reports whether any origin says so.
-func (c *call) premature() (early bool) {
-	for _, o := range c.origins {
-		if p, ok := o.(Premature); ok && p.Premature() {
-			early = true
+// ask asks the origins that are a T, and reports whether one of them says yes. All are asked:
+// each stands for a record.
+func ask[T any](origins []Origin, says func(T) bool) (yes bool) {
+	for _, o := range origins {
+		if asked, ok := o.(T); ok && says(asked) {
+			yes = true
 		}
 	}
-	return early
+	return yes
 }
 
 // forget takes out the origins that match and returns how many did.
@@ -414,15 +415,4 @@ func (l *Lane) Halted() (writes int) {
 		}
 	}
 	return writes
-}
-
-// holds reports whether some origin keeps the refusal from being final. All are
-// asked: each stands for a record that was refused.
-func (c *call) holds(err error) (held bool) {
-	for _, o := range c.origins {
-		if h, ok := o.(Holder); ok && h.Hold(err) {
-			held = true
-		}
-	}
-	return held
 }

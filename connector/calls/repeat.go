@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"container/list"
 	"slices"
 	"time"
@@ -96,9 +97,7 @@ func (r *repeat) keep(c *call) {
 		of = c.repeats.of
 	}
 	for _, o := range of {
-		if p, ok := o.(Lasting); ok {
-			o = p.Lasting()
-		}
+		o = cmp.Or(lasting(o), o)
 		if !slices.Contains(r.of, o) {
 			r.of = append(r.of, o)
 		}

@@ -349,7 +349,7 @@ func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) ver
 	switch {
 	case v.answered && v.status == http.StatusNotFound && c.write.Op == schemas.Delete:
 		v.outcome, v.err = AbsentAlready, nil
-	case v.answered && early(v.status, c.write.Op) && c.premature():
+	case v.answered && early(v.status, c.write.Op) && ask(c.origins, Premature.Premature):
 		// What it is for, or what makes room for it, may still be on its way by other means.
 	case v.answered:
 		v.outcome = Rejected
@@ -359,7 +359,7 @@ func (l *Lane) judge(ctx context.Context, c *call, err error, now time.Time) ver
 		v.outcome = Rejected
 		v.err = &GivenUp{now.Sub(c.first), c.tries, c.unsure || v.unsure, err}
 	}
-	if v.outcome == Rejected && c.holds(v.err) {
+	if v.outcome == Rejected && ask(c.origins, func(h Holder) bool { return h.Hold(v.err) }) {
 		v.outcome, v.held = Retried, true
 	}
 	return v

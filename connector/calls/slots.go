@@ -13,7 +13,6 @@ import (
 // compared as a whole with a fingerprint that has the key in it: so neither is taken for the other.
 type slots struct {
 	most   int // slots in a part
-	used   int // in all parts
 	shards [shards]shard
 }
 
@@ -59,7 +58,6 @@ func (s *slots) remove(key uint64) {
 	part := s.shard(key)
 	if at, found := part.find(tagOf(key)); found {
 		part.free(at)
-		s.used--
 	}
 }
 
@@ -73,7 +71,6 @@ func (s *slots) put(next slot, key uint64, alive func(*slot) bool) {
 	if s.most < fewest {
 		return
 	}
-	s.used -= part.used
 	if part.full() && len(part.slots) < s.most {
 		part.grow(s.most, alive)
 	}
@@ -83,7 +80,6 @@ func (s *slots) put(next slot, key uint64, alive func(*slot) bool) {
 	at, _ := part.find(next.tag)
 	part.slots[at] = next
 	part.used++
-	s.used += part.used
 }
 
 // full reports whether there is no room: a part with fewer free slots is slow.
