@@ -22,7 +22,7 @@ func (r *reading) formatsOf(name string, in *bufio.Reader) []int {
 	}
 	first, _ := in.Peek(headLength) // what keeps it from being read shows when it is
 	var best []int
-	most := fit{}
+	most := 0
 	for _, i := range all {
 		f := r.formats[i]
 		header, err := newReader(bytes.NewReader(first), f).header(f.Key)
@@ -30,7 +30,7 @@ func (r *reading) formatsOf(name string, in *bufio.Reader) []int {
 			continue
 		}
 		switch fits := f.fits(header); {
-		case len(best) == 0 || fits.better(most):
+		case len(best) == 0 || fits > most:
 			best, most = []int{i}, fits
 		case fits == most:
 			best = append(best, i)
@@ -42,27 +42,18 @@ func (r *reading) formatsOf(name string, in *bufio.Reader) []int {
 	return best
 }
 
-// fit is how well a header goes with a file's columns.
-type fit struct {
-	whole   bool // all of them are there
-	columns int  // that are there
-}
-
-func (f Format) fits(header []string) (of fit) {
+// fits is how well a header goes with the file's columns: how many of them are there, and
+// better than any other if all are.
+func (f Format) fits(header []string) (columns int) {
 	for _, c := range f.Columns {
 		if column(header, c) >= 0 {
-			of.columns++
+			columns++
 		}
 	}
-	of.whole = of.columns == len(f.Columns)
-	return of
-}
-
-func (of fit) better(than fit) bool {
-	if of.whole != than.whole {
-		return of.whole
+	if columns == len(f.Columns) {
+		columns += 1 << 20 // more than any file has
 	}
-	return of.columns > than.columns
+	return columns
 }
 
 // toldBy narrows the formats of a row by its columns that are not the import's

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -32,15 +31,14 @@ type Creates struct {
 	writes.Operations
 	service *calls.Service
 	backoff retry.Backoff
-	mu      sync.Mutex // several imports may have rows in error at once
-	rnd     *rand.Rand
+	rnd     *rand.Rand    // for several imports at once
 	pace    *rate.Limiter // nil: no rate is configured
 	perCall func() rate.Limit
 }
 
 // NewCreates reads nothing yet. share is the part of service.rate that it may use.
 func NewCreates(client *service.Client, service *calls.Service, cfg *config.Config, share func() float64, rnd *rand.Rand) *Creates {
-	c := &Creates{Operations: writes.Operations{Client: client}, service: service, backoff: retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, rnd: rnd}
+	c := &Creates{Operations: writes.Operations{Client: client}, service: service, backoff: retry.Backoff{Initial: cfg.Retry.Initial, Max: cfg.Retry.Max}, rnd: retry.Shared(rnd)}
 	if r := cfg.Service.Rate; r.Calls > 0 {
 		c.pace = rate.NewLimiter(0, 1)
 		c.perCall = func() rate.Limit { return rate.Limit(float64(r.Calls) / r.Per.Seconds() * share()) }
@@ -66,7 +64,7 @@ func (c *Creates) judge(ctx context.Context, imp *contract.Import, p *kafka.Part
 	if *read++; *read > mostRead {
 		return writes.Perhaps, nil
 	}
-	err = retry.Do(ctx, c.backoff, c.random, func(ctx context.Context) error {
+	err = retry.Do(ctx, c.backoff, c.rnd.Float64, func(ctx context.Context) error {
 		if err := c.wait(ctx); err != nil {
 			return err
 		}
@@ -89,12 +87,6 @@ func (c *Creates) judge(ctx context.Context, imp *contract.Import, p *kafka.Part
 		return other, nil
 	}
 	return v, nil
-}
-
-func (c *Creates) random() float64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.rnd.Float64()
 }
 
 // wait waits until the service wants calls, and for the next of the rate.

@@ -76,10 +76,7 @@ func stops(err error) bool {
 
 // days are what the topics brought on each of the days before today that they hold whole.
 func (a *Arrivals) days(ctx context.Context, topics []string, today time.Time, zone *time.Location) ([][slots.Quarters]int64, error) {
-	days, whole := make([][slots.Quarters]int64, learntDays), [learntDays]bool{}
-	for n := range days {
-		whole[n] = true
-	}
+	days, cut := make([][slots.Quarters]int64, learntDays), [learntDays]bool{} // cut: a topic does not hold all of the day
 	for _, topic := range topics {
 		first, err := a.source.WrittenBefore(ctx, topic, time.UnixMilli(0))
 		if err != nil {
@@ -95,8 +92,8 @@ func (a *Arrivals) days(ctx context.Context, topics []string, today time.Time, z
 			if err != nil {
 				return nil, err
 			}
-			whole[n] = whole[n] && (last > first || total == first)
-			for whole[n] && at.Before(ends) {
+			cut[n] = cut[n] || last <= first && total != first
+			for !cut[n] && at.Before(ends) {
 				next, err := a.at(ctx, topic, at.Add(quarter))
 				if err != nil {
 					return nil, err
@@ -108,7 +105,7 @@ func (a *Arrivals) days(ctx context.Context, topics []string, today time.Time, z
 	}
 	var held [][slots.Quarters]int64
 	for n, d := range days {
-		if whole[n] {
+		if !cut[n] {
 			held = append(held, d)
 		}
 	}

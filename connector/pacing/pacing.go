@@ -55,13 +55,6 @@ type Table struct {
 	counted []time.Time // one of each day that it is counted on
 }
 
-// wait is how long the table's next import has to wait.
-func (t *Table) wait(now time.Time, used []time.Time, retry bool) time.Duration {
-	plan := t.Plan
-	plan.Expected = t.expected.Load()
-	return plan.Wait(now, used, retry)
-}
-
 // askAgain is how soon a table is asked for again whose record is not ours to
 // read yet.
 const askAgain = time.Second
@@ -74,8 +67,10 @@ func (p *Pacer) Wait(mapping string, retry bool) (wait time.Duration) {
 	if !ok {
 		return askAgain
 	}
+	plan := t.Plan
+	plan.Expected = t.expected.Load()
 	for _, now := range p.clock.Candidates() {
-		wait = max(wait, t.wait(now, used, retry))
+		wait = max(wait, plan.Wait(now, used, retry))
 	}
 	return wait
 }
@@ -144,15 +139,6 @@ func (p *Pacer) Answered(mapping string) {
 	}
 }
 
-// used are the imports of the mapping's table on the calendar day of now, as the
-// ledger has them; ok is false while another member owns the table.
-func (p *Pacer) used(mapping string, now time.Time) (used []time.Time, ok bool) {
-	t := p.tables[mapping]
-	used, ok = p.record.Slots(t.Topic, t.Name)
-	from, to := slots.Day(now, t.Zone)
-	return slices.DeleteFunc(used, func(u time.Time) bool { return u.Before(from) || !u.Before(to) }), ok
-}
-
 // Took notes an import that was made by hand.
 func (p *Pacer) Took(mapping string) {
 	t := p.tables[mapping]
@@ -177,13 +163,16 @@ func (p *Pacer) Day(mapping string) *observe.DayStatus {
 	t, now := p.tables[mapping], time.Now()
 	st := &observe.DayStatus{Zone: t.Zone.String(), PerDay: t.PerDay, Reserve: t.Reserve, Used: []observe.UsedSlots{}}
 	st.Begins, st.Ends = slots.Day(now, t.Zone)
-	used, ok := p.used(mapping, now)
+	used, ok := p.record.Slots(t.Topic, t.Name)
 	if !ok {
 		return st
 	}
 	st.Owned = true
 	st.Left, _ = p.Remaining(mapping)
 	for _, at := range used {
+		if !t.SameDay(at, now) {
+			continue
+		}
 		if n := len(st.Used); n > 0 && st.Used[n-1].At.Equal(at) {
 			st.Used[n-1].Count++
 			continue
