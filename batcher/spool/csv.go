@@ -95,11 +95,7 @@ func (f *format) encode(text []byte) ([]byte, error) {
 // appendCell appends one cell. A text that is there but empty is written as two
 // enclosing characters, which tells it from a cell about which nothing was said.
 // The error is a *schemas.ValueError for the named field.
-func (f *format) appendCell(dst []byte, field, text string) ([]byte, error) {
-	return appendText(f, dst, field, text)
-}
-
-func appendText[T string | []byte](f *format, dst []byte, field string, text T) ([]byte, error) {
+func appendCell[T string | []byte](f *format, dst []byte, field string, text T) ([]byte, error) {
 	start := len(dst)
 	var asks byte
 	for i := range len(text) {
@@ -142,13 +138,13 @@ const usualList = 1 << 16
 func (f *format) appendValue(dst []byte, field string, v schemas.Value) ([]byte, error) {
 	switch v.Kind() {
 	case schemas.String, schemas.Number, schemas.Bool:
-		return f.appendCell(dst, field, v.Text())
+		return appendCell(f, dst, field, v.Text())
 	case schemas.List:
 		list := v.AppendJSON(f.list[:0])
 		if cap(list) <= usualList {
 			f.list = list
 		}
-		return appendText(f, dst, field, list)
+		return appendCell(f, dst, field, list)
 	}
 	return dst, schemas.Invalid(field, "must be a text, a number, true, false or a list")
 }

@@ -38,7 +38,7 @@ func TestCellsAreEnclosedOnlyWhereTheyMust(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := f.appendCell([]byte("before"), "field", tc.text)
+			got, err := appendCell(f, []byte("before"), "field", tc.text)
 			if err != nil || string(got) != "before"+tc.want {
 				t.Errorf("cell of %q: got %q, %v, want %q", tc.text, got, err, "before"+tc.want)
 			}

@@ -82,7 +82,7 @@ func NewRows(key Key, columns []Column, csv CSV) (*Rows, error) {
 			r.key = i
 		}
 		r.columns[i] = column{section: c.Section, name: c.Name, createOnly: c.CreateOnly, own: schemas.Place{Section: c.Section, Name: c.Name}}
-		if r.headers[i], err = f.appendCell(nil, "header", c.Header); err != nil {
+		if r.headers[i], err = appendCell(f, nil, "header", c.Header); err != nil {
 			return nil, fmt.Errorf("columns[%d]: %w", i, err)
 		}
 	}
@@ -105,7 +105,7 @@ func (r *Rows) AppendEntry(dst []byte, w *schemas.Write) ([]byte, error) {
 	binary.LittleEndian.PutUint64(dst[start+entryHash:], xxhash.Sum64String(w.Key))
 	dst[start+entryOp] = byte(w.Op)
 	size := len(dst)
-	dst, err := r.appendCell(append(dst, 0), r.columns[r.key].name, w.Key)
+	dst, err := appendCell(r.format, append(dst, 0), r.columns[r.key].name, w.Key)
 	if err != nil {
 		return dst[:start], err
 	}

@@ -29,7 +29,7 @@ func newKeeping(f *format, columns []Column, key int) (*keeping, error) {
 		return nil, nil
 	}
 	var err error
-	k.empty, err = f.appendCell(nil, "", "")
+	k.empty, err = appendCell(f, nil, "", "")
 	return k, err
 }
 

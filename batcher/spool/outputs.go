@@ -2,13 +2,16 @@ package spool
 
 import (
 	"errors"
+	"io"
 	"os"
 )
 
 // OutputFiles are an execution's output files on their way into the spool. Nothing
 // is written around Write, which the file's other methods would do.
 type OutputFiles struct {
-	file  *os.File
+	io.ReadSeeker
+	io.ReaderAt
+	file  *os.File // which these are
 	dir   *Dir
 	limit int64
 	size  int64
@@ -28,6 +31,7 @@ func (s *Dir) OutputFiles(of string, limit int64) (*OutputFiles, error) {
 	o := &OutputFiles{dir: s, name: of + errorsSuffix, limit: limit}
 	var err error
 	o.file, err = s.Create(o.temporary())
+	o.ReadSeeker, o.ReaderAt = o.file, o.file
 	return o, err
 }
 
@@ -58,15 +62,6 @@ func (o *OutputFiles) reserve(bytes int64) error {
 
 // Size is how much of them is there, in bytes.
 func (o *OutputFiles) Size() int64 { return o.size }
-
-// Read is the file's.
-func (o *OutputFiles) Read(p []byte) (int, error) { return o.file.Read(p) }
-
-// ReadAt is the file's.
-func (o *OutputFiles) ReadAt(p []byte, at int64) (int, error) { return o.file.ReadAt(p, at) }
-
-// Seek is the file's.
-func (o *OutputFiles) Seek(to int64, whence int) (int64, error) { return o.file.Seek(to, whence) }
 
 // Keep gives the files the name that survives a restart; they can be read on.
 func (o *OutputFiles) Keep() error {
