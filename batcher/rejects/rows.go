@@ -61,7 +61,7 @@ type Import struct {
 type Rows struct {
 	Import
 	Named     int64   // by the output files
-	ByMember  []int64 // rows whose records were found, by the mapping's place in Of
+	byMember  []int64 // rows whose records were found, by the mapping's place in Of
 	Unmatched int64   // rows that match no record
 
 	source   Source
@@ -82,7 +82,7 @@ type Rows struct {
 
 // New returns none of an import.
 func New(source Source, imp Import) (*Rows, error) {
-	rr := &Rows{Import: imp, source: source, rank: spool.RankOf(imp.File), byKey: map[rowKey]*errorRow{}, ByMember: make([]int64, len(imp.Of))}
+	rr := &Rows{Import: imp, source: source, rank: spool.RankOf(imp.File), byKey: map[rowKey]*errorRow{}, byMember: make([]int64, len(imp.Of))}
 	for _, m := range imp.Of {
 		rows, err := m.Rows()
 		if err != nil {
@@ -112,7 +112,7 @@ func (rr *Rows) Read(ctx context.Context, outputs rowerror.File) error {
 func (rr *Rows) CountFound(ctx context.Context, outputs rowerror.File) (counts []int64, err error) {
 	rr.counting = true
 	err = rr.Read(ctx, outputs)
-	return rr.ByMember, err
+	return rr.byMember, err
 }
 
 // Unreadable reports whether an error is of what the output files say, and not of
@@ -125,31 +125,31 @@ func Unreadable(err error) bool {
 // Lack is what the output files lack of the rows in error, of which the service counts inError, -1 if
 // it does not say how many; "": they name all of them.
 func (rr *Rows) Lack(ctx context.Context, outputs *spool.OutputFiles, inError int64) (why string, err error) {
-	named, err := rr.Count(ctx, outputs)
+	named, err := rr.count(ctx, outputs)
 	switch {
 	case err != nil && Unreadable(err):
 		why = err.Error()
 	case err != nil:
 		return "", err
 	case named < inError:
-		why = fmt.Sprintf("the output files name %d of the %s in error", named, Counted(inError))
+		why = fmt.Sprintf("the output files name %d of the %s in error", named, counted(inError))
 	case inError < 0 && outputs.Size() == 0:
 		why = "there is nothing in the output files"
 	}
 	return why, nil
 }
 
-// Counted is a number of rows in a sentence.
-func Counted(rows int64) string {
+// counted is a number of rows in a sentence.
+func counted(rows int64) string {
 	if rows == 1 {
 		return "1 row"
 	}
 	return fmt.Sprintf("%d rows", rows)
 }
 
-// Count is how many rows in error the output files name, lines of one key that
+// count is how many rows in error the output files name, lines of one key that
 // follow each other counted once.
-func (rr *Rows) Count(ctx context.Context, outputs rowerror.File) (rows int64, err error) {
+func (rr *Rows) count(ctx context.Context, outputs rowerror.File) (rows int64, err error) {
 	seen := map[uint64]bool{} // of member and key
 	err = rowerror.Read(outputs, rr.formats, func(r rowerror.Row) error {
 		if rows%1000 == 0 && ctx.Err() != nil {
@@ -245,7 +245,7 @@ func (rr *Rows) flush(ctx context.Context) error {
 	for _, r := range rr.rejected {
 		if row := r.found(); row != nil {
 			if !rr.counting || !r.Harmless(rr.Op) {
-				rr.ByMember[row.member]++
+				rr.byMember[row.member]++
 			}
 		} else if err := rr.addUnmatched(r.Row); err != nil {
 			return err
@@ -347,7 +347,7 @@ func (rr *Rows) addUnmatched(r rowerror.Row) error {
 func (rr *Rows) Shares() []contract.Member {
 	members := slices.Clone(rr.Members)
 	for i := range members {
-		members[i].InError = rr.ByMember[i]
+		members[i].InError = rr.byMember[i]
 	}
 	return members
 }

@@ -48,7 +48,7 @@ func (u *Unnamed) Reason(imp *contract.Import, inError int64, asked bool) string
 	}
 	many := ", its result does not say how many rows are in error"
 	if inError > 0 {
-		many = " with " + Counted(inError) + " in error"
+		many = " with " + counted(inError) + " in error"
 	}
 	return fmt.Sprintf("import %s, execution %s: FINISHED%s, but %s%s. Their records are not confirmed. %s. "+
 		"After a release the output files are asked for once more: rows in error that they do not name, or that cannot become dead letters, "+

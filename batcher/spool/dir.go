@@ -24,7 +24,7 @@ import (
 const (
 	lockName      = "lock"      // of the process that owns the directory
 	JournalSuffix = ".journal"  // rows of an open file
-	NotesSuffix   = ".receipts" // notes of what receipts will be written of
+	notesSuffix   = ".receipts" // notes of what receipts will be written of
 	partSuffix    = ".part"     // a file on its way to being sealed
 	FailedSuffix  = ".failed"   // kept: the service refused to load it
 	errorsSuffix  = ".errors"   // kept: output files of an import, because they were asked for or do not name all rows in error

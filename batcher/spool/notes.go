@@ -78,7 +78,7 @@ var piecesRoom = sync.Pool{New: func() any { return make([]byte, 0, notesPieceSi
 // write moves what is behind the pieces to the disk.
 func (n *Notes) write() (err error) {
 	last := len(n.pieces) - 1
-	at := notesPiece{name: n.newName() + NotesSuffix}
+	at := notesPiece{name: n.newName() + notesSuffix}
 	begun := last >= 0 && n.pieces[last].name != "" && n.pieces[last].size < notesFileSize && (last > 0 || n.head == nil)
 	if begun {
 		at = n.pieces[last]

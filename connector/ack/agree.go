@@ -47,8 +47,8 @@ func (v *View) Confirmed(offset int64) bool { return offset < v.Offset || v.Done
 // one say.
 func (v *View) Alone() bool { return v.Committed && v.Routes.Known() && !v.Routes.Shared }
 
-// Agrees reports whether the other lane applies these routes.
-func (l *LaneRoutes) Agrees(v *View) bool { return v.Committed && l.applied(&v.Routes) }
+// agrees reports whether the other lane applies these routes.
+func (l *LaneRoutes) agrees(v *View) bool { return v.Committed && l.applied(&v.Routes) }
 
 // applied reports whether r says that these routes are applied, and no others.
 func (l *LaneRoutes) applied(r *Routes) bool {
@@ -91,7 +91,7 @@ func (r *Routes) Decide(v *View, fingerprint uint64, offset int64) Decision {
 // Outdated reports that the other lane has changed its routes and applies this
 // lane's now: the batch lane then resumes.
 func (r *Routes) Outdated(l *LaneRoutes, v *View) bool {
-	if !l.Batch || !l.Shared || !l.Agrees(v) || r.Peer.Changed == v.Routes.Changed {
+	if !l.Batch || !l.Shared || !l.agrees(v) || r.Peer.Changed == v.Routes.Changed {
 		return false
 	}
 	return r.Peer.Changed != 0 || !v.Routes.First || r.behind(v)
@@ -106,7 +106,7 @@ func (r *Routes) behind(v *View) bool {
 // Notice keeps what was seen of the other lane while both apply the same routes.
 func (r *Routes) Notice(l *LaneRoutes, v *View) {
 	r.Reset = r.Reset && v.Routes.Peer.Changed != r.Changed
-	if l.Batch && l.Shared && l.Agrees(v) && !r.Outdated(l, v) {
+	if l.Batch && l.Shared && l.agrees(v) && !r.Outdated(l, v) {
 		r.Peer = Peer{v.Routes.Changed, v.Offset}
 	}
 }
@@ -193,7 +193,7 @@ func (l *LaneRoutes) Awaits(v *View, owned bool) bool {
 	if l.Shared && v.Alone() {
 		return true
 	}
-	return l.remains() && owned && !l.Agrees(v)
+	return l.remains() && owned && !l.agrees(v)
 }
 
 // GoesBack reports whether a lane that has waited has to begin again at an earlier

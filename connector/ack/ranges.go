@@ -58,8 +58,8 @@ func (rs Ranges) Remove(r Range) Ranges {
 	return out
 }
 
-// Above returns the part of the set at or beyond offset o, sharing memory with rs.
-func (rs Ranges) Above(o int64) Ranges {
+// above returns the part of the set at or beyond offset o, sharing memory with rs.
+func (rs Ranges) above(o int64) Ranges {
 	i := rs.firstEndingAfter(o)
 	rs = rs[i:]
 	if len(rs) > 0 && rs[0].From < o {

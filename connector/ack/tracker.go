@@ -53,7 +53,7 @@ type Claim struct {
 // New returns a tracker that continues at the watermark, with done as read
 // from the ledger: offsets beyond it that are confirmed already.
 func New(watermark int64, done Ranges) *Tracker {
-	t := &Tracker{next: watermark, done: append(Ranges(nil), done.Above(watermark)...)}
+	t := &Tracker{next: watermark, done: append(Ranges(nil), done.above(watermark)...)}
 	if n := len(t.done); n > 0 {
 		t.restored = t.done[n-1].To
 	}
@@ -242,7 +242,7 @@ func (t *Tracker) Confirmed() Ranges {
 		return slices.Clone(t.shown.done)
 	}
 	w := t.Watermark()
-	t.done = t.done.Above(w)
+	t.done = t.done.above(w)
 	var out Ranges
 	from := w
 	for e := t.first; e != nil && e.offset < t.next; e = e.next {
