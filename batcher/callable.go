@@ -13,6 +13,7 @@ import (
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/reconcile"
 	"github.com/feedsink/feedsink/batcher/waiting"
+	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -428,12 +429,8 @@ func (q *tableQueue) endCalls(ctx context.Context) error {
 	}
 	doubt := time.Until(q.doubt)
 	q.mu.Unlock()
-	if doubt > 0 {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(doubt):
-		}
+	if err := retry.Sleep(ctx, doubt); err != nil {
+		return err
 	}
 	q.endDoubts()
 	return nil

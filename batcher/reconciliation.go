@@ -86,7 +86,7 @@ func (r *importRun) reconcile(ctx, send context.Context, imp contract.Import) er
 	for i, m := range r.queue.members {
 		if m.DualLane {
 			s := reconciliation{run: r, member: m, known: r.known[i], undecided: &r.undecided[i], imp: imp}
-			if err := s.untilReconciled(ctx, send, imp); err != nil {
+			if err := s.untilReconciled(ctx, send); err != nil {
 				return err
 			}
 		}
@@ -120,7 +120,7 @@ func (r *importRun) recordReconciling(send context.Context, imp contract.Import)
 	return nil
 }
 
-func (rec *reconciliation) untilReconciled(ctx, send context.Context, imp contract.Import) error {
+func (rec *reconciliation) untilReconciled(ctx, send context.Context) error {
 	rec.setReconciling(true)
 	defer rec.setReconciling(false)
 	defer rec.waitFor("")
@@ -158,10 +158,11 @@ func (rec *reconciliation) untilReconciled(ctx, send context.Context, imp contra
 				return err
 			}
 		default:
-			rec.run.log.Debug("reconciling keys that both lanes wrote", "file", imp.File, "keys", len(next))
+			rec.run.log.Debug("reconciling keys that both lanes wrote", "file", rec.imp.File, "keys", len(next))
 			rec.waitFor("calls send the newest state of " + reconcile.SomeKeys(len(next)) + " that both lanes wrote")
-			if err := rec.sendNewest(ctx, next); err != nil {
-				return err
+			reconcile.AtOnce(next, reconcilers, func(n reconcile.Newest) { rec.sendOne(ctx, n) })
+			if ctx.Err() != nil {
+				return ctx.Err()
 			}
 		}
 	}
@@ -218,12 +219,6 @@ func (rec *reconciliation) bringBack(ctx context.Context) {
 	reconcile.AtOnce(all, reconcilers, func(n reconcile.Newest) {
 		_, _ = rec.run.batcher.cfg.Peer.Apply(ctx, rec.member.Name, n.Writes)
 	})
-}
-
-// sendNewest sends keys' newest states, and returns once all are answered.
-func (rec *reconciliation) sendNewest(ctx context.Context, all []reconcile.Newest) error {
-	reconcile.AtOnce(all, reconcilers, func(n reconcile.Newest) { rec.sendOne(ctx, n) })
-	return ctx.Err()
 }
 
 // sendOne sends a key's newest state by calls. What calls cannot say becomes a
