@@ -10,6 +10,7 @@ import (
 	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/batcher/files"
 	"github.com/feedsink/feedsink/batcher/said"
+	"github.com/feedsink/feedsink/batcher/slots"
 	"github.com/feedsink/feedsink/connector/retry"
 )
 
@@ -195,17 +196,14 @@ func (q *tableQueue) dueAt(g *generation) (at time.Time) {
 	}
 	oldest := g.oldest
 	if came, written := q.oldest(); !came.IsZero() {
-		if until := q.mapping.Until(came, q.importTime()); at.IsZero() || !until.IsZero() && until.Before(at) {
-			at = until
-		}
+		at = slots.Sooner(at, q.mapping.Until(came, q.importTime()))
 		oldest = g.before(oldest, written)
 	}
 	if oldest.IsZero() || at.IsZero() {
 		return at
 	}
 	// A restart, a reload or another owner is no reason to wait longer.
-	due := q.mapping.ResumedUntil(oldest, g.resumed, q.importTime())
-	return slices.MinFunc([]time.Time{at, due}, time.Time.Compare)
+	return slots.Sooner(at, q.mapping.ResumedUntil(oldest, g.resumed, q.importTime()))
 }
 
 // unsent are the generations that are not on their way, in their order.

@@ -63,11 +63,11 @@ const dateToken = "$YYYYMMDD"
 
 // EntryName is the name of the mapping's file in a ZIP that is sealed at now.
 func (m *Mapping) EntryName(now time.Time) string {
-	return strings.ReplaceAll(m.Entry, dateToken, now.In(m.TimeZone()).Format("20060102"))
+	return strings.ReplaceAll(m.Entry, dateToken, now.In(m.timeZone()).Format("20060102"))
 }
 
-// TimeZone is the mapping's zone.
-func (m *Mapping) TimeZone() *time.Location { return cmp.Or(m.Zone, time.UTC) }
+// timeZone is the mapping's zone.
+func (m *Mapping) timeZone() *time.Location { return cmp.Or(m.Zone, time.UTC) }
 
 // Until is when a file that was opened then is complete, whatever its size; zero: never. importTime is
 // what an import needs.
@@ -75,13 +75,9 @@ func (m *Mapping) Until(opened time.Time, importTime time.Duration) (at time.Tim
 	if m.Roll.Age > 0 {
 		at = opened.Add(m.Roll.Age)
 	}
-	if next := slots.Next(m.Roll.At, m.TimeZone(), opened); !next.IsZero() && (at.IsZero() || next.Before(at)) {
-		at = next
-	}
+	at = slots.Sooner(at, slots.Next(m.Roll.At, m.timeZone(), opened))
 	if m.Within > 0 { // so that an import is in time
-		if soon := opened.Add(max(m.Within-importTime, m.Within/2)); at.IsZero() || soon.Before(at) {
-			at = soon
-		}
+		at = slots.Sooner(at, opened.Add(max(m.Within-importTime, m.Within/2)))
 	}
 	return at
 }

@@ -13,12 +13,20 @@ func Next(at []time.Duration, zone *time.Location, after time.Time) (next time.T
 	for days := range 3 { // a zone may leave out a whole day
 		for _, t := range at {
 			when := onDay(y, m, d+days, t, zone)
-			if when.After(after) && (next.IsZero() || when.Before(next)) {
-				next = when
+			if when.After(after) {
+				next = Sooner(next, when)
 			}
 		}
 	}
 	return next
+}
+
+// Sooner is the earlier of two times of which zero means never.
+func Sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // onDay is when the clock of the zone shows that time on that day.

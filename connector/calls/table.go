@@ -245,8 +245,8 @@ func (l *Lane) stateChanges(t *table, to BreakerState) {
 func (l *Lane) tickTables(now time.Time) (next time.Time) {
 	for _, t := range l.tables {
 		l.probe(t, now)
-		if t.held && now.Before(t.until) && (next.IsZero() || t.until.Before(next)) {
-			next = t.until
+		if t.held && now.Before(t.until) {
+			next = sooner(next, t.until)
 		}
 	}
 	return next
