@@ -105,7 +105,7 @@ func (to *settledTable) load(writes ...schemas.Write) {
 	for _, f := range p.Files(len(writes)) {
 		content := []byte(strings.Join(f.Lines, "\n") + "\n")
 		execution, err := to.client.Trigger(to.t.Context(), to.mapping.Loads[f.Op].ETL, service.File{
-			Name: "file.csv", ContentType: "text/csv",
+			Name: "file.csv",
 			Open: func() (io.ReadCloser, int64, error) {
 				return io.NopCloser(bytes.NewReader(content)), int64(len(content)), nil
 			},

@@ -103,7 +103,7 @@ func (to *table) load(writes []schemas.Write) (files int) {
 	for _, f := range all {
 		content := []byte(strings.Join(f.Lines, "\n") + "\n")
 		execution, err := to.client.Trigger(to.t.Context(), to.etls[f.Op], service.File{
-			Name: "file.csv", ContentType: "text/csv",
+			Name: "file.csv",
 			Open: func() (io.ReadCloser, int64, error) {
 				return io.NopCloser(bytes.NewReader(content)), int64(len(content)), nil
 			},

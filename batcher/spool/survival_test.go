@@ -119,7 +119,7 @@ func survive(t *testing.T, s *sandbox.Sandbox, client *service.Client, etl strin
 		}})
 	}
 	dir, files := sealed(t, m, SegmentSize, writes)
-	file := service.File{Name: files[0].Name, ContentType: "text/csv", Open: func() (io.ReadCloser, int64, error) {
+	file := service.File{Name: files[0].Name, Open: func() (io.ReadCloser, int64, error) {
 		f, err := os.Open(dir.Path(files[0].Name))
 		return f, files[0].Bytes, err
 	}}

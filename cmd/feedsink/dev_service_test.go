@@ -141,7 +141,7 @@ func TestDevServiceOnlyHoldsWhatAFileNeeds(t *testing.T) {
 	}
 	defer client.Close()
 	push := func(csv string) error {
-		_, err := client.Trigger(t.Context(), "77", service.File{Name: "customers.csv", ContentType: "text/csv", Open: func() (io.ReadCloser, int64, error) {
+		_, err := client.Trigger(t.Context(), "77", service.File{Name: "customers.csv", Open: func() (io.ReadCloser, int64, error) {
 			return io.NopCloser(strings.NewReader(csv)), int64(len(csv)), nil
 		}}, nil)
 		return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contract"
@@ -38,23 +37,13 @@ func (i Importer) Trigger(ctx context.Context, etl, name string, open func() (io
 	if err := may(); err != nil {
 		return "", err
 	}
-	file := service.File{Name: name, ContentType: contentType(name), Open: open}
+	file := service.File{Name: name, Open: open}
 	return Request(i.Known, func() (string, error) {
 		ctx, call := i.Spans.Trigger(ctx, name)
 		execution, err := i.Client.While(may).Trigger(ctx, etl, file, i.Zones[etl])
 		call.End(err, tracing.StatusOf(err))
 		return execution.ID, err
 	})
-}
-
-func contentType(name string) string {
-	switch filepath.Ext(name) {
-	case ".gz":
-		return "application/gzip"
-	case ".zip":
-		return "application/zip"
-	}
-	return "text/csv"
 }
 
 // Results implements contract.Importer.

@@ -13,19 +13,6 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-func TestContentTypeFollowsTheFilesName(t *testing.T) {
-	for name, want := range map[string]string{
-		"customers-1.upsert.csv.gz":  "application/gzip",
-		"customers-1.upsert.csv.zip": "application/zip",
-		"customers-1.upsert.csv":     "text/csv",
-		"gz":                         "text/csv",
-	} {
-		if got := contentType(name); got != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
-		}
-	}
-}
-
 func TestImporterCarriesAFileThroughItsExecution(t *testing.T) {
 	s, client := startService(t)
 	i := Importer{Client: client, Known: &calls.Service{}, Leased: func() bool { return true }}

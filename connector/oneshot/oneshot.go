@@ -171,7 +171,7 @@ func (j Job) launch(ctx context.Context, api Service, watch Watch) (service.Exec
 	if j.Path == "" {
 		return api.OneShotRemote(ctx, j.Definition, j.Zone)
 	}
-	file := service.File{Name: filepath.Base(j.Path), ContentType: contentType(j.Path), Open: func() (io.ReadCloser, int64, error) {
+	file := service.File{Name: filepath.Base(j.Path), Open: func() (io.ReadCloser, int64, error) {
 		f, err := os.Open(j.Path)
 		if err != nil {
 			return nil, 0, err
@@ -183,16 +183,6 @@ func (j Job) launch(ctx context.Context, api Service, watch Watch) (service.Exec
 		return &watched{File: f, of: info.Size(), watch: watch}, info.Size(), nil
 	}}
 	return api.OneShot(ctx, j.Definition, file, j.Zone)
-}
-
-func contentType(path string) string {
-	switch filepath.Ext(path) {
-	case ".gz":
-		return "application/gzip"
-	case ".zip":
-		return "application/zip"
-	}
-	return "text/csv"
 }
 
 // watched tells how much of a file was read.

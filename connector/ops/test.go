@@ -267,7 +267,7 @@ func (t *test) load(ctx context.Context, m *router.Compiled, rows *spool.Rows, w
 	file := strings.Join(preview.Files(1)[0].Lines, "\n") + "\n"
 	definition := service.OneShotETL{Load: fileLoad(m, w.Op, m.FileColumns(w.Op))}
 	execution, err := t.calls.Client.OneShot(ctx, definition, service.File{
-		Name: m.Name + ".csv", ContentType: "text/csv",
+		Name: m.Name + ".csv",
 		Open: func() (io.ReadCloser, int64, error) {
 			return io.NopCloser(strings.NewReader(file)), int64(len(file)), nil
 		},

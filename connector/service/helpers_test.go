@@ -160,7 +160,7 @@ func errorOf(t testing.TB, err error) *Error {
 
 // fileOf is a File whose content is text.
 func fileOf(text string) File {
-	return File{Name: "customers.csv", ContentType: "text/csv", Open: func() (io.ReadCloser, int64, error) {
+	return File{Name: "customers.csv", Open: func() (io.ReadCloser, int64, error) {
 		return io.NopCloser(bytes.NewReader([]byte(text))), int64(len(text)), nil
 	}}
 }

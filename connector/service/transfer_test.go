@@ -25,7 +25,7 @@ type slowFile struct {
 }
 
 func (f *slowFile) file() File {
-	return File{Name: "f.csv", ContentType: "text/csv", Open: func() (io.ReadCloser, int64, error) {
+	return File{Name: "f.csv", Open: func() (io.ReadCloser, int64, error) {
 		f.opened.Add(1)
 		return &slowReader{f, f.pieces}, int64(f.pieces) << 10, nil
 	}}
@@ -227,7 +227,7 @@ func TestFailuresOfTheFileAreNotTheServices(t *testing.T) {
 		"longer":  {text("abcde", 4), errFileChanged},
 	}
 	for name, tc := range cases {
-		_, err := c.Trigger(t.Context(), "101", File{Name: "f", ContentType: "text/csv", Open: tc.open}, nil)
+		_, err := c.Trigger(t.Context(), "101", File{Name: "f", Open: tc.open}, nil)
 		if _, ok := errors.AsType[*Error](err); ok || !errors.Is(err, tc.want) {
 			t.Errorf("%s: got %v (%T), want %v and no *Error", name, err, err, tc.want)
 		}
@@ -271,4 +271,17 @@ func TestSlowDownloadThatMovesIsNotTimedOut(t *testing.T) {
 			t.Errorf("stalled: got %v, want a timeout", e)
 		}
 	})
+}
+
+func TestContentTypeFollowsTheFilesName(t *testing.T) {
+	for name, want := range map[string]string{
+		"customers-1.upsert.csv.gz":  "application/gzip",
+		"customers-1.upsert.csv.zip": "application/zip",
+		"customers-1.upsert.csv":     "text/csv",
+		"gz":                         "text/csv",
+	} {
+		if got := contentType(name); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
 }

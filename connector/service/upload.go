@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime/multipart"
 	"net/textproto"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 )
@@ -17,13 +18,23 @@ const chunk = 16 << 10
 
 // File is a file to upload: a CSV, or GZIP or ZIP of it.
 type File struct {
-	Name        string // as the service sees it; multi-file ETLs match it with their patterns
-	ContentType string // application/zip, application/gzip or text/csv
+	Name string // as the service sees it; multi-file ETLs match it with their patterns
 
 	// Open returns the file from its beginning and its length in bytes, and
 	// does so again whenever the request has to be repeated. Every reader is
 	// closed before the client's method returns.
 	Open func() (io.ReadCloser, int64, error)
+}
+
+// contentType is that of a file by its name.
+func contentType(name string) string {
+	switch filepath.Ext(name) {
+	case ".gz":
+		return "application/gzip"
+	case ".zip":
+		return "application/zip"
+	}
+	return "text/csv"
 }
 
 var (
@@ -56,7 +67,7 @@ func newUpload(file File, definition []byte) *upload {
 	}
 	_, _ = w.CreatePart(textproto.MIMEHeader{
 		"Content-Disposition": {multipart.FileContentDisposition("inputFile", file.Name)},
-		"Content-Type":        {file.ContentType},
+		"Content-Type":        {contentType(file.Name)},
 	})
 	head := form.Len()
 	_ = w.Close()

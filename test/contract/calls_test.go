@@ -89,8 +89,8 @@ func fetched() service.OneShotETL {
 	return e
 }
 
-func upload(name, kind, content string) service.File {
-	return service.File{Name: name, ContentType: kind, Open: func() (io.ReadCloser, int64, error) {
+func upload(name, content string) service.File {
+	return service.File{Name: name, Open: func() (io.ReadCloser, int64, error) {
 		return io.NopCloser(bytes.NewReader([]byte(content))), int64(len(content)), nil
 	}}
 }
@@ -199,14 +199,14 @@ func importSteps() []step {
 			_, err := c.CreateETL(ctx, triggered("customers again", service.ModeCreateUpdate))
 			return err
 		}, success},
-		{"Trigger", "a file that fails", trigger(upload("c.csv", "text/csv", "no,no\n")), success},
+		{"Trigger", "a file that fails", trigger(upload("c.csv", "no,no\n")), success},
 		{"Results", "IN_PROGRESS", results, success},
 		{"Results", "FAILED", func(ctx context.Context, c *service.Client, m *memory) error {
 			m.finish(m.execution)
 			return results(ctx, c, m)
 		}, success},
 		{"OutputFiles", "none", outputs, service.NotFound},
-		{"Trigger", "", trigger(upload("c.csv", "text/csv", csv)), success},
+		{"Trigger", "", trigger(upload("c.csv", csv)), success},
 		{"Results", "FINISHED", func(ctx context.Context, c *service.Client, m *memory) error {
 			m.finish(m.execution)
 			return results(ctx, c, m)
@@ -217,7 +217,7 @@ func importSteps() []step {
 			return err
 		}, success},
 		{"OneShot", "", func(ctx context.Context, c *service.Client, _ *memory) error {
-			_, err := c.OneShot(ctx, oneShot(), upload("c.csv", "text/csv", csv), nil)
+			_, err := c.OneShot(ctx, oneShot(), upload("c.csv", csv), nil)
 			return err
 		}, success},
 		{"Results", "unknown id", func(ctx context.Context, c *service.Client, _ *memory) error {

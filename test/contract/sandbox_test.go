@@ -126,7 +126,7 @@ func used(t *testing.T, r *recorder, shapes sandbox.Shapes) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := upload("c.csv", "text/csv", "no,born\n")
+	file := upload("c.csv", "no,born\n")
 	m.etl = etl
 	for _, s := range []step{
 		{"Trigger", "the last slot", func(ctx context.Context, c *service.Client, m *memory) error {
