@@ -48,7 +48,7 @@ func List(dir string) (list []Listed, err error) {
 	}
 	for _, e := range entries {
 		m := ours.FindStringSubmatch(e.Name())
-		if !e.Type().IsRegular() || m == nil || strings.HasSuffix(e.Name(), NotesSuffix) {
+		if !e.Type().IsRegular() || m == nil || strings.HasSuffix(e.Name(), notesSuffix) {
 			continue
 		}
 		l := listed(e.Name())
