@@ -31,9 +31,10 @@ func (s *Source) lookEvery(ledgers int) time.Duration {
 // committed when it was last looked at. Its methods may be called from any
 // goroutine.
 type otherLane struct {
-	group  string
-	wanted chan struct{} // has one once another look is asked for
-	looks  atomic.Int64  // that have begun
+	group   string
+	commits *cluster.Commits
+	wanted  chan struct{} // has one once another look is asked for
+	looks   atomic.Int64  // that have begun
 
 	unreadable atomic.Bool // the last look failed
 
@@ -54,7 +55,7 @@ type committedElsewhere struct {
 // LookAtOther reads what the other lane has committed.
 func (s *Source) LookAtOther(ctx context.Context) error {
 	number := s.other.looks.Add(1)
-	committed, err := cluster.CommittedBy(ctx, s.admin, s.cfg.Other)
+	committed, err := s.other.commits.Fetch(ctx)
 	s.other.unreadable.Store(err != nil)
 	if err != nil {
 		return fmt.Errorf("fetch offsets of %s: %w", s.cfg.Other, err)

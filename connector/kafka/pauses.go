@@ -9,7 +9,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/feedsink/feedsink/connector/ack"
-	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
 
 // ChangePauses shows the pauses in the partition's ledger and keeps those that change
@@ -54,7 +53,7 @@ func (s *Source) OwnPauses(ctx context.Context) (all []ack.Pause, again time.Dur
 func (s *Source) ownLedgers(ctx context.Context, each func(*ack.Ledger)) (n int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
-	committed, err := cluster.CommittedBy(ctx, s.admin, s.cfg.Group)
+	committed, err := s.own.Fetch(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("fetch offsets of %s: %w", s.cfg.Group, err)
 	}

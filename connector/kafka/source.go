@@ -122,6 +122,7 @@ type Source struct {
 	client  *kgo.Client
 	end     context.CancelFunc // ends the client, whatever it waits for
 	admin   *kadm.Client
+	own     *cluster.Commits // of the lane's group
 	log     *slog.Logger
 
 	// The poll loop's own.
@@ -220,6 +221,7 @@ func New(cfg Config) (*Source, error) {
 		return nil, err
 	}
 	s.admin = kadm.NewClient(s.client)
+	s.own, s.other.commits = cluster.NewCommits(s.client, cfg.Group), cluster.NewCommits(s.client, cfg.Other)
 	return s, nil
 }
 

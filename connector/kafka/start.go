@@ -9,7 +9,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/feedsink/feedsink/connector/ack"
-	"github.com/feedsink/feedsink/connector/kafka/cluster"
 )
 
 // latest is where partitions begin that the group has not committed, if it starts
@@ -53,7 +52,7 @@ func (s *Source) lookBeforeJoining(ctx context.Context, topics []string) {
 
 func (s *Source) lookForLatest(ctx context.Context, of []string) (latest, error) {
 	found := latest{ids: map[string]ack.TopicID{}, ends: map[topicPartition]int64{}, open: map[string]bool{}}
-	committed, err := cluster.CommittedBy(ctx, s.admin, s.cfg.Group)
+	committed, err := s.own.Fetch(ctx)
 	if err == nil {
 		err = committed.Error()
 	}
