@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -260,24 +261,34 @@ func (c *conn) SetDeadline(t time.Time) error {
 }
 
 func (c *conn) SetReadDeadline(t time.Time) error {
-	c.in.change(func(s *stream) { s.readBy = t })
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
+	if c.in.readBy = t; c.in.waits {
+		c.in.arm(time.Now())
+	}
 	return nil
 }
 
 func (c *conn) SetWriteDeadline(t time.Time) error {
-	c.out.change(func(s *stream) { s.writeBy = t })
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	c.out.writeBy = t
 	return nil
 }
 
-// stream is one direction of a connection.
+// stream is one direction of a connection. One goroutine at a time reads it.
 type stream struct {
+	changed chan struct{} // has one when who waits is to look again
+	timer   *time.Timer   // for when something arrives, or reading has taken too long
+
 	mu      sync.Mutex
-	changed chan struct{} // closed and replaced when anything below changes
+	waits   bool // a reader, for the two above
 	queue   []message
-	closed  bool  // by who writes: the end comes after the queue
-	reset   bool  // who writes is told so
-	silent  bool  // nothing arrives
-	failed  error // of who reads
+	spare   []byte // of a message that was read
+	closed  bool   // by who writes: the end comes after the queue
+	reset   bool   // who writes is told so
+	silent  bool   // nothing arrives
+	failed  error  // of who reads
 	readBy  time.Time
 	writeBy time.Time
 }
@@ -285,16 +296,24 @@ type stream struct {
 type message struct {
 	at   time.Time // of its arrival
 	data []byte
+	left []byte // of data, what is not read yet
 }
 
-func newStream() *stream { return &stream{changed: make(chan struct{})} }
+func newStream() *stream {
+	s := &stream{changed: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+	s.timer.Stop()
+	return s
+}
 
+// change has who reads look again.
 func (s *stream) change(f func(*stream)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(s)
-	close(s.changed)
-	s.changed = make(chan struct{})
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
 }
 
 // hush loses what is on its way and all that follows.
@@ -303,75 +322,88 @@ func (s *stream) hush() {
 }
 
 func (s *stream) write(p []byte, latency time.Duration) (n int, err error) {
-	s.change(func(s *stream) {
-		now := time.Now()
-		switch {
-		case s.reset:
-			err = syscall.ECONNRESET
-		case s.closed:
-			err = net.ErrClosed
-		case s.failed != nil:
-			err = syscall.EPIPE
-		case !s.writeBy.IsZero() && !now.Before(s.writeBy):
-			err = os.ErrDeadlineExceeded
-		case s.silent:
-			n = len(p)
-		default:
-			at := now.Add(latency)
-			if last := len(s.queue) - 1; last >= 0 && s.queue[last].at.After(at) {
-				at = s.queue[last].at
-			}
-			s.queue = append(s.queue, message{at, append([]byte(nil), p...)})
-			n = len(p)
-		}
-	})
-	return n, err
-}
-
-func (s *stream) read(p []byte) (int, error) {
-	for {
-		n, err, wake, changed := s.take(p)
-		if n > 0 || err != nil || len(p) == 0 {
-			return n, err
-		}
-		if wake.IsZero() {
-			<-changed
-			continue
-		}
-		timer := time.NewTimer(time.Until(wake))
-		select {
-		case <-changed:
-		case <-timer.C:
-		}
-		timer.Stop()
-	}
-}
-
-// take is what has arrived, or when to look again.
-func (s *stream) take(p []byte) (n int, err error, wake time.Time, changed <-chan struct{}) { //nolint:revive,staticcheck // the error is the answer's
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	switch {
+	case s.reset:
+		return 0, syscall.ECONNRESET
+	case s.closed:
+		return 0, net.ErrClosed
 	case s.failed != nil:
-		return 0, s.failed, wake, nil
+		return 0, syscall.EPIPE
+	case !s.writeBy.IsZero() && !now.Before(s.writeBy):
+		return 0, os.ErrDeadlineExceeded
+	case s.silent:
+		return len(p), nil
+	}
+	at := now.Add(latency)
+	if last := len(s.queue) - 1; last >= 0 && s.queue[last].at.After(at) {
+		at = s.queue[last].at
+	}
+	data := append(s.spare[:0], p...)
+	s.spare = nil
+	if s.queue = append(s.queue, message{at, data, data}); len(s.queue) == 1 && s.waits {
+		s.arm(now)
+	}
+	return len(p), nil
+}
+
+func (s *stream) read(p []byte) (int, error) {
+	for {
+		n, err := s.take(p)
+		if n > 0 || err != nil || len(p) == 0 {
+			return n, err
+		}
+		select {
+		case <-s.changed:
+		case <-s.timer.C:
+		}
+	}
+}
+
+// take is what has arrived. If it is nothing, the timer is set for when to look again.
+func (s *stream) take(p []byte) (n int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waits = false
+	now := time.Now()
+	switch {
+	case s.failed != nil:
+		return 0, s.failed
 	case !s.readBy.IsZero() && !now.Before(s.readBy):
-		return 0, os.ErrDeadlineExceeded, wake, nil
+		return 0, os.ErrDeadlineExceeded
 	case s.silent:
 	case len(s.queue) > 0 && !s.queue[0].at.After(now):
 		first := &s.queue[0]
-		n = copy(p, first.data)
-		if first.data = first.data[n:]; len(first.data) == 0 {
-			s.queue = s.queue[1:]
+		n = copy(p, first.left)
+		if first.left = first.left[n:]; len(first.left) == 0 {
+			if cap(first.data) <= mostSpare {
+				s.spare = first.data
+			}
+			s.queue = slices.Delete(s.queue, 0, 1)
 		}
-		return n, nil, wake, nil
-	case len(s.queue) > 0:
-		wake = s.queue[0].at
-	case s.closed:
-		return 0, io.EOF, wake, nil
+		return n, nil
+	case len(s.queue) == 0 && s.closed:
+		return 0, io.EOF
 	}
-	if !s.readBy.IsZero() && (wake.IsZero() || s.readBy.Before(wake)) {
-		wake = s.readBy
+	s.waits = true
+	s.arm(now)
+	return 0, nil
+}
+
+// mostSpare is how many bytes of a message are kept for the next one.
+const mostSpare = 4 << 10
+
+// arm sets the timer for what comes next. s.mu is held.
+func (s *stream) arm(now time.Time) {
+	next := s.readBy
+	if len(s.queue) > 0 && !s.silent && (next.IsZero() || s.queue[0].at.Before(next)) {
+		next = s.queue[0].at
 	}
-	return 0, nil, wake, s.changed
+	if next.IsZero() {
+		s.timer.Stop()
+		return
+	}
+	s.timer.Reset(next.Sub(now))
 }
