@@ -66,7 +66,7 @@ type Config struct {
 	// ApartAfter is how long a partition that is halted, or waits for the other lane's
 	// routes, holds up reconciling; 0: a minute.
 	ApartAfter time.Duration
-	// LookEvery is how often, at most, the other lane's ledger is looked at; 0: once a second.
+	// LookEvery is how often, at most, keys are let go of that the other lane has confirmed; 0: once a second.
 	LookEvery time.Duration
 	// Calls makes calls in the place of rows of mappings with Auto; nil: all rows go by
 	// file.

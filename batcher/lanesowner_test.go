@@ -132,6 +132,7 @@ func (l *lanes) own(ctx context.Context, o *lanesOwner, mappings []files.Mapping
 	ended.Go(func() { _ = b.Run(running) })
 	o.assign()
 	for ctx.Err() == nil {
+		_ = o.Look(ctx)
 		o.step()
 		_ = l.linger(ctx, 2*time.Second)
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// lookEvery is how often the other lane's ledger is looked at while keys depend
-// on it.
-const lookEvery = time.Second
+// letGoEvery is how often keys are let go of that, as the peer has seen the other lane's
+// ledger last, nothing depends on any more.
+const letGoEvery = time.Second
 
 // maxFollowed bounds the keys that are followed for one mapping, each with its
 // newest state; Config.MaxFollowed bounds what those of all mappings take.
@@ -173,33 +173,15 @@ func (b *Batcher) Landed(mapping string, w schemas.Write, p Partition, offset in
 	m.noteRow(&w, p, offset, reconcile.Landed)
 }
 
-// follow keeps looking at the other lane's ledger while keys depend on it.
+// follow keeps letting go of keys as the other lane confirms their writes.
 func (b *Batcher) follow(ctx context.Context) {
-	for {
-		if retry.Sleep(ctx, max(lookEvery, b.cfg.LookEvery)) != nil {
-			return
-		}
-		if followed := slices.ContainsFunc(b.queues, (*tableQueue).follows); !followed {
-			continue
-		}
-		if err := b.cfg.Peer.Look(ctx); err != nil {
-			if ctx.Err() == nil {
-				b.cfg.Log.Warn("what the other lane has confirmed cannot be seen; asking again", "error", err)
-			}
-			continue
-		}
+	for retry.Sleep(ctx, max(letGoEvery, b.cfg.LookEvery)) == nil {
 		for _, m := range b.byName {
 			m.queue.mu.Lock()
 			m.letGo()
 			m.queue.mu.Unlock()
 		}
 	}
-}
-
-func (q *tableQueue) follows() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return slices.ContainsFunc(q.members, func(m *member) bool { return m.dualLane.keys.Len() > 0 })
 }
 
 // letGo lets go of keys that nothing depends on any more.

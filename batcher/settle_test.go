@@ -18,13 +18,17 @@ type noCalls struct {
 	confirmed atomic.Int64 // offsets below are
 	asked     func()       // called when a call is asked for
 	sent      atomic.Int64 // calls made
+	looks     atomic.Int64
 	ends      map[Partition]int64
 	answer    func(writes []schemas.Write) ([]int, error)
 }
 
 var errNoCall = errors.New("the profile's id is not known")
 
-func (n *noCalls) Look(context.Context) error { return nil }
+func (n *noCalls) Look(context.Context) error {
+	n.looks.Add(1)
+	return nil
+}
 
 func (n *noCalls) Confirmed(_ Partition, offset int64) bool { return offset < n.confirmed.Load() }
 
@@ -170,5 +174,30 @@ func TestNewestStateIsOnRecordBeforeItIsSentThoughThereIsNoFile(t *testing.T) {
 			`1m0s call delete 1`,
 			`1m0s confirm unknown 0/0 attempt 0 "" holds 100-100`,
 		)
+	})
+}
+
+// TestKeysAreLetGoOfAsThePeerSees: it looks at the other lane's ledger by itself, and less often
+// the larger that is.
+func TestKeysAreLetGoOfAsThePeerSees(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, peer, m := newWorld(t), &noCalls{}, testMapping()
+		m.DualLane = true
+		w.open(Config{Peer: peer, MaxFollowed: 1}, m)
+		w.run()
+		w.other(write(schemas.Upsert, "1"), 101)
+		time.Sleep(time.Minute)
+		if w.b.Ready() {
+			t.Error("while the key is followed: got ready, want no room for more")
+		}
+		peer.confirmed.Store(102)
+		time.Sleep(letGoEvery)
+		synctest.Wait()
+		if !w.b.Ready() {
+			t.Error("once its write is confirmed: got not ready, want that the key is let go of")
+		}
+		if n := peer.looks.Load(); n != 0 {
+			t.Errorf("got %d looks beside the peer's own, want none", n)
+		}
 	})
 }

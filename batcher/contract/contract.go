@@ -279,11 +279,11 @@ type Gate interface {
 	Refused(mapping string, at time.Time) (wait time.Duration, over bool)
 }
 
-// Peer is the other lane: what it has committed, and a call. Methods without a
-// context answer at once from what was last read; they may be called with a lock
-// held and must not call back.
+// Peer is the other lane: what it has committed, and a call. It reads what that is every few
+// seconds. Methods without a context answer at once from what was last read; they may be
+// called with a lock held and must not call back.
 type Peer interface {
-	// Look reads what the other lane has committed. It makes one attempt.
+	// Look reads now what the other lane has committed. It makes one attempt.
 	Look(ctx context.Context) error
 	// Confirmed reports whether that shows the record at offset as confirmed.
 	Confirmed(p Partition, offset int64) bool
