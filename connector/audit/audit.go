@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/twmb/avro"
 )
 
 // Options say what is judged.
@@ -28,17 +30,17 @@ const usualRoom = 1 << 18
 type audit struct {
 	Options
 	*Evidence
-	report   Report
-	receipts *receipts
-	places   map[string]map[int32]int32 // by topic and partition: of parts
-	topics   map[string]bool
-	parts    []*part
-	names    []string
-	numbers  map[string]int32
-	records  sorter // receipts and dead letters, by record
-	keys     sorter // receipts with a key, by key
-	begun    [2]int64
-	imports  map[string]map[string]int64 // by table and execution: when it began
+	report  Report
+	schema  *avro.Schema
+	places  map[string]map[int32]int32 // by topic and partition: of parts
+	topics  map[string]bool
+	parts   []*part
+	names   []string
+	numbers map[string]int32
+	records sorter // receipts and dead letters, by record
+	keys    sorter // receipts with a key, by key
+	begun   [2]int64
+	imports map[string]map[string]int64 // by table and execution: when it began
 }
 
 // part is a partition, and what is known of it before its records are judged.
@@ -69,8 +71,8 @@ func Run(ctx context.Context, e *Evidence, o Options) (*Report, error) {
 	defer a.records.close()
 	defer a.keys.close()
 	var err error
-	if a.receipts, err = newReceipts(o.Schema); err != nil {
-		return nil, err
+	if a.schema, err = avro.Parse(o.Schema); err != nil {
+		return nil, fmt.Errorf("schema of receipts: %w", err)
 	}
 	a.number("") // is 0
 	a.takeLedgers()
@@ -120,7 +122,7 @@ func (a *audit) place(topic string, partition int32) (number int32, ok bool) {
 func (a *audit) readReceipts(ctx context.Context) error {
 	return a.Receipts(ctx, func(m *Message) error {
 		a.report.Receipts++
-		r, err := a.receipts.open(m.Value)
+		r, err := openReceipt(a.schema, m.Value)
 		if err != nil {
 			a.report.gap(Gap{Kind: Unreadable, Topic: a.ReceiptsTopic, Offset: m.Offset, Partition: m.Partition, What: fmt.Sprintf(
 				"the record at offset %d of partition %d of the receipts topic is no receipt: %v", m.Offset, m.Partition, err)})

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/avro"
+
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/receipt"
@@ -45,16 +47,16 @@ func TestReceiptIsReadAsItIsWritten(t *testing.T) {
 		Outcome: receipt.DeadLetter, Status: 422, Execution: "17,18", Row: receipt.InError,
 		Written: time.UnixMilli(1000), Assigned: time.UnixMilli(2000), Started: time.UnixMilli(2500), Ended: time.UnixMilli(3000), Key: receipt.Key{ID: "0a0b0c0d"},
 	}
-	all, err := newReceipts(schemaText(t))
+	all, err := avro.Parse(schemaText(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := all.open(w.Append(nil))
+	got, err := openReceipt(all, w.Append(nil))
 	want := receiptOf("crm", 3, 41)
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
-	if _, err := all.open(append(w.Append(nil), 0)); err == nil {
+	if _, err := openReceipt(all, append(w.Append(nil), 0)); err == nil {
 		t.Error("one byte more: got no error")
 	}
 }
@@ -144,14 +146,14 @@ func FuzzLedger(f *testing.F) {
 }
 
 func FuzzReceipt(f *testing.F) {
-	all, err := newReceipts(schemaText(f))
+	all, err := avro.Parse(schemaText(f))
 	if err != nil {
 		f.Fatal(err)
 	}
 	w := receipt.Receipt{Topic: "t", Lane: schemas.Immediate, Parts: 1, Ended: time.UnixMilli(1)}
 	f.Add(w.Append(nil))
 	f.Fuzz(func(t *testing.T, value []byte) {
-		got, err := all.open(value)
+		got, err := openReceipt(all, value)
 		want, failed := receipt.Open(nil, value)
 		if err == nil && failed == nil && (got.Offset != want.Offset || got.Topic != want.Topic || got.Outcome != want.Outcome.String()) {
 			t.Errorf("got %+v, want %+v", got, want)

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -92,7 +93,7 @@ func later(a, b *entry) bool {
 // and as the ledger counts them, which is more, as it counts tries.
 func (a *audit) judgeSlots() {
 	seen := map[string]bool{}
-	for _, mapping := range sortedKeys(a.Tables) {
+	for _, mapping := range slices.Sorted(maps.Keys(a.Tables)) {
 		t := a.Tables[mapping]
 		if seen[t.Name] {
 			continue
@@ -124,7 +125,7 @@ func (a *audit) judgeTable(t *Table) {
 	if c := home.Commits[Batch]; c != nil {
 		offset = c.Offset
 	}
-	for _, day := range sortedKeys(loaded) {
+	for _, day := range slices.Sorted(maps.Keys(loaded)) {
 		if loaded[day] > t.PerDay {
 			a.gap(home, TooManySlots, offset, "table %s had %d imports on %s, as receipts say, and %d slots", t.Name, loaded[day], day, t.PerDay)
 		}
@@ -133,7 +134,7 @@ func (a *audit) judgeTable(t *Table) {
 		return
 	}
 	used := a.usedSlots(t)
-	for _, day := range sortedKeys(used) {
+	for _, day := range slices.Sorted(maps.Keys(used)) {
 		if used[day] > t.PerDay {
 			a.gap(home, TooManySlots, offset, "the ledger counts %d imports of table %s on %s, which has %d slots", used[day], t.Name, day, t.PerDay)
 		}
@@ -171,13 +172,4 @@ func dayOf(at time.Time, zone *time.Location) string {
 		zone = time.UTC
 	}
 	return at.In(zone).Format(time.DateOnly)
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

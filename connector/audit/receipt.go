@@ -3,6 +3,7 @@ package audit
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,23 +46,10 @@ const (
 
 var outcomeNames = [...]string{"called", "imported", "merged", "superseded", "absent", "skipped", "dead_letter"}
 
-// receipts reads receipts by their schema.
-type receipts struct {
-	schema *avro.Schema
-}
-
-func newReceipts(schema string) (*receipts, error) {
-	s, err := avro.Parse(schema)
-	if err != nil {
-		return nil, fmt.Errorf("schema of receipts: %w", err)
-	}
-	return &receipts{s}, nil
-}
-
 var errMore = errors.New("more follows")
 
-func (r *receipts) open(value []byte) (out wire, err error) {
-	rest, err := r.schema.DecodeSingleObject(value, &out)
+func openReceipt(schema *avro.Schema, value []byte) (out wire, err error) {
+	rest, err := schema.DecodeSingleObject(value, &out)
 	if err == nil && len(rest) > 0 {
 		err = errMore
 	}
@@ -142,15 +130,10 @@ func openLetter(headers []Header, connector string) (l letter, ok bool) {
 }
 
 // number is -1 for what is none.
-func number(text string) (n int64) {
-	if text == "" || len(text) > 18 {
+func number(text string) int64 {
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
 		return -1
 	}
-	for _, c := range text {
-		if c < '0' || c > '9' {
-			return -1
-		}
-		n = 10*n + int64(c-'0')
-	}
-	return n
+	return int64(n)
 }
