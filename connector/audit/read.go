@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,8 +26,8 @@ type Source struct {
 	Progress func(read, of int64)
 }
 
-// ErrCompacted says that the receipts topic keeps one receipt of a key and forgets the others.
-var ErrCompacted = errors.New("the receipts topic is compacted: of the receipts of one key the older ones are removed. Set its cleanup.policy to delete")
+// errCompacted says that the receipts topic keeps one receipt of a key and forgets the others.
+var errCompacted = errors.New("the receipts topic is compacted: of the receipts of one key the older ones are removed. Set its cleanup.policy to delete")
 
 // bounds is the offsets of a partition from one up to, not including, another.
 type bounds struct{ from, to int64 }
@@ -71,7 +72,7 @@ func (s *source) gather(ctx context.Context) (*Evidence, error) {
 	case err != nil:
 		return nil, err
 	case compacted:
-		return nil, fmt.Errorf("topic %s: %w", s.Receipts, ErrCompacted)
+		return nil, fmt.Errorf("topic %s: %w", s.Receipts, errCompacted)
 	}
 	e.Receipts = s.messages(s.Receipts, receipts)
 	if e.ReceiptsGone, err = s.gone(ctx, receipts); err != nil {
@@ -105,10 +106,7 @@ func (s *source) commits(ctx context.Context) (all [2]kadm.OffsetResponses, err 
 	for _, lane := range Lanes {
 		group := s.Group + "-" + lane.String()
 		found, err := s.admin.FetchOffsets(ctx, group)
-		if err == nil {
-			err = found.Error()
-		}
-		if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // no member has joined it yet
+		if err = cmp.Or(err, found.Error()); err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // no member has joined it yet
 			return all, fmt.Errorf("offsets of group %s: %w", group, err)
 		}
 		all[lane] = found
@@ -118,17 +116,11 @@ func (s *source) commits(ctx context.Context) (all [2]kadm.OffsetResponses, err 
 
 func (s *source) bounds(ctx context.Context, topic string) (map[int32]bounds, error) {
 	starts, err := s.admin.ListStartOffsets(ctx, topic)
-	if err == nil {
-		err = starts.Error()
-	}
-	if err != nil {
+	if err = cmp.Or(err, starts.Error()); err != nil {
 		return nil, fmt.Errorf("start of topic %s: %w", topic, err)
 	}
 	ends, err := s.admin.ListCommittedOffsets(ctx, topic)
-	if err == nil {
-		err = ends.Error()
-	}
-	if err != nil {
+	if err = cmp.Or(err, ends.Error()); err != nil {
 		return nil, fmt.Errorf("end of topic %s: %w", topic, err)
 	}
 	all := map[int32]bounds{}
@@ -145,10 +137,7 @@ func (s *source) compacted(ctx context.Context, topic string) (bool, error) {
 		return false, fmt.Errorf("configuration of topic %s: %w", topic, err)
 	}
 	of, err := all.On(topic, nil)
-	if err == nil {
-		err = of.Err
-	}
-	if err != nil {
+	if err = cmp.Or(err, of.Err); err != nil {
 		return false, fmt.Errorf("configuration of topic %s: %w", topic, err)
 	}
 	return slices.ContainsFunc(of.Configs, func(c kadm.Config) bool {
@@ -189,10 +178,7 @@ func (s *source) partitions(ctx context.Context, topic string, commits [2]kadm.O
 		return nil, err
 	}
 	details, err := s.admin.ListTopics(ctx, topic)
-	if err == nil {
-		err = details[topic].Err
-	}
-	if err != nil {
+	if err = cmp.Or(err, details[topic].Err); err != nil {
 		return nil, fmt.Errorf("topic %s: %w", topic, err)
 	}
 	var out []Partition
