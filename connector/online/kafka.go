@@ -9,6 +9,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
+	"github.com/feedsink/feedsink/connector/words"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -112,11 +113,7 @@ func topicCheck(what, name string, found cluster.Description, needs []string) Ch
 	case topic.Err != nil:
 		return Check{what, Fail, fmt.Sprintf("%v; %s", topic.Err, cluster.Advice(topic.Err))}
 	}
-	partitions := fmt.Sprintf("%d partitions", topic.Partitions)
-	if topic.Partitions == 1 {
-		partitions = "1 partition"
-	}
-	return rightsCheck(what, partitions, topic.Rights, needs, "topic", name)
+	return rightsCheck(what, words.Counted(topic.Partitions, "partition"), topic.Rights, needs, "topic", name)
 }
 
 // rightsCheck is of what is there, where the cluster tells which rights the login has.

@@ -110,11 +110,3 @@ type checker struct {
 	router  *router.Router
 	records int64
 }
-
-// passed is a check that found something, or failed with an error that says what to do.
-func passed(what, found string, err error) Check {
-	if err != nil {
-		return Check{what, Fail, err.Error()}
-	}
-	return Check{what, OK, found}
-}

@@ -53,7 +53,7 @@ func (c checker) subject(s subject) Check {
 	what := "schemas of " + s.name
 	registry, err := build.NewRegistry(c.cfg, nil, nil, schemas.RegistryConfig{}) // asked once: no back-off
 	if err != nil {
-		return passed(what, "", err)
+		return Check{what, Fail, err.Error()}
 	}
 	defer registry.Close()
 	found, err := registry.Subject(c.ctx, s.name)

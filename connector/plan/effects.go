@@ -61,15 +61,12 @@ func (e *Effects) None() (none []NoEffect) {
 
 // String says what happens and what to do.
 func (n NoEffect) String() string {
-	const create = "a profile is created only by an import; make the route's lane batch, or its op upsert"
-	const merge = "a profile is merged only by an import; make the route's lane batch"
-	const id = "they have no profileId, which a call needs; name its path in profileId, or make the route's lane batch"
-	why := id
+	why := "they have no profileId, which a call needs; name its path in profileId, or make the route's lane batch"
 	switch n.Op {
 	case schemas.Create.String():
-		why = create
+		why = "a profile is created only by an import; make the route's lane batch, or its op upsert"
 	case schemas.Merge.String():
-		why = merge
+		why = "a profile is merged only by an import; make the route's lane batch"
 	}
 	return fmt.Sprintf("routes[%d] leads to calls, but %d of %d writes of the op %s go by file: %s", n.Route-1, n.ByFile, n.Writes, n.Op, why)
 }

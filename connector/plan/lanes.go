@@ -203,8 +203,7 @@ func (p *Plan) against(m *mapping, lane string) string {
 	if reason := a.cannotBeRows(m.config); reason != "" || lane == batch {
 		return reason
 	}
-	switch {
-	case a.fileOnly == words.Sum(a.writes):
+	if a.fileOnly == words.Sum(a.writes) {
 		return cmp.Or(a.noCall(), "creates and merges go by file, and there is no other write")
 	}
 	return m.config.AutoByFile(compiled)
