@@ -56,11 +56,11 @@ func TestMappingsOfABundleShareTheirDay(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	p := &Plan{byName: map[string]*mapping{}}
+	p := &Plan{}
 	for _, c := range r.Mappings() {
-		p.byName[c.Name] = &mapping{config: c}
+		p.mappings = append(p.mappings, &mapping{config: c})
 	}
-	orders, offers := p.byName["orders"], p.byName["offers"]
+	orders, offers := p.mappings[0], p.mappings[1]
 	orders.Seconds, orders.Files = 86400, &Files{Rows: 1500, ByOp: map[string]int64{"upsert": 1500}}
 	offers.Seconds, offers.Files = 43200, &Files{Rows: 1250, ByOp: map[string]int64{"upsert": 1200, "delete": 50}}
 	for _, m := range []*mapping{orders, offers} {

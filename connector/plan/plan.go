@@ -33,8 +33,7 @@ type Limits struct {
 // follows the number of keys in the sample.
 type Plan struct {
 	limits      Limits
-	mappings    []*mapping
-	byName      map[string]*mapping
+	mappings    []*mapping // as they are in the configuration
 	deadLetters map[deadLetterKind]*Group
 	skipped     map[string]int64 // records that no mapping takes, by topic
 	places      places
@@ -58,9 +57,9 @@ type mapping struct {
 
 type deadLetterKind struct{ mapping, code, message string }
 
-// New prepares for the records of these mappings; preview opens a mapping's files.
+// New prepares for the records of all mappings, in the order of the configuration; preview opens a mapping's files.
 func New(limits Limits, mappings []*router.Compiled, preview func(*router.Compiled) (*spool.Preview, error)) (*Plan, error) {
-	p := &Plan{limits: limits, byName: map[string]*mapping{}, deadLetters: map[deadLetterKind]*Group{}, skipped: map[string]int64{}, places: newPlaces()}
+	p := &Plan{limits: limits, deadLetters: map[deadLetterKind]*Group{}, skipped: map[string]int64{}, places: newPlaces()}
 	for _, c := range mappings {
 		m := &mapping{
 			Mapping: Mapping{Name: c.Name, Table: c.Label, Bundle: c.Config.Bundle}, config: c,
@@ -73,7 +72,6 @@ func New(limits Limits, mappings []*router.Compiled, preview func(*router.Compil
 			}
 		}
 		p.mappings = append(p.mappings, m)
-		p.byName[c.Name] = m
 	}
 	return p, nil
 }
@@ -92,7 +90,7 @@ func (p *Plan) Add(r *router.Record, routed []router.Routed) {
 			p.skipped[r.Topic]++
 			continue
 		}
-		m := p.byName[one.Mapping.Name]
+		m := p.mappings[one.Mapping.Index]
 		m.saw(r.Timestamp)
 		m.noEffect.Add(one)
 		switch {
@@ -281,7 +279,7 @@ func (p *Plan) sumDay(m *mapping) {
 	if bundle := m.config.Bundle(); bundle != nil {
 		together = nil
 		for _, c := range bundle {
-			together = append(together, p.byName[c.Name])
+			together = append(together, p.mappings[c.Index])
 		}
 	}
 	rows, bytes, slots, ops := 0.0, 0.0, math.MaxInt, map[string]bool{}
