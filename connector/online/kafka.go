@@ -13,10 +13,10 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// Needed are the rights that a sink needs on a topic that it reads, on the group of a
+// needed are the rights that a sink needs on a topic that it reads, on the group of a
 // lane, on that of a lane that no mapping uses, and on the dead-letter and the receipts topic. For Kafka
 // READ and WRITE imply DESCRIBE.
-var Needed = struct{ Topic, Group, OtherGroup, DeadLetters, Receipts []string }{
+var needed = struct{ Topic, Group, OtherGroup, DeadLetters, Receipts []string }{
 	Topic:       []string{cluster.Read, cluster.Describe},
 	Group:       []string{cluster.Read, cluster.Describe},
 	OtherGroup:  []string{cluster.Describe},
@@ -68,14 +68,14 @@ func (c checker) kafka() []Check {
 	}
 	var readable []string
 	for _, name := range topics {
-		one := topicCheck("topic "+name, name, found, Needed.Topic)
+		one := topicCheck("topic "+name, name, found, needed.Topic)
 		if checks = append(checks, one); one.Result != Fail {
 			readable = append(readable, name)
 		}
 	}
 	checks = append(checks, c.deadLetterTopic(found))
 	if name := c.cfg.Receipts.Topic; name != "" {
-		checks = append(checks, topicCheck("receipts topic "+name, name, found, Needed.Receipts))
+		checks = append(checks, topicCheck("receipts topic "+name, name, found, needed.Receipts))
 	}
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		checks = append(checks, groupCheck(name, found.Groups[name], groups[name]))
@@ -89,8 +89,8 @@ func (c checker) groups() map[string][]string {
 	groups := map[string][]string{}
 	for _, lane := range schemas.Lanes {
 		name := lane.Group(c.cfg.Kafka.Group)
-		if groups[name] = Needed.Group; len(c.router.Topics(lane)) == 0 {
-			groups[name] = Needed.OtherGroup
+		if groups[name] = needed.Group; len(c.router.Topics(lane)) == 0 {
+			groups[name] = needed.OtherGroup
 		}
 	}
 	return groups
@@ -140,7 +140,7 @@ func (c checker) deadLetterTopic(found cluster.Description) Check {
 	if name == "" {
 		return Check{"dead-letter topic", Warn, "there is none: a record that can never be applied halts its partition; name one in dlq.topic"}
 	}
-	return topicCheck("dead-letter topic "+name, name, found, Needed.DeadLetters)
+	return topicCheck("dead-letter topic "+name, name, found, needed.DeadLetters)
 }
 
 func groupCheck(name string, group cluster.Group, needs []string) Check {

@@ -92,7 +92,7 @@ func (r *Report) repairText() string {
 		{r.Repair.Newer, "newer since, which the sink sends"},
 		{words.Sum(r.Repair.Refused), "refused" + words.ByWord(r.Repair.Refused)},
 		{words.Sum(r.Repair.Left), "left" + words.ByWord(r.Repair.Left)},
-		{max(r.Different-MaxRepair, 0), "not tried: run again, or backfill the whole table"},
+		{max(r.Different-maxRepair, 0), "not tried: run again, or backfill the whole table"},
 	} {
 		if of.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", of.n, of.what))

@@ -37,9 +37,9 @@ const (
 	Differs    = "differs"     // in some fields
 )
 
-// MaxRepair is how many differing keys are kept, to be looked at again and repaired. Of more,
+// maxRepair is how many differing keys are kept, to be looked at again and repaired. Of more,
 // the number is known.
-const MaxRepair = 100_000
+const maxRepair = 100_000
 
 // maxShown is how many differences are shown one by one.
 const maxShown = 1000
@@ -144,7 +144,7 @@ type Verify struct {
 	limiter *rate.Limiter
 }
 
-// Run compares. keys are those that differ, at most MaxRepair. With an error the report
+// Run compares. keys are those that differ, at most maxRepair. With an error the report
 // tells what was compared until then.
 func (v *Verify) Run(ctx context.Context) (report Report, keys map[string]bool, err error) {
 	v.limiter = rate.NewLimiter(v.Rate, 1)
@@ -193,7 +193,7 @@ var ErrNothing = errors.New("there is nothing to compare: the sink has confirmed
 // findings are what one look has found.
 type findings struct {
 	compared  int64
-	different map[string]Difference // by key, MaxRepair at most
+	different map[string]Difference // by key, maxRepair at most
 	more      int64                 // that differ, too
 	moreBy    Counts                // of these
 	unread    map[string]int64
@@ -316,7 +316,7 @@ func (v *Verify) judge(s *replay.State, have *stored, into *findings) {
 		}
 		d.Why = Differs
 	}
-	if len(into.different) == MaxRepair {
+	if len(into.different) == maxRepair {
 		into.more++
 		into.moreBy.add(d)
 		return
