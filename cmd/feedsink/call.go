@@ -30,11 +30,7 @@ func serviceCall(cmd *cobra.Command, call func(ctx context.Context, c *service.C
 		if table == "" {
 			return usagef("--table: name the table")
 		}
-		file, err := readConfig(cmd)
-		if err != nil {
-			return err
-		}
-		client, err := serviceClient(file)
+		client, _, err := serviceClient(cmd)
 		if err != nil {
 			return err
 		}
@@ -49,12 +45,16 @@ func serviceCall(cmd *cobra.Command, call func(ctx context.Context, c *service.C
 }
 
 // serviceClient needs no more of the configuration than where the service is.
-func serviceClient(file config.File) (*service.Client, error) {
-	service, err := file.Service(os.LookupEnv)
-	if err != nil {
-		return nil, asUsage(err)
+func serviceClient(cmd *cobra.Command) (client *service.Client, file config.File, err error) {
+	if file, err = readConfig(cmd); err != nil {
+		return nil, file, err
 	}
-	return build.NewService(*service)
+	at, err := file.Service(os.LookupEnv)
+	if err != nil {
+		return nil, file, asUsage(err)
+	}
+	client, err = build.NewService(*at)
+	return client, file, err
 }
 
 // withReason adds the service's own words, which errors leave out because logs must

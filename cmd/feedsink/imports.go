@@ -111,11 +111,7 @@ func newImportsFiles() *cobra.Command {
 			if (len(args) == 0) == (mapping == "") {
 				return usagef("name the execution, or --mapping for the one its sink has on its way")
 			}
-			file, err := readConfig(cmd)
-			if err != nil {
-				return err
-			}
-			client, err := serviceClient(file)
+			client, file, err := serviceClient(cmd)
 			if err != nil {
 				return err
 			}
