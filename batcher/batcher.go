@@ -270,18 +270,10 @@ func (b *Batcher) Run(ctx context.Context) error {
 	if b.cfg.Peer != nil {
 		running.Go(func() { b.follow(ctx) })
 	}
-	ended := make(chan struct{})
-	go func() {
-		running.Wait()
-		close(ended)
-	}()
 	<-ctx.Done()
-	select {
-	case <-ended:
-	case <-time.After(b.cfg.Grace):
-		cut()
-		<-ended
-	}
+	late := time.AfterFunc(b.cfg.Grace, cut)
+	defer late.Stop()
+	running.Wait()
 	return b.Close()
 }
 
