@@ -5,16 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/feedsink/feedsink/router/problem"
 )
 
-// Problem is one mistake in the file: where it is, and the rule and the value
-// that breaks it, never a secret.
+// Problem is one mistake in the file and where it is. It holds no secret.
 type Problem struct {
-	Line    int    `json:"line"`   // from 1, as is Column: of the value, or of the closest thing the file has
-	Column  int    `json:"column"` // in characters
-	Path    string `json:"path"`   // mappings[0].routes[1].when; "" for the file as a whole
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"` // what to write instead, "" when the message says it
+	Line   int `json:"line"`   // from 1, as is Column: of the value, or of the closest thing the file has
+	Column int `json:"column"` // in characters
+	problem.Problem
 }
 
 // Problems is every mistake of one file, by position. It is what Parse and
@@ -43,15 +42,7 @@ func (p *Problems) Error() string {
 
 // In is the problem on one line, of the file of that name.
 func (p Problem) In(file string) string {
-	text := fmt.Sprintf("%s:%d:%d: ", file, p.Line, p.Column)
-	if p.Path != "" {
-		text += p.Path + ": "
-	}
-	text += p.Message
-	if p.Hint != "" {
-		text += "; hint: " + p.Hint
-	}
-	return text
+	return fmt.Sprintf("%s:%d:%d: %s", file, p.Line, p.Column, p.Problem)
 }
 
 // place is where a path of the configuration stands in the file.
@@ -72,7 +63,7 @@ func newFindings() *findings {
 }
 
 func (f *findings) add(p place, path, message, hint string) {
-	f.problems = append(f.problems, Problem{p.line, p.column, path, message, hint})
+	f.problems = append(f.problems, Problem{p.line, p.column, problem.Problem{Path: path, Message: message, Hint: hint}})
 }
 
 // unreadable reports a value that has no meaning under its key.

@@ -1,5 +1,5 @@
-// Package problem is how mistakes in the configuration of mappings are reported:
-// where, what rule is broken, and what to write instead.
+// Package problem is how mistakes in a configuration are reported: where, what rule is
+// broken, and what to write instead.
 package problem
 
 import (
@@ -8,19 +8,23 @@ import (
 	"strings"
 )
 
-// Problem is a mistake in the configuration of mappings.
+// Problem is a mistake in a configuration.
 type Problem struct {
-	Path    string // where, in the file's own words: mappings[0].routes[1].when
-	Message string // what rule the place breaks
-	Hint    string // what to write instead, "" where there is nothing to add
+	Path    string `json:"path"`           // where, in the file's own words: mappings[0].routes[1].when; "" for the whole
+	Message string `json:"message"`        // what rule the place breaks
+	Hint    string `json:"hint,omitempty"` // what to write instead, "" where there is nothing to add
 }
 
 // String reads `mappings[0].key: missing`.
 func (p Problem) String() string {
-	if p.Hint == "" {
-		return p.Path + ": " + p.Message
+	text := p.Message
+	if p.Path != "" {
+		text = p.Path + ": " + text
 	}
-	return p.Path + ": " + p.Message + "; hint: " + p.Hint
+	if p.Hint != "" {
+		text += "; hint: " + p.Hint
+	}
+	return text
 }
 
 // Reporter adds to a list what is wrong at a place of the configuration or below it.
