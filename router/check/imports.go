@@ -60,9 +60,7 @@ func (m *mapping) imports() {
 	if imports.Reserve < 0 || imports.Reserve > 0 && imports.Reserve >= imports.SlotsPerDay {
 		m.Report("imports.reserve", "", "%d: from 0 to slotsPerDay (%d) less one", imports.Reserve, imports.SlotsPerDay)
 	}
-	if imports.RetryFailed < 0 {
-		m.Report("imports.retryFailed", "", "%d: not below 0", imports.RetryFailed)
-	}
+	notNegative(m, "imports.retryFailed", imports.RetryFailed)
 	values.Zone(m.Reporter, "imports.timezone", imports.Timezone)
 }
 
@@ -132,17 +130,17 @@ func (m *mapping) csv() {
 	}
 }
 
+func notNegative[T ~int | ~int64](m *mapping, path string, n T) {
+	if n < 0 {
+		m.Report(path, "", "%v: not below 0", n)
+	}
+}
+
 func (m *mapping) roll() {
 	roll := m.m.Imports.Roll
-	if roll.Rows < 0 {
-		m.Report("imports.roll.rows", "", "%d: not below 0", roll.Rows)
-	}
-	if roll.Bytes < 0 {
-		m.Report("imports.roll.bytes", "", "%d: not below 0", roll.Bytes)
-	}
-	if roll.Age < 0 {
-		m.Report("imports.roll.age", "", "%v: not below 0", roll.Age)
-	}
+	notNegative(m, "imports.roll.rows", roll.Rows)
+	notNegative(m, "imports.roll.bytes", int64(roll.Bytes))
+	notNegative(m, "imports.roll.age", roll.Age)
 	if roll.Rows == 0 && roll.Bytes == 0 && roll.Age == 0 && len(roll.At) == 0 {
 		m.Report("imports.roll", "set rows, bytes, age or at", "without any limit a file would never be complete")
 	}
@@ -175,13 +173,9 @@ const leastFile = 1 << 10
 
 func (m *mapping) maxFile() {
 	most := m.m.Imports.MaxFile
-	if most.Rows < 0 {
-		m.Report("imports.maxFile.rows", "", "%d: not below 0", most.Rows)
-	}
-	switch {
-	case most.Bytes < 0:
-		m.Report("imports.maxFile.bytes", "", "%d: not below 0", most.Bytes)
-	case most.Bytes > 0 && most.Bytes < leastFile:
+	notNegative(m, "imports.maxFile.rows", most.Rows)
+	notNegative(m, "imports.maxFile.bytes", int64(most.Bytes))
+	if most.Bytes > 0 && most.Bytes < leastFile {
 		m.Report("imports.maxFile.bytes", "write 0 for no limit", "%d: at least 1KiB, for the header and a row", most.Bytes)
 	}
 }
