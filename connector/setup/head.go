@@ -75,11 +75,7 @@ func (w *writer) sample(s *Sample, first bool) {
 // kafka is the connection that the sample was read by.
 func (w *writer) kafka() {
 	k := w.place.Kafka
-	brokers := make([]string, len(k.Brokers))
-	for i, b := range k.Brokers {
-		brokers[i] = text(b)
-	}
-	w.line("kafka:\n  brokers: [%s]", strings.Join(brokers, ", "))
+	w.line("kafka:\n  brokers: [%s]", listed(k.Brokers, text))
 	w.line("  group: feedsink   # the lanes' groups are feedsink-immediate and feedsink-batch; another file that runs wants another group")
 	if k.TLS.Enabled {
 		w.line("  tls: {enabled: true%s}", pairs("caFile", k.TLS.CAFile, "certFile", k.TLS.CertFile, "keyFile", k.TLS.KeyFile))
@@ -102,11 +98,7 @@ func oauth(o config.OAuth) string {
 	members := pairs("tokenURL", o.TokenURL, "clientId", o.ClientID, "clientSecretFile", o.ClientSecretFile, "scope", o.Scope, "tokenFile", o.TokenFile) +
 		certificates(o.TLS)
 	if len(o.Extensions) > 0 {
-		named := make([]string, len(o.Extensions))
-		for i, extension := range o.Extensions {
-			named[i] = text(extension)
-		}
-		members += ", extensions: [" + strings.Join(named, ", ") + "]"
+		members += ", extensions: [" + listed(o.Extensions, text) + "]"
 	}
 	return within("oauth", members)
 }

@@ -178,11 +178,7 @@ func sameTable(a, b kind) bool {
 
 // shares says how many of all the records each kind has.
 func shares(kinds []kind, all int) string {
-	said := make([]string, len(kinds))
-	for i, k := range kinds {
-		said[i] = k.word + " " + percent(len(k.rows), all)
-	}
-	return strings.Join(said, ", ")
+	return listed(kinds, func(k kind) string { return k.word + " " + percent(len(k.rows), all) })
 }
 
 // percent of all; some is never none, and not all is never 100 %.

@@ -185,13 +185,13 @@ func (w *writer) routeLines(t *table) {
 			upsert = "upsert"
 		}
 		w.line("      %s: {mode: CREATE_OR_UPDATE}", upsert)
-		w.line("      columns: [%s]", strings.Join(t.columns(), ", "))
+		w.line("      columns: [%s]", listed(t.columns(), quoted))
 		return
 	}
 	w.line("    # imports:")
 	w.line("    #   upsert: {mode: CREATE_OR_UPDATE}      # then: feedsink etl create -c FILE --mapping %s", name)
 	w.line("    #   delete: {mode: DELETE}")
-	w.line("    #   columns: [%s]", strings.Join(t.columns(), ", "))
+	w.line("    #   columns: [%s]", listed(t.columns(), quoted))
 	if p := t.parent; p != nil {
 		w.line("    # after: [%s]   # with imports: %s seems to be its key, so its files go first; or bundle: NAME in both, for one ZIP",
 			quotedMapping(p.table.name), quoted(p.field.path))
@@ -257,8 +257,5 @@ func (t *table) columns() []string {
 		}
 	}
 	slices.Sort(columns[1:])
-	for i, name := range columns {
-		columns[i] = quoted(name)
-	}
 	return columns
 }

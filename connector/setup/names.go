@@ -88,9 +88,14 @@ func oneOf(expression string, words []string) string {
 	if len(words) == 1 {
 		return expression + " == " + strconv.Quote(words[0])
 	}
-	quoted := make([]string, len(words))
-	for i, word := range words {
-		quoted[i] = strconv.Quote(word)
+	return expression + " in [" + listed(words, strconv.Quote) + "]"
+}
+
+// listed is what is written for each, with commas between them.
+func listed[T any](all []T, written func(T) string) string {
+	texts := make([]string, len(all))
+	for i, one := range all {
+		texts[i] = written(one)
 	}
-	return expression + " in [" + strings.Join(quoted, ", ") + "]"
+	return strings.Join(texts, ", ")
 }
