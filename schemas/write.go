@@ -74,17 +74,14 @@ type Write struct {
 	Cells     []Cell
 }
 
+var laneNames = [...]string{Immediate: "immediate", Batch: "batch", Skip: "skip"}
+
 // String is the lane's word in configuration, group names and metrics.
 func (l Lane) String() string {
-	switch l {
-	case Immediate:
-		return "immediate"
-	case Batch:
-		return "batch"
-	case Skip:
-		return "skip"
+	if l < Immediate || l > Skip {
+		return "unknown"
 	}
-	return "unknown"
+	return laneNames[l]
 }
 
 // The kinds of tables, as Qualified writes them.
@@ -188,12 +185,7 @@ func CoversConsent(newer, older []Cell) bool {
 
 // Covers reports whether newer names every cell that older names.
 func Covers(newer, older []Cell) bool {
-	for _, c := range older {
-		if find(newer, c) < 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(older, func(c Cell) bool { return find(newer, c) < 0 })
 }
 
 // find is the index of the cell of the same section and name, or -1.
