@@ -132,10 +132,11 @@ const (
 	schemaPoll      = 20 * time.Millisecond
 )
 
+// Decoder decodes a record of any topic.
+type Decoder = func(*kafka.Record) (*router.Record, error)
+
 // NewDecoder decodes for a command that looks at records of any topic.
-func NewDecoder(ctx context.Context, cfg *config.Config, r *router.Router, random *rand.Rand, log *slog.Logger) (
-	decode func(*kafka.Record) (*router.Record, error), stop func(), err error,
-) {
+func NewDecoder(ctx context.Context, cfg *config.Config, r *router.Router, random *rand.Rand, log *slog.Logger) (decode Decoder, stop func(), err error) {
 	decoders, stop, err := NewDecoders(ctx, cfg, r, random, log, 1)
 	if err != nil {
 		return nil, nil, err
@@ -144,9 +145,7 @@ func NewDecoder(ctx context.Context, cfg *config.Config, r *router.Router, rando
 }
 
 // NewDecoders are n of them, each for one goroutine.
-func NewDecoders(ctx context.Context, cfg *config.Config, r *router.Router, random *rand.Rand, log *slog.Logger, n int) (
-	decoders []func(*kafka.Record) (*router.Record, error), stop func(), err error,
-) {
+func NewDecoders(ctx context.Context, cfg *config.Config, r *router.Router, random *rand.Rand, log *slog.Logger, n int) (decoders []Decoder, stop func(), err error) {
 	own := rand.New(rand.NewPCG(random.Uint64(), random.Uint64()))
 	writers, err := build.NewRegistry(cfg, own, nil, schemas.RegistryConfig{Log: log})
 	if err != nil {
@@ -157,10 +156,10 @@ func NewDecoders(ctx context.Context, cfg *config.Config, r *router.Router, rand
 		stop = writers.Close
 	}
 	for range n {
-		l := NewReader(r, writers)
-		decode := l.Decode
+		reader := NewReader(r, writers)
+		decode := reader.Decode
 		if writers != nil {
-			decode = AskForSchemas(ctx, writers, l.Decode)
+			decode = AskForSchemas(ctx, writers, decode)
 		}
 		decoders = append(decoders, decode)
 	}
@@ -177,9 +176,6 @@ func WaitForSchemas(ctx context.Context, writers *schemas.Registry, decode Decod
 func AskForSchemas(ctx context.Context, writers *schemas.Registry, decode Decoder) Decoder {
 	return waiting(ctx, writers, decode, refusedPatience)
 }
-
-// Decoder decodes a record of any topic.
-type Decoder = func(*kafka.Record) (*router.Record, error)
 
 // waiting is a decoder that waits for schemas, refused at most where the registry refuses.
 func waiting(ctx context.Context, writers *schemas.Registry, decode Decoder, refused time.Duration) Decoder {
