@@ -86,29 +86,23 @@ func withMore(c sandbox.Config) sandbox.Config {
 			Capability: "Interaction", Cascade: true,
 		},
 	})
-	c.ETLs = append(c.ETLs, moreETLs(c.Entity)...)
-	return c
-}
-
-// moreETLs are the kinds of ETL that the playground itself does not use.
-func moreETLs(entity string) []sandbox.ETL {
 	customers := func(mode sandbox.Mode) []sandbox.Load {
 		return []sandbox.Load{{Table: "customers", Mode: mode, GenerateErrorFiles: true, FileNamePattern: "customers*.csv"}}
 	}
 	patches := customers(sandbox.UpdateOnly)
 	patches[0].IgnoreEmptyValues = true // a patch's row leaves empty what it does not name
 	orders := sandbox.Load{Table: "orders", Mode: sandbox.CreateOrUpdate, GenerateErrorFiles: true, FileNamePattern: "orders*.csv"}
-	report := []string{"operator@example.com"}
-	return []sandbox.ETL{
-		{ID: "103", Loads: patches},
-		{ID: "104", Loads: customers(sandbox.CreateOnly)},
-		{ID: "201", Loads: []sandbox.Load{orders}},
-		{ID: "301", Loads: append(customers(sandbox.CreateOrUpdate), orders)},
-		{
-			ID: "401", Loads: customers(sandbox.CreateOrUpdate), Recipients: report,
-			Fetch: sandbox.Fetch{Remote: remoteLocation, Delete: true}, Output: sandbox.Location{TransferBox: entity},
+	c.ETLs = append(c.ETLs,
+		sandbox.ETL{ID: "103", Loads: patches},
+		sandbox.ETL{ID: "104", Loads: customers(sandbox.CreateOnly)},
+		sandbox.ETL{ID: "201", Loads: []sandbox.Load{orders}},
+		sandbox.ETL{ID: "301", Loads: append(customers(sandbox.CreateOrUpdate), orders)},
+		sandbox.ETL{
+			ID: "401", Loads: customers(sandbox.CreateOrUpdate), Recipients: []string{"operator@example.com"},
+			Fetch: sandbox.Fetch{Remote: remoteLocation, Delete: true}, Output: sandbox.Location{TransferBox: c.Entity},
 		},
-	}
+	)
+	return c
 }
 
 // Close ends the service.
