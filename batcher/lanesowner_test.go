@@ -130,10 +130,10 @@ func (l *lanes) own(ctx context.Context, o *lanesOwner, mappings []files.Mapping
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var ended sync.WaitGroup
 	ended.Go(func() { _ = b.Run(running) })
-	o.assign()
+	o.assign() //nolint:contextcheck // what was assigned before is lost at once
 	for ctx.Err() == nil {
 		_ = o.Look(ctx)
-		o.step()
+		o.step() //nolint:contextcheck // likewise
 		_ = l.linger(ctx, 2*time.Second)
 	}
 	l.mu.Lock()
