@@ -228,7 +228,7 @@ func (s *spooled) judge(rows int64, unreadable error, imported bool) {
 		p.State, p.Holds, p.Why, p.Do = forget.Left, "what cannot be read", unreadable.Error(), byHand
 	case rows == 0 && (unreadable == nil || s.inUse):
 		return
-	case kept && s.unknown && !(s.inUse && imported):
+	case kept && s.unknown && (!s.inUse || !imported):
 		p.State, p.Why, p.Do = forget.Left, "no mapping writes files of this name any more: "+s.Mapping+" was renamed or removed, or has no batch lane now", byHand
 	case !s.inUse && kept:
 		p.State, p.Yes = forget.Removable, "write the file anew without them"
