@@ -93,12 +93,13 @@ func TestRunReloadsWhenItIsTold(t *testing.T) {
 			w.produce(now(order("o1", "A", 1)), order("o2", "A", 1))
 			w.bothSettled()
 			w.ordersAre(map[string]string{"o1": "1 A", "o2": "1 A"})
-			// The lanes may not have agreed yet on the new routes: then both write o1.
+			// The lanes may not have agreed yet on the new routes: then both write o1, or its file
+			// goes before they do, and is followed by one of what is read again.
 			if got := w.service.CallCount(4) - calls; got < 1 || got > 2 {
 				t.Errorf("calls: got %d, want o2's, and no more than one of o1", got)
 			}
-			if got := w.service.CallCount(10); got != 1 {
-				t.Errorf("imports: got %d, want that of o1, as the new file routes", got)
+			if got := w.service.CallCount(10); got < 1 || got > 2 {
+				t.Errorf("imports: got %d, want that of o1, as the new file routes, and no more than one again", got)
 			}
 			if err := sink.signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
