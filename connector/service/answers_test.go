@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -192,6 +193,57 @@ func TestPageCutBeforeItsFirstByteConfirmsNothing(t *testing.T) {
 	_, err := s.start(t).UpsertRecord(t.Context(), "orders", JSON(`{}`), true)
 	if e := errorOf(t, err); e.Kind() != Transient || !e.Unknown() {
 		t.Errorf("got %v (%v), want it transient and unknown", e, e.Kind())
+	}
+}
+
+// TestYesOfSomethingElseConfirmsNothing: what takes a request without passing it on may answer
+// with a 2xx.
+func TestYesOfSomethingElseConfirmsNothing(t *testing.T) {
+	var status int
+	var contentType, body string
+	calls := everyCall(gives(&status, &contentType, &body).start(t))
+	writes := []operation{opUpsertProfile, opPatchProfile, opDeleteProfile, opUpsertRecord, opUpdateRecord, opDeleteRecord}
+	changes := append(slices.Clip(writes), opOneShot, opCreateETL, opTrigger, opCreateWebhook)
+	shown := []operation{opUpsertProfile, opPatchProfile, opDeleteProfile, opUpsertRecord, opDeleteRecord}
+	for _, tc := range []struct {
+		status            int
+		contentType, body string
+		not               []operation // which do not take it for the service's
+	}{
+		{202, "text/plain", "Accepted for later delivery", writes},
+		{202, "", "", writes},
+		{203, "text/plain", "OK", writes},
+		{205, "", "", writes},
+		{226, "", "", writes},
+		{200, "text/plain", "default backend - 404", changes},
+		{200, "text/plain", "The request was queued", shown},
+		{200, "", `<meta http-equiv="refresh" content="0;url=https://sso.example.com/login">`, changes},
+		{200, "text/xml", `<?xml version="1.0"?><soap:Envelope><soap:Fault/></soap:Envelope>`, changes},
+		{200, "text/html", `<script>location = "/login"</script>`, changes},
+		{207, "application/json", `{"errors":[{"status":400}]}`, changes},
+		{207, "application/json", `{"errors":[],"businessKey":"k"}`, nil},
+		{202, "application/json", `{"id":"12"}`, nil},
+		{200, "", "", nil},
+		{201, "text/plain", "OK\n", nil},
+		{200, "text/plain", "12", nil},
+		{200, "text/plain", "{}", nil},
+		{204, "", "", nil},
+	} {
+		status, contentType, body = tc.status, tc.contentType, tc.body
+		for _, op := range changes {
+			err := calls[op](t.Context())
+			if !slices.Contains(tc.not, op) {
+				if err != nil {
+					t.Errorf("%v: %d %q: got %v, want it taken for the service's", op, status, body, err)
+				}
+				continue
+			}
+			if err == nil {
+				t.Errorf("%v: %d %q was taken for a success", op, status, body)
+			} else if e := errorOf(t, err); e.Kind() != Transient || !e.Unknown() || !strings.Contains(err.Error(), "not the service's") {
+				t.Errorf("%v: %d %q: got %v (%v), want it transient and told what to check", op, status, body, e, e.Kind())
+			}
+		}
 	}
 }
 

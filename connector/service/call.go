@@ -267,9 +267,8 @@ func (c *call) refused(w *watchdog, response *http.Response, body []byte, secret
 	return e
 }
 
-// read takes the body of a 2xx. For an operation that changes something the
-// status alone is the service's yes, so that what cannot be read is left out; a
-// page is not the service's.
+// read takes the body of a 2xx. Of an operation that changes something, what cannot be read
+// of it is left out.
 func (c *call) read(ctx context.Context, w *watchdog, response *http.Response, secrets []string) (answer, error) {
 	got := answer{status: response.StatusCode, header: response.Header}
 	if c.into != nil {
@@ -287,11 +286,11 @@ func (c *call) read(ctx context.Context, w *watchdog, response *http.Response, s
 		}
 		return got, nil
 	}
-	if response.ContentLength == 0 {
+	if response.ContentLength == 0 && !foreign(c.op, got.status, response.Header, nil) {
 		return got, nil
 	}
 	body, err := readAnswer(response)
-	if isPage(response.Header, body) || err != nil && len(body) == 0 && saysHTML(response.Header) {
+	if foreign(c.op, got.status, response.Header, body) || err != nil && len(body) == 0 && saysHTML(response.Header) {
 		return answer{}, c.refused(w, response, body[:min(len(body), maxRefusal)], secrets)
 	}
 	if err != nil && c.op.reads() {

@@ -421,9 +421,12 @@ const amazonsWords = `{"message":"notfound"}`
 // about a record: Spring, Nest and Fastify.
 var noRoute = regexp.MustCompile(`"(No static resource |No handler found for |No endpoint [A-Z]+ /|Cannot [A-Z]+ /|Route [A-Z]+:/)`)
 
-// foreign reports whether an answer that is no 2xx is plainly not the service's.
-// body may be its beginning.
+// foreign reports whether an answer is plainly not the service's. body may be its
+// beginning.
 func foreign(op operation, status int, header http.Header, body []byte) bool {
+	if status >= 200 && status < 300 {
+		return isPage(header, body) || !op.reads() && !isYes(op, status, body)
+	}
 	switch {
 	case isPage(header, body), isGatewayText(header, body), status == http.StatusNotFound && isJSON(body) && noRoute.Match(body):
 		return true
@@ -439,6 +442,42 @@ func foreign(op operation, status int, header http.Header, body []byte) bool {
 		return false
 	}
 	return !isJSON(body)
+}
+
+// isYes reports whether a 2xx may be the service's of an operation that changes something.
+// Something in between may take a request without passing it on, and say so in its own
+// way. Of operations 8 to 13 the interface leaves open what is said, and nothing is
+// confirmed by it: the end of an execution has to be asked for.
+func isYes(op operation, status int, body []byte) bool {
+	text := trimmed(body)
+	switch {
+	case isJSON(text):
+		return status != http.StatusMultiStatus || !saysErrors(text)
+	case len(text) > 0 && text[0] == '<', isGatewayText(nil, text):
+		return false
+	case op >= opOneShot:
+		return true
+	case status > http.StatusCreated && status != http.StatusNoContent:
+		return false
+	}
+	// OK, true, 12: what operation 5 says is open.
+	return op == opUpdateRecord || compressionOf(text) != Plain || !bytes.ContainsAny(bytes.TrimSpace(text), " \t\r\n")
+}
+
+// saysErrors reports whether the text is JSON with an error in it.
+func saysErrors(text []byte) bool {
+	v, _ := parse(text)
+	object, _ := v.(map[string]any)
+	for _, name := range []string{"error", "errors"} {
+		switch said := member(object, name).(type) {
+		case nil:
+		case []any:
+			return len(said) > 0
+		default:
+			return true
+		}
+	}
+	return false
 }
 
 // passing are the 4xx that ask to try again.

@@ -165,7 +165,7 @@ func TestKeysThatChangeTheAddressAreRejectedUnsent(t *testing.T) {
 
 func TestWriteSucceedsWhateverItsAnswerHolds(t *testing.T) {
 	replies := map[string]http.HandlerFunc{
-		"text":    func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<ok> it is done") },
+		"text":    func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "done") },
 		"no body": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
 		"endless": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 2<<20)) },
 		"cut short": func(w http.ResponseWriter, _ *http.Request) {
