@@ -98,10 +98,18 @@ func (l layout) reason(cells []string) string {
 	return string(text[:min(len(text), maxReason)])
 }
 
+const (
+	noun    = `(profile|record|row|key|contact|entry|id)`
+	missing = `((is |was |were )?not[ _-]?found|does[ _-]?n[o']t[ _-]?exist|do not exist|(is )?not[ _-]?there)`
+)
+
 var (
 	// nothingToDelete matches the words of a service that puts a DELETE row in error
-	// because there is nothing to delete.
-	nothingToDelete = regexp.MustCompile(`(?i)not[ _-]?found|does[ _-]?n[o']t[ _-]?exist|not[ _-]?there|no (such|matching|profile|record|row)`)
+	// because there is nothing to delete, if it is not for want of somethingElse. In doubt
+	// the row is a dead letter: it may be in the table still.
+	nothingToDelete = regexp.MustCompile(`(?i)^\W*` + missing + `\W*$|\bNOT_FOUND\b|\b` + noun + `s?\b[^.:;]*\b` + missing + `|\b` + noun + `_` + missing +
+		`|\bno[ _](such|matching)[ _]` + noun + `|\bno ` + noun + `s?( (has|have|with|for|of|match\w*|exists?|found)\b|\W*$)`)
+	somethingElse = regexp.MustCompile(`(?i)attribute|column|field|mapping|\bright|permission|locked|denied|forbidden|\btable[ _]` + missing)
 	// existsAlready matches the words of a service that puts a CREATE_ONLY row in error
 	// because its key is in the table: a repeated create, no sign of a mistake.
 	existsAlready = regexp.MustCompile(`(?i)already|exists|duplicate|conflict`)
@@ -110,7 +118,7 @@ var (
 // NothingToDelete reports whether a row of the operation is in error because there is
 // nothing to delete: it is as it was to be.
 func (r *Row) NothingToDelete(op schemas.Op) bool {
-	return op == schemas.Delete && nothingToDelete.MatchString(r.Reason)
+	return op == schemas.Delete && nothingToDelete.MatchString(r.Reason) && !somethingElse.MatchString(r.Reason)
 }
 
 // Harmless reports whether a row of the operation, though in error, is no sign of a

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/unicode"
+
+	"github.com/feedsink/feedsink/schemas"
 )
 
 var customers = Format{
@@ -118,6 +120,47 @@ func TestRowsInErrorAreToldInEveryShape(t *testing.T) {
 				t.Errorf("got %q, %v, want %q", got, err, tc.want)
 			}
 		})
+	}
+}
+
+// TestOnlyTheRowItselfIsNothingToDelete: a row that is in error for want of something else may be in
+// the table still.
+func TestOnlyTheRowItselfIsNothingToDelete(t *testing.T) {
+	for reason, want := range map[string]bool{
+		"NOT_FOUND":                            true,
+		"not found":                            true,
+		"Not found.":                           true,
+		"PROFILE_NOT_FOUND":                    true,
+		"does not exist":                       true,
+		"profile not found":                    true,
+		"the profile to delete was not found":  true,
+		"record C1 doesn't exist":              true,
+		"No such record":                       true,
+		"no matching row":                      true,
+		"no profile has this id":               true,
+		"no record with this key in the table": true,
+		"no profile":                           true,
+		"NOT_FOUND: there is no customer C1":   true,
+		"404: no record has this business key": true,
+		"":                                     false,
+		"attribute custNo does not exist in the destination table": false,
+		"NOT_FOUND: attribute custNo":                              false,
+		"ATTRIBUTE_NOT_FOUND":                                      false,
+		"linked table not found":                                   false,
+		"profile: linked table not found":                          false,
+		"no such attribute: custNo":                                false,
+		"no profile deletion right":                                false,
+		"no record was deleted: profile is locked":                 false,
+		"no row deleted: it is in use":                             false,
+		"key column not found":                                     false,
+	} {
+		r := Row{Reason: reason}
+		if got := r.NothingToDelete(schemas.Delete); got != want {
+			t.Errorf("%q: got %v, want %v", reason, got, want)
+		}
+		if r.NothingToDelete(schemas.Upsert) {
+			t.Errorf("%q of an upsert: nothing was to be deleted", reason)
+		}
 	}
 }
 
