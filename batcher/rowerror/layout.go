@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/csv"
 	"regexp"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -20,12 +22,40 @@ type layout struct {
 
 // Parts of names and outcomes, in lower case.
 var (
-	errorWords   = []string{"error", "reject", "refus", "invalid", "fail"}
+	errorWords   = []string{"error", "reject", "refus", "invalid", "fail", "discard", "skip"}
 	resultWords  = []string{"result", "success", "accept", "integrat", "loaded"}
 	outcomeWords = []string{"result", "status", "outcome", "state"}
 	reasonWords  = append([]string{"reason", "message", "cause", "code", "detail", "comment", "description"}, errorWords...)
-	goodWords    = append([]string{"insert", "creat", "updat", "delet", "ok", "not_found", "ignored"}, resultWords...)
+	goodWords    = append([]string{"insert", "creat", "updat", "delet", "upsert", "modif", "add", "remov", "merg", "ignored", "valid", "unchanged", "import", "process", "done", "complet", "succe"}, resultWords...)
 )
+
+var (
+	wordsOf = regexp.MustCompile(`\p{Lu}*\p{Ll}+|\p{Lu}+|\p{L}+|\d+`)
+	negates = regexp.MustCompile(`^(no|not|non|never|without|0)$`)
+	yes     = regexp.MustCompile(`^(ok|okay|yes|true)$`)
+)
+
+// outcomeOf tells what a cell says of its row by whole words: what is said of an error is bad,
+// of no error good. Neither is what it has no word for.
+func outcomeOf(cell string) (good, bad bool) {
+	negated := false
+	for _, word := range wordsOf.FindAllString(cell, -1) {
+		word = strings.ToLower(word)
+		begins := func(with string) bool { return strings.HasPrefix(word, with) }
+		isGood := yes.MatchString(word) || slices.ContainsFunc(goodWords, begins)
+		isBad := word == "ko" || word == "nok" || slices.ContainsFunc(errorWords, begins)
+		switch {
+		case negates.MatchString(word):
+			negated = true
+		case negated && (word == "found" || begins("chang")): // nothing to delete, nothing to change
+			good, negated = true, false
+		case isGood || isBad:
+			good, bad = good || isGood != negated, bad || isBad != negated
+			negated = false
+		}
+	}
+	return good && !bad, bad
+}
 
 // layout tells a file of rows in error from one of accepted rows: by its name,
 // else by the columns that the service has added.
@@ -79,8 +109,10 @@ func (l layout) inError(cells []string) bool {
 	if l.outcome < 0 || l.outcome >= len(cells) {
 		return false
 	}
-	outcome := cells[l.outcome]
-	return last(outcome, errorWords) >= 0 || l.reason(cells) != "" && last(outcome, goodWords) < 0
+	good, bad := outcomeOf(cells[l.outcome])
+	// A row of which nothing is known is in error: one too many is a dead letter of a row
+	// that is loaded, one too few is lost.
+	return bad || !good && (l.reason(cells) != "" || strings.ContainsFunc(cells[l.outcome], unicode.IsLetter))
 }
 
 // maxReason bounds a reason in characters.

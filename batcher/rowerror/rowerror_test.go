@@ -107,6 +107,16 @@ func TestRowsInErrorAreToldInEveryShape(t *testing.T) {
 		{"accepted rows", customers, []byte("customerNumber,name,result\nC1,Ada,INSERTED\n"), nil},
 		{"both in one file", customers, []byte("customerNumber,result,message\nC1,INSERTED,\nC2,REJECTED,bad\nC3,KO,worse\nC4,UPDATED,fine\n"), []string{"C2: bad", "C3: worse"}},
 		{
+			"no error", customers,
+			[]byte("customerNumber,outcome\nA,KO\nB,NO_ERROR\nC,INSERTED\nD,noErrors\nE,without errors\nF,0 errors\nG,No change\nH,NOT_FOUND\nI,\n"),
+			[]string{"A: "},
+		},
+		{
+			"not good", customers,
+			[]byte("customerNumber,outcome,reason\nA,NOK,bad tier\nB,OK,\nC,NOT OK,\nD,NOT CREATED,no\nE,DISCARDED,\nF,NOT_UPDATED,\nG,notInserted,\nH,SKIPPED,\nI,QUARANTINED,\nJ,,late\nK,created,fine\n"),
+			[]string{"A: bad tier", "C: ", "D: no", "E: ", "F: ", "G: ", "H: ", "I: ", "J: late"},
+		},
+		{
 			"several entries", customers,
 			zipped(t, "errors-1.upsert-result.csv", "customerNumber,result\nC8,INSERTED\n", "errors-1.upsert-error.csv", plain), want,
 		},
