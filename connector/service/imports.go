@@ -160,7 +160,7 @@ var counterNames = []struct {
 	words []string
 	field func(*Counters) *int64
 }{
-	{[]string{"error", "reject", "invalid", "fail"}, func(c *Counters) *int64 { return &c.InError }},
+	{[]string{"error", "reject", "refus", "invalid", "fail", "discard", "ko"}, func(c *Counters) *int64 { return &c.InError }},
 	{[]string{"insert", "creat", "added"}, func(c *Counters) *int64 { return &c.Inserted }},
 	{[]string{"updat", "modif"}, func(c *Counters) *int64 { return &c.Updated }},
 	{[]string{"delet", "remov"}, func(c *Counters) *int64 { return &c.Deleted }},
@@ -170,6 +170,13 @@ var counterNames = []struct {
 // noCounters matches names of times and shares, and of all lines but those that the other
 // words mean: creationDate, updatedAt, errorRate, linesWithoutError.
 var noCounters = regexp.MustCompile(`without|rate$|ratio$|percent|^date|[^p]date$|dat$|^last|time|moment|duration`)
+
+// noRows matches names of numbers of something else than rows: errorCode, errorFiles,
+// invalidValuesIgnored, duplicatesRemoved.
+var noRows = regexp.MustCompile(`code|file|size|byte|value|ignored|duplicate|message|(^|[^l])id$`)
+
+// ofRows matches the names of counters whose 0 says that no row is in error: of rows, or of nothing else.
+var ofRows = regexp.MustCompile(`line|row|record|profile|entr(y|ies)|^(the|all|total|count|nb|number|num|of|in|with)*(errors?|reject(ed|s|ions?)?|refused|invalid|fail(ed|ures?)?|discarded|ko)(count|total|number)?$`)
 
 // countersOf matches the counters of one object, or the sums over a list: one
 // object for each file of a bundle.
@@ -197,7 +204,7 @@ func each(list []any) (all []Counters) {
 
 func matched(v any, left int) Counters {
 	c := noneTold
-	c.match("", v, left)
+	c.match("", "", v, left)
 	return c
 }
 
@@ -235,11 +242,12 @@ func (c Counters) said() Counters {
 	return c
 }
 
-// match walks into nested objects with the path as the name: lines.read. Of
+// match walks into nested objects with what is above as part of the name: lines.read. Of
 // several counters of one meaning (total and read) the greatest holds. Objects side by
 // side that each count rows read and rows in error are those of several tables: their
 // names say nothing, and their sum holds.
-func (c *Counters) match(path string, v any, left int) {
+func (c *Counters) match(above, name string, v any, left int) {
+	path := above + name
 	if object, ok := v.(map[string]any); ok && left > 0 {
 		tables := tablesOf(object, left)
 		if len(tables) > 0 {
@@ -250,7 +258,7 @@ func (c *Counters) match(path string, v any, left int) {
 		}
 		for name, inner := range object {
 			if _, summed := tables[name]; !summed {
-				c.match(path+plain(name), inner, left-1)
+				c.match(path, plain(name), inner, left-1)
 			}
 		}
 		return
@@ -260,15 +268,15 @@ func (c *Counters) match(path string, v any, left int) {
 	if v == nil {
 		n, err = unsaid, nil
 	}
-	if err != nil || n < 0 && v != nil || strings.Trim(zeros, "0") != "" || noCounters.MatchString(path) {
+	if err != nil || n < 0 && v != nil || strings.Trim(zeros, "0") != "" || noCounters.MatchString(path) || noRows.MatchString(name) {
 		return
 	}
 	for _, m := range counterNames {
-		for _, word := range m.words {
-			if strings.Contains(path, word) {
+		if slices.ContainsFunc(m.words, func(word string) bool { return strings.Contains(path, word) }) {
+			if n != 0 || m.field(c) != &c.InError || ofRows.MatchString(path) || ofRows.MatchString(name) {
 				c.take(m.field, n)
-				return
 			}
+			return
 		}
 	}
 }

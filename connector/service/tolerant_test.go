@@ -185,6 +185,33 @@ func TestResultsAreReadInEveryShape(t *testing.T) {
 			Finished, "",
 			counts{3, 2, Unknown, Unknown, Unknown},
 		},
+		{
+			`{"status":"FINISHED","integrationResults":{"linesRead":3,"linesKo":1,"linesInserted":2,"linesUpdated":0,"errorCode":0}}`,
+			Finished, "",
+			counts{3, 1, 2, 0, Unknown},
+		},
+		{
+			`{"status":"FINISHED","integrationResults":{"linesRead":3,"linesInError":0,"linesInserted":3,"invalidValuesIgnored":1,"errorFiles":1,"duplicatesRemoved":2,"errorMessageId":7}}`,
+			Finished, "",
+			counts{3, 0, 3, Unknown, Unknown},
+		},
+		{
+			`{"status":"FINISHED","integrationResults":{"linesRead":3,"linesInserted":2,"errorCode":0,"errorFileSize":0,"fatalErrors":0}}`,
+			Finished, "",
+			counts{3, Unknown, 2, Unknown, Unknown},
+		},
+		{
+			`{"status":"FINISHED","integrationResults":{"file":{"read":3,"totalErrors":0,"refused":1,"errorId":5}}}`,
+			Finished, "",
+			counts{3, 1, Unknown, Unknown, Unknown},
+		},
+		{
+			`{"status":"FINISHED","integrationResults":{"lines":{"read":3,"withError":0}}}`,
+			Finished, "",
+			counts{3, 0, Unknown, Unknown, Unknown},
+		},
+		{`{"status":"FINISHED","integrationResults":{"read":3,"invalid":0}}`, Finished, "", counts{3, 0, Unknown, Unknown, Unknown}},
+		{`{"status":"FINISHED","integrationResults":{"read":3,"nbErrors":0}}`, Finished, "", counts{3, 0, Unknown, Unknown, Unknown}},
 		{`{"status":"success","data":{"status":"FINISHED"}}`, Finished, "", none},
 		{`{"status":200,"result":{"status":"FAILED","error":"no"}}`, Failed, "no", none},
 		{`{"status":"CANCELLED","data":{"status":"unknown"}}`, "CANCELLED", "", none},
