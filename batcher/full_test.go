@@ -228,7 +228,7 @@ func TestAdoptedImportThatFailedAsTooLargeIsHalved(t *testing.T) {
 		w := newWorld(t)
 		w.results = []contract.Results{{Status: contract.Failed, Reason: "file too large", TooLarge: true, SameAgain: true}}
 		w.start(testMapping())
-		w.adopt(w.left(104, contract.Import{File: "customers-1.upsert.csv", Part: 1, Parts: 1, Attempt: 1, Execution: "e1", Op: schemas.Upsert, Mode: "CREATE_OR_UPDATE"}))
+		w.adopt(w.left(104, contract.Import{File: "customers-1.upsert.csv", Part: 1, Parts: 1, Attempt: 1, Execution: "e9", Op: schemas.Upsert, Mode: "CREATE_OR_UPDATE"}))
 		time.Sleep(time.Minute)
 		w.lastSaid(`start over at 1/1 attempt 2 ""`)
 		for range 2 { // to count the rows, and to divide them

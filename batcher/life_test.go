@@ -109,6 +109,25 @@ func TestTriggerIsRepeatedOnlyAsItsFailureAllows(t *testing.T) {
 	}
 }
 
+// TestExecutionOfAnEarlierImportIsNoAnswer: something in between may answer a trigger with what the service
+// said to one before.
+func TestExecutionOfAnEarlierImportIsNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		m := testMapping()
+		m.Roll.Rows = 1
+		w.start(m)
+		w.append(write(schemas.Upsert, "1"))
+		time.Sleep(time.Minute)
+		w.mu.Lock()
+		w.executions-- // the next trigger is answered e1 again
+		w.mu.Unlock()
+		w.append(write(schemas.Upsert, "2"))
+		time.Sleep(time.Minute)
+		w.lastSaid(`confirm upsert 1/1 attempt 2 "e2" holds 100-100`)
+	})
+}
+
 func TestRefusedTriggersAreSpacedFurtherAndFurther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

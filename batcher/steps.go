@@ -1,6 +1,7 @@
 package batcher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -176,10 +177,11 @@ func (r *importRun) trigger(ctx context.Context, imp contract.Import) (execution
 	default:
 	}
 	r.enter(contract.Triggering, imp)
-	return r.batcher.importer.Trigger(ctx, imp.ETL, imp.File, func() (io.ReadCloser, int64, error) {
+	execution, err = r.batcher.importer.Trigger(ctx, imp.ETL, imp.File, func() (io.ReadCloser, int64, error) {
 		file, err := os.Open(r.batcher.spool.Path(imp.File))
 		return file, imp.Bytes, err
 	})
+	return execution, cmp.Or(err, r.batcher.executions.Repeated(execution))
 }
 
 // refused decides what follows a trigger that was not answered with yes: nil
@@ -192,14 +194,14 @@ func (r *importRun) refused(ctx, send context.Context, imp *contract.Import, err
 	r.nextDay = false
 	log := r.log.With("file", imp.File, "etl", imp.ETL, "attempt", imp.Attempt, "error", err)
 	failure, classified := errors.AsType[contract.Failure](err)
-	about := ""
+	about, least := "", time.Duration(0)
 	if classified {
-		about = r.queue.words.Refusal(imp, failure)
+		about, least = r.queue.words.Refusal(imp, failure), failure.RetryAfter()
 		log = log.With("reason", failure.Cause())
 	}
 	if classified && failure.NoSlot() {
 		wait, over := r.queue.exhausted(failure.Answered())
-		wait, r.nextDay = max(failure.RetryAfter(), wait, r.backoff(r.batcher.cfg.Retry, r.refusals-1, 0)), over
+		wait, r.nextDay = max(least, wait, r.backoff(r.batcher.cfg.Retry, r.refusals-1, 0)), over
 		log.Warn("trigger import: the table's imports of the day are used up; the file waits", "wait", wait)
 		r.enter(contract.Waiting, *imp)
 		return retry.Sleep(ctx, wait)
@@ -215,10 +217,6 @@ func (r *importRun) refused(ctx, send context.Context, imp *contract.Import, err
 		}
 		imp.Refused = false
 		return r.halt(ctx, imp, fmt.Sprintf("trigger import %s: %v%s", imp.File, err, about))
-	}
-	var least time.Duration
-	if classified {
-		least = failure.RetryAfter()
 	}
 	_, local := errors.AsType[*fs.PathError](err) // met before anything was sent
 	switch {

@@ -1,6 +1,7 @@
 package said
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 )
@@ -30,4 +31,13 @@ func (e *Executions) Has(id string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Contains(e.ids, id)
+}
+
+// Repeated is an error if the answer to a trigger names one of them: something in between may answer with
+// what the service said before, and whether the service has taken the file is not known.
+func (e *Executions) Repeated(id string) error {
+	if !e.Has(id) {
+		return nil
+	}
+	return fmt.Errorf("the answer names execution %s, which is an earlier import's; check any gateway or proxy in between", id)
 }
