@@ -92,7 +92,7 @@ func businessKeyOf(body []byte) string {
 // be nothing, null or an object without anything: found is false then. Properties
 // may be the list of the interface or an object of values by name.
 func recordAnswer(body []byte) (r Record, found bool, err error) {
-	if len(strings.TrimSpace(string(body))) == 0 {
+	if len(trimmed(body)) == 0 {
 		return r, false, nil
 	}
 	v, err := parse(body)
@@ -364,9 +364,10 @@ func plausible(id string) string {
 	return id
 }
 
-// parse reads exactly one JSON value, numbers as they are written.
+// parse reads exactly one JSON value, which a byte order mark may precede, numbers as they are
+// written.
 func parse(body []byte) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(body))
+	d := json.NewDecoder(bytes.NewReader(trimmed(body)))
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
