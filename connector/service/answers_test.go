@@ -56,15 +56,32 @@ func gives(status *int, contentType, body *string) *service {
 	}}
 }
 
-func TestAnswerMayComeCompressed(t *testing.T) {
+func compressed(text string) string {
 	var small bytes.Buffer
 	w := gzip.NewWriter(&small)
-	_, _ = w.Write([]byte(`{"status":"FINISHED"}`))
+	_, _ = io.WriteString(w, text)
 	_ = w.Close()
-	status, contentType, body := http.StatusOK, "application/json", small.String()
-	r, err := gives(&status, &contentType, &body).start(t).Results(t.Context(), "9")
+	return small.String()
+}
+
+func TestAnswerMayComeCompressed(t *testing.T) {
+	status, contentType, body := http.StatusOK, "application/json", compressed(`{"status":"FINISHED"}`)
+	c := gives(&status, &contentType, &body).start(t)
+	r, err := c.Results(t.Context(), "9")
 	if err != nil || r.Status != Finished {
 		t.Errorf("got %q, %v, want %q", r.Status, err, Finished)
+	}
+	long := compressed(`{"error":"no such record"` + strings.Repeat(" ", 2<<20) + "}")
+	status = http.StatusNotFound
+	for what, cut := range map[string]int{"whole": len(long), "cut": len(long) / 2} {
+		body = long[:cut]
+		if e := errorOf(t, c.DeleteRecord(t.Context(), "orders", "k")); e.Kind() != NotFound || !strings.HasPrefix(e.Reason(), `{"error":"no such record"`) {
+			t.Errorf("%s refusal: got %v (%v) with %q, want %v in words", what, e, e.Kind(), e.Reason(), NotFound)
+		}
+	}
+	status, body = http.StatusBadRequest, compressed(`{"error":"daily import limit of 12 reached"}`)
+	if _, err := c.Trigger(t.Context(), "101", fileOf("a\n"), nil); !errorOf(t, err).NoSlot() {
+		t.Errorf("refused import: got %v, want no slot left", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package service
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -182,8 +183,8 @@ func (c *Client) exchange(ctx context.Context, call *call, header http.Header, s
 		// What follows is another protocol's and has no end: it is not read.
 		return answer{}, call.refused(w, response, nil, secrets)
 	case code < 200 || code > 299:
-		body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
-		return answer{}, call.refused(w, response, body, secrets)
+		body, _ := readAnswer(response, maxRefusal)
+		return answer{}, call.refused(w, response, body[:min(len(body), maxRefusal)], secrets)
 	}
 	return call.read(ctx, w, response, secrets)
 }
@@ -289,7 +290,7 @@ func (c *call) read(ctx context.Context, w *watchdog, response *http.Response, s
 	if response.ContentLength == 0 && !foreign(c.op, got.status, response.Header, nil) {
 		return got, nil
 	}
-	body, err := readAnswer(response)
+	body, err := readAnswer(response, maxAnswer)
 	if foreign(c.op, got.status, response.Header, body) || err != nil && len(body) == 0 && saysHTML(response.Header) {
 		return answer{}, c.refused(w, response, body[:min(len(body), maxRefusal)], secrets)
 	}
@@ -320,29 +321,31 @@ var errTooLong = errors.New("the answer is longer than 1 MiB")
 
 // readAnswer returns what came before an error, too. A gateway may have compressed the answer,
 // which nothing asked for.
-func readAnswer(response *http.Response) ([]byte, error) {
-	body, err := readWhole(response)
-	if err != nil || compressionOf(body) != Gzip {
+func readAnswer(response *http.Response, limit int64) ([]byte, error) {
+	body, err := readWhole(response, limit)
+	if compressionOf(body) != Gzip {
 		return body, err
 	}
-	plain, err := gzip.NewReader(bytes.NewReader(body))
-	if err != nil {
-		return body, err
+	plain, bad := gzip.NewReader(bytes.NewReader(body))
+	if bad != nil {
+		return body, cmp.Or(err, bad)
 	}
-	if body, err = io.ReadAll(io.LimitReader(plain, maxAnswer+1)); err == nil && len(body) > maxAnswer {
-		err = errTooLong
-	}
-	return body, err
+	body, bad = upTo(limit, plain)
+	return body, cmp.Or(err, bad)
 }
 
-func readWhole(response *http.Response) ([]byte, error) {
-	if n := response.ContentLength; n > 0 && n <= maxAnswer {
+func readWhole(response *http.Response, limit int64) ([]byte, error) {
+	if n := response.ContentLength; n > 0 && n <= limit {
 		body := make([]byte, n)
 		n, err := io.ReadFull(response.Body, body)
 		return body[:n], err
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	if err == nil && len(body) > maxAnswer {
+	return upTo(limit, response.Body)
+}
+
+func upTo(limit int64, r io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(body)) > limit {
 		err = errTooLong
 	}
 	return body, err
