@@ -276,7 +276,8 @@ func noSlot(status int, reason string, now time.Time, after time.Duration, zone 
 	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestEntityTooLarge:
 		return false
 	}
-	if status >= 400 && status < 500 && after > 0 && !now.Add(after).Before(dayEnd(now, zone)) {
+	// A longer wait is none for the next day.
+	if status >= 400 && status < 500 && after > 0 && after <= 48*time.Hour && !now.Add(after).Before(dayEnd(now, zone)) {
 		return true
 	}
 	if status < 400 {
@@ -295,21 +296,28 @@ func dayEnd(now time.Time, zone *time.Location) time.Time {
 	return ends
 }
 
-// retryAfter reads both forms of the header.
+// retryAfter reads both forms of the header, and others that are sent: fractions, a unit, a
+// header twice, an instant as a number or in RFC 3339.
 func retryAfter(header http.Header, now time.Time) time.Duration {
-	text := strings.TrimSpace(header.Get("Retry-After"))
+	text := strings.TrimPrefix(strings.TrimSpace(header.Get("Retry-After")), "+")
 	if text == "" {
 		return 0
 	}
-	if text[0] >= '0' && text[0] <= '9' { // some send fractions, or a header twice
-		first, _, _ := strings.Cut(text, ",")
-		seconds, err := strconv.ParseFloat(strings.TrimSpace(first), 64)
-		if err == nil || errors.Is(err, strconv.ErrRange) {
+	if text[0] >= '0' && text[0] <= '9' {
+		first, _, _ := strings.Cut(strings.ReplaceAll(text, ";", ","), ",")
+		seconds, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(first), "s"), 64)
+		switch {
+		case err != nil && !errors.Is(err, strconv.ErrRange):
+		case seconds > 1e9 && seconds < 1e11:
+			return max(time.Unix(int64(seconds), 0).Sub(now), 0)
+		case seconds > 1e12 && seconds < 1e14:
+			return max(time.UnixMilli(int64(seconds)).Sub(now), 0)
+		default:
 			return time.Duration(min(math.Ceil(seconds), math.MaxUint32)) * time.Second
 		}
 	}
 	until, err := http.ParseTime(text)
-	for _, layout := range []string{time.RFC1123, time.RFC1123Z} {
+	for _, layout := range []string{time.RFC1123, time.RFC1123Z, time.RFC3339} {
 		if err != nil {
 			until, err = time.Parse(layout, text)
 		}

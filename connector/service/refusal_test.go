@@ -3,6 +3,7 @@ package service
 import (
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -65,6 +66,7 @@ func TestRetryAfterPastTheDayMeansNoSlot(t *testing.T) {
 		{429, 90 * time.Minute, nil, true},
 		{429, 90 * time.Minute, paris, false},
 		{429, 24 * time.Hour, paris, true},
+		{429, 72 * time.Hour, nil, false},
 		{503, 24 * time.Hour, nil, false},
 		{429, 0, nil, false},
 	}
@@ -155,6 +157,13 @@ func TestRetryAfterIsReadInBothForms(t *testing.T) {
 		{now.Add(time.Minute).UTC().Format(time.RFC1123Z), time.Minute},
 		{at(time.Minute), time.Minute},
 		{at(-time.Minute), 0},
+		{"120s", 2 * time.Minute},
+		{"+120", 2 * time.Minute},
+		{"60;x", time.Minute},
+		{now.Add(time.Minute).Format(time.RFC3339), time.Minute},
+		{strconv.FormatInt(now.Add(5*time.Second).Unix(), 10), 5 * time.Second},
+		{strconv.FormatInt(now.Add(5*time.Second).UnixMilli(), 10), 5 * time.Second},
+		{strconv.FormatInt(now.Add(-time.Second).Unix(), 10), 0},
 	}
 	for _, tc := range cases {
 		if got := retryAfter(http.Header{"Retry-After": {tc.header}}, now); got != tc.want {
