@@ -204,7 +204,7 @@ func (r *importRun) refused(ctx, send context.Context, imp *contract.Import, err
 		wait, r.nextDay = max(least, wait, r.backoff(r.batcher.cfg.Retry, r.refusals-1, 0)), over
 		log.Warn("trigger import: the table's imports of the day are used up; the file waits", "wait", wait)
 		r.enter(contract.Waiting, *imp)
-		return retry.Sleep(ctx, wait)
+		return r.again(ctx, err, wait)
 	}
 	if classified && failure.TooLarge() && r.queue.halves(imp) {
 		return r.halve(ctx, send, *imp, err.Error()+about)

@@ -90,13 +90,14 @@ const noSlotWait = 15 * time.Minute
 
 // Refused notes the service's word that the imports of a day are used up: the day of at,
 // by the service's clock; zero: it did not say. Where that clock is behind, the day may be
-// over by ours, whose imports are left then; where it is ahead, tomorrow's are used up.
+// over by ours, whose imports are left then; where it is ahead, tomorrow's are used up. A
+// time that is more than a day off is none of a clock.
 func (p *Pacer) Refused(mapping string, at time.Time) (wait time.Duration, over bool) {
 	t, days := p.tables[mapping], p.Days(mapping)
-	if !at.IsZero() {
+	near := func(now time.Time) bool { return at.Sub(now).Abs() < 24*time.Hour }
+	if slices.ContainsFunc(days, near) {
 		_, ends := slots.Day(at, t.Zone)
-		kept := func(now time.Time) bool { return now.Before(ends) && at.Sub(now) < 24*time.Hour }
-		if !slices.ContainsFunc(days, kept) {
+		if !slices.ContainsFunc(days, ends.After) {
 			return ends.Sub(at), true
 		}
 		days = []time.Time{at}

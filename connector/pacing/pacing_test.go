@@ -120,9 +120,9 @@ func TestRefusalIsAboutTheDayOfTheServicesClock(t *testing.T) {
 		"it ends soon":                     {24*time.Hour - time.Minute, 24*time.Hour - time.Minute, time.Minute, false, 0, 3},
 		"a clock behind, amid the day":     {12 * time.Hour, 11 * time.Hour, 15 * time.Minute, false, 0, 3},
 		"a clock behind, over midnight":    {2 * time.Second, -4 * time.Second, 4 * time.Second, true, 3, 3},
-		"a clock days behind":              {12 * time.Hour, -47 * time.Hour, 23 * time.Hour, true, 3, 3},
+		"a clock days behind":              {12 * time.Hour, -47 * time.Hour, 15 * time.Minute, false, 0, 3},
 		"a clock ahead, over midnight":     {24*time.Hour - time.Minute, 24*time.Hour + time.Minute, 15 * time.Minute, false, 3, 0},
-		"a clock further ahead than a day": {12 * time.Hour, 60 * time.Hour, 12 * time.Hour, true, 3, 3},
+		"a clock further ahead than a day": {12 * time.Hour, 60 * time.Hour, 15 * time.Minute, false, 0, 3},
 	} {
 		synctest.Test(t, func(t *testing.T) { // it begins at midnight
 			p, midnight := threeADay(&account{}), time.Now()

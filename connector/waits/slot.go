@@ -14,7 +14,8 @@ func ForSlot(st contract.MappingStatus, slot func(mapping string, further bool) 
 	case st.Halted != "":
 	case st.Import != nil && st.Import.Step == contract.Waiting:
 		// Where a further try could go, it is none: a file that continues another one, say.
-		return max(cmp.Or(slot(st.Mapping, true), slot(st.Mapping, false)), time.Second)
+		// The service's day may end later than ours.
+		return max(cmp.Or(slot(st.Mapping, true), slot(st.Mapping, false)), time.Until(st.Import.Again), time.Second)
 	case st.Import == nil && st.Due:
 		return slot(st.Mapping, false)
 	}

@@ -2,6 +2,7 @@ package waits_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/contract"
@@ -9,6 +10,10 @@ import (
 )
 
 func TestFileThatContinuesAnotherOneWaitsAsLongAsANewOne(t *testing.T) {
+	synctest.Test(t, fileWaitsForASlot)
+}
+
+func fileWaitsForASlot(t *testing.T) {
 	on := func(step contract.Step) *contract.ImportStatus { return &contract.ImportStatus{Step: step} }
 	for name, c := range map[string]struct {
 		st           contract.MappingStatus
@@ -18,6 +23,7 @@ func TestFileThatContinuesAnotherOneWaitsAsLongAsANewOne(t *testing.T) {
 		"only the reserve is left":        {contract.MappingStatus{Import: on(contract.Waiting)}, 0, 7 * time.Hour, 7 * time.Hour},
 		"the day's imports are used up":   {contract.MappingStatus{Import: on(contract.Waiting)}, 7 * time.Hour, 7 * time.Hour, 7 * time.Hour},
 		"it goes at once":                 {contract.MappingStatus{Import: on(contract.Waiting)}, 0, 0, time.Second},
+		"the service's day ends later":    {contract.MappingStatus{Import: &contract.ImportStatus{Step: contract.Waiting, Again: time.Now().Add(20 * time.Hour)}}, 0, 0, 20 * time.Hour},
 		"its import runs":                 {contract.MappingStatus{Import: on(contract.Importing), Due: true}, time.Hour, 7 * time.Hour, 0},
 		"an open file that is complete":   {contract.MappingStatus{Due: true}, 0, 7 * time.Hour, 7 * time.Hour},
 		"one that is not":                 {contract.MappingStatus{}, 0, 7 * time.Hour, 0},
