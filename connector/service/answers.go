@@ -215,6 +215,9 @@ var (
 	}
 )
 
+// namesOf are those of the operations whose answer names what was begun or created.
+var namesOf = map[operation]names{opOneShot: executionNames, opTrigger: executionNames, opCreateETL: etlNames, opCreateWebhook: webhookNames}
+
 // Ended finds the id of an execution in the body of a webhook call, whose shape is not
 // shown either, as in an answer, and that of its ETL; "" where there is none. An id beside
 // what a subscription is on is the subscription's; what it is on is the ETL.
@@ -332,6 +335,9 @@ func lastSegment(address string) string {
 		return ""
 	}
 	last := path.Base(u.Path)
+	if _, execution, ok := strings.Cut(u.Path, "/etl-executions/"); ok { // or what there is of it
+		last, _, _ = strings.Cut(execution, "/")
+	}
 	if ofPaths[last] { // a link to an operation, as .../etls/101/trigger-execution, names none
 		return ""
 	}

@@ -264,6 +264,52 @@ func TestYesOfSomethingElseConfirmsNothing(t *testing.T) {
 	}
 }
 
+// TestAnswerThatWasToNameSomethingIsNoYesWithoutIt: an import whose execution is not named is waited for
+// without a limit.
+func TestAnswerThatWasToNameSomethingIsNoYesWithoutIt(t *testing.T) {
+	var body string
+	header := http.Header{}
+	calls := everyCall((&service{calls: func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		for name := range header {
+			w.Header().Set(name, header.Get(name))
+		}
+		_, _ = io.WriteString(w, body)
+	}}).start(t))
+	cut := http.Header{"Content-Length": {"40"}}
+	for _, tc := range []struct {
+		header http.Header
+		body   string
+		fine   bool
+	}{
+		{cut, `{"id":`, false},
+		{cut, "12", false}, // of 1234
+		{nil, `{"error":"ETL is paused","id":null}`, false},
+		{nil, `{"error":{"id":"E1","message":"name is taken"}}`, false},
+		{nil, `{"errors":["no"]}`, false},
+		{nil, `{}`, true},
+		{nil, `{"error":null,"errors":[]}`, true},
+		{nil, `{"id":"12","error":""}`, true},
+		{http.Header{"Content-Length": {"40"}, "Location": {"/x/12"}}, `{"id":`, true},
+	} {
+		header, body = tc.header, tc.body
+		for op := range namesOf {
+			err := calls[op](t.Context())
+			if tc.fine {
+				if err != nil {
+					t.Errorf("%v: %q: got %v, want success", op, body, err)
+				}
+				continue
+			}
+			if err == nil {
+				t.Errorf("%v: %q was taken for a success", op, body)
+			} else if e := errorOf(t, err); e.Kind() != Transient || !e.Unknown() {
+				t.Errorf("%v: %q: got %v (%v, unknown %v), want it transient and unknown", op, body, e, e.Kind(), e.Unknown())
+			}
+		}
+	}
+}
+
 func TestPageIsNoOutputFile(t *testing.T) {
 	s := &service{calls: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, page) }}
 	var files bytes.Buffer

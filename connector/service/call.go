@@ -269,7 +269,7 @@ func (c *call) refused(w *watchdog, response *http.Response, body []byte, secret
 }
 
 // read takes the body of a 2xx. Of an operation that changes something, what cannot be read
-// of it is left out.
+// of it is left out, unless it was to name what was begun.
 func (c *call) read(ctx context.Context, w *watchdog, response *http.Response, secrets []string) (answer, error) {
 	got := answer{status: response.StatusCode, header: response.Header}
 	if c.into != nil {
@@ -294,11 +294,17 @@ func (c *call) read(ctx context.Context, w *watchdog, response *http.Response, s
 	if foreign(c.op, got.status, response.Header, body) || err != nil && len(body) == 0 && saysHTML(response.Header) {
 		return answer{}, c.refused(w, response, body[:min(len(body), maxRefusal)], secrets)
 	}
-	if err != nil && c.op.reads() {
-		return answer{}, c.lost(ctx, w, err, secrets)
-	}
 	if err == nil {
 		got.body = body
+	}
+	named, names := namesOf[c.op]
+	switch unnamed := names && identifier(got.body, response.Header, named) == ""; {
+	case err != nil && (c.op.reads() || unnamed && !errors.Is(err, errTooLong)):
+		return answer{}, c.lost(ctx, w, err, secrets)
+	case unnamed && saysErrors(got.body):
+		e := c.refused(w, response, body, secrets)
+		e.text = "the answer has an error and no id"
+		return answer{}, e
 	}
 	return got, nil
 }

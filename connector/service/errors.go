@@ -472,20 +472,14 @@ func isYes(op operation, status int, body []byte) bool {
 	return op == opUpdateRecord || compressionOf(text) != Plain || !bytes.ContainsAny(bytes.TrimSpace(text), " \t\r\n")
 }
 
-// saysErrors reports whether the text is JSON with an error in it.
+// saysErrors reports whether the text is a JSON object with an error in it.
 func saysErrors(text []byte) bool {
 	v, _ := parse(text)
 	object, _ := v.(map[string]any)
-	for _, name := range []string{"error", "errors"} {
-		switch said := member(object, name).(type) {
-		case nil:
-		case []any:
-			return len(said) > 0
-		default:
-			return true
-		}
+	says := func(name string) bool {
+		return !slices.Contains([]string{"", "[]", "{}", "false", "0"}, describe(member(object, name)))
 	}
-	return false
+	return says("error") || says("errors")
 }
 
 // passing are the 4xx that ask to try again.
