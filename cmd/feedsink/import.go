@@ -12,6 +12,7 @@ import (
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
 	"github.com/feedsink/feedsink/connector/observe"
+	"github.com/feedsink/feedsink/connector/oneshot"
 	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/schemas"
 )
@@ -132,11 +133,18 @@ func launch(cmd *cobra.Command, cfg *config.Config, job *ops.Prepared) error {
 	if err := printResult(cmd, result, result.Text(job.Table)); err != nil {
 		return err
 	}
+	return short(job, result)
+}
+
+// short says what an import that has ended falls short of.
+func short(job *ops.Prepared, result oneshot.Result) error {
 	switch {
 	case result.Error != "":
 		return fmt.Errorf("the import failed: %s", result.Error)
 	case !result.Whole():
 		return errors.New("not every row was loaded")
+	case job.Content != nil && result.Unread(job.Content.Rows):
+		return fmt.Errorf("the file has %d rows, and the service says that it has read %d; look at the table, and send the file again if its rows are not there", job.Content.Rows, *result.Read)
 	}
 	return nil
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/feedsink/feedsink/connector/ack"
 	"github.com/feedsink/feedsink/connector/admin"
 	"github.com/feedsink/feedsink/connector/dev/sandbox"
+	"github.com/feedsink/feedsink/connector/oneshot"
+	"github.com/feedsink/feedsink/connector/ops"
 )
 
 // newBroker gives the host a broker with the mapping's topic.
@@ -66,6 +68,17 @@ func TestImportSavesTheRowsInError(t *testing.T) {
 	rows, err := os.ReadFile(strings.TrimSpace(name))
 	if err != nil || !strings.Contains(string(rows), "C2") || strings.Contains(string(rows), "C1") {
 		t.Errorf("%s: got %q, %v, want the row of C2 alone", name, rows, err)
+	}
+}
+
+func TestImportOfWhichTheServiceReadsTooLittleFails(t *testing.T) {
+	job := &ops.Prepared{Content: &oneshot.Content{Rows: 2}}
+	for read, want := range map[int64]string{0: "the file has 2 rows, and the service says that it has read 0", 2: ""} {
+		none := int64(0)
+		err := short(job, oneshot.Result{Status: "FINISHED", Read: &read, InError: &none, Inserted: &read})
+		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%d read: got %v, want %q", read, err, want)
+		}
 	}
 }
 

@@ -72,8 +72,8 @@ func (s SchemaRegistry) Login() func() (user string, password Secret, err error)
 }
 
 // SecretFile gives the secret in the file at path as it is at each call, so
-// that a rotated secret is found without a restart. White space around it is
-// not part of it. Without a path it is the zero Secret. The function may be called
+// that a rotated secret is found without a restart. A byte order mark and white space around
+// it are not part of it. Without a path it is the zero Secret. The function may be called
 // concurrently.
 //
 // A secret is asked for rarely (a token every quarter of an hour, a new
@@ -88,7 +88,7 @@ func SecretFile(path string) func() (Secret, error) {
 		if err != nil {
 			return Secret{}, fmt.Errorf("read secret: %w", err)
 		}
-		text := strings.TrimSpace(string(data))
+		text := strings.TrimSpace(strings.TrimPrefix(string(data), "\ufeff"))
 		if text == "" {
 			return Secret{}, fmt.Errorf("read secret: %s: the file is empty", path)
 		}

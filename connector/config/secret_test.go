@@ -72,6 +72,7 @@ func TestSecretFileFollowsTheFile(t *testing.T) {
 		{"one\n", "one"},
 		{"two\r\n", "two"}, // same length in the same tick of the file's clock
 		{" six ", "six"},
+		{"\ufeffsev\r\n", "sev"}, // as Windows' editors write
 	} {
 		write(c.content)
 		got, err := read()

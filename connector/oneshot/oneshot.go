@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/feedsink/feedsink/batcher/contract"
 	"github.com/feedsink/feedsink/connector/retry"
 	"github.com/feedsink/feedsink/connector/service"
 	"github.com/feedsink/feedsink/connector/words"
@@ -66,6 +67,19 @@ type Result struct {
 // Whole reports whether every row was loaded, as far as the service tells.
 func (r Result) Whole() bool {
 	return r.Status == string(service.Finished) && (r.InError == nil || *r.InError == 0)
+}
+
+// Unread reports whether the service has read and loaded fewer than so many rows, as for an import
+// of the sink.
+func (r Result) Unread(rows int64) bool {
+	count := func(n *int64) int64 {
+		if n == nil {
+			return service.Unknown
+		}
+		return *n
+	}
+	told := contract.Results{Read: count(r.Read), InError: count(r.InError), Inserted: count(r.Inserted), Updated: count(r.Updated), Deleted: count(r.Deleted)}
+	return told.Unread(&contract.Import{Rows: rows})
 }
 
 // Text is the result for a terminal.
