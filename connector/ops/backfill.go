@@ -87,9 +87,13 @@ func Backfill(ctx context.Context, cfg *config.Config, o BackfillOptions) (repla
 	defer stop(nil)
 	if !o.DryRun {
 		m := o.Mapping
-		release, err := holdGroup(ctx, run.Reader, replay.BackfillGroup(cfg.Kafka.Group, m.Name), m.Config.Topics[0], "backfill", stop)
+		var beside []string // a replay ends letters that the backfill leaves out
+		if cfg.DLQ.Topic != "" {
+			beside = []string{replay.MarksPrefix(cfg.Kafka.Group)}
+		}
+		release, err := holdGroup(ctx, run.Reader, replay.BackfillGroup(cfg.Kafka.Group, m.Name), m.Config.Topics[0], "backfill", stop, beside...)
 		if errors.Is(err, cluster.ErrHeld) {
-			err = fmt.Errorf("another backfill of mapping %s is running; wait for its end, or interrupt it: %w", m.Name, err)
+			err = fmt.Errorf("another backfill of mapping %s, or a replay or discard of letters, is running; wait for its end, or interrupt it: %w", m.Name, err)
 		}
 		if err != nil {
 			return replay.BackfillReport{}, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,7 +77,7 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 	if err := run.Reader.Reach(ctx); err != nil {
 		return replay.Report{}, err
 	}
-	ctx, release, err := hold(ctx, !o.DryRun, run.Reader, cfg)
+	ctx, release, err := hold(ctx, !o.DryRun, run.Reader, cfg, backfillsOf(cfg, run.Router, o.Filter.Mappings)...)
 	if err != nil {
 		return replay.Report{}, err
 	}
@@ -183,16 +184,21 @@ func caused(ctx context.Context, err error) error {
 
 // hold keeps other replays and discards away, if something is to be changed. The result ends if
 // that fails for a while: then two could send the same dead letters, and forget each other's marks.
-func hold(ctx context.Context, changes bool, reader *cluster.Reader, cfg *config.Config) (held context.Context, release func(), err error) {
+// The groups beside are those of backfills that must not run meanwhile.
+func hold(ctx context.Context, changes bool, reader *cluster.Reader, cfg *config.Config, beside ...string) (held context.Context, release func(), err error) {
 	if !changes {
 		return ctx, func() {}, nil
 	}
 	held, cancel := context.WithCancelCause(ctx)
-	leave, err := holdGroup(ctx, reader, replay.MarksPrefix(cfg.Kafka.Group), cfg.DLQ.Topic, "replay or discard", cancel)
+	leave, err := holdGroup(ctx, reader, replay.MarksPrefix(cfg.Kafka.Group), cfg.DLQ.Topic, "replay or discard", cancel, beside...)
 	if err != nil {
 		cancel(nil)
 		if errors.Is(err, cluster.ErrHeld) {
-			err = fmt.Errorf("another replay or discard of this connector is running; wait for its end: %w", err)
+			what := "another replay or discard of this connector"
+			if len(beside) > 0 {
+				what += ", or a backfill of a mapping of the letters,"
+			}
+			err = fmt.Errorf("%s is running; wait for its end, or interrupt it: %w", what, err)
 		}
 		return nil, nil, err
 	}
@@ -202,10 +208,23 @@ func hold(ctx context.Context, changes bool, reader *cluster.Reader, cfg *config
 	}, nil
 }
 
+// backfillsOf are the groups of the backfills that may send rows which letters of the mappings are
+// about, those of all mappings if there are none: a backfill knows the letters that were open when it began.
+func backfillsOf(cfg *config.Config, r *router.Router, mappings []string) (groups []string) {
+	meant := func(m *router.Compiled) bool { return slices.Contains(mappings, m.Name) }
+	for _, m := range r.Mappings() {
+		sameTable := func(other *router.Compiled) bool { return meant(other) && other.Table == m.Table }
+		if len(mappings) == 0 || slices.ContainsFunc(r.Mappings(), sameTable) {
+			groups = append(groups, replay.BackfillGroup(cfg.Kafka.Group, m.Name))
+		}
+	}
+	return groups
+}
+
 // holdGroup has this command be the only one of a group; what names what such commands do. lost
 // is told if that fails for a while.
-func holdGroup(ctx context.Context, reader *cluster.Reader, group, topic, what string, lost context.CancelCauseFunc) (release func(), err error) {
-	gone, leave, err := reader.Hold(ctx, group, topic, replaySession, newRand())
+func holdGroup(ctx context.Context, reader *cluster.Reader, group, topic, what string, lost context.CancelCauseFunc, beside ...string) (release func(), err error) {
+	gone, leave, err := reader.Hold(ctx, group, topic, replaySession, newRand(), beside...)
 	if err != nil {
 		return nil, err
 	}

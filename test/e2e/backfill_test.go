@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/feedsink/feedsink/connector/build"
 	"github.com/feedsink/feedsink/connector/config"
+	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/replay"
 )
@@ -211,9 +213,24 @@ func TestInterruptedBackfillIsGoneOnWith(t *testing.T) {
 		ended <- err
 	}()
 	w.until("the first call is made", func() bool { return w.service.Len("orders") > 0 })
-	if _, err := ops.Backfill(t.Context(), cfg, backfillOf("orders")); err == nil || !strings.Contains(err.Error(), "another backfill of mapping orders is running") {
-		t.Errorf("a second one: got %v, want it refused", err)
+	var others sync.WaitGroup
+	for name, other := range map[string]func() error{
+		"a second one": func() error {
+			_, err := ops.Backfill(t.Context(), cfg, backfillOf("orders"))
+			return err
+		},
+		"a replay": func() error {
+			_, err := ops.Replay(t.Context(), cfg, ops.ReplayOptions{Config: replay.Config{MaxAttempts: 5, GiveUp: time.Minute}, Log: slog.New(slog.DiscardHandler)})
+			return err
+		},
+	} {
+		others.Go(func() {
+			if err := other(); !errors.Is(err, cluster.ErrHeld) || !strings.Contains(err.Error(), "sink-backfill.orders, at ") {
+				t.Errorf("%s: got %v, want it refused", name, err)
+			}
+		})
 	}
+	others.Wait()
 	interrupt()
 	if err := <-ended; !errors.Is(err, context.Canceled) || first.Sent == 0 || first.Sent == keys {
 		t.Fatalf("the first one: got %+v, %v, want it interrupted", first, err)

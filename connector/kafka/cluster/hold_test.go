@@ -42,6 +42,9 @@ func TestOnlyOneHoldsAGroup(t *testing.T) {
 	if len(releases) != 1 {
 		t.Fatalf("holders: got %d, want 1 of 5", len(releases))
 	}
+	if _, _, err := newReader(t, b).Hold(t.Context(), "backfill", "a", session, rand.New(rand.NewPCG(1, 1)), "other", "replay"); !errors.Is(err, cluster.ErrHeld) {
+		t.Errorf("a group beside it: got %v, want it held", err)
+	}
 	releases[0]()
 	_, release, err := newReader(t, b).Hold(t.Context(), "replay", "a", session, rand.New(rand.NewPCG(2, 2)))
 	if err != nil {

@@ -417,27 +417,29 @@ var ErrHeld = errors.New("another process holds it")
 // Hold makes this process the one member of a group that exists for nothing else,
 // and keeps it so until release: of several processes that try, at most one
 // succeeds, and the others get ErrHeld. A holder that was killed is forgotten
-// after its session, and is waited for. lost is closed if the brokers did without this process for longer than the
+// after its session, and is waited for. So are the members of the groups beside it: while this
+// process is its group's member they have none. lost is closed if the brokers did without this process for longer than the
 // session, after which another may hold the group. The brokers have a minute to answer; a login or right that they
 // refuse is told at once. topic is one that may be read.
-func (r *Reader) Hold(ctx context.Context, group, topic string, session time.Duration, rnd *rand.Rand) (lost <-chan struct{}, release func(), err error) {
+func (r *Reader) Hold(ctx context.Context, group, topic string, session time.Duration, rnd *rand.Rand, beside ...string) (lost <-chan struct{}, release func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	groups := append([]string{group}, beside...)
 	var holder string
 	var forgotten <-chan time.Time // since it was met
 	for {
-		members, err := r.members(waiting, group)
+		members, err := r.members(waiting, groups)
 		if err == nil && len(members) == 0 {
-			lost, release, members, err = r.join(waiting, group, topic, session)
+			lost, release, members, err = r.join(waiting, groups, topic, session)
 			if err == nil && release != nil {
 				return lost, release, nil
 			}
 		}
 		if Refusal(err) != "" { // which waiting does not change
-			return nil, nil, failure("group %s: %w", group, err)
+			return nil, nil, failure("%w", err)
 		}
 		if len(members) > 0 {
-			holder = members[0].ClientHost
+			holder = members[0]
 			if forgotten == nil {
 				forgotten = time.After(session + session/4)
 			}
@@ -452,19 +454,19 @@ func (r *Reader) Hold(ctx context.Context, group, topic string, session time.Dur
 		case ctx.Err() != nil:
 			return nil, nil, ctx.Err()
 		case holder == "" && err != nil:
-			return nil, nil, failure("group %s: %w", group, err)
+			return nil, nil, failure("%w", err)
 		}
-		return nil, nil, fmt.Errorf("group %s: %w, at %s", group, ErrHeld, holder)
+		return nil, nil, fmt.Errorf("%w: %s", ErrHeld, holder)
 	}
 }
 
-// join makes this process a member, one that takes no records. If it is not the
-// only one, it goes again; release is nil then.
-func (r *Reader) join(ctx context.Context, group, topic string, session time.Duration) (lost <-chan struct{}, release func(), members []kadm.DescribedGroupMember, err error) {
+// join makes this process a member of the first group, one that takes no records. If it is not the
+// only one of all groups, it goes again; release is nil then.
+func (r *Reader) join(ctx context.Context, groups []string, topic string, session time.Duration) (lost <-chan struct{}, release func(), members []string, err error) {
 	joined, gone, ended := make(chan struct{}), make(chan struct{}), make(groupErrors, 1)
 	in, out := sync.OnceFunc(func() { close(joined) }), sync.OnceFunc(func() { close(gone) })
 	client, err := kgo.NewClient(append([]kgo.Opt{
-		kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
+		kgo.ConsumerGroup(groups[0]), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
 		kgo.SessionTimeout(session), kgo.HeartbeatInterval(session / 5),
 		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) { in() }),
 		kgo.OnPartitionsLost(func(context.Context, *kgo.Client, map[string][]int32) { out() }),
@@ -476,10 +478,11 @@ func (r *Reader) join(ctx context.Context, group, topic string, session time.Dur
 	client.PauseFetchTopics(topic)
 	select {
 	case <-joined:
-		members, err = r.members(ctx, group)
+		members, err = r.members(ctx, groups)
 	case err = <-ended:
+		err = fmt.Errorf("group %s: %w", groups[0], err)
 	case <-ctx.Done():
-		err = ctx.Err()
+		err = fmt.Errorf("group %s: %w", groups[0], ctx.Err())
 	}
 	if err == nil && len(members) == 1 {
 		return gone, client.Close, members, nil
@@ -499,13 +502,20 @@ func (e groupErrors) OnGroupManageError(err error) {
 	}
 }
 
-func (r *Reader) members(ctx context.Context, group string) ([]kadm.DescribedGroupMember, error) {
-	described, err := r.admin.DescribeGroups(ctx, group)
-	if err == nil {
-		err = described.Error()
+// members are those of the groups: each with its group, and where it is.
+func (r *Reader) members(ctx context.Context, groups []string) (all []string, err error) {
+	described, err := r.admin.DescribeGroups(ctx, groups...)
+	if err != nil {
+		return nil, fmt.Errorf("group %s: %w", groups[0], err)
 	}
-	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) { // no member has joined it yet
-		return nil, err
+	for _, group := range groups {
+		of := described[group]
+		if of.Err != nil && !errors.Is(of.Err, kerr.GroupIDNotFound) { // no member has joined it yet
+			return nil, fmt.Errorf("group %s: %w", group, of.Err)
+		}
+		for _, m := range of.Members {
+			all = append(all, fmt.Sprintf("group %s, at %s", group, m.ClientHost))
+		}
 	}
-	return described[group].Members, nil
+	return all, nil
 }
