@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/feedsink/feedsink/connector/ack"
@@ -66,7 +67,7 @@ type Backfill struct {
 	report  BackfillReport
 	state   backfillState
 	ids     map[string]ack.TopicID                    // of the topics, when the run began
-	leftOut map[cluster.TopicPartition]map[int64]bool // offsets of dead letters
+	leftOut map[cluster.TopicPartition]map[leftOut]bool
 	first   bool                                      // the span was not read yet
 	looking *Looking                                  // nil: what is found is sent
 	late    []*part                                   // an attempt at them may still be applied
@@ -390,10 +391,28 @@ func (all lanes) leftNothing(c *router.Compiled, p cluster.TopicPartition, to sc
 	return true
 }
 
+// leftOut tells the record of a dead letter from that of an earlier topic of the same name, which
+// had its offset.
+type leftOut struct {
+	offset     int64
+	key, value uint64 // their hashes
+	tombstone  bool
+}
+
+func leftOutOf(rec *deadletter.Record) leftOut {
+	return leftOut{rec.Offset, xxhash.Sum64(rec.Key), xxhash.Sum64(rec.Value), rec.Value == nil}
+}
+
+// isLeftOut reports whether the record is an open or discarded dead letter.
+func (b *Backfill) isLeftOut(rec *deadletter.Record) bool {
+	letters := b.leftOut[place(rec)]
+	return len(letters) > 0 && letters[leftOutOf(rec)]
+}
+
 // findDeadLetters notes which records of the span never came to the table.
 func (b *Backfill) findDeadLetters(ctx context.Context) error {
 	r := b.Replay
-	b.leftOut = map[cluster.TopicPartition]map[int64]bool{}
+	b.leftOut = map[cluster.TopicPartition]map[leftOut]bool{}
 	if r.Topic == "" {
 		return nil
 	}
@@ -416,9 +435,9 @@ func (b *Backfill) findDeadLetters(ctx context.Context) error {
 			return nil // replayed: it has come to the table since, or is a letter anew
 		}
 		if b.leftOut[at] == nil {
-			b.leftOut[at] = map[int64]bool{}
+			b.leftOut[at] = map[leftOut]bool{}
 		}
-		b.leftOut[at][offset] = true
+		b.leftOut[at][leftOutOf(l.Record)] = true
 		return nil
 	})
 }

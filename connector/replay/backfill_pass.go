@@ -228,7 +228,7 @@ func (b *Backfill) writesOf(rec *deadletter.Record, count bool, each func(*route
 		if routed.Mapping != b.Mapping {
 			continue
 		}
-		dead, keyless := routed.Err != nil || b.leftOut[place(rec)][rec.Offset], routed.Write.Key == ""
+		dead, keyless := routed.Err != nil || b.isLeftOut(rec), routed.Write.Key == ""
 		if count {
 			b.report.Records++
 			switch {

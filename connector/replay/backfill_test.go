@@ -313,6 +313,18 @@ func TestBackfillLeavesOutDeadLetters(t *testing.T) {
 	}
 }
 
+// What lay where a letter's record did, before the topic was deleted and created again, is another record.
+func TestBackfillSendsWhatLiesWhereLettersOfAnEarlierTopicDid(t *testing.T) {
+	w := newWorld(t)
+	r := w.produce(order("C", "upsert", `{"a":1}`), order("C", "upsert", `{"a":2}`))
+	w.bury(r[1], refused)
+	w.recreate(custom, order("C", "upsert", `{"a":11}`), order("C", "upsert", `{"a":12}`))
+	w.caughtUp()
+	if report := w.filled(custom, nil); w.value("C", "a") != "12" || report.DeadLetters != 0 {
+		t.Errorf("got %s, %+v; want 12, and no dead letter", w.value("C", "a"), report)
+	}
+}
+
 func TestBackfillThatOnlyLooksSendsAndNotesNothing(t *testing.T) {
 	w := newWorld(t)
 	for i := range 400 {
