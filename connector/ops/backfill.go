@@ -85,23 +85,24 @@ func Backfill(ctx context.Context, cfg *config.Config, o BackfillOptions) (repla
 	}
 	working, stop := outlast(ctx, grace)
 	defer stop(nil)
+	held := notHeld
 	if !o.DryRun {
 		m := o.Mapping
 		var beside []string // a replay ends letters that the backfill leaves out
 		if cfg.DLQ.Topic != "" {
 			beside = []string{replay.MarksPrefix(cfg.Kafka.Group)}
 		}
-		release, err := holdGroup(ctx, run.Reader, replay.BackfillGroup(cfg.Kafka.Group, m.Name), m.Config.Topics[0], "backfill", stop, beside...)
+		held, err = holdGroup(ctx, run.Reader, replay.BackfillGroup(cfg.Kafka.Group, m.Name), m.Config.Topics[0], "backfill", stop, beside...)
 		if errors.Is(err, cluster.ErrHeld) {
 			err = fmt.Errorf("another backfill of mapping %s, or a replay or discard of letters, is running; wait for its end, or interrupt it: %w", m.Name, err)
 		}
 		if err != nil {
 			return replay.BackfillReport{}, err
 		}
-		defer release()
+		defer held.release()
 	}
 	// Its calls end before another backfill may run, and with the hold.
-	defer startCalls(working, cfg, run, client, o.Rate, backfillRound)()
+	defer startCalls(working, cfg, run, client, o.Rate, backfillRound, held.still)()
 	b := belowLive(cfg, run, o.BackfillConfig)
 	b.Tell = o.Tell
 	report, err := withFiles(ctx, working, cfg, &o, by, b, client)

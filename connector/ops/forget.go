@@ -40,11 +40,11 @@ func Forget(ctx context.Context, cfg *config.Config, o ForgetOptions) (forget.Re
 	host, _ := os.Hostname()
 	f := &forgetting{ForgetOptions: o, cfg: cfg, mapping: q.mapping, reader: q.reader, asked: q}
 	f.report = forget.Report{Mapping: q.mapping.Name, Table: q.mapping.Label, Key: o.Key, Host: host, Yes: o.Remove, Notes: []string{}, Failed: []string{}, Places: []forget.Place{}}
-	ctx, release, err := hold(ctx, o.Remove && cfg.DLQ.Topic != "", q.reader, cfg)
+	ctx, held, err := hold(ctx, o.Remove && cfg.DLQ.Topic != "", q.reader, cfg)
 	if err != nil {
 		return forget.Report{}, err
 	}
-	defer release()
+	defer held.release()
 	err = f.run(ctx)
 	return f.report, caused(ctx, err)
 }

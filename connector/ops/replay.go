@@ -77,13 +77,13 @@ func Replay(ctx context.Context, cfg *config.Config, o ReplayOptions) (replay.Re
 	if err := run.Reader.Reach(ctx); err != nil {
 		return replay.Report{}, err
 	}
-	ctx, release, err := hold(ctx, !o.DryRun, run.Reader, cfg, backfillsOf(cfg, run.Router, o.Filter.Mappings)...)
+	ctx, held, err := hold(ctx, !o.DryRun, run.Reader, cfg, backfillsOf(cfg, run.Router, o.Filter.Mappings)...)
 	if err != nil {
 		return replay.Report{}, err
 	}
-	defer release()
+	defer held.release()
 	// Its calls end before another replay may run, and with the hold.
-	defer startCalls(ctx, cfg, run, client, cmp.Or(o.Rate, cfg.Service.Rate), roundTime)()
+	defer startCalls(ctx, cfg, run, client, cmp.Or(o.Rate, cfg.Service.Rate), roundTime, held.still)()
 	report, err := run.Run(ctx)
 	return report, caused(ctx, err)
 }
@@ -165,11 +165,11 @@ func Discard(ctx context.Context, cfg *config.Config, log *slog.Logger, d replay
 	}
 	defer reader.Close()
 	d.Topic, d.Connector, d.Reader, d.Log = cfg.DLQ.Topic, cfg.Kafka.Group, reader, log
-	ctx, release, err := hold(ctx, !d.DryRun, reader, cfg)
+	ctx, held, err := hold(ctx, !d.DryRun, reader, cfg)
 	if err != nil {
 		return replay.DiscardReport{}, err
 	}
-	defer release()
+	defer held.release()
 	report, err := d.Run(ctx)
 	return report, caused(ctx, err)
 }
@@ -185,12 +185,12 @@ func caused(ctx context.Context, err error) error {
 // hold keeps other replays and discards away, if something is to be changed. The result ends if
 // that fails for a while: then two could send the same dead letters, and forget each other's marks.
 // The groups beside are those of backfills that must not run meanwhile.
-func hold(ctx context.Context, changes bool, reader *cluster.Reader, cfg *config.Config, beside ...string) (held context.Context, release func(), err error) {
+func hold(ctx context.Context, changes bool, reader *cluster.Reader, cfg *config.Config, beside ...string) (holding context.Context, held heldGroup, err error) {
 	if !changes {
-		return ctx, func() {}, nil
+		return ctx, notHeld, nil
 	}
-	held, cancel := context.WithCancelCause(ctx)
-	leave, err := holdGroup(ctx, reader, replay.MarksPrefix(cfg.Kafka.Group), cfg.DLQ.Topic, "replay or discard", cancel, beside...)
+	holding, cancel := context.WithCancelCause(ctx)
+	held, err = holdGroup(ctx, reader, replay.MarksPrefix(cfg.Kafka.Group), cfg.DLQ.Topic, "replay or discard", cancel, beside...)
 	if err != nil {
 		cancel(nil)
 		if errors.Is(err, cluster.ErrHeld) {
@@ -200,13 +200,25 @@ func hold(ctx context.Context, changes bool, reader *cluster.Reader, cfg *config
 			}
 			err = fmt.Errorf("%s is running; wait for its end, or interrupt it: %w", what, err)
 		}
-		return nil, nil, err
+		return nil, held, err
 	}
-	return held, func() {
+	leave := held.release
+	held.release = func() {
 		cancel(nil)
 		leave()
-	}, nil
+	}
+	return holding, held, nil
 }
+
+// heldGroup is a group that a command is the only one of.
+type heldGroup struct {
+	release func()
+	// still is asked before each call. Once another command may be the group's it says no, and ends this one.
+	still func() bool
+}
+
+// notHeld is of commands that change nothing.
+var notHeld = heldGroup{release: func() {}, still: func() bool { return true }}
 
 // backfillsOf are the groups of the backfills that may send rows which letters of the mappings are
 // about, those of all mappings if there are none: a backfill knows the letters that were open when it began.
@@ -223,25 +235,34 @@ func backfillsOf(cfg *config.Config, r *router.Router, mappings []string) (group
 
 // holdGroup has this command be the only one of a group; what names what such commands do. lost
 // is told if that fails for a while.
-func holdGroup(ctx context.Context, reader *cluster.Reader, group, topic, what string, lost context.CancelCauseFunc, beside ...string) (release func(), err error) {
-	gone, leave, err := reader.Hold(ctx, group, topic, replaySession, newRand(), beside...)
+func holdGroup(ctx context.Context, reader *cluster.Reader, group, topic, what string, lost context.CancelCauseFunc, beside ...string) (heldGroup, error) {
+	held, leave, err := reader.Hold(ctx, group, topic, replaySession, newRand(), beside...)
 	if err != nil {
-		return nil, err
+		return heldGroup{}, err
+	}
+	end := func() {
+		lost(fmt.Errorf("the brokers lost sight of this command, so that another %s may run: a call that was under way may have put an older value over what it sends, which verify tells; run again to go on", what))
 	}
 	over := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		select {
-		case <-gone:
-			lost(fmt.Errorf("the brokers lost sight of this command, so that another %s may run; run again to go on", what))
+		case <-held.Lost:
+			end()
 		case <-over:
 		}
 	})
-	return func() {
+	return heldGroup{release: func() {
 		close(over)
 		watching.Wait()
 		leave()
-	}, nil
+	}, still: func() bool {
+		holds := held.Holds()
+		if !holds {
+			end()
+		}
+		return holds
+	}}, nil
 }
 
 // replayService makes a replay's calls: a lane of its own, which remembers the
@@ -249,18 +270,19 @@ func holdGroup(ctx context.Context, reader *cluster.Reader, group, topic, what s
 type replayService struct {
 	*calls.Lane
 	writes.Operations
+	still  func() bool
 	mu     sync.Mutex
 	ids    map[replay.Row]string
 	unsure map[replay.Row]bool // an attempt came to no answer
 }
 
 // startCalls has the replay make its calls at that rate, in rounds of about so long, until it
-// would flood the dead-letter topic. stop returns once they have ended.
-func startCalls(ctx context.Context, cfg *config.Config, run *replay.Replay, client *service.Client, rate config.Rate, round time.Duration) (stop func()) {
+// would flood the dead-letter topic. No call begins once still says no, which ends ctx. stop returns once they have ended.
+func startCalls(ctx context.Context, cfg *config.Config, run *replay.Replay, client *service.Client, rate config.Rate, round time.Duration, still func() bool) (stop func()) {
 	lane := build.Pace(cfg)
 	lane.Rate = calls.Rate{Calls: rate.Calls, Per: rate.Per}
 	lane.Retry.GiveUpAfter = run.GiveUp
-	s := &replayService{ids: map[replay.Row]string{}, unsure: map[replay.Row]bool{}}
+	s := &replayService{still: still, ids: map[replay.Row]string{}, unsure: map[replay.Row]bool{}}
 	s.Operations = writes.Operations{Client: client, Spend: func() { s.Lane.Spend() }}
 	s.Lane = calls.New(lane, s, ReplayObserver{run.Log, run.Router.Mappings()}, newRand())
 	run.Service = s
@@ -280,6 +302,9 @@ func startCalls(ctx context.Context, cfg *config.Config, run *replay.Replay, cli
 
 // Call makes one attempt; see calls.Call.
 func (s *replayService) Call(ctx context.Context, w *schemas.Write, try calls.Try) error {
+	if !s.still() {
+		return context.Canceled
+	}
 	if try.Retried {
 		s.mu.Lock()
 		s.unsure[replay.RowOf(w)] = true

@@ -56,7 +56,7 @@ func TestOnlyOneHoldsAGroup(t *testing.T) {
 func TestHolderThatIsGoneIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t, 1, "a")
-	lost, release, err := newReader(t, b).Hold(t.Context(), "replay", "a", session, rand.New(rand.NewPCG(1, 1)))
+	held, release, err := newReader(t, b).Hold(t.Context(), "replay", "a", session, rand.New(rand.NewPCG(1, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,14 +65,20 @@ func TestHolderThatIsGoneIsWaitedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !held.Holds() {
+		t.Error("at first: got a group that may be lost, want it held")
+	}
 	b.freeze(members["replay"].Members[0].MemberID)
 	_, next, err := newReader(t, b).Hold(t.Context(), "replay", "a", session, rand.New(rand.NewPCG(2, 2)))
 	if err != nil {
 		t.Fatalf("after the session of the first: %v", err)
 	}
 	defer next()
+	if held.Holds() {
+		t.Error("once another holds it: got the group held by the first, too")
+	}
 	b.freeze("")
-	<-lost
+	<-held.Lost
 }
 
 // A broker that answers after the session is slow; nobody holds the group.

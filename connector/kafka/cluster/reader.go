@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/feedsink/feedsink/connector/ack"
+	"github.com/feedsink/feedsink/connector/kafka/lease"
 )
 
 // TopicPartition names a partition.
@@ -418,10 +419,9 @@ var ErrHeld = errors.New("another process holds it")
 // and keeps it so until release: of several processes that try, at most one
 // succeeds, and the others get ErrHeld. A holder that was killed is forgotten
 // after its session, and is waited for. So are the members of the groups beside it: while this
-// process is its group's member they have none. lost is closed if the brokers did without this process for longer than the
-// session, after which another may hold the group. The brokers have a minute to answer; a login or right that they
+// process is its group's member they have none. The brokers have a minute to answer; a login or right that they
 // refuse is told at once. topic is one that may be read.
-func (r *Reader) Hold(ctx context.Context, group, topic string, session time.Duration, rnd *rand.Rand, beside ...string) (lost <-chan struct{}, release func(), err error) {
+func (r *Reader) Hold(ctx context.Context, group, topic string, session time.Duration, rnd *rand.Rand, beside ...string) (held *Held, release func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	groups := append([]string{group}, beside...)
@@ -430,9 +430,9 @@ func (r *Reader) Hold(ctx context.Context, group, topic string, session time.Dur
 	for {
 		members, err := r.members(waiting, groups)
 		if err == nil && len(members) == 0 {
-			lost, release, members, err = r.join(waiting, groups, topic, session)
+			held, release, members, err = r.join(waiting, groups, topic, session)
 			if err == nil && release != nil {
-				return lost, release, nil
+				return held, release, nil
 			}
 		}
 		if Refusal(err) != "" { // which waiting does not change
@@ -462,8 +462,9 @@ func (r *Reader) Hold(ctx context.Context, group, topic string, session time.Dur
 
 // join makes this process a member of the first group, one that takes no records. If it is not the
 // only one of all groups, it goes again; release is nil then.
-func (r *Reader) join(ctx context.Context, groups []string, topic string, session time.Duration) (lost <-chan struct{}, release func(), members []string, err error) {
+func (r *Reader) join(ctx context.Context, groups []string, topic string, session time.Duration) (held *Held, release func(), members []string, err error) {
 	joined, gone, ended := make(chan struct{}), make(chan struct{}), make(groupErrors, 1)
+	held = &Held{Lost: gone, lease: lease.New(), group: groups[0], session: session}
 	in, out := sync.OnceFunc(func() { close(joined) }), sync.OnceFunc(func() { close(gone) })
 	client, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.ConsumerGroup(groups[0]), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
@@ -478,14 +479,27 @@ func (r *Reader) join(ctx context.Context, groups []string, topic string, sessio
 	client.PauseFetchTopics(topic)
 	select {
 	case <-joined:
-		members, err = r.members(ctx, groups)
+		if members, err = r.members(ctx, groups); err == nil && !held.renew(ctx, client) {
+			err = fmt.Errorf("group %s: the brokers did not take a heartbeat", groups[0])
+		}
 	case err = <-ended:
 		err = fmt.Errorf("group %s: %w", groups[0], err)
 	case <-ctx.Done():
 		err = fmt.Errorf("group %s: %w", groups[0], ctx.Err())
 	}
 	if err == nil && len(members) == 1 {
-		return gone, client.Close, members, nil
+		keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
+		var heartbeats sync.WaitGroup
+		heartbeats.Go(func() {
+			if held.keep(keeping, client); keeping.Err() == nil {
+				out()
+			}
+		})
+		return held, func() {
+			stop()
+			heartbeats.Wait()
+			client.Close()
+		}, members, nil
 	}
 	client.Close() // which leaves the group
 	return nil, nil, members, err
