@@ -66,12 +66,12 @@ type Backfill struct {
 
 	report  BackfillReport
 	state   backfillState
-	ids     map[string]ack.TopicID                    // of the topics, when the run began
+	ids     map[string]ack.TopicID // of the topics, when the run began
 	leftOut map[cluster.TopicPartition]map[leftOut]bool
-	first   bool                                      // the span was not read yet
-	looking *Looking                                  // nil: what is found is sent
-	late    []*part                                   // an attempt at them may still be applied
-	settle  time.Time                                 // when it can't be any more; zero: there are none
+	first   bool      // the span was not read yet
+	looking *Looking  // nil: what is found is sent
+	late    []*part   // an attempt at them may still be applied
+	settle  time.Time // when it can't be any more; zero: there are none
 }
 
 // BackfillReport is what a run did so far, those that it went on from included; or with
@@ -428,7 +428,7 @@ func (b *Backfill) findDeadLetters(ctx context.Context) error {
 			return nil
 		}
 		at, offset := place(l.Record), l.Record.Offset
-		if span := b.state.spans[at]; offset < span.From || offset >= span.To && b.Files == nil {
+		if span := b.state.spans[at]; offset < span.From {
 			return nil
 		}
 		if state, _ := marks.State(l); state == deadletter.StateDone {

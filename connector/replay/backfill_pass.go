@@ -84,8 +84,10 @@ type span struct {
 	pos, bound uint64
 	size, room int64
 	most       int // keys; 0: as many as there is room for
-	fold       fold
-	buffer     []byte
+	// since is what the sink has confirmed after the span, by which --until left records of its keys out.
+	since  map[cluster.TopicPartition]cluster.Span
+	fold   fold
+	buffer []byte
 }
 
 func (s *span) add(hash uint64, w schemas.Write, rec *deadletter.Record) {
@@ -193,17 +195,45 @@ func (b *Backfill) collect(ctx context.Context, end uint64) (*span, error) {
 	for _, sp := range b.state.spans {
 		total += max(sp.To-sp.From, 0)
 	}
-	return s, b.Replay.Reader.Between(ctx, b.state.spans, func(rec *deadletter.Record) error {
+	err := b.Replay.Reader.Between(ctx, b.state.spans, func(rec *deadletter.Record) error {
 		if read++; read%4096 == 0 {
 			b.tell(b.state.Pos, fmt.Sprintf("reading: %d of %d records", read, total))
 		}
-		return b.take(s, rec, seed)
+		return b.take(s, rec, seed, false)
 	})
+	if err != nil || b.state.Until.IsZero() {
+		return s, err
+	}
+	if s.since, err = b.confirmedSince(ctx); err != nil {
+		return s, err
+	}
+	return s, b.Replay.Reader.Between(ctx, s.since, func(rec *deadletter.Record) error { return b.take(s, rec, seed, true) })
 }
 
-// take takes up one record of the span.
-func (b *Backfill) take(s *span, rec *deadletter.Record, seed string) error {
-	return b.writesOf(rec, b.first, func(routed *router.Routed) error {
+// confirmedSince is what the sink has confirmed beyond the span: it sends none of it again.
+func (b *Backfill) confirmedSince(ctx context.Context) (map[cluster.TopicPartition]cluster.Span, error) {
+	held, err := b.Replay.Reader.Spans(ctx, b.Mapping.Config.Topics...)
+	if err != nil {
+		return nil, err
+	}
+	confirmed, err := b.Replay.confirmed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	since := map[cluster.TopicPartition]cluster.Span{}
+	for p, sp := range b.state.spans {
+		from := max(sp.To, held[p].From)
+		since[p] = cluster.Span{From: from, To: max(from, min(held[p].To, b.Replay.confirmedUpTo(confirmed, b.Mapping, p)))}
+	}
+	return since, nil
+}
+
+// take takes up one record of the span, or a later one of the keys that the span has.
+func (b *Backfill) take(s *span, rec *deadletter.Record, seed string, later bool) error {
+	return b.writesOf(rec, b.first && !later, func(routed *router.Routed) error {
+		if later && s.keys[routed.Write.Key] == nil {
+			return nil
+		}
 		if h := hashOf(seed + routed.Write.Key); h >= s.pos && h < s.bound {
 			s.add(h, b.Replay.said(routed), rec)
 		}
@@ -272,7 +302,7 @@ func (b *Backfill) window(s *span) (*window, []backfillRow, error) {
 	w := &window{places: map[cluster.TopicPartition]*origin{}}
 	from := map[cluster.TopicPartition]int64{}
 	for p, sp := range b.state.spans {
-		w.places[p], from[p] = at, sp.To
+		w.places[p], from[p] = at, max(sp.To, s.since[p].To)
 	}
 	var err error
 	w.tail, err = b.Replay.Reader.Tail(from)

@@ -313,6 +313,22 @@ func TestBackfillLeavesOutDeadLetters(t *testing.T) {
 	}
 }
 
+// What the sink has confirmed since --until it does not send again: the newest state is the backfill's.
+func TestBackfillUntilSendsWhatWasConfirmedSince(t *testing.T) {
+	w := newWorld(t)
+	before, until := time.Now().Add(-2*time.Minute), time.Now().Add(-time.Minute)
+	at := func(r *kgo.Record, t time.Time) *kgo.Record { r.Timestamp = t; return r }
+	w.produce(at(order("C", "upsert", `{"a":1}`), before), at(order("D", "upsert", `{"a":1}`), before), at(order("F", "upsert", `{"a":1}`), before))
+	r := w.produce(order("C", "upsert", `{"a":2}`), order("E", "upsert", `{"a":1}`), order("F", "upsert", `{"a":2}`))
+	w.bury(r[2], refused)
+	w.caughtUp()
+	w.produce(order("D", "upsert", `{"a":2}`)) // the sink's
+	report := w.filled(custom, func(b *replay.Backfill) { b.Until = until })
+	if got, want := strings.Join(slices.Sorted(slices.Values(w.calls)), ", "), "upsert C a=2, upsert F a=1"; got != want || report.Newer != 1 || report.Records != 3 {
+		t.Errorf("got calls %s, %+v; want %s, and one key left to the sink", got, report, want)
+	}
+}
+
 // What lay where a letter's record did, before the topic was deleted and created again, is another record.
 func TestBackfillSendsWhatLiesWhereLettersOfAnEarlierTopicDid(t *testing.T) {
 	w := newWorld(t)
