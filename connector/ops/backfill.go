@@ -119,9 +119,18 @@ func aside(cfg *config.Config, giveUp time.Duration) replay.Config {
 	}
 }
 
-// belowLive is a backfill that waits while live traffic does.
+// belowLive is a backfill that waits while live traffic does, and ends once a person has paused
+// the table.
 func belowLive(cfg *config.Config, run *replay.Replay, of replay.BackfillConfig) *replay.Backfill {
+	t := &tableImports{options: &BackfillOptions{BackfillConfig: of}, cfg: cfg, reader: run.Reader, mappings: mappingsBeside(run.Router, of.Mapping)}
 	return &replay.Backfill{BackfillConfig: of, Replay: run, Behind: func(ctx context.Context) (string, error) {
+		l, err := t.look(ctx)
+		if err != nil {
+			return "", err
+		}
+		if why := l.byPerson(t, func(ack.Pause) bool { return false }); why != "" {
+			return "", errors.New(why)
+		}
 		return behind(ctx, run.Reader, run.Router, &cfg.Kafka)
 	}}
 }

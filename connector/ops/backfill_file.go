@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/feedsink/feedsink/batcher/slots"
@@ -71,12 +72,7 @@ func newFiles(cfg *config.Config, o *BackfillOptions, run *replay.Replay, api on
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	im := &tableImports{options: o, cfg: cfg, reader: run.Reader, api: api, zone: zone}
-	for _, other := range run.Router.Mappings() {
-		if other.Table == o.Mapping.Table {
-			im.mappings = append(im.mappings, other)
-		}
-	}
+	im := &tableImports{options: o, cfg: cfg, reader: run.Reader, api: api, mappings: mappingsBeside(run.Router, o.Mapping), zone: zone}
 	return &replay.Files{Imports: im, Dir: dir, Rows: rows, Compression: m.CSV.Compression, Limit: m.MaxFile, Rand: newRand()}, func() {
 		_ = dir.Close()
 		_ = os.RemoveAll(path) // what stays of it the next backfill removes
@@ -101,6 +97,11 @@ func withFiles(ctx, working context.Context, cfg *config.Config, o *BackfillOpti
 	defer done()
 	b.Files = files
 	return b.Run(ctx, working)
+}
+
+// mappingsBeside are those that write the mapping's table, itself among them.
+func mappingsBeside(r *router.Router, m *router.Compiled) []*router.Compiled {
+	return slices.DeleteFunc(r.Mappings(), func(other *router.Compiled) bool { return other.Table != m.Table })
 }
 
 // tableImports makes a backfill's imports beside the running sink that has the table.

@@ -168,7 +168,7 @@ func (l ledgers) byPerson(t *tableImports, ours func(ack.Pause) bool) string {
 				if slices.ContainsFunc(pauses, func(x ack.Pause) bool {
 					return x.Mapping == flood.HashOf(m.Name) && pause.GoesOn(x, time.Now()) && x.Reason != pauseReason && !ours(x)
 				}) {
-					return fmt.Sprintf("mapping %s is paused by a person, and would go on with the backfill's end: feedsink resume --mapping %[1]s first", m.Name)
+					return fmt.Sprintf("mapping %s is paused by a person, and a backfill would write its table: feedsink resume --mapping %[1]s first", m.Name)
 				}
 			}
 		}

@@ -227,6 +227,11 @@ func TestBackfillByFileSaysWhatItNeeds(t *testing.T) {
 		_, err := ops.Backfill(t.Context(), cfg, w.filedBy(sink, "orders", replay.ByAuto))
 		return err != nil && strings.Contains(err.Error(), "feedsink resume --mapping orders first")
 	})
+	calls := w.filedBy(sink, "orders", replay.ByCalls)
+	calls.Restart = true
+	if report, err := ops.Backfill(t.Context(), cfg, calls); err == nil || !strings.Contains(err.Error(), "feedsink resume --mapping orders first") || report.Sent != 0 {
+		t.Errorf("by calls, paused by a person: got %+v, %v, want nothing sent, and what to do", report, err)
+	}
 	if got, want := pausedLanes(t, sink, "orders"), "batch:rebuilt"; got != want || w.byHand() != 0 {
 		t.Errorf("paused by a person: got %q and %d imports, want %q and none", got, w.byHand(), want)
 	}
