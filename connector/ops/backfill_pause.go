@@ -51,14 +51,18 @@ func (t *tableImports) Pause(ctx context.Context, waiting func(string)) (replay.
 		if err := t.until(ctx, waiting, func(l ledgers) string { return l.underWay }); err != nil {
 			return nil, err
 		}
+		if err := t.running(ctx); err != nil {
+			return nil, err
+		}
 		p := &tablePause{tableImports: t, stop: func() {}}
 		if err := p.say(ctx); err != nil {
 			return nil, errors.Join(err, p.Resume(context.WithoutCancel(ctx)))
 		}
 		pausing, cancel := context.WithTimeout(ctx, knownWithin)
+		unknown := ""
 		err := t.until(pausing, waiting, func(l ledgers) string {
-			if why := l.unpaused(t, p.isOurs); why != "" {
-				return "waiting until all members know that the table is paused: " + why
+			if unknown = l.unpaused(t, p.isOurs); unknown != "" {
+				return "waiting until all members know that the table is paused: " + unknown
 			}
 			return l.underWay
 		})
@@ -70,10 +74,30 @@ func (t *tableImports) Pause(ctx context.Context, waiting func(string)) (replay.
 			p.renewal.Go(func() { p.renew(renewing) })
 			return p, nil
 		}
+		if again && unknown != "" {
+			again, err = false, fmt.Errorf("not all members knew within %v that the table is paused, so it goes on, and no import was made: %s; see to its member, then run the same again", knownWithin, unknown)
+		}
 		if ended := p.Resume(context.WithoutCancel(ctx)); !again || ended != nil {
 			return nil, errors.Join(err, ended)
 		}
 	}
+}
+
+// running says which lane of the table has no members, who would not learn of a pause.
+func (t *tableImports) running(ctx context.Context) error {
+	for _, m := range t.mappings {
+		for _, lane := range m.Lanes() {
+			group := lane.Group(t.cfg.Kafka.Group)
+			members, err := t.reader.Members(ctx, group)
+			if err == nil && len(members) == 0 {
+				err = fmt.Errorf("group %s has no members, who have to note that mapping %s is paused: run its sink, then the same again", group, m.Name)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // until looks at the ledgers until nothing is in the way.

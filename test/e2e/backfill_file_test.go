@@ -17,6 +17,7 @@ import (
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/ops"
 	"github.com/feedsink/feedsink/connector/replay"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 // filedBy is a backfill that may go by file, beside that sink.
@@ -206,6 +207,27 @@ func TestBackfillByFileWaitsForTheSinksImport(t *testing.T) {
 			}
 			w.holds("orders", "O", 2)
 		})
+	}
+}
+
+// A lane that does not run notes no pause, for which the other would wait.
+func TestBackfillByFilePausesNothingWhileALaneDoesNotRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	cfg := w.config(head + deadLetters + mappings)
+	sink := w.begin(cfg)
+	w.produce(customer("C", "gold", 1))
+	w.settled()
+	sink.stop()
+	w.lanes = []schemas.Lane{schemas.Batch}
+	sink = w.begin(cfg)
+	w.produce(customer("D", "basic", 1))
+	w.until("the batch lane has its partitions", func() bool { return w.lag("batch", "customers") == 0 })
+	if _, err := ops.Backfill(t.Context(), cfg, w.filedBy(sink, "customers", replay.ByFile)); err == nil || !strings.Contains(err.Error(), "sink-immediate has no members") {
+		t.Errorf("got %v, want which members are missing", err)
+	}
+	if got := pausedLanes(t, sink, "customers"); got != "" {
+		t.Errorf("got %q paused, want nothing", got)
 	}
 }
 

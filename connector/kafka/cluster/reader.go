@@ -428,7 +428,7 @@ func (r *Reader) Hold(ctx context.Context, group, topic string, session time.Dur
 	var holder string
 	var forgotten <-chan time.Time // since it was met
 	for {
-		members, err := r.members(waiting, groups)
+		members, err := r.Members(waiting, groups...)
 		if err == nil && len(members) == 0 {
 			held, release, members, err = r.join(waiting, groups, topic, session)
 			if err == nil && release != nil {
@@ -479,7 +479,7 @@ func (r *Reader) join(ctx context.Context, groups []string, topic string, sessio
 	client.PauseFetchTopics(topic)
 	select {
 	case <-joined:
-		if members, err = r.members(ctx, groups); err == nil && !held.renew(ctx, client) {
+		if members, err = r.Members(ctx, groups...); err == nil && !held.renew(ctx, client) {
 			err = fmt.Errorf("group %s: the brokers did not take a heartbeat", groups[0])
 		}
 	case err = <-ended:
@@ -516,8 +516,8 @@ func (e groupErrors) OnGroupManageError(err error) {
 	}
 }
 
-// members are those of the groups: each with its group, and where it is.
-func (r *Reader) members(ctx context.Context, groups []string) (all []string, err error) {
+// Members are those of the groups: each with its group, and where it is.
+func (r *Reader) Members(ctx context.Context, groups ...string) (all []string, err error) {
 	described, err := r.admin.DescribeGroups(ctx, groups...)
 	if err != nil {
 		return nil, fmt.Errorf("group %s: %w", groups[0], err)
