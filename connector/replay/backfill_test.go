@@ -320,7 +320,7 @@ func TestBackfillUntilSendsWhatWasConfirmedSince(t *testing.T) {
 	at := func(r *kgo.Record, t time.Time) *kgo.Record { r.Timestamp = t; return r }
 	w.produce(at(order("C", "upsert", `{"a":1}`), before), at(order("D", "upsert", `{"a":1}`), before), at(order("F", "upsert", `{"a":1}`), before))
 	r := w.produce(order("C", "upsert", `{"a":2}`), order("E", "upsert", `{"a":1}`), order("F", "upsert", `{"a":2}`))
-	w.bury(r[2], refused)
+	w.deadLetter(r[2], refused)
 	w.caughtUp()
 	w.produce(order("D", "upsert", `{"a":2}`)) // the sink's
 	report := w.filled(custom, func(b *replay.Backfill) { b.Until = until })
@@ -333,7 +333,7 @@ func TestBackfillUntilSendsWhatWasConfirmedSince(t *testing.T) {
 func TestBackfillSendsWhatLiesWhereLettersOfAnEarlierTopicDid(t *testing.T) {
 	w := newWorld(t)
 	r := w.produce(order("C", "upsert", `{"a":1}`), order("C", "upsert", `{"a":2}`))
-	w.bury(r[1], refused)
+	w.deadLetter(r[1], refused)
 	w.recreate(custom, order("C", "upsert", `{"a":11}`), order("C", "upsert", `{"a":12}`))
 	w.caughtUp()
 	if report := w.filled(custom, nil); w.value("C", "a") != "12" || report.DeadLetters != 0 {
