@@ -11,6 +11,27 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
+// TestClocksThatDifferDoNotTellWhoseARecordIs: the service's time of its creation is by another clock than
+// the Kafka record's.
+func TestClocksThatDifferDoNotTellWhoseARecordIs(t *testing.T) {
+	now := time.Now()
+	placed := order(schemas.Create, "PLACED")
+	for ahead, want := range map[time.Duration]map[time.Duration]writes.Verdict{ // by how much before now it was created
+		30 * time.Minute: {30 * time.Minute: writes.Perhaps, time.Hour: writes.Perhaps},
+		-2 * time.Minute: {time.Hour: writes.Perhaps},
+		2 * time.Second:  {30 * time.Minute: writes.Ours, time.Hour: writes.Theirs},
+	} {
+		for before, want := range want {
+			created := fmt.Sprintf("%q", now.Add(-before).Format(time.RFC3339Nano))
+			have := &service.Record{Ahead: ahead, Properties: []service.Property{{Name: "creationMoment", Value: json.RawMessage(created)}}}
+			cr := writes.Create{Written: now.Add(-45 * time.Minute), Assigned: now}
+			if got := cr.Of(placed, have); got != want {
+				t.Errorf("a clock %v ahead, created %v ago: got %d, want %d", ahead, before, got, want)
+			}
+		}
+	}
+}
+
 // TestWhoseRecordACreateHasMet: a create that is confirmed by mistake is lost
 // silently; where it cannot be told it is a dead letter that says so.
 func TestWhoseRecordACreateHasMet(t *testing.T) {

@@ -129,6 +129,9 @@ func (c *Client) DeleteProfile(ctx context.Context, table, id string) error {
 type Record struct {
 	BusinessKey string     `json:"businessKey,omitempty"`
 	Properties  []Property `json:"properties"`
+	// Ahead is by how much the service's clock was ahead of ours, or behind (negative), when it
+	// was retrieved; 0: it did not say.
+	Ahead time.Duration `json:"-"`
 }
 
 // Value is the JSON of a property, nil if the record has none of that name.
@@ -223,6 +226,9 @@ func (c *Client) GetRecord(ctx context.Context, table, key string) (Record, erro
 		return Record{}, &Error{
 			op: opGetRecord, kind: NotFound, status: got.status, target: table, text: "the answer is empty: there is no such record",
 		}
+	}
+	if at, err := http.ParseTime(got.header.Get("Date")); err == nil {
+		r.Ahead = time.Until(at)
 	}
 	return r, nil
 }

@@ -1,7 +1,10 @@
 package service
 
 import (
+	"io"
+	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -45,4 +48,16 @@ func TestBusinessKeysAreReadInEveryShape(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", body, got, want)
 		}
 	}
+}
+
+func TestRecordTellsHowFarTheServicesClockIsAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // begins at a whole second
+		c := (&service{calls: func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Date", time.Now().Add(30*time.Minute).UTC().Format(http.TimeFormat))
+			_, _ = io.WriteString(w, `{"businessKey":"k","properties":[]}`)
+		}}).startInBubble(t)
+		if r, err := c.GetRecord(t.Context(), "orders", "k"); err != nil || r.Ahead != 30*time.Minute {
+			t.Errorf("got %v, %v, want 30m", r.Ahead, err)
+		}
+	})
 }

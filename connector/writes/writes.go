@@ -233,7 +233,7 @@ const (
 )
 
 // Of judges by what is there, and by when it was created: never before what it
-// was created from. What newer writes have changed since may differ.
+// was created from, which clocks that differ cannot tell. What newer writes have changed since may differ.
 func (c Create) Of(w *schemas.Write, have *service.Record) Verdict {
 	if holds(have, w.Cells) {
 		return Ours
@@ -246,7 +246,7 @@ func (c Create) Of(w *schemas.Write, have *service.Record) Verdict {
 		written = written.Truncate(time.Second)
 	}
 	switch {
-	case created.IsZero():
+	case created.IsZero(), have.Ahead.Abs() > skew:
 		return Perhaps
 	case created.Before(written):
 		return Theirs
