@@ -27,7 +27,7 @@ func newBackfill() *cobra.Command {
 			"key again while the sink goes on running: after a table has lost rows, or was filled wrongly. It waits while the\n" +
 			"immediate lane has a backlog. Its progress is kept in Kafka: interrupt it and run the same again to go on. Look with\n" +
 			"--dry-run first: it sends nothing, and counts both the calls and the files.\n\n" +
-			"--by calls leaves keys that newer records have replaced to the sink, and live traffic goes on meanwhile. --by file sends\n" +
+			"--by calls leaves keys to the sink that records replaced which it has still to confirm, and live traffic goes on meanwhile. --by file sends\n" +
 			"one import for each kind of row (upsert, patch, delete, …), each one of the table's day, besides imports.reserve. While\n" +
 			"such an import is loaded, the mappings that write the table are paused: no call and no file of them begins, records\n" +
 			"wait. It needs the running sink, which pauses them and counts the import. An interrupt waits for the import's end.\n" +
