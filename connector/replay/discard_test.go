@@ -5,9 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/feedsink/feedsink/connector/deadletter"
 	"github.com/feedsink/feedsink/connector/kafka/cluster"
 	"github.com/feedsink/feedsink/connector/replay"
+	"github.com/feedsink/feedsink/schemas"
 )
 
 func TestDiscardedLettersAreLeftAndKeepTheirReason(t *testing.T) {
@@ -106,5 +109,64 @@ func TestReasonsAreWords(t *testing.T) {
 		if err := replay.CheckReason(text); (err == nil) != want {
 			t.Errorf("%.10q (%d bytes): got %v, want taken %t", text, len(text), err, want)
 		}
+	}
+}
+
+// What has not come to the table says nothing of the row to an older dead letter.
+func TestNewerDeadLettersDoNotCountAsFollowing(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		old, newer *kgo.Record
+		discarded  bool
+		refuses    string // what the service refuses of the newer one
+		calls      []string
+	}{
+		{name: "upsert, then a discarded upsert", old: order("C", "upsert", `{"a":1}`), newer: order("C", "upsert", `{"a":2}`), discarded: true, calls: []string{"upsert C a=1"}},
+		{name: "patch, then a discarded patch", old: order("C", "patch", `{"a":1}`), newer: order("C", "patch", `{"b":2}`), discarded: true, calls: []string{"patch C a=1"}},
+		{name: "delete, then a discarded upsert", old: order("C", "delete", `{}`), newer: order("C", "upsert", `{"a":2}`), discarded: true, calls: []string{"delete C"}},
+		{name: "both are replayed", old: order("C", "upsert", `{"a":1}`), newer: order("C", "patch", `{"a":2}`), calls: []string{"upsert C a=1", "patch C a=2"}},
+		{name: "the newer one is refused again", old: order("C", "patch", `{"a":1}`), newer: order("C", "create", `{"a":2}`), refuses: "create", calls: []string{"patch C a=1"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.produce(c.old, c.newer)
+			w.deadLetter(c.newer, refused) // letters come in any order
+			w.deadLetter(c.old, refused)
+			w.caughtUp()
+			if c.discarded {
+				w.discard(replay.Discard{Reason: "not wanted", Filter: replay.Filter{Offsets: &replay.Offsets{First: c.newer.Offset, Last: c.newer.Offset}}})
+			}
+			w.before = func(w *schemas.Write) error {
+				if w.Op.String() == c.refuses {
+					return no{status: 400}
+				}
+				return nil
+			}
+			report := w.run(nil)
+			if !slices.Equal(w.calls, c.calls) || report.Applied != len(c.calls) || report.Superseded != 0 {
+				t.Errorf("got calls %q and %+v, want %q, each of a letter that is applied", w.calls, report, c.calls)
+			}
+		})
+	}
+}
+
+// An older dead letter is sent once more, as an earlier try at it may land late: so is the newer one.
+func TestLettersOfARowAreSentOnceMoreInTheirOrder(t *testing.T) {
+	w := newWorld(t)
+	for _, r := range w.produce(order("C", "upsert", `{"a":1}`), order("C", "upsert", `{"a":2}`)) {
+		w.deadLetter(r, refused)
+	}
+	w.caughtUp()
+	times := 0
+	w.before = func(*schemas.Write) error {
+		if times++; times == 1 {
+			return no{status: 503, transient: true}
+		}
+		return nil
+	}
+	report := w.run(nil)
+	want := []string{"upsert C a=1", "upsert C a=2", "upsert C a=1", "upsert C a=2"}
+	if !slices.Equal(w.calls, want) || report.Applied != 2 {
+		t.Errorf("got calls %q and %+v, want %q and both applied", w.calls, report, want)
 	}
 }

@@ -153,7 +153,12 @@ func (m *Marks) Spans() map[cluster.TopicPartition]cluster.Span { return m.spans
 // Letters calls each for every record that the topic held when the marks had been read; the
 // dead letter is nil where the record is none of the connector's.
 func (m *Marks) Letters(ctx context.Context, each func(*deadletter.Record, *deadletter.Received) error) error {
-	return m.reader.Between(ctx, m.spans, func(rec *deadletter.Record) error {
+	return m.lettersOf(ctx, m.spans, each)
+}
+
+// lettersOf is Letters for certain spans of the topic.
+func (m *Marks) lettersOf(ctx context.Context, spans map[cluster.TopicPartition]cluster.Span, each func(*deadletter.Record, *deadletter.Received) error) error {
+	return m.reader.Between(ctx, spans, func(rec *deadletter.Record) error {
 		l, err := deadletter.Open(rec)
 		if err != nil && !errors.Is(err, deadletter.ErrForeign) {
 			return err

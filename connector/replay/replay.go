@@ -4,7 +4,8 @@
 //
 // A dead letter is an old record: what came after it in its partition may have been
 // applied long ago. So the partition is read from the dead letter's record to its end
-// first. A dead letter whose values were all replaced since is done without a call;
+// first. What is a dead letter itself does not count: it may be refused again, or was
+// discarded. A dead letter whose values were all replaced since is done without a call;
 // what was not replaced is sent together with what changed since, as the row's
 // newest state. When the call is answered the partition is read on, to its end as
 // it stood then: whatever changed the row meanwhile may have been overtaken by
@@ -104,6 +105,7 @@ type Replay struct {
 
 	begun  time.Time
 	marks  *Marks
+	dead   *dead
 	report Report
 	floods map[string]string                                  // how dead letters were refused alike, by mapping or topic
 	routed []router.Routed                                    // reused from record to record
@@ -129,6 +131,7 @@ func (r *Replay) Run(ctx context.Context) (Report, error) {
 	if r.marks, err = LoadMarks(ctx, r.Reader, r.Topic, r.Connector, r.Log); err != nil {
 		return r.report, err
 	}
+	r.dead = &dead{upTo: map[int32]int64{}, at: map[cluster.TopicPartition]map[int64][]*deadletter.Received{}}
 	var letters []*deadLetter
 	size := 0
 	err = r.marks.Letters(ctx, func(rec *deadletter.Record, l *deadletter.Received) error {

@@ -38,6 +38,8 @@ func (r *Replay) window(ctx context.Context, letters []*deadLetter) error {
 		return nil
 	}
 	w := &window{deadLetters: letters, places: map[cluster.TopicPartition]*origin{}}
+	// A row's older dead letters are sent first: a newer one may be refused again.
+	slices.SortStableFunc(letters, func(a, b *deadLetter) int { return cmp.Compare(a.Record.Offset, b.Record.Offset) })
 	for _, l := range letters {
 		if err := r.plan(l); err != nil {
 			return err
@@ -165,6 +167,9 @@ func (w *window) open(reader *cluster.Reader, spans map[cluster.TopicPartition]c
 
 // readOn takes up what followed the dead letters' records up to the end of spans.
 func (r *Replay) readOn(ctx context.Context, w *window, spans map[cluster.TopicPartition]cluster.Span) error {
+	if err := r.dead.read(ctx, r); err != nil {
+		return err
+	}
 	return w.tail.Until(ctx, spans, func(rec *deadletter.Record) error { return r.look(w.places[place(rec)], rec) })
 }
 
@@ -185,7 +190,7 @@ func (r *Replay) look(o *origin, rec *deadletter.Record) error {
 	}
 	r.routed = router.WithoutSkipped(r.Router.Route(r.routed[:0], decoded))
 	for i := range r.routed {
-		if r.routed[i].Err != nil {
+		if r.routed[i].Err != nil || r.dead.has(r, r.routed[i].Mapping, rec) {
 			continue // a dead letter itself: it never came to the table
 		}
 		for _, p := range o.rows[RowOf(&r.routed[i].Write)] {
@@ -301,6 +306,7 @@ func (r *Replay) round(ctx context.Context, w *window, letters []*deadLetter) er
 	}
 	var ended []*deadLetter
 	for _, l := range letters {
+		w.unsureToo(l)
 		if l.unsure() {
 			w.late = append(w.late, l)
 		} else {
@@ -316,6 +322,18 @@ func (r *Replay) round(ctx context.Context, w *window, letters []*deadLetter) er
 		}
 	}
 	return cmp.Or(r.marks.save(ctx), r.flooded())
+}
+
+// unsureToo says that the dead letter has to be sent once more where an older one of its row has.
+func (w *window) unsureToo(l *deadLetter) {
+	for _, p := range l.parts {
+		if !p.sent || p.refusal != nil {
+			continue
+		}
+		p.unsure = p.unsure || slices.ContainsFunc(w.places[place(l.Record)].rows[RowOf(&p.newest)], func(older *part) bool {
+			return older.deadLetter.Record.Offset < l.Record.Offset && older.unsure && older.unanswered == nil
+		})
+	}
 }
 
 // deliver sends the newest state of rows until nothing came between.
@@ -445,8 +463,30 @@ func (r *Replay) send(ctx context.Context, parts []*part) error {
 	})
 }
 
-// submit makes the calls and returns once each is answered.
+// submit makes the calls and returns once each is answered. One row's are made one after the
+// other, for the service's lane may merge them: one that is refused would take the others along.
 func (r *Replay) submit(ctx context.Context, parts []*part, call func(*part) (schemas.Write, verdict)) error {
+	for len(parts) > 0 {
+		var now, then []*part
+		rows := map[Row]bool{}
+		for _, p := range parts {
+			if row := RowOf(&p.newest); rows[row] && row.key != "" {
+				then = append(then, p)
+			} else {
+				rows[row] = true
+				now = append(now, p)
+			}
+		}
+		if err := r.submitRows(ctx, now, call); err != nil {
+			return err
+		}
+		parts = then
+	}
+	return nil
+}
+
+// submitRows makes the calls of different rows.
+func (r *Replay) submitRows(ctx context.Context, parts []*part, call func(*part) (schemas.Write, verdict)) error {
 	ends := make(chan verdict, len(parts))
 	for _, p := range parts {
 		write, v := call(p)
