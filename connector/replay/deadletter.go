@@ -302,7 +302,7 @@ func (l *deadLetter) outcome() (outcome Outcome, why, message string) {
 			return Left, NeedsImport, p.stuck
 		case p.refusal != nil:
 			outcome, why, message = Refused, p.refusal.Code, p.refusal.Plain()
-		case !p.replaced && outcome != Refused:
+		case (!p.replaced || p.landed && p.lost != nil) && outcome != Refused: // with lost, nothing newer has come over it
 			outcome = Applied
 		}
 	}
@@ -313,13 +313,17 @@ func (l *deadLetter) outcome() (outcome Outcome, why, message string) {
 // left.
 func (r *Replay) end(ctx context.Context, letters []*deadLetter) error {
 	r.refusedAlike(letters)
+	// What the sink was refused as well is a dead letter already.
+	if err := r.dead.read(ctx, r); err != nil {
+		return err
+	}
 	var posts []post
 	for _, l := range letters {
 		if outcome, _, _ := l.outcome(); outcome == Left {
 			continue
 		}
 		for _, p := range l.parts {
-			if p.lost != nil {
+			if p.lost != nil && !r.dead.has(r, p.mapping, p.changed) {
 				r.Log.Warn("the newest record of a row was sent again and refused; it is a dead letter now", "record", place(p.changed).String(),
 					"offset", p.changed.Offset, "mapping", p.mapping.Name, "code", p.lost.Code)
 				posts = append(posts, p.letterOf(p.changed, *p.lost, 0))

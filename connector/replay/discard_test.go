@@ -170,3 +170,30 @@ func TestLettersOfARowAreSentOnceMoreInTheirOrder(t *testing.T) {
 		t.Errorf("got calls %q and %+v, want %q and both applied", w.calls, report, want)
 	}
 }
+
+// The sink posts a dead letter for a newer record while the older one's calls are on their way.
+func TestRecordThatTheSinkIsRefusedMeanwhileIsOneDeadLetter(t *testing.T) {
+	for _, call := range []int{1, 2} { // during which the sink is refused
+		w := newWorld(t)
+		w.bury(w.produce(order("C", "upsert", `{"a":1}`))[0], refused)
+		w.caughtUp()
+		newer, times := order("C", "upsert", `{"a":2}`), 0
+		w.before = func(*schemas.Write) error {
+			times++
+			if times == 1 {
+				w.produce(newer)
+			}
+			if times == call {
+				w.bury(newer, refused)
+			}
+			if times == 2 {
+				return no{status: 400}
+			}
+			return nil
+		}
+		report := w.run(nil)
+		if n := len(w.letters()); n != 2 || report.Applied != 1 || w.value("C", "a") != "1" {
+			t.Errorf("refused during call %d: got %d letters, %+v and a=%s, want one of each record and a=1 applied", call, n, report, w.value("C", "a"))
+		}
+	}
+}
