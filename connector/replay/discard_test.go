@@ -175,7 +175,7 @@ func TestLettersOfARowAreSentOnceMoreInTheirOrder(t *testing.T) {
 func TestRecordThatTheSinkIsRefusedMeanwhileIsOneDeadLetter(t *testing.T) {
 	for _, call := range []int{1, 2} { // during which the sink is refused
 		w := newWorld(t)
-		w.bury(w.produce(order("C", "upsert", `{"a":1}`))[0], refused)
+		w.deadLetter(w.produce(order("C", "upsert", `{"a":1}`))[0], refused)
 		w.caughtUp()
 		newer, times := order("C", "upsert", `{"a":2}`), 0
 		w.before = func(*schemas.Write) error {
@@ -184,7 +184,7 @@ func TestRecordThatTheSinkIsRefusedMeanwhileIsOneDeadLetter(t *testing.T) {
 				w.produce(newer)
 			}
 			if times == call {
-				w.bury(newer, refused)
+				w.deadLetter(newer, refused)
 			}
 			if times == 2 {
 				return no{status: 400}
