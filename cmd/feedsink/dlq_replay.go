@@ -72,7 +72,7 @@ func newDLQReplay() *cobra.Command {
 	flags.StringVar(&rate, "rate", "", "the most calls to make, such as 20/s or 600/m (default: service.rate)")
 	flags.IntVar(&o.MaxAttempts, "max-attempts", ops.MaxAttempts, "leave dead letters that have failed again so many times")
 	flags.DurationVar(&o.GiveUp, "give-up", time.Minute, "stop when no call was answered for so long")
-	flags.BoolVar(&o.AsCalls, "as-calls", false, "also replay mappings that write profiles by imports only: a call replaces the profile whole")
+	flags.BoolVar(&o.AsCalls, "as-calls", false, "also replay profiles that are written by imports: a call replaces the profile whole")
 	flags.BoolVar(&o.AssumeNewest, "assume-newest", false, "also replay letters whose topic no longer tells whether something newer followed")
 	return cmd
 }

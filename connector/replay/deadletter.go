@@ -33,6 +33,7 @@ type part struct {
 
 	name     schemas.Write      // tells the profile's id
 	own      schemas.Op         // of the dead letter's own write
+	byFile   bool               // the record that newest begins with goes by file
 	keyCell  schemas.Cell       // the profile's unique key, as the dead letter's own write says it
 	newest   schemas.Write      // of the row: the dead letter's own write and what followed
 	replaced bool               // nothing of the dead letter's own write shows in it
@@ -62,12 +63,15 @@ type Row struct {
 func RowOf(w *schemas.Write) Row { return Row{w.Table, w.Key} }
 
 // follows takes up a newer write of the row.
-func (p *part) follows(w schemas.Write, r *deadletter.Record) {
+func (p *part) follows(w schemas.Write, lane schemas.Lane, r *deadletter.Record) {
 	if p.placesOnly {
 		r = &deadletter.Record{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}
 	}
 	newest, replaced := Follow(p.newest, w)
 	p.newest, p.replaced, p.changed = newest, p.replaced || replaced, r
+	if replaced { // else the upsert is the older one's still
+		p.byFile = lane == schemas.Batch
+	}
 }
 
 // OfMapping reports whether a dead letter is of what the mapping makes of its topics. One
@@ -96,7 +100,7 @@ func (r *Replay) plan(l *deadLetter) error {
 		if l.Mapping != "" && l.Mapping != routed.Mapping.Name {
 			continue
 		}
-		p := &part{deadLetter: l, mapping: routed.Mapping, newest: r.said(&routed), own: routed.Write.Op, touched: l.tried}
+		p := &part{deadLetter: l, mapping: routed.Mapping, newest: r.said(&routed), own: routed.Write.Op, touched: l.tried, byFile: routed.Lane == schemas.Batch}
 		p.keyCell = p.keyOf(&routed.Write)
 		if routed.Err != nil {
 			why := r.Rejected(routed.Err)
@@ -127,8 +131,8 @@ func (r *Replay) obstacle(l *deadLetter) (why, message string) {
 		if !callable(&p.newest) && !p.nameable() {
 			return NeedsImport, p.needsImport()
 		}
-		if !p.mapping.Uses(schemas.Immediate) && !p.newest.Table.Custom && p.newest.Op == schemas.Upsert && !r.AsCalls {
-			return BatchOnly, fmt.Sprintf("mapping %s: writes profiles by imports only, which keep what a file does not name; "+
+		if p.byFile && !p.newest.Table.Custom && p.newest.Op == schemas.Upsert && !r.AsCalls {
+			return BatchOnly, fmt.Sprintf("mapping %s: writes this profile by imports, which keep what a file does not name; "+
 				"a call replaces the profile whole, which has to be allowed", p.mapping.Name)
 		}
 	}

@@ -88,7 +88,7 @@ func TestEndedByNamesDiscardWhereAReplayWouldFailAgain(t *testing.T) {
 		"it cannot be decoded":            {record: "nonsense", letter: deadletter.Reason{Stage: deadletter.Decoding, Code: "decode"}, want: "discard"},
 		"its mapping refuses it":          {record: `{"op":"upsert"}`, letter: deadletter.Reason{Stage: deadletter.Transforming, Code: "value"}, want: "discard"},
 		"a patch that may have been":      {record: `{"op":"patch","key":{"number":"C"},"attributes":{"name":"x"}}`, letter: refused, tried: true, want: "discard --tried"},
-		"an upsert that may have been":    {record: `{"op":"upsert","key":{"number":"C"},"attributes":{"name":"x"}}`, letter: refused, tried: true, want: "replay"},
+		"an upsert that may have been":    {record: `{"op":"upsert","key":{"number":"C"},"attributes":{"name":"x"},"segments":{"tier":"gold"}}`, letter: refused, tried: true, want: "replay"},
 		"a patch that has a profile's id": {record: `{"op":"patch","profileId":"1","key":{"number":"C"},"attributes":{"name":"x"}}`, letter: refused, want: "replay"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -56,7 +56,7 @@ type Config struct {
 	// MaxAttempts is how many times a dead letter may have failed again; it is left then.
 	MaxAttempts int
 	DryRun      bool // find out what would become of each dead letter; send and mark nothing
-	AsCalls     bool // mappings that write profiles by imports only may be replayed by calls
+	AsCalls     bool // profiles that are written by imports may be replayed by calls
 	// AssumeNewest also replays dead letters of which it is unknown whether they are
 	// the newest of their row.
 	AssumeNewest bool

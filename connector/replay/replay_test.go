@@ -196,6 +196,12 @@ func TestWhatCannotBeReplayedIsLeftAndSaysWhy(t *testing.T) {
 			record: &kgo.Record{Topic: batch, Key: []byte("C"), Value: []byte(`{"op":"upsert","key":{"number":"C"},"attributes":{"name":"x"}}`)},
 			allow:  func(r *replay.Replay) { r.AsCalls = true },
 		},
+		{ // of a mapping that makes calls too
+			ended: "replay --as-calls",
+			why:   replay.BatchOnly, letter: refused,
+			record: &kgo.Record{Topic: profile, Key: []byte("C"), Value: []byte(`{"op":"upsert","key":{"number":"C"},"attributes":{"name":"x"}}`)},
+			allow:  func(r *replay.Replay) { r.AsCalls = true },
+		},
 		{
 			ended: "discard",
 			why:   replay.NoMapping, record: order("C", "upsert", `{"a":1}`), letter: deadletter.Reason{Mapping: "gone", Code: "rejected"},

@@ -195,7 +195,7 @@ func (r *Replay) look(o *origin, rec *deadletter.Record) error {
 		}
 		for _, p := range o.rows[RowOf(&r.routed[i].Write)] {
 			if p.deadLetter.Record.Offset < rec.Offset {
-				p.follows(r.said(&r.routed[i]), rec)
+				p.follows(r.said(&r.routed[i]), r.routed[i].Lane, rec)
 			}
 		}
 	}
