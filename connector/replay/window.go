@@ -39,7 +39,7 @@ func (r *Replay) window(ctx context.Context, letters []*deadLetter) error {
 	}
 	w := &window{deadLetters: letters, places: map[cluster.TopicPartition]*origin{}}
 	// A row's older dead letters are sent first: a newer one may be refused again.
-	slices.SortStableFunc(letters, func(a, b *deadLetter) int { return cmp.Compare(a.Record.Offset, b.Record.Offset) })
+	inOrder(letters)
 	for _, l := range letters {
 		if err := r.plan(l); err != nil {
 			return err
@@ -88,6 +88,21 @@ func (r *Replay) window(ctx context.Context, letters []*deadLetter) error {
 		}
 	}
 	return r.sendOnceMore(ctx, w)
+}
+
+// inOrder has the letters of each partition take the places they have in the order of their records.
+func inOrder(letters []*deadLetter) {
+	of := map[cluster.TopicPartition][]*deadLetter{}
+	for _, l := range letters {
+		of[place(l.Record)] = append(of[place(l.Record)], l)
+	}
+	for _, some := range of {
+		slices.SortStableFunc(some, func(a, b *deadLetter) int { return cmp.Compare(a.Record.Offset, b.Record.Offset) })
+	}
+	for i, l := range letters {
+		at := place(l.Record)
+		letters[i], of[at] = of[at][0], of[at][1:]
+	}
 }
 
 // outwait returns once the calls have ended that a run made which did not: only
