@@ -67,7 +67,7 @@ type Backfill struct {
 	report  BackfillReport
 	state   backfillState
 	ids     map[string]ack.TopicID // of the topics, when the run began
-	leftOut map[cluster.TopicPartition]map[leftOut]bool
+	leftOut map[cluster.RecordPlace][]leftOut
 	first   bool      // the span was not read yet
 	looking *Looking  // nil: what is found is sent
 	late    []*part   // an attempt at them may still be applied
@@ -394,25 +394,24 @@ func (all lanes) leftNothing(c *router.Compiled, p cluster.TopicPartition, to sc
 // leftOut tells the record of a dead letter from that of an earlier topic of the same name, which
 // had its offset.
 type leftOut struct {
-	offset     int64
 	key, value uint64 // their hashes
 	tombstone  bool
 }
 
 func leftOutOf(rec *deadletter.Record) leftOut {
-	return leftOut{rec.Offset, xxhash.Sum64(rec.Key), xxhash.Sum64(rec.Value), rec.Value == nil}
+	return leftOut{xxhash.Sum64(rec.Key), xxhash.Sum64(rec.Value), rec.Value == nil}
 }
 
 // isLeftOut reports whether the record is an open or discarded dead letter.
 func (b *Backfill) isLeftOut(rec *deadletter.Record) bool {
-	letters := b.leftOut[place(rec)]
-	return len(letters) > 0 && letters[leftOutOf(rec)]
+	letters := b.leftOut[cluster.PlaceOf(rec)]
+	return len(letters) > 0 && slices.Contains(letters, leftOutOf(rec))
 }
 
 // findDeadLetters notes which records of the span never came to the table.
 func (b *Backfill) findDeadLetters(ctx context.Context) error {
 	r := b.Replay
-	b.leftOut = map[cluster.TopicPartition]map[leftOut]bool{}
+	b.leftOut = map[cluster.RecordPlace][]leftOut{}
 	if r.Topic == "" {
 		return nil
 	}
@@ -427,17 +426,14 @@ func (b *Backfill) findDeadLetters(ctx context.Context) error {
 		if l == nil || l.NoRecord() || !OfMapping(r.Router, b.Mapping, l) {
 			return nil
 		}
-		at, offset := place(l.Record), l.Record.Offset
-		if span := b.state.spans[at]; offset < span.From {
+		at := cluster.PlaceOf(l.Record)
+		if at.Offset < b.state.spans[at.TopicPartition].From {
 			return nil
 		}
 		if state, _ := marks.State(l); state == deadletter.StateDone {
 			return nil // replayed: it has come to the table since, or is a letter anew
 		}
-		if b.leftOut[at] == nil {
-			b.leftOut[at] = map[leftOut]bool{}
-		}
-		b.leftOut[at][leftOutOf(l.Record)] = true
+		b.leftOut[at] = append(b.leftOut[at], leftOutOf(l.Record))
 		return nil
 	})
 }

@@ -13,7 +13,7 @@ import (
 // discarded ones.
 type dead struct {
 	upTo map[int32]int64 // how far the dead-letter topic was read, by partition
-	at   map[cluster.TopicPartition]map[int64][]*deadletter.Received
+	at   map[cluster.RecordPlace][]*deadletter.Received
 }
 
 // read takes up the dead letters that came since the last time. Of their records it keeps
@@ -36,13 +36,10 @@ func (d *dead) read(ctx context.Context, r *Replay) error {
 		if state, _ := r.marks.State(l); state == deadletter.StateDone {
 			return nil
 		}
-		at := place(l.Record)
-		if d.at[at] == nil {
-			d.at[at] = map[int64][]*deadletter.Received{}
-		}
+		at := cluster.PlaceOf(l.Record)
 		kept := &deadletter.Received{Partition: l.Partition, Offset: l.Offset, Record: &deadletter.Record{Topic: at.Topic, Timestamp: l.Record.Timestamp}}
 		kept.Mapping, kept.Table = l.Mapping, l.Table
-		d.at[at][l.Record.Offset] = append(d.at[at][l.Record.Offset], kept)
+		d.at[at] = append(d.at[at], kept)
 		return nil
 	})
 	for p, s := range spans {
@@ -54,7 +51,7 @@ func (d *dead) read(ctx context.Context, r *Replay) error {
 // has reports whether what the mapping makes of the record is such a dead letter. One that
 // this run has replayed is not.
 func (d *dead) has(r *Replay, m *router.Compiled, rec *deadletter.Record) bool {
-	return d != nil && slices.ContainsFunc(d.at[place(rec)][rec.Offset], func(l *deadletter.Received) bool {
+	return d != nil && slices.ContainsFunc(d.at[cluster.PlaceOf(rec)], func(l *deadletter.Received) bool {
 		state, _ := r.marks.State(l)
 		return state != deadletter.StateDone && l.Record.Timestamp.Equal(rec.Timestamp) && OfMapping(r.Router, m, l)
 	})

@@ -131,7 +131,7 @@ func (r *Replay) Run(ctx context.Context) (Report, error) {
 	if r.marks, err = LoadMarks(ctx, r.Reader, r.Topic, r.Connector, r.Log); err != nil {
 		return r.report, err
 	}
-	r.dead = &dead{upTo: map[int32]int64{}, at: map[cluster.TopicPartition]map[int64][]*deadletter.Received{}}
+	r.dead = &dead{upTo: map[int32]int64{}, at: map[cluster.RecordPlace][]*deadletter.Received{}}
 	var letters []*deadLetter
 	size := 0
 	err = r.marks.Letters(ctx, func(rec *deadletter.Record, l *deadletter.Received) error {
