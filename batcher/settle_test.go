@@ -121,6 +121,24 @@ func TestRowThatIsAddedAgainHoldsNewerRowsOfFilesThatGoBefore(t *testing.T) {
 	})
 }
 
+// TestRowThatIsAddedAgainLeavesNewerPatchesOfNothing: the newer delete is added behind it once
+// more, and takes the place of all rows before it. The patch behind that is still to be refused.
+func TestRowThatIsAddedAgainLeavesNewerPatchesOfNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, peer := conflictingKeys(t)
+		for i, row := range []schemas.Write{write(schemas.Upsert, "1", "a", "old"), write(schemas.Delete, "1"), write(schemas.Patch, "1", "a", "new"), write(schemas.Patch, "1", "b", "new")} {
+			if err := w.b.Append("customers", row, w.p, 101+int64(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		peer.confirmed.Store(100)
+		time.Sleep(time.Hour)
+		if got, want := strings.Join(w.transcript(), "\n"), `.patch.csv.gz: "k,a,b\n1,`; !strings.Contains(got, want) {
+			t.Errorf("files: got\n%s\nwant one with %s", got, want)
+		}
+	})
+}
+
 // TestRowThatIsAddedAgainStaysBehindNewerPatchesOfTheOtherLane: these were merged into
 // the newer row.
 func TestRowThatIsAddedAgainStaysBehindNewerPatchesOfTheOtherLane(t *testing.T) {

@@ -407,6 +407,9 @@ func (k *Keys) Behind(n Newest) (newer []Newer, ok bool) {
 	for _, e := range s.writes {
 		if e.file > 0 && e.row || e.file == 0 && len(newer) > 0 {
 			newer = append(newer, Newer{e.Write, e.at, e.row, e.row && e.file < k.open()})
+			if e.idle.ops().Has(schemas.Patch) { // behind a delete, which would leave its row out
+				newer = append(newer, Newer{schemas.Write{Op: schemas.Patch, Table: e.Table, Key: e.Key}, e.at, true, e.file < k.open()})
+			}
 		}
 	}
 	return newer, true
