@@ -1,9 +1,13 @@
 package schemas
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
@@ -51,4 +55,64 @@ func Encoding(name string) (encoding.Encoding, error) {
 		return nil, nil
 	}
 	return e, nil
+}
+
+// An Encoder writes texts in the encoding of CSV files. Nil is that of UTF-8, in which they are.
+type Encoder struct {
+	label   string
+	encoder *encoding.Encoder
+	decoder *encoding.Decoder
+}
+
+// NewEncoder is that of an encoding, by the name that a definition has for it.
+func NewEncoder(name string, e encoding.Encoding) *Encoder {
+	if e == nil {
+		return nil
+	}
+	return &Encoder{name, e.NewEncoder(), e.NewDecoder()}
+}
+
+// Encode is the text in the encoding. The error says that it has a character that would not be
+// read back: some encodings write one character for two.
+func (e *Encoder) Encode(text []byte) ([]byte, error) {
+	if e == nil {
+		return text, nil
+	}
+	encoded, err := e.encoder.Bytes(text)
+	if err == nil && slices.ContainsFunc(text, func(b byte) bool { return b >= utf8.RuneSelf }) {
+		if back, _ := e.decoder.Bytes(encoded); !bytes.Equal(back, text) {
+			err = errUnwritable
+		}
+	}
+	if err != nil {
+		return nil, errors.New("has a character that the file's encoding " + e.label + " cannot write")
+	}
+	return encoded, nil
+}
+
+// CSVMarks are the separator and the enclosing character of the CSV files of a definition that
+// names them: a comma and a quotation mark where it names none. The error is a *ValueError whose
+// field is one of the two.
+func CSVMarks(separator, enclosing string) (separates, encloses byte, err error) {
+	const otherwise = `"`
+	if separates, err = csvMark("separator", separator, ","); err != nil {
+		return 0, 0, err
+	}
+	if encloses, err = csvMark("enclosing", enclosing, otherwise); err != nil {
+		return 0, 0, err
+	}
+	switch {
+	case separates != encloses:
+		return separates, encloses, nil
+	case encloses == otherwise[0]: // the separator is the one that somebody chose
+		return 0, 0, Invalid("separator", fmt.Sprintf("%q is the enclosing character too", separator))
+	}
+	return 0, 0, Invalid("enclosing", fmt.Sprintf("%q is the separator too", enclosing))
+}
+
+func csvMark(field, text, otherwise string) (byte, error) {
+	if text = cmp.Or(text, otherwise); len(text) != 1 || text[0] >= utf8.RuneSelf || strings.ContainsAny(text, "\r\n\x00") {
+		return 0, Invalid(field, fmt.Sprintf("%q: one ASCII character, not a line break", text))
+	}
+	return text[0], nil
 }

@@ -2,7 +2,6 @@ package spool
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"unicode/utf8"
 
@@ -20,9 +19,6 @@ type CSV struct {
 	Compression string // GZIP | ZIP | NONE
 }
 
-// errAmbiguous says that a text would be read as another one.
-var errAmbiguous = errors.New("the encoding has no character of its own for it")
-
 // What a byte of a text asks for.
 const (
 	needsEnclosing byte = 1 << iota
@@ -33,27 +29,18 @@ const (
 type format struct {
 	separator, newline []byte // in the file's encoding
 	quote              byte
-	class              [256]byte // what a byte of a text asks for
-	list               []byte    // the JSON text of a list on its way into a cell
-	label              string
+	class              [256]byte         // what a byte of a text asks for
+	list               []byte            // the JSON text of a list on its way into a cell
 	encoding           encoding.Encoding // nil: UTF-8
-	encoder            *encoding.Encoder // likewise
-	decoder            *encoding.Decoder // likewise
+	encoder            *schemas.Encoder  // likewise
 }
 
 func newFormat(c CSV) (*format, error) {
-	separator, err := oneCharacter("csv.separator", c.Separator, ',')
+	separator, quote, err := schemas.CSVMarks(c.Separator, c.Enclosing)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("csv.%w", err)
 	}
-	quote, err := oneCharacter("csv.enclosing", c.Enclosing, '"')
-	if err != nil {
-		return nil, err
-	}
-	if separator == quote {
-		return nil, fmt.Errorf("csv.separator and csv.enclosing: must differ, both are %q", quote)
-	}
-	f := &format{quote: quote, label: c.Encoding}
+	f := &format{quote: quote}
 	for _, b := range []byte{separator, quote, '\r', '\n'} {
 		f.class[b] = needsEnclosing
 	}
@@ -63,33 +50,14 @@ func newFormat(c CSV) (*format, error) {
 	if f.encoding, err = schemas.Encoding(c.Encoding); err != nil {
 		return nil, fmt.Errorf("csv.encoding: %w", err)
 	}
-	if f.encoding != nil {
-		f.encoder, f.decoder = f.encoding.NewEncoder(), f.encoding.NewDecoder()
-	}
-	if f.separator, err = f.encode([]byte{separator}); err != nil {
+	f.encoder = schemas.NewEncoder(c.Encoding, f.encoding)
+	if f.separator, err = f.encoder.Encode([]byte{separator}); err != nil {
 		return nil, err
 	}
-	if f.newline, err = f.encode([]byte{'\n'}); err != nil {
+	if f.newline, err = f.encoder.Encode([]byte{'\n'}); err != nil {
 		return nil, err
 	}
 	return f, nil
-}
-
-func oneCharacter(key, s string, otherwise byte) (byte, error) {
-	switch {
-	case s == "":
-		return otherwise, nil
-	case len(s) != 1 || s[0] >= utf8.RuneSelf || s[0] == '\r' || s[0] == '\n' || s[0] == 0:
-		return 0, fmt.Errorf("%s: must be one ASCII character other than a line break, is %q", key, s)
-	}
-	return s[0], nil
-}
-
-func (f *format) encode(text []byte) ([]byte, error) {
-	if f.encoder == nil {
-		return text, nil
-	}
-	return f.encoder.Bytes(text)
 }
 
 // appendCell appends one cell. A text that is there but empty is written as two
@@ -119,14 +87,9 @@ func appendCell[T string | []byte](f *format, dst []byte, field string, text T) 
 	if f.encoder == nil {
 		return dst, nil
 	}
-	encoded, err := f.encode(bytes.Clone(dst[start:]))
-	if err == nil && asks&notASCII != 0 { // some write one character for two
-		if back, _ := f.decoder.Bytes(encoded); !bytes.Equal(back, dst[start:]) {
-			err = errAmbiguous
-		}
-	}
+	encoded, err := f.encoder.Encode(bytes.Clone(dst[start:]))
 	if err != nil {
-		return dst[:start], schemas.Invalid(field, "has a character that the file's encoding "+f.label+" cannot write")
+		return dst[:start], schemas.Invalid(field, err.Error())
 	}
 	return append(dst[:start], encoded...), nil
 }

@@ -144,8 +144,30 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		{"column without name", func(m *router.Mapping) { m.Imports.Columns[1].Name = "" }, `imports.columns[1]: missing`},
 		{"segment without name", func(m *router.Mapping) { m.Imports.Columns[1].Name = "S_" }, `imports.columns[1]: "S_": the name is missing`},
 		{"consent column", func(m *router.Mapping) { m.Imports.Columns[1].Name = "dataCollection.way" }, `imports.columns[1]: "dataCollection.way": a file has no column for dataCollection`},
-		{"separator", func(m *router.Mapping) { m.Imports.CSV.Separator = ";;" }, `imports.csv.separator: ";;": one ASCII character, not a line break`},
-		{"enclosing", func(m *router.Mapping) { m.Imports.CSV.Separator, m.Imports.CSV.Enclosing = ";", ";" }, `imports.csv.enclosing: ";" is the separator too`},
+		{"separator", func(m *router.Mapping) { m.Imports.CSV.Separator = ";;" }, `imports.csv.separator: ";;": one ASCII character, not a line break; hint: write two characters that differ, such as separator: ";" and enclosing: "'"`},
+		{"enclosing", func(m *router.Mapping) { m.Imports.CSV.Separator, m.Imports.CSV.Enclosing = ";", ";" }, `imports.csv.enclosing: ";" is the separator too; hint: write two characters that differ, such as separator: ";" and enclosing: "'"`},
+		{
+			"enclosing as the separator of default", func(m *router.Mapping) { m.Imports.CSV.Separator, m.Imports.CSV.Enclosing = "", "," },
+			`imports.csv.enclosing: "," is the separator too; hint: write two characters that differ, such as separator: ";" and enclosing: "'"`,
+		},
+		{
+			"separator as the enclosing of default", func(m *router.Mapping) { m.Imports.CSV.Separator, m.Imports.CSV.Enclosing = `"`, "" },
+			`imports.csv.separator: "\"" is the enclosing character too; hint: write two characters that differ, such as separator: ";" and enclosing: "'"`,
+		},
+		{
+			"separator as the enclosing that is spelled", func(m *router.Mapping) { m.Imports.CSV.Separator, m.Imports.CSV.Enclosing = `"`, `"` },
+			`imports.csv.separator: "\"" is the enclosing character too; hint: write two characters that differ, such as separator: ";" and enclosing: "'"`,
+		},
+		{
+			"header that cannot be written", func(m *router.Mapping) {
+				m.Imports.CSV.Encoding, m.Imports.Columns[1].Name = "ISO-8859-1", "price_in_€"
+			},
+			`imports.columns[1]: "price_in_€" has a character that the file's encoding ISO-8859-1 cannot write; hint: write csv: {encoding: UTF-8}, and have the ETL's definition say the same`,
+		},
+		{
+			"key that is no attribute", func(m *router.Mapping) { m.Key, m.Imports.Columns[0].Name = "S_number", "S_number" },
+			`key: "S_number" is no attribute; hint: name the unique-key attribute of the table`,
+		},
 		{"encoding", func(m *router.Mapping) { m.Imports.CSV.Encoding = "UTF-9" }, `imports.csv.encoding: "UTF-9" is not the name of an encoding; hint: write an IANA name such as UTF-8 or ISO-8859-1`},
 		{"compression", func(m *router.Mapping) { m.Imports.CSV.Compression = "GIZP" }, `imports.csv.compression: unknown compression "GIZP"; hint: did you mean "GZIP"?`},
 		{"rows", func(m *router.Mapping) { m.Imports.Roll.Rows = -1 }, `imports.roll.rows: -1: not below 0`},

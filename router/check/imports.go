@@ -1,11 +1,11 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/router/problem"
@@ -87,8 +87,13 @@ func (m *mapping) columns() {
 			m.Report(path, problem.Suggest(col.Header, targets...), "no field fills %q", col.Header)
 		}
 	}
-	if m.m.Key != "" && !slices.ContainsFunc(m.c.Columns, func(c router.CSVColumn) bool { return c.Header == m.m.Key }) {
+	key := slices.IndexFunc(m.c.Columns, func(c router.CSVColumn) bool { return c.Header == m.m.Key })
+	switch {
+	case m.m.Key == "":
+	case key < 0:
 		m.Report("imports.columns", m.keyHint(), "the key column is missing")
+	case !m.c.Table.Custom && m.c.Columns[key].Section != schemas.Attributes:
+		m.Report("key", "name the unique-key attribute of the table", "%q is no attribute", m.m.Key)
 	}
 }
 
@@ -114,16 +119,19 @@ func (m *mapping) headers() (names []string) {
 
 func (m *mapping) csv() {
 	csv := m.m.Imports.CSV
-	for _, mark := range []struct{ path, text string }{{"separator", csv.Separator}, {"enclosing", csv.Enclosing}} {
-		if mark.text != "" && (len(mark.text) != 1 || mark.text[0] >= utf8.RuneSelf || strings.ContainsAny(mark.text, "\r\n\x00")) {
-			m.Report("imports.csv."+mark.path, "", "%q: one ASCII character, not a line break", mark.text)
-		}
+	if _, _, err := schemas.CSVMarks(csv.Separator, csv.Enclosing); err != nil {
+		wrong, _ := errors.AsType[*schemas.ValueError](err)
+		m.Report("imports.csv."+wrong.Field, `write two characters that differ, such as separator: ";" and enclosing: "'"`, "%s", wrong.Rule)
 	}
-	if csv.Separator != "" && csv.Separator == csv.Enclosing {
-		m.Report("imports.csv.enclosing", "", "%q is the separator too", csv.Enclosing)
-	}
-	if _, err := schemas.Encoding(csv.Encoding); err != nil {
+	encoding, err := schemas.Encoding(csv.Encoding)
+	if err != nil {
 		m.Report("imports.csv.encoding", "write an IANA name such as UTF-8 or ISO-8859-1", "%v", err)
+	}
+	encoder := schemas.NewEncoder(csv.Encoding, encoding)
+	for i, header := range m.headers() {
+		if _, err := encoder.Encode([]byte(header)); err != nil {
+			m.Report(fmt.Sprintf("imports.columns[%d]", i), "write csv: {encoding: UTF-8}, and have the ETL's definition say the same", "%q %v", header, err)
+		}
 	}
 	if words := []string{"GZIP", "ZIP", "NONE"}; csv.Compression != "" && !slices.Contains(words, csv.Compression) {
 		m.Report("imports.csv.compression", problem.Suggest(csv.Compression, words...), "unknown compression %q", csv.Compression)
