@@ -26,11 +26,11 @@ import (
 type spooled struct {
 	spool.Listed
 	dir     string
-	at      string // its path within the spool
-	inUse   bool   // a process has the directory open
-	formats []rowerror.Format
-	own     int  // of the formats, the mapping's; the others are of its bundle
-	unknown bool // no mapping writes files of its name: it has no formats
+	at      string            // its path within the spool
+	inUse   bool              // a process has the directory open
+	formats []rowerror.Format // the mapping's is the first; the others are of its bundle
+	unknown bool              // no mapping writes files of its name: it has no formats
+	former  bool              // it is of a bundle that the mapping is not in, and may have left
 	place   forget.Place
 }
 
@@ -40,17 +40,6 @@ func (f *forgetting) files(ctx context.Context) (found []spooled, err error) {
 	if err != nil {
 		return nil, err
 	}
-	own := build.BatchMapping(f.mapping)
-	of := []files.Mapping{own}
-	if own.Bundle != "" {
-		of = nil
-		for _, m := range f.asked.router.Mappings() {
-			if m.Config.Bundle == own.Bundle {
-				of = append(of, build.BatchMapping(m))
-			}
-		}
-	}
-	index := slices.IndexFunc(of, func(m files.Mapping) bool { return m.Name == own.Name })
 	for _, name := range dirs {
 		dir := filepath.Join(f.cfg.Spool.Dir, name)
 		list, err := spool.List(dir)
@@ -62,14 +51,14 @@ func (f *forgetting) files(ctx context.Context) (found []spooled, err error) {
 			return nil, err
 		}
 		for _, l := range list {
-			s := spooled{Listed: l, dir: dir, at: filepath.Join(name, l.Name), inUse: spool.InUse(dir), own: index}
-			switch f.writerOf(l.Mapping) {
+			s := spooled{Listed: l, dir: dir, at: filepath.Join(name, l.Name), inUse: spool.InUse(dir)}
+			writer := f.writerOf(l.Mapping)
+			s.unknown, s.former = writer == noMapping, writer == otherBundle
+			switch writer {
 			case anotherMapping:
 				continue
-			case noMapping:
-				s.unknown = true
-			case thisMapping:
-				if s.formats, err = files.Formats(of, l.File); err != nil {
+			case thisMapping, otherBundle:
+				if s.formats, err = files.Formats(f.rowsIn(l.Mapping), l.File); err != nil {
 					return nil, err
 				}
 			}
@@ -116,6 +105,7 @@ type writer int
 const (
 	noMapping writer = iota // it was renamed, or has no batch lane any more
 	thisMapping
+	otherBundle // which the mapping may have been in
 	anotherMapping
 )
 
@@ -127,12 +117,33 @@ func (f *forgetting) writerOf(name string) writer {
 		return thisMapping
 	case name == f.mapping.Name:
 		return noMapping
-	case slices.ContainsFunc(f.asked.router.Mappings(), func(m *router.Compiled) bool {
-		return name == m.Name || name == m.Config.Bundle
-	}):
+	case batch && f.has(func(m *router.Compiled) bool { return name == m.Config.Bundle }):
+		return otherBundle
+	case f.has(func(m *router.Compiled) bool { return name == m.Name || name == m.Config.Bundle }):
 		return anotherMapping
 	}
 	return noMapping
+}
+
+func (f *forgetting) has(is func(*router.Compiled) bool) bool {
+	return slices.ContainsFunc(f.asked.router.Mappings(), is)
+}
+
+// rowsIn are the mappings of which a file with the name of a mapping or a bundle has rows, the
+// one that is asked about first, as if it were in the bundle if it is not.
+func (f *forgetting) rowsIn(name string) []files.Mapping {
+	own := build.BatchMapping(f.mapping)
+	own.Bundle = name
+	of := []files.Mapping{own}
+	for _, m := range f.asked.router.Mappings() {
+		if m != f.mapping && m.Config.Bundle == name {
+			of = append(of, build.BatchMapping(m))
+		}
+	}
+	if len(of) == 1 { // it went by itself
+		of[0].Bundle = ""
+	}
+	return of
 }
 
 // withNote adds a note once.
@@ -207,7 +218,7 @@ func (f *forgetting) spelled() (keys []string) {
 // key's name, any cell counts.
 func (s *spooled) of(key string) func(rowerror.Row) bool {
 	return func(r rowerror.Row) bool {
-		if !slices.Contains(r.Of, s.own) {
+		if !slices.Contains(r.Of, 0) {
 			return false
 		}
 		return r.Key == key || r.Key == "" && slices.Contains(r.Cells, key)
@@ -228,6 +239,8 @@ func (s *spooled) judge(rows int64, unreadable error, imported bool) {
 		p.State, p.Holds, p.Why, p.Do = forget.Left, "what cannot be read", unreadable.Error(), byHand
 	case rows == 0 && (unreadable == nil || s.inUse):
 		return
+	case kept && s.former && (!s.inUse || !imported):
+		p.State, p.Why, p.Do = forget.Left, "it is a file of the bundle "+s.Mapping+", which the mapping is not in any more", byHand
 	case kept && s.unknown && (!s.inUse || !imported):
 		p.State, p.Why, p.Do = forget.Left, "no mapping writes files of this name any more: "+s.Mapping+" was renamed or removed, or has no batch lane now", byHand
 	case !s.inUse && kept:

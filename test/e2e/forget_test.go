@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
@@ -352,6 +353,60 @@ func TestForgottenCustomerIsFoundInFilesOfAFormerMapping(t *testing.T) {
 	}
 	if got := states(w.forgets(one, 1), forget.File); got[forget.Removable] != 1 {
 		t.Errorf("a file that cannot be read: got files %v, want one that can be removed", got)
+	}
+}
+
+// A mapping has left a bundle that others still have. What it has in a kept ZIP of the bundle
+// is found, and left to a person; what others have under the same key is theirs.
+func TestForgottenCustomerIsFoundInAFileOfAFormerBundle(t *testing.T) {
+	t.Parallel()
+	const one = mark + "one"
+	w := newWorld(t, nil)
+	orders, customers, _ := strings.Cut(strings.ReplaceAll(crmBundle, "    after: [customers]\n", ""), "  - name: customers")
+	refunds := strings.NewReplacer("mappings:\n", "", "name: orders", "name: refunds", "customTable: orders", "customTable: refunds", "shop-orders-", "shop-refunds-").Replace(orders)
+	customers = strings.NewReplacer("    bundle: crm\n", "", `"201"`, `"101"`).Replace(customers)
+	yaml := orders + refunds + "  - name: customers" + customers
+	w.write(head + deadLetters + yaml)
+	if err := os.MkdirAll(filepath.Join(w.dir, "spool"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	packed := zip.NewWriter(&file)
+	for name, rows := range map[string]string{
+		"customers.csv":            "customerNumber,emailAddress,lastName,seq,S_tier\n" + one + ",a@example.com,Doe,1,gold\nzz8other,,Roe,1,\n",
+		"shop-orders-20261124.csv": "businessKey,seq,status\n" + one + ",1,PAID\no1,2,PAID\no2,3," + one + "\n",
+	} {
+		entry, err := packed.Create(name)
+		if err == nil {
+			_, err = entry.Write([]byte(rows))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := packed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(w.dir, "spool", "crm-20261124T101112Z-abcdef.upsert.csv.zip.failed")
+	if err := os.WriteFile(name, file.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{one, "--yes " + one} {
+		r := w.forgets(words, 1)
+		if got := states(r, forget.File); got[forget.Left] != 1 || len(got) != 1 {
+			t.Fatalf("%s: got files %v of %+v, want one that is left", words, got, r.Places)
+		}
+		for _, p := range r.Places {
+			if p.Kind == forget.File && (p.Holds != "1 row" || !strings.Contains(p.Why, "crm") || !slices.Equal(p.Do, []string{"look at it, then rm " + name})) {
+				t.Errorf("%s: got %+v, want one row, the bundle's name and what to do", words, p)
+			}
+		}
+	}
+	if got := states(w.forgets("o1", 0), forget.File); len(got) != 0 {
+		t.Errorf("o1 of customers: got files %v, want none: it is the key of another mapping's row", got)
+	}
+	if got := states(w.forgetsOf("orders", "o1", 1), forget.File); got[forget.Removable] != 1 || len(got) != 1 {
+		t.Errorf("of a mapping that is in the bundle: got files %v, want one that can be removed", got)
 	}
 }
 
