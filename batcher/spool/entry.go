@@ -311,6 +311,27 @@ func (r *Rows) Drops(w *schemas.Write) bool {
 	return w.Op == schemas.Delete || w.Op == schemas.Upsert && (!w.Table.Custom || r.names(w))
 }
 
+// says reports whether a patch of the other lane can be merged into an upsert's row, or into
+// that of a patch or merge if partial: the files have a column for each of its cells, and none
+// of them clears a field that empty cells leave as it is.
+func (r *Rows) says(patch *schemas.Write, partial bool) bool {
+	said := 0
+	for i := range r.columns {
+		c := &r.columns[i]
+		if !c.find(patch.Cells) {
+			continue
+		}
+		said++
+		v := patch.Cells[c.hint].Value
+		empty := v.Kind() == schemas.Null || v.Kind() == schemas.String && v.Text() == ""
+		kept := partial || r.keeping != nil && r.keeping.columns[i]
+		if c.createOnly || empty && kept && i != r.key {
+			return false
+		}
+	}
+	return said == len(patch.Cells)
+}
+
 // names reports whether the write has a cell for every column.
 func (r *Rows) names(w *schemas.Write) bool {
 	for i := range r.columns {

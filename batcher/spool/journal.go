@@ -37,6 +37,7 @@ type Journal struct {
 	size     int64 // of file
 	onDisk   int64 // entries
 	counter  keyCounter
+	ops      [schemas.OpsEnd]bool // of the rows
 	Entries  int64
 	Distinct int64 // keys, estimated
 	Bytes    int64 // uncompressed rows of the distinct keys as first seen
@@ -95,6 +96,7 @@ func (j *Journal) Put(entry []byte) []byte {
 // Count counts an entry as a row.
 func (j *Journal) Count(entry []byte) {
 	j.Entries++
+	j.ops[entry[entryOp]] = true
 	if j.counter.first(binary.LittleEndian.Uint64(entry[entryHash:])) {
 		j.Distinct++
 		j.Bytes += int64(len(entry) - entryHead)
@@ -283,8 +285,11 @@ func (j *Journal) Drop() {
 
 // Overrule adds what a write of another lane does to the rows of its key before it,
 // and is no row itself: it drops them, or is merged into the last of them. It reports
-// false for what no row can say.
+// false for what that row may not be able to say, as that of a create never is.
 func (j *Journal) Overrule(r *Rows, w *schemas.Write, drop bool) bool {
+	if !drop && (j.ops[schemas.Create] || !r.says(w, j.ops[schemas.Patch] || j.ops[schemas.Merge])) {
+		return false
+	}
 	op := mergeRow
 	said := *w
 	if drop {
