@@ -54,8 +54,13 @@ func (t *tests) formula(one test) formula {
 	return formula{func(truth []bool) bool { return truth[i] }, []int{i}}
 }
 
-// mostTried is how many combinations of what tests come to are tried for one formula.
-const mostTried = 1 << 12
+const (
+	// mostTried is how many combinations of what tests come to are tried for one formula.
+	mostTried = 1 << 12
+	// mostLiterals is with how many literals a path may be compared: what is to be tried
+	// grows with their square, for each route.
+	mostLiterals = 50
+)
 
 // possible reports whether there may be a record of which f is true. Of a path that is
 // compared with literals, a value is tried for each way in which it may lie to them; what
@@ -74,7 +79,11 @@ func (t tests) possible(f formula, canonical bool) bool {
 	var outcomes [][]outcome // of each group
 	combinations := 1
 	for _, group := range groups {
-		of := t.outcomes(group, canonical)
+		literals := t.literals(group)
+		if len(literals) > mostLiterals {
+			return true
+		}
+		of := t.outcomes(group, literals, canonical)
 		outcomes = append(outcomes, of)
 		if combinations *= len(of); combinations > mostTried {
 			return true
@@ -99,15 +108,19 @@ func (t tests) possible(f formula, canonical bool) bool {
 // outcome is what tests come to together, by their index.
 type outcome map[int]bool
 
+// literals are those that a group of tests compares its path with.
+func (t tests) literals(group []int) (all []any) {
+	for _, i := range group {
+		all = append(all, t[i].literals...)
+	}
+	return all
+}
+
 // outcomes are all that tests which read the same can come to.
-func (t tests) outcomes(group []int, canonical bool) (all []outcome) {
+func (t tests) outcomes(group []int, literals []any, canonical bool) (all []outcome) {
 	first := t[group[0]]
 	if !first.constant && first.path == "" { // it is alone in its group
 		return []outcome{{group[0]: true}, {group[0]: false}}
-	}
-	var literals []any
-	for _, i := range group {
-		literals = append(literals, t[i].literals...)
 	}
 	for _, v := range candidates(first.path, literals, canonical) {
 		o := outcome{}
