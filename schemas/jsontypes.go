@@ -38,10 +38,11 @@ func (c *jsonCompiler) compile(schema Value, depth int) *jsonType {
 	if ref := schema.Get("$ref").Text(); ref != "" {
 		return c.referred(ref, depth)
 	}
-	if one := onlyBranch(schema); one.kind == Object {
+	t := &jsonType{convert: connectName(schema.Get("title").Text(), schema.Get("connect.parameters"))}
+	described := t.convert != nil || schema.Get("properties").kind == Object || schema.Get("items").kind == Object
+	if one := onlyBranch(schema); one.kind == Object && !described { // beside what is described, a branch is a rule for it
 		return c.compile(one, depth+1)
 	}
-	t := &jsonType{convert: connectName(schema.Get("title").Text(), schema.Get("connect.parameters"))}
 	c.named = c.named || t.convert != nil
 	for _, property := range schema.Get("properties").Members() {
 		if t.members == nil {

@@ -64,6 +64,10 @@ func TestJSONSchemasThatNameNothingChangeNothing(t *testing.T) {
 		{`{"$ref":"#"}`, `{"a":1}`, `{"a":1}`},
 		{`{"properties":{"a":{"$ref":"elsewhere.json"},"b":{"title":"io.debezium.time.Date"}}}`, `{"a":1,"b":0}`, `{"a":1,"b":"1970-01-01"}`},
 		{`{"oneOf":[{"title":"io.debezium.time.Date"},{"type":"string"}]}`, `0`, `0`},
+		{`{"properties":{"a":{"title":"io.debezium.time.Date"}},"allOf":[{"required":["a"]}]}`, `{"a":0}`, `{"a":"1970-01-01"}`},
+		{`{"items":{"title":"io.debezium.time.Date"},"oneOf":[{"minItems":1}]}`, `[0]`, `["1970-01-01"]`},
+		{`{"title":"io.debezium.time.Date","anyOf":[{"type":"null"},{"type":"integer"}]}`, `0`, `"1970-01-01"`},
+		{`{"title":"day","oneOf":[{"type":"null"},{"title":"io.debezium.time.Date"}]}`, `0`, `"1970-01-01"`},
 		{`{`, `{"a":1}`, `{"a":1}`},
 		{`true`, `1`, `1`},
 	} {
