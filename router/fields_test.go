@@ -234,6 +234,8 @@ func TestKeysMayBeComposed(t *testing.T) {
 	ofRecord.Fields = []router.Field{{Expr: `topic + "/" + kafkaKey`, To: "businessKey"}, composed.Fields[1]}
 	ofHeader := composed
 	ofHeader.Fields = []router.Field{{From: "headers.source", To: "businessKey"}, composed.Fields[1]}
+	required := composed
+	required.Fields = []router.Field{{From: "id", To: "businessKey", Absent: router.Refuse}, composed.Fields[1]}
 	nested := composed
 	nested.Fields = []router.Field{{From: "ids[0]", To: "businessKey"}, composed.Fields[1]}
 	for _, tc := range []struct {
@@ -244,6 +246,9 @@ func TestKeysMayBeComposed(t *testing.T) {
 	}{
 		{"of several members", composed, ``, `{"order":"o1","line":2}`, `immediate: upsert orders o1/2`},
 		{"one of them missing", composed, ``, `{"order":"o1"}`, `immediate: reject value: businessKey: the key is missing`},
+		{"none of its members, for there is no object", composed, ``, `[]`, `immediate: reject value: must be an object`},
+		{"required of what is no object", required, ``, `null`, `immediate: reject value: must be an object`},
+		{"of a header, beside what is no object", ofHeader, ``, `null`, `immediate: upsert orders shop`},
 		{"deleted", composed, `{"order":"o1","line":2}`, ``, `immediate: delete orders o1/2`},
 		{"deleted by half a key", composed, `{"order":"o1"}`, ``, `immediate: reject decode: kafka key: must be text or a whole number`},
 		{"deleted by a bare key", composed, `"o1/2"`, ``, `immediate: reject value: kafka key: must be an object with what the key is computed from`},

@@ -287,6 +287,9 @@ func (c *Compiled) keyOf(in *input, ev *schemas.Event) (string, *Reject) {
 		return c.deletedKey(in)
 	case c.fields != nil && (in.change != nil || !in.record.Tombstone):
 		v, reject := c.key.value(in, ev.Op)
+		if in.change == nil && in.value.Kind() != schemas.Object && len(c.key.columns) > 0 && (reject != nil || !present(v)) {
+			return "", badValue("", "must be an object")
+		}
 		if reject != nil {
 			return "", reject
 		}

@@ -152,7 +152,9 @@ func TestFieldsMapAnyValue(t *testing.T) {
 		{`{"id":"k","total":{"cents":"x"}}`, `immediate: reject value: total.cents: must be a number: digits with an optional leading - and a decimal point`},
 		{`{"id":"k","status":[1]}`, `immediate: reject value: status: must be a number, text, true or false`},
 		{`{"status":"PAID"}`, `immediate: reject value: id: the key is missing`},
-		{`"text"`, `immediate: reject value: id: the key is missing`},
+		{`"text"`, `immediate: reject value: must be an object`},
+		{`null`, `immediate: reject value: must be an object`},
+		{`[{"id":7}]`, `immediate: reject value: must be an object`},
 	} {
 		if got := story(routeOne(t, r, &router.Record{Topic: "shop.orders", Value: value(t, tc.value)})); got != tc.want {
 			t.Errorf("%s:\n got %s\nwant %s", tc.value, got, tc.want)
