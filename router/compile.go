@@ -367,7 +367,7 @@ func (b *mappingCompiler) constants() {
 			from = &b.c.fields[j]
 			convert = from.convert
 		}
-		// An empty text, which only a segmentation may have, takes a call by immediate, too.
+		// By immediate, an upsert's file keeps a segmentation that it does not name.
 		if col.Null == toEmpty && values.NeverNull(place) || col.Null == toImmediate && place.Section == schemas.Subscriptions {
 			b.Report(fmt.Sprintf("imports.columns[%d].null", i), "write a value for null, such as none or false, or null: omit at the field",
 				"%q is never null, so that neither a row nor a call can say it", col.Name)

@@ -63,6 +63,18 @@ func TestProfileEventsBecomeWrites(t *testing.T) {
 		{"subscription", `{"key":{"customerNumber":"C1"},"subscriptions":{"newsletter":"yes"}}`, `batch: reject value: subscriptions.newsletter: must be true or false`},
 		{"segment", `{"key":{"customerNumber":"C1"},"segments":{"tier":1}}`, `batch: reject value: segments.tier: must be true, false or the name of a segment`},
 		{
+			"no segment, by a row", `{"key":{"customerNumber":"C1"},"segments":{"tier":""}}`,
+			`batch: reject value: segments.tier: must be true, false or the name of a segment, not an empty text`,
+		},
+		{
+			"no segment, by call", `{"key":{"customerNumber":"C1"},"segments":{"tier":"gold","other":""}}`,
+			`immediate: reject value: segments.other: must be true, false or the name of a segment, not an empty text`,
+		},
+		{
+			"simple segmentations as text", `{"key":{"customerNumber":"C1"},"segments":{"vip":"true","new":"false"}}`,
+			`batch: upsert customers C1 a.customerNumber="C1" s.vip=true s.new=false`,
+		},
+		{
 			"date without zone", `{"key":{"customerNumber":"C1"},"dataCollection":{"date":"2026-11-21T10:00:00"}}`,
 			`batch: reject value: dataCollection.date: must be a timestamp like 2006-01-02T15:04:05 with Z or an offset`,
 		},
@@ -180,6 +192,8 @@ func TestFieldsReachEverySectionOfAProfile(t *testing.T) {
 		},
 		{`{"nr":7,"optin":null}`, "batch: reject value: optin: is null, and must be true or false; the field's `null: omit` says nothing in its place"},
 		{`{"nr":7,"tier":null}`, "batch: reject value: tier: is null, and must be true, false or the name of a segment; the field's `null: omit` says nothing in its place"},
+		{`{"nr":7,"tier":""}`, "batch: reject value: tier: must be true, false or the name of a segment, not an empty text"},
+		{`{"nr":7,"tier":"true"}`, "batch: upsert customers 7 a.customerNumber=7 s.tier=true"},
 		{`{"nr":7,"optin":"maybe"}`, `batch: reject value: optin: must be true or false`},
 		{`{"nr":7,"mail":"secret"}`, `batch: reject value: mail: must be an e-mail address`},
 	} {

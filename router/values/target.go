@@ -31,8 +31,6 @@ func NewTarget(at schemas.Place, typed *Converter) Target {
 	case schemas.Properties:
 		t.typed = typed
 		t.anyText = typed == nil && at.Name != ""
-	case schemas.Segments:
-		t.anyText = at.Name != ""
 	}
 	return t
 }
@@ -143,8 +141,6 @@ func (t *Target) Literal(text string, convert *Converter) (v schemas.Value, rule
 	switch {
 	case t.Section == schemas.Subscriptions:
 		return asBoolean(v, nil)
-	case t.Section == schemas.Segments && (text == "true" || text == "false"):
-		return schemas.BoolValue(text == "true"), ""
 	case convert == nil:
 		convert = t.typed
 	}
@@ -175,13 +171,19 @@ func attribute(v schemas.Value, typed *Converter) (schemas.Value, string) {
 	return v, rule
 }
 
-// segment takes a boolean (simple segmentation) or a segment's name.
+// segment takes a boolean (simple segmentation), its word, which a cell cannot tell from
+// it, or a segment's name.
 func segment(v schemas.Value) (schemas.Value, string) {
+	const rule = "must be true, false or the name of a segment"
 	switch {
 	case v.Kind() == schemas.Bool:
 		return v, ""
 	case v.Kind() != schemas.String:
-		return schemas.Value{}, "must be true, false or the name of a segment"
+		return schemas.Value{}, rule
+	case v.Text() == "":
+		return schemas.Value{}, rule + ", not an empty text"
+	case v.Text() == "true", v.Text() == "false":
+		return schemas.BoolValue(v.Text() == "true"), ""
 	}
 	return (*Converter)(nil).bounded(v)
 }
