@@ -10,28 +10,43 @@ import (
 	"github.com/feedsink/feedsink/schemas"
 )
 
-// dependsOnLane warns of columns of a custom table that an upsert which does not name them
-// clears by file and keeps by call: what is in the table depends on the lane.
+// dependsOnLane warns of columns of which an upsert that does not name them says another
+// thing by file than by call, which keeps them in a custom table and clears them in a
+// profile: what is in the table depends on the lane.
 func (m *mapping) dependsOnLane() {
-	if !m.c.Table.Custom || m.m.Imports.Upsert == nil || !m.upsertsTakeBothLanes() {
+	if m.m.Imports.Upsert == nil || !m.upsertsTake("batch", "auto") {
 		return
 	}
+	routed := m.upsertsTake("immediate")
 	var names []string
 	for i := range m.c.Columns {
 		col := &m.c.Columns[i]
-		clears := col.Header != m.m.Key && !col.CreateOnly && col.Absent == "empty" && !m.c.IgnoresEmpty(schemas.Upsert, i)
-		if clears && m.mayLack(col.Header) {
+		differs := col.Header != m.m.Key && !col.CreateOnly && col.Absent == "empty" && m.c.IgnoresEmpty(schemas.Upsert, i) != m.c.Table.Custom
+		if differs && m.mayLack(col.Header) && (routed || m.calledForOthers(col.Header)) {
 			names = append(names, col.Header)
 		}
 	}
 	if len(names) == 0 {
 		return
 	}
+	byFile, byCall := "clears", "keeps"
 	hint := "write the columns as {name: NAME, null: immediate}, so that a file keeps them, too, and create the ETL again"
-	if len(m.m.Fields) > 0 {
+	switch {
+	case !m.c.Table.Custom:
+		byFile, byCall = byCall, byFile
+		hint = "write absent: immediate for the columns, so that such an event is a call; or absent: VALUE, which both lanes write; " +
+			"or leave out their null and ignoresEmpty, so that a file clears them, too; then create the ETL again"
+	case len(m.m.Fields) > 0:
 		hint = "write absent: null for their fields, so that a call clears them, too; or " + hint
 	}
-	m.Report("imports.columns", hint, "an upsert that does not name %s clears that by file, and keeps it by call: the table depends on the lane", few(names))
+	m.Report("imports.columns", hint, "an upsert that does not name %s %s that by file, and %s it by call: the table depends on the lane", few(names), byFile, byCall)
+}
+
+// calledForOthers reports whether another column may send a row to the immediate lane.
+func (m *mapping) calledForOthers(column string) bool {
+	return slices.ContainsFunc(m.c.Columns, func(c router.CSVColumn) bool {
+		return c.Header != column && (c.Absent == "immediate" || c.Null == "immediate")
+	})
 }
 
 // leftOut warns of fields that no file of the mapping carries.
@@ -88,19 +103,16 @@ func few(names []string) string {
 // noUpsert is a condition of canonical events that no upsert meets.
 var noUpsert = regexp.MustCompile(`^\s*op\s*==\s*["'](patch|merge|create|delete)["']\s*$`)
 
-// upsertsTakeBothLanes reports whether upserts may go by the routes of either lane. A call of
-// an auto route says what the row says; beside calls of the immediate lane it makes none.
-func (m *mapping) upsertsTakeBothLanes() bool {
+// upsertsTake reports whether upserts may go by a route of these lanes. A call of an auto
+// route says what the row says.
+func (m *mapping) upsertsTake(lanes ...string) bool {
 	op, always := m.onlyOp()
 	if always && op != schemas.Upsert || !always && m.m.Envelope == "debezium" {
 		return false // Debezium's upserts name all columns; what they leave out makes them patches
 	}
-	leads := func(lanes ...string) bool {
-		return slices.ContainsFunc(m.m.Routes, func(r router.Route) bool {
-			return slices.Contains(lanes, r.Lane) && (len(m.m.Fields) > 0 || !noUpsert.MatchString(r.When))
-		})
-	}
-	return leads("immediate") && leads("batch", "auto")
+	return slices.ContainsFunc(m.m.Routes, func(r router.Route) bool {
+		return slices.Contains(lanes, r.Lane) && (len(m.m.Fields) > 0 || !noUpsert.MatchString(r.When))
+	})
 }
 
 // mayLack reports whether a write may say nothing of the column: its field says what is

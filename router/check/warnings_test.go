@@ -192,9 +192,61 @@ func TestTableThatDependsOnTheLaneIsAWarning(t *testing.T) {
 			t.Errorf("%s: got %s, want no warning", name, warningsOf(t, one))
 		}
 	}
+	called := m
+	called.Routes, called.Imports.Columns = m.Routes[1:], []router.Column{{Name: "businessKey"}, {Name: "total"}, {Name: "status", Null: "immediate"}}
+	if got := warningsOf(t, called); !strings.Contains(got, "an upsert that does not name total clears that by file, and keeps it by call") {
+		t.Errorf("a call for another column: got %s", got)
+	}
 	m.Fields, m.Routes[0].When = nil, "properties.total > 100"
 	if got := warningsOf(t, m); got != want+keep {
 		t.Errorf("canonical events: got %s", got)
+	}
+}
+
+// What a file keeps of a profile, a call, which replaces it, clears.
+func TestProfileThatDependsOnTheLaneIsAWarning(t *testing.T) {
+	m := customers()
+	m.Imports.Columns = []router.Column{{Name: m.Key}, {Name: "emailAddress"}, {Name: "country", Null: "immediate"}, {Name: "S_tier", Null: "none"}}
+	const want = "[mappings[0].imports.columns: an upsert that does not name %s keeps that by file, and clears it by call: the table depends on the lane; " +
+		"hint: write absent: immediate for the columns, so that such an event is a call; or absent: VALUE, which both lanes write; " +
+		"or leave out their null and ignoresEmpty, so that a file clears them, too; then create the ETL again]"
+	for name, c := range map[string]struct {
+		change func(*router.Mapping)
+		named  string
+	}{
+		"routes":       {func(*router.Mapping) {}, "country or S_tier"},
+		"an auto lane": {func(m *router.Mapping) { m.Routes[1].Lane = "auto" }, "country or S_tier"},
+		"the ETL keeps": {func(m *router.Mapping) {
+			m.Imports.Upsert = &router.Import{ETL: "1", Mode: "CREATE_UPDATE", IgnoresEmpty: true}
+		}, "emailAddress, country or S_tier"},
+		"another column's calls": {func(m *router.Mapping) { m.Routes = m.Routes[1:] }, "S_tier"},
+		"two columns' calls": {func(m *router.Mapping) {
+			m.Routes, m.Imports.Columns[3] = m.Routes[1:], router.Column{Name: "city", Null: "immediate"}
+		}, "country or city"},
+	} {
+		one := m
+		one.Routes, one.Imports.Columns = slices.Clone(m.Routes), slices.Clone(m.Imports.Columns)
+		if c.change(&one); warningsOf(t, one) != fmt.Sprintf(want, c.named) {
+			t.Errorf("%s: got %s\nwant %s", name, warningsOf(t, one), fmt.Sprintf(want, c.named))
+		}
+	}
+	for name, change := range map[string]func(*router.Mapping){
+		"a file clears, too": func(m *router.Mapping) { m.Imports.Columns = m.Imports.Columns[:2] },
+		"a call for each": func(m *router.Mapping) {
+			m.Imports.Columns[2].Absent, m.Imports.Columns[3].Absent = "immediate", "immediate"
+		},
+		"a text in place": func(m *router.Mapping) { m.Imports.Columns[2].Absent, m.Imports.Columns[3].Absent = "FR", "none" },
+		"files alone":     func(m *router.Mapping) { m.Routes, m.Imports.Columns = m.Routes[1:], m.Imports.Columns[:3] },
+		"rows that are called": func(m *router.Mapping) {
+			m.Routes, m.Imports.Columns = []router.Route{{Lane: "auto"}}, append(m.Imports.Columns[:2], m.Imports.Columns[3])
+		},
+		"deletes by call": func(m *router.Mapping) { m.Routes[0].When, m.Imports.Columns = `op == "delete"`, m.Imports.Columns[:3] },
+	} {
+		one := m
+		one.Routes, one.Imports.Columns = slices.Clone(m.Routes), slices.Clone(m.Imports.Columns)
+		if change(&one); warningsOf(t, one) != "[]" {
+			t.Errorf("%s: got %s, want no warning", name, warningsOf(t, one))
+		}
 	}
 }
 
