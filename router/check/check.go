@@ -66,6 +66,7 @@ func Warnings(r *router.Router) (warnings []problem.Problem) {
 		m.autoByFile()
 		m.linkedRecords()
 		m.dependsOnLane()
+		m.literalsWithoutType()
 		m.leftOut()
 		m.slotsFit()
 		m.slotsForTimes()

@@ -49,6 +49,44 @@ func (m *mapping) calledForOthers(column string) bool {
 	})
 }
 
+// literalsWithoutType warns of literals that a call says as text and a file as what the
+// column's type, which is not known, makes of them.
+func (m *mapping) literalsWithoutType() {
+	if !m.c.DualLane() && !m.c.HasAuto() {
+		return
+	}
+	for i := range m.c.Columns {
+		col := &m.c.Columns[i]
+		fixed := col.CreateOnly || col.Section != schemas.Attributes && col.Section != schemas.Properties
+		if fixed || col.Header == m.m.Key || m.typeKnown(col.Header) {
+			continue
+		}
+		for _, choice := range [...]struct{ key, text string }{{"absent", col.Absent}, {"null", col.Null}} {
+			var as, what string
+			switch v, _ := schemas.NewJSON().Decode([]byte(choice.text)); {
+			case v.Kind() == schemas.Number:
+				as, what = "number", "a number"
+			case m.c.Table.Custom: // a property has no other type: true and false are text
+				continue
+			case v.Kind() == schemas.Bool:
+				as, what = "boolean", "true or false"
+			case v.Kind() == schemas.List:
+				as, what = "list", "a list"
+			default:
+				continue
+			}
+			m.Report(fmt.Sprintf("imports.columns[%d].%s", i, choice.key), fmt.Sprintf("name its type: types: [{name: %s, as: %s}], or as: string if it is text", col.Header, as),
+				"%q is text in a call, as the type of %q is not known: where the column is %s, a file is taken and a call refused", choice.text, col.Header, what)
+		}
+	}
+}
+
+// typeKnown reports whether the configuration says what a column holds.
+func (m *mapping) typeKnown(column string) bool {
+	return slices.ContainsFunc(m.m.Types, func(t router.Type) bool { return t.Name == column }) ||
+		slices.ContainsFunc(m.m.Fields, func(f router.Field) bool { return f.To == column && f.As != "" })
+}
+
 // leftOut warns of fields that no file of the mapping carries.
 func (m *mapping) leftOut() {
 	if len(m.m.Fields) == 0 || !m.filesHaveValues() {

@@ -250,6 +250,54 @@ func TestProfileThatDependsOnTheLaneIsAWarning(t *testing.T) {
 	}
 }
 
+// Without its type a literal is text, which a cell is not: a call says "0" where a file says 0.
+func TestLiteralsOfWhichTheTypeIsNotKnownAreWarnedOf(t *testing.T) {
+	profile, table := customers(), orders()
+	table.Imports = profile.Imports
+	table.Routes, table.Imports.Columns = []router.Route{{Lane: "auto"}}, []router.Column{{Name: "businessKey"}}
+	warning := func(path, text, name, as, what string) string {
+		return fmt.Sprintf("mappings[0].imports.columns[%s: %s is text in a call, as the type of %q is not known: where the column is %s, a file is taken and a call refused; "+
+			"hint: name its type: types: [{name: %s, as: %s}], or as: string if it is text", path, text, name, what, name, as)
+	}
+	for _, c := range []struct {
+		m      router.Mapping
+		column router.Column
+		want   string
+	}{
+		{profile, router.Column{Name: "n", Absent: "0", Null: "-1.5"}, "[" + warning("1].absent", `"0"`, "n", "number", "a number") + " " + warning("1].null", `"-1.5"`, "n", "number", "a number") + "]"},
+		{profile, router.Column{Name: "b", Absent: "false"}, "[" + warning("1].absent", `"false"`, "b", "boolean", "true or false") + "]"},
+		{profile, router.Column{Name: "l", Absent: `["x"]`}, "[" + warning("1].absent", `"[\"x\"]"`, "l", "list", "a list") + "]"},
+		{table, router.Column{Name: "n", Absent: "0"}, "[" + warning("1].absent", `"0"`, "n", "number", "a number") + "]"},
+		{table, router.Column{Name: "b", Absent: "false"}, "[]"}, // a property that is true or false is text
+		{profile, router.Column{Name: "n", Absent: "none"}, "[]"},
+		{profile, router.Column{Name: "n", Absent: "007"}, "[]"},
+		{profile, router.Column{Name: "S_vip", Absent: "false", Null: "false"}, "[]"},
+		{profile, router.Column{Name: "subscriptions#news", Absent: "true"}, "[]"},
+	} {
+		m := c.m
+		m.Imports.Columns = []router.Column{m.Imports.Columns[0], c.column}
+		if got := warningsOf(t, m); got != c.want {
+			t.Errorf("%+v: got %s\nwant %s", c.column, got, c.want)
+		}
+	}
+	for name, change := range map[string]func(*router.Mapping){
+		"a type": func(m *router.Mapping) { m.Types = []router.Type{{Name: "n", As: "number"}} },
+		"a field": func(m *router.Mapping) {
+			m.Fields = []router.Field{{From: "id", To: m.Key}, {From: "n", To: "n", As: "number"}}
+		},
+		"files": func(*router.Mapping) {},
+	} {
+		m := profile
+		m.Routes, m.Imports.Columns = []router.Route{{Lane: "auto"}}, []router.Column{{Name: m.Key}, {Name: "n", Absent: "0", Null: "0"}}
+		if name == "files" {
+			m.Routes[0].Lane = "batch"
+		}
+		if change(&m); warningsOf(t, m) != "[]" {
+			t.Errorf("%s: got %s, want no warning", name, warningsOf(t, m))
+		}
+	}
+}
+
 func TestFieldsThatNoFileHasAreWarnedOf(t *testing.T) {
 	m := orders()
 	m.Fields = []router.Field{{From: "id", To: "businessKey"}, {From: "total", To: "total"}, {From: "status", To: "status"}}
