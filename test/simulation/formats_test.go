@@ -91,6 +91,9 @@ func (t *table) value(rnd *rand.Rand, name string, e *event) []byte {
 	if v, named := e.values["seq"]; named {
 		values["seq"] = json.Number(v)
 	}
+	if values["note"] == "" {
+		values["note"] = nil
+	}
 	switch t.format {
 	case mapped:
 		if _, named := values["note"]; !named && rnd.IntN(2) == 0 {

@@ -33,6 +33,7 @@ type table struct {
 	paused   bool  // by a person, and nobody has resumed it
 	again    int   // per cent of the events that say what one of the last two of their key has said
 	skips    bool  // calls that say nothing new
+	clears   bool  // patches and merges may clear the note, which calls alone do
 }
 
 func (t *table) custom() bool { return t.name == "orders" }
@@ -152,6 +153,9 @@ func (g *generator) event(t *table, name string) (*event, *kgo.Record) {
 	e.values = map[string]string{"seq": strconv.Itoa(g.number)}
 	if !partial(e.op) || t.format != debezium && g.rnd.IntN(2) == 0 {
 		e.values["note"] = fmt.Sprintf("note %d", g.number)
+	}
+	if t.clears && partial(e.op) && g.rnd.IntN(4) == 0 {
+		e.values["note"] = ""
 	}
 	if n := len(k.events); n > 0 && k.events[n-1].op == "delete" && e.op == "upsert" {
 		delete(e.values, "note") // what was before must not come back

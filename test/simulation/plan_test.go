@@ -154,6 +154,9 @@ func newPlan(rnd *rand.Rand) plan {
 			t.again = 60
 		}
 		t.format = pick(rnd, canonical, canonical, mapped, inAvro, debezium)
+		if t.clears = t.custom() && t.lanes == "both" && t.format == canonical; t.clears {
+			t.routes.alone = ""
+		}
 	}
 	if p.after = rnd.IntN(3) == 0; p.after {
 		p.tables[1].skips = false // a profile that is deleted may take its records with it
@@ -324,8 +327,12 @@ mappings:
 			}
 			fmt.Fprintf(&text, "      %s: {etl: %q, mode: %s, ignoresEmpty: %v}\n", load.op, etl(t, i), load.mode, partial(load.op))
 		}
-		fmt.Fprintf(&text, "      columns: [%s, seq, note]\n      roll: {rows: %d, bytes: 1MiB, age: %v, at: [%s]}\n      maxFile: {rows: %d}\n      slotsPerDay: %d\n      reserve: %d\n      timezone: %s\n",
-			key, p.rollRows, p.rollAge, p.clocks(), p.maxFile, p.slots, p.reserve, p.zone)
+		note := "note"
+		if t.clears {
+			note = "{name: note, null: immediate}"
+		}
+		fmt.Fprintf(&text, "      columns: [%s, seq, %s]\n      roll: {rows: %d, bytes: 1MiB, age: %v, at: [%s]}\n      maxFile: {rows: %d}\n      slotsPerDay: %d\n      reserve: %d\n      timezone: %s\n",
+			key, note, p.rollRows, p.rollAge, p.clocks(), p.maxFile, p.slots, p.reserve, p.zone)
 	}
 	return text.String()
 }

@@ -140,7 +140,7 @@ func (w *world) open() error {
 	for i, load := range loads {
 		var bundled sandbox.ETL
 		for _, t := range w.plan.tables {
-			of := sandbox.Load{Table: t.name, Mode: load.mode, GenerateErrorFiles: true, Flags: sandbox.Flags{IgnoreEmptyValues: partial(load.op)}}
+			of := sandbox.Load{Table: t.name, Mode: load.mode, GenerateErrorFiles: true, Flags: sandbox.Flags{IgnoreEmptyValues: partial(load.op) || t.clears && load.op == "upsert"}}
 			if t.bundled {
 				of.FileNamePattern = t.name + ".csv"
 				bundled.ID, bundled.Loads = etl(t, i), append(bundled.Loads, of)
