@@ -87,7 +87,7 @@ func TestBundlesThatCannotWorkAreRefused(t *testing.T) {
 func TestBundlesThatWaitForOneAnotherAreRefused(t *testing.T) {
 	ms := crm()
 	for i, m := range crm() {
-		m.Name, m.Bundle, m.After = fmt.Sprint("more", i), "more", nil
+		m.Name, m.Bundle, m.After, m.Imports = fmt.Sprint("more", i), "more", nil, ownETLs(m.Imports, "more")
 		m.ProfileTable, m.CustomTable = strings.Replace(m.ProfileTable, "customers", "prospects", 1), strings.Replace(m.CustomTable, "orders", "offers", 1)
 		ms = append(ms, m)
 	}

@@ -35,6 +35,18 @@ func orders() router.Mapping {
 	}
 }
 
+// ownETLs are a mapping's imports by ETLs of its own, of which its name tells them from those of others.
+func ownETLs(im router.Imports, name string) router.Imports {
+	for _, load := range []**router.Import{&im.Upsert, &im.Patch, &im.Merge, &im.Create, &im.Delete} {
+		if *load != nil {
+			own := **load
+			own.ETL += name
+			*load = &own
+		}
+	}
+	return im
+}
+
 func problemsOf(ms ...router.Mapping) string {
 	_, problems := check.Compile(ms)
 	return fmt.Sprint(problems)

@@ -40,6 +40,10 @@ func (m *mapping) imports() {
 		if modes := importModes[op]; !slices.Contains(modes, load.Mode) {
 			m.Report(path+".mode", "write "+modes[0], "%q is not a mode that loads %v", load.Mode, op)
 		}
+		if op == schemas.Delete && load.IgnoresEmpty {
+			m.Report(path+".ignoresEmpty", "leave it out", "a file of deletes has no column but the key's")
+		}
+		m.ownETL(op, load)
 	}
 	if !m.c.Uses(schemas.Batch) {
 		return
@@ -50,7 +54,6 @@ func (m *mapping) imports() {
 	m.columns()
 	m.csv()
 	m.roll()
-	m.oneOp()
 	if m.m.Bundle == "" {
 		m.etlsFit() // that of a bundle's ETL is for all of its mappings
 	}
@@ -188,22 +191,26 @@ func (m *mapping) maxFile() {
 	}
 }
 
-// oneOp refuses an ETL for two ops: an ETL has one mode. It refuses the word
-// ignoresEmpty where no cell can be empty.
-func (m *mapping) oneOp() {
-	for op, load := range m.m.Imports.All() {
-		path := "imports." + op.String()
-		if op == schemas.Delete && load.IgnoresEmpty {
-			m.Report(path+".ignoresEmpty", "leave it out", "a file of deletes has no column but the key's")
-		}
-		for other, first := range m.m.Imports.All() {
-			if other == op {
-				break
-			}
-			if first.ETL == load.ETL && load.ETL != "" && !m.all.unfinished {
-				m.Report(path+".etl", fmt.Sprintf("create one with `feedsink etl create --mapping %s --op %v`", m.m.Name, op),
-					"%s is the ETL of imports.%v too, and an ETL has one mode", load.ETL, other)
-				break
+// ownETL refuses an ETL that has to load another op or another table too. One has one mode and
+// one destination: rows would go into the table of another mapping.
+func (m *mapping) ownETL(op schemas.Op, load *router.Import) {
+	if load.ETL == "" || m.all.unfinished {
+		return
+	}
+	at, hint := "imports."+op.String()+".etl", fmt.Sprintf("create one with `feedsink etl create --mapping %s --op %v`", m.m.Name, op)
+	for _, c := range m.all.compiled[:m.c.Index+1] {
+		for other, theirs := range c.Config.Imports.All() {
+			switch {
+			case c == m.c && other == op:
+				return
+			case theirs.ETL != load.ETL:
+			case c == m.c:
+				m.Report(at, hint, "%s is the ETL of imports.%v too, and an ETL has one mode", load.ETL, other)
+				return
+			case c.Table != m.c.Table && (m.m.Bundle == "" || c.Config.Bundle != m.m.Bundle || other != op):
+				m.Report(at, fmt.Sprintf("leave it to %q, and ", c.Name)+hint,
+					"%s is the ETL of imports.%v of mappings[%d] too, and an ETL loads rows of one op into one table, or into those of one bundle", load.ETL, other, c.Index)
+				return
 			}
 		}
 	}

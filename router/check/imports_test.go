@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -86,6 +87,51 @@ func TestOneETLLoadsOneOp(t *testing.T) {
 	want = "mappings[0].imports.delete.ignoresEmpty: a file of deletes has no column but the key's; hint: leave it out"
 	if len(problems) != 1 || problems[0].String() != want {
 		t.Errorf("got %v, want %s", problems, want)
+	}
+}
+
+func TestOneETLLoadsOneTableOrBundle(t *testing.T) {
+	refused := func(at, etl, of, first, command string) string {
+		return fmt.Sprintf("mappings[%s.etl: %s is the ETL of %s too, and an ETL loads rows of one op into one table, or into those of one bundle; "+
+			"hint: leave it to %q, and create one with `feedsink etl create --mapping %s`", at, etl, of, first, command)
+	}
+	behind := func(change func(*router.Mapping)) []router.Mapping {
+		m := customers()
+		m.Name, m.ProfileTable, m.When, m.Imports = "prospects", "prospects", "attributes.age > 5", ownETLs(m.Imports, "own")
+		change(&m)
+		return []router.Mapping{customers(), m}
+	}
+	for name, tc := range map[string]struct {
+		ms   []router.Mapping
+		want string // "": they work
+	}{
+		"its own":       {behind(func(*router.Mapping) {}), ""},
+		"another table": {behind(func(m *router.Mapping) { m.Imports.Upsert.ETL = "101" }), refused("1].imports.upsert", "101", "imports.upsert of mappings[0]", "customers", "prospects --op upsert")},
+		"another op":    {behind(func(m *router.Mapping) { m.Imports.Delete.ETL = "101" }), refused("1].imports.delete", "101", "imports.upsert of mappings[0]", "customers", "prospects --op delete")},
+		"another kind of table of the same name": {behind(func(m *router.Mapping) {
+			*m = orders()
+			m.CustomTable, m.Routes, m.Imports = "customers", []router.Route{{Lane: "batch"}}, customers().Imports
+			m.Imports.Columns, m.Imports.Delete = []router.Column{{Name: "businessKey"}}, nil
+		}), refused("1].imports.upsert", "101", "imports.upsert of mappings[0]", "customers", "orders --op upsert")},
+		"of a mapping that makes no files": {behind(func(m *router.Mapping) {
+			m.Routes, m.Imports.Upsert.ETL = []router.Route{{Lane: "immediate"}}, "101"
+		}), refused("1].imports.upsert", "101", "imports.upsert of mappings[0]", "customers", "prospects --op upsert")},
+		"none yet":   {behind(func(m *router.Mapping) { m.Imports.Upsert.ETL = "" }), "mappings[1].imports.upsert.etl: missing"},
+		"one bundle": {crm(), ""},
+		"another op of the bundle": {func() []router.Mapping {
+			ms := crm()
+			ms[1].Imports.Delete.ETL = "101"
+			ms[1].Imports.Upsert.ETL = "103"
+			return ms
+		}(), refused("1].imports.delete", "101", "imports.upsert of mappings[0]", "orders", "customers --op delete")},
+		"outside of the bundle": {append(crm(), behind(func(m *router.Mapping) { m.Imports.Upsert.ETL = "101" })[1]), refused("2].imports.upsert", "101", "imports.upsert of mappings[0]", "orders", "prospects --op upsert")},
+	} {
+		if got := problemsOf(tc.ms...); tc.want == "" && got != "[]" || !strings.Contains(got, tc.want) {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, tc.want)
+		}
+	}
+	if _, problems := check.CompileUnfinished(behind(func(m *router.Mapping) { m.Imports.Upsert.ETL = "101" })); len(problems) > 0 {
+		t.Errorf("to create ETLs for: got %v, want no problem", problems)
 	}
 }
 

@@ -39,6 +39,7 @@ func TestTablesWhoseSlotsDoNotFitIntoALedgerAreWarnedOf(t *testing.T) {
 	for i := range 8 {
 		m := customers()
 		m.Name, m.ProfileTable, m.When = fmt.Sprint("m", i), fmt.Sprint("t", i), fmt.Sprintf(`op == "delete" or attributes.country == %d`, i)
+		m.Imports = ownETLs(m.Imports, m.Name)
 		m.Imports.SlotsPerDay = 96
 		ms = append(ms, m)
 	}
@@ -144,7 +145,7 @@ func TestAutoRoutesOfWhichAllRowsGoByFileAreWarnedOf(t *testing.T) {
 		t.Errorf("both lanes: got %s, want no warning", got)
 	}
 	child := orders()
-	child.After, child.Routes, child.Imports = []string{m.Name}, []router.Route{{Lane: "auto"}}, m.Imports
+	child.After, child.Routes, child.Imports = []string{m.Name}, []router.Route{{Lane: "auto"}}, ownETLs(m.Imports, "orders")
 	child.Imports.Columns = []router.Column{{Name: "businessKey"}}
 	const want = "auto is as batch here, and all rows go by file: a mapping that it comes after makes calls in the immediate lane, which only a file waits for; hint: write batch"
 	if got := warningsOf(t, m, child); !strings.Contains(got, want) {
