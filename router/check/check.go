@@ -14,6 +14,7 @@ import (
 
 	"github.com/feedsink/feedsink/router"
 	"github.com/feedsink/feedsink/router/problem"
+	"github.com/feedsink/feedsink/router/values"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -36,7 +37,7 @@ func compile(ms []router.Mapping, unfinished bool) (*router.Router, []problem.Pr
 		m.words()
 		m.routeNames()
 		m.table()
-		m.ownKeys()
+		m.keys()
 		m.envelope()
 		m.opsOfRoutes()
 		m.imports()
@@ -225,24 +226,13 @@ func (m *mapping) table() {
 		m.Report("key", "name the unique-key attribute of the table", "missing")
 	case custom != "" && m.m.Key != "businessKey":
 		m.Report("key", "write businessKey", "the key of a custom table is businessKey, not %q", m.m.Key)
+	case custom == "":
+		if place, _ := values.ParsePlace(m.c.Table, m.m.Key); place.Section != schemas.Attributes {
+			m.Report("key", "name the unique-key attribute of the table", "%q is no attribute", m.m.Key)
+		}
 	}
 	if m.m.ProfileID != "" && custom != "" {
 		m.Report("profileId", "", "records of a custom table have no profile id")
-	}
-}
-
-// ownKeys refuses keys that records have in common: each would replace the row of the one
-// before it.
-func (m *mapping) ownKeys() {
-	for i := range m.m.Fields {
-		f := &m.m.Fields[i]
-		switch path := fmt.Sprintf("fields[%d]", i); {
-		case f.To == "", f.To != m.m.Key:
-		case f.Value != "":
-			m.Report(path+".value", "write from, the path of what tells records apart, or expr", "the key %q is the same for every record, so that all of them would be one row", f.To)
-		case f.Default != "":
-			m.Report(path+".default", "remove it: a record without a key is a dead letter", "records without the key %q would all be one row", f.To)
-		}
 	}
 }
 

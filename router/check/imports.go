@@ -90,13 +90,8 @@ func (m *mapping) columns() {
 			m.Report(path, problem.Suggest(col.Header, targets...), "no field fills %q", col.Header)
 		}
 	}
-	key := slices.IndexFunc(m.c.Columns, func(c router.CSVColumn) bool { return c.Header == m.m.Key })
-	switch {
-	case m.m.Key == "":
-	case key < 0:
+	if m.m.Key != "" && !slices.ContainsFunc(m.c.Columns, func(c router.CSVColumn) bool { return c.Header == m.m.Key }) {
 		m.Report("imports.columns", m.keyHint(), "the key column is missing")
-	case !m.c.Table.Custom && m.c.Columns[key].Section != schemas.Attributes:
-		m.Report("key", "name the unique-key attribute of the table", "%q is no attribute", m.m.Key)
 	}
 }
 
