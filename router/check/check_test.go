@@ -193,6 +193,12 @@ func TestCompileRefusesWhatCannotWork(t *testing.T) {
 		{"rows of a file", func(m *router.Mapping) { m.Imports.MaxFile.Rows = -1 }, `imports.maxFile.rows: -1: not below 0`},
 		{"bytes of a file", func(m *router.Mapping) { m.Imports.MaxFile.Bytes = -1 }, `imports.maxFile.bytes: -1: not below 0`},
 		{"hardly any bytes of a file", func(m *router.Mapping) { m.Imports.MaxFile.Bytes = 100 }, `imports.maxFile.bytes: 100: at least 1KiB, for the header and a row; hint: write 0 for no limit`},
+		{
+			"hardly any bytes beside the header", func(m *router.Mapping) {
+				m.Imports.CSV.Compression, m.Imports.MaxFile.Bytes = "NONE", 2<<10
+				m.Imports.Columns[1].Name = strings.Repeat("x", 2<<10-len("customerNumber,,subscriptions#newsletter,S_tier\n"))
+			}, `imports.maxFile.bytes: 2048: at least 4KiB, for the header and a row; hint: write 0 for no limit`,
+		},
 		{"retries", func(m *router.Mapping) { m.Imports.RetryFailed = -1 }, `imports.retryFailed: -1: not below 0`},
 		{"no slots", func(m *router.Mapping) { m.Imports.SlotsPerDay, m.Imports.Reserve = 0, 0 }, `imports.slotsPerDay: 0: from 1 to 1000000`},
 		{"more slots than are counted", func(m *router.Mapping) { m.Imports.SlotsPerDay = 99999999999 }, `imports.slotsPerDay: 99999999999: from 1 to 1000000`},

@@ -175,14 +175,18 @@ func (m *mapping) timesOfDay() {
 }
 
 // leastFile is the smallest file that can be asked for, in bytes.
-const leastFile = 1 << 10
+const leastFile router.Bytes = 1 << 10
 
 func (m *mapping) maxFile() {
 	most := m.m.Imports.MaxFile
 	notNegative(m, "imports.maxFile.rows", most.Rows)
 	notNegative(m, "imports.maxFile.bytes", int64(most.Bytes))
-	if most.Bytes > 0 && most.Bytes < leastFile {
-		m.Report("imports.maxFile.bytes", "write 0 for no limit", "%d: at least 1KiB, for the header and a row", most.Bytes)
+	least := leastFile
+	if m.m.Imports.CSV.Compression == "NONE" { // a row may take as much as the header, which compression would shorten
+		least = max(least, 2*router.Bytes(len(strings.Join(m.headers(), ","))+1))
+	}
+	if most.Bytes > 0 && most.Bytes < least {
+		m.Report("imports.maxFile.bytes", "write 0 for no limit", "%d: at least %v, for the header and a row", most.Bytes, least)
 	}
 }
 
