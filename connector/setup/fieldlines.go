@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/feedsink/feedsink/router/values"
 	"github.com/feedsink/feedsink/schemas"
 )
 
@@ -87,13 +88,28 @@ func (t *table) reason(f *field) string {
 		return "only deletes have it"
 	case t.custom && f.as == "list":
 		return "a list: a property of a custom table cannot be one"
+	case t.computed(f.to):
+		return computedNote
 	}
 	return ""
+}
+
+const computedNote = "computed by the service; only a mapping with op: create and imports.create may fill it"
+
+// computed reports whether the table has an attribute of that name that the service computes.
+func (t *table) computed(name string) bool {
+	place, err := values.ParsePlace(schemas.Table{Custom: t.custom}, name)
+	target := values.NewTarget(place, nil)
+	return err == nil && target.Computed()
 }
 
 // offerLines are what a person may choose from lists of objects.
 func (w *writer) offerLines(t *table) {
 	for _, f := range t.offers {
+		if t.computed(f.to) {
+			w.line("      # - {from: %s, to: %s}   # %s", quoted(f.path), quoted(f.to), computedNote)
+			continue
+		}
 		if t.custom {
 			first := strings.Replace(f.path, "[*]", "[0]", 1)
 			w.line("      # - {from: %s, to: %s}   # DECIDE: in a list of objects; [0] is its first, and a property cannot be a list", quoted(first), quoted(f.to))

@@ -231,7 +231,7 @@ func (t *table) columns() []string {
 	}
 	columns := []string{key}
 	add := func(name string) {
-		if !slices.Contains(columns, name) {
+		if !slices.Contains(columns, name) && !t.computed(name) {
 			columns = append(columns, name)
 		}
 	}

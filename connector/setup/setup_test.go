@@ -250,6 +250,40 @@ func TestTheWayInIsWrittenDownAndNoSecret(t *testing.T) {
 	}
 }
 
+func TestWhatTheServiceComputesIsNoField(t *testing.T) {
+	const note = "   # computed by the service; only a mapping with op: create and imports.create may fill it\n"
+	for name, c := range map[string]struct {
+		records []string
+		want    []string
+	}{
+		"attributes": {
+			[]string{`a {"id":"a","mail":"a@example.com","lastDevice":"x","blacklistMoment":"2026-01-01T00:00:00Z"}`},
+			[]string{"      # - {from: lastDevice, to: lastDevice}" + note, "      # - {from: blacklistMoment, to: blacklistMoment}" + note, "#   columns: [id, mail]"},
+		},
+		"columns of files": {
+			[]string{`a {"op":"u","id":"a","mail":"a@example.com","lastDevice":"x"}`, `b {"op":"patch","id":"b","lastDevice":"x"}`},
+			[]string{"\n      columns: [id, mail]"},
+		},
+		"attributes of events": {
+			[]string{`- {"op":"patch","key":{"no":"C1"},"attributes":{"lastDevice":"x","age":1}}`},
+			[]string{"#   columns: ['no', age]"},
+		},
+		"on offer": {
+			[]string{`a {"id":"a","mail":"a@example.com","data":[{"lastDevice":"x"}]}`},
+			[]string{"      # - {from: 'data[*].lastDevice', to: lastDevice}" + note},
+		},
+		"the key":       {[]string{`a {"lastDevice":"a","mail":"a@example.com"}`}, []string{"{from: lastDevice, to: lastDevice2}"}},
+		"of no profile": {[]string{`a {"id":"a","lastDevice":"x"}`}, []string{"      - {from: lastDevice, to: lastDevice}", "columns: [businessKey, lastDevice]"}},
+	} {
+		got := guessed(t, place, c.records...)
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: got\n%s\nwant %s", name, got, want)
+			}
+		}
+	}
+}
+
 func TestNothingIsGuessedFromNothing(t *testing.T) {
 	for name, values := range map[string][]string{
 		"no record": nil, "a list": {`[1,2]`, `[{"id":1}]`}, "a text": {`"a"`}, "a number": {`1`}, "null": {`null`},
@@ -272,7 +306,7 @@ func FuzzWhateverIsGuessedCanWork(f *testing.F) {
 		`{"id":1,"mail":"a@example.com"}`, `{"a\nb: [":"x","${HOME}":"y","'":1,"\"":2,"#":3}`, `{"true":1,"null":2,"-":3,"":4,"a.b":5,"[0]":6}`,
 		`{"op":"upsert","key":{"${X}\n":"C1"},"attributes":{"a\nb":1}}`, `{"businessKey":"b","properties":{"]":1,"\u2028":2}}`,
 		`{"op":"c","after":{"id":1,"timestamp":2,"__x":3},"source":{}}`, `{"timestamp":1,"headers":{"a":1},"topic":"x"}`, `{"é":1,"e":2,"E":3,"日本":4}`,
-		`{"a":[{"b":[{"c":1}]}],"l":[1,"x",null],"m":[[1]]}`, `[1]`, `"x"`,
+		`{"a":[{"b":[{"c":1}]}],"l":[1,"x",null],"m":[[1]]}`, `{"lastDevice":"x","data":[{"lastUserAgent":1}]}`, `[1]`, `"x"`,
 	} {
 		f.Add("key", text, `{"id":2,"type":"b.created","deleted":true}`)
 		f.Add("key", `{"id":1,"type":"a.created","mail":"a@example.com","c":1,"d":2,"e":{"tier":"x"}}`, text)

@@ -173,6 +173,9 @@ func (t *table) guess(at Place) error {
 	t.changed()
 	if !t.custom {
 		t.sections()
+		if t.key != nil && t.computed(t.key.to) {
+			t.key.to += "2"
+		}
 	}
 	return nil
 }
