@@ -32,7 +32,8 @@ func newBackfill() *cobra.Command {
 			"such an import is loaded, the mappings that write the table are paused: no call and no file of them begins, records\n" +
 			"wait. It needs the running sink, which pauses them and counts the import. An interrupt waits for the import's end.\n" +
 			"--by auto goes by file where the mapping makes no calls of its own, and by calls elsewhere.\n\n" +
-			"It exits with 1 if some key's newest state was refused, or can't be sent that way.",
+			"It exits with 1 if some key's newest state was refused, can't be sent that way, or came to no answer. The latter are named by\n" +
+			"their records, and running the same again takes them up.",
 		Example: "  feedsink backfill -c feedsink.yaml --mapping orders --since 7d --dry-run\n" +
 			"  feedsink backfill -c feedsink.yaml --mapping orders --since 2026-11-21T10:00:00Z --until 36h --rate 60/m\n" +
 			"  feedsink backfill -c feedsink.yaml --mapping customers --since 30d --by file --server http://feedsink-batch:8080",

@@ -68,10 +68,14 @@ type Backfill struct {
 	state   backfillState
 	ids     map[string]ack.TopicID // of the topics, when the run began
 	leftOut map[cluster.RecordPlace][]leftOut
-	first   bool      // the span was not read yet
-	looking *Looking  // nil: what is found is sent
-	late    []*part   // an attempt at them may still be applied
-	settle  time.Time // when it can't be any more; zero: there are none
+	first   bool           // the span was not read yet
+	looking *Looking       // nil: what is found is sent
+	late    []backfillRow  // an attempt at them may still be applied
+	settle  time.Time      // when it can't be any more; zero: there are none
+	aside   []backfillRow  // they came to no answer, and are sent once more when the others are
+	tried   time.Time      // the last of them
+	silent  bool           // the last call came to no answer, and was the only one of its round
+	held    *backfillState // as far as all keys are done, where some of this run are not; nil: all are
 }
 
 // BackfillReport is what a run did so far, those that it went on from included; or with
@@ -173,7 +177,7 @@ func (b *Backfill) Run(ctx, working context.Context) (BackfillReport, error) {
 		return b.report, b.foreseeBoth(ctx, working)
 	}
 	err := b.send(ctx, working)
-	b.report.Ended = b.state.Ended
+	b.report.Ended = b.state.Ended && b.held == nil
 	return b.report, err
 }
 
@@ -192,7 +196,7 @@ func (b *Backfill) send(ctx, working context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return b.unanswered()
 }
 
 // foreseeBoth counts the calls that would be made, and the files.
@@ -264,7 +268,7 @@ func (b *Backfill) endFormer(ctx, working context.Context, old *backfillState, h
 			return err
 		}
 	}
-	return nil
+	return b.unanswered()
 }
 
 // changed reports whether the mapping is another one than that of the run.

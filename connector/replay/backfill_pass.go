@@ -167,7 +167,11 @@ func (b *Backfill) pass(ctx, working context.Context, end uint64) error {
 	if err := b.sendLate(working, w, true); err != nil {
 		return err
 	}
-	b.state.Pos, b.state.Ended = s.bound, s.bound == hashes
+	if err := b.sendAside(ctx, working, w); err != nil {
+		return err
+	}
+	b.upTo(s.bound)
+	b.state.Ended = s.bound == hashes
 	b.tell(b.state.Pos, "")
 	return b.save(working)
 }
@@ -403,8 +407,8 @@ func (b *Backfill) next(ctx, working context.Context, w *window, rows []backfill
 			return nil, err
 		}
 	}
-	if len(b.late) == 0 {
-		b.state.Pos = upTo
+	if len(b.late)+len(b.aside) == 0 {
+		b.upTo(upTo)
 	}
 	b.tell(upTo, "")
 	if len(sending) == 0 {
@@ -452,81 +456,63 @@ func (b *Backfill) round(ctx context.Context, w *window, sending []backfillRow, 
 		return err
 	}
 	for _, one := range sending {
-		if one.unsure {
-			b.late = append(b.late, one.part)
+		if one.unsure && one.unanswered == nil {
+			b.late = append(b.late, one)
 			if b.settle.IsZero() {
 				b.settle = time.Now().Add(b.Replay.Late)
 			}
+			continue
 		}
+		b.ended(one)
 	}
-	return b.sendLate(ctx, w, false)
+	return cmp.Or(b.flooded(), b.sendLate(ctx, w, false))
 }
 
-// deliver sends the rows' newest states and counts how that ended.
+// deliver sends the rows' newest states. One that comes to no answer is set aside; if none of
+// several is answered, or none of two in a row, it is the service.
 func (b *Backfill) deliver(ctx context.Context, w *window, sending []backfillRow) error {
 	r := b.Replay
-	parts := make([]*part, 0, len(sending))
-	for _, one := range sending {
+	if err := r.deliver(ctx, w, partsOf(sending)); err != nil && !errors.Is(err, errNoAnswer) {
+		return err
+	}
+	silent := !slices.ContainsFunc(sending, func(one backfillRow) bool { return one.unanswered == nil })
+	if silent && (b.silent || len(sending) > 1) {
+		return fmt.Errorf("%w for %v; run again to go on", errNoAnswer, r.GiveUp)
+	}
+	b.silent = silent
+	return b.readToEnd(ctx, w) // which sees new partitions
+}
+
+func partsOf(rows []backfillRow) []*part {
+	parts := make([]*part, 0, len(rows))
+	for _, one := range rows {
 		parts = append(parts, one.part)
 	}
-	if err := r.deliver(ctx, w, parts); err != nil {
-		if errors.Is(err, errNoAnswer) {
-			return fmt.Errorf("%w for %v; run again to go on", errNoAnswer, r.GiveUp)
-		}
-		return err
+	return parts
+}
+
+// ended counts how the sending of a row ended, or sets it aside.
+func (b *Backfill) ended(one backfillRow) {
+	refusal := cmp.Or(one.refusal, one.lost)
+	switch {
+	case one.unanswered != nil || one.unsure:
+		b.aside, b.tried = append(b.aside, one), time.Now()
+	case one.stuck != "":
+		b.leftToImport(one)
+	case refusal != nil:
+		b.report.Refused[refusal.Code]++
+		b.note(one, refusal.Code, refusal.Plain())
+	default:
+		b.report.Sent++
 	}
-	if err := b.readToEnd(ctx, w); err != nil { // which sees new partitions
-		return err
-	}
-	for _, one := range sending {
-		if one.unanswered != nil {
-			return fmt.Errorf("some calls came to no answer (%w); run again to go on", one.unanswered)
-		}
-	}
-	for _, one := range sending {
-		refusal := cmp.Or(one.refusal, one.lost)
-		switch {
-		case one.stuck != "":
-			b.leftToImport(one)
-		case refusal != nil:
-			b.report.Refused[refusal.Code]++
-			b.note(one, refusal.Code, refusal.Plain())
-		default:
-			b.report.Sent++
-		}
-	}
-	if len(r.floods) > 0 {
-		return fmt.Errorf("%w: %s, which is a mistake and not data (dlq.flood); fix the cause (entity, table, fields), then run again", errFlooded, r.floods["mapping "+b.Mapping.Name])
+}
+
+// flooded is the error of a run that has to stop.
+func (b *Backfill) flooded() error {
+	if how := b.Replay.floods["mapping "+b.Mapping.Name]; how != "" {
+		return fmt.Errorf("%w: %s, which is a mistake and not data (dlq.flood); fix the cause (entity, table, fields), then run again", errFlooded, how)
 	}
 	return nil
 }
 
 var errFlooded = errors.New("backfill stopped")
-
-// sendLate sends the rows once more of which an attempt may have been applied after
-// the one that was answered, as soon as none can be any more; with wait it waits for that.
-func (b *Backfill) sendLate(ctx context.Context, w *window, wait bool) error {
-	if len(b.late) == 0 || !wait && time.Now().Before(b.settle) {
-		return nil
-	}
-	if err := b.Replay.Wait(ctx, time.Until(b.settle)); err != nil {
-		return err
-	}
-	if err := b.readToEnd(ctx, w); err != nil {
-		return err
-	}
-	late := b.late
-	for _, p := range late {
-		p.unsure, p.profileID = false, "" // the profile may have been made anew
-	}
-	if err := b.Replay.deliver(ctx, w, late); err != nil {
-		return err
-	}
-	for _, p := range late {
-		if p.unanswered != nil || p.unsure {
-			return fmt.Errorf("%w; run again to go on", cmp.Or(p.unanswered, errUnsure))
-		}
-	}
-	b.late, b.settle = nil, time.Time{}
-	return nil
-}

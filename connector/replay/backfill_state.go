@@ -112,16 +112,26 @@ func (b *Backfill) topicIDs(ctx context.Context) (map[string]ack.TopicID, error)
 	return ids, nil
 }
 
-// save commits how far the run is, in one commit.
+// upTo notes that the keys below the hash are done.
+func (b *Backfill) upTo(hash uint64) {
+	b.state.Pos, b.state.BackfillCounts = hash, newBackfillCounts(b.report.BackfillCounts)
+}
+
+// save commits how far the run is, in one commit. A key that came to no answer is not passed.
 func (b *Backfill) save(ctx context.Context) error {
-	s := &b.state
-	s.BackfillCounts = b.report.BackfillCounts
+	if b.Files != nil {
+		b.state.BackfillCounts = b.report.BackfillCounts
+	}
+	s := b.state
+	if b.held != nil {
+		s.Pos, s.Ended, s.BackfillCounts = b.held.Pos, false, b.held.BackfillCounts
+	}
 	commits := map[cluster.TopicPartition]cluster.Commit{}
 	for p, span := range s.spans {
 		id := b.ids[p.Topic]
 		m := backfillMetadata{Topic: id[:], From: span.From}
 		if p == b.home() {
-			m.Run = s
+			m.Run = &s
 		}
 		text, err := json.Marshal(m)
 		if err != nil {

@@ -170,15 +170,21 @@ func (w *world) discard(d replay.Discard) replay.DiscardReport {
 // discarded is why each dead letter was, "" for the others.
 func (w *world) discarded() (reasons []string) {
 	w.t.Helper()
-	marks, err := replay.LoadMarks(w.t.Context(), w.reader, topic, "sink", slog.New(slog.DiscardHandler))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	marks := w.marks()
 	for _, l := range w.letters() {
 		_, reason := marks.State(l)
 		reasons = append(reasons, reason)
 	}
 	return reasons
+}
+
+func (w *world) marks() *replay.Marks {
+	w.t.Helper()
+	marks, err := replay.LoadMarks(w.t.Context(), w.reader, topic, "sink", slog.New(slog.DiscardHandler))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return marks
 }
 
 // caughtUp has both groups commit everything that the topics hold.

@@ -500,16 +500,30 @@ func (r *Replay) submit(ctx context.Context, parts []*part, call func(*part) (sc
 	return nil
 }
 
-// submitRows makes the calls of different rows.
+// submitRows makes the calls of different rows. Where some are answered and others not for so long, those
+// are left: their rows hold up no other.
 func (r *Replay) submitRows(ctx context.Context, parts []*part, call func(*part) (schemas.Write, verdict)) error {
 	ends := make(chan verdict, len(parts))
+	unheard := fmt.Errorf("it came to no answer for %v", r.GiveUp)
 	for _, p := range parts {
 		write, v := call(p)
-		v.to = ends
+		v.to, p.unanswered = ends, unheard
 		r.Service.Submit(calls.Item{Mapping: p.mapping.Name, Write: write, Origin: v})
 	}
+	some := false
 	late := fmt.Errorf("%w for %v; the letters stay as they are, run again to go on", errNoAnswer, r.GiveUp)
-	return collect(ctx, len(parts), ends, r.GiveUp, late, r.judge)
+	err := collect(ctx, len(parts), ends, r.GiveUp, late, func(v verdict) bool {
+		answered := r.judge(v)
+		some = some || answered
+		return answered
+	})
+	for _, p := range parts {
+		p.touched = p.touched || p.unanswered == unheard
+	}
+	if some && errors.Is(err, errNoAnswer) {
+		return nil
+	}
+	return err
 }
 
 // current is the call that brings the row to its newest state; false if none
