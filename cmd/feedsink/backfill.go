@@ -87,7 +87,7 @@ func backfillFlags(cmd *cobra.Command, o *ops.BackfillOptions) {
 	flags.BoolVar(&o.Reserve, "reserve", false, "by file: also use the imports that are kept back for further tries (imports.reserve)")
 	flags.BoolVar(&o.DryRun, "dry-run", false, "only count keys, calls and the minutes they take, rows and imports")
 	flags.BoolVar(&o.Restart, "restart", false, "begin anew instead of going on where a run was interrupted")
-	flags.BoolVar(&o.AsCalls, "as-calls", false, "also of a mapping that writes profiles by imports only: a call replaces the profile whole")
+	flags.BoolVar(&o.AsCalls, "as-calls", false, "also profiles that are written by imports: a call replaces the profile whole")
 	flags.DurationVar(&o.GiveUp, "give-up", time.Minute, "stop when no call was answered for so long")
 }
 

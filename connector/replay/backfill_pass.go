@@ -33,33 +33,37 @@ type keyState struct {
 type stateAt struct {
 	place  cluster.TopicPartition
 	write  schemas.Write // of all records of the key there
+	byFile bool          // it begins with an upsert by file
 	offset int64         // of the last one
 	at     time.Time
 }
 
 // fold is the state of a row where older was followed by w, such as Follow.
-type fold func(older, w schemas.Write) (newest schemas.Write, replaced bool)
+type fold func(older, w schemas.Write, byFile bool) (newest schemas.Write, replaced bool)
 
 // newest is the state that all partitions come to, and the last record of it.
-func (k *keyState) newest(by fold) (w schemas.Write, last stateAt) {
+func (k *keyState) newest(by fold) (w schemas.Write, byFile bool, last stateAt) {
 	slices.SortStableFunc(k.places, func(a, b stateAt) int { return a.at.Compare(b.at) })
-	w = k.places[0].write
+	w, byFile = k.places[0].write, k.places[0].byFile
 	for _, s := range k.places[1:] {
-		w, _ = by(w, s.write)
+		byFile = begunByFile(&w, byFile, &s.write, s.byFile)
+		w, _ = by(w, s.write, s.byFile)
 	}
 	if w.Op == schemas.Create && w.Table.Custom {
 		w.Op = schemas.Upsert // it was confirmed: a row of the key is its own
 	}
-	return w, k.places[len(k.places)-1]
+	return w, byFile, k.places[len(k.places)-1]
 }
 
-func (k *keyState) add(w schemas.Write, rec *deadletter.Record, by fold) {
+func (k *keyState) add(w schemas.Write, byFile bool, rec *deadletter.Record, by fold) {
 	i := slices.IndexFunc(k.places, func(s stateAt) bool { return s.place == place(rec) })
 	if i < 0 {
-		k.places = append(k.places, stateAt{place: place(rec), write: w})
+		k.places = append(k.places, stateAt{place: place(rec), write: w, byFile: byFile})
 		i = len(k.places) - 1
 	} else {
-		k.places[i].write, _ = by(k.places[i].write, w)
+		s := &k.places[i]
+		s.byFile = begunByFile(&s.write, s.byFile, &w, byFile)
+		s.write, _ = by(s.write, w, byFile)
 	}
 	k.places[i].offset, k.places[i].at = rec.Offset, rec.Timestamp
 }
@@ -90,14 +94,14 @@ type span struct {
 	buffer []byte
 }
 
-func (s *span) add(hash uint64, w schemas.Write, rec *deadletter.Record) {
+func (s *span) add(hash uint64, w schemas.Write, byFile bool, rec *deadletter.Record) {
 	k := s.keys[w.Key]
 	if k == nil {
 		k = &keyState{hash: hash, size: keyCost}
 		s.keys[w.Key] = k
 		s.size += keyCost
 	}
-	k.add(w, rec, s.fold)
+	k.add(w, byFile, rec, s.fold)
 	s.size -= k.size
 	k.size = keyCost
 	for i := range k.places {
@@ -239,7 +243,7 @@ func (b *Backfill) take(s *span, rec *deadletter.Record, seed string, later bool
 			return nil
 		}
 		if h := hashOf(seed + routed.Write.Key); h >= s.pos && h < s.bound {
-			s.add(h, b.Replay.said(routed), rec)
+			s.add(h, b.Replay.said(routed), routed.Lane == schemas.Batch, rec)
 		}
 		return nil
 	})
@@ -290,8 +294,8 @@ func (b *Backfill) window(s *span) (*window, []backfillRow, error) {
 	rows := make([]backfillRow, 0, len(s.keys))
 	at := &origin{rows: make(map[Row][]*part, len(s.keys))}
 	for key, k := range s.keys {
-		newest, last := k.newest(s.fold)
-		p := &part{deadLetter: before, mapping: b.Mapping, newest: newest, own: newest.Op, placesOnly: true}
+		newest, byFile, last := k.newest(s.fold)
+		p := &part{deadLetter: before, mapping: b.Mapping, newest: newest, own: newest.Op, byFile: byFile, placesOnly: true}
 		if k.hash < b.state.Tried {
 			p.deadLetter, p.touched = tried, true
 		}
@@ -363,6 +367,10 @@ func (b *Backfill) count(one backfillRow) (send bool) {
 		return false
 	case !callable(&one.newest) && !one.nameable():
 		b.leftToImport(one)
+		return false
+	case b.Replay.erases(one.part):
+		b.report.Left[BatchOnly]++
+		b.note(one, BatchOnly, "its file keeps what it does not name, and a call replaces the profile whole, which --as-calls allows; or use --by file")
 		return false
 	case b.Replay.DryRun:
 		b.report.Sent++

@@ -33,7 +33,7 @@ type part struct {
 
 	name     schemas.Write      // tells the profile's id
 	own      schemas.Op         // of the dead letter's own write
-	byFile   bool               // the record that newest begins with goes by file
+	byFile   bool               // newest begins with an upsert by file, which keeps of a profile what it does not name
 	keyCell  schemas.Cell       // the profile's unique key, as the dead letter's own write says it
 	newest   schemas.Write      // of the row: the dead letter's own write and what followed
 	replaced bool               // nothing of the dead letter's own write shows in it
@@ -63,15 +63,13 @@ type Row struct {
 func RowOf(w *schemas.Write) Row { return Row{w.Table, w.Key} }
 
 // follows takes up a newer write of the row.
-func (p *part) follows(w schemas.Write, lane schemas.Lane, r *deadletter.Record) {
+func (p *part) follows(w schemas.Write, byFile bool, r *deadletter.Record) {
 	if p.placesOnly {
 		r = &deadletter.Record{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}
 	}
-	newest, replaced := Follow(p.newest, w)
+	p.byFile = begunByFile(&p.newest, p.byFile, &w, byFile)
+	newest, replaced := Follow(p.newest, w, byFile)
 	p.newest, p.replaced, p.changed = newest, p.replaced || replaced, r
-	if replaced { // else the upsert is the older one's still
-		p.byFile = lane == schemas.Batch
-	}
 }
 
 // OfMapping reports whether a dead letter is of what the mapping makes of its topics. One
@@ -131,7 +129,7 @@ func (r *Replay) obstacle(l *deadLetter) (why, message string) {
 		if !callable(&p.newest) && !p.nameable() {
 			return NeedsImport, p.needsImport()
 		}
-		if p.byFile && !p.newest.Table.Custom && p.newest.Op == schemas.Upsert && !r.AsCalls {
+		if r.erases(p) {
 			return BatchOnly, fmt.Sprintf("mapping %s: writes this profile by imports, which keep what a file does not name; "+
 				"a call replaces the profile whole, which has to be allowed", p.mapping.Name)
 		}
@@ -195,8 +193,12 @@ func (p *part) needsImport() string {
 // noCall says what writes the row's newest state, as no call can.
 func (p *part) noCall() string {
 	without := " without the service's id"
-	if p.newest.Op == schemas.Merge || p.newest.Op == schemas.Create {
+	switch p.newest.Op {
+	case schemas.Merge, schemas.Create:
 		without = ""
+	case schemas.Upsert:
+		without = " without erasing what its file keeps"
+	default:
 	}
 	return fmt.Sprintf("no call can %s a profile%s; import its row (feedsink import --mapping %s --op %s FILE.csv), or produce its record again",
 		p.newest.Op, without, p.mapping.Name, p.newest.Op)
@@ -248,29 +250,47 @@ func sameRecord(a, b *deadletter.Record) bool {
 	return bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value) && (a.Value == nil) == (b.Value == nil)
 }
 
-// said is what a write says of its row. An upsert of a table record that goes by file
-// clears the columns that it does not name, where a call keeps them.
+// said is what a write says of its row. An upsert that goes by file clears the columns that it
+// does not name, where a call keeps them of a table record, and keeps what is no column, where a
+// call clears it of a profile.
 func (r *Replay) said(routed *router.Routed) schemas.Write {
 	w := &routed.Write
 	rows := r.Rows[routed.Mapping]
-	if rows == nil || routed.Err != nil || routed.Lane != schemas.Batch || w.Op != schemas.Upsert || !w.Table.Custom {
+	if rows == nil || routed.Err != nil || routed.Lane != schemas.Batch || w.Op != schemas.Upsert {
 		return *w
 	}
 	return rows.Stated(w)
 }
 
-// Follow is the newest state of a row where older was followed by w. replaced
-// says that nothing of older shows in it.
+// erases reports whether a call of the newest state would erase what an upsert by file has kept.
+func (r *Replay) erases(p *part) bool {
+	return p.byFile && !p.newest.Table.Custom && p.newest.Op == schemas.Upsert && !r.AsCalls
+}
+
+// begunByFile reports whether the newest state of a profile begins with an upsert by file, so
+// that what it has kept is not known, where older was followed by w.
+func begunByFile(older *schemas.Write, begun bool, w *schemas.Write, byFile bool) bool {
+	switch {
+	case w.Op != schemas.Upsert:
+		return begun
+	case !byFile || older.Op == schemas.Delete: // nothing is kept
+		return false
+	}
+	return begun || older.Op != schemas.Upsert
+}
+
+// Follow is the newest state of a row where older was followed by w, which goes by file or by
+// a call. replaced says that nothing of older shows in it.
 //
-// An upsert of a profile replaces it whole (operation 1). For table records the
+// An upsert of a profile by a call replaces it whole (operation 1). For table records the
 // interface says that operation 4 updates the record: what an upsert does not
 // name is kept. Nothing outlives a delete, and a create means that the row began
 // anew; a delete that is older than anything else said of the row must not take
 // that away.
-func Follow(older, w schemas.Write) (newest schemas.Write, replaced bool) {
+func Follow(older, w schemas.Write, byFile bool) (newest schemas.Write, replaced bool) {
 	switch {
 	case w.Op == schemas.Delete, w.Op == schemas.Create, older.Op == schemas.Delete,
-		w.Op == schemas.Upsert && (!w.Table.Custom || schemas.Covers(w.Cells, older.Cells)),
+		w.Op == schemas.Upsert && (!w.Table.Custom && !byFile || schemas.Covers(w.Cells, older.Cells)),
 		(w.Op == older.Op || w.Op == schemas.Merge) && older.Op.Partial() && w.Op.Partial() && schemas.Covers(w.Cells, older.Cells):
 		return w, true
 	}

@@ -146,7 +146,7 @@ func (b *Backfill) judge(ctx context.Context, w *window, some []backfillRow, loo
 // it does not name or clear them: the interface leaves it open for calls, and of a file it
 // follows from its ETL. So nothing is certain of them from then on. A patch of what was
 // deleted changes nothing, whether it has become a dead letter or not.
-func stated(older, w schemas.Write) (newest schemas.Write, replaced bool) {
+func stated(older, w schemas.Write, _ bool) (newest schemas.Write, replaced bool) {
 	switch {
 	case older.Op == schemas.Delete && w.Op == schemas.Patch:
 		return older, false

@@ -210,7 +210,7 @@ func (r *Replay) look(o *origin, rec *deadletter.Record) error {
 		}
 		for _, p := range o.rows[RowOf(&r.routed[i].Write)] {
 			if p.deadLetter.Record.Offset < rec.Offset {
-				p.follows(r.said(&r.routed[i]), r.routed[i].Lane, rec)
+				p.follows(r.said(&r.routed[i]), r.routed[i].Lane == schemas.Batch, rec)
 			}
 		}
 	}
@@ -463,7 +463,7 @@ func (r *Replay) send(ctx context.Context, parts []*part) error {
 	var sending []*part
 	for _, p := range parts {
 		again := p.replaced || p.sent
-		if _, ok := p.current(again); !ok {
+		if _, ok := p.current(again); !ok || r.erases(p) {
 			p.sent, p.asOf = true, p.changed
 			p.stuck = p.needsImport()
 			continue

@@ -262,7 +262,7 @@ func (s *State) replaced(found []Found, records []Record, i int) {
 		if v := records[j].Verdict; records[j].Op == "" || v != Confirmed && v != Waiting {
 			continue
 		}
-		if _, whole := replay.Follow(found[i].Write, found[j].Write); !whole {
+		if _, whole := replay.Follow(found[i].Write, found[j].Write, found[j].Lane == schemas.Batch); !whole {
 			continue
 		}
 		if records[i].ReplacedBy == nil {
