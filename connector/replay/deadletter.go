@@ -51,6 +51,7 @@ type part struct {
 	unanswered error              // the last sending came to no answer
 	flood      string             // how it was refused as nearly all are
 	unposted   error              // the dead-letter topic does not take it again
+	pending    string             // its newest record was refused, and the sink has not confirmed it
 }
 
 // Row names a row of a table.
@@ -324,6 +325,8 @@ func (l *deadLetter) outcome() (outcome Outcome, why, message string) {
 			return Left, NotPosted, p.unposted.Error()
 		case p.stuck != "":
 			return Left, NeedsImport, p.stuck
+		case p.pending != "":
+			return Left, Unconfirmed, p.pending
 		case p.refusal != nil:
 			outcome, why, message = Refused, p.refusal.Code, p.refusal.Plain()
 		case (!p.replaced || p.landed && p.lost != nil) && outcome != Refused: // with lost, nothing newer has come over it
@@ -337,8 +340,7 @@ func (l *deadLetter) outcome() (outcome Outcome, why, message string) {
 // left.
 func (r *Replay) end(ctx context.Context, letters []*deadLetter) error {
 	r.refusedAlike(letters)
-	// What the sink was refused as well is a dead letter already.
-	if err := r.dead.read(ctx, r); err != nil {
+	if err := r.awaitSink(ctx, letters); err != nil {
 		return err
 	}
 	var posts []post
@@ -369,6 +371,32 @@ func (r *Replay) end(ctx context.Context, letters []*deadLetter) error {
 	}
 	return nil
 }
+
+// awaitSink finds out which of the newest records that were refused are dead letters already, as the
+// sink was refused as well. One that it has not confirmed may become one: it is left to another run.
+func (r *Replay) awaitSink(ctx context.Context, letters []*deadLetter) error {
+	var confirmed lanes
+	var err error
+	if slices.ContainsFunc(letters, func(l *deadLetter) bool { return slices.ContainsFunc(l.parts, (*part).isLost) }) {
+		if confirmed, err = r.confirmed(ctx); err != nil {
+			return err
+		}
+	}
+	// Read after that: what is confirmed has its dead letter in the topic, if it is one.
+	if err := r.dead.read(ctx, r); err != nil {
+		return err
+	}
+	for _, l := range letters {
+		for _, p := range l.parts {
+			if p.pending = ""; p.isLost() && !r.dead.has(r, p.mapping, p.changed) && r.confirmedUpTo(confirmed, p.mapping, place(p.changed)) <= p.changed.Offset {
+				p.pending = fmt.Sprintf("the row's newest record (%s) was sent again and refused, and the sink has not confirmed it; run the sink, then try again", p.place())
+			}
+		}
+	}
+	return nil
+}
+
+func (p *part) isLost() bool { return p.lost != nil }
 
 // post is a record that becomes a new dead letter.
 type post struct {

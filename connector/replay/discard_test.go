@@ -197,3 +197,31 @@ func TestRecordThatTheSinkIsRefusedMeanwhileIsOneDeadLetter(t *testing.T) {
 		}
 	}
 }
+
+// A newer record is refused as the older one's newest state, and the sink has still to bring it to its end.
+func TestRefusedRecordThatTheSinkHasNotConfirmedIsOneDeadLetter(t *testing.T) {
+	for _, refuses := range []bool{true, false} { // the sink's call, too
+		w := newWorld(t)
+		w.deadLetter(w.produce(order("C", "upsert", `{"a":1}`))[0], refused)
+		w.caughtUp()
+		newer, times := order("C", "upsert", `{"a":2}`), 0
+		w.before = func(*schemas.Write) error {
+			if times++; times == 1 {
+				w.produce(newer)
+				return nil
+			}
+			return no{status: 400}
+		}
+		if report := w.run(nil); report.Left[replay.Unconfirmed] != 1 || len(w.letters()) != 1 {
+			t.Errorf("got %+v and %d letters, want it left", report, len(w.letters()))
+		}
+		if refuses {
+			w.deadLetter(newer, refused)
+			w.before = nil
+		}
+		w.caughtUp()
+		if report := w.run(func(r *replay.Replay) { r.Filter.Offsets = &replay.Offsets{First: 0, Last: 0} }); report.Selected != 1 || report.Left[replay.Unconfirmed] != 0 || len(w.letters()) != 2 {
+			t.Errorf("once it is confirmed, the sink refused %v: got %+v and %d letters, want one of each record", refuses, report, len(w.letters()))
+		}
+	}
+}
