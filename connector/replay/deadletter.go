@@ -21,8 +21,9 @@ import (
 type deadLetter struct {
 	*deadletter.Received
 	parts []*part
-	tried bool // an earlier run may have sent it
-	found bool // its record was met where it came from, so that nothing in between is missing
+	tried bool   // an earlier run may have sent it
+	found bool   // its record was met where it came from, so that nothing in between is missing
+	moved string // the partition to which newer records of its Kafka key go by now; "": its own
 }
 
 // part is what one mapping makes of a dead letter, and what became of its row since.
@@ -38,6 +39,8 @@ type part struct {
 	newest   schemas.Write      // of the row: the dead letter's own write and what followed
 	replaced bool               // nothing of the dead letter's own write shows in it
 	changed  *deadletter.Record // the last record that followed; nil: none
+	since    int64              // the offset from which on the mapping's present routes count
+	former   string             // the place of a record that may have followed under former ones
 	asOf     *deadletter.Record // changed, when newest was sent
 
 	sent       bool
@@ -71,6 +74,9 @@ func (p *part) follows(w schemas.Write, byFile bool, r *deadletter.Record) {
 	p.byFile = begunByFile(&p.newest, p.byFile, &w, byFile)
 	newest, replaced := Follow(p.newest, w, byFile)
 	p.newest, p.replaced, p.changed = newest, p.replaced || replaced, r
+	if replaced {
+		p.former = ""
+	}
 }
 
 // OfMapping reports whether a dead letter is of what the mapping makes of its topics. One

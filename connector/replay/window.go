@@ -29,6 +29,7 @@ type window struct {
 // origin is a partition that dead letters of the window came from.
 type origin struct {
 	rows map[Row][]*part
+	keys map[string][]*part      // the same by the Kafka key of the dead letter's record
 	at   map[int64][]*deadLetter // by the offset of their record
 }
 
@@ -56,6 +57,16 @@ func (r *Replay) window(ctx context.Context, letters []*deadLetter) error {
 	// Asked for before anything is read: what is confirmed by now is in the log.
 	confirmed, err := r.confirmed(ctx)
 	if err != nil {
+		return err
+	}
+	for _, l := range letters {
+		for _, p := range l.parts {
+			if p.mapping != nil {
+				p.since = confirmed.since(p.mapping, place(l.Record))
+			}
+		}
+	}
+	if err := r.findMoved(ctx, letters, spans); err != nil {
 		return err
 	}
 	if err := w.open(r.Reader, spans); err != nil {
@@ -129,13 +140,16 @@ func (w *window) add(l *deadLetter) {
 	at := place(l.Record)
 	o := w.places[at]
 	if o == nil {
-		o = &origin{rows: map[Row][]*part{}, at: map[int64][]*deadLetter{}}
+		o = &origin{rows: map[Row][]*part{}, keys: map[string][]*part{}, at: map[int64][]*deadLetter{}}
 		w.places[at] = o
 	}
 	o.at[l.Record.Offset] = append(o.at[l.Record.Offset], l)
 	for _, p := range l.parts {
 		if p.refusal == nil && p.newest.Key != "" { // a record without a business key has no row yet
 			o.rows[RowOf(&p.newest)] = append(o.rows[RowOf(&p.newest)], p)
+			if l.Record.Key != nil {
+				o.keys[string(l.Record.Key)] = append(o.keys[string(l.Record.Key)], p)
+			}
 		}
 	}
 }
@@ -204,6 +218,7 @@ func (r *Replay) look(o *origin, rec *deadletter.Record) error {
 		return fmt.Errorf("decode %s at offset %d: %w", place(rec), rec.Offset, err)
 	}
 	r.routed = router.WithoutSkipped(r.Router.Route(r.routed[:0], decoded))
+	r.lookBack(o, rec)
 	for i := range r.routed {
 		if r.routed[i].Err != nil || r.dead.has(r, r.routed[i].Mapping, rec) {
 			continue // a dead letter itself: it never came to the table
@@ -250,6 +265,7 @@ func (r *Replay) unready(l *deadLetter, span cluster.Span, confirmed lanes) (why
 	if gone == "" && !l.found && offset >= span.From && !l.superseded() {
 		gone = "the record is not there any more: compacted away for a newer one of its key, or the topic was created again"
 	}
+	gone = cmp.Or(gone, l.overtaken())
 	if gone == "" || r.AssumeNewest {
 		return "", ""
 	}
