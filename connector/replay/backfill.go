@@ -68,14 +68,15 @@ type Backfill struct {
 	state   backfillState
 	ids     map[string]ack.TopicID // of the topics, when the run began
 	leftOut map[cluster.RecordPlace][]leftOut
-	first   bool           // the span was not read yet
-	looking *Looking       // nil: what is found is sent
-	late    []backfillRow  // an attempt at them may still be applied
-	settle  time.Time      // when it can't be any more; zero: there are none
-	aside   []backfillRow  // they came to no answer, and are sent once more when the others are
-	tried   time.Time      // the last of them
-	silent  bool           // the last call came to no answer, and was the only one of its round
-	held    *backfillState // as far as all keys are done, where some of this run are not; nil: all are
+	first   bool                             // the span was not read yet
+	looking *Looking                         // nil: what is found is sent
+	late    []backfillRow                    // an attempt at them may still be applied
+	settle  time.Time                        // when it can't be any more; zero: there are none
+	aside   []backfillRow                    // they came to no answer, and are sent once more when the others are
+	tried   time.Time                        // the last of them
+	silent  bool                             // the last call came to no answer, and was the only one of its round
+	routes  map[cluster.TopicPartition]int64 // from where on the mapping's present ones count, when the run began
+	held    *backfillState                   // as far as all keys are done, where some of this run are not; nil: all are
 }
 
 // BackfillReport is what a run did so far, those that it went on from included; or with
@@ -92,6 +93,7 @@ type BackfillReport struct {
 	Ended   bool           `json:"ended"`
 	Waiting string         `json:"waiting,omitempty"` // what holds the run up now
 	Gone    []string       `json:"gone,omitempty"`    // where the log has lost the beginning of the span
+	Former  []string       `json:"former,omitempty"`  // where records may have been applied that the mapping does not take any more
 	Notes   []BackfillNote `json:"notes"`             // of the refused and left, as many as are kept
 	// Callable says that the mapping's states may be sent by calls, Calls how many are still
 	// to be made with DryRun.
@@ -330,6 +332,7 @@ func (b *Backfill) begin(ctx context.Context, held map[cluster.TopicPartition]cl
 	}
 	b.state = backfillState{Version: 1, Asked: b.Asked, Mapping: b.Mapping.Fingerprint, Since: b.Since, Until: b.Until, spans: map[cluster.TopicPartition]cluster.Span{}}
 	b.report.Since, b.report.Until = b.Since, b.Until
+	b.routes = map[cluster.TopicPartition]int64{}
 	records, unconfirmed := int64(0), int64(0)
 	for p, now := range held {
 		from, some := since[p]
@@ -345,6 +348,7 @@ func (b *Backfill) begin(ctx context.Context, held map[cluster.TopicPartition]cl
 		}
 		to := min(end, r.confirmedUpTo(confirmed, b.Mapping, p))
 		b.state.spans[p] = cluster.Span{From: from, To: max(from, to)}
+		b.routes[p] = confirmed.since(b.Mapping, p)
 		records += max(from, to) - from
 		unconfirmed += max(end-max(from, to), 0)
 	}

@@ -261,11 +261,13 @@ func (b *Backfill) writesOf(rec *deadletter.Record, count bool, each func(*route
 		return fmt.Errorf("decode %s at offset %d: %w", place(rec), rec.Offset, err)
 	}
 	r.routed = router.WithoutSkipped(r.Router.Route(r.routed[:0], decoded))
+	taken := false
 	for i := range r.routed {
 		routed := &r.routed[i]
 		if routed.Mapping != b.Mapping {
 			continue
 		}
+		taken = true
 		dead, keyless := routed.Err != nil || b.isLeftOut(rec), routed.Write.Key == ""
 		if count {
 			b.report.Records++
@@ -282,6 +284,11 @@ func (b *Backfill) writesOf(rec *deadletter.Record, count bool, each func(*route
 		if err := each(routed); err != nil {
 			return err
 		}
+	}
+	if at := place(rec); count && !taken && rec.Offset < b.routes[at] && !b.isLeftOut(rec) {
+		delete(b.routes, at) // one of a partition tells enough
+		b.report.Former = append(b.report.Former, fmt.Sprintf("%s is not taken by mapping %s now, and may have been applied under its former routes: "+
+			"an older value may go over that of such records", cluster.PlaceOf(rec), b.Mapping.Name))
 	}
 	return nil
 }

@@ -125,3 +125,21 @@ func TestLetterWhoseKeyGoesToAnotherPartitionSinceIsLeft(t *testing.T) {
 		})
 	}
 }
+
+// What former routes may have applied of the span is said.
+func TestBackfillSaysWhereFormerRoutesMayHaveApplied(t *testing.T) {
+	for since, want := range map[int64]int{0: 0, 1: 0, 2: 1} {
+		w := newWorld(t)
+		for _, properties := range []string{`{"a":1}`, `{"a":2,"file":1}`, `{"a":3,"file":1}`} {
+			r := order("C", "upsert", properties)
+			r.Topic = divided
+			w.produce(r)
+		}
+		w.caughtUp()
+		w.routed("called", divided, since, 3)
+		report := w.filled("called", nil)
+		if len(report.Former) != want || want > 0 && (!strings.HasPrefix(report.Former[0], "sales[0]@1 is not taken") || !strings.Contains(report.Text(), report.Former[0])) {
+			t.Errorf("routes that count from offset %d: got %q, want %d", since, report.Former, want)
+		}
+	}
+}

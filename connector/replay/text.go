@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,7 +111,7 @@ func (r *BackfillReport) Text() string {
 	}
 	table.CountAny("refused", words.Sum(r.Refused), words.ByWord(r.Refused))
 	table.CountAny("left", words.Sum(r.Left), words.ByWord(r.Left))
-	lines := append([]string{table.String()}, r.Gone...)
+	lines := slices.Concat([]string{table.String()}, r.Gone, r.Former)
 	return strings.Join(append(lines, words.Few(r.Notes, func(n BackfillNote) []string {
 		return []string{fmt.Sprintf("the key of %s: %s: %s", n.Record, n.Why, words.OneLine(n.Message))}
 	})...), "\n")

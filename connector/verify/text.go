@@ -40,7 +40,7 @@ func (r *Report) Text() string {
 	if r.Repair != nil {
 		table.Add("repair", r.repairText())
 	}
-	return strings.Join(slices.Concat([]string{table.String()}, r.Gone, words.Few(r.Differences, Difference.lines)), "\n")
+	return strings.Join(slices.Concat([]string{table.String()}, r.Gone, r.Former, words.Few(r.Differences, Difference.lines)), "\n")
 }
 
 // equalText is the result in one line.

@@ -83,6 +83,7 @@ type Report struct {
 	Counts
 	Differences []Difference `json:"differences"`       // as many as are shown
 	Gone        []string     `json:"gone,omitempty"`    // where the log has lost its beginning
+	Former      []string     `json:"former,omitempty"`  // where records may have been applied that the mapping does not take any more
 	Writers     []string     `json:"writers,omitempty"` // other mappings of the table, whose what differs may be
 	// Repair is what became of the keys that differ; nil: it was not asked for.
 	Repair *replay.BackfillReport `json:"repair,omitempty"`
@@ -165,7 +166,7 @@ func (v *Verify) Run(ctx context.Context) (report Report, keys map[string]bool, 
 	}
 	report = Report{
 		Mapping: b.Mapping.Name, Table: b.Mapping.Label, Readable: true, Records: looked.Records, DeadLetters: looked.DeadLetters, NoKey: looked.NoKey,
-		Keys: looked.Keys, About: looked.About, Sample: v.Sample, Newer: looked.Newer, Gone: looked.Gone,
+		Keys: looked.Keys, About: looked.About, Sample: v.Sample, Newer: looked.Newer, Gone: looked.Gone, Former: looked.Former,
 		Compared: first.compared, Different: first.more + int64(len(last.different)), Unread: first.unread,
 		Counts: first.moreBy, Differences: []Difference{},
 	}
